@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What benchmarks share: servers of their own on cpu 0, clients on cpu 1 under a time limit, tables that go between the
-markers of a page, and the blocks of recordings.
+"""Shared code of the benchmarks: servers on CPU 0, clients on CPU 1 under a time limit, tables written between the
+markers of a page, and reading of recordings' blocks.
 
-A client is waited for with wait4(), which tells its CPU time alone; its memory is the high-water mark of its own
-address space, read while it runs, since wait4()'s begins with that of the Python it was forked from.
+wait4() reports a client's CPU time. The client's memory is the high-water mark of its address space, read while it
+runs, because wait4()'s figure starts with the memory of the Python process that forked it.
 """
 import ctypes
 import os
@@ -30,7 +30,7 @@ SERVER_CPU, CLIENT_CPU = "0", "1"
 
 
 class Ended:
-    """How a client fared."""
+    """What a client took and how it ended."""
 
     def __init__(self, argv, status, usage, memory_kb, out, err):
         self.argv, self.status, self.out, self.err = argv, status, out, err
@@ -52,7 +52,7 @@ def start(argv, cpu=CLIENT_CPU, **how):
 
 
 def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,), cpu=CLIENT_CPU):
-    """Runs a client to its end, or to the time limit. `meanwhile` is called while it runs."""
+    """Runs a client to its end or to the time limit. `meanwhile` is called while it runs."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = start(argv, cpu, stdout=out, stderr=err)
         killer = threading.Timer(limit_s, process.kill)
@@ -88,7 +88,7 @@ def free_port():
 
 
 def make_certificate(directory):
-    """A self-signed one for 127.0.0.1 and its key, in one file."""
+    """A self-signed certificate for 127.0.0.1 and its key, in one file."""
     path = os.path.join(directory, "server.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", path + ".key", "-out", path,
                     "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"],
@@ -99,7 +99,7 @@ def make_certificate(directory):
 
 
 class Server(serve.Server):
-    """A server on cpu 0, by Unix socket, TCP or (Redis) TLS, that ends with its block."""
+    """A server on CPU 0, reached by Unix socket, TCP or (Redis) TLS. It ends with its block."""
 
     def __init__(self, kind, directory, unix, tls=False):
         self.certificate = make_certificate(directory) if tls else None
@@ -111,7 +111,7 @@ class Server(serve.Server):
         super().__init__(kind, *arguments, tcp=not unix and not tls, cpus=SERVER_CPU)
         if tls:
             self.socket, self.port = "", tls_port
-        # Peers name keys in their own ways; every GET is to find 16 bytes.
+        # Clients name keys in different ways. Every GET must find 16 bytes.
         for key in ("key:000000000000", "key:000000000001", "key:__rand_int__", "memtier-1"):
             self.store(key, b"abcdefghijklmnop")
 
@@ -130,13 +130,13 @@ class Server(serve.Server):
                 raise OSError("it does not store")
 
     def where(self):
-        """As forktail-load and redis-benchmark are told."""
+        """The address in the options that forktail-load and redis-benchmark share."""
         where = ["-s", self.socket] if self.socket else ["-h", "127.0.0.1", "-p", str(self.port)]
         return where + (["--tls", "--cacert", self.certificate] if self.certificate else [])
 
 
 def allow_descriptors(count):
-    """For us and all that we start; as many as may be had otherwise."""
+    """Raises the limit of open files for this process and its children, as far as is allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft >= count:
         return
@@ -159,7 +159,7 @@ def host():
 
 
 def put(page, begin, end, text):
-    """Puts text between two markers of a page."""
+    """Writes text between two markers of a page."""
     with open(page) as f:
         before, rest = f.read().split(begin)
     with open(page, "w") as f:
@@ -167,14 +167,14 @@ def put(page, begin, end, text):
 
 
 def publish(text, script, write):
-    """Prints a table; with `write`, puts it between the markers that name the script in docs/results/speed.md."""
+    """Prints a table. With `write`, also puts it between the markers that name the script in docs/results/speed.md."""
     print(text)
     if write:
         put(PAGE, f"<!-- figures: {script} --write -->\n", "<!-- end of figures -->", text)
 
 
 def blocks(path, kind):
-    """The payloads of one kind in a finished recording, which may be a large one, each with the size of a record in it
+    """The payloads of one block kind in a finished recording, which may be large, each with its record size
     (recording/format.h)."""
     zstd = ctypes.CDLL("libzstd.so.1")
     zstd.ZSTD_decompress.restype = ctypes.c_size_t

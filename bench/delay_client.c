@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The least that a client can see of a known delay: epoll_wait(), read(), the clock, write(), and nothing
- * else. What it reports beyond truth is the kernel's part and this host's, not a load generator's;
- * forktail-load is to be held against it where truth itself is out of any client's reach (loadgen_accuracy).
+/* The smallest delay that a client can see: only epoll_wait(), read(), the clock and write(). What it reports
+ * beyond the true delay comes from the kernel and this host, not from a load generator. forktail-load is
+ * compared with it where no client can measure the true delay (loadgen_accuracy).
  *
  *   delay_client [busy] SOCKET CONNECTIONS SECONDS PERCENTILE...
  *
- * With "busy" epoll_wait() returns at once, again and again. A closed loop of GETs on delay_server; key
+ * With "busy" epoll_wait() returns at once instead of sleeping. A closed loop of GETs on delay_server; key
  * numbers count up from 0. Prints the number of requests, then each percentile (nearest rank) in nanoseconds.
  */
 #include <stdint.h>

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* A server whose latency is known: it answers request k of key k a set time after it came, and writes down
- * when it came and when the answer went out. What a load generator reports is held against that
- * (loadgen_accuracy).
+/* A server with a known latency. It answers request k of key k a set time after the request came, and records
+ * when the request came and when the answer was sent. The latencies of a load generator are checked against
+ * these records (loadgen_accuracy).
  *
  *   delay_server SOCKET RECORDS
  *
- * It speaks as much of Redis as a client needs to connect: PING gets PONG; GET gets 16 bytes, later; all else
- * gets an error at once. The delays are 100 us, 1 ms, 10 ms in turn, by the number in the key's name. It
- * never sleeps while a client is connected, so that an answer leaves within a loop's turn (below a
- * microsecond for few connections) of its instant; it needs a core of its own. RECORDS gets a line per GET at
- * SIGTERM: key, nanoseconds of CLOCK_MONOTONIC when the read() that brought it returned, and just before the
- * answer's write().
+ * It understands only what a client needs to connect: PING gets PONG, GET gets 16 bytes after the delay,
+ * everything else gets an error at once. The delays are 100 us, 1 ms and 10 ms in rotation, by the number in
+ * the key's name. It never sleeps while a client is connected, so that an answer is at most one loop
+ * iteration late (below 1 us for few connections). It therefore needs a CPU to itself. At SIGTERM it writes a
+ * line per GET into RECORDS: the key, the time in nanoseconds of CLOCK_MONOTONIC when the read() of the
+ * request returned, and the time just before the write() of the answer.
  *
- * One request is on its way per connection at most: a client that pipelines is told so and dropped.
+ * Each connection may have one request outstanding. A client that pipelines gets an error and is
+ * disconnected.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +45,7 @@ struct connection {
 };
 
 static struct connection connections[CONNECTIONS_MAX];
-static int highest; /* of the connections in use, and one more */
+static int highest; /* of the connections in use, plus one */
 static struct record *records;
 static size_t record_count, record_room;
 static volatile sig_atomic_t over;
@@ -89,8 +90,8 @@ static void say(struct connection *c, const char *text)
 		drop(c);
 }
 
-/* The end of a whole request at the buffer's start ("*n" and n times "$length", bytes), NULL while it isn't
- * whole.
+/* The end of a whole request at the start of the buffer ("*n" and n times "$length", bytes). NULL: the
+ * request is incomplete.
  */
 static const char *request_end(const struct connection *c)
 {
@@ -216,7 +217,7 @@ static void serve(int poll_fd, int listener)
 		while (highest > 0 && connections[highest - 1].fd < 0)
 			highest--;
 		if (highest == 0)
-			epoll_wait(poll_fd, events, 1, 100); /* level-triggered: it comes again above */
+			epoll_wait(poll_fd, events, 1, 100); /* level-triggered: reported again */
 	}
 }
 

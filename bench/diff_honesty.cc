@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// How honest `forktail diff` is, on runs whose true differences are known: how often identical sides are
-// called worse, how often a tail that is 20 % longer is found, and how often intervals hold the true
+// How often `forktail diff` is right, on runs whose true differences are known: how often it calls identical
+// sides worse, how often it finds a tail that is 20 % longer, and how often its intervals contain the true
 // difference.
 //
-//   diff_honesty [--comparisons N] [--write docs/reference/diff-and-gate.md]
+//   diff_honesty [--comparisons N] [--write docs/results/speed.md]
 //   diff_honesty --runs DIR [--comparisons N]         identical real runs, in random pairings of 8
 //   (diff_real.sh)
 #include <cstdio>
@@ -24,7 +24,7 @@ namespace
 
 struct Tally {
 	int all = 0, worse = 0, open = 0;
-	int held[3] = {}; // intervals of p50, p99, p99.9 that hold the true ratio
+	int covered[3] = {}; // intervals of p50, p99, p99.9 that contain the true ratio
 };
 
 Tally Measure(int comparisons, size_t pairs, double longer, double allowed, int seconds, uint64_t seed)
@@ -45,7 +45,7 @@ Tally Measure(int comparisons, size_t pairs, double longer, double allowed, int 
 		size_t at[] = {0, 2, 3};
 		for (int q = 0; q < 3; q++) {
 			const Interval &interval = c.percentiles[at[q]].ratio_interval;
-			tally.held[q] += interval.low <= truth[q] && truth[q] <= interval.high;
+			tally.covered[q] += interval.low <= truth[q] && truth[q] <= interval.high;
 		}
 	}
 	return tally;
@@ -63,8 +63,8 @@ std::string Row(const char *what, size_t pairs, int seconds, double allowed, con
 	char text[256];
 	snprintf(text, sizeof text, "| %s | %zu | %d s | %.0f %% | %s | %s | %s | %s | %s |\n", what, pairs,
 		 seconds, allowed * 100, Percent(t.worse, t.all).c_str(), Percent(t.open, t.all).c_str(),
-		 Percent(t.held[0], t.all).c_str(), Percent(t.held[1], t.all).c_str(),
-		 Percent(t.held[2], t.all).c_str());
+		 Percent(t.covered[0], t.all).c_str(), Percent(t.covered[1], t.all).c_str(),
+		 Percent(t.covered[2], t.all).c_str());
 	return text;
 }
 
@@ -75,7 +75,7 @@ bool Write(const std::string &path, const std::string &table)
 	std::string text{std::istreambuf_iterator<char>(in), {}};
 	size_t from = text.find(begin), to = text.find(end);
 	if (from == std::string::npos || to == std::string::npos || to < from) {
-		fprintf(stderr, "%s has no place for the table\n", path.c_str());
+		fprintf(stderr, "%s: no markers for the table\n", path.c_str());
 		return false;
 	}
 	std::ofstream out(path);
@@ -84,7 +84,7 @@ bool Write(const std::string &path, const std::string &table)
 	return static_cast<bool>(out);
 }
 
-// Of real runs, each read once.
+// Real runs, each read once.
 int PairReal(const std::string &directory, int comparisons)
 {
 	std::vector<std::string> paths;

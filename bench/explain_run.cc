@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes a run directory of any size for timing `forktail explain`: what a recorder and a load generator
-// would have written had a server been busy for that long. The numbers are made up, so the explanation means
-// nothing; its speed and its memory do. bench/explain.sh does the timing, docs/results/explain-speed.md has the
-// figures.
+// Writes a run directory of any size for timing `forktail explain`: the files that a recorder and a load
+// generator would have written for a server busy for that long. The numbers are synthetic, so the explanation
+// itself means nothing. bench/explain.sh does the timing, docs/results/speed.md has the figures.
 //
 //   bench_explain_run DIR [MILLION_REQUESTS=10] [REQUESTS_PER_SECOND=50000]
 #include <algorithm>
@@ -55,8 +54,8 @@ void Tally(ft_writer *w, uint64_t start_ns, ft_owner owner, uint64_t total_ns, u
 	Check(ft_writer_record(w, FT_BLOCK_TALLY, &t), "write a tally");
 }
 
-// One millisecond of a busy server: a few idle spans, a softirq, now and then copies; every 10 s a fork of
-// 40 ms, for the whole of which this is called and its first call writes the span.
+// One millisecond of a busy server: a few idle spans, a softirq, sometimes copies. Every 10 s a fork takes 40
+// ms; this function is called for each of these milliseconds, and the first call writes the span.
 void ServerMillisecond(ft_writer *w, Random &random, uint64_t index)
 {
 	uint64_t t = kStart + index * kMs, in_fork = index % 10'000;
@@ -104,7 +103,7 @@ void WriteServer(const std::string &path, uint64_t milliseconds)
 	Check(ft_writer_close(w, "{\"reason\":\"duration\"}"), "close the server's recording");
 }
 
-// The end of the server's fork at an instant, or the instant itself.
+// The end of the server's fork at this instant, or the instant itself if there is no fork.
 uint64_t AfterFork(uint64_t t_ns)
 {
 	uint64_t since = t_ns - kStart, in_fork = since % (10'000 * kMs);
@@ -130,7 +129,7 @@ void WriteLoad(const std::string &path, uint64_t count, uint64_t rate)
 	Random random(2);
 	uint64_t free_ns[kConnections] = {}, server_free_ns = 0;
 	for (uint64_t i = 0; i < count; i++) {
-		// The server takes 8 us a request, one at a time, and none while it forks.
+		// The server takes 8 us per request, one at a time, and answers none while it forks.
 		ft_request q = {};
 		q.connection = static_cast<uint32_t>(i % kConnections);
 		q.intended_ns = kStart + i * 1'000'000'000 / rate;
@@ -160,7 +159,7 @@ int main(int argc, char **argv)
 	uint64_t count = static_cast<uint64_t>((argc > 2 ? atof(argv[2]) : 10) * 1e6);
 	uint64_t rate = argc > 3 ? strtoull(argv[3], nullptr, 10) : 50'000;
 	if (count == 0 || rate == 0) {
-		fprintf(stderr, "bench_explain_run: numbers from 1 up, please\n");
+		fprintf(stderr, "bench_explain_run: both numbers must be at least 1\n");
 		return 2;
 	}
 	WriteServer(dir + "/server.forktail", count * 1000 / rate + 100);

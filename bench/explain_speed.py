@@ -4,16 +4,17 @@
     bench/explain.sh [--table] [--write] [--against DIR] [--runs N] [--run DIR]... [--rate N] [--force]
         BUILD_DIR [MILLION_REQUESTS...]
 
-Makes runs of so many million requests (10, 40 and 200, unless others are named) one after the other with bench_explain_run,
-and explains each --runs times, as text and as a page, with the files in the page cache. --run DIR adds a run that is there
-already (bench/real_run makes real ones); with --run and no numbers only those are measured. --against measures another
-build's forktail as well, in turn with this one's, so that what a machine does over minutes meets both alike.
+Makes a run of each number of million requests (default: 10, 40 and 200) with bench_explain_run, and explains each
+--runs times, as text and as a page, with the files in the page cache. --run DIR adds an existing run (bench/real_run
+makes real ones); with --run and no numbers only those runs are measured. --against also measures another build's
+forktail, alternating with this one's, so that slow changes of the machine affect both.
 
-Each explanation is a line. --table prints a Markdown table of medians and ranges in their place, --write puts it between
-the markers of docs/results/explain-speed.md as well. Figures for the page come from a quiet machine: --write refuses one with a load
-average of 0.5 or more, --force writes nonetheless and says so in the page.
+Prints a line per explanation. --table prints a Markdown table of medians and ranges instead. --write also puts it
+between the markers of docs/results/speed.md. Figures for the page need an idle machine: --write refuses a load
+average of 0.5 or more. --force writes anyway and notes it in the page.
 
-Runs are made in $TMPDIR or /tmp: 11 bytes a request, and 2 GB for 200 million are to fit into the page cache.
+Runs are made in $TMPDIR or /tmp. They need 11 bytes per request, and the 2 GB of 200 million requests must fit into the
+page cache.
 """
 import argparse
 import os
@@ -27,15 +28,15 @@ import bench
 import overhead_page
 import quiet
 
-PAGE = os.path.join(bench.ROOT, "docs", "results", "explain-speed.md")
+PAGE = os.path.join(bench.ROOT, "docs", "results", "speed.md")
 BEGIN, END = "<!-- explain: begin figures -->\n", "<!-- explain: end figures -->"
 MILLIONS, RATE = (10, 40, 200), 50000
 BUSY = 3  # exit status
 
 
 class Cost:
-    """What one process took. Its memory is the kernel's ru_maxrss, which begins with that of the Python it was forked
-    from: some 20 MB, far below what is measured here."""
+    """What one process took. Its memory is the kernel's ru_maxrss, which starts with that of the Python process that
+    forked it: about 20 MB, far below what is measured here."""
 
     def __init__(self, argv):
         with tempfile.TemporaryFile() as err:
@@ -60,7 +61,7 @@ class Cost:
 
 
 def in_cache(directory):
-    """Reads all of a run once; its size in bytes."""
+    """Reads all of a run once. Returns its size in bytes."""
     size = 0
     for name in os.listdir(directory):
         if name.endswith(".forktail"):
@@ -71,7 +72,7 @@ def in_cache(directory):
 
 
 class Bench:
-    """All that is measured in one call."""
+    """Everything that one invocation measures."""
 
     def __init__(self, options):
         self.options = options
@@ -137,7 +138,7 @@ def arguments():
     parser.add_argument("--against", metavar="DIR")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--run", action="append", default=[], metavar="DIR")
-    parser.add_argument("--rate", type=int, default=RATE, help="requests per second of runs that are made")
+    parser.add_argument("--rate", type=int, default=RATE, help="requests per second of the generated runs")
     parser.add_argument("build", metavar="BUILD_DIR")
     parser.add_argument("millions", nargs="*", type=float, metavar="MILLION_REQUESTS")
     options = parser.parse_args()
@@ -149,11 +150,11 @@ def arguments():
 
 
 def programs_of(directory):
-    """Where a build's programs are: its bin/, or the directory itself."""
+    """The directory of a build's programs: its bin/, or the directory itself."""
     for path in (os.path.join(directory, "bin"), directory):
         if os.access(os.path.join(path, "forktail"), os.X_OK):
             return path
-    sys.exit(f"there is no forktail in {directory} or its bin/")
+    sys.exit(f"no forktail in {directory} or its bin/")
 
 
 def main():
@@ -163,7 +164,7 @@ def main():
         options.against = programs_of(options.against)
     measured = Bench(options)
     if options.write and not options.force and measured.load_average >= quiet.LOAD_LIMIT:
-        print(f"the machine is busy: its load average is {measured.load_average:.2f}, and figures are worth something "
+        print(f"the machine is busy: its load average is {measured.load_average:.2f} and must be "
               f"below {quiet.LOAD_LIMIT}. Wait, or write them anyway with --force", file=sys.stderr)
         sys.exit(BUSY)
     measured.all()

@@ -3,12 +3,12 @@
 
     bench/exports [--write] [--runs N] [--format NAME]... [--force] BUILD_DIR [MILLION_REQUESTS...]
 
-Makes runs of so many million requests (10, unless others are named) with bench_explain_run, and exports each --runs times to
-every format that forktail has (or those named), with the run in the page cache. Prints a Markdown table of medians and ranges;
---write puts it between the markers of docs/reference/exports-and-sql.md as well. Figures for the page come from a quiet machine: --write refuses
-one with a load average of 0.5 or more, --force writes nonetheless and says so in the page.
+Makes a run of each number of million requests (default: 10) with bench_explain_run, and exports it --runs times to
+every format that forktail has (or to those named), with the run in the page cache. Prints a Markdown table of medians
+and ranges. --write also puts it between the markers of docs/results/speed.md. Figures for the page need an
+idle machine: --write refuses a load average of 0.5 or more. --force writes anyway and notes it in the page.
 
-Runs and exports are made in $TMPDIR or /tmp: CSV takes 150 bytes a request.
+Runs and exports are made in $TMPDIR or /tmp. CSV takes 150 bytes per request.
 """
 import argparse
 import os
@@ -24,7 +24,7 @@ import explain_speed
 import overhead_page
 import quiet
 
-PAGE = os.path.join(bench.ROOT, "docs", "reference", "exports-and-sql.md")
+PAGE = os.path.join(bench.ROOT, "docs", "results", "speed.md")
 BEGIN, END = "<!-- exports: begin figures -->\n", "<!-- exports: end figures -->"
 
 
@@ -80,7 +80,7 @@ def main():
     options = arguments()
     load_average = os.getloadavg()[0]
     if options.write and not options.force and load_average >= quiet.LOAD_LIMIT:
-        print(f"the machine is busy: its load average is {load_average:.2f}, and figures are worth something below "
+        print(f"the machine is busy: its load average is {load_average:.2f} and must be below "
               f"{quiet.LOAD_LIMIT}. Wait, or write them anyway with --force", file=sys.stderr)
         sys.exit(explain_speed.BUSY)
     programs = explain_speed.programs_of(options.build)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What the jobs of `forktail fleet` take: seconds, CPU seconds and shuffled bytes, by Spark's own event log, with 1 and 2 workers
-of one core, over data sets of 10, 100 and 1,000 hosts' days (fleet_days.py).
+"""What the jobs of `forktail fleet` take: seconds, CPU seconds and shuffled bytes, from Spark's event log, with 1 and 2
+workers of one core, over data sets of 10, 100 and 1,000 host-days (fleet_days.py).
 
     build-spark/bin/python bench/fleet.py REAL_DATA_SET WORK_DIR [--host-days 10,100,1000] [--workers 1,2] [--jobs causes,...]
 
-REAL_DATA_SET is of a few real runs: fleet_agree --keep DIR makes DIR/data, or forktail export. A table in Markdown goes to standard output.
+REAL_DATA_SET holds a few real runs: fleet_agree --keep DIR makes DIR/data, or use forktail export. Prints a Markdown
+table.
 """
 import argparse
 import json
@@ -21,7 +22,7 @@ from cluster import Cluster  # noqa: E402
 
 
 def made(source, work, host_days):
-    """The data set, made once: a host has up to ten days."""
+    """The data set, made once. A host has up to ten days."""
     target = work / f"days-{host_days}"
     if not target.exists():
         days = min(10, host_days)
@@ -32,8 +33,9 @@ def made(source, work, host_days):
 
 
 def used(directory):
-    """(CPU seconds of tasks, bytes they shuffled) of the application whose events are there. What they read is not told: Spark takes that
-    from what Hadoop's file systems count for the thread that reads, which leaves out vectored reads, and those are nearly all of Parquet's: 5 kB of 24 MB, where it was tried."""
+    """(CPU seconds of tasks, shuffled bytes) of the application whose events are in the directory. Bytes read are not
+    reported: Spark takes them from Hadoop's per-thread file system counters, which omit vectored reads. Nearly all of
+    Parquet's reads are vectored (5 kB of 24 MB were counted in a trial)."""
     cpu = shuffled = 0
     for path in directory.rglob("events_*"):
         for line in path.read_text().splitlines():

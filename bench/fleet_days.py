@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Makes a data set of any number of hosts' days out of real ones: each day of a host is so many runs of the given data set,
-drawn at random, moved to that day and given to that host. What is in them stays as it was recorded.
+"""Makes a data set of any number of host-days out of real runs: each host-day gets --runs runs of the given data set,
+drawn at random, moved to that day and assigned to that host. The recorded values stay unchanged.
 
     build-python/bin/python bench/fleet_days.py FROM TO --hosts 10 --days 10 [--runs 1] [--seed 1]
 """
@@ -23,7 +23,7 @@ def tables_of(place):
 
 
 def moved(table, run_id, host, days):
-    """The same rows as another run's of another host, so many days later."""
+    """The same rows as a run of another host, `days` days later."""
     for i, field in enumerate(table.schema):
         column = table.column(i)
         if pa.types.is_timestamp(field.type):
@@ -41,7 +41,7 @@ def main():
     parser.add_argument("target", metavar="TO", type=Path)
     parser.add_argument("--hosts", type=int, required=True)
     parser.add_argument("--days", type=int, required=True)
-    parser.add_argument("--runs", type=int, default=1, help="a day")
+    parser.add_argument("--runs", type=int, default=1, help="runs per host-day (default: 1)")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     places = sorted(asked.source.glob("date=2*/host=*/run_id=*"))

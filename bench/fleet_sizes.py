@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a data set of real runs takes, by table, and what docs/reference/fleet.md reckons with: bytes for a request, a slow request, an
-episode, a span, and for a run that has next to nothing.
+"""How large a data set of real runs is, by table, and the sizes that docs/reference/fleet.md calculates with: bytes per
+request, slow request, episode and span, and the bytes of a nearly empty run.
 
     build-python/bin/python bench/fleet_sizes.py DATA_SET
 
-DATA_SET: fleet_agree --keep DIR makes DIR/data. Markdown goes to standard output.
+DATA_SET: fleet_agree --keep DIR makes DIR/data. Prints Markdown.
 """
 import sys
 from collections import defaultdict
@@ -32,7 +32,7 @@ def main(source):
     print(f"| `episodes`, `episode_causes`, `evidence`, an episode | {share(['episodes', 'episode_causes', 'evidence'], 'episodes'):.0f} |")
     print(f"| `spans`, a span | {share(['spans'], 'spans'):.1f} |")
     print(f"| the smallest files of {', '.join(f'`{name}`' for name in LEAST)}, together | {sum(min(b for _, b in files[name]) for name in LEAST):,} |")
-    print("\n| table | rows | bytes | bytes a row |\n|---|---|---|---|")
+    print("\n| table | rows | bytes | bytes per row |\n|---|---|---|---|")
     for name in sorted(files):
         print(f"| {name} | {rows[name]:,} | {size[name]:,} | {size[name] / max(rows[name], 1):.1f} |")
 

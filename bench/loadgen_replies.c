@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What finding a reply's end costs: our scanner against hiredis' reader, with and without its objects, and
- * our scanners of memcached's replies, on a read buffer of 16 replies as a pipelined connection gets them.
- * Prints ns per reply.
+/* What it costs to find a reply's end: our scanner against hiredis' reader, with and without its objects, and
+ * our scanners of memcached's replies. The read buffer holds 16 replies, as on a pipelined connection. Prints
+ * ns per reply.
  *
  *   build/bin/bench_loadgen_replies [million replies]
  */
@@ -17,7 +17,7 @@
 
 enum { BATCH = 16 };
 
-/* CPU time: the machine may have other things to do. */
+/* CPU time, because the machine may be busy with other work. */
 static uint64_t cpu_ns(void)
 {
 	struct timespec t;
@@ -31,7 +31,8 @@ static double ns_each(uint64_t start_ns, long rounds)
 	return (double)(cpu_ns() - start_ns) / (double)rounds / BATCH;
 }
 
-/* A scanner's loop over the buffer, as connections have it; a macro, so that none is called by a pointer. */
+/* A scanner's loop over the buffer, as connections have it. A macro, so that no scanner is called by a
+ * pointer. */
 #define BENCH(name, scanner, scan)                                                                           \
 	static double name(const char *buffer, size_t length, long rounds)                                   \
 	{                                                                                                    \
@@ -76,7 +77,7 @@ static double hiredis(const char *buffer, size_t length, long rounds, int object
 	return found == rounds * BATCH ? ns_each(start, rounds) : -1;
 }
 
-/* Puts the reply into the buffer as often as a batch has it. Returns their length. */
+/* Fills the buffer with one batch of the reply. Returns their length. */
 static size_t fill(char *buffer, const char *reply, size_t length)
 {
 	for (int i = 0; i < BATCH; i++)
@@ -84,7 +85,7 @@ static size_t fill(char *buffer, const char *reply, size_t length)
 	return BATCH * length;
 }
 
-/* A binary reply of an empty key, with 4 bytes of flags before its value if it has one. */
+/* A binary reply with an empty key. If it has a value, 4 bytes of flags come before it. */
 static size_t binary_reply(char *reply, uint8_t status, const char *value)
 {
 	size_t body = strlen(value) + (*value && !status ? 4 : 0);

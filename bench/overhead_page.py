@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The figures of docs/results/overhead.md as Markdown, from what bench/overhead measured, and where they go."""
+"""Turns the measurements of bench/overhead into Markdown and writes it into docs/results/overhead.md."""
 import os
 import re
 import statistics
@@ -12,11 +12,12 @@ import quiet
 import setups
 
 PAGE = os.path.join(bench.ROOT, "docs", "results", "overhead.md")
-# The aim, for the worst case there is: a request per turn of the loop, as many as the server can take.
+# The aim for the worst case: one request per event-loop iteration, as many as the server can process.
 AIMS = {"default": 1.05, "light": 1.02}
 AIM_SETUPS = ("unix", "tcp")
-AIM_PAIRS = 5  # fewer tell nothing of it
-FEWEST_RUNS = 5  # a second; rarer programs are left out
+AIM_PAIRS = 5  # fewer pairs decide nothing
+FEWEST_RUNS = 5  # per second; rarer programs are not listed
+MOST_PROGRAMS = 6
 
 
 def middle(values, digits=3):
@@ -33,7 +34,7 @@ def table(head, rows):
 
 
 def ratios(pairs, of):
-    """`of` of what was measured with recorder to that without, in each pair; where it is known."""
+    """Ratios of `of` with the recorder to `of` without, for each pair where it is known."""
     return [of(on) / of(off) for off, on in pairs if of(off)]
 
 
@@ -50,46 +51,46 @@ def machine():
 
 
 def heading(run):
-    """How it was measured: what makes figures worth reading, or not."""
-    lines = [f"`{run.command}`, {time.strftime('%Y-%m-%d')}, {machine()}.",
+    """How it was measured: machine, load, disturbances."""
+    lines = [f"`{run.command}`,", f"{time.strftime('%Y-%m-%d')}, {machine()}.",
              f"{fewest_and_most([len(p) for p in run.pairs.values()])} pairs of {run.options.requests:,} requests "
              f"({run.options.requests * setups.PIPELINE_REQUESTS:,} with pipeline {setups.PIPELINE}, "
              f"{run.options.requests // 2:,} at half load) for each figure, in {(time.monotonic() - run.begun) / 60:.0f} min."]
     stretches = [m.stretch for pairs in run.pairs.values() for pair in pairs for m in pair]
-    seen = (f"Load average {run.load_average:.2f} at the start; in what is counted below, others took "
-            f"{middle([s.others for s in stretches], 1)} % of a CPU during a measurement and the hypervisor "
+    seen = (f"Load average {run.load_average:.2f} at the start. In the counted pairs other work took "
+            f"{middle([s.others for s in stretches], 1)} % of a CPU,\nthe hypervisor "
             f"{middle([s.steal for s in stretches], 1)} % (median and range).")
     if run.options.force:
-        lines.insert(0, "**Measured with `--force`: whether the machine was quiet was not asked, and nothing thrown away. "
-                     "These are no figures to go by.**")
+        lines.insert(0, "**Measured with `--force`: the machine was not checked for other load, and no pair was discarded. "
+                     "Do not rely on these figures.**")
         return "\n".join([*lines, seen])
-    lost = f"{run.thrown} of {run.thrown + run.kept} pairs were disturbed (more than {quiet.limits()}) and measured again"
+    lost = f"{run.discarded} of {run.discarded + run.counted} pairs were disturbed (more than {quiet.limits()}) and measured again"
     if run.given_up:
-        lost += f"; {run.given_up} were given up after {run.tries} tries, so there are fewer of them"
+        lost += f".\n{run.given_up} were abandoned after {run.tries} tries"
     return "\n".join([*lines, seen, lost + "."])
 
 
 def verdict(run):
-    """Whether the aim is met, in words that change with the figures."""
+    """Whether the aim is met."""
     lines = []
     if run.options.force:
         return ""
     for name, aim in AIMS.items():
-        said = []
+        verdicts = []
         for setup in AIM_SETUPS:
             got = ratios(run.pairs.get((setup, name), []), lambda m: m.cost)
             if not got:
                 continue
             median = statistics.median(got)
             met = "too few pairs to tell" if len(got) < AIM_PAIRS else "met" if median <= aim else "missed"
-            said.append(f"{setup} {median:.3f}, {met}")
-        if said:
-            lines.append(f"- {name}, aim at most {aim:.2f}: {'; '.join(said)}.")
+            verdicts.append(f"{setup} {median:.3f}, {met}")
+        if verdicts:
+            lines.append(f"- {name}, aim at most {aim:.2f}: {'; '.join(verdicts)}.")
     return "\n".join(lines)
 
 
 def spread(run, of, setups, digits=3):
-    """A row for each recorder, a column for each setup, ratios of `of` in them; rows without any are left out."""
+    """A row for each recorder, a column for each setup, with ratios of `of`. Rows without any ratio are omitted."""
     rows = []
     for recorder in run.recorders:
         cells = [middle(ratios(run.pairs.get((setup.name, recorder.name), []), of), digits) for setup in setups]
@@ -130,54 +131,53 @@ def recorders(run):
         rows.append([account.recorder.name, account.setup.name + (" (disturbed)" if account.disturbed else ""),
                      f"{account.measured.rate:,.0f}", f"{100 * m.recorder_s / m.wall_s:.2f}", f"{account.start_s:.2f}",
                      f"{account.resident_kb / 1024:.0f}", f"{account.bytes_per_s * 3600 / 1e6:,.0f}",
-                     f"{m.wakeups / m.wall_s:,.0f}", account.told["drops"]])
+                     f"{m.wakeups / m.wall_s:,.0f}", account.reported["drops"]])
     return table(["recorder", "under", "requests/s", "% of a CPU", "CPU s to start", "memory, MiB", "MB/h",
                   "wake-ups/s", "dropped"], rows)
 
 
 def programs(run):
-    """By setup: how often each of forktail's programs ran and how long, for each profile."""
+    """By setup: how often forktail's most expensive programs ran and how long, for each profile."""
     text = []
     for setup in run.setups:
-        accounts = [a for a in run.accounts if a.setup is setup and "programs" in a.told]
+        accounts = [a for a in run.accounts if a.setup is setup and "programs" in a.reported]
         cells = {}
         for a in accounts:
-            for p in a.told["programs"]:
-                runs = p["runs"] / a.told["seconds"]
+            for p in a.reported["programs"]:
+                runs = p["runs"] / a.reported["seconds"]
                 if runs >= FEWEST_RUNS:
                     cells.setdefault(p["name"], {})[a.recorder.name] = (runs, p["ns_per_run"])
         if not cells:
             continue
         rows = []
-        for name in sorted(cells, key=lambda n: -max(runs * ns for runs, ns in cells[n].values())):
+        for name in sorted(cells, key=lambda n: -max(runs * ns for runs, ns in cells[n].values()))[:MOST_PROGRAMS]:
             rows.append([f"`{name}`", *(f"{cells[name][a.recorder.name][0]:,.0f} x {cells[name][a.recorder.name][1]:.0f} ns"
                                         if a.recorder.name in cells[name] else "-" for a in accounts)])
         total = [f"{sum(runs * ns for runs, ns in (c[a.recorder.name] for c in cells.values() if a.recorder.name in c)) / 1e7:.1f} % of a CPU"
                  for a in accounts]
-        text.append(table([f"{setup.name}: runs a second x time of one", *(a.recorder.name for a in accounts)],
-                          [*rows, ["together, of the whole host", *total]]))
-    return "\n\n".join(text) or "No recording told the times of its programs."
+        text.append(table([f"{setup.name}: runs per second x time per run", *(a.recorder.name for a in accounts)],
+                          [*rows, ["all programs, whole host", *total]]))
+    return "\n\n".join(text) or "No recording has the run times of its programs."
 
 
 def peers(run):
-    """What each was asked, and which of it can't be had here."""
+    """What each of the other programs was asked to record, what it lacks, and what cannot run here."""
     rows, absent = [], [f"- {name}: {why}." for name, why in run.absent.items() if name not in run.peer_names]
     for peer in run.peers:
+        lacks = peer.lacks
         for part in peer.parts:
             why = peer.absent.get(part) or run.absent.get(peer.name)
-            rows.append([peer.name, f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`", part.asked,
-                         f"left out: {why}" if why else "runs"])
-    text = [table(["peer", "command", "what it was asked", "here"], rows)] if rows else []
-    lacks = [[peer.name, peer.lacks] for peer in run.peers]
-    if lacks:
-        text.append(table(["peer", "what it does not record"], lacks))
+            rows.append([peer.name, f"`{' '.join(part.argv).format(pid='PID', dir='.', bt='overhead.bt')}`",
+                         part.asked + (f" (not measured: {why})" if why else ""), lacks])
+            lacks = '"'
+    text = [table(["peer", "command", "what it was asked", "what it does not record"], rows)] if rows else []
     if absent:
         text.append("Not measured:\n" + "\n".join(absent))
     return "\n\n".join(text)
 
 
 def publish(run, write):
-    """Prints all; with `write`, puts each part between its markers in docs/results/overhead.md."""
+    """Prints everything. With `write`, also puts each part between its markers in docs/results/overhead.md."""
     if not run.pairs:
         sys.exit("nothing was measured")
     for name, make in (("costs", costs), ("recorders", recorders), ("programs", programs), ("peers", peers)):

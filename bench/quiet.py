@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
-"""What a stretch of time cost whom, and whether the machine was quiet in it.
+"""How much CPU time each process took in a period, and whether the machine was idle otherwise.
 
-CPU time of a process is its CPU clock: what its threads ran, those that have ended too, to the nanosecond, with the
-interrupts that came on top of them where the kernel doesn't account these apart (CONFIG_IRQ_TIME_ACCOUNTING).
-A server's children are not in it, a recorder's are added one by one; a child that was waited for before the end of
-the stretch is missed.
+The CPU time of a process is its CPU clock: the time its threads ran, including ended threads, to the nanosecond. It
+includes interrupts on top of them where the kernel does not account interrupts separately (CONFIG_IRQ_TIME_ACCOUNTING).
+A server's children are not included, a recorder's are added one by one. A child that was reaped before the end of the
+period is missed.
 
-What others took is what is left: CPUs x time, less what /proc/stat says was idle, waiting for a disk or stolen (idle
-time is exact on kernels without a periodic tick, the busy states are guessed at each tick), less what server,
-client, recorder and this script took. Interrupts on an idle CPU are in it, and what kernel threads did, even if it was for
-a recorder's file.
+The time of all other processes is the rest: CPUs x time, less what /proc/stat counts as idle, waiting for a disk or
+stolen (idle time is exact on kernels without a periodic tick, the busy states are estimated at each tick), less the
+time of server, client, recorder and this script. It includes interrupts on an idle CPU and the work of kernel threads,
+even if they worked on a recorder's file.
 """
 import os
 import time
 
-# In percent of one CPU. Interrupts on idle CPUs come to some percent where the server often sleeps.
+# In percent of one CPU. Interrupts on idle CPUs amount to a few percent where the server often sleeps.
 OTHERS_LIMIT, STEAL_LIMIT = 12, 3
 LOAD_LIMIT = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,7 +28,7 @@ def cpu_s(pid):
 
 
 def read(path):
-    """A file's text; of a process that has ended, nothing."""
+    """A file's text. Empty for a process that has ended."""
     try:
         with open(path) as f:
             return f.read()
@@ -44,7 +44,7 @@ def names(path):
 
 
 def tree(pids):
-    """These processes and all that descend from them."""
+    """These processes and all their descendants."""
     found, left = [], list(pids)
     while left:
         pid = left.pop()
@@ -62,12 +62,13 @@ def field(path, name):
 
 
 def resident_kb(pids):
-    """Each page once, however often it is mapped (the ring is, twice over), if others share it in part."""
+    """Memory with each page counted once, however often it is mapped (the ring is mapped twice), if the processes share
+    it."""
     return sum(field(f"/proc/{pid}/smaps_rollup", "Pss") for pid in tree(pids))
 
 
 def wakeups(pids):
-    """How often their threads slept of their own will."""
+    """How often their threads slept voluntarily."""
     return sum(field(f"/proc/{pid}/task/{tid}/status", "voluntary_ctxt_switches")
                for pid in tree(pids) for tid in names(f"/proc/{pid}/task"))
 
@@ -76,7 +77,7 @@ class Look:
     """The counters at one instant."""
 
     def __init__(self, server, recorder):
-        """`recorder`: the processes it began as; none, when nothing records."""
+        """`recorder`: the processes that were started for it. Empty: nothing records."""
         self.wakeups = wakeups(recorder)
         self.recorder_s = sum(cpu_s(pid) for pid in tree(recorder))
         self.server_s = cpu_s(server)
@@ -88,7 +89,7 @@ class Look:
 
 
 class Stretch:
-    """What lay between two looks, and what a client that ran within took."""
+    """The differences between two readings, and the CPU time of a client that ran between them."""
 
     def __init__(self, before, after, client_s):
         self.wall_s = after.at - before.at

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""What bench/overhead measures the cost of: forktail-record with the options of a profile, and other programs
-that are asked for the nearest they do.
+"""The recorders that bench/overhead measures: forktail-record with the options of a profile, and other programs that
+record something similar.
 
-Each starts on a server, says when it records, and ends with SIGINT as a user ends it. A peer is made of parts, one
-process each; a part that does not start is left out with its own words for why, and a peer that has none left is
-absent. It records when its perf events and BPF links are open and no more come. Whether it did record is read from what it
-leaves behind.
+Each starts on a server, reports when it records, and is ended with SIGINT, as a user ends it. Another program consists
+of parts, one process each. A part that does not start is skipped and its own error is printed; without any part the
+program is absent. A part records once its perf events and BPF links are open and their number no longer grows. Its
+output shows whether it did record.
 """
 import json
 import os
@@ -24,7 +24,7 @@ MANIFEST, DROP, COST, SUMMARY = 1, 9, 10, 16  # recording/format.h
 
 
 class Absent(Exception):
-    """It can't be had here, and why."""
+    """The recorder cannot run here; the message says why."""
 
 
 def json_blocks(path, kind):
@@ -32,7 +32,7 @@ def json_blocks(path, kind):
 
 
 def dropped(path):
-    """Records of drops (struct ft_drop) count from zero each."""
+    """The sum of the drop records (struct ft_drop), each of which counts from zero."""
     total = 0
     for size, payload in blocks(path, DROP):
         total += sum(int.from_bytes(payload[at + 16:at + 24], "little") for at in range(0, len(payload), size))
@@ -40,10 +40,10 @@ def dropped(path):
 
 
 def last_words(text):
-    """The line of an error that tells most, for a table: the last that says something failed, else the last."""
+    """The most useful line of an error, for a table: the last one that reports a failure, else the last one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if re.search(r"fail|error|can't|cannot|unrecognized|unknown", line, re.I)]
-    return (telling[:1] or lines[-1:] or ["it ended and said nothing"])[0].replace("|", "/")
+    return (telling[:1] or lines[-1:] or ["it ended without a message"])[0].replace("|", "/")
 
 
 class Profile:
@@ -62,10 +62,10 @@ class Recording:
         self.path = path
         self.process = subprocess.Popen([profile.program, "--pid", str(server), "-o", path, *profile.options],
                                         stderr=subprocess.PIPE, text=True)
-        said = self.process.stderr.readline()
-        if not said.startswith("recording "):
-            said += self.process.communicate()[1]
-            raise Absent(last_words(said))
+        message = self.process.stderr.readline()
+        if not message.startswith("recording "):
+            message += self.process.communicate()[1]
+            raise Absent(last_words(message))
         self.pids = [self.process.pid]
 
     def bytes(self):
@@ -76,24 +76,24 @@ class Recording:
         self.process.communicate()
 
     def stop(self):
-        """Ends it; what it tells of itself."""
+        """Ends it. Returns what it reports about itself."""
         self.process.send_signal(signal.SIGINT)
         try:
-            said = self.process.communicate(timeout=STOP_S)[1]
+            message = self.process.communicate(timeout=STOP_S)[1]
         except subprocess.TimeoutExpired:
             self.kill()
             raise RuntimeError(f"forktail-record did not end within {STOP_S} s")
         if self.process.returncode or not json_blocks(self.path, SUMMARY):
-            raise RuntimeError(f"forktail-record failed ({self.process.returncode}): {last_words(said)}")
-        # A short recording may have none.
+            raise RuntimeError(f"forktail-record failed ({self.process.returncode}): {last_words(message)}")
+        # A short recording may have no such block.
         programs = [p for cost in json_blocks(self.path, COST)[-1:] for p in cost["programs"]]
         seconds = (json_blocks(self.path, SUMMARY)[-1]["end_ns"] - json_blocks(self.path, MANIFEST)[0]["start_ns"]) / 1e9
         return {"drops": str(dropped(self.path)), "programs": programs, "seconds": seconds}
 
 
 class Part:
-    """One program of a peer. `argv` has {pid} for the server, {dir} for where it may write, {bt} for a script of ours;
-    `proof` is what its output has when it recorded something."""
+    """One process of another program. `argv` uses {pid} for the server, {dir} for its output directory and {bt} for our
+    bpftrace script. `proof` is a pattern in its output if it recorded something."""
 
     def __init__(self, argv, proof, asked):
         self.argv, self.proof, self.asked = argv.split(), proof, asked
@@ -102,19 +102,19 @@ class Part:
 class Peer:
     def __init__(self, name, package, parts, lacks):
         self.name, self.package, self.parts, self.lacks = name, package, parts, lacks
-        self.absent = {}  # part -> why it can't be had here
+        self.absent = {}  # part -> why it cannot run here
         self.ours = False
 
     def start(self, server, directory):
         running = Peering(self, server, directory)
-        self.absent.update(running.absent)  # what did not start once is not tried again
+        self.absent.update(running.absent)  # a part that failed to start once is not tried again
         if not running.running:
             raise Absent("; ".join(f"{part.argv[0]}: {why}" for part, why in self.absent.items()))
         return running
 
 
 class Peering:
-    """A peer at work."""
+    """Another program while it records."""
 
     def __init__(self, peer, server, directory):
         self.peer, self.directory = peer, directory
@@ -149,9 +149,9 @@ class Peering:
             if count and time.monotonic() > since + SETTLE_S:
                 return
             time.sleep(0.02)
-        said = text_of(output) if process.poll() is not None else f"it attached nothing within {START_S} s"
+        message = text_of(output) if process.poll() is not None else f"it attached nothing within {START_S} s"
         self.running.remove(entry)
-        self.absent[part] = last_words(said)
+        self.absent[part] = last_words(message)
         process.kill()
         process.wait()
         output.close()
@@ -172,12 +172,12 @@ class Peering:
         drops = []
         for part, process, output in self.running:
             end_process(process)
-            said = text_of(output)
+            message = text_of(output)
             output.close()
-            if not re.search(part.proof, said):
-                raise RuntimeError(f"{' '.join(part.argv)} recorded nothing: {last_words(said)}")
-            drops += re.findall(r"lost (\d+ (?:events|chunks))|Lost (\d+ events)", said, re.I)
-        return {"drops": ", ".join("".join(d) for d in drops) or "none told", "bytes": self.bytes()}
+            if not re.search(part.proof, message):
+                raise RuntimeError(f"{' '.join(part.argv)} recorded nothing: {last_words(message)}")
+            drops += re.findall(r"lost (\d+ (?:events|chunks))|Lost (\d+ events)", message, re.I)
+        return {"drops": ", ".join("".join(d) for d in drops) or "none reported", "bytes": self.bytes()}
 
 
 def text_of(output):
@@ -187,7 +187,7 @@ def text_of(output):
 
 
 def end_process(process):
-    """Waits for one that was told to end."""
+    """Waits for a process that was asked to end."""
     try:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
@@ -219,7 +219,7 @@ PERF_PROOF = r"Captured and wrote .* \([1-9]\d* samples"
 PEERS = [
     Peer("perf-record", "linux-perf",
          [Part("perf record -F 999 -g -p {pid} -o {dir}/perf.data", PERF_PROOF, "stacks of the server, 999 a second")],
-         "what the server waited for, faults, soft interrupts by vector, fsync: it has what ran only"),
+         "what the server waited for, faults, soft interrupts by vector, fsync: it has on-CPU stacks only"),
     Peer("perf-sched", "linux-perf",
          [Part("perf sched record -o {dir}/perf.data", PERF_PROOF, "every switch and wake-up of the host")],
          "why it slept, faults, soft interrupts, fsync, what code ran"),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the recording costs, measured: the load generator appends to the request log between a request's
-// answer and the next one, and the analysis decodes it by the ten million. The figures stand in
-// docs/results/speed.md.
+// Measures the cost of recording: the load generator appends to the request log between one request's answer
+// and the next request, and the analysis decodes tens of millions of records.
+// docs/results/speed.md has the figures.
 //
-//   bench_recording [DIRECTORY]    where the files go that it writes, reads and removes; default /tmp
+//   bench_recording [DIRECTORY]    where it writes, reads and removes its files (default: /tmp)
 //
-// Each figure is the CPU time of the best of nine rounds: what else the machine does adds as little as can
-// be.
+// Each figure is the CPU time of the best of nine rounds, so that other load on the machine adds as little as
+// possible.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -96,7 +96,7 @@ std::vector<ft_request> open_loop()
 	return log;
 }
 
-// 50 connections, each sending its next request 2 us after its last answer.
+// 50 connections. Each sends its next request 2 us after its last answer.
 std::vector<ft_request> closed_loop()
 {
 	Latency latency;
@@ -173,7 +173,7 @@ size_t read_log(const std::string &path, Decoded &d)
 	return n;
 }
 
-// How long it takes to know where all blocks lie.
+// How long it takes to find all blocks.
 double places_ns(const std::string &path, bool scan)
 {
 	return best_ns([&] {
@@ -186,7 +186,7 @@ double places_ns(const std::string &path, bool scan)
 	});
 }
 
-// What zstd would make of the columns: the reason for leaving them as they are.
+// How much zstd would compress the columns: the reason why they are not compressed.
 void compressed(const std::string &path)
 {
 	ft_reader *r = open_reader(path);
@@ -224,8 +224,8 @@ void requests(const std::string &path, const char *name, const std::vector<ft_re
 	const size_t one_block = FT_REQUEST_BLOCK;
 	std::printf("%s, %zu requests\n", name, log.size());
 
-	// The hot path alone: append, with the block emptied by starting anew, and requests that lie in the
-	// processor's cache as those of a load generator do.
+	// The hot path alone: append. The block is emptied by restarting it, and the requests are in the CPU
+	// cache, as those of a load generator are.
 	const ft_requests empty = r;
 	const double append_ns = best_ns([&] {
 		for (size_t i = 0; i < log.size(); i++) {
@@ -259,12 +259,13 @@ void requests(const std::string &path, const char *name, const std::vector<ft_re
 			check(-1, "comparing what was read with what was written");
 	std::printf("  read and decode        %6.1f ns per request, %.3f s, %.0f MB/s of file\n",
 		    read_ns / count, read_ns / 1e9, static_cast<double>(bytes) / read_ns * 1e3);
-	std::printf("  where blocks lie       %6.2f ms by the index, %.1f ns per request by a scan\n",
+	std::printf("  finding the blocks     %6.2f ms by the index, %.1f ns per request by a scan\n",
 		    places_ns(path, false) / 1e6, places_ns(path, true) / count);
 	compressed(path);
 }
 
-// Spans as a busy Redis gives them: page faults and softirq between 20 and 200 us, runs of one owner.
+// Spans as a busy Redis produces them: page faults and softirqs between 20 and 200 us, several in a row from
+// one owner.
 void spans(const std::string &path)
 {
 	constexpr size_t SPANS = 2'000'000;

@@ -3,13 +3,14 @@
 //
 //   bench/report [--write] [--force] [--opens N] BUILD_DIR
 //
-// It needs BUILD_DIR/tests/report_sample (the target of that name), Chromium, and what tests/browser/package.json lists in
-// BUILD_DIR/tests/browser-packages (`ctest -R browser_packages`). A page is opened N times (5), each time in a new
-// window, and zoomed through the same ranges. Opening is from the start of navigation until charts are drawn; a zoom is from
-// the change of the view until what it drew could be shown, at the second frame after it.
+// It needs BUILD_DIR/tests/report_sample (the target of that name), Chromium, and the packages of
+// tests/browser/package.json in BUILD_DIR/tests/browser-packages (`ctest -R browser_packages`). It opens a page N times
+// (5), each time in a new window, and zooms through the same ranges. The opening time is from the start of navigation
+// until charts are drawn. The zoom time is from the change of the view until its drawing can be visible, at the second
+// frame after it.
 //
-// --write puts the table between the markers of docs/reference/report.md. Figures for the page come from a quiet machine: a load
-// average of 0.5 or more is refused, --force writes nonetheless and says so.
+// --write puts the table between the markers of docs/reference/report.md. Figures for the page need an idle machine: a
+// load average of 0.5 or more is refused. --force writes anyway and notes it in the page.
 
 import {execFileSync} from 'node:child_process';
 import {readFileSync, statSync, writeFileSync} from 'node:fs';
@@ -24,7 +25,8 @@ const BEGIN = '<!-- bench/report begin -->', END = '<!-- bench/report end -->';
 const here = dirname(fileURLToPath(import.meta.url));
 const document = join(here, '..', 'docs', 'reference', 'report.md');
 
-// What report_sample is asked for: seconds, requests per second, spans of the serving thread, one in so many slow.
+// The arguments of report_sample: seconds, requests per second, spans of the serving thread, one of how many requests
+// is slow.
 const sizes = [
   ['1,000,000 requests, 100,000 spans', 60, 16667, 100000, 100],
   ['10,000,000 requests, 1,000,000 spans', 600, 16667, 1000000, 100],
@@ -48,7 +50,7 @@ if (options.write && !options.force && load >= LOAD_LIMIT) {
 const build = resolve(positionals[0]);
 const started = await startBrowser(join(build, 'tests', 'browser-packages'));
 
-// From the whole run to what an episode is looked at with, and back.
+// From the whole run to the range of an episode, and back.
 function zoomRanges(begin, end) {
   const middle = begin + (end - begin) * 0.2, length = end - begin;
   return [0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-3, 0.1, 1].map((share) =>

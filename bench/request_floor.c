@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a request costs a client at least: epoll_wait, read, write, and nothing else. One request, always the
- * same, over 50 connections, in batches; the reply's length is known, so nothing is parsed, timed or kept.
- * Any server whose protocol has such requests will do. It takes the one reply it needs to know that length
- * from the server itself.
+/* The least that a request costs a client: only epoll_wait, read and write. It sends one request, always the
+ * same, over 50 connections in batches. The reply's length is known, so nothing is parsed, timed or stored.
+ * It works with any server whose protocol has such requests. It reads one reply first to learn its length.
  *
  *   request_floor unix:PATH|tcp:PORT REQUESTS PIPELINE SETUP REQUEST
  *
- * SETUP is sent once before ("" for nothing), its reply read; both are text with \r, \n and \xHH. Exit status
- * 3 when the server can't be reached or answers within ten seconds with nothing. */
+ * SETUP is sent once before ("" for nothing) and its reply is read. Both are text with \r, \n
+ * and \xHH. Exit status 3 when the server cannot be reached or does not answer within ten seconds. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -43,7 +42,7 @@ static int dial(const char *where)
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	}
 	if (rc)
-		fail("the server can't be reached");
+		fail("cannot connect to the server");
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	return fd;
 }
@@ -67,7 +66,7 @@ static size_t unescape(char *to, const char *from)
 	return (size_t)(to - begin);
 }
 
-/* Sends one request and gives the length of its reply: what comes until the server is silent for 50 ms. */
+/* Sends one request and returns the length of its reply: everything until the server is silent for 50 ms. */
 static size_t reply_length(int fd, const char *request, size_t bytes)
 {
 	static char buffer[1 << 16];
@@ -75,10 +74,10 @@ static size_t reply_length(int fd, const char *request, size_t bytes)
 	ssize_t n;
 
 	if (write(fd, request, bytes) != (ssize_t)bytes)
-		fail("the server takes nothing");
+		fail("the server does not accept the request");
 	n = read(fd, buffer, sizeof(buffer));
 	if (n <= 0)
-		fail("the server answers nothing");
+		fail("the server does not answer");
 	for (; n > 0; n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT)) {
 		length += (size_t)n;
 		usleep(50000);
@@ -119,7 +118,7 @@ int main(int argc, char **argv)
 		int count = epoll_wait(ep, events, CONNECTIONS, 10000);
 
 		if (count <= 0)
-			fail("the server has stopped answering");
+			fail("the server stopped answering");
 		for (int k = 0; k < count; k++) {
 			unsigned i = events[k].data.u32;
 			ssize_t n = read(fds[i], buffer, sizeof(buffer));

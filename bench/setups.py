@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The load that bench/overhead measures under: one redis-server on cpu 0, reached over a Unix socket, TCP on
-loopback, or TCP from a network namespace of the client's own, by a client on cpu 1.
+"""The loads of bench/overhead: one redis-server on CPU 0, reached over a Unix socket, over TCP on loopback, or over TCP
+from a separate network namespace, by a client on CPU 1.
 
-A setup's name says all: where (unix, tcp, veth) and how (nothing: GET from 50 connections of redis-benchmark, each
-waiting for its answer; -p16: with 16 requests on their way; -half: forktail-load's open loop, half as many
-requests per second as the same connections get through when each waits for its answer).
+A setup's name consists of a path (unix, tcp, veth) and a mode. No suffix: GET from 50 connections of redis-benchmark,
+each waiting for its answer. -p16: with 16 outstanding requests per connection. -half: forktail-load's open loop at half
+the rate that these connections reach when each waits for its answer.
 """
 import json
 import os
@@ -19,9 +19,9 @@ import quiet
 WHERE, HOW = ("unix", "tcp", "veth"), ("", "p16", "half")
 CONNECTIONS, KEYS = "50", "100000"
 PIPELINE = 16
-PIPELINE_REQUESTS = 8  # times as many, or it would be over at once
+PIPELINE_REQUESTS = 8  # times as many requests, because it would end too soon otherwise
 LIMIT_S = 120
-HOST_SIDE, CLIENT_SIDE = "198.18.103.1", "198.18.103.2"  # of the range that is kept for benchmarks
+HOST_SIDE, CLIENT_SIDE = "198.18.103.1", "198.18.103.2"  # an address range reserved for benchmarks
 
 
 class Setup:
@@ -29,11 +29,11 @@ class Setup:
         self.name = name
         self.where, _, self.how = name.partition("-")
         if self.where not in WHERE or self.how not in HOW:
-            sys.exit(f"there is no setup {name}: one of {', '.join(WHERE)}, alone or with -p16 or -half")
+            sys.exit(f"no setup {name}: use {', '.join(WHERE)}, alone or with -p16 or -half")
 
 
 class Veth:
-    """A pair of interfaces, one end in a network namespace that ends with its block."""
+    """A pair of interfaces, one end in a network namespace. Both end with the block."""
 
     def __init__(self):
         self.namespace = f"ftbench-{os.getpid()}"
@@ -54,12 +54,12 @@ class Veth:
         return self
 
     def __exit__(self, *_):
-        # The interface first: a namespace that somebody still looks at lives on, and its end of the pair with it.
+        # The interface first: a namespace that another process still uses stays alive, and with it its end of the pair.
         for what in (["link", "del", self.host], ["netns", "del", self.namespace]):
             subprocess.run(["ip", *what], capture_output=True)
 
     def sweep(self):
-        """What a run that was killed left behind: its address would be ours."""
+        """Removes what a killed run left behind, because it has the same address."""
         for name in re.findall(r"ftbench-(\d+)", subprocess.run(["ip", "netns"], capture_output=True, text=True).stdout):
             if not os.path.exists(f"/proc/{name}"):
                 subprocess.run(["ip", "link", "del", f"ftb{name}h"], capture_output=True)
@@ -72,8 +72,8 @@ class Veth:
 
 
 class Measured:
-    """One measurement: the server's CPU seconds per million requests, requests per second, latencies (None where the
-    client doesn't tell), and the stretch of time it took."""
+    """One measurement: the server's CPU seconds per million requests, requests per second, latencies (None if the
+    client does not report them), and the period."""
 
     def __init__(self, stretch, requests, latency_ns):
         self.stretch = stretch
@@ -83,14 +83,14 @@ class Measured:
 
 
 class Bed(bench.serve.Server):
-    """The server, and what is measured on it. Ends with its block."""
+    """The server and what is measured on it. Ends with its block."""
 
     def __init__(self, directory, requests, load, veth):
         """`load`: forktail-load; `veth`: a Veth, or None."""
         self.scratch, self.requests, self.load, self.veth = directory, requests, load, veth
-        self.most = {}  # by where: requests per second of forktail-load's closed loop
+        self.most = {}  # path -> requests per second of forktail-load's closed loop
         self.unix = os.path.join(directory, "redis.sock")
-        # Only this host reaches these addresses, so that it needs no password.
+        # Only this host can reach these addresses, so no password is needed.
         super().__init__("redis", "--bind", "127.0.0.1", *([HOST_SIDE] if veth else []), "--protected-mode", "no", "--unixsocket",
                          self.unix, tcp=True, cpus=bench.SERVER_CPU)
 
@@ -101,7 +101,7 @@ class Bed(bench.serve.Server):
         return [*inside, program, *address, "-t", "get", "-c", CONNECTIONS, "-r", KEYS, "-q", *options]
 
     def measure(self, setup, recorder=(), requests=None):
-        """While `recorder`, a list of process ids, records; with `requests`, this many in place of the usual."""
+        """Measures while `recorder`, a list of process ids, records. `requests` replaces the default number."""
         if setup.how == "half":
             return self.measure_open(setup, recorder, requests)
         count, options = requests or self.requests, []

@@ -54,7 +54,7 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	app->add_option("--episodes,--top", asked->episodes, "episodes to show, with all of their evidence");
 	app->add_option("--format", asked->format,
 			"a line of one's own: '{p99.9_ms} {cause} {fork.total_ms}'");
-	app->add_flag("--json", asked->json, "print JSON (docs/reference/explain-json.md)");
+	app->add_flag("--json", asked->json, "print JSON (docs/reference/explain.md)");
 	app->add_option("--json-to", asked->json_to,
 			"write that JSON into a file, too, beside what is printed");
 	app->add_flag("--requests", asked->requests,

@@ -4,7 +4,7 @@
 # A module uses only modules that are named in its USES, each of which must have been made before it: so there are no
 # circles. Of those it may include the headers that they name as PUBLIC; the others are their own. C++ lies in the
 # module's namespace. What a file includes and opens is checked at each build (check_module.cmake), because a static
-# library alone would take any header of the tree; and the table in docs/how-it-works/data-flow.md is checked against all modules
+# library alone would take any header of the tree; and the table in docs/how-it-works/modules.md is checked against all modules
 # together (forktail_modules_table).
 #
 #   forktail_module(loadgen/net
@@ -105,7 +105,7 @@ function(forktail_check_module target folder uses)
   add_custom_target(${target}_uses ALL DEPENDS ${stamp})
 endfunction()
 
-# Writes the table of all modules made so far, as it stands in docs/how-it-works/data-flow.md, into a file.
+# Writes the table of all modules made so far, as it stands in docs/how-it-works/modules.md, into a file.
 function(forktail_modules_table file)
   get_property(table GLOBAL PROPERTY forktail_modules_table)
   file(WRITE ${file} "| module | headers for others | uses |\n|---|---|---|\n${table}")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server that was idle throughout answered all the same: its turn was too short for a span, or nobody saw
-// it. Then nothing tells the two ways apart, and nothing is said.
+// A server that was idle throughout did answer: its iteration was too short for a span, or was not recorded.
+// Then nothing distinguishes the two directions, and both stay 0.
 #include "arrivals.h"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is known where the load generator asked its kernel when answers arrived (`--arrival-times`): latency
-// as the client's host saw it, how long answers lay unread, and which way the network was in.
+// What is known if the load generator asked its kernel when answers arrived (`--arrival-times`): latency as
+// the client's host saw it, the time that answers waited in the socket buffer, and the time in each direction
+// of the network.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,11 @@
 namespace forktail::analysis
 {
 
-// Between a request's sending and its answer's arrival; at least, where these are told by a clock that may be
-// off by so much.
+// The network time of a request (from sent to server) and of its answer. Each is a lower bound if the clocks
+// may differ by bound_ns.
 OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns, uint64_t bound_ns = 0);
 
-// Sets what the log has of the request at requests[i] beside its times: connection, arrival.
+// Sets the connection and arrival time that the log has of requests[i].
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r);
 
 } // namespace forktail::analysis

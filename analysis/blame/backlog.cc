@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Three things say that no backlog was there at an instant: the server's thread was idle while no due request
-// waited for a connection; or a request that was due then took no longer than usual.
+// Any of these shows that there was no backlog at an instant: the server's thread was idle while no due
+// request waited for a connection, or a request due then took no longer than usual.
 #include "backlog.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr uint64_t kUsualTimes = 2;
 
 } // namespace
 
-// How long the slot was free in [due, end_ns]. Due times come in order, or nearly.
+// How long the slot was free in [due, end_ns]. Due times come almost in order.
 uint64_t ConnectionSlots::Slot::FreeSince(uint64_t due_ns)
 {
 	while (uses.size() - first > 1 && uses[first + 1].start_ns <= due_ns)
@@ -50,7 +50,7 @@ ConnectionSlots::ConnectionSlots(const Run &run, std::vector<LastUse> last_of)
 		open_loop_ |= load.arrival != "closed";
 }
 
-// Of each connection the last `pipeline` completions: a slot was free once the oldest had come.
+// The last `pipeline` completions of each connection: a slot was free once the oldest had completed.
 void ConnectionSlots::Grow(const Run &run)
 {
 	size_t known = depth_.size();
@@ -87,11 +87,11 @@ void ConnectionSlots::Wait(const Run &run, ConnectionWaits *waits)
 			free_ns += std::max(last_of_[c].start_ns, since) - since;
 			taken_until = last_of_[c].arrived_ns;
 		}
-		// An answer that lay unread took it no more.
+		// An answer that waited unread no longer occupies the connection.
 		until[i] = std::clamp(taken_until, due, q.sent_ns[i]);
 		free[i] = std::min(free_ns, until[i] - due);
 		any |= until[i] > due;
-		// One that was never sent took no slot.
+		// A request that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
 		slot.Take(q.sent_ns[i], q.Arrived(i));
@@ -150,7 +150,7 @@ void BacklogBuilder::Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns
 	}
 }
 
-// Idle: both, where there are two. The end of an idle span lies just outside of it.
+// Idle: both threads, if there are two. The end of an idle span is just outside of it.
 void BacklogBuilder::TakeIdle(const Timeline &one, const Timeline *other)
 {
 	for (uint64_t t_ns : one.idle_ns) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keeps parts as the account is told them: none without time, and at a hop only what passed in a process.
+// Parts without time are dropped, and at a hop only causes inside a process are stored.
 #include "blamed_requests.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What requests are blamed with: servers, ways through a proxy, outages, and what is usual. While the
-// requests of a window are looked at it is only read, so that all workers share it.
+// What requests are blamed with: servers, paths through a proxy, outages, and usual latencies. It is
+// read-only while the requests of a window are processed, so that all workers share it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Server {
 	uint16_t hop;
 };
 
-// Requests to one server that went through to one behind it.
+// Requests to one server that passed them to one behind it.
 struct Through {
 	Route route;
 	Backlog backlog;
@@ -39,24 +39,24 @@ struct Context {
 	std::vector<Outage> outages;
 	std::vector<const Timeline *> timelines = {}; // by hop
 	std::vector<uint16_t> hop_of_thread = {};     // by Run::threads; kNoHop: it has no timeline here
-	// One per run.servers; then further threads that serve, then nobody.
+	// One per run.servers, then further serving threads, then one for requests of an unknown server.
 	std::vector<Server> servers = {};
-	std::vector<uint16_t> server_of_hop = {};   // into servers; empty: each connection is its server's
+	std::vector<uint16_t> server_of_hop = {}; // index into servers; empty: each connection has its server
 	std::vector<StalledIdle> stalled_idle = {}; // by server, then load thread
 	std::vector<uint64_t> usual_ns = {};
-	// Ways that requests may go on from a server: by server, then by server behind it and, last, the
-	// thread that it hands on to. Where they end, kNoHop: there is none, or it was not recorded; and
-	// those that were gone.
+	// Where requests may go from a server: by server, then by the server behind it and, last, by the
+	// thread to which it passes them. The value is the end of the path; kNoHop: there is none, or it was
+	// not recorded. `through` has the paths that requests took.
 	std::vector<uint16_t> way_ends = {};
 	std::vector<std::unique_ptr<Through>> through = {};
 
-	// Of the window of the log that is in run.requests, per request.
-	Column<uint16_t> served_by = {}; // into servers; empty: by its connection's server
+	// Per request of the window of the log in run.requests.
+	Column<uint16_t> served_by = {}; // index into servers; empty: by the connection's server
 	ConnectionWaits taken = {};
-	// The one that was answered before it on its connection; empty without such ways.
+	// The request answered before it on its connection; empty without such paths.
 	Column<uint32_t> in_front = {};
 
-	// How long the server was idle and the request's load thread stalled.
+	// How long the server was idle while the request's load thread was stalled.
 	uint64_t ClientStalled(size_t i, uint64_t from_ns, uint64_t to_ns) const
 	{
 		int32_t client = clients.Of(run.requests.connection[i]);
@@ -89,10 +89,10 @@ struct Context {
 			   : served_by[i];
 	}
 	const Server &ServerOf(size_t i) const { return servers[ServerIndex(i)]; }
-	// How many entries of `through` a server has.
+	// Entries of `through` per server.
 	size_t WaysOfServer() const { return run.behind.size() + 1; }
-	// The entry in `through` of requests to a server that went on to one behind it, 1 + index into
-	// run.behind; 0: nobody says to which.
+	// The entry in `through` of requests to a server that passed them to one behind it, 1 + index into
+	// run.behind; 0: unknown.
 	size_t WayOf(size_t server, uint32_t behind) const
 	{
 		return server * WaysOfServer() + (behind ? behind - 1 : run.behind.size());
@@ -104,24 +104,19 @@ struct Context {
 	}
 	uint64_t WithoutServer(size_t i) const
 	{
-		return outages.empty()
-			   ? 0
-			   : forktail::analysis::WithoutServer(outages, run.requests.due_ns[i],
-							       run.requests.end_ns[i],
-							       IsError(run.requests.status[i]));
+		return outages.empty() ? 0
+				       : forktail::analysis::WithoutServer(outages, run.requests.due_ns[i],
+									   run.requests.end_ns[i],
+									   IsError(run.requests.status[i]));
 	}
-	uint64_t Until(size_t i) const
-	{
-		return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i];
-	}
-	// How much of the time until then was the load generator's own: it was stalled, or the connection
+	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i]; }
+	// How much of the time until then is the load generator's: it was stalled, or the connection was
 	// free.
 	uint64_t LateWaiting(size_t i) const
 	{
-		return taken.empty()
-			   ? 0
-			   : std::max(taken.free_ns[i],
-				      ClientStalled(i, run.requests.due_ns[i], taken.until_ns[i]));
+		return taken.empty() ? 0
+				     : std::max(taken.free_ns[i],
+						ClientStalled(i, run.requests.due_ns[i], taken.until_ns[i]));
 	}
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rules are divide.h's, by sums that are whole and by cause.
+// The rules are in divide.h; the sums here are whole nanoseconds by cause.
 #include "direct.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct ExactSums {
 	CauseTimes direct = {}, before = {};
 	std::array<uint64_t, kStallCauses> queued = {};
 	uint64_t network = 0, late = 0;
-	uint64_t since_ns = 0; // when the stalls that it queued for began; 0: it didn't
+	uint64_t since_ns = 0; // start of the stalls that it queued for; 0: it did not queue
 	uint64_t clear_ns = 0;
 
 	uint64_t AddWaiting(uint64_t from_ns, uint64_t to_ns)
@@ -60,9 +60,8 @@ struct ExactSums {
 	}
 };
 
-// What lies wholly where a request came from another host's clock to this one, or went back, and within what
-// those clocks may be off against each other, may as well not have met it: it is nobody's, and how much that
-// is is returned.
+// Time within the uncertainty of the clocks, where a request came from another host's clock to this one or
+// went back, may not belong to the request. It is blamed on no cause; returns its sum.
 uint64_t LeaveToClocks(const Requests &q, size_t i, uint64_t bound_ns, ExactSums *sums)
 {
 	const uint64_t sent = q.sent_ns[i], arrived = q.Arrived(i);

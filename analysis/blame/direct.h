@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Exact blame of a request that a server was asked directly; through.h has those that went through a proxy.
+// Exact blame of a request sent to a server directly. proxy.h has requests through a proxy.
 #pragma once
 
 #include "blamed_requests.h"
@@ -8,7 +8,7 @@
 namespace forktail::analysis
 {
 
-// Adds request i of the window of the log that is in memory, with its parts.
+// Adds request i of the current window of the log, with its parts.
 void BlameDirectly(const Context &context, size_t i, Sheet *sheet);
 
 } // namespace forktail::analysis

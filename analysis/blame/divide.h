@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The rules by which a request's time is divided, once for all sums that are made of it; docs/how-it-works/attribution.md
-// has the reasons.
+// The rules that divide a request's time, written once for all kinds of sums.
+// docs/how-it-works/attribution.md has the reasons.
 //
-// There are three sums: exact ones by cause, for the requests that matter (blame.cc); doubles of a few kinds,
-// for all of them (first_look.cc); and exact ones by hop and cause, for what went through a proxy
-// (through.cc). Where time is looked up and where it is kept is theirs, what counts as what is said here.
+// There are three kinds: exact sums by cause, for requests that matter (direct.cc); doubles of a few kinds,
+// for all requests (first_look.cc); and exact sums by hop and cause, for requests through a proxy (proxy.cc).
+// They define where time is looked up and stored. The rules here define what counts as what.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +18,23 @@ namespace forktail::analysis
 template <typename S>
 concept RequestSums = requires(S sums, uint64_t ns, typename S::Number number)
 {
-	// What the rules give to the network and to the load generator.
+	// Time that the rules give to the network and to the load generator.
 	requires std::same_as<decltype(sums.network), typename S::Number>;
 	requires std::same_as<decltype(sums.late), typename S::Number>;
-	// Add what [from, to) was spent on, before the request was sent and from there to where its answer
-	// arrived.
-	// Servers' idleness is not added to anything, but returned.
+	// Add the time of [from, to): before the request was sent, and from sent to the arrival of its
+	// answer. Servers' idle time is not added but returned.
 	requires std::same_as<decltype(sums.AddWaiting(ns, ns)), typename S::Number>;
 	requires std::same_as<decltype(sums.AddServed(ns, ns)), typename S::Number>;
-	// Servers' own code, as added.
+	// Time in servers' own code, as added.
 	requires std::same_as<decltype(sums.Busy()), typename S::Number>;
-	// Servers' stalls since there last was no backlog before the request was due.
+	// Servers' stalls between the last instant without a backlog and the request's due time.
 	requires std::same_as<decltype(sums.StalledBefore(ns)), typename S::Number>;
-	// So much was for those stalls, and of it so much was taken for servers' own code.
+	// Moves the first amount to queued time for those stalls; the second is the part that was counted as
+	// servers' own code.
 	sums.MoveToQueued(number, number);
-	// Does the time of outages go to no-server? Then there are also Unknown(), what is not known of the
-	// time that was added, and SetNoServer(without, unknown): so much for no-server, and so much left
-	// unknown.
+	// Does the time of outages go to no-server? Then there are also Unknown(), the unknown part of the
+	// time added so far, and SetNoServer(without, unknown), which sets the time of no-server and the rest
+	// that stays unknown.
 	requires std::same_as<decltype(S::kOutages), const bool>;
 };
 
@@ -46,9 +46,8 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	uint64_t due = q.due_ns[i], until = context.Until(i), sent = q.sent_ns[i];
 	uint64_t arrived = q.Arrived(i), unread = q.Unread(i);
 
-	// A server that is idle waits for the load generator where that was stalled, or had a free
-	// connection; for the network else. Once the answer has arrived it's the load generator's time,
-	// whatever the server does.
+	// An idle server waits for the load generator if that was stalled or had a free connection, else for
+	// the network. After the answer's arrival the time is the load generator's, whatever the server does.
 	Number idle_waiting = sums->AddWaiting(due, until), idle = sums->AddServed(sent, arrived);
 	Number late_waiting = idle_waiting, late = idle;
 	if (idle_waiting > 0)
@@ -59,7 +58,7 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	sums->late += static_cast<Number>(sent - until) + late_waiting + late + static_cast<Number>(unread);
 	sums->network += idle_waiting + idle - late;
 
-	// The server that the log names is the one that answered in the end: that it was idle meanwhile says
+	// The log names the server that answered in the end. That it was idle during the outage means
 	// nothing.
 	if constexpr (Sums::kOutages) {
 		if (uint64_t without = context.WithoutServer(i)) {
@@ -74,8 +73,8 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 		}
 	}
 
-	// Of the backlog is what a server worked for others beyond what is usual, and the time it sat idle
-	// while the request waited for a connection that a late answer held.
+	// Backlog is the server's work for others beyond the usual latency, and its idle time while the
+	// request waited for a connection that a late answer blocked.
 	Number busy = sums->Busy(), usual = static_cast<Number>(context.usual_ns[q.op[i]]);
 	Number from_busy = busy > usual ? busy - usual : 0, excess = idle_waiting + from_busy;
 	if (!(excess > 0))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where there is anything to it that sums don't cover (the connection was free in between, or answers came
-// out of order), all holders are walked over instead.
+// If the sums do not cover a case (the connection was free in between, or answers were out of order), a walk
+// over all holders replaces them.
 #include "head_of_line.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace forktail::analysis
 namespace
 {
 
-// Connections that something is kept for, about 40 kB each, and ways of those who wait for one.
+// The maximum number of connections with stored sums (about 40 kB each), and of paths of waiting requests.
 constexpr size_t kLines = 256;
 constexpr size_t kWays = 4;
 
-// Since when a request was the oldest on its connection without an answer, if it ever was.
+// Since when a request was the oldest unanswered one on its connection, if it ever was.
 uint64_t OldestSince(const Context &context, uint32_t request)
 {
 	const Requests &q = context.run.requests;
@@ -37,7 +37,7 @@ uint64_t AddHeldWalking(const Context &context, size_t i, uint64_t from_ns, uint
 			 held_to = std::clamp(q.end_ns[oldest], held_from, to_ns);
 		if (held_from == to_ns)
 			continue;
-		idle_ns += AddOwn(going, held_to, to_ns, s); // it was free
+		idle_ns += AddOwn(going, held_to, to_ns, s); // the connection was free
 		idle_ns += AddOwn(GoingOf(context, oldest), held_from, held_to, s);
 		to_ns = held_from;
 		n++;
@@ -141,7 +141,7 @@ void Held::Append(const Context &context, uint32_t request, Line *line)
 	Holder holder = {OldestSince(context, request), context.run.requests.end_ns[request], request};
 	line->disordered |= holder.to_ns < holder.from_ns;
 	line->last = request;
-	// Of several with one answer the last one counts: the others never were the oldest.
+	// Of several requests with one answer the last one counts: the others never were the oldest.
 	if (!line->holders.empty() && line->holders.back().from_ns == holder.from_ns) {
 		line->holders.pop_back();
 		if (line->held.end() > line->first + line->holders.size())
@@ -150,7 +150,7 @@ void Held::Append(const Context &context, uint32_t request, Line *line)
 	line->holders.push_back(holder);
 }
 
-// Takes in the requests in front of i, as far back as those that count for [from, to).
+// Adds the requests ahead of i, back to the first that counts for [from, to).
 void Held::TakeIn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Line *line)
 {
 	chain_.clear();
@@ -178,7 +178,7 @@ void Held::TakeIn(const Context &context, size_t i, uint64_t from_ns, uint64_t t
 		Append(context, chain_.back(), line);
 }
 
-// The last 200 of those that began before to_ns, and no further back than from_ns.
+// The last 200 that began before to_ns, back to from_ns.
 Held::Count Held::CountOf(const Line &line, uint64_t from_ns, uint64_t to_ns)
 {
 	auto begins_before = [&](uint64_t ns) {
@@ -211,7 +211,7 @@ uint64_t Held::Add(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	size_t connection = context.run.requests.connection[i];
 	if (from_ns >= to_ns)
 		return 0;
-	// What a request waited for before it was sent is the same for all that went its way.
+	// Before they are sent, all requests with the same path wait for the same.
 	if (connection >= kLines || to_ns > context.run.requests.sent_ns[i])
 		return AddHeldWalking(context, i, from_ns, to_ns, s);
 	if (lines_.size() <= connection)
@@ -222,7 +222,7 @@ uint64_t Held::Add(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	if (line.disordered || !count.known)
 		return AddHeldWalking(context, i, from_ns, to_ns, s);
 
-	// The last and the first of them may count in part, as may the free time after each.
+	// The first and the last of them may count in part, as may the free time after each.
 	const Holder &last = line.At(count.high - 1), &first = line.At(count.low);
 	const Going going = GoingOf(context, i);
 	auto add = [&](const Holder &holder, uint64_t until_ns) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What requests that waited for their connection waited for: at each instant what the oldest one on it that
-// had no answer did.
+// Head-of-line blocking: what requests that waited for their connection waited for. At each instant it is
+// what the oldest unanswered request on the connection waited for.
 //
-// Requests of one connection that follow each other waited for the same ones, up to 200 of them, but for a
-// few. So what each of those did while it was the oldest is added up once and kept, by connection, and from
-// one request to the next only the difference is added and taken away. Sums are whole nanoseconds: they are
-// what a walk over all of them would be.
+// Successive requests of one connection waited for mostly the same requests, up to 200 of them. So the time
+// of each of those while it was the oldest is computed once and stored, by connection. From one request to
+// the next only the difference is added and subtracted. The sums are whole nanoseconds, equal to those of a
+// walk over all of them.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,19 @@
 namespace forktail::analysis
 {
 
-// How many intervals in which another one was the oldest on a connection are looked at.
+// The maximum number of intervals, each with another oldest request of a connection, that are examined.
 constexpr int kHolders = 200;
 
-// Sums of what numbered intervals were spent on, over a range of them that moves on.
+// Sums of the times of numbered intervals, over a sliding range of them.
 class SlidingSums
 {
 public:
 	void Restart(uint64_t begin);
 	uint64_t end() const { return end_; }
-	// Makes the sums those of [begin, end). add(number, *spent) adds one interval and returns how much of
-	// it was idleness.
+	// Moves the range to [begin, end). add(number, *spent) adds one interval and returns its idle time.
 	template <typename Add> void MoveTo(uint64_t begin, uint64_t end, Spent *scratch, Add add);
-	// Adds two of them to *s, its hops in the order of who comes by all intervals from the last one back,
-	// those of `a` before those of `b` of the same number. Returns the idleness.
+	// Adds two sums to *s. Its hops are in the order of a walk over all intervals from the last one back;
+	// for equal numbers those of `a` come first. Returns the idle time.
 	static uint64_t AddBoth(const SlidingSums &a, const SlidingSums &b, Spent *s);
 
 private:
@@ -39,12 +38,12 @@ private:
 		uint32_t ns;
 		uint16_t sum; // index into sums_
 		uint8_t cause;
-		bool idle; // of all hops: neither of the two
+		bool idle; // idle at all hops
 	};
 	struct HopSum {
 		uint16_t hop;
-		uint16_t place;	   // among those that its last interval came by
-		uint64_t last = 0; // number of that one
+		uint16_t place;	   // its position among the hops of its last interval
+		uint64_t last = 0; // number of that interval
 		CauseTimes direct = {};
 	};
 	void TakeAway();
@@ -53,19 +52,19 @@ private:
 
 	uint64_t begin_ = 0, end_ = 0, idle_ns_ = 0;
 	std::vector<HopSum> sums_;
-	std::deque<uint32_t> counts_; // of each interval: how many of the parts
+	std::deque<uint32_t> counts_; // number of parts of each interval
 	std::deque<Part> parts_;
 };
 
 class Held
 {
 public:
-	// Adds [from, to), in which request i waited for its connection, and returns how much of it was
-	// idleness of all hops. It is quick for requests that come in their order.
+	// Adds [from, to), in which request i waited for its connection, and returns the part in which all
+	// hops were idle. It is fast for requests in the order of the log.
 	uint64_t Add(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s);
 
 private:
-	// A request, and when it was the oldest without an answer.
+	// A request, and the time in which it was the oldest unanswered one.
 	struct Holder {
 		uint64_t from_ns, to_ns;
 		uint32_t request;
@@ -73,12 +72,12 @@ private:
 	// Holders of one connection are numbered in their order; their times do not overlap.
 	struct Line {
 		std::deque<Holder> holders;
-		uint64_t first = 0;	    // number of the first one there
-		bool whole = false;	    // nobody held the connection before that one
-		bool disordered = false;    // answers out of order: there is nothing to keep
-		uint32_t last = kNoRequest; // the last request that was taken in
-		SlidingSums held;	    // of holders
-		// Of the times before holders in which the connection was free, by the way of who waited.
+		uint64_t first = 0;	    // number of holders.front()
+		bool whole = false;	    // no request blocked the connection before that one
+		bool disordered = false;    // answers were out of order: nothing is stored
+		uint32_t last = kNoRequest; // the last request that was added
+		SlidingSums held;	    // sums over holders
+		// Times before holders in which the connection was free, by the path of the waiting request.
 		std::vector<std::pair<const Through *, SlidingSums>> free;
 
 		const Holder &At(uint64_t number) const { return holders[number - first]; }
@@ -87,7 +86,7 @@ private:
 	// The holders that count for a wait: [low, high), by number.
 	struct Count {
 		uint64_t low, high;
-		bool known; // they all are in the line
+		bool known; // the line has all of them
 	};
 
 	static void Append(const Context &context, uint32_t request, Line *line);
@@ -101,7 +100,7 @@ private:
 	Spent own_;
 };
 
-// The same, walking over all of them.
+// The same by a walk over all of them.
 uint64_t AddHeldWalking(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s);
 
 } // namespace forktail::analysis

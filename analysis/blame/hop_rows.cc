@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows are looked for from the first on: processes on a request's way are a handful.
+// Rows are searched linearly, because few processes are on a request's path.
 #include "hop_rows.h"
 
 namespace forktail::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of hops: the processes that requests came by, and what passed at each.
+// The table of hops: the processes that requests passed, and the time at each.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace forktail::analysis
 {
 
-// The hop that a timeline is: those of one thread are one.
+// The hop of a timeline. Timelines of one thread share a hop.
 uint16_t HopOf(const Run &run, const std::vector<Timeline> &timelines, size_t index);
-// The hop's row, which is made if there is none.
+// The hop's row, which is added if missing.
 HopRow &RowOf(uint16_t hop, std::vector<HopRow> *rows);
-// How many requests of the run came by each.
+// Adds the number of requests of the run that passed a hop.
 void CountServed(uint16_t hop, uint64_t requests, Blame *blame);
-// The same, by server and by way as the context has them.
+// The same, by server and by path of the context.
 void CountServed(const Context &context, const std::vector<uint64_t> &by_server,
 		 const std::vector<uint64_t> &by_way, Blame *blame);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A request's own way: its route's sums, or its server's timeline where no route is known.
+// A request's own path: its route's sums, or its server's timeline if no route is known.
 #include "hop_shares.h"
 
 namespace forktail::analysis
@@ -18,7 +18,7 @@ uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s)
 		return 0;
 	if (const Through *t = going.through) {
 		s->At(t->front_hop);
-		s->At(t->back_hop); // from here on nothing moves
+		s->At(t->back_hop); // adds no further hop from here
 		return AddRequestTimes(t->route, going.cuts, from_ns, to_ns, &s->At(t->front_hop).direct,
 				       &s->At(t->back_hop).direct);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What one request that went through a proxy was spent on, hop by hop.
+// The time of one request that went through a proxy, hop by hop.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace forktail::analysis
 using StallTimes = std::array<uint64_t, static_cast<size_t>(kStallCauses)>;
 
 struct Spent {
-	std::vector<AtHop> hops; // in the order in which they were come by
+	std::vector<AtHop> hops; // in the order of the path
 	uint64_t between_ns = 0, late_ns = 0, since_ns = 0;
 
 	AtHop &At(uint16_t hop)
@@ -32,7 +32,7 @@ struct Spent {
 		for (size_t c = 0; c < kCauses; c++)
 			to[c] += times[c];
 	}
-	// At all hops, queued time included.
+	// Over all hops, including queued time.
 	StallTimes Stalls() const
 	{
 		StallTimes ns = {};
@@ -50,16 +50,16 @@ struct Spent {
 	}
 };
 
-// A request on its way.
+// A request and its path.
 struct Going {
 	const Context &context;
 	size_t request;
-	const Through *through; // null: not through a proxy, as far as is known
+	const Through *through; // null: not through a known proxy
 	Cuts cuts;
 };
 Going GoingOf(const Context &context, size_t i);
 
-// Adds [from, to) of its time, and returns how much of it was idleness of all hops.
+// Adds [from, to) of its time and returns the part in which all hops were idle.
 uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s);
 
 } // namespace forktail::analysis

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A hop's number is its place among timelines: servers in the log's order, then those behind a proxy. So its
-// address is the load generator's word, and what the process is called the recorder's.
+// A hop's number is its index among timelines: servers in the log's order, then those behind a proxy. So the
+// address comes from the load generator, and the process name from the recorder.
 #include "hops.h"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ namespace forktail::analysis
 namespace
 {
 
-// The place among servers and those behind them; the first of the same process for a further thread of it.
+// The index among servers and those behind them. For a further thread of a process it is that of the first
+// one.
 size_t PlaceOfProcess(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, uint32_t pid)
 {
 	size_t places = run.servers.size() + run.behind.size();
@@ -59,7 +60,7 @@ HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16
 	name.tid = OwnId(run, thread.tid);
 	name.host = HostOf(run, thread);
 	name.comm = thread.comm;
-	for (const Thread &main : run.threads) // whose name is the process'
+	for (const Thread &main : run.threads) // its name is the process name
 		if (main.tid == process)
 			name.comm = main.comm;
 	for (const Target &target : run.targets)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Both ways together are as long whatever the clocks: one that is off takes from one way what it gives the
-// other. So the sum stays the network's, and only the legs give up what the clocks can't tell.
+// The sum of both directions does not depend on the clocks: an offset takes from one direction what it gives
+// to the other. So the sum stays network time, and only the legs become unknown where the clocks are too
+// uncertain.
 #include "legs.h"
 
 #include <algorithm>
@@ -53,8 +54,8 @@ Legs LegsOf(const Blame &blame, const SlowRequest &r)
 	}
 	legs.unread_ns = std::min(r.unread_ns, legs.late_ns);
 	legs.late_ns -= legs.unread_ns;
-	// Idleness that went elsewhere (the load generator stalled meanwhile, clocks can't tell) may have
-	// been of either way.
+	// Idle time with another cause (a stalled load generator, uncertain clocks) may belong to either
+	// direction.
 	const uint64_t ways_ns = r.way.request_ns + r.way.answer_ns,
 		       elsewhere_ns = ways_ns - std::min(ways_ns, network_ns);
 	legs.there_ns = r.way.request_ns - std::min(r.way.request_ns, elsewhere_ns);

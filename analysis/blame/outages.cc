@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Outages come out of the load generator's notes, since only it saw the last answer before and the first one
-// after. Which requests waited one out is told by their times alone: the log has no keys, so nothing in it
-// says whose key was without a server.
+// Outages come from the load generator's records, because only it saw the last answer before and the first
+// one after. Times alone decide which requests waited in one: the log has no keys, so it does not say whose
+// key was without a server.
 #include "outages.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace forktail::analysis
 namespace
 {
 
-// An answer is read a little after it came, by which time the next request may have been answered too.
+// An answer is read a little after it arrived. By then the next request may also have been answered.
 constexpr uint64_t kReadNs = 1'000'000;
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Blames requests that went through a proxy to a server behind it. The proxy answers in order, so where a
-// request's own way (route.h) is idle it may be waiting for one in front of it on its connection: then that
-// one's way tells. docs/how-it-works/attribution.md has the rules.
+// Blames requests that went through a proxy to a server behind it. The proxy answers in order. So where a
+// request's own path (route.h) is idle, it may wait for one ahead of it on its connection: then that
+// request's path has the cause. docs/how-it-works/attribution.md has the rules.
 #include "proxy.h"
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace forktail::analysis
 namespace
 {
 
-// How many requests in front of one, on their way at the same time on its connection.
+// The maximum number of requests ahead of one, in flight on its connection, that are examined.
 constexpr size_t kInFront = 256;
-// Sums of all ways together, of about a kilobyte each.
+// The number of sums of all paths together, each about a kilobyte.
 constexpr uint64_t kSums = 32'768;
 
-// Adds `ns` in the proportions of `all`, whose idle_ns is the rest of it. Returns the share of that.
+// Adds `ns` in the proportions of `all`, of which idle_ns is the idle time. Returns the idle share.
 uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 {
 	std::array<uint64_t, kApportionMax> weight = {idle_ns}, share;
@@ -41,9 +41,8 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 	return share[0];
 }
 
-// The same as AddOwn, with what a pipeline adds: a proxy answers in order, so that a request may wait, where
-// its own way is idle, for those in front of it that went elsewhere. At each instant that is the oldest one
-// without an answer.
+// AddOwn with head-of-line blocking: a proxy answers in order. Where its own path is idle, a request may wait
+// for those ahead of it that went to another server; at each instant for the oldest one without an answer.
 uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *own, Spent *s)
 {
 	const Requests &q = context.run.requests;
@@ -53,7 +52,7 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 		return AddOwn(going, from_ns, to_ns, s);
 	own->hops.clear();
 	uint64_t idle_ns = AddOwn(going, from_ns, to_ns, own);
-	// What takes no longer than usual waits for nobody.
+	// A request that takes no longer than usual waits for no other.
 	if (idle_ns <= context.usual_ns[q.op[i]]) {
 		for (const AtHop &h : own->hops)
 			s->Add(h.direct, h.hop);
@@ -79,7 +78,8 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	return idle_ns + AddOwn(going, from_ns, to_ns, s);
 }
 
-// The sums of Divide (divide.h) by hop. It does not look for outages: the proxy answers in them, if late.
+// The sums of Divide (divide.h) by hop. Outages are not considered, because the proxy answers in them, though
+// late.
 struct HopSums {
 	using Number = uint64_t;
 	static constexpr bool kOutages = false;
@@ -123,7 +123,7 @@ struct HopSums {
 	{
 		Stalls share;
 		Apportion(moved, before.data(), before.size(), share.data());
-		// In the order of hops: the proxy's own code first, a burst of late answers as a rule.
+		// In the order of hops: the proxy's own code first, usually a burst of late answers.
 		for (AtHop &h : spent->hops) {
 			uint64_t ns = std::min(from_busy, h.direct[Index(Cause::ServerBusy)]);
 			h.direct[Index(Cause::ServerBusy)] -= ns;
@@ -211,7 +211,7 @@ void FindWays(const std::vector<Timeline> &timelines, Context *context)
 		       run.threads[timelines[hop].thread].end_ns >
 			   run.threads[timelines[hop].thread].start_ns;
 	};
-	// Where a way ends: at a server behind, or another thread of the same process.
+	// Where a path ends: at a server behind, or at another thread of the same process.
 	auto end_of = [&](size_t server, size_t behind) -> uint16_t {
 		if (behind < run.behind.size())
 			return any_behind ? static_cast<uint16_t>(first_behind + behind) : kNoHop;
@@ -262,7 +262,7 @@ void BuildRoutes(Context *context)
 			continue;
 		const Timeline &front = *context->servers[w / context->WaysOfServer()].timeline,
 			       &back = *context->timelines[context->way_ends[w]];
-		// Where neither is known there is nothing to keep.
+		// If neither is known, there is nothing to store.
 		uint64_t from_ns = run.end_ns, to_ns = run.start_ns;
 		for (const Timeline *timeline : {&front, &back}) {
 			if (timeline->empty())

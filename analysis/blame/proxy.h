@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests that went through a proxy: what each was spent on, hop by hop.
+// Requests that went through a proxy: the time of each, hop by hop.
 #pragma once
 
 #include <algorithm>
@@ -15,25 +15,25 @@
 namespace forktail::analysis
 {
 
-// Of each worker: what one request was spent on, and what is kept for the next one.
+// Per worker: the time of one request, and what is reused for the next one.
 struct Spending {
 	Spent spent;
-	Spent own; // of another one on the way
+	Spent own; // of another request on the path
 	Held held;
 };
 
-// Finds where requests may go on to; servers are known.
+// Finds the paths from servers to servers behind them; servers are known.
 void FindWays(const std::vector<Timeline> &timelines, Context *context);
-// Keeps those ways that requests of the window took.
+// Stores the paths that requests of the window took.
 void NoteWays(Context *context);
-// Finds out what passed on them, from the timelines as they are now.
+// Builds their routes from the current timelines.
 void BuildRoutes(Context *context);
-// Finds who was in front of whom, in the window.
+// Finds for each request of the window the one ahead of it on its connection.
 void FindInFront(Context *context);
-// Adds request i up into scratch->spent, whose former content goes.
+// Sums up request i in scratch->spent, which is overwritten.
 void Spend(const Context &context, const Through &through, size_t i, Spending *scratch);
-// Which requests are blamed: those of threshold_ns or more, and those that take, without some stall, as long
-// as floor_ns says.
+// The requests to blame: those of threshold_ns or more, and those that would still take floor_ns or more
+// without one of the stalls.
 struct Matter {
 	uint64_t threshold_ns;
 	StallTimes floor_ns;
@@ -43,7 +43,7 @@ struct Matter {
 		return std::min(threshold_ns, *std::min_element(floor_ns.begin(), floor_ns.end()));
 	}
 };
-// Blames it, if it is one of those.
+// Blames the request if it is one of those.
 void BlameThrough(const Context &context, const Through &through, size_t i, const Matter &matter,
 		  Spending *scratch, Sheet *sheet);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Both threads' times are summed up every 2 ms, or more in a long run, once for each of the two that may be
-// looked at first: a request then costs a walk over the pieces at its ends, however long it took. Where
-// idleness lies within a mix isn't known, so its begin is told at the latest and its end at the earliest that
-// it can have been.
+// Both threads' times are summed every 2 ms (more in a long run), once for each order in which the two are
+// examined. So a request costs a walk over the pieces at its ends, however long it took. The place of idle
+// time within a mix is unknown. So its begin counts as late, and its end as early, as possible.
 #include "route.h"
 
 #include <algorithm>
@@ -17,21 +16,21 @@ namespace
 
 constexpr uint32_t kPieceShift = 21; // 2 ms: a few pieces
 
-// Whether a thread's time had nothing to do with the request: it waited. Of the second one, which the request
-// is known not to wait for, its own code as well: that was for others.
+// Whether a thread's time has nothing to do with the request, because the thread waited. For the second
+// thread, on which the request is known not to wait, its own code counts too: it ran for others.
 bool IsIdle(Cause c, bool own_code)
 {
 	return c == Cause::Idle || c == Cause::Network || (own_code && c == Cause::ServerBusy);
 }
 
-// Adds `ns` of the second's [from, to), in its proportions there. Returns how much of it was idle.
+// Adds `ns` of the second's [from, to) in its proportions there. Returns the idle part.
 uint64_t AddShare(const Timeline &second, bool own_code, uint64_t from_ns, uint64_t to_ns, uint64_t ns,
 		  CauseTimes *times)
 {
 	static_assert(kTimelineCauses <= static_cast<int>(kApportionMax));
 	CauseTimes all = {};
 	AddTimes(second, from_ns, to_ns, &all);
-	// The few that are there, in the order of causes.
+	// Only the causes with time, in the order of causes.
 	uint8_t causes[kTimelineCauses];
 	uint64_t weights[kTimelineCauses], shares[kTimelineCauses];
 	size_t count = 0;
@@ -52,7 +51,7 @@ uint64_t AddShare(const Timeline &second, bool own_code, uint64_t from_ns, uint6
 	return idle_ns;
 }
 
-// The two threads in the order in which they are looked at.
+// The two threads in the order in which they are examined.
 struct Pair {
 	const Timeline &first, &second;
 	bool own_code; // the second's counts as idle
@@ -80,7 +79,7 @@ uint64_t AddPartOf(const Pair &pair, const Piece &piece, uint64_t from_ns, uint6
 	return idle_ns ? AddShare(pair.second, pair.own_code, from_ns, to_ns, idle_ns, of_second) : 0;
 }
 
-// The same of a whole one that was kept.
+// The same for a whole piece with stored times.
 uint64_t AddWhole(const WholePieces &whole, uint32_t piece, CauseTimes *of_first, CauseTimes *of_second)
 {
 	uint64_t between_ns = 0;
@@ -96,8 +95,8 @@ uint64_t AddWhole(const WholePieces &whole, uint32_t piece, CauseTimes *of_first
 	return between_ns;
 }
 
-// Adds [from, to): the first's pieces, and where that is idle the second's. Returns the time in which both
-// were.
+// Adds [from, to): the first's pieces, and the second's where the first is idle. Returns the time in which
+// both were idle.
 uint64_t AddOver(const Pair &pair, uint64_t from_ns, uint64_t to_ns, CauseTimes *of_first,
 		 CauseTimes *of_second)
 {
@@ -136,7 +135,7 @@ uint64_t AddWalking(const Route &route, First first, uint64_t from_ns, uint64_t 
 				     : AddOver(PairOf(route, first), from_ns, to_ns, back, front);
 }
 
-// Those that reach into [start_ns, end_ns).
+// The pieces that overlap [start_ns, end_ns).
 WholePieces WholePiecesOf(const Pair &pair, uint64_t start_ns, uint64_t end_ns)
 {
 	WholePieces whole;
@@ -229,8 +228,8 @@ IdleTimes IdleTimesOf(const Timeline &t)
 		bool whole = p.mix == kNoMix && p.span != kNoSpan;
 		if (!HasIdle(t, p))
 			continue;
-		// A window may come in several pieces with spans between: where in it the thread was idle is
-		// not known.
+		// A window may consist of several pieces with spans between them. The place of idle time in
+		// it is unknown.
 		bool told = false;
 		for (size_t k = i; p.mix != kNoMix && k-- > 0 && !told;) {
 			told = t.pieces[k].mix == p.mix;
@@ -248,8 +247,8 @@ IdleTimes IdleTimesOf(const Timeline &t)
 		idle.begins.push_back({start_ns, whole ? start_ns : end_ns});
 		idle.ends.push_back({end_ns, whole ? end_ns : start_ns});
 	}
-	// An idle span inside a window is told sooner and later than the window's: the least and the most
-	// count.
+	// An idle span inside a window gives earlier and later bounds than the window: the minimum and
+	// maximum count.
 	std::stable_sort(
 	    idle.ends.begin(), idle.ends.end(),
 	    [](const IdleTimes::Mark &a, const IdleTimes::Mark &b) { return a.at_ns < b.at_ns; });

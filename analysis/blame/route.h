@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The way of requests through a proxy to a server behind it, and at which of the two their time went.
+// The path of requests through a proxy to a server behind it, and which of the two their time belongs to.
 //
-// Neither process is asked which request it works on. But a proxy that sits idle has passed on all it was
-// given: what came before has left it, and what is there after it began later. So the idleness of the proxy
-// cuts a request's time in three: on its way through the proxy, at the instance, and its answer's way back.
-// In the middle the instance's thread tells, before and after the proxy's; each where the other one is idle.
+// Neither process says which request it works on. But an idle proxy has passed on all it was given: earlier
+// requests have left it, and later ones have not begun. So the proxy's idle times cut a request's time in
+// three: through the proxy, at the instance, and the answer's way back. In the middle the instance's thread
+// decides first, before and after it the proxy's; the other one decides where the first is idle.
 // docs/how-it-works/attribution.md, "Through a proxy".
 #pragma once
 
@@ -16,43 +16,45 @@
 namespace forktail::analysis
 {
 
-// When a thread is known to have been without work.
+// When a thread is known to have had no work.
 struct IdleTimes {
 	struct Mark {
-		uint64_t at_ns;	   // of begins: not before it; of ends: not after it
-		uint64_t known_ns; // of begins: by then it had begun; of ends: then it had not ended yet
+		uint64_t at_ns;	   // a begin: not before it; an end: not after it
+		uint64_t known_ns; // a begin: it had begun by then; an end: it had not ended by then
 	};
 	std::vector<Mark> begins, ends; // by at_ns; known_ns in the same order
-	// How many of each lie before every multiple of 2^shift ns from start_ns on: where to look.
+	// The number of marks before every multiple of 2^shift ns from start_ns, for lookup.
 	uint64_t start_ns = 0;
 	uint32_t shift = 0;
 	std::vector<uint32_t> begins_before, ends_before;
 
-	// The first instant by which it surely became idle, not before t_ns; UINT64_MAX: never.
+	// The first instant, not before t_ns, by which it was certainly idle; UINT64_MAX: never.
 	uint64_t FirstAfter(uint64_t t_ns) const;
-	// The last instant at which it surely still was idle, up to t_ns; 0: never.
+	// The last instant, up to t_ns, at which it was certainly still idle; 0: never.
 	uint64_t LastBefore(uint64_t t_ns) const;
-	// Fills what was last named, for marks in [from_ns, to_ns].
+	// Fills the three members for lookup, for marks in [from_ns, to_ns].
 	void Index(uint64_t from_ns, uint64_t to_ns);
 };
 IdleTimes IdleTimesOf(const Timeline &timeline);
 
-// Nanoseconds at each of the two, and those in which both were idle. No Idle and no Network in the first two.
+// Nanoseconds at each of the two, and those in which both were idle. The first two have no Idle and no
+// Network.
 struct RouteTimes {
 	CauseTimes front = {}, back = {};
 	uint64_t between_ns = 0;
 };
 
-// Who is looked at first; the other one where that is idle.
+// Which thread is examined first. The other one counts where that is idle.
 enum class First : uint8_t { Front, Back };
 
-// What whole pieces of the one that is looked at first were spent on: most of what a walk comes by, so that
-// it needs not divide them again.
+// The times of whole pieces of the thread that is examined first. A walk uses mostly these, so they are
+// divided once.
 struct WholePieces {
-	uint32_t from = 0;	     // of the first's pieces
-	std::vector<uint32_t> begin; // of each one's times, and where the last one's end
+	uint32_t from = 0;	     // first piece
+	std::vector<uint32_t> begin; // start of each piece's times, and the end of the last one's
 	std::vector<uint32_t> ns;
-	// A cause at the first; + kTimelineCauses: at the second; then, between the two.
+	// A cause at the first; + kTimelineCauses: a cause at the second; 2 * kTimelineCauses: between the
+	// two.
 	std::vector<uint8_t> place;
 	static_assert(2 * kTimelineCauses <= UINT8_MAX);
 
@@ -62,37 +64,37 @@ struct WholePieces {
 struct Route {
 	const Timeline *front = nullptr, *back = nullptr;
 	IdleTimes front_idle;
-	// Sums from start_ns on at every multiple of 2^shift ns after it, by who is first: long requests by
-	// the thousand are added up in a moment.
+	// Sums from start_ns at every multiple of 2^shift ns after it, by which thread is first. They make
+	// thousands of long requests cheap.
 	uint64_t start_ns = 0;
 	uint32_t shift = 0;
 	std::vector<RouteTimes> sums[2];
 	WholePieces whole[2];
 };
 
-// Where a run's routes have their sums: at every multiple of 2^shift ns from the run's start on. The same for
-// a stretch of the run as for all of it, so that what a request was spent on doesn't depend on the stretch.
+// The positions of the sums of a run's routes: every multiple of 2^shift ns from the run's start. They are
+// the same for a stretch as for the whole run, so that a request's times do not depend on the stretch.
 struct RouteGrid {
 	uint64_t start_ns;
 	uint32_t shift;
 };
-// Of a run in [start_ns, end_ns]; `max_sums`: how many a route may keep.
+// For a run in [start_ns, end_ns]; `max_sums`: the maximum per route.
 RouteGrid GridOf(uint64_t start_ns, uint64_t end_ns, uint64_t max_sums = 4096);
 
 // For requests in [from_ns, to_ns]. The timelines must outlive it.
 Route BuildRoute(const Timeline &front, const Timeline &back, const RouteGrid &grid, uint64_t from_ns,
 		 uint64_t to_ns);
 
-// Where the proxy's idleness cuts a request's time: until passed_ns on its way through, from returned_ns on
-// its answer's way back. In the wrong order: not cut.
+// How the proxy's idle times cut a request's time: until passed_ns through the proxy, from returned_ns the
+// answer's way back. passed_ns >= returned_ns: not cut.
 struct Cuts {
 	uint64_t passed_ns, returned_ns;
 };
-// Of one that was sent at sent_ns and answered at answered_ns.
+// For a request that was sent at sent_ns and answered at answered_ns.
 Cuts CutsOf(const Route &route, uint64_t sent_ns, uint64_t answered_ns);
 
-// Add what [from_ns, to_ns) was spent on; exactly to_ns - from_ns is added. They return what of it lay
-// between the two. The second one is for a request with these cuts.
+// Add the times of [from_ns, to_ns); exactly to_ns - from_ns is added. They return the part between the two.
+// The second function is for a request with these cuts.
 uint64_t AddRouteTimes(const Route &route, First first, uint64_t from_ns, uint64_t to_ns, CauseTimes *front,
 		       CauseTimes *back);
 uint64_t AddRequestTimes(const Route &route, const Cuts &cuts, uint64_t from_ns, uint64_t to_ns,

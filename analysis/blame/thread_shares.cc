@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Of a cause's time at the thread, the part that lies where the thread waited for another one is at that one.
-// Sums say how much there is of a cause, the intervals whose it is: neither grows by this.
+// The part of a cause's time in which the thread waited for another one belongs to that one. Sums give the
+// amount of a cause, intervals its owner; the total does not change.
 #include "thread_shares.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What passed at a thread, divided by whose doing it was: while it waited for another one, that one's.
+// Time at a thread, divided by responsible thread: while it waited for another one, that one's.
 #pragma once
 
 #include <array>
@@ -11,15 +11,14 @@
 namespace forktail::analysis
 {
 
-// What a request was spent on at one thread.
+// A request's time at one thread.
 struct AtHop {
 	uint16_t hop;
 	CauseTimes direct = {};
 	std::array<uint64_t, kStallCauses> queued = {};
 };
 
-// Adds the parts of a request with due time and end at one thread, whose timeline it is. What it queued for
-// lies in [since_ns, due_ns).
+// Adds the parts of a request at one thread with this timeline. What it queued for is in [since_ns, due_ns).
 void AddPartsAt(const Context &context, const Timeline &timeline, AtHop at, uint64_t since_ns,
 		uint64_t due_ns, uint64_t end_ns, Sheet *sheet);
 

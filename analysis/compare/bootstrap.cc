@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See bootstrap.h. Long runs are drawn from in units of several seconds: what 600 of them say is enough.
+// See bootstrap.h. Long runs are drawn in units of several seconds: 600 units are enough.
 #include "bootstrap.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace
 constexpr size_t kMostUnits = 600;
 constexpr size_t kLeastBlocks = 30, kLeastHeld = 10;
 
-// Some seconds, what was in them by a dense number of the bucket.
+// Some seconds of a run. Buckets are numbered densely.
 struct Piece {
 	std::vector<std::pair<uint32_t, uint32_t>> latencies;
 	std::array<double, kCauses> cause_seconds = {};
@@ -45,7 +45,7 @@ Pieces Cut(const RunSample &run, const Dense &dense)
 {
 	Pieces out;
 	out.seconds_each = (run.by_second.size() + kMostUnits - 1) / kMostUnits;
-	// Whole ones: a rest of fewer seconds would be drawn as if it were as long as the others.
+	// Whole units only: a shorter rest would be drawn as if it had the full length.
 	for (size_t at = 0; at + out.seconds_each <= run.by_second.size(); at += out.seconds_each) {
 		Piece piece;
 		std::map<uint32_t, uint32_t> sum;
@@ -67,7 +67,7 @@ Pieces Cut(const RunSample &run, const Dense &dense)
 	return out;
 }
 
-// A percentile out of counts, as if latencies lay evenly in a bucket.
+// A percentile from counts, as if latencies were spread evenly in a bucket.
 double Percentile(const std::vector<uint64_t> &counts, const std::vector<uint32_t> &buckets, uint64_t all,
 		  double point)
 {
@@ -110,8 +110,8 @@ uint32_t NumberOf(const Pieces &pieces, size_t numbers, double point)
 	return 0;
 }
 
-// The block's length: a second, twice the longest episode, or as the series of what is above the percentiles
-// asks for; and of which percentiles enough blocks have anything above it.
+// Chooses the block's length: a second, twice the longest episode, or what the series above the percentiles
+// needs, whichever is longest. Also marks the percentiles above which enough blocks have requests.
 void ChooseBlock(const RunSample &run, size_t numbers, Pieces *pieces)
 {
 	const double each = static_cast<double>(pieces->seconds_each);
@@ -136,7 +136,7 @@ void ChooseBlock(const RunSample &run, size_t numbers, Pieces *pieces)
 	}
 }
 
-// What came out of each draw, per second where it is a sum.
+// The results of the draws; sums are per second.
 struct Drawn {
 	std::array<std::vector<double>, kQuantiles> log_percentile;
 	std::vector<double> log_rate;
@@ -185,7 +185,7 @@ Interval Between(const std::vector<double> &a, const std::vector<double> &b)
 	return MiddleOf(&differences);
 }
 
-// Which percentiles aren't bounded, in a sentence.
+// One sentence about the percentiles without an interval; "" if all have one.
 std::string NotHeld(const std::array<bool, kQuantiles> &held)
 {
 	static const char *const names[kQuantiles] = {"p50", "p90", "p99", "p99.9", "p99.99"};
@@ -195,8 +195,8 @@ std::string NotHeld(const std::array<bool, kQuantiles> &held)
 			list += (list.empty() ? "" : ", ") + std::string(names[q]);
 	return list.empty() ? ""
 			    : "no interval for " + list +
-				  ": that takes 30 blocks of seconds that are as good as independent, 10 of "
-				  "them with slower requests; these runs are too short";
+				  ": the runs are too short. An interval needs 30 approximately "
+				  "independent blocks of seconds, 10 of them with slower requests";
 }
 
 } // namespace

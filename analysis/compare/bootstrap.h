@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What one pair of runs can say of itself: how far its differences would scatter if other seconds of the same
-// runs had been seen. A circular block bootstrap, since seconds that follow each other are alike. How other
-// runs would have come out it can't know, so nothing is decided by it.
+// What one pair of runs can show: how far its differences would scatter with other seconds of the same runs.
+// A circular block bootstrap, because successive seconds are alike. It cannot know how other runs would
+// differ, so it gives no verdict.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ struct PairIntervals {
 	std::array<Interval, kQuantiles> log_ratio; // of B's percentile to A's
 	Interval rate_log_ratio;
 	std::array<Interval, kCauses> request_seconds; // B's less A's
-	std::array<Interval, kCauses> episodes;	       // likewise, how many
-	std::string why;			       // what can't be known, and why; "" if all is
+	std::array<Interval, kCauses> episodes;	       // likewise, the count
+	std::string why;			       // what is unknown, and why; "" if all is known
 };
 
-// By `draws` draws from each run, the same each time for the same seed.
+// Uses `draws` draws from each run, the same for the same seed.
 PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t seed, size_t draws = 2000);
 
 } // namespace forktail::analysis::compare

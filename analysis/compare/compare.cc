@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pairs into differences, and differences into verdicts. Of several pairs each is one observation; of one
-// alone the bootstrap says what it can.
+// Pairs to differences, and differences to verdicts. With several pairs each is one observation; with only
+// one the bootstrap gives the intervals.
 #include "compare.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ using Get = std::function<double(const RunSample &)>;
 struct Judging {
 	const CompareOptions &options;
 	Comparison &c;
-	PairIntervals alone; // of one pair
+	PairIntervals alone; // set for one pair only
 
 	bool one() const { return c.a.runs.size() == 1; }
 	size_t pairs() const { return c.a.runs.size(); }
@@ -40,7 +40,7 @@ std::vector<double> ValuesOf(const ComparedSide &side, const Get &get)
 	return values;
 }
 
-// A difference of what is above 0 on both sides, by ratios.
+// A difference by ratios, for a figure above 0 on both sides.
 Difference RatioOf(Judging *j, const std::string &name, Unit unit, const Get &get, const Interval &alone)
 {
 	Difference d;
@@ -66,7 +66,7 @@ Difference RatioOf(Judging *j, const std::string &name, Unit unit, const Get &ge
 	return d;
 }
 
-// One of what may be 0, by differences.
+// A difference by subtraction, for a figure that may be 0.
 Difference SumOf(Judging *j, const std::string &name, Unit unit, const Get &get, const Interval &alone)
 {
 	Difference d;
@@ -91,7 +91,7 @@ Difference SumOf(Judging *j, const std::string &name, Unit unit, const Get &get,
 	return d;
 }
 
-// What requests about a percentile were made of, on average over those runs of a side where that is known.
+// The mean composition of requests near a percentile, over the runs of a side for which it is known.
 bool MeanMakeup(const ComparedSide &side, Makeup RunSample::*at, ByCause *mean)
 {
 	size_t known = 0;
@@ -227,7 +227,7 @@ Verdict Decide(const CompareOptions &options, const Difference &d, double holm_b
 										   : Verdict::Inconclusive;
 }
 
-// What decides, together.
+// Sets the verdicts of the judged percentiles and the verdict of all.
 void DecideAll(Judging *j)
 {
 	Comparison &c = j->c;
@@ -256,14 +256,14 @@ void DecideAll(Judging *j)
 			       : Verdict::Same;
 }
 
-// Runs that have no partner are left out.
+// Ignores runs without a partner.
 void Pair(Comparison *c)
 {
 	size_t pairs = std::min(c->a.runs.size(), c->b.runs.size());
 	if (c->a.runs.size() != c->b.runs.size())
-		c->notes.push_back("A has " + common::Plural(c->a.runs.size(), "run", "runs") + " and B " +
-				   std::to_string(c->b.runs.size()) +
-				   ": those without a partner are left out");
+		c->notes.push_back("A has " + common::Plural(c->a.runs.size(), "run", "runs") +
+				   " and B has " + std::to_string(c->b.runs.size()) +
+				   ": runs without a partner are ignored");
 	c->a.runs.resize(pairs);
 	c->b.runs.resize(pairs);
 }
@@ -277,16 +277,16 @@ void NoteTrouble(Comparison *c)
 			errors[side] += run.errors;
 		}
 	if (drops[0] || drops[1])
-		c->notes.push_back("the recorder lost " + common::FormatCount(drops[0]) +
+		c->notes.push_back("the recorder dropped " + common::FormatCount(drops[0]) +
 				   " events in A and " + common::FormatCount(drops[1]) +
-				   " in B: causes are told of less there");
+				   " in B: their time is unattributed");
 	if (errors[0] || errors[1])
 		c->notes.push_back(common::FormatCount(errors[0]) + " requests failed in A and " +
-				   common::FormatCount(errors[1]) + " in B, which are in no percentile");
+				   common::FormatCount(errors[1]) + " in B; percentiles exclude them");
 	size_t doubtful = static_cast<size_t>(
 	    std::count_if(c->facts.begin(), c->facts.end(), [](const FactChange &f) { return f.matters; }));
 	if (doubtful)
-		c->notes.push_back("hosts or loads differ: what changed may be due to that alone");
+		c->notes.push_back("hosts or loads differ: that alone may explain the changes");
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which runs a side consists of, in the order in which they are paired.
+// Finds the runs of a side, in the order in which they are paired.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace
 
 namespace fs = std::filesystem;
 
-// As people count: "pair-9" before "pair-10".
+// Natural order: "pair-9" before "pair-10".
 bool Before(const std::string &a, const std::string &b)
 {
 	size_t i = 0, j = 0;
@@ -48,7 +48,7 @@ bool HoldsRecordings(const fs::path &directory)
 	return false;
 }
 
-// Directories with recordings in or below one; what lies in a run is the run's.
+// The runs at or below a directory. Directories within a run belong to it.
 void RunsBelow(const fs::path &directory, int depth, std::vector<std::string> *runs)
 {
 	if (HoldsRecordings(directory)) {
@@ -65,11 +65,11 @@ void RunsBelow(const fs::path &directory, int depth, std::vector<std::string> *r
 
 bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::string *error)
 {
-	constexpr int kDepth = 4; // as deep as the lab puts them
+	constexpr int kDepth = 4; // as deep as the lab's directories
 	std::error_code ec;
 	runs->clear();
 	if (!fs::exists(given, ec)) {
-		*error = "there is no " + given;
+		*error = given + " does not exist";
 		return false;
 	}
 	if (!fs::is_directory(given, ec) || HoldsRecordings(given)) {
@@ -82,7 +82,7 @@ bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::str
 			RunsBelow(entry.path(), kDepth, &below);
 		if (below.size() > 1) {
 			*error = entry.path().string() + " holds " + std::to_string(below.size()) +
-				 " runs: which of them is compared has to be said";
+				 " runs. Name the run to compare";
 			return false;
 		}
 		runs->insert(runs->end(), below.begin(), below.end());
@@ -90,7 +90,7 @@ bool FindRuns(const std::string &given, std::vector<std::string> *runs, std::str
 	std::sort(runs->begin(), runs->end(), Before);
 	if (!runs->empty())
 		return true;
-	*error = given + " holds no recording (*.forktail), nor do directories in it";
+	*error = given + " and its directories hold no recording (*.forktail)";
 	return false;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A comparison as a suite of tests, one for each percentile that decides. What can't be told is an error
-// there and no failure; one pair alone is skipped.
+// A comparison as a JUnit test suite, with a test for each judged percentile. Inconclusive is an error, not a
+// failure; one pair alone is skipped.
 #include "analysis/text/junit.h"
 
 #include "compare.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A comparison as a comment on a pull request. What runs and settings are called comes from others: nothing
-// of it may become markup.
+// A comparison as a pull-request comment. Names of runs and settings are untrusted text: they must not become
+// markup.
 #include "compare.h"
 #include "table.h"
 

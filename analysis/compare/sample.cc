@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run is explained once, which says what its slow requests met; then its log is gone through once more for
-// latency by second.
+// A run is explained once, for its slow requests. Then its log is read once more, for latency by second.
 #include "sample.h"
 
 #include <algorithm>
@@ -41,19 +40,19 @@ namespace
 namespace fs = std::filesystem;
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
-constexpr uint64_t kMostSeconds = 1 << 20; // what is due later counts with the last
+constexpr uint64_t kMostSeconds = 1 << 20; // later requests count in the last second
 constexpr uint64_t kFewForMakeup = 10;
 
-// What slow requests of about one latency were made of.
+// The time by cause of slow requests with about one latency.
 struct Made {
 	uint64_t count = 0;
 	std::array<uint64_t, kCauses> ns = {};
 };
 
-// Takes in slow requests as they are told of.
+// Collects slow requests as the analysis finds them.
 struct SlowOnes {
 	std::map<uint32_t, Made> by_latency;			     // by bucket
-	std::map<uint64_t, std::array<uint64_t, kCauses>> by_second; // of CLOCK_MONOTONIC
+	std::map<uint64_t, std::array<uint64_t, kCauses>> by_second; // by second of CLOCK_MONOTONIC
 
 	void Add(const SlowRequest &r, const Part *parts)
 	{
@@ -67,8 +66,8 @@ struct SlowOnes {
 	}
 };
 
-// Of requests whose rank, from the slowest, is about that of a percentile: from half as many above it to one
-// and a half times as many.
+// The composition of requests whose rank, from the slowest, is near that of a percentile: 0.5 to 1.5 times as
+// many requests above them.
 Makeup MakeupAt(double percentile, const SlowOnes &slow, uint64_t requests)
 {
 	double above = (1 - percentile / 100) * static_cast<double>(requests);
@@ -95,7 +94,7 @@ void AddFact(RunSample *s, const char *group, const std::string &name, const std
 		s->facts.push_back({group, name, value});
 }
 
-// Of a manifest: what it says the load was.
+// Adds the load's settings from a manifest.
 void AddLoadFacts(const common::Json &m, RunSample *s)
 {
 	static const char *const members[] = {
@@ -157,7 +156,7 @@ bool Serves(const Explanation &e, uint32_t thread)
 	return std::find(e.serving.begin(), e.serving.end(), static_cast<int>(thread)) != e.serving.end();
 }
 
-// Forks of the serving threads, and what the server's memory came to.
+// Forks of the serving threads, and the server's memory.
 void AddForks(Explanation *e, RunSample *s)
 {
 	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
@@ -212,7 +211,7 @@ void AddEpisodes(const Explanation &e, RunSample *s)
 	}
 }
 
-// Latency by second, of answers as percentiles are.
+// Latency by second, of answered requests as for percentiles.
 void AddSeconds(Explanation *e, const SlowOnes &slow, RunSample *s)
 {
 	const uint64_t zero_ns = e->first_ns;
@@ -245,7 +244,7 @@ void AddSeconds(Explanation *e, const SlowOnes &slow, RunSample *s)
 		if (!episode.causes.empty())
 			s->by_second[std::min(second_of(episode.start_ns), s->by_second.size() - 1)]
 			    .episodes.push_back(episode.causes[0].cause);
-	// The last second is rarely a whole one, and would be thought a slow one.
+	// The last second is rarely complete, and would look slow.
 	if (s->by_second.size() > 2)
 		s->by_second.pop_back();
 }
@@ -288,7 +287,7 @@ bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::funct
 	if (!ExplainRun(path, options, &e, error, status))
 		return false;
 	if (e.blame.from_iterations || e.blame.count == e.blame.errors) {
-		*error = path + " holds no requests that were answered: there is nothing to compare";
+		*error = path + " has no answered requests: nothing to compare";
 		*status = 3;
 		return false;
 	}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See words.h. "Because" is said where one of a few rules knows what makes a cause longer, and that did
-// change in the same direction; other settings that changed and have to do with the cause are named beside
-// it.
+// See sentences.h. "Because" is used only if a rule knows what lengthens the cause, and that changed in the
+// same direction. Other changed settings that are related to the cause follow "with".
 #include "sentences.h"
 
 #include <algorithm>
@@ -68,11 +67,11 @@ std::string RatioText(const Difference &d)
 namespace
 {
 
-constexpr double kMuchOfIt = 0.15; // of a percentile's change: causes that are named
+constexpr double kMuchOfIt = 0.15; // share of a percentile's change from which a cause is named
 constexpr size_t kMostNamed = 3;
 constexpr double kGrown = 1.05;
 
-// What settings may have to do with a cause.
+// A setting that may be related to a cause.
 struct Lead {
 	Cause cause;
 	const char *setting;
@@ -143,7 +142,7 @@ bool IsShown(const Difference &d)
 	return d.change_interval.known && (d.change_interval.low > 0 || d.change_interval.high < 0);
 }
 
-// Of few runs, which have no interval: what is large is told all the same.
+// With few runs there is no interval: then large changes are reported.
 bool IsLarge(const Comparison &c, const Difference &d)
 {
 	return d.judged && !d.change_interval.known && std::abs(d.ratio - 1) > c.excluded;
@@ -171,25 +170,25 @@ std::string ReasonOf(const Comparison &c)
 	const std::string pairs = common::Plural(c.a.runs.size(), "pair", "pairs");
 	switch (c.verdict) {
 	case Verdict::Worse:
-		return Names(c, Verdict::Worse) + " of B is worse by more than " + Percent(allowed) + " (" +
+		return "B is more than " + Percent(allowed) + " worse at " + Names(c, Verdict::Worse) + " (" +
 		       pairs + ", Holm p < 0.05)";
 	case Verdict::Better:
-		return Names(c, Verdict::Better) + " of B is better, and nothing that decides is worse (" +
-		       pairs + ")";
+		return "B is better at " + Names(c, Verdict::Better) +
+		       ", and no judged percentile is worse (" + pairs + ")";
 	case Verdict::Same:
-		return "nothing that decides is worse by more than " + Percent(allowed) + ", and +" +
-		       Percent(c.excluded) + " is ruled out (" + pairs + ")";
+		return "no judged percentile is more than " + Percent(allowed) +
+		       " worse, and a regression of " + Percent(c.excluded) + " is ruled out (" + pairs + ")";
 	case Verdict::Advisory:
-		return "one pair of runs alone: intervals say how much seconds of these runs scatter, not "
-		       "how much runs do; 6 pairs or more decide (forktail lab pairs)";
+		return "only one pair of runs: the intervals show the scatter within these runs, not between "
+		       "runs. A verdict needs at least 6 pairs (forktail lab pairs)";
 	case Verdict::Inconclusive:
 		break;
 	}
 	if (c.a.runs.size() < kLeastPairs)
-		return pairs + " can't decide: it takes 6 or more, best 8";
-	return "the runs can't tell: of " + Names(c, Verdict::Inconclusive) +
-	       " they neither show that it is worse by more than " + Percent(allowed) + " nor rule out +" +
-	       Percent(c.excluded) + " (" + pairs + "); more pairs, longer runs or a calmer host would";
+		return pairs + " cannot decide: a verdict needs at least 6 pairs, better 8";
+	return "the runs cannot decide: for " + Names(c, Verdict::Inconclusive) +
+	       " they neither show a regression above " + Percent(allowed) + " nor rule out one of " +
+	       Percent(c.excluded) + " (" + pairs + "). Use more pairs, longer runs or a quieter host";
 }
 
 } // namespace
@@ -208,8 +207,8 @@ void PutIntoWords(Comparison *c)
 	if (IsShown(c->throughput))
 		c->changes.push_back(c->throughput.sentence);
 	for (Difference &d : c->causes) {
-		d.sentence = "time of slow requests in " + d.name + " " + ChangeText(d.unit, d.change) +
-			     IntervalText(d);
+		d.sentence =
+		    "slow requests' time in " + d.name + " " + ChangeText(d.unit, d.change) + IntervalText(d);
 		Cause cause;
 		if (CauseByName(d.name.c_str(), &cause))
 			if (std::string why = ReasonFor(*c, cause, d.change > 0); !why.empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See facts.h. Seeds of a load that drew its own aren't the same in any two runs: they are no difference
-// between sides unless runs of each side share theirs.
+// See side_facts.h. Random seeds differ in any two runs. They are a difference between sides only if the runs
+// of each side share one seed.
 #include "side_facts.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string Joined(const std::set<std::string> &values)
 	return text;
 }
 
-// In the order in which they are told: what makes a comparison doubtful first.
+// The order of the list: facts that make the comparison doubtful come first.
 int OrderOf(const std::string &group)
 {
 	static const char *const order[] = {"host", "load host", "load", "server", "configuration"};
@@ -55,7 +55,7 @@ std::vector<FactChange> FactChanges(const ComparedSide &a, const ComparedSide &b
 		if (of_a == of_b ||
 		    (name.second == "seed" && (of_a.size() > 1 || of_b.size() > 1 || a.runs.size() == 1)))
 			continue;
-		// What only one side's recorder knew how to say is no difference.
+		// A fact that only one side's recorder knows is no difference.
 		if (of_a.empty() != of_b.empty() && name.first != "configuration" && name.first != "load")
 			continue;
 		bool matters = name.first == "host" || name.first == "load host" || name.first == "load";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was not the same on both sides, of what ought to be.
+// The facts that should be equal on both sides and are not.
 #pragma once
 
 #include "comparison.h"

@@ -14,12 +14,13 @@ namespace forktail::analysis::compare
 namespace
 {
 
-constexpr size_t kSampledSigns = 1 << 18; // of more pairs than are gone through exactly
+constexpr size_t kSampledSigns = 1 << 18; // for more pairs than are enumerated exactly
 constexpr uint64_t kSignSeed = 1;
-constexpr double kTail = 0.025; // outside of an interval, on either side
+constexpr double kTail = 0.025; // share outside an interval, on each side
 
-// Calls see(sum, number) for every subset, the empty one first: sum and number of its members. Neighbours in
-// Gray's order differ in one member; the sum is made anew now and then, so that rounding doesn't pile up.
+// Calls see(sum, number) for every subset, the empty one first, with the sum and number of its members.
+// Neighbours in Gray code order differ in one member. The sum is recomputed regularly, so that rounding
+// errors do not accumulate.
 template <typename See> void ForSubsets(const std::vector<double> &values, See see)
 {
 	const uint64_t subsets = uint64_t{1} << values.size();
@@ -39,7 +40,7 @@ template <typename See> void ForSubsets(const std::vector<double> &values, See s
 	}
 }
 
-// The same for a sample of subsets, the empty one among them.
+// The same for a sample of subsets, including the empty one.
 template <typename See> void ForSomeSubsets(const std::vector<double> &values, See see)
 {
 	Random random(kSignSeed);
@@ -66,7 +67,7 @@ template <typename See> void ForSigns(const std::vector<double> &values, See see
 		ForSomeSubsets(values, see);
 }
 
-// Autocovariances up to a lag.
+// The autocovariances up to a lag.
 std::vector<double> Autocovariances(const std::vector<double> &series, size_t lags)
 {
 	const size_t n = series.size();
@@ -80,7 +81,7 @@ std::vector<double> Autocovariances(const std::vector<double> &series, size_t la
 	return out;
 }
 
-// The smallest lag after which a stretch of correlations is as good as none.
+// The smallest lag after which a series of correlations is negligible.
 size_t LastLag(const std::vector<double> &covariances, size_t stretch, double bound)
 {
 	size_t quiet = 0;
@@ -101,8 +102,8 @@ double SignFlipP(const std::vector<double> &differences)
 {
 	if (differences.empty())
 		return 1;
-	// Differences of a subset are given the other sign: the sum is as large as seen if theirs was not
-	// above 0.
+	// The differences of a subset get the opposite sign. The sum is at least the observed one if the
+	// subset's sum was not above 0.
 	double size = 0;
 	for (double d : differences)
 		size += std::abs(d);
@@ -124,8 +125,7 @@ Interval SignFlipInterval(const std::vector<double> &differences)
 		if (number)
 			means.push_back(sum / number);
 	});
-	// A centre is refused while fewer than so many subsets, the empty one among them, have a mean
-	// beyond it.
+	// A centre is rejected while fewer subsets than this, including the empty one, have a mean beyond it.
 	size_t rank = static_cast<size_t>(kTail * static_cast<double>(means.size() + 1));
 	auto low = means.begin() + static_cast<ptrdiff_t>(rank - 1),
 	     high = means.end() - static_cast<ptrdiff_t>(rank);
@@ -161,7 +161,7 @@ double BlockLength(const std::vector<double> &series)
 	const size_t most = std::min(n - 1, static_cast<size_t>(std::ceil(std::sqrt(size))) + stretch);
 	std::vector<double> r = Autocovariances(series, most);
 	if (r[0] <= 0)
-		return 1; // it is always the same
+		return 1; // the series is constant
 	size_t last = std::max<size_t>(LastLag(r, stretch, 2 * std::sqrt(digits / size)), 1);
 	size_t lags = std::min(2 * last, most);
 	double g0 = r[0], slope = 0;
@@ -187,7 +187,7 @@ Interval MiddleOf(std::vector<double> *values)
 		double place = share * static_cast<double>(values->size() - 1);
 		size_t below = static_cast<size_t>(place), above = std::min(below + 1, values->size() - 1);
 		double rest = place - static_cast<double>(below);
-		// Not as a difference: both may be infinite.
+		// Not as a difference, because both may be infinite.
 		return rest > 0 ? (*values)[below] * (1 - rest) + (*values)[above] * rest : (*values)[below];
 	};
 	return {true, at(kTail), at(1 - kTail)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The statistics of a comparison, as functions of numbers alone. Each is somebody's, who is named with it;
-// docs/reference/diff-and-gate.md says why these.
+// The statistics of a comparison, as pure functions of numbers. Each names its source;
+// docs/reference/diff-and-gate.md has the reasons for the choice.
 #pragma once
 
 #include <cstddef>
@@ -11,44 +11,43 @@
 namespace forktail::analysis::compare
 {
 
-// From where to where a true value lies, 95 times in a hundred.
+// An interval that contains the true value in 95 of 100 cases.
 struct Interval {
 	bool known = false;
 	double low = 0, high = 0;
 };
 
-// As many pairs are gone through exactly; of more, a fixed sample of the possible signs is.
+// Up to this many pairs are enumerated exactly; for more, a fixed sample of the possible signs is used.
 constexpr size_t kExactPairs = 20;
 
-// One-sided p-value that the centre of the differences isn't above 0: the share of all ways to give them
-// signs whose sum is at least the one seen. Under the hypothesis each difference is as likely of either sign,
-// as when two runs of a pair are alike. Fisher, "The Design of Experiments" (1935), section 21. Of no
-// difference: 1.
+// One-sided p-value that the centre of the differences is not above 0: the share of all sign assignments
+// whose sum is at least the observed one. Under the hypothesis either sign is equally likely for each
+// difference, as if the two runs of a pair were alike. Fisher, "The Design of Experiments" (1935), section
+// 21. Without differences: 1.
 double SignFlipP(const std::vector<double> &differences);
 
-// The interval of 95 % for the centre of the differences by inverting that test in both directions: its ends
-// are means of subsets of the differences (Hartigan, "Using subsample values as typical values", 1969). Not
-// known of fewer than 6: no p-value of fewer gets below 2.5 %.
+// The 95 % interval for the centre of the differences, by inverting that test in both directions. Its ends
+// are means of subsets of the differences (Hartigan, "Using subsample values as typical values", 1969).
+// Unknown for fewer than 6 differences, whose p-value cannot get below 2.5 %.
 Interval SignFlipInterval(const std::vector<double> &differences);
 constexpr size_t kLeastPairs = 6;
 
-// p-values of several hypotheses, each of which may be refused at a level if it is below that, so that the
-// chance that any true one is refused is no more (Holm, "A simple sequentially rejective multiple test
-// procedure", 1979).
+// Corrected p-values of several hypotheses. Rejecting those below a level rejects any true one with no more
+// than that probability (Holm, "A simple sequentially rejective multiple test procedure", 1979).
 std::vector<double> Holm(const std::vector<double> &p);
 
-// How many successive values belong into a block of a circular block bootstrap (Politis and White, "Automatic
-// block-length selection for the dependent bootstrap", 2004, with the correction of Patton, Politis and
-// White, 2009). From 1 up.
+// The number of successive values in a block of a circular block bootstrap, at least 1 (Politis and White,
+// "Automatic block-length selection for the dependent bootstrap", 2004, with the correction of Patton,
+// Politis and White, 2009).
 double BlockLength(const std::vector<double> &series);
 
-// What bounds the middle 95 % of values, by linear interpolation between neighbours; reorders them.
+// The bounds of the middle 95 % of values, by linear interpolation between neighbours. Reorders the values.
 Interval MiddleOf(std::vector<double> *values);
-double MedianOf(std::vector<double> values); // of none: 0
-// The smallest value that at least this share of them doesn't exceed.
+double MedianOf(std::vector<double> values); // 0 without values
+// The smallest value that at least this share of the values does not exceed.
 double QuantileOf(std::vector<double> values, double share);
 
-// Repeatable random numbers: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+// Reproducible random numbers: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
 // generators", 2014).
 class Random
 {
@@ -73,9 +72,9 @@ private:
 	uint64_t state_;
 };
 
-// Draws of a circular block bootstrap: calls see(starts) for each, the first of each block of `length` of
-// `count` values that are taken instead of them; what is beyond the end goes on at the beginning (Politis and
-// Romano, "A circular block-resampling procedure for stationary data", 1992).
+// Draws of a circular block bootstrap. Calls see(starts) for each draw, with the first index of each block of
+// `length` out of `count` values. Indices beyond the end wrap around to the beginning (Politis and Romano, "A
+// circular block-resampling procedure for stationary data", 1992).
 void CircularBlocks(size_t count, size_t length, size_t draws, Random *random,
 		    const std::function<void(const std::vector<size_t> &starts)> &see);
 

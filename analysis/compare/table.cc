@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr size_t kMostRows = 8;	 // of causes
-constexpr double kSmall = 0.001; // of all that is in a table: not listed
+constexpr double kSmall = 0.001; // share of a table's total below which a row is omitted
 
 std::vector<std::string> RowOf(const Difference &d, const std::string &name)
 {
@@ -24,7 +24,7 @@ std::vector<std::string> RowOf(const Difference &d, const std::string &name)
 		ValueText(d.unit, d.a),
 		ValueText(d.unit, d.b),
 		ChangeText(d.unit, d.change),
-		interval.empty() ? "not known" : interval.substr(1),
+		interval.empty() ? "unknown" : interval.substr(1),
 		RatioText(d),
 		verdict};
 }
@@ -48,7 +48,7 @@ ComparisonTable SumsOf(const char *title, const char *first, const std::vector<D
 
 ComparisonTable EpisodesTable(const Comparison &c)
 {
-	ComparisonTable table = {"Episodes of a run by main cause", Head("cause"), {}};
+	ComparisonTable table = {"Episodes per run by main cause", Head("cause"), {}};
 	for (const EpisodeChange &e : c.episodes)
 		if (table.rows.size() < kMostRows)
 			table.rows.push_back(RowOf(e.per_run, CauseName(e.cause) + std::string(", worst ") +
@@ -66,27 +66,26 @@ std::vector<ComparisonTable> TablesOf(const Comparison &c)
 	for (const Difference &d : c.percentiles)
 		latency.rows.push_back(RowOf(d, d.name));
 	latency.rows.push_back(RowOf(c.throughput, c.throughput.name));
-	ComparisonTable server = {"The server", Head(""), {}};
+	ComparisonTable server = {"Server", Head(""), {}};
 	for (const Difference *d : {&c.fork_seconds, &c.fork_longest, &c.rss})
 		if (d->a > 0 || d->b > 0)
 			server.rows.push_back(RowOf(*d, d->name));
 	std::vector<ComparisonTable> all = {
 	    latency,
-	    SumsOf(("Time of slow requests (" + common::FormatDuration(c.slow_ns) + " or more) by cause")
+	    SumsOf(("Slow requests' time by cause (slow: " + common::FormatDuration(c.slow_ns) + " or more)")
 		       .c_str(),
 		   "cause", c.causes),
-	    SumsOf("The serving threads' stalled time by cause", "cause", c.stalled), EpisodesTable(c),
-	    server};
+	    SumsOf("Serving threads' stalled time by cause", "cause", c.stalled), EpisodesTable(c), server};
 	std::erase_if(all, [](const ComparisonTable &t) { return t.rows.empty(); });
 	return all;
 }
 
 ComparisonTable FactsOf(const Comparison &c)
 {
-	ComparisonTable table = {"What else differs", {"", "A", "B"}, {}};
+	ComparisonTable table = {"Other differences", {"", "A", "B"}, {}};
 	for (const FactChange &fact : c.facts)
-		table.rows.push_back({fact.group + ": " + fact.name, fact.a.empty() ? "not known" : fact.a,
-				      fact.b.empty() ? "not known" : fact.b});
+		table.rows.push_back({fact.group + ": " + fact.name, fact.a.empty() ? "unknown" : fact.a,
+				      fact.b.empty() ? "unknown" : fact.b});
 	return table;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of a comparison as cells, for text and for Markdown alike.
+// Rows of a comparison as cells, for text and Markdown.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ struct ComparisonTable {
 	std::vector<std::vector<std::string>> rows;
 };
 
-// What is worth a look: percentiles and throughput, causes, stalls of the server, episodes, forks.
+// The tables: percentiles and throughput, causes, stalls of the server, episodes, forks.
 std::vector<ComparisonTable> TablesOf(const Comparison &comparison);
-// What differs between hosts, loads, servers; no rows: nothing.
+// Differences between hosts, loads and servers; no rows: none.
 ComparisonTable FactsOf(const Comparison &comparison);
 std::string SideText(const ComparedSide &side); // "runs/base, 8 runs"
 

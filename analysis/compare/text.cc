@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison for a terminal: the verdict, what else differs, what changed in words, then tables.
+// A comparison for a terminal: the verdict, other differences, the changes as sentences, then tables.
 #include <algorithm>
 
 #include "compare.h"
@@ -11,7 +11,7 @@ namespace forktail::analysis::compare
 namespace
 {
 
-// Columns as wide as their longest cell; numbers to the right.
+// Columns as wide as their longest cell; numbers are right-aligned.
 std::string Columns(const ComparisonTable &table, bool numbers)
 {
 	std::vector<size_t> widths(table.head.size());

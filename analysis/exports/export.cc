@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Goes through a run for an exporter.
+// Drives an exporter over a run.
 #include "export.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, c
 					return &f;
 		names += (names.empty() ? "" : ", ") + std::string(f.name);
 	}
-	*error = name.empty() ? "can't tell from " + out + " which format is meant; --to says it: " + names
-			      : "there is no format '" + name + "', but " + names;
+	*error = name.empty() ? "the name " + out + " does not show the format. Give --to FORMAT: " + names
+			      : "unknown format '" + name + "'. Formats: " + names;
 	return nullptr;
 }
 

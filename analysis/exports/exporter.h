@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What writes a run in some format is told of it in pieces, so that memory stays flat however long the run
-// is: of slow requests while the run is being explained, then of the explanation, then of what threads did
-// and of the request log, a stretch and a window at a time.
+// An exporter writes a run in some format. It gets the run in pieces, so that memory is bounded for any
+// length of run: slow requests while the run is explained, then the explanation, then what threads did and
+// the request log, by stretches and windows.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace forktail::analysis::exports
 {
 
-// What can fail: error() is one sentence for the user.
+// An object with an error: error() is one sentence for the user.
 class Failing
 {
 public:
@@ -33,7 +33,7 @@ private:
 class Exporter : public Failing
 {
 public:
-	// Which calls are wanted; what nobody wants is not read.
+	// The calls that this exporter needs; other data is not read.
 	struct Wants {
 		bool blamed = false, stretches = false, windows = false;
 	};
@@ -41,18 +41,17 @@ public:
 	virtual ~Exporter() = default;
 	virtual Wants wants() const = 0;
 
-	// Calls come in this order. After one that is false there are no more: error() says why ("can't write
-	// requests.csv: No space left on device").
+	// Calls come in this order. The first one that returns false is the last: error() has the reason
+	// ("cannot write requests.csv: No space left on device").
 	//
-	// A slow request with its parts, largest first: each, however many the explanation keeps, in the
-	// order of the log. Of the run that is known which was when it was opened, and its windows of
-	// requests.
+	// A slow request with its parts, largest first. All of them, in the order of the log, however many
+	// the explanation stores. The run is as it was opened, with its current window of requests.
 	virtual bool Blamed(const Run &, const SlowRequest &, const Part *) { return true; }
 	// The run is explained.
 	virtual bool Begin(const Explanation &) { return true; }
-	// What threads did in [from_ns, to_ns) is in explanation.run and .timelines, with what reaches into
-	// it from before and after: who counts a span, a tally, a sample or a block request, counts it where
-	// it begins, or cuts it at the bounds. Stretches follow each other and together are all of the run.
+	// explanation.run and .timelines have what threads did in [from_ns, to_ns), and what overlaps its
+	// ends. Count a span, tally, sample or block request in the stretch in which it begins, or cut it at
+	// the bounds. The stretches together are the whole run, in order.
 	virtual bool Stretch(const Explanation &, uint64_t from_ns, uint64_t to_ns)
 	{
 		(void)from_ns;
@@ -61,7 +60,7 @@ public:
 	}
 	// The next requests of the log are [lead, size()) of explanation.run.requests.
 	virtual bool Window(const Explanation &) { return true; }
-	// All has been told: what was written is whole and on disk once this is true.
+	// After the last piece. True: the output is complete and on disk.
 	virtual bool End(const Explanation &) = 0;
 };
 

@@ -16,7 +16,8 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// Its bytes, or a directory's names, are on disk. Those of what can't be synced, a pipe, are nobody's.
+// Syncs a file's bytes, or a directory's names, to disk. Files that cannot be synced (a pipe) count as
+// synced.
 bool Sync(const std::string &path)
 {
 	int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -47,18 +48,18 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 	const fs::file_type there = fs::symlink_status(path_, ec).type();
 	const bool nothing = there == fs::file_type::not_found;
 	if (kind == kFile && (fs::is_directory(path_, ec) || (nothing && path.back() == '/'))) {
-		*error = path + " is a directory; a file is to be written";
+		*error = path + " is a directory, not a file";
 		return false;
 	}
 	if (kind == kDirectory && !nothing && !(fs::is_directory(path_, ec) && fs::is_empty(path_, ec))) {
-		*error = path + " exists already; a directory of that name is to be made";
+		*error = path + " already exists and is not an empty directory";
 		return false;
 	}
 	at_ = kind == kFile && !nothing && there != fs::file_type::regular ? path_ : path_ + ".part";
 	if (at_ != path_)
-		fs::remove_all(at_, ec); // of one that was killed
+		fs::remove_all(at_, ec); // left by an export that was killed
 	if (kind == kDirectory && !fs::create_directory(at_, ec)) {
-		*error = "can't make " + at_ + ": " + ec.message();
+		*error = "cannot create " + at_ + ": " + ec.message();
 		return false;
 	}
 	committed_ = false;
@@ -77,7 +78,7 @@ bool Pending::Commit(std::string *error)
 		for (const auto &entry : fs::directory_iterator(at_, ec))
 			ok = ok && Sync(entry.path());
 	if (!ok || !Sync(at_) || rename(at_.c_str(), path_.c_str())) {
-		*error = "can't write " + path_ + ": " + strerror(errno);
+		*error = "cannot write " + path_ + ": " + strerror(errno);
 		return false;
 	}
 	committed_ = true;

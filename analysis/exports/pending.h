@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A file or a directory that is written under another name until it is whole, so that nothing half is ever
-// found under the name that was asked for.
+// A file or directory that is written under a temporary name until it is complete, so that the requested name
+// never has incomplete output.
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ class Pending
 public:
 	enum Kind { kFile, kDirectory };
 	Pending() = default;
-	// Goes with what was written, unless Commit() was true.
+	// Removes what was written, unless Commit() returned true.
 	~Pending();
 	Pending(const Pending &) = delete;
 	Pending &operator=(const Pending &) = delete;
 
-	// Finds a name for what is to become `path`. A file takes the place of one that is there; a directory
-	// of an empty one only. False: *error is one sentence for the user.
+	// Chooses a temporary name for `path`. A file replaces an existing file; a directory replaces only an
+	// empty one. False: *error is one sentence for the user.
 	bool Begin(const std::string &path, Kind kind, std::string *error);
-	// Where to write meanwhile: a file that is not there yet, or a directory that is. What is no file (a
-	// pipe, /dev/stdout) can't be replaced, and is itself.
+	// Where to write: a file that does not exist yet, or an empty directory. What is not a regular file
+	// (a pipe, /dev/stdout) cannot be replaced and is written directly.
 	const std::string &at() const { return at_; }
-	// Puts it in its place. False: *error is one sentence.
+	// Renames it to its path. False: *error is one sentence.
 	bool Commit(std::string *error);
 
 private:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""For spark-submit: the package as a file that it can start."""
+"""Entry point for spark-submit, which starts a file."""
 import sys
 from pathlib import Path
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See figures.h. Where the explanation has a figure it is taken from there, so that a gate and explain say
-// the same.
+// See gate_figures.h. A figure that the explanation has is taken from it, so that gate and explain agree.
 #include "gate_figures.h"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ double NotKnown(std::string why, std::string *to)
 	return NAN;
 }
 
-// Of a log with slow requests and failed ones only, nothing else of all requests is known.
+// A log with only slow and failed requests has no other figures of all requests.
 bool HasSlowOnly(const Run &run)
 {
 	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
@@ -39,7 +38,7 @@ bool IsOfSlowOnes(const limit &l)
 	return l.figure == LIMIT_ERRORS || (latency && latency->value == &Latencies::max);
 }
 
-// Whether it takes the log to know a figure of all requests.
+// Whether a figure of all requests needs the log.
 bool NeedsLog(const limit &l)
 {
 	return l.figure == LIMIT_MINIMUM || l.figure == LIMIT_STDDEV ||
@@ -114,7 +113,7 @@ double RunFigures::OfCause(const limit &l, Cause cause, std::string *why) const
 {
 	const Explanation &e = *explanation_;
 	if (e.run.threads.empty())
-		return NotKnown("no server was recorded in " + e.run.path, why);
+		return NotKnown(e.run.path + " has no recording of a server", why);
 	if (l.figure == LIMIT_MAXIMUM)
 		return static_cast<double>(watch(cause).longest_ns);
 	const NamedFigure figure = *FindFigure(e, cause, l.figure_name);
@@ -148,7 +147,7 @@ double RunFigures::OfRequests(const limit &l, const OperationFigures &f, std::st
 	case LIMIT_RPS:
 		return seconds > 0 ? static_cast<double>(f.answered()) / seconds : NAN;
 	default:
-		return NotKnown("a request log has no bytes: forktail load --fail-if can tell", why);
+		return NotKnown("a request log does not count bytes. Use forktail load --fail-if", why);
 	}
 }
 
@@ -178,15 +177,15 @@ double RunFigures::Value(const limit &l, std::string *why) const
 	if (l.figure == LIMIT_EPISODES || l.figure == LIMIT_DROPS)
 		return FindFigure(e, l.figure_name)->value;
 	if (e.blame.from_iterations)
-		return NotKnown("there is no request log in " + e.run.path, why);
+		return NotKnown(e.run.path + " has no request log", why);
 	if (slow_only_ && !IsOfSlowOnes(l))
-		return NotKnown("only slow requests are in the log of " + e.run.path + " (--log slow:)", why);
+		return NotKnown("the log of " + e.run.path + " holds only slow requests (--log slow:)", why);
 	if (!*l.of)
 		return OfAll(l, why);
 	const OperationFigures &f = operations_.at(l.of);
 	if (!f.known)
-		return NotKnown("there is no operation " + std::string(l.of) + " in " + e.run.path +
-				    ", nor a cause of that name with such a figure",
+		return NotKnown(e.run.path + " has no operation " + l.of +
+				    ", and no cause of that name has this figure",
 				why);
 	return OfRequests(l, f, why);
 }

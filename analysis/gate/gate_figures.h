@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What limits ask of a run: which figure that is of an explanation, and what has to be watched or gone
-// through for it.
+// The figures of a run that limits need: which of them the explanation has, and what must be collected or
+// read from the log.
 #pragma once
 
 #include <array>
@@ -14,36 +14,36 @@
 namespace forktail::analysis::gate
 {
 
-// Of one cause, over all slow requests, kept or not.
+// One cause, over all slow requests, stored or not.
 struct CauseWatch {
-	uint64_t longest_ns = 0; // the most of it in one request; that was
+	uint64_t longest_ns = 0; // the most time in one request; of that request:
 	uint64_t start_ns = 0, latency_ns = 0;
 };
 
-// The latency of all requests that a limit is about, if the explanation has it by name; else null.
+// The latency of all requests that a limit is about, if the explanation has it; else null.
 const NamedLatency *ExplainedLatency(const limit &limit);
 
 class RunFigures
 {
 public:
-	// What is asked. Each limit's `cause` is set where it names one.
+	// The limits to evaluate. Sets `cause` of each limit that names one.
 	explicit RunFigures(std::vector<limit> *limits);
 	RunFigures(const RunFigures &) = delete;
 	RunFigures &operator=(const RunFigures &) = delete;
 
-	// Has the explanation of a run tell of its slow requests; lives until that is done.
+	// Collects slow requests while the run is explained. This object must live until then.
 	void Watch(ExplainOptions *options);
-	// The run is explained: goes through its log for what is asked.
+	// After the run is explained: reads its log for what the limits need.
 	void Finish(Explanation *explanation);
 
-	// In the unit of limit.value. NAN: it can't be known, and *why says why, without a subject.
+	// In the unit of limit.value. NAN: unknown, and *why is the reason.
 	double Value(const limit &limit, std::string *why) const;
-	// The cause a limit names; false: it names none.
+	// The cause that a limit names; false: none.
 	static bool CauseOf(const limit &limit, Cause *cause);
 
 	const Explanation &explanation() const { return *explanation_; }
 	const CauseWatch &watch(Cause cause) const { return causes_[static_cast<size_t>(Index(cause))]; }
-	// The time of slow requests of operations so called, "" all, by cause.
+	// The time by cause of slow requests of operations with this name; "": of all.
 	std::array<uint64_t, kCauses> TimesOf(const std::string &operation) const;
 
 private:
@@ -55,7 +55,7 @@ private:
 	std::array<CauseWatch, kTimelineCauses> causes_ = {};
 	std::array<std::array<uint64_t, kCauses>, 256> by_op_ = {};
 	const Explanation *explanation_ = nullptr;
-	bool slow_only_ = false; // the log has no others
+	bool slow_only_ = false; // the log has only slow requests
 };
 
 } // namespace forktail::analysis::gate

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See limits_file.h. A key that nobody knows is a mistake: a limit that is misspelled must not be one that
-// holds.
+// See limits_file.h. An unknown key is an error: a misspelled limit must not count as met.
 #include "limits_file.h"
 
 #include <cerrno>
@@ -31,12 +30,13 @@ void ReadOne(Table *file, const toml::node &node, AskedLimits *limits)
 			const auto *said = value.as_string();
 			if (!said || (key.str() != "limit" && key.str() != "name"))
 				return file->RefuseAt(
-				    value, "a limit has `limit` and `name`, which are texts, not `" +
-					       std::string(key.str()) + "`");
+				    value, "`" + std::string(key.str()) +
+					       "`: a limit takes only `limit` and `name`, both strings");
 			(key.str() == "limit" ? asked.text : asked.name) = said->get();
 		}
 	} else {
-		return file->RefuseAt(node, "a limit is a text, or { limit = \"...\", name = \"...\" }");
+		return file->RefuseAt(node,
+				      "a limit must be a string or { limit = \"...\", name = \"...\" }");
 	}
 	if (!AddLimit(asked, limits, &why))
 		file->RefuseAt(node, why);
@@ -49,8 +49,9 @@ void ReadAll(Table *file, AskedLimits *limits)
 		if (key.str() == "slow" && node.is_string())
 			limits->slow = node.as_string()->get();
 		else if (!list)
-			file->RefuseAt(node, "there are `limits`, a list, and `slow`, a text, not `" +
-						 std::string(key.str()) + "`");
+			file->RefuseAt(node,
+				       "`" + std::string(key.str()) +
+					   "`: only `limits` (a list) and `slow` (a string) are allowed");
 		else
 			for (const toml::node &one : *list)
 				ReadOne(file, one, limits);
@@ -75,8 +76,8 @@ bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error)
 	}
 	Cause cause;
 	if (l.cause && !CauseByName(l.of, &cause)) {
-		*error = "there is no cause \"" + std::string(l.of) + "\" (docs/reference/causes.md has all), so \"" +
-			 asked.text + "\" can't be held";
+		*error = "unknown cause \"" + std::string(l.of) + "\" in \"" + asked.text +
+			 "\". docs/reference/causes.md lists the causes";
 		return false;
 	}
 	limits->asked.push_back(asked);
@@ -90,11 +91,11 @@ bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *e
 	std::ifstream file(path);
 	std::stringstream text;
 	if (!file || !(text << file.rdbuf())) {
-		*error = "can't read " + path + ": " + (errno ? strerror(errno) : "it is empty");
+		*error = "cannot read " + path + ": " + (errno ? strerror(errno) : "the file is empty");
 		return false;
 	}
 	return common::ReadTables(
-	    text.str(), path, "a file of limits", [&](Table *all) { ReadAll(all, limits); }, error);
+	    text.str(), path, "a limits file", [&](Table *all) { ReadAll(all, limits); }, error);
 }
 
 } // namespace forktail::analysis::gate

@@ -18,19 +18,19 @@ namespace forktail::analysis::gate
 
 struct AskedLimit {
 	std::string text; // "p99.9 < 5ms"
-	std::string name; // "": it has none of its own
+	std::string name; // "": no name
 };
 
 struct AskedLimits {
 	std::vector<AskedLimit> asked;
 	std::vector<limit> limits; // likewise
-	std::string slow;	   // "": the file says nothing
+	std::string slow;	   // "": not in the file
 };
 
-// Adds a limit. A bare "no worse than BASE ..." is one on p50, p99 and p99.9 each. False: *error is one
-// sentence.
+// Adds a limit. A bare "no worse than BASE ..." becomes one limit each on p50, p99 and p99.9. False: *error
+// is one sentence.
 bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error);
-// Adds a file's. False: *error is one sentence that says where.
+// Adds a file's limits. False: *error is one sentence with the place.
 bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *error);
 
 } // namespace forktail::analysis::gate

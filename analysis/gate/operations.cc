@@ -29,7 +29,7 @@ void Count(const Requests &q, size_t i, OperationFigures *f)
 	f->square_sum += off * (value - f->mean_ns);
 }
 
-// Finds percentiles of one operation.
+// Finds the percentiles of one operation.
 struct Search {
 	OperationFigures *figures;
 	std::unique_ptr<RankFinder> finder;

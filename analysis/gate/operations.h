@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Figures of single operations, and percentiles that the explanation has not, exactly, out of the request
-// log: one pass for all that is counted, and as a rule one more for percentiles. Only what was asked for is
-// gone through at all.
+// Exact figures of single operations, and of percentiles that the explanation does not have, from the request
+// log. One pass counts, and usually one more finds percentiles. Without such limits the log is not read.
 #pragma once
 
 #include <array>
@@ -18,22 +17,22 @@ namespace forktail::analysis::gate
 {
 
 struct OperationFigures {
-	std::array<bool, 256> ops = {}; // indices into Run::ops that it is about
-	bool known = false;		// there is such an operation, with requests
+	std::array<bool, 256> ops = {}; // indices into Run::ops that match the name
+	bool known = false;		// there are requests of such an operation
 	uint64_t requests = 0, errors = 0, misses = 0;
 	LogHistogram latencies; // of those answered
 	uint64_t min_ns = UINT64_MAX;
-	double mean_ns = 0, square_sum = 0;	// of distances to the mean: Welford's way
-	std::map<double, uint64_t> percentiles; // asked for, and found
+	double mean_ns = 0, square_sum = 0;	// of distances to the mean: Welford's method
+	std::map<double, uint64_t> percentiles; // requested, and filled in
 
 	uint64_t answered() const { return latencies.count; }
 	double stddev_ns() const; // of all values, not of a sample
 };
 
-// By operation as somebody spells it, case aside; "": all of them.
+// By the operation's name as the user wrote it, ignoring case; "": all operations.
 using Operations = std::map<std::string, OperationFigures>;
 
-// Fills in those that are in `wanted`, each with the keys of `percentiles` that it is asked for.
+// Fills in `wanted`. The keys of its `percentiles` are those requested.
 void FindOperations(const Run &run, Log *log, Operations *wanted);
 
 } // namespace forktail::analysis::gate

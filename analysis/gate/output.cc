@@ -15,7 +15,7 @@ namespace
 
 using Out = nlohmann::ordered_json;
 
-// Kept, broken, not known.
+// Met, broken, unknown.
 const char *const kWords[] = {"ok  ", "FAIL", "NONE"};
 
 const char *UnitOf(const limit &l)
@@ -88,11 +88,11 @@ std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts)
 		out += "note " + common::Visible(note) + "\n";
 	const size_t all = verdicts.size();
 	if (!broken && !unknown)
-		return out + (all == 1 ? "The limit is kept.\n"
-				       : "All " + std::to_string(all) + " limits are kept.\n");
+		return out + (all == 1 ? "The limit is met.\n"
+				       : "All " + std::to_string(all) + " limits are met.\n");
 	return out + std::to_string(broken) + " of " + std::to_string(all) +
 	       (all == 1 ? " limit" : " limits") + " broken" +
-	       (unknown ? ", " + std::to_string(unknown) + " not known" : "") + ".\n";
+	       (unknown ? ", " + std::to_string(unknown) + " unknown" : "") + ".\n";
 }
 
 std::string GateJson(const Gated &gated, const std::vector<Verdict> &verdicts)
@@ -118,7 +118,7 @@ JunitSuite GateJunit(const Gated &gated, const std::vector<Verdict> &verdicts, d
 	JunitSuite suite = {"forktail gate " + gated.run, {}};
 	for (const Verdict &v : verdicts) {
 		const bool kept = v.outcome == Verdict::kKept;
-		// The run was read once for all of them.
+		// The run was read once for all limits.
 		suite.cases.push_back({NameOf(v.asked), "forktail.gate", outcomes[v.outcome],
 				       kept ? "" : v.text(), kept ? v.sentence : "",
 				       seconds / static_cast<double>(verdicts.size())});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Verdicts for people, for scripts and for what shows tests beside a build.
+// Verdicts as text, as JSON, and as JUnit XML for build servers.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@
 namespace forktail::analysis::gate
 {
 
-// What the verdicts are of.
+// The runs of the verdicts.
 struct Gated {
 	std::string run, base; // paths; no base: ""
 	std::string answer;    // what made the run's slow requests slow: an explanation's first line
-	// What may have been missed: damage, and what the recorder could not see.
+	// What may be missing: damage, and what the recorder could not see.
 	std::vector<std::string> notes;
 };
 
-// `base`: null where there is none.
+// `base`: null if there is none.
 Gated GatedOf(const Explanation &run, const Explanation *base);
 
 std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts);

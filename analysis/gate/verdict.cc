@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See verdict.h. The reason of a percentile is what-if: the cause without which it would be lowest. Where
-// there is none (of one operation, say) it is the cause that had most of the slow requests' time.
+// See verdict.h. The reason for a percentile is what-if: the cause without which it would be lowest. Without
+// what-if (for one operation, say) it is the cause with most of the slow requests' time.
 #include "verdict.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace forktail::analysis::gate
 namespace
 {
 
-// Less than that of a percentile and no cause is to blame for it.
+// A cause that lowers a percentile by less than this share is not named.
 constexpr double kWorthSaying = 0.1;
 
-// The first sentence of evidence of the episode that holds an instant, or that a cause had most time in.
+// The first evidence sentence of the episode at an instant, or of the one in which a cause had most time.
 void TellEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
 {
 	const Episode *found = nullptr;
@@ -61,9 +61,9 @@ void TellMostTime(const RunFigures &run, const std::string &operation, Verdict *
 	if (!*most || cause == Cause::Unknown)
 		return;
 	v->cause = CauseName(cause);
-	v->reason = v->cause + " had " +
-		    common::FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) +
-		    " of the time of " + (operation.empty() ? "" : "its ") + "slow requests";
+	v->reason = v->cause + " took " +
+		    common::FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) + " of " +
+		    (operation.empty() ? "" : "its ") + "slow requests' time";
 	TellEpisode(run.explanation(), cause, 0, v);
 }
 
@@ -74,7 +74,7 @@ void TellCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
 	v->cause = CauseName(cause);
 	const bool longest = l.figure == LIMIT_MAXIMUM && watch.longest_ns;
 	if (longest)
-		v->reason = "of a request that was due at " +
+		v->reason = "in the request that was due at " +
 			    common::FormatOffset(watch.start_ns, e.zero_ns) + " and took " +
 			    common::FormatDuration(watch.latency_ns);
 	TellEpisode(e, cause, longest ? watch.start_ns : 0, v);
@@ -102,7 +102,7 @@ std::string Subject(const limit &l)
 	return std::string(l.of) + (*l.of ? " " : "") + l.figure_name;
 }
 
-// "1.2 ms", of what was measured of a base.
+// "1.2 ms": a value of the base.
 std::string Number(const limit &l, double value)
 {
 	char text[64];
@@ -128,7 +128,7 @@ Verdict JudgeOne(const AskedLimit &asked, const limit &l, limit_reading reading,
 			v.by = limit_against(&l, v.base_value);
 	}
 	if (std::isnan(v.value) || std::isnan(v.base_value)) {
-		v.sentence = Subject(l) + " is not known" + (std::isnan(v.base_value) ? " of the base" : "") +
+		v.sentence = Subject(l) + " is unknown" + (std::isnan(v.base_value) ? " for BASE" : "") +
 			     (why.empty() ? "" : ": " + why);
 		return v;
 	}
@@ -138,7 +138,7 @@ Verdict JudgeOne(const AskedLimit &asked, const limit &l, limit_reading reading,
 	if (v.base)
 		v.sentence += " (BASE: " + Number(v.by, v.base_value) + ")";
 	v.outcome = limit_broken(&v.by, reading, v.value) ? Verdict::kBroken : Verdict::kKept;
-	// Of less work done than there should be, or of a figure that is too small, no cause is to blame.
+	// Too little work, or a figure that is too low, has no cause to blame.
 	const bool high = v.value >= v.by.value && limit_more_is_worse(v.by.figure);
 	if (v.outcome == Verdict::kBroken && (high || l.cause))
 		TellWhy(run, l, &v);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests are looked at one by one, while the timelines of the time that they took are there.
+// Requests are examined one by one, while the timelines of their time are in memory.
 #include "baseline.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace forktail::analysis
 namespace
 {
 
-// Did a stall that was long enough for a span lie in [from, to)?
+// Is there a stall in [from, to) that was long enough for a span?
 bool MetStall(const Timeline &t, uint64_t from_ns, uint64_t to_ns)
 {
 	from_ns = std::max(from_ns, t.start_ns());

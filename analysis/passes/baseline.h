@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What is usual: per operation, the median latency of answered requests that met no stall worth a span. If
-// none did, the median of all of them: better a backlog overlooked than one invented. Of a long log every
-// n-th request is taken, which leaves the median of a million of them.
+// The usual latency: per operation, the median of answered requests that met no stall with a span. If all met
+// one, it is the median of all of them: a missed backlog is better than an invented one. Of a long log every
+// n-th request is taken, so that the median is of about a million.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Usual
 {
 public:
 	void Add(const Context &context, const SampledRequest &request);
-	// Per op; 0: no request of it was answered. Once.
+	// Per op; 0: none of its requests was answered. Call it once.
 	std::vector<uint64_t> Latencies();
 
 private:

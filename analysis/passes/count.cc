@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Workers count what is in their range of a window each; what goes by the order of requests is put together
-// in that order.
+// Each worker counts its range of a window. Results that depend on the order of requests are joined in that
+// order.
 #include "count.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace
 
 constexpr uint64_t kSample = 1'000'000;
 
-// Which connections are a proxy's.
+// The connections to a proxy.
 std::vector<bool> ThroughProxy(const Run &run)
 {
 	std::vector<bool> through(run.connections.size());
@@ -63,8 +63,8 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 		if (!q.arrival_ns.empty() && q.arrival_ns[i])
 			CountArrival(q, i, facts);
 		if (q.Number(i) % step == 0)
-			facts->sample.push_back({q.due_ns[i], q.sent_ns[i], q.Arrived(i), latency, c,
-						 q.op[i], static_cast<uint8_t>(q.Behind(i))});
+			facts->sample.push_back({q.due_ns[i], q.sent_ns[i], q.Arrived(i), latency, c, q.op[i],
+						 static_cast<uint8_t>(q.Behind(i))});
 	}
 	facts->count += end - begin;
 }

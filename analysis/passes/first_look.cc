@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Looks at requests with doubles, by running sums over a timeline of which it looks up two or three points: a
-// few nanoseconds a request, by the same rules as exact blame (divide.h). Mixes are taken to be even, so that
-// a request's stalls may be off by a nanosecond per mix it meets and ends.
+// The first look uses doubles and running sums over a timeline, with two or three lookups: a few nanoseconds
+// per request, by the same rules as exact blame (divide.h). Mixes are assumed to be even. So a request's
+// stalls may be off by a nanosecond for each mix at its ends.
 #include "first_look.h"
 
 #include <algorithm>
@@ -20,15 +20,15 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr double kSlackNs = 64; // of what a request would be without any stall
-// Through a proxy a look costs microseconds: of more requests, one of several stands for all.
+constexpr double kSlackNs = 64; // error of a request's latency without stalls
+// Through a proxy a look takes microseconds: of more requests than this, one of several represents all.
 constexpr size_t kLooksThrough = 200'000;
 
 struct Glance {
 	double stall, busy, net, late, latency;
 };
 
-// The sums of Divide (divide.h) as doubles, all stalls in one. `hint` is UsageUntil's.
+// The sums of Divide (divide.h) as doubles, with all stalls in one. `hint` is that of UsageUntil.
 struct QuickSums {
 	using Number = double;
 	static constexpr bool kOutages = true;
@@ -73,7 +73,7 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 	return {sums.stall, sums.busy, sums.network, sums.late, sums.latency};
 }
 
-// Through a proxy there is no quicker way.
+// There is no faster way through a proxy.
 Glance LookThrough(const Context &context, const Through &t, size_t i, Spending *scratch, StallTimes *stalls)
 {
 	Spend(context, t, i, scratch);
@@ -86,7 +86,7 @@ Glance LookThrough(const Context &context, const Through &t, size_t i, Spending 
 
 uint64_t Whole(double ns)
 {
-	// By way of a signed number, which a processor converts at once.
+	// Via a signed number, which a processor converts in one instruction.
 	return ns > 0 ? static_cast<uint64_t>(static_cast<int64_t>(ns + 0.5)) : 0;
 }
 
@@ -102,7 +102,7 @@ void AddTimes(double ns, uint64_t times, LogHistogram *h)
 
 LogHistogram *Bounds::Of(size_t cause)
 {
-	// So far no request had any of it.
+	// No earlier request had this stall.
 	any = true;
 	if (!without[cause])
 		without[cause] = std::make_unique<LogHistogram>(calm);
@@ -137,7 +137,7 @@ void Bounds::Merge(const Bounds &other)
 
 StallTimes Bounds::SlowestPercent() const
 {
-	// A sample may miss the place of the slowest percent: eight standard errors are more than it does.
+	// A sample may miss the start of the slowest percent: eight standard errors cover that.
 	double percentile = 99;
 	if (sampled)
 		percentile -= std::min(9.0, 800 * std::sqrt(0.01 * 0.99 / static_cast<double>(sampled)));
@@ -161,12 +161,12 @@ uint64_t StepThrough(uint64_t count)
 	return count / kLooksThrough + 1;
 }
 
-// Most runs have few stalls, so that without them the slowest percent is no faster than most of them are.
+// Most runs have few stalls, so without them the slowest percent is little faster than with them.
 Floor::Floor(const LogHistogram &latencies) : likely_ns_(latencies.PercentileFloor(90)) {}
 
 uint64_t Floor::Of(const std::vector<FirstLook> &workers)
 {
-	constexpr double lower = 0.92; // what is still to come may be faster
+	constexpr double lower = 0.92; // later requests may be faster
 	uint64_t count = 0;
 	for (const FirstLook &w : workers)
 		count += w.bounds.calm.count;

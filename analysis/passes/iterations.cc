@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blame without a log: turns of event loops stand in for requests.
+// Blame without a log: event-loop iterations replace requests.
 #include "analysis/blame/blamed_requests.h"
 #include "analysis/blame/hop_rows.h"
 #include "analysis/timeline/apportion.h"
@@ -13,7 +13,7 @@ namespace forktail::analysis
 Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 		      const BlameLimits &limits, const Stretches &stretches)
 {
-	// Calls see(hop, timeline, iteration's index) for each that is one.
+	// Calls see(hop, timeline, iteration's index) for each iteration of a hop.
 	auto each = [&](auto see) {
 		stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
 			for (const Timeline &t : timelines) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One loop over many items on all cores. Each worker gets one contiguous range and its own number, so that it
-// can write to a place of its own; results don't depend on how many workers there are.
+// can write to its own memory. Results do not depend on the number of workers.
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace forktail::analysis
 {
 
-// Workers there are at most, at least 1.
+// The maximum number of workers, at least 1.
 inline size_t MaxWorkers()
 {
 	return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
 }
-// Workers that ForRanges uses for `count` items, at least 1.
+// The workers that ForRanges uses for `count` items, at least 1.
 inline size_t Workers(size_t count)
 {
 	return std::min(MaxWorkers(), count / 50'000 + 1);

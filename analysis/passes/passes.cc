@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Blames requests. docs/how-it-works/attribution.md tells the rules; this is how they are kept fast, and small.
+// Blames requests. docs/how-it-works/attribution.md has the rules; this file keeps them fast and small.
 //
-// A run has millions of requests, few of which matter: the slow ones, and those that would be among the
-// slowest percent if some stall were taken out. So a first look, a few nanoseconds a request, bounds from
-// below what each would be without any stall; from that follows a latency no faster request of which can
-// reach the tail. Only what is at or above it is blamed exactly, in the same pass if that latency can be
-// guessed (speculative.h). All of that goes through the log a window at a time, and keeps what does not grow
-// with it.
+// A run has millions of requests. Few of them matter: the slow ones, and those that would be among the
+// slowest percent without some stall. So a first look, a few nanoseconds per request, computes a lower bound
+// of each request's latency without stalls. From that follows a latency below which no request can reach the
+// tail. Only requests at or above it are blamed exactly, in the same pass if that latency can be estimated
+// (speculative.h). Everything reads the log by windows, and stores only what does not grow with it.
 #include "passes.h"
 
 #include <algorithm>
@@ -33,10 +32,10 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr size_t kTogether = 4096;	    // sampled requests whose time is covered at once
-constexpr uint64_t kLeastBuckets = 1 << 18; // of a backlog, where there are many
-constexpr size_t kLookedBack = 256;	    // requests on a connection that one may have waited for
-constexpr size_t kStep = 100'000;	    // requests that are blamed at a time
+constexpr size_t kTogether = 4096;	    // sampled requests whose time is loaded at once
+constexpr uint64_t kLeastBuckets = 1 << 18; // minimum per backlog, if there are many
+constexpr size_t kLookedBack = 256;	    // requests ahead on a connection that one may have waited for
+constexpr size_t kStep = 100'000;	    // requests blamed at a time
 
 void FindHops(const std::vector<Timeline> &timelines, Context *context)
 {
@@ -48,7 +47,7 @@ void FindHops(const std::vector<Timeline> &timelines, Context *context)
 		context->timelines.push_back(&t);
 }
 
-// Who serves requests.
+// Finds the servers of requests.
 void FindServers(const std::vector<Timeline> &timelines, Context *context)
 {
 	static const Timeline nobody;
@@ -72,7 +71,7 @@ void FindServers(const std::vector<Timeline> &timelines, Context *context)
 	add(nobody, kNoHop);
 }
 
-// What follows from the timelines as they are now.
+// Computes what depends on the current timelines.
 void Derive(Context *context)
 {
 	context->stalled_idle.clear();
@@ -84,7 +83,7 @@ void Derive(Context *context)
 	BuildRoutes(context);
 }
 
-// By whom each request of the window was served.
+// Finds the server of each request of the window.
 void FindServedBy(Context *context)
 {
 	context->served_by.Truncate(0);
@@ -97,7 +96,7 @@ void FindServedBy(Context *context)
 		    static_cast<uint16_t>(context->ServerOfConnection(q.connection[i], q.sent_ns[i]));
 }
 
-// The passes over a log whose requests have been counted.
+// The passes over a log whose requests were counted.
 class Passes
 {
 public:
@@ -111,7 +110,7 @@ public:
 		FindHops(timelines, &context_);
 		FindServers(timelines, &context_);
 		FindWays(timelines, &context_);
-		if (!context_.way_ends.empty()) // who was in front of a request may be of the window before
+		if (!context_.way_ends.empty()) // a request ahead may be in the window before
 			log_.KeepLead(run.connections.size() * kLookedBack);
 	}
 
@@ -133,8 +132,8 @@ public:
 private:
 	const Requests &requests() const { return context_.run.requests; }
 
-	// One pass over the run's stretches: what is usual, by the requests that were sampled, and when
-	// servers had nothing to do.
+	// One pass over the run's stretches: the usual latencies, from the sampled requests, and the idle
+	// times of servers.
 	void FindUsual()
 	{
 		for (const Server &s : context_.servers)
@@ -147,7 +146,7 @@ private:
 				   return a.arrived_ns < b.arrived_ns;
 			   });
 		auto next = sample.begin();
-		std::vector<SampledRequest> long_ones; // that begin before the stretch that they end in
+		std::vector<SampledRequest> long_ones; // begin before the stretch in which they end
 		auto see = [&](uint64_t from_ns, uint64_t to_ns) {
 			for (BacklogBuilder &b : of_servers_)
 				b.AddIdle();
@@ -171,7 +170,8 @@ private:
 					   static_cast<ptrdiff_t>(context_.run.ops.size()));
 	}
 
-	// What is known of the window's requests beside their times. Slots: of windows in order.
+	// Computes what is known about the window's requests besides their times. The slots need the windows
+	// in order.
 	void StartWindow(ConnectionSlots *slots)
 	{
 		FindServedBy(&context_);
@@ -179,7 +179,7 @@ private:
 		FindInFront(&context_);
 	}
 
-	// From when on what requests due then met has to be known: since there last was no backlog.
+	// Start of the records that a request due then needs: the last instant without a backlog.
 	uint64_t Since(uint64_t due_ns) const
 	{
 		uint64_t since_ns = due_ns;
@@ -191,7 +191,7 @@ private:
 		return since_ns;
 	}
 
-	// The time of some requests of the window, from when on what they met has to be known.
+	// The time of some requests of the window, from the first record that they need.
 	struct Extent {
 		uint64_t from_ns = UINT64_MAX, to_ns = 0;
 	};
@@ -206,14 +206,14 @@ private:
 		return e;
 	}
 
-	// Calls see(begin, end) for parts of the window, one after the other; what their requests met is
-	// there. Those of a window may be of more time than a stretch can have.
+	// Calls see(begin, end) for parts of the window in order, with their records in memory. One window
+	// may need more than a stretch can hold.
 	template <typename See> void ForParts(See see)
 	{
 		constexpr size_t step = 1024;
 		const size_t size = requests().size();
 		for (size_t begin = requests().lead, end = begin; begin < size; begin = end) {
-			// Who was in front is looked at, too.
+			// Requests ahead are examined too.
 			end = std::min(size, begin + step);
 			Extent part = ExtentOf(begin == requests().lead ? 0 : begin, end);
 			uint64_t reach_ns = stretches_.reach(part.from_ns);
@@ -292,7 +292,7 @@ private:
 				context_.through[w]->backlog = of_ways[w]->Finish();
 	}
 	uint64_t BacklogsFrom() const { return earlier_.log ? earlier_.from_ns : context_.run.start_ns; }
-	// Calls see() with each window of earlier requests, if there are any.
+	// Calls see() with each window of earlier requests, if any.
 	template <typename See> void ForEarlier(See see)
 	{
 		if (!earlier_.log)
@@ -301,7 +301,7 @@ private:
 		ForWindows(earlier_.log, see);
 		log_.Forget();
 	}
-	// Calls see() with what threads did meanwhile, a stretch at a time.
+	// Calls see() with what threads did in their time, a stretch at a time.
 	template <typename See> void CoverEarlier(See see)
 	{
 		if (!earlier_.log)
@@ -318,7 +318,7 @@ private:
 				    std::max<size_t>(context_.servers.size(), context_.way_ends.size()),
 				kLeastBuckets);
 	}
-	// Of ways that were found to be taken.
+	// For paths that requests took.
 	void StartBacklogs(std::vector<std::unique_ptr<BacklogBuilder>> *of_ways)
 	{
 		of_ways->resize(context_.through.size());
@@ -337,7 +337,7 @@ private:
 				     context_.taken.empty() ? 0 : context_.taken.free_ns[i]);
 	}
 
-	// True: what matters has been blamed along the way.
+	// True: what matters was blamed in the same pass.
 	bool LookAtAll()
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
@@ -349,7 +349,7 @@ private:
 		uint64_t step = StepThrough(log_.Count());
 		ahead_ = Ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
 		Floor floor(facts_.latencies);
-		// Blame through a proxy goes by more than a latency.
+		// Blame through a proxy depends on more than a latency.
 		const bool through = std::any_of(context_.through.begin(), context_.through.end(),
 						 [](const auto &t) { return t != nullptr; });
 		if (through)
@@ -373,7 +373,7 @@ private:
 		return ahead_.Give(matter_.least_ns(), &kept_);
 	}
 
-	// At all of them, whatever they took.
+	// Examines all of them, whatever their latency.
 	void LookAgain(uint64_t step)
 	{
 		std::vector<FirstLook> workers(MaxWorkers());
@@ -413,7 +413,7 @@ private:
 		}
 	}
 
-	// `along`: those that matter have been along the way.
+	// `along`: requests that matter were blamed in the first look.
 	void BlameExactly(bool along)
 	{
 		if (!along)
@@ -422,7 +422,7 @@ private:
 			along ? ahead_.GiveAgain(&kept_) : BlameThose();
 	}
 
-	// Calls take() whenever sheets are to be emptied.
+	// Calls take() whenever the sheets must be emptied.
 	template <typename Take>
 	void BlameRange(size_t first, size_t last, uint64_t from_ns, std::vector<Sheet> *sheets, Take take)
 	{
@@ -438,7 +438,7 @@ private:
 					BlameDirectly(context_, i, &(*sheets)[w]);
 			}
 		};
-		// In steps: all of them may be slow, and sheets are large.
+		// In steps: all requests may be slow, and sheets are large.
 		for (size_t at = first; at < last; at += kStep) {
 			ForRanges(at, std::min(at + kStep, last), blame);
 			take();
@@ -471,8 +471,8 @@ private:
 	Context context_;
 	FirstLook look_;
 	Matter matter_ = {};
-	std::vector<BacklogBuilder> of_servers_;   // while they are made
-	std::vector<uint64_t> served_, served_on_; // requests by server, and by way
+	std::vector<BacklogBuilder> of_servers_;   // while they are built
+	std::vector<uint64_t> served_, served_on_; // requests by server, and by path
 	std::vector<bool> unserved_;		   // by connection
 	Ahead ahead_;
 	Kept kept_;
@@ -483,7 +483,7 @@ private:
 
 bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *error)
 {
-	*error = "--slow takes a duration or a percentile: 1ms, 500us, 2s, p99, p99.9; not '" + text + "'";
+	*error = "--slow takes a duration or a percentile (1ms, 500us, 2s, p99, p99.9), not '" + text + "'";
 	*threshold = {};
 	if (!text.empty() && text[0] == 'p')
 		return parse_positive(text.c_str() + 1, 100, &threshold->percentile) &&

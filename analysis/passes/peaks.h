@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The longest latency in each of some equal intervals of a run, in memory that does not grow with the run:
-// whose requests are due over more time than there are intervals for has intervals twice as long, as often as
-// it takes. They begin at multiples of their length, so that what several workers saw is put together
-// exactly.
+// The longest latency in each of many equal intervals of a run, in bounded memory. If the requests need more
+// intervals than there are, the intervals become twice as long, as often as necessary. They begin at
+// multiples of their length, so that the results of several workers join exactly.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace forktail::analysis
 class Peaks
 {
 public:
-	static constexpr uint64_t kIntervals = 4096; // at most
+	static constexpr uint64_t kIntervals = 4096; // maximum number
 
 	void Add(uint64_t due_ns, uint64_t latency_ns)
 	{
@@ -34,8 +33,8 @@ public:
 				Add((other.first_ + i) << other.shift_, other.longest_[i]);
 	}
 	bool empty() const { return longest_.empty(); }
-	// The longest latency of what was due in each of `columns` equal parts of [from_ns, to_ns); 0:
-	// nothing was. Of an interval that lies in several each is told of.
+	// The longest latency of requests due in each of `columns` equal parts of [from_ns, to_ns); 0: none.
+	// An interval that overlaps several parts counts in each.
 	std::vector<uint64_t> Over(uint64_t from_ns, uint64_t to_ns, size_t columns) const
 	{
 		std::vector<uint64_t> longest(columns);
@@ -87,7 +86,7 @@ private:
 		shift_++;
 	}
 
-	uint32_t shift_ = 20; // of about 1 ms at first
+	uint32_t shift_ = 20; // about 1 ms at first
 	uint64_t first_ = 0;  // number of the first interval
 	std::vector<uint64_t> longest_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nearest-rank percentiles. Selection narrows from one percentile to the next, so that all of them cost
-// little more than the first.
+// Nearest-rank percentiles. The selection narrows from one percentile to the next, so that all together take
+// little longer than the first.
 #include "percentile.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace forktail::analysis
 
 uint64_t Rank(uint64_t count, double percentile)
 {
-	// In millionths of a percent as a whole number: 99.9 / 100 * 1000 is a little over 999 in binary.
+	// In millionths of a percent, as a whole number: in binary, 99.9 / 100 * 1000 is a little over 999.
 	uint64_t millionths = static_cast<uint64_t>(std::llround(percentile * 1e6));
 	unsigned __int128 scaled = static_cast<unsigned __int128>(count) * millionths + 99'999'999;
 	uint64_t rank = static_cast<uint64_t>(scaled / 100'000'000);
@@ -24,7 +24,7 @@ void TopPercentiles(uint64_t *top, size_t top_count, uint64_t count, Latencies *
 	if (top_count == 0)
 		return;
 	uint64_t *begin = top, *end = top + top_count;
-	// From the highest percentile down: what is left of a selected value is below it.
+	// From the highest percentile down: the rest of the values is below a selected one.
 	auto select = [&](double percentile) {
 		uint64_t from_top = std::min<uint64_t>(count - Rank(count, percentile), top_count - 1);
 		uint64_t *nth = top + from_top;
@@ -77,7 +77,7 @@ uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, doub
 		count += h->count;
 		max = std::max(max, h->max);
 	}
-	// From above, where there are few.
+	// From above, where there are fewer values.
 	const uint64_t above = count - Rank(count, percentile);
 	for (size_t slot = LogHistogram::Slot(max) + 1; count && slot-- > 0;) {
 		for (const LogHistogram *h : together)
@@ -91,7 +91,7 @@ uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, doub
 namespace
 {
 
-constexpr uint64_t kKeep = 100'000; // values of one rank
+constexpr uint64_t kKeep = 100'000; // values of one rank that are stored
 constexpr uint64_t kSlots = 1 << 17;
 
 } // namespace
@@ -112,7 +112,7 @@ RankFinder::RankFinder(const LogHistogram &all, const std::vector<uint64_t> &ran
 	Cover();
 }
 
-// From here on it is the value of that rank of the `count` in [low, high].
+// Narrows the search to the value of that rank of the `count` in [low, high].
 void RankFinder::Narrow(Wanted *w, uint64_t low, uint64_t high, uint64_t rank, uint64_t count)
 {
 	*w = {rank, low, high, count <= kKeep, 0, {}, {}, low == high, low};
@@ -159,7 +159,7 @@ void RankFinder::EndPass()
 			continue;
 		if (w.keep) {
 			w.known = true;
-			if (w.values.empty()) // there are fewer than were counted
+			if (w.values.empty()) // fewer values than counted
 				continue;
 			auto nth = w.values.begin() +
 				   static_cast<ptrdiff_t>(std::min<uint64_t>(w.rank, w.values.size()) - 1);

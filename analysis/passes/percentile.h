@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Percentiles: exact ones by selection, of values at hand or of values that can only be gone through again,
-// and a fine histogram where millions of derived values are not worth keeping.
+// Percentiles: exact ones by selection, of values in memory or of values that are read repeatedly, and a fine
+// histogram for millions of derived values.
 #pragma once
 
 #include <bit>
@@ -14,15 +14,16 @@
 namespace forktail::analysis
 {
 
-// The rank (1..count) of a percentile (0..100]: the smallest value that at least that share of the values
-// does not exceed is the value of this rank in ascending order. 0 for count 0.
+// The rank (1..count) of a percentile (0..100]. In ascending order, the value of this rank is the smallest
+// one that at least that share of the values does not exceed. 0 for count 0.
 uint64_t Rank(uint64_t count, double percentile);
 
-// Sets p99 .. max of `count` values of which the `top_count` largest are given (and reordered): enough of
-// them that the rank of p99 is among them.
+// Sets p99 .. max of `count` values. The `top_count` largest are given (and reordered), which must include
+// the rank of p99.
 void TopPercentiles(uint64_t *top, size_t top_count, uint64_t count, Latencies *out);
 
-// Counts values in buckets 1/2048 wide relative to the value: 0.05 % at most between two of one bucket.
+// Counts values in buckets 1/2048 wide relative to the value: two values of a bucket differ by at most 0.05
+// %.
 struct LogHistogram {
 	static constexpr int kBits = 11;
 	std::vector<uint32_t> slots = std::vector<uint32_t>(static_cast<size_t>(64 - kBits + 1) << kBits);
@@ -45,41 +46,41 @@ struct LogHistogram {
 		max = value > max ? value : max;
 	}
 	void Merge(const LogHistogram &other);
-	// The slot that holds a rank (1..count), and how many values lie in slots before it.
+	// The slot of a rank (1..count), and the number of values in slots before it.
 	size_t SlotOfRank(uint64_t rank, uint64_t *before) const;
-	// The least value the percentile's bucket can hold; 0 when empty.
+	// The lowest value of the percentile's bucket; 0 if empty.
 	uint64_t PercentileFloor(double percentile) const;
 };
 
-// Likewise of several histograms together.
+// The same for several histograms together.
 uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, double percentile);
 
-// The values of some ranks, exactly, of values that are gone through once for a histogram and then once more,
-// for those in the histogram's slots that hold a rank: they are kept while they are few, counted by finer and
-// finer slots, each time they are gone through again, while they are many. Munro and Paterson, "Selection and
-// sorting with limited storage" (1980), is about how few times that takes; here it is one as a rule.
+// Finds the exact values of some ranks. The values are read once for a histogram, and then again for those in
+// the histogram's slots of the ranks. Few such values are stored; many are counted in finer slots in each
+// further pass. Munro and Paterson, "Selection and sorting with limited storage" (1980), bound the number of
+// passes; here it is usually one.
 class RankFinder
 {
 public:
-	// `ranks`: 1..all.count each; all.count 0: there is nothing to find.
+	// `ranks`: 1..all.count each. If all.count is 0, there is nothing to find.
 	RankFinder(const LogHistogram &all, const std::vector<uint64_t> &ranks);
-	// Whether all are known.
+	// Whether all ranks are found.
 	bool Done() const;
 	void Add(uint64_t value)
 	{
 		if (value >= low_ && value <= high_)
 			AddInside(value);
 	}
-	// All values have been added.
+	// Ends a pass over all values.
 	void EndPass();
-	// Of ranks[i], in the constructor's order.
+	// The value of ranks[i], in the constructor's order.
 	uint64_t Value(size_t i) const { return wanted_[i].value; }
 
 private:
 	struct Wanted {
-		uint64_t rank; // among those in [low, high]
+		uint64_t rank; // the rank among values in [low, high]
 		uint64_t low, high;
-		bool keep; // values; else counts by slots of 2^shift
+		bool keep; // store values; else count by slots of 2^shift
 		uint32_t shift;
 		std::vector<uint64_t> values;
 		std::vector<uint32_t> counts;
@@ -91,13 +92,13 @@ private:
 	void Cover();
 
 	std::vector<Wanted> wanted_;
-	uint64_t low_ = 1, high_ = 0; // around those that are not known
+	uint64_t low_ = 1, high_ = 0; // range of all ranks not found yet
 };
 
-// From which on requests are slow unless something else is asked for.
+// The default percentile from which requests are slow.
 constexpr double kUsualThreshold = 99;
 
-// The percentiles of a run, and one more if it is asked for, of values that are gone through twice or so.
+// The percentiles of a run, and one more on request, of values that are read about twice.
 class Percentiles
 {
 public:
@@ -109,7 +110,7 @@ public:
 			found_.mean = static_cast<double>(sum) / static_cast<double>(all.count);
 	}
 	void Add(uint64_t value) { finder_.Add(value); }
-	// False: they have to be gone through once more.
+	// False: the values must be read once more.
 	bool EndPass()
 	{
 		finder_.EndPass();

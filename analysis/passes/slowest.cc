@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums are made as requests come, so that who goes for want of room is in them.
+// Sums are updated as requests arrive, so that they include requests that are dropped for lack of room.
 #include "slowest.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ void Kept::SumUp(const SlowRequest &r, const Part *parts)
 
 void Kept::Expect(size_t requests, size_t parts)
 {
-	// Of more than are kept some will have gone by then.
+	// If there are too many, some of them will be dropped by then.
 	if (requests - requests / 5 <= most_) {
 		blamed_.reserve(requests);
 		parts_.reserve(parts);
@@ -88,7 +88,7 @@ void Kept::KeepSlowest()
 		latencies.push_back(r.latency_ns);
 	auto nth = latencies.begin() + static_cast<ptrdiff_t>(most_ - 1);
 	std::nth_element(latencies.begin(), nth, latencies.end(), std::greater<>());
-	// Of as slow ones either all are kept or none, unless they are all there is.
+	// Requests of equal latency are all stored or all dropped, unless there are no others.
 	bool fit = std::find(nth + 1, latencies.end(), *nth) == latencies.end();
 	kept_from_ns_ = fit || *std::max_element(latencies.begin(), nth) == *nth ? *nth : *nth + 1;
 	size_t kept = 0, parts = 0;

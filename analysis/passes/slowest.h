@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is kept of the requests that were blamed exactly: sums over all of them, and themselves as long as
-// there is room; of more than that the slowest.
+// The result of exact blame: sums over all blamed requests, and the requests themselves, or the slowest of
+// them if there are too many.
 #pragma once
 
 #include <array>
@@ -20,23 +20,23 @@ namespace forktail::analysis
 class Kept
 {
 public:
-	// `limits.kept` requests, of `answered` that there are in all.
+	// Stores up to `limits.kept` requests of `answered` in total.
 	Kept(const BlameLimits &limits, uint64_t answered)
 	    : most_(limits.kept), tell_(limits.tell), answered_(answered)
 	{
 	}
-	// From which latency on requests are slow. Before any is taken.
+	// Sets the latency from which requests are slow. Call it before the first Take().
 	void SetThreshold(uint64_t threshold_ns) { threshold_ns_ = threshold_ns; }
-	// So many will be taken at once, with so many parts.
+	// Announces the number of requests and parts of the next Take().
 	void Expect(size_t requests, size_t parts);
-	// Takes what a worker blamed, in the order of the log, and leaves it empty.
+	// Takes a worker's blamed requests, in the order of the log, and empties the sheet.
 	void Take(Sheet *sheet);
-	// All have been taken. True: there were more than are kept, so that they have to be taken again to
-	// know what percentiles would be without a cause: as long as this says so.
+	// Call it after all requests were taken. True: there were too many to store, so they must be taken
+	// again for the percentiles without a cause, until it returns false.
 	bool Again();
-	// Gives them to the blame, with the table of causes; `without` as for FillWhatIf.
+	// Moves the results to the blame, with the table of causes; `without` is as for FillWhatIf.
 	void Conclude(const WithoutHistograms *without, Blame *blame);
-	// What passed at each hop, over the slow ones.
+	// Time by hop, over the slow requests.
 	void FillHops(Blame *blame) const;
 
 private:
@@ -52,12 +52,12 @@ private:
 	size_t most_;
 	std::function<void(const SlowRequest &, const Part *)> tell_;
 	uint64_t answered_;
-	int pass_ = 0; // over what was blamed
+	int pass_ = 0; // over the blamed requests
 	uint64_t threshold_ns_ = 0;
-	uint64_t kept_from_ns_ = 0; // faster ones are not
+	uint64_t kept_from_ns_ = 0; // faster ones are not stored
 	Blamed blamed_;
 	std::vector<Part> parts_;
-	std::unique_ptr<WithoutTails> tails_; // from when there was no more room on
+	std::unique_ptr<WithoutTails> tails_; // set when the room was full
 	uint64_t slow_ = 0, slow_ns_ = 0, clocks_ns_ = 0;
 	std::array<CauseRow, kCauses> rows_ = {};
 	std::vector<AtHopSum> hops_;

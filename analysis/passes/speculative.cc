@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is guessed is where the slowest percent begins without any stall. Two things bound it well: where it
-// began in what was looked at so far, and where it is with all stalls, of which most runs have few.
+// The estimate is where the slowest percent begins without any stall. Two values bound it well: where it
+// began for the requests examined so far, and where it begins with all stalls, because most runs have few.
 #include "speculative.h"
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace forktail::analysis
 namespace
 {
 
-// How much lower than where the slowest percent began in the first kFirst requests; of more in proportion
-// less.
+// How far the estimate is below the begin of the slowest percent in the first kFirst requests; with more
+// requests it is proportionally closer.
 constexpr double kLower = 0.1, kLeastLower = 0.007;
 constexpr double kFirst = 500'000;
-// Two percent of requests may be among the slowest percent for their stalls alone.
+// Two percent of requests may be among the slowest percent because of their stalls alone.
 constexpr double kWithStalls = 97;
 
-// Two years of nanoseconds fit beside a cause.
+// Two years of nanoseconds fit next to a cause.
 uint64_t Pack(const Part &part)
 {
 	static_assert(kCauses <= 256);
@@ -83,13 +83,13 @@ void Ahead::Take(std::vector<Sheet> *sheets)
 		return GiveUp();
 	if (fast_ <= 2 * most_)
 		return;
-	// What was guessed at first was guessed lower.
+	// The first estimate was lower.
 	Leave(from_ns_);
 	if (fast_ > 2 * most_ - most_ / 5)
 		GiveUp();
 }
 
-// No larger than they have to be.
+// Shrinks the arrays to their content.
 void Ahead::Shrink(Stretch *s)
 {
 	s->fast.shrink_to_fit();
@@ -98,7 +98,7 @@ void Ahead::Shrink(Stretch *s)
 	s->slow.parts.shrink_to_fit();
 }
 
-// Lets go of those that are faster.
+// Drops requests below a latency.
 void Ahead::Leave(uint64_t least_ns)
 {
 	fast_ = 0;
@@ -120,7 +120,7 @@ void Ahead::Leave(uint64_t least_ns)
 	}
 }
 
-// What it takes of a request that is not slow: its latency, and how much of it each cause is.
+// Recreates what is needed of a request that is not slow: its latency, and its time by cause.
 void Ahead::Restore(const Stretch &s, Sheet *sheet)
 {
 	auto part = s.fast_parts.begin();
@@ -155,7 +155,7 @@ bool Ahead::Give(uint64_t least_ns, Kept *kept)
 	for (Stretch &s : stretches_) {
 		Sheet sheet;
 		std::swap(sheet, s.slow);
-		// Of those that were answered no more than of the others will be asked for again.
+		// Slow requests are needed in full, of the others only the answered ones.
 		Stretch slow;
 		for (const SlowRequest &r : sheet.requests)
 			if (!IsError(r.status))

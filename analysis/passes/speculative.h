@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Exact blame along with the first look, which would else take a further pass over the log and over what
-// threads did. Which requests matter is known once all were looked at; before that it is guessed from those
-// that were, somewhat too low, and those that turn out not to matter go. A guess that was too high, or takes
-// in more than are kept, costs the pass that it was to save.
+// Exact blame in the same pass as the first look. Separately it would take a further pass over the log and
+// over what threads did. Which requests matter is known only after all were examined. Until then the limit is
+// estimated from those examined, somewhat too low, and requests that turn out not to matter are dropped. If
+// the estimate was too high, or takes in too many requests, the extra pass is done.
 #pragma once
 
 #include <cstddef>
@@ -21,32 +21,33 @@ class Ahead
 {
 public:
 	Ahead() = default;
-	// At most so many slow ones and twice as many others, of requests with these latencies.
+	// Stores at most this many slow requests and twice as many others, of requests with these latencies.
 	Ahead(size_t most, const LogHistogram &latencies, uint64_t threshold_ns);
 	// False: it was given up.
 	bool Goes() const { return goes_; }
 	void GiveUp();
-	// From which latency on requests are to be blamed now, as far as has been looked.
+	// The latency from which requests must be blamed now, by the requests examined so far.
 	uint64_t From(const std::vector<FirstLook> &workers);
-	// What was blamed, in the order of the log; leaves the sheets empty.
+	// Takes the blamed requests in the order of the log, and empties the sheets.
 	void Take(std::vector<Sheet> *sheets);
-	// All were looked at, and those of least_ns or more matter, errors from the threshold on. True: *kept
-	// has been given all of them.
+	// Called after all were examined: those of least_ns or more matter, and errors from the threshold up.
+	// True: *kept got all of them.
 	bool Give(uint64_t least_ns, Kept *kept);
-	// For Kept::Again: once more what percentiles take of each.
+	// For Kept::Again: passes once more what percentiles need of each request.
 	void GiveAgain(Kept *kept) const;
 
 private:
-	// Of one that is not slow nobody wants to know but what it would be without a cause.
+	// For a request that is not slow, only its latency without each cause is needed.
 	struct Fast {
 		uint64_t latency_ns;
 		uint16_t part_count;
 	};
-	// What a worker blamed at a time.
+	// What a worker blamed in one step.
 	struct Stretch {
 		Sheet slow;
 		std::vector<Fast> fast;
-		std::vector<uint64_t> fast_parts; // of one after the other: a cause, and its time above that
+		std::vector<uint64_t>
+		    fast_parts; // per request in sequence: a cause, with its time in the upper bits
 	};
 	static void AddFast(const SlowRequest &request, const Part *parts, Stretch *to);
 	static void Shrink(Stretch *stretch);

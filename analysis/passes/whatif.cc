@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A percentile without a cause is the percentile of all requests with that cause's part taken out of each.
-// Exact where every request that can matter was blamed in full and kept; within a histogram's 0.05 %
-// otherwise.
+// A percentile without a cause is the percentile of all requests, each without that cause's part. It is exact
+// if every request that can matter was blamed in full and stored, else within a histogram's 0.05 %.
 #include "whatif.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@ namespace forktail::analysis
 namespace
 {
 
-// Of all blamed and answered requests, latency less one cause.
+// The latencies of all blamed and answered requests, less one cause.
 std::vector<uint64_t> LatenciesWithout(const Blamed &blamed, const std::vector<Part> &parts, Cause cause)
 {
 	std::vector<uint64_t> values;
@@ -66,7 +65,7 @@ void WithoutTails::Add(const SlowRequest &r, const Part *parts)
 			Count(r, static_cast<Cause>(c), r.latency_ns - ns);
 }
 
-// p99, p99.9, p99.99 and the largest, among those that were added.
+// p99, p99.9, p99.99 and max, among the added requests.
 std::vector<uint64_t> WithoutTails::Ranks() const
 {
 	std::vector<uint64_t> ranks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every percentile without a cause.
+// All percentiles without a cause.
 #pragma once
 
 #include <array>
@@ -12,32 +12,30 @@
 namespace forktail::analysis
 {
 
-// Requests that were blamed in full: at least all that are slow, and all that could be among the slowest
-// percent of the run with one stall taken out. Parts are kept beside them.
+// Requests that were blamed in full, with their parts: at least all slow ones, and all that could be among
+// the slowest percent of the run without one of the stalls.
 using Blamed = std::vector<SlowRequest>;
 
-// Latencies of all answered requests with one cause taken out, for causes that nearly every request has a
-// part in, so that full blame of a few would not do. Indexed by Cause - kStallCauses.
+// Latencies of all answered requests without one cause, for causes that nearly every request has a part of;
+// full blame of a few requests is not enough for those. Indexed by Cause - kStallCauses.
 using WithoutHistograms = std::array<LogHistogram, static_cast<size_t>(kCauses - kStallCauses)>;
 
-// Of more blamed requests than are kept: what percentiles would be without a cause, found by going through
-// them twice.
+// Percentiles without a cause for more blamed requests than can be stored, by two passes over them.
 class WithoutTails
 {
 public:
-	// `answered` requests there are in all, of which those added are the slowest.
+	// `answered`: all requests; those added are the slowest of them.
 	explicit WithoutTails(uint64_t answered) : answered_(answered) {}
 	void Add(const SlowRequest &request, const Part *parts);
-	// All have been added, and are to be added again.
+	// Ends the first pass over all of them.
 	void EndPass();
-	// All have been added again. True: percentiles are known exactly, else they have to be added once
-	// more.
+	// Ends a further pass. True: percentiles are exact; else one more pass is needed.
 	bool EndFurtherPass();
 	// p99 and above.
 	Latencies Without(Cause cause) const;
 
 private:
-	// What a slot has more of without the cause than with it.
+	// How many more values a slot has without the cause than with it.
 	struct Difference {
 		std::vector<int32_t> slots = std::vector<int32_t>(LogHistogram().slots.size());
 	};
@@ -53,8 +51,8 @@ private:
 struct WhatIf {
 	const Blamed &blamed;
 	const std::vector<Part> &parts;
-	const WithoutTails *tails;	     // nullptr: `blamed` are all that were
-	const WithoutHistograms *histograms; // nullptr: `blamed` are all requests there are
+	const WithoutTails *tails;	     // nullptr: `blamed` has all blamed requests
+	const WithoutHistograms *histograms; // nullptr: `blamed` has all requests
 	uint64_t answered;
 };
 

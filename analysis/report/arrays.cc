@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Base64, because an HTML file has to be text.
+// Base64, because an HTML file must be text.
 #include "arrays.h"
 
 namespace forktail::analysis::report

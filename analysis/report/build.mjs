@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Makes a page's template: its HTML with the style sheets, our modules and, where it has a place for it, uPlot and its
-// licence inlined, and the data left open for analysis/report/page_file.cc to fill in.
+// Makes a page's template: its HTML with the style sheets, our modules and, if the page uses them, uPlot and its licence
+// inlined. analysis/report/page_file.cc later inserts the data.
 //
 //   node build.mjs PAGE.html MAIN.js UPLOT_DIR OUT.html
 //
-// The modules are plain ES modules so that node can test them one by one; a page opened from file:// cannot
-// import, so they are joined here in the order of their imports. Joining is enough because the modules keep
-// two rules, both checked: imports are named, from a sibling and never renamed, and exports stand before a
-// declaration. The page's content policy lists the hashes of exactly these scripts and styles, so that a name out of a
-// recording can never become a script, even if its escaping failed.
+// The modules are plain ES modules, so that node can test each of them. A page opened from file:// cannot import, so they
+// are joined here in the order of their imports. The modules follow two rules that make this possible, and both are checked:
+// imports are named, from the same directory and never renamed, and `export` precedes a declaration. The page's content
+// policy lists the hashes of exactly these scripts and styles, so that a name from a recording can never become a script,
+// even if escaping failed.
 
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
@@ -19,7 +19,7 @@ import {Script} from 'node:vm';
 const here = dirname(fileURLToPath(import.meta.url));
 const importLine = /^import \{([^}]*)\} from '(\.\/[\w-]+\.js)';\n/gm;
 
-// The text of `name` and of all it imports, imports first, each once.
+// The text of `name` and of all its imports, imports first, each once.
 function bundle(name, seen = new Set()) {
   if (seen.has(name)) return '';
   seen.add(name);
@@ -47,7 +47,7 @@ function escapeHtml(text) {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 }
 
-// What uPlot adds to the parts of a page.
+// The parts of a page that come from uPlot.
 function libraryParts(uplotDir) {
   const uplotVersion = JSON.parse(read(join(uplotDir, 'package.json'))).version;
   return {
@@ -60,9 +60,9 @@ function build(pageName, mainName, uplotDir, out) {
   const template = read(join(here, pageName));
   const charts = template.includes('@LIBRARY@');
   const library = charts ? libraryParts(uplotDir) : {};
-  // As a module: strict, with a scope of its own in which two declarations of one name are an error.
+  // Checked as a module: strict, with its own scope, in which duplicate declarations are an error.
   const script = '\n' + bundle(mainName) + '\n';
-  new Script(`'use strict';{${script}}`, {filename: 'the joined modules'}); // a syntax error here, not in the page
+  new Script(`'use strict';{${script}}`, {filename: 'the joined modules'}); // finds syntax errors at build time
   const sheets = [join(here, 'base.css'), join(here, 'style.css')];
   if (charts) sheets.unshift(join(uplotDir, 'dist', 'uPlot.min.css'));
   const style = sheets.reduce((text, path) => text + read(path) + '\n', '\n');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How the page counts time: ticks after the first instant it shows, fine enough that 32 bits hold the run.
-// 14 ns for a minute, 0.84 us for an hour: below what a screen shows at any zoom.
+// The page's unit of time: ticks after the first instant shown, fine enough that 32 bits hold the run. A tick
+// is 14 ns for a minute and 0.84 us for an hour, below what a screen shows at any zoom.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace forktail::analysis::report
 struct ReportClock {
 	uint64_t begin_ns = 0; // first instant shown
 	uint64_t end_ns = 0;
-	uint64_t zero_ns = 0; // what "+12.304 s" counts from
+	uint64_t zero_ns = 0; // the zero of "+12.304 s"
 	uint64_t tick_ns = 1;
 
 	ReportClock(uint64_t begin, uint64_t end, uint64_t zero)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes the compare page: a comparison as JSON, put into the template that report/ builds. What is judged is
-// judged in compare/; here latencies are only summed up as far as a screen can show.
+// Writes the compare page: a comparison as JSON, inserted into the template that report/ builds. compare/ has
+// judged it; here latencies are only summed to what a screen can show.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,10 +20,10 @@ namespace
 
 constexpr int kCompareFormat = 1;
 constexpr int kBinsPerDecadeCompared = 20; // of latency per decade
-constexpr size_t kColumns = 600;	   // of time at most
-constexpr size_t kCurvePoints = 500;	   // of a distribution at most
+constexpr size_t kColumns = 600;	   // maximum number of columns of time
+constexpr size_t kCurvePoints = 500;	   // maximum number of points of a distribution
 
-// A number, or null for one that is not finite.
+// A number, or null if it is not finite.
 common::Json Finite(double value)
 {
 	return std::isfinite(value) ? common::Json(value) : common::Json();
@@ -81,7 +81,7 @@ common::Json DifferencesJson(const std::vector<compare::Difference> &differences
 	return all;
 }
 
-// What share of a side's requests took longer than so many ns, from most to least.
+// The share of a side's requests that took longer than a latency, for descending shares.
 common::Json CurveJson(const compare::ComparedSide &side)
 {
 	std::map<uint32_t, uint64_t> counts;
@@ -96,7 +96,7 @@ common::Json CurveJson(const compare::ComparedSide &side)
 	size_t step = counts.size() / kCurvePoints + 1, i = 0;
 	uint64_t below = 0;
 	for (const auto &[bucket, count] : counts) {
-		// Of the tail all buckets: there are few requests in each.
+		// All buckets of the tail, which have few requests each.
 		if (i++ % step == 0 || (all - below) * 1000 < all)
 			curve.push_back({static_cast<double>(all - below) / static_cast<double>(all),
 					 compare::BucketNs(bucket)});
@@ -105,8 +105,8 @@ common::Json CurveJson(const compare::ComparedSide &side)
 	return curve;
 }
 
-// Requests by time and latency: [column, bin, how many per run], bin b from 10^(b / kBinsPerDecadeCompared)
-// ns on.
+// Requests by time and latency: [column, bin, count per run]. Bin b starts at 10^(b / kBinsPerDecadeCompared)
+// ns.
 common::Json HeatJson(const compare::ComparedSide &side, size_t seconds_per_column)
 {
 	std::map<std::pair<size_t, int>, uint64_t> cells;

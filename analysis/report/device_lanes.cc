@@ -13,16 +13,16 @@ namespace forktail::analysis::report
 namespace
 {
 
-constexpr size_t kQuietCpus = 16; // with more, only those that interrupted a traced thread have a lane
+constexpr size_t kQuietCpus = 16; // with more CPUs, only those that interrupted a recorded thread have a lane
 
-// How often a CPU ran soft interrupts of any kind, from the host's metrics; added to what `rate` holds.
+// Adds the rate of all soft interrupts of a CPU, from the host's metrics, to `rate`.
 void AddSoftirqRate(const Series &series, const ReportClock &clock, Lane *lane)
 {
 	lane->rate_step_ns = std::max<uint64_t>(100'000'000, (clock.end_ns - clock.begin_ns) / 4000);
-	lane->rate_name = "soft interrupts of all kinds";
+	lane->rate_name = "all soft interrupts";
 	lane->rate_unit = "1/s";
 	lane->rate.resize((clock.end_ns - clock.begin_ns) / lane->rate_step_ns + 1);
-	size_t last = SIZE_MAX; // several samples in one step: their last counts
+	size_t last = SIZE_MAX; // of several samples in one step the last counts
 	float given = 0;
 	for (const Sample &sample : series.samples) {
 		if (sample.t_ns < clock.begin_ns || sample.t_ns > clock.end_ns)
@@ -50,7 +50,7 @@ int KindOf(const ft_io &io)
 	}
 }
 
-// Spreads a request's bytes over the time it took.
+// Spreads a request's bytes over its time.
 void AddRate(const ft_io &io, const ReportClock &clock, uint64_t step_ns, std::vector<float> *rate)
 {
 	uint64_t from = clock.Clamp(io.start_ns), to = clock.Clamp(io.start_ns + io.duration_ns);
@@ -102,15 +102,14 @@ void InterruptLanes::Add(uint64_t from_ns, uint64_t to_ns)
 			return a.span.start_ns != b.span.start_ns ? a.span.start_ns < b.span.start_ns
 								  : a.span.end_ns > b.span.end_ns;
 		});
-		// A hard interrupt may lie inside a soft one, or the other way round: the outer one stays
-		// whole.
+		// Hard and soft interrupts may nest either way: the outer one stays whole.
 		for (const Interrupt &i : interrupts) {
 			if (i.span.start_ns < cpu.last_end_ns)
 				continue;
 			cpu.last_end_ns = i.span.end_ns;
 			cpu.spans++;
 			reducer_.Add(cpu.lane.number, i.span,
-				     [&] { return "hit thread " + ShownId(run_, i.tid); });
+				     [&] { return "interrupted thread " + ShownId(run_, i.tid); });
 		}
 	}
 }
@@ -133,14 +132,14 @@ void InterruptLanes::Finish(std::vector<Lane> *lanes)
 		Lane &lane = cpu.lane;
 		lane.name = "CPU " + ShownCpu(run_, number);
 		lane.kind = "softirq";
-		lane.group = "Interrupts of traced threads, by CPU";
+		lane.group = "Interrupts of recorded threads, by CPU";
 		lane.life.push_back({clock_.begin_ns, clock_.end_ns});
 		lane.note = common::Plural(cpu.spans, "span", "spans");
 		lanes->push_back(std::move(lane));
 	}
 }
 
-// About as many steps as a wide screen has pixels, none below 10 ms.
+// About as many steps as a wide screen has pixels, of at least 10 ms.
 DiskLanes::DiskLanes(const Run &run, const ReportClock &clock, LaneReducer *reducer)
     : run_(run), clock_(clock), reducer_(*reducer),
       step_ns_(std::max<uint64_t>(10'000'000, (clock.end_ns - clock.begin_ns) / 4000))
@@ -193,7 +192,7 @@ void DiskLanes::AddBusy(Disk *disk)
 std::string DiskLanes::Describe(const Busy &busy)
 {
 	std::string text = common::Plural(busy.requests, "request", "requests") + ", " +
-			   common::FormatBytes(busy.bytes) + ", the longest " +
+			   common::FormatBytes(busy.bytes) + ", longest " +
 			   common::FormatDuration(busy.longest_ns) + "\nissued by";
 	std::vector<std::pair<uint64_t, std::string>> most;
 	for (const auto &[comm, bytes] : busy.issuers)
@@ -214,7 +213,7 @@ void DiskLanes::Finish(std::vector<Lane> *lanes)
 		lane.note = LaneCauseName(kDiskRead + key.second) + sizeof "disk";
 		lane.kind = "disk";
 		lane.group = "Disk requests";
-		lane.rate_name = "in all";
+		lane.rate_name = "total";
 		lane.rate_unit = "bytes/s";
 		lane.rate_step_ns = step_ns_;
 		lane.life.push_back({clock_.begin_ns, clock_.end_ns});

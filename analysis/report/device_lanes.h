@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lanes of CPUs, from the interrupts that hit traced threads, and of disks, from block requests. Both take a
-// run in stretches, one after the other; a record belongs to the stretch it begins in.
+// Lanes of CPUs, from interrupts of recorded threads, and of disks, from block requests. Both take a run by
+// stretches, in order; a record belongs to the stretch in which it begins.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,7 @@
 namespace forktail::analysis::report
 {
 
-// What traced threads were interrupted by, on the CPU they ran on, over how often that CPU was interrupted at
-// all.
+// Interrupts of recorded threads on their CPU, drawn over the CPU's rate of all interrupts.
 class InterruptLanes
 {
 public:
@@ -52,7 +51,7 @@ public:
 	void Finish(std::vector<Lane> *lanes);
 
 private:
-	// A time during which a disk had requests of one kind under way.
+	// A time in which a disk had requests of one kind in progress.
 	struct Busy {
 		LaneSpan span;
 		uint64_t requests = 0;
@@ -62,7 +61,7 @@ private:
 	};
 	struct Disk {
 		Lane lane = {};
-		std::optional<Busy> busy = {}; // the last one, which may go on
+		std::optional<Busy> busy = {}; // the last one, which may continue
 	};
 	Disk &DiskOf(uint32_t dev, int kind);
 	void AddRequest(const ft_io &io);
@@ -72,7 +71,7 @@ private:
 	const Run &run_;
 	const ReportClock &clock_;
 	LaneReducer &reducer_;
-	const uint64_t step_ns_; // of the rate
+	const uint64_t step_ns_; // step of the rate
 	std::map<std::pair<uint32_t, int>, Disk> disks_;
 };
 

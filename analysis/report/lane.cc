@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The causes of lanes: those of disks are here, all others are a timeline's.
+// The causes of lanes: the disks' are here, all others are those of timelines.
 #include "lane.h"
 
 namespace forktail::analysis::report
@@ -17,8 +17,8 @@ struct DiskCause {
 constexpr DiskCause kDiskCauses[] = {
     {"disk-read", "#3aa0c9", "#64c4ea", "the device was reading"},
     {"disk-write", "#2f6fb5", "#5b9be0", "the device was writing"},
-    {"disk-flush", "#6a4fb0", "#9a82de", "the device was emptying its cache"},
-    {"disk-discard", "#8fa3b8", "#a9bbcd", "the device was told of free blocks"},
+    {"disk-flush", "#6a4fb0", "#9a82de", "the device was flushing its cache"},
+    {"disk-discard", "#8fa3b8", "#a9bbcd", "the device was discarding free blocks (TRIM)"},
 };
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Turns a run, a stretch of it at a time, into lanes: threads from their timelines here, CPUs and disks in
+// Builds the lanes of a run, stretch by stretch: threads from their timelines here, CPUs and disks in
 // device_lanes.cc.
 #include "lanes.h"
 
@@ -21,8 +21,8 @@ namespace forktail::analysis::report
 namespace
 {
 
-// Who held the CPU: a traced thread by its part, another by the name the recorder kept with the wait. A wait
-// in a file system call keeps the file's name instead.
+// The CPU holder: a recorded thread by its role, another one by the name that the recorder stored with the
+// wait. A wait in a file system call has the file's name instead.
 std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
 {
 	std::string id = "(" + ShownId(run, tid) + ")";
@@ -36,8 +36,7 @@ std::string HolderName(const Run &run, const ft_span &wait, uint32_t tid)
 	return name.empty() ? "thread " + ShownId(run, tid) : name + " " + id;
 }
 
-// A few lines about a thread's piece: what it is part of, what it touched, who held the CPU, where the kernel
-// was.
+// A few lines about a thread's piece: the span around it, its file, the CPU holder, the kernel stack.
 std::string DescribePiece(const Run &run, const ft_span &s, const LaneSpan &piece)
 {
 	std::string text;
@@ -76,8 +75,8 @@ bool IsClient(const Thread &t)
 	return t.flags & FT_THREAD_CLIENT;
 }
 
-// The page's order: threads that serve requests, then main threads, then the others by name; then the load
-// generator's, then children.
+// The page's order: serving threads, main threads, other threads by name, the load generator's threads,
+// children.
 std::vector<uint32_t> ThreadOrder(const Explanation &explanation)
 {
 	const Run &run = explanation.run;
@@ -109,17 +108,17 @@ class ThreadLanes
 public:
 	ThreadLanes(const Explanation &explanation, const ReportClock &clock, size_t limit,
 		    LaneReducer *reducer);
-	// Adds what they did in [from_ns, to_ns), which is there.
+	// Adds what the threads did in [from_ns, to_ns), which must be loaded.
 	void Add(uint64_t from_ns, uint64_t to_ns);
-	// All has been added.
+	// Call it after everything was added.
 	std::vector<Lane> Finish();
 	size_t left_out() const { return left_out_; }
 
 private:
-	// A piece that goes on after the stretch before.
+	// A piece that may continue in the next stretch.
 	struct Cut {
 		LaneSpan span;
-		uint64_t start_ns, duration_ns; // of the record it is of
+		uint64_t start_ns, duration_ns; // of its record
 		std::string text;
 	};
 	struct Member {
@@ -139,7 +138,7 @@ private:
 	const size_t limit_;
 	LaneReducer &reducer_;
 	std::vector<Lane> lanes_;
-	std::vector<Member> members_; // those of a lane by time
+	std::vector<Member> members_; // a lane's threads by time
 	size_t left_out_ = 0;
 };
 
@@ -163,14 +162,14 @@ ThreadLanes::ThreadLanes(const Explanation &explanation, const ReportClock &cloc
 	}
 }
 
-// The lane a thread belongs to; null if there are as many as may be.
+// The lane of a thread; null if the maximum is reached.
 Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 {
 	const Thread &t = e_.run.threads[index];
 	bool serving =
 	    std::find(e_.serving.begin(), e_.serving.end(), static_cast<int>(index)) != e_.serving.end();
 	std::string id = ShownTid(e_.run, t);
-	// Children with the same part, one after the other, share a lane.
+	// Successive children of the same role share a lane.
 	if (IsChild(t))
 		for (Lane &lane : lanes_)
 			if (lane.kind == "child" && lane.name == NameOf(t) &&
@@ -213,7 +212,7 @@ void ThreadLanes::Add(uint64_t from_ns, uint64_t to_ns)
 	}
 }
 
-// Idleness is the lane's empty ground; what lies between spans is shares.
+// Idle time is the lane's empty background; time between spans becomes shares.
 void ThreadLanes::AddTimeline(const Timeline &t, uint64_t from_ns, uint64_t to_ns, Member *member)
 {
 	for (size_t i = 0; i + 1 < t.pieces.size(); i++) {
@@ -243,7 +242,7 @@ void ThreadLanes::AddTimeline(const Timeline &t, uint64_t from_ns, uint64_t to_n
 	}
 }
 
-// `span` is what the stretch has of the piece, which is piece_ns long.
+// `span` is the part of the piece in the stretch; the piece is piece_ns long.
 void ThreadLanes::AddShares(const Timeline &t, const Piece &p, const LaneSpan &span, uint64_t piece_ns,
 			    size_t lane)
 {
@@ -267,7 +266,8 @@ void ThreadLanes::AddShares(const Timeline &t, const Piece &p, const LaneSpan &s
 	}
 }
 
-// A piece that goes on waits for its end: how long it is decides whether it stays, and what is said of it.
+// A piece that continues waits for its end, because its length decides whether it is stored and how it is
+// described.
 void ThreadLanes::AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Member *member)
 {
 	if (goes_on)
@@ -277,7 +277,7 @@ void ThreadLanes::AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Me
 		reducer_.Add(member->lane, span, [&] { return DescribePiece(e_.run, record, span); });
 }
 
-// It did not go on.
+// It did not continue.
 void ThreadLanes::AddCut(Member *member)
 {
 	reducer_.Add(member->lane, member->cut->span, [&] { return member->cut->text; });

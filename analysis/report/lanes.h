@@ -9,7 +9,7 @@
 namespace forktail::analysis::report
 {
 
-// The lanes of a run, which is gone through once, within the limits.
+// Makes the lanes of a run in one pass over it, within the limits.
 ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits);
 
 } // namespace forktail::analysis::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Picks the metrics that tell a reader something about latency, in the order of their interest. What was zero
-// throughout is left out: a machine that never swapped needs no chart to say so.
+// Selects the metrics that relate to latency, the most interesting ones first. Metrics that were always zero
+// are omitted: a machine that never swapped needs no chart of it.
 #include "metrics.h"
 
 #include <algorithm>
@@ -14,19 +14,19 @@ namespace forktail::analysis::report
 namespace
 {
 
-constexpr size_t kLines = 5;		    // more in one small chart can't be told apart
-constexpr uint64_t kPeriodNs = 100'000'000; // the recorder's
-constexpr size_t kPerLabel = 3;		    // disks, network interfaces: the busiest
+constexpr size_t kLines = 5;		    // more lines in one small chart cannot be distinguished
+constexpr uint64_t kPeriodNs = 100'000'000; // the recorder's period
+constexpr size_t kPerLabel = 3;		    // of disks and network interfaces the busiest
 
 struct Wanted {
 	const char *title;
-	const char *label; // one chart per value of it; "": one chart in all
+	const char *label; // one chart per value of it; "": one chart
 	struct {
 		const char *series, *line;
 	} lines[kLines];
 };
 
-// Series are the recorder's (docs/reference/recording-format.md lists them).
+// The recorder's series (docs/reference/recording-format.md lists them).
 const Wanted kWanted[] = {
     {"Server CPU", "pid", {{"target.cpu", "of one CPU"}}},
     {"Server memory", "pid", {{"target.rss", "resident"}}},
@@ -36,11 +36,11 @@ const Wanted kWanted[] = {
      {{"host.cpu.user", "user"},
       {"host.cpu.system", "system"},
       {"host.cpu.softirq", "softirq"},
-      {"host.cpu.iowait", "waiting for disk"},
-      {"host.cpu.steal", "stolen"}}},
+      {"host.cpu.iowait", "I/O wait"},
+      {"host.cpu.steal", "steal"}}},
     {"Disk", "device", {{"host.disk.write", "written"}, {"host.disk.read", "read"}}},
     {"Host memory", "", {{"host.memory.available", "available"}}},
-    {"To be written", "", {{"host.memory.dirty", "dirty"}, {"host.memory.writeback", "being written"}}},
+    {"Dirty pages", "", {{"host.memory.dirty", "dirty"}, {"host.memory.writeback", "writeback"}}},
     {"Swap", "", {{"host.swap_in", "pages in"}, {"host.swap_out", "pages out"}}},
     {"Network", "interface", {{"host.network.receive", "received"}, {"host.network.transmit", "sent"}}},
 };
@@ -59,7 +59,7 @@ struct Chosen {
 	double sum = 0;
 };
 
-// A partition's traffic is its disk's too.
+// A partition's traffic is also counted for its disk.
 bool IsPartition(const std::string &name, const std::map<std::string, Chosen> &all)
 {
 	return std::any_of(all.begin(), all.end(), [&](const auto &other) {
@@ -90,7 +90,7 @@ std::vector<Chosen> Choose(const Run &run, const Wanted &wanted)
 	}
 	std::vector<Chosen> charts;
 	if (by_label.size() == 1 && std::string(wanted.label) == "pid")
-		by_label.begin()->second.title = wanted.title; // the one server needs no number
+		by_label.begin()->second.title = wanted.title; // a single server needs no number
 	for (const auto &[value, chosen] : by_label)
 		if (std::string(wanted.label) != "device" || !IsPartition(value, by_label))
 			charts.push_back(chosen);
@@ -101,8 +101,8 @@ std::vector<Chosen> Choose(const Run &run, const Wanted &wanted)
 	return charts;
 }
 
-// The series' mean in each step of [from_ns, from_ns + steps * step_ns); its last value where a step has no
-// sample, because a value that did not change is not written again.
+// The series' mean in each step of [from_ns, from_ns + steps * step_ns). A step without a sample has the last
+// value, because unchanged values are not written again.
 std::vector<float> Resample(const Series &s, uint64_t from_ns, uint64_t step_ns, size_t steps)
 {
 	std::vector<float> values(steps);
@@ -123,7 +123,7 @@ std::vector<float> Resample(const Series &s, uint64_t from_ns, uint64_t step_ns,
 	return values;
 }
 
-// What the recorder's metrics cover.
+// The time range of the recorder's metrics.
 struct Extent {
 	uint64_t from_ns = UINT64_MAX;
 	uint64_t to_ns = 0;

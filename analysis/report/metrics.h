@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The small charts of a report page: series that belong on one axis, sampled at the same times.
+// The small charts of a report page: series on one axis, sampled at the same times.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace forktail::analysis::report
 
 struct MetricLine {
 	std::string name;
-	std::vector<float> values; // one per time; NaN where there is none
+	std::vector<float> values; // one per time; NaN: none
 };
 
 struct MetricChart {
@@ -23,7 +23,7 @@ struct MetricChart {
 	std::vector<MetricLine> lines;
 };
 
-// Charts in the page's order. At most `samples` per line: of more, each stands for several by their mean.
+// Charts in the page's order, with at most `samples` per line. With more, each value is the mean of several.
 std::vector<MetricChart> CollectMetrics(const Run &run, const ReportClock &clock, size_t samples = 6000);
 
 } // namespace forktail::analysis::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names in a run come from the traced machine. Inside a script element only "</script" and "<!--" mean
-// anything to an HTML parser, and both begin with "<": so none is written, JSON's \u003c stands for each.
+// Names in a run are untrusted text. Inside a script element an HTML parser only reacts to "</script" and
+// "<!--", which both begin with "<". So "<" is written as JSON's \u003c.
 #include "page_file.h"
 
 #include <cerrno>
@@ -17,7 +17,7 @@ namespace forktail::analysis::report
 namespace
 {
 
-// JSON that an HTML parser sees no markup in. Bytes that are no UTF-8 become U+FFFD.
+// JSON without anything that an HTML parser would take as markup. Bytes that are not UTF-8 become U+FFFD.
 std::string ScriptSafe(const common::Json &json)
 {
 	std::string plain = json.dump(-1, ' ', false, common::Json::error_handler_t::replace);
@@ -34,8 +34,9 @@ std::string ScriptSafe(const common::Json &json)
 
 bool WriteFile(const std::string &path, std::initializer_list<std::string_view> parts, std::string *error)
 {
-	// Under another name until it is whole: who is interrupted has no page, or the one from before. What
-	// is no file (a pipe, /dev/stdout, a link) can't be replaced and is written to.
+	// Written under a temporary name until it is complete, so that an interruption leaves no page or the
+	// former one. What is not a regular file (a pipe, /dev/stdout, a link) cannot be replaced and is
+	// written directly.
 	std::error_code ec;
 	std::filesystem::file_type there = std::filesystem::symlink_status(path, ec).type();
 	bool whole =
@@ -56,9 +57,9 @@ bool WriteFile(const std::string &path, std::initializer_list<std::string_view> 
 	}
 	if (ok)
 		return true;
-	*error = "can't write the report to " + path + ": " + strerror(why);
+	*error = "cannot write the report to " + path + ": " + strerror(why);
 	if (file && whole)
-		remove(name.c_str()); // half a page is no page
+		remove(name.c_str()); // no incomplete page
 	return false;
 }
 
@@ -70,7 +71,7 @@ bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArr
 	constexpr std::string_view mark = "@DATA@";
 	size_t at = page.find(mark);
 	if (at == std::string_view::npos) {
-		*error = "this forktail was built without its pages";
+		*error = "this forktail was built without the report pages";
 		return false;
 	}
 	std::string json = ScriptSafe(run);

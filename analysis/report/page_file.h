@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A page as a file: a template that build.mjs made, with its data put in.
+// Writes a page: a template made by build.mjs, with its data inserted.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reduces any number of requests to what a screen can show. A point that lies under others of its cause is
-// not missed, a lone one is: so where there are too many, each neighbourhood keeps as many as the crowded
-// ones, and all keep at least one.
+// Reduces any number of requests to what a screen can show. A point under others of its cause is not missed,
+// but a lone one is. So if there are too many, each neighbourhood keeps equally many at most, and at least
+// one.
 #include "points.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace
 {
 
 constexpr int kBins = 13 * kBinsPerDecade; // 1 ns to 10,000 s
-constexpr uint32_t kNeighbourhoods = 2048; // of time, for thinning
+constexpr uint32_t kNeighbourhoods = 2048; // columns of time, for thinning
 
 int BinOf(uint64_t latency_ns)
 {
@@ -31,7 +31,8 @@ Cause MainCause(const Blame &blame, const SlowRequest &s)
 	return s.part_count ? blame.parts[s.first_part].cause : Cause::Unknown;
 }
 
-// Which slow requests become points: all, or the first few of each neighbourhood of time, latency and cause.
+// Selects the slow requests that become points: all, or the first few of each neighbourhood of time, latency
+// and cause.
 std::vector<bool> ChoosePoints(const Blame &blame, const ReportClock &clock, size_t limit)
 {
 	std::vector<bool> chosen(blame.slow.size(), true);
@@ -39,7 +40,7 @@ std::vector<bool> ChoosePoints(const Blame &blame, const ReportClock &clock, siz
 		return chosen;
 	std::unordered_map<uint64_t, uint32_t> seen;
 	std::vector<uint32_t> rank(blame.slow.size());
-	std::vector<size_t> ranked; // how many have a rank
+	std::vector<size_t> ranked; // number of points by rank
 	for (size_t i = 0; i < blame.slow.size(); i++) {
 		const SlowRequest &s = blame.slow[i];
 		uint64_t place = uint64_t{clock.Tick(s.due_ns)} * kNeighbourhoods >> 32;
@@ -50,7 +51,7 @@ std::vector<bool> ChoosePoints(const Blame &blame, const ReportClock &clock, siz
 			ranked.resize(rank[i] + 1);
 		ranked[rank[i]]++;
 	}
-	// Whole ranks while they fit; of the next one the first so many.
+	// Whole ranks while they fit, and the first ones of the next rank.
 	size_t left = limit;
 	uint32_t whole = 0;
 	while (whole < ranked.size() && ranked[whole] <= left)
@@ -106,7 +107,7 @@ void CollectGrid(const Grid &grid, ReportPoints *out)
 	}
 	if (first == kBins)
 		return;
-	// A byte holds 256 bins, 12.8 decades of latency; a longer range ends in its last bin.
+	// A byte holds 256 bins, 12.8 decades of latency. Latencies beyond count in the last bin.
 	out->first_bin = first;
 	for (size_t i = 0; i < grid.counts.size(); i++) {
 		if (grid.counts[i] == 0)
@@ -118,8 +119,8 @@ void CollectGrid(const Grid &grid, ReportPoints *out)
 	}
 }
 
-// Calls each(start_ns, latency_ns) for every request, or iteration, that is not slow, or not among the slow
-// ones that are kept.
+// Calls each(start_ns, latency_ns) for every request, or iteration, that is not slow, or not among the stored
+// slow ones.
 template <typename Each> void ForOthers(const Explanation &e, Each each)
 {
 	const uint64_t below_ns = std::max(e.blame.threshold_ns, e.blame.kept_from_ns);
@@ -140,7 +141,7 @@ template <typename Each> void ForOthers(const Explanation &e, Each each)
 	});
 }
 
-// Those around episodes, one by one; every stride-th where they are too many.
+// Requests around episodes as single points; every stride-th if there are too many.
 class NearPoints
 {
 public:
@@ -155,7 +156,7 @@ public:
 		found_.push_back({clock_.Tick(start_ns), static_cast<float>(latency_ns)});
 		if (found_.size() <= limit_)
 			return;
-		// Too many: every second of them, from now on too.
+		// Too many: keep every second one, and of the next ones too.
 		for (size_t i = 0; 2 * i < found_.size(); i++)
 			found_[i] = found_[2 * i];
 		found_.resize((found_.size() + 1) / 2);
@@ -184,11 +185,11 @@ private:
 	size_t seen_ = 0, stride_ = 1;
 };
 
-// How many parts each point can have so that all fit; one at least.
+// The number of parts per point so that all fit, at least one.
 size_t PartsEach(const Blame &blame, const std::vector<bool> &chosen, size_t limit)
 {
 	constexpr size_t most = 16;
-	std::vector<size_t> sizes(most + 1); // points with so many parts; the last: or more
+	std::vector<size_t> sizes(most + 1); // number of points with this many parts; the last entry: or more
 	for (size_t i = 0; i < blame.slow.size(); i++)
 		if (chosen[i])
 			sizes[std::min<size_t>(blame.slow[i].part_count, most)]++;
@@ -202,7 +203,7 @@ size_t PartsEach(const Blame &blame, const std::vector<bool> &chosen, size_t lim
 	return 1;
 }
 
-// A number for each value, in the order in which they come.
+// Numbers values in the order of their first use.
 template <typename T> class Numbering
 {
 public:
@@ -220,7 +221,7 @@ private:
 	std::unordered_map<T, T> known_;
 };
 
-// Slow requests one by one, with all that is known of them.
+// Makes the marks of slow requests, with all their data.
 class MarkMaker
 {
 public:

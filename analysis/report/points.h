@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the latency chart draws: slow requests as points, all others as counts in a grid of time and latency,
-// and those around episodes as points too.
+// The content of the latency chart: slow requests as points, all others as counts in a grid of time and
+// latency, and those around episodes as points too.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,34 @@
 namespace forktail::analysis::report
 {
 
-constexpr int kBinsPerDecade = 20; // 12 % of latency a bin
+constexpr int kBinsPerDecade = 20; // a bin is 12 % of latency wide
 
 struct PointLimits {
 	size_t points = 100'000;
 	size_t cells = 100'000;
 	size_t near = 40'000;
 	size_t parts = 250'000;
-	uint32_t columns = 4096; // of time at most; halved until the cells fit
+	uint32_t columns = 4096; // maximum columns of time; halved until the cells fit
 };
 
 struct ReportPoints {
-	// By time. Causes lie between `since` and the request's end; `cause` is the one with most of its
+	// By time. A request's causes are between `since` and its end; `cause` is the one with most of its
 	// time.
 	std::vector<uint32_t> start, since;
 	std::vector<float> latency_ns;
 	std::vector<uint8_t> cause, op;
-	size_t slow = 0; // in all; the ones not among the points are in the grid
+	size_t slow = 0; // total; those that are not points are in the grid
 
-	// What else is known of each, to find it by and to tell it in full. `number` in the request log;
-	// `connection` is an index into `connections`, `hop` one into `hops`, `behind` as in SlowRequest.
-	// An iteration has none of these but its hop.
+	// Further data of each, for search and for the request panel. `number` is that in the request log;
+	// `connection` is an index into `connections`, `hop` one into `hops`, `behind` as in SlowRequest. An
+	// iteration has only its hop.
 	std::vector<uint32_t> number, sent, connection;
-	std::vector<uint16_t> hop; // kNoHop: not known
+	std::vector<uint16_t> hop; // kNoHop: unknown
 	std::vector<uint8_t> status, behind;
-	// Of some run they are known: how long the answer lay unread, and what the way there and back took.
-	// NaN: not of this one. Empty: of none.
+	// How long the answer waited unread, and the network time in each direction. NaN: unknown for this
+	// request. Empty: unknown in this run.
 	std::vector<float> unread_ns, way_ns, way_back_ns;
-	// Its parts, one after the other, largest first: the largest `parts_each` of each at most.
+	// The parts of all points in sequence, largest first: at most `parts_each` per point.
 	std::vector<uint8_t> part_count, part_cause;
 	std::vector<uint16_t> part_hop; // likewise
 	std::vector<float> part_direct_ns, part_queued_ns;
@@ -48,23 +48,21 @@ struct ReportPoints {
 	std::vector<uint32_t> connections; // index into Run::connections, each once
 	std::vector<uint16_t> hops;	   // as in blame.h, each once
 
-	// Cells that hold a request, by column, then bin. Bin b begins at 10^((first_bin + b) /
-	// kBinsPerDecade) ns.
+	// Cells with requests, by column, then bin. Bin b begins at 10^((first_bin + b) / kBinsPerDecade) ns.
 	uint32_t columns = 1;
 	int first_bin = 0;
 	std::vector<uint16_t> cell_column;
 	std::vector<uint8_t> cell_bin;
 	std::vector<uint32_t> cell_count;
 
-	// Around episodes, where a reader zooms in until the grid is too coarse: every near_stride-th request
-	// that is not slow, by itself. Ordered by time.
+	// Around episodes, where the grid is too coarse after zooming in: every near_stride-th request that
+	// is not slow, by time.
 	std::vector<uint32_t> near_start;
 	std::vector<float> near_latency_ns;
 	size_t near_stride = 1;
 };
 
-// The time episodes are looked at closely: themselves and as much again around them, at least 5 ms. By time,
-// not overlapping.
+// The time near episodes: each episode, extended by its length and at least 5 ms. By time, not overlapping.
 using TimeRange = std::pair<uint64_t, uint64_t>;
 std::vector<TimeRange> Surroundings(const std::vector<Episode> &episodes);
 bool IsInside(const std::vector<TimeRange> &intervals, uint64_t t_ns);

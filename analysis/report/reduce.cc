@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Nothing has to be gone through twice: a span that is shorter than as many others as may stay is sliced as
-// soon as those are known, and slices are kept so fine that any longer ones can be made of them.
+// One pass is enough. A span that is shorter than the maximum number of others becomes part of intervals as
+// soon as those are known, and intervals are stored so fine that all longer ones can be made of them.
 #include "reduce.h"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace forktail::analysis::report
 namespace
 {
 
-constexpr uint64_t kFinestCellNs = 1'000'000; // a tally window: what is known of short intervals
-constexpr uint64_t kSlices = 100'000;	      // of a run at most: more than any screen has pixels
+constexpr uint64_t kFinestCellNs = 1'000'000; // a tally window: the resolution of short intervals
+constexpr uint64_t kSlices = 100'000;	      // maximum per run: more than any screen has pixels
 constexpr size_t kDetailBytes = 600;
-constexpr size_t kDetails = 65'536; // what 16 bits count
+constexpr size_t kDetails = 65'536; // limit of 16 bits
 
-// The finest times a power of ten.
+// The largest power of ten times the finest interval.
 uint64_t PowerOf(uint64_t cell_ns)
 {
 	uint64_t power = kFinestCellNs;
@@ -35,7 +35,7 @@ uint64_t NextCell(uint64_t cell_ns)
 
 struct Details {
 	std::vector<std::string> texts = {""};
-	std::vector<uint16_t> known; // by number of LaneTexts; 0: not yet
+	std::vector<uint16_t> known; // by number in LaneTexts; 0: not yet used
 
 	uint16_t Index(uint32_t number, const std::string &text)
 	{
@@ -58,11 +58,11 @@ LaneCells::LaneCells(const ReportClock &clock, size_t limit)
 	while (length_ns_ / shortest_ns_ > kSlices)
 		shortest_ns_ = NextCell(shortest_ns_);
 	uint64_t power = PowerOf(shortest_ns_);
-	SetSlice(shortest_ns_ / power == 2 ? power : shortest_ns_); // 5 can't be made of 2
+	SetSlice(shortest_ns_ / power == 2 ? power : shortest_ns_); // intervals of 5 cannot be made of 2
 }
 
-// They are too many for sure once not even the longest ones before the next power of ten can be few enough:
-// each of those holds so many of these at most.
+// There are certainly too many if even the longest interval before the next power of ten, which holds this
+// many of these, cannot make them few enough.
 void LaneCells::SetSlice(uint64_t slice_ns)
 {
 	slice_ns_ = slice_ns;
@@ -89,7 +89,7 @@ void LaneCells::Add(size_t lane, const LaneShare &s)
 	}
 }
 
-// Slices of each lane that are so many times as long.
+// The intervals of each lane, lengthened by a factor.
 std::vector<LaneCells::Slices> LaneCells::Merged(uint64_t factor) const
 {
 	std::vector<Slices> merged(lanes_.size());
@@ -99,7 +99,7 @@ std::vector<LaneCells::Slices> LaneCells::Merged(uint64_t factor) const
 	return merged;
 }
 
-// Goes on to the next power of ten.
+// Continues with the next power of ten.
 void LaneCells::Coarsen()
 {
 	while (count_ > most_) {
@@ -114,7 +114,7 @@ void LaneCells::Coarsen()
 
 uint64_t LaneCells::Settle()
 {
-	// Slices twice as long are about half as many: try until they fit.
+	// Intervals twice as long are about half as many: repeated until they fit.
 	uint64_t cell_ns = std::max(slice_ns_, shortest_ns_);
 	for (;; cell_ns = NextCell(cell_ns)) {
 		std::vector<Slices> merged = Merged(cell_ns / slice_ns_);
@@ -165,8 +165,7 @@ LaneReducer::LaneReducer(const ReportClock &clock, const LaneLimits &limits)
 {
 }
 
-// Leaves those that may stay, as far as is known by now: with those to come, the length below which spans go
-// can only grow.
+// Drops spans below the current minimum length, which can only grow.
 void LaneReducer::Thin()
 {
 	if (kept_.size() <= limits_.spans)
@@ -187,7 +186,7 @@ void LaneReducer::Thin()
 	ForgetTexts();
 }
 
-// Leaves the texts of spans that stay, once the others are about as many.
+// Drops texts of spans that were dropped, once they are about as many as the others.
 void LaneReducer::ForgetTexts()
 {
 	std::vector<bool> used(texts_.size());

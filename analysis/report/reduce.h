@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fits lanes into a page while what they hold comes in, in any number of stretches: the longest spans stay,
-// the rest and all shares become slices of time. What is held meanwhile is bounded by the limits, not by the
-// run.
+// Fits lanes into a page while their content arrives, in any number of stretches. The longest spans are
+// stored; the rest and all shares become intervals of time. Memory is bounded by the limits, not by the run.
 #pragma once
 
 #include <string>
@@ -14,33 +13,32 @@
 namespace forktail::analysis::report
 {
 
-// Slices of time, sparse: what each lane spent on each cause in them. They become longer as they become too
-// many.
+// Sparse intervals of time: each lane's time by cause in them. They are lengthened when there are too many.
 class LaneCells
 {
 public:
 	LaneCells(const ReportClock &clock, size_t limit);
 	void Add(size_t lane, const LaneShare &share);
-	// All has been added: how long a slice is.
+	// Call it after everything was added. Returns the length of an interval.
 	uint64_t Settle();
 	void Append(size_t lane, ReportLanes *out) const;
 
 private:
-	using Slices = std::unordered_map<uint64_t, double>; // slice * kLaneCauses + cause -> ns
+	using Slices = std::unordered_map<uint64_t, double>; // interval * kLaneCauses + cause -> ns
 	std::vector<Slices> Merged(uint64_t factor) const;
 	void SetSlice(uint64_t slice_ns);
 	void Coarsen();
 
 	const uint64_t begin_ns_, length_ns_;
 	const size_t limit_;
-	uint64_t shortest_ns_; // that a slice may be
-	uint64_t slice_ns_;    // of those below, of which longer ones can be made
-	size_t most_ = 0;      // as many are made longer
+	uint64_t shortest_ns_; // the minimum length of an interval
+	uint64_t slice_ns_;    // of the intervals below, of which longer ones can be made
+	size_t most_ = 0;      // the number from which they are lengthened
 	size_t count_ = 0;
 	std::vector<Slices> lanes_;
 };
 
-// Texts, each once.
+// Unique texts.
 class LaneTexts
 {
 public:
@@ -50,17 +48,17 @@ public:
 
 private:
 	std::unordered_map<std::string, uint32_t> known_;
-	std::vector<const std::string *> texts_; // in known_, which doesn't move them
+	std::vector<const std::string *> texts_; // keys of known_, which do not move
 };
 
 class LaneReducer
 {
 public:
 	LaneReducer(const ReportClock &clock, const LaneLimits &limits);
-	// The number of a lane that there wasn't.
+	// The number of a new lane.
 	size_t NewLane() { return lanes_++; }
 	void Add(size_t lane, const LaneShare &share) { cells_.Add(lane, share); }
-	// A lane's spans ascend. describe() says a few lines about this one, or "".
+	// Spans of a lane ascend. describe() returns a few lines about this one, or "".
 	template <typename Describe> void Add(size_t lane, const LaneSpan &span, Describe describe)
 	{
 		total_++;
@@ -72,7 +70,7 @@ public:
 		if (kept_.size() > limits_.spans + limits_.spans / 4)
 			Thin();
 	}
-	// All has been added. The lanes in the page's order, each with its number.
+	// Call it after everything was added, with the lanes in the page's order and their numbers.
 	ReportLanes Finish(std::vector<Lane> lanes);
 
 private:
@@ -92,7 +90,7 @@ private:
 	const LaneLimits limits_;
 	size_t lanes_ = 0;
 	size_t total_ = 0;
-	uint64_t shortest_ns_ = 0; // shorter ones don't stay
+	uint64_t shortest_ns_ = 0; // shorter ones are dropped
 	std::vector<Kept> kept_;
 	LaneTexts texts_;
 	LaneCells cells_;

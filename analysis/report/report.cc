@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes the report page: what an explanation holds, as JSON and typed arrays, put into the template that
-// report/ builds. Nothing is analysed here and nothing drawn; docs/reference/report.md is the reference of the data.
+// Writes the report page: an explanation as JSON and typed arrays, inserted into the template that report/
+// builds. It neither analyses nor draws; docs/reference/report.md describes the data.
 #include "report.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::string TitleOf(const Run &run)
 		for (const std::string &server : run.servers)
 			title += (title.empty() ? "" : ", ") + server;
 	if (title.empty())
-		title = "A run";
+		title = "Run";
 	std::string host = run.info.host;
 	for (const RecordingFile *f : OverlaidFiles(run))
 		if (host.empty())
@@ -52,7 +52,7 @@ std::string TitleOf(const Run &run)
 	return host.empty() ? title : title + " on " + host;
 }
 
-// What was run, as (label, text).
+// Facts about the run, as (label, text).
 common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 {
 	const Run &run = e.run;
@@ -62,7 +62,7 @@ common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 			facts.push_back({label, text});
 	};
 	for (const auto &[name, version] : run.info.versions)
-		if (name != "forktail") // whose version stands above
+		if (name != "forktail") // its version is in the page's head
 			add("Version", name + " " + version);
 	for (const Target &t : run.targets)
 		add("Server", "pid " + std::to_string(t.pid) + ": " +
@@ -90,7 +90,7 @@ common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 	const Cost &cost = run.cost;
 	if (cost.known) {
 		double wall = static_cast<double>(clock.end_ns - clock.begin_ns);
-		add("Recorder's own cost",
+		add("Recorder overhead",
 		    std::string(cost.bpf_ns_is_estimate ? "about " : "") +
 			common::FormatPercent(static_cast<double>(cost.bpf_ns) / wall) +
 			" of a CPU in the kernel, " +
@@ -135,7 +135,7 @@ double ExplainedShare(const Blame &blame)
 	return 1;
 }
 
-// What own code was seen doing, longest first.
+// On-CPU time of own code by activity, longest first.
 common::Json ActivitiesJson(const OwnCode &own)
 {
 	constexpr size_t shown = 40;
@@ -151,7 +151,7 @@ common::Json ActivitiesJson(const OwnCode &own)
 	return activities;
 }
 
-// By whom an episode's requests came, where that is more than one.
+// An episode's processes and threads, if there are several.
 common::Json EpisodeHopsJson(const Explanation &e, const Episode &episode)
 {
 	common::Json hops = common::Json::array();
@@ -186,7 +186,7 @@ common::Json EpisodesJson(const Explanation &e, const ReportClock &clock)
 	return episodes;
 }
 
-// Those that slow requests came by, with the number that the load generators' log gives them.
+// Connections of slow requests, with their numbers in the load generators' logs.
 void AddConnections(const Run &run, const ReportPoints &points, ReportArrays *arrays)
 {
 	std::vector<uint32_t> port, server;
@@ -267,11 +267,11 @@ common::Json LaneJson(const Lane &lane, const ReportClock &clock, const LaneRang
 		{"cells", {cells.first, cells.count}}};
 }
 
-// What a thread that serves requests was doing, below what its time went to.
+// The on-CPU time of a serving thread, below its lane.
 common::Json ActivityLaneJson(const Lane &of, const ReportClock &clock, const ReportSamples::Range &samples)
 {
 	common::Json lane = LaneJson(of, clock, {}, {});
-	lane["name"] = "what it did";
+	lane["name"] = "on-CPU time";
 	lane["kind"] = "activity";
 	lane["samples"] = {samples.first, samples.count};
 	return lane;
@@ -309,7 +309,7 @@ void AddSpans(const ReportLanes &reduced, const ReportClock &clock, common::Json
 	arrays->Add("rate", reduced.rate);
 }
 
-// A lane of the page for each thread of the run that has one.
+// By thread of the run: its lane of the page.
 using LaneOfThread = std::map<uint32_t, size_t>;
 
 LaneOfThread AddLanes(const ReportLanes &reduced, const ReportClock &clock, common::Json *page,
@@ -334,7 +334,7 @@ LaneOfThread AddLanes(const ReportLanes &reduced, const ReportClock &clock, comm
 	return of_thread;
 }
 
-// The threads that slow requests and their parts are told to have come by.
+// The threads on the path of slow requests and their parts.
 common::Json HopNamesJson(const Explanation &e, const std::vector<uint16_t> &hops, const LaneOfThread &lanes)
 {
 	common::Json names = common::Json::array();
@@ -370,7 +370,7 @@ void AddMetrics(const Run &run, const ReportClock &clock, common::Json *page, Re
 	arrays->Add("metric_value", values);
 }
 
-// Where the time went, when there is more than one process or thread that requests came by.
+// Time by process or thread, if requests passed several.
 common::Json HopsJson(const Explanation &e)
 {
 	common::Json hops = common::Json::array();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The report: one self-contained HTML page of a run, or of a comparison of two sides of runs.
+// The report: a self-contained HTML page of one run, or of a comparison of two sides.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// As with requests, there may be more than a page can hold: of samples around episodes, where a reader looks
-// closely, and of all others every second, fourth ... stays, and stands for those that go.
+// There may be more samples than a page can hold, as with requests. Samples around episodes, and separately
+// the others, are then thinned to every second, fourth ..., and each represents the dropped ones too.
 #include "samples.h"
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace
 {
 
 constexpr uint64_t kSixteenthNs = 1'000'000 / 16;
-constexpr uint64_t kOldPeriodNs = 1'000'000; // of recordings that had one period and did not tell it
+constexpr uint64_t kOldPeriodNs = 1'000'000; // period of old recordings that do not have it
 constexpr size_t kActivities = 255;
 constexpr size_t kStacks = 65'000, kFunctions = 65'000, kFrames = 400'000;
-constexpr size_t kDepth = 96; // of a stack; what is called deeper is left out
+constexpr size_t kDepth = 96; // frames per stack; deeper calls are dropped
 constexpr size_t kNameBytes = 160;
 
-// Stacks, each once, with their functions by number.
+// Unique stacks, with their functions by number.
 class StackTable
 {
 public:
@@ -93,7 +93,7 @@ SampleCollector::SampleCollector(const Explanation &explanation, const ReportClo
 	for (int thread : e_.serving)
 		if (thread >= 0)
 			threads_.push_back(static_cast<uint32_t>(thread));
-	// Servers may share a thread, as replicas in one process do.
+	// Servers may share a thread, such as replicas in one process.
 	std::sort(threads_.begin(), threads_.end());
 	threads_.erase(std::unique(threads_.begin(), threads_.end()), threads_.end());
 }

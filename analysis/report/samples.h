@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the page tells of CPU samples: for each thread that serves requests, when it was seen doing what, with
-// the stacks that say so. A lane and every episode's flame graph are made of them in the browser.
+// The page's CPU samples: what each serving thread did and when, with stacks. The browser makes a lane and
+// each episode's flame graph of them.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,29 @@ struct ReportSamples {
 		uint32_t thread; // index into Run::threads
 		size_t first, count;
 	};
-	std::vector<Range> threads; // those that have some
-	// Per thread by time. A sample stands for `length` before `end`; where not all are kept, for the time
-	// of those left out too.
-	std::vector<uint32_t> end, length; // ticks
-	std::vector<uint16_t> stack;	   // of those below
-	std::vector<uint8_t> activity;	   // index into activities
-	std::vector<uint8_t> own; // 1: own code, 0: something that has a cause of its own, as a fork has
-	std::vector<std::string> activities; // [0] is "other": there were too many
-	// Stack i has frames [stack_first[i], stack_first[i + 1]), outermost first; the last stack_kernel[i]
-	// of them are the kernel's.
+	std::vector<Range> threads; // threads with samples
+	// Per thread by time. A sample represents `length` before `end`; after thinning, the dropped ones'
+	// time too.
+	std::vector<uint32_t> end, length;   // ticks
+	std::vector<uint16_t> stack;	     // of those below
+	std::vector<uint8_t> activity;	     // index into activities
+	std::vector<uint8_t> own;	     // 1: own code; 0: a cause of its own, such as fork
+	std::vector<std::string> activities; // [0] is "other", for activities beyond the maximum
+	// Stack i has frames [stack_first[i], stack_first[i + 1]), outermost first. The last stack_kernel[i]
+	// of them are kernel frames.
 	std::vector<uint32_t> stack_first;
 	std::vector<uint8_t> stack_kernel;
 	std::vector<uint16_t> stack_frame;  // index into functions
 	std::vector<std::string> functions; // [0] is "other"
-	size_t total = 0;		    // that there were
+	size_t total = 0;		    // before thinning
 };
 
 struct SampleLimits {
 	size_t near = 60'000; // around episodes
-	size_t far = 40'000;  // the others
+	size_t far = 40'000;  // elsewhere
 };
 
-// Takes samples in stretches of the run, one after the other.
+// Collects samples stretch by stretch.
 class SampleCollector
 {
 public:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Carries the pages inside the program: one file to install, and no path to get wrong. The assembler's
- * .incbin because a C array of 140 kB takes a compiler longer than all the rest of report/. */
+/* Embeds the pages in the program, so that there is one file to install. It uses the assembler's .incbin,
+ * because a C array of 140 kB takes longer to compile than the rest of report/. */
 #include "template.h"
 
 /* clang-format off */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// An append-only array for tens of millions of plain values. std::vector copies when it grows, so that a
-// log of 10 million requests needs twice its memory for a moment; realloc of a large block moves pages
-// instead of bytes, and its unused tail costs nothing. That, and no zero-filling, is all this is for.
+// An append-only array for tens of millions of plain values. std::vector copies when it grows, so that a log
+// of 10 million requests briefly needs twice its memory. realloc of a large block moves pages instead of
+// bytes, and its unused tail takes no memory. This class also does not fill values with zeros.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ template <typename T> struct Column {
 		if (count)
 			memcpy(Extend(count), values, count * sizeof(T));
 	}
-	// Room for `count` more values, not initialised, counted as present; returns the first.
+	// Appends `count` uninitialised values and returns the first.
 	T *Extend(size_t count)
 	{
 		if (size_ + count > capacity_) {
@@ -75,7 +75,7 @@ template <typename T> struct Column {
 	void Truncate(size_t count) { size_ = count < size_ ? count : size_; }
 
 private:
-	// Gigabytes of log in 4 kB pages cost more time in page faults than in reading.
+	// With 4 kB pages, page faults of a log of gigabytes would take longer than reading it.
 	void AdviseHugePages()
 	{
 		constexpr uintptr_t huge = 2 << 20;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Puts what was read in order: records to their threads, by time, without nonsense. run.h declares it.
-// Either all at once, or what there is little of first and the rest in stretches.
+// Indexes a run after reading: sorts records by thread and time, and drops impossible ones (declared in
+// run.h). Either everything at once, or the small data first and the rest by stretches.
 #include "run.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ bool IsFault(uint8_t owner)
 	return (owner >= FT_COW_COPY && owner <= FT_PAGE_IN) || owner == FT_FAULT_OTHER;
 }
 
-// Records whose thread was never announced (its event was dropped) get a thread made from what they span.
+// Records of a thread without a thread record (its event was dropped) get a thread with the extent of those
+// records.
 template <typename T>
 void AddMissingThreads(const Column<T> &records, uint64_t (*end_of)(const T &), std::vector<Thread> *threads,
 		       uint64_t *made)
@@ -55,7 +56,7 @@ void AddMissingThreads(const Column<T> &records, uint64_t (*end_of)(const T &), 
 	}
 }
 
-// No clock of ours reaches 2^62 ns (146 years), and nothing ends before it begins.
+// No clock reaches 2^62 ns (146 years), and no record ends before it begins.
 bool Sane(uint64_t start_ns, uint64_t end_ns)
 {
 	return start_ns <= end_ns && end_ns >> 62 == 0;
@@ -91,7 +92,7 @@ uint64_t StartOf(const ft_cpu_sample &s)
 	return s.t_ns;
 }
 
-// Groups records by thread, sorts each group, and tells every thread where its group lies.
+// Groups records by thread, sorts each group, and sets each thread's range.
 template <typename T, typename Before>
 void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder &finder,
 	   size_t Thread::*first, size_t Thread::*count, Before before)
@@ -122,14 +123,14 @@ void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder 
 		SortNearly(records->begin() + t.*first, records->begin() + t.*first + t.*count, before);
 }
 
-// Whether a socket is, by a later record, where it was by an earlier one.
+// Whether a later record has a socket in the same place as an earlier one.
 bool SamePlace(const ft_socket &a, const ft_socket &b)
 {
 	return a.inode == b.inode && a.tgid == b.tgid && a.epoll == b.epoll && a.peer_inode == b.peer_inode &&
 	       a.local_port == b.local_port && a.peer_port == b.peer_port;
 }
 
-// A thread still open when its recording ended is accounted up to the last instant anything says of it.
+// The account of a thread still open at the recording's end lasts until the last record of any kind.
 void CloseOpenThreads(Run *run)
 {
 	for (Thread &t : run->threads) {
@@ -143,7 +144,7 @@ void CloseOpenThreads(Run *run)
 	}
 }
 
-// The system call that a thread's event loop waits in, as far as its spans tell; -1 if they don't.
+// The system call in which a thread's event loop waits, by its spans; -1 if unknown.
 int LoopCall(const Run &run, const Thread &t)
 {
 	for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
@@ -152,8 +153,9 @@ int LoopCall(const Run &run, const Thread &t)
 	return -1;
 }
 
-// From when on who waits for a thread has waited, if this is a wait of its event loop: since it was woken; or
-// all the while that it was stopped, for what came then did not wake it. The wait's end, if nobody had to.
+// For a wait of the event loop: since when other threads have waited for this one. That is since its wakeup,
+// or the whole wait if it was stopped, because what came then did not wake it. The wait's end if none had to
+// wait.
 uint64_t AwaitedFrom(const ft_span &wait, int loop_call)
 {
 	if (wait.owner == FT_IDLE && wait.off_cpu)
@@ -163,9 +165,9 @@ uint64_t AwaitedFrom(const ft_span &wait, int loop_call)
 											 : EndOf(wait);
 }
 
-// A turn of the event loop is recorded from the moment its thread runs. Who waits for it waits from when the
-// thread should have run, so that is where a turn begins here; one too short to be recorded is known by that
-// wait alone.
+// An iteration is recorded from the moment its thread runs. Whatever waits for it waits from when the thread
+// should have run, so an iteration begins there. An iteration too short to be recorded is known only by that
+// wait.
 void BeginTurnsAtWakeups(Run *run)
 {
 	Column<ft_span> turns;
@@ -180,15 +182,15 @@ void BeginTurnsAtWakeups(Run *run)
 			for (; next < end && run->iterations[next].start_ns < EndOf(wait); next++)
 				turns.push_back(run->iterations[next]);
 			if (wait.owner != FT_IDLE && turns.size() > first && EndOf(turns.back()) > from_ns)
-				continue; // in a turn that was seen
+				continue; // within a recorded iteration
 			ft_span turn = {};
 			turn.start_ns = from_ns;
 			turn.duration_ns = EndOf(wait) - from_ns;
 			turn.tid = wait.tid;
 			turn.owner = FT_ITERATION;
 			turn.syscall = -1;
-			// Closer than anything that is recorded: the same turn. What may be many is none, and
-			// the wait is one all the same.
+			// Closer than anything that is recorded: the same iteration. A record that may be
+			// many iterations does not count, and the wait is one iteration anyway.
 			if (next < end && run->iterations[next].start_ns - EndOf(wait) < run->min_span_ns &&
 			    !MayBeMany(run->iterations[next])) {
 				const ft_span &recorded = run->iterations[next++];
@@ -206,9 +208,8 @@ void BeginTurnsAtWakeups(Run *run)
 	run->iterations = std::move(turns);
 }
 
-// A fault's kind is known at its end; what it waited for before that was recorded as a fault of some kind.
-// Spans of a thread are sorted by start, outer ones first, and the fault's own, which ended last, has the
-// kind.
+// The kind of a fault is known at its end. Waits before that were recorded as a fault of unknown kind. Spans
+// of a thread are sorted by start, outer ones first. The fault's own span, which ended last, has the kind.
 void NameWaitsInFaults(Run *run)
 {
 	for (const Thread &t : run->threads) {
@@ -223,8 +224,8 @@ void NameWaitsInFaults(Run *run)
 	}
 }
 
-// A fault that never ended was none, and its span says whose time it was. What was recorded within it before
-// that was known is named like it: a wait is in no system call that is known, a sample is of what ran there.
+// An abandoned fault was no fault: its span has the owner of the time. Waits and samples recorded within it
+// before that was known get the same owner: a wait is in no known system call, a sample is of what ran there.
 void NameWhatLiesInAbandoned(Run *run)
 {
 	for (const Thread &t : run->threads) {
@@ -250,8 +251,8 @@ void NameWhatLiesInAbandoned(Run *run)
 
 } // namespace
 
-// A recording whose checksums hold may still have been written by something broken; times that make no sense
-// would poison every sum.
+// A recording with valid checksums may still come from a broken writer. Impossible times would spoil every
+// sum.
 uint64_t DropNonsense(Run *run)
 {
 	uint64_t dropped = 0;
@@ -263,8 +264,8 @@ uint64_t DropNonsense(Run *run)
 		dropped += records->size() - kept;
 		records->Truncate(kept);
 	};
-	// An interrupt that came while a program of the recorder's ended a frame is in that frame, too: some
-	// microseconds more than it lasted, for which it is not to be lost.
+	// An interrupt during the BPF program that ends a frame counts in that frame too: its duration may
+	// exceed the span by some microseconds, and the span must not be dropped for that.
 	constexpr uint64_t kInterruptedNs = 100'000;
 	for (ft_span &s : run->spans)
 		if (s.on_cpu_ns > s.duration_ns && s.on_cpu_ns - s.duration_ns < kInterruptedNs &&
@@ -290,16 +291,16 @@ uint64_t DropNonsense(Run *run)
 void WarnOfNonsense(uint64_t dropped, Run *run)
 {
 	if (dropped)
-		run->warnings.push_back(common::Plural(dropped, "record makes", "records make") +
-					" no sense (impossible times), so that is left out");
+		run->warnings.push_back(common::Plural(dropped, "record has", "records have") +
+					" impossible times and are ignored");
 }
 
 void WarnOfMadeThreads(uint64_t made, Run *run)
 {
 	if (made)
 		run->warnings.push_back(
-		    common::Plural(made, "thread", "threads") +
-		    " left spans but no record of its own: the event that announces it was lost");
+		    common::Plural(made, "thread has", "threads have") +
+		    " spans but no thread record: the event with the thread's name was dropped");
 }
 
 void FindExtent(Run *run)
@@ -326,7 +327,7 @@ void FindExtent(Run *run)
 
 void SeparateIterations(Run *run)
 {
-	// Overlays take no part in the account; unknown ones come from a newer recorder and are left out.
+	// Overlays are not part of the account. Unknown ones come from a newer recorder and are ignored.
 	size_t kept = 0;
 	for (const ft_span &s : run->spans) {
 		if (s.owner == FT_ITERATION)
@@ -367,7 +368,7 @@ uint64_t IndexFacts(Run *run)
 			 [](const ft_socket &a, const ft_socket &b) {
 				 return a.inode != b.inode ? a.inode < b.inode : a.seen_ns < b.seen_ns;
 			 });
-	// A ring's segments say again which sockets are where.
+	// A ring's segments repeat the sockets' places.
 	run->sockets.erase(std::unique(run->sockets.begin(), run->sockets.end(), SamePlace),
 			   run->sockets.end());
 	std::sort(run->drops.begin(), run->drops.end(),
@@ -387,7 +388,7 @@ uint64_t IndexFacts(Run *run)
 namespace
 {
 
-// By CPU and time, each once, as far as it is known.
+// Sorts CPU slices by CPU and time, without duplicates and unknown ones.
 void OrderTurns(std::vector<ft_cpu_slice> *turns)
 {
 	std::sort(turns->begin(), turns->end(), [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
@@ -401,7 +402,7 @@ void OrderTurns(std::vector<ft_cpu_slice> *turns)
 	turns->erase(std::unique(turns->begin(), turns->end(), same), turns->end());
 }
 
-// Each record to its thread, in order.
+// Sorts all records by thread.
 void PutInOrder(Run *run)
 {
 	ThreadFinder finder(run->threads);
@@ -410,7 +411,7 @@ void PutInOrder(Run *run)
 	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
 	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
 	      SpanBefore);
-	// Without a thread to go by a sample says nothing; what else that thread left has made it one.
+	// A sample without a thread has no meaning; other records of its thread would have created one.
 	size_t kept = 0;
 	for (const ft_cpu_sample &s : run->cpu_samples)
 		if (finder.Find(run->threads, s.tid, s.t_ns) >= 0)
@@ -424,7 +425,7 @@ void PutInOrder(Run *run)
 		  [](const ft_writes &a, const ft_writes &b) { return a.start_ns < b.start_ns; });
 }
 
-// What records say of each other.
+// Sets names that come from other records.
 void NameAll(Run *run)
 {
 	NameWaitsInFaults(run);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The request log, gone through a window at a time: of hours of it no more is in memory than fits. What
-// wants to see all requests goes through all windows, in order, as often as it needs to.
+// The request log, read by windows, so that memory is bounded for a log of hours. Whatever needs all requests
+// goes through all windows in order, as often as necessary.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +14,27 @@ class Log
 {
 public:
 	virtual ~Log() = default;
-	// How many requests there are; some of a damaged log may turn out to make no sense.
+	// The number of requests. In a damaged log some of them may be impossible and dropped.
 	virtual uint64_t Count() const = 0;
 	// Goes back to the beginning.
 	virtual void Rewind() = 0;
 	// Puts the next window into Run::requests. False: there is none.
 	virtual bool Next() = 0;
-	// What is in Run::requests has been replaced by somebody else's.
+	// The content of Run::requests was replaced by another log's window.
 	virtual void Forget() {}
-	// From the next window on, each has so many requests of the window before in front (Requests::lead),
-	// if there were as many.
+	// From the next window on, each one begins with up to this many requests of the window before
+	// (Requests::lead).
 	virtual void KeepLead(size_t) {}
 };
 
-// Calls see() with each window of the log in Run::requests, which the last one stays in.
+// Calls see() with each window of the log in Run::requests. The last one stays there.
 template <typename See> void ForWindows(Log *log, See see)
 {
 	for (log->Rewind(); log->Next();)
 		see();
 }
 
-// Of a run whose requests are all in memory.
+// The log of a run whose requests are all in memory.
 class WholeLog : public Log
 {
 public:

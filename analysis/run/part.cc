@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Times as users write them become the run's clock by what the recordings say of the time of day.
+// Converts times as users write them to the run's clock, by the recorded time of day.
 #include "part.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace
 {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kAround = 10 * kSecond; // the usual width
+constexpr uint64_t kAround = 10 * kSecond; // the default width
 
-// "123" or "123.25", to the nanosecond: an epoch has more digits than a double.
+// "123" or "123.25", to the nanosecond: seconds since 1970 have more digits than a double.
 bool ParseSeconds(const std::string &text, uint64_t *ns)
 {
 	constexpr uint64_t most = 4'000'000'000; // in 2096
@@ -90,10 +90,9 @@ bool ParseOne(const char *option, const std::string &text, std::optional<Instant
 	instant->emplace();
 	if (ParseInstant(text, &**instant))
 		return true;
-	*error = std::string(option) +
-		 " takes a time: +12.5s after the first request, -5m before the end, 20:15:03 or "
-		 "2026-11-22T20:15:03 in UTC, or seconds since 1970; not '" +
-		 text + "'";
+	*error = std::string(option) + " takes a time, not '" + text +
+		 "'. Give +12.5s (after the first request), -5m (before the end), 20:15:03 or "
+		 "2026-11-22T20:15:03 (UTC), or seconds since 1970";
 	return false;
 }
 
@@ -107,7 +106,7 @@ std::string RealtimeText(uint64_t ns)
 	return text;
 }
 
-// False: the recordings don't say what time of day it was.
+// False: the recordings have no time of day.
 bool Find(const Instant &instant, const Run &run, uint64_t begin_ns, uint64_t end_ns, int64_t *ns)
 {
 	const int64_t begin = static_cast<int64_t>(begin_ns), end = static_cast<int64_t>(end_ns);
@@ -125,11 +124,11 @@ bool Find(const Instant &instant, const Run &run, uint64_t begin_ns, uint64_t en
 	if (instant.kind == Instant::TimeOfDay) {
 		constexpr int64_t day = 86400 * static_cast<int64_t>(kSecond);
 		at += begin_real / day * day;
-		if (at < begin_real && at + day <= end_real) // it ran past midnight
+		if (at < begin_real && at + day <= end_real) // the run passed midnight
 			at += day;
 	}
 	*ns = begin + (at - begin_real);
-	// By the reading that is nearest, as instants are told: clocks are set while runs last.
+	// By the nearest reading, as for printed times: clocks are set while runs last.
 	if (*ns > begin)
 		*ns += at - real(*ns);
 	return true;
@@ -159,7 +158,7 @@ bool ParsePart(const std::string &since, const std::string &until, const std::st
 		return ParseOne("--since", since, &part->since, error) &&
 		       ParseOne("--until", until, &part->until, error);
 	if (!since.empty() || !until.empty()) {
-		*error = "--around is another way of saying --since and --until: one or the other";
+		*error = "--around and --since or --until are mutually exclusive";
 		return false;
 	}
 	size_t comma = around.find(',');
@@ -168,12 +167,12 @@ bool ParsePart(const std::string &since, const std::string &until, const std::st
 	uint64_t width_ns = kAround;
 	if (comma != std::string::npos &&
 	    (!parse_duration(around.c_str() + comma + 1, TIME_ANY, 0, &width_ns) || !width_ns)) {
-		*error = "--around takes a duration as its width: 2s, 500ms; not '" +
+		*error = "--around takes a duration as its width (2s, 500ms), not '" +
 			 around.substr(comma + 1) + "'";
 		return false;
 	}
 	if (!part->since) {
-		*error = "--around takes a time and perhaps a width: +12.5s,2s; not '" + around + "'";
+		*error = "--around takes a time and an optional width (+12.5s,2s), not '" + around + "'";
 		return false;
 	}
 	part->until = part->since;
@@ -184,7 +183,7 @@ bool ParsePart(const std::string &since, const std::string &until, const std::st
 
 std::string SpanText(const Run &run, uint64_t begin_ns, uint64_t end_ns)
 {
-	std::string text = "it lasts from +0 s to " + common::FormatOffset(end_ns, begin_ns);
+	std::string text = "the run lasts from +0 s to " + common::FormatOffset(end_ns, begin_ns);
 	uint64_t from = RealtimeNs(run, begin_ns), to = RealtimeNs(run, end_ns);
 	if (from && to)
 		text += " (" + RealtimeText(from) + " to " + RealtimeText(to) + " UTC)";
@@ -198,20 +197,19 @@ int FindPart(const PartAsked &asked, const Run &run, uint64_t begin_ns, uint64_t
 	if ((asked.since && !Find(*asked.since, run, begin_ns, end_ns, &since)) ||
 	    (asked.until && !Find(*asked.until, run, begin_ns, end_ns, &until))) {
 		*error = run.path +
-			 " doesn't say what time of day it was: say +12.5s after its first request, or -5m "
-			 "before its end";
+			 " has no time of day. Give +12.5s (after its first request) or -5m (before its end)";
 		return 3;
 	}
 	since -= static_cast<int64_t>(asked.before_ns);
 	if (asked.until)
 		until += static_cast<int64_t>(asked.after_ns);
 	if (since >= until && asked.since) {
-		*error =
-		    "--since is not before --until in " + run.path + ": " + SpanText(run, begin_ns, end_ns);
+		*error = "--since is not earlier than --until in " + run.path + ": " +
+			 SpanText(run, begin_ns, end_ns);
 		return 2;
 	}
 	if (since > static_cast<int64_t>(end_ns) || until <= static_cast<int64_t>(begin_ns)) {
-		*error = "nothing is then in " + run.path + ": " + SpanText(run, begin_ns, end_ns);
+		*error = run.path + " has no data at that time: " + SpanText(run, begin_ns, end_ns);
 		return 3;
 	}
 	*part = {static_cast<uint64_t>(std::max<int64_t>(since, 0)),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How far an explanation is, as one number that goes up from 0 to 1, although it is made in many passes, and
-// how many is not known before: each pass has its place in a plan, and those beyond the plan half of what is
-// left each.
+// The progress of an explanation, as one number that grows from 0 to 1 over many passes, whose number is not
+// known in advance. Each pass has its place in a plan; each one beyond the plan gets half of the rest.
 #pragma once
 
 #include <algorithm>
@@ -17,17 +16,17 @@ class Progress
 {
 public:
 	Progress() = default;
-	// `see` is called with 0..1, now and then.
+	// Calls `see` with 0..1, occasionally.
 	explicit Progress(std::function<void(double)> see) : see_(std::move(see)) {}
-	// The passes that come next: how far all is when each has ended, going up. What was planned before
-	// and did not come has been done.
+	// Plans the next passes: the total progress at the end of each, ascending. Passes planned earlier
+	// count as done.
 	void Plan(std::vector<double> ends)
 	{
 		ends_ = std::move(ends);
 		next_ = 0;
 		from_ = to_ = std::max(from_, to_);
 	}
-	// A pass begins, and with that the one before has ended.
+	// Begins a pass, which ends the one before.
 	void Begin()
 	{
 		from_ = to_;
@@ -35,7 +34,7 @@ public:
 		to_ = planned > from_ ? planned : from_ + (1 - from_) / 2;
 		At(0);
 	}
-	// How much of the pass is done, 0..1.
+	// Sets the progress of the pass, 0..1.
 	void At(double part)
 	{
 		if (see_)

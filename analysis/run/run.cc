@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run says of itself: its extent, clocks, names. index_run.cc puts its records in order.
+// Queries of a run: extent, clocks, names. index_run.cc sorts its records.
 #include "run.h"
 
 #include <algorithm>

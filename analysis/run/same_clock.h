@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The recordings that make up a run. One that lies in its directory but is of another boot is listed with
-// them, and what it says of its host or its load must not be said of this run.
+// The recordings whose clock is the run's. A recording of another boot in the same directory is listed too,
+// but its host and load are not those of the run.
 #pragma once
 
 #include <vector>

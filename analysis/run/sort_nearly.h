@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sorting what comes nearly in order, as what is recorded does.
+// Sorts almost sorted sequences, as recorded data is.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace forktail::analysis
 {
 
-// Each goes to its place among the last few; where that is far for many, all are sorted.
+// Insertion among the last few values. If that is not enough for many values, everything is sorted.
 template <typename T, typename Before> void SortNearly(T *begin, T *end, Before before)
 {
 	size_t room = 8 * static_cast<size_t>(end - begin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From thread ids, as records have them, to threads.
+// Finds the thread of a thread id in a record.
 #pragma once
 
 #include <unordered_map>
@@ -10,8 +10,8 @@
 namespace forktail::analysis
 {
 
-// Which of a run's threads a record belongs to. A tid can come back after its thread has ended: the last
-// account that began no later than the record is its.
+// Finds the thread that a record belongs to. A tid can be reused after its thread has ended: the record
+// belongs to the last account that began no later than it.
 struct ThreadFinder {
 	std::unordered_map<uint32_t, std::vector<uint32_t>> by_tid; // indices into threads, by start
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decides which clock a run's times are in, and how those of other clocks become its.
+// Chooses the clock of a run's times, and maps times of other clocks to it.
 #include <algorithm>
 
 #include "common/format/sanitize.h"
@@ -18,7 +18,7 @@ std::vector<ft_probe> ReadProbes(ft_reader *reader, bool scan)
 	std::vector<ft_probe> probes;
 	ft_places places;
 	if (ft_reader_places(reader, scan, &places, nullptr, nullptr))
-		return probes; // said when the file is read
+		return probes; // reported when the file is read
 	for (size_t i = 0; i < places.count; i++) {
 		ft_block block;
 		if (places.all[i].kind != FT_BLOCK_PROBE ||
@@ -66,24 +66,23 @@ void LeaveOut(OpenFile *f, const OpenFile &reference, bool compared, Run *run)
 	f->about.overlaid = false;
 	if (f->about.program == kClockProgram)
 		return;
-	// Of a ring once.
+	// Once per ring.
 	if (f->segment && std::exchange(f->said->left_out, true))
 		return;
 	if (f->about.boot_id != reference.about.boot_id && !compared)
 		run->warnings.push_back(
 		    name + " and " + other +
-		    " come from different boots (boot ids differ): their times can't be laid "
-		    "over each other, so " +
-		    name + " is left out");
+		    " come from different boots (boot ids differ), so their times cannot be compared; " +
+		    name + " is ignored");
 	else
 		run->warnings.push_back(
 		    name + " and " + other +
-		    " are of clocks that cannot be bounded: no round trips between them were "
-		    "recorded (forktail clock), so " +
-		    name + " is left out");
+		    " use different clocks, and no round trips between them were recorded "
+		    "(forktail clock); " +
+		    name + " is ignored");
 }
 
-// How far times are off, of a file of another clock. A killed recording's end is not known yet.
+// Records the uncertainty of a file with another clock. The end of a killed recording is not known yet.
 void NoteClock(OpenFile *f, const ClockPath &path, Run *run)
 {
 	const uint64_t start_ns = f->about.start_ns,
@@ -107,9 +106,9 @@ void NoteClock(OpenFile *f, const ClockPath &path, Run *run)
 
 } // namespace
 
-// The run's clock is that of the server's recording, whose times are the many that hang together, if it can
-// be compared with the load generator's; else that of the load generator, for without requests there is less
-// to explain.
+// The run's clock is that of the server's recording, which has most of the related times, if it can be
+// compared with the load generator's. Otherwise it is that of the load generator, because without requests
+// there is less to explain.
 void RunSource::DecideClocks(bool scan, Run *run)
 {
 	const OpenFile *reference = FirstBy(files_, "forktail-load"),

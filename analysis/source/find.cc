@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A ring may last for days, of which five minutes are asked for: which of its segments those are is found out
-// before any but a few are opened.
+// A ring may cover days when only five minutes are requested. The needed segments are found by opening only a
+// few.
 #include "find.h"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace
 
 namespace fs = std::filesystem;
 
-// What restrict.cc wants around a part, and answers that come late.
+// What restrict.cc needs around a part, and late answers.
 constexpr uint64_t kSegmentsBeforeNs = 11'000'000'000, kSegmentsAfterNs = 2'000'000'000,
 		   kAnswersNs = 30'000'000'000;
-constexpr size_t kFew = 4; // segments, which are read whatever is asked for
+constexpr size_t kFew = 4; // this many segments are always read
 
 void FindIn(const fs::path &directory, const std::string &host, std::vector<Found> *files,
 	    std::error_code *ec)
@@ -41,7 +41,7 @@ bool FindAll(const std::string &path, std::vector<Found> *files, std::string *er
 	std::error_code ec;
 	fs::file_status status = fs::status(path, ec);
 	if (ec || !fs::exists(status)) {
-		*error = "there is no run at " + path +
+		*error = "no run at " + path +
 			 (ec && ec != std::errc::no_such_file_or_directory ? ": " + ec.message() : "");
 		return false;
 	}
@@ -57,18 +57,18 @@ bool FindAll(const std::string &path, std::vector<Found> *files, std::string *er
 			if (each->is_directory(none))
 				FindIn(each->path(), each->path().filename().string(), files, &ec);
 	if (ec) {
-		*error = "can't list " + path + ": " + ec.message();
+		*error = "cannot list " + path + ": " + ec.message();
 		return false;
 	}
 	if (files->empty()) {
-		*error = path + " holds no recording (*.forktail): is it a run directory?";
+		*error = path + " holds no recording (*.forktail). Name a run directory";
 		return false;
 	}
 	return true;
 }
 
-// How long a ring lasts, or the request logs beside it, which are what a part is of then. False: that can't
-// be said before all is read.
+// The extent of a ring, or of the request logs next to it if there are any: a part refers to those. False:
+// unknown before everything is read.
 bool FindWhole(Ring *ring, const std::vector<Found> &others, Run *run, TimeSpan *whole, bool *has_log)
 {
 	const SegmentHead &first = ring->Head(0);
@@ -91,15 +91,15 @@ bool FindWhole(Ring *ring, const std::vector<Found> &others, Run *run, TimeSpan 
 	return true;
 }
 
-// Leaves of a ring what a part may need.
+// Keeps only the segments of a ring that a part may need.
 void LeavePart(const PartAsked &asked, const std::string &path, const std::vector<Found> &others, Ring *ring,
 	       std::optional<TimeSpan> *whole)
 {
-	Run run; // what the recordings say of the time of day
+	Run run; // for the recorded time of day
 	run.path = common::Visible(path);
 	TimeSpan all, part;
 	bool has_log = false;
-	std::string error; // it will be met again, and said
+	std::string error; // ignored here: the error is reported when the run is read
 	if (!FindWhole(ring, others, &run, &all, &has_log) ||
 	    FindPart(asked, run, all.since_ns, all.until_ns, &part, &error))
 		return;
@@ -128,9 +128,9 @@ bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector
 	for (const auto &[host, paths] : segments) {
 		Ring ring(paths);
 		if (size_t older = ring.LeaveNewestBoot())
-			run->warnings.push_back(common::Plural(older, "segment is", "segments are") +
-						" of an earlier boot than the newest one, whose times are "
-						"others, and left out");
+			run->warnings.push_back(
+			    common::Plural(older, "segment is", "segments are") +
+			    " of an earlier boot and ignored: the clock starts at the boot");
 		if (asked.any() && segments.size() == 1 && ring.size() > kFew)
 			LeavePart(asked, path, all, &ring, whole);
 		for (size_t i = 0; i < ring.size(); i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which files a run is made of.
+// Finds the files of a run.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,14 @@
 namespace forktail::analysis
 {
 
-// A recording, and the host whose directory it lies in, as it is called there; "" if in none.
+// A recording, and the name of the host directory that contains it; "" if none.
 struct Found {
 	std::string path, host;
-	bool segment = false; // of the ring that lies there
+	bool segment = false; // it is a ring segment
 };
 
-// The recordings a path names, by name. Of a ring's segments those that may have something of the part that
-// is asked for: *whole is then the time that the whole ring, or the request log beside it, lasts. False:
-// *error says what is wrong with it.
+// The recordings of a path, sorted by name. Of a ring only the segments that may overlap the requested part:
+// *whole is then the extent of the ring, or of the request log next to it. False: *error is one sentence.
 bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector<Found> *files,
 		    std::optional<TimeSpan> *whole, Run *run, std::string *error);
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Each round trip says of the offset that it is at most (received there - sent here) and at least (sent there
-// - received here), whatever each way took. Over a short time two clocks differ by a straight line: the lines
-// that keep to what all round trips say are a polygon in (offset at the begin, offset at the end), cut out of
-// a square by one half plane for each thing said. The middle of it is what is taken, its half width the
-// bound.
+// Each round trip shows that the offset is at most (received there - sent here) and at least (sent there -
+// received here), whatever each direction took. Over a short time two clocks differ by a straight line. The
+// lines that satisfy all round trips form a polygon in (offset at the begin, offset at the end): a square cut
+// by one half plane for each constraint. The result is its middle, and the bound is its half width.
 #include "host_clocks.h"
 
 #include <algorithm>
@@ -16,24 +15,24 @@ namespace forktail::analysis
 namespace
 {
 
-// A stretch over which the rate between two clocks is taken to be one; oscillators wander by less than a
-// tenth of a millionth then, and where they are steered meanwhile the lines don't fit and get more room.
+// A stretch over which the rate between two clocks is assumed constant. Oscillators drift by less than a
+// tenth of a millionth in it. If a clock is steered, no line fits, and the constraints are relaxed.
 constexpr double kStretchNs = 10e9, kWander = 1e-7;
-// Clocks that run are within this of each other, steering included.
+// Running clocks differ by at most this rate, steering included.
 constexpr double kMaxDrift = 1e-3;
-// What a rate may change by where nobody measured.
+// The possible change of a rate outside the measured time.
 constexpr double kUnseenDrift = 1e-6;
 constexpr uint64_t kNoTime = uint64_t{1} << 62;
 constexpr int64_t kMaxOffset = static_cast<int64_t>(kNoTime) - 1;
 
-// Of an offset and a time, both in ns.
+// Product of an offset and a time, both in ns.
 __extension__ using Wide = __int128;
 
 struct Point {
 	double x, y;
 };
 
-// Leaves of a convex polygon the points with a x + b y <= c.
+// Cuts a convex polygon to the points with a x + b y <= c.
 void CutPolygon(std::vector<Point> *polygon, double a, double b, double c)
 {
 	std::vector<Point> kept;
@@ -50,12 +49,12 @@ void CutPolygon(std::vector<Point> *polygon, double a, double b, double c)
 	*polygon = std::move(kept);
 }
 
-// What is said of the offset at a time: at most, or at least.
+// A constraint of the offset at a time: an upper or lower bound.
 struct Constraint {
 	double at, offset; // at: 0 begin .. 1 end of the stretch
 };
 
-// Of what is said, what is not said by the rest anyway: the lower hull, of what is by time.
+// The constraints that the others do not imply: the lower hull, by time.
 std::vector<Constraint> LowerHull(std::vector<Constraint> all)
 {
 	std::sort(all.begin(), all.end(), [](const Constraint &a, const Constraint &b) {
@@ -81,7 +80,7 @@ struct Range {
 	double slack;
 };
 
-// The offsets at both ends of a stretch that some line has which keeps to what was said.
+// The offsets at both ends of a stretch for all lines that satisfy the constraints.
 struct Tube {
 	Range begin, end;
 };
@@ -116,7 +115,7 @@ Tube FitStretch(std::vector<Constraint> most, std::vector<Constraint> least, dou
 	std::vector<Point> lines;
 	for (; (lines = Feasible(most, least, length_ns, slack)).empty() && slack < 1e18;)
 		slack = std::max(2 * slack, 1000.0);
-	constexpr double any = 1e18; // what no line keeps to, however much room it gets, says nothing
+	constexpr double any = 1e18; // a constraint that no line satisfies is ignored
 	if (lines.empty())
 		return {{-any, any, slack}, {-any, any, slack}};
 	Tube tube = {{INFINITY, -INFINITY, slack}, {INFINITY, -INFINITY, slack}};
@@ -127,7 +126,7 @@ Tube FitStretch(std::vector<Constraint> most, std::vector<Constraint> least, dou
 	return tube;
 }
 
-// Where two stretches meet the truth is in both of their ranges.
+// Where two stretches meet, the true offset is in both ranges.
 Range Meet(const Range &a, const Range &b)
 {
 	Range both = {std::max(a.low, b.low), std::min(a.high, b.high), std::max(a.slack, b.slack)};
@@ -171,7 +170,7 @@ ClockMap::ClockMap(const std::vector<Knot> &knots)
 		knots_.push_back({knots_[0].t_ns + 1'000'000, knots_[0].offset_ns, knots_[0].bound_ns});
 }
 
-// The knot that ends the piece for an instant.
+// The knot at the end of the piece that contains an instant.
 size_t ClockMap::After(uint64_t t_ns) const
 {
 	auto after = std::upper_bound(knots_.begin(), knots_.end(), t_ns,
@@ -181,7 +180,7 @@ size_t ClockMap::After(uint64_t t_ns) const
 
 int64_t ClockMap::OffsetAt(uint64_t t_ns) const
 {
-	constexpr double farthest_ns = 1e15; // eleven days from all that was measured
+	constexpr double farthest_ns = 1e15; // eleven days from all measurements
 	const size_t after = After(t_ns);
 	const Knot &a = knots_[after - 1], &b = knots_[after];
 	if (t_ns >= a.t_ns && t_ns <= b.t_ns)
@@ -278,7 +277,7 @@ ClockMap FitClock(std::vector<ft_probe> samples, uint64_t *left_out)
 		return ClockMap();
 	std::sort(samples.begin(), samples.end(),
 		  [](const ft_probe &a, const ft_probe &b) { return a.sent_ns < b.sent_ns; });
-	// Relative to the first, so that doubles hold nanoseconds.
+	// Relative to the first sample, so that doubles hold nanoseconds.
 	const uint64_t first_ns = samples.front().sent_ns;
 	const int64_t base = static_cast<int64_t>(samples.front().peer_received_ns - first_ns);
 	const double all_ns = static_cast<double>(samples.back().received_ns - first_ns);
@@ -359,7 +358,7 @@ std::vector<ClockPath> ConnectClocks(const std::string &reference, std::vector<C
 		return std::any_of(known.begin(), known.end(),
 				   [&](const ClockPath &p) { return p.clock == clock; });
 	};
-	for (size_t i = 0; i < known.size(); i++) { // grows meanwhile: the shortest way to each
+	for (size_t i = 0; i < known.size(); i++) { // grows in the loop: the shortest path to each clock
 		const ClockPath to = known[i];
 		for (const Edge &e : edges) {
 			if (e.to == to.clock && !is_known(e.from))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A space begins at a multiple of what an id can be, so that an id says which one it is of.
+// Each space begins at a multiple of the maximum id, so that an id shows its space.
 #include "hosts.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace forktail::analysis
 namespace
 {
 
-// No driver has that major number: devices of further spaces are numbered below it.
+// No driver has this major number: devices of further spaces are numbered below it.
 constexpr uint32_t kForeign = 0xfff00000;
 
 bool IsForeign(const Run &run, uint32_t dev)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A block is decoded where it stays in the processor's cache, and goes from there to its place in the window;
-// an entry that makes no sense is left out. What workers may not do side by side (connections that nobody
-// announced, counting what was left out) is done when a window is taken.
+// A block is decoded in the processor's cache and copied from there to its place in the window. Impossible
+// entries are dropped. What workers cannot do in parallel (unannounced connections, counting dropped entries)
+// is done when a window is taken.
 #include "log_reader.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ template <typename See> void EachColumn(Requests *q, See see)
 
 } // namespace
 
-// A worker's: a block as it is decoded, and its readers.
+// A worker's buffer for one block, with its readers.
 struct LogReader::Scratch {
 	uint64_t intended_ns[FT_REQUEST_BLOCK], start_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK],
 	    arrival_ns[FT_REQUEST_BLOCK];
@@ -71,7 +71,7 @@ LogReader::~LogReader()
 		ahead_.wait();
 }
 
-// One block into `out`, from the request `at` on.
+// Decodes one block into `out`, from index `at`.
 void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *out, size_t index)
 {
 	const OpenFile &f = *b.file;
@@ -104,12 +104,12 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 				s->arrival_ns[i] = f.clock.Map(s->arrival_ns[i]);
 		}
 	uint32_t kept = 0, outside = 0;
-	// One that was never sent has no connection: it waited for any, so that the first tells.
+	// A request that was never sent has no connection: the first one's load applies.
 	uint32_t last_id = UINT32_MAX,
 		 last_index = f.connections.empty() ? kNoConnection : f.first_connection;
 	const uint32_t of_none = last_index;
 	for (int i = 0; i < decoded; i++) {
-		// Times that run backwards or lie beyond any clock would poison every sum.
+		// Times that run backwards or are beyond any clock would spoil every sum.
 		if (s->intended_ns[i] > s->start_ns[i] || s->start_ns[i] > s->end_ns[i] || s->end_ns[i] >> 62)
 			continue;
 		if (s->intended_ns[i] < part_.since_ns || s->intended_ns[i] >= part_.until_ns) {
@@ -131,7 +131,7 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 		q.status[to] = s->status[i];
 		if (behind)
 			q.behind[to] = s->behind[i] < f.behind.size() ? f.behind[s->behind[i]] : 0;
-		// One outside of its request is no arrival: somebody set the clock.
+		// An arrival outside its request is wrong, because a clock was set: it is dropped.
 		if (arrivals)
 			q.arrival_ns[to] =
 			    s->arrival_ns[i] >= s->start_ns[i] && s->arrival_ns[i] <= s->end_ns[i]
@@ -179,7 +179,7 @@ LogReader::Decoded LogReader::Decode(const Window &window, size_t lead, Requests
 		out.unknown.insert(out.unknown.end(), s.unknown.begin(), s.unknown.end());
 		s.unknown.clear();
 	}
-	// In the order of the log, whoever found them.
+	// In the order of the log, independent of the workers.
 	std::sort(out.unknown.begin(), out.unknown.end(),
 		  [](const Unknown &a, const Unknown &b) { return a.request < b.request; });
 	return out;
@@ -203,7 +203,7 @@ void LogReader::Rewind()
 	next_ = 0;
 }
 
-// Puts the last requests of the window before in front of those that were decoded behind room for them.
+// Copies the last requests of the window before to the room in front of those just decoded.
 size_t LogReader::AddLead(size_t room, Requests *q) const
 {
 	const Requests &last = run_->requests;
@@ -225,7 +225,7 @@ size_t LogReader::AddLead(size_t room, Requests *q) const
 	return lead;
 }
 
-// Makes a window the run's.
+// Makes a window the current one of the run.
 void LogReader::Take(size_t room_for_lead, Decoded *d)
 {
 	const Window &window = windows_[next_];
@@ -275,7 +275,7 @@ bool LogReader::Next()
 		progress_->Begin();
 	if (progress_)
 		progress_->At(next_, windows_.size());
-	if (loaded_ == next_) { // the only one
+	if (loaded_ == next_) { // there is only one window
 		next_++;
 		return true;
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The request log of recordings: blocks of columns, decoded a window at a time by all cores, the next one
-// while a window is looked at.
+// Reads the request logs of recordings: blocks of columns, decoded window by window on all cores. The next
+// window is decoded while the current one is processed.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct LogBlock {
 class LogReader : public Log
 {
 public:
-	// Blocks in the order of files. A window has about `window` requests, and before them as many of the
-	// window before as KeepLead() asks for. Of requests only those due in `part`.
+	// Blocks are in the order of files. A window has about `window` requests, preceded by as many of the
+	// window before as KeepLead() requests. Only requests due in `part` are read.
 	LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part = {});
 	~LogReader() override;
 	uint64_t Count() const override { return count_; }
@@ -37,14 +37,14 @@ public:
 	void Forget() override { loaded_ = SIZE_MAX; }
 	// At most half a window.
 	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
-	// Is told of passes as windows are asked for, and outlives this.
+	// Gets the progress of passes; must outlive this object.
 	void OnProgress(Progress *progress) { progress_ = progress; }
 
 private:
 	struct Window {
 		size_t first_block, end_block, count;
 	};
-	// A request on a connection that no record has announced.
+	// A request on a connection without a connection record.
 	struct Unknown {
 		size_t request;
 		uint32_t id;
@@ -53,8 +53,8 @@ private:
 	struct Decoded {
 		Requests requests;
 		std::vector<Unknown> unknown;
-		// Per block: how many make sense and are of the part, how many are not, whether it was there,
-		// and had the column.
+		// Per block: the number of valid requests in the part, the number of others, whether the
+		// block could be read, and whether it had the column.
 		std::vector<uint32_t> kept, outside;
 		std::vector<uint8_t> lost, behind, arrivals;
 	};
@@ -74,12 +74,12 @@ private:
 	uint64_t count_ = 0;
 	size_t lead_ = 0;
 	size_t next_ = 0;			 // window
-	size_t loaded_ = SIZE_MAX;		 // window that is in run_->requests
-	size_t counted_ = 0;			 // blocks of which malformed requests have been counted
-	bool behind_ = false, arrivals_ = false; // some block so far had the column
-	uint64_t number_ = 0;			 // of the first request of the next window
+	size_t loaded_ = SIZE_MAX;		 // the window in run_->requests
+	size_t counted_ = 0;			 // blocks whose malformed requests were counted
+	bool behind_ = false, arrivals_ = false; // a block so far had the column
+	uint64_t number_ = 0;			 // number of the next window's first request
 	std::future<Decoded> ahead_;
-	Requests spare_; // room
+	Requests spare_; // a spare buffer
 	Progress *progress_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Several recordings' manifests become one run's lists; a ring's segments say the same again.
+// Merges the manifests of several recordings into the run's lists. A ring's segments repeat theirs.
 #include "manifest.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace forktail::analysis
 namespace
 {
 
-// Several load generators may talk to the same proxy. A request has a byte for the server behind it.
+// Several load generators may use the same proxy. A request has one byte for the server behind it.
 void UseBehind(OpenFile *f, Run *run)
 {
 	constexpr size_t most = UINT8_MAX;
@@ -35,7 +35,7 @@ void UseBehind(OpenFile *f, Run *run)
 	}
 }
 
-// A ring's later segment has what was found out since about a target.
+// A ring's later segments have more facts about a target.
 void AddTarget(const Target &target, bool segment, Run *run)
 {
 	for (Target &t : run->targets)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the first block of a recording says: who recorded what, and where.
+// The first block of a recording: the program, its settings, and the host.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace forktail::analysis
 {
 
-// What it says of its file.
+// Reads what describes the file.
 void ReadManifest(OpenFile *f, const std::string &text);
-// Takes over what it says about the run as a whole. The file is the run's next.
+// Copies what describes the run as a whole. The file is the next one of the run.
 void UseManifest(OpenFile *f, Run *run);
 
 } // namespace forktail::analysis

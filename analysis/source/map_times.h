@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Records of another host's clock, told in the reference's. A span's own times are told in the same measure
-// as the span, so that what is accounted stays accounted.
+// Maps records of another host's clock to the reference clock. The times within a span are scaled like the
+// span, so that sums stay equal.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace forktail::analysis
 {
 
-// So much of what was `was_ns` long and is `is_ns` long now.
+// Scales a part of something that was `was_ns` long and is now `is_ns` long.
 inline uint64_t InMeasure(uint64_t part_ns, uint64_t was_ns, uint64_t is_ns)
 {
 	if (was_ns == is_ns || was_ns == 0)
@@ -93,7 +93,7 @@ inline void MapTimes(const ClockMap &map, ft_connection *c)
 	MapTime(map, &c->closed_ns);
 }
 
-// The wall clock of another host is another clock, so readings of it are not taken over (read_blocks.cc).
+// The wall clock of another host is a different clock, so its readings are not used (read_blocks.cc).
 inline void MapTimes(const ClockMap &, ft_clock *) {}
 
 } // namespace forktail::analysis

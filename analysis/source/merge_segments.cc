@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A segment has its recorder's cost from when it was begun, and the last word counts.
+// A segment has its recorder's cost since the segment began. The last value counts.
 #include "merge_segments.h"
 
 #include <algorithm>

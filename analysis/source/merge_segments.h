@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the segments of a ring say again, each for itself: threads, names, series, quotas, the recorder's
-// cost. Read beside each other they are one recording, in which all of it is there once. Any other recording
-// has said nothing before.
+// Merges what every segment of a ring repeats: threads, names, series, quotas, the recorder's cost. The
+// segments together are one recording, in which each of these occurs once. Any other recording has no earlier
+// segment.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@
 namespace forktail::analysis
 {
 
-// One life of a recorder: it may have been ended and have gone on in its ring. What was recorded of it begins
-// with its first segment that is there.
+// One process of a recorder: it may have stopped and resumed in its ring. Its data begins with the first
+// segment that still exists.
 struct Session {
-	uint64_t began_ns = 0; // when the recorder began; its first segments may be gone
-	uint64_t first_ns = 0; // of the first segment that is read
-	uint64_t last_ns = 0;  // that anything speaks of
+	uint64_t began_ns = 0; // when the recorder started; its first segments may have been evicted
+	uint64_t first_ns = 0; // of the first segment that was read
+	uint64_t last_ns = 0;  // of its last record
 	OpenSpans open;
 
 	bool cut() const { return began_ns && began_ns < first_ns; }
@@ -32,29 +32,29 @@ struct Session {
 struct OpenFile;
 
 struct SegmentMerge {
-	// By text, to where it is in the run.
+	// By text: the index in the run's list.
 	std::unordered_map<std::string, uint32_t> details, stacks, series;
 	std::map<std::pair<uint32_t, uint64_t>, size_t> threads; // (tid, start) -> index into Run::threads
 	std::map<uint32_t, ft_loop> loops;			 // by tid, the last
-	std::unordered_map<std::string, std::string> states;	 // of notes that tell one: whose -> what
+	std::unordered_map<std::string, std::string> states;	 // notes that state a fact: subject -> fact
 	std::unordered_set<std::string> notes;
 	std::vector<std::string> programs;
 	uint32_t first_program = 0;
 	std::map<uint64_t, Session> sessions; // by began_ns
 	size_t file = SIZE_MAX;		      // index into Run::files of the entry for all of them
-	// What was met of damage, in how many files, and the first one's name.
+	// The total damage, the number of damaged files, and the first one's name.
 	ft_damage damage = {};
 	size_t damaged = 0;
 	std::string damaged_name;
-	bool left_out = false;	     // its clock is another than the run's
-	uint64_t lost = 0, gone = 0; // blocks; segments that were evicted while they were read
+	bool left_out = false;	     // its clock cannot be compared with the run's
+	uint64_t lost = 0, gone = 0; // unreadable blocks; segments that were evicted while they were read
 
-	// What a file says of its cost: since it was begun, up to then. *sum: what all of them have.
+	// Adds the cost from a file: since it was begun, up to then. *sum: the total.
 	void AddCost(const OpenFile *of, const Cost &cost, Cost *sum);
 
 private:
-	const OpenFile *cost_of_ = nullptr; // whose last word `cost_` is
-	Cost costs_, cost_;		    // the former of files before that
+	const OpenFile *cost_of_ = nullptr; // the file of `cost_`
+	Cost costs_, cost_;		    // the total of files before it
 };
 
 } // namespace forktail::analysis

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a later span says of an open one: a thread that was off the CPU, or ran undisturbed, does so no more
-// if there is anything later; a frame has ended if a span that ended later lies no deeper than it does.
+// Whether a later span ended an open one. A thread that was off the CPU, or ran undisturbed, no longer does
+// so if there is any later record. A frame has ended if a span that ended later is not deeper than it.
 #include "open_spans.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ uint64_t EndOf(const ft_span &s)
 	return s.start_ns + s.duration_ns;
 }
 
-// Off the CPU, or running without anything else having happened: the next thing that does has ended it.
+// Off the CPU, or running without any other event: the next event has ended it.
 bool IsStill(const ft_span &open)
 {
 	return open.off_cpu || open.owner == FT_OWN_CODE;
@@ -27,13 +27,13 @@ bool IsStill(const ft_span &open)
 void OpenSpans::Add(const ft_span &span)
 {
 	OfThread &t = by_tid_[span.tid];
-	const uint64_t seen_ns = EndOf(span); // the look's own instant, for all that it tells
+	const uint64_t seen_ns = EndOf(span); // the instant of the scan, for all its spans
 	if (seen_ns < t.seen_ns)
 		return;
 	if (seen_ns > t.seen_ns)
 		t.open.clear();
 	t.seen_ns = seen_ns;
-	// A segment says again what the last look before it has told.
+	// A segment repeats what the last scan before it found.
 	auto same = [&](const Open &o) {
 		return o.span.start_ns == span.start_ns && o.span.owner == span.owner &&
 		       o.span.depth == span.depth && o.span.off_cpu == span.off_cpu;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What threads were in the middle of. A span is written at its end, so that of what began and had not ended
-// when the reading ends nothing would be known: a recorder that keeps a ring says once a second what is open.
-// The last such word on a thread stands, unless something later of that thread is there.
+// Spans that were still open. A span is written at its end, so a span that has not ended when the reading
+// ends would be missing. A recorder that keeps a ring therefore writes once a second which spans are open.
+// The last such record of a thread counts, unless the thread has a later record.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace forktail::analysis
 class OpenSpans
 {
 public:
-	// As far as it had come when it was looked at, and in the order of looks; ids are the run's.
+	// Adds an open span, as long as it was at that scan. In the order of scans; ids are the run's.
 	void Add(const ft_span &span);
-	// What did end: of any thread, in any order.
+	// Adds a span that ended: of any thread, in any order.
 	void Note(const ft_span &span);
 	void Note(const ft_tally &tally);
-	// Those that nothing is known of the end of.
+	// The open spans without a known end.
 	std::vector<ft_span> Standing() const;
 	bool empty() const { return by_tid_.empty(); }
 
@@ -31,7 +31,7 @@ private:
 		bool ended;
 	};
 	struct OfThread {
-		uint64_t seen_ns = 0; // the last look
+		uint64_t seen_ns = 0; // the last scan
 		std::vector<Open> open;
 	};
 	std::unordered_map<uint32_t, OfThread> by_tid_;

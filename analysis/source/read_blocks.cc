@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What blocks say is taken over record by record.
+// Copies the content of blocks to the run, record by record.
 #include "read_blocks.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ template <typename T, typename Each> void ForRecords(const OpenFile *f, const ft
 	}
 }
 
-// Of several servers, one that the manifest does not have joined later. It must not pass for another.
+// A server that is not in the manifest's list joined later. It must not be mistaken for another.
 uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 {
 	static const std::string later = "a server that joined later";
@@ -62,14 +62,14 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.server = ServerIndex(f, run, c.server);
 }
 
-// Before then nothing is there of what the file's recorder knows; 0: it has all.
+// The start of the file recorder's data; 0: it is complete.
 uint64_t CutNs(const OpenFile *f)
 {
 	return f->session->cut() ? f->session->first_ns : 0;
 }
 
-// What of a record lies before the ring's first segment was written, as all else of that time, with segments
-// that are gone.
+// Cuts the part of a record before the first segment that still exists, because all else of that time is
+// missing.
 void Cut(uint64_t from_ns, ft_span *s)
 {
 	const uint64_t was_ns = s->duration_ns, end_ns = s->start_ns + was_ns;
@@ -77,7 +77,7 @@ void Cut(uint64_t from_ns, ft_span *s)
 		return;
 	s->start_ns = from_ns;
 	s->duration_ns = end_ns - from_ns;
-	if (s->off_cpu) { // blocked first
+	if (s->off_cpu) { // blocked time comes first
 		s->runnable_ns = std::min(s->runnable_ns, s->duration_ns);
 		s->blocked_ns = s->duration_ns - s->runnable_ns;
 		return;
@@ -95,9 +95,8 @@ void Cut(uint64_t from_ns, ft_tally *t)
 	t->start_ns = from_ns;
 }
 
-// Which of the run's threads an account is of. A recorder that ended, or was killed, and went on in its ring
-// has begun another account of a thread that lived on: it is the same thread, of which nothing is known for a
-// while.
+// The run's thread of an account. A recorder that stopped and resumed in its ring begins another account of a
+// thread that still runs: it is the same thread, with a gap.
 size_t ThreadOf(OpenFile *f, const ft_thread &t, Run *run)
 {
 	auto &threads = f->said->threads;
@@ -131,7 +130,7 @@ void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
 	thread.file = static_cast<uint32_t>(std::min(f->said->file, run->files.size()));
 }
 
-// Where a text is in a list of the run's; it is added if nobody has said it before.
+// The index of a text in a list of the run; it is added if new.
 template <typename T>
 uint32_t Once(std::unordered_map<std::string, uint32_t> *known, const std::string &text, T what,
 	      std::vector<T> *list)
@@ -142,7 +141,7 @@ uint32_t Once(std::unordered_map<std::string, uint32_t> *known, const std::strin
 	return found->second;
 }
 
-// What a block says, and the number by which the file's records name it, which is no part of that.
+// A block's text, and the number by which the file's records refer to it, which is removed from the text.
 std::string TakeId(common::Json *j, uint32_t *id)
 {
 	*id = static_cast<uint32_t>(common::Whole(*j, "id"));
@@ -202,14 +201,14 @@ void ReadCost(OpenFile *f, Run *run, const common::Json &j)
 	f->said->AddCost(f, cost, &run->cost);
 }
 
-// The two halves of a word that are thread ids.
+// Maps both halves of a word that holds two thread ids.
 uint64_t Ids(const IdSpace &space, uint64_t word)
 {
 	return space.Id(static_cast<uint32_t>(word)) | uint64_t{space.Id(static_cast<uint32_t>(word >> 32))}
 							   << 32;
 }
 
-// Which arguments of a span are ids: docs/reference/recording-format.md.
+// Maps the arguments of a span that are ids: docs/reference/recording-format.md.
 ft_span InSpace(const IdSpace &space, ft_span s)
 {
 	if (!space.number)
@@ -232,7 +231,7 @@ ft_span InSpace(const IdSpace &space, ft_span s)
 	return s;
 }
 
-// Of the load generator's file that is being read, whose load is the last.
+// Reads a test's start from the current load generator's file, whose load is the last one.
 void ReadLoadStart(const OpenFile *f, Run *run, const common::Json &j, uint64_t t_ns)
 {
 	LoadStart start = {static_cast<uint32_t>(run->loads.size() - 1), t_ns, {}};
@@ -242,8 +241,8 @@ void ReadLoadStart(const OpenFile *f, Run *run, const common::Json &j, uint64_t 
 	run->load_starts.push_back(std::move(start));
 }
 
-// Whether a ring's earlier segment has said that a thread waits for that epoll instance, and no other thread
-// has had its id since. Remembers it.
+// Whether an earlier segment of the ring had this thread with that epoll instance, and no other thread had
+// its id since. Remembers it.
 bool LoopIsKnown(SegmentMerge *said, const ft_loop &l)
 {
 	auto [last, is_new] = said->loops.try_emplace(l.tid, l);
@@ -255,7 +254,7 @@ bool LoopIsKnown(SegmentMerge *said, const ft_loop &l)
 	return later == said->threads.end() || later->first.first != l.tid;
 }
 
-// Whether a note only says again what an earlier one said: which quota holds, what is missing, or all of it.
+// Whether a note repeats an earlier one: the same quota, the same missing data, or the same text.
 bool NoteIsKnown(SegmentMerge *said, const common::Json &j)
 {
 	const std::string kind = common::Text(j, "kind");
@@ -426,7 +425,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		break;
 	case FT_BLOCK_CLOCK:
 		ForRecords<ft_clock>(f, block, [&](const ft_clock &c) {
-			// Another host's wall clock is another clock.
+			// Another host's wall clock is a different clock.
 			if (f->clock.same())
 				run->clocks.push_back(c);
 		});
@@ -461,7 +460,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		f->about.summary = PayloadText(block);
 		break;
 	default:
-		break; // requests are the log's (log_reader.h), histograms repeat what the log says exactly;
+		break; // the log has requests (log_reader.h), and histograms repeat them exactly;
 		       // kinds of a newer writer are skipped
 	}
 }

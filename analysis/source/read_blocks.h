@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A recording's blocks, each taken over into the run. Ids are the file's own: what makes them the run's is
-// kept with the file while it is read.
+// Copies a recording's blocks to the run. Ids are the file's own; the tables that map them to the run's are
+// stored with the file while it is read.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct CloseReader {
 	void operator()(ft_reader *r) const { ft_reader_close(r); }
 };
 
-// A descriptor that keeps a file from going away, whoever unlinks it.
+// A descriptor that keeps a file readable after it is unlinked.
 struct Hold {
 	int fd = -1;
 	Hold() = default;
@@ -36,20 +36,20 @@ struct Hold {
 	void Let();
 };
 
-// A file being read: its reader, its manifest, and the tables that make its ids the run's.
+// A file being read: its reader, its manifest, and the tables that map its ids to the run's.
 struct OpenFile {
-	std::unique_ptr<ft_reader, CloseReader> reader; // of a segment: opened when it is wanted (source.h)
+	std::unique_ptr<ft_reader, CloseReader> reader; // a segment's is opened on demand (source.h)
 	Hold hold;
-	std::string path; // as it is, not for showing
+	std::string path; // the real path, not sanitized
 	std::string name; // in messages: "load.forktail", "hosts/redis-a/server.forktail"
 	RecordingFile about;
 	common::Json manifest = common::Json::object();
-	ClockMap clock; // from its times to the run's
+	ClockMap clock; // maps its times to the run's
 	IdSpace space;
-	bool segment = false;		    // of a ring
-	bool written = false;		    // being written: that it has no end is no damage
+	bool segment = false;		    // it is a ring segment
+	bool written = false;		    // being written: a missing end is no damage
 	bool gone = false;		    // it was evicted while it was read
-	std::shared_ptr<SegmentMerge> said; // what was said before: a ring's segments share theirs
+	std::shared_ptr<SegmentMerge> said; // what was read before: a ring's segments share it
 	Session *session = nullptr;	    // in `said`
 
 	uint32_t first_connection = 0, first_program = 0;
@@ -59,14 +59,14 @@ struct OpenFile {
 	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
 	std::vector<uint32_t> connection_table; // of `connections`, by id
 	uint64_t malformed = 0;			// requests
-	uint64_t lost = 0;    // blocks that were there when they were found, and are no more
-	bool indexed = false; // where blocks lie was taken from the file's index
+	uint64_t lost = 0;			// blocks that were found but can no longer be read
+	bool indexed = false;			// the places of blocks came from the file's index
 };
 
 constexpr uint32_t kNoConnection = UINT32_MAX;
 
-// The run's index of a connection of this file, or kNoConnection. Ids are small as a rule, and every request
-// asks: a table answers faster than a map.
+// The run's index of a connection of this file, or kNoConnection. Ids are usually small and every request
+// needs one: a table is faster than a map.
 inline uint32_t ConnectionIndex(const OpenFile &f, uint32_t id)
 {
 	if (id < f.connection_table.size())
@@ -74,24 +74,23 @@ inline uint32_t ConnectionIndex(const OpenFile &f, uint32_t id)
 	auto found = f.connections.find(id);
 	return found == f.connections.end() ? kNoConnection : found->second;
 }
-// The same; it is made up if the log uses it without having announced it.
+// The same; the connection is added if the log uses it without a record of it.
 uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id);
 
-// Opens a file once more, for one more thread; null where that fails.
+// Opens a file again, for another thread; null on failure.
 std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f);
 
-// Adds what a block says to the run, but of the request log (log_reader.h). Kinds of a newer writer are
-// skipped.
+// Adds a block's content to the run, except requests (log_reader.h). Unknown kinds are skipped.
 void ReadBlock(OpenFile *f, Run *run, const ft_block &block);
 
-// Makes ids of names in the run's records from these on, which are the file's, the run's; all names of the
-// file have been read.
+// Maps the file's name ids in the run's records from these indexes on. All names of the file must have been
+// read.
 void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run);
 
 // The text of a block that holds JSON.
 std::string PayloadText(const ft_block &block);
 
-// What the server said about itself, as a note or an entry of run.json has it.
+// What the server reported about itself, in a note or an entry of run.json.
 ServerReport ReportOf(const common::Json &j);
 
 } // namespace forktail::analysis

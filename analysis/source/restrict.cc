@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run of which only a part is asked for: blocks that hold nothing of it are left out before any is read.
+// Restricts a run to a part: blocks without anything of the part are dropped before they are read.
 #include <algorithm>
 
 #include "source.h"
@@ -10,7 +10,7 @@ namespace forktail::analysis
 namespace
 {
 
-// Of what threads did: what the part's first requests may have queued for, and what reaches over its end.
+// What threads did: what the part's first requests may have queued for, and what crosses its end.
 constexpr uint64_t kBeforeNs = 10'000'000'000, kAfterNs = 1'000'000'000;
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Segments are numbered as they were begun, so that any is found by halving.
+// Segments are numbered in the order of their start, so any is found by binary search.
 #include "ring.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ bool BeingWritten(int fd)
 Ring::Ring(std::vector<std::string> paths)
 {
 	std::erase_if(paths, [](const std::string &path) { return !IsSegment(path); });
-	// By number, however many digits it is written with.
+	// By number, independent of the number of digits.
 	std::sort(paths.begin(), paths.end(), [](const std::string &a, const std::string &b) {
 		return a.size() != b.size() ? a.size() < b.size() : a < b;
 	});
@@ -91,7 +91,7 @@ size_t Ring::LeaveNewestBoot()
 	if (!newest)
 		return 0;
 	const std::string boot = Head(newest - 1).boot_id;
-	// One that can't be read is of the boot of the next that can.
+	// An unreadable segment belongs to the boot of the next readable one.
 	size_t low = 0, high = newest - 1;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2, at = middle;
@@ -143,14 +143,14 @@ bool FindRing(const std::string &directory, Ring *ring, std::string *error)
 		paths.push_back(entries->path().string());
 	if (ec) {
 		*error = ec == std::errc::no_such_file_or_directory
-			     ? "there is no ring at " + directory
-			     : "can't list " + directory + ": " + ec.message();
+			     ? directory + " does not exist"
+			     : "cannot list " + directory + ": " + ec.message();
 		return false;
 	}
 	*ring = Ring(std::move(paths));
 	if (ring->size())
 		return true;
-	*error = directory + " holds no ring (segment-*.forktail): forktail record --keep writes one";
+	*error = directory + " holds no ring (segment-*.forktail). forktail record --keep writes one";
 	return false;
 }
 

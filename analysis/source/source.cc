@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens the recordings of a run. Manifests first, because they say whether the files' clocks are the same
-// clock: CLOCK_MONOTONIC begins with the boot, so another boot id is another time.
+// Opens the recordings of a run. Manifests are read first, because they show whether the files' clocks are
+// the same: CLOCK_MONOTONIC starts with the boot, so another boot id is another clock.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -42,33 +42,35 @@ std::string Describe(const ft_damage &d)
 			common::Plural(d.blocks_missing, "block is", "blocks are") + " missing";
 	if (d.no_trailer)
 		text += std::string(text.empty() ? "" : ", ") +
-			"it has no end: its writer was killed, is still writing, or the file was cut";
+			"the file has no end: its writer was killed or "
+			"is still writing, or the file was truncated";
 	return text;
 }
 
-// What a file's damage and its log's come to.
+// Adds warnings for a file's damage and its log's.
 void WarnOfFile(const OpenFile &f, Run *run)
 {
 	if (f.segment)
-		return; // WarnOfRing
+		return; // see WarnOfRing
 	const std::string &name = f.name;
 	std::vector<std::string> warnings;
 	if (std::string damage = Describe(f.about.damage); !damage.empty())
 		warnings.push_back(name + ": " + damage);
 	if (uint64_t slow_ns = common::Whole(f.manifest, "log_slow_ns"); slow_ns)
-		warnings.push_back(name + ": it was written with --log slow:, so only requests of " +
-				   std::to_string(slow_ns / 1000) +
-				   " us or more and failed ones are in it, and the percentiles are theirs");
+		warnings.push_back(
+		    name + ": written with --log slow:, so it holds only failed requests and requests of " +
+		    std::to_string(slow_ns / 1000) + " us or more; the percentiles are of those requests");
 	if (f.malformed)
 		warnings.push_back(name + ": " + common::Plural(f.malformed, "request", "requests") +
-				   " of the log made no sense and were left out");
+				   " of the log had impossible values and were ignored");
 	if (f.lost)
-		warnings.push_back(name + ": " + common::Plural(f.lost, "block", "blocks") +
-				   " could not be read: the file is damaged, or changed meanwhile");
+		warnings.push_back(
+		    name + ": " + common::Plural(f.lost, "block", "blocks") +
+		    " could not be read: the file is damaged or was changed while it was read");
 	run->warnings.insert(run->warnings.end(), warnings.begin(), warnings.end());
 }
 
-// What the segments of a ring met, as one: there may be thousands.
+// Adds one set of warnings for all segments of a ring, which may be thousands.
 void WarnOfRing(const SegmentMerge &ring, Run *run)
 {
 	if (ring.damaged) {
@@ -84,18 +86,17 @@ void WarnOfRing(const SegmentMerge &ring, Run *run)
 		last_ns = std::max(last_ns, session.last_ns);
 	}
 	if (size_t times = ring.sessions.size() - 1)
-		run->warnings.push_back("the recorder ended and went on in its ring" +
+		run->warnings.push_back("the recorder stopped and resumed in its ring" +
 					(times > 1 ? " " + std::to_string(times) + " times" : std::string()) +
-					": what happened in " + common::FormatDuration(down_ns) +
-					" meanwhile is not known");
+					": " + common::FormatDuration(down_ns) + " between are not recorded");
 	if (ring.lost)
 		run->warnings.push_back(
 		    common::Plural(ring.lost, "block", "blocks") +
-		    " of segments could not be read: they are damaged, or changed meanwhile");
+		    " of segments could not be read: they are damaged or were changed while they were read");
 	if (ring.gone)
 		run->warnings.push_back(
-		    common::Plural(ring.gone, "segment", "segments") +
-		    " of the ring made room for newer ones while it was read, and may be missing from this");
+		    common::Plural(ring.gone, "segment of the ring was", "segments of the ring were") +
+		    " evicted while it was read; their data may be missing");
 }
 
 void ReadRunInfo(const std::string &path, Run *run)
@@ -107,7 +108,7 @@ void ReadRunInfo(const std::string &path, Run *run)
 	text << in.rdbuf();
 	common::Json j = common::ParseVisible(text.str());
 	if (!j.is_object()) {
-		run->warnings.push_back("run.json is not a JSON object and was left out");
+		run->warnings.push_back("run.json is not a JSON object and is ignored");
 		return;
 	}
 	run->info.present = true;
@@ -123,14 +124,14 @@ void ReadRunInfo(const std::string &path, Run *run)
 			run->reports.push_back(ReportOf(report));
 }
 
-// Gives each kernel's numbers a space, and tells the run which hosts there are.
+// Gives each kernel an id space, and lists the run's hosts.
 void NameHosts(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
 {
 	std::vector<std::string> boots;
 	for (const auto &f : *files) {
 		if (!f->about.overlaid)
 			continue;
-		// One that does not say is believed to be of the first.
+		// A recording without a boot id is assumed to be of the first.
 		if (const std::string &id = f->about.boot_id; !id.empty()) {
 			auto boot = std::find(boots.begin(), boots.end(), id);
 			f->space.number = f->about.space = static_cast<uint32_t>(boot - boots.begin());
@@ -148,8 +149,8 @@ void NameHosts(std::vector<std::unique_ptr<OpenFile>> *files, Run *run)
 		f->space = {f->space.number, f->space.number * run->cpus_of_space, run->cpus_of_space};
 }
 
-// Blocks of several logs in the order of time, as one log of all would have them; a file's stay in its order.
-// So a window is of one time in all logs, and what servers did then is read once.
+// Sorts blocks of several logs by time, as one log would have them, keeping each file's order. So a window
+// covers the same time in all logs, and what servers did then is read once.
 void OrderByTime(std::vector<LogBlock> *blocks)
 {
 	std::vector<std::pair<uint64_t, LogBlock>> timed;
@@ -166,7 +167,7 @@ void OrderByTime(std::vector<LogBlock> *blocks)
 		(*blocks)[i] = timed[i].second;
 }
 
-// How far an explanation is when files have been opened.
+// The progress when all files are open.
 constexpr double kOpened = 0.05;
 
 std::vector<double> ShareOut(double from, double to, size_t count)
@@ -206,8 +207,8 @@ std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f)
 namespace
 {
 
-// How many segments are held, so that they can be read when they were evicted: some descriptors are for
-// others.
+// The number of segments that can be held open, so that they stay readable after eviction. Some descriptors
+// are reserved.
 size_t HoldsLeft()
 {
 	constexpr rlim_t others = 128;
@@ -217,7 +218,7 @@ size_t HoldsLeft()
 		   : 0;
 }
 
-// Which life of its recorder a segment is of, and that it was read of it.
+// Assigns a segment to the process of its recorder.
 void JoinSession(OpenFile *f)
 {
 	uint64_t began_ns = common::Whole(f->manifest, "ring_start_ns");
@@ -233,8 +234,8 @@ void JoinSession(OpenFile *f)
 
 } // namespace
 
-// Opens a file and reads its manifest. False: *error says why not; "": a segment that is gone again, or to
-// which nothing has been written yet.
+// Opens a file and reads its manifest. False: *error has the reason; "": a segment that was evicted, or has
+// no data yet.
 bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run, std::string *error)
 {
 	f->path = found.path;
@@ -246,7 +247,7 @@ bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run,
 		f->hold.fd = open(found.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (f->hold.fd < 0 && errno == ENOENT)
 			return false;
-		// Asked before it is read: whose writer has ended has its end.
+		// Checked before reading: if its writer has ended, the file is complete.
 		f->written = f->hold.fd >= 0 && BeingWritten(f->hold.fd);
 	}
 	char message[512];
@@ -263,7 +264,7 @@ bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run,
 		ReadManifest(f, PayloadText(block));
 	else
 		run->warnings.push_back(f->name +
-					": its manifest is lost, so what was recorded has to be guessed");
+					": the manifest is missing, so servers and settings are unknown");
 	if (!found.host.empty())
 		f->about.host = common::Visible(found.host);
 	if (!hold)
@@ -278,7 +279,7 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 		return false;
 	std::map<std::string, std::shared_ptr<SegmentMerge>> rings; // by host
 	size_t holds = HoldsLeft();
-	*error = "all segments of " + of + " made room for newer ones while it was read";
+	*error = "all segments of " + of + " were evicted while it was read";
 	for (const Found &one : found) {
 		auto f = std::make_unique<OpenFile>();
 		std::string why;
@@ -287,7 +288,7 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 		if (!OpenFileOf(one, holds > 0, f.get(), run, &why)) {
 			if (why.empty())
 				continue;
-			*error = why; // the last one counts if none can be read
+			*error = why; // the last error counts if none can be read
 			if (found.size() > 1)
 				run->warnings.push_back(common::Visible(why));
 			continue;
@@ -300,8 +301,7 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 	return !files_.empty();
 }
 
-// The reader of a file. Those of segments take memory, so that only the last ones that were asked for are
-// kept.
+// The reader of a file. Readers of segments take memory, so only the last few used are kept.
 ft_reader *RunSource::ReaderOf(OpenFile *f)
 {
 	constexpr size_t most = 16;
@@ -339,7 +339,7 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 	};
 	ft_reader *reader = ReaderOf(f);
 	if (!reader)
-		return true; // it is gone
+		return true; // it was evicted
 	int rc = ft_reader_places(reader, scan, &places, at, progress_);
 	if (rc) {
 		*error = "cannot read " + f->path + ": " + std::strerror(-rc);
@@ -373,7 +373,7 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 	return true;
 }
 
-// Into the run's list; a ring's segments are one entry.
+// Adds a file to the run's list. All segments of a ring are one entry.
 void RunSource::List(const OpenFile &f, Run *run)
 {
 	SegmentMerge *ring = f.said.get();
@@ -391,7 +391,7 @@ void RunSource::List(const OpenFile &f, Run *run)
 		run->files.push_back(f.about);
 		return;
 	}
-	RecordingFile about = f.about; // of the newest
+	RecordingFile about = f.about; // of the newest segment
 	about.start_ns = run->files[ring->file].start_ns;
 	about.path = run->files[ring->file].path;
 	about.damage = ring->damage;
@@ -404,7 +404,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 	run->details.emplace_back();
 	run->stacks.emplace_back();
 	if (!OpenFiles(path, asked, run, error)) {
-		*error = common::Visible(*error); // it names files
+		*error = common::Visible(*error); // sanitized: it has file names
 		return false;
 	}
 	DecideClocks(scan, run);
@@ -450,7 +450,7 @@ void RunSource::LoadServers(Run *run)
 	IndexRun(run);
 }
 
-// What came to its end, of records from these on.
+// Notes which open spans ended, by the records from these indexes on.
 void RunSource::NoteEnds(OpenFile *f, const Run &run, size_t first_span, size_t first_tally)
 {
 	OpenSpans &open = f->session->open;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What threads did, a stretch of it at a time. Blocks are known by the time that they cover: those that reach
-// into a stretch are read, and of their records those that do are kept.
+// Loads what threads did by stretches. Each block has a time range: blocks that overlap a stretch are read,
+// and their records that overlap it are kept.
 #include <algorithm>
 
 #include "merge_segments.h"
@@ -13,11 +13,11 @@ namespace forktail::analysis
 namespace
 {
 
-// What records become in memory, put in order and with the timelines that are made of them.
+// Memory per byte of records, after indexing and with timelines.
 constexpr uint64_t kGrows = 4;
-// What is put in order beyond a stretch: a tally window that reaches over its bound needs all of its spans.
+// The margin around a stretch that is indexed: a tally window that crosses its bound needs all of its spans.
 constexpr uint64_t kAroundNs = 1'000'000'000;
-constexpr uint64_t kWidestNs = 30'000'000'000; // wider ones are of a thread that did next to nothing
+constexpr uint64_t kWidestNs = 30'000'000'000; // longer ones belong to threads that did almost nothing
 
 uint64_t After(uint64_t t_ns, uint64_t ns)
 {
@@ -35,7 +35,7 @@ void Clear(Run *run)
 	run->turns.clear();
 }
 
-// Keeps, of records from `first` on, those that reach into [from_ns, to_ns].
+// Keeps those records from `first` on that overlap [from_ns, to_ns].
 template <typename Records, typename Start, typename End>
 void Trim(Records *records, size_t first, Start start_of, End end_of, uint64_t from_ns, uint64_t to_ns)
 {
@@ -118,9 +118,9 @@ bool RunSource::Cover(uint64_t from_ns, uint64_t to_ns, Run *run, uint64_t until
 	if (!stretch_bytes_ || (from_ns >= After(run->loaded_from_ns, kAroundNs / 2) &&
 				After(to_ns, kAroundNs / 2) <= run->loaded_to_ns))
 		return false;
-	// What is asked for next.
+	// Extends the stretch to what will be requested next.
 	until_ns = std::max(to_ns, std::min(until_ns, Reach(from_ns)));
-	// What is too much begins where it is not.
+	// If that is too much, the stretch begins later.
 	while (from_ns < to_ns && Bytes(from_ns, to_ns) > 2 * stretch_bytes_)
 		from_ns += (to_ns - from_ns + 7) / 8;
 	Load(from_ns - std::min(from_ns, kAroundNs), After(until_ns, kAroundNs), run);
@@ -136,7 +136,7 @@ uint64_t RunSource::Bytes(uint64_t from_ns, uint64_t to_ns) const
 	return bytes;
 }
 
-// When blocks that are not over before from_ns end, in order, and how many bytes of records they have.
+// The ends of blocks that end after from_ns, in order, with the size of their records.
 std::vector<std::pair<uint64_t, uint64_t>> RunSource::Ends(uint64_t from_ns) const
 {
 	std::vector<std::pair<uint64_t, uint64_t>> ends;
@@ -177,7 +177,7 @@ uint64_t RunSource::Reach(uint64_t from_ns) const
 
 void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 {
-	// A window that reaches over a bound needs all of its spans.
+	// A window that crosses a bound needs all of its spans.
 	for (uint64_t first_ns = from_ns, last_ns = to_ns; const Survey::Wide &w : wide_) {
 		if (w.start_ns > last_ns || w.end_ns < first_ns || w.end_ns - w.start_ns > kWidestNs)
 			continue;
@@ -191,7 +191,7 @@ void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 			continue;
 		ft_block block;
 		if (!Get(b.file, b.place, &block))
-			continue; // it was counted
+			continue; // already counted
 		Sizes first = SizesOf(*run);
 		ReadBlock(b.file, run, block);
 		TrimRun(first, from_ns, to_ns, run);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Threads are looked up as they were announced: what nobody announced is of no other thread's id.
+// Threads are found by their thread records. A record without one does not belong to another thread of the
+// same id.
 #include "survey.h"
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace
 {
 
 constexpr uint64_t kWideNs =
-    500'000'000; // a thread at work has windows of a millisecond, one at rest of its timer's
+    500'000'000; // windows of a busy thread last a millisecond, those of an idle one until its timer
 constexpr size_t kWideMost = 100'000;
 
 } // namespace
@@ -48,7 +49,7 @@ void Survey::Add(Run *block)
 		if (t.end_ns - t.start_ns > kWideNs && wide_.size() < kWideMost)
 			wide_.push_back({t.start_ns, t.end_ns});
 	}
-	// Turns of a loop close no account.
+	// Iterations do not close an account.
 	for (const ft_span &s : block->iterations)
 		Note(s.tid, s.start_ns, s.start_ns + s.duration_ns, false);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What has to be known of all that threads did before a stretch of it can be put in order.
+// What must be known of all that threads did before a stretch of it can be indexed.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,22 @@
 namespace forktail::analysis
 {
 
-// Finds threads that nobody announced, when accounts that were left open end, and how many records make no
-// sense: what IndexRun finds when all is there at once.
+// Finds threads without a thread record, the ends of open accounts, and the number of impossible records:
+// what IndexRun finds if everything is loaded at once.
 class Survey
 {
 public:
-	// Of the threads that were announced.
+	// Of the threads with a thread record.
 	explicit Survey(const Run &run);
-	// A block's records, in spans and tallies of an otherwise empty run.
+	// Adds a block's records, given as spans and tallies of an otherwise empty run.
 	void Add(Run *block);
-	// Windows of tallies that are longer than usual, so that a stretch may need more around it, by start.
+	// Tally windows that are longer than usual, by start. A stretch may need a larger margin because of
+	// them.
 	struct Wide {
 		uint64_t start_ns, end_ns;
 	};
 	std::vector<Wide> WideWindows();
-	// Into the run that it is of; `dropped`: further records that make no sense.
+	// Writes the results to the run; `dropped`: further impossible records.
 	void Finish(uint64_t dropped, Run *run);
 
 private:
@@ -34,7 +35,7 @@ private:
 
 	std::vector<Thread> announced_;
 	ThreadFinder finder_;
-	std::vector<uint64_t> last_; // per announced thread, what any record of it reaches to
+	std::vector<uint64_t> last_; // per thread with a record: the end of its last record
 	std::unordered_map<uint32_t, size_t> made_by_tid_;
 	std::vector<Thread> made_;
 	std::vector<Wide> wide_;

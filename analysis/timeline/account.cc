@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A thread's account: its spans and tallies by cause, held against how long it lived. Which thread serves a
-// server's connections follows from accounts: it waits for requests and runs code for them. Where several do,
-// none is taken, since nothing recorded says which served whom.
+// A thread's account: its spans and tallies by cause, compared with its lifetime. Accounts also show which
+// thread serves a server's connections: it waits for requests and runs code for them. If several threads do,
+// none is chosen, because the thread of each request is not recorded.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -20,20 +20,20 @@ namespace forktail::analysis
 namespace
 {
 
-// Whether a turn of the event loop says that the thread has one. One that neither its beginning nor its end
-// was seen of does not: then its ready connections were not counted, nor, but by looks at it, its calls.
+// Whether an iteration shows that the thread has an event loop. One whose begin and end were both not seen
+// does not: its ready connections were not counted, and its calls only by samples.
 bool SaysLoop(const ft_span &turn)
 {
 	return !(turn.flags & FT_SPAN_UNFINISHED) || turn.arg[0] ||
 	       (turn.arg[1] && !(turn.flags & FT_SPAN_SAMPLED));
 }
 
-constexpr size_t kTurns = 200'000; // whose lengths are kept, of a thread
+constexpr size_t kTurns = 200'000; // iteration lengths stored per thread
 
-// A thread that runs this much more code of its own than any other with an event loop is the one that serves.
+// A thread that runs this many times more own code than any other with an event loop is the serving thread.
 constexpr uint64_t kAloneRatio = 4;
 
-// True if `text` holds `word` with no digit or letter right after it: "*:6379" but not "*:63790".
+// True if `text` contains `word` without a digit or letter right after it: "*:6379" but not "*:63790".
 bool HoldsWord(const std::string &text, const std::string &word)
 {
 	for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
@@ -44,8 +44,8 @@ bool HoldsWord(const std::string &text, const std::string &word)
 	return false;
 }
 
-// Does a target serve `server` ("unix:/path" or "host:port")? By the sockets it listened on; a recording
-// without them leaves its command line.
+// Does a target serve `server` ("unix:/path" or "host:port")? By its listening sockets; in a recording
+// without those, by its command line.
 bool Serves(const Target &target, const std::string &server)
 {
 	bool local = server.rfind("unix:", 0) == 0;
@@ -71,8 +71,8 @@ std::string AddressOf(const std::string &place)
 	return address;
 }
 
-// Of several hosts: whether the target is where that address leads. Without the addresses of its network
-// namespace (old recordings), and for a name, that is not known, and it may be.
+// With several hosts: whether the target may be at that address. Without the addresses of its network
+// namespace (old recordings), and for a host name, that is unknown, so it may be.
 bool MayBeAt(const Target &target, const std::string &place, const std::string &host)
 {
 	if (IsLocalAddress(place))
@@ -85,7 +85,7 @@ bool MayBeAt(const Target &target, const std::string &place, const std::string &
 	return std::find(target.addresses.begin(), target.addresses.end(), address) != target.addresses.end();
 }
 
-// The same as below, of a run with several hosts: a process id, like a port, means nothing without the host.
+// The same as below, for a run with several hosts: a process id or port alone does not identify a process.
 uint32_t ProcessAmongHosts(const Run &run, const std::set<uint32_t> &processes, const std::string &place,
 			   const std::string &host, uint32_t said_pid, std::string *why)
 {
@@ -107,9 +107,8 @@ uint32_t ProcessAmongHosts(const Run &run, const std::set<uint32_t> &processes, 
 	return 0;
 }
 
-// Who serves `place` (a server as the log names it; "": it names none), by the process' id; 0 and *why if
-// nothing tells. `said_pid` is the server's own word, 0 if it said nothing. `only`: requests went nowhere
-// else.
+// The id of the process that serves `place` (a server's name in the log; "": none); 0 and *why if unknown.
+// `said_pid` is the id that the server reported, or 0. `only`: all requests went to that server.
 uint32_t ServingProcess(const Run &run, const std::string &place, const std::string &host, uint32_t said_pid,
 			bool only, std::string *why)
 {
@@ -118,7 +117,7 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 		if ((t.flags & FT_THREAD_MAIN) && !(t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT)))
 			processes.insert(t.tgid);
 	if (processes.empty()) {
-		*why = "no recording of a server's threads";
+		*why = "the server was not recorded";
 		return 0;
 	}
 	if (processes.size() == 1 && only)
@@ -128,10 +127,10 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 	std::string recorded =
 	    common::Plural(processes.size(), "process was", "processes were") + " recorded and ";
 	if (place.empty()) {
-		*why = recorded + "the request log does not name the one it talked to";
+		*why = recorded + "the request log does not name its server";
 		return 0;
 	}
-	// The server's own word for its process id settles it, where it was asked.
+	// The process id that the server reported decides, if there is one.
 	if (said_pid && processes.count(said_pid))
 		return said_pid;
 	std::vector<uint32_t> matches;
@@ -144,11 +143,11 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 	return 0;
 }
 
-// Which thread of the process serves. An index into run.threads, or -1 and *why.
+// The serving thread of a process: an index into run.threads, or -1 and *why.
 int ServingThreadOf(const Run &run, const Accounts &accounts, uint32_t process, std::string *why)
 {
-	// Who serves waits for requests and runs code for them. A thread may have several accounts: the
-	// longest.
+	// The serving thread waits for requests and runs code for them. If a thread has several accounts, the
+	// longest counts.
 	struct Candidate {
 		size_t thread;
 		uint64_t own_ns, wall_ns;
@@ -171,7 +170,7 @@ int ServingThreadOf(const Run &run, const Accounts &accounts, uint32_t process, 
 	for (const auto &[tid, c] : by_tid)
 		if (c.waits)
 			loops.push_back(c);
-	if (loops.empty()) { // nobody waited: one that was busy all the time
+	if (loops.empty()) { // no thread waited: one was always busy
 		auto main = by_tid.find(process);
 		return static_cast<int>((main != by_tid.end() ? main : by_tid.begin())->second.thread);
 	}
@@ -182,7 +181,8 @@ int ServingThreadOf(const Run &run, const Accounts &accounts, uint32_t process, 
 		for (const Candidate &c : loops)
 			several += c.own_ns > loops[0].own_ns / kAloneRatio;
 		*why = std::to_string(several) + " threads of " + run.threads[loops[0].thread].comm +
-		       " serve connections, and nothing recorded says which serves which (run it with one)";
+		       " serve connections, and the thread of each connection is not recorded. Run the "
+		       "server with one thread";
 		return -1;
 	}
 	return static_cast<int>(loops[0].thread);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Dividing whole nanoseconds in given proportions without losing or inventing one: the largest-remainder
-// method. Everything that has to sum exactly goes through here.
+// Divides whole nanoseconds in given proportions without rounding loss: the largest-remainder method.
+// Everything that must sum exactly uses it.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 namespace forktail::analysis
 {
 
-constexpr size_t kApportionMax = 128; // two processes' causes together fit
+constexpr size_t kApportionMax = 128; // enough for the causes of two processes
 
-// Apportion with intermediate numbers of this type; `total` is the weights' sum, and not 0.
+// Apportion with intermediate numbers of this type; `total` is the sum of the weights, not 0.
 template <typename Number>
 void ApportionIn(uint64_t amount, const uint64_t *weight, size_t count, Number total, uint64_t *share)
 {
-	// What weighs nothing gets nothing.
+	// A weight of 0 gets nothing.
 	Number rest[kApportionMax];
 	uint8_t at[kApportionMax];
 	size_t weighing = 0;
@@ -30,7 +30,7 @@ void ApportionIn(uint64_t amount, const uint64_t *weight, size_t count, Number t
 		at[weighing++] = static_cast<uint8_t>(i);
 		given += share[i];
 	}
-	// Fewer than `weighing` nanoseconds are left; the first of equal remainders goes first.
+	// Fewer than `weighing` nanoseconds are left. Of equal remainders the first one gets one.
 	for (uint64_t left = amount - given; left; left--) {
 		size_t best = 0;
 		for (size_t k = 1; k < weighing; k++)
@@ -56,7 +56,7 @@ inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uin
 			share[i] = i ? 0 : amount;
 		return;
 	}
-	// Up to four seconds, products fit into one word: as a rule.
+	// The usual case: up to four seconds, products fit into one word.
 	if (bits >> 32)
 		ApportionIn<unsigned __int128>(amount, weight, count, total, share);
 	else

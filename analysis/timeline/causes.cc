@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looks things up in the table of causes, by owner and by name.
+// Looks up causes by owner and by name.
 #include "causes.h"
 
 #include <array>

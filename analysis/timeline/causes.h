@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The causes a request's time is blamed on. What there is to say about each stands in causes.def, in one row;
-// nothing else in the analysis lists them.
+// The causes of a request's time. causes.def has one row for each; nothing else in the analysis lists them.
 //
-// Owners (recording/owners.h) are what the kernel programs account; causes are what a user reads. The two
-// differ where a request sees more than a thread does: the client, the network, and the server being busy
-// with other commands.
+// Owners (recording/owners.h) are what the BPF programs account; causes are what a user reads. The two differ
+// where a request sees more than a thread does: the client, the network, and a server that is busy with other
+// commands.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,20 @@ enum class Cause : uint8_t {
 #undef CAUSE
 };
 
-// What a cause has to do with: on the page those of one family share a mark and a hue.
+// The family of a cause. On the page, causes of one family share a mark and a hue.
 enum class Family : uint8_t { Memory, Files, Cpu, Interrupts, Outside };
 
 enum class Kind : uint8_t {
-	Stall,	  // kept the server thread from running its own code although it had work, or could have had
-	Other,	  // its own code, the client, the network, or not known
+	Stall,	  // the server thread could not run its own code although it had work, or could have had
+	Other,	  // its own code, the client, the network, or unknown
 	Timeline, // only on a thread's timeline, never a request's cause
 };
 
-// How the evidence tells of a cause: which function of evidence/sentences.cc, and what `words` are to it.
+// How evidence describes a cause: the function in evidence/sentences.cc, and the meaning of `words` for it.
 enum class SentenceKind : uint8_t {
 	None,
-	Blocked, // words: a sentence, % the time, & the call or fault; "": of the call and the kernel stack
+	Blocked, // words: a sentence, with % for the time and & for the call or fault; "": made of the call
+		 // and the kernel stack
 	Busy,
 	Client,
 	Faults, // words: "one|many"
@@ -43,7 +43,7 @@ enum class SentenceKind : uint8_t {
 	Fsync,
 	Interrupt,
 	IoThread,
-	Lock, // of who held it; where nobody knows, as Blocked
+	Lock, // by lock holder; if unknown, as Blocked
 	Network,
 	Ptrace,
 	Quota,
@@ -60,15 +60,15 @@ struct CauseInfo {
 	Kind kind;
 	SentenceKind telling;
 	const char *words;
-	const char *light, *dark; // #rrggbb on a light and on a dark page
+	const char *light, *dark; // #rrggbb for a light and for a dark page
 	const char *meaning;
 	const char *thread, *seen_by; // columns of docs/reference/causes.md
 };
 
 inline constexpr CauseInfo kCauseTable[] = {
 #define CAUSE(id, name, owner, family, kind, telling, words, light, dark, meaning, thread, seen_by)          \
-	{name,	owner, Family::family, Kind::kind, SentenceKind::telling, words,                                  \
-	 light, dark,  meaning,	       thread,	   seen_by},
+	{name, owner,	Family::family, Kind::kind, SentenceKind::telling, words, light,                     \
+	 dark, meaning, thread,		seen_by},
 #include "causes.def"
 #undef CAUSE
 };
@@ -82,7 +82,7 @@ constexpr int CountOf(Kind kind)
 }
 
 constexpr int kTimelineCauses = static_cast<int>(std::size(kCauseTable));
-constexpr int kCauses = kTimelineCauses - CountOf(Kind::Timeline); // what a request can be blamed on
+constexpr int kCauses = kTimelineCauses - CountOf(Kind::Timeline); // causes of a request
 constexpr int kStallCauses = CountOf(Kind::Stall);
 
 constexpr int Index(Cause c)
@@ -102,7 +102,7 @@ constexpr bool IsInterrupt(Cause c)
 	return InfoOf(c).family == Family::Interrupts;
 }
 
-// Arrays of stalls only, and of what a request can be blamed on only, are the beginnings of whole ones.
+// Arrays of only stalls, and of only request causes, are prefixes of the full arrays.
 constexpr bool KindsAreInOrder()
 {
 	for (int i = 1; i < kTimelineCauses; i++)
@@ -122,11 +122,11 @@ constexpr const char *CauseName(Cause c)
 const char *AccountName(Cause c);
 // "memory", "files" ...
 const char *FamilyName(Family family);
-// The cause of an owner as recorded (enum ft_owner); overlays and numbers of a newer recorder are Unknown.
+// The cause of a recorded owner (enum ft_owner). Overlays, and owners of a newer recorder, are Unknown.
 Cause CauseOfOwner(uint32_t owner);
 // The cause of the runnable part of an off-CPU span with these flags (enum ft_span_flags).
 Cause WaitCauseOf(uint8_t span_flags);
-// True and *cause set if `name` is the stable name of a cause that a request can be blamed on.
+// True and *cause set if `name` is the stable name of a request cause.
 bool CauseByName(const char *name, Cause *cause);
 
 } // namespace forktail::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Load threads: which they are, and where they stalled while the server was idle.
+// Load threads: which threads they are, and where they stalled while the server was idle.
 #include "client.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace forktail::analysis
 namespace
 {
 
-// The recorded thread of a load generator that was the first of this tid to live after an instant, or -1. The
-// first request may be due before its thread has begun.
+// The recorded thread of a load generator with this tid that is the first to live after an instant, or -1.
+// The first request may be due before its thread starts.
 int64_t ClientThread(const Run &run, uint32_t tid, uint64_t t_ns)
 {
 	for (size_t i = 0; i < run.threads.size(); i++) {
@@ -23,8 +23,8 @@ int64_t ClientThread(const Run &run, uint32_t tid, uint64_t t_ns)
 	return -1;
 }
 
-// The tid of a request's load thread: that of the test it was due in, of the log it is in; 0: not known.
-// Tests follow each other.
+// The tid of a request's load thread, from the test in which it was due in its log; 0: unknown. Tests do not
+// overlap.
 uint32_t TidOf(const Run &run, uint32_t connection, uint64_t intended_ns)
 {
 	uint32_t tid = 0, thread = run.connections[connection].thread;
@@ -70,7 +70,7 @@ Clients FindClients(const Run &run, const std::vector<uint64_t> &first_due_ns)
 
 uint64_t StalledIdle::Between(uint64_t from_ns, uint64_t to_ns) const
 {
-	// Up to an instant: whole intervals before it, and its part of the one it lies in.
+	// Up to an instant: the whole intervals before it, and the part of the one that contains it.
 	auto until = [&](uint64_t t_ns) -> uint64_t {
 		size_t n = static_cast<size_t>(std::lower_bound(start_ns.begin(), start_ns.end(), t_ns) -
 					       start_ns.begin());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The load generator's threads, where they were recorded beside the server (not with `forktail record
-// --no-client`): whose thread a request was sent and read by, and when a server's idleness was that thread's
-// fault.
+// The load generator's threads, if they were recorded with the server (not with `forktail record
+// --no-client`): the thread that sent and read a request, and when a server was idle because that thread
+// stalled.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace forktail::analysis
 {
 
 struct Clients {
-	std::vector<Timeline> timelines;    // of load threads that were recorded
+	std::vector<Timeline> timelines;    // of recorded load threads
 	std::vector<int32_t> of_connection; // per Run::connections: index into timelines; -1: not recorded
 
 	// Index of a connection's load thread, or -1.
@@ -24,18 +24,18 @@ struct Clients {
 	}
 };
 
-// Finds them by the thread ids that the load generator's log names for each of its tests. `first_due_ns`: per
-// Run::connections when its first request was due; UINT64_MAX, or beyond the end: it had none.
+// Finds them by the thread ids that the load generator logs for each test. `first_due_ns`: per
+// Run::connections, the due time of its first request; UINT64_MAX, or beyond the end: it had none.
 Clients FindClients(const Run &run, const std::vector<uint64_t> &first_due_ns);
 
 // Intervals in which the server's thread was idle and a load thread stalled (not idle itself, not
-// interrupted): an answer that waited then waited for the load generator. Both stalls and idleness are of
-// span length, so nothing here is an estimate.
+// interrupted). An answer that waited then waited for the load generator. Both stalls and idle times are
+// spans, so nothing here is an estimate.
 struct StalledIdle {
 	std::vector<uint64_t> start_ns, end_ns; // in order
-	std::vector<uint64_t> before_ns;	// sum of those before each
+	std::vector<uint64_t> before_ns;	// their sum before each
 
-	// Of [from_ns, to_ns).
+	// The part of [from_ns, to_ns).
 	uint64_t Between(uint64_t from_ns, uint64_t to_ns) const;
 };
 StalledIdle FindStalledIdle(const Timeline &server, const Timeline &client);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums as doubles: an hour is 3.6e12 ns, which leaves a double a thousandth of a nanosecond.
+// Sums as doubles: for an hour, 3.6e12 ns, a double still has a thousandth of a nanosecond.
 #include "curve.h"
 
 namespace forktail::analysis

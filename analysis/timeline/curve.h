@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A timeline reduced to four running sums, for looking at every request of a run in a few nanoseconds each.
-// What it says is within a few nanoseconds of the exact account, which only requests that matter get.
+// A timeline reduced to four running sums, to look at every request of a run in a few nanoseconds. Its
+// results are within a few nanoseconds of the exact account, which only requests that matter get.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 namespace forktail::analysis
 {
 
-// Nanoseconds of an interval, by kind; what is left of it is not known.
+// Nanoseconds of an interval by kind; the rest is unknown.
 struct Usage {
 	double stall = 0;
 	double busy = 0;
 	double idle = 0;
-	double socket = 0; // blocked on one
+	double socket = 0; // blocked on a socket
 };
 
 struct Curve {
@@ -26,8 +26,8 @@ struct Curve {
 
 Curve BuildCurve(const Timeline &timeline);
 
-// Sums up to t_ns. *hint is the piece the last call ended in: requests come nearly in order, so that it, or
-// the one after it, is mostly right.
+// The sums up to t_ns. *hint is the piece at which the last call ended: requests are almost in order, so it
+// is usually that one or the next.
 inline Usage UsageUntil(const Curve &c, uint64_t t_ns, uint32_t *hint)
 {
 	const std::vector<Piece> &pieces = c.timeline->pieces;

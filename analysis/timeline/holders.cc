@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See holders.h. A wait was for one CPU, so its holders are the turns that reach into it, each with what it
-// has of the wait; several turns of a task count together.
+// See holders.h. A wait was for one CPU. Its holders are the CPU slices that overlap it, each with its part
+// of the wait; several slices of a task are added.
 #include "holders.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool IsKsoftirqd(const ft_cpu_slice &turn)
 	return strncmp(turn.comm, kKsoftirqd, strlen(kKsoftirqd)) == 0;
 }
 
-// Calls see(turn, ns of it) for those that reach into [from_ns, to_ns), the last one first.
+// Calls see(slice, its ns) for the slices that overlap [from_ns, to_ns), the last one first.
 template <class See>
 void EachTurn(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to_ns, const See &see)
 {
@@ -31,7 +31,7 @@ void EachTurn(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to
 		see(*turn, std::min(turn->end_ns, to_ns) - std::max(turn->start_ns, from_ns));
 }
 
-// Those of the CPU that an off-CPU span waited for.
+// The slices of the CPU for which an off-CPU span waited.
 std::span<const ft_cpu_slice> TurnsOf(const Run &run, const ft_span &wait)
 {
 	if (!wait.off_cpu || !wait.queue_cpu)
@@ -92,7 +92,7 @@ Cause WaitCauseOf(const Run &run, const ft_span &wait)
 {
 	if (wait.flags & FT_SPAN_THROTTLED)
 		return Cause::CpuQuota;
-	// Spans are many, and ksoftirqd is seldom among the holders.
+	// There are many spans, and ksoftirqd is rarely a holder.
 	bool seen = false;
 	EachTurn(TurnsOf(run, wait), wait.start_ns + wait.blocked_ns, wait.start_ns + wait.duration_ns,
 		 [&](const ft_cpu_slice &turn, uint64_t) { seen |= IsKsoftirqd(turn); });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Who held the CPU that a thread waited for. The recorder writes the turns of that CPU as the kernel gave
-// them; what they mean for a wait is decided here, for explain and for what follows a recording, so that a
-// recording can be read again by a better rule.
+// The holders of the CPU for which a thread waited. The recorder writes the CPU slices as the kernel
+// scheduled them. Their meaning for a wait is decided here, for explain and for live tools, so that a better
+// rule applies to old recordings too.
 #pragma once
 
 #include <span>
@@ -17,22 +17,22 @@ namespace forktail::analysis
 struct CpuHolder {
 	uint32_t tid; // 0: the CPU was idle
 	uint64_t ns;
-	const ft_cpu_slice *turn; // its last
+	const ft_cpu_slice *turn; // its last CPU slice
 };
 
-// Who had a CPU in [from_ns, to_ns), longest first; of equals whoever had it last. `turns` are of that CPU,
-// by start; they don't overlap.
+// The holders of a CPU in [from_ns, to_ns), longest first; of equal ones the last holder. `turns` are the CPU
+// slices of that CPU, by start, not overlapping.
 std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to_ns);
 
-// Whether soft interrupts in their own thread held up a wait of that length: Cause::SoftirqDeferred.
+// Whether ksoftirqd delayed a wait of that length: Cause::SoftirqDeferred.
 bool IsDeferred(const std::vector<CpuHolder> &holders, uint64_t wait_ns);
 
-// The longest holder of a wait for a CPU, by the turns in run.turns; of an old recording, whose recorder
-// decided it, what that wrote (format.h).
+// The longest holder of a wait for a CPU, by the slices in run.turns; in an old recording, whose recorder
+// decided it, as recorded (format.h).
 struct WaitHolder {
-	uint32_t tid = 0; // 0: nobody, or not known
+	uint32_t tid = 0; // 0: none, or unknown
 	uint64_t ns = 0;
-	bool deferred = false; // the wait is deferred soft interrupts'
+	bool deferred = false; // the cause of the wait is SoftirqDeferred
 	std::string name = {};
 };
 WaitHolder HolderOf(const Run &run, const ft_span &wait);
@@ -40,7 +40,7 @@ WaitHolder HolderOf(const Run &run, const ft_span &wait);
 // The cause of the runnable part of an off-CPU span.
 Cause WaitCauseOf(const Run &run, const ft_span &wait);
 
-// What a span's detail names; of a wait whose detail names nothing, who held the CPU; "" if neither is known.
+// The name of a span's detail; for a wait without one, the CPU holder's name; "" if neither is known.
 std::string NameOf(const Run &run, const ft_span &span);
 
 } // namespace forktail::analysis

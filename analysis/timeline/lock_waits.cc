@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Only a thread of the same process that lived at the moment is believed to have been a lock's holder or to
-// have ended a wait: memory that processes share may have locks, too, but what the other one did is not the
-// server's affair.
+// Only a thread of the same process that lived at that time counts as lock holder or waker. Shared memory of
+// processes may hold locks too, but another process is not the server.
 #include "lock_waits.h"
 
 namespace forktail::analysis
@@ -10,7 +9,7 @@ namespace forktail::analysis
 namespace
 {
 
-// The thread of `waiting`'s process that had this id then, or kNobody. Nobody waits for themselves.
+// The thread of `waiting`'s process that had this id then, or kNobody. A thread does not wait for itself.
 uint32_t MateAt(const Run &run, const ThreadFinder &finder, const Thread &waiting, uint32_t tid,
 		uint64_t t_ns)
 {

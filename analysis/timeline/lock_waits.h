@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Waits in futex: which lock each was for, and for which threads. The recorder writes down ids, one of them a
-// word of the process' memory; whom they mean is decided here.
+// Waits in futex: the lock of each, and the threads that it waited for. The recorder writes ids, one of them
+// a word of the process's memory; their meaning is decided here.
 #pragma once
 
 #include <vector>
@@ -10,24 +10,24 @@
 namespace forktail::analysis
 {
 
-// A wait of span length, with whom it may have been for.
+// A wait with a span, and the threads that it may have waited for.
 struct LockWait {
-	static constexpr uint32_t kNobody = UINT32_MAX; // not known, or nobody
+	static constexpr uint32_t kNobody = UINT32_MAX; // unknown, or none
 
 	uint64_t start_ns, end_ns; // blocked: at end_ns the thread was woken
-	uint64_t address;	   // of the word that was waited for
+	uint64_t address;	   // of the lock word
 	uint32_t span;		   // index into Run::spans
-	uint32_t holder; // of the lock when the wait began, by the lock's own words: index into Run::threads
-	uint32_t waker;	 // likewise; it was in futex for that word
+	uint32_t holder; // the lock holder when the wait began, by the lock word: index into Run::threads
+	uint32_t waker;	 // likewise, the waker, which was in futex for that word
 };
 
-// Whether a span is one that says which lock it was for. Those of old recordings don't.
+// Whether a span has the lock that it waited for. Spans of old recordings do not.
 inline bool IsLockWait(const ft_span &s)
 {
 	return s.owner == FT_LOCK_WAIT && s.off_cpu && !s.depth && s.arg[0];
 }
 
-// A thread's, by start; they don't overlap. `thread` is an index into Run::threads.
+// A thread's lock waits by start, not overlapping. `thread` is an index into Run::threads.
 std::vector<LockWait> FindLockWaits(const Run &run, const ThreadFinder &finder, uint32_t thread);
 
 } // namespace forktail::analysis

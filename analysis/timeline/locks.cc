@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// From a wait in futex to the thread at fault. Who ends a wait had the lock before, and had it at least since
-// its own wait for the same lock ended; until then it was with whoever ended that one's, and so on. A lock
-// goes to who waits for it in the order in which they came, or to who comes by when nobody has it: so who
-// ended a wait without having waited itself had the lock all the time.
+// From a wait in futex to the thread at fault. The waker held the lock before the wait ended, at least since
+// its own wait for the same lock ended. Before that the waker of that wait held it, and so on. A lock goes to
+// its waiters in order, or to a thread that takes it while it is free. So a waker that did not wait itself
+// held the lock all the time.
 //
-// With a condition nobody holds anything: who ended the wait is who was waited for, but not for what it spent
-// waiting for events or work itself.
+// A condition has no holder: the waker is the thread that was waited for, except for the time in which it
+// waited for events or work itself.
 #include "locks.h"
 
 #include <algorithm>
@@ -16,11 +16,11 @@ namespace forktail::analysis
 namespace
 {
 
-// From holder to holder, of the same lock or of one that a holder waits for in turn.
+// Steps from holder to holder, of the same lock or of a lock that a holder waits for in turn.
 constexpr int kDepth = 4;
 constexpr uint32_t kNobody = LockWait::kNobody;
 
-// Whether a holder was kept from going on there. One that sleeps by its own wish isn't.
+// Whether a holder could not continue in this piece. A voluntary sleep does not count.
 bool KeptFrom(const Piece &p)
 {
 	return p.span != kNoSpan && IsStall(p.cause) && p.cause != Cause::Sleep;
@@ -30,13 +30,13 @@ class Search
 {
 public:
 	Search(ThreadTimelines *threads, uint32_t waiting) : threads_(*threads), waiting_(waiting) {}
-	// What lies in [from, to) of a wait. `otherwise`: whose it is where nothing is found.
+	// Explains [from, to) of a wait. `otherwise`: the thread to blame if nothing is found.
 	void Wait(const LockWait &wait, uint64_t from_ns, uint64_t to_ns, int depth, uint32_t otherwise);
 
 	std::vector<Foreign> found;
 
 private:
-	// What a thread did in [from, to) while others waited for it.
+	// Adds what a thread did in [from, to) while others waited for it.
 	void Doing(uint32_t thread, uint64_t from_ns, uint64_t to_ns, bool held, int depth,
 		   uint32_t otherwise);
 	void Add(uint64_t from_ns, uint64_t to_ns, uint32_t thread, Cause cause);
@@ -62,7 +62,7 @@ void Search::Add(uint64_t from_ns, uint64_t to_ns, uint32_t thread, Cause cause)
 const LockWait *Search::Last(uint32_t thread, uint64_t address, uint64_t from_ns, uint64_t to_ns)
 {
 	const std::vector<LockWait> &waits = threads_.LockWaitsOf(thread);
-	// A thread's waits don't overlap, so that ends are in order like starts.
+	// A thread's waits do not overlap, so ends are in the same order as starts.
 	auto end = std::partition_point(waits.begin(), waits.end(),
 					[&](const LockWait &w) { return w.end_ns <= to_ns; });
 	for (; end != waits.begin() && end[-1].end_ns > from_ns; end--)
@@ -80,7 +80,7 @@ const LockWait *Search::OfSpan(uint32_t thread, uint32_t span)
 
 void Search::Wait(const LockWait &wait, uint64_t from_ns, uint64_t to_ns, int depth, uint32_t otherwise)
 {
-	// A wait that nobody ended timed out: whoever had the lock when it began has it still.
+	// A wait without a waker timed out: the holder at its begin still has the lock.
 	uint32_t who = wait.waker != kNobody ? wait.waker : wait.holder;
 	if (who == kNobody || who == waiting_ || depth == kDepth) {
 		Add(from_ns, to_ns, otherwise, Cause::LockWait);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Waiting for a lock that another thread holds: whose doing that was, and what that one did meanwhile. The
-// rules and their bounds of error are in docs/how-it-works/attribution.md.
+// Waits for a lock that another thread holds: the lock holder, and what it did in that time.
+// docs/how-it-works/attribution.md has the rules and their error bounds.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 namespace forktail::analysis
 {
 
-// What the thread of a timeline waited for in futex at other threads of its process, of waits that reach into
-// [from_ns, to_ns): intervals for TakeForeign. A cause other than lock-wait is what kept the other one from
-// going on; lock-wait is that it ran, or waited for nothing that has a name. What is in none is a lock-wait
-// of which nobody knows whose it was.
+// What the thread of a timeline waited for in futex at other threads of its process, in waits that overlap
+// [from_ns, to_ns): intervals for TakeForeign. A cause other than lock-wait is what delayed the lock holder.
+// lock-wait means that the holder ran, or waited for something without a cause. Time in no interval is a
+// lock-wait with unknown holder.
 std::vector<Foreign> LockForeign(ThreadTimelines *threads, const Timeline &timeline, uint64_t from_ns = 0,
 				 uint64_t to_ns = UINT64_MAX);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A connection is found in the recorder's table of sockets by the port of its client's end, or by the inode
-// of it; the socket lies in an epoll instance, and the thread that waits for that one serves it.
+// A connection is found in the recorder's table of sockets by its client's port, or by its inode. The socket
+// is in an epoll instance, and the thread that waits for that instance serves it.
 #include "serving.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace forktail::analysis
 namespace
 {
 
-// Who waits for an epoll instance. Instances are known by process and descriptor.
+// A thread that waits for an epoll instance. Instances are identified by process and descriptor.
 struct Waiter {
 	uint64_t from_ns, to_ns;
 	uint32_t tid, thread;
@@ -45,7 +45,8 @@ Waiters WaitersOf(const Run &run)
 			by_thread[thread].push_back(&l);
 	for (const auto &[thread, loops] : by_thread) {
 		for (size_t i = 0; i < loops.size(); i++) {
-			// What it waited for before is told of with the first: it was no other then.
+			// The first record also covers the time before it: the thread waited for no other
+			// instance then.
 			uint64_t from = i ? loops[i]->t_ns : run.threads[thread].start_ns;
 			uint64_t to = i + 1 < loops.size() ? loops[i + 1]->t_ns
 				      : run.threads[thread].flags & FT_THREAD_ENDED
@@ -55,7 +56,7 @@ Waiters WaitersOf(const Run &run)
 			    {from, to, loops[i]->tid, thread});
 		}
 	}
-	// Several at once may each take any of its connections.
+	// Several threads that wait for one instance may each serve any of its connections.
 	for (auto &[instance, all] : waiters) {
 		std::sort(all.begin(), all.end(),
 			  [](const Waiter &a, const Waiter &b) { return a.from_ns < b.from_ns; });
@@ -138,8 +139,8 @@ std::vector<Served> ServedOf(const Socket &s, const Waiters &waiters)
 	return served;
 }
 
-// Of several hosts, clients on two may have the same port: a socket of the server that more than one
-// connection fits could be any's, and is none's.
+// Clients on two hosts may use the same port. A server socket that matches more than one connection is
+// assigned to none.
 using Claims = std::unordered_map<const Socket *, std::vector<size_t>>;
 
 void LeaveOutAmbiguous(const Run &run, const Claims &claims, ServedConnections *all)
@@ -168,7 +169,7 @@ ServedConnections FindServed(const Run &run)
 			by_port[s.peer_port].push_back(&s);
 		else
 			by_inode[s.peer_inode].push_back(&s);
-	std::vector<uint32_t> processes; // of servers, where a port alone does not tell them apart
+	std::vector<uint32_t> processes; // of servers, if ports alone do not distinguish them
 	std::string why;
 	for (size_t s = 0; SeveralHosts(run) && s < run.servers.size(); s++)
 		processes.push_back(ProcessOfServer(run, static_cast<int>(s), &why));
@@ -191,8 +192,8 @@ ServedConnections FindServed(const Run &run)
 			return;
 		if (told)
 			claims[best].push_back(index);
-		// No longer than it was this socket: looks are some way apart, and the one before or after it
-		// may be another thread's.
+		// Not longer than it was this socket: scans are some time apart, and the next socket of this
+		// port may be another thread's.
 		uint64_t closed_ns = connection.closed_ns ? connection.closed_ns : UINT64_MAX;
 		for (const Served &s : ServedOf(*best, waiters))
 			if (std::max(s.from_ns, connection.opened_ns) < std::min(s.to_ns, closed_ns))

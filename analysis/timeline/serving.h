@@ -18,15 +18,15 @@ struct Served {
 	uint32_t thread; // index into Run::threads
 };
 
-// Per Run::connections, in order and not overlapping; empty where the recorder can't tell. All empty without
-// a recorder on the server's host, in an older recording, or for a server without epoll.
+// Per Run::connections, in order and not overlapping; empty if unknown. All are empty without a recorder on
+// the server's host, in an older recording, or for a server without epoll.
 using ServedConnections = std::vector<std::vector<Served>>;
 ServedConnections FindServed(const Run &run);
 
-// The process of server `server` of the run (-1: none is named); 0 and *why if nothing tells.
+// The process of server `server` of the run (-1: none is named); 0 and *why if unknown.
 uint32_t ProcessOfServer(const Run &run, int server, std::string *why);
 
-// Who serves a connection at an instant, or kNoThread.
+// The serving thread of a connection at an instant, or kNoThread.
 uint32_t ThreadAt(const std::vector<Served> &connection, uint64_t t_ns);
 
 } // namespace forktail::analysis

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Only CPU samples tell a thread that runs in circles from one that works. Where a helper was off the CPU,
-// their share among the main thread's samples says how much of that time it waited; and because it does its
-// own part first, the waiting is at the end.
+// Only CPU samples distinguish a spinning thread from a working one. If a helper was off the CPU, the share
+// of samples in which the main thread spun shows how long it waited. The main thread does its own part of the
+// work first, so the waiting is at the end.
 #include "spins.h"
 
 #include <algorithm>
@@ -15,20 +15,20 @@ namespace forktail::analysis
 namespace
 {
 
-// Where a main thread is, too, while it waits; its own work there is next to none. What it calls there and
-// what is inlined has no name of its own in a binary as distributions build it.
+// Functions in which a main thread also is while it waits; its own work there is negligible. Functions called
+// there, and inlined ones, have no names in the binaries of distributions.
 constexpr const char *kAround[] = {
-    "beforeSleep",		// what waits are inlined into
-    "processIOThreadsReadDone", // what Valkey does over and over while helpers have all there is to do
+    "beforeSleep",		// waits are inlined into it
+    "processIOThreadsReadDone", // Valkey repeats it while helpers have all the work
     "processIOThreadsWriteDone",
     "aeProcessEvents",
 };
 // Where helpers look for work.
 constexpr const char *kHelperLoops[] = {"IOThreadMain"};
 
-// Without a sample in it, a wait is one only if the turn ends so soon after it.
+// Without a sample in it, a wait counts only if the iteration ends this soon after it.
 constexpr uint64_t kSoonNs = 200'000;
-// For so long, a little more than there is between two samples, a sample tells what a thread does.
+// How long a sample shows what a thread does: a little more than the sampling period.
 constexpr uint64_t kNearNs = 5'000'000;
 
 enum class Doing : uint8_t { Unknown, Circles, Work };
@@ -39,8 +39,8 @@ template <size_t N> bool IsOneOf(const std::string &function, const char *const 
 			   [&](const char *name) { return function == name; });
 }
 
-// The main thread's, by the innermost function of the program that has a name. Of a library it is who calls
-// that matters: to look at the clock is no work.
+// For the main thread: by the innermost named function of the program. For a library function the caller
+// decides: reading the clock is no work.
 Doing DoingOfMain(const Stack &stack)
 {
 	for (const StackFrame &frame : stack.frames)
@@ -51,8 +51,8 @@ Doing DoingOfMain(const Stack &stack)
 	return Doing::Unknown;
 }
 
-// A helper's, of which only the innermost function is known as a rule: what is in a library is at work, what
-// has no name in the program may look for it.
+// For a helper, of which usually only the innermost function is known: library code is work, unnamed code of
+// the program may be polling.
 Doing DoingOfHelper(const Stack &stack)
 {
 	if (stack.frames.empty())
@@ -65,13 +65,13 @@ Doing DoingOfHelper(const Stack &stack)
 	return IsOneOf(frame.function, kHelperLoops) ? Doing::Circles : Doing::Work;
 }
 
-// What the kernel does for a thread is work, but for a look whether there are events.
+// What the kernel does for a thread is work, except polling for events.
 Doing DoingInKernel(const Run &run, uint16_t call)
 {
 	return call && SyscallName(run, call - 1).rfind("epoll_", 0) == 0 ? Doing::Unknown : Doing::Work;
 }
 
-// What a thread was doing at its samples.
+// What a thread did at its samples.
 struct Samples {
 	struct One {
 		uint64_t t_ns, period_ns;
@@ -104,7 +104,7 @@ struct Helper {
 	Samples samples;
 };
 
-// A stretch in which a helper was kept from running.
+// A time in which a helper could not run.
 struct Stall {
 	uint64_t start_ns, end_ns;
 	const Helper *helper;
@@ -116,7 +116,7 @@ bool IsHelper(const Thread &t, const Thread &main)
 	       t.start_ns < main.end_ns && main.start_ns < t.end_ns;
 }
 
-// A parked helper waits for a lock that the main thread holds; one with a loop of its own may be idle.
+// A parked helper waits for a lock that the main thread holds; a helper with its own loop may be idle.
 bool Keeps(const Piece &p)
 {
 	return p.span != kNoSpan && IsStall(p.cause) && p.cause != Cause::LockWait;
@@ -133,17 +133,17 @@ void AddStalls(const Helper &helper, uint64_t from_ns, uint64_t to_ns, std::vect
 		bool kept = Keeps(t.pieces[p]);
 		if (kept && !open)
 			stalls->push_back({std::max(from, t.pieces[p].start_ns), 0, &helper});
-		if (kept) // its end may lie after the turn's: that is who was waited for last
+		if (kept) // its end may be after the iteration's: the last one waited for
 			stalls->back().end_ns = t.pieces[p + 1].start_ns;
 		open = kept;
 	}
 }
 
-// Intervals that are taken, in order, none of which touches the next.
+// Intervals that are already assigned, in order and not adjacent.
 class Covered
 {
 public:
-	// Calls `see` with what is left of [from, to), and takes it.
+	// Calls `see` with the unassigned parts of [from, to), and assigns them.
 	template <typename See> void Take(uint64_t from_ns, uint64_t to_ns, See see)
 	{
 		if (from_ns >= to_ns)
@@ -177,7 +177,7 @@ struct SpinSearch {
 	const Timeline &main;
 	Samples samples;
 	std::vector<Helper> helpers;
-	uint64_t usual_ns = 0; // length of a turn
+	uint64_t usual_ns = 0; // length of an iteration
 	std::vector<Foreign> found = {};
 
 	// Gives the main thread's own code in [from, to) to what the helper did then, or to `cause`.
@@ -210,8 +210,8 @@ struct SpinSearch {
 		}
 	}
 
-	// How long before `to` the main thread began to wait for the helper that was off the CPU in [from,
-	// to).
+	// When the main thread began to wait for a helper that was off the CPU in [from, to): time before
+	// `to`.
 	uint64_t WaitedFrom(uint64_t from_ns, uint64_t to_ns, const Stall &stall, uint64_t turn_end_ns) const
 	{
 		uint64_t circles = 0, work = 0, length = to_ns - from_ns;
@@ -232,7 +232,7 @@ struct SpinSearch {
 		std::vector<Stall> stalls;
 		for (const Helper &helper : helpers)
 			AddStalls(helper, start_ns, end_ns, &stalls);
-		// A barrier: who is late last is waited for.
+		// A barrier: the main thread waits for the last helper.
 		std::stable_sort(stalls.begin(), stalls.end(),
 				 [](const Stall &a, const Stall &b) { return a.end_ns > b.end_ns; });
 		for (const Stall &stall : stalls)
@@ -243,7 +243,7 @@ struct SpinSearch {
 				      });
 	}
 
-	// The helper that was seen at work nearest to an instant, or nullptr.
+	// The helper whose sample at work is nearest to an instant, or nullptr.
 	const Helper *AtWork(uint64_t t_ns) const
 	{
 		const Helper *nearest = nullptr;
@@ -263,8 +263,8 @@ struct SpinSearch {
 
 	void LookAtCircles(uint64_t start_ns, uint64_t end_ns, Covered *covered)
 	{
-		// Up to a sample at work it worked; up to the first of a turn it did little else than wait. A
-		// turn may end with a sample, if nothing else tells its end.
+		// Up to a sample at work the thread worked; before the first sample of an iteration it mostly
+		// waited. An iteration may end at a sample, if its end is not known otherwise.
 		uint64_t worked_ns = start_ns;
 		for (auto s = samples.From(start_ns); s != samples.all.end() && s->t_ns <= end_ns; ++s) {
 			if (s->doing == Doing::Work)
@@ -298,8 +298,8 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 	const ft_span *turn = run.iterations.data() + thread.first_iteration;
 	const ft_span *const end = turn + thread.iteration_count;
 	while (turn != end) {
-		// Of a loop that never waits samples tell where turns begin and end: those that follow each
-		// other without a gap may be one, in which a wait lies across the sample.
+		// For a loop that never waits, samples define where iterations begin and end. Iterations
+		// without a gap may be one, in which a wait crosses the sample.
 		const uint64_t start_ns = turn->start_ns;
 		uint64_t end_ns = start_ns;
 		Covered covered;
@@ -311,7 +311,7 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 	}
 	std::sort(search.found.begin(), search.found.end(),
 		  [](const Foreign &a, const Foreign &b) { return a.start_ns < b.start_ns; });
-	// Turns don't overlap but for those that only samples tell of.
+	// Iterations do not overlap, except those defined only by samples.
 	std::vector<Foreign> found;
 	for (const Foreign &f : search.found) {
 		Foreign *last = found.empty() ? nullptr : &found.back();

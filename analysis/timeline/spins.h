@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server's main thread that runs in circles until its helpers are done: Redis' io-threads.
-// docs/how-it-works/attribution.md, "Waiting for helpers", has the rule and its bound of error.
+// A server's main thread that spins until its helpers finish: Redis' io-threads.
+// docs/how-it-works/attribution.md, "Waiting for helpers", has the rule and its error bound.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace forktail::analysis
 {
 
-// Where main threads wait for their helpers, and do nothing else.
+// Functions in which main threads only wait for their helpers.
 inline constexpr const char *kHelperWaits[] = {
     "handleClientsWithPendingWritesUsingThreads", // Redis 6 and 7
     "handleClientsWithPendingReadsUsingThreads",
@@ -20,8 +20,8 @@ inline constexpr const char *kHelperWaits[] = {
     "drainIOThreadsQueue",
 };
 
-// Intervals in which `main` (the timeline of a process' main thread, as recorded) ran in circles for a helper
-// that was kept from running, by that one's causes, or (Cause::IoThread) for one that was at work. In order.
+// Intervals in which `main` (the timeline of a process's main thread, as recorded) spun for a helper that
+// could not run, by that helper's causes, or (Cause::IoThread) for a helper that was running. In order.
 std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main);
 
 } // namespace forktail::analysis

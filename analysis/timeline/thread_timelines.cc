@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Few of a run's threads are asked for, so none is built before.
+// Few of a run's threads are needed, so none is built in advance.
 #include "thread_timelines.h"
 
 namespace forktail::analysis

@@ -13,7 +13,7 @@
 namespace forktail::analysis
 {
 
-// Timelines of any threads of a run, as their own records tell them, each built when it is first asked for.
+// Timelines of any threads of a run from their own records, each built on first use.
 class ThreadTimelines
 {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pieces are cut at the bounds of such intervals, and what is summed up over them is summed up anew. Who
-// waits for nobody, as a server of one thread, is not touched.
+// Pieces are cut at the bounds of such intervals, and their sums are recomputed. The timeline of a thread
+// that waits for no other, as in a server of one thread, is not changed.
 #include "thread_waits.h"
 
 #include <algorithm>

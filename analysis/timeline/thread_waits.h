@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waiting for another thread: what a thread spent on that is what the other one did meanwhile.
+// Waits for another thread: their causes are what the other thread did in that time.
 #pragma once
 
 #include <vector>
@@ -9,12 +9,12 @@
 namespace forktail::analysis
 {
 
-// Gives the pieces of *timeline that lie in these intervals (in order, not overlapping, within it) their
-// causes, and keeps whose they are.
+// Gives the pieces of *timeline in these intervals (in order, not overlapping, within it) the intervals'
+// causes, and stores the other threads.
 void TakeForeign(const std::vector<Foreign> &intervals, Timeline *timeline);
 
-// Finds what a serving thread waited for at other threads of its process: where it ran in circles for them
-// (spins.h), and locks that they held (locks.h).
+// Finds what a serving thread waited for at other threads of its process: spinning for helpers (spins.h), and
+// locks that they held (locks.h).
 void ResolveOthers(ThreadTimelines *threads, Timeline *timeline);
 
 } // namespace forktail::analysis

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Builds timelines: a sweep over a thread's nested spans gives the innermost owner of each instant, and the
-// tally windows fill what lies between the spans.
+// Builds timelines. A sweep over a thread's nested spans gives the innermost owner of each instant, and tally
+// windows fill the time between spans.
 //
-// Between spans only totals per window are known, not where in it a short interval lay. A window's uncovered
-// time is taken to be an even mix, so a request that meets part of a window gets part of each owner; the
-// error is at most one window (about a millisecond on an active thread) and sums are unaffected.
+// Between spans only totals per window are known, not the places of short intervals. A window's uncovered
+// time counts as an even mix, so a request that overlaps part of a window gets part of each owner. The error
+// is at most one window (about a millisecond on an active thread), and sums are unaffected.
 #include "timeline.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Sweep {
 		pieces.push_back({cursor_ns, span, kNoMix, cause});
 		cursor_ns = to_ns;
 	}
-	// Gives [cursor, to) to the innermost open span, or to nobody.
+	// Gives [cursor, to) to the innermost open span, or to none.
 	void Advance(uint64_t to_ns, uint32_t index)
 	{
 		to_ns = std::min(to_ns, end_ns);
@@ -76,7 +76,7 @@ std::vector<Piece> SweepSpans(const Run &run, const Thread &thread, uint64_t fro
 			open.pop_back();
 		}
 		sweep.Advance(s.start_ns, top());
-		// A recording may be damaged; an inner span never outlives the one around it.
+		// In a damaged recording an inner span might end after the one around it.
 		uint64_t end_ns = s.start_ns + s.duration_ns;
 		if (!open.empty())
 			end_ns = std::min(end_ns, open.back().end_ns);
@@ -138,7 +138,7 @@ std::vector<Piece> CutAtWindows(const std::vector<Piece> &in, uint64_t end_ns, s
 	return out;
 }
 
-// Whether a drop is of what takes part in a thread's account.
+// Whether a drop affects a thread's account.
 bool IsOfTime(const ft_drop &d)
 {
 	switch (d.source) {
@@ -169,13 +169,13 @@ bool MayHaveLostTime(const Run &run, uint64_t from_ns, uint64_t to_ns)
 
 // What a window's uncovered time consists of, summing to it.
 //
-// Own code lies between spans only. Other tallied intervals may also lie inside a frame that became a span
-// (a short softirq in a long fork): that time is the frame's here, so they get what own code leaves. What
-// no tally explains is Unknown, unless it is so little that a short interval across the window's bound
-// explains it; with drops in the window the whole of it is.
+// Own code is only between spans. Other tallied intervals may also be inside a frame that became a span (a
+// short softirq in a long fork). That time belongs to the frame, so they share what own code leaves. Time
+// without a tally is Unknown, unless it is so little that a short interval across the window's bound explains
+// it. With drops in the window all of it is Unknown.
 void MixOf(const Run &run, const Window &w, std::vector<MixPart> *out)
 {
-	std::vector<MixPart> &parts = *out; // room that is used again
+	std::vector<MixPart> &parts = *out; // reused buffer
 	parts.clear();
 	uint64_t own_ns = 0, other_ns = 0;
 	for (size_t i = w.first; i < w.first + w.count; i++)
@@ -199,7 +199,7 @@ void MixOf(const Run &run, const Window &w, std::vector<MixPart> *out)
 			continue;
 		parts.push_back({CauseOfOwner(t.owner), t.total_ns});
 	}
-	// Others are scaled to what is left for them; small amounts missing are spread over all.
+	// Others are scaled to what is left for them; a small missing amount is spread over all.
 	uint64_t known = missing > tolerance ? own_ns + others : uncovered;
 	uint64_t for_others = others;
 	if (missing <= tolerance && missing > 0) {
@@ -222,7 +222,7 @@ void MixOf(const Run &run, const Window &w, std::vector<MixPart> *out)
 	std::erase_if(parts, [](const MixPart &p) { return p.ns == 0; });
 }
 
-// Replaces window numbers by mixes, or by a plain cause where a window holds only one.
+// Replaces window numbers by mixes, or by a plain cause if a window has only one.
 void ResolveMixes(const Run &run, const std::vector<Window> &windows, Timeline *t)
 {
 	std::vector<uint32_t> mix_of(windows.size(), kNoMix);
@@ -251,9 +251,9 @@ void ResolveMixes(const Run &run, const std::vector<Window> &windows, Timeline *
 	}
 }
 
-// The server's queue was empty at the end of each idle span, and somewhere in each window with a short
-// idleness. Where in it is not known: the window's start is taken, so that a stall in the same window is
-// not forgotten.
+// The server's queue was empty at the end of each idle span, and at some instant of each window with a short
+// idle time. That instant is unknown: the window's start is used, so that a stall in the same window still
+// counts.
 void FindIdle(const Run &run, const Thread &thread, Timeline *t)
 {
 	for (size_t i = 0; i < thread.span_count; i++) {
@@ -261,7 +261,7 @@ void FindIdle(const Run &run, const Thread &thread, Timeline *t)
 		if (s.owner == FT_IDLE && s.blocked_ns)
 			t->idle_ns.push_back(s.start_ns + s.blocked_ns);
 	}
-	// Idle spans of a thread follow each other, and so do its windows.
+	// Idle spans of a thread do not overlap, and neither do its windows.
 	auto of_spans = static_cast<ptrdiff_t>(t->idle_ns.size());
 	for (size_t i = 0; i < thread.tally_count; i++) {
 		const ft_tally &tally = run.tallies[thread.first_tally + i];
@@ -296,7 +296,7 @@ void IndexTimeline(Timeline *t)
 {
 	size_t count = t->pieces.size() - 1; // without the sentinel
 	t->sums.clear();
-	// About as many buckets as pieces, none below 4 us.
+	// About as many buckets as pieces, of at least 4 us.
 	uint64_t span_ns = t->end_ns() - t->start_ns();
 	t->index_shift = 12;
 	while (span_ns >> t->index_shift > std::max<uint64_t>(count, 1024))
@@ -373,7 +373,7 @@ void AddTimes(const Timeline &t, uint64_t from_ns, uint64_t to_ns, CauseTimes *t
 	}
 	AddPiece(t, t.pieces[first], end_of(first) - from, times);
 	AddPiece(t, t.pieces[last], to - t.pieces[last].start_ns, times);
-	// Whole pieces between: by sums where they are many.
+	// Whole pieces between: by sums if there are many.
 	uint32_t i = first + 1;
 	uint32_t low = (i + kStride - 1) / kStride, high = last / kStride;
 	if (high > low + 1 && !t.sums.empty()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A thread's timeline: what owned each of its instants, as one sorted array of pieces that neither overlap
-// nor leave a gap inside the thread's account. docs/how-it-works/attribution.md tells how it follows from spans and
-// tallies and where it estimates.
+// A thread's timeline: the owner of each instant, as one sorted array of pieces without overlaps, and without
+// gaps inside the thread's account. docs/how-it-works/attribution.md describes how it follows from spans and
+// tallies, and where it is an estimate.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@ namespace forktail::analysis
 constexpr uint32_t kNoSpan = UINT32_MAX;
 constexpr uint32_t kNoMix = UINT32_MAX;
 
-// [start_ns, next piece's start). A piece has one cause, or is the mix of short intervals that lie between
-// spans in a tally window: then `cause` is ServerBusy (its own code, the largest part as a rule).
+// [start_ns, next piece's start). A piece has one cause, or is the mix of short intervals between spans in a
+// tally window. In a mix `cause` is ServerBusy (own code, usually the largest part).
 struct Piece {
 	uint64_t start_ns;
 	uint32_t span; // index into Run::spans of the span that owns it, or kNoSpan
@@ -28,8 +28,7 @@ struct Piece {
 	Cause cause;
 };
 
-// What the time between spans in one tally window is made of: `parts` of a whole of `total_ns`. Entries
-// are (cause, ns) and sum to total_ns.
+// The composition of the time between spans in one tally window: entries are (cause, ns) and sum to total_ns.
 struct MixPart {
 	Cause cause;
 	uint64_t ns;
@@ -40,15 +39,15 @@ struct Mix {
 	uint64_t total_ns;
 };
 
-// [start_ns, end_ns) in which the thread waited for another one: the cause of the pieces there is what that
-// one did.
+// [start_ns, end_ns) in which the thread waited for another one. The causes of the pieces there are what the
+// other one did.
 struct Foreign {
 	uint64_t start_ns, end_ns;
 	uint32_t thread; // index into Run::threads
 	Cause cause;
 };
 
-// Nanoseconds by cause, Idle included.
+// Nanoseconds by cause, including Idle.
 using CauseTimes = std::array<uint64_t, kTimelineCauses>;
 
 struct Timeline {
@@ -56,7 +55,7 @@ struct Timeline {
 	std::vector<Piece> pieces;    // the last one starts at the end and is a sentinel
 	std::vector<Mix> mixes;
 	std::vector<MixPart> mix_parts;
-	// Instants known to be idle: the server's queue was empty there. Sorted.
+	// Instants known to be idle: the server's queue was empty then. Sorted.
 	std::vector<uint64_t> idle_ns;
 	std::vector<Foreign> foreign; // by start, not overlapping
 	// Sums of whole pieces before every kStride-th piece (SumUp), and a coarse index of pieces by time.
@@ -69,37 +68,37 @@ struct Timeline {
 	uint64_t end_ns() const { return empty() ? 0 : pieces.back().start_ns; }
 };
 
-// Builds the timeline of run.threads[thread], as far as what it did is there (Run::loaded_from_ns). Where
-// events of that thread may have been dropped, time that no span covers is Unknown.
+// Builds the timeline of run.threads[thread], as far as its records are loaded (Run::loaded_from_ns). Where
+// events of that thread may have been dropped, time without a span is Unknown.
 Timeline BuildTimeline(const Run &run, uint32_t thread);
 
-// Calls `see` with each foreign interval that reaches into [from_ns, to_ns), and its length there.
+// Calls `see` with each foreign interval that overlaps [from_ns, to_ns), and its length there.
 template <typename See> void EachForeign(const Timeline &t, uint64_t from_ns, uint64_t to_ns, See see)
 {
-	// They don't overlap, so that ends are in order like starts.
+	// They do not overlap, so ends are in the same order as starts.
 	auto f = std::partition_point(t.foreign.begin(), t.foreign.end(),
 				      [&](const Foreign &x) { return x.end_ns <= from_ns; });
 	for (; f != t.foreign.end() && f->start_ns < to_ns; ++f)
 		see(*f, std::min(f->end_ns, to_ns) - std::max(f->start_ns, from_ns));
 }
 
-// Indexes anew the pieces of a timeline, which have changed.
+// Rebuilds the index of a timeline after its pieces changed.
 void IndexTimeline(Timeline *timeline);
-// Makes the sums that AddTimes over many pieces is quick by; without them it says the same.
+// Builds the sums that make AddTimes over many pieces fast. The results are the same without them.
 void SumUp(Timeline *timeline);
 
-// The piece that holds t_ns, for start_ns() <= t_ns < end_ns().
+// The piece that contains t_ns, for start_ns() <= t_ns < end_ns().
 uint32_t PieceAt(const Timeline &timeline, uint64_t t_ns);
 
-// Adds what [from_ns, to_ns) was spent on to *times; exactly to_ns - from_ns is added. What lies outside
-// the timeline is Unknown.
+// Adds the times of [from_ns, to_ns) to *times; exactly to_ns - from_ns is added. Time outside the timeline
+// is Unknown.
 void AddTimes(const Timeline &timeline, uint64_t from_ns, uint64_t to_ns, CauseTimes *times);
 
 // Adds `ns` of a piece, in the proportions of its mix.
 void AddPiece(const Timeline &timeline, const Piece &piece, uint64_t ns, CauseTimes *times);
 
-// A thread's account, from own times and tallies (not from the timeline): what was accounted against what
-// elapsed.
+// A thread's account, from its own times and tallies (not from the timeline): accounted time against elapsed
+// time.
 struct Account {
 	uint32_t thread = 0; // index into Run::threads
 	uint64_t wall_ns = 0;
@@ -108,20 +107,19 @@ struct Account {
 };
 Account AccountOf(const Run &run, uint32_t thread);
 
-// What all that each thread did comes to, from a run's stretches one after the other.
+// The accounts of all threads, summed over a run's stretches in order.
 class Accounts
 {
 public:
-	// Adds what began in [from_ns, to_ns), all of which is there.
+	// Adds what began in [from_ns, to_ns), which must be loaded.
 	void Add(const Run &run, uint64_t from_ns, uint64_t to_ns);
-	// Per Run::threads, once all has been added.
+	// Per Run::threads, after everything was added.
 	std::vector<Account> Result(const Run &run) const;
-	// Whether a thread has an event loop, how many of its turns are known, and how long the middle one of
-	// them was.
+	// Whether a thread has an event loop, the number of its known iterations, and their median length.
 	bool HasEventLoop(size_t thread) const { return threads_[thread].loop; }
 	uint64_t Turns(size_t thread) const { return threads_[thread].turns; }
 	uint64_t UsualTurnNs(size_t thread) const;
-	// Whether it is known of any wait which lock it was for.
+	// Whether the lock of any wait is known.
 	bool WaitsForLocks() const { return waits_for_locks_; }
 
 private:
@@ -129,7 +127,7 @@ private:
 		CauseTimes by_cause = {};
 		bool loop = false;
 		uint64_t turns = 0;
-		// Of every `stride`-th turn, so that they don't grow without end.
+		// Every `stride`-th iteration is stored, so that their number is bounded.
 		uint64_t stride = 1;
 		std::vector<uint64_t> turn_ns = {};
 	};
@@ -138,11 +136,11 @@ private:
 	bool waits_for_locks_ = false;
 };
 
-// The thread that serves a server's connections: the rule is in docs/how-it-works/attribution.md. `server` is an index
-// into run.servers, or -1 when no request log names one. Returns an index into run.threads, or -1 and a
+// The serving thread of a server's connections; docs/how-it-works/attribution.md has the rule. `server` is an
+// index into run.servers, or -1 if no request log names one. Returns an index into run.threads, or -1 and a
 // sentence in *why.
 int ServingThread(const Run &run, const Accounts &accounts, int server, std::string *why);
-// Of a run that is all there.
+// For a run that is loaded completely.
 int ServingThread(const Run &run, int server, std::string *why);
 // The same for a server behind a proxy.
 int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Rules for kernel stacks. The kernel leaves the scheduler's functions out of a blocked thread's stack, those
-// of its locks among them, so that it begins with whoever took the lock: a function has to take one kind of
-// lock only to say which it was.
+// Rules for kernel stacks. The kernel omits the scheduler's and the locks' functions from a blocked thread's
+// stack, so it begins with the function that took the lock. A function identifies a kind of lock only if it
+// takes no other kind.
 #include "waits.h"
 
 #include <algorithm>
@@ -13,9 +13,8 @@ namespace forktail::analysis
 namespace
 {
 
-// Functions that take their own process' mmap lock themselves, Linux 5.10 to 6.18. System calls without what
-// the kernel puts before their names. Those that take another process' (ptrace, /proc/PID/maps) are not among
-// them.
+// Functions that take their own process's mmap lock, Linux 5.10 to 6.18. System calls are without the
+// kernel's prefix. Functions that take another process's lock (ptrace, /proc/PID/maps) are not listed.
 constexpr std::string_view kTakesMmapLock[] = {
     // page faults
     "lock_mm_and_find_vma",
@@ -48,7 +47,7 @@ constexpr std::string_view kTakesMmapLock[] = {
     "sys_mincore",
     "sys_prctl",
     "do_mbind",
-    // the kernel touches the process' pages
+    // the kernel accesses the process's pages
     "__mm_populate",
     "faultin_page_range",
     "__get_user_pages_locked",
@@ -56,14 +55,14 @@ constexpr std::string_view kTakesMmapLock[] = {
     "__gup_longterm_locked",
     "gup_fast_fallback",
     "fixup_user_fault",
-    // a process' begin and end
+    // begin and end of a process
     "dup_mmap",
     "exit_mm",
     "exit_mmap",
 };
 
-// Without offset, the compiler's suffix and the kernel's prefixes of system calls: "__do_sys_brk.isra.0+0x1f"
-// is sys_brk.
+// Without the offset, the compiler's suffix and the kernel's prefixes of system calls:
+// "__do_sys_brk.isra.0+0x1f" is sys_brk.
 std::string_view FunctionName(std::string_view frame)
 {
 	std::string_view name = frame.substr(0, frame.find_first_of("+."));
@@ -73,7 +72,7 @@ std::string_view FunctionName(std::string_view frame)
 	return name;
 }
 
-// Left out by the kernel as a rule.
+// The kernel usually omits these.
 bool IsLocking(std::string_view name)
 {
 	for (std::string_view prefix : {"schedule", "__schedule", "rwsem_down_", "down_read", "down_write"})

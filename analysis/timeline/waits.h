@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What a blocked thread waited for, where its kernel stack says more than the system call or fault it was in.
+// What a blocked thread waited for, if its kernel stack shows more than the system call or fault.
 //
-// The recorder takes the stack of every wait that is long enough for a span, as the thread comes back: so
-// telling costs the server nothing, and nothing at all where nobody waits. Shorter waits stay what their
-// owner says.
+// The recorder takes the stack of every wait that is long enough for a span, when the thread returns. So it
+// takes no time of the server while that runs without waiting. Shorter waits keep the cause of their owner.
 #pragma once
 
 #include <string>
@@ -28,15 +27,14 @@ public:
 	}
 
 private:
-	std::vector<Cause> told_; // by detail; Unknown: its stack tells nothing
+	std::vector<Cause> told_; // by detail; Unknown: its stack shows nothing
 };
 
-// The cause that a kernel stack tells ("function+0x1f", innermost first), or Unknown.
+// The cause that a kernel stack ("function+0x1f", innermost first) shows, or Unknown.
 Cause CauseOfStack(const std::vector<std::string> &stack);
 
-// The functions that a blocked thread was in, innermost first and at most `most` of them, without offsets and
-// without the scheduler's own, which are at the top of every such stack: "submit_bio_wait <
-// blkdev_issue_flush". "" without a stack.
+// The functions in which a thread was blocked, innermost first, at most `most`, without offsets and without
+// the scheduler's own at the top: "submit_bio_wait < blkdev_issue_flush". "" without a stack.
 std::string StackText(const Detail &detail, size_t most);
 
 } // namespace forktail::analysis

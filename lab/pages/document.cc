@@ -10,24 +10,54 @@
 namespace forktail::lab
 {
 
+namespace
+{
+
+struct Place {
+	size_t from, to; // what is replaced
+	bool whole, chart;
+};
+
+bool FindPlace(const std::string &text, const std::string &name, Place *place)
+{
+	struct {
+		const char *words;
+		bool whole, chart;
+	} kinds[] = {{"", true, true}, {" short", false, false}, {" short chart", false, true}};
+	place->to = text.find("<!-- /lab:" + name + " -->");
+	for (const auto &kind : kinds) {
+		std::string begin = "<!-- lab:" + name + kind.words + " -->\n";
+		size_t at = text.find(begin);
+		if (at == std::string::npos)
+			continue;
+		place->from = at + begin.size();
+		place->whole = kind.whole;
+		place->chart = kind.chart;
+		return place->to != std::string::npos && place->to >= place->from;
+	}
+	return false;
+}
+
+} // namespace
+
 bool WriteSection(const std::string &document, const Scenario &scenario, const Results &results,
 		  const Output &output, std::string *error)
 {
 	std::string text = ReadFile(document);
-	std::string begin = "<!-- lab:" + scenario.name + " -->\n",
-		    end = "<!-- /lab:" + scenario.name + " -->";
-	size_t from = text.find(begin), to = text.find(end);
-	if (from == std::string::npos || to == std::string::npos || to < from) {
-		*error = document + " has no place for " + scenario.name + ": a line " +
-			 begin.substr(0, begin.size() - 1) + " and a line " + end;
+	Place place;
+	if (!FindPlace(text, scenario.name, &place)) {
+		*error = document + " has no place for " + scenario.name +
+			 ": a line <!-- lab:" + scenario.name + " --> and a line <!-- /lab:" + scenario.name +
+			 " -->";
 		return false;
 	}
-	from += begin.size();
 	std::filesystem::path charts = std::filesystem::path(document).replace_extension();
-	text.replace(from, to - from, MarkdownOf(scenario, results, output, charts.filename()));
+	Output part = place.whole ? output : ShortOutput(output, place.chart);
+	auto markdown = place.whole ? MarkdownOf : ShortMarkdownOf;
+	text.replace(place.from, place.to - place.from, markdown(scenario, results, part, charts.filename()));
 	std::error_code ec;
 	std::filesystem::create_directories(charts, ec);
-	return WriteCharts(charts, scenario.name, output, error) && ReplaceFile(document, text, error);
+	return WriteCharts(charts, scenario.name, part, error) && ReplaceFile(document, text, error);
 }
 
 } // namespace forktail::lab

@@ -23,6 +23,11 @@ struct Output {
 bool MakeOutput(Session *session, const Scenario &scenario, const Results &results, Output *output,
 		std::string *error);
 
+// The part for a document that has room for little: the first table, and the first chart with `chart`. Of a
+// table with published figures only the columns that have some, the keys and the texts stay; of one with more
+// than 12 rows, only the rows that have some.
+Output ShortOutput(const Output &output, bool chart);
+
 // Each as a file: NAME-1.svg.
 bool WriteCharts(const std::string &directory, const std::string &name, const Output &output,
 		 std::string *error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is left of a scenario's run for its readers: a page with its tables, charts and worst moments, the
-// same as a section in Markdown for docs/results/experiments.md, and a page over several scenarios. Pages hold all
-// they need, and no scripts.
+// same as a section in Markdown for docs/results/experiments.md, and a page over several scenarios. Pages
+// hold all they need, and no scripts.
 #pragma once
 
 #include <string>
@@ -26,6 +26,11 @@ std::string PageOf(const Scenario &scenario, const Results &results, const Outpu
 // "experiments" -> experiments/NAME-1.svg.
 std::string MarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
 		       const std::string &charts);
+
+// The same without title, text and worst moments, for a document that says these in its own words: `output`
+// (of ShortOutput) below two lines that say where the published figures and ours are from.
+std::string ShortMarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
+			    const std::string &charts);
 
 struct IndexEntry {
 	std::string name, title;

@@ -6,6 +6,20 @@
 
 namespace forktail::lab
 {
+namespace
+{
+
+std::string ChartsMarkdown(const Scenario &scenario, const Output &output, const std::string &charts)
+{
+	std::string text;
+	for (size_t i = 0; i < output.charts.size(); i++)
+		text += "\n![" + EscapeMarkdown(output.charts[i].title) + "](" + LinkTo(charts) + "/" +
+			LinkTo(scenario.name) + "-" + std::to_string(i + 1) + ".svg)\n";
+	return text;
+}
+
+} // namespace
+
 std::string TextOf(const Results &results, const Output &output, size_t width)
 {
 	std::string text;
@@ -46,9 +60,7 @@ std::string MarkdownOf(const Scenario &scenario, const Results &results, const O
 		for (const std::string &paragraph : ParagraphsOf(table.note))
 			text += "\n" + paragraph + "\n";
 	}
-	for (size_t i = 0; i < output.charts.size(); i++)
-		text += "\n![" + EscapeMarkdown(output.charts[i].title) + "](" + LinkTo(charts) + "/" +
-			LinkTo(scenario.name) + "-" + std::to_string(i + 1) + ".svg)\n";
+	text += ChartsMarkdown(scenario, output, charts);
 	std::string moments;
 	for (const Moment &moment : MomentsOf(scenario, results)) {
 		if (moment.causes.empty() && moment.worst.empty())
@@ -68,6 +80,24 @@ std::string MarkdownOf(const Scenario &scenario, const Results &results, const O
 	for (const std::string &note : NotesOf(results, output))
 		notes += "- " + EscapeMarkdown(note) + "\n";
 	return text + (notes.empty() ? "" : "\nNotes:\n\n" + notes);
+}
+
+std::string ShortMarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
+			    const std::string &charts)
+{
+	std::string text, published = PublishedBy(scenario, output), facts;
+	if (!published.empty())
+		text += "*published*: " + published + ".\n";
+	for (const Fact &fact : FactsOf(results)) {
+		bool named = fact.name == "kernel" || fact.name == "scale";
+		if (named || fact.name == "CPU" || fact.name == "versions" || fact.name == "began")
+			facts += (facts.empty() ? "" : "; ") + (named ? fact.name + " " : "") +
+				 EscapeMarkdown(fact.text);
+	}
+	text += "*here*: " + facts + ".\n";
+	for (const MadeTable &table : output.tables)
+		text += "\n" + TableMarkdown(table);
+	return text + ChartsMarkdown(scenario, output, charts);
 }
 
 } // namespace forktail::lab

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Is the table of modules in docs/how-it-works/data-flow.md that of the build? cmake -DBUILT=build/modules.md -DPAGE=docs/how-it-works/data-flow.md
+# Is the table of modules in docs/how-it-works/modules.md that of the build? cmake -DBUILT=build/modules.md -DPAGE=docs/how-it-works/modules.md
 # -P modules.cmake. If not, prints what belongs there.
 file(READ ${BUILT} built)
 file(READ ${PAGE} page)

@@ -1,12 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Runs the commands of README.md as they stand there, against a redis-server on port 6379, with forktail installed by
-script/install.
+"""Runs the commands of README.md unchanged against a redis-server on port 6379, with forktail installed by script/install.
 
-    readme_test.py BUILD [README]    as root; exit status 1 with the first command that fails
+    readme_test.py BUILD [README]    as root; exit status 1 at the first command that fails
 
-It does so in separate namespaces: there port 6379 is free, and /usr/local and /run are empty. SHORTER and
-PLACEHOLDERS are all that it changes in a command.
+It uses its own mount and network namespaces, where port 6379 is free and /usr/local and /run are empty. It changes a command
+only by SHORTER (shorter durations) and PLACEHOLDERS (the table's words in capitals).
 """
 import atexit
 import os
@@ -23,10 +22,10 @@ import time
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
-SHORTER = {"--duration 60s": "--duration 5s", "--duration 60 ": "--duration 3 "}
-# What the table calls by a name of capitals. FILE stands for several.
-PLACEHOLDERS = {"-o RUN": "-o gathered", "RUN": "monday", "A B": "monday tuesday", "LIMIT...": "'p99.9 < 60s'", "PLAN": "plan.toml",
-                "JOB": "causes", "DIR": "data"}
+SHORTER = {"--duration 60s": "--duration 5s", "--duration 50 ": "--duration 3 "}
+# Values for the table's words in capitals. A command with FILE runs once for each of FILES.
+PLACEHOLDERS = {"-o RUN": "-o gathered", "RUN": "monday", "RING": "/run/forktail", "A B": "monday tuesday",
+                "LIMIT...": "'p99.9 < 60s'", "PLAN": "plan.toml", "JOB": "causes", "DIR": "data"}
 FILES = ("monday.parquet", "monday.pftrace", "monday.folded")
 PLAN = """duration = "2s"
 [[hosts]]
@@ -54,14 +53,15 @@ def section(readme, heading):
 
 
 def block(readme, heading):
-    """The commands of its first fenced block."""
+    """The commands of the section's first fenced block."""
     match = re.search(r"^```\n(.*?)^```$", section(readme, heading), re.MULTILINE | re.DOTALL)
     return match[1].splitlines() if match else fail(heading, "README.md has no commands there")
 
 
 def table(readme, heading):
-    return re.findall(r"^\| `(forktail [^`]*)` \|", section(readme, heading), re.MULTILINE) or \
-        fail(heading, "README.md has no commands there")
+    """The commands in the first column of the section's table; a cell may hold several."""
+    cells = re.findall(r"^\| (`(?:sudo )?forktail [^|]*`) \|", section(readme, heading), re.MULTILINE)
+    return re.findall(r"`([^`]*)`", " ".join(cells)) or fail(heading, "README.md has no commands there")
 
 
 def run(command):
@@ -73,7 +73,7 @@ def run(command):
 
 
 def run_on_terminal(command, wanted, keys):
-    """Runs it until it shows `wanted`, then types the keys that end it."""
+    """Runs the command until it prints `wanted`, then types the keys that end it."""
     print("$", command, flush=True)
     child, terminal = pty.fork()
     if child == 0:
@@ -96,7 +96,7 @@ def run_on_terminal(command, wanted, keys):
 
 
 class Recorder:
-    """A command that goes on while others run. It began to record when it says so."""
+    """A recorder that runs while other commands run. The constructor returns when it records."""
 
     def __init__(self, command):
         print("$", command, "&", flush=True)
@@ -106,11 +106,11 @@ class Recorder:
             self.process = subprocess.Popen(["sh", "-c", "exec " + command], stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                                             start_new_session=True)
         atexit.register(self.interrupt)
-        self.wait_for(lambda: b"recording " in self.output.read_bytes(), "it records nothing")
+        self.wait_for(lambda: b"recording " in self.output.read_bytes(), "the recorder did not start")
         if "--on " in command:
             run("redis-cli debug sleep 0.2")
             ring = Path(re.search(r"-o (\S+)", command)[1])
-            self.wait_for(lambda: any(ring.glob("snapshots/*/explain.txt")), "a command of 200 ms left no explained snapshot")
+            self.wait_for(lambda: any(ring.glob("snapshots/*/explain.txt")), "a command of 200 ms made no explained snapshot")
 
     def wait_for(self, done, why):
         until = time.monotonic() + PATIENCE_S
@@ -131,15 +131,13 @@ class Recorder:
 
 
 def run_block(commands):
-    """A recorder goes on until its time is up, or to the end of the block."""
+    """Runs the commands of a block. A recorder runs until its --duration ends, or to the end of the block."""
     recorder = timed = None
     for command in commands:
         for long, short in SHORTER.items():
             command = command.replace(long, short)
         if " record " in command:
             recorder, timed = Recorder(command), "--duration" in command
-        elif " watch " in command:
-            run_on_terminal(command, b"redis-server", b"q")
         else:
             if timed and " load " not in command:
                 recorder.end()
@@ -150,11 +148,11 @@ def run_block(commands):
 
 
 def missing(command):
-    """Why a command can't be run on this machine, or ""."""
-    for word, needed, why in ((" fleet ", TREE / "build-spark/made", "there is no build-spark/ (script/spark)"),
+    """Why this machine cannot run the command, or ""."""
+    for word, needed, why in ((" fleet ", TREE / "build-spark/made", "build-spark/ is missing (script/spark makes it)"),
                               (" hosts ", "/usr/local/bin/forktail-rank", "forktail was built without Open MPI"),
                               (" sql ", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)"),
-                              (".parquet", "/usr/local/bin/forktail-parquet", "likewise")):
+                              (".parquet", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)")):
         if word in command and not os.path.exists(needed):
             return why
     return ""
@@ -172,11 +170,14 @@ def run_table(commands):
                 continue
             if " fleet " in filled:
                 run("forktail export monday --to parquet --data-set data")
-            run(filled)
+            if " watch " in filled:
+                run_on_terminal(filled, b"redis-server", b"q")
+            else:
+                run(filled)
 
 
 def inside(build, readme):
-    """In the namespaces, in an empty directory."""
+    """Runs everything: in the namespaces, in an empty directory."""
     for directory in "/usr/local/bin", "/usr/local/share", "/run":
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", directory], check=True)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -192,8 +193,8 @@ def inside(build, readme):
         commands = block(readme, "Your own server")
         run_block(commands)
         run_block([command.replace("monday", "tuesday") for command in commands])
-        run_block(block(readme, "All the time"))
-        run_table(table(readme, "In your own tools"))
+        run_block(block(readme, "Always on"))
+        run_table(table(readme, "Commands"))
     finally:
         server.kill()
     run(f"sudo {TREE}/script/install --remove")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the kernels came to, as text: a line each while they run, and the table of docs/results/platforms.md."""
+"""The kernels' results as text: a line per trial while they run, and the table of docs/results/platforms.md."""
 import os
 import re
 
@@ -13,7 +13,7 @@ OF_SLOWNESS = ("unwinding",)
 
 def line(outcome):
     if outcome.impossible:
-        return f"  {outcome.variant.name}: this kernel can't, and the recorder says so"
+        return f"  {outcome.variant.name}: not supported by this kernel, and the recorder reports it"
     said = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
     return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {said}"
 
@@ -28,39 +28,50 @@ def columns(outcomes):
     return found
 
 
-def cell(outcome, key):
-    for s in outcome.scored:
-        if (s.wanted, s.injection["magnitude"]) == key:
-            truth = s.injection["stall_ns"]
-            time = f"{s.attributed_ns / 1e6:.0f} ms" + (f" of {truth / 1e6:.0f}" if truth else "")
-            return time if s.hit else f"**no: {s.named}**"
-    return "-"
+def span(values):
+    """"250", or "6 to 9"."""
+    least, most = f"{min(values):.0f}", f"{max(values):.0f}"
+    return least if least == most else f"{least} to {most}"
+
+
+def cell(outcomes, key):
+    """Over all ways of attaching: the attributed time, and the true one where it is known."""
+    found = [(o, s) for o in outcomes for s in o.scored if (s.wanted, s.injection["magnitude"]) == key]
+    if not found:
+        return "-"
+    truth = [s.injection["stall_ns"] / 1e6 for _, s in found if s.injection["stall_ns"]]
+    missed = "".join(f" **no: {s.named}** ({o.variant.name})" for o, s in found if not s.hit)
+    return span([s.attributed_ns / 1e6 for _, s in found]) + (f" of {span(truth)}" if truth else "") + missed
 
 
 def slowness(outcome):
     return sum(count for what, count in outcome.drops.items() if what in OF_SLOWNESS)
 
 
-def drops(outcome):
-    return ", ".join(f"{count} {what}" for what, count in outcome.drops.items() if what not in OF_SLOWNESS) or "none"
+def drops(outcomes):
+    return ", ".join(f"{count} {what}" for o in outcomes for what, count in o.drops.items()
+                     if what not in OF_SLOWNESS) or "none"
 
 
-def row(name, outcomes, value):
-    return f"| {name} | " + " | ".join(value(o) for o in outcomes) + " |"
+def row(name, kernels, value):
+    return f"| {name} | " + " | ".join(value(outcomes) for outcomes in kernels.values()) + " |"
 
 
 def text(outcomes):
-    """A column for each way of attaching on each kernel."""
+    """A column for each kernel."""
     ran = [o for o in outcomes if not o.failed and not o.impossible]
-    out = [row("", ran, lambda o: f"{o.kernel.version} {o.variant.name}"), "|---|" + "---:|" * len(ran),
-           row("accounts are kept in", ran, lambda o: o.map)]
-    for key in columns(ran):
-        out.append(row(f"{key[0]}: {key[1]}", ran, lambda o: cell(o, key)))
-    out += [row("account off by", ran, lambda o: f"{100 * o.account_error:.3f} %"), row("dropped", ran, drops),
-            row("not unwound", ran, lambda o: str(slowness(o))), row("seconds", ran, lambda o: f"{o.seconds:.0f}"), ""]
+    kernels = {}
+    for o in ran:
+        kernels.setdefault(o.kernel.version, []).append(o)
+    out = ["| ms | " + " | ".join(kernels) + " |", "|---|" + "---:|" * len(kernels),
+           row("accounts are in", kernels, lambda of: ", ".join(dict.fromkeys(o.map for o in of)))]
+    out += [row(f"{key[0]}: {key[1]}", kernels, lambda of, key=key: cell(of, key)) for key in columns(ran)]
+    out += [row("account off by, %", kernels, lambda of: f"{100 * max(o.account_error for o in of):.3f}"),
+            row("dropped", kernels, drops), row("not unwound", kernels, lambda of: span([slowness(o) for o in of])), ""]
+    out += [f"{version}: {', '.join(o.variant.name for o in of)}." for version, of in kernels.items()] + [""]
     releases = dict.fromkeys(o.kernel.release for o in outcomes)
     out.append("Kernels: " + ", ".join(f"Debian's {release}" for release in releases) + ".")
-    out += [f"{o.kernel.version} can't do {o.variant.name}, and the recorder says so." for o in outcomes if o.impossible]
+    out += [f"{o.kernel.version} does not support {o.variant.name}, and the recorder reports it." for o in outcomes if o.impossible]
     out += [f"{o.kernel.version} {o.variant.name} failed: {o.failed}." for o in outcomes if o.failed]
     return "\n".join(out) + "\n"
 

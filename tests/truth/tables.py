@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The truth suite's results as text: a line per case while it runs, and the tables of docs/results/truth.md."""
+import collections
 import os
 import platform
 import re
@@ -12,8 +13,13 @@ PAGE = os.path.join(ROOT, "docs", "results", "truth.md")
 README = os.path.join(ROOT, "README.md")
 
 
+def number(x):
+    """Three digits, and no exponent."""
+    return f"{x:.3g}" if abs(x) < 999.5 else f"{float(f'{x:.3g}'):,.0f}"
+
+
 def ms(ns):
-    return f"{ns / 1e6:.3g} ms"
+    return f"{number(ns / 1e6)} ms"
 
 
 def percent(x):
@@ -21,7 +27,7 @@ def percent(x):
 
 
 def line(outcome, seconds):
-    """What one case came to."""
+    """One case's result, on one line."""
     if outcome.skipped:
         return f"{outcome.case.name}: SKIPPED: {outcome.skipped}"
     if outcome.failed:
@@ -44,23 +50,18 @@ def line(outcome, seconds):
     return f"{outcome.case.name} ({seconds:.0f} s): " + "; ".join(parts)
 
 
-def matrix(scored):
-    """Rows injected, columns named."""
-    rows = sorted({s.wanted for s in scored})
-    columns = rows + sorted({s.label for s in scored} - set(rows))
-    out = ["| injected \\ named | " + " | ".join(columns) + " |", "|---|" + "---:|" * len(columns)]
-    for row in rows:
-        counts = [sum(1 for s in scored if s.wanted == row and s.label == column) for column in columns]
-        out.append(f"| **{row}** | " + " | ".join(str(n) if n else "·" for n in counts) + " |")
-    return out
+def instead(scored):
+    """What was named for injections that were missed: "client-late 1"."""
+    counts = collections.Counter(s.label for s in scored if s.label != s.wanted)
+    return ", ".join(f"{label} {count}" for label, count in counts.most_common()) or "-"
 
 
 def rates(outcomes):
-    """Precision counts what controls named too, where a machine does not do that to itself."""
+    """Precision also counts what the controls named, for causes that a machine does not have of its own accord."""
     scored = [s for o in outcomes for s in o.scored]
     unasked = {cause: sum(o.elsewhere.get(cause, 0) for o in outcomes if not o.case.causes) for cause in INJECTED_ONLY}
-    out = ["| cause | injected | recall | precision | time: median error | worst | within aim |",
-           "|---|---:|---:|---:|---:|---:|---:|"]
+    out = ["| cause | injected | recall | precision | time: median error | worst | within aim | named instead |",
+           "|---|---:|---:|---:|---:|---:|---:|---|"]
     for cause in sorted({s.wanted for s in scored}):
         mine = [s for s in scored if s.wanted == cause]
         named = sum(1 for s in scored if s.label == cause) + unasked.get(cause, 0)
@@ -70,17 +71,33 @@ def rates(outcomes):
         precision = percent(right / named) if named else "-"
         out.append(f"| {cause} | {len(mine)} | {percent(sum(s.hit for s in mine) / len(mine))} | {precision} | " +
                    (f"{percent(statistics.median(errors))} | {percent(errors[-1])} | "
-                    f"{sum(s.within_aim for s in timed)} of {len(timed)} |" if errors else "- | - | - |"))
+                    f"{sum(s.within_aim for s in timed)} of {len(timed)}" if errors else "- | - | -") +
+                   f" | {instead(mine)} |")
     return out
 
 
+def true_ms(s):
+    truth = s.injection.get("stall_ns")
+    return number(truth / 1e6) if truth else "-"
+
+
 def details(outcomes):
-    out = ["| case | magnitude | injected | named | its share | true time | attributed |", "|---|---|---|---|---:|---:|---:|"]
+    """A row per case and cause: attributed and true time of each of its injections."""
+    out = ["| case | injected | named | attributed/true, ms |", "|---|---|---:|---|"]
     for o in outcomes:
-        for s in o.scored:
-            truth = s.injection.get("stall_ns")
-            out.append(f"| {o.case.name} | {s.injection['magnitude']} | {s.wanted} | {s.label if s.hit else '**' + s.label + '**'} | "
-                       f"{percent(s.shares.get(s.cause, 0))} | {ms(truth) if truth else '-'} | {ms(s.attributed_ns)} |")
+        for cause in dict.fromkeys(s.wanted for s in o.scored):
+            mine = [s for s in o.scored if s.wanted == cause]
+            times = "; ".join(f"{number(s.attributed_ns / 1e6)}/{true_ms(s)}" for s in mine)
+            out.append(f"| {o.case.name} | {cause} | {sum(s.hit for s in mine)} of {len(mine)} | {times} |")
+    return out
+
+
+def controls(outcomes):
+    """What was slow where nothing was injected, by first cause."""
+    out = ["| control | slow episodes by first cause | unattributed |", "|---|---|---:|"]
+    for o in outcomes:
+        slow = ", ".join(f"{name} {count}" for name, count in sorted(o.elsewhere.items(), key=lambda x: -x[1])) or "none"
+        out.append(f"| {o.case.name} | {slow} | {percent(o.unknown)} |")
     return out
 
 
@@ -89,17 +106,16 @@ def text(outcomes):
     scored = [s for o in ran for s in o.scored]
     out = [f"Linux {platform.release()}, {os.cpu_count()} CPUs; {len(scored)} injections in {len(ran)} trials.", ""]
     if scored:
-        out += matrix(scored) + [""] + rates(ran) + [""] + details(ran) + [""]
+        out += rates(ran) + [""] + details(ran) + [""]
     missing = [f"`{o.case.name}` {s.injection['magnitude']}" for o in outcomes for s in o.not_injected]
     if missing:
-        out.append(f"Could not be injected here (less of it, by the truth, than makes a request slow): {', '.join(missing)}.")
-    controls = [o for o in ran if not o.case.causes]
-    for o in controls:
-        slow = ", ".join(f"{name} ({count})" for name, count in sorted(o.elsewhere.items(), key=lambda x: -x[1])) or "none"
-        out.append(f"Control `{o.case.name}`: slow episodes by first cause: {slow}; unknown {percent(o.unknown)} of the slow time.")
+        out.append(f"Did not happen here (shorter than a slow request, by the true time): {', '.join(missing)}.\n")
+    quiet = [o for o in ran if not o.case.causes]
+    if quiet:
+        out += controls(quiet) + [""]
     if ran:
         worst = max(ran, key=lambda o: o.account_error)
-        out.append(f"The account of every thread of every run is its wall time within {100 * worst.account_error:.3f} % "
+        out.append(f"Every thread's accounted time equals its wall time within {100 * worst.account_error:.3f} % "
                    f"(worst: {worst.case.name}). Events dropped: {sum(o.drops for o in ran)}.")
     out += [f"Wrong: `{o.case.name}`: {said}." for o in ran for said in o.wrong]
     out += [f"Failed here: `{o.case.name}`: {o.failed}." for o in outcomes if o.failed]
@@ -110,7 +126,7 @@ def text(outcomes):
 
 
 def score(outcomes):
-    """The README's one sentence of it."""
+    """The README's sentence about the score."""
     ran = [o for o in outcomes if not o.skipped and not o.failed]
     scored = [s for o in ran for s in o.scored]
     timed = [s for s in scored if s.error is not None]
@@ -119,7 +135,7 @@ def score(outcomes):
 
 
 def write(tables, what, page_path=PAGE):
-    """Puts them between the page's markers of that name."""
+    """Replaces what the page has between its markers of that name."""
     begin, end = f"<!-- {what}: begin -->", f"<!-- {what}: end -->"
     with open(page_path) as f:
         page = f.read()

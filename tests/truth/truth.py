@@ -12,6 +12,7 @@ import time
 
 import redis
 
+import first_lines
 import score
 import tables
 import whatif
@@ -38,6 +39,7 @@ class Outcome:
         self.case, self.skipped, self.failed = case, None, None
         self.scored, self.not_injected, self.elsewhere, self.unknown = [], [], {}, 0.0
         self.account_error, self.drops = 0.0, 0
+        self.first_lines = []  # (injection, the first line about it) of those that happened
         self.innocent = {}  # {thread: slow requests blamed on it}, of those that nothing may be
 
     @property
@@ -64,12 +66,15 @@ def account_error(explained):
                 if t["wall_ns"] > 10_000_000), default=0.0)
 
 
-def run_case(case, delays, short, keep):
+def run_case(case, delays, short, keep, with_lines):
     outcome = Outcome(case)
     try:
         with Trial(case.name, delays, case.threshold) as t:
             case.function(t, case.chosen(short))
             explained = t.explain()
+            if with_lines:
+                outcome.first_lines = [(i, first_lines.first_line(t, explained, i)) for i in t.injections
+                                       if score.score(i, explained).happened]
             if keep:
                 shutil.copytree(t.run, os.path.join(keep, case.name), dirs_exist_ok=True)
     except Skip as why:
@@ -101,6 +106,8 @@ def main():
                         "runs each, in place of the cases; CASE is then one of " + ", ".join(whatif.SCENES))
     parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="give forktail record this option "
                         "too, as in --record=--light")
+    parser.add_argument("--first-lines", action="store_true", help="put the first line of each explanation into "
+                        "docs/results/first-lines.md")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/results/truth.md")
     arguments = parser.parse_args()
     if arguments.list:
@@ -140,7 +147,7 @@ def main():
                 continue
             for attempt in range(SHORT_TRIES if arguments.short else 1):
                 since = time.monotonic()
-                outcome = run_case(case, delays, arguments.short, arguments.keep)
+                outcome = run_case(case, delays, arguments.short, arguments.keep, arguments.first_lines)
                 print(tables.line(outcome, time.monotonic() - since), flush=True)
                 if outcome.skipped or outcome.hit:
                     break
@@ -152,6 +159,8 @@ def main():
     if arguments.write:
         tables.write(text, "truth")
         tables.write(tables.score(outcomes), "score", tables.README)
+    if arguments.first_lines:
+        tables.write(first_lines.table(outcomes), "first-lines", first_lines.PAGE)
     if all(o.skipped for o in outcomes):
         return 3
     return 0 if all(o.skipped or o.hit for o in outcomes) else 1

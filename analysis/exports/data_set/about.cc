@@ -56,7 +56,7 @@ std::string Joined(const std::vector<std::string> &names)
 	return all;
 }
 
-// Adds what is missing. A table that a newer forktail knows more columns of keeps them.
+// Adds what is missing. Columns that a newer forktail added to a table stay.
 void AddOurs(const std::vector<std::string> &tables, common::Json *about)
 {
 	for (const std::string &name : tables) {
@@ -84,7 +84,7 @@ bool Write(const std::string &path, const common::Json &about, std::string *erro
 	out.close();
 	if (out.good() && rename(at.c_str(), path.c_str()) == 0)
 		return true;
-	*error = "can't write " + path + ": " + strerror(errno);
+	*error = "cannot write " + path + ": " + strerror(errno);
 	unlink(at.c_str());
 	return false;
 }
@@ -95,7 +95,8 @@ bool CheckTables(const std::vector<std::string> &tables, std::string *error)
 {
 	for (const std::string &name : tables)
 		if (!FindTable(name)) {
-			*error = "there is no table '" + name + "'; docs/reference/exports-and-sql.md lists them";
+			*error = "unknown table '" + name +
+				 "'. docs/reference/exports-and-sql.md lists the tables";
 			return false;
 		}
 	return true;
@@ -106,20 +107,20 @@ bool UpdateAbout(const std::string &path, const std::vector<std::string> &asked,
 {
 	std::vector<std::string> wanted = asked;
 	if (!asked.empty() && std::find(asked.begin(), asked.end(), "runs") == asked.end())
-		wanted.insert(wanted.begin(), "runs"); // without it nothing else can be told apart
+		wanted.insert(wanted.begin(), "runs"); // it identifies the rows of all other tables
 	common::Json about = {{"format", "forktail data set"}, {"schema", kTablesSchema}};
 	if (std::ifstream in(path); in) {
 		std::ostringstream text;
 		text << in.rdbuf();
 		about = common::ParseObject(text.str());
 		if (common::Text(about, "format") != "forktail data set") {
-			*error = path + " is none that forktail wrote";
+			*error = path + " was not written by forktail";
 			return false;
 		}
 		if (common::Whole(about, "schema") != kTablesSchema) {
-			*error = path + " says that the data set has schema " +
-				 common::AsText(about["schema"]) + ", and this forktail writes " +
-				 std::to_string(kTablesSchema) + ": make another data set";
+			*error = path + ": the data set has schema " + common::AsText(about["schema"]) +
+				 ", and this forktail writes " + std::to_string(kTablesSchema) +
+				 ". Create another data set";
 			return false;
 		}
 	}
@@ -131,8 +132,8 @@ bool UpdateAbout(const std::string &path, const std::vector<std::string> &asked,
 	std::sort(wanted.begin(), wanted.end());
 	wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
 	if (!has.empty() && !wanted.empty() && has != wanted) {
-		*error = "the data set has the tables " + Joined(has) + " of each run, and not " +
-			 Joined(wanted) + ": leave --tables out, or make another data set";
+		*error = "the data set has the tables " + Joined(has) + ", not " + Joined(wanted) +
+			 ". Omit --tables, or create another data set";
 		return false;
 	}
 	*tables = !has.empty() ? has : wanted;

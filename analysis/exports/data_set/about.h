@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// _forktail.json of a data set: its schema's version, the tables with their columns, and what causes look
-// like on a page. Who reads the data set needs nothing else of forktail's.
+// _forktail.json of a data set: the version of its schema, the tables with their columns, and the causes'
+// colours for a page. Readers of the data set need nothing else from forktail.
 #pragma once
 
 #include <string>
@@ -11,12 +11,11 @@ namespace forktail::analysis::exports
 
 constexpr char kAboutName[] = "_forktail.json";
 
-// False: there is no such table; *error is one sentence.
+// False: an unknown table; *error is one sentence.
 bool CheckTables(const std::vector<std::string> &tables, std::string *error);
 
-// Makes the file at `path`, or adds to it what this forktail knows and it doesn't. `asked`: tables (none:
-// those that it has, else all); *tables: those that it has then. False: *error is one sentence, and it is as
-// it was.
+// Creates the file at `path`, or adds what is missing in it. `asked`: tables (empty: those of the file, else
+// all); *tables: the resulting ones. False: *error is one sentence, and the file is unchanged.
 bool UpdateAbout(const std::string &path, const std::vector<std::string> &asked,
 		 std::vector<std::string> *tables, std::string *error);
 

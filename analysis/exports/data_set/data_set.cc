@@ -27,8 +27,7 @@ namespace forktail::analysis::exports
 namespace
 {
 
-constexpr char kPending[] =
-    "_pending"; // runs that are being written: ID.HOST.PID and what Pending makes of it
+constexpr char kPending[] = "_pending"; // runs being written: ID.HOST.PID and Pending's suffix
 constexpr char kUnknown[] = "__HIVE_DEFAULT_PARTITION__";
 
 std::string HostName()
@@ -58,7 +57,7 @@ std::string DateOf(uint64_t realtime_ns)
 	return text;
 }
 
-// What a killed export of this host left: nobody else's, and of no use.
+// Removes what a killed export of this host left.
 void RemoveLeftOver(const fs::path &pending)
 {
 	std::error_code ec;
@@ -103,13 +102,12 @@ bool DataSet::Open(const std::string &path, std::vector<std::string> asked, std:
 	const fs::path about = fs::path(path) / kAboutName;
 	if (!fs::exists(about, ec)) {
 		if (fs::exists(path, ec) && !fs::is_empty(path, ec)) {
-			*error = path + " is no data set of forktail's: there is no " + kAboutName +
-				 " in it, but something else";
+			*error = path + " is not empty and not a forktail data set (no " + kAboutName + ")";
 			return false;
 		}
 		fs::create_directories(path, ec);
 		if (ec) {
-			*error = "can't make " + path + ": " + ec.message();
+			*error = "cannot create " + path + ": " + ec.message();
 			return false;
 		}
 	}
@@ -125,9 +123,9 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 {
 	std::error_code ec;
 	*status = 3;
-	// Of its files as much as tells which run it is and where it belongs, which is soon read.
+	// Reads only as much as identifies the run and its place, which is quick.
 	const fs::path real = fs::canonical(run, ec);
-	const std::string from = ec ? run : real.string(); // the tables say where the recordings lie
+	const std::string from = ec ? run : real.string(); // the tables have the path of the recordings
 	Run about;
 	{
 		RunSource source;
@@ -146,7 +144,7 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 	const std::string at =
 	    fs::path(path_) / kPending / (id + "." + HostName() + "." + std::to_string(getpid()));
 	if (ec) {
-		*error = "can't make " + host.string() + ": " + ec.message();
+		*error = "cannot create " + host.string() + ": " + ec.message();
 		return Added::kFailed;
 	}
 	if (!ExportRun(from, options, format, at, error, status, warnings))
@@ -158,12 +156,12 @@ DataSet::Added DataSet::Add(const std::string &run, const ExplainOptions &option
 	}
 	const int why = errno;
 	fs::remove_all(at, ec);
-	if (why == EEXIST || why == ENOTEMPTY) { // somebody else was sooner
+	if (why == EEXIST || why == ENOTEMPTY) { // another process was first
 		*status = 0;
 		return Added::kThere;
 	}
 	*status = 3;
-	*error = "can't make " + to.string() + ": " + strerror(why);
+	*error = "cannot create " + to.string() + ": " + strerror(why);
 	return Added::kFailed;
 }
 
@@ -172,13 +170,13 @@ std::vector<std::string> DataSet::Strangers() const
 	std::vector<std::string> found;
 	std::error_code ec;
 	auto foreign = [&](const fs::path &path) {
-		found.push_back(path.string() + " is none of the data set's files; it is left alone");
+		found.push_back(path.string() + " is not part of the data set; ignored");
 	};
 	auto each = [&](const fs::path &in, const char *key, auto &&enter) {
 		for (const auto &entry : fs::directory_iterator(in, ec)) {
 			const std::string name = entry.path().filename();
 			if (name[0] == '_' || name[0] == '.')
-				continue; // which readers leave out
+				continue; // names that readers ignore
 			if (entry.is_directory(ec) && IsPartition(name, key))
 				enter(entry.path());
 			else
@@ -190,9 +188,8 @@ std::vector<std::string> DataSet::Strangers() const
 			each(host, "run_id", [&](const fs::path &run) {
 				for (const std::string &table : tables_)
 					if (!fs::exists(run / (table + ".parquet"), ec)) {
-						found.push_back(run.string() +
-								" is half written: it has no " + table +
-								".parquet; it is left alone");
+						found.push_back(run.string() + " is incomplete (no " + table +
+								".parquet); ignored");
 						break;
 					}
 			});

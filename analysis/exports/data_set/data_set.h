@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A data set: the tables of many runs in one directory,
-// DIR/date=2026-11-23/host=NAME/run_id=ID/TABLE.parquet, and DIR/_forktail.json, which says what is in it. A
-// run has one directory, which is written elsewhere and gets its name when it is whole: that is one rename,
-// so no reader ever sees half a run, whichever of its tables it reads. Spark, DuckDB and Arrow take the
-// directories' names for columns, and leave out names that begin with _.
+// DIR/date=2026-11-23/host=NAME/run_id=ID/TABLE.parquet, and DIR/_forktail.json, which describes them. A
+// run's directory is written elsewhere and renamed when it is complete, so that no reader ever sees half a
+// run. Spark, DuckDB and Arrow read the directory names as columns and ignore names that begin with _.
 #pragma once
 
 #include <string>
@@ -20,16 +19,16 @@ class DataSet
 public:
 	enum class Added { kNew, kThere, kFailed };
 
-	// Opens the data set, or makes one with these tables (none: all). False: *error is one sentence,
-	// *status the exit status; nothing was changed.
+	// Opens the data set, or creates one with these tables (empty: all). False: *error is one sentence,
+	// *status the exit status, and nothing was changed.
 	bool Open(const std::string &path, std::vector<std::string> tables, std::string *error, int *status);
-	// Which tables each of its runs has.
+	// The tables of each of its runs.
 	const std::vector<std::string> &tables() const { return tables_; }
-	// Exports a run, unless it is there: `format` makes the exporter of tables(). kFailed: *error is one
-	// sentence, *status the exit status, and the data set is as it was. *warnings are ExportRun's.
+	// Exports a run unless it is there: `format` makes the exporter of tables(). kFailed: *error is one
+	// sentence, *status the exit status, and the data set is unchanged. *warnings are those of ExportRun.
 	Added Add(const std::string &run, const ExplainOptions &options, const ExportFormat &format,
 		  std::string *error, int *status, std::vector<std::string> *warnings);
-	// One sentence about each that lies there and is none of its own. They are left alone.
+	// One sentence for each file or directory that does not belong to the data set. They are not changed.
 	std::vector<std::string> Strangers() const;
 
 private:
@@ -37,7 +36,7 @@ private:
 	std::vector<std::string> tables_;
 };
 
-// A value as part of a directory's name, as Hive writes it: %3A for what can't be in one.
+// A value as part of a directory's name, encoded as in Hive: %3A for characters that are not allowed.
 std::string PartitionValue(const std::string &value);
 
 } // namespace forktail::analysis::exports

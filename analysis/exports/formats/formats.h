@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All formats that a run can be exported to; docs/reference/exports-and-sql.md has what each holds and what opens it.
+// All formats of exports. docs/reference/exports-and-sql.md has their contents and the tools that open them.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace forktail::analysis::exports
 {
 
-// In the order in which help names them.
+// In the order of the help.
 const std::vector<ExportFormat> &ExportFormats();
 
 } // namespace forktail::analysis::exports

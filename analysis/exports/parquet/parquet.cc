@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See parquet.h. Batches go into row groups as they come, so that no more than one group of each table is in
-// memory, and that encoded. Times and counts are delta-encoded: they grow by little from row to row, and what
-// is left compresses well; a dictionary, Arrow's own choice, would be given up after the first million.
+// See parquet.h. Batches are encoded into row groups as they arrive, so that at most one encoded group of
+// each table is in memory. Times and counts are delta-encoded: they grow little from row to row, and the rest
+// compresses well. Arrow's default, a dictionary, would be abandoned after the first million values.
 #include "parquet.h"
 
 #include <arrow/api.h>
@@ -46,7 +46,7 @@ std::shared_ptr<arrow::Schema> SchemaOf(const TableKind &kind)
 	arrow::FieldVector fields;
 	for (const TableColumn &c : kind.columns)
 		fields.push_back(arrow::field(c.name, TypeOf(c.type)));
-	// Beside the columns' names and types: which version of them it is.
+	// Metadata next to the columns' names and types: the version of the schema.
 	return arrow::schema(fields,
 			     arrow::key_value_metadata({{"forktail.schema", std::to_string(kTablesSchema)}}));
 }
@@ -150,7 +150,7 @@ private:
 	{
 		ARROW_ASSIGN_OR_RAISE(f->stream,
 				      arrow::io::FileOutputStream::Open(directory_ + "/" + f->name));
-		// Columns are encoded side by side, by as many threads as there are CPUs.
+		// Columns are encoded in parallel, by as many threads as there are CPUs.
 		auto arrow =
 		    parquet::ArrowWriterProperties::Builder().store_schema()->set_use_threads(true)->build();
 		ARROW_ASSIGN_OR_RAISE(
@@ -172,11 +172,11 @@ private:
 	{
 		if (status.ok())
 			return true;
-		// Where the system said why, that is in the detail: "[errno 28] No space left on device".
+		// The system's reason is in the detail: "[errno 28] No space left on device".
 		std::string why = status.detail() ? status.detail()->ToString() : status.message();
 		if (why.starts_with("[errno "))
 			why.erase(0, why.find("] ") + 2);
-		return Fail("can't write " + f.name + ": " + why);
+		return Fail("cannot write " + f.name + ": " + why);
 	}
 
 	std::string directory_;

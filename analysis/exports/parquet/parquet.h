@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tables as Parquet files, one for each in a directory: zstd, row groups of a million rows in the order of
-// time.
+// Tables as Parquet files, one per table in a directory: zstd, row groups of a million rows, ordered by time.
 #pragma once
 
 #include <memory>
@@ -11,7 +10,7 @@
 namespace forktail::analysis::exports
 {
 
-// Into a directory that is there.
+// Writes into an existing directory.
 std::unique_ptr<TableSink> MakeParquet(const std::string &directory);
 
 } // namespace forktail::analysis::exports

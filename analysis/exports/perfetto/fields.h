@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers of Perfetto's messages, as far as they are written here, by the file of google/perfetto's
-// protos/perfetto/ in which they stand. They never change: traces of ten years ago are read by them.
+// Field numbers of Perfetto's messages, as far as they are written here, by the file in google/perfetto's
+// protos/perfetto/ that defines them. They never change, because Perfetto reads old traces by them.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@ uint32_t Flows::SpanOf(const Explanation &e, const Waits &waits, const SlowReque
 		return kNoSpan;
 	const Thread &t = e.run.threads[thread];
 	const ft_span *first = e.run.spans.data() + t.first_span, *end = first + t.span_count;
-	// A span that began long before may reach into the request's time, but not one before the stretch.
+	// A span that began long before may overlap the request's time, but not one before the stretch.
 	uint64_t most = 0;
 	uint32_t found = kNoSpan;
 	const auto reach = reach_ns_.begin() + static_cast<ptrdiff_t>(t.first_span);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts a run on Perfetto's tracks: see perfetto.h. What there is much of goes out as its stretch is told.
+// Puts a run on Perfetto's tracks: see perfetto.h. Large data is written stretch by stretch.
 #include "perfetto.h"
 
 #include <cstring>
@@ -18,7 +18,7 @@ namespace forktail::analysis::exports
 namespace
 {
 
-constexpr size_t kShownFrames = 16; // of a span's stack, as an argument
+constexpr size_t kShownFrames = 16; // frames of a span's stack, as an argument
 
 std::string StackText(const std::vector<std::string> &stack)
 {
@@ -60,7 +60,7 @@ private:
 		Nest spans;
 		Lanes turns;
 	};
-	std::string Why() const { return "can't write the trace " + path_ + ": " + strerror(to_.error()); }
+	std::string Why() const { return "cannot write the trace " + path_ + ": " + strerror(to_.error()); }
 	bool Ok() { return to_.error() == 0 || Fail(Why()); }
 	void AddThreads(const Run &run);
 	void AddRequests(const Explanation &e);
@@ -84,8 +84,8 @@ private:
 	std::map<uint32_t, uint64_t> processes_;
 	std::vector<OfThread> threads_;
 	std::map<uint32_t, Lanes> interrupts_, cpus_, devices_;
-	std::map<uint32_t, uint64_t> stacks_; // of the run's, those that have been written
-	uint64_t from_ns_ = 0, to_ns_ = 0;    // the stretch
+	std::map<uint32_t, uint64_t> stacks_; // stacks of the run that have been written
+	uint64_t from_ns_ = 0, to_ns_ = 0;    // the current stretch
 };
 
 bool PerfettoExporter::Begin(const Explanation &e)
@@ -109,7 +109,7 @@ void PerfettoExporter::AddThreads(const Run &run)
 			name += " " + ShownTid(run, t);
 		OfThread of;
 		of.track = to_.Thread(t.tgid, t.tid, name);
-		of.spans = Nest(of.track, "Spans that overlap");
+		of.spans = Nest(of.track, "Overlapping spans");
 		of.turns = Lanes("Event loop", of.track);
 		threads_.push_back(std::move(of));
 	}
@@ -128,7 +128,7 @@ Slice PerfettoExporter::RequestSlice(const Explanation &e, size_t slow) const
 		slice.arguments.push_back({"sent_after_ns", r.sent_ns - r.due_ns, ""});
 	}
 	slice.arguments.push_back({"episode", r.episode + 1, ""});
-	// A cause may be there at several hops.
+	// A cause may occur at several hops.
 	std::map<Cause, uint64_t> causes;
 	for (size_t i = 0; i < r.part_count; i++)
 		causes[b.parts[r.first_part + i].cause] += b.parts[r.first_part + i].total_ns();
@@ -143,7 +143,7 @@ Slice PerfettoExporter::RequestSlice(const Explanation &e, size_t slow) const
 
 void PerfettoExporter::AddRequests(const Explanation &e)
 {
-	Lanes lanes(e.blame.from_iterations ? "Slow turns" : "Slow requests", 0);
+	Lanes lanes(e.blame.from_iterations ? "Slow iterations" : "Slow requests", 0);
 	for (size_t i = 0; i < e.blame.slow.size(); i++)
 		lanes.Put(RequestSlice(e, i), e.blame.slow[i].end_ns(), &to_);
 }
@@ -265,7 +265,7 @@ void PerfettoExporter::AddDevices(const Run &run)
 	}
 }
 
-// Who had a CPU while a server's thread waited for it.
+// The CPU holders while a server's thread waited for the CPU.
 void PerfettoExporter::AddCpus(const Run &run)
 {
 	for (const ft_cpu_slice &t : run.turns)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run as a trace for Perfetto (ui.perfetto.dev): docs/reference/exports-and-sql.md says what is where in it.
+// A run as a trace for Perfetto (ui.perfetto.dev). docs/reference/exports-and-sql.md describes its contents.
 #pragma once
 
 #include <memory>

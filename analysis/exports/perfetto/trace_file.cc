@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See trace_file.h. One sequence of packets holds all of it, so that there is one dictionary.
+// See trace_file.h. All packets are one sequence, so that there is one dictionary.
 #include "trace_file.h"
 
 #include <algorithm>
@@ -14,10 +14,11 @@ namespace
 using Message = protozero::pbf_writer;
 
 constexpr size_t kBuffer = 1 << 20;
-constexpr uint64_t kNames = 1 << 14; // of one kind; further ones are written out each time
+constexpr uint64_t kNames =
+    1 << 14; // maximum of interned names of one kind; further names are written in full
 constexpr uint32_t kSequence = 1;
-// Two recordings read the clocks of one host at almost the same time, each with its own error: a step back of
-// any of them would make the reader refuse the reading.
+// Two recordings read the clocks of one host at almost the same time, each with its own error. If any clock
+// went back, Perfetto would refuse the reading.
 constexpr uint64_t kBetweenReadings = 1'000'000;
 
 void AddClock(Message *snapshot, uint32_t id, uint64_t t_ns)
@@ -64,7 +65,7 @@ void TraceFile::Flush()
 	out_.clear();
 }
 
-// Adds what has been interned since, and who it is from.
+// Writes a packet with the names that were interned since the last one, and the sequence id.
 void TraceFile::Put(const std::string &packet)
 {
 	std::string all = packet;
@@ -90,7 +91,7 @@ void TraceFile::Clocks(std::vector<ft_clock> readings)
 	Put(packet);
 	std::sort(readings.begin(), readings.end(),
 		  [](const ft_clock &a, const ft_clock &b) { return a.monotonic_ns < b.monotonic_ns; });
-	if (readings.empty()) // a trace has to say what its clock is
+	if (readings.empty()) // a trace must define its clock
 		readings.push_back({});
 	const ft_clock *last = nullptr;
 	for (const ft_clock &c : readings) {
@@ -181,7 +182,7 @@ uint64_t TraceFile::Intern(InternedData kind, const std::string &text)
 	if (found != names_.end())
 		return found->second;
 	uint64_t &count = counts_[kind];
-	// Of arguments and categories there are few, and frames can't do without names.
+	// Arguments and categories are few, and frames need interned names.
 	if (kind == kEventNames && count >= kNames)
 		return 0;
 	const uint64_t id = names_[{kind, text}] = ++count;
@@ -251,7 +252,7 @@ uint64_t TraceFile::FrameOf(const std::string &function, const std::string &modu
 {
 	const uint64_t name = Intern(kFunctionNames, function);
 	const uint64_t known = counts_[kMappingPaths];
-	const uint64_t path = Intern(kMappingPaths, module); // a mapping for each path, by the same number
+	const uint64_t path = Intern(kMappingPaths, module); // a mapping for each path, with the same number
 	if (path > known) {
 		Message data(interned_);
 		Message mapping(data, kMappings);

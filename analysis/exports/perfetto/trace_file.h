@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A Perfetto trace, packet by packet: tracks, slices, counters and samples. What is in memory is a buffer of
-// packets, and names: a name is written once and then goes by its number, as long as there are not too many.
+// A Perfetto trace, packet by packet: tracks, slices, counters and samples. Only a buffer of packets and the
+// names are in memory. A name is written once and then referenced by number, up to a maximum.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace forktail::analysis::exports
 {
 
-// What is said of a slice beside its name.
+// An argument of a slice, besides its name.
 struct Argument {
 	const char *name;
 	uint64_t number = 0;
@@ -40,14 +40,14 @@ public:
 	~TraceFile();
 	TraceFile(const TraceFile &) = delete;
 	TraceFile &operator=(const TraceFile &) = delete;
-	// Zero or an errno, which stays.
+	// Zero, or an errno, which stays set.
 	int Open(const std::string &path);
 	int Close();
 	int error() const { return error_; }
 
-	// `readings` of one host's clocks. Times are CLOCK_MONOTONIC's from here on.
+	// `readings` of one host's clocks. All times after this call are of CLOCK_MONOTONIC.
 	void Clocks(std::vector<ft_clock> readings);
-	// Tracks, by a number that is theirs, in one that is there already (0: none).
+	// Creates a track below an existing one (0: none) and returns its number.
 	uint64_t Track(const std::string &name, uint64_t parent);
 	uint64_t Process(uint32_t pid, const std::string &name);
 	uint64_t Thread(uint32_t pid, uint32_t tid, const std::string &name);
@@ -59,12 +59,12 @@ public:
 	void Count(uint64_t track, uint64_t t_ns, double value);
 	void Count(uint64_t track, uint64_t t_ns, uint64_t value);
 
-	// Functions with the file that each is in, innermost first. What it is called from here on.
+	// Functions, each with its file, innermost first. Returns the number of the stack.
 	uint64_t Stack(const std::vector<std::pair<std::string, std::string>> &frames);
 	void Sample(uint64_t t_ns, uint32_t cpu, uint32_t pid, uint32_t tid, bool kernel, uint64_t stack);
 
 private:
-	// 0: there are too many of that kind already.
+	// 0: the maximum of that kind is reached.
 	uint64_t Intern(InternedData kind, const std::string &text);
 	uint64_t FrameOf(const std::string &function, const std::string &module);
 	uint64_t Define(const std::string &packet_of_descriptor);
@@ -77,10 +77,10 @@ private:
 	FILE *file_ = nullptr;
 	int error_ = 0;
 	std::string out_;      // packets to be written
-	std::string interned_; // to go with the next packet
+	std::string interned_; // to be written with the next packet
 	uint64_t tracks_ = 0, stacks_ = 0;
 	std::map<std::pair<uint32_t, std::string>, uint64_t> names_;
-	std::map<uint32_t, uint64_t> counts_; // of names, by kind
+	std::map<uint32_t, uint64_t> counts_; // number of names, by kind
 	std::map<std::pair<uint64_t, uint64_t>, uint64_t> frames_;
 };
 

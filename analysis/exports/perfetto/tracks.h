@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Slices on tracks. On a track of Perfetto's slices nest; what overlaps goes to sibling tracks of the same
-// name, which its UI shows as one.
+// Slices on tracks. Slices of one Perfetto track must nest. Overlapping slices go to sibling tracks of the
+// same name, which the UI shows as one.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace forktail::analysis::exports
 {
 
-// Slices that come by start, each whole at once.
+// Slices in the order of their start, each complete.
 class Lanes
 {
 public:
@@ -41,7 +41,8 @@ private:
 	std::vector<Lane> lanes_ = {};
 };
 
-// Slices that come by start, outer ones first, and nest: a thread's spans. One that doesn't goes to `other`.
+// Nesting slices in the order of their start, outer ones first: a thread's spans. Slices that do not nest go
+// to `other`.
 class Nest
 {
 public:

@@ -12,8 +12,8 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// HdrHistogram's bucket: LogHistogram's without its gaps, as each bucket but the first has only an upper
-// half.
+// The bucket of HdrHistogram. It is LogHistogram's without gaps, because each bucket but the first has only
+// an upper half.
 uint32_t SlotOf(uint64_t value)
 {
 	constexpr uint64_t highest = (1ull << (FT_HIST_SUB_BITS + FT_HIST_BUCKETS - 1)) - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Latencies of each second of a run, by operation: what tools draw over time. Of hours of it little is kept:
-// of a second only the buckets that something fell into.
+// Latencies of each second of a run by operation, as tools plot them. For long runs memory stays small: a
+// second stores only the buckets with values.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace forktail::analysis::exports
 {
 
-// Requests whose answer came in one second, with the buckets of struct ft_histogram.
+// Requests that were answered in one second, with the buckets of struct ft_histogram.
 struct SecondOf {
 	uint64_t count = 0, max_ns = 0;
-	std::unordered_map<uint32_t, uint32_t> slots = {}; // how many are in each
+	std::unordered_map<uint32_t, uint32_t> slots = {}; // count by bucket
 	void Add(uint64_t latency_ns);
 	void Merge(const SecondOf &other);
-	// The highest value of the bucket that holds each percentile, which are in ascending order.
+	// The highest value of the bucket of each percentile; the percentiles are in ascending order.
 	std::vector<uint64_t> Percentiles(const std::vector<double> &which) const;
 };
 
@@ -29,7 +29,7 @@ class Seconds
 {
 public:
 	static constexpr uint64_t kNs = 1'000'000'000;
-	// Counts the window's requests that were answered; those of errors are counted apart.
+	// Counts the window's answered requests; errors are counted separately.
 	void Add(const Run &run);
 	// By second (of CLOCK_MONOTONIC) and operation.
 	const std::map<std::pair<uint64_t, uint32_t>, SecondOf> &all() const { return all_; }

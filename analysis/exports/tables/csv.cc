@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See csv.h. A value that is not known is nothing between its commas; text that is empty is "".
+// See csv.h. An unknown value is an empty field; an empty text is "".
 #include "csv.h"
 
 #include <bit>
@@ -39,8 +39,8 @@ template <typename Number> void AddNumber(Number value, std::string *out)
 	    digits, static_cast<size_t>(std::to_chars(digits, digits + sizeof digits, value).ptr - digits));
 }
 
-// "2026-11-22T20:15:03.000000001Z". Rows follow each other in time, so that the second is mostly that of the
-// row before.
+// "2026-11-22T20:15:03.000000001Z". Rows are in the order of time, so the second is usually that of the row
+// before.
 class TimeText
 {
 public:
@@ -151,7 +151,7 @@ private:
 		f->text.clear();
 		return ok;
 	}
-	bool Failed(const File &f) { return Fail("can't write " + f.name + ": " + strerror(errno)); }
+	bool Failed(const File &f) { return Fail("cannot write " + f.name + ": " + strerror(errno)); }
 
 	std::string directory_;
 	std::vector<File> files_;

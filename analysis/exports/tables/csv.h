@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tables as comma-separated values: a file for each in a directory, by RFC 4180.
+// Tables as comma-separated values (RFC 4180): one file per table in a directory.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace forktail::analysis::exports
 {
 
-// Into a directory that is there.
+// Writes into an existing directory.
 std::unique_ptr<TableSink> MakeCsv(const std::string &directory);
 
 } // namespace forktail::analysis::exports

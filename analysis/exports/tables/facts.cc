@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of what there is little of: the run, its causes and episodes, metrics, threads, connections.
+// Rows of the small tables: the run, its causes and episodes, metrics, threads, connections.
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
@@ -28,7 +28,7 @@ std::string JsonText(const std::map<std::string, std::string> &map)
 	return nlohmann::json(map).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Who recorded, and with which words.
+// The programs that recorded, with their arguments.
 std::string CommandsJson(const Run &run)
 {
 	nlohmann::json all = nlohmann::json::array();
@@ -37,7 +37,8 @@ std::string CommandsJson(const Run &run)
 	return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// What the server said its version is, to the load generator or to whom started it; "" if nobody asked.
+// The server's version as it reported it to the load generator or to the program that started it; "" if none
+// asked.
 std::string ServerVersion(const Run &run)
 {
 	for (const RecordingFile *f : OverlaidFiles(run)) {

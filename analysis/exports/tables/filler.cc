@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the rows of all tables share: the batches, and the names that their numbers stand for.
+// What the rows of all tables share: the batches, and the texts of their numbered names.
 #include "filler.h"
 
 namespace forktail::analysis::exports
@@ -8,7 +8,7 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// Rows that gather before they are written: enough that a batch's own cost is none, few enough for a cache.
+// Rows of a batch: enough that the batch's overhead is negligible, few enough for a CPU cache.
 constexpr size_t kBatchRows = 1 << 15;
 
 std::vector<std::string> CauseNames()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fills the tables: rows gather in batches, a batch that is full goes to the sink. The exporter (tables.cc)
-// calls requests.cc for what the log tells, threads.cc for what threads did, and facts.cc at the end for what
-// the explanation found.
+// Fills the tables. Rows are collected in batches, and a full batch goes to the sink. The exporter
+// (tables.cc) calls requests.cc for the log, threads.cc for what threads did, and facts.cc at the end for the
+// explanation.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class Filler
 {
 public:
 	explicit Filler(TableSink *sink);
-	// Before anything else. Of the run its files and names are needed.
+	// Must be called first. Uses the run's files and names.
 	bool Open(const Run &run, const std::string &run_id);
 	bool opened() const { return opened_; }
 
@@ -28,12 +28,12 @@ public:
 	bool AddWindow(const Explanation &e);
 	bool AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns);
 	bool AddFacts(const Explanation &e);
-	// What is left in batches goes to the sink.
+	// Passes the rest of the batches to the sink.
 	bool Flush();
 	bool ok() const { return ok_; }
 
 private:
-	// A new row of a table; full batches are written on the way.
+	// Adds a row to a table; full batches are written.
 	Batch &Row(TableId table);
 	void SetNames(TableId table, const char *column, const std::vector<std::string> &names);
 	int64_t At(uint64_t t_ns) { return clock_.At(t_ns); }

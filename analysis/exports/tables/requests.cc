@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of requests, of slow ones, and of what those were spent on.
+// Rows of requests, of slow requests, and of their parts.
 #include "filler.h"
 
 namespace forktail::analysis::exports

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The columns of all tables. Their names are an interface: they are added to at a table's end, never changed.
-// *_ns is CLOCK_MONOTONIC of the host or a duration, *_time the time of day in UTC where it is known.
+// The columns of all tables. Their names are an interface: new ones are added at a table's end, and none is
+// changed. *_ns is CLOCK_MONOTONIC of the host or a duration; *_time is the time of day in UTC, if known.
 #include "schema.h"
 
 namespace forktail::analysis::exports

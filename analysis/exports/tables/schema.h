@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which tables there are; schema.cc has their columns, and the functions that fill them name the values in
-// the same order.
+// The list of tables. schema.cc has their columns; the functions that fill them give the values in the same
+// order.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace forktail::analysis::exports
 {
 
-// Raised when columns are no longer only added to: in a Parquet file's metadata, and in a data set's
+// Raised if a column is changed or removed. It is in a Parquet file's metadata and in a data set's
 // _forktail.json.
 constexpr int kTablesSchema = 1;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A table as those who write one see it: columns with types, and rows that come in batches, column by
-// column. Which tables there are is schema.cc's affair, how they lie on disk the sink's (csv.cc, ../parquet).
+// A table as its writers see it: columns with types, and rows in batches, column by column. schema.cc lists
+// the tables; a sink (csv.cc, ../parquet) writes them to disk.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace forktail::analysis::exports
 {
 
 enum class ColumnType : uint8_t {
-	Int,	// 64 bits. Signed, though nothing here is below 0: so that SQL may subtract
-	Small,	// the same in 32 bits: ids, indices
+	Int,	// 64 bits. Signed, although no value is below 0, so that SQL can subtract
+	Small,	// 32 bits: ids, indices
 	Double, //
 	Bool,	//
-	Time,	// ns since 1970, UTC; 0: not known
-	Name,	// one of the column's `names`, which don't change once rows are written
+	Time,	// ns since 1970, UTC; 0: unknown
+	Name,	// one of the column's `names`, which are fixed once rows are written
 	Text,
 };
 
@@ -28,17 +28,17 @@ struct TableColumn {
 };
 
 struct TableKind {
-	const char *name; // "requests"; the file is called so
+	const char *name; // "requests"; also the file's name
 	std::vector<TableColumn> columns;
 };
 
-// Some rows of a table. A value that is not known is none (empty in CSV, NULL in SQL).
+// Some rows of a table. An unknown value is empty in CSV and NULL in SQL.
 class Batch
 {
 public:
 	struct Values {
 		ColumnType type;
-		std::vector<int64_t> numbers; // of a Double its bits, of a Name its index; empty for Text
+		std::vector<int64_t> numbers; // a Double's bits, a Name's index; empty for Text
 		std::vector<std::string> texts;
 		std::vector<uint8_t> known; // per row
 		std::vector<std::string> names;
@@ -50,14 +50,14 @@ public:
 	void SetNames(size_t column, std::vector<std::string> names);
 	void Clear();
 
-	// A row is its values in the order of the columns; the first, the run's id, is there already.
+	// Begins a row. Add its values in the order of the columns; the first, the run's id, is set.
 	Batch &Row();
 	Batch &Int(uint64_t value) { return Number(static_cast<int64_t>(value), true); }
 	Batch &IntOr(bool known, uint64_t value) { return Number(static_cast<int64_t>(value), known); }
 	Batch &Bool(bool value) { return Number(value, true); }
 	Batch &Double(double value);
 	Batch &Time(int64_t realtime_ns) { return Number(realtime_ns, realtime_ns != 0); }
-	// Beyond the names: not known.
+	// An index beyond the names is unknown.
 	Batch &Name(size_t index);
 	Batch &Text(std::string value);
 	Batch &TextOr(bool known, std::string value);
@@ -74,14 +74,14 @@ private:
 	std::vector<Values> columns_;
 };
 
-// Writes tables. After a call that is false, error() is one sentence for the user.
+// Writes tables. After a call that returned false, error() is one sentence for the user.
 class TableSink : public Failing
 {
 public:
 	virtual ~TableSink() = default;
 	virtual bool Open(const std::vector<TableKind> &tables) = 0;
 	virtual bool Write(size_t table, const Batch &batch) = 0;
-	// All that was written is whole.
+	// True: all tables are complete.
 	virtual bool Close() = 0;
 };
 

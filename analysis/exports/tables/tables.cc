@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The exporter of tables, whatever they are written as.
+// The exporter of tables, independent of their file format.
 #include "tables.h"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// Whole numbers of a run's length come from its recordings alone, so that it is told of wherever it lies.
+// The hash uses only whole numbers and texts from the recordings, so that a run keeps its id wherever it is
+// stored.
 uint64_t Hash(const std::string &text, uint64_t hash)
 {
 	for (unsigned char c : text) // FNV-1a
@@ -22,7 +23,7 @@ uint64_t Hash(const std::string &text, uint64_t hash)
 	return (hash ^ 0xff) * 1099511628211u;
 }
 
-// Some of the tables.
+// A sink that passes on only some of the tables.
 class Chosen : public TableSink
 {
 public:

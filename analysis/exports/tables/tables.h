@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A run as tables, docs/reference/exports-and-sql.md: the exporter that fills them, whatever they are written as.
+// A run as tables (docs/reference/exports-and-sql.md): the exporter that fills them, independent of their
+// file format.
 #pragma once
 
 #include <memory>
@@ -10,10 +11,10 @@
 namespace forktail::analysis::exports
 {
 
-// The same for the same recordings wherever they lie, and another for others: 16 hexadecimal digits.
+// 16 hexadecimal digits: the same for the same recordings wherever they are stored, and different for others.
 std::string RunId(const Run &run);
 
-// Writes those of the tables that are named (none: all).
+// Writes the named tables (empty: all).
 std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink,
 				     const std::vector<std::string> &tables = {});
 

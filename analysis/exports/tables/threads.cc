@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of what threads did. A record that reaches over a stretch's end is counted where it begins.
+// Rows of what threads did. A record that crosses the end of a stretch is counted where it begins.
 #include <cstring>
 
 #include "analysis/timeline/holders.h"
@@ -12,9 +12,9 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// Of recordings that had one period and did not tell it, in sixteenths of a millisecond.
+// The sample period, in sixteenths of a millisecond, of old recordings that do not have it.
 constexpr uint64_t kOldPeriod = 16;
-constexpr size_t kStackFrames = 32; // of a span's stack
+constexpr size_t kStackFrames = 32; // frames of a span's stack
 
 std::string SyscallText(const Run &run, int number)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The time of day at millions of instants: what RealtimeNs() says (run.h), with the readings of both clocks
-// sorted once and the one that was nearest last remembered.
+// The time of day at millions of instants, equal to RealtimeNs() (run.h). The readings of both clocks are
+// sorted once, and the nearest one is cached.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ public:
 			return a.monotonic_ns < b.monotonic_ns;
 		});
 		for (const ft_clock &c : readings) {
-			if (!spans_.empty()) // as far from the one as from the other: the earlier
+			if (!spans_.empty()) // at equal distance the earlier one counts
 				spans_.back().until_ns = last_ns_ + (c.monotonic_ns - last_ns_) / 2;
 			spans_.push_back({UINT64_MAX, static_cast<int64_t>(c.realtime_ns - c.monotonic_ns)});
 			last_ns_ = c.monotonic_ns;
 		}
 	}
-	// ns since 1970, UTC; 0 if it is not known.
+	// ns since 1970, UTC; 0: unknown.
 	int64_t At(uint64_t t_ns)
 	{
 		if (spans_.empty())
@@ -44,8 +44,8 @@ public:
 
 private:
 	struct Span {
-		uint64_t until_ns; // the last instant that the reading is nearest to
-		int64_t offset_ns; // from the one clock to the other
+		uint64_t until_ns; // the last instant for which this reading is nearest
+		int64_t offset_ns; // from CLOCK_MONOTONIC to the time of day
 	};
 	std::vector<Span> spans_;
 	uint64_t last_ns_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Latencies as HdrHistogram's interval log: a histogram for each second in which answers came, and operation.
+// Latencies as HdrHistogram's interval log: one histogram per operation for each second with answers.
 #include <cstring>
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace forktail::analysis::exports
 namespace
 {
 
-// What may be a tag: a command's words are no more than one.
+// A tag from an operation's name. Characters that separate fields are replaced.
 std::string Tag(std::string name)
 {
 	for (char &c : name)
@@ -47,7 +47,7 @@ public:
 		}
 		const int closed = hdr_log_close(log);
 		rc = rc ? rc : closed;
-		return rc == 0 || Fail("can't write " + path_ + ": " + strerror(-rc));
+		return rc == 0 || Fail("cannot write " + path_ + ": " + strerror(-rc));
 	}
 
 private:

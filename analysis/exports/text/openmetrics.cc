@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a run comes to as OpenMetrics 1.0 text: what a scrape at its end would have given.
+// The totals of a run as OpenMetrics 1.0 text, as a scrape at its end would return them.
 #include <cinttypes>
 #include <map>
 
@@ -35,7 +35,7 @@ std::string Text(const Labels &labels)
 	return text.empty() ? "" : text + "}";
 }
 
-// Seconds to the nanosecond, which a double of a long run has not.
+// Seconds to the nanosecond. A double would lose digits in a long run.
 std::string SecondsText(uint64_t ns)
 {
 	char text[40];
@@ -78,7 +78,7 @@ private:
 	TextFile file_;
 };
 
-// By port or path, where it listens, which stays the same when it is started again; never by process.
+// The server's port or path, which stays the same when it is restarted; never its process id.
 std::string ServerLabel(const Run &run, const Thread &t)
 {
 	for (const Target &target : run.targets)
@@ -98,8 +98,7 @@ void OpenMetricsExporter::AddThreads(const Explanation &e)
 		for (int c = 0; c < kTimelineCauses; c++)
 			times[c] += a.by_cause[c];
 	}
-	Family("forktail_thread_seconds", "counter", "seconds",
-	       "Time of servers' threads, by what it went to.");
+	Family("forktail_thread_seconds", "counter", "seconds", "Time of server threads by cause.");
 	for (const auto &[who, times] : all)
 		for (int c = 0; c < kTimelineCauses; c++)
 			if (times[c])
@@ -112,8 +111,7 @@ void OpenMetricsExporter::AddThreads(const Explanation &e)
 
 void OpenMetricsExporter::AddCauses(const Blame &b)
 {
-	Family("forktail_blamed_seconds", "counter", "seconds",
-	       "Latency of slow requests, by what it went to.");
+	Family("forktail_blamed_seconds", "counter", "seconds", "Latency of slow requests by cause.");
 	for (const CauseRow &row : b.causes) {
 		Value("forktail_blamed_seconds_total", {{"cause", CauseName(row.cause)}, {"how", "direct"}},
 		      SecondsText(row.direct_ns));
@@ -126,23 +124,21 @@ void OpenMetricsExporter::AddRequests(const Explanation &e)
 {
 	const Blame &b = e.blame;
 	Family("forktail_requests", "counter", "",
-	       "Requests, or turns of event loops where there is no log of requests.");
+	       "Requests, or event-loop iterations if there is no request log.");
 	Value("forktail_requests_total", {}, std::to_string(b.count));
 	Family("forktail_request_errors", "counter", "", "Requests that failed.");
 	Value("forktail_request_errors_total", {}, std::to_string(b.errors));
-	Family("forktail_slow_requests", "counter", "", "Requests at or over the threshold.");
+	Family("forktail_slow_requests", "counter", "", "Requests at or above the slow threshold.");
 	Value("forktail_slow_requests_total", {}, std::to_string(b.slow_count));
-	Family("forktail_slow_threshold_seconds", "gauge", "seconds",
-	       "From which latency on requests are slow.");
+	Family("forktail_slow_threshold_seconds", "gauge", "seconds", "Lowest latency of a slow request.");
 	Value("forktail_slow_threshold_seconds", {}, SecondsText(b.threshold_ns));
-	Family("forktail_episodes", "counter", "", "Times at which requests were slow.");
+	Family("forktail_episodes", "counter", "", "Episodes of slow requests.");
 	Value("forktail_episodes_total", {}, std::to_string(e.episodes.size()));
-	Family("forktail_latency_seconds", "summary", "seconds", "Latency of requests that were answered.");
+	Family("forktail_latency_seconds", "summary", "seconds", "Latency of answered requests.");
 	for (const NamedLatency &n : kLatencies)
 		Value("forktail_latency_seconds", {{"quantile", Format("%g", n.percentile / 100)}},
 		      SecondsText(b.latencies.*n.value));
-	Family("forktail_measured_seconds", "gauge", "seconds",
-	       "How long the run was, from its first request.");
+	Family("forktail_measured_seconds", "gauge", "seconds", "Length of the run, from its first request.");
 	Value("forktail_measured_seconds", {}, SecondsText(e.measured_ns));
 }
 
@@ -154,10 +150,10 @@ void OpenMetricsExporter::AddDrops(const Run &run)
 	std::map<std::string, uint64_t> drops;
 	for (const ft_drop &d : run.drops)
 		drops[sources[d.source < std::size(sources) ? d.source : 0]] += d.count;
-	Family("forktail_dropped_events", "counter", "", "Events that the recorder could not keep.");
+	Family("forktail_dropped_events", "counter", "", "Events that the recorder dropped.");
 	for (const auto &[source, count] : drops)
 		Value("forktail_dropped_events_total", {{"source", source}}, std::to_string(count));
-	Family("forktail_build", "info", "", "What wrote this.");
+	Family("forktail_build", "info", "", "Version of forktail that wrote this file.");
 	Value("forktail_build_info", {{"version", FORKTAIL_VERSION}}, "1");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Slow requests as OpenTelemetry's traces, in the JSON form of its protocol as the collector's file receiver
-// reads it: a message per line. A request is a root span, its parts are its children.
+// Slow requests as OpenTelemetry traces, in the protocol's JSON form that the collector's file receiver
+// reads: a message per line. A request is a root span, and its parts are the children.
 #include <nlohmann/json.hpp>
 
 #include "analysis/run/same_clock.h"
@@ -64,7 +64,7 @@ private:
 			{"startTimeUnixNano", std::to_string(start_ns)},
 			{"endTimeUnixNano", std::to_string(start_ns + ns)}};
 	}
-	// Of parts only lengths are known, so they are laid end to end, largest first.
+	// Only the lengths of parts are known, so they are placed end to end, largest first.
 	void AddRequest(const Run &run, const SlowRequest &r, const Part *parts)
 	{
 		const uint64_t root = (traces_ + 1) << 8;

@@ -13,9 +13,10 @@ namespace forktail::analysis::exports
 namespace
 {
 
-constexpr uint64_t kOldPeriod = 16; // of samples that don't tell theirs, in sixteenths of a millisecond
+constexpr uint64_t kOldPeriod =
+    16; // the period, in sixteenths of a millisecond, of samples that do not have it
 
-// One frame: what separates frames can't be in it.
+// One frame, without the characters that separate frames.
 std::string Frame(std::string name)
 {
 	for (char &c : name)
@@ -24,7 +25,7 @@ std::string Frame(std::string name)
 	return ";" + name;
 }
 
-// Of a kernel stack, without offsets: they would tell one caller apart from itself.
+// Kernel stacks without offsets, which would split one caller into several.
 std::string KernelFrames(const std::vector<std::string> &innermost_first)
 {
 	std::string text;

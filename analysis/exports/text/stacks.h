@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long each thread was where: by cause and stack. Without idleness it sums to the threads' accounts by
-// cause.
+// The time of each thread by cause and stack. Without idle time it equals the threads' accounts by cause.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@ class Stacks
 public:
 	// Adds what began in a stretch.
 	void Add(const Explanation &e, uint64_t from_ns, uint64_t to_ns);
-	// Nanoseconds by thread (index into Run::threads) and "cause;outermost;...;innermost". The own code
-	// of a thread is divided among its samples.
+	// Nanoseconds by thread (index into Run::threads) and "cause;outermost;...;innermost". A thread's own
+	// code is divided among its samples.
 	std::map<std::pair<uint32_t, std::string>, uint64_t> Result(const Explanation &e) const;
 
 private:
@@ -28,11 +27,11 @@ private:
 	void AddSample(const Run &run, uint32_t thread, const ft_cpu_sample &sample);
 
 	std::map<std::pair<uint32_t, std::string>, uint64_t> times_;
-	// Of own code: what samples stand for, by stack.
+	// For own code: the time of samples, by stack.
 	std::map<uint32_t, std::map<std::string, uint64_t>> samples_;
 };
 
-// What a thread is called: "redis-server 4321", "redis-server/bio_aof_fsync 4324".
+// A thread's name: "redis-server 4321", "redis-server/bio_aof_fsync 4324".
 std::string ThreadName(const Run &run, const Thread &thread);
 
 } // namespace forktail::analysis::exports

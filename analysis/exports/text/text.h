@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Formats that are text: docs/reference/exports-and-sql.md says what is in each. Where one can't be made: null, and *error is
-// one sentence.
+// Text formats. docs/reference/exports-and-sql.md has their contents. If an exporter cannot be made, the
+// result is null and *error is one sentence.
 #pragma once
 
 #include <memory>
@@ -11,15 +11,14 @@
 namespace forktail::analysis::exports
 {
 
-// Stacks with how long servers' threads were in each, for flame graphs: one line each, or a profile per
-// thread.
+// Server threads' time by stack, for flame graphs: one line each, or a profile per thread.
 std::unique_ptr<Exporter> MakeFolded(const std::string &path, std::string *error);
 std::unique_ptr<Exporter> MakeSpeedscope(const std::string &path, std::string *error);
-// Latencies of each second and operation, for HdrHistogram's tools.
+// Latencies by second and operation, for HdrHistogram's tools.
 std::unique_ptr<Exporter> MakeHdrLog(const std::string &path, std::string *error);
-// Slow requests as traces of OpenTelemetry.
+// Slow requests as OpenTelemetry traces.
 std::unique_ptr<Exporter> MakeOtlp(const std::string &path, std::string *error);
-// What a run comes to, as a scrape.
+// The totals of a run, as a scrape.
 std::unique_ptr<Exporter> MakeOpenMetrics(const std::string &path, std::string *error);
 
 } // namespace forktail::analysis::exports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A text file that is written piece by piece; the first error stays.
+// A text file that is written piece by piece. The first error stays set.
 #pragma once
 
 #include <cerrno>
@@ -35,8 +35,8 @@ public:
 		file_ = nullptr;
 		return error_ == 0;
 	}
-	// Once something was false: one sentence.
-	std::string Why() const { return "can't write " + path_ + ": " + strerror(error_); }
+	// After a call returned false: the reason, one sentence.
+	std::string Why() const { return "cannot write " + path_ + ": " + strerror(error_); }
 
 private:
 	std::string path_;

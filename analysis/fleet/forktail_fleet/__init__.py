@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""What the runs of many hosts say together: jobs for Spark over data sets that `forktail export --data-set` makes."""
+"""Spark jobs over the data sets of many hosts that `forktail export --data-set` makes."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""forktail fleet: runs a job over a data set, prints what it found, and writes it. Exit status: 0; 2 usage; 3 it can't."""
+"""forktail fleet: runs a job over a data set, prints the result and writes it. Exit status: 0; 2 usage; 3 failure."""
 import argparse
 import sys
 
@@ -7,28 +7,28 @@ from .spark import Cant, first_line, session, write_text
 
 
 def arguments(argv):
-    # What jobs there are is told without Spark, so that --help works where it is missing.
+    # The jobs are listed here without importing Spark, so that --help works without it.
     jobs = {"causes": "request-seconds by day, host and cause",
-            "latency": "exact percentiles of each run, and of each host's day over all of its runs",
-            "fork": "fork time against memory over all hosts, with the outliers",
-            "regressions": "latency and stalls by kernel, server version and huge pages",
-            "changes": "days on which what a cause costs a host changed",
-            "episodes": "the 100 episodes with the most request-time, and where their recordings lie"}
+            "latency": "exact percentiles per run, and per host and day",
+            "fork": "fork time against memory over all hosts, with outliers",
+            "regressions": "latency and stalls by kernel, server version and huge-page setting",
+            "changes": "days on which a cause's cost on a host changed",
+            "episodes": "the 100 episodes with the most request time, and the paths of their recordings"}
     parser = argparse.ArgumentParser(
         prog="forktail fleet", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Computes over the runs of many hosts, with Spark (docs/reference/fleet.md).",
+        description="Run a Spark job over the exported runs of many hosts (docs/reference/fleet.md).",
         epilog="jobs:\n" + "\n".join(f"  {name:<12} {text}" for name, text in jobs.items()))
-    parser.add_argument("job", choices=sorted(jobs), metavar="JOB", help="one of those below")
-    parser.add_argument("--data", required=True, metavar="DIR", help="data set of forktail export --data-set; s3a:// and hdfs:// too")
-    parser.add_argument("--master", metavar="URL", help="Spark's master, spark://HOST:7077; default: this process (local[*])")
-    parser.add_argument("-o", "--output", metavar="DIR", help="also write Parquet, CSV and a page there, into DIR/JOB")
-    parser.add_argument("--since", metavar="DATE", help="runs that began on that day or later, 2026-11-23")
-    parser.add_argument("--until", metavar="DATE", help="runs that began before that day")
-    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
+    parser.add_argument("job", choices=sorted(jobs), metavar="JOB", help="the job to run: one of the list below")
+    parser.add_argument("--data", required=True, metavar="DIR", help="Read the data set at DIR (made by forktail export --data-set). A path, s3a:// or hdfs://")
+    parser.add_argument("--master", metavar="URL", help="Use this Spark master, such as spark://HOST:7077 (default: local[*], this process)")
+    parser.add_argument("-o", "--output", metavar="DIR", help="Also write Parquet and CSV to DIR/JOB and a page to DIR/JOB.html (default: print only)")
+    parser.add_argument("--since", metavar="DATE", help="Only runs that started on or after DATE, such as 2026-11-23 (default: all)")
+    parser.add_argument("--until", metavar="DATE", help="Only runs that started before DATE (default: all)")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="Set a Spark setting. Repeatable")
     options = parser.parse_args(argv)
     for setting in options.conf:
         if "=" not in setting:
-            parser.error(f"--conf {setting}: NAME=VALUE is meant")
+            parser.error(f"--conf {setting}: expected NAME=VALUE")
     return options
 
 
@@ -54,12 +54,12 @@ def run(options):
             count = frame.count()
             print(f"\n{sheet.title}\n" + (sheet.note + "\n" if sheet.note else "") + "\n" + text_table(frame.columns, rows[:sheet.top]))
             if count > sheet.top:
-                print(f"... {count - sheet.top:,} more" + ("" if where else "; -o DIR writes all"))
+                print(f"... {count - sheet.top:,} more rows" + ("" if where else ". -o DIR writes all rows"))
             if where:
                 write(spark, where, sheet, frame)
             shown.append((sheet, frame.columns, rows, count))
         if where:
-            facts = {"data": options.data, "left out": f"{len(data.left_out)} runs", "days": f"{options.since or ''} .. {options.until or ''}"}
+            facts = {"data": options.data, "ignored": f"{len(data.left_out)} incomplete runs", "days": f"{options.since or ''} .. {options.until or ''}"}
             write_text(spark, where + ".html", page(f"Fleet: {options.job}", facts, shown, data.causes))
     finally:
         spark.stop()
@@ -75,7 +75,7 @@ def main(argv=None):
     except Exception as error:
         if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
             raise
-        print(f"forktail fleet: Spark could not do it: {first_line(error)}", file=sys.stderr)
+        print(f"forktail fleet: Spark failed: {first_line(error)}", file=sys.stderr)
         return 3
     return 0
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""A data set as forktail leaves it, DIR/date=D/host=H/run_id=ID/TABLE.parquet, and what else lies in it.
+"""A data set as forktail writes it, DIR/date=D/host=H/run_id=ID/TABLE.parquet, and other files in it.
 
-Files are listed by Spark. What is none of the data set's, and runs that are not whole, are named and left out: a run lacks a
-table if a copy of it was broken off, and a file its end, which is where Parquet has its table of contents. A file's end
-is looked at where files are simply files; stores of objects have whole ones only.
+Spark lists the files. Foreign files and incomplete runs are reported and ignored. After an interrupted copy a run lacks a
+table, or a file lacks its end, where Parquet has its index. Ends are checked only in file systems, because object stores
+have only complete files.
 """
 import json
 import os
@@ -21,7 +21,7 @@ TYPES = {"int32": T.IntegerType, "int64": T.LongType, "double": T.DoubleType, "b
          "time": T.LongType, "text": T.StringType}
 KEYS = ("date", "host", "run_id")
 PLACE = re.compile(r"/date=([^/]+)/host=([^/]+)/run_id=([^/]+)/([^/]+)\.parquet$")
-NAMED = 20  # of what is left out, so many are named
+NAMED = 20  # maximum number of ignored files and runs that are listed
 
 
 def ends_well(path):
@@ -40,14 +40,14 @@ def ends_well(path):
 
 
 def broken_ends(paths):
-    """Of (path, ...) rows those whose files end early. Runs where the data is."""
+    """Yields the paths of truncated files. Runs on the workers."""
     for path in paths:
         if not ends_well(path):
             yield path
 
 
 def local(path):
-    """A file: URI as the system calls it; None for others."""
+    """The local path of a file: URI; None for others."""
     return unquote(re.sub(r"^file:/+", "/", path)) if path.startswith("file:") else None
 
 
@@ -57,29 +57,29 @@ class DataSet:
         self.since, self.until = since, until
         text = read_text(spark, self.path + "/_forktail.json")
         if text is None:
-            raise Cant(f"{path} is no data set of forktail's: there is no _forktail.json in it")
+            raise Cant(f"{path} is not a forktail data set (no _forktail.json)")
         try:
             self.about = json.loads(text)
             schema = self.about["schema"]
         except (ValueError, KeyError, TypeError):
-            raise Cant(f"{path}/_forktail.json is none that forktail wrote") from None
+            raise Cant(f"{path}/_forktail.json was not written by forktail") from None
         if schema != SCHEMA:
-            raise Cant(f"{path} has schema {schema}, and this forktail reads {SCHEMA}: use the one that wrote it")
+            raise Cant(f"{path} has schema {schema}, and this forktail reads {SCHEMA}. Use the forktail version that wrote it")
         self.causes = self.about.get("causes", {})
         self.left_out = []
         self.deep = False
 
     def need(self, *tables):
-        """Looks whether all is there that these tables, beside runs, need. Says what is left out."""
+        """Checks that these tables, and runs, are there. Reports what is ignored."""
         wanted = sorted({"runs", *tables})
         lacking = [t for t in wanted if t not in self.about["tables"]]
         if lacking:
-            raise Cant(f"{self.path} has no table {lacking[0]}: it was exported with --tables")
+            raise Cant(f"{self.path} has no table {lacking[0]}: it was exported with --tables. Export the data set with all tables")
         try:
             rows = (self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
                     .load(self.path).select("path", "length").collect())
         except Exception as error:
-            raise Cant(f"can't list {self.path}: {first_line(error)}") from None
+            raise Cant(f"cannot list {self.path}: {first_line(error)}") from None
         runs, strangers = {}, []
         for row in rows:
             place = PLACE.search(row.path)
@@ -90,9 +90,9 @@ class DataSet:
                 strangers.append(row.path)
                 self.deep |= row.path.endswith(".parquet")
         if not runs:
-            raise Cant(f"there is no run in {self.path}")
+            raise Cant(f"{self.path} holds no run")
         for path in sorted(strangers)[:NAMED]:
-            say(f"{local(path) or path} is none of the data set's files; it is left alone")
+            say(f"{local(path) or path} is not part of the data set; ignored")
         self._leave_out(runs, wanted)
         return self
 
@@ -116,16 +116,16 @@ class DataSet:
         for key in sorted(runs):
             run = key.rsplit("/", 1)[1]
             if key not in half and first.setdefault(run, key) != key:
-                half[key] = f"the same run is there as {as_path(first[run])}"
+                half[key] = f"the same run is also in {as_path(first[run])}"
         for key in sorted(half)[:NAMED]:
-            what = "is there twice" if "same run" in half[key] else "is half written"
-            say(f"{self.path}/{as_path(key)} {what}: {half[key]}; it is left out")
+            what = "is a duplicate" if "same run" in half[key] else "is incomplete"
+            say(f"{self.path}/{as_path(key)} {what}: {half[key]}; ignored")
         self.left_out = sorted(half)
         if len(half) == len(runs):
-            raise Cant(f"no run in {self.path} is whole")
+            raise Cant(f"{self.path} holds no complete run")
 
     def table(self, name):
-        """One of need()'s tables, of all runs that are whole, with date, host and run_id."""
+        """One of need()'s tables, of all complete runs, with date, host and run_id."""
         fields = [T.StructField(column, TYPES[kind]()) for column, kind in self.about["tables"][name]
                   if column not in KEYS]
         fields += [T.StructField(key, T.StringType()) for key in KEYS]
@@ -142,7 +142,7 @@ class DataSet:
 
 
 def day_of(time_ns):
-    """The day of an instant in ns since 1970, else that of the run's beginning."""
+    """The day of an instant in ns since 1970; if it is unknown, the day on which the run began."""
     return F.coalesce(F.date_format(F.timestamp_seconds(F.expr(f"{time_ns} div 1000000000")), "yyyy-MM-dd"), F.col("date"))
 
 

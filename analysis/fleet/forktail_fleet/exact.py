@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Percentiles as forktail has them: of all values, in their order, the one of a rank, and no approximation."""
+"""Exact percentiles as in forktail: the value of a rank in the sorted values, without approximation."""
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
@@ -7,10 +7,10 @@ POINTS = {"p50_ns": 500_000, "p90_ns": 900_000, "p99_ns": 990_000, "p99_9_ns": 9
 
 
 def percentiles(frame, by, value, points=None):
-    """A row for each group: how many values, the percentiles, the largest. `points`: column -> millionths.
+    """A row for each group: the number of values, the percentiles, the maximum. `points`: column -> millionths.
 
-    Equal values are counted before anything is sorted, so that what is shuffled is a value and how often it came. The rank of
-    p is the least that at least that share of the values does not exceed.
+    Equal values are counted before sorting, so that only distinct values and their counts are shuffled. The percentile p is the
+    smallest value that at least that share of the values does not exceed.
     """
     points = points or POINTS
     by = list(by)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""What a job finds: a table, which is printed, written as Parquet and CSV and shown on the page, and charts of it."""
+"""A job's result: a table, which is printed, written as Parquet and CSV and shown on the page, and its charts."""
 from dataclasses import dataclass, field
 
 
 @dataclass
 class Sheet:
-    name: str  # of its files
+    name: str  # of the files
     title: str
-    frame: object  # Spark's, in the order of what matters most
+    frame: object  # Spark's, most important rows first
     note: str = ""
-    top: int = 20  # rows that are printed; the page has ten times as many
-    charts: list = field(default_factory=list)  # of functions that take DataSet.causes: SVG
-    links: dict = field(default_factory=dict)  # column -> column with the path it leads to
+    top: int = 20  # printed rows; the page has ten times as many
+    charts: list = field(default_factory=list)  # functions from DataSet.causes to SVG
+    links: dict = field(default_factory=dict)  # column -> column with the path of its link
 
 
 def cell(name, value):
-    """A value as people read it: the column's name says its unit."""
+    """A value as text; the column's name has the unit."""
     if value is None:
         return "-"
     if name.endswith("_ns"):

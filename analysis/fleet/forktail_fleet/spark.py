@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Spark as the jobs want it, and files wherever Spark finds them: on this machine, in HDFS, in S3."""
+"""The Spark session of the jobs, and files in any file system of Spark: local, HDFS, S3."""
 import atexit
 import os
 import pathlib
@@ -20,20 +20,20 @@ def java():
 
 
 def session(job, master, settings):
-    """Spark's local mode, unless a master is named, or spark-submit has one."""
+    """A session in local mode, unless there is a master or spark-submit provides one."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted and not java():
-        raise Cant("there is no Java here, which Spark needs: apt-get install default-jre-headless")
+        raise Cant("Spark needs Java, which is not installed. Run: apt-get install default-jre-headless")
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise Cant("there is no Spark here: run script/spark, or install the Python packages pyspark and ruptures") from None
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers' Python: the one that has numpy, too
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the same Python, which has numpy
     builder = SparkSession.builder.appName("forktail fleet " + job)
     if master or not submitted:
         builder = builder.master(master or "local[*]")
     own = {
-        "spark.sql.legacy.parquet.nanosAsLong": "true",  # times are to the ns, which Spark's timestamps aren't
+        "spark.sql.legacy.parquet.nanosAsLong": "true",  # times in ns; Spark's timestamps have microseconds
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # a run's id may look like a number
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",  # a sum that overflows is an error
@@ -49,14 +49,14 @@ def session(job, master, settings):
         builder = builder.config(name, value)
     try:
         spark = builder.getOrCreate()
-    except Exception as error:  # whatever the JVM threw: a master that isn't there, memory that isn't
+    except Exception as error:  # any exception of the JVM: an unreachable master, too little memory
         raise Cant(f"Spark does not start: {first_line(error)}") from None
     ship(spark)
     return spark
 
 
 def ship(spark):
-    """Gives the workers this package, which they import functions of. They fetch it when they first have work."""
+    """Sends this package to the workers, which import its functions. They fetch it with their first work."""
     directory = tempfile.mkdtemp(prefix="forktail-fleet-")
     archive = shutil.make_archive(os.path.join(directory, "forktail_fleet"), "zip", HERE.parent, HERE.name)
     spark.sparkContext.addPyFile(archive)
@@ -69,13 +69,13 @@ def first_line(error):
 
 
 def file_system(spark, path):
-    """Hadoop's, of a path's kind."""
+    """Hadoop's file system of a path, and the path."""
     where = spark._jvm.org.apache.hadoop.fs.Path(path)
     return where.getFileSystem(spark._jsc.hadoopConfiguration()), where
 
 
 def read_text(spark, path):
-    """None: there is no such file."""
+    """The file's text; None if it does not exist."""
     fs, where = file_system(spark, path)
     if not fs.exists(where):
         return None

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Charts as SVG, in the look of forktail's pages: colours by the page's variables, those of causes by their classes.
+"""Charts as SVG in the style of forktail's pages: colours are CSS variables, and causes are CSS classes.
 
-Each function gives one that takes the causes of the data set and makes the text, for only the page knows these.
+Each function returns a function from the causes of the data set to the SVG text, because only the page knows the causes.
 """
 import math
 from html import escape
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 260, 62, 12, 24, 40
-MARKS = 4000  # of a scatter; of more only outliers and evenly many others
+MARKS = 4000  # maximum in a scatter chart; with more, outliers and every n-th other
 
 
 def cause_class(cause):
@@ -39,7 +39,7 @@ def axis(values, y):
 
 
 def below(labels, x):
-    """Of many as many as there is room for."""
+    """Labels below the axis, as many as fit."""
     every = max(1, math.ceil(len(labels) / 9))
     return "".join(f'<text class="mid" x="{x(i):.1f}" y="{HEIGHT - BOTTOM + 16}">{escape(str(label)[-16:])}</text>'
                    for i, label in enumerate(labels) if i % every == 0)
@@ -72,7 +72,7 @@ def stacked(title, labels, points):
 
 
 def scatter(title, points, line):
-    """(x, y, outlier, name) points on logarithmic axes, and the line that they were held against."""
+    """(x, y, outlier, name) points on logarithmic axes, and the fitted line."""
     def draw(_causes):
         shown = points
         if len(points) > MARKS:
@@ -103,7 +103,7 @@ def decades(low, high):
 
 
 def steps(title, points, cause, changes):
-    """(day, value) points, and where they changed."""
+    """(day, value) points, and the days of changes."""
     def draw(_causes):
         top = max((v for _, v in points), default=0) or 1
         step = (WIDTH - LEFT - RIGHT) / max(len(points), 1)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Holds what Spark makes of runs against what `forktail explain --json` says of each: sums by cause to the ns, percentiles
-exactly. And that jobs find the same with another master.
+"""Compares Spark's results with `forktail explain --json` of each run: sums by cause to the ns, and exact percentiles. Also
+checks that jobs give the same results with another master.
 
     agree.py FORKTAIL DIR [--master URL] RUN...
 
-exports the runs into DIR/data, unless they are there, and says what differs.
+exports the runs into DIR/data, unless they are there, and prints the differences.
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ POINTS = {"p50": "p50_ns", "p90": "p90_ns", "p99": "p99_ns", "p99.9": "p99_9_ns"
 
 
 def explained(forktail, runs):
-    """Of each run what explain says."""
+    """The explanation of each run."""
     return [json.loads(subprocess.run([forktail, "explain", "--json", run], check=True, capture_output=True).stdout) for run in runs]
 
 
@@ -42,7 +42,7 @@ def sheets_of(spark, data, jobs=JOBS):
 
 
 def differences(spark, data, told, sheets):
-    """One sentence for each thing that Spark and explain say otherwise."""
+    """One sentence for each difference between Spark and explain."""
     found = []
     sums = {}
     for one in told:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A standalone cluster of Spark's on this machine, for as long as it is needed: a master, and workers with a core each."""
+"""A temporary standalone Spark cluster on this machine: a master, and workers with one core each."""
 import os
 import socket
 import subprocess
@@ -36,7 +36,7 @@ class Cluster:
             self.processes.append(subprocess.Popen([self.spark_class, *argv], stdout=log, stderr=log, env=environment))
 
     def _wait(self, workers):
-        """Until the master has all of them."""
+        """Waits until the master has all workers."""
         from urllib.error import URLError
         from urllib.request import urlopen
         import json
@@ -47,7 +47,7 @@ class Cluster:
                     if json.load(answer)["aliveworkers"] == workers:
                         return
             except (URLError, OSError, ValueError):
-                pass  # it is not up yet
+                pass  # it has not started yet
             if any(p.poll() is not None for p in self.processes):
                 break
             time.sleep(0.2)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Data sets of real runs, and the jobs over them: what Spark says is what explain says, on a cluster too, and whatever else lies
-in the data set is named and left out.
+"""Data sets of real runs, and the jobs over them: Spark and explain agree, on a cluster too, and foreign or incomplete files in
+the data set are reported and ignored.
 
     FORKTAIL=build/bin/forktail build-spark/bin/python -m unittest analysis/fleet/tests/test_fleet.py
 
-Exit status 77: there is no Spark here, or no Java, or no forktail-parquet, and which.
+Exit status 77, with the reason: Spark, Java or forktail-parquet is missing.
 """
 import contextlib
 import io
@@ -63,7 +63,7 @@ def make_run(path):
             subprocess.run([*cli, "DEBUG", "POPULATE", "400000", "key", "100"], check=True, capture_output=True)
             recorder = subprocess.Popen([FORKTAIL, "record", "--pid", str(server.pid), "-o", str(path / "server.forktail")],
                                         stderr=subprocess.PIPE, text=True)
-            recorder.stderr.readline()  # it records from here on
+            recorder.stderr.readline()  # it records now
             load = subprocess.Popen([FORKTAIL, "load", "-q", "-s", socket, "-o", str(path / "load.forktail"), "--rate", "3000",
                                      "--duration", "2", "-r", "100000", "--ratio", "1:1"])
             time.sleep(0.8)
@@ -134,10 +134,10 @@ class Fleet(unittest.TestCase):
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
             found = sheets_of(self.spark, str(data), ["causes", "latency"])
-        for sentence in (f"{places[0]} is half written: its parts.parquet has no end; it is left out",
-                         f"{places[1]} is half written: it has no episodes.parquet; it is left out",
-                         f"{places[2]}/notes.txt is none of the data set's files; it is left alone",
-                         f"{data}/parts.parquet is none of the data set's files; it is left alone"):
+        for sentence in (f"{places[0]} is incomplete: its parts.parquet has no end; ignored",
+                         f"{places[1]} is incomplete: it has no episodes.parquet; ignored",
+                         f"{places[2]}/notes.txt is not part of the data set; ignored",
+                         f"{data}/parts.parquet is not part of the data set; ignored"):
             self.assertIn(sentence, said.getvalue())
         whole = [t for t in self.told if t["run"] in {r.run for r in DataSet(self.spark, self.data).need().table("runs")
                                                       .where(f"run_id = '{places[2].name[7:]}'").collect()}]
@@ -145,8 +145,8 @@ class Fleet(unittest.TestCase):
         self.assertEqual(differences_quiet(self.spark, str(data), whole, found), [])
         status, _, sentences = forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(data))
         self.assertEqual(status, 0)
-        self.assertIn(f"{data}/parts.parquet is none of the data set's files", sentences)
-        self.assertIn(f"{places[1]} is half written", sentences)
+        self.assertIn(f"{data}/parts.parquet is not part of the data set", sentences)
+        self.assertIn(f"{places[1]} is incomplete", sentences)
 
     def test_4_another_schema_is_refused(self):
         data, _ = self.copy("other")
@@ -161,7 +161,7 @@ class Fleet(unittest.TestCase):
         foreign = self.temp / "foreign"
         foreign.mkdir()
         (foreign / "letter.txt").write_text("mine")
-        with self.assertRaisesRegex(Cant, "is no data set"):
+        with self.assertRaisesRegex(Cant, "is not a forktail data set"):
             DataSet(self.spark, str(foreign))
         self.assertEqual(forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(foreign))[0], 3)
         self.assertEqual(os.listdir(foreign), ["letter.txt"])
@@ -171,7 +171,7 @@ class Fleet(unittest.TestCase):
         self.assertEqual(forktail("export", self.runs[0], "--data-set", data, "--tables", "parts,causes")[0], 0)
         self.assertEqual(sorted(p.name for p in Path(data).glob("date=*/host=*/run_id=*/*")),
                          ["causes.parquet", "parts.parquet", "runs.parquet"])
-        self.assertEqual(forktail("export", self.runs[1], "--data-set", data)[0], 0)  # as it has them
+        self.assertEqual(forktail("export", self.runs[1], "--data-set", data)[0], 0)  # with the tables that the data set has
         self.assertEqual(forktail("export", self.runs[1], "--data-set", data, "--tables", "spans")[0], 3)
         with self.assertRaisesRegex(Cant, "has no table requests"):
             DataSet(self.spark, data).need("requests")
@@ -194,7 +194,7 @@ class Fleet(unittest.TestCase):
         self.assertIn("default-jre-headless", done.stderr)
 
     def test_7_a_cluster_finds_the_same(self):
-        """Last of all, because a process has one Spark at a time."""
+        """The last test, because a process has one Spark session at a time."""
         work = self.temp / "cluster"
         work.mkdir()
         jobs = ["causes", "latency", "changes", "episodes"]
@@ -218,9 +218,9 @@ def differences_quiet(spark, data, told, sheets):
 
 
 class Judgement(unittest.TestCase):
-    """What is computed of what Spark found."""
+    """Computations on Spark's results."""
 
-    def test_the_line_is_not_pulled_by_outliers(self):
+    def test_outliers_do_not_move_the_line(self):
         points = [(gib << 30, gib * 9_000_000 * (1 + 0.02 * (i % 5 - 2))) for i, gib in enumerate(list(range(1, 41)) * 2)]
         points += [(gib << 30, gib * 90_000_000) for gib in (30, 33, 36, 39)]  # ten times as long
         level, slope, spread = fit(points)
@@ -238,7 +238,7 @@ class Judgement(unittest.TestCase):
         self.assertEqual(changes_of(days[:7], changed[14:21]), [])
         self.assertEqual(len(kept([(1, 0.0001), (2, 0.04), (3, 0.9)])), 1)
 
-    def test_groups_are_told_apart(self):
+    def test_groups_are_distinguished(self):
         old = {f"a{i}": 1000 + i for i in range(12)}
         new = {f"b{i}": 1500 + i for i in range(8)}
         rows = compare({"6.1": old, "6.12": new, "6.18": {"c": 900}})
@@ -248,7 +248,7 @@ class Judgement(unittest.TestCase):
         self.assertIsNone(rows[2][-1])
         self.assertEqual(holm([0.01, None, 0.04]), [0.02, None, 0.04])
         self.assertIsNone(interval([1, 2, 3, 4, 5]))
-        self.assertEqual(interval([1, 2, 3, 4, 5, 6]), (1, 6))  # 1 - 2 / 64 is 97 %, and within it is none of 95 %
+        self.assertEqual(interval([1, 2, 3, 4, 5, 6]), (1, 6))  # 1 - 2 / 64 is 97 %, and no narrower interval has 95 %
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`forktail fleet` where there is no Spark: one sentence that says what to install, and exit status 3. Needs neither Spark nor Java.
+"""`forktail fleet` without Spark: one sentence with what to install, and exit status 3. Needs neither Spark nor Java.
 
     FORKTAIL=build/bin/forktail python3 analysis/fleet/tests/test_missing.py
 """
@@ -20,13 +20,13 @@ class Missing(unittest.TestCase):
     def setUp(self):
         self.directory = Path(tempfile.mkdtemp(prefix="forktail-fleet-missing-"))
         self.addCleanup(shutil.rmtree, self.directory)
-        # Elsewhere than in its tree, or it would find the tree's build-spark/.
+        # Outside its tree, or it would find the tree's build-spark/.
         self.forktail = self.directory / "a/b/bin/forktail"
         self.forktail.parent.mkdir(parents=True)
         shutil.copy(FORKTAIL, self.forktail)
 
     def run_with(self, python, **environment):
-        """With this script, if any, as the only python3 there is."""
+        """Runs it with this script, if any, as the only python3."""
         bin = self.directory / "bin"
         bin.mkdir()
         if python:
@@ -54,7 +54,7 @@ class Missing(unittest.TestCase):
         self.check(self.run_with(python), "has pyspark, but not forktail_fleet: install the package in forktail's analysis/fleet/")
 
     def test_the_package_without_spark(self):
-        """As whoever calls Python themselves has it."""
+        """As when a user calls Python directly."""
         stub = self.directory / "java"
         stub.write_text("#!/bin/sh\n")
         stub.chmod(0o755)

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// What a server's own code was doing, seen by CPU samples. As a lane it is drawn like spans: a sample is the time it stands
-// for, in its activity's colour. There are more activities than colours: those with the most time have one, the rest share
-// a grey; all are named under the pointer, in episodes and in the table.
+// On-CPU time of a server's own code by activity, from CPU samples. A lane draws a sample like a span: the time that it
+// represents, in its activity's colour. There are more activities than colours: those with the most time have their
+// own, the rest share a grey. The tooltip, the episodes and the table name all of them.
 
 import {addToColumns, clearColumns, createColumns, stackColumns} from './lod.js';
 import {count, duration, percent} from './format.js';
 import {element} from './dom.js';
 import {samplesIn} from './flame.js';
 
-// For light and dark; told apart from each other rather than from causes, which other lanes show.
+// For light and dark pages. They must differ from each other, not from causes, which are on other lanes.
 const light = ['#1d6fb8', '#c2540a', '#2b8a3e', '#8c3bb5', '#b8860b', '#0f8a8a', '#c2255c', '#5f6b1c', '#6b4a2b', '#3f51b5'];
 const lit = ['#6bb3f2', '#f59550', '#6fce83', '#cf8df0', '#e3bd4a', '#4fd0d0', '#f47ba6', '#bccb5a', '#c9a27c', '#98a6f5'];
 const grey = {light: '#8a94a3', dark: '#76818f'};
 
-// Activities by how much of the run's sampled own code they are; `rank` of each number.
+// The rank of each activity by its share of the run's sampled own code.
 export function rankActivities(run) {
   const {sample_activity: activities, sample_length: lengths, sample_own: own} = run.arrays;
   const weights = new Float64Array(run.activities.length);
@@ -28,7 +28,7 @@ export function createActivities(context, run) {
   const {view, theme} = context;
   const {sample_end: ends, sample_length: lengths, sample_activity: activities, sample_own: own} = run.arrays;
   const rank = rankActivities(run);
-  const kinds = light.length + 1; // the last: all others
+  const kinds = light.length + 1; // the last one: all others
   const kindOf = (i) => Math.min(light.length, rank[activities[i]]);
   const columns = createColumns(kinds);
   const colour = (kind) => kind === light.length ? grey[theme().dark ? 'dark' : 'light'] : (theme().dark ? lit : light)[kind];
@@ -81,7 +81,7 @@ export function createActivities(context, run) {
       if (!rows.length) return null;
       const all = rows.reduce((sum, {ticks}) => sum + ticks, 0);
       return [
-        element('b', {}, `own code of ${lane.note}`),
+        element('b', {}, `on-CPU time of ${lane.note}`),
         element('div', {class: 'muted'}, `${count(samples)} ${samples === 1 ? 'sample' : 'samples'} in ${duration((to - from) * run.tick_ns)}`),
         ...rows.slice(0, 8).map(({activity, ticks}) => element('div', {}, swatch(activity),
           `${run.activities[activity]} ${percent(ticks / all)}`)),
@@ -90,13 +90,13 @@ export function createActivities(context, run) {
   };
 }
 
-// What own code was doing over the run, as a table; nothing without samples.
+// On-CPU time of the run by activity, as a table; removed without samples.
 export function fillActivityTable(run, host) {
   if (!run.own_code.length) {
     host.remove();
     return;
   }
-  const heads = ['Activity', 'Share', 'Time', 'Samples', 'Where it was seen most, innermost function first'];
+  const heads = ['Activity', 'Share', 'Time', 'Samples', 'Most frequent stack, innermost function first'];
   host.querySelector('table').replaceChildren(
     element('thead', {}, element('tr', {}, ...heads.map((text) => element('th', {scope: 'col'}, text)))),
     element('tbody', {}, ...run.own_code.map(({name, share, time_ns: ns, error, samples, stack}) => element('tr', {},

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What each cause looks like. A cause has the same colour in every report, so that eyes learn them; a family (memory,
-// files, CPU ...) shares a hue and a mark, because thirty hues can't be told apart and some readers tell few. Colours,
-// families and meanings come with the data, from the analysis' table of causes (analysis/timeline/causes.def); marks are
-// the page's own.
+// The look of causes. A cause has the same colour in every report, so that readers learn them. A family (memory, files,
+// CPU ...) shares a hue and a mark, because thirty hues cannot be distinguished, and some readers distinguish few.
+// Colours, families and meanings come with the data, from analysis/timeline/causes.def; marks are defined here.
 
 const familyMarks = {
   memory: 'circle',
@@ -32,7 +31,7 @@ export function inkOn(colour) {
   return 1.05 / (luminance + 0.05) > (luminance + 0.05) / 0.05 ? '#ffffff' : '#000000';
 }
 
-// Waiting that is no trouble on threads that serve no one: a background thread that waits for work.
+// Waiting of threads that serve no requests, which needs no attention: a background thread waits for work.
 export function isQuiet(name) {
   return name === 'idle' || name === 'lock-wait' || name === 'sleep';
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What all charts of the page share: the uPlot set-up, the gutter that makes their time axes line up, the view
-// they follow, and the ways to move it with pointer and wheel. uPlot gives each chart its canvas, scales, axes and
-// cross-hair; what a chart shows is painted in its draw hook, from typed arrays.
+// What all charts of the page share: the uPlot set-up, the gutter that aligns their time axes, the view, and its
+// control by pointer and wheel. uPlot provides each chart's canvas, scales, axes and cross-hair. The content is painted
+// in its draw hook, from typed arrays.
 
 /* global uPlot */
 import {linearTicks, secondLabels} from './scales.js';
@@ -49,7 +49,7 @@ export function createCharts(context) {
     for (const {u} of charts) u.setSelect({left, width, top: 0, height: u.over.clientHeight}, false);
   }
 
-  // Marks the time [min, max) on all charts, or nothing.
+  // Marks the time [min, max) on all charts, or clears the mark.
   function highlight(min, max) {
     for (const {u, band} of charts) {
       band.hidden = min === undefined;
@@ -60,8 +60,9 @@ export function createCharts(context) {
     }
   }
 
-  // A chart below the others. `spec`: {host, height, padding, timeAxis, scales, axes, draw(u), series, data, hover(u, x, y,
-  // event), click(u, x, y)}; x and y are CSS pixels in the plot. hover says what it shows in the tooltip (nodes) or nothing.
+  // Adds a chart below the others. `spec`: {host, height, padding, timeAxis, scales, axes, draw(u), series, data,
+  // hover(u, x, y, event), click(u, x, y)}; x and y are CSS pixels in the plot. hover returns the tooltip's nodes or
+  // nothing.
   function add(spec) {
     const options = {
       width: Math.max(320, spec.host.clientWidth),
@@ -173,12 +174,12 @@ export function createCharts(context) {
   return {
     add,
     highlight,
-    // What each chart's axis shows, for tests.
+    // The range of each chart's axis, for tests.
     ranges() { return charts.map(({u}) => ({min: u.scales.x.min, max: u.scales.x.max})); },
     redraw() {
       for (const {u} of charts) u.redraw(false, true);
     },
-    // To the width of the page, or to `fixed` CSS pixels.
+    // Resizes to the width of the page, or to `fixed` CSS pixels.
     resize(fixed) {
       for (const {u, spec} of charts) {
         const width = fixed ?? Math.max(320, spec.host.clientWidth);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The compare page: two sides of runs beside each other. What was judged, and how, comes with the data; the page says and
-// draws it: what else differs first, then latency on one scale, percentiles, causes as pairs of bars, episodes.
+// The compare page: two sides of runs. The data has the verdicts; the page shows other differences first, then latency
+// on one scale, percentiles, causes as pairs of bars, and episodes.
 
 import {count, duration, percent} from './format.js';
 import {createMap, drawCurves} from './compare_charts.js';
@@ -29,13 +29,13 @@ function fillCompareHeader(data) {
   const [text] = verdicts[data.verdict] ?? [data.verdict];
   at('header').append(
     element('div', {class: 'brand'}, 'forktail', element('span', {class: 'muted'}, ` ${data.version}`)),
-    element('h1', {}, 'Two sides compared'),
+    element('h1', {}, 'Comparison of two sides'),
     element('dl', {class: 'facts'}, sideFacts('A', data.a), sideFacts('B', data.b)),
     element('p', {class: `judged verdict-${data.verdict}`}, element('b', {}, `B against A: ${text}. `), data.reason));
   if (data.changes.length)
     at('header').append(element('ul', {class: 'changes'}, ...data.changes.map((sentence) => element('li', {}, sentence))));
   if (data.notes.length)
-    at('header').append(element('section', {class: 'warnings', 'aria-label': 'What limits this comparison'},
+    at('header').append(element('section', {class: 'warnings', 'aria-label': 'Warnings'},
       element('ul', {}, ...data.notes.map((note) => element('li', {}, note)))));
 }
 
@@ -45,16 +45,16 @@ function table(label, heads, rows, look = '') {
 }
 
 function factTable(facts) {
-  if (!facts.length) return element('p', {class: 'muted'}, 'Host, server, configuration and load were the same as far as was recorded.');
-  return table('What is not the same', ['Of', 'What', 'A', 'B'], facts.map(({group, name, a, b, matters}) =>
+  if (!facts.length) return element('p', {class: 'muted'}, 'The recordings show no difference in host, server, configuration or load.');
+  return table('Other differences', ['Group', 'Name', 'A', 'B'], facts.map(({group, name, a, b, matters}) =>
     element('tr', {class: matters ? 'matters' : ''}, element('th', {scope: 'row'}, group, matters ? element('b', {}, ' (matters)') : ''),
-      element('td', {}, name), element('td', {class: 'fact'}, a || 'not known'), element('td', {class: 'fact'}, b || 'not known'))), 'words');
+      element('td', {}, name), element('td', {class: 'fact'}, a || 'unknown'), element('td', {class: 'fact'}, b || 'unknown'))), 'words');
 }
 
 function episodeTable(data, looks) {
-  if (!data.episodes.length) return element('p', {class: 'muted'}, 'Neither side had an episode.');
+  if (!data.episodes.length) return element('p', {class: 'muted'}, 'No episodes on either side.');
   const pair = (a, b) => [element('td', {}, a), element('td', {}, b)];
-  const heads = ['Main cause', 'A per run', 'B per run', 'Interval (95 %)', 'A worst', 'B worst', 'A longest', 'B longest', 'A requests’ time', 'B requests’ time'];
+  const heads = ['Main cause', 'A per run', 'B per run', '95 % interval', 'A slowest request', 'B slowest request', 'A longest', 'B longest', 'A requests’ time', 'B requests’ time'];
   return table('Episodes by cause', heads, data.episodes.map(({cause, a, b, per_run: change}) => element('tr', {},
     element('th', {scope: 'row'}, element('span', {class: 'wf-cause'}, markOf(looks[cause]), looks[cause].name)),
     ...pair(figure(a.per_run, ''), figure(b.per_run, '')), element('td', {}, bounds(change.change_interval, '')), ...pair(duration(a.worst_ns), duration(b.worst_ns)),
@@ -68,7 +68,7 @@ function runTable(data) {
   return table('Runs', ['Run', 'Requests', 'Throughput', ...names], [...data.a.runs.map(row('A')), ...data.b.runs.map(row('B'))]);
 }
 
-// The causes that took most time in a percentile's change, in words.
+// The causes with most time in a percentile's change, as text.
 function percentileCauses(data) {
   const lines = data.percentiles.filter(({causes}) => causes.length).map(({name, causes}) => element('li', {}, `${name}: `,
     causes.slice(0, 3).map(({cause, a_ns: a, b_ns: b}) => `${data.cause_names[cause]} ${duration(a)} → ${duration(b)}`).join(', ')));
@@ -89,13 +89,13 @@ function startCompare() {
     maps = ['a', 'b'].map((side) => createMap(data, side, () => theme, tooltip));
     const key = element('p', {class: 'curve-key'}, element('span', {class: 'key key-a'}, `A: ${sideName(data.a)}`), element('span', {class: 'key key-b'}, `B: ${sideName(data.b)}`));
     at('sections').replaceChildren(
-      element('h2', {}, 'What is not the same'), factTable(data.facts),
-      element('h2', {}, 'Latency, both on one scale'), key, drawCurves(data, tooltip),
+      element('h2', {}, 'Other differences'), factTable(data.facts),
+      element('h2', {}, 'Latency on one scale'), key, drawCurves(data, tooltip),
       element('h3', {}, 'A over time'), maps[0].canvas, element('h3', {}, 'B over time'), maps[1].canvas,
-      element('p', {class: 'muted'}, `Darker: more requests per run in that second. ${data.slow_ns ? `Slow is ${duration(data.slow_ns)} or more on both sides.` : ''}`),
+      element('p', {class: 'muted'}, `Darker: more requests per run. ${data.slow_ns ? `Slow is ${duration(data.slow_ns)} or more on both sides.` : ''}`),
       element('h2', {}, 'Percentiles'), differenceTable(data.percentiles, data.allowed, 'Percentile'), percentileCauses(data),
       element('h2', {}, 'Throughput, forks, memory'), differenceTable(data.others, data.allowed, 'Figure'),
-      element('h2', {}, 'Slow requests’ time by cause'), element('p', {class: 'muted'}, 'Per run; A hatched, B solid.'), pairedBars(data.causes, byName),
+      element('h2', {}, 'Slow requests’ time by cause'), element('p', {class: 'muted'}, 'Per run. A is hatched, B is solid.'), pairedBars(data.causes, byName),
       element('h2', {}, 'Serving threads’ time by cause'), pairedBars(data.stalled, byName),
       element('h2', {}, 'Episodes by cause'), episodeTable(data, looks),
       element('h2', {}, 'Runs'), runTable(data));
@@ -110,14 +110,14 @@ function startCompare() {
   });
   fill();
   if (data.advisory) at('header').append(element('p', {class: 'muted'},
-    `One pair of runs: intervals say how much this pair may mislead, and nothing is judged. ${percent(data.allowed)} more is allowed otherwise.`));
+    `One pair of runs: the intervals show the scatter within this pair, and there is no verdict. With more pairs, B may be ${percent(data.allowed)} worse.`));
   document.body.dataset.ready = '1';
 }
 
 try {
   startCompare();
 } catch (error) {
-  document.body.prepend(element('p', {class: 'failed', role: 'alert'}, `This comparison can't be shown: ${error.message}`));
+  document.body.prepend(element('p', {class: 'failed', role: 'alert'}, `This comparison cannot be shown: ${error.message}`));
   document.body.dataset.failed = '1';
   throw error;
 }

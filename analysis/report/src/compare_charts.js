@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Both sides' latency on one scale: how many requests took how long, as two curves, and over time, as two maps of the same
+// Both sides' latency on one scale: the distribution as two curves, and latency over time as two maps of the same
 // height and shades.
 
 import {count, duration, percent} from './format.js';
@@ -16,7 +16,7 @@ export function svg(tag, attributes = {}, ...children) {
   return made;
 }
 
-// The latencies, in ns, and the rarest request that either curve has.
+// The range of latencies, in ns, and the smallest share of requests of either curve.
 export function curveRange(a, b) {
   let low = Infinity, high = 0, rarest = 1;
   for (const [share, ns] of [...a, ...b]) {
@@ -27,7 +27,7 @@ export function curveRange(a, b) {
   return high === 0 ? {low: 1e5, high: 1e7, rarest: 1e-3} : {low: low * 0.9, high: Math.max(high * 1.1, low * 10), rarest: Math.max(rarest, 1e-9)};
 }
 
-// The latency that a share of requests exceeds: what the curve says there, or NaN beyond its end.
+// The latency that a share of requests exceeds, or NaN beyond the curve's end.
 export function curveAt(curve, share) {
   if (!curve.length || share < curve[curve.length - 1][0]) return NaN;
   let low = 0, high = curve.length - 1;
@@ -39,7 +39,7 @@ export function curveAt(curve, share) {
   return curve[low][1];
 }
 
-// Percentiles from left to right, each nine as wide as the one before.
+// Percentiles from left to right; each further nine has the same width.
 export function drawCurves(data, tooltip) {
   const {low, high, rarest} = curveRange(data.a.curve, data.b.curve);
   const width = WIDTH - LEFT - RIGHT, height = HEIGHT - TOP - BOTTOM;
@@ -53,7 +53,7 @@ export function drawCurves(data, tooltip) {
   const cross = svg('line', {class: 'cross', y1: TOP, y2: TOP + height, x1: -9, x2: -9});
   const slow = data.slow_ns > low && data.slow_ns < high ? [svg('line', {class: 'slow-line', x1: LEFT, x2: WIDTH - RIGHT, y1: y(data.slow_ns), y2: y(data.slow_ns)})] : [];
   const chart = svg('svg', {class: 'curves', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img',
-    'aria-label': 'Latency by percentile, A dashed, B solid; the table below has the figures'},
+    'aria-label': 'Latency by percentile: A dashed, B solid. The table below has the numbers'},
   ...ticks.flatMap((ns, i) => [svg('line', {class: 'grid', x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns)}),
     svg('text', {x: LEFT - 8, y: y(ns) + 4, 'text-anchor': 'end'}, labels[i])]),
   ...marks.flatMap((share) => [svg('line', {class: 'grid', x1: x(share), x2: x(share), y1: TOP, y2: TOP + height}),
@@ -78,7 +78,7 @@ export function drawCurves(data, tooltip) {
   return chart;
 }
 
-// The bins that either map has, and the most requests that a cell of either holds.
+// The range of bins of both maps, and the most requests in a cell.
 export function mapRange(a, b) {
   let first = Infinity, last = -Infinity, most = 0;
   for (const [, bin, n] of [...a, ...b]) {
@@ -89,7 +89,7 @@ export function mapRange(a, b) {
   return most ? {first, last, most} : {first: 100, last: 140, most: 1};
 }
 
-// One side's requests over time. `theme` is read anew at each drawing.
+// One side's requests over time. `theme` is read at each drawing.
 export function createMap(data, side, theme, tooltip) {
   const {heat} = data[side];
   const {first, last, most} = mapRange(data.a.heat, data.b.heat);
@@ -133,7 +133,7 @@ export function createMap(data, side, theme, tooltip) {
     const n = cells.get(column * 1000 + bin);
     if (n === undefined) return tooltip.hide();
     tooltip.show(event, [element('b', {}, `${n < 10 ? n.toFixed(1).replace(/\.0$/, '') : count(n)} requests per run, ${duration(nsOf(bin))} to ${duration(nsOf(bin + 1))}`),
-      element('div', {class: 'muted'}, `${side.toUpperCase()}, from +${column * data.column_s} s`)]);
+      element('div', {class: 'muted'}, `${side.toUpperCase()}, at +${column * data.column_s} s`)]);
   });
   canvas.addEventListener('pointerleave', () => tooltip.hide());
   draw();

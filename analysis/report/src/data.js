@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The run as the page holds it: a JSON object for what is few, typed arrays for what is many. analysis/report/report.cc
-// writes both; docs/reference/report.md is their reference. All arrays lie in one little-endian buffer, aligned to their
-// element, so that a hundred thousand spans are ready for drawing without one object made.
+// The run's data in the page: a JSON object for small data, typed arrays for large data. analysis/report/report.cc
+// writes both; docs/reference/report.md describes them. All arrays are in one little-endian buffer, aligned to their
+// elements, so that a hundred thousand spans can be drawn without creating objects.
 
 const types = {u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, f32: Float32Array};
 const FORMAT = 1;
@@ -14,7 +14,7 @@ function bytesOfBase64(text) {
   return bytes;
 }
 
-// `arrays`: name -> [type, byte offset, element count] in the buffer. Throws a sentence for the user.
+// `arrays`: name -> [type, byte offset, element count] in the buffer. Throws an error with a sentence for the user.
 export function decodeArrays(arrays, base64) {
   const {buffer} = bytesOfBase64(base64);
   const decoded = {};
@@ -28,8 +28,8 @@ export function decodeArrays(arrays, base64) {
   return decoded;
 }
 
-// The run's object with `arrays` decoded. Times in arrays are ticks after `begin_s`; `seconds(tick)` are seconds
-// from the run's zero, which is what all charts use.
+// The run's object with decoded `arrays`. Times in arrays are ticks after `begin_s`; `seconds(tick)` converts them to
+// seconds from the run's zero, which all charts use.
 export function decodeRun(json, base64) {
   const run = JSON.parse(json);
   if (run.format !== FORMAT) throw new Error(`the page's data has format ${run.format}, its script reads ${FORMAT}`);
@@ -38,7 +38,7 @@ export function decodeRun(json, base64) {
   run.tick_s = tickS;
   run.seconds = (tick) => run.begin_s + tick * tickS;
   run.ticks = (s) => (s - run.begin_s) / tickS;
-  // Episodes are numbered as in the text report, the one that cost most time first; `ranking` lists them so.
+  // Episodes have the numbers of the text report, largest total time first; `ranking` lists them in that order.
   run.ranking = [...run.episodes.keys()].sort((a, b) => run.episodes[b].time_ns - run.episodes[a].time_ns || a - b);
   run.ranking.forEach((i, rank) => { run.episodes[i].number = rank + 1; });
   return run;

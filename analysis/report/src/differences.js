@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Figures of both sides beside each other: what each was, how much it changed, between which bounds, and what is said of it.
+// Tables of both sides' figures: values, change, interval and verdict.
 
 import {count, duration, percent, quantity} from './format.js';
 import {element} from './dom.js';
@@ -7,7 +7,7 @@ import {markOf} from './legend.js';
 import {svg} from './compare_charts.js';
 
 export const verdicts = {
-  same: ['same', '='], better: ['better', '▲'], worse: ['worse', '▼'], inconclusive: ['can’t tell', '?'], advisory: ['one pair, no verdict', '–'],
+  same: ['same', '='], better: ['better', '▲'], worse: ['worse', '▼'], inconclusive: ['inconclusive', '?'], advisory: ['one pair, no verdict', '–'],
 };
 
 // A figure with its unit.
@@ -25,7 +25,7 @@ export function signed(value, unit) {
   return `${value > 0 ? '+' : '−'}${figure(Math.abs(value), unit)}`;
 }
 
-// "[+9.8 ms, +15.1 ms]"; a bound that is not known is open.
+// "[+9.8 ms, +15.1 ms]"; an unknown bound is open.
 export function bounds(interval, unit) {
   if (!interval) return '';
   const [low, high] = interval;
@@ -36,14 +36,14 @@ function changeShare({ratio}) {
   return ratio === null ? '' : `${ratio >= 1 ? '+' : '−'}${percent(Math.abs(ratio - 1))}`;
 }
 
-// What is not judged has no verdict.
+// Figures that are not judged have no verdict.
 function verdictOf({verdict, judged}) {
   if (!judged) return '';
   const [text, sign] = verdicts[verdict] ?? [verdict, ''];
   return element('span', {class: `verdict verdict-${verdict}`}, element('span', {'aria-hidden': 'true'}, `${sign} `), text);
 }
 
-// The ratio and its interval on a logarithmic axis from half to twice as much, with "no change" in its middle.
+// The position of a ratio on a logarithmic axis from 1/2 to 2, with "no change" in the middle.
 export function place(ratio) {
   return Math.min(1, Math.max(0, (Math.log2(ratio) + 1) / 2));
 }
@@ -60,9 +60,9 @@ function whisker({ratio, ratio_interval: interval}, allowed) {
   return svg('svg', {class: 'whiskers', viewBox: `0 0 ${width} 16`, width, height: 16, 'aria-hidden': 'true'}, ...drawn);
 }
 
-// A table of differences. `looks`: with marks of causes by name.
+// A table of differences. `looks`: by cause name, for marks.
 export function differenceTable(differences, allowed, title, looks) {
-  const heads = [title, 'A', 'B', 'Change', 'Of A', 'Interval (95 %)', 'Half to twice A', 'Verdict'];
+  const heads = [title, 'A', 'B', 'Change', 'Change (%)', '95 % interval', 'B / A, from 1/2 to 2', 'Verdict'];
   const rows = differences.filter(({a, b}) => a || b).map((d) => element('tr', {},
     element('th', {scope: 'row'}, looks?.[d.name] ? element('span', {class: 'wf-cause'}, markOf(looks[d.name]), d.name) : d.name,
       d.sentence && d.causes.length ? element('div', {class: 'muted meaning'}, d.sentence) : ''),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Elements made in one place. Text only ever enters the page as text: names of files and processes come from
-// the traced machine and may hold anything.
+// Creates all elements. Text enters the page only as text, because names of files and processes are untrusted.
 
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -14,7 +13,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// A line under the pointer that says what lies there. One for the page: only one thing is pointed at.
+// The tooltip. There is one for the page.
 export function createTooltip() {
   const box = element('div', {class: 'tooltip', role: 'status'});
   box.hidden = true;

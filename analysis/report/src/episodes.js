@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The list of episodes beside the charts. It is where a reader starts: each entry says when, how bad, of what and how
-// forktail knows; choosing one moves all charts to it.
+// The list of episodes next to the charts, where a reader starts. Each entry has its time, severity, causes and
+// evidence. Selecting one moves all charts to it.
 
 import {count, duration, instant, percent} from './format.js';
 import {buildFlame, drawFlame, samplesIn} from './flame.js';
 import {element} from './dom.js';
 import {markOf} from './legend.js';
 
-const FIRST = 100; // entries made at once; more on demand
+const FIRST = 100; // entries created at once; more on demand
 
 const orders = {
-  cost: ['most time lost first', (a, b) => a.number - b.number],
+  cost: ['largest total time first', (a, b) => a.number - b.number],
   time: ['in order of time', (a, b) => a.start_s - b.start_s],
-  worst: ['worst request first', (a, b) => b.worst_ns - a.worst_ns],
+  worst: ['slowest request first', (a, b) => b.worst_ns - a.worst_ns],
 };
 
 export function createEpisodes(context, run, host) {
@@ -45,17 +45,17 @@ export function createEpisodes(context, run, host) {
       onclick: () => context.choose(i)},
     element('span', {class: 'episode-head'}, element('span', {class: 'badge'}, String(episode.number)),
       element('b', {}, instant(episode.start_s)), element('span', {}, duration((episode.end_s - episode.start_s) * 1e9))),
-    element('span', {class: 'episode-counts'}, `${count(n)} ${unit[n === 1 ? 0 : 1]}, worst ${duration(episode.worst_ns)}`));
+    element('span', {class: 'episode-counts'}, `${count(n)} ${unit[n === 1 ? 0 : 1]}, slowest ${duration(episode.worst_ns)}`));
     const hops = episode.hops.slice(0, 4).map(({name, share, time_ns: ns}) => element('div', {}, `${name} `,
       element('span', {class: 'muted'}, `${percent(share)} · ${duration(ns)}`)));
     return element('li', {'data-episode': String(i), class: context.selected === i ? 'selected' : ''}, button, bar,
       element('div', {class: 'episode-causes'}, ...causes),
       element('ul', {class: 'evidence'}, ...episode.evidence.map((sentence) => element('li', {}, sentence))),
-      hops.length ? element('div', {class: 'episode-hops'}, element('b', {}, 'By whom it came: '), ...hops) : '',
+      hops.length ? element('div', {class: 'episode-hops'}, element('b', {}, 'Processes and threads: '), ...hops) : '',
       whatItDid(episode), worst(episode));
   }
 
-  // The first few activities of own code, and a flame graph that is made when it is opened.
+  // The largest activities of own code, and a flame graph that is created when opened.
   function whatItDid(episode) {
     const ranges = run.lanes.filter(({samples}) => samples)
       .map((lane) => samplesIn(run, lane, run.ticks(episode.since_s), run.ticks(episode.end_s)));
@@ -65,7 +65,7 @@ export function createEpisodes(context, run, host) {
     const graph = element('div', {class: 'flame-host'});
     const details = element('details', {class: 'did', ontoggle: () => {
       if (details.open && !graph.firstChild) graph.append(drawFlame(buildFlame(run, ranges), run.tick_ns, context.tooltip));
-    }}, element('summary', {}, first ? `Own code: ${first}` : 'What was on the CPU',
+    }}, element('summary', {}, first ? `On-CPU time: ${first}` : 'On-CPU time',
       element('span', {class: 'muted'}, ` · flame graph of ${count(samples)} ${samples === 1 ? 'sample' : 'samples'}`)),
     graph,
     element('ul', {class: 'activities'}, ...episode.activities.slice(0, 8).map(({name, share, time_ns: ns, samples: n}) =>
@@ -76,7 +76,7 @@ export function createEpisodes(context, run, host) {
   function worst(episode) {
     const i = context.marks.worst(episode.start_s, episode.end_s);
     if (i < 0) return '';
-    return element('button', {type: 'button', class: 'link', onclick: () => context.open(i)}, `Its slowest ${unit[0]}, step by step`);
+    return element('button', {type: 'button', class: 'link', onclick: () => context.open(i)}, `Details of its slowest ${unit[0]}`);
   }
 
   function update() {
@@ -96,7 +96,7 @@ export function createEpisodes(context, run, host) {
   update();
   return {
     update,
-    // Marks the chosen one and brings it into sight.
+    // Marks the selected one and scrolls to it.
     select(i) {
       for (const item of list.children) {
         const chosen = Number(item.dataset.episode) === i;

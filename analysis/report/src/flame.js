@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Flame graphs of CPU samples: a frame as wide as the samples that had it on their stack, what it called above it. Of one
-// episode's samples there are few, so frames are elements: they can be read, pointed at and clicked.
+// Flame graphs of CPU samples: a frame's width is its samples' share, and callees are above callers. An episode has few
+// samples, so frames are elements, which can be read, pointed at and clicked.
 
 import {duration, percent} from './format.js';
 import {element} from './dom.js';
 import {lowerBound} from './data.js';
 
-const THINNEST = 0.002; // of the whole; frames below that are not drawn
+const THINNEST = 0.002; // share of the whole; narrower frames are not drawn
 
 // The samples of a lane in a range of ticks: [first, end).
 export function samplesIn(run, lane, fromTick, toTick) {
@@ -15,7 +15,7 @@ export function samplesIn(run, lane, fromTick, toTick) {
   return [lowerBound(ends, fromTick, first, first + count), lowerBound(ends, toTick, first, first + count)];
 }
 
-// A tree of frames: {name, kernel, weight, children: Map}; weights are ticks that samples stand for.
+// A tree of frames: {name, kernel, weight, children: Map}; weights are the ticks that samples represent.
 export function buildFlame(run, ranges) {
   const {sample_length: lengths, sample_stack: stacks, stack_first: first, stack_kernel: kernels, stack_frame: frames} = run.arrays;
   const root = {name: 'all', kernel: false, weight: 0, samples: 0, children: new Map()};
@@ -41,7 +41,7 @@ export function buildFlame(run, ranges) {
   return root;
 }
 
-// Frames as boxes {node, depth, from, to} of a width of 1, widest first of each level.
+// Frames as boxes {node, depth, from, to} in a width of 1, the widest first at each level.
 export function layOutFlame(root, thinnest = THINNEST) {
   const boxes = [];
   const place = (node, depth, from) => {
@@ -58,9 +58,9 @@ export function layOutFlame(root, thinnest = THINNEST) {
   return boxes;
 }
 
-// The graph, as an element. `tickNs`: how long a tick is.
+// The graph as an element. `tickNs`: the length of a tick.
 export function drawFlame(whole, tickNs, tooltip) {
-  const host = element('div', {class: 'flame', role: 'group', 'aria-label': 'Flame graph, callers below what they call'});
+  const host = element('div', {class: 'flame', role: 'group', 'aria-label': 'Flame graph, callers below callees'});
   const draw = (root) => {
     const boxes = layOutFlame(root);
     const depth = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
@@ -74,7 +74,7 @@ export function drawFlame(whole, tickNs, tooltip) {
         'aria-label': `${text}, ${share}${node.kernel ? ', kernel' : ''}`,
         onclick: () => draw(node === root ? whole : node),
         onpointermove: (event) => tooltip.show(event, [element('b', {}, text),
-          element('div', {class: 'muted'}, `${node.samples} samples, ${share}, about ${duration(node.weight * tickNs)}` +
+          element('div', {class: 'muted'}, `${node.samples} samples, ${share}, approximately ${duration(node.weight * tickNs)}` +
             `${node.kernel ? ', in the kernel' : ''}`)]),
         onpointerleave: () => tooltip.hide(),
       }, node.kernel ? `${text} [k]` : text);

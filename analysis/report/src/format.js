@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Numbers as a reader wants them: three digits that count, a unit on every one. Kept apart from drawing so
-// that a test can pin down what a person will read.
+// Formats numbers for readers: three significant digits, always with a unit. Separate from drawing, so that tests can
+// check the text.
 
 const units = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
 
@@ -13,7 +13,7 @@ function threeDigits(value) {
   return value.toFixed(2);
 }
 
-// A length of time in ns: "812 ns", "12.3 µs", "61.2 ms", "38.1 s".
+// A duration in ns: "812 ns", "12.3 µs", "61.2 ms", "38.1 s".
 export function duration(ns) {
   if (!Number.isFinite(ns)) return '–';
   if (ns === 0) return '0 ms';
@@ -22,7 +22,7 @@ export function duration(ns) {
   return `${threeDigits(ns)} ns`;
 }
 
-// A round length of time in ns, for ticks: "10 µs", "2 ms"; no digits that are zero anyway.
+// A round duration in ns for ticks, without trailing zeros: "10 µs", "2 ms".
 export function tickDuration(ns) {
   const [size, name] = units.find(([s]) => ns >= 0.9999 * s) ?? units[3];
   return `${+(ns / size).toPrecision(3)} ${name}`;
@@ -33,7 +33,7 @@ export function instant(s, stepS = 1e-3) {
   return `${s < 0 ? '' : '+'}${s.toFixed(decimals(stepS))} s`;
 }
 
-// Digits after the point that tell apart instants `stepS` seconds from each other.
+// The number of decimals that distinguishes instants `stepS` seconds apart.
 export function decimals(stepS) {
   return Math.max(0, Math.min(9, Math.ceil(-Math.log10(stepS) - 1e-9)));
 }
@@ -48,8 +48,8 @@ export function percent(share) {
   return `${value >= 99.95 || value < 0.05 ? value.toFixed(0) : value.toFixed(value >= 9.95 ? 0 : 1)} %`;
 }
 
-// A metric's value with its unit; bytes get a prefix (of 1000, as in the text report). `digits` rounds: threeDigits for
-// what is read, plain for ticks, which are round already.
+// A metric's value with its unit; bytes have decimal prefixes, as in the text report. `digits` rounds: threeDigits for
+// text, plain for ticks, which are round already.
 export function quantity(value, unit, digits = threeDigits) {
   if (!Number.isFinite(value)) return '–';
   if (value === 0) value = 0; // not -0

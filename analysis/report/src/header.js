@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The top of the page: what was measured, how it came out, and what limits it. Warnings stand here, before any chart,
-// because a reader who trusts a chart with dropped events is misled.
+// The top of the page: what was measured, the result, and its limits. Warnings come before any chart, because dropped
+// events make charts misleading.
 
 import {count, duration, percent} from './format.js';
 import {element} from './dom.js';
@@ -13,8 +13,8 @@ export function fillHeader(run, host) {
   const slow = run.slow_count
     ? `${count(run.slow_count)} ${run.from_iterations ? 'event-loop iterations' : 'requests'} took ` +
       `${duration(run.threshold_ns)} or more, in ${count(run.episodes.length)} ${run.episodes.length === 1 ? 'episode' : 'episodes'}; ` +
-      `${percent(run.explained)} of their time is explained.`
-    : 'Nothing was slow.';
+      `${percent(run.explained)} of their time has a known cause.`
+    : `No ${run.from_iterations ? 'event-loop iteration' : 'request'} was slow.`;
   host.append(
     element('div', {class: 'brand'}, 'forktail', element('span', {class: 'muted'}, ` ${run.version}`)),
     element('h1', {}, run.title),
@@ -25,6 +25,6 @@ export function fillHeader(run, host) {
       element('div', {class: 'tile'}, element('span', {class: 'muted'}, name), element('b', {}, value)))),
     element('p', {class: 'slow'}, slow));
   if (run.warnings.length)
-    host.append(element('section', {class: 'warnings', 'aria-label': 'What limits this report'},
+    host.append(element('section', {class: 'warnings', 'aria-label': 'Warnings'},
       element('ul', {}, ...run.warnings.map((text) => element('li', {}, text)))));
 }

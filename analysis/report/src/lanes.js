@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The lanes under the latency chart: what each thread of the server, each child, each CPU's soft interrupts and each
-// disk did, on the same time axis. A lane has spans (one cause, exact times) and cells (equal slices of time with
-// the share that short intervals of a cause had in them). lod.js decides which of them become rectangles and which
-// become bars.
+// The lanes under the latency chart, on the same time axis: each thread of the server, each child, each CPU's soft
+// interrupts, and each disk. A lane has spans (one cause, exact times) and cells (equal intervals of time with the
+// shares of short times of a cause). lod.js decides which become rectangles and which become bars.
 
 import {addToColumns, clearColumns, createColumns, splitSpans, stackColumns} from './lod.js';
 import {clipped, gutterWidth} from './charts.js';
@@ -16,7 +15,7 @@ import {parseQuery} from './search.js';
 const heights = {serving: 44, activity: 30, thread: 18, child: 22, softirq: 18, disk: 26};
 const LANE_GROUP = 20, LANE_GAP = 3, LANES_BOTTOM = 4;
 
-// Where each lane and each group's name lies: CSS pixels from the plot's top.
+// The positions of lanes and group names, in CSS pixels from the plot's top.
 export function layOutLanes(lanes) {
   const rows = [], headings = [];
   let y = 0, group = '';
@@ -45,7 +44,7 @@ export function addLanes(charts, context, run, host) {
   const end = run.ticks(run.end_s);
   const activities = createActivities(context, run);
 
-  // The names, as text beside the canvas: readable by screen readers, and cut by the gutter's width rather than by us.
+  // The names are text next to the canvas: screen readers can read them, and the gutter's width cuts them.
   const names = element('div', {class: 'lane-names'});
   for (const {y, name} of layout.headings) {
     const made = element('div', {class: 'lane-group'}, name);
@@ -70,7 +69,7 @@ export function addLanes(charts, context, run, host) {
     const from = Math.max(0, Math.floor((view.min - run.begin_s) / step));
     const to = Math.min(values, Math.ceil((view.max - run.begin_s) / step) + 1);
     ctx.fillStyle = theme().grid;
-    // The largest value of each pixel: a peak must not vanish.
+    // The maximum of each pixel, so that no peak is lost.
     let column = -1, peak = 0;
     const flush = () => {
       if (column < 0 || !peak) return;
@@ -94,7 +93,7 @@ export function addLanes(charts, context, run, host) {
     const scale = bbox.width / (view.max - view.min) * run.tick_s; // pixels per tick
     const origin = run.ticks(view.min);
     const x = (tick) => Math.min(Math.max((tick - origin) * scale, 0), width);
-    // Where the thread lived, the lane has a ground; empty ground is idleness.
+    // A lane has a background while its thread lived; empty background is idle time.
     ctx.fillStyle = theme().lane;
     for (const [from, to] of lane.life) {
       const left = x(run.ticks(from));
@@ -118,7 +117,7 @@ export function addLanes(charts, context, run, host) {
     const wide = [];
     splitSpans(columns, spans, lane.spans[0], lane.spans[0] + lane.spans[1], origin, scale, ratio,
       (i, left, right) => wide.push(i, left, right));
-    // Quiet waiting is a line, not a bar, on threads that serve no one.
+    // On threads that serve no requests, quiet waiting is a thin line instead of a bar.
     const flat = (cause) => lane.kind !== 'serving' && quiet[cause];
     const paint = (cause) => {
       ctx.globalAlpha = dimmed(cause) ? 0.08 : flat(cause) ? 0.35 : cause === own ? 0.45 : 1;
@@ -142,7 +141,7 @@ export function addLanes(charts, context, run, host) {
       const left = Math.max(wide[k + 1], 0), right = Math.min(wide[k + 2], width);
       if (flat(cause)) ctx.fillRect(bbox.left + left, top + height - 2 * ratio, right - left, 2 * ratio);
       else ctx.fillRect(bbox.left + left, top, right - left, height);
-      // Its name, where it fits.
+      // The cause's name, if it fits.
       if (right - left > 60 * ratio && height >= 14 * ratio && !flat(cause) && cause !== own && !dimmed(cause)) {
         const text = run.cause_names[cause] + ' ' + duration(span_length[wide[k]] * run.tick_ns);
         if (ctx.measureText(text).width < right - left - 8 * ratio) {
@@ -166,7 +165,7 @@ export function addLanes(charts, context, run, host) {
     });
   }
 
-  // What a lane's time between two ticks went to, largest first, and the longest span in it.
+  // A lane's time by cause between two ticks, largest first, and the longest span in it.
   function contents(lane, from, to) {
     const times = new Map(), counts = new Map();
     let longest = -1;
@@ -213,18 +212,18 @@ export function addLanes(charts, context, run, host) {
       const at = run.seconds(span_start[longest]);
       charts.highlight(at, at + span_length[longest] * run.tick_s);
       nodes.push(element('b', {}, swatch(cause), `${label(lane, cause)} ${duration(span_length[longest] * run.tick_ns)}`));
-      nodes.push(element('div', {class: 'muted'}, `${lane.name}, from ${instant(at, 1e-6)}`));
+      nodes.push(element('div', {class: 'muted'}, `${lane.name}, at ${instant(at, 1e-6)}`));
       for (const line of (run.details[span_detail[longest]] ?? '').split('\n').filter(Boolean))
         nodes.push(element('div', {class: 'detail'}, line));
     } else {
       charts.highlight();
       if (!rows.length && !lane.rate) return null;
       nodes.push(element('b', {}, lane.name));
-      nodes.push(element('div', {class: 'muted'}, `from ${instant(run.seconds(from), (to - from) * run.tick_s)}`));
+      nodes.push(element('div', {class: 'muted'}, `at ${instant(run.seconds(from), (to - from) * run.tick_s)}`));
     }
     const several = rows.length > 1 || (rows.length === 1 && rows[0].spans !== 1);
     if (several) {
-      nodes.push(element('div', {class: 'muted'}, `in these ${duration((to - from) * run.tick_ns)}:`));
+      nodes.push(element('div', {class: 'muted'}, `within ${duration((to - from) * run.tick_ns)}:`));
       for (const {cause, ns, spans: n} of rows.slice(0, 6))
         nodes.push(element('div', {}, swatch(cause), `${label(lane, cause)} ${duration(ns)}`,
           element('span', {class: 'muted'}, ` ${percent(ns / ((to - from) * run.tick_ns))}${n > 1 ? `, ${count(n)} spans` : ''}`)));
@@ -244,15 +243,15 @@ export function addLanes(charts, context, run, host) {
     }
     const perPixel = (view.max - view.min) / u.over.clientWidth / run.tick_s;
     const at = run.ticks(u.posToVal(x, 'x'));
-    // Samples are a millisecond apart or so.
+    // Samples are about a millisecond apart.
     const near = Math.max(1.5 * perPixel, row.lane.samples ? 2e-3 / run.tick_s : 0);
     const exact = contents(row.lane, at, at + 1e-6);
-    // Precisely under the pointer if a span wide enough to aim at lies there, else the pixels around it.
+    // Exactly under the pointer if there is a span wide enough to aim at, else the pixels around it.
     if (exact.longest >= 0 && span_length[exact.longest] > 4 * perPixel) return describe(row.lane, at, at + 1e-6);
     return describe(row.lane, Math.max(0, at - near), Math.min(end, at + near));
   }
 
-  // Marks the lanes whose names fit a search.
+  // Marks the lanes whose names match a search.
   const find = (query) => {
     const words = parseQuery(query).filter(({kind}) => kind === 'any' || kind === 'thread').map(({value}) => value);
     [...names.querySelectorAll('.lane-name')].forEach((made, i) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Latency over time. Requests that were not slow are a mass: how many lie at each time and latency, counted by the
-// analysis, drawn as one small image stretched over the plot. Slow ones are marks in their main cause's colour, at the
-// instant they were due. What the eye should meet first is drawn last: rare causes over frequent ones.
+// Latency over time. Requests that were not slow are a grey area: the analysis counts them by time and latency, and a
+// small image of the counts is stretched over the plot. Slow requests are marks in the colour of their main cause, at
+// their due time. Rare causes are drawn last, over frequent ones, so that they stay visible.
 
 import {clipped, gutterWidth} from './charts.js';
 import {count, duration, instant, percent} from './format.js';
@@ -12,7 +12,7 @@ import {lowerBound} from './data.js';
 const LATENCY_HEIGHT = 300;
 const FLAGS = 16; // CSS pixels above the plot's data for the episodes' numbers
 
-// The y range that holds all there is to draw, in ns.
+// The y range of everything drawn, in ns.
 export function latencyRange(run) {
   const {slow_latency: latencies, heat_bin: bins} = run.arrays;
   let low = Infinity, high = 0;
@@ -26,12 +26,12 @@ export function latencyRange(run) {
     if (from > high) high = from;
   }
   if (high === 0) return [1e5, 1e7];
-  // Room above for the flags.
+  // Space above for the episode numbers.
   const [from, to] = logRange(low, high);
   return [from, to * (to / from) ** (FLAGS / (LATENCY_HEIGHT - FLAGS))];
 }
 
-// Slow requests by cause, as lists of indices that keep the order of time; the longest list first.
+// Slow requests by cause, as lists of indices in the order of time; the longest list first.
 function groupByCause(causes, names) {
   const sizes = new Uint32Array(names);
   for (const cause of causes) sizes[cause]++;
@@ -65,7 +65,7 @@ export function addLatency(charts, context, run, host) {
   const image = document.createElement('canvas');
   const columnsPerTick = run.heat.columns / run.ticks(run.end_s);
   const rows = bins.reduce((most, bin) => Math.max(most, bin + 1), 0);
-  // Of the y axis: logarithms are not taken anew for each frame.
+  // Logarithms for the y axis, computed once.
   const slowLogs = Float32Array.from(latencies, Math.log), nearLogs = Float32Array.from(nearLatencies, Math.log);
   let density = new Float32Array(0);
   let taken = new Uint8Array(0); // pixels that a mark of the current cause already covers
@@ -80,7 +80,7 @@ export function addLatency(charts, context, run, host) {
     const end = run.ticks(view.max) * columnsPerTick;
     let most = 0;
     for (let i = lowerBound(columns, Math.floor(origin)); i < columns.length && columns[i] < end; i++) {
-      // Per pixel of width, so that the shade does not depend on how columns fall on pixels.
+      // Per pixel of width, so that the shade does not depend on how columns align with pixels.
       const from = (columns[i] - origin) * scale;
       const first = Math.max(0, Math.floor(from));
       const last = Math.min(width, Math.max(first + 1, Math.round(from + scale)));
@@ -105,7 +105,7 @@ export function addLatency(charts, context, run, host) {
       pixels.data[4 * i + 3] = 25 + 205 * Math.log1p(density[i] * 8) * norm;
     }
     pen.putImageData(pixels, 0, 0);
-    // Where single requests are drawn, blocks that are wider than a few of them recede.
+    // Where single requests are drawn, the coarse blocks behind them are fainter.
     ctx.globalAlpha = showsNear(u) ? 0.4 : 1;
     const at = (bin) => u.valToPos(10 ** ((run.heat.first_bin + bin) / run.heat.bins_per_decade), 'y', true);
     const top = at(rows);
@@ -114,7 +114,7 @@ export function addLatency(charts, context, run, host) {
     ctx.globalAlpha = 1;
   }
 
-  // Looked at so closely that the mass falls into blocks: then requests around episodes are drawn one by one.
+  // Zoomed in so far that the grid shows blocks: then requests around episodes are drawn individually.
   function showsNear(u) {
     return u.bbox.width / uPlot.pxRatio / (view.max - view.min) * run.tick_s / columnsPerTick > 6;
   }
@@ -135,7 +135,7 @@ export function addLatency(charts, context, run, host) {
     ctx.font = `${10 * ratio}px ${theme().font.replace(/^\S+ /, '')}`;
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'center';
-    // The costliest first: where numbers would overlap, theirs is shown.
+    // Largest total time first: where numbers overlap, theirs is shown.
     const used = new Uint8Array(Math.ceil(bbox.width / ratio) + 2);
     for (const i of run.ranking) {
       const episode = run.episodes[i];
@@ -171,7 +171,7 @@ export function addLatency(charts, context, run, host) {
     ctx.setLineDash([]);
   }
 
-  // Positions are computed here rather than by valToPos: this runs a hundred thousand times a frame.
+  // Positions are computed here instead of by valToPos, because this runs a hundred thousand times per frame.
   function placing(u, unit, times = starts, logs = slowLogs) {
     const width = u.bbox.width / unit, height = u.bbox.height / unit;
     const perTick = width / (view.max - view.min) * run.tick_s;
@@ -181,7 +181,7 @@ export function addLatency(charts, context, run, host) {
     return {x: (i) => (times[i] - origin) * perTick, y: (i) => (logHigh - logs[i]) * perFold};
   }
 
-  // The part of a cause's list that is in view, with a mark's width on both sides.
+  // The part of a cause's list that is in view, plus a mark's width on both sides.
   function inView(indices, margin) {
     const from = run.ticks(view.min - margin), to = run.ticks(view.max + margin);
     let first = 0, end = indices.length;
@@ -207,7 +207,7 @@ export function addLatency(charts, context, run, host) {
     const ranges = groups.map(({indices}) => inView(indices, margin));
     const seen = ranges.reduce((sum, [first, last]) => sum + last - first, 0);
     const radius = ratio * (seen > 5000 ? 1.75 : seen > 500 ? 2.5 : 3.2);
-    // Marks that fall on one another are drawn once: on cells of half a mark's size.
+    // Overlapping marks are drawn once per cell of half a mark's size.
     const cell = Math.max(1, radius * 0.5);
     const across = Math.ceil(bbox.width / cell) + 2;
     const size = across * (Math.ceil(bbox.height / cell) + 2);
@@ -218,7 +218,7 @@ export function addLatency(charts, context, run, host) {
       ctx.fillStyle = looks()[cause].colour;
       ctx.strokeStyle = theme().surface;
       ctx.lineWidth = 0.5 * ratio;
-      // Too small to tell their shapes apart, marks are squares, which fill fastest.
+      // Marks too small to show their shapes are squares, which draw fastest.
       const tiny = radius < 2.5 * ratio;
       const shape = shapes[looks()[cause].mark];
       ctx.beginPath();
@@ -261,7 +261,7 @@ export function addLatency(charts, context, run, host) {
     return made;
   }
 
-  // The chosen request: a ring around its mark, and a line from when it was due to its end.
+  // The open request: a ring around its mark, and a line from its due time to its end.
   function drawOpen(u, ctx, bbox) {
     const i = context.request?.shown() ?? -1;
     if (i < 0) return;
@@ -282,8 +282,8 @@ export function addLatency(charts, context, run, host) {
       element('b', {}, `${mark.op ? mark.op + ' ' : ''}${duration(mark.latency)}`),
       ...mark.parts.slice(0, 2).filter(({ns}) => ns > 0).map(({cause, ns}) => element('div', {}, swatch(cause),
         `${run.cause_names[cause]} ${percent(ns / mark.latency)}`)),
-      element('div', {class: 'muted'}, `${run.from_iterations ? 'began' : 'due'} ${instant(mark.start, 1e-6)}` +
-        `${mark.connection ? `, connection ${mark.connection.number}` : ''}; click for all of it`),
+      element('div', {class: 'muted'}, `${run.from_iterations ? 'started' : 'due'} at ${instant(mark.start, 1e-6)}` +
+        `${mark.connection ? `, connection ${mark.connection.number}` : ''}; click for details`),
     ];
   }
 
@@ -316,7 +316,7 @@ export function addLatency(charts, context, run, host) {
   }
 
   host.append(element('div', {class: 'chart-name'},
-    element('b', {}, run.from_iterations ? 'Event-loop turns' : 'Latency'), element('span', {class: 'muted'}, 'log scale')));
+    element('b', {}, run.from_iterations ? 'Event-loop iterations' : 'Latency'), element('span', {class: 'muted'}, 'log scale')));
   return charts.add({
     host,
     height: LATENCY_HEIGHT,

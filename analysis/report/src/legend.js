@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The causes: as a legend over the charts, where each is a switch, and as the table of what every percentile would be
-// without one. Both switch the same filter, so that "show me only fork" is one click anywhere.
+// The causes: as a legend above the charts, and as the table of percentiles without each cause. Both set the same
+// filter.
 
 import {count, duration, percent} from './format.js';
 import {element} from './dom.js';
 
-// Which causes are shown: all, or a chosen few.
+// The filter of causes: all, or some.
 export function createFilter(changed) {
   const chosen = new Set();
   return {
     shows(cause) { return chosen.size === 0 || chosen.has(cause); },
     has(cause) { return chosen.has(cause); },
     empty() { return chosen.size === 0; },
-    // Only this one; with `add`, this one too or no longer. Once more on the only one: all again.
+    // Shows only this one; with `add`, adds or removes it. On the only one: shows all again.
     toggle(cause, add) {
       const only = chosen.size === 1 && chosen.has(cause);
       if (!add) chosen.clear();
@@ -40,12 +40,12 @@ export function markOf(look) {
   return made;
 }
 
-// What a cause is called where a reader meets it for the first time.
+// A cause's name with its meaning.
 function meaningOf(look) {
   return look.meaning ? `${look.name}: ${look.meaning}` : look.name;
 }
 
-// The legend names what is worth a colour at first sight: causes with a share to speak of, or that are some mark's colour.
+// The legend first lists causes with a relevant share, or with a mark in their colour.
 function isWorthNaming(run) {
   const marked = new Set(run.arrays.slow_cause);
   return ({cause, share}) => share >= 0.005 || marked.has(cause);
@@ -63,7 +63,7 @@ export function createLegend(context, run, host) {
       return element('button', {
         class: 'legend-entry',
         type: 'button',
-        title: `${meaningOf(look)}\nClick: only this one. Ctrl-click: this one too.`,
+        title: `${meaningOf(look)}\nClick: show only this cause. Ctrl+click: show this cause too.`,
         'aria-pressed': String(filter.has(cause)),
         'data-cause': look.name,
         onclick: (event) => filter.toggle(cause, event.ctrlKey || event.metaKey),
@@ -93,9 +93,9 @@ export function createCauseTable(context, run, host) {
   const unit = run.from_iterations ? 'iterations' : 'requests';
   const update = () => {
     const head = element('tr', {}, element('th', {scope: 'col'}, 'Cause'), element('th', {scope: 'col'}, `Slow ${unit}`),
-      element('th', {scope: 'col'}, 'Their time'), element('th', {scope: 'col'}, 'of it queued'), element('th', {scope: 'col'}, 'Share'),
+      element('th', {scope: 'col'}, 'Time'), element('th', {scope: 'col'}, 'Queued'), element('th', {scope: 'col'}, 'Share'),
       ...columns.map(([, name]) => element('th', {scope: 'col'}, `${name} without`)));
-    const measured = element('tr', {class: 'measured'}, element('th', {scope: 'row'}, 'as measured'),
+    const measured = element('tr', {class: 'measured'}, element('th', {scope: 'row'}, 'measured'),
       element('td', {}, count(run.slow_count)), element('td', {}, duration(run.slow_ns)), element('td'), element('td'),
       ...columns.map(([key]) => element('td', {}, duration(run.latency_ns[key]))));
     const rows = run.causes.map((row) => {
@@ -123,7 +123,7 @@ export function createCauseTable(context, run, host) {
   return update;
 }
 
-// What passed at each process or thread on the way of requests; nothing where there is only one.
+// Time by process or thread on the path of requests; removed if there is only one.
 export function createHopTable(context, run, host) {
   const {looks} = context;
   if (run.hops.length === 0) {
@@ -131,7 +131,7 @@ export function createHopTable(context, run, host) {
     return () => {};
   }
   const table = host.querySelector('table');
-  const heads = ['Process, thread', 'Role', `Slow ${run.from_iterations ? 'iterations' : 'requests'}`, 'Their time', 'Share', 'Causes'];
+  const heads = ['Process, thread', 'Role', `Slow ${run.from_iterations ? 'iterations' : 'requests'}`, 'Time', 'Share', 'Causes'];
   const update = () => {
     const rows = run.hops.map((hop) => {
       const causes = hop.causes.slice(0, 3).map(({cause, time_ns: time}) =>

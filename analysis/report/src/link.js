@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the page shows, as the fragment of its address: whoever opens a copied address sees the same. Nothing of it is sent
-// anywhere: a fragment never leaves the browser.
+// The state of the page as the fragment of its address, so that a copied address shows the same. A fragment is never
+// sent anywhere.
 
 import {decimals} from './format.js';
 
-// {from, to, causes, episode, request, find, theme} <-> "t=12.3..12.9&cause=fork&find=GET". What is as on opening is left out.
+// {from, to, causes, episode, request, find, theme} <-> "t=12.3..12.9&cause=fork&find=GET". Default values are omitted.
 export function writeState(state) {
   const parts = [];
   const add = (name, value) => parts.push(`${name}=${encodeURIComponent(value).replace(/%20/g, '+').replace(/%2C/g, ',')}`);
@@ -20,7 +20,7 @@ export function writeState(state) {
   return parts.join('&');
 }
 
-// Of what is none of these, or makes no sense, nothing is taken.
+// Unknown and invalid parts are ignored.
 export function readState(fragment) {
   const state = {};
   for (const part of fragment.replace(/^#/, '').split('&')) {
@@ -45,7 +45,7 @@ export function readState(fragment) {
   return state;
 }
 
-// Keeps the address up to date with current(), and calls apply(state) when somebody changes it.
+// Keeps the address up to date with current(), and calls apply(state) when the user changes it.
 export function createLink(current, apply) {
   let timer = 0, written = location.hash.replace(/^#/, '');
   const write = () => {
@@ -62,7 +62,7 @@ export function createLink(current, apply) {
     apply(readState(fragment));
   });
   return {
-    // Browsers bound how often an address may be written: once a wheel has come to rest.
+    // Browsers limit how often an address may change, so it is written after the wheel has stopped.
     changed() {
       if (!timer) timer = setTimeout(write, 250);
     },

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Level of detail: a hundred thousand spans on a thousand pixels. A span wider than a pixel is drawn as it is.
-// Narrower ones are summed, per pixel column and cause, and drawn as a bar as high as their share of the
-// column's time. So a lane far away is a chart of what its time went to, a lane close by shows each span, and
-// nothing is left out in between.
+// Level of detail: a hundred thousand spans on a thousand pixels. A span wider than a pixel is drawn as it is. Narrower
+// ones are summed by pixel column and cause, and drawn as bars as high as their share of the column's time. So a lane
+// seen from afar shows time by cause, a lane zoomed in shows each span, and nothing is lost in between.
 
 import {lowerBound} from './data.js';
 
-// Time by cause in each of `width` columns, kept between frames so that drawing allocates nothing.
+// Time by cause in each of `width` columns, reused between frames so that drawing allocates nothing.
 export function createColumns(causes) {
   return {causes, width: 0, share: new Float32Array(0), used: new Uint8Array(causes), below: new Float32Array(0),
     most: new Float32Array(0), largest: new Uint8Array(0)};
@@ -26,8 +25,8 @@ export function clearColumns(columns, width) {
   columns.used.fill(0);
 }
 
-// Adds `weight` times the interval [from, to) of columns (fractions allowed) to a cause: each column gets the
-// share of it that is covered.
+// Adds `weight` times the interval [from, to) of columns (fractions allowed) to a cause: each column gets the share
+// that the interval covers.
 export function addToColumns(columns, cause, from, to, weight) {
   const {share, width} = columns;
   if (from < 0) from = 0;
@@ -46,13 +45,13 @@ export function addToColumns(columns, cause, from, to, weight) {
   share[base + last] += (to - last) * weight;
 }
 
-// Sorts the spans [first, end) of one lane, which ascend and do not overlap, that lie in the view: those at least
-// `widest` columns wide go to `large(index, from, to)`, the others into the columns. `scale` columns per tick;
+// Divides the spans [first, end) of one lane, which ascend and do not overlap. Of those in view, spans at least
+// `widest` columns wide go to `large(index, from, to)`, the others to the columns. `scale` is columns per tick;
 // `origin` is the view's first tick.
 export function splitSpans(columns, spans, first, end, origin, scale, widest, large) {
   const {start, length, cause} = spans;
   const limit = origin + columns.width / scale;
-  // The one before the first that starts in view may reach into it.
+  // The span before the first that starts in view may overlap it.
   let i = Math.max(first, lowerBound(start, origin, first, end) - 1);
   for (; i < end && start[i] < limit; i++) {
     const from = (start[i] - origin) * scale;
@@ -63,9 +62,9 @@ export function splitSpans(columns, spans, first, end, origin, scale, widest, la
   }
 }
 
-// Stacks the causes of every column, in the order of their numbers, and calls bar(cause, firstColumn, endColumn,
-// bottom, top) for runs of equal height; heights are 0..1 in steps of 1 / `levels`, so that neighbours join. The
-// largest cause of a column gets at least one step: what happened is seen, however short it was.
+// Stacks the causes of every column in the order of their numbers, and calls bar(cause, firstColumn, endColumn, bottom,
+// top) for runs of equal height. Heights are 0..1 in steps of 1 / `levels`, so that neighbours join. The largest cause
+// of a column gets at least one step, so that short events stay visible.
 export function stackColumns(columns, levels, bar) {
   const {share, used, width, causes, below, most, largest} = columns;
   below.fill(0);

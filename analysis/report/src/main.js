@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Puts the page together: decodes the run, makes the charts and lists, and joins them by what they share, the view
-// (which time), the filter (which causes) and the chosen episode.
+// Assembles the page: decodes the run, creates the charts and lists, and connects them by the view (time range), the
+// filter (causes) and the selected episode.
 
 import {addLanes} from './lanes.js';
 import {addLatency} from './latency.js';
@@ -24,36 +24,36 @@ import {lookOfCauses} from './causes.js';
 
 const byId = (id) => document.getElementById(id);
 
-// What the drawing leaves out, said under the charts.
+// Notes under the charts about what is not drawn individually.
 function sayWhatIsLeftOut(run, host) {
   const said = [];
+  const [things, when] = run.from_iterations ? ['iterations', 'start'] : ['requests', 'due'];
   if (run.slow_shown < run.slow_count)
-    said.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow ones are drawn as marks, the rest as part of the grey mass.`);
+    said.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow ${things} are drawn as marks. The others are part of the grey area.`);
   if (run.spans_shown < run.spans_total)
-    said.push(`${count(run.spans_shown)} of ${count(run.spans_total)} spans are drawn one by one; those shorter than ` +
-      `${duration(run.shortest_shown_ns)} are part of the shares of ${duration(run.cell_ticks * run.tick_ns)} slices.`);
+    said.push(`${count(run.spans_shown)} of ${count(run.spans_total)} spans are drawn individually. Spans shorter than ` +
+      `${duration(run.shortest_shown_ns)} are summed in intervals of ${duration(run.cell_ticks * run.tick_ns)}.`);
   if (run.near_stride > 1)
-    said.push(`Close by, one in ${count(run.near_stride)} that were not slow is drawn, and around episodes only.`);
-  const [things, when] = run.from_iterations ? ['event-loop turns', 'began'] : ['requests', 'were due'];
-  said.push(`Grey: how many ${things} lie there, darker for more. Marks: slow ones, when they ${when}.`);
+    said.push(`Zoomed in, one in ${count(run.near_stride)} ${things} that were not slow is drawn, around episodes only.`);
+  said.push(`Grey: number of ${things}, darker for more. Marks: slow ${things}, at their ${when} time.`);
   if (run.lanes.length)
-    said.push('Lanes: what a thread’s time went to; narrow spans add up to bars as high as their share.');
+    said.push('Lanes: a thread’s time by cause. Spans narrower than a pixel are drawn as bars; the height is their share of the time.');
   host.append(...said.map((text) => element('p', {class: 'muted'}, text)));
 }
 
 const help = [
-  [['drag'], 'zoom in on what was dragged over'],
+  [['drag'], 'zoom in on the dragged range'],
   [['wheel', '+', '−'], 'zoom'],
   [['shift+drag', 'shift+wheel', '←', '→'], 'move'],
-  [['double click', '0', 'Home'], 'see the whole run'],
-  [['Backspace'], 'go back to before the last jump'],
-  [['n', 'p'], 'go to the next, previous episode'],
-  [['click'], 'on a mark: see all of that request; on a cause: only it; with ctrl: it too'],
-  [['w'], 'see the slowest request in sight step by step'],
+  [['double click', '0', 'Home'], 'show the whole run'],
+  [['Backspace'], 'go back to the range before the last jump'],
+  [['n', 'p'], 'go to the next or previous episode'],
+  [['click'], 'a mark: show the request’s details; a cause: show only this cause (ctrl+click: this one too)'],
+  [['w'], 'show the details of the slowest request in view'],
   [['/'], 'search: an operation, conn:12, thread:io, cause:fork, >5ms, #1234'],
   [['d'], 'switch between light and dark'],
-  [['Escape'], 'close what is open; then show all again'],
-  [['?'], 'see this, or close it'],
+  [['Escape'], 'close the open panel, then clear search and filter'],
+  [['?'], 'show or close this help'],
 ];
 
 function bindKeys(view, charts, context) {
@@ -101,7 +101,7 @@ function start() {
     charts.redraw();
   };
   let link = {changed() {}};
-  // What is searched, opened or chosen has changed.
+  // Called when the search, the open request or the selection has changed.
   context.changed = () => {
     charts.redraw();
     link.changed();
@@ -110,7 +110,7 @@ function start() {
     refresh();
     link.changed();
   });
-  context.help = createHelp('What you can do here', help);
+  context.help = createHelp('Keys and pointer actions', help);
   context.colours = createTheme(byId('theme'), () => {
     theme = readTheme();
     looks = lookOfCauses(run.cause_names, run.cause_looks, theme.dark);
@@ -134,7 +134,7 @@ function start() {
     const margin = Math.max((to - from) * 0.2, 1e-4);
     view.jump(from - margin, to + margin);
   };
-  // One thing at a time.
+  // Closes one thing per key press.
   context.escape = () => {
     if (context.request.shown() >= 0) context.request.close();
     else if (context.query) context.search.clear();
@@ -149,7 +149,7 @@ function start() {
     context.lookAt(from, to);
     context.changed();
   };
-  // The next or previous in order of time.
+  // Selects the next or previous episode by time.
   context.step = (by) => {
     const last = run.episodes.length - 1;
     if (last < 0) return;
@@ -208,11 +208,11 @@ function start() {
   view.subscribe(() => link.changed());
 
   new ResizeObserver(() => charts.resize()).observe(byId('charts'));
-  // On paper the charts have the width that style.css scales the page for.
+  // On paper the charts have the width for which style.css scales the page.
   addEventListener('beforeprint', () => charts.resize(1120));
   addEventListener('afterprint', () => charts.resize());
 
-  // For tests, and for whoever opens the console: what is drawn, and a handle on it.
+  // For tests and the console: counts of what is drawn, and access to it.
   Object.assign(document.body.dataset, {points: run.arrays.slow_start.length, spans: run.arrays.span_start.length,
     cells: run.arrays.cell_index.length, lanes: run.lanes.length, episodes: run.episodes.length});
   globalThis.forktail = {run, view, charts, marks, looks: context.looks, choose: context.choose, open: context.open, current};
@@ -225,7 +225,7 @@ function start() {
 try {
   start();
 } catch (error) {
-  const said = element('p', {class: 'failed', role: 'alert'}, `This report can't be shown: ${error.message}`);
+  const said = element('p', {class: 'failed', role: 'alert'}, `This report cannot be shown: ${error.message}`);
   document.body.prepend(said);
   document.body.dataset.failed = '1';
   throw error;

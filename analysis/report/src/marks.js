@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Slow requests, one by one: what is known of each beyond its place on the latency chart. One object is made for one
-// request that is looked at, never for all of them.
+// The data of single slow requests. An object is created only for a request that is looked at.
 
 import {lowerBound} from './data.js';
 
-// As in the recording's enum ft_status.
+// The values of the recording's enum ft_status.
 export const statusNames = ['answered', 'answered: no such key', 'answered with an error', 'timed out',
   'its connection was closed', 'refused', 'answered wrongly', 'never sent'];
 
-// Where each mark's parts begin in the arrays of parts.
+// The index of each mark's first part in the arrays of parts.
 export function firstParts(counts) {
   const first = new Uint32Array(counts.length + 1);
   for (let i = 0; i < counts.length; i++) first[i + 1] = first[i] + counts[i];
@@ -65,13 +64,13 @@ export function createMarks(run) {
     };
   }
 
-  // Slow requests that were sent before this one and not answered yet when it was due: those on its connection, and those
-  // on others that came to the same thread. The nearest before it first.
+  // Slow requests ahead of this one: sent before it and not yet answered when it was due, on its connection and on
+  // others of the same thread. The nearest one first.
   function inFront(i, limit = 12) {
     const due = run.seconds(starts[i]), sentAt = hasLog ? sent[i] : starts[i];
     const same = [], others = [];
     if (!hasLog) return {same, others};
-    // None that was due earlier than the longest request before it can still be under way.
+    // No request due earlier than this, by the longest request before it, can still be in progress.
     const from = lowerBound(starts, Math.max(0, run.ticks(due - run.latency_ns.max / 1e9)));
     for (let k = Math.min(starts.length, lowerBound(starts, starts[i] + 1)) - 1; k >= from; k--) {
       if (k === i || run.seconds(starts[k]) + latencies[k] / 1e9 <= due) continue;
@@ -82,7 +81,7 @@ export function createMarks(run) {
     return {same: same.slice(0, limit), others: others.slice(0, limit), sameCount: same.length, othersCount: others.length};
   }
 
-  // The slowest mark that is due in a range of time, or -1.
+  // The slowest mark due in a range of time, or -1.
   function worst(fromS, toS) {
     let best = -1;
     const end = run.ticks(toS);
@@ -91,7 +90,7 @@ export function createMarks(run) {
     return best;
   }
 
-  // The mark of a number in the request log, or -1.
+  // The mark with a number in the request log, or -1.
   function numbered(number) {
     return hasLog ? numbers.indexOf(number) : number < starts.length ? number : -1;
   }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The host's and the server's own measures as small charts on the same time axis: CPU, memory, faults, disk. They are
-// sampled ten times a second, so they show the weather around an episode, not its cause.
+// Metrics of the host and the server as small charts on the same time axis: CPU, memory, faults, disk. They are sampled
+// ten times a second, so they show the conditions around an episode, not its cause.
 
 import {gutterWidth} from './charts.js';
 import {element} from './dom.js';
 import {instant, plain, quantity} from './format.js';
 import {linearTicks} from './scales.js';
 
-const METRIC_HEIGHT = 72; // CSS pixels at least; more lines need room for their names
+const METRIC_HEIGHT = 72; // CSS pixels, minimum; more lines need more room for their names
 
-// Colours of a chart's lines, in order; distinct without hue too, by their dashes.
+// Colours of a chart's lines, in order. Dashes distinguish them without colour too.
 const strokes = [['accent', []], ['second', []], ['third', [5, 3]], ['fourth', [2, 2]], ['fifth', [1, 3]]];
 
 export function addMetrics(charts, context, run, host) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One request, told in full: when it was due, sent and answered; what its thread did meanwhile; what its time was spent on;
-// and who was in front of it. Its rows share one axis of time, which begins where its first cause does.
+// The panel of one request: its due, sent and answered times, what its thread did, its time by cause, and the requests
+// ahead of it. All rows share one time axis, which starts where its first cause does.
 
 import {count, duration, instant, percent} from './format.js';
 import {element} from './dom.js';
@@ -8,17 +8,17 @@ import {lowerBound} from './data.js';
 import {markOf} from './legend.js';
 import {samplesIn} from './flame.js';
 
-const PIECES = 400; // of its thread, that are drawn one by one
+const PIECES = 400; // maximum pieces of its thread that are drawn individually
 
-// The lane whose thread served it: its own, else the only one that serves.
+// The lane of its serving thread: its own, else the only serving one.
 export function laneOf(run, mark) {
   if (mark.lane !== null) return run.lanes[mark.lane];
   const serving = run.lanes.filter(({kind}) => kind === 'serving');
   return serving.length === 1 ? serving[0] : null;
 }
 
-// What a lane's thread did in a range of time that is drawn one by one, as {cause, from, to} in seconds; what is shorter
-// than what the page keeps is left out. At most `limit`, the longest, by time.
+// What a lane's thread did in a range of time, as {cause, from, to} in seconds, without pieces shorter than the page
+// has. At most `limit`, the longest ones, by time.
 export function piecesOf(run, lane, from, to, limit = PIECES) {
   const {span_start: starts, span_length: lengths, span_cause: causes} = run.arrays;
   const last = lane.spans[0] + lane.spans[1];
@@ -47,7 +47,7 @@ export function createRequest(context, run, marks, host) {
     return made;
   }
 
-  // A line of the waterfall: its name, its length in figures, and bars.
+  // A row of the waterfall: its name, its length, and bars.
   function row(name, ns, ...bars) {
     return element('tr', {}, element('th', {scope: 'row'}, ...[name].flat()), element('td', {class: 'wf-length'}, ns === null ? '' : duration(ns)),
       element('td', {class: 'wf-track', 'aria-hidden': 'true'}, ...bars));
@@ -55,15 +55,15 @@ export function createRequest(context, run, marks, host) {
 
   function clientRows(m) {
     const rows = [];
-    if (!marks.hasLog) return [row('ran', m.latency, bar(m, m.start, m.end, {className: 'wf-open'}))];
-    if (m.sent > m.start) rows.push(row('due, not sent yet', (m.sent - m.start) * 1e9, bar(m, m.start, m.sent, {className: 'wf-late'})));
-    rows.push(row(m.failed ? 'sent, until it failed' : 'sent, until answered', (m.end - m.sent) * 1e9, bar(m, m.sent, m.end, {className: 'wf-open'})));
-    if (m.way !== null) rows.push(row('of it on the way there', m.way, bar(m, m.sent, m.sent + m.way / 1e9, {className: 'wf-way'})));
+    if (!marks.hasLog) return [row('running', m.latency, bar(m, m.start, m.end, {className: 'wf-open'}))];
+    if (m.sent > m.start) rows.push(row('due to sent', (m.sent - m.start) * 1e9, bar(m, m.start, m.sent, {className: 'wf-late'})));
+    rows.push(row(m.failed ? 'sent to failed' : 'sent to answered', (m.end - m.sent) * 1e9, bar(m, m.sent, m.end, {className: 'wf-open'})));
+    if (m.way !== null) rows.push(row('request on the network', m.way, bar(m, m.sent, m.sent + m.way / 1e9, {className: 'wf-way'})));
     if (m.wayBack !== null) {
       const arrived = m.end - (m.unread ?? 0) / 1e9;
-      rows.push(row('on the way back', m.wayBack, bar(m, arrived - m.wayBack / 1e9, arrived, {className: 'wf-way'})));
+      rows.push(row('answer on the network', m.wayBack, bar(m, arrived - m.wayBack / 1e9, arrived, {className: 'wf-way'})));
     }
-    if (m.unread) rows.push(row('answer lay unread', m.unread, bar(m, m.end - m.unread / 1e9, m.end, {className: 'wf-late'})));
+    if (m.unread) rows.push(row('answer in the socket buffer', m.unread, bar(m, m.end - m.unread / 1e9, m.end, {className: 'wf-late'})));
     return rows;
   }
 
@@ -73,17 +73,17 @@ export function createRequest(context, run, marks, host) {
     const pieces = piecesOf(run, lane, m.since, m.end);
     const bars = pieces.map(({cause, from, to}) => bar(m, from, to, {colour: looks()[cause].colour,
       title: `${run.cause_names[cause]} ${duration((to - from) * 1e9)} from ${instant(from, 1e-6)}`}));
-    return [row([`${lane.name} meanwhile`, element('div', {class: 'muted'}, 'blank: own code, or idle')], null, ...bars)];
+    return [row([`${lane.name} during this time`, element('div', {class: 'muted'}, 'blank: own code or idle')], null, ...bars)];
   }
 
-  // Parts are sums, not intervals: their bars begin at the left and are as long as their time.
+  // Parts are sums, not intervals: their bars start at the left, and their length is their time.
   function partRows(m) {
     const told = m.parts.reduce((sum, {ns}) => sum + ns, 0);
     const rows = m.parts.filter(({ns}) => ns > 0).map((part) => {
       const look = looks()[part.cause];
       const direct = bar(m, m.since, m.since + part.direct / 1e9, {colour: look.colour});
       const queued = bar(m, m.since + part.direct / 1e9, m.since + part.ns / 1e9, {className: 'wf-queued', colour: look.colour});
-      const how = part.queued === 0 ? '' : part.direct === 0 ? 'queued' : `${duration(part.queued)} of it queued`;
+      const how = part.queued === 0 ? '' : part.direct === 0 ? 'queued' : `${duration(part.queued)} queued`;
       return row([element('span', {class: 'wf-cause'}, markOf(look), look.name),
         element('div', {class: 'muted'}, [percent(part.ns / m.latency), how, part.hop === m.hop ? '' : part.hop].filter(Boolean).join(', '))], part.ns, direct, queued);
     });
@@ -107,7 +107,7 @@ export function createRequest(context, run, marks, host) {
   function frontText(front) {
     if (!marks.hasLog) return '';
     const {sameCount: same = 0, othersCount: others = 0} = front;
-    if (same + others === 0) return 'No slow request was in front of it. Requests that were not slow are not on this page one by one.';
+    if (same + others === 0) return 'No slow request was ahead of it. This page has only slow requests individually.';
     return `${count(same)} slow ${same === 1 ? 'request' : 'requests'} on its connection and ${count(others)} on others of the ` +
       'same thread had been sent before it and not been answered when it was due. Requests that were not slow are not on ' +
       'this page one by one.';
@@ -125,13 +125,13 @@ export function createRequest(context, run, marks, host) {
     const counts = new Map();
     for (let i = first; i < end; i++) if (own[i]) counts.set(activities[i], (counts.get(activities[i]) ?? 0) + 1);
     const rows = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 5);
-    return rows.length ? `Own code was seen in ${rows.map(([a, n]) => `${run.activities[a]} (${n})`).join(', ')}.` : '';
+    return rows.length ? `On-CPU samples: ${rows.map(([a, n]) => `${run.activities[a]} (${n})`).join(', ')}.` : '';
   }
 
   function facts(m) {
     const pairs = [];
     const add = (name, value) => { if (value) pairs.push(element('div', {}, element('dt', {}, name), element('dd', {}, value))); };
-    add(run.from_iterations ? 'Began' : 'Due', instant(m.start, 1e-6));
+    add(run.from_iterations ? 'Started' : 'Due', instant(m.start, 1e-6));
     if (marks.hasLog) add('Sent', instant(m.sent, 1e-6));
     add(marks.hasLog ? (m.failed ? 'Failed' : 'Answered') : 'Ended', `${instant(m.end, 1e-6)}${m.status ? `, ${m.status}` : ''}`);
     if (m.connection) add('Connection', `${m.connection.number}${m.connection.port ? `, port ${m.connection.port}` : ''}, ${m.connection.server}`);
@@ -146,13 +146,13 @@ export function createRequest(context, run, marks, host) {
     const front = marks.inFront(i);
     const head = element('div', {class: 'panel-head'},
       element('h2', {id: 'request-title', tabindex: '-1'}, `${m.op ? m.op + ' ' : `One ${what}: `}${duration(m.latency)}`),
-      element('button', {type: 'button', class: 'small', onclick: () => context.lookAt(m.since, m.end)}, 'Zoom to it'),
+      element('button', {type: 'button', class: 'small', onclick: () => context.lookAt(m.since, m.end)}, 'Zoom in'),
       element('button', {type: 'button', class: 'close', 'aria-label': 'Close', onclick: () => close()}, '×'));
-    const caption = `From ${instant(m.since, 1e-6)}, where its first cause begins, to its end at ${instant(m.end, 1e-6)}`;
+    const caption = `From ${instant(m.since, 1e-6)} (start of its first cause) to ${instant(m.end, 1e-6)} (its end)`;
     const table = element('table', {class: 'waterfall'}, element('caption', {class: 'muted'}, caption),
-      section('What happened', [...clientRows(m), ...threadRow(m)]),
-      section('What its time was spent on (sums, not instants; hatched: queued behind others that met it)', partRows(m)),
-      section('In front of it', frontRows(m, front)));
+      section('Course of the request', [...clientRows(m), ...threadRow(m)]),
+      section('Its time by cause (totals, not positions in time; hatched: queued behind requests that the cause delayed)', partRows(m)),
+      section('Requests ahead of it', frontRows(m, front)));
     host.replaceChildren(head, facts(m), element('div', {class: 'wf-scroll'}, table),
       element('p', {class: 'muted'}, [frontText(front), activityText(m)].filter(Boolean).join(' ')));
   }

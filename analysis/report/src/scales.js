@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Where ticks go and what they say. uPlot's own choices suit dates and plain numbers; here one axis is seconds
-// into the run down to microseconds, the other a latency over six decades.
+// Positions and labels of ticks. uPlot's defaults suit dates and plain numbers; here one axis is seconds of the run
+// down to microseconds, and the other is latency over six decades.
 
 import {decimals, tickDuration} from './format.js';
 
-// A step of 1, 2 or 5 times a power of ten that puts about `wanted` ticks on `length`.
+// A step of 1, 2 or 5 times a power of ten that gives about `wanted` ticks on `length`.
 export function roundStep(length, wanted) {
   const rough = length / Math.max(1, wanted);
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -21,14 +21,14 @@ export function linearTicks(min, max, wanted) {
   return ticks;
 }
 
-// What linear ticks of seconds say, with just the digits that tell neighbours apart.
+// Labels of linear ticks in seconds, with just enough digits to distinguish neighbours.
 export function secondLabels(ticks) {
   const step = ticks.length > 1 ? ticks[1] - ticks[0] : 1;
   const digits = decimals(step);
   return ticks.map((t) => `${t.toFixed(digits)} s`);
 }
 
-// Ticks of a logarithmic axis of ns: the decades; with 2 and 5 between where few decades are seen.
+// Ticks of a logarithmic axis of ns: the decades, with 2 and 5 between them if few decades are visible.
 export function logTicks(min, max) {
   const few = Math.log10(max / min) < 2.5;
   const ticks = [];
@@ -44,7 +44,7 @@ export function durationLabels(ticks) {
   return ticks.map(tickDuration);
 }
 
-// The range of a logarithmic axis that holds [min, max] with some air, at least one decade.
+// The range of a logarithmic axis for [min, max] with some margin, at least one decade.
 export function logRange(min, max) {
   let low = Math.max(1, min) * 0.8;
   let high = max * 1.6;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Search: words that name requests, as "GET conn:12 >5ms fork". What fits stays on the charts, the rest fades, and the
-// slowest that fit are listed, so that a reader without a pointer can reach any of them.
+// Search for requests, such as "GET conn:12 >5ms fork". Matches stay on the charts, and the slowest are listed, so that
+// they can be reached without a pointer.
 
 import {count, duration, instant} from './format.js';
 import {element} from './dom.js';
@@ -9,7 +9,7 @@ import {markOf} from './legend.js';
 const LISTED = 50;
 const scales = {ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9};
 
-// "5ms" -> 5e6; null if it is none.
+// "5ms" -> 5e6; null if it is not a duration.
 export function parseDuration(text) {
   const found = /^(\d+(?:\.\d+)?)(ns|us|µs|ms|s)$/.exec(text);
   return found ? Number(found[1]) * scales[found[2]] : null;
@@ -18,7 +18,7 @@ export function parseDuration(text) {
 const fields = {conn: 'connection', connection: 'connection', op: 'op', thread: 'thread', server: 'server', cause: 'cause',
   status: 'status'};
 
-// A query as terms: {kind, value, text}. All must fit. A word without a colon may be any name.
+// A query as terms: {kind, value, text}. All must match. A word without a colon matches any name.
 export function parseQuery(query) {
   return query.trim().toLowerCase().split(/\s+/).filter(Boolean).map((text) => {
     if (/^#\d+$/.test(text)) return {kind: 'number', value: Number(text.slice(1)), text};
@@ -32,12 +32,12 @@ export function parseQuery(query) {
   });
 }
 
-// What a term asks of names, each looked at once rather than per request: name -> 1 where it fits.
+// The names that contain a value, computed once per query: name -> 1 if it matches.
 function fitting(names, value) {
   return Uint8Array.from(names, (name) => (name ?? '').toLowerCase().includes(value) ? 1 : 0);
 }
 
-// A test of mark i for a query.
+// Returns a test of mark i for a query.
 export function matcher(run, marks, query) {
   const {slow_op: ops, slow_cause: causes, slow_hop: hops, slow_latency: latencies, slow_status: statuses,
     slow_number: numbers, slow_connection: connections, connection_number: connectionNumbers, connection_port: ports,
@@ -76,7 +76,7 @@ export function matcher(run, marks, query) {
       const failed = value === 'error' || value === 'failed';
       return (i) => hasLog && (failed ? statuses[i] > 1 : String(statuses[i]) === value);
     },
-    // Of the cause of most of its time only: any request has a little of many.
+    // By the main cause only, because any request has a little of many causes.
     any(term) {
       const some = ['op', 'thread', 'server'].map((kind) => tests[kind](term));
       const fits = fitting(run.cause_names, term.value);
@@ -94,7 +94,7 @@ export function createSearch(context, run, marks, host) {
     spellcheck: 'false', 'aria-label': `Search slow ${run.from_iterations ? 'iterations' : 'requests'}`,
     'aria-describedby': 'search-said'});
   const said = element('span', {id: 'search-said', class: 'muted', role: 'status'});
-  const list = element('ol', {class: 'found', 'aria-label': 'What was found, slowest first'});
+  const list = element('ol', {class: 'found', 'aria-label': 'Matches, slowest first'});
   list.hidden = true;
   let timer = 0;
 
@@ -128,7 +128,7 @@ export function createSearch(context, run, marks, host) {
     hits.sort((a, b) => latencies[b] - latencies[a] || a - b);
     context.found = found;
     const shown = Math.min(hits.length, LISTED);
-    said.textContent = hits.length === 0 ? 'none fits' : `${count(hits.length)} of ${count(marks.count)} fit` +
+    said.textContent = hits.length === 0 ? 'no match' : `${count(hits.length)} of ${count(marks.count)} match` +
       (shown < hits.length ? `, the slowest ${shown}:` : ':');
     list.replaceChildren(...hits.slice(0, LISTED).map(row));
     list.hidden = hits.length === 0;

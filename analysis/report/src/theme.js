@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Light or dark: as the reader's system says until the button says otherwise. The dark colours stand once, in base.css
-// under a media query; choosing is making that query one that always or never holds.
+// Light or dark: as the system setting, until the button overrides it. The dark colours are in base.css under a media
+// query; the override replaces that query by one that always or never matches.
 
 const SYSTEM = '(prefers-color-scheme: dark)';
 
@@ -12,7 +12,7 @@ function darkRules() {
   return rules;
 }
 
-// `changed` is called after each change, the system's too.
+// `changed` is called after each change, including the system's.
 export function createTheme(button, changed) {
   const rules = darkRules();
   const system = matchMedia(SYSTEM);
@@ -46,7 +46,7 @@ export function createTheme(button, changed) {
   return theme;
 }
 
-// The page's colours, which follow its colour scheme.
+// The page's colours in its current colour scheme.
 export function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The one range of time that every chart shows, and the ways to change it. Charts subscribe; whoever zooms
-// (a drag, the wheel, a key, an episode) sets it here and knows no chart.
+// The time range that all charts show. Charts subscribe to it. Zooming (drag, wheel, key, episode) changes it here,
+// without reference to any chart.
 
-// The range nearest to [min, max] that lies in [begin, end] and is at least `shortest` long.
+// The range nearest to [min, max] within [begin, end], at least `shortest` long.
 export function clampRange(min, max, begin, end, shortest) {
   if (!(max - min < end - begin)) return {min: begin, max: end};
   const length = Math.min(Math.max(max - min, shortest), end - begin);
@@ -10,12 +10,12 @@ export function clampRange(min, max, begin, end, shortest) {
   return {min: from, max: from + length};
 }
 
-// [min, max] made `factor` times as long, the instant `at` staying where it is on the screen.
+// [min, max] made `factor` times as long, with the instant `at` at the same place on the screen.
 export function zoomRange(range, at, factor) {
   return {min: at - (at - range.min) * factor, max: at + (range.max - at) * factor};
 }
 
-// Seconds from the run's zero. `shortest` is what one can still tell apart: a closer look would show no more.
+// In seconds from the run's zero. `shortest` is the resolution: zooming in further would show no more.
 export function createView(begin, end, shortest) {
   const listeners = [];
   const past = [];
@@ -32,7 +32,7 @@ export function createView(begin, end, shortest) {
       view.max = next.max;
       for (const listener of listeners) listener(view);
     },
-    // Like set, for a jump that one may want to come back from.
+    // Like set, but back() returns to the former range.
     jump(min, max) {
       past.push({min: view.min, max: view.max});
       if (past.length > 100) past.shift();
@@ -47,7 +47,7 @@ export function createView(begin, end, shortest) {
       const next = zoomRange(view, at, factor);
       view.set(next.min, next.max);
     },
-    // By a share of what is seen; positive is later.
+    // Moves by a share of the visible range; positive is later.
     pan(share) {
       const by = share * (view.max - view.min);
       const free = by > 0 ? Math.min(by, end - view.max) : Math.max(by, begin - view.min);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A load generator that asks when answers arrived: what they lay unread while it was stopped is its own, to
-// the nanosecond and with nobody recording it; what the server took is not.
+// A load generator that requests arrival times. The time that answers wait unread while it is stopped is its
+// own, to the nanosecond and without recording it. The server's time is not.
 #include <csignal>
 
 #include "tests/support/catch.h"
@@ -20,13 +20,13 @@ bool stopped(pid_t pid)
 	return read_file("/proc/" + std::to_string(pid) + "/stat").find(") T ") != std::string::npos;
 }
 
-// When the test did what: both were stopped; the server went on, had answered; the load went on.
+// The times of the test's actions: both were stopped; the server continued, had answered; the load continued.
 struct Instants {
 	uint64_t server_on, answered, load_on;
 };
 
-// Every connection's request is on its way to a server that does not answer; then answers arrive at a load
-// generator that does not read.
+// Every connection has a request at a server that does not answer. Then answers arrive at a load generator
+// that does not read.
 Instants stop_both(Redis &server, BackgroundLoad &load)
 {
 	Instants at = {};
@@ -37,7 +37,7 @@ Instants stop_both(Redis &server, BackgroundLoad &load)
 	REQUIRE(eventually([&] { return stopped(load.process->pid()); }, Seconds(10)));
 	at.server_on = ft_now_ns();
 	server.process().signal(SIGCONT);
-	// What had come before is answered in the turn of its loop that has the first of these.
+	// Earlier requests are answered in the event-loop iteration that has the first of these.
 	for (int i = 0; i < 2; i++)
 		REQUIRE(server.command({"PING"}) == "PONG");
 	at.answered = ft_now_ns();
@@ -54,14 +54,14 @@ Arguments closed_load(const Redis &server)
 
 void end(BackgroundLoad &load)
 {
-	sleep_for(Seconds(1.2)); // beyond a block of the log
+	sleep_for(Seconds(1.2)); // more than one block of the log
 	load.process->signal(SIGINT);
 	load.end();
 }
 
 } // namespace
 
-TEST_CASE("an answer that arrived while the load generator was stopped lay unread until it went on")
+TEST_CASE("an answer that arrives while the load generator is stopped is unread until it continues")
 {
 	Redis server({.tcp = true, .config = {"--enable-debug-command", "yes"}});
 	BackgroundLoad load(closed_load(server));
@@ -88,13 +88,13 @@ TEST_CASE("an answer that arrived while the load generator was stopped lay unrea
 			CHECK(q.arrival_ns <= at.answered);
 		}
 		if (q.start_ns < awake && q.end_ns > asked && q.end_ns - q.start_ns >= 40 * kMs) {
-			slept++; // one that was sent a little into the sleep, too
+			slept++; // also a request sent a little after the sleep began
 			CHECK(q.arrival_ns > asked + 50 * kMs);
 		}
 	}
 	CHECK(unread == 4);
 	CHECK(slept >= 4);
-	// The first ones may have been sent before the kernel had begun to stamp.
+	// The first ones may have been sent before the kernel began to stamp.
 	CHECK(known > load.log.requests.size() * 9 / 10);
 	CHECK(load.log.manifest["arrival_times"] == true);
 	const Json &arrivals = load.figures["by_arrival"];
@@ -104,7 +104,7 @@ TEST_CASE("an answer that arrived while the load generator was stopped lay unrea
 	CHECK(load.out().find("lay unread here (ms)") != std::string::npos);
 }
 
-TEST_CASE("nothing is said of arrivals when nobody asked")
+TEST_CASE("without the option there are no arrival times")
 {
 	Redis server({.tcp = true, .config = {}});
 	BackgroundLoad load({"-p", std::to_string(server.port()), "-n", "1000"});
@@ -115,7 +115,7 @@ TEST_CASE("nothing is said of arrivals when nobody asked")
 	CHECK(load.out().find("arrived") == std::string::npos);
 }
 
-TEST_CASE("arrivals are known of pipelined, blocking and renewed connections, and of long answers")
+TEST_CASE("arrival times of pipelined, blocking and reopened connections, and of long answers")
 {
 	Redis server({.tcp = true, .config = {}});
 	for (const Arguments &how : {Arguments{"-P", "16"},
@@ -136,7 +136,7 @@ TEST_CASE("arrivals are known of pipelined, blocking and renewed connections, an
 	}
 }
 
-TEST_CASE("explained: what lay unread is client-late, exactly, and what the server was stopped for is not")
+TEST_CASE("explained: unread time is client-late, exactly, and the server's stop is not")
 {
 	REQUIRE(root());
 	TempDir dir;

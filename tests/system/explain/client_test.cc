@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A load generator beside its server: the recorder traces when its threads ran, unless it is told not to.
-// What the test keeps it from is named, and no cause of the server's.
+// A load generator on the server's host. The recorder traces when its threads run, unless disabled. A
+// disturbance by the test is named as the load generator's and never as the server's.
 #include <chrono>
 #include <csignal>
 #include <sched.h>
@@ -25,15 +25,15 @@ namespace
 constexpr double kMs = 1e6;
 
 struct Disturbed {
-	Json explanation; // of what took 20 ms or more
+	Json explanation; // of requests that took at least 20 ms
 	Recorded recorded;
-	std::string text; // the same for people
+	std::string text; // the same as text
 };
 
 struct How {
-	bool before = false; // the load starts before the recording, or while it runs
+	bool before = false; // whether the load starts before the recording, or during it
 	std::vector<std::string> record = {};
-	// For 200 ms amid its work: it is stopped, or something of SCHED_FIFO takes its CPU.
+	// For 200 ms during its work: it is stopped, or a SCHED_FIFO task takes its CPU.
 	bool starved = false;
 };
 
@@ -48,8 +48,8 @@ void await(Redis *server, uint64_t more)
 	REQUIRE(eventually([&] { return served(server) > then + more; }, Seconds(60)));
 }
 
-// Takes a CPU for 200 ms from all that is not of the kernel's own. It ends by its own clock, and should that
-// fail by the kernel's: who shares its CPU could not end it.
+// Takes a CPU for 200 ms from all tasks except the kernel's own. It ends by its own clock, and if that fails
+// by the kernel's, because a task on the same CPU could not end it.
 [[noreturn]] void take_cpu(int cpu)
 {
 	const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
@@ -121,7 +121,7 @@ Disturbed disturbed_load(const How &how)
 	load->signal(SIGINT);
 	INFO(load->err());
 	REQUIRE(load->wait(Seconds(60)) == 0);
-	CHECK(recorder.running()); // a load generator's end is not a target's
+	CHECK(recorder.running()); // a load generator's end is not a target's end
 	recorder.signal(SIGINT);
 	REQUIRE(recorder.wait(Seconds(60)) == 0);
 	const std::vector<std::string> explain = {program("forktail"), "explain", dir.path(), "--slow",
@@ -137,7 +137,8 @@ Disturbed disturbed_load(const How &how)
 	return {parse_json(r.out), read_recording(dir.file("server.forktail")), text.out};
 }
 
-// Accounts add up, and are the load generator's where they say so. The time of its thread that `cause` had.
+// Accounts add up, and belong to the load generator where they are marked so. Returns the time of `cause` in
+// its thread.
 double check_accounts(const Json &j, const std::string &cause)
 {
 	double longest = 0;
@@ -153,7 +154,7 @@ double check_accounts(const Json &j, const std::string &cause)
 	return longest;
 }
 
-// The episode of the request that had most of `cause` itself, how much that was, and its evidence.
+// The episode of the request that had most of `cause` itself, its time of that, and its evidence.
 struct Worst {
 	Json episode;
 	double ns = 0;
@@ -183,27 +184,27 @@ Worst worst_of(const Json &j, const std::string &cause)
 void check_late(const Disturbed &d, const std::string &cause, const std::string &evidence)
 {
 	CHECK(check_accounts(d.explanation, cause) >= 150 * kMs);
-	// The request with the longest wait of its own for the load generator was due as that was disturbed.
+	// The request with the longest own wait for the load generator was due when the disturbance began.
 	const Worst worst = worst_of(d.explanation, "client-late");
 	INFO(worst.episode.dump(1));
 	CHECK(worst.ns >= 150 * kMs);
 	CHECK(worst.episode["causes"][0]["cause"] == "client-late");
 	for (const Json &c : worst.episode["causes"])
-		CHECK(c["cause"] != "stopped"); // the server never was
+		CHECK(c["cause"] != "stopped"); // the server was never late
 	CHECK(worst.text.find("the load generator's thread load-0 (") != std::string::npos);
 	CHECK(worst.text.find(evidence) != std::string::npos);
-	CHECK(d.text.find("did not run") == std::string::npos); // that is known
+	CHECK(d.text.find("did not run") == std::string::npos); // the known disturbance
 }
 
 } // namespace
 
-TEST_CASE("a load generator that starts while recording and is stopped is late by itself")
+TEST_CASE("a load generator that starts during the recording and is stopped is late by itself")
 {
 	REQUIRE(root());
 	check_late(disturbed_load({}), "stopped", "was stopped (SIGSTOP) for ");
 }
 
-TEST_CASE("so is one that was there already, and nothing but its run states is traced")
+TEST_CASE("so is one that ran before, and only its run states are traced")
 {
 	REQUIRE(root());
 	How how;
@@ -215,9 +216,9 @@ TEST_CASE("so is one that was there already, and nothing but its run states is t
 	for (const auto &[key, t] : d.recorded.threads)
 		if (t.flags & FT_THREAD_CLIENT)
 			clients.insert(t.tid);
-	CHECK(clients.size() >= 2); // its main thread, and one that puts load
+	CHECK(clients.size() >= 2); // its main thread and its load thread
 	for (const ft_span &s : d.recorded.spans)
-		CHECK(!(clients.count(s.tid) && !s.off_cpu)); // neither faults, interrupts, calls nor turns
+		CHECK(!(clients.count(s.tid) && !s.off_cpu)); // no faults, interrupts, calls or iterations
 	const uint32_t softirqs = FT_SOFTIRQ;
 	for (const ft_tally &t : d.recorded.tallies) {
 		const bool interrupt =
@@ -229,11 +230,11 @@ TEST_CASE("so is one that was there already, and nothing but its run states is t
 		CHECK(!clients.count(s.tid));
 }
 
-TEST_CASE("one whose CPU is taken is late by itself, and who took it is named")
+TEST_CASE("a load generator whose CPU is taken is late by itself, and the CPU holder is named")
 {
 	REQUIRE(root());
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-		WARN("left out: there is no second CPU to take");
+		WARN("SKIPPED: needs a second CPU");
 		return;
 	}
 	How how;
@@ -241,7 +242,7 @@ TEST_CASE("one whose CPU is taken is late by itself, and who took it is named")
 	check_late(disturbed_load(how), "run-queue", " for a CPU, held by ");
 }
 
-TEST_CASE("without its threads an answer that it did not read is network, and may be its fault")
+TEST_CASE("without its threads, an answer that it did not read is network, with a note")
 {
 	REQUIRE(root());
 	How how;
@@ -254,7 +255,7 @@ TEST_CASE("without its threads an answer that it did not read is network, and ma
 	for (const Json &r : d.explanation["slow_requests"])
 		for (const Json &part : r["parts"])
 			CHECK(part["cause"] != "stopped");
-	// Late before it was sent a request is known to be by the log alone.
+	// Lateness before sending is known from the log alone.
 	const Worst worst = worst_of(d.explanation, "client-late");
 	INFO(worst.text);
 	CHECK(worst.ns >= 100 * kMs);
@@ -262,7 +263,7 @@ TEST_CASE("without its threads an answer that it did not read is network, and ma
 	CHECK(d.text.find("the load generator's thread") == std::string::npos);
 }
 
-TEST_CASE("a load generator can be what is recorded")
+TEST_CASE("a load generator can be the target of a recording")
 {
 	REQUIRE(root());
 	Redis server;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a real server does for its clients, by name and by number: answers to thousands of subscribers,
-// connections that come and go, and the kernel's part in plain requests.
+// A real server's work for its clients, by name and by count: answers to thousands of subscribers,
+// connections opened and closed, and the kernel's part in plain requests.
 #include <algorithm>
 #include <arpa/inet.h>
 #include <map>
@@ -26,7 +26,7 @@ namespace
 
 constexpr size_t kSubscribers = 5000, kStorm = 8000;
 
-// Room for that many connections, here and in servers started from now on.
+// Allows that many connections, here and in servers started from now on.
 void allow_descriptors(rlim_t wanted)
 {
 	rlimit limit;
@@ -71,7 +71,7 @@ public:
 		REQUIRE(send(fd_, text.data(), text.size(), MSG_NOSIGNAL) ==
 			static_cast<ssize_t>(text.size()));
 	}
-	// Waits for an answer and takes what there is of it.
+	// Waits for an answer and reads what is available.
 	void hear() const
 	{
 		pollfd ready = {fd_, POLLIN, 0};
@@ -88,7 +88,7 @@ struct Calls {
 	uint64_t writes, accepted, closed;
 };
 
-// What the turns of a recording called, and which called most.
+// The calls in a recording's iterations, and the iteration with the most calls.
 struct Turns {
 	Calls sum = {}, most = {};
 };
@@ -119,7 +119,7 @@ Json explain(const std::string &path)
 	return parse_json(r.out);
 }
 
-// All evidence, and the activities of own code, of episodes that reach into an interval.
+// All evidence, and the activities of own code, of episodes that overlap an interval.
 struct Said {
 	std::string text;
 	std::map<std::string, uint64_t> samples;
@@ -159,7 +159,7 @@ double share_of(const Json &own_code, const std::string &name)
 	return 0;
 }
 
-// A sample's call is the kernel's word, its innermost function what unwinding made of the stack: libc's
+// A sample's system call comes from the kernel, its innermost function from unwinding the stack. libc's
 // `write` is in the system call of that name, or in none.
 void check_calls(const std::string &path)
 {
@@ -190,7 +190,7 @@ void check_calls(const std::string &path)
 	CHECK(same == compared);
 }
 
-// Loads a server plainly for two seconds while it is recorded, and explains it.
+// Puts a plain load on a server for two seconds while it is recorded, and explains it.
 Json explain_load(pid_t server, const std::vector<std::string> &where)
 {
 	Recorder recorder(server);
@@ -206,7 +206,7 @@ Json explain_load(pid_t server, const std::vector<std::string> &where)
 
 } // namespace
 
-TEST_CASE("a PUBLISH to thousands is told as answers to as many")
+TEST_CASE("a PUBLISH to thousands is reported as answers to as many")
 {
 	REQUIRE(root());
 	allow_descriptors(20'000);
@@ -217,8 +217,8 @@ TEST_CASE("a PUBLISH to thousands is told as answers to as many")
 		subscribers.back().say("SUBSCRIBE news\r\n");
 		subscribers.back().hear();
 	}
-	// A turn of 10 ms has a few samples: that one of them is in the kernel takes a second turn now and
-	// then.
+	// An iteration of 10 ms has few samples. For one of them to be in the kernel it sometimes takes a
+	// second iteration.
 	bool in_kernel = false;
 	for (int i = 0; i < 5 && !in_kernel; i++) {
 		Recorder recorder(redis.pid());
@@ -228,15 +228,15 @@ TEST_CASE("a PUBLISH to thousands is told as answers to as many")
 		for (const Client &subscriber : subscribers)
 			subscriber.hear();
 		const uint64_t end_ns = ft_now_ns();
-		redis.command({"PING"}); // the turn that took long has ended
+		redis.command({"PING"}); // the long iteration has ended
 		CHECK(recorder.stop().dropped() == 0);
 
-		// One write a subscriber, and the answer to who published.
+		// One write per subscriber, and the answer to the publisher.
 		CHECK(turns_of(recorder.path()).most.writes == kSubscribers + 1);
 		const Said said = said_between(explain(recorder.path()), start_ns, end_ns);
 		INFO(said.text);
-		// If the loop did not wait before it read the PING, several turns are one, and only calls are
-		// counted.
+		// If the loop did not wait before it read the PING, several iterations are recorded as one,
+		// and only calls are counted.
 		CHECK(
 		    (said.text.find("was sending replies to about 5,000 clients for ") != std::string::npos ||
 		     said.text.find("was sending replies (in at least 5,00") != std::string::npos));
@@ -246,14 +246,14 @@ TEST_CASE("a PUBLISH to thousands is told as answers to as many")
 	CHECK(in_kernel);
 }
 
-TEST_CASE("connections that come and go are told, and counted")
+TEST_CASE("opened and closed connections are reported and counted")
 {
 	REQUIRE(root());
 	allow_descriptors(20'000);
 	Redis redis({.tcp = true, .config = {"--maxclients", "10000"}});
 	const Endpoint server = {"", redis.port()};
-	Recorder recorder(redis.pid(), {"--exact", "--min-span", "1us"}); // no turn of an accept is shorter
-	redis.command({"PING"});					  // and none had begun before
+	Recorder recorder(redis.pid(), {"--exact", "--min-span", "1us"}); // shorter than any accept
+	redis.command({"PING"});					  // and before any
 	const uint64_t before = std::stoull(redis.info("total_connections_received"));
 	const uint64_t start_ns = ft_now_ns();
 	{
@@ -270,7 +270,7 @@ TEST_CASE("connections that come and go are told, and counted")
 	CHECK(std::stoull(redis.info("total_connections_received")) - before == kStorm);
 	REQUIRE(recorder.stop().dropped() == 0);
 
-	// On a crowded machine a turn's end may not be seen, and its counts are lost with it.
+	// On a busy machine an iteration's end may be missed, and with it its counts.
 	const Turns turns = turns_of(recorder.path());
 	INFO(turns.sum.accepted << " accepted, " << turns.sum.closed << " closed");
 	CHECK(turns.sum.accepted <= kStorm);
@@ -284,7 +284,7 @@ TEST_CASE("connections that come and go are told, and counted")
 	CHECK(said.share({"kernel/accept", "kernel/close", "accept", "free-client"}) > 0.3);
 }
 
-TEST_CASE("under plain load the kernel's sending has its name, and its share")
+TEST_CASE("under plain load the kernel's sending has its name and its share")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = true, .config = {}});
@@ -301,7 +301,7 @@ TEST_CASE("under plain load the kernel's sending has its name, and its share")
 	}
 }
 
-TEST_CASE("a server without symbols has the kernel's side as well")
+TEST_CASE("a server without symbols has the kernel's activities too")
 {
 	REQUIRE(root());
 	Memcached memcached({.tcp = false, .config = {"-t", "1"}});

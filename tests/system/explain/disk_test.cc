@@ -11,13 +11,13 @@
 using namespace forktail::test;
 using Json = nlohmann::json;
 
-TEST_CASE("who writes to the server's disk is named, with what it wrote")
+TEST_CASE("a process that writes to the server's disk is named, with the amount written")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = false, .config = {"--appendonly", "yes", "--appendfsync", "always"}});
 	TempDir dir;
 	if (!on_a_disk(redis.directory()) || !on_a_disk(dir.path())) {
-		WARN("SKIPPED: temporary directories are on no disk here");
+		WARN("SKIPPED: temporary directories are not on a disk here");
 		return;
 	}
 	Recorder recorder(redis.pid());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// docs/guides/ci.md as it stands there: its script measures a real server, its limits are held against that, and the
-// commands of its two pipelines are run. Then what the gate says of the run against what explain and the load
-// generator say of it.
+// docs/guides/ci.md exactly as written: its script measures a real server, its limits are checked, and the
+// commands of its two pipelines are run. Then the gate's report on the run is compared with explain's and the
+// load generator's.
 #include <algorithm>
 
 #include "tests/support/catch.h"
@@ -44,7 +44,7 @@ std::vector<std::string> Blocks(const std::string &language)
 	return blocks;
 }
 
-// The commands of a pipeline that are about this project.
+// The commands of a pipeline that belong to this project.
 std::vector<std::string> Commands(const std::string &pipeline)
 {
 	std::vector<std::string> commands;
@@ -93,7 +93,7 @@ void CheckAgainstExplain(const Project &project)
 			if (part["cause"] == "fork")
 				longest = std::max(longest, part["direct_ns"].get<double>() +
 								part["queued_ns"].get<double>());
-	CHECK(longest > 0); // the script has the server fork
+	CHECK(longest > 0); // the script makes the server fork
 	const Json get = load["operations"]["GET"], set = load["operations"]["SET"];
 	const std::vector<std::pair<std::string, double>> expected = {
 	    {"p99.9", explain["requests"]["latency_ns"]["p99.9"]},
@@ -168,22 +168,21 @@ void CheckExplain(const Project &project)
 
 } // namespace
 
-TEST_CASE("docs/guides/ci.md: its script, its limits and its pipelines, and what the gate says of the run")
+TEST_CASE("docs/guides/ci.md: its script, its limits and its pipelines, and the gate's report on the run")
 {
 	Project project;
 	const std::vector<std::string> pipelines = Blocks("yaml");
 	REQUIRE(pipelines.size() == 2);
 	const std::vector<std::string> commands = Commands(pipelines[0]);
 	REQUIRE(commands.size() == 2);
-	CHECK(commands == Commands(pipelines[1])); // what is run for one is run for both
+	CHECK(commands == Commands(pipelines[1])); // both pipelines have the same commands
 
 	const Result measured = project.Run({"sh", "-c", commands[0]});
 	INFO(measured.err);
 	REQUIRE(measured.status == 0);
 	const Result gated = project.Run({"sh", "-c", commands[1]});
 	INFO(gated.out << gated.err);
-	CHECK(
-	    (gated.status == 0 || gated.status == 1)); // how fast this machine is today is not what is tested
+	CHECK((gated.status == 0 || gated.status == 1)); // the speed of this machine is not tested
 	const std::vector<std::string> file = LinesOf(Blocks("toml")[0]);
 	const size_t limits = file.size() - 3; // slow, and the list's two brackets
 	const std::string junit = read_file(project.dir.file("gate.xml"));

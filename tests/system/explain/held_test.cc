@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Servers that somebody keeps from running while requests wait: frozen cgroups of both versions, and tracers.
-// None of it is idleness, whatever the server was about to do.
+// Servers that cannot run while requests wait: frozen cgroups of both versions, and tracers. None of that
+// time is idle, whatever the server was about to do.
 #include <filesystem>
 
 #include "tests/support/catch.h"
@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 namespace
 {
 
-// A run of a server under an even load, while something is done to it.
+// A run of a server under an even load, with a disturbance.
 struct Watched {
 	TempDir dir;
 	Redis redis;
@@ -65,10 +65,10 @@ void check_frozen(int version)
 	REQUIRE(root());
 	Freezer group(version);
 	if (!group.usable()) {
-		WARN("SKIPPED: no cgroup with a freezer of version " << version << " can be made here");
+		WARN("SKIPPED: cannot make a cgroup with a freezer of version " << version << " here");
 		return;
 	}
-	Watched watched; // its server ends first: a group with members stays
+	Watched watched; // its server ends first, because a group with members cannot be removed
 	REQUIRE(group.add(watched.redis.pid()));
 	watched.during([&] {
 		for (int i = 0; i < 3; i++) {
@@ -97,7 +97,7 @@ TEST_CASE("a server in a frozen cgroup of version 2 is frozen, not idle")
 	check_frozen(2);
 }
 
-TEST_CASE("a server that a debugger stops is stopped by it, so and so often")
+TEST_CASE("a server stopped by a debugger has that cause, with the number of stops")
 {
 	REQUIRE(root());
 	Watched watched;
@@ -114,11 +114,11 @@ TEST_CASE("a server that a debugger stops is stopped by it, so and so often")
 				     "), 1") != std::string::npos);
 }
 
-TEST_CASE("strace stops a server in every call: all of them count")
+TEST_CASE("strace stops a server in every call, and all stops count")
 {
 	REQUIRE(root());
 	if (run({"strace", "-V"}).status != 0) {
-		WARN("SKIPPED: there is no strace here");
+		WARN("SKIPPED: strace is not installed");
 		return;
 	}
 	Redis redis;
@@ -130,7 +130,7 @@ TEST_CASE("strace stops a server in every call: all of them count")
 		redis.command({"PING"});
 	const std::string path = recorder.path();
 	const Recorded r = recorder.stop();
-	// read, write and epoll_wait of each, where each begins and where it ends.
+	// read, write and epoll_wait of each command, at their begin and at their end.
 	CHECK(r.count(tid, FT_PTRACED) >= 600);
 	CHECK(r.count(tid, FT_STOPPED) == 0);
 	bool noted = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several processes that serve, all recorded at once: a stall that the test causes in one of them is found at
-// that one, and the requests that went elsewhere are not blamed on it.
+// Several recorded server processes: a stall made in one of them is found there, and requests to the others
+// are not blamed on it.
 #include <csignal>
 #include <map>
 #include <memory>
@@ -25,7 +25,7 @@ std::string at_port(int port)
 	return "127.0.0.1:" + std::to_string(port);
 }
 
-// Three instances, and what is recorded of them.
+// Three instances and their recording.
 struct Instances {
 	TempDir dir;
 	std::vector<std::unique_ptr<Redis>> servers;
@@ -42,7 +42,8 @@ struct Instances {
 			addresses.push_back(at_port(servers.back()->port()));
 		}
 	}
-	// More connections than requests can be held up at once: nobody waits for another's.
+	// More connections than requests that can be delayed at once, so that no request waits for another
+	// one's connection.
 	void Run(std::vector<pid_t> pids, const std::vector<std::string> &where)
 	{
 		std::string list;
@@ -64,7 +65,7 @@ struct Instances {
 		load = std::make_unique<Process>(argv);
 		Go(1000);
 	}
-	// Until each instance has served so many more.
+	// Waits until each instance has served this many more.
 	void Go(unsigned long long commands)
 	{
 		for (auto &s : servers) {
@@ -125,7 +126,7 @@ void check_parts(const Json &j)
 	CHECK(share == Approx(1.0));
 }
 
-// The episode with the most time among those that hold an instant of this.
+// The episode with the most time among those that contain an instant of this interval.
 Json episode_in(const Json &j, const Stopped &s)
 {
 	Json worst;
@@ -146,7 +147,7 @@ std::string evidence(const Json &episode)
 	return text;
 }
 
-// Of requests due in a time: how long they were stopped, by where, in ms.
+// For requests due in an interval: how long they were stopped, by place, in ms.
 std::map<std::string, double> stopped_at(const Json &j, const Stopped &s, const std::string &behind)
 {
 	std::map<std::string, double> at;
@@ -163,7 +164,7 @@ std::map<std::string, double> stopped_at(const Json &j, const Stopped &s, const 
 
 } // namespace
 
-TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the proxy")
+TEST_CASE("a stall behind a proxy is found at its instance, the proxy's stall at the proxy")
 {
 	REQUIRE(root());
 	Instances all;
@@ -193,7 +194,7 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 	check_parts(slow);
 	check_parts(every);
 
-	{ // hops: each process once, with what came by
+	{ // hops: each process once, with its requests
 		REQUIRE(every["hops"].size() == 4);
 		uint64_t served = 0, time = 0;
 		for (const Json &h : every["hops"]) {
@@ -211,7 +212,7 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 			CHECK(causes == h["time_ns"].get<uint64_t>());
 			time += causes;
 		}
-		// What was not sent any more has no server behind.
+		// Requests that were not sent have no server behind.
 		CHECK(served + every["requests"]["by_status"].value("unsent", 0u) ==
 		      every["requests"]["count"].get<uint64_t>());
 		CHECK(time <= every["slow"]["time_ns"].get<uint64_t>());
@@ -225,7 +226,7 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 		CHECK(e["hops"][0]["share"].get<double>() > 0.9);
 		CHECK(evidence(e).find(stopped_name + ": the server was stopped") != std::string::npos);
 		const auto at = stopped_at(every, instance, all.addresses[1]);
-		// 500 requests a second for 300 ms, each of which waited half of it on average.
+		// 500 requests per second for 300 ms, each of which waited half of it on average.
 		INFO(Json(at).dump());
 		CHECK(at.size() == 1);
 		CHECK(at.count(stopped_name) == 1);
@@ -233,7 +234,7 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 		for (const std::string &other : {all.addresses[0], all.addresses[2]})
 			CHECK(stopped_at(every, instance, other).empty());
 	}
-	{ // the stopped proxy: all its requests, whichever server they were for
+	{ // the stopped proxy: all of its requests, whichever server they were for
 		const Json e = episode_in(slow, front);
 		REQUIRE(!e.is_null());
 		INFO(e.dump(1));
@@ -265,7 +266,7 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's at the p
 	CHECK(text.find("\n" + stopped_name) != std::string::npos);
 }
 
-TEST_CASE("two proxies in front of the same instances: the time is found at the one that it was")
+TEST_CASE("two proxies in front of the same instances: the time is found at the right one")
 {
 	REQUIRE(root());
 	Instances all;
@@ -301,7 +302,7 @@ TEST_CASE("two proxies in front of the same instances: the time is found at the 
 	CHECK(at_one["hops"][0]["share"].get<double>() > 0.9);
 }
 
-TEST_CASE("several instances without a proxy: each request's hop is its connection's")
+TEST_CASE("several instances without a proxy: each request's hop is that of its connection")
 {
 	REQUIRE(root());
 	Instances all;

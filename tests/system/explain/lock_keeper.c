@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a server of the one that it is preloaded into (LD_PRELOAD) whose threads share a lock: its main
- * thread takes it for each write(), and a thread of its own, "keeper", keeps it for a while now and then.
+/* Preloaded into a server (LD_PRELOAD), it makes two threads share a lock: the main thread takes it for each
+ * write(), and a new thread, "keeper", holds it for a while every 200 ms.
  *
- * $FORKTAIL_KEEP: how, "code" (computing) or "pipe" (waiting in read for somebody slow); without it nothing
- * happens. $FORKTAIL_KEEP_MS: for how long. Every 200 ms. $FORKTAIL_KEEP_CLOCK: a file of at least 16 bytes,
- * where it says the keeper's thread id and how long the main thread has waited for the lock in all, in
- * nanoseconds. */
+ * $FORKTAIL_KEEP: how, "code" (computing) or "pipe" (waiting in read for a slow peer); without it nothing
+ * happens. $FORKTAIL_KEEP_MS: for how long. $FORKTAIL_KEEP_CLOCK: a file of at least 16 bytes, which gets the
+ * keeper's thread id and the total time the main thread has waited for the lock, in nanoseconds. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -36,7 +35,7 @@ static void sleep_ns(uint64_t ns)
 	nanosleep(&t, NULL);
 }
 
-/* In place of the C library's. */
+/* Replaces the C library's function. */
 ssize_t write(int fd, const void *bytes, size_t count)
 {
 	if (shown && gettid() == getpid()) {
@@ -73,7 +72,7 @@ static void *keep(void *arg)
 	return arg;
 }
 
-/* Reads what the keeper asks and lets it wait for the answer. */
+/* Reads the keeper's question and delays the answer. */
 static void *answer_slowly(void *arg)
 {
 	int *ends = arg;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server whose main thread waits for a lock that another of its threads holds: requests are explained by
-// what that one did, at that thread, for as long as a clock in the server says.
+// A server whose main thread waits for a lock that another of its threads holds. Requests are explained by
+// the holder's activity, at that thread, for as long as a clock in the server measures.
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace
 
 constexpr double kMs = 1e6;
 
-// A redis-server with a keeper (lock_keeper.c), under an even load while something is done.
+// A redis-server with a keeper (lock_keeper.c), under an even load with a disturbance.
 struct Kept {
 	TempDir dir;
 	std::string clock = dir.file("clock");
@@ -72,7 +72,7 @@ struct Kept {
 			for (const Json &sentence : e["evidence"])
 				sentences += sentence.get<std::string>() + "\n";
 	}
-	// Of the slow requests' time at the keeper, or elsewhere: what is a cause's, in ms.
+	// A cause's part of the slow requests' time, at the keeper or elsewhere, in ms.
 	double Time(const std::string &cause, bool at_keeper) const
 	{
 		double ns = 0;
@@ -83,7 +83,7 @@ struct Kept {
 					ns += c["time_ns"].get<double>();
 		return ns / kMs;
 	}
-	// How long the main thread waited for what the keeper did, and then for a CPU, in ms.
+	// How long the main thread waited for the keeper's activity, and then for a CPU, in ms.
 	double Resolved() const
 	{
 		forktail::analysis::Run run;
@@ -109,7 +109,7 @@ struct Kept {
 
 } // namespace
 
-TEST_CASE("a lock that another thread keeps while it computes is lock-wait at that thread")
+TEST_CASE("a lock that another thread holds while it computes is lock-wait at that thread")
 {
 	REQUIRE(root());
 	Kept kept("code", 15);
@@ -122,7 +122,7 @@ TEST_CASE("a lock that another thread keeps while it computes is lock-wait at th
 	CHECK(kept.Says(" for a lock that this thread held; meanwhile this thread was in keep_computing"));
 }
 
-TEST_CASE("what its holder waits for in the kernel is what a lock is waited for")
+TEST_CASE("a holder's wait in the kernel is the cause of the lock wait")
 {
 	REQUIRE(root());
 	Kept kept("pipe", 15);
@@ -136,7 +136,7 @@ TEST_CASE("what its holder waits for in the kernel is what a lock is waited for"
 	CHECK(kept.Says(" for a lock that this thread held"));
 }
 
-TEST_CASE("a holder that a debugger stops makes a lock's wait the debugger's")
+TEST_CASE("a holder that a debugger stops makes the lock wait the debugger's")
 {
 	REQUIRE(root());
 	Kept kept("code", 60);

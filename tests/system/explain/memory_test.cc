@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The memory of `forktail explain` and `forktail report`: a run is looked at in stretches, as many as
-// --memory makes necessary. Into how many must not be seen in what is said, whatever the kind of run; and
-// with the default the length of a run must not be seen in the memory.
+// The memory of `forktail explain` and `forktail report`. A run is read in stretches, as many as --memory
+// requires. Their number must not change the result, for any kind of run. With the default the run's length
+// must not change the memory.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -23,12 +23,12 @@ using Json = nlohmann::json;
 namespace
 {
 
-// Little enough for a second or two of a busy server to be several stretches, and enough for each of the runs
-// below to be one.
+// Small enough for one or two seconds of a busy server to be several stretches, and large enough for each of
+// the runs below to be one.
 constexpr char kLittle[] = "32M", kMuch[] = "2G";
 constexpr size_t kDefaultBytes = 256 << 20;
 
-// A directory with what was recorded of some processes and, or not, of a load.
+// A directory with a recording of some processes, and optionally of a load.
 struct Made {
 	TempDir dir;
 	std::unique_ptr<Process> recorder, load;
@@ -75,7 +75,7 @@ struct Made {
 	}
 };
 
-// Where two explanations differ, the first few places of it.
+// The first few places where two explanations differ.
 std::string differences(const std::string &one, const std::string &other)
 {
 	const Json changes = Json::diff(parse_json(one), parse_json(other));
@@ -85,7 +85,7 @@ std::string differences(const std::string &one, const std::string &other)
 	return text;
 }
 
-// What is said of all slow requests together.
+// What is reported about all slow requests together.
 Json sums_of(const std::string &said)
 {
 	Json sums = parse_json(said);
@@ -94,7 +94,7 @@ Json sums_of(const std::string &said)
 	return sums;
 }
 
-// The same is said of it whatever the memory; what it says is handed back.
+// Checks that the result is the same for any memory, and returns it.
 Json check_same(const Made &made)
 {
 	const std::vector<std::vector<std::string>> forms = {
@@ -108,7 +108,7 @@ Json check_same(const Made &made)
 		if (little.out == much.out) {
 			SUCCEED();
 		} else if (form.size() > 3 && sums_of(little.out) == sums_of(much.out)) {
-			SUCCEED(); // with little memory not all that are slow by --slow p50 are told apart
+			SUCCEED(); // with little memory, --slow p50 loses some slow requests
 		} else if (form[0] == "--json") {
 			FAIL_CHECK(differences(much.out, little.out));
 		} else {
@@ -120,7 +120,7 @@ Json check_same(const Made &made)
 	return last;
 }
 
-// A made-up run of any length, and forktail at it within the default's memory.
+// A synthetic run of any length, and forktail run on it within the default's memory.
 struct Long {
 	TempDir dir;
 	std::string path = dir.file("run");
@@ -133,16 +133,16 @@ struct Long {
 			     std::to_string(per_second)})
 			    .status == 0);
 		if (!cgroup.usable())
-			WARN("SKIPPED: the limit; no memory cgroup can be made here");
+			WARN("SKIPPED: the limit, cannot make a memory cgroup here");
 	}
-	// What it prints.
+	// Its output.
 	std::string Forktail(std::vector<std::string> argv) const
 	{
 		argv.insert(argv.begin(), program("forktail"));
-		malloc_trim(0); // what this process has when it forks counts for who is started
+		malloc_trim(0); // this process' memory at the fork counts for the child
 		const Result r = run(cgroup.usable() ? cgroup.within(argv) : argv, Seconds(120));
 		INFO(argv[1] << " ended with " << r.status << ": " << r.err);
-		REQUIRE(r.status == 0); // 137: the kernel killed it for want of memory
+		REQUIRE(r.status == 0); // 137: the kernel killed it for lack of memory
 		CHECK(r.peak_bytes < kDefaultBytes);
 		return r.out;
 	}
@@ -150,7 +150,7 @@ struct Long {
 
 } // namespace
 
-TEST_CASE("an open loop with a snapshot is explained alike in one stretch and in many")
+TEST_CASE("an open loop with a snapshot has the same explanation in one stretch and in many")
 {
 	REQUIRE(geteuid() == 0);
 	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
@@ -166,7 +166,7 @@ TEST_CASE("an open loop with a snapshot is explained alike in one stretch and in
 	CHECK(said["causes"].size() > 2);
 }
 
-TEST_CASE("a pipelined closed loop is explained alike in one stretch and in many, and in less memory")
+TEST_CASE("a pipelined closed loop has the same explanation in one stretch and in many, with less memory")
 {
 	REQUIRE(geteuid() == 0);
 	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
@@ -180,7 +180,7 @@ TEST_CASE("a pipelined closed loop is explained alike in one stretch and in many
 	CHECK(made.Explain({"--memory", kLittle}).peak_bytes < made.Explain({"--memory", kMuch}).peak_bytes);
 }
 
-TEST_CASE("requests through a proxy are explained alike in one stretch and in many")
+TEST_CASE("requests through a proxy have the same explanation in one stretch and in many")
 {
 	REQUIRE(geteuid() == 0);
 	std::vector<std::unique_ptr<Redis>> servers;
@@ -209,7 +209,7 @@ TEST_CASE("requests through a proxy are explained alike in one stretch and in ma
 	CHECK(said["hops"].size() == 3);
 }
 
-TEST_CASE("a memcached with threads is explained alike in one stretch and in many")
+TEST_CASE("a memcached with threads has the same explanation in one stretch and in many")
 {
 	REQUIRE(geteuid() == 0);
 	Memcached memcached({.tcp = false, .config = {"-t", "4"}});
@@ -226,7 +226,7 @@ TEST_CASE("a memcached with threads is explained alike in one stretch and in man
 	CHECK(said["hops"].size() > 1);
 }
 
-TEST_CASE("turns that stand in for requests are explained alike in one stretch and in many")
+TEST_CASE("iterations instead of requests have the same explanation in one stretch and in many")
 {
 	REQUIRE(geteuid() == 0);
 	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
@@ -241,8 +241,8 @@ TEST_CASE("turns that stand in for requests are explained alike in one stretch a
 	CHECK(said["requests"]["count"].get<uint64_t>() > 0);
 }
 
-// No tests of time: when runs were loaded whole, these took gigabytes.
-TEST_CASE("20 million requests take no more memory than is promised, slow ones or not")
+// These do not test speed. When runs were loaded completely, they took gigabytes.
+TEST_CASE("20 million requests take no more memory than documented, slow ones or not")
 {
 	Long made(20, 50'000);
 	made.Forktail({"explain", made.path});
@@ -254,13 +254,13 @@ TEST_CASE("20 million requests take no more memory than is promised, slow ones o
 	CHECK(all["slow"]["count"] == 20'000'000);
 }
 
-TEST_CASE("much time of a server's spans and tallies takes no more memory than is promised")
+TEST_CASE("a long time of a server's spans and tallies takes no more memory than documented")
 {
 	Long made(0.09, 100);
 	const Json said = parse_json(made.Forktail({"explain", made.path, "--json"}));
 	CHECK(said["requests"]["count"] == 90'000);
 	CHECK(said["requests"]["duration_ns"].get<double>() == Approx(900e9).epsilon(0.001));
-	// Each request is an episode of its own then, as they don't overlap.
+	// Each request is then a separate episode, because they do not overlap.
 	made.Forktail({"explain", made.path, "--slow", "1us"});
 	made.Forktail({"report", made.path, "-o", made.dir.file("page.html")});
 }

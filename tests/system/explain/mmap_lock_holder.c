@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeps the mmap lock of the process that it is preloaded into (LD_PRELOAD), most of the time, and times how
- * long the main thread's mmap calls take there.
+/* Holds the mmap lock of the process into which it is preloaded (LD_PRELOAD), most of the time, and measures
+ * the main thread's mmap calls.
  *
- * A thread of its own maps memory with all its pages, for which the kernel holds the lock for reading, and
- * unmaps it. $FORKTAIL_HOLD_MB: how many megabytes at once; without, nothing happens. $FORKTAIL_HOLD_CLOCK: a
- * file of at least 8 bytes, where the sum of the main thread's calls goes, in nanoseconds. */
+ * A new thread maps memory with all its pages, for which the kernel holds the lock for reading, and unmaps
+ * it. $FORKTAIL_HOLD_MB: how many megabytes at once; without it nothing happens. $FORKTAIL_HOLD_CLOCK: a file
+ * of at least 8 bytes, which gets the sum of the main thread's calls, in nanoseconds. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* In place of the C library's, for the allocator. */
+/* Replaces the C library's function, for the allocator. */
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	uint64_t since_ns = now_ns();

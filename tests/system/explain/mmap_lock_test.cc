@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A server whose own thread holds its process' mmap lock: what the main thread waits for that is called
-// mmap-lock.
+// A server with a thread that holds its process' mmap lock: the main thread's wait for it is mmap-lock.
 #include <cstring>
 #include <fstream>
 
@@ -46,10 +45,10 @@ TEST_CASE("waiting for the process' mmap lock is mmap-lock")
 				     "FORKTAIL_HOLD_CLOCK=" + clock}});
 	Recorder recorder(redis.pid());
 	const uint64_t before_ns = InMmap(clock);
-	// Each value is a mapping of its own; without a holder that takes microseconds.
+	// Each value is a new mapping. Without a holder that takes microseconds.
 	for (int i = 0; i < 10; i++)
 		redis.command({"SETRANGE", "big" + std::to_string(i), std::to_string(24 << 20), "x"});
-	redis.command({"PING"}); // the turn that waited has ended
+	redis.command({"PING"}); // the iteration that waited has ended
 	const uint64_t waited_ns = InMmap(clock) - before_ns;
 	const std::string path = recorder.path();
 	recorder.stop();
@@ -72,7 +71,7 @@ TEST_CASE("waiting for the process' mmap lock is mmap-lock")
 				 << " ns, syscall " << TimeOf(j, "syscall") << " ns");
 	CHECK(told);
 	CHECK(waited_ns > 50'000'000);
-	// In mmap it waits for the lock and then for a CPU, and does next to nothing else.
+	// In mmap it waits for the lock and then for a CPU, and does almost nothing else.
 	CHECK(static_cast<double>(lock_ns) < 1.05 * static_cast<double>(waited_ns));
 	CHECK(static_cast<double>(lock_ns + queue_ns) > 0.9 * static_cast<double>(waited_ns));
 	CHECK(lock_ns > 20 * TimeOf(j, "syscall"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A real server that names itself so as to steer the terminal of whoever looks at it: its program's file, its
-// name and its command line set a clipboard, clear the screen, begin a line, turn text around and are no
-// UTF-8. It is recorded all the same, and nothing of that reaches a terminal, a script or a browser.
+// A real server whose names are meant to control the user's terminal. Its program's file, its name and its
+// command line set a clipboard, clear the screen, begin a line, reverse text and are no UTF-8. It is recorded
+// normally, and none of that reaches a terminal, a script or a browser.
 #include <filesystem>
 #include <fstream>
 
@@ -28,7 +28,7 @@ std::string found(const std::string &name)
 	return std::filesystem::canonical(r.out.substr(0, r.out.find('\n')));
 }
 
-// Everything but newlines is as visible_text has it.
+// Everything but newlines is what visible_text prints.
 bool harmless(const std::string &text)
 {
 	std::string line;
@@ -43,7 +43,7 @@ bool harmless(const std::string &text)
 
 } // namespace
 
-TEST_CASE("a server whose name steers terminals is recorded, and its name can only be read")
+TEST_CASE("a server whose name has terminal control sequences is recorded, and its name is printable")
 {
 	REQUIRE(root());
 	TempDir dir;
@@ -55,7 +55,7 @@ TEST_CASE("a server whose name steers terminals is recorded, and its name can on
 	CHECK(recorder.process().err().find("recording " + kComm + " (") == 0);
 	redis.command({"DEBUG", "POPULATE", "200000"});
 	for (int i = 0; i < 10; i++)
-		redis.command({"KEYS", "*"}); // has own code, and so the program's file in stacks
+		redis.command({"KEYS", "*"}); // has own code, so its program's file is in stacks
 	redis.command({"DEBUG", "SLEEP", "0.05"});
 	const std::string path = recorder.path();
 	const Recorded recorded = recorder.stop();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a real server's own code was, by the CPU samples of a real recording: work that the test asks for must
-// come out under its name.
+// A real server's own code, from the CPU samples of a real recording: work that the test requests must be
+// reported under its name.
 #include <algorithm>
 #include <csignal>
 
@@ -23,7 +23,7 @@ struct Interval {
 	uint64_t start_ns, end_ns;
 };
 
-// With some quiet after it, so that what comes next is an episode of its own.
+// With some quiet after it, so that the next work is a separate episode.
 template <class Do> Interval During(Do act)
 {
 	uint64_t start = ft_now_ns();
@@ -41,7 +41,7 @@ Json Explain(const std::string &path)
 	return parse_json(r.out);
 }
 
-// The episodes in an interval. Without a load generator they are the long turns of the event loop.
+// The episodes in an interval. Without a load generator they are long event-loop iterations.
 std::vector<Json> EpisodesIn(const Json &explanation, const Interval &when)
 {
 	std::vector<Json> episodes;
@@ -53,7 +53,7 @@ std::vector<Json> EpisodesIn(const Json &explanation, const Interval &when)
 	return episodes;
 }
 
-// The one with the most samples; null if there is none with any.
+// The one with the most samples. Null if none has any.
 Json MostSampled(const Json &explanation, const Interval &when)
 {
 	Json best;
@@ -78,7 +78,7 @@ std::string EvidenceOf(const Json &episode)
 	return text;
 }
 
-// The episode is the activity's, by its samples, and says so.
+// The episode is the activity's, by its samples, and reports it.
 void CheckNamed(const Json &explanation, const Interval &when, const std::string &name,
 		const std::string &sentence)
 {
@@ -136,8 +136,7 @@ TEST_CASE("slow commands, a script and expiry are named by what the server ran")
 	CheckNamed(j, keys, "command/KEYS", "KEYS");
 	CheckNamed(j, script, "command/EVAL", "EVAL");
 	CheckNamed(j, del, "command/DEL", "DEL");
-	// Removing so many keys is also what makes a table too large: some turns rehash as much as they
-	// expire.
+	// Removing so many keys also makes a table too large: some iterations rehash as much as they expire.
 	uint64_t expired = 0;
 	std::string evidence;
 	for (const Json &e : EpisodesIn(j, expiry)) {
@@ -150,7 +149,7 @@ TEST_CASE("slow commands, a script and expiry are named by what the server ran")
 	Json in_script = MostSampled(j, script)["activities"][0];
 	CHECK(in_script["lua_samples"] == in_script["samples"]); // it called no command
 
-	// The run's own code is the serving thread's, and is made of such activities.
+	// The run's own code is the serving thread's and consists of such activities.
 	for (const Json &t : j["account"]["threads"])
 		if (t["serving"] == true)
 			CHECK(t["own_code"] == j["own_code"]);
@@ -160,14 +159,14 @@ TEST_CASE("slow commands, a script and expiry are named by what the server ran")
 	CHECK(text.out.find("\ncommand/KEYS ") != std::string::npos);
 }
 
-TEST_CASE("samples that are not wanted are not taken")
+TEST_CASE("unwanted samples are not taken")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
 	redis.command({"DEBUG", "POPULATE", std::to_string(kKeys), "key", "10"});
 	Recorder recorder(redis.pid(), {"--no-samples"});
 	redis.command({"KEYS", "*z"});
-	redis.command({"PING"}); // the turn that took long has ended
+	redis.command({"PING"}); // the long iteration has ended
 	recorder.stop();
 	Json j = Explain(recorder.path());
 	CHECK(j["own_code"] == Json({{"samples", 0}, {"activities", Json::array()}}));
@@ -195,7 +194,7 @@ TEST_CASE("a program without symbols is named by its files, and needs no event l
 			  [](const forktail::analysis::Activity &a) { return a.name == "module/dash"; }));
 }
 
-TEST_CASE("a child's samples are named like its parent's, also when it has ended")
+TEST_CASE("a child's samples are named like its parent's, also after its end")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});

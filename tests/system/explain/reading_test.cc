@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `forktail explain` while its input is not at rest, or not in order: a log that grows, one whose blocks lie
-// in another order, and one on a slow disk, where it says how far it is, locks nothing, and ends when told
-// to.
+// `forktail explain` on difficult input: a log that grows, one with its blocks in another order, and one on a
+// slow disk. On the latter it reports progress, locks nothing, and ends at once on a signal.
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -82,7 +81,7 @@ void reverse(const std::string &from, const std::string &to)
 	}
 	REQUIRE(requests.size() > 3);
 	std::reverse(requests.begin(), requests.end());
-	blocks.pop_back(); // with the index and the trailer behind it
+	blocks.pop_back(); // with the index and the trailer after it
 	for (const std::string &block : blocks)
 		out += block;
 	for (const std::string &block : requests)
@@ -92,7 +91,7 @@ void reverse(const std::string &from, const std::string &to)
 	std::ofstream(to, std::ios::binary) << out;
 }
 
-// A directory on a disk that reads so many bytes a second for processes in its cgroup.
+// A directory on a disk with this read limit in bytes per second for processes in its cgroup.
 class SlowDisk
 {
 public:
@@ -193,7 +192,7 @@ private:
 
 } // namespace
 
-TEST_CASE("a log that grows is explained as far as it goes")
+TEST_CASE("a growing log is explained up to its end")
 {
 	Redis redis;
 	TempDir dir;
@@ -237,7 +236,7 @@ TEST_CASE("blocks of requests in another order are the same requests")
 	CHECK(sum == reversed["slow"]["time_ns"].get<uint64_t>());
 }
 
-TEST_CASE("a part in which nothing was sent is explained as it is in the whole run")
+TEST_CASE("a part without sent requests is explained as it is in the whole run")
 {
 	TempDir dir;
 	Redis redis;
@@ -247,7 +246,7 @@ TEST_CASE("a part in which nothing was sent is explained as it is in the whole r
 			   std::chrono::seconds(60)));
 	INFO(recorder.err());
 	REQUIRE(recorder.running());
-	// What is due once the server has stopped waits for its two connections until all ends.
+	// Requests due after the server stopped wait for its two connections until the end.
 	Process load({program("forktail"), "load", "-s", redis.socket(), "-q", "-o",
 		      dir.file("load.forktail"), "--rate", "3000", "-c", "2", "-t", "get", "--duration",
 		      "60"});
@@ -272,7 +271,7 @@ TEST_CASE("a part in which nothing was sent is explained as it is in the whole r
 	const Json part = explain({"--since", "+2s", "--until", "+3s"});
 	REQUIRE(part["requests"]["by_status"].size() == 1);
 	REQUIRE(part["requests"]["by_status"].contains("unsent"));
-	// By when they were due.
+	// By their due times.
 	std::map<uint64_t, const Json *> whole;
 	const Json all = explain({});
 	CHECK(all["causes"][0]["cause"] == "stopped");
@@ -298,7 +297,7 @@ TEST_CASE("a part in which nothing was sent is explained as it is in the whole r
 	CHECK(moved_ns < compared_ns / 50);
 }
 
-TEST_CASE("on a slow disk it says how far it is, locks nothing, and ends at once when told to")
+TEST_CASE("on a slow disk explain reports progress, locks nothing, and ends at once on a signal")
 {
 	Redis redis;
 	SlowDisk disk(200'000);
@@ -317,7 +316,7 @@ TEST_CASE("on a slow disk it says how far it is, locks nothing, and ends at once
 	INFO(report.said());
 	REQUIRE_FALSE(report.ended());
 	CHECK(report.said().find("reading ") != std::string::npos);
-	// Whoever writes the log is not kept from it.
+	// The writer of the log is not blocked.
 	const int fd = open(log.c_str(), O_RDWR | O_CLOEXEC);
 	REQUIRE(fd >= 0);
 	CHECK(flock(fd, LOCK_EX | LOCK_NB) == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server whose event loop is an io_uring: it is idle where it waits for its ring, stalls where it is
-// stopped, has turns, and what can't be seen of it is said.
+// A server whose event loop uses io_uring: it is idle where it waits for its ring, it stalls where it is
+// stopped, it has iterations, and notes report what cannot be recorded.
 #include <algorithm>
 #include <csignal>
 
@@ -18,7 +18,7 @@ namespace
 {
 
 constexpr double kMs = 1e6;
-constexpr int kNoRing = 77; // the server's exit status where there are none
+constexpr int kNoRing = 77; // the server's exit status without io_uring
 
 bool warns(const Json &explanation, const std::string &text)
 {
@@ -56,8 +56,8 @@ void check_requests(const Json &j, uint32_t pid)
 	CHECK(warns(j, "uses io_uring"));
 }
 
-// Puts load on such a server, stops it for 100 ms, and checks what is made of it. With `workers` its ring has
-// the kernel's own threads do the work, which are there before the recording begins.
+// Puts load on such a server, stops it for 100 ms, and checks the explanation. With `workers` the kernel's
+// own threads work for its ring. They exist before the recording begins.
 void check_rings(const std::vector<std::string> &record, bool workers)
 {
 	TempDir dir;
@@ -68,7 +68,7 @@ void check_rings(const std::vector<std::string> &record, bool workers)
 	Process server(argv);
 	REQUIRE(eventually([&] { return access(socket.c_str(), F_OK) == 0 || !server.running(); }));
 	if (!server.running() && server.wait(Seconds(1)) == kNoRing) {
-		WARN("left out: this kernel refuses rings: " + server.err());
+		WARN("SKIPPED: this kernel refuses rings: " + server.err());
 		return;
 	}
 	if (workers)
@@ -89,9 +89,9 @@ void check_rings(const std::vector<std::string> &record, bool workers)
 
 	CHECK(parse_json(recorded.manifest)["targets"][0]["io_uring"] == true);
 	const uint64_t turns = recorded.count(pid, FT_ITERATION);
-	CHECK(turns > 20); // most are too short to be told, or together where the CPU is taken
+	CHECK(turns > 20); // most are too short to be recorded, or merged where the CPU is busy
 	for (const auto &[key, t] : recorded.threads)
-		CHECK((t.tgid != pid || t.tid == pid)); // of the kernel's threads nothing is recorded
+		CHECK((t.tgid != pid || t.tid == pid)); // nothing is recorded of the kernel's threads
 	std::filesystem::copy(recorder.path(), dir.file("server.forktail"));
 	const Result r =
 	    run({program("forktail"), "explain", dir.path(), "--json", "--requests", "--slow", "20ms"});
@@ -108,19 +108,19 @@ TEST_CASE("a server over io_uring is idle where it waits for its ring")
 	check_rings({}, false);
 }
 
-TEST_CASE("the kernel's own workers of a ring are no threads of the server's")
+TEST_CASE("the kernel's own workers of a ring are not the server's threads")
 {
 	REQUIRE(root());
 	check_rings({}, true);
 }
 
-TEST_CASE("its turns are told by its waits also where system calls are traced")
+TEST_CASE("its iterations are found by its waits also where system calls are traced")
 {
 	REQUIRE(root());
 	check_rings({"--exact"}, false);
 }
 
-TEST_CASE("of a server over epoll nothing is said of rings")
+TEST_CASE("for a server with epoll there is no note about rings")
 {
 	REQUIRE(root());
 	Redis server;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a real server under real load to its explanation: stalls that the test causes itself, one of each
-// kind, must come out under their names, at their times and lengths, and every account must add up.
+// From a real server under real load to its explanation: stalls made by the test, one of each kind, must be
+// reported with their names, times and lengths, and every account must add up.
 #include <algorithm>
 #include <csignal>
 #include <map>
@@ -76,7 +76,7 @@ struct RealRun {
 	}
 };
 
-// The accounts of all threads, within 0.1 % of wall time (and a microsecond, for threads that hardly lived).
+// The accounts of all threads, within 0.1 % of wall time (and a microsecond, for short-lived threads).
 void CheckAccounts(const Json &explanation)
 {
 	REQUIRE(!explanation["account"]["threads"].empty());
@@ -105,7 +105,7 @@ void CheckParts(const Json &explanation)
 	CHECK(share == Approx(1.0));
 }
 
-// The episode that holds an instant, or null.
+// The episode that contains an instant, or null.
 Json EpisodeAt(const Json &explanation, uint64_t t_ns)
 {
 	for (const Json &e : explanation["episodes"]) {
@@ -116,8 +116,8 @@ Json EpisodeAt(const Json &explanation, uint64_t t_ns)
 	return nullptr;
 }
 
-// The most direct time of a cause in one request, in ns: that of one which was due before the cause began, as
-// there is one due every half a millisecond.
+// The most direct time of a cause in one request, in ns: that of a request due before the cause began,
+// because one is due every half a millisecond.
 double MostDirect(const Json &explanation, const std::string &cause)
 {
 	double most = 0;
@@ -128,7 +128,7 @@ double MostDirect(const Json &explanation, const std::string &cause)
 	return most;
 }
 
-// A cause's time in the account of the thread that serves, in ns.
+// A cause's time in the serving thread's account, in ns.
 double ServingTime(const Json &explanation, const std::string &cause)
 {
 	for (const Json &t : explanation["account"]["threads"])
@@ -137,7 +137,7 @@ double ServingTime(const Json &explanation, const std::string &cause)
 	return 0;
 }
 
-// A load generator that waited for a CPU as it began takes its part of that request.
+// A load generator that waits for a CPU at the start takes its part of that request.
 void CheckMostDirect(const Json &explanation, const std::string &cause)
 {
 	INFO(cause);
@@ -153,7 +153,7 @@ std::string EvidenceOf(const Json &episode)
 	return text;
 }
 
-// What the test did to the server, and when: the instant in the middle of it, and for how long.
+// What the test did to the server, with the instant in its middle and its duration.
 struct Stall {
 	uint64_t middle_ns = 0;
 	double length_ns = 0;
@@ -209,11 +209,11 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 	CheckAccounts(all);
 	CheckParts(all);
 	CHECK(all["slow"]["count"] == all["requests"]["count"]);
-	// What was due as the load was told to end may not have been sent any more.
+	// Requests due when the load was ended may not have been sent.
 	INFO(all["requests"].dump());
 	CHECK(all["requests"]["errors"] == all["requests"]["by_status"].value("unsent", 0));
 	for (const Json &d : all["drops"]["intervals"])
-		CHECK(d["source"] == "missed"); // a kernel that skipped a program is nobody's fault here
+		CHECK(d["source"] == "missed"); // runs that the kernel skipped are not an error here
 
 	{ // SIGSTOP
 		Json e = EpisodeAt(slow, stopped.middle_ns);
@@ -231,7 +231,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		INFO(e.dump(1));
 		CHECK(e["causes"][0]["cause"] == "sleep");
 		CHECK(EvidenceOf(e).find("blocked in") != std::string::npos);
-		// The kernel sleeps a little longer than asked, never shorter.
+		// The kernel sleeps a little longer than requested, never shorter.
 		CHECK(ServingTime(all, "sleep") >= 150 * kMs);
 		CHECK(ServingTime(all, "sleep") <= asleep.length_ns);
 		CheckMostDirect(all, "sleep");
@@ -240,8 +240,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		Json e = EpisodeAt(slow, busy.middle_ns);
 		REQUIRE(!e.is_null());
 		INFO(e.dump(1));
-		// On a busy machine it may have waited for a CPU as well: of what it ran, it was its own
-		// code.
+		// On a busy machine it may have waited for a CPU as well. The time it ran was its own code.
 		std::map<std::string, double> shares;
 		for (const Json &cause : e["causes"])
 			shares[cause["cause"]] = cause["share"];
@@ -249,7 +248,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		CHECK(shares["server-busy"] > 0.1);
 		CHECK(EvidenceOf(e).find("in one event-loop iteration of") != std::string::npos);
 	}
-	{ // the fork of a snapshot, in agreement with Redis
+	{ // the fork of a snapshot, equal to Redis' figure
 		forktail::analysis::Run run;
 		std::string error;
 		REQUIRE(forktail::analysis::LoadRun(real.dir.path(), &run, &error));
@@ -260,8 +259,8 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 			    (!fork || s.start_ns > fork->start_ns))
 				fork = &s;
 		REQUIRE(fork);
-		// Redis reads its clock before and after: a wait for the CPU right there is in its figure,
-		// not the fork's.
+		// Redis reads its clock before and after. A CPU wait in between is in its figure and not in
+		// the fork's.
 		uint64_t beside_ns = 0;
 		for (const ft_span &s : run.spans)
 			if (s.tid == fork->tid && s.off_cpu && s.depth == 0 &&
@@ -274,7 +273,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		       beside = static_cast<double>(beside_ns);
 		CHECK(redis_fork_ns >= recorded * 0.9);
 		CHECK(redis_fork_ns <= (recorded + beside) * 1.1 + 0.3 * kMs);
-		// A request that was due as it began waited for all of it.
+		// A request due at its beginning waited for all of it.
 		Json all_causes = all["causes"];
 		std::map<std::string, double> times;
 		for (const Json &cause : all_causes)
@@ -288,7 +287,7 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 	}
 }
 
-TEST_CASE("someone else's client leaves no request log, and stalls are found all the same")
+TEST_CASE("another client leaves no request log, and stalls are found anyway")
 {
 	if (geteuid() != 0) {
 		WARN("SKIPPED: recording needs root");
@@ -321,7 +320,7 @@ TEST_CASE("someone else's client leaves no request log, and stalls are found all
 	CHECK(text.out.find("No request log: stalls are found from") != std::string::npos);
 }
 
-TEST_CASE("someone else's client is not told that a server was woken late; its turns say so")
+TEST_CASE("another client does not notice a server that was woken late; its iterations show it")
 {
 	if (geteuid() != 0) {
 		WARN("SKIPPED: recording needs root");
@@ -330,7 +329,7 @@ TEST_CASE("someone else's client is not told that a server was woken late; its t
 	RealRun real;
 	const std::string pid = std::to_string(real.server.pid());
 	REQUIRE(run({"taskset", "-a", "-cp", "0", pid}).status == 0);
-	// In real time, so that the server, which is woken for every request, has to wait.
+	// Real-time priority, so that the server, which is woken for every request, has to wait.
 	Process hog({"taskset", "-c", "0", "chrt", "-f", "1", "sh", "-c",
 		     "while :; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; sleep 0.02; done"});
 	real.Record();
@@ -346,7 +345,7 @@ TEST_CASE("someone else's client is not told that a server was woken late; its t
 	CHECK(j["causes"][0]["cause"] == "run-queue");
 }
 
-TEST_CASE("a server that dies under load leaves a run that is explained")
+TEST_CASE("a server that dies under load leaves a run that can be explained")
 {
 	if (geteuid() != 0) {
 		WARN("SKIPPED: recording needs root");

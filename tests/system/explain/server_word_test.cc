@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Without a recorder on the server's host, forktail explain still has the server's own word: what the load
-// generator's observer wrote down of the slow log and of forks, set beside the episode that it belongs to.
+// Without a recorder on the server's host, forktail explain uses the server's own reports: the load
+// generator's observer logs the slow log and forks, and explain shows them with their episode.
 #include <unistd.h>
 
 #include "tests/support/catch.h"
@@ -9,7 +9,7 @@
 
 using namespace forktail::test;
 
-TEST_CASE("a slow command that only the server knows of is named beside its episode")
+TEST_CASE("a slow command known only to the server is named with its episode")
 {
 	Redis redis({.config = {"--slowlog-log-slower-than", "10000", "--enable-debug-command", "yes"}});
 	TempDir dir;
@@ -24,7 +24,7 @@ TEST_CASE("a slow command that only the server knows of is named beside its epis
 	INFO(explained.out << explained.err);
 	CHECK(explained.status == 0);
 	CHECK(contains(explained.out, "Redis' slow log lists DEBUG SLEEP 0.4"));
-	// Nothing is said of requests that had nothing to do with it.
+	// It is not reported for unrelated requests.
 	Result json =
 	    run({program("forktail"), "explain", "--json", "--slow", "100ms", dir.file("load.forktail")});
 	size_t told = 0, episodes = 0;
@@ -38,7 +38,7 @@ TEST_CASE("a slow command that only the server knows of is named beside its epis
 	CHECK(told <= episodes);
 }
 
-TEST_CASE("a server that was gone is named beside the requests that waited for it")
+TEST_CASE("a server that was away is named with the requests that waited for it")
 {
 	RedisOptions tcp;
 	tcp.tcp = true;

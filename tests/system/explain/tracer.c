@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Stops a thread by ptrace as a debugger does: tracer TID TIMES MS stops it so often, each time for so many
- * milliseconds, and lets it run for as long in between. Then it lets go of it. */
+/* Stops a thread by ptrace like a debugger. tracer TID TIMES MS stops it TIMES times for MS milliseconds
+ * each, lets it run for as long in between, and then detaches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>

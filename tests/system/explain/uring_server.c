@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A server whose event loop is an io_uring, since no such server can be had from a distribution: uring_server
- * PATH [workers] listens on a Unix socket and answers the commands of Redis' protocol that a load generator
- * of GETs asks, with "there is no such key". Accepts, reads and answers by the ring alone, or has the
+/* A server whose event loop uses io_uring, because distributions have no such server. uring_server PATH
+ * [workers] listens on a Unix socket and answers the commands of Redis' protocol that a load generator of
+ * GETs sends, with "there is no such key". It accepts, reads and answers through the ring alone, or has the
  * kernel's workers do it, and waits in io_uring_enter. Exits with 77 where the kernel refuses rings. */
 #include <errno.h>
 #include <linux/io_uring.h>
@@ -67,7 +67,7 @@ static void set_up(void)
 	ring.cqes = (struct io_uring_cqe *)(void *)(cq + p.cq_off.cqes);
 }
 
-/* At most one request a connection is on its way, so the ring has room. */
+/* Each connection has at most one outstanding request, so the ring has room. */
 static void ask(int op, int number, int fd, void *bytes, size_t size)
 {
 	static const uint8_t codes[] = {IORING_OP_ACCEPT, IORING_OP_RECV, IORING_OP_SEND};
@@ -89,7 +89,7 @@ static void receive(int number)
 	ask(RECEIVE, number, c->fd, c->input + c->in, sizeof c->input - c->in);
 }
 
-/* The size of the first whole command in `text`, or 0, and the word it begins with. */
+/* The size of the first complete command in `text`, or 0, and its first word. */
 static size_t whole_command(const char *text, size_t size, char word[16])
 {
 	size_t at = 0;
@@ -122,7 +122,7 @@ static const char *answer_to(const char *word)
 					   : "+OK\r\n";
 }
 
-/* Answers all whole commands, or waits for the rest of one. */
+/* Answers all complete commands, or waits for the rest of one. */
 static void answer(int number)
 {
 	struct connection *c = &connections[number];
@@ -172,7 +172,7 @@ static void done(int op, int number, int result, int listener)
 	} else if ((c->sent += (size_t)result) < c->out) {
 		ask(SEND, number, c->fd, c->output + c->sent, c->out - c->sent);
 	} else {
-		answer(number); /* what came behind the commands that were answered */
+		answer(number); /* what came after the answered commands */
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail-clock and packets that are none of its own: whoever answers clocks' questions says nothing to what
-// is no question, and whoever asks believes no answer but that of the peer to the question it asked.
+// forktail-clock and foreign packets: the serving side answers valid questions only, and the asking side
+// accepts only its peer's answer to its question.
 #include <arpa/inet.h>
 #include <csignal>
 #include <cstring>
@@ -49,7 +49,7 @@ struct Udp {
 		REQUIRE(sendto(fd, bytes, size, 0, reinterpret_cast<const sockaddr *>(&peer), sizeof peer) ==
 			static_cast<ssize_t>(size));
 	}
-	// How many bytes came; -1: none in half a second.
+	// The number of bytes received. -1: none in half a second.
 	ssize_t Receive(clock_packet *packet)
 	{
 		socklen_t size = sizeof peer;
@@ -107,7 +107,7 @@ TEST_CASE("clock serve answers questions, each with as many bytes, and nothing e
 	CHECK(serve.err().find("1 answered, 7 packets were no questions") != std::string::npos);
 }
 
-TEST_CASE("clock probe believes its peer's answer to its question only, and counts what else came")
+TEST_CASE("clock probe accepts only its peer's answer to its question, and counts other packets")
 {
 	TempDir dir;
 	Udp udp;
@@ -120,8 +120,7 @@ TEST_CASE("clock probe believes its peer's answer to its question only, and coun
 		       "--interval", "20ms", "--duration", "1s"});
 	clock_packet asked = {};
 	uint64_t questions = 0;
-	// Every question gets six packets; only the one before the last, for a copy follows it, is to be
-	// believed.
+	// Every question gets six packets. Only the last but one is valid, because a copy follows it.
 	while (probe.running()) {
 		if (udp.Receive(&asked) != sizeof asked)
 			continue;
@@ -131,7 +130,7 @@ TEST_CASE("clock probe believes its peer's answer to its question only, and coun
 		right.received_ns = right.sent_ns = 1'000'000'000 * questions;
 		strcpy(right.clock_id, "the peer's");
 		strcpy(right.host, "peer");
-		udp.Send(&right, 40); // short
+		udp.Send(&right, 40); // too short
 		clock_packet wrong = right;
 		wrong.cookie++;
 		udp.Send(&wrong, sizeof wrong);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A run whose requests were timed by another clock than what the server did: the load generator is in a time
-// namespace, which sets its clock off by as much as is told, so that what is said of it can be held against
-// that.
+// A run whose requests were timed by another clock than the server's. The load generator is in a time
+// namespace, which shifts its clock by a known offset, so that the estimated offset can be checked.
 #include <csignal>
 #include <filesystem>
 #include <thread>
@@ -52,7 +51,7 @@ void wait_for(Process *process, const std::string &text)
 
 } // namespace
 
-TEST_CASE("a stall is found on requests that another clock timed, and how far the two are apart")
+TEST_CASE("a stall is found on requests timed by another clock, and the clocks' difference is known")
 {
 	if (geteuid() != 0 || run(a_day_ahead({"true"})).status != 0) {
 		WARN("SKIPPED: needs root and time namespaces");
@@ -90,17 +89,17 @@ TEST_CASE("a stall is found on requests that another clock timed, and how far th
 		      bound_ns = other["bound_ns"].get<int64_t>();
 	INFO("off by " << offset_ns << " ns, within " << bound_ns);
 	CHECK(std::abs(offset_ns) <= bound_ns);
-	CHECK(bound_ns < 10'000'000); // beyond which it would be of no use here
+	CHECK(bound_ns < 10'000'000); // a larger bound would be useless here
 	REQUIRE(json["causes"].size() > 0);
 	CHECK(json["causes"][0]["cause"] == "stopped");
 	CHECK(json["causes"][0]["share"].get<double>() > 0.5);
 	REQUIRE(json["episodes"].size() > 0);
 
-	// Without the round trips nothing can be said of the server.
+	// Without the round trips nothing is known about the server.
 	std::filesystem::remove(dir.file("clock.forktail"));
 	const Json alone = explained(dir.path());
 	CHECK_FALSE(alone.contains("clocks"));
-	CHECK(alone.dump().find("clocks that cannot be bounded") != std::string::npos);
+	CHECK(alone.dump().find("use different clocks") != std::string::npos);
 	for (const Json &cause : alone["causes"])
 		CHECK(cause["cause"] != "stopped");
 }

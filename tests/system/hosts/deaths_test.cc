@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whatever dies of a run on several hosts is named, the others' recordings are whole, and nothing is left on
-// any host.
+// A process that dies in a run on several hosts is named, the other recordings are complete, and nothing is
+// left on any host.
 #include "support.h"
 #include "tests/support/recorded.h"
 
@@ -16,7 +16,7 @@ struct ThreeHosts : Hosts {
 		return plan_begin(duration) + more + plan_hosts() + record("redis-a", "6379") +
 		       load("client-a", address("redis-a")) + load("client-b", address("redis-a"));
 	}
-	// Up to load on both hosts.
+	// Waits for the load on both hosts.
 	void Begin(const std::string &duration, const std::string &more = "")
 	{
 		begin(Plan(duration, more));
@@ -27,7 +27,7 @@ struct ThreeHosts : Hosts {
 	void Kill(const std::string &name, const std::string &program) const
 	{
 		const pid_t pid = find(name, program);
-		REQUIRE(pid > 0); // 0 would be this test and all around it
+		REQUIRE(pid > 0); // 0 would be this test and its process group
 		REQUIRE(kill(pid, SIGKILL) == 0);
 	}
 	bool Whole(const std::string &file) const
@@ -39,7 +39,7 @@ struct ThreeHosts : Hosts {
 
 } // namespace
 
-TEST_CASE("Each rank is killed in turn: it is named, all recordings are whole, nothing is left")
+TEST_CASE("Each rank is killed in turn: it is named, all recordings are complete, nothing is left")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -72,21 +72,21 @@ TEST_CASE("Rank 0, which leads the others up to the load, is killed: it is named
 	}
 	ThreeHosts hosts;
 	hosts.begin(hosts.Plan("60s"));
-	// It waits for the recorder, which takes a moment to load its programs.
+	// It waits for the recorder, which takes some time to load its programs.
 	REQUIRE(eventually([&] { return hosts.find("redis-a", "forktail-record") > 0; }, Seconds(30)));
 	const pid_t rank = hosts.leader();
 	REQUIRE(rank > 0);
 	REQUIRE(kill(rank, SIGKILL) == 0);
 	const int status = hosts.finish();
 	INFO(hosts.forktail->err());
-	CHECK(status == 3); // nothing had begun
+	CHECK(status == 3); // nothing had started
 	CHECK(hosts.forktail->err().find("rank 0, on this host, was killed by signal 9") !=
 	      std::string::npos);
 	CHECK(hosts.run_json()["troubles"].size() >= 1);
 	CHECK(hosts.nothing_left());
 }
 
-TEST_CASE("A host that is gone for good is named, and the run ends with what the others have")
+TEST_CASE("A host that is lost is named, and the run ends with the others' files")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -110,7 +110,7 @@ TEST_CASE("A host that is gone for good is named, and the run ends with what the
 			 Seconds(15)));
 }
 
-TEST_CASE("A load generator or a recorder that dies is named, and the plan says whether the others go on")
+TEST_CASE("A dead load generator or recorder is named, and the plan decides whether the others continue")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -131,13 +131,13 @@ TEST_CASE("A load generator or a recorder that dies is named, and the plan says 
 	CHECK(hosts.finish() == 1);
 	CHECK(hosts.forktail->err().find("redis-a: the recorder (server) was killed by signal 9") !=
 	      std::string::npos);
-	// 500 a second for all of 4 s: nobody ended them.
+	// 500 per second for all of 4 s: they were not ended.
 	for (const char *file : {"client-a/load.forktail", "client-b/load.forktail"})
 		CHECK(hosts.explain(file)["requests"]["count"] == 2000);
 	CHECK(hosts.nothing_left());
 }
 
-TEST_CASE("Ctrl-C ends all, and so does the death of forktail itself")
+TEST_CASE("Ctrl-C ends everything, and so does the death of forktail itself")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -157,7 +157,7 @@ TEST_CASE("Ctrl-C ends all, and so does the death of forktail itself")
 	hosts.Begin("60s");
 	hosts.forktail->signal(SIGKILL);
 	hosts.forktail->wait(Seconds(10));
-	// Nobody gathers now, but no program goes on.
+	// Nothing gathers now, but all programs end.
 	CHECK(eventually(
 	    [&] {
 		    return hosts.inside("redis-a").empty() && hosts.inside("client-a").empty() &&
@@ -170,5 +170,5 @@ TEST_CASE("Ctrl-C ends all, and so does the death of forktail itself")
 			kept++;
 			CHECK(!read_recording(file.path()).damage.no_trailer);
 		}
-	CHECK(kept == 5); // and how two hosts' clocks compare with the first's
+	CHECK(kept == 5); // and how two hosts' clocks compare with the first one's
 }

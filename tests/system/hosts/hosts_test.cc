@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs on several hosts: docs/guides/many-hosts.md word for word; two servers behind a proxy under one mpirun; a
-// host whose link is down for a while; what can't begin.
+// Runs on several hosts: docs/guides/many-hosts.md exactly as written; two servers behind a proxy under one
+// mpirun; a host whose link is down for a while; runs that cannot start.
 #include "support.h"
 #include "tests/support/recorded.h"
 
@@ -9,7 +9,7 @@ using namespace forktail::test;
 namespace
 {
 
-// The page's commands and its plan, one after the other, as a script.
+// The page's commands and its plan, in order, as a script.
 std::string PageScript()
 {
 	std::stringstream in(read_file(FORKTAIL_SOURCE_DIR "/docs/guides/many-hosts.md"));
@@ -27,7 +27,7 @@ std::string PageScript()
 	return script;
 }
 
-// Requests of the run by the load generator they are of, that met a fork; "elsewhere": not at redis-a.
+// The run's requests during a fork, by load generator. "elsewhere": not at redis-a.
 struct Forked {
 	std::map<std::string, size_t> by_client;
 	size_t elsewhere = 0;
@@ -53,14 +53,14 @@ Forked ForkedOf(const nlohmann::json &explained)
 
 } // namespace
 
-TEST_CASE("docs/guides/many-hosts.md word for word")
+TEST_CASE("docs/guides/many-hosts.md exactly as written")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
 		return;
 	}
 	{
-		Hosts({"redis-a", "client-a", "client-b"}); // what another left; the page makes them itself
+		Hosts({"redis-a", "client-a", "client-b"}); // left by another test; the page makes new ones
 	}
 	TempDir dir;
 	ProcessOptions options;
@@ -74,7 +74,7 @@ TEST_CASE("docs/guides/many-hosts.md word for word")
 	INFO(r.err);
 	REQUIRE(r.status == 0);
 	CHECK(r.err.find("from 2 loads") != std::string::npos);
-	CHECK(r.out.find("10,000 requests") != std::string::npos); // what explain says of both logs
+	CHECK(r.out.find("10,000 requests") != std::string::npos); // explain's report on both logs
 	for (const char *file :
 	     {"redis-a/server.forktail", "client-a/load.forktail", "client-b/load.forktail"})
 		CHECK(std::filesystem::exists(dir.file("run/hosts/") + file));
@@ -109,7 +109,7 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 		    Hosts::record("redis-b", "6379") + Hosts::record("proxy", "22121") +
 		    Hosts::load("client-a", to, behind, 2000) + Hosts::load("client-b", to, behind, 2000));
 	REQUIRE(hosts.says("from 2 loads"));
-	// A few hundred megabytes take some milliseconds each time.
+	// A few hundred megabytes take several milliseconds each time.
 	for (int i = 0; i < 6; i++) {
 		hosts.redis("redis-a", {"BGSAVE"});
 		usleep(400'000);
@@ -146,7 +146,7 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 	CHECK(json["hosts"][4]["roles"] == "load");
 }
 
-TEST_CASE("What can't be read on a host stays there, with all else of it")
+TEST_CASE("A file that cannot be read stays on its host, with all other files of that host")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -159,7 +159,7 @@ TEST_CASE("What can't be read on a host stays there, with all else of it")
 	hosts.begin(hosts.plan_begin("3s") + hosts.plan_hosts() + Hosts::record("redis-a", "6379") +
 		    Hosts::load("client-a", hosts.address("redis-a")));
 	REQUIRE(hosts.says("from 1 load"));
-	// What is a directory can't be read, not even by root.
+	// A directory cannot be read as a file, not even by root.
 	std::string kept;
 	for (const auto &directory : std::filesystem::directory_iterator(hosts.in_memory))
 		if (directory.path().string().ends_with("-client-a"))
@@ -177,7 +177,7 @@ TEST_CASE("What can't be read on a host stays there, with all else of it")
 	CHECK(hosts.run_json()["troubles"].size() >= 2);
 }
 
-TEST_CASE("A host whose link is down for two seconds: the run goes on and is whole")
+TEST_CASE("A host whose link is down for two seconds: the run continues and is complete")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -197,10 +197,10 @@ TEST_CASE("A host whose link is down for two seconds: the run goes on and is who
 			     b = hosts.explain("client-b/load.forktail");
 	CHECK(a["requests"]["count"] == 3000);
 	CHECK(b["requests"]["count"] == 3000);
-	CHECK(b["requests"]["latency_ns"]["max"] > 1e9); // whose link it was
+	CHECK(b["requests"]["latency_ns"]["max"] > 1e9); // the host with that link
 }
 
-TEST_CASE("What can't begin says why in one sentence, and leaves nothing")
+TEST_CASE("A run that cannot start reports why in one sentence, and leaves nothing")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -220,7 +220,7 @@ TEST_CASE("What can't begin says why in one sentence, and leaves nothing")
 	};
 	SECTION("a recorder without root")
 	{
-		// Hosts keep names of their own, which Open MPI's daemons tell each other by.
+		// Hosts have unique names, by which Open MPI's daemons identify each other.
 		write_file(hosts.dir.file("agent"),
 			   "#!/bin/sh\nhost=$1\nshift\nexec nsenter --net=/run/netns/$host unshare --uts "
 			   "sh -c 'hostname $0; exec setpriv --reuid=nobody --regid=nogroup --clear-groups "
@@ -243,7 +243,7 @@ TEST_CASE("What can't begin says why in one sentence, and leaves nothing")
 		plan.insert(plan.find(host), "programs = \"" + old + "\"\n");
 		refused(plan, "client-a: " + old + "/forktail-load is of version 0.0.9, and this run is of ");
 	}
-	SECTION("nobody to record")
+	SECTION("nothing to record")
 	{
 		refused(hosts.plan_begin("2s") + hosts.plan_hosts() + Hosts::record("redis-a", "6380"),
 			"redis-a: forktail-record ended with status 3; it said: forktail record: nothing "
@@ -257,7 +257,7 @@ TEST_CASE("What can't begin says why in one sentence, and leaves nothing")
 		    all,
 		    "there is no mpirun on PATH, which starts programs on all hosts: install openmpi-bin");
 	}
-	SECTION("a host that can't be reached")
+	SECTION("a host that cannot be reached")
 	{
 		std::string plan = all;
 		plan.replace(plan.find("name = \"client-a\""), 17,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A delay in one direction between two hosts, whose clocks are a day apart: the load generator is in a time
-// namespace, and what lies between it and the server holds back what goes one way. Explain has to find it on
-// that way, or to say that it can't tell.
+// A delay in one direction between two hosts whose clocks are a day apart. The load generator is in a time
+// namespace, and a relay between it and the server delays one direction. Explain must find it in that
+// direction, or report that it cannot decide.
 #include <arpa/inet.h>
 #include <atomic>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ int Socket(const char *address, int port, bool listen_there)
 	return fd;
 }
 
-// Passes on TCP between the load generator's host and the server's, from this one, which is neither.
+// Relays TCP between the load generator's host and the server's, from this host, which is neither.
 class Forwarder
 {
 public:
@@ -117,7 +117,7 @@ void Says(Process *process, const std::string &text)
 	REQUIRE(eventually([&] { return process->err().find(text) != std::string::npos; }, Seconds(60)));
 }
 
-// Recorded for three seconds, 50 requests a second on one connection: what explain says of them.
+// Records three seconds with 50 requests per second on one connection. Returns the explanation.
 Json Explained(const Two &hosts, int there_ms, int back_ms)
 {
 	Forwarder between(hosts.address("redis-a"), there_ms, back_ms);
@@ -136,7 +136,7 @@ Json Explained(const Two &hosts, int there_ms, int back_ms)
 	    {forktail, "load", "-q", "--server", "10.77.0.254:" + std::to_string(Forwarder::kPort), "-o",
 	     dir.file("load.forktail"), "--rate", "50", "-c", "1", "--duration", "3", "--arrival-times"}));
 	Ended(&load, false);
-	Ended(&probe, false); // unshare keeps signals from it
+	Ended(&probe, false); // unshare does not forward signals to it
 	Ended(&recorder, true);
 	Ended(&serve, true);
 	const Result r = run({forktail, "explain", "--json", "--requests", "--slow", "3ms", dir.path()});
@@ -176,13 +176,13 @@ Sums SumsOf(const Json &json)
 	INFO("there " << sums.there << ", back " << sums.back << ", server " << sums.server << ", unknown "
 		      << sums.unknown << " of " << sums.latency << ", within " << sums.bound);
 	CHECK(sums.bound > 0);
-	CHECK(sums.server < 0.2 * sums.latency); // which did nothing of note
+	CHECK(sums.server < 0.2 * sums.latency); // it did nothing unusual
 	return sums;
 }
 
 } // namespace
 
-TEST_CASE("A delay in one direction is on that leg, or the clocks can't tell")
+TEST_CASE("A delay in one direction is on that leg, or the clocks cannot decide")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
 		WARN("skipped: " << why);
@@ -199,7 +199,7 @@ TEST_CASE("A delay in one direction is on that leg, or the clocks can't tell")
 		const double wrong = there ? sums.back : sums.there, right = there ? sums.there : sums.back;
 		CHECK(wrong < 0.2 * sums.latency);
 		CHECK(right + sums.unknown > 0.6 * sums.latency);
-		if (sums.bound < 1e6) // there was nothing in the way of telling
+		if (sums.bound < 1e6) // nothing prevented a decision
 			CHECK(right > 0.5 * sums.latency);
 	}
 }

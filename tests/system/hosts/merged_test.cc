@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One explanation of what several load generators asked one server: percentiles are held against those of all
-// their requests together, which the test reads and sorts itself.
+// One explanation of several load generators' requests to one server: percentiles are checked against those
+// of all their requests together, which the test reads and sorts itself.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -49,7 +49,7 @@ Json explained(std::vector<std::string> more)
 	return parse_json(r.out);
 }
 
-// The server's host as others see it: a loopback address would be each one's own.
+// The server's host as the others see it. A loopback address would mean each host itself.
 constexpr char kAddress[] = "10.78.0.1";
 struct Address {
 	const bool usable =
@@ -57,7 +57,7 @@ struct Address {
 	~Address() { run({"ip", "addr", "del", std::string(kAddress) + "/32", "dev", "lo"}); }
 };
 
-// Nearest rank, in ten thousandths so that it is whole.
+// Nearest rank, in ten thousandths so that it is a whole number.
 uint64_t percentile(const std::vector<uint64_t> &sorted, uint64_t of_10000)
 {
 	return sorted[(sorted.size() * of_10000 + 9999) / 10000 - 1];
@@ -79,12 +79,12 @@ void check_percentiles(const Json &json, std::vector<uint64_t> all)
 
 } // namespace
 
-TEST_CASE("several hosts' requests are one log, and a stall is found on those of each")
+TEST_CASE("several hosts' requests are one log, and a stall is found in each host's requests")
 {
 	TempDir dir;
 	Address address;
 	if (!address.usable) {
-		WARN("SKIPPED: needs root, for an address that is not a host's own");
+		WARN("SKIPPED: needs root to add an address");
 		return;
 	}
 	Redis redis(
@@ -141,7 +141,7 @@ TEST_CASE("several hosts' requests are one log, and a stall is found on those of
 	REQUIRE(whole["hops"].size() == 1);
 	CHECK(whole["hops"][0]["name"].get<std::string>().find(" on c") != std::string::npos);
 
-	// Of a log that was cut what is whole counts, beside the other.
+	// The complete part of a cut log counts, together with the other log.
 	fs::resize_file(b, fs::file_size(b) * 2 / 3);
 	std::vector<uint64_t> rest = latencies_of(a);
 	const std::vector<uint64_t> left = latencies_of(b);

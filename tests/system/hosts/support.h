@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Hosts for tests: network namespaces with a bridge between them, and what mpirun takes for ssh. Constructed
-// means they are there; destroyed means they and all that ran in them are gone.
+// Hosts for tests: network namespaces connected by a bridge, and mpirun's replacement for ssh. The
+// constructor makes them. The destructor removes them and all processes in them.
 #pragma once
 #include <algorithm>
 #include <csignal>
@@ -24,7 +24,7 @@ inline Result shell(const std::string &script, const ProcessOptions &options = {
 	return run({"sh", "-euc", script}, Seconds(90), options);
 }
 
-// "": this machine can have such hosts; else why not.
+// "": this machine can have such hosts. Otherwise the reason why not.
 inline std::string why_no_hosts()
 {
 	if (geteuid() != 0)
@@ -43,12 +43,12 @@ struct Hosts {
 	const std::string run_dir = dir.file("run"), plan = dir.file("plan.toml"),
 			  scratch = dir.file("scratch");
 	std::string path;      // PATH for forktail; "": the test's
-	std::string in_memory; // where scratch is, once it is on another file system than the run
+	std::string in_memory; // the scratch directory, on another file system than the run
 	std::unique_ptr<Process> forktail;
 
 	explicit Hosts(const std::vector<std::string> &all) : names(all)
 	{
-		remove(); // of a test that was killed
+		remove(); // left by a killed test
 		std::filesystem::create_directory(scratch);
 		std::string script =
 		    "ip link add forktail0 type bridge; ip addr add 10.77.0.254/24 dev forktail0; "
@@ -89,7 +89,7 @@ struct Hosts {
 
 	void remove() const
 	{
-		// What runs in one keeps it, and its end of the bridge's ports.
+		// A process in a namespace keeps it, and with it its port of the bridge.
 		for (const std::string &name : names)
 			shell("kill -9 $(ip netns pids " + name + ") 2>/dev/null || true; ip netns del " +
 			      name + " 2>/dev/null || true");
@@ -97,7 +97,7 @@ struct Hosts {
 			shell("ip link del ft" + std::to_string(i) + " 2>/dev/null || true");
 		shell("ip link del forktail0 2>/dev/null || true");
 	}
-	// What /dev/shm and the test's directory are on differs, so that files go through MPI.
+	// /dev/shm and the test's directory are different file systems, so that files go through MPI.
 	void put_scratch_in_memory()
 	{
 		in_memory = "/dev/shm/forktail-hosts-test-" + std::to_string(getpid());
@@ -115,7 +115,7 @@ struct Hosts {
 		argv.insert(argv.begin(), {"nsenter", "--net=/run/netns/" + name});
 		return argv;
 	}
-	// Starts a server there, whose directory is a new one.
+	// Starts a server there, with a new directory.
 	Process &serve(const std::string &name, const std::vector<std::string> &argv)
 	{
 		ProcessOptions options;
@@ -136,7 +136,7 @@ struct Hosts {
 		words.insert(words.begin(), {"redis-cli", "-h", address(name)});
 		return run(on(name, words)).out;
 	}
-	// Its processes but for the servers.
+	// Its processes except the servers.
 	std::vector<pid_t> inside(const std::string &name) const
 	{
 		std::vector<pid_t> pids;
@@ -147,7 +147,7 @@ struct Hosts {
 				pids.push_back(pid);
 		return pids;
 	}
-	// Command lines of what is left of a run on all hosts, and files in the scratch directory.
+	// Command lines of the run's remaining processes on all hosts, and files in the scratch directory.
 	std::vector<std::string> left() const
 	{
 		std::vector<std::string> all;
@@ -155,7 +155,7 @@ struct Hosts {
 			for (pid_t pid : inside(name)) {
 				std::string line = read_file("/proc/" + std::to_string(pid) + "/cmdline");
 				std::replace(line.begin(), line.end(), '\0', ' ');
-				if (!line.empty()) // else it ended just now
+				if (!line.empty()) // otherwise it ended just now
 					all.push_back(line);
 			}
 		for (const auto &file : std::filesystem::directory_iterator(scratch))
@@ -206,7 +206,7 @@ struct Hosts {
 		    std::vector<std::string>{program("forktail"), "hosts", "run", plan, "-o", run_dir},
 		    options);
 	}
-	// Waits until it says this.
+	// Waits until it prints this.
 	bool says(const std::string &what)
 	{
 		return eventually(
@@ -224,7 +224,7 @@ struct Hosts {
 		CHECK(status >= 0);
 		return status;
 	}
-	// The process of forktail's on that host whose command line has these words; 0: none.
+	// forktail's process on that host whose command line contains these words. 0: none.
 	pid_t find(const std::string &host, const std::string &begins, const std::string &words = "") const
 	{
 		for (pid_t pid : inside(host)) {
@@ -238,7 +238,7 @@ struct Hosts {
 		}
 		return 0;
 	}
-	// The rank that runs here rather than on a host; 0: there is none.
+	// The rank that runs here and not on a host. 0: none.
 	pid_t leader() const
 	{
 		for (const auto &entry : std::filesystem::directory_iterator("/proc")) {
@@ -252,7 +252,7 @@ struct Hosts {
 		return 0;
 	}
 	nlohmann::json run_json() const { return parse_json(read_file(run_dir + "/run.json")); }
-	// What explain says of one file of the run; null if it can't.
+	// explain's report on one file of the run. Null if there is none.
 	nlohmann::json explain(const std::string &file) const
 	{
 		const Result r = run({program("forktail"), "explain", run_dir + "/hosts/" + file, "--json"});

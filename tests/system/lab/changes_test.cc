@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server that outgrows its memory limit swaps to the swap that the lab made for it, and all that the lab
-// did to the machine is undone, however it ends. What a host can't do is skipped.
+// A server that exceeds its memory limit uses the lab's swap, and all changes of the lab to the machine are
+// reverted, however it ends. A test that needs more than this host has is skipped.
 #include <csignal>
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -26,7 +26,7 @@ ServerPlan Limited()
 	return plan;
 }
 
-// Whether this host can do it; if not, says why.
+// Whether this host can do it. If not, prints why.
 bool Can(bool good, const std::string &error)
 {
 	if (!good)
@@ -48,7 +48,7 @@ std::string BlockOf(const std::string &device)
 
 } // namespace
 
-TEST_CASE("A server that outgrows its limit swaps, and goes on answering")
+TEST_CASE("A server that exceeds its limit swaps and continues to answer")
 {
 	std::string kind = GENERATE("zram", "file");
 	Lab lab;
@@ -63,12 +63,12 @@ TEST_CASE("A server that outgrows its limit swaps, and goes on answering")
 	lab.Command("redis", {"DEBUG", "POPULATE", "100000", "key", "1000"}); // about 110 MiB
 	CHECK(SwappedKib(redis.child->pid) > 0);
 	CHECK(SwapColumn(swap.device, kSwapUsedKib) > 0);
-	// Beyond the limit is some room, which the session's next step takes back (lab/host/memory.h).
+	// The limit has some reserve, which the session's next step removes (lab/host/memory.h).
 	auto resident = [&] { return std::stoul(StatusOf(redis.child->pid, "RssAnon")) * 1024; };
 	CHECK(resident() <= kLimitBytes + kBeyondBytes);
 	CHECK(eventually([&] { return Step(&lab.session, 50, &lab.error) && resident() <= kLimitBytes; }));
 	CHECK(lab.Command("redis", {"DBSIZE"}) == "100000");
-	CHECK(lab.Command("redis", {"STRLEN", "key:1"}) == "1000"); // among the first to go out
+	CHECK(lab.Command("redis", {"STRLEN", "key:1"}) == "1000"); // among the first pages to be swapped out
 
 	std::string cgroup = redis.cgroup, device = swap.device;
 	CHECK(std::filesystem::exists(cgroup));
@@ -83,7 +83,7 @@ TEST_CASE("A server that outgrows its limit swaps, and goes on answering")
 	CHECK(CloseSession(&lab.session, &lab.error));
 }
 
-TEST_CASE("A process can be put into a group, and a group of processes can't be removed")
+TEST_CASE("A process can be put into a group, and a group with processes cannot be removed")
 {
 	Lab lab;
 	std::string path;
@@ -101,7 +101,7 @@ TEST_CASE("A process can be put into a group, and a group of processes can't be 
 	CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("Soft interrupts are spread over all CPUs, and put back")
+TEST_CASE("Soft interrupts are spread over all CPUs, and restored")
 {
 	const std::string before = read_file(kReceiveQueue);
 	{
@@ -120,14 +120,14 @@ TEST_CASE("Soft interrupts are spread over all CPUs, and put back")
 	CHECK(read_file(kReceiveQueue) == before);
 }
 
-TEST_CASE("kill -9 of the lab undoes swap, cgroups and settings, and ends servers")
+TEST_CASE("kill -9 of the lab reverts swap, cgroups and settings, and ends servers")
 {
 	TempDir dir;
 	const std::string receive_queue = read_file(kReceiveQueue), told = dir.file("told");
 	pid_t lab = fork();
 	REQUIRE(lab >= 0);
 	if (lab == 0) {
-		// In a process of its own, as it is what gets killed. It writes a word a line: what it made.
+		// In a separate process, because it gets killed. It prints one line for each thing it made.
 		setenv("TMPDIR", dir.path().c_str(), 1);
 		Session session;
 		Topology topology;

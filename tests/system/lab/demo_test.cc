@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The demo from end to end on a small data set: what it leaves, and that forktail's figures agree with Redis'
-// own.
+// The demo from start to end on a small data set: the files it leaves, and that forktail's figures equal
+// Redis' own.
 #include <cstdlib>
 #include <filesystem>
 
@@ -16,8 +16,8 @@ using Json = nlohmann::json;
 namespace
 {
 
-// How far Redis' watch may lie from the recorder's: it counts microseconds, and starts and stops around
-// clone.
+// How far Redis' time of a fork may differ from the recorder's. Redis counts microseconds, and starts and
+// stops around clone.
 constexpr uint64_t kWatchErrorNs = 200'000;
 
 const Json *CauseIn(const Json &explanation, const std::string &name)
@@ -28,7 +28,7 @@ const Json *CauseIn(const Json &explanation, const std::string &name)
 	return nullptr;
 }
 
-// The fork of the server's main thread that lies in [from_ns, to_ns].
+// The fork of the server's main thread within [from_ns, to_ns].
 const ft_span *ForkIn(const forktail::analysis::Run &run, uint64_t from_ns, uint64_t to_ns)
 {
 	for (const ft_span &span : run.spans)
@@ -38,7 +38,7 @@ const ft_span *ForkIn(const forktail::analysis::Run &run, uint64_t from_ns, uint
 	return nullptr;
 }
 
-// Off-CPU time of `fork`'s thread right behind it, as far as it lies before to_ns.
+// Off-CPU time of `fork`'s thread directly after it, up to to_ns.
 uint64_t WaitsBehind(const forktail::analysis::Run &run, const ft_span &fork, uint64_t to_ns)
 {
 	uint64_t waited_ns = 0, fork_end_ns = fork.start_ns + fork.duration_ns;
@@ -51,17 +51,17 @@ uint64_t WaitsBehind(const forktail::analysis::Run &run, const ft_span &fork, ui
 
 } // namespace
 
-TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite did")
+TEST_CASE("The demo records, explains and reports the effects of a snapshot and a rewrite")
 {
-	// A small data set and a long load: the snapshot must be done before the rewrite's turn on a busy
-	// machine too.
+	// A small data set and a long load: the snapshot must end before the rewrite begins on a busy machine
+	// too.
 	LabRun demo({"--size-mb", "100", "--seconds", "12"});
 	auto status = demo.lab->wait(Seconds(100));
 	std::string out = demo.lab->out();
 	INFO(demo.lab->err() << "\n" << out);
 	REQUIRE(status == 0);
 
-	// What it leaves: the run, and nothing else.
+	// It leaves the run, and nothing else.
 	CHECK(demo.Alive() == std::vector<std::string>{});
 	CHECK(demo.Left() == std::vector<std::string>{});
 	for (const char *name : {"server.forktail", "load.forktail", "run.json", "report.html", "redis.log"})
@@ -71,7 +71,7 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	CHECK(out.find(" requests in ") != std::string::npos);
 	CHECK(out.substr(out.size() - std::min(out.size(), last_line.size())) == last_line);
 
-	// What it says of the run.
+	// Its printed report on the run.
 	Json info = parse_json(read_file(demo.run + "/run.json"));
 	CHECK(info["versions"]["redis"].get<std::string>().substr(0, 1) >= "6");
 	CHECK(info["redis_config"]["appendonly"] == "yes");
@@ -84,15 +84,16 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 	CHECK(info["server_reports"][1]["kind"] == "bgrewriteaof");
 	CHECK(info["server_reports"][1]["aof_last_cow_size"] > 0);
 
-	// The explanation names what Redis was made to do.
-	// Whoever the fork held up waited for more than a millisecond, however busy the machine is otherwise.
+	// The explanation names the commands that Redis was given.
+	// Requests delayed by the fork waited for more than a millisecond, however busy the machine is
+	// otherwise.
 	Result explained =
 	    forktail::test::run({program("forktail"), "explain", "--json", "--slow", "1ms", demo.run});
 	REQUIRE(explained.status == 0);
 	Json explanation = parse_json(explained.out);
 	CHECK(explanation["requests"]["count"] > 100'000);
 	CHECK(explanation["requests"]["errors"] == 0);
-	// The load's threads were traced too, without being asked for.
+	// The load's threads are traced too, by default.
 	size_t load_threads = 0;
 	for (const Json &thread : explanation["account"]["threads"])
 		load_threads += thread["client"] == true && thread["comm"] == "load-0";
@@ -105,10 +106,10 @@ TEST_CASE("The demo records, explains and reports what a snapshot and a rewrite 
 		CHECK((*cause)["requests"] > 0);
 	}
 
-	// Forks lasted as long as Redis says. Its watch is stopped in user space, so it also counts what the
-	// thread waited for a CPU between clone's return and that: as many CPU hogs as there are CPUs show
-	// it. What else lies there (interrupts, the first copy-on-write faults, waits too short for a span)
-	// is in tallies, and on a busy machine takes up to a millisecond.
+	// Forks lasted as long as Redis reports. Redis stops its clock in user space, so its time includes a
+	// CPU wait between clone's return and that. As many CPU hogs as CPUs show it. Other time in between
+	// (interrupts, the first copy-on-write faults, waits too short for a span) is in tallies, and on a
+	// busy machine takes up to a millisecond.
 	forktail::analysis::Run recorded;
 	std::string error;
 	REQUIRE(forktail::analysis::LoadRun(demo.run, &recorded, &error));

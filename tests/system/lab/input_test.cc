@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the lab says when it can't, or when it is asked for nonsense.
+// The lab's messages when it cannot run, or is used wrongly.
 #include <filesystem>
 
 #include "tests/support/catch.h"
@@ -23,7 +23,7 @@ void CheckRefused(LabRun &demo, int status, const std::string &sentence)
 
 } // namespace
 
-TEST_CASE("The lab refuses what makes no sense with status 2")
+TEST_CASE("The lab refuses wrong usage with status 2")
 {
 	for (const std::vector<std::string> &words : std::vector<std::vector<std::string>>{
 		 {},
@@ -53,7 +53,7 @@ TEST_CASE("The lab's help names every option")
 		CHECK(result.out.find(option) != std::string::npos);
 }
 
-TEST_CASE("Whoever is not root is told so")
+TEST_CASE("Without root the lab prints a message")
 {
 	Result result = forktail::test::run({"setpriv", "--reuid", "65534", "--regid", "65534",
 					     "--clear-groups", program("forktail"), "lab", "demo"});
@@ -63,7 +63,7 @@ TEST_CASE("Whoever is not root is told so")
 	      "sudo\n");
 }
 
-TEST_CASE("A run directory that exists is left alone")
+TEST_CASE("An existing run directory is not touched")
 {
 	TempDir dir;
 	write_file(dir.file("mine"), "precious");
@@ -73,14 +73,14 @@ TEST_CASE("A run directory that exists is left alone")
 	CHECK(demo.Left() == std::vector<std::string>{});
 }
 
-TEST_CASE("No room for temporary data is said, and where")
+TEST_CASE("Missing room for temporary data is reported, with the place")
 {
 	LabRun demo({}, {}, {{"TMPDIR", "/nonexistent"}});
 	CheckRefused(demo, 3, "can't make a temporary directory /nonexistent/forktail-lab.");
 	CHECK_FALSE(fs::exists(demo.run));
 }
 
-TEST_CASE("A path too long for a socket is said to be")
+TEST_CASE("A path too long for a socket is reported")
 {
 	TempDir dir;
 	std::string deep = dir.file(std::string(120, 'd'));
@@ -91,7 +91,7 @@ TEST_CASE("A path too long for a socket is said to be")
 	CHECK_FALSE(fs::exists(demo.run));
 }
 
-TEST_CASE("A machine without redis-server is told what is missing")
+TEST_CASE("Without redis-server the lab names the missing program")
 {
 	LabRun demo({}, {}, {{"PATH", "/nonexistent"}});
 	CheckRefused(demo, 3, "can't start redis-server (redis-server): No such file or directory");
@@ -99,9 +99,9 @@ TEST_CASE("A machine without redis-server is told what is missing")
 	CHECK_FALSE(fs::exists(demo.run));
 }
 
-TEST_CASE("What a failing part said is repeated")
+TEST_CASE("The message of a failing part is repeated")
 {
-	// A copy of forktail finds its sisters beside itself; here one of them is broken.
+	// A copy of forktail finds the other programs in its directory. One of them is broken here.
 	TempDir bin;
 	fs::copy_file(program("forktail"), bin.file("forktail"));
 	fs::create_symlink(program("forktail-load"), bin.file("forktail-load"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whatever ends a scenario in the middle of a point, a part of it or the lab itself: nothing of it is left on
-// the machine, the lab says what it was, and what was recorded before can be read.
+// A scenario is ended in the middle of a point, by a part of it or by the lab itself: nothing of it is left
+// on the machine, the lab reports the reason, and earlier recordings can be read.
 #include <csignal>
 #include <filesystem>
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 namespace
 {
 
-// A limited server that has to swap, behind a proxy. The first point is over soon, the second is not.
+// A limited server that has to swap, behind a proxy. The first point ends soon, the second does not.
 std::string Scenario()
 {
 	std::string kind = fs::exists("/sys/class/zram-control") ? "zram" : "file";
@@ -31,7 +31,7 @@ std::string Scenario()
 	       "[[table.column]]\ntitle = \"requests/s\"\nvalue = \"run.rps\"\n";
 }
 
-// False: this host can't limit memory or swap.
+// False: this host cannot limit memory or swap.
 bool InTheMiddle(ScenarioRun *run)
 {
 	run->Start();
@@ -58,8 +58,8 @@ void CheckNothingLeft(const ScenarioRun &run, const std::vector<std::string> &zr
 	CHECK(Zrams() == zrams);
 }
 
-// The point that was done can be explained; of the other there is an explanation, or a sentence that says why
-// not.
+// The finished point can be explained. For the other there is an explanation, or a sentence that gives the
+// reason.
 void CheckReadable(const ScenarioRun &run)
 {
 	Result done = forktail::test::run({program("forktail"), "explain", run.run + "/points/point=1/run"});
@@ -79,11 +79,11 @@ void CheckReadable(const ScenarioRun &run)
 
 } // namespace
 
-TEST_CASE("The death of any part ends the scenario with its name")
+TEST_CASE("The death of any part ends the scenario and names the part")
 {
 	struct Part {
-		const char *command; // as its command line has it
-		const char *name;    // as the sentence has it
+		const char *command; // as its command line names it
+		const char *name;    // as the message names it
 	};
 	auto part =
 	    GENERATE(Part{"redis-server", "store (redis-server)"}, Part{"nutcracker -", "proxy (nutcracker)"},
@@ -117,7 +117,7 @@ TEST_CASE("Ctrl-C, SIGTERM and kill -9 in the middle of a point leave nothing be
 	auto status = run.lab->wait(Seconds(60));
 	INFO("signal " << signal << "\n" << run.lab->err());
 	CHECK(status == 128 + signal);
-	if (signal == SIGKILL) // its keeper is still at it
+	if (signal == SIGKILL) // its keeper still runs
 		CHECK(eventually([&] { return run.Alive().empty(); }, Seconds(60)));
 	else
 		CHECK(run.lab->err().find("stopped by ") != std::string::npos);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What sets and values take in memory, by the scenarios that ask it: INFO memory agrees with what Redis and
-// its allocator are known to make of them, to the byte per key.
+// The memory of sets and values, from the scenarios that measure it: INFO memory equals the known sizes in
+// Redis and its allocator, to the byte per key.
 #include <cmath>
 
 #include "lab/pages/tables.h"
@@ -11,7 +11,7 @@
 using namespace forktail::test;
 using namespace forktail::lab;
 
-TEST_CASE("memory by INFO and memory added up differ by less than a byte per key")
+TEST_CASE("memory by INFO and the sum of known sizes differ by less than a byte per key")
 {
 	const std::string name = GENERATE(as<std::string>{}, "a2-set-memory", "d2-value-memory");
 	TempDir dir;

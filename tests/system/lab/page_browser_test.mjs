@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A page of the lab in a headless Chromium: it asks for nothing, its charts are drawn, its tables hold what was measured, and
-// axe-core finds nothing serious.
+// A page of the lab in a headless Chromium: it loads nothing from outside, its charts are drawn, its tables have the
+// measured figures, and axe-core finds nothing serious.
 //
 //   node lab_page_browser_test.mjs LAB_PAGE_SAMPLE PACKAGES_DIR
 
@@ -13,7 +13,7 @@ const path = started.make(sampleProgram, 'lab');
 const open = (options) => started.open(path, {...options, ready: ''});
 
 const tests = {
-  async 'a chart is drawn, and a table holds its figures'() {
+  async 'a chart is drawn, and a table has its figures'() {
     const {page, closed} = await open();
     assert.equal(await page.locator('svg').count(), 1);
     const box = await page.locator('svg').boundingBox();
@@ -27,7 +27,7 @@ const tests = {
     await closed();
   },
 
-  async 'hostile names are names'() {
+  async 'hostile names stay names'() {
     const {page, closed} = await open();
     assert.equal(await page.evaluate(() => document.querySelectorAll('script, img').length), 0);
     const text = await page.locator('body').textContent();
@@ -36,7 +36,7 @@ const tests = {
     await closed();
   },
 
-  async 'nothing serious is found by axe-core, light, dark or narrow'() {
+  async 'axe-core finds nothing serious, in light, dark and narrow pages'() {
     for (const options of [{}, {colorScheme: 'dark'}, {viewport: {width: 600, height: 900}}]) {
       const {page, closed} = await open(options);
       assert.deepEqual(await findings(page, started.axe), []);

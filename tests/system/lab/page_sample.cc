@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Writes the page of a made-up experiment with a table, notes and charts drawn by gnuplot: what the browser
-// test opens.
+// Writes the page of a synthetic experiment with a table, notes and charts drawn by gnuplot, which the
+// browser test opens.
 //   lab_page_sample OUT.html
-// Exit status 77: there is no gnuplot.
+// Exit status 77: gnuplot is not installed.
 #include <cstdio>
 #include <filesystem>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `forktail lab pairs` with real servers: what a side may be, that it is in force in that side's runs and in
-// no other, that a killed comparison goes on where it was, and that `forktail diff` reads what came of it.
+// `forktail lab pairs` with real servers: what a side may be, that it is used in that side's runs only, that
+// a killed comparison can be continued, and that `forktail diff` reads the result.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 namespace
 {
 
-// One server and one recorded load, which is all that pairs can be made of.
+// One server and one recorded load, the only kind of scenario that pairs accepts.
 const std::string kScenario =
     "title = \"A test\"\nabout = \"What a test needs.\"\nscale = { small = 1 }\n"
     "[constants]\nbytes = 10\nseconds = 1\n"
@@ -53,7 +53,7 @@ struct PairsRun : ScenarioRun {
 	}
 };
 
-// What the server itself said that it was set to.
+// The setting that the server itself reported.
 std::string Setting(const Json &run, const std::string &name)
 {
 	INFO(run.dump());
@@ -63,7 +63,7 @@ std::string Setting(const Json &run, const std::string &name)
 
 } // namespace
 
-TEST_CASE("pairs of a configuration file go on after a kill, in the order that was drawn")
+TEST_CASE("pairs of a configuration file continue after a kill, in the drawn order")
 {
 	PairsRun pairs;
 	const std::string config = pairs.dir.file("new.conf");
@@ -82,15 +82,14 @@ TEST_CASE("pairs of a configuration file go on after a kill, in the order that w
 	const auto base_time = fs::last_write_time(base), now_time = fs::last_write_time(now);
 	const std::string order = read_file(pairs.run + "/order.txt");
 
-	CHECK(pairs.End(words) == 3); // is there already
+	CHECK(pairs.End(words) == 3); // exists already
 	CHECK(pairs.lab->err().find("--resume to go on in it") != std::string::npos);
 	CHECK(pairs.End({"--resume", "--new", config, "--pairs", "2", "--seed", "5"}) == 3);
 	CHECK(pairs.lab->err().find("another seed") != std::string::npos);
 	std::vector<std::string> again = words;
 	again.push_back("--resume");
 
-	// A run whose lab was killed before it wrote down what the run is of; but for a file of somebody
-	// else.
+	// A run whose lab was killed before it wrote run.json; with one more file, from another source.
 	const std::string half =
 	    pairs.run + (order.find("pair-02 base") == std::string::npos ? "/new/pair-02" : "/base/pair-02");
 	fs::remove_all(half);
@@ -109,7 +108,7 @@ TEST_CASE("pairs of a configuration file go on after a kill, in the order that w
 	CHECK(fs::last_write_time(now) == now_time);
 	pairs.CheckNothingLeft();
 
-	// The runs were made in the order that order.txt tells.
+	// The runs were made in the order of order.txt.
 	CHECK(read_file(pairs.run + "/order.txt") == order);
 	std::istringstream lines(order);
 	std::string pair, first, second;
@@ -133,7 +132,7 @@ TEST_CASE("pairs of a configuration file go on after a kill, in the order that w
 	}
 	Result diff = run({program("forktail"), "diff", pairs.run, "--json"});
 	INFO(diff.err);
-	CHECK(diff.status == 3); // two pairs can't decide, and it says so
+	CHECK(diff.status == 3); // two pairs cannot decide, and the output says so
 	const Json said_of = parse_json(diff.out);
 	CHECK(said_of["verdict"] == "inconclusive");
 	CHECK(said_of["pairs"] == 2);
@@ -174,7 +173,7 @@ TEST_CASE("a server's program and a scenario's settings can be sides")
 	CHECK(diff.out.find("maxmemory") != std::string::npos);
 }
 
-TEST_CASE("pairs that can't be made are refused before anything is")
+TEST_CASE("pairs that cannot be made are refused before any run")
 {
 	const std::string sweep = "[[sweep]]\nname = \"n\"\nvalues = [1, 2]\n";
 	struct {

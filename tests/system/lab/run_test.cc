@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scenarios of every topology are run on real servers, and have a figure in each cell; runs are repeated,
+// Scenarios of every topology run on real servers and have a figure in each cell. Runs are repeated,
 // compared, and resumed after the lab was killed.
 #include <csignal>
 #include <filesystem>
@@ -19,7 +19,7 @@ namespace
 const std::string kHead =
     "title = \"A test\"\nabout = \"What a test needs.\"\nscale = { small = 1, tiny = 0.5 }\n";
 
-// A topology, the load on it, and the figures that must come of it.
+// A topology, the load on it, and the expected figures.
 struct Case {
 	const char *name;
 	const char *servers; // and swap, and steps before the load
@@ -87,7 +87,7 @@ std::string TomlOf(const Case &one)
 	return text;
 }
 
-// A point for each number of clients: a moment of load, and a wait.
+// A point for each number of clients: a short load, and a wait.
 std::string Sweep(const std::string &values, const std::string &wait)
 {
 	return kHead + "[[sweep]]\nname = \"clients\"\nvalues = " + values +
@@ -127,7 +127,7 @@ void CheckNothingLeft(const ScenarioRun &run)
 
 } // namespace
 
-TEST_CASE("Every topology is run, recorded and explained, and has a figure in each cell")
+TEST_CASE("Every topology runs, is recorded and explained, and has a figure in each cell")
 {
 	Case one = GENERATE(from_range(kCases));
 	ScenarioRun run(TomlOf(one));
@@ -163,7 +163,7 @@ TEST_CASE("Every topology is run, recorded and explained, and has a figure in ea
 	CHECK(explained.status == 0);
 }
 
-TEST_CASE("A recorded load's threads are in its account, unless they are not wanted")
+TEST_CASE("A recorded load's threads are in its account, unless excluded")
 {
 	const std::string toml = kHead + "[[server]]\nname = \"redis\"\nkind = \"redis\"\n"
 					 "[[step]]\nname = \"run\"\nto = \"redis\"\nrecord = true\n"
@@ -182,13 +182,13 @@ TEST_CASE("A recorded load's threads are in its account, unless they are not wan
 			traced = traced || thread["client"] == true;
 		CHECK(traced == wanted);
 		if (!wanted) {
-			CHECK(run.Finish({"--resume"}) == 3); // that would be another run
+			CHECK(run.Finish({"--resume"}) == 3); // that would be a different run
 			CHECK(run.Finish({"--resume", "--no-client"}) == 0);
 		}
 	}
 }
 
-TEST_CASE("Repeats have ranges, two runs are compared, and what is done is not done again")
+TEST_CASE("Repeats have ranges, two runs are compared, and finished points are not run again")
 {
 	ScenarioRun first(Sweep("[1, 4]", "1ms")), second(Sweep("[1, 4]", "1ms"));
 	int status = first.Finish({"--repeat", "2"});
@@ -234,7 +234,7 @@ TEST_CASE("Repeats have ranges, two runs are compared, and what is done is not d
 	CheckNothingLeft(first);
 }
 
-TEST_CASE("A run that was killed goes on where it was")
+TEST_CASE("A killed run continues where it was")
 {
 	ScenarioRun run(Sweep("[1, 2, 3, 4]", "2s"));
 	run.Start();
@@ -263,7 +263,7 @@ TEST_CASE("A run that was killed goes on where it was")
 	CheckNothingLeft(run);
 }
 
-TEST_CASE("Points on the same servers are run again together")
+TEST_CASE("Points on the same servers are repeated together")
 {
 	std::string toml = Sweep("[1, 2, 3]", "1ms");
 	toml.insert(toml.find("\n[[server]]") + 1, "keep_servers = true\n");
@@ -280,7 +280,7 @@ TEST_CASE("Points on the same servers are run again together")
 	CheckNothingLeft(run);
 }
 
-TEST_CASE("redis-benchmark can make the load")
+TEST_CASE("redis-benchmark can generate the load")
 {
 	ScenarioRun run(kHead +
 			"[[server]]\nname = \"redis\"\nkind = \"redis\"\n"
@@ -298,7 +298,7 @@ TEST_CASE("redis-benchmark can make the load")
 	CheckNothingLeft(run);
 }
 
-TEST_CASE("Words that forktail-load refuses are refused before anything starts, with its own sentence")
+TEST_CASE("Options that forktail-load refuses are refused before anything starts, with its own message")
 {
 	for (const std::string words : {"--nonsense 5", "-t nosuch", "-n -5", "--rate soon --duration 1s"}) {
 		std::vector<std::string> argv = {program("forktail-load")};
@@ -321,7 +321,7 @@ TEST_CASE("Words that forktail-load refuses are refused before anything starts, 
 	}
 }
 
-TEST_CASE("Nobody else's server is asked when the scenario's own is not there")
+TEST_CASE("Another server is not used when the scenario's own is missing")
 {
 	const std::string later = "[[server]]\nname = \"redis\"\nkind = \"redis\"\nlater = true\n";
 	for (const std::string step :
@@ -344,7 +344,7 @@ TEST_CASE("Points that would share a directory are refused")
 	CHECK_FALSE(fs::exists(run.run));
 }
 
-TEST_CASE("What can't be right is refused before anything is started")
+TEST_CASE("Invalid scenarios are refused before anything starts")
 {
 	ScenarioRun run(kHead + "[[step]]\nwait = \"soon\"\n");
 	CHECK(run.Finish() == 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail lab serve: servers of each kind are where it says, and whatever ends it, or whoever asked for
-// them, nothing of them is left.
+// forktail lab serve: servers of each kind listen at the printed addresses, and nothing of them is left,
+// whatever ends it or its parent.
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace
 struct Serving : LabProcess {
 	std::string fifo = dir.file("held");
 	int held = -1;
-	json servers; // as it described them
+	json servers; // as it printed them
 
 	explicit Serving(const std::vector<std::string> &words, bool with_parent = false,
 			 const std::vector<std::pair<std::string, std::string>> &environment = {})
@@ -91,7 +91,7 @@ std::string Of(pid_t pid, const std::string &file)
 
 } // namespace
 
-TEST_CASE("Servers of each kind are where lab serve says, until its standard input closes")
+TEST_CASE("Servers of each kind listen at the printed addresses until standard input closes")
 {
 	const Case one = GENERATE(
 	    Case{{"redis"}, {"server"}}, Case{{"redis", "--count", "2", "--tcp"}, {"server", "server"}},
@@ -146,7 +146,7 @@ TEST_CASE("Whatever ends lab serve or its parent, no server is left")
 		CHECK(serving.lab->wait(Seconds(30)) == (signal == SIGKILL ? 128 + SIGKILL : 0));
 		serving.CheckNothingLeft();
 	}
-	SECTION("kill -9 of a parent whose end of standard input somebody else keeps open")
+	SECTION("kill -9 of a parent whose end of standard input another process keeps open")
 	{
 		Serving serving({"memcached", "--tcp"}, true);
 		REQUIRE(serving.servers.size() == 1);
@@ -162,7 +162,7 @@ TEST_CASE("Whatever ends lab serve or its parent, no server is left")
 		serving.LetGo();
 		serving.CheckNothingLeft();
 	}
-	SECTION("a server that was stopped")
+	SECTION("a stopped server")
 	{
 		Serving serving({"redis"});
 		REQUIRE(serving.servers.size() == 1);
@@ -173,7 +173,7 @@ TEST_CASE("Whatever ends lab serve or its parent, no server is left")
 	}
 }
 
-TEST_CASE("Of servers that end by themselves the last one ends lab serve")
+TEST_CASE("When servers end by themselves, the last one ends lab serve")
 {
 	Serving serving({"redis", "--count", "2"});
 	REQUIRE(serving.servers.size() == 2);
@@ -187,9 +187,9 @@ TEST_CASE("Of servers that end by themselves the last one ends lab serve")
 	serving.CheckNothingLeft();
 }
 
-TEST_CASE("Servers are started as lab serve is told")
+TEST_CASE("Servers are started with lab serve's options")
 {
-	SECTION("where they run and with what")
+	SECTION("where they run and with which options")
 	{
 		Serving serving({"redis", "--cpus", "0", "--", "--maxmemory", "12345678", "--save", ""});
 		INFO(serving.lab->err());
@@ -208,7 +208,7 @@ TEST_CASE("Servers are started as lab serve is told")
 		CHECK(environment.find(std::string("FT_TWO=a b\0", 11)) != std::string::npos);
 		CHECK(Of(serving.Pid(0), "comm") == "memcached\n");
 	}
-	SECTION("a directory that stays")
+	SECTION("a directory that is preserved")
 	{
 		TempDir kept;
 		Serving serving({"redis", "--directory", kept.path()});
@@ -220,7 +220,7 @@ TEST_CASE("Servers are started as lab serve is told")
 		CHECK(fs::exists(kept.path() + "/redis/dump.rdb"));
 		CHECK(fs::exists(kept.path() + "/logs/redis.log"));
 	}
-	SECTION("a proxy of servers that run, and a program")
+	SECTION("a proxy of running servers, and a program")
 	{
 		Serving server({"redis", "--program", "/usr/bin/redis-server"});
 		REQUIRE(server.servers.size() == 1);
@@ -256,7 +256,7 @@ TEST_CASE("Servers are started as lab serve is told")
 	}
 }
 
-TEST_CASE("lab serve says what it can't do, and why")
+TEST_CASE("lab serve reports what it cannot do, and why")
 {
 	struct Refusal {
 		std::vector<std::string> words;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A session of the lab's in the test itself, whose temporary data lies in the test's directory: what it
-// leaves there is found.
+// A session of the lab in the test process, whose temporary data is in the test's directory, so that
+// leftovers are found.
 #pragma once
 
 #include <cstdlib>
@@ -22,7 +22,7 @@
 namespace forktail::test
 {
 
-// A line of /proc/PID/status, "VmSwap" -> "1024 kB"; "" when the process is gone.
+// A line of /proc/PID/status, "VmSwap" -> "1024 kB". "" if the process has ended.
 inline std::string StatusOf(pid_t pid, const std::string &name)
 {
 	std::ifstream in("/proc/" + std::to_string(pid) + "/status");
@@ -34,7 +34,7 @@ inline std::string StatusOf(pid_t pid, const std::string &name)
 	return "";
 }
 
-// A device's or file's column of /proc/swaps, "Used" in KiB or the priority; -1 when it is no swap.
+// A device's or file's column of /proc/swaps, "Used" in KiB or the priority. -1 if it is not swap.
 inline long SwapColumn(const std::string &device, size_t column)
 {
 	std::ifstream in("/proc/swaps");
@@ -89,7 +89,7 @@ struct Lab {
 		REQUIRE(found.size() == 1);
 		return *found[0];
 	}
-	// A command to an instance, and its reply's elements by line.
+	// Sends a command to an instance. Returns its reply's elements by line.
 	std::string Command(const std::string &name, const std::vector<std::string> &words)
 	{
 		std::vector<std::string> reply;
@@ -101,7 +101,7 @@ struct Lab {
 			text += (text.empty() ? "" : "\n") + element;
 		return text;
 	}
-	// forktail-load on a server, with what else it is told.
+	// forktail-load on a server, with more options.
 	std::vector<std::string> LoadLine(const std::string &name, const std::vector<std::string> &more)
 	{
 		std::vector<std::string> line = {program("forktail-load")};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lab's servers are real ones: each kind starts, answers a load, and ends without a trace; Clusters move
+// The lab's servers are real ones: each kind starts, answers a load, and ends without a trace. Clusters move
 // slots, Sentinels fail over.
 #include <csignal>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@ using namespace forktail::lab;
 namespace
 {
 
-// Plans that are started one after the other, and the one of them that is asked.
+// Plans that are started one after the other, and which of them is queried.
 struct Case {
 	std::vector<ServerPlan> plans;
 	std::string asked;
@@ -62,7 +62,7 @@ std::vector<Case> Cases()
 	};
 }
 
-// Of an instance of a Cluster: how many slots it has.
+// How many slots an instance of a Cluster has.
 size_t SlotsOf(Lab &lab, const std::string &name)
 {
 	std::istringstream lines(lab.Command(name, {"CLUSTER", "NODES"}));
@@ -93,7 +93,7 @@ TEST_CASE("Servers of each kind answer a load, and leave nothing")
 	std::string path, version;
 	for (const ServerPlan &plan : one.plans)
 		if (!FindServer(plan.kind, &path, &version)) {
-			WARN("SKIPPED: there is no " << plan.kind << " here");
+			WARN("SKIPPED: no " << plan.kind << " here");
 			return;
 		}
 	Lab lab;
@@ -115,7 +115,7 @@ TEST_CASE("Servers of each kind answer a load, and leave nothing")
 		CHECK(instance->version.find('.') != std::string::npos);
 	}
 	CHECK(lab.Left().size() == 1);
-	bool closed = GENERATE(false, true); // with the session, rather than by StopServers
+	bool closed = GENERATE(false, true); // with the session instead of StopServers
 	bool good = closed ? CloseSession(&lab.session, &lab.error)
 			   : StopServers(&lab.session, &lab.topology, &lab.error);
 	INFO(lab.error);
@@ -137,16 +137,16 @@ TEST_CASE("Servers can be started again under the same names")
 	}
 }
 
-TEST_CASE("A redis-server takes no snapshots by itself unless its configuration says so")
+TEST_CASE("A redis-server takes no snapshots by itself unless its configuration has them")
 {
 	Lab lab;
 	ServerPlan plan = Plan("redis", "redis");
-	SECTION("nothing said")
+	SECTION("not configured")
 	{
 		lab.Start(plan);
 		CHECK(lab.Command("redis", {"CONFIG", "GET", "save"}) == "save\n");
 	}
-	SECTION("said")
+	SECTION("configured")
 	{
 		plan.config = {"--save", "900 1", "--appendonly", "yes"};
 		lab.Start(plan);
@@ -155,7 +155,7 @@ TEST_CASE("A redis-server takes no snapshots by itself unless its configuration 
 	}
 }
 
-TEST_CASE("Instances run on the CPUs that they are given, all threads from the start")
+TEST_CASE("Instances run on their assigned CPUs, all threads from the start")
 {
 	std::vector<int> online;
 	REQUIRE(forktail::common::ParseCpus(read_file("/sys/devices/system/cpu/online")
@@ -178,7 +178,7 @@ TEST_CASE("Instances run on the CPUs that they are given, all threads from the s
 		for (const auto &instance : lab.topology.instances)
 			CHECK(StatusOf(instance->child->pid, "Cpus_allowed_list") == plan.cpus);
 	}
-	SECTION("on one that isn't there")
+	SECTION("on a missing CPU")
 	{
 		plan.cpus = "1000";
 		CHECK_FALSE(lab.TryStart(plan));
@@ -186,7 +186,7 @@ TEST_CASE("Instances run on the CPUs that they are given, all threads from the s
 	}
 }
 
-TEST_CASE("A server that doesn't start is told with its own words, and leaves nothing")
+TEST_CASE("A server that does not start is reported with its own message, and leaves nothing")
 {
 	Lab lab;
 	ServerPlan plan = Plan("redis", "redis", 1, true);
@@ -197,7 +197,7 @@ TEST_CASE("A server that doesn't start is told with its own words, and leaves no
 		CHECK(lab.error.rfind("redis (redis-server) ended with status 1; it said:\n", 0) == 0);
 		CHECK(lab.error.find("no-such-setting") != std::string::npos);
 	}
-	SECTION("a wrong setting of a proxy's")
+	SECTION("a wrong setting of a proxy")
 	{
 		lab.Start(plan);
 		ServerPlan proxy = Proxy(1, true, "redis");
@@ -205,14 +205,14 @@ TEST_CASE("A server that doesn't start is told with its own words, and leaves no
 		CHECK_FALSE(lab.TryStart(proxy));
 		CHECK(lab.error.rfind("proxy (nutcracker) ended with status 1; it said:\n", 0) == 0);
 	}
-	SECTION("connections that could go to one server or another")
+	SECTION("connections to more than one possible server")
 	{
 		lab.Start(Plan("redis", "redis", 2));
 		CHECK_FALSE(lab.TryStart(Before("redis", true)));
 		CHECK(lab.error == "front passes whole connections on, so it can be in front of one server; "
 				   "of redis there are 2");
 	}
-	SECTION("a kind that there isn't")
+	SECTION("an unknown kind")
 	{
 		plan.kind = "oracle";
 		CHECK_FALSE(lab.TryStart(plan));
@@ -231,7 +231,7 @@ TEST_CASE("A server that doesn't start is told with its own words, and leaves no
 	CHECK(lab.Left() == std::vector<std::string>{});
 }
 
-TEST_CASE("A port that somebody takes before the server does is no failure")
+TEST_CASE("A port taken by another process before the server starts is not a failure")
 {
 	std::string program = GENERATE("redis-server", "memcached");
 	Lab lab;
@@ -270,12 +270,12 @@ TEST_CASE("A port that somebody takes before the server does is no failure")
 	close(taken[0]);
 }
 
-TEST_CASE("The death of a server ends what waits, unless it was killed on purpose")
+TEST_CASE("The death of a server ends a wait, unless it was killed on purpose")
 {
 	Lab lab;
 	lab.Start(Plan("redis", "redis", 2));
 	pid_t pid = lab["redis2"].child->pid;
-	SECTION("an accident")
+	SECTION("by accident")
 	{
 		kill(pid, SIGKILL);
 		bool good = true;
@@ -309,7 +309,7 @@ TEST_CASE("A replica has its primary's data when it has started")
 	CHECK(lab.Command("copy2", {"GET", "k"}) == "second");
 }
 
-TEST_CASE("A Cluster moves slots while all its keys stay readable")
+TEST_CASE("A Cluster moves slots while all its keys remain readable")
 {
 	Lab lab;
 	ServerPlan plan = Plan("redis", "redis", 3);
@@ -324,7 +324,7 @@ TEST_CASE("A Cluster moves slots while all its keys stay readable")
 	size_t before = SlotsOf(lab, "redis1"), target = SlotsOf(lab, "redis3");
 	size_t keys = std::stoul(lab.Command("redis3", {"DBSIZE"}));
 
-	// A closed loop: an open one that is interrupted leaves what was due unsent, and calls that an error.
+	// A closed loop: an interrupted open loop leaves due requests unsent, which counts as an error.
 	forktail::lab::Command load;
 	load.name = "forktail-load";
 	load.argv =
@@ -344,7 +344,7 @@ TEST_CASE("A Cluster moves slots while all its keys stay readable")
 	bool good = ended && Succeeded(*child, &lab.error);
 	INFO(lab.error << read_file(load.output));
 	CHECK(good);
-	// It was at it while slots moved.
+	// It was running while slots moved.
 	CHECK(read_file(load.output).find("requests were sent again") != std::string::npos);
 
 	CHECK_FALSE(
@@ -374,7 +374,7 @@ TEST_CASE("Sentinels fail over when the primary is killed")
 	load.argv = lab.LoadLine(
 	    "watch", {"-t", "set", "-r", "1000", "--rate", "500", "--duration", "600", "--progress"});
 	load.output = lab.dir.file("load.txt");
-	bool loading = false; // a line a second
+	bool loading = false; // one line per second
 	load.on_line = [&](const std::string &) { loading = true; };
 	Child *child = forktail::lab::Start(&lab.session, load, &lab.error);
 	REQUIRE(child);

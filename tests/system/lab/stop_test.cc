@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whatever ends a demo, and whenever: no process, no temporary data and no half run directory is left.
+// A demo is ended in different ways at any time: no process, no temporary data and no incomplete run
+// directory is left.
 #include <csignal>
 #include <filesystem>
 
@@ -12,7 +13,7 @@ namespace fs = std::filesystem;
 namespace
 {
 
-// Of a demo that has ended by itself: it cleans up before it ends.
+// For a demo that has ended by itself: it cleans up before it ends.
 void CheckNothingLeft(const LabRun &demo)
 {
 	CHECK(demo.Alive() == std::vector<std::string>{});
@@ -23,7 +24,7 @@ void CheckNothingLeft(const LabRun &demo)
 struct Moment {
 	const char *said;
 	double later;
-	size_t alive; // processes there are by then: the lab, its keeper, redis-server ...
+	size_t alive; // the processes at that time: the lab, its keeper, redis-server ...
 };
 const Moment kMoments[] = {
     {"filling it", 0, 3}, {"filling it", 0.3, 3},   {"starting the recorder", 0, 3},
@@ -60,7 +61,7 @@ TEST_CASE("SIGINT right after the start leaves nothing behind")
 {
 	int delay_ms = GENERATE(0, 3, 10, 30, 100);
 	LabRun demo;
-	// Before that the signal would end the test's own fork of itself.
+	// Earlier, the signal would end the test's own fork.
 	std::string comm = "/proc/" + std::to_string(demo.lab->pid()) + "/comm";
 	REQUIRE(eventually([&] { return read_file(comm) == "forktail\n"; }));
 	sleep_for(Seconds(delay_ms / 1000.0));
@@ -81,7 +82,7 @@ TEST_CASE("kill -9 of the lab leaves nothing behind")
 	INFO("at \"" << moment.said << "\"\n" << demo.lab->err());
 	REQUIRE(said);
 	CHECK(status == 128 + SIGKILL);
-	// The keeper is still at it.
+	// The keeper still runs.
 	CHECK(eventually([&] { return demo.Alive().empty(); }, Seconds(30)));
 	CheckNothingLeft(demo);
 }
@@ -89,8 +90,8 @@ TEST_CASE("kill -9 of the lab leaves nothing behind")
 TEST_CASE("The death of any part ends the demo with a sentence")
 {
 	struct Part {
-		const char *command; // as its command line has it
-		const char *name;    // as the sentence has it
+		const char *command; // as its command line names it
+		const char *name;    // as the message names it
 	};
 	auto part = GENERATE(Part{"redis-server", "redis-server"}, Part{"forktail-record", "forktail-record"},
 			     Part{"forktail-load", "forktail-load"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A lab under observation; see lab_support.h.
+// A lab under observation. See support.h.
 #include "tests/system/lab/support.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ std::vector<std::string> LabProcess::Alive() const
 			command = read_file(proc + "/cmdline");
 			text = command + read_file(proc + "/environ");
 		} catch (const std::ios_base::failure &) {
-			continue; // it ended while we looked
+			continue; // it ended meanwhile
 		}
 		text += fs::read_symlink(proc + "/cwd", ec).string();
 		if (text.find(dir.path()) == std::string::npos || is_gone(std::stoi(pid)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs `forktail lab` so that whatever it leaves behind is found: every program of a run has the test's
+// Runs `forktail lab` so that everything it leaves behind is found: every program of a run has the test's
 // directory in its command line, its environment or its working directory.
 #pragma once
 
@@ -25,16 +25,16 @@ struct LabProcess {
 	void Begin(const std::vector<std::string> &argv,
 		   const std::vector<std::pair<std::string, std::string>> &environment = {});
 
-	// Waits until it says `text` on standard error, behind the last `after`. False if it ends before, or
-	// says it not in time.
+	// Waits until it prints `text` on standard error, after the last `after`. False if it ends first, or
+	// does not print it in time.
 	bool Says(const std::string &text, const std::string &after = "");
-	// Its processes, itself among them: "pid command line". Zombies don't count.
+	// Its processes including itself: "pid command line". Zombies do not count.
 	std::vector<std::string> Alive() const;
-	// What lies in its TMPDIR.
+	// The files in its TMPDIR.
 	std::vector<std::string> Left() const;
-	// What it has changed of the machine and not put back: its cgroups, its swap files.
+	// Its changes of the machine that are not reverted: its cgroups, its swap files.
 	std::vector<std::string> Changed() const;
-	// The pid of the living process whose command line holds `text`, or 0.
+	// The pid of the living process whose command line contains `text`, or 0.
 	pid_t Find(const std::string &text) const;
 };
 
@@ -45,13 +45,13 @@ struct LabRun : LabProcess {
 			const std::vector<std::pair<std::string, std::string>> &environment = {});
 };
 
-// Runs of a scenario of the test's, at scale small into `run`.
+// Runs a scenario of the test at scale small into `run`.
 struct ScenarioRun : LabProcess {
 	std::string file = dir.file("s.toml");
 
 	explicit ScenarioRun(const std::string &toml);
 	void Start(const std::vector<std::string> &more = {});
-	// To its end: its exit status, or -1 if there is none.
+	// Waits for its end: its exit status, or -1 if there is none.
 	int Finish(const std::vector<std::string> &more = {});
 };
 

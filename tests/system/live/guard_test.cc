@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The guard of a ring, as its recorder starts it, on a real redis-server: what fires, what is in the
-// snapshot, who runs the command, and what callers of the control socket can't do.
+// The guard of a ring, started by its recorder, on a real redis-server: what fires, what the snapshot
+// contains, which user runs the command, and what callers of the control socket cannot do.
 #include <csignal>
 #include <filesystem>
 #include <pwd.h>
@@ -22,7 +22,7 @@ using forktail::live::guard::AskForTrigger;
 namespace
 {
 
-// Snapshots that have this file.
+// Snapshots that contain this file.
 std::vector<std::string> snapshots(const std::string &ring, const std::string &file)
 {
 	std::vector<std::string> paths;
@@ -45,7 +45,7 @@ int caller(const std::string &path)
 	return -1;
 }
 
-// A ring of nobody's in a directory that nobody may reach, and a command that says who runs it.
+// A ring of the user nobody in a directory that others cannot enter, and a command that prints its user.
 struct Guarded {
 	TempDir dir;
 	Redis redis;
@@ -71,8 +71,7 @@ struct Guarded {
 		    program("forktail-record"), "--pid", std::to_string(redis.pid()), "--keep", "1m,100MB",
 		    "--user", "nobody", "-o", ring, "--config", config});
 	}
-	// The guard answers, perhaps before the recorder has begun; what is asked for then is of no time
-	// recorded.
+	// The guard may answer before the recorder has begun. A snapshot requested then has no recorded time.
 	bool ready()
 	{
 		return eventually(
@@ -86,18 +85,17 @@ struct Guarded {
 
 } // namespace
 
-TEST_CASE(
-    "a server that was stopped is in a snapshot that names it, and the command has run as the ring's user")
+TEST_CASE("a stopped server is in a snapshot that names the stop, and the command has run as the ring's user")
 {
 	Guarded g;
 	INFO(g.recorder->err());
 	REQUIRE(g.ready());
 	sleep_for(Seconds(3));
-	// At rest: who would have asked it then would have waited all the same.
+	// While idle: requests at that time would have waited too.
 	g.redis.process().signal(SIGSTOP);
 	sleep_for(Seconds(0.3));
 	g.redis.process().signal(SIGCONT);
-	// At idle priority: on a busy machine it comes late.
+	// At idle priority, so it is late on a busy machine.
 	REQUIRE(eventually([&] { return !snapshots(g.ring, "explain.json").empty(); }, Seconds(120)));
 	const std::string path = snapshots(g.ring, "explain.json")[0];
 	CHECK(path.find("-stall-stopped") != std::string::npos);
@@ -116,7 +114,7 @@ TEST_CASE(
 	CHECK((there.st_mode & 077) == 0);
 }
 
-TEST_CASE("callers name triggers, and can do nothing else")
+TEST_CASE("callers can name triggers and do nothing else")
 {
 	Guarded g;
 	INFO(g.recorder->err());
@@ -131,7 +129,7 @@ TEST_CASE("callers name triggers, and can do nothing else")
 	CHECK(forktail::live::guard::AskForTrigger(g.ring, std::string(199, 'x') + "\x1b[2J", &answer) ==
 	      forktail::live::guard::Asked::No);
 
-	// A thousand that connect and say nothing, or what is no line.
+	// A thousand that connect and send nothing, or no complete line.
 	std::vector<int> callers;
 	for (int i = 0; i < 1000; i++) {
 		const int fd = caller(g.control);

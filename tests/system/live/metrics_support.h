@@ -27,7 +27,7 @@ public:
 		server_ = forktail::live::metrics::MetricsServer::Open(
 		    base_, address,
 		    [this](forktail::live::metrics::MetricsFormat format) {
-			    Poll(); // what is told is of now
+			    Poll(); // the values are current
 			    return metrics_.Text(follower_, format);
 		    },
 		    &error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Metrics of a real server that is stalled in known ways: as they are served, as Debian's Prometheus scrapes
-// them, and as clients that mean harm find them.
+// Metrics of a real server with known stalls: the HTTP answers, Debian's Prometheus as their reader, and
+// hostile clients.
 #include <arpa/inet.h>
 #include <cmath>
 #include <dirent.h>
@@ -43,7 +43,7 @@ int Connect(const std::string &where)
 	return -1;
 }
 
-// All that comes back until the server closes; "" if it doesn't let in.
+// Everything received until the server closes. "" if it refuses the connection.
 std::string Http(const std::string &where, const std::string &request)
 {
 	int fd = Connect(where);
@@ -80,7 +80,7 @@ std::string Status(const std::string &answer)
 	return answer.substr(0, answer.find("\r\n"));
 }
 
-// The value of the line that begins like that; NaN without one.
+// The value of the line with this beginning. NaN without one.
 double Value(const std::string &text, const std::string &line)
 {
 	size_t at = ("\n" + text).find("\n" + line + " ");
@@ -118,7 +118,7 @@ public:
 		    [&] { return Status(Get(where(), "/-/ready")).find(" 200 ") != std::string::npos; },
 		    Seconds(30));
 	}
-	// Label values that `by` names, joined with "/", and the value.
+	// The label values that `by` names, joined with "/", and the value.
 	std::map<std::string, double> query(const std::string &expression, const std::vector<std::string> &by)
 	{
 		std::string escaped;
@@ -180,12 +180,12 @@ TEST_CASE("a Prometheus scrapes what a server's threads did, and rates sum to on
 	    "sum by (server, thread) (rate(forktail_thread_seconds_total[10s]))", {"server", "thread"});
 	CAPTURE(server);
 	REQUIRE(rates.count(server + "/redis-server"));
-	CHECK(rates.size() >= 4); // its helpers, too
+	CHECK(rates.size() >= 4); // its helpers too
 	for (const auto &[thread, rate] : rates) {
 		CAPTURE(thread);
 		if (thread == server + "/snapshot child" || thread == server + "/child") // it has ended
 			continue;
-		CHECK(rate == Approx(1).margin(0.02)); // it is told in slots of 50 ms
+		CHECK(rate == Approx(1).margin(0.02)); // it is counted in slots of 50 ms
 	}
 	const auto own = prometheus.query(
 	    "rate(forktail_thread_seconds_total{thread=\"redis-server\",cause=\"own-code\"}[10s])",
@@ -209,7 +209,7 @@ TEST_CASE("a Prometheus scrapes what a server's threads did, and rates sum to on
 		episodes += Value(text, "forktail_episodes_total" + of_server + ",cause=\"" + cause + "\"}");
 	CHECK(episodes >= 1);
 	CHECK(Value(text, "forktail_fork_duration_seconds_count" + of_server + "}") == 1);
-	// Redis' own figure has what the fork had to wait for a CPU, too.
+	// Redis' own figure includes the fork's wait for a CPU.
 	const double fork_s = Value(text, "forktail_fork_duration_seconds_sum" + of_server + "}");
 	CHECK(fork_s > 0);
 	CHECK(fork_s <= std::stod(redis.info("latest_fork_usec")) * 1.05e-6 + 1e-4);
@@ -219,7 +219,7 @@ TEST_CASE("a Prometheus scrapes what a server's threads did, and rates sum to on
 	load.signal(SIGTERM);
 }
 
-TEST_CASE("what is served is what the formats ask for")
+TEST_CASE("the answers follow the format specifications")
 {
 	if (!root()) {
 		std::cout << "skipped: recording needs root\n";
@@ -266,14 +266,14 @@ TEST_CASE("what is served is what the formats ask for")
 	}
 }
 
-TEST_CASE("clients that mean harm change nothing")
+TEST_CASE("hostile clients change nothing")
 {
 	TempDir dir;
-	// A recording that isn't there yet is no reason not to answer.
+	// The answer does not wait for a recording to exist.
 	ServedMetrics served(dir.file("none.forktail"), "127.0.0.1:0");
 	const std::string where = served.where();
 	const unsigned polls_before = served.polls();
-	// A thousand that connect and send nothing, or a byte now and then, in a process of their own.
+	// A thousand that connect and send nothing, or a byte now and then, in a separate process.
 	Process crowd({"python3", "-c",
 		       "import socket, sys, time\n"
 		       "port = int(sys.argv[1]); all = []\n"
@@ -311,7 +311,7 @@ TEST_CASE("clients that mean harm change nothing")
 	CHECK(eventually([&] { return Descriptors() <= before; }, Seconds(20)));
 }
 
-TEST_CASE("a file of metrics is always whole")
+TEST_CASE("a metrics file is always complete")
 {
 	TempDir dir;
 	forktail::live::Follower follower(dir.file("none"), {});

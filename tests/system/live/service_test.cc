@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// forktail record --config as a service of type notify, on a real redis-server: what it tells the manager,
+// forktail record --config as a service of type notify, on a real redis-server: its messages to the manager,
 // that a reload keeps the ring, that forktail trigger reaches it, and that it is silent once its recorder
 // hangs.
 #include <csignal>
@@ -30,14 +30,14 @@ public:
 		at.sun_family = AF_UNIX;
 		snprintf(at.sun_path, sizeof(at.sun_path), "%s", path.c_str());
 		REQUIRE(bind(fd_, reinterpret_cast<struct sockaddr *>(&at), sizeof(at)) == 0);
-		// The guard has become the ring's user by then.
+		// The guard has changed to the ring's user by then.
 		chmod(path.c_str(), 0666);
 	}
 	~Manager() { close(fd_); }
 	Manager(const Manager &) = delete;
 	Manager &operator=(const Manager &) = delete;
 
-	// How many messages begin so, since the last call of this.
+	// How many messages have this beginning, since the last call of this.
 	size_t heard(const std::string &begin)
 	{
 		size_t count = 0;
@@ -95,7 +95,7 @@ struct Service {
 
 } // namespace
 
-TEST_CASE("a service says when it is ready, how it is, and when it ends; a reload and a trigger reach it")
+TEST_CASE("a service reports when it is ready, its status, and its end; a reload and a trigger reach it")
 {
 	Service s;
 	INFO(s.recorder->err());
@@ -120,13 +120,13 @@ TEST_CASE("a service says when it is ready, how it is, and when it ends; a reloa
 	CHECK(eventually([&] { return s.manager->heard("STOPPING=1") == 1; }, Seconds(10)));
 }
 
-TEST_CASE("the watchdog is not told of a recorder that hangs, and is again once it goes on")
+TEST_CASE("the watchdog gets no message while the recorder hangs, and does again once it continues")
 {
 	Service s;
 	INFO(s.recorder->err());
 	REQUIRE(eventually([&] { return s.manager->heard("WATCHDOG=1") > 0; }, Seconds(30)));
 	s.recorder->signal(SIGSTOP);
-	sleep_for(Seconds(5)); // it is heard of three seconds back
+	sleep_for(Seconds(5)); // its last message may be three seconds old
 	s.manager->heard("");
 	sleep_for(Seconds(3));
 	CHECK(s.manager->heard("WATCHDOG=1") == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A real recorder that keeps a ring of a real server: parts of it are taken out and explained while it goes
-// on, and after it was killed.
+// A real recorder with a ring on a real server: parts of it are saved as snapshots and explained while it
+// continues, and after it was killed.
 #include <csignal>
 #include <filesystem>
 #include <sys/mount.h>
@@ -24,7 +24,7 @@ Process Keep(const Redis &redis, const std::string &ring)
 	return Process({kRecorder, "--pid", std::to_string(redis.pid()), "--keep", "60s", "-o", ring});
 }
 
-// Waits until so many segments are there.
+// Waits until there are this many segments.
 bool HasSegments(const std::string &dir, size_t count)
 {
 	for (int i = 0; i < 600; i++) {
@@ -55,7 +55,7 @@ Result Snapshot(const std::vector<std::string> &words)
 	return run(argv);
 }
 
-// How long the longest sleep in an explanation's slow turns was.
+// The longest sleep in an explanation's slow iterations.
 double SleepNs(const Json &explained)
 {
 	for (const Json &cause : explained["causes"])
@@ -74,7 +74,7 @@ size_t Warnings(const Json &explained, const std::string &part)
 
 } // namespace
 
-TEST_CASE("a part of a ring is taken out while its recorder goes on, and after it was killed")
+TEST_CASE("a part of a ring is saved while its recorder continues, and after it was killed")
 {
 	REQUIRE(geteuid() == 0);
 	TempDir dir;
@@ -85,13 +85,13 @@ TEST_CASE("a part of a ring is taken out while its recorder goes on, and after i
 		INFO(recorder.err());
 		REQUIRE(HasSegments(ring, 2));
 		redis.command({"DEBUG", "SLEEP", "0.2"});
-		usleep(1'500'000); // what was recorded is written within a second
+		usleep(1'500'000); // events are written within a second
 		const Result taken = Snapshot({ring, "--last", "5s", "-o", dir.file("now")});
 		INFO(taken.err);
 		REQUIRE(taken.status == 0);
 		CHECK(taken.out.find(dir.file("now") + ": ") == 0);
 		CHECK(recorder.running());
-		// The sleep is in it, and in what is asked of the ring itself.
+		// The sleep is in the snapshot, and in the explanation of the ring itself.
 		for (const Json &e : {Explained({dir.file("now")}), Explained({ring, "--since", "-6s"})}) {
 			CHECK(SleepNs(e) >= 199e6);
 			CHECK(Warnings(e, "segment") == 0);
@@ -100,9 +100,9 @@ TEST_CASE("a part of a ring is taken out while its recorder goes on, and after i
 		recorder.signal(SIGKILL);
 		recorder.wait(Seconds(10));
 	}
-	// One sentence, and what there was up to then.
+	// One sentence, and everything up to then.
 	Json killed = Explained({ring});
-	CHECK(Warnings(killed, "it has no end") == 1);
+	CHECK(Warnings(killed, "the file has no end") == 1);
 	CHECK(SleepNs(killed) >= 199e6);
 	CHECK(killed["account"]["threads"].size() >= 1);
 	{
@@ -122,7 +122,7 @@ TEST_CASE("a part of a ring is taken out while its recorder goes on, and after i
 	CHECK(all["requests"]["from"] == "iterations");
 }
 
-TEST_CASE("every command that takes a run takes a ring with a request log, while it is written")
+TEST_CASE("every command for runs accepts a ring with a request log while it is written")
 {
 	REQUIRE(geteuid() == 0);
 	TempDir dir;
@@ -167,7 +167,7 @@ TEST_CASE("every command that takes a run takes a ring with a request log, while
 	CHECK(recorder.running());
 }
 
-TEST_CASE("what can't be taken out of a ring is one sentence and leaves nothing")
+TEST_CASE("a part that cannot be saved from a ring is one sentence and leaves nothing")
 {
 	TempDir dir;
 	auto refused = [&](const std::vector<std::string> &words, int status, const std::string &why) {
@@ -180,7 +180,7 @@ TEST_CASE("what can't be taken out of a ring is one sentence and leaves nothing"
 	};
 	const std::string out = dir.file("run");
 	refused({dir.path(), "-o", out}, 3, dir.path() + " holds no ring (segment-*.forktail)");
-	refused({dir.file("none"), "-o", out}, 3, "there is no ring at " + dir.file("none"));
+	refused({dir.file("none"), "-o", out}, 3, dir.file("none") + " does not exist");
 	refused({dir.path()}, 2, "-o");
 	refused({dir.path(), "-o", out, "--last", "x"}, 2, "--last takes a duration: 60s, 5m; not 'x'");
 	refused({dir.path(), "-o", out, "--last", "5s", "--since", "-5s"}, 2, "--since");
@@ -188,7 +188,7 @@ TEST_CASE("what can't be taken out of a ring is one sentence and leaves nothing"
 	CHECK(std::filesystem::is_empty(dir.path()));
 }
 
-TEST_CASE("a disk that is full has no half of a snapshot")
+TEST_CASE("a full disk has no incomplete snapshot")
 {
 	REQUIRE(geteuid() == 0);
 	TempDir dir, disk;
@@ -203,11 +203,11 @@ TEST_CASE("a disk that is full has no half of a snapshot")
 	      std::string::npos);
 	const Result nothing = Snapshot({ring, "--since", "+1h", "-o", dir.file("run")});
 	CHECK(nothing.status == 3);
-	CHECK(nothing.err.find("nothing is then in " + ring + ": it lasts from +0 s to") !=
+	CHECK(nothing.err.find(ring + " has no data at that time: the run lasts from +0 s to") !=
 	      std::string::npos);
 
 	REQUIRE(mount("forktail-test", disk.path().c_str(), "tmpfs", 0, "size=16k") == 0);
-	const Result full = Snapshot({ring, "-o", disk.file("run")}); // copies, for it is another file system
+	const Result full = Snapshot({ring, "-o", disk.file("run")}); // copies: another file system
 	const bool empty = std::filesystem::is_empty(disk.path());
 	REQUIRE(umount(disk.path().c_str()) == 0);
 	CHECK(full.status == 3);

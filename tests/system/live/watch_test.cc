@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `forktail watch` in a real terminal: tmux is one, with a screen that can be read. A real server, a recorder
-// with a ring, a stall that is known; keys are sent, and what stands on the screen is held against what
-// happened.
+// `forktail watch` in a real terminal: tmux, whose screen can be read. A real server, a recorder with a ring,
+// and a known stall. The test sends keys and compares the screen with what happened.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -39,7 +38,7 @@ std::vector<std::string> LinesOf(const std::string &text)
 	return lines;
 }
 
-// Letters of UTF-8; all that is drawn takes one column.
+// UTF-8 characters. Every drawn character takes one column.
 size_t Letters(const std::string &line)
 {
 	size_t letters = 0;
@@ -48,7 +47,7 @@ size_t Letters(const std::string &line)
 	return letters;
 }
 
-// A terminal of so many columns and rows in which a command runs.
+// A terminal with this many columns and rows in which a command runs.
 class Screen
 {
 public:
@@ -69,7 +68,7 @@ public:
 	}
 	std::string Text() { return Tmux({"capture-pane", "-p", "-t", "w"}).out; }
 	std::string Coded() { return Tmux({"capture-pane", "-e", "-p", "-t", "w"}).out; }
-	// The screen once all of it stands there; or as it is in the end.
+	// The screen once all texts are on it, or as it is at the end.
 	std::string With(const std::vector<std::string> &parts, Seconds limit = Seconds(15))
 	{
 		std::string text;
@@ -114,7 +113,7 @@ std::unique_ptr<Process> Record(const std::vector<pid_t> &pids, const std::strin
 	return recorder;
 }
 
-// A server, a recorder with a ring, and a directory for what is made.
+// A server, a recorder with a ring, and a directory for output.
 struct Watched {
 	TempDir dir;
 	const std::string ring = dir.file("ring"), explained = dir.file("explained"),
@@ -122,7 +121,7 @@ struct Watched {
 	Redis redis{{.config = {"--enable-debug-command", "yes"}}};
 	std::unique_ptr<Process> recorder = Record({redis.pid()}, ring);
 
-	// forktail watch, as a shell has it; its exit status goes into `ended`.
+	// forktail watch, started by a shell. Its exit status goes into `ended`.
 	std::string Command(const std::string &environment, const std::string &options) const
 	{
 		return "env LC_ALL=C.UTF-8 " + environment + " PAGER='cat >" + explained + "' " +
@@ -134,17 +133,17 @@ struct Watched {
 bool CanRun()
 {
 	if (geteuid() != 0) {
-		WARN("skipped: needs root, to record");
+		WARN("SKIPPED: needs root to record");
 		return false;
 	}
 	if (run({"tmux", "-V"}).status != 0) {
-		WARN("skipped: needs tmux");
+		WARN("SKIPPED: needs tmux");
 		return false;
 	}
 	return true;
 }
 
-// Whether a screen has a text in colour: tmux goes back to the usual one by 39 and 49.
+// Whether a screen has a text in colour. tmux resets colours with 39 and 49.
 bool Coloured(const std::string &coded)
 {
 	for (size_t at = 0; (at = coded.find("\033[3", at)) != std::string::npos; at += 3)
@@ -163,7 +162,7 @@ std::string Flat(const std::string &screen)
 	return text;
 }
 
-// What stands behind the first word of a line that begins so.
+// The text after the first word of a line with this beginning.
 std::string LineWith(const std::string &screen, const std::string &part)
 {
 	for (const std::string &line : LinesOf(screen))
@@ -181,7 +180,7 @@ std::string Clock(const std::string &screen)
 
 } // namespace
 
-TEST_CASE("watch: a stall stands on the screen with its evidence, keys go through time, sizes change")
+TEST_CASE("watch: a stall is on the screen with its evidence, keys move through time, sizes change")
 {
 	if (!CanRun())
 		return;
@@ -192,7 +191,7 @@ TEST_CASE("watch: a stall stands on the screen with its evidence, keys go throug
 	w.redis.command({"DEBUG", "SLEEP", "0.25"});
 	w.redis.command({"BGSAVE"});
 
-	// The stall is the minute's worst turn, and says what it was made of.
+	// The stall is the minute's longest iteration, with its parts.
 	std::string text = screen.With({"worst of the minute: ", "25", "sleep 25", "live"});
 	for (const std::string &line : LinesOf(text))
 		CHECK(Letters(line) <= 80);
@@ -208,7 +207,8 @@ TEST_CASE("watch: a stall stands on the screen with its evidence, keys go throug
 	CHECK(Clock(text) == at);
 	CHECK(Holds(text, "longest 25"));
 
-	// Two seconds back (it may have begun in the one before) it was not there; on again it is.
+	// Two seconds earlier (it may have begun in the second before) it is absent. Forward again it is
+	// there.
 	screen.Press("Left");
 	screen.Press("Left");
 	CHECK(eventually([&] { return Clock(text = screen.Text()) < at && !Holds(text, "! sleep"); }));
@@ -238,7 +238,7 @@ TEST_CASE("watch: a stall stands on the screen with its evidence, keys go throug
 	CHECK(eventually([&] { return LinesOf(text = screen.Text()).size() > 40; }));
 	CHECK(Holds(text, "worst of the minute"));
 
-	// Explain, of the stall's second, in the pager; a snapshot beside.
+	// Explain, for the stall's second, in the pager. Also a snapshot.
 	screen.Press("w");
 	screen.With({"! sleep"});
 	screen.Press("e");
@@ -253,7 +253,7 @@ TEST_CASE("watch: a stall stands on the screen with its evidence, keys go throug
 			snapshots += std::filesystem::exists(entry.path() / "run.json");
 	CHECK(snapshots == 1);
 
-	// The recorder ends, another goes on in the ring.
+	// The recorder ends, another one continues in the ring.
 	w.recorder->signal(SIGINT);
 	CHECK(w.recorder->wait(Seconds(30)) == 0);
 	screen.Press("End");
@@ -267,7 +267,7 @@ TEST_CASE("watch: a stall stands on the screen with its evidence, keys go throug
 	CHECK(read_file(w.dir.file("err")).empty());
 }
 
-TEST_CASE("watch: a terminal without colour or Unicode, and none at all")
+TEST_CASE("watch: a terminal without colour or Unicode, and without a terminal")
 {
 	if (!CanRun())
 		return;
@@ -304,7 +304,7 @@ TEST_CASE("watch: a terminal without colour or Unicode, and none at all")
 	CHECK(j["servers"][0]["pid"] == w.redis.pid());
 	CHECK(j["servers"][0]["worst_of_minute"]["parts"][0]["cause"] == "sleep");
 	CHECK(j["recorder"]["recording"] == true);
-	// Each serving thread's second is a second.
+	// Each serving thread's second adds up to a second.
 	uint64_t ns = 0;
 	for (const auto &thread : j["servers"][0]["threads"])
 		if (thread["serves"] == true)
@@ -319,7 +319,7 @@ TEST_CASE("watch: a terminal without colour or Unicode, and none at all")
 	CHECK(eventually([&] { return Holds(read_file(w.dir.file("err")), "can't place its cursor"); }));
 }
 
-TEST_CASE("watch: two servers, one with a name that would write on the screen")
+TEST_CASE("watch: two servers, one with terminal control sequences in its name")
 {
 	if (!CanRun())
 		return;
@@ -333,7 +333,7 @@ TEST_CASE("watch: two servers, one with a name that would write on the screen")
 	Redis odd{{.config = {"--enable-debug-command", "yes"}, .program = hostile}};
 	auto recorder = Record({usual.pid(), odd.pid()}, ring);
 
-	// Each has its own worst turn.
+	// Each has its own longest iteration.
 	Screen screen("env LC_ALL=C.UTF-8 TERM=tmux-256color NO_COLOR=1 " + program("forktail") + " watch " +
 			  ring,
 		      80, 24);
@@ -369,7 +369,7 @@ TEST_CASE("watch: two servers, one with a name that would write on the screen")
 	      }) == 1);
 }
 
-TEST_CASE("watch: no ring, an empty one, and options that can't be meant")
+TEST_CASE("watch: no ring, an empty one, and invalid options")
 {
 	TempDir dir;
 	Result r = run({program("forktail"), "watch", dir.file("none")});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A load in the background, so that a test can do something to the server meanwhile; and what it left.
+// A load in the background, so that a test can disturb the server meanwhile; and the load's results.
 #pragma once
 #include <memory>
 
@@ -23,7 +23,7 @@ struct BackgroundLoad {
 		all.insert(all.end(), arguments.begin(), arguments.end());
 		process = std::make_unique<Process>(load_command(all));
 	}
-	// Some requests have been logged: the load is on. Blocks get there after a second.
+	// Some requests are in the log, so the load is running. Blocks are written after a second.
 	void under_way()
 	{
 		REQUIRE(

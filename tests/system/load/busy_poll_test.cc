@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Load threads that never sleep do the same load as others, in every way of sending, and don't sleep.
+// Load threads that never sleep generate the same load as others, in every way of sending, and do not sleep.
 #include <csignal>
 #include <sched.h>
 
@@ -21,7 +21,7 @@ bool enough_cpus()
 	return false;
 }
 
-// How often the load thread of a process gave its CPU away to wait for something.
+// How often the load thread of a process gave up its CPU to wait.
 long sleeps(pid_t pid)
 {
 	for (const auto &task :
@@ -37,7 +37,7 @@ long sleeps(pid_t pid)
 
 } // namespace
 
-TEST_CASE("a thread that never sleeps does not, between requests nor for answers")
+TEST_CASE("a thread that never sleeps does not, neither between requests nor for answers")
 {
 	if (!enough_cpus())
 		return;
@@ -55,14 +55,14 @@ TEST_CASE("a thread that never sleeps does not, between requests nor for answers
 		REQUIRE(eventually([&] { return served() > then + 2000; }, Seconds(30)));
 		const long slept = sleeps(load.process->pid()) - before;
 		INFO((busy ? "busy" : "sleeping") << ": " << slept);
-		CHECK((slept < 100) == busy); // others sleep once or twice a request
+		CHECK((slept < 100) == busy); // others sleep once or twice per request
 		load.process->signal(SIGINT);
 		load.end();
 		CHECK(load.log.manifest["busy_poll"] == busy);
 	}
 }
 
-TEST_CASE("all that is due is sent, none before its time, and runs end as they do else")
+TEST_CASE("everything due is sent, nothing early, and runs end as usual")
 {
 	if (!enough_cpus())
 		return;
@@ -86,7 +86,7 @@ TEST_CASE("all that is due is sent, none before its time, and runs end as they d
 		for (const ft_request &q : load.log.requests)
 			REQUIRE(q.start_ns >= q.intended_ns);
 	}
-	// A server that does not answer is not waited for longer than by others.
+	// It does not wait longer than others for a server that does not answer.
 	BackgroundLoad load({"--busy-poll", "-s", server.socket(), "--rate", "1000", "--duration", "1",
 			     "--drain", "500ms", "-c", "2"});
 	load.under_way();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A certification authority of a test's own, with the openssl command, and redis-servers that speak TLS with
-// what it signs. Keys are on a curve, which takes no time to make.
+// A test's own certification authority, made with the openssl command, and redis-servers that use TLS with
+// its certificates. Keys are on a curve, because they are generated quickly.
 #pragma once
 #include <memory>
 #include <stdexcept>
@@ -23,7 +23,8 @@ public:
 	std::string certificate(const std::string &name) const { return file(name + ".pem"); }
 	std::string key(const std::string &name) const { return file(name + ".key"); }
 
-	// NAME.pem and NAME.key, for these names ("DNS:localhost,IP:127.0.0.1"); days -1: expired yesterday.
+	// Makes NAME.pem and NAME.key for these names ("DNS:localhost,IP:127.0.0.1"). Days -1: expired
+	// yesterday.
 	void sign(const std::string &name, const std::string &names, int days = 2) const
 	{
 		openssl({"req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
@@ -53,7 +54,7 @@ private:
 	TempDir dir_;
 };
 
-// A redis-server that speaks TLS on a port of 127.0.0.1, and plainly on the socket that a Redis has.
+// A redis-server with TLS on a port of 127.0.0.1, and without TLS on its Unix socket.
 class TlsRedis
 {
 public:

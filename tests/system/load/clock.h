@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When something was, by a Redis' log and by ours: both as seconds of the local day.
+// Times in a Redis log and in a recording, both as seconds of the local day.
 #pragma once
 #include <ctime>
 #include <stdexcept>
@@ -10,7 +10,7 @@
 namespace forktail::test
 {
 
-// Of the line around `at`: "1234:M 21 Nov 2026 06:31:02.123 * text".
+// The time of the line around `at`: "1234:M 21 Nov 2026 06:31:02.123 * text".
 inline double seconds_of_day(const std::string &log, size_t at)
 {
 	const size_t line = log.rfind('\n', at) + 1;
@@ -21,7 +21,7 @@ inline double seconds_of_day(const std::string &log, size_t at)
 	return hour * 3600 + minute * 60 + second + milli * 1e-3;
 }
 
-// Of a time of CLOCK_MONOTONIC, by a recording's clock record.
+// For a time of CLOCK_MONOTONIC, converted with a recording's clock record.
 inline double seconds_of_day(const ft_clock &clock, uint64_t monotonic_ns)
 {
 	const uint64_t real_ns = clock.realtime_ns + monotonic_ns - clock.monotonic_ns;

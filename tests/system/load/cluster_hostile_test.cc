@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clusters as they must not be: redirects in a ring, to nowhere, to nothing that is an address, without an
-// end, and CLUSTER SLOTS cut or made up. The load ends, says what happened, and loses no request.
+// Broken clusters: redirects in a circle, to dead addresses, to invalid addresses, without end, and CLUSTER
+// SLOTS that is cut or invented. The load ends, reports what happened, and loses no request.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/system/load/fake.h"
@@ -27,12 +27,12 @@ int port_of(const FakeServer &s)
 	return std::stoi(s.where().at(1));
 }
 
-// A node that answers like one, and `act` to everything else. Its own port is known once it listens.
+// A node that answers like a real one, and `act` to everything else. Its own port is known once it listens.
 struct Node {
 	std::atomic<int> port = 0;
-	std::atomic<int> pause_ms = 0; // before it hears what a new connection says
+	std::atomic<int> pause_ms = 0; // before it reads what a new connection sends
 	std::function<std::string(const std::string &)> act;
-	std::atomic<const char *> slots = nullptr; // else all of them are its own
+	std::atomic<const char *> slots = nullptr; // else it has all of them
 	FakeServer server;
 
 	explicit Node(std::function<std::string(const std::string &)> then)
@@ -48,7 +48,7 @@ private:
 		std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
 		after_greeting([this](Peer &who, const std::string &request) {
 			std::string answer;
-			// Several commands may come in one read.
+			// One read may return several commands.
 			for (size_t at = request.find('*'), next; at != std::string::npos; at = next) {
 				next = request.find('*', at + 1);
 				answer += answer_to(request.substr(at, next - at));
@@ -93,7 +93,7 @@ Outcome load_on(const Node &n, const Arguments &more)
 
 } // namespace
 
-TEST_CASE("redirects in a ring end, and are errors then")
+TEST_CASE("redirects in a circle end as errors")
 {
 	for (const char *kind : {"MOVED", "ASK"}) {
 		INFO(kind);
@@ -112,7 +112,7 @@ TEST_CASE("redirects in a ring end, and are errors then")
 	}
 }
 
-TEST_CASE("a redirect to where nobody is waits for --retry, and no longer")
+TEST_CASE("a redirect to a dead address waits for --retry and no longer")
 {
 	const int nobody = free_port();
 	Node a([&](const std::string &) { return "-MOVED 1 127.0.0.1:" + std::to_string(nobody) + "\r\n"; });
@@ -123,7 +123,7 @@ TEST_CASE("a redirect to where nobody is waits for --retry, and no longer")
 		CHECK(q.end_ns - q.intended_ns >= 100000000);
 }
 
-TEST_CASE("what is no redirect is an error reply, whatever it looks like")
+TEST_CASE("an invalid redirect is an error reply, whatever it resembles")
 {
 	for (const char *text :
 	     {"-MOVED\r\n", "-MOVED 1\r\n", "-MOVED x 127.0.0.1:1\r\n", "-MOVED 99999 127.0.0.1:1\r\n",
@@ -139,7 +139,7 @@ TEST_CASE("what is no redirect is an error reply, whatever it looks like")
 	CHECK(load_on(a, {"-n", "4", "-c", "1"}).log.with_status(FT_STATUS_ERROR_REPLY) == 4);
 }
 
-TEST_CASE("a cluster that is down for good: requests end after --retry")
+TEST_CASE("a cluster that stays down: requests end after --retry")
 {
 	Node a([&](const std::string &) { return std::string("-CLUSTERDOWN The cluster is down\r\n"); });
 	const Outcome o = load_on(a, {"-n", "6", "-c", "2", "--retry", "300ms"});
@@ -147,13 +147,13 @@ TEST_CASE("a cluster that is down for good: requests end after --retry")
 	CHECK(o.log.with_status(FT_STATUS_OK) == 0);
 	CHECK(o.run["redirects"]["later"].get<uint64_t>() > 6);
 	REQUIRE(o.run["nodes"].size() == 1);
-	CHECK(o.run["nodes"][0]["requests"] == 6); // the server didn't say where keys are, and they have one
+	CHECK(o.run["nodes"][0]["requests"] == 6); // the server did not say where keys are, and they have one
 	REQUIRE(o.run["outages"].size() == 1);
 	CHECK(o.run["outages"][0]["failed"] == 6);
 	CHECK(o.run["outages"][0]["first_ok_ns"] == 0);
 }
 
-TEST_CASE("a redirect after long patience is followed, as it is at once")
+TEST_CASE("a redirect after a long wait is followed as at once")
 {
 	for (const char *kind : {"MOVED", "ASK"}) {
 		INFO(kind);
@@ -170,7 +170,7 @@ TEST_CASE("a redirect after long patience is followed, as it is at once")
 	}
 }
 
-TEST_CASE("an ASK to where nobody is: the key's own server is asked again, once that is known")
+TEST_CASE("an ASK to a dead address: the key's own server is tried again once that is known")
 {
 	const int nobody = free_port();
 	std::atomic<int> asked = 0;
@@ -183,11 +183,10 @@ TEST_CASE("an ASK to where nobody is: the key's own server is asked again, once 
 	CHECK(o.run["redirects"]["ask"] == 1);
 }
 
-TEST_CASE(
-    "what a connection's last answers sent elsewhere is on its way, though the connection is lost for good")
+TEST_CASE("redirected requests of a connection's last answers are sent, although it is lost")
 {
 	Node b([](const std::string &) {
-		// Until nothing waits any more that would be looked at now and then.
+		// Until no request waits that would be checked from time to time.
 		std::this_thread::sleep_for(std::chrono::milliseconds(20));
 		return std::string("$1\r\nx\r\n");
 	});
@@ -210,11 +209,11 @@ TEST_CASE(
 	CHECK(o.log.with_status(FT_STATUS_WRONG) == 1);
 }
 
-TEST_CASE("a later test has as much patience with a slow server as the first, whatever watches beside it")
+TEST_CASE("a later test waits as long for a slow server as the first, whatever else is checked")
 {
 	TempDir dir;
 	Node a([&](const std::string &request) {
-		a.pause_ms = 800; // more than the topology's own questions wait for
+		a.pause_ms = 800; // longer than the topology's own questions wait
 		return asks(request, "LPUSH")	 ? std::string(":600\r\n")
 		       : asks(request, "LRANGE") ? std::string("*1\r\n$1\r\nx\r\n")
 						 : std::string("$1\r\nx\r\n");
@@ -230,7 +229,7 @@ TEST_CASE("a later test has as much patience with a slow server as the first, wh
 		CHECK(run["total"]["requests"] == 8);
 }
 
-TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it used")
+TEST_CASE("invented CLUSTER SLOTS: refused in a sentence, or its valid part is used")
 {
 	const std::vector<std::string> bad = {
 	    "*1\r\n*3\r\n:0\r\n:16383\r\n*0\r\n",
@@ -252,7 +251,7 @@ TEST_CASE("CLUSTER SLOTS made up: refused in a sentence, or what is left of it u
 		CHECK(r.status == 3);
 		CHECK(lines(r.err) == 1);
 	}
-	// Cut at every byte: the server closes after what it has said.
+	// Cut at every byte: the server closes after its text.
 	Node a([&](const std::string &) { return std::string("$-1\r\n"); });
 	const std::string whole = all_slots(a.port);
 	for (size_t cut = 1; cut < whole.size(); cut += 7) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Load on a real Redis Cluster of six nodes: where requests go, slots that move under the load, a primary
-// that dies, and clusters that can't be loaded.
+// Load on a real Redis Cluster of six nodes: which nodes requests go to, slots that move under the load, a
+// primary that dies, and clusters that cannot be loaded.
 #include <csignal>
 #include <set>
 
@@ -28,7 +28,7 @@ struct Run : BackgroundLoad {
 	uint64_t redirects(const char *kind) { return figures["redirects"][kind].get<uint64_t>(); }
 };
 
-// The sum of all counters, each asked of the node that has it.
+// The sum of all counters, each read from its node.
 uint64_t sum_of_counters(Cluster &c)
 {
 	uint64_t sum = 0;
@@ -68,7 +68,7 @@ TEST_CASE("each key goes to its node at once, and each node has its figures")
 	CHECK(sum == 30000);
 	CHECK(sum_of_counters(c) == 30000);
 	CHECK(contains(r.out, c.address(0)));
-	// Slots as a node reckons them.
+	// Slots as a node computes them.
 	for (int i = 0; i < 500; i++) {
 		std::string key = "k" + std::to_string(i * 7919);
 		if (i % 3 == 0)
@@ -94,7 +94,7 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 		CHECK(run["total"]["errors"] == 0);
 		CHECK(run["redirects"]["moved"] == 0);
 	}
-	// Tags of one's own.
+	// Custom tags.
 	const Result own = load(on(c, {"--command", "MGET {__tag__}:a {__tag__}:b", "--command",
 				       "EVAL \"return redis.call('GET', KEYS[1])\" 1 script:__key_number__",
 				       "-r", "1000", "-n", "1000", "-c", "2", "--json", dir.file("json")}));
@@ -103,7 +103,7 @@ TEST_CASE("redis-benchmark's tests, keys of one command in one slot")
 	CHECK(parse_json(read_file(dir.file("json")))["runs"][0]["redirects"]["moved"] == 0);
 }
 
-TEST_CASE("slots move under the load: nothing is lost, and nothing is done twice")
+TEST_CASE("slots move under the load: no request is lost, and none is done twice")
 {
 	Cluster c;
 	Run run(c,
@@ -120,7 +120,7 @@ TEST_CASE("slots move under the load: nothing is lost, and nothing is done twice
 	CHECK(run.redirects("requests") > 0);
 	CHECK(run.log.with_status(FT_STATUS_OK) == 36000);
 	CHECK(sum_of_counters(c) == 36000);
-	// Each is in the log once, at the time at which it was due.
+	// Each is in the log once, with the time at which it was due.
 	std::set<uint64_t> due;
 	for (const ft_request &q : run.log.requests)
 		due.insert(q.intended_ns);
@@ -131,10 +131,10 @@ TEST_CASE("slots move under the load: nothing is lost, and nothing is done twice
 	CHECK(moves > 0);
 }
 
-TEST_CASE("a slot that is halfway: ASK is followed, without a change of mind about the slot")
+TEST_CASE("a slot being moved: ASK is followed, without changing the slot's owner")
 {
 	Cluster c;
-	// Key number 0's slot begins to move, and its key is the first to go.
+	// The slot of key number 0 begins to move, and its key is the first to move.
 	const std::string key = "key:000000000000", slot = c.node(0).command({"CLUSTER", "KEYSLOT", key});
 	size_t from = 0;
 	while (c.node(from).command({"SET", key, "1"}) != "OK")
@@ -156,9 +156,8 @@ TEST_CASE("a slot that is halfway: ASK is followed, without a change of mind abo
 
 TEST_CASE("a primary dies: its keys are back with its replica, and the gap is as long as the cluster says")
 {
-	// The cluster's log has its times in milliseconds of CLOCK_REALTIME. A machine that is busy with
-	// something else may hold up either side, so of three tries one has to be as close as it is on a
-	// quiet one.
+	// The cluster's log has its times in milliseconds of CLOCK_REALTIME. A busy machine may delay either
+	// side, so one of three tries has to be as close as on an idle machine.
 	double off_s = 1e9;
 	for (int attempt = 0; attempt < 3 && off_s > 0.1; attempt++) {
 		Cluster c(3, 2000);
@@ -177,7 +176,7 @@ TEST_CASE("a primary dies: its keys are back with its replica, and the gap is as
 		CHECK(of_dead["after"] == c.address(3));
 		CHECK(of_dead["failed"].get<uint64_t>() <= run.figures["total"]["errors"].get<uint64_t>());
 		CHECK(of_dead["delayed"].get<uint64_t>() > 100);
-		// Nothing but what was on its way to the dead node has failed.
+		// Only requests on their way to the dead node have failed.
 		CHECK(run.figures["total"]["errors"] == run.log.with_status(FT_STATUS_RESET));
 		CHECK(run.figures["total"]["errors"].get<uint64_t>() <= 8);
 		CHECK(of_dead["longest_ns"].get<uint64_t>() <= of_dead["gap_ns"].get<uint64_t>() + 100000000);
@@ -190,7 +189,7 @@ TEST_CASE("a primary dies: its keys are back with its replica, and the gap is as
 		REQUIRE(!run.log.clocks.empty());
 		off_s = seconds_of_day(run.log.clocks.front(), of_dead["first_ok_ns"].get<uint64_t>()) -
 			seconds_of_day(log, won);
-		// It can't have answered for those keys before it was their primary.
+		// It cannot have answered for those keys before it was their primary.
 		CHECK(off_s > -0.002);
 		WARN("the first answer came " << off_s
 					      << " s after the cluster's log says the replica took over");
@@ -198,7 +197,7 @@ TEST_CASE("a primary dies: its keys are back with its replica, and the gap is as
 	CHECK(off_s <= 0.1);
 }
 
-TEST_CASE("reads from replicas, and writes not")
+TEST_CASE("reads go to replicas, writes do not")
 {
 	Cluster c;
 	REQUIRE(load(on(c, {"--fill", "1000", "-c", "3"})).status == 0);
@@ -208,7 +207,7 @@ TEST_CASE("reads from replicas, and writes not")
 			keys += std::stoull(c.node(i).command({"DBSIZE"}));
 		return keys == 1000;
 	}));
-	// A node names replicas to clients once it has heard how far they are.
+	// A node names replicas to clients once it knows their offsets.
 	REQUIRE(eventually(
 	    [&] {
 		    const std::string slots = c.node(1).command({"CLUSTER", "SLOTS"});
@@ -243,7 +242,7 @@ TEST_CASE("reads from replicas, and writes not")
 	}
 }
 
-TEST_CASE("what is no cluster, or none that can be loaded, is said in a sentence")
+TEST_CASE("a server that is no cluster, or an unusable one, is reported in a sentence")
 {
 	RedisOptions tcp;
 	tcp.tcp = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Messages and those who wait for them, on real servers: each is delivered as often as it should be, is an
-// entry of the log with its publish's times, and a server that stalls shows in deliveries.
+// Messages and their receivers, on real servers: each message is delivered as often as it should be, is an
+// entry of the log with its publish's times, and a stalled server shows in deliveries.
 #include <csignal>
 #include <set>
 
@@ -34,7 +34,7 @@ Run run_load(Redis &redis, const Arguments &more)
 	return r;
 }
 
-// Intended times of an operation's entries, in order.
+// Due times of an operation's entries, in order.
 std::vector<uint64_t> intended(const Log &log, unsigned op)
 {
 	std::vector<uint64_t> all;
@@ -45,7 +45,7 @@ std::vector<uint64_t> intended(const Log &log, unsigned op)
 	return all;
 }
 
-// Every message that was sent, `times` times: by when each was due, which is its own in an open loop.
+// Every sent message, `times` times, by its due time, which is unique in an open loop.
 void check_each_delivered(const Run &r, size_t times)
 {
 	const auto sent = intended(r.log, r.sent), delivered = intended(r.log, r.delivered);
@@ -81,7 +81,7 @@ TEST_CASE("publish and subscribe: every subscriber gets every message, and each 
 	CHECK(r.log.manifest["ops"] == Json({"PUBLISH", "DELIVER"}));
 	check_each_delivered(r, 5);
 	check_counts(r, 7500);
-	// Own connections, each with its record: 4 that publish, 5 that listen.
+	// Separate connections, each with its record: 4 that publish, 5 that listen.
 	std::map<uint32_t, size_t> by_connection;
 	for (const ft_request &q : r.log.requests)
 		if (q.op == r.delivered)
@@ -93,7 +93,7 @@ TEST_CASE("publish and subscribe: every subscriber gets every message, and each 
 		CHECK(r.log.connections.at(id).closed_ns > r.log.connections.at(id).opened_ns);
 	}
 	CHECK(r.log.connections.size() == 9);
-	// Figures as of any operation.
+	// Figures like those of any operation.
 	const Json operations = r.figures["operations"];
 	CHECK(operations["PUBLISH"]["requests"] == 1500);
 	CHECK(operations["DELIVER"]["requests"] == 7500);
@@ -105,11 +105,11 @@ TEST_CASE("publish and subscribe: every subscriber gets every message, and each 
 	std::sort(latencies.begin(), latencies.end());
 	CHECK(operations["DELIVER"]["latency_ns"]["p99"] == percentile(latencies, 99));
 	CHECK(contains(r.result.out, "deliveries: 7500 of 7500 expected by 5 consumers, lost 0"));
-	// The size asked for, stamp included.
+	// The requested size, including the stamp.
 	CHECK(operations["DELIVER"]["bytes"] == 7500 * 200);
 }
 
-TEST_CASE("in a closed loop too, over several threads, with warm-up and short values")
+TEST_CASE("also in a closed loop, over several threads, with warm-up and short values")
 {
 	Redis redis;
 	const Run r =
@@ -128,7 +128,7 @@ TEST_CASE("in a closed loop too, over several threads, with warm-up and short va
 	check_counts(warm, 2 * counted);
 }
 
-TEST_CASE("hand-off by lists, streams and groups: each element to whom it belongs, exactly once")
+TEST_CASE("hand-off by lists, streams and groups: each element to its receiver, exactly once")
 {
 	Redis redis;
 	struct Kind {
@@ -154,7 +154,7 @@ TEST_CASE("hand-off by lists, streams and groups: each element to whom it belong
 	}
 }
 
-TEST_CASE("what lies in a queue from before is no message of this run")
+TEST_CASE("older elements in a queue are no messages of this run")
 {
 	Redis redis;
 	redis.command({"RPUSH", "queue:000000000000", "old",
@@ -164,20 +164,20 @@ TEST_CASE("what lies in a queue from before is no message of this run")
 	CHECK(r.figures["deliveries"]["foreign"] == 2);
 	CHECK(r.figures["deliveries"]["received"] == 100);
 	CHECK(contains(r.result.out, "messages of others 2"));
-	// A stream's readers begin behind what is there.
+	// A stream's readers begin after the existing entries.
 	redis.command({"XADD", "stream:000000000000", "*", "message", "old"});
 	const Run s = run_load(redis, {"--handoff", "stream", "-n", "100"});
 	REQUIRE(s.result.status == 0);
 	CHECK(s.figures["deliveries"]["foreign"] == 0);
 }
 
-TEST_CASE("a server that stalls shows in the deliveries, from when each was due")
+TEST_CASE("a stalled server shows in the deliveries, from the time each was due")
 {
 	Redis redis;
 	TempDir dir;
 	Process p(load_command({"-s", redis.socket(), "--pubsub", "3", "--rate", "1000", "--duration", "2",
 				"-c", "5", "-q", "-o", dir.file("log")}));
-	// Our own asking is some of these, two hundred a second at most.
+	// Some of these are our own queries, at most two hundred per second.
 	REQUIRE(eventually([&] { return std::stoul(redis.info("total_commands_processed")) > 400; },
 			   Seconds(30)));
 	redis.process().signal(SIGSTOP);
@@ -187,14 +187,14 @@ TEST_CASE("a server that stalls shows in the deliveries, from when each was due"
 	Run r;
 	r.log = read_log(dir.file("log"));
 	check_each_delivered(r, 3);
-	// 300 of 2000 messages fell due meanwhile, from 0.3 s too early to just in time, three times each.
+	// 300 of 2000 messages were due meanwhile, from 0.3 s before its end to its end, three times each.
 	size_t late = 0;
 	for (const ft_request &q : r.log.requests)
 		late += q.op == 1 && q.end_ns - q.intended_ns >= 100000000;
 	CHECK(late >= 3 * 150);
 }
 
-TEST_CASE("subscribers that break are opened again, and what they missed is counted")
+TEST_CASE("broken subscribers are reopened, and the messages they missed are counted")
 {
 	Redis redis;
 	TempDir dir;
@@ -240,7 +240,7 @@ TEST_CASE("subscribers that break are opened again, and what they missed is coun
 		if (q.op == 1 && q.intended_ns == last)
 			at_the_end.insert(q.connection);
 	CHECK(at_the_end.size() == 3);
-	// Readers of a stream know where they were, and miss nothing.
+	// Readers of a stream know their position and miss nothing.
 	Process s(load_command({"-s", redis.socket(), "--handoff", "stream", "--consumers", "2", "--rate",
 				"1000", "--duration", "2", "-c", "4", "-q", "--json", dir.file("json"),
 				"--on-error", "reconnect"}));
@@ -255,7 +255,7 @@ TEST_CASE("subscribers that break are opened again, and what they missed is coun
 	CHECK(stream["duplicates"] == 0);
 }
 
-TEST_CASE("a consumer that may not say its name is opened again all the same")
+TEST_CASE("a consumer that may not set its name is reopened anyway")
 {
 	Redis redis;
 	redis.command({"ACL", "SETUSER", "quiet", "on", ">secret", "~*", "&*", "+@all", "-client|setname"});
@@ -276,7 +276,7 @@ TEST_CASE("a consumer that may not say its name is opened again all the same")
 	CHECK(contains(p.err(), "consumers lost their connections 2 times"));
 }
 
-TEST_CASE("repeats, limits and series know deliveries as another operation")
+TEST_CASE("repeats, limits and series treat deliveries as another operation")
 {
 	Redis redis;
 	const Result r =

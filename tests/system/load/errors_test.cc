@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Errors: what --on-error makes of a server that dies, hangs, comes back, refuses or answers with errors;
-// that none is lost from the figures and the log, that each is counted in its class, with the time of the
-// first and the last.
+// Errors: how --on-error handles a server that dies, hangs, comes back, refuses or answers with errors. No
+// error is missing in the figures and the log, and each is counted in its class, with the time of the first
+// and the last.
 #include <csignal>
 
 #include "tests/support/catch.h"
@@ -47,7 +47,7 @@ struct Run : BackgroundLoad {
 	{
 		BackgroundLoad::end();
 		CHECK(json["exit_status"] == status);
-		// Log and figures agree on every class.
+		// Log and figures have the same counts of every class.
 		const std::vector<std::pair<unsigned, const char *>> classes = {
 		    {FT_STATUS_ERROR_REPLY, "error reply"},
 		    {FT_STATUS_TIMEOUT, "no answer"},
@@ -63,7 +63,7 @@ struct Run : BackgroundLoad {
 		}
 		CHECK(total["errors"] == errors);
 	}
-	// The first and last time of a class lie between two instants.
+	// The first and last time of a class are between two instants.
 	void times_within(const char *name, uint64_t from, uint64_t to)
 	{
 		INFO(name);
@@ -81,7 +81,7 @@ Arguments at(const std::string &socket)
 	return {"-s", socket};
 }
 
-// Answers of a Redis but for `load`, which answers what the load sends.
+// Answers of a Redis, except to the load, which gets `load`.
 std::function<void(Peer &)> redis_that(std::function<std::string(const std::string &)> load)
 {
 	return after_greeting(
@@ -90,7 +90,7 @@ std::function<void(Peer &)> redis_that(std::function<std::string(const std::stri
 
 } // namespace
 
-TEST_CASE("on-error reconnect: the load goes on when the server is back, and no request is left out")
+TEST_CASE("on-error reconnect: the load continues when the server is back, and no request is missing")
 {
 	for (const bool open_loop : {false, true}) {
 		INFO(open_loop);
@@ -125,7 +125,7 @@ TEST_CASE("on-error reconnect: the load goes on when the server is back, and no 
 				  run.log.with_status(FT_STATUS_RESET) ==
 			      8000);
 		}
-		// On every connection answers came again after the outage.
+		// On every connection, answers arrived again after the outage.
 		std::map<uint32_t, int> again;
 		for (const ft_request &q : run.log.requests)
 			again[q.connection] += q.start_ns > after && q.status <= FT_STATUS_MISS;
@@ -157,7 +157,7 @@ TEST_CASE("on-error reconnect with blocking calls, and answers read later")
 	}
 }
 
-TEST_CASE("on-error reconnect: a server that stays away is said to be lost")
+TEST_CASE("on-error reconnect: a server that stays away is reported as lost")
 {
 	MortalRedis redis;
 	Run run(at(redis.socket()), {"--on-error", "reconnect", "--backoff", "20ms", "-c", "4", "--duration",
@@ -172,7 +172,7 @@ TEST_CASE("on-error reconnect: a server that stays away is said to be lost")
 	CHECK(run.json["reason"] == "server lost");
 }
 
-TEST_CASE("on-error continue goes on with what is left, stop ends at the first error")
+TEST_CASE("on-error continue uses the remaining connections, stop ends at the first error")
 {
 	MortalRedis redis;
 	Run on(at(redis.socket()), {"-c", "4", "--duration", "30", "--think", "1ms"});
@@ -194,7 +194,7 @@ TEST_CASE("on-error continue goes on with what is left, stop ends at the first e
 	CHECK(stop.json["reason"] == "errors");
 	redis.start();
 
-	// So is losing a connection that waits for nothing.
+	// So is losing an idle connection.
 	Run idle(at(redis.socket()),
 		 {"-c", "20", "--duration", "30", "--think", "20s", "--on-error", "stop"});
 	idle.under_way();
@@ -235,7 +235,7 @@ TEST_CASE("max-errors ends the run at that error")
 	CHECK(fewer.json["reason"] == "done");
 }
 
-TEST_CASE("timeout: a server that hangs costs requests their time-out, and is found again")
+TEST_CASE("timeout: requests to a hung server time out, and it is found again")
 {
 	for (const bool open_loop : {false, true}) {
 		INFO(open_loop);
@@ -264,7 +264,7 @@ TEST_CASE("timeout: a server that hangs costs requests their time-out, and is fo
 	}
 }
 
-TEST_CASE("timeout with blocking calls, and with requests that the server doesn't take")
+TEST_CASE("timeout with blocking calls, and with requests that the server does not read")
 {
 	for (const Arguments &mode :
 	     std::vector<Arguments>{{"--blocking"},
@@ -287,7 +287,7 @@ TEST_CASE("timeout with blocking calls, and with requests that the server doesn'
 	}
 }
 
-TEST_CASE("Ctrl-C ends blocking calls on a server that hangs")
+TEST_CASE("Ctrl-C ends blocking calls on a hung server")
 {
 	for (const Arguments &mode : std::vector<Arguments>{
 		 {"--blocking"}, {"--no-wait", "-P", "10"}, {"--blocking", "-d", "3000000", "-t", "set"}}) {
@@ -334,7 +334,7 @@ TEST_CASE("error replies are counted by their first word: OOM, READONLY, NOAUTH,
 	}
 }
 
-TEST_CASE("storms of MOVED, and LOADING in mid-run, are errors and no end")
+TEST_CASE("many MOVED, and LOADING in mid-run, are errors and do not end the run")
 {
 	std::atomic<int> sent = 0;
 	FakeServer server(redis_that([&](const std::string &) -> std::string {
@@ -390,15 +390,15 @@ TEST_CASE("the pause before connecting again doubles")
 				 "100ms", "--max-errors", "6"});
 	run.end();
 	const auto at = server.accepted();
-	REQUIRE(at.size() >= 7); // the search for an address, the probe, the connection, and it again
+	REQUIRE(at.size() >= 7); // the search for an address, the probe, the connection, and the reconnection
 	for (size_t i = 2; i + 1 < at.size(); i++) {
 		INFO(i);
-		// Never sooner; a busy machine may make it later.
+		// Never sooner. On a busy machine it may be later.
 		CHECK(Seconds(at[i + 1] - at[i]).count() > 0.099 * (1 << (i - 2)));
 	}
 }
 
-TEST_CASE("a server that refuses the login of a connection opened again")
+TEST_CASE("a server that refuses the login of a reopened connection")
 {
 	Redis redis({.tcp = false, .config = {"--requirepass", "old"}});
 	TempDir dir;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server for tests that real ones can't be brought to: it says what the test tells it, byte by byte, over
-// TCP or a Unix socket. It lives in threads of the test itself, so that a test can count what it saw.
+// A server for tests of behaviour that real servers do not show: it sends what the test chooses, byte by
+// byte, over TCP or a Unix socket. It runs in threads of the test, so that a test can count what it received.
 #pragma once
 #include <arpa/inet.h>
 #include <atomic>
@@ -27,16 +27,16 @@ namespace forktail::test
 class FakeServer
 {
 public:
-	// A connection as `talk` has it.
+	// A connection as `talk` sees it.
 	class Peer
 	{
 	public:
 		Peer(const FakeServer &server, int fd, int order) : number(order), server_(server), fd_(fd) {}
-		const int number; // in the order of their coming, from 0
+		const int number; // in the order of their arrival, from 0
 		int fd() const { return fd_; }
 		bool over() const { return server_.over_; }
 
-		// What the other side sends next; "" once it has closed, or the test is over.
+		// The next data from the other side. "" once it has closed, or the test is over.
 		std::string hear()
 		{
 			char buffer[65536];
@@ -51,7 +51,7 @@ public:
 			}
 			return "";
 		}
-		// False: the other side takes nothing any more, or the test is over.
+		// False: the other side reads nothing any more, or the test is over.
 		bool say(const std::string &bytes)
 		{
 			for (size_t at = 0; at < bytes.size();) {
@@ -69,7 +69,7 @@ public:
 			}
 			return true;
 		}
-		// Sends `bytes` over and over, until nobody takes them any more or `times` is reached.
+		// Sends `bytes` repeatedly, until they are not read any more or `times` is reached.
 		void say_on(const std::string &bytes, uint64_t times = UINT64_MAX)
 		{
 			for (uint64_t i = 0; i < times && say(bytes);)
@@ -123,7 +123,7 @@ public:
 	FakeServer(const FakeServer &) = delete;
 	FakeServer &operator=(const FakeServer &) = delete;
 
-	// What forktail-load needs to find it, and more.
+	// What forktail-load needs to find it, and other options.
 	std::vector<std::string> where(const std::vector<std::string> &more = {}) const
 	{
 		std::vector<std::string> all = {"-s", dir_.file("socket")};
@@ -169,7 +169,7 @@ private:
 
 using Peer = FakeServer::Peer;
 
-// memcached's binary header and what follows: a reply as a well-behaved server sends it.
+// memcached's binary header and its body: a reply as a correct server sends it.
 inline std::string binary_reply(uint8_t opcode, uint16_t status, const std::string &extras,
 				const std::string &value, uint32_t body_bytes)
 {
@@ -190,7 +190,7 @@ inline std::string binary_reply(uint8_t opcode, uint16_t status, const std::stri
 			    static_cast<uint32_t>(extras.size() + value.size()));
 }
 
-// The answer to what a client asks before its load, or "" for anything else.
+// The answer to a client's questions before its load, or "" for anything else.
 inline std::string greeting_answer(const std::string &request)
 {
 	auto asks = [&](const char *text) { return request.find(text) != std::string::npos; };
@@ -213,7 +213,7 @@ inline std::string greeting_answer(const std::string &request)
 	return "";
 }
 
-// An answer to a meta command, with the opaque that its request has where the answer says O@.
+// An answer to a meta command, with O@ in the answer replaced by its request's opaque.
 inline std::string with_opaque(std::string answer, const std::string &request)
 {
 	const size_t at = request.find(" O0"), mark = answer.find("O@");
@@ -223,15 +223,14 @@ inline std::string with_opaque(std::string answer, const std::string &request)
 	return answer;
 }
 
-// A server that greets as it should and answers everything else with `act`, request by request (one a read,
-// at -P 1), until that returns false.
+// A server that greets correctly and answers everything else with `act`, request by request (one per read, at
+// -P 1), until that returns false.
 inline std::function<void(Peer &)> after_greeting(std::function<bool(Peer &, const std::string &)> act)
 {
 	return [act](Peer &peer) {
 		const std::string name = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$8\r\nforktail\r\n";
 		for (std::string request; !(request = peer.hear()).empty();) {
-			// A connection that is opened again says its name and sends its first request at
-			// once.
+			// A reopened connection sets its name and sends its first request at once.
 			if (request.size() > name.size() && request.compare(0, name.size(), name) == 0) {
 				if (!peer.say("+OK\r\n"))
 					return;

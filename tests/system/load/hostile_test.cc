@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Servers that mean harm, or are so broken that it makes no difference, in each protocol: forktail-load ends
-// by itself, says in one sentence why, exits with the right status, leaves a whole log, and takes little
-// memory.
+// Hostile or completely broken servers, in each protocol: forktail-load ends by itself, reports the reason in
+// one sentence, exits with the right status, leaves a complete log, and uses little memory.
 //
-// Memory is that of the largest child so far (RUSAGE_CHILDREN): the programs under test are this test's only
-// children. So the test that needs more comes last.
+// The memory is that of the largest child so far (RUSAGE_CHILDREN). The tested programs are this test's only
+// children, so the test that needs more memory comes last.
 #include <csignal>
 #include <sys/resource.h>
 
@@ -48,7 +47,7 @@ std::string repeated(const std::string &text, size_t times)
 	return all;
 }
 
-// A run against a hostile server, checked for what has to hold whatever the server does.
+// A run against a hostile server, with the checks for every such server.
 struct Run {
 	TempDir dir;
 	Result result;
@@ -82,7 +81,7 @@ struct Run {
 		if (!FORKTAIL_SANITIZED)
 			CHECK(largest_child_kb() < 200 * 1024);
 	}
-	// Gave up on both connections, for this reason, and said so once.
+	// It gave up both connections, for this reason, and reported that once.
 	void lost(const std::string &why)
 	{
 		INFO(result.err);
@@ -99,10 +98,10 @@ const char *const too_late = "no answer within --timeout";
 const char *const closed = "the server closed the connection";
 const Arguments two_gets = {"-t", "get", "-n", "20", "-c", "2", "--timeout", "400ms", "--no-observer"};
 
-// What a server answers each GET with, in which protocol, and what is said of it.
+// A server's answer to each GET, its protocol, and the expected message.
 struct Attack {
 	const char *protocol, *what;
-	std::string begin, then; // `then` over and over, for as long as it's taken
+	std::string begin, then; // `then` repeatedly, as long as it is read
 	const char *why;
 };
 
@@ -141,7 +140,7 @@ std::vector<Attack> attacks()
 	    {"resp3", "an end of no stream", ".\r\n", "", no_reply},
 	    {"resp3", "half a push", ">2\r\n+a\r\n", "", too_late},
 	    {"resp3", "a big number without end", "(", repeated("1", 60000), too_late},
-	    // A server that was not asked for RESP3 has nothing to push.
+	    // A server may not push without a request for RESP3.
 	    {"redis", "a push", ">1\r\n+a\r\n", "", no_reply},
 	    {"memcache_meta", "garbage", "garbage\r\n", "", no_reply},
 	    {"memcache_meta", "zeros", std::string(1000, 0), "", no_reply},
@@ -178,11 +177,11 @@ std::vector<Attack> attacks()
 
 } // namespace
 
-TEST_CASE("replies that are none, or never end: both connections are given up, with the reason")
+TEST_CASE("replies that are invalid or never end: both connections are given up, with the reason")
 {
 	for (const bool on_unix : {true, false})
 		for (const Attack &a : attacks()) {
-			// Over TCP the same bytes come in other pieces; a few will do.
+			// Over TCP the same bytes arrive in other pieces. A few cases are enough.
 			if (!on_unix && !contains(a.what, "garbage") && !contains(a.what, "without end"))
 				continue;
 			INFO(a.protocol << ": " << a.what);
@@ -225,7 +224,7 @@ TEST_CASE("replies cut at every byte are replies, checked or not")
 		}
 }
 
-TEST_CASE("a reply of 512 MB passes through without being kept")
+TEST_CASE("a reply of 512 MB is read without being stored")
 {
 	FakeServer server(after_greeting([](Peer &peer, const std::string &) {
 		const std::string part(1 << 20, 'x');
@@ -242,7 +241,7 @@ TEST_CASE("a reply of 512 MB passes through without being kept")
 		CHECK(largest_child_kb() < 64 * 1024);
 }
 
-TEST_CASE("a byte now and then is no answer within the time-out")
+TEST_CASE("a byte now and then is no answer within the timeout")
 {
 	for (const auto &[protocol, good] : protocols) {
 		const std::string get = good.first;
@@ -257,10 +256,10 @@ TEST_CASE("a byte now and then is no answer within the time-out")
 	}
 }
 
-TEST_CASE("a stream without end doesn't outlast the duration and its drain, nor Ctrl-C")
+TEST_CASE("an endless stream does not outlast the duration and its drain, nor Ctrl-C")
 {
 	FakeServer server(after_greeting([](Peer &peer, const std::string &) {
-		/* Not one long string: a fast machine gets through 4 GB of that before the drain is over. */
+		/* Not one long string: a fast machine reads 4 GB of it before the drain is over. */
 		peer.say("*4000000000\r\n");
 		peer.say_on("$262144\r\n" + std::string(1 << 18, 'x') + "\r\n");
 		return false;
@@ -292,7 +291,7 @@ TEST_CASE("closed in the middle of a reply, before it, and right after it was ac
 			run.lost(closed);
 			CHECK(run.log.with_status(FT_STATUS_RESET) == 2);
 		}
-	// The first connections are good; those that are opened again are closed at once. The limit ends it.
+	// The first connections are good. The reopened ones are closed at once. The limit ends it.
 	FakeServer server([](Peer &peer) {
 		if (peer.number <= 3) // the search for an address, the probe, two of the load
 			after_greeting([](Peer &, const std::string &) { return false; })(peer);
@@ -307,7 +306,7 @@ TEST_CASE("closed in the middle of a reply, before it, and right after it was ac
 	CHECK(run.json["reason"] == "errors");
 }
 
-TEST_CASE("answers to no request, before one was sent or after it was answered")
+TEST_CASE("answers without a request, before one was sent or after it was answered")
 {
 	for (const auto &[protocol, good] : protocols) {
 		INFO(protocol);
@@ -332,7 +331,7 @@ TEST_CASE("answers to no request, before one was sent or after it was answered")
 	const Result refused = run(load_command(early.where(slowly)));
 	CHECK(refused.status == 3);
 	CHECK(contains(refused.err, "sent an answer to no request"));
-	// Some time after it, when the second connection's first request has a second to go.
+	// Some time after it, when the second connection's first request has a second left.
 	FakeServer idle([](Peer &peer) {
 		for (int i = 0; i < 2; i++)
 			peer.say(greeting_answer(peer.hear()));
@@ -386,7 +385,7 @@ TEST_CASE("answers of another command's kind, and in the wrong order, are wrong 
 	}
 }
 
-TEST_CASE("a greeting without end, or a byte now and then, is given up within seconds")
+TEST_CASE("an endless greeting, or a byte now and then, is given up within seconds")
 {
 	const std::string much(60000, 'x');
 	const std::vector<std::pair<std::string, std::string>> endless = {
@@ -398,7 +397,7 @@ TEST_CASE("a greeting without end, or a byte now and then, is given up within se
 	for (const auto &[protocol, begin] : endless)
 		for (const bool slowly : {false, true}) {
 			if (slowly && begin[0] != '$' && protocol != "memcache_binary")
-				continue; // the same code; and each takes its five seconds
+				continue; // the same code, and each takes its five seconds
 			INFO(protocol << " " << begin);
 			FakeServer server([&, first = begin](Peer &peer) {
 				peer.hear();
@@ -420,7 +419,7 @@ TEST_CASE("a greeting without end, or a byte now and then, is given up within se
 		}
 }
 
-TEST_CASE("words that steer a terminal are said so that one can read them")
+TEST_CASE("terminal control sequences in a server's words are printed as text")
 {
 	const std::string evil = "\x1b]52;c;QQ==\a\xff\xe2\x80\xae\xc2\x9bx",
 			  said = R"(\x1b]52;c;QQ==\x07\xff\u202e\x9bx)";
@@ -432,7 +431,7 @@ TEST_CASE("words that steer a terminal are said so that one can read them")
 		}
 		return true;
 	};
-	// At the door, as a version, as an answer to the load, and to the observer.
+	// At the connection's start, as a version, as an answer to the load, and to the observer.
 	FakeServer door([&](Peer &peer) {
 		while (!peer.hear().empty() && peer.say("-" + evil + "\r\n")) {
 		}
@@ -470,7 +469,7 @@ TEST_CASE("words that steer a terminal are said so that one can read them")
 	CHECK(visible(read_file(run.dir.file("json"))));
 }
 
-TEST_CASE("an observer meets the same server, and neither hangs nor grows")
+TEST_CASE("an observer has the same server, and neither hangs nor grows")
 {
 	FakeServer server([](Peer &peer) {
 		for (std::string request; !(request = peer.hear()).empty();) {
@@ -496,7 +495,7 @@ TEST_CASE("an observer meets the same server, and neither hangs nor grows")
 		CHECK(largest_child_kb() < 64 * 1024);
 }
 
-TEST_CASE("verify gathers no more than a value may have")
+TEST_CASE("verify reads no more than a value may have")
 {
 	for (const char *protocol : {"redis", "memcache_text", "memcache_binary"}) {
 		INFO(protocol);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the world may do to forktail-load: servers that are none, refuse, die or talk nonsense; disks that
-// fill up; users who press Ctrl-C. Each ends with one clear sentence and with what there is in order.
+// External failures of forktail-load: servers of another kind, that refuse, die or send nonsense; full disks;
+// Ctrl-C. Each ends with one clear sentence, and the results up to then are intact.
 #include <arpa/inet.h>
 #include <atomic>
 #include <csignal>
@@ -21,7 +21,7 @@ using namespace forktail::test;
 namespace
 {
 
-// A listener on 127.0.0.1 that treats each connection as told, in a thread of its own.
+// A listener on 127.0.0.1 that handles each connection as requested, in its own thread.
 class FakeServer
 {
 public:
@@ -65,7 +65,7 @@ private:
 	std::thread accepting_;
 };
 
-// Answers each read with what `reply` makes of it; an empty answer ends the conversation.
+// Answers each read with the result of `reply`. An empty answer ends the connection.
 std::function<void(int)> answering(std::function<std::string(const std::string &)> reply)
 {
 	return [reply](int c) {
@@ -112,14 +112,14 @@ struct Tmpfs {
 
 } // namespace
 
-TEST_CASE("nothing listens there")
+TEST_CASE("nothing listens at the address")
 {
 	refused(load({"-p", std::to_string(free_port())}), "can't be reached");
 	refused(load({"-s", "/nonexistent/redis.sock"}), "unix:/nonexistent/redis.sock can't be reached");
 	refused(load({"-h", "no-such-host.invalid"}), "can't be reached");
 }
 
-TEST_CASE("what listens there is no Redis")
+TEST_CASE("the server there is no Redis")
 {
 	FakeServer memcached(answering([](const std::string &) { return "ERROR\r\n"; }));
 	refused(load({"-p", memcached.port()}), "is no Redis");
@@ -141,13 +141,13 @@ TEST_CASE("what listens there is no Redis")
 	refused(load({"-p", other.port()}), "turned us away");
 }
 
-TEST_CASE("a real memcached is no Redis")
+TEST_CASE("a real memcached is not a Redis")
 {
 	Memcached memcached({.tcp = true});
 	refused(load({"-p", std::to_string(memcached.port())}), "is no Redis");
 }
 
-TEST_CASE("a server that wants a password gets none, a wrong one, one for nobody")
+TEST_CASE("a server that wants a password gets none, a wrong one, or one for an unknown user")
 {
 	Redis redis({.tcp = false, .config = {"--requirepass", "right"}});
 	const std::string s = redis.socket();
@@ -163,7 +163,7 @@ TEST_CASE("a server that wants a password gets none, a wrong one, one for nobody
 	CHECK(contains(r.err, dir.file("password")));
 }
 
-TEST_CASE("a password is not sent to what has not shown to be a Redis")
+TEST_CASE("a password is sent only to a server known to be a Redis")
 {
 	std::atomic<bool> seen = false;
 	FakeServer curious(answering([&](const std::string &request) {
@@ -176,7 +176,7 @@ TEST_CASE("a password is not sent to what has not shown to be a Redis")
 	CHECK_FALSE(seen);
 }
 
-TEST_CASE("a password that the server does not ask for does no harm")
+TEST_CASE("a password that the server does not request does no harm")
 {
 	Redis redis;
 	CHECK(load({"-s", redis.socket(), "-n", "100", "-q"},
@@ -184,17 +184,18 @@ TEST_CASE("a password that the server does not ask for does no harm")
 		  .status == 0);
 }
 
-TEST_CASE("a database that the server has not, and more connections than it takes")
+TEST_CASE("a database that the server does not have, and more connections than it accepts")
 {
 	Redis redis({.tcp = false, .config = {"--maxclients", "20"}});
 	refused(load({"-s", redis.socket(), "--dbnum", "99"}), "has no database 99");
 	refused(load({"-s", redis.socket(), "-c", "50"}), "max number of clients reached");
 }
 
-TEST_CASE("more connections than this host gives descriptors")
+TEST_CASE("more connections than this host has descriptors for")
 {
 	Redis redis;
-	// Root may raise the hard limit, and so may forktail-load as root: ask for more than the kernel has.
+	// Root may raise the hard limit, and so may forktail-load as root: request more than the kernel
+	// allows.
 	refused(load({"-s", redis.socket(), "-c", "1000000", "--threads", "1"}), "file descriptors");
 }
 
@@ -220,7 +221,7 @@ TEST_CASE("a server that loads its data is waited for, within a limit")
 	CHECK(contains(r.err, "still loading"));
 }
 
-TEST_CASE("a server killed in mid-run: table and log hold what there was")
+TEST_CASE("a server killed in mid-run: table and log contain the results so far")
 {
 	Redis redis;
 	TempDir dir;
@@ -255,7 +256,7 @@ TEST_CASE("a server killed in an open loop, and with several threads")
 	CHECK(read_log(dir.file("log")).whole());
 }
 
-TEST_CASE("some connections closed by the server: the others go on")
+TEST_CASE("some connections closed by the server: the others continue")
 {
 	Redis redis;
 	TempDir dir;
@@ -306,7 +307,7 @@ TEST_CASE("nonsense in mid-run: the connection is given up, the requests are err
 	CHECK(log.with_status(FT_STATUS_WRONG) == 1);
 }
 
-TEST_CASE("a reply of the wrong kind is an error, an answer to no request ends the connection")
+TEST_CASE("a reply of the wrong kind is an error, an answer without a request ends the connection")
 {
 	FakeServer wrong(answering([](const std::string &request) -> std::string {
 		return is(request, "PING") ? "+PONG\r\n" : is(request, "INFO") ? "$0\r\n\r\n" : ":1\r\n";
@@ -327,7 +328,7 @@ TEST_CASE("a reply of the wrong kind is an error, an answer to no request ends t
 	CHECK(contains(r.err, "answer to no request"));
 }
 
-TEST_CASE("the log's disk fills up: said once, the figures stay, the log ends whole")
+TEST_CASE("the log's disk fills up: reported once, the figures stay, the log is complete up to there")
 {
 	Tmpfs full("1m");
 	if (!full.mounted) {
@@ -356,7 +357,7 @@ TEST_CASE("the log's disk fills up: said once, the figures stay, the log ends wh
 	CHECK(log.summary["log_error"] == "No space left on device");
 }
 
-TEST_CASE("a disk that stalls holds up the log and not the load")
+TEST_CASE("a disk that hangs delays the log and not the load")
 {
 	TempDir dir;
 	const std::string image = dir.file("image"), disk = dir.file("disk");
@@ -394,7 +395,7 @@ TEST_CASE("a disk that stalls holds up the log and not the load")
 	CHECK(contains(p.err(), "did not keep up") == (dropped > 0));
 }
 
-TEST_CASE("a log that can't be created, and figures that can't be written")
+TEST_CASE("a log that cannot be created, and figures that cannot be written")
 {
 	Redis redis;
 	refused(load({"-s", redis.socket(), "-o", "/nonexistent/log"}),
@@ -420,7 +421,7 @@ TEST_CASE("Ctrl-C and SIGTERM end a run with its table and its log")
 		CHECK(log.whole());
 		CHECK(log.summary["reason"] == "interrupted");
 		CHECK(log.summary["runs"][0]["total"]["requests"] == log.requests.size());
-		CHECK(log.with_status(FT_STATUS_TIMEOUT) == 0); // what was on its way was awaited
+		CHECK(log.with_status(FT_STATUS_TIMEOUT) == 0); // outstanding requests were waited for
 	}
 }
 
@@ -441,7 +442,7 @@ TEST_CASE("Ctrl-C while the server hangs does not hang")
 	CHECK(log.with_status(FT_STATUS_UNSENT) > 50);
 }
 
-TEST_CASE("a kill -9 loses about a second of the log at most")
+TEST_CASE("a kill -9 loses at most about one second of the log")
 {
 	Redis redis;
 	TempDir dir;

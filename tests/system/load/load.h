@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For tests of forktail-load: running it, and its log as single requests.
+// For tests of forktail-load: running it, and reading its log as single requests.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -38,14 +38,13 @@ inline Result load(const Arguments &arguments, const ProcessOptions &options = {
 	return run(load_command(arguments), limit, options);
 }
 
-// A request log as the library's reader has it.
+// A request log as the library's reader returns it.
 struct Log {
 	std::string error;
 	Json manifest, summary;
 	std::vector<ft_request> requests;
 	std::map<uint32_t, ft_connection> connections; // the last record of each
-	std::map<std::pair<uint32_t, uint64_t>, ft_connection>
-	    sockets; // likewise, by id and when it was opened
+	std::map<std::pair<uint32_t, uint64_t>, ft_connection> sockets; // likewise, by id and opening time
 	std::vector<ft_clock> clocks;
 	std::vector<ft_drop> drops;
 	std::vector<Json> notes;
@@ -69,7 +68,7 @@ struct Log {
 			n += q.op == op;
 		return n;
 	}
-	// When requests were due, in order and from the first.
+	// Due times of requests, sorted and relative to the first.
 	std::vector<uint64_t> schedule() const
 	{
 		std::vector<uint64_t> all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What forktail-load asks of a real memcached, in its text and its binary protocol, counted by memcached's
+// forktail-load's requests to a real memcached, in its text and its binary protocol, counted by memcached's
 // own "stats"; and through twemproxy.
 #include <map>
 
@@ -26,7 +26,7 @@ std::string key_name(uint64_t n)
 	return "key:" + std::string(12 - digits.size(), '0') + digits;
 }
 
-// The value of a key as the server has it.
+// The value of a key in the server.
 std::string value(const Memcached &server, const std::string &key)
 {
 	const std::string reply = server.command("get " + key, "END\r\n");
@@ -101,7 +101,7 @@ TEST_CASE("all of memcached's tests in one call")
 	}
 }
 
-TEST_CASE("memcached: a mix, own commands, the growing base and expiry")
+TEST_CASE("memcached: a mix, custom commands, the growing base and expiry")
 {
 	for (const std::string &protocol : kProtocols) {
 		Memcached server;
@@ -137,7 +137,7 @@ TEST_CASE("memcached: a mix, own commands, the growing base and expiry")
 	}
 }
 
-TEST_CASE("memcached: verified values, and a byte changed behind its back")
+TEST_CASE("memcached: verified values, and a byte changed by another client")
 {
 	for (const std::string &protocol : kProtocols) {
 		Memcached server;

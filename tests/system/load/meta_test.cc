@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// memcached's meta commands beyond what the other protocols have: reads that leave their misses out, opaques
-// out of step, servers that know no meta commands; and logging in to a memcached, in each protocol.
+// memcached's meta commands, as far as the other protocols have nothing similar: quiet reads without miss
+// replies, opaques out of order, servers without meta commands. Also logging in to a memcached, in each
+// protocol.
 #include <climits>
 #include <csignal>
 #include <unistd.h>
@@ -36,7 +37,7 @@ struct Ran {
 	}
 };
 
-// How a memcached is started that wants a login: the fixture's questions would be turned away.
+// How to start a memcached that requires a login: it would refuse the fixture's questions.
 MemcachedOptions guarded(bool sasl, const TempDir &dir)
 {
 	if (!sasl) {
@@ -58,7 +59,7 @@ MemcachedOptions guarded(bool sasl, const TempDir &dir)
 
 } // namespace
 
-TEST_CASE("reads that leave their misses out: each is a miss, none is lost, and the server saw every one")
+TEST_CASE("quiet reads: each missing reply is a miss, none is lost, and the server saw every request")
 {
 	Memcached server;
 	Ran fill({"-s", server.socket(), "--fill", "50", "-d", "20"});
@@ -92,10 +93,10 @@ TEST_CASE("reads that leave their misses out: each is a miss, none is lost, and 
 		CHECK(run.log.with_status(FT_STATUS_MISS) == 2000 - asked_hits);
 		if (contains(name, "--threads") || contains(name, "--no-wait") ||
 		    contains(name, "--blocking"))
-			continue; // threads have sequences of their own
+			continue; // threads have separate sequences
 		CHECK(asked_hits == 1000);
 	}
-	// Nothing is known of a read that isn't answered but that: so it was sent, and costs less.
+	// An unanswered read is only known from the next answer. It was sent, and costs less.
 	CHECK(read_log(fill.dir.file("log")).manifest["server_info"][0]["protocol"] == "memcache_meta");
 }
 
@@ -150,7 +151,7 @@ TEST_CASE("quiet reads among other commands, and checked values")
 		CHECK(verified.result.status == 0);
 		CHECK(verified.run["total"]["errors"] == 0);
 	}
-	// Misses between the hits that are checked.
+	// Misses between the checked hits.
 	server.command("flush_all");
 	Ran half({"-s", server.socket(), "--fill", "151", "--verify", "-d", "1-5000"});
 	Ran some({"-s", server.socket(), "--meta-quiet", "--ratio", "0:1", "--verify", "-r", "300", "-d",
@@ -159,7 +160,7 @@ TEST_CASE("quiet reads among other commands, and checked values")
 	CHECK(some.run["total"]["errors"] == 0);
 	CHECK(some.run["total"]["misses"] > 1000);
 	Ran again({"-s", server.socket(), "--fill", "300", "--verify", "-d", "1-5000"});
-	// A value that was changed behind its back is found by a quiet read, too.
+	// A value changed by another client is found by a quiet read, too.
 	server.command("set key:000000000007 0 0 3\r\nbad");
 	Ran wrong({"-s", server.socket(), "--meta-quiet", "--ratio", "0:1", "--verify", "-r", "300", "-d",
 		   "1-5000", "-n", "3000", "--key-pattern", "sequential", "-P", "8", "-c", "1"});
@@ -168,9 +169,9 @@ TEST_CASE("quiet reads among other commands, and checked values")
 	CHECK(contains(wrong.result.err, "the value of key number 7 is not what was written"));
 }
 
-TEST_CASE("quiet reads whose server gets out of step: the connection is closed, with the reason")
+TEST_CASE("quiet reads whose server is out of step: the connection is closed, with the reason")
 {
-	// What is said to two reads and the "mn" behind them.
+	// The answers to two reads and the "mn" after them.
 	const std::vector<std::pair<std::string, std::string>> answers = {
 	    {"VA 3 O000000000001\r\nabc\r\nVA 3 O000000000000\r\nabc\r\nMN\r\n",
 	     "did not answer the end of a batch"},
@@ -186,14 +187,14 @@ TEST_CASE("quiet reads whose server gets out of step: the connection is closed, 
 				      "3s", "--timeout", "20s"}));
 		INFO(run.result.err);
 		CHECK(run.run["total"]["requests"] == 2);
-		if (answer == "MN\r\nMN\r\n") // the second may come when all is over
+		if (answer == "MN\r\nMN\r\n") // the second one may come after the end
 			CHECK(run.run["total"]["misses"] == 2);
 		else
 			CHECK(contains(run.result.err, why));
 	}
 }
 
-TEST_CASE("a memcached without meta commands is told in a sentence")
+TEST_CASE("a memcached without meta commands is reported in a sentence")
 {
 	FakeServer old([](Peer &peer) {
 		for (std::string request; !(request = peer.hear()).empty();)
@@ -210,7 +211,7 @@ TEST_CASE("a memcached without meta commands is told in a sentence")
 	    contains(load({"--meta-quiet", "--protocol", "memcache_text"}).err, "--protocol memcache_meta"));
 }
 
-TEST_CASE("logging in to a memcached, again with each new connection, and being turned away")
+TEST_CASE("logging in to a memcached, again on each new connection, and being refused")
 {
 	for (const std::string protocol : {"memcache_binary", "memcache_text", "memcache_meta"}) {
 		INFO(protocol);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a Redis server was really asked, command by command and in order: MONITOR on a connection of its own,
-// read by a thread so that the server never has to hold much of it back.
+// The commands that a Redis server received, in order: MONITOR on a separate connection, read by a thread so
+// that the server never has to buffer much of it.
 #pragma once
 #include <cstring>
 #include <stdexcept>
@@ -36,7 +36,7 @@ public:
 		    write(fd_, "MONITOR\r\n", 9) != 9 || !receive() || text_.rfind("+OK\r\n", 0) != 0)
 			throw std::runtime_error("MONITOR can't be begun");
 		reader_ = std::thread([this] {
-			size_t from = 0; // the mark is looked for in what is new, and a line before it
+			size_t from = 0; // the mark is searched in the new text and one line before it
 			while (text_.find(kEnd, from) == std::string::npos) {
 				from = text_.size() > 100 ? text_.size() - 100 : 0;
 				if (!receive())
@@ -54,7 +54,7 @@ public:
 	Monitor(const Monitor &) = delete;
 	Monitor &operator=(const Monitor &) = delete;
 
-	// All commands so far whose first word is one of `verbs`; to be called once.
+	// All commands so far whose first word is one of `verbs`. Call it once.
 	std::vector<Seen> commands(const std::vector<std::string> &verbs)
 	{
 		redis_.command({"ECHO", kEnd});
@@ -130,7 +130,7 @@ inline uint64_t calls(Redis &redis, const std::string &command)
 	return stats.empty() ? 0 : std::stoull(stats.substr(stats.find('=') + 1));
 }
 
-// A run without observer whose exit status is `status`; its figures, a run per test.
+// Runs without observer, with exit status `status`. Returns its figures, a run per test.
 struct Ran {
 	TempDir dir;
 	Result result;

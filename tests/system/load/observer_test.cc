@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The observer of a load run on real servers: what it writes into a recording, and that nothing a server does
-// (refuse, hang, die) keeps it from ending or makes it say a thing twice.
+// The observer of a load on real servers: what it writes into a recording, and that no failure of a server
+// (refusing, hanging, dying) prevents it from ending or makes it report something twice.
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 namespace
 {
 
-// An observer and the recording that it writes, which can be read while it does.
+// An observer and its recording, which can be read meanwhile.
 class Observation
 {
 public:
@@ -72,13 +72,13 @@ public:
 						found.push_back(s.value);
 		return found;
 	}
-	// A second's round has come that began after this call: uptime and the like change every second.
+	// Waits for a round that began after this call: uptime and other values change every second.
 	bool another_round(const std::string &series, size_t rounds = 1)
 	{
 		const size_t before = values(series).size();
 		return eventually([&] { return values(series).size() >= before + rounds; }, Seconds(30));
 	}
-	// Ends both; the recording is whole.
+	// Ends both. The recording is complete.
 	Recorded end()
 	{
 		observer_stop(observer_);
@@ -87,7 +87,7 @@ public:
 		writer_ = nullptr;
 		return read_recording(path());
 	}
-	// Stops while the server does not answer; how long that took.
+	// Stops while the server does not answer. Returns how long that took.
 	Seconds stop()
 	{
 		const auto start = std::chrono::steady_clock::now();
@@ -102,7 +102,7 @@ private:
 	observer *observer_ = nullptr;
 };
 
-const char *const kRound = "redis.total_commands_processed"; // every round asks commands
+const char *const kRound = "redis.total_commands_processed"; // every round sends commands
 
 bool has(const std::string &text, const std::string &part)
 {
@@ -162,7 +162,7 @@ TEST_CASE("every number of INFO becomes a series")
 	CHECK(connected["run_id"].get<std::string>() == redis.info("run_id"));
 }
 
-TEST_CASE("what the server counts is what the samples say")
+TEST_CASE("the server's counters are in the samples")
 {
 	Redis redis;
 	Observation o(redis.socket());
@@ -173,7 +173,7 @@ TEST_CASE("what the server counts is what the samples say")
 		const auto keys = o.values("redis.db0.keys");
 		return !keys.empty() && keys.back() == 321;
 	}));
-	CHECK(o.values("redis.tcp_port").size() == 1); // a value that stays is written once
+	CHECK(o.values("redis.tcp_port").size() == 1); // an unchanged value is written once
 }
 
 TEST_CASE("slow log entries are noted once, from the observer's start on, with their time")
@@ -222,7 +222,7 @@ TEST_CASE("slow log entries are noted once, from the observer's start on, with t
 	}
 	CHECK(marked == 1);
 	CHECK(of_length == 1);
-	CHECK(own > 0); // its own questions are no secret, and told apart by their name
+	CHECK(own > 0); // its own commands are visible, with their own name
 	CHECK(*ids.rbegin() - *ids.begin() + 1 == ids.size());
 	CHECK(o.count("slowlog-missed") == 0);
 }
@@ -251,13 +251,13 @@ TEST_CASE("entries that came faster than they could be fetched are counted")
 	CHECK(*ids.rbegin() - *ids.begin() + 1 == ids.size() + missed);
 }
 
-TEST_CASE("a stall is seen by the latency monitor, the slow log and the observer's own wait")
+TEST_CASE("a stall is in the latency monitor, the slow log and the observer's own wait")
 {
-	// Thresholds that no command meets by being held up on a busy machine.
+	// Thresholds that no command reaches by a delay on a busy machine.
 	Redis redis({.tcp = false,
 		     .config = {"--enable-debug-command", "yes", "--latency-monitor-threshold", "1000",
 				"--slowlog-log-slower-than", "1000000"}});
-	redis.command({"DEBUG", "SLEEP", "1.1"}); // an event that is no news
+	redis.command({"DEBUG", "SLEEP", "1.1"}); // an old event
 	Observation o(redis.socket());
 	REQUIRE(o.another_round(kRound));
 	const uint64_t before_ns = ft_now_ns();
@@ -273,13 +273,13 @@ TEST_CASE("a stall is seen by the latency monitor, the slow log and the observer
 	CHECK(slow["duration_us"].get<int>() >= 1500000);
 	CHECK(slow["t_ns"].get<uint64_t>() + slow["t_error_ns"].get<uint64_t>() >= before_ns);
 	CHECK(slow["t_ns"].get<uint64_t>() - slow["t_error_ns"].get<uint64_t>() <= after_ns);
-	// A question a second: one of them had to wait.
+	// One question per second: one of them had to wait.
 	REQUIRE(eventually([&] { return o.count("observer-slow") >= 1; }));
 	const Json waited = o.notes("observer-slow").at(0);
 	CHECK(waited["duration_ns"].get<uint64_t>() > 100000000);
 	CHECK(waited["t_ns"].get<uint64_t>() < after_ns);
 	REQUIRE(o.another_round(kRound, 2));
-	CHECK(o.count("latency-event") == 1); // told once, though it stays the latest
+	CHECK(o.count("latency-event") == 1); // reported once, though it stays the latest
 	CHECK(o.count("slowlog") == 1);
 }
 
@@ -312,7 +312,7 @@ TEST_CASE("forks, snapshots and a changed role are noted")
 	CHECK(states[2]["to"] == "slave");
 }
 
-TEST_CASE("what the server refuses is noted once and not asked again")
+TEST_CASE("a refusal of the server is noted once, and the question is not repeated")
 {
 	Redis redis;
 	redis.command({"ACL", "SETUSER", "watcher", "on", ">secret-word", "+info", "+auth"});
@@ -334,7 +334,7 @@ TEST_CASE("what the server refuses is noted once and not asked again")
 	CHECK_FALSE(has(read_file(o.path()), "secret-word"));
 }
 
-TEST_CASE("a login that is refused, or not there, is noted once")
+TEST_CASE("a login that is refused or missing is noted once")
 {
 	Redis redis({.tcp = false, .config = {"--requirepass", "right"}});
 	const std::string socket = redis.socket();
@@ -356,7 +356,7 @@ TEST_CASE("a login that is refused, or not there, is noted once")
 	CHECK(r.series.empty());
 }
 
-TEST_CASE("a server that dies and comes back is found again, and its log begins anew")
+TEST_CASE("a server that dies and comes back is found again, and its log begins again")
 {
 	TempDir dir;
 	const RedisOptions options = {.config = {"--slowlog-log-slower-than", "0"}, .directory = dir.path()};
@@ -373,7 +373,7 @@ TEST_CASE("a server that dies and comes back is found again, and its log begins 
 	REQUIRE(eventually([&] { return o.count("observer-connected") == 2; }, Seconds(30)));
 	REQUIRE(o.another_round(kRound, 2));
 	CHECK(o.count("observer-lost") == lost);
-	CHECK(lost <= 2); // the start itself may have come before the first server
+	CHECK(lost <= 2); // the start itself may have happened before the first server's
 	const auto connected = o.notes("observer-connected");
 	CHECK(connected[0]["run_id"] != connected[1]["run_id"]);
 	std::set<uint64_t> ids;
@@ -385,20 +385,20 @@ TEST_CASE("a server that dies and comes back is found again, and its log begins 
 		if (note["kind"] == "slowlog")
 			CHECK(ids.insert(id_of(note)).second);
 	}
-	CHECK(ids.count(0) == 1); // all that the new process has logged
+	CHECK(ids.count(0) == 1); // everything that the new process has logged
 	CHECK(o.count("slowlog-missed") == 0);
 }
 
-TEST_CASE("a stop is not held up by a server that hangs, is gone, or was never there")
+TEST_CASE("a server that hangs, has ended, or never existed does not delay a stop")
 {
-	// Well below the ten seconds that an answer is waited for.
+	// Well below the ten seconds that it waits for an answer.
 	const Seconds soon(5);
 	Redis redis;
 	{
 		Observation hangs(redis.socket());
 		REQUIRE(hangs.another_round(kRound));
 		redis.process().signal(SIGSTOP);
-		sleep_for(Seconds(1.2)); // it asks and gets no answer
+		sleep_for(Seconds(1.2)); // it sends a command and gets no answer
 		CHECK(hangs.stop() < soon);
 		redis.process().signal(SIGCONT);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The open loop keeps its promises: requests fall due by the clock and not by the server, each is sent and
-// counted however late, and its latency says how late it was.
+// Properties of the open loop: requests are due by the clock and not by the server, each is sent and counted
+// however late, and its latency includes its lateness.
 #include <csignal>
 
 #include "tests/support/catch.h"
@@ -9,7 +9,7 @@
 
 using namespace forktail::test;
 
-TEST_CASE("constant arrivals: as many as due, evenly spaced, none before its time")
+TEST_CASE("constant arrivals: as many as due, evenly spaced, none early")
 {
 	Redis redis;
 	TempDir dir;
@@ -64,7 +64,7 @@ TEST_CASE("a number of requests ends an open loop too")
 	CHECK(read_log(dir.file("log")).requests.size() == 3001);
 }
 
-TEST_CASE("a server that stalls is charged for every request due meanwhile, and none is lost")
+TEST_CASE("a stalled server is charged for every request due meanwhile, and none is lost")
 {
 	Redis redis;
 	TempDir dir;
@@ -81,7 +81,7 @@ TEST_CASE("a server that stalls is charged for every request due meanwhile, and 
 	for (size_t i = 0; i < due.size(); i++)
 		REQUIRE(due[i] == i * 500000);
 	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) == 4000);
-	// 1000 of 4000 fell due in the half second, from 0.5 s too early to just in time: p90 is near 0.3 s.
+	// 1000 of 4000 were due in the half second, from 0.5 s before its end to its end: p90 is near 0.3 s.
 	// A closed loop would have 10 slow requests, the p99.75 and above.
 	const Json latency = parse_json(read_file(dir.file("json")))["runs"][0]["total"]["latency_ns"];
 	CHECK(latency["max"].get<uint64_t>() >= 490000000);
@@ -89,11 +89,11 @@ TEST_CASE("a server that stalls is charged for every request due meanwhile, and 
 	CHECK(latency["p90"].get<uint64_t>() >= 200000000);
 }
 
-TEST_CASE("with pipelining, connections without work come before connections with some")
+TEST_CASE("with pipelining, idle connections are used before busy ones")
 {
 	Redis redis;
 	TempDir dir;
-	// Far fewer on their way than there are connections: nothing ever has to wait behind another.
+	// Far fewer outstanding requests than connections: none ever has to wait behind another.
 	REQUIRE(load({"-s", redis.socket(), "--rate", "200", "--duration", "1", "-c", "50", "-P", "16", "-q",
 		      "-o", dir.file("log")})
 		    .status == 0);
@@ -106,7 +106,7 @@ TEST_CASE("with pipelining, connections without work come before connections wit
 		CHECK(n == 4);
 }
 
-TEST_CASE("more than the server can do: the backlog is sent and awaited after the end")
+TEST_CASE("more than the server can handle: the backlog is sent and awaited after the end")
 {
 	Redis redis;
 	TempDir dir;
@@ -122,8 +122,7 @@ TEST_CASE("more than the server can do: the backlog is sent and awaited after th
 	CHECK(log.with_status(FT_STATUS_UNSENT) + log.with_status(FT_STATUS_TIMEOUT) == 0);
 }
 
-TEST_CASE(
-    "a server that never answers again: what was due is logged as unanswered or never sent, with its wait")
+TEST_CASE("a server that never answers again: due requests are logged, unanswered or unsent, with their wait")
 {
 	Redis redis;
 	TempDir dir;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Recordings that real servers left, replayed on others: what they hold in the end is the same, requests fall
-// due when they did, and what would harm stays out.
+// Recordings made by real servers, replayed on others: the resulting data is the same, requests are due at
+// their times, and harmful commands are skipped.
 #include <csignal>
 #include <filesystem>
 
@@ -31,7 +31,7 @@ std::string digest(Redis &redis)
 	return redis.command({"DEBUG", "DIGEST"});
 }
 
-// What redis-cli monitor prints while `act` runs; over TCP, where a server can tell its clients apart.
+// The output of redis-cli monitor while `act` runs. Over TCP, so that a server can distinguish its clients.
 template <class Act> std::string capture(Redis &redis, Act act)
 {
 	Process monitor({"redis-cli", "-p", std::to_string(redis.port()), "monitor"});
@@ -44,7 +44,7 @@ template <class Act> std::string capture(Redis &redis, Act act)
 	return monitor.out();
 }
 
-// Offsets of a capture's lines from its first, as MONITOR has them: whole microseconds.
+// Offsets of a capture's lines from its first, as in MONITOR: whole microseconds.
 std::vector<uint64_t> offsets(const std::string &text)
 {
 	std::vector<uint64_t> all;
@@ -100,7 +100,7 @@ Json replay_json(const std::string &path)
 
 } // namespace
 
-TEST_CASE("a capture of MONITOR at its own speed: the same data, and due when it was")
+TEST_CASE("a capture of MONITOR at its own speed: the same data, and the same due times")
 {
 	Redis recorded(with({}, true)), empty(with({}));
 	TempDir dir;
@@ -131,7 +131,7 @@ TEST_CASE("a capture of MONITOR at its own speed: the same data, and due when it
 	CHECK(figures["scripted"] == 1);
 	REQUIRE(log.requests.size() == due.size() - 1);
 	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) == log.requests.size());
-	// The script's own call is the only line without a request.
+	// Only the script's own call is a line without a request.
 	const auto got = log.schedule();
 	size_t skipped = 0;
 	for (size_t i = 0; i < got.size(); i++) {
@@ -142,14 +142,14 @@ TEST_CASE("a capture of MONITOR at its own speed: the same data, and due when it
 	CHECK(skipped <= 1);
 	for (const ft_request &q : log.requests)
 		REQUIRE(q.start_ns >= q.intended_ns);
-	// A SELECT of our own is nobody's request.
+	// Our own SELECT belongs to no request.
 	const Json ops = log.manifest["ops"];
 	CHECK(std::find(ops.begin(), ops.end(), "EVAL") != ops.end());
 	CHECK(contains(r.out, "replayed from monitor"));
 	CHECK(contains(r.out, "left out: 1 call by scripts"));
 }
 
-TEST_CASE("scaled, at full speed, cut short and at a rate")
+TEST_CASE("scaled, at full speed, shortened and at a rate")
 {
 	Redis redis(with({}));
 	TempDir dir;
@@ -203,7 +203,7 @@ TEST_CASE("scaled, at full speed, cut short and at a rate")
 	CHECK(half.requests.size() == 200);
 }
 
-TEST_CASE("-l begins again where the recording ends")
+TEST_CASE("-l starts again when the recording ends")
 {
 	Redis redis(with({}));
 	TempDir dir;
@@ -244,7 +244,7 @@ TEST_CASE("an append-only file of every type: the same data")
 	CHECK(replay_json(dir.file("json"))["format"] == "aof");
 }
 
-TEST_CASE("an RDB in front is walked to its last byte, whatever lies in it, and said")
+TEST_CASE("a leading RDB is skipped to its last byte, whatever it contains, with a message")
 {
 	Redis recorded(with({"--appendonly", "yes"})), empty(with({}));
 	TempDir dir;
@@ -272,7 +272,7 @@ TEST_CASE("an RDB in front is walked to its last byte, whatever lies in it, and 
 	CHECK(facts.keys == 2 * 16);
 	CHECK(facts.functions == 1);
 	CHECK(std::to_string(facts.keys / 2 + 1) == recorded.command({"DBSIZE"}));
-	// As older versions have it, in one file; and as a directory.
+	// As older versions write it, in one file, and as a directory.
 	write_file(dir.file("one.aof"), both);
 	for (const std::string &path : {dir.file("one.aof"), recorded.directory() + "/appendonlydir"}) {
 		empty.command({"FLUSHALL"});
@@ -288,7 +288,7 @@ TEST_CASE("an RDB in front is walked to its last byte, whatever lies in it, and 
 	}
 }
 
-TEST_CASE("what would harm is left out and said; allowed, it is sent")
+TEST_CASE("harmful commands are skipped with a message; if allowed, they are sent")
 {
 	Redis redis(with({}));
 	TempDir dir;
@@ -328,7 +328,7 @@ TEST_CASE("a damaged recording is replayed up to the damage; a cut tail is no fa
 	CHECK(redis.command({"GET", "k"}) == "3");
 }
 
-TEST_CASE("a server without the recording's databases gets nothing in a wrong one")
+TEST_CASE("a server without the recording's databases receives nothing in a wrong one")
 {
 	Redis redis(with({"--databases", "2"}));
 	TempDir dir;
@@ -348,7 +348,7 @@ TEST_CASE("a server without the recording's databases gets nothing in a wrong on
 	}
 }
 
-TEST_CASE("a server that stalls is charged from when commands were due")
+TEST_CASE("a stalled server is charged from when commands were due")
 {
 	Redis redis(with({}));
 	TempDir dir;
@@ -374,13 +374,13 @@ TEST_CASE("a server that stalls is charged from when commands were due")
 	const auto due = log.schedule();
 	for (size_t i = 0; i < due.size(); i++)
 		REQUIRE(due[i] == i * 1000000);
-	// 400 of them fell due meanwhile, from 0.4 s too early to just in time.
+	// 400 of them were due meanwhile, from 0.4 s before its end to its end.
 	const auto latencies = log.latencies();
 	CHECK(latencies.back() >= 390000000);
 	CHECK(percentile(latencies, 95) >= 250000000);
 }
 
-TEST_CASE("connections that break: with reconnect the rest is sent, without it is said")
+TEST_CASE("broken connections: with reconnect the rest is sent, without it a message reports it")
 {
 	Redis redis(with({}));
 	TempDir dir;
@@ -401,7 +401,7 @@ TEST_CASE("connections that break: with reconnect the rest is sent, without it i
 	CHECK(redis.command({"EXISTS", "k1499"}) == "1");
 }
 
-TEST_CASE("a recording of one instant, over and over, ends with Ctrl-C")
+TEST_CASE("a recording of one instant, repeated, ends with Ctrl-C")
 {
 	Redis redis(with({}));
 	TempDir dir;
@@ -412,12 +412,12 @@ TEST_CASE("a recording of one instant, over and over, ends with Ctrl-C")
 	CHECK(p.wait(Seconds(30)) == 0);
 }
 
-TEST_CASE("a connection that breaks over our SELECT is as fast as before once it is back")
+TEST_CASE("a connection that breaks at our SELECT is as fast as before once it is back")
 {
-	// Answers the last two only when both are there, as -P 2 has them sent.
+	// Answers the last two only when both have arrived, as -P 2 sends them.
 	FakeServer server(after_greeting([](Peer &peer, const std::string &request) {
 		if (contains(request, "SELECT\r\n$1\r\n0")) {
-			peer.say("+OK\r\n"); // of the SET in front of it
+			peer.say("+OK\r\n"); // for the SET ahead of it
 			return false;
 		}
 		if (contains(request, "GET"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a run leaves: tables, CSV, HdrHistogram's log, series, buckets, limits, repeats, a log of slow
-// requests only, the server's own word. Each figure is checked against the request log, which holds every
-// request, or against another program's idea of the same format.
+// The output of a run: tables, CSV, HdrHistogram's log, series, buckets, limits, repeats, a log of slow
+// requests only, the server's own reports. Each figure is checked against the request log, which has every
+// request, or against another program that reads the same format.
 #include <csignal>
 #include <sstream>
 #include <zlib.h>
@@ -87,7 +87,7 @@ uint64_t hdr_count(const std::string &base64)
 
 } // namespace
 
-TEST_CASE("repeat: each run with its table, and best, worst, mean and spread of all")
+TEST_CASE("repeat: each run with its table, and best, worst, mean and spread of all runs")
 {
 	Redis redis;
 	Run run(redis, {"--repeat", "3", "-n", "500", "-t", "set,get"});
@@ -118,7 +118,7 @@ TEST_CASE("repeat: each run with its table, and best, worst, mean and spread of 
 	CHECK(contains(run.result.out, "spread"));
 }
 
-TEST_CASE("fail-if: a limit that was broken is exit status 1 and a sentence")
+TEST_CASE("fail-if: a broken limit gives exit status 1 and a sentence")
 {
 	Redis redis;
 	Run kept(redis,
@@ -129,7 +129,7 @@ TEST_CASE("fail-if: a limit that was broken is exit status 1 and a sentence")
 	CHECK(contains(broken.result.err, "p99.5"));
 	CHECK(contains(broken.result.err, "limit"));
 	CHECK(broken.json["exit_status"] == 1);
-	// The percentile that a limit needs is there without being asked for.
+	// The percentile that a limit needs is computed without being requested.
 	CHECK(broken.total["latency_ns"].contains("p99.5"));
 	Run one(redis, {"-n", "500", "--fail-if", "GET.max>1us"}, 1);
 	CHECK(contains(one.result.err, "GET"));
@@ -147,7 +147,7 @@ TEST_CASE("fail-if: a limit that was broken is exit status 1 and a sentence")
 	CHECK(load({"-s", redis.socket(), "--fail-if", "nonsense"}).status == 2);
 }
 
-TEST_CASE("csv has redis-benchmark's columns and test names, and our figures")
+TEST_CASE("csv has redis-benchmark's columns and test names, with our figures")
 {
 	Redis redis;
 	const Result theirs =
@@ -164,7 +164,7 @@ TEST_CASE("csv has redis-benchmark's columns and test names, and our figures")
 
 	Run file(redis,
 		 {"-t", "get", "-n", "1000", "--csv=/nonexistent/csv", "--csv", "--percentiles", "50,99.9"});
-	CHECK(lines(file.result.out) == 2); // the last --csv counts: in place of the table
+	CHECK(lines(file.result.out) == 2); // the last --csv counts and replaces the table
 
 	TempDir dir;
 	Run both(redis, {"-t", "get", "-n", "1000", "--csv=" + dir.file("csv"), "--percentiles", "99.9"});
@@ -185,7 +185,7 @@ TEST_CASE("csv has redis-benchmark's columns and test names, and our figures")
 	CHECK(row[7] == ms(sorted.back()));
 }
 
-TEST_CASE("hlog and series: what all seconds hold together is the total")
+TEST_CASE("hlog and series: all seconds together equal the total")
 {
 	Redis redis;
 	TempDir dir;
@@ -299,7 +299,7 @@ TEST_CASE("log slow: slow and failed requests only, and a histogram of all")
 	for (const char *operation : {"GET", "SET"})
 		CHECK(figures["operations"][operation]["requests"] == counted[operation]);
 
-	// Failed ones are logged however quick they were.
+	// Failed ones are logged however fast they were.
 	redis.command({"DEL", "key:000000000000"});
 	redis.command({"LPUSH", "key:000000000000", "x"});
 	Run failed(redis, {"-t", "get", "-n", "300", "--log", "slow:10s"});
@@ -346,7 +346,7 @@ TEST_CASE("latency only probes, intrinsic asks this host")
 	CHECK(contains(p.out(), "standard deviation"));
 }
 
-TEST_CASE("the server's own word is in the log, unless it isn't asked")
+TEST_CASE("the server's own reports are in the log, unless disabled")
 {
 	Redis redis({.tcp = false, .config = {"--slowlog-log-slower-than", "0"}});
 	Run with(redis, {"--duration", "2500ms", "--rate", "200"});
@@ -361,12 +361,11 @@ TEST_CASE("the server's own word is in the log, unless it isn't asked")
 	CHECK(untold.series.empty());
 	CHECK(with.total["requests"] == 500);
 	CHECK(with.total["errors"] == 0);
-	// Without a log there is nobody to tell.
+	// Without a log there is no observer.
 	CHECK(load({"-s", redis.socket(), "-n", "10", "-q"}).err.empty());
 }
 
-TEST_CASE(
-    "progress is one line on a terminal, nothing elsewhere or with -q, a line each second when asked for")
+TEST_CASE("progress is one line on a terminal, none otherwise or with -q, one per second on request")
 {
 	Redis redis;
 	const Arguments some = {"-s", redis.socket(), "--duration", "1300ms", "--rate", "100"};
@@ -377,7 +376,7 @@ TEST_CASE(
 	CHECK(lines(piped.err) == 1);
 	CHECK_FALSE(contains(piped.err, "\r"));
 	CHECK_FALSE(contains(piped.err, "\033"));
-	// script(1) runs it on a terminal of its own; both streams come out as one.
+	// script(1) runs it on a new terminal. Both streams become one.
 	for (const bool quiet : {false, true}) {
 		std::string words;
 		for (const std::string &word : load_command(some))

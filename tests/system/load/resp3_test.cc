@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RESP3 on a real Redis: every type it sends against a reader of the test's own, all tests under --resp3,
-// pushed invalidations counted one by one, and who may not name a connection or speak RESP3.
+// RESP3 on a real Redis: every type it sends compared with the test's own reader, all tests under --resp3,
+// pushed invalidations counted one by one, and users that may not name a connection or use RESP3.
 #include <csignal>
 #include <cstring>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ using namespace forktail::test;
 namespace
 {
 
-// A connection of the test's own that speaks RESP3.
+// The test's own connection with RESP3.
 class Speaker
 {
 public:
@@ -58,8 +58,7 @@ public:
 		return whole;
 	}
 
-	// Moves `at` behind the element there: the protocol's definition, written down. False: it isn't
-	// whole.
+	// Moves `at` behind the element there, by the protocol's definition. False: it is incomplete.
 	static bool element(const std::string &t, size_t &at)
 	{
 		const size_t line = t.find("\r\n", at);
@@ -85,7 +84,7 @@ private:
 	std::string text_;
 };
 
-// What the scanner says of one reply, cut at `cut`: its end, kind and result.
+// The scanner's result for one reply, cut at `cut`: its end, kind and result.
 struct Scanned {
 	int result;
 	size_t end;
@@ -110,7 +109,7 @@ uint64_t gets(Redis &redis)
 	return at == std::string::npos ? 0 : std::stoull(all.substr(at + 18));
 }
 
-// Reads at a steady pace until it's stopped.
+// Reads at a steady rate until it is stopped.
 struct Reader {
 	TempDir dir;
 	Process process;
@@ -129,7 +128,7 @@ struct Reader {
 		all.insert(all.end(), more.begin(), more.end());
 		return load_command(all);
 	}
-	// Ends it, once what was pushed so far has come before an answer that it has read.
+	// Ends it, after all pushes so far have arrived before an answer that it has read.
 	Json stop(Redis &redis)
 	{
 		const uint64_t seen = gets(redis);
@@ -206,7 +205,7 @@ TEST_CASE("every type that Redis sends in RESP3 is scanned to its end, wherever 
 		for (size_t cut = 0; cut <= reply.size(); cut += step)
 			all = all && scanned(reply, cut) == expected;
 		CHECK(all);
-		if (kind == '>') // the push comes of itself, and an answer behind it
+		if (kind == '>') // the push comes by itself, followed by an answer
 			speaker.reply();
 	}
 }
@@ -247,13 +246,13 @@ TEST_CASE("all tests under RESP3: the same answers, none of them wrong")
 	CHECK(contains(verified.out, "pushes received"));
 }
 
-TEST_CASE("each invalidation is counted once: of the keys that were read, or of every change")
+TEST_CASE("each invalidation is counted once: for the keys that were read, or for every change")
 {
 	for (const bool broadcast : {false, true}) {
 		INFO(broadcast);
 		Redis redis;
 		Reader reader(redis, {broadcast ? "--tracking=bcast" : "--tracking"});
-		if (broadcast) // nothing is kept of who read what
+		if (broadcast) // the server does not track which client read which key
 			REQUIRE(eventually([&] { return gets(redis) > 100; }, Seconds(60)));
 		else
 			REQUIRE(eventually([&] { return redis.info("tracking_total_keys") == "100"; },
@@ -267,12 +266,12 @@ TEST_CASE("each invalidation is counted once: of the keys that were read, or of 
 		redis.command({"SET", "another", "x"});
 		const Json run = reader.stop(redis);
 		CHECK(run["pushes"] == (broadcast ? 101 : 100));
-		// What was due and not sent yet when the load was stopped is nobody's fault.
+		// Requests due and not sent when the load was stopped are not counted.
 		CHECK(run["total"]["errors"] == run["total"]["errors_by_kind"].value("never sent", 0));
 	}
 }
 
-TEST_CASE("connections that are opened again speak RESP3, track and bear their name, too")
+TEST_CASE("reopened connections use RESP3, track and have their name, too")
 {
 	Redis redis({.config = {"--requirepass", "secret"}});
 	redis.command({"AUTH", "secret"});
@@ -293,7 +292,7 @@ TEST_CASE("connections that are opened again speak RESP3, track and bear their n
 	CHECK(calls("client|tracking") == calls("hello"));
 	CHECK(calls("client|setname") >= calls("hello"));
 
-	// Whom the server doesn't let name connections does without.
+	// A user that may not name connections works without names.
 	redis.command({"ACL", "SETUSER", "joe", "on", ">pw", "~*", "+get", "+set"});
 	const Result joe = load({"-s", redis.socket(), "--user", "joe", "-n", "100", "-c", "2", "--reconnect",
 				 "10", "-q", "--fail-if", "errors>0", "--no-observer"},
@@ -302,7 +301,7 @@ TEST_CASE("connections that are opened again speak RESP3, track and bear their n
 	CHECK(joe.status == 0);
 }
 
-TEST_CASE("what speaks no RESP3 is told in a sentence, and pushes need it")
+TEST_CASE("a server without RESP3 is reported in a sentence, and pushes need RESP3")
 {
 	FakeServer old([](Peer &peer) {
 		for (std::string request; !(request = peer.hear()).empty();)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail-load on a real redis-server: every option does what the manual says, and table, JSON and log
-// agree.
+// forktail-load on a real redis-server: every option does what the manual says, and table, JSON and log are
+// consistent.
 #include <set>
 
 #include "tests/support/catch.h"
@@ -44,7 +44,7 @@ int calls(Redis &redis, const std::string &command)
 
 } // namespace
 
-TEST_CASE("the log holds every request, and table and JSON say what it says")
+TEST_CASE("the log has every request, and table and JSON equal it")
 {
 	Redis redis;
 	Run run(redis, {"-n", "20000", "-r", "1000", "--ratio", "1:4", "-c", "10", "-q", "--seed", "5"});
@@ -81,7 +81,7 @@ TEST_CASE("the log holds every request, and table and JSON say what it says")
 		CHECK(contains(run.result.out, row));
 	CHECK(run.result.err.empty());
 
-	// Times are in order, in a closed loop due when sent, and within the connection's life.
+	// Times are in order, in a closed loop due when sent, and within the connection's lifetime.
 	REQUIRE(log.connections.size() == 10);
 	std::set<uint32_t> used;
 	std::set<uint64_t> inodes;
@@ -137,7 +137,7 @@ TEST_CASE("the letters of redis-benchmark: n, d, r, P, c, t, q, s, dbnum")
 		CHECK(redis.command({"STRLEN", key}) == "77");
 	CHECK(run.log.manifest["server_info"][0]["database"] == 5);
 
-	// At most 16 of a connection are on their way at a time, and as many are.
+	// A connection has at most 16 outstanding requests, and reaches that number.
 	std::map<uint32_t, std::map<uint64_t, int>> batches;
 	for (const ft_request &q : run.log.requests)
 		batches[q.connection][q.start_ns]++;
@@ -161,7 +161,7 @@ TEST_CASE("-t runs one test after the other, SET before GET, each with its own t
 	CHECK(run.log.requests.size() == 2000);
 	CHECK(contains(run.result.out, "SET, 50 connections"));
 	CHECK(contains(run.result.out, "GET, 50 connections"));
-	// Connections are numbered on, so that the log tells the two apart.
+	// Connections continue to be numbered, so that the log distinguishes the tests.
 	CHECK(run.log.connections.size() == 100);
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("threads share connections and requests")
 	for (const auto &[id, c] : run.log.connections)
 		per_thread[c.thread]++;
 	CHECK(per_thread == std::map<uint32_t, int>{{0, 3}, {1, 3}, {2, 2}});
-	std::vector<Json> starts; // beside the observer's
+	std::vector<Json> starts; // in addition to the observer's
 	for (const Json &note : run.log.notes)
 		if (note["kind"] == "load-start")
 			starts.push_back(note);
@@ -221,7 +221,7 @@ TEST_CASE("TCP over IPv4 and IPv6, by address and by name")
 	CHECK(six.log.manifest["servers"][0] == "[::1]:" + std::to_string(redis.port()));
 }
 
-TEST_CASE("--fill sets each key once, in order, and says how fast")
+TEST_CASE("--fill sets each key once, in order, and prints how fast")
 {
 	Redis redis;
 	Run run(redis, {"--fill", "10007", "-d", "20", "--threads", "2", "-q"});
@@ -234,7 +234,7 @@ TEST_CASE("--fill sets each key once, in order, and says how fast")
 	CHECK(run.log.manifest["pipeline"] == 64);
 }
 
-TEST_CASE("a password comes from the environment or a file, and goes nowhere else")
+TEST_CASE("a password comes from the environment or a file, and is not shown anywhere else")
 {
 	Redis redis({.tcp = false, .config = {"--requirepass", "pass word"}});
 	TempDir dir;
@@ -256,7 +256,7 @@ TEST_CASE("a password comes from the environment or a file, and goes nowhere els
 	}
 }
 
-TEST_CASE("an ACL user logs in by name, also one that may do GET and SET only")
+TEST_CASE("an ACL user logs in by name, also one that may only use GET and SET")
 {
 	Redis redis;
 	redis.command({"ACL", "SETUSER", "alice", "on", ">secret", "~*", "-@all", "+get", "+set"});
@@ -268,7 +268,7 @@ TEST_CASE("an ACL user logs in by name, also one that may do GET and SET only")
 	CHECK(run.log.manifest["server_info"][0]["user"] == "alice");
 }
 
-TEST_CASE("a seed repeats the keys, another one doesn't")
+TEST_CASE("a seed repeats the keys, another one does not")
 {
 	std::vector<std::string> keys;
 	for (const char *seed : {"1", "1", "2"}) {
@@ -314,7 +314,7 @@ TEST_CASE("replies larger than the read buffer, requests larger than the socket'
 	CHECK(get.figures["total"]["bytes"].get<uint64_t>() > 300000000);
 }
 
-TEST_CASE("a line of progress each second with --progress, none where there is no terminal")
+TEST_CASE("--progress prints a line each second, without it there is none unless on a terminal")
 {
 	Redis redis;
 	CHECK(load({"-s", redis.socket(), "--duration", "1200ms", "--rate", "500"}).err == "");

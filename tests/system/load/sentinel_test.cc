@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Load on a primary that real Sentinels watch over: found, followed through a failover, its replicas read and
-// waited for; and Sentinels that can't help.
+// Load on a primary monitored by real Sentinels: found, followed through a failover, its replicas read and
+// waited for. Also Sentinels that do not help.
 #include <csignal>
 
 #include "tests/support/catch.h"
@@ -31,7 +31,7 @@ Json only_run(const std::string &path)
 
 } // namespace
 
-TEST_CASE("the primary that Sentinels name gets the load, replicas the reads if asked")
+TEST_CASE("the primary that Sentinels name gets the load, replicas the reads if requested")
 {
 	Sentinels s;
 	TempDir dir;
@@ -54,7 +54,7 @@ TEST_CASE("the primary that Sentinels name gets the load, replicas the reads if 
 		if (n["server"] == s.address(0))
 			CHECK(n["requests"] == run["operations"]["SET"]["requests"]);
 
-	// Without Sentinel the primary's own word is enough.
+	// Without Sentinel the primary's own information is enough.
 	r = load({"--server", s.address(0), "-q", "--no-observer", "--ratio", "0:1", "-r", "500", "-n",
 		  "1000", "-c", "2", "--read-from", "replica", "--json", dir.file("json")});
 	INFO(r.err);
@@ -99,9 +99,8 @@ TEST_CASE("the primary dies: the next one gets the load, and the gap is as long 
 			       n["to"] == outage["after"];
 		}));
 
-		// From "+promoted-slave" on the Sentinel that leads the failover names the new primary, the
-		// others from
-		// "+switch-master" on.
+		// The Sentinel that leads the failover names the new primary from "+promoted-slave" on, the
+		// others from "+switch-master" on.
 		double at_s = 1e9;
 		for (size_t i = 0; i < 3; i++)
 			for (const char *event : {"+promoted-slave", "+switch-master"})
@@ -117,7 +116,7 @@ TEST_CASE("the primary dies: the next one gets the load, and the gap is as long 
 	CHECK(off_s <= 0.1);
 }
 
-TEST_CASE("a failover that is asked for: what the old primary refuses as a replica goes to the new one")
+TEST_CASE("a requested failover: requests that the old primary refuses as a replica go to the new one")
 {
 	Sentinels s;
 	TempDir dir;
@@ -141,7 +140,7 @@ TEST_CASE("a failover that is asked for: what the old primary refuses as a repli
 	CHECK(elsewhere > 1000);
 }
 
-TEST_CASE("writes wait for as many replicas as asked, and say when there are fewer")
+TEST_CASE("writes wait for the requested number of replicas, and report when there are fewer")
 {
 	Sentinels s;
 	TempDir dir;
@@ -152,7 +151,7 @@ TEST_CASE("writes wait for as many replicas as asked, and say when there are few
 	Json run = only_run(dir.file("json"));
 	CHECK(run["total"]["requests"] == 1000);
 	CHECK(run["total"]["errors"] == 0);
-	// A round trip to replicas is in every write, and in no read.
+	// A round trip to replicas is in every write and in no read.
 	CHECK(run["operations"]["SET"]["latency_ns"]["min"].get<uint64_t>() > 0);
 	CHECK(s.primary().info("cmdstat_wait") != "");
 	CHECK(std::stoull(s.primary().info("cmdstat_wait").substr(6)) ==
@@ -166,7 +165,7 @@ TEST_CASE("writes wait for as many replicas as asked, and say when there are few
 	CHECK(run["error_replies"]["NOREPLICAS"] == run["operations"]["SET"]["requests"]);
 }
 
-TEST_CASE("Sentinels that don't know, or aren't there")
+TEST_CASE("Sentinels that do not know the primary, or do not exist")
 {
 	Sentinels s(1);
 	Result r = load({"--sentinel", s.sentinel_address(2), "--master", "another", "-q"});
@@ -176,7 +175,7 @@ TEST_CASE("Sentinels that don't know, or aren't there")
 	r = load({"--sentinel", "127.0.0.1:" + std::to_string(free_port()), "-q"});
 	CHECK(r.status == 3);
 	CHECK(lines(r.err) == 1);
-	// The first is not there, the second is.
+	// The first does not exist, the second does.
 	TempDir dir;
 	r = load({"--sentinel", "127.0.0.1:" + std::to_string(free_port()), "--sentinel",
 		  s.sentinel_address(0), "--master", Sentinels::name, "-q", "-n", "100", "-c", "1"});

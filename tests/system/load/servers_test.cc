@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several servers that know nothing of each other: the same keys go to the same place as through a real
-// twemproxy, for Redis and memcached, and one that dies holds up no other.
+// Several independent servers: the same keys go to the same server as through a real twemproxy, for Redis and
+// memcached, and a dead server delays no other.
 #include <csignal>
 #include <map>
 
@@ -44,7 +44,7 @@ TEST_CASE("Redis: the same keys on the same instances, with the proxy and withou
 	}
 	NutcrackerOptions options;
 	options.servers = addresses;
-	options.named = false; // names would go into the hash in place of addresses
+	options.named = false; // names would be hashed instead of addresses
 	Nutcracker proxy(options);
 
 	const Arguments fill = {"--fill", "5000", "-c", "4", "--key-prefix", "some key:"};
@@ -98,7 +98,7 @@ TEST_CASE("memcached: the same keys on the same instances, in each protocol")
 			 "2000", "-c", "3", "-P", "1"});
 	INFO(r.err);
 	REQUIRE(r.status == 0);
-	// All that was set through the proxy is found without it, so every key is where it was looked for.
+	// All values set through the proxy are found without it, so every key is where it was looked for.
 	for (const char *protocol : {"memcache_text", "memcache_binary", "memcache_meta"}) {
 		INFO(protocol);
 		TempDir dir;
@@ -114,7 +114,7 @@ TEST_CASE("memcached: the same keys on the same instances, in each protocol")
 	}
 }
 
-TEST_CASE("the log says which server behind the proxy each request went to")
+TEST_CASE("the log has the server behind the proxy for each request")
 {
 	const bool named = GENERATE(true, false);
 	INFO("named " << named);
@@ -156,7 +156,7 @@ TEST_CASE("the log says which server behind the proxy each request went to")
 		CHECK(one["address"] == at_port(servers[i]->port()));
 		CHECK(one["name"] == (named ? "server" + std::to_string(i) : at_port(servers[i]->port())));
 	}
-	// A key of a command of one's own is known too; those of one with several are not, and PING has none.
+	// A custom command's only key is known too. One with several keys has none, and neither has PING.
 	for (auto &s : servers)
 		s->command({"FLUSHALL"});
 	counts = log_of({"--command", "SADD set:__int__ x", "-r", "1000", "--key-pattern", "sequential", "-n",
@@ -169,7 +169,7 @@ TEST_CASE("the log says which server behind the proxy each request went to")
 	CHECK(log_of({"--command", "PING", "-n", "50"}).second[0] == 50);
 }
 
-TEST_CASE("what doesn't go with servers behind a proxy")
+TEST_CASE("options that exclude servers behind a proxy")
 {
 	const struct {
 		Arguments arguments;
@@ -192,7 +192,7 @@ TEST_CASE("what doesn't go with servers behind a proxy")
 	}
 }
 
-TEST_CASE("one of several servers dies: its keys' requests end, the others' go on")
+TEST_CASE("one of several servers dies: requests for its keys end, the others continue")
 {
 	RedisOptions tcp;
 	tcp.tcp = true;
@@ -218,7 +218,7 @@ TEST_CASE("one of several servers dies: its keys' requests end, the others' go o
 			CHECK(n["errors"] == 0);
 }
 
-TEST_CASE("servers that close at a connection's name, as proxies do: one opened again says none")
+TEST_CASE("servers that close when a connection sets its name, as proxies do: a reopened one sets none")
 {
 	const auto talk = [](Peer &peer) {
 		int answers = 0;
@@ -244,7 +244,7 @@ TEST_CASE("servers that close at a connection's name, as proxies do: one opened 
 	CHECK(log.with_status(FT_STATUS_OK) >= 150);
 }
 
-TEST_CASE("servers that can't be several")
+TEST_CASE("servers that exclude several servers")
 {
 	Result r = load({"--server", "127.0.0.1:1", "--server", "127.0.0.1:1", "-q"});
 	CHECK(r.status == 3);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The shape of a load on real servers: how many requests, when, over which connections, by which calls;
-// warm-up and repeats. Everything is counted, by the server or in the log; nothing here depends on how quick
-// the machine is.
+// warm-up and repeats. Everything is counted, by the server or in the log. Nothing here depends on the speed
+// of the machine.
 #include <cmath>
 #include <csignal>
 #include <set>
@@ -41,7 +41,7 @@ struct Run {
 		figures = json["runs"][0];
 		total = figures["total"];
 	}
-	// Due instants since the start of the load, in order.
+	// Due times since the start of the load, in order.
 	std::vector<double> due_s() const
 	{
 		std::vector<double> all;
@@ -98,7 +98,7 @@ std::string status_line(const std::string &path, const std::string &name)
 
 } // namespace
 
-TEST_CASE("profiles of the rate: as many requests fall due in each part as the shape says")
+TEST_CASE("profiles of the rate: as many requests are due in each part as the shape has")
 {
 	Redis redis;
 	Run steps(at(redis), {"--profile", "steps:200x500ms,1000x500ms,400x500ms"});
@@ -135,7 +135,7 @@ TEST_CASE("profiles of the rate: as many requests fall due in each part as the s
 			REQUIRE((q.start_ns >= q.intended_ns && q.status <= FT_STATUS_MISS));
 }
 
-TEST_CASE("a profile of connections: only so many send")
+TEST_CASE("a profile of connections: only that many send")
 {
 	Redis redis;
 	Run run(at(redis), {"--profile", "connections:steps:2x700ms,8x700ms", "-c", "8", "--duration",
@@ -201,7 +201,7 @@ TEST_CASE("warm-up is in the log and not in the figures, which are exact")
 	}
 }
 
-TEST_CASE("until so many requests, so long, whichever is first, or Ctrl-C")
+TEST_CASE("until a number of requests, a time, whichever is first, or Ctrl-C")
 {
 	Redis redis;
 	CHECK(Run(at(redis), {"--requests", "1234"}).log.requests.size() == 1234);
@@ -222,7 +222,7 @@ TEST_CASE("until so many requests, so long, whichever is first, or Ctrl-C")
 	CHECK(log.summary["runs"][0]["total"]["requests"] == log.requests.size());
 }
 
-TEST_CASE("pipelines and batches: so many on their way, so many in a write")
+TEST_CASE("pipelines and batches: that many outstanding, that many in a write")
 {
 	Redis redis;
 	for (const auto &[pipeline, batch] :
@@ -254,7 +254,7 @@ TEST_CASE("pipelines and batches: so many on their way, so many in a write")
 		CHECK(most <= pipeline);
 		CHECK(most >= (batch ? batch : pipeline));
 		CHECK(largest == (batch ? batch : pipeline));
-		CHECK(smaller <= 3); // the last of a connection
+		CHECK(smaller <= 3); // the last one of a connection
 	}
 }
 
@@ -287,8 +287,8 @@ TEST_CASE("a new connection every N requests, with login and database, on TCP an
 			CHECK(run.figures["connections_broken"] == 0);
 			const int opened = number(redis, "total_connections_received") - before;
 			const int each = how[0] == "-k" ? 1 : 10;
-			// The search for an address, the probe, and the load's. A pipeline is cut at N; of
-			// the last requests a connection may have fewer.
+			// The search for an address, the probe, and the load's connections. A pipeline is cut
+			// at N; of the last requests a connection may have fewer.
 			CHECK(opened >= 400 / each + 2);
 			CHECK(opened <= 400 / each + 2 + 8);
 			CHECK(redis.command({"SELECT", "3"}) == "OK");
@@ -372,7 +372,8 @@ TEST_CASE("blocking calls, and answers read later: everything is answered, in or
 		CHECK(run.log.requests.size() == 2003);
 		CHECK(run.total["errors"] == 0);
 		CHECK(number(redis, "total_commands_processed") - before >= 2003);
-		// The log has a connection's requests in the order of their ends: so must be their starts.
+		// The log has a connection's requests in the order of their ends. Their starts must have the
+		// same order.
 		std::map<uint32_t, uint64_t> last;
 		for (const ft_request &q : run.log.requests) {
 			REQUIRE(q.start_ns >= last[q.connection]);
@@ -391,7 +392,7 @@ TEST_CASE("blocking calls, and answers read later: everything is answered, in or
 		}
 }
 
-TEST_CASE("cpus: each load thread runs where it is told")
+TEST_CASE("cpus: each load thread runs on its assigned CPU")
 {
 	Redis redis;
 	const unsigned count = std::thread::hardware_concurrency();
@@ -415,7 +416,7 @@ TEST_CASE("cpus: each load thread runs where it is told")
 	CHECK(load({"-s", redis.socket(), "--cpus", "1023", "-n", "1"}).status == 2);
 }
 
-TEST_CASE("idle connections are there and send nothing")
+TEST_CASE("idle connections are open and send nothing")
 {
 	Redis redis;
 	Process p(
@@ -461,12 +462,12 @@ TEST_CASE("30,000 connections over TCP to one address, from several")
 	rlimit limit;
 	REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	if (limit.rlim_max < 31000 && geteuid() != 0) {
-		WARN("SKIPPED: not enough descriptors");
+		WARN("SKIPPED: too few descriptors");
 		return;
 	}
 	Redis redis({.tcp = true, .config = {"--maxclients", "31000", "--tcp-backlog", "4096"}});
 	if (redis.command({"CONFIG", "GET", "maxclients"}) != "maxclients\n31000") {
-		WARN("SKIPPED: redis-server has not enough descriptors");
+		WARN("SKIPPED: redis-server has too few descriptors");
 		return;
 	}
 	Run run(at_port(redis), {"-c", "30000", "-n", "60000", "--no-observer"});

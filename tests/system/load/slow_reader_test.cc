@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server that answers while it is still reading: what the load writes next comes behind what the kernel has
-// not taken yet, byte by byte, with one server and with several.
+// A server that answers while it is still reading: the load's next bytes follow those that the kernel has not
+// accepted yet, byte by byte, with one server and with several.
 #include <optional>
 
 #include "tests/support/catch.h"
@@ -17,13 +17,13 @@ using Command = std::vector<std::string>;
 
 const size_t VALUE_BYTES = 1000000;
 
-// Commands out of a stream of bytes, each word exactly as long as it says.
+// Commands from a stream of bytes, each word exactly as long as announced.
 class CommandReader
 {
 public:
 	void add(const std::string &bytes) { bytes_ += bytes; }
 	bool broken() const { return broken_; }
-	// The next one, if all of it is there.
+	// The next one, if it has arrived completely.
 	std::optional<Command> next()
 	{
 		size_t at = 0;
@@ -61,7 +61,7 @@ private:
 	bool broken_ = false;
 };
 
-// A replica's primary, or all of a cluster, that takes a while for each 64 KB.
+// A replica's primary, or a whole cluster, that takes a while for each 64 KB.
 class SlowReader
 {
 public:
@@ -109,7 +109,7 @@ private:
 
 } // namespace
 
-TEST_CASE("a next step is written behind what the server has not read yet")
+TEST_CASE("a following write comes after the data that the server has not read yet")
 {
 	for (const bool cluster : {false, true}) {
 		INFO(cluster);

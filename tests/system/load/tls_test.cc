@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// TLS, against real servers: every way of sending gets every answer; whom not to trust is not trusted, with
-// one sentence that says why; connections that break are opened again over TLS, and only with whom is
-// trusted.
+// TLS, with real servers: every way of sending gets every answer. Untrusted servers are refused, with one
+// sentence that gives the reason. Broken connections are reopened over TLS, and only to trusted servers.
 #include <csignal>
 
 #include "tests/support/catch.h"
@@ -25,7 +24,7 @@ Arguments at(int port, const Authority &authority, const Arguments &more)
 	return all;
 }
 
-// Refused, before any load, with one sentence that has this in it.
+// Refused before any load, with one sentence that contains this.
 void check_refused(const Arguments &arguments, const std::string &says)
 {
 	const Result r = load(arguments);
@@ -37,8 +36,8 @@ void check_refused(const Arguments &arguments, const std::string &says)
 	CHECK(r.out.empty());
 }
 
-// A server in between that passes on what a real one at `port` says, up to `limit` bytes a connection, and
-// then closes or says nothing more.
+// A relay that forwards the bytes of a real server at `port`, up to `limit` bytes per connection, and then
+// closes or sends nothing more.
 struct Relay {
 	std::atomic<size_t> limit = 0;
 	std::atomic<bool> close_then = true;
@@ -117,11 +116,11 @@ TEST_CASE("every way of sending gets every answer over TLS, verified")
 			CHECK(one["total"]["errors"] == 0);
 		CHECK(contains(r.out, ", TLS\n"));
 	}
-	// It was TLS: the plain port is closed, and whoever speaks plainly to this one gets no answer.
+	// It was TLS: the plain port is closed, and this one does not answer without TLS.
 	CHECK(server.redis().info("tcp_port") == std::to_string(server.port()));
 }
 
-TEST_CASE("a server that can't be trusted is refused with the reason")
+TEST_CASE("an untrusted server is refused with the reason")
 {
 	Authority authority, stranger;
 	authority.sign("other", "DNS:db.example,IP:10.9.8.7");
@@ -140,19 +139,19 @@ TEST_CASE("a server that can't be trusted is refused with the reason")
 		INFO(r.err);
 		CHECK(r.status == 0);
 	}
-	SECTION("one for an address that is none")
+	SECTION("a certificate for an invalid address")
 	{
 		authority.sign("odd", "DER:300c8705010203040582036f6464"); // of 5 bytes; then a name
 		TlsRedis server(authority, "odd");
 		check_refused(at(server.port(), authority, {}),
 			      "has a certificate for odd, not for 127.0.0.1");
 	}
-	SECTION("an expired one")
+	SECTION("an expired certificate")
 	{
 		TlsRedis server(authority, "expired");
 		check_refused(at(server.port(), authority, {}), "has a certificate that expired on 20");
 	}
-	SECTION("a self-signed one")
+	SECTION("a self-signed certificate")
 	{
 		TlsRedis server(authority, "self");
 		check_refused(at(server.port(), authority, {}), "has a self-signed certificate");
@@ -161,7 +160,7 @@ TEST_CASE("a server that can't be trusted is refused with the reason")
 		INFO(r.err);
 		CHECK(r.status == 0);
 	}
-	SECTION("another CA's")
+	SECTION("another CA's certificate")
 	{
 		TlsRedis server(authority, "server");
 		const std::string port = std::to_string(server.port());
@@ -173,7 +172,7 @@ TEST_CASE("a server that can't be trusted is refused with the reason")
 	}
 }
 
-TEST_CASE("--insecure trusts anybody, and the output says so")
+TEST_CASE("--insecure trusts every server, and the output says so")
 {
 	Authority authority;
 	authority.sign_itself("self", "DNS:db.example");
@@ -188,7 +187,7 @@ TEST_CASE("--insecure trusts anybody, and the output says so")
 	CHECK(read_log(dir.file("log")).manifest["server_info"][0]["tls"] == "not verified");
 }
 
-TEST_CASE("a server that wants a client's certificate gets it, or says that it wants one")
+TEST_CASE("a server that wants a client's certificate gets it, or its demand is reported")
 {
 	Authority authority;
 	authority.sign("server", here);
@@ -209,7 +208,7 @@ TEST_CASE("a server that wants a client's certificate gets it, or says that it w
 	CHECK(r.status == 0);
 }
 
-TEST_CASE("TLS on one side only is said so")
+TEST_CASE("TLS on one side only is reported")
 {
 	Authority authority;
 	authority.sign("server", here);
@@ -219,10 +218,10 @@ TEST_CASE("TLS on one side only is said so")
 	options.tcp = true;
 	Redis plain(options);
 	check_refused(at(plain.port(), authority, {}), "does it speak TLS on this port?");
-	// Whatever comes is no handshake.
+	// Everything that arrives is no handshake.
 	FakeServer chatty([](Peer &peer) { peer.say("-ERR who are you?\r\n"), peer.hear(); }, false);
 	check_refused(chatty.where({"-q", "--tls", "--insecure"}), "does not speak TLS on this port");
-	// What a TLS server answers to what it does not understand.
+	// A TLS server's answer to something that it does not understand.
 	FakeServer alert(
 	    [](Peer &peer) { peer.hear(), peer.say(std::string("\x15\x03\x03\0\x02\x02\x46", 7)); }, false);
 	check_refused(alert.where({"-q"}), "answered PING in TLS; use --tls");
@@ -250,7 +249,7 @@ TEST_CASE("wrong use of TLS is refused before anything is done")
 		CHECK(lines(r.err) == 1);
 		CHECK(contains(r.err, c.says));
 	}
-	// The files are read once somebody is there to speak to.
+	// The files are read once there is a server to connect to.
 	Authority authority;
 	authority.sign("server", here);
 	TlsRedis server(authority, "server");
@@ -259,7 +258,7 @@ TEST_CASE("wrong use of TLS is refused before anything is done")
 	check_refused({"-q", "-p", port, "--tls", "--cacert", authority.key("server")}, "can't use the CA");
 }
 
-TEST_CASE("a handshake that is cut anywhere is one sentence, and none that stalls is waited for for ever")
+TEST_CASE("a handshake that is cut anywhere is one sentence, and a stalled one has a time limit")
 {
 	Authority authority;
 	authority.sign("server", here);
@@ -272,7 +271,7 @@ TEST_CASE("a handshake that is cut anywhere is one sentence, and none that stall
 		arguments.erase(arguments.begin() + 1, arguments.begin() + 3); // -p 0
 		return load(relay.server.where(arguments));
 	};
-	// Its first flight, then what comes with the first answers: PONG, INFO's.
+	// Its first flight, then what arrives with the first answers: PONG, INFO's.
 	size_t steps = 0;
 	for (size_t limit = 0; limit < 1500; limit += limit < 200 ? 7 : 41, steps++) {
 		const Result r = try_at(limit);
@@ -293,7 +292,7 @@ TEST_CASE("a handshake that is cut anywhere is one sentence, and none that stall
 	}
 }
 
-TEST_CASE("a handshake that stalls during the load is given up, and other connections are not held up by it")
+TEST_CASE("a handshake that stalls during the load is given up, and delays no other connection")
 {
 	Authority authority;
 	authority.sign("server", here);
@@ -323,7 +322,7 @@ TEST_CASE("a handshake that stalls during the load is given up, and other connec
 	CHECK(log.with_status(FT_STATUS_OK) + log.with_status(FT_STATUS_MISS) >= 2000);
 }
 
-TEST_CASE("connections that break are opened again over TLS, with whom is trusted only")
+TEST_CASE("broken connections are reopened over TLS, to trusted servers only")
 {
 	Authority authority;
 	authority.sign("server", here);
@@ -370,7 +369,7 @@ TEST_CASE("connections that break are opened again over TLS, with whom is truste
 	CHECK(contains(process.err(), "the server has a certificate for db.example, not for 127.0.0.1"));
 }
 
-TEST_CASE("the observer speaks TLS as the load does")
+TEST_CASE("the observer uses TLS as the load does")
 {
 	Authority authority;
 	authority.sign("server", here);
@@ -386,7 +385,7 @@ TEST_CASE("the observer speaks TLS as the load does")
 		CHECK_FALSE(contains(note, "observer-lost"));
 }
 
-TEST_CASE("a password goes over TLS only to whom was verified")
+TEST_CASE("a password is sent over TLS only to a verified server")
 {
 	Authority authority;
 	authority.sign("server", here);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What forktail-load asks of a real redis-server: every test of -t, own commands, the growing base, and which
-// keys and values. Counted by the server itself (INFO commandstats) and seen with MONITOR.
+// forktail-load's requests to a real redis-server: every test of -t, custom commands, the growing base, and
+// the keys and values used. Counted by the server itself (INFO commandstats) and read with MONITOR.
 #include <cmath>
 #include <functional>
 #include <map>
@@ -125,7 +125,7 @@ TEST_CASE("every test of -t by its name, and all in one call with its table")
 		CHECK(calls(redis, command) == n);
 	}
 	CHECK(contains(all.result.out, "requests/s"));
-	// What a LIST or a set was asked for came back: 600 elements of 20 bytes, 20 members of 9.
+	// The requested parts of a list or a set were returned: 600 elements of 20 bytes, 20 members of 9.
 	CHECK(redis.command({"SCARD", "set:000000000019"}) == "20");
 	CHECK(all.total(2 + 15)["bytes"].get<uint64_t>() > 400 * 600 * 5);
 }
@@ -133,7 +133,7 @@ TEST_CASE("every test of -t by its name, and all in one call with its table")
 TEST_CASE("PING, inline and as an array")
 {
 	for (const char *name : {"ping_inline", "ping_mbulk"}) {
-		// What it takes to connect is the same in both.
+		// Connecting takes the same in both.
 		Redis few, many;
 		Ran a({"-s", few.socket(), "-t", name, "-n", "1000"}),
 		    b({"-s", many.socket(), "-t", name, "-n", "3000"});
@@ -147,7 +147,7 @@ TEST_CASE("PING, inline and as an array")
 	CHECK(both.total(1)["bytes"] == 100 * (14 + 7));
 }
 
-TEST_CASE("the growing base: inserts are new keys, selects and updates are of keys that are there")
+TEST_CASE("the growing base: inserts are new keys, selects and updates use existing keys")
 {
 	Redis redis;
 	const Arguments names = {"-s", redis.socket(), "--key-prefix", "", "--key-length", "2-100"};
@@ -175,7 +175,7 @@ TEST_CASE("the growing base: inserts are new keys, selects and updates are of ke
 	CHECK(calls(redis, "get") == 2000);
 	CHECK(calls(redis, "set") == 3000 + 2 * 2000);
 	CHECK(redis.info("keyspace_misses") == "0");
-	// Mixed, as commands: reads may go to keys of this very run, which are there.
+	// Mixed, as commands: reads may use this run's own keys.
 	Ran mixed(with({"-r", "5000", "-n", "4000", "--command", "SET __new_key__ __data__", "--command",
 			"GET __key__", "--command-ratio", "3"}));
 	CHECK(mixed.total()["misses"] == 0);
@@ -183,7 +183,7 @@ TEST_CASE("the growing base: inserts are new keys, selects and updates are of ke
 	CHECK(mixed.requests("SET") + mixed.requests("GET") == 4000);
 }
 
-TEST_CASE("own commands: every placeholder as it arrives, and shares by --command-ratio")
+TEST_CASE("custom commands: every placeholder as it arrives, and shares by --command-ratio")
 {
 	Redis redis;
 	Monitor monitor(redis);
@@ -229,7 +229,7 @@ TEST_CASE("own commands: every placeholder as it arrives, and shares by --comman
 	}
 	CHECK(fields.size() == 25);
 	CHECK(scores.size() > 400);
-	// 500 draws from 50 leave one out every few hundred times, and never five.
+	// 500 draws from 50 omit one every few hundred times, and never five.
 	CHECK((first.size() > 45 && second.size() > 45 && other.size() > 45));
 	CHECK(expiries == std::set<std::string>{"7", "8", "9"});
 	CHECK(seen.size() == 4);
@@ -247,7 +247,7 @@ TEST_CASE("own commands: every placeholder as it arrives, and shares by --comman
 	CHECK(shares.requests("INCR#2") == counts[1]);
 }
 
-TEST_CASE("key patterns arrive at the server as the distributions that they are named after")
+TEST_CASE("key patterns arrive at the server with the distributions of their names")
 {
 	const auto gaussian = [](double deviation) {
 		return in_proportion([=](double k) {
@@ -268,7 +268,7 @@ TEST_CASE("key patterns arrive at the server as the distributions that they are 
 		INFO(name);
 		CHECK(chi_squared_test(counted(keys_asked({"--key-pattern", name})), probabilities).fits());
 	}
-	// Scattered: as popular, elsewhere, each key at most once.
+	// Scattered: equally popular, at another place, each key at most once.
 	std::vector<uint64_t> counts = counted(keys_asked({"--key-pattern", "zipf-scattered"}));
 	uint64_t at_start = 0, top = 0;
 	for (size_t i = 0; i < 10; i++)
@@ -283,7 +283,7 @@ TEST_CASE("key patterns arrive at the server as the distributions that they are 
 	CHECK(at_start < top / 2);
 }
 
-TEST_CASE("sequential keys come in order, and split keys stay with their connection")
+TEST_CASE("sequential keys arrive in order, and split keys stay on their connection")
 {
 	const auto keys = keys_asked({"--key-pattern", "sequential", "-c", "1"}, 999);
 	for (size_t i = 0; i < keys.size(); i++)
@@ -310,7 +310,7 @@ TEST_CASE("sequential keys come in order, and split keys stay with their connect
 	}
 }
 
-TEST_CASE("a seed repeats the order of keys, another one doesn't")
+TEST_CASE("a seed repeats the order of keys, another one does not")
 {
 	for (const char *pattern : {"uniform", "zipf", "hot:80:20"}) {
 		const Arguments one = {"-c", "1", "--key-pattern", pattern};
@@ -366,7 +366,7 @@ TEST_CASE("sizes of values: fixed, range, list, lognormal")
 	CHECK(drawn.back() <= 5000);
 }
 
-TEST_CASE("a compressible share of a value is one letter")
+TEST_CASE("a compressible share of a value is one repeated letter")
 {
 	Redis redis;
 	for (const auto &[percent, share] :
@@ -379,7 +379,7 @@ TEST_CASE("a compressible share of a value is one letter")
 	}
 }
 
-TEST_CASE("expiry: every SET carries one within the range")
+TEST_CASE("expiry: every SET has one within the range")
 {
 	Redis redis;
 	Monitor monitor(redis);
@@ -399,7 +399,7 @@ TEST_CASE("expiry: every SET carries one within the range")
 	}
 }
 
-TEST_CASE("verified values: a good run, and a byte changed behind its back")
+TEST_CASE("verified values: a good run, and a byte changed by another client")
 {
 	Redis redis;
 	for (const char *sizes : {"1", "16", "50-200", "200000"}) {

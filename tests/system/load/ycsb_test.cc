@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// YCSB's core workloads on a real redis-server: records, index and commands exactly as YCSB's Redis binding
-// has them. Names, hashes and probabilities are computed here anew, from its published definitions.
+// YCSB's core workloads on a real redis-server: records, index and commands exactly as in YCSB's Redis
+// binding. Names, hashes and probabilities are computed here independently, from its published definitions.
 #include <cmath>
 #include <map>
 #include <set>
@@ -120,7 +120,7 @@ TEST_CASE("YCSB's load phase: records, fields and index")
 			values.insert(value);
 		}
 	}
-	CHECK(values.size() == 10000); // each drawn anew
+	CHECK(values.size() == 10000); // each drawn again
 }
 
 TEST_CASE("YCSB A, B and C: reads of all fields, updates of one, by the server's own count")
@@ -163,10 +163,10 @@ TEST_CASE("YCSB C: how popular each record is")
 	std::vector<uint64_t> counts(kRecords);
 	for (const Seen &s : monitor.commands({"HGETALL"}))
 		counts.at(number.at(s.words.at(1)))++;
-	// Gray's zipfian over 10^10 + 1 ranks, the first two exact, the others where its inverse takes them;
-	// each rank to the record that its hash modulo 1001 says (no inserts: itemcount is records + 1),
-	// drawn again when that is 1000. Ranks beyond the first millions, each rarer than 1 in 10^8, spread
-	// evenly.
+	// Gray's zipfian over 10^10 + 1 ranks, the first two exact, the others where its inverse puts them.
+	// Each rank belongs to the record given by its hash modulo 1001 (no inserts: itemcount is records +
+	// 1), drawn again when that is 1000. Ranks beyond the first millions, each rarer than 1 in 10^8, are
+	// spread evenly.
 	const double theta = 0.99, items = 1e10 + 1, zeta = 26.46902820178302, half = std::pow(0.5, theta);
 	const double eta = (1 - std::pow(2 / items, 1 - theta)) / (1 - (1 + half) / zeta);
 	const auto below = [&](double rank) {
@@ -195,7 +195,7 @@ TEST_CASE("YCSB C: how popular each record is")
 	CHECK(fit.fits());
 }
 
-TEST_CASE("YCSB D: inserts, and reads of what is there, mostly of the newest")
+TEST_CASE("YCSB D: inserts, and reads of existing records, mostly of the newest")
 {
 	Loaded server;
 	Monitor monitor(server.redis);
@@ -230,10 +230,10 @@ TEST_CASE("YCSB D: inserts, and reads of what is there, mostly of the newest")
 	CHECK(static_cast<double>(newest) / static_cast<double>(reads) > 0.5);
 }
 
-TEST_CASE("YCSB E: a scan reads from the index what follows, then each record of it")
+TEST_CASE("YCSB E: a scan reads the following keys from the index, then each of their records")
 {
 	Loaded server;
-	std::set<std::pair<int32_t, std::string>> index; // as a sorted set orders it
+	std::set<std::pair<int32_t, std::string>> index; // in the order of a sorted set
 	for (uint64_t n = 0; n < kRecords; n++)
 		index.emplace(java_hash(record(n)), record(n));
 	Monitor monitor(server.redis);

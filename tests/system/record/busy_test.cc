@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server that is busy for all of the recording, or at its end, alone on its core and with nobody to switch
-// to: it is seen from the first instant, and the turn of its event loop that never ended is told.
+// A server that is busy for the whole recording, or at its end, alone on its CPU without any context switch:
+// it is recorded from the first instant, and so is the event-loop iteration that never ended.
 #include <csignal>
 #include <sched.h>
 #include <thread>
@@ -16,7 +16,7 @@ namespace
 
 constexpr uint64_t ms = 1'000'000;
 
-// A Redis on CPU 1, where nobody takes it off the CPU; this test and its recorders are on CPU 0.
+// A Redis on CPU 1, where no other task takes the CPU. This test and its recorders are on CPU 0.
 class Alone
 {
 public:
@@ -39,7 +39,7 @@ public:
 		sched_setaffinity(0, sizeof before_, &before_);
 	}
 	uint32_t tid() { return static_cast<uint32_t>(redis.pid()); }
-	// Has it run a script for so long, from about now on. It touches new memory all the while.
+	// Makes it run a script for this long, from about now on. It touches new memory all the time.
 	void be_busy(int for_ms)
 	{
 		const std::string script =
@@ -47,7 +47,7 @@ public:
 		    "local till, n = now() + " +
 		    std::to_string(for_ms) +
 		    ", 0 local c = 0 while now() < till do for i = 1, 1000 do n = n + i end "
-		    // A string has 512 MB at most, which a fast machine has written in two seconds.
+		    // A string has 512 MB at most, which a fast machine writes in two seconds.
 		    "c = c + 1 if c % 5000 == 0 then redis.call('DEL', 'k') end "
 		    "redis.call('APPEND', 'k', string.rep('x', 20000)) end return n";
 		busy_ = std::thread([this, script] {
@@ -85,15 +85,15 @@ void check_busy(const Recorded &r, uint32_t tid, uint64_t at_least_ns)
 	const uint64_t wall_ns = t.end_ns - t.start_ns;
 	INFO("wall " << wall_ns << ", own code " << r.owned_ns(tid, FT_OWN_CODE));
 	CHECK(r.accounted_ns(tid) == wall_ns);
-	// Not all of it: of a CPU that is taken for long by a thread of SCHED_FIFO the kernel gives others a
+	// Not all of it: when a SCHED_FIFO thread takes a CPU for long, the kernel gives other threads a
 	// part.
 	CHECK(r.owned_ns(tid, FT_OWN_CODE) > at_least_ns / 2);
-	// What happens to it meanwhile is seen: the timer, new memory.
+	// Events during it are recorded: the timer, new memory.
 	CHECK(r.count(tid, FT_HARDIRQ) > 0);
 	CHECK(r.count(tid, FT_PAGE_ZERO) > 0);
 }
 
-// The turns of its event loop that were open when its account closed.
+// The event-loop iterations that were open when its account closed.
 std::vector<ft_span> unfinished(const Recorded &r, uint32_t tid)
 {
 	std::vector<ft_span> turns;
@@ -114,7 +114,7 @@ void check_explained(const std::string &path)
 
 } // namespace
 
-TEST_CASE("a server that is busy from before the recording to after it is one turn of own code")
+TEST_CASE("a server busy from before the recording until after it has one iteration of own code")
 {
 	REQUIRE(root());
 	Alone alone;
@@ -131,7 +131,7 @@ TEST_CASE("a server that is busy from before the recording to after it is one tu
 	check_explained(recorder.path());
 }
 
-TEST_CASE("a turn that the recording's end cuts is told as far as it came")
+TEST_CASE("an iteration cut by the recording's end is recorded up to there")
 {
 	REQUIRE(root());
 	Alone alone;
@@ -150,7 +150,7 @@ TEST_CASE("a turn that the recording's end cuts is told as far as it came")
 	check_explained(recorder.path());
 }
 
-TEST_CASE("a recording that begins in the middle of a turn has the rest of it")
+TEST_CASE("a recording that begins in the middle of an iteration has the rest of it")
 {
 	REQUIRE(root());
 	Alone alone;
@@ -163,15 +163,15 @@ TEST_CASE("a recording that begins in the middle of a turn has the rest of it")
 	    r.longest([&](const ft_span &s) { return s.tid == alone.tid() && s.owner == FT_ITERATION; });
 	REQUIRE(turn);
 	const ft_thread &t = main_of(r, alone.tid());
-	// Nobody saw it begin; nor, if the next request was read before the loop waited, that there is a
-	// loop.
+	// Its begin was not recorded. If the next request was read before the loop waited, the loop itself is
+	// unknown, too.
 	CHECK((turn->flags & ~FT_SPAN_UNFINISHED) == FT_SPAN_SAMPLED);
 	CHECK(turn->start_ns < t.start_ns + 100 * ms);
 	CHECK(turn->duration_ns > 300 * ms);
 	check_busy(r, alone.tid(), turn->duration_ns);
 }
 
-TEST_CASE("a server that is killed in the middle of a turn leaves the turn")
+TEST_CASE("a server that is killed in the middle of an iteration leaves the iteration")
 {
 	REQUIRE(root());
 	Alone alone;

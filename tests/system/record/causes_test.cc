@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each thing that can hold up a thread, made to happen to a real redis-server, and looked for in the
-// recording under its own name. The truth suite does this with times and scores; here it is each probe's
-// proof of life.
+// Each cause that can delay a thread is made on a real redis-server and must be in the recording under its
+// own name. The truth suite does this with times and scores; here it only shows that each probe works.
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -28,7 +27,7 @@ uint32_t tid(const Redis &redis)
 
 } // namespace
 
-TEST_CASE("a stopped server is stopped, not blocked in something")
+TEST_CASE("a stopped server is stopped, and not blocked in something")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -45,13 +44,13 @@ TEST_CASE("a stopped server is stopped, not blocked in something")
 	CHECK(s->blocked_ns < 2000000000);
 }
 
-TEST_CASE("a wait is over when somebody wakes the thread, not when the wakeup has come through")
+TEST_CASE("a wait ends when the thread is woken, not when it runs")
 {
 	REQUIRE(root());
 	Redis redis;
 	const std::string trace = "/sys/kernel/tracing/instances/forktail-" + std::to_string(getpid());
 	if (run({"mkdir", trace}).status != 0) {
-		WARN("SKIPPED: no instance of tracefs can be made here");
+		WARN("SKIPPED: cannot make an instance of tracefs here");
 		return;
 	}
 	auto set = [&](const std::string &file, const std::string &text) {
@@ -83,7 +82,7 @@ TEST_CASE("a wait is over when somebody wakes the thread, not when the wakeup ha
 		else if (begin_us)
 			wakeups[begin_us] = s * 1000000 + us;
 	}
-	in.close(); // an instance that somebody reads stays
+	in.close(); // an instance that is being read cannot be removed
 	CHECK(run({"rmdir", trace}).status == 0);
 	int begins = 0, ends = 0;
 	for (const ft_span &s : r.spans) {
@@ -95,12 +94,12 @@ TEST_CASE("a wait is over when somebody wakes the thread, not when the wakeup ha
 			continue;
 		const auto &[from_us, to_us] = *std::prev(next);
 		if (to_us < from_us + 3 || to_us > (s.start_ns + s.duration_ns) / 1000 + 1)
-			continue; // at once, or another's
+			continue; // at once, or another one's
 		(wake_us - from_us < to_us - wake_us || wake_us < from_us ? begins : ends)++;
 	}
 	INFO(wakeups.size() << " wakeups, at the begin of one " << begins << ", at its end " << ends);
 	REQUIRE(wakeups.size() > 100);
-	// The hypervisor may take a CPU between the tracing's look at the clock and ours.
+	// The hypervisor may take a CPU between the tracing's reading of the clock and ours.
 	CHECK(begins > 2 * ends);
 }
 
@@ -110,7 +109,7 @@ TEST_CASE("DEBUG SLEEP is sleep, with its system call and kernel stack")
 	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
 	Recorder recorder(redis.pid());
 	redis.command({"DEBUG", "SLEEP", "0.2"});
-	redis.command({"PING"}); // the turn that slept has ended
+	redis.command({"PING"}); // the iteration that slept has ended
 	const Recorded r = recorder.stop();
 	const ft_span *s =
 	    r.longest([&](const ft_span &x) { return x.owner == FT_SLEEP && x.tid == tid(redis); });
@@ -125,12 +124,12 @@ TEST_CASE("DEBUG SLEEP is sleep, with its system call and kernel stack")
 	CHECK(turn->start_ns <= s->start_ns);
 }
 
-TEST_CASE("a run-queue wait names who held the CPU")
+TEST_CASE("a run-queue wait names the CPU holder")
 {
 	REQUIRE(root());
 	Redis redis;
 	pin(redis.pid(), 0);
-	// It is taskset and nice before it is sh; waits are to meet it as what it stays.
+	// It is taskset and nice before it is sh. Waits should have its final name.
 	Process hog({"sh", "-c", "exec taskset -c 0 nice -n -10 sh -c 'while :; do :; done'"});
 	sleep_for(Seconds(0.5));
 	Recorder recorder(redis.pid());
@@ -138,14 +137,14 @@ TEST_CASE("a run-queue wait names who held the CPU")
 		      "set,get", "-q"});
 	load.wait(Seconds(60));
 	const Recorded r = recorder.stop();
-	// Not the longest sleep, after which it waited for a moment.
+	// Not the longest sleep, after which it waited briefly.
 	const ft_span *s = r.longest([&](const ft_span &x) {
 		return x.off_cpu && x.tid == tid(redis) && x.runnable_ns > x.blocked_ns &&
 		       r.held_ns(x, static_cast<uint32_t>(hog.pid())) > x.runnable_ns / 2;
 	});
 	REQUIRE(s);
 	CHECK(s->runnable_ns > 1000000);
-	CHECK(r.held_ns(*s, static_cast<uint32_t>(hog.pid()), "sh") > 1000000); // for so long, by that name
+	CHECK(r.held_ns(*s, static_cast<uint32_t>(hog.pid()), "sh") > 1000000); // so long, with its name
 }
 
 TEST_CASE("appendfsync always is fsync on the main thread, blocked")
@@ -164,7 +163,7 @@ TEST_CASE("a memory cgroup's limit is direct reclaim")
 	REQUIRE(root());
 	const std::string group = "/sys/fs/cgroup/memory/forktail-test-" + std::to_string(getpid());
 	if (run({"mkdir", group}).status != 0) {
-		WARN("SKIPPED: no memory cgroup (v1) can be made here");
+		WARN("SKIPPED: cannot make a memory cgroup (v1) here");
 		return;
 	}
 	{
@@ -174,7 +173,7 @@ TEST_CASE("a memory cgroup's limit is direct reclaim")
 		std::ofstream(group + "/memory.limit_in_bytes") << (32 << 20);
 		std::ofstream(group + "/cgroup.procs") << redis.pid();
 		// Data within the limit, and the snapshot's page cache beyond it: writing it has to reclaim
-		// some.
+		// memory.
 		redis.command({"DEBUG", "POPULATE", "30000", "key", "500"});
 		for (int i = 0; i < 3; i++)
 			redis.command({"SAVE"});
@@ -185,7 +184,7 @@ TEST_CASE("a memory cgroup's limit is direct reclaim")
 	eventually([&] { return run({"rmdir", group}).status == 0; }, Seconds(10));
 }
 
-TEST_CASE("softirqs over loopback are told apart by vector")
+TEST_CASE("softirqs over loopback are distinguished by vector")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = true, .config = {}});
@@ -197,7 +196,7 @@ TEST_CASE("softirqs over loopback are told apart by vector")
 	CHECK(r.count(tid(redis), FT_HARDIRQ) > 0);
 }
 
-TEST_CASE("first touch is page-zero, a write after fork cow-copy, the text of the program page-file")
+TEST_CASE("first touch is page-zero, a write after fork cow-copy, the program's text page-file")
 {
 	REQUIRE(root());
 	Redis redis(
@@ -223,7 +222,7 @@ TEST_CASE("a write that waits for the disk is file-write and names the file")
 	// a recorder needs to begin, however busy the machine is, and ends with the test.
 	TempDir dir;
 	if (!on_a_disk(dir.path())) {
-		WARN("SKIPPED: temporary directories are on no disk here");
+		WARN("SKIPPED: temporary directories are not on a disk here");
 		return;
 	}
 	Process writer(
@@ -232,7 +231,7 @@ TEST_CASE("a write that waits for the disk is file-write and names the file")
 	sleep_for(Seconds(0.5));
 	const Recorded r = recorder.stop();
 	const uint32_t id = static_cast<uint32_t>(writer.pid());
-	// For the disk, not for a CPU when that was done: such a wait names who had the CPU.
+	// For the disk, not for a CPU after that: such a wait names the CPU holder.
 	const ft_span *s = r.longest([&](const ft_span &x) {
 		return x.owner == FT_FILE_WRITE && x.tid == id && x.off_cpu && x.blocked_ns > x.runnable_ns;
 	});

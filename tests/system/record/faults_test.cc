@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Page faults told apart by what the kernel did, on a process that touches memory when it is told to; and
-// faults that never end: of profilers that follow garbage, of signals, of many threads.
+// Page faults distinguished by the kernel's action, on a process that touches memory on request. Also faults
+// that never end: of profilers that follow invalid frame pointers, of signals, of many threads.
 #include <atomic>
 #include <csignal>
 #include <cstring>
@@ -24,10 +24,10 @@ namespace
 
 constexpr size_t kPage = 4096, kPages = 2000;
 constexpr uint64_t ms = 1'000'000;
-// Pages of a program's own (stack, heap, the C library's data) that it touches besides.
+// Pages of a program's own (stack, heap, the C library's data) that it touches in addition.
 constexpr uint64_t kOwn = 60;
 
-// A forked process that does one thing after the other, each when it is told to.
+// A forked process that performs one action after the other, each on request.
 class Obedient
 {
 public:
@@ -131,7 +131,7 @@ pid_t fork_holder()
 	return pid;
 }
 
-// What was recorded of the next thing.
+// What was recorded of the next action.
 Recorded recorded(Obedient &p)
 {
 	Recorder recorder(p.pid());
@@ -139,8 +139,8 @@ Recorded recorded(Obedient &p)
 	return recorder.stop();
 }
 
-// That a thread had so many faults of a kind. What it had instead is told: a page that was away, a program
-// that the kernel skipped, an event that was lost each leave another trace.
+// Checks that a thread had this many faults of a kind. If not, prints what it had: a page that was swapped
+// out, a skipped program and a lost event each leave a different trace.
 void check_near(const Recorded &r, uint32_t tid, ft_owner owner, uint64_t wanted)
 {
 	const uint64_t count = r.count(tid, owner);
@@ -149,13 +149,13 @@ void check_near(const Recorded &r, uint32_t tid, ft_owner owner, uint64_t wanted
 		   << r.count(tid, FT_PAGE_IN) << ", of files " << r.count(tid, FT_PAGE_FILE) << ", other "
 		   << r.count(tid, FT_FAULT_OTHER) << ", off the CPU " << r.owned_ns(tid, FT_RUN_QUEUE)
 		   << " ns; missed " << r.missed() << ", dropped " << r.dropped());
-	// The kernel counts those that it skipped the program of.
+	// The kernel counts those for which it skipped the program.
 	CHECK((count + r.missed() >= wanted && count <= wanted + kOwn));
 }
 
 } // namespace
 
-TEST_CASE("memory that was read before it was written to is new memory twice, and nothing is copied")
+TEST_CASE("memory read before it is written to is new memory twice, and nothing is copied")
 {
 	REQUIRE(root());
 	volatile char *at = anonymous();
@@ -164,11 +164,11 @@ TEST_CASE("memory that was read before it was written to is new memory twice, an
 	check_near(r, p.tid(), FT_PAGE_ZERO, kPages);
 	r = recorded(p);
 	check_near(r, p.tid(), FT_PAGE_ZERO, kPages);
-	CHECK(r.count(p.tid(), FT_COW_COPY) <= kOwn); // of what it shares with the test
+	CHECK(r.count(p.tid(), FT_COW_COPY) <= kOwn); // shared with the test
 	check_account(r, p.tid());
 }
 
-TEST_CASE("what a child shares is copied page by page, what nobody shares is not")
+TEST_CASE("pages shared with a child are copied one by one, other pages are not")
 {
 	REQUIRE(root());
 	volatile char *at = anonymous();
@@ -193,8 +193,7 @@ TEST_CASE("what a child shares is copied page by page, what nobody shares is not
 	CHECK(r.count(p.tid(), FT_COW_COPY) <= kOwn);
 }
 
-TEST_CASE(
-    "a private file's page is the file's until it has been copied, and then it is memory like any other")
+TEST_CASE("a private file's page is the file's until it is copied, and ordinary memory after that")
 {
 	REQUIRE(root());
 	TempDir dir;
@@ -207,7 +206,7 @@ TEST_CASE(
 			    fork_holder();
 			    write_all(at);
 		    }});
-	// It shares all it has with the test, which has not written to it: the file's pages they are.
+	// It shares everything with the test, which has not written to it, so these are the file's pages.
 	p.next();
 	Recorded r = recorded(p);
 	check_near(r, p.tid(), FT_PAGE_FILE, kPages);
@@ -217,7 +216,7 @@ TEST_CASE(
 	close(fd);
 }
 
-TEST_CASE("a server that never forked copies nothing, however much it serves")
+TEST_CASE("a server that never forked copies nothing, however many requests it serves")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -235,8 +234,7 @@ TEST_CASE("a server that never forked copies nothing, however much it serves")
 namespace
 {
 
-// Runs with a frame pointer that leads to memory nobody has touched: whoever follows it faults, and gets
-// nothing.
+// Runs with a frame pointer to untouched memory: following it causes a fault and returns nothing.
 __attribute__((noinline)) void run_with_garbage(uint64_t for_ns, char *garbage)
 {
 	for (const uint64_t end = ft_now_ns() + for_ns; ft_now_ns() < end; garbage += 64 * kPage) {
@@ -252,7 +250,7 @@ __attribute__((noinline)) void run_with_garbage(uint64_t for_ns, char *garbage)
 	}
 }
 
-// Samples a thread and the stack its frame pointers tell, as `perf record -g` does. Returns the event.
+// Samples a thread and the stack from its frame pointers, as `perf record -g` does. Returns the event.
 int profile(pid_t pid)
 {
 	perf_event_attr attr = {};
@@ -266,7 +264,7 @@ int profile(pid_t pid)
 
 } // namespace
 
-TEST_CASE("a profiler that follows garbage frame pointers leaves the account as it is")
+TEST_CASE("a profiler that follows invalid frame pointers does not change the account")
 {
 	REQUIRE(root());
 	constexpr uint64_t kRun = 400 * ms;
@@ -286,7 +284,7 @@ TEST_CASE("a profiler that follows garbage frame pointers leaves the account as 
 	check_account(r, p.tid());
 	CHECK(json_number(r.cost, "faults_abandoned") == 0);
 	CHECK((json_number(r.cost, "fault_begins") == json_number(r.cost, "fault_ends") || r.missed()));
-	// It ran for so long, but for what others took of the CPU: that is its own code, and interrupts end.
+	// It ran for that long, except for CPU time of others: that is its own code, and interrupts end.
 	uint64_t away_ns = r.owned_ns(p.tid(), FT_RUN_QUEUE), interrupts_ns = r.owned_ns(p.tid(), FT_HARDIRQ);
 	for (const ft_span &s : r.spans)
 		if (s.tid == p.tid() && s.off_cpu)
@@ -305,7 +303,7 @@ namespace
 
 char *forbidden;
 
-// Gives the stack pages of its own, so that a signal's frame takes no fault.
+// Gives the stack its own pages, so that a signal's frame takes no fault.
 void touch_stack()
 {
 	volatile char at[16 * kPage];
@@ -313,7 +311,7 @@ void touch_stack()
 		at[i] = 1;
 }
 
-// Makes of a fault what a handler takes 60 ms for.
+// Turns a fault into one that a handler needs 60 ms for.
 void on_fault(int)
 {
 	for (const uint64_t end = ft_now_ns() + 60 * ms; ft_now_ns() < end;)
@@ -339,7 +337,7 @@ TEST_CASE("a fault that became a signal keeps its time where it was, as own code
 	const uint64_t from_ns = ft_now_ns();
 	p.next();
 	const uint64_t until_ns = ft_now_ns();
-	sleep_for(Seconds(0.3)); // the last window is not the one it was in
+	sleep_for(Seconds(0.3)); // the last window is not its window
 	const std::string path = recorder.path();
 	const Recorded r = recorder.stop();
 	check_account(r, p.tid());
@@ -386,7 +384,7 @@ Obedient crowd()
 			 }});
 }
 
-// A recorder that may open `soft` files, or as many as `hard` if it asks.
+// A recorder that may open `soft` files, or up to `hard` after raising the limit.
 Recorded recorded_within(unsigned soft, unsigned hard, Obedient &p, std::string *said)
 {
 	TempDir dir;
@@ -408,8 +406,9 @@ Recorded recorded_within(unsigned soft, unsigned hard, Obedient &p, std::string 
 	return read_recording(path);
 }
 
-// Threads that are watched. Not whether all of their faults were seen: with a hundred threads on two busy
-// CPUs a switch may go unseen, which costs a thread its faults until the next.
+// The number of watched threads. It does not check that all of their faults were recorded: with a hundred
+// threads on two busy CPUs a context switch may be missed, which loses a thread's faults until the next
+// switch.
 size_t with_faults(const Recorded &r)
 {
 	size_t n = 0;

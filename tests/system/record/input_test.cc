@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the recorder says when it can't: one clear sentence, the right exit status, nothing lost.
+// The recorder's error messages: one clear sentence, the right exit status, nothing lost.
 #include <algorithm>
 #include <csignal>
 #include <sys/mount.h>
@@ -19,7 +19,7 @@ Result record(std::vector<std::string> arguments)
 	return run(arguments);
 }
 
-// One line, which says all of `words`.
+// One line that contains all of `words`.
 void check_sentence(const Result &r, int status, const std::vector<std::string> &words)
 {
 	INFO(r.err);
@@ -31,7 +31,7 @@ void check_sentence(const Result &r, int status, const std::vector<std::string> 
 
 } // namespace
 
-TEST_CASE("usage mistakes are exit 2")
+TEST_CASE("wrong usage is exit status 2")
 {
 	check_sentence(record({"-o", "x"}), 2, {"--pid", "--port", "--unix", "--name"});
 	check_sentence(record({"--pid", "1"}), 2, {"-o FILE"});
@@ -47,7 +47,7 @@ TEST_CASE("usage mistakes are exit 2")
 	CHECK(unknown.err.find("--what") != std::string::npos);
 }
 
-TEST_CASE("targets that are not there are exit 3")
+TEST_CASE("missing targets are exit status 3")
 {
 	check_sentence(record({"--pid", "4194303", "-o", "x"}), 3, {"no process 4194303"});
 	check_sentence(record({"--port", std::to_string(free_port()), "-o", "x"}), 3,
@@ -58,7 +58,7 @@ TEST_CASE("targets that are not there are exit 3")
 		       {"no process is named no-such-server"});
 }
 
-TEST_CASE("not root is exit 3 and says sudo")
+TEST_CASE("without root it exits with 3 and mentions sudo")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -69,7 +69,7 @@ TEST_CASE("not root is exit 3 and says sudo")
 	check_sentence(r, 3, {"sudo"});
 }
 
-TEST_CASE("an output that can't be made is exit 3")
+TEST_CASE("an output that cannot be created is exit status 3")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -77,7 +77,7 @@ TEST_CASE("an output that can't be made is exit 3")
 		       {"/proc/nowhere/x.forktail"});
 }
 
-TEST_CASE("a full disk ends the recording cleanly, says so, exit 3")
+TEST_CASE("a full disk ends the recording cleanly, with a message and exit status 3")
 {
 	REQUIRE(root());
 	TempDir dir;
@@ -101,7 +101,7 @@ TEST_CASE("a full disk ends the recording cleanly, says so, exit 3")
 	CHECK(umount(dir.path().c_str()) == 0);
 }
 
-TEST_CASE("doctor says what there is, and as nobody why there is nothing")
+TEST_CASE("doctor lists the available features, and as nobody why there are none")
 {
 	REQUIRE(root());
 	const Result r = record({"--doctor"});

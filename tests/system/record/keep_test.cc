@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A recorder that keeps a ring, beside real servers: segments are recordings of their own whose accounts add
-// up, targets are followed, and neither a full disk nor a kill costs more than it must.
+// A flight recorder on real servers: segments are separate recordings whose accounts add up, targets are
+// followed, and neither a full disk nor a kill loses more than it must.
 #include <csignal>
 #include <cstring>
 #include <set>
@@ -26,7 +26,7 @@ std::vector<std::string> segments(const std::string &ring)
 	return {all.begin(), all.end()};
 }
 
-// forktail-record --keep at work.
+// A running forktail-record --keep.
 class Keeper
 {
 public:
@@ -66,8 +66,8 @@ bool has_note(const Recorded &r, const std::string &part)
 	return false;
 }
 
-// The time of a thread from the first to the last instant that some segments, one after the other, speak of,
-// and how much of it they account for.
+// The time of a thread from the first to the last instant in some consecutive segments, and how much of it
+// they account for.
 void check_account(const std::vector<Recorded> &all, size_t first, size_t last, uint32_t tid)
 {
 	uint64_t begin = UINT64_MAX, end = 0, accounted = 0;
@@ -89,11 +89,11 @@ void check_account(const std::vector<Recorded> &all, size_t first, size_t last, 
 	const double wall = static_cast<double>(end - begin), sum = static_cast<double>(accounted);
 	INFO("segments " << first << " to " << last << ": wall " << wall << " ns, accounted " << sum);
 	REQUIRE(end > begin);
-	// A frame that was open at a begin or end is there with its inner ones on one side only.
+	// A frame open at a begin or end is there with its inner frames on one side only.
 	CHECK(std::abs(sum - wall) <= 0.01 * wall + 3e6);
 }
 
-// Everything that a record refers to is said in the same file.
+// Everything that a record refers to is in the same file.
 void check_whole(const Recorded &r)
 {
 	INFO(r.manifest);
@@ -116,7 +116,7 @@ void check_whole(const Recorded &r)
 	CHECK(!r.loops.empty());
 }
 
-// What its threads were last told to be in the middle of: owner by thread.
+// The last open spans of its threads: owner by thread.
 std::map<uint32_t, uint8_t> open_at_end(const std::string &path)
 {
 	char error[256];
@@ -140,8 +140,7 @@ std::map<uint32_t, uint8_t> open_at_end(const std::string &path)
 
 } // namespace
 
-TEST_CASE("each segment explains alone, the accounts of any run of them add up, and a kill leaves the ring "
-	  "as it is")
+TEST_CASE("segments can be explained alone, accounts of consecutive ones add up, and a kill leaves the ring")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -150,14 +149,14 @@ TEST_CASE("each segment explains alone, the accounts of any run of them add up, 
 	const auto main_thread = static_cast<uint32_t>(redis.pid());
 	{
 		Keeper keeper(ring, {"--pid", pid, "--keep", "40s,100MB"});
-		// Segments of 5 s: a second before the first one's end until after the second one's.
+		// Segments of 5 s: from a second before the first one's end until after the second one's.
 		sleep_for(Seconds(4));
 		Process load({"redis-benchmark", "-s", redis.socket(), "-n", "10000000", "-t", "set", "-q"});
 		redis.command({"BGSAVE"});
 		REQUIRE(eventually([&] { return segments(ring).size() >= 3; }, Seconds(20)));
 		load.signal(SIGTERM);
 		CHECK(load.wait(Seconds(10)));
-		// A thread that goes on while it is looked at isn't told of; the next look tells.
+		// A thread that runs while it is read is not in this reading. The next one has it.
 		REQUIRE(eventually([&] { return open_at_end(segments(ring).back())[main_thread] == FT_IDLE; },
 				   Seconds(20)));
 		const Result second =
@@ -168,8 +167,7 @@ TEST_CASE("each segment explains alone, the accounts of any run of them add up, 
 		keeper.process().wait(Seconds(30));
 	}
 	std::vector<std::string> files = segments(ring);
-	const size_t killed =
-	    files.size() - 1; // the one that was being written; the third, unless all is slow
+	const size_t killed = files.size() - 1; // the current one; the third one, unless everything is slow
 	REQUIRE(killed >= 2);
 	Keeper again(ring, {"--pid", pid, "--keep", "40s,100MB"});
 	again.end();
@@ -191,7 +189,7 @@ TEST_CASE("each segment explains alone, the accounts of any run of them add up, 
 	check_account(all, 1, 1, main_thread);
 	check_account(all, 0, 1, main_thread);
 	check_account(all, 1, killed, main_thread);
-	// It waits for events, and its threads for work, which began before there was a ring.
+	// It waits for events and its threads for work. These waits began before the ring.
 	const auto open = open_at_end(files[killed]);
 	REQUIRE(open.count(main_thread));
 	CHECK(open.at(main_thread) == FT_IDLE);
@@ -201,17 +199,17 @@ TEST_CASE("each segment explains alone, the accounts of any run of them add up, 
 	CHECK(waiting >= 3);
 }
 
-TEST_CASE("targets that appear, end and are started anew are followed, with a note, and a signal is one")
+TEST_CASE("targets that start, end and restart are followed, with a note, and a signal ends it")
 {
 	REQUIRE(root());
 	TempDir dir;
 	const std::string ring = dir.file("ring"), port = std::to_string(free_port());
-	// As another user, and with the least that it keeps.
+	// As another user, and with the smallest ring.
 	Keeper keeper(ring, {"--port", port, "--keep", "40s", "--user", "nobody", "--no-samples"});
 	CHECK(keeper.process().err().find("recording nothing yet") == 0);
 	std::vector<pid_t> pids;
 	for (int i = 0; i < 2; i++) {
-		// Its child lives long enough for the recorder to look who it is.
+		// Its child lives long enough for the recorder to find out what it is.
 		Process server({"redis-server", "--port", port, "--save", "", "--dir", dir.path(),
 				"--rdb-key-save-delay", "100000"});
 		pids.push_back(server.pid());
@@ -244,13 +242,13 @@ TEST_CASE("targets that appear, end and are started anew are followed, with a no
 			CHECK(has_note(r, "\"kind\":\"" + std::string(kind) +
 					      "\",\"pid\":" + std::to_string(pid)));
 	CHECK(has_note(r, "\"kind\":\"trigger\",\"name\":\"SIGUSR1\""));
-	size_t began = 0; // a snapshot's child has the name, and is no target
+	size_t began = 0; // a snapshot's child has the name and is not a target
 	for (const std::string &note : r.notes)
 		began += note.find("target-began") != std::string::npos;
 	CHECK(began == 2);
 }
 
-TEST_CASE("a full disk is told of once and ends nothing")
+TEST_CASE("a full disk is reported once and ends nothing")
 {
 	REQUIRE(root());
 	TempDir dir;
@@ -266,7 +264,7 @@ TEST_CASE("a full disk is told of once and ends nothing")
 	Process load({"redis-benchmark", "-s", redis.socket(), "-n", "10000000", "-t", "set", "-q"});
 	write_file(disk + "/hog", "");
 	{
-		// All that is left, however much: written until it fails.
+		// All the remaining room, however much: it writes until that fails.
 		std::ofstream hog(disk + "/hog", std::ios::app);
 		const std::string page(4096, 'x');
 		while (hog.write(page.data(), 4096).flush()) {
@@ -293,8 +291,7 @@ TEST_CASE("a full disk is told of once and ends nothing")
 	CHECK(last.count(static_cast<uint32_t>(redis.pid()), FT_IDLE) + last.tallies.size() > 0);
 }
 
-TEST_CASE(
-    "a ring is its user's, as is who watches it, and the recorder makes files with that user's rights only")
+TEST_CASE("ring and guard belong to the ring's user, and the recorder writes with that user's rights only")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -310,7 +307,7 @@ TEST_CASE(
 						"--control"};
 	CHECK_THROWS_WITH(Keeper(ring, asked, bin + "/forktail-record"),
 			  Catch::Matchers::Contains("which has to lie beside forktail-record"));
-	// Stands for the guard: says how it was started, in the ring, and dies the first time.
+	// Replaces the guard: writes into the ring how it was started, and dies the first time.
 	write_file(bin + "/forktail-guard",
 		   "#!/bin/sh\necho \"$*\" >> $1/args\ngrep -E 'Cap|NoNew|Uid' /proc/self/status >> $1/args\n"
 		   "test -e $1/again && exec sleep 1000\ntouch $1/again\nexit 3\n");
@@ -328,7 +325,7 @@ TEST_CASE(
 	for (const char *set : {"CapPrm", "CapEff", "CapBnd", "CapInh", "CapAmb"})
 		CHECK(args.find(std::string(set) + ":\t0000000000000000") != std::string::npos);
 	CHECK(args.find("NoNewPrivs:\t1") != std::string::npos);
-	// Files are made as their user, which is who the recorder is to file systems.
+	// Files are created as their user. For file systems the recorder is that user.
 	const std::string status = read_file("/proc/" + std::to_string(keeper.process().pid()) + "/status");
 	CHECK(status.find("Uid:\t0\t0\t0\t65534") != std::string::npos);
 	CHECK(status.find("CapEff:\t0000018000080004") != std::string::npos);
@@ -342,7 +339,7 @@ TEST_CASE(
 	keeper.end();
 }
 
-TEST_CASE("what is asked of a ring and makes no sense is refused in a sentence")
+TEST_CASE("invalid requests for a ring are refused in a sentence")
 {
 	REQUIRE(root());
 	const auto refused = [](const std::vector<std::string> &words, int status, const std::string &why) {

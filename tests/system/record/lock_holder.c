@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* A server whose own threads keep it waiting: lock_holder HOW MS. Its main thread waits in epoll for lines on
- * its standard input. On each it sees to it that another thread, "holder", has a lock, waits for that lock
- * itself, and says how many nanoseconds that took. The holder has it for so many milliseconds:
+/* A server delayed by its own threads: lock_holder HOW MS. Its main thread waits in epoll for lines on its
+ * standard input. For each line it makes another thread, "holder", take a lock, waits for that lock itself,
+ * and prints how many nanoseconds that took. The holder holds it for MS milliseconds:
  *
- *   code       computing
- *   pipe       blocked in reading a pipe
- *   poll       waiting for a client in poll
- *   chain      computing, while "middle" waits for the lock before main does, and then has it for as long
- *   condition  computing, and main waits for a condition rather than for the lock
- *   inherit    computing; the lock is one that passes on priorities
- *   fastlock   computing; the lock is laid out as KeyDB's is: a ticket, its owner 64 bytes before
- *   nobody     not at all: main waits for a word that nobody wakes it for, until a timer does
+ * code       computing
+ * pipe       blocked in reading a pipe
+ * poll       waiting for a client in poll
+ * chain      computing, while "middle" waits for the lock before main does, and then holds it for as long
+ * condition  computing, and main waits for a condition instead of the lock
+ * inherit    computing; the lock has priority inheritance
+ * fastlock   computing; the lock is laid out as KeyDB's: a ticket, its owner 64 bytes before
+ * nobody     not at all: main waits for a word without a waker, until a timer ends it
  *
- * It begins by saying the holder's thread id. */
+ * It starts by printing the holder's thread id. */
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
@@ -40,7 +40,7 @@ static struct {
 	_Atomic int32_t owner;
 	int32_t depth;
 	char name[56];
-	_Atomic uint32_t active; /* KeyDB has two halves: who may, and who comes next */
+	_Atomic uint32_t active; /* KeyDB has two halves: the current ticket, and the next one */
 } fastlock __attribute__((aligned(64)));
 
 static uint64_t now_ns(void)
@@ -115,7 +115,7 @@ static void fast_unlock(uint32_t ticket)
 	futex(&fastlock.active, FUTEX_WAKE_BITSET, INT32_MAX, 1u << (ticket + 1) % 32);
 }
 
-/* Whoever answers slowly: writes to the holder when it has had the lock for long enough. */
+/* The slow peer: writes to the holder when it has held the lock for long enough. */
 static void *client(void *arg)
 {
 	for (;;) {
@@ -184,7 +184,7 @@ static void wait_for(uint32_t ticket)
 	pthread_mutex_unlock(&lock);
 }
 
-/* "middle" is past its last other wait: once it sleeps, it waits for the lock. */
+/* "middle" has ended its other waits: once it sleeps, it waits for the lock. */
 static int middle_sleeps(void)
 {
 	char path[64], text[128] = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A server whose own threads keep it waiting (lock_holder.c), for tests of who is said to be at fault.
+// A server delayed by its own threads (lock_holder.c), for tests of who is named as responsible.
 #pragma once
 #include <csignal>
 #include <sstream>
@@ -21,13 +21,13 @@ struct LockServer {
 	}
 	uint32_t tid() const { return static_cast<uint32_t>(process.pid()); }
 	uint32_t holder() const { return static_cast<uint32_t>(numbers().at(0)); }
-	// How long each of its turns has waited so far, in ns.
+	// How long each of its waits has taken so far, in ns.
 	std::vector<uint64_t> waits() const
 	{
 		std::vector<uint64_t> all = numbers();
 		return {all.begin() + !all.empty(), all.end()};
 	}
-	// Has it take so many turns, one after the other.
+	// Makes it wait this many times, one after the other.
 	bool turns(int times)
 	{
 		for (int i = 0; i < times; i++) {
@@ -46,7 +46,7 @@ private:
 		std::istringstream said(process.out());
 		std::vector<uint64_t> all;
 		std::string line;
-		while (std::getline(said, line) && !said.eof()) // a whole one
+		while (std::getline(said, line) && !said.eof()) // a complete one
 			all.push_back(std::stoull(line));
 		return all;
 	}

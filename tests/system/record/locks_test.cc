@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a recording says of a wait in futex: for which word, who holds the lock by its own account, and who
-// woke the thread.
+// The recorded facts of a futex wait: which word, the lock's owner by the lock's own data, and the thread's
+// waker.
 #include <fstream>
 
 #include "tests/support/catch.h"
@@ -37,7 +37,7 @@ uint32_t thread_called(const Recorded &r, const std::string &comm)
 
 } // namespace
 
-TEST_CASE("a wait for a lock says who has it and who woke the thread")
+TEST_CASE("a wait for a lock has its holder and its waker")
 {
 	REQUIRE(root());
 	const std::string how = GENERATE("code", "inherit", "fastlock");
@@ -52,7 +52,7 @@ TEST_CASE("a wait for a lock says who has it and who woke the thread")
 	CHECK(wait.waker == server.holder());
 }
 
-TEST_CASE("who waits for a condition knows who woke it, and nobody holds that")
+TEST_CASE("a wait for a condition has its waker and no holder")
 {
 	REQUIRE(root());
 	LockServer server("condition", 15);
@@ -64,7 +64,7 @@ TEST_CASE("who waits for a condition knows who woke it, and nobody holds that")
 	CHECK(wait.waker == server.holder());
 }
 
-TEST_CASE("of two that wait for a lock, one's waker is the other, which waited for the same word")
+TEST_CASE("of two threads that wait for a lock, one's waker is the other, which waited for the same word")
 {
 	REQUIRE(root());
 	LockServer server("chain", 30);
@@ -81,7 +81,7 @@ TEST_CASE("of two that wait for a lock, one's waker is the other, which waited f
 	CHECK(first.address == last.address);
 }
 
-TEST_CASE("a wait in futex that a timer ends has no waker")
+TEST_CASE("a futex wait that a timer ends has no waker")
 {
 	REQUIRE(root());
 	LockServer server("nobody", 15);
@@ -104,7 +104,7 @@ TEST_CASE("a holder in another pid namespace is known by the recorder's ids")
 	eventually([&] { return unshare.out().find('\n') != std::string::npos; });
 	std::ifstream(children) >> server;
 	if (!server) {
-		WARN("SKIPPED: no pid namespace can be made here: " << unshare.err());
+		WARN("SKIPPED: cannot make a pid namespace here: " << unshare.err());
 		return;
 	}
 	Recorder recorder(server);
@@ -125,17 +125,17 @@ TEST_CASE("memcached's workers wait for a lock of the thread that grows its hash
 {
 	REQUIRE(root());
 	if (run({"memcached", "-V"}).status != 0) {
-		WARN("SKIPPED: there is no memcached here");
+		WARN("SKIPPED: memcached is not installed");
 		return;
 	}
 	Memcached memcached({.config = {"-t", "4", "-o", "hashpower=13"}});
-	// It has the lock for some microseconds each time.
+	// It holds the lock for a few microseconds each time.
 	Recorder recorder(memcached.pid(), {"--min-span", "1us"});
 	std::string sets;
 	for (int i = 0; i < 400'000; i++) // five times twice as large
 		sets += "set key" + std::to_string(i) + " 0 0 1 noreply\r\nx\r\n";
 	memcached.command(sets + "get key1", "END\r\n");
-	// It looks once a second whether it should.
+	// It checks once per second whether it should.
 	REQUIRE(eventually(
 	    [&] {
 		    return memcached.stat("hash_power_level") == "18" &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A server with an event loop for each of its threads, as KeyDB and Envoy are: loops_server PORT THREADS.
- * Every thread listens on the port itself (SO_REUSEPORT), so that the kernel deals connections out. It
- * answers a line with the id of the thread that read it; after "move" the connection is the next thread's.
- * Prints a line when all listen. */
+/* A server with an event loop in each of its threads, like KeyDB and Envoy: loops_server PORT THREADS. Every
+ * thread listens on the port itself (SO_REUSEPORT), so that the kernel distributes connections. It answers a
+ * line with the id of the thread that read it. After "move" the connection is the next thread's. Prints a
+ * line when all threads listen. */
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is attached and what is seen without it: by default no system call is traced, so forks, vforks and the
-// turns of a loop that never waits are known from elsewhere.
+// What is attached, and what is recorded without it: by default no system call is traced, so forks, vforks
+// and the iterations of a loop that never waits are found in other ways.
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -33,8 +33,8 @@ bool has_program(const Recorded &r, const std::string &name)
 	return false;
 }
 
-// A Redis that always finds something to do: its clients keep more requests under way than it answers in a
-// turn, and it has CPU 0 for itself: this test and all that it starts are on CPU 1.
+// A Redis that always has work: its clients keep more requests outstanding than it answers in an iteration,
+// and it has CPU 0 to itself. This test and everything that it starts are on CPU 1.
 class Saturated
 {
 public:
@@ -74,13 +74,13 @@ std::string comm_of(pid_t pid)
 	return comm;
 }
 
-// As the recording has it, CLOCK_MONOTONIC.
+// In the recording's clock, CLOCK_MONOTONIC.
 double now_s()
 {
 	return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Runs a script for so long that it looks at the clock only.
+// Runs a script for a time that is limited by the clock alone.
 std::string busy_script(int for_ms)
 {
 	return "local function now() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end "
@@ -90,7 +90,7 @@ std::string busy_script(int for_ms)
 
 } // namespace
 
-TEST_CASE("system calls have programs only where they are asked for, interrupts not with --light")
+TEST_CASE("system calls have programs only on request, interrupts not with --light")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -134,7 +134,7 @@ TEST_CASE("a vfork is a fork, and so is the wait for its child")
 	CHECK(r.accounted_ns(self) > 0);
 }
 
-TEST_CASE("a stall in a loop that never waits is one turn, to the pace of samples")
+TEST_CASE("a stall in a loop that never waits is one iteration, to the precision of samples")
 {
 	REQUIRE(root());
 	Saturated server;
@@ -154,8 +154,7 @@ TEST_CASE("a stall in a loop that never waits is one turn, to the pace of sample
 	CHECK(to <= ended + 0.005);
 	CHECK(turn->duration_ns >= 130 * ms);
 
-	// Once it was seen to be long it was looked at more often, and what the samples stand for is how long
-	// it ran.
+	// Once it was found to be long it was sampled more often, and the samples represent the time it ran.
 	uint64_t ran_ns = turn->duration_ns;
 	for (const ft_span &s : r.spans)
 		if (s.tid == turn->tid && s.off_cpu && s.start_ns >= turn->start_ns &&
@@ -173,7 +172,7 @@ TEST_CASE("a stall in a loop that never waits is one turn, to the pace of sample
 	CHECK(static_cast<double>(stands_for_ns) < 1.2 * static_cast<double>(ran_ns));
 }
 
-TEST_CASE("with --exact each turn is known, and how many connections were accepted in it")
+TEST_CASE("with --exact each iteration is known, and how many connections were accepted in it")
 {
 	REQUIRE(root());
 	Saturated server;

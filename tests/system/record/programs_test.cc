@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel programs loaded as older or barer hosts have them, which the recorder would not do here: states
+// The kernel programs loaded as on older or limited hosts, although this host has the features: thread states
 // in a hash by thread id (before task storage), and no perf events.
 #include <atomic>
 #include <functional>
@@ -75,7 +75,7 @@ void on_skip(void *context, const char *program, int)
 	static_cast<Seen *>(context)->skipped.push_back(program);
 }
 
-// Records `pid` while `meanwhile` runs, on a host that is as `change` says.
+// Records `pid` while `meanwhile` runs, on a host changed by `change`.
 std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &change,
 			     const std::function<void()> &meanwhile, uint64_t drops[FT_DROP_SLOTS],
 			     std::set<std::string> *loaded)
@@ -125,7 +125,7 @@ void check_accounts(const Seen &seen)
 	}
 }
 
-// Threads that come and go, some at a time.
+// Threads that start and end, a few at a time.
 pid_t start_of_threads(int from_parent)
 {
 	const pid_t pid = fork();
@@ -151,7 +151,7 @@ pid_t start_of_threads(int from_parent)
 
 } // namespace
 
-TEST_CASE("states in a hash: 5,000 threads come and go in a table of 4,096, and nothing is lost")
+TEST_CASE("states in a hash: 5,000 threads start and end with a table of 4,096, and nothing is lost")
 {
 	REQUIRE(geteuid() == 0);
 	int go[2];
@@ -161,7 +161,7 @@ TEST_CASE("states in a hash: 5,000 threads come and go in a table of 4,096, and 
 	uint64_t drops[FT_DROP_SLOTS] = {};
 	std::set<std::string> loaded;
 	const auto seen = record(
-	    pid, [](support &s) { s.has_task_storage = s.has_task_pt_regs = false; }, // as 5.10 has it
+	    pid, [](support &s) { s.has_task_storage = s.has_task_pt_regs = false; }, // as on 5.10
 	    [&] {
 		    if (write(go[1], "x", 1) == 1)
 			    waitpid(pid, nullptr, 0);

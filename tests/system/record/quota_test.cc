@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CPU quotas on a real redis-server: what was throttled is told from what waited for a CPU, and the kernel's
-// own count of it is the judge.
+// CPU quotas on a real redis-server: throttled time is distinguished from waits for a CPU, and checked
+// against the kernel's own count.
 #include <string>
 
 #include "tests/support/catch.h"
@@ -42,7 +42,7 @@ std::vector<std::string> load(const Redis &redis, const std::vector<std::string>
 	return argv;
 }
 
-// A server in a group with a quota, on a CPU that a hog keeps busy too.
+// A server in a group with a quota, on a CPU that a hog uses too.
 struct Hogged {
 	Redis redis;
 	Process hog;
@@ -64,7 +64,7 @@ TEST_CASE("a cgroup that has used up its quota is cpu-quota, for as long as the 
 	REQUIRE(root());
 	CpuCgroup group;
 	if (!group.usable()) {
-		WARN("SKIPPED: no cgroup with the CPU controller can be made here");
+		WARN("SKIPPED: cannot make a cgroup with the CPU controller here");
 		return;
 	}
 	Redis redis;
@@ -76,7 +76,7 @@ TEST_CASE("a cgroup that has used up its quota is cpu-quota, for as long as the 
 		Process client(load(redis));
 		REQUIRE(eventually([&] { return group.throttles() >= 10; }, Seconds(60)));
 	}
-	// The last throttle ends, and what is left to answer is answered.
+	// The last throttling ends, and remaining requests are answered.
 	redis.command({"PING"});
 	const uint64_t kernel_ns = group.throttled_ns() - before_ns;
 	const std::string path = recorder.path();
@@ -104,7 +104,7 @@ TEST_CASE("a hog on the server's CPU is run-queue, with a quota that is not used
 	REQUIRE(root());
 	CpuCgroup group;
 	if (!group.usable()) {
-		WARN("SKIPPED: no cgroup with the CPU controller can be made here");
+		WARN("SKIPPED: cannot make a cgroup with the CPU controller here");
 		return;
 	}
 	Hogged server(group, 1000000);
@@ -124,12 +124,12 @@ TEST_CASE("a hog on the server's CPU is run-queue, with a quota that is not used
 	CHECK(runnable_ns > 100'000'000);
 }
 
-TEST_CASE("a quota and a hog at once are both there")
+TEST_CASE("a quota and a hog at the same time are both reported")
 {
 	REQUIRE(root());
 	CpuCgroup group;
 	if (!group.usable()) {
-		WARN("SKIPPED: no cgroup with the CPU controller can be made here");
+		WARN("SKIPPED: cannot make a cgroup with the CPU controller here");
 		return;
 	}
 	Hogged server(group, 20000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The recorder's promises that hold for every recording: the account adds up, faults pair, counts agree with
-// the kernel's own, children are followed and named, and what it wrote survives whatever ends it.
+// Properties of every recording: the account adds up, faults pair, counts equal the kernel's own, children
+// are followed and named, and written data survives every kind of end.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -65,7 +65,7 @@ uint32_t last_program()
 	return attr.start_id;
 }
 
-// Runs that the kernel has skipped of programs loaded after `last`.
+// Skipped runs, counted by the kernel, of programs loaded after `last`.
 uint64_t skipped_since(uint32_t last)
 {
 	uint64_t sum = 0;
@@ -132,7 +132,7 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 	check_accounts(r);
 
 	const uint32_t main = static_cast<uint32_t>(redis.pid());
-	// the fork's time is what Redis says
+	// the fork's time equals Redis' figure
 	{
 		const ft_thread *child = r.role("snapshot child");
 		REQUIRE(child);
@@ -143,7 +143,7 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 		REQUIRE(fork);
 		CHECK(fork->tid == main);
 		// Redis times the call from outside: a few microseconds more than the call itself, and more
-		// than that if somebody else, such as the child, gets the CPU on the way out.
+		// than that if another task, such as the child, gets the CPU at its end.
 		const uint64_t forked_ns = fork->start_ns + fork->duration_ns;
 		double call_usec = static_cast<double>(fork->duration_ns) / 1e3, waited_usec = 0;
 		for (const ft_span &s : r.spans)
@@ -195,15 +195,16 @@ TEST_CASE("spans, tallies and own code are each thread's wall time, through a sn
 	}
 }
 
-TEST_CASE("runs of its programs that the kernel skipped are drops, as many as the kernel says")
+TEST_CASE("runs of its programs that the kernel skipped are drops, as many as the kernel counts")
 {
 	REQUIRE(root());
 	Redis redis;
 	run({"taskset", "-a", "-cp", "0", std::to_string(redis.pid())});
 	const uint32_t others = last_program();
 	Recorder recorder(redis.pid());
-	// Who changes a map of BPF keeps programs of system calls from running on its CPU, on a preemptible
-	// kernel also while others run there: so a process that does nothing else, where the server runs.
+	// A process that changes a BPF map prevents programs of system calls from running on its CPU. On a
+	// preemptible kernel this also applies while other tasks run there. So this process does nothing
+	// else, on the server's CPU.
 	const pid_t meddler = fork();
 	REQUIRE(meddler >= 0);
 	if (meddler == 0)
@@ -230,9 +231,9 @@ TEST_CASE("runs of its programs that the kernel skipped are drops, as many as th
 TEST_CASE("fault begins and ends pair, and their number is the kernel's")
 {
 	REQUIRE(root());
-	// The kernel runs no program of a tracepoint on a CPU where it is about a map of BPF, and a recorder
-	// that is preempted there may leave it so, and on a busy machine events were missed. So one
-	// of three recordings has to have them all; what each has, pairs.
+	// The kernel runs no tracepoint program on a CPU that is using a BPF map. A recorder that is
+	// preempted there may leave it so, so on a busy machine events are missed. One of three recordings
+	// has to have them all; in each of them, faults pair.
 	double off = 1;
 	for (int attempt = 0; attempt < 3 && off > 0.01; attempt++) {
 		Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}});
@@ -261,7 +262,7 @@ TEST_CASE("fault begins and ends pair, and their number is the kernel's")
 	CHECK(off <= 0.01);
 }
 
-TEST_CASE("a child that lives for milliseconds is known for what it was")
+TEST_CASE("a child that lives for milliseconds is identified correctly")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -280,7 +281,7 @@ TEST_CASE("a child that lives for milliseconds is known for what it was")
 		named += strcmp(t.role, "snapshot child") == 0;
 	}
 	CHECK(children == 5);
-	CHECK(named >= 3); // on a machine so busy that the recorder doesn't get to run, some are not
+	CHECK(named >= 3); // on a machine so busy that the recorder does not get to run, some are not
 }
 
 TEST_CASE("a higher --min-span writes fewer spans and the same account")
@@ -305,7 +306,7 @@ TEST_CASE("--duration ends the recording by itself")
 	check_accounts(r);
 }
 
-TEST_CASE("a server that is killed ends the recording with all there is")
+TEST_CASE("the end of a killed server ends the recording with everything up to there")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -322,7 +323,7 @@ TEST_CASE("a server that is killed ends the recording with all there is")
 	CHECK((main->flags & FT_THREAD_ENDED) != 0);
 }
 
-TEST_CASE("a recorder that is killed leaves all but its last moments")
+TEST_CASE("a killed recorder leaves all but its last moments")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -340,7 +341,7 @@ TEST_CASE("a recorder that is killed leaves all but its last moments")
 	for (const ft_tally &t : r.tallies)
 		last_ns = std::max(last_ns, t.end_ns);
 	CHECK(last_ns + 1000000000ull > killed_ns);
-	// The server is none the worse for it.
+	// The server is not affected.
 	CHECK(redis.command({"PING"}) == "PONG");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A forktail-record at work, for tests: constructed means it is recording, stop() ends it as Ctrl-C would.
+// A running forktail-record, for tests. After construction it is recording. stop() ends it as Ctrl-C would.
 #pragma once
 #include <csignal>
 #include <memory>
@@ -27,7 +27,7 @@ public:
 	    : Recorder({"--pid", std::to_string(target)}, more)
 	{
 	}
-	// The target as the command line has it: {"--cgroup", "/docker/x"}.
+	// The target's options: {"--cgroup", "/docker/x"}.
 	explicit Recorder(const std::vector<std::string> &target, const std::vector<std::string> &more = {})
 	{
 		std::vector<std::string> argv = {program("forktail-record"), "-o", path()};
@@ -42,7 +42,7 @@ public:
 	}
 	std::string path() const { return dir_.file("server.forktail"); }
 	Process &process() { return *process_; }
-	// Ends it by SIGINT and reads what it wrote. Throws when it does not exit with 0.
+	// Ends it by SIGINT and reads its file. Throws if its exit status is not 0.
 	Recorded stop()
 	{
 		process_->signal(SIGINT);

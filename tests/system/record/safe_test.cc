@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The recorder among targets that mean harm, and what it may do itself while it records.
+// The recorder with hostile targets, and its own privileges while it records.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -35,7 +35,7 @@ std::map<std::string, std::string> status_of(pid_t pid)
 	return status_in("/proc/" + std::to_string(pid));
 }
 
-// Children by name, in the order they were made.
+// Children by name, in the order of their start.
 std::vector<pid_t> children(pid_t pid, const std::string &name)
 {
 	std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
@@ -58,7 +58,7 @@ constexpr uint64_t bit(int capability)
 }
 constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kBpf = 39, kCheckpointRestore = 40;
 
-// Every thread of it: each has its own. How many there are.
+// Checks every thread, because each has its own. Returns their number.
 size_t check_confined(pid_t pid, uint64_t capabilities)
 {
 	size_t threads = 0;
@@ -108,13 +108,14 @@ uint64_t not_unwound(const Recorded &r)
 
 } // namespace
 
-TEST_CASE("while it records, the recorder holds what docs/how-it-works/security.md says, and its helpers less")
+TEST_CASE(
+    "the recorder has the privileges of docs/how-it-works/security.md while it records, its helpers fewer")
 {
 	REQUIRE(root());
 	Redis redis;
 	Recorder recorder(redis.pid());
 	const pid_t pid = recorder.process().pid();
-	// Who empties the ring and who writes the file.
+	// The threads that empty the ring buffer and write the file.
 	CHECK(check_confined(pid, bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) |
 				      bit(kCheckpointRestore)) == 2);
 	const auto unwinding = children(pid, "forktail-unwind"), statistics = children(pid, "forktail-stats");
@@ -134,7 +135,7 @@ TEST_CASE("while it records, the recorder holds what docs/how-it-works/security.
 	CHECK(eventually([&] { return kill(statistics[0], 0) != 0; }));
 }
 
-TEST_CASE("with load generators to come it keeps no more, and without samples less")
+TEST_CASE("while it waits for load generators it keeps nothing more, and without samples less")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -154,7 +155,7 @@ TEST_CASE("with load generators to come it keeps no more, and without samples le
 	without_samples.stop();
 }
 
-TEST_CASE("the kernel's statistics are on for part of the time, by the process that may switch them")
+TEST_CASE("the kernel's statistics are on for part of the time, by the process that may enable them")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -167,7 +168,7 @@ TEST_CASE("the kernel's statistics are on for part of the time, by the process t
 	CHECK(std::stoull(r.cost.substr(at + 29)) > 1000);
 }
 
-TEST_CASE("a function's name of any length harms nobody and is cut")
+TEST_CASE("a function's name of any length does no harm and is cut")
 {
 	REQUIRE(root());
 	const auto target = spinning(FORKTAIL_LONG_NAME);
@@ -180,7 +181,7 @@ TEST_CASE("a function's name of any length harms nobody and is cut")
 	CHECK(stack.find("[\"" + std::string(256, 'n') + "\",") != std::string::npos);
 }
 
-TEST_CASE("a program that was replaced on disk is still named, and what lies in its place is left alone")
+TEST_CASE("a program that was replaced on disk is still named, and its replacement is not touched")
 {
 	REQUIRE(root());
 	TempDir dir;
@@ -193,7 +194,7 @@ TEST_CASE("a program that was replaced on disk is still named, and what lies in 
 	}));
 	sleep_for(Seconds(0.1));
 	REQUIRE(unlink(library.c_str()) == 0);
-	REQUIRE(mkfifo(library.c_str(), 0600) == 0); // whoever opens it to read waits for ever
+	REQUIRE(mkfifo(library.c_str(), 0600) == 0); // a reader that opens it waits without limit
 	Recorder recorder(target->pid());
 	sleep_for(Seconds(0.7));
 	const std::string stack = stack_of(recorder.stop());
@@ -201,7 +202,7 @@ TEST_CASE("a program that was replaced on disk is still named, and what lies in 
 	CHECK(stack.find("nnnnnnnn\",\"library.so\"]") != std::string::npos);
 }
 
-TEST_CASE("a helper that dies or hangs takes names with it and nothing else")
+TEST_CASE("a helper that dies or hangs loses names and nothing else")
 {
 	REQUIRE(root());
 	const auto target = spinning(FORKTAIL_LONG_NAME);
@@ -229,7 +230,7 @@ TEST_CASE("a helper that dies or hangs takes names with it and nothing else")
 	CHECK(!r.damage.no_trailer);
 }
 
-TEST_CASE("a recorder that is killed leaves no helper behind")
+TEST_CASE("a killed recorder leaves no helper behind")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -243,7 +244,7 @@ TEST_CASE("a recorder that is killed leaves no helper behind")
 		    eventually([&] { return kill(helper, 0) != 0 || status_of(helper)["State"][0] == 'Z'; }));
 }
 
-TEST_CASE("an output that is a link, no recording, or being written is refused in a sentence")
+TEST_CASE("an output that is a link, another file, or being written is refused in a sentence")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -270,7 +271,7 @@ TEST_CASE("an output that is a link, no recording, or being written is refused i
 	CHECK((st.st_mode & 07777) == 0600);
 }
 
-TEST_CASE("run by sudo, a recording and the directory made for it are the caller's alone")
+TEST_CASE("run by sudo, a recording and its new directory belong to the caller alone")
 {
 	REQUIRE(root());
 	Redis redis;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which thread serves which connection: what the recorder says of a server with a loop for each of its
-// threads, held against what the kernel shows of the threads themselves.
+// Which thread serves which connection: the recording of a server with a loop in each of its threads, checked
+// against the kernel's data about these threads.
 #include <arpa/inet.h>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +22,7 @@ using namespace forktail::test;
 namespace
 {
 
-// A connection that has got one answer, so that a worker has it.
+// A connection that has got one answer, so that a worker owns it.
 class Client
 {
 public:
@@ -82,7 +82,7 @@ private:
 	int fd_;
 };
 
-// By the kernel: the epoll instance that each thread of a process waits in now.
+// From the kernel: the epoll instance that each thread of a process is waiting for.
 std::map<uint32_t, std::set<uint32_t>> waiting_threads(pid_t pid)
 {
 	std::map<uint32_t, std::set<uint32_t>> by_epoll;
@@ -98,7 +98,7 @@ std::map<uint32_t, std::set<uint32_t>> waiting_threads(pid_t pid)
 	return by_epoll;
 }
 
-// By the kernel: the inodes in an epoll instance.
+// From the kernel: the inodes in an epoll instance.
 std::set<uint64_t> members(pid_t pid, uint32_t epoll)
 {
 	std::set<uint64_t> inodes;
@@ -109,7 +109,7 @@ std::set<uint64_t> members(pid_t pid, uint32_t epoll)
 	return inodes;
 }
 
-// The recording's: the thread that waits for an instance, as it was last told.
+// From the recording: the thread that waits for an instance, by the last record.
 std::map<uint32_t, uint32_t> told_threads(const Recorded &r)
 {
 	std::map<uint32_t, uint32_t> by_epoll;
@@ -136,7 +136,7 @@ void check_workers(const MemcachedOptions &options)
 	Recorder recorder(memcached.pid());
 	for (int i = 0; i < 6; i++)
 		clients.push_back(std::make_unique<Client>(memcached.endpoint()));
-	sleep_for(Seconds(1)); // two looks
+	sleep_for(Seconds(1)); // two readings
 	const auto waiting = waiting_threads(memcached.pid());
 	std::map<uint32_t, std::set<uint64_t>> sets;
 	for (const auto &[epoll, threads] : waiting)
@@ -158,12 +158,12 @@ void check_workers(const MemcachedOptions &options)
 		CHECK(s->local_port == static_cast<uint32_t>(memcached.port()));
 		workers.insert(told[s->epoll]);
 	}
-	CHECK(workers.size() == 4); // it deals them out in turn
+	CHECK(workers.size() == 4); // it distributes them in rotation
 }
 
 } // namespace
 
-TEST_CASE("each connection of a server with several threads is told with the epoll instance of its thread")
+TEST_CASE("each connection of a server with several threads has the epoll instance of its thread")
 {
 	REQUIRE(root());
 	SECTION("TCP")
@@ -176,7 +176,7 @@ TEST_CASE("each connection of a server with several threads is told with the epo
 	}
 }
 
-TEST_CASE("a connection that ends leaves its instance, and one that takes its port is another")
+TEST_CASE("a connection that ends leaves its instance, and a new one on its port is a different connection")
 {
 	REQUIRE(root());
 	Memcached memcached({.tcp = true, .config = {"-t", "2"}});
@@ -202,7 +202,7 @@ TEST_CASE("a connection that ends leaves its instance, and one that takes its po
 	CHECK(of_port[1].seen_ns > closed_ns);
 }
 
-TEST_CASE("threads that listen on one port each have what they accepted, and what was moved to them")
+TEST_CASE("threads that listen on one port have their accepted and their moved connections")
 {
 	REQUIRE(root());
 	const int port = free_port();
@@ -213,7 +213,7 @@ TEST_CASE("threads that listen on one port each have what they accepted, and wha
 		clients.push_back(std::make_unique<Client>(Endpoint{"", port}));
 	Recorder recorder(server.pid());
 	sleep_for(Seconds(1));
-	// The server's own word: which thread reads it.
+	// From the server itself: which thread reads it.
 	std::vector<std::string> before, after;
 	for (const auto &client : clients)
 		before.push_back(client->ask("who\n"));
@@ -222,7 +222,7 @@ TEST_CASE("threads that listen on one port each have what they accepted, and wha
 		clients[i]->ask("move\n");
 	for (const auto &client : clients)
 		after.push_back(client->ask("who\n"));
-	// Moving opens and closes nothing: it is found at the next look there is for its own sake.
+	// Moving opens and closes nothing. It is found at the next periodic reading.
 	sleep_for(Seconds(1));
 	const Recorded r = recorder.stop();
 
@@ -246,7 +246,7 @@ TEST_CASE("threads that listen on one port each have what they accepted, and wha
 	CHECK(threads.size() > 1);
 }
 
-TEST_CASE("a server with one loop has all its connections there")
+TEST_CASE("all connections of a server with one loop are in that loop")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = true, .config = {}});

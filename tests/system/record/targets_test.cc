@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Targets in namespaces and containers: process ids mean what they mean to whoever gives them, a container's
-// processes are found by its cgroup, and one of several targets doesn't end unnoticed.
+// Targets in namespaces and containers: process ids are those of the caller's namespace, a container's
+// processes are found by its cgroup, and the end of one of several targets is reported.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -31,7 +31,7 @@ bool has_namespaces()
 	return run({"unshare", "--pid", "--fork", "--mount-proc", "true"}).status == 0;
 }
 
-// The snapshot child, and the fork that made it.
+// The snapshot child, and its fork.
 void check_snapshot(const Recorded &r, uint32_t server)
 {
 	const ft_thread *child = r.role("snapshot child");
@@ -43,7 +43,7 @@ void check_snapshot(const Recorded &r, uint32_t server)
 	CHECK(fork);
 }
 
-// A recording of whoever is in the container, by one way to name it.
+// A recording of the processes in the container, selected in one of several ways.
 void check_named(const Freezer &group, const Redis &redis, const std::vector<std::string> &target)
 {
 	INFO(target[0] << " " << target[1]);
@@ -58,16 +58,16 @@ void check_named(const Freezer &group, const Redis &redis, const std::vector<std
 
 } // namespace
 
-TEST_CASE("in a pid namespace of its own the recorder knows processes by their ids there")
+TEST_CASE("in its own pid namespace the recorder knows processes by their ids there")
 {
 	REQUIRE(root());
 	if (!has_namespaces()) {
-		WARN("SKIPPED: no pid namespace can be made here");
+		WARN("SKIPPED: cannot make a pid namespace here");
 		return;
 	}
 	TempDir dir;
 	const std::string socket = dir.file("s"), recording = dir.file("in.forktail");
-	// Everything of it is inside: the server, its client, the recorder.
+	// Everything is inside: the server, its client, the recorder.
 	const std::string script =
 	    "redis-server --port 0 --unixsocket " + socket + " --dir " + dir.path() +
 	    " --save '' --enable-debug-command yes --rdb-key-save-delay 1000 >/dev/null & server=$!\n"
@@ -105,11 +105,11 @@ TEST_CASE("in a pid namespace of its own the recorder knows processes by their i
 	CHECK(r.accounted_ns(server) >= (main->end_ns - main->start_ns) / 1000 * 999);
 }
 
-TEST_CASE("a server in a pid namespace of its own is traced from outside by its id outside")
+TEST_CASE("a server in another pid namespace is traced from outside by its id outside")
 {
 	REQUIRE(root());
 	if (!has_namespaces()) {
-		WARN("SKIPPED: no pid namespace can be made here");
+		WARN("SKIPPED: cannot make a pid namespace here");
 		return;
 	}
 	TempDir dir;
@@ -130,11 +130,11 @@ TEST_CASE("a server in a pid namespace of its own is traced from outside by its 
 	check_snapshot(recorder.stop(), server);
 }
 
-TEST_CASE("ids that mean nothing here are refused with a sentence")
+TEST_CASE("ids without meaning here are refused with a sentence")
 {
 	REQUIRE(root());
 	if (!has_namespaces()) {
-		WARN("SKIPPED: no pid namespace can be made here");
+		WARN("SKIPPED: cannot make a pid namespace here");
 		return;
 	}
 	TempDir dir;
@@ -151,12 +151,12 @@ TEST_CASE("ids that mean nothing here are refused with a sentence")
 	CHECK(access(out.c_str(), F_OK) != 0);
 }
 
-TEST_CASE("a container is found by its cgroup, its id and how that begins")
+TEST_CASE("a container is found by its cgroup, its id and the beginning of its id")
 {
 	REQUIRE(root());
 	Freezer group(1);
 	if (!group.usable()) {
-		WARN("SKIPPED: no cgroup with a freezer can be made here");
+		WARN("SKIPPED: cannot make a cgroup with a freezer here");
 		return;
 	}
 	Redis redis;
@@ -177,7 +177,7 @@ TEST_CASE("a container is found by its cgroup, its id and how that begins")
 	CHECK(empty.err.find("no process is in the cgroup /no/such") != std::string::npos);
 }
 
-TEST_CASE("which of several targets ended, and when, is said and recorded")
+TEST_CASE("which of several targets ended, and when, is printed and recorded")
 {
 	REQUIRE(root());
 	Redis stays, ends;
@@ -209,7 +209,7 @@ TEST_CASE("which of several targets ended, and when, is said and recorded")
 	      std::string::npos);
 }
 
-TEST_CASE("one that ends is told of so that one can read it, whatever it called itself")
+TEST_CASE("the end of a target is reported in printable text, whatever its name")
 {
 	REQUIRE(root());
 	TempDir dir;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a server does that runs a script: vforker MS waits for a line, then makes a child by vfork() that ends
- * after so many milliseconds, and goes on when that has ended. Ends with its input. */
+/* Acts like a server that runs a script: vforker MS waits for a line, then makes a child by vfork() that ends
+ * after MS milliseconds, and continues when the child has ended. Ends at the end of its input. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The recorder and its disk: one that stands still holds up nothing but the file, and what a recorder that is
-// killed leaves. And its place beside a server that is pinned.
+// The recorder and its disk: a hung disk delays only the file, and what a killed recorder leaves. Also its
+// CPUs and priority next to a pinned server.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -59,7 +59,7 @@ std::vector<pid_t> with_helpers(pid_t pid)
 
 } // namespace
 
-TEST_CASE("a disk that stands still costs events once the queue is full, and none before")
+TEST_CASE("a hung disk loses events once the queue is full, and none before")
 {
 	REQUIRE(root());
 	StandingDisk disk;
@@ -67,23 +67,23 @@ TEST_CASE("a disk that stands still costs events once the queue is full, and non
 		return;
 	Redis redis;
 	const uint32_t tid = static_cast<uint32_t>(redis.pid());
-	// Each wait of the server is a span: 80 bytes a request, or more.
+	// Each wait of the server is a span: at least 80 bytes per request.
 	Recorder recorder(redis.pid(), {"-o", disk.file("r"), "--min-span", "1us"});
 	const auto busy = load(redis);
 	sleep_for(Seconds(1));
 	REQUIRE(disk.stand(true));
 	sleep_for(Seconds(0.5));
-	REQUIRE(disk.stand(false)); // the queue holds that much
+	REQUIRE(disk.stand(false)); // the queue has this much room
 	sleep_for(Seconds(1));
 	const uint64_t stood_ns = ft_now_ns();
 	REQUIRE(disk.stand(true));
-	// How much waits for the disk its memory tells; of the most there can be, all but the last blocks.
+	// Its memory shows how much waits for the disk: all but the last blocks of the maximum.
 	const size_t before = resident_bytes(recorder.process().pid());
 	CHECK(eventually([&] { return resident_bytes(recorder.process().pid()) > before + (15 << 20); },
 			 Seconds(60)));
 	sleep_for(Seconds(1.5));
 	const size_t after = resident_bytes(recorder.process().pid());
-	CHECK(after < before + (24 << 20)); // of names and the like half as much again
+	CHECK(after < before + (24 << 20)); // half as much again for names and similar data
 	REQUIRE(disk.stand(false));
 	const uint64_t went_on_ns = ft_now_ns();
 	sleep_for(Seconds(1));
@@ -97,8 +97,8 @@ TEST_CASE("a disk that stands still costs events once the queue is full, and non
 	CHECK(r.damage.blocks_missing == 0);
 	uint64_t dropped = 0;
 	for (const ft_drop &d : r.drops) {
-		CHECK(d.source == FT_DROP_DISK); // the ring was emptied all the while
-		// What was lost may have begun before: an idle thread's wait, say.
+		CHECK(d.source == FT_DROP_DISK); // the ring buffer was emptied all the time
+		// Lost events may have begun before, such as an idle thread's wait.
 		CHECK(d.start_ns <= d.end_ns);
 		CHECK(d.end_ns > stood_ns);
 		CHECK(d.end_ns < went_on_ns + 2'000'000'000);
@@ -108,13 +108,13 @@ TEST_CASE("a disk that stands still costs events once the queue is full, and non
 	CHECK(r.summary.find("\"dropped\":" + std::to_string(dropped)) != std::string::npos);
 	CHECK(recorder.process().err().find(std::to_string(dropped) + " events DROPPED") !=
 	      std::string::npos);
-	// Who the threads are, and what names mean, is known in spite of it.
+	// Thread records and names are there nevertheless.
 	CHECK(r.role("redis-server"));
 	for (const ft_span &s : r.spans)
 		if (s.detail)
 			REQUIRE(r.details.count(s.detail));
 	CHECK(last_tally_ns(r, tid) > went_on_ns);
-	// What is missing is missing as time, and where the drops say.
+	// Missing events are missing as time, within the intervals of the drops.
 	uint64_t wall_ns = 0, hole_ns = 0, until = 0;
 	for (const auto &[key, t] : r.threads)
 		wall_ns += t.tid == tid ? t.end_ns - t.start_ns : 0;
@@ -134,7 +134,7 @@ TEST_CASE("a disk that stands still costs events once the queue is full, and non
 	CHECK(told.out.find("(the recorder's disk was too slow)") != std::string::npos);
 }
 
-TEST_CASE("a recorder that is killed loses less than a second")
+TEST_CASE("a killed recorder loses less than a second")
 {
 	REQUIRE(root());
 	Redis redis;
@@ -154,11 +154,11 @@ TEST_CASE("a recorder that is killed loses less than a second")
 	CHECK(r.samples.back().t_ns + 1'000'000'000 > killed_ns);
 }
 
-TEST_CASE("beside a server that is pinned the recorder keeps off its CPUs, and else steps back")
+TEST_CASE("with a pinned server the recorder avoids its CPUs, and otherwise lowers its own priority")
 {
 	REQUIRE(root());
 	if (std::filesystem::exists("/sys/devices/system/cpu/cpu1") == false) {
-		WARN("SKIPPED: there is one CPU, so nowhere to go");
+		WARN("SKIPPED: needs a second CPU");
 		return;
 	}
 	Redis redis;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The compare page in a headless Chromium: it asks for nothing, shows both sides, tells bounds as they are, and hostile
-// names stay names; axe-core finds nothing serious.
+// The compare page in a headless Chromium: it loads nothing from outside, shows both sides, has the right bounds,
+// hostile names stay names, and axe-core finds nothing serious.
 //
 //   node compare_browser_test.mjs COMPARE_SAMPLE PACKAGES_DIR FORKTAIL BENCH_EXPLAIN_RUN
 //
-// The last two are for a page of two recordings, by the command that users type.
+// The last two are for a page of two recordings, made by the command that users type.
 
 import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
@@ -39,7 +39,7 @@ const tests = {
       [2, /compared whole/, ...runs, '--since', '1', '-o', path + '2'],
       [2, /--slow is a duration/, ...runs, '--slow', 'p99', '-o', path + '2'],
       [3, /nowhere/, runs[0], join(started.directory, 'nowhere'), '-o', path + '2'],
-      [3, /can't write/, ...runs, '-o', join(started.directory, 'no', 'such', 'page.html')],
+      [3, /cannot write/, ...runs, '-o', join(started.directory, 'no', 'such', 'page.html')],
     ]) {
       const failed = forktailSays(...args);
       assert.equal(failed.status, status, failed.stderr);
@@ -65,7 +65,7 @@ const tests = {
     await closed();
   },
 
-  async 'points at a curve and a map say what is there'() {
+  async 'pointing at a curve and a map shows its values'() {
     const {page, closed} = await open(pairs);
     const curves = await page.locator('svg.curves').boundingBox();
     await page.mouse.move(curves.x + curves.width * 0.98, curves.y + curves.height / 2);
@@ -78,14 +78,14 @@ const tests = {
       await page.mouse.move(box.x + box.width / 2, box.y + y);
       if (await page.locator('.tooltip').isVisible()) text = await page.locator('.tooltip').textContent();
     }
-    assert.match(text, /requests per run.*A, from \+\d+ s/);
+    assert.match(text, /requests per run.*A, at \+\d+ s/);
     await closed();
   },
 
-  async 'one pair is told and not judged'() {
+  async 'one pair is shown without a verdict'() {
     const {page, closed} = await open(one);
     assert.match(await page.locator('#header').textContent(), /one pair, no verdict/);
-    assert.match(await page.locator('#header').textContent(), /nothing is judged/);
+    assert.match(await page.locator('#header').textContent(), /there is no verdict/);
     assert.equal(await page.locator('td .verdict-worse').count(), 0);
     await closed();
   },
@@ -99,7 +99,7 @@ const tests = {
     await closed();
   },
 
-  async 'legible in the dark, narrow, on paper, and to who does not see it'() {
+  async 'legible in the dark, narrow, on paper, and for screen readers'() {
     for (const options of [{}, {colorScheme: 'dark'}, {viewport: {width: 600, height: 900}}]) {
       const {page, closed} = await open(pairs, options);
       assert.deepEqual(await findings(page, started.axe), []);

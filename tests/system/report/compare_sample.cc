@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes the page of a made-up comparison: what the browser tests open.
+// Writes the page of a synthetic comparison, which the browser tests open.
 //   compare_sample OUT.html [PAIRS]
 #include <cstdio>
 #include <cstdlib>

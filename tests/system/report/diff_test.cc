@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `forktail diff` on real runs of a real server: what differs, what changed, and why. How long things took is
-// not tested, that they are told of is.
+// `forktail diff` on real runs of a real server: what differs, what changed, and why. Times are not tested,
+// only that they are reported.
 #include <algorithm>
 #include <csignal>
 #include <fstream>
@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 namespace
 {
 
-// A short run of a server with so many keys, that takes a snapshot meanwhile.
+// A short run of a server with this many keys, which takes a snapshot during it.
 void MakeRun(const std::string &run, int keys, const std::string &rate)
 {
 	Redis server;
@@ -53,7 +53,7 @@ Result Diff(std::vector<std::string> words)
 
 } // namespace
 
-TEST_CASE("two real runs that differ, in every form; and what can't be compared")
+TEST_CASE("two real runs that differ, in every form; and runs that cannot be compared")
 {
 	TempDir dir;
 	std::string a = dir.file("a"), b = dir.file("b"), server = dir.file("server");
@@ -84,7 +84,7 @@ TEST_CASE("two real runs that differ, in every form; and what can't be compared"
 	      json["a"]["runs"][0]["p99.9_ns"]);
 
 	Result text = Diff({a, b}), markdown = Diff({a, b, "--markdown"});
-	CHECK(text.out.find("advisory: one pair of runs alone") == 0);
+	CHECK(text.out.find("advisory: only one pair of runs") == 0);
 	CHECK(text.out.find("load: rate") != std::string::npos);
 	CHECK(markdown.out.find("| p99.9 |") != std::string::npos);
 	CHECK(markdown.out.find("**forktail diff: advisory**") == 0);

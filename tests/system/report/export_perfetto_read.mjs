@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Reads a trace with Perfetto's own trace processor and holds it against explain --json:
+// Reads a trace with Perfetto's own trace processor and checks it against explain --json:
 //   node export_perfetto_read.mjs BUILD_PYTHON TRACE EXPLAIN_JSON
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { findTraceProcessor, TraceProcessor } from "../../support/trace_processor.mjs";
 
 const [python, trace, json] = process.argv.slice(2);
-console.warn = () => {}; // it says how fast it reads
+console.warn = () => {}; // it prints how fast it reads
 const explained = JSON.parse(readFileSync(json, "utf8"));
 const processor = await TraceProcessor.load(findTraceProcessor(python), trace);
 const value = (sql) => processor.value(sql);
@@ -16,7 +16,7 @@ const wrong = await processor.query(
 assert.deepEqual(wrong, []);
 assert.equal(await value("select count(*) from slice where dur < 0"), 0);
 
-// Slow requests, and what their time went to, to the nanosecond.
+// Slow requests and the parts of their time, to the nanosecond.
 assert.equal(await value("select count(*) from slice where category = 'slow-request'"), explained.slow.count);
 const causes = await processor.query(
   "select replace(key, 'debug.', '') cause, sum(int_value) ns from slice join args using (arg_set_id) " +
@@ -27,7 +27,7 @@ assert.equal(
   await value("select coalesce(sum(dur), 0) from slice where category = 'slow-request'"),
   explained.causes.reduce((sum, c) => sum + c.time_ns, 0));
 
-// An arrow goes from a slow request to a span that is called as one of its parts.
+// An arrow goes from a slow request to a span with the name of one of its parts.
 const arrows = await processor.query(
   "select o.category as from_category, i.name as cause, exists(select 1 from args a where a.arg_set_id = o.arg_set_id and " +
     "a.key = 'debug.' || i.name) as is_part from flow f join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in");
@@ -45,7 +45,7 @@ if (process.argv[5] === "fork") {
     "select count(*) from counter join counter_track t on t.id = counter.track_id where t.name like 'target.rss%'") > 0);
 }
 
-// Counters of each second come to all answered requests, and their largest maximum is the run's.
+// Counters of each second sum to all answered requests, and their largest maximum is the run's.
 const counted = (name, how) =>
   value(`select coalesce(${how}(value), 0) from counter join counter_track t on t.id = counter.track_id where t.name = '${name}'`);
 if (explained.requests.from === "request-log") {

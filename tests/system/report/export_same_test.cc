@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One real run in every format, read by what others read it with: DuckDB and pyarrow, Perfetto's trace
-// processor, HdrHistogram's reader, OpenTelemetry's messages, Prometheus' parser. All of it has to come to
-// what explain says: totals by cause, percentiles, counts. The readers are export_tables_check.py,
+// One real run in every format, read with third-party readers: DuckDB and pyarrow, Perfetto's trace
+// processor, HdrHistogram's reader, OpenTelemetry's messages, Prometheus' parser. All results have to equal
+// explain's: totals by cause, percentiles, counts. The readers are export_tables_check.py,
 // export_text_read.py and export_perfetto_read.mjs.
 #include <csignal>
 #include <filesystem>
@@ -33,7 +33,7 @@ bool HaveReaders()
 	}
 	if (fs::exists(kPython + "/made") && fs::exists(program("forktail-parquet")))
 		return true;
-	WARN("SKIPPED: there is no build-python/ (script/python), or forktail-parquet was built without");
+	WARN("SKIPPED: no build-python/ (script/python), or forktail-parquet was built without it");
 	return false;
 }
 
@@ -66,7 +66,7 @@ void MakeRun(const std::string &path)
 	REQUIRE(recorder.wait(Seconds(60)) == 0);
 }
 
-// All formats of what is at `path`; returns what was said on standard error, by format.
+// All formats of the run at `path`. Returns the standard error of each, by format.
 std::map<std::string, std::string> ExportAll(const std::string &path, const std::string &to)
 {
 	std::map<std::string, std::string> said;
@@ -94,7 +94,7 @@ void Read(const std::vector<std::string> &reader)
 	CHECK(r.status == 0);
 }
 
-// `holds`: what the trace's reader expects of it.
+// `holds`: what the trace's reader expects in it.
 void CheckSame(const std::string &path, const std::string &to, const char *holds)
 {
 	INFO(path);
@@ -110,7 +110,7 @@ void CheckSame(const std::string &path, const std::string &to, const char *holds
 	      holds});
 }
 
-// A table without its first column, which says of which recordings it is.
+// A table without its first column, which names the recordings.
 std::string WithoutRunId(const std::string &csv)
 {
 	std::string out;
@@ -122,7 +122,7 @@ std::string WithoutRunId(const std::string &csv)
 
 } // namespace
 
-TEST_CASE("every reader finds in an export what explain says")
+TEST_CASE("every reader finds explain's results in an export")
 {
 	if (!HaveReaders())
 		return;
@@ -133,14 +133,14 @@ TEST_CASE("every reader finds in an export what explain says")
 	CheckSame(whole + "/server.forktail", dir.file("server"), "no requests");
 	CheckSame(whole + "/load.forktail", dir.file("load"), "no server");
 
-	// What another boot recorded has another clock: nothing of it is in any export, which says so.
+	// A recording of another boot has another clock: it is in no export, with a message.
 	const std::string other = dir.file("other"), left_out = whole + "/a.forktail";
 	fs::create_directories(other);
 	REQUIRE(run({program("bench_explain_run"), other, "0.01"}).status == 0);
 	fs::copy_file(other + "/server.forktail", left_out);
 	for (const auto &[format, said] : ExportAll(whole, dir.file("boots"))) {
 		INFO(format << ": " << said);
-		CHECK(said.find("so a.forktail is left out") != std::string::npos);
+		CHECK(said.find("; a.forktail is ignored") != std::string::npos);
 	}
 	for (const char *format : kFiles) {
 		INFO(format);

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Reads an exported run back with DuckDB and pyarrow, and compares it with what `forktail explain --json` says.
+"""Reads an exported run with DuckDB and pyarrow, and compares it with the output of `forktail explain --json`.
 
     export_tables_check.py EXPLAINED.json PARQUET_DIR CSV_DIR
 
-Sums are compared to the nanosecond. Says what differs and ends with 1 if anything does.
+Sums are compared to the nanosecond. Prints each difference and exits with 1 if there is one.
 """
 import fractions
 import json
@@ -68,7 +68,7 @@ if said["requests"]["from"] == "request-log":
     for name, share in (("p50", "0.5"), ("p90", "0.9"), ("p99", "0.99"), ("p99.9", "0.999"), ("p99.99", "0.9999"), ("max", "1")):
         if len(answered) == 0:
             break
-        # By rank: what quantile_disc makes of a share of some thousands depends on how it rounds.
+        # By rank, because quantile_disc's result for a share of some thousands depends on its rounding.
         rank = math.ceil(fractions.Fraction(share) * len(answered))
         same(f"{name} by DuckDB", one("select latency_ns from requests where status in ('ok', 'miss') "
                                       f"order by latency_ns limit 1 offset {max(rank, 1) - 1}"), said_latency[name])
@@ -81,7 +81,7 @@ same("episodes", rows("select start_ns, requests, time_ns from episodes order by
 same("evidence", [r[0] for r in rows("select sentence from evidence order by episode, position")],
      [s for e in said["episodes"] for s in e["evidence"]])
 
-# Every span and tally once: then they sum to the threads' accounts.
+# With every span and tally once, they sum to the threads' accounts.
 accounts = {}
 for tid, start, cause, ns in rows("""
         select t.tid, t.start_ns, x.cause, sum(x.ns)::bigint from threads t join (
@@ -98,7 +98,7 @@ same("the run's row", rows("select requests, slow_requests, threshold_ns, p99_9_
      [(said["requests"]["count"], said["slow"]["count"], said["slow"]["threshold_ns"],
        said["requests"]["latency_ns"]["p99.9"], said["drops"]["count"])])
 
-# CSV, read by the types that Parquet has, holds the same rows.
+# CSV, read with Parquet's types, has the same rows.
 for table in tables:
     types = {name: kind for name, kind in rows(f"select column_name, column_type from (describe {table})")}
     db.execute(f"create table csv_{table} as select * from read_csv('{csv_dir}/{table}.csv', header = true, "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A real run as tables, with explain's options: what DuckDB and pyarrow read of them is what explain says
-// (and in export_same_test.cc, of a run as it is), the page's queries run, and nothing half is ever found
-// under the name that was asked for.
+// A real run as tables, with explain's options: DuckDB and pyarrow read the same results as explain prints
+// (for the whole run see export_same_test.cc), the page's queries run, and no incomplete file ever has the
+// requested name.
 #include <csignal>
 #include <fcntl.h>
 #include <filesystem>
@@ -30,7 +30,7 @@ bool HavePython()
 	if (access(FORKTAIL_SOURCE_DIR "/build-python/made", F_OK) == 0 &&
 	    access(program("forktail-parquet").c_str(), X_OK) == 0)
 		return true;
-	WARN("SKIPPED: there is no build-python/ (script/python), or forktail-parquet was built without");
+	WARN("SKIPPED: no build-python/ (script/python), or forktail-parquet was built without it");
 	return false;
 }
 
@@ -65,7 +65,7 @@ void CheckTables(const TempDir &dir, const std::string &run_path, const std::vec
 	CHECK(r.status == 0);
 }
 
-// The queries that a page shows, in order.
+// A page's queries, in order.
 std::vector<std::string> QueriesOf(const std::string &page)
 {
 	std::vector<std::string> all;
@@ -90,7 +90,7 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 		REQUIRE(r.status == 0);
 		CHECK(!parse_json(r.out).empty());
 	}
-	// A run that has not changed is exported once; two runs are one data set.
+	// An unchanged run is exported once. Two runs are one data set.
 	fs::path cached = fs::directory_iterator(dir.file("cache/forktail"))->path();
 	const auto made = fs::last_write_time(cached);
 	const std::string copy = dir.file("another");
@@ -135,7 +135,7 @@ void MakeRun(const std::string &path)
 	REQUIRE(recorder.wait(Seconds(60)) == 0);
 }
 
-// Which names a directory has.
+// The names in a directory.
 std::vector<std::string> NamesIn(const std::string &directory)
 {
 	std::vector<std::string> names;
@@ -147,7 +147,7 @@ std::vector<std::string> NamesIn(const std::string &directory)
 
 } // namespace
 
-TEST_CASE("tables of a part of a run, or with another threshold, say what explain says of it")
+TEST_CASE("tables of a part of a run, or with another threshold, equal explain's results for it")
 {
 	if (!HavePython())
 		return;
@@ -159,7 +159,7 @@ TEST_CASE("tables of a part of a run, or with another threshold, say what explai
 	CheckSql(dir, real);
 }
 
-TEST_CASE("all slow requests are told, however many explain keeps")
+TEST_CASE("all slow requests are exported, however many explain prints")
 {
 	if (!HavePython())
 		return;
@@ -170,7 +170,7 @@ TEST_CASE("all slow requests are told, however many explain keeps")
 	CheckTables(dir, made, {"--slow", "1ns", "--memory", "64M"});
 }
 
-TEST_CASE("what can't be exported leaves nothing under the name")
+TEST_CASE("a failed export leaves nothing under the name")
 {
 	TempDir dir;
 	const std::string made = dir.file("run"), out = dir.file("out");
@@ -179,15 +179,15 @@ TEST_CASE("what can't be exported leaves nothing under the name")
 
 	Result r = Export(made, "xlsx", out);
 	CHECK(r.status == 2);
-	CHECK(r.err.find("there is no format 'xlsx'") != std::string::npos);
-	CHECK(run({program("forktail"), "export", made, "-o", out}).status == 2); // nor is there an extension
+	CHECK(r.err.find("unknown format 'xlsx'") != std::string::npos);
+	CHECK(run({program("forktail"), "export", made, "-o", out}).status == 2); // no extension either
 	CHECK(Export(dir.file("nowhere"), "csv", out).status == 3);
 
 	fs::create_directory(out);
 	write_file(out + "/mine", "kept");
 	r = Export(made, "csv", out);
 	CHECK(r.status == 3);
-	CHECK(r.err.find("exists already") != std::string::npos);
+	CHECK(r.err.find("already exists") != std::string::npos);
 	CHECK(NamesIn(out) == std::vector<std::string>{"mine"});
 	write_file(dir.file("file"), "kept");
 	CHECK(Export(made, "csv", dir.file("file")).status == 3);
@@ -201,7 +201,7 @@ TEST_CASE("what can't be exported leaves nothing under the name")
 	CHECK(r.err.find("libarrow-dev") != std::string::npos);
 	CHECK(!fs::exists(dir.file("p.parquet")));
 
-	// Killed in the middle: what was there is under another name, and goes with the next one.
+	// Killed in the middle: the partial output has another name, and the next export removes it.
 	const std::string again = dir.file("again");
 	Process killed({program("forktail"), "export", made, "--to", "csv", "-o", again});
 	std::error_code ec;
@@ -214,7 +214,7 @@ TEST_CASE("what can't be exported leaves nothing under the name")
 	CHECK(!fs::exists(again + ".part"));
 }
 
-TEST_CASE("a disk that is full is told in one sentence")
+TEST_CASE("a full disk is reported in one sentence")
 {
 	TempDir dir;
 	const std::string made = dir.file("run"), disk = dir.file("disk");
@@ -222,7 +222,7 @@ TEST_CASE("a disk that is full is told in one sentence")
 	fs::create_directory(disk);
 	REQUIRE(run({program("bench_explain_run"), made, "0.2"}).status == 0);
 	if (mount("none", disk.c_str(), "tmpfs", 0, "size=1m") != 0) {
-		WARN("SKIPPED: can't mount a small tmpfs here");
+		WARN("SKIPPED: cannot mount a small tmpfs here");
 		return;
 	}
 	struct Unmount {

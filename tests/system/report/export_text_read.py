@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Reads what forktail exported with the libraries that others read such files with, and holds it against explain --json:
+# Reads forktail's exports with third-party libraries, and checks them against explain --json:
 #   python export_text_read.py DIRECTORY
-# where there are explain.json and run.hlog, run.folded, run.speedscope.json, run.otlp.jsonl and run.prom.
+# The directory has explain.json and run.hlog, run.folded, run.speedscope.json, run.otlp.jsonl and run.prom.
 import base64
 import collections
 import fractions
@@ -30,7 +30,7 @@ def near(got, wanted, off, what):
 
 
 def account():
-    """Time of servers' threads by cause, without idleness."""
+    """Time of servers' threads by cause, without idle time."""
     times = collections.Counter()
     for thread in explained["account"]["threads"]:
         if not thread["client"]:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The report page for those who don't see it, or not its colours: axe-core finds nothing serious in either scheme, with
-// everything opened that can be; no cause is told by colour alone; on paper nothing is lost.
+// The report page for readers who do not see it, or not its colours: axe-core finds nothing serious in either scheme,
+// with everything opened that can be; no cause is identified by colour alone; nothing is missing on paper.
 //
 //   node report_access_test.mjs REPORT_SAMPLE PACKAGES_DIR
 
@@ -13,7 +13,7 @@ const {open} = started;
 const report = started.make(sampleProgram, 'access', 20, 5000, 3000, 1000);
 
 const tests = {
-  async 'nothing serious is found, light or dark, closed or opened'() {
+  async 'axe-core finds nothing serious, light or dark, closed or opened'() {
     for (const colorScheme of ['light', 'dark']) {
       const {page, closed} = await open(report, {colorScheme});
       assert.deepEqual(await findings(page, started.axe), [], colorScheme);
@@ -29,7 +29,7 @@ const tests = {
     }
   },
 
-  async 'every cause has a name beside its colour, and a mark'() {
+  async 'every cause has a name next to its colour, and a mark'() {
     const {page, closed} = await open(report);
     for (const entry of await page.locator('.legend-entry[data-cause], .episode-cause, .cause-name').all()) {
       assert.match(await entry.textContent(), /[a-z]{3}/);
@@ -38,7 +38,7 @@ const tests = {
     await closed();
   },
 
-  async 'the reader is told what is found and where'() {
+  async 'screen readers announce what is found and where'() {
     const {page, closed} = await open(report);
     for (const role of ['search', 'main', 'complementary', 'banner']) assert.equal(await page.getByRole(role).count(), 1, role);
     assert.equal(await page.getByRole('searchbox').getAttribute('aria-describedby'), 'search-said');
@@ -49,7 +49,7 @@ const tests = {
     await closed();
   },
 
-  async 'on paper all is there but what can be pressed'() {
+  async 'paper has everything except the controls'() {
     const {page, closed} = await open(report);
     await page.keyboard.press('w');
     await page.emulateMedia({media: 'print'});

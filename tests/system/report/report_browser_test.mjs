@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The report page in a headless Chromium, as a reader has it: opened from a file, with no network.
+// The report page in a headless Chromium, as users open it: from a file, without network.
 //
 //   node report_browser_test.mjs REPORT_SAMPLE PACKAGES_DIR
 //
-// Checks that the page asks for nothing, says nothing on the console, draws what it was given, zooms, filters, and that
-// a hostile name stays a name. Times are printed, never judged. Exit status 77: no Chromium here.
+// Checks that the page loads nothing from outside, prints nothing on the console, draws its data, zooms, filters, and
+// that a hostile name stays a name. Times are printed but not checked. Exit status 77: Chromium is not installed.
 
 import assert from 'node:assert/strict';
 import {readFileSync, statSync, writeFileSync} from 'node:fs';
@@ -17,7 +17,7 @@ const {directory, open} = started;
 const makeReport = (name, ...size) => started.make(sampleProgram, name, ...size);
 
 const tests = {
-  async 'draws points, lanes and episodes, and asks for nothing'() {
+  async 'draws points, lanes and episodes, and loads nothing'() {
     const {page, data, closed} = await open(makeReport('plain'));
     const counts = await data();
     assert.equal(counts.failed, undefined);
@@ -83,7 +83,7 @@ const tests = {
     await closed();
   },
 
-  async 'shows one cause, and says what lies under the pointer'() {
+  async 'shows one cause, and the values under the pointer'() {
     const {page, closed} = await open(makeReport('filter'));
     const colour = (name) => page.evaluate((n) => forktail.looks()[forktail.run.cause_names.indexOf(n)].colour, name);
     const fork = hex(await colour('fork')), write = hex(await colour('file-write'));
@@ -107,7 +107,7 @@ const tests = {
     await closed();
   },
 
-  async 'keeps hostile names harmless and legible'() {
+  async 'hostile names are harmless and legible'() {
     const {page, closed} = await open(makeReport('hostile'));
     assert.ok((await page.locator('.evidence').first().textContent()).includes('</script><script>alert(2)</script>'));
     assert.equal(await page.evaluate(() => document.querySelectorAll('script').length), 4);
@@ -150,16 +150,16 @@ const tests = {
     await closed();
   },
 
-  async 'a cut file says so'() {
+  async 'a cut file is reported'() {
     const whole = readFileSync(makeReport('whole', 10, 5000, 1000, 1000), 'latin1');
     const cut = join(directory, 'cut.html');
     writeFileSync(cut, whole.replace(/(id="arrays">.{1000})[^<]*/, '$1'), 'latin1');
     const {page, data} = await open(cut);
     assert.equal((await data()).failed, '1');
-    assert.match(await page.locator('.failed').textContent(), /can't be shown: .*cut/);
+    assert.match(await page.locator('.failed').textContent(), /cannot be shown: .*cut/);
   },
 
-  async 'takes 100,000 spans and 50,000 points'() {
+  async 'handles 100,000 spans and 50,000 points'() {
     const path = makeReport('large', 60, 20000, 66000, 23);
     const {page, data, closed} = await open(path);
     const counts = await data();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a reader does with the report page beyond its charts: search, one request step by step, what the server was doing,
-// an address that is shared, help, colours. Names out of a recording are hostile here, too.
+// Uses of the report page beyond its charts: search, one request step by step, the server's activities, a shared
+// address, help, colours. Names from a recording are hostile here, too.
 //
 //   node report_reading_test.mjs REPORT_SAMPLE PACKAGES_DIR
 
@@ -18,13 +18,13 @@ const fragmentOf = (page) => page.evaluate(() => location.hash);
 const panel = (page) => page.locator('#request');
 
 const tests = {
-  async 'a request is told step by step when it is clicked'() {
+  async 'a click on a request shows it step by step'() {
     const {page, closed} = await open(report);
     const worst = await page.evaluate(() => {
       const i = forktail.marks.worst(forktail.run.begin_s, forktail.run.end_s);
       return forktail.marks.mark(i);
     });
-    // Close by, so that the mark is alone under the pointer.
+    // Zoomed in, so that the mark is alone under the pointer.
     await settled(page, () => page.evaluate(({start, end}) => forktail.view.set(start - 1e-4, end + 1e-4), worst));
     const over = await page.locator('#latency .u-over').boundingBox();
     const share = 1e-4 / (worst.end - worst.start + 2e-4);
@@ -39,7 +39,7 @@ const tests = {
     }
     assert.ok(clicked, 'no click on the mark opened it');
     const text = await panel(page).textContent();
-    for (const wanted of ['Due', 'Sent', 'Answered', 'Connection', 'Number in the log', 'sent, until answered', 'fork', 'redis-server meanwhile'])
+    for (const wanted of ['Due', 'Sent', 'Answered', 'Connection', 'Number in the log', 'sent to answered', 'fork', 'redis-server during this time'])
       assert.ok(text.includes(wanted), `${wanted} is missing: ${text}`);
     assert.ok(await panel(page).locator('.wf-bar').count() >= 4);
     await page.keyboard.press('Escape');
@@ -47,13 +47,13 @@ const tests = {
     await closed();
   },
 
-  async 'who was in front of it can be followed, by keyboard alone'() {
+  async 'requests ahead of it can be followed by keyboard alone'() {
     const {page, closed} = await open(report);
     await page.locator('#charts').focus();
     await page.keyboard.press('w');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'request-title');
     const first = await page.locator('#request-title').textContent();
-    // A later one of the same stall has others in front of it.
+    // A later one of the same stall has others ahead of it.
     const later = await page.evaluate(() => {
       for (let i = 0; i < forktail.marks.count; i++) if (forktail.marks.inFront(i).same.length) return i;
       return -1;
@@ -85,18 +85,18 @@ const tests = {
     await closed();
   },
 
-  async 'search finds, fades the rest, lists, and forgets'() {
+  async 'search finds, fades the rest, lists, and can be cleared'() {
     const {page, data, closed} = await open(report);
     const write = hex(await page.evaluate(() => forktail.looks()[forktail.run.cause_names.indexOf('file-write')].colour));
     assert.ok((await shot(page, '#latency .u-wrap')).get(write) > 20);
     await page.keyboard.press('/');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'search');
     await page.keyboard.type('get fork');
-    await page.waitForFunction(() => /fit/.test(document.getElementById('search-said').textContent));
-    assert.match(await page.locator('#search-said').textContent(), /^\d[\d,]* of [\d,]+ fit/);
+    await page.waitForFunction(() => /match/.test(document.getElementById('search-said').textContent));
+    assert.match(await page.locator('#search-said').textContent(), /^\d[\d,]* of [\d,]+ match/);
     assert.equal((await shot(page, '#latency .u-wrap')).get(write), undefined);
     await page.keyboard.press('Enter');
-    await page.keyboard.press('Enter'); // on the first that was found
+    await page.keyboard.press('Enter'); // on the first one found
     assert.match(await page.locator('#request-title').textContent(), /^GET /);
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
@@ -105,7 +105,7 @@ const tests = {
     for (const [query, fits] of [['conn:7', true], ['conn:40007', true], ['thread:redis', true], ['#1', false], ['>10s', false], ['</script><b>', false]]) {
       await page.locator('#search').fill(query);
       await page.waitForFunction((q) => forktail.current().find === q, query);
-      assert.equal(/of .* fit/.test(await page.locator('#search-said').textContent()), fits, query);
+      assert.equal(/of .* match/.test(await page.locator('#search-said').textContent()), fits, query);
     }
     await page.locator('#search').fill('bio_aof');
     await page.waitForSelector('.lane-found');
@@ -114,13 +114,13 @@ const tests = {
     await closed();
   },
 
-  async 'a lane and every episode say what the server was doing'() {
+  async 'a lane and every episode show what the server was doing'() {
     const {page, closed} = await open(report);
     assert.equal(await page.evaluate(() => forktail.run.lanes.filter(({kind}) => kind === 'activity').length), 1);
-    const lane = await page.locator('.lane-name', {hasText: 'what it did'}).boundingBox();
+    const lane = await page.locator('.lane-name', {hasText: 'on-CPU time'}).boundingBox();
     const over = await page.locator('#lanes .u-over').boundingBox();
     await page.mouse.move(over.x + over.width / 2, lane.y + lane.height / 2);
-    assert.match(await page.locator('.tooltip').textContent(), /own code.*command\/GET/s);
+    assert.match(await page.locator('.tooltip').textContent(), /on-CPU time.*command\/GET/s);
     const details = page.locator('.episode-list > li').first().locator('.did');
     await details.locator('summary').click();
     const frames = details.locator('.frame');
@@ -128,7 +128,7 @@ const tests = {
     const names = await frames.allTextContents();
     for (const wanted of ['main', 'call', 'dictFind', 'clear_page_erms [k]'])
       assert.ok(names.includes(wanted), `${wanted} is no frame: ${names}`);
-    // A click makes a frame the whole, a second one brings the rest back.
+    // A click makes a frame the whole, a second click restores the rest.
     await details.locator('.frame', {hasText: 'getCommand'}).click();
     assert.ok(!(await frames.allTextContents()).includes('main'));
     await details.locator('.frame', {hasText: 'getCommand'}).click();
@@ -138,7 +138,7 @@ const tests = {
     await closed();
   },
 
-  async 'an address brings back what was seen'() {
+  async 'an address restores the view'() {
     const {page, view, closed} = await open(report);
     await settled(page, () => page.locator('.episode').first().click());
     await page.locator('.legend-entry[data-cause="fork"]').click();
@@ -157,14 +157,14 @@ const tests = {
     const restored = await again.page.evaluate(() => forktail.current());
     for (const name of ['causes', 'episode', 'request', 'find', 'theme']) assert.deepEqual(restored[name], state[name], name);
     assert.equal(await panel(again.page).isVisible(), true);
-    // Somebody edits the address by hand.
+    // A user edits the address by hand.
     await again.page.evaluate(() => { location.hash = '#episode=2'; });
     await again.page.waitForFunction(() => forktail.current().episode === 2 && forktail.current().find === '');
     assert.equal(await panel(again.page).isVisible(), false);
     await again.closed();
   },
 
-  async 'an address with anything in it is harmless'() {
+  async 'an address with any content is harmless'() {
     for (const fragment of ['#t=1..0', '#t=-1e9..1e9', '#episode=99999', '#request=4294967295', '#cause=<script>,nothing', '#find=%3Cimg%20src=x%20onerror=alert(1)%3E', '#%%%']) {
       const {page, data, closed} = await open(report, {fragment});
       assert.equal((await data()).failed, undefined, fragment);
@@ -173,7 +173,7 @@ const tests = {
     }
   },
 
-  async 'help opens and closes by its key, and keeps the others'() {
+  async 'help opens and closes by its key, and other keys stay'() {
     const {page, view, closed} = await open(report);
     const whole = await view();
     await page.keyboard.press('?');
@@ -206,7 +206,7 @@ const tests = {
     await closed();
   },
 
-  async 'a run without requests, and one without a recorder, can be read as far'() {
+  async 'a run without requests, and one without a recorder, are readable too'() {
     for (const path of [iterations, noRecorder]) {
       const {page, closed} = await open(path);
       await page.keyboard.press('w');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes a report of a made-up run, as large as asked for: what the browser tests open.
+// Writes a report of a synthetic run of the requested size, which the browser tests open.
 //   report_sample OUT.html [SECONDS RATE SPANS SLOW_ONE_IN [requests|iterations|no-recorder]]
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The harness itself: a test that starts servers is worth what its starting and ending of them is worth.
+// The harness itself, on which every test with servers depends.
 #include <csignal>
 #include <filesystem>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 
 using namespace forktail::test;
 
-TEST_CASE("run gives output and status apart")
+TEST_CASE("run returns output and status separately")
 {
 	const Result r = run({"sh", "-c", "cat; echo err >&2; exit 7"}, Seconds(10), {{}, "", "in"});
 	CHECK(r.status == 7);
@@ -21,21 +21,21 @@ TEST_CASE("run gives output and status apart")
 	CHECK_FALSE(r.timed_out);
 }
 
-TEST_CASE("run ends what takes too long, and says so")
+TEST_CASE("run ends a program after its time limit, with a message")
 {
 	const Result r = run({"sleep", "100"}, Seconds(0.05));
 	CHECK(r.timed_out);
 	CHECK(r.status == 128 + SIGKILL);
 }
 
-TEST_CASE("a program that is not there exits with 127")
+TEST_CASE("a missing program exits with 127")
 {
 	const Result r = run({"/nonexistent/program"});
 	CHECK(r.status == 127);
 	CHECK(r.err.find("/nonexistent/program") != std::string::npos);
 }
 
-TEST_CASE("the most memory a program had is told, and limited where a limit can be had")
+TEST_CASE("a program's peak memory is returned, and limited where possible")
 {
 	const std::vector<std::string> hundred = {"dd", "if=/dev/zero", "of=/dev/null", "bs=100M", "count=1"};
 	const Result r = run(hundred);
@@ -44,7 +44,7 @@ TEST_CASE("the most memory a program had is told, and limited where a limit can 
 	CHECK(r.peak_bytes < 130 << 20);
 	MemoryCgroup cgroup(64 << 20);
 	if (!cgroup.usable()) {
-		WARN("SKIPPED: the limit; no memory cgroup can be made here");
+		WARN("SKIPPED: the limit, cannot make a memory cgroup here");
 		return;
 	}
 	CHECK(run(cgroup.within(hundred)).status == 128 + SIGKILL);
@@ -57,7 +57,7 @@ TEST_CASE("environment and directory reach the program")
 	CHECK(r.out == "17\n/\n");
 }
 
-TEST_CASE("a background process is signalled by pid and its status kept")
+TEST_CASE("a background process is signalled by pid and its status is stored")
 {
 	Process p({"sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.01; done"});
 	REQUIRE(eventually([&] { return p.out() == "ready\n"; }));
@@ -67,7 +67,7 @@ TEST_CASE("a background process is signalled by pid and its status kept")
 	CHECK(p.wait(Seconds(10)) == 5);
 }
 
-TEST_CASE("nothing outlives a test that is killed")
+TEST_CASE("no process outlives a killed test")
 {
 	int pipes[2];
 	REQUIRE(pipe(pipes) == 0);
@@ -91,7 +91,7 @@ TEST_CASE("nothing outlives a test that is killed")
 	CHECK(eventually([&] { return is_gone(orphan); }));
 }
 
-TEST_CASE("a server answers on its socket and its port, and is gone afterwards")
+TEST_CASE("a server answers on its socket and its port, and has ended afterwards")
 {
 	pid_t pid = 0;
 	std::string directory;
@@ -122,7 +122,7 @@ TEST_CASE("a stopped server ends too")
 	redis.process().signal(SIGSTOP);
 }
 
-TEST_CASE("a server that cannot start says why")
+TEST_CASE("a server that cannot start reports why")
 {
 	std::string why;
 	try {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The harness of memcached, twemproxy and HAProxy: that they start where they are asked to, answer, and leave
-// nothing.
+// The harness of memcached, twemproxy and HAProxy: they start where they should, answer, and leave nothing.
 #include <csignal>
 #include <filesystem>
 
@@ -15,7 +14,7 @@ using namespace forktail::test;
 namespace
 {
 
-// What is left of a server that was `pid` and kept its files there.
+// What is left of a server with process id `pid` that stored its files there.
 bool gone(pid_t pid, const std::string &directory)
 {
 	return kill(pid, 0) == -1 && !std::filesystem::exists(directory);
@@ -42,7 +41,7 @@ std::string redis(const Endpoint &server, const std::vector<std::string> &words,
 
 } // namespace
 
-TEST_CASE("memcached answers on its socket or its port, and is gone afterwards")
+TEST_CASE("memcached answers on its socket or its port, and has ended afterwards")
 {
 	for (const bool tcp : {false, true}) {
 		INFO("tcp " << tcp);
@@ -84,7 +83,7 @@ TEST_CASE("a stopped memcached and a stopped twemproxy end too")
 	CHECK(gone(pids[1], directories[1]));
 }
 
-TEST_CASE("a memcached or twemproxy that cannot start says why")
+TEST_CASE("a memcached or twemproxy that cannot start reports why")
 {
 	const auto why = [](const auto &start) -> std::string {
 		try {
@@ -136,7 +135,7 @@ TEST_CASE("twemproxy spreads keys over memcached servers, on sockets and ports")
 	}
 }
 
-TEST_CASE("twemproxy answers an error in place of a server that is gone")
+TEST_CASE("twemproxy answers an error for a dead server")
 {
 	Nutcracker lost({.protocol = NutcrackerOptions::MEMCACHED,
 			 .servers = {"127.0.0.1:1"},
@@ -145,7 +144,7 @@ TEST_CASE("twemproxy answers an error in place of a server that is gone")
 	CHECK(ask(lost.endpoint(), "get k\r\n").rfind("SERVER_ERROR ", 0) == 0);
 }
 
-TEST_CASE("HAProxy passes a server's answers on, from its socket or its port, and is gone afterwards")
+TEST_CASE("HAProxy forwards a server's answers, on its socket or its port, and has ended afterwards")
 {
 	for (const bool tcp : {false, true}) {
 		INFO("tcp " << tcp);
@@ -168,7 +167,7 @@ TEST_CASE("HAProxy passes a server's answers on, from its socket or its port, an
 	CHECK_THROWS(Haproxy({.server = {"/nowhere", 0}, .threads = 100000}));
 }
 
-TEST_CASE("servers of a later Debian run with this one's paths, and have helpers")
+TEST_CASE("servers of a later Debian run with this machine's paths, and have helpers")
 {
 	for (const std::string name : {"redis-server", "valkey-server"}) {
 		const std::string program = newer_server(name);
@@ -183,7 +182,7 @@ TEST_CASE("servers of a later Debian run with this one's paths, and have helpers
 		    redis.info(name == "redis-server" ? "redis_version" : "valkey_version").rfind("8.", 0) ==
 		    0);
 		const std::string process = "/proc/" + std::to_string(redis.pid());
-		// Its own file, by a path of this machine's.
+		// Its own file, by a path of this machine.
 		CHECK(std::filesystem::read_symlink(process + "/exe") == std::filesystem::canonical(program));
 		CHECK(read_file(process + "/comm") == name + "\n");
 		bool helper = false;

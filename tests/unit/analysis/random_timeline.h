@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random timelines for what is to hold on any: pieces of one cause and mixes, mostly idleness and own code.
+// Random timelines for properties of every timeline: pieces of one cause and mixes, mostly idle time and own
+// code.
 #pragma once
 
 #include <random>
@@ -18,7 +19,7 @@ inline uint64_t Pick(Random &random, uint64_t low, uint64_t high)
 	return std::uniform_int_distribution<uint64_t>(low, high)(random);
 }
 
-// Mostly idleness and own code, as servers are.
+// Mostly idle time and own code, like servers.
 inline forktail::analysis::Cause RandomCause(Random &random)
 {
 	switch (Pick(random, 0, 4)) {

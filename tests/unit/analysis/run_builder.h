@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs built by hand, for tests of the analysis: one thread's spans and tallies, and requests, in a few
+// Builds runs by hand for tests of the analysis: one thread's spans and tallies, and requests, in a few
 // words. Times are nanoseconds after kBase, so that they read as small numbers and look like real clocks.
 #pragma once
 #include <algorithm>
@@ -43,7 +43,7 @@ struct RunBuilder {
 		run.threads.push_back(t);
 		return run.threads.back();
 	}
-	// A frame; `own` is its own time on the CPU, all of it unless said otherwise.
+	// A frame. `own` is its own time on the CPU, by default all of it.
 	ft_span &Frame(ft_owner owner, uint64_t start, uint64_t end, uint8_t depth = 0,
 		       uint64_t own = UINT64_MAX, uint32_t tid = kServer)
 	{
@@ -58,7 +58,7 @@ struct RunBuilder {
 		run.spans.push_back(s);
 		return run.spans.back();
 	}
-	// Off the CPU from start to end, runnable from `woken` on.
+	// Off the CPU from start to end, runnable from `woken`.
 	ft_span &Off(ft_owner owner, uint64_t start, uint64_t woken, uint64_t end, uint8_t depth = 0,
 		     uint32_t tid = kServer)
 	{
@@ -118,7 +118,7 @@ struct RunBuilder {
 		load.connection_count = static_cast<uint32_t>(run.connections.size());
 		run.loads = {load};
 	}
-	// Orders everything. Call once, last.
+	// Sorts everything. Call it once, at the end.
 	forktail::analysis::Run &Finish()
 	{
 		forktail::analysis::IndexRun(&run);
@@ -135,7 +135,7 @@ struct RunBuilder {
 	{
 		return analysis::BuildTimeline(run, ThreadIndex(tid));
 	}
-	// Blame of all requests, with every one of them slow unless a threshold is given.
+	// Blame of all requests. Every request is slow unless a threshold is given.
 	forktail::analysis::Blame Blame(forktail::analysis::Threshold threshold = {1, 0})
 	{
 		std::vector<forktail::analysis::Timeline> timelines;
@@ -153,7 +153,7 @@ inline uint64_t Spent(const forktail::analysis::Timeline &t, forktail::analysis:
 	return times[static_cast<size_t>(analysis::Index(cause))];
 }
 
-// A cause's part of the `n`-th slow request; all zero if it has none.
+// A cause's part of the `n`-th slow request. All zero if it has none.
 inline forktail::analysis::Part PartOf(const forktail::analysis::Blame &b, size_t n,
 				       forktail::analysis::Cause cause)
 {
@@ -172,7 +172,7 @@ inline uint64_t PartsSum(const forktail::analysis::Blame &b, const forktail::ana
 	return sum;
 }
 
-// Time of the n-th slow request (by when it was due) of a cause at a hop. Its parts make up its latency.
+// Time of a cause at a hop in the n-th slow request (by due time). The parts of a request sum to its latency.
 inline uint64_t TimeAt(const forktail::analysis::Blame &b, size_t n, forktail::analysis::Cause cause,
 		       uint16_t hop)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The `forktail` command itself: exit statuses and the one sentence for what it can't do.
+// The `forktail` command itself: exit statuses and one-line error messages.
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
@@ -15,7 +15,7 @@ using forktail::test::write_file;
 namespace
 {
 
-// Runs it and checks its exit status and that its whole complaint is one line that holds `part`.
+// Runs it and checks its exit status and that its error is one line that contains `part`.
 void Refuses(std::vector<std::string> args, int status, const std::string &part)
 {
 	args.insert(args.begin(), program("forktail"));
@@ -60,7 +60,7 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"gate"}, 2, "RUN");
 	Refuses({"gate", dir.path()}, 2, "there is no limit to hold the run to");
 	Refuses({"gate", dir.path(), "p99 < fast"}, 2, "\"fast\" of p99 is no number");
-	Refuses({"gate", dir.path(), "frok.total < 5ms"}, 2, "there is no cause \"frok\"");
+	Refuses({"gate", dir.path(), "frok.total < 5ms"}, 2, "unknown cause \"frok\"");
 	Refuses({"gate", dir.path(), "p99 no worse than BASE"}, 2, "--base RUN");
 	Refuses({"gate", dir.path(), "p99 < 5ms", "--slow", "fast"}, 2, "'fast'");
 	Refuses({"gate", dir.path(), "--limits", dir.file("none.toml")}, 2, "none.toml: No such file");
@@ -71,9 +71,9 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 TEST_CASE("input that is no run is exit status 3 and one sentence")
 {
 	TempDir dir;
-	Refuses({"explain", dir.file("nowhere")}, 3, "there is no run at " + dir.file("nowhere"));
+	Refuses({"explain", dir.file("nowhere")}, 3, "no run at " + dir.file("nowhere"));
 	Refuses({"explain", dir.path()}, 3, "holds no recording");
-	Refuses({"gate", dir.file("nowhere"), "p99 < 5ms"}, 3, "there is no run at " + dir.file("nowhere"));
+	Refuses({"gate", dir.file("nowhere"), "p99 < 5ms"}, 3, "no run at " + dir.file("nowhere"));
 	Refuses({"gate", dir.path(), "p99 < 5ms", "--base", dir.path()}, 3, "holds no recording");
 	write_file(dir.file("a.forktail"), "");
 	Refuses({"explain", dir.path()}, 3, "empty");
@@ -84,7 +84,7 @@ TEST_CASE("input that is no run is exit status 3 and one sentence")
 	Refuses({"explain", "/proc/self/mem"}, 3, "/proc/self/mem");
 }
 
-TEST_CASE("version and help are answers")
+TEST_CASE("version and help go to standard output")
 {
 	Result r = run({program("forktail"), "--version"});
 	CHECK(r.status == 0);
@@ -100,7 +100,7 @@ TEST_CASE("version and help are answers")
 	CHECK(r.out.find("--slow") != std::string::npos);
 }
 
-TEST_CASE("the C programs are found beside the command and get its arguments")
+TEST_CASE("the C programs are found next to the command and get its arguments")
 {
 	Result r = run({program("forktail"), "load", "--version"});
 	CHECK(r.status == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans: what they mean for a host, and what is wrong with them, by line. And the lines that ranks tell.
+// Plans: what they mean for each host, and their errors by line. Also the lines that ranks print.
 #include "common/process/words.h"
 #include "hosts/jobs.h"
 #include "hosts/mpirun.h"
@@ -26,7 +26,7 @@ std::string Refusal(const std::string &text)
 
 } // namespace
 
-TEST_CASE("A plan says what runs where, with which words")
+TEST_CASE("A plan defines what runs where, with which options")
 {
 	Plan plan;
 	std::string error;
@@ -55,7 +55,7 @@ TEST_CASE("A plan says what runs where, with which words")
 	CHECK(forktail::common::CommandLine({"a b", "it's", ""}) == "'a b' 'it'\\''s' ''");
 }
 
-TEST_CASE("What is wrong with a plan is said with its line")
+TEST_CASE("An error in a plan is reported with its line")
 {
 	const std::string load = "[[load]]\nhost = \"a\"\n";
 	CHECK(Refusal(kHosts + "[[load]]\nhost = \"c\"\n") ==
@@ -86,7 +86,7 @@ TEST_CASE("What is wrong with a plan is said with its line")
 	CHECK(Refusal("a = \n").find("p.toml:1: ") == 0);
 }
 
-TEST_CASE("Each host is an application context of mpirun's that says its name")
+TEST_CASE("Each host is an application context of mpirun that has its name")
 {
 	Plan plan;
 	std::string error;
@@ -102,7 +102,7 @@ TEST_CASE("Each host is an application context of mpirun's that says its name")
 		      "--host 10.0.0.2 -np 1 /opt/ft/forktail-rank gather t b") != std::string::npos);
 }
 
-TEST_CASE("Load generators' progress is added up, and the worst one named")
+TEST_CASE("Load generators' progress is added up, and the worst one is named")
 {
 	LoadSecond s;
 	REQUIRE(ReadProgress(
@@ -119,7 +119,7 @@ TEST_CASE("Load generators' progress is added up, and the worst one named")
 	      "12 s  41,000/s from 2 loads  worst p99 0.500 ms (b)  max 1.200 ms  errors 3");
 }
 
-TEST_CASE("Only lines of ranks are understood")
+TEST_CASE("Only lines of ranks are parsed")
 {
 	Told told;
 	CHECK(Understand("{\"forktail\":\"here\",\"host\":\"a\"}", &told));

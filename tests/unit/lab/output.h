@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A small scenario and results of it, for the tests of tables, charts, pages and comparisons.
+// A small scenario and its results, for the tests of tables, charts, pages and comparisons.
 #pragma once
 
 #include "lab/run/results.h"
@@ -18,8 +18,8 @@ inline lab::Column MakeColumn(const std::string &title, const std::string &value
 	return column;
 }
 
-// Two sweeps: clients 8 and 20, listen unix and tcp. run.SET.rps is 1000 times the clients, over tcp half of
-// it.
+// Two sweeps: clients 8 and 20, listen unix and tcp. run.SET.rps is 1000 times the clients; over tcp it is
+// half of that.
 inline lab::Scenario SampleScenario()
 {
 	lab::Scenario scenario;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the recorder's unit tests share: a recording to write into, a proc directory made by hand, and a
-// process that listens.
+// Shared by the recorder's unit tests: a recording to write into, a synthetic proc directory, and a listening
+// process.
 #pragma once
 #include <filesystem>
 #include <fstream>
@@ -18,7 +18,7 @@
 namespace forktail::test
 {
 
-// A recording that parts of the recorder write into.
+// A recording that the recorder's parts write into.
 class Written
 {
 public:
@@ -36,7 +36,7 @@ public:
 	Written &operator=(const Written &) = delete;
 
 	ft_writer *writer() { return w_; }
-	// Ends it and reads what is in it.
+	// Ends it and reads its content.
 	Recorded finish()
 	{
 		ft_writer_close(w_, "{}");
@@ -49,12 +49,12 @@ private:
 	ft_writer *w_ = nullptr;
 };
 
-// A directory that is taken for /proc.
+// A directory used as /proc.
 class Proc
 {
 public:
 	std::string path() const { return dir_.path(); }
-	// Replaces a file's text, not the file: it may be open.
+	// Replaces a file's text, not the file, because it may be open.
 	void write(const std::string &name, const std::string &text) const
 	{
 		const std::filesystem::path file = dir_.file(name);

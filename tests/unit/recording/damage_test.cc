@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is left of a damaged recording is read: cut at every byte, every byte flipped, bytes lost and
-// inserted, headers that lie. Run under AddressSanitizer too, these are the tests that the reader never
-// crashes.
+// Damaged recordings are read as far as possible: cut at every byte, every byte flipped, bytes lost and
+// inserted, invalid headers. With AddressSanitizer these tests also show that the reader never crashes.
 #include <cerrno>
 #include <random>
 #include <sys/stat.h>
@@ -28,7 +27,7 @@ struct Small {
 		write_file(path, changed);
 		return read_recording(path);
 	}
-	// The blocks that a file keeps of which the bytes [begin, end) are gone or wrong.
+	// The blocks that remain in a file whose bytes [begin, end) are lost or wrong.
 	std::vector<Block> without(uint64_t begin, uint64_t end) const
 	{
 		std::vector<Block> left;
@@ -44,8 +43,8 @@ struct Small {
 	}
 };
 
-// The same bytes are left when others than [begin, end) are removed, if those around it repeat. Of all such
-// ranges, the one that hits the fewest blocks: what a reader can be expected to find.
+// If the bytes around [begin, end) repeat, removing other bytes leaves the same file. Of all such ranges,
+// this is the one that hits the fewest blocks, which a reader can be expected to find.
 std::pair<uint64_t, uint64_t> least_harmful(const Small &f, uint64_t begin, uint64_t end)
 {
 	const uint64_t size = end - begin;
@@ -75,7 +74,7 @@ bool contains(const std::string &text, const std::string &part)
 
 } // namespace
 
-TEST_CASE("a recording cut at any byte gives every whole block before the cut")
+TEST_CASE("a recording cut at any byte gives every complete block before the cut")
 {
 	Small f;
 	REQUIRE(f.bytes.size() < 8'000);
@@ -102,7 +101,7 @@ TEST_CASE("a recording cut at any byte gives every whole block before the cut")
 	}
 }
 
-TEST_CASE("with any byte flipped, every other block is given and the loss is counted")
+TEST_CASE("with any byte flipped, every other block is returned and the loss is counted")
 {
 	Small f;
 	for (size_t at = 0; at < f.bytes.size(); at++)
@@ -124,7 +123,7 @@ TEST_CASE("with any byte flipped, every other block is given and the loss is cou
 		}
 }
 
-TEST_CASE("bytes lost in the middle cost the blocks they lay in, and none behind them")
+TEST_CASE("bytes lost in the middle lose their blocks, and none after them")
 {
 	Small f;
 	std::mt19937 random(3);
@@ -155,7 +154,7 @@ TEST_CASE("foreign bytes between blocks are skipped")
 		for (const size_t size : {1, 3, 4, 35, 36, 5'000, 70'000}) {
 			std::string junk(size, 0);
 			for (char &c : junk)
-				c = "FTBK"[random() % 4]; // many beginnings of the magic number, some whole
+				c = "FTBK"[random() % 4]; // many starts of the magic number
 			CAPTURE(e.begin, size);
 			const Contents c =
 			    f.with(f.bytes.substr(0, e.begin) + junk + f.bytes.substr(e.begin));
@@ -167,7 +166,7 @@ TEST_CASE("foreign bytes between blocks are skipped")
 		}
 }
 
-TEST_CASE("a block is found wherever its magic number lies in what is searched at a time")
+TEST_CASE("a block is found wherever its magic number is in the search window")
 {
 	Small f;
 	const uint64_t at = f.extents[3].begin;
@@ -223,7 +222,7 @@ TEST_CASE("a large recording cut at its blocks' ends and within them")
 	std::mt19937_64 random(6);
 	for (uint32_t i = 0; i < 20'000; i++) {
 		ft_span s = span_number(i);
-		s.arg[1] = random(); // so that it does not compress away
+		s.arg[1] = random(); // so that it is hardly compressed
 		ft_writer_record(w, FT_BLOCK_SPAN, &s);
 	}
 	REQUIRE(ft_writer_close(w, "{}") == 0);
@@ -245,7 +244,7 @@ TEST_CASE("a large recording cut at its blocks' ends and within them")
 	}
 }
 
-TEST_CASE("what can't be opened is told in a sentence")
+TEST_CASE("a file that cannot be opened is reported in a sentence")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
@@ -279,20 +278,20 @@ TEST_CASE("what can't be opened is told in a sentence")
 	CHECK(contains(c.error, "no regular file"));
 }
 
-TEST_CASE("a newer format is told from damage")
+TEST_CASE("a newer format is distinguished from damage")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
 	ft_block_header newer = header_of(FT_BLOCK_MANIFEST, 0, 1, 2);
 	newer.version = FT_FORMAT_VERSION + 1;
-	newer.flags = 128; // whatever that will mean
+	newer.flags = 128; // with an unknown meaning
 	write_file(path, forged(newer, "{}"));
 	Contents c = read_recording(path);
 	CHECK(c.rc == -EPROTONOSUPPORT);
 	CHECK(contains(c.error, "newer"));
 	CHECK(contains(c.error, "format " + std::to_string(FT_FORMAT_VERSION + 1)));
 
-	// One among blocks that can be read is passed over and counted.
+	// One among readable blocks is skipped and counted.
 	newer.sequence = 1;
 	write_file(path, forged_json(FT_BLOCK_MANIFEST, 0, "{}") + forged(newer, "{}") +
 			     forged_json(FT_BLOCK_NOTE, 2, "{}"));
@@ -302,7 +301,7 @@ TEST_CASE("a newer format is told from damage")
 	CHECK(c.damage.blocks_missing == 1);
 }
 
-TEST_CASE("kinds this build does not know are handed over")
+TEST_CASE("block kinds unknown to this build are returned")
 {
 	TempDir dir;
 	write_file(dir.file("r"), forged_json(FT_BLOCK_MANIFEST, 0, "{}") + forged_json(999, 1, "new"));
@@ -312,7 +311,7 @@ TEST_CASE("kinds this build does not know are handed over")
 	CHECK(c.damage.gaps == 0);
 }
 
-TEST_CASE("headers that lie are passed over, and the next block is found")
+TEST_CASE("invalid headers are skipped, and the next block is found")
 {
 	const auto packed = [](const std::string &raw) {
 		std::string to(ZSTD_compressBound(raw.size()), 0);
@@ -327,7 +326,7 @@ TEST_CASE("headers that lie are passed over, and the next block is found")
 	};
 	const std::string raw(10'000, 'x'), full(128, 0);
 	std::string lie;
-	SECTION("more records than the payload holds")
+	SECTION("more records than the payload has")
 	{
 		lie = forged(header_of(FT_BLOCK_DROP, sizeof(ft_drop), 5, 128), full);
 	}
@@ -335,11 +334,11 @@ TEST_CASE("headers that lie are passed over, and the next block is found")
 	{
 		lie = forged(header_of(FT_BLOCK_DROP, 0x80000000, 0x80000002, 0), "");
 	}
-	SECTION("records of no size")
+	SECTION("records of size zero")
 	{
 		lie = forged(header_of(FT_BLOCK_DROP, 0, 0xffffffff, 128), full);
 	}
-	SECTION("raw and stored bytes differ without compression")
+	SECTION("raw and stored sizes differ without compression")
 	{
 		ft_block_header h = header_of(FT_BLOCK_NOTE, 0, 1, 128);
 		h.raw_bytes = 129;
@@ -355,19 +354,19 @@ TEST_CASE("headers that lie are passed over, and the next block is found")
 		ft_block_header h = header_of(FT_BLOCK_NOTE, 0, 1, 0xffffffff);
 		lie = forged(h, full);
 	}
-	SECTION("unpacks to 4 GB, says the header")
+	SECTION("unpacks to 4 GB, by its header")
 	{
 		lie = zstd_block(packed(raw), 0xffffffff);
 	}
-	SECTION("unpacks to more than the limit, and does")
+	SECTION("unpacks to more than the limit")
 	{
 		lie = zstd_block(packed(std::string(FT_BLOCK_LIMIT + 1, 'x')), FT_BLOCK_LIMIT + 1);
 	}
-	SECTION("unpacks to less than it says")
+	SECTION("unpacks to less than its header states")
 	{
 		lie = zstd_block(packed(raw), 10'001);
 	}
-	SECTION("unpacks to more than it says")
+	SECTION("unpacks to more than its header states")
 	{
 		lie = zstd_block(packed(raw), 9'999);
 	}
@@ -375,7 +374,7 @@ TEST_CASE("headers that lie are passed over, and the next block is found")
 	{
 		lie = zstd_block(raw, 10'000);
 	}
-	SECTION("an unknown way of storing")
+	SECTION("an unknown storage method")
 	{
 		ft_block_header h = header_of(FT_BLOCK_NOTE, 0, 1, 128);
 		h.flags = 2;
@@ -404,10 +403,9 @@ TEST_CASE("sequence numbers that jump are counted without overflow")
 	CHECK(c.damage.blocks_missing == 0xffffffff);
 }
 
-TEST_CASE("a file of headers that all claim the rest of it is given up, not hashed for hours")
+TEST_CASE("a file of headers that all claim its rest is abandoned, not hashed for hours")
 {
-	// 110,000 headers of 4 MB each: without a bound, 220 GB to hash. The time limit of the test is the
-	// check.
+	// 110,000 headers of 4 MB each: without a limit, 220 GB to hash. The test's time limit is the check.
 	TempDir dir;
 	constexpr size_t SIZE = 4'000'000;
 	std::string hostile;
@@ -422,7 +420,7 @@ TEST_CASE("a file of headers that all claim the rest of it is given up, not hash
 	CHECK(c.rc == -ENODATA);
 }
 
-TEST_CASE("a recording that is cut while it is read ends like a cut one")
+TEST_CASE("a recording that is cut while it is read ends like one cut before")
 {
 	Small f;
 	ft_reader *r = nullptr;

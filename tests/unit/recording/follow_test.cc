@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A recording that is read while it is written: whatever its end holds at the moment, what is read in the end
-// is what a reader that came late gets.
+// A recording that is read while it is written. Whatever its end contains at the moment, the result is the
+// same as for a reader that starts later.
 #include <fstream>
 
 #include "tests/support/catch.h"

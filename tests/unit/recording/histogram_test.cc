@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The histogram beside the exact answer from the sorted values.
+// The histogram compared with the exact answer from the sorted values.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -40,7 +40,7 @@ std::vector<std::vector<uint64_t>> distributions()
 	for (int i = 0; i < 100'000; i++) {
 		all[0].push_back(random() % 100);				     // exact slots
 		all[1].push_back(random() % 4'000'000'000);			     // uniform
-		all[2].push_back(static_cast<uint64_t>(latency(random)));	     // as latencies are
+		all[2].push_back(static_cast<uint64_t>(latency(random)));	     // like latencies
 		all[3].push_back(random() >> (22 + random() % 42));		     // every magnitude
 		all[4].push_back(i % 1000 ? 100'000 : 60'000'000 + random() % 1000); // a tail
 	}
@@ -100,7 +100,7 @@ TEST_CASE("mean and standard deviation are those of the values")
 	CHECK(ft_histogram_stddev(of({5'000'000'003, 5'000'000'003, 5'000'000'003}).get()) == 0);
 }
 
-TEST_CASE("merged histograms are as if one had taken all values")
+TEST_CASE("a merged histogram equals one of all values")
 {
 	const auto parts = distributions();
 	std::vector<uint64_t> together;
@@ -121,7 +121,7 @@ TEST_CASE("merged histograms are as if one had taken all values")
 	CHECK(ft_histogram_stddev(merged.get()) == Approx(ft_histogram_stddev(all.get())));
 }
 
-TEST_CASE("an empty histogram answers zero, and too large a value counts as the largest")
+TEST_CASE("an empty histogram returns zero, and a value that is too large counts as the largest")
 {
 	const Histogram h = of({});
 	CHECK(ft_histogram_percentile(h.get(), 50) == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The index at the end of a file and within it: what it says is what a scan finds, there is no end to it, and
-// one that lies is not believed.
+// The index at the end of a file and within it: it equals the result of a scan, its size is not limited, and
+// an invalid index is ignored.
 #include <cerrno>
 #include <functional>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@ namespace
 
 constexpr size_t kEach = 4096; // entries of an index block
 
-// A file of so many blocks before the summary, most of them of one sample.
+// A file of `count` blocks before the summary, most of them with one sample.
 std::string many_blocks(const std::string &path, size_t blocks)
 {
 	ft_writer *w = nullptr;
@@ -39,7 +39,7 @@ size_t index_blocks(const std::vector<Extent> &extents)
 	return n;
 }
 
-// The end of a file, made anew: its last index block with other entries, and the trailer.
+// Rewrites the end of a file: its last index block with other entries, and the trailer.
 struct End {
 	std::string before; // the index block
 	std::vector<ft_index_entry> entries;
@@ -56,7 +56,7 @@ struct End {
 			    sizeof(trailer));
 		sequence = static_cast<uint32_t>(extents.size() - 2);
 	}
-	// entry_bytes: of a writer that knew less than this one, or more.
+	// entry_bytes: of an older writer with fewer fields, or a newer one with more.
 	std::string file(uint32_t entry_bytes = sizeof(ft_index_entry)) const
 	{
 		std::string payload;
@@ -77,7 +77,7 @@ struct End {
 	}
 };
 
-// What is said of a file hangs on its blocks alone: the index is not believed.
+// Checks that the blocks alone decide what is read from a file: the index is ignored.
 void check_scanned(const std::string &path, const std::string &bytes)
 {
 	write_file(path, bytes);
@@ -91,7 +91,7 @@ void check_scanned(const std::string &path, const std::string &bytes)
 
 } // namespace
 
-TEST_CASE("the index says of every block what a scan finds")
+TEST_CASE("the index has the same data about every block as a scan")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
@@ -104,9 +104,9 @@ TEST_CASE("the index says of every block what a scan finds")
 	CHECK(blocks_at(path, p) == read_recording(path).blocks);
 }
 
-TEST_CASE("an index block is written for so many blocks, each naming the one before it")
+TEST_CASE("an index block is written every so many blocks, each with the place of the one before it")
 {
-	// Around the counts at which one more is due, and beyond what an index once ended at.
+	// Around the counts at which an index block is due, and beyond the former maximum of an index.
 	const size_t blocks = GENERATE(kEach - 2, kEach - 1, kEach, kEach + 1, 2 * kEach - 2, 2 * kEach - 1,
 				       2 * kEach, 70'000u);
 	CAPTURE(blocks);
@@ -134,7 +134,7 @@ TEST_CASE("an index block is written for so many blocks, each naming the one bef
 	CHECK(c.blocks.size() == p.all.size());
 }
 
-TEST_CASE("a writer with a thread of its own gives the index the times of requests, too")
+TEST_CASE("a writer with a separate thread gives the index the times of requests, too")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
@@ -168,7 +168,7 @@ TEST_CASE("a writer with a thread of its own gives the index the times of reques
 	CHECK(requests == 100'000);
 }
 
-TEST_CASE("an index of an old writer has no times: the blocks are looked at")
+TEST_CASE("an index of an old writer has no times: the blocks are read")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
@@ -177,12 +177,12 @@ TEST_CASE("an index of an old writer has no times: the blocks are looked at")
 	check_scanned(path, end.file(16));
 	write_file(path, end.file());
 	CHECK(places_of(path, false).indexed);
-	write_file(path, end.file(sizeof(ft_index_entry) + 8)); // a newer one's
+	write_file(path, end.file(sizeof(ft_index_entry) + 8)); // a newer index's
 	CHECK(places_of(path, false).indexed);
 	CHECK(places_of(path, false).all == places_of(path, true).all);
 }
 
-TEST_CASE("an index that lies is not believed")
+TEST_CASE("an invalid index is ignored")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
@@ -240,7 +240,7 @@ TEST_CASE("an index that lies is not believed")
 	CHECK(places_of(path, false).indexed);
 }
 
-TEST_CASE("a chain of index blocks that is broken or leads in a circle is not believed")
+TEST_CASE("a broken or circular chain of index blocks is ignored")
 {
 	TempDir dir;
 	const std::string path = dir.file("r"), bytes = many_blocks(path, 2 * kEach + 100);
@@ -255,13 +255,13 @@ TEST_CASE("a chain of index blocks that is broken or leads in a circle is not be
 	// Itself.
 	check_lie([&](End &e) { e.entries[0].offset = index_offset; });
 	check_lie([&](End &e) { e.entries = {e.entries[0]}, e.entries[0].offset = index_offset; });
-	// One that passes over the index block between, and one that leaves out all before it.
+	// One that skips the index block between, and one that omits everything before it.
 	check_lie([&](End &e) { e.entries[0] = index_at(bytes, before)[0]; });
 	check_lie([&](End &e) { e.entries.erase(e.entries.begin()); });
 	// The trailer names the one before the last.
 	check_lie([&](End &e) { e.trailer.index_offset = before; });
 	check_lie([&](End &e) { e.trailer.blocks += 1; });
-	// A bit within the one in the middle: all blocks are there, the index is not whole.
+	// A bit within the middle one: all blocks are there, but the index is incomplete.
 	std::string changed = truth.file();
 	changed[before + 100] = static_cast<char>(changed[before + 100] ^ 1);
 	check_scanned(path, changed);
@@ -269,7 +269,7 @@ TEST_CASE("a chain of index blocks that is broken or leads in a circle is not be
 	CHECK(places_of(path, false).indexed);
 }
 
-TEST_CASE("a wrong entry that is not seen at first gives no wrong block")
+TEST_CASE("a wrong entry that is not noticed at first gives no wrong block")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
@@ -279,7 +279,7 @@ TEST_CASE("a wrong entry that is not seen at first gives no wrong block")
 	     {+[](ft_index_entry &e) { e.kind = FT_BLOCK_DROP; }, +[](ft_index_entry &e) { e.count = 2; },
 	      +[](ft_index_entry &e) { e.raw_bytes = 7; }}) {
 		End end = truth;
-		lie(end.entries[501]); // none of those that are looked at
+		lie(end.entries[501]); // not one of the checked ones
 		write_file(path, end.file());
 		const Places p = places_of(path, false);
 		REQUIRE(p.indexed);

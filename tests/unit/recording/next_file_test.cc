@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A writer that goes on in a next file: each is whole by itself, nothing lies in two of them, and an error of
-// one ends with the next.
+// A writer that continues in a next file: each file is complete, nothing is in two of them, and an error of
+// one file ends with the next.
 #include <atomic>
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -41,7 +41,7 @@ std::vector<uint64_t> starts_in(const Contents &c)
 
 } // namespace
 
-TEST_CASE("each file has what was written while it was the one, with manifest, summary and trailer")
+TEST_CASE("each file has what was written into it, with manifest, summary and trailer")
 {
 	const bool background = GENERATE(false, true);
 	TempDir dir;
@@ -78,7 +78,7 @@ TEST_CASE("each file has what was written while it was the one, with manifest, s
 	}
 }
 
-TEST_CASE("a next file that is there already is not touched, and the one after it is begun")
+TEST_CASE("an existing next file is not touched, and the one after it is used")
 {
 	TempDir dir;
 	Directory d(dir.path());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The file that a recording goes to: what may be overwritten, whose it is, who may read it.
+// A recording's output file: what may be overwritten, its owner, and who may read it.
 #include "tests/support/catch.h"
 
 #include <cerrno>
@@ -19,7 +19,7 @@ using namespace forktail::test;
 namespace
 {
 
-// What opening comes to, closed again at once.
+// The result of opening it; it is closed again at once.
 int try_open(const std::string &path)
 {
 	ft_writer *w = nullptr;
@@ -59,7 +59,7 @@ struct SudoBy {
 
 } // namespace
 
-TEST_CASE("a recording can be read by its owner only, also where an older one lay")
+TEST_CASE("a recording is readable only by its owner, also if it replaces an older one")
 {
 	TempDir dir;
 	const std::string path = dir.file("r");
@@ -88,7 +88,7 @@ TEST_CASE("a symbolic link is not followed, whatever it leads to")
 	CHECK(try_open(dir.file("to_it")) == -ELOOP);
 }
 
-TEST_CASE("what is no regular file is left alone, and nobody waits for it")
+TEST_CASE("a file that is not regular is refused without waiting for it")
 {
 	TempDir dir;
 	REQUIRE(mkfifo(dir.file("fifo").c_str(), 0600) == 0);
@@ -97,7 +97,7 @@ TEST_CASE("what is no regular file is left alone, and nobody waits for it")
 	CHECK(try_open("/dev/null") == -ENOTSUP);
 }
 
-TEST_CASE("only what is empty or a recording is overwritten")
+TEST_CASE("only an empty file or a recording is overwritten")
 {
 	TempDir dir;
 	const std::string path = dir.file("file");
@@ -113,7 +113,7 @@ TEST_CASE("only what is empty or a recording is overwritten")
 	CHECK(try_open(path) == 0);
 }
 
-TEST_CASE("of two who record to one file the second is refused")
+TEST_CASE("of two recorders with one output file the second is refused")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
@@ -125,7 +125,7 @@ TEST_CASE("of two who record to one file the second is refused")
 	CHECK(try_open(dir.file("r")) == 0);
 }
 
-TEST_CASE("a recording made by sudo belongs to who called it")
+TEST_CASE("a recording made with sudo belongs to the calling user")
 {
 	if (geteuid() != 0)
 		return;
@@ -137,7 +137,7 @@ TEST_CASE("a recording made by sudo belongs to who called it")
 		CHECK(stat_of(dir.file("r")).st_gid == 65533);
 		CHECK(try_open(dir.file("r")) == 0);
 	}
-	// Somebody else's file may be open for reading already, so it doesn't become root's recording.
+	// Another user's file may already be open for reading, so it does not become root's recording.
 	CHECK(try_open(dir.file("r")) == -EACCES);
 	for (const char *uid : {"", "-1", "0x10", "12 ", "99999999999999999999", "4294967295"}) {
 		SudoBy garbled(uid, "1");

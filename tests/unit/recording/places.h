@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of tables of blocks share: a file's table, and the blocks that are read by it.
+// Shared by the tests of block tables: a file's table, and the blocks read with it.
 #pragma once
 #include <zstd.h>
 
@@ -17,7 +17,7 @@ inline bool operator==(const ft_damage &a, const ft_damage &b)
 	       a.blocks_missing == b.blocks_missing && a.no_trailer == b.no_trailer;
 }
 
-// A table, and what ft_reader_places says with it.
+// A table, and the result of ft_reader_places.
 struct Places {
 	std::vector<ft_place> all;
 	ft_damage damage = {};
@@ -52,7 +52,7 @@ inline Block block_of(const ft_block &b)
 		std::string(static_cast<const char *>(b.payload), b.bytes)};
 }
 
-// Those that are read, of all places from the last to the first; in the file's order.
+// The blocks read at all places, from the last to the first. Returned in the file's order.
 inline std::vector<Block> blocks_at(const std::string &path, const Places &p)
 {
 	ft_reader *r = open_recording(path);
@@ -65,7 +65,7 @@ inline std::vector<Block> blocks_at(const std::string &path, const Places &p)
 	return {blocks.rbegin(), blocks.rend()};
 }
 
-// The entries of the index block at an offset, as they lie in the file.
+// The entries of the index block at an offset, as stored in the file.
 inline std::vector<ft_index_entry> index_at(const std::string &bytes, uint64_t offset)
 {
 	ft_block_header h;

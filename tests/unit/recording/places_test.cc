@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table of a file's blocks: it names each block that a walk over the file gives, with the time that its
-// records cover, and each is read back from its place, whatever happened to the file.
+// The table of a file's blocks: it lists each block of a walk over the file, with the time range of its
+// records. Each block can be read from its place, whatever the file's damage.
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -22,7 +22,7 @@ ft_place place_of_kind(const Places &p, unsigned kind)
 	throw std::runtime_error("no block of kind " + std::to_string(kind));
 }
 
-// What a scan says of a file whose only records are these.
+// The result of a scan of a file whose only records are these.
 template <typename R> ft_place covered(unsigned kind, const std::vector<R> &records)
 {
 	TempDir dir;
@@ -47,7 +47,7 @@ ft_span span_from(uint64_t start_ns, uint64_t duration_ns)
 
 } // namespace
 
-TEST_CASE("a scan gives the blocks of a walk over the file, and each reads back from its place")
+TEST_CASE("a scan gives the blocks of a walk over the file, and each can be read from its place")
 {
 	TempDir dir;
 	small_recording(dir.file("r"));
@@ -58,7 +58,7 @@ TEST_CASE("a scan gives the blocks of a walk over the file, and each reads back 
 	CHECK(blocks_at(dir.file("r"), p) == c.blocks);
 }
 
-TEST_CASE("where ft_reader_next is does not change when a table is made or a place read")
+TEST_CASE("making a table or reading a place does not move ft_reader_next")
 {
 	TempDir dir;
 	small_recording(dir.file("r"));
@@ -131,7 +131,7 @@ TEST_CASE("a place has the time from the earliest begin to the latest end of its
 	CHECK(p.end_ns == 80);
 	p = covered(FT_BLOCK_SOCKET,
 		    std::vector<ft_socket>{{0, 90, 1, 1, 1, 1, 1, 1}, {85, 95, 1, 1, 1, 1, 1, 1}});
-	CHECK(p.start_ns == 85); // one that was never looked for before begins when it was seen
+	CHECK(p.start_ns == 85); // the first reading of a kind has no begin: the time begins at the reading
 	CHECK(p.end_ns == 95);
 	p = covered(FT_BLOCK_CONNECTION,
 		    std::vector<ft_connection>{{30, 0, 1, 1, 1, 1, 1}, {20, 25, 1, 1, 1, 1, 1}});
@@ -158,7 +158,7 @@ TEST_CASE("no kind of record is without a time")
 	}
 }
 
-TEST_CASE("of requests the time begins when the first was due and ends with the last answer")
+TEST_CASE("the time of requests begins when the first is due and ends with the last answer")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
@@ -192,7 +192,7 @@ TEST_CASE("of requests the time begins when the first was due and ends with the 
 	}
 }
 
-TEST_CASE("blocks of text have no time, and neither has one without records")
+TEST_CASE("blocks of text have no time, and neither has a block without records")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
@@ -208,10 +208,10 @@ TEST_CASE("blocks of text have no time, and neither has one without records")
 	}
 }
 
-TEST_CASE("times that make no sense lose no block")
+TEST_CASE("invalid times lose no block")
 {
 	constexpr uint64_t kLimit = 1ull << 62;
-	// An end before the start; a sum that overflows; times beyond what a clock has.
+	// An end before the start, a sum that overflows, times beyond the clock's range.
 	ft_place p = covered(FT_BLOCK_CPU_SLICE, std::vector<ft_cpu_slice>{{100, 50, 1, 1, 0, ""}});
 	CHECK(p.start_ns == 100);
 	CHECK(p.end_ns == 100);
@@ -223,7 +223,7 @@ TEST_CASE("times that make no sense lose no block")
 	CHECK(p.end_ns == kLimit);
 
 	TempDir dir;
-	// Records that are too short for their second time, and columns that are none.
+	// Records too short for their second time, and invalid columns.
 	const uint64_t start = 77;
 	ft_writer *w = nullptr;
 	REQUIRE(ft_writer_open(&w, dir.file("r").c_str(), "{}") == 0);
@@ -241,7 +241,7 @@ TEST_CASE("times that make no sense lose no block")
 	}
 }
 
-TEST_CASE("of a damaged file a scan gives what a walk gives")
+TEST_CASE("a scan of a damaged file gives the same as a walk")
 {
 	TempDir dir;
 	const std::string path = dir.file("r"), bytes = small_recording(path);
@@ -263,14 +263,14 @@ TEST_CASE("of a damaged file a scan gives what a walk gives")
 		const Places scanned = places_of(path, true);
 		CHECK(scanned.damage == c.damage);
 		CHECK(blocks_at(path, scanned) == c.blocks);
-		// By the index, if that is whole: the damaged block has its place there, and is not read.
+		// By the index, if it is complete: the damaged block has its place there, and is not read.
 		const Places p = places_of(path, false);
 		CHECK(blocks_at(path, p) == c.blocks);
 		CHECK(p.all.size() <= c.blocks.size() + p.indexed);
 	}
 }
 
-TEST_CASE("a place at which there is another block, half of one or none gives nothing")
+TEST_CASE("a place with another block, an incomplete block or none gives nothing")
 {
 	TempDir dir;
 	const std::string path = dir.file("r"), bytes = small_recording(path);
@@ -301,13 +301,13 @@ TEST_CASE("a place at which there is another block, half of one or none gives no
 	ft_reader_close(r);
 }
 
-TEST_CASE("a scan tells how far it is and ends when it is told to")
+TEST_CASE("a scan reports its progress and can be stopped")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
 	REQUIRE(ft_writer_open(&w, dir.file("r").c_str(), "{}") == 0);
 	const std::string text(3 << 20, '\0');
-	for (int i = 0; i < 8; i++) // columns are stored as they are
+	for (int i = 0; i < 8; i++) // columns are stored uncompressed
 		REQUIRE(ft_writer_block(w, FT_BLOCK_REQUEST, 0, 1, text.data(), text.size()) == 0);
 	REQUIRE(ft_writer_close(w, nullptr) == 0);
 	struct Told {
@@ -339,7 +339,7 @@ TEST_CASE("a scan tells how far it is and ends when it is told to")
 	ft_reader_close(r);
 }
 
-TEST_CASE("a file that is still being written has the blocks that were there when it was opened")
+TEST_CASE("a file that is still being written has the blocks that existed when it was opened")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
@@ -361,7 +361,7 @@ TEST_CASE("a file that is still being written has the blocks that were there whe
 	CHECK(places_of(dir.file("r"), false).all.size() == before);
 }
 
-TEST_CASE("threads read one file side by side, each with a reader of its own")
+TEST_CASE("threads read one file concurrently, each with its own reader")
 {
 	TempDir dir;
 	small_recording(dir.file("r"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A writer with a thread of its own, on a disk that stands still: the file system is frozen, so that a call
-// which waited for it would wait until the test's time is out.
+// A writer with a separate thread, on a disk that hangs: the file system is frozen, so that a call that waits
+// for it waits until the test's time limit.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -22,7 +22,7 @@ namespace
 
 constexpr size_t kQueue = 256 << 10;
 
-// A span of now that hardly compresses.
+// A span of the present time that hardly compresses.
 ft_span span_now(std::mt19937_64 *random)
 {
 	uint64_t words[sizeof(ft_span) / 8];
@@ -34,7 +34,7 @@ ft_span span_now(std::mt19937_64 *random)
 	return s;
 }
 
-// When each span of a recording began, in its order.
+// When each span of a recording began, in the recording's order.
 std::vector<uint64_t> starts_in(const Contents &c)
 {
 	std::vector<uint64_t> all;
@@ -53,7 +53,7 @@ size_t blocks_of(const Contents &c, unsigned kind)
 
 } // namespace
 
-TEST_CASE("who records does not wait for a disk that stands still, and what it can't keep is told")
+TEST_CASE("recording does not wait for a hung disk, and dropped records are reported")
 {
 	StandingDisk disk;
 	if (!disk.mounted())
@@ -70,13 +70,13 @@ TEST_CASE("who records does not wait for a disk that stands still, and what it c
 			written.push_back(s.start_ns);
 		}
 	};
-	write_spans(2500); // which the queue could hold all
+	write_spans(2500); // the queue has room for all of them
 	REQUIRE(ft_writer_drain(w) == 0);
 	CHECK(ft_writer_lost(w) == 0);
 	for (unsigned times = 0; times < 2; times++) {
 		REQUIRE(disk.stand(true));
 		write_spans(40'000); // 3 MB
-		// What others refer to, among records for which there is no room.
+		// Records that others refer to, among records without room.
 		for (unsigned i = 0; i < 100; i++)
 			CHECK(ft_writer_block(w, FT_BLOCK_DETAIL, 0, 1, R"({"id":1})", 8) == 0);
 		CHECK(ft_writer_flush(w) == 0);
@@ -117,7 +117,7 @@ TEST_CASE("who records does not wait for a disk that stands still, and what it c
 	CHECK(out_of_place == 0);
 }
 
-TEST_CASE("of blocks that others refer to there is an end, too, and it is counted")
+TEST_CASE("blocks that others refer to are limited too, and counted")
 {
 	StandingDisk disk;
 	if (!disk.mounted())
@@ -173,7 +173,7 @@ TEST_CASE("a patient writer waits for room and drops nothing")
 	CHECK(all_records<ft_drop>(c, FT_BLOCK_DROP).empty());
 }
 
-TEST_CASE("of a killed writer with a queue all is there that the disk was given")
+TEST_CASE("a killed writer with a queue leaves everything that the disk had received")
 {
 	TempDir dir;
 	const size_t all = kill_writer(

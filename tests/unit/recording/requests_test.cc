@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The request log's columns: any values survive, and no payload makes the decoder read what is not its own.
-// Payloads end at an unreadable page, so that a read beyond them crashes without AddressSanitizer too.
+// The request log's columns: any values survive, and no payload makes the decoder read other memory. Payloads
+// end at an unreadable page, so that a read beyond them crashes even without AddressSanitizer.
 #include <algorithm>
 #include <cerrno>
 #include <random>
@@ -49,7 +49,7 @@ bool operator==(const ft_request &a, const ft_request &b)
 	       a.arrival_ns == b.arrival_ns;
 }
 
-// -EBADMSG, or the decoded requests. Each array has just the room that `count` needs.
+// -EBADMSG, or the decoded requests. Each array has room for exactly `count`.
 int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vector<ft_request> *to = nullptr)
 {
 	std::vector<uint64_t> intended(count), start(count), end(count), arrival(count);
@@ -59,7 +59,7 @@ int decode(Guarded &memory, const std::string &payload, uint32_t count, std::vec
 					op.data(),	 status.data(), behind.data(), arrival.data()};
 	const char *placed = memory.place(payload);
 	const int rc = ft_requests_decode(placed, payload.size(), count, &out);
-	// The short way reads the same payload: never beyond it, and to the same end where all is well.
+	// The short decoder reads the same payload: never beyond it, and to the same end if it is valid.
 	std::vector<uint64_t> latencies(count);
 	std::vector<uint8_t> ops(count);
 	const int quick = ft_requests_latencies(placed, payload.size(), count, latencies.data(), ops.data());
@@ -154,7 +154,7 @@ std::vector<ft_request> usual(size_t count)
 
 } // namespace
 
-TEST_CASE("requests as a run gives them survive, in full and in short blocks")
+TEST_CASE("typical requests of a run survive, in full and in short blocks")
 {
 	round_trip(usual(3 * FT_REQUEST_BLOCK + 17));
 	round_trip(usual(1'000), 1);
@@ -200,7 +200,7 @@ TEST_CASE("a full block of the longest values fits its columns")
 	round_trip(log);
 }
 
-TEST_CASE("ends before starts, ends stepping back, sent before due")
+TEST_CASE("ends before starts, ends that go back, sent before due")
 {
 	round_trip({{100, 90, 80, 1, 0, 0, 0, 0},
 		    {100, 90, 70, 1, 0, 0, 0, 0},
@@ -208,7 +208,7 @@ TEST_CASE("ends before starts, ends stepping back, sent before due")
 		    {9, 0, 1'000'000, 2, 1, 1, 0, 0}});
 }
 
-TEST_CASE("a column of one value takes one value's room")
+TEST_CASE("a column of equal values takes the room of one value")
 {
 	TempDir dir;
 	std::vector<ft_request> log;
@@ -219,14 +219,14 @@ TEST_CASE("a column of one value takes one value's room")
 	round_trip(log);
 	const auto blocks = write_requests(dir.file("r"), log);
 	REQUIRE(blocks.size() == 1);
-	// 32 bytes of lengths; ends differ in the first only: it takes 3 bytes and the others 2.
+	// 32 bytes of lengths. Ends differ in the first one only: it takes 3 bytes and the others 2.
 	CHECK(blocks[0].payload.size() == 32 + 3 + 999 * 2 + 5);
 	log[999].op = 2;
 	CHECK(write_requests(dir.file("r"), log)[0].payload.size() == 32 + 3 + 999 * 2 + 4 + 1'000);
 	round_trip(log);
 }
 
-TEST_CASE("servers behind a proxy are a column of their own, and none where none is known")
+TEST_CASE("servers behind a proxy are a separate column, which is absent if none is known")
 {
 	TempDir dir;
 	Guarded memory;
@@ -241,7 +241,7 @@ TEST_CASE("servers behind a proxy are a column of their own, and none where none
 	CHECK(ft_requests_have_behind(with.data(), with.size()));
 	CHECK(with.size() == without.size() + 4 + 1'000);
 	CHECK(with.compare(0, without.size(), without) == 0);
-	// What a newer writer adds behind it and the arrivals is passed over.
+	// A newer writer's columns after it and the arrivals are skipped.
 	const std::string newer = with + std::string("\x01\0\0\0\x01\x03\0\0\0abc", 12);
 	std::vector<ft_request> got;
 	REQUIRE(decode(memory, newer, 1'000, &got) == 1'000);
@@ -254,13 +254,13 @@ TEST_CASE("servers behind a proxy are a column of their own, and none where none
 		q.behind = 2;
 	round_trip(log);
 	CHECK(write_requests(dir.file("r"), log)[0].payload.size() == without.size() + 4 + 1);
-	// The block's version says that an old reader would miss something.
+	// The block's version shows that an old reader would miss something.
 	const std::string file = read_file(dir.file("r"));
 	CHECK(static_cast<int>(file[walk(file)[1].begin + offsetof(ft_block_header, version)]) == 2);
 	CHECK(static_cast<int>(file[offsetof(ft_block_header, version)]) == 1);
 }
 
-TEST_CASE("when answers arrived is a column of its own, and none where none is known")
+TEST_CASE("arrival times of answers are a separate column, which is absent if none is known")
 {
 	TempDir dir;
 	Guarded memory;
@@ -270,7 +270,7 @@ TEST_CASE("when answers arrived is a column of its own, and none where none is k
 	std::vector<ft_request> got;
 	REQUIRE(decode(memory, without, 1'000, &got) == 1'000);
 	CHECK(got[0].arrival_ns == 0);
-	// Not of the first ones, nor of every third; one lay unread for long, one not at all.
+	// Unknown for the first ones and for every third. One waited unread for long, one not at all.
 	for (size_t i = 500; i < log.size(); i++)
 		log[i].arrival_ns = i % 3 ? log[i].end_ns - i : 0;
 	log[998].arrival_ns = log[998].end_ns;
@@ -282,14 +282,14 @@ TEST_CASE("when answers arrived is a column of its own, and none where none is k
 	CHECK_FALSE(ft_requests_have_behind(with.data(), with.size()));
 	CHECK(with.compare(0, without.size(), without) == 0);
 	CHECK(decode(memory, with.substr(0, with.size() - 1), 1'000) == -EBADMSG);
-	// Beside the column of servers behind, too.
+	// Together with the column of servers behind, too.
 	for (size_t i = 0; i < log.size(); i++)
 		log[i].behind = static_cast<uint8_t>(i % 4);
 	round_trip(log);
 	const std::string both = write_requests(dir.file("r"), log)[0].payload;
 	CHECK(ft_requests_have_behind(both.data(), both.size()));
 	CHECK(ft_requests_have_arrivals(both.data(), both.size()));
-	// One short time for all takes one byte, and the next block has to say its own.
+	// One short time for all takes one byte, and the next block must store its own.
 	for (ft_request &q : log)
 		q.arrival_ns = q.end_ns - 100;
 	for (ft_request &q : log)
@@ -302,7 +302,7 @@ TEST_CASE("when answers arrived is a column of its own, and none where none is k
 	round_trip(mixed, 20);
 }
 
-TEST_CASE("columns that are not wanted are left out")
+TEST_CASE("unwanted columns are skipped")
 {
 	TempDir dir;
 	const auto log = usual(1'000);
@@ -325,7 +325,7 @@ TEST_CASE("columns that are not wanted are left out")
 	CHECK(ft_requests_decode(blocks[0].payload.data(), blocks[0].payload.size(), 1'000, &none) == 1'000);
 }
 
-TEST_CASE("payloads that can't be right are refused")
+TEST_CASE("invalid payloads are refused")
 {
 	TempDir dir;
 	Guarded memory;
@@ -353,7 +353,7 @@ TEST_CASE("payloads that can't be right are refused")
 	CHECK(decode(memory, head + lengths({1, 1, 1, 9, 1, 1}) + "\1\1\1" + big + "ab", 1) == -EBADMSG);
 	CHECK(decode(memory, head + lengths({9, 9, 9, 1, 1, 1}) + big + big + big + "\1ab", 1) == 1);
 	CHECK(decode(memory, head + lengths({9, 9, 9, 1, 1, 1}) + big + big + big + "\1ab", 1000) == 1000);
-	// A value too many in a column, and requests too many in a block.
+	// One value too many in a column, and too many requests in a block.
 	const std::string ones(6, 1);
 	CHECK(decode(memory, head + lengths({1, 1, 1, 1, 1, 1}) + ones, 1) == 1);
 	CHECK(decode(memory, head + lengths({1, 1, 1, 2, 1, 1}) + ones + "\1", 1) == -EBADMSG);
@@ -382,7 +382,7 @@ TEST_CASE("corrupt payloads never make the decoder leave its payload")
 			CHECK((rc == -EBADMSG || rc == static_cast<int>(count)));
 		}
 	for (int round = 0; round < 20'000; round++) {
-		// Lengths that add up, so that the columns themselves are looked at.
+		// Lengths with the right sum, so that the columns themselves are read.
 		uint32_t lengths[6], total = 0;
 		for (uint32_t &n : lengths)
 			total += n = static_cast<uint32_t>(random() % 40);

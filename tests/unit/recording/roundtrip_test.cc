@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is written is what is read: every kind of record, records of other versions, order, sizes, threads.
+// Data that is written is read back: every kind of record, records of other versions, order, sizes, threads.
 #include <cerrno>
 #include <thread>
 #include <unistd.h>
@@ -32,7 +32,7 @@ template <class Record> Record record_of(const Block &b, uint32_t i = 0)
 	return r;
 }
 
-// Records are compared as bytes: format.h lays them out without padding.
+// Records are compared as bytes, because format.h defines them without padding.
 template <class Record> bool same(const Record &a, const Record &b)
 {
 	return !std::memcmp(&a, &b, sizeof(a));
@@ -49,7 +49,7 @@ void undamaged(const Contents &c)
 
 } // namespace
 
-TEST_CASE("every kind of block comes back as it was written")
+TEST_CASE("every kind of block is read back as it was written")
 {
 	TempDir dir;
 	small_recording(dir.file("r"));
@@ -91,7 +91,7 @@ TEST_CASE("every kind of block comes back as it was written")
 	CHECK(only(c, FT_BLOCK_REQUEST).count == 20);
 }
 
-TEST_CASE("a span from before spans had a CPU that they waited for has none")
+TEST_CASE("a span without a field for the CPU that it waited for has none")
 {
 	constexpr uint32_t old_size = 72;
 	ft_span written[2] = {span_number(3), span_number(4)};
@@ -105,7 +105,7 @@ TEST_CASE("a span from before spans had a CPU that they waited for has none")
 		CHECK(same(record_of<ft_span>(old, i), written[i]));
 }
 
-TEST_CASE("a connection from before sockets had inodes has none")
+TEST_CASE("a connection without a field for inodes has none")
 {
 	constexpr uint32_t old_size = 32;
 	ft_connection written = {1, 2, 3, 4, 5, 6, 7};
@@ -115,7 +115,7 @@ TEST_CASE("a connection from before sockets had inodes has none")
 	CHECK(same(record_of<ft_connection>(old), written));
 }
 
-TEST_CASE("a JSON block comes after the records that were given before it")
+TEST_CASE("a JSON block comes after the records written before it")
 {
 	TempDir dir;
 	small_recording(dir.file("r"));
@@ -201,7 +201,7 @@ TEST_CASE("many records fill many blocks, in order, and compress")
 	CHECK(seen == COUNT);
 }
 
-TEST_CASE("payloads are given 8-byte aligned, and JSON can be read as a string")
+TEST_CASE("payloads are 8-byte aligned, and JSON can be read as a string")
 {
 	TempDir dir;
 	small_recording(dir.file("r"));
@@ -217,7 +217,7 @@ TEST_CASE("payloads are given 8-byte aligned, and JSON can be read as a string")
 	ft_reader_close(r);
 }
 
-TEST_CASE("what a caller may not ask for is refused and leaves the recording unharmed")
+TEST_CASE("invalid calls are refused and leave the recording unharmed")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
@@ -239,7 +239,7 @@ TEST_CASE("what a caller may not ask for is refused and leaves the recording unh
 	CHECK(c.blocks.size() == 1);
 }
 
-TEST_CASE("a payload of the limit's size is taken and given back")
+TEST_CASE("a payload of the maximum size is written and read")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
@@ -265,7 +265,7 @@ TEST_CASE("an empty payload is a block")
 	CHECK(c.blocks.size() == 3);
 }
 
-TEST_CASE("many threads may write at once")
+TEST_CASE("many threads may write concurrently")
 {
 	const bool background = GENERATE(false, true);
 	TempDir dir;
@@ -307,7 +307,7 @@ TEST_CASE("many threads may write at once")
 		for (uint32_t i = 0; b.kind == FT_BLOCK_SAMPLE && i < b.count; i++) {
 			const auto s = record_of<ft_sample>(b, i);
 			REQUIRE(s.series < THREADS);
-			CHECK(s.t_ns == next[s.series]++); // each thread's own order holds
+			CHECK(s.t_ns == next[s.series]++); // each thread's own order is preserved
 		}
 	}
 	CHECK(next == std::vector<uint32_t>(THREADS, EACH));
@@ -315,7 +315,7 @@ TEST_CASE("many threads may write at once")
 	CHECK(notes == THREADS * EACH / 250);
 }
 
-TEST_CASE("clocks are read together and say how exactly")
+TEST_CASE("clocks are read together, with their uncertainty")
 {
 	const uint64_t before = ft_now_ns();
 	ft_clock c;
@@ -330,7 +330,7 @@ TEST_CASE("clocks are read together and say how exactly")
 	CHECK(std::string(id) + "\n" == read_file("/proc/sys/kernel/random/boot_id"));
 }
 
-TEST_CASE("the bytes are those of the documentation")
+TEST_CASE("the bytes equal those in the documentation")
 {
 	const std::string clock_block =
 	    "46 54 42 4b 0b 00 00 01 20 00 00 00 01 00 00 00 20 00 00 00 20 00 00 00 "

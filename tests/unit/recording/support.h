@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the recording's tests share: a recording of every kind of block, written through the library, and its
-// blocks as a list. The list of extents is taken from the bytes by a walk of its own, so that the reader
-// under test is not its own judge.
+// Shared by the recording's tests: a recording with every kind of block, written through the library, and its
+// blocks as a list. The list of extents comes from a separate walk over the bytes, so that the tested reader
+// does not check itself.
 #pragma once
 #include <csignal>
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Block {
 };
 
 struct Contents {
-	int rc = 0;	   // what opening returned
-	std::string error; // and said
+	int rc = 0;	   // the result of opening
+	std::string error; // and its message
 	std::vector<Block> blocks;
 	ft_damage damage = {};
 };
@@ -90,7 +90,7 @@ inline bool shown(const Extent &e)
 	return e.kind != FT_BLOCK_INDEX && e.kind != FT_BLOCK_TRAILER;
 }
 
-// A block made by hand, with hashes that fit whatever lies its header tells.
+// A block made by hand, with hashes that match whatever false values its header has.
 inline std::string forged(ft_block_header h, const std::string &stored)
 {
 	h.magic = FT_BLOCK_MAGIC;
@@ -132,8 +132,8 @@ inline ft_span span_number(uint32_t i)
 	return s;
 }
 
-// A process that opens a recording, prepares its writer, writes spans without end and hands them on after
-// every 50; once it has said so `wanted` times it is killed. Returns how often it had by then.
+// A process that opens a recording, prepares its writer, writes spans continuously and flushes after every
+// 50. After `wanted` reports of that it is killed. Returns the number of reports.
 template <typename Prepare, typename HandOn>
 size_t kill_writer(const std::string &path, size_t wanted, Prepare prepare, HandOn hand_on)
 {

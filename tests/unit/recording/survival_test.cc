@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a recording is worth after its writer was killed or its disk was full. The full disk is a real one: a
-// small tmpfs in a mount namespace of the test's own, which needs root.
+// What remains of a recording after its writer was killed or its disk was full. The full disk is real: a
+// small tmpfs in the test's own mount namespace, which needs root.
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
@@ -28,7 +28,7 @@ using namespace forktail::test;
 namespace
 {
 
-// Spans that hardly compress, until the writer says no; how many it took.
+// Writes spans that hardly compress until the writer fails. Returns how many it accepted.
 uint64_t write_until_error(ft_writer *w)
 {
 	std::mt19937_64 random(7);
@@ -50,7 +50,7 @@ uint64_t records_in(const Contents &c, unsigned kind)
 	return n;
 }
 
-// A tmpfs of `bytes` at a directory of its own; not mounted when this process may not.
+// A tmpfs of `bytes` at a new directory. Not mounted if this process may not mount.
 class SmallDisk
 {
 public:
@@ -83,8 +83,7 @@ private:
 	bool mounted_ = false;
 };
 
-// Runs `work` in a process of its own, because what it does to itself can't be undone. Its result is
-// returned.
+// Runs `work` in a separate process, because its changes to the process cannot be undone. Returns its result.
 int in_child(const std::function<int()> &work)
 {
 	const pid_t child = fork();
@@ -95,7 +94,7 @@ int in_child(const std::function<int()> &work)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// As on a file system that can't allocate ahead (NFSv3, ZFS, ext2): the call fails with EOPNOTSUPP.
+// As on a file system that cannot preallocate (NFSv3, ZFS, ext2): the call fails with EOPNOTSUPP.
 bool forbid_fallocate()
 {
 	sock_filter program[] = {
@@ -132,7 +131,7 @@ TEST_CASE("a killed writer loses nothing that was flushed")
 	}
 }
 
-TEST_CASE("on a full disk the recording ends at a whole block, with index and trailer")
+TEST_CASE("on a full disk the recording ends at a complete block, with index and trailer")
 {
 	const size_t size = GENERATE(64 << 10, 256 << 10, 3 << 20);
 	const bool background = GENERATE(false, true);
@@ -153,7 +152,7 @@ TEST_CASE("on a full disk the recording ends at a whole block, with index and tr
 	CHECK(ft_writer_block(w, FT_BLOCK_NOTE, 0, 1, "{}", 2) == -ENOSPC);
 	CHECK(ft_writer_flush(w) == -ENOSPC);
 	CHECK(ft_writer_bytes(w) == bytes);
-	// Others take what is left: what closing needs must be the writer's already.
+	// Other files take the rest: the room for closing must belong to the writer already.
 	const int other = open(disk.file("other").c_str(), O_WRONLY | O_CREAT, 0600);
 	const std::string page(4096, 'x');
 	while (write(other, page.data(), page.size()) > 0) {
@@ -179,7 +178,7 @@ TEST_CASE("on a full disk the recording ends at a whole block, with index and tr
 		CHECK(records_in(c, FT_BLOCK_SPAN) > 30'000);
 }
 
-TEST_CASE("a full disk on a file system that can't allocate ahead leaves every whole block")
+TEST_CASE("a full disk without preallocation leaves every complete block")
 {
 	SmallDisk disk(300 << 10);
 	if (!disk.mounted())
@@ -204,10 +203,10 @@ TEST_CASE("a full disk on a file system that can't allocate ahead leaves every w
 	CHECK(records_in(c, FT_BLOCK_SPAN) > 2'000);
 	CHECK(c.damage.bytes_skipped == 0);
 	CHECK(c.damage.blocks_missing == 0);
-	CHECK_FALSE(c.damage.no_trailer); // the half block gave its space back
+	CHECK_FALSE(c.damage.no_trailer); // the incomplete block's room was released
 }
 
-TEST_CASE("a file size limit ends the recording without the signal that goes with it")
+TEST_CASE("a file size limit ends the recording without its signal")
 {
 	const bool background = GENERATE(false, true);
 	TempDir dir;
@@ -236,7 +235,7 @@ TEST_CASE("a file size limit ends the recording without the signal that goes wit
 	CHECK(c.blocks.back().kind == FT_BLOCK_SUMMARY);
 }
 
-TEST_CASE("a recording takes no more disk than its bytes once closed")
+TEST_CASE("a closed recording takes no more disk than its bytes")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;
@@ -244,10 +243,10 @@ TEST_CASE("a recording takes no more disk than its bytes once closed")
 	REQUIRE(ft_writer_close(w, nullptr) == 0);
 	struct stat st;
 	REQUIRE(stat(dir.file("r").c_str(), &st) == 0);
-	CHECK(st.st_blocks * 512 <= 64 << 10); // a megabyte was allocated ahead
+	CHECK(st.st_blocks * 512 <= 64 << 10); // a megabyte was preallocated
 }
 
-TEST_CASE("a recording that can't be begun says why")
+TEST_CASE("a recording that cannot be started reports why")
 {
 	TempDir dir;
 	ft_writer *w = nullptr;

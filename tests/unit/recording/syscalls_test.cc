@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of system calls: those that explanations have always had, at the numbers x86-64 has always had.
+// Names of system calls: the names that explanations have always used, and the numbers of x86-64.
 #include "tests/support/catch.h"
 
 #include <cstdint>
@@ -18,10 +18,10 @@ TEST_CASE("a system call's number has the kernel's name")
 	CHECK(ft_syscall_limit() > SYS_futex_waitv);
 }
 
-TEST_CASE("a number of no system call has no name")
+TEST_CASE("an invalid system call number has no name")
 {
 	CHECK(ft_syscall_name(-1) == nullptr);
-	CHECK(ft_syscall_name(400) == nullptr); // in the gap that x86-64 has from 335 to 423
+	CHECK(ft_syscall_name(400) == nullptr); // in x86-64's gap from 335 to 423
 	CHECK(ft_syscall_name(ft_syscall_limit()) == nullptr);
 	CHECK(ft_syscall_name(INT32_MAX) == nullptr);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The jobs: each module has TABLES, what it reads beside runs; HELP, what it answers; and run(data, options), its sheets."""
+"""The jobs. Each module has TABLES (the tables it reads besides runs), HELP, and run(data, options), which returns sheets."""
 from . import causes, changes, episodes, fork, latency, regressions
 
 JOBS = {"causes": causes, "latency": latency, "fork": fork, "regressions": regressions, "changes": changes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which causes cost which hosts how many request-seconds on which day: the time that slow requests spent on each."""
+"""Request-seconds by day, host and cause: the time that slow requests spent on each cause."""
 from pyspark.sql import functions as F
 
 from .. import svg
@@ -11,7 +11,7 @@ TABLES = ("parts",)
 
 
 def run(data, options):
-    # A part is a request's time at one hop: a request that a cause held up at two has two, and counts once.
+    # A part is a request's time at one hop. A request delayed by a cause at two hops has two parts, and counts once.
     parts = (data.table("parts").withColumn("day", day_of("due_time"))
              .groupBy("day", "host", "cause", "run_id", "request")
              .agg(*[F.sum(c).alias(c) for c in ("direct_ns", "queued_ns", "total_ns")]))
@@ -28,9 +28,9 @@ def run(data, options):
     hosts = (by_host.where(F.col("host").isin(worst)).groupBy("host", "cause")
              .agg(F.sum("total_ns").alias("total_ns")).collect())
     return [
-        Sheet("causes", "Request-seconds by cause, of all hosts and days", totals, top=40, charts=[
+        Sheet("causes", "Request-seconds by cause, all hosts and days", totals, top=40, charts=[
             svg.stacked("Request-seconds per day", sorted({r.day for r in days}), [(r.day, r.cause, r.total_ns / 1e9) for r in days])]),
         Sheet("hosts", "By day, host and cause", by_host.orderBy(F.desc("total_ns"), "day", "host", "cause"), charts=[
-            svg.stacked("Request-seconds of the 20 hosts with the most", worst,
+            svg.stacked("The 20 hosts with the most request-seconds", worst,
                         [(r.host, r.cause, r.total_ns / 1e9) for r in hosts])]),
     ]

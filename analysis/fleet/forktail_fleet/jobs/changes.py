@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""On which day what a cause costs a host changed.
+"""The days on which a cause's cost on a host changed.
 
-Of each host and cause there is a series by day: request-seconds per million requests (a day with fewer requests is no change).
-Change points are PELT's (ruptures; Killick 2012) on logarithms, each segment four days at least, with a penalty of 3 log n times the noise
-between neighbouring days. What is on both sides is then held against each other by Mann-Whitney's rank test, and of all candidates of the
-fleet those are kept that Benjamini and Hochberg's procedure leaves at a share of 5 % false ones. As the same days chose the
-point and are tested, p is somewhat too small: it is for ranking.
+Each host and cause has a series by day: request-seconds per million requests (so a day with fewer requests is no change).
+PELT (ruptures; Killick 2012) finds change points on logarithms, with segments of at least four days and a penalty of 3 log n
+times the noise between neighbouring days. Mann-Whitney's rank test then compares both sides. Of all candidates of the fleet,
+Benjamini and Hochberg's procedure selects those with a false discovery rate of 5 %. The same days chose the point and are
+tested, so p is somewhat too small: use it for ranking.
 """
 from pyspark.sql import functions as F
 
@@ -13,15 +13,15 @@ from .. import svg
 from ..data_set import day_of
 from ..sheet import Sheet
 
-HELP = "days on which what a cause costs a host changed"
+HELP = "days on which a cause's cost on a host changed"
 TABLES = ("parts",)
-SEGMENT = 4  # days; of fewer no rank test says anything
-FLOOR_NS = 1_000_000  # per million requests: what is below is as good as nothing
-SHARE = 0.05  # of what is named, that may be chance
+SEGMENT = 4  # days; with fewer a rank test shows nothing
+FLOOR_NS = 1_000_000  # per million requests: lower values are negligible
+SHARE = 0.05  # false discovery rate
 
 
 def changes_of(days, values):
-    """Of one series: (day of change, median before, median after, p)."""
+    """The changes of one series: (day of change, median before, median after, p)."""
     import numpy as np
     import ruptures
     from scipy.stats import mannwhitneyu
@@ -29,7 +29,7 @@ def changes_of(days, values):
     if len(values) < 2 * SEGMENT:
         return []
     logs = np.log10(np.maximum(np.array(values, dtype=float), FLOOR_NS))
-    # Between neighbours, so that a change does not count for noise.
+    # Between neighbours, so that a change does not count as noise.
     noise = max(1.4826 * float(np.median(np.abs(np.diff(logs)))) / 2**0.5, 0.02)
     ends = ruptures.Pelt(model="l2", min_size=SEGMENT, jump=1).fit(logs / noise).predict(pen=3 * np.log(len(logs)))
     found, begin = [], 0
@@ -42,7 +42,7 @@ def changes_of(days, values):
 
 
 def series_of(rows):
-    """Of (host, cause, [(day, value)]) rows their changes. Runs where the data is."""
+    """The changes of (host, cause, [(day, value)]) rows. Runs on the workers."""
     for host, cause, points in rows:
         points = sorted((p[0], p[1]) for p in points)
         for change in changes_of([p[0] for p in points], [p[1] for p in points]):
@@ -50,7 +50,7 @@ def series_of(rows):
 
 
 def kept(rows):
-    """Benjamini and Hochberg's."""
+    """The significant rows by Benjamini and Hochberg's procedure."""
     ordered = sorted(rows, key=lambda r: r[-1])
     last = max((i + 1 for i, r in enumerate(ordered) if r[-1] <= SHARE * (i + 1) / len(ordered)), default=0)
     return ordered[:last]
@@ -60,7 +60,7 @@ def run(data, options):
     cost = (data.table("parts").withColumn("day", day_of("due_time")).groupBy("host", "cause", "day")
             .agg(F.sum("total_ns").alias("total_ns")))
     days = data.table("runs").groupBy("host", F.col("date").alias("day")).agg(F.sum("requests").alias("requests")).where("requests > 0")
-    # A day without the cause is a day of 0 ns.
+    # A day without the cause has 0 ns.
     causes = cost.select("host", "cause").distinct()
     series = (days.join(causes, "host").join(cost, ["host", "cause", "day"], "left")
               .withColumn("value", F.expr("cast(cast(coalesce(total_ns, 0) as decimal(38,0)) * 1000000 / requests as bigint)"))
@@ -73,8 +73,8 @@ def run(data, options):
     drawn = {(s.host, s.cause): sorted((p[0], p[1]) for p in s.points) for s in
              series.where(F.concat_ws("\n", "host", "cause").isin(["\n".join(k) for k in top])).collect()} if top else {}
     schema = "host string, cause string, day string, before_ns_per_million long, after_ns_per_million long, times double, p double"
-    note = (f"{series.count():,} series of a host and a cause, {len(candidates):,} candidates, {len(rows):,} kept. "
-            "Request-ns per million requests, medians before and from that day on.")
+    note = (f"{series.count():,} series (one per host and cause), {len(candidates):,} candidates, {len(rows):,} significant. "
+            "Values: request-ns per million requests, medians before the day and from the day on.")
     return [
         Sheet("changes", "Changes, largest first", data.spark.createDataFrame(rows, schema), note, charts=[
             svg.steps(f"{host}: {cause}, request-seconds per million requests",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The episodes that cost the most request-time, with what explain says of each and where its recordings lie."""
+"""The episodes with the most request time, with explain's evidence and the paths of the recordings."""
 from pyspark.sql import functions as F
 
 from .. import svg
 from ..data_set import day_of
 from ..sheet import Sheet
 
-HELP = "the 100 episodes with the most request-time, and where their recordings lie"
+HELP = "the 100 episodes with the most request time, and the paths of their recordings"
 TABLES = ("episodes", "evidence")
 TOP = 100
 
@@ -30,5 +30,5 @@ def run(data, options):
     for r in rows:
         by_day[(r.day, r.cause)] = by_day.get((r.day, r.cause), 0) + r.time_ns / 1e9
     return [Sheet("episodes", f"The {TOP} worst episodes", found, top=TOP, links={"recordings": "recordings"}, charts=[
-        svg.stacked("Request-seconds of these episodes by their largest cause", sorted({d for d, _ in by_day}),
+        svg.stacked("Request-seconds of these episodes by main cause", sorted({d for d, _ in by_day}),
                     [(d, c, v) for (d, c), v in by_day.items()])])]

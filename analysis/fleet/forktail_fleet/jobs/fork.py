@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Fork time against memory: what a fork took of serving threads and how much memory their process had then.
+"""Fork time against memory: the duration of serving threads' forks, and the memory of their process at that time.
 
-Copying page tables takes as long as there are pages, so that a fleet's forks lie along a line. What lies above it has
-something else to it: huge pages that are off, a hypervisor that pays for each page table, memory that is far away. The line is
-fitted to logarithms with a loss that outliers don't pull (Huber's, scipy.optimize.least_squares); how far is far is told by
-the median of the distances (MAD). A host's day is one point, by medians, so that who forks often doesn't count for more.
+The time to copy page tables is proportional to the number of pages, so a fleet's forks are near a line. A fork above it has a
+further cause: huge pages that are off, a hypervisor without nested paging, memory of another NUMA node. The line is fitted to
+logarithms with a loss that is robust against outliers (Huber's, scipy.optimize.least_squares). The median of the distances
+(MAD) defines outliers. Each host and day is one point, by medians, so that frequent forks have no more weight.
 """
 import math
 
@@ -16,14 +16,14 @@ from ..data_set import day_of
 from ..exact import percentiles
 from ..sheet import Sheet
 
-HELP = "fork time against memory over all hosts, with the outliers"
+HELP = "fork time against memory over all hosts, with outliers"
 TABLES = ("spans", "threads", "metrics")
-FAR = 3.5  # times the spread, as Iglewicz and Hoaglin have it for outliers
+FAR = 3.5  # times the spread: Iglewicz and Hoaglin's limit for outliers
 MEDIAN = {"median": 500_000}
 
 
 def forks_of(data):
-    """Each fork of a serving thread: when, how long, and its process' memory just before."""
+    """Each fork of a serving thread: its time, its duration, and its process's memory just before."""
     serving = data.table("threads").where("serving").select("run_id", "thread", "pid")
     forks = (data.table("spans").where("cause = 'fork' and not off_cpu").join(serving, ["run_id", "thread"])
              .select("date", "host", "run_id", "pid", "start_ns", "start_time", "duration_ns", F.lit(None).cast("double").alias("rss")))
@@ -31,7 +31,7 @@ def forks_of(data):
               .select("date", "host", "run_id", F.get_json_object("labels", "$.pid").cast("int").alias("pid"),
                       F.col("t_ns").alias("start_ns"), F.lit(None).cast("long").alias("start_time"),
                       F.lit(None).cast("long").alias("duration_ns"), F.col("value").alias("rss")))
-    # As if on one strip: the last reading at each fork. Of a fork before the first one it is the first.
+    # Forks and readings in one sequence: each fork gets the last reading before it, or else the first one.
     of = Window.partitionBy("run_id", "pid").orderBy("start_ns")
     before = of.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     after = of.rowsBetween(Window.currentRow, Window.unboundedFollowing)
@@ -41,16 +41,16 @@ def forks_of(data):
 
 
 def fit(points):
-    """(memory, time) pairs -> (log of time at 1 byte, exponent, spread of logarithms); None of fewer than three."""
+    """(memory, time) pairs -> (log of time at 1 byte, exponent, spread of logarithms); None for fewer than three."""
     import numpy as np
     from scipy.optimize import least_squares
 
     if len(points) < 3:
         return None
     x, y = np.log([p[0] for p in points]), np.log([p[1] for p in points])
-    middle = float(np.median(x))  # so that the two parameters don't depend on each other
+    middle = float(np.median(x))  # decorrelates the two parameters
     start = [float(np.median(y)), 1.0]
-    if float(np.ptp(x)) < 0.1:  # all the same size: there is no slope to be seen
+    if float(np.ptp(x)) < 0.1:  # all of the same size: no slope can be fitted
         level, slope = start
     else:
         scale = spread(y - start[0] - (x - middle)) or 1e-3
@@ -59,7 +59,7 @@ def fit(points):
 
 
 def spread(values):
-    """The standard deviation as the median distance from the median tells it."""
+    """The standard deviation, estimated from the median distance from the median."""
     import numpy as np
 
     return float(1.4826 * np.median(np.abs(values - np.median(values))))
@@ -84,14 +84,14 @@ def run(data, options):
         rows.append((p.day, p.host, p.forks, p.rss_bytes, p.fork_ns, p.longest_ns, round(math.exp(expected)),
                      p.fork_ns / math.exp(expected), distance, abs(distance) > FAR))
     rows.sort(key=lambda r: (-(r[8] or 0), r[0], r[1]))
-    note = "Fewer than three hosts' days have forks: there is no line to hold them against."
+    note = "Fewer than three host-days have forks: too few to fit a line."
     if line:
         at_gib = math.exp(line[0] + line[1] * math.log(2**30))
-        note = (f"{len(points)} hosts' days: {at_gib / 1e6:.2f} ms at 1 GiB, by memory to the power of {line[1]:.2f}; "
-                f"{sum(r[9] for r in rows)} lie more than {FAR} times the usual spread off.")
+        note = (f"{len(points)} host-days. Fitted line: {at_gib / 1e6:.2f} ms at 1 GiB, proportional to memory^{line[1]:.2f}. "
+                f"{sum(r[9] for r in rows)} outliers are more than {FAR} times the usual spread from the line.")
     return [
         Sheet("forks", "Fork time against memory, farthest above the line first", data.spark.createDataFrame(rows, schema), note,
-              charts=[svg.scatter("Fork time (ms) against memory (GiB), medians of a host's day",
+              charts=[svg.scatter("Fork time (ms) against memory (GiB), medians per host and day",
                                   [(r[3] / 2**30, r[4] / 1e6, r[9], f"{r[1]} {r[0]}") for r in rows if r[4] > 0],
                                   line and (lambda gib: math.exp(line[0] + line[1] * math.log(gib * 2**30)) / 1e6))]),
     ]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Percentiles of all answered requests together, exactly: of each run, and of a host's day over its runs."""
+"""Exact percentiles of all answered requests: per run, and per host and day over all runs."""
 from pyspark.sql import functions as F
 
 from ..data_set import day_of
 from ..exact import percentiles
 from ..sheet import Sheet
 
-HELP = "exact percentiles of each run, and of each host's day over all of its runs"
+HELP = "exact percentiles per run, and per host and day"
 TABLES = ("requests",)
 
 
@@ -16,6 +16,6 @@ def run(data, options):
     by_host = percentiles(answered, ("day", "host"), "latency_ns")
     by_run = percentiles(answered, ("host", "run_id"), "latency_ns")
     return [
-        Sheet("hosts", "By day and host, over all runs", by_host.orderBy(F.desc("p99_9_ns"), "day", "host")),
+        Sheet("hosts", "By day and host, all runs together", by_host.orderBy(F.desc("p99_9_ns"), "day", "host")),
         Sheet("runs", "By run", by_run.orderBy(F.desc("p99_9_ns"), "host", "run_id")),
     ]

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: MIT
-"""Whether hosts with another kernel, another version of the server or another setting of huge pages are slower.
+"""Whether hosts with another kernel, server version or huge-page setting are slower.
 
-A host counts once in each group, with the median of its runs: runs of a host have the host in common. Of each group there is the
-median over hosts, with an interval from its order statistics (the binomial one, at least 95 %, no assumption on shape), and a
-rank test (Mann-Whitney's) against the group with the most hosts, with Holm's correction over all tests of a sheet. It says that groups
-differ, not why: hosts aren't given their kernel by lot.
+A host counts once in each group, with the median of its runs, because runs of one host are not independent. Each group has the
+median over hosts, with an interval from order statistics (binomial, at least 95 %, for any distribution), and Mann-Whitney's
+rank test against the group with the most hosts, with Holm's correction over all tests of a sheet. It shows that groups differ,
+not why: kernels are not assigned to hosts at random.
 """
 from pyspark.sql import functions as F
 
 from ..exact import percentiles
 from ..sheet import Sheet
 
-HELP = "latency and stalls by kernel, server version and huge pages"
+HELP = "latency and stalls by kernel, server version and huge-page setting"
 TABLES = ()
 GROUPS = ("kernel", "server_version", "thp")
 FIGURES = ("p99_ns", "p99_9_ns", "slow_ns_per_million")
-FEW = 4  # hosts in each of two groups: with fewer the rank test can't say anything below 5 %
+FEW = 4  # hosts in each of two groups: with fewer the rank test cannot reach 5 %
 
 
 def interval(values, level=0.95):
-    """The median's interval by order statistics; None if there are too few for it."""
+    """The median's interval by order statistics; None for too few values."""
     from scipy.stats import binom
 
     ordered, n = sorted(values), len(values)
@@ -30,12 +30,12 @@ def interval(values, level=0.95):
 
 
 def middle(values):
-    """The value of the median's rank, as percentiles are here: one that was measured."""
+    """The value of the median's rank: like other percentiles here, a measured one."""
     return sorted(values)[(len(values) + 1) // 2 - 1]
 
 
 def holm(ps):
-    """Corrected for how many there are; None stays."""
+    """Holm's correction for the number of tests; None stays."""
     order = sorted((p, i) for i, p in enumerate(ps) if p is not None)
     corrected, least = list(ps), 0.0
     for rank, (p, i) in enumerate(order):
@@ -75,6 +75,6 @@ def run(data, options):
         schema = ("figure string, value string, hosts long, median_ns long, from_ns long, to_ns long, "
                   "times_the_first double, p double")
         sheets.append(Sheet(group, f"By {group.replace('_', ' ')}", data.spark.createDataFrame(rows, schema), top=60,
-                            note=f"from and to hold the median with 95 %; p is Holm's over this sheet, of groups of {FEW} hosts and "
-                            "more; slow ns per million is the time of slow requests per million requests."))
+                            note="from and to: 95 % interval of the median. p: corrected by Holm's method over this table, for groups of "
+                            f"at least {FEW} hosts. slow ns per million: slow requests' time per million requests."))
     return sheets

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Requests of which it is known when their answers arrived: what lay unread is the load generator's, to the
-// nanosecond, and the rest of the time is told by the server's thread as ever.
+// Requests with recorded arrival times of their answers. The time that an answer waits unread is the load
+// generator's, to the nanosecond. The rest of the time comes from the server's thread as usual.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -13,10 +13,10 @@ using namespace forktail::test;
 namespace
 {
 
-// A server over 100 ms that is idle but for what the test adds.
+// A server over 100 ms that is idle except for what the test adds.
 struct Arriving : RunBuilder {
 	Arriving() { Thread(kServer, 0, 100 * ms); }
-	// arrival 0: not known.
+	// arrival 0: unknown.
 	void Arrived(uint64_t intended, uint64_t start, uint64_t arrival, uint64_t end,
 		     uint32_t connection = 0)
 	{
@@ -45,11 +45,11 @@ bool Holds(const std::string &text, const std::string &part)
 
 } // namespace
 
-TEST_CASE("what an answer lay unread is client-late, whatever the server does then")
+TEST_CASE("the time an answer waits unread is client-late, whatever the server does then")
 {
 	Arriving b;
 	b.Off(FT_IDLE, 0, 12 * ms, 12 * ms);
-	b.Frame(FT_FORK, 20 * ms, 40 * ms); // while the answer lies unread
+	b.Frame(FT_FORK, 20 * ms, 40 * ms); // while the answer is unread
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 68 * ms);
 	b.Arrived(10 * ms, 10 * ms, 15 * ms, 45 * ms);
 	b.Arrived(10 * ms, 10 * ms, 0, 45 * ms, 1);
@@ -60,7 +60,7 @@ TEST_CASE("what an answer lay unread is client-late, whatever the server does th
 	CHECK(PartOf(blame, 0, Cause::Fork).total_ns() == 0);
 	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 2 * ms);
 	CHECK(PartOf(blame, 0, Cause::ServerBusy).direct_ns == 3 * ms);
-	// Without knowing it, the server's time is all there is to go by.
+	// Without the arrival time, only the server's time decides.
 	CHECK(PartOf(blame, 1, Cause::ClientLate).total_ns() == 0);
 	CHECK(PartOf(blame, 1, Cause::Fork).direct_ns == 20 * ms);
 	for (const SlowRequest &r : blame.slow)
@@ -71,7 +71,7 @@ TEST_CASE("what an answer lay unread is client-late, whatever the server does th
 	CHECK_FALSE(Holds(text, "sent requests late"));
 }
 
-TEST_CASE("a request whose connection held an unread answer was late for the load generator's sake")
+TEST_CASE("a request whose connection had an unread answer is late because of the load generator")
 {
 	Arriving b;
 	b.Off(FT_IDLE, 0, 100 * ms, 100 * ms);
@@ -91,17 +91,17 @@ TEST_CASE("a request whose connection held an unread answer was late for the loa
 		    "generator sent requests late, by 28.0 ms in total"));
 }
 
-TEST_CASE("requests and answers on their way are told apart where the server was idle before or after it")
+TEST_CASE("time of requests and answers in transit is separate where the server was idle before or after")
 {
 	Arriving b;
 	b.Off(FT_IDLE, 0, 14 * ms, 14 * ms);
 	b.Frame(FT_FORK, 14 * ms, 18 * ms);
 	b.Off(FT_IDLE, 18 * ms, 60 * ms, 60 * ms);
 	b.Tally(FT_OWN_CODE, 60 * ms, 100 * ms, 40 * ms);
-	b.Arrived(10 * ms, 10 * ms, 19 * ms, 20 * ms);	  // 4 ms there, 1 ms back
+	b.Arrived(10 * ms, 10 * ms, 19 * ms, 20 * ms);	  // 4 ms to the server, 1 ms back
 	b.Arrived(16 * ms, 16 * ms, 21 * ms, 21 * ms, 1); // the server was at work
-	b.Arrived(11 * ms, 11 * ms, 13 * ms, 13 * ms, 2); // idle throughout: answered all the same
-	b.Arrived(12 * ms, 12 * ms, 0, 15 * ms, 3);	  // not known
+	b.Arrived(11 * ms, 11 * ms, 13 * ms, 13 * ms, 2); // idle throughout, but it answered
+	b.Arrived(12 * ms, 12 * ms, 0, 15 * ms, 3);	  // unknown
 	b.Loop("closed");
 	b.Finish();
 	Blame blame = b.Blame();
@@ -118,13 +118,13 @@ TEST_CASE("requests and answers on their way are told apart where the server was
 	INFO(text);
 	CHECK(Holds(text, "requests were on the network for 4.00 ms in total, replies for 4.00 ms"));
 	CHECK_FALSE(Holds(text, "did not run"));
-	// What lies outside of the recording tells nothing.
+	// Threads outside of the recording give no information.
 	OnTheWay way = FindOnTheWay(b.Timeline(), kBase + 99 * ms, kBase + 101 * ms);
 	CHECK(way.request_ns + way.answer_ns == 0);
 	CHECK(FindOnTheWay(forktail::analysis::Timeline(), kBase, kBase + ms).answer_ns == 0);
 }
 
-TEST_CASE("latency until answers arrived is over those of which that is known")
+TEST_CASE("latency until arrival covers only requests with a known arrival time")
 {
 	Arriving b;
 	for (uint64_t i = 0; i < 100; i++)

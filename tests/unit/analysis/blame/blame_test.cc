@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blame: what each request's time is given to, and that it is all of its time.
+// Blame: which cause each part of a request's time belongs to. The parts sum to all of its time.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -11,8 +11,8 @@ using namespace forktail::test;
 namespace
 {
 
-// A server that runs its own code for the first fifth of every millisecond and is idle for the rest, but for
-// [busy_from, busy_to), which the caller fills.
+// A server that runs its own code for the first fifth of every millisecond and is idle for the rest, except
+// for [busy_from, busy_to), which the caller fills.
 void QuietServer(RunBuilder *b, uint64_t length_ms, uint64_t busy_from_ms = 0, uint64_t busy_to_ms = 0)
 {
 	b->Thread(kServer, 0, length_ms * ms);
@@ -33,7 +33,7 @@ ConnectionWaits WaitsOf(const Run &run)
 
 } // namespace
 
-TEST_CASE("a request's time is blamed on what its server's thread did meanwhile")
+TEST_CASE("a request's time is blamed on what its server's thread did during it")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
@@ -56,7 +56,7 @@ TEST_CASE("a request's time is blamed on what its server's thread did meanwhile"
 	CHECK(blame.parts[blame.slow[0].first_part].cause == Cause::ServerBusy); // largest first
 }
 
-TEST_CASE("without a recording of the server all service time is unknown, and lateness still the client's")
+TEST_CASE("without a server recording all service time is unknown, and lateness is still the client's")
 {
 	RunBuilder b;
 	b.Request(0, 300 * us, 1000 * us);
@@ -66,9 +66,9 @@ TEST_CASE("without a recording of the server all service time is unknown, and la
 	CHECK(PartOf(blame, 0, Cause::ClientLate).direct_ns == 300 * us);
 }
 
-TEST_CASE("lateness while the request's connection was taken is the server's, the rest the client's")
+TEST_CASE("lateness while the request's connection was busy is the server's, the rest the client's")
 {
-	// The fork holds the connection's earlier request until 6 ms; the later one was due at 2 ms.
+	// The fork delays the connection's earlier request until 6 ms. The later request was due at 2 ms.
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
 	b.Frame(FT_FORK, 1 * ms, 5 * ms);
@@ -95,7 +95,7 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		CHECK(PartOf(blame, 1, Cause::ClientLate).direct_ns == 4500 * us);
 		CHECK(PartOf(blame, 1, Cause::Fork).total_ns() == 0);
 	}
-	SECTION("pipelined: the slot frees when the oldest of the pipeline is answered")
+	SECTION("pipelined: the slot is free once the oldest request of the pipeline is answered")
 	{
 		b.Request(1000 * us, 1000 * us, 6000 * us);
 		b.Request(1100 * us, 1100 * us, 6100 * us);
@@ -114,7 +114,7 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 	{
 		b.Off(FT_IDLE, 7100 * us, 9000 * us, 9000 * us);
 		b.Request(7000 * us, 7000 * us, 7100 * us);
-		b.Request(7200 * us, 9000 * us, 9200 * us); // the load generator had stopped until 9 ms
+		b.Request(7200 * us, 9000 * us, 9200 * us); // the load generator was stopped until 9 ms
 		b.Request(7300 * us, 9210 * us, 9400 * us);
 		b.Loop("constant");
 		b.Finish();
@@ -126,7 +126,7 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 		CHECK(taken.until_ns[2] == kBase + 9200 * us);
 		CHECK(PartOf(b.Blame(), 2, Cause::ClientLate).direct_ns == 1710 * us);
 	}
-	SECTION("a closed loop is never late for that")
+	SECTION("a closed loop is never late because of a busy connection")
 	{
 		b.Request(1 * ms, 1 * ms, 6 * ms);
 		b.Loop("closed");
@@ -135,18 +135,18 @@ TEST_CASE("lateness while the request's connection was taken is the server's, th
 	}
 }
 
-TEST_CASE("requests queued behind a stall are blamed on it, beyond the usual latency")
+TEST_CASE("requests queued behind a stall are blamed on it, except for the usual latency")
 {
-	// Idle until 10 ms, fork to 20 ms, then 5 ms of own code to work off the queue.
+	// Idle until 10 ms, fork until 20 ms, then 5 ms of own code to process the queue.
 	RunBuilder b;
 	QuietServer(&b, 40, 10, 25);
 	b.Frame(FT_FORK, 10 * ms, 20 * ms);
 	b.Tally(FT_OWN_CODE, 10 * ms, 25 * ms, 5 * ms);
 	for (uint64_t t = 0; t < 10; t++)
 		b.Request(t * ms, t * ms, t * ms + 100 * us); // usual: 100 us
-	b.Request(15 * ms, 15 * ms, 24 * ms, 1);	      // met half of the fork
-	b.Request(21 * ms, 21 * ms, 24 * ms, 2);	      // came after it
-	b.Request(30 * ms, 30 * ms, 33 * ms, 3);	      // after the queue was empty again
+	b.Request(15 * ms, 15 * ms, 24 * ms, 1);	      // during half of the fork
+	b.Request(21 * ms, 21 * ms, 24 * ms, 2);	      // after the fork
+	b.Request(30 * ms, 30 * ms, 33 * ms, 3);	      // after the queue was empty
 	b.Finish();
 	Blame blame = b.Blame({1 * ms, 0});
 
@@ -154,7 +154,7 @@ TEST_CASE("requests queued behind a stall are blamed on it, beyond the usual lat
 	CHECK(blame.usual_ns[0] <= 100 * us);
 	uint64_t usual = blame.usual_ns[0];
 	REQUIRE(blame.slow.size() == 3);
-	// 5 ms of fork met; 4 ms of queue, of which all but the usual is the fork's.
+	// 5 ms overlap the fork. Of 4 ms in the queue, all but the usual time is the fork's.
 	CHECK(PartOf(blame, 0, Cause::Fork).direct_ns == 5 * ms);
 	CHECK(PartOf(blame, 0, Cause::Fork).queued_ns == 4 * ms - usual);
 	CHECK(PartOf(blame, 0, Cause::ServerBusy).direct_ns == usual);
@@ -165,13 +165,13 @@ TEST_CASE("requests queued behind a stall are blamed on it, beyond the usual lat
 	CHECK(PartOf(blame, 2, Cause::ServerBusy).direct_ns == 600 * us);
 	for (const SlowRequest &r : blame.slow)
 		CHECK(PartsSum(blame, r) == r.latency_ns);
-	// Without the fork the first of them would have taken the usual time.
+	// Without the fork the first of them would take the usual time.
 	REQUIRE(!blame.causes.empty());
 	CHECK(blame.causes[0].cause == Cause::Fork);
 	CHECK(blame.causes[0].without.max == 3 * ms);
 }
 
-TEST_CASE("no more queue is blamed on stalls than they lasted, and several share it")
+TEST_CASE("stalls get no more queueing time than they lasted, and several stalls share it")
 {
 	RunBuilder b;
 	QuietServer(&b, 40, 10, 30);
@@ -180,7 +180,7 @@ TEST_CASE("no more queue is blamed on stalls than they lasted, and several share
 	b.Tally(FT_OWN_CODE, 10 * ms, 30 * ms, 16 * ms);
 	for (uint64_t t = 0; t < 10; t++)
 		b.Request(t * ms, t * ms, t * ms + 100 * us);
-	b.Request(15 * ms, 15 * ms, 29 * ms, 1); // 14 ms of own code: 4 ms of it can be the stalls'
+	b.Request(15 * ms, 15 * ms, 29 * ms, 1); // 14 ms of own code: at most 4 ms of it can be the stalls'
 	b.Finish();
 	Blame blame = b.Blame({1 * ms, 0});
 	REQUIRE(blame.slow.size() == 1);
@@ -189,7 +189,7 @@ TEST_CASE("no more queue is blamed on stalls than they lasted, and several share
 	CHECK(PartOf(blame, 0, Cause::ServerBusy).direct_ns == 10 * ms);
 }
 
-TEST_CASE("a request answered in usual time ends a stall's backlog on a server that is never idle")
+TEST_CASE("a request answered in the usual time ends a stall's backlog on a server that is never idle")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
@@ -197,7 +197,7 @@ TEST_CASE("a request answered in usual time ends a stall's backlog on a server t
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 90 * ms);
 	for (uint64_t t = 0; t < 10; t++)
 		b.Request(t * ms, t * ms, t * ms + 100 * us);
-	b.Request(40 * ms, 40 * ms, 40 * ms + 150 * us); // no queue there
+	b.Request(40 * ms, 40 * ms, 40 * ms + 150 * us); // the queue is empty here
 	b.Request(50 * ms, 50 * ms, 60 * ms); // so this one waited for a slow command, not for the fork
 	b.Finish();
 	Blame blame = b.Blame({1 * ms, 0});
@@ -206,10 +206,10 @@ TEST_CASE("a request answered in usual time ends a stall's backlog on a server t
 	CHECK(PartOf(blame, 0, Cause::ServerBusy).direct_ns == 10 * ms);
 }
 
-TEST_CASE("the server's idleness does not end a backlog while due requests wait for a connection")
+TEST_CASE("idle time of the server does not end a backlog while due requests wait for a connection")
 {
-	// After the fork the only connection works off three due requests one by one; in between the server
-	// is idle for as long as the client takes.
+	// After the fork the only connection sends three due requests one by one. Between them the server is
+	// idle for as long as the client takes.
 	RunBuilder b;
 	QuietServer(&b, 40, 10, 26);
 	b.Frame(FT_FORK, 10 * ms, 20 * ms);
@@ -222,20 +222,20 @@ TEST_CASE("the server's idleness does not end a backlog while due requests wait 
 	b.Request(12 * ms, 21 * ms, 23 * ms);
 	b.Request(20 * ms, 23 * ms, 25 * ms); // due after the fork
 	b.Loop("constant");
-	SECTION("it goes on")
+	SECTION("the backlog continues")
 	{
 		b.Finish();
 		Blame blame = b.Blame({1 * ms, 0});
 		uint64_t usual = blame.usual_ns[0];
 		REQUIRE(blame.slow.size() == 3);
-		// It waited 3 ms for the connection (half of it the server was idle) and 2 ms for its answer,
-		// of which 1 ms idle was on its own account.
+		// It waited 3 ms for the connection (the server was idle for half of it) and 2 ms for its
+		// answer. 1 ms of idle time in the latter is not part of the backlog.
 		CHECK(PartOf(blame, 2, Cause::Fork).queued_ns == 1500 * us + 2500 * us - usual);
 		CHECK(PartOf(blame, 2, Cause::Network).direct_ns == 1000 * us);
 		CHECK(PartOf(blame, 2, Cause::ServerBusy).direct_ns == usual);
 		CHECK(PartOf(blame, 2, Cause::ClientLate).total_ns() == 0);
 	}
-	SECTION("but does when no request waits")
+	SECTION("without a waiting request the backlog ends")
 	{
 		b.run.requests.due_ns[12] = b.run.requests.sent_ns[12] = kBase + 23 * ms;
 		b.run.requests.due_ns[11] = b.run.requests.sent_ns[11] = kBase + 21 * ms;
@@ -246,7 +246,7 @@ TEST_CASE("the server's idleness does not end a backlog while due requests wait 
 	}
 }
 
-TEST_CASE("errors are counted apart and are slow like others")
+TEST_CASE("errors are counted separately and can be slow like other requests")
 {
 	RunBuilder b;
 	QuietServer(&b, 20);
@@ -265,7 +265,7 @@ TEST_CASE("errors are counted apart and are slow like others")
 	CHECK(blame.by_status[FT_STATUS_REFUSED] == 1);
 }
 
-TEST_CASE("the slow are those at or over the threshold, a duration or a percentile")
+TEST_CASE("slow requests are those at or above the threshold, a duration or a percentile")
 {
 	RunBuilder b;
 	QuietServer(&b, 2000);
@@ -287,7 +287,7 @@ TEST_CASE("the slow are those at or over the threshold, a duration or a percenti
 	CHECK(l.mean == Approx(500'500.0));
 }
 
-TEST_CASE("thresholds are read with their units, and nothing else is")
+TEST_CASE("thresholds need valid units; everything else is refused")
 {
 	Threshold t;
 	std::string error;
@@ -304,7 +304,7 @@ TEST_CASE("thresholds are read with their units, and nothing else is")
 	}
 }
 
-TEST_CASE("without a request log, event-loop iterations stand in")
+TEST_CASE("without a request log, event-loop iterations replace requests")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
@@ -324,7 +324,7 @@ TEST_CASE("without a request log, event-loop iterations stand in")
 	CHECK(blame.causes[0].without.max == 2 * ms);
 }
 
-TEST_CASE("what may be many turns of a loop that never waited stands in for none")
+TEST_CASE("a span that may be many iterations of a loop that never waited replaces no request")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
@@ -335,9 +335,9 @@ TEST_CASE("what may be many turns of a loop that never waited stands in for none
 		s.arg[1] = reads;
 		s.flags = flags;
 	};
-	turn(0, 4 * ms, 300, FT_SPAN_SAMPLED);	    // samples only, and progress in it
-	turn(10 * ms, 40 * ms, 0, FT_SPAN_SAMPLED); // samples only, and it read nothing
-	turn(50 * ms, 55 * ms, 300, 0);		    // begin and end were seen
+	turn(0, 4 * ms, 300, FT_SPAN_SAMPLED);	    // samples only, and a change of function among them
+	turn(10 * ms, 40 * ms, 0, FT_SPAN_SAMPLED); // samples only, and no read of a request
+	turn(50 * ms, 55 * ms, 300, 0);		    // begin and end were recorded
 	b.Finish();
 	Blame blame = b.Blame({1 * ms, 0});
 	CHECK(blame.count == 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What those waited for who waited for a connection is kept from one request to the next: it is, hop by hop
-// and to the nanosecond, what a walk over all who held the connection says.
+// Head-of-line blocking, computed incrementally from one request to the next. It equals, hop by hop and to
+// the nanosecond, the result of a walk over all requests that held the connection.
 #include "analysis/blame/head_of_line.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/random_timeline.h"
@@ -13,15 +13,14 @@ namespace
 
 constexpr uint64_t kStart = 1000 * kMs, kLength = 60 * kMs;
 
-// A proxy with instances behind it, of which the last one was not recorded, and requests on a few
-// connections.
+// A proxy with instances behind it, the last of which was not recorded, and requests on a few connections.
 struct Pipelines {
 	Random random;
 	forktail::analysis::Run run;
 	Serving serving;
 	Clients clients;
 	std::vector<Timeline> timelines;
-	std::vector<uint64_t> due_ns; // when each began to wait for its connection, until it was sent
+	std::vector<uint64_t> due_ns; // from when each request waited for its connection until it was sent
 
 	explicit Pipelines(uint64_t seed) : random(seed)
 	{
@@ -29,7 +28,8 @@ struct Pipelines {
 		run.behind.resize(Pick(random, 1, 7));
 		for (size_t i = 0; i <= run.behind.size(); i++)
 			timelines.push_back(RandomTimeline(random, kStart, kLength));
-		// Batches that are answered together or one by one, some as soon as the last one was.
+		// Batches that are answered together or one by one, some of them right after the previous
+		// batch.
 		std::vector<uint64_t> free_ns(run.connections.size(), kStart);
 		const uint64_t pause = Pick(random, 0, 1) ? 0 : 200'000;
 		while (*std::min_element(free_ns.begin(), free_ns.end()) < kStart + kLength) {
@@ -94,7 +94,7 @@ void CheckSame(const Context &context, size_t i, uint64_t from, uint64_t to, Hel
 
 } // namespace
 
-TEST_CASE("what is kept of those who held a connection is what a walk over them says")
+TEST_CASE("the incremental head-of-line blocking equals a walk over all requests on the connection")
 {
 	for (uint64_t seed = 0; seed < 60; seed++) {
 		Pipelines pipelines(seed);
@@ -116,9 +116,9 @@ TEST_CASE("what is kept of those who held a connection is what a walk over them 
 	}
 }
 
-TEST_CASE("who held a connection for seconds is kept and let go as well")
+TEST_CASE("requests that hold a connection for seconds are added and removed too")
 {
-	constexpr uint64_t kLong = 6'000'000'000; // more than 32 bits hold
+	constexpr uint64_t kLong = 6'000'000'000; // does not fit into 32 bits
 	Pipelines pipelines(1);
 	pipelines.run.requests = {};
 	pipelines.run.behind.resize(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests through a proxy, on runs made by hand: at which of the processes their time went.
+// Requests through a proxy, on runs built by hand: in which of the processes their time was spent.
 #include <map>
 
 #include "analysis/blame/route.h"
@@ -17,12 +17,12 @@ namespace
 constexpr uint32_t kProxy = 100, kOne = 200, kOther = 300;
 constexpr uint16_t kAtProxy = 0, kAtOne = 1, kAtOther = 2;
 
-// A proxy and two servers behind it, all recorded for 100 ms. What isn't said of a thread is idle.
+// A proxy and two servers behind it, all recorded for 100 ms. A thread is idle where the test adds nothing.
 struct ProxyBuilder : RunBuilder {
 	struct Busy {
 		uint64_t from, to;
 	};
-	std::map<uint32_t, uint64_t> until; // idle of each thread is filled up to here
+	std::map<uint32_t, uint64_t> until; // each thread is filled with idle time up to here
 
 	ProxyBuilder()
 	{
@@ -50,7 +50,7 @@ struct ProxyBuilder : RunBuilder {
 		Frame(owner, from, to, 0, UINT64_MAX, tid);
 		until[tid] = to;
 	}
-	// `behind`: 1 or 2; 0: not known.
+	// `behind`: 1 or 2. 0: unknown.
 	void Through(uint8_t behind, uint64_t due, uint64_t sent, uint64_t end, uint32_t connection = 0,
 		     uint8_t op = 0)
 	{
@@ -70,7 +70,7 @@ struct ProxyBuilder : RunBuilder {
 	std::vector<forktail::analysis::Timeline> timelines;
 };
 
-// The proxy passes requests on in [10, 11) ms and answers in [60, 61); one instance forks in [12, 50) and
+// The proxy forwards requests in [10, 11) ms and answers in [60, 61). One instance forks in [12, 50) and
 // answers in [50, 55).
 ProxyBuilder Forked()
 {
@@ -84,7 +84,7 @@ ProxyBuilder Forked()
 
 } // namespace
 
-TEST_CASE("a stall at the instance is at the instance, and no request to another one has it")
+TEST_CASE("a stall of an instance is reported at that instance, and in no request to another one")
 {
 	ProxyBuilder b = Forked();
 	b.Own(kProxy, 60 * ms, 61 * ms);
@@ -114,7 +114,7 @@ TEST_CASE("a stall at the instance is at the instance, and no request to another
 	CHECK(blame.hops[2].hop == kAtOther);
 	CHECK(blame.hops[2].served == 1);
 	CHECK(blame.hops[2].time_ns == 0);
-	// A cause at two hops is one cause.
+	// The same cause at two hops is one cause.
 	for (const CauseRow &row : blame.causes)
 		CHECK(row.requests == (row.cause == Cause::Fork ? 1 : 2));
 
@@ -136,7 +136,7 @@ TEST_CASE("a stall at the instance is at the instance, and no request to another
 			CHECK(cause.thread_ns == 38 * ms);
 }
 
-TEST_CASE("what the proxy does for others while a request is at its instance is not that request's")
+TEST_CASE("the proxy's work for other requests while an instance has a request is not that request's time")
 {
 	ProxyBuilder b = Forked();
 	b.Own(kProxy, 20 * ms, 30 * ms);
@@ -150,7 +150,7 @@ TEST_CASE("what the proxy does for others while a request is at its instance is 
 	CHECK(TimeAt(blame, 1, Cause::Network, kNoHop) == 49 * ms);
 }
 
-TEST_CASE("a proxy that is stalled as a request comes, or its answer, has that time")
+TEST_CASE("a proxy stalled when a request or its answer arrives gets that time")
 {
 	ProxyBuilder b;
 	b.Stall(FT_FSYNC, kProxy, 10 * ms, 30 * ms);
@@ -158,7 +158,7 @@ TEST_CASE("a proxy that is stalled as a request comes, or its answer, has that t
 	b.Own(kOne, 31 * ms, 32 * ms);
 	b.Stall(FT_FILE_META, kProxy, 33 * ms, 43 * ms);
 	b.Own(kProxy, 43 * ms, 44 * ms);
-	// The instance forks before it has the request, and after it has answered.
+	// The instance forks before it gets the request and after it has answered.
 	b.Stall(FT_FORK, kOne, 33 * ms, 40 * ms);
 	b.Through(1, 12 * ms, 12 * ms, 44 * ms);
 	Blame blame = b.BlameAll();
@@ -169,7 +169,7 @@ TEST_CASE("a proxy that is stalled as a request comes, or its answer, has that t
 	CHECK(TimeAt(blame, 0, Cause::Fork, kAtOne) == 0);
 }
 
-TEST_CASE("who waits for a connection waits where the request that has it is")
+TEST_CASE("a request that waits for a connection waits where the request ahead on it is")
 {
 	ProxyBuilder b = Forked();
 	b.Own(kProxy, 60 * ms, 61 * ms);
@@ -181,25 +181,25 @@ TEST_CASE("who waits for a connection waits where the request that has it is")
 	CHECK(TimeAt(blame, 1, Cause::ServerBusy, kAtOther) == 0);
 }
 
-TEST_CASE("in a pipeline a request waits for the answer in front of its own")
+TEST_CASE("in a pipeline a request waits for the answer ahead of it")
 {
 	ProxyBuilder b = Forked();
 	b.Own(kProxy, 60 * ms, 61 * ms);
-	// Most take a moment, so that what is usual is known.
+	// Most of them are fast, so that the usual time is known.
 	for (uint64_t i = 0; i < 5; i++)
 		b.Through(2, i * ms, i * ms, i * ms + 100 * us, 7);
 	b.Through(1, 10 * ms, 10 * ms, 61 * ms);
 	b.Through(2, 20 * ms, 20 * ms, 61 * ms);
-	b.Through(2, 20 * ms, 20 * ms, 61 * ms, 1); // on a connection of its own
+	b.Through(2, 20 * ms, 20 * ms, 61 * ms, 1); // on a separate connection
 	b.Loop("closed", 2);
 	Blame blame = b.BlameAll();
-	// In the proportions of what the request in front met meanwhile.
+	// In the proportions of the time of the request ahead.
 	CHECK(TimeAt(blame, 6, Cause::Fork, kAtOne) >= 29 * ms);
 	CHECK(TimeAt(blame, 6, Cause::Fork, kAtOne) <= 30 * ms);
 	CHECK(TimeAt(blame, 7, Cause::Fork, kAtOne) == 0);
 }
 
-TEST_CASE("requests that queue behind a stall of the instance are its, though they come after it")
+TEST_CASE("requests queued behind an instance's stall are blamed on it, even if they arrive later")
 {
 	ProxyBuilder b;
 	b.Own(kProxy, 41 * ms, 41 * ms + 100 * us);
@@ -217,7 +217,7 @@ TEST_CASE("requests that queue behind a stall of the instance are its, though th
 	CHECK(blame.slow[0].since_ns < kBase + 41 * ms);
 }
 
-TEST_CASE("a server behind that is not known, or was not recorded: the time is the network's, as without it")
+TEST_CASE("time at an unknown or unrecorded server behind the proxy is network, as without the proxy")
 {
 	ProxyBuilder b = Forked();
 	b.Own(kProxy, 60 * ms, 61 * ms);
@@ -236,7 +236,7 @@ TEST_CASE("a server behind that is not known, or was not recorded: the time is t
 	CHECK(blame.hops.size() == 1);
 }
 
-TEST_CASE("when a thread was idle: spans to the nanosecond, short ones to their window")
+TEST_CASE("when a thread was idle: spans to the nanosecond, short ones to their tally window")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);

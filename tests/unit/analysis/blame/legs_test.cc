@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Requests that another host's clock timed: their legs sum to the latency, a delay of one way is on that leg,
-// and what the clocks can't tell is on none.
+// Requests timed by another host's clock: their legs sum to the latency, a delay in one direction is in that
+// leg, and time that the clocks cannot place is in no leg.
 #include "analysis/blame/legs.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
@@ -11,8 +11,8 @@ using namespace forktail::test;
 namespace
 {
 
-// A server on one host that is asleep but from 20 to 22 ms; the load generator's clock is believed to be
-// right and may be off by `bound`.
+// A server on one host that is asleep except from 20 to 22 ms. The load generator's clock is assumed to be
+// correct and may be off by `bound`.
 struct TwoHosts : RunBuilder {
 	explicit TwoHosts(uint64_t bound)
 	{
@@ -26,7 +26,7 @@ struct TwoHosts : RunBuilder {
 		Frame(FT_FORK, 20 * ms, 22 * ms);
 		Off(FT_IDLE, 22 * ms, 100 * ms, 100 * ms);
 	}
-	// Whose clock is off by so much. Arrival 0: not known.
+	// The load generator's clock is off by `off`. Arrival 0: unknown.
 	void Sent(int64_t off, uint64_t due, uint64_t sent, uint64_t arrival, uint64_t end)
 	{
 		auto at = [&](uint64_t t) { return static_cast<uint64_t>(static_cast<int64_t>(t) + off); };
@@ -52,8 +52,7 @@ struct TwoHosts : RunBuilder {
 
 } // namespace
 
-TEST_CASE(
-    "legs of a request: a delay on the way there is there, whatever the clock is off by within its bound")
+TEST_CASE("legs of a request: a delay on the way there is in that leg, for any clock error in the bound")
 {
 	for (const int64_t off : {int64_t{-200'000}, int64_t{-70'000}, int64_t{0}, int64_t{200'000}}) {
 		INFO("off by " << off);
@@ -64,14 +63,14 @@ TEST_CASE(
 		CHECK(legs.server_ns <= 2 * ms);
 		CHECK(legs.server_ns >= 2 * ms - 200 * us);
 		CHECK(legs.unread_ns == 950 * us);
-		CHECK(legs.there_ns <= 8 * ms); // never more than it was
+		CHECK(legs.there_ns <= 8 * ms); // never more than the true value
 		CHECK(legs.there_ns >= 8 * ms - 400 * us);
 		CHECK(legs.back_ns <= 50 * us);
 		CHECK(b.blame.slow[0].clocks_ns == 0);
 	}
 }
 
-TEST_CASE("legs of a request: a delay on the way back is there, and unread if nobody saw its answer arrive")
+TEST_CASE("legs of a request: a delay on the way back is in that leg, or unread without an arrival time")
 {
 	for (const int64_t off : {int64_t{-200'000}, int64_t{0}, int64_t{200'000}}) {
 		INFO("off by " << off);
@@ -86,20 +85,20 @@ TEST_CASE("legs of a request: a delay on the way back is there, and unread if no
 	}
 }
 
-TEST_CASE("legs of a request: what is shorter than the bound is nobody's, and a whole way may be")
+TEST_CASE("legs of a request: a time shorter than the bound is in no leg, even a whole leg")
 {
 	TwoHosts b(5 * ms);
 	b.Sent(0, 16 * ms, 16 * ms, 23 * ms, 23 * ms);
 	const Legs legs = b.Explained();
 	CHECK(legs.there_ns == 0);
 	CHECK(legs.back_ns == 0);
-	CHECK(legs.server_ns == 0); // 2 ms of a fork may have been before it or after it
+	CHECK(legs.server_ns == 0); // 2 ms of a fork may be before it or after it
 	CHECK(legs.unknown_ns == 7 * ms);
 	CHECK(PartOf(b.blame, 0, Cause::Unknown).total_ns() == b.blame.slow[0].clocks_ns);
 	CHECK(PartOf(b.blame, 0, Cause::Fork).total_ns() == 0);
 }
 
-TEST_CASE("legs of a request: a server that was asleep throughout doesn't tell the ways apart")
+TEST_CASE("legs of a request: while a server sleeps all the time, the two ways are not distinguished")
 {
 	TwoHosts b(100 * us);
 	b.Sent(0, 30 * ms, 31 * ms, 41 * ms, 41 * ms);
@@ -107,10 +106,10 @@ TEST_CASE("legs of a request: a server that was asleep throughout doesn't tell t
 	CHECK(legs.late_ns == 1 * ms);
 	CHECK(legs.there_ns + legs.back_ns == 0);
 	CHECK(legs.unknown_ns == 10 * ms);
-	CHECK(PartOf(b.blame, 0, Cause::Network).total_ns() == 10 * ms); // that it was one of them is known
+	CHECK(PartOf(b.blame, 0, Cause::Network).total_ns() == 10 * ms); // it was one of the two
 }
 
-TEST_CASE("the clocks' bound is that of a request's two ends, whatever that of others of the run")
+TEST_CASE("the clocks' bound is that between a request's two ends, not that of other hosts in the run")
 {
 	TwoHosts b(300 * us);
 	RecordingFile near = b.run.files[0], far = b.run.files[1];
@@ -131,7 +130,7 @@ TEST_CASE("the clocks' bound is that of a request's two ends, whatever that of o
 	CHECK(ClocksBound(b.run, 0, 0) == 310 * us);
 	CHECK(ClocksBound(b.run, 1, 0) == 50 * us);
 	CHECK(ClocksBound(b.run, 2, 0) == 0);	     // on the server's host
-	CHECK(ClocksBound(b.run, 7, 0) == 300 * us); // of a load that isn't known
+	CHECK(ClocksBound(b.run, 7, 0) == 300 * us); // of an unknown load
 	b.run.clocks_bound_ns = 0;
 	CHECK(ClocksBound(b.run, 0, 0) == 0);
 }

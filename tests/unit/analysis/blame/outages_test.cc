@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Outages: what requests waited while nobody served their keys is no-server, and the sums hold.
+// Outages: the time that requests wait while no server serves their keys is no-server, and the sums are
+// right.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -11,7 +12,7 @@ using namespace forktail::test;
 namespace
 {
 
-// The note as forktail-load writes it; 0: no first answer.
+// The note as forktail-load writes it. 0: no first answer.
 ServerReport Note(uint64_t last, uint64_t first)
 {
 	ServerReport r;
@@ -47,16 +48,16 @@ TEST_CASE("how long a request was without a server")
 {
 	std::vector<Outage> outages = {{100 * ms, 200 * ms}, {150 * ms, 400 * ms}};
 	CHECK(WithoutServer(outages, 0, 50 * ms, false) == 0);
-	CHECK(WithoutServer(outages, 120 * ms, 210 * ms, false) == 80 * ms);  // waited out the first
-	CHECK(WithoutServer(outages, 120 * ms, 401 * ms, false) == 250 * ms); // and both: the longest
+	CHECK(WithoutServer(outages, 120 * ms, 210 * ms, false) == 80 * ms);  // waited for the first
+	CHECK(WithoutServer(outages, 120 * ms, 401 * ms, false) == 250 * ms); // and during both: longest
 	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, false) ==
-	      0); // answered meanwhile, by another server
-	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, true) == 1 * ms); // failed meanwhile
+	      0); // another server answered
+	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, true) == 1 * ms); // failed during it
 	CHECK(WithoutServer({{100 * ms, UINT64_MAX}}, 150 * ms, 250 * ms, true) == 100 * ms);
 	CHECK(WithoutServer({{100 * ms, UINT64_MAX}}, 150 * ms, 250 * ms, false) == 0);
 }
 
-TEST_CASE("outages are read from the load generator's notes, and damaged ones passed over")
+TEST_CASE("outages are read from the load generator's notes, and damaged notes are skipped")
 {
 	RunBuilder b;
 	b.run.reports = {Note(10 * ms, 30 * ms), Note(50 * ms, 0), Note(90 * ms, 80 * ms)};
@@ -72,17 +73,17 @@ TEST_CASE("outages are read from the load generator's notes, and damaged ones pa
 	CHECK(outages[1].end_ns == UINT64_MAX);
 }
 
-TEST_CASE("what was waited for a failover is no-server, not the client's, the network's or unknown")
+TEST_CASE("time waiting for a failover is no-server, not the client's, the network's or unknown")
 {
 	RunBuilder b;
-	// The server dies at 10 ms; the load generator has another one from 60 ms on.
+	// The server dies at 10 ms. The load generator has another one from 60 ms onwards.
 	b.Thread(kServer, 0, 10 * ms);
 	b.Off(FT_IDLE, 0, 10 * ms, 10 * ms);
 	b.Loop("constant");
 	b.run.reports = {Note(10 * ms, 60 * ms)};
 	b.Request(5 * ms, 5 * ms, 6 * ms);			     // before
-	b.Request(20 * ms, 58 * ms, 60 * ms, 1);		     // waited it out, sent late
-	b.Request(30 * ms, 30 * ms, 35 * ms, 2, 0, FT_STATUS_RESET); // failed meanwhile
+	b.Request(20 * ms, 58 * ms, 60 * ms, 1);		     // waited for it and was sent late
+	b.Request(30 * ms, 30 * ms, 35 * ms, 2, 0, FT_STATUS_RESET); // failed during it
 	b.Request(70 * ms, 70 * ms, 72 * ms, 1);		     // after
 	b.Finish();
 	Blame blame = b.Blame();
@@ -94,7 +95,7 @@ TEST_CASE("what was waited for a failover is no-server, not the client's, the ne
 	CHECK(Time(blame, blame.slow[1], Cause::ClientLate) == 0);
 	CHECK(Time(blame, blame.slow[2], Cause::NoServer) == 5 * ms);
 	CHECK(Time(blame, blame.slow[3], Cause::NoServer) == 0);
-	// Without the outage the longest answered request is one of those around it.
+	// Without the outage the longest answered request is one outside of it.
 	for (const CauseRow &row : blame.causes)
 		if (row.cause == Cause::NoServer)
 			CHECK(row.without.max == 2 * ms);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What must hold for any run, on thousands of random ones: every nanosecond of a thread has an owner, every
-// request's parts sum to its latency, and the percentiles without a cause are what a plain recomputation over
-// all requests says.
+// Properties of every run, tested on thousands of random ones: every nanosecond of a thread has an owner,
+// every request's parts sum to its latency, and the percentiles without a cause equal a plain recomputation
+// over all requests.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -24,7 +24,7 @@ uint64_t Pick(Random &random, uint64_t low, uint64_t high)
 	return std::uniform_int_distribution<uint64_t>(low, high)(random);
 }
 
-// Fills [from, to) with spans that nest, leaving gaps.
+// Fills [from, to) with nested spans and gaps.
 void RandomSpans(Random &random, RunBuilder *b, uint64_t from, uint64_t to, uint8_t depth,
 		 uint32_t tid = kServer)
 {
@@ -73,14 +73,14 @@ void RandomRequests(Random &random, RunBuilder *b, uint64_t to, int count, uint6
 	}
 }
 
-// Of most requests.
+// Set for most requests.
 void RandomArrivals(Random &random, Requests *q)
 {
 	for (size_t i = 0; i < q->size(); i++)
 		q->arrival_ns.push_back(Pick(random, 0, 4) ? Pick(random, q->sent_ns[i], q->end_ns[i]) : 0);
 }
 
-// All of a random run: a thread of random length, and requests that may lie outside it.
+// A whole random run: a thread of random length, and requests that may be outside of it.
 RunBuilder RandomRun(uint64_t seed, int requests)
 {
 	Random random(seed);
@@ -101,8 +101,8 @@ RunBuilder RandomRun(uint64_t seed, int requests)
 	return b;
 }
 
-// The same with two servers behind it, one recorded for a part of the time only. Idle spans of all threads,
-// as these wait for each other.
+// The same with two servers behind it, one of them recorded for part of the time only. Idle spans of all
+// threads, because they wait for each other.
 RunBuilder RandomRunThrough(uint64_t seed, int requests)
 {
 	RunBuilder b = RandomRun(seed, requests);
@@ -185,7 +185,7 @@ TEST_CASE("any interval of any timeline is accounted for to the nanosecond")
 			AddTimes(t, kBase + from, kBase + to, &times);
 			for (int c = 0; c < kTimelineCauses; c++) {
 				sum += times[static_cast<size_t>(c)];
-				// A part is never more than the whole, but for the rounding of a mix at
+				// A part is never more than the whole, except for the rounding of a mix at
 				// either end.
 				REQUIRE(times[static_cast<size_t>(c)] <= whole[static_cast<size_t>(c)] + 2);
 			}
@@ -217,7 +217,7 @@ TEST_CASE("parts sum to the latency of every request of any run")
 	CHECK(requests == 30'000);
 }
 
-TEST_CASE("percentiles without a cause are those of a plain recomputation")
+TEST_CASE("percentiles without a cause equal a plain recomputation")
 {
 	for (uint64_t seed = 2000; seed < 2060; seed++) {
 		INFO("seed " << seed);
@@ -227,7 +227,7 @@ TEST_CASE("percentiles without a cause are those of a plain recomputation")
 	}
 }
 
-TEST_CASE("through a proxy all of that holds, and hops sum to no more than the requests' time")
+TEST_CASE("through a proxy the same properties hold, and hops sum to no more than the requests' time")
 {
 	for (uint64_t seed = 3000; seed < 3100; seed++) {
 		INFO("seed " << seed);
@@ -251,7 +251,7 @@ TEST_CASE("through a proxy all of that holds, and hops sum to no more than the r
 	}
 }
 
-TEST_CASE("records of any content are survived")
+TEST_CASE("records of any content cause no crash")
 {
 	for (uint64_t seed = 0; seed < 300; seed++) {
 		Random random(seed);
@@ -293,7 +293,7 @@ TEST_CASE("records of any content are survived")
 	}
 }
 
-TEST_CASE("a histogram's percentile is at most a bucket below the exact one")
+TEST_CASE("a histogram's percentile is at most one bucket below the exact one")
 {
 	Random random(5);
 	for (int round = 0; round < 50; round++) {

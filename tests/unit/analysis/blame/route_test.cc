@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Routes keep sums of steps and of whole pieces: what they add is, to the nanosecond, what a plain walk over
-// the pieces of both threads adds that divides each of them anew.
+// Routes use precomputed sums of steps and of whole pieces. Their results equal, to the nanosecond, a plain
+// walk over the pieces of both threads that divides each piece again.
 #include "analysis/blame/route.h"
 #include "analysis/timeline/apportion.h"
 #include "tests/support/catch.h"
@@ -27,7 +27,7 @@ void Add(const CauseTimes &from, CauseTimes *to)
 		(*to)[c] += from[c];
 }
 
-// By the rules alone.
+// Computed by the rules alone.
 void WalkPlainly(const Timeline &first, const Timeline &second, bool own_code, uint64_t from, uint64_t to,
 		 CauseTimes *of_first, CauseTimes *of_second, uint64_t *between_ns)
 {
@@ -65,7 +65,7 @@ void WalkPlainly(const Route &r, First first, uint64_t from, uint64_t to, RouteT
 			    &times->between_ns);
 }
 
-// With the steps that are summed up each walked over by itself.
+// Walks over each of the summed steps.
 RouteTimes Plainly(const Route &r, First first, uint64_t from, uint64_t to)
 {
 	RouteTimes times;
@@ -89,7 +89,7 @@ RouteTimes Plainly(const Route &r, First first, uint64_t from, uint64_t to)
 
 } // namespace
 
-TEST_CASE("a route's sums are a plain walk's, on random timelines")
+TEST_CASE("a route's sums equal a plain walk's on random timelines")
 {
 	for (uint64_t seed = 0; seed < 60; seed++) {
 		Random random(seed);
@@ -112,7 +112,7 @@ TEST_CASE("a route's sums are a plain walk's, on random timelines")
 	}
 }
 
-TEST_CASE("a route of a stretch says of a request in it what that of the whole run says")
+TEST_CASE("a route of a stretch gives the same for a request in it as the route of the whole run")
 {
 	for (uint64_t seed = 0; seed < 60; seed++) {
 		Random random(seed);
@@ -142,7 +142,7 @@ TEST_CASE("a route of a stretch says of a request in it what that of the whole r
 	}
 }
 
-TEST_CASE("when a thread was idle is found as by looking at all marks")
+TEST_CASE("the search for idle time finds the same as a walk over all marks")
 {
 	for (uint64_t seed = 0; seed < 30; seed++) {
 		Random random(seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Requests to a server with several threads, on runs made by hand: each by the thread that served it, and
-// what that one waited for at another thread.
+// Requests to a server with several threads, on runs built by hand: the thread that served each request, and
+// where that thread waited for another thread.
 #include "analysis/blame/hops.h"
 #include "analysis/timeline/thread_waits.h"
 #include "tests/support/catch.h"
@@ -14,8 +14,8 @@ namespace
 
 constexpr uint32_t kOne = 101, kTwo = 102;
 
-// A process with two workers, of which the first is stopped in [10, 40) ms. The timelines: theirs, and the
-// main thread's.
+// A process with two workers, the first of which is stopped in [10, 40) ms. The timelines: the workers' and
+// the main thread's.
 struct WorkersBuilder : RunBuilder {
 	std::vector<forktail::analysis::Timeline> timelines;
 	Serving serving;
@@ -43,7 +43,7 @@ struct WorkersBuilder : RunBuilder {
 
 } // namespace
 
-TEST_CASE("each request is blamed on the thread of its connection, and on none where that is not known")
+TEST_CASE("each request is blamed on the thread of its connection, and on none where that is unknown")
 {
 	WorkersBuilder b;
 	for (uint32_t connection = 0; connection < 3; connection++)
@@ -63,7 +63,7 @@ TEST_CASE("each request is blamed on the thread of its connection, and on none w
 	CHECK(HopNameOf(b.run, b.timelines, 2, false).text() == "memcached 127.0.0.1:11211, main thread");
 }
 
-TEST_CASE("a connection that was moved is each thread's in its time")
+TEST_CASE("a connection that moves belongs to each thread in its time")
 {
 	WorkersBuilder b;
 	b.Request(12 * ms, 12 * ms, 18 * ms);
@@ -77,7 +77,7 @@ TEST_CASE("a connection that was moved is each thread's in its time")
 	CHECK(TimeAt(blame, 1, Cause::Network, kNoHop) == 8 * ms);
 }
 
-TEST_CASE("what a thread waited for at another one is at that one")
+TEST_CASE("time a thread waits for another thread is reported at that thread")
 {
 	WorkersBuilder b;
 	b.Request(5 * ms, 5 * ms, 45 * ms);
@@ -95,7 +95,7 @@ TEST_CASE("what a thread waited for at another one is at that one")
 	CHECK(TimeAt(blame, 0, Cause::Stopped, 0) == 10 * ms);
 }
 
-TEST_CASE("what hands requests on to another thread is like a proxy to it")
+TEST_CASE("a thread that passes requests on to another thread is treated like a proxy")
 {
 	WorkersBuilder b;
 	b.run.threads[1].comm = "io_thd_1";
@@ -106,7 +106,7 @@ TEST_CASE("what hands requests on to another thread is like a proxy to it")
 	b.serving.hands_to = {kNoHop, 0, kNoHop};
 	Blame blame = b.BlameAll();
 	REQUIRE(blame.slow.size() == 1);
-	CHECK(TimeAt(blame, 0, Cause::Stopped, 0) == 28 * ms); // who reads them is idle meanwhile
+	CHECK(TimeAt(blame, 0, Cause::Stopped, 0) == 28 * ms); // the thread that reads them is idle meanwhile
 	CHECK(blame.slow[0].hop == 1);
 	for (const HopRow &row : blame.hops)
 		CHECK_FALSE(row.proxy);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bootstrap of one pair of runs, on series that were made: seconds that are like the ones before them,
-// and a difference of the sides that is known.
+// The bootstrap of one pair of runs, on synthetic series: each second is similar to the one before it, and
+// the difference of the sides is known.
 #include "analysis/compare/bootstrap.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ constexpr size_t kP50 = 0, kP99 = 2, kP9999 = 4;
 struct MadeOptions {
 	int seconds = 600, per_second = 20;
 	double factor = 1;     // of all latencies
-	uint64_t fork_ms = 10; // of requests' time, in every third second or so
-	double after = 0.6;    // how much a second is like the one before it
+	uint64_t fork_ms = 10; // of requests' time, in about every third second
+	double after = 0.6;    // how similar a second is to the one before it
 };
 
 // Its level drifts (AR(1) of its logarithm).
@@ -58,7 +58,7 @@ bool Holds(const Interval &interval, double value)
 
 } // namespace
 
-TEST_CASE("intervals of one pair hold the true difference about as often as they say")
+TEST_CASE("intervals of one pair contain the true difference about as often as stated")
 {
 	constexpr int kPairs = 100;
 	MadeOptions a, b;
@@ -72,15 +72,16 @@ TEST_CASE("intervals of one pair hold the true difference about as often as they
 	}
 	INFO("p50 in " << p50 << ", p99 in " << p99 << " of " << known);
 	CHECK(known > kPairs * 9 / 10);
-	// Seconds that depend on each other are fewer than they seem, so an interval of 95 % holds somewhat
-	// less often; one of seconds taken for independent in seven of ten pairs.
+	// Seconds that depend on each other carry less information than independent ones. An interval of 95 %
+	// therefore contains the truth somewhat less often. One that takes seconds as independent contains it
+	// in seven of ten pairs.
 	CHECK(p50 > known * 85 / 100);
 	CHECK(p99 > known * 85 / 100);
 	CHECK(p50 < known);
 	CHECK(p99 < known);
 }
 
-TEST_CASE("the same seed draws the same, and another one others")
+TEST_CASE("the same seed draws the same, another seed draws differently")
 {
 	const RunSample a = Made(1, {}), b = Made(2, {});
 	const PairIntervals once = BootstrapPair(a, b, 7, 200), again = BootstrapPair(a, b, 7, 200),
@@ -93,7 +94,7 @@ TEST_CASE("the same seed draws the same, and another one others")
 	CHECK(once.log_ratio[kP50].low < once.log_ratio[kP50].high);
 }
 
-TEST_CASE("rates, causes and episodes of a pair have intervals, too")
+TEST_CASE("rates, causes and episodes of a pair have intervals too")
 {
 	MadeOptions a, b;
 	b.per_second = 30;
@@ -102,12 +103,12 @@ TEST_CASE("rates, causes and episodes of a pair have intervals, too")
 	CHECK(i.why.find("p99.99") != std::string::npos); // of 12,000 requests
 	CHECK(i.why.find("p50") == std::string::npos);
 	CHECK_FALSE(i.log_ratio[kP9999].known);
-	// Each second has as many requests as any other, so there is nothing to scatter.
+	// Each second has the same number of requests, so nothing varies.
 	CHECK(i.rate_log_ratio.low == Approx(std::log(1.5)));
 	CHECK(i.rate_log_ratio.high == Approx(std::log(1.5)));
 	const size_t fork = static_cast<size_t>(Index(Cause::Fork)),
 		     fsync = static_cast<size_t>(Index(Cause::Fsync));
-	// 200 seconds or so with 10 ms against as many with 30 ms.
+	// About 200 seconds with 10 ms against as many with 30 ms.
 	CHECK(Holds(i.request_seconds[fork], 4));
 	CHECK(i.request_seconds[fork].low > 0);
 	CHECK(Holds(i.episodes[fork], 0));
@@ -115,7 +116,7 @@ TEST_CASE("rates, causes and episodes of a pair have intervals, too")
 	CHECK((i.request_seconds[fsync].known && i.request_seconds[fsync].high == 0));
 }
 
-TEST_CASE("too few blocks have no interval, and it is said of which percentiles")
+TEST_CASE("too few blocks give no interval, and the affected percentiles are reported")
 {
 	MadeOptions independent, few;
 	independent.after = few.after = 0;
@@ -131,12 +132,12 @@ TEST_CASE("too few blocks have no interval, and it is said of which percentiles"
 			CHECK(i.why.find(name) != std::string::npos);
 	}
 	CHECK(BootstrapPair(enough, Made(7, independent), 1, 50).log_ratio[kP50].known);
-	// An episode of 11 s asks for blocks of 22 s, of which 600 s have 27.
+	// An episode of 11 s requires blocks of 22 s. 600 s have 27 of them.
 	enough.longest_episode_ns = 11'000'000'000;
 	CHECK_FALSE(BootstrapPair(enough, Made(7, independent), 1, 50).log_ratio[kP50].known);
 }
 
-TEST_CASE("a long run is drawn from in units of several seconds")
+TEST_CASE("a long run is resampled in units of several seconds")
 {
 	MadeOptions a, b;
 	a.seconds = 1300;
@@ -146,7 +147,7 @@ TEST_CASE("a long run is drawn from in units of several seconds")
 	const PairIntervals i = BootstrapPair(Made(8, a), Made(9, b), 1, 200);
 	CHECK(Holds(i.log_ratio[kP50], std::log(1.2)));
 	CHECK(i.log_ratio[kP50].low > 0);
-	// A rest that is no whole unit has fewer requests, and would make the rate scatter.
+	// An incomplete last unit has fewer requests and would make the rate vary.
 	CHECK(i.rate_log_ratio.low == Approx(0).margin(1e-9));
 	CHECK(i.rate_log_ratio.high == Approx(0).margin(1e-9));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Comparisons of runs that were made up: what is called worse, what can't be told, and how it is said.
+// Comparisons of synthetic runs: what is called worse, what is undecided, and how it is reported.
 #include "analysis/compare/compare.h"
 
 #include "tests/support/catch.h"
@@ -69,14 +69,14 @@ TEST_CASE("a longer tail is worse, and its cause is named")
 	INFO(c.percentiles[3].sentence);
 	CHECK(c.percentiles[3].sentence.find("fork +5.00 ms, because RSS 1.10 GB -> 2.30 GB") !=
 	      std::string::npos);
-	CHECK(ComparisonText(c, false).find("worse: p99.9 of B is worse by more than 5 %") == 0);
+	CHECK(ComparisonText(c, false).find("worse: B is more than 5 % worse at p99.9 (") == 0);
 	nlohmann::json json = forktail::test::parse_json(ComparisonJson(c));
 	CHECK(json["verdict"] == "worse");
 	CHECK(json["percentiles"][3]["causes"][0]["cause"] == "fork");
 	CHECK(ComparisonJunit(c).find("<failure") != std::string::npos);
 }
 
-TEST_CASE("the same, better, too few, and one alone")
+TEST_CASE("the same, better, too few, and a single run")
 {
 	Comparison same = Same(8, 1.0);
 	Judge({}, &same);
@@ -96,7 +96,7 @@ TEST_CASE("the same, better, too few, and one alone")
 	CHECK(one.verdict == Verdict::Advisory);
 	CHECK(ExitStatusOf(one) == 0);
 	CHECK(ComparisonJunit(one).find("<skipped") != std::string::npos);
-	// Worse, but by less than identical runs differ.
+	// Worse, but by less than the difference between identical runs.
 	Comparison noisy = Same(8, 1.15);
 	CompareOptions options;
 	options.noise = 0.3;
@@ -104,7 +104,7 @@ TEST_CASE("the same, better, too few, and one alone")
 	CHECK(noisy.verdict == Verdict::Same);
 }
 
-TEST_CASE("what differs comes first, and what is called so can't be markup")
+TEST_CASE("the largest difference comes first, and names cannot be markup")
 {
 	Comparison c = Same(6, 1);
 	for (RunSample &run : c.a.runs)
@@ -119,8 +119,9 @@ TEST_CASE("what differs comes first, and what is called so can't be markup")
 	CHECK(ComparisonMarkdown(c).find("&lt;b&gt;\\|6.18\\|") != std::string::npos);
 }
 
-// The whole as in docs/reference/diff-and-gate.md, smaller. Fixed seeds: the same each time.
-TEST_CASE("identical sides are rarely called worse, a longer tail mostly, and intervals hold the truth")
+// A smaller version of the whole evaluation in docs/reference/diff-and-gate.md. Fixed seeds give the same
+// result each time.
+TEST_CASE("identical sides are rarely called worse, a longer tail mostly, and intervals contain the truth")
 {
 	MadeRuns made(11);
 	MadeOptions plain, longer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Statistics against values that were worked out by other means.
+// Statistics, checked against values computed by other means.
 #include "analysis/compare/statistics.h"
 
 #include <cmath>
@@ -14,20 +14,20 @@ TEST_CASE("the sign-flip test's p-values are counts of signs")
 	CHECK(SignFlipP({1}) == Approx(1.0 / 2));
 	CHECK(SignFlipP({1, 2, 3}) == Approx(1.0 / 8));
 	CHECK(SignFlipP({-1, -2, -3}) == 1);
-	// 3 + 2 - 1 = 4: only 6 and 4 are as large, of 8 sums.
+	// 3 + 2 - 1 = 4: of 8 sums only 6 and 4 are as large.
 	CHECK(SignFlipP({3, 2, -1}) == Approx(2.0 / 8));
-	// Sums that are equal count, whatever rounding does to them.
+	// Equal sums count, whatever rounding does to them.
 	CHECK(SignFlipP({0.1, 0.2, -0.3}) == Approx(5.0 / 8));
 	CHECK(SignFlipP({1, 1, 1, 1, 1, 1}) == Approx(1.0 / 64));
 	CHECK(SignFlipP(std::vector<double>(8, 0.1)) == Approx(1.0 / 256));
 	CHECK(SignFlipP(std::vector<double>(8, 0.0)) == 1);
-	// Darwin's pairs of maize, with which Fisher showed the test ("The Design of Experiments", section
-	// 21): of 2^15 = 32,768 ways, 863 have a sum as large.
+	// Darwin's pairs of maize, with which Fisher introduced the test ("The Design of Experiments",
+	// section 21): of 2^15 = 32,768 sign choices, 863 have a sum as large.
 	CHECK(SignFlipP({49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}) ==
 	      Approx(863.0 / 32768));
 }
 
-TEST_CASE("of many pairs a sample of signs comes near the exact value")
+TEST_CASE("for many pairs a sample of signs comes near the exact value")
 {
 	std::vector<double> d(24, 0);
 	for (size_t i = 0; i < d.size(); i++)
@@ -35,14 +35,14 @@ TEST_CASE("of many pairs a sample of signs comes near the exact value")
 	CHECK(SignFlipP(d) == Approx(0.0758).margin(0.003));
 }
 
-TEST_CASE("an interval's ends are subset means, and refuse nothing inside")
+TEST_CASE("an interval's ends are subset means, and no value inside is rejected")
 {
 	CHECK(!SignFlipInterval({1, 2, 3, 4, 5}).known);
-	// Six: the least and the largest of all subset means, 1 of 64 on either side.
+	// Six: the smallest and the largest of all subset means, 1 of 64 on either side.
 	Interval six = SignFlipInterval({1, 2, 3, 4, 5, 7});
 	CHECK((six.known && six.low == 1 && six.high == 7));
-	// Eight: the sixth of each end, as 6 of 256 are 2.3 %. From below: 1, 1.5, 2, 2 ({2}, {1,3}), 2
-	// ({1,2,3}), 7/3 ({1,2,4}).
+	// Eight: the sixth from each end, because 6 of 256 are 2.3 %. From below: 1, 1.5, 2, 2 ({2}, {1,3}),
+	// 2 ({1,2,3}), 7/3 ({1,2,4}).
 	Interval eight = SignFlipInterval({1, 2, 3, 4, 5, 6, 7, 8});
 	CHECK(eight.low == Approx(7.0 / 3));
 	CHECK(eight.high == Approx(9 - 7.0 / 3));
@@ -63,12 +63,12 @@ TEST_CASE("Holm's correction")
 	CHECK(Holm({}).empty());
 	std::vector<double> p = Holm({0.01, 0.04, 0.03});
 	CHECK(p[0] == Approx(0.03));
-	CHECK(p[1] == Approx(0.06)); // no less than what comes before it
+	CHECK(p[1] == Approx(0.06)); // at least as large as the one before it
 	CHECK(p[2] == Approx(0.06));
 	CHECK(Holm({0.6, 0.5})[0] == 1);
 }
 
-TEST_CASE("the block's length follows dependence")
+TEST_CASE("the block's length follows the dependence")
 {
 	Random random(7);
 	std::vector<double> white, ar;
@@ -81,7 +81,7 @@ TEST_CASE("the block's length follows dependence")
 	CHECK(BlockLength(std::vector<double>(100, 3.0)) == 1);
 	CHECK(BlockLength({1, 2, 3}) == 1);
 	CHECK(BlockLength(white) < 5);
-	// Of AR(1) with coefficient r the best is (3/2 n)^(1/3) (2r / (1 - r^2))^(2/3): 39 for 0.8.
+	// For AR(1) with coefficient r the best is (3/2 n)^(1/3) (2r / (1 - r^2))^(2/3): 39 for 0.8.
 	CHECK(BlockLength(ar) > 20);
 	CHECK(BlockLength(ar) < 75);
 }

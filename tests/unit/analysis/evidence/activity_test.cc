@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From sampled stacks to what the server was doing, and to how long.
+// From sampled stacks to what the server was doing, and for how long.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -14,7 +14,7 @@ using namespace forktail::test;
 namespace
 {
 
-// A stack of the program's functions, innermost first; "name@module" is another module's, "@" no name at all.
+// A stack of the program's functions, innermost first. "name@module" is in another module, "@" has no name.
 Stack StackOf(const std::vector<std::string> &functions)
 {
 	Stack stack;
@@ -33,7 +33,7 @@ std::string NameOf(std::vector<std::string> functions)
 	return ActivityOf(StackOf(functions)).name;
 }
 
-// The same below what every command of Redis is run by.
+// The same below the functions through which Redis runs every command.
 std::string InCommand(std::vector<std::string> functions)
 {
 	for (const char *outer :
@@ -49,10 +49,10 @@ TEST_CASE("a command is named by its function")
 {
 	CHECK(InCommand({"stringmatchlen", "keysCommand"}) == "command/KEYS");
 	CHECK(InCommand({"addReplyBulkCBuffer", "addListRangeReply", "lrangeCommand"}) == "command/LRANGE");
-	// A tail call leaves only the function that several commands share.
+	// After a tail call only the function that several commands share is left.
 	CHECK(InCommand({"decrRefCount", "dbDelete", "delGenericCommand"}) == "command/DEL");
 	CHECK(InCommand({"genericHgetallCommand"}) == "command/HGETALL");
-	// Helpers with such names are inside the command, not the other way round.
+	// Helpers with such names are inside the command, not the reverse.
 	CHECK(InCommand({"setGenericCommand", "setCommand"}) == "command/SET");
 	CHECK(InCommand({"lookupCommandLogic", "lookupCommand", "getKeysSubcommand",
 			 "commandGetKeysCommand"}) == "command/COMMAND GET KEYS");
@@ -63,10 +63,10 @@ TEST_CASE("a command is named by its function")
 	      "keysCommand < call < processCommand");
 }
 
-TEST_CASE("what a stack lacks does not take the name away")
+TEST_CASE("a command is named even if the stack is incomplete")
 {
-	CHECK(NameOf({"keysCommand"}) == "command/KEYS");		 // the callers were not asked for
-	CHECK(NameOf({"sdslen", "keysCommand", "@"}) == "command/KEYS"); // they were cut off
+	CHECK(NameOf({"keysCommand"}) == "command/KEYS");		 // callers were not recorded
+	CHECK(NameOf({"sdslen", "keysCommand", "@"}) == "command/KEYS"); // callers were cut off
 	CHECK(NameOf({"rdbLoadObject"}) == "rdb-load");
 	CHECK(NameOf({"dictFind"}) == "function/dictFind");
 	CHECK(NameOf({"lookupCommand", "processCommand", "main"}) == "dispatch"); // before any command
@@ -74,7 +74,7 @@ TEST_CASE("what a stack lacks does not take the name away")
 	      "command/SUNION DIFF");
 }
 
-TEST_CASE("the innermost function that is known decides")
+TEST_CASE("the innermost known function decides")
 {
 	CHECK(InCommand({"dictRehash", "dictFind", "lookupKey", "setCommand"}) == "rehash");
 	CHECK(InCommand({"dictDelete", "deleteExpiredKeyAndPropagate", "expireIfNeeded", "getCommand"}) ==
@@ -85,7 +85,7 @@ TEST_CASE("the innermost function that is known decides")
 		      "aeMain", "main"}) == "expire");
 	CHECK(NameOf({"dictRehashMilliseconds", "incrementallyRehash", "databasesCron", "serverCron"}) ==
 	      "rehash");
-	// Who removes many keys has a table shrink: that is part of it.
+	// Removing many keys makes a table shrink, which is part of the same activity.
 	CHECK(NameOf({"dictRehash", "_dictRehashStep", "dictGenericDelete", "deleteExpiredKeyAndPropagate",
 		      "activeExpireCycleTryExpire", "activeExpireCycle", "databasesCron"}) == "expire");
 	CHECK(NameOf({"dictRehash", "dictGenericDelete", "dbGenericDelete", "performEvictions",
@@ -98,7 +98,7 @@ TEST_CASE("the innermost function that is known decides")
 	CHECK(InCommand({"rdbSaveRio", "rdbSave", "saveCommand"}) == "rdb-save");
 	CHECK(NameOf({"rdbLoadObject", "rdbLoadRioWithLoadingCtx", "rdbLoad", "loadDataFromDisk", "main"}) ==
 	      "rdb-load");
-	// The commands of an AOF are run by loading it.
+	// Commands of an AOF are part of loading it.
 	CHECK(NameOf({"setCommand", "loadSingleAppendOnlyFile", "loadAppendOnlyFiles", "main"}) ==
 	      "aof-load");
 	CHECK(InCommand({"feedReplicationBuffer", "replicationFeedSlaves", "setCommand"}) == "replication");
@@ -106,7 +106,7 @@ TEST_CASE("the innermost function that is known decides")
 		      "beforeSleep", "aeMain", "main"}) == "answer");
 }
 
-TEST_CASE("a script is EVAL, in Lua or in the commands it calls")
+TEST_CASE("a script is EVAL, in Lua or in the commands that it calls")
 {
 	Activity loop = ActivityOf(StackOf(
 	    {"@", "lua_pcall", "luaCallFunction", "evalGenericCommand", "call", "processCommand", "main"}));
@@ -122,11 +122,11 @@ TEST_CASE("a script is EVAL, in Lua or in the commands it calls")
 	CHECK(called.where == "setCommand < call < scriptCall");
 	set.insert(set.begin(), "dictRehash");
 	CHECK(NameOf(set) == "rehash");
-	// EXEC has no code to speak of: its commands do the work.
+	// EXEC itself takes almost no time: its commands do the work.
 	CHECK(InCommand({"setCommand", "call", "execCommand"}) == "command/SET");
 }
 
-TEST_CASE("what compilers do to names is undone")
+TEST_CASE("suffixes that compilers add to names are removed")
 {
 	CHECK(InCommand({"_Z11keysCommandP6client"}) == "command/KEYS");
 	CHECK(NameOf({"_Z17activeExpireCyclei.part.0", "main"}) == "expire");
@@ -146,7 +146,7 @@ TEST_CASE("memcached's functions")
 	      "function/complete_nread_ascii");
 }
 
-TEST_CASE("the parts of an event loop have names of their own")
+TEST_CASE("the parts of an event loop have separate names")
 {
 	CHECK(NameOf({"_sdsMakeRoomFor", "readQueryFromClient", "@", "@", "aeMain", "main"}) == "read");
 	CHECK(NameOf({"processInlineBuffer", "processInputBuffer", "readQueryFromClient", "aeMain"}) ==
@@ -201,7 +201,7 @@ TEST_CASE("the kernel's side of a sample is named by what it does for the server
 	CHECK(send.name == "kernel/send");
 	CHECK(send.in_kernel);
 	CHECK(send.where == "unix_stream_sendmsg < _writeToClient < writeToClient");
-	// Above the sockets, or in an older recording, what there is has to do.
+	// Above the sockets, or in an older recording, only the available frames can be used.
 	CHECK(
 	    ActivityOf(Answering({"fdget_pos", "ksys_write"}), {true, "write", FT_SAMPLE_FILE_SOCKET}).name ==
 	    "kernel/send");
@@ -211,7 +211,7 @@ TEST_CASE("the kernel's side of a sample is named by what it does for the server
 	CHECK(ActivityOf(Answering({})).name == "answer");
 	CHECK(!ActivityOf(Answering({})).in_kernel);
 
-	// A short turn's sample has libc's function and the call.
+	// A sample of a short iteration has libc's function and the call.
 	Activity leaf = ActivityOf(StackOf({"write@libc.so.6"}), {true, "write", FT_SAMPLE_FILE_SOCKET});
 	CHECK(leaf.name == "kernel/send");
 	CHECK(leaf.where == "write()");
@@ -219,7 +219,7 @@ TEST_CASE("the kernel's side of a sample is named by what it does for the server
 	      "sendto() < send");
 }
 
-TEST_CASE("a system call is told by what it is on")
+TEST_CASE("a system call is named by the kind of its file")
 {
 	CHECK(InCall("write", FT_SAMPLE_FILE_SOCKET) == "kernel/send");
 	CHECK(InCall("write", FT_SAMPLE_FILE_DISK) == "kernel/file-write");
@@ -240,7 +240,7 @@ TEST_CASE("a system call is told by what it is on")
 	CHECK(InCall("sendmsg", FT_SAMPLE_FILE_SOCKET, {"sendmsg@libc.so.6", "@memcached"}) == "kernel/send");
 }
 
-TEST_CASE("what the server has the kernel do for one purpose is that purpose's")
+TEST_CASE("kernel work that the server requests for one purpose has that purpose's name")
 {
 	CHECK(InCall("write", FT_SAMPLE_FILE_DISK, {"write@libc.so.6", "aofWrite", "flushAppendOnlyFile"}) ==
 	      "aof-flush");
@@ -261,14 +261,14 @@ TEST_CASE("what the server has the kernel do for one purpose is that purpose's")
 	      "cluster");
 }
 
-TEST_CASE("code that nothing is known of is named by where it is")
+TEST_CASE("unknown code is named by its module")
 {
 	CHECK(NameOf({"clientsCron", "serverCron", "aeProcessEvents", "aeMain", "main"}) == "cron");
 	CHECK(NameOf({"aeProcessEvents", "aeMain", "main"}) == "event-loop");
 	CHECK(NameOf({"epoll_wait@libc.so.6"}) == "event-loop");
 	CHECK(NameOf({"memcpy@libc.so.6"}) == "module/libc.so.6");
 	CHECK(NameOf({"write@libc.so.6"}) ==
-	      "system-call"); // in user mode, and on behalf of nobody knows whom
+	      "system-call"); // in user mode, and in the kernel for an unknown caller
 	CHECK(NameOf({"malloc@libjemalloc.so.2"}) == "allocate");
 	CHECK(NameOf({"@libjemalloc.so.2"}) == "allocate");
 	CHECK(NameOf({"@", "@", "__libc_start_call_main@libc.so.6"}) == "module/redis-server");
@@ -283,7 +283,8 @@ TEST_CASE("code that nothing is known of is named by where it is")
 namespace
 {
 
-// 100 ms of own code but for a fork of 20 ms; samples every millisecond: KEYS, 10 of expiry, 20 in the fork.
+// 100 ms of own code except for a fork of 20 ms. Samples every millisecond: KEYS, 10 of expiry, 20 in the
+// fork.
 void Sampled(RunBuilder *b)
 {
 	uint32_t keys = b->Stack(StackOf({"dictNext", "keysCommand", "call", "processCommand"}));
@@ -295,14 +296,14 @@ void Sampled(RunBuilder *b)
 	b->Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	for (uint64_t i = 100; i-- > 0;)
 		b->CpuSample(i * ms, i < 10 ? expire : i % 3 ? keys : other, i < 80 ? FT_OWN_CODE : FT_FORK);
-	b->CpuSample(50 * ms, keys, FT_OWN_CODE, 999); // of no thread that is known
+	b->CpuSample(50 * ms, keys, FT_OWN_CODE, 999); // of an unknown thread
 	b->Request(0, 0, 100 * ms);
 	b->Finish();
 }
 
 } // namespace
 
-TEST_CASE("samples share out the time of own code, and know their error")
+TEST_CASE("samples divide the time of own code and have a known error")
 {
 	RunBuilder b;
 	Sampled(&b);
@@ -321,14 +322,14 @@ TEST_CASE("samples share out the time of own code, and know their error")
 	CHECK(own.activities[0].stack == "keysCommand < call < processCommand");
 	CHECK(own.activities[1].name == "expire");
 
-	part.Add(b.run.threads[0], kBase + 5 * ms, kBase + 15 * ms); // from the first on, before the last
+	part.Add(b.run.threads[0], kBase + 5 * ms, kBase + 15 * ms); // from the first, before the last
 	own = part.Result(10 * ms);
 	CHECK(own.samples == 10);
 	CHECK(own.activities[0].samples == 5);
 	CHECK(none.Result(80 * ms).activities.empty());
 }
 
-TEST_CASE("an episode says what the server ran")
+TEST_CASE("an episode reports what the server ran")
 {
 	RunBuilder b;
 	Sampled(&b);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the server's own code was, in words: with counts where they were made, and no more than was measured.
+// What the server's own code did, in words: with counts where they were recorded, and never more time than
+// was measured.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -17,7 +18,7 @@ uint64_t Packed(uint64_t reads, uint64_t writes, uint64_t accepted, uint64_t clo
 	return reads | writes << 16 | accepted << 32 | closed << 48;
 }
 
-// What is said of `names` in a turn with such calls.
+// The activities of `names` in an iteration with such calls, in words.
 std::string InTurn(const std::vector<std::string> &names, uint64_t packed)
 {
 	ft_span turn = {};
@@ -31,7 +32,7 @@ std::string InTurns(const std::vector<std::string> &names, TurnCalls calls)
 	return ActivityWords(names, calls);
 }
 
-// The stack of one function of the server's.
+// The stack of one of the server's functions.
 Stack In(const char *function)
 {
 	Stack stack;
@@ -71,7 +72,7 @@ constexpr int kWrite = 1;
 
 } // namespace
 
-TEST_CASE("a turn's calls say how many it was about")
+TEST_CASE("an iteration's calls show how many requests it had")
 {
 	CHECK(InTurn({"kernel/send"}, Packed(1, 5001, 0, 0)) == "was sending replies to about 5,000 clients");
 	CHECK(InTurn({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
@@ -92,7 +93,7 @@ TEST_CASE("a turn's calls say how many it was about")
 	CHECK(InTurn({"kernel/connection"}, 0) == "was setting up connections");
 }
 
-TEST_CASE("of many turns nothing is said to be all")
+TEST_CASE("for many iterations no count is called complete")
 {
 	TurnCalls calls;
 	calls.writes = 3210;
@@ -103,7 +104,7 @@ TEST_CASE("of many turns nothing is said to be all")
 	CHECK(InTurns({"kernel/accept"}, calls) == "was accepting at least 8,000 connections");
 }
 
-TEST_CASE("activities that are no group are said one by one")
+TEST_CASE("activities outside a group are listed one by one")
 {
 	CHECK(InTurn({"command/KEYS"}, 0) == "ran KEYS");
 	CHECK(InTurn({"expire"}, 0) == "was expiring keys");
@@ -114,13 +115,13 @@ TEST_CASE("activities that are no group are said one by one")
 	CHECK(InTurn({"something-new"}, 0) == "ran something-new");
 }
 
-TEST_CASE("of no activity nothing is said")
+TEST_CASE("without activities there is no sentence")
 {
 	CHECK(InTurn({}, Packed(1, 1, 1, 1)).empty());
 	CHECK(InTurns({}, {}).empty());
 }
 
-TEST_CASE("server and kernel at the same work are told together")
+TEST_CASE("server and kernel in the same activity are reported together")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
@@ -140,9 +141,9 @@ TEST_CASE("server and kernel at the same work are told together")
 	      "(20 of 100 samples: publishCommand)");
 }
 
-TEST_CASE("no activity is given more time than was measured where it was")
+TEST_CASE("no activity gets more time than was measured")
 {
-	// 40 ms of own code in the turn that is told of, 20 ms in others.
+	// 40 ms of own code in the reported iteration, 20 ms in others.
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
 	b.Tally(FT_OWN_CODE, 0, 20 * ms, 20 * ms);
@@ -158,12 +159,12 @@ TEST_CASE("no activity is given more time than was measured where it was")
 	INFO(said);
 	CHECK(said.find("ran its own code for 40.0 ms in one event-loop iteration of 40.0 ms") !=
 	      std::string::npos);
-	// Three samples are an estimate that says so.
+	// Three samples give an estimate, which is marked as one.
 	CHECK(said.find("the server ran KEYS for about 40.0 ms of that time (3 of 3 samples: keysCommand)") !=
 	      std::string::npos);
 }
 
-TEST_CASE("a sample counts for the time it stands for")
+TEST_CASE("a sample counts for the time that it represents")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
@@ -187,7 +188,7 @@ TEST_CASE("a sample counts for the time it stands for")
 			"20.0 ms of that time (20 of 40 samples: sortCommand)") != std::string::npos);
 }
 
-TEST_CASE("a turn that only samples saw was at least so long")
+TEST_CASE("an iteration known only from samples has a minimum length")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);
@@ -204,7 +205,7 @@ TEST_CASE("a turn that only samples saw was at least so long")
 	CHECK(said.find("was sending replies (in at least 5,001 writes)") != std::string::npos);
 }
 
-TEST_CASE("without samples the calls are all there is to say")
+TEST_CASE("without samples only the calls are reported")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 100 * ms);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Episodes and their evidence: what is one event, and what is said about it.
+// Episodes and their evidence: which requests form one episode, and what is reported about it.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -35,7 +35,7 @@ bool Holds(const std::string &text, const std::string &part)
 	return holds;
 }
 
-// One request over the whole of a 100 ms thread that is busy but for what the test adds.
+// One request over the whole of a 100 ms thread that is busy except for what the test adds.
 void OneRequest(RunBuilder *b, uint64_t covered)
 {
 	b->Thread(kServer, 0, 100 * ms);
@@ -50,8 +50,8 @@ TEST_CASE("slow requests that overlap, or nearly, are one episode")
 	RunBuilder b;
 	b.Request(0, 0, 10 * ms);
 	b.Request(5 * ms, 5 * ms, 7 * ms);
-	b.Request(11 * ms, 11 * ms, 12 * ms);	      // 1 ms after the first ended: still the same
-	b.Request(13 * ms + 1, 13 * ms + 1, 15 * ms); // more than 1 ms later: another
+	b.Request(11 * ms, 11 * ms, 12 * ms);	      // 1 ms after the first ended: still the same episode
+	b.Request(13 * ms + 1, 13 * ms + 1, 15 * ms); // more than 1 ms later: another episode
 	b.Request(14 * ms, 14 * ms, 30 * ms);
 	b.Request(29 * ms, 29 * ms, 29 * ms + 500 * us);
 	b.Finish();
@@ -96,12 +96,12 @@ TEST_CASE("an episode's causes are ranked and sum to its time")
 	CHECK(episodes[0].causes[2].cause == Cause::Fork);
 }
 
-TEST_CASE("evidence of a fork says what was copied for whom, and what Redis says")
+TEST_CASE("evidence of a fork has the copied pages, the child and Redis' own figure")
 {
 	RunBuilder b;
 	OneRequest(&b, 60 * ms);
 	b.Frame(FT_FORK, 10 * ms, 70 * ms, 0, 20 * ms).arg[0] = 4312;
-	b.Off(FT_FORK, 20 * ms, 60 * ms, 60 * ms, 1); // blocked in it: no fork of its own
+	b.Off(FT_FORK, 20 * ms, 60 * ms, 60 * ms, 1); // blocked in it: not a separate fork
 	b.Thread(4312, 65 * ms, 90 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child").parent_tgid =
 	    kServer;
 	b.run.series.push_back(
@@ -116,7 +116,7 @@ TEST_CASE("evidence of a fork says what was copied for whom, and what Redis says
 	CHECK(text.find(" 11") == std::string::npos);
 }
 
-TEST_CASE("a word of Redis from before the next fork only is about this one")
+TEST_CASE("a figure that Redis reports after a fork belongs to this fork only until the next one")
 {
 	RunBuilder b;
 	OneRequest(&b, 20 * ms);
@@ -143,7 +143,7 @@ TEST_CASE("evidence of copy-on-write counts spans and tallies and names the chil
 	      "812 copy-on-write copies, 50.0 ms, longest 20.0 ms while snapshot child 4312 ran");
 }
 
-TEST_CASE("evidence of a blocked write names the file, who was in fsync, and the disk")
+TEST_CASE("evidence of a blocked write names the file, the thread in fsync, and the disk")
 {
 	RunBuilder b;
 	OneRequest(&b, 30 * ms);
@@ -166,7 +166,7 @@ TEST_CASE("evidence of a blocked write names the file, who was in fsync, and the
 	      "kworker/u4:1 (55)");
 }
 
-TEST_CASE("evidence of a wait for the disk says how busy it was, and whose the writing was")
+TEST_CASE("evidence of a wait for the disk has the disk's load and the writing processes")
 {
 	RunBuilder b;
 	OneRequest(&b, 30 * ms);
@@ -195,7 +195,7 @@ TEST_CASE("evidence of a wait for the disk says how busy it was, and whose the w
 	      "80.0 MB in 1.01 s, redis-server (100), 9.00 MB");
 }
 
-TEST_CASE("evidence of a lock says who held it and what that one did meanwhile")
+TEST_CASE("evidence of a lock names its holder and what the holder did during the wait")
 {
 	RunBuilder b;
 	OneRequest(&b, 40 * ms);
@@ -205,7 +205,7 @@ TEST_CASE("evidence of a lock says who held it and what that one did meanwhile")
 	wait.arg[1] = 101 | uint64_t{101} << 32;
 	wait.syscall = 202;
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 20 * ms, 1, 101);
-	// The request's hop first, then the holder's, as explain has them.
+	// The request's hop first, then the holder's, in explain's order.
 	auto evidence = [&](bool resolved) {
 		b.Finish();
 		ThreadTimelines threads(b.run);
@@ -242,12 +242,12 @@ TEST_CASE("evidence of a lock says who held it and what that one did meanwhile")
 		b.CpuSample(20 * ms, b.Stack({"memcached", {{"memset", "libc.so.6"}}, {}}), FT_OWN_CODE, 101);
 		Holds(evidence(true), "meanwhile this thread was in memset of libc.so.6\n");
 	}
-	SECTION("it waited for somebody slow")
+	SECTION("it waited for a slow peer")
 	{
 		b.Off(FT_IDLE, 12 * ms, 48 * ms, 48 * ms, 0, 101).syscall = 7;
 		Holds(evidence(true), it_held + "; meanwhile this thread waited in poll()\n");
 	}
-	SECTION("it was kept from running for most of the time")
+	SECTION("it could not run for most of the time")
 	{
 		b.Off(FT_STOPPED, 11 * ms, 46 * ms, 46 * ms, 0, 101);
 		std::string text = evidence(true);
@@ -256,7 +256,7 @@ TEST_CASE("evidence of a lock says who held it and what that one did meanwhile")
 		Holds(text, "mc-assocmaint: " + waited + "5.00 ms" + it_held +
 				"; meanwhile this thread ran its own code");
 	}
-	SECTION("and what another thread's time says nothing of is told of the one that waited")
+	SECTION("what another thread's time does not show is reported for the waiting thread")
 	{
 		Holds(evidence(false),
 		      "waited 40.0 ms for a lock held by mc-assocmaint (101), which ran its own "
@@ -264,7 +264,7 @@ TEST_CASE("evidence of a lock says who held it and what that one did meanwhile")
 	}
 }
 
-TEST_CASE("evidence of run-queue wait names who held the CPU, over all waits")
+TEST_CASE("evidence of run-queue wait names the CPU holder over all waits")
 {
 	RunBuilder b;
 	OneRequest(&b, 30 * ms);
@@ -281,7 +281,7 @@ TEST_CASE("evidence of run-queue wait names who held the CPU, over all waits")
 	      "threads) for 27.0 ms");
 }
 
-TEST_CASE("evidence of a CPU quota names the cgroup that ran out of it")
+TEST_CASE("evidence of a CPU quota names the cgroup that used it up")
 {
 	RunBuilder b;
 	OneRequest(&b, 30 * ms);
@@ -306,7 +306,7 @@ TEST_CASE("evidence of a CPU quota names the cgroup that ran out of it")
 		b.Finish();
 		Holds(EvidenceOf(&b), "the cgroup /pods had used up its CPU quota (50.0 ms of every 100 ms)");
 	}
-	SECTION("one that was lifted before, and one of another process, are not it")
+	SECTION("one that was removed before, and one of another process, do not count")
 	{
 		b.run.quotas = {{kBase - 2 * ms, kServer, "/pods/x", 20'000, 100'000},
 				{kBase - 1 * ms, kServer, "/pods/x", 0, 100'000},
@@ -340,7 +340,7 @@ TEST_CASE("evidence of other causes")
 		      "blocked in futex() for 12.0 ms; kernel stack: futex_wait_queue < futex_wait < "
 		      "do_futex");
 	}
-	SECTION("an fsync of the server's own, blocked inside its frame")
+	SECTION("an fsync by the server itself, blocked inside its frame")
 	{
 		OneRequest(&b, 31 * ms);
 		b.Frame(FT_FSYNC, 10 * ms, 41 * ms, 0, 1 * ms).arg[1] = 75;
@@ -355,7 +355,7 @@ TEST_CASE("evidence of other causes")
 		b.Finish();
 		Holds(EvidenceOf(&b), "the server was stopped (SIGSTOP) for 50.0 ms");
 	}
-	SECTION("frozen, with a cgroup that is known")
+	SECTION("frozen, with a known cgroup")
 	{
 		OneRequest(&b, 80 * ms);
 		b.Off(FT_FROZEN, 10 * ms, 50 * ms, 50 * ms);
@@ -367,14 +367,14 @@ TEST_CASE("evidence of other causes")
 		Holds(EvidenceOf(&b), "the server's cgroup /docker/1f2e (container web (1f2e)) was frozen "
 				      "for 80.0 ms (2 times)");
 	}
-	SECTION("frozen, with a cgroup that is not")
+	SECTION("frozen, with an unknown cgroup")
 	{
 		OneRequest(&b, 80 * ms);
 		b.Off(FT_FROZEN, 10 * ms, 90 * ms, 90 * ms);
 		b.Finish();
 		Holds(EvidenceOf(&b), "the server's cgroup was frozen for 80.0 ms");
 	}
-	SECTION("stopped by a tracer, mostly too short for spans")
+	SECTION("stopped by a tracer, mostly too briefly for spans")
 	{
 		OneRequest(&b, 80 * ms);
 		b.Off(FT_PTRACED, 10 * ms, 50 * ms, 50 * ms).arg[0] = 77;
@@ -384,7 +384,7 @@ TEST_CASE("evidence of other causes")
 		b.Finish();
 		Holds(EvidenceOf(&b), "was stopped 4,211 times by strace (pid 77), 80.0 ms in total");
 	}
-	SECTION("one long turn of the event loop")
+	SECTION("one long event-loop iteration")
 	{
 		OneRequest(&b, 0);
 		b.Frame(FT_ITERATION, 10 * ms, 90 * ms).arg[0] = 2;
@@ -420,7 +420,7 @@ TEST_CASE("evidence of other causes")
 	}
 }
 
-TEST_CASE("stolen CPU time is evidence where it may have mattered")
+TEST_CASE("stolen CPU time is evidence where it may matter")
 {
 	RunBuilder b;
 	OneRequest(&b, 0);
@@ -435,12 +435,12 @@ TEST_CASE("stolen CPU time is evidence where it may have mattered")
 		Holds(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 20}, {kBase + 200 * ms, 0}}),
 		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 100 ms");
 	}
-	SECTION("a reading that holds on counts for the interval and a reading before it")
+	SECTION("an unchanged reading counts for the interval, together with the reading before it")
 	{
 		Holds(steal({{kBase - 500 * ms, 10}}),
 		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms");
 	}
-	SECTION("little beside the longest request")
+	SECTION("little compared with the longest request")
 	{
 		CHECK(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 10}, {kBase + 200 * ms, 0}})
 			  .find("steal") == std::string::npos);
@@ -451,7 +451,7 @@ TEST_CASE("stolen CPU time is evidence where it may have mattered")
 	}
 }
 
-TEST_CASE("evidence keeps to its limit, the largest cause first")
+TEST_CASE("evidence stays within its limit, the largest cause first")
 {
 	RunBuilder b;
 	OneRequest(&b, 80 * ms);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tables on their own: the schema holds together, CSV quotes what it has to, and times of day are those that
-// a run's clock readings tell.
+// Tables alone: the schema is consistent, CSV quotes what it must, and times of day follow from a run's clock
+// readings.
 #include <set>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 using namespace forktail::analysis;
 using namespace forktail::analysis::exports;
 
-TEST_CASE("tables and their columns have names of their own, and each row says of which run it is")
+TEST_CASE("tables and columns have unique names, and each row names its run")
 {
 	std::set<std::string> tables;
 	for (const TableKind &t : Tables()) {
@@ -26,7 +26,7 @@ TEST_CASE("tables and their columns have names of their own, and each row says o
 	}
 }
 
-TEST_CASE("CSV by RFC 4180: what is not known is nothing, empty text is quotes")
+TEST_CASE("CSV by RFC 4180: an unknown value is an empty field, empty text is a pair of quotes")
 {
 	const TableKind kind = {"t",
 				{{"run_id", ColumnType::Name},
@@ -60,7 +60,7 @@ TEST_CASE("the time of day is that of the nearest reading of both clocks")
 {
 	Run run;
 	CHECK(WallClock(run).At(5) == 0);
-	for (uint64_t i : {3, 1, 2}) { // one set by 10 ns each second
+	for (uint64_t i : {3, 1, 2}) { // one that is set by 10 ns each second
 		ft_clock c = {};
 		c.monotonic_ns = i * 1000;
 		c.realtime_ns = 1'000'000 + i * 1010;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Limits against a run made by hand: figures against ones worked out here, what can't be known, reasons, and
+// Limits on a run built by hand: figures compared with ones computed here, unknown figures, reasons, and
 // files.
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ using forktail::test::write_file;
 namespace
 {
 
-// A run, and limits that are held against it.
+// A run and the result of limits on it.
 struct Held {
 	Explanation e;
 	AskedLimits limits;
@@ -95,7 +95,7 @@ std::string FileError(const std::string &toml)
 
 } // namespace
 
-TEST_CASE("gate: figures of an operation and of all are exact")
+TEST_CASE("gate: figures of one operation and of all operations are exact")
 {
 	Held h({"GET.p99.9 < 1s", "get.p12.5 < 1s", "p99.5 < 1s", "min < 1s", "GET.avg < 1s", "stddev < 1s",
 		"GET.requests > 0", "GET.max < 10s", "rps > 1", "GET.rps > 1", "GET.errors < 100%"});
@@ -157,22 +157,22 @@ TEST_CASE("gate: a broken limit has its reason and its cause")
 	INFO(GateText(h.gated, h.verdicts));
 	CHECK(h.verdicts[0].reason.find("without " + h.verdicts[0].cause + " it would be ") == 0);
 	CHECK(h.verdicts[1].cause == "fork");
-	CHECK(h.verdicts[1].reason.find("of a request that was due at +") == 0);
-	CHECK(h.verdicts[2].reason.find("of the time of its slow requests") != std::string::npos);
+	CHECK(h.verdicts[1].reason.find("in the request that was due at +") == 0);
+	CHECK(h.verdicts[2].reason.find(" of its slow requests' time") != std::string::npos);
 	CHECK(h.verdicts[3].reason.empty());
 	CHECK(h.verdicts[4].reason.empty());
 	CHECK(GateText(h.gated, h.verdicts).find(AnswerText(h.e) + "\nFAIL p99.9 is ") == 0);
 	CHECK(GateText(h.gated, h.verdicts).find("5 of 5 limits broken.\n") != std::string::npos);
 }
 
-TEST_CASE("gate: what can't be known keeps no limit, and says why")
+TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 {
 	Held missing({"NIX.p99 < 1s", "mb/s > 0", "p99 < 100s"});
-	CHECK(missing.verdicts[0].sentence.find("NIX p99 is not known: there is no operation NIX in ") == 0);
-	CHECK(missing.verdicts[1].sentence.find("has no bytes") != std::string::npos);
+	CHECK(missing.verdicts[0].sentence.find("NIX p99 is unknown: ") == 0);
+	CHECK(missing.verdicts[1].sentence.find("does not count bytes") != std::string::npos);
 	CHECK(missing.verdicts[2].outcome == Verdict::kKept);
 	CHECK(StatusOf(missing.verdicts) == 3);
-	missing.limits.limits[2].value = 0; // a broken one is the answer, whatever else isn't known
+	missing.limits.limits[2].value = 0; // a broken limit is the answer, whatever else is unknown
 	missing.Judge(LIMIT_HAS_TO_HOLD);
 	CHECK(StatusOf(missing.verdicts) == 1);
 
@@ -194,7 +194,7 @@ TEST_CASE("gate: what can't be known keeps no limit, and says why")
 	slow.e.run.files.emplace_back();
 	slow.e.run.files.back().manifest = R"({"log_slow_ns": 1000000})";
 	slow.Judge(LIMIT_HAS_TO_HOLD);
-	CHECK(slow.verdicts[0].sentence.find("only slow requests are in the log") != std::string::npos);
+	CHECK(slow.verdicts[0].sentence.find(" holds only slow requests") != std::string::npos);
 	CHECK(slow.verdicts[1].outcome == Verdict::kNotKnown);
 	CHECK(slow.verdicts[2].outcome == Verdict::kKept);
 	CHECK(slow.verdicts[3].outcome == Verdict::kNotKnown);
@@ -243,7 +243,7 @@ TEST_CASE("gate: against a base")
 	CHECK(text.find("note BASE: load.forktail: it was cut\n") != std::string::npos);
 }
 
-TEST_CASE("gate: JSON and JUnit say the same")
+TEST_CASE("gate: JSON and JUnit report the same")
 {
 	Held h({"p99.9 < 1ms", "drops = 0", "NIX.p99 < 1s"});
 	h.limits.asked[1].name = "nothing \x1b is lost";
@@ -267,7 +267,7 @@ TEST_CASE("gate: JSON and JUnit say the same")
 	CHECK(suite.cases[2].outcome == JunitCase::kError);
 }
 
-TEST_CASE("gate: limits in a file, and where it is wrong")
+TEST_CASE("gate: limits in a file, and the location of errors in it")
 {
 	TempDir dir;
 	AskedLimits limits;
@@ -284,18 +284,18 @@ TEST_CASE("gate: limits in a file, and where it is wrong")
 	CHECK(FileError("limits = [\n{ name = \"x\" }]\n").find("l.toml:2: ") == 0);
 	CHECK(FileError("limits = [\n{ limit = \"p99<1\", nane = \"x\" }]\n").find("not `nane`") !=
 	      std::string::npos);
-	CHECK(FileError("limits = [\n5]\n").find("l.toml:2: a limit is a text") == 0);
-	CHECK(FileError("limits = [\n[\"p99<1\"]]\n").find("l.toml:2: a limit is a text") == 0);
-	CHECK(FileError("\nlimit = [\"p99<1\"]\n").find("l.toml:2: there are `limits`") == 0);
+	CHECK(FileError("limits = [\n5]\n").find("l.toml:2: a limit must be a string") == 0);
+	CHECK(FileError("limits = [\n[\"p99<1\"]]\n").find("l.toml:2: a limit must be a string") == 0);
+	CHECK(FileError("\nlimit = [\"p99<1\"]\n").find("l.toml:2: `limit`: only `limits` (a list)") == 0);
 	CHECK(FileError("slow = 5\n").find("l.toml:1: ") == 0);
 	CHECK(FileError("limits = [\n\"p99 <").find("l.toml:2: ") == 0);
-	CHECK(FileError("limits = [\"frok.total < 5ms\"]").find("there is no cause \"frok\"") !=
+	CHECK(FileError("limits = [\"frok.total < 5ms\"]").find("unknown cause \"frok\"") !=
 	      std::string::npos);
 	CHECK_FALSE(ReadLimitsFile(dir.file("none.toml"), &limits, &error));
 	CHECK(error.find("No such file") != std::string::npos);
 	CHECK_FALSE(ReadLimitsFile(dir.path(), &limits, &error));
 	write_file(dir.file("empty.toml"), "");
 	CHECK_FALSE(ReadLimitsFile(dir.file("empty.toml"), &limits, &error));
-	CHECK(error == "can't read " + dir.file("empty.toml") + ": it is empty");
+	CHECK(error == "cannot read " + dir.file("empty.toml") + ": the file is empty");
 	CHECK(Refused("nonsense").find("nonsense") != std::string::npos);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which requests a run's percentiles without a cause need a look at.
+// Which requests the pass for a run's percentiles without a cause must examine.
 #include "tests/support/catch.h"
 
 #include <vector>
@@ -11,7 +11,7 @@ using namespace forktail::analysis;
 namespace
 {
 
-// Requests with nothing but own code of the server, and what they were without it.
+// Requests with nothing but own code of the server, and their latency without it.
 void Add(uint64_t latency_ns, uint64_t without_busy_ns, uint64_t requests, FirstLook *look)
 {
 	for (uint64_t i = 0; i < requests; i++) {
@@ -31,12 +31,12 @@ LogHistogram AllOf(uint64_t ns)
 
 } // namespace
 
-TEST_CASE("only what may be among the slowest percent without a cause needs a look")
+TEST_CASE("only requests that may be in the slowest percent without a cause are examined")
 {
 	std::vector<FirstLook> workers(2);
 	Floor floor(AllOf(1'000'000));
 	Add(1'000'000, 200'000, 1000, &workers[0]);
-	CHECK(floor.Of(workers) == 0); // that is too few to go by
+	CHECK(floor.Of(workers) == 0); // too few for an estimate
 	Add(1'000'000, 200'000, 300'000, &workers[1]);
 	uint64_t from_ns = floor.Of(workers);
 	CHECK(from_ns > 150'000);
@@ -47,7 +47,7 @@ TEST_CASE("only what may be among the slowest percent without a cause needs a lo
 	CHECK(floor.Held(all));
 }
 
-TEST_CASE("no more is left out than most of a run's requests")
+TEST_CASE("no more is skipped than most of a run's requests")
 {
 	std::vector<FirstLook> workers(1);
 	Floor floor(AllOf(50'000)); // stalls at the beginning only
@@ -56,14 +56,15 @@ TEST_CASE("no more is left out than most of a run's requests")
 	CHECK(floor.Of(workers) > 49'000);
 }
 
-TEST_CASE("a run that gets faster than was guessed is noticed")
+TEST_CASE("a run that becomes faster than estimated is noticed")
 {
 	std::vector<FirstLook> workers(1);
 	Floor floor(AllOf(1'000'000));
 	Add(1'000'000, 900'000, 263'000, &workers[0]);
 	CHECK(floor.Of(workers) > 800'000);
 	CHECK(floor.Held(workers[0]));
-	// From here on nearly all of it is own code: of all, the slowest percent without it is faster.
+	// From here on nearly all of it is own code. Over all requests, the slowest percent without it is
+	// faster.
 	FirstLook rest;
 	rest.without[0].slots[LogHistogram::Slot(10'000)] = 30'000'000;
 	rest.without[0].count = 30'000'000;

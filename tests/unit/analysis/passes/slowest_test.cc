@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What does not grow with a run: ranks found by going through values again, and blame that keeps the slowest
-// only.
+// Memory that does not grow with a run: exact ranks from several passes over the values, and blame that
+// stores only the slowest requests.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -45,7 +45,7 @@ Blame BlameKeeping(RunBuilder *b, size_t kept)
 
 } // namespace
 
-TEST_CASE("ranks are found exactly by going through values again")
+TEST_CASE("ranks are found exactly by several passes over the values")
 {
 	std::mt19937_64 random(3);
 	auto kind = GENERATE(range(0, 5));
@@ -64,7 +64,7 @@ TEST_CASE("ranks are found exactly by going through values again")
 		case 3:
 			v = random() % 2 ? 0 : UINT64_MAX - random() % 3;
 			break;
-		default: // more in one slot than are kept, and the slot wider than is counted by ones
+		default: // more values in one slot than are stored, and a slot that is wider than one
 			v = (uint64_t{1} << 40) + random() % (uint64_t{1} << 28);
 		}
 	LogHistogram all;
@@ -88,7 +88,7 @@ TEST_CASE("ranks are found exactly by going through values again")
 	CHECK(RankFinder(LogHistogram(), {0}).Done());
 }
 
-TEST_CASE("with little room the slowest are kept, and sums and percentiles are of all")
+TEST_CASE("with little room the slowest are stored, and sums and percentiles cover all requests")
 {
 	RunBuilder b = Stopped(5000);
 	const Blame all = BlameKeeping(&b, 100'000), some = BlameKeeping(&b, 100);
@@ -113,7 +113,7 @@ TEST_CASE("with little room the slowest are kept, and sums and percentiles are o
 	CHECK(some.hops[0].time_ns == all.hops[0].time_ns);
 	CHECK(some.hops[0].requests == all.hops[0].requests);
 
-	// Those that are kept are the slowest, as they are in the whole.
+	// The stored requests are the slowest ones of the whole.
 	REQUIRE(some.slow.size() > 50);
 	CHECK(some.slow.size() <= 100);
 	size_t next = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blame along with the first look: whether what was guessed was right, too high or too much is never seen in
-// what comes of it, but in how often the log is gone through.
+// Blame computed together with the first pass from an estimated threshold. A right, too high or too low
+// estimate changes only the number of passes over the log, never the result.
 #include <array>
 #include <map>
 #include <random>
@@ -16,7 +16,7 @@ using namespace forktail::test;
 namespace
 {
 
-// A log in windows, which counts how often it is gone through.
+// A log in windows, which counts the passes over it.
 class Windows : public Log
 {
 public:
@@ -53,8 +53,8 @@ private:
 	size_t each_, next_ = 0;
 };
 
-// A server that is stopped for 4 ms in every 100, and a request each 100 us, which takes as long as `calm`
-// says of its number, or until the server goes on.
+// A server that is stopped for 4 ms in every 100, and a request each 100 us. The request takes as long as
+// `calm` returns for its number, or until the server continues.
 template <typename Calm> RunBuilder Stalling(int requests, Calm calm)
 {
 	RunBuilder b;
@@ -90,7 +90,7 @@ Outcome BlameIn(RunBuilder b, size_t each, size_t kept, const Threshold &thresho
 	return out;
 }
 
-// What each percentile would be without a cause, of the parts of all requests.
+// Each percentile without a cause, from the parts of all requests.
 std::map<Cause, std::array<uint64_t, 4>> Without(const RunBuilder &b)
 {
 	const Blame all = BlameIn(b, SIZE_MAX / 2, 1'000'000, {1, 0}).blame;
@@ -108,7 +108,7 @@ std::map<Cause, std::array<uint64_t, 4>> Without(const RunBuilder &b)
 	return without;
 }
 
-// Says for which of the stalls the percentiles without it are those that were worked out by hand.
+// Checks for which stalls the percentiles without them equal the ones computed by hand.
 void CheckWithout(const Blame &blame, const std::map<Cause, std::array<uint64_t, 4>> &without)
 {
 	int stalls = 0;
@@ -139,7 +139,7 @@ void AddTo(Sheet *sheet, uint64_t latency_ns, uint64_t n)
 	AddRequest(&r, sheet);
 }
 
-// Values from..to of a first look and of latencies alike.
+// Values from..to, both for a first pass and as latencies.
 struct Looked {
 	std::vector<FirstLook> workers = std::vector<FirstLook>(1);
 	LogHistogram latencies;
@@ -155,15 +155,15 @@ struct Looked {
 
 } // namespace
 
-TEST_CASE("a guess that holds spares a pass, one that was too high costs it, and neither changes the result")
+TEST_CASE("a right estimate saves a pass, a too high one costs it, and neither changes the result")
 {
 	std::mt19937_64 random(5);
 	std::vector<uint64_t> calm;
 	for (int i = 0; i < 20'000; i++)
 		calm.push_back(100 * us + random() % (50 * us));
 	const RunBuilder even = Stalling(20'000, [&](int i) { return calm[static_cast<size_t>(i)]; });
-	// Slower at first, by more than what all stalls add later: the slowest percent begins lower in the
-	// end.
+	// Slower at first, by more than all stalls add later. At the end the slowest percent therefore begins
+	// lower.
 	const RunBuilder slower =
 	    Stalling(20'000, [&](int i) { return calm[static_cast<size_t>(i)] * (i < 150 ? 10 : 1); });
 	const Threshold p99 = {0, 99};
@@ -178,14 +178,15 @@ TEST_CASE("a guess that holds spares a pass, one that was too high costs it, and
 	CHECK(guessed.passes == whole.passes);
 	CHECK(too_high.passes == guessed.passes + 1);
 
-	// More slow ones than are kept: it is given up, and they are gone through for their percentiles, too.
+	// More slow requests than can be stored: the estimate is dropped, and another pass computes their
+	// percentiles.
 	const Outcome given_up = BlameIn(even, 1000, 50, p99);
 	CheckWithout(given_up.blame, without_even);
 	CHECK(given_up.passes > guessed.passes);
 	CHECK(given_up.blame.slow_ns == guessed.blame.slow_ns);
 }
 
-TEST_CASE("what is guessed lies below where the slowest percent begins, and below the threshold")
+TEST_CASE("the estimate is below the start of the slowest percent and below the threshold")
 {
 	Looked looked;
 	looked.Add(1'000, 100'000, 10); // p99 is 99,010, p97 97,030
@@ -194,7 +195,8 @@ TEST_CASE("what is guessed lies below where the slowest percent begins, and belo
 	CHECK(from_ns < 99'010);
 	CHECK(from_ns > 80'000);
 	CHECK(Ahead(1000, looked.latencies, 5'000).From(looked.workers) == 5'000);
-	// Of many the guess is closer; never above where 97 % of all latencies are.
+	// With many values the estimate is closer, but never above the value that 97 % of all latencies do
+	// not exceed.
 	for (int i = 0; i < 200; i++)
 		looked.Add(1'000, 100'000, 10);
 	const uint64_t closer_ns = Ahead(1000, looked.latencies, 500'000).From(looked.workers);
@@ -202,7 +204,7 @@ TEST_CASE("what is guessed lies below where the slowest percent begins, and belo
 	CHECK(closer_ns <= 97'030);
 }
 
-TEST_CASE("requests that are put by and brought back are what they were")
+TEST_CASE("requests that are stored and loaded again are unchanged")
 {
 	constexpr uint64_t kThreshold = 90'000;
 	Looked looked;
@@ -262,7 +264,7 @@ TEST_CASE("requests that are put by and brought back are what they were")
 	}
 }
 
-TEST_CASE("what takes in too much lets go of the faster ones, or gives up")
+TEST_CASE("an estimate that selects too many requests drops the faster ones, or is abandoned")
 {
 	constexpr size_t kMost = 100;
 	Looked looked;
@@ -276,7 +278,7 @@ TEST_CASE("what takes in too much lets go of the faster ones, or gives up")
 	Kept kept(BlameLimits(), 10'000);
 	kept.SetThreshold(500'000);
 
-	// Those of a first guess that was lower go.
+	// Requests selected by an earlier, lower estimate are dropped.
 	Ahead lower(kMost, looked.latencies, 500'000);
 	Looked first;
 	first.Add(1'000, 20'000, 10);
@@ -286,7 +288,7 @@ TEST_CASE("what takes in too much lets go of the faster ones, or gives up")
 	REQUIRE(high_ns > low_ns);
 	fill(&lower, 100, high_ns);
 	CHECK(lower.Goes());
-	CHECK_FALSE(lower.Give(high_ns - 1, &kept)); // some were not looked at then
+	CHECK_FALSE(lower.Give(high_ns - 1, &kept)); // some were not examined then
 	CHECK(lower.Give(high_ns, &kept));
 
 	Ahead fast(kMost, looked.latencies, 500'000);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Every cause the analysis can name has a look of its own, legible in both colour schemes.
+// Every cause of the analysis has its own colour and mark, legible in both colour schemes.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
 import {inkOn, lookOfCauses} from '../../../../analysis/report/src/causes.js';
 
-// The rows of the analysis' table, as the page's data has them.
+// The rows of the analysis' table, as in the page's data.
 const source = readFileSync(new URL('../../../../analysis/timeline/causes.def', import.meta.url), 'utf8');
 const text = '"((?:[^"\\\\]|\\\\.)*)"';
 const row = new RegExp(`^CAUSE\\(\\w+, ${text}, [^,]+, (\\w+), \\w+,\\s+\\w+, ${text},\\s+${text}, ${text}, ${text}`, 'gm');
@@ -27,12 +27,12 @@ function contrast(a, b) {
   return (high + 0.05) / (low + 0.05);
 }
 
-test('the analysis names its causes where this test looks', () => {
+test('the analysis defines its causes where this test reads them', () => {
   assert.ok(names.includes('fork') && names.includes('idle') && names.length > 30);
   assert.equal(names.length, source.match(/^CAUSE\(/gm).length);
 });
 
-test('each has a meaning, a mark and a colour of its own', () => {
+test('each cause has a meaning, a mark and a unique colour', () => {
   for (const dark of [false, true]) {
     const looks = looksOf(names, dark);
     for (const look of looks) assert.notEqual(look.meaning, '', `${look.name} has no meaning`);
@@ -54,6 +54,6 @@ test('text on a cause is legible', () => {
   assert.equal(inkOn('#ffffff'), '#000000');
 });
 
-test('a name from a newer analysis still has a look', () => {
+test('an unknown name from a newer analysis has a colour and mark too', () => {
   assert.match(lookOfCauses(['made-up'], [], false)[0].colour, /^#/);
 });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The compare page's data: both sides whole, bounds that are not finite as null, and no name that ends a
-// script.
+// The compare page's data: both sides are complete, infinite bounds are null, and no name can end a script.
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -77,7 +76,7 @@ TEST_CASE("both sides are on the page, on one scale")
 	CHECK(data["episodes"][0]["b"]["worst_ns"] == 60'000'000);
 }
 
-TEST_CASE("what is not known, or has no bound, is null")
+TEST_CASE("unknown values and infinite bounds are null")
 {
 	nlohmann::json data = DataOf(PageOf(SampleComparison(1)));
 	CHECK(data["percentiles"][1]["ratio_interval"].is_null());
@@ -98,7 +97,7 @@ TEST_CASE("a comparison of long runs has no more columns than a screen")
 	CHECK(SumOf(data["a"]["heat"]) == Approx(10'000'000 + 39));
 }
 
-TEST_CASE("the compare page refers to nothing outside itself, and no name ends a script")
+TEST_CASE("the compare page references nothing outside itself, and no name ends a script")
 {
 	std::string page = PageOf(SampleComparison(2));
 	CHECK(Count(page, "</script") == 3); // run, arrays, ours

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decoding a page's data: what C++ wrote comes back, and what is damaged says so.
+// Decoding a page's data: the values are those that C++ wrote, and damaged data is an error.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {decodeArrays, decodeRun, lowerBound} from '../../../../analysis/report/src/data.js';
@@ -12,7 +12,7 @@ function base64(...arrays) {
   return bytes.toString('base64');
 }
 
-test('arrays of each type come back', () => {
+test('arrays of each type are decoded', () => {
   const text = base64(new Uint8Array([1, 2, 255]), new Uint16Array([65535, 7]), new Uint32Array([4294967295]),
     new Float32Array([1.5, -2]));
   const decoded = decodeArrays({a: ['u8', 0, 3], b: ['u16', 4, 2], c: ['u32', 8, 1], d: ['f32', 12, 2]}, text);
@@ -55,7 +55,7 @@ test('another format is refused', () => {
   assert.throws(() => decodeRun('{"format": 2, "arrays": {}}', ''), /format 2/);
 });
 
-test('lowerBound finds the first not below', () => {
+test('lowerBound finds the first value not below', () => {
   const values = new Uint32Array([1, 3, 3, 8]);
   assert.equal(lowerBound(values, 0), 0);
   assert.equal(lowerBound(values, 3), 1);

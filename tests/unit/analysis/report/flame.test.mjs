@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A flame graph is as wide as its samples: nothing is lost on the way up but what a frame itself took.
+// A flame graph is as wide as its samples: only a frame's own time is missing above it.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {buildFlame, layOutFlame, samplesIn} from '../../../../analysis/report/src/flame.js';
@@ -25,7 +25,7 @@ test('frames add up', () => {
   assert.deepEqual([copy.name, copy.weight, copy.kernel], ['copy', 20, true]);
 });
 
-test('a frame lies above its caller', () => {
+test('a frame is above its caller', () => {
   const boxes = layOutFlame(buildFlame(run, [[0, 5]]));
   assert.deepEqual(boxes.map(({node, depth, from, to}) => [node.name, depth, +from.toFixed(3), +to.toFixed(3)]),
     [['all', 0, 0, 1], ['main', 1, 0, 1], ['get', 2, 0, 0.8], ['copy', 3, 0, 0.4], ['set', 2, 0.8, 1]]);

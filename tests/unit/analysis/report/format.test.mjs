@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What numbers look like to a reader.
+// How numbers are displayed.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {count, decimals, duration, instant, percent, plain, quantity, tickDuration} from '../../../../analysis/report/src/format.js';
@@ -14,7 +14,7 @@ test('ticks are short', () => {
   for (const [ns, text] of [[100, '100 ns'], [1e4, '10 µs'], [2e6, '2 ms'], [5e9, '5 s']]) assert.equal(tickDuration(ns), text);
 });
 
-test('instants have the digits their step asks for', () => {
+test('instants have the digits that their step needs', () => {
   assert.equal(instant(12.30412), '+12.304 s');
   assert.equal(instant(12.3041234, 1e-6), '+12.304123 s');
   assert.equal(instant(-0.12), '-0.120 s');

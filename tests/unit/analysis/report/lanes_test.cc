@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lanes: what they are made of, and that fitting them into a page loses no time.
+// Lanes: their content, and that fitting them into a page loses no time.
 #include <cmath>
 #include <map>
 #include <memory>
@@ -37,7 +37,7 @@ ReportLanes LanesOf(const Explanation &e, const LaneLimits &limits = {})
 	return MakeLanes(e, ClockOf(e), limits);
 }
 
-// Leaves, of records, those that reach into [from_ns, to_ns).
+// Keeps, of the records, those that overlap [from_ns, to_ns).
 template <typename Records, typename End>
 void Leave(Records *records, uint64_t from_ns, uint64_t to_ns, End end_of)
 {
@@ -48,8 +48,8 @@ void Leave(Records *records, uint64_t from_ns, uint64_t to_ns, End end_of)
 			records->push_back(r);
 }
 
-// Has an explanation give its run in stretches of that length: what threads did is there as far as it reaches
-// into the present stretch and a little around it.
+// Makes an explanation read its run in stretches of this length. Thread records are then available only for
+// the current stretch and a little around it.
 void CutUp(uint64_t stretch_ns, Explanation *e)
 {
 	e->stretches.each = [e, stretch_ns, whole = std::make_shared<const Run>(e->run)](const auto &see) {
@@ -112,7 +112,7 @@ TEST_CASE("a run's lanes are its threads, children, CPUs and disks")
 	CHECK(lanes[4].life.size() == 2);
 }
 
-TEST_CASE("a recorded load generator's lanes are its own, below the server's, and make no second server")
+TEST_CASE("lanes of a recorded load generator are its own, below the server's, and not a second server")
 {
 	Explanation e = Made();
 	Thread load;
@@ -135,7 +135,7 @@ TEST_CASE("a recorded load generator's lanes are its own, below the server's, an
 	CHECK(client > server);
 }
 
-TEST_CASE("threads beyond the limit are counted, children keep their lane if one is theirs")
+TEST_CASE("threads beyond the limit are counted, children have a lane if one of them is the server's")
 {
 	Explanation e = Made();
 	LaneLimits limits;
@@ -169,7 +169,7 @@ TEST_CASE("reducing loses no time, whatever the limits")
 			CHECK(after[cause] == Approx(ns).epsilon(0.01).margin(5e5));
 		}
 	}
-	// What is kept are the longest.
+	// The longest ones stay.
 	for (size_t i = 0; i < reduced.span_length.size(); i++)
 		REQUIRE((reduced.span_length[i] + 1) * clock.tick_ns >= reduced.shortest_ns);
 }
@@ -184,14 +184,14 @@ TEST_CASE("a lane's time is its timeline's")
 	std::map<int, double> times = TimesOf(reduced, 0, clock);
 	for (int c = 0; c < kTimelineCauses; c++) {
 		if (c == Index(Cause::Idle))
-			continue; // empty ground
+			continue; // empty background
 		INFO(LaneCauseName(c));
 		CHECK(times[c] ==
 		      Approx(static_cast<double>(wanted[static_cast<size_t>(c)])).epsilon(0.01).margin(1e6));
 	}
 }
 
-TEST_CASE("slices and spans ascend in every lane")
+TEST_CASE("slices and spans are ordered in every lane")
 {
 	Explanation e = Made();
 	LaneLimits tight;
@@ -207,7 +207,7 @@ TEST_CASE("slices and spans ascend in every lane")
 		REQUIRE(detail < r.details.size());
 }
 
-TEST_CASE("disk requests join while they overlap, and say who issued them")
+TEST_CASE("disk requests join while they overlap, and name the processes that issued them")
 {
 	Explanation e;
 	e.run.start_ns = 1;
@@ -240,9 +240,9 @@ TEST_CASE("disk requests join while they overlap, and say who issued them")
 	REQUIRE(r.spans[1].count == 2);
 	CHECK(r.span_length[r.spans[1].first] * ClockOf(e).tick_ns == 40 * kMs);
 	std::string text = r.details[r.span_detail[r.spans[1].first]];
-	CHECK(text.find("2 requests, 2.00 MB, the longest 30.0 ms") == 0);
+	CHECK(text.find("2 requests, 2.00 MB, longest 30.0 ms") == 0);
 	CHECK(text.find("redis-server") != std::string::npos);
-	// The rate sums to the bytes.
+	// The rate sums to the number of bytes.
 	double bytes = 0;
 	for (float rate : write.rate)
 		bytes += rate * static_cast<double>(write.rate_step_ns) / 1e9;
@@ -282,7 +282,7 @@ void CheckSame(const ReportLanes &cut, const ReportLanes &whole)
 
 } // namespace
 
-TEST_CASE("a run in stretches has the lanes it has as a whole")
+TEST_CASE("a run in stretches has the same lanes as the whole run")
 {
 	LaneLimits tight;
 	tight.spans = GENERATE(500u, 200'000u);
@@ -295,7 +295,7 @@ TEST_CASE("a run in stretches has the lanes it has as a whole")
 	CheckSame(LanesOf(e, tight), whole);
 }
 
-TEST_CASE("what reaches over stretches is one span, with the text it has as a whole")
+TEST_CASE("a span across stretches is one span, with the same text as in the whole run")
 {
 	Explanation e;
 	e.run.start_ns = e.zero_ns = 1;
@@ -316,12 +316,13 @@ TEST_CASE("what reaches over stretches is one span, with the text it has as a wh
 		s.detail = detail;
 		e.run.spans.push_back(s);
 	};
-	// A write over three bounds, with an interrupt over the second one, and one that ends on a bound.
+	// A write over three boundaries, with an interrupt at the second one, and a write that ends at a
+	// boundary.
 	add(100, 2500, FT_FILE_WRITE, 1);
 	add(1990, 20, FT_SOFTIRQ + 3, 0);
 	add(2900, 100, FT_FILE_WRITE, 1);
 	add(3000, 50, FT_FILE_WRITE, 1);
-	for (uint64_t at_ms : {990, 1005, 1500}) { // the first two are one time of work
+	for (uint64_t at_ms : {990, 1005, 1500}) { // the first two are one piece of work
 		ft_io io = {};
 		io.start_ns = 1 + at_ms * kMs;
 		io.duration_ns = 20 * kMs;
@@ -344,7 +345,7 @@ TEST_CASE("what reaches over stretches is one span, with the text it has as a wh
 	CheckSame(cut, whole);
 }
 
-TEST_CASE("metrics are charts of what was not zero, partitions left out")
+TEST_CASE("metrics are charts of non-zero values, without partitions")
 {
 	Explanation e = Made(10);
 	ReportClock clock = ClockOf(e);
@@ -360,7 +361,8 @@ TEST_CASE("metrics are charts of what was not zero, partitions left out")
 						"Disk vda"});
 	CHECK(charts[3].lines.size() == 3);
 
-	// A value that did not change is written once and holds; one that comes late is missing before.
+	// An unchanged value is written once and remains valid. A metric that starts late is missing before
+	// that.
 	Series &steady = e.run.series[3];
 	REQUIRE(steady.name == "target.cpu");
 	steady.samples = {{e.run.start_ns + 1000 * kMs, 50}, {e.run.start_ns + 5000 * kMs, 70}};

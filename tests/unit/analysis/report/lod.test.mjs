@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Level of detail: time is neither lost nor made up when spans become bars.
+// Level of detail: drawing spans as bars neither loses nor adds time.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {addToColumns, clearColumns, createColumns, splitSpans, stackColumns} from '../../../../analysis/report/src/lod.js';
@@ -22,7 +22,7 @@ test('an interval fills the columns it covers', () => {
   near(columns.share[3], 0.05);
 });
 
-test('what lies outside is cut off', () => {
+test('time outside is cut off', () => {
   const columns = createColumns(1);
   clearColumns(columns, 4);
   addToColumns(columns, 0, -5, 1, 1);
@@ -61,7 +61,7 @@ test('wide spans are drawn, narrow ones summed, none lost', () => {
   near(total(columns, 1), 0.5);
 });
 
-test('a span that began before the view reaches into it', () => {
+test('a span that begins before the view is drawn in it', () => {
   const columns = createColumns(2);
   clearColumns(columns, 10);
   const large = [];
@@ -70,7 +70,7 @@ test('a span that began before the view reaches into it', () => {
   near(large[0][1], -20);
 });
 
-test('a lane sees only its own spans', () => {
+test('a lane draws only its own spans', () => {
   const columns = createColumns(2);
   clearColumns(columns, 100);
   const seen = [];
@@ -88,7 +88,7 @@ test('bars stack, join and stay inside', () => {
   assert.deepEqual(bars, [[0, 0, 4, 0, 0.5], [2, 2, 4, 0.5, 0.75], [2, 4, 5, 0, 0.25]]);
 });
 
-test('the largest cause of a column is seen however little it is, and sums above one are cut', () => {
+test('a column\'s largest cause is visible however small it is, and sums above one are cut', () => {
   const columns = createColumns(2);
   clearColumns(columns, 2);
   addToColumns(columns, 0, 0, 1, 0.0001);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page as a file: whole, with its data, and with no name from the run able to end a script element.
+// The page as a file: complete, with its data, and no name from the run can end a script element.
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -70,7 +70,7 @@ TEST_CASE("base64 as RFC 4648 has it")
 	CHECK(Base64(std::string("\0\xff\xfe\x80", 4)) == "AP/+gA==");
 }
 
-TEST_CASE("arrays lie aligned, by type")
+TEST_CASE("arrays are aligned, by type")
 {
 	ReportArrays arrays;
 	arrays.Add("a", std::vector<uint8_t>{1, 2, 3});
@@ -83,7 +83,7 @@ TEST_CASE("arrays lie aligned, by type")
 	CHECK(arrays.bytes[4] == 4);
 }
 
-TEST_CASE("a page is written whole and carries the run")
+TEST_CASE("a page is complete and carries the run")
 {
 	TemporaryFile file;
 	std::string error;
@@ -113,7 +113,7 @@ TEST_CASE("a page is written whole and carries the run")
 	CHECK(Element(page, "arrays").size() == (end + 2) / 3 * 4);
 }
 
-TEST_CASE("where requests came by is on the page when it is more than one thread")
+TEST_CASE("the path of requests is on the page if it has more than one thread")
 {
 	TemporaryFile file;
 	std::string error;
@@ -136,7 +136,7 @@ TEST_CASE("where requests came by is on the page when it is more than one thread
 	CHECK(hops[1]["time_ns"] == 100);
 }
 
-TEST_CASE("a page refers to nothing outside itself")
+TEST_CASE("a page references nothing outside itself")
 {
 	TemporaryFile file;
 	std::string error;
@@ -189,7 +189,7 @@ TEST_CASE("an empty explanation still makes a page")
 	CHECK(run["lanes"].empty());
 }
 
-TEST_CASE("what can't be written says so and leaves nothing")
+TEST_CASE("an unwritable page is an error and leaves nothing")
 {
 	std::string error;
 	Explanation e = SampleExplanation(Small());
@@ -198,13 +198,13 @@ TEST_CASE("what can't be written says so and leaves nothing")
 	CHECK(error.find("No such file") != std::string::npos);
 
 	if (access("/dev/full", W_OK) == 0) {
-		// A link, so that removing the half page can't remove the device.
+		// A link, so that removing the incomplete page cannot remove the device.
 		std::string link = "/tmp/forktail-full-" + std::to_string(getpid());
 		REQUIRE(symlink("/dev/full", link.c_str()) == 0);
 		error.clear();
 		CHECK_FALSE(WriteReport(e, link, &error));
 		CHECK(error.find("No space left") != std::string::npos);
-		// What was there is as it was, and nothing lies beside it.
+		// The existing file is unchanged, and there is no new file.
 		CHECK(std::filesystem::read_symlink(link) == "/dev/full");
 		for (const auto &entry : std::filesystem::directory_iterator("/tmp"))
 			CHECK((entry.path() == link || entry.path().string().rfind(link, 0) != 0));

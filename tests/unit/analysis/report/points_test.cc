@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Points and grid of the latency chart: every request is in exactly one of them, and thinning loses no lone
-// one.
+// Points and grid of the latency chart: every request is in exactly one of them, and thinning keeps every
+// isolated request.
 #include <cmath>
 #include <numeric>
 
@@ -53,7 +53,7 @@ TEST_CASE("every request is a point or counted in the grid")
 	CHECK(std::is_sorted(thin.start.begin(), thin.start.end()));
 }
 
-TEST_CASE("thinning keeps a lone point among crowds")
+TEST_CASE("thinning keeps an isolated point among crowds")
 {
 	Explanation e = Made();
 	SlowRequest lone = e.blame.slow[0];
@@ -97,8 +97,8 @@ TEST_CASE("a point carries its causes and their shares")
 	CHECK(p.part_direct_ns == std::vector<float>{2e6f, 1e6f});
 	CHECK(p.part_queued_ns == std::vector<float>{1e6f, 0});
 	CHECK(p.hop == std::vector<uint16_t>{kNoHop, kNoHop});
-	CHECK(p.unread_ns.empty()); // of none is it known
-	// Where parts don't fit, each keeps its largest.
+	CHECK(p.unread_ns.empty()); // it is known for none of them
+	// Where parts do not fit, each point keeps its largest.
 	PointLimits tight;
 	tight.parts = 1;
 	p = CollectPoints(e, clock, tight);
@@ -106,7 +106,7 @@ TEST_CASE("a point carries its causes and their shares")
 	CHECK(p.part_cause == std::vector<uint8_t>{static_cast<uint8_t>(Index(Cause::Fork))});
 }
 
-TEST_CASE("a point tells its connection, its thread and when its answer came")
+TEST_CASE("a point has its connection, its thread and the arrival time of its answer")
 {
 	Explanation e;
 	e.run.start_ns = 1000;
@@ -151,7 +151,7 @@ TEST_CASE("the grid gets coarser rather than larger")
 		REQUIRE(column < p.columns);
 }
 
-TEST_CASE("requests around episodes are kept one by one, evenly thinned")
+TEST_CASE("requests around episodes are stored one by one, evenly thinned")
 {
 	Explanation e = Made();
 	ReportClock clock = ClockOf(e);
@@ -202,7 +202,7 @@ TEST_CASE("iterations of a run in stretches are each counted once")
 	ReportPoints whole = CollectPoints(e, ClockOf(e));
 	REQUIRE(InGrid(whole) == 900);
 	REQUIRE(whole.near_start.size() == 900);
-	// What reaches over a bound is in both neighbours.
+	// What crosses a boundary is in both neighbours.
 	e.stretches.each = [&](const auto &see) {
 		for (uint64_t from : {uint64_t{0}, uint64_t{150'500}, uint64_t{777'000}}) {
 			uint64_t to = from == 0 ? 150'500 : from == 150'500 ? 777'000 : UINT64_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fitting lanes into limits while they come in, against doing so with all of them at hand.
+// Fitting lanes into limits while they arrive, compared with doing so when all of them are available.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -22,7 +22,7 @@ struct Made {
 	std::string text;
 };
 
-// Of a few lengths many times, so that those that may just stay are many of one length.
+// Few different lengths, so that many of those at the limit are equal.
 std::vector<Made> MakeSpans(size_t count, uint64_t gap_ns)
 {
 	std::mt19937_64 random(count);
@@ -46,7 +46,7 @@ ReportLanes Reduce(const std::vector<Made> &all, const ReportClock &clock, const
 	return reducer.Finish(std::move(lanes));
 }
 
-// How many slices of that length hold a span shorter than that.
+// How many slices of that length contain a span shorter than that.
 size_t SlicesOf(const std::vector<Made> &all, uint64_t shortest_ns, uint64_t slice_ns)
 {
 	std::set<std::tuple<size_t, uint64_t, uint8_t>> slices;
@@ -59,7 +59,7 @@ size_t SlicesOf(const std::vector<Made> &all, uint64_t shortest_ns, uint64_t sli
 
 } // namespace
 
-TEST_CASE("the longest spans stay, whenever they come")
+TEST_CASE("the longest spans stay, whenever they arrive")
 {
 	std::vector<Made> all = MakeSpans(5000, 100'000);
 	const size_t order = GENERATE(0u, 1u, 2u);
@@ -86,7 +86,7 @@ TEST_CASE("the longest spans stay, whenever they come")
 	CHECK(r.span_start.size() ==
 	      static_cast<size_t>(std::count_if(lengths.begin(), lengths.end(),
 						[&](uint64_t ns) { return ns >= shortest; })));
-	// Each with its own text, of texts that have come and gone.
+	// Each has its own text, from texts that appear and disappear.
 	for (size_t i = 0; i < r.span_start.size(); i++)
 		REQUIRE(r.details[r.span_detail[i]] == std::to_string(r.span_length[i]));
 	CHECK(r.details.size() <= 41);
@@ -101,10 +101,10 @@ TEST_CASE("the longest spans stay, whenever they come")
 	CHECK(after == Approx(before).epsilon(0.001));
 }
 
-TEST_CASE("slices are the shortest of 1, 2, 5, 10 ... that are few enough")
+TEST_CASE("slices are the shortest of 1, 2, 5, 10 ... that give few enough")
 {
 	const uint64_t length_ns =
-	    GENERATE(500u, 20'000u, 150'000u, 300'000u) * kMs; // the last: 2, then 5 at least
+	    GENERATE(500u, 20'000u, 150'000u, 300'000u) * kMs; // the last: 2, then at least 5
 	std::vector<Made> all = MakeSpans(4000, length_ns / 4000);
 	ReportClock clock(1, 1 + length_ns, 1);
 	LaneLimits limits;

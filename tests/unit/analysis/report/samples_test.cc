@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CPU samples on the page: each is there with its stack, those of episodes first, and what goes is stood for.
+// CPU samples on the page: each has its stack, those of episodes come first, and dropped ones add their
+// weight to others.
 #include <algorithm>
 #include <numeric>
 
@@ -26,7 +27,7 @@ ReportSamples SamplesOf(const Explanation &e, const SampleLimits &limits)
 {
 	ReportClock clock(e.run.start_ns, e.run.end_ns, e.zero_ns);
 	SampleCollector collector(e, clock, limits);
-	// In stretches, as a long run comes.
+	// In stretches, as a long run is read.
 	uint64_t middle = (e.run.start_ns + e.run.end_ns) / 2;
 	collector.Add(0, middle);
 	collector.Add(middle, UINT64_MAX);
@@ -60,7 +61,7 @@ TEST_CASE("every sample is on the page with its stack, callers first")
 	CHECK(s.threads[0].count == s.end.size());
 	CHECK(std::is_sorted(s.end.begin(), s.end.end()));
 	CHECK(With(s, "main") == s.end.size());
-	CHECK(With(s, "keysCommand") == 499); // five in a hundred, but for the first instant
+	CHECK(With(s, "keysCommand") == 499); // five in a hundred, except at the first instant
 	uint16_t stack = s.stack[0];
 	CHECK(s.functions[s.stack_frame[s.stack_first[stack]]] == "main");
 	// The kernel's functions are on top.
@@ -72,7 +73,7 @@ TEST_CASE("every sample is on the page with its stack, callers first")
 	CHECK(std::find(s.activities.begin(), s.activities.end(), "command/KEYS") != s.activities.end());
 }
 
-TEST_CASE("of too many samples some stand for all, and episodes keep theirs")
+TEST_CASE("of too many samples some represent all, and episodes keep theirs")
 {
 	Explanation e = Made();
 	SampleLimits limits;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What a search finds, and who was in front of a request.
+// What a search finds, and which requests were ahead of a request.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {createMarks} from '../../../../analysis/report/src/marks.js';
 import {matcher, parseDuration, parseQuery} from '../../../../analysis/report/src/search.js';
 
-// Four requests, 1 ms apart, that a stall held up until 10 ms; a tick is 1 us.
+// Four requests, 1 ms apart, delayed by a stall until 10 ms. A tick is 1 us.
 function made() {
   const run = {
     ops: ['GET', 'SET'], servers: ['127.0.0.1:6379'], behind: [], cause_names: ['fork', 'server-busy'], latency_ns: {max: 10e6},
@@ -37,7 +37,7 @@ test('durations and terms', () => {
   assert.deepEqual(parseQuery('unix:/tmp').map(({kind}) => kind), ['any']);
 });
 
-test('all terms must fit', () => {
+test('all terms must match', () => {
   const {found} = made();
   assert.deepEqual(found('get'), [0, 2]);
   assert.deepEqual(found('GET conn:4 <9ms'), [2]);
@@ -53,7 +53,7 @@ test('all terms must fit', () => {
   assert.deepEqual(found('server:6379 set'), [1, 3]);
 });
 
-test('a mark has its parts, and who was in front of it', () => {
+test('a mark has its parts, and the requests ahead of it', () => {
   const {marks} = made();
   const mark = marks.mark(2);
   assert.equal(mark.connection.number, 4);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The view: it stays in the run, keeps what is pointed at, and finds its way back.
+// The view: it stays in the run, keeps the instant under the pointer, and can go back.
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {clampRange, createView, zoomRange} from '../../../../analysis/report/src/view.js';
 import {linearTicks, logRange, logTicks, secondLabels} from '../../../../analysis/report/src/scales.js';
 
-test('a range is moved into the run rather than cut short', () => {
+test('a range is moved into the run rather than shortened', () => {
   assert.deepEqual(clampRange(-5, 5, 0, 60, 1), {min: 0, max: 10});
   assert.deepEqual(clampRange(55, 65, 0, 60, 1), {min: 50, max: 60});
   assert.deepEqual(clampRange(-100, 500, -2, 60, 1), {min: -2, max: 60});
@@ -55,7 +55,7 @@ test('back undoes jumps, then shows all', () => {
   assert.ok(view.whole());
 });
 
-test('ticks are round, inside, and told apart', () => {
+test('ticks are round, inside, and distinguishable', () => {
   const ticks = linearTicks(11.988, 12.072, 8);
   assert.ok(ticks.length >= 5 && ticks.length <= 12);
   assert.ok(ticks[0] >= 11.988 - 1e-9 && ticks.at(-1) <= 12.072 + 1e-9);
@@ -63,7 +63,7 @@ test('ticks are round, inside, and told apart', () => {
   assert.deepEqual(linearTicks(0, 60, 6), [0, 10, 20, 30, 40, 50, 60]);
 });
 
-test('a latency axis has its decades, and more when it has few', () => {
+test('a latency axis has its decades, and more ticks when it has few', () => {
   assert.deepEqual(logTicks(5e3, 9e8), [1e4, 1e5, 1e6, 1e7, 1e8]);
   assert.deepEqual(logTicks(9e5, 1.1e7), [1e6, 2e6, 5e6, 1e7]);
   const [low, high] = logRange(1e6, 1e6);

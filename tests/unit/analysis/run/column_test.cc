@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Column: what is in it survives growing from the heap into mapped memory and on, copying and moving.
+// Column: its values are unchanged when it grows from the heap into mapped memory and beyond, and when it is
+// copied or moved.
 #include "tests/support/catch.h"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ TEST_CASE("a column keeps its values while it grows to megabytes")
 	CHECK(Counts(copy, 10));
 }
 
-TEST_CASE("a column is extended by many values at once, from nothing too")
+TEST_CASE("a column can be extended by many values at once, also from empty")
 {
 	forktail::analysis::Column<uint64_t> c;
 	CHECK(c.empty());

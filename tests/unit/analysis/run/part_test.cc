@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of runs as users say which: what is a time and what is none, and which instant of a run it is.
+// Parts of runs as users write them: which texts are times, and which instant of a run they mean.
 #include "analysis/run/part.h"
 #include "tests/support/catch.h"
 
@@ -60,7 +60,7 @@ TimeSpan Found(const PartAsked &asked)
 
 } // namespace
 
-TEST_CASE("a time is an offset, a time of day, a date with one, or seconds since 1970")
+TEST_CASE("a time is an offset, a time of day, a date with a time, or seconds since 1970")
 {
 	CHECK(Parsed("+12.5s").kind == Instant::FromBegin);
 	CHECK(Parsed("+12.5s").ns == 12 * s + s / 2);
@@ -76,7 +76,7 @@ TEST_CASE("a time is an offset, a time of day, a date with one, or seconds since
 	CHECK(Parsed("1795391970.123456789").ns == kBeginReal + 123'456'789);
 }
 
-TEST_CASE("what is no time is refused")
+TEST_CASE("invalid times are refused")
 {
 	Instant instant;
 	for (const char *text : {"",
@@ -135,23 +135,24 @@ TEST_CASE("a part is found by the run's clock")
 	CHECK(part.until_ns == kBegin + 40 * s);
 }
 
-TEST_CASE("where nothing can be, it is said which time there is")
+TEST_CASE("an impossible time is refused with the times that exist")
 {
 	TimeSpan part;
 	std::string error;
 	Run run = RunWithClock();
 	CHECK(FindPart(Asked("+61s", ""), run, kBegin, kEnd, &part, &error) == 3);
-	CHECK(error == "nothing is then in monday: it lasts from +0 s to +60.000 s (2026-11-22T23:59:30 to "
-		       "2026-11-23T00:00:30 UTC)");
+	CHECK(error ==
+	      "monday has no data at that time: the run lasts from +0 s to +60.000 s (2026-11-22T23:59:30 to "
+	      "2026-11-23T00:00:30 UTC)");
 	CHECK(FindPart(Asked("", "2026-11-22T20:00:00"), run, kBegin, kEnd, &part, &error) == 3);
 	CHECK(FindPart(Asked("1999-01-01T00:00:00", "2000-01-01T00:00:00"), run, kBegin, kEnd, &part,
 		       &error) == 3);
-	CHECK(error.find("nothing is then in monday") == 0);
+	CHECK(error.find("monday has no data at that time") == 0);
 	CHECK(FindPart(Asked("+20s", "+20s"), run, kBegin, kEnd, &part, &error) == 2);
-	CHECK(error.find("--since is not before --until in monday") == 0);
+	CHECK(error.find("--since is not earlier than --until in monday") == 0);
 	CHECK(FindPart(Asked("+60s", ""), run, kBegin, kEnd, &part, &error) == 0);
 	run.clocks.clear();
 	CHECK(FindPart(Asked("23:59:50", ""), run, kBegin, kEnd, &part, &error) == 3);
-	CHECK(error.find("monday doesn't say what time of day it was") == 0);
+	CHECK(error.find("monday has no time of day") == 0);
 	CHECK(FindPart(Asked("+1s", ""), run, kBegin, kEnd, &part, &error) == 0);
 }

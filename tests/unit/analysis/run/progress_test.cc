@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One number for many passes: it goes up and stays below 1, whatever passes come.
+// One progress number for several passes: it increases and stays below 1 for any number of passes.
 #include "analysis/run/progress.h"
 #include "tests/support/catch.h"
 
@@ -7,7 +7,7 @@
 
 using namespace forktail::analysis;
 
-TEST_CASE("progress goes up through passes that were planned, and through more and fewer than were")
+TEST_CASE("progress increases through planned passes, and with more or fewer than planned")
 {
 	std::vector<double> seen;
 	Progress progress([&](double done) { seen.push_back(done); });

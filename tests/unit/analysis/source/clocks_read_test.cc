@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Clock recordings whose manifests or round trips lie: a run is read all the same, and a load generator's
-// clock is either known with a bound or its log is left out with a sentence.
+// Clock recordings with wrong manifests or round trips: the run is read anyway. A load generator's clock is
+// either known with a bound, or its log is skipped with a message.
 #include <cstring>
 #include <random>
 
@@ -31,7 +31,7 @@ std::string Manifest(const std::string &program, const std::string &clock, const
 	       clock + R"(","start_ns":5000000000000)" + more + "}";
 }
 
-// A server and a load generator of two clocks, and what is said to compare them.
+// A server and a load generator with different clocks, and the clock recording that compares them.
 bool ReadWith(const TempDir &dir, const std::string &clock_manifest, const std::vector<ft_probe> &probes,
 	      Run *run)
 {
@@ -65,7 +65,7 @@ const char kPeer[] = R"(,"peer":{"address":"a","host":"s","clock_id":"server"})"
 
 } // namespace
 
-TEST_CASE("a clock recording that tells the truth connects the two", "[clocks]")
+TEST_CASE("a correct clock recording connects the two clocks", "[clocks]")
 {
 	TempDir dir;
 	Run run;
@@ -78,7 +78,7 @@ TEST_CASE("a clock recording that tells the truth connects the two", "[clocks]")
 	      static_cast<int64_t>(run.clocks_bound_ns));
 }
 
-TEST_CASE("a manifest that doesn't say whose clock it was connects nothing", "[clocks]")
+TEST_CASE("a manifest that does not name its clocks connects nothing", "[clocks]")
 {
 	for (const char *peer :
 	     {"", R"(,"peer":7)", R"(,"peer":{})", R"(,"peer":{"clock_id":3})", R"(,"peer":[])",
@@ -96,7 +96,7 @@ TEST_CASE("a manifest that doesn't say whose clock it was connects nothing", "[c
 	}
 }
 
-TEST_CASE("round trips that say anything whatever leave a bound or leave the log out", "[clocks]")
+TEST_CASE("arbitrary round trips give a bound, or the log is skipped", "[clocks]")
 {
 	std::mt19937_64 random(11);
 	for (int i = 0; i < 300; i++) {
@@ -107,7 +107,7 @@ TEST_CASE("round trips that say anything whatever leave a bound or leave the log
 				w = random() >> random() % 64;
 			memcpy(&p, words, sizeof p);
 		}
-		if (i % 3 == 0) // some lie only now and then
+		if (i % 3 == 0) // some are wrong only now and then
 			for (const ft_probe &p : Trips(random() >> 20))
 				probes.push_back(p);
 		TempDir dir;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What is made of round trips between two clocks, of which it is known here how they compare: the truth is
-// always within the bound, however unequal the ways there and back were.
+// Clock offsets estimated from round trips between two clocks with a known difference. The truth is always
+// within the bound, however unequal the two ways are.
 #include "tests/support/catch.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace
 constexpr double us = 1e3, ms = 1e6;
 constexpr uint64_t s = 1'000'000'000, kStart = 5000 * s;
 
-// Two clocks: the peer's is ahead by `offset` at kStart, and gains `ppm`.
+// Two clocks: the peer's is ahead by `offset` at kStart and gains `ppm`.
 struct Truth {
 	double offset_ns, ppm;
 	uint64_t At(uint64_t t_ns) const
@@ -30,7 +30,7 @@ struct Truth {
 
 struct Ways {
 	double there_ns, back_ns; // at least
-	double jitter_ns;	  // more, on average, of each
+	double jitter_ns;	  // added on average to each
 };
 
 ft_probe Trip(const Truth &truth, uint64_t sent_ns, const Ways &ways, std::mt19937_64 *random)
@@ -61,7 +61,7 @@ double Off(const ClockMap &map, const Truth &truth, uint64_t t_ns)
 
 } // namespace
 
-TEST_CASE("the truth is within the bound, whatever the ways are like")
+TEST_CASE("the truth is within the bound, however unequal the ways are")
 {
 	std::mt19937_64 random(17);
 	auto draw = [&](double low, double high) {
@@ -84,10 +84,10 @@ TEST_CASE("the truth is within the bound, whatever the ways are like")
 			closest = std::min(closest, 1 - Off(map, truth, t) / bound);
 		}
 	}
-	CHECK(closest < 0.9); // bounds that nothing comes near would bound anything
+	CHECK(closest < 0.9); // a bound far from every error would be useless
 }
 
-TEST_CASE("ways of less than 40 us there and back bound a clock to 20 us")
+TEST_CASE("round trips of less than 40 us bound a clock to 20 us")
 {
 	std::mt19937_64 random(1);
 	uint64_t left_out = 0;
@@ -97,18 +97,18 @@ TEST_CASE("ways of less than 40 us there and back bound a clock to 20 us")
 	CHECK(std::abs(map.DriftPpm() - 20) < 1);
 }
 
-TEST_CASE("a way that takes longer than the way back shifts a clock by less than the bound")
+TEST_CASE("a slower way to the peer shifts a clock by less than the bound")
 {
 	std::mt19937_64 random(2);
 	uint64_t left_out = 0;
 	Truth truth = {1e9, 0};
 	ClockMap map = FitClock(Trips(truth, {20 * us, 5 * ms, 10 * us}, 20, &random), &left_out);
 	uint64_t at = kStart + 10 * s;
-	CHECK(Off(map, truth, at) > 1e6); // it can't be known
+	CHECK(Off(map, truth, at) > 1e6); // it cannot be known
 	CHECK(Off(map, truth, at) <= static_cast<double>(map.BoundAt(at)));
 }
 
-TEST_CASE("a clock that is steered meanwhile is followed")
+TEST_CASE("a clock that is adjusted meanwhile is followed")
 {
 	std::mt19937_64 random(3);
 	Truth before = {0, 0}, after = {-100e-6 * 30e9, 100}; // from kStart + 30 s on
@@ -125,7 +125,7 @@ TEST_CASE("a clock that is steered meanwhile is followed")
 	CHECK(map.BoundAt(kStart + 55 * s) < 40'000);
 }
 
-TEST_CASE("round trips that make no sense are left out")
+TEST_CASE("impossible round trips are ignored")
 {
 	std::mt19937_64 random(4);
 	Truth truth = {7e9, 3};
@@ -135,7 +135,7 @@ TEST_CASE("round trips that make no sense are left out")
 	std::swap(wrong.sent_ns, wrong.received_ns);
 	trips.push_back(wrong);
 	wrong = trips[4];
-	wrong.peer_sent_ns += s; // longer there than it was away
+	wrong.peer_sent_ns += s; // longer at the peer than away from here
 	trips.push_back(wrong);
 	wrong = trips[5];
 	wrong.received_ns = UINT64_MAX;
@@ -149,7 +149,7 @@ TEST_CASE("round trips that make no sense are left out")
 	CHECK(FitClock({wrong, {}}, &left_out).same());
 }
 
-TEST_CASE("times never run backwards, and what is no time stays none")
+TEST_CASE("times never run backwards, and an unset time stays unset")
 {
 	std::mt19937_64 random(5);
 	uint64_t left_out = 0;
@@ -164,10 +164,10 @@ TEST_CASE("times never run backwards, and what is no time stays none")
 	}
 }
 
-TEST_CASE("clocks are connected over others, in either direction")
+TEST_CASE("clocks are connected through others, in either direction")
 {
 	std::mt19937_64 random(6);
-	// first -> server, first -> client: the client by way of the first.
+	// first -> server, first -> client: the client through the first.
 	Truth server = {2e12, 12}, client = {-1e12, -30};
 	Ways ways = {20 * us, 30 * us, 20 * us};
 	std::vector<ClockPair> pairs = {{"first", "server", Trips(server, ways, 20, &random)},

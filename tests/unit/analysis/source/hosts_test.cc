@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Numbers of several machines in one run: what collides on two is told apart, and shown as it was.
+// Numbers of several machines in one run: equal numbers of two machines are distinguished, and displayed
+// unchanged.
 #include "analysis/source/hosts.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;
 
-TEST_CASE("ids of the first kernel stay, those of others get a space", "[hosts]")
+TEST_CASE("ids of the first kernel stay, ids of others are moved to another range", "[hosts]")
 {
 	Run run;
 	run.spaces = 3;
@@ -25,7 +26,7 @@ TEST_CASE("ids of the first kernel stay, those of others get a space", "[hosts]"
 	CHECK(first.Inode(123456) != third.Inode(123456));
 }
 
-TEST_CASE("a run of one kernel has its own numbers, whatever they are", "[hosts]")
+TEST_CASE("a run of one kernel keeps its numbers, whatever they are", "[hosts]")
 {
 	const Run run;
 	const IdSpace only;
@@ -35,7 +36,7 @@ TEST_CASE("a run of one kernel has its own numbers, whatever they are", "[hosts]
 	CHECK(OwnCpu(run, UINT16_MAX - 1) == UINT16_MAX - 1);
 }
 
-TEST_CASE("devices of two machines are two, however they are numbered", "[hosts]")
+TEST_CASE("devices of two machines are distinct, however they are numbered", "[hosts]")
 {
 	Run run;
 	run.spaces = 2;
@@ -51,14 +52,14 @@ TEST_CASE("devices of two machines are two, however they are numbered", "[hosts]
 	CHECK(OwnDevice(run, other) == vda);
 }
 
-TEST_CASE("addresses that mean another server on each host", "[hosts]")
+TEST_CASE("addresses that mean a different server on each host", "[hosts]")
 {
 	CHECK(IsLocalAddress("unix:/run/redis.sock"));
 	CHECK(IsLocalAddress("127.0.0.1:6379"));
 	CHECK_FALSE(IsLocalAddress("10.77.0.1:6379"));
 }
 
-TEST_CASE("ids and CPUs are shown as the machine's own, beside its name", "[hosts]")
+TEST_CASE("ids and CPUs are displayed as on their machine, with its name", "[hosts]")
 {
 	Run run;
 	run.spaces = 2;
@@ -82,7 +83,7 @@ TEST_CASE("ids and CPUs are shown as the machine's own, beside its name", "[host
 	CHECK(ShownTid(run, run.threads[1]) == "4712 on redis-b");
 	CHECK(ShownTgid(run, run.threads[1]) == "4711 on redis-b");
 	CHECK(ShownId(run, run.threads[1].tid) == "4712 on redis-b");
-	CHECK(ShownId(run, IdSpace{1}.Id(99)) == "99 on redis-b"); // by no record of its own
+	CHECK(ShownId(run, IdSpace{1}.Id(99)) == "99 on redis-b"); // without any record
 	CHECK(CpuOfHost(run, "redis-a", 3) == 3);
 	CHECK(CpuOfHost(run, "redis-b", 3) == IdSpace{1, run.cpus_of_space, run.cpus_of_space}.Cpu(3));
 	CHECK(ShownCpu(run, CpuOfHost(run, "redis-b", 3)) == "3 on redis-b");

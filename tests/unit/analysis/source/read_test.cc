@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading run directories: several recordings side by side, ids of theirs, boots, damage, and the sentences
-// for what is no run.
+// Reading run directories: several recordings together, their ids, boots, damage, and the messages for
+// directories that are no run.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
@@ -91,9 +91,9 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 	f.Close();
 }
 
-// A load of `count` requests, one a millisecond, the last of them slow.
-// `behind`: further members of its manifest; requests then went to each of them in turn, and one to none
-// known.
+// A load of `count` requests, one per millisecond, the last of them slow.
+// `behind`: further members of its manifest. Requests then go to each of them in rotation, and one to an
+// unknown one.
 void WriteLoad(const std::string &path, const std::string &boot = "b1", int count = 600,
 	       const std::string &ops = R"(["GET","SET"])", const std::string &behind = "", int servers = 0)
 {
@@ -135,7 +135,7 @@ bool Holds(const std::vector<std::string> &list, const std::string &part)
 
 } // namespace
 
-TEST_CASE("servers behind a proxy are one list, whatever order each log names them in")
+TEST_CASE("servers behind a proxy are one list, in whatever order each log names them")
 {
 	TempDir dir;
 	WriteLoad(dir.file("a.forktail"), "b1", 10);
@@ -155,10 +155,10 @@ TEST_CASE("servers behind a proxy are one list, whatever order each log names th
 					    1, 2, 0, 1, 2, 0, 3, 1, 0, 0, 3, 1, 0};
 	for (size_t i = 0; i < want.size(); i++) {
 		INFO(i);
-		CHECK(run.requests.Behind(i) == want[i]); // the fourth of c is one that its manifest lacks
+		CHECK(run.requests.Behind(i) == want[i]); // c's fourth one is missing in its manifest
 	}
 
-	// Nobody recorded them: the run is explained as one without, and says so once.
+	// They were not recorded: the run is explained as without them, with one message.
 	Explanation e;
 	int status = 0;
 	WriteServer(dir.file("server.forktail"));
@@ -177,7 +177,7 @@ TEST_CASE("servers behind a proxy are one list, whatever order each log names th
 	CHECK(plain.requests.Behind(5) == 0);
 }
 
-TEST_CASE("a part of a run is explained as it is in the whole run")
+TEST_CASE("a part of a run is explained as it is within the whole run")
 {
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
@@ -212,25 +212,26 @@ TEST_CASE("a part of a run is explained as it is in the whole run")
 	CHECK(part["requests"]["until_ns"] == kStart + 648 * kMs);
 	CHECK(part["requests"]["duration_ns"] == 99 * kMs);
 	REQUIRE(whole["slow_requests"].size() == 1);
-	CHECK(part["slow_requests"][0]["id"] == 49); // of those of the part
+	CHECK(part["slow_requests"][0]["id"] == 49); // only those in the part
 	CHECK(whole["slow_requests"][0]["id"] == 599);
 	part["slow_requests"][0].erase("id");
 	whole["slow_requests"][0].erase("id");
-	CHECK(part["slow_requests"] == whole["slow_requests"]); // with t_s, which counts from the run's first
+	CHECK(part["slow_requests"] == whole["slow_requests"]); // with t_s, which counts from the run's start
 	CHECK(part["account"]["threads"][0]["wall_ns"] == 99 * kMs);
 	CHECK(explain("+0s", "+100ms")["slow_requests"].empty());
 
-	CHECK(refused("+2s", 3).find("nothing is then in " + dir.path() + ": it lasts from +0 s to") == 0);
+	CHECK(refused("+2s", 3).find(dir.path() + " has no data at that time: the run lasts from +0 s to") ==
+	      0);
 	CHECK(refused("+620ms", 3).find("no request was due in that time in " + dir.path()) == 0);
 }
 
-TEST_CASE("a connection that was opened again has had other sockets before")
+TEST_CASE("a reopened connection had other sockets before")
 {
 	TempDir dir;
 	{
 		File f(dir.file("load.forktail"),
 		       R"({"program":"forktail-load","boot_id":"b1","ops":["GET"]})");
-		// As they are opened and closed; the last one is told of once more at the end.
+		// In the order of opening and closing. The last one is recorded once more at the end.
 		const ft_connection records[] = {{kStart, 0, 7, 2, 100, 0, 1},
 						 {kStart, kStart + 10, 7, 2, 100, 0, 1},
 						 {kStart + 20, 0, 7, 2, 101, 0, 2},
@@ -264,7 +265,7 @@ TEST_CASE("a connection that was opened again has had other sockets before")
 	CHECK(run.connections[1].closed_ns == kStart + kMs);
 }
 
-TEST_CASE("arrivals are known of those requests whose log says them, within the request")
+TEST_CASE("arrival times are known for requests whose log has them, within the request")
 {
 	TempDir dir;
 	WriteLoad(dir.file("a.forktail"), "b1", 10);
@@ -301,7 +302,7 @@ TEST_CASE("arrivals are known of those requests whose log says them, within the 
 	CHECK(q.arrival_ns[24] == 0);
 }
 
-TEST_CASE("a run's recordings are read side by side")
+TEST_CASE("a run's recordings are read together")
 {
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
@@ -324,7 +325,7 @@ TEST_CASE("a run's recordings are read side by side")
 	CHECK(run.iterations.size() == 1);
 	CHECK(run.details[run.spans[0].detail].name == "nine");
 	CHECK(run.details[run.spans[0].detail].stack == std::vector<std::string>{"a", "b"});
-	REQUIRE(run.cpu_samples.size() == 2); // by time; a stack that is not there is none
+	REQUIRE(run.cpu_samples.size() == 2); // by time; a missing stack is no stack
 	CHECK(run.cpu_samples[0].t_ns == kStart + kMs);
 	CHECK(run.cpu_samples[1].stack == 0);
 	const Stack &stack = run.stacks[run.cpu_samples[0].stack];
@@ -370,7 +371,7 @@ TEST_CASE("a run's recordings are read side by side")
 	CHECK(e.serving == std::vector<int>{0});
 }
 
-TEST_CASE("a system call is called what its recorder called it, and without that as x86-64 does")
+TEST_CASE("a system call has its recorder's name for it, otherwise the name on x86-64")
 {
 	TempDir dir;
 	Run run;
@@ -390,7 +391,7 @@ TEST_CASE("a system call is called what its recorder called it, and without that
 	CHECK(SyscallName(other, 0) == "");
 }
 
-TEST_CASE("ids of several load generators are kept apart")
+TEST_CASE("ids of several load generators are distinct")
 {
 	TempDir dir;
 	WriteLoad(dir.file("a.forktail"), "b1", 10);
@@ -406,7 +407,7 @@ TEST_CASE("ids of several load generators are kept apart")
 	CHECK(run.servers.size() == 1);
 }
 
-TEST_CASE("recordings of different boots are not laid over each other")
+TEST_CASE("recordings of different boots are not combined")
 {
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
@@ -439,7 +440,7 @@ TEST_CASE("a cut recording is read up to the cut, with a warning")
 	}
 }
 
-TEST_CASE("a recording that has lost its manifest is still read")
+TEST_CASE("a recording without its manifest is still read")
 {
 	TempDir dir;
 	WriteLoad(dir.file("load.forktail"));
@@ -466,7 +467,7 @@ TEST_CASE("one bad file among good ones is a warning")
 	CHECK(run.threads.size() == 1);
 }
 
-TEST_CASE("what is no run gets one sentence")
+TEST_CASE("a directory that is no run gives one message")
 {
 	TempDir dir;
 	Run run;
@@ -480,7 +481,7 @@ TEST_CASE("what is no run gets one sentence")
 		CHECK(error.find(part) != std::string::npos);
 		CHECK(error.find('\n') == std::string::npos);
 	};
-	fails(dir.file("nowhere"), "there is no run at");
+	fails(dir.file("nowhere"), "no run at");
 	fails(dir.path(), "holds no recording");
 	write_file(dir.file("x.forktail"), "");
 	fails(dir.file("x.forktail"), "empty");
@@ -490,7 +491,7 @@ TEST_CASE("what is no run gets one sentence")
 	fails(dir.file("x.forktail"), "not a");
 }
 
-TEST_CASE("a run with neither requests nor iterations can't be explained")
+TEST_CASE("a run with neither requests nor iterations cannot be explained")
 {
 	TempDir dir;
 	std::string error;
@@ -520,7 +521,7 @@ TEST_CASE("a run with neither requests nor iterations can't be explained")
 	CHECK(status == 3);
 }
 
-TEST_CASE("without a request log, stalls are found from iterations, 1 ms and up")
+TEST_CASE("without a request log, stalls are found from iterations of at least 1 ms")
 {
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
@@ -535,7 +536,7 @@ TEST_CASE("without a request log, stalls are found from iterations, 1 ms and up"
 	CHECK(e.episodes[0].evidence[0].find("fork() copied page tables for 60.0 ms") == 0);
 }
 
-TEST_CASE("a recording that ends before the load says so")
+TEST_CASE("a recording that ends before the load is reported")
 {
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));

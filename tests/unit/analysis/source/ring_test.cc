@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Segments side by side are one recording: what each of them says again is there once, what is gone isn't
-// missed, and what is open when they end is told.
+// Segments together are one recording: repeated records count once, evicted segments are not missed, and what
+// is open at their end is included.
 #include "tests/support/ring.h"
 #include "tests/support/tempdir.h"
 
@@ -30,7 +30,7 @@ Run LoadIt(const std::string &path)
 	return run;
 }
 
-// Own times of all that the only thread did.
+// The own times of everything that the only thread did.
 uint64_t Accounted(const Run &run)
 {
 	uint64_t ns = 0;
@@ -80,14 +80,14 @@ TEST_CASE("segments are read like one recording")
 	CHECK(run.cost.recorder_cpu_ns == 30);
 }
 
-TEST_CASE("what was evicted isn't missed: accounts and costs are of what is there")
+TEST_CASE("evicted segments are not missed: accounts and costs cover only what is left")
 {
 	TempDir dir;
 	RingWriter ring{dir.path()};
 	ring.Sealed(0, 9);
 	for (uint64_t i = 0; i < 4; i++)
 		REQUIRE(unlink(ring.path(i).c_str()) == 0);
-	// A wait that began in a segment that is gone.
+	// A wait that began in an evicted segment.
 	REQUIRE(unlink(ring.path(4).c_str()) == 0);
 	const uint64_t begins_ns = ring.began_ns + 4 * kRingSecond;
 	ring.Begin(4, begins_ns);
@@ -105,7 +105,7 @@ TEST_CASE("what was evicted isn't missed: accounts and costs are of what is ther
 	CHECK(run.cost.bpf_ns == 5 * kRingMs);
 }
 
-TEST_CASE("a recorder that was killed and went on in its ring is said once")
+TEST_CASE("a recorder that was killed and continued in its ring is reported once")
 {
 	TempDir dir;
 	RingWriter ring{dir.path()};
@@ -113,7 +113,7 @@ TEST_CASE("a recorder that was killed and went on in its ring is said once")
 	const std::string whole = read_file(ring.path(2));
 	write_file(ring.path(2), whole.substr(0, whole.size() - 60)); // without its trailer
 	RingWriter again{dir.path(), "b1", 110 * kRingSecond};
-	for (uint64_t i = 3; i < 6; i++) { // the same thread, of which another account begins
+	for (uint64_t i = 3; i < 6; i++) { // the same thread, which starts another account
 		again.Begin(i, again.began_ns + (i - 3) * kRingSecond);
 		again.Second(i, again.began_ns + (i - 2) * kRingSecond);
 		again.End(again.began_ns + (i - 2) * kRingSecond);
@@ -121,9 +121,9 @@ TEST_CASE("a recorder that was killed and went on in its ring is said once")
 	Run run = LoadIt(dir.path());
 	REQUIRE(run.warnings.size() == 2);
 	CHECK(run.warnings[0].find("segment-0000000002.forktail: ") == 0);
-	CHECK(run.warnings[0].find("it has no end") != std::string::npos);
+	CHECK(run.warnings[0].find("the file has no end") != std::string::npos);
 	CHECK(run.warnings[1] ==
-	      "the recorder ended and went on in its ring: what happened in 7.00 s meanwhile is not known");
+	      "the recorder stopped and resumed in its ring: 7.00 s between are not recorded");
 	CHECK(run.files.size() == 1);
 	REQUIRE(run.threads.size() == 1);
 	CHECK(run.threads[0].start_ns == 100 * kRingSecond);
@@ -132,7 +132,7 @@ TEST_CASE("a recorder that was killed and went on in its ring is said once")
 	CHECK(run.cost.bpf_ns == 6 * kRingMs);
 	CHECK(run.series.size() == 1);
 
-	// Damage in several is one sentence, too.
+	// Damage in several segments is one message too.
 	std::string flipped = read_file(ring.path(0));
 	flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 1);
 	write_file(ring.path(0), flipped);
@@ -141,13 +141,13 @@ TEST_CASE("a recorder that was killed and went on in its ring is said once")
 	CHECK(run.warnings[0].find("segment-0000000000.forktail and 1 further segment: ") == 0);
 }
 
-TEST_CASE("the segment that is being written is no damage, and ends with what is open in it")
+TEST_CASE("the current segment is not damaged, and ends with what is open in it")
 {
 	TempDir dir;
 	RingWriter ring{dir.path()};
 	ring.Sealed(0, 1);
 	ring.Begin(2, ring.began_ns + 2 * kRingSecond);
-	// Said of what has ended since, and of what hasn't.
+	// What has ended since, and what has not, is reported as open.
 	ring.Record(FT_BLOCK_OPEN, RingWriter::Sleep(ring.began_ns + 2 * kRingSecond, 500 * kRingMs));
 	ring.Second(2, ring.began_ns + 3 * kRingSecond);
 	REQUIRE(ft_writer_flush(ring.w) == 0);
@@ -162,7 +162,7 @@ TEST_CASE("the segment that is being written is no damage, and ends with what is
 	ring.End(0);
 }
 
-TEST_CASE("what was open stands until something later of its thread is there")
+TEST_CASE("an open record counts until a later record of its thread")
 {
 	OpenSpans open;
 	ft_span frame = RingWriter::Sleep(1000, 100 * kRingMs),
@@ -172,7 +172,7 @@ TEST_CASE("what was open stands until something later of its thread is there")
 	wait.depth = 1;
 	open.Add(frame);
 	open.Add(wait);
-	open.Add(frame); // the next segment says it again
+	open.Add(frame); // the next segment repeats it
 	open.Add(wait);
 	CHECK(open.Standing().size() == 2);
 	// It has run since, within the frame.
@@ -182,7 +182,7 @@ TEST_CASE("what was open stands until something later of its thread is there")
 	open.Note(later);
 	REQUIRE(open.Standing().size() == 1);
 	CHECK(open.Standing()[0].owner == FT_FORK);
-	// Of another thread, and earlier, says nothing.
+	// Records of another thread, and earlier ones, do not count.
 	later.tid = 7;
 	later.depth = 0;
 	open.Note(later);
@@ -193,7 +193,7 @@ TEST_CASE("what was open stands until something later of its thread is there")
 	later.start_ns = 150 * kRingMs;
 	open.Note(later);
 	CHECK(open.Standing().empty());
-	// The next look counts.
+	// The next record counts.
 	open.Add(RingWriter::Sleep(300 * kRingMs, 5 * kRingMs));
 	CHECK(open.Standing().size() == 1);
 	ft_tally tally = {};
@@ -203,7 +203,7 @@ TEST_CASE("what was open stands until something later of its thread is there")
 	CHECK(open.Standing().empty());
 }
 
-TEST_CASE("segments of an earlier boot are left out with a sentence")
+TEST_CASE("segments of an earlier boot are skipped with a message")
 {
 	TempDir dir;
 	RingWriter before{dir.path(), "b0", 500 * kRingSecond};
@@ -221,7 +221,7 @@ TEST_CASE("segments of an earlier boot are left out with a sentence")
 	CHECK(Accounted(run) == 3 * kRingSecond);
 }
 
-TEST_CASE("of a ring only the segments are read that a part needs")
+TEST_CASE("only the segments that a part needs are read")
 {
 	TempDir dir;
 	RingWriter ring{dir.path()};
@@ -234,7 +234,7 @@ TEST_CASE("of a ring only the segments are read that a part needs")
 		REQUIRE(ParsePart(since, until, "", &asked, &error));
 		REQUIRE(source.Open(dir.path(), false, &run, &error, asked));
 		*whole = source.Span(&run);
-		return run.clocks.size(); // one a segment
+		return run.clocks.size(); // one per segment
 	};
 	TimeSpan whole;
 	CHECK(open("", "", &whole) == 100);
@@ -248,7 +248,7 @@ TEST_CASE("of a ring only the segments are read that a part needs")
 	CHECK(open(std::to_string(at), std::to_string(at + 2), &whole) <= 17);
 }
 
-TEST_CASE("a segment that is evicted while it is read is read, or left out")
+TEST_CASE("a segment that is evicted while it is read is either read or skipped")
 {
 	TempDir dir;
 	RingWriter ring{dir.path()};
@@ -268,7 +268,7 @@ TEST_CASE("a segment that is evicted while it is read is read, or left out")
 	CHECK(run.warnings.empty());
 	CHECK(run.spans.size() == 30);
 
-	// Where there are no descriptors to hold them by.
+	// No file descriptors are left to keep it open.
 	ring.Sealed(0, 4);
 	struct rlimit files, few;
 	REQUIRE(getrlimit(RLIMIT_NOFILE, &files) == 0);
@@ -278,11 +278,11 @@ TEST_CASE("a segment that is evicted while it is read is read, or left out")
 	run = load();
 	REQUIRE(setrlimit(RLIMIT_NOFILE, &files) == 0);
 	REQUIRE(run.warnings.size() == 1);
-	CHECK(Holds(run.warnings, "5 segments of the ring made room for newer ones while it was read"));
+	CHECK(Holds(run.warnings, "5 segments of the ring were evicted while it was read"));
 	CHECK(run.spans.size() == 25);
 }
 
-TEST_CASE("segments are found by halving, whichever can't be read")
+TEST_CASE("segments are found by bisection, even if some cannot be read")
 {
 	TempDir dir;
 	RingWriter ring{dir.path()};
@@ -312,5 +312,5 @@ TEST_CASE("segments are found by halving, whichever can't be read")
 	CHECK_FALSE(FindRing(none.path(), &found, &error));
 	CHECK(error.find(none.path() + " holds no ring") == 0);
 	CHECK_FALSE(FindRing(none.path() + "/x", &found, &error));
-	CHECK(error.find("there is no ring at ") == 0);
+	CHECK(error.find(" does not exist") != std::string::npos);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JUnit's XML, read back by an XML parser that refuses what is none.
+// JUnit's XML, read back by a strict XML parser.
 #include "analysis/text/junit.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
@@ -12,7 +12,7 @@ using forktail::test::write_file;
 namespace
 {
 
-// What Python's parser makes of it: each element's name, its attributes by name, and its text.
+// The result of Python's parser: each element's name, its attributes by name, and its text.
 std::string ReadBack(const std::string &xml)
 {
 	TempDir dir;
@@ -30,7 +30,7 @@ std::string ReadBack(const std::string &xml)
 
 } // namespace
 
-TEST_CASE("junit: each outcome, and counts of all")
+TEST_CASE("junit: each outcome, and the counts of all")
 {
 	JunitSuite suite = {
 	    "forktail gate RUN",
@@ -60,7 +60,7 @@ TEST_CASE("junit: each outcome, and counts of all")
 		"skipped [('message', 'not asked')] ''\n");
 }
 
-TEST_CASE("junit: text of any kind stays text, and what XML has no place for can be seen")
+TEST_CASE("junit: any text stays text, and characters that XML forbids are visible")
 {
 	JunitSuite suite = {"a\"b'<&>]]>",
 			    {{"\x1b]52;c\a", "\xff\xef\xbf\xbe", JunitCase::kFailed,

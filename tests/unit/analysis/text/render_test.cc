@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is printed: the text's sentences and columns, the JSON's keys, and numbers as humans read them.
+// The printed output: the text's sentences and columns, the JSON's keys, and the format of numbers.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/unit/analysis/run_builder.h"
@@ -20,7 +20,7 @@ using namespace forktail::test;
 namespace
 {
 
-// Explains a run built by hand the way ExplainRun does with one it has read.
+// Explains a run built by hand as ExplainRun explains one that it has read.
 Explanation Explain(RunBuilder *b, Threshold threshold)
 {
 	Explanation e;
@@ -76,7 +76,7 @@ bool Holds(const std::string &text, const std::string &part)
 
 } // namespace
 
-TEST_CASE("what a copy costs outside its page fault is said where it is left out")
+TEST_CASE("the cost of a copy outside its page fault is mentioned where it is not included")
 {
 	const std::string left_out = "the cost of a copy outside its page fault";
 	for (const ft_owner owner : {FT_COW_COPY, FT_FORK}) {
@@ -89,7 +89,7 @@ TEST_CASE("what a copy costs outside its page fault is said where it is left out
 	}
 }
 
-TEST_CASE("the text answers first and keeps to 100 columns")
+TEST_CASE("the text begins with the answer and stays within 100 columns")
 {
 	RunBuilder b;
 	ForkRun(&b);
@@ -104,7 +104,7 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 	e.run.warnings.push_back("load.forktail: 12.0 kB in 1 place could not be read");
 	e.run.missing.push_back({"page faults", "perf events are forbidden here"});
 	e.run.clocks.push_back({kBase, 1'700'000'000'250'000'000, 0, 0});
-	// Its first word ends where the lines after it begin.
+	// Its first word ends where the text of the following lines begins.
 	e.episodes[0].evidence.push_back("74 words");
 	std::string text = ExplainText(e, {});
 
@@ -139,7 +139,7 @@ TEST_CASE("the text answers first and keeps to 100 columns")
 	CHECK(ExplainText(e, colour).find("\033[1m") != std::string::npos);
 }
 
-TEST_CASE("drops are placed in time")
+TEST_CASE("dropped events are located in time")
 {
 	RunBuilder b;
 	ForkRun(&b);
@@ -159,7 +159,7 @@ TEST_CASE("drops are placed in time")
 	CHECK(text.find("No events were dropped") == std::string::npos);
 }
 
-TEST_CASE("a run with nothing slow, with no answers, and with iterations only says so")
+TEST_CASE("a run with nothing slow, without answers, and with iterations only")
 {
 	RunBuilder b;
 	SECTION("nothing slow")
@@ -189,7 +189,7 @@ TEST_CASE("a run with nothing slow, with no answers, and with iterations only sa
 	}
 }
 
-TEST_CASE("the JSON has the keys it promises")
+TEST_CASE("the JSON has the documented keys")
 {
 	RunBuilder b;
 	ForkRun(&b);
@@ -253,8 +253,8 @@ TEST_CASE("the JSON has the keys it promises")
 	CHECK(!parse_json(ExplainJson(e)).contains("slow_requests"));
 }
 
-// Pieces are put together by hand; what they come to is JSON as others write it.
-TEST_CASE("JSON that is written in pieces is laid out as if it were one document")
+// JSON is assembled from pieces. The result must be what a JSON library writes.
+TEST_CASE("JSON written in pieces has the same layout as one document")
 {
 	RunBuilder b;
 	Explanation e;
@@ -276,7 +276,7 @@ TEST_CASE("JSON that is written in pieces is laid out as if it were one document
 	CHECK(text == nlohmann::ordered_json::parse(text).dump(2) + "\n");
 }
 
-TEST_CASE("JSON that can't be written says so")
+TEST_CASE("unwritable JSON is an error")
 {
 	RunBuilder b;
 	ForkRun(&b);
@@ -289,7 +289,7 @@ TEST_CASE("JSON that can't be written says so")
 	fclose(full);
 }
 
-TEST_CASE("names from outside that are no UTF-8 don't stop the JSON")
+TEST_CASE("names of untrusted text that is no UTF-8 do not break the JSON")
 {
 	RunBuilder b;
 	ForkRun(&b);
@@ -298,7 +298,7 @@ TEST_CASE("names from outside that are no UTF-8 don't stop the JSON")
 	CHECK(parse_json(ExplainJson(e))["account"]["threads"].size() == 1);
 }
 
-TEST_CASE("numbers read well")
+TEST_CASE("numbers are readable")
 {
 	CHECK(FormatDuration(0) == "0 ns");
 	CHECK(FormatDuration(812) == "812 ns");
@@ -332,7 +332,7 @@ TEST_CASE("numbers read well")
 	CHECK(Plural(2412, "request", "requests") == "2,412 requests");
 }
 
-TEST_CASE("cause names are stable and go both ways")
+TEST_CASE("cause names are stable and convert in both directions")
 {
 	for (int c = 0; c < kCauses; c++) {
 		Cause back = Cause::Idle;
@@ -346,6 +346,6 @@ TEST_CASE("cause names are stable and go both ways")
 	CHECK(CauseOfOwner(FT_ITERATION) == Cause::Unknown);
 	CHECK(std::string(AccountName(Cause::ServerBusy)) == "own-code");
 	Cause cause;
-	CHECK(!CauseByName("idle", &cause)); // on timelines only
+	CHECK(!CauseByName("idle", &cause)); // only on timelines
 	CHECK(!CauseByName("Fork", &cause));
 }

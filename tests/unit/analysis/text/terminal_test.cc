@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `forktail explain` for readers: that it fits on a screen whatever the run, on a terminal and off it, that
-// views tell all of one thing, and that what can't be shown is refused in one sentence.
+// `forktail explain` on a terminal and in a pipe: it fits on a screen for every run, views show everything
+// about one item, and a missing item is refused with one message.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
@@ -30,7 +30,7 @@ bool Holds(const std::string &text, const std::string &part)
 	return text.find(part) != std::string::npos;
 }
 
-// Lines of a text that has no colours, none too wide.
+// Lines of a text without colours, none too wide.
 std::vector<std::string> Checked(const std::string &text, size_t columns)
 {
 	INFO(text);
@@ -60,7 +60,7 @@ struct Made {
 		argv.insert(argv.end(), more.begin(), more.end());
 		return forktail::test::run(argv, forktail::test::Seconds(60), {environment, "", ""});
 	}
-	// On a terminal of so many columns.
+	// On a terminal with this many columns.
 	std::string OnTerminal(size_t columns, const std::string &before) const
 	{
 		return forktail::test::run({"script", "-qec",
@@ -93,11 +93,11 @@ Explanation SampleRun(const SampleSize &size)
 
 } // namespace
 
-TEST_CASE("the screen is no longer and no wider than a screen, and ASCII unless it may be more")
+TEST_CASE("the output fits on a screen, and is ASCII unless more is allowed")
 {
 	for (const SampleSize &size : Samples()) {
 		Explanation e = SampleRun(size);
-		// More to say than there is room for.
+		// More content than there is room for.
 		e.run.warnings.assign(
 		    30, "a recording of this run could not be read to its end, and what it held "
 			"then is not known");
@@ -140,7 +140,7 @@ TEST_CASE("the first line is the answer")
 	CHECK(ExplainScreen(e, {}).rfind("No request was answered.\n", 0) == 0);
 }
 
-TEST_CASE("as many episodes as are asked for are shown with all of their evidence")
+TEST_CASE("the requested number of episodes is shown with all of their evidence")
 {
 	Explanation e = SampleRun(Samples()[0]);
 	const size_t all = e.episodes.size();
@@ -155,7 +155,7 @@ TEST_CASE("as many episodes as are asked for are shown with all of their evidenc
 	CHECK(Holds(ExplainScreen(e, {}, all - 1), "The " + std::to_string(all - 1) + " worst of "));
 }
 
-TEST_CASE("the longest latency of each interval is kept, whoever saw it, in room that does not grow")
+TEST_CASE("the longest latency of each interval is stored, whichever pass sees it, in constant room")
 {
 	Peaks one, two, all;
 	uint64_t seed = 7;
@@ -170,8 +170,8 @@ TEST_CASE("the longest latency of each interval is kept, whoever saw it, in room
 	one.Merge(two);
 	const uint64_t end = 3'600'000'000'000;
 	CHECK(one.Over(0, end, 70) == all.Over(0, end, 70));
-	// A column of the sketch never shows less than what was due in it, and the whole no more than the
-	// most.
+	// A column of the chart never shows less than the requests due in it, and the whole chart never more
+	// than the maximum.
 	const std::vector<uint64_t> columns = all.Over(0, end, 60);
 	uint64_t most = 0;
 	for (const auto &[due, latency] : seen) {
@@ -185,7 +185,7 @@ TEST_CASE("the longest latency of each interval is kept, whoever saw it, in room
 	CHECK(far.Over(0, UINT64_MAX, 2) == std::vector<uint64_t>{6, 5});
 }
 
-TEST_CASE("text is as wide as it looks")
+TEST_CASE("the width of text is its displayed width")
 {
 	setlocale(LC_CTYPE, "C.UTF-8");
 	Style style;
@@ -208,7 +208,7 @@ TEST_CASE("text is as wide as it looks")
 	CHECK(Bar(0.5, 4, style) == "##  ");
 }
 
-TEST_CASE("on a terminal there are colours and its width; NO_COLOR and a pipe have none")
+TEST_CASE("a terminal gets colours and its width; NO_COLOR and a pipe get no colours")
 {
 	Made made;
 	const std::string utf8 = "LC_ALL=C.UTF-8 TERM=xterm";
@@ -234,7 +234,7 @@ TEST_CASE("a request's parts are shown, and sum to its latency")
 	Made made;
 	const nlohmann::json j = parse_json(made.Explain({"--json", "--requests"}).out);
 	REQUIRE(!j["slow_requests"].empty());
-	// One of those that waited for a fork, which takes 40 ms, and not the first.
+	// One of those that waited for a fork, which takes 40 ms, but not the first.
 	size_t at = 0;
 	while (at + 1 < j["slow_requests"].size() && (j["slow_requests"][at]["latency_ns"] < 10'000'000 ||
 						      j["slow_requests"][at]["latency_ns"] > 30'000'000))
@@ -250,12 +250,12 @@ TEST_CASE("a request's parts are shown, and sum to its latency")
 	for (const nlohmann::json &part : r["parts"])
 		CHECK(Holds(view.out, "\n" + part["cause"].get<std::string>() + " "));
 
-	// Who was in front of it: sent before it, and not answered when it was due.
+	// Requests ahead of it: sent before it, and not answered when it was due.
 	auto end = [](const nlohmann::json &of) {
 		return of["start_ns"].get<uint64_t>() + of["latency_ns"].get<uint64_t>();
 	};
 	size_t same = 0, others = 0;
-	std::vector<uint64_t> ids; // of those on its connection, the last due first
+	std::vector<uint64_t> ids; // those on its connection, the last due first
 	for (const nlohmann::json &other : j["slow_requests"]) {
 		if (other["start_ns"] > r["start_ns"] || end(other) <= r["start_ns"].get<uint64_t>() ||
 		    other["id"] == r["id"] || other["sent_ns"] > r["sent_ns"] ||
@@ -281,7 +281,7 @@ TEST_CASE("a request's parts are shown, and sum to its latency")
 	CHECK(Holds(made.Explain({"--request", "4000000000"}).err, "is not one of the "));
 }
 
-TEST_CASE("an episode and a cause have views of their own")
+TEST_CASE("an episode and a cause have separate views")
 {
 	Made made;
 	const nlohmann::json j = parse_json(made.Explain({"--json"}).out);
@@ -309,7 +309,7 @@ TEST_CASE("an episode and a cause have views of their own")
 	CHECK(Holds(made.Explain({"--cause", "ptrace"}).out, "It affected none of the "));
 }
 
-TEST_CASE("a line for a script has the numbers of the JSON")
+TEST_CASE("the line for scripts has the numbers of the JSON")
 {
 	Made made;
 	const nlohmann::json j = parse_json(made.Explain({"--json"}).out);
@@ -333,7 +333,7 @@ TEST_CASE("a line for a script has the numbers of the JSON")
 	CHECK(CheckFormat("a{{b}}\\t{softirq/net_rx.share}{start}{run}", &error));
 }
 
-TEST_CASE("JSON goes into a file beside any view, and is what --json prints")
+TEST_CASE("JSON is written into a file together with any view, and equals --json's")
 {
 	Made made;
 	const std::string file = made.dir.file("explained.json");
@@ -352,7 +352,7 @@ TEST_CASE("JSON goes into a file beside any view, and is what --json prints")
 	CHECK(made.Explain({"--requests", "--json-to", file}).status == 0);
 	CHECK(forktail::test::read_file(file) == made.Explain({"--requests", "--json"}).out);
 
-	// What can't be written is one sentence, and nothing is printed as if all were well.
+	// Unwritable output is one error message, and nothing is printed as if it had succeeded.
 	const Result nowhere = made.Explain({"--json-to", made.dir.file("nowhere/a.json")});
 	CHECK(nowhere.status == 3);
 	CHECK(nowhere.out.empty());

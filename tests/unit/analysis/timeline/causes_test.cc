@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of causes is whole, and docs/reference/causes.md says what it says.
+// The table of causes is complete and equals the one in docs/reference/causes.md.
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -21,21 +21,21 @@ std::string Document()
 	return text.str();
 }
 
-// A paragraph's name: all of softirq/... have one.
+// A paragraph's name. All of softirq/... share one.
 std::string Paragraph(const CauseInfo &info)
 {
 	std::string name = info.name;
 	return name.substr(0, name.find('/'));
 }
 
-// docs/reference/causes.md's table, as the table of causes has it.
+// The table of docs/reference/causes.md, generated from the table of causes.
 std::string Table()
 {
 	std::string table = "| cause | the server's thread | seen by |\n|---|---|---|\n";
 	for (int c = 0; c < kCauses; c++) {
 		const CauseInfo &info = kCauseTable[c];
 		if (!*info.thread)
-			continue; // told in the line before
+			continue; // same as in the line before
 		bool several = c + 1 < kCauses && !*kCauseTable[c + 1].thread;
 		std::string seen_by = info.seen_by;
 		table += "| [" + (several ? Paragraph(info) + "/..." : info.name) + "](#" + Paragraph(info) +
@@ -52,7 +52,7 @@ TEST_CASE("docs/reference/causes.md has the table of causes")
 	size_t from = document.find("| cause | the server's thread |");
 	REQUIRE(from != std::string::npos);
 	size_t to = document.find("\n\n", from) + 1;
-	INFO("the table that belongs into docs/reference/causes.md:\n" << Table());
+	INFO("copy this table into docs/reference/causes.md:\n" << Table());
 	CHECK(document.substr(from, to - from) == Table());
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("docs/reference/causes.md has a paragraph for every cause")
 	}
 }
 
-TEST_CASE("names and owners of causes are their own")
+TEST_CASE("names and owners of causes are unique")
 {
 	std::set<std::string> names;
 	std::set<uint32_t> owners;
@@ -86,7 +86,7 @@ TEST_CASE("names and owners of causes are their own")
 	}
 }
 
-TEST_CASE("words suit how a cause is told")
+TEST_CASE("a cause's words fit the kind of its record")
 {
 	for (const CauseInfo &info : kCauseTable) {
 		INFO(info.name);

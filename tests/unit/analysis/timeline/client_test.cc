@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Load threads that were recorded beside the server: what they were kept from is theirs, not the network's.
+// Load threads that were recorded together with the server: their delays belong to the load generator, not to
+// the network.
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -15,8 +16,8 @@ namespace
 
 constexpr uint32_t kLoad = 200; // tid of the load thread
 
-// A server idle throughout and a load thread that is idle but for what the test adds, over 100 ms. One
-// connection, of the first thread of the only load.
+// A server idle throughout and a load thread that is idle except for what the test adds, over 100 ms. One
+// connection, used by the first thread of the only load.
 struct Both : RunBuilder {
 	Both()
 	{
@@ -26,7 +27,7 @@ struct Both : RunBuilder {
 		Loop("constant");
 		run.load_starts = {{0, kBase, {kLoad}}};
 	}
-	// Finishes the run; every request is slow.
+	// Finishes the run. Every request is slow.
 	forktail::analysis::Blame BlameBoth()
 	{
 		Finish();
@@ -51,14 +52,14 @@ struct Both : RunBuilder {
 
 } // namespace
 
-TEST_CASE("an answer that waited for a stopped load generator is client-late, the rest of the way network")
+TEST_CASE("an answer that waited for a stopped load generator is client-late, the rest of its way network")
 {
 	Both b;
 	b.Off(FT_IDLE, 0, 10 * ms, 10 * ms, 0, kLoad);
 	b.Off(FT_STOPPED, 10 * ms, 40 * ms, 40 * ms, 0, kLoad);
 	b.Tally(FT_OWN_CODE, 40 * ms, 100 * ms, 60 * ms, 1, kLoad);
 	b.Request(5 * ms, 5 * ms, 45 * ms);
-	b.Request(20 * ms, 41 * ms, 46 * ms, 1); // of a connection that was free: late before it was sent
+	b.Request(20 * ms, 41 * ms, 46 * ms, 1); // on a free connection: late before it was sent
 	Blame blame = b.BlameBoth();
 
 	CHECK(PartOf(blame, 0, Cause::ClientLate).direct_ns == 30 * ms);
@@ -73,7 +74,7 @@ TEST_CASE("an answer that waited for a stopped load generator is client-late, th
 			"this delayed requests by 51.0 ms in total") != std::string::npos);
 }
 
-TEST_CASE("a request that waited for its connection because the load generator read late is client-late")
+TEST_CASE("a request that waits for its connection because the load generator reads late is client-late")
 {
 	Both b;
 	b.Off(FT_RUN_QUEUE, 10 * ms, 10 * ms, 40 * ms, 0, kLoad).arg[1] = 4711 | (29 * ms) << 32;
@@ -94,7 +95,7 @@ TEST_CASE("a request that waited for its connection because the load generator r
 	      std::string::npos);
 }
 
-TEST_CASE("a load thread that is idle, or interrupted, is no reason")
+TEST_CASE("an idle or interrupted load thread is no reason")
 {
 	Both b;
 	b.Off(FT_IDLE, 0, 50 * ms, 50 * ms, 0, kLoad);
@@ -111,7 +112,7 @@ TEST_CASE("a load thread that is idle, or interrupted, is no reason")
 	CHECK(text.find("did not run") == std::string::npos);
 }
 
-TEST_CASE("a load thread with too much to do is said to have run its own code")
+TEST_CASE("a load thread with too much work is reported to run its own code")
 {
 	Both b;
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms, 1, kLoad);
@@ -123,7 +124,7 @@ TEST_CASE("a load thread with too much to do is said to have run its own code")
 	CHECK(text.find("load-0 (200) ran its own code for 75.0 ms of these 75.0 ms") != std::string::npos);
 }
 
-TEST_CASE("an answer that a busy load thread may not have read is network, and that is said")
+TEST_CASE("an answer that a busy load thread may not have read is network, with a message")
 {
 	Both b;
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms, 1, kLoad);
@@ -137,7 +138,7 @@ TEST_CASE("an answer that a busy load thread may not have read is network, and t
 		  "load-0 (200) ran its own code for 75.0 ms of that time") != std::string::npos);
 }
 
-TEST_CASE("what the load threads can't be found for stays as it is")
+TEST_CASE("time that cannot be assigned to a load thread stays unchanged")
 {
 	Both b;
 	b.Off(FT_STOPPED, 10 * ms, 40 * ms, 40 * ms, 0, kLoad);
@@ -145,7 +146,7 @@ TEST_CASE("what the load threads can't be found for stays as it is")
 	{
 		b.run.load_starts.clear();
 	}
-	SECTION("the log names others")
+	SECTION("the log names other threads")
 	{
 		b.run.load_starts[0].tids = {kLoad + 1};
 	}
@@ -153,7 +154,7 @@ TEST_CASE("what the load threads can't be found for stays as it is")
 	{
 		b.run.load_starts[0].tids = {};
 	}
-	SECTION("that thread is a server's")
+	SECTION("that thread belongs to a server")
 	{
 		b.run.threads[1].flags = 0;
 	}
@@ -163,7 +164,7 @@ TEST_CASE("what the load threads can't be found for stays as it is")
 	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 40 * ms);
 }
 
-TEST_CASE("a load generator is no server")
+TEST_CASE("a load generator is not taken for a server")
 {
 	Both b;
 	b.run.threads[1].flags = FT_THREAD_CLIENT | FT_THREAD_MAIN;
@@ -172,7 +173,7 @@ TEST_CASE("a load generator is no server")
 	CHECK(ServingThread(b.run, -1, &why) == static_cast<int>(b.ThreadIndex()));
 }
 
-TEST_CASE("stalled idleness between two instants is the sum of what lies there")
+TEST_CASE("stalled idle time between two instants is the sum of the parts in between")
 {
 	StalledIdle s = {{100, 300, 1000}, {200, 400, 1001}, {0, 100, 200}};
 	CHECK(s.Between(0, 2000) == 201);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who held the CPU in a wait, decided from the turns that the recorder has written; and that an explanation
-// says the same of a recording whose recorder had decided it.
+// The CPU holder during a wait, computed from the recorded CPU slices. The explanation is the same for a
+// recording whose recorder had computed it.
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/run_builder.h"
@@ -42,7 +42,7 @@ WaitHolder Holder(const RunBuilder &b, size_t span = 0)
 
 } // namespace
 
-TEST_CASE("a CPU held by ksoftirqd is deferred soft interrupts'")
+TEST_CASE("a CPU held by ksoftirqd counts as deferred soft interrupts")
 {
 	RunBuilder b =
 	    Waiting({Turn("ksoftirqd/1", 17, 800 * us, 1900 * us), Turn("sh", 50, 1900 * us, 2 * ms)});
@@ -55,7 +55,7 @@ TEST_CASE("a CPU held by ksoftirqd is deferred soft interrupts'")
 	CHECK(a.by_cause[Index(Cause::RunQueue)] == 0);
 }
 
-TEST_CASE("ksoftirqd that held it longest, but not for the most part, is a holder like others")
+TEST_CASE("ksoftirqd as the longest holder, but for less than half of the wait, is an ordinary holder")
 {
 	RunBuilder b =
 	    Waiting({Turn("a", 50, 1000 * us, 1250 * us), Turn("ksoftirqd/1", 17, 1250 * us, 1750 * us),
@@ -71,13 +71,13 @@ TEST_CASE("ksoftirqd that held it longest, but not for the most part, is a holde
 	CHECK_FALSE(Holder(other).deferred);
 }
 
-TEST_CASE("turns of one task count together, each once, and those of other CPUs or times not at all")
+TEST_CASE("CPU slices of one task add up, each once, and those of other CPUs or times do not count")
 {
 	RunBuilder b = Waiting({
 	    Turn("b", 51, 1500 * us, 2 * ms),
 	    Turn("a", 50, 1000 * us, 1300 * us),
-	    Turn("a", 50, 1000 * us, 1100 * us), // as another wait had seen it, when it was not over
-	    Turn("a", 50, 1000 * us, 1300 * us), // and again
+	    Turn("a", 50, 1000 * us, 1100 * us), // as another wait reported it before it was over
+	    Turn("a", 50, 1000 * us, 1300 * us), // and once more
 	    Turn("c", 52, 1300 * us, 1350 * us),
 	    Turn("a", 50, 1350 * us, 1500 * us),
 	    Turn("a", 50, 0, 1000 * us),
@@ -91,7 +91,7 @@ TEST_CASE("turns of one task count together, each once, and those of other CPUs 
 	CHECK(Holder(b).name == "b");
 }
 
-TEST_CASE("a holder's name goes with what is known of a wait, not instead of it")
+TEST_CASE("a holder's name is added to other facts about a wait and does not replace them")
 {
 	RunBuilder b = Waiting({Turn("sh", 50, 0, 9 * ms)});
 	b.run.details.push_back({"dump.rdb", {"io_schedule+0x42"}});
@@ -116,7 +116,7 @@ TEST_CASE("a holder's name goes with what is known of a wait, not instead of it"
 	CHECK(NameOf(b.run, spans[3]) == "sh");
 }
 
-TEST_CASE("a wait that nothing is known of stays so, and one of an old recording as it was decided")
+TEST_CASE("a wait without recorded facts stays so, and one of an old recording keeps its holder")
 {
 	RunBuilder b = Waiting({Turn("sh", 50, 5 * ms, 6 * ms)});
 	ft_span &old = b.Off(FT_RUN_QUEUE, 5 * ms, 5 * ms, 6 * ms);
@@ -131,7 +131,7 @@ TEST_CASE("a wait that nothing is known of stays so, and one of an old recording
 	CHECK(Holder(b, 1).deferred);
 }
 
-TEST_CASE("turns with impossible times are left out")
+TEST_CASE("CPU slices with impossible times are ignored")
 {
 	RunBuilder b = Waiting({Turn("x", 50, 2 * ms, 1 * ms), Turn("sh", 51, 1900 * us, 2 * ms)});
 	b.Finish();
@@ -147,7 +147,7 @@ template <typename T> void Write(ft_writer *w, ft_block_kind kind, const T &reco
 	REQUIRE(ft_writer_record(w, kind, &record) == 0);
 }
 
-// 90 ms, of which the server waits every tenth for its CPU: for ksoftirqd, for sh, for both.
+// 90 ms, in which the server waits for its CPU every tenth ms: for ksoftirqd, for sh, for both.
 std::string ExplainedWaits(const std::string &path, bool with_turns)
 {
 	ft_writer *w = nullptr;
@@ -199,7 +199,7 @@ std::string ExplainedWaits(const std::string &path, bool with_turns)
 
 } // namespace
 
-TEST_CASE("what the recorder used to decide and what is decided here are explained in the same words")
+TEST_CASE("holders computed by the recorder and holders computed here give the same sentences")
 {
 	TempDir dir;
 	std::string path = dir.file("server.forktail");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who served which connection, from records of epoll instances and sockets made by hand.
+// The serving thread of each connection, from records of epoll instances and sockets made by hand.
 #include "analysis/timeline/serving.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
@@ -44,7 +44,7 @@ struct Workers : RunBuilder {
 		c.inode = inode;
 		run.connections.push_back(c);
 	}
-	// The thread of a connection at an instant; 0: not known.
+	// The thread of a connection at an instant. 0: unknown.
 	uint32_t At(const ServedConnections &served, size_t connection, uint64_t at)
 	{
 		uint32_t thread = ThreadAt(served.at(connection), kBase + at);
@@ -54,7 +54,7 @@ struct Workers : RunBuilder {
 
 } // namespace
 
-TEST_CASE("A connection is the thread's that waits for the epoll instance its socket is in")
+TEST_CASE("A connection belongs to the thread that waits for its socket's epoll instance")
 {
 	Workers w;
 	w.Seen(500, 7, 0, 2 * ms, 40001);
@@ -63,17 +63,17 @@ TEST_CASE("A connection is the thread's that waits for the epoll instance its so
 	for (uint32_t port : {40001u, 40002u})
 		w.Connect(port, 0);
 	w.Connect(40003, 21 * ms);
-	w.Connect(40004, 21 * ms); // nobody saw it
+	w.Connect(40004, 21 * ms); // not seen yet
 	w.Finish();
 	ServedConnections served = FindServed(w.run);
 	CHECK(w.At(served, 0, 0) == kOne);
 	CHECK(w.At(served, 0, 99 * ms) == kOne);
 	CHECK(w.At(served, 1, 50 * ms) == kTwo);
-	CHECK(w.At(served, 2, 21 * ms) == kTwo); // before it was seen: a new socket was nowhere else
+	CHECK(w.At(served, 2, 21 * ms) == kTwo); // before it was seen: a new socket was in no other instance
 	CHECK(served[3].empty());
 }
 
-TEST_CASE("Unix sockets are told apart by the inode of their other end")
+TEST_CASE("Unix sockets are identified by the inode of their other end")
 {
 	Workers w;
 	w.run.servers = {"unix:/run/mc.sock"};
@@ -87,7 +87,7 @@ TEST_CASE("Unix sockets are told apart by the inode of their other end")
 	CHECK(served[1].empty());
 }
 
-TEST_CASE("A connection that is moved is nobody's between the two looks")
+TEST_CASE("A connection that moves is unassigned between the two readings")
 {
 	Workers w;
 	w.Seen(500, 7, 0, 2 * ms, 40001);
@@ -100,7 +100,7 @@ TEST_CASE("A connection that is moved is nobody's between the two looks")
 	CHECK(w.At(served, 0, 41 * ms) == kTwo);
 }
 
-TEST_CASE("A port that is used again is another connection's")
+TEST_CASE("A reused port is a different connection")
 {
 	Workers w;
 	w.Seen(500, 7, 0, 2 * ms, 40001);
@@ -114,11 +114,11 @@ TEST_CASE("A port that is used again is another connection's")
 	CHECK(w.At(served, 1, 58 * ms) == kTwo);
 }
 
-TEST_CASE("A connection that is opened again is each socket's thread's from one opening to the next")
+TEST_CASE("A reopened connection belongs to each socket's thread from one opening to the next")
 {
 	Workers w;
 	w.Seen(500, 7, 0, 2 * ms, 40001);
-	w.Seen(500, kGone, 30 * ms, 40 * ms, 40001); // looks are 10 ms apart: it was closed at 35 ms
+	w.Seen(500, kGone, 30 * ms, 40 * ms, 40001); // readings are 10 ms apart: it was closed at 35 ms
 	w.Seen(600, 9, 30 * ms, 40 * ms, 40002);
 	w.Connect(40002, 36 * ms);
 	forktail::analysis::Connection before;
@@ -128,13 +128,13 @@ TEST_CASE("A connection that is opened again is each socket's thread's from one 
 	w.run.connections[0].earlier = {before};
 	w.Finish();
 	ServedConnections served = FindServed(w.run);
-	CHECK(w.At(served, 0, 32 * ms) == kOne); // the new socket may have been there, by the looks alone
+	CHECK(w.At(served, 0, 32 * ms) == kOne); // maybe the new socket, by the readings alone
 	CHECK(w.At(served, 0, 37 * ms) == kTwo); // and the old one still
 	CHECK(served[0].size() == 2);
 	CHECK(served[0][0].to_ns <= served[0][1].from_ns);
 }
 
-TEST_CASE("The same client's port at another server is no connection of this one")
+TEST_CASE("The same client port on another server is a different connection")
 {
 	Workers w;
 	w.Seen(500, 7, 0, 2 * ms, 40001, 0, 6379);
@@ -143,7 +143,7 @@ TEST_CASE("The same client's port at another server is no connection of this one
 	CHECK(FindServed(w.run)[0].empty());
 }
 
-TEST_CASE("An instance that several threads wait for says nothing")
+TEST_CASE("An epoll instance that several threads wait for names no thread")
 {
 	Workers w;
 	w.Waits(kTwo, 7, 2 * ms);
@@ -153,7 +153,7 @@ TEST_CASE("An instance that several threads wait for says nothing")
 	CHECK(FindServed(w.run)[0].empty());
 }
 
-TEST_CASE("A descriptor that is another thread's after the first one's end serves on")
+TEST_CASE("A descriptor that another thread takes over after the first one's end still serves")
 {
 	Workers w;
 	w.run.threads[1].end_ns = kBase + 40 * ms;
@@ -169,14 +169,14 @@ TEST_CASE("A descriptor that is another thread's after the first one's end serve
 	CHECK(w.At(served, 0, 60 * ms) == 103);
 }
 
-TEST_CASE("A connection that was opened again is looked for by each of its sockets")
+TEST_CASE("A reopened connection is searched by each of its sockets")
 {
 	Workers w;
 	w.Seen(500, 7, 0, 2 * ms, 40001);
 	w.Seen(500, kGone, 2 * ms, 30 * ms, 40001);
 	w.Seen(501, 9, 20 * ms, 22 * ms, 40002);
 	w.Seen(502, 7, 60 * ms, 62 * ms, 40003);
-	w.Connect(40001, 0, 21 * ms); // the recorder saw it go later
+	w.Connect(40001, 0, 21 * ms); // the recorder noticed its end later
 	forktail::analysis::Connection first = w.run.connections[0];
 	w.run.connections.clear();
 	w.Connect(40002, 21 * ms, 40 * ms);

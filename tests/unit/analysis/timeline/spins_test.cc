@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A main thread that runs in circles for its helpers, on runs made by hand: whose the time is.
+// A main thread that spins while it waits for its helper threads, on runs built by hand: which thread the
+// time belongs to.
 #include "analysis/timeline/spins.h"
 #include "analysis/timeline/thread_waits.h"
 #include "tests/support/catch.h"
@@ -13,7 +14,7 @@ namespace
 
 constexpr uint32_t kHelper = 101, kOther = 102;
 
-// Redis' main thread in one turn in [10, 40) ms, and two helpers with nothing to do.
+// Redis' main thread in one iteration in [10, 40) ms, and two idle helpers.
 struct Threads : RunBuilder {
 	uint32_t circles, work, helper_loop;
 
@@ -43,7 +44,7 @@ struct Threads : RunBuilder {
 		turn.owner = FT_ITERATION;
 		run.iterations.push_back(turn);
 	}
-	// The main thread's samples, one a millisecond in [from, to) ms.
+	// The main thread's samples, one per millisecond in [from, to) ms.
 	void Sampled(uint32_t stack, uint64_t from, uint64_t to, uint32_t tid = kServer)
 	{
 		for (uint64_t t = from; t < to; t++)
@@ -74,7 +75,7 @@ struct Threads : RunBuilder {
 
 } // namespace
 
-TEST_CASE("What the main thread waits in circles for is what keeps the helper")
+TEST_CASE("Spinning of the main thread is blamed on what stops the helper")
 {
 	Threads b;
 	b.Stopped(kHelper, 12 * ms, 32 * ms);
@@ -87,7 +88,7 @@ TEST_CASE("What the main thread waits in circles for is what keeps the helper")
 	CHECK(t.foreign.size() == 1);
 }
 
-TEST_CASE("It waits when its own part is done: the rest of the time is its own")
+TEST_CASE("It waits once its own part is done: the rest of the time is its own")
 {
 	Threads b;
 	b.Stopped(kHelper, 12 * ms, 32 * ms);
@@ -98,7 +99,7 @@ TEST_CASE("It waits when its own part is done: the rest of the time is its own")
 	CHECK(Spent(t, Cause::Stopped, 22 * ms, 32 * ms) == 10 * ms);
 }
 
-TEST_CASE("Of several helpers the one that is late last is waited for")
+TEST_CASE("Of several helpers it waits for the one that finishes last")
 {
 	Threads b;
 	b.Stopped(kHelper, 12 * ms, 20 * ms);
@@ -109,7 +110,7 @@ TEST_CASE("Of several helpers the one that is late last is waited for")
 	CHECK(b.At(t, kOther, Cause::Stopped) == 24 * ms);
 }
 
-TEST_CASE("A helper that is kept from running while the main thread works is nobody's cause")
+TEST_CASE("A helper that cannot run while the main thread works causes nothing")
 {
 	Threads b;
 	b.Stopped(kHelper, 12 * ms, 32 * ms);
@@ -117,7 +118,7 @@ TEST_CASE("A helper that is kept from running while the main thread works is nob
 	CHECK(b.Resolved().foreign.empty());
 }
 
-TEST_CASE("A parked helper is not waited for")
+TEST_CASE("The main thread does not wait for a parked helper")
 {
 	Threads b;
 	b.Off(FT_LOCK_WAIT, 12 * ms, 32 * ms, 32 * ms, 0, kHelper);
@@ -125,7 +126,7 @@ TEST_CASE("A parked helper is not waited for")
 	CHECK(b.Resolved().foreign.empty());
 }
 
-TEST_CASE("A helper that is at work is what the main thread waits for")
+TEST_CASE("The main thread waits for a helper that is working")
 {
 	Threads b;
 	b.Tally(FT_OWN_CODE, 12 * ms, 32 * ms, 20 * ms, 1, kHelper);
@@ -139,7 +140,7 @@ TEST_CASE("A helper that is at work is what the main thread waits for")
 	CHECK(b.At(t, kOther, Cause::IoThread) == 0);
 }
 
-TEST_CASE("A wait that samples cut into two turns is one, up to the sample that ends the last")
+TEST_CASE("A wait that samples cut into two iterations is one, up to the sample that ends the last")
 {
 	Threads b;
 	b.run.iterations = {};
@@ -152,11 +153,11 @@ TEST_CASE("A wait that samples cut into two turns is one, up to the sample that 
 	b.CpuSample(30 * ms, b.circles, FT_OWN_CODE, kServer);
 	b.Sampled(b.work, 10, 30, kHelper);
 	forktail::analysis::Timeline t = b.Resolved();
-	// From the last sample at work, at 10.5 ms, on.
+	// From the last sample of work, at 10.5 ms.
 	CHECK(b.At(t, kHelper, Cause::IoThread) == 19'500'000);
 }
 
-TEST_CASE("With no helper seen at work, circles are the main thread's own code")
+TEST_CASE("Without a working helper, spinning is the main thread's own code")
 {
 	Threads b;
 	b.Sampled(b.circles, 12, 32);
@@ -164,18 +165,18 @@ TEST_CASE("With no helper seen at work, circles are the main thread's own code")
 	CHECK(b.Resolved().foreign.empty());
 }
 
-TEST_CASE("Without samples only a turn that ends with the helper's stall is a wait")
+TEST_CASE("Without samples only an iteration that ends with the helper's stall is a wait")
 {
 	Threads b;
 	for (uint64_t at = 50; at < 90; at += 10)
-		b.Turn(at * ms, at * ms + 2 * ms); // what is usual
+		b.Turn(at * ms, at * ms + 2 * ms); // the usual case
 	SECTION("it ends soon after")
 	{
 		b.Stopped(kHelper, 12 * ms, 40 * ms - 100 * us);
 		forktail::analysis::Timeline t = b.Resolved();
 		CHECK(b.At(t, kHelper, Cause::Stopped) == 28 * ms - 100 * us - 2 * ms);
 	}
-	SECTION("it goes on")
+	SECTION("it continues")
 	{
 		b.Stopped(kHelper, 12 * ms, 32 * ms);
 		CHECK(b.Resolved().foreign.empty());

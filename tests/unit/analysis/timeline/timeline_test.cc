@@ -45,7 +45,7 @@ TEST_CASE("an off-CPU span is blocked first, then on the run queue")
 		CHECK(Spent(t, Cause::FileWrite, 100, 400) == 300);
 		CHECK(Spent(t, Cause::RunQueue, 400, 500) == 100);
 	}
-	SECTION("idle, and then kept from running")
+	SECTION("idle, and then runnable without running")
 	{
 		b.Off(FT_IDLE, 100, 400, 500);
 		b.Tally(FT_OWN_CODE, 0, 1000, 600);
@@ -66,7 +66,7 @@ TEST_CASE("an off-CPU span is blocked first, then on the run queue")
 		CHECK(Spent(t, Cause::Fsync, 0, 1000) == 650);
 		CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 100);
 	}
-	SECTION("of a thread whose cgroup had used up its quota, the wait is the quota's")
+	SECTION("a thread whose cgroup has used up its quota waits for the quota")
 	{
 		b.Off(FT_FILE_WRITE, 100, 400, 500).flags = FT_SPAN_THROTTLED;
 		b.Off(FT_RUN_QUEUE, 500, 500, 550);
@@ -91,13 +91,12 @@ TEST_CASE("an off-CPU span is blocked first, then on the run queue")
 	}
 }
 
-TEST_CASE("tallies share what lies between spans, window by window")
+TEST_CASE("tallies divide the time between spans, window by window")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 4000 * us);
 	b.Off(FT_IDLE, 500 * us, 700 * us, 700 * us);
-	// First window: 800 us uncovered, a quarter of it page faults. Second: all own code. Third: nothing
-	// known.
+	// First window: 800 us uncovered, a quarter of it page faults. Second: all own code. Third: unknown.
 	b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
 	b.Tally(FT_COW_COPY, 0, 1000 * us, 200 * us, 40);
 	b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
@@ -116,8 +115,8 @@ TEST_CASE("tallies share what lies between spans, window by window")
 
 TEST_CASE("tallied time inside a frame stays the frame's")
 {
-	// A softirq of 15 us inside the fork is in the tally, not a span: the window's uncovered time is own
-	// code.
+	// A softirq of 15 us inside the fork is in the tally and not a span. The window's uncovered time is
+	// own code.
 	RunBuilder b;
 	b.Thread(kServer, 0, 1000 * us);
 	b.Frame(FT_FORK, 100 * us, 900 * us, 0, 785 * us);
@@ -134,18 +133,18 @@ TEST_CASE("tallied time inside a frame stays the frame's")
 	CHECK(a.by_cause[Index(Cause::Fork)] == 785 * us);
 }
 
-TEST_CASE("time no tally explains is unknown, but a short interval across a window's bound is not missed")
+TEST_CASE("time without a tally is unknown, but a short interval across a window boundary is not")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 2000 * us);
-	SECTION("within one short interval: spread over what is known")
+	SECTION("within one short interval: divided among the known causes")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 985 * us);
 		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
 		b.Finish();
 		CHECK(Spent(b.Timeline(), Cause::ServerBusy, 0, 2000 * us) == 2000 * us);
 	}
-	SECTION("more: that part is unknown")
+	SECTION("more than that: unknown")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
 		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
@@ -154,7 +153,7 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 		CHECK(Spent(t, Cause::ServerBusy, 0, 1000 * us) == 600 * us);
 		CHECK(Spent(t, Cause::Unknown, 0, 1000 * us) == 400 * us);
 	}
-	SECTION("more, where events were dropped: nobody knows where it lay")
+	SECTION("more, where events were dropped: its place is unknown")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
 		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
@@ -164,7 +163,7 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 		CHECK(Spent(t, Cause::Unknown, 0, 1000 * us) == 1000 * us);
 		CHECK(Spent(t, Cause::ServerBusy, 1000 * us, 2000 * us) == 1000 * us);
 	}
-	SECTION("lost samples are no lost time")
+	SECTION("lost samples lose no time")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
 		b.Tally(FT_OWN_CODE, 1000 * us, 2000 * us, 1000 * us);
@@ -174,7 +173,7 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 		b.Finish();
 		CHECK(Spent(b.Timeline(), Cause::ServerBusy, 0, 1000 * us) == 600 * us);
 	}
-	SECTION("blocks that the recorder's disk did not take: of time, or of something else")
+	SECTION("blocks that the recorder could not write: of time records or of other records")
 	{
 		const uint32_t kind =
 		    GENERATE(FT_BLOCK_SPAN, FT_BLOCK_TALLY, FT_BLOCK_THREAD, FT_BLOCK_CPU_SAMPLE,
@@ -189,7 +188,7 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 		CHECK(Spent(t, Cause::Unknown, 0, 1000 * us) == (of_time ? 1000 * us : 400 * us));
 		CHECK(Spent(t, Cause::ServerBusy, 1000 * us, 2000 * us) == 1000 * us);
 	}
-	SECTION("a drop that left the account whole changes nothing")
+	SECTION("a drop that left the account complete changes nothing")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000 * us, 600 * us);
 		b.Tally(FT_FORK, 0, 1000 * us, 400 * us);
@@ -202,7 +201,7 @@ TEST_CASE("time no tally explains is unknown, but a short interval across a wind
 	}
 }
 
-TEST_CASE("outside a thread's account everything is unknown")
+TEST_CASE("outside a thread's account all time is unknown")
 {
 	RunBuilder b;
 	b.Thread(kServer, 1000, 2000);
@@ -216,12 +215,12 @@ TEST_CASE("outside a thread's account everything is unknown")
 	CHECK(Spent(Timeline(), Cause::Unknown, 0, 77) == 77);
 }
 
-TEST_CASE("a damaged recording's overlapping spans still give one owner per instant")
+TEST_CASE("overlapping spans of a damaged recording still give one owner per instant")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 1000);
 	b.Frame(FT_FORK, 100, 500);
-	b.Frame(FT_RECLAIM, 400, 900, 1); // outlives the frame it began in
+	b.Frame(FT_RECLAIM, 400, 900, 1); // outlives the frame in which it began
 	b.Frame(FT_COW_COPY, 950, 2000);  // outlives the thread
 	b.Finish();
 	Timeline t = b.Timeline();
@@ -231,7 +230,7 @@ TEST_CASE("a damaged recording's overlapping spans still give one owner per inst
 	CHECK(t.end_ns() == kBase + 1000);
 }
 
-TEST_CASE("a fault that never ended is what it lay in, and so is what was seen in it")
+TEST_CASE("a fault that never ended belongs to its enclosing span, and so does everything in it")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 1000);
@@ -245,7 +244,7 @@ TEST_CASE("a fault that never ended is what it lay in, and so is what was seen i
 	b.Finish();
 	Timeline t = b.Timeline();
 	CHECK(Spent(t, Cause::ServerBusy, 0, 1000) == 900);
-	CHECK(Spent(t, Cause::ServerBusy, 200, 800) == 500); // it was there, not elsewhere
+	CHECK(Spent(t, Cause::ServerBusy, 200, 800) == 500); // it was there and nowhere else
 	CHECK(Spent(t, Cause::Syscall, 0, 1000) == 80);
 	CHECK(Spent(t, Cause::RunQueue, 0, 1000) == 20);
 	CHECK(Spent(t, Cause::PageFault, 0, 1000) == 0);
@@ -256,7 +255,7 @@ TEST_CASE("a fault that never ended is what it lay in, and so is what was seen i
 	CHECK(b.run.cpu_samples[3].owner == FT_FAULT_OTHER);
 }
 
-TEST_CASE("who serves is not told by a turn of which neither end was seen")
+TEST_CASE("a span with neither end recorded does not identify the serving thread")
 {
 	RunBuilder b;
 	std::string why;
@@ -266,12 +265,12 @@ TEST_CASE("who serves is not told by a turn of which neither end was seen")
 	b.Tally(FT_OWN_CODE, 0, 1000, 1000, 1, 101);
 	ft_span &turn = b.Frame(FT_ITERATION, 0, 1000, 0, 1000, 101);
 	turn.flags = FT_SPAN_UNFINISHED;
-	SECTION("a thread that was adopted at work")
+	SECTION("a thread that was already working when recording began")
 	{
 		b.Finish();
 		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == kServer);
 	}
-	SECTION("one that was seen to get its requests")
+	SECTION("a thread whose requests were recorded")
 	{
 		turn.arg[0] = 3;
 		b.Finish();
@@ -279,7 +278,7 @@ TEST_CASE("who serves is not told by a turn of which neither end was seen")
 	}
 }
 
-TEST_CASE("iterations are overlays: no part of account or timeline")
+TEST_CASE("iterations are overlays: not part of account or timeline")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 1000);
@@ -312,7 +311,7 @@ TEST_CASE("a thread's account sums own times, off-CPU parts and tallies")
 	CHECK(a.accounted_ns == a.wall_ns);
 }
 
-TEST_CASE("spans find their thread when a tid comes back, and threads that were never announced are made")
+TEST_CASE("spans find their thread when a tid is reused, and unannounced threads are created")
 {
 	RunBuilder b;
 	b.Thread(7, 0, 1000, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child");
@@ -330,7 +329,7 @@ TEST_CASE("spans find their thread when a tid comes back, and threads that were 
 	CHECK(b.run.warnings.size() == 1);
 }
 
-TEST_CASE("a thread left open ends with the last thing known of it")
+TEST_CASE("a thread left open ends with its last known record")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 0).end_ns = 0;
@@ -356,7 +355,7 @@ TEST_CASE("the serving thread is the main thread of the server's process")
 	b.run.targets = {{100, "redis-server", "redis-server *:6379", {}},
 			 {200, "redis-server", "redis-server *:63790", {}}};
 	b.run.servers = {"127.0.0.1:6379", "localhost:63790", "127.0.0.1:7000", "unix:/tmp/a.sock"};
-	SECTION("of several, by what the command line says")
+	SECTION("of several, chosen by the command line")
 	{
 		b.run.targets[1].cmdline += " unixsocket:/tmp/a.sock";
 		b.Finish();
@@ -367,7 +366,7 @@ TEST_CASE("the serving thread is the main thread of the server's process")
 		CHECK(why.find("127.0.0.1:7000") != std::string::npos);
 		CHECK(ServingThread(b.run, -1, &why) == -1);
 	}
-	SECTION("of several, by the sockets they listened on, whatever the command line says")
+	SECTION("of several, chosen by the sockets they listened on, whatever the command line")
 	{
 		b.run.targets[0].listens = {"tcp:63790", "unix:/tmp/a.sock"};
 		b.run.targets[1].listens = {"tcp:7000"};
@@ -377,7 +376,7 @@ TEST_CASE("the serving thread is the main thread of the server's process")
 		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, 3, &why))].tid == 100);
 		CHECK(ServingThread(b.run, 0, &why) == -1);
 	}
-	SECTION("by the process id the server told the load generator, before anything else")
+	SECTION("chosen by the process id that the server reported to the load generator, first of all")
 	{
 		b.run.server_pids = {200, 0, 100, 0};
 		b.Finish();
@@ -399,7 +398,7 @@ TEST_CASE("of a process' threads with an event loop, the one that runs the code 
 	b.Thread(100, 0, 1000, FT_THREAD_MAIN, "memcached");
 	b.Thread(101, 0, 1000, 0, "mc-worker", 100);
 	b.Thread(102, 0, 1000, 0, "mc-worker", 100);
-	b.Thread(103, 0, 1000, 0, "mc-lrumaint", 100); // sleeps, and waits for no requests
+	b.Thread(103, 0, 1000, 0, "mc-lrumaint", 100); // sleeps, but does not wait for requests
 	std::string why;
 	for (uint32_t tid : {100, 101, 102})
 		b.Tally(FT_IDLE, 0, 1000, 100, 1, tid);
@@ -411,7 +410,7 @@ TEST_CASE("of a process' threads with an event loop, the one that runs the code 
 		b.Finish();
 		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == 101);
 	}
-	SECTION("two workers: nobody knows whose a connection is")
+	SECTION("two workers: the thread of a connection is unknown")
 	{
 		b.Tally(FT_OWN_CODE, 0, 1000, 500, 0, 102);
 		b.Finish();
@@ -420,13 +419,13 @@ TEST_CASE("of a process' threads with an event loop, the one that runs the code 
 	}
 }
 
-TEST_CASE("a turn of the event loop begins when its thread was woken, recorded or not")
+TEST_CASE("an event-loop iteration begins when its thread is woken, recorded or not")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
 	b.Frame(FT_ITERATION, 100 * us, 300 * us).arg[0] = 7;
 	b.Off(FT_IDLE, 1 * ms, 2 * ms, 5 * ms);			     // waited 3 ms for a CPU ...
-	ft_span &turn = b.Frame(FT_ITERATION, 5001 * us, 5100 * us); // ... for this turn
+	ft_span &turn = b.Frame(FT_ITERATION, 5001 * us, 5100 * us); // ... for this iteration
 	turn.arg[0] = 9;
 	turn.arg[1] = 11;
 	b.Off(FT_IDLE, 6 * ms, 7 * ms, 8 * ms);	      // and 1 ms for one that was too short
@@ -443,7 +442,7 @@ TEST_CASE("a turn of the event loop begins when its thread was woken, recorded o
 	CHECK(b.run.iterations[2].duration_ns == 1 * ms);
 }
 
-TEST_CASE("who waits for a thread that was stopped in its event loop's wait waits all the while")
+TEST_CASE("requests to a thread stopped in its event loop's wait wait all that time")
 {
 	constexpr int16_t kEpollWait = 232, kFutex = 202;
 	RunBuilder b;
@@ -452,24 +451,24 @@ TEST_CASE("who waits for a thread that was stopped in its event loop's wait wait
 		b.Off(owner, start, woken, end).syscall = call;
 	};
 	off(FT_IDLE, kEpollWait, 0, 1 * ms, 1 * ms);
-	off(FT_STOPPED, kEpollWait, 1 * ms, 3 * ms, 3100 * us); // and no turn after it that was recorded
+	off(FT_STOPPED, kEpollWait, 1 * ms, 3 * ms, 3100 * us); // and no recorded iteration after it
 	off(FT_IDLE, kEpollWait, 4 * ms, 5 * ms, 5 * ms);
-	off(FT_FROZEN, kEpollWait, 5 * ms, 7 * ms, 7 * ms); // the turn after it was
+	off(FT_FROZEN, kEpollWait, 5 * ms, 7 * ms, 7 * ms); // the iteration after it was
 	b.Frame(FT_ITERATION, 7 * ms + 200, 7100 * us).arg[0] = 9;
 	b.Frame(FT_ITERATION, 8 * ms, 12 * ms);
 	size_t more = 0;
-	SECTION("what comes after it may be many turns, and says nothing")
+	SECTION("what comes after it may be many iterations, and shows nothing")
 	{
 		ft_span &many = b.Frame(FT_ITERATION, 3100 * us + 300, 3500 * us);
 		many.flags = FT_SPAN_SAMPLED;
 		many.arg[1] = 30;
 		more = 1;
 	}
-	SECTION("in a turn it is part of it")
+	SECTION("within an iteration it is part of it")
 	{
 		off(FT_STOPPED, kEpollWait, 9 * ms, 11 * ms, 11 * ms);
 	}
-	SECTION("in another call nobody waits for events")
+	SECTION("in another call the thread does not wait for events")
 	{
 		off(FT_PTRACED, kFutex, 13 * ms, 15 * ms, 15 * ms);
 	}
@@ -484,7 +483,7 @@ TEST_CASE("who waits for a thread that was stopped in its event loop's wait wait
 	CHECK(b.run.iterations[2 + more].duration_ns == 4 * ms);
 }
 
-TEST_CASE("who kept a runnable thread from its CPU decides the cause")
+TEST_CASE("the CPU holder of a runnable thread decides the cause")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 1000);
@@ -502,7 +501,7 @@ TEST_CASE("who kept a runnable thread from its CPU decides the cause")
 	CHECK(t.pieces[PieceAt(t, kBase + 600)].cause == Cause::CpuQuota);
 }
 
-TEST_CASE("what a fault waited for is of the fault's kind, once that is known")
+TEST_CASE("a wait inside a fault gets the fault's kind, once that is known")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 1000);
@@ -516,7 +515,7 @@ TEST_CASE("what a fault waited for is of the fault's kind, once that is known")
 	CHECK(a.by_cause[Index(Cause::PageIn)] == 400);
 }
 
-TEST_CASE("apportioning loses and invents nothing")
+TEST_CASE("apportioning neither loses nor adds time")
 {
 	uint64_t share[3];
 	const uint64_t thirds[] = {1, 1, 1};
@@ -532,8 +531,7 @@ TEST_CASE("apportioning loses and invents nothing")
 	CHECK(share[2] == 0);
 }
 
-TEST_CASE(
-    "a frame that an interrupt at its end made a little longer than it was is not lost, one of wild times is")
+TEST_CASE("a frame that an interrupt made a little too long is kept, one with impossible times is dropped")
 {
 	Run run;
 	ft_span fork = {};

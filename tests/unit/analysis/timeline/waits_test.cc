@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernel stacks that say what a blocked thread waited for.
+// Kernel stacks that show what a blocked thread waited for.
 #include "analysis/timeline/waits.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
@@ -7,9 +7,9 @@
 using namespace forktail::analysis;
 using namespace forktail::test;
 
-TEST_CASE("whoever takes the mmap lock at the top of a stack waits for it")
+TEST_CASE("a thread blocked in taking the mmap lock waits for it")
 {
-	// As Linux 6.18 gives it: without the lock's own functions.
+	// As on Linux 6.18: without the lock's own functions.
 	CHECK(CauseOfStack({"vm_mmap_pgoff+0xe0", "do_syscall_64+0x71"}) == Cause::MmapLock);
 	CHECK(CauseOfStack({"lock_mm_and_find_vma+0x9d", "do_user_addr_fault+0x1c0",
 			    "exc_page_fault+0x6c"}) == Cause::MmapLock);

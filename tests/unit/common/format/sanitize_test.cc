@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text of others in recordings: all of it can be seen once a run is read, and steers nothing in what is
-// written of the run.
+// Untrusted text in recordings: all of it is printable once a run is read, and it cannot control a terminal
+// in any output.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
@@ -24,8 +24,8 @@ namespace
 {
 
 constexpr uint64_t kStart = 5'000'000'000, kMs = 1'000'000;
-// As JSON and as bytes: a clipboard, a line, a byte that is no UTF-8 (in JSON there is none), text turned
-// around.
+// As JSON and as bytes: clipboard access, a newline, a byte that is no UTF-8 (impossible in JSON), reversed
+// text.
 const std::string kInJson = R"(e\u001b]52;c;QQ==\u0007\n\u202e\u009b31m)",
 		  kRead = R"(e\x1b]52;c;QQ==\x07\x0a\u202e\x9b31m)";
 const char kBytes[16] = "\x1b]52;QQ\a\n\xff\xe2\x80\xae"; // 14 bytes and a 0
@@ -107,7 +107,7 @@ void CheckVisible(const std::string &text)
 
 } // namespace
 
-TEST_CASE("names that steer terminals are text once a run is read")
+TEST_CASE("names with terminal control sequences are plain text once a run is read")
 {
 	TempDir dir;
 	WriteHostile(dir.file("server.forktail"));
@@ -152,7 +152,7 @@ TEST_CASE("names that steer terminals are text once a run is read")
 	CHECK(run.info.versions.at(kRead) == kRead);
 }
 
-TEST_CASE("what is told of such a run can be seen, as text and as JSON")
+TEST_CASE("output about such a run is printable, as text and as JSON")
 {
 	TempDir dir;
 	WriteHostile(dir.file("server.forktail"));
@@ -168,7 +168,7 @@ TEST_CASE("what is told of such a run can be seen, as text and as JSON")
 	CHECK(parse_json(json).is_object());
 }
 
-TEST_CASE("a run's own path and damaged files are named so that one can see it")
+TEST_CASE("a run's own path and damaged files are named in printable text")
 {
 	TempDir dir;
 	const std::string bad = dir.file("a\x1b[2J.forktail"), shown = "a\\x1b[2J.forktail";
@@ -188,7 +188,7 @@ TEST_CASE("a run's own path and damaged files are named so that one can see it")
 	CheckVisible(error);
 }
 
-TEST_CASE("JSON that is nested without end is read without it")
+TEST_CASE("endlessly nested JSON is refused and not read")
 {
 	std::string deep(200'000, '[');
 	Json j = ParseVisible("{\"near\":1,\"far\":" + deep + std::string(deep.size(), ']') + "}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Limits as users write them, what must not pass for one, and what is said of them.
+// Limits as users write them, texts that must be refused, and their messages.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -99,7 +99,7 @@ TEST_CASE("all figures and comparisons")
 	CHECK(parsed("rps<=1").comparison == LIMIT_UNDER_OR_AT);
 }
 
-TEST_CASE("an operation before the figure, whatever dots there are")
+TEST_CASE("an operation before the figure, whatever dots it has")
 {
 	CHECK(std::string(parsed("GET.p99>2ms").of) == "GET");
 	CHECK(std::string(parsed("GET.p99.9>2ms").of) == "GET");
@@ -110,7 +110,7 @@ TEST_CASE("an operation before the figure, whatever dots there are")
 	CHECK(std::string(parsed("p99.9>2ms").of).empty());
 }
 
-TEST_CASE("what is no limit is refused with a reason")
+TEST_CASE("an invalid limit is refused with a reason")
 {
 	CHECK(contains(refused(""), "has no >, >=, <, <=, = or !="));
 	CHECK(contains(refused("p99"), "\"p99\" has no >, >=, <, <=, = or !="));
@@ -145,7 +145,7 @@ TEST_CASE("what is no limit is refused with a reason")
 	}
 }
 
-TEST_CASE("a limit is broken on its side only, and by a figure that there is none of")
+TEST_CASE("a limit is broken only in its direction, and by a missing figure")
 {
 	CHECK(broken("p99>2ms", 2000001));
 	CHECK_FALSE(broken("p99>2ms", 2000000));
@@ -161,7 +161,7 @@ TEST_CASE("a limit is broken on its side only, and by a figure that there is non
 		CHECK(broken(text, std::numeric_limits<double>::quiet_NaN()));
 }
 
-TEST_CASE("what is said of a limit")
+TEST_CASE("the messages about a limit")
 {
 	CHECK(sentence("p99>2ms", 2310000) == "p99 is 2.31 ms, over the limit of 2 ms");
 	CHECK(sentence("GET.p99.9 > 500us", 612345) == "GET p99.9 is 612.3 us, over the limit of 500 us");
@@ -175,7 +175,7 @@ TEST_CASE("what is said of a limit")
 	CHECK(sentence("p99>2ms", std::nan("")) == "p99 has no value: nothing was measured");
 }
 
-TEST_CASE("a figure close to its limit is told with the digits that show on which side it is")
+TEST_CASE("a figure close to its limit is printed with enough digits to show which side it is on")
 {
 	CHECK(sentence("p99>2ms", 2000001) == "p99 is 2.000001 ms, over the limit of 2 ms");
 	CHECK(sentence("p99<2ms", 1999999) == "p99 is 1.999999 ms, under the limit of 2 ms");
@@ -188,7 +188,7 @@ TEST_CASE("figures of causes and of a recording")
 	const limit l = parsed("fork.max < 20ms");
 	CHECK(std::string(l.of) == "fork");
 	CHECK(l.figure == LIMIT_MAXIMUM);
-	CHECK_FALSE(l.cause); // an operation may be called so
+	CHECK_FALSE(l.cause); // an operation may have this name
 	CHECK(l.value == 20e6);
 	CHECK(parsed("softirq/net_rx.total<=1s").figure == LIMIT_TOTAL);
 	CHECK(parsed("softirq/net_rx.total<=1s").cause);
@@ -217,7 +217,7 @@ TEST_CASE("figures of causes and of a recording")
 	CHECK(contains(refused("drops = 0%"), "it is a plain number"));
 }
 
-TEST_CASE("what only a recording knows is not the load generator's")
+TEST_CASE("figures from a recording are not available to the load generator")
 {
 	for (const char *text : {"p99>2ms", "GET.errors>1%", "fork.max>1", "mb/s<1", "requests=5"}) {
 		const limit l = parsed(text);
@@ -230,7 +230,7 @@ TEST_CASE("what only a recording knows is not the load generator's")
 	}
 }
 
-TEST_CASE("what has to hold is the same comparison read the other way")
+TEST_CASE("a required limit is the same comparison, reversed")
 {
 	CHECK(holds("p99<2ms", 1999999));
 	CHECK_FALSE(holds("p99<2ms", 2000000));
@@ -287,7 +287,7 @@ TEST_CASE("no worse than a base")
 	CHECK(against.value == 3e6);
 	const limit share = parsed("page-in.share no worse than BASE by more than 2%");
 	against = limit_against(&share, 1);
-	CHECK(against.value == 3); // of shares, percent are points
+	CHECK(against.value == 3); // for shares, percent means percentage points
 	const limit same = parsed("drops no worse than BASE");
 	against = limit_against(&same, 4);
 	CHECK(against.value == 4);

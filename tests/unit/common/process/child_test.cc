@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How children are started and limited, what is heard of them, and that nothing is left of them.
+// How children are started, limited and read, and that nothing of them is left.
 #include "common/process/child.h"
 
 #include <csignal>
@@ -66,9 +66,9 @@ std::string WhyNot(const Command &command)
 
 } // namespace
 
-TEST_CASE("an idle child gives way to all others, in other sessions too, and any other to none")
+TEST_CASE("an idle child has the lowest priority, in other sessions too, and any other child has not")
 {
-	// As the guard is, whose files in /proc are then root's.
+	// Like the guard, whose files in /proc then belong to root.
 	prctl(PR_SET_DUMPABLE, 0);
 	const std::string idle = SaysOfItself(true), usual = SaysOfItself(false);
 	prctl(PR_SET_DUMPABLE, 1);
@@ -82,7 +82,7 @@ TEST_CASE("an idle child gives way to all others, in other sessions too, and any
 	}
 }
 
-TEST_CASE("A child's output and standard error arrive by line, and a line without an end counts at the end")
+TEST_CASE("A child's output and standard error arrive by line, and an unfinished line counts at the end")
 {
 	Command command = Shell("printf 'one\\rtwo\\n\\nthree' >&2; read word; echo $word; exec sleep 1000");
 	command.in = command.out = kPipe;
@@ -106,7 +106,7 @@ TEST_CASE("A child's output and standard error arrive by line, and a line withou
 	CloseStreams(&child);
 }
 
-TEST_CASE("Lines are cut where they would grow without an end, and nothing of them is lost")
+TEST_CASE("Very long lines are cut, and nothing of them is lost")
 {
 	Command command = Shell("head -c 100000 /dev/zero | tr '\\0' x");
 	const std::vector<std::string> lines = LinesOf(command);
@@ -115,7 +115,7 @@ TEST_CASE("Lines are cut where they would grow without an end, and nothing of th
 	CHECK(lines[1] == std::string(100000 - (64 << 10), 'x'));
 }
 
-TEST_CASE("LinesOf is what a program prints, with its standard error where that is wanted")
+TEST_CASE("LinesOf returns what a program prints, with its standard error if requested")
 {
 	Command command = Shell("echo one; echo two >&2; echo $WORD; pwd");
 	command.err = 1;
@@ -129,7 +129,7 @@ TEST_CASE("LinesOf is what a program prints, with its standard error where that 
 	CHECK(LinesOf(command) == std::vector<std::string>{"one"});
 }
 
-TEST_CASE("A fork of this program says its result")
+TEST_CASE("A fork of this program returns its result")
 {
 	Command command;
 	command.name = "the work";
@@ -145,13 +145,13 @@ TEST_CASE("A fork of this program says its result")
 	CloseStreams(&child);
 }
 
-TEST_CASE("What can't be started is refused with a sentence")
+TEST_CASE("A program that cannot be started is refused with a message")
 {
 	Command command;
 	command.name = "nothing";
 	command.argv = {"/nonexistent/program"};
 	CHECK(WhyNot(command) == "can't start nothing (/nonexistent/program): No such file or directory");
-	SECTION("or ends with a status, where nobody waits for it")
+	SECTION("or ends with a status, without a waiting parent")
 	{
 		Child child;
 		std::string error;
@@ -174,7 +174,7 @@ TEST_CASE("What can't be started is refused with a sentence")
 	}
 }
 
-TEST_CASE("A child runs on the CPUs and in the memory that it is given")
+TEST_CASE("A child runs on the CPUs and in the memory assigned to it")
 {
 	Command command = Shell("taskset -cp $$; ulimit -d");
 	command.cpus = "0";
@@ -185,7 +185,7 @@ TEST_CASE("A child runs on the CPUs and in the memory that it is given")
 	CHECK(lines[1] == "262144");
 }
 
-TEST_CASE("A child that takes longer than it may is killed, and what it started with it")
+TEST_CASE("A child over its time limit is killed, and so are the processes that it started")
 {
 	TempDir dir;
 	Command command = Shell("sleep 1000 & echo $! >" + dir.file("pid") + "; wait");
@@ -199,7 +199,7 @@ TEST_CASE("A child that takes longer than it may is killed, and what it started 
 	CloseStreams(&child);
 }
 
-TEST_CASE("A child's death takes what it forked with it, if it is to")
+TEST_CASE("A child's death kills its own children, if requested")
 {
 	TempDir dir;
 	Command command = Shell("sleep 1000 & echo $! >" + dir.file("pid"));
@@ -215,7 +215,7 @@ TEST_CASE("A child's death takes what it forked with it, if it is to")
 	CloseStreams(&child);
 }
 
-TEST_CASE("A child is told of its parent's death by the signal that it asked for")
+TEST_CASE("A child gets the requested signal when its parent dies")
 {
 	TempDir dir;
 	const pid_t parent = fork();
@@ -237,7 +237,7 @@ TEST_CASE("A child is told of its parent's death by the signal that it asked for
 	CHECK(read_file(dir.file("told")) == "told\n");
 }
 
-TEST_CASE("Signals that ask to stop are counted, and don't reach children with what was asked of them here")
+TEST_CASE("Stop signals are counted, and children do not inherit earlier ones")
 {
 	const pid_t program = fork();
 	REQUIRE(program >= 0);
@@ -255,7 +255,7 @@ TEST_CASE("Signals that ask to stop are counted, and don't reach children with w
 	CHECK(WEXITSTATUS(status) == 42);
 }
 
-TEST_CASE("Lists of CPUs are as taskset's")
+TEST_CASE("Lists of CPUs have taskset's format")
 {
 	std::vector<int> cpus;
 	CHECK((ParseCpus("0", &cpus) && cpus == std::vector<int>{0}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers as users write them, and what must not pass for one.
+// Numbers as users write them, and texts that must be refused.
 #include <string>
 
 #include "common/text/parse.h"
@@ -68,7 +68,7 @@ TEST_CASE("times")
 	    {"0", TIME_ANY, TIME_S, true, 0},
 	    {"0h", TIME_ANY, TIME_S, true, 0},
 	    {"1e9", TIME_ANY, TIME_S, true, 1000000000000000000},
-	    // What a bare number means is the caller's business.
+	    // The caller decides what a number without a unit means.
 	    {"5", TIME_ANY, TIME_NS, true, 5},
 	    {"5", TIME_ANY, TIME_US, true, 5000},
 	    {"5", TIME_ANY, TIME_MS, true, 5000000},
@@ -77,7 +77,7 @@ TEST_CASE("times")
 	    {"5s", TIME_ANY, TIME_US, true, 5000000000},
 	    {"5", TIME_ANY, 0, false, 0},
 	    {"0", TIME_ANY, 0, false, 0},
-	    // And so is which units there are.
+	    // The caller also decides which units exist.
 	    {"1m", TIME_MS | TIME_S, 0, false, 0},
 	    {"1ms", TIME_MS | TIME_S, 0, true, 1000000},
 	    {"1us", TIME_MS | TIME_S, 0, false, 0},
@@ -108,7 +108,7 @@ TEST_CASE("ratios")
 	}
 }
 
-TEST_CASE("Sizes are of 1000, and of 1024 where they say so")
+TEST_CASE("Sizes use powers of 1000, or of 1024 if their unit is KiB, MiB, ...")
 {
 	const struct {
 		const char *text;

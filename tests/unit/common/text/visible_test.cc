@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whatever bytes somebody else chose, what is shown is UTF-8 that moves no cursor and turns no text around.
+// Sanitized text is UTF-8 that neither moves the cursor nor reverses text, whatever bytes it had.
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -43,7 +43,7 @@ std::string utf8(uint32_t c)
 
 } // namespace
 
-TEST_CASE("text that can be seen stays as it is")
+TEST_CASE("printable text is unchanged")
 {
 	for (const std::string text : {"", "redis-server", "a \"quoted\" \\ back\\x1bslash <b>&",
 				       "gr\xc3\xbc\xc3\x9f", "\xe6\x97\xa5\xe6\x9c\xac", "\xf0\x9f\x90\x8c",
@@ -53,7 +53,7 @@ TEST_CASE("text that can be seen stays as it is")
 	}
 }
 
-TEST_CASE("what steers a terminal becomes text")
+TEST_CASE("terminal control sequences become text")
 {
 	CHECK(visible("\x1b[2Jx") == "\\x1b[2Jx");
 	CHECK(visible("\x1b]52;c;ZXZpbA==\a") == "\\x1b]52;c;ZXZpbA==\\x07");
@@ -61,12 +61,12 @@ TEST_CASE("what steers a terminal becomes text")
 	CHECK(visible(std::string("a\0b", 3)) == "a\\x00b");
 	CHECK(visible("\x7f") == "\\x7f");
 	CHECK(visible("\xc2\x9b"
-		      "31m") == "\\x9b31m");   // C1, which terminals take for ESC [
+		      "31m") == "\\x9b31m");   // C1, which terminals read as ESC [
 	CHECK(visible("\xc2\x85") == "\\x85"); // next line
 	CHECK(put("a\x1b[0m") == "a\\x1b[0m");
 }
 
-TEST_CASE("what turns text around or can't be seen is spelled out")
+TEST_CASE("characters that reverse text or are invisible are spelled out")
 {
 	CHECK(visible("\xe2\x80\xae"
 		      "gpj.exe") == "\\u202egpj.exe");
@@ -80,7 +80,7 @@ TEST_CASE("what turns text around or can't be seen is spelled out")
 	CHECK(visible(utf8(0x2070)) == utf8(0x2070));
 }
 
-TEST_CASE("bytes that are no UTF-8 are shown one by one")
+TEST_CASE("bytes that are no UTF-8 are printed one by one")
 {
 	CHECK(visible("\xff") == "\\xff");
 	CHECK(visible("a\x80z") == "a\\x80z");
@@ -88,13 +88,13 @@ TEST_CASE("bytes that are no UTF-8 are shown one by one")
 	CHECK(visible("\xc3(") == "\\xc3(");
 	CHECK(visible("\xe2\x82") == "\\xe2\\x82");
 	CHECK(visible("\xc0\x9b") == "\\xc0\\x9b");	     // ESC, too long
-	CHECK(visible("\xe0\x80\x9b") == "\\xe0\\x80\\x9b"); // and again
+	CHECK(visible("\xe0\x80\x9b") == "\\xe0\\x80\\x9b"); // another one
 	CHECK(visible("\xed\xa0\x80") == "\\xed\\xa0\\x80"); // a surrogate
 	CHECK(visible("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");
 	CHECK(visible("\xe2\x80\x1b") == "\\xe2\\x80\\x1b");
 }
 
-TEST_CASE("whatever comes out goes through unchanged a second time")
+TEST_CASE("sanitized text is unchanged when sanitized again")
 {
 	unsigned state = 1;
 	for (int round = 0; round < 2000; round++) {
@@ -111,7 +111,7 @@ TEST_CASE("whatever comes out goes through unchanged a second time")
 	}
 }
 
-TEST_CASE("text without room ends between characters, and says how much there is")
+TEST_CASE("text without room ends between characters, and its full length is returned")
 {
 	const std::string text = "ab\xc3\xbc\x1bz";
 	const std::string whole = "ab\xc3\xbc\\x1bz";

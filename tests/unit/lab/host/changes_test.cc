@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sizes, and what can't be made is refused with a sentence.
+// Changes to the host: sizes, and changes that cannot be made and are refused with a message.
 #include <filesystem>
 
 #include "lab/host/machine.h"
@@ -31,7 +31,7 @@ TEST_CASE("Sizes are numbers with a unit, or bytes")
 	}
 }
 
-TEST_CASE("What can't be made is refused with a sentence, and leaves nothing")
+TEST_CASE("An impossible change is refused with a message and leaves nothing")
 {
 	Session session;
 	std::string error;
@@ -43,7 +43,7 @@ TEST_CASE("What can't be made is refused with a sentence, and leaves nothing")
 		CHECK_FALSE(MakeSwap(&session, "floppy", 1 << 20, dir.path(), &swap, &error));
 		CHECK(error == "there is no swap of kind floppy: it is zram or file");
 	}
-	SECTION("swap of no size")
+	SECTION("swap without a size")
 	{
 		CHECK_FALSE(MakeSwap(&session, "file", 0, dir.path(), &swap, &error));
 		CHECK(error == "swap of 0 bytes is too little");
@@ -53,13 +53,13 @@ TEST_CASE("What can't be made is refused with a sentence, and leaves nothing")
 		CHECK_FALSE(MakeSwap(&session, "file", uint64_t(1) << 43, dir.path(), &swap, &error));
 		CHECK(error.rfind("can't make swap of 8796093022208 bytes in " + dir.path() + "/", 0) == 0);
 	}
-	SECTION("swap in a file that would be in memory")
+	SECTION("swap in a file on a file system in memory")
 	{
 		CHECK_FALSE(MakeSwap(&session, "file", 1 << 20, "/dev/shm", &swap, &error));
 		CHECK(error ==
 		      "can't swap to a file in /dev/shm: it is kept in memory, name a directory on a disk");
 	}
-	SECTION("steering of no interface")
+	SECTION("steering without an interface")
 	{
 		CHECK_FALSE(SpreadSoftirqs(&session, "nonesuch0", true, &error));
 		CHECK(error == "can't steer the soft interrupts of nonesuch0: it has no receive queues here");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How large a data set the lab allows itself.
+// How large a data set the lab chooses on this machine.
 #include "lab/host/machine.h"
 
 #include "tests/support/catch.h"
@@ -11,14 +11,14 @@ namespace
 constexpr uint64_t kGib = uint64_t{1} << 30;
 }
 
-TEST_CASE("A data set is as large as wanted when there is room")
+TEST_CASE("A data set has the requested size when there is room")
 {
 	std::string why = "something";
 	CHECK(ChooseSizeMb(1024, 3 * kGib, {4 * kGib, false}, &why) == 1024);
 	CHECK(why.empty());
 }
 
-TEST_CASE("Short memory makes it smaller, and says so")
+TEST_CASE("Little memory makes it smaller, with a message")
 {
 	std::string why;
 	CHECK(ChooseSizeMb(1024, 3 * kGib - 1, {100 * kGib, false}, &why) == 1023);
@@ -26,7 +26,7 @@ TEST_CASE("Short memory makes it smaller, and says so")
 	CHECK(ChooseSizeMb(1024, 0, {100 * kGib, false}, &why) == 0);
 }
 
-TEST_CASE("Short disk space makes it smaller, and says so")
+TEST_CASE("Little disk space makes it smaller, with a message")
 {
 	std::string why;
 	CHECK(ChooseSizeMb(1024, 100 * kGib, {kGib, false}, &why) == 256);
@@ -41,7 +41,7 @@ TEST_CASE("Temporary files in memory count as memory")
 	CHECK(ChooseSizeMb(1024, 3 * kGib, {100 * kGib, true}, &why) == 438);
 }
 
-TEST_CASE("Too small to show anything is refused, unless asked for")
+TEST_CASE("A size too small to show anything is refused, unless requested")
 {
 	std::string why;
 	CHECK(ChooseSizeMb(1024, 3 * 63 * (kGib / 1024), {100 * kGib, false}, &why) == 0);

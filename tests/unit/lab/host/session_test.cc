@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lab's programs and temporary directories end with its session, however the session ends.
+// The lab's programs and temporary directories end with its session, however it ends.
 #include "lab/host/session.h"
 
 #include <csignal>
@@ -30,7 +30,7 @@ Command Shell(const std::string &script)
 	return command;
 }
 
-// A session of the test's own, closed when the test leaves it.
+// A session that is closed at the end of the test.
 struct Opened {
 	Session session;
 	std::string error;
@@ -68,7 +68,7 @@ TEST_CASE("A child's standard error arrives by line, and its output in its file"
 	CHECK(Succeeded(*child, &opened.error));
 }
 
-TEST_CASE("A failure says how the child ended and what it said last")
+TEST_CASE("A failure reports how the child ended and its last output")
 {
 	Opened opened;
 	SECTION("by its status")
@@ -87,7 +87,7 @@ TEST_CASE("A failure says how the child ended and what it said last")
 		CHECK_FALSE(Succeeded(*child, &opened.error));
 		CHECK(opened.error == "the shell was killed by signal 9 (Killed)");
 	}
-	SECTION("by its log, when it says nothing on its standard error")
+	SECTION("by its log, when its standard error is empty")
 	{
 		TempDir dir;
 		Command command = Shell("echo logged; exit 1");
@@ -108,15 +108,15 @@ TEST_CASE("A failure says how the child ended and what it said last")
 	}
 }
 
-TEST_CASE("Step fails when a needed child ends, and only then")
+TEST_CASE("Step fails only when a required child ends")
 {
 	Opened opened;
 	Child *child = opened.Run(Shell("exit 0"));
-	SECTION("not needed")
+	SECTION("not required")
 	{
 		opened.Finish(child);
 	}
-	SECTION("needed")
+	SECTION("required")
 	{
 		child->needed = true;
 		bool good = true;
@@ -157,7 +157,7 @@ TEST_CASE("Closing a session ends children, their children, and temporary direct
 	CHECK_FALSE(std::filesystem::exists(temp));
 }
 
-TEST_CASE("A child's death takes what it forked with it")
+TEST_CASE("A child's death kills its own children")
 {
 	TempDir dir;
 	Opened opened;
@@ -221,7 +221,7 @@ TEST_CASE("kill -9 of the lab, or of lab and keeper, leaves no process")
 	CHECK(eventually([&] { return is_gone(child); }));
 	CHECK(eventually([&] { return is_gone(keeper); }, forktail::test::Seconds(30)));
 	if (keeper_too) {
-		// Nobody is left who knows of these.
+		// No process is left that knows of these.
 		kill(grandchild, SIGKILL);
 		std::filesystem::remove_all(temp);
 	} else {
@@ -233,7 +233,7 @@ TEST_CASE("kill -9 of the lab, or of lab and keeper, leaves no process")
 TEST_CASE("A stop signal ends every wait")
 {
 	TempDir dir;
-	pid_t lab = fork(); // a stopped session stays stopped, so it is one of a process of its own
+	pid_t lab = fork(); // a stopped session stays stopped, so it runs in a separate process
 	REQUIRE(lab >= 0);
 	if (lab == 0) {
 		Session session;

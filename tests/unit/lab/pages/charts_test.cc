@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Charts of a scenario: which figures make which dots, and what gnuplot draws of them.
+// Charts of a scenario: which figures give which points, and how gnuplot draws them.
 #include "lab/pages/charts.h"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ using namespace forktail::test;
 namespace
 {
 
-// SET over clients, one series for each way to listen; the one over tcp was published.
+// SET over clients, one series for each way to listen. The one over tcp was published.
 Chart ByClients()
 {
 	Chart chart;
@@ -83,7 +83,7 @@ size_t Count(const std::string &text, const std::string &word)
 
 } // namespace
 
-TEST_CASE("values that are numbers make lines, and what was published goes beside them")
+TEST_CASE("numeric values make lines, and published ones are drawn next to them")
 {
 	std::vector<MadeChart> charts = Make(ByClients());
 	REQUIRE(charts.size() == 1);
@@ -121,7 +121,7 @@ TEST_CASE("a chart per name has that name's figures and published ones")
 	chart.series[0].where = {{"listen", {"unix"}}};
 	chart.series[0].published = {{"8/SET", 5}, {"20/LRANGE_100", 6}, {"20", 7}};
 	std::vector<MadeChart> charts = Make(chart);
-	REQUIRE(charts.size() == 2); // nothing is known of SPOP
+	REQUIRE(charts.size() == 2); // no data for SPOP
 	CHECK(charts[0].title == "Requests by connections: SET");
 	CHECK(Dots(charts[0].series[1]) == "8:5");
 	CHECK(charts[1].title == "Requests by connections: LRANGE_100");
@@ -133,7 +133,7 @@ TEST_CASE("a chart per name has that name's figures and published ones")
 	CHECK(Make(chart)[1].series[1].title == "LRANGE_100 (published)");
 }
 
-TEST_CASE("times are drawn in their unit, and 0 has no place on a logarithmic axis")
+TEST_CASE("times are drawn in their unit, and 0 is not on a logarithmic axis")
 {
 	Results results = SampleResults();
 	results.points[0].numbers["run.SET.p99_9"] = 0; // 8, unix
@@ -153,7 +153,7 @@ TEST_CASE("times are drawn in their unit, and 0 has no place on a logarithmic ax
 	CHECK(made.series[1].dots.back().most == 15.0);
 }
 
-TEST_CASE("a chart at whose dots several points match is refused")
+TEST_CASE("a chart with several points for one dot is refused")
 {
 	Scenario scenario = SampleScenario();
 	scenario.charts = {ByClients()};
@@ -193,11 +193,11 @@ TEST_CASE("gnuplot draws every series with its title, and the same data is the s
 		CHECK(Count(svg, title) == 1);
 	CHECK(Count(svg, "stroke-dasharray") >= 1);
 	CHECK(Count(svg, "<b>") == 0);
-	CHECK(Count(svg, "SET &amp; GET &lt;b") == 2); // drawn, and for who can't see it
+	CHECK(Count(svg, "SET &amp; GET &lt;b") == 2); // drawn, and described for screen readers
 	CHECK(Count(svg, "\\n _x_") == 2);
 	CHECK(Count(svg, "GNUPLOT") == 0);
 	CHECK(Count(svg, "gnuplot_plot_1</title>") == 0);
-	// Two charts in a page: nothing in one is called as something in the other.
+	// Two charts in a page: no id in one is the same as in the other.
 	CHECK(Count(svg, "id='gp") + Count(svg, "'#gp") == 0);
 	CHECK(Count(svg, "id='chart1-gpPt6'") == 1);
 	CHECK(Count(first.charts[1].svg, "chart1-") == 0);
@@ -236,7 +236,7 @@ TEST_CASE("gnuplot draws charts of one dot, of zeros, of bytes, and of nothing b
 	CHECK(Count(drawn.charts[4].svg, ">a (published)<") == 1);
 }
 
-TEST_CASE("without gnuplot there are no charts, and a note says so")
+TEST_CASE("without gnuplot there are no charts, with a note")
 {
 	forktail::test::TempDir empty;
 	std::string path = getenv("PATH");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What is left of a run for its readers: its page, its section in Markdown, and a comparison with another
-// run.
+// The documents about a run: its page, its section in Markdown, and a comparison with another run.
 #include "lab/pages/page.h"
 
 #include <filesystem>
 
 #include "lab/pages/compare.h"
+#include "lab/pages/document.h"
 #include "lab/run/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
@@ -77,7 +77,7 @@ void Repeat(Results *results, double spread)
 
 } // namespace
 
-TEST_CASE("a page says what was asked, where it was run, and what came out")
+TEST_CASE("a page has the settings, the machine and the results")
 {
 	Scenario scenario = WithTable();
 	Results results = SampleResults();
@@ -101,7 +101,7 @@ TEST_CASE("a page says what was asked, where it was run, and what came out")
 	CHECK_FALSE(Has(page, "href=\"point"));
 }
 
-TEST_CASE("a page links to the pages of its recordings that are there")
+TEST_CASE("a page links to the existing pages of its recordings")
 {
 	TempDir dir;
 	Scenario scenario = WithTable();
@@ -118,7 +118,7 @@ TEST_CASE("a page links to the pages of its recordings that are there")
 	CHECK_FALSE(Has(page, "<a href=\"point-20"));
 }
 
-TEST_CASE("a point's recorded steps have a section each, as far as they were run")
+TEST_CASE("a point's recorded steps have a section each, as far as they ran")
 {
 	Scenario scenario = WithTable();
 	Results results = SampleResults();
@@ -138,7 +138,7 @@ TEST_CASE("a point's recorded steps have a section each, as far as they were run
 	CHECK_FALSE(Has(page, "<b>connections: 8; listen: unix"));
 }
 
-TEST_CASE("texts of scenarios and servers stay texts on a page")
+TEST_CASE("texts of scenarios and servers cannot be markup on a page")
 {
 	const std::string evil = "<script>alert(1)</script>\"'&\x1b[2J\xff\xe2\x80\xae";
 	Scenario scenario = WithTable();
@@ -169,12 +169,12 @@ TEST_CASE("an index lists scenarios with their state, and links those that have 
 	    Has(page,
 		"<th scope=\"row\">c</th><td>Memory</td><td>failed: no swap</td><td class=\"number\"></td>"));
 	CHECK(Has(page, "Some CPU"));
-	// What is of one run only.
+	// Values of one run only.
 	CHECK_FALSE(Has(page, "12.5 s"));
 	CHECK_FALSE(Has(page, "no zram here"));
 }
 
-TEST_CASE("a run's section in Markdown holds its tables, charts, worst moments and notes")
+TEST_CASE("a run's section in Markdown has its tables, charts, worst moments and notes")
 {
 	Scenario scenario = WithTable();
 	Results results = SampleResults();
@@ -202,6 +202,45 @@ TEST_CASE("a run's section in Markdown holds its tables, charts, worst moments a
 	CHECK_FALSE(WriteCharts(dir.file("none"), "sample", output, &error));
 }
 
+TEST_CASE("a short section in a document holds the main table's published columns, and a chart where asked")
+{
+	Scenario scenario = WithTable();
+	Results results = SampleResults();
+	Output output = Make(scenario, results);
+	TempDir dir;
+	std::string document = dir.file("page.md"), error;
+	REQUIRE(ReplaceFile(
+	    document, "Before.\n<!-- lab:sample short -->\nold\n<!-- /lab:sample -->\nAfter.\n", &error));
+	REQUIRE(WriteSection(document, scenario, results, output, &error));
+	CHECK(read_file(document) == "Before.\n<!-- lab:sample short -->\n"
+				     "*published*: report A3, Redis 3.2.3, E5-2620 v3.\n"
+				     "*here*: Some CPU; kernel 6.1.0; forktail 0.1.0, redis 7.0.15; scale "
+				     "small; 2023-11-14 22:13 UTC.\n\n"
+				     "| connections | listen | SET/s | *published* | causes |\n"
+				     "| ---: | --- | ---: | ---: | --- |\n"
+				     "| 8 | unix | 8,000 | - | fork 61 %, run queue 20 % |\n"
+				     "| 8 | tcp | 4,000 | - | fork 61 %, run queue 20 % |\n"
+				     "| 20 | unix | 20,000 | 184,928 | fork 61 %, run queue 20 % |\n"
+				     "| 20 | tcp | 10,000 | - | fork 61 %, run queue 20 % |\n"
+				     "<!-- /lab:sample -->\nAfter.\n");
+	CHECK(read_file(dir.file("page/sample-1.svg")).empty());
+
+	REQUIRE(ReplaceFile(document, "<!-- lab:sample short chart -->\n<!-- /lab:sample -->\n", &error));
+	output.tables[0].rows.insert(output.tables[0].rows.end(), 9, output.tables[0].rows[0]);
+	output.charts.push_back(output.charts[0]);
+	REQUIRE(WriteSection(document, scenario, results, output, &error));
+	std::string text = read_file(document);
+	CHECK_FALSE(Has(text, "| 8 | unix |")); // a long table: its published rows only
+	CHECK(Has(text, "| 20 | unix | 20,000 | 184,928 |"));
+	CHECK(Has(text, "\n![A chart](page/sample-1.svg)\n<!-- /lab:sample -->\n"));
+	CHECK(read_file(dir.file("page/sample-1.svg")) == output.charts[0].svg);
+	CHECK(read_file(dir.file("page/sample-2.svg")).empty());
+
+	REQUIRE(ReplaceFile(document, "<!-- lab:other short -->\n<!-- /lab:other -->\n", &error));
+	CHECK_FALSE(WriteSection(document, scenario, results, output, &error));
+	CHECK(Has(error, "has no place for sample"));
+}
+
 TEST_CASE("the terminal gets tables and notes")
 {
 	Scenario scenario = WithTable();
@@ -214,7 +253,7 @@ TEST_CASE("the terminal gets tables and notes")
 	CHECK(Has(TextOf(results, Make(scenario, results), 120), "note: \\x1b[2J\n"));
 }
 
-TEST_CASE("a comparison shows both figures and their ratio, and marks ranges that don't overlap")
+TEST_CASE("a comparison shows both figures and their ratio, and marks ranges that do not overlap")
 {
 	Results first = SampleResults(), second = SampleResults();
 	Repeat(&first, 0.05);
@@ -233,7 +272,7 @@ TEST_CASE("a comparison shows both figures and their ratio, and marks ranges tha
 		  0) == 0);
 	CHECK(Has(text, "12,000 (11,400-12,600)   1.50  *\n"));
 	CHECK(Has(text, "21,600 (20,520-22,680)   1.08\n"));
-	CHECK(Has(text, "-      -\n")); // what only the first has
+	CHECK(Has(text, "-      -\n")); // only in the first
 	CHECK(Has(text, "*: the ranges of the repeats don't overlap. With 3 and 3 repeats of the same thing "
 			"this happens to 10.0 % of the "
 			"figures.\n"));
@@ -243,7 +282,7 @@ TEST_CASE("a comparison shows both figures and their ratio, and marks ranges tha
 	CHECK_FALSE(Has(text, "184,928"));
 }
 
-TEST_CASE("a comparison of single runs says that they can't tell noise from change, and what else differs")
+TEST_CASE("a comparison of single runs warns that noise is possible, and lists other differences")
 {
 	Results first = SampleResults(), second = SampleResults();
 	second.scale = "tiny";

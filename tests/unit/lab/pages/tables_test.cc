@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tables of a scenario: which point gives which cell, and how they are written.
+// Tables of a scenario: which point gives which cell, and how cells are printed.
 #include "lab/pages/tables.h"
 
 #include "tests/support/catch.h"
@@ -102,7 +102,7 @@ TEST_CASE("rows by variables are the points, each column its own")
 				    "20|unix|24,680|-|61.4|84.0 MB", "20|tcp|12,340|-|61.4|84.0 MB"});
 }
 
-TEST_CASE("rows by both are all names of each point")
+TEST_CASE("rows by both list all names of each point")
 {
 	Table table = ByClients();
 	table.names = {"SET", "LRANGE_100"};
@@ -113,7 +113,7 @@ TEST_CASE("rows by both are all names of each point")
 	      Strings{"8|SET|4,000|-", "8|LRANGE_100|400|-", "20|SET|10,000|5", "20|LRANGE_100|1,000|-"});
 }
 
-TEST_CASE("a row for which several points match is refused with the variable that differs")
+TEST_CASE("a row with several matching points is refused, naming the variable that differs")
 {
 	Table table = ByClients();
 	table.columns[0].where.clear();
@@ -125,7 +125,7 @@ TEST_CASE("a row for which several points match is refused with the variable tha
 	CHECK(Refusal(table).find("is no formula") != std::string::npos);
 }
 
-TEST_CASE("what a run lacks is a dash, and its columns stay")
+TEST_CASE("a missing value is a dash, and its column stays")
 {
 	Table table = ByClients();
 	table.columns.push_back(MakeColumn("seeks", "run.disk.seeks"));
@@ -138,7 +138,7 @@ TEST_CASE("what a run lacks is a dash, and its columns stay")
 	CHECK(Heads(Make(table, results)) == "connections|Unix|published|TCP|seeks");
 }
 
-TEST_CASE("texts and variables stand in columns of text, in one line")
+TEST_CASE("texts and variables are in text columns, on one line")
 {
 	Table table = ByClients();
 	table.where = {{"clients", {"8"}}, {"listen", {"unix"}}};
@@ -171,13 +171,13 @@ TEST_CASE("repeats print the median and the range around it")
 	CHECK(TableCsv(made) == "connections,Unix,Unix (least),Unix (most),Unix (published),TCP\n"
 				"8,8000,7900,8300,,8000\n"
 				"20,20000,19900,20300,184928,20000\n");
-	// All the same: no range to print.
+	// All equal: no range to print.
 	for (Point &point : results.points)
 		point.least = point.most = {{"run.SET.rps", point.numbers["run.SET.rps"]}};
 	CHECK(Rows(Make(ByClients(), results))[0] == "8|8,000|-|4,000");
 }
 
-TEST_CASE("a table as text is aligned, with titles wrapped to what their figures need")
+TEST_CASE("a table as text is aligned, with titles wrapped to their figures' width")
 {
 	Table table = ByClients();
 	table.columns[1].title = "requests over the loopback interface";
@@ -188,7 +188,7 @@ TEST_CASE("a table as text is aligned, with titles wrapped to what their figures
 					     "-----------  ------  ---------  ---------\n"
 					     "          8   8,000          -      4,000\n"
 					     "         20  20,000    184,928     10,000\n");
-	// Too wide: it continues below, a published column beside its own.
+	// Too wide: it continues below, with a published column next to its own.
 	CHECK(TableText(Make(ByClients()), 30) == "connections    Unix  published\n"
 						  "-----------  ------  ---------\n"
 						  "          8   8,000          -\n"
@@ -201,7 +201,7 @@ TEST_CASE("a table as text is aligned, with titles wrapped to what their figures
 	CHECK(TableText(Make(ByClients()), 20) == TableText(Make(ByClients()), 30));
 }
 
-TEST_CASE("what stands in a table can't leave it")
+TEST_CASE("a cell's text cannot break the table")
 {
 	Table table;
 	table.names = {"a|b", "<script>alert(1)</script>", "*x* _y_ LRANGE_100 `z` \\"};
@@ -221,7 +221,7 @@ TEST_CASE("what stands in a table can't leave it")
 	CHECK(TableCsv(made).find("\"a,\"\"b\"\"\nc\",-") != std::string::npos);
 }
 
-TEST_CASE("Markdown and HTML mark numbers and what was published")
+TEST_CASE("Markdown and HTML mark numbers and published figures")
 {
 	MadeTable made = Make(ByClients());
 	CHECK(TableMarkdown(made) == "| connections | Unix | *published* | TCP |\n"

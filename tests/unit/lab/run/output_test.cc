@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the lab prints of figures: formulas, formats, and the file that keeps them.
+// How the lab prints figures: formulas, formats, and the file that stores them.
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -59,7 +59,7 @@ TEST_CASE("a formula calculates with figures, with digits and dots in their name
 	CHECK(Number("sqrt (run.p99_9 * 10)", point) == 20.0);
 }
 
-TEST_CASE("a name that is no figure is a variable of the point, if that is a number")
+TEST_CASE("a name that is no figure is a variable of the point, if it is a number")
 {
 	Point point = Figures({{"run.rps", 100}}, {{"clients", "8"}, {"listen", "tcp"}, {"size", "8kB"}});
 	CHECK(Number("run.rps / clients", point) == 12.5);
@@ -74,7 +74,7 @@ TEST_CASE("base. is the other point; without it, or without the figure, there is
 	CHECK_FALSE(Number("run.rps / base.run.rps", point));
 	CHECK_FALSE(Number("run.rps / base.run.rps", point, &empty));
 	CHECK_FALSE(Number("run.p99", point));
-	// Nor is a result that is no number.
+	// A result that is no number is no value either.
 	CHECK_FALSE(Number("run.rps / (run.rps - 100)", point));
 	CHECK_FALSE(Number("sqrt(0 - run.rps)", point));
 }
@@ -101,7 +101,7 @@ TEST_CASE("a single figure has the range of its repeats, and a formula of severa
 	CHECK_FALSE(value.least);
 }
 
-TEST_CASE("what is no formula is said in one sentence, in the words that were typed")
+TEST_CASE("an invalid formula is reported in one sentence, with the text as typed")
 {
 	std::string error;
 	CHECK(CheckFormula("run.{row}.rps / base.run.{row}.rps * 100", &error));
@@ -116,7 +116,7 @@ TEST_CASE("what is no formula is said in one sentence, in the words that were ty
 	CHECK_FALSE(Evaluate("run.rps *", Point(), nullptr, &value, &error));
 }
 
-TEST_CASE("the names in a formula are told once each, as written")
+TEST_CASE("the names in a formula are listed once each, as written")
 {
 	CHECK(NamesIn("run.{row}.rps / base.run.{row}.rps + min(a, 2e6, a)") ==
 	      std::vector<std::string>{"run.{row}.rps", "base.run.{row}.rps", "a"});
@@ -124,7 +124,7 @@ TEST_CASE("the names in a formula are told once each, as written")
 	CHECK(NamesIn("1 + 2").empty());
 }
 
-TEST_CASE("{row} becomes what figures call the row")
+TEST_CASE("{row} is replaced by the row's name in figures")
 {
 	CHECK(WithRow("run.{row}.rps / {row}", "READ-MODIFY-WRITE") ==
 	      "run.READ_MODIFY_WRITE.rps / READ_MODIFY_WRITE");
@@ -155,7 +155,7 @@ TEST_CASE("figures are printed in the unit of their column")
 	CHECK(FormatFigure(0, Format::kNumber) == "0");
 }
 
-TEST_CASE("published figures keep the digits they were published with")
+TEST_CASE("published figures keep their digits")
 {
 	CHECK(FormatPublished(184928, Format::kCount) == "184,928");
 	CHECK(FormatPublished(901.78, Format::kMs) == "901.78");
@@ -172,7 +172,7 @@ TEST_CASE("a unit is named once")
 	CHECK(WithUnit("requests/s", Format::kCount) == "requests/s");
 }
 
-TEST_CASE("results come back from their file as they were")
+TEST_CASE("results are read back from their file unchanged")
 {
 	TempDir dir;
 	std::string path = dir.file("results.json"), error;
@@ -208,14 +208,14 @@ TEST_CASE("results come back from their file as they were")
 	CHECK(read.points[1].numbers.count("run.endless") == 0);
 	CHECK(read.points[2].numbers == written.points[2].numbers);
 	CHECK(read.points[3].texts["run.worst"].find("\"quoted\"\nand a line") != std::string::npos);
-	// Nothing is left of the writing, and writing again replaces.
+	// The write leaves no temporary file, and a second write replaces the first.
 	CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 1);
 	REQUIRE(WriteResults(path, Results(), &error));
 	REQUIRE(ReadResults(path, &read, &error));
 	CHECK(read.points.empty());
 }
 
-TEST_CASE("results that can't be read are refused in one sentence, and what was there stays")
+TEST_CASE("unreadable results are refused in one sentence, and the file stays")
 {
 	TempDir dir;
 	std::string path = dir.file("results.json"), error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Figures out of what other programs wrote, and what becomes of it when it is damaged; times of servers'
-// logs; words; when events are due.
+// Figures from other programs' output, also when it is damaged. Times in servers' logs, words of command
+// lines, and the due times of events.
 #include <ctime>
 
 #include "lab/run/program_figures.h"
@@ -132,7 +132,7 @@ TEST_CASE("a test without a single answer has no percentiles")
 	CHECK(given["run.requests"] == 100);
 }
 
-TEST_CASE("what is no load's JSON is refused")
+TEST_CASE("JSON of another kind is refused as a load")
 {
 	for (const char *text : {"", "[]", "null", "{\"runs\": [", "garbage"}) {
 		Given given(text);
@@ -171,7 +171,7 @@ TEST_CASE("figures of redis-benchmark")
 	CHECK(given.point.numbers.count("run.LPUSH.rps") == 0);
 }
 
-TEST_CASE("what redis-benchmark didn't print is no result")
+TEST_CASE("missing output of redis-benchmark is no result")
 {
 	for (const char *text : {"", "\"test\",\"rps\"\n", "\"SET\",\"100\"\n", "ERR unknown command\n"}) {
 		Given given(text);
@@ -199,14 +199,14 @@ TEST_CASE("figures of an explanation")
 	CHECK(causes.rfind("fork 60", 0) == 0);
 	CHECK(causes.find("steal") == std::string::npos); // too small to be named
 	CHECK(given.point.texts["run.hops"].find("proxy") == std::string::npos);
-	CHECK(given.point.texts["run.hops"].rfind("redis3 75", 0) == 0); // as the scenario calls it
+	CHECK(given.point.texts["run.hops"].rfind("redis3 75", 0) == 0); // with the scenario's name
 	CHECK(given["run.hop.redis3.percent"] == 75);
 	CHECK(given.point.texts["run.longest"] == "fork 3.90 us");
 	CHECK(worst.rfind("+2.250 s: 1,000 requests, worst ", 0) == 0);
 	CHECK(worst.find("\n  it forked\n  and copied\n+1.500 s: ") != std::string::npos);
 }
 
-TEST_CASE("what is no explanation is refused")
+TEST_CASE("JSON of another kind is refused as an explanation")
 {
 	std::vector<std::string> damaged = {"{}", R"({"slow": null})"};
 	for (const char *key : {"threshold_ns", "causes", "share", "what_if", "own_code", "name", "episodes",
@@ -246,7 +246,7 @@ TEST_CASE("the time of a log's line")
 	}
 }
 
-TEST_CASE("the first line of a log that says it, from a moment on")
+TEST_CASE("the first matching line of a log after an instant")
 {
 	TempDir dir;
 	std::string log = dir.file("log"), first = "1:M 21 Nov 2026 12:00:01.000 * saved",
@@ -280,7 +280,7 @@ TEST_CASE("words of a command line")
 	CHECK_FALSE(SplitWords("\"", &words));
 }
 
-TEST_CASE("an event at a share of a load is due by the load's own unit of time")
+TEST_CASE("an event at a share of a load is due in the load's own unit of time")
 {
 	StepSpec step;
 	step.events.resize(3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scenario files: every mistake is refused with its line and its reason; templates, scales and points are
-// worked out as docs/reference/lab-and-scenarios.md has it.
+// Scenario files: every error is refused with its line and its reason. Templates, scales and points are
+// computed as documented in docs/reference/lab-and-scenarios.md.
 #include <sstream>
 
 #include "lab/run/experiment.h"
@@ -15,7 +15,7 @@ using namespace forktail::test;
 namespace
 {
 
-// Its lines count: a mistake is put into one of them.
+// Its line numbers matter: an error is put into one of its lines.
 const char *const kGood = R"(title = "T"
 about = "A"
 scale = { tiny = 0.1 }
@@ -81,7 +81,7 @@ std::string WithLine(int number, const std::string &line)
 	return text;
 }
 
-// "LINE: reason", or "" of a file without mistakes.
+// "LINE: reason", or "" for a file without errors.
 std::string MistakeIn(const std::string &text)
 {
 	TempDir dir;
@@ -96,7 +96,7 @@ std::string MistakeIn(const std::string &text)
 }
 
 struct Mistake {
-	int line; // that is replaced
+	int line; // the replaced text
 	const char *by;
 	const char *said;
 };
@@ -252,7 +252,7 @@ std::string Expanded(const std::string &text, const Values &values)
 
 } // namespace
 
-TEST_CASE("a good scenario is read as it stands")
+TEST_CASE("a correct scenario is read")
 {
 	Scenario scenario = Read(kGood);
 	CHECK(MistakeIn(kGood).empty());
@@ -266,7 +266,7 @@ TEST_CASE("a good scenario is read as it stands")
 	CHECK(scenario.swap.only == Filter{{"listen", {"tcp"}}});
 }
 
-TEST_CASE("a mistake is refused with its line and its reason")
+TEST_CASE("an error is refused with its line and its reason")
 {
 	for (const Mistake &mistake : kMistakes) {
 		INFO("line " << mistake.line << ": " << mistake.by);
@@ -274,7 +274,7 @@ TEST_CASE("a mistake is refused with its line and its reason")
 	}
 }
 
-TEST_CASE("what is no TOML is refused with its line")
+TEST_CASE("invalid TOML is refused with its line")
 {
 	CHECK(MistakeIn(WithLine(18, "count = ")).rfind("18: ", 0) == 0);
 	CHECK(MistakeIn(WithLine(9, "values = [\"unix\"")).find(": ") != std::string::npos);
@@ -288,7 +288,7 @@ TEST_CASE("what is no TOML is refused with its line")
 	CHECK(error == "can't read the scenario /nonexistent.toml");
 }
 
-TEST_CASE("a formula that is none is refused")
+TEST_CASE("an invalid formula is refused")
 {
 	for (const char *formula : {"run.rps /", "(run.rps", "run.rps run.p99", "", "nosuch(run.rps)"}) {
 		INFO(formula);
@@ -315,7 +315,7 @@ TEST_CASE("constants and sizes can be set")
 	CHECK(error == "s.toml: the size keys must be above 0, not many");
 }
 
-TEST_CASE("what is told may name figures, and has them as people write them")
+TEST_CASE("notes may name figures, and have them in readable units")
 {
 	Values values = {{"keys", "94042"}, {"seconds", "12.5"}};
 	auto figure = [](const std::string &name) {
@@ -338,7 +338,7 @@ TEST_CASE("templates")
 	CHECK(Expanded("{keys}{keys}", values) == "10001000");
 	CHECK(Expanded("{keys*2/3}", values) == "666");
 	CHECK(Expanded("{-keys/3}", values) == "-334");
-	CHECK(Expanded("{half}", values) == "0.5"); // as it stands; arithmetic is what is rounded
+	CHECK(Expanded("{half}", values) == "0.5"); // unchanged; only results of arithmetic are rounded
 	CHECK(Expanded("{half*3}", values) == "1");
 	CHECK(Expanded("{2^ceil(log2(keys))}", values) == "1024");
 	CHECK(Expanded("{max(64, keys*(2+3))}MiB", values) == "5000MiB");
@@ -356,7 +356,7 @@ TEST_CASE("templates")
 	}
 }
 
-TEST_CASE("points are in order, the last sweep fastest, and sizes follow the scale")
+TEST_CASE("points are in order, the last sweep varies fastest, and sizes follow the scale")
 {
 	Scenario scenario = Read(R"(title = "T"
 about = "A"
@@ -388,7 +388,7 @@ wait = "1s"
 	std::vector<Values> points = PointsOf(scenario, {"tiny", 0.1});
 	CHECK(points[0].at("b") == "one");
 	CHECK(PointsOf(scenario, {"", 1})[2].at("b") == "200");
-	// What is of another sweep is worked out before it is used.
+	// A value of another sweep is computed before it is used.
 	CHECK(points[2].at("b") == "300");
 	CHECK(points[3].at("b") == "600");
 	scenario.sweeps.clear();

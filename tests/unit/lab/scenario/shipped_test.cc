@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail's own scenarios: whatever their points give, tables and charts can be made of it at every scale,
-// and what was published stands in a row.
+// forktail's own scenarios: tables and charts can be made from their points at every scale, and each
+// published figure is in a row.
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -82,7 +82,7 @@ TEST_CASE("tables and charts of every scenario can be made at every scale")
 				    MakeCharts(scenario, results, &charts, &error);
 			INFO(error);
 			REQUIRE(good);
-			if (!scale.name.empty()) // has fewer values, so that columns may stay empty
+			if (!scale.name.empty()) // has fewer values, so that columns may be empty
 				continue;
 			for (const MadeTable &table : tables) {
 				INFO(table.title);
@@ -105,7 +105,7 @@ TEST_CASE("tables and charts of every scenario can be made at every scale")
 	}
 }
 
-TEST_CASE("every figure that was published stands in a row at full scale")
+TEST_CASE("every published figure is in a row at full scale")
 {
 	for (const Scenario &scenario : Shipped()) {
 		Results results = All(scenario, {"", 1});

@@ -21,7 +21,7 @@ ft_cpu_slice turn(uint16_t cpu, const char *comm, uint64_t start_ns, uint64_t en
 	t.start_ns = start_ns;
 	t.end_ns = end_ns;
 	t.cpu = cpu;
-	t.tid = static_cast<uint32_t>(comm[0]); // each name is of one task
+	t.tid = static_cast<uint32_t>(comm[0]); // each name belongs to one task
 	strncpy(t.comm, comm, sizeof t.comm - 1);
 	return t;
 }
@@ -36,7 +36,7 @@ std::string said(const std::vector<CpuHolder> &holders)
 
 } // namespace
 
-TEST_CASE("who had a CPU, longest first, in whatever order the turns came")
+TEST_CASE("CPU holders are listed longest first, whatever the order of their CPU slices")
 {
 	forktail::live::Held held;
 	held.Add(turn(0, "last", 500, 600));
@@ -51,7 +51,7 @@ TEST_CASE("who had a CPU, longest first, in whatever order the turns came")
 	CHECK(held.In(2, 0, 1000).empty());
 }
 
-TEST_CASE("a turn that went on is told again, and is one")
+TEST_CASE("a CPU slice that continues is reported again and counts once")
 {
 	forktail::live::Held held;
 	held.Add(turn(0, "hog", 100, 200));
@@ -60,7 +60,7 @@ TEST_CASE("a turn that went on is told again, and is one")
 	CHECK(said(held.In(0, 0, 1000)) == "hog 600;");
 }
 
-TEST_CASE("nobody had a CPU that was idle")
+TEST_CASE("an idle CPU has no holder")
 {
 	Held held;
 	ft_cpu_slice idle = turn(0, "swapper/0", 100, 200);
@@ -70,7 +70,7 @@ TEST_CASE("nobody had a CPU that was idle")
 	CHECK((holders.size() == 1 && holders[0].tid == 0));
 }
 
-TEST_CASE("what is long over is forgotten, and turns without end are not kept")
+TEST_CASE("old CPU slices are dropped, and slices without an end are not stored")
 {
 	forktail::live::Held held;
 	for (uint64_t i = 0; i < 100000; i++)
@@ -81,7 +81,7 @@ TEST_CASE("what is long over is forgotten, and turns without end are not kept")
 	CHECK(said(held.In(0, 999000, 1000000)) == "busy 510;");
 }
 
-TEST_CASE("a wait is deferred work's when its thread had most of it")
+TEST_CASE("a wait is due to deferred work when its thread held the CPU for most of it")
 {
 	const ft_cpu_slice softirqs = turn(0, "ksoftirqd/0", 0, 1), other = turn(0, "redis-server", 0, 1);
 	CHECK(IsDeferred({{1, 60, &softirqs}}, 100));
@@ -90,7 +90,7 @@ TEST_CASE("a wait is deferred work's when its thread had most of it")
 	CHECK_FALSE(IsDeferred({}, 100));
 }
 
-TEST_CASE("what follows a recording and what explains it say the same of who had a CPU")
+TEST_CASE("following a recording and explaining it give the same CPU holders")
 {
 	std::mt19937 random(1);
 	auto below = [&](uint32_t n) { return random() % n; };
@@ -107,7 +107,7 @@ TEST_CASE("what follows a recording and what explains it say the same of who had
 			const uint64_t end = at + 1 + below(400);
 			ft_cpu_slice t = turn(1, names[who], kBase + at, kBase + end);
 			t.tid = who;
-			// Another wait had seen it before it was over.
+			// Another wait reported it before it was over.
 			ft_cpu_slice before = t;
 			before.end_ns = t.start_ns + (end - at) / 2;
 			for (const ft_cpu_slice &told : {before, t}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a follower makes of recordings that the test writes while it follows: accounts, names, turns, rings.
+// What a follower reads from recordings that the test writes meanwhile: accounts, names, iterations, rings.
 #include <filesystem>
 
 #include "live/follow/live.h"
@@ -19,7 +19,7 @@ constexpr uint64_t kStart = 1000 * kSecondNs;
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint32_t kTid = 500;
 
-// Written as a recorder would, by the instant since kStart.
+// Written as a recorder does, by the time since kStart.
 class Writer
 {
 public:
@@ -93,7 +93,7 @@ public:
 		ft_writer_close(w_, R"({"reason":"segment"})");
 		w_ = nullptr;
 	}
-	// What a killed one leaves: no trailer is what matters to who follows.
+	// A killed recorder leaves this. For a follower only the missing trailer matters.
 	void Kill()
 	{
 		if (w_)
@@ -120,7 +120,7 @@ struct Following {
 
 } // namespace
 
-TEST_CASE("a second of a thread sums to a second, and nothing steps back")
+TEST_CASE("a thread's second sums to one second, and no counter decreases")
 {
 	TempDir dir;
 	Writer w(dir.file("r"));
@@ -130,7 +130,7 @@ TEST_CASE("a second of a thread sums to a second, and nothing steps back")
 	w.Tally(FT_PAGE_ZERO, 310 * kMs, 400 * kMs, 10 * kMs, 100);
 	w.Record(FT_BLOCK_SPAN, w.Wait(FT_FILE_WRITE, 450 * kMs, 100 * kMs, 0));
 	w.Record(FT_BLOCK_SPAN, w.Frame(FT_FORK, 400 * kMs, 200 * kMs, 100 * kMs));
-	// Then it sleeps, for longer than anybody wants to wait to be told.
+	// Then it sleeps for longer than a user wants to wait for a report.
 	w.Record(FT_BLOCK_OPEN, [&] {
 		ft_span open = w.Wait(FT_IDLE, 600 * kMs, 2400 * kMs, 0);
 		open.flags = FT_SPAN_UNFINISHED;
@@ -159,7 +159,7 @@ TEST_CASE("a second of a thread sums to a second, and nothing steps back")
 		sum += ns;
 	CHECK(sum == kSecondNs);
 
-	// The wait ends, and was for something else than was thought: what is counted stays counted.
+	// The wait ends and had another reason than assumed: what was counted stays counted.
 	const uint64_t before = f.Ns(Cause::Idle);
 	w.Record(FT_BLOCK_SPAN, w.Wait(FT_LOCK_WAIT, 600 * kMs, 4400 * kMs, 0));
 	w.Flush();
@@ -174,7 +174,7 @@ TEST_CASE("a second of a thread sums to a second, and nothing steps back")
 	CHECK(sum == f.follower.threads()[0].accounted_ns);
 }
 
-TEST_CASE("a turn is told with what it was made of and who had the CPU")
+TEST_CASE("an iteration is reported with its parts and its CPU holders")
 {
 	TempDir dir;
 	Writer w(dir.file("r"));
@@ -182,7 +182,7 @@ TEST_CASE("a turn is told with what it was made of and who had the CPU")
 	w.Json(FT_BLOCK_DETAIL,
 	       R"({"id":3,"name":"appendonly.aof","stack":["io_schedule+0x1","submit_bio_wait+0x2"]})");
 	w.Record(FT_BLOCK_SPAN, w.Wait(FT_IDLE, 0, 90 * kMs, 0));
-	w.Record(FT_BLOCK_SPAN, [&] { // gives the thread its loop
+	w.Record(FT_BLOCK_SPAN, [&] { // assigns the event loop to the thread
 		ft_span turn = w.Frame(FT_ITERATION, 90 * kMs, 1 * kMs, 0);
 		turn.arg[1] = 1 | 1 << 16;
 		return turn;
@@ -229,7 +229,7 @@ TEST_CASE("a ring is followed from segment to segment, over eviction and another
 		return dir.file(name);
 	};
 	Following f(dir.path());
-	f.To(0); // nothing there yet is no error
+	f.To(0); // an empty ring is no error
 	auto first = std::make_unique<Writer>(segment(1));
 	first->Record(FT_BLOCK_SPAN, first->Wait(FT_IDLE, 0, 1000 * kMs, 0));
 	first->Flush();
@@ -245,7 +245,7 @@ TEST_CASE("a ring is followed from segment to segment, over eviction and another
 	CHECK(f.follower.newest_ns() == kStart + 2000 * kMs);
 	CHECK(f.follower.buffer().segments == 1);
 
-	// Killed; another one begins, and the server has been started again meanwhile.
+	// It is killed. Another one begins, and the server was restarted in between.
 	Writer third(segment(3), kStart + 5000 * kMs, kStart + 5000 * kMs, kTid + 1);
 	third.Flush();
 	ft_span wait = third.Wait(FT_IDLE, 5000 * kMs, 3000 * kMs, 0);

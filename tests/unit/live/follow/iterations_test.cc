@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is kept of threads for their turns, and until when.
+// What is stored about threads for their iterations, and for how long.
 #include "live/follow/iterations.h"
 
 #include "tests/support/catch.h"
@@ -23,7 +23,7 @@ Iteration turn(uint64_t start_ns, uint64_t duration_ns)
 
 } // namespace
 
-TEST_CASE("a thread's last turn is told, and then nothing of the thread is kept")
+TEST_CASE("a thread's last iteration is reported, and then its data is dropped")
 {
 	Iterations turns(kMs);
 	Held held;
@@ -46,7 +46,7 @@ TEST_CASE("a thread's last turn is told, and then nothing of the thread is kept"
 	}
 }
 
-TEST_CASE("one that goes on is kept")
+TEST_CASE("data of a living thread stays")
 {
 	Iterations turns(kMs);
 	Held held;

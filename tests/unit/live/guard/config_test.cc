@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The configuration of the service: what forktail-record's words come to, what triggers there are, and a line
-// number with each mistake.
+// The service's configuration: the forktail-record options and the triggers it defines, and a line number
+// with each error.
 #include <algorithm>
 
 #include "live/guard/config/config.h"
@@ -34,7 +34,7 @@ constexpr uint64_t kSecond = 1'000'000'000;
 
 } // namespace
 
-TEST_CASE("what is recorded comes out as forktail-record's own words")
+TEST_CASE("the [record] section becomes forktail-record's options")
 {
 	const Config config = parsed("[record]\n"
 				     "name = [\"redis-server\", \"memcached\"]\n"
@@ -53,7 +53,7 @@ TEST_CASE("what is recorded comes out as forktail-record's own words")
 	      std::vector<std::string>{"-o", "/r", "--keep", "10m,1GB"});
 }
 
-TEST_CASE("triggers have what is said of all snapshots unless they say otherwise")
+TEST_CASE("triggers have the defaults of all snapshots unless they override them")
 {
 	const Config config = parsed("[snapshots]\n"
 				     "before = \"20s\"\n"
@@ -91,7 +91,7 @@ TEST_CASE("triggers have what is said of all snapshots unless they say otherwise
 	CHECK(FindTrigger(config.triggers, "turn") == nullptr);
 }
 
-TEST_CASE("a ring is kept as long as the recorder takes it")
+TEST_CASE("a ring is retained as long as the recorder supports")
 {
 	const Config config =
 	    parsed("[record]\nname = \"redis-server\"\ndirectory = \"/r\"\nkeep = \"7d,20GB\"\n");
@@ -106,7 +106,7 @@ TEST_CASE("a ring is kept as long as the recorder takes it")
 	}
 }
 
-TEST_CASE("a mistake in the configuration is one sentence with its line")
+TEST_CASE("an error in the configuration is one sentence with its line")
 {
 	CHECK(refused("[record]\nnmae = \"x\"\n") == "record.toml:2: [record] has no `nmae`");
 	CHECK(refused("[recorder]\n") == "record.toml:1: the configuration has no `recorder`");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Snapshots' names, and which of them go.
+// Snapshots' names, and which snapshots are deleted.
 #include "live/guard/retention.h"
 
 #include <filesystem>
@@ -31,7 +31,7 @@ std::string names(const std::string &directory)
 
 } // namespace
 
-TEST_CASE("a snapshot is named by time, server and trigger, whatever those are called")
+TEST_CASE("a snapshot is named by time, server and trigger, whatever their names")
 {
 	const Fired fired{"stall-fork", "redis-server:6379", "", 0, 0};
 	CHECK(SnapshotName(1795420503 * kSecond, fired) == "20261123T075503Z-redis-server-6379-stall-fork");
@@ -42,7 +42,7 @@ TEST_CASE("a snapshot is named by time, server and trigger, whatever those are c
 	CHECK(SnapshotName(0, {"drops", std::string(5000, 'a'), "", 0, 0}).size() == 100);
 }
 
-TEST_CASE("the oldest snapshots go when there are too many, or too many bytes; nothing else does")
+TEST_CASE("the oldest snapshots are deleted when there are too many, or too many bytes; nothing else is")
 {
 	forktail::test::TempDir dir;
 	for (const char *name :
@@ -54,7 +54,7 @@ TEST_CASE("the oldest snapshots go when there are too many, or too many bytes; n
 	CHECK(names(dir.path()) == "20260102 20260103 20260104 ");
 	CHECK(MakeRoom(dir.path(), 3, 2000, "20260104T000000Z-d") == 1);
 	CHECK(names(dir.path()) == "20260103 20260104 ");
-	// The one just made stays, however large.
+	// The newest snapshot stays, however large.
 	CHECK(MakeRoom(dir.path(), 3, 10, "20260104T000000Z-d") == 1);
 	CHECK(names(dir.path()) == "20260104 ");
 	CHECK(MakeRoom(dir.path(), 1, 10, "20260104T000000Z-d") == 0);

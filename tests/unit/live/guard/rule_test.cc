@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules as users write them, and one sentence for each that can't be meant.
+// Rules as users write them, and one sentence for each invalid one.
 #include "live/guard/config/rule.h"
 #include "tests/support/catch.h"
 
@@ -32,7 +32,7 @@ std::string refused(const std::string &text)
 
 } // namespace
 
-TEST_CASE("rules say what they are of, how much is too much, and what a snapshot is called")
+TEST_CASE("rules have a subject and a limit, and name their snapshot")
 {
 	const Rule turn = parsed("turn > 50ms");
 	CHECK(turn.what == What::Iteration);
@@ -61,7 +61,7 @@ TEST_CASE("rules say what they are of, how much is too much, and what a snapshot
 	CHECK(drops.limit == 0);
 }
 
-TEST_CASE("softirq stands for all of its vectors, softirq/net_rx for one")
+TEST_CASE("softirq means all of its vectors, softirq/net_rx one")
 {
 	const Rule all = parsed("stall(softirq) > 1ms"), one = parsed("stall(softirq/net_rx) > 1ms");
 	CHECK(all.causes.count() > 5);
@@ -69,7 +69,7 @@ TEST_CASE("softirq stands for all of its vectors, softirq/net_rx for one")
 	CHECK(one.name == "stall-softirq-net_rx");
 }
 
-TEST_CASE("a rule that can't be meant is refused in one sentence")
+TEST_CASE("an invalid rule is refused in one sentence")
 {
 	CHECK(refused("") == "a rule is empty: write one such as \"turn > 50ms\"");
 	CHECK(refused("turn") ==
@@ -82,7 +82,7 @@ TEST_CASE("a rule that can't be meant is refused in one sentence")
 	      "turn, stall, stall(CAUSE), rate(CAUSE) or drops");
 	CHECK(refused("stall(frok) > 5ms") == "the rule \"stall(frok) > 5ms\" is not understood: there is no "
 					      "stall \"frok\"; docs/reference/causes.md lists them");
-	// Not kept from its work by these.
+	// These do not prevent the thread from working.
 	CHECK(refused("stall(idle) > 5ms").find("there is no stall \"idle\"") != std::string::npos);
 	CHECK(refused("stall() > 5ms").find("there is no stall \"\"") != std::string::npos);
 	CHECK(refused("stall(fork > 5ms").find("a bracket is not closed") != std::string::npos);

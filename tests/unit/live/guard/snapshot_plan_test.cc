@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When a snapshot is due, and of what: one at a time, and not too often.
+// When a snapshot is due, and of which time: one at a time, and not too often.
 #include "live/guard/snapshot_plan.h"
 #include "tests/support/catch.h"
 
@@ -17,7 +17,7 @@ Fired at(uint64_t second)
 
 } // namespace
 
-TEST_CASE("a snapshot reaches from so much before to so much after, and waits until that is recorded")
+TEST_CASE("a snapshot reaches from BEFORE to AFTER the event, and waits until that is recorded")
 {
 	Planner planner(kBefore);
 	CHECK(planner.Due(1000 * kSecond, 1000 * kSecond).empty());
@@ -31,7 +31,7 @@ TEST_CASE("a snapshot reaches from so much before to so much after, and waits un
 	CHECK(due.fired.size() == 1);
 }
 
-TEST_CASE("a recorder that is gone is not waited for")
+TEST_CASE("an ended recorder is not waited for")
 {
 	Planner planner(kBefore);
 	planner.Fire(at(100), kBefore, kAfter);
@@ -39,7 +39,7 @@ TEST_CASE("a recorder that is gone is not waited for")
 	CHECK_FALSE(planner.Due(100 * kSecond, 112 * kSecond).empty());
 }
 
-TEST_CASE("what fires meanwhile is added, and moves the end by a minute at most")
+TEST_CASE("triggers that fire meanwhile are added, and move the end by at most one minute")
 {
 	Planner planner(kBefore);
 	planner.Fire(at(100), kBefore, kAfter);
@@ -51,7 +51,7 @@ TEST_CASE("what fires meanwhile is added, and moves the end by a minute at most"
 	CHECK(planner.plan().fired.size() == kFiredKept);
 }
 
-TEST_CASE("one that starts earlier moves the beginning")
+TEST_CASE("an event that starts earlier moves the beginning")
 {
 	Planner planner(kBefore);
 	planner.Fire(at(100), kBefore, kAfter);
@@ -64,7 +64,7 @@ TEST_CASE("one snapshot at a time, and a cooldown after it")
 	Planner planner(60 * kSecond);
 	planner.Fire(at(100), kBefore, kAfter);
 	REQUIRE_FALSE(planner.Due(107 * kSecond, 107 * kSecond).empty());
-	// While it is made another one may begin, which is not made before the first is.
+	// While it is being made another one may begin, but is made only after the first.
 	CHECK(planner.Fire(at(107), kBefore, kAfter) == Came::Begun);
 	CHECK(planner.Due(120 * kSecond, 120 * kSecond).empty());
 	planner.Made(121 * kSecond);
@@ -72,8 +72,8 @@ TEST_CASE("one snapshot at a time, and a cooldown after it")
 	CHECK_FALSE(planner.Due(181 * kSecond, 181 * kSecond).empty());
 	planner.Made(182 * kSecond);
 
-	// Early in the cooldown: only counted. Late in it: made once it is over, as "before" reaches that
-	// far.
+	// Early in the cooldown: only counted. Late in it: made once the cooldown is over, because "before"
+	// reaches that far back.
 	CHECK(planner.Fire(at(200), kBefore, kAfter) == Came::Counted);
 	CHECK(planner.counted() == 1);
 	CHECK(planner.Fire(at(215), kBefore, kAfter) == Came::Begun);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What happened, held against rules: each stall, turn or second fires once, on threads that serve.
+// Events checked against rules: each stall, iteration or second fires once, on serving threads.
 #include "live/guard/triggers.h"
 #include "tests/support/catch.h"
 
@@ -17,7 +17,7 @@ struct World {
 	Watch watch;
 
 	// Threads: 0 the server's main thread, 1 its helper for the disk, 2 its snapshot child, 3 another
-	// server's.
+	// server's thread.
 	explicit World(const std::vector<std::string> &rules)
 	{
 		servers.resize(2);
@@ -73,7 +73,7 @@ forktail::live::Batch turned(uint64_t start_ms, uint64_t ms)
 
 } // namespace
 
-TEST_CASE("a stall over its limit fires, of its cause only")
+TEST_CASE("a stall over its limit fires, for its own cause only")
 {
 	World world({"stall(fork) > 20ms"});
 	CHECK(world.see(stalled(0, Cause::Fork, 100, 20)).empty());
@@ -87,7 +87,7 @@ TEST_CASE("a stall over its limit fires, of its cause only")
 	CHECK(fired[0].end_ns == 225 * kMs);
 }
 
-TEST_CASE("threads that don't serve keep nobody waiting")
+TEST_CASE("threads that do not serve delay no request")
 {
 	World world({"stall > 20ms"});
 	CHECK(world.see(stalled(1, Cause::Fsync, 100, 500)).empty());
@@ -95,7 +95,7 @@ TEST_CASE("threads that don't serve keep nobody waiting")
 	CHECK(world.see(stalled(3, Cause::Stopped, 100, 500)).size() == 1);
 }
 
-TEST_CASE("a stall that goes on fires once, and the turn that it held up not again")
+TEST_CASE("a stall that continues fires once, and the iteration that it delayed does not fire again")
 {
 	World world({"stall > 20ms", "turn > 20ms"});
 	CHECK(world.see(stalled(0, Cause::Stopped, 100, 900, true)).size() == 2);
@@ -108,7 +108,7 @@ TEST_CASE("a stall that goes on fires once, and the turn that it held up not aga
 	CHECK(fired[0].what == "a turn of 30.0 ms, fork for 15.0 ms");
 }
 
-TEST_CASE("rates are of a server's threads together, in a second")
+TEST_CASE("rates cover a server's threads together, per second")
 {
 	World world({"rate(page-in) > 100/s"});
 	forktail::live::Batch batch;
@@ -128,7 +128,7 @@ TEST_CASE("rates are of a server's threads together, in a second")
 	CHECK(fired[0].what == "page-in 101 times in a second");
 }
 
-TEST_CASE("lost records, and what the recorder was asked for, fire")
+TEST_CASE("lost records, and requests to the recorder, fire")
 {
 	World world({"drops > 10"});
 	forktail::live::Batch batch;
@@ -148,7 +148,7 @@ TEST_CASE("lost records, and what the recorder was asked for, fire")
 	CHECK(fired[0].trigger == "SIGUSR1");
 }
 
-TEST_CASE("a trigger of one server is not fired by another")
+TEST_CASE("a trigger of one server does not fire for another")
 {
 	World world({});
 	Rule rule;

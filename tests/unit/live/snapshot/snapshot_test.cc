@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A snapshot is a run: sealed segments by a second name, the one that is being written as far as it has come,
-// all or nothing.
+// A snapshot is a run: hard links to sealed segments and a copy of the current segment. It is complete or
+// does not exist.
 #include "live/snapshot/snapshot.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ size_t Entries(const std::string &dir)
 
 } // namespace
 
-TEST_CASE("a snapshot of a part has its segments, and outlives them")
+TEST_CASE("a snapshot of a part has its segments, and they survive eviction")
 {
 	TempDir dir, to;
 	RingWriter ring{dir.path()};
@@ -72,7 +72,7 @@ TEST_CASE("a snapshot of a part has its segments, and outlives them")
 	CHECK(run.threads[0].end_ns - run.threads[0].start_ns == 3 * kRingSecond);
 }
 
-TEST_CASE("the segment that is being written is copied as far as it has come, and sealed")
+TEST_CASE("the current segment is copied as far as it is written, and sealed")
 {
 	TempDir dir, to;
 	RingWriter ring{dir.path()};
@@ -86,7 +86,7 @@ TEST_CASE("the segment that is being written is copied as far as it has come, an
 	REQUIRE(TakeSnapshot(asked, &taken, &error) == SnapshotWhy::Done);
 	CHECK(taken.segments == 3);
 	CHECK(taken.copied == 1);
-	// The recorder goes on, and nothing of that is in it.
+	// The recorder continues, and nothing of that is in the copy.
 	ring.Second(2, ring.began_ns + 4 * kRingSecond);
 	ring.End(ring.began_ns + 4 * kRingSecond);
 	Run run;
@@ -97,7 +97,7 @@ TEST_CASE("the segment that is being written is copied as far as it has come, an
 	CHECK(run.end_ns == ring.began_ns + 3 * kRingSecond);
 }
 
-TEST_CASE("what can't be taken leaves nothing behind, and is said in a sentence")
+TEST_CASE("a snapshot that cannot be taken leaves nothing, with a message")
 {
 	TempDir dir, to;
 	RingWriter ring{dir.path()};
@@ -119,7 +119,7 @@ TEST_CASE("what can't be taken leaves nothing behind, and is said in a sentence"
 	CHECK(error.find("can't make " + to.file("none/run") + ": ") == 0);
 	CHECK(Entries(to.path()) == 0);
 
-	// What others have begun and not finished goes, unless they are still at it.
+	// Unfinished snapshots of other processes are deleted, unless those still run.
 	std::filesystem::create_directory(to.file(".forktail-snapshot-dead00"));
 	write_file(to.file(".forktail-snapshot-dead00/x"), "x");
 	std::filesystem::create_directory(to.file(".forktail-snapshot-works0"));

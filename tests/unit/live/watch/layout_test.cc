@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What stands on `forktail watch`'s screen, without a terminal: all that has to be seen at any size, nothing
-// too wide, nothing told by colour alone, ASCII where only ASCII can be shown.
+// The screen of `forktail watch`, without a terminal: everything important is visible at any size, no line is
+// too wide, nothing depends on colour alone, and only ASCII is used where nothing else can be displayed.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 
@@ -19,7 +19,7 @@ namespace
 constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kAt = 1'795'420'800ull * kSecondNs; // 2026-11-23 08:00:00 UTC
 
-// A second with a fork of 48 ms in it, and a snapshot child at work.
+// A second with a fork of 48 ms in it, and a running snapshot child.
 Frame SampleFrame()
 {
 	Frame f;
@@ -104,7 +104,7 @@ Style Drawn(bool unicode)
 
 } // namespace
 
-TEST_CASE("watch: what matters is seen at any size, and no line is too wide")
+TEST_CASE("watch: what matters is visible at any size, and no line is too wide")
 {
 	const Frame f = SampleFrame();
 	for (auto [columns, rows] :
@@ -122,7 +122,7 @@ TEST_CASE("watch: what matters is seen at any size, and no line is too wide")
 		CHECK(Holds(text, "recorder CPU"));
 		CHECK(Holds(text, "q quit"));
 	}
-	// Down to nothing it is cut, and nothing is drawn beside it.
+	// Even at the smallest size it is cut, and nothing is drawn outside.
 	for (size_t rows = 1; rows < 10; rows++)
 		for (size_t columns : {1u, 7u, 20u, 39u}) {
 			const std::vector<Line> lines = LayOut(f, columns, rows, Drawn(true));
@@ -132,7 +132,7 @@ TEST_CASE("watch: what matters is seen at any size, and no line is too wide")
 		}
 }
 
-TEST_CASE("watch: stalls come first, each with its time, and are told without colour")
+TEST_CASE("watch: stalls come first, each with its time, and are clear without colour")
 {
 	const std::vector<Line> lines = LayOut(SampleFrame(), 80, 24, Drawn(true));
 	const std::string text = All(lines);
@@ -150,7 +150,7 @@ TEST_CASE("watch: stalls come first, each with its time, and are told without co
 	CHECK(Holds(text, "stalled 6 %"));
 }
 
-TEST_CASE("watch: the worst turn has its evidence, children their progress")
+TEST_CASE("watch: the worst iteration has its evidence, children their progress")
 {
 	const std::string text = All(LayOut(SampleFrame(), 250, 40, Drawn(true)));
 	INFO(text);
@@ -164,7 +164,7 @@ TEST_CASE("watch: the worst turn has its evidence, children their progress")
 	CHECK(Holds(text, "bio_aof_fsync: fsync 700 ms"));
 }
 
-TEST_CASE("watch: the strip points at the second that is shown, and says what is not known")
+TEST_CASE("watch: the strip marks the displayed second, and shows what is unknown")
 {
 	Frame f = SampleFrame();
 	f.chosen = 65;
@@ -188,7 +188,7 @@ TEST_CASE("watch: the strip points at the second that is shown, and says what is
 	CHECK(reversed);
 }
 
-TEST_CASE("watch: without Unicode all is ASCII")
+TEST_CASE("watch: without Unicode everything is ASCII")
 {
 	Frame f = SampleFrame();
 	f.worst.detail = std::string(300, 'x');
@@ -227,7 +227,7 @@ TEST_CASE("watch: nothing yet, a recorder that ended, records that were dropped"
 	CHECK(Holds(All(LayOut(f, 80, 24, Drawn(true))), "nothing is accounted for in this second"));
 }
 
-TEST_CASE("watch: as text it has no keys and no strip, as JSON all figures")
+TEST_CASE("watch: text output has no keys and no strip, JSON has all figures")
 {
 	const Frame f = SampleFrame();
 	const std::string text = All(LayOutOnce(f, 80, Drawn(true)));
@@ -253,7 +253,7 @@ TEST_CASE("watch: as text it has no keys and no strip, as JSON all figures")
 	CHECK(j["ring"]["files"] == 120);
 }
 
-TEST_CASE("watch: percentiles are the smallest that so much does not exceed")
+TEST_CASE("watch: a percentile is the smallest value that this share does not exceed")
 {
 	std::vector<uint64_t> all;
 	CHECK(Percentile(&all, 0.5) == 0);

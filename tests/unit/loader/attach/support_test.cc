@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of what a host offers: doctor prints what the recorder goes by.
+// The list of a host's features: doctor prints the same list that the recorder uses.
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 
@@ -33,14 +33,14 @@ const feature *find(const support &s, const std::string &name)
 
 } // namespace
 
-TEST_CASE("every feature is listed once, with what is missing without it, and why if it is")
+TEST_CASE("every feature is listed once, with its effect when missing, and why it is missing")
 {
 	const auto s = probed();
 	utsname u = {};
 	uname(&u);
 	CHECK(s->kernel == std::string(u.release));
 	CHECK(s->cpus >= sysconf(_SC_NPROCESSORS_ONLN));
-	CHECK(s->count < SUPPORT_FEATURES); // none was left out for want of room
+	CHECK(s->count < SUPPORT_FEATURES); // none was omitted for lack of room
 	std::set<std::string> names;
 	for (size_t i = 0; i < s->count; i++) {
 		const feature &f = s->features[i];
@@ -59,7 +59,7 @@ TEST_CASE("every feature is listed once, with what is missing without it, and wh
 	}
 }
 
-TEST_CASE("a kernel is asked, and says no to what it hasn't")
+TEST_CASE("an unknown kernel feature is reported as missing")
 {
 	const auto s = probed();
 	CHECK(support_has_tracepoint("sched_switch") == find(*s, "kernel BTF")->available);
@@ -70,7 +70,7 @@ TEST_CASE("a kernel is asked, and says no to what it hasn't")
 	CHECK_FALSE(support_has_function("__x64_sys_epoll_twitch"));
 }
 
-TEST_CASE("system calls are traced by functions where that can be done, else by tracepoints, else not")
+TEST_CASE("system calls are traced by functions if possible, else by tracepoints, else not")
 {
 	auto s = probed();
 	char why[160] = "";
@@ -92,7 +92,7 @@ TEST_CASE("system calls are traced by functions where that can be done, else by 
 	CHECK(std::string(why).find("mount tracefs") != std::string::npos);
 }
 
-TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")
+TEST_CASE("Hyper-V's timer cannot be traced, whatever tracepoints exist")
 {
 	CHECK(support_sees_timer("lapic"));
 	CHECK(support_sees_timer("lapic-deadline"));
@@ -105,7 +105,7 @@ TEST_CASE("Hyper-V's timer can't be traced, whatever tracepoints there are")
 		   .status != 0));
 }
 
-TEST_CASE("what is required and missing is what blocks a recording, and the first of it")
+TEST_CASE("the first missing required feature blocks a recording")
 {
 	auto s = std::make_unique<support>();
 	auto add = [&](const char *name, need how, bool available) {
@@ -121,7 +121,7 @@ TEST_CASE("what is required and missing is what blocks a recording, and the firs
 	CHECK(support_blocker(s.get())->name == std::string("c"));
 }
 
-TEST_CASE("doctor prints the recorder's list, and its exit status says how much of it there is")
+TEST_CASE("doctor prints the recorder's list, and its exit status summarizes it")
 {
 	const auto s = probed();
 	const Result doctor = run({program("forktail-record"), "--doctor"});

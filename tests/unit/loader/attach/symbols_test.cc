@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of kernel addresses, held against /proc/kallsyms read in another way.
+// Names of kernel addresses, checked against /proc/kallsyms, which the test parses itself.
 #include "tests/support/catch.h"
 
 #include <fstream>
@@ -19,7 +19,7 @@ std::string name_of(uint64_t address, size_t size = 160)
 	return text.c_str();
 }
 
-// The kernel's functions by address; none when it hides them.
+// The kernel's functions by address. Empty if the kernel hides them.
 std::map<uint64_t, std::set<std::string>> functions()
 {
 	std::map<uint64_t, std::set<std::string>> all;
@@ -37,7 +37,7 @@ std::map<uint64_t, std::set<std::string>> functions()
 
 } // namespace
 
-TEST_CASE("an address has the name of the function it is in, and its place there")
+TEST_CASE("an address has its function's name and the offset in it")
 {
 	const auto all = functions();
 	const size_t count = symbols_load();
@@ -61,7 +61,7 @@ TEST_CASE("an address has the name of the function it is in, and its place there
 	CHECK(wrong == 0);
 }
 
-TEST_CASE("an address outside all functions is no number, and a long name is cut")
+TEST_CASE("an address outside all functions is no function, and a long name is cut")
 {
 	symbols_load();
 	CHECK(name_of(0x1234) == "?");

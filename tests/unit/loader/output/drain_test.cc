@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Events as they come off the ring, one by one, and the records that become of them.
+// Events as they are read from the ring buffer, one by one, and the records made from them.
 #include "tests/support/catch.h"
 #include "tests/unit/loader/support.h"
 
@@ -18,7 +18,7 @@ namespace
 
 constexpr uint64_t us = 1000, ms = 1'000'000, kStart = 5'000 * ms;
 
-// The recorder's inside, without a kernel: what is put in comes out as a recording.
+// The recorder's internals without a kernel: events that are put in become a recording.
 struct Drained {
 	Written written;
 	threads all = {};
@@ -36,7 +36,7 @@ struct Drained {
 	}
 	template <typename Event> void put(const Event &e, size_t bytes = sizeof(Event))
 	{
-		// Of exactly that size, so that a sanitizer sees a look beyond its end.
+		// Of exactly that size, so that a sanitizer reports a read beyond its end.
 		std::unique_ptr<char[]> event(new char[bytes]);
 		memcpy(event.get(), &e, bytes);
 		drain_event(&d, event.get(), bytes);
@@ -74,7 +74,7 @@ struct Held {
 	const char *comm;
 };
 
-// A wait for CPU 3 of [from, until) us, with the slices of that CPU; the last is the waiter's own.
+// A wait for CPU 3 of [from, until) us, with that CPU's slices. The last one is the waiter's own.
 ft_event_span_detail wait_for_cpu(uint64_t from_us, uint64_t until_us, const std::vector<Held> &slices,
 				  uint32_t newest = 5)
 {
@@ -106,7 +106,7 @@ void check_slice(const ft_cpu_slice &t, uint32_t tid, uint64_t from_us, uint64_t
 
 } // namespace
 
-TEST_CASE("a span is written as it came")
+TEST_CASE("a span is written unchanged")
 {
 	Drained drained;
 	ft_event_span e = span(kStart, 40 * us);
@@ -133,7 +133,7 @@ TEST_CASE("a span is written as it came")
 	CHECK((s.detail == 0 && s.queue_cpu == 0));
 }
 
-TEST_CASE("what lies beside a lock is written only if it is a thread of the same process")
+TEST_CASE("the owner of a lock is written only if it is a thread of the same process")
 {
 	Drained drained;
 	const uint64_t waker = 7777;
@@ -159,7 +159,7 @@ TEST_CASE("what lies beside a lock is written only if it is a thread of the same
 	}
 }
 
-TEST_CASE("of several waits with the same name and stack, these are written once")
+TEST_CASE("several waits with the same name and stack write these once")
 {
 	Drained drained;
 	drained.put(detail(kStart, 30 * us, "dump.rdb", {0x10, 0x20}));
@@ -168,7 +168,7 @@ TEST_CASE("of several waits with the same name and stack, these are written once
 	drained.put(detail(kStart + 3 * ms, 30 * us, "appendonly.aof", {0x10, 0x20}));
 	drained.put(detail(kStart + 4 * ms, 30 * us, "", {}));
 	ft_event_span_detail failed = detail(kStart + 5 * ms, 30 * us, "", {});
-	failed.stack_bytes = -14; // what the kernel says when it can't
+	failed.stack_bytes = -14; // the kernel's value for failure
 	drained.put(failed);
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.spans.size() == 6);
@@ -184,13 +184,13 @@ TEST_CASE("of several waits with the same name and stack, these are written once
 		CHECK(s.queue_cpu == 0); // none of them waited for a CPU
 }
 
-TEST_CASE("details are kept up to a limit, which is said, and none makes small blocks of spans")
+TEST_CASE("details are stored up to a limit, with a message, and do not lead to small blocks of spans")
 {
 	constexpr uint32_t limit = 20000;
 	Drained drained;
 	for (uint32_t i = 0; i < limit + 100; i++)
 		drained.put(detail(kStart + i * ms, 40 * us, "file" + std::to_string(i), {0x10}));
-	drained.put(detail(kStart + 30'000 * ms, 40 * us, "file7", {0x10})); // one of those that are known
+	drained.put(detail(kStart + 30'000 * ms, 40 * us, "file7", {0x10})); // one of the known details
 	const uint64_t bytes = ft_writer_bytes(drained.written.writer());
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.spans.size() == limit + 101);
@@ -202,15 +202,15 @@ TEST_CASE("details are kept up to a limit, which is said, and none makes small b
 	REQUIRE(r.notes.size() == 1);
 	CHECK(r.notes[0].find(R"("kind":"missing")") != std::string::npos);
 	CHECK(r.notes[0].find("20,000") != std::string::npos);
-	// A detail is some 100 bytes with its block's header; a block of a span would be as much again.
+	// A detail is about 100 bytes with its block's header. A block with one span would be as much again.
 	CHECK(bytes < limit * 130);
 	CHECK(r.error.empty());
 }
 
-TEST_CASE("who had the CPU is written as it was, whoever it was")
+TEST_CASE("CPU slices are written unchanged, whatever task ran")
 {
 	Drained drained;
-	// "old" ended before the wait, "was" reaches into it, and the rest is in it.
+	// "old" ended before the wait, "was" overlaps its beginning, and the rest is in it.
 	drained.put(wait_for_cpu(1000, 1500,
 				 {{7, 100, "old"},
 				  {8, 900, "was"},
@@ -226,7 +226,7 @@ TEST_CASE("who had the CPU is written as it was, whoever it was")
 	check_slice(r.turns[3], 8, 900, 1050, "was");
 	REQUIRE(r.spans.size() == 1);
 	CHECK(r.spans[0].queue_cpu == 4);
-	CHECK(r.spans[0].flags == 0); // nothing is made of it here
+	CHECK(r.spans[0].flags == 0); // the recorder computes no holder
 	CHECK(r.spans[0].arg[1] == 0);
 	CHECK(r.spans[0].detail == 0);
 	CHECK(r.held_ns(r.spans[0], 17) == 350 * us);
@@ -234,15 +234,15 @@ TEST_CASE("who had the CPU is written as it was, whoever it was")
 	CHECK(r.held_ns(r.spans[0], 100) == 0);
 }
 
-TEST_CASE("a CPU slice that several waits saw is written once, and again when it has become longer")
+TEST_CASE("a CPU slice seen by several waits is written once, and again when it has grown")
 {
 	Drained drained;
 	const std::vector<Held> first = {{8, 900, "a"}, {9, 1100, "b"}, {100, 1200, "redis"}};
 	drained.put(wait_for_cpu(1000, 1200, first, 5));
-	drained.put(wait_for_cpu(1050, 1200, first, 5)); // somebody else's wait
-	// One that was moved away while "b" went on...
+	drained.put(wait_for_cpu(1050, 1200, first, 5)); // another thread's wait
+	// A wait that was moved to another CPU while "b" continued...
 	drained.put(wait_for_cpu(1210, 1300, {{9, 1205, "b"}, {0, 0, ""}}, 7));
-	// ... and one that saw its end.
+	// ... and a wait that includes its end.
 	drained.put(wait_for_cpu(1250, 1400, {{9, 1205, "b"}, {8, 1350, "a"}, {100, 1400, "redis"}}, 8));
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.spans.size() == 4);
@@ -255,7 +255,7 @@ TEST_CASE("a CPU slice that several waits saw is written once, and again when it
 	CHECK(r.held_ns(r.spans[3], 9) == 100 * us);
 }
 
-TEST_CASE("a wait longer than the CPU's last slices has what is known of it")
+TEST_CASE("a wait longer than the CPU's last slices has those that are known")
 {
 	Drained drained;
 	std::vector<Held> slices;
@@ -267,7 +267,7 @@ TEST_CASE("a wait longer than the CPU's last slices has what is known of it")
 	check_slice(r.turns.back(), 50, 5000, 5010, "busy");
 }
 
-TEST_CASE("a tally has a record for each owner that was seen")
+TEST_CASE("a tally has a record for each owner that occurred")
 {
 	Drained drained;
 	ft_event_tally e = {};
@@ -289,7 +289,7 @@ TEST_CASE("a tally has a record for each owner that was seen")
 	CHECK(r.tallies[1].end_ns == kStart + 1 * ms);
 }
 
-TEST_CASE("a disk request says what it was in the recording's numbers")
+TEST_CASE("a disk request has the recording's numbers for its kind")
 {
 	Drained drained;
 	ft_event_io e = {};
@@ -311,7 +311,7 @@ TEST_CASE("a disk request says what it was in the recording's numbers")
 	CHECK(r.io[0].comm == std::string("kworker/u4:1"));
 }
 
-TEST_CASE("a thread whose end nobody saw is forgotten, and one that lives is not")
+TEST_CASE("a thread is dropped when its end was missed, and a living one is not")
 {
 	Drained drained;
 	const pid_t child = fork();
@@ -328,17 +328,17 @@ TEST_CASE("a thread whose end nobody saw is forgotten, and one that lives is not
 	int status;
 	REQUIRE(waitpid(child, &status, 0) == child);
 	threads_sweep(&drained.all);
-	CHECK(threads_alive(&drained.all, child)); // its end may be on the way
+	CHECK(threads_alive(&drained.all, child)); // its end may still arrive
 	threads_sweep(&drained.all);
 	CHECK_FALSE(threads_alive(&drained.all, child));
 	CHECK(threads_alive(&drained.all, getpid()));
 	CHECK(drained.all.count == 1);
-	// No end is made up for it.
+	// No end is invented for it.
 	const Recorded r = drained.written.finish();
 	CHECK(r.threads.at({static_cast<uint32_t>(child), kStart}).end_ns == 0);
 }
 
-TEST_CASE("threads begin and end, and a write to files is its process'")
+TEST_CASE("threads begin and end, and a write to files counts for its process")
 {
 	Drained drained;
 	ft_event_thread t = {};
@@ -364,7 +364,7 @@ TEST_CASE("threads begin and end, and a write to files is its process'")
 	CHECK((r.writes[0].tgid == 77 && r.writes[0].bytes == 3 && r.writes[0].dev == 4));
 }
 
-TEST_CASE("a target has ended with its last thread, a child and the end of the recording are none")
+TEST_CASE("a target has ended with its last thread; a child's end and the recording's end do not count")
 {
 	Drained drained;
 	auto put = [&](uint32_t type, uint32_t tid, uint32_t tgid, uint32_t parent, uint64_t t_ns) {
@@ -386,7 +386,7 @@ TEST_CASE("a target has ended with its last thread, a child and the end of the r
 	put(FT_EVENT_THREAD_END, child, child, 0, 1 * ms);
 	put(FT_EVENT_THREAD_END, server, server, 0, 2 * ms);
 	REQUIRE(drained.all.ended_count == 1);
-	CHECK(drained.all.ended[0].t_ns == 0); // its other thread goes on
+	CHECK(drained.all.ended[0].t_ns == 0); // its other thread continues
 	put(FT_EVENT_THREAD_END, server + 1, server, 0, 3 * ms);
 	drained.all.closing = true;
 	put(FT_EVENT_THREAD_END, other, other, 0, 4 * ms);
@@ -402,7 +402,7 @@ TEST_CASE("a target has ended with its last thread, a child and the end of the r
 	CHECK((r.threads.at({server, kStart}).flags & FT_THREAD_ENDED) != 0);
 }
 
-TEST_CASE("who traces a thread and which group it was frozen with are noted once")
+TEST_CASE("a thread's tracer and its frozen cgroup are noted once")
 {
 	Drained drained;
 	Proc root;
@@ -425,7 +425,7 @@ TEST_CASE("who traces a thread and which group it was frozen with are noted once
 	drained.put(gone);
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.spans.size() == 5);
-	CHECK(r.spans[0].detail == 0); // a tracer's name is no file's
+	CHECK(r.spans[0].detail == 0); // a tracer's name is no file name
 	REQUIRE(r.notes.size() == 3);
 	CHECK(r.notes[0].find("\"tracer\",\"pid\":77,\"comm\":\"strace\"") != std::string::npos);
 	CHECK(r.notes[1].find("\"pid\":100,\"cgroup\":\"/lxc/web\",\"cgroup_of\":\"container web\"") !=
@@ -433,13 +433,13 @@ TEST_CASE("who traces a thread and which group it was frozen with are noted once
 	CHECK(r.notes[2].find("\"cgroup\":\"/v2\",\"cgroup_of\":\"\"") != std::string::npos);
 }
 
-TEST_CASE("an event of another size or of no known type does no harm")
+TEST_CASE("an event of another size or of an unknown type does no harm")
 {
 	Drained drained;
 	ft_event_span_detail e = wait_for_cpu(0, 100, {{8, 0, "a"}, {100, 100, "redis"}});
 	drained.put(e, sizeof(ft_event_span));		       // its detail is missing
-	drained.put(e, sizeof(ft_event_span_detail) - 1);      // or cut
-	ft_event_span longer[2] = {span(kStart, 40 * us), {}}; // a newer one, with more behind
+	drained.put(e, sizeof(ft_event_span_detail) - 1);      // or incomplete
+	ft_event_span longer[2] = {span(kStart, 40 * us), {}}; // a newer one, with more at its end
 	drained.put(longer);
 	uint32_t unknown = 4711;
 	drained.put(unknown);
@@ -454,7 +454,7 @@ TEST_CASE("an event of another size or of no known type does no harm")
 	CHECK(r.spans[2].duration_ns == 40 * us);
 }
 
-TEST_CASE("samples that nobody wants are left where they are")
+TEST_CASE("unwanted samples are skipped")
 {
 	Drained drained; // without samples
 	ft_event_sample e = {};

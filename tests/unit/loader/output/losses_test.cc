@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What was lost becomes records: how many, of what, and between which two looks.
+// Losses become records: how many events of which kind, and between which two readings.
 #include "tests/support/catch.h"
 #include "tests/unit/loader/support.h"
 
@@ -9,7 +9,7 @@
 
 using namespace forktail::test;
 
-TEST_CASE("a counter that has grown is a record, one that has not is none")
+TEST_CASE("a counter that has grown makes a record, others do not")
 {
 	Written written;
 	losses l;
@@ -41,7 +41,7 @@ TEST_CASE("a counter that has grown is a record, one that has not is none")
 	CHECK(r.dropped() == 24);
 }
 
-TEST_CASE("every slot that the kernel programs count is told by its source")
+TEST_CASE("every slot that the kernel programs count is recorded by its source")
 {
 	Written written;
 	losses l;
@@ -62,7 +62,7 @@ TEST_CASE("every slot that the kernel programs count is told by its source")
 		CHECK(d.source != 0);
 }
 
-TEST_CASE("runs that the kernel skipped are told by the program's place in the manifest")
+TEST_CASE("runs that the kernel skipped are recorded by the program's place in the manifest")
 {
 	Written written;
 	losses l;

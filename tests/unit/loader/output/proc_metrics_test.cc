@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Metrics from a /proc made by hand, and from the real one.
+// Metrics from a synthetic /proc, and from the real one.
 #include <fcntl.h>
 #include <sched.h>
 
@@ -16,7 +16,7 @@ namespace
 
 constexpr pid_t kPid = 4711;
 
-// What was written of the series whose JSON has `part`, in order.
+// The written values of the series whose JSON contains `part`, in order.
 std::vector<ft_sample> samples_of(const Recorded &r, const std::string &part)
 {
 	std::vector<ft_sample> found;
@@ -47,7 +47,7 @@ void write_first(const Proc &proc)
 	proc.write("softirqs", "          CPU0  CPU1\n      HI:  1  2\n  NET_RX:  100  200\n");
 	proc.write("net/dev",
 		   "Inter-|   Receive\n face |bytes\n    lo: 5000 1 2 3 4 5 6 7 6000 1 2 3 4 5 6 7\n");
-	// A comm may hold anything.
+	// A comm may contain any characters.
 	proc.write("4711/stat",
 		   "4711 (redis) 1 (x) S 1 2 3 0 -1 4194560 500 0 5 0 30 20 0 0 20 0 4 0 99 1000000 "
 		   "250 18446744073709551615 1 1\n");
@@ -55,7 +55,7 @@ void write_first(const Proc &proc)
 
 } // namespace
 
-TEST_CASE("levels are written as they are, rates from the second look on")
+TEST_CASE("levels are written directly, rates from the second reading")
 {
 	Proc proc;
 	write_first(proc);
@@ -72,12 +72,12 @@ TEST_CASE("levels are written as they are, rates from the second look on")
 	const Recorded r = written.finish();
 
 	const auto available = samples_of(r, "host.memory.available");
-	REQUIRE(available.size() == 1); // it has not changed
+	REQUIRE(available.size() == 1); // unchanged
 	CHECK(available[0].value == 2000 * 1024);
 	CHECK(only_value(r, "host.memory.free") == 1000 * 1024);
 	CHECK(only_value(r, "host.memory.swap_free") == 0);
-	CHECK(samples_of(r, "host.memory.writeback").empty()); // the kernel doesn't say
-	CHECK(only_value(r, "host.cpu.user") == Approx(50));   // with nice
+	CHECK(samples_of(r, "host.memory.writeback").empty()); // the kernel does not report it
+	CHECK(only_value(r, "host.cpu.user") == Approx(50));   // including nice
 	CHECK(only_value(r, "host.cpu.system") == Approx(20));
 	CHECK(only_value(r, "host.cpu.idle") == Approx(20));
 	CHECK(only_value(r, "host.cpu.iowait") == Approx(5));
@@ -96,7 +96,7 @@ TEST_CASE("levels are written as they are, rates from the second look on")
 	CHECK(only_value(r, "host.network.transmit") * seconds == Approx(3000));
 }
 
-TEST_CASE("a target is told from its own line, whatever it is called")
+TEST_CASE("a target is read from its own line, whatever its name")
 {
 	Proc proc;
 	write_first(proc);
@@ -125,7 +125,7 @@ TEST_CASE("a target is told from its own line, whatever it is called")
 	CHECK(samples_of(r, R"("pid":"4712")").empty());
 }
 
-TEST_CASE("all of many devices are told, but those that never did anything")
+TEST_CASE("all of many devices are recorded, except those that were never active")
 {
 	constexpr int devices = 300; // of 90 bytes each: several pages
 	Proc proc;
@@ -164,7 +164,7 @@ TEST_CASE("all of many devices are told, but those that never did anything")
 	CHECK(last[1].value * seconds == Approx(600 * 512));
 }
 
-TEST_CASE("of series there is an end")
+TEST_CASE("the number of series is limited")
 {
 	Proc proc;
 	write_first(proc);
@@ -181,12 +181,12 @@ TEST_CASE("of series there is an end")
 	CHECK(written.finish().series.size() == 40'000);
 }
 
-TEST_CASE("a file is read to its end, and every target is looked at, however many there are")
+TEST_CASE("a file is read to its end, and every target is read, however many there are")
 {
 	constexpr pid_t targets = 200;
 	Proc proc;
 	write_first(proc);
-	// Larger than what is read at once.
+	// Larger than one read.
 	std::string text = "          CPU0\n";
 	while (text.size() < 300'000)
 		text += "  V" + std::to_string(text.size()) + ":  1\n";
@@ -216,7 +216,7 @@ TEST_CASE("a file is read to its end, and every target is looked at, however man
 	      200 * page);
 }
 
-TEST_CASE("files that are missing or make no sense leave their series out")
+TEST_CASE("missing or invalid files omit their series")
 {
 	Proc proc;
 	proc.write("stat", "cpu 1 2 three\n");
@@ -235,7 +235,7 @@ TEST_CASE("files that are missing or make no sense leave their series out")
 	proc_metrics_close(nullptr);
 }
 
-TEST_CASE("the real /proc tells of this process")
+TEST_CASE("the real /proc has values for this process")
 {
 	Written written;
 	proc_metrics *m = proc_metrics_open(written.writer(), "/proc");
@@ -256,14 +256,14 @@ TEST_CASE("the real /proc tells of this process")
 	CHECK(!samples_of(r, R"("interface":"lo")").empty());
 }
 
-TEST_CASE("of a file of the real /proc that is longer than a page, all is read")
+TEST_CASE("a file of the real /proc longer than a page is read completely")
 {
 	const int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (geteuid() != 0 || unshare(CLONE_NEWNET) != 0) {
 		WARN("SKIPPED: only root can make interfaces");
 		return;
 	}
-	constexpr int pairs = 40; // 100 bytes an interface
+	constexpr int pairs = 40; // 100 bytes per interface
 	bool made = true;
 	for (int i = 0; i < pairs && made; i++) {
 		const std::string n = std::to_string(i);
@@ -278,7 +278,7 @@ TEST_CASE("of a file of the real /proc that is longer than a page, all is read")
 	REQUIRE(setns(before, CLONE_NEWNET) == 0);
 	close(before);
 	if (!made) {
-		WARN("SKIPPED: no pairs of interfaces can be made here");
+		WARN("SKIPPED: cannot make pairs of interfaces here");
 		return;
 	}
 	const Recorded r = written.finish();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CPU quotas, from cgroup files of both versions made by hand.
+// CPU quotas, from synthetic cgroup files of both versions.
 #include "tests/support/catch.h"
 #include "tests/unit/loader/support.h"
 
@@ -12,14 +12,14 @@ namespace
 
 constexpr pid_t kPid = 4711;
 
-// A host with one hierarchy, and a recorder that looks at its quotas.
+// A host with one hierarchy, and a recorder that reads its quotas.
 struct Host {
 	Proc proc, cgroups;
 	Written written;
 	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	quotas *q = nullptr;
 
-	// `type` as in "cgroup2 cgroup2 rw"; `of`: the part of the hierarchy that is mounted.
+	// `type` as in "cgroup2 cgroup2 rw". `of`: the mounted part of the hierarchy.
 	explicit Host(const std::string &type, const std::string &of = "/")
 	{
 		proc.write("self/mountinfo", "22 1 0:21 / /proc rw shared:5 - proc proc rw\n"
@@ -74,7 +74,7 @@ TEST_CASE("a quota of a thread's own cgroup is noted too, once")
 	holds(r.notes[1], R"("cgroup":"/pod/helpers","quota_us":0)");
 }
 
-TEST_CASE("a quota of any cgroup on the way to the root is noted when it comes, changes and goes")
+TEST_CASE("a quota of any cgroup up to the root is noted when it appears, changes and disappears")
 {
 	Host host("cgroup2 cgroup2 rw");
 	REQUIRE(host.q);
@@ -108,7 +108,7 @@ TEST_CASE("a quota of any cgroup on the way to the root is noted when it comes, 
 	CHECK(r.samples[1].value == 2'500'000); // ns
 }
 
-TEST_CASE("every target's quotas are looked at, however many there are")
+TEST_CASE("every target's quotas are read, however many there are")
 {
 	constexpr pid_t targets = 150;
 	Host host("cgroup2 cgroup2 rw");
@@ -124,7 +124,7 @@ TEST_CASE("every target's quotas are looked at, however many there are")
 	proc_metrics_sample(host.m, nullptr, 0);
 	CHECK(quotas_look(host.q, pids.data(), pids.size()));
 	CHECK(quotas_look(host.q, pids.data(), pids.size())); // nothing new
-	CHECK_FALSE(quotas_look(host.q, nullptr, 0));	      // all are gone
+	CHECK_FALSE(quotas_look(host.q, nullptr, 0));	      // all have disappeared
 	const Recorded r = host.written.finish();
 	size_t begun = 0, ended = 0;
 	for (const std::string &note : r.notes)
@@ -134,7 +134,7 @@ TEST_CASE("every target's quotas are looked at, however many there are")
 	holds(r.notes.at(2 * targets - 2), R"("cgroup":"/pod/150")");
 }
 
-TEST_CASE("version 1 has its own files, and names its controllers")
+TEST_CASE("version 1 has separate files and names its controllers")
 {
 	Host host("cgroup cgroup rw,cpu,cpuacct");
 	REQUIRE(host.q);
@@ -154,7 +154,7 @@ TEST_CASE("version 1 has its own files, and names its controllers")
 	CHECK(r.samples[1].value == 77); // ns already
 }
 
-TEST_CASE("in a container the hierarchy begins where it is mounted from")
+TEST_CASE("in a container the hierarchy begins at its mount")
 {
 	Host host("cgroup2 cgroup2 rw", "/docker/abc");
 	REQUIRE(host.q);
@@ -173,7 +173,7 @@ TEST_CASE("without a hierarchy that has the CPU controller there are no quotas")
 	CHECK_FALSE(host.look());
 }
 
-TEST_CASE("a process that is gone has no quota")
+TEST_CASE("an ended process has no quota")
 {
 	Host host("cgroup2 cgroup2 rw");
 	CHECK_FALSE(host.look());

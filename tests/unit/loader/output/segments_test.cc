@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ring without a recorder: what limits are understood, whose directory is taken, and which segments go.
+// The ring without a recorder: valid limits, accepted directories, and which segments are evicted.
 #include <fcntl.h>
 #include <set>
 #include <sys/stat.h>
@@ -39,7 +39,7 @@ std::set<std::string> files_in(const std::string &path)
 	return all;
 }
 
-// One that is there from before: so large, last written to then.
+// An older segment with this size and time of the last write.
 void put(const std::string &directory, int number, size_t bytes, time_t written)
 {
 	const std::string path = directory + "/" + segment(number);
@@ -84,7 +84,7 @@ TEST_CASE("limits are a time and a size, and nothing else")
 	}
 }
 
-TEST_CASE("a directory that others may enter, somebody else's and one in use are refused")
+TEST_CASE("a directory that others can enter, another user's directory and one in use are refused")
 {
 	TempDir dir;
 	const std::string path = dir.file("ring");
@@ -111,7 +111,7 @@ TEST_CASE("a directory that others may enter, somebody else's and one in use are
 	}
 }
 
-TEST_CASE("it goes on behind what it finds, and other files are none of its business")
+TEST_CASE("it continues after existing segments and ignores other files")
 {
 	TempDir dir;
 	put(dir.path(), 41, 10, 1000);
@@ -125,11 +125,11 @@ TEST_CASE("it goes on behind what it finds, and other files are none of its busi
 	      std::set<std::string>{"notes", "segment-43.forktail", segment(41), segment(42)});
 }
 
-TEST_CASE("segments go when newer ones last as long as is kept, however long nobody recorded")
+TEST_CASE("segments are evicted when newer ones cover the retained time, whatever the gap between recorders")
 {
 	TempDir dir;
 	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
-	// Three of a recorder's that ended a year before: they last 1.25 s at most each (an eighth of 10 s).
+	// Three of a recorder that ended a year before. They last at most 1.25 s each (an eighth of 10 s).
 	for (int i = 1; i <= 3; i++)
 		put(dir.path(), i, 10, 1000 + i);
 	Ring ring(dir.path(), "10s,1GB");
@@ -139,7 +139,7 @@ TEST_CASE("segments go when newer ones last as long as is kept, however long nob
 	CHECK(segments_count(ring.ring) == 3);
 	for (int i = 0; i < 8; i++)
 		ring.next(now += kSecond);
-	// 1.25 + 1 + 1 s of old ones, and eight seconds since: 10 s are kept by the two that remain.
+	// 1.25 + 1 + 1 s of old ones, and eight seconds since: the two that remain cover 10 s.
 	CHECK(files_in(dir.path()).count(segment(1)) == 0);
 	CHECK(files_in(dir.path()).count(segment(3)) == 1);
 	for (int i = 0; i < 4; i++)
@@ -148,7 +148,7 @@ TEST_CASE("segments go when newer ones last as long as is kept, however long nob
 	CHECK(segments_count(ring.ring) == 10);
 }
 
-TEST_CASE("the oldest go when there are too many bytes, also at the beginning")
+TEST_CASE("the oldest are evicted when there are too many bytes, also at the beginning")
 {
 	TempDir dir;
 	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
@@ -157,12 +157,12 @@ TEST_CASE("the oldest go when there are too many bytes, also at the beginning")
 	Ring ring(dir.path(), "1h,4MB");
 	REQUIRE(ring.error == 0);
 	ring.begin(0);
-	// Half a megabyte is the current one's.
+	// The current one has half a megabyte.
 	CHECK(segments_bytes(ring.ring) == 3000000);
 	CHECK(files_in(dir.path()) == std::set<std::string>{segment(4), segment(5), segment(6), segment(7)});
 }
 
-TEST_CASE("the next one is due by time or size, and not before the writer has begun the last")
+TEST_CASE("the next segment is due by time or size, but not before the writer has begun the last one")
 {
 	TempDir dir;
 	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
@@ -171,7 +171,7 @@ TEST_CASE("the next one is due by time or size, and not before the writer has be
 	ring.begin(kSecond);
 	CHECK(!segments_due(ring.ring, ring.writer, 5 * kSecond));
 	CHECK(segments_due(ring.ring, ring.writer, 6 * kSecond));
-	const std::string half(600000, 'x'); // request columns are stored as they are
+	const std::string half(600000, 'x'); // request columns are stored uncompressed
 	REQUIRE(ft_writer_block(ring.writer, FT_BLOCK_REQUEST, 0, 1, half.data(), half.size()) == 0);
 	CHECK(segments_due(ring.ring, ring.writer, 2 * kSecond));
 	ring.next(2 * kSecond);

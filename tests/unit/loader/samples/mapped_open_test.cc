@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening a process' mapped files: the mapped one or none, whatever lies at its path by now.
+// Opening a process' mapped files: exactly the mapped file or none, whatever is at its path now.
 #include "tests/support/catch.h"
 
 #include <cerrno>
@@ -47,7 +47,7 @@ private:
 	void *at_;
 };
 
-// The text of what is opened, or its error's number.
+// The text of the opened file, or the error number.
 std::string opened(const mapped_file &file)
 {
 	const int fd = mapped_open(getpid(), &file);
@@ -59,8 +59,8 @@ std::string opened(const mapped_file &file)
 	return text;
 }
 
-// The same by one who may not use map_files: it holds no capability. `before` is done while it still does; ""
-// when it takes longer than five seconds.
+// The same by a process without the capability to use map_files. `before` runs while it still has the
+// capability. Returns "" if it takes longer than five seconds.
 std::string opened_by_path(const mapped_file &file, const std::function<bool()> &before = nullptr)
 {
 	int pipes[2];
@@ -92,7 +92,7 @@ std::string error(int number)
 
 } // namespace
 
-TEST_CASE("a mapped file is opened, also when it was deleted or something else lies in its place")
+TEST_CASE("a mapped file is opened, also when it was deleted or replaced")
 {
 	if (geteuid() != 0)
 		return;
@@ -109,7 +109,7 @@ TEST_CASE("a mapped file is opened, also when it was deleted or something else l
 	CHECK(opened(m.file) == "the mapped one");
 }
 
-TEST_CASE("by its path only the mapped file is opened: no other, no FIFO, nothing that a link leads to")
+TEST_CASE("by its path only the mapped file is opened: no other file, no FIFO, no target of a link")
 {
 	if (geteuid() != 0)
 		return;
@@ -125,10 +125,10 @@ TEST_CASE("by its path only the mapped file is opened: no other, no FIFO, nothin
 	REQUIRE(mkfifo(path.c_str(), 0600) == 0);
 	CHECK(opened_by_path(m.file) == error(ENOTSUP));
 	REQUIRE(unlink(path.c_str()) == 0);
-	// A link is found as what it is, not as what it leads to, even if that is the file.
+	// A link is refused as a link, even if it leads to the mapped file.
 	REQUIRE(symlink(aside.c_str(), path.c_str()) == 0);
 	CHECK(opened_by_path(m.file) == error(ENOTSUP));
-	// Nor is one on the way followed, nor the way up.
+	// Links in the path and ".." are not followed either.
 	REQUIRE(symlink(dir.path().c_str(), dir.file("here").c_str()) == 0);
 	for (const std::string &way : {dir.path() + "/here/aside", dir.path() + "/x/../aside"}) {
 		mapped_file f = m.file;
@@ -137,7 +137,7 @@ TEST_CASE("by its path only the mapped file is opened: no other, no FIFO, nothin
 	}
 }
 
-TEST_CASE("nothing is looked for on a FUSE mount, whose server may never answer")
+TEST_CASE("files on a FUSE mount are not opened, because its server may never answer")
 {
 	const int device = geteuid() == 0 ? open("/dev/fuse", O_RDWR | O_CLOEXEC) : -1;
 	if (device < 0)
@@ -157,7 +157,7 @@ TEST_CASE("nothing is looked for on a FUSE mount, whose server may never answer"
 	close(device);
 }
 
-TEST_CASE("a device that is mapped is not opened")
+TEST_CASE("a mapped device is not opened")
 {
 	if (geteuid() != 0)
 		return;

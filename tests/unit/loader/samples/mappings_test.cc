@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is made of /proc/PID/maps.
+// Parsing /proc/PID/maps.
 #include "tests/support/catch.h"
 
 #include <cstring>
@@ -15,7 +15,7 @@ namespace
 std::vector<mapped_file> files(const std::string &text)
 {
 	std::vector<mapped_file> all;
-	// On the heap, so that a sanitizer sees a look beyond its end.
+	// On the heap, so that a sanitizer reports a read beyond its end.
 	std::unique_ptr<char[]> copy(new char[text.size() + 1]);
 	memcpy(copy.get(), text.c_str(), text.size() + 1);
 	mappings_each(
@@ -36,7 +36,7 @@ std::string base_name(const std::string &path, size_t size = 64)
 
 } // namespace
 
-TEST_CASE("a file with code is told with all that is mapped of it, and where its code is")
+TEST_CASE("a file with code is returned with all of its mappings and the place of its code")
 {
 	const auto all =
 	    files("55d0c0000000-55d0c0001000 r--p 00000000 fe:01 1234   /usr/bin/redis-server\n"
@@ -61,7 +61,7 @@ TEST_CASE("a file with code is told with all that is mapped of it, and where its
 	CHECK(all[2].code_start == 0x7ffd00000000);
 }
 
-TEST_CASE("what is no mapping is skipped, and no end of them is cut")
+TEST_CASE("invalid lines are skipped, and so is an incomplete last line")
 {
 	CHECK(files("").empty());
 	CHECK(files("\n\n\n").empty());
@@ -94,7 +94,7 @@ TEST_CASE("this process' own maps have this program and the C library")
 	CHECK(mappings_read(4194304) == nullptr);
 }
 
-TEST_CASE("a file's name is its path's last part, also when it has gone")
+TEST_CASE("a file's name is the last part of its path, also when it was deleted")
 {
 	CHECK(base_name("/usr/bin/redis-server") == "redis-server");
 	CHECK(base_name("/usr/bin/redis-server (deleted)") == "redis-server");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stacks as text: whatever names a target's files bring, lines stay lines and nothing lies beyond the end.
+// Stacks as text: names from a target's files cannot add lines, and nothing is written beyond the end.
 #include "tests/support/catch.h"
 
 #include <cstring>
@@ -26,7 +26,7 @@ std::vector<std::string> lines(const stack_text &t)
 	return all;
 }
 
-// On the heap, so that a sanitizer sees what is written beyond it.
+// On the heap, so that a sanitizer reports a write beyond its end.
 std::unique_ptr<stack_text> begun(const std::string &program)
 {
 	auto t = std::make_unique<stack_text>();
@@ -37,7 +37,7 @@ std::unique_ptr<stack_text> begun(const std::string &program)
 
 } // namespace
 
-TEST_CASE("a stack's text has a line for the program, each frame, and each function of the kernel")
+TEST_CASE("a stack's text has a line for the program, each frame, and each kernel function")
 {
 	auto t = begun("redis-server");
 	CHECK(stack_text_frame(t.get(), "keysCommand", "redis-server"));
@@ -48,7 +48,7 @@ TEST_CASE("a stack's text has a line for the program, each frame, and each funct
 						    " in libc.so.6", " in ", "tcp_sendmsg"});
 }
 
-TEST_CASE("names of any length are cut, and a line that doesn't fit is left out whole")
+TEST_CASE("long names are cut, and a line that does not fit is omitted")
 {
 	const std::string huge(100000, 'n'), cut(STACK_NAME_BYTES, 'n');
 	auto t = begun(huge);
@@ -68,7 +68,7 @@ TEST_CASE("names of any length are cut, and a line that doesn't fit is left out 
 	CHECK(all.front() == cut);
 	CHECK(all[1] == cut + " in " + cut);
 	CHECK(all.back() == cut);
-	// Every length up to the very end.
+	// Every length up to the end.
 	for (size_t room = 1; room < 600; room++) {
 		auto u = begun("p");
 		while (stack_text_kernel(u.get(), std::string(room % STACK_NAME_BYTES, 'k').c_str()))
@@ -78,7 +78,7 @@ TEST_CASE("names of any length are cut, and a line that doesn't fit is left out 
 	}
 }
 
-TEST_CASE("a name can't be a line of its own, nor one of the kernel's")
+TEST_CASE("a name can be neither a separate line nor a kernel function")
 {
 	auto t = begun("a\nb");
 	CHECK(stack_text_frame(t.get(), "main\ndo_fork", "lib\tc.so\nx"));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Samples and the process that names them, without a kernel's: this process is the target.
+// Samples and the helper process that resolves their symbols, without kernel samples. This process is the
+// target.
 #include "tests/support/catch.h"
 
 #include <csignal>
@@ -56,7 +57,7 @@ struct Unwinding {
 	pid_t helper() const { return unwind_queue_so_far(u).helper; }
 };
 
-// Of a function of the C library that no sanitizer has its own of.
+// A stack in a C library function that sanitizers do not replace.
 const void *address_of(const char *name)
 {
 	return dlsym(RTLD_DEFAULT, name);
@@ -64,7 +65,7 @@ const void *address_of(const char *name)
 
 } // namespace
 
-TEST_CASE("a process' function is named by the helper, which was given its files")
+TEST_CASE("the helper names a process' function from the files that it was given")
 {
 	Unwinding w;
 	unwind_queue_prepare(w.u, getpid());
@@ -79,7 +80,7 @@ TEST_CASE("a process' function is named by the helper, which was given its files
 	CHECK(unwind_queue_so_far(w.u).helper_cpu_ns > 0);
 }
 
-TEST_CASE("a stripped library's functions are named by its debug file, which the helper asks for by build id")
+TEST_CASE("a stripped library's functions are named from its debug file, found by build id")
 {
 	if (geteuid() != 0)
 		return;
@@ -109,7 +110,7 @@ TEST_CASE("a stripped library's functions are named by its debug file, which the
 	dlclose(library);
 }
 
-TEST_CASE("results come in the order of the samples, each once")
+TEST_CASE("results arrive in the order of the samples, each once")
 {
 	Unwinding w;
 	for (int i = 0; i < 300; i++)
@@ -123,7 +124,7 @@ TEST_CASE("results come in the order of the samples, each once")
 	CHECK(wrong == 0);
 }
 
-TEST_CASE("a helper that dies costs what waits for it, and the next one goes on, as often as there are any")
+TEST_CASE("a dead helper loses only its waiting samples, and the next helper continues, while there are any")
 {
 	Unwinding w;
 	for (int helpers = 3; helpers > 0; helpers--) {
@@ -149,23 +150,23 @@ TEST_CASE("a helper that dies costs what waits for it, and the next one goes on,
 	unwind_queue_settle(w.u);
 }
 
-TEST_CASE("a helper that hangs keeps nobody waiting, not even while it is stopped with a full queue")
+TEST_CASE("a hung helper delays nothing, not even when it is stopped with a full queue")
 {
 	Unwinding w;
 	kill(w.helper(), SIGSTOP);
 	for (int i = 0; i < 6000; i++) {
 		w.add(address_of("l64a"));
 		if (i % 100 == 0)
-			unwind_queue_tick(w.u); // gives time for more
+			unwind_queue_tick(w.u); // allows more time
 	}
-	CHECK(w.results.size() >= 6000 - 4096); // no more than that may wait
+	CHECK(w.results.size() >= 6000 - 4096); // the queue's limit
 	REQUIRE(eventually([&] {
 		unwind_queue_tick(w.u);
 		return w.results.size() == 6000;
 	}));
 	for (const Named &n : w.results)
 		CHECK_FALSE(n.known);
-	// Going on, it answers what nobody waits for any more: that is no later sample's.
+	// When it continues, it answers abandoned samples. Those answers belong to no later sample.
 	kill(w.helper(), SIGCONT);
 	REQUIRE(eventually([&] {
 		const size_t before = w.results.size();
@@ -176,7 +177,7 @@ TEST_CASE("a helper that hangs keeps nobody waiting, not even while it is stoppe
 	CHECK(w.results.back().frames == "lsearch\tlibc.so.6\n");
 }
 
-TEST_CASE("a helper that says nothing for ten seconds is ended, and the next one goes on")
+TEST_CASE("a helper that is silent for ten seconds is ended, and the next one continues")
 {
 	Unwinding w;
 	const pid_t first = w.helper();
@@ -196,7 +197,7 @@ TEST_CASE("a helper that says nothing for ten seconds is ended, and the next one
 	CHECK(unwind_queue_so_far(w.u).helpers_ended == 1);
 }
 
-TEST_CASE("a child that has ended is named by its parent's files")
+TEST_CASE("an ended child is named from its parent's files")
 {
 	Unwinding w;
 	w.add(address_of("l64a"), 4194304, getpid());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Addresses of network namespaces: this one's, one that a test makes up, and files that are none.
+// Addresses of network namespaces: this one's, a synthetic one's, and invalid files.
 #include <algorithm>
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -31,7 +31,7 @@ std::set<std::string> Set(json_t *all)
 	return texts;
 }
 
-// As the C library knows them, by netlink.
+// As the C library reports them, by netlink.
 std::set<std::string> OwnAddresses()
 {
 	std::set<std::string> texts;
@@ -78,7 +78,7 @@ TEST_CASE("addresses are found among routes, and each once", "[addresses]")
 	      std::set<std::string>{"10.77.0.2", "10.77.0.9", "fd00::2"});
 }
 
-TEST_CASE("files that are cut, or none, have no addresses", "[addresses]")
+TEST_CASE("incomplete and invalid files have no addresses", "[addresses]")
 {
 	TempDir dir;
 	write_file(dir.file("fib"), "/32 host LOCAL\n     |-- 999.1.2.3\n  /32 host LOCAL\n     |-- 10.0.0");

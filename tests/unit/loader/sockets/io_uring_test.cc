@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a process has a ring, asked of this one before it has, while it has, and after.
+// Whether a process uses io_uring: checked for this process before, while and after it has a ring.
 #include "tests/support/catch.h"
 
 #include <cerrno>
@@ -10,13 +10,13 @@
 
 #include "loader/sockets/io_uring.h"
 
-TEST_CASE("a process works over io_uring while it has a ring open")
+TEST_CASE("a process uses io_uring while it has a ring open")
 {
 	CHECK(!has_io_uring(getpid()));
 	io_uring_params parameters = {};
 	const int ring = static_cast<int>(syscall(SYS_io_uring_setup, 4, &parameters));
 	if (ring < 0) {
-		WARN("left out: this kernel refuses rings: " << strerror(errno));
+		WARN("SKIPPED: this kernel refuses rings: " << strerror(errno));
 		return;
 	}
 	CHECK(has_io_uring(getpid()));

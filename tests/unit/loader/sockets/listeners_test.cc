@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Listening sockets of this process, as /proc tells of them.
+// Listening sockets of this process, as listed in /proc.
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/unit/loader/support.h"
@@ -34,7 +34,7 @@ std::vector<std::string> listened(pid_t pid)
 
 } // namespace
 
-TEST_CASE("a port's listening socket is found, and who holds it")
+TEST_CASE("a port's listening socket and its process are found")
 {
 	Socket s(true), other(true);
 	inodes found = {};
@@ -44,14 +44,14 @@ TEST_CASE("a port's listening socket is found, and who holds it")
 	CHECK(holds_socket(getpid(), &found));
 	Process stranger({"sleep", "60"});
 	CHECK(eventually([&] { return !holds_socket(stranger.pid(), &found); },
-			 Seconds(10))); // once it is itself
+			 Seconds(10))); // once for this process itself
 	CHECK_FALSE(holds_socket(-1, &found));
 
-	REQUIRE(listeners_on_port(&found, other.port()) == 0); // adds to what is there
+	REQUIRE(listeners_on_port(&found, other.port()) == 0); // adds to the existing entries
 	CHECK(found.count == 2);
 }
 
-TEST_CASE("what does not listen is not found")
+TEST_CASE("sockets that do not listen are not found")
 {
 	Socket bound(false);
 	inodes found = {};
@@ -60,7 +60,7 @@ TEST_CASE("what does not listen is not found")
 	CHECK(found.count == 0);
 }
 
-TEST_CASE("more sockets than there is room for are left out")
+TEST_CASE("sockets beyond the limit are omitted")
 {
 	Socket s(true);
 	inodes full = {};
@@ -69,7 +69,7 @@ TEST_CASE("more sockets than there is room for are left out")
 	CHECK(full.count == INODES_MAX);
 }
 
-TEST_CASE("what a process listens on is a list of addresses")
+TEST_CASE("the sockets a process listens on are a list of addresses")
 {
 	const std::vector<std::string> before = listened(getpid());
 	TempDir dir;

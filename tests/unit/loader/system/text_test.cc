@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files as text: of a process that is there, and longer than one read gives.
+// Reading files as text: a process' files, and files longer than one read.
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"
@@ -17,7 +17,7 @@ TEST_CASE("a file of a process is read as one text")
 {
 	char text[256], small[5];
 	Process p({"sleep", "60", "61"});
-	// A program has its name before its arguments.
+	// A program's name comes before its arguments.
 	REQUIRE(eventually([&] { return read_proc(p.pid(), "cmdline", text, sizeof text) == 11; }));
 	CHECK(std::string(text) == "sleep 60 61"); // in place of NULs
 	CHECK(read_proc(p.pid(), "comm", text, sizeof text) == 5);
@@ -28,7 +28,7 @@ TEST_CASE("a file of a process is read as one text")
 	CHECK(std::string(text).empty());
 }
 
-TEST_CASE("a long file is read whole, or as much of it as is wanted")
+TEST_CASE("a long file is read completely, or up to the requested size")
 {
 	TempDir dir;
 	const std::string path = dir.file("long"), content(200000, 'x');

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cgroups and containers, from files made by hand.
+// Cgroups and containers, from synthetic files.
 #include "tests/support/catch.h"
 #include "tests/unit/loader/support.h"
 
@@ -28,7 +28,7 @@ std::string name_of(const Proc &root, const std::string &path)
 
 } // namespace
 
-TEST_CASE("the path of a cgroup tells its container, whatever the engine")
+TEST_CASE("a cgroup's path contains its container, for every engine")
 {
 	CHECK(container_of("/docker/" + kId) == kId);
 	CHECK(container_of("/system.slice/docker-" + kId + ".scope") == kId);
@@ -37,28 +37,28 @@ TEST_CASE("the path of a cgroup tells its container, whatever the engine")
 	CHECK(container_of("/kubepods/burstable/pod0f1e-22/" + kId) == kId);
 	CHECK(container_of("/kubepods.slice/kubepods-pod0f1e.slice/cri-containerd-" + kId + ".scope") == kId);
 	CHECK(container_of("/docker/" + kId + "/system.slice/redis.service") == kId);
-	// The inner one of containers in containers.
+	// The inner one of nested containers.
 	CHECK(container_of("/docker/" + kOther + "/docker/" + kId) == kId);
 	CHECK(container_of("/lxc.payload.web/init.scope") == "web");
 	CHECK(container_of("/lxc/web") == "web");
 }
 
-TEST_CASE("what is no container's cgroup is none")
+TEST_CASE("other cgroups are no container")
 {
 	CHECK(container_of("") == "");
 	CHECK(container_of("/") == "");
 	CHECK(container_of("//") == "");
 	CHECK(container_of("/system.slice/redis.service") == "");
 	CHECK(container_of("/docker") == "");
-	CHECK(container_of("/docker/" + kId.substr(1)) == "");	// a digit short
-	CHECK(container_of("/docker/" + kId + "0") == "");	// one too many
-	CHECK(container_of("/docker/X" + kId.substr(1)) == ""); // no digit
+	CHECK(container_of("/docker/" + kId.substr(1)) == "");	// one digit short
+	CHECK(container_of("/docker/" + kId + "0") == "");	// one digit too many
+	CHECK(container_of("/docker/X" + kId.substr(1)) == ""); // not a digit
 	CHECK(container_of("/machine.slice/libpod-conmon-" + kId + ".scope") == "");
 	CHECK(container_of("/lxc.monitor.web") == "");
 	CHECK(container_of("/lxc.payload." + std::string(CONTAINER_BYTES, 'x')) == "");
 }
 
-TEST_CASE("a process' cgroup, by hierarchy, and the path that says most")
+TEST_CASE("a process' cgroup by hierarchy, and the most specific path")
 {
 	Proc root;
 	char path[CGROUP_BYTES];
@@ -79,7 +79,7 @@ TEST_CASE("a process' cgroup, by hierarchy, and the path that says most")
 	CHECK(path == "/docker/" + kId);
 
 	root.write("proc/9/cgroup", "2:cpu:/a:b\n1:name=systemd:/system.slice/redis.service\n0::/v2\n");
-	REQUIRE(cgroup_of(r.c_str(), 9, "cpu", path)); // a path may hold colons
+	REQUIRE(cgroup_of(r.c_str(), 9, "cpu", path)); // a path may contain colons
 	CHECK(path == std::string("/a:b"));
 	REQUIRE(cgroup_best(r.c_str(), 9, path));
 	CHECK(path == std::string("/system.slice/redis.service"));
@@ -88,13 +88,13 @@ TEST_CASE("a process' cgroup, by hierarchy, and the path that says most")
 	CHECK(path == std::string("/"));
 	root.write("proc/11/cgroup", "nonsense\n:\n");
 	CHECK_FALSE(cgroup_best(r.c_str(), 11, path));
-	// Too long for its place: cut, not written beyond it.
+	// Longer than its buffer: cut, not written beyond it.
 	root.write("proc/12/cgroup", "0::/" + std::string(4000, 'x') + "\n");
 	REQUIRE(cgroup_best(r.c_str(), 12, path));
 	CHECK(std::string(path).size() == CGROUP_BYTES - 1);
 }
 
-TEST_CASE("a container has the name that its engine wrote down")
+TEST_CASE("a container has the name that its engine stored")
 {
 	Proc root;
 	char text[CONTAINER_BYTES];

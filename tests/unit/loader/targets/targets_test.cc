@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which processes --pid, --port, --unix and --name mean, asked of this machine's own processes.
+// Which processes --pid, --port, --unix and --name select, tested on this machine's own processes.
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/unit/loader/support.h"
@@ -27,8 +27,8 @@ std::unique_ptr<targets> none()
 	return std::make_unique<targets>();
 }
 
-// The number of no process: its process has just ended.
-pid_t nobody()
+// A free process id: its process has just ended.
+pid_t free_pid()
 {
 	const pid_t pid = fork();
 	if (pid == 0)
@@ -37,7 +37,7 @@ pid_t nobody()
 	return pid;
 }
 
-// A process that is called what `name` says.
+// A process with this name.
 Process process_called(const TempDir &dir, const std::string &name)
 {
 	std::filesystem::copy_file("/bin/sleep", dir.file(name));
@@ -46,7 +46,7 @@ Process process_called(const TempDir &dir, const std::string &name)
 
 } // namespace
 
-TEST_CASE("--pid takes a list of processes that are there, each once")
+TEST_CASE("--pid takes a list of existing processes, each once")
 {
 	auto t = none();
 	pid_t which = 0;
@@ -57,7 +57,7 @@ TEST_CASE("--pid takes a list of processes that are there, each once")
 	CHECK(t->pids[0] == getpid());
 	CHECK(t->pids[1] == getppid());
 
-	const pid_t gone = nobody();
+	const pid_t gone = free_pid();
 	CHECK(targets_add_pids(t.get(), (self + "," + std::to_string(gone)).c_str(), &which) == -ESRCH);
 	CHECK(which == gone);
 }
@@ -74,10 +74,10 @@ TEST_CASE("--pid takes nothing but a list of numbers")
 		INFO(text);
 		CHECK(targets_add_pids(t.get(), text.c_str(), &which) == -EINVAL);
 	}
-	CHECK(t->count <= 1); // what stands before the mistake
+	CHECK(t->count <= 1); // the numbers before the error
 }
 
-TEST_CASE("more targets than there is room for are refused")
+TEST_CASE("more targets than allowed are refused")
 {
 	auto t = none();
 	while (t->count < TARGETS_MAX)
@@ -87,7 +87,7 @@ TEST_CASE("more targets than there is room for are refused")
 	CHECK(targets_add_pids(t.get(), std::to_string(getpid()).c_str(), &which) == -E2BIG);
 	CHECK(targets_add_name(t.get(), "test_loader") == -E2BIG);
 	t->pids[0] = getpid();
-	CHECK(targets_add_pid(t.get(), getpid()) == 1); // it is one already
+	CHECK(targets_add_pid(t.get(), getpid()) == 1); // it is already in the list
 }
 
 TEST_CASE("--port takes a number from 1 to 65535")
@@ -101,7 +101,7 @@ TEST_CASE("--port takes a number from 1 to 65535")
 	}
 }
 
-TEST_CASE("a port's targets are all processes that hold its listening socket")
+TEST_CASE("a port's targets are all processes that have its listening socket open")
 {
 	Socket listening(true), bound(false);
 	auto t = none();
@@ -128,11 +128,11 @@ TEST_CASE("a port's targets are all processes that hold its listening socket")
 	waitpid(child, nullptr, 0);
 
 	auto empty = none();
-	CHECK(targets_add_port(empty.get(), bound.port()) == -ENOENT); // nobody listens there
+	CHECK(targets_add_port(empty.get(), bound.port()) == -ENOENT); // not listening
 	CHECK(empty->count == 0);
 }
 
-TEST_CASE("a Unix socket is found by the path it was bound to and by any other that leads there")
+TEST_CASE("a Unix socket is found by its bound path and by any other path to it")
 {
 	TempDir dir;
 	Socket socket(dir.file("redis.sock"));
@@ -146,7 +146,7 @@ TEST_CASE("a Unix socket is found by the path it was bound to and by any other t
 	CHECK(targets_add_unix(t.get(), dir.file("other.sock").c_str()) == -ENOENT);
 }
 
-TEST_CASE("--name is a process' comm or its program's whole name")
+TEST_CASE("--name selects by a process' comm or its program's full name")
 {
 	TempDir dir;
 	const std::string pid = std::to_string(getpid()), name = "ft-" + pid,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where keys belong, and what an outage is: the parts of routing that need no server. Slots and the ring are
-// compared with a real cluster's and a real proxy's word in the system tests.
+// Routing without a server: which server a key belongs to, and what an outage is. System tests compare slots
+// and the ring with a real cluster and a real proxy.
 #include <memory>
 #include <set>
 #include <string>
@@ -30,7 +30,7 @@ void begin(outages *o, uint16_t node, uint64_t last_ok_ns, uint64_t now_ns)
 
 } // namespace
 
-TEST_CASE("CRC16 and slots as the cluster specification has them")
+TEST_CASE("CRC16 and slots match the cluster specification")
 {
 	CHECK(crc16("123456789", 9) == 0x31C3);
 	CHECK(crc16("", 0) == 0);
@@ -39,7 +39,7 @@ TEST_CASE("CRC16 and slots as the cluster specification has them")
 	CHECK(slot("") == 0);
 }
 
-TEST_CASE("a hash tag is what counts, if there is something in it")
+TEST_CASE("a non-empty hash tag decides the slot")
 {
 	CHECK(slot("{user1000}.following") == slot("{user1000}.followers"));
 	CHECK(slot("{user1000}.following") == slot("user1000"));
@@ -67,7 +67,7 @@ TEST_CASE("a ring: all servers, evenly, and few keys move when one is added")
 		REQUIRE(b < 4);
 		counts[b]++;
 		moved += a != b;
-		CHECK((a == b || b == 3)); // a key only ever moves to the new server
+		CHECK((a == b || b == 3)); // a key only moves to the new server
 	}
 	for (int n : counts)
 		CHECK(n > 40000 / 4 / 2);
@@ -76,12 +76,12 @@ TEST_CASE("a ring: all servers, evenly, and few keys move when one is added")
 	ketama_free(&four);
 }
 
-TEST_CASE("an outage begins once, ends with the first answer for one of its slots, and counts who waited")
+TEST_CASE("an outage begins once, ends with the first answer for its slots, and counts waiting requests")
 {
 	const auto o = std::make_unique<outages>();
 	CHECK_FALSE(outages_concern(o.get(), 1));
 	begin(o.get(), 1, 900, 1000);
-	begin(o.get(), 1, 950, 1100); // the second connection that broke
+	begin(o.get(), 1, 950, 1100); // the second broken connection
 	REQUIRE(o->count == 1);
 	CHECK(o->open == 1);
 	CHECK(outages_is_open(o.get(), 1));
@@ -97,7 +97,7 @@ TEST_CASE("an outage begins once, ends with the first answer for one of its slot
 	CHECK(o->list[0].last_ok_ns == 900);
 	CHECK(o->open == 0);
 	CHECK_FALSE(outages_is_open(o.get(), 1));
-	// One more that was due meanwhile, and one that came later.
+	// One more that was due during it, and one that came later.
 	CHECK(outages_concern(o.get(), 1500));
 	outages_note_answer(o.get(), 199, 2, 1500, 3100);
 	CHECK_FALSE(outages_concern(o.get(), 3200));
@@ -105,12 +105,12 @@ TEST_CASE("an outage begins once, ends with the first answer for one of its slot
 	CHECK(o->list[0].delayed == 2);
 	CHECK(o->list[0].failed == 1);
 	CHECK(o->list[0].longest_ns == 1800);
-	// The node is in trouble again.
+	// The node fails again.
 	begin(o.get(), 1, 4000, 4100);
 	CHECK(o->count == 2);
 }
 
-TEST_CASE("what threads saw of one outage is one outage, and what they saw of two is two")
+TEST_CASE("threads that see one outage report one, and threads that see two report two")
 {
 	const auto a = std::make_unique<outages>(), b = std::make_unique<outages>(),
 		   all = std::make_unique<outages>();
@@ -131,13 +131,13 @@ TEST_CASE("what threads saw of one outage is one outage, and what they saw of tw
 	CHECK(all->list[0].delayed == 3);
 	CHECK(all->list[1].first_ok_ns == 0);
 	CHECK(all->list[2].node == 0);
-	// Two of them nobody felt.
+	// Two of them delayed no request.
 	outages_drop_unfelt(all.get());
 	REQUIRE(all->count == 1);
 	CHECK(all->list[0].delayed == 3);
 }
 
-TEST_CASE("more outages than there is room for are counted")
+TEST_CASE("outages beyond the limit are counted")
 {
 	const auto o = std::make_unique<outages>();
 	for (uint64_t i = 1; i <= OUTAGES_MAX + 5; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of keys: lengths as asked for, no two numbers with one name, and YCSB's names.
+// Names of keys: the requested lengths, a unique name for each number, and YCSB's names.
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ struct Names {
 	Names(const Names &) = delete;
 	Names &operator=(const Names &) = delete;
 
-	// The name, and that nothing beside it is written.
+	// Returns the name, and checks that nothing outside the buffer is written.
 	std::string of(uint64_t key) const
 	{
 		const uint32_t length = key_name_length(&k, key);
@@ -36,7 +36,7 @@ struct Names {
 
 } // namespace
 
-TEST_CASE("prefix and twelve digits unless asked otherwise")
+TEST_CASE("prefix and twelve digits by default")
 {
 	Names plain("key:", nullptr, 1000), bare("", nullptr, KEY_SPACE_MAX);
 	REQUIRE(plain.result == 0);
@@ -48,7 +48,7 @@ TEST_CASE("prefix and twelve digits unless asked otherwise")
 	CHECK(prefix.of(3) == "a long prefix: 000000000003");
 }
 
-TEST_CASE("a fixed length holds prefix and number exactly")
+TEST_CASE("a fixed length includes prefix and number exactly")
 {
 	for (const auto &[length, name] : std::vector<std::pair<const char *, std::string>>{
 		 {"7", "key:042"},
@@ -66,7 +66,7 @@ TEST_CASE("a fixed length holds prefix and number exactly")
 	}
 }
 
-TEST_CASE("a range of lengths is used whole, and no two keys share a name")
+TEST_CASE("a range of lengths is fully used, and no two keys share a name")
 {
 	Names n("", "2-100", 200000);
 	REQUIRE(n.result == 0);
@@ -82,18 +82,18 @@ TEST_CASE("a range of lengths is used whole, and no two keys share a name")
 		all.insert(name);
 	}
 	CHECK(all.size() == 200000);
-	// Of the hundred numbers that two digits hold, few if any get just two.
+	// Of the hundred numbers with two digits, few or none get just two.
 	for (size_t length = 3; length <= 100; length++)
 		CHECK(lengths.count(length) == 1);
 	CHECK(n.of(5) == n.of(5));
-	// It grows to what the number needs.
+	// It grows to the number's length.
 	Names tight("p", "1-3", 100000);
 	REQUIRE(tight.result == 0);
 	CHECK(tight.of(98765) == "p98765");
 	CHECK(tight.of(7).size() <= 3);
 }
 
-TEST_CASE("lengths that can't be are refused")
+TEST_CASE("impossible lengths are refused")
 {
 	CHECK(Names("key:", "5", 10).result == 0);
 	const struct {

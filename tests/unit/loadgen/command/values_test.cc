@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Values: sizes by every kind of distribution against what was asked for, and bytes that can be written and
-// checked in pieces of any size.
+// Values: the sizes of every kind of distribution compared with the requested ones, and bytes that can be
+// written and checked in pieces of any size.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -84,7 +84,7 @@ TEST_CASE("sizes as users write them")
 	CHECK_FALSE(value_sizes_parse((list + ",99:1").c_str(), &s, error, sizeof(error)));
 }
 
-TEST_CASE("sizes are drawn as asked for")
+TEST_CASE("sizes follow the requested distribution")
 {
 	random_stream seeds = {3};
 	Values fixed("77"), range("10-29"), list("5:70,50:20,500:10");
@@ -97,14 +97,14 @@ TEST_CASE("sizes are drawn as asked for")
 		in_range[of_range - 10]++;
 		REQUIRE((of_list == 5 || of_list == 50 || of_list == 500));
 		in_list[of_list == 5 ? 0 : of_list == 50 ? 1 : 2]++;
-		// The size follows from the seed.
+		// The seed determines the size.
 		REQUIRE(value_size(&range.v, seed) == of_range);
 	}
 	CHECK(chi_squared_test(in_range, std::vector<double>(20, 0.05)).fits());
 	CHECK(chi_squared_test(in_list, {0.7, 0.2, 0.1}).fits());
 }
 
-TEST_CASE("lognormal sizes have their median and spread, and are cut")
+TEST_CASE("lognormal sizes have their median and spread, and are limited")
 {
 	Values v("lognormal:1000,0.8,20000");
 	random_stream seeds = {4};
@@ -114,11 +114,11 @@ TEST_CASE("lognormal sizes have their median and spread, and are cut")
 		const double size = value_size(&v.v, random_next(&seeds));
 		REQUIRE((size >= 1 && size <= 20000));
 		cut += size == 20000;
-		// What the normal distribution function makes of it is uniform.
+		// The normal distribution function maps it to a uniform distribution.
 		const double u = 0.5 * std::erfc(-std::log((size + 0.5) / 1000) / 0.8 / std::sqrt(2.0));
 		deciles[std::min<size_t>(static_cast<size_t>(u * 10), 9)]++;
 	}
-	// Sizes are whole bytes, which moves each decile's edge by half a byte in a few hundred at most.
+	// Sizes are whole bytes, which moves each decile's edge by at most half a byte in a few hundred.
 	for (uint64_t n : deciles)
 		CHECK(static_cast<double>(n) == Approx(10000).epsilon(0.05));
 	CHECK(cut > 0); // 1 in 11,000 is beyond
@@ -129,7 +129,7 @@ TEST_CASE("lognormal sizes have their median and spread, and are cut")
 	}
 }
 
-TEST_CASE("a value's pieces are the value's, at every cut")
+TEST_CASE("a value written in pieces is the same at every cut")
 {
 	Values v("200");
 	for (uint64_t seed : {0ull, 5ull, 0xfedcba9876543210ull, ~0ull}) {
@@ -151,7 +151,7 @@ TEST_CASE("a value's pieces are the value's, at every cut")
 	}
 }
 
-TEST_CASE("a wrong byte is found where it is, whatever the cut")
+TEST_CASE("a wrong byte is found at its place, whatever the cut")
 {
 	Values v("300");
 	const uint64_t seed = value_seed_of_key(123456);
@@ -196,7 +196,7 @@ TEST_CASE("values of different keys differ, those of one key are the same in eve
 	CHECK(a.whole(1) != other.whole(1));
 }
 
-TEST_CASE("the compressible share of a value is one letter")
+TEST_CASE("the compressible share of a value is one repeated letter")
 {
 	random_stream seeds = {5};
 	for (double share : {0.0, 0.25, 0.5, 1.0}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The instants that a request is judged by: when it is due, and when it is sent.
+// The instants of a request: when it is due and when it is sent.
 #include <cstdint>
 #include <cstdlib>
 
@@ -7,7 +7,7 @@
 #include "loadgen/engine/pending_request.h"
 #include "tests/support/catch.h"
 
-TEST_CASE("a request without an instant is due when it is sent")
+TEST_CASE("a request without a due time is due when it is sent")
 {
 	pending_request p = {};
 
@@ -26,7 +26,7 @@ TEST_CASE("a request that was due earlier is sent late")
 	CHECK(p.start_ns == 100);
 }
 
-TEST_CASE("what is sent again keeps the instants of the first time")
+TEST_CASE("a request that is sent again keeps its first instants")
 {
 	pending_request p = {};
 
@@ -36,7 +36,7 @@ TEST_CASE("what is sent again keeps the instants of the first time")
 	CHECK(p.start_ns == 100);
 }
 
-TEST_CASE("a request that begins to wait is due from then on, and not sent")
+TEST_CASE("a request that begins to wait is due from then on and not sent")
 {
 	pending_request p = {};
 
@@ -48,7 +48,7 @@ TEST_CASE("a request that begins to wait is due from then on, and not sent")
 	CHECK(p.intended_ns == 50);
 }
 
-TEST_CASE("requests without a connection come out in the order in which they went in, while the ring grows")
+TEST_CASE("requests without a connection leave in the order in which they came, while the ring grows")
 {
 	pending_queue w = {};
 	pending_request p = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The heap of timers: whatever the order they came in, they act in the order of their times, and only when
-// due.
+// The heap of timers: timers run in the order of their times, whatever the order in which they were added,
+// and only when due.
 #include <cstdint>
 #include <poll.h>
 #include <vector>
@@ -15,11 +15,11 @@ namespace
 
 struct Timers {
 	timers t = {};
-	std::vector<uint64_t> acted, at; // which, and what time they were told
+	std::vector<uint64_t> acted, at; // which timer ran, and with which time
 	struct One {
 		Timers *all;
 		uint64_t when;
-		uint64_t again; // adds another so much later; 0: none
+		uint64_t again; // adds another one this much later; 0: none
 	};
 	std::vector<One> ones;
 
@@ -50,7 +50,7 @@ struct Timers {
 
 } // namespace
 
-TEST_CASE("timers act in order, however they were added, and not before their time")
+TEST_CASE("timers run in order, whatever the order in which they were added, and not before their time")
 {
 	random_stream random = {9};
 	for (uint32_t count : {1u, 2u, 3u, 7u, 8u, 100u, 5000u}) {
@@ -75,7 +75,7 @@ TEST_CASE("timers act in order, however they were added, and not before their ti
 	}
 }
 
-TEST_CASE("added and taken in turn")
+TEST_CASE("timers added and taken alternately")
 {
 	random_stream random = {10};
 	Timers x(1);
@@ -99,7 +99,7 @@ TEST_CASE("added and taken in turn")
 	}
 }
 
-TEST_CASE("a timer that acts may add another, also one that is due at once")
+TEST_CASE("a running timer may add another one, also one that is due at once")
 {
 	Timers x(1);
 	x.add(10, 5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// HdrHistogram's interval log: a decoder written here from the format's description gives back every count,
-// and the lines have the form that readers split at commas.
+// HdrHistogram's interval log: a decoder written here from the format's description returns every count, and
+// the lines have the form that readers split at commas.
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -121,7 +121,7 @@ std::unique_ptr<ft_histogram> histogram(const std::vector<uint64_t> &values)
 	return h;
 }
 
-// Counts as the log has them: what lies behind the highest value is left out.
+// Counts as in the log: those behind the highest value are omitted.
 std::vector<uint64_t> counts_of(const ft_histogram &h)
 {
 	std::vector<uint64_t> counts(std::begin(h.slots), std::end(h.slots));
@@ -145,7 +145,7 @@ std::vector<std::string> written(const ft_histogram &h, const char *tag = nullpt
 
 } // namespace
 
-TEST_CASE("an HDR log's header and lines are those that its readers know")
+TEST_CASE("an HDR log's header and lines have the known format")
 {
 	TempDir dir;
 	hdr_log *log = nullptr;
@@ -166,9 +166,9 @@ TEST_CASE("an HDR log's header and lines are those that its readers know")
 	CHECK(lines[5].rfind("2.000,0.000,2.500,HISTFAAA", 0) == 0);
 }
 
-TEST_CASE("every slot comes back with its count")
+TEST_CASE("every slot is decoded with its count")
 {
-	SECTION("the ends of the first buckets, where the width of slots changes")
+	SECTION("the ends of the first buckets, where slots become wider")
 	{
 		std::vector<uint64_t> values;
 		for (unsigned bit = 0; bit <= 42; bit++)
@@ -182,7 +182,7 @@ TEST_CASE("every slot comes back with its count")
 		const auto h = histogram({0, 2, 5, 5, 5});
 		const Decoded d = decode(written(*h)[3]);
 		CHECK(d.counts == std::vector<uint64_t>{1, 0, 1, 0, 0, 3});
-		CHECK(d.payload == 5); // a single zero is a count, two are one negative number
+		CHECK(d.payload == 5); // a single zero is a count, several are one negative number
 	}
 	SECTION("values over the whole range")
 	{
@@ -197,7 +197,7 @@ TEST_CASE("every slot comes back with its count")
 		const auto h = histogram(values);
 		CHECK(decode(written(*h)[3]).counts == counts_of(*h));
 	}
-	SECTION("counts of every length up to what a zigzag of 64 bits holds")
+	SECTION("counts of every length up to the largest zigzag value of 64 bits")
 	{
 		auto h = histogram({});
 		for (unsigned bit = 0; bit < 63; bit++) {
@@ -221,7 +221,7 @@ TEST_CASE("every slot comes back with its count")
 	}
 }
 
-TEST_CASE("what would break a line is refused, and the log goes on")
+TEST_CASE("text that would break a line is refused, and the log continues")
 {
 	TempDir dir;
 	hdr_log *log = nullptr;
@@ -237,7 +237,7 @@ TEST_CASE("what would break a line is refused, and the log goes on")
 	CHECK(lines_of(read_file(dir.file("log"))).size() == 4);
 }
 
-TEST_CASE("a log that can't be created or written says so")
+TEST_CASE("a log that cannot be created or written is an error")
 {
 	hdr_log *log = nullptr;
 	CHECK(hdr_log_open(&log, "/nonexistent/log", 0, 0) == -ENOENT);

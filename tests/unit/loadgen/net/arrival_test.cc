@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kernel's word on when something arrived, over real TCP connections of this host.
+// The kernel's arrival timestamps, over real TCP connections of this host.
 #include "tests/support/catch.h"
 
 #include <arpa/inet.h>
@@ -56,7 +56,7 @@ void wait_readable(int fd)
 	REQUIRE(poll(&p, 1, 10'000) == 1);
 }
 
-// Stamps begin a moment after the first socket of the host has asked for them.
+// Timestamps start shortly after the host's first socket requests them.
 bool stamps_come(Tcp &tcp)
 {
 	char byte;
@@ -73,7 +73,7 @@ bool stamps_come(Tcp &tcp)
 
 } // namespace
 
-TEST_CASE("bytes that lay in the socket arrived when they were sent, and not when they were read")
+TEST_CASE("bytes waiting in the socket have the time when they were sent, not when they were read")
 {
 	for (const sa_family_t family : {AF_INET, AF_INET6}) {
 		Tcp tcp(family);
@@ -95,7 +95,7 @@ TEST_CASE("bytes that lay in the socket arrived when they were sent, and not whe
 			uint64_t stamp = 0;
 			REQUIRE(arrival_read(tcp.here, bytes, sizeof(bytes), &stamp) == 6);
 			const uint64_t now = ft_now_ns(), at = arrival_monotonic(&clock, stamp, now);
-			// Over loopback the sender's write() has the segment arrive, or an interrupt soon
+			// Over loopback the segment arrives in the sender's write(), or in an interrupt soon
 			// after.
 			INFO(before << " " << at << " " << after << " " << now);
 			CHECK(at + 1000 >= before);
@@ -105,7 +105,7 @@ TEST_CASE("bytes that lay in the socket arrived when they were sent, and not whe
 	}
 }
 
-TEST_CASE("of several segments that are read at once the last one's arrival is said")
+TEST_CASE("of several segments read at once, the last one's arrival is reported")
 {
 	Tcp tcp;
 	REQUIRE(arrival_ask(tcp.here));
@@ -120,14 +120,14 @@ TEST_CASE("of several segments that are read at once the last one's arrival is s
 	REQUIRE(eventually([&] { return recv(tcp.here, bytes, 16, MSG_PEEK) == 6; }, Seconds(10)));
 	REQUIRE(arrival_read(tcp.here, bytes, sizeof(bytes), &stamp) == 6);
 	CHECK(arrival_monotonic(&clock, stamp, ft_now_ns()) + 1000 >= between);
-	// An end of stream, and a socket with nothing in it, have none.
+	// An end of stream and an empty socket have none.
 	shutdown(tcp.there, SHUT_WR);
 	wait_readable(tcp.here);
 	CHECK(arrival_read(tcp.here, bytes, sizeof(bytes), &stamp) == 0);
 	CHECK(stamp == 0);
 }
 
-TEST_CASE("a Unix socket says nothing of arrivals, nor does what is no socket")
+TEST_CASE("a Unix socket reports no arrivals, and neither does a file that is no socket")
 {
 	int pair[2];
 	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
@@ -137,7 +137,7 @@ TEST_CASE("a Unix socket says nothing of arrivals, nor does what is no socket")
 	CHECK_FALSE(arrival_ask(-1));
 }
 
-TEST_CASE("a stamp beyond now is the clocks' error, or the clock was set")
+TEST_CASE("a timestamp in the future is the clocks' error, or the clock was set")
 {
 	ft_clock c;
 	ft_clock_read(&c);
@@ -149,7 +149,7 @@ TEST_CASE("a stamp beyond now is the clocks' error, or the clock was set")
 	CHECK(at < now - 490'000);
 	CHECK(arrival_monotonic(&clock, clock.ahead_ns + now + 100, now) == now);
 	CHECK(arrival_monotonic(&clock, clock.ahead_ns + now + 5'000'000, now) == 0);
-	// It is looked up anew, and only once in a while.
+	// The difference of the clocks is read again, but seldom.
 	clock.ahead_ns = 7;
 	CHECK(arrival_monotonic(&clock, 1007, now + 999'999) == 1000);
 	CHECK(arrival_monotonic(&clock, ahead + now, now + 1'000'000) + 10'000 > now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is known of a socket: how the server's host names it.
+// How the server's host identifies a socket.
 #include "tests/support/catch.h"
 
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 
 #include "loadgen/net/socket.h"
 
-TEST_CASE("a socket's inode is what /proc says of the descriptor")
+TEST_CASE("a socket's inode is that of its descriptor in /proc")
 {
 	int pair[2];
 	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Addresses as users write them: what each says, how it reads back, and what must not pass for one.
+// Addresses as users write them: their meaning, how they are printed, and texts that must be refused.
 #include <string>
 
 #include "loadgen/options/address.h"
@@ -31,7 +31,7 @@ std::string or_none(const char *text)
 
 } // namespace
 
-TEST_CASE("an address says where a server is, who we are there, and which database is meant")
+TEST_CASE("an address has the server, the user and the database")
 {
 	const struct {
 		const char *text, *host, *socket;
@@ -86,7 +86,7 @@ TEST_CASE("an address says where a server is, who we are there, and which databa
 	}
 }
 
-TEST_CASE("what is no address is refused with one sentence about it")
+TEST_CASE("an invalid address is refused with one sentence")
 {
 	const std::string long_path = "/" + std::string(107, 'x');
 	const struct {
@@ -132,7 +132,7 @@ TEST_CASE("what is no address is refused with one sentence about it")
 	}
 }
 
-TEST_CASE("a sentence about a bad URI does not tell its password")
+TEST_CASE("a message about a bad URI does not contain its password")
 {
 	for (const char *text : {"redis://alice:hunter2@db1/x", "redis://:hunter2@db1:x",
 				 "redi://:hunter2@db1", "unix://a:hunter2@", "redis://:hunter2%@db1"}) {
@@ -143,7 +143,7 @@ TEST_CASE("a sentence about a bad URI does not tell its password")
 	}
 }
 
-TEST_CASE("an address reads as users write it")
+TEST_CASE("an address is printed as users write it")
 {
 	char text[64];
 	server_address a = {"::1", nullptr, 7000, false};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every wrong use of the command line: one sentence, exit status 2, and nothing done. No server is needed.
+// Every wrong use of the command line gives one message and exit status 2, and does nothing. No server is
+// needed.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -149,7 +150,7 @@ TEST_CASE("a password in argv is refused and not repeated")
 	}
 }
 
-TEST_CASE("a password file that can't be read is the environment's fault")
+TEST_CASE("an unreadable password file is an environment error")
 {
 	Result r = load({"--password-file", "/nonexistent/password"});
 	CHECK(r.status == 3);

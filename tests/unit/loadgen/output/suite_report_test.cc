@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tables of several tests, the spread of a repeated one, CSV and the text distribution, on figures that were
-// worked out by hand.
+// Tables of several tests, the spread of a repeated one, CSV and the text distribution, with figures computed
+// by hand.
 #include <functional>
 #include <memory>
 #include <sstream>
@@ -71,7 +71,7 @@ TEST_CASE("a test's summary, and its row in the suite's table")
 	test_summary all[2];
 	report_summarize(&all[0], "GET", t.f.get());
 	CHECK(std::string(all[0].name) == "GET");
-	CHECK(all[0].rps == Approx(495)); // what was answered
+	CHECK(all[0].rps == Approx(495)); // the answered ones
 	CHECK(all[0].requests == 1000);
 	CHECK(all[0].errors == 10);
 	CHECK(all[0].mean_ns == Approx(500500));
@@ -86,7 +86,7 @@ TEST_CASE("a test's summary, and its row in the suite's table")
 	REQUIRE(rows.size() == 4); // an empty one first
 	CHECK(cells(rows[2]).at(0) == "GET");
 	CHECK(cells(rows[2]).at(1) == "495");
-	CHECK(cells(rows[2]).at(2) == "0.500"); // 0.5005, which no double is
+	CHECK(cells(rows[2]).at(2) == "0.500"); // 0.5005, which a double cannot represent
 	CHECK(cells(rows[2]).back() == "10");
 	CHECK(cells(rows[3]).at(0) == "LRANGE_600");
 	CHECK(cells(rows[3]).at(4) == "-");
@@ -94,7 +94,7 @@ TEST_CASE("a test's summary, and its row in the suite's table")
 		CHECK((row.empty() || row.size() == rows[1].size()));
 }
 
-TEST_CASE("repeats: best, worst, mean, and the sample's standard deviation")
+TEST_CASE("repeats: best, worst, mean, and the sample standard deviation")
 {
 	test_summary all[4] = {};
 	const double rps[] = {100, 200, 300, 400}, max_ms[] = {4, 2, 8, 6};
@@ -117,7 +117,7 @@ TEST_CASE("repeats: best, worst, mean, and the sample's standard deviation")
 	CHECK(low["worst"].get<double>() == Approx(8e6));
 	CHECK(low["mean"].get<double>() == Approx(5e6));
 	CHECK(parsed["mean_ns"]["spread"] == 0);
-	CHECK_FALSE(parsed.contains("p99.9_ns")); // not asked for
+	CHECK_FALSE(parsed.contains("p99.9_ns")); // not requested
 	const std::string table = printed([&](FILE *to) { report_repeats(to, all, 4); });
 	bool found = false;
 	for (const auto &line : lines_of(table))
@@ -148,7 +148,7 @@ TEST_CASE("redis-benchmark's CSV")
 	CHECK(rows[1].find(",\"0.001\",\"0.500\",\"0.950\",\"0.990\",\"1.000\"") != std::string::npos);
 }
 
-TEST_CASE("the distribution halves what is left until less than one request would be")
+TEST_CASE("the distribution halves the rest until less than one request would remain")
 {
 	Thousand t("50");
 	const auto rows = lines_of(printed([&](FILE *to) { report_distribution(to, t.s.get()); }));

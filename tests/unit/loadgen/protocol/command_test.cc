@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Commands as users write them: what is read, what is refused, and the exact bytes in each protocol. Expected
-// bytes are written out by hand from the protocols' specifications, not made by the code under test.
+// Commands as users write them: accepted and refused ones, and the exact bytes in each protocol. Expected
+// bytes are written by hand from the protocols' specifications, not made by the tested code.
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -15,7 +15,7 @@ using namespace std::string_literals;
 namespace
 {
 
-// Placeholders' sources: keys "k" and three digits, values of three bytes that never change.
+// Values for placeholders: keys "k" and three digits, constant values of three bytes.
 struct Source {
 	key_names names = {};
 	values made = {};
@@ -104,7 +104,7 @@ TEST_CASE("a command's exact bytes for Redis")
 	s.f.expiry_low = s.f.expiry_high = 300;
 	CHECK(s.write("SET k v EX __expiry__") ==
 	      "*5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n$2\r\nEX\r\n$3\r\n300\r\n");
-	// Ten words and more: the head has two digits.
+	// Ten words or more: the head has two digits.
 	CHECK(s.write("RPUSH 1 2 3 4 5 6 7 8 9").substr(0, 5) == "*10\r\n");
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("quotes and escapes")
 	}
 }
 
-TEST_CASE("what is no command is refused in one sentence")
+TEST_CASE("an invalid command is refused in one sentence")
 {
 	for (const std::string text : {"", "   ", "SET \"x", R"(SET "x\")", R"(SET "\q")", R"(SET "\x4")",
 				       R"(SET "\xzz")", R"(SET "a"b)", R"("\)"}) {
@@ -164,7 +164,7 @@ TEST_CASE("what is no command is refused in one sentence")
 	CHECK(refused(parts + "x").find("too many words or placeholders") != std::string::npos);
 }
 
-TEST_CASE("placeholders keep to their ranges and use them whole")
+TEST_CASE("placeholders stay in their ranges and use them fully")
 {
 	Source s;
 	s.f.keys = 5;
@@ -207,7 +207,7 @@ TEST_CASE("placeholders keep to their ranges and use them whole")
 	      std::to_string(ycsb_name_hash(name.data(), name.size())));
 }
 
-TEST_CASE("only commands of one width have templates")
+TEST_CASE("only commands of constant width have templates")
 {
 	Source s;
 	const auto fixed = [&](const char *text) {
@@ -252,7 +252,7 @@ TEST_CASE("memcached's text: a command's exact bytes")
 	CHECK(s.write("touch __key__ 3600", text) == "touch k007 3600\r\n");
 	CHECK(s.write("delete __key__", text) == "delete k007\r\n");
 	CHECK(s.write("version", text) == "version\r\n");
-	// memcached reads lower case only.
+	// memcached accepts lower case only.
 	CHECK(s.write("GET __key__", text) == "get k007\r\n");
 	CHECK(s.write("Set __key__ V", text) == "set k007 0 0 1\r\nV\r\n");
 }
@@ -281,7 +281,7 @@ TEST_CASE("memcached's binary: a command's exact bytes")
 	CHECK(s.write("touch __key__ __expiry__", binary).substr(24, 4) == "\0\0\0\x3c"s);
 }
 
-TEST_CASE("commands that memcached doesn't have, and wrong numbers of words")
+TEST_CASE("commands unknown to memcached, and wrong numbers of words")
 {
 	for (protocol_id wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
 		CHECK(

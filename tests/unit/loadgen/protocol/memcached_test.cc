@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The scanners of memcached's replies, text and binary, on every reply they may meet, cut at every byte, and
-// on what is no reply.
+// The scanners of memcached's replies, text and binary: on every possible reply, cut at every byte, and on
+// invalid replies.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -38,7 +38,7 @@ template <class Scanner> Seen<Scanner> scan(const std::string &text, const std::
 	std::vector<size_t> ends = cuts;
 	ends.push_back(text.size());
 	for (size_t end : ends) {
-		// A piece of its own size on the heap: reading beyond it is caught by the sanitizer.
+		// A piece of exactly its size on the heap: the sanitizer reports a read beyond it.
 		const std::vector<char> piece(text.begin() + static_cast<ptrdiff_t>(from),
 					      text.begin() + static_cast<ptrdiff_t>(end));
 		const char *at = piece.data();
@@ -173,7 +173,7 @@ void check(const BinaryCase &c, const Seen<memcached_binary_scanner> &seen)
 	CHECK(memcmp(&seen.s.opaque, opaque, sizeof(opaque)) == 0);
 }
 
-// How many replies a stream has, cut at random places; every one has to be of its case.
+// How many replies a stream has, cut at random places. Every one must match its case.
 template <class Scanner, class Cases> void scan_stream(const Cases &cases)
 {
 	std::string stream;
@@ -209,7 +209,7 @@ template <class Scanner, class Cases> void scan_stream(const Cases &cases)
 
 } // namespace
 
-TEST_CASE("memcached text: a whole reply is found, with its kind and nothing behind it")
+TEST_CASE("memcached text: a complete reply is found, with its kind and nothing after it")
 {
 	for (const Case &c : texts) {
 		INFO(c.reply);
@@ -241,12 +241,12 @@ TEST_CASE("memcached text: a reply cut at every byte, at any two, and at all, is
 	}
 }
 
-TEST_CASE("memcached text: one scanner goes through a stream of replies however it is cut")
+TEST_CASE("memcached text: one scanner reads a stream of replies however it is cut")
 {
 	scan_stream<memcached_text_scanner>(texts);
 }
 
-TEST_CASE("memcached text: numbers, counts of values and errors' words are told, cut or not")
+TEST_CASE("memcached text: numbers, counts of values and error words are reported, cut or not")
 {
 	const std::string three = value("a", "1") + value("b", "", " 5") + value("c", "333") + "END\r\n";
 	const std::string largest = "18446744073709551615\r\n",
@@ -281,7 +281,7 @@ TEST_CASE("memcached text: numbers, counts of values and errors' words are told,
 	}
 }
 
-TEST_CASE("memcached text: a reply after an error is not taken for one")
+TEST_CASE("memcached text: a reply after an error is not an error")
 {
 	memcached_text_scanner s = {};
 	const std::string stream = "SERVER_ERROR out of memory\r\nSTORED\r\n";
@@ -293,7 +293,7 @@ TEST_CASE("memcached text: a reply after an error is not taken for one")
 	CHECK(at == end);
 }
 
-TEST_CASE("memcached text: a large value is skipped without being kept")
+TEST_CASE("memcached text: a large value is skipped and not stored")
 {
 	memcached_text_scanner s = {};
 	const std::string head = "VALUE k 0 " + std::to_string(MEMCACHED_VALUE_BYTES) + "\r\n";
@@ -310,7 +310,7 @@ TEST_CASE("memcached text: a large value is skipped without being kept")
 	CHECK(s.kind == MEMCACHED_TEXT_HIT);
 }
 
-TEST_CASE("memcached text: what is no reply is refused, at the same byte however it is cut")
+TEST_CASE("memcached text: an invalid reply is refused at the same byte however it is cut")
 {
 	struct Refused {
 		std::string bytes;
@@ -379,7 +379,7 @@ TEST_CASE("memcached text: what is no reply is refused, at the same byte however
 	}
 }
 
-TEST_CASE("memcached binary: a whole reply is found, with what it says and nothing behind it")
+TEST_CASE("memcached binary: a complete reply is found, with its fields and nothing after it")
 {
 	for (const BinaryCase &c : binaries) {
 		INFO(c.name);
@@ -402,12 +402,12 @@ TEST_CASE("memcached binary: a reply cut at every byte, at any two, and at all, 
 	}
 }
 
-TEST_CASE("memcached binary: one scanner goes through a stream of replies however it is cut")
+TEST_CASE("memcached binary: one scanner reads a stream of replies however it is cut")
 {
 	scan_stream<memcached_binary_scanner>(binaries);
 }
 
-TEST_CASE("memcached binary: a large body is skipped without being kept")
+TEST_CASE("memcached binary: a large body is skipped and not stored")
 {
 	std::string head = reply(0, 0, "");
 	head[8] = 0x40; // 1 GiB
@@ -424,7 +424,7 @@ TEST_CASE("memcached binary: a large body is skipped without being kept")
 	CHECK(s.kind == MEMCACHED_BINARY_OK);
 }
 
-TEST_CASE("memcached binary: what is no reply is refused, at the same byte however it is cut")
+TEST_CASE("memcached binary: an invalid reply is refused at the same byte however it is cut")
 {
 	std::string request = reply(0, 0, ""), large = request, larger = request;
 	request[0] = '\x80';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// memcached's meta commands: the scanner of their replies on every reply it may meet, cut at every byte, and
-// on what is no reply; and what the commands are on the wire.
+// memcached's meta commands: the scanner of their replies on every possible reply, cut at every byte, and on
+// invalid replies. Also the bytes of the commands on the wire.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ Seen scan(const std::string &text, const std::vector<size_t> &cuts = {})
 	std::vector<size_t> ends = cuts;
 	ends.push_back(text.size());
 	for (size_t end : ends) {
-		// A piece of its own size on the heap: reading beyond it is caught by the sanitizer.
+		// A piece of exactly its size on the heap: the sanitizer reports a read beyond it.
 		const std::vector<char> piece(text.begin() + static_cast<ptrdiff_t>(from),
 					      text.begin() + static_cast<ptrdiff_t>(end));
 		const char *at = piece.data();
@@ -50,7 +50,7 @@ struct Case {
 
 const std::string longest = "HD k" + std::string(MEMCACHED_LINE - 4, 'k') + "\r\n";
 
-// All but the last two as memcached 1.6.18 says them.
+// All but the last two as memcached 1.6.18 sends them.
 const Case replies[] = {
     {"VA 3 O13\r\nabc\r\n", MEMCACHED_META_VALUE, 13},
     {"VA 0 O9 W\r\n\r\n", MEMCACHED_META_VALUE, 9},
@@ -89,7 +89,7 @@ bool same(const Case &c, const Seen &seen)
 	return seen.result == 1 && seen.used == c.reply.size() && seen.s.kind == c.kind && opaque == c.opaque;
 }
 
-// What a command is on the wire, or why it is none.
+// A command on the wire, or why it is invalid.
 std::string wire(const std::string &text, bool quiet = false, uint32_t opaque = 42)
 {
 	key_names names = {};
@@ -115,11 +115,12 @@ std::string wire(const std::string &text, bool quiet = false, uint32_t opaque = 
 	if (!protocol_of(PROTOCOL_MEMCACHE_META)->fits(&c, error, sizeof(error))) {
 		all = error;
 	} else {
-		// Refused or not (a flag O of the user's own, below): it's settled which answers it gets.
+		// Refused or not (a flag O given by the user, below), the answers that it gets are
+		// determined.
 		protocol_of(PROTOCOL_MEMCACHE_META)->settle(&c, quiet, text.c_str(), error, sizeof(error));
 		REQUIRE(protocol_of(PROTOCOL_MEMCACHE_META)->write(&c, &f, &v, &random, &to, &where));
 		all.assign(to.at, to.length);
-		// The number can be patched wherever it stands.
+		// The number can be patched at any place.
 		bool patched = !c.numbered;
 		for (uint32_t i = 0; i < where.count; i++)
 			if (where.list[i].kind == PART_OPAQUE) {
@@ -139,7 +140,7 @@ std::string wire(const std::string &text, bool quiet = false, uint32_t opaque = 
 
 } // namespace
 
-TEST_CASE("memcached meta: a whole reply is found, with its kind and opaque and nothing behind it")
+TEST_CASE("memcached meta: a complete reply is found, with its kind and opaque and nothing after it")
 {
 	for (const Case &c : replies) {
 		INFO(c.reply);
@@ -167,7 +168,7 @@ TEST_CASE("memcached meta: a reply cut at every byte, and at any two, is the sam
 	}
 }
 
-TEST_CASE("memcached meta: one scanner goes through a stream of replies however it is cut")
+TEST_CASE("memcached meta: one scanner reads a stream of replies however it is cut")
 {
 	std::string stream;
 	std::vector<uint8_t> expected;
@@ -198,7 +199,7 @@ TEST_CASE("memcached meta: one scanner goes through a stream of replies however 
 	}
 }
 
-TEST_CASE("memcached meta: errors' words are told, cut or not")
+TEST_CASE("memcached meta: error words are reported, cut or not")
 {
 	const std::string full = "SERVER_ERROR out of memory storing object\r\n";
 	for (size_t cut = 1; cut < full.size(); cut++) {
@@ -213,7 +214,7 @@ TEST_CASE("memcached meta: errors' words are told, cut or not")
 	      std::string(MEMCACHED_EXPLANATION - 1, 'x'));
 }
 
-TEST_CASE("memcached meta: what is no reply is refused, cut or not")
+TEST_CASE("memcached meta: an invalid reply is refused, cut or not")
 {
 	for (const std::string &text : {std::string("END\r\n"),
 					std::string("VALUE k 0 1\r\na\r\n"),
@@ -252,7 +253,7 @@ TEST_CASE("memcached meta: what is no reply is refused, cut or not")
 	}
 }
 
-TEST_CASE("memcached meta: a large value is skipped without being kept")
+TEST_CASE("memcached meta: a large value is skipped and not stored")
 {
 	const size_t size = 5000000;
 	memcached_meta_scanner s = {};
@@ -270,7 +271,7 @@ TEST_CASE("memcached meta: a large value is skipped without being kept")
 	CHECK(memcached_meta_scan(&s, &at, tail + 2) == 1);
 }
 
-TEST_CASE("memcached meta: classic commands as meta commands, meta commands as written, each with its number")
+TEST_CASE("memcached meta: classic commands become meta commands, others stay, each with its number")
 {
 	const std::string number = " O000000000042";
 	CHECK(wire("get __key__") == "mg k007" + number + " v\r\n");
@@ -292,7 +293,7 @@ TEST_CASE("memcached meta: classic commands as meta commands, meta commands as w
 	CHECK(wire("me a") == "me a\r\n");
 	CHECK(wire("mg __key__ v f t") == "mg k007" + number + " v f t\r\n");
 	CHECK(wire("mg __key__ v", true) == "mg k007" + number + " v q\r\n");
-	// A number of the user's own stays, and nothing is left out then.
+	// A number given by the user stays, and then nothing is omitted.
 	CHECK(wire("mg __key__ v f t O123", true) == "mg k007 v f t O123\r\n");
 	CHECK(wire("MS __key__ __data__ T30 F5") == "ms k007 3" + number + " T30 F5\r\nVAL\r\n");
 	CHECK(wire("ma n D5 N0", true) == "ma n" + number + " D5 N0\r\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table of protocols: every row is whole, and what an answer means for the command it is to. Answers are
-// written out from the protocols' specifications.
+// The table of protocols: every row is complete, and what an answer means for its command. Answers are
+// written from the protocols' specifications.
 #include <cstring>
 #include <set>
 #include <string>
@@ -14,7 +14,7 @@ using namespace std::string_literals;
 namespace
 {
 
-// What becomes of a command that is answered so: status, and the error's class if it is one.
+// The result of a command with this answer: its status, and the class of an error.
 struct Fate {
 	unsigned status;
 	std::string word;
@@ -40,7 +40,7 @@ Fate fate(protocol_id wire, const std::string &text, const std::string &answer)
 	REQUIRE(reply_scan(wire, &s, &at, answer.data() + answer.size()) == 1);
 	REQUIRE(at == answer.data() + answer.size());
 	const unsigned status = reply_status(wire, &s, &e, &word);
-	// The hot path's inlined way, and the table's: one answer.
+	// The hot path's inlined function and the table's function give the same answer.
 	const char *again = nullptr;
 	CHECK(p->status(&s, &e, &again) == status);
 	CHECK(again == word);
@@ -78,7 +78,7 @@ const Fate kDone = {FT_STATUS_OK, ""}, kMiss = {FT_STATUS_MISS, ""}, kWrong = {F
 
 } // namespace
 
-TEST_CASE("every protocol has a whole row in the table, and a name of its own")
+TEST_CASE("every protocol has a complete row in the table and a unique name")
 {
 	std::set<std::string> names;
 	for (int i = 0; i < PROTOCOLS; i++) {
@@ -101,7 +101,7 @@ TEST_CASE("every protocol has a whole row in the table, and a name of its own")
 	CHECK(product_protocol(&memcached_product) == PROTOCOL_MEMCACHE_TEXT);
 }
 
-TEST_CASE("a Redis reply answers its command, or doesn't")
+TEST_CASE("a Redis reply answers its command, or does not")
 {
 	const protocol_id wire = PROTOCOL_REDIS;
 	CHECK(fate(wire, "GET k", "$1\r\nv\r\n") == kDone);
@@ -114,7 +114,7 @@ TEST_CASE("a Redis reply answers its command, or doesn't")
 	CHECK(fate(wire, "ANYTHING", ":1\r\n") == kDone);
 }
 
-TEST_CASE("a memcached text reply answers its command, or doesn't")
+TEST_CASE("a memcached text reply answers its command, or does not")
 {
 	const protocol_id wire = PROTOCOL_MEMCACHE_TEXT;
 	CHECK(fate(wire, "get k", "VALUE k 0 1\r\nv\r\nEND\r\n") == kDone);
@@ -145,7 +145,7 @@ TEST_CASE("a memcached binary reply answers the command it names")
 	CHECK(fate(wire, "set k v", binary(0x01, 0x82)) == Fate{FT_STATUS_ERROR_REPLY, "OOM"});
 }
 
-TEST_CASE("a memcached meta reply answers its command, or doesn't")
+TEST_CASE("a memcached meta reply answers its command, or does not")
 {
 	const protocol_id wire = PROTOCOL_MEMCACHE_META;
 	CHECK(fate(wire, "get k", "VA 1\r\nv\r\n") == kDone);
@@ -163,7 +163,7 @@ TEST_CASE("a memcached meta reply answers its command, or doesn't")
 	CHECK(fate(wire, "get k", "STORED\r\n") == kWrong);
 }
 
-TEST_CASE("logins are as servers want them, and their answers are understood")
+TEST_CASE("logins have the servers' format, and their answers are understood")
 {
 	CHECK(login(PROTOCOL_REDIS, nullptr, "pw") == "*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n");
 	CHECK(login(PROTOCOL_REDIS, "me", "p w") == "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$3\r\np w\r\n");
@@ -180,7 +180,7 @@ TEST_CASE("logins are as servers want them, and their answers are understood")
 	CHECK(accepts(PROTOCOL_MEMCACHE_META, "STORED\r\n"));
 }
 
-TEST_CASE("where a command's only key is, and what only reads, as a proxy has it")
+TEST_CASE("a command's only key and whether it only reads, as proxies see it")
 {
 	struct Case {
 		const product *kind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reply scanner on every reply and push of RESP2 and RESP3 it may meet, cut at every byte, and on what is
-// none.
+// The reply scanner on every possible reply and push of RESP2 and RESP3, cut at every byte, and on invalid
+// replies.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ Seen scan(const std::string &text, const std::vector<size_t> &cuts = {})
 	std::vector<size_t> ends = cuts;
 	ends.push_back(text.size());
 	for (size_t end : ends) {
-		// A piece of its own size on the heap: reading beyond it is caught by the sanitizer.
+		// A piece of exactly its size on the heap: the sanitizer reports a read beyond it.
 		std::vector<char> piece(text.begin() + static_cast<ptrdiff_t>(from),
 					text.begin() + static_cast<ptrdiff_t>(end));
 		const char *at = piece.data();
@@ -68,7 +68,7 @@ const Case replies[] = {
     {"*2\r\n$3\r\nfoo\r\n$3\r\nbar\r\n", '*'},
     {"*3\r\n:1\r\n*2\r\n+a\r\n*0\r\n-ERR inner\r\n", '*'},
     {"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n", '*'}, // RESP_DEPTH deep
-    // RESP3, in the kinds of what RESP2 has for it
+    // RESP3, with the kinds of the equivalent RESP2 replies
     {"_\r\n", 'n'},
     {"#t\r\n", '#'},
     {"#f\r\n", '#'},
@@ -96,7 +96,7 @@ const Case replies[] = {
     {"~?\r\n+a\r\n+b\r\n+c\r\n.\r\n", '*'},
     {"%?\r\n+a\r\n:1\r\n+b\r\n*2\r\n:1\r\n:2\r\n.\r\n", '*'},
     {"*2\r\n$?\r\n;1\r\na\r\n;0\r\n%?\r\n.\r\n", '*'},
-    // Attributes are no elements, wherever they stand.
+    // Attributes are no elements, wherever they are.
     {"|1\r\n+key-popularity\r\n%2\r\n$1\r\na\r\n,0.1923\r\n$1\r\nb\r\n,0.0012\r\n*2\r\n:1\r\n:2\r\n", '*'},
     {"|0\r\n+OK\r\n", '+'},
     {"|1\r\n+a\r\n-ERR inside\r\n|1\r\n+b\r\n+c\r\n$3\r\nabc\r\n", '$'},
@@ -107,7 +107,7 @@ const Case replies[] = {
     {"|1\r\n|1\r\n+x\r\n+y\r\n+a\r\n+b\r\n:1\r\n", ':'},
 };
 
-// Pushes answer nothing.
+// Pushes are not answers.
 const Case pushes[] = {
     {">2\r\n$10\r\ninvalidate\r\n*1\r\n$3\r\nfoo\r\n", '>'},
     {">2\r\n$10\r\ninvalidate\r\n_\r\n", '>'},
@@ -118,7 +118,7 @@ const Case pushes[] = {
 
 } // namespace
 
-TEST_CASE("a whole reply is found, with its kind and nothing behind it")
+TEST_CASE("a complete reply is found, with its kind and nothing after it")
 {
 	for (const Case &c : replies) {
 		INFO(c.text);
@@ -148,7 +148,7 @@ TEST_CASE("a reply cut at every byte, and at every two, is the same reply")
 	}
 }
 
-TEST_CASE("one scanner goes through a stream of replies however it is cut")
+TEST_CASE("one scanner reads a stream of replies however it is cut")
 {
 	std::string stream;
 	size_t expected = 0;
@@ -182,7 +182,7 @@ TEST_CASE("one scanner goes through a stream of replies however it is cut")
 	}
 }
 
-TEST_CASE("a push is told from a reply, cut at every byte or not")
+TEST_CASE("a push is distinguished from a reply, cut at every byte or not")
 {
 	for (const Case &c : pushes) {
 		const std::string text = c.text;
@@ -202,7 +202,7 @@ TEST_CASE("a push is told from a reply, cut at every byte or not")
 		CHECK(scan(text).result == -1);
 }
 
-TEST_CASE("a scanner is at rest behind every reply and push")
+TEST_CASE("a scanner is in its initial state after every reply and push")
 {
 	for (const auto &cases : {std::vector<Case>(std::begin(replies), std::end(replies)),
 				  std::vector<Case>(std::begin(pushes), std::end(pushes))})
@@ -215,7 +215,7 @@ TEST_CASE("a scanner is at rest behind every reply and push")
 		}
 }
 
-TEST_CASE("a large value is skipped without being kept")
+TEST_CASE("a large value is skipped and not stored")
 {
 	const size_t size = 5000000;
 	resp_scanner s = {};
@@ -234,7 +234,7 @@ TEST_CASE("a large value is skipped without being kept")
 	CHECK(resp_scan(&s, &at, tail + 2) == 1);
 }
 
-TEST_CASE("an error's first word is kept, cut or not, and no more of it than there's room for")
+TEST_CASE("an error's first word is stored, cut or not, up to the room available")
 {
 	CHECK(scan("-WRONGTYPE Operation against\r\n").word == "WRONGTYPE");
 	for (size_t cut = 1; cut < 20; cut++)
@@ -246,12 +246,12 @@ TEST_CASE("an error's first word is kept, cut or not, and no more of it than the
 		CHECK(scan("!21\r\nSYNTAX invalid syntax\r\n", {cut}).word == "SYNTAX");
 	CHECK(scan("!0\r\n\r\n").word == "");
 	CHECK(scan("|1\r\n-OOPS\r\n+a\r\n-ERR x\r\n").word == "ERR");
-	// An error inside an array is not the reply's.
+	// An error inside an array is not the reply's error.
 	CHECK(scan("*1\r\n!6\r\nOOPS a\r\n").word == "");
 	CHECK(scan("*1\r\n-OOPS in here\r\n").word == "");
 }
 
-TEST_CASE("what is no reply is refused")
+TEST_CASE("an invalid reply is refused")
 {
 	for (const char *text :
 	     {"ERROR\r\n", "HTTP/1.1 400 Bad Request\r\n", "\r\n", "$\r\n", "$-2\r\n", "$1x\r\na\r\n",
@@ -261,7 +261,7 @@ TEST_CASE("what is no reply is refused")
 	      // One array more than RESP_DEPTH.
 	      "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n",
 	      "|1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n~1\r\n:7\r\n",
-	      // What RESP3 has, and hasn't
+	      // Types that RESP3 has and does not have
 	      "_1\r\n", "#\r\n", "#x\r\n", "#tt\r\n", ",\r\n", ",abc\r\n", ",1 2\r\n", "(\r\n", "(-\r\n",
 	      "(1.5\r\n", "(1-1\r\n", "!-1\r\n", "=-1\r\n", "=3\r\ntxt\r\n", "=?\r\n", "!?\r\n", ">?\r\n",
 	      "|?\r\n", ">-1\r\n", "|-1\r\n", "%-1\r\n", "~-1\r\n", ".\r\n", ";1\r\na\r\n", "*1\r\n.\r\n",
@@ -275,9 +275,9 @@ TEST_CASE("what is no reply is refused")
 	}
 }
 
-TEST_CASE("what announces more than will ever come is waited for, or refused, without memory")
+TEST_CASE("a reply of impossible length is waited for, or refused, without memory")
 {
-	// As many elements as 32 bits count, within each other: four bytes of state each, and no more.
+	// Nested arrays with as many elements as 32 bits count: four bytes of state each, and no more.
 	for (const char *text :
 	     {"*1000000000\r\n", "*4294967295\r\n", "$4294967295\r\n", "*1\r\n*4294967295\r\n",
 	      "%2147483647\r\n", "|2147483647\r\n", ">4294967295\r\n", "~4294967295\r\n", "=4294967295\r\n",
@@ -300,7 +300,7 @@ TEST_CASE("what announces more than will ever come is waited for, or refused, wi
 	CHECK(seen.used == RESP_DEPTH * 4 + 3); // the LF of the array that is one too many
 }
 
-TEST_CASE("random bytes never read beyond the buffer or loop")
+TEST_CASE("random bytes never cause a read beyond the buffer or an endless loop")
 {
 	random_stream random = {1};
 	const char alphabet[] = "+-:$*_#,(!=%~>|;.?0123456789\r\nabt ";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Recordings of commands: what is read from a MONITOR capture, an append-only file and a CSV, what is left
-// out, and what is said about damage. Files that a real server wrote are in system/loadgen_replay_test.cc.
+// Recordings of commands: what is read from a MONITOR capture, an append-only file and a CSV, what is
+// skipped, and the messages about damage. Files of real servers are in system/load/replay_test.cc.
 #include "loadgen/replay/replay.h"
 
 #include <filesystem>
@@ -37,7 +37,7 @@ using Next = int (*)(replay_reader *, replay_item *);
 
 Items read_items(Next next, const std::string &text)
 {
-	// Memory of its own and of its size: the sanitizers see what reads beyond it.
+	// Memory of exactly its size: the sanitizers report a read beyond it.
 	const std::unique_ptr<char[]> bytes(new char[text.size()]);
 	std::copy(text.begin(), text.end(), bytes.get());
 	replay_reader reader;
@@ -145,7 +145,7 @@ TEST_CASE("lines of MONITOR: time, database, source, and every escape that Redis
 	CHECK(i.all[3].words == Words{"incr", "] \"x"});
 }
 
-TEST_CASE("what is no line of MONITOR's ends the reading there")
+TEST_CASE("reading ends at the first line that is not MONITOR's")
 {
 	const std::string good = "1.5 [0 a:1] \"ping\"\n";
 	for (const char *bad :
@@ -203,7 +203,7 @@ TEST_CASE("an append-only file cut anywhere gives the commands before the cut")
 	}
 }
 
-TEST_CASE("rows of CSV, quoted as RFC 4180 has it")
+TEST_CASE("rows of CSV, quoted by RFC 4180")
 {
 	const Items i = read_items(replay_csv_next, "seconds,client,command\r\n"
 						    "0,app,PING\r\n"
@@ -226,7 +226,7 @@ TEST_CASE("rows of CSV, quoted as RFC 4180 has it")
 	CHECK(i.all[4].words == Words{"GET", "k"});
 }
 
-TEST_CASE("rows of CSV that are none")
+TEST_CASE("invalid rows of CSV")
 {
 	const std::string good = "1,a,PING\n";
 	for (const char *bad :
@@ -238,7 +238,7 @@ TEST_CASE("rows of CSV that are none")
 		CHECK_FALSE(i.cut);
 		CHECK(i.line == 2);
 	}
-	// A quote that doesn't begin its field is a character like any other.
+	// A quote that does not begin its field is an ordinary character.
 	const Items stray = read_items(replay_csv_next, "1,a,SET,k,5\" disc,\"x\ny\"\n" + good);
 	REQUIRE(stray.all.size() == 2);
 	CHECK(stray.all[0].words == Words{"SET", "k", "5\" disc", "x\ny"});
@@ -247,7 +247,7 @@ TEST_CASE("rows of CSV that are none")
 	CHECK(cut.cut);
 }
 
-TEST_CASE("a capture becomes records: offsets, clients, databases, names by how often they came")
+TEST_CASE("a capture becomes records: offsets, clients, databases, names by frequency")
 {
 	const Loaded l = load_text("100.5 [0 a:1] \"get\" \"x\"\n"
 				   "100.75 [2 b:1] \"Get\" \"y\"\n"
@@ -262,7 +262,7 @@ TEST_CASE("a capture becomes records: offsets, clients, databases, names by how 
 	CHECK(r.clients == 2);
 	CHECK(r.records[0].due_ns == 0);
 	CHECK(r.records[1].due_ns == 250000000);
-	CHECK(r.records[2].due_ns == 250000000); // it went back
+	CHECK(r.records[2].due_ns == 250000000); // the time went back
 	CHECK(r.backwards == 1);
 	CHECK(r.records[3].due_ns == 1000000000);
 	CHECK(r.span_ns == 1000000000 + 333333333);
@@ -276,10 +276,10 @@ TEST_CASE("a capture becomes records: offsets, clients, databases, names by how 
 	CHECK(std::string(r.names[0]) == "GET");
 	CHECK(r.records[1].operation == 0);
 	CHECK_FALSE(r.others);
-	CHECK(sizeof(replay_record) <= 36); // and 4 bytes a command in no other place
+	CHECK(sizeof(replay_record) <= 36); // and 4 bytes per command everywhere
 }
 
-TEST_CASE("without databases in the file, each client is where its SELECTs led")
+TEST_CASE("without databases in the file, each client is in the database of its SELECTs")
 {
 	const Loaded l = load_text("0,a,SELECT,3\n1,b,GET,x\n2,a,GET,x\n3,a,SELECT,nonsense\n4,a,GET,x\n");
 	REQUIRE(l.rc == 0);
@@ -307,7 +307,7 @@ TEST_CASE("more names than there are operations share one")
 	CHECK(l.r->records[l.r->count - 1].operation == 0);
 }
 
-TEST_CASE("what would harm is left out and counted by name, unless it is allowed")
+TEST_CASE("harmful commands are skipped and counted by name, unless allowed")
 {
 	const std::string text =
 	    "0,a,FLUSHALL\n0,a,flushall,ASYNC\n0,a,CONFIG,SET,maxmemory,1\n0,a,DEBUG,SLEEP,9\n"
@@ -336,10 +336,10 @@ TEST_CASE("what would harm is left out and counted by name, unless it is allowed
 	const Loaded some = load_text(text, "flushall,client kill,blpop");
 	CHECK(names(some) == "FLUSHALL FLUSHALL CLIENT CLIENT SCRIPT BLPOP BLPOP XREAD XREAD BLMPOP ");
 	const Loaded all = load_text(text, "all");
-	CHECK(all.r->count == 16); // but for SUBSCRIBE
+	CHECK(all.r->count == 16); // except SUBSCRIBE
 }
 
-TEST_CASE("--replay-allow takes names of what is left out, and nothing else")
+TEST_CASE("--replay-allow takes names of skipped commands, and nothing else")
 {
 	char error[256] = "";
 	harm_allowed allowed = {};
@@ -368,7 +368,7 @@ TEST_CASE("an append-only file with times: commands of a second are spread over 
 	CHECK_FALSE(load_text(resp({"INCR", "k"})).r->timed);
 }
 
-TEST_CASE("a recording of one instant lasts a second, so that it can begin again")
+TEST_CASE("a recording of one instant lasts a second, so that it can be repeated")
 {
 	for (const char *text : {"5,a,PING\n", "5,a,PING\n5,b,PING\n"}) {
 		const Loaded l = load_text(text);
@@ -378,7 +378,7 @@ TEST_CASE("a recording of one instant lasts a second, so that it can begin again
 	CHECK(load_text("5,a,PING\n5.5,b,PING\n6,a,PING\n").r->span_ns == 1500000000);
 }
 
-TEST_CASE("damage: what came before is kept, and one sentence says where it ended")
+TEST_CASE("damage: commands before it are read, and one message names its place")
 {
 	const Loaded cut = load_text(resp({"SET", "a", "1"}) + "*3\r\n$3\r\nSET\r\n$1\r\n");
 	REQUIRE(cut.rc == 0);
@@ -393,7 +393,7 @@ TEST_CASE("damage: what came before is kept, and one sentence says where it ende
 	CHECK(has(bad.r->damage, "line 2, byte 19: that is no line of MONITOR's"));
 }
 
-TEST_CASE("no recording at all: one sentence")
+TEST_CASE("no recording at all: one message")
 {
 	TempDir dir;
 	CHECK(has(load_path(dir.file("none")).error, "No such file"));
@@ -416,7 +416,7 @@ TEST_CASE("no recording at all: one sentence")
 	CHECK(has(load_path(dir.file("x.manifest")).error, "is no manifest"));
 }
 
-TEST_CASE("a manifest's files are read in its order, without those it has replaced")
+TEST_CASE("a manifest's files are read in its order, without replaced ones")
 {
 	TempDir dir;
 	write_file(dir.file("base"), "REDIS0009\xff"
@@ -457,7 +457,7 @@ TEST_CASE("records are chained by connection, in the file's order")
 	CHECK(chain(l.r->heads[3]).empty());
 }
 
-TEST_CASE("with a rate the recorded times don't count")
+TEST_CASE("with a rate the recorded times do not count")
 {
 	const Loaded l = load_text(resp({"INCR", "k"}) + resp({"INCR", "k"}) + resp({"INCR", "k"}));
 	REQUIRE(l.rc == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Percentiles: the histogram's within their stated error, the log's exact, both against sorting.
+// Percentiles: the histogram's within their documented error, the log's exact, both compared with sorting.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -43,7 +43,7 @@ uint64_t sorted_percentile(std::vector<uint64_t> values, double p)
 	return values[static_cast<size_t>(std::max(rank, 1.0)) - 1];
 }
 
-// A latency log as the program writes it, through the writer thread, and what was counted of it.
+// A latency log as the program writes it, through the writer thread, and its counts.
 struct Logged {
 	forktail::test::TempDir dir;
 	std::string path = dir.file("load.forktail");
@@ -134,7 +134,7 @@ TEST_CASE("few values, equal values and very long ones")
 		for (uint32_t i = 0; i < logged.wanted.percentile_count; i++) {
 			const auto truth =
 			    static_cast<double>(sorted_percentile(values, logged.wanted.points[i]));
-			// Beyond a quarter of a second to 1 part in 2^27, as the manual says.
+			// Beyond a quarter of a second to 1 part in 2^27, as the manual states.
 			CHECK(static_cast<double>(f.operations[TOTAL].percentile_ns[i]) ==
 			      Approx(truth).epsilon(1e-8));
 		}
@@ -157,7 +157,7 @@ TEST_CASE("errors are counted by kind, and unanswered requests have a latency")
 	CHECK(figures_answers(&f.operations[TOTAL]) == 3);
 }
 
-TEST_CASE("a log that doesn't hold what was counted doesn't make figures exact")
+TEST_CASE("a log without all counted requests does not make figures exact")
 {
 	Logged logged;
 	for (int i = 0; i < 1000; i++)
@@ -173,7 +173,7 @@ TEST_CASE("a log that doesn't hold what was counted doesn't make figures exact")
 	CHECK_FALSE(f.exact);
 }
 
-TEST_CASE("merging counts keeps error words, and keeps them bounded")
+TEST_CASE("merging counts keeps error words and limits their number")
 {
 	StatsPtr a = new_stats(), b = new_stats();
 	for (int i = 0; i < 100; i++)
@@ -197,7 +197,7 @@ TEST_CASE("merging counts keeps error words, and keeps them bounded")
 	CHECK(std::string(a->errors[0].word) == "bad??");
 }
 
-TEST_CASE("times of errors are kept by kind, of several threads together")
+TEST_CASE("times of errors are stored by kind, for several threads together")
 {
 	StatsPtr a = new_stats(), b = new_stats();
 	stats_note_error(a.get(), FT_STATUS_RESET, 500);
@@ -212,7 +212,7 @@ TEST_CASE("times of errors are kept by kind, of several threads together")
 	CHECK(a->statuses[FT_STATUS_OK].count == 0);
 }
 
-TEST_CASE("lists of percentiles come out in order, each once, and named")
+TEST_CASE("lists of percentiles are sorted, unique, and named")
 {
 	wanted_figures w = wanted_of("99.9,50,99,50,100,99.99999");
 	REQUIRE(w.percentile_count == 5);
@@ -232,7 +232,7 @@ TEST_CASE("lists of percentiles come out in order, each once, and named")
 	CHECK_FALSE(percentiles_parse((many + ",99").c_str(), &w));
 }
 
-TEST_CASE("lists of buckets are growing times, by default report E's")
+TEST_CASE("lists of buckets are increasing times, by default those of report E")
 {
 	wanted_figures w = {};
 	REQUIRE(buckets_parse("default", &w));
@@ -256,7 +256,7 @@ TEST_CASE("lists of buckets are growing times, by default report E's")
 	CHECK_FALSE(buckets_parse((many + ",1h").c_str(), &w));
 }
 
-TEST_CASE("arrivals are counted where somebody asked, merged, and emptied with the second")
+TEST_CASE("arrivals are counted if requested, merged, and reset each second")
 {
 	mix m = {};
 	mix_add(&m, kGet, 1);

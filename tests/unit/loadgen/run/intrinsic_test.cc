@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The thread that measures this host's own lateness: every instant is told once, in order, never before it
-// has come. How late they are is the host's business and no test's.
+// The thread that measures this host's own lateness: every instant is reported once, in order, never early.
+// How late they are depends on the host and is not tested.
 #include <cerrno>
 #include <pthread.h>
 #include <sched.h>
@@ -25,8 +25,8 @@ void note(void *arg, uint64_t intended_ns, uint64_t woken_ns)
 	static_cast<std::vector<Woken> *>(arg)->push_back({intended_ns, woken_ns, sched_getcpu()});
 }
 
-// Instants follow each other at the period, wake-ups are never early and never step back; wake-ups that tell
-// of several instants account for what was missed.
+// Instants follow each other at the period; wake-ups are never early and never go back. A wake-up that
+// reports several instants counts the missed ones.
 void check(const std::vector<Woken> &all, const intrinsic_result &result, uint64_t period_ns)
 {
 	CHECK(result.instants == all.size());
@@ -44,7 +44,7 @@ void check(const std::vector<Woken> &all, const intrinsic_result &result, uint64
 
 } // namespace
 
-TEST_CASE("as many instants as periods fit into the duration")
+TEST_CASE("the number of instants is the number of periods in the duration")
 {
 	for (const auto &[period_ns, duration_ns, count] :
 	     {std::tuple<uint64_t, uint64_t, size_t>{0, 50000000, 50},
@@ -59,7 +59,7 @@ TEST_CASE("as many instants as periods fit into the duration")
 	}
 }
 
-TEST_CASE("instants that pass while the callback is busy are told all the same, as missed")
+TEST_CASE("instants that pass while the callback is busy are reported as missed")
 {
 	struct Slow {
 		std::vector<Woken> all;
@@ -78,12 +78,12 @@ TEST_CASE("instants that pass while the callback is busy are told all the same, 
 		    &slow, &result) == 0);
 	CHECK(slow.all.size() == 50);
 	check(slow.all, result, 1000000);
-	// Ten instants passed in the first call: one wake-up tells of all of them.
+	// Ten instants passed in the first call: one wake-up reports all of them.
 	CHECK(result.missed >= 9);
 	CHECK(slow.all[10].woken_ns == slow.all[1].woken_ns);
 }
 
-TEST_CASE("a flag ends it")
+TEST_CASE("a flag ends the thread")
 {
 	static volatile int stop;
 	stop = 0;
@@ -134,7 +134,7 @@ TEST_CASE("a pinned thread stays on its CPU, and gets its affinity and timer sla
 	}).join();
 }
 
-TEST_CASE("options out of range are refused before anything is measured")
+TEST_CASE("options out of range are refused before the measurement")
 {
 	static volatile int stop = 0;
 	std::vector<Woken> all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From options to tests: every name of -t builds, in redis-benchmark's order, and mixes have the shares that
-// were asked for.
+// From options to tests: every name of -t is built, in redis-benchmark's order, and mixes have the requested
+// shares.
 #include <map>
 #include <string>
 #include <vector>
@@ -104,7 +104,7 @@ TEST_CASE("every name of -t is a test, in any case, alone and in a list")
 	}
 }
 
-TEST_CASE("all is every test but the growing base's, lists come in the suite's order, groups as a whole")
+TEST_CASE("all is every test but the growing base's; lists follow the suite's order, groups stay whole")
 {
 	options o = plain_options();
 	o.tests = "all";
@@ -128,7 +128,7 @@ TEST_CASE("all is every test but the growing base's, lists come in the suite's o
 	CHECK(memcached.names() == kMemcached);
 }
 
-TEST_CASE("names that are no test are named")
+TEST_CASE("unknown test names are reported")
 {
 	char error[256];
 	for (const char *list : {"", "sets", "get,", ",get", "get,,set", "get;set", "se", "lrange_1"}) {
@@ -162,7 +162,7 @@ TEST_CASE("a ratio of SET and GET, and a fill")
 	CHECK(fill.w.keys == 77);
 }
 
-TEST_CASE("own commands by weight, those of one verb numbered")
+TEST_CASE("custom commands by weight, those of one verb numbered")
 {
 	options o = plain_options();
 	o.command_count = 5;
@@ -186,7 +186,7 @@ TEST_CASE("own commands by weight, those of one verb numbered")
 	CHECK(std::string(refused.error).find("SETEX is no command") == 0);
 }
 
-TEST_CASE("expiry goes into what sets, in each protocol's place")
+TEST_CASE("expiry is added to commands that set, at each protocol's place")
 {
 	options o = plain_options();
 	o.expiry_low = o.expiry_high = 90;
@@ -205,7 +205,7 @@ TEST_CASE("expiry goes into what sets, in each protocol's place")
 		CHECK(memcached.request(i, 0, 1).find("set key:000000000001 0 90 3\r\n") == 0);
 }
 
-TEST_CASE("names that the growing base could outgrow are refused")
+TEST_CASE("names that are too short for the growing base are refused")
 {
 	options o = plain_options();
 	o.tests = "insert";
@@ -220,7 +220,7 @@ TEST_CASE("names that the growing base could outgrow are refused")
 	CHECK(std::string(one_more.error).find("don't hold the prefix and the 4 digits") !=
 	      std::string::npos);
 	o.keys = 1;
-	o.requests = 0; // for a time: it may go on for long
+	o.requests = 0; // for a time: it may run for long
 	CHECK(Built(o).result < 0);
 	o.key_length = "3-5";
 	CHECK(Built(o).result == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Key patterns: what is drawn against the exact probabilities, the ends of the key space, and the parsing.
+// Key patterns: drawn keys compared with the exact probabilities, the ends of the key space, and the parsing.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -70,12 +70,12 @@ TEST_CASE("zipf keys have their exact frequencies, whatever the exponent")
 					 << " above " << chi.limit);
 			CHECK(chi.fits());
 		}
-	// The test tells a slightly different exponent apart.
+	// The test detects a slightly different exponent.
 	CHECK_FALSE(chi_squared_test(counts("zipf:0.99", 1000, 300000), zipf(1.02, 1000)).fits());
 	CHECK(chi_squared_test(counts("zipf", 1000, 300000), zipf(0.99, 1000)).fits());
 }
 
-TEST_CASE("zipf over a key space that no table could hold")
+TEST_CASE("zipf over a key space too large for a table")
 {
 	// Sum of k^-e for k up to n: exact for the first million, Euler and Maclaurin's formula beyond.
 	const auto harmonic = [](double n, double e) {
@@ -117,7 +117,7 @@ TEST_CASE("zipf over a key space that no table could hold")
 	}
 }
 
-TEST_CASE("a key space that changes from draw to draw gives each size its own frequencies")
+TEST_CASE("a key space that changes between draws gives each size its own frequencies")
 {
 	key_drawer d = drawer("zipf:1.2");
 	random_stream r = random_begin(1, 0, 1);
@@ -145,7 +145,7 @@ TEST_CASE("latest is zipf from the other end")
 		REQUIRE(key_draw(&latest, &b, items) == items - 1 - key_draw(&zipf_keys, &a, items));
 }
 
-TEST_CASE("scattering moves each key to a place of its own, and neighbours apart")
+TEST_CASE("scattering moves each key to a unique place, and neighbours apart")
 {
 	for (uint64_t items : {1, 2, 3, 4, 5, 7, 8, 9, 100, 1000, 4096, 65537}) {
 		std::vector<bool> taken(items);
@@ -184,7 +184,7 @@ TEST_CASE("gaussian keys have their mean, deviation and shape")
 			sum += x * static_cast<double>(seen[key]);
 			squares += x * x * static_cast<double>(seen[key]);
 		}
-		// A normal distribution cut off at a deviations on both sides has this much less variance.
+		// A normal distribution cut off at deviation a on both sides has this much less variance.
 		const double a = 0.5 / deviation;
 		const double inside = 1 - 2 * normal_below(-a);
 		const double density = std::exp(-a * a / 2) / std::sqrt(2 * M_PI);
@@ -240,7 +240,7 @@ TEST_CASE("uniform and sequential keys")
 	CHECK(keys == std::vector<uint64_t>{7, 8, 9, 0, 1});
 }
 
-TEST_CASE("one key, and a million million")
+TEST_CASE("one key, and a trillion")
 {
 	for (const char *text : {"uniform", "sequential", "zipf", "zipf:1000", "zipf:0.001", "zipf-scattered",
 				 "gaussian", "latest:3", "hot:50:50"}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arrival instants that follow a profile: counts per piece, closed forms, Poisson's spread, shares and
-// phases.
+// Arrival instants that follow a profile: counts per piece, closed forms, the spread of Poisson arrivals,
+// shares and phases.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -30,7 +30,7 @@ struct asked {
 	uint64_t end_ns = PACING_NEVER, count = UINT64_MAX, seed = 1;
 };
 
-// Less start_ns, which is one second.
+// Minus start_ns, which is one second.
 std::vector<uint64_t> instants(const std::string &text, const asked &a)
 {
 	const profile shape = parsed(text);
@@ -55,7 +55,7 @@ size_t between(const std::vector<uint64_t> &all, double from, double to)
 
 } // namespace
 
-TEST_CASE("a flat profile paces as the fixed rate does")
+TEST_CASE("a flat profile paces like the fixed rate")
 {
 	for (double phase : {0.0, 0.3}) {
 		pacing fixed;
@@ -80,10 +80,11 @@ TEST_CASE("each step has its number of requests, and pauses have none")
 		CHECK(between(all, cycle + 25, cycle + 26) == 300);
 	}
 	CHECK(all.size() == 60600);
-	// The first after a pause is due at its end.
+	// The first one after a pause is due at its end.
 	CHECK(all[10000] == 15 * kSecond);
 
-	// Borders that no double holds exactly: the fourth request belongs after the pause all the same.
+	// Boundaries that a double cannot represent exactly: the fourth request still belongs after the
+	// pause.
 	const auto thirds = instants("steps:30x100ms,0x200ms,repeat", {.end_ns = 3000 * kSecond});
 	REQUIRE(thirds.size() == 30000);
 	for (size_t i = 0; i < thirds.size(); i += 3)
@@ -98,7 +99,7 @@ TEST_CASE("each step has its number of requests, and pauses have none")
 			FAIL("a request without rate in period " << period);
 }
 
-TEST_CASE("instants on a ramp and a sine against their closed forms")
+TEST_CASE("instants on a ramp and a sine match their closed forms")
 {
 	const auto ramp = instants("ramp:1000-10000x60s", {.phase = 0.5, .end_ns = 60 * kSecond});
 	REQUIRE(ramp.size() == 330000);
@@ -111,8 +112,8 @@ TEST_CASE("instants on a ramp and a sine against their closed forms")
 	const auto sine = instants("sine:0,2000,10s", {.end_ns = 100 * kSecond});
 	CHECK(sine.size() == 100000);
 	for (size_t k = 0; k < sine.size(); k++) {
-		// 1000 t + 10000 / 2 pi (1 - cos(2 pi t / 10)) = k; a nanosecond is 2e-6 of a request at
-		// most.
+		// 1000 t + 10000 / 2 pi (1 - cos(2 pi t / 10)) = k; a nanosecond is at most 2e-6 of a
+		// request.
 		const double t = static_cast<double>(sine[k]) / 1e9;
 		const double reached = 1000 * t + 5000 / M_PI * (1 - std::cos(2 * M_PI * t / 10));
 		if (std::fabs(reached - static_cast<double>(k)) > 3e-6)
@@ -139,7 +140,7 @@ TEST_CASE("threads share a profile and interleave")
 	CHECK(instants(text, {.kind = ARRIVAL_POISSON, .share = 0, .end_ns = kSecond}).empty());
 }
 
-TEST_CASE("Poisson arrivals follow the profile, with a Poisson process's spread")
+TEST_CASE("Poisson arrivals follow the profile, with the spread of a Poisson process")
 {
 	for (const char *text : {"sine:100,1900,10s", "square:500,1500,10s", "ramp:100-1900x10s,repeat"}) {
 		const profile shape = parsed(text);
@@ -147,7 +148,7 @@ TEST_CASE("Poisson arrivals follow the profile, with a Poisson process's spread"
 		const double n = static_cast<double>(all.size());
 		INFO(text);
 		CHECK(n == Approx(1e6).margin(4 * 1000)); // four standard deviations of the count
-		// Counts per 100 ms: for a Poisson process each has the variance of its own mean.
+		// Counts per 100 ms: for a Poisson process each has its own mean as variance.
 		double dispersion = 0;
 		std::vector<double> tenths(100);
 		const int cells = 10000;
@@ -159,7 +160,7 @@ TEST_CASE("Poisson arrivals follow the profile, with a Poisson process's spread"
 			tenths[static_cast<size_t>(i % 100)] += seen;
 		}
 		CHECK(dispersion / cells == Approx(1).margin(4 * std::sqrt(2.0 / cells)));
-		// And over the hundred periods, each tenth of a second has its share.
+		// Over the hundred periods, each tenth of a second has its share too.
 		for (int i = 0; i < 100; i++) {
 			const double mean = 100 * (profile_integral(&shape, (i + 1) / 10.0) -
 						   profile_integral(&shape, i / 10.0));
@@ -175,7 +176,7 @@ TEST_CASE("a profile's sequence ends with its count, its end, its stop, or its r
 	const std::string text = "steps:1000x10s";
 	CHECK(instants(text, {.count = 0}).empty());
 	CHECK(instants(text, {.count = 1}).size() == 1);
-	CHECK(instants(text, {.count = 12345}).size() == 12345); // the last value holds
+	CHECK(instants(text, {.count = 12345}).size() == 12345); // the last value continues
 	CHECK(instants(text, {.end_ns = 2 * kSecond}).size() == 2000);
 	for (arrival kind : {ARRIVAL_CONSTANT, ARRIVAL_POISSON}) {
 		CHECK(instants("steps:0x1s", {.kind = kind}).empty());

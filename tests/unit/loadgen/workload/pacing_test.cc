@@ -25,9 +25,9 @@ std::vector<uint64_t> instants(arrival kind, double rate, uint64_t end_ns, uint6
 
 } // namespace
 
-TEST_CASE("constant arrivals are evenly spaced and don't drift")
+TEST_CASE("constant arrivals are evenly spaced and do not drift")
 {
-	// An interval of 333,333.33 ns: adding up whole nanoseconds would be 1 ms off after an hour.
+	// An interval of 333,333.33 ns: whole nanoseconds would add up to an error of 1 ms after an hour.
 	const auto all = instants(ARRIVAL_CONSTANT, 3000, PACING_NEVER, 3000 * 3600 + 1);
 	REQUIRE(all.size() == 3000 * 3600 + 1);
 	CHECK(all.front() == kSecond);
@@ -67,7 +67,7 @@ TEST_CASE("Poisson arrivals have the mean and the spread of an exponential gap")
 		beyond += gap > 3 * mean;
 		before = at;
 	}
-	// Five standard errors on each side; the seed is fixed, so this passes always or never.
+	// Five standard errors on each side. The seed is fixed, so this passes always or never.
 	const double n = static_cast<double>(count);
 	CHECK(sum / n == Approx(mean).epsilon(5 / std::sqrt(n)));
 	const double deviation = std::sqrt(squares / n - sum / n * (sum / n));
@@ -75,7 +75,7 @@ TEST_CASE("Poisson arrivals have the mean and the spread of an exponential gap")
 	CHECK(static_cast<double>(beyond) / n == Approx(std::exp(-3)).epsilon(0.03));
 }
 
-TEST_CASE("a seed repeats the arrivals, another seed doesn't")
+TEST_CASE("a seed repeats the arrivals, another seed does not")
 {
 	const auto a = instants(ARRIVAL_POISSON, 1000, PACING_NEVER, 1000, 5);
 	CHECK(a == instants(ARRIVAL_POISSON, 1000, PACING_NEVER, 1000, 5));
@@ -83,7 +83,7 @@ TEST_CASE("a seed repeats the arrivals, another seed doesn't")
 	CHECK(std::is_sorted(a.begin(), a.end()));
 }
 
-TEST_CASE("stopping keeps what was due already and nothing later")
+TEST_CASE("stopping keeps the arrivals already due and no later ones")
 {
 	pacing p;
 	pacing_start(&p, ARRIVAL_CONSTANT, 1000, 0, kSecond, PACING_NEVER, UINT64_MAX, random_begin(1, 0, 3));
@@ -94,7 +94,7 @@ TEST_CASE("stopping keeps what was due already and nothing later")
 	CHECK(left == std::vector<uint64_t>{kSecond, kSecond + 1000000, kSecond + 2000000});
 }
 
-TEST_CASE("streams of random numbers are uniform and apart from each other")
+TEST_CASE("streams of random numbers are uniform and independent")
 {
 	random_stream a = random_begin(1, 0, 1), b = random_begin(1, 0, 2), c = random_begin(1, 1, 1);
 	std::vector<uint64_t> counts(100);

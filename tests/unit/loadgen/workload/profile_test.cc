@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shapes over time: their values, their integrals against numeric ones, the inverse, and the parsing.
+// Shapes over time: their values, their integrals compared with numeric ones, the inverse, and the parsing.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -40,7 +40,7 @@ const char *const kShapes[] = {
 
 } // namespace
 
-TEST_CASE("steps hold each value for its time, then the last")
+TEST_CASE("steps have each value for its time, then the last")
 {
 	const profile p = parsed("steps:1000x10s,2000x500ms");
 	CHECK(p.subject == PROFILE_RATE);
@@ -59,7 +59,7 @@ TEST_CASE("steps hold each value for its time, then the last")
 	CHECK(std::isinf(profile_length(&again)));
 }
 
-TEST_CASE("ramps go evenly from one value to the other")
+TEST_CASE("ramps change evenly from one value to the other")
 {
 	const profile p = parsed("rate:ramp:1000-10000x60s,1e4-2e3x20s");
 	CHECK(profile_value(&p, 0) == 1000);
@@ -92,11 +92,11 @@ TEST_CASE("square waves and sines repeat")
 	CHECK(std::isinf(profile_length(&sine)));
 }
 
-TEST_CASE("the integral is what adding up the values gives")
+TEST_CASE("the integral equals the sum of the values")
 {
 	for (const char *text : kShapes) {
 		const profile p = parsed(text);
-		// The midpoint rule over 100 s; its cells don't straddle a jump of any of these shapes.
+		// The midpoint rule over 100 s. None of its cells contains a jump of these shapes.
 		const int cells = 2000000;
 		const double width = 100.0 / cells;
 		double sum = 0;
@@ -122,8 +122,8 @@ TEST_CASE("when the integral reaches a value, to a nanosecond")
 				INFO(text << " at " << at << " gives " << when);
 				const double rate = profile_value(&p, at);
 				if (rate > 1e-3 * p.area / p.length) {
-					// A double's last bit of the integral is more than that at a low
-					// rate.
+					// At a low rate the last bit of a double's integral is more than
+					// that.
 					if (std::fabs(when - at) > std::max(1e-9, value * 0x1p-51 / rate))
 						FAIL("off by " << when - at);
 				} else {
@@ -132,7 +132,7 @@ TEST_CASE("when the integral reaches a value, to a nanosecond")
 					    1e-9 * (1 + value))
 						FAIL("value off by " << profile_integral(&p, when) - value);
 				}
-				// From near by, as arrivals are asked for, it's the same instant.
+				// Searched from a near instant, as arrivals are, the result is the same.
 				const double from = at * (1 - 1e-3 * random_unit(&r));
 				const double again = profile_when(&p, value, from);
 				if (std::fabs(profile_integral(&p, again) - value) > 1e-9 * (1 + value) ||
@@ -142,7 +142,7 @@ TEST_CASE("when the integral reaches a value, to a nanosecond")
 	}
 }
 
-TEST_CASE("instants of ramps against the root of their quadratic")
+TEST_CASE("instants of ramps match the root of their quadratic")
 {
 	const profile p = parsed("ramp:1000-10000x60s");
 	for (double k = 0; k <= 330000; k += 1000) {
@@ -164,7 +164,7 @@ TEST_CASE("a value is reached at the first such instant, or never")
 	CHECK(profile_when(&pause, 2e6 + 5, 0) == Approx(1.2e6 + 0.5).margin(1e-6));
 	CHECK(profile_when(&pause, 0, 0) == 0);
 
-	// At a border of periods, the one before counts.
+	// At a boundary of periods, the one before counts.
 	const profile trailing = parsed("steps:10x1s,0x1s,repeat");
 	CHECK(profile_when(&trailing, 20, 0) == Approx(3).margin(1e-9));
 
@@ -180,7 +180,7 @@ TEST_CASE("a value is reached at the first such instant, or never")
 	}
 }
 
-TEST_CASE("load resumes after a stretch without any")
+TEST_CASE("load resumes after a time without any")
 {
 	const uint64_t second = 1000000000;
 	const profile cycle = parsed("steps:0x1s,10x1s,0x10s,0x2s,repeat");
@@ -199,7 +199,7 @@ TEST_CASE("load resumes after a stretch without any")
 	CHECK(profile_resume_ns(&sine, 3 * second) == 3 * second);
 }
 
-TEST_CASE("shapes that can't be, each with its reason")
+TEST_CASE("impossible shapes, each with its reason")
 {
 	std::string many = "steps:1x1s";
 	for (int i = 1; i < PROFILE_PIECES; i++)

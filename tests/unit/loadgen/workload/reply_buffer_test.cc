@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Replies looked into: a value's every byte in each protocol, however the reply was cut, and a scan's keys.
+// Replies that are checked: every byte of a value in each protocol, however the reply was cut, and a scan's
+// keys.
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +44,7 @@ struct Verified {
 		value_copy(&w.values, seed, 0, &all[0], static_cast<uint32_t>(all.size()));
 		return all;
 	}
-	// A GET's reply that holds this value.
+	// A GET's reply with this value.
 	std::string reply(const std::string &value) const
 	{
 		const std::string length = std::to_string(value.size());
@@ -79,7 +80,7 @@ TEST_CASE("the right value passes, wherever the reply was cut; a wrong byte is f
 	}
 }
 
-TEST_CASE("a value too short or too long is wrong where the shorter one ends")
+TEST_CASE("a value that is too short or too long is wrong where the shorter one ends")
 {
 	for (protocol_id wire : {PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
 		Verified x(wire, "60");
@@ -91,7 +92,7 @@ TEST_CASE("a value too short or too long is wrong where the shorter one ends")
 	}
 }
 
-TEST_CASE("one reply after the other, and none without bound")
+TEST_CASE("one reply after the other, and none of unlimited size")
 {
 	Verified x(PROTOCOL_REDIS, "2000000");
 	ReplyBufferPtr i = filled(x.reply(x.value(1)));
@@ -109,7 +110,7 @@ TEST_CASE("one reply after the other, and none without bound")
 	CHECK(i->captured == 0);
 }
 
-TEST_CASE("a scan's keys are taken, as many as a scan may have")
+TEST_CASE("a scan's keys are read, up to the maximum of a scan")
 {
 	const auto captured = [](const std::string &reply) {
 		std::vector<std::string> all;

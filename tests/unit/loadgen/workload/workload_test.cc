@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bytes of requests, above all that a request buffer patched over and over always holds what formatting
-// each request would have given; and the choice of operations and keys.
+// The bytes of requests. A request buffer that is patched repeatedly always equals the separately formatted
+// requests. Also the choice of operations and keys.
 #include <algorithm>
 #include <map>
 #include <string>
@@ -39,7 +39,7 @@ struct Workload {
 	Workload &operator=(const Workload &) = delete;
 };
 
-// What the protocol makes of the same request; `random` moves on as request_put's does.
+// The same request formatted by the protocol. `random` advances as request_put's does.
 std::string formatted(const workload &w, uint32_t operation, uint64_t key, random_stream &random)
 {
 	bytes to = {};
@@ -98,7 +98,7 @@ TEST_CASE("keys have twelve digits, whatever their size")
 	request_buffer_free(&b);
 }
 
-TEST_CASE("patched templates hold what formatting each request gives")
+TEST_CASE("patched templates equal separately formatted requests")
 {
 	for (const char *sizes : {"1", "3", "50", "200"}) {
 		Workload both({"GET __key__", "SET __key__ __data__"}, sizes, KEY_SPACE_MAX);
@@ -124,7 +124,7 @@ TEST_CASE("commands of changing width between templates disturb neither")
 	check_batches(mixed, 5000);
 }
 
-TEST_CASE("memcached's templates too, and numbers that aren't digits on the wire are drawn anew")
+TEST_CASE("memcached's templates too; numbers that are no digits on the wire are drawn again")
 {
 	const std::vector<const char *> commands = {"get __key__",	     "set __key__ __data__",
 						    "incr __key__ __int__",  "set __key__ __data__ __int__",
@@ -138,7 +138,7 @@ TEST_CASE("memcached's templates too, and numbers that aren't digits on the wire
 	}
 }
 
-TEST_CASE("values that follow from their keys are formatted per request")
+TEST_CASE("values derived from their keys are formatted per request")
 {
 	Workload x({"SET __key__ __data__", "GET __key__"}, "40");
 	workload verified = {};
@@ -163,7 +163,7 @@ TEST_CASE("values that follow from their keys are formatted per request")
 	workload_free(&verified);
 }
 
-TEST_CASE("what an operation is called, answers, and whether its reply can be checked")
+TEST_CASE("an operation's name, its answers, and whether its reply can be checked")
 {
 	Workload x({"get __key__", "SET __key__ __data__", "GET __key__:x", "LPOP list", "LPOP list 2",
 		    "EVAL x 0", "GET __new_key__", "mget __key__ __key__"});
@@ -186,7 +186,7 @@ TEST_CASE("what an operation is called, answers, and whether its reply can be ch
 	CHECK(key_base_count(x.w.base) == 1000);
 }
 
-TEST_CASE("a run has so many operations and no more")
+TEST_CASE("a run has the requested number of operations and no more")
 {
 	workload w = {};
 	char error[256] = "";
@@ -245,7 +245,7 @@ TEST_CASE("shares of a mix are exact to the last bit")
 	CHECK(static_cast<double>(huge.below[0]) == Approx(0x1p64 * 1000000 / 1000001));
 }
 
-TEST_CASE("a fill takes each key once over all threads, in order, beyond the distribution")
+TEST_CASE("a fill takes each key once over all threads, in order, ignoring the distribution")
 {
 	Workload x({"SET __key__ __data__"});
 	x.m.sequential = true;
@@ -262,7 +262,7 @@ TEST_CASE("a fill takes each key once over all threads, in order, beyond the dis
 	}
 }
 
-TEST_CASE("split keys: every connection its own part, together all of them")
+TEST_CASE("split keys: every connection has its own part, together they have all keys")
 {
 	Workload x({"SET __key__ __data__"}, "3", 1003);
 	x.w.split = true;
@@ -294,7 +294,7 @@ TEST_CASE("split keys: every connection its own part, together all of them")
 	chooser_free(&c);
 }
 
-TEST_CASE("inserts take the base's next keys, reads what is acknowledged")
+TEST_CASE("inserts take the base's next keys, reads use acknowledged ones")
 {
 	Workload x({"SET __new_key__ __data__", "GET __key__"}, "3", 10);
 	chooser c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// YCSB's workloads: names seen on the wire, frequencies against those its formulas give, and the growing
-// base.
+// YCSB's workloads: names seen on the wire, frequencies compared with those from its formulas, and the
+// growing base.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -27,7 +27,7 @@ double zeta(uint64_t items)
 	return sum;
 }
 
-// The probability that Gray's formula gives less than `rank`: where its inverse crosses that.
+// The probability that Gray's formula gives less than `rank`: where its inverse crosses that rank.
 struct gray {
 	double items, zeta, eta;
 	gray(double start_items, double now_items, double zeta_now)
@@ -63,7 +63,7 @@ int32_t java_hash(const std::string &text)
 
 } // namespace
 
-TEST_CASE("records are named as YCSB names them")
+TEST_CASE("records have YCSB's names")
 {
 	CHECK(name(0) == "user6284781860667377211");
 	CHECK(name(1) == "user8517097267634966620");
@@ -149,7 +149,7 @@ TEST_CASE("zipfian ranks have the frequencies of Gray's formula, also after grow
 
 TEST_CASE("scrambled choice has YCSB's frequency for each record")
 {
-	// Popular ranks one by one; those beyond, each of next to no weight, fall evenly on all records.
+	// Popular ranks one by one. The others, each of tiny weight, are spread evenly over all records.
 	const struct {
 		char letter;
 		uint64_t records, operations, hashed_items;
@@ -171,7 +171,7 @@ TEST_CASE("scrambled choice has YCSB's frequency for each record")
 		double inside = 0;
 		for (double &value : p)
 			value += (1 - before) / static_cast<double>(c.hashed_items);
-		p.resize(c.records); // those beyond aren't inserted yet
+		p.resize(c.records); // the others are not inserted yet
 		for (double value : p)
 			inside += value;
 		for (double &value : p)
@@ -187,7 +187,7 @@ TEST_CASE("scrambled choice has YCSB's frequency for each record")
 	}
 }
 
-TEST_CASE("latest choice favours the last record and follows the base as it grows")
+TEST_CASE("latest favours the last record and follows the growing base")
 {
 	ycsb_keys k;
 	ycsb_keys_init(&k, ycsb_find('D'), 1000, 100000);
@@ -213,7 +213,7 @@ TEST_CASE("latest choice favours the last record and follows the base as it grow
 	}
 }
 
-TEST_CASE("the base counts what is acknowledged without a gap")
+TEST_CASE("the base counts acknowledged inserts without a gap")
 {
 	const auto b = std::make_unique<key_base>();
 	key_base_init(b.get(), 100);
@@ -232,7 +232,7 @@ TEST_CASE("the base counts what is acknowledged without a gap")
 	CHECK(key_base_count(b.get()) == 105);
 }
 
-TEST_CASE("the base hands out a window's worth of numbers at most, lap after lap")
+TEST_CASE("the base issues at most a window of numbers at once, lap after lap")
 {
 	const auto b = std::make_unique<key_base>();
 	key_base_init(b.get(), 7);
@@ -257,9 +257,9 @@ TEST_CASE("the base hands out a window's worth of numbers at most, lap after lap
 	}
 }
 
-TEST_CASE("threads that insert at once share the base")
+TEST_CASE("threads that insert concurrently share the base")
 {
-	constexpr uint64_t kThreads = 4, kEach = 400000, kStart = 1000; // more than a lap in all
+	constexpr uint64_t kThreads = 4, kEach = 400000, kStart = 1000; // more than one lap in total
 	const auto b = std::make_unique<key_base>();
 	const auto marks = std::make_unique<std::vector<std::atomic<uint8_t>>>(kThreads * kEach);
 	std::atomic<uint64_t> twice{0}, unmarked{0}, backwards{0};
@@ -293,7 +293,7 @@ TEST_CASE("threads that insert at once share the base")
 					i++;
 				}
 				if (n == KEY_BASE_FULL && on_their_way.empty())
-					std::this_thread::yield(); // another thread holds the oldest
+					std::this_thread::yield(); // another thread has the oldest
 				else if (n == KEY_BASE_FULL || on_their_way.size() == 64)
 					acknowledge(random_below(&r, on_their_way.size()));
 			}

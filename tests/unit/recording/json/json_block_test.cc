@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is made with jansson is what a JSON reader reads, whatever bytes a path, an argument or a name holds.
+// Output made with jansson is valid JSON, whatever bytes a path, an argument or a name has.
 #include <cstdlib>
 #include <string>
 
