@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One function per family of causes; each says what was seen, for how long, and what else was going on that
+// One function per family of causes. Its sentence names the event, its duration and the activity that
 // explains it.
 #include "sentences.h"
 
@@ -17,7 +17,7 @@
 #include "phrases.h"
 #include "quota.h"
 #include "scene.h"
-#include "stopped.h"
+#include "suspensions.h"
 
 namespace forktail::analysis
 {
@@ -25,19 +25,19 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kWorthMentioning = 33; // one in so many, that is 3 %
+constexpr uint64_t kMinPartDivisor = 33; // parts below 1/33, 3 %, are not printed
 
-const ft_span *Longest(const Scene &scene, const Seen &seen)
+const ft_span *Longest(const Scene &scene, const CauseTotal &total)
 {
-	return seen.longest == kNoSpan ? nullptr : &scene.run.spans[seen.longest];
+	return total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 }
 
-const Seen &Of(const Scene &scene, Cause cause)
+const CauseTotal &Of(const Scene &scene, Cause cause)
 {
-	return scene.seen[static_cast<size_t>(Index(cause))];
+	return scene.totals[static_cast<size_t>(Index(cause))];
 }
 
-// The longest of such frames of the scene's thread that reaches into the scene.
+// The longest of these frames that is on the scene's thread and overlaps the scene.
 const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames)
 {
 	const ft_span *longest = nullptr;
@@ -50,7 +50,7 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 	return longest;
 }
 
-std::string HowOften(uint64_t n)
+std::string CountText(uint64_t n)
 {
 	return n > 1 ? " (" + common::FormatCount(n) + " times)" : "";
 }
@@ -68,14 +68,14 @@ std::string ProcessText(const Thread &t)
 	return (name.empty() ? "thread" : name) + " " + std::to_string(t.tid);
 }
 
-// The children of the scene's process that lived in the interval, as "while snapshot child 4312 ran".
+// A child of the scene's process that existed in the interval, as "while snapshot child 4312 ran".
 std::string ChildrenText(const Scene &scene)
 {
 	const Thread *child = LiveChild(scene);
 	return child ? " while " + ProcessText(*child) + " ran" : "";
 }
 
-// What Redis said about a fork: the first word after its end and before the next fork.
+// Redis' report about a fork: the first one after its end and before the next fork.
 std::string RedisForkText(const Scene &scene, const ft_span &fork)
 {
 	uint64_t until = UINT64_MAX;
@@ -92,8 +92,8 @@ std::string RedisForkText(const Scene &scene, const ft_span &fork)
 	return "";
 }
 
-// The process' resident memory at an instant, in bytes: the recorder's last sample before it, else what
-// run.json says; 0 if neither.
+// The process' resident memory at an instant, in bytes: the recorder's last sample before it, else the value
+// of run.json, else 0.
 uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
 {
 	for (const Series &series : scene.run.series) {
@@ -110,14 +110,14 @@ uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
 
 std::string ForkSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::Fork);
+	const CauseTotal &total = Of(scene, Cause::Fork);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.forks);
 	if (!s)
 		return "short fork() and clone() calls took " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	if (MadeThread(scene, *s))
 		return "clone() of a thread took " + common::FormatDuration(s->duration_ns) +
-		       HowOften(seen.spans);
+		       CountText(total.spans);
 	std::string text = "fork() copied page tables for " + common::FormatDuration(s->duration_ns);
 	if (uint64_t bytes = ResidentBytes(scene, s->start_ns))
 		text += " (RSS " + common::FormatBytes(bytes) + ")";
@@ -135,16 +135,16 @@ std::string ForkSentence(const Scene &scene)
 
 std::string FaultSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	uint64_t count = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
-	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	const CauseTotal &total = Of(scene, cause);
+	uint64_t count = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
+	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
 	if (count == 0)
 		return "";
 	std::string words = InfoOf(cause).words, one = words.substr(0, words.find('|')),
 		    many = words.substr(words.find('|') + 1);
 	std::string text =
 	    common::Plural(count, one.c_str(), many.c_str()) + ", " + common::FormatDuration(ns);
-	if (const ft_span *s = Longest(scene, seen); s && count > 1)
+	if (const ft_span *s = Longest(scene, total); s && count > 1)
 		text += ", longest " + common::FormatDuration(s->duration_ns);
 	if (cause == Cause::CowCopy || cause == Cause::CowReuse)
 		text += ChildrenText(scene);
@@ -155,15 +155,15 @@ std::string FaultSentence(const Scene &scene, Cause cause)
 
 std::string FileSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	const ft_span *s = Longest(scene, seen);
+	const CauseTotal &total = Of(scene, cause);
+	const ft_span *s = Longest(scene, total);
 	if (!s)
 		return "short file calls blocked for " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	std::string text = SyscallText(scene, s->syscall);
 	if (const std::string name = NameOf(scene.run, *s); !name.empty())
 		text += std::string(" ") + InfoOf(cause).words + " " + name;
-	text += " was blocked for " + common::FormatDuration(seen.ns) + HowOften(seen.spans);
+	text += " was blocked for " + common::FormatDuration(total.ns) + CountText(total.spans);
 	text += OtherFsyncText(scene, s->start_ns, SpanEnd(*s));
 	std::string disk = DiskText(scene, s->start_ns, SpanEnd(*s));
 	return text + (disk.empty() ? KernelStackText(DetailOf(scene.run, *s)) : disk);
@@ -171,57 +171,57 @@ std::string FileSentence(const Scene &scene, Cause cause)
 
 std::string FsyncSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::Fsync);
+	const CauseTotal &total = Of(scene, Cause::Fsync);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.fsyncs);
 	if (!s)
 		return "short fsync calls took " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	std::string call = SyscallText(scene, SyncCall(*s));
-	return call + " on the serving thread took " + common::FormatDuration(seen.ns) +
+	return call + " on the serving thread took " + common::FormatDuration(total.ns) +
 	       DiskText(scene, s->start_ns, SpanEnd(*s));
 }
 
 std::string RunQueueSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::RunQueue);
-	const ft_span *s = Longest(scene, seen);
+	const CauseTotal &total = Of(scene, Cause::RunQueue);
+	const ft_span *s = Longest(scene, total);
 	if (!s)
 		return "short waits for a CPU took " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
-		       HowOften(static_cast<uint64_t>(std::llround(seen.tallied)));
-	std::string text = "waited " + common::FormatDuration(seen.ns) + " on the run queue of cpu " +
-			   std::to_string(OwnCpu(scene.run, s->cpu)) + HowOften(seen.spans);
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns)) +
+		       CountText(static_cast<uint64_t>(std::llround(total.tallied)));
+	std::string text = "waited " + common::FormatDuration(total.ns) + " on the run queue of cpu " +
+			   std::to_string(OwnCpu(scene.run, s->cpu)) + CountText(total.spans);
 	std::string holders = CpuHoldersText(CpuHoldersOf(scene));
 	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
 }
 
 std::string InterruptSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	uint64_t count = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
-	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	const CauseTotal &total = Of(scene, cause);
+	uint64_t count = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
+	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
 	if (ns == 0)
 		return "";
 	if (cause == Cause::SoftirqDeferred)
-		return "waited " + common::FormatDuration(ns) + HowOften(count) +
+		return "waited " + common::FormatDuration(ns) + CountText(count) +
 		       " for a CPU that ksoftirqd held: the kernel had deferred soft interrupts to it";
 	std::string name = CauseName(cause);
 	if (size_t slash = name.find('/'); slash != std::string::npos)
 		name[slash] = ' ';
 	std::string text = name + " took " + common::FormatDuration(ns);
-	if (const ft_span *s = Longest(scene, seen))
+	if (const ft_span *s = Longest(scene, total))
 		text += " on cpu " + std::to_string(OwnCpu(scene.run, s->cpu));
-	return text + HowOften(count);
+	return text + CountText(count);
 }
 
 std::string BlockedSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	const ft_span *s = Longest(scene, seen);
-	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	const CauseTotal &total = Of(scene, cause);
+	const ft_span *s = Longest(scene, total);
+	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
 	if (ns == 0)
 		return "";
-	std::string length = common::FormatDuration(ns) + HowOften(seen.spans), words = InfoOf(cause).words;
+	std::string length = common::FormatDuration(ns) + CountText(total.spans), words = InfoOf(cause).words;
 	std::string call = s ? SyscallText(scene, s->syscall) : std::string(CauseName(cause));
 	if (size_t at = words.find('&'); at != std::string::npos)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
@@ -230,7 +230,7 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene.run, *s)) : "");
 }
 
-// The scene is the helper's.
+// The scene of the I/O thread.
 std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
 {
 	std::vector<std::string> names;
@@ -241,8 +241,8 @@ std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
 	       " of the requests' time" + (words.empty() ? "" : "; this thread " + words);
 }
 
-// What the load thread did while the server sat idle for spans: that it did not get to run is told elsewhere.
-std::string ClientMeanwhile(const Scene &scene)
+// What the load thread did during the server's idle spans. ClientSentence reports its stalls.
+std::string ClientActivityText(const Scene &scene)
 {
 	const Timeline &server = scene.timeline, &client = scene.client->timeline;
 	uint64_t from = std::max(scene.from_ns, server.start_ns()),
@@ -264,12 +264,12 @@ std::string ClientMeanwhile(const Scene &scene)
 	       common::FormatDuration(ran_ns);
 }
 
-// Where it is known when answers arrived, what they waited for then is not network.
-std::string OnTheWayText(const Scene &scene)
+// With known arrival times, time after a reply's arrival is not network time.
+std::string OnNetworkText(const Scene &scene)
 {
 	if (!scene.answers || !scene.answers->known)
 		return std::string("requests or replies were on the network") +
-		       (scene.client ? ClientMeanwhile(scene)
+		       (scene.client ? ClientActivityText(scene)
 				     : ", or the load generator (not recorded) did not run");
 	const OnTheWay &way = scene.answers->way;
 	if (way.request_ns == 0 && way.answer_ns == 0)
@@ -280,30 +280,30 @@ std::string OnTheWayText(const Scene &scene)
 
 std::string NetworkSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::Idle);
+	const CauseTotal &total = Of(scene, Cause::Idle);
 	std::string text = "the server was idle for " +
-			   common::FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
-	if (seen.longest_ns)
-		text += " (longest " + common::FormatDuration(seen.longest_ns) + ")";
-	return text + ": " + OnTheWayText(scene);
+			   common::FormatDuration(total.ns + static_cast<uint64_t>(total.tallied_ns));
+	if (total.longest_ns)
+		text += " (longest " + common::FormatDuration(total.longest_ns) + ")";
+	return text + ": " + OnNetworkText(scene);
 }
 
-// Interrupts take a load thread's time, but are not what it was kept from running by.
+// Interrupts take time on the CPU, but do not stop a load thread from running.
 bool StallsClient(Cause cause)
 {
 	return IsStall(cause) && !IsInterrupt(cause);
 }
 
-// What a load thread was kept from running by: at most two things, the longest first, and none that are small
-// beside the first.
+// What stopped a load thread from running: at most two causes, longest first, the second only if it is at
+// least a fifth of the first.
 std::string ClientStalls(const Scene &client)
 {
 	std::vector<std::pair<uint64_t, Cause>> stalls;
 	for (int i = 0; i < kTimelineCauses; i++) {
-		const Seen &seen = client.seen[static_cast<size_t>(i)];
+		const CauseTotal &total = client.totals[static_cast<size_t>(i)];
 		if (!StallsClient(static_cast<Cause>(i)))
 			continue;
-		if (uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns))
+		if (uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns))
 			stalls.push_back({ns, static_cast<Cause>(i)});
 	}
 	std::sort(stalls.rbegin(), stalls.rend());
@@ -349,7 +349,7 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 		std::string sent = "the load generator sent requests late, by " +
 				   common::FormatDuration(late_ns - unread_ns) +
 				   " in total, although their connections were free";
-		if (late_ns - unread_ns < late_ns / kWorthMentioning)
+		if (late_ns - unread_ns < late_ns / kMinPartDivisor)
 			return unread;
 		return unread.empty() ? sent : unread + "; " + sent;
 	}
@@ -374,8 +374,7 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 {
 	switch (InfoOf(cause.cause).telling) {
-	case SentenceKind::None: // idleness is no cause; the load generator's own words tell of outages
-				 // (server_word.h)
+	case SentenceKind::None: // idleness is no cause; outages are in server_reports.h
 		break;
 	case SentenceKind::Blocked:
 		return BlockedSentence(scene, cause.cause);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See format_line.h. Durations are "39.0 ms" as everywhere, or plain numbers of the unit that the name ends
-// with.
+// Replaces the placeholders of --format. A duration is "39.0 ms"; if the name ends with a unit, a plain
+// number in that unit.
 #include "format_line.h"
 
 #include <cmath>
@@ -53,7 +53,7 @@ std::optional<std::string> Value(const Explanation &e, const std::string &name)
 	return {};
 }
 
-// False: *error. `value` gives what stands for a placeholder, or nothing if there is none of that name.
+// False: *error is set. `value` returns the text for a placeholder, or nothing for an unknown name.
 bool Fill(const std::string &format,
 	  const std::function<std::optional<std::string>(const std::string &)> &value, std::string *out,
 	  std::string *error)

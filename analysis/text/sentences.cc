@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See words.h.
+// Sentences about requests, slow requests, drops, cost and notes.
 #include "sentences.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::string ErrorsText(const Blame &b)
 	return kinds.empty() ? text : text + " (" + kinds + ")";
 }
 
-// What a block that was dropped held.
+// The records of a dropped block.
 const char *DroppedRecords(uint32_t kind)
 {
 	switch (kind) {
@@ -266,7 +266,7 @@ std::string CostText(const Explanation &e)
 	return text + ".";
 }
 
-// How well the clocks of several hosts are known, and what that leaves unknown.
+// The bounds of the hosts' clocks, and the time that is unattributed because of them.
 void AddClockTexts(const Explanation &e, std::vector<std::string> *texts)
 {
 	const std::vector<HostClock> &clocks = e.run.host_clocks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A section after the other, each with a row or a sentence a line.
+// Writes the sections one after the other, with one row or sentence per line.
 #include "text.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr double kSmallShare = 0.001; // causes below it are counted, not listed
+constexpr double kSmallShare = 0.001; // smaller causes are counted, not listed
 
 struct Writer {
 	const Explanation &e;
@@ -65,7 +65,7 @@ void WriteCauses(Writer *w)
 			"outside its page fault counts as server-busy.");
 }
 
-// Where the time went, when requests came by more than one process.
+// Time by hop, if requests passed more than one process.
 void WriteHops(Writer *w)
 {
 	const Blame &b = w->e.blame;
@@ -136,7 +136,7 @@ void WriteEpisodes(Writer *w, size_t episodes)
 	}
 }
 
-// What the serving threads' own code was, as far as samples say.
+// On-CPU time of the serving threads by activity.
 void WriteOwnCode(Writer *w)
 {
 	constexpr size_t rows = 10;
@@ -160,7 +160,7 @@ void WriteOwnCode(Writer *w)
 		    Format("%-*s %8s %10s %8s   ", static_cast<int>(width), a.name.c_str(),
 			   common::FormatCount(a.samples).c_str(), common::FormatDuration(a.time_ns).c_str(),
 			   common::FormatPercent(a.share).c_str());
-		std::string seen = a.stack; // whole names only: callers that don't fit are left out
+		std::string seen = a.stack; // whole names only: callers that do not fit are left out
 		while (row.size() + seen.size() > w->columns() && !seen.empty()) {
 			size_t last = seen.rfind(" < ");
 			seen.erase(last == std::string::npos ? 0 : last);

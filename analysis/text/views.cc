@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See views.h.
+// Prints one episode, one request or one cause in full.
 #include "views.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr size_t kRequestsOfEpisode = 10, kRequestsInFront = 12;
-constexpr double kWorthListing = 0.01; // of an episode: a cause's share of it
+constexpr size_t kRequestsOfEpisode = 10, kRequestsAhead = 12;
+constexpr double kWorthListing = 0.01; // episodes with a smaller share of the cause are not listed
 
 struct Sheet {
 	const Explanation &e;
@@ -42,13 +42,13 @@ double Fraction(uint64_t part, uint64_t whole)
 	return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
 }
 
-// Of bars beside `taken` columns of words.
+// The width of bars next to `taken` columns of text.
 size_t BarColumns(const Style &style, size_t taken)
 {
 	return std::clamp<size_t>(style.columns - std::min(style.columns, taken), 8, 40);
 }
 
-std::string When(const Explanation &e, uint64_t t_ns)
+std::string InstantText(const Explanation &e, uint64_t t_ns)
 {
 	std::string clock = ClockText(e, t_ns);
 	return common::FormatOffset(t_ns, e.zero_ns) + (clock.empty() ? "" : " (" + clock + ")");
@@ -70,7 +70,7 @@ void EpisodeCauses(const Episode &episode, Sheet *s)
 	}
 }
 
-// A request in one line: what --request tells in full.
+// A request in one line. --request prints it in full.
 std::string RequestLine(const Sheet &s, const SlowRequest &r)
 {
 	const Explanation &e = s.e;
@@ -154,7 +154,7 @@ void RequestParts(const SlowRequest &r, Sheet *s)
 		  "  " + common::FormatCount(sum_ns) + " ns\n";
 }
 
-// Between two hosts: which leg of the way took how long, as far as their clocks tell.
+// The legs of a request between two hosts, as far as the clocks can separate them.
 void RequestLegs(const SlowRequest &r, Sheet *s)
 {
 	const Legs legs = LegsOf(s->e.blame, r);
@@ -175,18 +175,18 @@ void RequestLegs(const SlowRequest &r, Sheet *s)
 	leg("not assigned to a leg", legs.unknown_ns);
 }
 
-// Slow requests that had been sent before it and not been answered when it was due, the last due first: on
-// its connection, and on others of the thread that served it.
-struct InFront {
+// Slow requests sent before a request and unanswered when it was due, the last due first: on its connection,
+// and on other connections of its serving thread.
+struct SlowAhead {
 	std::vector<const SlowRequest *> same, others;
 };
 
-InFront InFrontOf(const Explanation &e, const SlowRequest &r)
+SlowAhead FindAhead(const Explanation &e, const SlowRequest &r)
 {
 	auto server = [&](const SlowRequest &of) {
 		return of.connection < e.run.connections.size() ? e.run.connections[of.connection].server : 0;
 	};
-	InFront front;
+	SlowAhead ahead;
 	for (const SlowRequest &other : e.blame.slow) {
 		if (other.due_ns > r.due_ns)
 			break;
@@ -194,30 +194,30 @@ InFront InFrontOf(const Explanation &e, const SlowRequest &r)
 		    (other.sent_ns == r.sent_ns && other.index >= r.index))
 			continue;
 		if (other.connection == r.connection)
-			front.same.insert(front.same.begin(), &other);
+			ahead.same.insert(ahead.same.begin(), &other);
 		else if (other.hop == r.hop && server(other) == server(r))
-			front.others.insert(front.others.begin(), &other);
+			ahead.others.insert(ahead.others.begin(), &other);
 	}
-	return front;
+	return ahead;
 }
 
-void RequestsInFront(const SlowRequest &r, Sheet *s)
+void RequestsAhead(const SlowRequest &r, Sheet *s)
 {
-	const InFront front = InFrontOf(s->e, r);
-	std::vector<const SlowRequest *> all = front.same;
-	all.insert(all.end(), front.others.begin(), front.others.end());
+	const SlowAhead ahead = FindAhead(s->e, r);
+	std::vector<const SlowRequest *> all = ahead.same;
+	all.insert(all.end(), ahead.others.begin(), ahead.others.end());
 	if (all.empty()) {
 		s->out += "\n";
 		s->Line("No slow request was ahead of it. Requests that were not slow are not listed.");
 		return;
 	}
 	const Track track = {r.latency_ns, BarColumns(s->style, 63)};
-	s->Title("Ahead of it: " + common::Plural(front.same.size(), "slow request", "slow requests") +
-		 " on its connection, " + common::FormatCount(front.others.size()) +
+	s->Title("Ahead of it: " + common::Plural(ahead.same.size(), "slow request", "slow requests") +
+		 " on its connection, " + common::FormatCount(ahead.others.size()) +
 		 " on other connections of its thread");
 	s->out += PadLeft("request", 10) + PadLeft("due", 13) + PadLeft("latency", 10) + "  " +
 		  PadRight("op", 8) + PadLeft("conn", 6) + PadLeft("answered", 12) + "\n";
-	const size_t shown = std::min(kRequestsInFront, all.size());
+	const size_t shown = std::min(kRequestsAhead, all.size());
 	for (size_t i = 0; i < shown; i++) {
 		const SlowRequest &other = *all[i];
 		const uint64_t left_ns = std::min(other.end_ns() - r.due_ns, r.latency_ns);
@@ -262,7 +262,7 @@ const char *StatusText(uint8_t status)
 	return status < std::size(texts) ? texts[status] : "of an unknown kind";
 }
 
-// Episodes that have the cause, by its time in them.
+// Episodes with the cause, by its time in them.
 std::vector<std::pair<uint32_t, const EpisodeCause *>> EpisodesWith(const Explanation &e, Cause cause)
 {
 	std::vector<std::pair<uint32_t, const EpisodeCause *>> with;
@@ -321,7 +321,7 @@ bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::s
 	const Episode &episode = e.episodes[index];
 	Sheet s = {e, style, {}};
 	s.Title("Episode " + std::to_string(number) + " of " + common::FormatCount(e.episodes.size()));
-	s.Line("From " + When(e, episode.start_ns) + ", for " +
+	s.Line("From " + InstantText(e, episode.start_ns) + ", for " +
 	       common::FormatDuration(episode.end_ns - episode.start_ns) + ": " +
 	       common::Plural(episode.requests, "slow request", "slow requests") + ", " +
 	       common::FormatDuration(episode.time_ns) + " of their time, worst " +
@@ -380,7 +380,7 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 			line += ", behind the proxy by " + e.run.behind[r->behind - 1].address;
 		s.Line(line);
 	}
-	s.Line("Due at " + When(e, r->due_ns));
+	s.Line("Due at " + InstantText(e, r->due_ns));
 	s.out += "\n";
 	Instants(*r, &s);
 	RequestParts(*r, &s);
@@ -389,7 +389,7 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 	       "the request waited behind others that the cause delayed. The parts add up to the latency.");
 	if (!e.blame.from_iterations) {
 		RequestLegs(*r, &s);
-		RequestsInFront(*r, &s);
+		RequestsAhead(*r, &s);
 	}
 	*text = s.out;
 	return true;
