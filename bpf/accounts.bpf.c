@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The life of accounts: opened for the threads that are there when recording begins, and for those that
- * targets make from their first instant on; closed where a thread ends, and where recording does.
- */
+/* The life of accounts. They are opened for threads that exist when recording begins, and for new threads and
+ * children of targets from their first instant. They are closed when a thread exits and when the recording
+ * ends. */
 #include "waits.h"
 
 #include <bpf/bpf_tracing.h>
@@ -23,12 +23,13 @@ static __always_inline void thread_event(struct thread_state *st, struct task_st
 	e->clone_flag = parent_tgid == st->tgid;
 	e->client = st->client;
 	bpf_probe_read_kernel(e->comm, sizeof e->comm, task->comm);
-	/* A child may live for a few milliseconds only: the recorder has to ask now what it calls itself. */
+	/* A child may live for a few milliseconds only: the recorder must read its name now. */
 	bool child = type == FT_EVENT_THREAD_BEGIN && parent_tgid && parent_tgid != st->tgid;
 	bpf_ringbuf_submit(e, child ? BPF_RB_FORCE_WAKEUP : ring_flags());
 }
 
-static struct thread_state blank_state; /* what the hash starts a thread with; the stack has no room */
+static struct thread_state
+    blank_state; /* initial value of a thread in the hash; the stack has no space for it */
 
 static __always_inline struct thread_state *new_state(struct task_struct *task)
 {
@@ -39,7 +40,7 @@ static __always_inline struct thread_state *new_state(struct task_struct *task)
 	return bpf_map_lookup_elem(&states_hash, &tid);
 }
 
-/* Opens an account at `now` for a thread that is not running; NULL also if it can't be seen from the
+/* Opens an account at `now` for a thread that is not running. NULL also if it is not visible from the
  * recorder's pid namespace. */
 static __always_inline struct thread_state *open_account(struct task_struct *task, u64 now)
 {
@@ -65,7 +66,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	return st;
 }
 
-/* What a fork copies is copied: what is left is to put the child on a run queue. */
+/* The fork has copied everything: what remains is to put the child on a run queue. */
 static __always_inline void fork_ends_here(struct thread_state *parent, struct task_struct *task, u64 now)
 {
 	parent->busy = 1;
@@ -86,7 +87,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	struct thread_state *st = open_account(child, now);
 	if (st) {
 		st->client = ps->client;
-		/* What the call returns is its id in the parent's pid namespace. */
+		/* The call returns its id in the parent's pid namespace. */
 		struct frame *f = top(ps);
 		if (f && f->owner == FT_FORK)
 			f->arg[0] = st->tid;
@@ -111,7 +112,7 @@ static __always_inline bool is_client(struct task_struct *task)
 	return true;
 }
 
-/* A load generator that is started while recording. */
+/* A load generator that starts during the recording. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(sched_process_exec, struct task_struct *task)
 {
@@ -122,7 +123,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 	if (!st)
 		return 0;
 	st->client = 1;
-	st->off_cpu = 0; /* it is running: this is it */
+	st->off_cpu = 0; /* it is running: it is the current task */
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	st->ready = 1;
 	forget_interrupts(this_cpu());
@@ -130,14 +131,14 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 	return 0;
 }
 
-/* Ends the frames still open, from the innermost, and hands over what is left. */
+/* Ends the open frames, innermost first, and sends what is left. */
 static __always_inline void close_account(struct thread_state *st, struct task_struct *task, u64 now)
 {
 	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++) {
 		struct frame *f = top(st);
 		finish_top(st, now, f ? (u32)f->owner : 0, FT_SPAN_UNFINISHED);
 	}
-	/* One that began before the account did is known to be an iteration only where it is likely: in a
+	/* If it began before the account did, it counts as an iteration only where that is likely: in a
 	 * process' main thread. */
 	if (st->iteration_seen || st->tid == st->tgid)
 		end_iteration(st, task, now, FT_SPAN_UNFINISHED);
@@ -146,9 +147,9 @@ static __always_inline void close_account(struct thread_state *st, struct task_s
 	st->dead = 1;
 }
 
-/* The hash doesn't know by itself when a thread is gone. Whoever on another CPU holds a pointer to what it
- * had for the thread at this instant (a wakeup of a thread that is ending) may find a new thread's account
- * there: it would take a wakeup for that one's, once. */
+/* The hash keeps entries of exited threads. If another CPU holds a pointer to this thread's entry at this
+ * instant (a wakeup of an exiting thread), it may find a new thread's account there and take the wakeup for
+ * that thread's, once. */
 static __always_inline void forget_state(u32 key)
 {
 	if (!has_task_storage)
@@ -158,12 +159,12 @@ static __always_inline void forget_state(u32 key)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(sched_process_exit, struct task_struct *task)
 {
-	struct thread_state *st = state_of(task); /* not by way of the CPU: nobody may have seen it get one */
+	struct thread_state *st = state_of(task); /* not through the CPU: its switch may not have been seen */
 	if (!st)
 		return 0;
 	st->busy = 1;
 	u64 now = bpf_ktime_get_ns();
-	u32 key = (u32)task->pid; /* not st->tid, which is the recorder's pid namespace's */
+	u32 key = (u32)task->pid; /* not st->tid, which belongs to the recorder's pid namespace */
 	if (st->off_cpu)
 		came_unseen(st, task, now);
 	charge(st, now);
@@ -174,11 +175,11 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	return 0;
 }
 
-enum { PF_IO_WORKER = 0x10 }; /* the kernel's own thread, that works for a ring of the process it is in */
+enum { PF_IO_WORKER = 0x10 }; /* a kernel thread that works for an io_uring of its process */
 
-/* Run once after attaching: opens the accounts of the threads of processes in `targets`. Those of rings have
- * none: nothing tells of one that begins later, and what they look like, blocked in the call that made them,
- * is not what they are. */
+/* Run once after attaching: opens the accounts of the threads of processes in `targets`. Kernel threads of
+ * io_uring get none: the start of a later one is not traced, and their state, blocked in the call that
+ * created them, is misleading. */
 SEC("iter/task")
 int open_accounts(struct bpf_iter__task *ctx)
 {
@@ -209,12 +210,12 @@ int open_accounts(struct bpf_iter__task *ctx)
 	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
 	if (state && waits_for_epoll(st->blocked_in))
 		note_loop(st, (u32)st->blocked_on, now);
-	/* In an iteration already, be it on the CPU (adopt_current looks again) or driven off it for a
+	/* In an iteration already, whether on the CPU (adopt_current checks again) or preempted for a
 	 * moment. */
 	if (!state && !st->client)
 		adopt_iteration(st, task, now);
 	st->ready = 1;
-	/* A wakeup or a block since the look at its state was nobody's to see; later ones are. */
+	/* A wakeup or block since its state was read was not seen; later ones are. */
 	u32 now_state = task_state(task);
 	if (state && !now_state && !st->wake_ns) {
 		st->wake_ns = now;
@@ -229,9 +230,9 @@ int open_accounts(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* Run once on each CPU when the accounts are open. A thread that is on the CPU meanwhile was opened as
- * runnable, and may not be switched for seconds: this is what finds it. Where its event-loop iteration
- * began nobody knows; it is at least as long as it is seen. */
+/* Run once on each CPU when the accounts are open. A thread on a CPU was opened as runnable, and may not be
+ * switched for seconds: this finds it. The begin of its event-loop iteration is unknown; the iteration is at
+ * least as long as it is seen. */
 SEC("raw_tp")
 int adopt_current(void *ctx)
 {
@@ -253,7 +254,7 @@ int adopt_current(void *ctx)
 }
 
 /* Run once when closing_ns is set and no program changes a state any more. A thread that was on the CPU is
- * known up to its last event, one that was off it up to closing_ns. */
+ * known up to its last event, a thread off the CPU up to closing_ns. */
 SEC("iter/task")
 int close_accounts(struct bpf_iter__task *ctx)
 {

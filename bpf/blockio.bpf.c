@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Block requests of the whole host, from issue to completion: what the disk was doing while a target
- * waited for it, and for whom. Rare beside requests to a server, so all of them are recorded. */
-#include "state.h" /* first: libbpf's headers want the integer types */
+/* Block requests of the whole host, from issue to completion: what the disk did while a target waited for it,
+ * and for which process. They are rare compared to requests to a server, so all of them are recorded. */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include <bpf/bpf_tracing.h>
 
@@ -34,7 +34,7 @@ int block_rq_issue(u64 *ctx)
 	return 0;
 }
 
-/* A request may complete in parts; its first part ends it here, which is when the device had answered. */
+/* A request may complete in parts. Its first part ends it here: that is when the device answered. */
 SEC("tp_btf/block_rq_complete")
 int BPF_PROG(block_rq_complete, struct request *rq, int error)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a system call waits for, by its number.
- *
- * A thread that is blocked in no frame of ours is told apart by the call it is in; that has to happen in the
- * kernel, because tallies are summed up there. Only x86-64's numbers: the loader refuses other machines.
- */
+/* What a system call waits for, by its number. A thread that is blocked outside of frames is classified by
+ * its system call. That has to happen in the kernel, because tallies are summed there. Only x86-64's numbers:
+ * the loader refuses other machines. */
 #ifndef FORKTAIL_BPF_CALLS_H
 #define FORKTAIL_BPF_CALLS_H
 
@@ -35,8 +33,8 @@ static __always_inline bool waits_for_events(s64 nr)
 	return waits_for_epoll(nr) || nr == __NR_io_uring_enter;
 }
 
-/* A call on a ring begins with the kernel's doing what is asked for there, and may wait for what was asked
- * for before. Which of the two a thread is blocked in its state tells: a signal ends the second only. */
+/* io_uring_enter first executes submitted operations, and may then wait for earlier ones. The thread's state
+ * shows in which of the two it is blocked: only the second is interruptible by a signal. */
 static __always_inline bool works_on_ring(s64 nr, u32 state)
 {
 	enum { TASK_UNINTERRUPTIBLE = 2 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Every difference between kernel versions that these programs know, each with the version it came in.
- * Anything decided here at load time is a constant to the verifier, so the other branch is never checked.
- * 5.10 is the oldest kernel supported.
- */
+/* Every difference between kernel versions that these programs know, each with its version. A decision made
+ * here at load time is a constant for the verifier, so the other branch is never checked. The oldest
+ * supported kernel is 5.10. */
 #ifndef FORKTAIL_BPF_COMPAT_H
 #define FORKTAIL_BPF_COMPAT_H
 
@@ -11,15 +10,15 @@
 
 /* Set by the loader from the kernel's BTF before loading. */
 extern const volatile bool has_task_storage;   /* 5.13: for tracing programs; a hash by tid before */
-extern const volatile bool has_prev_state_arg; /* 5.18: sched_switch tells the previous task's state */
+extern const volatile bool has_prev_state_arg; /* 5.18: sched_switch passes the previous task's state */
 extern const volatile bool
     has_block_queue_arg;		     /* until 5.11 block_rq_issue had the queue before the request */
 extern const volatile bool has_task_pt_regs; /* 5.15: bpf_task_pt_regs() */
 
-/* sched_process_exit has no difference in its arguments, but one in time: until 6.15 it came when the memory
- * had been torn down, since 6.16 it comes before that. A thread's account ends with it on every kernel, so
- * the tear-down (milliseconds, of a large snapshot child) is in the child's account on the older ones only.
- * What it costs the server is told alike: a wait for the CPU names the child as the one who had it. */
+/* sched_process_exit has the same arguments but another time: until 6.15 it fired after the memory was torn
+ * down, since 6.16 it fires before that. A thread's account ends with it on every kernel, so the tear-down
+ * (milliseconds for a large snapshot child) is in the child's account only on older kernels. Its cost to the
+ * server is reported on both: a wait for the CPU names the child as the CPU holder. */
 
 /* task_struct.state was renamed to __state in 5.14. */
 static __always_inline unsigned int task_state(struct task_struct *task)
@@ -47,8 +46,8 @@ static __always_inline struct pt_regs___x86 *user_regs(struct task_struct *task)
 	return (struct pt_regs___x86 *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - PT_REGS_SIZE);
 }
 
-/* Whether a private mapping may have pages in common with a parent or a child: it was there when one of them
- * forked. Before 6.0 its anonymous pages are reason enough to think so. */
+/* Whether a private mapping may share pages with a parent or a child: it existed when one of them forked.
+ * Before 6.0, having anonymous pages is taken as a sign of that. */
 static __always_inline bool may_share_pages(struct vm_area_struct *vma)
 {
 	struct anon_vma *own = BPF_CORE_READ(vma, anon_vma);
@@ -57,8 +56,8 @@ static __always_inline bool may_share_pages(struct vm_area_struct *vma)
 	return BPF_CORE_READ(own, num_children) > 1 || BPF_CORE_READ(own, parent) != own;
 }
 
-/* For how long a run queue has been throttled by CPU quotas until now, in ns of its run queue's clock. Only
- * differences mean something. Before 6.6 it is a sum over the quotas' groups and all CPUs, which grows when a
+/* How long a run queue has been throttled by CPU quotas so far, in ns of its run queue's clock. Only
+ * differences have a meaning. Before 6.6 it is a sum over the quotas' groups and all CPUs, which grows when a
  * throttle ends. A kernel without CONFIG_CFS_BANDWIDTH has none of the fields. */
 static __always_inline u64 throttled_ns(struct cfs_rq *queue)
 {
@@ -79,14 +78,14 @@ static __always_inline u64 throttled_ns(struct cfs_rq *queue)
 	return sum;
 }
 
-/* A kernel without CONFIG_FAIR_GROUP_SCHED has no groups, and no quotas. */
+/* A kernel without CONFIG_FAIR_GROUP_SCHED has no groups and no quotas. */
 static __always_inline bool has_group_queue(struct task_struct *task)
 {
 	return bpf_core_field_exists(task->se.cfs_rq);
 }
 
-/* Since 6.18 a task is taken off its run queue on its way back to user mode, and knows it; before, its group
- * was taken off with all its tasks, which any wait for the CPU may turn out to have been. */
+/* Since 6.18 a throttled task is removed from its run queue on its way back to user mode, and is marked.
+ * Before, its group was removed with all its tasks, so any wait for the CPU may turn out to be a throttle. */
 static __always_inline bool may_be_throttled(struct task_struct *task)
 {
 	return !bpf_core_field_exists(task->throttled) || BPF_CORE_READ(task, throttled);
@@ -94,10 +93,10 @@ static __always_inline bool may_be_throttled(struct task_struct *task)
 
 enum { TASK_INTERRUPTIBLE = 1 };
 
-/* Whether a task that is off the CPU is held by a freezer. Version 1 cgroups and the host's: a state of its
- * own since 6.1; before, a flag beside an uninterruptible sleep, which no process has had since. Version 2
- * cgroups: an interruptible sleep of a task that its cgroup counts as frozen; other waits that count (for a
- * vfork's child) are not interruptible. */
+/* Whether a task off the CPU is held by a freezer. Version 1 cgroups and the host's freezer: a separate state
+ * since 6.1; before, a flag in addition to an uninterruptible sleep, which has not been used by processes
+ * since. Version 2 cgroups: an interruptible sleep of a task that its cgroup counts as frozen; other waits
+ * that count (for a vfork's child) are not interruptible. */
 static __always_inline bool is_frozen(struct task_struct *task, u32 state)
 {
 	enum { TASK_UNINTERRUPTIBLE = 2, TASK_FROZEN = 0x8000, PF_FROZEN = 0x10000 };
@@ -109,7 +108,7 @@ static __always_inline bool is_frozen(struct task_struct *task, u32 state)
 	       BPF_CORE_READ_BITFIELD(task, frozen);
 }
 
-/* Whose freezer it is, by the state of a task that is frozen. */
+/* Which freezer it is, by the state of a frozen task. */
 static __always_inline u64 freezer_of(u32 state)
 {
 	return state & TASK_INTERRUPTIBLE ? FT_FREEZER_V2 : FT_FREEZER_V1;
@@ -117,8 +116,8 @@ static __always_inline u64 freezer_of(u32 state)
 
 enum pageflags { PG_head };
 
-/* Bytes of a folio. A large one has its order in the second page's flags (6.6), before that in a byte of its
- * own. */
+/* Bytes of a folio. A large one stores its order in the second page's flags (6.6), before that in a separate
+ * byte. */
 static __always_inline u64 folio_bytes(struct folio *folio)
 {
 	unsigned long flags = 0, order = 0;

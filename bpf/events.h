@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What crosses from the kernel to the recorder: ring buffer events and the counters it reads.
- *
- * Read by BPF programs and by the loader, so plain structs and limits only. Events are fixed in size per
- * type; the first word tells the type. Nothing here goes to disk as it is: the loader turns it into
- * recording/format.h's records.
- */
+/* Data that the kernel programs pass to the recorder: ring buffer events and counters. BPF programs and the
+ * loader both include it, so it contains only plain structs and limits. Events have a fixed size per type,
+ * and the first word is the type. None of it is written to disk directly: the loader turns it into the
+ * records of recording/format.h. */
 #ifndef FORKTAIL_BPF_EVENTS_H
 #define FORKTAIL_BPF_EVENTS_H
 
@@ -13,26 +11,29 @@
 #include "recording/owners.h"
 
 enum {
-	FT_MAX_CPUS = 1024,	    /* a host with more is refused by the loader; a power of two */
-	FT_MAX_TARGETS = 1024,	    /* processes at start; children come on top */
-	FT_STACK_FRAMES = 24,	    /* kernel stack kept with a blocked span */
-	FT_NAME_BYTES = 32,	    /* file name or comm kept with a span */
-	FT_FRAME_DEPTH = 8,	    /* frames open at once on one thread; 3 is the deepest seen (fork, fault,
-				       reclaim) */
-	FT_USER_STACK_BYTES = 4096, /* of a sampled thread's stack; what lies further out is cut off */
-	FT_USER_STACK_CHUNK = 512,  /* read at once: a stack may end before it is full */
-	FT_CPU_SLICES = 16,	    /* last tasks on a CPU, to say who held it; a power of two */
+	FT_MAX_CPUS = 1024,    /* the loader refuses a host with more CPUs; a power of two */
+	FT_MAX_TARGETS = 1024, /* processes at start; children come in addition */
+	FT_STACK_FRAMES = 24,  /* kernel stack stored with a blocked span */
+	FT_NAME_BYTES = 32,    /* file name or comm stored with a span */
+	FT_FRAME_DEPTH =
+	    8, /* frames open at once on one thread; at most 3 have been seen (fork, fault, reclaim) */
+	FT_USER_STACK_BYTES = 4096, /* bytes of a sampled thread's stack; the outer part is cut off */
+	FT_USER_STACK_CHUNK = 512,  /* bytes per read: a stack may end before it is full */
+	FT_CPU_SLICES = 16,	    /* last tasks on a CPU, to name the CPU holder; a power of two */
 };
 
 #define FT_TALLY_WINDOW_NS 1000000ull
 
-/* Values of the `targets` map: what a process is traced as. */
+/* Values of the `targets` map: how a process is traced. */
 enum ft_traced_as { FT_TRACED_TARGET = 1, FT_TRACED_CLIENT = 2 };
 
-/* First argument of a span of FT_FROZEN: whose freezer it was. That of FT_PTRACED is the tracer's process. */
-enum ft_freezer { FT_FREEZER_V1 = 1, FT_FREEZER_V2 = 2 }; /* of cgroups; 1 is the whole host's, too */
+/* First argument of a span of FT_FROZEN: which freezer. For FT_PTRACED it is the tracer's process. */
+enum ft_freezer {
+	FT_FREEZER_V1 = 1,
+	FT_FREEZER_V2 = 2
+}; /* of cgroups; version 1 includes the whole host's */
 
-/* What a load generator's process is called: forktail-load's comm. */
+/* The comm of a load generator's process, forktail-load. */
 #define FT_CLIENT_COMM "forktail-load"
 
 enum ft_event_type {
@@ -46,7 +47,7 @@ enum ft_event_type {
 	FT_EVENT_SAMPLE_STACK = 8, /* sample with registers and stacks */
 	FT_EVENT_WRITES = 9,
 	FT_EVENT_LOOP = 10,
-	FT_EVENT_OPEN = 11, /* struct ft_event_span: not over yet */
+	FT_EVENT_OPEN = 11, /* struct ft_event_span: still open */
 };
 
 struct ft_event_span {
@@ -60,7 +61,7 @@ struct ft_event_span {
 	__u8 owner, depth, flags, off_cpu;
 };
 
-/* One stay of a task on a CPU; it ends where the next one starts. */
+/* One stay of a task on a CPU. It ends where the next one starts. */
 struct cpu_slice {
 	__u64 start_ns;
 	__u32 tid;
@@ -70,14 +71,15 @@ struct cpu_slice {
 
 struct ft_event_span_detail {
 	struct ft_event_span span;
-	char name[FT_NAME_BYTES]; /* file, of FT_PTRACED the tracer's comm, or "" */
+	char name[FT_NAME_BYTES]; /* file, the tracer's comm for FT_PTRACED, or "" */
 	__s32 stack_bytes;	  /* 0 or negative: no stack */
 	__u32 newest;		  /* slice that begins at the span's end: the thread's own */
-	__u64 wake_ns;		  /* 0: no run-queue wait worth a look at the slices */
-	__u32 queue_cpu;	  /* whose slices they are: it may have run on another in the end */
+	__u64 wake_ns;		  /* 0: no run-queue wait that needs the slices */
+	__u32 queue_cpu; /* the CPU of the slices; the thread may have run on another one in the end */
 	__u32 pad;
 	__u64 stack[FT_STACK_FRAMES];
-	struct cpu_slice slices[FT_CPU_SLICES]; /* a ring of the CPU's last ones: who held it since wake_ns */
+	struct cpu_slice
+	    slices[FT_CPU_SLICES]; /* a ring of the CPU's last slices: which tasks held it since wake_ns */
 };
 
 struct ft_tally_entry {
@@ -120,7 +122,7 @@ struct ft_event_thread {
 	__u32 tid, tgid, parent_tgid;
 	__u64 t_ns;
 	__u64 begin_ns;	  /* with an end: when the account began */
-	__u64 clone_flag; /* with a begin: 1 when it is a thread of the parent's process */
+	__u64 clone_flag; /* with a begin: 1 if it is a thread of the parent's process */
 	__u64 client;	  /* 1: of a load generator */
 	char comm[16];
 };
@@ -133,27 +135,27 @@ struct ft_event_loop {
 	__u64 t_ns;
 };
 
-/* A thread seen on the CPU. */
+/* A thread seen on the CPU by a sample. */
 struct ft_event_sample {
 	__u32 type;
 	__u32 tid, tgid;
 	__u16 cpu;
-	__u8 owner;	/* whose time it was: FT_OWN_CODE, or the frame it was in */
-	__u8 in_kernel; /* the kernel ran on its behalf, or in an interrupt on top of it */
+	__u8 owner;	/* owner of the time: FT_OWN_CODE, or the frame it was in */
+	__u8 in_kernel; /* in the kernel on its behalf, or in an interrupt on top of it */
 	__u64 t_ns;
-	__u64 ip;      /* in user space: where it is, or will come back to */
-	__s16 syscall; /* number of the system call that the kernel ran for it; -1: none */
+	__u64 ip;      /* in user space: its current address, or the one it will return to */
+	__s16 syscall; /* number of the system call that the kernel executes for it; -1: none */
 	__u8 file;     /* enum ft_sample_file of that call's first argument */
 	__u8 period;   /* of the samples then, in sixteenths of a millisecond */
 	__u8 pad[4];
 };
 
-/* What unwinding needs of it: the registers a function must preserve, and the stack they lead through. */
+/* What unwinding needs: the callee-saved registers and the stack. */
 struct ft_event_sample_stack {
 	struct ft_event_sample sample;
 	__u64 sp, bp, bx, r12, r13, r14, r15;
 	__s32 kernel_bytes; /* 0 or negative: no kernel stack */
-	__u32 stack_bytes;  /* readable from sp on */
+	__u32 stack_bytes;  /* readable bytes from sp on */
 	__u64 kernel[FT_STACK_FRAMES];
 	__u8 stack[FT_USER_STACK_BYTES];
 };
@@ -161,29 +163,29 @@ struct ft_event_sample_stack {
 /* Per CPU, in the programs' memory, which the loader maps: written without locks by the CPU itself. */
 enum ft_counter {
 	FT_COUNT_FAULT_BEGIN = 0,
-	FT_COUNT_FAULT_END = 1,	      /* with its begin */
+	FT_COUNT_FAULT_END = 1,	      /* number of begins */
 	FT_COUNT_FAULT_ABANDONED = 2, /* begin without an end */
 	FT_COUNT_FAULT_UNPAIRED = 3,  /* end without a begin */
 	FT_COUNT_SPAN = 4,
 	FT_COUNT_TALLY = 5,
 	FT_COUNT_IRQ_UNPAIRED = 6,  /* interrupt whose begin or end was not seen */
 	FT_COUNT_SAMPLE = 7,	    /* of a target, dropped ones included */
-	FT_COUNT_SWITCH_UNSEEN = 8, /* a thread ran that nobody saw get a CPU */
+	FT_COUNT_SWITCH_UNSEEN = 8, /* a thread ran although its switch to the CPU was not seen */
 	FT_COUNTERS = 9,
 };
 
-/* Interrupts of one kind on top of the threads that have had a CPU. */
+/* Interrupts of one kind on top of threads with accounts. */
 struct interrupts {
-	__u64 total_ns;	 /* of those that ended, but for those that became spans */
-	__u64 folded_ns; /* of that, how much is in a thread's account */
-	__u32 count;	 /* not yet in one */
+	__u64 total_ns;	 /* finished ones, except those that became spans */
+	__u64 folded_ns; /* how much of that is in a thread's account */
+	__u32 count;	 /* not yet in an account */
 	__u32 max_ns;	 /* the longest of these */
 };
 
 /* An interrupt that has not ended. */
 struct open_interrupt {
 	__u64 start_ns;
-	__u64 inner_ns; /* of that, what interrupts on top of it took */
+	__u64 inner_ns; /* time of nested interrupts */
 	__u64 arg;	/* of its span */
 	__u64 kind;	/* index into `interrupts` */
 };
@@ -193,21 +195,21 @@ enum { FT_HARD_INTERRUPTS = FT_SOFTIRQ_VECTORS, FT_INTERRUPT_KINDS, FT_OPEN_INTE
 
 struct cpu_state {
 	__u64 counters[FT_COUNTERS];
-	__u32 target;	       /* the current task is a target, all of whose time is accounted for */
+	__u32 target;	       /* the current task is a target, all of whose time is accounted */
 	__u32 newest;	       /* slice of the current task */
-	__u32 interrupt_depth; /* of open interrupts on top of it */
-	__u32 sample_period;   /* in sixteenths of a millisecond; the recorder sets it */
-	__u32 fault_ends;      /* ends of page faults are seen here; likewise */
-	__u32 traced;	       /* the current task has an account: a target's or a load generator's */
-	__u64 interrupted_ns;  /* how long all interrupts on top of targets took that ended, spans too */
-	__u64 folded_ns;       /* of that, how much is in a thread's account */
+	__u32 interrupt_depth; /* of open nested interrupts */
+	__u32 sample_period;   /* in sixteenths of a millisecond; set by the recorder */
+	__u32 fault_ends;      /* ends of page faults are seen here: minor, major */
+	__u32 traced;	       /* the current task has an account: of a target or a load generator */
+	__u64 interrupted_ns;  /* total time of finished interrupts on top of targets, including spans */
+	__u64 folded_ns;       /* how much of that is in a thread's account */
 	__u64 last_fold_ns;    /* when a thread's account was last brought up to date here */
 	struct open_interrupt open[FT_OPEN_INTERRUPTS];
 	struct interrupts interrupts[FT_INTERRUPT_KINDS];
 	struct cpu_slice slices[FT_CPU_SLICES];
 };
 
-/* Reasons an event was lost; counted by owner for spans. Index into the programs' `drops`. */
+/* Reasons why an event was lost. For spans they are counted by owner. Index into the programs' `drops`. */
 enum ft_drop_slot {
 	FT_DROP_SLOT_SPAN = 0, /* .. FT_ITERATION */
 	FT_DROP_SLOT_TALLY = FT_OWNER_LIMIT + 8,
@@ -218,7 +220,7 @@ enum ft_drop_slot {
 	FT_DROP_SLOT_DEPTH,
 	FT_DROP_SLOT_SAMPLE,
 	FT_DROP_SLOT_WRITES,
-	FT_DROP_SLOT_UNWIND, /* counted by the recorder: a stack it had no time for */
+	FT_DROP_SLOT_UNWIND, /* counted by the recorder: a stack that it had no time to resolve */
 	FT_DROP_SLOTS,
 };
 

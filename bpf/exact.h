@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* With `exact`: system calls that are frames (the fork and fsync families), the event loop's iterations, and
- * the connections that came and went in them. What is done is here; when, by the kernel's functions
- * themselves (functions.bpf.c) or by tracepoints (syscalls.bpf.c), is the loader's choice.
- */
+ * connections that open and close in them. The actions are here. The loader chooses what triggers them:
+ * functions of the kernel (functions.bpf.c) or tracepoints (syscalls.bpf.c). */
 #ifndef FORKTAIL_BPF_EXACT_H
 #define FORKTAIL_BPF_EXACT_H
 
-#include "state.h" /* first: libbpf's headers want the integer types */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include "files.h"
 #include "iteration.h"
@@ -24,7 +23,7 @@ static __always_inline int call_begins(u32 owner, u64 arg0, u64 arg1)
 	return 0;
 }
 
-/* The parent's return from the call; the child comes back from it too, but never entered it. */
+/* The parent's return from the call. The child returns from it too, but never entered it. */
 static __always_inline int fork_ends(s64 ret)
 {
 	struct thread_state *st = current_state();
@@ -32,7 +31,7 @@ static __always_inline int fork_ends(s64 ret)
 		return 0;
 	st->busy = 1;
 	struct frame *f = top(st);
-	if (f && (ret < 0 || !f->arg[0])) /* else sched_process_fork has told which child */
+	if (f && (ret < 0 || !f->arg[0])) /* otherwise sched_process_fork has recorded the child */
 		f->arg[0] = (u64)ret;
 	pop(st, bpf_ktime_get_ns(), FT_FORK);
 	st->busy = 0;
@@ -44,7 +43,7 @@ static __always_inline int fsync_ends(void)
 	return frame_ends(current_state(), FT_FSYNC);
 }
 
-/* One event-loop iteration ends where the next wait begins. */
+/* An event-loop iteration ends where the next wait begins. */
 static __always_inline int wait_begins(void)
 {
 	struct thread_state *st = current_state();
@@ -68,8 +67,8 @@ static __always_inline int wait_ends(s64 ready)
 	return 0;
 }
 
-/* Connections that come and go: rare calls of a server, but for a storm of them, which is what they are
- * counted for. Not every socket that is closed was a connection, but nearly all are. */
+/* Connections that open and close: rare calls of a server except in a connection storm, which is why they are
+ * counted. Nearly all sockets that are closed were connections, but not all. */
 static __always_inline int accepted(s64 descriptor)
 {
 	struct thread_state *st = descriptor >= 0 ? current_state() : NULL;

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Page faults of target threads: begin, what was allocated inside, end and kind.
+/* Page faults of target threads: begin, allocations inside, end and kind.
  *
- * There is no tracepoint at a fault's end. The perf software events page-faults-min and -maj fire there,
- * on every handled fault and in its thread, so a BPF program on them is the end. The kind follows from the
- * error code at the begin (was the page present, was it a write), from the allocations in between, and
- * from which of the two events it was:
+ * There is no tracepoint at a fault's end. The perf software events page-faults-min and -maj fire there, on
+ * every handled fault and in its thread, so a BPF program on them marks the end. The kind follows from the
+ * error code at the begin (was the page present, was it a write), from the allocations in between, and from
+ * which of the two events it was:
  *
  *   major                                         page-in
  *   a zeroed page was allocated, or a huge one    page-zero
  *   present, write, none allocated                cow-reuse
  *   present, write, of a file, no child lives     page-file (a private mapping's page, before its first copy)
  *   present, write, any other                     cow-copy
- *   absent, and it waited                         page-in (somebody else's read, readahead, brought the page)
+ *   absent, and it waited                         page-in (another thread's read, readahead, brought the
+ * page)
  *   absent, anonymous mapping                     page-zero (the shared zero page)
  *   absent, file mapping                          page-file
  *
  * A present page that is written to and gets a zeroed one is the shared zero page: memory that was read
- * before it was written to (a hash table that is walked, then filled). The kernel zeroes huge pages without
- * asking the allocator to, and never copies one: it splits those that are shared.
+ * before
+ * it was written to (a hash table that is walked, then filled). The kernel zeroes huge pages without asking
+ * the
+ * allocator to, and never copies one: it splits those that are shared.
  *
- * A fault while faults are disabled (a profiler that follows a stack through garbage, a lock's word that is
- * not there) has no end: whoever disabled them is told that there is nothing. One that became a signal has
- * none either; it is given back at the next begin or system call.
- */
-#include "state.h" /* first: libbpf's headers want the integer types */
+ * A fault while faults are disabled (a profiler that follows a stack through invalid addresses, a futex word
+ * that is not mapped) has no end: the code that disabled faults gets an error. A fault that became a signal
+ * has
+ * no end either. Its frame is removed at the next begin or system call. */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include "iteration.h"
 
@@ -37,8 +40,8 @@ enum { HUGE_ORDER = 9 }; /* 2 MB */
 static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 {
 	struct thread_state *st = current_state();
-	/* Busy: one of our own programs looked where there is nothing (samples.bpf.c at a stack's end). It
-	 * gets no page, so there is no end to it either. Nor is there to what nobody has a page for. */
+	/* Busy: one of our own programs read an invalid address (samples.bpf.c at a stack's end). It gets no
+	 * page, so the fault has no end. Neither has a fault at an address that no mapping covers. */
 	if (!st || st->busy || !this_cpu()->fault_ends || (s64)address < 0)
 		return 0;
 	if (in_kernel && BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), pagefault_disabled))
@@ -67,8 +70,8 @@ int BPF_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long
 	return begin(address, error_code, true);
 }
 
-/* A fork's first page is the new address space's top page table, a few microseconds after its entry (a new
- * thread's is its stack). It ends with sched_process_fork. */
+/* A fork's first page is the new address space's top page table, a few microseconds after its entry (for a
+ * new thread, it is its stack). It ends with sched_process_fork. */
 static __always_inline int fork_begins(struct thread_state *st)
 {
 	struct pt_regs___x86 *regs = user_regs(current_task());
@@ -101,7 +104,7 @@ int BPF_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp, in
 		return fork_begins(st);
 	if (!top_is(st, FT_FAULT_OTHER))
 		return 0;
-	u32 zero_bit = ___GFP_ZERO_BIT; /* until 6.9, when it became an enum that BTF knows */
+	u32 zero_bit = ___GFP_ZERO_BIT; /* until 6.9, when it became an enum in BTF */
 	if (bpf_core_enum_value_exists(enum gfp_bits, ___GFP_ZERO_BIT))
 		zero_bit = bpf_core_enum_value(enum gfp_bits, ___GFP_ZERO_BIT);
 	st->alloc_seen = 1;
@@ -134,8 +137,9 @@ static __always_inline bool has_children(struct task_struct *task)
 	return BPF_CORE_READ(task, children.next) != &task->children;
 }
 
-/* Whether a copied page was a private file mapping's own. Looking a mapping up takes a lock and, to give it
- * back, an interrupt to this CPU, which costs more than the copy: who has a child is copying for it. */
+/* Whether a copied page was a private file mapping's own page. Looking up a mapping takes a lock and, to
+ * release it, an interrupt to this CPU, which costs more than the copy. If the process has a child, the copy
+ * counts as caused by it without a lookup. */
 static __always_inline bool copied_from_file(const struct frame *f, bool find_vma)
 {
 	if (!find_vma)
@@ -175,7 +179,7 @@ static __always_inline int end(bool major, bool find_vma)
 		return 0;
 	}
 	st->busy = 1;
-	u64 now = bpf_ktime_get_ns(); /* before the kind is found out, which is our time */
+	u64 now = bpf_ktime_get_ns(); /* before the kind is determined, which takes our time */
 	struct frame *f = top(st);
 	if (f) {
 		charge(st, now);
@@ -195,8 +199,8 @@ int fault_end_minor(struct bpf_perf_event_data *ctx)
 	return end(false, true);
 }
 
-/* For kernels without bpf_find_vma() (before 5.17). A program of its own, not a constant in the one above:
- * 5.10 refuses a program that holds a callback, even in code that never runs. */
+/* For kernels without bpf_find_vma() (before 5.17). A separate program instead of a constant in the one
+ * above: 5.10 refuses a program that contains a callback, even in code that never runs. */
 SEC("perf_event")
 int fault_end_minor_old(struct bpf_perf_event_data *ctx)
 {

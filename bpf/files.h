@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a system call works on: the file behind a descriptor of a task, and what kind of file it is. */
+/* The file that a system call works on: the file behind a task's descriptor, and its kind. */
 #ifndef FORKTAIL_BPF_FILES_H
 #define FORKTAIL_BPF_FILES_H
 

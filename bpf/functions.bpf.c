@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* With `exact`: what exact.h does, at the functions that system calls are, where this kernel lets them be
- * traced: by fentry and fexit, from 5.13 on. Until 5.12 a kernel may lose track of a function that sleeps
- * while its programs are taken away.
- *
- * A tracepoint of one system call sends every call of every process on a longer way. These touch only the
- * functions they are of. A child comes back from a fork by a way of its own, so nothing here sees it.
- */
+/* With `exact`: the actions of exact.h, attached to the functions of system calls by fentry and fexit where
+ * the kernel supports it, from 5.13 on. Until 5.12 a kernel may lose track of a sleeping function while its
+ * programs are detached. A tracepoint of one system call sends every call of every process through a slower
+ * path; these programs affect only their own functions. A child returns from a fork by another path, so
+ * nothing here sees it. */
 #include "exact.h"
 
 #include <bpf/bpf_tracing.h>

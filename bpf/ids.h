@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What tasks are called: in the recorder's pid namespace, which is what threads are known by, since all that
- * the recorder does with an id (/proc, perf events, a user's --pid) is in it; and by themselves, which is
- * what their own memory holds. Not inlined: it is for rare moments. */
+/* Ids of tasks: in the recorder's pid namespace, which identifies threads, because everything the recorder
+ * does with an id (/proc, perf events, --pid) uses it; and in the task's own namespace, which its memory
+ * contains. Not inlined, because it is rarely called. */
 #ifndef FORKTAIL_BPF_IDS_H
 #define FORKTAIL_BPF_IDS_H
 
 #include "state.h"
 
-/* The id of a task in one of its namespaces, from the initial one (level 0) on. */
+/* The id of a task in one of its namespaces. Level 0 is the initial one. */
 static __always_inline struct upid id_at(struct pid *pid, u32 level)
 {
 	struct upid *numbers = __builtin_preserve_access_index(&pid->numbers[0]);
@@ -16,7 +16,7 @@ static __always_inline struct upid id_at(struct pid *pid, u32 level)
 	return n;
 }
 
-/* In the recorder's namespace; 0: nothing, it can't be seen from there. */
+/* In the recorder's namespace; 0: not visible from there. */
 static __noinline u32 id_of(struct task_struct *task)
 {
 	enum { MAX_PID_NS_LEVEL = 32 };
@@ -37,7 +37,7 @@ static __always_inline u32 process_id_of(struct task_struct *task)
 	return id_of(BPF_CORE_READ(task, group_leader));
 }
 
-/* In its own namespace: what gettid() tells it. */
+/* In its own namespace, as gettid() returns it. */
 static __noinline u32 own_id_of(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);

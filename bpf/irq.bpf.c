@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Hardware and soft interrupts that run on top of a target thread and so take its time.
- *
- * Whether the current task is a target is tested before anything else: these fire for every interrupt of
- * the host. Softirqs on top of other tasks are not traced; they reach a target as run-queue wait or not
- * at all. Device interrupts come from irq_handler_*, local ones (the timer, calls of other CPUs) from
- * irq_vectors:*, which a kernel may lack. What another CPU calls for its vector doesn't tell: `reschedule`
- * only asks to look at the run queue, `call_function` and `call_function_single` run something, TLB
- * shoot-downs above all, and since 5.8 wakeups from another CPU as well. Hyper-V's timer (hyperv_stimer0) has
- * a vector, but no tracepoint.
- *
- * These are the hottest programs there are, so the thread's account is looked up only for an interrupt that
- * is long enough to be told of, and where a window of the account is over. Interrupts of a CPU lie on each
- * other like a stack.
- */
-#include "state.h" /* first: libbpf's headers want the integer types */
+/* Hardware and soft interrupts that run on top of a target thread and take its time. Whether the current task
+ * is a target is checked first: these programs run for every interrupt of the host. Softirqs on top of other
+ * tasks are not traced; they affect a target as run-queue wait or not at all. Device interrupts come from
+ * irq_handler_*, local ones (the timer, calls from other CPUs) from irq_vectors:*, which a kernel may lack.
+ * The vector does not show why another CPU sent an interrupt: `reschedule` only checks the run queue;
+ * `call_function` and `call_function_single` run a function, mainly TLB shootdowns, and since 5.8 also
+ * wakeups from another CPU. Hyper-V's timer (hyperv_stimer0) has a vector but no tracepoint. These are the
+ * most frequent programs, so the thread's account is looked up only for an interrupt that is long enough to
+ * be reported, or when a window of the account is over. Interrupts of a CPU nest like a stack. */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include <bpf/bpf_tracing.h>
 
@@ -36,7 +31,7 @@ static __always_inline int begin(u64 kind, u64 arg)
 	return 0;
 }
 
-/* Hands over a long interrupt. False: it was nobody's, or the ring was full. */
+/* Sends a long interrupt. False: no account, or the ring was full. */
 static __noinline bool hand_over(const struct open_interrupt *o, u32 outer, u64 duration_ns, u64 own_ns)
 {
 	struct thread_state *st = current_state();
@@ -81,8 +76,9 @@ static __always_inline int end(u64 kind)
 		return 0;
 	}
 	u64 inner_ns, now, now_inner_ns = *(volatile u64 *)&o->inner_ns;
-	/* An interrupt on top of this program (soft interrupts leave them on) is in both or in neither: else
-	 * its time would be taken off what doesn't hold it, and what is left would be less than nothing. */
+	/* An interrupt on top of this program (soft interrupts leave them enabled) must be in both sums or in
+	 * neither. Otherwise its time would be subtracted from a sum without it, and the result would be
+	 * negative. */
 	for (int i = 0; i < 3; i++) {
 		inner_ns = now_inner_ns;
 		now = bpf_ktime_get_ns();
@@ -131,7 +127,7 @@ int BPF_PROG(irq_handler_exit)
 	return end(FT_HARD_INTERRUPTS);
 }
 
-/* Bit 32 of the argument tells a local vector from a device's interrupt number. */
+/* Bit 32 of the argument distinguishes a local vector from a device's interrupt number. */
 #define LOCAL_VECTOR(name)                                                                                   \
 	SEC("tp_btf/" #name "_entry")                                                                        \
 	int BPF_PROG(name##_entry, int vector)                                                               \

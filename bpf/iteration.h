@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* An event-loop iteration: where it begins and ends, and how many calls it made, which tells an answer to
- * 5,000 subscribers from one.
- *
- * An iteration begins where a thread gets the CPU after it waited for events, and ends where it waits for
- * them again; both are switches, which are traced anyway. A loop that always finds something to do doesn't
- * wait: there looks at it tell, by CPU samples and around other switches and forks. While a thread reads
- * nothing, it is in one and the same iteration, and what reads is in another. `exact` has programs in the
- * wait itself instead (exact.h), for what that costs.
- *
- * Reads and writes are never traced. The kernel counts them per task itself (as /proc/PID/io shows them), so
- * the difference of two looks is exact and costs a load each; calls of the send and recv kind are not in it.
- * Accepted connections and closed sockets it doesn't count: `exact` does.
- */
+/* An event-loop iteration: its begin, its end, and the number of its calls, which distinguishes an answer to
+ * 5,000 subscribers from one to a single client. An iteration begins where a thread gets the CPU after it
+ * waited for events, and ends where it waits for them again; both are context switches, which are traced
+ * anyway. A loop that always finds work doesn't wait. CPU samples and checks around other switches and forks
+ * detect its iterations: while a thread reads nothing it is in the same iteration, and a read belongs to
+ * another one. With `exact`, programs in the wait itself do this instead (exact.h), at a higher cost. Reads
+ * and writes are never traced. The kernel counts them per task (as in /proc/PID/io), so the difference of two
+ * readings is exact and costs a load each; calls of the send and recv kind are not included. The kernel does
+ * not count accepted connections and closed sockets: `exact` does. */
 #ifndef FORKTAIL_BPF_ITERATION_H
 #define FORKTAIL_BPF_ITERATION_H
 
@@ -46,8 +42,8 @@ static __always_inline void count_from_here(struct thread_state *st, struct task
 	st->accepted = st->closed = 0;
 }
 
-/* Tells that the thread waits for events of another epoll instance than before. Which connections it serves
- * follows from that one's (loader/sockets/sockets.h). */
+/* Reports that the thread waits for events of another epoll instance than before. The instance shows which
+ * connections it serves (loader/sockets/sockets.h). */
 static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 now)
 {
 	if (st->loop_told == epoll + 1 || st->client)
@@ -55,7 +51,7 @@ static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 no
 	struct ft_event_loop *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 	if (!e) {
 		drop(FT_DROP_SLOT_THREAD_EVENT);
-		return; /* it is told at the next wait */
+		return; /* reported at the next wait */
 	}
 	e->type = FT_EVENT_LOOP;
 	e->tid = st->tid;
@@ -66,8 +62,8 @@ static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 no
 	st->loop_told = epoll + 1;
 }
 
-/* The same of a thread that is seen in such a call: who looks for events and doesn't wait for them may do so
- * for another thread. */
+/* The same for a thread seen in such a call: a thread that polls without waiting may do so for another
+ * thread. */
 static __always_inline void note_loop_in(struct thread_state *st, struct pt_regs___x86 *regs, s64 nr, u64 now)
 {
 	if (!waits_for_epoll(nr))
@@ -101,16 +97,15 @@ static __always_inline u64 at_most_16_bits(u64 n)
 	return n < 0xffff ? n : 0xffff;
 }
 
-/* The open iteration's calls until there were so many of the thread's, as an iteration's arg[1] holds them.
- */
+/* The open iteration's calls until the thread's counters had these values, in the format of an iteration's
+ * arg[1]. */
 static __always_inline u64 calls_until(const struct thread_state *st, u64 reads, u64 writes)
 {
 	return at_most_16_bits(reads - st->reads_before) | at_most_16_bits(writes - st->writes_before) << 16 |
 	       at_most_16_bits(st->accepted) << 32 | at_most_16_bits(st->closed) << 48;
 }
 
-/* Hands over the open event-loop iteration, if it was long enough to be looked at. `calls`: as calls_until
- * has them. */
+/* Sends the open event-loop iteration, if it was long enough. `calls`: in the format of calls_until. */
 static __always_inline void submit_iteration(struct thread_state *st, u64 end_ns, u64 calls, u8 flags)
 {
 	u64 start_ns = st->iteration_start_ns, duration_ns = end_ns - start_ns;
@@ -130,7 +125,7 @@ static __always_inline void submit_iteration(struct thread_state *st, u64 end_ns
 	count(FT_COUNT_SPAN);
 }
 
-/* The iteration that is open ends now; or where it was seen last, if its thread has gone on since. */
+/* The open iteration ends now, or where it was seen last if its thread has started another one since. */
 static __always_inline void end_iteration(struct thread_state *st, struct task_struct *task, u64 now,
 					  u8 flags)
 {
@@ -149,14 +144,15 @@ static __always_inline void end_iteration(struct thread_state *st, struct task_s
 	st->iteration_seen = 0;
 }
 
-/* Whether a call means that an iteration is over, or that it reads as none of the kernel's counts tells. */
+/* Whether a call means that an iteration is over, or that it reads in a way that the kernel does not
+ * count. */
 static __always_inline bool begins_another(s64 nr)
 {
 	return waits_for_events(nr) || nr == __NR_recvfrom || nr == __NR_recvmsg || nr == __NR_recvmmsg;
 }
 
-/* A look at the open iteration of a thread that is in system call `nr`, or none (-1): by CPU samples, and
- * around all that may take long, so that a stall is in an iteration whether or not the loop waits. */
+/* Checks the open iteration of a thread that is in system call `nr`, or none (-1). CPU samples and all
+ * potentially long events call it, so that a stall is in an iteration whether or not the loop waits. */
 static __always_inline void look_at_iteration(struct thread_state *st, struct task_struct *task, u64 now,
 					      s64 nr)
 {
@@ -166,7 +162,7 @@ static __always_inline void look_at_iteration(struct thread_state *st, struct ta
 	if (!st->iteration_start_ns)
 		return;
 	read_counts(task, &reads, &writes);
-	/* An iteration that was seen to begin reads a request first. */
+	/* An iteration whose begin was seen reads a request first. */
 	bool same = reads == st->sampled_reads || (st->iteration_seen && reads - st->reads_before <= 1);
 	if (same && !begins_another(nr)) {
 		st->sampled_ns = now;
@@ -174,8 +170,8 @@ static __always_inline void look_at_iteration(struct thread_state *st, struct ta
 		st->sampled_writes = writes;
 		return;
 	}
-	/* It ended where it was last seen, or, never looked at before, is what lies before this look. Of a
-	 * thread that may have no loop at all it is not said to be a whole iteration. */
+	/* It ended where it was last seen. If it was never checked before, it covers the time before this
+	 * check. For a thread that may have no event loop, it is not reported as a complete iteration. */
 	u8 flags = st->has_loop ? FT_SPAN_SAMPLED : FT_SPAN_SAMPLED | FT_SPAN_UNFINISHED;
 	if (st->iteration_seen && st->sampled_ns == st->iteration_start_ns)
 		submit_iteration(st, now, calls_until(st, reads, writes), flags);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Whom a thread waits for that is blocked in futex: who holds the lock by what its memory says as the thread
- * goes to sleep, and who wakes it. Both are thread ids that the analysis has to believe or not (a word of
- * memory may be anything), and both are looked up for waits in futex only: no other thread pays for it.
+/* Which thread a thread blocked in futex waits for: the lock holder according to its memory when the thread
+ * goes
+ * to sleep, and the waker. Both are thread ids that the analysis has to check (a word of memory may contain
+ * anything). Both are looked up for waits in futex only: other threads have no cost.
  *
- * The kernel knows nothing of a lock's owner, but C libraries and servers keep it beside the word that is
- * waited on:
+ * The kernel does not know a lock's owner, but C libraries and servers store it near the word that is waited
+ * on:
  *
  *   glibc's mutex        FUTEX_WAIT, two words further on (__owner)
  *   KeyDB's fastlock     FUTEX_WAIT_BITSET for one ticket's bit, 64 bytes before (m_pidOwner)
  *   locks that inherit   FUTEX_LOCK_PI, in the word itself, for the kernel's use
  *
- * glibc's conditions and semaphores use FUTEX_WAIT_BITSET for all bits: nobody holds these, only who wakes
- * the thread counts.
- */
+ * glibc's condition variables and semaphores use FUTEX_WAIT_BITSET for all bits: they have no holder, only
+ * the
+ * thread's waker counts. */
 #ifndef FORKTAIL_BPF_LOCKS_H
 #define FORKTAIL_BPF_LOCKS_H
 
-#include "state.h" /* first: libbpf's headers want the integer types */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include "calls.h"
 #include "ids.h"
@@ -32,7 +33,7 @@ enum futex_command {
 
 enum { GLIBC_OWNER = 8, KEYDB_OWNER = 64, FUTEX_TID = 0x3fffffff };
 
-/* The thread, which is this one, is about to wait in futex. */
+/* The current thread is about to wait in futex. */
 static __noinline int note_lock(struct thread_state *st)
 {
 	struct pt_regs___x86 *regs = user_regs(current_task());
@@ -58,9 +59,9 @@ static __noinline int note_lock(struct thread_state *st)
 	return 0;
 }
 
-/* Of a wait in futex that is over: the owner's id in the lower half, the waker's in the upper. In a container
- * the owner is known by its own id there: unless it is the waker, the recorder can't tell which thread that
- * is. */
+/* For a finished wait in futex: the owner's id in the lower half, the waker's in the upper half. In a
+ * container the owner is known by its id in that namespace. Unless it is also the waker, the recorder can't
+ * identify that thread. */
 static __always_inline u64 lock_threads(const struct thread_state *st, struct task_struct *task)
 {
 	u32 owner = st->lock_owner, waker = st->lock_waker;

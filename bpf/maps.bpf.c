@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The maps and settings that the other files of this directory share; `bpftool gen object` links them. */
+/* The maps and settings shared by the other files of this directory. `bpftool gen object` links them. */
 #include "state.h"
 
 const volatile bool has_task_storage = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Direct reclaim (of the host and of a memory cgroup) and compaction, done by the target itself because
- * it wanted memory. */
-#include "state.h" /* first: libbpf's headers want the integer types */
+/* Direct reclaim (of the host and of a memory cgroup) and compaction, performed by the target itself because
+ * it needed memory. */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include <bpf/bpf_tracing.h>
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What threads are in the middle of. A span is handed over when it ends, so who looks at a recording that
- * goes on knows nothing of a thread that has slept for an hour, or computes for a minute. A walk over all
- * tasks tells: it reads accounts and changes nothing, so that threads pay nothing for it.
- *
- * It runs beside the programs that keep an account, without a lock. What they change meanwhile has just begun
- * or ended, and isn't told.
- */
+/* The open states of threads. A span is sent when it ends, so a reader of a growing recording would know
+ * nothing of a thread that has slept for an hour or computes for a minute. An iterator over all tasks reports
+ * these states: it reads accounts and changes nothing, so threads have no cost. It runs concurrently with the
+ * programs that update accounts, without a lock. A state that changes meanwhile has just begun or ended, and
+ * is not reported. */
 #include "waits.h"
 
 #include <bpf/bpf_tracing.h>
 
-/* Hands over one interval from `start_ns` to open_ns, if the account is still as it was at `mark_ns`. */
+/* first: libbpf's headers need the integer types */
 static __noinline int tell(struct thread_state *st, struct ft_event_span *like, u64 mark_ns)
 {
 	if (!st || !like || like->start_ns >= open_ns)

@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What a target's thread is executing, looked at 249 times a second, and 999 times where an iteration of the
- * event loop has become long: in a virtual machine a timer's interrupt costs 7 to 18 us, in vain while all
- * goes well. The recorder sets the rate (loader/attach/sampling_rate.h), a sample says for how long it
- * stands.
- *
- * One cpu-clock event per CPU rather than one per thread: nothing is added to the switch path, and a thread
- * that has just begun needs no event of its own. Not 250 Hz, so that samples don't march in step with a
- * timer.
- *
- * Samples are taken to say what a stall of the server's own code was. So the stack is copied only once a
- * thread has been in its event-loop iteration for a while; before that, and in threads without an event
- * loop, the instruction's address has to do, at a fiftieth of the bytes. The stack is unwound in user space,
- * because servers are built without frame pointers.
- */
-#include "state.h" /* first: libbpf's headers want the integer types */
+/* What a target's thread executes: sampled 249 times per second, and 999 times while an event-loop iteration
+ * is long. In a virtual machine a timer interrupt costs 7 to 18 us, which is wasted while there is no stall.
+ * The recorder sets the rate (loader/attach/sampling_rate.h), and each sample contains its period. There is
+ * one cpu-clock event per CPU instead of one per thread: nothing is added to the switch path, and a new
+ * thread needs no event. The rate is not 250 Hz, so that samples don't run in step with a timer. Samples show
+ * which functions a stall on the CPU was spent in. So the stack is copied only once a thread has been in its
+ * event-loop iteration for a while. Before that, and in threads without an event loop, the instruction's
+ * address must suffice, at a fiftieth of the bytes. The stack is unwound in user space, because servers are
+ * built without frame pointers. */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include "files.h"
 #include "iteration.h"
 
 enum {
 	USER_MODE = 3,	     /* the privilege level in the code segment's selector */
-	HIGHEST_CALL = 1023, /* x32's numbers lie far above: nobody has seen a server made of it */
+	HIGHEST_CALL = 1023, /* x32's numbers are far above: no server is known to use it */
 };
 
-/* Whose time this is. The event's own interrupt is the innermost, if the timer's interrupts are traced. */
+/* The owner of this time. The event's own interrupt is the innermost, if the timer's interrupts are
+ * traced. */
 static __always_inline u8 sampled_owner(const struct thread_state *st)
 {
 	struct cpu_state *c = this_cpu();
@@ -38,8 +34,8 @@ static __always_inline u8 sampled_owner(const struct thread_state *st)
 	return (u8)st->frames[(depth - 1) & (FT_FRAME_DEPTH - 1)].owner;
 }
 
-/* Which system call the kernel runs for the thread. An interrupt or a fault that came in user mode has left
- * -1 where a call's number lies, and in an interrupt on top of a call the time is not the call's. */
+/* The system call that the kernel executes for the thread. An interrupt or a fault in user mode has left -1
+ * in the call's number, and in an interrupt on top of a call the time does not belong to the call. */
 static __always_inline void fill_call(struct ft_event_sample *e, struct task_struct *task,
 				      struct pt_regs___x86 *regs, s64 number)
 {
@@ -68,7 +64,7 @@ static __always_inline void fill_sample(struct ft_event_sample *e, struct bpf_pe
 	fill_call(e, task, regs, number);
 }
 
-/* The number of the system call that the kernel runs for the thread, or -1. */
+/* The number of the system call that the kernel executes for the thread, or -1. */
 static __always_inline s64 call_in(struct bpf_perf_event_data *ctx, struct pt_regs___x86 *regs)
 {
 	if (ctx->regs.cs & USER_MODE)
@@ -77,7 +73,8 @@ static __always_inline s64 call_in(struct bpf_perf_event_data *ctx, struct pt_re
 	return number <= HIGHEST_CALL ? number : -1;
 }
 
-/* The current thread's state, seen to get this CPU or not (came_unseen); NULL: not a target's. */
+/* The current thread's state, even if its switch to this CPU was not seen (came_unseen). NULL: not a
+ * target. */
 static __always_inline struct thread_state *sampled_state(struct task_struct *task)
 {
 	struct thread_state *st = current_state();
@@ -130,7 +127,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	e->kernel_bytes = e->sample.in_kernel ? (s32)bpf_get_stack(ctx, e->kernel, sizeof e->kernel, 0) : 0;
 	e->stack_bytes = 0;
 	u8 busy = st->busy;
-	st->busy = 1; /* a read past the stack's end is a fault, but none of the thread's */
+	st->busy = 1; /* a read beyond the stack's end is a fault, but not one of the thread's */
 #pragma unroll
 	for (u32 at = 0; at < FT_USER_STACK_BYTES; at += FT_USER_STACK_CHUNK) {
 		if (bpf_probe_read_user(&e->stack[at], FT_USER_STACK_CHUNK, (void *)(sp + at)))
@@ -138,7 +135,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		e->stack_bytes = at + FT_USER_STACK_CHUNK;
 	}
 	st->busy = busy;
-	/* At once while the pace is slow: it is to become faster. */
+	/* Sent at once while the rate is slow, so that it can be raised. */
 	bpf_ringbuf_submit(e, this_cpu()->sample_period > fast_period ? BPF_RB_FORCE_WAKEUP : ring_flags());
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Run states of target threads: switches and wakeups. What a wait was is found out in waits.h. */
+/* Run states of target threads: switches and wakeups. waits.h classifies the waits. */
 #include "waits.h"
 
 #include <bpf/bpf_tracing.h>
@@ -39,13 +39,13 @@ int sched_switch(u64 *ctx)
 {
 	bool preempt = ctx[0];
 	struct task_struct *prev = (struct task_struct *)ctx[1], *next = (struct task_struct *)ctx[2];
-	/* Taken from the argument where there is one: a wakeup may race with a look at the task. */
+	/* Taken from the argument where available: a wakeup may race with reading the task. */
 	u32 state = has_prev_state_arg ? (u32)ctx[3] : task_state(prev);
 	return on_switch(preempt, prev, next, state);
 }
 
-/* Somebody wakes a thread that waits in futex. It is whoever is in a call on the same word: an interrupt on
- * top of some other task (a timeout), a signal, a thread that ends are not. */
+/* A thread that waits in futex is woken. The waker counts only if it is in a call on the same word, not an
+ * interrupt on top of another task (a timeout), a signal, or a thread that exits. */
 static __noinline int note_waker(struct thread_state *st)
 {
 	struct task_struct *waker = current_task();
@@ -58,9 +58,9 @@ static __noinline int note_waker(struct thread_state *st)
 	return 0;
 }
 
-/* Somebody wakes a thread. Until it is on a run queue, an interrupt may have to reach another CPU first,
- * which takes long where that one is a virtual machine's and its host has other plans: what the thread waited
- * for is there from now on. It runs where the waker does. */
+/* A thread is woken. Before it is on a run queue, an interrupt may have to reach another CPU, which takes
+ * long if that CPU is a virtual machine's and its host runs something else. The thread's wait for its event
+ * ends now. This runs in the waker. */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *task)
 {
@@ -73,7 +73,8 @@ int BPF_PROG(sched_waking, struct task_struct *task)
 	return 0;
 }
 
-/* It is on a run queue. One that was woken when it had not quite left its CPU was not off it yet above. */
+/* It is on a run queue. A thread that was woken before it had completely left its CPU was not yet off the CPU
+ * above. */
 static __always_inline int on_wakeup(struct task_struct *task)
 {
 	struct thread_state *st = state_of(task);

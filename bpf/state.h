@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The state machine of one target thread: whose time is it now?
- *
- * A thread has a small stack of frames. `mark_ns` is the instant up to which its time has been charged;
- * every program that changes the owner first charges mark..now to the innermost frame (or to own code),
- * so own times add up to wall time by construction. Programs run on the thread itself or in an interrupt
- * on top of it, so no locks: `busy` tells an interrupt that it came in the middle of an update.
- *
- * Interrupts are no frames. Over loopback they come by the hundred thousand a second, so what they take is
- * added up per CPU, in memory that needs no look-up, and goes into the account of the thread when its time is
- * charged next. That is exact: a thread leaves a CPU by a switch only, which charges.
- *
- * An interval of at least min_span_ns becomes a span, a shorter one goes into the tally of the current
- * window. What can't be handed over (ring full) is kept in the tally: counted as a drop, but its time
- * stays in the account.
- */
+/* The state machine of one target thread: which owner does its time belong to now? A thread has a small stack
+ * of frames. `mark_ns` is the instant up to which its time has been charged. Every program that changes the
+ * owner first charges mark..now to the innermost frame (or to own code), so own times add up to wall time by
+ * construction. Programs run in the thread itself or in an interrupt on top of it, so there are no locks:
+ * `busy` tells an interrupt that it interrupted an update. Interrupts are not frames. Over loopback there are
+ * hundreds of thousands per second, so their time is added up per CPU, in memory that needs no lookup, and is
+ * charged to the thread's account when its time is charged next. That is exact: a thread leaves a CPU only by
+ * a switch, which charges. An interval of at least min_span_ns becomes a span, a shorter one is added to the
+ * tally of the current window. An interval that can't be sent (ring full) is added to the tally: it counts as
+ * a drop, but its time stays in the account. */
 #ifndef FORKTAIL_BPF_STATE_H
 #define FORKTAIL_BPF_STATE_H
 
@@ -33,42 +28,42 @@ struct thread_state {
 	u64 begin_ns;
 	u64 mark_ns;
 	u64 wake_ns;		/* off CPU: when it became runnable; 0: not yet */
-	u64 iteration_start_ns; /* 0: in epoll_wait, or not known */
+	u64 iteration_start_ns; /* 0: in epoll_wait, or unknown */
 	u64 iteration_events;
-	u64 reads_before, writes_before; /* the thread's reads and writes at the iteration's begin */
-	u64 sampled_ns; /* the last look at an open iteration that found it to be the same one */
-	u64 sampled_reads, sampled_writes; /* the thread's, then */
-	u32 accepted, closed;		   /* connections, in this iteration */
-	struct cfs_rq *quota_queue; /* off the CPU: the run queue whose quota may be what it waits for */
-	u64 throttled_before_ns;    /* of that queue when the wait began */
-	u64 ran_ns;		    /* off the CPU: how long the scheduler says that it had run before */
-	u32 tid, tgid;		    /* in the recorder's pid namespace, as /proc has them there */
+	u64 reads_before, writes_before;   /* the thread's reads and writes at the iteration's begin */
+	u64 sampled_ns;			   /* the last check that found the open iteration unchanged */
+	u64 sampled_reads, sampled_writes; /* the thread's counters then */
+	u32 accepted, closed;		   /* connections in this iteration */
+	struct cfs_rq *quota_queue;	   /* off the CPU: the run queue whose quota it may wait for */
+	u64 throttled_before_ns;	   /* of that queue when the wait began */
+	u64 ran_ns;    /* off the CPU: its on-CPU time so far, according to the scheduler */
+	u32 tid, tgid; /* in the recorder's pid namespace, as in the recorder's /proc */
 	u32 depth;
 	u32 off_state;	 /* off CPU: the task state it left with */
-	u32 queue_cpu;	 /* runnable: where it began to wait */
-	s16 blocked_in;	 /* the system call of the last blocked interval in no frame */
+	u32 queue_cpu;	 /* runnable: the CPU where it began to wait */
+	s16 blocked_in;	 /* the system call of the last blocked interval without a frame */
 	u64 blocked_on;	 /* that call's first argument */
-	u32 loop_told;	 /* 1 + the epoll instance that it was last told to wait for; 0: none */
-	u32 lock_owner;	 /* in futex: who holds the lock, by its own words; 0: not known (locks.h) */
-	u32 lock_waker;	 /* in futex: who woke it; 0: nobody yet, or no thread */
+	u32 loop_told;	 /* 1 + the epoll instance that was last reported; 0: none */
+	u32 lock_owner;	 /* in futex: the lock holder's id in its memory; 0: unknown (locks.h) */
+	u32 lock_waker;	 /* in futex: the waker; 0: none yet, or not a thread */
 	u32 tracer;	 /* the process that traces it, when it was last stopped by one */
-	u32 told_tracer; /* the one that the recorder has the name of */
+	u32 told_tracer; /* the one whose name the recorder knows */
 	char tracer_comm[16];
 	u8 ready, dead, off_cpu, busy;
-	u8 unseen;    /* while the interval off the CPU is accounted for whose end nobody saw */
+	u8 unseen;    /* while an interval off the CPU is accounted whose end was not seen */
 	u8 client;    /* of a load generator: an account of its run states only */
-	u8 queued;    /* off CPU: it is on a run queue, or was seen to get there */
-	u8 throttled; /* while the interval off the CPU that its quota took is accounted for */
+	u8 queued;    /* off CPU: it is on a run queue, or was seen to be put there */
+	u8 throttled; /* while an interval off the CPU due to its quota is accounted */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
-	u8 blocked;				/* the open fault has waited for something */
-	u8 dirty;				/* the tally holds something */
-	u8 iteration_seen; /* the open event-loop iteration: its begin was seen, not taken for one */
+	u8 blocked;				/* the open fault has waited */
+	u8 dirty;				/* the tally is not empty */
+	u8 iteration_seen; /* the open event-loop iteration: its begin was seen, not assumed */
 	u8 has_loop;	   /* it was seen waiting for events */
 	u8 in_wait;	   /* off CPU: it waits for events */
 	u8 in_futex;	   /* off CPU: it waits in futex */
-	u8 fork_over;	   /* the call that forks, which it may still be in, has forked */
+	u8 fork_over;	   /* the forking call, which may not have returned yet, has forked */
 	struct frame frames[FT_FRAME_DEPTH];
-	struct ft_event_tally tally; /* sent as it is */
+	struct ft_event_tally tally; /* sent unchanged */
 };
 
 /* Maps and settings are defined once, in maps.bpf.c. */
@@ -79,7 +74,8 @@ struct states_map {
 	__type(value, struct thread_state);
 };
 struct states_hash_map {
-	__uint(type, BPF_MAP_TYPE_HASH); /* preallocated, 5 MB: programs on perf events may use no other */
+	__uint(type,
+	       BPF_MAP_TYPE_HASH); /* preallocated, 5 MB: programs on perf events may not use other kinds */
 	__uint(max_entries, 4096);
 	__type(key, u32);
 	__type(value, struct thread_state);
@@ -100,7 +96,7 @@ extern struct targets_map targets SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 
 extern const volatile __u64 min_span_ns;
-extern const volatile __u64 sample_stack_ns; /* in an event-loop iteration before a stack is copied */
+extern const volatile __u64 sample_stack_ns; /* time in an event-loop iteration before a stack is copied */
 extern const volatile __u32 fast_period;     /* of samples while an iteration is long, in 1/16 ms */
 extern const volatile __u64 ring_wake_bytes;
 extern const volatile __u32 pid_ns;	/* the recorder's pid namespace; 0: the initial one */
@@ -108,27 +104,26 @@ extern const volatile bool with_client; /* load generators get accounts too */
 extern const volatile bool exact;	/* system calls have programs: calls.h */
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
-/* Set by the loader when the recording ends: from then on no program touches an account. Detaching takes a
- * second or two, and an account kept by half of the programs would be wrong. */
+/* Set by the loader when the recording ends: from then on no program changes an account. Detaching takes a
+ * second or two, and an account updated by only half of the programs would be wrong. */
 extern volatile __u64 closing_ns;
-/* Set by the loader to the instant at which it asks what threads are in the middle of. */
+/* Set by the loader to the instant at which it requests the threads' open states. */
 extern volatile __u64 open_ns;
-/* Set by the loader until every CPU's current thread has been adopted: a switch looks at the thread that
- * leaves, too. */
+/* Set by the loader until every CPU's current thread has been adopted: a switch also checks the thread that
+ * leaves. */
 extern volatile __u32 opening;
-/* Set by the loader while a CPU quota applies to a target: without one, nobody looks for throttling. */
+/* Set by the loader while a CPU quota applies to a target: without one, throttling is not checked. */
 extern volatile __u32 quota_in_force;
 
-/* Masked, not checked: a mask is what every verifier since 5.10 understands, and the loader refuses hosts
- * with more CPUs. */
+/* Masked instead of checked: every verifier since 5.10 understands a mask, and the loader refuses hosts with
+ * more CPUs. */
 static __always_inline struct cpu_state *this_cpu(void)
 {
 	return &cpus[bpf_get_smp_processor_id() & (FT_MAX_CPUS - 1)];
 }
 
-/* Who has this CPU from now on; NULL: nobody with an account. Of a load generator nobody needs to know more
- * than when it ran, so that faults, interrupts, samples and system calls of it cost what those of a stranger
- * do. */
+/* The task that has this CPU from now on; NULL: without an account. For a load generator only its run states
+ * matter, so its faults, interrupts, samples and system calls cost no more than those of other processes. */
 static __always_inline void runs_here(struct cpu_state *c, const struct thread_state *st)
 {
 	c->traced = st != NULL;
@@ -143,7 +138,7 @@ static __always_inline void count(u32 counter)
 
 static __always_inline void drop(u64 slot)
 {
-	asm volatile("" : "+r"(slot)); /* as an owner in tally_add: no second copy */
+	asm volatile("" : "+r"(slot)); /* as an owner in tally_add: avoids a second copy */
 	if (slot < FT_DROP_SLOTS)
 		__sync_fetch_and_add(&drops[slot], 1);
 }
@@ -169,7 +164,7 @@ static __always_inline struct thread_state *state_of(struct task_struct *task)
 	return closing_ns ? NULL : account_of(task);
 }
 
-/* The current thread's state; cheap when it is not a target. */
+/* The current thread's state. Cheap if it is not a target. */
 static __always_inline struct thread_state *current_state(void)
 {
 	if (!this_cpu()->target || closing_ns)
@@ -181,15 +176,15 @@ static __always_inline struct thread_state *current_state(void)
 	return st && st->ready && !st->dead ? st : NULL;
 }
 
-/* Interrupts must not touch a state that the interrupted program is changing. */
+/* Interrupts must not change a state that the interrupted program is updating. */
 static __always_inline struct thread_state *current_state_in_interrupt(void)
 {
 	struct thread_state *st = current_state();
 	return st && !st->busy ? st : NULL;
 }
 
-/* The recorder looks at the ring on its own twenty times a second; it is woken only when the ring fills
- * faster than that, because a wakeup costs more than the events it is for. */
+/* The recorder reads the ring twenty times per second on its own. It is woken only if the ring fills faster
+ * than that, because a wakeup costs more than its events. */
 static __always_inline u64 ring_flags(void)
 {
 	return bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= ring_wake_bytes ? BPF_RB_FORCE_WAKEUP
@@ -198,7 +193,8 @@ static __always_inline u64 ring_flags(void)
 
 static __always_inline void tally_add(struct thread_state *st, u64 owner, u64 ns)
 {
-	/* Keeps the compiler from checking one copy of the index and using another: the verifier forgets. */
+	/* Prevents the compiler from checking one copy of the index and using another, which the verifier
+	 * would not accept. */
 	asm volatile("" : "+r"(owner));
 	if (owner >= FT_OWNER_LIMIT)
 		return;
@@ -210,7 +206,7 @@ static __always_inline void tally_add(struct thread_state *st, u64 owner, u64 ns
 	st->dirty = 1;
 }
 
-/* Hands over the window that ends at mark_ns, and begins the next one there. */
+/* Sends the window that ends at mark_ns, and begins the next one there. */
 static __always_inline void tally_flush(struct thread_state *st)
 {
 	if (st->dirty) {
@@ -240,9 +236,8 @@ static __always_inline u32 interrupt_owner(u64 kind)
 	return kind < FT_SOFTIRQ_VECTORS ? FT_SOFTIRQ + (u32)kind : FT_HARDIRQ;
 }
 
-/* Takes what interrupts took on this CPU since the last time, of at most `ns`, into the thread's window.
- * Returns how much that is, with those that became spans. An interrupt may come at any point of it, and only
- * adds. */
+/* Moves the interrupt time on this CPU since the last time, at most `ns`, to the thread's window. Returns
+ * that time, including interrupts that became spans. An interrupt may come at any point and only adds. */
 static __noinline u64 fold_interrupts(struct thread_state *st, struct cpu_state *c, u64 ns)
 {
 	u64 pending_ns = c->interrupted_ns - c->folded_ns;
@@ -270,7 +265,7 @@ static __noinline u64 fold_interrupts(struct thread_state *st, struct cpu_state 
 	return pending_ns;
 }
 
-/* Before a thread's time on this CPU begins: what was left belongs to nobody. */
+/* Before a thread's time on this CPU begins: the remaining interrupt time belongs to no thread. */
 static __always_inline void forget_interrupts(struct cpu_state *c)
 {
 	c->interrupt_depth = 0;
@@ -287,7 +282,7 @@ static __always_inline void forget_interrupts(struct cpu_state *c)
 }
 
 /* Charges mark..now, all of it on this CPU, to interrupts and to the innermost frame or own code. Time never
- * goes back: who read the clock before an interrupt on top of it charged finds nothing left to charge. */
+ * goes back: if an interrupt has charged after this program read the clock, nothing is left to charge. */
 static __always_inline void charge(struct thread_state *st, u64 now)
 {
 	if ((s64)(now - st->mark_ns) <= 0)
@@ -357,7 +352,7 @@ static __always_inline bool top_is(struct thread_state *st, u32 owner)
 	return f && f->owner == owner;
 }
 
-/* Hands over a frame that has been taken off the stack. False: the ring was full. */
+/* Sends a frame that has been removed from the stack. False: the ring was full. */
 static __always_inline bool emit_frame(struct thread_state *st, const struct frame *f, u32 owner,
 				       u64 duration_ns, u8 flags)
 {
@@ -390,7 +385,7 @@ static __always_inline void finish_top(struct thread_state *st, u64 now, u32 own
 		tally_add(st, owner, own_ns);
 }
 
-/* Charges and ends the innermost frame, if it is of this owner (it is not when its begin was missed). */
+/* Charges and ends the innermost frame if it has this owner (it has not if its begin was missed). */
 static __always_inline void pop(struct thread_state *st, u64 now, u32 owner)
 {
 	if (!top_is(st, owner))
@@ -399,7 +394,7 @@ static __always_inline void pop(struct thread_state *st, u64 now, u32 owner)
 	finish_top(st, now, owner, 0);
 }
 
-/* A whole program's work for the usual frame. `st` may be NULL: not a target. */
+/* The whole work of a program for the usual frame. `st` may be NULL: not a target. */
 static __always_inline int frame_begins(struct thread_state *st, u32 owner, u64 arg0)
 {
 	if (!st)
@@ -420,9 +415,9 @@ static __always_inline int frame_ends(struct thread_state *st, u32 owner)
 	return 0;
 }
 
-/* The innermost frame had no end (a fault that turned into a signal), so it never was what it claimed to be:
- * its own time is that of what lies below. A long one keeps its place as a span that says so; a short one is
- * added to the frame below, or to the window. */
+/* The innermost frame had no end (a fault that became a signal), so its owner was wrong: its time belongs to
+ * the frame below. A long one stays as a span that says so; a short one is added to the frame below, or to
+ * the window. */
 static __always_inline void abandon_top(struct thread_state *st, u64 now)
 {
 	struct frame *f = top(st);
@@ -451,8 +446,8 @@ static __always_inline void abandon_top(struct thread_state *st, u64 now)
 	}
 }
 
-/* Whether the innermost frame has ended and nobody saw it, by the system call that the thread is in: a fault
- * in user mode that became a signal, or a fork that failed. */
+/* Whether the innermost frame has ended unseen, according to the thread's system call: a fault in user mode
+ * that became a signal, or a fork that failed. */
 static __always_inline bool is_stale(struct thread_state *st, s64 nr)
 {
 	enum { USER_MODE_FAULT = 4 }; /* x86-64 page fault error code */
@@ -470,8 +465,8 @@ static __always_inline void abandon_stale(struct thread_state *st, u64 now, s64 
 		abandon_top(st, now);
 }
 
-/* Before a frame that can only begin in user mode or at a system call's entry: whatever is still open on
- * the stack never ended. */
+/* Before a frame that can only begin in user mode or at a system call's entry: all frames still on the stack
+ * never ended. */
 static __always_inline void abandon_all(struct thread_state *st, u64 now)
 {
 	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* With `exact`: system calls that are frames (the fork and fsync families), the event loop's iterations, and
- * the connections that came and went in them.
- *
- * One tracepoint of one system call sends every call of every process on a longer way, and a server under
- * load does little else: on a closed loop over a Unix socket that was half of what recording cost. So none is
- * attached unless it is asked for. Without them a fork begins with the first page that it allocates
- * (faults.bpf.c), an iteration with the switch to its thread (iteration.h), and an fsync is what a thread
- * waits in (waits.h), as all other calls are.
- */
+ * connections that open and close in them. One tracepoint of one system call sends every call of every
+ * process through a slower path, and a server under load makes little else than calls: in a closed loop over
+ * a Unix socket that was half of the cost of recording. So none is attached unless requested. Without them a
+ * fork begins with the first page that it allocates (faults.bpf.c), an iteration with the switch to its
+ * thread (iteration.h), and an fsync is a wait of the thread (waits.h), like all other calls. */
 #include "exact.h"
 
 /* The layout of syscalls:sys_enter_* and sys_exit_* (include/trace/syscall.h's common part and fields). */

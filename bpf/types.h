@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The kernel types these programs touch, with just the fields in use.
- *
- * CO-RE relocates every access against the running kernel's BTF, so a struct here only needs the right
- * names and types, not the right layout. Written by hand rather than generated: it builds without a
- * kernel's BTF at hand, and it shows at a glance what the programs depend on. What differs between
- * kernel versions has a ___suffix (libbpf ignores it when matching) and is chosen in compat.h.
- */
+/* The kernel types that these programs access, with only the fields in use. CO-RE relocates every access
+ * using the running kernel's BTF, so a struct here needs the right names and types but not the right layout.
+ * They are written by hand instead of generated: the build needs no kernel BTF, and the file shows what the
+ * programs depend on. Differences between kernel versions have a ___suffix (which libbpf ignores when
+ * matching) and are chosen in compat.h. */
 #ifndef FORKTAIL_BPF_TYPES_H
 #define FORKTAIL_BPF_TYPES_H
 
@@ -22,7 +20,7 @@ typedef __u64 u64;
 typedef __s16 s16;
 typedef __s32 s32;
 typedef __s64 s64;
-/* <stddef.h>'s, which is not available to BPF. */
+/* from <stddef.h>, which is not available to BPF. */
 #define NULL ((void *)0)
 typedef _Bool bool;
 #define true 1
@@ -96,7 +94,7 @@ struct pt_regs___x86 {
 	unsigned long ip, sp;
 };
 
-/* A CPU's run queue; its clock counts ns like CLOCK_MONOTONIC, from an instant of its own. */
+/* A CPU's run queue; its clock counts ns like CLOCK_MONOTONIC, with another origin. */
 struct rq {
 	u64 clock;
 };
@@ -116,7 +114,7 @@ struct cfs_rq {
 	struct task_group *tg;
 	u64 throttled_clock_self; /* since when it is throttled, by its own group's quota or one above; or 0
 				   */
-	u64 throttled_clock_self_time; /* for how long it has been, without that */
+	u64 throttled_clock_self_time; /* total time throttled, without that */
 };
 
 struct sched_entity {
@@ -125,14 +123,14 @@ struct sched_entity {
 };
 
 struct ns_common {
-	unsigned int inum; /* what stat says of /proc/PID/ns/... */
+	unsigned int inum; /* the inode of /proc/PID/ns/... */
 };
 
 struct pid_namespace {
 	struct ns_common ns;
 };
 
-/* What a task is called in one pid namespace. */
+/* A task's id in one pid namespace. */
 struct upid {
 	int nr;
 	struct pid_namespace *ns;
@@ -158,8 +156,8 @@ struct list_head {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
-	int pid;  /* what user space calls tid, in the initial pid namespace */
-	int tgid; /* what user space calls pid, there */
+	int pid;  /* the thread id in user space, in the initial pid namespace */
+	int tgid; /* the process id in user space, likewise */
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct list_head children; /* of this thread */
@@ -171,8 +169,8 @@ struct task_struct {
 	struct sched_entity se;
 	bool throttled;
 	struct task_io_accounting ioac;
-	int pagefault_disabled;	    /* how often over */
-	struct task_struct *parent; /* of a traced one: who traces it */
+	int pagefault_disabled;	    /* how many times */
+	struct task_struct *parent; /* of a traced task: its tracer */
 	unsigned int frozen : 1;
 	void *bpf_storage; /* task storage of any program; NULL: none */
 };
@@ -183,15 +181,15 @@ struct task_struct___old {
 	unsigned int cpu;
 };
 
-/* What anonymous pages of a mapping hang on, of its own or of those it shares them with. */
+/* The root of a mapping's anonymous pages, its own or those it shares. */
 struct anon_vma {
-	struct anon_vma *parent;    /* itself, unless made by a fork */
-	unsigned long num_children; /* itself included; until 5.19 there was another count */
+	struct anon_vma *parent;    /* itself, unless created by a fork */
+	unsigned long num_children; /* including itself; until 5.19 there was another count */
 };
 
 struct vm_area_struct {
 	struct file *vm_file;
-	struct anon_vma *anon_vma; /* NULL: it has no anonymous pages yet */
+	struct anon_vma *anon_vma; /* NULL: no anonymous pages yet */
 };
 
 struct request_queue {
@@ -205,7 +203,7 @@ struct request {
 	unsigned long __sector;
 };
 
-/* Before 5.17 the disk hung off the request. */
+/* Before 5.17 the disk was a member of the request. */
 struct request___old {
 	struct gendisk *rq_disk;
 };

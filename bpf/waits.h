@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A thread off the CPU: what is noted when it leaves, and what is made of it when it is back.
- *
- * An off-CPU interval is blocked until the wakeup and runnable from there on. Which call it was blocked in is
- * noted as it begins, because an event-loop iteration may end there; who held the CPU meanwhile, which file,
- * which stack is looked up when the thread comes back, and most of it only if the wait was long, so a short
- * wait costs next to nothing. The stack of a thread that is about to run again is still the one it slept
- * with.
- */
+/* A thread off the CPU: what is stored when it leaves, and how the interval is classified when it returns. An
+ * off-CPU interval is blocked until the wakeup and runnable after it. The system call is stored at the begin,
+ * because an event-loop iteration may end there. The CPU holder, file and stack are looked up when the thread
+ * returns, most of it only if the wait was long, so a short wait costs almost nothing. The stack of a thread
+ * that is about to run again is still the one it slept with. */
 #ifndef FORKTAIL_BPF_WAITS_H
 #define FORKTAIL_BPF_WAITS_H
 
-#include "state.h" /* first: libbpf's headers want the integer types */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include "calls.h"
 #include "files.h"
@@ -20,8 +17,8 @@
 
 enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
 
-/* The owner of an interval in which a task was kept from running by somebody, whatever it was about to do
- * (a server that is frozen in epoll_wait is not idle), or 0. */
+/* The owner of an interval in which a task was prevented from running, whatever it was about to do (a server
+ * that is frozen in epoll_wait is not idle), or 0. */
 static __always_inline u32 held_owner(struct task_struct *task, u32 state)
 {
 	if (state & TASK_TRACED)
@@ -31,8 +28,8 @@ static __always_inline u32 held_owner(struct task_struct *task, u32 state)
 	return is_frozen(task, state) ? FT_FROZEN : 0;
 }
 
-/* The owner of any other blocked interval in no frame, by its system call and that one's first argument. *fd
- * and *file are set for calls on one. */
+/* The owner of any other blocked interval without a frame, by its system call and that call's first argument.
+ * *fd and *file are set for calls on a file. */
 static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s64 nr, u64 argument, u64 *fd,
 					 struct file **file)
 {
@@ -75,7 +72,7 @@ static __always_inline void read_file_name(struct file *file, char *name)
 	bpf_probe_read_kernel_str(name, FT_NAME_BYTES, text);
 }
 
-/* Emits an off-CPU interval [mark, now): blocked until `wake`, runnable after. False: the ring was full. */
+/* Sends an off-CPU interval [mark, now): blocked until `wake`, runnable after. False: the ring was full. */
 static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_struct *task,
 					 struct cpu_state *c, u32 owner, s64 nr, const u64 *arg,
 					 struct file *file, u64 wake, u64 now)
@@ -84,7 +81,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	bool held = owner == FT_STOPPED || owner == FT_FROZEN || owner == FT_PTRACED;
 	bool want_stack = blocked_ns >= min_span_ns && owner != FT_IDLE && !held;
 	bool want_holder = c && runnable_ns >= min_span_ns;
-	/* Under strace a thread is stopped twice in every call: who does it is told once. */
+	/* Under strace a thread is stopped twice in every call: the tracer is reported once. */
 	bool want_tracer = owner == FT_PTRACED && st->tracer != st->told_tracer;
 	u8 flags = st->throttled ? FT_SPAN_THROTTLED : 0;
 	if (!want_stack && !want_holder && !want_tracer) {
@@ -130,8 +127,8 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		st->told_tracer = st->tracer;
 	}
 	if (want_holder) {
-		/* It may have been moved: who had the CPU that it waited for is what counts. There the newest
-		 * slice is somebody else's, here it is its own. */
+		/* It may have been moved: the holder of the CPU that it waited for counts. On that CPU the
+		 * newest slice is another task's, on this CPU it is its own. */
 		u32 cpu = st->queue_cpu & (FT_MAX_CPUS - 1);
 		e->wake_ns = wake;
 		e->queue_cpu = cpu;
@@ -142,7 +139,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	return true;
 }
 
-/* At the begin of a wait for the CPU: if it turns out to be one for quota, this tells how much of it. */
+/* At the begin of a wait for the CPU: if it turns out to be due to a quota, this shows how much of it. */
 static __always_inline void note_quota(struct thread_state *st, struct task_struct *task)
 {
 	st->quota_queue = NULL;
@@ -152,7 +149,7 @@ static __always_inline void note_quota(struct thread_state *st, struct task_stru
 	st->throttled_before_ns = throttled_ns(st->quota_queue);
 }
 
-/* While it is stopped: when it runs again, whoever traced it may have let go of it. */
+/* While it is stopped: when it runs again, the tracer may have released it. */
 static __always_inline void note_tracer(struct thread_state *st, struct task_struct *task)
 {
 	struct task_struct *tracer = BPF_CORE_READ(task, parent);
@@ -160,13 +157,13 @@ static __always_inline void note_tracer(struct thread_state *st, struct task_str
 	bpf_probe_read_kernel(st->tracer_comm, sizeof st->tracer_comm, tracer->comm);
 }
 
-/* Notes the system call that a thread waits in. Turns of a loop over io_uring are told by its waits, also
- * with `exact`, which has programs in epoll's only. */
+/* Stores the system call that a thread waits in. Waits of a loop over io_uring delimit its iterations, even
+ * with `exact`, which has programs in epoll's calls only. */
 static __always_inline s64 note_call(struct thread_state *st, struct task_struct *task)
 {
 	struct pt_regs___x86 *regs = user_regs(task);
 	s64 nr = (s64)BPF_CORE_READ(regs, orig_ax);
-	if (nr != __NR_restart_syscall) { /* a call that a stop interrupted goes on under that number */
+	if (nr != __NR_restart_syscall) { /* a call interrupted by a stop continues under that number */
 		st->blocked_in = (s16)nr;
 		st->blocked_on = BPF_CORE_READ(regs, di);
 	}
@@ -218,8 +215,8 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	}
 }
 
-/* Accounts for the interval off the CPU from mark_ns to `end`: blocked until `wake`, runnable from there on;
- * `throttled`: for want of quota. Not inlined, because switch_in has two of them. */
+/* Accounts the interval off the CPU from mark_ns to `end`: blocked until `wake`, runnable after; `throttled`:
+ * due to its quota. Not inlined, because switch_in calls it twice. */
 static __noinline void off_cpu(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
 			       u64 wake, u64 end)
 {
@@ -245,8 +242,7 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 	else if (owner == FT_FROZEN)
 		arg[0] = freezer_of(st->off_state);
 	bool emitted = false;
-	/* A load generator that had nothing to do for less than a window: all that matters is whether it ran
-	 * late. */
+	/* A load generator without work for less than a window: only whether it ran late matters. */
 	bool rested = st->client && owner == FT_IDLE && end - start_ns < FT_TALLY_WINDOW_NS;
 	if ((rested ? runnable_ns : end - start_ns) >= min_span_ns) {
 		if (owner == FT_LOCK_WAIT && st->in_futex) {
@@ -274,8 +270,8 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 	st->mark_ns = end;
 }
 
-/* Accounts for the time off the CPU that ends now. A thread is throttled first: when its group has quota
- * again, it may still have to wait for whoever has the CPU. */
+/* Accounts the time off the CPU that ends now. The throttled part comes first: when its group has quota
+ * again, the thread may still have to wait for the CPU holder. */
 static __always_inline void switch_in(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
 				      u64 now)
 {
@@ -304,9 +300,9 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 	}
 }
 
-/* A thread leaves a CPU that nobody saw it get: after some tasks of a virtual machine's agent, no switch is
- * told of (6.18). When it got the CPU is told by the scheduler's own account of how long it has run. What it
- * waited for was noted as it began to; its stack of then is gone. */
+/* A thread leaves a CPU without a seen switch to it: after some tasks of a virtual machine's agent, switches
+ * are not reported (6.18). The scheduler's account of its on-CPU time shows when it got the CPU. What it
+ * waited for was stored at the begin; its stack of that time is gone. */
 static __always_inline void came_unseen(struct thread_state *st, struct task_struct *task, u64 now)
 {
 	u64 ran_ns = task->se.sum_exec_runtime - st->ran_ns, off_ns = now - st->mark_ns;

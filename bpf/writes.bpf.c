@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who writes to files, and how much, on the whole host: pages of the page cache that become dirty, in the
- * process that makes them so. A disk gets them later from a writeback thread, or from whoever calls fsync
- * first, so block requests alone don't tell whose they are. Added up per process and device, and handed over
- * each 100 ms or 1 MB.
- */
-#include "state.h" /* first: libbpf's headers want the integer types */
+/* Which processes write to files, and how much, on the whole host: page cache pages that become dirty, in the
+ * process that dirties them. A disk gets them later from a writeback thread, or from the first process that
+ * calls fsync, so block requests alone don't show their source. Added up per process and device, and sent
+ * every 100 ms or 1 MB. */
+#include "state.h" /* first: libbpf's headers need the integer types */
 
 #include <bpf/bpf_tracing.h>
 
@@ -17,11 +16,12 @@ struct writer {
 
 struct written {
 	u64 start_ns, end_ns;
-	u64 bytes; /* 0: all of it has been handed over */
+	u64 bytes; /* 0: all of it has been sent */
 	char comm[16];
 };
 
-/* Per CPU, so that threads of a process don't meet; the least busy writers give way when it's full. */
+/* Per CPU, so that threads of a process don't contend. When it is full, the least active writers are
+ * evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
 	__uint(max_entries, 1024);

@@ -46,7 +46,7 @@ bool WriteText(const std::string &path, const std::string &text, std::string *er
 	FILE *file = fopen(pending.at().c_str(), "w");
 	const bool written = file && fwrite(text.data(), 1, text.size(), file) == text.size();
 	if ((file && fclose(file)) || !written) {
-		*error = "can't write " + path + ": " + strerror(errno);
+		*error = "cannot write " + path + ": " + strerror(errno);
 		return false;
 	}
 	return pending.Commit(error);
@@ -96,20 +96,25 @@ bool ParseSlow(const std::string &text, analysis::Threshold *slow)
 void AddMemory(CLI::App *app, analysis::ExplainOptions *options)
 {
 	app->add_option("--memory", options->memory_bytes,
-			"memory to take, about, however long the run is: 64M, 2G; default 256M")
-	    ->transform(CLI::AsSizeValue(false))
-	    ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 44));
+			"Use approximately SIZE of memory, independent of the run's length (16M to 16T, "
+			"default: 256M)")
+	    ->type_name("SIZE")
+	    ->transform(CLI::AsSizeValue(false).description(""))
+	    ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 44).description(""));
 }
 
 void AddPart(CLI::App *app, PartTexts *texts)
 {
+	app->add_option("--since", texts->since,
+			"Explain only requests due at or after TIME: +12.5s after the first request, -5m "
+			"before the end, "
+			"20:15:03 or 2026-11-22T20:15:03 in UTC, or seconds since 1970")
+	    ->type_name("TIME");
+	app->add_option("--until", texts->until, "Explain only requests due before TIME")->type_name("TIME");
 	app->add_option(
-	    "--since", texts->since,
-	    "only requests due from then on: +12.5s after the first, -5m before the end, 20:15:03 or "
-	    "2026-11-22T20:15:03 in UTC, or seconds since 1970");
-	app->add_option("--until", texts->until, "only requests due before then");
-	app->add_option("--around", texts->around,
-			"only requests due around then: T, or T,WIDTH (+12.5s,2s); default width 10s");
+	       "--around", texts->around,
+	       "Explain only requests due around TIME: TIME or TIME,WIDTH (+12.5s,2s; default width: 10s)")
+	    ->type_name("TIME");
 }
 bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options)
 {
@@ -155,7 +160,7 @@ int RunProgram(const char *program, const char *first, int argc, char **argv, co
 {
 	const std::string path = common::FindProgram(program);
 	if (path.empty()) {
-		fprintf(stderr, "forktail: can't find %s: %s\n", program, missing);
+		fprintf(stderr, "forktail: cannot find %s: %s\n", program, missing);
 		return kCant;
 	}
 	std::vector<char *> args = {const_cast<char *>(program)};
@@ -164,7 +169,7 @@ int RunProgram(const char *program, const char *first, int argc, char **argv, co
 	args.insert(args.end(), argv, argv + argc);
 	args.push_back(nullptr);
 	execv(path.c_str(), args.data());
-	fprintf(stderr, "forktail: can't run %s: %s\n", path.c_str(), strerror(errno));
+	fprintf(stderr, "forktail: cannot run %s: %s\n", path.c_str(), strerror(errno));
 	return kCant;
 }
 

@@ -28,7 +28,7 @@ struct DiffWords {
 	bool json = false, markdown = false;
 };
 
-// "5%" and "0.05" are the same.
+// "5%" and "0.05" are equal.
 bool ParseShare(const std::string &option, const std::string &text, double *share)
 {
 	char *end = nullptr;
@@ -37,13 +37,13 @@ bool ParseShare(const std::string &option, const std::string &text, double *shar
 	*share = percent ? value / 100 : value;
 	if (end != text.c_str() && (percent || *end == 0) && *share >= 0 && *share <= 10)
 		return true;
-	fprintf(stderr, "forktail diff: %s takes a share such as 5%%, not %s\n", option.c_str(),
+	fprintf(stderr, "forktail diff: %s needs a percentage such as 5%%, not %s\n", option.c_str(),
 		common::Visible(text).c_str());
 	return false;
 }
 
-// The two sides: two paths; one directory, in which `lab pairs` made both; or the runs of each, as the shell
-// makes them of patterns, with "and" between.
+// The two sides are two paths, one directory of `lab pairs`, or two lists of runs (from shell patterns) with
+// "and" between them.
 bool FindSides(const DiffWords &words, analysis::compare::SideAsked *a, analysis::compare::SideAsked *b,
 	       std::string *error)
 {
@@ -54,7 +54,7 @@ bool FindSides(const DiffWords &words, analysis::compare::SideAsked *a, analysis
 	if (middle == sides.end() && sides.size() == 2)
 		middle = sides.begin() + 1;
 	else if (middle == sides.end()) {
-		*error = "two sides are compared: A B, or A1 A2 ... and B1 B2 ...";
+		*error = "name two sides to compare: A B, or A1 A2 ... and B1 B2 ...";
 		return false;
 	}
 	for (auto at = sides.begin(); at != sides.end(); ++at) {
@@ -69,7 +69,7 @@ bool FindSides(const DiffWords &words, analysis::compare::SideAsked *a, analysis
 	}
 	if (!a->runs.empty() && !b->runs.empty())
 		return true;
-	*error = "a side holds no run";
+	*error = "one of the two sides contains no run";
 	return false;
 }
 
@@ -79,21 +79,21 @@ bool SameRun(const std::string &a, const std::string &b)
 	return std::filesystem::equivalent(a, b, ec);
 }
 
-// That nothing is compared with itself.
+// A run must not be on both sides.
 bool AreApart(const analysis::compare::SideAsked &a, const analysis::compare::SideAsked &b,
 	      std::string *error)
 {
 	for (const std::string &one : a.runs)
 		for (const std::string &other : b.runs)
 			if (SameRun(one, other)) {
-				*error = one + " is on both sides: a run doesn't differ from itself";
+				*error = one + " is on both sides: name different runs";
 				return false;
 			}
 	return true;
 }
 
-// How much runs of the same thing differ: of all pairings of them, what 95 in a hundred don't exceed in the
-// percentile of those that decide where it is most.
+// The noise of identical runs: over all pairs of them, the 95th percentile of the difference, in the deciding
+// percentile where it is largest.
 bool MeasureNoise(const DiffWords &words, analysis::compare::CompareOptions *options, std::string *error,
 		  int *status)
 {
@@ -112,8 +112,8 @@ bool MeasureNoise(const DiffWords &words, analysis::compare::CompareOptions *opt
 	if (options->noise > 0)
 		return true;
 	*status = kUsage;
-	*error = words.alike + " holds " + std::to_string(runs.size()) +
-		 " runs: how much identical runs differ takes more of them";
+	*error = words.alike + " contains " + std::to_string(runs.size()) +
+		 " runs: --alike needs more to measure how much identical runs differ";
 	return false;
 }
 
@@ -138,22 +138,31 @@ bool CompareThem(const DiffWords &words, analysis::compare::CompareOptions *opti
 
 void AddDiffOptions(CLI::App *app, DiffWords *words, analysis::ExplainOptions *memory)
 {
-	app->add_option(
-	       "RUN", words->sides,
-	       "two runs, A and B, or two directories of repeated runs; or runs and runs, with the word "
-	       "'and' between; or one directory of forktail lab pairs")
+	app->add_option("RUN", words->sides,
+			"Two runs A and B, two directories of repeated runs, two lists of runs with the word "
+			"'and' between "
+			"them, or one directory of forktail lab pairs")
 	    ->required();
-	CLI::Option *json = app->add_flag("--json", words->json, "as JSON");
-	app->add_flag("--markdown", words->markdown, "as Markdown, for a pull request")->excludes(json);
-	app->add_option("--junit", words->junit, "write the verdict as JUnit's XML, too");
-	app->add_option("--html", words->html, "write it as a page, too, as forktail report A B does");
+	CLI::Option *json = app->add_flag("--json", words->json, "Print JSON");
+	app->add_flag("--markdown", words->markdown, "Print Markdown, for a pull request")->excludes(json);
+	app->add_option("--junit", words->junit, "Also write the verdict to FILE as JUnit XML")
+	    ->type_name("FILE");
+	app->add_option("--html", words->html, "Also write FILE as an HTML page, like forktail report A B")
+	    ->type_name("FILE");
 	app->add_option("--slow", words->slow,
-			"what is slow on both sides, 1ms; default: p99 of A's first run");
-	app->add_option("--allow", words->allowed, "how much worse B may be")->capture_default_str();
-	app->add_option("--exclude", words->excluded, "how much worse B must be known not to be, for 'same'")
+			"Treat requests of at least this duration as slow, on both sides, e.g. 1ms (default: "
+			"p99 of A's first run)")
+	    ->type_name("THRESHOLD");
+	app->add_option("--allow", words->allowed, "Allow B to be worse by up to PERCENT")
+	    ->type_name("PERCENT")
+	    ->capture_default_str();
+	app->add_option("--exclude", words->excluded,
+			"Report 'same' only if the data exclude that B is worse by PERCENT")
+	    ->type_name("PERCENT")
 	    ->capture_default_str();
 	app->add_option("--alike", words->alike,
-			"a directory of identical runs: less than they differ is no regression");
+			"Use the identical runs in DIR as noise: smaller differences are not regressions")
+	    ->type_name("DIR");
 	AddMemory(app, memory);
 }
 
@@ -161,7 +170,8 @@ void AddDiffOptions(CLI::App *app, DiffWords *words, analysis::ExplainOptions *m
 
 int DiffCommand(int argc, char **argv)
 {
-	CLI::App app("Compares two runs, or two sides of repeated runs (docs/reference/diff-and-gate.md).", "forktail diff");
+	CLI::App app("Compare two runs, or two sides of repeated runs (docs/reference/diff-and-gate.md).",
+		     "forktail diff");
 	DiffWords words;
 	analysis::compare::CompareOptions options;
 	analysis::ExplainOptions memory;
@@ -174,7 +184,8 @@ int DiffCommand(int argc, char **argv)
 	    !ParseShare("--exclude", words.excluded, &options.excluded))
 		return kUsage;
 	if (slow.percentile > 0) {
-		fprintf(stderr, "forktail diff: --slow takes a duration here, the same for both sides\n");
+		fprintf(stderr,
+			"forktail diff: --slow needs a duration such as 1ms, which applies to both sides\n");
 		return kUsage;
 	}
 	options.slow_ns = slow.ns;
@@ -191,7 +202,7 @@ int DiffCommand(int argc, char **argv)
 		? analysis::compare::ComparisonMarkdown(comparison)
 		: analysis::compare::ComparisonText(comparison, isatty(1) && !getenv("NO_COLOR"));
 	if (fputs(text.c_str(), stdout) < 0 || fflush(stdout) != 0) {
-		fprintf(stderr, "forktail: can't write the comparison: %s\n", strerror(errno));
+		fprintf(stderr, "forktail: cannot write the comparison: %s\n", strerror(errno));
 		return kCant;
 	}
 	return analysis::compare::ExitStatusOf(comparison);

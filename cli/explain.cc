@@ -45,36 +45,43 @@ struct ExplainWords {
 void AddOptions(CLI::App *app, ExplainWords *asked)
 {
 	app->add_flag("--all", asked->all,
-		      "all there is to say: every cause, hop, note and what recording cost");
-	app->add_option("--episode", asked->episode, "one episode in full, by its number: 1 is the worst");
+		      "Print everything: all causes, hops, notes and the cost of recording");
+	app->add_option("--episode", asked->episode,
+			"Print one episode in full, by its number (1: the worst)")
+	    ->type_name("N");
 	app->add_option("--request", asked->request,
-			"one slow request in full, by its id in --json --requests")
+			"Print one slow request in full, by its id in --json --requests")
+	    ->type_name("ID")
 	    ->check(CLI::NonNegativeNumber);
-	app->add_option("--cause", asked->cause_name, "one cause: what it cost, its episodes, its evidence");
-	app->add_option("--episodes,--top", asked->episodes, "episodes to show, with all of their evidence");
+	app->add_option("--cause", asked->cause_name, "Print one cause: its cost, episodes and evidence")
+	    ->type_name("NAME");
+	app->add_option("--episodes,--top", asked->episodes, "Print N episodes with all of their evidence")
+	    ->type_name("N");
 	app->add_option("--format", asked->format,
-			"a line of one's own: '{p99.9_ms} {cause} {fork.total_ms}'");
-	app->add_flag("--json", asked->json, "print JSON (docs/reference/explain.md)");
-	app->add_option("--json-to", asked->json_to,
-			"write that JSON into a file, too, beside what is printed");
-	app->add_flag("--requests", asked->requests,
-		      "with --json or --json-to: list every slow request and its parts");
-	app->add_option("--color,--colour", asked->colour, "auto, always or never")
+			"Print one custom line: '{p99.9_ms} {cause} {fork.total_ms}'")
+	    ->type_name("LINE");
+	app->add_flag("--json", asked->json, "Print JSON (docs/reference/explain.md)");
+	app->add_option("--json-to", asked->json_to, "Also write the JSON to FILE")->type_name("FILE");
+	app->add_flag("--requests", asked->requests, "Add every slow request and its parts to the JSON");
+	app->add_option("--color,--colour", asked->colour,
+			"Use colors: auto (only on a terminal), always or never (default: auto)")
+	    ->type_name("WHEN")
 	    ->check(CLI::IsMember({"auto", "always", "never"}));
-	app->add_flag("--ascii", asked->ascii, "draw without Unicode");
+	app->add_flag("--ascii", asked->ascii, "Use only ASCII characters");
 }
 
-// What can't be meant. True: it was said why.
+// True: the options contradict each other, and the error is printed.
 bool Refused(ExplainWords *asked)
 {
 	std::string error;
 	if (asked->requests && !asked->json && asked->json_to.empty())
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
-		error = "--json, --all, --episode, --request, --cause and --format are one or the other";
+		error = "--json, --all, --episode, --request, --cause and --format are mutually exclusive";
 	else if (!asked->cause_name.empty() &&
 		 !analysis::CauseByName(asked->cause_name.c_str(), &asked->cause))
-		error = "there is no cause '" + asked->cause_name + "'; docs/reference/causes.md lists them";
+		error =
+		    "unknown cause '" + asked->cause_name + "': docs/reference/causes.md lists all causes";
 	else if (asked->format.empty() || analysis::CheckFormat(asked->format, &error))
 		return false;
 	fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
@@ -94,7 +101,7 @@ analysis::Style StyleOf(const ExplainWords &asked)
 	return style;
 }
 
-// What was asked for. False: *error says why there is none.
+// The requested view. False: *error is one sentence.
 bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string *text, std::string *error)
 {
 	const analysis::Style style = StyleOf(asked);
@@ -124,13 +131,13 @@ bool WriteJson(const analysis::Explanation &e, const ExplainWords &asked, std::s
 	FILE *out = fopen(file.at().c_str(), "we");
 	const bool written = out && analysis::WriteExplainJson(e, out, asked.requests);
 	if (!out || fclose(out) || !written) {
-		*error = "can't write " + asked.json_to + ": " + strerror(errno);
+		*error = "cannot write " + asked.json_to + ": " + strerror(errno);
 		return false;
 	}
 	return file.Commit(error);
 }
 
-// Prints and writes what was asked for. False: it was said why that can't be.
+// Prints and writes the requested views. False: the error is printed.
 bool Tell(const analysis::Explanation &e, const ExplainWords &asked)
 {
 	std::string text, error;
@@ -143,11 +150,11 @@ bool Tell(const analysis::Explanation &e, const ExplainWords &asked)
 					: fwrite(text.data(), 1, text.size(), stdout) == text.size();
 	if (printed && !fflush(stdout))
 		return true;
-	fprintf(stderr, "forktail: can't write the explanation: %s\n", strerror(errno));
+	fprintf(stderr, "forktail: cannot write the explanation: %s\n", strerror(errno));
 	return false;
 }
 
-// --fail-if. False: it was said what can't be understood.
+// --fail-if. False: the error is printed.
 bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLimits *limits)
 {
 	std::string error;
@@ -157,14 +164,15 @@ bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLim
 			return false;
 		}
 		if (limits->limits.back().comparison == LIMIT_NO_WORSE) {
-			fprintf(stderr, "forktail: --fail-if knows no base: forktail gate --base does\n");
+			fprintf(stderr, "forktail: --fail-if cannot compare with a base run. Use forktail "
+					"gate --base RUN.\n");
 			return false;
 		}
 	}
 	return true;
 }
 
-// Says which came true; the exit status.
+// Prints the conditions that are true. Returns the exit status.
 int SayFailed(const analysis::gate::AskedLimits &limits, const analysis::gate::RunFigures &figures)
 {
 	const std::vector<analysis::gate::Verdict> verdicts =
@@ -179,17 +187,23 @@ int SayFailed(const analysis::gate::AskedLimits &limits, const analysis::gate::R
 
 int ExplainCommand(int argc, char **argv)
 {
-	CLI::App app("Says what made the slow requests of a run slow (docs/reference/explain.md).", "forktail explain");
+	CLI::App app("Explain what made the slow requests of a run slow (docs/reference/explain.md).",
+		     "forktail explain");
 	std::string run, slow;
 	ExplainWords asked;
 	analysis::ExplainOptions options;
-	app.add_option("RUN", run, "run directory, or one .forktail file")->required();
-	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+	app.add_option("RUN", run, "Run directory, or one .forktail file")->required();
+	app.add_option(
+	       "--slow", slow,
+	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
+	    ->type_name("THRESHOLD");
 	AddOptions(&app, &asked);
 	std::vector<std::string> fail_if;
 	app.add_option(
 	       "--fail-if", fail_if,
-	       "end with 1 if it is so: 'p99.9>5ms', 'fork.max>20ms', 'unknown>5%' (docs/guides/ci.md); repeatable")
+	       "Exit with status 1 if the condition is true: 'p99.9>5ms', 'fork.max>20ms', 'unknown>5%' "
+	       "(docs/guides/ci.md); repeatable")
+	    ->type_name("CONDITION")
 	    ->allow_extra_args(false);
 	AddMemory(&app, &options);
 	PartTexts part;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// forktail export, and what forktail-parquet has in common with it.
+// forktail export, shared with forktail-parquet.
 #include <cstdio>
 #include <string>
 
@@ -33,21 +33,21 @@ void Note(const std::vector<std::string> &warnings)
 		Say("note: " + warning);
 }
 
-// What goes together. False: it was said what doesn't.
+// False: the options contradict each other, and the error is printed.
 bool Fits(const ExportWords &a)
 {
 	const bool part = !(a.part.since + a.part.until + a.part.around).empty();
 	const char *why = nullptr;
 	if (a.out.empty() == a.data_set.empty())
-		why = "one of -o and --data-set says where to";
+		why = "name the output with either -o or --data-set";
 	else if (a.data_set.empty() && a.runs.size() > 1)
-		why = "several runs go into a data set: --data-set DIR";
+		why = "several runs can only be exported to a data set. Use --data-set DIR.";
 	else if (a.data_set.empty() && !a.tables.empty())
-		why = "--tables is of a data set: --data-set DIR";
+		why = "--tables selects tables of a data set. Use it with --data-set DIR.";
 	else if (!a.data_set.empty() && part)
-		why = "a data set takes whole runs: --since, --until and --around are for -o";
+		why = "--data-set exports whole runs. Use --since, --until and --around with -o.";
 	else if (!a.data_set.empty() && !a.format.empty() && a.format != "parquet")
-		why = "a data set is of Parquet files: --to parquet";
+		why = "a data set consists of Parquet files. Use --to parquet or leave --to out.";
 	if (why)
 		Say(why);
 	return !why;
@@ -72,7 +72,7 @@ int IntoFile(const ExportWords &a, const analysis::exports::ExportFormat &format
 	return good ? kDone : status;
 }
 
-// Goes on after a run that can't be exported, so that one of thousands stops nothing: the worst status.
+// Continues after a failed run, so that one of thousands does not stop the export. Returns the worst status.
 int IntoDataSet(const ExportWords &a, const analysis::exports::ExportFormat &parquet)
 {
 	analysis::exports::DataSet data_set;
@@ -101,7 +101,7 @@ int IntoDataSet(const ExportWords &a, const analysis::exports::ExportFormat &par
 		if (added == analysis::exports::DataSet::Added::kFailed)
 			Say(error);
 		if (added == analysis::exports::DataSet::Added::kThere)
-			Say(run + " is in " + a.data_set + " already");
+			Say(run + " is already in " + a.data_set);
 		worst = std::max(worst, status);
 	}
 	return worst;
@@ -111,21 +111,28 @@ int IntoDataSet(const ExportWords &a, const analysis::exports::ExportFormat &par
 
 int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int argc, char **argv)
 {
-	CLI::App app("Writes runs in another tool's format (docs/reference/exports-and-sql.md).", "forktail export");
+	CLI::App app("Export runs to another tool's format (docs/reference/exports-and-sql.md).",
+		     "forktail export");
 	ExportWords a;
 	std::string names;
 	for (const analysis::exports::ExportFormat &f : formats)
 		names += (names.empty() ? "" : ", ") + std::string(f.name);
-	app.add_option("RUN", a.runs, "run directory, or one .forktail file; several for --data-set")
+	app.add_option("RUN", a.runs, "Run directory or .forktail file; with --data-set, several")
 	    ->required();
-	app.add_option("-o,--output", a.out, "the file, or directory, to write");
-	app.add_option("--to", a.format, "format: " + names + "; default by the output's extension");
+	app.add_option("-o,--output", a.out, "Write this file or directory")->type_name("PATH");
+	app.add_option("--to", a.format, "Format: " + names + " (default: by the output's extension)")
+	    ->type_name("FORMAT");
 	app.add_option("--data-set", a.data_set,
-		       "directory of many runs' Parquet tables, to which these are added (docs/reference/fleet.md)");
-	app.add_option("--tables", a.tables, "of a data set: its tables, as runs,parts,episodes; default all")
+		       "Add the runs to this directory of Parquet tables (docs/reference/fleet.md)")
+	    ->type_name("DIR");
+	app.add_option("--tables", a.tables,
+		       "With --data-set: export only these tables, e.g. runs,parts,episodes (default: all)")
+	    ->type_name("NAMES")
 	    ->delimiter(',');
-	app.add_option("--slow", a.slow,
-		       "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+	app.add_option(
+	       "--slow", a.slow,
+	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
+	    ->type_name("THRESHOLD");
 	AddMemory(&app, &a.options);
 	AddPart(&app, &a.part);
 	int status = kDone;

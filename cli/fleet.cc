@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail fleet: hands over to the Python package in analysis/fleet/, which has Spark compute. Here is only
-// found which Python has it.
+// forktail fleet: runs the Python package in analysis/fleet/, which computes with Spark. This file only finds
+// a Python with the packages.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -42,15 +42,15 @@ int FleetCommand(int argc, char **argv)
 	if (!Has(python, "pyspark"))
 		python = "python3";
 	if (!Has(python, "pyspark")) {
-		fprintf(stderr,
-			"forktail: there is no Spark here: run script/spark, or install the Python packages "
-			"pyspark and ruptures\n");
+		fprintf(stderr, "forktail: cannot find Spark. Run script/spark, or install the Python "
+				"packages pyspark and "
+				"ruptures.\n");
 		return kCant;
 	}
 	if (!Has(python, "forktail_fleet")) {
 		fprintf(stderr,
-			"forktail: %s has pyspark, but not forktail_fleet: install the package in "
-			"forktail's analysis/fleet/\n",
+			"forktail: %s has pyspark, but not forktail_fleet. Install the package from "
+			"forktail's analysis/fleet/.\n",
 			python.c_str());
 		return kCant;
 	}
@@ -59,7 +59,7 @@ int FleetCommand(int argc, char **argv)
 	words.insert(words.end(), argv, argv + argc);
 	words.push_back(nullptr);
 	execvp(python.c_str(), words.data());
-	perror("forktail: can't run python3");
+	perror("forktail: cannot run python3");
 	return kCant;
 }
 

@@ -27,7 +27,7 @@ struct GateWords {
 	analysis::gate::AskedLimits limits;
 };
 
-// What limits there are. False: it was said what is wrong with them.
+// Reads all limits. False: the error is printed.
 bool TakeLimits(GateWords *asked)
 {
 	std::string error;
@@ -37,18 +37,18 @@ bool TakeLimits(GateWords *asked)
 		if (!analysis::gate::AddLimit({word, ""}, &asked->limits, &error))
 			return Refuse(error, kUsage) == kDone;
 	if (asked->limits.limits.empty())
-		return Refuse("there is no limit to hold the run to: 'p99.9 < 5ms', or --limits FILE",
+		return Refuse("no limit to check: give one such as 'p99.9 < 5ms', or --limits FILE",
 			      kUsage) == kDone;
 	for (const limit &l : asked->limits.limits)
 		if (l.comparison == LIMIT_NO_WORSE && asked->base.empty())
-			return Refuse("a limit is against BASE, and there is none: --base RUN", kUsage) ==
-			       kDone;
+			return Refuse("a limit compares with BASE, but no base run is given. Use --base RUN.",
+				      kUsage) == kDone;
 	if (asked->slow.empty())
 		asked->slow = asked->limits.slow;
 	return true;
 }
 
-// Explains a run for its figures.
+// Explains a run to get the figures that the limits need.
 bool ReadFigures(const std::string &run, analysis::ExplainOptions options,
 		 analysis::gate::RunFigures *figures, analysis::Explanation *explanation, std::string *error,
 		 int *status)
@@ -60,7 +60,7 @@ bool ReadFigures(const std::string &run, analysis::ExplainOptions options,
 	return true;
 }
 
-// A run that can't be read is told of in the build, too.
+// A run that cannot be read is also an error in the JUnit file.
 int CantRead(const GateWords &asked, const std::string &why, int status)
 {
 	std::string error;
@@ -97,7 +97,7 @@ int Gate(GateWords *asked, const analysis::ExplainOptions &options)
 	const std::string text = asked->json ? analysis::gate::GateJson(gated, verdicts)
 					     : analysis::gate::GateText(gated, verdicts);
 	if (fputs(text.c_str(), stdout) == EOF || fflush(stdout))
-		return Refuse(std::string("can't write the verdicts: ") + strerror(errno), kCant);
+		return Refuse(std::string("cannot write the verdicts: ") + strerror(errno), kCant);
 	return analysis::gate::StatusOf(verdicts);
 }
 
@@ -105,23 +105,26 @@ int Gate(GateWords *asked, const analysis::ExplainOptions &options)
 
 int GateCommand(int argc, char **argv)
 {
-	CLI::App app(
-	    "Says whether a run keeps its limits, and what made it break them (docs/guides/ci.md).\n"
-	    "Exit status: 0 all are kept, 1 one is broken, 2 one can't be understood, 3 the run can't be "
-	    "read or hasn't what a limit is about.",
-	    "forktail gate");
+	CLI::App app("Check a run against limits, and print the causes of a violation (docs/guides/ci.md).\n"
+		     "Exit status: 0 all limits hold, 1 a limit is violated, 2 a limit is invalid, 3 the run "
+		     "cannot be "
+		     "read or lacks the data for a limit.",
+		     "forktail gate");
 	GateWords asked;
 	analysis::ExplainOptions options;
-	app.add_option("RUN", asked.run, "run directory, or one .forktail file")->required();
+	app.add_option("RUN", asked.run, "Run directory or .forktail file")->required();
 	app.add_option("LIMIT", asked.words,
-		       "what has to hold: 'p99.9 < 5ms', 'fork.max < 20ms', 'drops = 0'");
-	app.add_option("--limits", asked.file, "a file with limits (TOML)");
-	app.add_option("--base", asked.base,
-		       "the run that is BASE to 'p99 no worse than BASE by more than 10%'");
-	app.add_option("--junit", asked.junit, "write the verdicts as JUnit's XML, for a build to show");
-	app.add_flag("--json", asked.json, "print JSON (docs/guides/ci.md)");
-	app.add_option("--slow", asked.slow,
-		       "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+		       "Condition that must hold: 'p99.9 < 5ms', 'fork.max < 20ms', 'drops = 0'");
+	app.add_option("--limits", asked.file, "Read limits from FILE (TOML)")->type_name("FILE");
+	app.add_option("--base", asked.base, "Use RUN as BASE in 'p99 no worse than BASE by more than 10%'")
+	    ->type_name("RUN");
+	app.add_option("--junit", asked.junit, "Also write the verdicts to FILE as JUnit XML")
+	    ->type_name("FILE");
+	app.add_flag("--json", asked.json, "Print JSON (docs/guides/ci.md)");
+	app.add_option(
+	       "--slow", asked.slow,
+	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
+	    ->type_name("THRESHOLD");
 	AddMemory(&app, &options);
 	PartTexts part;
 	AddPart(&app, &part);

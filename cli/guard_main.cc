@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// forktail-guard: watches a ring for as long as it is recorded (docs/guides/always-on.md). forktail-record starts
-// it; by hand it does the same on any ring, or on one recording that grows.
+// forktail-guard: watches a ring while it is recorded (docs/guides/always-on.md). forktail-record starts it.
+// It can also be started by hand on a ring or on a recording that is being written.
 //
-// Exit status: 0 asked to end, 2 usage, 3 the ring or a socket can't be had.
+// Exit status: 0 stopped by a signal, 2 usage, 3 the ring or a socket is not available.
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -34,22 +34,28 @@ int main(int argc, char **argv)
 	std::string error;
 	int status = kDone;
 	CLI::App app(
-	    "Watches a ring that forktail record --keep writes: makes snapshots when a trigger fires, "
-	    "explains them, and serves metrics.",
+	    "Watch the ring that forktail record --keep writes: take snapshots when a trigger fires, "
+	    "explain them, and serve metrics.",
 	    "forktail-guard");
 	app.set_version_flag("--version", "forktail-guard " FORKTAIL_VERSION);
-	app.add_option("DIR", options.path, "the ring's directory, or one recording that grows")->required();
+	app.add_option("DIR", options.path, "Directory of the ring, or a recording that is being written")
+	    ->required();
 	app.add_option(
 	       "--on", options.rules,
-	       "make a snapshot when this happens: 'turn > 50ms', 'stall(fork) > 20ms', 'rate(page-in) > "
-	       "100/s', 'drops > 0'; repeatable")
+	       "Take a snapshot when the condition is true: 'iteration > 50ms', 'stall(fork) > 20ms', "
+	       "'rate(page-in) > 100/s', 'drops > 0'; repeatable")
+	    ->type_name("RULE")
 	    ->allow_extra_args(false);
-	app.add_option("--metrics", options.metrics, "serve metrics at ADDR:PORT or /PATH.sock");
+	app.add_option("--metrics", options.metrics,
+		       "Serve metrics at ADDR:PORT or on the Unix socket /PATH.sock")
+	    ->type_name("ADDRESS");
 	app.add_option("--metrics-textfile", options.metrics_textfile,
-		       "write metrics into this directory, for node_exporter");
+		       "Write metrics to this directory, for node_exporter's textfile collector")
+	    ->type_name("DIR");
 	app.add_flag("--control", options.control,
-		     "take names of triggers at DIR/control (forktail trigger)");
-	app.add_option("--config", options.config, "triggers and the rest from this file (TOML)");
+		     "Accept requests of forktail trigger on the socket DIR/control");
+	app.add_option("--config", options.config, "Read triggers and the other settings from FILE (TOML)")
+	    ->type_name("FILE");
 	if (!Parse(&app, argc - 1, argv + 1, &status))
 		return status;
 	std::error_code ec;
@@ -58,7 +64,9 @@ int main(int argc, char **argv)
 	options.path = std::filesystem::absolute(options.path, ec);
 	options.forktail = forktail::common::FindProgram("forktail");
 	if (!std::filesystem::exists(options.path, ec))
-		return Fail("there is no ring " + options.path, kCant);
+		return Fail("cannot find the ring " + options.path +
+				": name the directory that forktail record --keep writes",
+			    kCant);
 	if (!live::guard::Confine(options.path, &error))
 		return Fail(error, kCant);
 	if (!live::guard::ReadOptions(options, &config, &error))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// forktail: the one command a user types. What needs root or a load goes to the C programs that sit beside
-// this one, so that a server needs no analysis and a client no privileges; the rest is done here.
+// forktail: the command that users type. Recording and load generation are separate C programs next to this
+// one: a server host needs no analysis code, a client host no privileges.
 //
-// Exit status: 0 done, 1 the answer is "no", 2 usage, 3 the environment or the input can't.
+// Exit status: 0 done, 1 the answer is "no", 2 usage, 3 a failure of the environment or the input.
 #include <cstdio>
 #include <string>
 
@@ -18,33 +18,29 @@ using forktail::cli::kUsage;
 const char kHelp[] =
     "forktail names the kernel event behind every Redis latency spike.\n"
     "\n"
-    "  forktail record --pid PID -o RUN/server.forktail   record where a server's time goes (root)\n"
-    "  forktail record --config FILE                      the same as the service does, by its "
-    "configuration\n"
-    "  forktail trigger DIR NAME                          ask the guard of a ring for a snapshot\n"
-    "  forktail load -o RUN/load.forktail ...             put load on a server and log every request\n"
-    "  forktail explain RUN                               say what made the slow requests slow\n"
-    "  forktail report RUN -o FILE.html                   the same as a page with a timeline\n"
-    "  forktail report A B -o FILE.html                   two runs, or several of each, beside each other\n"
-    "  forktail export RUN -o FILE                        the same for another tool, by the file's "
-    "extension\n"
-    "  forktail fleet JOB --data DIR                      what many hosts' runs cost, with Spark\n"
-    "  forktail gate RUN LIMIT...                         fail a build that is too slow, and say what made "
-    "it "
-    "so\n"
-    "  forktail diff A B                                  what changed from one run, or several, to "
-    "another\n"
-    "  forktail sql RUN... [QUERY]                        asks DuckDB about runs, as tables\n"
-    "  forktail watch DIR                                 what recorded servers are doing now\n"
-    "  forktail snapshot DIR --last 60s -o RUN            a part of what is recorded all the time, to keep\n"
-    "  forktail lab demo                                  all of it, on a server of its own\n"
-    "  forktail lab run NAME                              an experiment: tables, charts, causes\n"
-    "  forktail hosts run PLAN.toml -o RUN                load and recorders on several hosts, one run\n"
+    "  forktail record --pid PID -o RUN/server.forktail   record the kernel events of a server (root)\n"
+    "  forktail record --config FILE                      record as the service does, configured by "
+    "FILE\n"
+    "  forktail trigger DIR NAME                          take a snapshot of the ring now\n"
+    "  forktail load -o RUN/load.forktail ...             generate load and log every request\n"
+    "  forktail explain RUN                               explain what made the slow requests slow\n"
+    "  forktail report RUN -o FILE.html                   write the explanation as an HTML page\n"
+    "  forktail report A B -o FILE.html                   write a page that compares two sides\n"
+    "  forktail export RUN -o FILE                        export to another tool's format\n"
+    "  forktail fleet JOB --data DIR                      compute over many hosts' runs with Spark\n"
+    "  forktail gate RUN LIMIT...                         check a run against limits, for CI\n"
+    "  forktail diff A B                                  compare two runs, or two sides of runs\n"
+    "  forktail sql RUN... [QUERY]                        query runs as tables with DuckDB\n"
+    "  forktail watch DIR                                 show live what recorded servers do\n"
+    "  forktail snapshot DIR --last 60s -o RUN            save a part of the ring as a run\n"
+    "  forktail lab demo                                  start a server, load it, record, explain\n"
+    "  forktail lab run NAME                              run an experiment: tables, charts, causes\n"
+    "  forktail hosts run PLAN.toml -o RUN                generate load and record on several hosts\n"
     "  forktail clock serve | probe HOST -o RUN/clock.forktail\n"
-    "                                                     how two hosts' clocks compare\n"
-    "  forktail doctor                                    what this host lets forktail record\n"
+    "                                                     compare the clocks of two hosts\n"
+    "  forktail doctor                                    print what forktail can record on this host\n"
     "\n"
-    "forktail COMMAND --help tells a command's options.\n";
+    "forktail COMMAND --help prints the options of a command.\n";
 
 } // namespace
 
@@ -84,9 +80,9 @@ int main(int argc, char **argv)
 		return kDone;
 	}
 	if (command.empty())
-		fprintf(stderr, "forktail: a command is missing; forktail help lists them\n");
+		fprintf(stderr, "forktail: no command given; forktail help lists the commands\n");
 	else
-		fprintf(stderr, "forktail: there is no command '%s'; forktail help lists them\n",
+		fprintf(stderr, "forktail: unknown command '%s'; forktail help lists the commands\n",
 			command.c_str());
 	return kUsage;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// forktail-parquet: `forktail export --to parquet`, as a program of its own because of the libraries it
-// needs.
+// forktail-parquet: `forktail export --to parquet`, a separate program because it needs the Arrow libraries.
 #include "analysis/exports/parquet/parquet.h"
 #include "analysis/exports/tables/tables.h"
 #include "command.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// "reading RUN: 43 %" on a terminal, rewritten a few times a second, for what takes longer than two of them.
-// Who waits sees that it goes on; no file and no pipe ever sees the line.
+// "reading RUN: 43 %" on a terminal, updated four times a second if the work takes longer than two seconds.
+// It is never written to a file or a pipe.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ public:
 		fprintf(stderr, "\r%s: %d %%\033[K", what_.c_str(), static_cast<int>(done * 100));
 		fflush(stderr);
 	}
-	// Before anything else is written.
+	// Call it before any other output.
 	void Wipe()
 	{
 		if (shown_)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail record: hands over to forktail-record. With --config FILE its words come from the configuration of
-// the service, and those on the command line after them, so that they count where both say something.
+// forktail record: runs forktail-record. With --config FILE the options come from the service's
+// configuration, followed by those of the command line, which override them.
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -17,7 +17,7 @@ namespace forktail::cli
 namespace
 {
 
-// Takes --config FILE, --config=FILE and --check out of the words.
+// The arguments without --config FILE, --config=FILE and --check.
 struct Words {
 	std::string config;
 	bool configured = false, check = false, help = false;
@@ -46,7 +46,7 @@ Words Sort(int argc, char **argv)
 	return w;
 }
 
-// What the file says, for who is about to put it in force.
+// Prints the meaning of the configuration file, for --check.
 int Describe(const live::guard::Config &config)
 {
 	std::string line = "forktail-record";
@@ -56,7 +56,7 @@ int Describe(const live::guard::Config &config)
 	for (const live::guard::Trigger &t : config.triggers) {
 		printf(
 		    "%s: %s, from %s before to %s after%s\n", t.name.c_str(),
-		    t.rule.text.empty() ? "when it is asked for" : t.rule.text.c_str(),
+		    t.rule.text.empty() ? "on request" : t.rule.text.c_str(),
 		    common::FormatDuration(t.before_ns).c_str(), common::FormatDuration(t.after_ns).c_str(),
 		    t.command.argv.empty() ? "" : (", then " + common::Visible(t.command.argv[0])).c_str());
 	}
@@ -70,7 +70,7 @@ int RecordCommand(int argc, char **argv)
 	Words words = Sort(argc, argv);
 	if (!words.configured)
 		return words.check
-			   ? Refuse("--check checks a configuration: forktail record --config FILE --check",
+			   ? Refuse("--check needs a configuration: forktail record --config FILE --check",
 				    kUsage)
 			   : RunProgram("forktail-record", nullptr, argc, argv);
 	live::guard::Config config;

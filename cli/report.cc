@@ -52,14 +52,15 @@ bool ReportSides(const std::vector<std::string> &sides, const analysis::ExplainO
 	return analysis::report::WriteComparePage(comparison, out, error);
 }
 
-// What a page of two sides can't be of. False: it was said.
+// False: the options cannot be used with two sides, and the error is printed.
 bool FitsTwoSides(const PartTexts &part, const analysis::ExplainOptions &options)
 {
 	if (!part.since.empty() || !part.until.empty() || !part.around.empty())
-		fprintf(stderr, "forktail report: two sides are compared whole, without --since, --until and "
-				"--around\n");
+		fprintf(stderr, "forktail report: --since, --until and --around cannot be used with two "
+				"sides, which are compared as a whole\n");
 	else if (options.slow.percentile > 0)
-		fprintf(stderr, "forktail report: of two sides --slow is a duration, the same for both\n");
+		fprintf(stderr, "forktail report: with two sides --slow needs a duration such as 1ms, which "
+				"applies to both\n");
 	else
 		return true;
 	return false;
@@ -69,20 +70,23 @@ bool FitsTwoSides(const PartTexts &part, const analysis::ExplainOptions &options
 
 int ReportCommand(int argc, char **argv)
 {
-	CLI::App app("Writes a run, or two sides of runs beside each other, as one HTML page that opens "
-		     "offline.",
+	CLI::App app("Write a run, or the comparison of two sides, as one HTML page that opens "
+		     "offline (docs/reference/report.md).",
 		     "forktail report");
 	std::vector<std::string> runs;
 	std::string slow, out;
 	analysis::ExplainOptions options;
 	app.add_option("RUN", runs,
-		       "run directory, or one .forktail file; two of them, or of directories of runs, are "
-		       "compared")
+		       "Run directory or .forktail file; two of them, or two directories of runs, to compare "
+		       "them")
 	    ->required()
 	    ->expected(1, 2);
-	app.add_option("-o,--output", out, "the page")->required();
+	app.add_option("-o,--output", out, "Write the page to FILE")->type_name("FILE")->required();
 	AddMemory(&app, &options);
-	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
+	app.add_option(
+	       "--slow", slow,
+	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
+	    ->type_name("THRESHOLD");
 	PartTexts part;
 	AddPart(&app, &part);
 	int status = kDone;

@@ -19,7 +19,7 @@ namespace forktail::cli
 namespace
 {
 
-// How long a ring lasts, and what time of day it was. False: *error says why that can't be told.
+// The ring's time span and clocks. False: *error is one sentence.
 bool ReadTimes(const std::string &directory, analysis::Run *run, analysis::TimeSpan *whole,
 	       std::string *error)
 {
@@ -42,7 +42,7 @@ bool ReadTimes(const std::string &directory, analysis::Run *run, analysis::TimeS
 	return true;
 }
 
-// What is asked for of it: a time is as for --since of forktail explain, of the ring as it is now.
+// The requested part of the ring as it is now. Times have the format of forktail explain --since.
 int FindAsked(const analysis::PartAsked &part, live::snapshot::SnapshotRequest *asked, analysis::Run *run,
 	      std::string *error)
 {
@@ -61,21 +61,25 @@ int FindAsked(const analysis::PartAsked &part, live::snapshot::SnapshotRequest *
 int SnapshotCommand(int argc, char **argv)
 {
 	CLI::App app(
-	    "Takes a part out of a ring (forktail record --keep) while it goes on: a run directory of "
-	    "its own.\n"
-	    "Exit status: 0 done, 2 usage, 3 there is no ring, nothing of that time is in it, or RUN "
-	    "can't be made.",
+	    "Save a part of the ring that forktail record --keep writes as a run directory. The recorder "
+	    "continues.\n"
+	    "Exit status: 0 done, 2 usage, 3 no ring, no data of that time in it, or RUN cannot be created.",
 	    "forktail snapshot");
 	live::snapshot::SnapshotRequest asked;
 	std::string since, until, last;
-	app.add_option("DIR", asked.ring, "the ring's directory")->required();
-	app.add_option("-o,--output", asked.out, "run directory to make")->required();
-	auto *lasts = app.add_option("--last", last, "so much before its end: 60s, 5m; default all of it");
+	app.add_option("DIR", asked.ring, "Directory of the ring")->required();
+	app.add_option("-o,--output", asked.out, "Create this run directory")->type_name("RUN")->required();
+	auto *lasts =
+	    app.add_option("--last", last, "Save the last TIME of the ring: 60s, 5m (default: all of it)")
+		->type_name("TIME");
 	app.add_option("--since", since,
-		       "from then on: -5m before its end, +12.5s after its begin, 20:15:03 or "
+		       "Save from TIME: -5m before the ring's end, +12.5s after its start, 20:15:03 or "
 		       "2026-11-22T20:15:03 in UTC, or seconds since 1970")
+	    ->type_name("TIME")
 	    ->excludes(lasts);
-	app.add_option("--until", until, "up to then")->excludes(lasts);
+	app.add_option("--until", until, "Save up to TIME, in the same formats (default: the ring's end)")
+	    ->type_name("TIME")
+	    ->excludes(lasts);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
@@ -83,13 +87,13 @@ int SnapshotCommand(int argc, char **argv)
 	std::string error;
 	uint64_t last_ns = 0;
 	if (!last.empty() && (!parse_duration(last.c_str(), TIME_ANY, 0, &last_ns) || !last_ns))
-		return Refuse("--last takes a duration: 60s, 5m; not '" + last + "'", kUsage);
+		return Refuse("--last needs a duration such as 60s or 5m, not '" + last + "'", kUsage);
 	if (!ParsePart(last.empty() ? since : "-" + last, until, "", &part, &error))
 		return Refuse(error, kUsage);
 	analysis::Run run;
 	if (int why = FindAsked(part, &asked, &run, &error))
 		return Refuse(error, why);
-	asked.why = "asked for";
+	asked.why = "requested";
 	live::snapshot::SnapshotResult taken;
 	if (live::snapshot::TakeSnapshot(asked, &taken, &error) != live::snapshot::SnapshotWhy::Done)
 		return Refuse(error, kCant);

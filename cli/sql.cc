@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // forktail sql: runs as tables in DuckDB. Each run is exported to Parquet once, into a cache, and again when
-// its files have changed; DuckDB then has a view of each table over all runs. DuckDB is its own shell, or,
-// where that is not installed, the Python package: there is no query engine here.
+// its files change. DuckDB gets a view per table over all runs. DuckDB is its own shell or, if that is not
+// installed, the Python package.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +25,7 @@ namespace forktail::cli
 namespace
 {
 
-// What stands in for the shell: argv is views, format, query; without a query it reads statements.
+// The replacement for DuckDB's shell. argv: views, format, query; without a query it reads statements.
 const char kPython[] = R"(
 import sys
 import duckdb
@@ -95,7 +95,7 @@ std::string Hex(uint64_t value)
 	return text;
 }
 
-// A directory for what can be made again: XDG_CACHE_HOME's, else ~/.cache's.
+// The cache directory: under XDG_CACHE_HOME, else under ~/.cache.
 fs::path CacheDirectory()
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -104,7 +104,7 @@ fs::path CacheDirectory()
 	return fs::path(home && home[0] ? home : "/tmp") / ".cache" / "forktail";
 }
 
-// What the files of a run look like from outside: one that is recorded again looks different.
+// Names, sizes and times of a run's files: they differ if the run is recorded again.
 std::string LookOf(const fs::path &run)
 {
 	std::vector<std::string> files;
@@ -135,21 +135,21 @@ int Run(const std::vector<std::string> &argv)
 	return status < 0 ? kCant : status;
 }
 
-// The directory of a run's tables, which is made if it isn't there. Not kDone: it was said why.
+// The directory of a run's tables, exported if missing. Not kDone: the error is printed.
 int TablesOf(const std::string &run, const std::string &slow, std::string *directory)
 {
 	std::error_code ec;
 	const fs::path path = fs::canonical(run, ec);
 	if (ec) {
-		fprintf(stderr, "forktail: can't read %s: %s\n", common::Visible(run).c_str(),
+		fprintf(stderr, "forktail: cannot read %s: %s\n", common::Visible(run).c_str(),
 			ec.message().c_str());
 		return kCant;
 	}
 	const fs::path cache = CacheDirectory();
 	fs::create_directories(cache, ec);
 	if (ec) {
-		fprintf(stderr, "forktail: can't make %s, where tables of runs are kept: %s\n", cache.c_str(),
-			ec.message().c_str());
+		fprintf(stderr, "forktail: cannot create %s, the cache for tables of runs: %s\n",
+			cache.c_str(), ec.message().c_str());
 		return kCant;
 	}
 	const std::string stem = Hex(Hash(path.string())) + "-",
@@ -191,7 +191,7 @@ std::string Views(const std::vector<std::string> &directories)
 	return sql;
 }
 
-// A python3 that has the package: of the tree that this was built in, else the one on PATH. "" if none has.
+// A python3 with the package: of the source tree, else on PATH. "" if none has it.
 std::string PythonWithDuckdb()
 {
 	for (const std::string &python :
@@ -218,9 +218,9 @@ int Ask(const std::string &views, const std::string &query, const char *format)
 			 views,	  format, query}; // by its own path it knows its packages
 	}
 	if (program.empty()) {
-		fprintf(stderr,
-			"forktail: there is no duckdb here: install DuckDB's shell (duckdb.org), or its "
-			"Python package (pip install duckdb)\n");
+		fprintf(stderr, "forktail: cannot find DuckDB. Install its shell (duckdb.org) or its Python "
+				"package (pip install "
+				"duckdb).\n");
 		return kCant;
 	}
 	const int status = Run(words);
@@ -231,17 +231,20 @@ int Ask(const std::string &views, const std::string &query, const char *format)
 
 int SqlCommand(int argc, char **argv)
 {
-	CLI::App app("Asks DuckDB about runs, as tables (docs/reference/exports-and-sql.md). Without a "
-		     "query: its shell.",
+	CLI::App app("Query runs as tables with DuckDB (docs/reference/exports-and-sql.md). Without a query, "
+		     "open its shell.",
 		     "forktail sql");
 	std::vector<std::string> runs;
 	std::string query, slow;
 	bool csv = false, json = false;
-	app.add_option("RUN", runs, "run directories or .forktail files, then the query")->required();
-	app.add_option("-c,--command", query, "the query");
-	app.add_option("--slow", slow, "what is slow: a duration (1ms) or a percentile (p99.9); default p99");
-	auto *as_csv = app.add_flag("--csv", csv, "print the result as CSV");
-	app.add_flag("--json", json, "print it as JSON")->excludes(as_csv);
+	app.add_option("RUN", runs, "Run directories or .forktail files, then the query")->required();
+	app.add_option("-c,--command", query, "Run this query")->type_name("QUERY");
+	app.add_option(
+	       "--slow", slow,
+	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
+	    ->type_name("THRESHOLD");
+	auto *as_csv = app.add_flag("--csv", csv, "Print the result as CSV");
+	app.add_flag("--json", json, "Print the result as JSON")->excludes(as_csv);
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
@@ -252,7 +255,7 @@ int SqlCommand(int argc, char **argv)
 	}
 	if (query.empty() && (csv || json)) {
 		fprintf(stderr,
-			"forktail: --csv and --json are of a query's result, and there is no query\n");
+			"forktail: --csv and --json need a query. Give it after the runs or with -c.\n");
 		return kUsage;
 	}
 	if (analysis::Threshold threshold; !ParseSlow(slow, &threshold))

@@ -13,13 +13,13 @@ namespace forktail::cli
 int TriggerCommand(int argc, char **argv)
 {
 	CLI::App app(
-	    "Asks the guard of a ring for a snapshot, by the name of a trigger of its configuration.\n"
-	    "Exit status: 0 there will be one, 1 the guard says no, 3 no guard answers.",
+	    "Ask the guard of a ring for a snapshot, by the name of a trigger in its configuration.\n"
+	    "Exit status: 0 the guard takes a snapshot, 1 the guard refuses, 3 no guard answers.",
 	    "forktail trigger");
 	std::string path, name, answer;
 	int status = kDone;
-	app.add_option("DIR", path, "the ring's directory, or the control socket")->required();
-	app.add_option("NAME", name, "the trigger")->required();
+	app.add_option("DIR", path, "Directory of the ring, or the control socket")->required();
+	app.add_option("NAME", name, "Name of the trigger")->required();
 	if (!Parse(&app, argc, argv, &status))
 		return status;
 	const live::guard::Asked asked = live::guard::AskForTrigger(path, name, &answer);

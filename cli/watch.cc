@@ -61,7 +61,7 @@ analysis::Style WatchStyle(const WatchWords &asked)
 	return style;
 }
 
-// Reads until there is a second that is accounted for. False: *error says why there is none.
+// Reads until the accounts of one second are complete. False: *error is one sentence.
 bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::History *history,
 	      std::string *error)
 {
@@ -76,13 +76,13 @@ bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::Hi
 		if (history->last_ns())
 			break;
 		if (Now(CLOCK_MONOTONIC) - began_ns > kOnceWaitNs) {
-			*error = "nothing is recorded in " + path + " yet; forktail record --keep 10m -o " +
-				 path + " --pid PID records a server there";
+			*error = "nothing is recorded in " + path +
+				 " yet. Start forktail record --keep 10m -o " + path + " --pid PID";
 			return false;
 		}
 		std::this_thread::sleep_for(std::chrono::milliseconds(200));
 	}
-	// Iterations are told one look after they were read.
+	// Iterations are reported one Poll() after they are read.
 	if (!follower->Poll(&batch, error))
 		return false;
 	history->Take(batch, *follower);
@@ -121,13 +121,13 @@ int Once(const WatchWords &asked)
 			for (const live::watch::Line &line : live::watch::LayOutOnce(frame, Columns(), style))
 				text += live::watch::TextOf(line) + "\n";
 	if (fwrite(text.data(), 1, text.size(), stdout) != text.size() || fflush(stdout)) {
-		fprintf(stderr, "forktail: can't write the figures: %s\n", strerror(errno));
+		fprintf(stderr, "forktail: cannot write the figures: %s\n", strerror(errno));
 		return kCant;
 	}
 	return kDone;
 }
 
-// One sentence for the screen's last line.
+// Takes a snapshot. Returns one sentence for the last line of the screen.
 std::string TakeOne(const WatchWords &asked, uint64_t from_ns, uint64_t to_ns, uint64_t at_ns)
 {
 	const time_t seconds = static_cast<time_t>(at_ns / kSecondNs);
@@ -137,7 +137,7 @@ std::string TakeOne(const WatchWords &asked, uint64_t from_ns, uint64_t to_ns, u
 	snapshot.ring = asked.path;
 	snapshot.from_ns = from_ns;
 	snapshot.to_ns = to_ns;
-	snapshot.why = "asked for in forktail watch";
+	snapshot.why = "requested in forktail watch";
 	snapshot.out =
 	    asked.snapshots + analysis::Format("/forktail-%04d%02d%02d-%02d%02d%02d", t.tm_year + 1900,
 					       t.tm_mon + 1, t.tm_mday, t.tm_hour, t.tm_min, t.tm_sec);
@@ -172,18 +172,21 @@ int Screen(const WatchWords &asked)
 
 int WatchCommand(int argc, char **argv)
 {
-	CLI::App app("Shows what recorded servers are doing now (docs/reference/watch-and-metrics.md).", "forktail watch");
+	CLI::App app("Show live what recorded servers do (docs/reference/watch-and-metrics.md).",
+		     "forktail watch");
 	WatchWords asked;
 	app.add_option("DIR", asked.path,
-		       "what forktail record --keep writes into, or a recording that grows")
+		       "Directory that forktail record --keep writes, or a recording that is being written")
 	    ->required();
-	app.add_flag("--once", asked.once, "print the last second's figures and end");
-	app.add_flag("--json", asked.json, "with --once: as JSON");
-	app.add_option("--interval", asked.interval_s, "seconds between two looks; default 1")
+	app.add_flag("--once", asked.once, "Print the figures of the last second and exit");
+	app.add_flag("--json", asked.json, "With --once: print JSON");
+	app.add_option("--interval", asked.interval_s, "Update the screen every N seconds (default: 1)")
+	    ->type_name("SECONDS")
 	    ->check(CLI::Range(0.1, 3600.0));
 	app.add_option("--snapshots", asked.snapshots,
-		       "where s puts snapshots; default: the current directory");
-	app.add_flag("--ascii", asked.ascii, "draw without Unicode");
+		       "Save snapshots (key s) in DIR (default: the current directory)")
+	    ->type_name("DIR");
+	app.add_flag("--ascii", asked.ascii, "Use only ASCII characters");
 	int status = kDone;
 	if (!Parse(&app, argc, argv, &status))
 		return status;
@@ -193,9 +196,7 @@ int WatchCommand(int argc, char **argv)
 	}
 	if (access(asked.path.c_str(), F_OK)) {
 		fprintf(stderr,
-			"forktail: %s is not there; forktail record --keep 10m -o %s --pid PID makes it and "
-			"records "
-			"into it\n",
+			"forktail: cannot find %s. Start forktail record --keep 10m -o %s --pid PID.\n",
 			common::Visible(asked.path).c_str(), common::Visible(asked.path).c_str());
 		return kCant;
 	}

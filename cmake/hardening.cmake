@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# What all programs are built with against errors in themselves: one of them is root on somebody's server, and all of
-# them read what others wrote. A write beyond the end of an array on the stack ends the program instead of going on
-# (stack protector, fortified functions of the C library), programs lie anywhere in memory (PIE), and what the dynamic
-# linker fills in is read-only before main() (RELRO, bound at once). tests/checks/hardened.cmake looks at the result.
+# Hardening of all programs: one of them runs as root on servers, and all of them read untrusted data. A write beyond the
+# end of an array on the stack ends the program (stack protector, fortified functions of the C library), programs are
+# loaded at random addresses (PIE), and the data of the dynamic linker is read-only before main() (RELRO, bound at
+# once). tests/checks/hardened.cmake checks the result.
 include(CheckPIESupported)
 check_pie_supported()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
@@ -11,13 +11,13 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options(-fcf-protection)
 endif()
 add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
-# It takes optimization, and AddressSanitizer looks at the same calls more closely.
+# It requires optimization, and AddressSanitizer checks the same calls more closely.
 if(NOT FORKTAIL_SANITIZE AND NOT FORKTAIL_FUZZ)
   add_compile_options($<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
 endif()
 
-# Without optimization: for what is long to compile and runs once.
+# Without optimization: for code that is slow to compile and runs once.
 function(forktail_unoptimized target)
-  # Not "-U_FORTIFY_SOURCE": CMake leaves out an option that stands there already.
+  # Not "-U_FORTIFY_SOURCE": CMake omits an option that is already present.
   target_compile_options(${target} PRIVATE -O0 "SHELL:-U _FORTIFY_SOURCE")
 endfunction()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# What `cmake --install` puts where. A component is a Debian package (debian/rules): forktail, which needs no rights;
-# forktail-record, for hosts of servers; forktail-mpi, for runs on several hosts. forktail-parquet is a component of
-# script/install only: Debian has no Arrow for C++, and the one of build-python/ is not where another host has it.
+# What `cmake --install` installs. A component is a Debian package (debian/rules): forktail, which needs no privileges;
+# forktail-record, for server hosts; forktail-mpi, for runs on several hosts. forktail-parquet is a component of
+# script/install only: Debian has no Arrow for C++, and other hosts do not have the one of build-python/ at the same path.
 include(GNUInstallDirs)
 set(FORKTAIL_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where zsh looks for completions")
 
-add_custom_target(forktail_programs) # all that is installed
+add_custom_target(forktail_programs) # everything that is installed
 function(forktail_install component)
   foreach(program ${ARGN})
     if(TARGET ${program})
@@ -19,7 +19,7 @@ forktail_install(forktail-record forktail-record forktail-guard)
 forktail_install(forktail-mpi forktail-rank)
 forktail_install(forktail-parquet forktail-parquet)
 install(DIRECTORY lab/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/forktail COMPONENT forktail)
-if(IS_ABSOLUTE ${CMAKE_INSTALL_SYSCONFDIR}) # a package's, which keeps what was changed in it
+if(IS_ABSOLUTE ${CMAKE_INSTALL_SYSCONFDIR}) # for a package, which preserves changes to it
   install(FILES contrib/record.toml DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/forktail COMPONENT forktail-record)
 endif()
 if(TARGET forktail_manual)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
 # Modules: one static library per folder of sources, and which modules it may use.
 #
-# A module uses only modules that are named in its USES, each of which must have been made before it: so there are no
-# circles. Of those it may include the headers that they name as PUBLIC; the others are their own. C++ lies in the
-# module's namespace. What a file includes and opens is checked at each build (check_module.cmake), because a static
-# library alone would take any header of the tree; and the table in docs/how-it-works/modules.md is checked against all modules
+# A module uses only modules named in its USES, each of which must be declared before it, so there are no cycles. It may
+# include the headers that they list as PUBLIC; other headers are private. C++ code is in the module's namespace. The
+# includes and namespaces of each file are checked at each build (check_module.cmake), because a static library alone
+# would accept any header of the tree. The table in docs/how-it-works/modules.md is checked against all modules
 # together (forktail_modules_table).
 #
 #   forktail_module(loadgen/net
 #     SOURCES socket.c link.c        none: the module is headers only
 #     PUBLIC socket.h link.h         headers that other modules may include
-#     USES recording                 modules, as their folders are called
-#     LIBRARIES PkgConfig::OPENSSL)  other libraries, for this module and for whoever uses it
+#     USES recording                 modules, by their folders
+#     LIBRARIES PkgConfig::OPENSSL)  other libraries, for this module and for modules that use it
 #
 # The target is called forktail_ and the folder with _ for /: forktail_loadgen_net. Its namespace is that of
 # the nearest folder above it which is in FORKTAIL_NAMESPACES, with :: for /: forktail::analysis in analysis/timeline.
@@ -49,7 +49,7 @@ function(forktail_module folder)
   set_property(GLOBAL APPEND PROPERTY forktail_public_headers ${M_PUBLIC})
 endfunction()
 
-# Folders that name a namespace: what lies there and below is in it.
+# Folders that define a namespace: code there and below is in it.
 set(FORKTAIL_NAMESPACES common analysis analysis/compare analysis/exports analysis/gate analysis/report live live/guard
     live/metrics live/snapshot live/watch lab hosts cli)
 
@@ -57,10 +57,10 @@ function(forktail_namespace_of folder result)
   while(NOT folder STREQUAL "" AND NOT folder IN_LIST FORKTAIL_NAMESPACES)
     get_filename_component(folder "${folder}" DIRECTORY)
   endwhile()
-  string(REPLACE / :: folder "${folder}") # none of them: C
+  string(REPLACE / :: folder "${folder}") # in none of them: C
   set(${result} forktail::${folder} PARENT_SCOPE)
 endfunction()
-# C++ sources read the headers that most of them share precompiled: the first module that has any makes them.
+# C++ sources use precompiled headers: the first module with C++ sources builds the ones that most of them share.
 function(forktail_precompile target)
   set(c ${ARGN})
   set(cxx ${ARGN})
@@ -80,7 +80,7 @@ function(forktail_precompile target)
   endif()
 endfunction()
 
-# C++ sources of a module are compiled several at a time (FORKTAIL_UNITY): what they all include is then compiled once.
+# C++ sources of a module are compiled several at a time (FORKTAIL_UNITY): shared includes are then compiled once.
 function(forktail_unite target)
   set(c ${ARGN})
   list(FILTER c INCLUDE REGEX "[.]c$")
@@ -88,8 +88,8 @@ function(forktail_unite target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${FORKTAIL_UNITY} UNITY_BUILD_BATCH_SIZE 12)
 endfunction()
 
-# Checks what the sources in a folder include and which namespace they open. Once they are as they should be, a stamp
-# says so until one of them changes.
+# Checks the includes and namespaces of the sources in a folder. After a successful check, a stamp stays valid until one
+# of the sources changes.
 function(forktail_check_module target folder uses)
   set(directory ${CMAKE_SOURCE_DIR}/${folder})
   file(GLOB files CONFIGURE_DEPENDS ${directory}/*.c ${directory}/*.cc ${directory}/*.h)
@@ -105,7 +105,7 @@ function(forktail_check_module target folder uses)
   add_custom_target(${target}_uses ALL DEPENDS ${stamp})
 endfunction()
 
-# Writes the table of all modules made so far, as it stands in docs/how-it-works/modules.md, into a file.
+# Writes the table of all modules declared so far to a file, in the form of docs/how-it-works/modules.md.
 function(forktail_modules_table file)
   get_property(table GLOBAL PROPERTY forktail_modules_table)
   file(WRITE ${file} "| module | headers for others | uses |\n|---|---|---|\n${table}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The kernel's own list of system calls as a C table: cmake -DHEADER=asm/unistd_64.h -DTABLE=file -P
-# syscall_names.cmake. Generated, because a list by hand is never whole; from the header the kernel programs are
+# The kernel's list of system calls as a C table: cmake -DHEADER=asm/unistd_64.h -DTABLE=file -P syscall_names.cmake.
+# Generated, because a list written by hand would be incomplete. It uses the header that the kernel programs are
 # compiled with, so that nothing has to be linked or installed for it.
 file(STRINGS ${HEADER} lines REGEX "^#define __NR_[a-z0-9_]+ [0-9]+$")
 if(NOT lines)

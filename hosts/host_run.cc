@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See work.h. Between two things that happen nobody runs here: one look in two seconds, to say that we are
-// here.
+// See host_run.h. Between events the rank sleeps, except for a heartbeat every two seconds.
 #include "host_run.h"
 
 #include <algorithm>
@@ -32,13 +31,13 @@ std::string PathOf(const Work &work, const std::string &name, const char *extens
 	return work.directory + "/" + name + extension;
 }
 
-// The path of one of forktail's programs; "": it isn't there.
+// The path of a program of forktail; "": not found.
 std::string FindOf(const Work &work, const std::string &program)
 {
 	return common::FindProgram(program, work.programs.empty() ? common::ProgramPath() : work.programs);
 }
 
-// A program's version, as "forktail-load 0.1.0" says it; "" if it says nothing of the kind.
+// The version in a program's output "forktail-load 0.1.0"; "" if there is none.
 std::string VersionOf(const std::string &path)
 {
 	const std::vector<std::string> lines = common::LinesOf(
@@ -50,15 +49,15 @@ bool CheckProgram(const Work &work, const std::string &program, std::string *err
 {
 	const std::string path = FindOf(work, program);
 	if (path.empty()) {
-		*error = "there is no " + program + " " +
-			 (work.programs.empty() ? "beside forktail-rank or on PATH" : "in " + work.programs);
+		*error = "cannot find " + program + " " +
+			 (work.programs.empty() ? "next to forktail-rank or on PATH" : "in " + work.programs);
 		return false;
 	}
 	const std::string version = VersionOf(path);
 	if (version == FORKTAIL_VERSION)
 		return true;
-	*error = path + " is of version " + (version.empty() ? "unknown" : version) +
-		 ", and this run is of " FORKTAIL_VERSION ": install the same on all hosts";
+	*error = path + " has version " + (version.empty() ? "unknown" : version) +
+		 ", but this run needs " FORKTAIL_VERSION ": install the same version on all hosts";
 	return false;
 }
 
@@ -87,7 +86,7 @@ const char *KindOf(const Job &job)
 	return job.kind == Job::kLoad ? "load" : job.kind == Job::kRecorder ? "recorder" : "clock";
 }
 
-// Lines of a program: into its log, and told.
+// Writes a program's lines to its log and reports them.
 void ReadLines(Work *work, Running *r)
 {
 	for (const std::string &line : r->child.err.Read(r->child.ended)) {
@@ -120,7 +119,7 @@ void NoteEnd(Work *work, Running *r)
 	Send(told);
 }
 
-// Waits for something to happen, and tells it.
+// Waits for events and reports them.
 void Look(Work *work, std::vector<int> fds)
 {
 	for (const auto &r : work->running)
@@ -147,7 +146,7 @@ void SignalAll(Work *work, bool loads, int signal)
 			common::SignalChild(&r->child, signal);
 }
 
-// True once somebody wants the end.
+// True if the run must stop.
 bool Asked(common::Lines *words)
 {
 	for (const std::string &line : words->Read())
@@ -186,16 +185,16 @@ bool PrepareWork(const Plan &plan, const PlanHost &host, const std::string &toke
 			return false;
 		seen.push_back(job.argv[0]);
 	}
-	// Fails if it is there, whosever it is.
+	// Fails if the directory exists, whoever owns it.
 	if (mkdir(work->directory.c_str(), 0700) != 0) {
-		*error = "can't make " + work->directory + ": " + strerror(errno);
+		*error = "cannot create " + work->directory + ": " + strerror(errno);
 		return false;
 	}
 	const std::string lock = work->directory + "/" + kLockFile;
 	work->lock = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (work->lock >= 0 && flock(work->lock, LOCK_SH) == 0)
 		return true;
-	*error = "can't write " + lock + ": " + strerror(errno);
+	*error = "cannot write " + lock + ": " + strerror(errno);
 	return false;
 }
 
@@ -219,7 +218,8 @@ bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::str
 		if (!waiting)
 			return true;
 		if (ft_now_ns() > limit || common::Stops() > 0) {
-			*error = common::Stops() > 0 ? "was stopped" : "a program was not ready after 30 s";
+			*error = common::Stops() > 0 ? "stopped by a signal"
+						     : "a program was not ready after 30 s";
 			return false;
 		}
 		Look(work, {});
@@ -271,7 +271,7 @@ std::string LastWords(const common::Child &child)
 {
 	std::string text;
 	for (const std::string &line : child.last)
-		text += (text.empty() ? "; it said: " : " / ") + line;
+		text += (text.empty() ? "; its last messages: " : " / ") + line;
 	return text;
 }
 

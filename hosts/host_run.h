@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// One host's part of a run: its directory of files, its programs, and how they end. It knows nothing of MPI.
+// One host's part of a run: its directory, its programs, and how they end. Independent of MPI.
 //
-// Recorders are there before the first request and until after the last; each program's recording is closed
-// by the program itself, whoever dies first: it gets SIGTERM if we don't live any more.
+// Recorders run from before the first request until after the last. Each program closes its own recording: it
+// gets SIGTERM if this process dies.
 #pragma once
 
 #include <cstdint>
@@ -19,33 +19,31 @@ namespace forktail::hosts
 struct Running {
 	Job job;
 	common::Child child;
-	bool ready = false; // it has begun to record or to compare
+	bool ready = false; // it records or compares clocks
 };
 
 struct Work {
 	std::string host, programs, directory;
 	std::vector<Job> loads;
 	std::vector<std::unique_ptr<Running>> running;
-	int lock = -1; // held by every program, so that it is free once all of them have ended
+	int lock = -1; // locked by every program until all have ended
 };
 
-// Where a host keeps the files of the run that is called `token`.
+// The directory of a host's files of run `token`.
 std::string DirectoryOf(const Plan &plan, const std::string &token, const std::string &host);
 constexpr char kLockFile[] = "running"; // in there
 
-// Makes the directory and sees whether the programs are there and of our version. False: *error is one
-// sentence.
+// Creates the directory and checks the programs and their versions. False: *error is one sentence.
 bool PrepareWork(const Plan &plan, const PlanHost &host, const std::string &token, Work *work,
 		 std::string *error);
-// Starts what has to be there before the loads, and waits until it is ready. False as above.
+// Starts recorders and clocks and waits until they are ready. False as above.
 bool StartRecorders(Work *work, const Plan &plan, const PlanHost &host, std::string *error);
-// Starts the loads, which begin to send at `start_ns` of CLOCK_REALTIME, and tells what happens until all
-// have ended and somebody says that the others have, too ("end" or the end of standard input, a signal), or
-// until `deadline_ns` of CLOCK_MONOTONIC. All programs have ended then.
+// Starts the loads, which send from `start_ns` (CLOCK_REALTIME), and reports events until "end" or the end of
+// standard input, a signal, or `deadline_ns` (CLOCK_MONOTONIC). Then it ends all programs.
 void RunLoads(Work *work, uint64_t start_ns, uint64_t deadline_ns);
 // Ends all programs.
 void EndWork(Work *work);
-// "; it said: one line / another", of the lines that Remember noted; "" if there are none.
+// "; its last messages: one line / another", of the lines in child.last; "" if there are none.
 std::string LastWords(const common::Child &child);
 
 } // namespace forktail::hosts

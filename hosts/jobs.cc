@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See jobs.h. Programs that nobody ends (a host that is cut off from all others) end by themselves some time
-// after the run should have.
+// See jobs.h. On a host that is cut off, programs end by themselves two minutes after the planned end.
 #include "jobs.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a plan means for one host: the programs that run there, with their words.
+// The programs of one host in a plan, with their arguments.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace forktail::hosts
 {
 
 struct Job {
-	// In the order in which they are started; they are ended the other way round.
+	// In the order of their start; they are ended in reverse order.
 	enum Kind { kClock, kRecorder, kLoad } kind;
 	std::string name;	       // of its recording and its log: NAME.forktail, NAME.log
-	std::vector<std::string> argv; // the program without a directory, then its words
+	std::vector<std::string> argv; // the program without a directory, then its arguments
 };
 
-// `directory` is where the host keeps its files. A load lacks --start-at, which is agreed upon later.
+// `directory` is the host's directory. --start-at of loads is added later.
 std::vector<Job> JobsOf(const Plan &plan, const PlanHost &host, const std::string &directory);
 
 // "recorder and load", for messages.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// See mpirun.h. Each rank is an application context of its own, so that it knows its host by its words,
-// however mpirun numbers and places ranks. Of the options:
+// See mpirun.h. Each rank is a separate application context with the host's name as argument, independent of
+// how mpirun numbers and places ranks. The options:
 //   --stdin all               "end" reaches every rank without MPI
 //   --bind-to none            Open MPI would bind each rank, and so its programs, to a core
 //   mpi_yield_when_idle       a rank that waits in MPI, before the load, leaves its CPU to others
-//   oob_tcp_keepalive_*       a daemon that is cut off ends after half a minute, not after many
+//   oob_tcp_keepalive_*       a daemon that is cut off ends after half a minute
 #include "mpirun.h"
 
 #include <unistd.h>

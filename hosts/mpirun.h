@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command line of mpirun: which rank is what, and what Open MPI must not do while somebody measures.
+// The command line of mpirun: the ranks, and options that keep Open MPI from disturbing the measurement.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace forktail::hosts
 
 struct MpiRun {
 	std::string mpirun, rank;	  // the programs' paths
-	std::string plan, run, token;	  // absolute paths, and what the run is called on its hosts
+	std::string plan, run, token;	  // absolute paths, and the id of the run on its hosts
 	std::string hostfile;		  // "": none
 	std::vector<std::string> options; // the user's, after the plan's
 };
 
-// `mode` is "run" or "gather"; `hosts` those that take part, in their order: rank 1, 2, ...
+// `mode` is "run" or "gather"; `hosts` are rank 1, 2, ...
 std::vector<std::string> MpiCommand(const MpiRun &mpi, const Plan &plan, const std::string &mode,
 				    const std::vector<const PlanHost *> &hosts);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See plan.h. A key that nobody knows is a mistake: what is misspelled must not be as if it weren't there.
+// See plan.h. An unknown key is an error, so that a misspelled key is not ignored.
 #include "plan.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace
 
 using common::Table;
 
-// What may be a directory's or a file's name and part of a line that a shell sees.
+// A name that is safe in file names and shell commands.
 bool IsName(const std::string &name)
 {
 	return !name.empty() && name.size() <= 64 && std::isalnum(static_cast<unsigned char>(name[0])) &&
@@ -33,15 +33,16 @@ void ReadHost(common::Table *table, Plan *plan)
 	table->Text("network", &host.network);
 	table->Text("programs", &host.programs);
 	if (!IsName(host.name))
-		table->Refuse("a host needs a `name` of letters, digits, '-', '_' and '.', not \"" +
-			      host.name + "\"");
+		table->Refuse(
+		    "a host needs a `name` that consists of letters, digits, '-', '_' and '.', not \"" +
+		    host.name + "\"");
 	if (host.address.empty() || host.address.find_first_of(",:; \t\n'\"") != std::string::npos)
 		table->Refuse("the address of " + host.name +
-			      " has to be one name or address as mpirun takes it, not \"" + host.address +
+			      " must be one name or address that mpirun accepts, not \"" + host.address +
 			      "\"");
 	for (const PlanHost &other : plan->hosts) {
 		if (other.name == host.name)
-			table->Refuse("the host " + host.name + " is there twice");
+			table->Refuse("two hosts have the name " + host.name);
 		else if (other.address == host.address)
 			table->Refuse("the hosts " + other.name + " and " + host.name +
 				      " have the same address, " + host.address);
@@ -49,14 +50,14 @@ void ReadHost(common::Table *table, Plan *plan)
 	plan->hosts.push_back(host);
 }
 
-// The host and name of something that runs on it. `taken` has names of that host's files.
+// Reads the host and name of a program. Names are unique per host.
 void ReadPlace(common::Table *table, const Plan &plan, const char *what, const std::string &otherwise,
 	       std::string *host, std::string *name)
 {
 	table->Text("host", host);
 	table->Text("name", name);
 	if (!FindHost(plan, *host))
-		return table->Refuse("a " + std::string(what) + " needs a `host` of the plan's, not \"" +
+		return table->Refuse("a " + std::string(what) + " needs a `host` from the plan, not \"" +
 				     *host + "\"");
 	auto taken = [&](const std::string &n) {
 		for (const PlanRecorder &r : plan.recorders)
@@ -65,7 +66,7 @@ void ReadPlace(common::Table *table, const Plan &plan, const char *what, const s
 		for (const PlanLoad &l : plan.loads)
 			if (l.host == *host && l.name == n)
 				return true;
-		return n == "clock"; // that of the comparison
+		return n == "clock"; // the recording of the clock comparison
 	};
 	if (name->empty()) {
 		*name = otherwise;
@@ -73,9 +74,9 @@ void ReadPlace(common::Table *table, const Plan &plan, const char *what, const s
 			*name = otherwise + "-" + std::to_string(i);
 	}
 	if (!IsName(*name))
-		table->Refuse("a name is of letters, digits, '-', '_' and '.', not \"" + *name + "\"");
+		table->Refuse("a name consists of letters, digits, '-', '_' and '.', not \"" + *name + "\"");
 	if (taken(*name))
-		table->Refuse("the name \"" + *name + "\" is taken on " + *host);
+		table->Refuse("the name \"" + *name + "\" is already used on " + *host);
 }
 
 void ReadRecorder(common::Table *table, Plan *plan)
@@ -94,8 +95,8 @@ void ReadRecorder(common::Table *table, Plan *plan)
 	}
 	table->Words("options", &recorder.options);
 	if (recorder.targets.empty())
-		table->Refuse("a recorder needs to know whom to record: `port`, `pid`, `name-of`, `unix`, "
-			      "`container` or `cgroup`");
+		table->Refuse("a [[record]] needs a target: `port`, `pid`, `name-of`, `unix`, `container` or "
+			      "`cgroup`");
 	plan->recorders.push_back(recorder);
 }
 
@@ -119,18 +120,18 @@ void ReadAll(common::Table *table, Plan *plan)
 	table->Words("mpirun", &plan->mpirun);
 	plan->go_on = on_death == "continue";
 	if (on_death != "end" && on_death != "continue")
-		table->Refuse("`on_death` is \"end\" or \"continue\", not \"" + on_death + "\"");
+		table->Refuse("`on_death` must be \"end\" or \"continue\", not \"" + on_death + "\"");
 	if (plan->scratch.empty() || plan->scratch[0] != '/')
-		table->Refuse("`scratch` is an absolute path, not \"" + plan->scratch + "\"");
+		table->Refuse("`scratch` must be an absolute path, not \"" + plan->scratch + "\"");
 	table->Each("hosts", "a host", [&](common::Table *one) { ReadHost(one, plan); });
 	table->Each("record", "a recorder", [&](common::Table *one) { ReadRecorder(one, plan); });
 	table->Each("load", "a load", [&](common::Table *one) { ReadLoad(one, plan); });
 	if (plan->hosts.empty())
-		table->Refuse("there are no [[hosts]]");
+		table->Refuse("the plan has no [[hosts]]");
 	if (plan->recorders.empty() && plan->loads.empty())
-		table->Refuse("there is neither a [[record]] nor a [[load]]");
+		table->Refuse("the plan needs at least one [[record]] or [[load]]");
 	if (!plan->duration_ns)
-		table->Refuse("`duration` is missing: how long the run takes, such as \"30s\"");
+		table->Refuse("`duration` is missing: set the length of the run, such as \"30s\"");
 	table->End();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See progress.h. Percentiles of several load generators can't be merged from theirs; the worst can be named,
-// and what holds for all of them explain says from their logs.
+// See progress.h. Percentiles of several load generators cannot be merged, so the worst is printed; explain
+// computes the total from their logs.
 #include "progress.h"
 
 #include <algorithm>

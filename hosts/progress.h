@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One line about all load generators: what they did in the second that each told of last.
+// One progress line for all load generators, from the last second that each reported.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct LoadSecond {
 	uint64_t errors = 0;
 };
 
-// Reads forktail-load's own line, "SET+GET  3 s  40,000/s  p50 0.100 ms  p99 0.310 ms  max 1.200 ms  errors
-// 0". False: it is none.
+// Parses a progress line of forktail-load, "SET+GET 3 s 40,000/s p50 0.100 ms p99 0.310 ms max 1.200 ms
+// errors 0". False: it is another line.
 bool ReadProgress(const std::string &line, LoadSecond *second);
 
 // By "HOST/NAME". "12 s  80,123/s from 2 loads  worst p99 0.310 ms (client-b)  max 4.100 ms  errors 0"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See tell.h. A line stays below what a pipe takes in one piece (PIPE_BUF), so long texts are cut.
+// See rank_protocol.h. A line must be shorter than PIPE_BUF to be written atomically, so long texts are cut.
 #include "rank_protocol.h"
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ void Send(const Told &told)
 	for (size_t at = 0; at < text.size();) {
 		ssize_t n = write(STDOUT_FILENO, text.data() + at, text.size() - at);
 		if (n <= 0)
-			return; // nobody listens any more; the end of standard input says so, too
+			return; // the reader is gone; the end of standard input reports that, too
 		at += static_cast<size_t>(n);
 	}
 }

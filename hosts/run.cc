@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// See run.h. Who ends what: when all loads have ended, something died or a signal came, "end" goes to every
-// rank through mpirun's standard input (those on this host, which mpirun does not pass it to, get SIGTERM);
-// ranks end their programs and themselves, and mpirun ends when they have. If it doesn't, it is killed: then
-// daemons and ranks lose their parents and end, too.
+// See run.h. The end of a run: when all loads have ended, a program died or a signal arrived, every rank gets
+// "end" through mpirun's standard input. Ranks on this host do not get that input and receive SIGTERM. Ranks
+// end their programs and exit, then mpirun exits. If it does not, it is killed, and daemons and ranks end
+// because their parent died.
 #include "run.h"
 
 #include <algorithm>
@@ -44,15 +44,15 @@ std::string NewToken()
 	return text;
 }
 
-// One mpirun, and what there is to know about it.
+// A running mpirun and its state.
 struct Mpi {
 	common::Child child;
-	uint64_t ended_ns = 0; // when "end" was sent; 0: it wasn't
-	uint64_t over_ns = 0;  // when all ranks were through
-	int stops = 0;	       // signals that we had by then
+	uint64_t ended_ns = 0; // when "end" was sent; 0: not yet
+	uint64_t over_ns = 0;  // when all ranks had finished
+	int stops = 0;	       // stop signals before its start
 };
 
-// Ranks whose parent is our mpirun get no standard input but rank 0.
+// Of the ranks that our mpirun started itself, only rank 0 gets standard input.
 bool IsLocal(const Mpi &mpi, const Told &hello)
 {
 	char boot[40];
@@ -76,13 +76,13 @@ void SendEnd(Session *session, Mpi *mpi)
 	session->ending = true;
 	mpi->child.asked = true;
 	if (write(mpi->child.in, "end\n", 4) != 4)
-		return; // it has ended, or will be killed
+		return; // it has ended or will be killed
 	for (const auto &[name, host] : session->hosts)
 		if (IsLocal(*mpi, host.hello))
 			kill(host.hello.value("pid", 0), SIGTERM);
 }
 
-// Lines of ranks are taken in, others are mpirun's own. True: one of them wants the end.
+// Processes lines of ranks; others are mpirun's own. True: the run must end.
 bool Listen(Session *session, const Plan &plan, Mpi *mpi)
 {
 	bool end = false;
@@ -113,25 +113,24 @@ void NameDeadRank(Session *session, const Plan &plan, const common::Child &mpiru
 						  : "the rank on " + plan.hosts[rank - 1].name + " (" +
 							RolesOf(plan, plan.hosts[rank - 1]) + ")";
 		return Trouble(session, who + " was killed by signal " + std::to_string(signal) +
-					    "; the others were ended");
+					    "; the programs of all hosts were stopped");
 	}
 	Trouble(session, "mpirun " + common::HowItEnded(mpirun) + LastWords(mpirun));
 }
 
-// Hosts that nothing was heard of while others were through.
+// Names hosts that stopped reporting while others finished.
 void NameLost(Session *session, const Plan &plan)
 {
 	const uint64_t now = ft_now_ns();
 	for (const PlanHost &host : plan.hosts) {
 		const HostState &state = session->hosts[host.name];
 		if (!state.over && state.heard_ns && now - state.heard_ns > kSilent)
-			Trouble(session, host.name + " (" + RolesOf(plan, host) +
-					     ") has not been heard of for " +
+			Trouble(session, host.name + " (" + RolesOf(plan, host) + ") has not reported for " +
 					     std::to_string((now - state.heard_ns) / kSecondNs) + " s");
 	}
 }
 
-// All that can end have ended, but for hosts that are silent.
+// True if all loads have ended except those of silent hosts.
 bool OnlySilentOnesLeft(const Session &session, const Plan &plan)
 {
 	const uint64_t now = ft_now_ns();
@@ -148,7 +147,7 @@ bool OnlySilentOnesLeft(const Session &session, const Plan &plan)
 	return silent;
 }
 
-// Ends an mpirun that doesn't, though it should have: first as it can be asked, then for good.
+// Kills an mpirun that does not end in time.
 void Insist(Session *session, const Plan &plan, Mpi *mpi)
 {
 	const uint64_t now = ft_now_ns();
@@ -187,7 +186,7 @@ void RunLoad(const HostsOptions &o, Session *session)
 		const bool wanted = Listen(session, o.plan, &mpi);
 		const bool stopped = common::Stops() > mpi.stops && !mpi.ended_ns;
 		if (stopped)
-			Trouble(session, "stopped by a signal; ending all hosts' programs");
+			Trouble(session, "received a signal; stopping the programs of all hosts");
 		if (wanted || stopped || AllLoaded(*session, o.plan) || OnlySilentOnesLeft(*session, o.plan))
 			SendEnd(session, &mpi);
 		Insist(session, o.plan, &mpi);
@@ -197,13 +196,13 @@ void RunLoad(const HostsOptions &o, Session *session)
 	}
 	common::CloseStreams(&mpi.child);
 	NameLost(session, o.plan);
-	// Before the load ranks that say they are through have been ended.
+	// Before the load starts, ranks that report their end were stopped.
 	if (!session->cannot && !common::EndedWell(mpi.child) && (!mpi.over_ns || !session->go_ns) &&
 	    session->troubles.empty())
 		NameDeadRank(session, o.plan, mpi.child);
 }
 
-// True once these hosts' files are here.
+// Returns the hosts whose files have been collected.
 std::vector<std::string> GatherFrom(const HostsOptions &o, const std::vector<const PlanHost *> &hosts,
 				    uint64_t limit_ns, Session *session)
 {
@@ -230,7 +229,8 @@ std::vector<std::string> GatherFrom(const HostsOptions &o, const std::vector<con
 	return kept;
 }
 
-// From all at once; where that fails, from each on its own, so that one that is gone doesn't keep the others.
+// Collects from all hosts at once; if that fails, from each separately, so that a lost host does not block
+// the others.
 void GatherAll(const HostsOptions &o, Session *session)
 {
 	std::vector<const PlanHost *> left;
@@ -248,15 +248,15 @@ void GatherAll(const HostsOptions &o, Session *session)
 			left.push_back(&host);
 	if (left.empty())
 		return;
-	Say(session, "gathering into " + o.mpi.run);
+	Say(session, "collecting files in " + o.mpi.run);
 	take(left, kGathering);
 	const std::vector<const PlanHost *> again = left;
 	for (const PlanHost *host : again)
 		if (again.size() < o.plan.hosts.size() || again.size() > 1)
 			take({host}, kOneHost);
 	for (const PlanHost *host : left)
-		Trouble(session, "the files of " + host->name + " could not be fetched; they are in " +
-				     DirectoryOf(o.plan, o.mpi.token, host->name) + " there");
+		Trouble(session, "cannot fetch the files of " + host->name + ": they are still in " +
+				     DirectoryOf(o.plan, o.mpi.token, host->name) + " on that host");
 }
 
 bool WriteRunJson(const HostsOptions &o, const Session &session, double started, std::string *error)
@@ -280,7 +280,7 @@ bool WriteRunJson(const HostsOptions &o, const Session &session, double started,
 	out.close();
 	if (out)
 		return true;
-	*error = "can't write " + path + ": " + strerror(errno);
+	*error = "cannot write " + path + ": " + strerror(errno);
 	return false;
 }
 
@@ -290,7 +290,7 @@ bool ReadPlan(const std::string &path, Plan *plan, std::string *error)
 	std::ifstream in(path);
 	std::stringstream text;
 	if (!in || !(text << in.rdbuf())) {
-		*error = "can't read " + path + ": " + (errno ? strerror(errno) : "it is empty");
+		*error = "cannot read " + path + ": " + (errno ? strerror(errno) : "the file is empty");
 		return false;
 	}
 	return ParsePlan(text.str(), path, plan, error);
@@ -306,22 +306,21 @@ bool PrepareHosts(HostsOptions *o, std::string *error, int *status)
 		return false;
 	o->mpi.plan = fs::absolute(o->mpi.plan);
 	if (o->mpi.run.empty())
-		return true; // it is only looked at
+		return true; // for --check
 	o->mpi.run = fs::absolute(o->mpi.run);
 	*status = 3;
-	// By its name: with a path it would expect all hosts to have Open MPI in the same place.
+	// By name: with a path, mpirun expects Open MPI at the same path on all hosts.
 	o->mpi.mpirun = common::FindProgram("mpirun").empty() ? "" : "mpirun";
 	o->mpi.rank = common::FindProgram("forktail-rank");
 	if (o->mpi.mpirun.empty())
-		*error =
-		    "there is no mpirun on PATH, which starts programs on all hosts: install openmpi-bin";
+		*error = "cannot find mpirun on PATH. Install openmpi-bin.";
 	else if (o->mpi.rank.empty())
-		*error = "there is no forktail-rank beside forktail: it is built where Open MPI is: install "
-			 "libopenmpi-dev and build again";
+		*error = "cannot find forktail-rank next to forktail. Install the package forktail-mpi, or "
+			 "install libopenmpi-dev and build again.";
 	else if (fs::exists(o->mpi.run, ec) && !fs::is_empty(o->mpi.run, ec))
-		*error = o->mpi.run + " is there already, and not empty";
+		*error = o->mpi.run + " exists and is not empty. Name a new directory.";
 	else if (fs::create_directories(o->mpi.run + "/hosts", ec); ec)
-		*error = "can't make " + o->mpi.run + ": " + ec.message();
+		*error = "cannot create " + o->mpi.run + ": " + ec.message();
 	return error->empty();
 }
 
@@ -352,7 +351,7 @@ int RunHosts(HostsOptions o)
 	if (session.cannot || !session.go_ns)
 		return 3;
 	Say(&session, session.troubles.empty() ? "done: forktail explain " + o.mpi.run
-					       : "what there is lies in " + o.mpi.run);
+					       : "the run is incomplete: see " + o.mpi.run);
 	return session.troubles.empty() ? 0 : 1;
 }
 

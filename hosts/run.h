@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A run on several hosts, from the plan to the directory in which all of it is gathered.
+// A run on several hosts, from the plan to the collected run directory.
 //
-// mpirun is started twice: for the run, and to gather what it left on the hosts. In between nothing has to be
-// remembered, so that whatever ended the first (a rank that was killed, Ctrl-C, a host that is gone), the
-// second finds what there is.
+// mpirun is started twice: for the run, and to collect the files from the hosts. There is no state in
+// between, so the second works however the first ended (a killed rank, Ctrl-C, a lost host).
 #pragma once
 
 #include <string>
@@ -18,12 +17,12 @@ struct HostsOptions {
 	MpiRun mpi; // all but the token
 };
 
-// Reads the plan, finds the programs, makes the run's directory. False: *error is one sentence, *status the
+// Reads the plan, finds the programs, creates the run directory. False: *error is one sentence, *status the
 // exit status.
 bool PrepareHosts(HostsOptions *options, std::string *error, int *status);
-// What would run where, for --check.
+// The programs of each host, for --check.
 std::string DescribePlan(const Plan &plan);
-// The exit status: 0 all is well, 1 something died or a host's part is missing, 3 it could not begin.
+// Returns the exit status: 0 success, 1 a program died or files are missing, 3 the run could not start.
 int RunHosts(HostsOptions options);
 
 } // namespace forktail::hosts

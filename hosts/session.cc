@@ -23,7 +23,7 @@ void Wipe(Session *session)
 	session->open = false;
 }
 
-// A program's end. True: it is one that the run can't go on after.
+// Handles the end of a program. True: the run must end.
 bool TakeEnd(Session *session, const Plan &plan, const Told &told, const std::string &host)
 {
 	session->loads.erase(host + "/" + TextOf(told, "name"));
@@ -31,7 +31,7 @@ bool TakeEnd(Session *session, const Plan &plan, const Told &told, const std::st
 		return false;
 	Trouble(session, host + ": the " + TextOf(told, "kind") + " (" + TextOf(told, "name") + ") " +
 			     TextOf(told, "how"));
-	return !plan.go_on && TextOf(told, "kind") != "clock"; // it was compared up to then
+	return !plan.go_on && TextOf(told, "kind") != "clock"; // the comparison up to then is usable
 }
 
 bool Every(const Session &session, const Plan &plan, bool HostState::*what)
@@ -56,7 +56,7 @@ void Trouble(Session *session, const std::string &sentence)
 {
 	std::vector<std::string> &known = session->troubles;
 	if (std::find(known.begin(), known.end(), sentence) != known.end())
-		return; // gathering is tried twice
+		return; // collecting is tried twice
 	known.push_back(sentence);
 	Say(session, sentence);
 }
@@ -66,7 +66,7 @@ bool Take(Session *session, const Plan &plan, const Told &told)
 	const std::string what = TextOf(told, "forktail"), host = TextOf(told, "host");
 	if (what == "go") {
 		session->go_ns = ft_now_ns();
-		Say(session, "all hosts are ready; the load begins in " +
+		Say(session, "all hosts are ready; the load starts in " +
 				 std::to_string(told.value("seconds", 0.0)).substr(0, 4) + " s");
 		return false;
 	}
@@ -101,7 +101,7 @@ void ShowProgress(Session *session, const Plan &plan)
 {
 	const uint64_t now = ft_now_ns();
 	const bool terminal = isatty(STDERR_FILENO);
-	// The first line is about all of them, unless one keeps it waiting.
+	// The first line covers all loads, unless one is late.
 	const bool begun = session->shown_ns || session->loads.size() == plan.loads.size() ||
 			   (session->go_ns && now > session->go_ns + plan.settle_ns + kQuietly);
 	if (!begun || session->loads.empty() || now - session->shown_ns < (terminal ? kSecondNs : kQuietly))
@@ -115,7 +115,7 @@ void ShowProgress(Session *session, const Plan &plan)
 
 bool AllLoaded(const Session &session, const Plan &plan)
 {
-	// Without loads it is recorded for as long as they would take.
+	// Without loads the run records for the planned duration.
 	if (plan.loads.empty() &&
 	    (!session.go_ns || ft_now_ns() < session.go_ns + plan.settle_ns + plan.duration_ns))
 		return false;

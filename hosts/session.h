@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is known of a run on several hosts from what their ranks tell, and the user is told of it.
+// State of a run on several hosts from the messages of its ranks, and messages for the user.
 #pragma once
 
 #include <map>
@@ -15,29 +15,29 @@ namespace forktail::hosts
 
 struct HostState {
 	Told hello, started = Told::array();
-	bool loaded = false, over = false; // its loads have ended; all has
+	bool loaded = false, over = false; // its loads have ended; all programs have ended
 	uint64_t heard_ns = 0;
 };
 
 struct Session {
 	std::map<std::string, HostState> hosts;
 	std::map<std::string, LoadSecond> loads; // by "host/name"
-	std::vector<std::string> troubles;	 // sentences, for run.json and the end
+	std::vector<std::string> troubles;	 // sentences for run.json
 	bool cannot = false, ending = false;
 	uint64_t go_ns = 0; // when all hosts were ready
-	bool open = false;  // a progress line stands on the terminal
+	bool open = false;  // the terminal shows a progress line
 	uint64_t shown_ns = 0;
 };
 
-// A sentence for the user, once the progress line is out of the way.
+// Removes the progress line and prints a sentence.
 void Say(Session *session, const std::string &sentence);
-// The same, of something that went wrong.
+// Prints and remembers a problem.
 void Trouble(Session *session, const std::string &sentence);
-// Takes one line of a rank's in. True: the run has to end because of it.
+// Processes one message of a rank. True: the run must end.
 bool Take(Session *session, const Plan &plan, const Told &told);
-// Shows the progress line, if it is time to.
+// Shows the progress line if it is due.
 void ShowProgress(Session *session, const Plan &plan);
-// No load sends any more, as far as hosts can say that.
+// True if all loads have ended, as reported by the hosts.
 bool AllLoaded(const Session &session, const Plan &plan);
 bool AllOver(const Session &session, const Plan &plan);
 

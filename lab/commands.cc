@@ -56,7 +56,7 @@ bool FilesIn(const std::string &directory, std::vector<std::string> *files, std:
 	std::sort(files->begin(), files->end());
 	if (!files->empty())
 		return true;
-	*error = "there are no scenarios in " + directory + ": say where they are with --scenarios";
+	*error = "no scenarios in " + directory + ": name their directory with --scenarios";
 	return false;
 }
 
@@ -66,7 +66,7 @@ bool Load(const std::string &directory, const std::string &name, const Values &s
 	std::string path = IsFile(name) ? name : directory + "/" + name + ".toml";
 	if (fs::exists(path))
 		return ReadScenario(path, scenario, error, settings);
-	*error = "there is no scenario " + name + "; forktail lab list shows those there are";
+	*error = "unknown scenario " + name + ": forktail lab list prints all scenarios";
 	return false;
 }
 
@@ -96,7 +96,7 @@ bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, 
 				return false;
 			if (!SplitWords(text, &words)) {
 				*error = scenario.file + ":" + std::to_string(step.line) +
-					 ": a quote of the load's words does not end";
+					 ": a quote in the load's arguments is not closed";
 				return false;
 			}
 			command.name = "forktail-load";
@@ -112,9 +112,9 @@ bool CheckLoads(Session *session, const Scenario &scenario, const Scale &scale, 
 				return false;
 			if (common::EndedWell(*child))
 				continue;
-			*error =
-			    scenario.file + ":" + std::to_string(step.line) + ": " +
-			    (child->last.empty() ? "forktail-load takes no such words" : child->last.front());
+			*error = scenario.file + ":" + std::to_string(step.line) + ": " +
+				 (child->last.empty() ? "forktail-load does not accept the arguments"
+						      : child->last.front());
 			return false;
 		}
 	return true;
@@ -128,7 +128,7 @@ bool ReadScenarioOf(const std::string &directory, const std::string &name, Scena
 	const std::string text = ReadFile(path);
 	size_t head = text.find(kIdentityEnd);
 	if (head == std::string::npos) {
-		*error = path + " doesn't say what was run";
+		*error = path + " does not contain the scenario of the run";
 		return false;
 	}
 	if (!ParseScenario(text.substr(head + kIdentityEnd.size()), path, scenario, error))
@@ -176,7 +176,7 @@ void PrintServers(const Scenario &scenario)
 	for (const ServerSpec &server : scenario.servers) {
 		std::string text = "  " + server.name + ": " + server.kind;
 		if (server.count != "1")
-			text += ", " + server.count + " of them";
+			text += ", " + server.count + " instances";
 		if (server.cluster)
 			text +=
 			    ", a Cluster" +
@@ -200,7 +200,7 @@ void PrintServers(const Scenario &scenario)
 
 void PrintSteps(const Scenario &scenario)
 {
-	printf("\nsteps of a point\n");
+	printf("\nsteps of each point\n");
 	for (const StepSpec &step : scenario.steps) {
 		if (step.load.empty()) {
 			printf("  %s%s\n", ActionText(step.action).c_str(), FiltersText(step.only).c_str());
@@ -356,8 +356,8 @@ bool LoadScenarios(const std::string &directory, const RunOptions &options, std:
 		    !ParseScale(scenario, options.scale, &scale, error))
 			return false;
 		if (scenario.explanation && (options.repeats > 1 || !options.document.empty())) {
-			*error = "--repeat and --write are for scenarios with tables, which " +
-				 scenario.name + " has not";
+			*error = "--repeat and --write need a scenario with tables: " + scenario.name +
+				 " has no tables";
 			return false;
 		}
 		for (StepSpec &step : scenario.steps)
@@ -365,7 +365,7 @@ bool LoadScenarios(const std::string &directory, const RunOptions &options, std:
 		scenarios->push_back(scenario);
 	}
 	if (options.resume && options.out.empty()) {
-		*error = "--resume needs --out: the directory to go on in";
+		*error = "--resume needs --out with the directory to continue in";
 		return false;
 	}
 	return true;
@@ -390,7 +390,7 @@ bool RunScenarios(Session *session, const std::vector<Scenario> &scenarios, cons
 		return RunOne(session, scenarios[0], options, out, &results, error);
 	}
 	if (fs::exists(out) && !options.resume) {
-		*error = out + " is there already: name another directory, or --resume to go on in it";
+		*error = out + " exists: name another directory, or use --resume to continue in it";
 		return false;
 	}
 	std::vector<IndexEntry> index;

@@ -52,7 +52,7 @@ bool IsRoot(const char *why)
 {
 	if (geteuid() == 0)
 		return true;
-	Complain(std::string(why) + ", which only root may do: try sudo");
+	Complain(std::string(why) + ", which needs root: use sudo");
 	return false;
 }
 
@@ -71,25 +71,24 @@ std::string Setting(double number)
 
 void AddNoClient(CLI::App *run, RunOptions *options)
 {
-	run->add_flag("--no-client", options->no_client,
-		      "Don't record when the load generator's threads run");
+	run->add_flag("--no-client", options->no_client, "Do not record the threads of the load generator");
 }
 
 void AddDemo(CLI::App *app, DemoOptions *demo, RunOptions *options)
 {
 	CLI::App *run = app->add_subcommand(
 	    "demo", "Record one redis-server under load while it takes a snapshot and rewrites its AOF.");
-	run->add_option("--out", options->out, "Run directory to make (default: runs/demo-<time>)")
+	run->add_option("--out", options->out, "Create this run directory (default: runs/demo-<time>)")
 	    ->type_name("DIR");
-	run->add_option("--seconds", demo->seconds, "Length of the load")
+	run->add_option("--seconds", demo->seconds, "Run the load for S seconds")
 	    ->type_name("S")
 	    ->check(CLI::Range(1.0, 3600.0))
 	    ->capture_default_str();
-	run->add_option("--rate", demo->rate, "Requests per second")
+	run->add_option("--rate", demo->rate, "Send R requests per second")
 	    ->type_name("R")
 	    ->check(CLI::Range(1.0, 10e6))
 	    ->capture_default_str();
-	run->add_option("--size-mb", demo->size_mb, "Size of the data set, in MiB of the server's memory")
+	run->add_option("--size-mb", demo->size_mb, "Fill the server with a data set of N MiB of its memory")
 	    ->type_name("N")
 	    ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 20))
 	    ->capture_default_str();
@@ -99,22 +98,23 @@ void AddDemo(CLI::App *app, DemoOptions *demo, RunOptions *options)
 void AddRun(CLI::App *app, RunOptions *options, std::vector<std::string> *settings)
 {
 	CLI::App *run = app->add_subcommand("run", "Run scenarios and print their tables.");
-	run->add_option("NAME", options->names, "A scenario's name, its file, or all")->required();
-	run->add_option("--scale", options->scale, "small, another scale of the scenario's, or a factor")
+	run->add_option("NAME", options->names, "Name of a scenario, its file, or all")->required();
+	run->add_option("--scale", options->scale,
+			"Run at this scale: small, another scale of the scenario, or a factor")
 	    ->type_name("F")
 	    ->capture_default_str();
-	run->add_option("--out", options->out, "Directory to make (default: runs/NAME-<time>)")
+	run->add_option("--out", options->out, "Create this directory (default: runs/NAME-<time>)")
 	    ->type_name("DIR");
-	run->add_option("--repeat", options->repeats, "Run every point N times, and take medians")
+	run->add_option("--repeat", options->repeats, "Run every point N times and print medians")
 	    ->type_name("N")
 	    ->check(CLI::Range(1, 1000))
 	    ->capture_default_str();
-	run->add_option("--write", options->document, "Put tables and charts into this Markdown file too")
+	run->add_option("--write", options->document, "Also write tables and charts to this Markdown file")
 	    ->type_name("FILE");
-	run->add_option("--set", *settings, "Another value for a constant or a size")
+	run->add_option("--set", *settings, "Change a constant or a size of the scenario")
 	    ->type_name("NAME=VALUE")
 	    ->allow_extra_args(false);
-	run->add_flag("--resume", options->resume, "Go on in a directory that was begun");
+	run->add_flag("--resume", options->resume, "Continue an interrupted run in its directory");
 	AddNoClient(run, options);
 }
 
@@ -122,62 +122,67 @@ void AddPairs(CLI::App *app, PairsOptions *pairs, std::vector<std::string> *sett
 {
 	CLI::App *run = app->add_subcommand(
 	    "pairs", "Run a scenario in pairs, for forktail diff: base against new, in random order.");
-	run->add_option("SCENARIO", pairs->run.names, "A scenario's name, or its file")
+	run->add_option("SCENARIO", pairs->run.names, "Name of a scenario, or its file")
 	    ->required()
 	    ->expected(1);
-	run->add_option("--base", pairs->base,
-			"A server's program; a file of its settings; or NAME=VALUE of the server's or the "
-			"scenario's (default: as the scenario says)");
-	run->add_option("--new", pairs->now, "The same, of the other side");
-	run->add_option("--pairs", pairs->pairs, "How many")
+	run->add_option(
+	    "--base", pairs->base,
+	    "The base side: a server program, a file with server settings, or NAME=VALUE settings "
+	    "of the server or the scenario (default: the scenario unchanged)");
+	run->add_option("--new", pairs->now, "The new side, in the same formats");
+	run->add_option("--pairs", pairs->pairs, "Run N pairs")
+	    ->type_name("N")
 	    ->check(CLI::Range(1, 1000))
 	    ->capture_default_str();
-	run->add_option("--seed", pairs->seed, "Of the order and of the loads")->capture_default_str();
-	run->add_option("-o,--out", pairs->run.out, "Directory to make")->required()->type_name("DIR");
-	run->add_option("--scale", pairs->run.scale, "small, another scale of the scenario's, or a factor")
+	run->add_option("--seed", pairs->seed, "Seed for the order of the runs and for the loads")
+	    ->type_name("N")
+	    ->capture_default_str();
+	run->add_option("-o,--out", pairs->run.out, "Create this directory")->required()->type_name("DIR");
+	run->add_option("--scale", pairs->run.scale,
+			"Run at this scale: small, another scale of the scenario, or a factor")
 	    ->type_name("F")
 	    ->capture_default_str();
-	run->add_option("--set", *settings, "Another value for a constant or a size, on both sides")
+	run->add_option("--set", *settings, "Change a constant or a size of the scenario on both sides")
 	    ->type_name("NAME=VALUE")
 	    ->allow_extra_args(false);
-	run->add_flag("--resume", pairs->run.resume, "Go on in a directory that was begun");
+	run->add_flag("--resume", pairs->run.resume, "Continue an interrupted run in its directory");
 	AddNoClient(run, &pairs->run);
 }
 
 void AddServe(CLI::App *app, ServeOptions *options)
 {
 	ServerPlan &plan = options->plan;
-	CLI::App *serve = app->add_subcommand(
-	    "serve",
-	    "Start servers, say in a line of JSON where they are, and end them with standard input.");
-	serve->add_option("KIND", plan.kind, "redis, memcached, or another kind that scenarios have")
+	CLI::App *serve = app->add_subcommand("serve", "Start servers, print their addresses as one line of "
+						       "JSON, and stop them when standard input closes.");
+	serve->add_option("KIND", plan.kind, "redis, memcached or another kind of server in scenarios")
 	    ->required();
-	serve->add_option("ARGUMENT", plan.config, "Behind --, further arguments of the servers");
-	serve->add_option("--count", plan.count, "How many")
+	serve->add_option("ARGUMENT", plan.config, "After --: more arguments for the servers");
+	serve->add_option("--count", plan.count, "Start N servers")
 	    ->type_name("N")
 	    ->check(CLI::Range(1, 100))
 	    ->capture_default_str();
-	serve->add_flag("--tcp", plan.tcp, "On free ports of 127.0.0.1 (default: on Unix sockets)");
-	serve->add_flag("--cluster", plan.cluster, "They are the primaries of a Redis Cluster");
-	serve->add_option("--replicas", plan.replicas, "Of each primary")
+	serve->add_flag("--tcp", plan.tcp, "Listen on free ports of 127.0.0.1 (default: on Unix sockets)");
+	serve->add_flag("--cluster", plan.cluster, "Join the servers as primaries of a Redis Cluster");
+	serve->add_option("--replicas", plan.replicas, "Start N replicas of each primary")
 	    ->type_name("N")
 	    ->check(CLI::Range(0, 100))
 	    ->capture_default_str();
-	serve
-	    ->add_option("--of", options->of,
-			 "Be in front of the server at this address; given once for each")
+	serve->add_option("--of", options->of, "Forward to the server at this address; repeatable")
 	    ->type_name("ADDRESS")
 	    ->allow_extra_args(false);
-	serve->add_option("--cpus", plan.cpus, "Run them on these CPUs, or on one each")
+	serve->add_option("--cpus", plan.cpus, "Run all servers on these CPUs, or each on its own CPU")
 	    ->type_name("LIST|each");
-	serve->add_option("--env", plan.environment, "Set a variable of their environment")
+	serve->add_option("--env", plan.environment, "Set an environment variable of the servers; repeatable")
 	    ->type_name("NAME=VALUE")
 	    ->allow_extra_args(false);
-	serve->add_option("--program", plan.program, "Run this program (default: the kind's own)")
+	serve
+	    ->add_option("--program", plan.program,
+			 "Run this program (default: the usual program of the kind)")
 	    ->type_name("FILE");
 	serve
-	    ->add_option("--directory", options->directory,
-			 "Put data, sockets and logs there, and leave them (default: a temporary directory)")
+	    ->add_option(
+		"--directory", options->directory,
+		"Keep data, sockets and logs in DIR (default: a temporary directory, removed at the end)")
 	    ->type_name("DIR");
 }
 
@@ -198,7 +203,7 @@ bool TakeSettings(const std::vector<std::string> &settings, RunOptions *run)
 	for (const std::string &setting : settings) {
 		size_t equals = setting.find('=');
 		if (equals == std::string::npos) {
-			Complain("--set takes NAME=VALUE, not " + setting);
+			Complain("--set needs NAME=VALUE, not " + setting);
 			return false;
 		}
 		run->settings[setting.substr(0, equals)] = setting.substr(equals + 1);
@@ -216,7 +221,7 @@ int RunAll(const std::string &directory, const RunOptions &run)
 	}
 	for (const Scenario &scenario : scenarios)
 		if (NeedsRoot(scenario) &&
-		    !IsRoot(("the scenario " + scenario.name + " records, or limits its servers").c_str()))
+		    !IsRoot(("the scenario " + scenario.name + " records or limits its servers").c_str()))
 			return kEnvironment;
 	bool wrong = false;
 	int status = InSession([&](Session *session, std::string *why) {
@@ -232,7 +237,7 @@ int RunAllPairs(const std::string &directory, const PairsOptions &pairs)
 		Complain(error);
 		return kUsage;
 	}
-	if (!IsRoot("pairs of runs are recorded with kernel programs"))
+	if (!IsRoot("lab pairs records with BPF programs"))
 		return kEnvironment;
 	return InSession(
 	    [&](Session *session, std::string *why) { return RunPairs(session, directory, pairs, why); });
@@ -264,17 +269,20 @@ int LabMain(int argc, char **argv)
 	std::vector<std::string> settings, of_pairs;
 	std::string shown, scale, first, second, directory;
 	AddDemo(&app, &demo, &run);
-	app.add_subcommand("list", "List the scenarios there are.");
-	CLI::App *show = app.add_subcommand("show", "Say what a scenario does.");
-	show->add_option("NAME", shown, "A scenario's name, or its file")->required();
-	show->add_option("--scale", scale, "At this scale")->type_name("F");
+	app.add_subcommand("list", "List all scenarios.");
+	CLI::App *show = app.add_subcommand("show", "Describe a scenario.");
+	show->add_option("NAME", shown, "Name of a scenario, or its file")->required();
+	show->add_option("--scale", scale,
+			 "Describe it at this scale: a scale of the scenario, or a factor (default: 1)")
+	    ->type_name("F");
 	AddRun(&app, &run, &settings);
 	AddPairs(&app, &pairs, &of_pairs);
 	AddServe(&app, &serve);
 	CLI::App *compare = app.add_subcommand("compare", "Compare the tables of two runs of a scenario.");
 	compare->add_option("FIRST", first, "Directory of a run")->required();
-	compare->add_option("SECOND", second, "Directory of another")->required();
-	app.add_option("--scenarios", directory, "Where scenarios are looked for")->type_name("DIR");
+	compare->add_option("SECOND", second, "Directory of another run")->required();
+	app.add_option("--scenarios", directory, "Read scenarios from DIR (default: forktail's own)")
+	    ->type_name("DIR");
 	for (int i = 0; i < argc; i++)
 		run.command += (i ? " " : "forktail ") + std::string(argv[i]);
 	try {
@@ -285,7 +293,7 @@ int LabMain(int argc, char **argv)
 
 	std::string error;
 	if (app.got_subcommand("demo")) {
-		if (!IsRoot("the demo records with kernel programs"))
+		if (!IsRoot("lab demo records with BPF programs"))
 			return kEnvironment;
 		TakeDemo(demo, &run);
 	}

@@ -58,7 +58,7 @@ bool AddFile(const std::string &path, ServerSpec *server, std::string *error)
 		line = begin == std::string::npos ? "" : line.substr(begin, end - begin + 1);
 		if (AddLine(line, &server->config))
 			continue;
-		*error = path + ": a quote does not end: " + line;
+		*error = path + ": a quote is not closed: " + line;
 		return false;
 	}
 	return true;
@@ -69,13 +69,13 @@ bool AddSettings(const std::string &side, Scenario *scenario, Values *settings, 
 {
 	std::vector<std::string> words;
 	if (!SplitWords(side, &words)) {
-		*error = "a quote does not end: " + side;
+		*error = "a quote is not closed: " + side;
 		return false;
 	}
 	for (const std::string &word : words) {
 		size_t equals = word.find('=');
 		if (equals == std::string::npos || equals == 0) {
-			*error = "there is no program or file " + word + ", and a setting is NAME=VALUE";
+			*error = word + " is not a program, a file or a setting NAME=VALUE";
 			return false;
 		}
 		std::string name = word.substr(0, equals), value = word.substr(equals + 1);
@@ -85,8 +85,8 @@ bool AddSettings(const std::string &side, Scenario *scenario, Values *settings, 
 		}
 		ServerSpec *server = OnlyServer(scenario);
 		if (!server) {
-			*error =
-			    scenario->name + " has several servers: of which " + name + " is, can't be told";
+			*error = scenario->name + " has several servers: it is unknown which one " + name +
+				 " is for";
 			return false;
 		}
 		server->config.push_back("--" + name);
@@ -141,14 +141,14 @@ bool OpenPairs(const PairsOptions &options, std::string *error)
 		fs::create_directories(out, ec);
 		if (!ec)
 			return ReplaceFile(out + "/" + kIdentity, IdentityOf(options), error);
-		*error = "can't make the directory " + out + ": " + ec.message();
+		*error = "cannot create the directory " + out + ": " + ec.message();
 		return false;
 	}
 	if (options.run.resume && begun == IdentityOf(options))
 		return true;
 	*error = options.run.resume
-		     ? out + " was begun with another scenario, other sides or another seed"
-		     : out + " is there already: name another directory, or --resume to go on in it";
+		     ? out + " was started with another scenario, other sides or another seed"
+		     : out + " exists: name another directory, or use --resume to continue in it";
 	return false;
 }
 
@@ -209,13 +209,13 @@ bool ApplySide(const std::string &side, Scenario *scenario, Values *settings, st
 		return AddSettings(side, scenario, settings, error);
 	ServerSpec *server = OnlyServer(scenario);
 	if (!server) {
-		*error = scenario->name + " has several servers: of which " + side + " is, can't be told";
+		*error = scenario->name + " has several servers: it is unknown which one " + side + " is for";
 		return false;
 	}
 	if (access(side.c_str(), X_OK) != 0)
 		return AddFile(side, server, error);
 	if (side.find('\'') != std::string::npos) {
-		*error = "a program with a quote in its name can't be asked for its version: " + side;
+		*error = "cannot read the version of a program with a quote in its name: " + side;
 		return false;
 	}
 	server->program = fs::absolute(side, ec);
@@ -236,7 +236,7 @@ bool CheckPairs(const std::string &directory, const PairsOptions &options, std::
 		if (recorded == 1 && PointsOf(scenario, scale).size() == 1)
 			continue;
 		*error = scenario.name +
-			 " can't be run in pairs: that takes one point and one recorded load, and it has " +
+			 " cannot be run in pairs: pairs need one point and one recorded load, but it has " +
 			 std::to_string(PointsOf(scenario, scale).size()) + " and " +
 			 std::to_string(recorded);
 		return false;

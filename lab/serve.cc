@@ -130,18 +130,18 @@ bool PlanServe(const ServeOptions &options, std::vector<ServerPlan> *plans, std:
 	ServerPlan plan = options.plan;
 	const ServerKind *kind = FindKind(plan.kind);
 	if (!kind) {
-		*error = "there is no kind of server \"" + plan.kind + "\"; there are " + KindNames();
+		*error = "unknown kind of server \"" + plan.kind + "\": use " + KindNames();
 		return false;
 	}
 	if (!kind->proxy && !options.of.empty())
-		*error = "--of is for proxies, and a " + plan.kind + " is none";
+		*error = "--of needs a proxy: " + plan.kind + " is not a proxy";
 	else if (plan.cluster && !kind->speaks_redis)
-		*error = "a Cluster is made of servers that speak Redis' protocol, not of " + plan.kind;
+		*error = "--cluster needs servers with the Redis protocol, not " + plan.kind;
 	else if (plan.replicas > 0 && !kind->speaks_redis && (!kind->of || !options.of.empty()))
-		*error = "a " + plan.kind + " has no replicas";
+		*error = "--replicas: " + plan.kind + " does not support replicas";
 	for (const std::string &variable : plan.environment)
 		if (variable.find('=') == std::string::npos || variable[0] == '=')
-			*error = "--env takes NAME=VALUE, not " + variable;
+			*error = "--env needs NAME=VALUE, not " + variable;
 	if (!error->empty())
 		return false;
 	plan.name = plan.kind;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Segments, one after the other: each has to explain alone, so whatever is said once in a recording is said
- * again in each, and what is counted is counted from its beginning. */
+/* Continuous recording in segments. Each segment must be explainable on its own. So each repeats the
+ * information that a recording contains once, and counts from its own beginning. */
 #include "loader/flight_recorder.h"
 
 #include <errno.h>
@@ -14,8 +14,7 @@
 #include "loader/system/cpu_time.h"
 #include "recording/json/json_block.h"
 
-/* What the manifest says of targets (where they listen, what cgroup they are in) is looked up again so often.
- */
+/* How often the targets' details in the manifest (listening sockets, cgroups) are looked up again. */
 #define MANIFEST_NS 60000000000ull
 #define OPEN_NS 1000000000ull
 #define CALM_NS 3000000000ull
@@ -26,11 +25,12 @@ int flight_recorder_open(struct recorder *r)
 	struct file_owner user;
 	const char *why;
 	if (file_owner_find(o->user, &user)) {
-		fprintf(stderr, "forktail record: there is no user %s\n", o->user);
+		fprintf(stderr, "forktail record: --user: no such user: %s\n", o->user);
 		return 3;
 	}
 	if (segments_open(&r->ring, o->output, &o->keep, &user, &why)) {
-		fprintf(stderr, "forktail record: can't keep a ring in %s: %s\n", o->output, why);
+		fprintf(stderr, "forktail record: cannot use the directory %s for a ring: %s\n", o->output,
+			why);
 		return 3;
 	}
 	return 0;
@@ -42,13 +42,13 @@ int flight_recorder_start_guard(struct recorder *r)
 	int err = o->guard.count ? guard_start(&o->guard, o->output, segments_owner(r->ring)) : 0;
 	if (err)
 		fprintf(stderr,
-			"forktail record: can't start forktail-guard, which has to lie beside "
+			"forktail record: cannot start forktail-guard, which must be in the directory of "
 			"forktail-record: %s\n",
 			strerror(-err));
 	return err ? 3 : 0;
 }
 
-/* The manifest of the segment that begins now, to be freed. */
+/* Returns the manifest of the segment that begins now. The caller frees it. */
 static char *segment_manifest(struct recorder *r, uint64_t number)
 {
 	if (!r->manifest || r->start_ns - r->manifest_ns > MANIFEST_NS || r->start_ns < r->young_until_ns) {
@@ -74,7 +74,7 @@ int flight_recorder_begin(struct recorder *r)
 	return err;
 }
 
-/* What the new segment has to have of what earlier ones have. */
+/* Writes the information from earlier segments that the new segment needs. */
 static void begin_segment(struct recorder *r)
 {
 	report_clock(r);
@@ -88,7 +88,7 @@ static void begin_segment(struct recorder *r)
 	self_report_begin_segment(r);
 }
 
-/* Once a second, or so seldom that a host of very many threads takes a thousandth of a CPU for it. */
+/* Once per second, or so rarely that on a host with very many threads it takes a thousandth of a CPU. */
 static void ask_for_open(struct recorder *r)
 {
 	uint64_t begin_ns = ft_now_ns(), cpu_ns = own_cpu_ns();
@@ -119,20 +119,21 @@ static void next_segment(struct recorder *r)
 	free(text);
 }
 
-/* Nothing of it ends the recorder: a ring with a hole is better than none. It is over when there has been no
- * error for a while: what goes to make room lets a little be written, again and again. */
+/* Write errors do not end the recorder: a ring with a gap is better than none. The error is over after a
+ * period without errors, because removing old segments may allow short writes repeatedly. */
 static void print_disk_state(struct recorder *r, uint64_t now)
 {
 	int err = ft_writer_error(r->writer);
 	if (err)
 		r->disk_error_ns = now;
 	if (err && !r->disk_told) {
-		fprintf(stderr,
-			"forktail record: can't write to %s: %s; what comes is lost until that is over\n",
-			r->options->output, strerror(-err));
+		fprintf(
+		    stderr,
+		    "forktail record: cannot write to %s: %s. Events are lost until writing works again\n",
+		    r->options->output, strerror(-err));
 		r->disk_told = true;
 	} else if (r->disk_told && now - r->disk_error_ns > CALM_NS) {
-		fprintf(stderr, "forktail record: %s can be written to again\n", r->options->output);
+		fprintf(stderr, "forktail record: writing to %s works again\n", r->options->output);
 		r->disk_told = false;
 	}
 }

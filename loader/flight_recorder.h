@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* A recorder that runs all the time: it writes a ring instead of one file (output/segments.h), and
- * continues whatever becomes of its targets or of the disk. */
+/* Flight recorder: writes a ring of segments instead of one file (output/segments.h) and continues whatever
+ * happens to its targets or the disk. */
 #ifndef FORKTAIL_LOADER_FLIGHT_RECORDER_H
 #define FORKTAIL_LOADER_FLIGHT_RECORDER_H
 
 #include "loader/recorder.h"
 
-/* Takes the ring's directory. Returns the exit status. */
+/* Opens the ring's directory. Returns the exit status. */
 int flight_recorder_open(struct recorder *r);
-/* Has it watched, if that is wanted. Returns the exit status. */
+/* Starts the guard if it is wanted. Returns the exit status. */
 int flight_recorder_start_guard(struct recorder *r);
-/* Begins its first segment. 0 or a negative errno. */
+/* Begins the first segment. Returns 0 or a negative errno. */
 int flight_recorder_begin(struct recorder *r);
-/* At every tick of the recorder. */
+/* Called at every tick of the recorder. */
 void flight_recorder_tick(struct recorder *r);
-/* Somebody has changed the configuration: a note for the guard, whose it is. */
+/* The configuration was changed: writes a note for the guard, which reads it. */
 void flight_recorder_reload(struct recorder *r);
-/* Somebody wants what has just happened to be saved: a note, for whoever reads the ring. */
+/* A user requests a snapshot of what just happened: writes a note for programs that read the ring. */
 void flight_recorder_trigger(struct recorder *r);
 
 #endif

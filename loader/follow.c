@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that is found by what the user named gets its accounts as the first ones did: it is put among the
- * targets, and a walk over all tasks opens the accounts of its threads. What it did before it was found,
- * within a second, is not in the recording. */
+/* A process that matches what the user named gets accounts in the same way as the first targets: it is added
+ * to the targets, and an iterator over all tasks opens the accounts of its threads. Its events before it was
+ * found, at most a second, are not in the recording. */
 #include "loader/follow.h"
 
 #include <stdio.h>
@@ -16,12 +16,12 @@
 #include "recording/json/json_block.h"
 
 #define LOOK_NS 1000000000ull
-/* A server that has just begun doesn't listen yet: the manifest is renewed as long. */
+/* A server that has just started doesn't listen yet: the manifest is renewed during this time. */
 #define YOUNG_NS 15000000000ull
 #define LONGEST_NS 5000000000ull
-enum { SHARE = 500 }; /* of a CPU's time at most one part in so many is spent on looking */
+enum { SHARE = 500 }; /* looking for targets takes at most one part in this many of a CPU's time */
 
-/* On stderr: who runs it as a service has it in the log. */
+/* Printed on stderr, so that the log of a service contains it. */
 static void print(pid_t pid, const char *comm, size_t length, const char *what)
 {
 	char visible[VISIBLE_MOST * 16 + 1];
@@ -38,7 +38,7 @@ static void print_ended(const struct recorder *r, pid_t pid)
 	}
 }
 
-/* Targets of which no thread is left. Their ids may become somebody else's. */
+/* Targets without remaining threads. Other processes may get their ids. */
 static void drop_ended(struct recorder *r)
 {
 	for (size_t i = 0; i < r->targets->count;) {
@@ -55,7 +55,7 @@ static void drop_ended(struct recorder *r)
 	}
 }
 
-/* A zombie has no program any more. */
+/* A zombie no longer has a program. */
 static bool is_alive(pid_t pid)
 {
 	char path[32], text[8];
@@ -63,11 +63,11 @@ static bool is_alive(pid_t pid)
 	return readlink(path, text, sizeof text) > 0;
 }
 
-/* Those found that are traced yet, be it as children of targets, are left out. */
+/* Skips processes that are already traced, including children of targets. */
 static void keep_new(struct recorder *r, struct targets *found)
 {
 	size_t left = 0;
-	programs_drain(r->programs); /* a child that has only just been forked */
+	programs_drain(r->programs); /* a child that was forked a moment ago */
 	for (size_t i = 0; i < found->count; i++)
 		if (!threads_alive(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
 			found->pids[left++] = found->pids[i];
@@ -80,7 +80,7 @@ static void begin(struct recorder *r, pid_t pid)
 	int n = read_proc(pid, "comm", comm, sizeof comm);
 	json_t *note = json_note(ft_now_ns(), "target-began");
 	if (!threads_alive(&r->threads, pid) || targets_add_pid(r->targets, pid) < 0) {
-		programs_forget(r->programs, pid); /* it has ended, or there are too many */
+		programs_forget(r->programs, pid); /* it has exited, or there are too many */
 		selectors_forget(r->options->selectors);
 		json_decref(note);
 		return;
@@ -104,7 +104,7 @@ static void look(struct recorder *r)
 		return;
 	if (programs_trace(r->programs, found.pids, found.count, FT_TRACED_TARGET) ||
 	    programs_open_more(r->programs))
-		selectors_forget(r->options->selectors); /* again in a second */
+		selectors_forget(r->options->selectors); /* again in one second */
 	programs_drain(r->programs);
 	for (size_t i = 0; i < found.count; i++)
 		begin(r, found.pids[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The starter is forked while the recorder has nothing open that it should not have, and gives up what it has
- * of rights before it does anything else. */
+/* The starter is forked while the recorder has nothing open that it should not have. It drops its privileges
+ * before anything else. */
 #include "loader/guard_start.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ int guard_args_add(struct guard_args *g, const char *option, const char *value)
 	return 0;
 }
 
-/* The program beside this one. */
+/* Finds the program in the directory of this one. */
 static int find_guard(char path[PATH_MAX])
 {
 	static const char name[] = "forktail-guard";
@@ -41,7 +41,7 @@ static int find_guard(char path[PATH_MAX])
 	return access(path, X_OK) ? -errno : 0;
 }
 
-/* Signals as a program expects to find them, and nothing open but the standard descriptors. */
+/* Resets signals to their defaults and closes everything except the standard descriptors. */
 static void reset_process(void)
 {
 	sigset_t none;
@@ -54,8 +54,9 @@ static void reset_process(void)
 	signal(SIGXFSZ, SIG_DFL);
 }
 
-/* Runs the guard once. Returns its exit status, or 128. Ends with the recorder, which is looked for each
- * second: its death sends no signal, as it has no right to send one to another user. */
+/* Runs the guard once. Returns its exit status, or 128. The guard ends with the recorder: it checks each
+ * second whether the recorder is alive, because the recorder has no right to send a signal to another user's
+ * process. */
 static int run(pid_t recorder, const char *path, char *const *argv)
 {
 	pid_t starter = getpid(), pid = fork();
@@ -85,7 +86,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, const char *path, cha
 {
 	reset_process();
 	prctl(PR_SET_NAME, "forktail-start");
-	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, with which it ends */
+	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, and the guard ends with it */
 	if (privileges_become_user(recorder, user->uid, user->gid))
 		_exit(3);
 	for (unsigned pause_s = 1;;) {
@@ -95,8 +96,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, const char *path, cha
 			_exit(USAGE);
 		if (time(NULL) - begun > LONGEST_PAUSE_S)
 			pause_s = 1;
-		fprintf(stderr, "forktail record: forktail-guard has ended; it is started again in %u s\n",
-			pause_s);
+		fprintf(stderr, "forktail record: forktail-guard exited; restarting it in %u s\n", pause_s);
 		sleep(pause_s);
 		pause_s = 2 * pause_s < LONGEST_PAUSE_S ? 2 * pause_s : LONGEST_PAUSE_S;
 	}

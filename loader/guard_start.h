@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-guard, which watches the ring for the recorder that fills it: makes snapshots, serves metrics,
- * runs commands. It has no part in recording and no rights of it, so it is another process, of the ring's
- * user, that reads files; the recorder starts it, waits for nothing of it, and goes on when it doesn't. */
+/* forktail-guard watches the ring that the recorder fills: it takes snapshots, serves metrics and runs
+ * commands. It does not record and needs no privileges for it. So it is a separate process of the ring's user
+ * that reads files. The recorder starts it, never waits for it, and continues without it. */
 #ifndef FORKTAIL_LOADER_GUARD_START_H
 #define FORKTAIL_LOADER_GUARD_START_H
 
@@ -12,18 +12,18 @@
 
 enum { GUARD_ARGS_MAX = 128 };
 
-/* Its command line, but for its name and the ring. */
+/* The guard's command line, without its name and the ring. */
 struct guard_args {
 	const char *all[GUARD_ARGS_MAX];
-	size_t count; /* 0: none is wanted */
+	size_t count; /* 0: no guard is wanted */
 };
 
-/* Adds an option and its value; NULL: it has none. -E2BIG: there are too many. */
+/* Adds an option and its value (NULL: no value). -E2BIG: too many. */
 int guard_args_add(struct guard_args *g, const char *option, const char *value);
 
-/* Starts a process of that user that has the guard run as long as the recorder lives: should it end, again,
- * after a pause that grows from a second to a minute. One that didn't understand its command line isn't
- * started again. -ENOENT: it isn't beside this program. */
+/* Starts a process of that user that runs the guard as long as the recorder lives. If the guard exits, it is
+ * started again after a pause that grows from a second to a minute, but not if it rejected its command line.
+ * -ENOENT: the guard is not in the directory of this program. */
 int guard_start(const struct guard_args *g, const char *ring, const struct file_owner *user);
 
 #endif

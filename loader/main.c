@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-record's command line, for users of `forktail record` and `forktail doctor`, which end up here.
- * What a user got wrong is said here, in one sentence each; everything behind it returns numbers. */
+/* forktail-record's command line, which also serves `forktail record` and `forktail doctor`. User errors are
+ * reported here, in one sentence each. All code behind it returns numbers. */
 #include <argp.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -43,72 +43,77 @@ enum {
 	OPTION_DOCTOR
 };
 
-/* In sixteenths of a millisecond: 250 a second, 1000, 100. */
+/* In sixteenths of a millisecond: 250 samples per second, 1000, 100. */
 enum { SAMPLES_SLOW = 64, SAMPLES_FAST = 16, LIGHT_SAMPLES_SLOW = 160, LIGHT_SAMPLES_FAST = SAMPLES_SLOW };
 
-/* At 20,000 requests a second a ring with 20 us takes twice as much CPU time and three times as much room,
- * for stalls that nobody looks for minutes later. */
+/* At 20,000 requests per second, a ring with a minimum span of 20 us takes twice the CPU time and three times
+ * the space. The additional short stalls are not examined minutes later. */
 enum { MIN_SPAN_NS = 20000, MIN_SPAN_KEEP_NS = 50000 };
 
 static const struct argp_option options[] = {
     {"pid", 'p', "PID[,PID...]", 0, "Trace these processes", 1},
-    {"port", OPTION_PORT, "N", 0, "Trace whoever listens on TCP port N", 1},
-    {"unix", OPTION_UNIX, "PATH", 0, "Trace whoever listens on this Unix socket", 1},
+    {"port", OPTION_PORT, "N", 0, "Trace the processes that listen on TCP port N", 1},
+    {"unix", OPTION_UNIX, "PATH", 0, "Trace the processes that listen on this Unix socket", 1},
     {"name", OPTION_NAME, "NAME", 0, "Trace every process of this name, e.g. redis-server", 1},
     {"container", OPTION_CONTAINER, "NAME|ID", 0,
-     "Trace every process of a container, by its name (Docker, Podman, LXC) or the beginning of its id", 1},
+     "Trace every process of a container, given its name (Docker, Podman, LXC) or the first characters of "
+     "its id",
+     1},
     {"unit", OPTION_UNIT, "NAME", 0, "Trace every process of a systemd unit, e.g. redis-server", 1},
     {"cgroup", OPTION_CGROUP, "PATH", 0,
-     "Trace every process in this cgroup and those below it, e.g. system.slice/redis.service", 1},
-    {"output", 'o', "FILE", 0, "The recording; its directory is made if it is missing", 2},
+     "Trace every process in this cgroup and its child cgroups, e.g. system.slice/redis.service", 1},
+    {"output", 'o', "FILE", 0, "Write the recording to FILE. Create its directory if it is missing", 2},
     {"duration", OPTION_DURATION, "TIME", 0,
-     "End after this time, e.g. 30s, 5m (default: at SIGINT or SIGTERM, or when the "
-     "last target has ended)",
+     "Stop after TIME, e.g. 30s or 5m (default: at SIGINT or SIGTERM, or when the last target has exited)",
      2},
     {"keep", OPTION_KEEP, "TIME[,SIZE]", 0,
-     "Go on for ever and keep the last so much, e.g. 10m,2GB (10s to 7d; size 1GB): -o names a directory "
-     "then, "
-     "of segments that are recordings each. Targets that restart or appear are followed",
+     "Record continuously, keeping the last TIME (10s to 7d) and at most SIZE (default 1GB, at least 4MB), "
+     "e.g. 10m,2GB. -o then names a directory of segments, each a complete recording. Targets that restart "
+     "or appear later are followed",
      2},
     {"user", OPTION_USER, "NAME", 0,
-     "With --keep: whose the files are (default: who called sudo, else forktail if there is such a user)", 2},
+     "With --keep: set the owner of the files (default: the user who called sudo, else forktail if that user "
+     "exists)",
+     2},
     {"on", OPTION_ON, "RULE", 0,
-     "With --keep: make a snapshot when this happens: \"turn > 50ms\", \"stall(fork) > 20ms\", "
-     "\"rate(page-in) > "
-     "100/s\", \"drops > 0\"; may be given several times",
+     "With --keep: take a snapshot when RULE is met: \"iteration > 50ms\" (an event-loop iteration), "
+     "\"stall(fork) > 20ms\", \"rate(page-in) > 100/s\", \"drops > 0\". May be repeated",
      2},
-    {"metrics", OPTION_METRICS, "ADDR:PORT|/PATH.sock", 0, "With --keep: serve metrics for Prometheus there",
-     2},
+    {"metrics", OPTION_METRICS, "ADDR:PORT|/PATH.sock", 0,
+     "With --keep: serve metrics for Prometheus at this address or Unix socket", 2},
     {"metrics-textfile", OPTION_METRICS_TEXTFILE, "DIR", 0,
-     "With --keep: write metrics there, for node_exporter", 2},
+     "With --keep: write metrics into DIR for node_exporter", 2},
     {"control", OPTION_CONTROL, NULL, 0,
-     "With --keep: take names of triggers at DIR/control (forktail trigger)", 2},
+     "With --keep: accept triggers at DIR/control, where `forktail trigger` sends them", 2},
     {"config", OPTION_CONFIG, "FILE", 0,
-     "With --keep: triggers, snapshots and metrics from this file; all of a recorder's options from it: "
-     "forktail "
-     "record --config",
+     "With --keep: read triggers, snapshots and metrics from FILE. `forktail record --config FILE` reads all "
+     "options of the recorder",
      2},
     {"min-span", OPTION_MIN_SPAN, "TIME", 0,
-     "Intervals from this length on are recorded one by one, shorter ones summed up per "
-     "millisecond (default 20us, with --keep 50us; 1us to 1s)",
+     "Record each interval of at least TIME separately and sum up shorter ones per millisecond (default "
+     "20us, with --keep 50us; 1us to 1s)",
      2},
     {"no-client", OPTION_NO_CLIENT, NULL, 0,
-     "Don't trace when the threads of every forktail-load on this host ran, which tells what made it late",
+     "Don't trace the forktail-load processes of this host. Tracing them, the default, shows why a client "
+     "was late",
      2},
-    {"with-client", OPTION_WITH_CLIENT, NULL, OPTION_HIDDEN, "What is done anyway", 2},
+    {"with-client", OPTION_WITH_CLIENT, NULL, OPTION_HIDDEN,
+     "Trace the forktail-load processes of this host (the default)", 2},
     {"no-samples", OPTION_NO_SAMPLES, NULL, 0,
-     "Take no CPU samples: what the server's own code was stays unknown", 2},
+     "Take no CPU samples. The recording then lacks on-CPU time by function", 2},
     {"no-softirqs", OPTION_NO_SOFTIRQS, NULL, 0,
-     "Don't trace soft interrupts, which over loopback TCP cost the server most of what recording does", 2},
-    {"light", OPTION_LIGHT, NULL, 0,
-     "For a server that can spare nothing: no interrupts, and fewer CPU samples", 2},
-    {"exact", OPTION_EXACT, "fentry|tracepoints", OPTION_ARG_OPTIONAL,
-     "Trace system calls too, for what that costs every process of the host: each turn of an event loop that "
-     "never waits, connections that come and go, the CPU time of an fsync. By the kernel's functions where "
-     "that can be done, which costs the others nothing, else by tracepoints",
+     "Don't trace soft interrupts. With TCP over loopback, tracing them is most of what recording costs the "
+     "server",
      2},
-    {"doctor", OPTION_DOCTOR, NULL, 0, "Say what this host offers and what a recording would lack, and end",
-     3},
+    {"light", OPTION_LIGHT, NULL, 0,
+     "Reduce the cost to the server: trace no interrupts and take fewer CPU samples", 2},
+    {"exact", OPTION_EXACT, "fentry|tracepoints", OPTION_ARG_OPTIONAL,
+     "Also trace system calls: each iteration of an event loop that never waits, connections that open and "
+     "close, the CPU time of an fsync. fentry costs other processes nothing; tracepoints slow every process "
+     "of the host (default: fentry where the kernel supports it)",
+     2},
+    {"doctor", OPTION_DOCTOR, NULL, 0,
+     "Print what this host supports and what a recording would lack, then exit", 3},
     {0},
 };
 
@@ -135,20 +140,22 @@ static void add_pids(struct targets *t, const char *text)
 	pid_t which;
 	int n = targets_add_pids(t, text, &which);
 	if (n == -EINVAL)
-		fail(EXIT_USAGE, "--pid takes process ids, not \"%s\"", text);
+		fail(EXIT_USAGE, "--pid: expected process ids, got \"%s\"", text);
 	if (n == -ESRCH)
-		fail(EXIT_ENVIRONMENT, "there is no process %d%s", which,
-		     pid_namespace()
-			 ? " in this pid namespace (a container's, unless it is run with the host's)"
-			 : "");
+		fail(EXIT_ENVIRONMENT, "--pid: no process %d%s", which,
+		     pid_namespace() ? " in this pid namespace. For processes outside this container, start "
+				       "it in the host's pid namespace"
+				     : "");
 	if (n < 0)
-		fail(EXIT_USAGE, "more than %d processes named", TARGETS_MAX);
+		fail(EXIT_USAGE, "--pid: more than %d processes", TARGETS_MAX);
 }
 
 static void add(struct arguments *a, enum selector_kind kind, const char *text, int port)
 {
 	if (!selectors_add(&a->selectors, kind, text, port))
-		fail(EXIT_USAGE, "targets are named in more than %d ways", SELECTORS_MAX);
+		fail(EXIT_USAGE,
+		     "more than %d --port, --unix, --name, --container, --unit and --cgroup options",
+		     SELECTORS_MAX);
 }
 
 static void guard(struct arguments *a, const char *option, const char *value)
@@ -161,17 +168,17 @@ static int port(const char *text)
 {
 	int n = port_number(text);
 	if (n < 0)
-		fail(EXIT_USAGE, "--port takes a number from 1 to 65535, not \"%s\"", text);
+		fail(EXIT_USAGE, "--port: expected a number from 1 to 65535, got \"%s\"", text);
 	return n;
 }
 
-/* Looks for what a selector leads to. With `keep` it may come later. */
+/* Finds the processes that a selector matches. With `keep` they may appear later. */
 static void find(struct targets *t, const struct selector *s, bool keep)
 {
 	static const char *const nothing[] = {
 	    [SELECT_PORT] = "nothing listens on",
 	    [SELECT_UNIX] = "nothing listens on",
-	    [SELECT_NAME] = "no process is named",
+	    [SELECT_NAME] = "no process has the name",
 	    [SELECT_CGROUP] = "no process is in the cgroup",
 	    [SELECT_CONTAINER] = "no process is in a container",
 	    [SELECT_UNIT] = "no process is in the unit",
@@ -184,7 +191,8 @@ static void find(struct targets *t, const struct selector *s, bool keep)
 		text = which;
 	}
 	if (n == -ENOTUNIQ)
-		fail(EXIT_USAGE, "the ids of several containers begin with \"%s\"", text);
+		fail(EXIT_USAGE, "--container: several container ids begin with \"%s\". Give more of the id",
+		     text);
 	if (n == -E2BIG)
 		fail(EXIT_USAGE, "%s matches more than %d processes", text, TARGETS_MAX);
 	if (n >= 0 || keep)
@@ -193,8 +201,8 @@ static void find(struct targets *t, const struct selector *s, bool keep)
 		fail(EXIT_ENVIRONMENT, "%s %s", nothing[s->kind], text);
 	if (n == -EACCES)
 		fail(EXIT_ENVIRONMENT,
-		     "%s is listened on, but by no process that can be seen from here (another container, or "
-		     "not root)",
+		     "cannot see the process that listens on %s: it runs in another container, or forktail "
+		     "record does not run as root",
 		     text);
 	fail(EXIT_ENVIRONMENT, "%s: %s", text, strerror(-n));
 }
@@ -207,7 +215,7 @@ static enum exact_way exact_way(const char *arg)
 		return EXACT_BY_FUNCTIONS;
 	if (strcmp(arg, support_exact_name(EXACT_BY_TRACEPOINTS)) == 0)
 		return EXACT_BY_TRACEPOINTS;
-	fail(EXIT_USAGE, "--exact takes fentry or tracepoints, or nothing, not \"%s\"", arg);
+	fail(EXIT_USAGE, "--exact: expected fentry, tracepoints or no value, got \"%s\"", arg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -240,11 +248,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPTION_DURATION:
 		if (!parse_duration(arg, TIME_ANY, TIME_S, &a->record.duration_ns) || !a->record.duration_ns)
-			fail(EXIT_USAGE, "--duration takes a time such as 30s or 5m, not \"%s\"", arg);
+			fail(EXIT_USAGE, "--duration: expected a time such as 30s or 5m, got \"%s\"", arg);
 		return 0;
 	case OPTION_KEEP:
 		if (!ring_limits_parse(arg, &a->record.keep))
-			fail(EXIT_USAGE, "--keep takes " RING_LIMITS_WANTED ", not \"%s\"", arg);
+			fail(EXIT_USAGE, "--keep: expected " RING_LIMITS_WANTED ", got \"%s\"", arg);
 		a->record.keep_text = arg;
 		a->record.wanted.keep = true;
 		return 0;
@@ -269,7 +277,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_MIN_SPAN:
 		if (!parse_duration(arg, TIME_ANY, TIME_US, &a->record.wanted.min_span_ns) ||
 		    a->record.wanted.min_span_ns < 1000 || a->record.wanted.min_span_ns > 1000000000)
-			fail(EXIT_USAGE, "--min-span takes a time from 1us to 1s, not \"%s\"", arg);
+			fail(EXIT_USAGE, "--min-span: expected a time from 1us to 1s, got \"%s\"", arg);
 		return 0;
 	case OPTION_WITH_CLIENT:
 		a->record.wanted.with_client = true;
@@ -294,8 +302,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		fail(EXIT_USAGE,
-		     "what is \"%s\"? Targets are given with --pid, --port, --unix, --name, --container, "
-		     "--unit or --cgroup",
+		     "unexpected argument \"%s\". Name targets with --pid, --port, --unix, --name, "
+		     "--container, --unit or --cgroup",
 		     arg);
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -320,42 +328,41 @@ int main(int argc, char **argv)
 						      .softirqs = true},
 					   .argc = argc,
 					   .argv = argv};
-	static const struct argp argp = {options,
-					 parse,
-					 NULL,
-					 "Records what the kernel does to the threads of redis-server, "
-					 "memcached and the like: every fork, page "
-					 "fault, fsync, interrupt and wait, for `forktail explain`.\vExit "
-					 "status: 0 done, 2 usage, 3 this host or "
-					 "the target can't be recorded.",
-					 NULL,
-					 NULL,
-					 NULL};
+	static const struct argp argp = {
+	    options,
+	    parse,
+	    NULL,
+	    "Record what the kernel does to the threads of redis-server, memcached and similar servers: "
+	    "every fork, page fault, fsync, interrupt and wait, for `forktail explain`.\vExit status: 0 "
+	    "done, 2 wrong usage, 3 this host or the target cannot be recorded.",
+	    NULL,
+	    NULL,
+	    NULL};
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
 	if (a.doctor)
 		return doctor_print();
 	if (a.light && a.record.wanted.exact)
-		fail(EXIT_USAGE, "--light and --exact exclude each other");
+		fail(EXIT_USAGE, "--light and --exact are mutually exclusive");
 	if (a.light)
 		lighten(&a.record.wanted);
 	if (!a.record.wanted.min_span_ns)
 		a.record.wanted.min_span_ns = a.record.keep.age_ns ? MIN_SPAN_KEEP_NS : MIN_SPAN_NS;
 	if (!a.targets.count && !a.selectors.count)
-		fail(EXIT_USAGE, "nothing to record: name it with --pid, --port, --unix, --name, "
-				 "--container, --unit or --cgroup");
+		fail(EXIT_USAGE, "no target. Name one with --pid, --port, --unix, --name, --container, "
+				 "--unit or --cgroup");
 	if (!proc_is_of_pid_namespace())
 		fail(EXIT_ENVIRONMENT,
-		     "/proc shows another pid namespace than this one, so process ids mean nothing here; "
-		     "mount it anew: mount -t proc proc /proc (or unshare --mount-proc)");
+		     "/proc belongs to another pid namespace, so process ids do not match. Mount it again: "
+		     "mount -t proc proc /proc (or use unshare --mount-proc)");
 	for (size_t i = 0; i < a.selectors.count; i++)
 		find(&a.targets, &a.selectors.all[i], a.record.keep.age_ns);
 	a.record.selectors = &a.selectors;
 	if (!a.record.output)
-		fail(EXIT_USAGE, "where to? Name the recording with -o FILE");
+		fail(EXIT_USAGE, "no output. Name the recording with -o FILE");
 	if (a.record.guard.count && !a.record.keep.age_ns)
-		fail(EXIT_USAGE, "%s is about a ring: it goes with --keep", a.record.guard.all[0]);
+		fail(EXIT_USAGE, "%s needs --keep", a.record.guard.all[0]);
 	if (a.record.user && !a.record.keep.age_ns)
-		fail(EXIT_USAGE, "--user says whose the files of a ring are: it goes with --keep");
+		fail(EXIT_USAGE, "--user needs --keep");
 	return record(&a.record, &a.targets);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest's members. Everything is looked up once, when the programs are loaded and nothing is attached
- * yet: what a reader needs later to understand numbers (devices, system calls, programs) must be in the file,
- * because the host won't be there. */
+/* Members of the manifest. Everything is looked up once, when the programs are loaded and nothing is attached
+ * yet. The file must contain everything that a reader needs to interpret numbers (devices, system calls,
+ * programs), because the host will not be available then. */
 #include "loader/manifest.h"
 
 #include <dirent.h>
@@ -19,7 +19,7 @@
 #include "recording/recording.h"
 #include "recording/syscalls.h"
 
-/* {"254:0": "vda", ...}: block requests carry numbers, people know names. Empty where there is no sysfs. */
+/* {"254:0": "vda", ...}: block requests carry numbers, but readers know names. Empty without sysfs. */
 static json_t *block_devices(void)
 {
 	json_t *names = json_object();
@@ -43,7 +43,7 @@ static json_t *block_devices(void)
 	return names;
 }
 
-/* {"0": "read", ...}: spans carry numbers, and what those mean is this machine's affair. */
+/* {"0": "read", ...}: spans carry system call numbers, whose meaning depends on this machine. */
 static json_t *syscall_names(void)
 {
 	json_t *names = json_object();
@@ -56,8 +56,8 @@ static json_t *syscall_names(void)
 	return names;
 }
 
-/* What the processor calls itself, and the word in brackets of how transparent huge pages are given: what two
- * runs that are compared ought to have in common. */
+/* The processor's name, and the active setting of transparent huge pages: two runs to be compared should
+ * agree in them. */
 static void put_host(json_t *manifest)
 {
 	char line[256], *text;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording's first block: who records whom, where, with what, and what will be missing. */
+/* The first block of a recording: what records which processes, where, with which options, and what will be
+ * missing. */
 #ifndef FORKTAIL_LOADER_MANIFEST_H
 #define FORKTAIL_LOADER_MANIFEST_H
 
@@ -11,11 +12,11 @@
 #include "loader/record_options.h"
 #include "loader/targets/targets.h"
 
-/* `missing` is [{"what": ..., "why": ...}, ...]; the manifest takes a reference of its own. */
+/* `missing` is [{"what": ..., "why": ...}, ...]. The manifest takes its own reference. */
 json_t *manifest(const struct record_options *options, const struct targets *targets,
 		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing);
 
-/* What it says of a target. */
+/* The entry of one target. */
 json_t *manifest_target(pid_t pid);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder's beginning, loop and end.
- *
- * One thread, woken twenty times a second or when the ring fills fast: it empties the ring, on every second
- * tick reads /proc, and twice a second hands on what it has, so that a kill -9 loses less than a second. The
- * writer's thread gives it to the disk, which nothing here waits for. It does little, on purpose: it shares
- * the host with the server it watches, and a recording can be interpreted later. */
+/* The recorder's start, loop and end. One thread is woken twenty times per second, or when the ring fills
+ * quickly. It empties the ring, reads /proc on every second tick, and twice per second hands its blocks to
+ * the writer's thread, so that a kill -9 loses less than a second. Nothing here waits for the disk. The
+ * recorder does little work on purpose: it shares the host with the server it watches, and a recording can be
+ * interpreted later. */
 #include "loader/record.h"
 
 #include <errno.h>
@@ -42,14 +41,14 @@ enum {
 	CHILD_LOOK_MS = 1,
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
 	MISSES_TICKS = 200 / TICK_MS,
-	/* The kernel's run-time statistics, which make every program dearer, are on for a hundredth of the
-	 * time: 200 ms every 20 s, when the first second is over. */
+	/* The kernel's run-time statistics make every program slower. They are on for a hundredth of the
+	 * time: 200 ms every 20 s, after the first second. */
 	MEASURE_FROM = 1000 / TICK_MS,
 	MEASURE_TICKS = 200 / TICK_MS,
 	MEASURE_EVERY = 20000 / TICK_MS,
 	FLUSH_TICKS = 500 / TICK_MS,
 	SWEEP_TICKS = 10000 / TICK_MS,
-	QUEUE_BYTES = 16 << 20, /* of what waits for the disk */
+	QUEUE_BYTES = 16 << 20, /* for blocks that wait for the disk */
 };
 
 static void note_missing(struct recorder *r, const char *what, const char *why)
@@ -57,13 +56,13 @@ static void note_missing(struct recorder *r, const char *what, const char *why)
 	json_array_append_new(r->missing, json_pack("{s:s, s:s}", "what", what, "why", why));
 }
 
-/* `program` may name a thread, as that named itself. */
+/* `program` may contain the name of a thread, which the thread chose itself. */
 static void skipped(void *context, const char *program, int error)
 {
 	struct recorder *r = context;
 	json_t *note = json_note(ft_now_ns(), "missing");
 	char why[300];
-	snprintf(why, sizeof why, "%s could not be attached: %s", program, strerror(-error));
+	snprintf(why, sizeof why, "cannot attach %s: %s", program, strerror(-error));
 	fputs("forktail record: ", stderr);
 	put_visible(stderr, why);
 	fputc('\n', stderr);
@@ -77,7 +76,7 @@ static void look_at_quotas(struct recorder *r)
 	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count));
 }
 
-/* A directory that is made is the caller's alone, as the recording is. */
+/* A directory that is created belongs to the caller only, as the recording does. */
 static int make_parent(const char *path)
 {
 	char copy[4096];
@@ -93,8 +92,8 @@ static int make_parent(const char *path)
 	return 0;
 }
 
-/* Load generators that are there already; later ones are seen as they start. A recording without them is one
- * all the same. */
+/* Traces load generators that already run. Later ones are detected as they start. A recording without them is
+ * still valid. */
 static void trace_clients(struct recorder *r)
 {
 	static struct targets clients;
@@ -109,21 +108,23 @@ static void note_unwanted(struct recorder *r)
 	const struct programs_wanted *wanted = &r->options->wanted;
 	if (!wanted->softirqs)
 		note_missing(r,
-			     "soft interrupts on top of the server: their time is in what they interrupted",
+			     "soft interrupts during the server's CPU slices: their time counts as what they "
+			     "interrupted",
 			     wanted->interrupts ? "--no-softirqs was given" : "--light was given");
 	if (!wanted->interrupts)
-		note_missing(
-		    r, "hardware interrupts on top of the server: their time is in what they interrupted",
-		    "--light was given");
+		note_missing(r,
+			     "hardware interrupts during the server's CPU slices: their time counts as what "
+			     "they interrupted",
+			     "--light was given");
 }
 
-/* Finds out what this host offers and loads what is wanted of it. Returns the exit status. */
+/* Probes the host and loads what is wanted and available. Returns the exit status. */
 static int load(struct recorder *r)
 {
 	support_probe(&r->support);
 	const struct feature *blocker = support_blocker(&r->support);
 	if (blocker) {
-		fprintf(stderr, "forktail record: this host can't make a recording: %s\n", blocker->why);
+		fprintf(stderr, "forktail record: this host cannot make a recording: %s\n", blocker->why);
 		return 3;
 	}
 	for (size_t i = 0; i < r->support.count; i++) {
@@ -140,8 +141,8 @@ static int load(struct recorder *r)
 	}
 	err = programs_load(&r->programs, &r->support, &r->options->wanted, drain_event, &r->drain);
 	if (err) {
-		fprintf(stderr, "forktail record: the kernel refused the programs: %s\n%s", strerror(-err),
-			programs_log());
+		fprintf(stderr, "forktail record: the kernel rejected the BPF programs: %s\n%s",
+			strerror(-err), programs_log());
 		return 3;
 	}
 	return 0;
@@ -158,7 +159,7 @@ static int begin_file(struct recorder *r)
 	return err;
 }
 
-/* Begins the file, then attaches, then opens the accounts. Returns the exit status. */
+/* Opens the file, then attaches, then opens the accounts. Returns the exit status. */
 static int start(struct recorder *r)
 {
 	const char *output = r->options->output;
@@ -166,7 +167,7 @@ static int start(struct recorder *r)
 	losses_begin(&r->losses, r->start_ns);
 	int err = r->ring ? flight_recorder_begin(r) : begin_file(r);
 	if (err) {
-		fprintf(stderr, "forktail record: can't create %s: %s\n", output, ft_writer_why(err));
+		fprintf(stderr, "forktail record: cannot create %s: %s\n", output, ft_writer_why(err));
 		return 3;
 	}
 	r->drain.writer = r->writer;
@@ -188,7 +189,7 @@ static int start(struct recorder *r)
 	if (!err)
 		err = programs_open_accounts(r->programs);
 	if (err) {
-		fprintf(stderr, "forktail record: can't attach to the kernel: %s\n%s", strerror(-err),
+		fprintf(stderr, "forktail record: cannot attach to the kernel: %s\n%s", strerror(-err),
 			programs_log());
 		return 3;
 	}
@@ -198,9 +199,8 @@ static int start(struct recorder *r)
 	    (struct self_report_base){.t_ns = r->attached_ns, .cpu_ns = r->base.cpu_ns + r->load_cpu_ns};
 	programs_drain(r->programs);
 	if (!r->threads.begun && !r->ring) {
-		fprintf(stderr,
-			"forktail record: none of these processes could be recorded: they ended while the "
-			"recorder attached\n");
+		fprintf(stderr, "forktail record: nothing recorded: the target processes exited before the "
+				"recorder had attached\n");
 		return 3;
 	}
 	return 0;
@@ -214,21 +214,21 @@ static bool any_target_alive(struct recorder *r)
 	return false;
 }
 
-/* Ticks from one wake-up to the next. One that goes on for ever beside a server that can spare
- * nothing is woken half as often: the kernel's ring wakes it when more comes. */
+/* Ticks between two wake-ups. A flight recorder in light mode wakes half as often; the kernel's ring wakes it
+ * earlier when it fills. */
 static uint64_t step(const struct recorder *r)
 {
 	return r->ring && !r->options->wanted.interrupts ? 2 : 1;
 }
 
-/* Whether something of every so many ticks is due: ticks before `before` were counted, `number` is this one.
- * A recorder that had to wait for a CPU has missed those between. */
+/* Whether a task due every `every` ticks is due. `before` is the last tick that was counted, `number` the
+ * current one. A recorder that had to wait for a CPU missed the ticks between them. */
 static bool due(uint64_t before, uint64_t number, uint64_t every)
 {
 	return number / every > before / every;
 }
 
-/* Every 50 ms, or every other; later on a host that has no CPU for it. */
+/* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	samples_tick(r->drain.samples);
@@ -255,7 +255,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	}
 }
 
-/* A signal that came. Returns whether it ends the recording. */
+/* Handles a signal. Returns whether it ends the recording. */
 static bool takes_signal(struct recorder *r, int signals)
 {
 	struct signalfd_siginfo s;
@@ -270,7 +270,7 @@ static bool takes_signal(struct recorder *r, int signals)
 	return s.ssi_signo == SIGINT || s.ssi_signo == SIGTERM;
 }
 
-/* Runs until there is a reason to end, which it returns. */
+/* Runs until there is a reason to end, and returns the reason. */
 static const char *run(struct recorder *r, int signals, int timer)
 {
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
@@ -280,7 +280,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 0;;) {
 		fds[3].fd = unwind_queue_fd(r->unwind_queue);
-		/* A child names itself soon after it began, and may end soon after that. */
+		/* A child names itself soon after it starts, and may exit soon after that. */
 		if (poll(fds, 4, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
 			return "poll failed";
 		threads_look(&r->threads, r->writer);
@@ -322,8 +322,8 @@ static json_t *ended_targets(const struct recorder *r)
 	return all;
 }
 
-/* Of one among several nothing else would tell: a target that is restarted is another process, which is
- * not in the recording. */
+/* Prints targets that exited before the end. Otherwise the user would not notice: a restarted target is
+ * another process, which is not in the recording. */
 static void print_ended(const struct recorder *r)
 {
 	for (size_t i = 0; i < r->threads.ended_count; i++) {
@@ -333,15 +333,15 @@ static void print_ended(const struct recorder *r)
 		uint64_t ns = e->t_ns > r->attached_ns ? e->t_ns - r->attached_ns : 0;
 		char visible[VISIBLE_MOST * sizeof e->comm + 1];
 		visible_text(visible, sizeof visible, e->comm, strnlen(e->comm, sizeof e->comm));
-		fprintf(stderr, "%s (%d) ended after %.1f s\n", visible, e->pid, (double)ns * 1e-9);
+		fprintf(stderr, "%s (%d) exited after %.1f s\n", visible, e->pid, (double)ns * 1e-9);
 	}
 }
 
-/* Ends the recording and says what it holds. Returns the exit status. */
+/* Ends the recording and prints a summary. Returns the exit status. */
 static int finish(struct recorder *r, const char *reason)
 {
 	measure_cost(r, false);
-	programs_drain(r->programs); /* threads that have ended */
+	programs_drain(r->programs); /* threads that have exited */
 	sockets_look(r->drain.sockets, ft_now_ns());
 	r->threads.closing = true;
 	ft_writer_patient(r->writer);
@@ -377,45 +377,45 @@ static int finish(struct recorder *r, const char *reason)
 		fprintf(stderr, "%.1f MB in %s\n", (double)bytes * 1e-6, r->options->output);
 	print_ended(r);
 	if (err) {
-		fprintf(stderr, "forktail record: writing %s failed: %s; it ends with the last whole block\n",
+		fprintf(stderr,
+			"forktail record: cannot write %s: %s. It ends with the last complete block\n",
 			r->options->output, strerror(-err));
 		return 3;
 	}
 	return 0;
 }
 
-/* Before anything is open that these processes should not have. */
+/* Starts helpers before anything is open that they should not have. */
 static void start_helpers(struct recorder *r)
 {
 	int err = stats_switch_start();
 	if (err)
-		note_missing(r, "what the recorder's programs cost the kernel", strerror(-err));
+		note_missing(r, "CPU time of the recorder's BPF programs", strerror(-err));
 	if (!r->options->wanted.samples_slow)
 		return;
 	r->unwind_queue = unwind_queue_open();
 	if (!r->unwind_queue)
-		note_missing(r, "what the server's own code was: no CPU samples",
-			     "the process that names them could not be started");
+		note_missing(r, "on-CPU time by function: no CPU samples",
+			     "the helper process that names samples could not be started");
 }
 
-/* From here on nothing is attached or opened for writing any more. */
+/* After this, nothing is attached or opened for writing. */
 static int confine(struct recorder *r)
 {
 	int err = r->ring ? segments_become_owner(r->ring) : 0;
 	err = err ? err
 		  : privileges_drop_recorder(r->drain.samples,
 					     r->ring && selectors_look_at_descriptors(r->options->selectors));
-	/* The writer's thread begins without what was dropped, and shares the filter. */
+	/* The writer's thread starts after privileges were dropped, and shares the filter. */
 	err = err ? err : ft_writer_background(r->writer, QUEUE_BYTES);
 	err = err ? err : privileges_filter_recorder(r->ring ? segments_directory(r->ring) : -1);
 	if (err)
-		fprintf(stderr,
-			"forktail record: can't give up what it no longer needs of root's rights: %s\n",
+		fprintf(stderr, "forktail record: cannot drop the root privileges it no longer needs: %s\n",
 			strerror(-err));
 	return err ? 3 : 0;
 }
 
-/* Says what is recorded. */
+/* Prints what is recorded. */
 static void print_begin(const struct recorder *r)
 {
 	const struct targets *targets = r->targets;
@@ -433,7 +433,7 @@ int record(const struct record_options *options, struct targets *targets)
 {
 	struct recorder r = {.options = options, .targets = targets, .missing = json_array()};
 	r.base.cpu_ns = own_cpu_ns();
-	/* Before anything is attached: a signal then ends the recording, whenever it comes. */
+	/* Before anything is attached: a signal at any time after this ends the recording properly. */
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
@@ -449,7 +449,7 @@ int record(const struct record_options *options, struct targets *targets)
 	const long tick_ns = (long)step(&r) * TICK_MS * 1000000;
 	const struct itimerspec every = {{0, tick_ns}, {0, tick_ns}};
 	timerfd_settime(timer, 0, &every, NULL);
-	/* Its helpers go where it goes. */
+	/* The helpers inherit the affinity. */
 	affinity_avoid(targets->pids, targets->count);
 	if (status == 0) {
 		start_helpers(&r);
@@ -462,7 +462,7 @@ int record(const struct record_options *options, struct targets *targets)
 	if (status == 0) {
 		int err = priority_lower();
 		if (err)
-			fprintf(stderr, "forktail record: can't step back behind the server: %s\n",
+			fprintf(stderr, "forktail record: cannot lower its own priority: %s\n",
 				strerror(-err));
 		status = confine(&r);
 	}

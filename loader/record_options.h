@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user asked to record. */
+/* The options of a recording. */
 #ifndef FORKTAIL_LOADER_RECORD_OPTIONS_H
 #define FORKTAIL_LOADER_RECORD_OPTIONS_H
 
@@ -12,12 +12,12 @@
 
 struct record_options {
 	const char *output;	     /* a file, or with `keep` a directory */
-	struct ring_limits keep;     /* age 0: all, in one file */
-	const char *keep_text;	     /* as it was given */
-	const char *user;	     /* whose a ring is to be; NULL: file_owner_find's choice */
-	struct guard_args guard;     /* of a ring */
-	struct selectors *selectors; /* what leads to targets, of a ring again and again */
-	uint64_t duration_ns;	     /* 0: until a signal or the last target's end */
+	struct ring_limits keep;     /* age 0: keep everything in one file */
+	const char *keep_text;	     /* as given by the user */
+	const char *user;	     /* owner of a ring; NULL: chosen by file_owner_find */
+	struct guard_args guard;     /* only for a ring */
+	struct selectors *selectors; /* what matches targets; for a ring it is evaluated repeatedly */
+	uint64_t duration_ns;	     /* 0: until a signal or until the last target exits */
 	struct programs_wanted wanted;
 	int argc; /* the command line, for the manifest */
 	char **argv;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All that a recorder at work has. Its own files' affair: record.c begins, runs and ends it, figures.c says
- * what it costs, keep.c makes a ring of it. */
+/* The state of a running recorder. Only for its own files: record.c starts, runs and ends it, self_report.c
+ * reports its cost, flight_recorder.c writes a ring. */
 #ifndef FORKTAIL_LOADER_RECORDER_H
 #define FORKTAIL_LOADER_RECORDER_H
 
@@ -20,7 +20,7 @@
 #include "loader/targets/targets.h"
 #include "loader/targets/threads.h"
 
-/* What was so when the recording began, or the segment. */
+/* Values when the recording or the segment began. */
 struct self_report_base {
 	uint64_t t_ns, cpu_ns, helper_cpu_ns, unwound, unwind_ns, lost;
 	uint64_t counters[FT_COUNTERS];
@@ -28,7 +28,7 @@ struct self_report_base {
 
 struct recorder {
 	const struct record_options *options;
-	struct targets *targets; /* of a ring they change */
+	struct targets *targets; /* changes while a ring is recorded */
 	struct support support;
 	struct ft_writer *writer;
 	struct programs *programs;
@@ -39,21 +39,21 @@ struct recorder {
 	struct unwind_queue *unwind_queue;
 	struct losses losses;
 	uint64_t start_ns;
-	uint64_t attached_ns;		       /* what --duration counts from */
-	uint64_t measured_ns, measure_from_ns; /* time the statistics were on; since when, or 0 */
-	uint64_t load_cpu_ns;		       /* what getting there took */
+	uint64_t attached_ns;		       /* --duration counts from here */
+	uint64_t measured_ns, measure_from_ns; /* how long the statistics were on; since when, or 0 */
+	uint64_t load_cpu_ns;		       /* CPU time of the start */
 	struct self_report_base base;
 	json_t *missing;
-	struct segments *ring; /* NULL: one file, until it ends */
+	struct segments *ring; /* NULL: one file until the end */
 	uint64_t ring_start_ns;
-	json_t *manifest; /* of a ring's segments, but for what is each one's own */
+	json_t *manifest; /* shared by a ring's segments, except for members that differ per segment */
 	uint64_t manifest_ns;
 	uint64_t segments;
-	uint64_t open_due_ns; /* when it is next asked what threads are in the middle of */
+	uint64_t open_due_ns; /* when the threads' open states are requested next */
 	uint64_t follow_due_ns,
 	    young_until_ns;	/* when targets are looked for next; until when some are new */
-	uint64_t disk_error_ns; /* when it was last so that nothing can be written */
-	bool disk_told;		/* that nothing can be written, since it could last */
+	uint64_t disk_error_ns; /* when writing last failed */
+	bool disk_told;		/* whether the write error was reported, after it persisted */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Written into the recording now and then, or when it has changed. In a ring every segment has its own: they
- * count from its beginning, so that those of several add up. */
+/* Written to the recording at intervals or on change. In a ring, every segment has its own reports that count
+ * from its beginning, so those of several segments add up. */
 #include "loader/self_report.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ void report_drops(struct recorder *r)
 	losses_dropped(&r->losses, r->writer, drops, now);
 }
 
-/* A look is a system call a program, so these are rarer than those at drops. */
+/* A read takes one system call per program, so it happens less often than reading drops. */
 void report_misses(struct recorder *r)
 {
 	struct program_cost costs[PROGRAMS_MAX];
@@ -37,7 +37,7 @@ static uint64_t rss_bytes(pid_t pid)
 	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Switches the kernel's statistics and keeps count of the time they were on. */
+/* Switches the kernel's statistics and counts how long they were on. */
 void measure_cost(struct recorder *r, bool on)
 {
 	uint64_t now = ft_now_ns();
@@ -49,7 +49,7 @@ void measure_cost(struct recorder *r, bool on)
 		r->measure_from_ns = now;
 }
 
-/* Totals are extrapolated from the time the statistics were on to the whole recording, or segment. */
+/* Totals are extrapolated from the time the statistics were on to the whole recording or segment. */
 void report_cost(struct recorder *r)
 {
 	struct program_cost costs[PROGRAMS_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the recorder says of itself: what was lost, what it costs, what its clocks show, and how it ended. */
+/* The recorder's reports about itself: losses, cost, clocks, and how it ended. */
 #ifndef FORKTAIL_LOADER_SELF_REPORT_H
 #define FORKTAIL_LOADER_SELF_REPORT_H
 
@@ -10,17 +10,17 @@
 #include "loader/recorder.h"
 
 void report_drops(struct recorder *r);
-/* A look is a system call a program, so these are rarer than those at drops. */
+/* A read takes one system call per program, so it happens less often than reading drops. */
 void report_misses(struct recorder *r);
-/* Switches the kernel's statistics and keeps count of the time they were on. */
+/* Switches the kernel's statistics and counts how long they were on. */
 void measure_cost(struct recorder *r, bool on);
 void report_cost(struct recorder *r);
 void report_clock(struct recorder *r);
 
-/* What is counted is counted from here on. */
+/* Counting starts here. */
 void self_report_begin_segment(struct recorder *r);
 
-/* The summary as text, to be freed; takes the reference to `ended`. NULL when memory is short. */
+/* Returns the summary as text, which the caller frees. Takes the reference to `ended`. NULL: no memory. */
 char *summary_text(struct recorder *r, const char *reason, uint64_t end_ns, json_t *ended);
 
 #endif

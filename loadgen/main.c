@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-load: puts load on Redis or memcached, times every request and logs it. What is wrong with options
- * is said while they are read, so whoever only has them checked is done then. */
+/* forktail-load: puts load on Redis or memcached, measures every request and logs it. Errors in options are
+ * reported while they are read, so --check only needs to read them. */
 #include "loadgen/options/options.h"
 #include "loadgen/run/run.h"
 

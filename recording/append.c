@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Appends blocks to a recording's file.
- *
- * Two things shape it. A recorder may be killed at any instant, so a block is written with one call and
- * nothing before it is ever touched again. And a disk may fill up, so the writer owns its space before
- * it uses it: it has the file system allocate a piece ahead of the end and always keeps free in it what
- * closing needs. When no more space is to be had it stops at a whole block, with room for index and
- * trailer already its own.
- */
+/* Appends blocks to a recording's file. The design has two reasons. A recorder may be killed at any instant,
+ * so a block is written with one call, and earlier blocks are never changed. A disk may fill up, so the
+ * writer allocates space before it uses it: it allocates a piece ahead of the end and always keeps enough of
+ * it free for closing. Without more space it stops at a complete block, and the space for index and trailer
+ * is already allocated. */
 #include "append.h"
 
 #include <errno.h>
@@ -22,13 +19,13 @@
 #include "output.h"
 
 enum {
-	AHEAD_BYTES = 1 << 20,	  /* allocated at a time, so that small blocks don't each ask the disk */
-	SUMMARY_BYTES = 16 << 10, /* kept for the summary when the disk is full */
-	COMPRESS_MIN = 512,	  /* below it, a frame's own header eats the gain */
-	/* Entries of an index block, 160 KB of them, then it is written: a recorder's memory doesn't grow
-	 * with its time. */
+	AHEAD_BYTES = 1 << 20, /* bytes allocated at a time, so that small blocks don't each ask the disk */
+	SUMMARY_BYTES = 16 << 10, /* reserved for the summary when the disk is full */
+	COMPRESS_MIN = 512,	  /* below it, a frame's own header outweighs the gain */
+	/* Entries of an index block (160 KB), after which it is written: a recorder's memory doesn't grow
+	 * with time. */
 	INDEX_EACH = 4096,
-	INDEX_ROOM = INDEX_EACH + 2, /* summary and trailer come after an index block that failed, too */
+	INDEX_ROOM = INDEX_EACH + 2, /* summary and trailer are written even after an index block failed */
 };
 
 static size_t block_bytes(size_t payload)
@@ -41,7 +38,7 @@ static size_t index_bytes(size_t entries)
 	return block_bytes(entries * sizeof(struct ft_index_entry));
 }
 
-/* Makes the disk give space for `bytes` at the end and `keep` after them. */
+/* Allocates `bytes` at the end and `keep` after them. */
 static int make_room(struct ft_file *f, size_t bytes, size_t keep)
 {
 	uint64_t need = f->offset + bytes + keep;
@@ -61,7 +58,7 @@ static int make_room(struct ft_file *f, size_t bytes, size_t keep)
 			return 0;
 		}
 		if (errno == EOPNOTSUPP || errno == ENOSYS || errno == ENODEV || errno == ESPIPE) {
-			f->allocated = UINT64_MAX; /* it will be seen when writing fails */
+			f->allocated = UINT64_MAX; /* it is noticed when writing fails */
 			return 0;
 		}
 		if (!ahead)
@@ -121,8 +118,8 @@ static int append(struct ft_file *f, struct ft_block_header *header, struct ft_c
 	header->sequence = f->blocks;
 	header->header_xxh32 = XXH32(header, offsetof(struct ft_block_header, header_xxh32), 0);
 	rc = write_all(f->fd, header, payload, f->offset);
-	/* What a failed call did write is left: closing puts its blocks in its place, on space that the disk
-	 * has given already. Until then, and if that never comes, a reader skips it. */
+	/* The partial data of a failed call stays: closing overwrites it with its blocks, in space that is
+	 * already allocated. Before that, or if it never happens, a reader skips it. */
 	if (rc)
 		return rc;
 	note_block(f, header, cover);
@@ -131,7 +128,7 @@ static int append(struct ft_file *f, struct ft_block_header *header, struct ft_c
 	return 0;
 }
 
-/* Compresses into f->packed where that pays: a tenth is worth the reader's time to unpack. */
+/* Compresses into f->packed if it saves at least a tenth, which is worth the reader's time to unpack. */
 static const void *pack(struct ft_file *f, struct ft_block_header *header, const void *payload)
 {
 	size_t bound = ZSTD_compressBound(header->raw_bytes), n;
@@ -163,8 +160,8 @@ static int append_packed(struct ft_file *f, struct ft_block_header *header, cons
 		      stored, keep);
 }
 
-/* What must stay free after any block but the closing ones: for summary, index and trailer, and for the index
- * block that may be due before them. */
+/* Space that must stay free after every block except the closing ones: for summary, index and trailer, and
+ * for an index block that may be due before them. */
 static size_t closing_bytes(const struct ft_file *f)
 {
 	return SUMMARY_BYTES + index_bytes(f->index_count + 2) + index_bytes(2) +
@@ -229,8 +226,8 @@ int ft_file_append(struct ft_file *f, struct ft_block_header *header, struct ft_
 	return rc;
 }
 
-/* The closing blocks are written in spite of an earlier error: their space was kept. A block of theirs
- * that fails leaves the file whole and must not keep the next one from being tried. */
+/* The closing blocks are written in spite of an earlier error: their space was reserved. If one of them
+ * fails, the file stays readable, and the next one is still tried. */
 static void write_end(struct ft_file *f, const char *summary)
 {
 	size_t trailer_bytes = block_bytes(sizeof(struct ft_trailer));
@@ -260,7 +257,7 @@ int ft_file_end(struct ft_file *f, const char *summary)
 	if (f->fd < 0)
 		return f->error;
 	write_end(f, summary);
-	/* Gives back what was allocated ahead. A failure costs a megabyte of disk, not the recording. */
+	/* Frees what was allocated ahead. A failure costs a megabyte of disk, not the recording. */
 	if (ftruncate(f->fd, (off_t)f->offset)) {
 	}
 	/* Network file systems report here what write() could not. */
@@ -294,7 +291,7 @@ int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manif
 		__atomic_store_n(&f->files, f->files + 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	/* A file without its first block is of no use to anybody. */
+	/* A file without its first block is useless. */
 	if (f->fd >= 0) {
 		close(f->fd);
 		unlinkat(dir, name, 0);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The clocks of this host. A recording holds readings of all three, so that its monotonic times can be
- * told as wall-clock ones and set beside another host's.
- */
+/* The clocks of this host. A recording contains readings of all three, so that its monotonic times can be
+ * shown as wall-clock times and compared with another host's. */
 #include "recording.h"
 
 #include <fcntl.h>
@@ -28,8 +27,8 @@ uint64_t ft_now_ns(void)
 void ft_clock_read(struct ft_clock *c)
 {
 	c->error_ns = UINT64_MAX;
-	/* An interrupt or a descheduling between two reads widens the bracket; one of many goes undisturbed.
-	 */
+	/* An interrupt or a preemption between two reads widens the bracket; one of many attempts is
+	 * undisturbed. */
 	for (int i = 0; i < 16; i++) {
 		uint64_t before = read_clock(CLOCK_MONOTONIC);
 		uint64_t realtime = read_clock(CLOCK_REALTIME);
@@ -57,8 +56,8 @@ void ft_boot_id(char out[40])
 	out[strcspn(out, "\n")] = 0;
 }
 
-/* The kernel tells the offsets that children will have. They are this process' own unless it has asked for
- * another namespace for its children. */
+/* The kernel shows the offsets of future children. They are this process' own unless it has requested another
+ * namespace for its children. */
 static bool read_shift(int64_t *s, int64_t *ns)
 {
 	FILE *in = fopen("/proc/self/timens_offsets", "re");

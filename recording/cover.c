@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Every kind of record has its times at fixed places, so that one loop serves all. */
+/* Every kind of record has its times at fixed positions, so one loop serves all. */
 #include "cover.h"
 
 #include <string.h>
 
 #include "format.h"
 
-/* Where a kind's times lie. A record of an older writer may not have them all: those are 0, not known. */
+/* Positions of a kind's times. A record of an older writer may lack some: those are 0, unknown. */
 struct times {
 	enum { TIMELESS = 0, BETWEEN, LASTING } form; /* the second time is an end, or a duration */
 	uint16_t first, second;
@@ -58,7 +58,7 @@ struct ft_cover ft_cover_records(uint32_t kind, uint32_t record_size, uint32_t c
 
 		if (times.form == LASTING && __builtin_add_overflow(start, end, &end))
 			end = UINT64_MAX;
-		start = start ? start : end; /* 0: not known, or it goes on */
+		start = start ? start : end; /* 0: unknown, or still open */
 		end = end > start ? end : start;
 		earliest = start < earliest ? start : earliest;
 		latest = end > latest ? end : latest;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Which time a block's records speak of: the writer's index says it, and a reader finds it in a file without
- * one. Private to recording/.
- */
+/* The time range of a block's records: the writer stores it in the index, and a reader computes it for a file
+ * without one. Private to recording/. */
 #ifndef FORKTAIL_COVER_H
 #define FORKTAIL_COVER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Times beyond it, after more than a hundred years of uptime, are damage. */
+/* Times beyond it, more than a hundred years of uptime, are damage. */
 #define FT_COVER_LIMIT_NS (1ull << 62)
 
-/* From the earliest begin to the latest end. Both 0: no time is known, and the block may belong to any. */
+/* From the earliest begin to the latest end. Both 0: no time is known, and the block may belong to any
+ * time. */
 struct ft_cover {
 	uint64_t start_ns, end_ns;
 };
 
-/* What two times of whatever origin make of it: neither is beyond the limit, nor the end before the start. */
+/* The range of two times from any source: neither is beyond the limit, nor the end before the start. */
 static inline struct ft_cover ft_cover_between(uint64_t start_ns, uint64_t end_ns)
 {
 	struct ft_cover c = {start_ns, end_ns};
@@ -27,10 +27,10 @@ static inline struct ft_cover ft_cover_between(uint64_t start_ns, uint64_t end_n
 	return c;
 }
 
-/* Of `count` records of a kind that is an array of a struct; 0 and 0 of every other kind. */
+/* Of `count` records of a kind that is an array of a struct; 0 and 0 for every other kind. */
 struct ft_cover ft_cover_records(uint32_t kind, uint32_t record_size, uint32_t count, const void *payload);
 
-/* Of request columns; 0 and 0 of a payload that makes no sense. */
+/* Of request columns; 0 and 0 for an invalid payload. */
 struct ft_cover ft_cover_requests(const void *payload, size_t bytes, uint32_t count);
 
 #endif

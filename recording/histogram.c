@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The histogram's arithmetic. A value of b bits keeps its upper 11: slots are as wide as 2^(b-11), so the
- * error is below 1 in 1024 of the value. The layout is HdrHistogram's (Gil Tene), with half a table per
- * power of two above the first.
- */
+/* The histogram's arithmetic. A value of b bits keeps its upper 11: slots are 2^(b-11) wide, so the error is
+ * below 1 in 1024 of the value. The layout is HdrHistogram's (Gil Tene), with half a table per power of two
+ * above the first. */
 #include "histogram.h"
 
 #include <math.h>
@@ -92,5 +91,5 @@ double ft_histogram_stddev(const struct ft_histogram *h)
 	if (!h->count)
 		return 0;
 	variance = h->sum_squares / (double)h->count - mean * mean;
-	return variance > 0 ? sqrt(variance) : 0; /* rounding can leave a little below zero */
+	return variance > 0 ? sqrt(variance) : 0; /* rounding may give slightly less than zero */
 }

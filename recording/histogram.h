@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A latency histogram: fixed memory, bounded relative error, for a line of progress each second and for
- * runs that don't keep every request. Same bucket layout as HdrHistogram with 3 significant digits
- * (11 bits of sub-bucket), so its log format can carry it. Exact percentiles come from the request log.
- */
+/* A latency histogram: fixed memory, bounded relative error, for a progress line each second and for runs
+ * that don't log every request. The bucket layout is that of HdrHistogram with 3 significant digits (11 bits
+ * of sub-bucket), so its log format can carry it. Exact percentiles come from the request log. */
 #ifndef FORKTAIL_HISTOGRAM_H
 #define FORKTAIL_HISTOGRAM_H
 

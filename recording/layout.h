@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the writer and the reader must agree on beyond format.h: which kinds are arrays of which struct.
- * Private to recording/.
- */
+/* What the writer and the reader share beyond format.h: which kinds are arrays of which struct. Private to
+ * recording/. */
 #ifndef FORKTAIL_LAYOUT_H
 #define FORKTAIL_LAYOUT_H
 
@@ -14,7 +13,7 @@
 #error "recordings are little-endian and are read and written without conversion"
 #endif
 
-/* The sizes are part of the format: a change here that is not growth at the end breaks old recordings. */
+/* The sizes are part of the format: any change except growth at the end breaks old recordings. */
 _Static_assert(sizeof(struct ft_block_header) == 36, "block header");
 _Static_assert(sizeof(struct ft_thread) == 80, "thread");
 _Static_assert(sizeof(struct ft_span) == 80, "span");
@@ -76,8 +75,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 }
 
 struct ft_writer;
-/* ft_writer_block for request columns, whose version hangs on which of them there are. Their appender knows
- * which time they cover. */
+/* ft_writer_block for request columns, whose version depends on which columns there are. Their appender knows
+ * their time range. */
 int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, struct ft_cover cover,
 		       const void *payload, size_t bytes);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening the file that a recording goes to.
- *
- * The recorder runs as root and a path may lie where others can write. So nothing is followed, nothing is
- * emptied before it is known to be a recording of the caller's, and what is made can be read by nobody else:
- * recordings hold command lines, addresses and names.
- */
+/* Opens the output file of a recording. The recorder runs as root, and other users may be able to write to
+ * the directory. So links are not followed, a file is truncated only if it is known to be the caller's
+ * recording, and new files are readable by their owner only: recordings contain command lines, addresses and
+ * names. */
 #include "output.h"
 
 #include <errno.h>
@@ -32,8 +30,8 @@ static bool number_of(const char *variable, unsigned long *number)
 	return !errno && !*end && *number < UINT32_MAX;
 }
 
-/* Who called sudo; false: nobody did. Only root has anything to give away, so whoever else sets the variables
- * gets nothing by it. */
+/* The user who called sudo; false: none. Only root can give files away, so another user gains nothing by
+ * setting the variables. */
 static bool caller(uid_t *uid, gid_t *gid)
 {
 	unsigned long user, group;
@@ -50,7 +48,7 @@ void ft_give_to_caller(int fd)
 	uid_t uid;
 	gid_t gid;
 
-	/* Where it can't be, as on a file system that knows no owners, it stays root's: nothing is lost. */
+	/* Where it fails, as on a file system without owners, the file stays root's: nothing is lost. */
 	if (caller(&uid, &gid) && fchown(fd, uid, gid)) {
 	}
 }
@@ -63,8 +61,8 @@ static bool is_mine(const struct stat *st)
 	return st->st_uid == geteuid() || (caller(&uid, &gid) && st->st_uid == uid);
 }
 
-/* Opens a file that is there, for what it is rather than by its name, which may mean another one a moment
- * later; a device or a FIFO isn't opened at all. */
+/* Opens an existing file after checking the file itself, because its name may refer to another one a moment
+ * later. A device or a FIFO isn't opened at all. */
 static int open_existing(const char *path)
 {
 	struct stat st;
@@ -92,7 +90,7 @@ static int open_existing(const char *path)
 	return fd;
 }
 
-/* Whether it is empty or begins as recordings do. */
+/* Whether it is empty or begins like a recording. */
 static bool is_recording(int fd)
 {
 	uint32_t magic = 0;
@@ -103,7 +101,7 @@ static bool is_recording(int fd)
 
 static int take(int fd)
 {
-	/* Where locks aren't known, as on some network file systems, there is none. */
+	/* Some network file systems have no locks. */
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return -EWOULDBLOCK;
 	if (!is_recording(fd))
@@ -123,7 +121,7 @@ int ft_output_open(const char *path)
 		fd = fd < 0 ? -errno : fd;
 		if (fd == -EEXIST)
 			fd = open_existing(path);
-	} while (fd == -ENOENT && access(path, F_OK) == 0); /* it went in between, and is there again */
+	} while (fd == -ENOENT && access(path, F_OK) == 0); /* it was deleted in between, and exists again */
 	if (fd < 0)
 		return fd;
 	rc = take(fd);
@@ -151,15 +149,15 @@ const char *ft_writer_why(int error)
 {
 	switch (error) {
 	case -ELOOP:
-		return "it is a symbolic link, which is not followed";
+		return "it is a symbolic link, and those are not followed";
 	case -ENOTSUP:
-		return "it is no regular file";
+		return "it is not a regular file";
 	case -EEXIST:
-		return "it holds something else than a recording, and is left as it is";
+		return "it contains something other than a recording and was not changed";
 	case -EWOULDBLOCK:
 		return "another recording is being written to it";
 	case -EACCES:
-		return "it belongs to another user, or its directory can't be written to";
+		return "it belongs to another user, or its directory is not writable";
 	default:
 		return strerror(-error);
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The file that a recording goes to. Private to recording/. */
+/* The output file of a recording. Private to recording/. */
 #ifndef FORKTAIL_OUTPUT_H
 #define FORKTAIL_OUTPUT_H
 
-/* Opens it, empty and locked, for reading and writing; or a negative errno, as ft_writer_open has them. */
+/* Opens it, empty and locked, for reading and writing; or a negative errno as in ft_writer_open. */
 int ft_output_open(const char *path);
 
-/* Makes a file that is not there yet, in an open directory; likewise empty, locked and nobody else's. */
+/* Creates a new file in an open directory; also empty, locked and accessible to its owner only. */
 int ft_output_create(int dir, const char *name);
 
 #endif

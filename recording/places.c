@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the blocks of a file lie and which time each covers, so that whoever reads takes what is needed, in
- * any order, and holds nothing else.
- */
+/* The positions and time ranges of a file's blocks, so that a reader can read selected blocks in any order
+ * and store nothing else. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +9,8 @@
 #include "reading.h"
 
 enum {
-	PROGRESS_BYTES = 4 << 20, /* read between two calls that tell of it */
-	SPOTS = 16,		  /* headers that are compared with what the index says of them */
+	PROGRESS_BYTES = 4 << 20, /* bytes read between two progress calls */
+	SPOTS = 16,		  /* headers that are compared with the index */
 };
 
 static int add(struct ft_places *p, size_t *room, const struct ft_place *place)
@@ -55,13 +54,13 @@ static struct ft_place place_of(const struct ft_reader *r)
 
 /* ---- by the index ---- */
 
-/* An index as it is gone through, from its last block to its first. */
+/* Reading an index, from its last block to its first. */
 struct chain {
 	struct ft_place *all; /* filled from its end: the places from `left` on are found */
 	size_t left, total;
 	size_t blocks;	      /* of the index itself */
-	uint64_t end;	      /* of the index block to be read next */
-	struct ft_place next; /* that block: where it is, and what is known of it */
+	uint64_t end;	      /* of the next index block to read */
+	struct ft_place next; /* that block: its position, and what is known of it */
 };
 
 static bool matches(const struct ft_block_header *h, const struct ft_place *place)
@@ -75,7 +74,7 @@ static uint64_t end_of(const struct ft_place *place)
 	return place->offset + sizeof(struct ft_block_header) + place->stored_bytes;
 }
 
-/* The trailer at the very end of a file, and the index block that it names. */
+/* The trailer at the very end of a file, and its index block. */
 static int open_chain(struct ft_reader *r, struct chain *c)
 {
 	struct ft_trailer trailer = {0};
@@ -104,9 +103,8 @@ static int open_chain(struct ft_reader *r, struct chain *c)
 	return c->all ? 1 : -ENOMEM;
 }
 
-/* Takes the entries of the index block that the reader holds. They have to be of blocks that follow each
- * other up to this one, so that nothing of the file is left out and nothing is there twice. False: they are
- * not. */
+/* Takes the entries of the index block in the reader. They must be consecutive blocks up to this one, so that
+ * nothing of the file is missing or duplicated. False: they are not. */
 static bool take_entries(const struct ft_block *index, struct chain *c)
 {
 	uint64_t end = index->offset;
@@ -134,7 +132,7 @@ static bool take_entries(const struct ft_block *index, struct chain *c)
 	return end == 0;
 }
 
-/* 1: the chain is whole, and all blocks of the file are in it. */
+/* 1: the chain is complete, and contains all blocks of the file. */
 static int follow_chain(struct ft_reader *r, struct chain *c)
 {
 	struct ft_block_header h;
@@ -155,7 +153,7 @@ static int follow_chain(struct ft_reader *r, struct chain *c)
 	return c->left == c->blocks;
 }
 
-/* Some headers are looked at: an index of another file, or of what this one was, would show. */
+/* Checks some headers: an index of another file, or of an earlier version of this one, would differ. */
 static bool spots_match(struct ft_reader *r, const struct ft_place *all, size_t count)
 {
 	for (size_t i = 0; i < SPOTS; i++) {
@@ -168,7 +166,7 @@ static bool spots_match(struct ft_reader *r, const struct ft_place *all, size_t 
 	return true;
 }
 
-/* 1: the places are the index'. 0: it can't be trusted, or has no times. */
+/* 1: the places come from the index. 0: it can't be trusted, or has no times. */
 static int read_index(struct ft_reader *r, struct ft_places *p)
 {
 	struct chain c = {0};

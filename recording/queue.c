@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A list of copied blocks under one lock, which is never held while the disk is waited for. */
+/* A list of copied blocks under one lock, which is never held during disk writes. */
 #include "queue.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct queued {
 	uint8_t payload[];
 };
 
-/* What of a kind was dropped since the last block that was not. */
+/* Dropped records of a kind since the last block that was not dropped. */
 struct lost {
 	uint64_t count, start_ns, end_ns;
 };
@@ -36,17 +36,17 @@ struct ft_queue {
 	size_t limit;
 	struct lost lost[FT_BLOCK_KINDS];
 	uint64_t all_lost;
-	uint32_t renewals; /* queued: the file's error doesn't go for what comes behind them */
+	uint32_t renewals; /* queued: the file's error does not apply to blocks after it */
 	bool begun, patient, ending;
 };
 
-/* What a block takes in memory; of a job the header is empty. */
+/* A block's size in memory; for a job the header is empty. */
 static size_t room_of(const struct ft_block_header *header)
 {
 	return sizeof(struct queued) + header->raw_bytes;
 }
 
-/* What there is too little of to fill a disk, and too much that hangs on it. */
+/* Blocks that other records depend on. There are too few of them to fill the queue. */
 static bool is_vital(const struct ft_block_header *header)
 {
 	return !header->record_size || header->kind == FT_BLOCK_THREAD || header->kind == FT_BLOCK_DROP ||
@@ -68,7 +68,7 @@ static void append(struct ft_queue *q, struct queued *b)
 	pthread_cond_signal(&q->filled);
 }
 
-/* Adds a block at the end. False: memory is out. */
+/* Appends a block. False: out of memory. */
 static bool add(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
 		const void *payload, bool pack)
 {
@@ -82,8 +82,8 @@ static bool add(struct ft_queue *q, const struct ft_block_header *header, struct
 	return true;
 }
 
-/* From when on records are missing: all that last begin with their begin. A thread's may be long ago, and
- * says nothing of when the rest of it is missing. */
+/* From when on records are missing: records that have a duration begin with their begin. A thread's begin may
+ * be long ago and does not show when its other records are missing. */
 static uint64_t earliest_ns(const struct ft_block_header *header, const void *payload, uint64_t now_ns)
 {
 	uint64_t earliest = now_ns, start;
@@ -109,7 +109,7 @@ static void lose(struct ft_queue *q, const struct ft_block_header *header, const
 	q->all_lost += header->count;
 }
 
-/* A block of what was dropped, if anything was; it stays counted when memory is out. */
+/* Appends a block for dropped records, if there are any. They stay counted without memory. */
 static void add_lost(struct ft_queue *q)
 {
 	struct ft_drop drops[FT_BLOCK_KINDS];
@@ -145,7 +145,8 @@ int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struc
 	while (q->patient && !has_room(q, header))
 		pthread_cond_wait(&q->written, &q->lock);
 	if (has_room(q, header)) {
-		/* Vital blocks go on while others are dropped: one drop block for each would only fill up. */
+		/* Vital blocks continue while others are dropped: one drop block for each of them would only
+		 * fill the queue. */
 		if (!is_vital(header))
 			add_lost(q);
 		if (!add(q, header, cover, payload, pack))
@@ -205,7 +206,7 @@ static void *write_blocks(void *arg)
 		else
 			rc = ft_file_append(q->file, &b->header, b->cover, b->payload, b->pack);
 		pthread_mutex_lock(&q->lock);
-		/* An error stays with the file: in one that nothing follows, it tells all. */
+		/* An error stays with the file. If no file follows, it applies to all later blocks. */
 		if (rc && q->file->goes_on)
 			lose(q, &b->header, b->payload);
 		q->renewals -= b->renews;
@@ -217,8 +218,8 @@ static void *write_blocks(void *arg)
 	return NULL;
 }
 
-/* Signals are the other threads' business, but for those that a thread's own deeds bring: blocked, they would
- * be deadly. */
+/* Signals are for other threads, except those caused by this thread's own code: blocking them would be
+ * fatal. */
 static int start_thread(struct ft_queue *q)
 {
 	static const int own[] = {SIGSYS, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};

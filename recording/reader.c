@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a recording and trusts nothing in it.
- *
- * A block counts when its header's hash, its lengths and its payload's hash all agree. Where one does
- * not, the reader looks for the next magic number from one byte further on: not from where the damaged
- * block says it ends, because in a file that lost bytes that would jump over good blocks.
- *
- * pread() rather than mmap(): a file that is cut while it is read must not end the process with SIGBUS.
- */
+/* Reads a recording and trusts nothing in it. A block is valid if its header's hash, its lengths and its
+ * payload's hash all agree. Otherwise the reader searches for the next magic number from one byte further on:
+ * not from the end that the damaged block claims, because that would skip valid blocks if the file lost
+ * bytes. It uses pread() instead of mmap(): a file that is truncated meanwhile must not end the process with
+ * SIGBUS. */
 #include "reading.h"
 
 #include <errno.h>
@@ -20,7 +17,7 @@
 
 #include "layout.h"
 
-/* A byte more than asked for is there and zero, so that JSON can be handed to code that wants a string. */
+/* One extra zero byte, so that JSON can be passed to code that needs a string. */
 static int make_room(struct ft_bytes *b, size_t bytes)
 {
 	void *grown;
@@ -36,7 +33,7 @@ static int make_room(struct ft_bytes *b, size_t bytes)
 	return 0;
 }
 
-/* What can't be read (a bad sector, a file cut meanwhile) reads as zeros and then fails its hash. */
+/* Unreadable parts (a bad sector, a truncated file) read as zeros and then fail their hash. */
 static void read_at(const struct ft_reader *r, void *to, size_t bytes, uint64_t offset)
 {
 	size_t done = 0;
@@ -51,7 +48,7 @@ static void read_at(const struct ft_reader *r, void *to, size_t bytes, uint64_t 
 	memset((uint8_t *)to + done, 0, bytes - done);
 }
 
-/* The first place at or after `at` that has the magic number; r->size when there is none. */
+/* The first magic number at or after `at`; r->size if there is none. */
 static uint64_t find_magic(struct ft_reader *r, uint64_t at)
 {
 	static const uint32_t magic = FT_BLOCK_MAGIC;
@@ -179,7 +176,7 @@ int ft_reader_advance(struct ft_reader *r)
 				r->walk.damage.no_trailer = false;
 			return 1;
 		}
-		/* A file made of headers that all claim the same bytes would be hashed over and over. */
+		/* A file of headers that all claim the same bytes would be hashed repeatedly. */
 		at =
 		    find_magic(r, at + (r->walk.futile > 4 * r->size + FT_BLOCK_LIMIT ? FT_WINDOW_BYTES : 1));
 	}
@@ -206,10 +203,10 @@ static int open_checked(struct ft_reader *r, const char *path, char *error, size
 		return say(error, error_size, -errno, "cannot read %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return say(error, error_size, -EINVAL, "%s is %s, not a recording", path,
-			   S_ISDIR(st.st_mode) ? "a directory" : "no regular file");
+			   S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
 	if (st.st_size == 0)
 		return say(error, error_size, -ENODATA, "%s is empty: %s", path,
-			   "nothing was written to it, or its disk was full");
+			   "no data was written to it, or the disk was full");
 	r->size = (uint64_t)st.st_size;
 	r->walk = ft_walk_begin();
 	r->zstd = ZSTD_createDCtx();
@@ -220,15 +217,16 @@ static int open_checked(struct ft_reader *r, const char *path, char *error, size
 	if (rc == 1)
 		return 0;
 	if (r->newer) {
-		snprintf(versions, sizeof(versions), "format %u, this one reads up to %u", r->newer,
+		snprintf(versions, sizeof(versions), "format %u; this version reads up to %u", r->newer,
 			 FT_FORMAT_VERSION);
 		return say(error, error_size, -EPROTONOSUPPORT,
-			   "%s was written by a newer forktail (%s): update to read it", path, versions);
+			   "%s was written by a newer forktail (%s). Update forktail to read it", path,
+			   versions);
 	}
 	read_at(r, &magic, sizeof(magic), 0);
 	if (magic == FT_BLOCK_MAGIC)
-		return say(error, error_size, -ENODATA, "%s holds no whole block: %s", path,
-			   "it was cut or damaged within its first one");
+		return say(error, error_size, -ENODATA, "%s contains no complete block: %s", path,
+			   "it was truncated or damaged within the first block");
 	return say(error, error_size, -EINVAL, "%s is not a recording%s", path, "");
 }
 
@@ -249,7 +247,7 @@ int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t
 	return rc;
 }
 
-/* The block that opening has found is read again: its place is wanted for another. */
+/* The block found when opening is read again: its memory is needed for another one. */
 struct ft_walk ft_reader_leave(struct ft_reader *r)
 {
 	if (r->pending)
@@ -289,7 +287,7 @@ int ft_reader_follow(struct ft_reader *r, struct ft_block *block)
 		rc = r->pending ? 1 : ft_reader_advance(r);
 		r->growing = false;
 		r->pending = false;
-		/* The same end is looked at many times over. */
+		/* The same end is checked many times. */
 		if (rc == 0)
 			r->walk.futile = futile;
 		if (rc <= 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How a recording is read, block by block: what ft_reader_next and the table of a file's places share.
- * Private to recording/.
- */
+/* Reading a recording block by block: shared by ft_reader_next and the table of a file's places. Private to
+ * recording/. */
 #ifndef FORKTAIL_READING_H
 #define FORKTAIL_READING_H
 
@@ -16,21 +15,21 @@ struct ft_bytes {
 	size_t room;
 };
 
-/* A walk over the blocks of a file: how far it has come, and what it met. */
+/* A walk over the blocks of a file: its position, and the damage it found. */
 struct ft_walk {
-	uint64_t at;	 /* end of the last whole block */
-	uint64_t futile; /* bytes hashed or unpacked in vain, to bound the work a hostile file can ask for */
+	uint64_t at;	   /* end of the last complete block */
+	uint64_t futile;   /* bytes hashed or unpacked without success, to limit the work of a hostile file */
 	uint32_t expected; /* sequence number */
 	struct ft_damage damage;
 };
 
 struct ft_reader {
 	int fd;
-	uint64_t size; /* as it was when opened: of a file still being written, what was there */
+	uint64_t size; /* size when opened: of a file still being written, the part that existed */
 	struct ft_walk walk;
-	uint8_t newer; /* a version above ours that was met */
-	bool growing;  /* what is no whole block at its end may become one */
-	bool pending;  /* the block found by opening was not handed out yet */
+	uint8_t newer; /* a version above ours that was found */
+	bool growing;  /* an incomplete block at its end may become complete */
+	bool pending;  /* the block found when opening was not returned yet */
 	struct ft_block block;
 	struct ft_bytes stored, raw;
 	ZSTD_DCtx *zstd;
@@ -44,18 +43,18 @@ static inline struct ft_walk ft_walk_begin(void)
 	return (struct ft_walk){.damage.no_trailer = true};
 }
 
-/* Finds the next whole block of any kind: 1 and r->block, which ends at r->walk.at; 0 at the end. */
+/* Finds the next complete block of any kind: 1 and r->block, which ends at r->walk.at; 0 at the end. */
 int ft_reader_advance(struct ft_reader *r);
 
-/* Where ft_reader_next goes on, before the reader is used for something else. Who does so sets r->walk to it
+/* Position of ft_reader_next, saved before the reader is used for something else. The caller restores r->walk
  * afterwards. */
 struct ft_walk ft_reader_leave(struct ft_reader *r);
 
-/* Reads the header at an offset. False: there is none that could be a whole block's. */
+/* Reads the header at an offset. False: there is no possible block. */
 bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_header *h);
 
-/* Reads what follows such a header. 1: the whole block is in r->block. 0: there is none. Negative: out of
- * memory. */
+/* Reads the payload after such a header. 1: the complete block is in r->block. 0: there is none. Negative:
+ * out of memory. */
 int ft_reader_load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset);
 
 #endif

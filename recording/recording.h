@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing and reading recordings. format.h holds the layout, docs/reference/recording-format.md the reasons.
- *
- * The writer is what the recorder and the load generator append to while time matters; the reader is
- * what the analysis trusts. Functions return 0 (or a count) and a negative errno on failure; nothing is
- * printed here.
- */
+/* Writing and reading recordings. format.h defines the layout, docs/reference/recording-format.md explains
+ * it. The recorder and the load generator append with the writer while time matters; the analysis uses the
+ * reader. Functions return 0 (or a count) and a negative errno on failure. Nothing is printed here. */
 #ifndef FORKTAIL_RECORDING_H
 #define FORKTAIL_RECORDING_H
 
@@ -22,69 +19,68 @@ extern "C" {
 
 struct ft_writer;
 
-/* Creates `path`, or takes the place of a recording there, and writes `manifest` (a JSON object as text) as
- * its first block. A few kilobytes are reserved on disk so that a full one still takes the index and the
- * trailer. What lies there and is no recording of the caller's is left alone: -ELOOP a symbolic link,
- * -EISDIR, -ENOTSUP another kind of file, -EACCES somebody else's, -EEXIST no recording, -EWOULDBLOCK being
- * written. */
+/* Creates `path`, or replaces a recording there, and writes `manifest` (a JSON object as text) as its first
+ * block. A few kilobytes are reserved on disk, so that index and trailer still fit when it is full. Anything
+ * else at `path` is left unchanged: -ELOOP a symbolic link, -EISDIR, -ENOTSUP another kind of file, -EACCES
+ * another user's file, -EEXIST not a recording, -EWOULDBLOCK being written. */
 int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest);
 
-/* The first of several files, one after the other: NAME in an open directory, which must not be there. An
- * error of one of them is over with the next: until then what comes is dropped and counted. */
+/* The first of several files, one after the other: NAME in an open directory, which must not exist. An error
+ * of one file ends with the next: until then records are dropped and counted. */
 int ft_writer_open_first(struct ft_writer **out, int dir, const char *name, const char *manifest);
 
-/* Goes on in the next file: the one so far ends with `summary`, index and trailer. With ft_writer_background
- * nothing of it is waited for, and what fails is the writer's error until the next call. */
+/* Continues in the next file: the current one ends with `summary`, index and trailer. With
+ * ft_writer_background none of this blocks, and a failure is the writer's error until the next call. */
 int ft_writer_next(struct ft_writer *w, int dir, const char *name, const char *manifest, const char *summary);
 
-/* Has `job` called when all so far is written: where the disk is waited for. -ENOMEM: it isn't. */
+/* Calls `job` when everything so far is written, in the thread that waits for the disk. -ENOMEM: it is not
+ * called. */
 int ft_writer_then(struct ft_writer *w, void (*job)(void *arg), void *arg);
 
-/* Files that were begun. */
+/* Number of files started. */
 uint32_t ft_writer_files(const struct ft_writer *w);
 
-/* Why it failed, to follow "can't write FILE: ". */
+/* Why it failed, to follow "cannot write FILE: ". */
 const char *ft_writer_why(int error);
 
-/* Makes a file or directory the user's who called sudo; nothing, when nobody did. */
+/* Gives a file or directory to the user who called sudo. Does nothing without sudo. */
 void ft_give_to_caller(int fd);
 
-/* Buffers one fixed-size record of a kind that has a struct in format.h. Written when the kind's buffer
- * is full or at the next flush. -EINVAL for JSON and column kinds. Thread-safe, as all writer calls. */
+/* Buffers one fixed-size record of a kind that has a struct in format.h. Written when the kind's buffer is
+ * full or at the next flush. -EINVAL for JSON and column kinds. Thread-safe, like all writer calls. */
 int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *record);
 
-/* Writes one JSON object as a block of its own, at once; buffered records are written before it. */
+/* Writes one JSON object as a separate block, at once, after buffered records. */
 int ft_writer_json(struct ft_writer *w, enum ft_block_kind kind, const char *json);
 
 /* Writes `bytes` of payload as one block, at once. record_size 0: the payload is not an array. (The index
- * does not know the time of request columns that are written so.) */
+ * does not know the time of request columns written this way.) */
 int ft_writer_block(struct ft_writer *w, enum ft_block_kind kind, uint32_t record_size, uint32_t count,
 		    const void *payload, size_t bytes);
 
-/* Writes what is buffered. Call at least once a second: it bounds what a kill -9 loses. */
+/* Writes buffered records. Call it at least once per second: it limits the loss of a kill -9. */
 int ft_writer_flush(struct ft_writer *w);
 
-/* The first error any call met (negative errno), or 0. After -ENOSPC the file ends at its last whole
- * block, every later write returns the same error, and close still writes the trailer. */
+/* The first error of any call (negative errno), or 0. After -ENOSPC the file ends at its last complete block,
+ * every later write returns the same error, and close still writes the trailer. */
 int ft_writer_error(const struct ft_writer *w);
 
-/* From here on a thread of the writer's compresses and writes, and no call but drain and close waits for the
- * disk: up to `bytes` wait for it in memory, and half as much again of blocks that others refer to. Records
- * for which there is no room are dropped and counted; a drop block (FT_DROP_DISK) says how many of which
- * kind, and which time they cover. Errors come later than what they are of. Negative errno; it is as before
- * then. */
+/* From here on a thread of the writer compresses and writes, and only drain and close wait for the disk. Up
+ * to `bytes` wait in memory, and half as much again of blocks that others refer to. Records that do not fit
+ * are dropped and counted. A drop block (FT_DROP_DISK) contains their number by kind and their time range.
+ * Errors are reported later than the calls that caused them. Negative errno: nothing changes then. */
 int ft_writer_background(struct ft_writer *w, size_t bytes);
 
-/* From here on calls wait for room rather than drop: nothing more is to come that could not wait. */
+/* From here on calls wait for space instead of dropping: all further records may wait. */
 void ft_writer_patient(struct ft_writer *w);
 
-/* Waits until the file has all that was written, and what was dropped. ft_writer_error()'s value. */
+/* Waits until the file contains all written blocks, and drop blocks. Returns ft_writer_error()'s value. */
 int ft_writer_drain(struct ft_writer *w);
 
 /* Records dropped so far. */
 uint64_t ft_writer_lost(struct ft_writer *w);
 
-/* Bytes written so far, of several files to this one. */
+/* Bytes written so far; of several files, including this one. */
 uint64_t ft_writer_bytes(const struct ft_writer *w);
 
 /* Flushes, writes `summary` (JSON text, or NULL), index and trailer, closes and frees. Returns
@@ -93,22 +89,22 @@ int ft_writer_close(struct ft_writer *w, const char *summary);
 
 /* ---- request log: append by column ---- */
 
-enum { FT_REQUEST_BLOCK = 16384 }; /* requests in one block at most */
+enum { FT_REQUEST_BLOCK = 16384 }; /* maximum number of requests in one block */
 
-/* One load thread's open block: columns of varints that ft_requests_flush writes as one block. Appends
- * never allocate. */
+/* One load thread's open block: columns of varints that ft_requests_flush writes as one block. Appends never
+ * allocate. */
 struct ft_requests {
 	uint32_t count;
-	uint64_t last_end_ns; /* ends are stored as differences, zigzag: they may step back a little */
+	uint64_t last_end_ns; /* ends are stored as differences, zigzag: they may decrease slightly */
 	uint64_t base_ns;
 	uint8_t *end, *duration, *late, *connection; /* next free byte of each varint column */
-	uint8_t *columns;			     /* owns all of it */
+	uint8_t *columns;			     /* owns the memory of all columns */
 	uint8_t *op, *status, *behind;
-	uint8_t any_behind; /* 0: no request of the block has one, and the column is left out */
+	uint8_t any_behind; /* 0: no request of the block has one, and the column is omitted */
 	bool any_arrival;   /* likewise */
 	uint8_t *arrival;   /* next free byte of that varint column */
 	uint64_t first_ns;  /* the earliest intended_ns of the block */
-	uint64_t latest_ns; /* the latest end_ns of those that came before an earlier one */
+	uint64_t latest_ns; /* the latest end_ns of those followed by an earlier one */
 };
 
 int ft_requests_init(struct ft_requests *r);
@@ -119,16 +115,16 @@ static inline bool ft_requests_full(const struct ft_requests *r)
 	return r->count == FT_REQUEST_BLOCK;
 }
 void ft_requests_append(struct ft_requests *r, const struct ft_request *q);
-/* Writes the open block, if it holds anything, and empties it. */
+/* Writes the open block, if it is not empty, and clears it. */
 int ft_requests_flush(struct ft_requests *r, struct ft_writer *w);
 
-/* Where a decoder puts requests: arrays with room for FT_REQUEST_BLOCK entries each; NULL: not wanted. */
+/* Where a decoder stores requests: arrays of FT_REQUEST_BLOCK entries each; NULL: not wanted. */
 struct ft_request_columns {
 	uint64_t *intended_ns, *start_ns, *end_ns;
 	uint32_t *connection;
 	uint8_t *op, *status;
-	uint8_t *behind;      /* zeros from a block that has no such column */
-	uint64_t *arrival_ns; /* likewise; wants end_ns, too */
+	uint8_t *behind;      /* zeros if the block has no such column */
+	uint64_t *arrival_ns; /* likewise; needs end_ns, too */
 };
 /* Whether a payload has the column of servers behind a proxy, and that of arrivals. */
 bool ft_requests_have_behind(const void *payload, size_t bytes);
@@ -137,8 +133,7 @@ bool ft_requests_have_arrivals(const void *payload, size_t bytes);
 int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 		       const struct ft_request_columns *out);
 
-/* Only what a request took, from when it was due to its end, and its op: half the work. Arrays as above; op
- * may be NULL. */
+/* Only a request's duration, from due to end, and its op: half the work. Arrays as above; op may be NULL. */
 int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns,
 			  uint8_t *op);
 
@@ -147,49 +142,49 @@ int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uin
 struct ft_reader;
 
 struct ft_block {
-	uint32_t kind;	      /* enum ft_block_kind; a newer writer may know more of them */
+	uint32_t kind;	      /* enum ft_block_kind; a newer writer may use more */
 	uint32_t record_size; /* as the writer had it */
 	uint32_t count;
-	const void *payload; /* decompressed, 8-byte aligned, a zero byte behind it; valid until the
-				next call on this reader */
+	const void *payload; /* decompressed, 8-byte aligned, followed by a zero byte; valid until the next
+				call on this reader */
 	size_t bytes;
 	uint64_t offset; /* of its header in the file */
 };
 
-/* What reading met that a finished, undamaged file does not have. */
+/* Damage that a finished, intact file does not have. */
 struct ft_damage {
-	uint64_t bytes_skipped;	 /* bytes that belong to no whole block */
-	uint32_t gaps;		 /* places where such bytes lay */
-	uint32_t blocks_missing; /* by the sequence numbers before, between and after */
-	bool no_trailer;	 /* killed, cut, or still being written */
+	uint64_t bytes_skipped;	 /* bytes that belong to no complete block */
+	uint32_t gaps;		 /* number of places with such bytes */
+	uint32_t blocks_missing; /* according to sequence numbers before, between and after */
+	bool no_trailer;	 /* killed, truncated, or still being written */
 };
 
-/* Opens for reading. On failure *out is NULL and `error` holds one sentence for the user: missing file,
+/* Opens for reading. On failure *out is NULL and `error` contains one sentence for the user: missing file,
  * empty file, not a recording, written by a newer format. */
 int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t error_size);
-/* 1 and the next whole block in file order (index and trailer are not shown), or 0 at the end. */
+/* 1 and the next complete block in file order (without index and trailer), or 0 at the end. */
 int ft_reader_next(struct ft_reader *r, struct ft_block *block);
-/* The same of a file that is still being written: what was added to it since is seen, and what its end holds
- * of a block that isn't whole yet is looked at again by the next call. (It must not be cut meanwhile:
- * -ESTALE.) */
+/* The same for a file that is still being written: new blocks since the last call are found, and an
+ * incomplete
+ * block at its end is read again by the next call. (The file must not be truncated meanwhile: -ESTALE.) */
 int ft_reader_follow(struct ft_reader *r, struct ft_block *block);
-/* Whether its trailer was met: nothing comes behind it. */
+/* Whether its trailer was found: nothing follows it. */
 bool ft_reader_sealed(const struct ft_reader *r);
-/* Bytes of the file up to the last whole block that was read. */
+/* Bytes of the file up to the last complete block that was read. */
 uint64_t ft_reader_at(const struct ft_reader *r);
-/* Copies record `i` of a block into `record` (record_size of this build's struct): shorter ones are
- * zero-filled, longer ones cut. */
+/* Copies record `i` of a block into `record` (record_size of this build's struct): shorter ones are filled
+ * with zeros, longer ones truncated. */
 void ft_block_record(const struct ft_block *block, uint32_t i, void *record, size_t size);
 /* Complete once ft_reader_next has returned 0. */
 void ft_reader_damage(const struct ft_reader *r, struct ft_damage *damage);
 void ft_reader_close(struct ft_reader *r);
 
-/* Where a whole block lies, and which time its records speak of. */
+/* The position of a complete block, and its time range. */
 struct ft_place {
 	uint64_t offset; /* of its header */
-	/* From the earliest begin to the latest end of its records, of requests from when they were due; at
-	 * most 2^62, and the end is no earlier than the start, whatever the records say. Both 0: a kind
-	 * without time, a block without records or with columns that make no sense. */
+	/* From the earliest begin to the latest end of its records, for requests from when they were due; at
+	 * most 2^62, and the end is no earlier than the start, whatever the records contain. Both 0: a kind
+	 * without time, a block without records or with invalid columns. */
 	uint64_t start_ns, end_ns;
 	uint32_t kind, count, stored_bytes, raw_bytes;
 };
@@ -198,22 +193,21 @@ struct ft_places {
 	struct ft_place *all;
 	size_t count;
 	struct ft_damage damage;
-	bool indexed; /* taken from the index: none of the blocks was read, and damage within them not seen */
+	bool indexed; /* from the index: no block was read, and damage inside blocks was not detected */
 };
 
-/* All whole blocks of the file, in order (index and trailer are not shown): from its index where that can be
- * trusted and has times, else every block is read once, and damage is counted as ft_reader_next() does.
- * `scan`: never from the index. `progress` may be NULL; it is called now and then with how many bytes are
- * done, and of how many, and ends the call with -ECANCELED unless it returns 0. 0, or a negative errno, and
- * *out is empty. Where ft_reader_next() is doesn't change. */
+/* All complete blocks of the file, in order (without index and trailer): from its index if that can be
+ * trusted and has times, otherwise every block is read once, and damage is counted like ft_reader_next()
+ * does. `scan`: never from the index. `progress` may be NULL; it is called at intervals with the bytes done
+ * and the total, and ends the call with -ECANCELED unless it returns 0. Returns 0, or a negative errno and
+ * *out is empty. The position of ft_reader_next() doesn't change. */
 int ft_reader_places(struct ft_reader *r, bool scan, struct ft_places *out,
 		     int (*progress)(void *arg, uint64_t done, uint64_t all), void *arg);
 void ft_places_free(struct ft_places *p);
 
-/* Reads the block at a place: 1 and *block, valid until the next call on this reader; 0 when no whole block
- * of that kind and size is there (any more): it is damaged, the file has changed, or the index was wrong. Any
- * number of readers may be open on one file, each for one thread. Where ft_reader_next() is doesn't change.
- */
+/* Reads the block at a place: 1 and *block, valid until the next call on this reader; 0 if no complete block
+ * of that kind and size is there: it is damaged, the file has changed, or the index was wrong. Any number of
+ * readers may be open on one file, each for one thread. The position of ft_reader_next() doesn't change. */
 int ft_reader_read(struct ft_reader *r, const struct ft_place *place, struct ft_block *block);
 
 /* ---- clocks ---- */
@@ -223,9 +217,9 @@ uint64_t ft_now_ns(void); /* CLOCK_MONOTONIC */
 void ft_clock_read(struct ft_clock *c);
 /* The kernel's boot id as text ("" if it can't be read). */
 void ft_boot_id(char out[40]);
-/* Which clock CLOCK_MONOTONIC is to this process: equal texts, the same clock. The boot id, and in a time
- * namespace that shifts the clock, by how much: "BOOT+monotonic:86400.000000000", or where that can't be read
- * the namespace, "BOOT+time:[4026532001]". */
+/* Identifies this process' CLOCK_MONOTONIC: equal texts, the same clock. The boot id, and in a time namespace
+ * that shifts the clock, the offset: "BOOT+monotonic:86400.000000000", or if that can't be read the
+ * namespace, "BOOT+time:[4026532001]". */
 enum { FT_CLOCK_ID_BYTES = 96 };
 void ft_clock_id(char out[FT_CLOCK_ID_BYTES]);
 

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The request log's columns: cheap to append to in the load generator's hot path, fast to decode by the
- * ten million.
+/* The request log's columns: cheap to append to in the load generator's hot path, fast to decode by the ten
+ * million.
  *
  * A varint here has its length in its first byte: the number of trailing zero bits, plus one. Appending is
- * then a shift, an 8-byte store and an addition for any value below 2^56, and decoding an 8-byte load and
- * two shifts; a varint with a continuation bit in each byte would branch on each byte.
+ * then
+ * a shift, an 8-byte store and an addition for any value below 2^56, and decoding an 8-byte load and two
+ * shifts.
+ * A varint with a continuation bit in each byte would branch on each byte.
  *
  *   n = 1..8 bytes: the value shifted left by n, with bit n-1 set below it; holds 7 * n bits
  *   9 bytes:        a zero byte and the value
  *
- * Times are differences: the end to the end before it (zigzag: pipelined answers and several connections
- * may step back), the duration, and how late it was sent. All wrap around at 2^64, so any values survive.
+ * Times are differences: the end to the previous end (zigzag: with pipelining and several connections it may
+ * decrease), the duration, and how late it was sent. All wrap around at 2^64, so any values survive.
  *
- * A column of one value repeated is stored once: in a closed loop nothing is late, and most runs have one
- * status and one or two operations. What few runs know is a further column, which the others don't have.
+ * A column of one repeated value is stored once: in a closed loop nothing is late, and most runs have one
+ * status
+ * and one or two operations. What few runs have is an additional column, which others omit.
  *
- * The columns are not compressed. Measured (bench/recording_bench.cc): zstd at level 1 makes 8.2 bytes
- * of a request's 10.9, for 25 ns more on the client and 17 ns more in the analysis, where appending costs
- * 10 ns, writing 8 and decoding 17. A quarter of the disk is not worth doubling what a request costs the
- * client.
- */
+ * The columns are not compressed. Measured (bench/recording_bench.cc): zstd at level 1 turns 10.9 bytes of a
+ * request into 8.2, for 25 ns more on the client and 17 ns more in the analysis, where appending costs 10 ns,
+ * writing 8 and decoding 17. A quarter of the disk space is not worth doubling the client's cost per
+ * request. */
 #include "recording.h"
 
 #include <errno.h>
@@ -33,10 +35,10 @@ enum {
 	VARINT_MAX = 9,
 	COLUMN_BYTES = FT_REQUEST_BLOCK * VARINT_MAX + 8, /* a store of 8 bytes may reach beyond its value */
 	COLUMNS = 6,
-	FURTHER_HEAD = sizeof(uint32_t), /* the length before a further column */
+	FURTHER_HEAD = sizeof(uint32_t), /* the length before an additional column */
 };
 
-/* What a request block's payload begins with; the columns follow in this order. */
+/* The start of a request block's payload; the columns follow in this order. */
 struct request_head {
 	uint64_t base_ns;	 /* the first end is a difference to this */
 	uint32_t bytes[COLUMNS]; /* end, duration, late, connection, op, status */
@@ -96,8 +98,7 @@ static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
 	return to + VARINT_MAX;
 }
 
-/* How long the answer lay unread, and one more; 0 where that is not known, as of those before the first one.
- */
+/* The answer's socket-buffer wait plus one; 0 if unknown, as for those before the first known one. */
 static __attribute__((noinline)) void append_arrival(struct ft_requests *r, const struct ft_request *q)
 {
 	enum { ZERO = 1 }; /* its varint */
@@ -110,7 +111,7 @@ static __attribute__((noinline)) void append_arrival(struct ft_requests *r, cons
 	r->arrival = put_varint(r->arrival, q->arrival_ns ? q->end_ns - q->arrival_ns + 1 : 0);
 }
 
-/* The end before this one may have been the block's latest. */
+/* The previous end may have been the block's latest. */
 static void step_back(struct ft_requests *r)
 {
 	if (r->count && r->last_end_ns > r->latest_ns)
@@ -119,7 +120,7 @@ static void step_back(struct ft_requests *r)
 
 void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 {
-	/* Locals first: the compiler must take every byte stored below for one that may lie in *r or *q. */
+	/* Locals first: the compiler must assume that any byte stored below may be in *r or *q. */
 	uint8_t *end = r->end, *duration = r->duration, *late = r->late, *connection = r->connection;
 	uint8_t *op = r->op + r->count, *status = r->status + r->count, *behind = r->behind + r->count;
 	const struct ft_request request = *q;
@@ -127,7 +128,7 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 
 	if (__builtin_expect(request.arrival_ns || r->any_arrival, 0))
 		append_arrival(r, q);
-	/* Branches that are hardly ever taken: a minimum and a maximum would each be a store. */
+	/* Branches that are rarely taken: a minimum and a maximum would each be a store. */
 	if (__builtin_expect(request.intended_ns < r->first_ns, 0))
 		r->first_ns = request.intended_ns;
 	if (__builtin_expect(request.end_ns < r->last_end_ns, 0))
@@ -144,7 +145,7 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 	r->any_behind |= request.behind;
 }
 
-/* 1 when all values of a column are the same byte, else its length. */
+/* 1 if all values of a column are the same byte, else its length. */
 static uint32_t shortest(const uint8_t *column, size_t bytes, uint32_t count)
 {
 	if (bytes == count && !memcmp(column, column + 1, bytes - 1))
@@ -152,7 +153,7 @@ static uint32_t shortest(const uint8_t *column, size_t bytes, uint32_t count)
 	return (uint32_t)bytes;
 }
 
-/* A further column, after its length: its old place may be the new one's. Returns the byte behind it. */
+/* An additional column, after its length: its old and new place may overlap. Returns the end of it. */
 static uint8_t *move_further(uint8_t *to, const uint8_t *column, size_t length, uint32_t count)
 {
 	uint32_t bytes = shortest(column, length, count);
@@ -179,7 +180,7 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 		return 0;
 	for (unsigned i = 0; i < COLUMNS; i++) {
 		head.bytes[i] = shortest(from[i], (size_t)(end[i] - from[i]), r->count);
-		memmove(to, from[i], head.bytes[i]); /* each moves down, over what is stored already */
+		memmove(to, from[i], head.bytes[i]); /* each moves down, over bytes that are already stored */
 		to += head.bytes[i];
 	}
 	memcpy(r->columns, &head, sizeof(head));
@@ -198,7 +199,7 @@ enum { VARINT_COLUMNS = 4, CHUNK = 256 };
 /* A column of varints being decoded. */
 struct column {
 	const uint8_t *at, *end;
-	unsigned step; /* all ones; zero in a column whose one value stands for all */
+	unsigned step; /* all ones; zero for a column with one repeated value */
 };
 
 static inline unsigned varint_bytes(const uint8_t *at)
@@ -222,7 +223,7 @@ static inline uint64_t next_value(struct column *c)
 	return word;
 }
 
-/* The next value of a column wherever it ends; false when it has none. */
+/* The next value of a column with any number of bytes left; false if it has none. */
 static bool next_checked(struct column *c, uint64_t *value)
 {
 	uint8_t padded[VARINT_MAX] = {0};
@@ -240,7 +241,7 @@ static bool next_checked(struct column *c, uint64_t *value)
 	return true;
 }
 
-/* How many of the next `wanted` values surely lie in the column, whatever their lengths. */
+/* How many of the next `wanted` values are certainly in the column, whatever their lengths. */
 static uint32_t sure_values(const struct column *c, uint32_t wanted)
 {
 	size_t sure = (size_t)(c->end - c->at) / VARINT_MAX;
@@ -248,8 +249,8 @@ static uint32_t sure_values(const struct column *c, uint32_t wanted)
 	return sure < wanted && c->step ? (uint32_t)sure : wanted;
 }
 
-/* Decodes `rows` values of each column. All columns side by side: finding where a value ends depends on the
- * one before it, and four such chains at a time keep the processor busy where one would have it wait. */
+/* Decodes `rows` values of each column. All columns in parallel: finding where a value ends depends on the
+ * one before it. Four such chains at a time keep the processor busy, where one would make it wait. */
 static bool decode_rows(struct column *columns, uint32_t rows, uint64_t values[VARINT_COLUMNS][CHUNK])
 {
 	struct column c[VARINT_COLUMNS];
@@ -317,9 +318,9 @@ static bool decode_bytes(const uint8_t *at, uint32_t bytes, uint32_t count, uint
 	return true;
 }
 
-/* What follows the six columns: its own length, then a column, as often as there are such. The first is that
- * of servers behind, the second that of arrivals; later ones are a newer writer's. One that is 0 throughout
- * keeps the place of one that isn't there. */
+/* What follows the six columns: a length and a column, repeatedly. The first is that of servers behind a
+ * proxy, the second that of arrivals; later ones belong to newer writers. A column of zeros holds the place
+ * of a missing one. */
 enum { FURTHER = 2 };
 struct further {
 	const uint8_t *behind, *arrival; /* NULL: not there */
@@ -330,7 +331,7 @@ static bool open_further(const uint8_t *at, uint64_t bytes, struct further *f)
 {
 	const uint8_t **const columns[FURTHER] = {&f->behind, &f->arrival};
 	uint32_t *const lengths[FURTHER] = {&f->behind_bytes, &f->arrival_bytes};
-	static const uint8_t nothing[FURTHER] = {0, 1}; /* a byte that is 0, and the varint */
+	static const uint8_t nothing[FURTHER] = {0, 1}; /* a 0 byte, and the varint */
 	uint32_t length;
 
 	*f = (struct further){0};
@@ -352,7 +353,7 @@ static bool open_further(const uint8_t *at, uint64_t bytes, struct further *f)
 	return true;
 }
 
-/* The head of a payload, and the bytes that it and the six columns take; 0 for one that makes no sense. */
+/* The head of a payload, and the size of it and the six columns; 0 if it is invalid. */
 static uint64_t open_head(const void *payload, size_t bytes, struct request_head *head)
 {
 	uint64_t total = sizeof(*head);
@@ -365,7 +366,7 @@ static uint64_t open_head(const void *payload, size_t bytes, struct request_head
 	return total <= bytes ? total : 0;
 }
 
-/* False for one that makes no sense, too. */
+/* False if it is invalid, too. */
 static bool find_further(const void *payload, size_t bytes, struct further *further)
 {
 	struct request_head head;
@@ -388,7 +389,7 @@ bool ft_requests_have_arrivals(const void *payload, size_t bytes)
 	return find_further(payload, bytes, &further) && further.arrival;
 }
 
-/* A column of varints; `same` is for the value of one that stands for all in a block of several. */
+/* A column of varints; `same` is for a single value that represents all in a block of several. */
 static struct column column_of(const uint8_t *at, uint32_t bytes, uint32_t count, uint8_t same[VARINT_MAX])
 {
 	if (count < 2 || !bytes || varint_bytes(at) != bytes)
@@ -397,7 +398,7 @@ static struct column column_of(const uint8_t *at, uint32_t bytes, uint32_t count
 	return (struct column){.at = same, .end = same + VARINT_MAX, .step = 0};
 }
 
-/* Where the columns of a payload lie. False for one that makes no sense. */
+/* The positions of a payload's columns. False if it is invalid. */
 static bool open_columns(const void *payload, size_t bytes, uint32_t count, struct request_head *head,
 			 struct column c[VARINT_COLUMNS], uint8_t same[VARINT_COLUMNS][VARINT_MAX],
 			 const uint8_t **rest, struct further *further)
@@ -414,7 +415,7 @@ static bool open_columns(const void *payload, size_t bytes, uint32_t count, stru
 	return true;
 }
 
-/* Adds a column to `sums`. A chain of its own: the other columns needn't be looked at. */
+/* Adds a column to `sums`. A separate dependency chain: the other columns are not read. */
 static bool add_column(struct column c, uint32_t count, uint64_t *sums)
 {
 	bool varied = c.step != 0;
@@ -434,7 +435,7 @@ static bool add_column(struct column c, uint32_t count, uint64_t *sums)
 	return !varied || c.at == c.end;
 }
 
-/* Arrivals from the ends, which are decoded, and how long each answer lay unread. */
+/* Arrivals from the decoded ends and each answer's socket-buffer wait. */
 static bool decode_arrivals(const struct further *further, uint32_t count,
 			    const struct ft_request_columns *out)
 {
@@ -495,7 +496,7 @@ int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uin
 	return (int)count;
 }
 
-/* Three of the columns, and nothing is kept of a request. */
+/* Three of the columns, without storing requests. */
 struct ft_cover ft_cover_requests(const void *payload, size_t bytes, uint32_t count)
 {
 	static const uint8_t nothing[VARINT_MAX] = {1}; /* the varint */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table that cmake/syscall_names.cmake makes of <asm/unistd_64.h>, and looking into it. */
+/* The table that cmake/syscall_names.cmake generates from <asm/unistd_64.h>, and its lookup. */
 #include "syscalls.h"
 
 #include <stddef.h>

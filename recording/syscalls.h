@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of x86-64's system calls. Spans have numbers, and those mean something else on another machine: a
- * recorder writes the names that its numbers have into its manifest, and who reads a recording that has none
- * (they all come from x86-64) finds them here. */
+/* Names of x86-64's system calls. Spans contain numbers, which differ on other machines. A recorder writes
+ * the names for its numbers to its manifest. For recordings without names, which all come from x86-64,
+ * readers use this table. */
 #ifndef FORKTAIL_SYSCALLS_H
 #define FORKTAIL_SYSCALLS_H
 
@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* "read" for 0. NULL for a number that had no name when this was built; from ft_syscall_limit() on, none
- * has. */
+/* "read" for 0. NULL for a number without a name at build time; from ft_syscall_limit() on, none has a
+ * name. */
 const char *ft_syscall_name(int number);
 int ft_syscall_limit(void);
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is recorded, gathered into blocks. append.h writes them; queue.h does so on a thread of its own, where
- * that is wanted.
- *
- * Buffers are per kind, because records of one kind compress well together and interleaved ones don't.
- */
+/* Gathers records into blocks. append.h writes them; queue.h does so in a separate thread if wanted. There is
+ * a buffer per kind, because records of one kind compress well together and interleaved ones don't. */
 #include "recording.h"
 
 #include <errno.h>
@@ -24,19 +21,19 @@ struct buffer {
 };
 
 struct ft_writer {
-	pthread_mutex_t lock; /* of the buffers; without a queue of the file, too */
+	pthread_mutex_t lock; /* protects the buffers; without a queue also the file */
 	struct ft_file file;
-	struct ft_queue *queue; /* NULL: who writes waits for the disk */
+	struct ft_queue *queue; /* NULL: the calling thread waits for the disk */
 	struct buffer buffers[FT_BLOCK_KINDS];
 };
 
-/* Whether nothing more is to be written: of a recording in one file its first error is the end. */
+/* Whether nothing more is written: in a recording of one file, its first error is the end. */
 static int ended(const struct ft_writer *w)
 {
 	return w->file.goes_on ? 0 : ft_writer_error(w);
 }
 
-/* Hands a block on. */
+/* Passes a block on. */
 static int emit(struct ft_writer *w, struct ft_block_header *header, const void *payload)
 {
 	static const struct ft_cover told_by_records = {0};
@@ -90,7 +87,7 @@ static int make_writer(struct ft_writer **out)
 		struct buffer *b = &w->buffers[kind];
 		b->record_size = ft_record_size(kind);
 		if (!b->record_size || kind == FT_BLOCK_INDEX || kind == FT_BLOCK_TRAILER)
-			continue; /* those two are written by closing only */
+			continue; /* only closing writes these two */
 		b->room = BUFFER_BYTES / b->record_size;
 		b->bytes = malloc(BUFFER_BYTES);
 		if (!b->bytes)
@@ -99,7 +96,7 @@ static int make_writer(struct ft_writer **out)
 	return 0;
 }
 
-/* What has been made so far, or nothing after an error. */
+/* The result so far, or nothing after an error. */
 static int made(struct ft_writer **out, int rc)
 {
 	if (rc && *out) {
@@ -147,7 +144,7 @@ static void free_next(struct next_file *n)
 	free(n);
 }
 
-/* A job of the queue's thread. What fails is the file's error. */
+/* A job for the queue's thread. A failure is the file's error. */
 static void begin_next(void *arg)
 {
 	struct next_file *n = arg;
@@ -249,8 +246,8 @@ int ft_writer_block(struct ft_writer *w, enum ft_block_kind kind, uint32_t recor
 	return rc;
 }
 
-/* Request columns are stored as they are (requests.c says why), so load threads hash theirs side by side and
- * wait for each other only while the kernel takes the bytes. */
+/* Request columns are stored uncompressed (requests.c explains why), so load threads compute their hashes in
+ * parallel and wait for each other only while the kernel takes the bytes. */
 int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, struct ft_cover cover,
 		       const void *payload, size_t bytes)
 {

@@ -26,7 +26,7 @@ struct Server {
 };
 
 // Requests to one server that passed them to one behind it.
-struct Through {
+struct ProxyPath {
 	Route route;
 	Backlog backlog;
 	uint16_t front_hop, back_hop;
@@ -48,7 +48,7 @@ struct Context {
 	// thread to which it passes them. The value is the end of the path; kNoHop: there is none, or it was
 	// not recorded. `through` has the paths that requests took.
 	std::vector<uint16_t> way_ends = {};
-	std::vector<std::unique_ptr<Through>> through = {};
+	std::vector<std::unique_ptr<ProxyPath>> proxy_paths = {};
 
 	// Per request of the window of the log in run.requests.
 	Column<uint16_t> served_by = {}; // index into servers; empty: by the connection's server
@@ -98,9 +98,9 @@ struct Context {
 		return server * WaysOfServer() + (behind ? behind - 1 : run.behind.size());
 	}
 	size_t WayOf(size_t i) const { return WayOf(ServerIndex(i), run.requests.Behind(i)); }
-	const Through *ThroughOf(size_t i) const
+	const ProxyPath *ProxyPathOf(size_t i) const
 	{
-		return through.empty() ? nullptr : through[WayOf(i)].get();
+		return proxy_paths.empty() ? nullptr : proxy_paths[WayOf(i)].get();
 	}
 	uint64_t WithoutServer(size_t i) const
 	{

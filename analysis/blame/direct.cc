@@ -62,7 +62,7 @@ struct ExactSums {
 
 // Time within the uncertainty of the clocks, where a request came from another host's clock to this one or
 // went back, may not belong to the request. It is blamed on no cause; returns its sum.
-uint64_t LeaveToClocks(const Requests &q, size_t i, uint64_t bound_ns, ExactSums *sums)
+uint64_t RemoveClockUncertainty(const Requests &q, size_t i, uint64_t bound_ns, ExactSums *sums)
 {
 	const uint64_t sent = q.sent_ns[i], arrived = q.Arrived(i);
 	if (!bound_ns)
@@ -95,7 +95,7 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 	Divide(context, i, &sums);
 	sums.direct[Index(Cause::Network)] += sums.network;
 	const uint64_t bound_ns = ClocksBound(context.run, q.connection[i], server.timeline->thread);
-	const uint64_t clocks_ns = LeaveToClocks(q, i, bound_ns, &sums);
+	const uint64_t clocks_ns = RemoveClockUncertainty(q, i, bound_ns, &sums);
 	sums.direct[Index(Cause::ClientLate)] += sums.late;
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,

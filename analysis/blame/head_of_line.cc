@@ -25,10 +25,10 @@ uint64_t OldestSince(const Context &context, uint32_t request)
 
 } // namespace
 
-uint64_t AddHeldWalking(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
+uint64_t WalkHeadOfLine(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, HopTimes *s)
 {
 	const Requests &q = context.run.requests;
-	const Going going = GoingOf(context, i);
+	const RequestPath path = PathOfRequest(context, i);
 	uint64_t idle_ns = 0;
 	uint32_t oldest = context.in_front[i];
 	for (int n = 0; to_ns > from_ns && oldest != kNoRequest && n < kHolders;
@@ -37,12 +37,12 @@ uint64_t AddHeldWalking(const Context &context, size_t i, uint64_t from_ns, uint
 			 held_to = std::clamp(q.end_ns[oldest], held_from, to_ns);
 		if (held_from == to_ns)
 			continue;
-		idle_ns += AddOwn(going, held_to, to_ns, s); // the connection was free
-		idle_ns += AddOwn(GoingOf(context, oldest), held_from, held_to, s);
+		idle_ns += AddOwn(path, held_to, to_ns, s); // the connection was free
+		idle_ns += AddOwn(PathOfRequest(context, oldest), held_from, held_to, s);
 		to_ns = held_from;
 		n++;
 	}
-	return idle_ns + AddOwn(going, from_ns, to_ns, s);
+	return idle_ns + AddOwn(path, from_ns, to_ns, s);
 }
 
 void SlidingSums::Restart(uint64_t begin)
@@ -74,11 +74,11 @@ void SlidingSums::KeepPart(uint64_t ns, Part part)
 	}
 }
 
-void SlidingSums::Keep(const Spent &spent, uint64_t idle_ns)
+void SlidingSums::Keep(const HopTimes &times, uint64_t idle_ns)
 {
 	size_t before = parts_.size();
-	for (size_t place = 0; place < spent.hops.size(); place++) {
-		const AtHop &at = spent.hops[place];
+	for (size_t place = 0; place < times.hops.size(); place++) {
+		const AtHop &at = times.hops[place];
 		size_t h = 0;
 		while (h < sums_.size() && sums_[h].hop != at.hop)
 			h++;
@@ -96,7 +96,7 @@ void SlidingSums::Keep(const Spent &spent, uint64_t idle_ns)
 	end_++;
 }
 
-template <typename Add> void SlidingSums::MoveTo(uint64_t begin, uint64_t end, Spent *scratch, Add add)
+template <typename Add> void SlidingSums::MoveTo(uint64_t begin, uint64_t end, HopTimes *scratch, Add add)
 {
 	if (begin < begin_ || begin >= end_ || end < end_)
 		Restart(begin);
@@ -109,7 +109,7 @@ template <typename Add> void SlidingSums::MoveTo(uint64_t begin, uint64_t end, S
 	}
 }
 
-uint64_t SlidingSums::AddBoth(const SlidingSums &a, const SlidingSums &b, Spent *s)
+uint64_t SlidingSums::AddBoth(const SlidingSums &a, const SlidingSums &b, HopTimes *s)
 {
 	struct Place {
 		const HopSum *sum;
@@ -130,13 +130,13 @@ uint64_t SlidingSums::AddBoth(const SlidingSums &a, const SlidingSums &b, Spent 
 	return a.idle_ns_ + b.idle_ns_;
 }
 
-void Held::Line::Restart()
+void HeadOfLine::Line::Restart()
 {
-	held.Restart(0);
+	holder_sums.Restart(0);
 	free.clear();
 }
 
-void Held::Append(const Context &context, uint32_t request, Line *line)
+void HeadOfLine::Append(const Context &context, uint32_t request, Line *line)
 {
 	Holder holder = {OldestSince(context, request), context.run.requests.end_ns[request], request};
 	line->disordered |= holder.to_ns < holder.from_ns;
@@ -144,14 +144,14 @@ void Held::Append(const Context &context, uint32_t request, Line *line)
 	// Of several requests with one answer the last one counts: the others never were the oldest.
 	if (!line->holders.empty() && line->holders.back().from_ns == holder.from_ns) {
 		line->holders.pop_back();
-		if (line->held.end() > line->first + line->holders.size())
+		if (line->holder_sums.end() > line->first + line->holders.size())
 			line->Restart();
 	}
 	line->holders.push_back(holder);
 }
 
 // Adds the requests ahead of i, back to the first that counts for [from, to).
-void Held::TakeIn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Line *line)
+void HeadOfLine::TakeIn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Line *line)
 {
 	chain_.clear();
 	uint64_t later = UINT64_MAX;
@@ -179,7 +179,7 @@ void Held::TakeIn(const Context &context, size_t i, uint64_t from_ns, uint64_t t
 }
 
 // The last 200 that began before to_ns, back to from_ns.
-Held::Count Held::CountOf(const Line &line, uint64_t from_ns, uint64_t to_ns)
+HeadOfLine::Count HeadOfLine::CountOf(const Line &line, uint64_t from_ns, uint64_t to_ns)
 {
 	auto begins_before = [&](uint64_t ns) {
 		auto found = std::partition_point(line.holders.begin(), line.holders.end(),
@@ -193,7 +193,7 @@ Held::Count Held::CountOf(const Line &line, uint64_t from_ns, uint64_t to_ns)
 	return {low, high, low < high && (line.whole || line.At(low).from_ns <= from_ns)};
 }
 
-SlidingSums *Held::FreeOf(const Through *way, Line *line)
+SlidingSums *HeadOfLine::FreeOf(const ProxyPath *way, Line *line)
 {
 	for (auto &[of, sums] : line->free)
 		if (of == way)
@@ -206,47 +206,49 @@ SlidingSums *Held::FreeOf(const Through *way, Line *line)
 	return &other_;
 }
 
-uint64_t Held::Add(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s)
+uint64_t HeadOfLine::Add(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, HopTimes *s)
 {
 	size_t connection = context.run.requests.connection[i];
 	if (from_ns >= to_ns)
 		return 0;
 	// Before they are sent, all requests with the same path wait for the same.
 	if (connection >= kLines || to_ns > context.run.requests.sent_ns[i])
-		return AddHeldWalking(context, i, from_ns, to_ns, s);
+		return WalkHeadOfLine(context, i, from_ns, to_ns, s);
 	if (lines_.size() <= connection)
 		lines_.resize(connection + 1);
 	Line &line = lines_[connection];
 	TakeIn(context, i, from_ns, to_ns, &line);
 	const Count count = CountOf(line, from_ns, to_ns);
 	if (line.disordered || !count.known)
-		return AddHeldWalking(context, i, from_ns, to_ns, s);
+		return WalkHeadOfLine(context, i, from_ns, to_ns, s);
 
 	// The first and the last of them may count in part, as may the free time after each.
 	const Holder &last = line.At(count.high - 1), &first = line.At(count.low);
-	const Going going = GoingOf(context, i);
+	const RequestPath path = PathOfRequest(context, i);
 	auto add = [&](const Holder &holder, uint64_t until_ns) {
 		uint64_t held_from = std::clamp(holder.from_ns, from_ns, until_ns),
 			 held_to = std::clamp(holder.to_ns, held_from, until_ns);
-		uint64_t idle_ns = AddOwn(going, held_to, until_ns, s);
-		return idle_ns + AddOwn(GoingOf(context, holder.request), held_from, held_to, s);
+		uint64_t idle_ns = AddOwn(path, held_to, until_ns, s);
+		return idle_ns + AddOwn(PathOfRequest(context, holder.request), held_from, held_to, s);
 	};
 	uint64_t idle_ns = add(last, to_ns);
 	if (count.low + 1 < count.high) {
 		const Holder &second = line.At(count.low + 1);
-		SlidingSums *free = FreeOf(going.through, &line);
-		free->MoveTo(count.low + 2, count.high, &own_, [&](uint64_t number, Spent *spent) {
+		SlidingSums *free = FreeOf(path.proxy, &line);
+		free->MoveTo(count.low + 2, count.high, &own_, [&](uint64_t number, HopTimes *times) {
 			const Holder &holder = line.At(number);
-			return AddOwn(going, line.At(number - 1).to_ns, holder.from_ns, spent);
+			return AddOwn(path, line.At(number - 1).to_ns, holder.from_ns, times);
 		});
-		line.held.MoveTo(count.low + 1, count.high - 1, &own_, [&](uint64_t number, Spent *spent) {
-			const Holder &holder = line.At(number);
-			return AddOwn(GoingOf(context, holder.request), holder.from_ns, holder.to_ns, spent);
-		});
-		idle_ns += SlidingSums::AddBoth(line.held, *free, s);
+		line.holder_sums.MoveTo(count.low + 1, count.high - 1, &own_,
+					[&](uint64_t number, HopTimes *times) {
+						const Holder &holder = line.At(number);
+						return AddOwn(PathOfRequest(context, holder.request),
+							      holder.from_ns, holder.to_ns, times);
+					});
+		idle_ns += SlidingSums::AddBoth(line.holder_sums, *free, s);
 		idle_ns += add(first, second.from_ns);
 	}
-	idle_ns += AddOwn(going, from_ns, std::max(from_ns, first.from_ns), s);
+	idle_ns += AddOwn(path, from_ns, std::max(from_ns, first.from_ns), s);
 	for (; line.first < count.low; line.first++) {
 		line.holders.pop_front();
 		line.whole = false;

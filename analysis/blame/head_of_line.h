@@ -28,10 +28,10 @@ public:
 	void Restart(uint64_t begin);
 	uint64_t end() const { return end_; }
 	// Moves the range to [begin, end). add(number, *spent) adds one interval and returns its idle time.
-	template <typename Add> void MoveTo(uint64_t begin, uint64_t end, Spent *scratch, Add add);
+	template <typename Add> void MoveTo(uint64_t begin, uint64_t end, HopTimes *scratch, Add add);
 	// Adds two sums to *s. Its hops are in the order of a walk over all intervals from the last one back;
 	// for equal numbers those of `a` come first. Returns the idle time.
-	static uint64_t AddBoth(const SlidingSums &a, const SlidingSums &b, Spent *s);
+	static uint64_t AddBoth(const SlidingSums &a, const SlidingSums &b, HopTimes *s);
 
 private:
 	struct Part {
@@ -47,7 +47,7 @@ private:
 		CauseTimes direct = {};
 	};
 	void TakeAway();
-	void Keep(const Spent &spent, uint64_t idle_ns);
+	void Keep(const HopTimes &times, uint64_t idle_ns);
 	void KeepPart(uint64_t ns, Part part);
 
 	uint64_t begin_ = 0, end_ = 0, idle_ns_ = 0;
@@ -56,12 +56,12 @@ private:
 	std::deque<Part> parts_;
 };
 
-class Held
+class HeadOfLine
 {
 public:
 	// Adds [from, to), in which request i waited for its connection, and returns the part in which all
 	// hops were idle. It is fast for requests in the order of the log.
-	uint64_t Add(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s);
+	uint64_t Add(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, HopTimes *s);
 
 private:
 	// A request, and the time in which it was the oldest unanswered one.
@@ -76,9 +76,9 @@ private:
 		bool whole = false;	    // no request blocked the connection before that one
 		bool disordered = false;    // answers were out of order: nothing is stored
 		uint32_t last = kNoRequest; // the last request that was added
-		SlidingSums held;	    // sums over holders
+		SlidingSums holder_sums;    // sums over holders
 		// Times before holders in which the connection was free, by the path of the waiting request.
-		std::vector<std::pair<const Through *, SlidingSums>> free;
+		std::vector<std::pair<const ProxyPath *, SlidingSums>> free;
 
 		const Holder &At(uint64_t number) const { return holders[number - first]; }
 		void Restart();
@@ -92,15 +92,15 @@ private:
 	static void Append(const Context &context, uint32_t request, Line *line);
 	void TakeIn(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Line *line);
 	static Count CountOf(const Line &line, uint64_t from_ns, uint64_t to_ns);
-	SlidingSums *FreeOf(const Through *way, Line *line);
+	SlidingSums *FreeOf(const ProxyPath *way, Line *line);
 
 	std::vector<Line> lines_; // by connection
 	std::vector<uint32_t> chain_;
 	SlidingSums other_;
-	Spent own_;
+	HopTimes own_;
 };
 
 // The same by a walk over all of them.
-uint64_t AddHeldWalking(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *s);
+uint64_t WalkHeadOfLine(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, HopTimes *s);
 
 } // namespace forktail::analysis

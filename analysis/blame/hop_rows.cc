@@ -37,11 +37,11 @@ void CountServed(const Context &context, const std::vector<uint64_t> &by_server,
 	for (size_t s = 0; s < by_server.size(); s++)
 		CountServed(context.servers[s].hop, by_server[s], blame);
 	for (size_t w = 0; w < by_way.size(); w++) {
-		if (!context.through[w])
+		if (!context.proxy_paths[w])
 			continue;
 		if (w % context.WaysOfServer() < context.run.behind.size())
-			RowOf(context.through[w]->front_hop, &blame->hops).proxy = true;
-		CountServed(context.through[w]->back_hop, by_way[w], blame);
+			RowOf(context.proxy_paths[w]->front_hop, &blame->hops).proxy = true;
+		CountServed(context.proxy_paths[w]->back_hop, by_way[w], blame);
 	}
 }
 

@@ -14,7 +14,7 @@ namespace forktail::analysis
 
 using StallTimes = std::array<uint64_t, static_cast<size_t>(kStallCauses)>;
 
-struct Spent {
+struct HopTimes {
 	std::vector<AtHop> hops; // in the order of the path
 	uint64_t between_ns = 0, late_ns = 0, since_ns = 0;
 
@@ -51,15 +51,15 @@ struct Spent {
 };
 
 // A request and its path.
-struct Going {
+struct RequestPath {
 	const Context &context;
 	size_t request;
-	const Through *through; // null: not through a known proxy
+	const ProxyPath *proxy; // null: not through a known proxy
 	Cuts cuts;
 };
-Going GoingOf(const Context &context, size_t i);
+RequestPath PathOfRequest(const Context &context, size_t i);
 
 // Adds [from, to) of its time and returns the part in which all hops were idle.
-uint64_t AddOwn(const Going &going, uint64_t from_ns, uint64_t to_ns, Spent *s);
+uint64_t AddOwn(const RequestPath &path, uint64_t from_ns, uint64_t to_ns, HopTimes *s);
 
 } // namespace forktail::analysis

@@ -23,7 +23,7 @@ constexpr size_t kInFront = 256;
 constexpr uint64_t kSums = 32'768;
 
 // Adds `ns` in the proportions of `all`, of which idle_ns is the idle time. Returns the idle share.
-uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
+uint64_t AddScaled(const HopTimes &all, uint64_t idle_ns, uint64_t ns, HopTimes *s)
 {
 	std::array<uint64_t, kApportionMax> weight = {idle_ns}, share;
 	size_t hops = all.hops.size();
@@ -43,15 +43,16 @@ uint64_t AddScaled(const Spent &all, uint64_t idle_ns, uint64_t ns, Spent *s)
 
 // AddOwn with head-of-line blocking: a proxy answers in order. Where its own path is idle, a request may wait
 // for those ahead of it that went to another server; at each instant for the oldest one without an answer.
-uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, Spent *own, Spent *s)
+uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t to_ns, HopTimes *own,
+		   HopTimes *s)
 {
 	const Requests &q = context.run.requests;
 	uint32_t front = context.in_front[i];
-	const Going going = GoingOf(context, i);
+	const RequestPath path = PathOfRequest(context, i);
 	if (front == kNoRequest || q.end_ns[front] <= from_ns)
-		return AddOwn(going, from_ns, to_ns, s);
+		return AddOwn(path, from_ns, to_ns, s);
 	own->hops.clear();
-	uint64_t idle_ns = AddOwn(going, from_ns, to_ns, own);
+	uint64_t idle_ns = AddOwn(path, from_ns, to_ns, own);
 	// A request that takes no longer than usual waits for no other.
 	if (idle_ns <= context.usual_ns[q.op[i]]) {
 		for (const AtHop &h : own->hops)
@@ -69,13 +70,13 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 		uint64_t until = std::min(to_ns, q.end_ns[oldest]);
 		if (until <= from_ns)
 			continue;
-		uint64_t idle_here = AddOwn(going, from_ns, until, s);
+		uint64_t idle_here = AddOwn(path, from_ns, until, s);
 		own->hops.clear();
-		uint64_t idle_there = AddOwn(GoingOf(context, oldest), from_ns, until, own);
+		uint64_t idle_there = AddOwn(PathOfRequest(context, oldest), from_ns, until, own);
 		idle_ns += AddScaled(*own, idle_there, idle_here, s);
 		from_ns = until;
 	}
-	return idle_ns + AddOwn(going, from_ns, to_ns, s);
+	return idle_ns + AddOwn(path, from_ns, to_ns, s);
 }
 
 // The sums of Divide (divide.h) by hop. Outages are not considered, because the proxy answers in them, though
@@ -88,28 +89,28 @@ struct HopSums {
 	static_assert(2 * kStalls <= kApportionMax);
 
 	const Context &context;
-	const Through &through;
+	const ProxyPath &path;
 	size_t i;
-	Held *held;
-	Spent *own, *spent;
+	HeadOfLine *head_of_line;
+	HopTimes *own, *times;
 	uint64_t network = 0, late = 0;
 	uint64_t since_ns = 0;
 	Stalls before = {};
 
 	uint64_t AddWaiting(uint64_t from_ns, uint64_t to_ns)
 	{
-		return held->Add(context, i, from_ns, to_ns, spent);
+		return head_of_line->Add(context, i, from_ns, to_ns, times);
 	}
 	uint64_t AddServed(uint64_t from_ns, uint64_t to_ns)
 	{
-		return analysis::AddServed(context, i, from_ns, to_ns, own, spent);
+		return analysis::AddServed(context, i, from_ns, to_ns, own, times);
 	}
-	uint64_t Busy() const { return spent->Sum(Cause::ServerBusy); }
+	uint64_t Busy() const { return times->Sum(Cause::ServerBusy); }
 	uint64_t StalledBefore(uint64_t due_ns)
 	{
-		const Route &route = through.route;
+		const Route &route = path.route;
 		since_ns = std::max(
-		    {through.backlog.ClearBefore(due_ns), route.front->start_ns(), route.back->start_ns()});
+		    {path.backlog.ClearBefore(due_ns), route.front->start_ns(), route.back->start_ns()});
 		if (since_ns >= due_ns)
 			return 0;
 		CauseTimes front = {}, back = {};
@@ -124,41 +125,41 @@ struct HopSums {
 		Stalls share;
 		Apportion(moved, before.data(), before.size(), share.data());
 		// In the order of hops: the proxy's own code first, usually a burst of late answers.
-		for (AtHop &h : spent->hops) {
+		for (AtHop &h : times->hops) {
 			uint64_t ns = std::min(from_busy, h.direct[Index(Cause::ServerBusy)]);
 			h.direct[Index(Cause::ServerBusy)] -= ns;
 			from_busy -= ns;
 		}
 		for (size_t c = 0; c < kStalls; c++)
-			spent->At(through.front_hop).queued[c] += share[c];
+			times->At(path.front_hop).queued[c] += share[c];
 		for (size_t c = 0; c < kStalls; c++)
-			spent->At(through.back_hop).queued[c] += share[kStalls + c];
-		spent->since_ns = since_ns;
+			times->At(path.back_hop).queued[c] += share[kStalls + c];
+		times->since_ns = since_ns;
 	}
 };
 
 } // namespace
 
-void Spend(const Context &context, const Through &t, size_t i, Spending *scratch)
+void SumHops(const Context &context, const ProxyPath &t, size_t i, ProxyScratch *scratch)
 {
-	Spent *s = &scratch->spent;
+	HopTimes *s = &scratch->times;
 	s->hops.clear();
 	s->since_ns = context.run.requests.due_ns[i];
-	HopSums sums = {context, t, i, &scratch->held, &scratch->own, s};
+	HopSums sums = {context, t, i, &scratch->head_of_line, &scratch->own, s};
 	Divide(context, i, &sums);
 	s->between_ns = sums.network;
 	s->late_ns = sums.late;
 }
 
-void BlameThrough(const Context &context, const Through &t, size_t i, const Matter &matter, Spending *scratch,
-		  Sheet *sheet)
+void BlameProxyRequest(const Context &context, const ProxyPath &t, size_t i, const Matter &matter,
+		       ProxyScratch *scratch, Sheet *sheet)
 {
 	const Requests &q = context.run.requests;
 	uint64_t due = q.due_ns[i];
-	Spend(context, t, i, scratch);
-	const Spent &spent = scratch->spent;
+	SumHops(context, t, i, scratch);
+	const HopTimes &times = scratch->times;
 	if (q.Latency(i) < matter.threshold_ns) {
-		const StallTimes stalls = spent.Stalls();
+		const StallTimes stalls = times.Stalls();
 		bool matters = false;
 		for (size_t c = 0; c < stalls.size() && !matters; c++)
 			matters = q.Latency(i) - stalls[c] >= matter.floor_ns[c];
@@ -167,7 +168,7 @@ void BlameThrough(const Context &context, const Through &t, size_t i, const Matt
 	}
 	SlowRequest r = {due,
 			 q.end_ns[i] - due,
-			 spent.since_ns,
+			 times.since_ns,
 			 q.Number(i),
 			 0,
 			 static_cast<uint32_t>(sheet->parts.size()),
@@ -176,10 +177,10 @@ void BlameThrough(const Context &context, const Through &t, size_t i, const Matt
 			 q.status[i],
 			 t.front_hop};
 	NoteRequest(q, i, &r);
-	for (const AtHop &h : spent.hops)
-		AddPartsAt(context, *context.timelines[h.hop], h, spent.since_ns, due, q.Arrived(i), sheet);
-	AddPart(Cause::Network, kNoHop, spent.between_ns, 0, sheet);
-	AddPart(Cause::ClientLate, kNoHop, spent.late_ns, 0, sheet);
+	for (const AtHop &h : times.hops)
+		AddPartsAt(context, *context.timelines[h.hop], h, times.since_ns, due, q.Arrived(i), sheet);
+	AddPart(Cause::Network, kNoHop, times.between_ns, 0, sheet);
+	AddPart(Cause::ClientLate, kNoHop, times.late_ns, 0, sheet);
 	AddRequest(&r, sheet);
 }
 
@@ -187,7 +188,7 @@ void FindInFront(Context *context)
 {
 	const Requests &q = context->run.requests;
 	context->in_front.Truncate(0);
-	if (context->through.empty())
+	if (context->proxy_paths.empty())
 		return;
 	std::vector<uint32_t> last(context->run.connections.size(), kNoRequest);
 	uint32_t *out = context->in_front.Extend(q.size());
@@ -238,11 +239,11 @@ void NoteWays(Context *context)
 	for (size_t i = q.lead; i < q.size(); i++) {
 		size_t w = context->WayOf(i);
 		uint16_t end = context->way_ends[w];
-		if (end == kNoHop || (!context->through.empty() && context->through[w]))
+		if (end == kNoHop || (!context->proxy_paths.empty() && context->proxy_paths[w]))
 			continue;
-		context->through.resize(context->way_ends.size());
-		context->through[w] = std::make_unique<Through>(
-		    Through{{}, {}, context->servers[w / context->WaysOfServer()].hop, end});
+		context->proxy_paths.resize(context->way_ends.size());
+		context->proxy_paths[w] = std::make_unique<ProxyPath>(
+		    ProxyPath{{}, {}, context->servers[w / context->WaysOfServer()].hop, end});
 	}
 }
 
@@ -250,14 +251,14 @@ void BuildRoutes(Context *context)
 {
 	const Run &run = context->run;
 	uint64_t ways = 0;
-	for (const auto &through : context->through)
-		ways += through != nullptr;
+	for (const auto &path : context->proxy_paths)
+		ways += path != nullptr;
 	if (!ways)
 		return;
 	const RouteGrid grid =
 	    GridOf(run.start_ns, run.end_ns, std::clamp<uint64_t>(kSums / ways, 64, kSums / 4));
-	for (size_t w = 0; w < context->through.size(); w++) {
-		Through *t = context->through[w].get();
+	for (size_t w = 0; w < context->proxy_paths.size(); w++) {
+		ProxyPath *t = context->proxy_paths[w].get();
 		if (!t)
 			continue;
 		const Timeline &front = *context->servers[w / context->WaysOfServer()].timeline,

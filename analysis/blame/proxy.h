@@ -16,10 +16,10 @@ namespace forktail::analysis
 {
 
 // Per worker: the time of one request, and what is reused for the next one.
-struct Spending {
-	Spent spent;
-	Spent own; // of another request on the path
-	Held held;
+struct ProxyScratch {
+	HopTimes times;
+	HopTimes own; // of another request on the path
+	HeadOfLine head_of_line;
 };
 
 // Finds the paths from servers to servers behind them; servers are known.
@@ -31,7 +31,7 @@ void BuildRoutes(Context *context);
 // Finds for each request of the window the one ahead of it on its connection.
 void FindInFront(Context *context);
 // Sums up request i in scratch->spent, which is overwritten.
-void Spend(const Context &context, const Through &through, size_t i, Spending *scratch);
+void SumHops(const Context &context, const ProxyPath &path, size_t i, ProxyScratch *scratch);
 // The requests to blame: those of threshold_ns or more, and those that would still take floor_ns or more
 // without one of the stalls.
 struct Matter {
@@ -44,7 +44,7 @@ struct Matter {
 	}
 };
 // Blames the request if it is one of those.
-void BlameThrough(const Context &context, const Through &through, size_t i, const Matter &matter,
-		  Spending *scratch, Sheet *sheet);
+void BlameProxyRequest(const Context &context, const ProxyPath &path, size_t i, const Matter &matter,
+		       ProxyScratch *scratch, Sheet *sheet);
 
 } // namespace forktail::analysis

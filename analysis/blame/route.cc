@@ -230,13 +230,13 @@ IdleTimes IdleTimesOf(const Timeline &t)
 			continue;
 		// A window may consist of several pieces with spans between them. The place of idle time in
 		// it is unknown.
-		bool told = false;
-		for (size_t k = i; p.mix != kNoMix && k-- > 0 && !told;) {
-			told = t.pieces[k].mix == p.mix;
+		bool counted = false;
+		for (size_t k = i; p.mix != kNoMix && k-- > 0 && !counted;) {
+			counted = t.pieces[k].mix == p.mix;
 			if (t.pieces[k].span == kNoSpan)
 				break;
 		}
-		if (told)
+		if (counted)
 			continue;
 		for (size_t k = i + 1; p.mix != kNoMix && k + 1 < t.pieces.size(); k++) {
 			if (t.pieces[k].mix == p.mix)

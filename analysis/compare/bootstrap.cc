@@ -15,7 +15,7 @@ namespace
 {
 
 constexpr size_t kMostUnits = 600;
-constexpr size_t kLeastBlocks = 30, kLeastHeld = 10;
+constexpr size_t kLeastBlocks = 30, kLeastBusyBlocks = 10;
 
 // Some seconds of a run. Buckets are numbered densely.
 struct Piece {
@@ -29,7 +29,7 @@ struct Pieces {
 	std::vector<Piece> all;
 	size_t seconds_each = 1;
 	size_t block = 1; // in pieces
-	std::array<bool, kQuantiles> held = {};
+	std::array<bool, kQuantiles> bounded = {};
 };
 
 using Dense = std::map<uint32_t, uint32_t>; // bucket -> number, in order
@@ -126,26 +126,26 @@ void ChooseBlock(const RunSample &run, size_t numbers, Pieces *pieces)
 	const size_t count = pieces->all.size();
 	pieces->block = std::min(static_cast<size_t>(std::ceil(std::max(length, 1.0))), count);
 	for (size_t q = 0; q < kQuantiles; q++) {
-		size_t held = 0;
+		size_t bounded = 0;
 		for (size_t at = 0; at < count; at += pieces->block)
-			held += std::any_of(above[q].begin() + static_cast<ptrdiff_t>(at),
-					    above[q].begin() +
-						static_cast<ptrdiff_t>(std::min(at + pieces->block, count)),
-					    [](double n) { return n > 0; });
-		pieces->held[q] = count / pieces->block >= kLeastBlocks && held >= kLeastHeld;
+			bounded += std::any_of(
+			    above[q].begin() + static_cast<ptrdiff_t>(at),
+			    above[q].begin() + static_cast<ptrdiff_t>(std::min(at + pieces->block, count)),
+			    [](double n) { return n > 0; });
+		pieces->bounded[q] = count / pieces->block >= kLeastBlocks && bounded >= kLeastBusyBlocks;
 	}
 }
 
 // The results of the draws; sums are per second.
-struct Drawn {
+struct DrawResults {
 	std::array<std::vector<double>, kQuantiles> log_percentile;
 	std::vector<double> log_rate;
 	std::array<std::vector<double>, kCauses> cause_seconds, episodes;
 };
 
-Drawn Draw(const Pieces &pieces, const std::vector<uint32_t> &buckets, size_t draws, Random *random)
+DrawResults Draw(const Pieces &pieces, const std::vector<uint32_t> &buckets, size_t draws, Random *random)
 {
-	Drawn out;
+	DrawResults out;
 	std::vector<uint64_t> counts(buckets.size());
 	const size_t n = pieces.all.size();
 	CircularBlocks(n, pieces.block, draws, random, [&](const std::vector<size_t> &starts) {
@@ -186,12 +186,12 @@ Interval Between(const std::vector<double> &a, const std::vector<double> &b)
 }
 
 // One sentence about the percentiles without an interval; "" if all have one.
-std::string NotHeld(const std::array<bool, kQuantiles> &held)
+std::string MissingIntervals(const std::array<bool, kQuantiles> &bounded)
 {
 	static const char *const names[kQuantiles] = {"p50", "p90", "p99", "p99.9", "p99.99"};
 	std::string list;
 	for (size_t q = 0; q < kQuantiles; q++)
-		if (!held[q])
+		if (!bounded[q])
 			list += (list.empty() ? "" : ", ") + std::string(names[q]);
 	return list.empty() ? ""
 			    : "no interval for " + list +
@@ -204,7 +204,7 @@ std::string NotHeld(const std::array<bool, kQuantiles> &held)
 PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t seed, size_t draws)
 {
 	PairIntervals out;
-	out.why = NotHeld({});
+	out.why = MissingIntervals({});
 	if (a.by_second.empty() || b.by_second.empty())
 		return out;
 	Dense dense;
@@ -218,18 +218,18 @@ PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t see
 	Pieces pieces_a = Cut(a, dense), pieces_b = Cut(b, dense);
 	ChooseBlock(a, buckets.size(), &pieces_a);
 	ChooseBlock(b, buckets.size(), &pieces_b);
-	std::array<bool, kQuantiles> held;
+	std::array<bool, kQuantiles> bounded;
 	for (size_t q = 0; q < kQuantiles; q++)
-		held[q] = pieces_a.held[q] && pieces_b.held[q];
-	out.why = NotHeld(held);
+		bounded[q] = pieces_a.bounded[q] && pieces_b.bounded[q];
+	out.why = MissingIntervals(bounded);
 	if (std::min(pieces_a.all.size() / pieces_a.block, pieces_b.all.size() / pieces_b.block) <
 	    kLeastBlocks)
 		return out;
 	Random random(seed);
-	Drawn from_a = Draw(pieces_a, buckets, draws, &random),
-	      from_b = Draw(pieces_b, buckets, draws, &random);
+	DrawResults from_a = Draw(pieces_a, buckets, draws, &random),
+		    from_b = Draw(pieces_b, buckets, draws, &random);
 	for (size_t q = 0; q < kQuantiles; q++)
-		if (held[q])
+		if (bounded[q])
 			out.log_ratio[q] = Between(from_a.log_percentile[q], from_b.log_percentile[q]);
 	out.rate_log_ratio = Between(from_a.log_rate, from_b.log_rate);
 	for (size_t c = 0; c < kCauses; c++) {

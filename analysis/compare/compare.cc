@@ -92,7 +92,7 @@ Difference SumOf(Judging *j, const std::string &name, Unit unit, const Get &get,
 }
 
 // The mean composition of requests near a percentile, over the runs of a side for which it is known.
-bool MeanMakeup(const ComparedSide &side, Makeup RunSample::*at, ByCause *mean)
+bool MeanComposition(const ComparedSide &side, Composition RunSample::*at, ByCause *mean)
 {
 	size_t known = 0;
 	*mean = {};
@@ -108,10 +108,10 @@ bool MeanMakeup(const ComparedSide &side, Makeup RunSample::*at, ByCause *mean)
 	return known > 0;
 }
 
-void AddCauses(const Comparison &c, Makeup RunSample::*at, Difference *d)
+void AddCauses(const Comparison &c, Composition RunSample::*at, Difference *d)
 {
 	ByCause a, b;
-	if (!MeanMakeup(c.a, at, &a) || !MeanMakeup(c.b, at, &b))
+	if (!MeanComposition(c.a, at, &a) || !MeanComposition(c.b, at, &b))
 		return;
 	for (size_t i = 0; i < a.size(); i++)
 		if (a[i] > 0 || b[i] > 0)
@@ -127,7 +127,7 @@ void Percentiles(Judging *j)
 		const char *name;
 		uint64_t Latencies::*value;
 		bool judged;
-		Makeup RunSample::*at;
+		Composition RunSample::*at;
 	};
 	static const Row rows[] = {{"p50", &Latencies::p50, true, nullptr},
 				   {"p90", &Latencies::p90, false, nullptr},

@@ -41,22 +41,22 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kMostSeconds = 1 << 20; // later requests count in the last second
-constexpr uint64_t kFewForMakeup = 10;
+constexpr uint64_t kLeastForComposition = 10;
 
 // The time by cause of slow requests with about one latency.
-struct Made {
+struct TimesAtLatency {
 	uint64_t count = 0;
 	std::array<uint64_t, kCauses> ns = {};
 };
 
 // Collects slow requests as the analysis finds them.
-struct SlowOnes {
-	std::map<uint32_t, Made> by_latency;			     // by bucket
+struct SlowSums {
+	std::map<uint32_t, TimesAtLatency> by_latency;		     // by bucket
 	std::map<uint64_t, std::array<uint64_t, kCauses>> by_second; // by second of CLOCK_MONOTONIC
 
 	void Add(const SlowRequest &r, const Part *parts)
 	{
-		Made &made = by_latency[LatencyBucket(r.latency_ns)];
+		TimesAtLatency &made = by_latency[LatencyBucket(r.latency_ns)];
 		auto &second = by_second[r.due_ns / kSecondNs];
 		made.count++;
 		for (size_t i = 0; i < r.part_count; i++) {
@@ -68,11 +68,12 @@ struct SlowOnes {
 
 // The composition of requests whose rank, from the slowest, is near that of a percentile: 0.5 to 1.5 times as
 // many requests above them.
-Makeup MakeupAt(double percentile, const SlowOnes &slow, uint64_t requests)
+Composition CompositionAt(double percentile, const SlowSums &slow, uint64_t requests)
 {
 	double above = (1 - percentile / 100) * static_cast<double>(requests);
-	double from = above * 0.5, to = std::max(above * 1.5, from + kFewForMakeup), passed = 0, taken = 0;
-	Makeup made;
+	double from = above * 0.5, to = std::max(above * 1.5, from + kLeastForComposition), passed = 0,
+	       taken = 0;
+	Composition made;
 	for (auto at = slow.by_latency.rbegin(); at != slow.by_latency.rend() && passed < to; ++at) {
 		double count = static_cast<double>(at->second.count);
 		double share =
@@ -82,7 +83,7 @@ Makeup MakeupAt(double percentile, const SlowOnes &slow, uint64_t requests)
 		for (size_t c = 0; c < made.ns.size(); c++)
 			made.ns[c] += share * static_cast<double>(at->second.ns[c]);
 	}
-	made.known = taken >= kFewForMakeup / 2;
+	made.known = taken >= kLeastForComposition / 2;
 	for (double &ns : made.ns)
 		ns = made.known ? ns / taken : 0;
 	return made;
@@ -212,7 +213,7 @@ void AddEpisodes(const Explanation &e, RunSample *s)
 }
 
 // Latency by second, of answered requests as for percentiles.
-void AddSeconds(Explanation *e, const SlowOnes &slow, RunSample *s)
+void AddSeconds(Explanation *e, const SlowSums &slow, RunSample *s)
 {
 	const uint64_t zero_ns = e->first_ns;
 	auto second_of = [&](uint64_t t_ns) {
@@ -249,7 +250,7 @@ void AddSeconds(Explanation *e, const SlowOnes &slow, RunSample *s)
 		s->by_second.pop_back();
 }
 
-void Reduce(Explanation *e, const SlowOnes &slow, RunSample *s)
+void Reduce(Explanation *e, const SlowSums &slow, RunSample *s)
 {
 	const Blame &b = e->blame;
 	s->requests = b.count - b.errors;
@@ -261,8 +262,8 @@ void Reduce(Explanation *e, const SlowOnes &slow, RunSample *s)
 	s->slow_ns = b.threshold_ns;
 	s->slow_requests = b.slow_count;
 	s->slow_seconds = static_cast<double>(b.slow_ns) / 1e9;
-	s->at_p99 = MakeupAt(99, slow, s->requests);
-	s->at_p99_9 = MakeupAt(99.9, slow, s->requests);
+	s->at_p99 = CompositionAt(99, slow, s->requests);
+	s->at_p99_9 = CompositionAt(99.9, slow, s->requests);
 	AddCausesOf(*e, s);
 	AddEpisodes(*e, s);
 	AddForks(e, s);
@@ -277,7 +278,7 @@ void Reduce(Explanation *e, const SlowOnes &slow, RunSample *s)
 bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::function<void(double)> &progress,
 		uint64_t *slow_ns, RunSample *sample, std::string *error, int *status)
 {
-	SlowOnes slow;
+	SlowSums slow;
 	ExplainOptions options;
 	options.slow.ns = *slow_ns;
 	options.memory_bytes = memory_bytes;

@@ -53,7 +53,7 @@ struct ForkSum {
 };
 
 // The mean parts of requests near a percentile, in ns; `known` false: too few were slow.
-struct Makeup {
+struct Composition {
 	bool known = false;
 	ByCause ns = {};
 };
@@ -75,7 +75,7 @@ struct RunSample {
 	std::array<EpisodeSum, kCauses> episodes = {}; // by main cause
 	uint64_t longest_episode_ns = 0;
 	ForkSum forks;
-	Makeup at_p99, at_p99_9;
+	Composition at_p99, at_p99_9;
 	std::vector<SecondOfRun> by_second;
 	std::vector<RunFact> facts;
 	std::vector<std::string> notes; // what is unknown or missing in it

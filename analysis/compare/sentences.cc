@@ -137,7 +137,7 @@ std::string Sentence(const Comparison &c, const Difference &d)
 	return text + CausesText(c, d);
 }
 
-bool IsShown(const Difference &d)
+bool IsSignificant(const Difference &d)
 {
 	return d.change_interval.known && (d.change_interval.low > 0 || d.change_interval.high < 0);
 }
@@ -202,9 +202,10 @@ void PutIntoWords(Comparison *c)
 	for (Difference *d : all)
 		d->sentence = Sentence(*c, *d);
 	for (auto d = c->percentiles.rbegin(); d != c->percentiles.rend(); ++d)
-		if (!d->sentence.empty() && (IsShown(*d) || d->verdict == Verdict::Worse || IsLarge(*c, *d)))
+		if (!d->sentence.empty() &&
+		    (IsSignificant(*d) || d->verdict == Verdict::Worse || IsLarge(*c, *d)))
 			c->changes.push_back(d->sentence);
-	if (IsShown(c->throughput))
+	if (IsSignificant(c->throughput))
 		c->changes.push_back(c->throughput.sentence);
 	for (Difference &d : c->causes) {
 		d.sentence =
@@ -213,7 +214,7 @@ void PutIntoWords(Comparison *c)
 		if (CauseByName(d.name.c_str(), &cause))
 			if (std::string why = ReasonFor(*c, cause, d.change > 0); !why.empty())
 				d.sentence += ", " + why;
-		if (IsShown(d) && c->changes.size() < 8)
+		if (IsSignificant(d) && c->changes.size() < 8)
 			c->changes.push_back(d.sentence);
 	}
 	c->reason = ReasonOf(*c);

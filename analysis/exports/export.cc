@@ -29,7 +29,7 @@ const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, c
 namespace
 {
 
-bool Tell(Exporter *exporter, Explanation *e)
+bool Drive(Exporter *exporter, Explanation *e)
 {
 	const Exporter::Wants wants = exporter->wants();
 	if (!exporter->Begin(*e))
@@ -68,7 +68,7 @@ bool ExportRun(const std::string &run, const ExplainOptions &asked, const Export
 	if (!ExplainRun(run, options, &e, error, status))
 		return false;
 	*status = 3;
-	if (!ok || !Tell(exporter.get(), &e)) {
+	if (!ok || !Drive(exporter.get(), &e)) {
 		*error = exporter->error();
 		return false;
 	}

@@ -22,7 +22,7 @@ namespace
 
 constexpr double kSlackNs = 64; // error of a request's latency without stalls
 // Through a proxy a look takes microseconds: of more requests than this, one of several represents all.
-constexpr size_t kLooksThrough = 200'000;
+constexpr size_t kMostProxyLooks = 200'000;
 
 struct Glance {
 	double stall, busy, net, late, latency;
@@ -74,10 +74,11 @@ Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 }
 
 // There is no faster way through a proxy.
-Glance LookThrough(const Context &context, const Through &t, size_t i, Spending *scratch, StallTimes *stalls)
+Glance LookAtProxyRequest(const Context &context, const ProxyPath &t, size_t i, ProxyScratch *scratch,
+			  StallTimes *stalls)
 {
-	Spend(context, t, i, scratch);
-	const Spent &s = scratch->spent;
+	SumHops(context, t, i, scratch);
+	const HopTimes &s = scratch->times;
 	*stalls = s.Stalls();
 	return {static_cast<double>(std::accumulate(stalls->begin(), stalls->end(), uint64_t{0})),
 		static_cast<double>(s.Sum(Cause::ServerBusy)), static_cast<double>(s.between_ns),
@@ -156,9 +157,9 @@ void FirstLook::Merge(const FirstLook &other)
 		without[c].Merge(other.without[c]);
 }
 
-uint64_t StepThrough(uint64_t count)
+uint64_t ProxyStep(uint64_t count)
 {
-	return count / kLooksThrough + 1;
+	return count / kMostProxyLooks + 1;
 }
 
 // Most runs have few stalls, so without them the slowest percent is little faster than with them.
@@ -189,7 +190,7 @@ uint64_t Floor::Of(const std::vector<FirstLook> &workers)
 	return floor_ns_;
 }
 
-bool Floor::Held(const FirstLook &look) const
+bool Floor::Covers(const FirstLook &look) const
 {
 	auto above = [this](const LogHistogram &h) {
 		return LogHistogram::Slot(h.PercentileFloor(99)) > LogHistogram::Slot(highest_ns_);
@@ -208,7 +209,7 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 			return &look.without[static_cast<size_t>(Index(c) - kStallCauses)];
 		};
 		std::vector<uint32_t> hints(context.servers.size());
-		Spending scratch;
+		ProxyScratch scratch;
 		StallTimes stalls;
 		uint64_t below = 0;
 		for (size_t i = begin; i < end; i++) {
@@ -218,11 +219,11 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 				below++;
 				continue;
 			}
-			const Through *t = context.ThroughOf(i);
+			const ProxyPath *t = context.ProxyPathOf(i);
 			if (t && q.Number(i) % step)
 				continue;
-			Glance g =
-			    t ? LookThrough(context, *t, i, &scratch, &stalls) : Look(context, i, &hints);
+			Glance g = t ? LookAtProxyRequest(context, *t, i, &scratch, &stalls)
+				     : Look(context, i, &hints);
 			uint64_t stands_for = t ? step : 1;
 			look.bounds.sampled += stands_for > 1;
 			if (t)

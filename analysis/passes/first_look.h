@@ -52,7 +52,7 @@ public:
 	uint64_t Of(const std::vector<FirstLook> &workers);
 	// All requests that matter were examined. False: the estimate was too high, and the look must be
 	// repeated.
-	bool Held(const FirstLook &look) const;
+	bool Covers(const FirstLook &look) const;
 
 private:
 	uint64_t likely_ns_, floor_ns_ = 0, highest_ns_ = 0;
@@ -65,6 +65,6 @@ private:
 void LookAt(const Context &context, size_t first, size_t last, uint64_t step, uint64_t floor_ns,
 	    std::vector<FirstLook> *workers);
 // How many of `count` requests one represents there.
-uint64_t StepThrough(uint64_t count);
+uint64_t ProxyStep(uint64_t count);
 
 } // namespace forktail::analysis

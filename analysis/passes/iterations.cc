@@ -53,7 +53,7 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 	blame.by_status[FT_STATUS_OK] = durations.count;
 	blame.latencies = percentiles.Result();
 	blame.threshold_ns = threshold.ns ? threshold.ns : percentiles.Further();
-	Kept kept(limits, blame.count);
+	SlowestRequests kept(limits, blame.count);
 	kept.SetThreshold(blame.threshold_ns);
 	Sheet sheet;
 	do {

@@ -50,7 +50,7 @@ void FindHops(const std::vector<Timeline> &timelines, Context *context)
 // Finds the servers of requests.
 void FindServers(const std::vector<Timeline> &timelines, Context *context)
 {
-	static const Timeline nobody;
+	static const Timeline no_timeline;
 	const Run &run = context->run;
 	const Serving &serving = context->serving;
 	size_t first = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
@@ -68,7 +68,7 @@ void FindServers(const std::vector<Timeline> &timelines, Context *context)
 		context->server_of_hop[hop] = static_cast<uint16_t>(context->servers.size());
 		add(timelines[hop], hop);
 	}
-	add(nobody, kNoHop);
+	add(no_timeline, kNoHop);
 }
 
 // Computes what depends on the current timelines.
@@ -185,9 +185,9 @@ private:
 		uint64_t since_ns = due_ns;
 		for (const Server &s : context_.servers)
 			since_ns = std::min(since_ns, s.backlog.Since(due_ns));
-		for (const auto &through : context_.through)
-			if (through)
-				since_ns = std::min(since_ns, through->backlog.Since(due_ns));
+		for (const auto &path : context_.proxy_paths)
+			if (path)
+				since_ns = std::min(since_ns, path->backlog.Since(due_ns));
 		return since_ns;
 	}
 
@@ -289,7 +289,7 @@ private:
 		of_servers_.clear();
 		for (size_t w = 0; w < of_ways.size(); w++)
 			if (of_ways[w])
-				context_.through[w]->backlog = of_ways[w]->Finish();
+				context_.proxy_paths[w]->backlog = of_ways[w]->Finish();
 	}
 	uint64_t BacklogsFrom() const { return earlier_.log ? earlier_.from_ns : context_.run.start_ns; }
 	// Calls see() with each window of earlier requests, if any.
@@ -321,9 +321,9 @@ private:
 	// For paths that requests took.
 	void StartBacklogs(std::vector<std::unique_ptr<BacklogBuilder>> *of_ways)
 	{
-		of_ways->resize(context_.through.size());
+		of_ways->resize(context_.proxy_paths.size());
 		for (size_t w = 0; w < of_ways->size(); w++)
-			if (context_.through[w] && !(*of_ways)[w])
+			if (context_.proxy_paths[w] && !(*of_ways)[w])
 				(*of_ways)[w] = std::make_unique<BacklogBuilder>(
 				    context_.run, BacklogsFrom(),
 				    context_.servers[w / context_.WaysOfServer()].timeline,
@@ -345,32 +345,33 @@ private:
 		ConnectionSlots slots(context_.run, facts_.last_use_of);
 		ForEarlier([&] { StartWindow(&slots); });
 		served_.resize(context_.servers.size());
-		served_on_.resize(context_.through.size());
-		uint64_t step = StepThrough(log_.Count());
-		ahead_ = Ahead(limits_.kept, facts_.latencies, blame_.threshold_ns);
+		served_on_.resize(context_.proxy_paths.size());
+		uint64_t step = ProxyStep(log_.Count());
+		speculative_ = SpeculativeBlame(limits_.kept, facts_.latencies, blame_.threshold_ns);
 		Floor floor(facts_.latencies);
 		// Blame through a proxy depends on more than a latency.
-		const bool through = std::any_of(context_.through.begin(), context_.through.end(),
-						 [](const auto &t) { return t != nullptr; });
-		if (through)
-			ahead_.GiveUp();
+		const bool any_proxy = std::any_of(context_.proxy_paths.begin(), context_.proxy_paths.end(),
+						   [](const auto &t) { return t != nullptr; });
+		if (any_proxy)
+			speculative_.GiveUp();
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
-				LookAt(context_, begin, end, step, through ? 0 : floor.Of(workers), &workers);
+				LookAt(context_, begin, end, step, any_proxy ? 0 : floor.Of(workers),
+				       &workers);
 				CountCut(begin, end);
-				if (ahead_.Goes())
-					BlameRange(begin, end, ahead_.From(workers), &sheets,
-						   [&] { ahead_.Take(&sheets); });
+				if (speculative_.Active())
+					BlameRange(begin, end, speculative_.From(workers), &sheets,
+						   [&] { speculative_.Take(&sheets); });
 			});
 			CountWhoServed();
 		});
 		for (const FirstLook &worker : workers)
 			look_.Merge(worker);
-		if (!floor.Held(look_))
+		if (!floor.Covers(look_))
 			LookAgain(step);
 		matter_ = {blame_.threshold_ns, look_.bounds.SlowestPercent()};
-		return ahead_.Give(matter_.least_ns(), &kept_);
+		return speculative_.PassTo(matter_.least_ns(), &kept_);
 	}
 
 	// Examines all of them, whatever their latency.
@@ -403,7 +404,7 @@ private:
 		for (size_t i = requests().lead; i < requests().size(); i++) {
 			size_t server = context_.ServerIndex(i);
 			served_[server]++;
-			if (context_.ThroughOf(i))
+			if (context_.ProxyPathOf(i))
 				served_on_[context_.WayOf(i)]++;
 			if (context_.server_of_hop.empty() || server + 1 < context_.servers.size())
 				continue;
@@ -419,7 +420,7 @@ private:
 		if (!along)
 			BlameThose();
 		while (kept_.Again())
-			along ? ahead_.GiveAgain(&kept_) : BlameThose();
+			along ? speculative_.PassAgainTo(&kept_) : BlameThose();
 	}
 
 	// Calls take() whenever the sheets must be emptied.
@@ -428,12 +429,12 @@ private:
 	{
 		const Requests &q = requests();
 		auto blame = [&](size_t begin, size_t end, size_t w) {
-			Spending scratch;
+			ProxyScratch scratch;
 			for (size_t i = begin; i < end; i++) {
 				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
 					continue;
-				if (const Through *t = context_.ThroughOf(i))
-					BlameThrough(context_, *t, i, matter_, &scratch, &(*sheets)[w]);
+				if (const ProxyPath *t = context_.ProxyPathOf(i))
+					BlameProxyRequest(context_, *t, i, matter_, &scratch, &(*sheets)[w]);
 				else
 					BlameDirectly(context_, i, &(*sheets)[w]);
 			}
@@ -474,8 +475,8 @@ private:
 	std::vector<BacklogBuilder> of_servers_;   // while they are built
 	std::vector<uint64_t> served_, served_on_; // requests by server, and by path
 	std::vector<bool> unserved_;		   // by connection
-	Ahead ahead_;
-	Kept kept_;
+	SpeculativeBlame speculative_;
+	SlowestRequests kept_;
 	Blame blame_;
 };
 

@@ -10,7 +10,7 @@
 namespace forktail::analysis
 {
 
-void Kept::SumUp(const SlowRequest &r, const Part *parts)
+void SlowestRequests::SumUp(const SlowRequest &r, const Part *parts)
 {
 	slow_++;
 	slow_ns_ += r.latency_ns;
@@ -34,7 +34,7 @@ void Kept::SumUp(const SlowRequest &r, const Part *parts)
 	}
 }
 
-void Kept::Expect(size_t requests, size_t parts)
+void SlowestRequests::Expect(size_t requests, size_t parts)
 {
 	// If there are too many, some of them will be dropped by then.
 	if (requests - requests / 5 <= most_) {
@@ -43,7 +43,7 @@ void Kept::Expect(size_t requests, size_t parts)
 	}
 }
 
-void Kept::Take(Sheet *sheet)
+void SlowestRequests::Take(Sheet *sheet)
 {
 	for (SlowRequest r : sheet->requests) {
 		const Part *parts = sheet->parts.data() + r.first_part;
@@ -70,7 +70,7 @@ void Kept::Take(Sheet *sheet)
 	sheet->parts.clear();
 }
 
-void Kept::Prune()
+void SlowestRequests::Prune()
 {
 	if (!tails_) {
 		tails_ = std::make_unique<WithoutTails>(answered_);
@@ -80,7 +80,7 @@ void Kept::Prune()
 	KeepSlowest();
 }
 
-void Kept::KeepSlowest()
+void SlowestRequests::KeepSlowest()
 {
 	std::vector<uint64_t> latencies;
 	latencies.reserve(blamed_.size());
@@ -105,7 +105,7 @@ void Kept::KeepSlowest()
 	parts_.resize(parts);
 }
 
-bool Kept::Again()
+bool SlowestRequests::Again()
 {
 	if (!tails_)
 		return false;
@@ -117,7 +117,7 @@ bool Kept::Again()
 	return true;
 }
 
-void Kept::Conclude(const WithoutHistograms *without, Blame *blame)
+void SlowestRequests::Conclude(const WithoutHistograms *without, Blame *blame)
 {
 	blame->slow_count = slow_;
 	blame->slow_ns = slow_ns_;
@@ -145,7 +145,7 @@ void Kept::Conclude(const WithoutHistograms *without, Blame *blame)
 			 [](const SlowRequest &a, const SlowRequest &b) { return a.due_ns < b.due_ns; });
 }
 
-void Kept::FillHops(Blame *blame) const
+void SlowestRequests::FillHops(Blame *blame) const
 {
 	for (const AtHopSum &sum : hops_) {
 		HopRow &row = RowOf(sum.hop, &blame->hops);

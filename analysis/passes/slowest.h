@@ -17,11 +17,11 @@
 namespace forktail::analysis
 {
 
-class Kept
+class SlowestRequests
 {
 public:
 	// Stores up to `limits.kept` requests of `answered` in total.
-	Kept(const BlameLimits &limits, uint64_t answered)
+	SlowestRequests(const BlameLimits &limits, uint64_t answered)
 	    : most_(limits.kept), tell_(limits.tell), answered_(answered)
 	{
 	}

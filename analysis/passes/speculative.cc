@@ -27,18 +27,18 @@ uint64_t Pack(const Part &part)
 
 } // namespace
 
-Ahead::Ahead(size_t most, const LogHistogram &latencies, uint64_t threshold_ns)
+SpeculativeBlame::SpeculativeBlame(size_t most, const LogHistogram &latencies, uint64_t threshold_ns)
     : most_(most), threshold_ns_(threshold_ns), likely_ns_(latencies.PercentileFloor(kWithStalls))
 {
 }
 
-void Ahead::GiveUp()
+void SpeculativeBlame::GiveUp()
 {
 	goes_ = false;
 	stretches_ = {};
 }
 
-uint64_t Ahead::From(const std::vector<FirstLook> &workers)
+uint64_t SpeculativeBlame::From(const std::vector<FirstLook> &workers)
 {
 	uint64_t count = 0;
 	std::vector<const LogHistogram *> calm;
@@ -54,7 +54,7 @@ uint64_t Ahead::From(const std::vector<FirstLook> &workers)
 	return from_ns_;
 }
 
-void Ahead::Take(std::vector<Sheet> *sheets)
+void SpeculativeBlame::Take(std::vector<Sheet> *sheets)
 {
 	for (Sheet &s : *sheets) {
 		if (!goes_) {
@@ -90,7 +90,7 @@ void Ahead::Take(std::vector<Sheet> *sheets)
 }
 
 // Shrinks the arrays to their content.
-void Ahead::Shrink(Stretch *s)
+void SpeculativeBlame::Shrink(Stretch *s)
 {
 	s->fast.shrink_to_fit();
 	s->fast_parts.shrink_to_fit();
@@ -99,7 +99,7 @@ void Ahead::Shrink(Stretch *s)
 }
 
 // Drops requests below a latency.
-void Ahead::Leave(uint64_t least_ns)
+void SpeculativeBlame::Leave(uint64_t least_ns)
 {
 	fast_ = 0;
 	for (Stretch &s : stretches_) {
@@ -121,7 +121,7 @@ void Ahead::Leave(uint64_t least_ns)
 }
 
 // Recreates what is needed of a request that is not slow: its latency, and its time by cause.
-void Ahead::Restore(const Stretch &s, Sheet *sheet)
+void SpeculativeBlame::Restore(const Stretch &s, Sheet *sheet)
 {
 	auto part = s.fast_parts.begin();
 	for (const Fast &f : s.fast) {
@@ -136,14 +136,14 @@ void Ahead::Restore(const Stretch &s, Sheet *sheet)
 	}
 }
 
-void Ahead::AddFast(const SlowRequest &r, const Part *parts, Stretch *to)
+void SpeculativeBlame::AddFast(const SlowRequest &r, const Part *parts, Stretch *to)
 {
 	to->fast.push_back({r.latency_ns, r.part_count});
 	for (size_t p = 0; p < r.part_count; p++)
 		to->fast_parts.push_back(Pack(parts[p]));
 }
 
-bool Ahead::Give(uint64_t least_ns, Kept *kept)
+bool SpeculativeBlame::PassTo(uint64_t least_ns, SlowestRequests *kept)
 {
 	if (!goes_ || least_ns < highest_ns_)
 		return false;
@@ -168,7 +168,7 @@ bool Ahead::Give(uint64_t least_ns, Kept *kept)
 	return true;
 }
 
-void Ahead::GiveAgain(Kept *kept) const
+void SpeculativeBlame::PassAgainTo(SlowestRequests *kept) const
 {
 	for (const Stretch &s : stretches_) {
 		Sheet sheet;

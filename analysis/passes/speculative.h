@@ -17,14 +17,14 @@
 namespace forktail::analysis
 {
 
-class Ahead
+class SpeculativeBlame
 {
 public:
-	Ahead() = default;
+	SpeculativeBlame() = default;
 	// Stores at most this many slow requests and twice as many others, of requests with these latencies.
-	Ahead(size_t most, const LogHistogram &latencies, uint64_t threshold_ns);
+	SpeculativeBlame(size_t most, const LogHistogram &latencies, uint64_t threshold_ns);
 	// False: it was given up.
-	bool Goes() const { return goes_; }
+	bool Active() const { return goes_; }
 	void GiveUp();
 	// The latency from which requests must be blamed now, by the requests examined so far.
 	uint64_t From(const std::vector<FirstLook> &workers);
@@ -32,9 +32,9 @@ public:
 	void Take(std::vector<Sheet> *sheets);
 	// Called after all were examined: those of least_ns or more matter, and errors from the threshold up.
 	// True: *kept got all of them.
-	bool Give(uint64_t least_ns, Kept *kept);
-	// For Kept::Again: passes once more what percentiles need of each request.
-	void GiveAgain(Kept *kept) const;
+	bool PassTo(uint64_t least_ns, SlowestRequests *kept);
+	// For SlowestRequests::Again: passes once more what percentiles need of each request.
+	void PassAgainTo(SlowestRequests *kept) const;
 
 private:
 	// For a request that is not slow, only its latency without each cause is needed.

@@ -13,7 +13,7 @@
 namespace forktail::analysis::report
 {
 
-static_assert(std::endian::native == std::endian::little, "arrays are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "arrays are copied in memory order");
 
 struct ReportArrays {
 	std::string bytes;

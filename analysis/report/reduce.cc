@@ -172,12 +172,12 @@ void LaneReducer::Thin()
 		return;
 	std::vector<uint64_t> lengths;
 	lengths.reserve(kept_.size());
-	for (const Kept &k : kept_)
+	for (const StoredSpan &k : kept_)
 		lengths.push_back(k.span.end_ns - k.span.start_ns);
 	auto last = lengths.begin() + static_cast<ptrdiff_t>(limits_.spans);
 	std::nth_element(lengths.begin(), last, lengths.end(), std::greater<>());
 	shortest_ns_ = *last + 1;
-	std::erase_if(kept_, [&](const Kept &k) {
+	std::erase_if(kept_, [&](const StoredSpan &k) {
 		bool goes = k.span.end_ns - k.span.start_ns < shortest_ns_;
 		if (goes)
 			Slice(k.lane, k.span);
@@ -190,12 +190,12 @@ void LaneReducer::Thin()
 void LaneReducer::ForgetTexts()
 {
 	std::vector<bool> used(texts_.size());
-	for (const Kept &k : kept_)
+	for (const StoredSpan &k : kept_)
 		used[k.text] = true;
 	if (texts_.size() < 2 * static_cast<size_t>(std::count(used.begin(), used.end(), true)) + 1000)
 		return;
 	LaneTexts stay;
-	for (Kept &k : kept_)
+	for (StoredSpan &k : kept_)
 		k.text = stay.Number(texts_.Text(k.text));
 	texts_ = std::move(stay);
 }
@@ -216,7 +216,7 @@ ReportLanes LaneReducer::Finish(std::vector<Lane> lanes)
 	for (const Lane &lane : lanes) {
 		LaneRange spans = {out.span_start.size(), 0}, cells = {out.cell_index.size(), 0};
 		for (uint32_t i : kept_of[lane.number]) {
-			const Kept &k = kept_[i];
+			const StoredSpan &k = kept_[i];
 			uint32_t start = clock_.Tick(k.span.start_ns);
 			out.span_start.push_back(start);
 			out.span_length.push_back(clock_.Tick(k.span.end_ns) - start);

@@ -74,7 +74,7 @@ public:
 	ReportLanes Finish(std::vector<Lane> lanes);
 
 private:
-	struct Kept {
+	struct StoredSpan {
 		LaneSpan span;
 		uint32_t lane;
 		uint32_t text;
@@ -91,7 +91,7 @@ private:
 	size_t lanes_ = 0;
 	size_t total_ = 0;
 	uint64_t shortest_ns_ = 0; // shorter ones are dropped
-	std::vector<Kept> kept_;
+	std::vector<StoredSpan> kept_;
 	LaneTexts texts_;
 	LaneCells cells_;
 };

@@ -98,7 +98,7 @@ SampleCollector::SampleCollector(const Explanation &explanation, const ReportClo
 	threads_.erase(std::unique(threads_.begin(), threads_.end()), threads_.end());
 }
 
-void SampleCollector::Thinned::Add(Kept sample)
+void SampleCollector::Thinned::Add(StoredSample sample)
 {
 	if (seen++ % stride)
 		return;
@@ -142,12 +142,12 @@ void SampleCollector::Add(uint64_t from_ns, uint64_t to_ns)
 			if (s->t_ns < clock_.begin_ns || s->t_ns > clock_.end_ns)
 				continue;
 			size_t index = static_cast<size_t>(s - run.cpu_samples.data());
-			Kept kept = {s->t_ns,
-				     s->period ? s->period * kSixteenthNs : kOldPeriodNs,
-				     s->stack,
-				     number,
-				     NumberOf(activities.Of(index).name),
-				     s->owner == FT_OWN_CODE};
+			StoredSample kept = {s->t_ns,
+					     s->period ? s->period * kSixteenthNs : kOldPeriodNs,
+					     s->stack,
+					     number,
+					     NumberOf(activities.Of(index).name),
+					     s->owner == FT_OWN_CODE};
 			(IsInside(around_, s->t_ns) ? near_ : far_).Add(kept);
 			total_++;
 		}
@@ -159,13 +159,13 @@ ReportSamples SampleCollector::Finish()
 	ReportSamples out;
 	out.total = total_;
 	out.activities = activities_;
-	std::vector<Kept> all = std::move(near_.kept);
+	std::vector<StoredSample> all = std::move(near_.kept);
 	all.insert(all.end(), far_.kept.begin(), far_.kept.end());
-	std::sort(all.begin(), all.end(), [](const Kept &a, const Kept &b) {
+	std::sort(all.begin(), all.end(), [](const StoredSample &a, const StoredSample &b) {
 		return std::tie(a.thread, a.t_ns) < std::tie(b.thread, b.t_ns);
 	});
 	StackTable stacks(e_.run, &out);
-	for (const Kept &s : all) {
+	for (const StoredSample &s : all) {
 		if (out.threads.empty() || out.threads.back().thread != s.thread)
 			out.threads.push_back({s.thread, out.end.size(), 0});
 		out.threads.back().count++;

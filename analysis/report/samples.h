@@ -51,7 +51,7 @@ public:
 	ReportSamples Finish();
 
 private:
-	struct Kept {
+	struct StoredSample {
 		uint64_t t_ns;
 		uint64_t length_ns;
 		uint32_t stack;
@@ -63,8 +63,8 @@ private:
 	struct Thinned {
 		size_t limit;
 		size_t stride = 1, seen = 0;
-		std::vector<Kept> kept = {};
-		void Add(Kept sample);
+		std::vector<StoredSample> kept = {};
+		void Add(StoredSample sample);
 	};
 	uint8_t NumberOf(const std::string &activity);
 

@@ -156,7 +156,7 @@ int LoopCall(const Run &run, const Thread &t)
 // For a wait of the event loop: since when other threads have waited for this one. That is since its wakeup,
 // or the whole wait if it was stopped, because what came then did not wake it. The wait's end if none had to
 // wait.
-uint64_t AwaitedFrom(const ft_span &wait, int loop_call)
+uint64_t WaitStart(const ft_span &wait, int loop_call)
 {
 	if (wait.owner == FT_IDLE && wait.off_cpu)
 		return wait.start_ns + wait.blocked_ns;
@@ -168,44 +168,45 @@ uint64_t AwaitedFrom(const ft_span &wait, int loop_call)
 // An iteration is recorded from the moment its thread runs. Whatever waits for it waits from when the thread
 // should have run, so an iteration begins there. An iteration too short to be recorded is known only by that
 // wait.
-void BeginTurnsAtWakeups(Run *run)
+void BeginIterationsAtWakeups(Run *run)
 {
-	Column<ft_span> turns;
+	Column<ft_span> iterations;
 	for (Thread &t : run->threads) {
 		const int loop_call = LoopCall(*run, t);
-		size_t first = turns.size(), next = t.first_iteration, end = next + t.iteration_count;
+		size_t first = iterations.size(), next = t.first_iteration, end = next + t.iteration_count;
 		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
 			const ft_span &wait = run->spans[i];
-			const uint64_t from_ns = AwaitedFrom(wait, loop_call);
+			const uint64_t from_ns = WaitStart(wait, loop_call);
 			if (EndOf(wait) - from_ns < std::max<uint64_t>(run->min_span_ns, 1))
 				continue;
 			for (; next < end && run->iterations[next].start_ns < EndOf(wait); next++)
-				turns.push_back(run->iterations[next]);
-			if (wait.owner != FT_IDLE && turns.size() > first && EndOf(turns.back()) > from_ns)
+				iterations.push_back(run->iterations[next]);
+			if (wait.owner != FT_IDLE && iterations.size() > first &&
+			    EndOf(iterations.back()) > from_ns)
 				continue; // within a recorded iteration
-			ft_span turn = {};
-			turn.start_ns = from_ns;
-			turn.duration_ns = EndOf(wait) - from_ns;
-			turn.tid = wait.tid;
-			turn.owner = FT_ITERATION;
-			turn.syscall = -1;
+			ft_span iteration = {};
+			iteration.start_ns = from_ns;
+			iteration.duration_ns = EndOf(wait) - from_ns;
+			iteration.tid = wait.tid;
+			iteration.owner = FT_ITERATION;
+			iteration.syscall = -1;
 			// Closer than anything that is recorded: the same iteration. A record that may be
 			// many iterations does not count, and the wait is one iteration anyway.
 			if (next < end && run->iterations[next].start_ns - EndOf(wait) < run->min_span_ns &&
 			    !MayBeMany(run->iterations[next])) {
 				const ft_span &recorded = run->iterations[next++];
-				turn.duration_ns = EndOf(recorded) - turn.start_ns;
-				std::copy(std::begin(recorded.arg), std::end(recorded.arg), turn.arg);
-				turn.flags = recorded.flags;
+				iteration.duration_ns = EndOf(recorded) - iteration.start_ns;
+				std::copy(std::begin(recorded.arg), std::end(recorded.arg), iteration.arg);
+				iteration.flags = recorded.flags;
 			}
-			turns.push_back(turn);
+			iterations.push_back(iteration);
 		}
 		for (; next < end; next++)
-			turns.push_back(run->iterations[next]);
+			iterations.push_back(run->iterations[next]);
 		t.first_iteration = first;
-		t.iteration_count = turns.size() - first;
+		t.iteration_count = iterations.size() - first;
 	}
-	run->iterations = std::move(turns);
+	run->iterations = std::move(iterations);
 }
 
 // The kind of a fault is known at its end. Waits before that were recorded as a fault of unknown kind. Spans
@@ -284,7 +285,7 @@ uint64_t DropNonsense(Run *run)
 	dropped += std::erase_if(
 	    run->writes, [](const ft_writes &w) { return !Sane(w.start_ns, w.end_ns) || w.bytes >> 62; });
 	dropped +=
-	    std::erase_if(run->turns, [](const ft_cpu_slice &t) { return !Sane(t.start_ns, t.end_ns); });
+	    std::erase_if(run->cpu_slices, [](const ft_cpu_slice &t) { return !Sane(t.start_ns, t.end_ns); });
 	return dropped;
 }
 
@@ -389,9 +390,9 @@ namespace
 {
 
 // Sorts CPU slices by CPU and time, without duplicates and unknown ones.
-void OrderTurns(std::vector<ft_cpu_slice> *turns)
+void SortCpuSlices(std::vector<ft_cpu_slice> *slices)
 {
-	std::sort(turns->begin(), turns->end(), [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
+	std::sort(slices->begin(), slices->end(), [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
 		if (a.cpu != b.cpu)
 			return a.cpu < b.cpu;
 		return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
@@ -399,7 +400,7 @@ void OrderTurns(std::vector<ft_cpu_slice> *turns)
 	auto same = [](const ft_cpu_slice &a, const ft_cpu_slice &b) {
 		return a.cpu == b.cpu && a.start_ns == b.start_ns;
 	};
-	turns->erase(std::unique(turns->begin(), turns->end(), same), turns->end());
+	slices->erase(std::unique(slices->begin(), slices->end(), same), slices->end());
 }
 
 // Sorts all records by thread.
@@ -407,7 +408,7 @@ void PutInOrder(Run *run)
 {
 	ThreadFinder finder(run->threads);
 	Group(&run->spans, &run->threads, finder, &Thread::first_span, &Thread::span_count, SpanBefore);
-	OrderTurns(&run->turns);
+	SortCpuSlices(&run->cpu_slices);
 	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
 	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
 	      SpanBefore);
@@ -430,7 +431,7 @@ void NameAll(Run *run)
 {
 	NameWaitsInFaults(run);
 	NameWhatLiesInAbandoned(run);
-	BeginTurnsAtWakeups(run);
+	BeginIterationsAtWakeups(run);
 }
 
 } // namespace

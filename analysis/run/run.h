@@ -286,7 +286,7 @@ struct Run {
 	std::vector<ft_io> ios;		   // by start
 	std::vector<ft_writes> writes;	   // likewise
 	std::vector<ft_cpu_slice>
-	    turns;		    // by CPU and start, each once; only slices during which a thread waited
+	    cpu_slices;		    // by CPU and start, each once; only slices during which a thread waited
 	std::vector<ft_loop> loops; // by time
 	std::vector<ft_socket> sockets;		 // by inode and time
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", if the recorder knew it

@@ -60,14 +60,14 @@ const ClockPath *Find(const std::vector<ClockPath> &paths, const std::string &cl
 	return found == paths.end() ? nullptr : &*found;
 }
 
-void LeaveOut(OpenFile *f, const OpenFile &reference, bool compared, Run *run)
+void IgnoreFile(OpenFile *f, const OpenFile &reference, bool compared, Run *run)
 {
 	const std::string &name = f->name, &other = reference.name;
 	f->about.overlaid = false;
 	if (f->about.program == kClockProgram)
 		return;
 	// Once per ring.
-	if (f->segment && std::exchange(f->said->left_out, true))
+	if (f->segment && std::exchange(f->merge->left_out, true))
 		return;
 	if (f->about.boot_id != reference.about.boot_id && !compared)
 		run->warnings.push_back(
@@ -132,7 +132,7 @@ void RunSource::DecideClocks(bool scan, Run *run)
 		if (f->about.clock_id.empty())
 			continue;
 		if (!path)
-			LeaveOut(f, *reference, compared, run);
+			IgnoreFile(f, *reference, compared, run);
 		else if (!path->map.same())
 			NoteClock(f, *path, run);
 	}

@@ -92,8 +92,8 @@ bool FindWhole(Ring *ring, const std::vector<Found> &others, Run *run, TimeSpan 
 }
 
 // Keeps only the segments of a ring that a part may need.
-void LeavePart(const PartAsked &asked, const std::string &path, const std::vector<Found> &others, Ring *ring,
-	       std::optional<TimeSpan> *whole)
+void KeepPart(const PartAsked &asked, const std::string &path, const std::vector<Found> &others, Ring *ring,
+	      std::optional<TimeSpan> *whole)
 {
 	Run run; // for the recorded time of day
 	run.path = common::Visible(path);
@@ -132,7 +132,7 @@ bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector
 			    common::Plural(older, "segment is", "segments are") +
 			    " of an earlier boot and ignored: the clock starts at the boot");
 		if (asked.any() && segments.size() == 1 && ring.size() > kFew)
-			LeavePart(asked, path, all, &ring, whole);
+			KeepPart(asked, path, all, &ring, whole);
 		for (size_t i = 0; i < ring.size(); i++)
 			files->push_back({ring.path(i), host, true});
 	}

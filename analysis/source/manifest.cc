@@ -104,12 +104,13 @@ void UseManifest(OpenFile *f, Run *run)
 	for (const auto &[number, name] : common::TextMap(m, "syscalls"))
 		run->syscalls[std::atoi(number.c_str())] = name;
 
-	if (std::vector<std::string> programs = common::Texts(m, "programs"); f->said->programs != programs) {
-		f->said->first_program = static_cast<uint32_t>(run->programs.size());
+	if (std::vector<std::string> programs = common::Texts(m, "programs");
+	    f->merge->programs != programs) {
+		f->merge->first_program = static_cast<uint32_t>(run->programs.size());
 		run->programs.insert(run->programs.end(), programs.begin(), programs.end());
-		f->said->programs = std::move(programs);
+		f->merge->programs = std::move(programs);
 	}
-	f->first_program = f->said->first_program;
+	f->first_program = f->merge->first_program;
 
 	f->first_connection = static_cast<uint32_t>(run->connections.size());
 	const common::Json *infos = common::Member(m, "server_info");

@@ -47,12 +47,12 @@ void OpenSpans::Note(const ft_span &span)
 	auto found = by_tid_.find(span.tid);
 	if (found == by_tid_.end())
 		return;
-	const bool turn = span.owner == FT_ITERATION;
+	const bool iteration = span.owner == FT_ITERATION;
 	for (Open &o : found->second.open) {
 		if (EndOf(span) <= EndOf(o.span))
 			continue;
-		if (turn || o.span.owner == FT_ITERATION)
-			o.ended |= turn && o.span.owner == FT_ITERATION;
+		if (iteration || o.span.owner == FT_ITERATION)
+			o.ended |= iteration && o.span.owner == FT_ITERATION;
 		else
 			o.ended |= IsStill(o.span) || span.depth <= o.span.depth;
 	}
@@ -67,7 +67,7 @@ void OpenSpans::Note(const ft_tally &tally)
 		o.ended |= IsStill(o.span) && tally.end_ns > EndOf(o.span);
 }
 
-std::vector<ft_span> OpenSpans::Standing() const
+std::vector<ft_span> OpenSpans::StillOpen() const
 {
 	std::vector<ft_span> standing;
 	for (const auto &[tid, t] : by_tid_)

@@ -22,7 +22,7 @@ public:
 	void Note(const ft_span &span);
 	void Note(const ft_tally &tally);
 	// The open spans without a known end.
-	std::vector<ft_span> Standing() const;
+	std::vector<ft_span> StillOpen() const;
 	bool empty() const { return by_tid_.empty(); }
 
 private:

@@ -99,7 +99,7 @@ void Cut(uint64_t from_ns, ft_tally *t)
 // thread that still runs: it is the same thread, with a gap.
 size_t ThreadOf(OpenFile *f, const ft_thread &t, Run *run)
 {
-	auto &threads = f->said->threads;
+	auto &threads = f->merge->threads;
 	auto [found, is_new] = threads.try_emplace({t.tid, t.start_ns}, run->threads.size());
 	if (!is_new)
 		return found->second;
@@ -127,7 +127,7 @@ void ReadThread(OpenFile *f, Run *run, const ft_thread &t)
 	thread.end_ns = t.end_ns ? std::max(t.end_ns, thread.start_ns) : 0;
 	thread.comm = common::VisibleName(t.comm);
 	thread.role = common::VisibleName(t.role);
-	thread.file = static_cast<uint32_t>(std::min(f->said->file, run->files.size()));
+	thread.file = static_cast<uint32_t>(std::min(f->merge->file, run->files.size()));
 }
 
 // The index of a text in a list of the run; it is added if new.
@@ -153,7 +153,7 @@ void ReadDetail(OpenFile *f, Run *run, common::Json j)
 {
 	uint32_t id = 0;
 	const std::string text = TakeId(&j, &id);
-	f->details[id] = Once(&f->said->details, text,
+	f->details[id] = Once(&f->merge->details, text,
 			      Detail{common::Text(j, "name"), common::Texts(j, "stack")}, &run->details);
 }
 
@@ -168,7 +168,7 @@ void ReadStack(OpenFile *f, Run *run, common::Json j)
 			if (frame.is_array() && frame.size() == 2)
 				stack.frames.push_back({common::AsText(frame[0]), common::AsText(frame[1])});
 	stack.kernel = common::Texts(j, "kernel");
-	f->stacks[id] = Once(&f->said->stacks, text, std::move(stack), &run->stacks);
+	f->stacks[id] = Once(&f->merge->stacks, text, std::move(stack), &run->stacks);
 }
 
 void ReadSeries(OpenFile *f, Run *run, common::Json j)
@@ -181,7 +181,7 @@ void ReadSeries(OpenFile *f, Run *run, common::Json j)
 	s.labels = common::TextMap(j, "labels");
 	if (SeveralHosts(*run))
 		s.labels["host"] = f->about.host;
-	f->series[id] = Once(&f->said->series, text, std::move(s), &run->series);
+	f->series[id] = Once(&f->merge->series, text, std::move(s), &run->series);
 }
 
 void ReadCost(OpenFile *f, Run *run, const common::Json &j)
@@ -198,7 +198,7 @@ void ReadCost(OpenFile *f, Run *run, const common::Json &j)
 			cost.programs.push_back({common::Text(p, "name"), common::Whole(p, "runs"),
 						 common::Number(p, "ns_per_run"),
 						 common::Whole(p, "total_ns")});
-	f->said->AddCost(f, cost, &run->cost);
+	f->merge->AddCost(f, cost, &run->cost);
 }
 
 // Maps both halves of a word that holds two thread ids.
@@ -243,35 +243,35 @@ void ReadLoadStart(const OpenFile *f, Run *run, const common::Json &j, uint64_t 
 
 // Whether an earlier segment of the ring had this thread with that epoll instance, and no other thread had
 // its id since. Remembers it.
-bool LoopIsKnown(SegmentMerge *said, const ft_loop &l)
+bool LoopIsKnown(SegmentMerge *merge, const ft_loop &l)
 {
-	auto [last, is_new] = said->loops.try_emplace(l.tid, l);
+	auto [last, is_new] = merge->loops.try_emplace(l.tid, l);
 	const ft_loop before = last->second;
 	last->second = l;
 	if (is_new || before.tgid != l.tgid || before.epoll != l.epoll)
 		return false;
-	auto later = said->threads.upper_bound({l.tid, before.t_ns});
-	return later == said->threads.end() || later->first.first != l.tid;
+	auto later = merge->threads.upper_bound({l.tid, before.t_ns});
+	return later == merge->threads.end() || later->first.first != l.tid;
 }
 
 // Whether a note repeats an earlier one: the same quota, the same missing data, or the same text.
-bool NoteIsKnown(SegmentMerge *said, const common::Json &j)
+bool NoteIsKnown(SegmentMerge *merge, const common::Json &j)
 {
 	const std::string kind = common::Text(j, "kind");
 	if (kind == "cpu-quota" || kind == "missing") {
-		std::string &last = said->states[kind + " " + std::to_string(common::Whole(j, "pid")) + " " +
-						 common::Text(j, "cgroup") + common::Text(j, "what")];
+		std::string &last = merge->states[kind + " " + std::to_string(common::Whole(j, "pid")) + " " +
+						  common::Text(j, "cgroup") + common::Text(j, "what")];
 		const std::string now = std::to_string(common::Whole(j, "quota_us")) + " " +
 					std::to_string(common::Whole(j, "period_us")) +
 					common::Text(j, "why");
 		return std::exchange(last, now) == now;
 	}
-	return !said->notes.insert(j.dump(-1, ' ', false, common::Json::error_handler_t::replace)).second;
+	return !merge->notes.insert(j.dump(-1, ' ', false, common::Json::error_handler_t::replace)).second;
 }
 
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
-	if (f->segment && NoteIsKnown(f->said.get(), j))
+	if (f->segment && NoteIsKnown(f->merge.get(), j))
 		return;
 	const uint64_t t_ns = f->clock.Map(common::Whole(j, "t_ns"));
 	const uint32_t pid = f->space.Id(static_cast<uint32_t>(common::Whole(j, "pid")));
@@ -308,7 +308,7 @@ uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id)
 	return found->second;
 }
 
-void Hold::Let()
+void Hold::Close()
 {
 	if (fd >= 0)
 		close(fd);
@@ -383,14 +383,14 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_cpu_slice>(f, block, [&](ft_cpu_slice t) {
 			t.tid = space.Id(t.tid);
 			t.cpu = space.Cpu(t.cpu);
-			run->turns.push_back(t);
+			run->cpu_slices.push_back(t);
 		});
 		break;
 	case FT_BLOCK_LOOP:
 		ForRecords<ft_loop>(f, block, [&](ft_loop l) {
 			l.tid = space.Id(l.tid);
 			l.tgid = space.Id(l.tgid);
-			if (!LoopIsKnown(f->said.get(), l))
+			if (!LoopIsKnown(f->merge.get(), l))
 				run->loops.push_back(l);
 		});
 		break;

@@ -32,8 +32,8 @@ struct Hold {
 	Hold() = default;
 	Hold(const Hold &) = delete;
 	Hold &operator=(const Hold &) = delete;
-	~Hold() { Let(); }
-	void Let();
+	~Hold() { Close(); }
+	void Close();
 };
 
 // A file being read: its reader, its manifest, and the tables that map its ids to the run's.
@@ -46,11 +46,11 @@ struct OpenFile {
 	common::Json manifest = common::Json::object();
 	ClockMap clock; // maps its times to the run's
 	IdSpace space;
-	bool segment = false;		    // it is a ring segment
-	bool written = false;		    // being written: a missing end is no damage
-	bool gone = false;		    // it was evicted while it was read
-	std::shared_ptr<SegmentMerge> said; // what was read before: a ring's segments share it
-	Session *session = nullptr;	    // in `said`
+	bool segment = false;		     // it is a ring segment
+	bool written = false;		     // being written: a missing end is no damage
+	bool gone = false;		     // it was evicted while it was read
+	std::shared_ptr<SegmentMerge> merge; // what was read before: a ring's segments share it
+	Session *session = nullptr;	     // in `merge`
 
 	uint32_t first_connection = 0, first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers

@@ -209,7 +209,7 @@ namespace
 
 // The number of segments that can be held open, so that they stay readable after eviction. Some descriptors
 // are reserved.
-size_t HoldsLeft()
+size_t FreeHolds()
 {
 	constexpr rlim_t others = 128;
 	struct rlimit files = {};
@@ -224,7 +224,7 @@ void JoinSession(OpenFile *f)
 	uint64_t began_ns = common::Whole(f->manifest, "ring_start_ns");
 	if (!began_ns || began_ns > f->about.start_ns)
 		began_ns = f->about.start_ns;
-	auto [session, is_new] = f->said->sessions.try_emplace(began_ns);
+	auto [session, is_new] = f->merge->sessions.try_emplace(began_ns);
 	f->session = &session->second;
 	if (!is_new)
 		return;
@@ -268,7 +268,7 @@ bool RunSource::OpenFileOf(const Found &found, bool hold, OpenFile *f, Run *run,
 	if (!found.host.empty())
 		f->about.host = common::Visible(found.host);
 	if (!hold)
-		f->hold.Let();
+		f->hold.Close();
 	return true;
 }
 
@@ -278,13 +278,13 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 	if (!FindRecordings(of, asked, &found, &whole_, run, error))
 		return false;
 	std::map<std::string, std::shared_ptr<SegmentMerge>> rings; // by host
-	size_t holds = HoldsLeft();
+	size_t holds = FreeHolds();
 	*error = "all segments of " + of + " were evicted while it was read";
 	for (const Found &one : found) {
 		auto f = std::make_unique<OpenFile>();
 		std::string why;
-		std::shared_ptr<SegmentMerge> alone, &said = one.segment ? rings[one.host] : alone;
-		f->said = said = said ? said : std::make_shared<SegmentMerge>();
+		std::shared_ptr<SegmentMerge> alone, &merge = one.segment ? rings[one.host] : alone;
+		f->merge = merge = merge ? merge : std::make_shared<SegmentMerge>();
 		if (!OpenFileOf(one, holds > 0, f.get(), run, &why)) {
 			if (why.empty())
 				continue;
@@ -376,7 +376,7 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 // Adds a file to the run's list. All segments of a ring are one entry.
 void RunSource::List(const OpenFile &f, Run *run)
 {
-	SegmentMerge *ring = f.said.get();
+	SegmentMerge *ring = f.merge.get();
 	const ft_damage &d = f.about.damage;
 	if (f.segment && (d.gaps || d.blocks_missing || (d.no_trailer && !f.written))) {
 		if (!ring->damaged++)
@@ -445,7 +445,7 @@ void RunSource::LoadServers(Run *run)
 		TakeNames(f, first_span, first_cpu_sample, run);
 		NoteEnds(f, *run, first_span, first_tally);
 	}
-	for (const ft_span &open : Standing())
+	for (const ft_span &open : StillOpen())
 		run->spans.push_back(open);
 	IndexRun(run);
 }
@@ -460,13 +460,13 @@ void RunSource::NoteEnds(OpenFile *f, const Run &run, size_t first_span, size_t 
 		open.Note(run.tallies[i]);
 }
 
-std::vector<ft_span> RunSource::Standing() const
+std::vector<ft_span> RunSource::StillOpen() const
 {
 	std::vector<ft_span> all;
 	std::set<const Session *> seen;
 	for (const auto &f : files_)
 		if (seen.insert(f->session).second) {
-			const std::vector<ft_span> some = f->session->open.Standing();
+			const std::vector<ft_span> some = f->session->open.StillOpen();
 			all.insert(all.end(), some.begin(), some.end());
 		}
 	return all;
@@ -495,9 +495,9 @@ void RunSource::Finish(Run *run)
 		WarnOfFile(*f, run);
 		if (!f->segment)
 			continue;
-		rings.insert(f->said.get());
-		f->said->gone += f->gone;
-		f->said->lost += f->gone ? 0 : f->lost;
+		rings.insert(f->merge.get());
+		f->merge->gone += f->gone;
+		f->merge->lost += f->gone ? 0 : f->lost;
 	}
 	for (const SegmentMerge *ring : rings)
 		WarnOfRing(*ring, run);

@@ -78,7 +78,7 @@ private:
 	bool Get(OpenFile *f, const ft_place &place, ft_block *block);
 	void List(const OpenFile &f, Run *run);
 	static void NoteEnds(OpenFile *f, const Run &run, size_t first_span, size_t first_tally);
-	std::vector<ft_span> Standing() const;
+	std::vector<ft_span> StillOpen() const;
 	void DecideClocks(bool scan, Run *run);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);

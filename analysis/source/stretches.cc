@@ -32,7 +32,7 @@ void Clear(Run *run)
 	run->cpu_samples.Truncate(0);
 	run->ios.clear();
 	run->writes.clear();
-	run->turns.clear();
+	run->cpu_slices.clear();
 }
 
 // Keeps those records from `first` on that overlap [from_ns, to_ns].
@@ -50,12 +50,12 @@ void Trim(Records *records, size_t first, Start start_of, End end_of, uint64_t f
 }
 
 struct Sizes {
-	size_t spans, tallies, cpu_samples, ios, writes, turns;
+	size_t spans, tallies, cpu_samples, ios, writes, cpu_slices;
 };
 Sizes SizesOf(const Run &run)
 {
 	return {run.spans.size(), run.tallies.size(), run.cpu_samples.size(),
-		run.ios.size(),	  run.writes.size(),  run.turns.size()};
+		run.ios.size(),	  run.writes.size(),  run.cpu_slices.size()};
 }
 
 void TrimRun(const Sizes &first, uint64_t from_ns, uint64_t to_ns, Run *run)
@@ -69,7 +69,7 @@ void TrimRun(const Sizes &first, uint64_t from_ns, uint64_t to_ns, Run *run)
 	Trim(&run->cpu_samples, first.cpu_samples, at, at, from_ns, to_ns);
 	Trim(&run->ios, first.ios, start, lasts, from_ns, to_ns);
 	Trim(&run->writes, first.writes, start, end, from_ns, to_ns);
-	Trim(&run->turns, first.turns, start, end, from_ns, to_ns);
+	Trim(&run->cpu_slices, first.cpu_slices, start, end, from_ns, to_ns);
 }
 
 } // namespace
@@ -102,7 +102,7 @@ void RunSource::OpenServers(uint64_t bytes, Run *run)
 		NoteEnds(b.file, records, 0, 0);
 		survey.Add(&records);
 	}
-	open_ = Standing();
+	open_ = StillOpen();
 	Run open;
 	for (const ft_span &s : open_)
 		open.spans.push_back(s);

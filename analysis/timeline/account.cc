@@ -22,13 +22,13 @@ namespace
 
 // Whether an iteration shows that the thread has an event loop. One whose begin and end were both not seen
 // does not: its ready connections were not counted, and its calls only by samples.
-bool SaysLoop(const ft_span &turn)
+bool ShowsLoop(const ft_span &iteration)
 {
-	return !(turn.flags & FT_SPAN_UNFINISHED) || turn.arg[0] ||
-	       (turn.arg[1] && !(turn.flags & FT_SPAN_SAMPLED));
+	return !(iteration.flags & FT_SPAN_UNFINISHED) || iteration.arg[0] ||
+	       (iteration.arg[1] && !(iteration.flags & FT_SPAN_SAMPLED));
 }
 
-constexpr size_t kTurns = 200'000; // iteration lengths stored per thread
+constexpr size_t kIterationLengths = 200'000; // iteration lengths stored per thread
 
 // A thread that runs this many times more own code than any other with an event loop is the serving thread.
 constexpr uint64_t kAloneRatio = 4;
@@ -87,18 +87,18 @@ bool MayBeAt(const Target &target, const std::string &place, const std::string &
 
 // The same as below, for a run with several hosts: a process id or port alone does not identify a process.
 uint32_t ProcessAmongHosts(const Run &run, const std::set<uint32_t> &processes, const std::string &place,
-			   const std::string &host, uint32_t said_pid, std::string *why)
+			   const std::string &host, uint32_t reported_pid, std::string *why)
 {
-	std::set<uint32_t> serve, said;
+	std::set<uint32_t> serve, reported;
 	for (const Target &target : run.targets) {
 		if (!processes.count(target.pid) || !Serves(target, place) || !MayBeAt(target, place, host))
 			continue;
 		serve.insert(target.pid);
-		if (said_pid && OwnId(run, target.pid) == said_pid)
-			said.insert(target.pid);
+		if (reported_pid && OwnId(run, target.pid) == reported_pid)
+			reported.insert(target.pid);
 	}
-	if (said.size() == 1)
-		return *said.begin();
+	if (reported.size() == 1)
+		return *reported.begin();
 	if (serve.size() == 1)
 		return *serve.begin();
 	*why = common::Plural(processes.size(), "process was", "processes were") + " recorded on " +
@@ -109,8 +109,8 @@ uint32_t ProcessAmongHosts(const Run &run, const std::set<uint32_t> &processes, 
 
 // The id of the process that serves `place` (a server's name in the log; "": none); 0 and *why if unknown.
 // `said_pid` is the id that the server reported, or 0. `only`: all requests went to that server.
-uint32_t ServingProcess(const Run &run, const std::string &place, const std::string &host, uint32_t said_pid,
-			bool only, std::string *why)
+uint32_t ServingProcess(const Run &run, const std::string &place, const std::string &host,
+			uint32_t reported_pid, bool only, std::string *why)
 {
 	std::set<uint32_t> processes;
 	for (const Thread &t : run.threads)
@@ -123,7 +123,7 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 	if (processes.size() == 1 && only)
 		return *processes.begin();
 	if (SeveralHosts(run) && !place.empty())
-		return ProcessAmongHosts(run, processes, place, host, said_pid, why);
+		return ProcessAmongHosts(run, processes, place, host, reported_pid, why);
 	std::string recorded =
 	    common::Plural(processes.size(), "process was", "processes were") + " recorded and ";
 	if (place.empty()) {
@@ -131,8 +131,8 @@ uint32_t ServingProcess(const Run &run, const std::string &place, const std::str
 		return 0;
 	}
 	// The process id that the server reported decides, if there is one.
-	if (said_pid && processes.count(said_pid))
-		return said_pid;
+	if (reported_pid && processes.count(reported_pid))
+		return reported_pid;
 	std::vector<uint32_t> matches;
 	for (const Target &target : run.targets)
 		if (processes.count(target.pid) && Serves(target, place))
@@ -190,17 +190,17 @@ int ServingThreadOf(const Run &run, const Accounts &accounts, uint32_t process, 
 
 } // namespace
 
-void Accounts::AddTurn(const ft_span &turn, OfThread *to)
+void Accounts::AddIteration(const ft_span &iteration, OfThread *to)
 {
-	to->loop |= SaysLoop(turn);
-	if (to->turns++ % to->stride)
+	to->loop |= ShowsLoop(iteration);
+	if (to->iterations++ % to->stride)
 		return;
-	to->turn_ns.push_back(turn.duration_ns);
-	if (to->turn_ns.size() < kTurns)
+	to->iteration_ns.push_back(iteration.duration_ns);
+	if (to->iteration_ns.size() < kIterationLengths)
 		return;
-	for (size_t i = 0; 2 * i < to->turn_ns.size(); i++)
-		to->turn_ns[i] = to->turn_ns[2 * i];
-	to->turn_ns.resize(to->turn_ns.size() / 2);
+	for (size_t i = 0; 2 * i < to->iteration_ns.size(); i++)
+		to->iteration_ns[i] = to->iteration_ns[2 * i];
+	to->iteration_ns.resize(to->iteration_ns.size() / 2);
 	to->stride *= 2;
 }
 
@@ -231,7 +231,7 @@ void Accounts::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 		for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count;
 		     i++)
 			if (began(run.iterations[i]))
-				AddTurn(run.iterations[i], &threads_[t]);
+				AddIteration(run.iterations[i], &threads_[t]);
 	}
 }
 
@@ -253,7 +253,7 @@ std::vector<Account> Accounts::Result(const Run &run) const
 
 uint64_t Accounts::UsualTurnNs(size_t thread) const
 {
-	std::vector<uint64_t> lengths = threads_[thread].turn_ns;
+	std::vector<uint64_t> lengths = threads_[thread].iteration_ns;
 	if (lengths.empty())
 		return 0;
 	auto middle = lengths.begin() + static_cast<ptrdiff_t>(lengths.size() / 2);

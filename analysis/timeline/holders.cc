@@ -15,49 +15,49 @@ namespace forktail::analysis
 namespace
 {
 
-bool IsKsoftirqd(const ft_cpu_slice &turn)
+bool IsKsoftirqd(const ft_cpu_slice &slice)
 {
 	constexpr char kKsoftirqd[] = "ksoftirqd/";
-	return strncmp(turn.comm, kKsoftirqd, strlen(kKsoftirqd)) == 0;
+	return strncmp(slice.comm, kKsoftirqd, strlen(kKsoftirqd)) == 0;
 }
 
 // Calls see(slice, its ns) for the slices that overlap [from_ns, to_ns), the last one first.
 template <class See>
-void EachTurn(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to_ns, const See &see)
+void EachSlice(std::span<const ft_cpu_slice> slices, uint64_t from_ns, uint64_t to_ns, const See &see)
 {
-	auto turn = std::partition_point(turns.begin(), turns.end(),
-					 [&](const ft_cpu_slice &t) { return t.start_ns < to_ns; });
-	while (from_ns < to_ns && turn != turns.begin() && (--turn)->end_ns > from_ns)
-		see(*turn, std::min(turn->end_ns, to_ns) - std::max(turn->start_ns, from_ns));
+	auto slice = std::partition_point(slices.begin(), slices.end(),
+					  [&](const ft_cpu_slice &t) { return t.start_ns < to_ns; });
+	while (from_ns < to_ns && slice != slices.begin() && (--slice)->end_ns > from_ns)
+		see(*slice, std::min(slice->end_ns, to_ns) - std::max(slice->start_ns, from_ns));
 }
 
 // The slices of the CPU for which an off-CPU span waited.
-std::span<const ft_cpu_slice> TurnsOf(const Run &run, const ft_span &wait)
+std::span<const ft_cpu_slice> SlicesOf(const Run &run, const ft_span &wait)
 {
 	if (!wait.off_cpu || !wait.queue_cpu)
 		return {};
 	const auto cpu = static_cast<uint16_t>(wait.queue_cpu - 1);
-	const auto [first, last] = std::ranges::equal_range(run.turns, cpu, {}, &ft_cpu_slice::cpu);
+	const auto [first, last] = std::ranges::equal_range(run.cpu_slices, cpu, {}, &ft_cpu_slice::cpu);
 	return {first, last};
 }
 
 std::vector<CpuHolder> HoldersOf(const Run &run, const ft_span &wait)
 {
-	return CpuHolders(TurnsOf(run, wait), wait.start_ns + wait.blocked_ns,
+	return CpuHolders(SlicesOf(run, wait), wait.start_ns + wait.blocked_ns,
 			  wait.start_ns + wait.duration_ns);
 }
 
 } // namespace
 
-std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to_ns)
+std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> slices, uint64_t from_ns, uint64_t to_ns)
 {
 	std::vector<CpuHolder> holders;
-	EachTurn(turns, from_ns, to_ns, [&](const ft_cpu_slice &turn, uint64_t ns) {
-		const auto known = std::ranges::find(holders, turn.tid, &CpuHolder::tid);
+	EachSlice(slices, from_ns, to_ns, [&](const ft_cpu_slice &slice, uint64_t ns) {
+		const auto known = std::ranges::find(holders, slice.tid, &CpuHolder::tid);
 		if (known != holders.end())
 			known->ns += ns;
 		else if (ns)
-			holders.push_back({turn.tid, ns, &turn});
+			holders.push_back({slice.tid, ns, &slice});
 	});
 	std::ranges::sort(holders, [](const CpuHolder &a, const CpuHolder &b) {
 		return a.ns != b.ns ? a.ns > b.ns : a.turn > b.turn;
@@ -94,8 +94,8 @@ Cause WaitCauseOf(const Run &run, const ft_span &wait)
 		return Cause::CpuQuota;
 	// There are many spans, and ksoftirqd is rarely a holder.
 	bool seen = false;
-	EachTurn(TurnsOf(run, wait), wait.start_ns + wait.blocked_ns, wait.start_ns + wait.duration_ns,
-		 [&](const ft_cpu_slice &turn, uint64_t) { seen |= IsKsoftirqd(turn); });
+	EachSlice(SlicesOf(run, wait), wait.start_ns + wait.blocked_ns, wait.start_ns + wait.duration_ns,
+		  [&](const ft_cpu_slice &slice, uint64_t) { seen |= IsKsoftirqd(slice); });
 	return seen && IsDeferred(HoldersOf(run, wait), wait.runnable_ns) ? Cause::SoftirqDeferred
 									  : WaitCauseOf(wait.flags);
 }

@@ -22,7 +22,7 @@ struct CpuHolder {
 
 // The holders of a CPU in [from_ns, to_ns), longest first; of equal ones the last holder. `turns` are the CPU
 // slices of that CPU, by start, not overlapping.
-std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> turns, uint64_t from_ns, uint64_t to_ns);
+std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> slices, uint64_t from_ns, uint64_t to_ns);
 
 // Whether ksoftirqd delayed a wait of that length: Cause::SoftirqDeferred.
 bool IsDeferred(const std::vector<CpuHolder> &holders, uint64_t wait_ns);

@@ -21,7 +21,7 @@ constexpr int kDepth = 4;
 constexpr uint32_t kNobody = LockWait::kNobody;
 
 // Whether a holder could not continue in this piece. A voluntary sleep does not count.
-bool KeptFrom(const Piece &p)
+bool IsDelayed(const Piece &p)
 {
 	return p.span != kNoSpan && IsStall(p.cause) && p.cause != Cause::Sleep;
 }
@@ -114,7 +114,7 @@ void Search::Doing(uint32_t thread, uint64_t from_ns, uint64_t to_ns, bool held,
 		else if (p.cause == Cause::Idle && !held)
 			Add(start, end, otherwise, Cause::LockWait);
 		else
-			Add(start, end, thread, KeptFrom(p) ? p.cause : Cause::LockWait);
+			Add(start, end, thread, IsDelayed(p) ? p.cause : Cause::LockWait);
 	}
 	Add(to, to_ns, otherwise, Cause::LockWait);
 }

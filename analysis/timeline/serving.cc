@@ -69,7 +69,7 @@ Waiters WaitersOf(const Run &run)
 	return waiters;
 }
 
-// A server's socket: where it was, and between which instants at most it existed.
+// A server's socket: its place, and the longest possible time of its existence.
 struct Socket {
 	uint64_t born_ns, gone_ns;
 	struct Stay {
@@ -77,7 +77,7 @@ struct Socket {
 		Instance instance;
 	};
 	std::vector<Stay> stays;
-	uint32_t process; // that had it first
+	uint32_t process; // the first process that had it
 	uint32_t local_port, peer_port;
 	uint64_t peer_inode;
 };
@@ -96,7 +96,7 @@ std::vector<Socket> SocketsOf(const Run &run)
 				s.stays.back().to_ns = r.epoll == gone ? r.seen_ns : r.before_ns;
 			if (r.epoll == gone)
 				s.gone_ns = r.seen_ns;
-			else // one that is new was nowhere else before
+			else // a new one had no earlier place
 				s.stays.push_back({s.stays.empty() ? r.before_ns : r.seen_ns,
 						   UINT64_MAX,
 						   {r.tgid, r.epoll}});
@@ -106,7 +106,7 @@ std::vector<Socket> SocketsOf(const Run &run)
 	return sockets;
 }
 
-// The port that a server has in the log ("127.0.0.1:6379"); 0: a Unix socket.
+// The port of a server in the log ("127.0.0.1:6379"); 0: a Unix socket.
 uint32_t PortOf(const std::string &server)
 {
 	size_t colon = server.rfind(':');

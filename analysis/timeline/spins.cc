@@ -212,7 +212,7 @@ struct SpinSearch {
 
 	// When the main thread began to wait for a helper that was off the CPU in [from, to): time before
 	// `to`.
-	uint64_t WaitedFrom(uint64_t from_ns, uint64_t to_ns, const Stall &stall, uint64_t turn_end_ns) const
+	uint64_t WaitStart(uint64_t from_ns, uint64_t to_ns, const Stall &stall, uint64_t turn_end_ns) const
 	{
 		uint64_t circles = 0, work = 0, length = to_ns - from_ns;
 		for (auto s = samples.From(from_ns); s != samples.all.end() && s->t_ns < to_ns; ++s) {
@@ -238,7 +238,7 @@ struct SpinSearch {
 		for (const Stall &stall : stalls)
 			covered->Take(stall.start_ns, std::min(stall.end_ns, end_ns),
 				      [&](uint64_t from, uint64_t to) {
-					      Move(WaitedFrom(from, to, stall, end_ns), to, *stall.helper,
+					      Move(WaitStart(from, to, stall, end_ns), to, *stall.helper,
 						   Cause::Unknown);
 				      });
 	}
@@ -295,17 +295,17 @@ std::vector<Foreign> FindSpins(ThreadTimelines *threads, const Timeline &main)
 		return {};
 	SpinSearch search = {main, Samples(run, thread, DoingOfMain), std::move(helpers),
 			     thread.usual_turn_ns};
-	const ft_span *turn = run.iterations.data() + thread.first_iteration;
-	const ft_span *const end = turn + thread.iteration_count;
-	while (turn != end) {
+	const ft_span *iteration = run.iterations.data() + thread.first_iteration;
+	const ft_span *const end = iteration + thread.iteration_count;
+	while (iteration != end) {
 		// For a loop that never waits, samples define where iterations begin and end. Iterations
 		// without a gap may be one, in which a wait crosses the sample.
-		const uint64_t start_ns = turn->start_ns;
+		const uint64_t start_ns = iteration->start_ns;
 		uint64_t end_ns = start_ns;
 		Covered covered;
-		for (; turn != end && turn->start_ns == end_ns; turn++) {
-			end_ns = turn->start_ns + turn->duration_ns;
-			search.LookAtStalls(turn->start_ns, end_ns, &covered);
+		for (; iteration != end && iteration->start_ns == end_ns; iteration++) {
+			end_ns = iteration->start_ns + iteration->duration_ns;
+			search.LookAtStalls(iteration->start_ns, end_ns, &covered);
 		}
 		search.LookAtCircles(start_ns, end_ns, &covered);
 	}

@@ -117,7 +117,7 @@ public:
 	std::vector<Account> Result(const Run &run) const;
 	// Whether a thread has an event loop, the number of its known iterations, and their median length.
 	bool HasEventLoop(size_t thread) const { return threads_[thread].loop; }
-	uint64_t Turns(size_t thread) const { return threads_[thread].turns; }
+	uint64_t Turns(size_t thread) const { return threads_[thread].iterations; }
 	uint64_t UsualTurnNs(size_t thread) const;
 	// Whether the lock of any wait is known.
 	bool WaitsForLocks() const { return waits_for_locks_; }
@@ -126,12 +126,12 @@ private:
 	struct OfThread {
 		CauseTimes by_cause = {};
 		bool loop = false;
-		uint64_t turns = 0;
+		uint64_t iterations = 0;
 		// Every `stride`-th iteration is stored, so that their number is bounded.
 		uint64_t stride = 1;
-		std::vector<uint64_t> turn_ns = {};
+		std::vector<uint64_t> iteration_ns = {};
 	};
-	void AddTurn(const ft_span &turn, OfThread *to);
+	void AddIteration(const ft_span &iteration, OfThread *to);
 	std::vector<OfThread> threads_;
 	bool waits_for_locks_ = false;
 };

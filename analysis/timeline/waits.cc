@@ -115,9 +115,9 @@ std::string StackText(const Detail &detail, size_t most)
 
 Waits::Waits(const Run &run)
 {
-	told_.reserve(run.details.size());
+	causes_.reserve(run.details.size());
 	for (const Detail &detail : run.details)
-		told_.push_back(CauseOfStack(detail.stack));
+		causes_.push_back(CauseOfStack(detail.stack));
 }
 
 } // namespace forktail::analysis

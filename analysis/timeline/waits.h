@@ -21,13 +21,13 @@ public:
 	// The cause of the blocked part of an off-CPU span.
 	Cause CauseOf(const ft_span &span) const
 	{
-		return span.detail < told_.size() && told_[span.detail] != Cause::Unknown
-			   ? told_[span.detail]
+		return span.detail < causes_.size() && causes_[span.detail] != Cause::Unknown
+			   ? causes_[span.detail]
 			   : CauseOfOwner(span.owner);
 	}
 
 private:
-	std::vector<Cause> told_; // by detail; Unknown: its stack shows nothing
+	std::vector<Cause> causes_; // by detail; Unknown: its stack shows nothing
 };
 
 // The cause that a kernel stack ("function+0x1f", innermost first) shows, or Unknown.

@@ -5,7 +5,7 @@ What isn't known is completed as a file: most arguments are runs.
 """
 from help import every
 
-NOTE = '# Made of what --help says, by manual/ of forktail\'s source.\n'
+NOTE = '# Generated from --help by cli/manual/.\n'
 
 
 def known(top):
@@ -81,7 +81,7 @@ def zsh(top):
             lines += ['\t\tesac', '\tfi', "\t[[ $words[CURRENT] == -* ]] || _describe command commands"]
         given = [line for o in c.options() for line in zsh_option(o)]
         if c is top:
-            given = [quoted('--help[List the commands]'), quoted('--version[Say which version this is]')]
+            given = [quoted('--help[List the commands]'), quoted('--version[Print the version]')]
         lines += ['\t_arguments -s ' + ' \\\n\t\t'.join(given + ([] if c.commands else [quoted('*:file:_files')]))] if given else []
         lines += ['}', '']
     lines += ['case $service in']
@@ -109,7 +109,7 @@ def fish(top):
         about = (c.same or c).about.split('\n')[0].replace("'", "\\'")
         lines += [f"complete -c forktail -n __fish_use_subcommand -f -a {c.words[0]} -d '{about}'"]
     lines += ["complete -c forktail -n __fish_use_subcommand -f -l help -d 'List the commands'",
-              "complete -c forktail -n __fish_use_subcommand -f -l version -d 'Say which version this is'"]
+              "complete -c forktail -n __fish_use_subcommand -f -l version -d 'Print the version'"]
     for c in known(top):
         if c is top:
             continue

@@ -159,7 +159,7 @@ def read(programs, fleet):
             main.programs.append(parse([name], run([program, '--help'])))
     silent = [c.name() for c in every(main) if not c.text]
     if silent:
-        raise SystemExit('manual: these say nothing when asked for --help: ' + ', '.join(silent))
+        raise SystemExit('manual: these commands print no --help: ' + ', '.join(silent))
     return main
 
 

@@ -5,9 +5,9 @@ What an option means is what --help says; what a command is for at more length, 
 """
 import re
 
-STATUS = [('0', 'done'), ('1', 'the answer is no: a limit is broken, a run is slower than it may be'),
-          ('2', 'the command line, or a file that it names, can\'t be understood'),
-          ('3', 'the environment or the input can\'t: no rights, no server, no such run, a full disk')]
+STATUS = [('0', 'done'), ('1', 'the answer is no: a limit is violated, or a run is slower than allowed'),
+          ('2', 'the command line, or a file that it names, is invalid'),
+          ('3', 'the environment or the input prevents it: no privileges, no server, no such run, a full disk')]
 
 
 def text(said):
@@ -81,7 +81,7 @@ def page(command, top, prose, version, date):
             lines += ['.TP', r'\fB' + text(c.name()) + r'\fR(1)',
                       text(prose.get(c.name(), {}).get('is') or described(c).replace('\n', ' '))]
         lines += ['.SH OPTIONS', '.TP', r'\fB\-\-help\fR', 'List the commands.', '.TP', r'\fB\-\-version\fR',
-                  'Say which version this is.']
+                  'Print the version.']
     lines += (['.SH ARGUMENTS'] + arguments(command)) if command.arguments else []
     lines += (['.SH OPTIONS'] + options(command)) if command.groups else []
     for c in command.commands if command is not top else []:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Nearly all text is plain, which a look at its bytes shows; only the rest is rewritten.
+// Nearly all text is plain, which a scan of its bytes shows. Only other text is rewritten.
 #include "sanitize.h"
 
 #include <algorithm>

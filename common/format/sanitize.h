@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Text of others: names that traced processes gave themselves, files, functions, what servers and their logs
-// said. In recordings all of it becomes visible (common/text/visible.h) on its way into a Run, so that nobody
-// who writes a Run's text to a terminal, into JSON or a page has to think of what may be in it.
+// Sanitizes untrusted text: names that traced processes gave themselves, files, functions, text from servers and
+// their logs. All text of a recording is sanitized (common/text/visible.h) when it is read into a Run, so that
+// code that writes a Run's text to a terminal, JSON or a page need not check it.
 #pragma once
 
 #include <cstring>
@@ -13,17 +13,17 @@ namespace forktail::common
 {
 
 std::string Visible(const std::string &text);
-// Of several lines, which stay lines.
+// For several lines, which stay lines.
 std::string VisibleLines(const std::string &text);
 
-// The name of a thread as records hold it: up to its zero, if it has one.
+// The name of a thread in a record, up to its terminating zero, if any.
 template <size_t N> std::string VisibleName(const char (&name)[N])
 {
 	return Visible(std::string(name, strnlen(name, N)));
 }
 
-// As ParseJson and ParseObject, with every text and every member's name visible. What is nested deeper than
-// anything that is written is null: functions that call themselves for it would end for want of stack.
+// Like ParseJson and ParseObject, with every text and every member's name sanitized. Values nested deeper
+// than anything that is written become null: recursive functions would run out of stack.
 Json ParseVisible(const std::string &text);
 Json ParseVisibleObject(const std::string &text);
 

@@ -69,7 +69,7 @@ std::string FormatPercent(double fraction)
 	if (percent < 0.005)
 		return "< 0.01 %";
 	int digits = percent < 0.995 ? 2 : percent < 99.95 ? 1 : 0;
-	// 99.96 % is not all of it: only a whole 1 reads "100 %".
+	// 99.96 % is not everything: only exactly 1 prints "100 %".
 	if (digits == 0 && fraction < 1)
 		return "> 99.9 %";
 	snprintf(text, sizeof text, "%.*f %%", digits, percent);

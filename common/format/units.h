@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers as a human reads them: three significant digits, a unit, thousands separated by commas.
+// Numbers for human readers: three significant digits, a unit, thousands separated by commas.
 #pragma once
 
 #include <cstdint>

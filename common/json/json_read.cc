@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parser and what reads members, compiled once for all who read JSON.
+// The parser and the access to members, compiled once for all programs that read JSON.
 #include "json_read.h"
 
 #include <cmath>

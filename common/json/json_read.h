@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading JSON that others wrote: a missing or mistyped member is its default, never an exception.
+// Reads untrusted JSON: a missing or mistyped member becomes its default, never an exception.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace forktail::common
 
 using Json = nlohmann::json;
 
-// Whatever the text is; discarded (is_discarded()) if it is no JSON. Compiled once, here: Json::parse takes
-// seconds in each file that calls it.
+// Accepts any text. The result is discarded (is_discarded()) if it is not JSON. Compiled once, here:
+// Json::parse takes seconds to compile in each file that calls it.
 Json ParseJson(const std::string &text);
-// An object; empty if the text is no JSON object.
+// An object; empty if the text is not a JSON object.
 Json ParseObject(const std::string &text);
 
-// nullptr: there is no such member.
+// nullptr: no such member.
 const Json *Member(const Json &j, const char *key);
-// A value as text: strings as they are, anything else as JSON.
+// A value as text: strings unchanged, anything else as JSON.
 std::string AsText(const Json &j);
 
 std::string Text(const Json &j, const char *key);
 double Number(const Json &j, const char *key);
-// A whole number from 0 up; anything else is 0.
+// A whole number of at least 0; anything else is 0.
 uint64_t Whole(const Json &j, const char *key);
 bool Flag(const Json &j, const char *key);
 std::vector<std::string> Texts(const Json &j, const char *key);

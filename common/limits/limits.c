@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A limit's text is taken apart at its comparison; what stands before it is a figure, or an operation or a
- * cause, a dot and a figure. Operations may contain dots themselves (JSON.GET) and so do percentiles (p99.9):
- * the first dot whose right side is a figure is the one between. */
+/* Splits a limit at its comparison. The left side is a figure, or an operation or cause, a dot and a figure.
+ * Operations may contain dots (JSON.GET) and so may percentiles (p99.9): the first dot with a figure on its
+ * right side is the separator. */
 #include "limits.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 
 enum { TEXT_LIMIT = 160 };
 
-/* Whose figure something can be. */
+/* What a figure can belong to. */
 enum { OF_ALL = 1, OF_OPERATION = 2, OF_CAUSE = 4 };
 
 static const struct {
@@ -52,7 +52,7 @@ static bool is_time(enum limit_figure figure)
 	return figure <= LIMIT_STDDEV || figure == LIMIT_TOTAL;
 }
 
-/* Copies text[0..length) without the spaces around it. False if it does not fit. */
+/* Copies text[0..length) without surrounding spaces. False if it does not fit. */
 static bool trimmed(const char *text, size_t length, char *out, size_t size)
 {
 	while (length && *text == ' ')
@@ -66,7 +66,7 @@ static bool trimmed(const char *text, size_t length, char *out, size_t size)
 	return true;
 }
 
-/* What follows `words` at the beginning of `text`, in which several spaces are as one; NULL: it begins
+/* What follows `words` at the beginning of `text`, where several spaces count as one. NULL: it begins
  * otherwise. */
 static const char *after(const char *text, const char *words)
 {
@@ -80,7 +80,7 @@ static const char *after(const char *text, const char *words)
 	return text;
 }
 
-/* `of`: whose, OF_... The figure is set as soon as it is one of anybody's. */
+/* `of`: what it belongs to, OF_... The figure is set whenever it exists for any of them. */
 static bool find_figure(const char *text, unsigned of, struct limit *limit)
 {
 	double p;
@@ -95,7 +95,7 @@ static bool find_figure(const char *text, unsigned of, struct limit *limit)
 			strcpy(limit->figure_name, figures[i].name);
 			return true;
 		}
-	/* Digits and dots only: "p1e1" is nobody's percentile. */
+	/* Digits and dots only: "p1e1" is not a percentile. */
 	if ((*text != 'p' && *text != 'P') || text[1 + strspn(text + 1, "0123456789.")] != 0 ||
 	    !parse_positive(text + 1, 100, &p))
 		return false;
@@ -109,9 +109,9 @@ static bool find_figure(const char *text, unsigned of, struct limit *limit)
 static bool share_of(const char *cause, struct limit *limit, char *error, size_t size)
 {
 	if (!*cause)
-		return refuse(error, size, "there is no cause behind \"cause share of\"");
+		return refuse(error, size, "no cause after \"cause share of\"");
 	if (strlen(cause) >= sizeof(limit->of))
-		return refuse(error, size, "the cause \"%.40s...\" is longer than any", cause);
+		return refuse(error, size, "the cause \"%.40s...\" is too long", cause);
 	strcpy(limit->of, cause);
 	return find_figure("share", OF_CAUSE, limit);
 }
@@ -130,27 +130,24 @@ static bool find_subject(const char *text, struct limit *limit, char *error, siz
 		if (!find_figure(dot + 1, OF_OPERATION | OF_CAUSE, limit))
 			continue;
 		if (dot == text)
-			return refuse(error, size, "there is no operation before the dot of \"%s\"", text);
+			return refuse(error, size, "no operation before the dot of \"%s\"", text);
 		if ((size_t)(dot - text) >= sizeof(limit->of))
-			return refuse(error, size, "the operation of \"%.40s...\" is longer than any", text);
+			return refuse(error, size, "the operation of \"%.40s...\" is too long", text);
 		memcpy(limit->of, text, (size_t)(dot - text));
 		return true;
 	}
 	if (find_figure(text, OF_CAUSE, limit))
-		return refuse(error, size, "%s is a figure of a cause, as in fork.%s", limit->figure_name,
+		return refuse(error, size, "%s applies to a cause, as in fork.%s", limit->figure_name,
 			      limit->figure_name);
-	return refuse(
-	    error, size,
-	    "\"%s\" is no figure; there are p50, p99.9 and other percentiles above 0 up to 100, avg, min, "
-	    "max, stddev, errors, misses, rps, requests and mb/s, after GET. or another operation if wanted; "
-	    "of a "
-	    "recording also unknown, episodes and drops, and max, total, share, requests and episodes after "
-	    "fork. or "
-	    "another cause",
-	    text);
+	return refuse(error, size,
+		      "unknown figure \"%s\". Choose p50, p99.9 or another percentile above 0 up to 100, "
+		      "avg, min, max, stddev, errors, misses, rps, requests or mb/s, optionally after an "
+		      "operation such as GET.; for a recording also unknown, episodes or drops, and max, "
+		      "total, share, requests or episodes after a cause such as fork.",
+		      text);
 }
 
-/* What the value is in. False: `name` is no unit for this figure. */
+/* The unit of the value. False: `name` is not a unit of this figure. */
 static bool take_unit(struct limit *limit, const char *name)
 {
 	const bool percent = strcmp(name, "%") == 0;
@@ -183,12 +180,12 @@ static bool take_unit(struct limit *limit, const char *name)
 static const char *value_kind(const struct limit *limit)
 {
 	if (is_time(limit->figure))
-		return "it is a time in us, ms or s";
+		return "expected a time in us, ms or s";
 	if (limit->figure == LIMIT_ERRORS)
-		return "it is a count, or a share in %";
+		return "expected a count, or a share in %";
 	if (limit->figure == LIMIT_SHARE)
-		return "it is a share in %";
-	return "it is a plain number";
+		return "expected a share in %";
+	return "expected a plain number";
 }
 
 static bool find_value(const char *text, struct limit *limit, char *error, size_t size)
@@ -198,24 +195,24 @@ static bool find_value(const char *text, struct limit *limit, char *error, size_
 	double value;
 
 	if (!*text)
-		return refuse(error, size, "there is no value for %s", limit->figure_name);
+		return refuse(error, size, "%s has no value", limit->figure_name);
 	if (!parse_number(&rest, &value))
-		return refuse(error, size, "the value \"%s\" of %s is no number from 0 up", text,
+		return refuse(error, size, "the value \"%s\" of %s is not a number of at least 0", text,
 			      limit->figure_name);
 	trimmed(rest, strlen(rest), unit_name, sizeof(unit_name));
 	if (!take_unit(limit, unit_name))
-		return refuse(error, size, "\"%s\" is no unit for %s; %s", unit_name, limit->figure_name,
+		return refuse(error, size, "\"%s\" is not a unit of %s: %s", unit_name, limit->figure_name,
 			      value_kind(limit));
 	if (limit->unit[0] == '%' && value > 100)
-		return refuse(error, size, "no share is above 100 %%, so %s are never at %s",
+		return refuse(error, size, "a share is at most 100 %%, so %s cannot be %s",
 			      limit->figure_name, text);
 	limit->value = value * limit->scale;
 	if (!isfinite(limit->value))
-		return refuse(error, size, "%s of %s is longer than any", text, limit->figure_name);
+		return refuse(error, size, "%s of %s is too large", text, limit->figure_name);
 	return true;
 }
 
-/* Where the comparison begins, and which it is; *length: its characters. NULL: there is none. */
+/* Finds the comparison and its kind; *length: its characters. NULL: none. */
 static const char *find_comparison(const char *text, enum limit_comparison *comparison, size_t *length)
 {
 	static const char *const signs[] = {">=", "<=", "!=", "==", ">", "<", "="};
@@ -237,7 +234,7 @@ static const char *find_comparison(const char *text, enum limit_comparison *comp
 	return NULL;
 }
 
-/* "... no worse than BASE by more than 10%": where "no" begins, and the value's text. NULL: it isn't said. */
+/* "... no worse than BASE by more than 10%": where "no" begins, and the value's text. NULL: not present. */
 static const char *find_base(const char *text, const char **value)
 {
 	for (const char *at = text; *at; at++) {
@@ -261,24 +258,23 @@ bool limit_parse(const char *text, struct limit *limit, char *error, size_t size
 
 	memset(limit, 0, sizeof(*limit));
 	if (strlen(text) >= TEXT_LIMIT)
-		return refuse(error, size, "the limit \"%.40s...\" is longer than any", text);
+		return refuse(error, size, "the limit \"%.40s...\" is too long", text);
 	at = find_base(text, &value_at);
 	if (at) {
 		limit->comparison = LIMIT_NO_WORSE;
 	} else {
 		at = find_comparison(text, &limit->comparison, &length);
 		if (!at)
-			return refuse(
-			    error, size,
-			    "the limit \"%s\" has no >, >=, <, <=, = or !=, as p99>2ms has, nor \"no worse "
-			    "than BASE by more than 10%%\"",
-			    text);
+			return refuse(error, size,
+				      "the limit \"%s\" has no comparison: expected >, >=, <, <=, = or != as "
+				      "in p99>2ms, or \"no worse than BASE by more than 10%%\"",
+				      text);
 		value_at = at + length;
 	}
 	trimmed(text, (size_t)(at - text), subject, sizeof(subject));
 	trimmed(value_at, strlen(value_at), value, sizeof(value));
 	if (!*subject)
-		return refuse(error, size, "there is no figure before %.*s",
+		return refuse(error, size, "no figure before %.*s",
 			      length ? (int)length : (int)strlen("no worse than BASE"), at);
 	return find_subject(subject, limit, error, size) && find_value(value, limit, error, size);
 }
@@ -326,7 +322,7 @@ struct limit limit_against(const struct limit *limit, double base)
 	const double by = limit->base_share ? base * limit->value / 100 : limit->value;
 	struct limit against = *limit;
 
-	/* Of a cause more requests are worse: it is those that it held up. */
+	/* For a cause, more requests are worse: they are the ones that it delayed. */
 	if (limit->cause || limit_more_is_worse(limit->figure)) {
 		against.comparison = LIMIT_UNDER_OR_AT;
 		against.value = base + by;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits that a run is to keep, for a run that is a test in a pipeline. One grammar for all programs, in two
- * readings: what the load generator's and explain's --fail-if 'p99>2ms' say is when a run has failed, what
- * the gate's 'p99 < 2ms' says is what has to hold. Looking up the figure that a limit names is the caller's
- * business, and so is whether there is such an operation or cause.
+/* Limits for a run that is a test in a pipeline. One grammar for all programs, with two meanings: --fail-if
+ * 'p99>2ms' of the load generator and explain says when a run has failed; 'p99 < 2ms' of the gate says what
+ * has
+ * to hold. The caller looks up the figure, and checks whether the operation or cause exists.
  *
  *   [OF.]FIGURE OP VALUE              OP: >  >=  <  <=  =  !=
  *   [OF.]FIGURE no worse than BASE [by more than VALUE]
@@ -20,8 +20,9 @@
  *   none       unknown                the same as unknown.share
  *              episodes, drops        a count
  *
- * Behind "by more than" any figure's value may be a share of what it is in the base: 10%. Spaces around OP
- * and before a unit are fine, figures and units may be in capitals. */
+ * After "by more than", the value may be a share of the figure in the base: 10%. Spaces around OP and before
+ * a
+ * unit are allowed; figures and units may be in upper case. */
 #ifndef FORKTAIL_LIMITS_H
 #define FORKTAIL_LIMITS_H
 
@@ -44,7 +45,7 @@ enum limit_figure {
 	LIMIT_RPS,
 	LIMIT_REQUESTS,
 	LIMIT_MB_PER_S,
-	/* What follows is known of recordings only, not of a load. */
+	/* The following figures exist for recordings only, not for a load. */
 	LIMIT_TOTAL,
 	LIMIT_SHARE,
 	LIMIT_EPISODES,
@@ -58,7 +59,7 @@ enum limit_comparison {
 	LIMIT_UNDER_OR_AT,
 	LIMIT_EQUAL,
 	LIMIT_UNEQUAL,
-	LIMIT_NO_WORSE, /* than in the base; `value` is by how much it may be */
+	LIMIT_NO_WORSE, /* than in the base; `value` is the allowed difference */
 };
 
 enum limit_reading { LIMIT_FAILS_IF, LIMIT_HAS_TO_HOLD };
@@ -71,32 +72,32 @@ struct limit {
 	double percentile; /* 0 < p <= 100; of LIMIT_PERCENTILE */
 	enum limit_comparison comparison;
 	double value;	  /* a time in nanoseconds; a share in percent */
-	bool base_share;  /* of LIMIT_NO_WORSE: `value` is percent of the figure in the base */
-	bool derived;	  /* nobody wrote `value`: limit_against */
-	const char *unit; /* "ms", "%", ""; what the value was written in and is told in */
-	double scale;	  /* what one of that unit is: 1e6 for "ms" */
+	bool base_share;  /* for LIMIT_NO_WORSE: `value` is percent of the figure in the base */
+	bool derived;	  /* computed by limit_against, not written by a user */
+	const char *unit; /* "ms", "%", ""; the unit of the value in input and output */
+	double scale;	  /* that unit in ns: 1e6 for "ms" */
 };
 
-/* False and one sentence in `error` for what is none. */
+/* False, and one sentence in `error`, if the text is not a limit. */
 bool limit_parse(const char *text, struct limit *limit, char *error, size_t size);
 
-/* Whether the load generator can know such a figure, and judge it: without a recording, without a base. */
+/* Whether the load generator can evaluate the figure: without a recording and without a base. */
 bool limit_is_of_load(const struct limit *limit);
 
-/* Whether more of a figure is worse, as of all but what counts work done. */
+/* Whether more of a figure is worse: true except for those that count work done. */
 bool limit_more_is_worse(enum limit_figure figure);
 
-/* What a LIMIT_NO_WORSE comes to where the figure is `base` in the base, in the unit of a limit.value: a
- * limit by comparison. Of times it is told in the unit that suits it. */
+/* Turns a LIMIT_NO_WORSE into a limit by comparison, given the figure `base` in the base, in the unit of a
+ * limit.value. Times are printed in a suitable unit. */
 struct limit limit_against(const struct limit *limit, double base);
 
-/* Has the run failed? `value` is the figure in the unit of limit.value: nanoseconds, percent, or plain. A
- * figure that there is none of (NAN: nothing was measured) has failed in either reading: such a run keeps no
- * promise. Not of LIMIT_NO_WORSE, see limit_against. */
+/* Whether the run has failed. `value` is the figure in the unit of limit.value: nanoseconds, percent, or
+ * plain. A missing figure (NAN: nothing was measured) fails in both meanings. Not for LIMIT_NO_WORSE, see
+ * limit_against. */
 bool limit_broken(const struct limit *limit, enum limit_reading reading, double value);
 
-/* "GET p99 is 2.31 ms, over the limit of 2 ms"; "p99 is 1.2 ms, within its limit (over 2 ms fails)"; of what
- * has to hold "p99 is 2.31 ms, over 2 ms". With as many digits as it takes to tell the two apart. */
+/* "GET p99 is 2.31 ms, over the limit of 2 ms"; "p99 is 1.2 ms, within its limit (over 2 ms fails)"; for the
+ * gate "p99 is 2.31 ms, over 2 ms". With as many digits as are needed to distinguish the two numbers. */
 void limit_sentence(const struct limit *limit, enum limit_reading reading, double value, char *out,
 		    size_t size);
 

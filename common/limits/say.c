@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is said of a limit and the figure it is about. Who reads it has only the sentence: the figure is told
- * so that it is seen on which side of the limit it is, whatever digits that takes. */
+/* The sentence about a limit and its figure. Readers see only the sentence, so the figure is printed with as
+ * many digits as are needed to show on which side of the limit it is. */
 #include "limits.h"
 
 #include <math.h>
@@ -16,11 +16,11 @@ enum { MOST_DECIMALS = 12, NUMBER_SIZE = 400 };
 struct told {
 	char value[NUMBER_SIZE], bound[NUMBER_SIZE];
 	const char *gap;  /* between a number and its unit */
-	const char *unit; /* of the value, which the limit's may not suit */
+	const char *unit; /* of the value; the limit's unit may not suit it */
 	double scale;
 };
 
-/* `decimals` digits behind the point, less the zeros at the end. */
+/* `decimals` digits after the point, without trailing zeros. */
 static void put_number(char *out, size_t size, double number, int decimals)
 {
 	size_t length;
@@ -39,8 +39,8 @@ static int decimals_of(double number)
 	return number >= 1 ? 3 - (int)fmin(log10(number), 3) : 4;
 }
 
-/* Four significant digits; more if it would look as if it stood elsewhere to its limit than it does. The
- * limit is told as it was written, or, where nobody wrote it, as precisely as the value. */
+/* Four significant digits, or more if the rounded figure would appear on the wrong side of its limit. The
+ * limit is printed as written, or if it was computed, as precisely as the value. */
 static void put_both(const struct limit *limit, double value, struct told *told)
 {
 	const double number = value / told->scale, bound = limit->value / limit->scale;
@@ -60,7 +60,7 @@ static void put_both(const struct limit *limit, double value, struct told *told)
 	    more++ < MOST_DECIMALS);
 }
 
-/* Times are told in a unit that suits them, for who compares two of them by their names. */
+/* Times are printed in a suitable unit, because readers compare two of them. */
 static void choose_unit(const struct limit *limit, double value, struct told *told)
 {
 	const struct time_unit *unit = NULL;
@@ -71,7 +71,7 @@ static void choose_unit(const struct limit *limit, double value, struct told *to
 	told->scale = unit ? unit->ns : limit->scale;
 }
 
-/* What comes behind the value, for --fail-if. */
+/* The text after the value, for --fail-if. */
 static void put_verdict(const struct limit *limit, double value, const struct told *t, char *out, size_t size)
 {
 	static const char *const broken[] = {"over the limit of",     "not below the limit of",
@@ -86,7 +86,8 @@ static void put_verdict(const struct limit *limit, double value, const struct to
 			 t->bound, t->gap, limit->unit);
 }
 
-/* The same for what has to hold: where the value stands, which says all unless it is at the limit. */
+/* The same for what has to hold: on which side of the limit the value is, which is enough unless they are
+ * equal. */
 static void put_place(const struct limit *limit, double value, const struct told *t, char *out, size_t size)
 {
 	static const char *const asked[] = {"over", "at least", "under", "at most", "exactly", "other than"};

@@ -45,12 +45,13 @@ std::vector<std::string> Variables(const Command &command)
 	return variables;
 }
 
-// The child has a session of its own, and with it an autogroup where the kernel makes them (sched(7)): what a
-// thread's policy and niceness say goes only within it, and among groups the group's own niceness.
+// The child has its own session, and with it an autogroup if the kernel creates them (sched(7)). A thread's
+// policy and niceness then apply only within the group, and between groups the group's niceness applies.
 void BecomeIdle()
 {
 	const struct sched_param none = {};
-	prctl(PR_SET_DUMPABLE, 1); // or its files in /proc are root's; what is run next is so anyway
+	prctl(PR_SET_DUMPABLE,
+	      1); // otherwise its files in /proc belong to root; the next program sets this itself
 	if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
 		[[maybe_unused]] const ssize_t n = write(group, "19", 2);
 		close(group);
@@ -66,7 +67,7 @@ void LeaveParent(const Command &command)
 		setsid();
 	if (command.group == Group::kOwn) {
 		setpgid(0, 0);
-		// Not in the terminal's foreground group, it may still print there.
+		// A process outside the terminal's foreground group may still print there.
 		signal(SIGTTOU, SIG_IGN);
 	}
 	if (command.group != Group::kOurs)
@@ -81,7 +82,7 @@ void LeaveParent(const Command &command)
 bool EnterCgroup(const std::string &procs)
 {
 	const int fd = open(procs.c_str(), O_WRONLY | O_CLOEXEC);
-	return fd >= 0 && write(fd, "0", 1) == 1; // 0: whoever writes
+	return fd >= 0 && write(fd, "0", 1) == 1; // 0: the calling process
 }
 
 bool Connect(const Becoming &b)
@@ -112,8 +113,8 @@ bool Prepare(const Command &command, Becoming *b, std::string *error)
 {
 	std::vector<int> cpus;
 	if (!command.cpus.empty() && !ParseCpus(command.cpus, &cpus)) {
-		*error =
-		    "can't start " + command.name + " on CPUs " + command.cpus + ": a list is like 0-1,3";
+		*error = "cannot start " + command.name + " on CPUs " + command.cpus +
+			 ": expected a list such as 0-1,3";
 		return false;
 	}
 	CPU_ZERO(&b->cpus);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See child.h. What fails between fork and exec comes back through a pipe that exec closes.
+// See child.h. A failure between fork and exec is reported through a pipe that exec closes.
 #include "child.h"
 
 #include <cerrno>
@@ -34,8 +34,8 @@ void Close(int *fd)
 	*fd = -1;
 }
 
-// Puts the child's end, or what it has instead of a pipe, into *theirs. Our end doesn't block, the child's is
-// as any pipe.
+// Stores the child's end, or what replaces a pipe, in *theirs. Our end doesn't block, the child's is an
+// ordinary pipe.
 bool MakePipe(int wanted, bool we_write, int *ours, int *theirs)
 {
 	*theirs = wanted;
@@ -51,7 +51,7 @@ bool MakePipe(int wanted, bool we_write, int *ours, int *theirs)
 
 std::string WhyNotStarted(const Command &c, const Failure &failure)
 {
-	std::string text = "can't start " + c.name;
+	std::string text = "cannot start " + c.name;
 	if (failure.step == Failure::kCgroup)
 		text += " in the cgroup " + c.cgroup;
 	else if (failure.step == Failure::kCpus)
@@ -61,7 +61,7 @@ std::string WhyNotStarted(const Command &c, const Failure &failure)
 	return text + ": " + strerror(failure.number);
 }
 
-// Waits for its end. Until then its number, which is also its group's, is its own.
+// Waits for its end. Until then its pid, which is also its group's id, cannot be reused.
 void Reap(Child *child)
 {
 	if (child->command.group_ends)
@@ -191,7 +191,7 @@ void EndChild(Child *child)
 {
 	if (!child->running())
 		return;
-	kill(child->pid, SIGKILL); // it may not have made its group yet
+	kill(child->pid, SIGKILL); // it may not have created its group yet
 	Reap(child);
 }
 
@@ -230,7 +230,7 @@ std::vector<std::string> LinesOf(Command command)
 	std::vector<std::string> lines;
 	command.out = kPipe;
 	if (command.err == kPipe)
-		command.err = kNull; // nobody would empty it
+		command.err = kNull; // nothing would read it
 	if (!StartChild(command, &child, &error))
 		return lines;
 	for (bool ended = false; !ended;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Child processes: how they are started, limited, listened to and ended. The guard, runs on several hosts and
-// the lab supervise their programs with this.
+// Child processes: starting, limiting, reading and ending them. The guard, runs on several hosts and the lab
+// supervise their programs with this.
 //
 // A child ends with its parent, however the parent ends: the kernel sends it `death_signal` then.
 // No function here blocks except those that say "waits".
@@ -16,13 +16,13 @@
 namespace forktail::common
 {
 
-// Lines of a pipe or file whose descriptor does not block. '\r' ends a line too; empty lines are left out,
-// and lines over 64 KiB are cut in parts.
+// Lines of a pipe or file whose descriptor does not block. '\r' also ends a line; empty lines are skipped,
+// and lines over 64 KiB are split.
 struct Lines {
-	int fd = -1; // -1 once it is at its end
+	int fd = -1; // -1 at its end
 	std::string part;
-	// The lines that have come so far. At its end it is closed, and a line without an end counts. `last`:
-	// as if it were at its end.
+	// The complete lines so far. At the end it is closed, and a line without a line end counts. `last`:
+	// treat as if it were at its end.
 	std::vector<std::string> Read(bool last = false);
 	void Close();
 };
@@ -34,47 +34,47 @@ struct Child {
 	int in = -1;	// we write its standard input, if that is a pipe
 	int report = -1;
 	Lines out, err;		       // of pipes
-	std::vector<std::string> last; // the last lines that Remember noted
+	std::vector<std::string> last; // the last lines stored by Remember
 	uint64_t deadline_ns = 0;      // of CLOCK_MONOTONIC; 0: none
 	bool asked = false;	       // SignalChild was used
 	bool ended = false, timed_out = false;
-	int status = 0;		 // as waitpid has it, once ended
-	uint64_t peak_bytes = 0; // the most memory it had (ru_maxrss), once ended
+	int status = 0;		 // as returned by waitpid, once ended
+	uint64_t peak_bytes = 0; // its maximum memory (ru_maxrss), once ended
 	bool running() const { return pid > 0 && !ended; }
 };
 
-// Starts a program, and waits until it runs. False: *error is one sentence, and nothing is left of it.
+// Starts a program, and waits until it runs. False: *error is one sentence, and nothing remains of it.
 bool StartChild(const Command &command, Child *child, std::string *error);
-// The two halves of StartChild. Whoever leaves out AwaitProgram doesn't wait for disk and scheduler; if the
+// The two halves of StartChild. Without AwaitProgram, the caller doesn't wait for disk and scheduler; if the
 // program can't be run, the child then ends with kNotStarted.
 bool ForkChild(const Command &command, Child *child, std::string *error);
 bool AwaitProgram(Child *child, std::string *error);
 
-// Looks whether it has ended, reaps it, and kills it if its time is over. True if it has ended, now or
+// Checks whether it has ended, reaps it, and kills it if its time is over. True if it has ended, now or
 // before; its lines may still have to be read.
 bool HasEnded(Child *child);
-// Sends a signal to a child that still runs (not to its group), and notes that it was asked to end.
+// Sends a signal to a child that still runs (not to its group), and records that it was asked to end.
 void SignalChild(Child *child, int signal);
 // Kills it, and its group if `group_ends`; waits for its end.
 void EndChild(Child *child);
 // Closes our ends of its pipes.
 void CloseStreams(Child *child);
 
-// Notes a line among the last six.
+// Stores a line among the last six.
 void Remember(Child *child, const std::string &line);
 // True if it exited with status 0 by itself.
 bool EndedWell(const Child &child);
 // "was killed by signal 9 (Killed)" or "ended with status 3".
 std::string HowItEnded(const Child &child);
 
-// Runs a command to its end (or `limit_ns`), for which it waits. The lines of its standard output; none if it
-// can't be started.
+// Runs a command to its end (or `limit_ns`) and returns the lines of its standard output; none if it can't be
+// started.
 std::vector<std::string> LinesOf(Command command);
-// Runs a program on our terminal to its end, for which it waits. Its exit status; -1: it can't be started, or
-// was killed.
+// Runs a program on our terminal to its end. Returns its exit status, or -1 if it can't be started or was
+// killed.
 int StatusOf(const std::vector<std::string> &argv);
 
-// Waits until one of these descriptors is readable or at its end, or a signal came, for at most `ms`
+// Waits until one of these descriptors is readable or at its end, or a signal arrived, for at most `ms`
 // milliseconds. Negative descriptors are ignored.
 void WaitForAny(const std::vector<int> &fds, int ms);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A command as its caller writes it: a program or a function, its descriptors, and its limits.
+// A command: a program or a function, its descriptors, and its limits.
 #pragma once
 
 #include <cstdint>
@@ -14,40 +14,41 @@ namespace forktail::common
 
 // For Command::in, out and err.
 constexpr int kNull = -1; // /dev/null
-constexpr int kPipe = -2; // a pipe; the Child has its other end
+constexpr int kPipe = -2; // a pipe; the Child has the other end
 
 // The exit status of a child that could not run its program.
 constexpr int kNotStarted = 127;
 
 enum class Group {
-	kOurs,	 // it gets what the terminal sends us
-	kOwn,	 // a process group: Ctrl-C reaches only us, who end children in their order
-	kSession // a session: it has no terminal, and is a group of its own to the scheduler too
+	kOurs,	 // it receives the signals of our terminal
+	kOwn,	 // a process group: Ctrl-C reaches only us, and we end children in our order
+	kSession // a session: without a terminal, and a separate scheduling group
 };
 
-// What is started, and within which limits.
+// What is started, and its limits.
 struct Command {
 	std::string name = {};		    // for messages: "redis-server"
 	std::vector<std::string> argv = {}; // argv[0]: a path, or a name that is looked up in PATH
-	// Runs in a fork of this program instead of argv. What it returns goes to `out` (at most 4096 bytes);
-	// the exit status is 0 if that was written, else 1.
+	// Runs in a fork of this program instead of argv. Its return value goes to `out` (at most 4096
+	// bytes); the exit status is 0 if that was written, else 1.
 	std::function<std::string()> work = {};
-	std::vector<std::pair<std::string, std::string>> environment = {}; // in addition to ours, or instead
-	std::string directory = {};					   // to start in; "": ours
-	// Descriptors of ours (0, 1 and 2 too), kNull or kPipe. 1 for `err` is where its own output goes.
+	std::vector<std::pair<std::string, std::string>> environment =
+	    {};			    // in addition to ours, or in place of variables of the same name
+	std::string directory = {}; // working directory; "": ours
+	// Descriptors of ours (0, 1 and 2 too), kNull or kPipe. 1 for `err`: the same as its `out`.
 	int in = kNull, out = 1, err = kPipe;
-	std::string output = {};     // a file that is its standard output instead of `out`
-	int output_flags = O_APPEND; // to open that with, in addition to O_CREAT
-	int kept = -1;		     // one more descriptor of ours, under the same number
+	std::string output = {};     // a file used as standard output instead of `out`
+	int output_flags = O_APPEND; // flags for opening it, in addition to O_CREAT
+	int kept = -1;		     // one more descriptor of ours, with the same number
 	Group group = Group::kOwn;
-	bool group_ends = false; // when it ends, all that is left of its group is killed; not for kOurs
-	int death_signal = 9;	 // SIGKILL; what it gets when this thread ends
-	// Limits hold before the program's first instruction.
+	bool group_ends = false; // kills the rest of its group when it ends; not for kOurs
+	int death_signal = 9;	 // the signal it receives when this thread ends, e.g. SIGKILL
+	// Limits apply before the program's first instruction.
 	std::string cgroup = {};   // directory of the cgroup to enter; "": ours
-	std::string cpus = {};	   // where it may run, as taskset has it ("0-1,3"); "": where we may
+	std::string cpus = {};	   // where it may run, in taskset's format ("0-1,3"); "": where we may
 	uint64_t memory_bytes = 0; // of its data (RLIMIT_DATA); 0: unlimited
-	uint64_t limit_ns = 0;	   // HasEnded kills it when it has run for longer; 0: unlimited
-	bool idle = false;	   // it gets only the CPU and disk time that nobody else wants
+	uint64_t limit_ns = 0;	   // HasEnded kills it after this run time; 0: unlimited
+	bool idle = false;	   // it gets only CPU and disk time that no other process wants
 };
 
 } // namespace forktail::common

@@ -25,7 +25,7 @@ void CatchStops()
 	action.sa_handler = OnStop;
 	for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
 		struct sigaction old;
-		// Under nohup we outlive our terminal, as everything does.
+		// Under nohup we outlive our terminal, as usual.
 		if (s == SIGHUP && sigaction(s, nullptr, &old) == 0 && old.sa_handler == SIG_IGN)
 			continue;
 		sigaction(s, &action, nullptr);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Signals that ask a program to stop. A program that supervises others notes them, and then ends those first.
+// Signals that ask a program to stop. A program that supervises others records them and ends those first.
 #pragma once
 
 namespace forktail::common
 {
 
-// SIGINT, SIGTERM and SIGHUP are counted from now on, and interrupt waits. SIGHUP stays ignored where it is.
+// Counts SIGINT, SIGTERM and SIGHUP from now on; they interrupt waits. SIGHUP stays ignored if it is.
 void CatchStops();
-// How many have come.
+// Number of signals received.
 int Stops();
 // The last of them, or 0.
 int StopSignal();

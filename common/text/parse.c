@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* strtoull and strtod accept more than a user means ("-1", " 7", "0x10", "nan"), so the first byte is
- * looked at too. */
+/* strtoull and strtod accept more than a user means ("-1", " 7", "0x10", "nan"), so the first byte is checked
+ * too. */
 #include "parse.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers, times and ratios as users write them, for every program, in C and C++: so that "1h" is an hour to
- * all of them. Each function takes the whole text or refuses it, unless it says otherwise. */
+/* Numbers, times and ratios in user input, for every program, in C and C++: so that "1h" means an hour
+ * everywhere. Each function accepts the whole text or refuses it, unless its comment says otherwise. */
 #ifndef FORKTAIL_COMMON_TEXT_PARSE_H
 #define FORKTAIL_COMMON_TEXT_PARSE_H
 
@@ -15,12 +15,12 @@ extern "C" {
 bool parse_count(const char *text, uint64_t low, uint64_t high, uint64_t *out);
 /* A decimal number above 0 and at most `high`. */
 bool parse_positive(const char *text, double high, double *out);
-/* The decimal number from 0 up that the text begins with; *text is what follows it then. */
+/* The decimal number of at least 0 that the text begins with; *text is what follows it. */
 bool parse_number(const char **text, double *out);
 /* "1:4": two counts of at most a million, not both 0. */
 bool parse_ratio(const char *text, uint32_t *first, uint32_t *second);
 
-/* Units of time, which add up to what somebody takes. */
+/* Units of time; callers combine those they accept. */
 enum {
 	TIME_NS = 1,
 	TIME_US = 2,
@@ -29,7 +29,8 @@ enum {
 	TIME_M = 16,
 	TIME_H = 32,
 	TIME_D = 64,
-	TIME_ANY = TIME_NS | TIME_US | TIME_MS | TIME_S | TIME_M | TIME_H, /* but days, which few need */
+	TIME_ANY = TIME_NS | TIME_US | TIME_MS | TIME_S | TIME_M |
+		   TIME_H, /* all but days, which few options accept */
 };
 
 struct time_unit {
@@ -38,15 +39,15 @@ struct time_unit {
 	double ns;
 };
 
-/* The first of `units` that is called so, or at all with NULL for a name. NULL: none is. */
+/* The first of `units` with this name, or the first of all if the name is NULL. NULL: none. */
 const struct time_unit *find_time_unit(const char *name, unsigned units);
 
-/* A number from 0 up and one of `units` behind it: "500ms", "2.5s". A bare number is in `bare`, one of the
- * units; 0: there has to be a unit. At most 10^9 s; to the nearest nanosecond. */
+/* A number of at least 0 followed by one of `units`: "500ms", "2.5s". A bare number is in `bare`, one of the
+ * units; 0: a unit is required. At most 10^9 s, rounded to the nearest nanosecond. */
 bool parse_duration(const char *text, unsigned units, unsigned bare, uint64_t *ns);
 
 /* "64MB", "1.5GB", "4KiB", bytes without a unit: kB, MB, GB and TB of 1000, KiB to TiB of 1024, B for bytes.
- * At most 10^18 bytes; what is left of one is cut. */
+ * At most 10^18 bytes; fractions of a byte are dropped. */
 bool parse_bytes(const char *text, uint64_t *bytes);
 
 #ifdef __cplusplus

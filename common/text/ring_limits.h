@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How much a ring keeps, as its user says it: to the recorder in an option, and in the configuration, which
- * is checked where no recorder is. */
+/* The limits of a ring in user input: in the recorder's option, and in the configuration, which is checked
+ * without a recorder. */
 #ifndef FORKTAIL_COMMON_TEXT_RING_LIMITS_H
 #define FORKTAIL_COMMON_TEXT_RING_LIMITS_H
 
@@ -11,16 +11,16 @@
 extern "C" {
 #endif
 
-/* What is kept: the one that is reached first. */
+/* Whichever limit is reached first applies. */
 struct ring_limits {
 	uint64_t age_ns; /* 10 s to 7 days */
-	uint64_t bytes;	 /* from 4 MB on */
+	uint64_t bytes;	 /* at least 4 MB */
 };
 
-/* What can be said, for whoever said something else. */
-#define RING_LIMITS_WANTED "a time from 10s to 7d and a size from 4MB, such as 10m or 10m,2GB"
+/* The valid forms, for error messages. */
+#define RING_LIMITS_WANTED "a time from 10s to 7d and a size of at least 4MB, such as 10m or 10m,2GB"
 
-/* "10m", "12h,2GB"; 1 GB if nothing is said. False: no such limits. */
+/* "10m", "12h,2GB"; the size is 1 GB by default. False: not such limits. */
 bool ring_limits_parse(const char *text, struct ring_limits *limits);
 
 #ifdef __cplusplus

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* UTF-8 is decoded strictly: no overlong forms, no surrogates, nothing above U+10FFFF. What a lenient decoder
- * would take for ESC (c0 9b) is two bytes that are no UTF-8 here. */
+/* UTF-8 is decoded strictly: no overlong forms, no surrogates, nothing above U+10FFFF. Bytes that a lenient
+ * decoder would take for ESC (c0 9b) are two invalid bytes here. */
 #include "visible.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-/* The character that begins here, and its bytes; 0: it is none. */
+/* The character that begins here, and its bytes; 0: not a character. */
 static size_t decode(const unsigned char *at, size_t left, uint32_t *character)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -37,7 +37,7 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c < 0xa0);
 }
 
-/* Has no shape of its own and changes how others look: joiners and marks of direction, separators of lines,
+/* A character that is invisible and changes how others look: joiners and direction marks, line separators,
  * embeddings, overrides and isolates, the byte order mark, annotations, tags. */
 static bool is_hidden(uint32_t c)
 {
@@ -46,8 +46,8 @@ static bool is_hidden(uint32_t c)
 	       (c >= 0xfff9 && c <= 0xfffb) || (c >= 0xe0000 && c <= 0xe007f);
 }
 
-/* How a character that must not be shown is written; false: it may be. 0 `bytes`: it is a byte that is none.
- */
+/* The escaped form of a character that must not be printed. False: it may be printed. 0 `bytes`: an invalid
+ * byte. */
 static bool escaped(char escape[16], uint32_t c, size_t bytes)
 {
 	if (bytes && !is_control(c) && !is_hidden(c))
@@ -59,8 +59,8 @@ static bool escaped(char escape[16], uint32_t c, size_t bytes)
 	return true;
 }
 
-/* How what `text` begins with is shown: *width bytes from *shown on, which may be in `escape`. Returns how
- * many of the text's bytes that are. */
+/* How the first character of `text` is printed: *width bytes from *shown on, which may be in `escape`.
+ * Returns its number of bytes in the text. */
 static size_t show(const char *text, size_t left, char escape[16], const char **shown, size_t *width)
 {
 	uint32_t c = 0;
@@ -83,7 +83,7 @@ size_t visible_text(char *out, size_t size, const char *text, size_t length)
 
 	for (size_t i = 0; i < length; all += width) {
 		i += show(text + i, length - i, escape, &shown, &width);
-		/* What follows something that had no room has none either, however short. */
+		/* After something that did not fit, nothing else is added, however short. */
 		if (used == all && all + width < size) {
 			memcpy(out + used, shown, width);
 			used += width;

@@ -61,7 +61,7 @@ void Table::Refuse(const std::string &why, const char *key)
 
 void Table::RefuseValue(const std::string &key, const toml::node &at, const std::string &wanted)
 {
-	RefuseAt(at, "`" + key + (HasTemplates() ? "` must be " : "` is ") + wanted);
+	RefuseAt(at, "`" + key + "` must be " + wanted);
 }
 
 void Table::Required(const char *key)
@@ -92,12 +92,12 @@ const toml::node *Table::Find(const char *key)
 void Table::Value(const std::string &key, const toml::node &node, std::string *out)
 {
 	if (HasTemplates() ? !AsText(node, out) : !node.is_string())
-		RefuseValue(key, node, HasTemplates() ? "a text or a number" : "a text");
+		RefuseValue(key, node, HasTemplates() ? "a string or a number" : "a text");
 	else if (!HasTemplates())
 		*out = node.as_string()->get();
 }
 
-// Infinities and NaN are no numbers, nor are integers that a double doesn't hold.
+// Infinities and NaN are not numbers, nor are integers that a double can't represent.
 void Table::Value(const std::string &key, const toml::node &node, double *out)
 {
 	const auto number = node.is_number() ? node.value<double>() : std::nullopt;
@@ -139,7 +139,8 @@ void Table::Time(const char *key, uint64_t *ns)
 	std::string text;
 	Text(key, &text);
 	if (Has(key) && good() && !parse_duration(text.c_str(), TIME_ANY, 0, ns))
-		Refuse("`" + std::string(key) + "` is a time such as \"30s\", not \"" + text + "\"", key);
+		Refuse("`" + std::string(key) + "` must be a time such as \"30s\", not \"" + text + "\"",
+		       key);
 }
 
 void Table::TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns)
@@ -150,8 +151,8 @@ void Table::TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint6
 	if (!Has(key) || !good())
 		return;
 	if (!parse_duration(text.c_str(), TIME_ANY, 0, &value) || value < low_ns || value > high_ns)
-		return Refuse("`" + std::string(key) + "` is a time from " + FormatDuration(low_ns) + " to " +
-				  FormatDuration(high_ns) + " such as \"30s\", not \"" + text + "\"",
+		return Refuse("`" + std::string(key) + "` must be a time from " + FormatDuration(low_ns) +
+				  " to " + FormatDuration(high_ns) + " such as \"30s\", not \"" + text + "\"",
 			      key);
 	*ns = value;
 }
@@ -164,8 +165,8 @@ void Table::Count(const char *key, uint64_t low, uint64_t high, uint64_t *out)
 	const auto *number = node->as_integer();
 	if (!number || number->get() < 0 || static_cast<uint64_t>(number->get()) < low ||
 	    static_cast<uint64_t>(number->get()) > high)
-		return RefuseAt(*node, "`" + std::string(key) + "` is a number from " + FormatCount(low) +
-					   " to " + FormatCount(high));
+		return RefuseAt(*node, "`" + std::string(key) + "` must be a number from " +
+					   FormatCount(low) + " to " + FormatCount(high));
 	*out = static_cast<uint64_t>(number->get());
 }
 
@@ -174,14 +175,15 @@ void Table::Size(const char *key, uint64_t *bytes)
 	std::string text;
 	Text(key, &text);
 	if (Has(key) && good() && !parse_bytes(text.c_str(), bytes))
-		Refuse("`" + std::string(key) + "` is a size such as \"1GB\", not \"" + text + "\"", key);
+		Refuse("`" + std::string(key) + "` must be a size such as \"1GB\", not \"" + text + "\"",
+		       key);
 }
 
 void Table::Words(const char *key, std::vector<std::string> *out)
 {
 	const toml::node *node = Find(key);
 	if (node && !AsTexts(*node, out))
-		RefuseValue(key, *node, "a text or a list of texts");
+		RefuseValue(key, *node, "a string or a list of strings");
 }
 
 void Table::Entries(const char *key, const std::function<void(const std::string &, const toml::node &)> &see)
@@ -199,7 +201,7 @@ void Table::See(const std::string &key, const toml::node &node, const std::strin
 {
 	if (!node.is_table())
 		return RefuseAt(node, HasTemplates() ? "`" + key + "` must be a table"
-						     : "[" + key + "] is a table of its own");
+						     : "[" + key + "] must be a table");
 	Table table(*node.as_table(), what, file_);
 	see(&table);
 	table.End();
@@ -220,7 +222,7 @@ void Table::Each(const char *key, const std::string &what, const std::function<v
 	if (node && !(list && (list->empty() || list->is_array_of_tables())))
 		RefuseAt(*node, HasTemplates()
 				    ? "`" + std::string(key) + "` must be a list of tables: " + written
-				    : written + " is written with two brackets");
+				    : written + " must be written with two brackets");
 	else if (node)
 		for (const toml::node &one : *list)
 			See(key, one, what, see);

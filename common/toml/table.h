@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A table of a TOML file (a scenario, limits, a plan of hosts, the configuration of what is always on) while
-// it is read: each key is asked for by what it is to be. The first mistake is kept, with its line. A key that
-// nobody asked for is a mistake that comes before others of its table: it is why another key is missing.
+// Reads a table of a TOML file (a scenario, limits, a plan of hosts, the flight recorder's configuration): the
+// caller requests each key with its type. The first mistake is reported, with its line. An unknown key takes
+// precedence over other mistakes of its table, because it explains why another key is missing.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace forktail::common
 {
 
-// What a text may be: a string; or what a template is filled into, for which a number is as good.
+// What a string may be: a string; or a string or number, where templates are filled in.
 enum class TextKind { kString, kTemplate };
 
-// What all tables of a file share.
+// Shared by all tables of a file.
 struct TableFile {
-	std::string path; // stands before the line
+	std::string path; // precedes the line number
 	TextKind text;
 	std::string *error;
 };
@@ -37,12 +37,12 @@ public:
 	int Line() const { return static_cast<int>(table_.source().begin.line); }
 	bool Has(const char *key) const { return table_.contains(key); }
 	const toml::table &nodes() const { return table_; }
-	// At the table's line, or a key's.
+	// At the line of the table or of a key.
 	void Refuse(const std::string &why, const char *key = nullptr);
 	void RefuseAt(const toml::node &at, const std::string &why);
 	void Required(const char *key);
 
-	// What is read stays as it is where the key is missing.
+	// The variable stays unchanged if the key is missing.
 	void Text(const char *key, std::string *out);
 	void Flag(const char *key, bool *out);
 	void Number(const char *key, double *out);
@@ -51,9 +51,9 @@ public:
 	void TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns);
 	void Count(const char *key, uint64_t low, uint64_t high, uint64_t *out);
 	void Size(const char *key, uint64_t *bytes);
-	// A text, a number, or a list of them.
+	// A string, a number, or a list of them.
 	void Words(const char *key, std::vector<std::string> *out);
-	// { name = value, ... } of texts, of numbers, or of words.
+	// { name = value, ... } with strings, numbers, or lists of words.
 	template <class T> void Map(const char *key, std::map<std::string, T> *out)
 	{
 		Entries(key, [&](const std::string &name, const toml::node &node) {
@@ -61,12 +61,12 @@ public:
 		});
 	}
 
-	// [key], if it is there; [[key]], each; and [key.NAME], each. Messages call those `what`.
+	// [key], if present; each [[key]]; and each [key.NAME]. Messages call them `what`.
 	void Inner(const char *key, const std::function<void(Table *)> &see);
 	void Each(const char *key, const std::string &what, const std::function<void(Table *)> &see);
 	void EachNamed(const char *key, const std::string &what,
 		       const std::function<void(const std::string &, Table *)> &see);
-	// Refuses keys that were not asked for. Of tables within, those above do.
+	// Refuses keys that were not read. The functions above do this for inner tables.
 	void End();
 
 private:
@@ -88,7 +88,7 @@ private:
 	std::set<std::string> asked_;
 };
 
-// Has a file's text seen as one table. False, and one line in *error: what TOML itself refuses, or what `see`
+// Reads a file's text as one table with `see`. False, and one line in *error: what TOML itself or `see`
 // refused.
 bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
 		const std::function<void(Table *)> &see, std::string *error,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The two sides of comparing clocks. Both end at SIGINT or SIGTERM and return the exit status; what is wrong
- * is said on stderr. */
+/* The two sides of a clock comparison. Both run until SIGINT or SIGTERM, print errors on stderr and return
+ * the exit status. */
 #ifndef FORKTAIL_HOSTS_CLOCK_CLOCK_H
 #define FORKTAIL_HOSTS_CLOCK_CLOCK_H
 
@@ -8,19 +8,19 @@
 
 enum { CLOCK_DONE = 0, CLOCK_USAGE = 2, CLOCK_ENVIRONMENT = 3 };
 
-/* Answers whoever asks. */
+/* Answers requests of all hosts. */
 int clock_serve(const char *listen);
 
 struct probe_options {
-	const char *peer;   /* who is asked */
+	const char *peer;   /* address of the server */
 	const char *output; /* the recording */
 	uint64_t interval_ns;
 	uint64_t duration_ns; /* 0: until a signal */
-	uint64_t wait_ns;     /* how long to wait for the first answer */
+	uint64_t wait_ns;     /* time limit for the first answer */
 	int argc;
 	char **argv;
 };
-/* Asks again and again, and writes a recording of it. */
+/* Sends requests periodically and records the answers. */
 int clock_probe(const struct probe_options *o);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* forktail-clock's command line, for users of `forktail clock`, who end up here. It needs no privileges and
- * links nothing of the recorder or the load generator, so that it runs on any host of a test. */
+/* Command line of forktail-clock, which `forktail clock` runs. It needs no privileges and no code of the
+ * recorder or the load generator, so it runs on any host. */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +15,17 @@ const char *argp_program_version = "forktail-clock " FORKTAIL_VERSION;
 enum { OPTION_INTERVAL = 256, OPTION_DURATION, OPTION_WAIT, OPTION_LISTEN };
 
 static const struct argp_option serve_options[] = {
-    {"listen", OPTION_LISTEN, "ADDR:PORT", 0, "Where to answer (default: port 7380 of all addresses)", 1},
+    {"listen", OPTION_LISTEN, "ADDR:PORT", 0,
+     "Answer on this address and port (default: port 7380 on all addresses)", 1},
     {0},
 };
 
 static const struct argp_option probe_table[] = {
-    {"output", 'o', "FILE", 0, "The recording", 1},
-    {"interval", OPTION_INTERVAL, "TIME", 0, "Between bursts of round trips (default 100ms; 1ms to 60s)", 1},
-    {"duration", OPTION_DURATION, "TIME", 0, "End after this time (default: at SIGINT or SIGTERM)", 1},
-    {"wait", OPTION_WAIT, "TIME", 0, "Wait so long for the first answer (default 10s)", 1},
+    {"output", 'o', "FILE", 0, "Write the recording to FILE", 1},
+    {"interval", OPTION_INTERVAL, "TIME", 0,
+     "Send a burst of round trips every TIME (1ms to 60s; default: 100ms)", 1},
+    {"duration", OPTION_DURATION, "TIME", 0, "Stop after TIME (default: run until SIGINT or SIGTERM)", 1},
+    {"wait", OPTION_WAIT, "TIME", 0, "Wait up to TIME for the first answer (1ms to 1d; default: 10s)", 1},
     {0},
 };
 
@@ -41,7 +43,7 @@ static void take_time(struct argp_state *state, const char *text, uint64_t low_n
 		      uint64_t *ns)
 {
 	if (!parse_duration(text, TIME_ANY, 0, ns) || *ns < low_ns || *ns > high_ns)
-		argp_error(state, "'%s' is no time that this can take", text);
+		argp_error(state, "'%s' is not a valid time for this option", text);
 }
 
 static error_t parse_probe(int key, char *text, struct argp_state *state)
@@ -64,12 +66,12 @@ static error_t parse_probe(int key, char *text, struct argp_state *state)
 		break;
 	case ARGP_KEY_ARG:
 		if (o->peer)
-			argp_error(state, "one peer at a time");
+			argp_error(state, "more than one peer given: name one");
 		o->peer = text;
 		break;
 	case ARGP_KEY_END:
 		if (!o->peer || !o->output)
-			argp_error(state, "say whom to ask and where to write: ADDR:PORT -o FILE");
+			argp_error(state, "name the peer and the recording: ADDR[:PORT] -o FILE");
 		break;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -77,21 +79,23 @@ static error_t parse_probe(int key, char *text, struct argp_state *state)
 	return 0;
 }
 
-static const struct argp serve_argp = {.options = serve_options,
-				       .parser = parse_serve,
-				       .doc =
-					   "Tells other hosts what this one's clock says (docs/how-it-works/clocks.md)."};
-static const struct argp probe_argp = {.options = probe_table,
-				       .parser = parse_probe,
-				       .args_doc = "ADDR[:PORT]",
-				       .doc = "Records how this host's clock and another's compare "
-					      "(docs/how-it-works/clocks.md)."};
+static const struct argp serve_argp = {
+    .options = serve_options,
+    .parser = parse_serve,
+    .doc = "Answer other hosts that compare their clock with this host's clock "
+	   "(docs/how-it-works/clocks.md)."};
+static const struct argp probe_argp = {
+    .options = probe_table,
+    .parser = parse_probe,
+    .args_doc = "ADDR[:PORT]",
+    .doc = "Compare this host's clock with another host's clock and record the result "
+	   "(docs/how-it-works/clocks.md)."};
 
 static int usage(FILE *to)
 {
 	fprintf(to, "Usage: forktail clock serve [--listen ADDR:PORT]\n"
 		    "       forktail clock probe ADDR[:PORT] -o FILE [--interval TIME] [--duration TIME]\n"
-		    "forktail clock serve --help and forktail clock probe --help tell more.\n");
+		    "forktail clock serve --help and forktail clock probe --help print the options.\n");
 	return to == stdout ? CLOCK_DONE : CLOCK_USAGE;
 }
 

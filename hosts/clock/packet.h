@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes between two hosts whose clocks are to be compared: one packet each way, of the same length, so
- * that nobody can have a server send somebody else more than they sent themselves. Integers are
- * little-endian, as in recordings. Fields are only ever added by a new version.
+/* The packets of a clock comparison: one in each direction, of the same length, so the server cannot be used
+ * for amplification attacks. Integers are little-endian. New versions only add fields.
  */
 #ifndef FORKTAIL_HOSTS_CLOCK_PACKET_H
 #define FORKTAIL_HOSTS_CLOCK_PACKET_H
@@ -18,12 +17,12 @@ struct clock_packet {
 	uint32_t magic;
 	uint16_t version;
 	uint16_t kind;	      /* CLOCK_ASKS, CLOCK_ANSWERS */
-	uint64_t cookie;      /* random, of a run of the asking program: others' answers are none */
-	uint64_t number;      /* of the question */
-	uint64_t received_ns; /* by the answering host's clock; 0 in a question, as all from here on */
+	uint64_t cookie;      /* random per run of the client, to reject other answers */
+	uint64_t number;      /* of the request */
+	uint64_t received_ns; /* by the server's clock; this and the following fields are 0 in a request */
 	uint64_t sent_ns;
-	char clock_id[FT_CLOCK_ID_BYTES]; /* ft_clock_id() of who answers */
-	char host[CLOCK_HOST_BYTES];	  /* what it calls itself */
+	char clock_id[FT_CLOCK_ID_BYTES]; /* ft_clock_id() of the server */
+	char host[CLOCK_HOST_BYTES];	  /* its host name */
 };
 _Static_assert(sizeof(struct clock_packet) == 200, "packet");
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Asks another host's clock in bursts, and records round trips. Of a burst two count: the one that says best
- * how little, and the one that says best how much the peer's clock is ahead; the others say nothing that
- * these don't. Nothing is estimated here: docs/how-it-works/clocks.md tells what the analysis makes of it. */
+/* Sends bursts of requests to another host's clock and records round trips. Per burst it records two: the one
+ * with the tightest upper bound and the one with the tightest lower bound of the clock offset. The analysis
+ * estimates the offset from them (docs/how-it-works/clocks.md). */
 #include "clock.h"
 
 #include <errno.h>
@@ -22,21 +22,21 @@
 #include "stamp.h"
 
 enum { BURST = 8 };
-static const uint64_t answer_ns = 50000000;   /* later ones would say little */
-static const uint64_t clocks_ns = 1000000000; /* between readings of this host's clocks, and flushes */
+static const uint64_t answer_ns = 50000000;   /* later answers give loose bounds */
+static const uint64_t clocks_ns = 1000000000; /* interval of clock readings and flushes */
 
 struct prober {
 	const struct probe_options *o;
 	int fd, signals;
 	uint64_t cookie, number, end_ns;
-	struct clock_packet peer; /* the first answer: whose clock it is */
+	struct clock_packet peer; /* the first answer: identifies the clock */
 	struct ft_writer *w;
 	bool ended; /* by a signal */
 	const char *reason;
 	uint64_t asked, answered, foreign, late, other_clock, lowest_ns;
 };
 
-/* Waits until the peer may have said something, a signal came or the time is up. */
+/* Waits for an answer, a signal or the time limit. */
 static void wait_until(struct prober *p, uint64_t until_ns, bool for_answer)
 {
 	struct pollfd polled[2] = {{.fd = p->signals, .events = POLLIN}, {.fd = p->fd, .events = POLLIN}};
@@ -47,7 +47,7 @@ static void wait_until(struct prober *p, uint64_t until_ns, bool for_answer)
 		p->ended = true;
 }
 
-/* Whether a packet is the answer that is waited for; what else came is counted. */
+/* True if the packet answers the current request; others are counted. */
 static bool is_answer(struct prober *p, const struct clock_packet *a, int length, uint64_t sent_ns,
 		      uint64_t at_ns)
 {
@@ -83,7 +83,7 @@ static bool ask(struct prober *p, struct ft_probe *probe, struct clock_packet *a
 
 	p->asked++;
 	probe->sent_ns = ft_now_ns();
-	/* Nobody there, or no way there: it may come back. */
+	/* The peer may be unreachable for a while. */
 	if (send(p->fd, &question, sizeof(question), MSG_DONTWAIT) < 0)
 		return false;
 	while (!p->ended && ft_now_ns() < probe->sent_ns + answer_ns) {
@@ -97,7 +97,7 @@ static bool ask(struct prober *p, struct ft_probe *probe, struct clock_packet *a
 			probe->peer_received_ns = answer->received_ns;
 			probe->peer_sent_ns = answer->sent_ns;
 			probe->received_ns = at_ns;
-			p->number++; /* a copy of it is late */
+			p->number++; /* a duplicate is late */
 			p->answered++;
 			return true;
 		}
@@ -149,7 +149,7 @@ static void burst(struct prober *p)
 		ft_writer_record(p->w, FT_BLOCK_PROBE, &least);
 }
 
-/* The first answer says whose clock it is. */
+/* Waits for the first answer, which identifies the clock. */
 static bool meet(struct prober *p)
 {
 	uint64_t end_ns = ft_now_ns() + p->o->wait_ns;
@@ -166,7 +166,7 @@ static bool meet(struct prober *p)
 		wait_until(p, ft_now_ns() + answer_ns, false);
 	}
 	fprintf(stderr,
-		"forktail-clock: %s doesn't answer: run 'forktail clock serve' there and let UDP through\n",
+		"forktail-clock: %s does not answer: run 'forktail clock serve' there and allow UDP\n",
 		p->o->peer);
 	return false;
 }
@@ -242,7 +242,7 @@ static int record(struct prober *p)
 
 	free(text);
 	if (rc) {
-		fprintf(stderr, "forktail-clock: can't write %s: %s\n", p->o->output, ft_writer_why(rc));
+		fprintf(stderr, "forktail-clock: cannot write %s: %s\n", p->o->output, ft_writer_why(rc));
 		return CLOCK_ENVIRONMENT;
 	}
 	fprintf(stderr, "forktail-clock: comparing with %s (%s)\n", p->peer.host, p->o->peer);
@@ -252,7 +252,7 @@ static int record(struct prober *p)
 	rc = ft_writer_close(p->w, text);
 	free(text);
 	if (rc) {
-		fprintf(stderr, "forktail-clock: can't write %s: %s\n", p->o->output, ft_writer_why(rc));
+		fprintf(stderr, "forktail-clock: cannot write %s: %s\n", p->o->output, ft_writer_why(rc));
 		return CLOCK_ENVIRONMENT;
 	}
 	fprintf(stderr,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers with this host's clock. What is no question is dropped without a word, and nothing is kept of who
- * asked: there is nothing to fill up, and an answer is as long as its question. */
+/* Answers with this host's clock. Invalid packets are dropped silently. The server keeps no state per client,
+ * and an answer is as long as its request. */
 #include "clock.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 struct server {
 	int fd;
-	struct clock_packet answer; /* what all answers have in common */
+	struct clock_packet answer; /* the fields common to all answers */
 	uint64_t answered, dropped;
 };
 
@@ -75,7 +75,7 @@ int clock_serve(const char *listen)
 			break;
 		answer_all(&s);
 	}
-	fprintf(stderr, "forktail-clock: %llu answered, %llu packets were no questions\n",
+	fprintf(stderr, "forktail-clock: %llu requests answered, %llu other packets dropped\n",
 		(unsigned long long)s.answered, (unsigned long long)s.dropped);
 	close(s.fd);
 	close(signals);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A socket that is connected takes packets from nobody else: the kernel sees to that. */
+/* The kernel delivers only the peer's packets to a connected socket. */
 #include "socket.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "packet.h"
 #include "stamp.h"
 
-/* Takes "host:port" apart; what isn't given is "" and the usual port. */
+/* Splits "host:port". Defaults: host "", port 7380. */
 static bool split(const char *address, char host[256], char port[8])
 {
 	const char *close = address[0] == '[' ? strchr(address, ']') : NULL;
@@ -59,17 +59,17 @@ int udp_socket_open(const char *address, bool listen, char *error, size_t size)
 	int fd = -1, rc;
 
 	if (!split(address, host, port)) {
-		snprintf(error, size, "'%s' is no address: say HOST:PORT", address);
+		snprintf(error, size, "'%s' is not an address: use HOST:PORT", address);
 		return -1;
 	}
-	/* One socket for both, where there is IPv6. */
+	/* One socket for IPv4 and IPv6, if the host has IPv6. */
 	if (listen && !host[0])
 		hints.ai_family = AF_INET6;
 	rc = getaddrinfo(host[0] ? host : NULL, port, &hints, &all);
 	for (struct addrinfo *a = rc ? NULL : all; a && fd < 0; a = a->ai_next)
 		fd = open_one(a, listen);
 	if (fd < 0)
-		snprintf(error, size, "can't %s %s: %s", listen ? "listen on" : "reach", address,
+		snprintf(error, size, "cannot %s %s: %s", listen ? "listen on" : "reach", address,
 			 rc ? gai_strerror(rc) : strerror(errno));
 	if (rc == 0)
 		freeaddrinfo(all);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel stamps with CLOCK_REALTIME. How long ago that was is known when both clocks are read at once; of
- * the readings of CLOCK_MONOTONIC around the other the later one counts, for a time that is too late only
- * makes the bound wider, one that is too early makes it wrong. */
+/* The kernel's timestamps use CLOCK_REALTIME. They are converted by reading both clocks at once.
+ * CLOCK_MONOTONIC is read last, because a time that is too late only widens the bound, while one that is too
+ * early makes it wrong. */
 #include "stamp.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "recording/recording.h"
 
-/* Nobody is kept from running that long; the clock was set in between. */
+/* A larger difference means that the clock was set in between. */
 enum { LONGEST_NS = 1000000000 };
 
 void stamp_ask(int fd)

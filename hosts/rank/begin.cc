@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See begin.h. What rank 0 and another say to each other: "hello VERSION" / "plan TEXT" / "ready" or "cannot"
-// / "measure", then round trips / "go NANOSECONDS" by the other's CLOCK_MONOTONIC. In place of anything rank
-// 0 may say "stop".
+// See begin.h. Messages between rank 0 and another rank: "hello VERSION" / "plan TEXT" / "ready" or "cannot"
+// / "measure", then round trips / "go NANOSECONDS" by the other's CLOCK_MONOTONIC. Rank 0 may send "stop"
+// instead of any message.
 #include "begin.h"
 
 #include <csignal>
@@ -53,7 +53,7 @@ int StopAll(int ranks)
 	return 3;
 }
 
-// Each other rank's version is ours, or it is said of which it isn't.
+// True if all ranks have this version; else the difference is reported.
 bool SameVersions(int ranks)
 {
 	bool same = true;
@@ -65,8 +65,9 @@ bool SameVersions(int ranks)
 		words >> said >> host;
 		if (said == FORKTAIL_VERSION)
 			continue;
-		Cannot(host, "its forktail-rank is of version " + said +
-				 ", and this run is of " FORKTAIL_VERSION ": install the same on all hosts");
+		Cannot(host, "its forktail-rank has version " + said +
+				 ", but this run needs " FORKTAIL_VERSION
+				 ": install the same version on all hosts");
 		same = false;
 	}
 	return same;
@@ -97,7 +98,7 @@ uint64_t RealtimeAt(uint64_t monotonic_ns)
 	return real + (monotonic_ns - ft_now_ns());
 }
 
-// Up to the instant at which to begin. False: there is nothing to begin, and it was said why.
+// Prepares this host and gets the start time. False: the run does not start, and the reason is reported.
 bool Agree(Work *work, const std::string &token, const std::string &host, Plan *plan, uint64_t *begin_ns)
 {
 	std::string text, rest, error;
@@ -112,7 +113,7 @@ bool Agree(Work *work, const std::string &token, const std::string &host, Plan *
 	if (!can)
 		Cannot(host, error);
 	SendText(0, can ? "ready" : "cannot");
-	// Others may take their time until their recorders are ready.
+	// Other hosts may need time until their recorders are ready.
 	if (!ReceiveText(0, kPatience, &text) || text != "measure")
 		return false;
 	AnswerMeasure();
@@ -162,14 +163,14 @@ int Lead(const std::string &plan_path, int ranks)
 
 int Follow(const std::string &token, const std::string &host)
 {
-	// When the daemon that started us dies, so do we, and our programs with us.
+	// This rank and its programs end when mpirun's daemon dies.
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	TellWho(host);
 	Work work;
 	Plan plan;
 	uint64_t begin_ns = 0;
 	const bool go = Agree(&work, token, host, &plan, &begin_ns);
-	if (common::Stops() == 0) // else nobody may be there any more to end it with
+	if (common::Stops() == 0) // else the other ranks may be gone
 		EndTalk();
 	if (go)
 		RunLoads(&work, RealtimeAt(begin_ns), begin_ns + plan.duration_ns + kSpare);

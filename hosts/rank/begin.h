@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How ranks come to one instant: who is of the same version, who can do its part, when it begins. MPI is over
-// when this is: while load runs, nobody calls it.
+// The start of a run: ranks check their versions, prepare, and agree on the start time. MPI ends here: no
+// rank calls it while load runs.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 namespace forktail::hosts
 {
 
-// Rank 0: asks all others, and decides. The exit status.
+// Rank 0: coordinates all other ranks. Returns the exit status.
 int Lead(const std::string &plan_path, int ranks);
-// A host's rank: does its part of the run that is called `token`, to the end. The exit status.
+// A host's rank: does its part of run `token` to the end. Returns the exit status.
 int Follow(const std::string &token, const std::string &host);
 
 } // namespace forktail::hosts

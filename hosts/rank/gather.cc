@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See gather.h. What rank 0 and another say to each other: "HOST" / "gather RUN\nPLAN" / "none", "moved" or
+// See gather.h. Messages between rank 0 and another rank: "HOST" / "gather RUN\nPLAN" / "none", "moved" or
 // "sends NAME", then pieces up to an empty one, for each file, and "through", or "broken" where one could not
 // be read / "kept" or "failed". A host's files are removed there once they are on disk here, and not before.
 #include "gather.h"
@@ -44,7 +44,7 @@ int Left(const std::string &host, const std::string &why)
 	return 3;
 }
 
-// SIGKILL for every process that has this file open: what is left of a run.
+// Sends SIGKILL to every process of the run: those that have this file open.
 void KillHolders(const std::string &lock)
 {
 	std::error_code ec;
@@ -59,7 +59,7 @@ void KillHolders(const std::string &lock)
 	}
 }
 
-// Waits until none of the run's programs has the lock any more. They close their recordings meanwhile.
+// Waits until all programs of the run have closed their recordings and released the lock.
 void AwaitPrograms(const std::string &directory)
 {
 	const std::string path = directory + "/" + kLockFile;
@@ -81,7 +81,7 @@ void AwaitPrograms(const std::string &directory)
 		close(fd);
 }
 
-// Whether rank 0's directory is here, too, so that files can be renamed.
+// True if rank 0's directory is on this file system, so that files can be renamed.
 bool SameFileSystem(const std::string &run, const std::string &token, const std::string &directory)
 {
 	struct stat there, here;
@@ -100,7 +100,7 @@ bool MoveFiles(const std::string &directory, const std::string &to)
 	return !ec;
 }
 
-// False: it could not be read to its end, and that was said.
+// False: the file could not be read completely, and that is reported.
 bool SendFile(const fs::path &path, const std::string &host)
 {
 	std::vector<char> bytes;
@@ -119,12 +119,12 @@ bool SendFile(const fs::path &path, const std::string &host)
 	if (fd >= 0)
 		close(fd);
 	if (n < 0)
-		Left(host, "can't read " + path.string() + ": " + strerror(why));
+		Left(host, "cannot read " + path.string() + ": " + strerror(why));
 	return n == 0;
 }
 
-// One file, of which all pieces are taken even if they can't be written (or `path` is none: ""). It is there
-// when it is whole.
+// Receives all pieces of one file, even if they cannot be written (or `path` is ""). The file appears when it
+// is complete.
 bool TakeFile(int from, const std::string &path)
 {
 	std::vector<char> bytes;
@@ -148,13 +148,13 @@ bool TakeFile(int from, const std::string &path)
 	return why == 0;
 }
 
-// A name that stays in the directory.
+// True if the name cannot leave the directory.
 bool IsFileName(const std::string &name)
 {
 	return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos;
 }
 
-// What one host has. False: it was said what is left there.
+// Receives the files of one host. False: the remaining files are reported.
 bool TakeHost(int from, const PlanHost &host, const std::string &directory)
 {
 	std::string text;
@@ -177,7 +177,7 @@ bool TakeHost(int from, const PlanHost &host, const std::string &directory)
 	}
 	SendText(from, good && some && whole ? "kept" : "failed");
 	if (!good)
-		Left(host.name, "can't write into " + directory + ": " + strerror(why));
+		Left(host.name, "cannot write to " + directory + ": " + strerror(why));
 	return good && some && whole;
 }
 
@@ -220,10 +220,10 @@ int HandOver(const std::string &token, const std::string &host)
 	ParsePlan(text.substr(line + 1), "the plan", &plan, &error);
 	const std::string directory = DirectoryOf(plan, token, host);
 	struct stat here;
-	// Not a link that somebody else laid there.
+	// Not a link of another user.
 	if (lstat(directory.c_str(), &here) != 0 || !S_ISDIR(here.st_mode) || here.st_uid != geteuid()) {
 		SendText(0, "none");
-		Send(Tell("kept", host)); // all there was
+		Send(Tell("kept", host)); // nothing to send
 		EndTalk();
 		return 0;
 	}
@@ -241,7 +241,7 @@ int HandOver(const std::string &token, const std::string &host)
 	if (kept)
 		fs::remove_all(directory, ec);
 	else
-		Left(host, "its files are still in " + directory);
+		Left(host, "its files are still in " + directory + " on that host");
 	Send(Tell(kept ? "kept" : "left", host));
 	EndTalk();
 	return kept ? 0 : 3;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The files of all hosts come into one directory, once all of a host's programs have ended: through MPI in
-// pieces, or, if both are on one file system, by being renamed. A second mpirun does it, which finds what a
-// first left, however that ended: no state of a run that lost a rank is needed.
+// Collects the files of all hosts in one directory after their programs have ended: through MPI in pieces, or
+// by a rename on the same file system. A second mpirun does it, so it works however the first one ended.
 #pragma once
 
 #include <string>
@@ -9,9 +8,9 @@
 namespace forktail::hosts
 {
 
-// Rank 0: takes what the others have into RUN/hosts/NAME. The exit status.
+// Rank 0: stores the files of the others in RUN/hosts/NAME. Returns the exit status.
 int Gather(const std::string &plan_path, const std::string &token, const std::string &run, int ranks);
-// A host's rank: hands over its files, and removes them here once rank 0 has them.
+// A host's rank: sends its files, and removes them when rank 0 has stored them.
 int HandOver(const std::string &token, const std::string &host);
 
 } // namespace forktail::hosts

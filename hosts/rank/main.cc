@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// forktail-rank: what mpirun starts for `forktail hosts run`, once on the host where that was typed (rank 0)
-// and once on each host of the plan. A program of its own, because nothing else of forktail needs MPI. kHelp
-// has its words, which nobody types.
+// forktail-rank: mpirun starts it for `forktail hosts run`, once on the host of that command (rank 0) and
+// once on each host of the plan. A separate program, because nothing else in forktail needs MPI.
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -15,8 +14,8 @@ namespace
 {
 
 constexpr const char *kHelp =
-    R"(Starts and gathers a run on several hosts (docs/guides/many-hosts.md).
-forktail hosts run has mpirun start it, on the host where that was typed and on each of the plan's; nobody else does.
+    R"(Runs the programs of one host in a run on several hosts, and collects their files (docs/guides/many-hosts.md).
+mpirun starts it for forktail hosts run: on the host of that command and on each host of the plan. Do not start it by hand.
 Usage: forktail-rank run TOKEN --plan PLAN
        forktail-rank run TOKEN HOST
        forktail-rank gather TOKEN --plan PLAN RUN
@@ -24,7 +23,7 @@ Usage: forktail-rank run TOKEN --plan PLAN
 
 Options:
   --help                      Print this help message and exit
-  --version                   Say which version this is
+  --version                   Print the version and exit
 )";
 
 } // namespace
@@ -44,7 +43,8 @@ int main(int argc, char **argv)
 			  host = argc > 3 ? argv[3] : "";
 	const bool leads = host == "--plan";
 	if ((mode != "run" && mode != "gather") || (leads && argc != (mode == "run" ? 5 : 6))) {
-		fputs("forktail-rank: forktail hosts run starts this program; see docs/guides/many-hosts.md\n",
+		fputs("forktail-rank: do not start this program by hand: forktail hosts run starts it; see "
+		      "docs/guides/many-hosts.md\n",
 		      stderr);
 		return 2;
 	}

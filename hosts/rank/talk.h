@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MPI as far as ranks need it: texts and pieces of files between rank 0 and each other, and the difference of
-// two clocks. Nobody busy-waits in it for longer than a round trip: Open MPI's own waiting takes a CPU.
+// The MPI functions that ranks need: texts and pieces of files between rank 0 and another rank, and the
+// offset of two clocks. It polls with short sleeps, because Open MPI's own waiting uses a whole CPU.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ bool BeginTalk(int *argc, char ***argv, int *rank, int *ranks);
 void EndTalk();
 
 void SendText(int to, const std::string &text);
-// Waits by looking now and then. False: a signal asked to stop, or nothing came within `seconds`.
+// Polls for a text. False: a stop signal, or no text within `seconds`.
 bool ReceiveText(int from, double seconds, std::string *text);
 
 void SendPiece(int to, const std::vector<char> &bytes);
 void ReceivePiece(int from, std::vector<char> *bytes);
 
-// How far CLOCK_MONOTONIC of rank `with` is ahead of ours, by the quickest of some round trips, for rank 0;
-// the other answers meanwhile.
+// For rank 0: the offset of CLOCK_MONOTONIC of rank `with` from ours, by the fastest of several round trips.
+// The other rank calls AnswerMeasure().
 int64_t MeasureAhead(int with);
 void AnswerMeasure();
 

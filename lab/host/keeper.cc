@@ -111,7 +111,7 @@ bool StartKeeper(Keeper *keeper, std::string *error)
 {
 	int ends[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-		*error = std::string("can't make a socket pair: ") + std::strerror(errno);
+		*error = std::string("cannot create a socket pair: ") + std::strerror(errno);
 		return false;
 	}
 	keeper->pid = fork();
@@ -123,7 +123,7 @@ bool StartKeeper(Keeper *keeper, std::string *error)
 	if (keeper->pid < 0) {
 		close(keeper->fd);
 		keeper->fd = -1;
-		*error = std::string("can't fork: ") + std::strerror(failed);
+		*error = std::string("cannot fork: ") + std::strerror(failed);
 		return false;
 	}
 	return true;
@@ -151,7 +151,7 @@ bool CloseKeeper(Keeper *keeper, std::string *error)
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return true;
-	*error = "some processes, temporary files, cgroups or swap could not be removed";
+	*error = "cannot remove all processes, temporary files, cgroups and swap of the run";
 	return false;
 }
 

@@ -92,12 +92,12 @@ uint64_t ChooseSizeMb(uint64_t wanted_mb, uint64_t available_bytes, const DiskRo
 	uint64_t size = std::min({wanted_mb, by_memory, by_disk});
 	why->clear();
 	if (size < wanted_mb && by_memory <= by_disk)
-		*why = "only " + common::FormatBytes(available_bytes) + " of memory are available, and " +
-		       std::to_string(per_size) + " times the data set's size are wanted";
+		*why = "only " + common::FormatBytes(available_bytes) + " of memory are available, but " +
+		       std::to_string(per_size) + " times the size of the data set is needed";
 	else if (size < wanted_mb)
 		*why = "only " + common::FormatBytes(room.free_bytes) +
-		       " of temporary disk space are free, and " + std::to_string(kDiskPerSize) +
-		       " times the data set's size are wanted";
+		       " of temporary disk space are free, but " + std::to_string(kDiskPerSize) +
+		       " times the size of the data set is needed";
 	return size < std::min(kSmallestMb, wanted_mb) ? 0 : size;
 }
 

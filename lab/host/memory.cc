@@ -45,7 +45,7 @@ bool FindMemoryRoot(MemoryRoot *root, std::string *error)
 			*root = {path, false};
 	}
 	if (root->path.empty())
-		*error = "this host has no cgroups that limit memory";
+		*error = "cannot limit memory: this host has no cgroup with the memory controller";
 	return !root->path.empty();
 }
 
@@ -58,7 +58,7 @@ bool HandOnMemory(Session *session, const std::string &root, std::string *error)
 	Keep(session->keeper, Leftover::kSetting, file, "-memory");
 	if (WriteSetting(file, "+memory"))
 		return true;
-	*error = "can't limit memory: " + file + " doesn't take +memory: " + std::strerror(errno);
+	*error = "cannot limit memory: " + file + " does not accept +memory: " + std::strerror(errno);
 	return false;
 }
 
@@ -107,8 +107,8 @@ bool LimitMemory(Session *session, const std::string &name, uint64_t bytes, std:
 			session->chores[*path] = [group = *path, bytes] { Reclaim(group, bytes); };
 		return true;
 	}
-	*error = "can't limit memory to " + std::to_string(bytes) + " bytes with the cgroup " + *path + ": " +
-		 std::strerror(errno);
+	*error = "cannot limit memory to " + std::to_string(bytes) + " bytes with the cgroup " + *path +
+		 ": " + std::strerror(errno);
 	return false;
 }
 
@@ -116,7 +116,7 @@ bool EnterGroup(const std::string &path, pid_t pid, std::string *error)
 {
 	if (WriteSetting(path + "/cgroup.procs", std::to_string(pid)))
 		return true;
-	*error = "can't put process " + std::to_string(pid) + " into the cgroup " + path + ": " +
+	*error = "cannot move process " + std::to_string(pid) + " into the cgroup " + path + ": " +
 		 std::strerror(errno);
 	return false;
 }
@@ -125,7 +125,7 @@ bool RemoveGroup(Session *session, const std::string &path, std::string *error)
 {
 	session->chores.erase(path);
 	if (!RemoveCgroup(path)) {
-		*error = "can't remove the cgroup " + path + ": " + std::strerror(errno);
+		*error = "cannot remove the cgroup " + path + ": " + std::strerror(errno);
 		return false;
 	}
 	Release(session->keeper, Leftover::kCgroup, path);

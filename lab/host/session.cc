@@ -91,7 +91,7 @@ bool MakeTempDirectory(Session *session, std::string *path, std::string *error)
 		return false;
 	}
 	if (!mkdtemp(name.data())) {
-		*error = "can't make a temporary directory " + name + ": " + strerror(errno);
+		*error = "cannot create a temporary directory " + name + ": " + strerror(errno);
 		return false;
 	}
 	Keep(session->keeper, Leftover::kDirectory, name);
@@ -175,7 +175,7 @@ std::string LastWords(const Child &child)
 	std::vector<std::string> last = child.last;
 	if (last.empty() && !child.command.output.empty())
 		last = LastLines(child.command.output);
-	std::string text = last.empty() ? "" : "; it said:";
+	std::string text = last.empty() ? "" : "; its last messages:";
 	for (const std::string &line : last)
 		text += "\n    " + line;
 	return text;

@@ -58,8 +58,7 @@ bool SpreadSoftirqs(Session *session, const std::string &interface, bool on, std
 {
 	std::vector<std::string> files = QueueFiles(interface, "rx", "rps_cpus");
 	if (files.empty()) {
-		*error =
-		    "can't steer the soft interrupts of " + interface + ": it has no receive queues here";
+		*error = "cannot spread the soft interrupts of " + interface + ": it has no receive queues";
 		return false;
 	}
 	// A single send queue has no choice to steer; the kernel then offers no xps_cpus (the loopback
@@ -73,7 +72,7 @@ bool SpreadSoftirqs(Session *session, const std::string &interface, bool on, std
 		if (!was.empty())
 			Keep(session->keeper, Leftover::kSetting, file, was);
 		if (was.empty() || !WriteSetting(file, mask)) {
-			*error = "can't steer the soft interrupts of " + interface + ": " + file + ": " +
+			*error = "cannot spread the soft interrupts of " + interface + ": " + file + ": " +
 				 std::strerror(errno);
 			return false;
 		}

@@ -77,8 +77,8 @@ bool MakeSwapFile(Session *session, const std::string &path, uint64_t bytes, std
 {
 	std::string directory = fs::path(path).parent_path(), reason;
 	if (RoomIn(directory).in_memory) {
-		*error = "can't swap to a file in " + directory +
-			 ": it is kept in memory, name a directory on a disk";
+		*error = "cannot swap to a file in " + directory +
+			 ": it is in memory. Set TMPDIR to a directory on a disk.";
 		return false;
 	}
 	Keep(session->keeper, Leftover::kSwap, path);
@@ -94,7 +94,7 @@ bool MakeSwapFile(Session *session, const std::string &path, uint64_t bytes, std
 		if (StopSignal())
 			break;
 	}
-	*error = "can't make swap of " + std::to_string(bytes) + " bytes in " + path + ": " + reason;
+	*error = "cannot create swap of " + std::to_string(bytes) + " bytes in " + path + ": " + reason;
 	return false;
 }
 
@@ -102,19 +102,19 @@ bool MakeZram(Session *session, uint64_t bytes, std::string *device, std::string
 {
 	const std::string hot_add = "/sys/class/zram-control/hot_add";
 	if (access(hot_add.c_str(), R_OK) != 0) {
-		*error = "can't swap to compressed memory: this kernel has no zram, or it isn't loaded "
-			 "(modprobe zram)";
+		*error =
+		    "cannot swap to compressed memory: the zram module is not loaded. Try modprobe zram.";
 		return false;
 	}
 	std::string number = FirstLine(hot_add); // reading it makes the device
 	if (number.empty()) {
-		*error = "can't swap to compressed memory: " + hot_add + " gave no device";
+		*error = "cannot swap to compressed memory: " + hot_add + " returned no device";
 		return false;
 	}
 	*device = "/dev/zram" + number;
 	Keep(session->keeper, Leftover::kSwap, *device);
 	if (!WriteSetting("/sys/block/zram" + number + "/disksize", std::to_string(bytes))) {
-		*error = "can't give " + *device + " a size of " + std::to_string(bytes) +
+		*error = "cannot set the size of " + *device + " to " + std::to_string(bytes) +
 			 " bytes: " + std::strerror(errno);
 		return false;
 	}
@@ -123,7 +123,7 @@ bool MakeZram(Session *session, uint64_t bytes, std::string *device, std::string
 	std::string reason;
 	if (SwapOn(session, *device, &reason))
 		return true;
-	*error = "can't swap to " + *device + ": " + reason;
+	*error = "cannot swap to " + *device + ": " + reason;
 	return false;
 }
 
@@ -147,7 +147,7 @@ bool MakeSwap(Session *session, const std::string &kind, uint64_t bytes, const s
 		    directory + "/forktail-swap-" + std::to_string(getpid()) + "-" + std::to_string(made++);
 		good = MakeSwapFile(session, swap->device, bytes, error);
 	} else {
-		*error = "there is no swap of kind " + kind + ": it is zram or file";
+		*error = "unknown kind of swap " + kind + ": use zram or file";
 		return false;
 	}
 	std::string ignored; // what couldn't be made is the news, and the keeper tries again
@@ -161,7 +161,7 @@ bool RemoveSwap(Session *session, Swap *swap, std::string *error)
 	if (swap->device.empty())
 		return true;
 	if (!RemoveSwapDevice(swap->device)) {
-		*error = "can't take back the swap in " + swap->device + ": " + std::strerror(errno);
+		*error = "cannot remove the swap in " + swap->device + ": " + std::strerror(errno);
 		return false;
 	}
 	Release(session->keeper, Leftover::kSwap, swap->device);

@@ -142,8 +142,8 @@ bool CompareResults(const Scenario &scenario, const Results &first, const Result
 		    std::string *text, std::string *error)
 {
 	if (first.scenario != second.scenario) {
-		*error = "these are runs of two scenarios, which can't be compared: " + first.scenario +
-			 " and " + second.scenario;
+		*error =
+		    "cannot compare runs of two scenarios: " + first.scenario + " and " + second.scenario;
 		return false;
 	}
 	std::vector<MadeTable> ours, theirs;
@@ -153,7 +153,8 @@ bool CompareResults(const Scenario &scenario, const Results &first, const Result
 	int once = Repeats(first), again = Repeats(second);
 	bool repeated = once > 1 && again > 1;
 	if (!repeated)
-		*text += "A single run can't tell a change from noise: run both with --repeat 4 or more.\n";
+		*text += "A single run cannot distinguish a change from noise: run both with --repeat 4 or "
+			 "more.\n";
 	for (size_t i = 0; i < ours.size(); i++) {
 		MadeTable compared = Compared(ours[i], theirs[i]);
 		if (!compared.rows.empty())
@@ -161,9 +162,9 @@ bool CompareResults(const Scenario &scenario, const Results &first, const Result
 				 TableText(compared, width);
 	}
 	if (repeated)
-		*text += std::string("\n") + kApart + ": the ranges of the repeats don't overlap. With " +
+		*text += std::string("\n") + kApart + ": the ranges of the repeats do not overlap. With " +
 			 std::to_string(once) + " and " + std::to_string(again) +
-			 " repeats of the same thing this happens to " +
+			 " repeats of identical runs, this happens by chance for " +
 			 common::FormatPercent(ChanceApart(once, again)) + " of the figures.\n";
 	return true;
 }

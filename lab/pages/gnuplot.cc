@@ -371,13 +371,13 @@ bool DrawCharts(Session *session, const std::vector<MadeChart> &charts, std::vec
 	std::string reason;
 	Child *child = script ? Start(session, command, &reason) : nullptr;
 	if (!script)
-		reason = "can't write " + command.argv[2];
+		reason = "cannot write " + command.argv[2];
 	if (!child || !WaitForEnd(session, child, 0, kDrawSeconds, &reason) || !Succeeded(*child, &reason)) {
 		if (StopSignal()) {
 			*error = reason;
 			return false;
 		}
-		*note = "no charts: " + reason + (child ? "" : "; Debian's package gnuplot-nox has it");
+		*note = "no charts: " + reason + (child ? "" : "; install gnuplot-nox");
 		return true;
 	}
 	for (size_t i = 0; i < charts.size(); i++)

@@ -98,7 +98,7 @@ std::string PageOf(const Scenario &scenario, const Results &results, const Outpu
 			   "<header>\n<div class=\"brand muted\">forktail lab</div>\n<h1>" +
 			   EscapeHtml(scenario.title) + "</h1>\n" + Paragraphs(scenario.about, "prose");
 	if (!scenario.question.empty())
-		html += "<div class=\"question prose\"><b>Left open:</b>\n" +
+		html += "<div class=\"question prose\"><b>Open question:</b>\n" +
 			Paragraphs(scenario.question, "prose") + "</div>\n";
 	html += FactsHtml(FactsOf(results)) + NotesHtml(NotesOf(results, output)) + "</header>\n<main>\n";
 	std::string published = PublishedBy(scenario, output);

@@ -42,7 +42,7 @@ std::string MarkdownOf(const Scenario &scenario, const Results &results, const O
 	std::string text = "## " + EscapeMarkdown(scenario.title) + "\n";
 	for (const std::string &paragraph : ParagraphsOf(scenario.about))
 		text += "\n" + paragraph + "\n";
-	std::string left_open = "\n**Left open:** ";
+	std::string left_open = "\n**Open question:** ";
 	for (const std::string &paragraph : ParagraphsOf(scenario.question)) {
 		text += left_open + paragraph + "\n";
 		left_open = "\n";

@@ -163,7 +163,7 @@ bool FindPoint(const Scenario &scenario, const Results &results, const std::vect
 		for (const Sweep &sweep : scenario.sweeps)
 			if (ValueAt(candidate, sweep.name) != ValueAt(**point, sweep.name))
 				differs = "\"" + sweep.name + "\"";
-		*error = "several points match, which differ in " + differs + ": `where` must say which";
+		*error = "several points match. They differ in " + differs + ": select one with `where`";
 		return false;
 	}
 	return true;

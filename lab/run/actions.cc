@@ -24,7 +24,7 @@ bool AnyOf(const PointRun &run, const std::string &server, std::string *error)
 {
 	if (!InstancesOf(*run.topology, server).empty())
 		return true;
-	*error = "there is no server " + server + " now";
+	*error = "the server " + server + " is not running";
 	return false;
 }
 
@@ -35,7 +35,7 @@ bool Ask(PointRun *run, const Action &action, std::string *error)
 	if (!Expand(action.ask, run->point->values, &text, error))
 		return false;
 	if (!SplitWords(text, &words) || words.empty()) {
-		*error = "\"" + text + "\" is no command";
+		*error = "\"" + text + "\" is not a command";
 		return false;
 	}
 	if (!AnyOf(*run, action.server, error))
@@ -43,7 +43,7 @@ bool Ask(PointRun *run, const Action &action, std::string *error)
 	Say(action.server + ": " + text);
 	for (Instance *instance : InstancesOf(*run->topology, action.server)) {
 		if (!instance->redis) {
-			*error = instance->name + " takes no commands of Redis";
+			*error = instance->name + " does not accept Redis commands";
 			return false;
 		}
 		if (!Ask(run->session, instance->redis.get(), words, &reply, error))
@@ -95,7 +95,7 @@ bool Await(PointRun *run, const Action &action, std::string *error)
 				break;
 			if (static_cast<double>(ft_now_ns() - start_ns) / 1e9 > kAwaitSeconds) {
 				*error = "the " + action.await + " of " + instance->name +
-					 " is not over after " +
+					 " did not finish within " +
 					 std::to_string(static_cast<int>(kAwaitSeconds)) + " s";
 				return false;
 			}
@@ -116,7 +116,7 @@ bool StartLater(PointRun *run, const std::string &name, std::string *error)
 		return MakePlan(spec, run->point->values, &plan, error) &&
 		       StartServers(run->session, plan, run->logs, run->topology, error);
 	}
-	*error = "there is no server " + name;
+	*error = "unknown server " + name;
 	return false;
 }
 
@@ -194,8 +194,8 @@ Instance *OneInstance(const Topology &topology, const std::string &name, std::st
 	std::vector<Instance *> instances = InstancesOf(topology, name);
 	if (instances.size() == 1)
 		return instances[0];
-	*error = instances.empty() ? "there is no instance " + name
-				   : name + " is several instances: say which, as in " + name + "1";
+	*error = instances.empty() ? "unknown server " + name
+				   : name + " has several instances: name one, such as " + name + "1";
 	return nullptr;
 }
 

@@ -151,19 +151,19 @@ bool OpenDirectory(Experiment *experiment, std::string *error)
 	if (fs::exists(experiment->out)) {
 		if (!experiment->options.resume) {
 			*error = experiment->options.out +
-				 " is there already: name another directory, or --resume to go on in it";
+				 " exists: name another directory, or use --resume to continue in it";
 			return false;
 		}
 		if (!HoldsNothing(experiment->out)) {
 			if (ReadFile(identity) == Identity(*experiment))
 				return true;
 			*error = experiment->options.out +
-				 " was begun with another scenario file, scale or number of repeats";
+				 " was started with another scenario file, scale or number of repeats";
 			return false;
 		}
 	}
 	if (fs::create_directories(experiment->out + "/points", ec); ec) {
-		*error = "can't make the directory " + experiment->options.out + ": " + ec.message();
+		*error = "cannot create the directory " + experiment->options.out + ": " + ec.message();
 		return false;
 	}
 	return ReplaceFile(identity, Identity(*experiment), error);
@@ -189,7 +189,7 @@ bool SetSwap(Experiment *experiment, const Values &values, std::string *error)
 	if (!Expand(spec.size, values, &size, error))
 		return false;
 	if (!ParseBytes(size, &bytes)) {
-		*error = "\"" + size + "\" is no size of swap";
+		*error = "\"" + size + "\" is not a size for swap, such as 256MiB";
 		return false;
 	}
 	if (!MakeTempDirectory(experiment->session, &directory, error) ||
@@ -285,7 +285,7 @@ bool MakeRunDirectory(const Experiment &experiment, std::string *error)
 	fs::path path = fs::absolute(experiment.out, ec);
 	fs::create_directories(path.parent_path(), ec);
 	if (mkdir(path.c_str(), 0755) != 0) {
-		*error = "can't make the run directory " + experiment.out + ": " + std::strerror(errno);
+		*error = "cannot create the run directory " + experiment.out + ": " + std::strerror(errno);
 		return false;
 	}
 	Keep(experiment.session->keeper, Leftover::kDirectory, path);
@@ -321,7 +321,7 @@ bool Fit(Scenario *scenario, const Scale &scale, const std::string &directory, s
 	std::string why;
 	uint64_t size_mb = ChooseSizeMb(wanted_mb, AvailableMemoryBytes(), RoomIn(directory), &why);
 	if (size_mb == 0) {
-		*error = why + ": that is too little for a " + scenario->name;
+		*error = why + ": that is too little for the scenario " + scenario->name;
 		return false;
 	}
 	if (size_mb == wanted_mb)

@@ -33,7 +33,7 @@ bool ReplaceFile(const std::string &path, const std::string &text, std::string *
 	out.close();
 	if (out && rename(unfinished.c_str(), path.c_str()) == 0)
 		return true;
-	*error = "can't write " + path + ": " + std::strerror(errno);
+	*error = "cannot write " + path + ": " + std::strerror(errno);
 	unlink(unfinished.c_str());
 	return false;
 }

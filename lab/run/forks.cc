@@ -46,8 +46,8 @@ bool LookAtForks(PointRun *run, Forks *forks, RedisInfo *info, std::string *erro
 	report.ended_ns = ft_now_ns();
 	report.cow_bytes = Number(*info, job.cow);
 	Say(std::string(job.command) + " done after " +
-	    common::FormatDuration(report.ended_ns - report.asked_ns) + "; Redis says " +
-	    common::FormatBytes(report.cow_bytes) + " were copied on write");
+	    common::FormatDuration(report.ended_ns - report.asked_ns) + "; Redis reports " +
+	    common::FormatBytes(report.cow_bytes) + " copied on write");
 	forks->server = nullptr;
 	return true;
 }
@@ -62,7 +62,7 @@ bool AskForFork(PointRun *run, const Action &action, Forks *forks, std::string *
 	const ForkJob *job = std::find_if(std::begin(kJobs), std::end(kJobs),
 					  [&](const ForkJob &one) { return action.ask == one.command; });
 	if (!server->redis || job == std::end(kJobs)) {
-		*error = server->name + " can't be asked for " + action.ask;
+		*error = server->name + " does not support " + action.ask;
 		return false;
 	}
 	ForkReport report;
@@ -80,7 +80,7 @@ bool AskForFork(PointRun *run, const Action &action, Forks *forks, std::string *
 	report.fork_us = Number(info, "latest_fork_usec");
 	report.used_memory = Number(info, "used_memory");
 	report.used_memory_rss = Number(info, "used_memory_rss");
-	Say(action.ask + " started; Redis says its fork took " +
+	Say(action.ask + " started; Redis reports that its fork took " +
 	    common::FormatDuration(report.fork_us * 1000));
 	forks->reports.push_back(report);
 	forks->server = server;
@@ -112,11 +112,11 @@ bool AwaitFork(PointRun *run, Forks *forks, std::string *error)
 			shown_ns = ft_now_ns();
 			SayMeanwhile(
 			    std::to_string(100 * Number(info, "current_save_keys_processed") / total) +
-			    " % of the keys are written");
+			    " % of the keys written");
 		}
 	}
 	if (forks->server)
-		Say(command + " is not done after " + std::to_string(kJobSeconds) + " s and is ended");
+		Say(command + " did not finish within " + std::to_string(kJobSeconds) + " s and is stopped");
 	return true;
 }
 

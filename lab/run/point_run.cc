@@ -28,7 +28,7 @@ bool MakePlan(const ServerSpec &spec, const Values &values, ServerPlan *plan, st
 	plan->replicas = atoi(replicas.c_str());
 	plan->cluster = spec.cluster;
 	if (!memory.empty() && !ParseBytes(memory, &plan->memory_bytes)) {
-		*error = "\"" + memory + "\" is no size of memory";
+		*error = "\"" + memory + "\" is not a size of memory, such as 256MiB";
 		return false;
 	}
 	for (const std::string &word : spec.config) {

@@ -25,7 +25,7 @@ bool Read(const std::string &path, common::Json *json, std::string *error)
 	*json = common::ParseJson(ReadFile(path));
 	if (!json->is_discarded() && json->is_object())
 		return true;
-	*error = path + " holds no JSON";
+	*error = path + " does not contain JSON";
 	return false;
 }
 
@@ -201,7 +201,7 @@ bool AddLoadFigures(const std::string &step, const std::string &path,
 			point->numbers[step + ".client_us_per_request"] = cpu_s * 1e6 / requests;
 		return true;
 	} catch (const common::Json::exception &e) {
-		*error = path + " is not what forktail-load writes: " + e.what();
+		*error = path + " is not output of forktail-load: " + e.what();
 		return false;
 	}
 }
@@ -228,7 +228,7 @@ bool AddBenchmarkFigures(const std::string &step, const std::string &path, Point
 			double number = strtod(fields[i + 1].c_str(), &end);
 			if (end == fields[i + 1].c_str() || *end) {
 				*error =
-				    path + " is not what redis-benchmark writes: \"" + fields[i + 1] + "\"";
+				    path + " is not output of redis-benchmark: \"" + fields[i + 1] + "\"";
 				return false;
 			}
 			point->numbers[name + "." + kFigures[i]] = number * (i == 0 ? 1 : 1e6);
@@ -283,7 +283,7 @@ bool AddExplanation(const std::string &step, const std::string &path,
 		point->texts[step + ".worst"] = worst;
 		return true;
 	} catch (const common::Json::exception &e) {
-		*error = path + " is not what forktail explain writes: " + e.what();
+		*error = path + " is not output of forktail explain: " + e.what();
 		return false;
 	}
 }

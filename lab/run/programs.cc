@@ -23,8 +23,8 @@ bool FindPrograms(std::string *directory, std::string *error)
 	*directory = std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
 	for (const char *name : {"forktail", "forktail-record", "forktail-load"})
 		if (access((*directory + "/" + name).c_str(), X_OK) != 0) {
-			*error = "there is no " + std::string(name) + " in " + *directory +
-				 ": build all of forktail first (script/demo does)";
+			*error = "cannot find " + std::string(name) + " in " + *directory +
+				 ": build all programs of forktail, for example with script/demo";
 			return false;
 		}
 	return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a recording's run.json says of how it was made. explain and report read it, and people; docs/reference/lab-and-scenarios.md
-// has its keys.
+// What a recording's run.json says of how it was made. explain and report read it, and people;
+// docs/reference/lab-and-scenarios.md has its keys.
 #pragma once
 
 #include <string>

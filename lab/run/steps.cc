@@ -114,11 +114,11 @@ bool StartLoad(Load *load, std::string *error)
 	    !Expand(step.cpus, values, &cpus, error) || !Expand(step.to, values, &load->to, error))
 		return false;
 	if (!SplitWords(text, &load->words)) {
-		*error = "a quote of the load's words does not end";
+		*error = "a quote in the load's arguments is not closed";
 		return false;
 	}
 	if (LoadWords(*load->run->topology, load->to).empty()) {
-		*error = "there is no server " + load->to + " now";
+		*error = "the server " + load->to + " is not running";
 		return false;
 	}
 	load->events = EventTimes(step, load->words);
@@ -205,14 +205,14 @@ bool Follow(Load *load, std::string *error)
 	while (load->next_event < load->events.size()) {
 		const Action &event = *load->events[load->next_event].second;
 		if (event.report) {
-			load->run->notes->push_back("the load was over before " + event.ask + " could begin");
+			load->run->notes->push_back("the load ended before " + event.ask + " could start");
 			load->next_event++;
 			continue;
 		}
 		if (Matches(event.only, load->run->point->values))
 			load->run->notes->push_back("the load \"" + load->step->name +
-						    "\" was over before its event at " + event.at +
-						    ", which came after it");
+						    "\" ended before its event at " + event.at +
+						    ", which ran after the load");
 		if (!RunEvent(load, error))
 			return false;
 	}

@@ -156,7 +156,7 @@ bool WorkOut(const std::string &formula,
 	double number = 0;
 	std::string message;
 	if (!Calculate(parts.arithmetic, numbers, &number, &message)) {
-		*error = "\"" + formula + "\" is no formula: " + Reason(message, parts);
+		*error = "\"" + formula + "\" is not a formula: " + Reason(message, parts);
 		return false;
 	}
 	*result = missing || !std::isfinite(number) ? std::optional<double>() : number;

@@ -41,11 +41,11 @@ bool RoundedDown(const std::string &formula, const Values &values, std::string *
 	double number = 0;
 	std::string message;
 	if (!Calculate(formula, numbers, &number, &message)) {
-		*error = "{" + formula + "} can't be worked out: " + message;
+		*error = "{" + formula + "} cannot be evaluated: " + message;
 		return false;
 	}
 	if (!std::isfinite(number)) {
-		*error = "{" + formula + "} is no number";
+		*error = "{" + formula + "} is not a number";
 		return false;
 	}
 	*result = NumberText(std::floor(number));
@@ -66,10 +66,10 @@ bool ParseScale(const Scenario &scenario, const std::string &text, Scale *scale,
 		*scale = {"", factor};
 		return true;
 	}
-	*error = "a scale is a number above 0, up to 1000";
+	*error = "a scale must be a number above 0 and at most 1000";
 	for (const auto &[name, unused] : scenario.scales)
 		*error += ", or " + name;
-	*error += "; not \"" + text + "\"";
+	*error += ", not \"" + text + "\"";
 	return false;
 }
 
@@ -142,7 +142,7 @@ bool Replace(const std::string &text,
 		}
 		size_t end = text.find('}', at);
 		if (end == std::string::npos) {
-			*error = "there is a { without its }";
+			*error = "a { has no closing }";
 			return false;
 		}
 		std::string inside = text.substr(at + 1, end - at - 1), value;

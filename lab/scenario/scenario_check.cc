@@ -71,7 +71,7 @@ void CheckFilter(Check *check, const Filter &filter, int line)
 	for (const auto &[name, values] : filter) {
 		const Sweep *sweep = FindSweep(check->scenario, name);
 		if (!sweep) {
-			check->Fail(line, "there is no sweep variable \"" + name + "\"");
+			check->Fail(line, "unknown sweep variable \"" + name + "\"");
 			continue;
 		}
 		// Formulas have other values at each scale.
@@ -79,7 +79,7 @@ void CheckFilter(Check *check, const Filter &filter, int line)
 			if (std::find(sweep->values.begin(), sweep->values.end(), value) ==
 				sweep->values.end() &&
 			    sweep->values[0].find('{') == std::string::npos)
-				check->Fail(line, "\"" + name + "\" is never \"" + value + "\"");
+				check->Fail(line, "\"" + name + "\" has no value \"" + value + "\"");
 	}
 }
 
@@ -102,7 +102,7 @@ void CheckServer(Check *check, const std::string &name, int line)
 	while (!group.empty() && isdigit(static_cast<unsigned char>(group.back())))
 		group.pop_back();
 	if (!FindSpec(check->scenario, group))
-		check->Fail(line, "there is no server \"" + name + "\"");
+		check->Fail(line, "unknown server \"" + name + "\"");
 }
 
 bool IsThere(const Check &check, const std::string &name, const Values &point)
@@ -118,10 +118,11 @@ void CheckSweeps(Check *check)
 	std::set<std::string> names;
 	auto once = [&](const std::string &name, int line) {
 		if (!IsName(name))
-			check->Fail(line,
-				    "\"" + name + "\" is no name: letters, digits and _, a letter first");
+			check->Fail(
+			    line, "\"" + name +
+				      "\" is not a name: use letters, digits and _, starting with a letter");
 		else if (!names.insert(name).second)
-			check->Fail(line, "\"" + name + "\" is there twice");
+			check->Fail(line, "\"" + name + "\" is defined twice");
 	};
 	for (const Size &size : check->scenario.sizes) {
 		once(size.name, 1);
@@ -134,11 +135,12 @@ void CheckSweeps(Check *check)
 		once(sweep.name, sweep.line);
 		if (std::set<std::string>(sweep.values.begin(), sweep.values.end()).size() <
 		    sweep.values.size())
-			check->Fail(sweep.line, "a value of \"" + sweep.name + "\" is there twice");
+			check->Fail(sweep.line, "\"" + sweep.name + "\" has the same value twice");
 		if (&sweep != &check->scenario.sweeps[0] && !sweep.keep_servers && (&sweep - 1)->keep_servers)
-			check->Fail(sweep.line,
-				    "sweeps with `keep_servers` come last: from one of their values to the "
-				    "next nothing else may change");
+			check->Fail(
+			    sweep.line,
+			    "sweeps with `keep_servers` must come last, because nothing else may change "
+			    "between their values");
 		if (sweep.values.empty())
 			check->Fail(sweep.line, "the sweep \"" + sweep.name + "\" has no values");
 		for (const auto &[name, also] : sweep.also) {
@@ -185,20 +187,22 @@ void CheckServers(Check *check)
 	std::set<std::string> names;
 	for (const ServerSpec &server : check->scenario.servers) {
 		if (!IsName(server.name) || isdigit(static_cast<unsigned char>(server.name.back())))
-			check->Fail(server.line,
-				    "a server's name is letters, without a digit at its end; not \"" +
-					server.name + "\"");
+			check->Fail(
+			    server.line,
+			    "the name of a server must be a name that does not end with a digit, not \"" +
+				server.name + "\"");
 		names.insert(server.name);
 		const ServerKind *kind = FindKind(server.kind);
 		if (!kind)
-			check->Fail(server.line, "there is no kind of server \"" + server.kind +
-						     "\"; there are " + KindNames());
+			check->Fail(server.line,
+				    "unknown kind of server \"" + server.kind + "\": use " + KindNames());
 		for (const std::string *other : {&server.of, &server.replica_of})
 			if (!other->empty() && !names.count(*other))
 				check->Fail(server.line, "the server \"" + *other + "\" must come before \"" +
 							     server.name + "\"");
 		if (kind && kind->of && server.of.empty())
-			check->Fail(server.line, "a " + server.kind + " needs `of`: the servers behind it");
+			check->Fail(server.line,
+				    "a " + server.kind + " needs `of` with the servers behind it");
 		CheckFilter(check, server.only, server.line);
 		for (const std::string *text :
 		     {&server.count, &server.listen, &server.cpus, &server.memory, &server.replicas})
@@ -212,8 +216,7 @@ void CheckServers(Check *check)
 			std::string memory, count, listen, replicas, error;
 			uint64_t bytes = 0;
 			if (Matches(server.only, point) && !here.insert(server.name).second)
-				check->Fail(server.line,
-					    "there are two servers \"" + server.name + "\" at one point");
+				check->Fail(server.line, "a point has two servers \"" + server.name + "\"");
 			if (!Matches(server.only, point) || !Expand(server.memory, point, &memory, &error) ||
 			    !Expand(server.count, point, &count, &error) ||
 			    !Expand(server.listen, point, &listen, &error) ||
@@ -221,7 +224,7 @@ void CheckServers(Check *check)
 				continue;
 			if (!memory.empty() && !ParseBytes(memory, &bytes))
 				check->Fail(server.line,
-					    "\"" + memory + "\" is no size of memory, as 256MiB is");
+					    "\"" + memory + "\" is not a size of memory such as 256MiB");
 			if (!IsCount(count, 1, kMostInstances))
 				check->Fail(server.line, "`count` must be 1 to 100, not " + count);
 			if (!replicas.empty() && !IsCount(replicas, 0, kMostInstances))
@@ -236,8 +239,7 @@ void CheckSwap(Check *check)
 {
 	const SwapSpec &swap = check->scenario.swap;
 	if (!swap.kind.empty() && swap.kind != "zram" && swap.kind != "file")
-		check->Fail(swap.line,
-			    "there is no swap of kind \"" + swap.kind + "\"; there are zram and file");
+		check->Fail(swap.line, "unknown kind of swap \"" + swap.kind + "\": use zram or file");
 	CheckFilter(check, swap.only, swap.line);
 	CheckTemplate(check, swap.size, swap.only, swap.line);
 	for (const Values &point : check->points) {
@@ -245,7 +247,7 @@ void CheckSwap(Check *check)
 		uint64_t bytes = 0;
 		if (!swap.kind.empty() && Matches(swap.only, point) &&
 		    Expand(swap.size, point, &size, &error) && !ParseBytes(size, &bytes))
-			check->Fail(swap.line, "\"" + size + "\" is no size of swap, as 256MiB is");
+			check->Fail(swap.line, "\"" + size + "\" is not a size of swap such as 256MiB");
 	}
 }
 
@@ -257,7 +259,7 @@ void CheckNames(Check *check)
 		for (const StepSpec &step : check->scenario.steps) {
 			const std::string &name = step.load.empty() ? step.action.note : step.name;
 			if (!name.empty() && Matches(step.only, point) && !here.insert(name).second)
-				check->Fail(step.line, "there are two steps \"" + name + "\" at one point");
+				check->Fail(step.line, "a point has two steps \"" + name + "\"");
 		}
 	}
 }
@@ -288,35 +290,35 @@ void CheckAction(Check *check, const Action &action, const Filter &only, int lin
 	if (things != 1)
 		check->Fail(
 		    line,
-		    "exactly one of load, ask, start, kill, move_slots, await, spread, wait and note must "
-		    "be said");
+		    "a step needs exactly one of load, ask, start, kill, move_slots, await, spread, wait "
+		    "and note");
 	CheckFilter(check, action.only, line);
 	for (const std::string *text : {&action.ask, &action.move_slots})
 		CheckTemplate(check, *text, only, line);
 	bool needs_server = !action.ask.empty() || !action.move_slots.empty() || !action.await.empty();
 	if (needs_server && action.server.empty())
-		check->Fail(line, "`server` must say of which server");
+		check->Fail(line, "`server` is missing: name the server of this step");
 	for (const std::string *name : {&action.start, &action.kill, &action.server, &action.to})
 		if (!name->empty())
 			CheckServer(check, *name, line);
 	if (!action.move_slots.empty() && action.to.empty())
-		check->Fail(line, "`move_slots` needs `to`: the node that gets them");
+		check->Fail(line, "`move_slots` needs `to` with the node that receives the slots");
 	if (!action.await.empty() && !kAwaited.count(action.await))
-		check->Fail(line, "nothing to await is called \"" + action.await +
-				      "\"; there are snapshot, rewrite and replicas");
+		check->Fail(line,
+			    "unknown `await` \"" + action.await + "\": use snapshot, rewrite or replicas");
 	if (!action.spread.empty() && action.spread != "on" && action.spread != "off")
-		check->Fail(line, "`spread` is \"on\" or \"off\"");
+		check->Fail(line, "`spread` must be \"on\" or \"off\"");
 	Due due;
 	if (!action.wait.empty() && (!ParseDue(action.wait, &due) || due.is_share))
-		check->Fail(line, "`wait` is a time as 2s, not \"" + action.wait + "\"");
+		check->Fail(line, "`wait` must be a time such as 2s, not \"" + action.wait + "\"");
 	if (!action.note.empty()) {
 		if (!IsName(action.note))
-			check->Fail(line, "\"" + action.note + "\" is no name for figures");
+			check->Fail(line, "\"" + action.note + "\" is not a name for figures");
 		check->steps.insert(action.note);
 	}
 	CheckSay(check, action.say, only, line);
 	if (action.report && (action.at.empty() || !kForks.count(action.ask)))
-		check->Fail(line, "`report` is for events that ask for BGSAVE or BGREWRITEAOF");
+		check->Fail(line, "`report` needs an event that sends BGSAVE or BGREWRITEAOF");
 }
 
 void CheckSteps(Check *check)
@@ -330,7 +332,7 @@ void CheckSteps(Check *check)
 			continue;
 		}
 		if (!IsName(step.name))
-			check->Fail(step.line, "\"" + step.name + "\" is no name for figures");
+			check->Fail(step.line, "\"" + step.name + "\" is not a name for figures");
 		CheckSay(check, step.say, step.only, step.line);
 		check->steps.insert(step.name);
 		for (const std::string *text : {&step.load, &step.by, &step.cpus})
@@ -339,13 +341,14 @@ void CheckSteps(Check *check)
 			std::string by, error;
 			if (Matches(step.only, point) && Expand(step.by, point, &by, &error) &&
 			    by != "forktail-load" && by != "redis-benchmark")
-				check->Fail(step.line, "`by` is forktail-load or redis-benchmark, not " + by);
-			else if (by == "redis-benchmark" && step.record)
 				check->Fail(step.line,
-					    "redis-benchmark logs no requests: `record` needs forktail-load");
+					    "`by` must be forktail-load or redis-benchmark, not " + by);
+			else if (by == "redis-benchmark" && step.record)
+				check->Fail(step.line, "`record` needs forktail-load, because "
+						       "redis-benchmark does not log requests");
 		}
 		if (step.to.empty())
-			check->Fail(step.line, "`to` must say which server the load is for");
+			check->Fail(step.line, "`to` is missing: name the server for the load");
 		CheckTemplate(check, step.to, step.only, step.line);
 		for (const Values &point : check->points) {
 			std::string to, error;
@@ -353,28 +356,28 @@ void CheckSteps(Check *check)
 				continue;
 			CheckServer(check, to, step.line);
 			if (!IsThere(*check, to, point))
-				check->Fail(step.line, "there is no server \"" + to +
-							   "\" at some of the step's points: "
-							   "say `only`");
+				check->Fail(step.line, "some points of the step have no server \"" + to +
+							   "\": restrict the step with `only`");
 		}
 		for (const Action &event : step.events) {
 			Due due;
 			if (!ParseDue(event.at, &due))
-				check->Fail(event.line,
-					    "`at` is a share of the load as 25%, or a time as 2s; not \"" +
-						event.at + "\"");
+				check->Fail(event.line, "`at` must be a share of the load such as 25% or a "
+							"time such as 2s, not \"" +
+							    event.at + "\"");
 			if (due.is_share && step.load.find("--duration ") == std::string::npos)
-				check->Fail(event.line, "a share of the load needs a load with --duration");
+				check->Fail(event.line,
+					    "`at` with a share of the load needs a load with --duration");
 			CheckAction(check, event, step.only, event.line);
 		}
 		for (const LogMark &mark : step.logs) {
 			CheckFilter(check, mark.only, mark.line);
 			CheckServer(check, mark.server, mark.line);
 			if (!IsName(mark.name))
-				check->Fail(mark.line, "\"" + mark.name + "\" is no name for a figure");
+				check->Fail(mark.line, "\"" + mark.name + "\" is not a name for a figure");
 			if (step.events.empty())
-				check->Fail(mark.line,
-					    "a log's time counts from the first event, and there is none");
+				check->Fail(mark.line, "a [[step.log]] measures time from the first event, "
+						       "but the step has no event");
 		}
 	}
 }
@@ -387,14 +390,14 @@ void CheckExplanation(Check *check)
 	    scenario.fit.empty() || std::any_of(scenario.sizes.begin(), scenario.sizes.end(),
 						[&](const Size &size) { return size.name == scenario.fit; });
 	if (!fits)
-		check->Fail(1, "`fit` must be a size, which \"" + scenario.fit + "\" is not");
+		check->Fail(1, "`fit` must name a size: \"" + scenario.fit + "\" is not a size");
 	if (!scenario.explanation)
 		return;
 	auto recorded = std::count_if(scenario.steps.begin(), scenario.steps.end(),
 				      [](const StepSpec &step) { return step.record; });
 	if (recorded != 1 || !scenario.sweeps.empty() || !scenario.tables.empty() || !scenario.charts.empty())
-		check->Fail(1, "a scenario that prints an explanation has one recorded step, and no sweeps, "
-			       "tables or charts");
+		check->Fail(1, "a scenario that prints an explanation must have one recorded step and no "
+			       "sweeps, tables or charts");
 }
 
 // A figure or a variable that a formula names.
@@ -408,7 +411,7 @@ void CheckFigure(Check *check, const Column &column, std::string name)
 	size_t dot = name.find('.');
 	std::string first = name.substr(0, dot);
 	if (dot == std::string::npos ? !check->points[0].count(first) : !check->steps.count(first))
-		check->Fail(column.line, "no step gives \"" + name + "\"");
+		check->Fail(column.line, "no step produces \"" + name + "\"");
 }
 
 // `rows`: what {row} may stand for.
@@ -436,14 +439,14 @@ void CheckOutputs(Check *check)
 			check->Fail(table.line, "a table needs a [[table.column]]");
 		for (const std::string &name : table.by)
 			if (!FindSweep(check->scenario, name))
-				check->Fail(table.line, "there is no sweep variable \"" + name + "\"");
+				check->Fail(table.line, "unknown sweep variable \"" + name + "\"");
 		CheckFilter(check, table.where, table.line);
 		for (const Column &column : table.columns)
 			CheckColumn(check, column, table.names);
 	}
 	for (const Chart &chart : check->scenario.charts) {
 		if (!FindSweep(check->scenario, chart.x))
-			check->Fail(chart.line, "there is no sweep variable \"" + chart.x + "\"");
+			check->Fail(chart.line, "unknown sweep variable \"" + chart.x + "\"");
 		if (chart.series.empty())
 			check->Fail(chart.line, "a chart needs a [[chart.series]]");
 		CheckFilter(check, chart.where, chart.line);

@@ -43,7 +43,7 @@ void ReadColumn(common::Table *reader, Column *column)
 		std::string all;
 		for (const auto &[name, unused] : kFormats)
 			all += (all.empty() ? "" : ", ") + name;
-		reader->Refuse("there is no format \"" + format + "\"; there are " + all);
+		reader->Refuse("unknown format \"" + format + "\": use one of " + all);
 	} else {
 		column->format = known->second;
 	}
@@ -189,7 +189,7 @@ void ReadAll(common::Table *reader, Scenario *scenario)
 	reader->Text("print", &print);
 	scenario->explanation = print == "explanation";
 	if (!scenario->explanation && print != "tables")
-		reader->Refuse("`print` is tables or explanation, not " + print);
+		reader->Refuse("`print` must be tables or explanation, not " + print);
 	reader->Text("fit", &scenario->fit);
 	reader->Text("report", &scenario->report);
 	reader->Text("source", &scenario->source);
@@ -247,7 +247,7 @@ bool Set(const Values &settings, Scenario *scenario, std::string *error)
 			continue;
 		}
 		if (size == scenario->sizes.end()) {
-			*error = "there is no constant or size \"" + name + "\" to set";
+			*error = "unknown constant or size \"" + name + "\"";
 			return false;
 		}
 		// The same at every scale.
@@ -292,7 +292,7 @@ bool ReadScenario(const std::string &path, Scenario *scenario, std::string *erro
 	std::string text{std::istreambuf_iterator<char>(in), {}};
 	if (in && !in.bad())
 		return ParseScenario(text, path, scenario, error, settings);
-	*error = "can't read the scenario " + path;
+	*error = "cannot read the scenario " + path;
 	return false;
 }
 

@@ -107,7 +107,7 @@ bool Meet(Session *session, const std::vector<Instance *> &nodes, std::string *e
 			*yes = lines.size() == nodes.size() && CountWith(lines, "handshake") == 0;
 			return true;
 		};
-		if (!Await(session, kFormSeconds, node->name + " doesn't find the other nodes", known, error))
+		if (!Await(session, kFormSeconds, node->name + " did not find the other nodes", known, error))
 			return false;
 	}
 	return true;
@@ -144,8 +144,9 @@ bool AwaitClusterServing(Session *session, const std::vector<Instance *> &nodes,
 			       CountWith(lines, "slave") == nodes.size() - primaries;
 			return true;
 		};
-		if (!Await(session, kFormSeconds, nodes[i]->name + " doesn't find its Cluster in order",
-			   serves, error))
+		if (!Await(session, kFormSeconds,
+			   nodes[i]->name + " did not report cluster_state:ok with all replicas", serves,
+			   error))
 			return false;
 	}
 	return true;
@@ -173,8 +174,8 @@ bool FirstSlots(Session *session, const Instance &node, size_t count, std::vecto
 	}
 	if (slots->size() == count)
 		return true;
-	*error = node.name + " has " + std::to_string(slots->size()) + " slots, so " + std::to_string(count) +
-		 " can't be moved";
+	*error = node.name + " has " + std::to_string(slots->size()) + " slots: cannot move " +
+		 std::to_string(count);
 	return false;
 }
 
@@ -231,7 +232,7 @@ bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *t
 {
 	for (Instance *node : {from, to})
 		if (!node->redis) {
-			*error = node->name + " doesn't run, so it can't exchange slots";
+			*error = node->name + " does not run: cannot move slots";
 			return false;
 		}
 	std::vector<size_t> numbers;

@@ -26,7 +26,7 @@ bool WriteConfig(const std::string &path, const ServerPlan &plan, const Behind &
 	    << bound(behind.address) << '\n';
 	out.close();
 	if (!out)
-		*error = "can't write " + path + ": " + std::strerror(errno);
+		*error = "cannot write " + path + ": " + std::strerror(errno);
 	return static_cast<bool>(out);
 }
 
@@ -35,9 +35,8 @@ bool StartHaproxy(const Starting &starting, size_t, Instance *instance, std::str
 	const ServerPlan &plan = *starting.plan;
 	std::vector<Behind> behind = BehindOf(starting);
 	if (behind.size() != 1) {
-		*error = plan.name +
-			 " passes whole connections on, so it can be in front of one server; of " + plan.of +
-			 " there are " + std::to_string(behind.size());
+		*error = plan.name + " forwards connections to exactly one server, but " + plan.of + " has " +
+			 std::to_string(behind.size()) + " instances";
 		return false;
 	}
 	std::string config = instance->directory + "/haproxy.cfg", unwritten;

@@ -130,13 +130,13 @@ bool StartListening(Session *session, const std::string &socket,
 {
 	if (socket.size() > kSocketPathLimit) {
 		*error = "the path of the temporary directory is too long for a Unix socket (" + socket +
-			 "): set TMPDIR to a shorter one";
+			 "). Set TMPDIR to a shorter path.";
 		return false;
 	}
 	for (int i = 0; i < kStartTries; i++) {
 		*endpoint = {socket, 0};
 		if (socket.empty() && (endpoint->port = FreePort()) == 0) {
-			*error = "there is no free TCP port from " + std::to_string(kLowestPort) + " to " +
+			*error = "no free TCP port from " + std::to_string(kLowestPort) + " to " +
 				 std::to_string(kHighestPort);
 			return false;
 		}

@@ -48,7 +48,7 @@ bool WritePool(const std::string &path, const Starting &starting, const std::vec
 		    << '\n';
 	out.close();
 	if (!out)
-		*error = "can't write " + path + ": " + std::strerror(errno);
+		*error = "cannot write " + path + ": " + std::strerror(errno);
 	return static_cast<bool>(out);
 }
 
@@ -57,7 +57,7 @@ bool StartProxy(const Starting &starting, size_t, Instance *instance, std::strin
 	const ServerPlan &plan = *starting.plan;
 	std::vector<Behind> behind = BehindOf(starting);
 	if (behind.empty()) {
-		*error = plan.name + " has nothing to be a proxy of: " + plan.of + " doesn't run";
+		*error = plan.name + " has no server behind it: " + plan.of + " does not run";
 		return false;
 	}
 	std::string pool = instance->directory + "/pool.yml", unwritten;

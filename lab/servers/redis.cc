@@ -32,7 +32,7 @@ bool Connect(Redis *redis, std::string *error)
 	int fd = ConnectTo(*redis);
 	redis->connection = fd < 0 ? nullptr : redisConnectFd(fd);
 	if (!redis->connection) {
-		*error = "can't connect to " + redis->child->command.name + ": " + std::strerror(errno);
+		*error = "cannot connect to " + redis->child->command.name + ": " + std::strerror(errno);
 		return false;
 	}
 	redis->connection->flags &= ~REDIS_BLOCK; // nor does the descriptor
@@ -139,8 +139,8 @@ bool StartRedis(Session *session, const RedisOptions &options, Redis *redis, std
 		*yes = pong->type != REDIS_REPLY_ERROR || TextOf(*pong).rfind("LOADING", 0) != 0;
 		return true;
 	};
-	return Await(session, options.patience_seconds, redis->child->command.name + " still reads its data",
-		     answers, error);
+	return Await(session, options.patience_seconds,
+		     redis->child->command.name + " is still loading its data", answers, error);
 }
 
 bool Ask(Session *session, Redis *redis, const std::vector<std::string> &words,

@@ -29,11 +29,11 @@ bool PrimaryOf(const Starting &starting, size_t number, Instance **primary, std:
 		return true;
 	std::vector<Instance *> primaries = InstancesOf(*starting.topology, plan.replica_of);
 	if (primaries.empty()) {
-		*error = plan.name + " can't replicate " + plan.replica_of + ": it doesn't run";
+		*error = plan.name + " cannot replicate " + plan.replica_of + ", which does not run";
 		return false;
 	}
 	*primary = primaries[number % primaries.size()];
-	return NeedTcp(**primary, plan.name + " can't replicate it", error);
+	return NeedTcp(**primary, plan.name + " cannot replicate it", error);
 }
 
 bool StartNode(const Starting &starting, size_t number, Instance *instance, std::string *error)
@@ -63,7 +63,7 @@ bool AwaitReplicas(const Starting &starting, std::string *error)
 			return true;
 		};
 		if (!Await(starting.session, kInStepSeconds,
-			   replica->name + " is not in step with its primary", in_step, error))
+			   replica->name + " is not synchronized with its primary", in_step, error))
 			return false;
 	}
 	return true;

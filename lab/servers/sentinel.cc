@@ -38,7 +38,7 @@ bool WriteSentinelConfig(const std::string &path, const ServerPlan &plan, int pr
 	}
 	out.close();
 	if (!out)
-		*error = "can't write " + path + ": " + std::strerror(errno);
+		*error = "cannot write " + path + ": " + std::strerror(errno);
 	return static_cast<bool>(out);
 }
 
@@ -47,11 +47,11 @@ bool FindPrimary(const Starting &starting, Instance **primary, std::string *erro
 	const ServerPlan &plan = *starting.plan;
 	std::vector<Instance *> found = InstancesOf(*starting.topology, plan.of);
 	if (found.empty() || !found[0]->redis) {
-		*error = plan.name + " has no primary to watch: " + plan.of + " doesn't run";
+		*error = plan.name + " cannot watch " + plan.of + ", which does not run";
 		return false;
 	}
 	*primary = found[0];
-	return NeedTcp(**primary, plan.name + " can't watch it", error);
+	return NeedTcp(**primary, plan.name + " cannot watch it", error);
 }
 
 bool StartSentinel(const Starting &starting, size_t, Instance *instance, std::string *error)
@@ -87,7 +87,7 @@ bool AwaitSentinels(const Starting &starting, std::string *error)
 			return true;
 		};
 		if (!Await(starting.session, kKnownSeconds,
-			   sentinel->name + " doesn't know all replicas and Sentinels", knows, error))
+			   sentinel->name + " does not know all replicas and Sentinels", knows, error))
 			return false;
 	}
 	return true;

@@ -42,7 +42,7 @@ bool MakeDirectory(const std::string &path, std::string *error)
 	std::error_code ec;
 	if (fs::create_directories(path, ec) || !ec)
 		return true;
-	*error = "can't make the directory " + path + ": " + ec.message();
+	*error = "cannot create the directory " + path + ": " + ec.message();
 	return false;
 }
 
@@ -78,13 +78,13 @@ bool StartServers(Session *session, const ServerPlan &plan, const std::string &l
 	} else if (!FindServer(plan.kind, &starting.program, &starting.version)) {
 		const char *program = starting.kind ? starting.kind->programs[0] : nullptr;
 		if (program && plan.by_program)
-			*error = "can't start " + std::string(program) + " (" + program +
+			*error = "cannot start " + std::string(program) + " (" + program +
 				 "): " + std::strerror(ENOENT);
 		else
 			*error =
-			    "there is no program for a server of kind " + plan.kind + " (" + plan.name +
-			    ") on this machine" +
-			    (starting.kind && starting.kind->made != Made::No ? ": script/servers makes one"
+			    "no program is installed for a server of kind " + plan.kind + " (" + plan.name +
+			    ")" +
+			    (starting.kind && starting.kind->made != Made::No ? ": script/servers builds one"
 									      : "");
 		return false;
 	}
@@ -129,7 +129,7 @@ bool StopServers(Session *session, Topology *topology, std::string *error)
 		std::error_code ec;
 		fs::remove_all(topology->directory, ec);
 		if (ec) {
-			*error = "can't remove " + topology->directory + ": " + ec.message();
+			*error = "cannot remove " + topology->directory + ": " + ec.message();
 			return false;
 		}
 		Release(session->keeper, Leftover::kDirectory, topology->directory);

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 
-
 namespace forktail::lab
 {
 namespace
@@ -51,7 +50,7 @@ bool NeedTcp(const Instance &instance, const std::string &what, std::string *err
 {
 	if (instance.port)
 		return true;
-	*error = instance.name + " listens on a Unix socket, so " + what + ": let it listen on TCP";
+	*error = instance.name + " listens on a Unix socket: " + what + ". Set `listen = \"tcp\"`.";
 	return false;
 }
 

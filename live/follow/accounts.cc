@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Slots: filled as records come, closed in order.
+// Fills slots as records arrive and closes them in order.
 #include "accounts.h"
 
 #include <algorithm>
@@ -12,11 +12,11 @@ namespace forktail::live
 namespace
 {
 
-// Tally windows are a millisecond long, and it isn't known where in them a short interval lay: at a slot's
-// bound that is how much its sum may be off without anything missing.
+// A tally window is one millisecond long, and the position of a short interval in it is unknown. So the sum
+// of a slot may be off by this much at its bounds although nothing is missing.
 constexpr uint64_t kToleranceNs = 2'000'000;
 
-// Names of threads are theirs to choose: from here on those that are new share one.
+// Servers choose the names of threads, so their number is limited: further new names share one label.
 constexpr size_t kMostLabels = 4096;
 
 constexpr uint64_t UpToSlot(uint64_t t_ns)
@@ -64,7 +64,7 @@ void Accounts::Thread(const ft_thread &t)
 		return;
 	Known &known = threads_[t.tid];
 	if (known.announced && (known.tgid != t.tgid || (known.end_ns && t.start_ns >= known.end_ns))) {
-		GiveBack(&known); // the id was given to another thread
+		GiveBack(&known); // the id was reused for another thread
 		known = {};
 	}
 	std::string before = BaseName(known);
@@ -91,7 +91,7 @@ bool Accounts::Serves(const Known &t) const
 	return !(t.flags & FT_THREAD_CHILD) && (t.has_loop || (t.flags & FT_THREAD_MAIN));
 }
 
-// The name is free for another one.
+// Frees the name for another thread.
 void Accounts::GiveBack(Known *t)
 {
 	if (t->labelled != kNone && all_[t->labelled].tid == t->tid)
@@ -148,7 +148,8 @@ void Accounts::AddInterval(Known *t, analysis::Cause cause, uint64_t start_ns, u
 	}
 }
 
-// Each slot gets its part by how much of it nothing else has: what lies within a frame was told before it.
+// Distributes `ns` over the slots by their unaccounted time: spans within a frame are recorded before the
+// frame.
 void Accounts::AddWithin(Known *t, analysis::Cause cause, uint64_t ns, uint64_t start_ns, uint64_t end_ns,
 			 uint32_t count)
 {
@@ -196,7 +197,7 @@ void Accounts::AddWithin(Known *t, analysis::Cause cause, uint64_t ns, uint64_t 
 
 void Accounts::SetOpen(Known *t, analysis::Cause cause, uint64_t start_ns, uint64_t seen_ns, unsigned depth)
 {
-	// Of one look the innermost counts.
+	// Of one reading the innermost span counts.
 	if (seen_ns < t->open.seen_ns + kSlotNs && depth < t->open.depth)
 		return;
 	t->open = {cause, start_ns, seen_ns, UINT64_MAX, depth};
@@ -209,8 +210,8 @@ void Accounts::FillGap(Known *t, uint64_t slot_ns, uint64_t from_ns, uint64_t to
 	t->Add(slot_ns / kSlotNs, in_it ? open.cause : analysis::Cause::Unknown, gap_ns, 0);
 }
 
-// Takes from a slot's parts exactly length_ns, which is at most what they sum to but for rounding; what is
-// too much is the next slot's.
+// Takes exactly length_ns from a slot's parts, whose sum is at least that (except for rounding), and moves
+// the surplus to the next slot.
 void Accounts::TakeParts(Known *t, uint64_t slot_ns, uint64_t length_ns)
 {
 	uint64_t slot = slot_ns / kSlotNs;
@@ -244,7 +245,7 @@ void Accounts::TakeParts(Known *t, uint64_t slot_ns, uint64_t length_ns)
 	}
 	totals.accounted_ns += length_ns;
 	parts.clear();
-	t->slots[slot % kOpenSlots].swap(parts); // its room is used again
+	t->slots[slot % kOpenSlots].swap(parts); // reuses its memory
 }
 
 void Accounts::CloseSlot(Known *t, uint64_t slot_ns)
@@ -283,7 +284,7 @@ void Accounts::CloseTo(uint64_t t_ns, std::vector<Second> *seconds)
 {
 	while (closed_to_ns_ + kSlotNs <= t_ns) {
 		uint64_t slot_ns = closed_to_ns_;
-		// Surplus goes to the next slot, so that one is open while this is closed.
+		// The surplus goes to the next slot, which must still be open.
 		for (auto t = threads_.begin(); t != threads_.end();) {
 			CloseSlot(&t->second, slot_ns);
 			bool over = t->second.end_ns && t->second.end_ns <= slot_ns + kSlotNs;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Threads' time by cause, in slots of kSlotNs that are closed in order and then summed.
 //
-// Own times of spans and tallies are those of analysis/timeline's accounts. A slot gets of each what lies in
-// it; when it is closed it is made to sum to the time that the thread was there: what is too much (a frame's
-// own time is only known as a sum) goes to the next slot, what is missing is what the thread is in the middle
-// of, if the recorder said so, else unknown. What comes later for a closed slot is left out, so that nothing
-// steps back.
+// Own times of spans and tallies are those of analysis/timeline's accounts. A slot gets the part of each that
+// overlaps it. When a slot is closed, its sum is made equal to the time that the thread existed in it: a
+// surplus (a frame's own time is only known as a sum) goes to the next slot; missing time gets the cause of
+// the thread's open span, if the recorder wrote one, else unknown. Records that arrive for a closed slot are
+// ignored, so that counters never decrease.
 #pragma once
 
 #include <map>
@@ -19,17 +19,17 @@
 namespace forktail::live
 {
 
-constexpr size_t kOpenSlots = 128; // what came and isn't closed yet spans no more than that
+constexpr size_t kOpenSlots = 128; // most slots that are open at a time
 
 class Accounts
 {
 public:
 	explicit Accounts(Servers *servers) : servers_(servers) {}
 
-	// What is known of a thread. `labelled` is its index into all(), or kNone as long as it has none.
+	// State of a thread. `labelled` is its index into all(), or kNone before it has one.
 	struct Known {
 		uint32_t tid = 0, tgid = 0, parent_tgid = 0, flags = 0;
-		uint64_t start_ns = 0, end_ns = 0; // 0: it is there
+		uint64_t start_ns = 0, end_ns = 0; // 0: it runs
 		std::string comm, role;
 		uint32_t labelled = kNone;
 		bool has_loop = false;
@@ -41,7 +41,7 @@ public:
 			analysis::Cause cause;
 			uint32_t ns, count;
 		};
-		struct Open { // what it is in the middle of
+		struct Open { // its open span
 			analysis::Cause cause = analysis::Cause::Unknown;
 			uint64_t start_ns = 0, seen_ns = 0, until_ns = 0;
 			unsigned depth = 0;
@@ -52,32 +52,32 @@ public:
 		void Add(uint64_t slot, analysis::Cause cause, uint64_t ns, uint32_t count);
 	};
 
-	// Accounts begin here, or go on here when they had begun before (another recorder).
+	// Starts the accounts at t_ns, or resumes them after another recorder.
 	void Begin(uint64_t t_ns, uint32_t min_span_ns);
 	void Thread(const ft_thread &t);
-	// The thread, made if it isn't known; nullptr if it isn't one to account for.
+	// The thread; nullptr if it is not accounted for.
 	Known *Find(uint32_t tid);
-	// Of a thread that was announced, its place in all(); kNone without.
+	// The index of an announced thread in all(); else kNone.
 	uint32_t Label(Known *t);
 	bool Serves(const Known &t) const;
 
-	// [start_ns, end_ns) was all that cause's.
+	// All of [start_ns, end_ns) had this cause.
 	void AddInterval(Known *t, analysis::Cause cause, uint64_t start_ns, uint64_t end_ns, uint32_t count);
-	// `ns` of it were, wherever.
+	// `ns` of [start_ns, end_ns) had this cause, at unknown positions.
 	void AddWithin(Known *t, analysis::Cause cause, uint64_t ns, uint64_t start_ns, uint64_t end_ns,
 		       uint32_t count);
-	// It is in the middle of that since start_ns, as of seen_ns.
+	// The thread has an open span since start_ns, as read at seen_ns.
 	void SetOpen(Known *t, analysis::Cause cause, uint64_t start_ns, uint64_t seen_ns, unsigned depth);
-	// Something of it ended then.
+	// A span of the thread ended at end_ns.
 	void Moved(Known *t, uint64_t end_ns)
 	{
 		if (end_ns > t->open.seen_ns && end_ns < t->open.until_ns)
 			t->open.until_ns = end_ns;
 	}
 
-	// Closes the slots that end at t_ns or before; whole seconds are added to *seconds.
+	// Closes the slots that end at or before t_ns and adds complete seconds to *seconds.
 	void CloseTo(uint64_t t_ns, std::vector<Second> *seconds);
-	// All threads are gone: another recorder.
+	// Ends all threads, when another recorder starts.
 	void EndAll(uint64_t t_ns);
 
 	uint64_t closed_to_ns() const { return closed_to_ns_; }
@@ -97,7 +97,7 @@ private:
 	std::unordered_map<uint32_t, Known> threads_; // by tid
 	std::vector<ThreadTotals> all_;
 	std::map<std::pair<uint32_t, std::string>, uint32_t> labels_;
-	// Of the second that isn't over.
+	// Of the current second.
 	std::map<uint32_t, ThreadSecond> second_;
 	analysis::CauseTimes sums_ = {};
 };

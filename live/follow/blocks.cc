@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is said once: manifests, details, notes, costs.
+// Reads blocks with single objects: manifests, details, notes, costs.
 #include "analysis/timeline/waits.h"
 #include "common/format/sanitize.h"
 #include "state.h"
@@ -67,7 +67,7 @@ void Follower::State::AddNote(uint64_t t_ns, const std::string &kind, uint32_t s
 	batch->notes.push_back(std::move(note));
 }
 
-// Who recorded so far does so no more.
+// Ends the state of the previous recorder.
 void Follower::State::EndRecorder(uint64_t t_ns)
 {
 	accounts.CloseTo(newest_ns, &batch->seconds);
@@ -181,7 +181,7 @@ void Follower::State::Read(const ft_block &block)
 	case FT_BLOCK_COST:
 		return CostBlock(block);
 	default:
-		return; // what is sampled, and what is said of connections, is for explaining a snapshot
+		return; // samples and connections are only needed to explain a snapshot
 	}
 }
 

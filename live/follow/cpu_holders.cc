@@ -10,7 +10,7 @@ namespace forktail::live
 namespace
 {
 
-constexpr size_t kMost = 1 << 14; // turns of a CPU
+constexpr size_t kMost = 1 << 14; // of a CPU
 
 } // namespace
 
@@ -21,7 +21,7 @@ void Held::Add(const ft_cpu_slice &turn)
 		turns.erase(turns.begin(), turns.begin() + kMost / 2);
 	auto after = std::upper_bound(turns.begin(), turns.end(), turn.start_ns,
 				      [](uint64_t ns, const ft_cpu_slice &t) { return ns < t.start_ns; });
-	// One that went on is told again, with a later end.
+	// A slice that continues is recorded again with a later end.
 	if (after != turns.begin() && std::prev(after)->start_ns == turn.start_ns)
 		std::prev(after)->end_ns = std::max(std::prev(after)->end_ns, turn.end_ns);
 	else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The turns of CPUs of the last seconds, from which analysis/timeline/holders.h tells who had one while a
-// server's thread was ready to run on it.
+// The CPU slices of the last seconds. analysis/timeline/holders.h finds in them who held a CPU while a
+// server's thread was ready to run.
 #pragma once
 
 #include <unordered_map>
@@ -15,10 +15,10 @@ class Held
 {
 public:
 	void Add(const ft_cpu_slice &turn);
-	// Forgets turns that ended before that.
+	// Drops slices that ended before that time.
 	void Forget(uint64_t before_ns);
 
-	// Who had the CPU in [from_ns, to_ns), as far as it was told; until the next Add() or Forget().
+	// Who held the CPU in [from_ns, to_ns), as far as recorded. Valid until the next Add() or Forget().
 	std::vector<analysis::CpuHolder> In(uint16_t cpu, uint64_t from_ns, uint64_t to_ns) const;
 
 private:

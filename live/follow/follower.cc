@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A follower as its callers see it: reads what is new, closes accounts that are due, tells what waited for
-// more.
+// The public side of a follower: reads new blocks, closes accounts that are due, and reports pending events.
 #include <cstdio>
 
 #include "state.h"
@@ -11,7 +10,7 @@ namespace forktail::live
 namespace
 {
 
-constexpr uint64_t kHeldNs = 4 * kSecondNs; // turns of CPUs are kept that long
+constexpr uint64_t kHeldNs = 4 * kSecondNs; // how long CPU slices are retained
 constexpr uint64_t kSilentNs = 3 * kSecondNs;
 
 } // namespace
@@ -23,7 +22,7 @@ Follower::Follower(const std::string &path, const Options &options)
 
 Follower::~Follower() = default;
 
-// Accounts go on as time does, two seconds behind; where nothing more is written, to the last record.
+// Closes accounts two seconds behind real time; at the end of a recording, up to its last record.
 void Follower::State::CloseUp()
 {
 	uint64_t now_ns = Now(), to_ns = newest_ns > kLagNs ? newest_ns - kLagNs : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of turns.
+// Parts of event-loop iterations.
 #include "iterations.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace
 
 constexpr size_t kMostParts = 1 << 14, kMostShorts = 1 << 13;
 
-// What lies in both, as a part of what is spread over the first.
+// The part of `ns`, spread over [start_ns, end_ns), that overlaps [from_ns, to_ns).
 uint64_t PartIn(uint64_t ns, uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t from = std::max(start_ns, from_ns), to = std::min(end_ns, to_ns);
@@ -26,7 +26,8 @@ uint64_t PartIn(uint64_t ns, uint64_t start_ns, uint64_t end_ns, uint64_t from_n
 				     static_cast<double>(end_ns - start_ns));
 }
 
-// Largest first; what is in none of them is the thread's own code, which is all of it if they say too much.
+// Largest first. Time in none of the causes is the thread's own code. Causes that exceed the duration are
+// scaled down.
 std::vector<CausePart> PartsOf(const analysis::CauseTimes &times, uint64_t duration_ns)
 {
 	std::vector<CausePart> parts;
@@ -57,7 +58,7 @@ std::vector<CausePart> PartsOf(const analysis::CauseTimes &times, uint64_t durat
 void Iterations::AddPart(uint32_t tid, const Part &part)
 {
 	std::vector<Part> &parts = threads_[tid].parts;
-	if (parts.size() >= kMostParts) // a thread that never waits for events: only what is long is kept
+	if (parts.size() >= kMostParts) // a thread that never waits for events: keep only long parts
 		parts.erase(std::remove_if(parts.begin(), parts.begin() + kMostParts / 2,
 					   [](const Part &p) { return p.ns < 1'000'000; }),
 			    parts.begin() + kMostParts / 2);
@@ -72,7 +73,7 @@ void Iterations::Waited(uint32_t tid)
 		found->second.parts.clear();
 }
 
-// Half as many: neighbours of a cause become one.
+// Halves the list: merges neighbors of the same cause.
 void Iterations::Thin(std::vector<Short> *shorts)
 {
 	std::array<uint32_t, analysis::kTimelineCauses> last;
@@ -106,7 +107,8 @@ void Iterations::AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &t
 				  cause});
 }
 
-void Iterations::AddTurn(uint32_t tid, const Iteration &turn, const std::unordered_map<uint32_t, DetailText> &details)
+void Iterations::AddTurn(uint32_t tid, const Iteration &turn,
+			 const std::unordered_map<uint32_t, DetailText> &details)
 {
 	OfThread &thread = threads_[tid];
 	Pending pending;
@@ -181,7 +183,7 @@ void Iterations::Tell(const Held &held, std::vector<Iteration> *turns)
 			turns->push_back(std::move(p.turn));
 		}
 		thread.pending.resize(kept);
-		// Windows that ended before a turn that was told have nothing to say of later ones.
+		// Windows that ended before a reported iteration cannot overlap later ones.
 		auto old = std::find_if(thread.shorts.begin(), thread.shorts.end(),
 					[&](const Short &s) { return s.end_ns > told_ns; });
 		thread.shorts.erase(thread.shorts.begin(), old);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What turns of event loops were made of. A turn's record comes after the spans in it; the tallies in it may
-// come after it, so that a turn waits for another look at the recording before it is told.
+// The parts of event-loop iterations. The record of an iteration follows the spans in it, but its tallies may
+// come later. So an iteration is reported one reading of the recording later.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace forktail::live
 {
 
-// What a detail block says, as far as it is wanted.
+// The needed fields of a detail block.
 struct DetailText {
 	std::string name, stack;
 	analysis::Cause told = analysis::Cause::Unknown; // by its stack
@@ -24,8 +24,8 @@ class Iterations
 public:
 	explicit Iterations(uint64_t parts_of_turns_ns) : parts_of_turns_ns_(parts_of_turns_ns) {}
 
-	// A part of a span of a thread that serves: `ns` of [start_ns, end_ns) were of that cause. queue_cpu:
-	// 1 + the CPU it waited for.
+	// A part of a span of a serving thread: `ns` of [start_ns, end_ns) had this cause. queue_cpu: 1 + the
+	// CPU that it waited for.
 	struct Part {
 		uint64_t start_ns, end_ns, ns;
 		analysis::Cause cause;
@@ -34,19 +34,20 @@ public:
 	};
 	void AddPart(uint32_t tid, const Part &part);
 	void AddTally(uint32_t tid, analysis::Cause cause, const ft_tally &tally);
-	// The thread waited for events: what came before is no part of its next turn.
+	// The thread waited for events: earlier parts are not part of its next iteration.
 	void Waited(uint32_t tid);
-	void AddTurn(uint32_t tid, const Iteration &turn, const std::unordered_map<uint32_t, DetailText> &details);
+	void AddTurn(uint32_t tid, const Iteration &turn,
+		     const std::unordered_map<uint32_t, DetailText> &details);
 
-	// Tells the turns that came before the last call of this.
+	// Reports the iterations that were added before the previous call.
 	void Tell(const Held &held, std::vector<Iteration> *turns);
-	// The thread is no more: once its last turn is told nothing of it is kept.
+	// The thread ended: its state is dropped after its last iteration is reported.
 	void Ended(uint32_t tid);
 	void ForgetAll() { threads_.clear(); }
-	size_t threads() const { return threads_.size(); } // of which something is kept
+	size_t threads() const { return threads_.size(); } // threads with state
 
 private:
-	struct Short { // a tally, but of own code
+	struct Short { // a tally of a cause other than own code
 		uint64_t start_ns, end_ns;
 		uint32_t ns;
 		analysis::Cause cause;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Records of what threads did: into their accounts, and what is told of them as events.
+// Adds records of threads to their accounts and reports them as events.
 #include <algorithm>
 
 #include "common/format/sanitize.h"
@@ -11,14 +11,14 @@ namespace forktail::live
 namespace
 {
 
-// What is open is told as a stall once it is that long: shorter ones are told soon enough when they end.
+// An open span is reported as a stall from this duration on; shorter ones are reported at their end.
 constexpr uint64_t kOpenStallNs = 20'000'000;
 
 } // namespace
 
 void Follower::State::Seen(uint64_t t_ns)
 {
-	// What claims to be of a time to come is nonsense, and would close the accounts of now.
+	// A time in the future is invalid and would close current accounts.
 	if (t_ns <= newest_ns || t_ns > Now() + kSecondNs)
 		return;
 	newest_ns = t_ns;
@@ -93,7 +93,7 @@ void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cau
 	const bool serves = accounts.Serves(*t);
 	if (serves)
 		turns.AddPart(s.tid, {s.start_ns, woken_ns, woken_ns - s.start_ns, blocked, 0, s.detail});
-	// A helper's wait for more work is counted with all others of its thread, and no event.
+	// A background thread's wait for work is accounted for but is not an event.
 	if (blocked != analysis::Cause::Idle)
 		TellStall(t, blocked, s, s.start_ns, woken_ns - s.start_ns, s.blocked_ns, false);
 	if (woken_ns >= end_ns)
@@ -114,10 +114,10 @@ void Follower::State::OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cau
 	TellStall(t, cause, none, woken_ns, end_ns - woken_ns, end_ns - woken_ns, false);
 }
 
-// The turns of the CPU that was waited for are there by now.
+// Finishes waits for a CPU whose slices have been recorded by now.
 void Follower::State::LookAtWaits()
 {
-	std::map<std::tuple<uint64_t, uint32_t, std::string>, uint64_t> taken; // by slot, thread, who
+	std::map<std::tuple<uint64_t, uint32_t, std::string>, uint64_t> taken; // by slot, thread, holder
 	for (size_t left = waits.size(); left > 0; left--) {
 		Wait w = waits.front();
 		waits.pop_front();
@@ -151,7 +151,8 @@ void Follower::State::LookAtWaits()
 
 void Follower::State::IterationSpan(Accounts::Known *t, const ft_span &s)
 {
-	// One that neither its beginning nor its end was seen of says nothing of a loop (analysis/timeline).
+	// An iteration whose start and end were both not seen does not prove an event loop
+	// (analysis/timeline).
 	bool guessed =
 	    (s.flags & FT_SPAN_UNFINISHED) && !s.arg[0] && !(s.arg[1] && !(s.flags & FT_SPAN_SAMPLED));
 	if (guessed)
@@ -230,7 +231,7 @@ void Follower::State::Tally(const ft_tally &tally)
 		turns.AddTally(tally.tid, cause, tally);
 }
 
-// What a thread is in the middle of.
+// Reads an open span.
 void Follower::State::OpenSpan(const ft_span &s)
 {
 	uint64_t seen_ns = s.start_ns + s.duration_ns;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names of servers. Of several ports the lowest is the one that clients know, as a rule (a Redis Cluster's
-// bus is 10,000 above); Unix sockets come after ports, because what is scraped from several hosts is told
-// apart by them.
+// Names of servers. The lowest port is usually the one that clients use (a Redis Cluster's bus port is 10,000
+// higher). Ports take precedence over Unix sockets because they distinguish servers of several hosts.
 #include "server_names.h"
 
 #include <algorithm>
@@ -30,7 +29,7 @@ std::string NameOf(const std::string &comm, const std::vector<std::string> &list
 	return path.empty() ? comm : comm + ":" + path;
 }
 
-// Whether `name` is what one that is called `base` may be called where there are several.
+// True if `name` is `base`, or `base` with a suffix that distinguishes several servers.
 bool IsOneOf(const std::string &name, const std::string &base)
 {
 	return name == base || name.rfind(base + " (", 0) == 0 || name.rfind(base + "#", 0) == 0;
@@ -38,7 +37,7 @@ bool IsOneOf(const std::string &name, const std::string &base)
 
 } // namespace
 
-// Makes the server of that name the process', unless another one that is there has it.
+// Assigns the name to the process, unless a running process has it.
 bool Servers::Take(const std::string &name, uint32_t pid, const std::string &comm, uint64_t t_ns)
 {
 	auto [found, is_new] = by_name_.try_emplace(name, static_cast<uint32_t>(all_.size()));
@@ -78,7 +77,7 @@ void Servers::Add(const common::Json &target, uint64_t t_ns)
 	std::vector<std::string> listens = common::Texts(target, "listens");
 	std::string base = NameOf(comm, listens);
 	uint32_t known = Known(pid);
-	// One that was told of before it listened on anything gets its name once it does.
+	// A server that was recorded before it listened gets its final name when it listens.
 	if (known == kNone || !all_[known].alive || (!listens.empty() && !IsOneOf(all_[known].name, base))) {
 		if (known != kNone)
 			End(pid, t_ns);

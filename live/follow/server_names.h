@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What servers are called: by what they listen on, so that one that is started again, with another process
-// id, is the same one to whoever counts.
+// Names servers by the address they listen on, so a restarted server keeps its name and its counters.
 #pragma once
 
 #include <map>
@@ -16,16 +15,15 @@ namespace forktail::live
 class Servers
 {
 public:
-	// A target as a manifest or a "target-began" note has it: pid, comm, listens, cgroup_of.
+	// Adds a target from a manifest or a "target-began" note: pid, comm, listens, cgroup_of.
 	void Add(const common::Json &target, uint64_t t_ns);
-	// Its process ended.
+	// The process ended.
 	void End(uint32_t pid, uint64_t t_ns);
-	// Another recorder: who is still there, it will say.
+	// Ends all servers when another recorder starts, which reports those that run.
 	void EndAll(uint64_t t_ns);
-	// The server that a process is. Of one that nobody told of: one of that name that had ended, else a
-	// new one.
+	// The server of a process. For an unannounced process: an ended server of that name, else a new one.
 	uint32_t Of(uint32_t pid, const std::string &comm, uint64_t t_ns);
-	// kNone: not known.
+	// kNone if unknown.
 	uint32_t Known(uint32_t pid) const;
 
 	const std::vector<Server> &all() const { return all_; }

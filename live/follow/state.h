@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a follower knows, and what it does with each block. Private to live/.
+// State of a follower and how it processes each block. Private to live/follow.
 #pragma once
 
 #include <deque>
@@ -30,13 +30,13 @@ struct Follower::State {
 	Accounts accounts;
 	Iterations turns;
 	Held held;
-	Batch *batch = nullptr; // while it polls
+	Batch *batch = nullptr; // during Poll()
 
-	// The file that is being read.
+	// Of the current file.
 	std::unordered_map<uint32_t, DetailText> details;
 	std::vector<std::string> syscalls;
 	std::string clock_id;
-	uint64_t recorder_start_ns = 0; // tells one recorder from the next
+	uint64_t recorder_start_ns = 0; // distinguishes recorders
 	bool begun = false, ended = false;
 
 	uint64_t newest_ns = 0, read_at_ns = 0, min_span_ns = 20'000;
@@ -46,7 +46,7 @@ struct Follower::State {
 	std::map<uint32_t, std::string> devices;
 	std::map<uint32_t, Child> children; // by process
 
-	// Waits for a CPU whose turns may still come.
+	// Waits for a CPU whose slices may not be recorded yet.
 	struct Wait {
 		uint32_t tid;
 		uint16_t cpu;
@@ -75,7 +75,7 @@ struct Follower::State {
 	void LookAtWaits();
 	void EndRecorder(uint64_t t_ns);
 	void CloseUp();
-	// A record spoke of that instant: accounts that lag too much for it go on.
+	// A record has this time: closes accounts that are too far behind.
 	void Seen(uint64_t t_ns);
 	void AddNote(uint64_t t_ns, const std::string &kind, uint32_t server);
 	const DetailText *DetailOf(uint32_t id) const

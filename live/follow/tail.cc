@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Goes from segment to segment by their numbers: the next one's name is known, so that a ring of a week's
-// segments isn't listed twice a second. It is listed at the beginning, and when the next one isn't there for
-// long although there may be later ones.
+// Reads segment after segment by number. The name of the next one is known, so the directory of a large ring
+// is not listed at every poll. It is listed at the start, and if the next segment is missing for some time.
 #include "tail.h"
 
 #include <algorithm>
@@ -22,7 +21,7 @@ namespace
 {
 
 constexpr uint64_t kListEveryNs = 5'000'000'000;
-constexpr uint64_t kTimesOfWork = 500; // a look at the directory takes at most this part of the time
+constexpr uint64_t kTimesOfWork = 500; // listing the directory takes at most 1/500 of the time
 
 bool SegmentNumber(const char *name, uint64_t *number)
 {
@@ -31,7 +30,7 @@ bool SegmentNumber(const char *name, uint64_t *number)
 	       name[end] == 0;
 }
 
-// When a recording began, by its manifest; 0 if it has none yet.
+// Start time of a recording from its manifest; 0 if it has none yet.
 uint64_t BeganNs(const std::string &path)
 {
 	ft_reader *reader = nullptr;
@@ -57,7 +56,7 @@ std::string Tail::SegmentPath(uint64_t number) const
 	return path_ + name;
 }
 
-// Numbers of the segments that are there, in order.
+// Numbers of the existing segments, in order.
 std::vector<uint64_t> Tail::List()
 {
 	uint64_t began_ns = ft_now_ns();
@@ -104,7 +103,7 @@ Tail::OnDisk Tail::Look()
 	return on_disk_ = seen;
 }
 
-// Makes the file the one that is read. False: it holds no whole block yet, or can't be read.
+// Opens the file as the current one. False: it has no complete block yet, or cannot be read.
 bool Tail::Open(const std::string &path, std::string *error)
 {
 	ft_reader *reader = nullptr;
@@ -132,8 +131,8 @@ bool Tail::BeginRing(std::string *error)
 		return false;
 	size_t at = numbers.size() - 1;
 	if (from_ns_) {
-		// Back to the segment that the instant lies in; of another boot are those that seem to be
-		// later.
+		// Back to the segment that contains from_ns. Earlier segments with a later time are from
+		// another boot.
 		uint64_t later_ns = BeganNs(SegmentPath(numbers[at]));
 		while (at > 0 && (later_ns == 0 || later_ns > from_ns_)) {
 			uint64_t began_ns = BeganNs(SegmentPath(numbers[at - 1]));
@@ -143,7 +142,7 @@ bool Tail::BeginRing(std::string *error)
 			at--;
 		}
 	}
-	// The newest may not have a whole block yet.
+	// The newest segment may not have a complete block yet.
 	for (;; at--) {
 		if (Open(SegmentPath(numbers[at]), error)) {
 			number_ = numbers[at];
@@ -171,7 +170,7 @@ bool Tail::Begin(std::string *error)
 	return BeginRing(error);
 }
 
-// The segment after the one that was read to its end.
+// Opens the segment after the current one.
 bool Tail::OpenNext()
 {
 	std::string unreadable;
@@ -181,8 +180,7 @@ bool Tail::OpenNext()
 	return true;
 }
 
-// The first one after it that is still there; or the newest, if somebody emptied the ring and numbers began
-// anew.
+// Opens the first later segment that exists; or the newest, if the ring was emptied and numbering restarted.
 bool Tail::OpenLater()
 {
 	if (ft_now_ns() - listed_ns_ < std::max(kListEveryNs, pause_ns_))
@@ -204,8 +202,8 @@ Tail::Got Tail::Next(ft_block *block, std::string *error)
 	error->clear();
 	if (!reader_ && !Begin(error))
 		return error->empty() ? Got::Nothing : Got::Failed;
-	// A recorder that was killed seals nothing: that there is a next one says that this one has all it
-	// will ever have, and what came between the two looks is read first.
+	// A killed recorder does not seal its segment. If a next segment exists, this one is complete; data
+	// written between the two checks is read first.
 	for (int looks = 0; looks < 2; looks++) {
 		int rc = ft_reader_follow(reader_, block);
 		if (rc == 1)

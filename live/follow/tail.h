@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The files that are followed, as one row of blocks: a ring's segments one after the other, or one recording.
-// Segments come, are sealed, and are evicted while this reads; a recorder dies and another goes on in the
-// ring.
+// The followed files as one sequence of blocks: the segments of a ring, or one recording. Segments are
+// created, sealed and evicted meanwhile, and a new recorder may continue in the ring.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +21,15 @@ public:
 	Tail &operator=(const Tail &) = delete;
 
 	enum class Got { Block, Nothing, Failed };
-	// The next whole block that is there. Its manifest is the first block of each file. Failed: *error is
+	// Returns the next complete block. The first block of each file is its manifest. Failed: *error is
 	// one sentence.
 	Got Next(ft_block *block, std::string *error);
 
-	// All is read, the last file has its trailer, and there is no other.
+	// All data is read, the last file is sealed, and there is no next one.
 	bool ended() const { return reader_ && ft_reader_sealed(reader_) && at_end_; }
 	uint64_t damaged() const { return damaged_; }
 
-	// Segments and their bytes, as of the last look at the directory; looks again if that was long ago.
+	// Segments and bytes of the last listing of the directory; lists again after some time.
 	struct OnDisk {
 		uint64_t bytes = 0, oldest_ns = 0;
 		uint32_t segments = 0;
@@ -49,7 +48,7 @@ private:
 	std::string path_;
 	uint64_t from_ns_;
 	bool ring_ = false, at_end_ = false;
-	uint64_t number_ = 0; // of the segment being read
+	uint64_t number_ = 0; // of the current segment
 	ft_reader *reader_ = nullptr;
 	uint64_t damaged_ = 0;
 	uint64_t looked_ns_ = 0, listed_ns_ = 0, pause_ns_ = 0;

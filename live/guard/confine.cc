@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See confine.h. The filter names what is refused rather than what is allowed: it holds for the commands of
-// the configuration too, which may be anything that a user runs.
+// See confine.h. The seccomp filter lists forbidden calls instead of allowed ones, because it also applies to
+// the configured commands, which may be any program.
 #include "confine.h"
 
 #include <cerrno>
@@ -60,12 +60,12 @@ bool BecomeOwner(const std::string &path, std::string *error)
 	if (setgroups(0, nullptr) == 0 && setresgid(owner.st_gid, owner.st_gid, owner.st_gid) == 0 &&
 	    setresuid(owner.st_uid, owner.st_uid, owner.st_uid) == 0)
 		return true;
-	*error = "can't become user " + std::to_string(owner.st_uid) + ", to whom " + path +
-		 " belongs: " + strerror(errno);
+	*error = "cannot change to user " + std::to_string(owner.st_uid) + ", the owner of " + path + ": " +
+		 strerror(errno);
 	return false;
 }
 
-// Before a change of user, which takes the right to do it.
+// Call it before the change of user, which removes the privilege to do it.
 void DropBounds()
 {
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
@@ -102,12 +102,12 @@ bool Confine(const std::string &path, std::string *error)
 	umask(0077);
 	setrlimit(RLIMIT_CORE, &none);
 	if (!DropCapabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
-		*error = std::string("can't give up its rights: ") + strerror(errno);
+		*error = std::string("cannot drop privileges: ") + strerror(errno);
 		return false;
 	}
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (const int err = Filter()) {
-		*error = std::string("can't shut system calls that it does not need: ") + strerror(-err);
+		*error = std::string("cannot install the seccomp filter: ") + strerror(-err);
 		return false;
 	}
 	return true;

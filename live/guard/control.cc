@@ -26,7 +26,7 @@ constexpr struct timeval kPatience = {2, 0};
 
 } // namespace
 
-// One connection. Its timer runs from its beginning: who sends a byte now and then doesn't stay for ever.
+// One connection. Its timer starts with the connection, so a slow sender cannot hold it open.
 struct Caller {
 	Control *control;
 	struct bufferevent *stream;
@@ -77,7 +77,7 @@ struct Caller {
 			const bool yes = control->asked_(name, &sentence);
 			Answer((yes ? "yes " : "no ") + sentence);
 		} else if (!answered && evbuffer_get_length(input) > kMostAsked) {
-			Answer("no that is longer than any trigger's name");
+			Answer("no the name is too long for a trigger");
 		}
 	}
 
@@ -112,7 +112,7 @@ bool Control::Listen(struct event_base *base, const std::string &path, OnAsked a
 	struct sockaddr_un at = {};
 	struct stat there = {};
 	at.sun_family = AF_UNIX;
-	*error = "can't listen at " + path + ": ";
+	*error = "cannot listen on " + path + ": ";
 	if (path.size() >= sizeof(at.sun_path)) {
 		*error += strerror(ENAMETOOLONG);
 		return false;

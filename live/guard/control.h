@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The control socket's other end (control_client): takes names of triggers from whoever may open it. A caller
-// can't say more than a name, nor make the guard wait: a line is short, a connection lasts two seconds at
-// most, and there are no more of them at a time than a hand can count.
+// The server side of the control socket (client: control_client): accepts names of triggers from any process
+// that may open it. Lines are short, a connection lasts at most two seconds, and at most 16 are open at a
+// time, so callers cannot block the guard.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ struct evconnlistener;
 namespace forktail::live::guard
 {
 
-// Whether it is done, and one sentence about it.
+// Returns whether the request is accepted; *answer is one sentence.
 using OnAsked = std::function<bool(const std::string &name, std::string *answer)>;
 
 class Control
@@ -24,7 +24,7 @@ public:
 	Control(const Control &) = delete;
 	Control &operator=(const Control &) = delete;
 
-	// Listens at `path`, in the place of a guard that is no more. False: *error is one sentence.
+	// Listens on `path` and replaces the socket of a guard that ended. False: *error is one sentence.
 	bool Listen(struct event_base *base, const std::string &path, OnAsked asked, std::string *error);
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See guard.h. One thread on an event loop: a timer twice a second looks at the ring, at the children and at
-// the configuration's file.
+// See guard.h. One thread with an event loop: twice a second a timer reads the ring, and checks the children
+// and the configuration file.
 #include "guard.h"
 
 #include <algorithm>
@@ -31,10 +31,10 @@ namespace
 {
 
 constexpr struct timeval kPeriod = {0, 500'000};
-constexpr int kMostPolls = 8; // in one period, of a ring that is read from far back
+constexpr int kMostPolls = 8; // per period, while it catches up with the ring
 constexpr uint64_t kTextfileNs = 5'000'000'000;
 constexpr uint64_t kStatusNs = 10'000'000'000;
-constexpr uint64_t kRoom = 16 << 20; // below that a disk counts as full
+constexpr uint64_t kRoom = 16 << 20; // with less free space a disk counts as full
 
 uint64_t RealNow()
 {
@@ -52,7 +52,7 @@ std::string DirectoryOf(const std::string &path)
 	return parent.empty() ? "." : parent;
 }
 
-// A file's state: another one means that it was written anew.
+// State of a file: it differs if the file was rewritten.
 struct Stamp {
 	struct timespec changed = {};
 	ino_t inode = 0;
@@ -126,7 +126,7 @@ private:
 	struct event_base *base_ = nullptr;
 	std::vector<struct event *> events_;
 	Stamp stamp_, changing_;
-	std::string said_; // of the ring, last
+	std::string said_; // of the ring, as last printed
 	bool ready_ = false;
 	std::string textfile_said_;
 	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0;
@@ -140,8 +140,8 @@ void Guard::Use()
 	for (const Trigger &t : config_.triggers)
 		if (!t.command.argv.empty() && geteuid() == 0) {
 			Say(Level::Warning,
-			    "commands of the configuration won't be run: the ring belongs to root "
-			    "(forktail record --user)");
+			    "the commands in the configuration are not run because root owns the ring. "
+			    "Start the recorder with --user.");
 			break;
 		}
 }
@@ -164,7 +164,7 @@ bool Guard::Begin(struct event_base *base, std::string *error)
 	    !Add(evsignal_new(base, SIGTERM, OnStop, this), nullptr) ||
 	    !Add(evsignal_new(base, SIGINT, OnStop, this), nullptr) ||
 	    !Add(evsignal_new(base, SIGCHLD, OnChild, this), nullptr)) {
-		*error = "can't wait for events";
+		*error = "cannot wait for events";
 		return false;
 	}
 	if (!config_.control.empty() &&
@@ -234,24 +234,24 @@ bool Guard::Asked(const std::string &name, std::string *answer)
 {
 	const Trigger *trigger = FindTrigger(config_.triggers, name);
 	if (!trigger || trigger->rule.what != What::Named) {
-		*answer = !trigger ? "there is no trigger of that name in the configuration"
-				   : "that trigger fires by itself, by its rule";
+		*answer = !trigger ? "the configuration has no trigger of that name"
+				   : "that trigger has a rule. It fires only by its rule.";
 		return false;
 	}
 	const uint64_t now = ft_now_ns();
-	const Fired fired{name, trigger->server, "asked for", now, now};
+	const Fired fired{name, trigger->server, "requested", now, now};
 	switch (planner_.Fire(fired, trigger->before_ns, trigger->after_ns)) {
 	case Came::Begun:
 		*answer = name + " fired: a snapshot will be in " + work_.directory();
 		return true;
 	case Came::Added:
-		*answer = name + " fired: it is added to the snapshot that is being made";
+		*answer = name + " fired: added to the snapshot in progress";
 		return true;
 	case Came::Counted:
 		break;
 	}
-	*answer = name + " was counted only: the last snapshot is not long enough ago; in " +
-		  common::FormatDuration(planner_.cool_ns() - now) + " there may be another";
+	*answer = name + " fired during the cooldown: no snapshot. The cooldown ends in " +
+		  common::FormatDuration(planner_.cool_ns() - now) + ".";
 	return false;
 }
 
@@ -295,7 +295,7 @@ std::vector<CommandOf> Guard::CommandsOf(const Plan &plan) const
 void Guard::LookAtConfig()
 {
 	const Stamp stamp = StampOf(options_.config);
-	// As it is for the second time: nobody is in the middle of writing it.
+	// The same state twice: no process is writing the file.
 	if (!(stamp == stamp_) && stamp == changing_)
 		Reload();
 	changing_ = stamp;
@@ -307,16 +307,16 @@ void Guard::Reload()
 	std::string error;
 	stamp_ = StampOf(options_.config);
 	if (!ReadOptions(options_, &config, &error)) {
-		Say(Level::Error, error + "; what was read before stays in force");
+		Say(Level::Error, error + ". The previous configuration stays in effect.");
 		return;
 	}
 	if (config.record != config_.record)
-		Say(Level::Warning, "what is recorded, and how, changes when the recorder is started anew");
+		Say(Level::Warning, "[record] has changed. Restart the recorder to apply it.");
 	if (config.metrics != config_.metrics || config.metrics_textfile != config_.metrics_textfile ||
 	    config.control != config_.control)
-		Say(Level::Warning, "where metrics and the control socket are changes at the next start");
-	Say(Level::Notice, "the configuration was read anew: " +
-			       common::Plural(config.triggers.size(), "trigger", "triggers"));
+		Say(Level::Warning, "[metrics] or [control] has changed. Restart the recorder to apply it.");
+	Say(Level::Notice,
+	    "reloaded the configuration: " + common::Plural(config.triggers.size(), "trigger", "triggers"));
 	config_ = config;
 	Use();
 }
@@ -349,8 +349,8 @@ void Guard::TellManager()
 		ready_ = true;
 		Notify("READY=1");
 	}
-	// A recorder that writes nothing, though there is room, hangs: if it goes on, the service is to be
-	// started anew.
+	// A recorder that writes nothing although there is space hangs. Without the watchdog message systemd
+	// restarts the service.
 	if (watchdog && now - watchdog_ns_ > watchdog / 3 && (follower_.recording() || DiskIsFull())) {
 		watchdog_ns_ = now;
 		Notify("WATCHDOG=1");
@@ -363,9 +363,9 @@ void Guard::TellManager()
 	for (const auto &[name, count] : work_.figures().taken)
 		taken += count;
 	Notify("STATUS=" + std::string(follower_.recording() ? "recording" : "nothing is recorded") + "; " +
-	       common::FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " kept in " +
+	       common::FormatDuration(buffer.newest_ns - buffer.oldest_ns) + " in " +
 	       common::FormatBytes(buffer.bytes) + "; " + common::Plural(taken, "snapshot", "snapshots") +
-	       " made");
+	       " taken");
 }
 
 } // namespace
@@ -374,7 +374,7 @@ bool RunGuard(const GuardOptions &options, const Config &config, std::string *er
 {
 	struct event_base *base = event_base_new();
 	if (!base) {
-		*error = "can't wait for events";
+		*error = "cannot wait for events";
 		return false;
 	}
 	bool good;

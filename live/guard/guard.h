@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The guard of a ring: follows it as it grows, watches its rules, makes snapshots, answers on the control
-// socket and tells the service manager. It never speaks to the recorder, which never waits for it.
+// The guard of a ring: follows the recording, checks the trigger rules, takes snapshots, answers on the
+// control socket and reports to the service manager. It never communicates with the recorder, which never
+// waits for it.
 #pragma once
 
 #include <string>
@@ -16,14 +17,14 @@ struct GuardOptions {
 	std::vector<std::string> rules; // --on
 	std::string config;		// "": none
 	std::string metrics, metrics_textfile;
-	bool control = false; // at its place in the ring's directory
-	std::string forktail; // who explains; "": nothing is explained
+	bool control = false; // in the ring's directory
+	std::string forktail; // the program for explanations; "": none
 };
 
-// What the options and the configuration come to. False: *error is one sentence.
+// Merges the options and the configuration file. False: *error is one sentence.
 bool ReadOptions(const GuardOptions &options, Config *config, std::string *error);
 
-// Until SIGTERM or SIGINT, or until the recorder that started it has ended. False: it could not begin, *error
+// Runs until SIGTERM or SIGINT, or until the recorder that started it ends. False: it could not start; *error
 // is one sentence.
 bool RunGuard(const GuardOptions &options, const Config &config, std::string *error);
 

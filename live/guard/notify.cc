@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See notify.h. sd_notify is a datagram with a line a word: not worth a library.
+// See notify.h. sd_notify is one datagram, which needs no library.
 #include "notify.h"
 
 #include <cstddef>

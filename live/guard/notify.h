@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the service manager and the journal are told. Under systemd a line's level stands before it as <N>; by
-// hand it is a line as any program's. Nothing here fails: who isn't there is not told.
+// Messages for the service manager and the journal. Under systemd a line starts with its level as <N>.
+// Nothing here fails: without a service manager the messages are dropped.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@ namespace forktail::live::guard
 
 enum class Level : int { Error = 3, Warning = 4, Notice = 5, Info = 6 };
 
-// One line on standard error; text of others is made visible.
+// Prints one line on standard error; untrusted text is sanitized.
 void Say(Level level, const std::string &text);
 
-// Takes NOTIFY_SOCKET out of the environment, so that no child speaks for the service, and the watchdog's
-// period. To be called once, first.
+// Reads and removes NOTIFY_SOCKET and the watchdog's period from the environment, so that no child can report
+// for the service. Call it once, first.
 void NotifyBegin();
-// "READY=1", "STATUS=...", as sd_notify(3) has it.
+// "READY=1", "STATUS=...", in the format of sd_notify(3).
 void Notify(const std::string &state);
-// How often the watchdog wants to be told, in microseconds; 0: there is none.
+// Period of the watchdog in microseconds; 0: none.
 unsigned long WatchdogUs();
 
 } // namespace forktail::live::guard

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the guard's command line and the configuration come to together: --on adds to the file's triggers, the
-// rest takes the place of what the file says.
+// Merges the guard's command line and the configuration file: --on adds to the file's triggers, the other
+// options override the file.
 #include <sys/stat.h>
 
 #include "guard.h"
@@ -19,7 +19,7 @@ bool ReadOptions(const GuardOptions &options, Config *config, std::string *error
 		if (!ParseRule(text, &rule, error))
 			return false;
 		Trigger trigger = PlainTrigger(rule);
-		// Two rules of a kind: turn, turn-2.
+		// Two rules of the same name: iteration, iteration-2.
 		for (int n = 2; FindTrigger(config->triggers, trigger.name); n++)
 			trigger.name = rule.name + "-" + std::to_string(n);
 		config->triggers.push_back(trigger);

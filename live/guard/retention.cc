@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See shelf.h.
+// See retention.h.
 #include "retention.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The directory of snapshots: what they are called, how many there are, and which goes when there are too
-// many.
+// The directory of snapshots: their names, and which are removed when there are too many.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +13,17 @@ namespace forktail::live::guard
 
 struct Kept {
 	std::string name;
-	uint64_t bytes = 0; // of its files, those that the ring has too included
+	uint64_t bytes = 0; // of its files, including those shared with the ring
 };
 
-// 20261123T081503Z-redis-server-6379-stall-fork; realtime_ns is when it happened.
+// 20261123T081503Z-redis-server-6379-stall-fork; realtime_ns is the time of the trigger.
 std::string SnapshotName(uint64_t realtime_ns, const Fired &first);
 
-// Names that SnapshotName gave, the oldest first; other files and directories are nobody's business.
+// Directories with names of SnapshotName(), the oldest first; other files are ignored.
 std::vector<Kept> SnapshotsIn(const std::string &directory);
 
-// Removes the oldest until there are at most `count` of at most `bytes` together; never `keep`, the name of
-// the one just made. How many went.
+// Removes the oldest snapshots until at most `count` with at most `bytes` in total remain; never `keep`, the
+// one just taken. Returns how many were removed.
 size_t MakeRoom(const std::string &directory, uint64_t count, uint64_t bytes, const std::string &keep);
 
 } // namespace forktail::live::guard

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See work.h.
+// See snapshot_jobs.h.
 #include "snapshot_jobs.h"
 
 #include <algorithm>
@@ -24,11 +24,11 @@ constexpr uint64_t kTakeNs = 120'000'000'000;
 constexpr size_t kMostWaiting = 10;
 constexpr uint64_t kLeastMemory = 64 << 20;
 
-// What an explanation becomes. Until it is whole, names begin with a dot.
+// Files of an explanation. Their names start with a dot until they are complete.
 const char *const kExplanations[] = {"explain.txt", "explain.json"};
 const std::string kUnfinished = ".explain.";
 
-// What a child says of a snapshot, and we read.
+// The JSON result that the child process writes for the guard.
 std::string TakeInChild(const snapshot::SnapshotRequest &asked)
 {
 	snapshot::SnapshotResult taken;
@@ -84,8 +84,8 @@ void RemoveUnfinished(const std::string &path)
 		std::filesystem::remove(file, ec);
 }
 
-// Each child has a session of its own, so that what it started goes with it. What it prints comes where our
-// messages do.
+// Each child has its own session, so that its descendants end with it. Its output goes to the guard's
+// standard error.
 common::Command InSession(const std::string &name, uint64_t limit_ns)
 {
 	return {.name = name,
@@ -103,7 +103,7 @@ std::string How(const common::Child &child)
 		return "took longer than " + common::FormatDuration(child.command.limit_ns) +
 		       " and was killed";
 	if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == common::kNotStarted)
-		return "could not be run";
+		return "could not be started";
 	return common::HowItEnded(child);
 }
 
@@ -136,8 +136,9 @@ bool Work::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<Comman
 	if (limits_.stop_when_full && Full()) {
 		figures_.refused++;
 		if (!said_refused_)
-			Say(Level::Warning, "no more snapshots are made: " + directory_ +
-						" holds as many as it may, and none is to go");
+			Say(Level::Warning,
+			    directory_ + " is full and when-full is \"stop\": no snapshot is taken. Remove "
+					 "old snapshots.");
 		said_refused_ = true;
 		return false;
 	}
@@ -181,7 +182,7 @@ void Work::Taken()
 		figures_.disk_full += why == snapshot::SnapshotWhy::DiskFull;
 		if (why != snapshot::SnapshotWhy::DiskFull || !said_full_)
 			Say(Level::Error,
-			    "no snapshot " + taking_.name + " could be made: " + common::Text(said, "error"));
+			    "cannot take the snapshot " + taking_.name + ": " + common::Text(said, "error"));
 		said_full_ |= why == snapshot::SnapshotWhy::DiskFull;
 		return;
 	}
@@ -196,9 +197,9 @@ void Work::Taken()
 		figures_.removed += MakeRoom(directory_, limits_.count, limits_.bytes, taking_.name);
 	after_.push_back(taking_);
 	if (after_.size() > kMostWaiting) {
-		// The second: the first is at work.
+		// The second, because the first is in progress.
 		Say(Level::Warning,
-		    "explanations take longer than snapshots come: " + after_[1].name + " stays without one");
+		    "too many snapshots wait for an explanation: " + after_[1].name + " is not explained");
 		figures_.not_explained++;
 		after_.erase(after_.begin() + 1);
 	}
@@ -232,8 +233,7 @@ bool Work::BeginCommand(const Job &job, const CommandOf &command)
 		figures_.commands_failed++;
 		Say(Level::Error,
 		    command.command.argv[0] +
-			" is not run: commands are run as the user whom the ring belongs to, and "
-			"that is root (forktail record --user)");
+			" is not run because root owns the ring. Start the recorder with --user.");
 		return false;
 	}
 	common::Command words = InSession(command.command.argv[0], limits_.command_ns);
@@ -253,7 +253,7 @@ bool Work::BeginStep(Job *job)
 {
 	std::error_code ec;
 	if (!std::filesystem::exists(job->path, ec))
-		return false; // it had to make room
+		return false; // it was removed by MakeRoom()
 	for (; job->step < 1 + job->commands.size(); job->step++) {
 		if (job->step == 0 && (forktail_.empty() || !limits_.explain))
 			continue;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes snapshots, and what comes after each: its explanation and the commands of the triggers that fired.
-// All of it is done by children, so that nobody waits for a disk; snapshots and what comes after them one at
-// a time each.
+// Takes snapshots, then explains them and runs the commands of the triggers that fired. Child processes do
+// all of it, so the guard never waits for a disk. One snapshot and one follow-up run at a time.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ struct WorkFigures {
 	uint64_t commands = 0, commands_failed = 0;
 };
 
-// What triggers a snapshot is made for want to be run.
+// The command of a trigger that fired for a snapshot.
 struct CommandOf {
 	std::string trigger;
 	Command command;
@@ -33,30 +32,30 @@ struct CommandOf {
 class Work
 {
 public:
-	// `ring` is the ring's directory, `forktail` the program that explains ("": nothing is explained).
+	// `ring` is the ring's directory, `forktail` the program for explanations ("": none).
 	Work(const std::string &ring, const std::string &forktail);
 	~Work();
 	void Use(const SnapshotLimits &limits) { limits_ = limits; }
 
-	// Begins one. False: it won't be made, and it was said why.
+	// Starts a snapshot. False: no snapshot is taken, and the reason is printed.
 	bool Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands);
-	// Looks after the children. True: a snapshot that was being made is made, or not.
+	// Checks the children. True: the current snapshot is done or has failed.
 	bool Look();
 
-	// Of the last one that was made, or not: who asked for it first.
+	// Of the last snapshot: the first trigger, and whether it succeeded.
 	const std::string &last_trigger() const { return last_trigger_; }
 	bool last_made() const { return last_made_; }
 	const WorkFigures &figures() const { return figures_; }
 	const std::string &directory() const { return directory_; }
 
 private:
-	// What is to be done about one snapshot.
+	// All work for one snapshot.
 	struct Job {
 		Plan plan;
-		uint64_t realtime_ns = 0; // when the first fired
+		uint64_t realtime_ns = 0; // when the first trigger fired
 		std::string name, path;
 		std::vector<CommandOf> commands;
-		size_t step = 0; // the explanation first, then commands
+		size_t step = 0; // 0: the explanation; then the commands
 	};
 	bool Full();
 	void Taken();
@@ -70,7 +69,7 @@ private:
 	SnapshotLimits limits_;
 	Job taking_;
 	common::Child taker_, helper_;
-	std::deque<Job> after_; // the first is the one at work
+	std::deque<Job> after_; // the first is in progress
 	WorkFigures figures_;
 	std::string last_trigger_;
 	bool last_made_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See plan.h.
+// See snapshot_plan.h.
 #include "snapshot_plan.h"
 
 #include <algorithm>
@@ -9,7 +9,8 @@ namespace forktail::live::guard
 namespace
 {
 
-// What a recorder writes at the latest after it happened, and how long it is waited for when it doesn't.
+// The longest delay until the recorder writes an event, and how long the planner waits for a recorder that
+// writes nothing.
 constexpr uint64_t kWrittenNs = 1'200'000'000, kPatienceNs = 6'000'000'000;
 
 uint64_t Before(uint64_t t_ns, uint64_t ns)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// When a snapshot is made, and of what: one at a time, and not too often.
+// Decides when to take a snapshot and of which time: one at a time, with a cooldown.
 //
-// The first that fires begins a plan: from so much before it to so much after it. What fires until its end is
-// added, and moves the end, a minute at most: a server that stalls all the time gets a snapshot after the
-// other rather than one that never ends. Then comes the cooldown. What fires in it begins the next plan if
-// that can be made, once the cooldown is over, while "before" reaches back to it; earlier ones are only
-// counted.
+// The first trigger that fires starts a plan, from `before` ahead of the event to `after` behind it. A
+// trigger that fires until the end of the plan is added and moves the end by at most a minute, so a server
+// that stalls all the time gets one snapshot after another. Then the cooldown starts. A trigger that fires
+// during the cooldown starts the next plan if its `before` reaches beyond the cooldown's end; otherwise it is
+// only counted.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace forktail::live::guard
 
 struct Plan {
 	uint64_t from_ns = 0, to_ns = 0;
-	std::vector<Fired> fired; // the first of them began it; at most kFiredKept
-	uint64_t count = 0;	  // of all that fired
+	std::vector<Fired> fired; // the first started the plan; at most kMostFirings
+	uint64_t count = 0;	  // of all triggers that fired
 	bool empty() const { return fired.empty(); }
 };
 constexpr size_t kFiredKept = 100;
@@ -34,15 +34,15 @@ public:
 	void SetCooldown(uint64_t ns) { cooldown_ns_ = ns; }
 
 	Came Fire(const Fired &fired, uint64_t before_ns, uint64_t after_ns);
-	// What is to be made now that the recorder has written all up to `newest_ns`, and it is `now_ns`;
-	// empty: nothing yet.
+	// The plan to execute at `now_ns`, when the recorder has written everything up to `newest_ns`; empty:
+	// none yet.
 	Plan Due(uint64_t newest_ns, uint64_t now_ns);
-	// One was made, or failed: the cooldown begins.
+	// A snapshot is done or has failed: the cooldown starts.
 	void Made(uint64_t now_ns);
 
-	const Plan &plan() const { return plan_; } // the one that is waited for
+	const Plan &plan() const { return plan_; } // the pending plan
 	uint64_t counted() const { return counted_; }
-	uint64_t cool_ns() const { return cool_ns_; } // none is made before
+	uint64_t cool_ns() const { return cool_ns_; } // end of the cooldown
 
 private:
 	Plan plan_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See watch.h.
+// See triggers.h.
 #include "triggers.h"
 
 #include <algorithm>
@@ -59,21 +59,22 @@ void Watch::SeeTurns(const Trigger &trigger, const live::Batch &batch, std::vect
 		if (t.duration_ns <= trigger.rule.limit_ns || !Concerns(trigger, t.server) ||
 		    IsChilds(t.thread) || !IsNew(trigger, t.thread, {t.start_ns, t.start_ns + t.duration_ns}))
 			continue;
-		std::string what = "a turn of " + common::FormatDuration(t.duration_ns);
+		std::string what = "an event-loop iteration of " + common::FormatDuration(t.duration_ns);
 		if (!t.parts.empty())
 			what += std::string(", ") + analysis::CauseName(t.parts[0].cause) + " for " +
 				common::FormatDuration(t.parts[0].ns);
 		fired->push_back(
 		    {trigger.name, NameOf(t.server), what, t.start_ns, t.start_ns + t.duration_ns});
 	}
-	// A turn that doesn't end is none yet; what holds it up is known while it does.
+	// An unfinished iteration is not recorded yet, but the stall in it is.
 	for (const live::Stall &s : batch.stalls) {
 		if (!s.open || !s.serves || s.duration_ns <= trigger.rule.limit_ns ||
 		    !Concerns(trigger, s.server) ||
 		    !IsNew(trigger, s.thread, {s.start_ns, s.start_ns + s.duration_ns}))
 			continue;
 		fired->push_back({trigger.name, NameOf(s.server),
-				  "a turn held up by " + std::string(analysis::CauseName(s.cause)) + " for " +
+				  "an event-loop iteration stalled by " +
+				      std::string(analysis::CauseName(s.cause)) + " for " +
 				      common::FormatDuration(s.duration_ns) + " so far",
 				  s.start_ns, s.start_ns + s.duration_ns});
 	}
@@ -146,11 +147,11 @@ void Watch::See(const live::Batch &batch, const std::vector<live::Server> &serve
 		case What::Named:
 			break;
 		}
-	// Asked for by a signal to the recorder, which only who owns it can send.
+	// Requested by SIGUSR1 to the recorder, which only its owner can send.
 	for (const live::Note &n : batch.notes)
 		if (n.kind == "trigger")
 			fired->push_back({n.name.empty() ? "signal" : n.name, NameOf(n.server),
-					  "asked for by " + (n.name.empty() ? "a signal" : n.name), n.t_ns,
+					  "requested by " + (n.name.empty() ? "a signal" : n.name), n.t_ns,
 					  n.t_ns});
 }
 

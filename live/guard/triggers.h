@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Holds what happened against the rules. Knows nothing of snapshots: what fires is said as often as it
-// happens, once per turn, stall or second.
+// Checks events against the trigger rules. A trigger fires once per event-loop iteration, stall or second.
 //
-// Stalls count on threads that serve (live/follow/live.h): those with an event loop, and a server's main
-// thread. A thread that does nothing but wait for a disk on the others' behalf keeps nobody waiting by it,
-// and a snapshot's child is to take its time.
+// Only stalls of serving threads count (live/follow/live.h): threads with an event loop, and a server's main
+// thread. Background threads and snapshot children do not delay clients.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +20,20 @@ namespace forktail::live::guard
 // One trigger that fired.
 struct Fired {
 	std::string trigger; // its name
-	std::string server;  // "": of none in particular
-	std::string what;    // "fork for 25.1 ms", "a turn of 62.0 ms"
+	std::string server;  // "": no particular server
+	std::string what;    //  "fork for 25.1 ms", "an event-loop iteration of 62.0 ms"
 	uint64_t start_ns = 0, end_ns = 0;
 };
 
 class Watch
 {
 public:
-	// Other triggers from now on. What fired by one of the same name does not fire again.
+	// Replaces the triggers. An event that already fired a trigger of the same name does not fire it
+	// again.
 	void Use(const std::vector<Trigger> &triggers) { triggers_ = triggers; }
 	const std::vector<Trigger> &triggers() const { return triggers_; }
 
-	// Adds what fired to *fired.
+	// Adds the triggers that fired to *fired.
 	void See(const live::Batch &batch, const std::vector<live::Server> &servers,
 		 const std::vector<live::ThreadTotals> &threads, std::vector<Fired> *fired);
 
@@ -52,10 +51,9 @@ private:
 	const std::string &NameOf(uint32_t server) const;
 
 	std::vector<Trigger> triggers_;
-	const std::vector<live::Server> *servers_ = nullptr;	   // while it sees
+	const std::vector<live::Server> *servers_ = nullptr;	   // during See()
 	const std::vector<live::ThreadTotals> *threads_ = nullptr; // likewise
-	// What a trigger fired for last, on each thread: a stall is told of while it lasts and when it is
-	// over.
+	// The last event of each trigger and thread: a stall is reported while it lasts and again at its end.
 	std::map<std::pair<std::string, uint32_t>, Interval> last_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counts what a follower tells, and says it.
+// Counts the events of a follower and writes them as metrics.
 #include "metrics.h"
 
 #include <algorithm>
@@ -14,21 +14,21 @@ namespace forktail::live::metrics
 namespace
 {
 
-constexpr uint64_t kEpisodeNs = 10'000'000;	 // a turn that long is an episode
-constexpr uint64_t kSameEpisodeNs = 100'000'000; // or part of the one that ended so shortly before
+constexpr uint64_t kEpisodeNs = 10'000'000;	 // an iteration of at least this duration is an episode
+constexpr uint64_t kSameEpisodeNs = 100'000'000; // or part of an episode that ended at most this long before
 constexpr size_t kTakers = 10;
-constexpr uint64_t kTakerNs = 10'000'000; // who took less has no name of its own
+constexpr uint64_t kTakerNs = 10'000'000; // a thread with less has no label of its own
 constexpr size_t kWaitingNames = 1000;
 constexpr char kOther[] = "other";
 
-// Causes that are of requests only, and no thread's.
+// False for causes that only requests have.
 bool IsOfThreads(analysis::Cause cause)
 {
 	return cause != analysis::Cause::ClientLate && cause != analysis::Cause::NoServer &&
 	       cause != analysis::Cause::IoThread;
 }
 
-// Kernel threads are there once for each CPU, and workers are called after what they do at the moment.
+// Merges the names of kernel threads per CPU and of kworkers, which change with their work.
 std::string TakerName(const std::string &comm)
 {
 	size_t slash = comm.find('/');
@@ -71,8 +71,8 @@ double InSeconds(uint64_t ns)
 void SayThreads(const live::Follower &follower, MetricsWriter *w)
 {
 	w->Counter("forktail_thread_seconds", "seconds",
-		   "Time of a server's thread by cause; idle, own-code and unknown included, so that rates "
-		   "sum to 1 while it is there.");
+		   "Time of a server's threads by cause. Includes idle, own-code and unknown, so the rates "
+		   "of a running thread sum to 1.");
 	for (const live::ThreadTotals &t : follower.threads())
 		for (int c = 0; c < analysis::kTimelineCauses; c++)
 			if (IsOfThreads(static_cast<analysis::Cause>(c)))
@@ -85,7 +85,7 @@ void SayThreads(const live::Follower &follower, MetricsWriter *w)
 
 void SayRecorder(const live::Follower &follower, MetricsWriter *w)
 {
-	w->Gauge("forktail_recording", "", "Whether the recorder wrote something in the last three seconds.");
+	w->Gauge("forktail_recording", "", "1 if the recorder wrote data in the last three seconds.");
 	w->Count({}, follower.recording());
 	w->Counter("forktail_dropped_events", "", "Events that the recorder lost.");
 	w->Count({}, follower.dropped());
@@ -95,22 +95,24 @@ void SayRecorder(const live::Follower &follower, MetricsWriter *w)
 	w->Counter("forktail_recorder_cpu_seconds", "seconds", "CPU time of the recorder's process.");
 	w->Seconds({}, cost.cpu_ns);
 	w->Counter("forktail_recorder_bpf_seconds", "seconds",
-		   "CPU time of the recorder's programs in the kernel.");
+		   "CPU time of the recorder's BPF programs in the kernel.");
 	w->Seconds({}, cost.bpf_ns);
 	w->Gauge("forktail_recorder_resident_memory_bytes", "bytes", "Memory of the recorder's process.");
 	w->Count({}, cost.rss_bytes);
-	w->Counter("forktail_guard_cpu_seconds", "seconds", "CPU time of the process that says this.");
+	w->Counter("forktail_guard_cpu_seconds", "seconds",
+		   "CPU time of the process that serves these metrics.");
 	w->Seconds({}, OwnCpuNs());
-	w->Gauge("forktail_guard_resident_memory_bytes", "bytes", "Memory of the process that says this.");
+	w->Gauge("forktail_guard_resident_memory_bytes", "bytes",
+		 "Memory of the process that serves these metrics.");
 	w->Count({}, OwnRssBytes());
 	live::Follower::Buffer buffer = follower.buffer();
-	w->Gauge("forktail_buffer_span_seconds", "seconds", "How far back the recording on disk goes.");
+	w->Gauge("forktail_buffer_span_seconds", "seconds", "Time span of the recording on disk.");
 	w->Sample({}, buffer.oldest_ns && buffer.newest_ns > buffer.oldest_ns
 			  ? InSeconds(buffer.newest_ns - buffer.oldest_ns)
 			  : 0);
-	w->Gauge("forktail_buffer_bytes", "bytes", "What it takes on disk.");
+	w->Gauge("forktail_buffer_bytes", "bytes", "Size of the recording on disk.");
 	w->Count({}, buffer.bytes);
-	w->Info("forktail_build", "The version.");
+	w->Info("forktail_build", "Version of forktail.");
 	w->Count({{"version", FORKTAIL_VERSION}}, 1);
 }
 
@@ -136,7 +138,7 @@ void Metrics::TakeTurn(const live::Iteration &turn)
 	s.episode_end_ns = std::max(s.episode_end_ns, end_ns);
 }
 
-// What a name took before it got its place stays with the others: counters don't step back.
+// Time of a name before it got its own label stays in "other", so that counters never decrease.
 void Metrics::TakeTaken(const live::Taken &taken)
 {
 	OfServer &s = Of(taken.server);
@@ -198,21 +200,21 @@ void Metrics::SayStalls(const live::Follower &follower, MetricsWriter *w) const
 		return analysis::AccountName(static_cast<analysis::Cause>(cause));
 	};
 	w->Counter("forktail_stalls", "",
-		   "Stalls of the threads that serve, of the recorder's --min-span or longer.");
+		   "Stalls of serving threads that lasted at least the recorder's --min-span.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		for (size_t c = 0; c < s.stalls.size(); c++)
 			if (IsOfThreads(static_cast<analysis::Cause>(c)))
 				w->Count({{"server", name}, {"cause", name_of(c)}}, s.stalls[c]);
 	});
-	w->Histogram("forktail_stall_duration_seconds", "seconds", "How long those were.");
+	w->Histogram("forktail_stall_duration_seconds", "seconds", "Total duration of these stalls.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		for (size_t c = 0; c < s.stall_ns.size(); c++)
 			if (s.stall_ns[c].count)
 				w->Buckets({{"server", name}, {"cause", name_of(c)}}, s.stall_ns[c]);
 	});
 	w->Counter("forktail_episodes", "",
-		   "Turns of 10 ms or longer by what most of the first one was; those 100 ms apart or less "
-		   "are one.");
+		   "Episodes: event-loop iterations of at least 10 ms and at most 100 ms apart, by the main "
+		   "cause of the first.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		for (size_t c = 0; c < s.episodes.size(); c++)
 			if (IsOfThreads(static_cast<analysis::Cause>(c)))
@@ -223,31 +225,32 @@ void Metrics::SayStalls(const live::Follower &follower, MetricsWriter *w) const
 void Metrics::SayServers(const live::Follower &follower, MetricsWriter *w) const
 {
 	w->Histogram("forktail_event_loop_turn_seconds", "seconds",
-		     "Turns of event loops, of the recorder's --min-span or longer.");
+		     "Event-loop iterations that lasted at least the recorder's --min-span.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		w->Buckets({{"server", name}}, s.turns);
 	});
-	w->Histogram("forktail_fork_duration_seconds", "seconds", "How long fork() kept the server.");
+	w->Histogram("forktail_fork_duration_seconds", "seconds", "Duration of fork() calls of the server.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		w->Buckets({{"server", name}}, s.forks);
 	});
 	w->Histogram("forktail_fsync_duration_seconds", "seconds",
-		     "fsync and its kin, of any thread or child of the server.");
+		     "Duration of fsync and similar calls of the server's threads and children.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		w->Buckets({{"server", name}}, s.fsyncs);
 	});
-	w->Counter("forktail_cpu_taken_seconds", "seconds",
-		   "Time that others had a CPU for which the server's threads were ready; ten names and "
-		   "other.");
+	w->Counter(
+	    "forktail_cpu_taken_seconds", "seconds",
+	    "Time for which other threads held a CPU while the server's threads were ready to run, for "
+	    "ten names and other.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		for (const auto &[by, ns] : s.taken_ns)
 			w->Seconds({{"server", name}, {"by", by}}, ns);
 	});
-	w->Gauge("forktail_children", "", "Processes that the server forked and that are still there.");
+	w->Gauge("forktail_children", "", "Running child processes of the server.");
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		w->Count({{"server", name}}, s.children.size());
 	});
-	w->Gauge("forktail_server_up", "", "Whether the server's process is there.");
+	w->Gauge("forktail_server_up", "", "1 if the server's process is running.");
 	for (const live::Server &server : follower.servers())
 		w->Count({{"server", server.name}}, server.alive);
 }
@@ -258,10 +261,10 @@ std::string Metrics::Text(const live::Follower &follower, MetricsFormat format) 
 	SayThreads(follower, &w);
 	SayStalls(follower, &w);
 	SayServers(follower, &w);
-	w.Counter("forktail_snapshots", "", "Snapshots that triggers had made.");
+	w.Counter("forktail_snapshots", "", "Snapshots taken by triggers.");
 	for (const auto &[trigger, counts] : snapshots_)
 		w.Count({{"trigger", trigger}}, counts.first);
-	w.Counter("forktail_snapshots_failed", "", "Snapshots that could not be made.");
+	w.Counter("forktail_snapshots_failed", "", "Snapshots that failed.");
 	for (const auto &[trigger, counts] : snapshots_)
 		w.Count({{"trigger", trigger}}, counts.second);
 	SayRecorder(follower, &w);

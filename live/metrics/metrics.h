@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What monitoring gets to know of recorded servers: counters and histograms, made of what a follower tells,
-// as text that Prometheus and whoever speaks its formats read. docs/reference/watch-and-metrics.md has all of them.
+// Counters and histograms of recorded servers for monitoring, from the events of a follower, in the text
+// formats of Prometheus. docs/reference/watch-and-metrics.md lists them.
 //
-// Labels are bounded: servers by what they listen on, threads by what they do, who took the CPU by ten names
-// and "other". A counter that is there once goes on as long as this object does.
+// The number of labels is bounded: servers by address, threads by role, CPU holders by ten names and "other".
+// A counter exists as long as this object.
 #pragma once
 
 #include <array>
@@ -20,11 +20,11 @@ namespace forktail::live::metrics
 class Metrics
 {
 public:
-	// What a poll told.
+	// Adds the events of a poll.
 	void Take(const live::Follower &follower, const live::Batch &batch);
-	// A trigger had a snapshot made, or would have had if it could.
+	// Counts a snapshot of a trigger, taken or failed.
 	void Snapshot(const std::string &trigger, bool made);
-	// All there is to say.
+	// All metrics as text.
 	std::string Text(const live::Follower &follower, MetricsFormat format) const;
 
 private:
@@ -33,9 +33,9 @@ private:
 		std::array<live::Durations, analysis::kStallCauses> stall_ns = {};
 		std::array<uint64_t, analysis::kTimelineCauses> episodes = {};
 		live::Durations turns, forks, fsyncs;
-		std::map<std::string, uint64_t> taken_ns;   // "other" included
-		std::map<std::string, uint64_t> waiting_ns; // names that have no place of their own yet
-		std::map<uint32_t, uint64_t> children;	    // by process, since when
+		std::map<std::string, uint64_t> taken_ns;   // including "other"
+		std::map<std::string, uint64_t> waiting_ns; // names without their own label yet
+		std::map<uint32_t, uint64_t> children;	    // start time by process
 		uint64_t episode_end_ns = 0;
 	};
 	OfServer &Of(uint32_t server);
@@ -53,8 +53,8 @@ private:
 	std::map<std::string, std::pair<uint64_t, uint64_t>> snapshots_; // made, failed
 };
 
-// Writes the text as DIR/forktail.prom, for node_exporter's textfile collector: a file that is there is
-// always whole. False: *error is one sentence.
+// Writes the text as DIR/forktail.prom, for node_exporter's textfile collector. The file is always complete.
+// False: *error is one sentence.
 bool WriteMetricsTextfile(const std::string &dir, const std::string &text, std::string *error);
 
 } // namespace forktail::live::metrics

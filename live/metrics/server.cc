@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// evhttp limits what a request may be, but not how many connections there are, nor how long one takes as long
-// as a byte comes now and then. So we hold a reference to each connection's bufferevent: its descriptor is no
-// other's until we let go of it, and in between it can be shut. That evhttp is done with one is seen by its
-// callbacks being gone.
+// evhttp limits the size of a request, but not the number of connections, nor the duration of a slow request.
+// So this file holds a reference to each connection's bufferevent, which keeps its descriptor valid and
+// allows to shut it down. A bufferevent without callbacks is no longer used by evhttp.
 #include "server.h"
 
 #include <algorithm>
@@ -30,7 +29,7 @@ namespace
 {
 
 constexpr size_t kVisitors = 32;
-constexpr size_t kWithOver = 2 * kVisitors; // with those that are shut, and not over yet
+constexpr size_t kWithOver = 2 * kVisitors; // including those being shut down
 constexpr int kBacklog = 64;
 constexpr int kSilentSeconds = 5, kAllSeconds = 10;
 constexpr ev_ssize_t kHeaderBytes = 8192;
@@ -56,7 +55,7 @@ struct MetricsServer::State {
 	event *sweep = nullptr;
 	evconnlistener *listener = nullptr; // evhttp's
 	std::vector<Visitor> visitors;	    // the oldest first
-	// Texts cost more than a client's request: within a tenth of a second it is the same.
+	// Creating the text is expensive: it is reused for 0.1 s.
 	std::string made[2];
 	timeval made_at[2] = {};
 };
@@ -64,7 +63,7 @@ struct MetricsServer::State {
 namespace
 {
 
-// evhttp sees the end of it, and frees it.
+// evhttp notices the shutdown and frees the connection.
 void Shut(MetricsServer::State::Visitor *v)
 {
 	int fd = static_cast<int>(bufferevent_getfd(v->connection));
@@ -81,7 +80,7 @@ bool IsOver(const MetricsServer::State::Visitor &v)
 	return !read_cb && !write_cb && !event_cb;
 }
 
-// Lets go of connections that are over, and ends those that take too long.
+// Releases finished connections and ends those that take too long.
 void Sweep(MetricsServer::State *server)
 {
 	constexpr timeval all = {kAllSeconds, 0};
@@ -126,7 +125,7 @@ bufferevent *OnConnection(event_base *base, void *arg)
 	bufferevent_incref(v.connection);
 	evutil_gettimeofday(&v.since, nullptr);
 	server->visitors.push_back(v);
-	// The rest of a crowd waits until those that are shut have gone: they hold descriptors.
+	// Further clients wait until the connections being shut down have released their descriptors.
 	if (server->visitors.size() >= kWithOver)
 		evconnlistener_disable(server->listener);
 	return v.connection;
@@ -171,13 +170,13 @@ void OnRequest(evhttp_request *request, void *arg)
 	evbuffer_free(out);
 }
 
-// A socket that listens on a path. What lies there is taken away if it is a socket that nobody listens on.
+// Listens on a Unix socket. Replaces a socket file that no process listens on.
 int ListenOnPath(const std::string &path, std::string *error)
 {
 	sockaddr_un name = {};
 	name.sun_family = AF_UNIX;
 	if (path.size() >= sizeof name.sun_path) {
-		*error = "can't listen on " + path + ": the path is too long for a socket";
+		*error = "cannot listen on " + path + ": the path is too long for a socket";
 		return -1;
 	}
 	memcpy(name.sun_path, path.c_str(), path.size() + 1);
@@ -196,12 +195,12 @@ int ListenOnPath(const std::string &path, std::string *error)
 	umask(before);
 	if (bound)
 		return fd;
-	*error = "can't listen on " + path + ": " + strerror(why);
+	*error = "cannot listen on " + path + ": " + strerror(why);
 	CloseQuietly(fd);
 	return -1;
 }
 
-// The address as sockets have it, of "ADDR:PORT", "[ADDR]:PORT" or "PORT". Port 0 is any that is free.
+// Parses "ADDR:PORT", "[ADDR]:PORT" or "PORT". Port 0 is any free port.
 bool ParsePlace(const std::string &text, sockaddr_storage *to, socklen_t *length)
 {
 	size_t colon = text.rfind(':');
@@ -235,14 +234,15 @@ int ListenOnPort(const std::string &text, std::string *where, std::string *error
 	int on = 1;
 	if (!ParsePlace(text, &to, &length)) {
 		*error = "'" + text +
-			 "' is no address for metrics: ADDR:PORT with numbers, PORT, or /PATH of a "
+			 "' is not an address for metrics: use ADDR:PORT with a numeric address, PORT, or "
+			 "/PATH of a "
 			 "Unix socket";
 		return -1;
 	}
 	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) ||
 	    bind(fd, reinterpret_cast<sockaddr *>(&to), length) || listen(fd, kBacklog)) {
-		*error = "can't listen on " + text + ": " + strerror(errno);
+		*error = "cannot listen on " + text + ": " + strerror(errno);
 		CloseQuietly(fd);
 		return -1;
 	}
@@ -290,7 +290,7 @@ std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::
 	state->base = base;
 	state->text = std::move(text);
 	bool path = address[0] == '/';
-	// A client that goes while it is answered would otherwise end the process: evhttp writes with writev.
+	// A client that disconnects during its answer would kill the process: evhttp uses writev.
 	signal(SIGPIPE, SIG_IGN);
 	int fd = path ? ListenOnPath(address, error) : ListenOnPort(address, &state->where, error);
 	if (fd < 0)
@@ -301,7 +301,7 @@ std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::
 	evhttp_bound_socket *bound =
 	    state->http ? evhttp_accept_socket_with_handle(state->http, fd) : nullptr;
 	if (!bound) {
-		*error = "can't listen on " + address + ": out of memory";
+		*error = "cannot listen on " + address + ": out of memory";
 		CloseQuietly(fd);
 		return nullptr;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Serves metrics over HTTP, by libevent's evhttp on the caller's loop: GET and HEAD of /metrics and nothing
-// else. Whoever connects can take little: few connections at once (the oldest makes room), a few kilobytes of
-// headers, no body, and a few seconds, however slowly it sends.
+// Serves metrics over HTTP with libevent's evhttp on the caller's event loop: GET and HEAD of /metrics only.
+// Clients are limited: 32 connections (a new one replaces the oldest), 8 KiB of headers, no body, and ten
+// seconds.
 #pragma once
 
 #include <functional>
@@ -15,14 +15,14 @@ struct event_base;
 namespace forktail::live::metrics
 {
 
-constexpr char kMetricsAddress[] = "127.0.0.1:9742"; // unless told
+constexpr char kMetricsAddress[] = "127.0.0.1:9742"; // the default
 
 class MetricsServer
 {
 public:
-	// `address`: "ADDR:PORT" (a number; "[::1]:9742" for IPv6), "PORT" on 127.0.0.1, or "/PATH" of a Unix
-	// socket, which its user may connect to (0600). SIGPIPE is ignored from here on. `text` is asked for
-	// each answer. nullptr: *error is one sentence.
+	// `address`: "ADDR:PORT" with a numeric address ("[::1]:9742" for IPv6), "PORT" on 127.0.0.1, or
+	// "/PATH" of a Unix socket with mode 0600. Ignores SIGPIPE. `text` is called for each answer.
+	// nullptr: *error is one sentence.
 	static std::unique_ptr<MetricsServer> Open(event_base *base, const std::string &address,
 						   std::function<std::string(MetricsFormat)> text,
 						   std::string *error);
@@ -30,7 +30,7 @@ public:
 	MetricsServer(const MetricsServer &) = delete;
 	MetricsServer &operator=(const MetricsServer &) = delete;
 
-	// Where it listens: "127.0.0.1:9742", with the port that it got if 0 was asked for.
+	// The address it listens on: "127.0.0.1:9742", with the actual port if 0 was requested.
 	const std::string &where() const;
 
 	struct State;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Metrics for a host whose node_exporter reads files: written beside and renamed, so that nobody reads half
-// of one.
+// Metrics for node_exporter's textfile collector: written to a temporary file and renamed, so that it is
+// always complete.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -34,7 +34,7 @@ bool WriteAll(int fd, const std::string &text)
 bool WriteMetricsTextfile(const std::string &dir, const std::string &text, std::string *error)
 {
 	std::string path = dir + "/forktail.prom", beside = path + "." + std::to_string(getpid());
-	// Who reads it is another user.
+	// node_exporter runs as another user.
 	int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	bool good = fd >= 0 && fchmod(fd, 0644) == 0 && WriteAll(fd, text);
 	int why = errno;
@@ -50,7 +50,7 @@ bool WriteMetricsTextfile(const std::string &dir, const std::string &text, std::
 		return true;
 	if (fd >= 0)
 		unlink(beside.c_str());
-	*error = "can't write " + path + ": " + strerror(why);
+	*error = "cannot write " + path + ": " + strerror(why);
 	return false;
 }
 

@@ -24,7 +24,7 @@ void AppendEscaped(std::string *to, std::string_view text)
 	}
 }
 
-// All digits of the nanoseconds: a counter that runs for a year still shows a microsecond.
+// All digits, so a counter that runs for a year keeps nanoseconds.
 void SecondsText(uint64_t ns, char *text, size_t size)
 {
 	snprintf(text, size, "%" PRIu64 ".%09" PRIu64, ns / live::kSecondNs, ns % live::kSecondNs);
@@ -37,7 +37,7 @@ MetricsFormat FormatByAccept(const char *accept)
 	const char *open = accept ? strcasestr(accept, "application/openmetrics-text") : nullptr;
 	if (!open)
 		return MetricsFormat::Text;
-	// A quality of 0 is a no.
+	// A quality of 0 excludes the format.
 	std::string entry(open, strcspn(open, ","));
 	size_t q = entry.find("q=");
 	return q != std::string::npos && strtod(entry.c_str() + q + 2, nullptr) <= 0

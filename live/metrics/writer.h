@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prometheus' text 0.0.4 and OpenMetrics 1.0: they differ in what a counter's family is called, in info and
-// unit, and in the end.
+// Writes Prometheus text 0.0.4 and OpenMetrics 1.0. They differ in the names of counter families, in info and
+// unit, and at the end.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@ namespace forktail::live::metrics
 
 enum class MetricsFormat { Text, OpenMetrics }; // 0.0.4 and 1.0
 
-// The format that an Accept header asks for, and the Content-Type of one.
+// The format for an Accept header, and the Content-Type of a format.
 MetricsFormat FormatByAccept(const char *accept);
 const char *ContentTypeOf(MetricsFormat format);
 
@@ -25,8 +25,8 @@ public:
 
 	using Labels = std::initializer_list<std::pair<const char *, std::string_view>>;
 
-	// Begins a family; all its samples follow. `name` without _total or _info; `unit` "" or its last
-	// word.
+	// Starts a metric family; its samples follow. `name` without _total or _info; `unit` is "" or the
+	// last word of the name.
 	void Counter(const char *name, const char *unit, const char *help);
 	void Gauge(const char *name, const char *unit, const char *help);
 	void Histogram(const char *name, const char *unit, const char *help);

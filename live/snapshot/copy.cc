@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A second name costs nothing and works within one file system, for whoever owns the file; a copy works
-// anywhere.
+// A hard link is free but needs the same file system and owner; a copy always works.
 #include "copy.h"
 
 #include <algorithm>
@@ -63,14 +62,14 @@ int Copy(const std::string &from, const std::string &to)
 			return rc;
 	}
 	const int fd = std::exchange(out.fd, -1);
-	return close(fd) ? errno : 0; // network file systems say here that they are full
+	return close(fd) ? errno : 0; // network file systems report a full disk here
 }
 
 struct EndReading {
 	void operator()(ft_reader *r) const { ft_reader_close(r); }
 };
 
-// Until when a place's records reach, as far as they have times.
+// The latest time of any record in the file.
 uint64_t LastInstant(ft_reader *reader)
 {
 	ft_places places;
@@ -92,7 +91,7 @@ int LinkOrCopy(const std::string &from, const std::string &to, bool *linked)
 		return 0;
 	if (errno == ENOENT || errno == ENOSPC || errno == EDQUOT || errno == EEXIST)
 		return errno;
-	return Copy(from, to); // another file system, one without links, or somebody else's file
+	return Copy(from, to); // another file system, one without links, or another owner
 }
 
 int SealedCopy(const std::string &from, const std::string &to)

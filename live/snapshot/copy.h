@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A segment in a second place.
+// Links or copies a segment.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 namespace forktail::live::snapshot
 {
 
-// 0, or an errno: of a file that is complete. `linked` says that it is the same file by a second name.
+// Links or copies a complete file. Returns 0 or an errno; *linked: it is a hard link.
 int LinkOrCopy(const std::string &from, const std::string &to, bool *linked);
 
-// Copies the whole blocks of a recording that is being written, and ends the copy as recordings end. 0, or an
-// errno; ENODATA: nothing whole is there yet.
+// Copies the complete blocks of a recording that is being written, and seals the copy. Returns 0 or an errno;
+// ENODATA: no complete block yet.
 int SealedCopy(const std::string &from, const std::string &to);
 
 } // namespace forktail::live::snapshot

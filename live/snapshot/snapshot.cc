@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A snapshot is put together in a directory of its own and appears by a rename, so that nobody sees half of
-// one. While that goes on the directory is locked: one that isn't was left behind by somebody who was killed.
+// A snapshot is built in a temporary directory and published by a rename, so it is never visible half-done.
+// The directory is locked meanwhile: an unlocked one was left by a killed process.
 #include "snapshot.h"
 
 #include <cerrno>
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr char kBegun[] = ".forktail-snapshot-";
 
-// A directory that nobody knows of yet.
+// The unpublished directory.
 struct Begun {
 	std::string path;
 	int fd = -1;
@@ -45,14 +45,14 @@ struct Begun {
 	}
 };
 
-// Why not, of an errno met at a file.
+// Converts an errno to the result and a sentence.
 SnapshotWhy Tell(const std::string &what, int error, std::string *text)
 {
 	*text = what + ": " + std::strerror(error);
 	return error == ENOSPC || error == EDQUOT ? SnapshotWhy::DiskFull : SnapshotWhy::Cant;
 }
 
-// Removes what others that were killed have left in a directory.
+// Removes the directories that killed processes left in the parent.
 void RemoveUnfinished(const fs::path &parent)
 {
 	std::error_code ec;
@@ -76,7 +76,7 @@ SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
 {
 	struct stat st;
 	if (lstat(out.c_str(), &st) == 0) {
-		*error = out + " is there already: a snapshot makes a new directory";
+		*error = out + " exists. Name a new directory for the snapshot.";
 		return SnapshotWhy::Exists;
 	}
 	fs::path whole(out);
@@ -86,16 +86,16 @@ SnapshotWhy Begin(const std::string &out, Begun *begun, std::string *error)
 	RemoveUnfinished(parent);
 	std::string path = parent.string() + "/" + kBegun + "XXXXXX";
 	if (!mkdtemp(path.data()))
-		return Tell("can't make " + out, errno, error);
+		return Tell("cannot create " + out, errno, error);
 	begun->path = path;
 	begun->fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (begun->fd < 0 || flock(begun->fd, LOCK_EX | LOCK_NB))
-		return Tell("can't make " + out, errno, error);
+		return Tell("cannot create " + out, errno, error);
 	ft_give_to_caller(begun->fd);
 	return SnapshotWhy::Done;
 }
 
-// 0 or an errno; ENOENT: the segment is gone, ENODATA: nothing is in it yet.
+// 0 or an errno; ENOENT: the segment was evicted, ENODATA: it is still empty.
 int TakeSegment(const std::string &from, const std::string &to, SnapshotResult *taken)
 {
 	const int fd = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -125,14 +125,14 @@ SnapshotWhy TakeSegments(const SnapshotRequest &asked, analysis::Ring *ring, con
 			continue;
 		}
 		if (rc)
-			return Tell("can't keep " + from + " in " + asked.out, rc, error);
+			return Tell("cannot save " + from + " in " + asked.out, rc, error);
 		if (!taken->from_ns)
 			taken->from_ns = analysis::ReadHead(copy).start_ns;
 		*last = copy;
 	}
 	if (taken->segments)
 		return SnapshotWhy::Done;
-	*error = "all of that time in " + asked.ring + " made room for newer segments meanwhile";
+	*error = "the recorder evicted all segments of that time from " + asked.ring + " during the snapshot";
 	return SnapshotWhy::Nothing;
 }
 
@@ -141,7 +141,7 @@ uint64_t ByClock(const std::vector<ft_clock> &clocks, uint64_t t_ns)
 	return clocks.empty() ? 0 : clocks.back().realtime_ns + (t_ns - clocks.back().monotonic_ns);
 }
 
-// What the run says of itself: where it is from, when and why.
+// Writes run.json: source, time and reason of the snapshot.
 bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, const std::string &boot,
 		  const std::vector<ft_clock> &clocks, const std::string &to)
 {
@@ -174,22 +174,22 @@ bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, con
 	return true;
 }
 
-// Gives it its name, unless somebody else has taken that meanwhile.
+// Publishes the directory, unless its name is taken by now.
 SnapshotWhy Appear(const SnapshotRequest &asked, Begun *begun, std::string *error)
 {
 	int rc = renameat2(AT_FDCWD, begun->path.c_str(), AT_FDCWD, asked.out.c_str(), RENAME_NOREPLACE);
-	if (rc &&
-	    (errno == EINVAL || errno == ENOSYS)) // a file system that can't tell; rename takes no place
-		rc = rename(begun->path.c_str(), asked.out.c_str()); // of a directory that holds anything
+	if (rc && (errno == EINVAL ||
+		   errno == ENOSYS)) // the file system lacks RENAME_NOREPLACE; rename does not replace
+		rc = rename(begun->path.c_str(), asked.out.c_str()); // a directory that is not empty
 	const int failed = rc ? errno : 0;
 	begun->done = !failed;
 	if (!failed)
 		return SnapshotWhy::Done;
-	const SnapshotWhy why = Tell("can't make " + asked.out, failed, error);
+	const SnapshotWhy why = Tell("cannot create " + asked.out, failed, error);
 	return failed == EEXIST || failed == ENOTEMPTY ? SnapshotWhy::Exists : why;
 }
 
-// Leaves of a ring what was recorded in the time that is asked for.
+// Restricts the ring to the requested time.
 SnapshotWhy FindTime(const SnapshotRequest &asked, analysis::Ring *ring, std::string *error)
 {
 	if (!analysis::FindRing(asked.ring, ring, error))
@@ -202,7 +202,7 @@ SnapshotWhy FindTime(const SnapshotRequest &asked, analysis::Ring *ring, std::st
 	    (ring->path(ring->size() - 1) != newest || ring->size() > 1 ||
 	     (analysis::TimeOfBlocks(newest, 0, &start_ns, &end_ns, nullptr) && end_ns >= asked.from_ns)))
 		return SnapshotWhy::Done;
-	*error = "nothing of that time is in " + asked.ring;
+	*error = asked.ring + " has no data of that time";
 	return SnapshotWhy::Nothing;
 }
 
@@ -228,7 +228,7 @@ SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, st
 	analysis::TimeOfBlocks(last, 0, &start_ns, &taken->to_ns, &clocks);
 	taken->to_ns = std::max(taken->to_ns, taken->from_ns);
 	if (!WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, begun.path))
-		return Tell("can't write " + asked.out, errno ? errno : ENOSPC, error);
+		return Tell("cannot write " + asked.out, errno ? errno : ENOSPC, error);
 	return Appear(asked, &begun, error);
 }
 

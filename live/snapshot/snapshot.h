@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Takes a part out of a ring while it goes on being written: a run directory of its own, that eviction
-// doesn't reach. The recorder is neither asked nor paused. Sealed segments are immutable, so that a second
-// name for them is enough; the one that is being written is copied as far as it has come.
+// Saves a part of a ring as a run directory while the recorder writes, so that it is not evicted. The
+// recorder is neither involved nor paused. Sealed segments are immutable and hard-linked; the segment that is
+// being written is copied up to its last complete block.
 #pragma once
 
 #include <cstdint>
@@ -12,32 +12,31 @@ namespace forktail::live::snapshot
 
 struct SnapshotRequest {
 	std::string ring;	     // its directory
-	uint64_t from_ns = 0;	     // CLOCK_MONOTONIC of the boot that the ring's newest segment is of
-	uint64_t to_ns = UINT64_MAX; // what is not there yet is not waited for
-	std::string why;	     // for run.json: what fired, "asked for"
-	std::string out;	     // the run directory to make; its parent is there, it itself isn't
+	uint64_t from_ns = 0;	     // CLOCK_MONOTONIC of the boot of the ring's newest segment
+	uint64_t to_ns = UINT64_MAX; // does not wait for data after now
+	std::string why;	     // for run.json: the trigger, or "requested"
+	std::string out;	     // the run directory to create, in an existing parent
 };
 
 struct SnapshotResult {
 	uint64_t from_ns = 0,
-		 to_ns = 0;    // what is in it: whole segments, so that it may be more than was asked
+		 to_ns = 0;    // its time span: whole segments, so it may exceed the request
 	uint32_t segments = 0; // files
-	uint32_t copied = 0;   // of them, because they couldn't be linked or were being written
-	uint64_t bytes = 0;    // of all of them; what is linked takes no further disk while the ring has it
+	uint32_t copied = 0;   // files that could not be linked or were being written
+	uint64_t bytes = 0;    // of all files; linked files take no extra space while the ring has them
 };
 
 enum class SnapshotWhy : uint8_t {
 	Done,
 	NoRing,	  // no such directory, or no segments in it
-	Nothing,  // nothing is left of that time, or not yet recorded
-	Exists,	  // `out` is there already
-	DiskFull, // or a quota is; nothing of it is left behind
-	Cant,	  // not allowed to, damaged, ...
+	Nothing,  // no data of that time: evicted, or not recorded yet
+	Exists,	  // `out` exists
+	DiskFull, // or a quota is exceeded; nothing is left behind
+	Cant,	  // no permission, damaged, ...
 };
 
-// Done, or why not and one sentence in *error: then nothing is there by that name. It appears whole, by a
-// rename; what a snapshot that was killed had begun, beside `out`, is removed by the next. `taken` may be
-// null.
+// Returns Done, or the reason with one sentence in *error; then `out` does not exist. Directories of killed
+// snapshots next to `out` are removed. `taken` may be null.
 SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, std::string *error);
 
 } // namespace forktail::live::snapshot

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See backlog.h. It is a second follower: the first one goes on where it is.
+// See backlog.h. It uses a second follower, so the first one keeps its position.
 #include "backlog.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ bool Backlog::Step()
 	history_.Take(batch_, follower_);
 	if (batch_.more && follower_.accounted_to_ns() < to_ns_)
 		return false;
-	// Iterations are told one look after they were read.
+	// Iterations are reported one Poll() after they are read.
 	if (follower_.Poll(&batch_, &error))
 		history_.Take(batch_, follower_);
 	return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Seconds from before `forktail watch` was started: read from the ring when somebody scrolls back to them, a
-// piece at a time so that keys are still answered, and then no more.
+// Seconds from before the start of `forktail watch`: read from the ring when the user scrolls back, in
+// pieces, so that keys are still answered.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace forktail::live::watch
 class Backlog
 {
 public:
-	// Seconds from from_ns up to to_ns, which is known already.
+	// Reads the seconds from from_ns to to_ns; later ones are known already.
 	Backlog(const std::string &path, uint64_t from_ns, uint64_t to_ns);
 
-	// Reads on. True: that was all of it, or what there is can't be read.
+	// Reads the next piece. True: finished, or the ring cannot be read.
 	bool Step();
-	// 0..1, by time.
+	// Progress, 0 to 1.
 	double done() const;
 	const History &history() const { return history_; }
 

@@ -12,8 +12,8 @@ namespace
 
 constexpr size_t kTakers = 3;
 
-// Where the second shown stands in the strip: at its right end while live, and as far from it as it is ago,
-// until that would be the left end; then the strip goes along.
+// Places the shown second in the strip: at the right end while live, further left the older it is. When it
+// would leave the strip, the strip scrolls.
 void FillStrip(const History &history, size_t server, uint64_t last_ns, size_t seconds, Frame *f)
 {
 	const uint64_t shown_ns = f->second.start_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All that one screen of `forktail watch` shows, picked from the history: which server, which second, the
-// strip around it. layout.h makes lines of it.
+// The data of one screen of `forktail watch`: the server, the second and the strip around it. layout.h
+// converts it to lines.
 #pragma once
 
 #include <cstdint>
@@ -15,41 +15,41 @@ namespace forktail::live::watch
 
 struct Frame {
 	std::string path;
-	std::string server; // "": none is known yet
+	std::string server; // "": none yet
 	uint32_t pid = 0;
 	bool alive = false;
 	size_t server_index = 0, servers = 0;
 
 	bool has_second = false;
 	Figures second;
-	uint64_t age_ns = 0; // of the second's end, when this was made
+	uint64_t age_ns = 0; // from the end of the second to the creation of the frame
 	bool frozen = false;
 
-	// The longest turn of the minute that ends with the second; duration 0: none.
+	// The longest iteration of the minute that ends with the second; duration 0: none.
 	WorstTurn worst;
 	uint64_t worst_realtime_ns = 0; // of its second
 	uint64_t worst_age_ns = 0;	// from that second to the one shown
 
-	// Longest turn per second, oldest first; kNoTurn where nothing is known of it. The second shown is
-	// strip[chosen]; its neighbours' times go by seconds.
+	// Longest iteration per second, oldest first; kNoIteration without data. strip[chosen] is the shown
+	// second.
 	std::vector<uint64_t> strip;
 	size_t chosen = 0;
 
-	std::vector<Child> children; // that lived in the second
+	std::vector<Child> children; // that ran in the second
 	Health health;
-	History::Event event; // what the recorder noted last, if that is not long ago
-	std::string message;  // of this program's own: what a key did
-	std::string waiting;  // why there is nothing to show, one sentence; "" if there is
+	History::Event event; // the latest recent note of the recorder
+	std::string message;  // of this program: the result of a key
+	std::string waiting;  // why there is no data, one sentence; else ""
 };
 
-// What of the history is looked at.
+// The selected server and second.
 struct Choice {
 	size_t server = 0;
 	bool frozen = false;
-	uint64_t second_ns = 0; // where it is frozen
+	uint64_t second_ns = 0; // the frozen second
 };
 
-// `strip`: seconds in it.
+// `strip`: its number of seconds.
 Frame MakeFrame(const History &history, const Choice &choice, size_t strip);
 
 } // namespace forktail::live::watch

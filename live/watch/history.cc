@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See history.h. What is told of by itself (turns, stalls, forks) belongs to the second that it ended in: it
-// is known by the time that second is accounted for, and what came late still counts.
+// See history.h. Events (iterations, stalls, forks) belong to the second in which they end. Late events still
+// count.
 #include "history.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace
 constexpr size_t kNone = SIZE_MAX;
 constexpr size_t kKeptTakers = 3;
 constexpr size_t kMostEvents = 64;
-constexpr uint64_t kSettledNs = 5 * kSecondNs; // after that no turn of a second is waited for
+constexpr uint64_t kSettledNs = 5 * kSecondNs; // after this a second gets no more iterations
 constexpr uint64_t kEventNs = 60 * kSecondNs;
 
 uint64_t SecondOf(uint64_t t_ns)
@@ -40,7 +40,7 @@ std::vector<Part> PartsOf(const live::ThreadSecond &thread)
 	return parts;
 }
 
-// Puts figures of a thread in the place of what stalls told of it already.
+// Replaces the parts that stalls gave a thread by its accounts, and keeps the longest stalls.
 void Merge(ThreadFigures *thread, std::vector<Part> parts)
 {
 	for (const Part &told : thread->parts)
@@ -158,7 +158,7 @@ void History::TakeEvents(const live::Batch &batch, const live::Follower &followe
 	for (const live::Taken &taken : batch.taken)
 		if (Figures *second = At(taken.server, taken.t_ns, follower))
 			AddTaken(common::Visible(taken.comm), taken.ns, second);
-	// Disks are all servers': each is told of them.
+	// Disks belong to no server: every server gets their figures.
 	for (const live::Disk &disk : batch.disk)
 		for (uint32_t s = 0; s < follower.servers().size(); s++)
 			if (Figures *second = At(s, disk.start_ns + disk.duration_ns, follower)) {
@@ -217,7 +217,7 @@ void History::TakeSeconds(const live::Batch &batch, const live::Follower &follow
 			Merge(to, PartsOf(t));
 		}
 	}
-	// Percentiles of what has all its turns, and of what has most of them.
+	// Updates percentiles, also of seconds that may still get iterations.
 	for (auto at = durations_.begin(); at != durations_.end();) {
 		auto second = servers_[at->first.first].seconds.find(at->first.second);
 		if (second != servers_[at->first.first].seconds.end()) {
@@ -236,9 +236,9 @@ void History::TakeNotes(const live::Batch &batch, const live::Follower &follower
 {
 	static const struct {
 		const char *kind, *text;
-	} known[] = {{"recorder-began", "a recorder began"},
+	} known[] = {{"recorder-began", "a recorder started"},
 		     {"recorder-ended", "the recorder ended"},
-		     {"target-began", "a process began to be recorded: "},
+		     {"target-began", "started to record a process: "},
 		     {"target-ended", "a process ended: "},
 		     {"trigger", "triggered: "}};
 	for (const live::Note &note : batch.notes)
@@ -251,7 +251,7 @@ void History::TakeNotes(const live::Batch &batch, const live::Follower &follower
 					text += common::Visible(follower.servers()[note.server].name);
 				events_.push_back({note.t_ns, follower.RealtimeNs(note.t_ns), text});
 			}
-	// The recorder's first word comes before it says what time it is.
+	// The recorder's first note comes before its first clock reading.
 	for (Event &event : events_)
 		if (!event.realtime_ns)
 			event.realtime_ns = follower.RealtimeNs(event.t_ns);
@@ -273,7 +273,7 @@ void History::TakeHealth(const live::Batch &, const live::Follower &follower)
 	const live::RecorderCost cost = follower.cost();
 	if (!cost.known || cost.t_ns == cost_before_.t_ns)
 		return;
-	// Another recorder counts from nothing again.
+	// Another recorder starts its counters at 0.
 	if (cost_before_.known && cost.t_ns > cost_before_.t_ns && cost.cpu_ns >= cost_before_.cpu_ns &&
 	    cost.bpf_ns >= cost_before_.bpf_ns) {
 		const double ns = static_cast<double>(cost.t_ns - cost_before_.t_ns);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The last ten minutes of every server, second by second, from what live/ says. That is all that `forktail
-// watch` remembers: older seconds go, and of each there are figures only, so that memory does not grow.
+// Figures of every server for the last ten minutes, per second, from live/follow. Older seconds are dropped,
+// so memory is bounded.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace forktail::live::watch
 {
 
 constexpr uint64_t kHeldSeconds = 600;
-constexpr size_t kMostServers = 64;	   // later ones are not told of
+constexpr size_t kMostServers = 64;	   // further servers are ignored
 constexpr size_t kMostChildren = 64;	   // per server
-constexpr size_t kMostDurations = 200'000; // of a second's turns, for its percentiles
+constexpr size_t kMostDurations = 200'000; // of a second's iterations, for its percentiles
 
 struct ServerHistory {
 	std::string name;
@@ -28,12 +28,12 @@ struct ServerHistory {
 	std::deque<Child> children;	     // by start
 };
 
-// How the recorder is, and what this has of it.
+// State of the recorder and the ring.
 struct Health {
-	bool recording = false; // something came within the last seconds
-	uint64_t quiet_ns = 0;	// how long nothing came
+	bool recording = false; // data arrived within the last seconds
+	uint64_t quiet_ns = 0;	// time without data
 	bool cost_known = false;
-	double cpu = 0, bpf = 0; // of one CPU, since it was last asked
+	double cpu = 0, bpf = 0; // share of one CPU since the previous reading
 	uint64_t rss_bytes = 0;
 	uint64_t dropped = 0, damaged = 0;
 	uint64_t span_ns = 0, bytes = 0; // on disk
@@ -43,32 +43,32 @@ struct Health {
 class History
 {
 public:
-	// Something that the recorder noted.
+	// A note of the recorder.
 	struct Event {
 		uint64_t t_ns = 0, realtime_ns = 0;
 		std::string text = {};
 	};
 
-	// `held`: seconds, at most, of which all servers' are remembered.
+	// `seconds`: how many seconds are retained.
 	explicit History(uint64_t held = kHeldSeconds) : held_(held) {}
 
-	// Takes in what a Poll() brought.
+	// Adds the result of a Poll().
 	void Take(const live::Batch &batch, const live::Follower &follower);
-	// Puts what `older` knows of seconds before the first one here in front of them.
+	// Adds the seconds of `older` before the first one here.
 	void PutBefore(const History &older);
 
 	const std::vector<ServerHistory> &servers() const { return servers_; }
-	// Of accounted seconds; 0: there are none.
+	// Accounted seconds; 0: none.
 	uint64_t first_ns() const;
 	uint64_t last_ns() const;
 	const Figures *Second(size_t server, uint64_t start_ns) const;
-	// Where the longest turn of the `seconds` that end with that one is; null: there is none.
+	// The second with the longest iteration among the `seconds` up to last_ns; nullptr: none.
 	const Figures *Worst(size_t server, uint64_t last_ns, uint64_t seconds) const;
-	// What was noted last before the end of that second, or (`latest`) after it too, within the minute;
-	// without a text if nothing.
+	// The last note of the minute before the end of that second, or (`latest`) also after it; without
+	// text if there is none.
 	Event EventAt(uint64_t second_ns, bool latest) const;
 
-	Health health; // as of the last Take(); the caller may add to it
+	Health health; // as of the last Take(); the caller may change it
 
 private:
 	size_t ServerOf(uint32_t live_index, const live::Follower &follower);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See json.h. Members are added to and never renamed; times are nanoseconds, or seconds since 1970 where they
-// name an instant.
+// See json.h. Members may be added but are never renamed. Durations are nanoseconds, instants are seconds
+// since 1970.
 #include "json.h"
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `forktail watch --once --json`: a second's figures for scripts (docs/reference/watch-and-metrics.md).
+// `forktail watch --once --json`: the figures of a second for scripts (docs/reference/watch-and-metrics.md).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace forktail::live::watch
 {
 
-// One object with all servers, a line.
+// One line with one object for all servers.
 std::string OnceJson(const std::vector<Frame> &frames);
 
 } // namespace forktail::live::watch

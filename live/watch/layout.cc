@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See layout.h. What has to be seen at any size stands in fixed lines (the server, the strip, turns, status,
-// keys); causes, the worst turn and facts share the rest, so that none pushes another out before it has its
-// least.
+// See layout.h. Some lines are fixed (server, strip, iterations, status, keys). Causes, the longest iteration
+// and facts share the rest, each with a minimum.
 #include "layout.h"
 
 #include <algorithm>
@@ -18,7 +17,7 @@ namespace
 
 constexpr size_t kLabel = 9; // columns before the strip: a duration and a space
 constexpr size_t kNameColumns = 17, kTimeColumns = 9;
-constexpr uint64_t kStripFloorNs = 10'000; // what no column is drawn for
+constexpr uint64_t kStripFloorNs = 10'000; // below this no column is drawn
 
 Line Cut(Line line, size_t columns, const analysis::Style &style)
 {
@@ -30,7 +29,7 @@ Line Cut(Line line, size_t columns, const analysis::Style &style)
 	return line;
 }
 
-// Filled up to the width, for lines that are reversed.
+// Pads a line to the full width, for reversed lines.
 Line Filled(const std::string &left, const std::string &right, size_t columns, const analysis::Style &style)
 {
 	const size_t of_right = std::min(analysis::DisplayWidth(right), columns);
@@ -50,11 +49,10 @@ std::string AgeText(uint64_t ns)
 
 Line Title(const Frame &f, size_t columns, const analysis::Style &style)
 {
-	constexpr size_t least = 12; // columns of a name that say which it is
+	constexpr size_t least = 12; // columns of a name that distinguish it
 	std::string left = "forktail watch", right, which;
 	if (f.servers)
-		left = analysis::Format("%s  pid %u%s", f.server.c_str(), f.pid,
-					f.alive ? "" : ", which has ended");
+		left = analysis::Format("%s  pid %u%s", f.server.c_str(), f.pid, f.alive ? "" : " (ended)");
 	if (f.servers > 1)
 		which = analysis::Format("  [%zu of %zu, tab]", f.server_index + 1, f.servers);
 	if (f.has_second)
@@ -66,8 +64,8 @@ Line Title(const Frame &f, size_t columns, const analysis::Style &style)
 	return Filled(left, right, columns, style);
 }
 
-// Where a turn lies on the strip's scale, 0..1: by its logarithm, for spikes are thousands of times what is
-// usual.
+// Position of an iteration on the strip's scale, 0 to 1: logarithmic, because spikes are thousands of times
+// longer than normal iterations.
 double Height(uint64_t ns, uint64_t top_ns)
 {
 	if (ns == kNoTurn || ns <= kStripFloorNs)
@@ -77,7 +75,7 @@ double Height(uint64_t ns, uint64_t top_ns)
 	return span <= 0 ? 1 : (std::log(static_cast<double>(ns)) - floor) / span;
 }
 
-// What a column has in one of `rows` rows, 0 the lowest.
+// The character of a column in one of `rows` rows; row 0 is the lowest.
 std::string Cell(double height, size_t row, size_t rows, const analysis::Style &style)
 {
 	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -89,7 +87,7 @@ std::string Cell(double height, size_t row, size_t rows, const analysis::Style &
 	return (style.unicode ? blocks : ascii)[step];
 }
 
-// Worst turns by second, `rows` high, and a line that points to the one that is shown.
+// Longest iterations by second in `rows` rows, and a line that points to the shown second.
 std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analysis::Style &style)
 {
 	uint64_t top_ns = 0;
@@ -117,7 +115,7 @@ std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analy
 	}
 	std::string pointer(kLabel + f.chosen, ' ');
 	pointer += f.has_second ? "^" : "";
-	const std::string text = "worst turn per second, " +
+	const std::string text = "longest iteration per second, " +
 				 std::string(f.has_second ? ClockText(f.second.realtime_ns) : "nothing yet");
 	if (pointer.size() + 1 + analysis::DisplayWidth(text) <= columns)
 		pointer += " " + text;
@@ -128,14 +126,14 @@ std::vector<Line> Strip(const Frame &f, size_t columns, size_t rows, const analy
 	return lines;
 }
 
-// Time by cause of the serving threads. The bar is of all their time; what is a stall has a mark.
+// Time by cause of the serving threads. Bars are shares of their total time; stalls are marked.
 std::vector<Line> Bars(const Figures &second, size_t columns, const analysis::Style &style)
 {
 	std::vector<Line> lines;
 	size_t threads = 0;
 	const std::vector<Part> parts = ServingParts(second, &threads);
 	const double whole = static_cast<double>(std::max<size_t>(threads, 1)) * 1e9;
-	// What is told of the longest takes what the bar leaves.
+	// The text about the longest interval gets the space that the bar leaves.
 	const size_t fixed = kNameColumns + kTimeColumns + 3;
 	const size_t bar =
 	    columns > fixed + 10 ? std::clamp((columns - fixed) * 2 / 5, size_t{6}, size_t{60}) : 6;
@@ -162,8 +160,7 @@ std::vector<Line> Bars(const Figures &second, size_t columns, const analysis::St
 	}
 	if (lines.empty())
 		lines.push_back(
-		    {{threads ? "  idle all the second" : "  nothing is accounted for in this second",
-		      Look::Dim}});
+		    {{threads ? "  idle for the whole second" : "  no data for this second", Look::Dim}});
 	return lines;
 }
 
@@ -176,9 +173,9 @@ Line Iterations(const Figures &second, size_t columns, const analysis::Style &st
 				whole_ns += part.ns;
 				idle_ns += part.cause == analysis::Cause::Idle ? part.ns : 0;
 			}
-	std::string text = "turns: none";
+	std::string text = "iterations: none";
 	if (second.turns)
-		text = analysis::Format("turns %s  p50 %s  p99 %s  max %s",
+		text = analysis::Format("iterations %s  p50 %s  p99 %s  max %s",
 					common::FormatCount(second.turns).c_str(),
 					common::FormatDuration(second.p50_ns).c_str(),
 					common::FormatDuration(second.p99_ns).c_str(),
@@ -204,8 +201,8 @@ std::vector<Line> Wrapped(const std::string &head, const std::string &text, size
 std::vector<Line> Worst(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	if (!f.worst.duration_ns)
-		return {{{"no turn in this minute", Look::Dim}}};
-	return Wrapped("worst of the minute: ", WorstText(f.worst, f.worst_realtime_ns), columns,
+		return {{{"no event-loop iteration in this minute", Look::Dim}}};
+	return Wrapped("longest iteration of the minute: ", WorstText(f.worst, f.worst_realtime_ns), columns,
 		       Look::Strong, style);
 }
 
@@ -240,7 +237,7 @@ void Append(std::vector<Line> lines, size_t most, std::vector<Line> *to)
 		to->push_back(std::move(lines[i]));
 }
 
-// The rows that three lists of lines have: their least first, then each its own in turn.
+// Distributes rows to three lists: first their minimum, then one row each in rotation.
 void Share(size_t rows, const size_t (&least)[3], const size_t (&has)[3], size_t (&given)[3])
 {
 	for (size_t i = 0; i < 3; i++) {
@@ -329,21 +326,21 @@ std::vector<Line> LayOutOnce(const Frame &f, size_t columns, const analysis::Sty
 std::vector<Line> LayOutHelp(size_t columns, size_t rows)
 {
 	static const char *const text[] = {
-	    "forktail watch: where a server's seconds go, as they pass",
+	    "forktail watch: what the threads of a server do, second by second",
 	    "",
 	    "q            quit",
-	    "space p      freeze and go on: what is shown stays, recording goes on",
-	    "left right   one second back or on (h l)      PgUp PgDn  half a strip",
-	    "Home End     as far back as the ring goes (ten minutes at most); live again",
-	    "w            the second of the minute's worst turn",
-	    "tab          the next server",
-	    "enter e      forktail explain around the second that is shown, in a pager",
-	    "s            a snapshot: the minute around that second, kept",
-	    "?            this; any key goes back",
+	    "space p      freeze or resume the screen; recording continues",
+	    "left right   one second back or forward (h l)   PgUp PgDn  half a strip",
+	    "Home End     oldest second of the ring (at most ten minutes back); live again",
+	    "w            second with the longest iteration of the minute",
+	    "tab          next server",
+	    "enter e      open forktail explain for this second in a pager",
+	    "s            save the minute around this second as a snapshot",
+	    "?            help; any key returns",
 	    "",
-	    "A turn is what a server does between two waits for work: clients wait as long.",
-	    "! marks what kept a serving thread from its own code; bars are shares of its second.",
-	    "Seconds are told two seconds after they passed. docs/reference/watch-and-metrics.md has the rest.",
+	    "iteration    one pass of the event loop; clients wait while it runs",
+	    "!            a stall: the thread could not run its own code; bars: shares of its second",
+	    "The screen is two seconds behind. See docs/reference/watch-and-metrics.md.",
 	};
 	std::vector<Line> lines;
 	analysis::Style style;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A screen of `forktail watch` as lines of text: pure functions, so that what stands where is tested without
-// a terminal. Colour repeats what words and lengths say already; without Unicode all that is drawn is ASCII.
+// A screen of `forktail watch` as lines of text. Pure functions, so that tests need no terminal. Colors only
+// repeat what text and lengths show; without Unicode everything is ASCII.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ enum class Look : uint8_t {
 	Strong,
 	Dim,
 	Alarm,
-	Tinted,	 // in the cause's colour
+	Tinted,	 // in the color of the cause
 	Chosen,	 // the second that is shown, in the strip
 	Reverse, // the lines at the top and at the bottom
 };
@@ -29,15 +29,15 @@ struct Words {
 };
 using Line = std::vector<Words>;
 
-// No wider than `columns`, at most `rows` of them. From 40 x 10 on all that matters has a place; what has
-// none where there is less is left out from the end.
+// At most `columns` wide and `rows` high. From 40 x 10 on all important lines fit; on smaller screens the
+// last lines are dropped.
 std::vector<Line> LayOut(const Frame &frame, size_t columns, size_t rows, const analysis::Style &style);
-// What the keys do.
+// The help screen.
 std::vector<Line> LayOutHelp(size_t columns, size_t rows);
-// The same second as text for a pipe: without the strip and the keys, as long as it is.
+// The second as text for a pipe: without strip and keys, of any length.
 std::vector<Line> LayOutOnce(const Frame &frame, size_t columns, const analysis::Style &style);
 
-// Seconds that the strip has room for.
+// Number of seconds that fit in the strip.
 size_t StripSeconds(size_t columns);
 
 size_t WidthOf(const Line &line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See figures.h.
+// See second_figures.h.
 #include "second_figures.h"
 
 #include <algorithm>

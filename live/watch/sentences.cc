@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See facts.h.
+// See sentences.h.
 #include "sentences.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace forktail::live::watch
 namespace
 {
 
-// "fork 48.0 ms, own-code 2.10 ms": the largest parts, Idle last of all.
+// "fork 48.0 ms, own-code 2.10 ms": the largest parts.
 std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 {
 	std::stable_sort(parts.begin(), parts.end(),
@@ -22,7 +22,7 @@ std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 	std::string text;
 	size_t told = 0;
 	for (const Part &part : parts) {
-		// Of a whole, what rounds to nothing says nothing.
+		// Skips parts that would round to 0 %.
 		if (!part.ns || part.ns < whole_ns / 200 || told++ == most)
 			break;
 		text += std::string(text.empty() ? "" : ", ") + analysis::AccountName(part.cause) + " " +
@@ -36,7 +36,7 @@ std::string PartsText(std::vector<Part> parts, size_t most, uint64_t whole_ns)
 	return text;
 }
 
-// What a helper did; "" if it waited for work (most do so at a lock's), or nobody knows.
+// What a background thread did; "" if it waited for work (usually at a lock) or is unknown.
 std::string DoingText(const ThreadFigures &thread)
 {
 	std::vector<Part> parts;
@@ -58,7 +58,7 @@ std::string ChildText(const Child &child, const Figures &second)
 	if (!ended)
 		text += " so far";
 	if (child.last_took_ns) {
-		text += ", the last one took " + common::FormatDuration(child.last_took_ns);
+		text += ", the previous one took " + common::FormatDuration(child.last_took_ns);
 		if (!ended)
 			text += " (" +
 				common::FormatShare(static_cast<double>(so_far_ns) /
@@ -72,7 +72,7 @@ std::string ChildText(const Child &child, const Figures &second)
 	return text;
 }
 
-// Faults by cause, of serving threads.
+// Page faults of serving threads by cause.
 std::string FaultsText(const Figures &second)
 {
 	static const analysis::Cause faults[] = {analysis::Cause::CowCopy,  analysis::Cause::CowReuse,
@@ -92,7 +92,7 @@ std::string TakenText(const Figures &second)
 {
 	std::string text;
 	for (const Taker &taker : second.taken)
-		text += (text.empty() ? "CPU taken by " : ", ") + taker.comm + " " +
+		text += (text.empty() ? "CPU held by " : ", ") + taker.comm + " " +
 			common::FormatDuration(taker.ns);
 	return text;
 }
@@ -114,9 +114,8 @@ std::vector<std::string> FactsOf(const Frame &f)
 	const Figures &s = f.second;
 	std::vector<std::string> facts;
 	for (const Open &open : s.open)
-		facts.push_back("in the middle of it: " + open.thread + ", " +
-				analysis::AccountName(open.cause) + " since " +
-				common::FormatDuration(open.so_far_ns) +
+		facts.push_back("in progress: " + open.thread + ", " + analysis::AccountName(open.cause) +
+				" for " + common::FormatDuration(open.so_far_ns) +
 				(open.detail.empty() ? "" : ", " + open.detail));
 	if (!f.event.text.empty())
 		facts.push_back(ClockText(f.event.realtime_ns) + ": " + f.event.text);
@@ -152,7 +151,7 @@ std::string StatusText(const Health &h)
 {
 	std::string text = "recorder";
 	if (!h.recording)
-		text = h.quiet_ns ? "no recorder: nothing came for " +
+		text = h.quiet_ns ? "no recorder: no data for " +
 					common::FormatDuration(h.quiet_ns / kSecondNs * kSecondNs)
 				  : "no recorder yet";
 	if (h.cost_known)
@@ -183,7 +182,7 @@ std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns)
 	if (!turn.stack.empty())
 		text += "; in " + turn.stack;
 	if (!turn.holder.empty())
-		text += "; meanwhile the CPU had " + turn.holder;
+		text += "; CPU held by " + turn.holder;
 	return text;
 }
 

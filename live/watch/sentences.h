@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sentences on `forktail watch`'s screen: what there is to say of a second beside its bars.
+// The sentences on the screen of `forktail watch`: the facts of a second in addition to its bars.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 namespace forktail::live::watch
 {
 
-// One line each, what matters most first: what a thread is in the middle of, children, forks, fsync, faults,
-// who took the CPU, disks, other threads, what the recorder noted. Nothing is said of what did not happen.
+// One line per fact, the most important first: stalls in progress, notes of the recorder, children, forks,
+// fsync, faults, CPU holders, disks, other threads.
 std::vector<std::string> FactsOf(const Frame &frame);
 
-// The recorder, its cost, what was lost, what is on disk.
+// The status line: the recorder, its cost, lost records, the ring.
 std::string StatusText(const Health &health);
 
-// "20:15:03 UTC", of ns since 1970; "--:--:--" if that is 0.
+// "20:15:03 UTC" for ns since 1970; "--:--:--" for 0.
 std::string ClockText(uint64_t realtime_ns);
-// One turn in words: "50.1 ms at 20:15:03: fork 48.0 ms (96 %), own-code 2.1 ms", and its evidence.
+// One iteration as text: "50.1 ms at 20:15:03: fork 48.0 ms (96 %), own-code 2.1 ms", and its evidence.
 std::string WorstText(const WorstTurn &turn, uint64_t realtime_ns);
 
 } // namespace forktail::live::watch

@@ -55,7 +55,7 @@ void Press(Key key, const History &history, size_t strip, View *view)
 	else if (key == Key::NextServer && !history.servers().empty())
 		view->choice.server = (view->choice.server + 1) % history.servers().size();
 	if (!shown_ns)
-		return; // there is nothing to go to yet
+		return; // no data yet
 	if (key == Key::Freeze && view->choice.frozen)
 		view->choice.frozen = false;
 	else if (key == Key::Freeze)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What keys do to what is shown: which server, which second, frozen or live. Without a terminal, so that it
-// is tested without one.
+// How keys change the view: the server, the second, frozen or live. Independent of the terminal, for tests.
 #pragma once
 
 #include "frame.h"
@@ -32,11 +31,11 @@ struct View {
 	bool quit = false;
 };
 
-// `strip`: seconds that are shown at once. What explaining and snapshots need is the caller's.
+// `strip`: seconds on the screen. The caller handles Explain and Snapshot.
 void Press(Key key, const History &history, size_t strip, View *view);
-// The earliest second that can be scrolled to: of the ring, ten minutes back at most.
+// The earliest second of the ring that the view can show, at most ten minutes back.
 uint64_t EarliestNs(const History &history);
-// The second that is shown; 0: none.
+// The shown second; 0: none.
 uint64_t ShownNs(const History &history, const View &view);
 
 } // namespace forktail::live::watch

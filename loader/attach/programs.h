@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel programs' life: open, set, load, attach, open the accounts, close them, and what they cost. */
+/* Life cycle of the kernel programs: open, configure, load, attach, open and close accounts, measure cost. */
 #ifndef FORKTAIL_LOADER_PROGRAMS_H
 #define FORKTAIL_LOADER_PROGRAMS_H
 
@@ -17,77 +17,77 @@ extern "C" {
 
 struct programs;
 
-/* Gets one event of the ring. `bytes` is the event's size as the kernel wrote it. */
+/* Receives one event of the ring. `bytes` is the size of the event as the kernel wrote it. */
 typedef void (*event_handler)(void *context, const void *event, size_t bytes);
 
 /* What to record. */
 struct programs_wanted {
 	uint64_t min_span_ns; /* shorter intervals are summed up */
-	bool with_client;     /* when load generators run is traced too */
-	/* Of what runs on the CPUs: every so many sixteenths of a millisecond (1 to 255); while an
-	 * event-loop iteration is long, every so many of these. 0: none. */
+	bool with_client;     /* CPU slices of load generators are traced too */
+	/* CPU samples: the period in sixteenths of a millisecond (1 to 255), and the period while an
+	 * event-loop iteration is long. 0: no samples. */
 	uint32_t samples_slow, samples_fast;
-	bool interrupts; /* of devices, timers and other CPUs, on top of traced threads */
-	bool softirqs;	 /* on top of them */
-	bool keep; /* on and on: what threads are in the middle of is asked for, further processes come */
-	enum exact_way exact; /* system calls are traced: iterations that never wait, connections, the whole
-				 of an fsync */
+	bool interrupts;      /* hardware interrupts (devices, timers, other CPUs) on top of traced threads */
+	bool softirqs;	      /* soft interrupts on top of traced threads */
+	bool keep;	      /* continuous recording: the recorder asks for open states and adds processes */
+	enum exact_way exact; /* system calls are traced: iterations that never wait, connections, the
+				 complete time of an fsync */
 };
 
-/* Opens, sets and loads what is wanted and `support` says the host has. Messages of libbpf go to *log (a
- * static buffer), shown when loading fails. Negative errno on failure. */
+/* Opens, configures and loads the programs that are wanted and that `support` reports as available.
+ * programs_log() returns libbpf's messages, which are printed when loading fails. Returns a negative errno on
+ * failure. */
 int programs_load(struct programs **out, const struct support *support, const struct programs_wanted *wanted,
 		  event_handler handler, void *context);
 
-/* Called with a program that can't be attached or used. */
+/* Called with a program that cannot be attached or used. */
 typedef void (*skip_handler)(void *context, const char *program, int error);
 
-/* Attaches everything. Then, and not before: */
+/* Attaches everything. After that (not before), */
 int programs_attach(struct programs *p, skip_handler skipped, void *context);
-/* names processes to trace (those that were named before stay what they are), */
+/* names processes to trace (processes named earlier keep their kind) */
 int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as);
 /* and opens the accounts of their threads, whose events follow through the ring. */
 int programs_open_accounts(struct programs *p);
-/* Of a recorder that goes on for ever: the accounts of threads that have none yet, when further processes
- * have been named; */
+/* For continuous recording: opens accounts of threads that have none yet, after more processes were named. */
 int programs_open_more(struct programs *p);
-/* forgets a process that has ended, whose id another one may get; */
+/* Forgets a process that has exited, because its id may be reused. */
 void programs_forget(struct programs *p, pid_t pid);
-/* and has events of type FT_EVENT_OPEN follow through the ring, as of now. */
+/* Requests events of type FT_EVENT_OPEN, which follow through the ring and describe the current moment. */
 int programs_tell_open(struct programs *p);
-/* An fd that becomes readable when the ring fills fast. */
+/* A descriptor that becomes readable when the ring fills quickly. */
 int programs_fd(struct programs *p);
-/* Hands all events in the ring to the handler. Returns their number or a negative errno. */
+/* Passes all events in the ring to the handler. Returns their number or a negative errno. */
 int programs_drain(struct programs *p);
 
 /* Closes the accounts, drains the rest and detaches everything. */
 int programs_stop(struct programs *p);
 void programs_free(struct programs *p);
 
-/* Whether a CPU quota applies to a target: without one the programs don't look for throttling. */
+/* Sets whether a CPU quota applies to a target. Without one, the programs don't check for throttling. */
 void programs_quota(struct programs *p, bool in_force);
 
-/* Current sums over all CPUs; drops by enum ft_drop_slot. */
+/* Current sums over all CPUs. Drops are indexed by enum ft_drop_slot. */
 void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS]);
 void programs_drops(const struct programs *p, uint64_t drops[FT_DROP_SLOTS]);
 
-/* The kernel's run-time statistics cost time themselves (two clock reads a run), so they are switched on
- * for part of the time only, and totals are extrapolated from it. */
-bool programs_measure(struct programs *p, bool on); /* whether they are on */
+/* The kernel's run-time statistics cost time themselves (two clock reads per run). They are switched on for
+ * part of the time, and totals are extrapolated. */
+bool programs_measure(struct programs *p, bool on); /* whether the statistics are on */
 
 struct program_cost {
 	const char *name;
-	uint64_t runs;	 /* while measured */
+	uint64_t runs;	 /* while the statistics were on */
 	uint64_t run_ns; /* of those */
-	/* Runs that the kernel skipped because it was in the middle of the same program, or (tracepoints and
-	 * perf events) of any on that CPU. 0 where the kernel doesn't tell, before 5.12. */
+	/* Runs that the kernel skipped because the same program was already running on that CPU, or any
+	 * program for tracepoints and perf events. 0 before Linux 5.12, which does not report them. */
 	uint64_t missed;
 };
-enum { PROGRAMS_MAX = 96 }; /* more than there are */
-/* One entry per loaded program, always in the same order; returns their number. */
+enum { PROGRAMS_MAX = 96 }; /* more than the number of programs */
+/* Writes one entry per loaded program, always in the same order. Returns their number. */
 size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room);
 
-/* libbpf's last words, for an error message. */
+/* Returns libbpf's latest messages, for an error message. */
 const char *programs_log(void);
 
 #ifdef __cplusplus

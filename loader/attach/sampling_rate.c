@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's CPU clock as a perf event on each CPU, by period: asked for by frequency it makes itself a
- * period once, and changes that no more. */
+/* The kernel's CPU clock as a perf event on each CPU, set by period. If a frequency is requested instead, the
+ * kernel converts it to a period once and does not change that any more. */
 #include "loader/attach/sampling_rate.h"
 
 #include <bpf/libbpf.h>
@@ -12,7 +12,7 @@
 
 #include "loader/attach/support.h"
 
-/* As long as most long iterations come again within it, nothing is set back and forth. */
+/* As long as long iterations recur within this time, the rate is not switched back. */
 #define CALM_NS 200000000ull
 
 struct sampled_cpu {
@@ -31,7 +31,7 @@ struct sampling_rate {
 
 static uint64_t period_ns(uint32_t sixteenths)
 {
-	/* A little off: samples are not to march in step with a timer. */
+	/* Slightly off a round value, so that samples don't run in step with a timer. */
 	return sixteenths * 1000000ull / 16 * 1001 / 1000;
 }
 
@@ -56,7 +56,7 @@ int sampling_rate_open(struct sampling_rate **out, const struct sampling_periods
 			err = err ? err : -errno;
 			close(fd);
 			p->cpus[cpu].fd = -1;
-		} else if (fd < 0 && fd != -ENODEV) { /* that: it is offline */
+		} else if (fd < 0 && fd != -ENODEV) { /* the CPU is offline */
 			err = err ? err : fd;
 		}
 	}

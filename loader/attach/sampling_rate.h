@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* How often each CPU is sampled: seldom, until an iteration of a server's event loop is found to be long.
- *
- * Every sample is a timer's interrupt, 7 to 18 us in a virtual machine, which only a stall is worth. */
+/* The sampling rate of each CPU: low until an event-loop iteration of a server is long, then high. Each
+ * sample costs a timer interrupt, 7 to 18 us in a virtual machine. Only a stall is worth that cost. */
 #ifndef FORKTAIL_LOADER_SAMPLING_RATE_H
 #define FORKTAIL_LOADER_SAMPLING_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Periods in sixteenths of a millisecond: what a sample's record has room for. */
+/* Periods in sixteenths of a millisecond: a sample's record has space for this unit. */
 struct sampling_periods {
 	uint32_t slow, fast;
 };
 
 struct sampling_rate;
 
-/* Samples every CPU that is online now, slowly, with the BPF program `prog`. `on_period(context, cpu,
- * period)` is called for each new period, before it holds. 0, or the first negative errno: those CPUs that
- * could be are sampled all the same. */
+/* Samples every online CPU slowly with the BPF program `prog`. `on_period(context, cpu, period)` is called
+ * before each new period takes effect. Returns 0, or the first negative errno; the remaining CPUs are sampled
+ * even then. */
 int sampling_rate_open(struct sampling_rate **out, const struct sampling_periods *wanted, int prog,
 		       void (*on_period)(void *context, int cpu, uint32_t period), void *context);
 
-/* An event-loop iteration on this CPU is long: samples it fast from now on. */
+/* An event-loop iteration on this CPU is long: samples the CPU fast from now on. */
 void sampling_rate_raise(struct sampling_rate *p, int cpu, uint64_t now_ns);
 
-/* Slows down again where no iteration has been long for a while. To be called every so often. */
+/* Slows down sampling on CPUs without long iterations for a while. Call it regularly. */
 void sampling_rate_lower(struct sampling_rate *p, uint64_t now_ns);
 
 void sampling_rate_close(struct sampling_rate *p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Switching them on takes CAP_SYS_ADMIN, which would be nearly all of root's power to keep for a whole
- * recording. So a process does it that can do nothing else: it reads a byte, switches, and writes it back. */
+/* Switching the statistics on requires CAP_SYS_ADMIN, which is nearly all of root's power. The recorder must
+ * not keep that for a whole recording. So a separate process with no other abilities does it: it reads a
+ * byte, switches, and writes the byte back. */
 #include "loader/attach/stats_switch.h"
 
 #include <bpf/bpf.h>
@@ -24,7 +25,8 @@ __attribute__((noreturn)) static void live(pid_t recorder, int socket)
 	char on;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(socket, 0);
-	dup2(null, 1); /* or what is opened would be one of these, which libbpf takes for a mistake */
+	dup2(null, 1); /* otherwise an opened file could get one of these numbers, which libbpf treats as a
+			  mistake */
 	dup2(null, 2);
 	close_range(3, ~0u, 0);
 	prctl(PR_SET_NAME, "forktail-stats");

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's run-time statistics of BPF programs, switched on and off while it records. */
+/* Switches the kernel's run-time statistics of BPF programs on and off during a recording. */
 #ifndef FORKTAIL_LOADER_STATS_SWITCH_H
 #define FORKTAIL_LOADER_STATS_SWITCH_H
 
 #include <stdbool.h>
 
-/* Forks the process that does it. To be called before anything is opened that it should not have. Without it
- * (a negative errno) statistics stay off. */
+/* Forks the process that switches. Call this before opening anything that the process should not have.
+ * Returns a negative errno if the process cannot start; statistics then stay off. */
 int stats_switch_start(void);
-/* Returns when it is done: whether they are on now. */
+/* Returns after switching: whether the statistics are on now. */
 bool stats_switch(bool on);
-/* Off, and the process ends. */
+/* Switches the statistics off and ends the process. */
 void stats_switch_end(void);
 
 #endif

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Asking the host what it offers.
- *
- * Questions are put to the kernel's BTF where it can answer (which tracepoints, with how many arguments,
- * which helpers), because a version number says little about a distribution's kernel. What BTF can't tell,
- * privileges above all, is tried.
- */
+/* Probes what the host supports. The kernel's BTF answers where it can (tracepoints, their number of
+ * arguments, helpers), because a version number says little about a distribution's kernel. Other questions,
+ * mainly about privileges, are answered by trying. */
 #include "loader/attach/support.h"
 
 #include <bpf/bpf.h>
@@ -116,7 +113,7 @@ int support_open_event(struct perf_event_attr attr, pid_t tid, int cpu)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Opens and closes a perf event: EACCES and ENOENT are told apart for the user. */
+/* Opens and closes a perf event. EACCES and ENOENT are distinguished for the user. */
 static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
 {
 	attr.disabled = 1;
@@ -145,7 +142,7 @@ struct perf_event_attr support_cpu_clock(uint64_t period_ns)
 					.exclude_idle = 1};
 }
 
-/* Loads the smallest program that needs what ours need. */
+/* Loads the smallest program that needs the same features as the recorder's programs. */
 static int try_load(void)
 {
 	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
@@ -157,7 +154,7 @@ static int try_load(void)
 	return 0;
 }
 
-/* Puts such a program after the function that matters most, and takes it away again. */
+/* Attaches such a program to the exit of the most important function and removes it again. */
 static int try_function(void)
 {
 	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
@@ -185,8 +182,9 @@ const char *support_exact_name(enum exact_way way)
 
 int support_choose_exact(struct support *s, enum exact_way wanted, char *why, size_t bytes)
 {
-	/* Until 5.12 what a program leaves on the stack of a function that sleeps is freed with the program.
-	 * That it no longer is has no mark of its own: a helper of 5.13 stands for it. */
+	/* Before Linux 5.12, the memory that a program leaves on the stack of a sleeping function is freed
+	 * with the program. BTF does not show whether this was fixed, so a helper of Linux 5.13 is checked
+	 * instead. */
 	bool safe = has_helper("BPF_FUNC_for_each_map_elem");
 	int err = wanted == EXACT_NOT || wanted == EXACT_BY_TRACEPOINTS ? 0
 		  : safe						? try_function()
@@ -195,13 +193,13 @@ int support_choose_exact(struct support *s, enum exact_way wanted, char *why, si
 	if (wanted == EXACT_EITHER)
 		s->exact = err ? EXACT_BY_TRACEPOINTS : EXACT_BY_FUNCTIONS;
 	if (s->exact == EXACT_BY_FUNCTIONS && err) {
-		snprintf(why, bytes, "this kernel does not let functions be traced: %s", strerror(-err));
+		snprintf(why, bytes, "this kernel does not allow tracing of functions: %s", strerror(-err));
 		return err;
 	}
 	if (s->exact == EXACT_BY_TRACEPOINTS && !s->has_call_events) {
 		snprintf(why, bytes,
-			 "there are no tracepoints of system calls: mount tracefs with: mount -t tracefs "
-			 "nodev /sys/kernel/tracing");
+			 "no tracepoints of system calls. Mount tracefs: mount -t tracefs nodev "
+			 "/sys/kernel/tracing");
 		return -ENOENT;
 	}
 	return 0;
@@ -214,22 +212,23 @@ static void probe_required(struct support *s)
 		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
 	s->cpus = libbpf_num_possible_cpus();
 	bool x86 = strcmp(u.machine, "x86_64") == 0;
-	add(s, "x86-64", NEED_REQUIRED, "fault kinds and system call numbers are read as x86-64 has them",
-	    x86, "this machine is %s", u.machine);
-	add(s, "root", NEED_REQUIRED, "the programs can't be loaded", geteuid() == 0,
-	    "running as user %u: run with sudo", geteuid());
-	add(s, "kernel BTF", NEED_REQUIRED, "the programs can't be fitted to this kernel",
+	add(s, "x86-64", NEED_REQUIRED,
+	    "page-fault kinds and system call numbers are decoded for x86-64 only", x86, "this machine is %s",
+	    u.machine);
+	add(s, "root", NEED_REQUIRED, "BPF programs cannot be loaded", geteuid() == 0,
+	    "running as user %u. Run with sudo", geteuid());
+	add(s, "kernel BTF", NEED_REQUIRED, "BPF programs cannot be adapted to this kernel",
 	    kernel_btf() != NULL,
-	    "/sys/kernel/btf/vmlinux can't be read: the kernel was built without CONFIG_DEBUG_INFO_BTF");
+	    "cannot read /sys/kernel/btf/vmlinux: the kernel was built without CONFIG_DEBUG_INFO_BTF");
 	int load = try_load();
 	add(s, "loading BPF programs", NEED_REQUIRED, "nothing can be traced", load == 0,
-	    "the kernel refused a trivial program: %s", strerror(-load));
-	add(s, "up to 1024 CPUs", NEED_REQUIRED, "the programs' tables are too small", s->cpus <= FT_MAX_CPUS,
-	    "this host may have %d", s->cpus);
-	add_tracepoint(s, "sched_switch", NEED_REQUIRED, "run states are unknown");
-	add_tracepoint(s, "sched_wakeup", NEED_REQUIRED, "run-queue waits are unknown");
-	add_tracepoint(s, "sched_process_fork", NEED_REQUIRED, "children can't be followed");
-	add_tracepoint(s, "sched_process_exit", NEED_REQUIRED, "threads that end can't be accounted for");
+	    "the kernel rejected a trivial program: %s", strerror(-load));
+	add(s, "up to 1024 CPUs", NEED_REQUIRED, "the tables of the BPF programs are too small",
+	    s->cpus <= FT_MAX_CPUS, "this host may have %d CPUs", s->cpus);
+	add_tracepoint(s, "sched_switch", NEED_REQUIRED, "run states are not recorded");
+	add_tracepoint(s, "sched_wakeup", NEED_REQUIRED, "run-queue waits are not recorded");
+	add_tracepoint(s, "sched_process_fork", NEED_REQUIRED, "child processes are not followed");
+	add_tracepoint(s, "sched_process_exit", NEED_REQUIRED, "threads that exit are not accounted for");
 }
 
 bool support_sees_timer(const char *clock_event)
@@ -237,59 +236,66 @@ bool support_sees_timer(const char *clock_event)
 	return !strstr(clock_event, "Hyper-V");
 }
 
-/* What the CPUs' timers are: a tracepoint that never fires is as good as none. */
+/* The type of the CPUs' timers: for some types the tracepoint never fires. */
 static void add_timer(struct support *s)
 {
 	char device[64];
 	read_text("/sys/devices/system/clockevents/clockevent0/current_device", device, sizeof device);
 	device[strcspn(device, "\n")] = 0;
-	add(s, "timer interrupts", NEED_PART, "the time of timer interrupts counts as the server's own code",
+	add(s, "timer interrupts", NEED_PART, "time in timer interrupts counts as on-CPU time of the server",
 	    support_sees_timer(device),
-	    "this host's timer is \"%s\", for whose interrupts the kernel has no tracepoint", device);
+	    "the kernel has no tracepoint for the interrupts of this host's timer, \"%s\"", device);
 }
 
 static void probe_parts(struct support *s)
 {
 	add_tracepoint(s, "sched_process_exec", NEED_PART,
-		       "when load generators run that start later is not known");
-	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as the server's own code");
-	add_tracepoint(s, "irq_handler_entry", NEED_PART, "device interrupts count as the server's own code");
-	add_tracepoint(s, "local_timer_entry", NEED_PART, "timer interrupts count as the server's own code");
+		       "the CPU slices of load generators that start later are not recorded");
+	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as on-CPU time of the server");
+	add_tracepoint(s, "irq_handler_entry", NEED_PART,
+		       "device interrupts count as on-CPU time of the server");
+	add_tracepoint(s, "local_timer_entry", NEED_PART,
+		       "timer interrupts count as on-CPU time of the server");
 	add_timer(s);
 	add_tracepoint(s, "reschedule_entry", NEED_PART,
-		       "other CPUs' interrupts to reschedule count as the server's own code");
-	add_tracepoint(s, "call_function_entry", NEED_PART,
-		       "other CPUs' calls to several CPUs (TLB shoot-downs) count as the server's own code");
+		       "reschedule interrupts from other CPUs count as on-CPU time of the server");
+	add_tracepoint(
+	    s, "call_function_entry", NEED_PART,
+	    "calls from other CPUs to several CPUs (TLB shootdowns) count as on-CPU time of the server");
 	add_tracepoint(
 	    s, "call_function_single_entry", NEED_PART,
-	    "other CPUs' calls to one CPU (TLB shoot-downs, wakeups) count as the server's own code");
-	add_tracepoint(s, "mm_vmscan_direct_reclaim_begin", NEED_PART, "no reclaim");
-	add_tracepoint(s, "mm_vmscan_memcg_reclaim_begin", NEED_PART, "no reclaim of memory cgroups");
-	add_tracepoint(s, "mm_compaction_begin", NEED_PART, "no compaction");
-	add_tracepoint(s, "block_rq_issue", NEED_PART, "no block I/O");
+	    "calls from other CPUs to one CPU (TLB shootdowns, wakeups) count as on-CPU time of the server");
+	add_tracepoint(s, "mm_vmscan_direct_reclaim_begin", NEED_PART, "direct reclaim is not recorded");
+	add_tracepoint(s, "mm_vmscan_memcg_reclaim_begin", NEED_PART,
+		       "reclaim of memory cgroups is not recorded");
+	add_tracepoint(s, "mm_compaction_begin", NEED_PART, "compaction is not recorded");
+	add_tracepoint(s, "block_rq_issue", NEED_PART, "block I/O is not recorded");
 	bool writes =
 	    support_has_tracepoint("writeback_dirty_folio") || support_has_tracepoint("writeback_dirty_page");
-	add(s, "writeback_dirty_folio", NEED_PART, "who wrote what a disk writes back is not known", writes,
-	    "this kernel has no such tracepoint in its BTF");
-	add_tracepoint(s, "page_fault_user", NEED_PART, "no page faults: copy-on-write counts as own code");
-	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy can't be told from cow-reuse");
+	add(s, "writeback_dirty_folio", NEED_PART, "the process whose data writeback writes is not recorded",
+	    writes, "this kernel has no such tracepoint in its BTF");
+	add_tracepoint(s, "page_fault_user", NEED_PART,
+		       "page faults are not recorded: copy-on-write counts as on-CPU time of the server");
+	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy and cow-reuse cannot be distinguished");
 	int fault = try_fault_event();
 	s->has_fault_events = fault == 0;
-	add(s, "perf page-fault events", NEED_PART, "no page faults: copy-on-write counts as own code",
-	    fault == 0, "perf_event_open: %s", strerror(-fault));
+	add(s, "perf page-fault events", NEED_PART,
+	    "page faults are not recorded: copy-on-write counts as on-CPU time of the server", fault == 0,
+	    "perf_event_open: %s", strerror(-fault));
 	int clock = try_event(support_cpu_clock(1000000), -1, 0);
 	s->has_cpu_clock = clock == 0;
-	add(s, "perf CPU clock", NEED_PART, "no CPU samples: what the server's own code did is not told",
+	add(s, "perf CPU clock", NEED_PART, "no CPU samples: on-CPU time by function is not recorded",
 	    clock == 0, "perf_event_open: %s", strerror(-clock));
-	add(s, "kernel symbols", NEED_PART, "kernel stacks of blocked threads are bare addresses",
-	    symbols_load() > 0, "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
+	add(s, "kernel symbols", NEED_PART,
+	    "kernel stacks of blocked threads show addresses instead of names", symbols_load() > 0,
+	    "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
 }
 
-/* What the programs do one way or another. */
+/* Features that the programs can use in one way or another. */
 static void probe_choices(struct support *s)
 {
-	/* Helper numbers are in BTF from the version that has them on. Storage for tracing programs (5.13)
-	 * has no mark of its own: bpf_task_pt_regs came two versions later and stands for it. */
+	/* A helper is listed in BTF from the version that has it. Task storage for tracing programs (5.13) is
+	 * not listed, so bpf_task_pt_regs, which came two versions later, is checked instead. */
 	s->has_task_pt_regs = has_helper("BPF_FUNC_task_pt_regs");
 	s->has_task_storage = s->has_task_pt_regs;
 	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
@@ -328,29 +334,27 @@ int doctor_print(void)
 		}
 		missing++;
 		printf("  NO   %s: %s\n       %s: %s\n", f->name, f->why,
-		       f->need == NEED_REQUIRED ? "no recording without it" : "missing from a recording",
+		       f->need == NEED_REQUIRED ? "without it nothing can be recorded" : "without it",
 		       f->without);
 	}
-	printf("\nsystem calls of waiting threads: %s; previous state from the switch itself: %s; mappings "
-	       "told apart: %s\n",
+	printf("\nsystem call of a waiting thread read from: %s\nprevious state passed by sched_switch: "
+	       "%s\nkinds of mappings distinguished: %s\n",
 	       s.has_task_pt_regs ? "bpf_task_pt_regs" : "kernel stack", s.has_prev_state_arg ? "yes" : "no",
 	       s.has_find_vma ? "yes" : "no, a read of untouched memory counts as page-file");
 	char why[160];
 	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
 	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
 	       can ? support_exact_name(s.exact) : why);
-	printf("servers over io_uring: threads that wait in io_uring_enter are known to be idle, and have "
-	       "turns; "
-	       "which of them serves a\n  connection is not known, nor what the kernel's own workers do for "
-	       "them\n");
-	printf("accounts are kept in: %s\n", s.has_task_storage ? "task storage" : "a hash");
+	printf("servers on io_uring: threads that wait in io_uring_enter count as idle, and event-loop "
+	       "iterations are recorded.\n  Not recorded: the serving thread of a connection, and the "
+	       "kernel's io_uring workers.\n");
+	printf("thread accounts are stored in: %s\n", s.has_task_storage ? "task storage" : "a hash");
 	const struct feature *blocker = support_blocker(&s);
 	if (blocker)
-		printf("\nThis host can't make a recording: %s.\n", blocker->why);
+		printf("\nThis host cannot make a recording: %s.\n", blocker->why);
 	else if (missing)
-		printf(
-		    "\nThis host can make a recording; %zu thing%s will be missing from it, as said above.\n",
-		    missing, missing == 1 ? "" : "s");
+		printf("\nThis host can make a recording that lacks %zu thing%s, listed above.\n", missing,
+		       missing == 1 ? "" : "s");
 	else
 		printf("\nThis host can make a full recording.\n");
 	return blocker ? 3 : missing ? 1 : 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A sorted table of kernel functions.
- *
- * Libraries that symbolise (libdw, blazesym) read ELF files; for the kernel /proc/kallsyms is the only
- * source that needs no debug package, and it is a sorted-enough text file. */
+/* A sorted table of kernel functions. Symbolizers such as libdw and blazesym read ELF files. For the kernel,
+ * /proc/kallsyms is the only source that needs no debug package, and it is almost sorted. */
 #include "loader/attach/symbols.h"
 
 #include <inttypes.h>
@@ -12,7 +10,7 @@
 
 #include "loader/system/grow.h"
 
-/* No function is longer: what lies further behind a name has none. */
+/* No function is longer than this: an address further beyond a name has no name. */
 enum { FUNCTION_BYTES = 1 << 20 };
 
 struct symbol {

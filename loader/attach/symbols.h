@@ -10,13 +10,13 @@
 extern "C" {
 #endif
 
-/* Reads the table: some 10 ms of CPU and 10 MB. To be done before recording, or it would be the recorder
- * itself that holds the CPU when the first stack comes. Returns the number of symbols, 0 when the kernel
- * hides their addresses. Reads only once. */
+/* Reads the table, which takes about 10 ms of CPU and 10 MB. Call it before recording; otherwise the recorder
+ * would hold the CPU when the first stack arrives. Returns the number of symbols, 0 if the kernel hides their
+ * addresses. Reads the table only once. */
 size_t symbols_load(void);
 
-/* Writes "name+0x1f" for a kernel address, or "?" where the kernel shows no name: the address itself is not
- * for a recording, which may go to others, because it tells where in memory this kernel lies. */
+/* Writes "name+0x1f" for a kernel address, or "?" if the kernel reveals no name. The address itself is not
+ * written to recordings, which may be passed on, because it reveals where this kernel is in memory. */
 void symbol_name(uint64_t address, char *text, size_t size);
 
 #ifdef __cplusplus

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* From ring buffer events to records, as they come: what they mean is for whoever reads the recording.
- *
- * What a span drags along (a name and a kernel stack) repeats: the same few waits happen again and again.
- * Each distinct one is written once, as a detail block, and spans refer to it by number. There are as many as
- * a service has waits and files; one that opens a new file for everything would fill memory, so that there is
- * a limit. */
+/* Turns ring buffer events into records in order of arrival; readers of the recording interpret them. The
+ * details of a span (a name and a kernel stack) repeat, because the same few waits happen again and again.
+ * Each distinct detail is written once, as a detail block, and spans refer to its number. Their number is
+ * limited: a service that opens a new file for everything would fill memory otherwise. */
 #include "loader/output/drain.h"
 
 #include <search.h>
@@ -48,19 +46,21 @@ static void write_detail(struct drain *d, const struct detail *t)
 					stack));
 }
 
-/* Once: what comes from now on has none, unless it was there before. */
+/* Writes the note once. Later spans have a detail only if it is already known. */
 static void note_full(struct drain *d)
 {
 	if (d->details_full)
 		return;
 	d->details_full = true;
 	json_t *note = json_note(ft_now_ns(), "missing");
-	json_put_text(note, "what", "file names and kernel stacks of waits that were not met before");
+	json_put_text(note, "what",
+		      "file names and kernel stacks of waits seen for the first time after this");
 	json_put_text(note, "why", "there are more than 20,000 distinct ones");
 	write_json_note(d->writer, note);
 }
 
-/* The id of a detail, written if it is new; 0 for an empty one, beyond the limit, or when memory is out. */
+/* Returns the id of a detail, which is written if it is new. Returns 0 for an empty detail, beyond the limit,
+ * or without memory. */
 static uint32_t detail_id(struct drain *d, const struct detail *wanted)
 {
 	if (!wanted->name[0] && !wanted->frames)
@@ -85,13 +85,13 @@ static uint32_t detail_id(struct drain *d, const struct detail *wanted)
 	return t->id;
 }
 
-/* Whether a CPU slice has been written as far as it is known: waits that overlap see the same ones. A CPU's
- * slices lie in a ring, so the place in it says which one it can be. */
+/* Whether a CPU slice has been written as far as it is known, because overlapping waits see the same slices.
+ * The slices of a CPU are in a ring, so the place in the ring identifies the slice. */
 static bool slice_is_written(struct drain *d, uint32_t cpu, unsigned place, const struct ft_cpu_slice *slice)
 {
 	if (!d->slices_written)
 		d->slices_written = calloc(FT_MAX_CPUS, sizeof *d->slices_written);
-	if (!d->slices_written) /* twice does no harm */
+	if (!d->slices_written) /* writing it twice is harmless */
 		return false;
 	struct slice_extent *last = &d->slices_written[cpu % FT_MAX_CPUS][place];
 	if (last->start_ns == slice->start_ns && last->end_ns >= slice->end_ns)
@@ -100,8 +100,8 @@ static bool slice_is_written(struct drain *d, uint32_t cpu, unsigned place, cons
 	return false;
 }
 
-/* Writes who had the CPU in [wake, end): the slices before the waiter's own, as far back as the CPU's ring
- * goes. */
+/* Writes which threads held the CPU in [wake, end): the slices before the waiter's own, as far back as the
+ * CPU's ring reaches. */
 static void write_slices(struct drain *d, const struct ft_event_span_detail *e, uint64_t end_ns)
 {
 	uint64_t until_ns = end_ns;
@@ -139,8 +139,8 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 	s->detail = detail_id(d, &t);
 }
 
-/* A lock's owner is four bytes of the process' memory, which go into no recording unless they are the id of a
- * thread that may hold it. */
+/* The owner of a lock is four bytes of the process' memory. They are written only if they are the id of a
+ * thread that may hold the lock. */
 static uint64_t threads_of_lock(const struct drain *d, const struct ft_event_span *e)
 {
 	uint32_t owner = (uint32_t)e->arg[1];

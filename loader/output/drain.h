@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From ring buffer events to records: gives names to what the kernel only numbers, and writes once what many
- * spans share. */
+/* Turns ring buffer events into records: adds names for kernel numbers and writes shared details of spans
+ * once. */
 #ifndef FORKTAIL_LOADER_DRAIN_H
 #define FORKTAIL_LOADER_DRAIN_H
 
@@ -27,23 +27,23 @@ struct slice_extent {
 struct drain {
 	struct ft_writer *writer;
 	struct threads *threads;
-	struct samples *samples; /* NULL: none wanted */
-	struct sockets *sockets; /* NULL: nobody asks for them */
+	struct samples *samples; /* NULL: not wanted */
+	struct sockets *sockets; /* NULL: not wanted */
 	struct suspensions suspensions;
 	void *details; /* tsearch tree of those written */
 	uint32_t detail_count;
 	bool details_full;
-	struct slice_extent (*slices_written)[FT_CPU_SLICES]; /* by CPU and place in its ring */
-	struct ft_span *open; /* what threads were in the middle of, when it was last asked */
+	struct slice_extent (*slices_written)[FT_CPU_SLICES]; /* by CPU and position in its ring */
+	struct ft_span *open; /* when the threads' open states were last requested */
 	size_t open_count, open_room;
 	uint64_t spans, tallies, io;
 };
 
-/* An event_handler (programs.h); context is a struct drain. */
+/* An event_handler (programs.h). The context is a struct drain. */
 void drain_event(void *context, const void *event, size_t bytes);
-/* Writes what threads were in the middle of. */
+/* Writes the state that each thread is currently in. */
 void drain_write_open(struct drain *d);
-/* A file begins in which nothing that is said once has been said, and nothing counted. */
+/* A new file begins: nothing has been written or counted in it yet. */
 void drain_begin_segment(struct drain *d);
 void drain_free(struct drain *d);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Losses are told by counters that only grow: what one has grown by between two looks is a record. */
+/* Losses are counters that only grow. The growth between two reads becomes a record. */
 #include "loader/output/losses.h"
 
 #include <stdbool.h>
 
-/* What the slots behind those of spans count. */
+/* What the slots after those of spans count. */
 static const struct {
 	uint32_t source, detail;
 } drop_slots[FT_DROP_SLOTS] = {

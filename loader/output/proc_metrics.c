@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading /proc by the tenth of a second.
- *
- * Files are opened once and read again with pread: ten times a second over a whole test, opening them would
- * be half the cost. Everything is a named value, either a level or a counter whose rate is wanted, so one
- * table of series serves all files. */
+/* Reads /proc ten times per second. Files are opened once and read again with pread, because opening them
+ * each time would be half the cost. Every metric is a named value, either a level or a counter whose rate is
+ * wanted, so one table of series serves all files. */
 #include "loader/output/proc_metrics.h"
 
 #include <fcntl.h>
@@ -18,19 +16,19 @@
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
-/* What a file may have: beyond it, a host of thousands of CPUs or disks loses the last of them. */
+/* Limit of bytes per file. Beyond it, the last of thousands of CPUs or disks are not recorded. */
 enum { TEXT_MAX = 16 << 20 };
 
-/* Containers bring network devices and take them away, each under a name of its own: what comes after so many
- * is left out. */
+/* Containers add and remove network devices with ever new names. Devices beyond this number are not
+ * recorded. */
 enum { SERIES_MAX = 40000 };
 
 struct series {
-	char key[320]; /* name and label values; a cgroup's path is the longest */
+	char key[320]; /* name and label values; the longest is a cgroup's path */
 	uint32_t id;
 	double counter;		  /* last reading, for rates */
-	double value;		  /* last written */
-	bool read, written, used; /* used: in this file, in which it was announced */
+	double value;		  /* last value written */
+	bool read, written, used; /* used in this file, where it was announced */
 	struct series *next;
 };
 
@@ -41,8 +39,8 @@ struct proc_metrics {
 	struct ft_writer *writer;
 	void *tree; /* of struct series, by key */
 	struct series *all;
-	uint32_t count, ids;	/* ids: given in this file */
-	int proc, fds[SOURCES]; /* the directory, and what is read all the time */
+	uint32_t count, ids;	/* number of ids used in this file */
+	int proc, fds[SOURCES]; /* the proc directory, and files that stay open */
 	uint64_t last_ns, now_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
 	struct text text;    /* of the file being read */
@@ -69,7 +67,7 @@ static struct series *add(struct proc_metrics *m, const struct series *like)
 	return s;
 }
 
-/* The series of this name and labels; at its first use it is announced in the recording. */
+/* Returns the series of this name and labels. Its first use announces it in the recording. */
 static struct series *series_of(struct proc_metrics *m, const char *name, const char *unit,
 				const char *label1, const char *value1, const char *label2,
 				const char *value2)
@@ -110,7 +108,7 @@ void proc_metrics_level(struct proc_metrics *m, const char *name, const char *un
 		write_value(m, s, value);
 }
 
-/* A counter: writes its growth times `scale` per second since the last sample. */
+/* Writes a counter: its growth times `scale` per second since the last sample. */
 static void rate(struct proc_metrics *m, const char *name, const char *unit, double counter, double scale,
 		 const char *label1, const char *value1, const char *label2, const char *value2)
 {
@@ -138,7 +136,7 @@ static void sample_cpu(struct proc_metrics *m)
 	if (!read_source(m, STAT) || sscanf(m->text.bytes, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &v[0],
 					    &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
 		return;
-	v[0] += v[1]; /* nice is user time */
+	v[0] += v[1]; /* nice counts as user time */
 	m->cpu_total[0] = m->cpu_total[1];
 	m->cpu_total[1] = v[0] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7];
 	double total = m->cpu_total[1] - m->cpu_total[0];
@@ -201,7 +199,7 @@ static void sample_disks(struct proc_metrics *m)
 	}
 }
 
-/* A table of vectors by CPU, whose first line names the CPUs. */
+/* Reads a table of vectors per CPU. Its first line names the CPUs. */
 static void sample_softirqs(struct proc_metrics *m)
 {
 	if (!read_source(m, SOFTIRQS))
@@ -248,7 +246,7 @@ static void sample_target(struct proc_metrics *m, pid_t pid)
 	text_read_at(&m->text, m->proc, path, TEXT_MAX);
 	if (!m->text.length)
 		return;
-	const char *rest = strrchr(m->text.bytes, ')'); /* comm may hold anything */
+	const char *rest = strrchr(m->text.bytes, ')'); /* comm may contain any characters */
 	double minor, major, user, system, rss;
 	if (!rest || sscanf(rest + 2,
 			    "%*c %*d %*d %*d %*d %*d %*u %lf %*f %lf %*f %lf %lf %*d %*d %*d %*d %*d %*d %*u "

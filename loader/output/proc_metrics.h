@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Host and target metrics from /proc: what the machine was doing around a spike. */
+/* Host and target metrics from /proc: the state of the machine around a spike. */
 #ifndef FORKTAIL_LOADER_PROC_METRICS_H
 #define FORKTAIL_LOADER_PROC_METRICS_H
 
@@ -24,16 +24,16 @@ struct proc_metrics;
  *   host.network.{receive,transmit}   bytes per second, label interface
  *   target.{cpu,rss,minor_faults,major_faults}   percent of one CPU, bytes, per second; label pid
  *   cgroup.{throttles,throttled}   as the kernel counts them: times, ns; label cgroup (quota.h)
- * A value is written when it differs from the one before, so a series holds its last value until the next.
- * `proc` is where proc is mounted. NULL when memory is out. */
+ * A value is written when it differs from the previous one, so a series holds its last value until the next.
+ * `proc` is where proc is mounted. Returns NULL without memory. */
 struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc);
-/* Reads everything once; rates are over the time since the last call. */
+/* Reads everything once. Rates are over the time since the last call. */
 void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count);
-/* Writes a value that somebody else has read, as of the last proc_metrics_sample. */
+/* Writes a value that the caller has read, with the time of the last proc_metrics_sample. */
 void proc_metrics_level(struct proc_metrics *m, const char *name, const char *unit, double value,
 			const char *label, const char *label_value);
-/* A file begins: series are named in it again, and their values written again, whether or not they have
- * changed. Those that the file before didn't need are forgotten. */
+/* A new file begins: series are named and values written again, whether or not they changed. Series that the
+ * previous file did not need are forgotten. */
 void proc_metrics_begin_segment(struct proc_metrics *m);
 void proc_metrics_close(struct proc_metrics *m);
 

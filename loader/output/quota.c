@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU quotas of targets, from the cgroup file system of either version.
- *
- * That a thread was throttled, and for how long, the kernel programs see for themselves. This says where to
- * look for the reason (which cgroup, how much of a CPU it may use), and whether they have to look at all: a
- * host without quotas pays nothing for them. A quota of any cgroup on the path to the root applies.
- */
+/* CPU quotas of targets, from the cgroup file system of version 1 or 2. The kernel programs themselves detect
+ * that a thread was throttled and for how long. This file finds the cause (which cgroup, its quota) and
+ * whether throttling needs to be checked at all: a host without quotas pays nothing. A quota of any cgroup on
+ * the path to the root applies. */
 #include "loader/output/quota.h"
 
 #include <dirent.h>
@@ -20,12 +18,12 @@
 
 enum { PATH_BYTES = 256 };
 
-/* What is in force for a process. */
+/* The quotas in force for a process. */
 struct quota {
 	pid_t pid;
-	char cgroup[PATH_BYTES]; /* from the hierarchy's root */
+	char cgroup[PATH_BYTES]; /* path from the hierarchy's root */
 	long long quota_us, period_us;
-	bool seen; /* in this look */
+	bool seen; /* in this pass */
 };
 
 struct quotas {
@@ -34,12 +32,12 @@ struct quotas {
 	bool v2;
 	char proc[PATH_BYTES];
 	char mount[PATH_BYTES]; /* where the hierarchy with the CPU controller is mounted */
-	char root[PATH_BYTES];	/* and what of it: "/" unless in a container */
+	char root[PATH_BYTES];	/* which part of it is mounted: "/" except in a container */
 	struct quota *all;
 	size_t count, room;
 };
 
-/* Whether a comma-separated list has this word. */
+/* Whether a comma-separated list contains this word. */
 static bool lists(const char *list, const char *word)
 {
 	size_t length = strlen(word);
@@ -49,7 +47,7 @@ static bool lists(const char *list, const char *word)
 	return false;
 }
 
-/* Finds the hierarchy that has the CPU controller: a version 1 mount with it, else the unified one. */
+/* Finds the hierarchy with the CPU controller: a version 1 mount with it, otherwise the unified hierarchy. */
 static bool find_hierarchy(struct quotas *q)
 {
 	char path[PATH_MAX];
@@ -92,8 +90,8 @@ struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const ch
 	return q;
 }
 
-/* The cgroup in the hierarchy, "/a/b", of a process or thread, whose directory in proc this is; false when it
- * has none. */
+/* Finds the cgroup in the hierarchy ("/a/b") of the process or thread with this directory in proc. False if
+ * it has none. */
 static bool find_cgroup(const struct quotas *q, const char *directory, char cgroup[PATH_BYTES])
 {
 	char file[PATH_MAX], path[CGROUP_BYTES];
@@ -106,7 +104,7 @@ static bool find_cgroup(const struct quotas *q, const char *directory, char cgro
 	return true;
 }
 
-/* Reads a file of a cgroup; false when there is none. */
+/* Reads a file of a cgroup. False if the file does not exist. */
 static bool read_file(const struct quotas *q, const char *cgroup, const char *file, char *text, size_t size)
 {
 	char path[PATH_MAX];
@@ -114,7 +112,7 @@ static bool read_file(const struct quotas *q, const char *cgroup, const char *fi
 	return read_text(path, text, size) >= 0;
 }
 
-/* A cgroup's own quota; false: it has none. */
+/* Reads a cgroup's own quota. False if it has none. */
 static bool read_quota(const struct quotas *q, const char *cgroup, long long *quota_us, long long *period_us)
 {
 	char text[64];
@@ -137,7 +135,7 @@ static void write_note(struct quotas *q, const struct quota *x)
 				   (json_int_t)x->quota_us, "period_us", (json_int_t)x->period_us));
 }
 
-/* Returns whether it is the first in this look that finds it. */
+/* Returns whether this is the first time it is found in this pass. */
 static bool note_quota(struct quotas *q, pid_t pid, const char *cgroup, long long quota_us,
 		       long long period_us)
 {
@@ -162,7 +160,7 @@ static bool note_quota(struct quotas *q, pid_t pid, const char *cgroup, long lon
 	return first;
 }
 
-/* What the kernel itself counts: in version 1 in ns, in version 2 in us. */
+/* The kernel's own counters: version 1 in ns, version 2 in us. */
 static void sample_throttling(struct quotas *q, const char *cgroup)
 {
 	char text[1024];
@@ -178,7 +176,7 @@ static void sample_throttling(struct quotas *q, const char *cgroup)
 				   cgroup);
 }
 
-/* Quotas of a cgroup and of those above it, but for the root, which has none. Cuts the path. */
+/* Visits the quotas of a cgroup and its ancestors except the root, which has none. Shortens the path. */
 static void look_up(struct quotas *q, pid_t pid, char *cgroup)
 {
 	for (char *end; cgroup[0] == '/' && cgroup[1]; *end = 0) {
@@ -190,7 +188,7 @@ static void look_up(struct quotas *q, pid_t pid, char *cgroup)
 	}
 }
 
-/* A single thread may be in a cgroup of its own: in version 1 in any, in version 2 in a threaded one. */
+/* A thread may be in a different cgroup than its process: any in version 1, a threaded one in version 2. */
 static void look_at_threads(struct quotas *q, pid_t pid, const char *of_process)
 {
 	char path[PATH_MAX], cgroup[PATH_BYTES];
@@ -236,7 +234,7 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 void quotas_begin_segment(struct quotas *q)
 {
 	for (size_t i = 0; q && i < q->count; i++)
-		q->all[i].quota_us = -1; /* so that it differs from what is found */
+		q->all[i].quota_us = -1; /* so that it differs from the value found */
 }
 
 void quotas_close(struct quotas *q)

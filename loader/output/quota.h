@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU quotas (CFS bandwidth) of the cgroups that targets run in, as user space sees them. */
+/* CPU quotas (CFS bandwidth) of the cgroups of targets, read from user space. */
 #ifndef FORKTAIL_LOADER_QUOTA_H
 #define FORKTAIL_LOADER_QUOTA_H
 
@@ -16,15 +16,15 @@ extern "C" {
 
 struct quotas;
 
-/* NULL when this host has no cgroups with a CPU controller, or memory is out: no quotas then.
- * `proc` is where proc is mounted. */
+/* Returns NULL without quotas: this host has no cgroups with a CPU controller, or no memory is left. `proc`
+ * is where proc is mounted. */
 struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const char *proc);
 
-/* Looks at the cgroups of each process and of its threads, and those above them. A quota that is new, changed
- * or gone is written as a note; of each in force the kernel's count of throttles and their sum are written as
- * series. Returns whether any is in force. `q` may be NULL. */
+/* Checks the cgroups of each process and its threads, and their ancestors. Writes a note for each quota that
+ * is new, changed or gone. For each quota in force, writes the kernel's count and total time of throttling as
+ * series. Returns whether any quota is in force. `q` may be NULL. */
 bool quotas_look(struct quotas *q, const pid_t *pids, size_t count);
-/* A file begins: the next look notes again what is in force. */
+/* A new file begins: the next pass writes the quotas in force again. */
 void quotas_begin_segment(struct quotas *q);
 void quotas_close(struct quotas *q);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder's thread decides when a segment begins; what waits for a disk (making files, sealing them,
- * having them go) the writer's thread does, in the order in which it is asked to. So the list of segments is
- * that thread's, once there is one.
- *
- * A segment's age is what was recorded after it. Of those found at the beginning it is estimated, by the
- * times at which they were last written to: nothing of them has to be read. */
+/* The recorder's thread decides when a segment begins. The writer's thread does the work that waits for a
+ * disk (creating, sealing and deleting files), in the requested order, so the list of segments belongs to it
+ * once it runs. A segment's age is the recorded time after it. For segments found at startup, the age is
+ * estimated from their modification times, so none of them has to be read. */
 #include "loader/output/segments.h"
 
 #include <dirent.h>
@@ -27,9 +25,9 @@
 #define SEGMENT_NS (5 * SECOND_NS)
 #define LONGEST_SEGMENT_NS (60 * SECOND_NS)
 #define SEGMENT_BYTES (8ull << 20)
-/* A segment is no more than this part of the ring: what goes, goes by whole segments. */
+/* A segment is at most this part of the ring, because whole segments are deleted. */
 enum { LEAST_SEGMENTS = 8 };
-/* A ring of a week is not to be a hundred thousand files. */
+/* The number of segments to aim at: a ring of a week must not have a hundred thousand files. */
 enum { SEGMENTS_AIMED_AT = 720 };
 
 enum { NAME_BYTES = 40 };
@@ -42,17 +40,17 @@ struct segments {
 	struct ring_limits limits;
 	struct file_owner user;
 	int directory;
-	uint64_t segment_ns, segment_bytes; /* when the next one is due */
-	uint64_t number, began_ns;	    /* of the one that is being written */
-	uint32_t begun;			    /* files that the writer has been asked for */
-	uint64_t tried_ns;		    /* when it was last tried to go on after an error */
-	/* The writer's thread's: sealed ones, the oldest first. */
+	uint64_t segment_ns, segment_bytes; /* when the next segment is due */
+	uint64_t number, began_ns;	    /* of the segment being written */
+	uint32_t begun;			    /* number of files requested from the writer */
+	uint64_t tried_ns;		    /* when continuing after an error was last tried */
+	/* Owned by the writer's thread: sealed segments, oldest first. */
 	struct segment *all;
 	size_t count, room;
 	uint64_t bytes;
 };
 
-/* A number that sudo left in the environment. */
+/* Reads a number that sudo left in the environment. */
 static bool number_of(const char *variable, uint32_t *number)
 {
 	const char *text = getenv(variable);
@@ -79,7 +77,7 @@ int file_owner_find(const char *name, struct file_owner *user)
 	return 0;
 }
 
-/* Makes the directory, or opens the one that is there. */
+/* Creates the directory, or opens the existing one. */
 static int open_directory(const char *path, const struct file_owner *user, const char **why)
 {
 	bool made = mkdir(path, 0700) == 0;
@@ -96,13 +94,13 @@ static int open_directory(const char *path, const struct file_owner *user, const
 	*why = err ? strerror(-err) : NULL;
 	if (!err && !made && st.st_uid != user->uid) {
 		err = -EACCES;
-		*why = "it belongs to another user than its files are to (--user)";
+		*why = "it belongs to a user other than the owner of the files (--user)";
 	} else if (!err && !made && st.st_mode & 077) {
 		err = -EACCES;
-		*why = "others may enter it: chmod 0700 it first";
+		*why = "other users have access to it. Run chmod 0700 on it";
 	} else if (!err && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		err = -EWOULDBLOCK;
-		*why = "another recorder is at work in it";
+		*why = "another recorder is writing to it";
 	}
 	if (err && fd >= 0)
 		close(fd);
@@ -114,7 +112,7 @@ static void name_of(uint64_t number, char name[NAME_BYTES])
 	snprintf(name, NAME_BYTES, "segment-%010" PRIu64 ".forktail", number);
 }
 
-/* The number in a segment's name; 0: it is no segment's. */
+/* The number in a segment's name, or 0 if it is not a segment. */
 static uint64_t number_in(const char *name)
 {
 	char again[NAME_BYTES];
@@ -140,8 +138,8 @@ static int by_number(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Finds the segments that are there. `lasts_ns` is first when each was last written to, then how long that is
- * after the one before: an outage is no recorded time, so no more than a segment lasts. */
+/* Finds existing segments. `lasts_ns` is first the time each was last written to, then the time since the
+ * previous one. Without a recorder no time is recorded, so it is at most the length of a segment. */
 static int find_segments(struct segments *r)
 {
 	int fd = openat(r->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -218,7 +216,8 @@ int segments_become_owner(const struct segments *r)
 {
 	setfsgid(r->user.gid);
 	setfsuid(r->user.uid);
-	/* They don't tell of an error; an impossible id changes nothing and says what it is. */
+	/* These functions return no error. Setting an impossible id changes nothing and returns the current
+	 * one. */
 	return (uid_t)setfsuid((uid_t)-1) == r->user.uid && (gid_t)setfsgid((gid_t)-1) == r->user.gid
 		   ? 0
 		   : -EPERM;
@@ -228,15 +227,15 @@ static void remove_oldest(struct segments *r)
 {
 	char name[NAME_BYTES];
 	name_of(r->all[0].number, name);
-	/* One that somebody else has removed is gone as well. */
+	/* A segment that was deleted by another process counts as deleted. */
 	if (unlinkat(r->directory, name, 0)) {
 	}
 	r->bytes -= r->all[0].bytes;
 	memmove(r->all, r->all + 1, --r->count * sizeof *r->all);
 }
 
-/* Has go what newer segments make superfluous: they alone last as long as is kept. The one that is being
- * written may yet become as large as it may be. */
+/* Deletes segments that are no longer needed because newer ones alone cover the limits. The segment being
+ * written may still grow to its maximum size. */
 static void evict(struct segments *r)
 {
 	uint64_t newer_ns = 0;
@@ -248,13 +247,13 @@ static void evict(struct segments *r)
 	}
 }
 
-/* What there is to do when a segment has been sealed. */
+/* Work after a segment was sealed. */
 struct sealed {
 	struct segments *ring;
 	struct segment segment;
 };
 
-/* A job of the writer's. */
+/* A job for the writer's thread. */
 static void take_sealed(void *arg)
 {
 	struct sealed *s = arg;
@@ -262,7 +261,8 @@ static void take_sealed(void *arg)
 	char name[NAME_BYTES];
 	struct stat st;
 	name_of(s->segment.number, name);
-	if (fstatat(r->directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0) { /* else it could not be made */
+	if (fstatat(r->directory, name, &st, AT_SYMLINK_NOFOLLOW) ==
+	    0) { /* otherwise it could not be created */
 		s->segment.bytes = (uint64_t)st.st_size;
 		add(r, &s->segment);
 	}
@@ -281,9 +281,10 @@ int segments_begin(struct segments *r, struct ft_writer **out, const char *manif
 {
 	char name[NAME_BYTES];
 	int err;
-	evict(r); /* the limits may be others than they were */
+	evict(r); /* the limits may have changed */
 	name_of(++r->number, name);
-	/* As their user, who is to have them, and for now only: there are things to open yet. */
+	/* Takes the user's file-system identity for now only, so that the user owns the files: other things
+	 * still have to be opened. */
 	setfsgid(r->user.gid);
 	setfsuid(r->user.uid);
 	do
@@ -298,8 +299,8 @@ int segments_begin(struct segments *r, struct ft_writer **out, const char *manif
 
 bool segments_due(const struct segments *r, const struct ft_writer *w, uint64_t now_ns)
 {
-	/* Until the writer has begun the one it was last asked for, its bytes are those of the one before;
-	 * and a disk that stands still is not asked for more. */
+	/* Until the writer has begun the latest segment, its byte count is that of the previous one. A disk
+	 * that does not respond gets no more requests. */
 	return ft_writer_files(w) == r->begun &&
 	       (now_ns - r->began_ns >= r->segment_ns || ft_writer_bytes(w) >= r->segment_bytes);
 }

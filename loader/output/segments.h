@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring of recordings: a directory of segments, one after the other, of which the oldest go.
- *
- * A segment is an ordinary recording, never touched again once it is sealed: who takes a part of the ring out
- * links files, and nothing has to wait for that. How much is kept is counted in time that was recorded, up to
- * the newest: while nobody records, nothing goes, and what was there before a crash is there after it. */
+/* A ring of recordings: a directory of consecutive segments, of which the oldest are deleted. A segment is an
+ * ordinary recording and never changes after it is sealed. So a snapshot links files and does not delay the
+ * recorder. The ring's length is measured in recorded time before the newest segment: while nothing is
+ * recorded, nothing is deleted, and a crash loses no older segments. */
 #ifndef FORKTAIL_LOADER_SEGMENTS_H
 #define FORKTAIL_LOADER_SEGMENTS_H
 
@@ -19,52 +18,52 @@
 extern "C" {
 #endif
 
-/* Whose the files are. */
+/* The owner of the files. */
 struct file_owner {
 	uid_t uid;
 	gid_t gid;
 };
 
-/* By name; NULL: who called sudo, else "forktail" if there is one, else who runs this. -ENOENT: there is no
- * such user. */
+/* Finds a user by name. NULL: the user who called sudo, otherwise "forktail" if it exists, otherwise the
+ * current user. -ENOENT: no such user. */
 int file_owner_find(const char *name, struct file_owner *user);
 
 struct segments;
 
-/* Takes a directory, which is made if only it is missing: it has to be the user's, closed to others, and
- * nobody else's at the moment. Negative errno, and in *why what is the matter, to follow "can't keep a ring
- * in DIR: ".
- */
+/* Opens a directory and creates it if only the last component is missing. It must belong to the user, be
+ * closed to others, and not be in use. Returns a negative errno, and in *why the reason, to follow "cannot
+ * use the directory DIR for a ring: ". */
 int segments_open(struct segments **out, const char *path, const struct ring_limits *limits,
 		  const struct file_owner *user, const char **why);
 void segments_close(struct segments *r);
 
-/* From here on files are made as their user, by this thread and those that it starts; never back. */
+/* From now on, files are created as the owner, by this thread and threads started later. This cannot be
+ * undone. */
 int segments_become_owner(const struct segments *r);
 
-/* Begins the first segment, which follows those that are there. */
+/* Begins the first segment, after the existing ones. */
 int segments_begin(struct segments *r, struct ft_writer **out, const char *manifest, uint64_t now_ns);
 
-/* Whether it is time for the next one. */
+/* Whether the next segment is due. */
 bool segments_due(const struct segments *r, const struct ft_writer *w, uint64_t now_ns);
-/* Seals the one that is being written, begins the next, and has go what is too old or too much: all by the
- * writer's thread. */
+/* Seals the current segment, begins the next and deletes segments beyond the limits: all in the writer's
+ * thread. */
 int segments_next(struct segments *r, struct ft_writer *w, const char *manifest, const char *summary,
 		  uint64_t now_ns);
 
-/* The number of the segment that is being written, and of the next one. */
+/* Number of the current segment, and of the next. */
 uint64_t segments_number(const struct segments *r);
 
-/* After an error of the writer's: once a second has the oldest segment make room, if room is what is missing,
- * and says that the next one is to be tried. */
+/* After a write error: once per second deletes the oldest segment if space is missing, and requests the next
+ * segment. */
 bool segments_recover(struct segments *r, struct ft_writer *w, uint64_t now_ns);
 
-/* Whose it is. */
+/* The owner of the ring. */
 const struct file_owner *segments_owner(const struct segments *r);
-/* The directory, for who may make files in it. */
+/* The directory, for code that may create files in it. */
 int segments_directory(const struct segments *r);
 
-/* What there is, for tests: sealed segments and their bytes. */
+/* For tests: the number of sealed segments and their bytes. */
 size_t segments_count(const struct segments *r);
 uint64_t segments_bytes(const struct segments *r);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which process has which address space. Its size is that of the targets: beyond twice as many as there can
- * be, the one that was sampled longest ago makes room. */
+/* Maps processes to address spaces. The table is limited by the number of targets: beyond twice that number,
+ * the process sampled longest ago is removed. */
 #include "loader/samples/address_spaces.h"
 
 #include <limits.h>
@@ -18,13 +18,13 @@
 
 enum {
 	PROCESSES_MAX = 2 * FT_MAX_TARGETS,
-	/* A process' mappings are looked at again when an address is in none of them, but not more often than
-	   this, and ever less often when they don't tell: code made at run time is in no file. */
+	/* A process' mappings are read again when an address is in none of them. That happens at most this
+	 * often, and less and less often if it does not help: code generated at run time is in no file. */
 	LOOK_AGAIN_NS = 1000000000,
-	LOOKS_AT_MOST = 64, /* times that, in the end */
+	LOOKS_AT_MOST = 64, /* multiplied by this at most */
 };
 
-/* A file's place; what tells address spaces apart. */
+/* A file's mapping. These fields distinguish address spaces. */
 struct place {
 	uint64_t start, end, inode;
 	uint32_t device[2];
@@ -40,7 +40,7 @@ struct space {
 struct process {
 	pid_t pid;
 	uint64_t looked_ns, used;
-	unsigned patience; /* seconds to the next look */
+	unsigned patience; /* seconds until the next read */
 	struct space *space;
 	char program[NAME_MAX + 1];
 };
@@ -76,7 +76,7 @@ static struct process *known(struct address_spaces *s, pid_t pid)
 	return NULL;
 }
 
-/* What is gathered of a process' maps. */
+/* The result of reading a process' maps. */
 struct gathered {
 	struct address_spaces *spaces;
 	pid_t pid;
@@ -90,8 +90,7 @@ static void note_place(void *context, const struct mapped_file *f)
 	s->places[s->count++] = (struct place){f->start, f->end, f->inode, {f->device[0], f->device[1]}};
 }
 
-/* The key of a file is what the kernel knows it by, with the time of its last change, which nobody can set.
- */
+/* A file's key is its identity in the kernel plus its change time (ctime), which users cannot set. */
 static void send_file(void *context, const struct mapped_file *f)
 {
 	const struct gathered *g = context;
@@ -115,7 +114,8 @@ static bool same(const struct space *a, const struct space *b)
 	return a->count == b->count && memcmp(a->places, b->places, a->count * sizeof *a->places) == 0;
 }
 
-/* The address space that a process' maps describe: its parent's if it is the same, else a new one. */
+/* Returns the address space that a process' maps describe: its parent's if they are equal, otherwise a new
+ * one. */
 static struct space *describe(struct address_spaces *s, pid_t pid, pid_t parent, const char *maps, bool ahead)
 {
 	struct space *space = calloc(1, sizeof *space + MAPPED_FILES * sizeof *space->places);
@@ -145,7 +145,7 @@ static void close_process(struct address_spaces *s, struct process *p)
 	*p = s->processes[--s->count];
 }
 
-/* A place for one more process; NULL when memory is out. */
+/* Returns a slot for one more process. NULL: no memory. */
 static struct process *add(struct address_spaces *s)
 {
 	if (s->count == PROCESSES_MAX) {
@@ -160,7 +160,7 @@ static struct process *add(struct address_spaces *s)
 	return memset(&s->processes[s->count++], 0, sizeof *s->processes);
 }
 
-/* NULL if its mappings can't be read: it has ended, as a rule. */
+/* NULL if the mappings cannot be read, usually because the process has exited. */
 static struct process *open_process(struct address_spaces *s, pid_t pid, pid_t parent, bool ahead)
 {
 	char path[64], program[PATH_MAX], *maps = mappings_read(pid);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/PID/map_files leads to the very file that is mapped: also to one that was deleted or replaced on
- * disk, as by an upgrade, and never to another that somebody put in its place. It wants
- * CAP_CHECKPOINT_RESTORE over the host. Where that isn't to be had (in a container), the path is walked from
- * the process' own root, a component at a time and following no link: paths in maps have none.
- *
- * Either way a file is found without being opened (O_PATH), looked at, and opened only when it is a regular
- * one. A FIFO would keep us waiting, a device do whatever devices do when opened, and a file that a FUSE
- * server serves is the server's to hold us up by. */
+/* /proc/PID/map_files leads to exactly the file that is mapped, even if it was deleted or replaced on disk by
+ * an upgrade, and never to a file that another user put in its place. It requires CAP_CHECKPOINT_RESTORE in
+ * the host's user namespace. Without it (in a container), the path is walked from the process' own root, one
+ * component at a time without following links, because paths in maps have none. Either way, the file is found
+ * without opening it (O_PATH), checked, and opened only if it is a regular file. A FIFO would block, opening
+ * a device could have side effects, and a FUSE server could delay the recorder. */
 #include "loader/samples/mapped_open.h"
 
 #include <errno.h>
@@ -19,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The mount that a descriptor is on; -1 when the kernel doesn't say. */
+/* The mount of a descriptor, or -1 if the kernel doesn't report it. */
 static int mount_of(int fd)
 {
 	char path[48], line[128];
@@ -34,7 +32,7 @@ static int mount_of(int fd)
 	return id;
 }
 
-/* Whether a mount of the process' is served by a process. */
+/* Whether a mount of the process is served by another process (FUSE). */
 static bool is_fuse(pid_t pid, int mount)
 {
 	char path[48], *line = NULL;
@@ -55,7 +53,7 @@ static bool is_fuse(pid_t pid, int mount)
 	return fuse;
 }
 
-/* A process' files lie on one or two mounts: what was found of the last one is kept. */
+/* The files of a process are on one or two mounts: the last result is cached. */
 static bool may_hold_us_up(pid_t pid, int fd)
 {
 	static pid_t last_pid;
@@ -70,7 +68,7 @@ static bool may_hold_us_up(pid_t pid, int fd)
 	return last;
 }
 
-/* The next component of a path below `dir`, which is closed. */
+/* Opens the next component of a path below `dir`, which is closed. */
 static int descend(pid_t pid, int dir, const char *name, size_t length)
 {
 	char component[NAME_MAX + 1];
@@ -89,7 +87,7 @@ static int descend(pid_t pid, int dir, const char *name, size_t length)
 	return fd;
 }
 
-/* Finds what lies at the path within the process' root. */
+/* Finds the file at the path within the process' root. */
 static int walk(pid_t pid, const char *path)
 {
 	char root[48];
@@ -104,7 +102,7 @@ static int walk(pid_t pid, const char *path)
 	return at;
 }
 
-/* Opens for reading what was found. */
+/* Opens the file that was found for reading. */
 static int reopen(pid_t pid, int found, uint64_t inode)
 {
 	struct stat st;

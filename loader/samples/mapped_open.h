@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening what a target has mapped, as root, without being led anywhere else. */
+/* Opens files that a target has mapped, as root, without being redirected to other files. */
 #ifndef FORKTAIL_LOADER_MAPPED_OPEN_H
 #define FORKTAIL_LOADER_MAPPED_OPEN_H
 
@@ -11,10 +11,9 @@
 extern "C" {
 #endif
 
-/* Opens a process' mapped file for reading; never waits. What is opened is the file that is mapped, whatever
- * its path leads to by now, and a regular file. A negative errno if that can't be: -ESTALE when another one
- * lies at its path, -ENOTSUP when it is no regular file, or one of a file system that a process serves
- * (FUSE). */
+/* Opens a mapped file of a process for reading. Never blocks. Opens only the regular file that is mapped,
+ * whatever its path leads to now. Returns a negative errno on failure: -ESTALE if another file is at its
+ * path, -ENOTSUP if it is not a regular file or is on a file system that a process serves (FUSE). */
 int mapped_open(pid_t pid, const struct mapped_file *file);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A line of /proc/PID/maps is "start-end perms offset major:minor inode   path"; the kernel writes a line's
- * end in a path as \012, so lines are lines. */
+/* A line of /proc/PID/maps is "start-end perms offset major:minor inode path". The kernel writes a newline in
+ * a path as \012, so each line is one mapping. */
 #include "loader/samples/mappings.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct line {
 	size_t path_length;
 };
 
-/* False: it is no mapping. */
+/* False: not a mapping. */
 static bool take_apart(const char *text, size_t length, struct line *l)
 {
 	char head[128], permissions[5];
@@ -68,7 +68,7 @@ void mappings_each(const char *text, mapping_handler found, void *context)
 		text += length + (text[length] == '\n');
 		if (more && !is_line)
 			continue;
-		/* A file's memory beyond its end (.bss) has no file, and may lie between its parts. */
+		/* A file's memory beyond its end (.bss) has no file, and may be between its parts. */
 		if (more && !l.inode && !is_vdso(&l) && !l.path_length)
 			continue;
 		bool same = more && l.start >= f->end && l.inode && l.inode == f->inode &&
@@ -98,7 +98,7 @@ char *mappings_read(pid_t pid)
 	char path[48];
 	struct text maps = {NULL};
 	snprintf(path, sizeof path, "/proc/%d/maps", pid);
-	/* A process that has ended has an empty one. */
+	/* A process that has exited has an empty one. */
 	if (text_read_at(&maps, AT_FDCWD, path, MAPS_BYTES_MAX) && maps.length)
 		return maps.bytes;
 	free(maps.bytes);

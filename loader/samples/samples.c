@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples: each stack once. What their stacks are, unwinding.h finds out, in its own time; a sample's record
- * is written when its stack is known, or is known to stay unknown. */
+/* Writes CPU samples, and each distinct stack once. The unwinding helper resolves stacks asynchronously
+ * (unwind_queue.h). A sample's record is written when its stack is resolved or cannot be resolved. */
 #include "loader/samples/samples.h"
 
 #include <search.h>
@@ -13,7 +13,7 @@
 #include "recording/json/json_block.h"
 
 enum {
-	STACKS_MAX = 20000, /* distinct ones; a service has hundreds */
+	STACKS_MAX = 20000, /* limit of distinct stacks; a service has hundreds */
 	STACKS_BYTES_MAX = 16 << 20,
 };
 
@@ -26,7 +26,7 @@ struct samples {
 	struct ft_writer *writer;
 	const struct threads *threads;
 	struct unwind_queue *unwind_queue;
-	void *stacks; /* tsearch tree of those written */
+	void *stacks; /* tsearch tree of stacks already written */
 	uint32_t stack_count;
 	size_t stack_bytes;
 	uint64_t samples;
@@ -49,7 +49,7 @@ static void describe(struct stack_text *t, const struct unwind_queue_result *r)
 		char name[160];
 		symbol_name(r->kernel[i], name, sizeof name);
 		name[strcspn(name, "+")] =
-		    0; /* with the place in the function there would be no end of stacks */
+		    0; /* including offsets in functions, the number of stacks would have no limit */
 		if (!stack_text_kernel(t, name))
 			break;
 	}
@@ -80,7 +80,7 @@ static int compare_stacks(const void *a, const void *b)
 	return strcmp(((const struct stack *)a)->text, ((const struct stack *)b)->text);
 }
 
-/* The id of a stack, written if it is new; 0 when there are too many or memory is out. */
+/* Returns the id of a stack, which is written if it is new. 0: too many stacks or no memory. */
 static uint32_t stack_id(struct samples *s, const struct stack_text *t)
 {
 	size_t bytes = sizeof(struct stack) + t->length + 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From CPU samples of the ring to records: each distinct stack is written once, samples refer to it. */
+/* Turns CPU samples of the ring into records. Each distinct stack is written once, and samples refer to
+ * it. */
 #ifndef FORKTAIL_LOADER_SAMPLES_H
 #define FORKTAIL_LOADER_SAMPLES_H
 
@@ -18,29 +19,29 @@ extern "C" {
 
 struct samples;
 
-/* `threads` and `unwinding` must outlive it. NULL when memory is out. All of the others take NULL: no samples
- * are wanted. */
+/* `threads` and `unwinding` must outlive it. Returns NULL without memory. All other functions accept NULL,
+ * which means that no samples are wanted. */
 struct samples *samples_open(struct ft_writer *writer, const struct threads *threads,
 			     struct unwind_queue *unwind_queue);
 void samples_close(struct samples *s);
 
-/* Reads the process' symbols ahead. */
+/* Reads the process' symbols in advance. */
 void samples_prepare(struct samples *s, pid_t pid);
 
 /* An event of type FT_EVENT_SAMPLE or FT_EVENT_SAMPLE_STACK. */
 void samples_add(struct samples *s, const void *event, size_t bytes);
 void samples_thread_ended(struct samples *s, const struct ft_event_thread *e);
 
-/* At every tick of the recorder: writes samples whose stacks are known by now. */
+/* Called at every tick of the recorder: writes samples whose stacks are resolved. */
 void samples_tick(struct samples *s);
-/* Waits for the last ones; a second at most. */
+/* Waits for the last stacks, at most one second. */
 void samples_settle(struct samples *s);
 
-/* A file begins in which no stack has been written. */
+/* A new file begins: no stack has been written to it. */
 void samples_begin_segment(struct samples *s);
 
 struct samples_figures {
-	uint64_t samples; /* written, to this file */
+	uint64_t samples; /* number of stacks written to this file */
 	struct unwind_queue_figures unwinding;
 };
 struct samples_figures samples_so_far(const struct samples *s);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Names come from files that a target maps, of which nothing is known: no length, no bytes are taken for
- * granted. */
+/* Names come from files that a target maps. They are untrusted: neither length nor content is assumed. */
 #include "loader/samples/stack_text.h"
 
 #include <string.h>
 
-/* Bytes of a name that are kept. */
+/* Kept bytes of a name. */
 static size_t kept(const char *name)
 {
 	return strnlen(name, STACK_NAME_BYTES);
 }
 
-/* There is room for it: the callers have looked. */
+/* The callers have checked that there is space. */
 static void append(struct stack_text *t, const char *name, char end)
 {
 	size_t length = kept(name);
@@ -21,7 +20,7 @@ static void append(struct stack_text *t, const char *name, char end)
 	t->bytes[t->length] = 0;
 }
 
-/* Whether `bytes` and the 0 behind them fit in the first `room` of the text. */
+/* Whether `bytes` and a terminating 0 fit in the first `room` bytes of the text. */
 static bool fits(const struct stack_text *t, size_t bytes, size_t room)
 {
 	return t->length < room && bytes < room - t->length;

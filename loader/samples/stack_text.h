@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stack as text: the program, then a line for each frame, "function\tmodule", then one for each function of
- * the kernel. It is both what tells stacks apart and what is written. */
+/* A stack as text: the program, then a line per frame, "function\tmodule", then a line per kernel function.
+ * This text identifies a stack and is also what is written. */
 #ifndef FORKTAIL_LOADER_STACK_TEXT_H
 #define FORKTAIL_LOADER_STACK_TEXT_H
 
@@ -13,23 +13,24 @@ extern "C" {
 
 enum {
 	STACK_TEXT_BYTES = 8192,
-	STACK_NAME_BYTES = 256, /* of a name; C++ templates have longer ones, and so has who means harm */
+	STACK_NAME_BYTES = 256, /* of a name; C++ templates and malicious files have longer ones */
 };
 
 struct stack_text {
-	char bytes[STACK_TEXT_BYTES]; /* ends with a 0 */
-	size_t length;		      /* without it */
+	char bytes[STACK_TEXT_BYTES]; /* terminated by 0 */
+	size_t length;		      /* without the terminator */
 };
 
-/* Begins with a program's name. Names may be any bytes: they are cut, and what would end a line is a '?'. */
+/* Begins with a program's name. Names may contain any bytes: they are truncated, and a line break becomes
+ * '?'. */
 void stack_text_begin(struct stack_text *t, const char *program);
-/* Adds a line each, whole or not at all; false when there is no room. The kernel's have half of it to
- * themselves. */
+/* Adds a line, completely or not at all. False: no space. Half of the space is reserved for kernel
+ * functions. */
 bool stack_text_frame(struct stack_text *t, const char *function, const char *module);
 bool stack_text_kernel(struct stack_text *t, const char *function);
 
-/* Takes the next line of a text apart and moves *text behind it; false at its end. A line without a module
- * has a length of 0 for it and NULL. */
+/* Splits the next line of a text and moves *text after it. False at the end. A line without a module returns
+ * NULL and length 0 for it. */
 struct stack_line {
 	const char *function, *module;
 	size_t function_length, module_length;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwinding and naming, with libdw.
- *
- * libdw finds callers by the unwind tables every program carries (.eh_frame), and names by the tables of the
- * file and of its debug file. Names it would look up by going through all symbols of a file for each address;
- * a sorted table per file is made once instead. Files are few and address spaces many (each process has one
- * of its own), so what is read of a file is kept with the file, and shared.
- */
+/* Unwinding and naming with libdw. libdw finds callers using the unwind tables that every program contains
+ * (.eh_frame), and names using the symbol tables of the file and its debug file. libdw would scan all symbols
+ * of a file for each address, so a sorted table is built once per file instead. There are few files but many
+ * address spaces (one per process), so data of a file is stored with the file and shared. */
 #include "loader/samples/unwind.h"
 
 #include <elfutils/libdwfl.h>
@@ -17,7 +14,8 @@
 #include "loader/system/grow.h"
 
 enum {
-	FILES_KEPT = 64, /* that no space has any more: a child's, as a rule, and there will be another one */
+	FILES_KEPT = 64, /* files that no address space uses any more, usually a child's; another child will
+			    need them */
 	FUNCTION_NAME = 256,
 };
 
@@ -25,8 +23,8 @@ enum {
 enum { DWARF_RBX = 3, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R12 = 12, DWARF_RIP = 16 };
 
 struct function {
-	uint64_t start, end; /* as the file counts them */
-	size_t name;	     /* where in the file's names */
+	uint64_t start, end; /* as the file numbers them */
+	size_t name;	     /* offset into the file's names */
 };
 
 struct file {
@@ -34,7 +32,7 @@ struct file {
 	size_t users; /* modules */
 	Elf *elf;
 	int fd;
-	void *memory; /* instead of a descriptor */
+	void *memory; /* in place of a descriptor */
 	bool named;   /* its functions have been read, if it has any */
 	struct function *functions;
 	size_t count;
@@ -43,7 +41,7 @@ struct file {
 	struct file *next;
 };
 
-/* A file at its place; what a Dwfl_Module's user data points to. */
+/* A file at its address. A Dwfl_Module's user data points to it. */
 struct module {
 	struct unwinder *unwinder;
 	struct file *file;
@@ -56,7 +54,7 @@ struct space {
 	Dwfl *dwfl;
 	bool ready;
 	struct module *modules;
-	const struct ft_event_sample_stack *sample; /* being unwound */
+	const struct ft_event_sample_stack *sample; /* the sample being unwound */
 };
 
 struct unwinder {
@@ -68,7 +66,7 @@ struct unwinder {
 	size_t count, room;
 };
 
-/* libdw gives the reference that it gets back by itself. */
+/* libdw releases the reference that it receives. */
 static int find_elf(Dwfl_Module *dwfl_module, void **userdata, const char *name, Dwarf_Addr base,
 		    char **file_name, Elf **elf)
 {
@@ -122,7 +120,7 @@ static bool set_registers(Dwfl_Thread *thread, void *context)
 	       dwfl_thread_state_registers(thread, DWARF_RIP, 1, &ip);
 }
 
-/* A thread is known by what was copied of it; its process has just the one. */
+/* The thread is described by the copied stack, and its process has only this thread. */
 static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread_context)
 {
 	(void)dwfl;
@@ -145,7 +143,7 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_threa
 						       .memory_read = read_stack,
 						       .set_initial_registers = set_registers};
 
-/* qsort has no context to hand on. */
+/* qsort passes no context. */
 static const char *sorted_names;
 
 static int by_start(const void *a, const void *b)
@@ -153,11 +151,11 @@ static int by_start(const void *a, const void *b)
 	const struct function *x = a, *y = b;
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	/* Of several names for one function the plain one: "write" rather than "__write". */
+	/* Of several names for one function, choose the plain one: "write" rather than "__write". */
 	return (int)strspn(sorted_names + x->name, "_") - (int)strspn(sorted_names + y->name, "_");
 }
 
-/* Where in the file's names a copy of this one lies; SIZE_MAX when memory is out. */
+/* Offset of a copy of this name in the file's names. SIZE_MAX: no memory. */
 static size_t keep_name(struct file *f, const char *name)
 {
 	size_t length = strnlen(name, FUNCTION_NAME), at = f->names_length;
@@ -238,7 +236,7 @@ static const char *function_at(const struct file *f, uint64_t address)
 	return low && address < f->functions[low - 1].end ? f->names + f->functions[low - 1].name : "";
 }
 
-/* The kernel's page of code is in no file, but in every process, this one too. */
+/* The kernel's code page is in no file, but in every process, including this one. */
 static Elf *own_vdso(struct file *f)
 {
 	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
@@ -280,7 +278,7 @@ static struct file *open_file(const uint64_t key[4], int fd)
 	return NULL;
 }
 
-/* The file with this key, opened if it is a new one; NULL: it is none that has functions. */
+/* Returns the file with this key, opened if it is new. NULL: a file without functions. */
 static struct file *file_of(struct unwinder *u, const uint64_t key[4], int fd)
 {
 	for (struct file *f = u->files; f; f = f->next) {
@@ -299,7 +297,7 @@ static struct file *file_of(struct unwinder *u, const uint64_t key[4], int fd)
 	return f;
 }
 
-/* Forgets files that nobody has, but for the latest. */
+/* Forgets unused files, except the most recently used ones. */
 static void forget_files(struct unwinder *u, size_t keep)
 {
 	size_t unused = 0;
@@ -402,7 +400,7 @@ void unwinder_add_file(struct unwinder *u, uint32_t id, const struct unwind_file
 	}
 	void **userdata;
 	dwfl_module_info(dwfl_module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
-	if (*userdata) { /* the same place twice */
+	if (*userdata) { /* the same address twice */
 		free(m);
 		return;
 	}
@@ -432,7 +430,7 @@ void unwinder_end_space(struct unwinder *u, uint32_t id, bool ahead)
 		return;
 	s->ready = true;
 	dwfl_report_end(s->dwfl, NULL, NULL);
-	/* Without it there are no callers, but names. The process' id says nothing here. */
+	/* Without it there are names but no callers. The process id has no meaning here. */
 	dwfl_attach_state(s->dwfl, NULL, 1, &thread_callbacks, s);
 	if (ahead)
 		dwfl_getmodules(s->dwfl, load_module, NULL, 0);
@@ -461,7 +459,7 @@ static int on_frame(Dwfl_Frame *frame, void *context)
 	bool activation;
 	if (f->out->count == UNWIND_FRAMES || !dwfl_frame_pc(frame, &ip, &activation))
 		return DWARF_CB_ABORT;
-	/* A return address may be the next function's first: the call is before it. */
+	/* A return address may be the start of the next function, but the call is before it. */
 	add_frame(f->out, f->space, activation ? ip : ip - 1);
 	return DWARF_CB_OK;
 }

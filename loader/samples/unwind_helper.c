@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* libdw is large, and it reads files that whoever runs a target made. So it doesn't run in the recorder,
- * which may do much on this host, but in a process that may do nothing: what an error in it gains somebody is
- * that process. It may also hang or die; the recorder sees to that (unwinding.h). */
+/* libdw is large, and it reads files that the owner of a target made. So it runs not in the privileged
+ * recorder but in a process without privileges: an attacker who exploits an error in it gains only that
+ * process. The process may also hang or crash; the recorder handles that (unwind_queue.c). */
 #include "loader/samples/unwind_helper.h"
 
 #include <errno.h>
@@ -23,10 +23,10 @@
 #include "loader/system/privileges.h"
 
 enum {
-	SOCKET_BYTES = 8 << 20, /* for what comes in a tick of the recorder, on a large host */
+	SOCKET_BYTES = 8 << 20, /* for the samples of one tick of the recorder on a large host */
 };
 
-/* A debug_file_finder: the recorder is asked. */
+/* A debug_file_finder: asks the recorder. */
 static int ask(void *context, const uint8_t *build_id, size_t bytes)
 {
 	const int *socket = context;
@@ -39,7 +39,7 @@ static int ask(void *context, const uint8_t *build_id, size_t bytes)
 	if (send_packet(*socket, &question, sizeof question, -1, 0))
 		return -1;
 	if (receive_packet(*socket, &unused, sizeof unused, &fd, 0) <= 0)
-		_exit(0); /* the recorder has ended */
+		_exit(0); /* the recorder has exited */
 	return fd;
 }
 
@@ -63,7 +63,7 @@ static void answer(int socket, struct unwinder *u, const struct unwind_request *
 	send_packet(socket, &a, offsetof(struct unwind_answer, text) + length, -1, 0);
 }
 
-/* Until the recorder has gone. */
+/* Runs until the recorder has exited. */
 static void serve(int requests, int questions)
 {
 	struct unwinder *u = unwinder_open(ask, &questions);
@@ -91,13 +91,13 @@ static void serve(int requests, int questions)
 	unwinder_close(u);
 }
 
-/* Everything that is open goes, but for two sockets, which become 3 and 4. */
+/* Closes all descriptors except two sockets, which become 3 and 4. */
 static void close_all_but(int requests, int questions)
 {
 	int null = open("/dev/null", O_RDWR);
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);
-	/* High first: either may be 3 or 4 itself. */
+	/* Moves them up first, because either may be 3 or 4 already. */
 	int high_requests = fcntl(requests, F_DUPFD, 64), high_questions = fcntl(questions, F_DUPFD, 64);
 	dup2(high_requests, 3);
 	dup2(high_questions, 4);
@@ -116,7 +116,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, int requests, int que
 	_exit(0);
 }
 
-/* More than the default where we may: a full socket keeps samples waiting. */
+/* More than the default where allowed: a full socket delays samples. */
 static void enlarge(int socket)
 {
 	int bytes = SOCKET_BYTES;
@@ -162,7 +162,8 @@ void unwind_helper_end(struct unwind_helper *h)
 		close(h->questions);
 	if (h->pid > 0) {
 		kill(h->pid, SIGKILL);
-		/* It need not be dead at once: the kernel may be busy for it. It is our child until then. */
+		/* The helper may still be alive for a moment, in a kernel operation. It stays our child until
+		 * then. */
 		waitpid(h->pid, NULL, WNOHANG);
 	}
 	*h = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the recorder and its unwinding helper say to each other, a packet each (SOCK_SEQPACKET). Both are of
- * one build, so these are plain structs; but the helper has read files that may mean harm, so the recorder
- * takes nothing in its answers for granted. */
+/* Messages between the recorder and its unwinding helper, one packet each (SOCK_SEQPACKET). Both are from one
+ * build, so these are plain structs. But the helper has read files that may be malicious, so the recorder
+ * validates everything in its answers. */
 #ifndef FORKTAIL_LOADER_UNWIND_MESSAGES_H
 #define FORKTAIL_LOADER_UNWIND_MESSAGES_H
 
@@ -15,7 +15,7 @@ enum unwind_request_kind {
 	UNWIND_ADD_FILE = 2, /* with the file's descriptor, if it has one */
 	UNWIND_END_SPACE = 3,
 	UNWIND_FORGET_SPACE = 4,
-	UNWIND_SAMPLE = 5, /* is answered */
+	UNWIND_SAMPLE = 5, /* gets an answer */
 };
 
 struct unwind_request {
@@ -25,7 +25,7 @@ struct unwind_request {
 	uint8_t flag; /* UNWIND_END_SPACE: ahead; UNWIND_SAMPLE: with callers */
 	union {
 		struct unwind_file file;
-		struct ft_event_sample_stack sample; /* as far as its stack was read */
+		struct ft_event_sample_stack sample; /* as much of the stack as could be read */
 	};
 };
 
@@ -35,11 +35,11 @@ struct unwind_answer {
 	uint64_t serial;
 	uint64_t took_ns; /* of CPU time */
 	uint8_t cut;
-	char text[UNWIND_ANSWER_TEXT]; /* lines of stack_text.h for the frames; only as long as it is */
+	char text[UNWIND_ANSWER_TEXT]; /* frames as lines of stack_text.h; only the used length is sent */
 };
 
-/* On a socket of its own, because the helper waits for it: a debug file by build id. What comes back is a
- * byte, with the file's descriptor if there is one. */
+/* On a separate socket, because the helper waits for it: a debug file by build id. The answer is a byte, with
+ * the file's descriptor if it was found. */
 enum { BUILD_ID_MAX = 64 };
 struct debug_file_question {
 	uint8_t bytes;

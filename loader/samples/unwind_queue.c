@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples wait in a ring, by serial numbers that only grow: an answer to one that was given up is told by its
- * number, and is nobody's. What is sent is charged to the budget by what such an answer took lately, and set
- * right when it comes; else all samples of a tick would go out before the first has a price. */
+/* Samples wait in a ring, identified by increasing serial numbers. An answer to a sample that was given up is
+ * recognized by its number and ignored. Each request is charged to the budget at the recent price of an
+ * answer and corrected when the answer arrives. Otherwise all samples of a tick would be sent before the
+ * first price is known. */
 #include "loader/samples/unwind_queue.h"
 
 #include <errno.h>
@@ -23,16 +24,16 @@
 
 enum {
 	HELPERS = 3,
-	WAITING = 4096, /* samples that are not answered yet; a power of two */
+	WAITING = 4096, /* samples without an answer; a power of two */
 	QUEUE_BYTES = 8 << 20,
-	/* Of CPU time in a tick of the recorder: a fifth of a CPU. Callers are looked for with what
-	   there is, functions alone with as much again. */
+	/* CPU time per tick of the recorder: a fifth of a CPU. Samples with callers use this budget, samples
+	 * without callers the same amount again. */
 	NS_PER_TICK = 10000000,
 	FIRST_ESTIMATE_NS = 50000,
-	ANSWER_NS = 1000000000, /* to wait for an answer */
+	ANSWER_NS = 1000000000, /* how long to wait for an answer */
 	TAKES_AT_MOST_NS = 1000000000,
 };
-#define HUNG_NS 10000000000ull /* without a word */
+#define HUNG_NS 10000000000ull /* without any message */
 
 struct waiting {
 	uint64_t serial, since_ns, charged_ns;
@@ -57,13 +58,13 @@ struct unwind_queue {
 	size_t at_work; /* index; HELPERS: none is left */
 	struct address_spaces *spaces;
 	struct waiting *waiting; /* a ring */
-	uint64_t first, next;	 /* serials of the oldest that waits and of the next one */
-	uint64_t answered;	 /* the last one that was */
-	uint64_t word_ns;	 /* when the helper last said something, or had nothing to say */
+	uint64_t first, next;	 /* serials of the oldest waiting sample and of the next one */
+	uint64_t answered;	 /* the last one that was answered */
+	uint64_t word_ns;	 /* when the helper last sent something, or had nothing to send */
 	struct outgoing *queue, **queue_end;
 	size_t queue_bytes;
 	int64_t budget_ns;
-	uint64_t estimate_ns[2]; /* what an answer takes, without and with callers */
+	uint64_t estimate_ns[2]; /* CPU time of an answer, without and with callers */
 	struct unwind_queue_figures figures;
 };
 
@@ -106,14 +107,14 @@ static void finish(struct unwind_queue *u, const struct waiting *w, const char *
 	u->handler(u->context, &result);
 }
 
-/* All that wait, up to a serial, are given up. */
+/* Gives up all waiting samples up to a serial. */
 static void give_up(struct unwind_queue *u, uint64_t serial)
 {
 	for (; u->first < u->next && u->first <= serial; u->first++)
 		finish(u, &u->waiting[u->first % WAITING], NULL, false);
 }
 
-/* The helper has died, or won't answer: the next one starts from nothing. */
+/* The helper has exited or does not answer: the next one starts without any state. */
 static void replace_helper(struct unwind_queue *u)
 {
 	u->figures.helper_cpu_ns += cpu_time_ns(helper(u)->pid);
@@ -125,12 +126,12 @@ static void replace_helper(struct unwind_queue *u)
 	u->answered = u->next - 1;
 	u->word_ns = ft_now_ns();
 	u->at_work++;
-	fprintf(stderr, "forktail record: the process that names samples has ended%s\n",
-		has_helper(u) ? "; another one goes on"
-			      : " for the last time; from here on samples have no names");
+	fprintf(stderr, "forktail record: the helper process that names samples exited%s\n",
+		has_helper(u) ? "; starting another one"
+			      : " too often; samples have no function names from now on");
 }
 
-/* Sends what is queued, as far as the socket takes it. */
+/* Sends queued requests until the socket is full. */
 static void send_queue(struct unwind_queue *u)
 {
 	while (u->queue) {
@@ -138,7 +139,7 @@ static void send_queue(struct unwind_queue *u)
 		int err = send_packet(helper(u)->requests, o->request, o->bytes, o->fd, MSG_DONTWAIT);
 		if (err == -EAGAIN || err == -ENOBUFS || err == -ETOOMANYREFS)
 			return;
-		if (err) /* its end is seen when answers are taken */
+		if (err) /* its exit is noticed when answers are read */
 			return;
 		u->queue = o->next;
 		u->queue_end = u->queue ? u->queue_end : &u->queue;
@@ -232,7 +233,7 @@ static void request(struct unwind_queue *u, uint32_t space, const struct ft_even
 		size_t stack =
 		    whole->stack_bytes < FT_USER_STACK_BYTES ? whole->stack_bytes : FT_USER_STACK_BYTES;
 		memcpy(&r.sample, whole, offsetof(struct ft_event_sample_stack, stack) + stack);
-		/* Where the kernel lies in memory is nothing for the helper. */
+		/* Kernel addresses are not passed to the helper. */
 		memset(r.sample.kernel, 0, sizeof r.sample.kernel);
 		bytes += stack;
 	} else {
@@ -275,7 +276,7 @@ void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record
 	request(u, space, e, whole, callers);
 }
 
-/* Gives a sample its answer. One that was given up meanwhile, or never asked for, is no sample's. */
+/* Delivers the answer of a sample. An answer to a sample that was given up, or was never sent, is ignored. */
 static void on_answer(struct unwind_queue *u, const struct unwind_answer *a)
 {
 	if (a->serial <= u->answered || a->serial >= u->next)
@@ -297,7 +298,7 @@ static void take_answers(struct unwind_queue *u)
 {
 	static struct {
 		struct unwind_answer answer;
-		char end; /* of a text that is as long as can be */
+		char end; /* for a text of maximum length */
 	} a;
 	const size_t head = offsetof(struct unwind_answer, text);
 	while (has_helper(u)) {
@@ -308,7 +309,7 @@ static void take_answers(struct unwind_queue *u)
 			close(fd);
 		if (n == -EAGAIN)
 			return;
-		if (n < (ssize_t)head) { /* it has gone, or talks nonsense */
+		if (n < (ssize_t)head) { /* it has exited, or sends invalid messages */
 			replace_helper(u);
 			return;
 		}
@@ -323,7 +324,7 @@ int unwind_queue_fd(const struct unwind_queue *u)
 	return u && has_helper(u) ? u->helpers[u->at_work].questions : -1;
 }
 
-/* A debug file of this host; its name is made of hexadecimal digits only. */
+/* A debug file of this host. Its name consists of hexadecimal digits only. */
 static int open_debug_file(const struct debug_file_question *q)
 {
 	char path[32 + 2 * BUILD_ID_MAX + 16] = "/usr/lib/debug/.build-id/";

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Text from /proc rather than netlink, which would tell of the recorder's own network namespace only. The
- * kernel has no list of a namespace's IPv4 addresses there, but its routing table: an address of its own is a
- * leaf
- * "|-- 10.0.0.1" with a line "/32 host LOCAL" below. */
+/* Reads text from /proc, because netlink would only show the recorder's own network namespace. /proc has no
+ * list of a namespace's IPv4 addresses, but the routing table shows them: a local address is a leaf "|--
+ * 10.0.0.1" with a line "/32 host LOCAL" below it. */
 #include "loader/sockets/addresses.h"
 
 #include <arpa/inet.h>
@@ -12,7 +11,7 @@
 
 #include "recording/json/json_block.h"
 
-enum { ADDRESSES_MAX = 256 }; /* of a machine with thousands of them the first ones have to do */
+enum { ADDRESSES_MAX = 256 }; /* of a machine with thousands of addresses, the first ones must suffice */
 
 static void add(json_t *all, int family, const void *address)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A ring is a file of no file system, with a name of its own. */
+/* An io_uring is an anonymous file with its own name. */
 #include "loader/sockets/io_uring.h"
 
 #include <string.h>

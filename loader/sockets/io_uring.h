@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a process works over io_uring: then its event loop's descriptors tell nothing of its connections.
- */
+/* Whether a process uses io_uring: then the descriptors of its event loop do not show its connections. */
 #ifndef FORKTAIL_LOADER_IO_URING_H
 #define FORKTAIL_LOADER_IO_URING_H
 
@@ -11,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Has the process a descriptor of an io_uring? One that it registered with the ring itself and then closed is
- * not seen. False also if /proc can't say. */
+/* Whether the process has a descriptor of an io_uring. A ring that registered its own descriptor and then
+ * closed it is not detected. Also false if /proc cannot be read. */
 bool has_io_uring(pid_t pid);
 
 #ifdef __cplusplus

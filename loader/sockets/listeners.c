@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Listening sockets, from the tables in /proc/net and the links in /proc/PID/fd.
- *
- * The tables have inodes and no processes, the links have processes and no addresses: each inode that listens
- * is looked for in the links. Text rather than netlink, because it is read a few times per recording and can
- * be read for the network namespace of any process. */
+/* Listening sockets, from the tables in /proc/net and the links in /proc/PID/fd. The tables contain inodes
+ * without processes, the links processes without addresses, so each listening inode is searched in the links.
+ * Text is used instead of netlink, because it is read only a few times per recording and is available for the
+ * network namespace of any process. */
 #include "loader/sockets/listeners.h"
 
 #include <errno.h>
@@ -16,7 +15,7 @@
 #include "loader/sockets/proc_sockets.h"
 #include "recording/json/json_block.h"
 
-/* Gets a listening socket: its inode, and its port (path NULL) or its path. */
+/* Receives a listening socket: its inode, and its port (path NULL) or path. */
 typedef void (*listener_fn)(void *context, unsigned long inode, int port, const char *path);
 
 struct each {
@@ -32,7 +31,7 @@ static void see_tcp(void *context, const struct tcp_socket *s)
 		each->see(each->context, s->inode, (int)s->local_port, NULL);
 }
 
-/* The listening TCP sockets of a process' network namespace; "self" for this one's. */
+/* Visits the listening TCP sockets of a process' network namespace. "self": this process' namespace. */
 static int each_tcp(const char *pid, listener_fn see, void *context)
 {
 	struct each each = {see, context};
@@ -126,7 +125,7 @@ static bool see_link(void *context, const char *link)
 	return sscanf(link, "socket:[%lu]", &inode) == 1 && any->see(any->context, inode);
 }
 
-/* Calls `see` with each socket that a process holds until it returns true. */
+/* Calls `see` with each socket of a process until it returns true. */
 static bool any_socket(pid_t pid, bool (*see)(void *context, unsigned long inode), void *context)
 {
 	return any_link(pid, see_link, &(struct any){see, context});
@@ -142,7 +141,7 @@ bool holds_socket(pid_t pid, const struct inodes *wanted)
 	return any_socket(pid, is_wanted, (void *)(uintptr_t)wanted);
 }
 
-/* Listening sockets of a namespace by inode, and which of them one process holds. */
+/* Listening sockets of a namespace by inode, and those that one process holds. */
 struct listening {
 	json_t *by_inode; /* {"12345": "tcp:6379"} */
 	json_t *held;

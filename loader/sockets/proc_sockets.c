@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text rather than netlink: it needs no right but to read, and no socket in the other network namespace. */
+/* Text instead of netlink: it needs only read permission, and no socket in the other network namespace. */
 #include "loader/sockets/proc_sockets.h"
 
 #include <dirent.h>

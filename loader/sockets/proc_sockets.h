@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc tells of sockets: the links of a process' descriptors, and the tables of TCP sockets, which can
- * be read for the network namespace of any process. */
+/* Sockets in /proc: the links of a process' descriptors, and the tables of TCP sockets, which can be read for
+ * the network namespace of any process. */
 #ifndef FORKTAIL_LOADER_PROC_SOCKETS_H
 #define FORKTAIL_LOADER_PROC_SOCKETS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Calls `see` with what each descriptor of a process is a link to ("socket:[1234]") until it returns true.
- * Returns whether it did. */
+/* Calls `see` with the target of each descriptor's link ("socket:[1234]") until it returns true. Returns
+ * whether it did. */
 bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *context);
 
 struct tcp_socket {
-	unsigned long inode; /* 0: no process has it any more */
+	unsigned long inode; /* 0: no process has it open any more */
 	unsigned local_port, peer_port;
-	unsigned state; /* as the kernel numbers them */
+	unsigned state; /* the kernel's number */
 };
-/* Calls `see` with each socket of a table ("tcp", "tcp6"). `pid`: a process id, or "self". 0, or a negative
- * errno. */
+/* Calls `see` with each socket of a table ("tcp", "tcp6"). `pid`: a process id, or "self". Returns 0 or a
+ * negative errno. */
 int each_tcp_socket(const char *pid, const char *table,
 		    void (*see)(void *context, const struct tcp_socket *s), void *context);
 

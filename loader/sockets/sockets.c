@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of epoll instances from /proc/PID/fdinfo, which has a socket's inode; who is at its other end from
- * the kernel's tables: TCP's as text, which can be read for the network namespace of any process, and those
- * of Unix sockets by netlink, because the text does not say who is connected to whom.
- *
- * The kernel walks through an instance's set under the lock that the server takes to add a connection or to
- * be told of events, a microsecond for each connection. So looks are few: what they take is measured, and the
- * next is put off by many times that, and by more as long as no descriptor comes or goes. */
+/* Reads the sets of epoll instances from /proc/PID/fdinfo, which shows the inodes of sockets. The peer of a
+ * socket comes from the kernel's tables: TCP's as text, which can be read for the network namespace of any
+ * process, and those of Unix sockets by netlink, because the text does not show peers. The kernel walks an
+ * instance's set under the lock that the server takes to add a connection or to receive events, about a
+ * microsecond per connection. So reads are rare: their cost is measured, and the next read is delayed by a
+ * multiple of it, and by more while no descriptor is opened or closed. */
 #include "loader/sockets/sockets.h"
 
 #include <errno.h>
@@ -30,11 +29,12 @@
 
 enum {
 	LOOK_NS = 250000000,
-	/* Of the time at most one part in so many is spent on looks: while connections come or go, and else.
-	 */
+	/* Reads take at most one part in this many of the time: while connections are opened or closed, and
+	 * otherwise. */
 	SHARE_CHANGING = 200,
 	SHARE_QUIET = 2000,
-	SHARE_TABLES = 20, /* and on the tables, while connections are new: no server waits for those */
+	SHARE_TABLES =
+	    20, /* the same for the tables, while connections are new: no server waits for those reads */
 	INSTANCES_MAX = 4096,
 	NAMESPACES_MAX = 16,
 	SOCKETS_MAX = 65536,
@@ -52,8 +52,8 @@ struct known_socket {
 	struct ft_socket record;
 	uint64_t last_ns; /* when it was last seen there */
 	uint64_t look;
-	bool told;	/* it is connected, and to whom is known */
-	unsigned tries; /* how often that was looked for in vain: listeners are told of nowhere */
+	bool told;	/* it is connected, and its peer is known */
+	unsigned tries; /* failed lookups of its peer: listening sockets have none */
 	struct known_socket *next;
 };
 
@@ -61,17 +61,17 @@ struct sockets {
 	struct ft_writer *writer;
 	struct instance instances[INSTANCES_MAX];
 	size_t instance_count;
-	int diag[NAMESPACES_MAX]; /* netlink sockets, one in each network namespace */
+	int diag[NAMESPACES_MAX]; /* netlink sockets, one per network namespace */
 	size_t diag_count;
-	uint64_t device; /* that sockets' inodes are on, as fdinfo has it; 0: not known */
-	void *by_inode;	 /* tsearch tree of all known */
+	uint64_t device; /* device number of the sockets' inodes, in the format of fdinfo; 0: unknown */
+	void *by_inode;	 /* tsearch tree of all known sockets */
 	struct known_socket *all;
 	size_t count;
 	bool full;
-	bool fresh; /* there are instances that were not looked at yet */
+	bool fresh; /* some instances have not been read yet */
 	uint64_t looks, last_look_ns;
-	uint64_t took_ns, tables_took_ns; /* the last look */
-	uint64_t descriptors;		  /* that the processes had open then */
+	uint64_t took_ns, tables_took_ns; /* the last read */
+	uint64_t descriptors;		  /* descriptors that the processes had open then */
 	struct text text;
 };
 
@@ -104,7 +104,7 @@ static uint64_t namespace_of(pid_t pid)
 	return stat(path, &st) ? 0 : (uint64_t)st.st_ino;
 }
 
-/* A netlink socket in the network namespace of a process. */
+/* Opens a netlink socket in the network namespace of a process. */
 static int open_diag_of(pid_t pid)
 {
 	char path[64];
@@ -113,8 +113,8 @@ static int open_diag_of(pid_t pid)
 	int fd = -1;
 	if (here >= 0 && there >= 0 && setns(there, CLONE_NEWNET) == 0) {
 		fd = open_diag();
-		if (setns(here, CLONE_NEWNET)) { /* it must not go on in another one's network */
-			perror("forktail record: can't go back to its own network namespace");
+		if (setns(here, CLONE_NEWNET)) { /* it must not continue in another network namespace */
+			perror("forktail record: cannot return to its own network namespace");
 			abort();
 		}
 	}
@@ -144,7 +144,7 @@ static void open_namespaces(struct sockets *s, const pid_t *pids, size_t count)
 	}
 }
 
-/* fdinfo has device numbers as the kernel keeps them: 12 bits and 20. */
+/* fdinfo uses the kernel's format of device numbers: 12 bits and 20 bits. */
 static uint64_t device_of_sockets(void)
 {
 	struct stat st;
@@ -185,8 +185,8 @@ static void note_full(struct sockets *s)
 		return;
 	s->full = true;
 	json_t *note = json_note(ft_now_ns(), "missing");
-	json_put_text(note, "what", "which threads serve further connections");
-	json_put_text(note, "why", "there are more than 65,536");
+	json_put_text(note, "what", "serving threads of further connections");
+	json_put_text(note, "why", "there are more than 65,536 connections");
 	write_json_note(s->writer, note);
 }
 
@@ -219,7 +219,7 @@ static void see(struct sockets *s, const struct instance *instance, uint64_t ino
 		return;
 	bool moved =
 	    is_new || k->record.epoll != instance->epoll || k->record.tgid != (uint32_t)instance->pid;
-	/* One that is in two of them stays where it is. */
+	/* A socket in two instances stays with the first. */
 	if (moved && (is_new || k->look != s->looks)) {
 		k->record.before_ns = is_new ? s->last_look_ns : k->last_ns;
 		k->record.seen_ns = now;
@@ -232,7 +232,7 @@ static void see(struct sockets *s, const struct instance *instance, uint64_t ino
 	k->last_ns = now;
 }
 
-/* Reads an instance's set. False: it is gone. */
+/* Reads an instance's set. False: it no longer exists. */
 static bool look_at(struct sockets *s, const struct instance *instance)
 {
 	char path[64];
@@ -250,7 +250,7 @@ static bool look_at(struct sockets *s, const struct instance *instance)
 	return true;
 }
 
-/* Whether there are sockets of this process, 0 for any, that it is worth to look for in the tables. */
+/* Whether sockets of this process (0: of any) are worth a lookup in the tables. */
 static bool any_untold(const struct sockets *s, pid_t pid)
 {
 	for (const struct known_socket *k = s->all; k; k = k->next)
@@ -259,7 +259,7 @@ static bool any_untold(const struct sockets *s, pid_t pid)
 	return false;
 }
 
-/* Who is at the other end of a socket that was not known before. One that listens has nobody there. */
+/* Finds the peer of a socket that was not known before. A listening socket has no peer. */
 static void tell_tcp_socket(void *context, const struct tcp_socket *t)
 {
 	struct sockets *s = context;
@@ -276,7 +276,7 @@ static void tell_tcp_socket(void *context, const struct tcp_socket *t)
 	ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 }
 
-/* The same of all sockets in the network namespace of a process. */
+/* The same for all sockets in the network namespace of a process. */
 static void tell_tcp(struct sockets *s, pid_t pid)
 {
 	char text[16];
@@ -299,7 +299,7 @@ static void tell_unix_socket(struct sockets *s, const struct nlmsghdr *h)
 		if (a->rta_type != UNIX_DIAG_PEER || RTA_PAYLOAD(a) < sizeof peer)
 			continue;
 		memcpy(&peer, RTA_DATA(a), sizeof peer);
-		if (!peer) /* not accepted yet, or closed at the other end */
+		if (!peer) /* not accepted yet, or closed by the peer */
 			continue;
 		k->record.peer_inode = peer;
 		k->told = true;
@@ -307,7 +307,7 @@ static void tell_unix_socket(struct sockets *s, const struct nlmsghdr *h)
 	}
 }
 
-/* The same of Unix sockets, in one network namespace. */
+/* The same for Unix sockets, in one network namespace. */
 static void tell_unix(struct sockets *s, int diag)
 {
 	struct {
@@ -340,7 +340,7 @@ static void tell_unix(struct sockets *s, int diag)
 	}
 }
 
-/* Those that are in no instance any more. */
+/* Sockets that are in no instance any more. */
 static void forget_gone(struct sockets *s, uint64_t now)
 {
 	for (struct known_socket **at = &s->all; *at;) {
@@ -367,7 +367,7 @@ static void tell_who(struct sockets *s)
 		return;
 	for (size_t i = 0; i < s->diag_count; i++)
 		tell_unix(s, s->diag[i]);
-	pid_t told = 0; /* the tables of TCP take milliseconds */
+	pid_t told = 0; /* the TCP tables take milliseconds */
 	for (size_t i = 0; i < s->instance_count; i++) {
 		pid_t pid = s->instances[i].pid;
 		if (pid != told && any_untold(s, pid))
@@ -378,7 +378,7 @@ static void tell_who(struct sockets *s)
 		k->tries += !k->told;
 }
 
-/* How many descriptors the processes have open, or 0 before 6.2. */
+/* The number of descriptors that the processes have open, or 0 before Linux 6.2. */
 static uint64_t descriptors(const struct sockets *s)
 {
 	uint64_t sum = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which sockets are in the epoll instances that targets' threads wait for: who serves which connection.
- *
- * Looked up at intervals rather than traced: a tracepoint of epoll_ctl makes every system call of the host
- * dearer. That a socket is found late does no harm, because its number tells that it is a new one, which was
- * in no other instance before; a connection that comes and goes between two looks is missed. */
+/* Which sockets are in the epoll instances that the targets' threads wait for: the serving thread of each
+ * connection. They are read at intervals instead of traced, because a tracepoint of epoll_ctl would slow
+ * every system call of the host. A delay is harmless: the inode number shows that a socket is new and was in
+ * no other instance before. A connection that opens and closes between two reads is missed. */
 #ifndef FORKTAIL_LOADER_SOCKETS_H
 #define FORKTAIL_LOADER_SOCKETS_H
 
@@ -19,16 +18,16 @@ extern "C" {
 
 struct sockets;
 
-/* `pids`: the targets, whose network namespaces Unix sockets are looked up in besides the caller's own. Needs
- * CAP_SYS_ADMIN for those, and nothing else later on but to read /proc of the targets. NULL: no memory. */
+/* `pids`: the targets, whose network namespaces are searched for Unix sockets besides the caller's. That
+ * needs CAP_SYS_ADMIN; later only reading /proc of the targets is needed. NULL: no memory. */
 struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t count);
-/* A thread of this process waits for events of the epoll instance. Nothing if `s` is NULL. */
+/* A thread of this process waits for events of the epoll instance. Does nothing if `s` is NULL. */
 void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll);
-/* Looks at all instances and writes what has changed. Called often: it looks four times a second, or less
+/* Reads all instances and writes what has changed. Call it often: it reads four times per second, or less
  * often where servers would have to wait for it for more than a 2000th of the time (a 200th while connections
- * come or go). */
+ * are opened or closed). */
 void sockets_look(struct sockets *s, uint64_t now_ns);
-/* A file begins: writes again where they are. */
+/* A new file begins: writes all sockets again. */
 void sockets_begin_segment(struct sockets *s);
 void sockets_close(struct sockets *s);
 

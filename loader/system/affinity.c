@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A recorder that runs where the server runs takes its CPU and its caches. Where the server is pinned there
- * are CPUs it can't be on, and the recorder goes there: twenty times a second for some hundred microseconds.
- *
- * Elsewhere they share, and the recorder steps back: nice 10, and as a batch thread, so that its waking up
- * never interrupts a server that is at work. No further: a thread at nice 19, or an idle one, gets 1.5 or 0.3
- * % of a CPU that others keep busy, and a ring that is emptied too late costs what the recording is for. At
- * nice 10 it is 10 %, of which it needs one. */
+/* A recorder on the server's CPUs takes CPU time and cache space from it. If the server is pinned, some CPUs
+ * are free of it, and the recorder moves there: twenty times per second for some hundred microseconds.
+ * Otherwise they share, and the recorder lowers its priority: nice 10, as a batch thread, so that its
+ * wake-ups never preempt a running server. It goes no lower: a thread at nice 19, or an idle one, gets 1.5 or
+ * 0.3 % of a busy CPU, and a ring that is emptied too late loses events. At nice 10 it gets 10 %, of which it
+ * needs one. */
 #include "loader/system/affinity.h"
 
 #include <ctype.h>
@@ -43,10 +42,10 @@ void affinity_avoid(const pid_t *pids, size_t count)
 		CPU_ZERO_S(bytes, theirs);
 		for (size_t i = 0; i < count; i++)
 			add_cpus_of(pids[i], theirs, one, bytes);
-		/* Own ones that are not theirs. */
+		/* Own CPUs that the processes do not use. */
 		CPU_AND_S(bytes, theirs, theirs, own);
 		CPU_XOR_S(bytes, own, own, theirs);
-		/* A CPU that is not there, or not in our cpuset any more, is no harm: we stay. */
+		/* If the CPU is offline or no longer in our cpuset, the recorder stays where it is. */
 		if (CPU_COUNT_S(bytes, own))
 			sched_setaffinity(0, bytes, own);
 	}

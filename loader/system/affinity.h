@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder's CPUs and priority: other CPUs than those of the processes it watches, and a lower priority.
- */
+/* The recorder's affinity and priority: other CPUs than the watched processes, and a lower priority. */
 #ifndef FORKTAIL_LOADER_AFFINITY_H
 #define FORKTAIL_LOADER_AFFINITY_H
 
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Leaves this thread, and what it starts from here on, the CPUs that no thread of these processes may run on.
- * It stays where it is when there are none such, as on a host where nothing is pinned. */
+/* Restricts this thread, and everything it starts later, to CPUs that no thread of these processes may use.
+ * If there are none, as on a host without pinning, nothing changes. */
 void affinity_avoid(const pid_t *pids, size_t count);
 
-/* This thread's, and of what it starts from here on. 0 or a negative errno. */
+/* Lowers the priority of this thread and of everything it starts later. Returns 0 or a negative errno. */
 int priority_lower(void);
 
 #endif

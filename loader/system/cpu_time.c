@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* By the kernel's clocks, which also a process that may ask for nothing else can read. */
+/* Uses the kernel's clocks, which even a process without any other permissions can read. */
 #include "loader/system/cpu_time.h"
 
 #include <time.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What processes of the recorder cost. */
+/* CPU time of the recorder's processes. */
 #ifndef FORKTAIL_LOADER_CPU_TIME_H
 #define FORKTAIL_LOADER_CPU_TIME_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-/* CPU time that a process' threads have taken so far. 0 when there is none of that id. */
+/* CPU time of all threads of a process so far. 0 if there is no process of that id. */
 uint64_t cpu_time_ns(pid_t pid);
 uint64_t own_cpu_ns(void);
 

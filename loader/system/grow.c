@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pointer is copied rather than taken for a void *, because it is a pointer to another type. */
+/* The pointer is copied, not cast to void *, because it points to another type. */
 #include "loader/system/grow.h"
 
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Makes room for one more item in an array of `count`, by doubling it when it is full. `array` is the address
- * of the pointer to it. False when memory is out: the array is as it was. */
+/* Makes space for one more item in an array of `count`, by doubling it when it is full. `array` is the
+ * address of the pointer to it. False without memory: the array is unchanged. */
 bool grow(void *array, size_t *room, size_t count, size_t item_bytes);
 
 #endif

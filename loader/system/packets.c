@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One descriptor a packet: room for more would let the other side leave some with us. */
+/* One descriptor per packet: with space for more, the peer could leave descriptors open in this process. */
 #include "loader/system/packets.h"
 
 #include <errno.h>

@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Sends a packet, with `fd` unless it is negative. 0, or a negative errno. */
+/* Sends a packet, with `fd` unless it is negative. Returns 0 or a negative errno. */
 int send_packet(int socket, const void *bytes, size_t size, int fd, int flags);
-/* Receives one, and into *fd the descriptor that came with it, or -1. Its size, 0 when the other side has
- * gone, or a negative errno. */
+/* Receives a packet, and in *fd the descriptor that came with it, or -1. Returns its size, 0 if the peer has
+ * closed, or a negative errno. */
 ssize_t receive_packet(int socket, void *bytes, size_t size, int *fd, int flags);
 
 #endif

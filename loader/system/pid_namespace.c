@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The initial pid namespace is known by its number, which the kernel has kept since there are any
- * (PROC_PID_INIT_INO). */
+/* The initial pid namespace is identified by its fixed inode number (PROC_PID_INIT_INO in the kernel). */
 #include "loader/system/pid_namespace.h"
 
 #include <stdlib.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Which pid namespace the recorder is in. Ids that users give and that /proc shows are of that one; the
- * kernel programs translate. */
+/* The recorder's pid namespace. Ids from users and in /proc belong to it; the kernel programs translate
+ * them. */
 #ifndef FORKTAIL_LOADER_PID_NAMESPACE_H
 #define FORKTAIL_LOADER_PID_NAMESPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The recorder's pid namespace, by its inode; 0: the initial one (or the kernel has no others). */
+/* Returns the inode of the recorder's pid namespace. 0: the initial one, or the kernel has no others. */
 uint32_t pid_namespace(void);
 
-/* Whether /proc shows that namespace. Without, no id means anything. */
+/* Whether /proc shows that namespace. Otherwise process ids have no meaning. */
 bool proc_is_of_pid_namespace(void);
 
 #endif

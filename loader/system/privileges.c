@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Capabilities by the bare system calls (two numbers are all there is to say), filters of system calls by
- * libseccomp.
- *
- * The recorder's filter lists what it does while it records. What isn't on it is refused and named rather
- * than deadly: a C library of tomorrow may call something else, and a recording is worth more than our list
- * being right. What nobody could need for recording, and everybody for harm, is deadly. */
+/* Drops capabilities with plain system calls (only two numbers are needed) and filters system calls with
+ * libseccomp. The recorder's filter lists the calls it uses while recording. Other calls fail and are
+ * reported instead of killing the recorder: a future C library may use more, and a recording is worth more
+ * than a complete list. Calls that are dangerous and useless for recording are fatal. */
 #include "loader/system/privileges.h"
 
 #include <errno.h>
@@ -30,10 +28,10 @@
 
 enum { NOBODY = 65534 };
 
-/* A helper's, with the files it maps: libelf maps them privately. */
+/* For a helper, including mapping of files: libelf maps them privately. */
 #define HELPER_MEMORY (4ull << 30)
 
-/* Sanitizers make system calls of their own, and map memory by the terabyte. */
+/* Sanitizers make additional system calls and map terabytes of memory. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #else
@@ -55,8 +53,8 @@ static int set_capabilities(uint64_t keep)
 	return syscall(SYS_capset, &header, data) ? -errno : 0;
 }
 
-/* Neither a program that is run nor a change of user may bring a capability back. Without CAP_SETPCAP these
- * can't be set, but then no_new_privs, which holds for all, does. */
+/* Neither exec nor a change of user may restore a capability. Without CAP_SETPCAP the securebits cannot be
+ * set, but no_new_privs still applies to everything. */
 static void lock_capabilities(uint64_t keep)
 {
 	prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |
@@ -76,7 +74,7 @@ static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
 	return err;
 }
 
-/* Memory, but none that can be run. */
+/* Memory, but not executable memory. */
 static int allow_memory(scmp_filter_ctx filter)
 {
 	static const int calls[] = {SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(brk), SCMP_SYS(madvise)};
@@ -89,7 +87,7 @@ static int allow_memory(scmp_filter_ctx filter)
 				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 }
 
-/* What any process does: look at the time, end, wait for a lock of the C library. */
+/* Calls of any process: read the time, exit, wait for a lock of the C library. */
 static int allow_living(scmp_filter_ctx filter)
 {
 	static const int calls[] = {
@@ -103,7 +101,7 @@ static int allow_living(scmp_filter_ctx filter)
 				      SCMP_A2(SCMP_CMP_EQ, SIGABRT));
 }
 
-/* Puts a filter in force and frees it. */
+/* Activates a filter and frees it. */
 static int load(scmp_filter_ctx filter, int err)
 {
 	err = err || SANITIZED ? err : seccomp_load(filter);
@@ -111,17 +109,17 @@ static int load(scmp_filter_ctx filter, int err)
 	return err;
 }
 
-/* A helper's beginning: everything but the filter. */
+/* The start of a helper: everything except the filter. */
 static int become_nobody(pid_t recorder, uint64_t keep)
 {
 	const struct rlimit none = {0, 0}, memory = {HELPER_MEMORY, HELPER_MEMORY};
-	/* An empty directory that no other process can put anything into, and that goes with us. */
+	/* An empty directory that no other process can write to, and that disappears with this process. */
 	if (chroot("/proc/self/fdinfo") == 0 && chdir("/"))
 		return -errno;
 	lock_capabilities(keep);
-	/* Its saved user stays the recorder's: whom that may end must be of its user, or it would have to
-	 * keep CAP_KILL, which goes for all processes. Without capabilities there is no way back to it but
-	 * setuid(), which the filter refuses. */
+	/* The saved user stays the recorder's, because the recorder may signal only processes of its user.
+	 * Otherwise it would need CAP_KILL, which covers all processes. Without capabilities the only way
+	 * back is setuid(), which the filter blocks. */
 	if (geteuid() == 0 && setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
 	    setresuid(NOBODY, NOBODY, 0)) {
 	}
@@ -156,7 +154,7 @@ int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
 
-/* A helper becomes nobody, and may make these system calls, those of `more`, and what any process does. */
+/* A helper becomes nobody and may use these system calls, those in `more`, and the calls of any process. */
 static int confine(pid_t recorder, uint64_t keep, const int *calls, size_t count,
 		   int (*more)(scmp_filter_ctx filter))
 {
@@ -180,7 +178,7 @@ int privileges_confine_unwinding(pid_t recorder)
 	return confine(recorder, 0, calls, sizeof calls / sizeof *calls, allow_memory);
 }
 
-/* To switch statistics on is all that it may ask of the kernel's programs. */
+/* Switching statistics on is the only bpf() operation it may use. */
 static int allow_statistics(scmp_filter_ctx filter)
 {
 	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
@@ -193,15 +191,15 @@ int privileges_confine_statistics(pid_t recorder)
 	return confine(recorder, BIT(CAP_SYS_ADMIN), calls, sizeof calls / sizeof *calls, allow_statistics);
 }
 
-/* Names the call, and has it fail. Nothing here may take a lock: the call may have come from anywhere. */
+/* Reports the call and makes it fail. This must not take a lock: the call may have come from anywhere. */
 static void on_refused(int signal, siginfo_t *info, void *context)
 {
 	(void)signal;
 	char text[160];
 	unsigned call = (unsigned)info->si_syscall, digits = 1;
 	static const char before[] = "forktail record: system call ",
-			  after[] =
-			      " is not among those it may make (docs/how-it-works/security.md); it goes on without\n";
+			  after[] = " was refused: it is not on the recorder's list of allowed calls "
+				    "(docs/how-it-works/security.md). Recording continues\n";
 	size_t at = sizeof before - 1;
 	memcpy(text, before, at);
 	for (unsigned rest = call; rest > 9; rest /= 10)
@@ -235,7 +233,7 @@ static int allow_files(scmp_filter_ctx filter)
 				      SCMP_A1(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
 }
 
-/* The kernel programs' side: reading their figures, and ending them. */
+/* The kernel programs: reading their figures and detaching them. */
 static int allow_programs(scmp_filter_ctx filter)
 {
 	static const unsigned long requests[] = {PERF_EVENT_IOC_ENABLE,
@@ -272,10 +270,9 @@ static int refuse_deadly(scmp_filter_ctx filter)
 	return err;
 }
 
-/* Segments: new files in the ring's directory, for their user only, which the file system's user of the
- * recorder is by now; and having them go. A file may be locked by whoever may write to it. The kernel's
- * programs get further processes to trace, walks over all tasks are begun, and one program is run on every
- * CPU. */
+/* Segments: creates and deletes files in the ring's directory, as their owner, which is the recorder's
+ * file-system user by now. A process that may write to a file may lock it. In addition: adding processes to
+ * trace, starting iterators over all tasks, and running one program on every CPU. */
 static int allow_ring(scmp_filter_ctx filter, int ring)
 {
 	static const unsigned commands[] = {BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_PROG_TEST_RUN,
@@ -332,7 +329,7 @@ int privileges_filter_recorder(int ring)
 	err = err ? err : allow_programs(filter);
 	err = err ? err : refuse_deadly(filter);
 	err = err || ring < 0 ? err : allow_ring(filter, ring);
-	/* Its own helpers: it may signal no others. */
+	/* Signals only its own helpers. */
 	err =
 	    err ? err
 		: seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A1(SCMP_CMP_EQ, SIGKILL));
@@ -341,12 +338,13 @@ int privileges_filter_recorder(int ring)
 
 int privileges_drop_recorder(bool samples, bool descriptors)
 {
-	/* CAP_BPF: before 5.19 bpf() needs it for anything, where unprivileged BPF is off. CAP_SYS_PTRACE:
-	 * /proc of other users' processes. */
+	/* CAP_BPF: before Linux 5.19, bpf() needs it for everything if unprivileged BPF is off.
+	 * CAP_SYS_PTRACE: /proc of other users' processes. */
 	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_SYS_PTRACE);
 	if (samples)
 		keep |= BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
-	if (descriptors) /* /proc/PID/fd is for its owner only, whoever may trace the process */
+	if (descriptors) /* /proc/PID/fd is readable only by its owner, even for processes that may trace it
+			  */
 		keep |= BIT(CAP_DAC_READ_SEARCH);
 	lock_capabilities(keep);
 	int err = set_capabilities(keep);

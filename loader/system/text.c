@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One read() of a long file of /proc gives a page of it, whole lines, however much it is asked for; the end
- * is where one gives nothing. */
+/* One read() of a long file in /proc returns at most a page of whole lines, whatever size is requested. The
+ * end is a read that returns nothing. */
 #include "loader/system/text.h"
 
 #include <ctype.h>

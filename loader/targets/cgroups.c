@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What engines make of containers' cgroups: Docker "/docker/ID" or "docker-ID.scope", Podman
- * "libpod-ID.scope", Kubernetes ".../podUID/ID" or "cri-containerd-ID.scope", LXC "/lxc.payload.NAME". So an
- * id is what a part of the path ends with, whatever the engine; monitors of containers, which have groups of
- * their own beside them, are not of the container. */
+/* How container engines name cgroups: Docker "/docker/ID" or "docker-ID.scope", Podman "libpod-ID.scope",
+ * Kubernetes ".../podUID/ID" or "cri-containerd-ID.scope", LXC "/lxc.payload.NAME". So for every engine, a
+ * part of the path ends with the id. Monitors of containers have separate groups next to them and are not
+ * part of the container. */
 #include "loader/targets/cgroups.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@ enum { ID_DIGITS = 64, SHORT_ID_DIGITS = 12 };
 static const char docker[] = "/var/lib/docker/containers";
 static const char podman[] = "/var/lib/containers/storage/overlay-containers/containers.json";
 
-/* Calls each(controllers, path, context) for the lines of a process' cgroup file, until one returns true. */
+/* Calls each(controllers, path, context) for the lines of a process' cgroup file until one returns true. */
 static bool any_line(const char *file, bool (*each)(const char *controllers, const char *path, void *context),
 		     void *context)
 {
@@ -69,8 +69,8 @@ bool cgroup_of(const char *root, pid_t pid, const char *controller, char path[CG
 	return cgroup_in(file, controller, path);
 }
 
-/* The next part of a path from its end: *length bytes at what is returned; NULL: there are no more. `end` is
- * where the last one began. */
+/* Returns the next part of a path from its end, and its length in *length. NULL: no more. `end` is where the
+ * previous one began. */
 static const char *part_before(const char *path, const char *end, size_t *length)
 {
 	while (end > path && end[-1] == '/')
@@ -153,7 +153,7 @@ bool cgroup_unit(const char *path, char *name, size_t size)
 	return false;
 }
 
-/* The better of the paths so far. */
+/* The better of the two paths. */
 struct best_path {
 	char *path;
 	int rank;
@@ -184,7 +184,7 @@ bool cgroup_best(const char *root, pid_t pid, char path[CGROUP_BYTES])
 	return t.rank >= 0;
 }
 
-/* The name in a container's file of Docker's, which has a slash before it. */
+/* The name in a container file of Docker, which begins with a slash. */
 static bool docker_name(const char *root, const char *id, char name[CONTAINER_BYTES])
 {
 	char path[PATH_MAX];
@@ -197,7 +197,7 @@ static bool docker_name(const char *root, const char *id, char name[CONTAINER_BY
 	return text && *name;
 }
 
-/* Podman has them all in one: gives the one of `id` its name, or the one of `name` its id. */
+/* Podman stores all containers in one file: finds the name of `id`, or the id of `name`. */
 static bool podman_container(const char *root, const char *id, const char *name, char found[CONTAINER_BYTES])
 {
 	char path[PATH_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking for a listener is dear: the kernel's tables name sockets, not processes, so that all descriptors of
- * all processes are gone through. The tables alone tell whether that has to be done again. */
+/* Finding a listening process is expensive: the kernel's tables contain sockets without processes, so all
+ * descriptors of all processes are searched. The tables alone show whether that has to be repeated. */
 #include "loader/targets/selectors.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user named as targets, in the user's words: looked up once, or by a recorder that goes on for ever
- * again and again, because a server that is restarted is another process. */
+/* Targets as the user named them. They are looked up once, or by a flight recorder repeatedly, because a
+ * restarted server is another process. */
 #ifndef FORKTAIL_LOADER_SELECTORS_H
 #define FORKTAIL_LOADER_SELECTORS_H
 
@@ -16,7 +16,7 @@ struct selector {
 	enum selector_kind kind;
 	const char *text;
 	int port;
-	struct inodes listening; /* that it led to, when all of their processes were found */
+	struct inodes listening; /* sockets that matched when all of their processes were found */
 };
 
 enum { SELECTORS_MAX = 64 };
@@ -26,17 +26,17 @@ struct selectors {
 	size_t count;
 };
 
-/* False: there are too many. `text` has to stay. */
+/* False: too many. `text` must stay valid. */
 bool selectors_add(struct selectors *s, enum selector_kind kind, const char *text, int port);
 
-/* Adds those processes that one leads to now. As targets_add_...; */
+/* Adds the processes that one selector matches now. Returns like targets_add_... */
 int selector_find(const struct selector *s, struct targets *found);
-/* the same, but that it returns 0 where nobody else listens than the last time, which is what would have to
- * be looked for among all descriptors of all processes. */
+/* The same, but returns 0 if the same sockets listen as last time. Otherwise all descriptors of all processes
+ * have to be searched. */
 int selector_find_more(struct selector *s, struct targets *found);
-/* Whether one leads to processes by what they have open. */
+/* Whether one of them finds processes by their descriptors. */
 bool selectors_look_at_descriptors(const struct selectors *s);
-/* Looks for all of them the next time: one of those found has ended. */
+/* Searches completely the next time, because a found process has exited. */
 void selectors_forget(struct selectors *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes of freezers and tracers. A frozen thread can be asked for its cgroup when it runs again: the kernel
- * only tells that it was frozen, and by which version's freezer. */
+/* Notes of freezers and tracers. The cgroup of a frozen thread can be looked up when it runs again, because
+ * the kernel reports only that it was frozen, and by which version's freezer. */
 #include "loader/targets/suspensions.h"
 
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "loader/system/grow.h"
 #include "recording/json/json_block.h"
 
-/* Children that are frozen in a group come on top of the targets, and there is no end of them. */
+/* Children that are frozen in a group count in addition to targets, and their number has no limit. */
 enum { GROUPS_MAX = 4096 };
 
-/* Whether this process was seen frozen in that group before; it is from now on. */
+/* Whether this process was seen frozen in that group before. It counts as seen from now on. */
 static bool is_noted(struct suspensions *h, uint32_t tgid, const char *path)
 {
 	for (size_t i = 0; i < h->count; i++)

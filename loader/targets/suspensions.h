@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who kept traced threads from running: the cgroup that was frozen, the process that traced them. Written
- * once each, as notes. */
+/* What suspended traced threads: the cgroup that was frozen, or the process that traced them. Each is written
+ * once, as a note. */
 #ifndef FORKTAIL_LOADER_SUSPENSIONS_H
 #define FORKTAIL_LOADER_SUSPENSIONS_H
 
@@ -28,21 +28,20 @@ struct tracer {
 enum { TRACERS_MAX = 64 };
 
 struct suspensions {
-	const char *root;	     /* of the file system; "" but for tests */
-	struct frozen_group *groups; /* noted so far */
+	const char *root;	     /* of the file system; "" except in tests */
+	struct frozen_group *groups; /* number noted so far */
 	size_t count, room;
-	struct tracer tracers[TRACERS_MAX]; /* the last ones: the kernel's programs tell of each once */
+	struct tracer tracers[TRACERS_MAX]; /* the last ones: the kernel programs report each once */
 	size_t tracer_count;
 };
 
-/* A thread has come back from being frozen. */
+/* A thread runs again after it was frozen. */
 void suspensions_frozen(struct suspensions *h, struct ft_writer *w, const struct threads *threads,
 			const struct ft_event_span *e);
-/* A thread has come back from being stopped by a tracer that nothing was written of yet. */
+/* A thread runs again after a tracer stopped it that has not been written yet. */
 void suspensions_traced(struct suspensions *h, struct ft_writer *w, const struct ft_event_span_detail *e);
-/* A file begins that has none of it: freezers are noted again when they have frozen something, tracers at
- * once.
- */
+/* A new file begins without these notes: freezers are noted again when they freeze something, tracers at
+ * once. */
 void suspensions_begin_segment(struct suspensions *h, struct ft_writer *w);
 void suspensions_free(struct suspensions *h);
 

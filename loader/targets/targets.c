@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the processes to trace, all from /proc: every process is asked whether it is one, because there is
- * no index of names or sockets, and it happens once. */
+/* Finds the processes to trace, all from /proc. Every process is checked, because there is no index of names
+ * or sockets, and it happens only once. */
 #include "loader/targets/targets.h"
 
 #include <ctype.h>
@@ -57,7 +57,7 @@ int port_number(const char *text)
 	return *end || end == text || port < 1 || port > 65535 ? -EINVAL : (int)port;
 }
 
-/* Calls `wants` for every process and adds those it wants. */
+/* Calls `wants` for every process and adds those for which it returns true. */
 static int add_matching(struct targets *t, bool (*wants)(pid_t pid, const void *what), const void *what)
 {
 	DIR *dir = opendir("/proc");
@@ -85,7 +85,7 @@ static bool has_socket(pid_t pid, const void *what)
 	return holds_socket(pid, what);
 }
 
-/* `found` is how the search for the sockets went. */
+/* `found` is the result of searching the sockets. */
 static int add_owners(struct targets *t, const struct inodes *inodes, int found)
 {
 	if (found < 0)
@@ -131,7 +131,7 @@ int targets_add_name(struct targets *t, const char *name)
 	return n ? n : -ENOENT;
 }
 
-/* Tracing the recorder would record the recording; kernel threads, of which the root cgroups are full, have
+/* Tracing the recorder would record the recording itself. Kernel threads, which fill the root cgroups, have
  * no program. */
 static bool is_traceable(pid_t pid)
 {
@@ -140,7 +140,7 @@ static bool is_traceable(pid_t pid)
 	return pid != getpid() && readlink(path, text, sizeof text) > 0;
 }
 
-/* The processes of one cgroup's directory. */
+/* The processes in one cgroup's directory. */
 static int add_members(struct targets *t, const char *directory)
 {
 	char path[PATH_MAX];
@@ -160,7 +160,7 @@ static int add_members(struct targets *t, const char *directory)
 	return found;
 }
 
-/* And of those below it. A cgroup that goes away meanwhile has nobody in it. */
+/* And in its child cgroups. A cgroup that is deleted meanwhile has no processes. */
 static int add_tree(struct targets *t, const char *directory, int depth)
 {
 	enum { DEEPEST = 64 };
@@ -237,7 +237,7 @@ struct found {
 	bool several;
 };
 
-/* A container that is looked for: by all of its id or how that begins. */
+/* The container to find, by its full id or the beginning of it. */
 struct container {
 	const char *id;
 	bool whole;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Names and roles of traced threads.
- *
- * A role says what a reader wants to know: "snapshot child", not "redis-server". Redis tells it in the
- * process title of its children and in the thread names of its background threads, both set by the thread
- * itself after it has begun, so names are looked at again for a while.
- */
+/* Names and roles of traced threads. A role is what a reader wants to know: "snapshot child", not
+ * "redis-server". Redis shows it in the process title of its children and the names of its background
+ * threads. Threads set these themselves after they start, so names are read repeatedly for a while. */
 #include "loader/targets/threads.h"
 
 #include <errno.h>
@@ -28,7 +25,7 @@ static const struct {
     {"redis-rdb-to-slaves", "replica sync child"}, {"valkey-rdb-to-replicas", "replica sync child"},
 };
 
-/* Fills comm and role from /proc; keeps what it has when the thread is gone. */
+/* Fills comm and role from /proc. Leaves them unchanged if the thread has exited. */
 static void look(struct ft_thread *r)
 {
 	char text[256], file[32];
@@ -63,7 +60,7 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 	n->record.tgid = e->tgid;
 	memcpy(n->record.comm, e->comm, sizeof n->record.comm);
 	bool child = e->parent_tgid && e->parent_tgid != e->tgid;
-	/* A child's threads and children are a child's too. */
+	/* Threads and children of a child count as children too. */
 	for (size_t i = 0; i + 1 < t->count && !child; i++)
 		child = t->all[i].record.tgid == e->parent_tgid && (t->all[i].record.flags & FT_THREAD_CHILD);
 	n->record.parent_tgid = e->parent_tgid == e->tgid ? 0 : e->parent_tgid;
@@ -90,8 +87,8 @@ static struct ended_target *ended_of(struct threads *t, const struct ft_thread *
 	return e;
 }
 
-/* A thread of a target has ended. With the last one the target is gone, by the name of its main thread; that
- * its children go on is no matter. */
+/* A thread of a target has exited. With the last thread, the target ends under the name of its main thread.
+ * Whether its children continue does not matter. */
 static void note_end(struct threads *t, const struct ft_thread *r, struct ft_writer *w)
 {
 	bool last = !threads_alive(t, (pid_t)r->tgid), main = r->flags & FT_THREAD_MAIN;
@@ -153,7 +150,7 @@ void threads_begin_segment(struct threads *t, struct ft_writer *w)
 	t->ended_count = left;
 }
 
-/* Looks again, and writes what has changed. */
+/* Reads the name again and writes it if it has changed. */
 static void look_again(struct ft_thread *r, struct ft_writer *w)
 {
 	struct ft_thread before = *r;
@@ -176,7 +173,7 @@ static bool is_gone(const struct ft_thread *r)
 	return access(path, F_OK) != 0 && errno == ENOENT;
 }
 
-/* Gone twice in a row: the end of one that has just gone may still be in the ring. */
+/* Missing in two passes: the exit event of a thread that has just exited may still be in the ring. */
 void threads_sweep(struct threads *t)
 {
 	for (size_t i = 0; i < t->count;) {

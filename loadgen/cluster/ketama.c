@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Points are a sorted array that never changes, so a key's is found by bisection. What looks odd, bytes
- * with their sign and 64-bit constants cut short, is how twemproxy comes to its numbers. */
+/* Points are a sorted array that never changes, so a key is found by bisection. Signed bytes and truncated
+ * 64-bit constants look odd, but twemproxy computes its hashes this way. */
 #include "ketama.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { POINTS_PER_SERVER = 160, POINTS_PER_DIGEST = 4, DIGEST_BYTES = 16 };
-/* Whose port is left out of a name. */
+/* Names omit this port. */
 enum { PLAIN_PORT = 11211 };
 
 static int by_value(const void *a, const void *b)
@@ -19,7 +19,8 @@ static int by_value(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value < y->value ? -1 : 1;
-	return (int)x->server - (int)y->server; /* never seen; qsort alone would leave it to chance */
+	return (int)x->server -
+	       (int)y->server; /* never seen in practice; qsort alone would leave the order undefined */
 }
 
 static uint32_t word_at(const uint8_t *p)
@@ -68,7 +69,7 @@ void ketama_free(struct ketama *k)
 	*k = (struct ketama){0};
 }
 
-/* A byte of 128 or more is taken with its sign, as a char is on x86. */
+/* A byte of 128 or more is negative, as a char is on x86. */
 uint32_t ketama_hash(const char *key, size_t length)
 {
 	uint32_t hash = (uint32_t)0xcbf29ce484222325u;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys over several servers by consistent hashing, as twemproxy does by default (distribution ketama, hash
- * fnv1a_64, weight 1), so that a key goes to the same server with the proxy and without it.
- *
- * Each server has 160 points on a ring of 32 bits: the four little-endian words of MD5("name-i") for i
- * below 40. Its name there is "host:port", or the host alone where the port is 11211 (libmemcached left it
- * out), or the path of a Unix socket. A key belongs to the first point at or after its hash: FNV-1a with the
- * 64-bit basis and prime, both cut to 32 bits. Source: twemproxy's notes on ketama and its observable
- * behaviour, checked against a nutcracker in tests/system/load/servers_test.cc. */
+/* Distributes keys over several servers by consistent hashing in twemproxy's default way (distribution
+ * ketama, hash fnv1a_64, weight 1), so that a key goes to the same server with and without the proxy. Each
+ * server has 160 points on a ring of 32 bits: the four little-endian words of MD5("name-i") for i below 40.
+ * Its name is "host:port", the host alone if the port is 11211 (as in libmemcached), or the path of a Unix
+ * socket. A key belongs to the first point at or after its hash: FNV-1a with the 64-bit basis and prime, both
+ * truncated to 32 bits. Source: twemproxy's notes on ketama and its observable behaviour, checked against a
+ * nutcracker in tests/system/load/servers_test.cc. */
 #ifndef FORKTAIL_LOADGEN_KETAMA_H
 #define FORKTAIL_LOADGEN_KETAMA_H
 
@@ -27,14 +26,14 @@ struct ketama {
 	uint32_t count;
 };
 
-/* What twemproxy's ring calls it, where it has no name of its own (ketama.h). */
+/* The name of a server in twemproxy's ring, unless it has an explicit name (ketama.h). */
 void ketama_name(const struct server_address *a, char *out, size_t size);
-/* `names`: of the servers, as above. -ENOMEM, or -EIO where this host's OpenSSL has no MD5. */
+/* `names`: of the servers, as above. -ENOMEM, or -EIO if this host's OpenSSL has no MD5. */
 int ketama_init(struct ketama *k, const char *const *names, uint32_t count);
 void ketama_free(struct ketama *k);
 
 uint32_t ketama_hash(const char *key, size_t length);
-/* The number of the key's server. */
+/* Returns the number of the key's server. */
 uint32_t ketama_server(const struct ketama *k, const char *key, size_t length);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Only adding a node takes the lock, since two threads may hear of a new server at once: it is filled in
- * whole, its address looked up, before the count lets others see it. All else is single words, so choosing
- * a server for a request takes no lock. */
+/* Only adding a node takes the lock, because two threads may learn of a new server at once. The node is
+ * filled in completely, including its resolved address, before the count makes it visible. Everything else is
+ * single words, so choosing a server for a request takes no lock. */
 #include "nodes.h"
 #include "common/text/visible.h"
 
@@ -110,7 +110,7 @@ uint16_t nodes_add(struct nodes *n, const struct server_address *a, char *error,
 			number = (uint16_t)count;
 		}
 	} else if (number == NODE_NONE) {
-		snprintf(error, size, "there are more than %d servers", NODES_MAX);
+		snprintf(error, size, "more than %d servers", NODES_MAX);
 	}
 	pthread_mutex_unlock(&n->lock);
 	return number;
@@ -126,7 +126,7 @@ void nodes_look(struct nodes *n)
 	uint64_t one = 1;
 
 	if (!atomic_exchange(&n->look_wanted, true) && write(n->look_fd, &one, sizeof(one)) < 0) {
-		/* An eventfd takes a one unless 2^64 - 2 lie there unread. */
+		/* Writing one to an eventfd fails only if 2^64 - 2 are unread. */
 	}
 }
 
@@ -145,7 +145,7 @@ static bool is_up(const struct nodes *n, uint16_t number)
 	return !atomic_load_explicit(&nodes_at(n, number)->down, memory_order_relaxed);
 }
 
-/* The candidate with the shortest way. */
+/* The candidate with the shortest round-trip time. */
 static uint16_t nearest(const struct nodes *n, const uint16_t *all, uint32_t count)
 {
 	uint64_t best_ns = UINT64_MAX;
@@ -182,7 +182,7 @@ uint16_t nodes_choose(const struct nodes *n, uint32_t slot, bool reads, uint32_t
 			all[count++] = replica;
 	}
 	if (count == 0)
-		return owner; /* better an answer from the primary than none */
+		return owner; /* an answer from the primary is better than none */
 	return n->read_from == READ_NEAREST ? nearest(n, all, count) : all[turn % count];
 }
 
@@ -192,7 +192,7 @@ uint16_t nodes_any(const struct nodes *n, uint32_t turn)
 
 	if (n->kind == DEPLOYMENT_PRIMARY)
 		return atomic_load_explicit(&n->owner[0], memory_order_relaxed);
-	/* A step that is prime to 2^14 visits owners of ranges in turn. */
+	/* A step that is coprime to 2^14 visits the owners of all ranges. */
 	for (uint32_t i = 0; i < slots; i++) {
 		uint16_t owner =
 		    atomic_load_explicit(&n->owner[(turn * 5461u + i) % slots], memory_order_relaxed);
@@ -242,7 +242,7 @@ bool nodes_redirect(struct nodes *n, const char *text, uint16_t from, uint32_t *
 	if (end == text || *end != ' ' || number >= CLUSTER_SLOTS)
 		return false;
 	begin = end + 1;
-	colon = strrchr(begin, ':'); /* the last: IPv6 has more */
+	colon = strrchr(begin, ':'); /* the last one: IPv6 addresses contain more */
 	if (!colon || (size_t)(colon - begin) >= sizeof(host))
 		return false;
 	port = strtoul(colon + 1, &end, 10);

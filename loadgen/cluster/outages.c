@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each slot has the number of the latest outage that it was part of: an answer finds it with one look, and
- * a request that was due before its end still counts as delayed by it when others have been answered. */
+/* Each slot stores the number of its latest outage. An answer finds it with one lookup. A request that was
+ * due before the outage ended still counts as delayed when others have already been answered. */
 #include "outages.h"
 
 bool outages_is_open(const struct outages *o, uint16_t node)
@@ -57,7 +57,8 @@ void outages_note_failure(struct outages *o, uint32_t slot)
 		o->list[o->of_slot[slot] - 1].failed++;
 }
 
-/* Whether two threads saw the same: the same node, at overlapping times. One without an end goes on. */
+/* Whether two threads saw the same outage: the same node at overlapping times. An outage without an end is
+ * still open. */
 static bool same(const struct outage *a, const struct outage *b)
 {
 	return a->node == b->node && (!a->first_ok_ns || b->noticed_ns <= a->first_ok_ns) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where keys are is known here rather than asked: a proxy has no COMMAND. All that twemproxy passes on has
- * its key in the second word, but for scripts, and what takes several keys may go to several servers. */
+/* The position of keys is fixed here, because a proxy has no COMMAND. All commands that twemproxy forwards
+ * have the key in the second word, except scripts. A command with several keys may go to several servers. */
 #include "proxy_ring.h"
 
 #include <errno.h>
@@ -39,7 +39,7 @@ int proxy_ring_prepare(struct ketama *ring, const struct options *o, struct work
 	}
 	rc = ketama_init(ring, list, o->behind_count);
 	if (rc)
-		snprintf(error, size, "the servers of --behind can't be told apart: %s",
+		snprintf(error, size, "cannot hash keys for the servers of --behind: %s",
 			 rc == -ENOMEM ? "not enough memory" : "this host's OpenSSL offers no MD5");
 	return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The server is asked where a command's keys are, once before the load: by COMMAND INFO, and with an
- * example by COMMAND GETKEYS where they have no fixed place. So commands of modules and of versions to
- * come need no list here. For each request the key is written once more, by what writes requests, only to
- * be hashed. */
+/* The server is asked for the position of a command's keys once before the load: by COMMAND INFO, and with an
+ * example by COMMAND GETKEYS if the position is not fixed. So commands of modules and future versions need no
+ * list here. For each request the key is formatted an additional time, by the same code as requests, only to
+ * hash it. */
 #include "route.h"
 
 #include <ctype.h>
@@ -19,8 +19,8 @@
 
 /* ---- once, before the load ---- */
 
-/* What the server says of a command: -1 it says nothing, 0 there is no such command, 1 it was said. `first`:
- * the word that is the first key, 0: none that stands at a fixed place. */
+/* What the server reports about a command: -1 no answer, 0 no such command, 1 known. `first`: the word of the
+ * first key, 0 if it has no fixed position. */
 static int ask_info(struct link *l, const char *name, struct route *route, bool *movable, long long *first)
 {
 	const char *const words[] = {"COMMAND", "INFO", name};
@@ -47,8 +47,8 @@ static int ask_info(struct link *l, const char *name, struct route *route, bool 
 	return result;
 }
 
-/* The command's words as they would be sent for key 0, each with a mark of its own in place of its number. To
- * be freed with free_words. */
+/* The command's words as sent for key 0, each with a unique mark in place of its number. Freed with
+ * free_words. */
 static char **sample_words(const struct command *c)
 {
 	char **words = calloc(c->word_count, sizeof(*words));
@@ -78,7 +78,8 @@ static void free_words(char **words, uint32_t count)
 	free(words);
 }
 
-/* The first key of a command whose keys have no fixed place (EVAL, XREAD): asked with an example. 0: none. */
+/* The first key of a command whose keys have no fixed position (EVAL, XREAD), found with an example. 0:
+ * none. */
 static uint32_t ask_key(struct link *l, const struct command *c)
 {
 	const char **words = calloc(c->word_count + 2u, sizeof(*words));
@@ -150,9 +151,8 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 		return 0;
 	if (!route_settle_word(c, (uint32_t)first)) {
 		snprintf(error, size,
-			 "the key of %s isn't known before it's drawn; with several servers it has to be "
-			 "made of text, "
-			 "__key__ and __tag__",
+			 "the key of %s is not known before it is sent. With several servers, build the key "
+			 "from text, __key__ and __tag__",
 			 name);
 		return -EINVAL;
 	}

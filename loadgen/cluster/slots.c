@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* CRC16 a byte at a time, by a table that is made once. */
+/* CRC16 one byte at a time, with a table that is computed once. */
 #include "slots.h"
 
 #include <pthread.h>

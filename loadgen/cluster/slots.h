@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of a Redis Cluster's 16384 hash slots a key belongs to: CRC16 (XMODEM: polynomial 0x1021, from 0) of
- * the name modulo 16384, or of its hash tag: what stands between the first "{" and the first "}" after it,
- * unless that is nothing. Source: the Redis Cluster specification, "Key distribution model" and "Hash tags".
- */
+/* Which of a Redis Cluster's 16384 hash slots a key belongs to: CRC16 (XMODEM: polynomial 0x1021, from 0)
+ * modulo 16384 of the name, or of its hash tag: the text between the first "{" and the first "}" after it,
+ * unless that is empty. Source: the Redis Cluster specification, "Key distribution model" and "Hash tags". */
 #ifndef FORKTAIL_LOADGEN_SLOTS_H
 #define FORKTAIL_LOADGEN_SLOTS_H
 

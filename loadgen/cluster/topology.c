@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What was asked is compared with the table, and only what differs is set and noted: one note for each
- * pair of an old and a new owner, so that a failover is one line in the log rather than one per slot. */
+/* Answers are compared with the table, and only differences are stored and noted: one note for each pair of
+ * an old and a new owner, so that a failover is one line in the log instead of one per slot. */
 #include "topology.h"
 
 #include <errno.h>
@@ -17,24 +17,25 @@
 #include "recording/json/json_block.h"
 #include "slots.h"
 
-/* While it runs: a server that doesn't answer must not keep us from asking another one. */
+/* Time-out during the load: a server that doesn't answer must not prevent asking another one. */
 #define PATIENCE_NS 500000000u
 enum { REST_MS = 1000, TROUBLE_MS = 20, RTT_TRIES = 5, HOST_BYTES = 256 };
 
 struct topology {
 	struct nodes *nodes;
 	struct ft_writer *log; /* NULL: none */
-	struct link *link;     /* to whom answered last; NULL: nobody */
-	uint16_t asked;	       /* the node it leads to; of a Sentinel, its number */
-	uint32_t turn;	       /* whom to ask next */
-	uint64_t patience_ns;  /* of links; 0: as long as any other */
+	struct link *link;     /* the link that answered last; NULL: none */
+	uint16_t asked;	       /* the node that it leads to; for a Sentinel, its number */
+	uint32_t turn;	       /* the next one to ask */
+	uint64_t patience_ns;  /* of links; 0: the default */
 	int stop_fd;
 	pthread_t handle;
-	struct server *sentinels; /* as many as the options name */
+	struct server *sentinels; /* as many as in the options */
 	struct options *sentinel_options;
 };
 
-/* A link to a node. The main thread may connect to the same server at this moment, with its own patience. */
+/* Opens a link to a node. The main thread may connect to the same server at this moment, with a different
+ * time-out. */
 static struct link *enter_node(const struct topology *t, uint16_t node, char *error, size_t size)
 {
 	struct server s = server_twin(&nodes_at(t->nodes, node)->server);
@@ -65,7 +66,7 @@ static void note(const struct topology *t, const char *what, uint16_t from, uint
 	write_json_note(t->log, n);
 }
 
-/* Sets owners; each pair of an old and a new one is a note. */
+/* Sets owners. Each pair of an old and a new owner becomes a note. */
 static void set_owners(const struct topology *t, const uint16_t *owner, uint32_t count)
 {
 	struct nodes *n = t->nodes;
@@ -105,7 +106,8 @@ static const char *text_of(const redisReply *r)
 	return r && (r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS) ? r->str : NULL;
 }
 
-/* A node out of CLUSTER SLOTS: [address, port, id, ...]. One without an address is the one that was asked. */
+/* A node in the answer to CLUSTER SLOTS: [address, port, id, ...]. A node without an address is the one that
+ * was asked. */
 static uint16_t read_node(struct nodes *n, uint16_t asked, const redisReply *r)
 {
 	const char *host = r->type == REDIS_REPLY_ARRAY && r->elements >= 2 ? text_of(r->element[0]) : NULL;
@@ -148,7 +150,7 @@ static void read_range(struct nodes *n, uint16_t asked, const redisReply *r, uin
 			owner[slot] = primary;
 }
 
-/* 0: learned. -1: it didn't say, and `error` is a sentence's end. */
+/* 0: success. -1: the answer was not usable; `error` is the end of a sentence. */
 static int learn_slots(const struct topology *t, char *error, size_t size)
 {
 	static const char *const words[] = {"CLUSTER", "SLOTS"};
@@ -168,7 +170,7 @@ static int learn_slots(const struct topology *t, char *error, size_t size)
 		set_owners(t, owner, CLUSTER_SLOTS);
 		result = 0;
 	} else {
-		snprintf(error, size, "it answered CLUSTER SLOTS with something else");
+		snprintf(error, size, "unexpected answer to CLUSTER SLOTS");
 	}
 	if (r)
 		freeReplyObject(r);
@@ -186,7 +188,7 @@ static uint32_t unserved_slots(const struct nodes *n)
 
 /* ---- a primary ---- */
 
-/* What ROLE says: true for a primary, whose replicas are added. */
+/* The answer to ROLE: true for a primary, whose replicas are added. */
 static bool learn_role(struct nodes *n, struct link *l, uint16_t node)
 {
 	static const char *const words[] = {"ROLE"};
@@ -221,7 +223,7 @@ static bool learn_role(struct nodes *n, struct link *l, uint16_t node)
 	return primary;
 }
 
-/* The primary that a Sentinel names; it is believed when it says so itself. -1: `error`. */
+/* The primary that a Sentinel names. It is accepted when it reports the role itself. -1: `error`. */
 static int learn_primary(const struct topology *t, char *error, size_t size)
 {
 	const struct options *o = t->nodes->options;
@@ -238,13 +240,13 @@ static int learn_primary(const struct topology *t, char *error, size_t size)
 		snprintf(error, size, "%.150s", r->str);
 	} else if (r->type != REDIS_REPLY_ARRAY || r->elements != 2 || !text_of(r->element[0]) ||
 		   !text_of(r->element[1])) {
-		snprintf(error, size, "it watches over no primary of the name \"%s\" (--master)", o->master);
+		snprintf(error, size, "the Sentinel monitors no primary named \"%s\" (--master)", o->master);
 	} else {
 		a.host = r->element[0]->str;
 		a.port = (uint32_t)strtoul(r->element[1]->str, NULL, 10);
 		a.socket = NULL;
 		node = nodes_add(t->nodes, &a, error, size);
-		/* Who is the primary already needs no asking every second. */
+		/* A known primary needs no question every second. */
 		if (node != NODE_NONE && node == atomic_load(&t->nodes->owner[0]) &&
 		    !atomic_load(&nodes_at(t->nodes, node)->down) && o->read_from == READ_PRIMARY)
 			result = 0;
@@ -255,7 +257,9 @@ static int learn_primary(const struct topology *t, char *error, size_t size)
 		set_owners(t, &node, 1);
 		result = 0;
 	} else if (l) {
-		snprintf(error, size, "it names %s as the primary, which says it is none (yet)",
+		snprintf(error, size,
+			 "the Sentinel names %s as the primary, but that server does not report the role "
+			 "master (yet)",
 			 name_of(t->nodes, node));
 	}
 	link_free(l);
@@ -264,27 +268,27 @@ static int learn_primary(const struct topology *t, char *error, size_t size)
 	return result;
 }
 
-/* A primary without Sentinel stays the primary; its replicas may change. */
+/* A primary without Sentinel stays the primary, but its replicas may change. */
 static int learn_replicas(const struct topology *t, char *error, size_t size)
 {
 	const uint16_t node = 0;
 
 	if (!learn_role(t->nodes, t->link, node)) {
-		snprintf(error, size, "it is a replica; name its primary");
+		snprintf(error, size, "the server is a replica. Name its primary");
 		return -1;
 	}
 	set_owners(t, &node, 1);
 	return 0;
 }
 
-/* ---- whom to ask ---- */
+/* ---- choosing a server to ask ---- */
 
 static bool by_sentinel(const struct nodes *n)
 {
 	return n->kind == DEPLOYMENT_PRIMARY && n->options->sentinel_count > 0;
 }
 
-/* Enters whoever is next: a Sentinel, or a node that isn't known to be down. False: `error`. */
+/* Opens a link to the next Sentinel, or to the next node that isn't known to be down. False: `error`. */
 static bool enter_next(struct topology *t, char *error, size_t size)
 {
 	struct nodes *n = t->nodes;
@@ -310,7 +314,7 @@ static const char *asked_name(const struct topology *t, char *room, size_t size)
 	return room;
 }
 
-/* Asks one of them. False: `error`, and another one is next. */
+/* Asks one of them. False: `error`, and the next call asks another one. */
 static bool ask_one(struct topology *t, char *error, size_t size)
 {
 	char why[400] = "", name[300];
@@ -362,7 +366,7 @@ static void measure_rtt(const struct topology *t)
 
 /* ---- set-up ---- */
 
-/* Sentinels have passwords of their own, and no users or databases of the primary's. */
+/* Sentinels have separate passwords, and do not use the primary's users or databases. */
 static int prepare_sentinels(struct topology *t, char *error, size_t size)
 {
 	const struct options *o = t->nodes->options;
@@ -395,7 +399,7 @@ static void release(struct topology *t)
 	free(t->sentinel_options);
 }
 
-/* Keys of a ring need all servers there, in the order in which they were named. */
+/* A ring needs all servers, in the order in which they were named. */
 static int learn_ring(struct nodes *n, char *error, size_t size)
 {
 	const struct options *o = n->options;
@@ -425,7 +429,7 @@ static int learn_ring(struct nodes *n, char *error, size_t size)
 	}
 	rc = ketama_init(&n->ketama, names, o->server_count);
 	if (rc)
-		snprintf(error, size, "keys can't be spread over servers: %s",
+		snprintf(error, size, "cannot distribute keys over servers: %s",
 			 rc == -ENOMEM ? "not enough memory" : "this host's OpenSSL offers no MD5");
 	return rc ? -1 : 0;
 }
@@ -451,12 +455,11 @@ int topology_learn(struct nodes *n, char *error, size_t size)
 		return -1;
 	unserved = n->kind == DEPLOYMENT_CLUSTER ? unserved_slots(n) : 0;
 	if (unserved == CLUSTER_SLOTS) {
-		snprintf(error, size, "this cluster serves no slot yet");
+		snprintf(error, size, "the cluster serves no slot yet");
 		return -1;
 	}
 	if (unserved)
-		fprintf(stderr, "forktail-load: %u of %d slots have no server now\n", unserved,
-			CLUSTER_SLOTS);
+		fprintf(stderr, "forktail-load: %u of %d slots have no server\n", unserved, CLUSTER_SLOTS);
 	if (n->read_from == READ_NEAREST)
 		measure_rtt(&t);
 	return 0;
@@ -464,7 +467,7 @@ int topology_learn(struct nodes *n, char *error, size_t size)
 
 /* ---- while it runs ---- */
 
-/* Whether keys are without a server now: then the news can't wait. */
+/* Whether keys are without a server now: then the topology is read at once. */
 static bool in_trouble(const struct nodes *n)
 {
 	uint32_t count = n->kind == DEPLOYMENT_CLUSTER ? CLUSTER_SLOTS : 1;
@@ -493,7 +496,8 @@ static void *watch(void *arg)
 
 		if (poll(fds, trouble ? 1 : 2, trouble ? TROUBLE_MS : REST_MS) > 0 && fds[0].revents)
 			return NULL;
-		/* What was heard together is looked at once, and not more often than that. */
+		/* Several requests to read the topology are answered by one read, and reads are limited in
+		 * frequency. */
 		if (!trouble && fds[1].revents && poll(fds, 1, TROUBLE_MS) > 0)
 			return NULL;
 		(void)!read(n->look_fd, &count, sizeof(count));
@@ -541,7 +545,7 @@ void topology_stop(struct topology *t)
 	if (!t)
 		return;
 	if (write(t->stop_fd, &one, sizeof(one)) < 0) {
-		/* An eventfd takes a one unless 2^64 - 2 lie there unread. */
+		/* Writing one to an eventfd fails only if 2^64 - 2 are unread. */
 	}
 	pthread_join(t->handle, NULL);
 	close(t->stop_fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The buffer doubles, so that what is formatted anew for each request soon needs no allocation any more. */
+/* The buffer doubles, so that formatting a request soon needs no more allocations. */
 #include "bytes.h"
 
 #include <stdlib.h>

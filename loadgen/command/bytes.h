@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A growing buffer: requests, greetings and gathered replies are made in it. */
+/* A growing buffer for requests, greetings and gathered replies. */
 #ifndef FORKTAIL_LOADGEN_BYTES_H
 #define FORKTAIL_LOADGEN_BYTES_H
 
@@ -15,10 +15,10 @@ struct bytes {
 	size_t length, room;
 };
 
-/* Room for `more` bytes behind the last. False: out of memory. */
+/* Makes space for `more` bytes at the end. False: out of memory. */
 bool bytes_reserve(struct bytes *b, size_t more);
-void bytes_add(struct bytes *b, const void *from, size_t count); /* the room is there */
-/* Makes the room itself. False: out of memory. */
+void bytes_add(struct bytes *b, const void *from, size_t count); /* the space must exist */
+/* Makes the space itself. False: out of memory. */
 bool bytes_add_text(struct bytes *b, const char *text);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a user writes to words and placeholders. What a protocol makes of them is its own matter; here
- * only blanks, quotes, escapes and the placeholders' names count. */
+/* Parses a user's command into words and placeholders: blanks, quotes, escapes and placeholder names. The
+ * protocols format the result. */
 #include "command.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Placeholders by name; the first of a name that fits is taken. */
+/* Placeholders by name; the first name that matches is used. */
 static const struct {
 	const char *name;
 	enum part_kind kind;
@@ -85,7 +85,7 @@ static int hex_digit(char x)
 	return isdigit((unsigned char)x) ? x - '0' : isxdigit((unsigned char)x) ? tolower(x) - 'a' + 10 : -1;
 }
 
-/* One character of a quoted word, maybe escaped; moves on. -1: a bad escape. */
+/* Reads one character of a quoted word, possibly escaped, and advances. -1: an invalid escape. */
 static int quoted_char(const char **p)
 {
 	static const char from[] = "nrt0\"\\", to[] = "\n\r\t\0\"\\";
@@ -110,7 +110,8 @@ static int quoted_char(const char **p)
 	return (unsigned char)to[known - from];
 }
 
-/* The next word of `text` into `word` (as long as the text at most). 1: a word, 0: the end, -1: bad. */
+/* Copies the next word of `text` to `word` (at most as long as the text). 1: a word, 0: the end, -1:
+ * invalid. */
 static int next_word(const char **text, char *word, size_t *length)
 {
 	const char *p = *text + strspn(*text, " \t");
@@ -161,8 +162,8 @@ bool command_parse(struct command *c, const char *text, char *error, size_t size
 	if (more == 0 && c->word_count > 0)
 		return true;
 	snprintf(error, size,
-		 "this is no command: \"%.100s\"; words are apart by blanks, quotes are closed, "
-		 "escapes are \\n \\r \\t \\0 \\\" \\\\ \\xHH",
+		 "invalid command: \"%.100s\". Separate words by blanks, close quotes, and use only the "
+		 "escapes \\n \\r \\t \\0 \\\" \\\\ \\xHH",
 		 text);
 	command_free(c);
 	return false;

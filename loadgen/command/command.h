@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A command with placeholders, as a user writes it. What it is on the wire is its protocol's to say.
- *
- * A command is a list of words, a word a list of parts: text, or a placeholder that a number drawn per
- * request fills. Where every part has a fixed width the command is formatted once, as a template, and only
- * its placeholders' digits are patched while the load runs (workload.c); else it is formatted per request.
- * Both come from the same writer (protocol.h), so that they can't differ.
- */
+/* A command with placeholders, as a user writes it. Protocols define its bytes on the wire. A command is a
+ * list of words, and a word a list of parts: text, or a placeholder filled with a number drawn per request.
+ * If every part has a fixed width, the command is formatted once as a template, and only its placeholders'
+ * digits are patched during the load (workload.c). Otherwise it is formatted per request. The same writer
+ * (protocol.h) does both, so that they can't differ. */
 #ifndef FORKTAIL_LOADGEN_COMMAND_H
 #define FORKTAIL_LOADGEN_COMMAND_H
 
@@ -33,11 +31,12 @@ enum part_kind {
 	PART_EXPIRY,	  /* __expiry__: seconds from --expiry */
 	PART_INDEX_SCORE, /* YCSB's score of the key */
 	PART_SCAN_LENGTH, /* YCSB: 1 .. 100 */
-	PART_STAMP,	  /* a message that says when it was sent (stamp.h); no placeholder has it */
-	PART_CAPTURED,	  /* a key out of an answer before: YCSB's scans */
+	PART_STAMP,	  /* a message that contains its sending time (stamp.h); no placeholder produces it */
+	PART_CAPTURED,	  /* a key from a previous answer: YCSB's scans */
 	PART_KEY_NUMBER,  /* __key_number__: 12 digits of the number of the request's key */
-	PART_TAG,    /* __tag__: 5 digits that follow from it, for keys that are to share a cluster's slot */
-	PART_OPAQUE, /* the request's number on its connection; added by the meta protocol's writer */
+	PART_TAG,	  /* __tag__: 5 digits derived from it, for keys that should share a cluster's slot */
+	PART_OPAQUE, /* the number of the request on its connection, added by the writer of the meta protocol
+		      */
 };
 
 struct command_part {
@@ -50,7 +49,7 @@ struct command_word {
 	uint32_t first, count; /* of the command's parts */
 };
 
-/* A name's bytes with its closing 0, as command_name cuts it. */
+/* A name's bytes and terminating 0, as truncated by command_name. */
 enum { COMMAND_NAME = 24 };
 enum { COMMAND_WORDS_MAX = 256, COMMAND_PARTS_MAX = 512, WORD_PARTS_MAX = 8, COMMAND_PATCHES_MAX = 64 };
 
@@ -60,11 +59,11 @@ struct command {
 	uint32_t word_count, part_count;
 	bool inserts;  /* __new_key__: the key is the next one of a growing base */
 	bool inlined;  /* Redis' inline form: the words, CRLF */
-	bool quiet;    /* memcached's meta commands: misses are left out of the answers */
-	bool numbered; /* they get an opaque number of ours, that the answer is known by */
+	bool quiet;    /* memcached's meta commands: misses get no answer */
+	bool numbered; /* they get an opaque number that identifies the answer */
 };
 
-/* What placeholders draw from; shared and read-only but for `random`. */
+/* Sources of placeholder values; shared and read-only except `random`. */
 struct fill {
 	const struct key_names *names;
 	const struct values *values;
@@ -72,11 +71,11 @@ struct fill {
 	uint32_t fields;
 	uint32_t expiry_low, expiry_high; /* seconds; high 0: no expiry */
 	bool values_of_keys;		  /* a value's seed is its key's */
-	const char *fixed_value;	  /* not NULL: every value is this one */
+	const char *fixed_value;	  /* not NULL: used for every value */
 	struct stamps *stamps;		  /* PART_STAMP */
 };
 
-/* Where a placeholder's digits stand in a formatted command of fixed width. */
+/* Position of a placeholder's digits in a formatted command of fixed width. */
 struct patch {
 	uint32_t at;
 	uint16_t kind, width; /* enum part_kind; digits */
@@ -86,19 +85,19 @@ struct patches {
 	struct patch list[COMMAND_PATCHES_MAX];
 };
 
-/* From text as a user writes it: words apart by blanks, "quoted words" with \n \r \t \xHH \" \\ in them.
- * False, and a sentence in `error`. */
+/* Parses text as a user writes it: words separated by blanks, "quoted words" with the escapes \n \r \t \xHH
+ * \" \\. False, and a sentence in `error`. */
 bool command_parse(struct command *c, const char *text, char *error, size_t size);
 void command_free(struct command *c);
-/* The first word, in capitals. */
+/* The first word, in upper case. */
 void command_name(const struct command *c, char *out, size_t size);
 /* Whether every placeholder has a fixed width for this fill. */
 bool command_fixed(const struct command *c, const struct fill *f);
 
-/* PART_TAG: as many as a cluster has slots, so that tags are spread as evenly as keys. */
+/* PART_TAG: as many tags as a cluster has slots, so that tags are distributed as evenly as keys. */
 enum { TAGS = 16384, TAG_DIGITS = 5 };
 
-/* What differs from request to request, beyond what is drawn. */
+/* What differs between requests besides drawn numbers. */
 struct request_values {
 	uint64_t key;
 	const char *captured; /* PART_CAPTURED */
@@ -107,7 +106,7 @@ struct request_values {
 	uint64_t intended_ns; /* PART_STAMP; 0: when it is sent */
 };
 
-/* Writes a patch's digits anew. */
+/* Writes a patch's digits again. */
 static inline void patch_apply(const struct patch *p, const struct fill *f, const struct request_values *v,
 			       struct random_stream *random, char *request)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A part's number is drawn before its text is written: a protocol that says lengths in front has to know them
- * first, and both have to come from the same draw. */
+/* A part's number is drawn before its text is written: a protocol that sends lengths first has to know them,
+ * and both must come from the same draw. */
 #include "draw.h"
 
 #include <stdio.h>
@@ -115,7 +115,7 @@ struct drawn draw_part(const struct command_part *p, const struct fill *f, const
 		d.number = v->key % TAGS;
 		d.length = TAG_DIGITS;
 		break;
-	case PART_OPAQUE: /* no part of a command as written */
+	case PART_OPAQUE: /* never part of a command as written */
 		break;
 	}
 	return d;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Digits come in blocks of twelve where they can: a key's name is written for every request. */
+/* Digits are written in blocks of twelve where possible, because every request contains a key's name. */
 #include "keynames.h"
 
 #include <errno.h>
@@ -52,7 +52,8 @@ int key_names_prepare(struct key_names *k, const char *prefix, const char *lengt
 	uint32_t needs = digits_count(keys > 1 ? keys - 1 : 0);
 
 	if (strlen(prefix) > KEY_NAME_MAX - KEY_DIGITS) {
-		snprintf(error, size, "--key-prefix is longer than a name may be (%u bytes)", KEY_NAME_MAX);
+		snprintf(error, size, "--key-prefix is longer than the longest key name (%u bytes)",
+			 KEY_NAME_MAX);
 		return -EINVAL;
 	}
 	k->prefix = strdup(prefix);
@@ -63,14 +64,14 @@ int key_names_prepare(struct key_names *k, const char *prefix, const char *lengt
 	k->prefix_length = (uint32_t)strlen(prefix);
 	k->low = k->high = k->prefix_length + KEY_DIGITS;
 	if (length && !parse_length(length, k)) {
-		snprintf(error, size, "--key-length is BYTES or LOW-HIGH, 1 to %u, not \"%s\"", KEY_NAME_MAX,
-			 length);
+		snprintf(error, size, "--key-length: expected BYTES or LOW-HIGH, each 1 to %u, got \"%s\"",
+			 KEY_NAME_MAX, length);
 		return -EINVAL;
 	}
 	if (k->low == k->high && k->low < k->prefix_length + needs) {
 		snprintf(error, size,
-			 "names of %u bytes don't hold the prefix and the %u digits of %llu keys", k->low,
-			 needs, (unsigned long long)keys);
+			 "--key-length: %u bytes are too short for the prefix and the %u digits of %llu keys",
+			 k->low, needs, (unsigned long long)keys);
 		return -EINVAL;
 	}
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How a key's number becomes its name: a prefix and the number with zeros in front of it, to a length that is
- * fixed or (a range) follows from the number; or YCSB's names. Two numbers never share a name. */
+/* Turns a key's number into its name: a prefix and the number with leading zeros, to a length that is fixed
+ * or (a range) derived from the number; or YCSB's names. Names are unique. */
 #ifndef FORKTAIL_LOADGEN_KEYNAMES_H
 #define FORKTAIL_LOADGEN_KEYNAMES_H
 
@@ -19,14 +19,14 @@ enum { KEY_DIGITS = 12, KEY_NAME_MAX = 64 << 10 };
 #define KEY_SPACE_MAX 1000000000000u
 
 struct key_names {
-	char *prefix; /* a pointer, since it may be as long as a name */
+	char *prefix; /* a pointer, because it may be as long as a name */
 	uint32_t prefix_length;
 	uint32_t low, high; /* length of a name in bytes; equal: fixed */
-	bool ycsb;	    /* "user" and a hash; nothing above counts */
+	bool ycsb;	    /* "user" and a hash; the fields above are not used */
 };
 
 /* `length`: NULL for prefix and 12 digits, "N" or "LOW-HIGH" bytes. `keys`: numbers below it must fit into a
- * fixed length (a range grows to what a number needs). 0, -ENOMEM, or -EINVAL and a sentence. */
+ * fixed length (a range grows to what a number needs). Returns 0, -ENOMEM, or -EINVAL and a sentence. */
 int key_names_prepare(struct key_names *k, const char *prefix, const char *length, uint64_t keys, char *error,
 		      size_t size);
 void key_names_free(struct key_names *k);
@@ -36,7 +36,7 @@ static inline bool key_names_fixed(const struct key_names *k)
 	return !k->ycsb && k->low == k->high;
 }
 
-/* The name's length, and the name (no closing 0). */
+/* The name's length, and the name (without terminating 0). */
 uint32_t key_name_length(const struct key_names *k, uint64_t key);
 void key_name_write(const struct key_names *k, uint64_t key, char *to, uint32_t length);
 
@@ -54,7 +54,7 @@ static inline uint64_t digits_eight(uint32_t value)
 	return word + 0x3030303030303030;
 }
 
-/* The digits of a number in KEY_DIGITS bytes, zeros in front. */
+/* The digits of a number in KEY_DIGITS bytes, with leading zeros. */
 static inline void digits_write_key(char *to, uint64_t value)
 {
 	uint64_t high = 0x3030303030303030, low;
@@ -69,7 +69,7 @@ static inline void digits_write_key(char *to, uint64_t value)
 	memcpy(to + 4, &low, 8);
 }
 
-/* Decimal digits of `value`, right-aligned in `width` bytes, zeros in front. */
+/* Decimal digits of `value`, right-aligned in `width` bytes, with leading zeros. */
 void digits_write(char *to, uint32_t width, uint64_t value);
 uint32_t digits_count(uint64_t value);
 

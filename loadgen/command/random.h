@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers that repeat by seed: key order, the choice of operation and arrivals each draw from a
- * stream of their own, so that changing one setting leaves the others' sequences as they were.
- *
- * The generator is SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators",
- * OOPSLA 2014): eight bytes of state, about a nanosecond a draw, and good enough by far for choosing keys.
- */
+/* Random numbers that repeat by seed. Key order, choice of operation and arrivals each draw from a separate
+ * stream, so that changing one setting does not change the other sequences. The generator is SplitMix64
+ * (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014): eight bytes of state,
+ * about a nanosecond per draw, and good enough for choosing keys. */
 #ifndef FORKTAIL_LOADGEN_RANDOM_H
 #define FORKTAIL_LOADGEN_RANDOM_H
 

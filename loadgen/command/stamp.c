@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stamp is written with the message's last byte of work, so that its start is when it goes out; it is read
- * strictly, for a channel may carry others' messages. */
+/* A stamp is written as the last step of formatting a message, so its start is the time of sending. It is
+ * parsed strictly, because a channel may carry unrelated messages. */
 #include "stamp.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ void stamp_write(struct stamps *s, uint64_t intended_ns, char *to, size_t length
 	memset(to + STAMP_BYTES, 'x', length - STAMP_BYTES);
 }
 
-/* Digits of one base, and the blank behind them. */
+/* Digits in one base, and the blank after them. */
 static bool read_number(const char **at, int digits, unsigned base, uint64_t *number)
 {
 	*number = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes are copied from a pool made once, since drawing each would cost more than sending it; sizes are drawn
- * anew from their seed, so none is kept. */
+/* Bytes are copied from a pool made once, because drawing each would cost more than sending it. Sizes are
+ * derived from their seed each time and not stored. */
 #include "values.h"
 
 #include <errno.h>
@@ -88,11 +88,10 @@ bool value_sizes_parse(const char *text, struct value_sizes *s, char *error, siz
 	}
 	free(copy);
 	if (!good)
-		snprintf(
-		    error, size,
-		    "a value's size is BYTES, LOW-HIGH, SIZE:WEIGHT,... or lognormal:MEDIAN,SIGMA[,MAX], "
-		    "each 1 to %u bytes, not \"%s\"",
-		    VALUE_BYTES_MAX, text);
+		snprintf(error, size,
+			 "value size: expected BYTES, LOW-HIGH, SIZE:WEIGHT,... or "
+			 "lognormal:MEDIAN,SIGMA[,MAX], each 1 to %u bytes, got \"%s\"",
+			 VALUE_BYTES_MAX, text);
 	return good;
 }
 
@@ -181,7 +180,7 @@ static void stamp_of(uint64_t seed, char out[VALUE_STAMP_BYTES])
 		out[i] = "0123456789abcdef"[seed >> (60 - 4 * i) & 15];
 }
 
-/* Where byte `from` of a value lies in the pool, and how many lie behind it in a row. */
+/* Offset of byte `from` of a value in the pool, and the number of consecutive bytes there. */
 static const char *pool_at(const struct values *v, uint64_t seed, uint32_t from)
 {
 	return v->pool + (seed + from) % VALUE_POOL_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* YCSB's hashes, as its Java has them: the same keys have to be asked for. */
+/* YCSB's hash functions as in its Java code, so that both use the same keys. */
 #include "ycsb_names.h"
 
 #include <string.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a consumer says to the server and what it makes of the answers: SUBSCRIBE, BLPOP, XREAD, XREADGROUP.
- *
- * A stream is read on from its last entry at the start, by id rather than with $, so that nothing is missed
- * between two reads, or while a broken connection is opened again.
- */
+/* A consumer's commands and how it handles the answers: SUBSCRIBE, BLPOP, XREAD, XREADGROUP. A stream is read
+ * from its last entry at the start, by id instead of $, so that no entry is missed between two reads or
+ * during a reconnect. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +24,7 @@ static bool queue(struct consumer *c, int count, const char **words, const size_
 	return good;
 }
 
-/* Words are text; where one is a key, NULL stands for the name of this consumer's. */
+/* Words are text. NULL is replaced by the name of this consumer's key. */
 static bool say(struct consumer *c, int count, const char *const *words)
 {
 	const struct key_names *names = &c->deliveries->plan.workload->names;
@@ -48,7 +46,7 @@ static bool say(struct consumer *c, int count, const char *const *words)
 	return good;
 }
 
-/* A SUBSCRIBE for each channel: an answer comes for each in any case. */
+/* One SUBSCRIBE per channel, because each channel gets its own answer in any case. */
 static bool subscribe(struct consumer *c)
 {
 	const struct deliveries_plan *plan = &c->deliveries->plan;
@@ -99,7 +97,7 @@ bool consumer_prepare(struct consumer *c)
 		return subscribe(c);
 	case DELIVERY_STREAM:
 		if (c->last_id[0])
-			break; /* opened again */
+			break; /* reconnected */
 		c->awaited = 1;
 		return say(c, 6, (const char *const[]){"XREVRANGE", NULL, "+", "-", "COUNT", "1"});
 	case DELIVERY_GROUP:
@@ -147,16 +145,16 @@ static bool take_entries(struct consumer *c, const redisReply *r, uint64_t end_n
 	return true;
 }
 
-/* An answer to what makes it ready. */
+/* An answer to a command that prepares the consumer. */
 static const char *take_setup_reply(struct consumer *c, const redisReply *r)
 {
 	enum delivery_kind kind = c->deliveries->plan.kind;
 
 	if (r->type == REDIS_REPLY_ERROR && !(kind == DELIVERY_GROUP && strncmp(r->str, "BUSYGROUP", 9) == 0))
-		return "the server refused what a consumer begins with";
+		return "the server refused a consumer's first command";
 	if (kind == DELIVERY_PUBSUB &&
 	    !(is_list(r) && r->elements == 3 && is_text(r->element[0], "subscribe")))
-		return "the server answered SUBSCRIBE oddly";
+		return "unexpected answer to SUBSCRIBE";
 	if (kind == DELIVERY_STREAM) {
 		bool some = is_list(r) && r->elements == 1 && is_list(r->element[0]) &&
 			    r->element[0]->elements == 2 &&
@@ -176,10 +174,10 @@ const char *consumer_take_reply(struct consumer *c, const redisReply *r, uint64_
 		bool name = --c->greetings == 0 && c->deliveries->plan.endpoint.named;
 
 		return r->type == REDIS_REPLY_ERROR && !name
-			   ? "the server refused the login of a consumer opened again"
+			   ? "the server refused the login of a reconnected consumer"
 			   : NULL;
 	}
-	/* A message may come between the answers to two SUBSCRIBEs. */
+	/* A message may arrive between the answers to two SUBSCRIBEs. */
 	if (kind == DELIVERY_PUBSUB && is_list(r) && r->elements == 3 && is_text(r->element[0], "message")) {
 		take_message(c, r->element[2], end_ns);
 		return NULL;
@@ -187,22 +185,22 @@ const char *consumer_take_reply(struct consumer *c, const redisReply *r, uint64_
 	if (c->awaited)
 		return take_setup_reply(c, r);
 	if (r->type == REDIS_REPLY_ERROR)
-		return "the server refused what a consumer asked";
+		return "the server refused a consumer's command";
 	switch (kind) {
 	case DELIVERY_LIST:
 		if (is_list(r) && r->elements == 2)
 			take_message(c, r->element[1], end_ns);
 		else if (r->type != REDIS_REPLY_NIL)
-			return "the server answered BLPOP oddly";
+			return "unexpected answer to BLPOP";
 		break;
 	case DELIVERY_STREAM:
 	case DELIVERY_GROUP:
 		if (r->type != REDIS_REPLY_NIL && !(is_list(r) && take_entries(c, r, end_ns)))
-			return "the server answered a read of a stream oddly";
+			return "unexpected answer to a read of a stream";
 		break;
 	case DELIVERY_PUBSUB:
 	case DELIVERY_NONE:
-		return "a subscriber heard what is no message";
+		return "a subscriber received something that is not a message";
 	}
 	return consumer_ask(c) ? NULL : "out of memory";
 }

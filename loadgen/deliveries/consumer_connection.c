@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A consumer's connection: what is queued goes out, replies come in, and what broke is opened again. Commands
- * are few and small, and messages are parsed by the general way: it costs some microseconds a message, after
- * the clock was read. */
+/* A consumer's connection: sends queued commands, receives replies, and reconnects. Commands are few and
+ * small. Messages are parsed with the general parser, which takes some microseconds per message, after the
+ * clock was read. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,7 +87,7 @@ void consumer_close(struct consumer *c)
 	c->reader = NULL;
 }
 
-/* A connection broke, or could not be opened again. */
+/* A connection broke or could not be reopened. */
 static void fail(struct consumer *c, unsigned status, const char *why)
 {
 	struct deliveries *d = c->deliveries;
@@ -191,7 +191,7 @@ static void on_writable(int unused_fd, short unused, void *arg)
 		consumer_flush(c);
 }
 
-/* All whole replies that the reader has. NULL, or why the connection is no good any more. */
+/* Handles all complete replies in the reader. Returns NULL, or why the connection is unusable. */
 static const char *take_replies(struct consumer *c, uint64_t end_ns)
 {
 	const char *why = NULL;
@@ -200,7 +200,7 @@ static const char *take_replies(struct consumer *c, uint64_t end_ns)
 	pthread_mutex_lock(&c->deliveries->lock);
 	while (!why) {
 		if (redisReaderGetReply(c->reader, &reply) != REDIS_OK)
-			why = "the server sent what is no reply in this protocol";
+			why = "the server sent an invalid reply for this protocol";
 		if (!reply)
 			break;
 		why = consumer_take_reply(c, reply, end_ns);

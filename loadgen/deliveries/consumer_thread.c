@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The consumers' thread. It begins once every consumer is ready, since what is published sooner would be
- * lost, and ends when all that was acknowledged has arrived or its time is up. Its counts are taken under
- * a lock: it shares them with nobody who sends. */
+/* The consumers' thread. The load starts when every consumer is ready, because earlier messages would be
+ * lost. The thread ends when all acknowledged messages have arrived or its time is up. Its counters are
+ * protected by a lock that no load thread takes. */
 #include "deliveries.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static void on_second(int unused_fd, short unused, void *arg)
 	log_lane_flush(&d->lane, ft_now_ns());
 }
 
-/* Only that time has passed. */
+/* Only used to wait for this time. */
 static void on_patience_end(int unused_fd, short unused, void *arg)
 {
 	(void)unused_fd, (void)unused, (void)arg;
@@ -54,7 +54,7 @@ static void *run_thread(void *arg)
 	return NULL;
 }
 
-/* ---- the outside ---- */
+/* ---- interface ---- */
 
 static int make_consumers(struct deliveries *d, const int *fds)
 {
@@ -90,7 +90,7 @@ static int make_consumers(struct deliveries *d, const int *fds)
 	return 0;
 }
 
-/* Until all consumers are ready: what is published before they are would be lost. */
+/* Waits until all consumers are ready: messages published before that would be lost. */
 static int get_ready(struct deliveries *d, char *error, size_t size)
 {
 	const struct timeval patience = {.tv_sec = READY_SECONDS};
@@ -113,8 +113,8 @@ static int get_ready(struct deliveries *d, char *error, size_t size)
 	event_del(&end);
 	if (d->ready == d->plan.consumers && d->how.broken == 0)
 		return 0;
-	snprintf(error, size, "%u of %u consumers could not begin: %s", d->plan.consumers - d->ready,
-		 d->plan.consumers, d->how.why ? d->how.why : "the server did not answer them within 10 s");
+	snprintf(error, size, "%u of %u consumers could not start: %s", d->plan.consumers - d->ready,
+		 d->plan.consumers, d->how.why ? d->how.why : "no answer from the server within 10 s");
 	return -ECONNREFUSED;
 }
 

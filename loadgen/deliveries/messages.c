@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What a message that came counts as: a delivery with its latency, one that came before, or somebody else's.
- */
+/* How an incoming message is counted: a delivery with its latency, a duplicate, or an unrelated message. */
 #include "consumer.h"
 #include "recording/recording.h"
 
-/* True the first time of a number, and of numbers too old to tell. */
+/* True the first time for a number, and for numbers too old to check. */
 static bool first_time(struct seen *s, uint64_t number)
 {
 	uint64_t *word = &s->bits[number % SEEN_NUMBERS / 64], bit = 1ull << number % 64;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The hot path's other half: what came from a server, cut into answers, and what each means for the request
- * that it is to: its next step, another server, or its end, which is counted and logged.
- *
- * Answers come in the order of requests, but for what `odd` in struct connection tells: answers to set-up
- * commands, to an ASKING, to memcached's quiet reads. RESP3's pushes may come anywhere.
- */
+/* The receiving half of the hot path: cuts received bytes into answers and applies each to its request: its
+ * next step, another server, or its end, which is counted and logged. Answers arrive in the order of
+ * requests, except those counted in `odd` of struct connection: answers to set-up commands, to an ASKING, to
+ * memcached's quiet reads. RESP3's pushes may arrive anywhere. */
 #include "answers.h"
 
 #include "lifecycle.h"
@@ -15,7 +13,7 @@
 
 /* ---- an answer to the oldest request ---- */
 
-/* Has a look at a whole reply that was gathered. Returns the request's status. */
+/* Examines a complete reply that was gathered. Returns the request's status. */
 static unsigned inspect(struct connection *c, const struct pending_request *p, unsigned status)
 {
 	struct load_thread *t = c->thread;
@@ -43,13 +41,13 @@ static unsigned inspect(struct connection *c, const struct pending_request *p, u
 	return FT_STATUS_WRONG;
 }
 
-/* How many commands the operation takes on this connection. */
+/* The number of commands of the operation on this connection. */
 static inline uint32_t steps_of(const struct connection *c, const struct operation *o)
 {
 	return o->scan ? 1 + (c->reply ? c->reply->captured : 0) : o->step_count;
 }
 
-/* An error reply. True: it sends the request elsewhere (with several servers), and that is on its way. */
+/* Handles an error reply. True: the request was redirected to another server and is outstanding. */
 static bool take_error(struct connection *c, const struct pending_request *p, const char *word,
 		       uint64_t now_ns, uint64_t bytes)
 {
@@ -67,7 +65,7 @@ static bool take_error(struct connection *c, const struct pending_request *p, co
 	return false;
 }
 
-/* The answer to the oldest request is complete: the next step of its operation, or its end. */
+/* The answer to the oldest request is complete: sends the next step of its operation, or ends it. */
 static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t bytes)
 {
 	struct load_thread *t = c->thread;
@@ -106,24 +104,24 @@ static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t b
 	t->in_flight--;
 }
 
-/* ---- what may be none ---- */
+/* ---- bytes that may not be an answer ---- */
 
-/* An answer to a set-up command of a connection that was opened again. */
+/* An answer to a set-up command of a reconnected connection. */
 static bool take_greeting(struct connection *c)
 {
 	enum protocol_id protocol = c->thread->plan->workload->protocol;
-	bool names_us = c->greetings == 1 && c->group->endpoint->named; /* a refusal of that does no harm */
+	bool names_us = c->greetings == 1 && c->group->endpoint->named; /* refusing that is harmless */
 
 	if (!protocol_of(protocol)->accepted(&c->scan) && !names_us) {
 		connection_fail(c, FT_STATUS_REFUSED,
-				"the server refused the login of a connection opened again");
+				"the server refused the login of a reopened connection");
 		return false;
 	}
 	c->greetings--;
 	return true;
 }
 
-/* An answer, complete or not, that may be none to the oldest request. 1: it was none, 0: it is one, -1: the
+/* An answer, complete or not, that may not belong to the oldest request. 1: it does not, 0: it does, -1: the
  * connection is gone. */
 static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
 {
@@ -147,19 +145,19 @@ static int odd_answer(struct connection *c, bool complete, uint64_t now_ns)
 		return 0;
 	if (!complete)
 		return 1;
-	/* Whatever it says to ASKING: the answer behind it tells. */
+	/* The answer to ASKING is ignored: the next answer shows whether it worked. */
 	ring_drop(c);
 	c->asks--;
 	return 1;
 }
 
-/* What is no answer to the oldest request: a push, or nothing that may come. */
+/* Handles bytes that do not answer the oldest request: a push, or an invalid reply. */
 static bool take_push(struct connection *c, int complete, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 
 	if (complete < 0 || !t->plan->resp3) {
-		connection_fail(c, FT_STATUS_WRONG, "the server sent what is no reply in this protocol");
+		connection_fail(c, FT_STATUS_WRONG, "the server sent an invalid reply for this protocol");
 		return false;
 	}
 	if (now_ns >= t->plan->measure_ns)
@@ -169,7 +167,7 @@ static bool take_push(struct connection *c, int complete, uint64_t now_ns)
 	return true;
 }
 
-/* Bytes while no answer is awaited: pushes, or parts of one. */
+/* Bytes while no answer is outstanding: pushes, or parts of one. */
 static bool take_unasked(struct connection *c, const char **at, const char *end, uint64_t now_ns)
 {
 	const struct load_plan *plan = c->thread->plan;
@@ -184,11 +182,11 @@ static bool take_unasked(struct connection *c, const char **at, const char *end,
 		if (complete == 0 && (kind == RESP_PUSH || kind == RESP_ATTRIBUTE))
 			return true;
 	}
-	connection_fail(c, FT_STATUS_WRONG, "the server sent an answer to no request");
+	connection_fail(c, FT_STATUS_WRONG, "the server sent an answer without a request");
 	return false;
 }
 
-/* ---- all of them ---- */
+/* ---- all answers ---- */
 
 static inline bool take_bytes(struct connection *c, const char *at, const char *end, uint64_t now_ns)
 {

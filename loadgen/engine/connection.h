@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection: what is in flight on it, where its answers stand, and the two events that move it on. */
+/* A connection: its requests in flight, the parser state of its answers, and the two events that drive it. */
 #ifndef FORKTAIL_LOADGEN_CONNECTION_H
 #define FORKTAIL_LOADGEN_CONNECTION_H
 
@@ -13,70 +13,69 @@
 #include "pending_queue.h"
 #include "pending_request.h"
 
-/* Of a log entry that never got as far as a connection. */
+/* For a log entry of a request that was never assigned to a connection. */
 #define NO_CONNECTION UINT32_MAX
 
 struct connection;
 TAILQ_HEAD(connection_list, connection);
 
-/* A connection's comings and goings; nothing of it is on the path of a request. */
+/* The opening and closing of a connection. None of it is used on the path of a request. */
 struct lifetime {
-	uint64_t begun_ns;	       /* when it was begun to be opened again */
-	uint64_t opened_ns, closed_ns; /* closed_ns 0: open to the end */
+	uint64_t begun_ns;	       /* when reopening started */
+	uint64_t opened_ns, closed_ns; /* closed_ns 0: open until the end */
 	uint64_t inode;		       /* of its socket */
-	uint32_t backoff_ms;	       /* before it is opened again; doubles with each failure */
+	uint32_t backoff_ms;	       /* before it is reopened; doubles with each failure */
 	uint16_t local_port;
 };
 
-/* Members that each request touches are together, and those of an opening or a closing are last. */
+/* Members that each request uses are next to each other. Members for opening and closing are last. */
 struct connection {
 	struct event readable;
 	struct load_thread *thread;
 	struct group *group;
 	struct pending_request *pending; /* a ring of ring_size, the pipeline's depth */
-	struct write_backlog *backlog;	 /* NULL: the kernel took all */
-	struct reply_buffer *reply;	 /* NULL: nobody looks at replies beyond their end */
-	struct tls_session *tls;	 /* NULL: plain */
-	struct connection_list *list;	 /* the list it's on (connection_list.h); NULL: on none */
+	struct write_backlog *backlog;	 /* NULL: the kernel accepted everything */
+	struct reply_buffer *reply;	 /* NULL: replies are only skipped to their end */
+	struct tls_session *tls;	 /* NULL: no TLS */
+	struct connection_list *list;	 /* the list it is on (connection_list.h); NULL: none */
 	TAILQ_ENTRY(connection) list_entry;
 	struct connection *next_to_send;
 	uint32_t ring_size, first, in_flight;
-	uint32_t to_send; /* the last ones in flight that were not handed to the kernel yet */
+	uint32_t to_send; /* the last ones in flight that were not passed to the kernel yet */
 	uint32_t id;
-	uint32_t taken;	    /* requests since it was opened last */
+	uint32_t taken;	    /* requests since it was last opened */
 	int fd;		    /* -1: closed */
-	bool connecting;    /* in the kernel's hands, or amid the TLS handshake */
-	bool waiting;	    /* a timer will come back to it */
+	bool connecting;    /* a connect() or TLS handshake is in progress */
+	bool waiting;	    /* a timer will handle it */
 	bool parked;	    /* a profile keeps it idle */
-	bool arrival_times; /* the kernel says when answers came */
+	bool arrival_times; /* the kernel reports when answers arrived */
 	union {
 		struct {
-			uint32_t asks; /* of those in flight, ASKINGs: requests of ours (routed_loops.c) */
-			uint8_t greetings; /* answers to set-up commands still to come */
+			uint32_t asks;	   /* ASKINGs among those in flight (routed_loops.c) */
+			uint8_t greetings; /* outstanding answers to set-up commands */
 			bool batch_ends;   /* the next answer is to a batch's end (meta_answer.c) */
-			bool meta;	   /* memcached's meta commands: answers say whose they are */
+			bool meta;	   /* memcached's meta commands: answers identify their request */
 		};
-		uint64_t odd; /* not 0: an answer may be none to the oldest request */
+		uint64_t odd; /* not 0: an answer may not belong to the oldest request */
 	};
 	union reply_scanner scan;
 	struct lifetime life;
 };
 
-/* A thread's connections to one server. Against a single server there is one group; with several, requests
- * have to go to a certain one of them, and wait with it while none of its connections has room
- * (routed_loops.c). */
+/* A thread's connections to one server. With a single server there is one group. With several, each request
+ * must go to a certain server and waits there while none of its connections has space (routed_loops.c). */
 struct group {
-	struct connection_list idle, partial; /* those with room (connection_list.h) */
+	struct connection_list idle, partial; /* those with space (connection_list.h) */
 	struct connection *connections;
 	struct pending_request *rings;
 	uint32_t count;
 	const struct endpoint *endpoint;
-	uint16_t node;			  /* its number among struct nodes */
-	struct pending_queue queue, asks; /* for room; those in `asks` behind an ASKING */
-	uint64_t last_ok_ns;		  /* the last answer that was no error */
+	uint16_t node;			  /* its number in struct nodes */
+	struct pending_queue queue, asks; /* waiting for space; those in `asks` after an ASKING */
+	uint64_t last_ok_ns;		  /* the last answer without an error */
 };
 
-/* The place of the request that is `at` behind the oldest. */
+/* The slot of the request at position `at` after the oldest. */
 static inline uint32_t ring_index(const struct connection *c, uint32_t at)
 {
 	uint32_t size = c->ring_size, i = c->first + at;
@@ -84,7 +83,7 @@ static inline uint32_t ring_index(const struct connection *c, uint32_t at)
 	return i < size ? i : i - size;
 }
 
-/* A place behind the requests in flight, for one to be sent with the next batch. */
+/* A slot after the requests in flight, for a request to be sent with the next batch. */
 static inline struct pending_request *ring_add(struct connection *c)
 {
 	struct pending_request *p = &c->pending[ring_index(c, c->in_flight)];
@@ -94,7 +93,7 @@ static inline struct pending_request *ring_add(struct connection *c)
 	return p;
 }
 
-/* The oldest request is no more this connection's. */
+/* Removes the oldest request from this connection. */
 static inline void ring_drop(struct connection *c)
 {
 	c->first = ring_index(c, 1);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection's two events: answers have come, and the kernel takes bytes again.
- *
- * Per wake-up of a connection there is one read() and one write(), and no epoll_ctl(): the descriptor
- * stays registered, edge-triggered. An edge saves the kernel the second look at each descriptor that
- * level triggering costs, and is safe here: a read that returns less than it could has emptied the socket,
- * whatever comes later is a new edge, and an end of stream that came before the read shows as EV_CLOSED
- * in the same event (then we read until it's seen).
- *
- * An answer's end is read once per read(): all answers that one read() returned end then.
- */
+/* A connection's two events: answers have arrived, and the kernel accepts bytes again. Each wake-up of a
+ * connection takes one read() and one write(), and no epoll_ctl(): the descriptor stays registered,
+ * edge-triggered. Edge triggering saves the kernel a second check of each descriptor, and is safe here: a
+ * read that returns less than its size has emptied the socket, later bytes cause a new edge, and an end of
+ * stream before the read shows as EV_CLOSED in the same event (then we read until we see it). The clock is
+ * read once per read(): all answers that one read() returned end at that time. */
 #include "connection_events.h"
 
 #include "answers.h"
@@ -35,13 +31,13 @@ void connection_writable(evutil_socket_t fd, short what, void *arg)
 		connection_fail(c, FT_STATUS_RESET, transport_why(c, written));
 	if (written <= 0)
 		return;
-	if (c->to_send > 0) { /* had to wait for that */
+	if (c->to_send > 0) { /* had to wait for writing */
 		send_batch(c, 0);
 		if (c->fd < 0)
 			return;
 	}
 	c->thread->model->on_room(c, ft_now_ns());
-	/* A read over TLS may have waited for room to write. */
+	/* A read over TLS may have waited until the socket is writable. */
 	if (c->tls && c->fd >= 0 && !c->connecting)
 		connection_readable(c->fd, EV_READ, c);
 }
@@ -56,8 +52,8 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 
 	if (__builtin_expect(c->connecting, 0)) {
 		if (c->tls)
-			connection_writable(fd, what, c); /* the handshake goes on */
-		return;					  /* becoming writable says how that went */
+			connection_writable(fd, what, c); /* the handshake continues */
+		return;					  /* becoming writable shows the result */
 	}
 	if (__builtin_expect(c->tls != NULL, 0))
 		tls_wake(c->tls, what & EV_CLOSED);
@@ -74,14 +70,15 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 		now = ft_now_ns();
 		if (!take_answers(c, (size_t)n, now))
 			return;
-		/* A stream without end must not keep the loop from its timers, nor from other connections: an
-		 * event that is added anew fires again if there is more. */
+		/* An endless stream must not starve the loop's timers or other connections: adding the event
+		 * again makes it fire again if there is more. */
 		if (__builtin_expect(++rounds == READS_AT_ONCE, 0)) {
 			event_del(&c->readable);
 			event_add(&c->readable, NULL);
 			if (!c->tls)
 				break;
-			tls_hold(c->tls); /* no event would tell of what TLS has taken off the socket */
+			tls_hold(c->tls); /* no event would report bytes that TLS has already read from the
+					     socket */
 		}
 	} while (n < 0 || n == READ_BYTES || (what & EV_CLOSED) || transport_has_unread(c));
 	if (__builtin_expect(c->tls != NULL, 0) && tls_wants_write(c->tls) && !c->backlog)

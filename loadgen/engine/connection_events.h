@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens to an open connection in an event loop: most load models' `on_readable` and `on_writable`. */
+/* Events of an open connection in an event loop: `on_readable` and `on_writable` of most load models. */
 #ifndef FORKTAIL_LOADGEN_CONNECTION_EVENTS_H
 #define FORKTAIL_LOADGEN_CONNECTION_EVENTS_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Who has room is on a list, so that finding one costs the same with ten connections and with ten thousand.
- */
+/* Connections with space are on a list, so that finding one costs the same with ten connections and with ten
+ * thousand. */
 #include "connection_list.h"
 
-/* At the end of its list: the connection idle longest is first. */
+/* Appended to its list: the connection idle longest is first. */
 void connection_list_update(struct connection *c)
 {
 	connection_list_remove(c);

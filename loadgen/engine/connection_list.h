@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which connections of a group have room for a request, those that are idle apart from those that are not.
- * Where a request can choose its connection (open loop, several servers), it takes one of these. */
+/* Lists of a group's connections with space for a request: idle ones, and others. A request that can choose
+ * its connection (open loop, several servers) takes one of these. */
 #ifndef FORKTAIL_LOADGEN_CONNECTION_LIST_H
 #define FORKTAIL_LOADGEN_CONNECTION_LIST_H
 
 #include "load_thread.h"
 
-/* Whether the connection may send as soon as there is room in its pipeline. */
+/* Whether the connection may send as soon as its pipeline has space. */
 static inline bool can_send(const struct connection *c)
 {
 	const struct load_plan *plan = c->thread->plan;
@@ -15,7 +15,7 @@ static inline bool can_send(const struct connection *c)
 	       (!plan->reconnect_after || c->taken < plan->reconnect_after);
 }
 
-/* The connection of a group that has been idle longest, else one with room, else NULL. */
+/* The connection of a group that has been idle longest, otherwise one with space, otherwise NULL. */
 static inline struct connection *connection_list_first(const struct group *g)
 {
 	struct connection *c = TAILQ_FIRST(&g->idle);
@@ -23,14 +23,14 @@ static inline struct connection *connection_list_first(const struct group *g)
 	return c ? c : TAILQ_FIRST(&g->partial);
 }
 
-/* Puts a connection, which is on no list, at the end of one. */
+/* Appends a connection, which is on no list, to a list. */
 static inline void connection_list_add(struct connection *c, struct connection_list *list)
 {
 	TAILQ_INSERT_TAIL(list, c, list_entry);
 	c->list = list;
 }
 
-/* Takes it off its list, if it is on one. */
+/* Removes it from its list, if any. */
 static inline void connection_list_remove(struct connection *c)
 {
 	if (c->list)
@@ -38,7 +38,7 @@ static inline void connection_list_remove(struct connection *c)
 	c->list = NULL;
 }
 
-/* Puts the connection on the list that it belongs to now. */
+/* Moves the connection to the list that fits its state. */
 void connection_list_update(struct connection *c);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a thread's load. Whoever takes something off its way asks whether it was the last. */
+/* The end of a thread's load. Code that removes an outstanding item checks whether it was the last. */
 #include "finish.h"
 
 #include <unistd.h>
@@ -39,7 +39,7 @@ void count_error(struct load_thread *t)
 	if (atomic_exchange(&e->stop, true))
 		return;
 	atomic_store(&e->gave_up, true);
-	t->left = 0; /* not one request more from here; other threads hear of it in a moment */
-	/* The main thread wakes the others, and this one once it's back in its loop. */
+	t->left = 0; /* no more requests from here on; other threads notice in a moment */
+	/* The main thread wakes the other threads, and this one after it returns to its loop. */
 	(void)!write(e->done_fd, &one, sizeof(one));
 }

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections come and go: opening, breaking, opening again. Nothing of this is on the path of a request on a
- * healthy connection.
- *
- * A connection that is opened again is connected without blocking: other connections' requests are not to
- * wait for it. Its set-up commands (AUTH, SELECT) are written ahead of the first request and their answers
- * are taken off before the first request's.
- */
+/* Opening, breaking and reopening of connections. None of this is on the path of a request on a healthy
+ * connection. A connection is reopened with a non-blocking connect(), so that requests on other connections
+ * don't wait. Its set-up commands (AUTH, SELECT) are written before the first request, and their answers are
+ * removed before the answer to the first request. */
 #include "lifecycle.h"
 
 #include <poll.h>
@@ -74,7 +71,7 @@ static void log_its_socket(const struct connection *c, uint64_t now_ns)
 	log_socket(&c->thread->lane, &record, now_ns);
 }
 
-/* What is known of its socket, and what that is asked for. */
+/* Logs the addresses of its socket, and requests arrival times. */
 static void note_socket(struct connection *c)
 {
 	c->life.local_port = socket_local_port(c->fd);
@@ -111,7 +108,7 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	return c->fd < 0 ? 0 : watch_socket(c);
 }
 
-/* ---- opening again ---- */
+/* ---- reopening ---- */
 
 void connection_come_back(struct connection *c, uint64_t when_ns, void (*act)(void *, uint64_t))
 {
@@ -143,7 +140,7 @@ void connection_count_refusal(struct connection *c, const char *why, uint64_t no
 	c->fd = -1;
 }
 
-/* A connect() that failed: counted, and tried again or given up. */
+/* A connect() failed: counted, then retried or given up. */
 static void take_refusal(struct connection *c, int error, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
@@ -215,7 +212,7 @@ static void reopen(void *who, uint64_t now_ns)
 	if (c->connecting || c->fd < 0)
 		return;
 	take_connect(c);
-	if (!c->backlog) /* else the greeting first; connection_writable goes on */
+	if (!c->backlog) /* otherwise the greeting first; connection_writable continues */
 		c->thread->model->on_room(c, now_ns);
 }
 
@@ -233,7 +230,7 @@ void close_socket(struct connection *c)
 
 static const char too_long[] = "the server did not finish the TLS handshake within 5 s";
 
-/* A step of the TLS handshake, where there is to be one: as tls_handshake. */
+/* A step of the TLS handshake, if there is one. Returns like tls_handshake. */
 static int shake_hands(struct connection *c)
 {
 	const char *name = c->group->endpoint->tls_name;
@@ -245,7 +242,7 @@ static int shake_hands(struct connection *c)
 	return c->tls ? tls_handshake(c->tls) : -ENOMEM;
 }
 
-/* A connection that was begun came to nothing. */
+/* Opening a connection failed. */
 static void give_up_connect(struct connection *c, int error, const char *why)
 {
 	event_del(&c->readable);
@@ -270,7 +267,7 @@ bool connection_finish_connect(struct connection *c)
 		return true;
 	}
 	if (rc == -EAGAIN) {
-		/* Writable it is nearly always: only to be watched for when that is what we wait for. */
+		/* A socket is nearly always writable: watched only while we wait for that. */
 		write_backlog_watch(c, tls_wants_write(c->tls));
 		return false;
 	}
@@ -324,7 +321,7 @@ void connection_close(struct connection *c, uint64_t now_ns)
 	c->fd = -1;
 	c->connecting = false;
 	c->greetings = 0;
-	/* One that never was open has no socket to tell of. */
+	/* A connection that was never open has no socket to log. */
 	if (!connecting) {
 		c->life.closed_ns = now_ns;
 		log_its_socket(c, now_ns);
@@ -364,14 +361,14 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 		return;
 	c->in_flight = c->to_send = c->asks = 0;
 	connection_close(c, now);
-	/* A connection that was accepted and never answered anything is no better than a refused one. */
+	/* A connection that was accepted but never answered counts like a refused one. */
 	if (c->taken > in_flight)
 		c->life.backoff_ms = 0;
 	model->on_loss(c, first, in_flight, unwritten, status, now);
 	if (in_flight == 0) {
 		stats_note_error(t->stats, status, now);
 		if (!t->stopping)
-			count_error(t); /* else each request has been counted */
+			count_error(t); /* otherwise each request has been counted */
 	}
 	t->stats->broken++;
 	if (status != FT_STATUS_TIMEOUT || t->plan->timeout_ns)
@@ -381,11 +378,11 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 		if (status != FT_STATUS_TIMEOUT || !t->stopping)
 			t->trouble.lost++;
 	} else if (t->base && !c->waiting) {
-		/* Else it thinks, and whoever set its one timer sees to it; or there is no loop, and
-		 * blocking_loops.c does. */
+		/* Otherwise it is in a think time, and the code that set its timer handles it; or there is no
+		 * loop, and blocking_loops.c handles it. */
 		connection_try_later(c, now);
 	}
-	if (model->take_over) /* answers before this one may have put requests on other connections */
+	if (model->take_over) /* earlier answers may have put requests on other connections */
 		model->take_over(t, now);
 	if (!again)
 		finish_if_done(t, now);

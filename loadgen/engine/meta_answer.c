@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which request an answer to a memcached meta command belongs to.
- *
- * Requests carry their number on the connection as opaque, so this is checked, not assumed: an answer of
- * another number ends the connection, for nothing that follows on it can be believed. With --meta-quiet a
- * read that misses is not answered at all. Answers come in order; so an answer to a later request, or to the
- * "mn" that ends each batch, says that the reads before it have missed: that is when their latency ends.
- *
- * An error carries no opaque. Between quiet reads it is counted for the oldest, though it may be of one of
- * those behind it and that one a miss: their number is right, and which is which the server doesn't tell.
- */
+/* Which request an answer to a memcached meta command belongs to. Requests carry their number on the
+ * connection as opaque, so this is checked instead of assumed: an answer with an unexpected number ends the
+ * connection, because nothing after it can be trusted. With --meta-quiet a read that misses is not answered.
+ * Answers arrive in order, so an answer to a later request, or to the "mn" that ends each batch, shows that
+ * the reads before it have missed. Their latency ends at that time. An error carries no opaque. Between quiet
+ * reads it is counted for the oldest request. The error may belong to a later one and the oldest be a miss:
+ * their number is right, but the server doesn't tell which is which. */
 #include "meta_answer.h"
 
 #include "lifecycle.h"
@@ -17,7 +14,7 @@
 #define BATCH_END "mn\r\n"
 
 static const char *const out_of_step =
-    "the server's answer is not to the oldest request: its opaque is another";
+    "the server did not answer the oldest request first: the opaque differs";
 
 static inline struct pending_request *oldest(const struct connection *c)
 {
@@ -36,7 +33,7 @@ size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 
 	for (uint32_t k = 0; k < count; k++) {
 		p = &c->pending[ring_index(c, c->in_flight - count + k)];
-		p->ends_batch = false; /* it may have, on another connection */
+		p->ends_batch = false; /* it may have ended one on another connection */
 	}
 	if (!p || !step_of(c, p)->command.quiet)
 		return at;
@@ -44,7 +41,7 @@ size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
 	if (!bytes_reserve(&t->requests.bytes, sizeof(BATCH_END)))
 		return 0;
 	bytes_add(&t->requests.bytes, BATCH_END, sizeof(BATCH_END) - 1);
-	t->requests.slots[count].from = TEMPLATE_NONE; /* it lay there */
+	t->requests.slots[count].from = TEMPLATE_NONE; /* the template at this position is overwritten */
 	p->ends_batch = true;
 	return t->requests.bytes.length;
 }
@@ -67,7 +64,7 @@ static enum meta_match lose(struct connection *c, const char *why)
 	return META_LOST;
 }
 
-/* How many requests there are between the oldest and the one of this opaque; UINT32_MAX: none has it. */
+/* The number of requests between the oldest and the one with this opaque. UINT32_MAX: none has it. */
 static uint32_t distance(const struct connection *c, uint64_t opaque)
 {
 	uint32_t far;
@@ -78,7 +75,7 @@ static uint32_t distance(const struct connection *c, uint64_t opaque)
 	return far < c->in_flight - c->to_send ? far : UINT32_MAX;
 }
 
-/* Answers that can't be without the opaque of a request that had one. */
+/* Answers that must carry the opaque if their request had one. */
 static bool carries_opaque(uint8_t kind)
 {
 	return kind != MEMCACHED_META_ERROR && kind != MEMCACHED_META_MISS;
@@ -104,7 +101,7 @@ enum meta_match meta_answer(struct connection *c, uint64_t now_ns)
 			return lose(c, out_of_step);
 		if (numbered && !s->has_opaque && !command->quiet && carries_opaque(s->kind))
 			return lose(c, out_of_step);
-		/* It is this one's answer: by its number, by its turn, or an error. */
+		/* It answers this request: by its number, by its position, or as an error. */
 		if (!command->quiet || (s->has_opaque && far == 0) || s->kind == MEMCACHED_META_ERROR) {
 			c->batch_ends = last;
 			return META_ANSWERS_OLDEST;
@@ -115,5 +112,5 @@ enum meta_match meta_answer(struct connection *c, uint64_t now_ns)
 				   ? META_ANSWERS_NONE
 				   : lose(c, "the server did not answer the end of a batch");
 	}
-	return lose(c, "the server sent an answer to no request");
+	return lose(c, "the server sent an answer without a request");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memcached's meta commands, where not every request has an answer. */
+/* memcached's meta commands, where some requests get no answer. */
 #ifndef FORKTAIL_LOADGEN_META_ANSWER_H
 #define FORKTAIL_LOADGEN_META_ANSWER_H
 
@@ -7,11 +7,11 @@
 
 enum meta_match { META_ANSWERS_OLDEST, META_ANSWERS_NONE, META_LOST };
 
-/* A meta reply is complete: sees whose it is, and ends the reads before it that have silently missed.
- * META_LOST: it can't be, and the connection is gone. */
+/* A meta reply is complete: finds its request, and ends reads before it that missed silently. META_LOST: it
+ * belongs to none, and the connection is gone. */
 enum meta_match meta_answer(struct connection *c, uint64_t now_ns);
-/* Of a batch of `count` requests that lie up to byte `at` of the request buffer: adds what makes the server
- * show that it is through with quiet reads. Returns the byte behind it, 0 when memory is short. */
+/* For a batch of `count` requests that ends at byte `at` of the request buffer: appends the command that
+ * shows when the server has finished the quiet reads. Returns the offset after it, or 0 without memory. */
 size_t meta_end_batch(struct connection *c, uint32_t count, size_t at);
 
 #endif

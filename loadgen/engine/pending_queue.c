@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring of requests without a connection: it doubles when it is full, and never shrinks. */
+/* The ring of requests without a connection. It doubles when it is full and never shrinks. */
 #include "pending_queue.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests in order, without a connection: they wait for one with room, or for a server that has their keys
- * (routed_loops.c). A ring that grows, since nobody knows how much falls due while a server is away. */
+/* Requests in order, without a connection: they wait for a connection with space, or for a server with their
+ * keys (routed_loops.c). The ring grows, because the number of requests that fall due while a server is away
+ * is unknown. */
 #ifndef FORKTAIL_LOADGEN_PENDING_QUEUE_H
 #define FORKTAIL_LOADGEN_PENDING_QUEUE_H
 
@@ -10,14 +11,14 @@
 extern "C" {
 #endif
 
-/* All zeros: empty. `ring` is to be freed. */
+/* All zeros: empty. `ring` must be freed. */
 struct pending_queue {
 	struct pending_request *ring;
 	uint32_t first, count, room;
 };
 
 void pending_queue_push(struct pending_queue *w, const struct pending_request *p);
-/* Takes out the first. False: there is none. */
+/* Removes the first one. False: empty. */
 bool pending_queue_pop(struct pending_queue *w, struct pending_request *p);
 
 #ifdef __cplusplus

@@ -6,7 +6,7 @@
 #include "loadgen/cluster/proxy_ring.h"
 #include "recording/recording.h"
 
-/* When its answer arrived: at the last of the bytes that are being taken. A request that failed has none. */
+/* When its answer arrived: the last of the bytes that are being read. A failed request has none. */
 static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct ft_request *q)
 {
 	uint64_t at_ns = t->arriving.at_ns;
@@ -38,7 +38,7 @@ void record_request(struct load_thread *t, uint32_t connection, const struct pen
 		stats_add(t->stats, p->operation, status, end_ns - p->intended_ns, bytes);
 	}
 	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status)) {
-		/* What never got a connection never got a key. */
+		/* A request without a connection has no key. */
 		if (__builtin_expect(t->plan->proxy_ring != NULL, 0) && connection != NO_CONNECTION)
 			q.behind =
 			    proxy_ring_server(t->plan->proxy_ring, w, p->operation, p->key, &t->key_name);

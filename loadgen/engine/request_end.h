@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a request: what is counted of it, and what the log has of it. */
+/* The end of a request: its counters and its log entry. */
 #ifndef FORKTAIL_LOADGEN_REQUEST_END_H
 #define FORKTAIL_LOADGEN_REQUEST_END_H
 
@@ -9,7 +9,7 @@
 void record_request(struct load_thread *t, uint32_t connection, const struct pending_request *p,
 		    uint64_t end_ns, unsigned status, uint64_t bytes);
 
-/* Any ended; of a command of our own (a replay's SELECT) nothing is said. */
+/* Any request ended. For a command of the generator itself (a replay's SELECT) nothing is logged. */
 static inline void record_end(struct load_thread *t, uint32_t connection, const struct pending_request *p,
 			      uint64_t end_ns, unsigned status, uint64_t bytes)
 {
@@ -17,12 +17,12 @@ static inline void record_end(struct load_thread *t, uint32_t connection, const 
 		record_request(t, connection, p, end_ns, status, bytes);
 }
 
-/* Bytes that no finished request brings with it; warm-up's don't count. */
+/* Bytes besides those of finished requests. Those of warm-up don't count. */
 static inline void count_bytes(struct load_thread *t, unsigned operation, uint64_t bytes)
 {
 	struct operation_stats *s = t->stats->operations[operation];
 
-	if (t->counting && s) /* a SELECT of our own (replay) is nobody's */
+	if (t->counting && s) /* a SELECT of the generator itself (replay) is not counted */
 		s->bytes += bytes;
 }
 

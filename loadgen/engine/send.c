@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The hot path's first half: requests are taken up and written, a batch of a connection with one write().
- *
- * Clocks. A request's start is read once per write(), just before it; in a closed loop a batch of up to
- * SHARED_CLOCK_REQUESTS uses the reading that ended the answers before it, so its start is early by what
- * handling those took: some 50 ns a request, counted as latency.
- */
+/* The sending half of the hot path: takes requests and writes them, a connection's batch with one write().
+ * Clocks: a request's start is read once per write(), just before it. In a closed loop a batch of up to
+ * SHARED_CLOCK_REQUESTS uses the time that ended the previous answers. So its start is early by the time to
+ * handle those: some 50 ns per request, counted as latency. */
 #include "send.h"
 
 #include "lifecycle.h"
@@ -32,7 +30,7 @@ static void choose_captured(const struct connection *c, const struct pending_req
 	}
 }
 
-/* What is to be sent goes out now; those that were due before then are late. */
+/* Requests are sent now; those that were due earlier are late. */
 static inline void stamp_batch(struct connection *c, uint32_t from, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
@@ -81,7 +79,8 @@ void send_batch(struct connection *c, uint64_t now_ns)
 			return;
 		}
 		if (__builtin_expect(!step->bytes, 0))
-			count_bytes(t, operation, after - at); /* a template's are counted with its answer */
+			count_bytes(t, operation,
+				    after - at); /* those of a template are counted with its answer */
 		at = after;
 		v.opaque++;
 		i = i + 1 < c->ring_size ? i + 1 : 0;

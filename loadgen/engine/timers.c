@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A binary heap, since there may be a timer for each of ten thousand connections, and the descriptor that
- * says when the first of them is due. */
+/* A binary heap, because each of ten thousand connections may have a timer, and the descriptor that fires
+ * when the first is due. */
 #include "timers.h"
 
 #include <errno.h>
@@ -84,7 +84,8 @@ void timers_add(struct timers *t, uint64_t when_ns, void (*act)(void *, uint64_t
 	if (t->count == t->room) {
 		grown = realloc(t->heap, sizeof(*grown) * t->room * 2);
 		if (!grown)
-			abort(); /* a few bytes; a timer lost would leave a connection silent for good */
+			abort(); /* a few bytes; without the timer a connection would stay silent permanently
+				  */
 		t->heap = grown;
 		t->room *= 2;
 	}

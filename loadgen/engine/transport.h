@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading and writing on the hot path, plain or over TLS: one branch that is always taken the same way. */
+/* Reading and writing on the hot path, plain or over TLS: one well-predicted branch. */
 #ifndef FORKTAIL_LOADGEN_TRANSPORT_H
 #define FORKTAIL_LOADGEN_TRANSPORT_H
 
@@ -23,14 +23,14 @@ static inline ssize_t transport_write(const struct connection *c, const void *fr
 	return __builtin_expect(c->tls != NULL, 0) ? tls_write(c->tls, from, size) : write(c->fd, from, size);
 }
 
-/* Whether the next read brings something though the last one returned less than asked for. */
+/* Whether the next read returns data although the last one returned less than requested. */
 static inline bool transport_has_unread(const struct connection *c)
 {
 	return __builtin_expect(c->tls != NULL, 0) && tls_has_unread(c->tls);
 }
 
-/* What a TLS session has to say of its failure, kept longer than the session: as long as the thread, or until
- * it's asked again. */
+/* A TLS session's error text, stored beyond the session: valid as long as the thread, or until the next
+ * call. */
 static inline const char *transport_tls_why(const struct connection *c)
 {
 	struct trouble *trouble = &c->thread->trouble;
@@ -39,7 +39,7 @@ static inline const char *transport_tls_why(const struct connection *c)
 	return trouble->text;
 }
 
-/* Why a read returned n, or a write -1; valid as long as the thread, or until it's asked again. */
+/* Why a read returned n, or a write -1. Valid as long as the thread, or until the next call. */
 static inline const char *transport_why(const struct connection *c, ssize_t n)
 {
 	int error = errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes that the kernel did not take at once, with the event that tells when it takes more. */
+/* Bytes that the kernel did not accept at once, and the event that fires when it accepts more. */
 #include "write_backlog.h"
 
 #include <stdlib.h>

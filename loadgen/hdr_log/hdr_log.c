@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The V2 encoding of HdrHistogram (Gil Tene), as its Java, C and Python readers take it: counts up to the
- * highest value as zigzag LEB128, a run of n > 1 zeros as -n, behind a header of 40 bytes, the whole deflated
- * and in base64. All integers are big-endian.
- *
- * struct ft_histogram has HdrHistogram's own slots for lowest value 1, highest 2^42-1 and three significant
- * digits (2048 sub-buckets, 32 buckets), so its counts are written as they lie; a reader's percentiles are
- * ours to the last digit. All memory is taken when the log is opened: writing a line must not fail in the
- * middle of a run for want of it.
- */
+/* The V2 encoding of HdrHistogram (Gil Tene), readable by its Java, C and Python readers: counts up to the
+ * highest value as zigzag LEB128, a run of n > 1 zeros as -n, after a header of 40 bytes, all deflated and in
+ * base64. All integers are big-endian. struct ft_histogram has HdrHistogram's slots for lowest value 1,
+ * highest 2^42-1 and three significant digits (2048 sub-buckets, 32 buckets), so its counts are written
+ * directly, and a reader's percentiles equal ours to the last digit. All memory is allocated when the log is
+ * opened, so that writing a line during a run cannot fail for lack of memory. */
 #include "hdr_log.h"
 
 #include <errno.h>
@@ -39,7 +36,7 @@ struct hdr_log {
 	FILE *file;
 	uint64_t start_ns;
 	int error;
-	unsigned char *deflated; /* WRAPPER bytes, then room for what PLAIN_LIMIT bytes may become */
+	unsigned char *deflated; /* WRAPPER bytes, then space for the deflated form of PLAIN_LIMIT bytes */
 	size_t deflated_limit;
 	char *text; /* base64 of all that */
 	unsigned char plain[PLAIN_LIMIT];
@@ -68,7 +65,7 @@ static unsigned char *put_zigzag(unsigned char *to, int64_t value)
 	return to;
 }
 
-/* The undeflated payload into log->plain; its size. */
+/* Writes the undeflated payload to log->plain. Returns its size. */
 static size_t encode(struct hdr_log *log, const struct ft_histogram *h)
 {
 	const double conversion_ratio = 1.0;
@@ -103,7 +100,7 @@ static size_t encode(struct hdr_log *log, const struct ft_histogram *h)
 	return size;
 }
 
-/* The first error stays. */
+/* The first error is stored. */
 static int keep(struct hdr_log *log, bool failed)
 {
 	if (failed && !log->error)
@@ -188,7 +185,7 @@ int hdr_log_write(struct hdr_log *log, const char *tag, uint64_t start_ns, uint6
 		return -EINVAL;
 	plain = encode(log, h);
 	if (compress2(log->deflated + WRAPPER, &deflated, log->plain, plain, LEVEL) != Z_OK)
-		return -ENOMEM; /* all else that it can meet is ruled out by the sizes */
+		return -ENOMEM; /* the sizes exclude all other errors */
 	put_big_endian(log->deflated, COOKIE_DEFLATED | WORD_SIZE, 4);
 	put_big_endian(log->deflated + 4, deflated, 4);
 	EVP_EncodeBlock((unsigned char *)log->text, log->deflated, (int)(WRAPPER + deflated));

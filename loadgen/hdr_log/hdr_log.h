@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* HdrHistogram's interval log: a text file with a histogram per line, for the tools that read those
- * (HistogramLogAnalyzer, hdr-plot, HdrHistogram's own readers). The recording stays the exact log; this one
- * is for setting a run beside those of other load generators.
- */
+/* HdrHistogram's interval log: a text file with a histogram per line, for the tools that read it
+ * (HistogramLogAnalyzer, hdr-plot, HdrHistogram's own readers). The recording remains the exact log; this one
+ * serves to compare a run with those of other load generators. */
 #ifndef FORKTAIL_LOADGEN_HDR_LOG_H
 #define FORKTAIL_LOADGEN_HDR_LOG_H
 
@@ -21,13 +20,13 @@ struct hdr_log;
 int hdr_log_open(struct hdr_log **out, const char *path, uint64_t start_realtime_ns, uint64_t start_ns);
 
 /* Writes one line: the values of `length_ns` from start_ns (CLOCK_MONOTONIC, not before the log's). `tag`
- * names whose they are ("GET"); NULL or "" for none. -EINVAL for a tag with a comma, a space or a control
- * character, which would break the line in two. After a failed write every later one returns the same error:
- * a line cut in the middle is the file's last. */
+ * names the operation ("GET"); NULL or "" for none. -EINVAL for a tag with a comma, a space or a control
+ * character, which would split the line. After a failed write every later one returns the same error, so a
+ * truncated line is the file's last. */
 int hdr_log_write(struct hdr_log *log, const char *tag, uint64_t start_ns, uint64_t length_ns,
 		  const struct ft_histogram *h);
 
-/* Closes and frees. The first error any call met, or 0. NULL is nothing to close. */
+/* Closes and frees. Returns the first error of any call, or 0. Accepts NULL. */
 int hdr_log_close(struct hdr_log *log);
 
 #ifdef __cplusplus

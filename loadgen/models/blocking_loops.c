@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A load thread without an event loop, as a plain C client works: write, then read until the answer is
- * there (--blocking); or write on and on and read the answers later, in bulk (--no-wait).
- *
- * It is here to measure what that way of working costs and gains, so it makes the system calls such a client
- * makes and no others: no poll, no timer, but a time-out on the socket, which costs no call.
- */
+ * complete (--blocking); or write continuously and read the answers later, in bulk (--no-wait). It measures
+ * the cost and benefit of that style, so it makes the same system calls as such a client and no others: no
+ * poll, no timer, but a socket time-out, which takes no call. */
 #include "load_models.h"
 
 #include <fcntl.h>
@@ -25,7 +23,7 @@
 
 #define SECOND_NS 1000000000ull
 
-/* How long a read may hold us up before we see whether the run is to end. */
+/* How long a read may block before we check whether the run should end. */
 static const struct timeval look_up = {0, 100000};
 
 static bool is_over(struct load_thread *t, uint64_t now_ns)
@@ -38,8 +36,7 @@ static void set_up(struct connection *c)
 {
 	int flags = fcntl(c->fd, F_GETFL);
 
-	/* With answers read later the other side's queue may fill: then writing has to give way to reading.
-	 */
+	/* With answers read later, the peer's queue may fill: then writing must yield to reading. */
 	if (!c->thread->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
 	if (c->tls)
@@ -48,13 +45,14 @@ static void set_up(struct connection *c)
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &look_up, sizeof(look_up));
 }
 
-/* Whether to wait on for an answer, since_ns being when the last one came; else the connection has failed. */
+/* Whether to continue waiting for an answer (since_ns: when the last one arrived); otherwise the connection
+ * has failed. */
 static bool has_patience(struct connection *c, uint64_t now_ns, uint64_t since_ns)
 {
 	struct load_thread *t = c->thread;
 	uint64_t limit = t->plan->timeout_ns, wait = t->plan->drain_ns;
 
-	/* Nobody wakes this thread when the run is stopped: it looks for itself. */
+	/* This thread is not woken when the run is stopped: it checks itself. */
 	if (atomic_load(&t->plan->ending.stop) && !t->stopping) {
 		t->stopping = true;
 		t->give_up_ns = now_ns + (wait < SECOND_NS ? wait : SECOND_NS);
@@ -66,7 +64,7 @@ static bool has_patience(struct connection *c, uint64_t now_ns, uint64_t since_n
 	return c->fd >= 0;
 }
 
-/* Writes the rest of a batch now, reading answers meanwhile so that neither side waits for ever. */
+/* Writes the rest of a batch now, reading answers meanwhile, so that the two sides can't block each other. */
 static void push_backlog(struct connection *c, const char *bytes, size_t length)
 {
 	struct load_thread *t = c->thread;
@@ -105,7 +103,7 @@ static void read_answers(struct connection *c)
 	uint32_t before = c->in_flight;
 	int flags = t->plan->no_wait ? fcntl(c->fd, F_GETFL) : 0;
 
-	if (c->to_send) /* further steps, of answers that were read while a write had no room */
+	if (c->to_send) /* further steps, for answers that were read while a write had no space */
 		send_batch(c, 0);
 	if (t->plan->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
@@ -118,7 +116,7 @@ static void read_answers(struct connection *c)
 				t->stats->last_end_ns = now;
 			if (c->fd >= 0 && c->to_send)
 				send_batch(c, 0);
-			/* Bytes without an answer's end are no progress. */
+			/* Bytes that do not complete an answer are no progress. */
 			if (c->in_flight < before)
 				since = now;
 			else if (c->fd >= 0)
@@ -143,7 +141,7 @@ static void sleep_until(uint64_t ns)
 		;
 }
 
-/* Sleeps, at most until the run is over, in parts so that a signal is seen. */
+/* Sleeps at most until the run is over, in parts so that a signal is noticed. */
 static void pause_until(struct load_thread *t, uint64_t ns)
 {
 	uint64_t now = ft_now_ns();
@@ -154,7 +152,7 @@ static void pause_until(struct load_thread *t, uint64_t ns)
 	}
 }
 
-/* Connects and greets, waiting for it. False: it failed, and was counted. */
+/* Connects and greets, and waits for it. False: it failed and was counted. */
 static bool open_now(struct connection *c, unsigned patience_s)
 {
 	const struct endpoint *e = c->group->endpoint;
@@ -165,7 +163,7 @@ static bool open_now(struct connection *c, unsigned patience_s)
 	c->fd = socket_open(&e->socket, c->id, patience_s);
 	if (c->fd >= 0)
 		connection_secure(c, &why);
-	else if (c->waiting) /* else why it broke says more */
+	else if (c->waiting) /* otherwise the reason why it broke says more */
 		why = strerror(-c->fd);
 	if (c->fd < 0) {
 		connection_count_refusal(c, why, now);
@@ -178,7 +176,7 @@ static bool open_now(struct connection *c, unsigned patience_s)
 	return true;
 }
 
-/* Opens a connection that broke, again and again, until the run is over. */
+/* Reopens a broken connection repeatedly, until the run is over. */
 static bool open_again(struct load_thread *t, struct connection *c)
 {
 	uint64_t wait_ns = (uint64_t)t->plan->backoff_ms * 1000000;
@@ -197,8 +195,8 @@ static bool open_again(struct load_thread *t, struct connection *c)
 	return c->fd >= 0;
 }
 
-/* Another connection in the place of one that has had its requests. When it is refused it is tried again,
- * whatever the policy for those that break. */
+/* Replaces a connection that has sent its number of requests. A refused connection is retried, whatever the
+ * policy for broken ones. */
 static void renew(struct connection *c)
 {
 	connection_close(c, ft_now_ns());
@@ -208,7 +206,7 @@ static void renew(struct connection *c)
 		c->waiting = false;
 }
 
-/* ---- taking up requests ---- */
+/* ---- taking requests ---- */
 
 static void closed_pump(struct load_thread *t, uint64_t now_ns)
 {
@@ -222,7 +220,7 @@ static void closed_pump(struct load_thread *t, uint64_t now_ns)
 	send_batch(c, 0);
 }
 
-/* Waits for the next that falls due; sends nothing when the run is over by then. */
+/* Waits for the next request that falls due. Sends nothing if the run is over by then. */
 static void open_pump(struct load_thread *t, uint64_t now_ns)
 {
 	struct connection *c = thread_connection(t, 0);

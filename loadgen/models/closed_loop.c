@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The closed loop: a connection keeps up to `pipeline` requests on their way, sent `batch` at a time, and
- * sends the next when answers have made room, at once or after a think time. On the hot path. */
+/* The closed loop: a connection keeps up to `pipeline` requests outstanding, sent `batch` at a time. It sends
+ * the next ones when answers have freed space, at once or after a think time. On the hot path. */
 #include "load_models.h"
 
 #include "event_loop.h"
@@ -12,7 +12,7 @@
 #include "loadgen/engine/send.h"
 #include "recording/recording.h"
 
-/* Takes up as many requests as there is room and reason for, and sends them. now_ns 0: not known. */
+/* Takes as many requests as there is space and need for, and sends them. now_ns 0: unknown. */
 static void refill(struct connection *c, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
@@ -50,7 +50,7 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 	}
 }
 
-/* Whether the connection has had its requests and another is to be opened in its place. */
+/* Whether the connection has sent its number of requests and must be replaced. */
 static bool is_worn_out(const struct connection *c)
 {
 	const struct load_thread *t = c->thread;
@@ -72,7 +72,7 @@ static void end_think(void *who, uint64_t now_ns)
 		connection_try_later(c, now_ns);
 }
 
-/* Sends nothing for the think time. */
+/* Sends nothing during the think time. */
 static void think(struct connection *c, uint64_t now_ns)
 {
 	if (c->thread->left > 0 && now_ns < c->thread->plan->end_ns)
@@ -81,7 +81,7 @@ static void think(struct connection *c, uint64_t now_ns)
 		finish_if_done(c->thread, now_ns);
 }
 
-/* There may be room. */
+/* There may be space. */
 static inline void continue_load(struct connection *c, uint64_t now_ns)
 {
 	const struct load_plan *plan = c->thread->plan;
@@ -96,8 +96,8 @@ static inline void continue_load(struct connection *c, uint64_t now_ns)
 	}
 }
 
-/* Apart, so that on_answers() has nothing to keep over a call where there are no further steps: at pipeline 1
- * that is 1 % of a GET's instructions (callgrind). */
+/* Separate, so that on_answers() needs to save nothing over a call if there are no further steps: at pipeline
+ * 1 this saves 1 % of a GET's instructions (callgrind). */
 static __attribute__((noinline)) void send_steps(struct connection *c, uint64_t now_ns)
 {
 	send_batch(c, 0);

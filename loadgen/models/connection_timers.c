@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Time-outs and profiles of connections: timers that come back for as long as the thread isn't finished. A
- * time-out is seen up to a tenth of it late, for no request has a timer of its own. */
+/* Time-outs and profiles of connections: timers that repeat until the thread has finished. A time-out is
+ * noticed up to a tenth of its length late, because requests have no individual timers. */
 #include "connection_timers.h"
 
 #include "loadgen/engine/lifecycle.h"
@@ -16,7 +16,7 @@ static void look_for_timeouts(void *who, uint64_t now_ns)
 
 	for (uint32_t i = 0; i < thread_connections(t) && !t->finished; i++) {
 		struct connection *c = thread_connection(t, i);
-		/* What still waits to be written has no start yet. */
+		/* A request still waiting to be written has no start yet. */
 		if (c->fd >= 0 && c->in_flight > c->to_send &&
 		    c->pending[c->first].start_ns + limit <= now_ns)
 			connection_fail(c, FT_STATUS_TIMEOUT, "no answer within --timeout");
@@ -26,7 +26,7 @@ static void look_for_timeouts(void *who, uint64_t now_ns)
 			   look_for_timeouts, t);
 }
 
-/* As many connections send as the profile says for now. */
+/* Lets as many connections send as the profile says now. */
 static void follow_profile(void *who, uint64_t now_ns)
 {
 	struct load_thread *t = who;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests that fall due by the clock. The timer is set when the next request's instant changes and there is
- * room for it, and no sooner: most instants pass while answers come in anyway. */
+/* Requests that fall due by the clock. The timer is set only when the next request's instant changes and
+ * there is space for it: most instants pass while answers arrive anyway. */
 #include "due_requests.h"
 
 #include <sys/timerfd.h>
@@ -29,7 +29,7 @@ bool due_more(struct load_thread *t, uint64_t now_ns)
 void due_fail_unsent(struct load_thread *t, uint64_t now_ns)
 {
 	pacing_stop(&t->pacing, now_ns);
-	t->lane.patient = true; /* there may be millions, and nothing is measured any more */
+	t->lane.patient = true; /* there may be millions, and measuring has ended */
 	while (t->pacing.due_ns != PACING_NEVER) {
 		struct pending_request p = {
 		    .intended_ns = t->pacing.due_ns,

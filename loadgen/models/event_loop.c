@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A load thread's event loop and what it watches beside connections.
- *
- * Timers are timerfds of our own rather than libevent's: those are as coarse as epoll_wait's milliseconds,
- * or with EVENT_BASE_FLAG_PRECISE_TIMER cost a timerfd_settime() at every turn of the loop. Ours is set
- * when the next request's instant changes and a connection has room for it, and being edge-triggered needs
- * no read().
- */
+/* A load thread's event loop and what it watches besides connections. It uses timerfds directly instead of
+ * libevent's timers: those have epoll_wait's resolution of milliseconds, or with
+ * EVENT_BASE_FLAG_PRECISE_TIMER cost a timerfd_settime() in every iteration. Ours is set when the next
+ * request's instant changes and a connection has space for it, and needs no read() because it is
+ * edge-triggered. */
 #include "event_loop.h"
 
 #include <errno.h>
@@ -19,7 +17,7 @@
 
 #define SECOND_NS 1000000000ull
 
-/* Sets tick_fd to the next whole second since the start, or to when we give up, if that is sooner. */
+/* Sets tick_fd to the next whole second since the start, or to the end of waiting if that is earlier. */
 static void arm_tick(struct load_thread *t, uint64_t now_ns)
 {
 	uint64_t start = t->plan->start_ns;
@@ -74,8 +72,8 @@ static void on_due(evutil_socket_t fd, short what, void *arg)
 	t->model->pump(t, ft_now_ns());
 }
 
-/* Looks for events and at the clock, again and again. A request is sent when it falls due, not when a timer
- * has woken somebody, and no answer waits for that. */
+/* Polls events and the clock without sleeping. A request is sent when it falls due, not when a timer wakes
+ * the thread, and no answer waits for a wake-up. */
 static void spin(struct load_thread *t)
 {
 	struct alarms *a = &t->alarms;
@@ -134,7 +132,7 @@ static int make_base(struct load_thread *t)
 
 	if (!config)
 		return -ENOMEM;
-	/* One thread uses it, and no libevent timer does: neither a lock nor a look at the clock per turn. */
+	/* Only one thread uses it, without libevent timers: no lock, and no clock reading per iteration. */
 	event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_NO_CACHE_TIME |
 					  EVENT_BASE_FLAG_IGNORE_ENV);
 	event_config_require_features(config, EV_FEATURE_ET | EV_FEATURE_EARLY_CLOSE);

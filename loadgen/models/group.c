@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A group's connections lie in one array and their rings in another, of sizes that are known from the
- * start. Descriptors that were handed over are closed even when memory is short. */
+/* A group's connections are in one array and their rings in another, with sizes known from the start.
+ * Descriptors that were passed in are closed even without memory. */
 #include "group.h"
 
 #include <stdlib.h>
@@ -65,5 +65,5 @@ struct group *group_connect(struct load_thread *t, const struct endpoint *endpoi
 				     g->rings + (size_t)i * plan_ring_size(t->plan));
 	for (uint32_t i = 0; i < count && rc == 0 && !fds; i++)
 		connection_begin(&g->connections[i], ft_now_ns());
-	return rc ? NULL : g; /* what there is of it goes with the thread */
+	return rc ? NULL : g; /* the incomplete group is freed with the thread */
 }

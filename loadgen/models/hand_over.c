@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two sets of counts change places. While the main thread still has the other one, a second goes on. */
+/* Two sets of counters are exchanged. While the main thread still uses the other set, the current second is
+ * extended. */
 #include "hand_over.h"
 
 void hand_over_tick(struct load_thread *t, uint64_t now_ns)

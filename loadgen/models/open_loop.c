@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The open loop: when a request falls due it goes to the connection that has been idle longest, else to one
- * with room in its pipeline; while none has room it waits, and its latency counts from when it was due. On
+/* The open loop: a request that falls due goes to the connection that has been idle longest, otherwise to one
+ * with space in its pipeline. While none has space it waits, and its latency counts from when it was due. On
  * the hot path. */
 #include "load_models.h"
 
@@ -22,7 +22,7 @@ static void pump(struct load_thread *t, uint64_t now_ns)
 	while (t->pacing.due_ns <= now_ns && connection_list_first(g)) {
 		struct connection *batch = NULL, **last = &batch;
 
-		/* Hand out all that is due, then write once per connection. */
+		/* Assigns all due requests, then writes once per connection. */
 		while (t->pacing.due_ns <= now_ns && (c = connection_list_first(g))) {
 			if (c->to_send == 0) {
 				c->next_to_send = NULL;

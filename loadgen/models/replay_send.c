@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A load thread's part of a replay. The thread walks the shared array once, to learn when each record falls
- * due; a connection that then has room sends it, else it does when room comes. */
+/* A load thread's part of a replay. The thread walks the shared array once, to find when each record falls
+ * due. If the record's connection has space, it sends the record; otherwise it does so when it has space. */
 #include "replay_send.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@
 #include "loadgen/replay/replay.h"
 #include "recording/recording.h"
 
-/* A connection's place in its chain. */
+/* A connection's position in its chain. */
 struct lane {
 	uint32_t next;	   /* record, or REPLAY_END */
-	uint32_t database; /* that the connection is in once all it was sent has been done */
+	uint32_t database; /* the database after everything sent to the connection has been executed */
 	uint64_t round;	   /* of -l */
-	bool selecting;	   /* a SELECT of ours is on its way: nothing is sent behind it */
-	bool refused;	   /* it was refused; what follows would hit another database */
+	bool selecting;	   /* a SELECT of the generator is outstanding: nothing is sent after it */
+	bool refused;	   /* it was refused; later commands would hit another database */
 };
 
 struct replay_thread {
@@ -32,14 +32,14 @@ struct replay_thread {
 	struct lane *lanes;
 	uint32_t first, count; /* connections of this thread, among the test's */
 	uint32_t open;	       /* lanes with a record left */
-	uint32_t alive;	       /* the thread's, when it was looked at last */
+	uint32_t alive;	       /* the thread's live connections, when last checked */
 	uint32_t cursor;       /* the next record to fall due, or REPLAY_END */
 	uint64_t cursor_round;
-	uint64_t now_ns; /* up to when the cursor has come */
+	uint64_t now_ns; /* the time that the cursor has reached */
 	uint64_t abandoned;
 	int64_t refused; /* database, or -1 */
 	bool begun;
-	struct connection_list ready; /* they have room, and something to send */
+	struct connection_list ready; /* they have space and something to send */
 };
 
 int replay_begin(struct load_thread *t, uint32_t first)
@@ -87,7 +87,7 @@ static inline uint32_t lane_index(const struct connection *c)
 	return c->id - t->plan->first_id - t->replay->first;
 }
 
-/* When a record is due, 0 at full speed; PACING_NEVER: after the end. */
+/* When a record is due, 0 at full speed. PACING_NEVER: after the end. */
 static uint64_t due_ns(const struct load_thread *t, uint32_t record, uint64_t round)
 {
 	const struct replay *r = t->replay->replay;
@@ -112,7 +112,7 @@ static void close_lane(struct replay_thread *rt, struct lane *l)
 	l->next = REPLAY_END;
 }
 
-/* Moves on to the next record of the chain, or around to the first. */
+/* Moves to the next record of the chain, or back to the first. */
 static void lane_step(struct load_thread *t, struct lane *l)
 {
 	struct replay_thread *rt = t->replay;
@@ -141,7 +141,7 @@ static bool is_dead(const struct connection *c)
 	return c->fd < 0 && (c->thread->stopping || c->thread->plan->on_error != ON_ERROR_RECONNECT);
 }
 
-/* Of one that was opened again and hasn't sent anything yet, `selecting` is of the last time. */
+/* For a reopened connection that has sent nothing yet, `selecting` belongs to the previous socket. */
 static bool is_selecting(const struct connection *c)
 {
 	return c->in_flight > 0 && c->thread->replay->lanes[lane_index(c)].selecting;
@@ -152,7 +152,7 @@ static void update_list(struct connection *c)
 	struct replay_thread *rt = c->thread->replay;
 
 	connection_list_remove(c);
-	if (!rt || !rt->begun) /* connections are made before the thread has its part of the recording */
+	if (!rt || !rt->begun) /* connections are created before the thread gets its part of the recording */
 		return;
 	if (has_room(c) && !is_selecting(c) &&
 	    lane_due_ns(c->thread, &rt->lanes[lane_index(c)]) <= rt->now_ns)
@@ -166,7 +166,7 @@ static void put(struct connection *c, const struct pending_request *p)
 	c->thread->in_flight++;
 }
 
-/* All that is due and has room, in one write. */
+/* Sends everything that is due and has space, in one write. */
 static void fill(struct connection *c, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
@@ -185,7 +185,7 @@ static void fill(struct connection *c, uint64_t now_ns)
 			break;
 		if (c->taken == 0) {
 			l->database = t->plan->database;
-			l->selecting = false; /* that SELECT went with the connection */
+			l->selecting = false; /* that SELECT was lost with the connection */
 		}
 		if (!r->selects && r->database != l->database) {
 			p = (struct pending_request){.key = r->database,
@@ -204,7 +204,7 @@ static void fill(struct connection *c, uint64_t now_ns)
 		send_batch(c, 0);
 }
 
-/* What is due and will never be sent, since its connection is gone. */
+/* Counts due records that will never be sent because their connection is gone. */
 static void give_up_lane(struct load_thread *t, struct lane *l, uint64_t now_ns)
 {
 	const struct replay *r = t->replay->replay;
@@ -227,7 +227,7 @@ static void give_up_lane(struct load_thread *t, struct lane *l, uint64_t now_ns)
 	}
 }
 
-/* When the next record falls due that any connection of the test is to send. */
+/* When the next record of any connection of the test falls due. */
 static uint64_t cursor_due_ns(const struct load_thread *t)
 {
 	const struct replay_thread *rt = t->replay;
@@ -235,7 +235,7 @@ static uint64_t cursor_due_ns(const struct load_thread *t)
 	return rt->cursor == REPLAY_END ? PACING_NEVER : due_ns(t, rt->cursor, rt->cursor_round);
 }
 
-/* Up to now_ns: who has something to send. */
+/* Up to now_ns: finds connections with something to send. */
 static void move_cursor(struct load_thread *t, uint64_t now_ns)
 {
 	struct replay_thread *rt = t->replay;
@@ -324,7 +324,7 @@ uint64_t replay_abandoned_count(const struct load_thread *t)
 	return t->replay ? t->replay->abandoned : 0;
 }
 
-/* The SELECT of our own that the connection waited for was answered. */
+/* The generator's SELECT that the connection waited for was answered. */
 static void on_select(struct connection *c, unsigned status)
 {
 	struct load_thread *t = c->thread;

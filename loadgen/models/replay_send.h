@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sending a recording again: a thread's connections each follow the chain of their own records.
- *
- * A recorded client's commands stay in order on one connection, so that transactions stay whole; so the open
- * loop's rule, whoever has been idle longest, has no place here. A record that falls due while its connection
- * has no room waits for it, and its latency counts from when it was due. At full speed nothing is due by the
- * clock: each connection sends its next as soon as there is room.
- */
+/* Replays a recording: a thread's connections each follow the chain of their own records. A recorded client's
+ * commands stay in order on one connection, so that transactions stay complete. So a record cannot go to the
+ * connection that has been idle longest, as in the open loop. A record that falls due while its connection
+ * has no space waits, and its latency counts from when it was due. At full speed nothing is due by the clock:
+ * each connection sends its next record as soon as it has space. */
 #ifndef FORKTAIL_LOADGEN_REPLAY_SEND_H
 #define FORKTAIL_LOADGEN_REPLAY_SEND_H
 
@@ -15,11 +13,12 @@
 
 extern const struct load_model replay_send;
 
-/* Gives the thread its part: the connections from number `first` on, among all of the test's. -ENOMEM. */
+/* Gives the thread its part: the connections from number `first` on, among all of the test's. -ENOMEM on
+ * failure. */
 int replay_begin(struct load_thread *t, uint32_t first);
-/* Records that lost connections left behind at full speed. */
+/* Records that lost connections did not send at full speed. */
 uint64_t replay_abandoned_count(const struct load_thread *t);
-/* A database that the server didn't let a connection of this thread have; -1: none. */
+/* A database that the server refused to a connection of this thread; -1: none. */
 int64_t replay_refused_database(const struct load_thread *t);
 
 #endif

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The load on several servers: each request goes to the server that its key belongs to, follows redirects,
- * and waits while no server has it. docs/reference/load.md says what a request can rely on.
- *
- * A closed loop keeps -c times -P requests on their way over all servers, as it does with one; each server
- * has -c connections (over all threads), so a request only waits for a connection when its server is in
- * trouble. In an open loop all that falls due is taken up at once, so that what waits for one server holds up
- * no other.
- *
- * What is on its way ends exactly once, whatever happens to it: answered, failed with the connection that it
- * was sent on (nobody knows whether it was executed), or given up after --retry or at the end. What was never
- * written finds another way without having failed. The time that it's due, and the time that it was first
- * sent, stay.
- */
+/* The load on several servers: each request goes to the server of its key, follows redirects, and waits while
+ * no server has the key. docs/reference/load.md shows a request's path. A closed loop keeps -c times
+ * -P requests outstanding over all servers, as with one server. Each server has -c connections (over all
+ * threads), so a request waits for a connection only if its server is in trouble. In an open loop all due
+ * requests are taken at once, so that those waiting for one server delay no others. Each outstanding request
+ * ends exactly once: answered, failed with the connection on which it was sent (it is unknown whether it was
+ * executed), or given up after --retry or at the end. A request that was never written is routed again
+ * without counting as failed. Its due time and its first sending time do not change. */
 #include "load_models.h"
 
 #include <string.h>
@@ -30,13 +25,13 @@
 #include "recording/recording.h"
 #include "routing.h"
 
-/* How often what waits is looked at, and sent again without news of the topology; and the most that may wait,
- * before an open loop holds back what is due. */
+/* How often waiting requests are checked and sent again without a change of topology; and the maximum number
+ * of waiting requests before an open loop holds back due requests. */
 #define TICK_NS 5000000u
 #define AGAIN_NS 20000000u
 enum { WAITING_MAX = 8 << 20, REDIRECTS_MAX = 16 };
 
-/* ---- a thread's part ---- */
+/* ---- a thread's state ---- */
 
 static int init(struct load_thread *t)
 {
@@ -53,7 +48,7 @@ static void on_group(struct load_thread *t, struct group *g)
 
 static void tick(void *who, uint64_t now_ns);
 
-/* Something waits: have a look at it in a moment. */
+/* Something waits: check it soon. */
 static void watch_waiting(struct load_thread *t, uint64_t now_ns)
 {
 	if (t->routing->ticking || t->finished)
@@ -74,7 +69,7 @@ static struct group *group_of(struct load_thread *t, uint16_t node)
 	return r->of_node[node];
 }
 
-/* ---- out ---- */
+/* ---- sending ---- */
 
 static void put_last(struct connection *c, const struct pending_request *p)
 {
@@ -90,7 +85,7 @@ static void put_last(struct connection *c, const struct pending_request *p)
 	*ring_add(c) = *p;
 }
 
-/* Puts a request on a connection, behind an ASKING if that is wanted. */
+/* Puts a request on a connection, after an ASKING if needed. */
 static void put_on(struct connection *c, const struct pending_request *p, bool asking)
 {
 	const struct pending_request ask = {.intended_ns = p->intended_ns, .operation = NO_OPERATION};
@@ -104,7 +99,7 @@ static void put_on(struct connection *c, const struct pending_request *p, bool a
 	connection_list_update(c);
 }
 
-/* Writes what was put on connections. */
+/* Writes requests that were put on connections. */
 static void flush(struct load_thread *t)
 {
 	struct routing *r = t->routing;
@@ -140,7 +135,7 @@ static void send_to(struct load_thread *t, const struct pending_request *p, uint
 		put_off(t, !g ? &t->routing->later : asking ? &g->asks : &g->queue, p);
 }
 
-/* Sends a request where its key belongs now. */
+/* Sends a request to the current server of its key. */
 static void send_on(struct load_thread *t, const struct pending_request *p)
 {
 	struct routing *r = t->routing;
@@ -159,7 +154,7 @@ static void on_end(struct connection *c, const struct pending_request *p, uint64
 	routing_count(c->thread, c->group, p, now_ns, status);
 }
 
-/* Ends a request that has no connection any more, or never had one. */
+/* Ends a request that has lost its connection or never had one. */
 static void end_without(struct load_thread *t, struct group *g, uint32_t connection,
 			struct pending_request *p, uint64_t now_ns, unsigned status)
 {
@@ -194,7 +189,7 @@ static void give_up(struct load_thread *t, uint64_t now_ns)
 	give_up_queue(t, NULL, &t->routing->later, now_ns);
 }
 
-/* What was sent has failed, the rest finds another way. */
+/* Requests that were sent have failed; the others are routed again. */
 static void on_loss(struct connection *c, uint32_t first, uint32_t in_flight, uint32_t unwritten,
 		    unsigned status, uint64_t now_ns)
 {
@@ -213,7 +208,7 @@ static void on_loss(struct connection *c, uint32_t first, uint32_t in_flight, ui
 	}
 }
 
-/* ---- answers that are no answer ---- */
+/* ---- redirects and refusals ---- */
 
 enum refusal { REFUSAL_NONE, REFUSAL_MOVED, REFUSAL_ASK, REFUSAL_LATER };
 
@@ -271,7 +266,7 @@ static bool redirect(struct connection *c, const struct pending_request *answere
 	if (outage)
 		routing_trouble(c, now_ns);
 	if (refusal == REFUSAL_LATER && now_ns - p.intended_ns < t->plan->retry_ns && !t->stopping) {
-		p.tries = 1; /* patience ends with --retry; redirects that come after it are counted anew */
+		p.tries = 1; /* waiting ends with --retry; later redirects are counted from zero */
 		nodes_look(t->routing->nodes);
 		put_off(t, &t->routing->later, &p);
 	} else if (refusal == REFUSAL_LATER || !follow(c, &p, refusal == REFUSAL_ASK)) {
@@ -286,16 +281,16 @@ static bool redirect(struct connection *c, const struct pending_request *answere
 
 static void step(struct connection *c, const struct pending_request *p)
 {
-	/* What has no key (WAIT) is about the connection it comes on. */
+	/* A command without a key (WAIT) concerns the connection it is sent on. */
 	if (routing_step(c->thread, p)->route.kind == ROUTE_ANY)
 		put_on(c, p, false);
 	else
 		send_on(c->thread, p);
 }
 
-/* ---- more ---- */
+/* ---- taking requests ---- */
 
-/* Queued requests for which there is room. */
+/* Sends queued requests for which there is space. */
 static void serve_queue(struct group *g)
 {
 	struct connection *c;
@@ -307,7 +302,7 @@ static void serve_queue(struct group *g)
 		put_on(c, &p, false);
 }
 
-/* Takes up a request and sends it where it belongs. */
+/* Takes a request and sends it to its server. */
 static void take_another(struct load_thread *t, uint64_t intended_ns)
 {
 	const struct load_plan *plan = t->plan;
@@ -347,7 +342,7 @@ static void open_pump(struct load_thread *t, uint64_t now_ns)
 	finish_if_done(t, now_ns);
 }
 
-/* A connection is there, or has room again. */
+/* A connection is available, or has space again. */
 static void on_room(struct connection *c, uint64_t now_ns)
 {
 	connection_list_update(c);
@@ -366,19 +361,19 @@ static void take_over(struct load_thread *t, uint64_t now_ns)
 		t->model->pump(t, now_ns);
 }
 
-/* ---- what waits ---- */
+/* ---- waiting requests ---- */
 
 static bool waited_too_long(const struct load_plan *plan, const struct pending_request *p, uint64_t now_ns)
 {
 	uint64_t limit_ns =
 	    plan->timeout_ns && plan->timeout_ns < plan->retry_ns ? plan->timeout_ns : plan->retry_ns;
 
-	/* No difference: it may have come here after now_ns was read. */
+	/* No time has passed: it may have arrived here after now_ns was read. */
 	return p->intended_ns + limit_ns <= now_ns;
 }
 
-/* Gives up what has waited too long for one server. The oldest are first, but for those that were sent away
- * once. */
+/* Gives up requests that have waited too long for one server. The oldest are first, except those that were
+ * redirected once. */
 static void expire(struct load_thread *t, struct group *g, struct pending_queue *w, uint64_t now_ns)
 {
 	struct pending_request p;
@@ -388,7 +383,7 @@ static void expire(struct load_thread *t, struct group *g, struct pending_queue 
 		end_without(t, g, NO_CONNECTION, &p, now_ns, given_up_status(&p));
 }
 
-/* All that waits there now, once, finds its way again, or is given up. */
+/* Routes every request that waits there now, once, or gives it up. */
 static void send_again(struct load_thread *t, struct group *g, struct pending_queue *w, uint64_t now_ns)
 {
 	uint32_t count = w->count;
@@ -439,14 +434,14 @@ static void tick(void *who, uint64_t now_ns)
 	t->model->pump(t, now_ns);
 }
 
-/* What the two have in common. */
+/* Shared by both loops. */
 #define ROUTED                                                                                               \
 	.init = init, .run = event_loop_run, .free = routing_free, .on_group = on_group, .give_up = give_up, \
 	.on_readable = connection_readable, .on_writable = connection_writable,                              \
 	.update_list = connection_list_update, .on_room = on_room, .on_answers = on_room,                    \
 	.on_backlog = connection_keep_backlog, .on_connect = on_connect, .on_refusal = routing_trouble,      \
 	.on_loss = on_loss, .take_over = take_over,                                                          \
-	.reopens_in_drain = true /* it is time to get through to another server */, .on_end = on_end,        \
+	.reopens_in_drain = true /* it is time to reach another server */, .on_end = on_end,                 \
 	.redirect = redirect, .step = step
 
 const struct load_model routed_closed_loop = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's view of several servers. Everything here is asked while requests are on their way, so the table
- * of nodes that all threads share is read without a lock (nodes.h). */
+/* A thread's view of several servers. Everything here is read while requests are outstanding, so the table of
+ * nodes that all threads share is read without a lock (nodes.h). */
 #include "routing.h"
 
 #include <errno.h>
@@ -70,13 +70,13 @@ void routing_count(struct load_thread *t, struct group *g, const struct pending_
 		return;
 	}
 	nodes_set_reachable(t->routing->nodes, g->node, true);
-	/* What a replica may answer says nothing of the primary. */
+	/* An answer that a replica may give does not show that the primary works. */
 	if (t->routing->nodes->read_from == READ_PRIMARY || !routing_step(t, p)->route.reads)
 		outages_note_answer(o, slot, g->node, p->intended_ns, now_ns);
 }
 
-/* Opens an outage of the slots that are the node's now, if there are any. Each refused connect() and each
- * CLUSTERDOWN asks for it, so whether there is one already is seen before the slots are. */
+/* Opens an outage of the node's current slots, if it has any. Each refused connect() and each CLUSTERDOWN
+ * calls this, so it checks for an open outage before it collects the slots. */
 static void begin_outage(struct load_thread *t, const struct group *g, uint64_t now_ns)
 {
 	const struct nodes *n = t->routing->nodes;

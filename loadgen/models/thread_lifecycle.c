@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A load thread's life: its set-up, with the load model that it keeps, its start and its end. */
+/* Set-up of a load thread, including its load model, its start and its end. */
 #include "thread_lifecycle.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 #define SECOND_NS 1000000000ull
 
-/* The one place that decides it. */
+/* The only place that chooses the load model. */
 static const struct load_model *model_of(const struct load_plan *plan)
 {
 	if (plan->workload->recorded.replay)
@@ -57,7 +57,7 @@ int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t ind
 	t->hand_over.spare = stats_new_with(&plan->mix, plan->arrival_times);
 	if (!t->read_buffer || !t->stats || !t->hand_over.spare)
 		return -ENOMEM;
-	/* One timer for each connection, and one each for time-outs and a profile. */
+	/* One timer per connection, and one each for time-outs and a profile. */
 	rc = timers_init(&a->timers, count + 2);
 	if (rc == 0)
 		rc = request_buffer_init(&t->requests, plan->workload, plan_ring_size(plan),
@@ -73,7 +73,7 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* To the CPU it is to run on; one that isn't there was refused before (options). */
+/* Pins it to its CPU. The options have already refused CPUs that don't exist. */
 static void settle_on_cpu(const struct load_thread *t)
 {
 	cpu_set_t set;
@@ -104,7 +104,7 @@ static void *run_thread(void *arg)
 			    ((uint64_t)used.ru_utime.tv_usec + (uint64_t)used.ru_stime.tv_usec) * 1000;
 	atomic_store(&t->ended, 1);
 	if (write(t->plan->ending.done_fd, &one, sizeof(one)) < 0) {
-		/* An eventfd takes a one unless 2^64 - 2 lie there unread. */
+		/* Writing one to an eventfd fails only if 2^64 - 2 are unread. */
 	}
 	return NULL;
 }
@@ -135,7 +135,7 @@ void load_thread_join(struct load_thread *t)
 void load_thread_free(struct load_thread *t)
 {
 	if (t->base)
-		event_base_free(t->base); /* it looks at the connections' events once more */
+		event_base_free(t->base); /* it checks the connections' events once more */
 	for (uint32_t i = 0; i < t->group_count; i++)
 		group_free(t->groups[i]);
 	free(t->groups);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The difference of the clocks is known but for half of what reading them takes, some 20 to 50 ns. It is read
- * at most once a millisecond, which is nothing beside what requests cost; so after somebody has set the
- * clock, stamps may be off for a millisecond, and those of answers that lay in the socket meanwhile. What
- * shows of that is left out.
- */
+/* The difference between the clocks is known within half the time of reading them, some 20 to 50 ns. It is
+ * read at most once per millisecond, which costs almost nothing. After the clock was set, timestamps may be
+ * wrong for a millisecond, as may those of answers that were in the socket then. Implausible ones are
+ * discarded. */
 #include "arrival.h"
 
 #include <linux/errqueue.h>
@@ -14,7 +13,7 @@
 
 #include "recording/recording.h"
 
-/* How far beyond now a stamp may seem to be: the error of the clocks' difference. */
+/* How far a timestamp may seem to be in the future: the error of the clocks' difference. */
 #define SLACK_NS 1000u
 #define LOOK_NS 1000000u
 
@@ -29,7 +28,7 @@ bool arrival_ask(int fd)
 	return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof(stamps)) == 0;
 }
 
-/* The stamp among what recvmsg() says besides the bytes. */
+/* The timestamp in recvmsg()'s control data. */
 static uint64_t stamp_of(struct msghdr *message)
 {
 	struct scm_timestamping stamps;
@@ -67,7 +66,7 @@ static uint64_t realtime_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Of a few readings the one that took least: an interrupt may come between. */
+/* Of a few readings uses the fastest, because an interrupt may come between. */
 static void look(struct arrival_clock *clock)
 {
 	uint64_t least_ns = UINT64_MAX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waiting, sending and receiving with an end, and questions on top of them. */
+/* Waiting, sending and receiving with time-outs, and commands on top of them. */
 #include "link.h"
 
 #include <errno.h>
@@ -12,10 +12,10 @@
 
 #include "recording/recording.h"
 
-/* What a TLS server that understood nothing answers begins with. */
+/* The first byte of a TLS server's answer to bytes it does not understand. */
 enum { TLS_ALERT = 0x15, TLS_MAJOR = 3 };
 
-/* Waits for `events` on fd, or, with none, for the deadline. */
+/* Waits for `events` on fd, or without any, until the deadline. */
 static int await(struct link *l, short events, uint64_t deadline_ns)
 {
 	struct pollfd fds[2] = {{.fd = l->stop_fd, .events = POLLIN}, {.fd = l->fd, .events = events}};
@@ -32,7 +32,7 @@ static int await(struct link *l, short events, uint64_t deadline_ns)
 		if (n > 0 && fds[0].revents)
 			return -ECANCELED;
 		if (n > 0)
-			return 0; /* errors and hang-ups are told by the call that follows */
+			return 0; /* the next call reports errors and hang-ups */
 		if (left_ns == 0)
 			return -ETIMEDOUT;
 	}
@@ -43,7 +43,7 @@ int link_open(struct link *l, const struct server_socket *to, uint32_t number, u
 	bool pending;
 	int rc;
 
-	/* A Unix socket whose queue is full says EAGAIN at once; the server gets to it in a moment. */
+	/* A Unix socket whose queue is full returns EAGAIN at once. The server will accept soon. */
 	while ((l->fd = socket_begin(to, number, &pending)) == -EAGAIN && ft_now_ns() < deadline_ns)
 		if (link_pause(l, ft_now_ns() + 1000000))
 			return -ECANCELED;
@@ -66,7 +66,7 @@ int link_secure(struct link *l, const char *name, uint64_t deadline_ns)
 
 	l->tls = tls_session_new(name, l->fd);
 	if (!l->tls) {
-		snprintf(l->error, sizeof(l->error), "can't be spoken to over TLS: out of memory");
+		snprintf(l->error, sizeof(l->error), "no TLS session: out of memory");
 		return -ENOMEM;
 	}
 	while ((rc = tls_handshake(l->tls)) == -EAGAIN)
@@ -74,7 +74,7 @@ int link_secure(struct link *l, const char *name, uint64_t deadline_ns)
 			break;
 	if (rc == -ETIMEDOUT)
 		snprintf(l->error, sizeof(l->error),
-			 "did not finish the TLS handshake in time; does it speak TLS on this port?");
+			 "did not finish the TLS handshake in time. Does it accept TLS on this port?");
 	else if (rc)
 		snprintf(l->error, sizeof(l->error), "%s", rc == -ECANCELED ? "" : tls_why(l->tls));
 	return rc;
@@ -121,7 +121,8 @@ int link_send(struct link *l, const char *bytes, size_t size, uint64_t deadline_
 
 ssize_t link_receive(struct link *l, char *bytes, size_t size, uint64_t deadline_ns)
 {
-	/* Waits first: an endless answer must meet the stop, too. What TLS took off the socket has an end. */
+	/* Waits first, so that a stop is noticed even during an endless answer. What TLS has read from the
+	 * socket is finite. */
 	bool wait = !l->tls || !tls_has_unread(l->tls);
 
 	for (;; wait = true) {
@@ -159,9 +160,9 @@ void link_close(struct link *l)
 	l->reader = NULL;
 }
 
-/* ---- questions ---- */
+/* ---- commands ---- */
 
-/* A sentence about the server, with its address in front. */
+/* A sentence about the server, beginning with its address. */
 __attribute__((format(printf, 2, 3))) static redisReply *fail(struct link *l, const char *format, ...)
 {
 	char what[300];
@@ -174,8 +175,8 @@ __attribute__((format(printf, 2, 3))) static redisReply *fail(struct link *l, co
 	return NULL;
 }
 
-/* A server that has no room for us says so and closes, perhaps before our command can be written; what it
- * said then still lies in the socket. */
+/* A server that refuses a connection says so and closes, perhaps before our command can be written. Its
+ * message is still in the socket. */
 static bool last_words(struct link *l, char *words, size_t size)
 {
 	ssize_t n = link_receive(l, words, size - 1, 0);
@@ -196,37 +197,37 @@ static redisReply *no_answer(struct link *l, const char *name, int rc)
 	char words[160];
 
 	l->failed = rc;
-	/* A server that wants a client's certificate says so after the handshake, when we may be writing. */
+	/* A server that requires a client certificate says so after the handshake, when we may be writing. */
 	if (rc == -ECONNRESET && l->tls && link_receive(l, words, sizeof(words), 0) == -EPROTO)
 		rc = -EPROTO;
 	else if (rc == -ECONNRESET && last_words(l, words, sizeof(words)))
-		return fail(l, "turned us away: %s", words + 1);
+		return fail(l, "refused the connection: %s", words + 1);
 	if (rc == -EPROTO && l->tls)
 		return fail(l, "%s", tls_why(l->tls));
 	if (rc == -ECONNRESET && l->tls)
-		return fail(l, "closed the TLS connection on %s; is that a Redis?", name);
+		return fail(l, "closed the TLS connection on %s. Is it a Redis server?", name);
 	if (rc == -ECONNRESET)
 		return fail(l,
-			    "accepted the connection and closed it on %s; is that a Redis? If it wants TLS, "
-			    "use --tls",
+			    "accepted the connection and closed it on %s. Is it a Redis server? If it "
+			    "requires TLS, use --tls",
 			    name);
 	if (rc == -ETIMEDOUT)
-		return fail(l, "did not answer %s within %d s; is that a Redis, and is it stuck?", name,
-			    (int)(patience_ns(l) / 1000000000u));
+		return fail(l, "did not answer %s within %d s. Is it a Redis server, and does it respond?",
+			    name, (int)(patience_ns(l) / 1000000000u));
 	return fail(l, "broke the connection: %s", strerror(-rc));
 }
 
-/* It is something else. */
+/* It is another kind of server. */
 static redisReply *not_redis(struct link *l, const char *name, const char *what)
 {
 	l->failed = -EPROTO;
-	return fail(l, "is no Redis: it answered %s with something else (%s)", name, what);
+	return fail(l, "is not a Redis server: unexpected answer to %s (%s)", name, what);
 }
 
 static redisReply *no_memory(struct link *l)
 {
 	l->failed = -ENOMEM;
-	return fail(l, "can't be asked: out of memory");
+	return fail(l, "no answer read: out of memory");
 }
 
 redisReply *link_answer(struct link *l, const char *name)
@@ -256,7 +257,7 @@ redisReply *link_answer(struct link *l, const char *name)
 			return no_answer(l, name, (int)n);
 		if (received == 0 && !l->tls && bytes[0] == TLS_ALERT && n > 1 && bytes[1] == TLS_MAJOR) {
 			l->failed = -EPROTO;
-			return fail(l, "answered %s in TLS; use --tls", name);
+			return fail(l, "answered %s in TLS. Use --tls", name);
 		}
 		received += (size_t)n;
 		if (redisReaderFeed(l->reader, bytes, (size_t)n) != REDIS_OK)
@@ -273,7 +274,7 @@ redisReply *link_ask(struct link *l, int count, const char *const *words)
 	if (size < 0)
 		return no_memory(l);
 	rc = link_send(l, command, (size_t)size, ft_now_ns() + patience_ns(l));
-	explicit_bzero(command, (size_t)size); /* it may be a login */
+	explicit_bzero(command, (size_t)size); /* it may contain a password */
 	redisFreeCommand(command);
 	return rc ? no_answer(l, words[0], rc) : link_answer(l, words[0]);
 }

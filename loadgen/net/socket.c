@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Connecting waits for nothing, or with an end where a caller has nothing else to do (socket_open). Over
- * loopback each 20,000 connections get a source address of their own (127.0.0.2, ...), since one address
- * has too few ports for more. */
+/* Connecting does not wait, or with a time-out if the caller has nothing else to do (socket_open). Over
+ * loopback, every 20,000 connections use another source address (127.0.0.2, ...), because one address has too
+ * few ports for more. */
 #include "socket.h"
 
 #include <arpa/inet.h>
@@ -96,7 +96,7 @@ int socket_find(const char *host, uint32_t port, const char *path, unsigned time
 	return 0;
 }
 
-/* Gives a connection over loopback a source address by its number. */
+/* Binds a loopback connection to a source address, by its number. */
 static void choose_source(int fd, const struct server_socket *s, uint32_t number)
 {
 	const struct sockaddr_in *to = (const struct sockaddr_in *)&s->address;
@@ -107,7 +107,7 @@ static void choose_source(int fd, const struct server_socket *s, uint32_t number
 	    number < CONNECTIONS_PER_SOURCE)
 		return;
 	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + number / CONNECTIONS_PER_SOURCE);
-	/* When either fails, connect() says what is amiss. */
+	/* If either fails, connect() reports the problem. */
 	if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one)) == 0)
 		(void)!bind(fd, (const struct sockaddr *)&from, sizeof(from));
 }
@@ -150,7 +150,7 @@ int socket_open(const struct server_socket *s, uint32_t number, unsigned timeout
 	bool pending;
 	int fd, rc = 0;
 
-	/* A Unix socket whose queue is full says EAGAIN at once; the server gets to it in a moment. */
+	/* A Unix socket whose queue is full returns EAGAIN at once. The server will accept soon. */
 	for (unsigned tries = 0;; tries++) {
 		fd = socket_begin(s, number, &pending);
 		if (fd != -EAGAIN || tries >= timeout_s * 1000)

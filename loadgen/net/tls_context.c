@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys, certificates and whom to trust, from the options; and what it means when a session fails, as one
- * sentence each for what people run into: OpenSSL's own words are for those who know its source. */
+/* Keys, certificates and trusted CAs from the options; and explanations of failed sessions, one sentence each
+ * for common problems, because OpenSSL's messages are hard to understand. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -15,9 +15,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static SSL_CTX *context;
 static struct tls_options options;
 
-/* ---- what a failure means: certificates ---- */
+/* ---- explaining failures: certificates ---- */
 
-/* "DNS:redis.example, IP Address:10.0.0.1", cut where there is no more room. */
+/* "DNS:redis.example, IP Address:10.0.0.1", truncated if there is no more space. */
 static void names_of(X509 *certificate, char *out, size_t size)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
@@ -41,7 +41,7 @@ static void names_of(X509 *certificate, char *out, size_t size)
 	}
 	GENERAL_NAMES_free(names);
 	if (!at)
-		snprintf(out, size, "no name at all");
+		snprintf(out, size, "no name");
 }
 
 static void date_of(const ASN1_TIME *when, char *out, size_t size)
@@ -62,7 +62,7 @@ static void explain_certificate(struct tls_session *s, X509 *certificate, int ve
 		if (certificate)
 			names_of(certificate, text, sizeof(text));
 		snprintf(s->why, sizeof(s->why),
-			 "has a certificate for %s, not for %.100s; --sni says which name to look for", text,
+			 "has a certificate for %s, not for %.100s. Set the expected name with --sni", text,
 			 s->name);
 		return;
 	case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -73,11 +73,11 @@ static void explain_certificate(struct tls_session *s, X509 *certificate, int ve
 	case X509_V_ERR_CERT_NOT_YET_VALID:
 		if (certificate)
 			date_of(X509_get0_notBefore(certificate), text, sizeof(text));
-		snprintf(s->why, sizeof(s->why), "has a certificate that is valid only from %s on", text);
+		snprintf(s->why, sizeof(s->why), "has a certificate that is not valid before %s", text);
 		return;
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 		snprintf(s->why, sizeof(s->why),
-			 "has a self-signed certificate; to trust it, name it with --cacert");
+			 "has a self-signed certificate. To trust it, name it with --cacert");
 		return;
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
@@ -85,20 +85,21 @@ static void explain_certificate(struct tls_session *s, X509 *certificate, int ve
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
 		snprintf(s->why, sizeof(s->why),
-			 "has a certificate of a CA that is not among %s%s; name its CA with --cacert",
-			 options.cacert || options.cacertdir ? "those in " : "those this host trusts",
+			 "has a certificate from a CA that is not among %s%s. Name its CA with --cacert",
+			 options.cacert || options.cacertdir ? "the CAs in "
+							     : "the CAs that this host trusts",
 			 options.cacert	     ? options.cacert
 			 : options.cacertdir ? options.cacertdir
 					     : "");
 		return;
 	default:
-		snprintf(s->why, sizeof(s->why), "has a certificate that can't be trusted: %s",
+		snprintf(s->why, sizeof(s->why), "has an untrusted certificate: %s",
 			 X509_verify_cert_error_string(verdict));
 	}
 }
 
-/* Called for every certificate of the chain. The first one that is no good says why: later there is no
- * telling which it was. */
+/* Called for every certificate of the chain. The first invalid one determines the reason: later it is not
+ * known which one it was. */
 static int on_verdict(int good, X509_STORE_CTX *store)
 {
 	SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
@@ -123,7 +124,7 @@ static const char *last_reason(void)
 
 static int refuse(SSL_CTX *c, char *error, size_t size, const char *what, const char *file)
 {
-	snprintf(error, size, "can't use %s %s: %s", what, file, last_reason());
+	snprintf(error, size, "cannot use %s %s: %s", what, file, last_reason());
 	ERR_clear_error();
 	SSL_CTX_free(c);
 	return -1;
@@ -134,12 +135,12 @@ static int make_context(const struct tls_options *o, char *error, size_t size)
 	SSL_CTX *c = SSL_CTX_new(TLS_client_method());
 
 	if (!c) {
-		snprintf(error, size, "TLS can't be set up: %s", last_reason());
+		snprintf(error, size, "cannot set up TLS: %s", last_reason());
 		return -1;
 	}
 	SSL_CTX_set_min_proto_version(c, TLS1_2_VERSION);
 	SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-	/* Replies carry their own lengths, so a stream cut off is seen without TLS' help. */
+	/* Replies contain their lengths, so a truncated stream is detected without TLS. */
 	SSL_CTX_set_options(c,
 			    SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_read_ahead(c, 1);
@@ -194,7 +195,7 @@ SSL *tls_context_session(const char *host, char *name, size_t size)
 	return NULL;
 }
 
-/* ---- what a failure means: the session ---- */
+/* ---- explaining failures: the session ---- */
 
 static void explain_reason(struct tls_session *s, int reason)
 {
@@ -204,12 +205,12 @@ static void explain_reason(struct tls_session *s, int reason)
 	case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
 	case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
 		snprintf(s->why, sizeof(s->why), "%s",
-			 options.cert
-			     ? "ended the TLS handshake: there is no version and cipher that both have"
-			     : "wants a client certificate, or has no cipher in common with us: use "
-			       "--cert and --key");
+			 options.cert ? "ended the TLS handshake: no common version and cipher"
+				      : "requires a client certificate or shares no cipher with this client. "
+					"Use --cert and --key");
 		if (reason == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED)
-			snprintf(s->why, sizeof(s->why), "wants a client certificate: use --cert and --key");
+			snprintf(s->why, sizeof(s->why),
+				 "requires a client certificate. Use --cert and --key");
 		return;
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
 	case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
@@ -218,21 +219,22 @@ static void explain_reason(struct tls_session *s, int reason)
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-		snprintf(s->why, sizeof(s->why), "refused our certificate (%.200s): %s", ours,
-			 reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA		   ? "it does not trust its CA"
+		snprintf(s->why, sizeof(s->why), "rejected the client certificate (%.200s): %s", ours,
+			 reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA ? "the server does not trust its CA"
 			 : reason == SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED ? "it has expired"
-			 : reason == SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED ? "it was revoked"
-									   : "it is not to its liking");
+			 : reason == SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED
+			     ? "it was revoked"
+			     : "the server gave no other reason");
 		return;
 	case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
 	case SSL_R_UNSUPPORTED_PROTOCOL:
-		snprintf(s->why, sizeof(s->why), "has no TLS 1.2 or later");
+		snprintf(s->why, sizeof(s->why), "does not support TLS 1.2 or later");
 		return;
 	case SSL_R_WRONG_VERSION_NUMBER:
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
 		snprintf(s->why, sizeof(s->why),
-			 "does not speak TLS on this port: its first words are no handshake");
+			 "does not use TLS on this port: its first bytes are not a TLS handshake");
 		return;
 	default:
 		snprintf(s->why, sizeof(s->why), "broke the TLS session: %s", last_reason());
@@ -245,15 +247,13 @@ void tls_explain(struct tls_session *s, int kind)
 	unsigned long last = ERR_peek_last_error();
 
 	if (ERR_GET_REASON(last) == SSL_R_CERTIFICATE_VERIFY_FAILED && *s->why)
-		return; /* on_verdict has said it */
+		return; /* on_verdict has explained it */
 	if (during && (s->ended || kind == SSL_ERROR_ZERO_RETURN))
-		snprintf(
-		    s->why, sizeof(s->why),
-		    "closed the connection in the middle of the TLS handshake; does it speak TLS on this "
-		    "port?");
+		snprintf(s->why, sizeof(s->why),
+			 "closed the connection during the TLS handshake. Does it accept TLS on this port?");
 	else if (kind == SSL_ERROR_SYSCALL && during)
 		snprintf(s->why, sizeof(s->why),
-			 "broke off the TLS handshake: %s; does it speak TLS on this port?",
+			 "aborted the TLS handshake: %s. Does it accept TLS on this port?",
 			 strerror(s->error));
 	else if (kind == SSL_ERROR_SYSCALL)
 		snprintf(s->why, sizeof(s->why), "broke the connection: %s", strerror(s->error));

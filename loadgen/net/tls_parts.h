@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A session as its two files see it: tls_session.c reads and writes, tls_context.c makes it for a host and
- * puts failures into words. For everybody else it stays closed. */
+/* A session as its two files see it: tls_session.c reads and writes, tls_context.c creates it for a host and
+ * explains failures. Opaque to all other code. */
 #ifndef FORKTAIL_LOADGEN_TLS_PARTS_H
 #define FORKTAIL_LOADGEN_TLS_PARTS_H
 
@@ -12,21 +12,21 @@
 struct tls_session {
 	SSL *ssl;
 	int fd;
-	int error;	  /* errno of the last call on the socket that failed */
-	bool drained;	  /* the socket was emptied; not to be read until tls_wake */
-	bool closed;	  /* it ends somewhere: it is read to there */
-	bool blocking;	  /* a read may wait, once */
-	bool ended;	  /* it was read to there */
-	bool failed;	  /* no goodbye */
-	bool wants_write; /* the call that got nowhere waits for room */
+	int error;	  /* errno of the last failed call on the socket */
+	bool drained;	  /* the socket was emptied; not read again until tls_wake */
+	bool closed;	  /* an end of stream is known: it is read up to there */
+	bool blocking;	  /* one read may block */
+	bool ended;	  /* it was read up to the end */
+	bool failed;	  /* send no close notification */
+	bool wants_write; /* the call that made no progress waits for writing */
 	bool unread;
-	char name[256]; /* what the certificate has to be for */
+	char name[256]; /* the name that the certificate must have */
 	char why[400];
 };
 
-/* A session of the context for this host; `name` is what will be verified, "" with --insecure. */
+/* A session of the context for this host. `name` will be verified; "" with --insecure. */
 SSL *tls_context_session(const char *host, char *name, size_t size);
-/* Puts into s->why what the failure that OpenSSL calls `kind` means. */
+/* Writes the explanation of OpenSSL's failure `kind` to s->why. */
 void tls_explain(struct tls_session *s, int kind);
 
 #endif

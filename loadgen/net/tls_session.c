@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sessions. OpenSSL gets the descriptor through a BIO of our own: it reads 16 KB at a time, knows without
- * another system call that a short read has emptied the socket (as the plain hot path does), and raises no
- * SIGPIPE. The context and what failures mean are in tls_context.c. */
+/* Sessions. OpenSSL gets the descriptor through a custom BIO: it reads 16 KB at a time, knows without another
+ * system call that a short read has emptied the socket (as the plain hot path does), and raises no SIGPIPE.
+ * The context and the explanations of failures are in tls_context.c. */
 #include "tls.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "tls_parts.h"
 
-/* ---- the socket, as OpenSSL sees it ---- */
+/* ---- the socket under OpenSSL ---- */
 
 static int socket_read(BIO *b, char *to, int size)
 {
@@ -33,7 +33,7 @@ static int socket_read(BIO *b, char *to, int size)
 			BIO_set_retry_read(b);
 	}
 	s->ended |= n == 0;
-	/* With the end behind it, a short read is no sign that there is nothing more. */
+	/* If an end of stream follows, a short read does not mean that there is nothing more. */
 	if (n < size && n != 0 && !s->closed && !s->blocking)
 		s->drained = true;
 	return (int)n;
@@ -117,7 +117,7 @@ void tls_session_free(struct tls_session *s)
 	free(s);
 }
 
-/* A call that brought nothing: 0 for the end of stream, else -1 and errno as for a socket. */
+/* A call without data: 0 for the end of stream, else -1 and errno as for a socket. */
 static int no_luck(struct tls_session *s, int rc)
 {
 	int kind = SSL_get_error(s->ssl, rc);
@@ -129,7 +129,7 @@ static int no_luck(struct tls_session *s, int rc)
 	}
 	if (kind == SSL_ERROR_ZERO_RETURN && SSL_is_init_finished(s->ssl))
 		return 0;
-	/* A write that found the socket closed says less than what the server said before it closed. */
+	/* A write to a closed socket explains less than what the server sent before it closed. */
 	if (!s->failed || ERR_peek_error())
 		tls_explain(s, kind);
 	s->failed = true;
@@ -161,7 +161,7 @@ bool tls_wants_write(const struct tls_session *s)
 
 const char *tls_why(const struct tls_session *s)
 {
-	return s->why[0] ? s->why : "broke off the TLS session";
+	return s->why[0] ? s->why : "aborted the TLS session";
 }
 
 ssize_t tls_read(struct tls_session *s, void *to, size_t size)
@@ -177,13 +177,13 @@ ssize_t tls_read(struct tls_session *s, void *to, size_t size)
 
 		if (rc != 1) {
 			rc = no_luck(s, rc);
-			/* What came before an end is handed out first; the end comes again. */
+			/* Data before an end is returned first; the end is found again. */
 			s->unread = have > 0 && (rc == 0 || errno != EAGAIN);
 			return have > 0 ? (ssize_t)have : rc;
 		}
 		have += n;
 		if (s->blocking)
-			s->drained = true; /* the next one would wait */
+			s->drained = true; /* the next one would block */
 	}
 	s->unread = SSL_has_pending(s->ssl);
 	return (ssize_t)have;
@@ -233,7 +233,7 @@ void tls_set_blocking(struct tls_session *s, bool blocking)
 	s->drained = false;
 }
 
-/* ---- on their way to a load thread ---- */
+/* ---- passing sessions to a load thread ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tls_session **by_fd;
@@ -257,7 +257,7 @@ int tls_hand_over(int fd, struct tls_session *s)
 		}
 	}
 	if (rc == 0) {
-		/* The descriptor was closed without its session's being claimed. */
+		/* The descriptor was closed without claiming its session. */
 		if (by_fd[fd]) {
 			by_fd[fd]->failed = true;
 			tls_session_free(by_fd[fd]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The observer's thread: connect, ask once a second, connect again when that fails. What is asked of whom
- * stands in observer_redis.c and observer_memcached.c, what becomes of the answers in observer_series.c. */
+/* The observer's thread: connects, asks once per second, and reconnects after a failure. The questions are in
+ * observer_redis.c and observer_memcached.c, the handling of answers in observer_series.c. */
 #include "observer.h"
 
 #include <errno.h>
@@ -19,31 +19,31 @@
 #define SECOND_NS 1000000000u
 #define PAUSE_FIRST_NS (250 * MS_NS)
 #define PAUSE_LONGEST_NS (4ull * SECOND_NS)
-/* How long one answer is waited for. Long, because the stall that keeps the answer back is what the observer
- * is there to see: giving up after a second would add connections to a server that is stuck already. */
+/* How long to wait for an answer. Long, because the observer should see the stall that delays it: giving up
+ * after a second would add connections to a server that is already stuck. */
 #define ANSWER_NS (10ull * SECOND_NS)
 
 enum {
 	ADDRESSES = 8,
-	OBSERVER_NICE = 5,	 /* gives way to load threads on the same core */
-	ANSWER_BYTES = 16 << 20, /* longer answers are nobody's INFO */
+	OBSERVER_NICE = 5,	 /* yields to load threads on the same core */
+	ANSWER_BYTES = 16 << 20, /* longer answers are not from INFO */
 };
 
 struct observer {
 	pthread_t thread;
 	struct observer_series series;
-	struct options options; /* of which a connection needs who logs in, and the protocol */
+	struct options options; /* a connection needs only the login and the protocol from these */
 	char *host, *socket, *user;
 	struct server server;
 	struct server_socket addresses[ADDRESSES];
 	int address_count;
-	struct link rest; /* nothing but a place to wait at, which a stop ends */
+	struct link rest; /* only used to wait, which a stop ends */
 	const struct observer_view *kind;
 	void *view;
 	bool lost_noted;
 };
 
-/* Once for each time it is lost, however often it then can't be reached. */
+/* Once per loss, however often reconnecting fails. */
 static void note_lost(struct observer *o, const char *why)
 {
 	json_t *n;
@@ -73,7 +73,7 @@ static struct link *enter_any(struct observer *o)
 	return l;
 }
 
-/* Questions, until one fails or the observer is stopped. */
+/* Asks until a question fails or the observer is stopped. */
 static int converse(struct observer *o, struct link *l, bool *answered)
 {
 	uint64_t due_ns = ft_now_ns(), now_ns;
@@ -85,7 +85,7 @@ static int converse(struct observer *o, struct link *l, bool *answered)
 			break;
 		*answered = true;
 		o->lost_noted = false;
-		/* Seconds that a slow answer took are left out, not caught up with. */
+		/* Seconds missed during a slow answer are skipped. */
 		now_ns = ft_now_ns();
 		due_ns += ((now_ns > due_ns ? now_ns - due_ns : 0) / SECOND_NS + 1) * SECOND_NS;
 		rc = link_pause(l, due_ns);
@@ -93,7 +93,7 @@ static int converse(struct observer *o, struct link *l, bool *answered)
 	return rc;
 }
 
-/* One connection, from its opening to its end. -ECANCELED and -EACCES are the last. */
+/* One connection, from opening to end. -ECANCELED and -EACCES are final. */
 static int visit(struct observer *o, bool *answered)
 {
 	struct link *l = enter_any(o);
@@ -125,11 +125,11 @@ static void *observe(void *arg)
 	uint64_t pause_ns = PAUSE_FIRST_NS;
 	int rc = 0;
 
-	/* None is vital. */
+	/* Neither is essential. */
 	pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
 	setpriority(PRIO_PROCESS, (id_t)gettid(), OBSERVER_NICE);
 	pthread_setname_np(pthread_self(), "observer");
-	/* Once the recording takes nothing any more there is nobody to tell. */
+	/* After a write error there is nowhere to report to. */
 	while (rc == 0 && !ft_writer_error(o->series.writer)) {
 		bool answered = false;
 
@@ -161,14 +161,14 @@ static void free_observer(struct observer *o)
 	free(o);
 }
 
-/* False: memory is short. */
+/* False: out of memory. */
 static bool copy(const char *text, char **to)
 {
 	*to = text ? strdup(text) : NULL;
 	return !text || *to;
 }
 
-/* Whom to ask, as who. 0 or a negative errno. */
+/* Which server to ask, with which login. Returns 0 or a negative errno. */
 static int describe_server(struct observer *o, const struct observer_server *s)
 {
 	struct server_address address = {.port = s->port, .tls = s->tls_name != NULL};

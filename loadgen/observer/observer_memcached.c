@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What memcached says of itself: `stats` in the text protocol, "STAT name value" lines up to END. It has no
- * log of slow commands; what it has is counters. */
+/* memcached's own statistics: `stats` in the text protocol, "STAT name value" lines up to END. It has
+ * counters but no log of slow commands. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { STATS_LIMIT = 1 << 18 }; /* a hundred lines are 3 KiB */
 
 struct statistics {
 	struct observer_series *to;
-	bool announced; /* this connection's server is in the recording */
+	bool announced; /* this connection's server has been recorded */
 	char version[64], pid[24];
 	size_t size;
 	char text[STATS_LIMIT + 1];
@@ -28,7 +28,7 @@ static void *create(struct observer_series *to)
 	return v;
 }
 
-/* Nothing is to be said first. */
+/* No commands need to be sent first. */
 static struct link *enter(void *view, struct server *s)
 {
 	struct statistics *v = view;
@@ -38,7 +38,7 @@ static struct link *enter(void *view, struct server *s)
 	return server_reach(s, 0, error, sizeof(error));
 }
 
-/* The whole answer: STAT lines up to END, or one line that is something else. */
+/* The complete answer: STAT lines up to END, or one other line. */
 static bool is_whole(const struct statistics *v)
 {
 	if (v->size < 5 || strcmp(v->text + v->size - 2, "\r\n") != 0)

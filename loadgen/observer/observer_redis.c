@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What Redis says of itself: INFO, its slow log, its latency monitor. Asking and waiting are the link's, so
- * that a stop is never waited out.
- *
- * Redis' own times are whole seconds of the wall clock. What came between two questions happened between
- * them, and in its second: the middle of what is left is the estimate, half its length the error. */
+/* Redis' own statistics: INFO, slow log, latency monitor. The link sends and waits, so that a stop is
+ * immediate. Redis' times are whole seconds of the wall clock. An event seen between two questions happened
+ * between them, and within its second: the estimate is the middle of the remaining interval, the error half
+ * its length. */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -40,18 +39,18 @@ struct event {
 
 struct redis {
 	struct observer_series *to;
-	bool announced; /* this connection's server is in the recording */
+	bool announced; /* this connection's server has been recorded */
 	bool refused[QUESTIONS];
-	char error_word[QUESTIONS][32];	 /* first word of the last error answer */
+	char error_word[QUESTIONS][32];	 /* first word of the last error reply */
 	uint64_t asked_ns[QUESTIONS];	 /* when last */
-	uint64_t answered_ns[QUESTIONS]; /* in this round; 0: not */
+	uint64_t answered_ns[QUESTIONS]; /* in this round; 0: not asked */
 	char run_id[48], version[32];
 	char fact[FACTS][32];
 	double forks, fork_usec;
 	bool forks_known;
-	bool slowlog_known, events_known; /* what was there before the observer is not news */
-	long long slowlog_id;		  /* the newest seen */
-	bool slowlog_counts;		  /* the next one's id is slowlog_id + 1 */
+	bool slowlog_known, events_known; /* entries from before the observer are not reported */
+	long long slowlog_id;		  /* the newest entry seen */
+	bool slowlog_counts;		  /* the next entry's id is slowlog_id + 1 */
 	struct event events[EVENTS];
 	int event_count;
 };
@@ -71,8 +70,8 @@ static void *create(struct observer_series *to)
 
 static struct link *enter(void *view, struct server *s)
 {
-	/* So that an operator knows who this is, and that a full server does not close it. Older ones do not
-	 * know the second; a refusal of either does no harm. */
+	/* So that an operator recognizes the connection, and a full server does not close it. Older servers
+	 * do not know the second command; a refusal of either is harmless. */
 	static const char *const manners[2][3] = {{"CLIENT", "SETNAME", OBSERVER_NAME},
 						  {"CLIENT", "NO-EVICT", "on"}};
 	struct redis *v = view;
@@ -94,7 +93,7 @@ static struct link *enter(void *view, struct server *s)
 	return l;
 }
 
-/* An error answer: refused for good, or noted when it is a new one (LOADING, BUSY, MASTERDOWN pass). */
+/* An error reply: refused permanently, or noted if it is new (LOADING, BUSY, MASTERDOWN are temporary). */
 static void take_error(struct redis *v, enum question q, const char *text)
 {
 	json_t *n;
@@ -169,7 +168,7 @@ static void note_connection(struct redis *v, uint64_t t_ns)
 	write_json_note(v->to->writer, n);
 }
 
-/* Another process answers: it counts from nothing, and all that it has logged is of this run. */
+/* Another process answers: its counters start at zero, and all its log entries belong to this run. */
 static void take_run_id(struct redis *v, const char *run_id)
 {
 	if (v->run_id[0] && strcmp(v->run_id, run_id) != 0) {
@@ -181,7 +180,8 @@ static void take_run_id(struct redis *v, const char *run_id)
 	snprintf(v->run_id, sizeof(v->run_id), "%s", run_id);
 }
 
-/* A fork that took as long as the one before shows in their number only, which older servers don't tell. */
+/* A fork that took as long as the previous one is visible only in the number of forks, which older servers
+ * don't report. */
 static void take_forks(struct redis *v, double forks, double fork_usec, uint64_t t_ns)
 {
 	json_t *n;
@@ -230,9 +230,9 @@ static void take_info(struct redis *v, const redisReply *r)
 	take_forks(v, forks, fork_usec, t_ns);
 }
 
-/* ---- what happened ---- */
+/* ---- events ---- */
 
-/* A note of something that an answer told for the first time and dates to a wall-clock second. */
+/* A note of an event that an answer reports for the first time, with a wall-clock second. */
 static json_t *dated_note(const char *kind, uint64_t after_ns, uint64_t before_ns, long long unix_s)
 {
 	struct ft_clock clock;
@@ -242,7 +242,7 @@ static json_t *dated_note(const char *kind, uint64_t after_ns, uint64_t before_n
 	ft_clock_read(&clock);
 	if (unix_s > 0 && unix_s < INT64_MAX / 1000000000) {
 		second = unix_s * 1000000000 - (int64_t)(clock.realtime_ns - clock.monotonic_ns);
-		/* Of a host whose clock is another, only the questions' times are of use. */
+		/* For a host with a different clock, only the times of the questions are usable. */
 		if (second < to && second + 1000000000 > from) {
 			from = second > from ? second : from;
 			to = second + 1000000000 < to ? second + 1000000000 : to;
@@ -254,7 +254,7 @@ static json_t *dated_note(const char *kind, uint64_t after_ns, uint64_t before_n
 	return n;
 }
 
-/* A word of a command, or of a value: cut. */
+/* A word of a command or a value, truncated. */
 static void put_word(json_t *words, const redisReply *word)
 {
 	char text[VISIBLE_MOST * WORD_BYTES + 1];
@@ -303,7 +303,7 @@ static void note_missed(struct redis *v, long long count)
 	write_json_note(v->to->writer, n);
 }
 
-/* Entries come newest first and are written oldest first. */
+/* Entries are returned newest first and written oldest first. */
 static void take_slowlog(struct redis *v, const redisReply *r, uint64_t after_ns)
 {
 	long long newest = -1;
@@ -315,11 +315,11 @@ static void take_slowlog(struct redis *v, const redisReply *r, uint64_t after_ns
 			newest = r->element[i]->element[0]->integer;
 	}
 	if (!v->slowlog_known) {
-		/* Of an empty log, one can't know how many it had before it was reset. */
+		/* If the log is empty, the number of entries before a reset is unknown. */
 		v->slowlog_id = newest;
 		v->slowlog_counts = newest >= 0;
 	} else if (newest >= 0 && newest < v->slowlog_id) {
-		v->slowlog_id = -1; /* another process, which INFO did not tell */
+		v->slowlog_id = -1; /* another process, which INFO did not show */
 	}
 	v->slowlog_known = true;
 	for (size_t i = r->elements; i > 0; i--) {
@@ -395,7 +395,7 @@ static int ask_round(void *view, struct link *l)
 	json_t *n;
 
 	for (int q = 0; q < QUESTIONS; q++) {
-		/* What the last answer did not tell came after its question. */
+		/* Events that the last answer did not contain happened after its question. */
 		uint64_t after_ns = v->asked_ns[q], asked_ns = ft_now_ns();
 		redisReply *r;
 
@@ -413,7 +413,7 @@ static int ask_round(void *view, struct link *l)
 		if (q == INFO)
 			note_connection(v, v->answered_ns[q]);
 	}
-	note_connection(v, ft_now_ns()); /* if it may not even ask INFO */
+	note_connection(v, ft_now_ns()); /* even INFO may not be allowed */
 	if (total_ns > OBSERVER_SLOW_NS) {
 		n = json_note(round_ns, "observer-slow");
 		json_put_count(n, "duration_ns", total_ns);

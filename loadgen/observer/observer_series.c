@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A series is announced once, and a value written only when it has changed: most of what a server tells
- * stays as it was. Names are found in a tree, which ends growing should a server make up new ones. */
+/* A series is announced once, and a value written only when it has changed, because most statistics rarely
+ * change. Names are in a tree of limited size, in case a server invents names. */
 #include "observer_series.h"
 
 #include <ctype.h>
@@ -11,7 +11,7 @@
 
 #include "recording/json/json_block.h"
 
-enum { SERIES_LIMIT = 4096 }; /* a server that makes up new names every second ends here */
+enum { SERIES_LIMIT = 4096 }; /* limit for a server that invents new names every second */
 
 struct series {
 	char name[96];
@@ -66,7 +66,7 @@ void observer_series_value(struct observer_series *to, const char *prefix, const
 	    snprintf(probe.name, sizeof(probe.name), "%s.%s%s%s", prefix, name, *part ? "." : "", part);
 
 	if (length < 0 || (size_t)length >= sizeof(probe.name))
-		return; /* no field of any server has such a name */
+		return; /* longer than any field name of a server */
 	s = find_series(to, &probe);
 	if (!s || (s->written && s->value == value))
 		return;
@@ -89,7 +89,7 @@ bool observer_series_number(const char *text, double *value)
 			at++;
 		while (isdigit((unsigned char)*at));
 	if (*at)
-		return false; /* a version, a time, a name: "7.0.15" is no number */
+		return false; /* a version, time or name: "7.0.15" is not a number */
 	*value = strtod(text, NULL);
 	return true;
 }

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* What a kind of server is asked, and what is made of its answers. A view lives as long as the observer, over
- * all of its connections to the server. */
+/* The questions to a kind of server and the handling of its answers. A view lives as long as the observer,
+ * over all of its connections to the server. */
 #ifndef FORKTAIL_LOADGEN_OBSERVER_VIEW_H
 #define FORKTAIL_LOADGEN_OBSERVER_VIEW_H
 
 #include "loadgen/server/connect.h"
 #include "observer_series.h"
 
-/* Rounds of questions that took longer are noted: the observer waits in the server's queue as clients do. */
+/* Rounds that took longer are noted: the observer waits in the server's queue like clients do. */
 #define OBSERVER_SLOW_NS 100000000u
 
 struct observer_view {
-	/* NULL when memory is short. */
+	/* NULL: out of memory. */
 	void *(*create)(struct observer_series *to);
-	/* A link to the server, ready for questions; NULL: s->refused and s->why say why not. */
+	/* A link to the server, ready for questions. NULL: s->refused and s->why say why. */
 	struct link *(*enter)(void *view, struct server *s);
-	/* One round of questions. 0 or a negative errno; -EACCES: the server does not tell, now or ever. */
+	/* One round of questions. Returns 0 or a negative errno. -EACCES: the server will never answer
+	 * them. */
 	int (*round)(void *view, struct link *l);
 	void (*free)(void *view);
 };

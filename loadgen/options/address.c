@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading addresses. A bare IPv6 address has colons of its own, so a port behind one needs the brackets that
- * URIs have: "::1" is a host, "[::1]:6379" a host and its port. A URI is cut up first and its parts are
- * decoded then, so that %40 in a password is no end of it. What has no meaning to us in a URI is refused
- * rather than ignored: who writes ?timeout=5s counts on it. */
+/* Parses addresses. A bare IPv6 address contains colons, so a port after it needs brackets as in URIs: "::1"
+ * is a host, "[::1]:6379" a host and its port. A URI is split first and its parts are decoded then, so that
+ * %40 in a password does not end it. Unsupported parts of a URI are refused instead of ignored: a user who
+ * writes ?timeout=5s relies on it. */
 #include "address.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { DATABASE_MAX = 1000000 };
 static const struct {
 	const char *name;
 	enum address_scheme scheme;
-	bool tls, path; /* path: a Unix socket's, in place of host and port */
+	bool tls, path; /* path: of a Unix socket, instead of host and port */
 } schemes[] = {
     {"redis", ADDRESS_REDIS, false, false},	    {"rediss", ADDRESS_REDIS, true, false},
     {"unix", ADDRESS_PLAIN, false, true},	    {"redis+unix", ADDRESS_REDIS, false, true},
@@ -34,7 +34,7 @@ void address_text(const struct server_address *a, char *out, size_t size)
 		snprintf(out, size, strchr(a->host, ':') ? "[%s]:%u" : "%s:%u", a->host, a->port);
 }
 
-/* A sentence about the text, without what may be a password. */
+/* A sentence about the text, without a possible password. */
 static bool refuse(const char *text, const char *what, char *error, size_t size)
 {
 	const char *rest = strstr(text, "://"), *at = rest ? strrchr(rest, '@') : NULL;
@@ -54,7 +54,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* %XX, where it lies. False: that is no byte, or the one that ends a string. */
+/* Decodes %XX in place. False: invalid, or a NUL byte. */
 static bool decode(char *text)
 {
 	char *out = text;
@@ -80,12 +80,12 @@ static bool read_port(struct address *a, const char *port, const char *text, cha
 	uint64_t number = 0;
 
 	if (!parse_count(port, 1, 65535, &number))
-		return refuse(text, "has a port that is no number from 1 to 65535", error, size);
+		return refuse(text, "has a port that is not a number from 1 to 65535", error, size);
 	a->server.port = (uint32_t)number;
 	return true;
 }
 
-/* "host", "host:port", "[address]" or "[address]:port"; cut up where it lies. */
+/* "host", "host:port", "[address]" or "[address]:port"; split in place. */
 static bool read_place(struct address *a, char *place, const char *text, char *error, size_t size)
 {
 	char *end = NULL, *port = NULL;
@@ -93,8 +93,8 @@ static bool read_place(struct address *a, char *place, const char *text, char *e
 	if (*place == '[') {
 		end = strchr(place, ']');
 		if (!end || (end[1] && end[1] != ':'))
-			return refuse(text, "has a [ without its ], or more than a port behind that", error,
-				      size);
+			return refuse(text, "has a [ without ], or something other than a port after it",
+				      error, size);
 		if (end[1])
 			port = end + 2;
 		*end = 0;
@@ -104,7 +104,7 @@ static bool read_place(struct address *a, char *place, const char *text, char *e
 		port = end + 1;
 	}
 	if (!*place)
-		return refuse(text, "names no host", error, size);
+		return refuse(text, "has no host", error, size);
 	a->server.host = place;
 	return !port || read_port(a, port, text, error, size);
 }
@@ -112,9 +112,9 @@ static bool read_place(struct address *a, char *place, const char *text, char *e
 static bool read_socket(struct address *a, const char *path, const char *text, char *error, size_t size)
 {
 	if (!*path)
-		return refuse(text, "names no socket", error, size);
+		return refuse(text, "has no socket path", error, size);
 	if (strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-		return refuse(text, "is longer than a Unix socket's path may be (107 bytes)", error, size);
+		return refuse(text, "has a Unix socket path longer than 107 bytes", error, size);
 	a->server.socket = path;
 	return true;
 }
@@ -124,13 +124,13 @@ static bool read_database(struct address *a, const char *database, const char *t
 	uint64_t number = 0;
 
 	if (!parse_count(database, 0, DATABASE_MAX, &number))
-		return refuse(text, "has a database that is no number", error, size);
+		return refuse(text, "has a database that is not a number", error, size);
 	a->database = (uint32_t)number;
 	a->has_database = true;
 	return true;
 }
 
-/* "user", "user:password" or ":password", in front of the @. */
+/* "user", "user:password" or ":password", before the @. */
 static bool read_login(struct address *a, char *login, const char *text, char *error, size_t size)
 {
 	char *colon = strchr(login, ':');
@@ -138,29 +138,28 @@ static bool read_login(struct address *a, char *login, const char *text, char *e
 	if (colon)
 		*colon++ = 0;
 	if (!decode(login) || (colon && !decode(colon)))
-		return refuse(text, "has a % that two hexadecimal digits of a byte don't follow", error,
-			      size);
+		return refuse(text, "has a % without two hexadecimal digits (not 00) after it", error, size);
 	a->user = *login ? login : NULL;
 	a->password = colon && *colon ? colon : NULL;
 	return true;
 }
 
-/* "?db=1" and nothing else; taken off `rest`. */
+/* "?db=1" and nothing else; removed from `rest`. */
 static bool read_query(struct address *a, char *rest, const char *text, char *error, size_t size)
 {
 	char *query = strchr(rest, '?');
 
 	if (strchr(rest, '#'))
-		return refuse(text, "has a # part, which has no meaning here", error, size);
+		return refuse(text, "has a # part, which is not supported", error, size);
 	if (!query)
 		return true;
 	*query++ = 0;
 	if (strncmp(query, "db=", 3) != 0)
-		return refuse(text, "asks for something behind the ? that is not db=NUMBER", error, size);
+		return refuse(text, "has a query other than ?db=NUMBER", error, size);
 	return read_database(a, query + 3, text, error, size);
 }
 
-/* What follows the scheme. */
+/* The part after the scheme. */
 static bool read_uri(struct address *a, char *rest, bool is_path, const char *text, char *error, size_t size)
 {
 	char *slash, *at;
@@ -170,7 +169,7 @@ static bool read_uri(struct address *a, char *rest, bool is_path, const char *te
 	slash = strchr(rest, '/');
 	if (slash && !is_path)
 		*slash++ = 0;
-	/* A socket's path may have an @ of its own. */
+	/* A socket's path may contain an @. */
 	at = is_path ? memchr(rest, '@', slash ? (size_t)(slash - rest) : strlen(rest)) : strrchr(rest, '@');
 	if (at) {
 		*at = 0;
@@ -183,12 +182,11 @@ static bool read_uri(struct address *a, char *rest, bool is_path, const char *te
 	if (!is_path && !read_place(a, rest, text, error, size))
 		return false;
 	if (!decode(is_path ? rest : (char *)a->server.host))
-		return refuse(text, "has a % that two hexadecimal digits of a byte don't follow", error,
-			      size);
+		return refuse(text, "has a % without two hexadecimal digits (not 00) after it", error, size);
 	if (is_path && !read_socket(a, rest, text, error, size))
 		return false;
 	if (a->scheme == ADDRESS_MEMCACHED && a->has_database)
-		return refuse(text, "has a database, and memcached has none", error, size);
+		return refuse(text, "has a database, but memcached has none", error, size);
 	return true;
 }
 
@@ -214,7 +212,7 @@ bool address_parse(struct address *a, const char *text, char *error, size_t size
 		a->server.tls = schemes[i].tls;
 		return read_uri(a, a->memory + length + 3, schemes[i].path, text, error, size);
 	}
-	return refuse(text, "begins with none of redis://, rediss://, unix:// and memcached://", error, size);
+	return refuse(text, "does not begin with redis://, rediss://, unix:// or memcached://", error, size);
 }
 
 void address_free(struct address *a)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a server is, and reading it from text: "host", "host:port", "[::1]:6379", "/run/redis.sock", or a URI
- * with %XX for bytes that mean something else there:
+/* The address of a server, parsed from text: "host", "host:port", "[::1]:6379", "/run/redis.sock", or a URI
+ * with %XX for bytes that have a special meaning there:
  *
  *   redis://[user[:password]@]host[:port][/database]   rediss://, the same over TLS
  *   unix://[user[:password]@]/path[?db=database]       memcached://[user[:password]@]host[:port]
  *
- * One parser for every place that takes an address, so that all of them take the same. */
+ * All options that take an address use this parser, so all accept the same forms. */
 #ifndef FORKTAIL_LOADGEN_ADDRESS_H
 #define FORKTAIL_LOADGEN_ADDRESS_H
 
@@ -19,9 +19,9 @@ extern "C" {
 
 enum { SERVERS_MAX = 256 };
 
-/* A place, by reference: whoever made it keeps the strings. */
+/* An address by reference: its creator owns the strings. */
 struct server_address {
-	const char *host, *socket; /* a Unix socket's path wins when set */
+	const char *host, *socket; /* a Unix socket's path takes precedence */
 	uint32_t port;
 	bool tls;
 };
@@ -31,10 +31,10 @@ void address_text(const struct server_address *a, char *out, size_t size);
 
 enum address_scheme { ADDRESS_PLAIN, ADDRESS_REDIS, ADDRESS_MEMCACHED };
 
-/* What a text says. Its strings lie in `memory`. */
+/* The parsed text. Its strings are in `memory`. */
 struct address {
-	struct server_address server; /* port 0: the text names none */
-	enum address_scheme scheme;   /* what it says of the protocol */
+	struct server_address server; /* port 0: not in the text */
+	enum address_scheme scheme;   /* the protocol that the scheme implies */
 	const char *user, *password;  /* NULL: not named */
 	bool has_database;
 	uint32_t database;
@@ -42,7 +42,7 @@ struct address {
 	size_t memory_bytes;
 };
 
-/* False, and a sentence about `text`, without its password, in `error`. address_free in both cases. */
+/* False, and a sentence about `text`, without its password, in `error`. Call address_free in both cases. */
 bool address_parse(struct address *a, const char *text, char *error, size_t size);
 void address_free(struct address *a);
 

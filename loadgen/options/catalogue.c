@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The catalogue of tests. Names, commands and order are redis-benchmark's (its source, version 7.0), with
- * keys from the run's key pattern where it draws one key for a request; SMEMBERS and the growing base's
- * INSERT, SELECT and UPDATE are additions. */
+ * keys from the run's key pattern where it draws one key per request. SMEMBERS and the growing base's INSERT,
+ * SELECT and UPDATE are additions. */
 #include "catalogue.h"
 
 #include <stdio.h>
@@ -89,11 +89,11 @@ bool catalogue_check(const char *list, enum protocol_id protocol, char *error, s
 		for (int i = 0; i < CATALOGUE_ENTRIES; i++)
 			known |= catalogue[i].product == product && names_entry(&catalogue[i], list, length);
 		if (!known) {
-			snprintf(error, size,
-				 "there is no test \"%.*s\"%s; -t takes redis-benchmark's names apart by "
-				 "commas (set,get, "
-				 "lrange_100, ...), smembers, insert, select, update, or all",
-				 (int)length, list, product == &memcached_product ? " for memcached" : "");
+			snprintf(
+			    error, size,
+			    "unknown test \"%.*s\"%s. -t takes redis-benchmark's names separated by commas "
+			    "(set,get, lrange_100, ...), smembers, insert, select, update, or all",
+			    (int)length, list, product == &memcached_product ? " for memcached" : "");
 			return false;
 		}
 		list += length;

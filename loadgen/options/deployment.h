@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What kind of servers the load goes to, and which of them may answer. */
+/* Kinds of deployments, and which servers may answer. */
 #ifndef FORKTAIL_LOADGEN_DEPLOYMENT_H
 #define FORKTAIL_LOADGEN_DEPLOYMENT_H
 
 enum deployment {
 	DEPLOYMENT_SINGLE,  /* one server, or one proxy */
 	DEPLOYMENT_CLUSTER, /* a Redis Cluster: keys by slot */
-	DEPLOYMENT_PRIMARY, /* a primary with replicas, by Sentinel or by its own word */
-	DEPLOYMENT_RING,    /* servers that know nothing of each other: keys by ketama */
+	DEPLOYMENT_PRIMARY, /* a primary with replicas, found by Sentinel or by its ROLE */
+	DEPLOYMENT_RING,    /* independent servers: keys by ketama */
 };
 
-/* Who may answer what only reads. */
+/* Which servers may answer read-only commands. */
 enum read_from { READ_PRIMARY, READ_REPLICA, READ_ANY, READ_NEAREST };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What follows an error of a request, --on-error: apart from load_plan.h, whose atomics C++ can't include,
- * since options have it too. */
+/* What follows an error of a request, --on-error. Separate from load_plan.h, whose atomics C++ can't include,
+ * because options need it too. */
 #ifndef FORKTAIL_LOADGEN_ON_ERROR_H
 #define FORKTAIL_LOADGEN_ON_ERROR_H
 

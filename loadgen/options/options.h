@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user asked for: every setting of forktail-load after its command line and environment were
- * read and checked. docs/reference/load.md describes each option. */
+/* All settings of forktail-load after its command line and environment were read and checked.
+ * docs/reference/load.md describes each option. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_H
 #define FORKTAIL_LOADGEN_OPTIONS_H
 
@@ -42,32 +42,32 @@ struct custom_command {
 struct options {
 	/* the server, or servers */
 	struct server_address servers[SERVERS_MAX];
-	uint32_t server_count;		  /* 1 at least */
-	char *server_memory[SERVERS_MAX]; /* what strings of theirs lie in, NULL: the command line */
+	uint32_t server_count;		  /* at least 1 */
+	char *server_memory[SERVERS_MAX]; /* memory of their strings, NULL: the command line */
 	enum deployment deployment;
 	enum read_from read_from;
 	struct server_address sentinels[SENTINELS_MAX];
 	uint32_t sentinel_count;
 	char *sentinel_memory[SENTINELS_MAX];
-	struct server_address behind[BEHIND_MAX]; /* the servers behind the proxy that the load goes to */
-	char *behind_names[BEHIND_MAX];		  /* of the proxy's ring; NULL: it follows from the address */
+	struct server_address behind[BEHIND_MAX]; /* the servers behind the proxy that receives the load */
+	char *behind_names[BEHIND_MAX];		  /* in the proxy's ring; NULL: derived from the address */
 	char *behind_memory[BEHIND_MAX];
 	uint32_t behind_count;
-	const char *master;		 /* the name that Sentinels know the primary by */
-	uint32_t wait_replicas, wait_ms; /* --wait; 0 replicas: don't */
-	uint64_t retry_ns;		 /* how long a request is sent again when servers send it away */
+	const char *master;		 /* the primary's name in Sentinel */
+	uint32_t wait_replicas, wait_ms; /* --wait; 0 replicas: off */
+	uint64_t retry_ns; /* how long a request is retried when servers refuse or redirect it */
 	const char *user, *password_file;
 	char *password; /* from the environment or password_file; NULL: none */
 	struct tls_options tls;
 	enum protocol_id protocol;
 	bool resp3;		  /* HELLO 3 */
 	bool tracking, broadcast; /* CLIENT TRACKING ON, with BCAST */
-	bool check;		  /* only the options are looked at */
-	bool meta_quiet;	  /* memcached's meta commands: reads that miss aren't answered */
+	bool check;		  /* only check the options */
+	bool meta_quiet;	  /* memcached's meta commands: reads that miss get no answer */
 	uint32_t database;
-	uint64_t loading_ns; /* how long a server that loads its data set is waited for */
+	uint64_t loading_ns; /* how long to wait for a server that loads its data set */
 
-	/* what is sent */
+	/* requests */
 	enum load_mode mode;
 	bool mixed;	     /* SET and GET by ratio */
 	uint32_t sets, gets; /* --ratio */
@@ -86,25 +86,25 @@ struct options {
 	uint32_t expiry_low, expiry_high;
 	bool verify;
 	uint64_t seed;
-	const char *replay_path; /* a recording that is sent again; NULL: none */
+	const char *replay_path; /* a recording to replay; NULL: none */
 	enum replay_format replay_format;
-	double replay_speed; /* of its times; 0: as fast as possible */
+	double replay_speed; /* factor of its times; 0: as fast as possible */
 	struct harm_allowed replay_allowed;
-	enum delivery_kind delivery;  /* messages are sent, and consumers await them */
+	enum delivery_kind delivery;  /* messages are sent, and consumers wait for them */
 	uint32_t consumers, channels; /* or queues */
-	struct replay *replay;	      /* read, once all options are known */
+	struct replay *replay;	      /* parsed after all options are known */
 
-	/* how it is sent */
+	/* connections, rate and time */
 	uint32_t connections, idle, threads, pipeline, batch;
 	uint64_t requests;    /* 0: no limit */
 	uint64_t duration_ns; /* 0: no limit */
-	uint64_t start_at_ns; /* by CLOCK_REALTIME; 0: at once */
+	uint64_t start_at_ns; /* by CLOCK_REALTIME; 0: immediately */
 	uint64_t warmup_ns, think_ns, timeout_ns;
 	double rate; /* requests per second over all threads; 0: closed loop */
 	enum arrival arrival;
 	struct profile rate_over_time, connections_over_time;
 	bool has_rate_profile, has_connections_profile;
-	uint64_t drain_ns; /* how long answers are awaited after the last request was due */
+	uint64_t drain_ns; /* how long to wait for answers after the last request was due */
 	uint32_t reconnect_after;
 	bool blocking, no_wait, loop;
 	bool arrival_times; /* the kernel is asked when answers arrived */
@@ -116,13 +116,13 @@ struct options {
 	uint64_t max_errors;
 	uint64_t period_ns; /* --intrinsic */
 
-	/* what is reported */
+	/* output */
 	const char *log_path, *json_path, *csv_path, *hlog_path, *series_path;
 	enum log_mode log_mode;
 	uint64_t slow_ns;
 	struct wanted_figures wanted;
 	bool csv, distribution_table, no_observer;
-	bool progress; /* a line each second */
+	bool progress; /* one line per second */
 	uint32_t repeat;
 	struct limit limits[LIMITS_MAX];
 	uint32_t limit_count;
@@ -134,19 +134,19 @@ static inline bool options_open_loop(const struct options *o)
 	return o->rate > 0 || o->has_rate_profile;
 }
 
-/* True when commands have to be known before they are made ready to send. */
+/* True when commands must be known before they are prepared for sending. */
 static inline bool options_ask_first(const struct options *o)
 {
 	return o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas > 0 || o->behind_count > 0;
 }
 
-/* Reads command line and environment into *o. Returns 0, or EXIT_USAGE or EXIT_ENVIRONMENT after one
- * sentence on stderr. --help and --version print and exit. */
+/* Reads command line and environment into *o. Returns 0, or EXIT_USAGE or EXIT_ENVIRONMENT after one sentence
+ * on stderr. --help and --version print and exit. */
 int options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
 
-/* Whether any server is spoken to over TLS, and how that is called in the output: "none", "verified" or
- * "not verified" (options_tls.c). */
+/* Whether any server uses TLS, and its description in the output: "none", "verified" or "not verified"
+ * (options_tls.c). */
 bool options_tls(const struct options *o);
 const char *options_tls_word(const struct options *o);
 #ifdef __cplusplus

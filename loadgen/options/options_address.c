@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses among the options: -h, --server, -u and --sentinel take the same, and a URI says more than where
- * a server is. A password in one is refused on the command line, where every user of the host can read it;
- * $FORKTAIL_URI may have one, as $FORKTAIL_PASSWORD may be one. */
+/* Options with addresses: -h, --server, -u and --sentinel accept the same forms, and a URI contains more than
+ * an address. A password in a URI is refused on the command line, where every user of the host can read it.
+ * $FORKTAIL_URI may contain one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "options_check.h"
 
-/* Two addresses, or an address and an option, that want different things. */
+/* Two addresses, or an address and an option, that contradict each other. */
 static error_t take_login(const struct address *a, const char *what, struct options *o)
 {
 	if (a->user && o->user && strcmp(a->user, o->user) != 0)
-		return options_refuse("%s wants user %s and another option %s; a run has one", what, a->user,
-				      o->user);
+		return options_refuse("%s names user %s and another option names %s. A run has one user",
+				      what, a->user, o->user);
 	if (a->has_database && o->database && a->database != o->database)
-		return options_refuse("%s wants database %u and another option %u; a run has one", what,
-				      a->database, o->database);
+		return options_refuse(
+		    "%s names database %u and another option names %u. A run has one database", what,
+		    a->database, o->database);
 	if (a->user)
 		o->user = a->user;
 	if (a->has_database)
@@ -24,7 +25,7 @@ static error_t take_login(const struct address *a, const char *what, struct opti
 	return 0;
 }
 
-/* Parses `text` and takes what it says beside a place. *a: to be kept by the caller when 0 is returned. */
+/* Parses `text` and applies its parts besides the address. *a: the caller keeps it when 0 is returned. */
 static error_t take(const char *text, const char *what, struct options *o, struct given *g, bool secret,
 		    struct address *a)
 {
@@ -34,10 +35,9 @@ static error_t take(const char *text, const char *what, struct options *o, struc
 	if (!address_parse(a, text, error, sizeof(error)))
 		result = options_refuse("%s: %s", what, error);
 	else if (a->password && !secret)
-		result = options_refuse("a password on the command line can be read by every user of this "
-					"host; leave it out of the "
-					"URI and set FORKTAIL_PASSWORD, put the whole URI into FORKTAIL_URI, "
-					"or use --password-file");
+		result = options_refuse(
+		    "every user of this host can read a password on the command line. Remove it from the URI "
+		    "and set FORKTAIL_PASSWORD, put the whole URI into FORKTAIL_URI, or use --password-file");
 	else if (a->password && !(o->password = strdup(a->password)))
 		result = options_refuse("not enough memory for a password");
 	else
@@ -60,7 +60,7 @@ static error_t read_server(const char *text, const char *what, struct options *o
 	error_t result;
 
 	if (o->server_count == SERVERS_MAX)
-		return options_refuse("at most %d --server fit into a run", SERVERS_MAX);
+		return options_refuse("more than %d --server", SERVERS_MAX);
 	result = take(text, what, o, g, secret, &a);
 	if (result)
 		return result;
@@ -88,20 +88,20 @@ error_t options_read_sentinel(const char *text, struct options *o, struct given 
 	error_t result;
 
 	if (o->sentinel_count == SENTINELS_MAX)
-		return options_refuse("at most %d --sentinel fit into a run", SENTINELS_MAX);
+		return options_refuse("more than %d --sentinel", SENTINELS_MAX);
 	result = take(text, "--sentinel", o, g, false, &a);
 	if (result)
 		return result;
 	if (!a.server.port)
 		a.server.port = SENTINEL_PORT;
 	if (a.server.tls)
-		o->tls.on = true; /* a deployment has it everywhere */
+		o->tls.on = true; /* the same for all servers of a deployment */
 	o->sentinel_memory[o->sentinel_count] = a.memory;
 	o->sentinels[o->sentinel_count++] = a.server;
 	return 0;
 }
 
-/* One of --behind's: "server0=127.0.0.1:6380", or without the name. */
+/* An entry of --behind: "server0=127.0.0.1:6380", or without the name. */
 static error_t read_one_behind(char *text, struct options *o)
 {
 	size_t name = strcspn(text, "=/:[");
@@ -109,7 +109,7 @@ static error_t read_one_behind(char *text, struct options *o)
 	char error[512];
 
 	if (o->behind_count == BEHIND_MAX)
-		return options_refuse("at most %d servers can be --behind a proxy", BEHIND_MAX);
+		return options_refuse("--behind: more than %d servers", BEHIND_MAX);
 	name = text[name] == '=' ? name + 1 : 0;
 	if (name == 1)
 		return options_refuse("--behind: \"%s\" has no name before its =", text);
@@ -119,8 +119,8 @@ static error_t read_one_behind(char *text, struct options *o)
 	}
 	if (strstr(text + name, "://")) {
 		address_free(&a);
-		return options_refuse("--behind takes HOST:PORT or /PATH, as the proxy's servers: has them, "
-				      "not a URI");
+		return options_refuse(
+		    "--behind: expected HOST:PORT or /PATH as in the proxy's list of servers, got a URI");
 	}
 	o->behind_names[o->behind_count] = name ? strndup(text, name - 1) : NULL;
 	o->behind_memory[o->behind_count] = a.memory;
@@ -153,7 +153,7 @@ void options_check_schemes(struct options *o, const struct given *g, char *error
 	const struct product *product = protocol_of(o->protocol)->product;
 
 	if (g->says_redis && (g->says_memcached || product != &redis_product))
-		snprintf(error, size, "a redis:// address and memcached don't go together; choose one");
+		snprintf(error, size, "memcached does not use a redis:// address. Choose one");
 	else if (g->says_memcached && product != &memcached_product)
 		o->protocol = product_protocol(&memcached_product);
 }

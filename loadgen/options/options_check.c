@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options that don't go together, each refused in one sentence, and defaults that hang on other options. */
+/* Combinations of options that are not allowed, each refused with one sentence, and defaults that depend on
+ * other options. */
 #include "options_check.h"
 
 #include <sched.h>
@@ -11,7 +12,7 @@
 
 #include "catalogue.h"
 
-/* -P times the value size: what one connection's batch may need in memory. */
+/* -P times the value size: how much memory a connection's batch may need. */
 #define BATCH_BYTES_MAX (256u << 20)
 enum {
 	YCSB_RECORDS = 1000,
@@ -19,71 +20,68 @@ enum {
 	BLOCKING_THREADS_MAX = 1024,
 };
 
-/* Whether something doesn't go with a replay, or is nothing without one. */
+/* Options that can't be combined with a replay, or need one. */
 static bool check_replay(const struct options *o, const struct given *g, char *error, size_t size)
 {
 	*error = 0;
 	if (!o->replay_path && g->replay)
-		snprintf(error, size,
-			 "--replay-format, --replay-speed and --replay-allow say how to --replay a file");
+		snprintf(error, size, "--replay-format, --replay-speed and --replay-allow need --replay");
 	else if (!o->replay_path)
 		return false;
 	else if (!protocol_of(o->protocol)->product->recordings)
-		snprintf(error, size,
-			 "--replay sends what was recorded of a Redis; %s has no such recordings",
+		snprintf(error, size, "--replay sends recorded Redis commands; %s has no such recordings",
 			 protocol_of(o->protocol)->product->name);
 	else if (o->deployment != DEPLOYMENT_SINGLE)
 		snprintf(error, size,
-			 "--replay sends to one server, in the order of the recording; --cluster, --sentinel "
-			 "and several --server don't go with it");
+			 "--replay sends to one server, in the order of the recording. Remove --cluster, "
+			 "--sentinel and additional --server");
 	else if (g->sizes || g->key_space || o->split || o->verify || o->expiry_high || o->key_length ||
 		 o->distribution.pattern != KEYS_UNIFORM)
-		snprintf(
-		    error, size,
-		    "--replay sends keys and values as they were recorded; options that make them (-d, -r, "
-		    "--key-..., --expiry, --verify) don't go with it");
+		snprintf(error, size,
+			 "--replay sends recorded keys and values. Remove the options that generate them "
+			 "(-d, -r, --key-..., --expiry, --verify)");
 	else if (o->blocking || o->think_ns || o->reconnect_after || g->batch || o->has_rate_profile ||
 		 o->has_connections_profile)
-		snprintf(
-		    error, size,
-		    "--replay sends each client's commands on one connection when they are due; --blocking, "
-		    "--think, --reconnect, --batch and --profile don't go with it");
+		snprintf(error, size,
+			 "--replay sends each client's commands on one connection when they are due. Remove "
+			 "--blocking, --think, --reconnect, --batch and --profile");
 	else if (options_open_loop(o) && o->replay_speed != 1)
 		snprintf(error, size,
-			 "--rate takes the place of the recorded times; --replay-speed scales them");
+			 "--rate (replaces the recorded times) and --replay-speed (scales them) are mutually "
+			 "exclusive");
 	return *error != 0;
 }
 
-/* Whether something doesn't go with consumers, or is nothing without. */
+/* Options that can't be combined with consumers, or need them. */
 static bool check_deliveries(const struct options *o, const struct given *g, char *error, size_t size)
 {
 	uint32_t consumers = o->consumers ? o->consumers : o->channels;
 
 	*error = 0;
 	if (g->consumers && (o->delivery == DELIVERY_NONE || o->delivery == DELIVERY_PUBSUB))
-		snprintf(error, size, "--consumers belongs to --handoff; --pubsub has their number itself");
+		snprintf(error, size,
+			 "--consumers needs --handoff. --pubsub takes the number of subscribers itself");
 	else if (o->delivery == DELIVERY_NONE)
 		return false;
 	else if (!protocol_of(o->protocol)->product->messages || o->deployment != DEPLOYMENT_SINGLE)
-		snprintf(error, size, "--pubsub and --handoff need one server, and that a Redis");
+		snprintf(error, size, "--pubsub and --handoff need exactly one server, a Redis server");
 	else if (o->resp3 || o->tracking || options_tls(o))
 		snprintf(error, size,
-			 "consumers speak RESP2 over plain connections; -3, --tracking and TLS don't go with "
-			 "--pubsub and --handoff");
+			 "consumers use RESP2 without TLS. Remove -3, --tracking and TLS for --pubsub and "
+			 "--handoff");
 	else if (o->blocking)
-		snprintf(error, size, "--pubsub and --handoff need the event loop; --blocking has none");
+		snprintf(error, size, "--pubsub and --handoff need the event loop. Remove --blocking");
 	else if (g->key_space || o->verify || o->split || o->expiry_high)
 		snprintf(error, size,
-			 "--pubsub and --handoff say themselves how many channels or queues there are; -r, "
-			 "--verify, "
-			 "--key-split and --expiry don't go with them");
+			 "--pubsub and --handoff take the number of channels or queues themselves. Remove "
+			 "-r, --verify, --key-split and --expiry");
 	else if (consumers < o->channels && o->delivery != DELIVERY_PUBSUB)
-		snprintf(error, size, "%u queues need at least as many --consumers", o->channels);
+		snprintf(error, size, "--consumers: %u queues need at least one consumer each", o->channels);
 	else if (o->delivery == DELIVERY_STREAM && consumers % o->channels != 0)
-		snprintf(
-		    error, size,
-		    "each entry of a stream goes to all its readers; --consumers is a multiple of %u streams",
-		    o->channels);
+		snprintf(error, size,
+			 "--consumers must be a multiple of %u, the number of streams: every reader of a "
+			 "stream gets each entry",
+			 o->channels);
 	return *error != 0;
 }
 
@@ -96,73 +94,69 @@ static void check_what(struct options *o, const struct given *g, char *error, si
 
 	if (o->fill && (kinds > 1 || o->requests || o->duration_ns || options_open_loop(o) || o->keys))
 		snprintf(error, size,
-			 "--fill sets N keys and ends; -t, --ratio, --command, --ycsb, -n, -r, --duration "
-			 "and --rate "
-			 "don't go with it");
+			 "--fill sets N keys and stops. Remove -t, --ratio, --command, --ycsb, -n, -r, "
+			 "--duration and --rate");
 	else if (kinds > 1)
 		snprintf(error, size,
-			 "choose one: -t runs tests one after the other, --ratio mixes SET and GET, "
-			 "--command sends "
-			 "your own, --ycsb is a workload of its own, --replay a recording, --latency and "
-			 "--intrinsic only probe");
+			 "-t, --ratio, --command, --ycsb, --replay, --latency and --intrinsic are mutually "
+			 "exclusive. Choose one");
 	else if (check_replay(o, g, error, size) || check_deliveries(o, g, error, size))
 		return;
 	else if (o->tests && !catalogue_check(o->tests, o->protocol, error, size))
 		return;
 	else if (o->resp3 && !protocol->resp3)
-		snprintf(error, size, "RESP3 is a protocol of Redis; %s doesn't speak it", product->name);
+		snprintf(error, size, "--resp3 needs a Redis server; %s does not use RESP3", product->name);
 	else if (o->tracking && !o->resp3)
-		snprintf(error, size, "invalidations are pushed in RESP3 only: --tracking needs --resp3");
+		snprintf(error, size, "--tracking needs --resp3: servers push invalidations in RESP3 only");
 	else if (o->meta_quiet && !protocol->quiet)
-		snprintf(error, size,
-			 "--meta-quiet is for memcached's meta commands: --protocol memcache_meta");
+		snprintf(error, size, "--meta-quiet needs --protocol memcache_meta");
 	else if (o->ycsb && !product->records)
-		snprintf(error, size, "--ycsb has Redis' layout of records; %s has no hashes", product->name);
+		snprintf(error, size, "--ycsb stores records in Redis hashes; %s has none", product->name);
 	else if (o->database && !product->databases)
-		snprintf(error, size, "%s has no numbered databases; leave --dbnum out", product->name);
+		snprintf(error, size, "%s has no numbered databases. Remove --dbnum", product->name);
 	else if (o->ycsb == 'E' && o->pipeline > 1)
-		snprintf(error, size, "a scan's reads follow its first answer: workload E needs -P 1");
+		snprintf(error, size, "--ycsb E needs -P 1: the reads of a scan depend on its first answer");
 	else if (o->verify && (o->ycsb || o->command_count || o->tests) && o->ycsb)
-		snprintf(error, size, "--verify checks the values of GETs; YCSB's records are hashes");
+		snprintf(error, size, "--verify checks values of GET, but --ycsb uses hashes. Remove one");
 	else if (o->expiry_high && o->ycsb)
-		snprintf(error, size, "YCSB's records don't expire; leave --expiry out");
-	/* Here, since a profile's length becomes the duration when nothing else ends the run. */
+		snprintf(error, size, "records of --ycsb do not expire. Remove --expiry");
+	/* Here, because a profile's length becomes the duration when nothing else ends the run. */
 	else if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop &&
 		 profile_length(&o->rate_over_time) > 1e9)
-		snprintf(error, size,
-			 "this profile goes on for ever; say how long with --duration, -n or -l");
+		snprintf(error, size, "this profile has no end. Limit the run with --duration, -n or -l");
 }
 
 static void check_how(struct options *o, const struct given *g, char *error, size_t size)
 {
 	if (o->rate > 0 && o->has_rate_profile)
 		snprintf(error, size,
-			 "a rate that changes is --profile, one that doesn't is --rate; choose one");
+			 "--rate (constant) and --profile (changing) are mutually exclusive. Choose one");
 	else if (!options_open_loop(o) && g->rate_kind)
-		snprintf(error, size, "--arrival belongs to an open loop; set its --rate");
+		snprintf(error, size, "--arrival needs an open loop. Set --rate");
 	else if (options_open_loop(o) && o->think_ns)
 		snprintf(error, size,
-			 "--think belongs to a closed loop; in an open one requests fall due by the clock");
+			 "--think needs a closed loop. In an open loop the clock determines when requests "
+			 "are due");
 	else if (options_open_loop(o) && g->batch)
 		snprintf(error, size,
-			 "--batch belongs to a closed loop; in an open one all that is due is sent at once");
+			 "--batch needs a closed loop. An open loop sends all due requests at once");
 	else if (o->batch > o->pipeline)
-		snprintf(error, size, "--batch is at most the pipeline: -P is %u", o->pipeline);
+		snprintf(error, size, "--batch must be at most the pipeline: -P is %u", o->pipeline);
 	else if (o->has_connections_profile && o->blocking)
-		snprintf(error, size, "a profile of connections needs the event loop; --blocking has none");
+		snprintf(error, size, "a profile of connections needs the event loop. Remove --blocking");
 	else if (o->loop && (o->requests || o->duration_ns))
-		snprintf(error, size, "-l goes on until Ctrl-C; -n and --duration end a run");
+		snprintf(error, size, "-l runs until Ctrl-C. Remove -n and --duration");
 	else if (!g->connections && o->connections < o->threads)
 		o->connections = o->threads;
 	else if (o->connections < o->threads)
-		snprintf(error, size, "%u threads need at least as many connections; -c is %u", o->threads,
-			 o->connections);
+		snprintf(error, size, "%u threads need at least as many connections, but -c is %u",
+			 o->threads, o->connections);
 	if (!*error && o->blocking && o->connections > BLOCKING_THREADS_MAX)
-		snprintf(error, size, "--blocking has a thread for each connection, %d at most",
+		snprintf(error, size, "--blocking starts a thread for each connection, at most %d",
 			 BLOCKING_THREADS_MAX);
 }
 
-/* One that never sleeps takes a CPU from whom it shares it with: from the rest of the program, too. */
+/* Busy polling takes a complete CPU, also from the rest of this program if they share it. */
 static void check_busy_poll(const struct options *o, const cpu_set_t *allowed, char *error, size_t size)
 {
 	cpu_set_t used = *allowed;
@@ -175,19 +169,19 @@ static void check_busy_poll(const struct options *o, const cpu_set_t *allowed, c
 	cpus = CPU_COUNT(&used);
 	if (o->blocking)
 		snprintf(error, size,
-			 "--busy-poll asks for answers again and again; --blocking sleeps in read()");
+			 "--busy-poll polls for answers, but --blocking sleeps in read(). Remove one");
 	else if (o->mode == MODE_INTRINSIC)
-		snprintf(error, size,
-			 "--intrinsic measures how a thread is woken; --busy-poll has none sleep");
-	else if ((uint32_t)CPU_COUNT(allowed) <= o->threads)
 		snprintf(
 		    error, size,
-		    "--busy-poll keeps a CPU busy per load thread and needs one more; there are %d for %u "
-		    "thread%s",
-		    CPU_COUNT(allowed), o->threads, o->threads == 1 ? "" : "s");
+		    "--intrinsic measures wake-ups, but threads with --busy-poll never sleep. Remove one");
+	else if ((uint32_t)CPU_COUNT(allowed) <= o->threads)
+		snprintf(error, size,
+			 "--busy-poll needs one CPU per load thread and one more: this process has %d CPUs "
+			 "for %u thread%s",
+			 CPU_COUNT(allowed), o->threads, o->threads == 1 ? "" : "s");
 	else if ((uint32_t)cpus < o->threads)
 		snprintf(error, size,
-			 "--busy-poll keeps a CPU busy per load thread; --cpus has %d for %u of them", cpus,
+			 "--busy-poll needs one CPU per load thread: --cpus has %d for %u threads", cpus,
 			 o->threads);
 }
 
@@ -202,7 +196,8 @@ static void check_cpus(const struct options *o, char *error, size_t size)
 	for (uint32_t i = 0; i < o->cpu_count; i++) {
 		if (CPU_ISSET((size_t)o->cpus[i], &allowed))
 			continue;
-		snprintf(error, size, "cpu %d of --cpus isn't there, or not for this process", o->cpus[i]);
+		snprintf(error, size, "--cpus: CPU %d does not exist or is not allowed for this process",
+			 o->cpus[i]);
 		return;
 	}
 }
@@ -210,13 +205,14 @@ static void check_cpus(const struct options *o, char *error, size_t size)
 static void check_arrival_times(const struct options *o, char *error, size_t size)
 {
 	if (options_tls(o))
-		snprintf(error, size,
-			 "--arrival-times are of plain TCP: TLS hides which bytes came when; leave one out");
+		snprintf(
+		    error, size,
+		    "--arrival-times needs TCP without TLS: TLS hides which bytes arrived when. Remove one");
 	for (uint32_t i = 0; i < o->server_count; i++)
 		if (o->servers[i].socket)
 			snprintf(error, size,
-				 "the kernel doesn't say when something arrived at a Unix socket; "
-				 "--arrival-times needs TCP");
+				 "--arrival-times needs TCP: the kernel does not report arrival times on "
+				 "Unix sockets");
 }
 
 static void check_report(struct options *o, char *error, size_t size)
@@ -226,21 +222,21 @@ static void check_report(struct options *o, char *error, size_t size)
 	if (o->arrival_times)
 		check_arrival_times(o, error, size);
 	if (o->log_mode == LOG_SLOW && !o->log_path)
-		snprintf(error, size, "--log says what goes into the log; name its file with -o");
+		snprintf(error, size, "--log needs -o FILE");
 	for (size_t i = 0; o->csv && i < sizeof(in_csv) / sizeof(*in_csv); i++)
 		if (!percentiles_add(&o->wanted, in_csv[i]))
-			snprintf(
-			    error, size,
-			    "--csv has the 50th, 95th and 99th percentile; with them there are more than %d",
-			    PERCENTILES_MAX);
+			snprintf(error, size,
+				 "--csv adds the 50th, 95th and 99th percentile: more than %d percentiles in "
+				 "total",
+				 PERCENTILES_MAX);
 	for (uint32_t i = 0; i < o->limit_count; i++)
 		if (o->limits[i].figure == LIMIT_PERCENTILE &&
 		    !percentiles_add(&o->wanted, o->limits[i].percentile))
-			snprintf(error, size, "there are at most %d percentiles, those of --fail-if included",
+			snprintf(error, size, "more than %d percentiles, those of --fail-if included",
 				 PERCENTILES_MAX);
 }
 
-/* Longer names than the server takes. What is no length at all is refused when names are prepared. */
+/* Names that are longer than the server allows. Invalid lengths are refused when names are prepared. */
 static bool key_too_long(const struct options *o, uint32_t longest)
 {
 	const char *dash = o->key_length ? strchr(o->key_length, '-') : NULL;
@@ -250,7 +246,7 @@ static bool key_too_long(const struct options *o, uint32_t longest)
 	return strtoull(dash ? dash + 1 : o->key_length, NULL, 10) > longest;
 }
 
-/* What a mode or another option implies. */
+/* Settings that a mode or another option implies. */
 static void fill_in(struct options *o, const struct given *g)
 {
 	if (o->ycsb && !o->keys)
@@ -321,10 +317,12 @@ void options_check(struct options *o, const struct given *g, char *error, size_t
 	if (!*error)
 		check_report(o, error, size);
 	if (!*error && (uint64_t)o->pipeline * (o->sizes.high + 64u) > BATCH_BYTES_MAX)
-		snprintf(error, size, "%u requests of %u bytes per batch are more than %u MB; lower -P or -d",
+		snprintf(error, size,
+			 "a batch of %u requests of %u bytes is larger than %u MB. Lower -P or -d",
 			 o->pipeline, o->sizes.high, BATCH_BYTES_MAX >> 20);
 	if (!*error && product->longest_key && key_too_long(o, product->longest_key))
-		snprintf(error, size, "%s's keys have %u bytes at most", product->name, product->longest_key);
+		snprintf(error, size, "keys of %s have at most %u bytes", product->name,
+			 product->longest_key);
 	if (!g->batch)
 		o->batch = o->no_wait ? 1 : o->pipeline;
 	if (o->blocking)
@@ -349,18 +347,17 @@ int options_read_replay(struct options *o, const struct given *g)
 		replay_pace(o->replay, o->arrival, o->rate, o->seed);
 	o->replay->speed = o->replay_speed;
 	o->replay->timed &= o->replay_speed > 0;
-	/* As many as there were clients, within reason; one stream without times has nothing but its order.
-	 */
+	/* As many as there were clients, up to a limit. A single stream without times has only its order. */
 	if (!g->connections && o->replay->clients < o->connections)
 		o->connections = o->replay->clients > o->threads ? o->replay->clients : o->threads;
 	if (!g->pipeline && !o->replay->timed && o->replay->format == REPLAY_AOF)
 		o->pipeline = PIPELINE_OF_A_STREAM;
 	o->batch = o->pipeline;
 	if (replay_share(o->replay, o->connections)) {
-		options_refuse("there is not enough memory to replay %s", o->replay_path);
+		options_refuse("not enough memory to replay %s", o->replay_path);
 		return EXIT_ENVIRONMENT;
 	}
 	if (o->replay->damage)
-		options_refuse("%s", o->replay->damage); /* what is whole is replayed */
+		options_refuse("%s", o->replay->damage); /* the undamaged part is replayed */
 	return 0;
 }

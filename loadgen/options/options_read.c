@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading command line and environment. A password never comes from the command line, where every user of the
- * host can read it: -a is refused with the way that works. */
+/* Reads command line and environment. A password on the command line is refused, because every user of the
+ * host can read it there; the message names the safe ways. */
 #include "options.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ struct reading {
 	struct given given;
 };
 
-/* An option that takes no more than its place in struct options. */
+/* An option that only sets a member of struct options. */
 struct place {
 	int key;
 	size_t at;
@@ -65,7 +65,7 @@ static const struct place truths[] = {
     {0},
 };
 
-/* NULL: it is none of these. */
+/* NULL: no such option. */
 static void *place_of(int key, const struct place *p, struct options *o)
 {
 	while (p->key && p->key != key)
@@ -102,9 +102,8 @@ static error_t read_where(int key, char *arg, struct reading *r)
 	case 'u':
 		return options_read_server(arg, "-u", o, &r->given);
 	case 'a':
-		return options_refuse(
-		    "a password on the command line can be read by every user of this host; set "
-		    "FORKTAIL_PASSWORD in the environment or use --password-file");
+		return options_refuse("every user of this host can read a password on the command line. Set "
+				      "FORKTAIL_PASSWORD in the environment or use --password-file");
 	case OPTION_PROTOCOL:
 		return options_read_protocol(arg, o);
 	case OPTION_TRACKING:
@@ -112,7 +111,8 @@ static error_t read_where(int key, char *arg, struct reading *r)
 		o->broadcast = arg != NULL;
 		return !arg || strcmp(arg, "bcast") == 0
 			   ? 0
-			   : options_refuse("--tracking is that alone, or --tracking=bcast, not \"%s\"", arg);
+			   : options_refuse("--tracking: expected no value or --tracking=bcast, got \"%s\"",
+					    arg);
 	case OPTION_DATABASE:
 		return options_read_count32(arg, "--dbnum", 0, 1000000, &o->database);
 	case OPTION_CLUSTER:
@@ -149,7 +149,7 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		o->mixed = true;
 		return parse_ratio(arg, &o->sets, &o->gets)
 			   ? 0
-			   : options_refuse("--ratio is SETS:GETS such as 1:10, not \"%s\"", arg);
+			   : options_refuse("--ratio: expected SETS:GETS such as 1:10, got \"%s\"", arg);
 	case OPTION_COMMAND:
 		return options_read_command(arg, o);
 	case OPTION_COMMAND_RATIO:
@@ -239,8 +239,8 @@ static error_t read_how(int key, char *arg, struct reading *r)
 	case OPTION_RATE:
 		return parse_positive(arg, 1e9, &o->rate)
 			   ? 0
-			   : options_refuse("--rate is a number of requests per second above 0, not \"%s\"",
-					    arg);
+			   : options_refuse(
+				 "--rate: expected a number of requests per second above 0, got \"%s\"", arg);
 	case OPTION_ARRIVAL:
 		return options_read_arrival(arg, o, &r->given);
 	case OPTION_PROFILE:
@@ -291,15 +291,14 @@ static error_t read_report(int key, char *arg, struct reading *r)
 		return percentiles_parse(arg, &o->wanted)
 			   ? 0
 			   : options_refuse(
-				 "--percentiles is a list of up to %d such as 50,99,99.9, not \"%s\"",
+				 "--percentiles: expected a list of up to %d such as 50,99,99.9, got \"%s\"",
 				 PERCENTILES_MAX, arg);
 	case OPTION_BUCKETS:
 		return buckets_parse(arg ? arg : "default", &o->wanted)
 			   ? 0
-			   : options_refuse(
-				 "--buckets is a list of up to %d growing times such as 1ms,10ms,100ms, "
-				 "not \"%s\"",
-				 BUCKETS_MAX, arg);
+			   : options_refuse("--buckets: expected a list of up to %d growing times such as "
+					    "1ms,10ms,100ms, got \"%s\"",
+					    BUCKETS_MAX, arg);
 	case OPTION_REPEAT:
 		return options_read_count32(arg, "--repeat", 1, 1000, &o->repeat);
 	case OPTION_FAIL_IF:
@@ -322,7 +321,7 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 	error_t result;
 
 	if (key == ARGP_KEY_ARG)
-		return options_refuse("what is \"%s\"? Everything is said with options; see --help", arg);
+		return options_refuse("unexpected argument \"%s\". There are only options, see --help", arg);
 	if (key == ARGP_KEY_END) {
 		result = options_read_environment(r->o, &r->given);
 		if (result)
@@ -336,7 +335,7 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
 	return result;
 }
 
-/* The first line of a file, without its end. */
+/* The first line of a file, without its line end. */
 static char *first_line(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -345,8 +344,8 @@ static char *first_line(const char *path)
 	ssize_t length = f ? getline(&line, &room, f) : -1;
 
 	if (length < 0) {
-		options_refuse("can't read the password from %s: %s", path,
-			       errno ? strerror(errno) : "it is empty");
+		options_refuse("cannot read the password from %s: %s", path,
+			       errno ? strerror(errno) : "the first line is empty");
 		free(line);
 		line = NULL;
 	} else {
@@ -364,7 +363,7 @@ static int read_password(struct options *o)
 
 	errno = 0;
 	if (o->password_file) {
-		free(o->password); /* FORKTAIL_URI's */
+		free(o->password); /* from FORKTAIL_URI */
 		o->password = first_line(o->password_file);
 		return o->password ? 0 : EXIT_ENVIRONMENT;
 	}
@@ -373,7 +372,7 @@ static int read_password(struct options *o)
 	if (value && *value)
 		o->password = strdup(value);
 	if (o->user && !o->password) {
-		options_refuse("--user needs a password: set FORKTAIL_PASSWORD or use --password-file");
+		options_refuse("--user needs a password. Set FORKTAIL_PASSWORD or use --password-file");
 		return EXIT_USAGE;
 	}
 	return 0;
@@ -382,11 +381,10 @@ static int read_password(struct options *o)
 int options_read(struct options *o, int argc, char **argv)
 {
 	static const char about[] =
-	    "Puts load on a Redis or memcached server, times every request and logs it.\v"
-	    "Latency of an open loop (--rate) counts from when a request was due, so a server that stalls is "
-	    "charged for every request that had to wait. Exit status: 0 done, 1 a --fail-if came true, 2 "
-	    "wrong "
-	    "usage, 3 the server, the disk or this host didn't let it finish.";
+	    "Put load on a Redis or memcached server, measure every request and log it.\vIn an open loop "
+	    "(--rate), latency counts from the time a request was due, so a stalled server is charged for "
+	    "every request that had to wait. Exit status: 0 done, 1 a --fail-if limit was exceeded, 2 wrong "
+	    "usage, 3 the server, the disk or this host stopped the run.";
 	const struct argp argp = {options_table, read_option, 0, about, 0, 0, 0};
 	struct reading r = {.o = o};
 	int status;
@@ -410,7 +408,7 @@ int options_read(struct options *o, int argc, char **argv)
 	percentiles_parse("50,90,95,99,99.9,99.99", &o->wanted);
 	if (getrandom(&o->seed, sizeof(o->seed), GRND_NONBLOCK) < 0)
 		o->seed = 1;
-	o->seed >>= 11; /* a number that every JSON reader keeps */
+	o->seed >>= 11; /* a number that every JSON reader represents exactly */
 	argp_err_exit_status = EXIT_USAGE;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &r) != 0)
 		return EXIT_USAGE;

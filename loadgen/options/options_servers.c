@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the load goes: which servers, what kind of deployment they are, and what doesn't go with several. */
+/* The servers of the load: addresses, kind of deployment, and options that can't be combined with several
+ * servers. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/un.h>
 
 #include "options_check.h"
 
-/* --server's places, or the one that -h, -p and -s make. */
+/* The addresses of --server, or the one of -h, -p and -s. */
 static void settle_servers(struct options *o, const struct given *g, char *error, size_t size)
 {
 	uint32_t port = g->port ? g->port : protocol_of(o->protocol)->product->port;
 
 	if (g->socket && strlen(g->socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		snprintf(error, size, "-s is longer than a Unix socket's path may be (%zu bytes)",
+		snprintf(error, size, "-s: longer than the path of a Unix socket can be (%zu bytes)",
 			 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 		return;
 	}
 	if (o->server_count && (g->host || g->socket)) {
-		snprintf(error, size, "-h and -s name one server, --server one or more; choose one way");
+		snprintf(error, size, "-h and -s are mutually exclusive with --server");
 		return;
 	}
 	if (o->sentinel_count && (o->server_count || g->host || g->socket || g->port)) {
-		snprintf(error, size, "a Sentinel names the server; leave --server, -h, -p and -s out");
+		snprintf(error, size, "--sentinel finds the server. Remove --server, -h, -p and -s");
 		return;
 	}
 	if (!o->server_count)
@@ -44,21 +45,23 @@ static void settle_deployment(struct options *o, const struct given *g, char *er
 	if (!product->replicas &&
 	    (g->cluster || o->sentinel_count || o->read_from != READ_PRIMARY || o->wait_replicas))
 		snprintf(error, size,
-			 "--cluster, --sentinel, --read-from and --wait are Redis'; %s has no replicas",
+			 "--cluster, --sentinel, --read-from and --wait need Redis; %s has no replicas",
 			 product->name);
 	else if (g->cluster && o->sentinel_count)
-		snprintf(error, size,
-			 "a cluster fails over by itself, without Sentinel; choose --cluster or --sentinel");
+		snprintf(
+		    error, size,
+		    "--cluster and --sentinel are mutually exclusive: a cluster fails over without Sentinel");
 	else if (g->master && !o->sentinel_count)
-		snprintf(error, size, "--master is a name among Sentinels; say where one is with --sentinel");
+		snprintf(error, size, "--master needs --sentinel");
 	else if (o->deployment == DEPLOYMENT_RING && o->read_from != READ_PRIMARY)
 		snprintf(error, size,
-			 "several --server have no replicas of each other; leave --read-from out");
+			 "--read-from needs --cluster, --sentinel or one --server: several --server are not "
+			 "replicas of each other");
 	else if (g->cluster && o->database)
-		snprintf(error, size, "a cluster has database 0 only; leave --dbnum out");
+		snprintf(error, size, "a cluster has database 0 only. Remove --dbnum");
 }
 
-/* What is about one connection, or one server. */
+/* Options that concern one connection or one server. */
 static void check_several(const struct options *o, const struct given *g, char *error, size_t size)
 {
 	const struct {
@@ -78,7 +81,7 @@ static void check_several(const struct options *o, const struct given *g, char *
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all) && !*error; i++)
 		if (all[i].given)
-			snprintf(error, size, "%s can't be had with several servers yet", all[i].name);
+			snprintf(error, size, "%s does not work with several servers yet", all[i].name);
 }
 
 static void check_behind(struct options *o, char *error, size_t size)
@@ -99,14 +102,14 @@ static void check_behind(struct options *o, char *error, size_t size)
 		return;
 	if ((o->deployment != DEPLOYMENT_SINGLE && o->deployment != DEPLOYMENT_RING) || o->wait_replicas)
 		snprintf(error, size,
-			 "--behind says what is behind a proxy; leave --cluster, --sentinel, --read-from and "
-			 "--wait out");
+			 "--behind lists the servers of a proxy. Remove --cluster, --sentinel, --read-from "
+			 "and --wait");
 	else if (o->replay_path || o->delivery != DELIVERY_NONE || o->mode != MODE_LOAD)
 		snprintf(error, size,
-			 "--behind knows the keys of a workload's requests only; leave --replay, --pubsub, "
-			 "--handoff and probes out");
+			 "--behind needs a workload whose keys it knows. Remove --replay, --pubsub, "
+			 "--handoff and probes");
 	else if (!o->log_path)
-		snprintf(error, size, "--behind is written into the log; say where that goes with -o");
+		snprintf(error, size, "--behind is written to the log. Name the log with -o");
 }
 
 void options_check_servers(struct options *o, const struct given *g, char *error, size_t size)
@@ -117,11 +120,11 @@ void options_check_servers(struct options *o, const struct given *g, char *error
 	if (!*error)
 		check_behind(o, error, size);
 	if (!*error && o->wait_replicas && o->ycsb)
-		snprintf(error, size, "YCSB's operations wait for no replica; leave --wait out");
+		snprintf(error, size, "--wait does not work with --ycsb. Remove one");
 	if (o->deployment == DEPLOYMENT_SINGLE || *error)
 		return;
 	check_several(o, g, error, size);
-	/* Connections of a node that comes back, or of its successor, are opened again. */
+	/* Connections are reopened to a node that returns, or to its successor. */
 	if (!g->on_error)
 		o->on_error = ON_ERROR_RECONNECT;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options there are, for options_read.c to read: keys of those that have no letter, and argp's table. */
+/* The options, for options_read.c: keys of those without a letter, and argp's table. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_TABLE_H
 #define FORKTAIL_LOADGEN_OPTIONS_TABLE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS may be on for all servers (--tls) or by the address of one, so what belongs to it is checked when
+/* TLS may be enabled for all servers (--tls) or by the address of one, so related options are checked when
  * all addresses are known. */
 #include <stdio.h>
 
@@ -28,22 +28,22 @@ void options_check_tls(struct options *o, char *error, size_t size)
 	for (uint32_t i = 0; i < o->server_count; i++)
 		o->servers[i].tls |= t->on;
 	any = options_tls(o);
-	/* What one server tells of others is spoken to as it is. */
+	/* Servers that a server names use the same TLS setting. */
 	if (any && o->server_count == 1)
 		t->on = true;
 	if (!any && (t->cacert || t->cacertdir || t->cert || t->key || t->sni || t->insecure))
-		snprintf(
-		    error, size,
-		    "--cacert, --cacertdir, --cert, --key, --sni and --insecure belong to TLS; add --tls");
+		snprintf(error, size,
+			 "--cacert, --cacertdir, --cert, --key, --sni and --insecure need --tls");
 	else if (any && o->delivery != DELIVERY_NONE)
-		snprintf(error, size, "--pubsub and --handoff don't speak TLS yet; leave it out");
+		snprintf(error, size, "--pubsub and --handoff do not support TLS. Remove --tls");
 	else if (!t->cert != !t->key)
-		snprintf(error, size, "--cert and --key go together: a certificate and its private key");
+		snprintf(error, size, "--cert and --key need each other: a certificate and its private key");
 	else if (t->insecure && (t->cacert || t->cacertdir))
-		snprintf(error, size, "--insecure verifies nothing, so --cacert has no use; choose one");
+		snprintf(error, size,
+			 "--insecure and --cacert are mutually exclusive: --insecure verifies nothing");
 	for (uint32_t i = 0; any && i < o->server_count && !*error; i++)
 		if (o->servers[i].socket && o->servers[i].tls && !t->sni && !t->insecure)
 			snprintf(error, size,
-				 "a Unix socket has no host name to verify; say with --sni which one the "
-				 "certificate has");
+				 "a Unix socket has no host name to verify. Name the one in the certificate "
+				 "with --sni");
 }

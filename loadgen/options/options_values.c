@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the values of options. Numbers and times are parse.c's; what a name or a list may be is said in
- * full, so that nobody has to look it up. */
+/* Parses option values. parse.c does numbers and times; messages list all valid names and forms. */
 #include "options_values.h"
 
 #include <stdarg.h>
@@ -32,7 +31,7 @@ error_t options_read_count(const char *text, const char *what, uint64_t low, uin
 {
 	if (parse_count(text, low, high, out))
 		return 0;
-	return options_refuse("%s is a whole number from %llu to %llu, not \"%s\"", what,
+	return options_refuse("%s: expected a whole number from %llu to %llu, got \"%s\"", what,
 			      (unsigned long long)low, (unsigned long long)high, text);
 }
 
@@ -49,18 +48,19 @@ error_t options_read_time(const char *text, const char *what, bool zero, uint64_
 {
 	if (parse_duration(text, TIME_ANY, TIME_S, ns) && (*ns || zero))
 		return 0;
-	return options_refuse("%s is a time%s such as 10, 2.5s, 500ms, 3m or 1h, not \"%s\"", what,
+	return options_refuse("%s: expected a time%s such as 10, 2.5s, 500ms, 3m or 1h, got \"%s\"", what,
 			      zero ? "" : " above 0", text);
 }
 
-/* As `date +%s.%N` prints it; a double keeps a quarter of a microsecond of that. */
+/* In the format of `date +%s.%N`; a double has a resolution of a quarter of a microsecond here. */
 error_t options_read_start(const char *text, uint64_t *ns)
 {
 	double seconds;
 
 	if (!parse_positive(text, 1e10, &seconds))
 		return options_refuse(
-		    "--start-at is a time in seconds since 1970 such as 1795412345.5, not \"%s\"", text);
+		    "--start-at: expected a time in seconds since 1970 such as 1795412345.5, got \"%s\"",
+		    text);
 	*ns = (uint64_t)(seconds * 1e9);
 	return 0;
 }
@@ -81,7 +81,7 @@ static error_t read_name(const char *text, const char *what, const char *const *
 					  : ", ",
 			 names[i]);
 	}
-	return options_refuse("%s is %s, not \"%s\"", what, all, text);
+	return options_refuse("%s: expected %s, got \"%s\"", what, all, text);
 }
 
 error_t options_read_arrival(const char *text, struct options *o, struct given *given)
@@ -151,7 +151,7 @@ error_t options_read_ycsb(const char *text, struct options *o)
 	else if (text[0] && !text[1] && ycsb_find(text[0]))
 		o->ycsb = ycsb_find(text[0])->letter;
 	else
-		return options_refuse("--ycsb is A, B, C, D, E, F or load, not \"%s\"", text);
+		return options_refuse("--ycsb: expected A, B, C, D, E, F or load, got \"%s\"", text);
 	return 0;
 }
 
@@ -161,7 +161,7 @@ error_t options_read_command(const char *text, struct options *o)
 	char error[256];
 
 	if (o->command_count == COMMANDS_MAX)
-		return options_refuse("at most %d --command fit into a run", COMMANDS_MAX);
+		return options_refuse("more than %d --command", COMMANDS_MAX);
 	if (!command_parse(&c, text, error, sizeof(error)))
 		return options_refuse("%s", error);
 	command_free(&c);
@@ -172,8 +172,7 @@ error_t options_read_command(const char *text, struct options *o)
 error_t options_read_command_ratio(const char *text, struct options *o)
 {
 	if (o->command_count == 0)
-		return options_refuse(
-		    "--command-ratio is the weight of the --command before it; there is none");
+		return options_refuse("--command-ratio needs a --command before it");
 	return options_read_count32(text, "--command-ratio", 1, 1000000,
 				    &o->commands[o->command_count - 1].weight);
 }
@@ -192,7 +191,9 @@ error_t options_read_expiry(const char *text, struct options *o)
 	free(copy);
 	o->expiry_low = (uint32_t)low;
 	o->expiry_high = (uint32_t)high;
-	return good ? 0 : options_refuse("--expiry is SECONDS or LOW-HIGH, 1 to 100000000, not \"%s\"", text);
+	return good ? 0
+		    : options_refuse(
+			  "--expiry: expected SECONDS or LOW-HIGH, each 1 to 100000000, got \"%s\"", text);
 }
 
 error_t options_read_profile(const char *text, struct options *o)
@@ -225,7 +226,7 @@ error_t options_read_cpus(const char *text, struct options *o)
 			o->cpus[o->cpu_count++] = (int)i;
 	}
 	free(copy);
-	return good ? 0 : options_refuse("--cpus is a list such as 0,2-3, not \"%s\"", text);
+	return good ? 0 : options_refuse("--cpus: expected a list such as 0,2-3, got \"%s\"", text);
 }
 
 error_t options_read_log_mode(const char *text, struct options *o)
@@ -236,7 +237,7 @@ error_t options_read_log_mode(const char *text, struct options *o)
 	}
 	if (strncmp(text, "slow:", 5) != 0 || !parse_duration(text + 5, TIME_ANY, TIME_S, &o->slow_ns) ||
 	    !o->slow_ns)
-		return options_refuse("--log is all or slow:TIME, not \"%s\"", text);
+		return options_refuse("--log: expected all or slow:TIME, got \"%s\"", text);
 	o->log_mode = LOG_SLOW;
 	return 0;
 }
@@ -247,14 +248,12 @@ error_t options_read_limit(const char *text, struct options *o)
 	char error[256];
 
 	if (o->limit_count == LIMITS_MAX)
-		return options_refuse("at most %d --fail-if fit into a run", LIMITS_MAX);
+		return options_refuse("more than %d --fail-if", LIMITS_MAX);
 	if (!limit_parse(text, l, error, sizeof(error)))
 		return options_refuse("%s", error);
 	if (!limit_is_of_load(l))
-		return options_refuse(
-		    "\"%s\" is for a recording and a base, which a load has not: forktail gate "
-		    "knows it",
-		    text);
+		return options_refuse("--fail-if: \"%s\" needs a recording and a base. Use forktail gate",
+				      text);
 	o->limit_count++;
 	return 0;
 }
@@ -264,7 +263,7 @@ error_t options_read_percent(const char *text, const char *what, double *share)
 	double percent = 0;
 
 	if (strcmp(text, "0") != 0 && !parse_positive(text, 100, &percent))
-		return options_refuse("%s is a share in percent, 0 to 100, not \"%s\"", what, text);
+		return options_refuse("%s: expected a percentage from 0 to 100, got \"%s\"", what, text);
 	*share = percent / 100;
 	return 0;
 }
@@ -285,13 +284,13 @@ error_t options_read_replay_speed(const char *text, struct options *o)
 	else if (strcmp(text, "original") == 0)
 		o->replay_speed = 1;
 	else if (!parse_positive(text, 1e6, &o->replay_speed))
-		return options_refuse(
-		    "--replay-speed is original, max, or a factor above 0 such as 2 or 0.5, not \"%s\"",
-		    text);
+		return options_refuse("--replay-speed: expected original, max, or a factor above 0 such as 2 "
+				      "or 0.5, got \"%s\"",
+				      text);
 	return 0;
 }
 
-/* "NAME[:COUNT]": where the count begins, or NULL; false: it is no count. */
+/* "NAME[:COUNT]": where the count begins, or NULL; false: not a count. */
 static bool read_behind_colon(const char *text, size_t *name_length, uint32_t *count)
 {
 	uint64_t value = 1;
@@ -314,7 +313,8 @@ error_t options_read_pubsub(const char *text, struct options *o)
 		memcpy(number, text, length);
 	if (!good || !parse_count(number, 1, 100000, &subscribers))
 		return options_refuse(
-		    "--pubsub is SUBSCRIBERS or SUBSCRIBERS:CHANNELS, each 1 to 100000, not \"%s\"", text);
+		    "--pubsub: expected SUBSCRIBERS or SUBSCRIBERS:CHANNELS, each 1 to 100000, got \"%s\"",
+		    text);
 	o->delivery = DELIVERY_PUBSUB;
 	o->consumers = (uint32_t)subscribers;
 	return 0;
@@ -334,8 +334,8 @@ error_t options_read_handoff(const char *text, struct options *o)
 		if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, text, length) == 0)
 			o->delivery = kinds[i].kind;
 	if (o->delivery == DELIVERY_NONE)
-		return options_refuse("--handoff is list, stream or group, maybe with a number of queues "
-				      "such as list:4, not \"%s\"",
+		return options_refuse("--handoff: expected list, stream or group, optionally with a number "
+				      "of queues such as list:4, got \"%s\"",
 				      text);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options' values, one function per kind, for options_read.c: each puts what it reads where it belongs, or
- * says in one sentence on stderr what it should have been and returns what argp_parse is to return. */
+/* Option values, one function per kind, for options_read.c: each stores the parsed value, or prints one
+ * sentence with the expected form on stderr and returns the value for argp_parse. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_VALUES_H
 #define FORKTAIL_LOADGEN_OPTIONS_VALUES_H
 
@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-/* Which options were given, where that tells apart what their values do not. */
+/* Which options were given, where their values don't show it. */
 struct given {
 	const char *host, *socket;
 	uint32_t port; /* 0: not given */
@@ -16,17 +16,17 @@ struct given {
 	bool replay; /* one of --replay's own options */
 	bool pipeline, batch, connections, rate_kind, sizes, key_space;
 	bool on_error, cluster, master;
-	bool says_redis, says_memcached; /* an address' scheme */
+	bool says_redis, says_memcached; /* from the scheme of an address */
 };
 
-/* One sentence on stderr; the value for argp_parse to return. */
+/* Prints one sentence on stderr. Returns the value for argp_parse. */
 __attribute__((format(printf, 1, 2))) error_t options_refuse(const char *format, ...);
 error_t options_read_count(const char *text, const char *what, uint64_t low, uint64_t high, uint64_t *out);
 error_t options_read_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out);
 error_t options_read_time(const char *text, const char *what, bool zero, uint64_t *ns);
 error_t options_read_start(const char *text, uint64_t *ns);
 error_t options_read_arrival(const char *text, struct options *o, struct given *given);
-/* Of -h, --server and -u, --sentinel, and $FORKTAIL_URI, which counts when nothing else says where
+/* For -h, --server and -u, --sentinel, and $FORKTAIL_URI, which applies when no option names a server
  * (options_address.c). */
 error_t options_read_host(const char *text, struct options *o, struct given *given);
 error_t options_read_server(const char *text, const char *what, struct options *o, struct given *given);

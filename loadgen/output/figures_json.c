@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A test's figures as JSON, for programs: latencies in ns as they were counted, and how exact percentiles
- * are. docs/reference/load.md lists the members. */
+/* A test's figures as JSON, for programs: latencies in ns as counted, and how exact percentiles are.
+ * docs/reference/load.md lists the members. */
 #include "recording/json/json_block.h"
 #include "report.h"
 
@@ -15,7 +15,7 @@ static void put_latency(json_t *j, const struct wanted_figures *w, const struct 
 	json_put_number(j, "stddev", o->stddev_ns);
 }
 
-/* Of all operations, and always from a histogram. */
+/* Over all operations, and always from a histogram. */
 static void put_arrivals(json_t *j, const struct result_figures *f)
 {
 	json_t *latency = json_put_object(j, "latency_ns");

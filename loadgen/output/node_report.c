@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows per server, and per outage. A server that got no request has no row, and redirects have columns
- * only where there were some. */
+/* Rows per server and per outage. A server without requests has no row, and redirects have columns only if
+ * there were some. */
 #include "node_report.h"
 
 #include <inttypes.h>
@@ -33,9 +33,9 @@ static double seconds_after(uint64_t t_ns, uint64_t start_ns)
 
 static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, uint64_t start_ns)
 {
-	fprintf(to, "  %s: its keys had no server ", name_of(n, x->node));
+	fprintf(to, "  %s: keys without a server ", name_of(n, x->node));
 	if (x->last_ok_ns && x->first_ok_ns)
-		fprintf(to, "for %.3f s: last answer at %.3f s, first after at %.3f s from %s",
+		fprintf(to, "for %.3f s: last answer at %.3f s, next answer at %.3f s from %s",
 			seconds_after(x->first_ok_ns, x->last_ok_ns), seconds_after(x->last_ok_ns, start_ns),
 			seconds_after(x->first_ok_ns, start_ns), name_of(n, x->after));
 	else if (x->first_ok_ns)
@@ -74,8 +74,8 @@ void node_report(FILE *to, const struct nodes *n, const struct stats *s, const s
 	}
 	if (sent_away)
 		fprintf(to,
-			"%" PRIu64 " requests were sent again after a server sent them away; each kept the "
-			"time at which it was due\n",
+			"%" PRIu64 " requests were sent again after a server redirected or refused them; "
+			"their due times stayed the same\n",
 			s->redirected);
 	if (o->count)
 		fprintf(to, "outages\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the user reads: the progress line, the closing table, the figures as JSON and CSV. */
+/* Output for the user: the progress line, the final table, the figures as JSON and CSV. */
 #ifndef FORKTAIL_LOADGEN_REPORT_H
 #define FORKTAIL_LOADGEN_REPORT_H
 
@@ -16,32 +16,32 @@
 extern "C" {
 #endif
 
-/* How a run ended; anything but RUN_DONE is said in words. */
+/* How a run ended; anything except RUN_DONE is printed. */
 enum run_end { RUN_DONE, RUN_INTERRUPTED, RUN_SERVER_LOST, RUN_ERRORS };
 extern const char *const run_end_names[]; /* "done", "interrupted", "server lost", "errors" */
 
-/* Prints the line of progress for one second's counts, if there are any. eta_s < 0: not known. `tty`: the
- * line overwrites the one before. */
+/* Prints the progress line for one second's counts, if there are any. eta_s < 0: unknown. `tty`: the line
+ * overwrites the previous one. */
 void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
 		     uint64_t errors, double eta_s);
 
 /* "SET+GET 1:10, 50 connections, closed loop ..." */
 void report_headline(char *out, size_t size, const struct options *o, const char *name);
 
-/* start_ns: what times of errors count from. */
+/* start_ns: origin of the times of errors. */
 void report_table(FILE *to, const struct result_figures *f, const struct workload *w, const char *headline,
 		  uint64_t start_ns);
-/* Latencies and the share of requests up to each, halving what is left: as redis-benchmark prints them. */
+/* Latencies and the share of requests up to each, halving the remainder, as redis-benchmark prints them. */
 void report_distribution(FILE *to, const struct stats *s);
 
 /* redis-benchmark's CSV: its header, and a test's row. */
 void report_csv_header(FILE *to);
 void report_csv_row(FILE *to, const char *name, const struct result_figures *f);
 
-/* The same figures as members of an object that is already open. */
+/* The same figures as members of an open object. */
 void report_json(json_t *j, const struct result_figures *f, const struct workload *w);
 
-/* What is left of a test's figures once several were run. */
+/* What is kept of a test's figures after several tests. */
 struct test_summary {
 	char name[32];
 	double rps, mean_ns, p50_ns, p99_ns, p999_ns, max_ns;

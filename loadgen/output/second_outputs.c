@@ -21,7 +21,7 @@ int second_outputs_open(struct second_outputs *out, const struct options *o, cha
 	if (o->series_path) {
 		out->series = fopen(o->series_path, "w");
 		if (!out->series) {
-			snprintf(error, size, "can't write %s: %s", o->series_path, strerror(errno));
+			snprintf(error, size, "cannot write %s: %s", o->series_path, strerror(errno));
 			return -1;
 		}
 		fprintf(
@@ -32,7 +32,7 @@ int second_outputs_open(struct second_outputs *out, const struct options *o, cha
 	if (o->hlog_path)
 		rc = hdr_log_open(&out->hlog, o->hlog_path, clock.realtime_ns, clock.monotonic_ns);
 	if (rc)
-		snprintf(error, size, "can't write %s: %s", o->hlog_path, strerror(-rc));
+		snprintf(error, size, "cannot write %s: %s", o->hlog_path, strerror(-rc));
 	return rc ? -1 : 0;
 }
 
@@ -85,8 +85,8 @@ int second_outputs_close(struct second_outputs *out, const struct options *o, ch
 		bad = true;
 	memset(out, 0, sizeof(*out));
 	if (rc)
-		snprintf(error, size, "%s is not complete: %s", o->hlog_path, strerror(-rc));
+		snprintf(error, size, "%s is incomplete: %s", o->hlog_path, strerror(-rc));
 	else if (bad)
-		snprintf(error, size, "%s is not complete: the disk didn't take it", o->series_path);
+		snprintf(error, size, "%s is incomplete: the disk did not accept it", o->series_path);
 	return rc || bad ? -1 : 0;
 }

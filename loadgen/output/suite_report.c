@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests side by side: a suite's closing table, the spread of a repeated test, the text distribution, and
+/* Comparing tests: a suite's final table, the spread of a repeated test, the text distribution, and
  * redis-benchmark's CSV. */
 #include <inttypes.h>
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "report.h"
 
-/* A percentile among the figures wanted, or -1. */
+/* The index of a percentile among the figures wanted, or -1. */
 static double wanted_percentile(const struct result_figures *f, double point)
 {
 	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
@@ -137,7 +137,7 @@ void report_repeats_json(json_t *j, const struct test_summary *all, size_t count
 
 void report_distribution(FILE *to, const struct stats *s)
 {
-	static struct ft_histogram all; /* too large for the stack; the main thread alone prints */
+	static struct ft_histogram all; /* too large for the stack; only the main thread prints */
 	double left = 100;
 
 	ft_histogram_reset(&all);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table has a row per figure and a column per operation, so that it fits a terminal with every
- * percentile in it, and each row names its unit. Latencies are in milliseconds with three decimals. */
+ * percentile, and each row names its unit. Latencies are in milliseconds with three decimals. */
 #include "report.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static const char *grouped(char out[32], uint64_t value)
 void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
 		     uint64_t errors, double eta_s)
 {
-	static struct ft_histogram latency; /* too large for the stack; the main thread alone prints */
+	static struct ft_histogram latency; /* too large for the stack; only the main thread prints */
 	char number[32], text[96] = "no answer", eta[32] = "";
 
 	if (second->span_ns == 0)
@@ -61,7 +61,7 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 	size_t at = put(out, size, 0, name);
 
 	if (o->mode == MODE_INTRINSIC) {
-		snprintf(part, sizeof(part), " of %u thread%s every %.6g ms: how late this host wakes them",
+		snprintf(part, sizeof(part), " of %u thread%s every %.6g ms: delay of wake-ups on this host",
 			 o->threads, o->threads == 1 ? "" : "s",
 			 (double)(o->period_ns ? o->period_ns : 1000000) * 1e-6);
 		put(out, size, at, part);
@@ -85,7 +85,7 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 		at = put(out, size, at, part);
 	}
 	value_sizes_describe(&o->sizes, part, sizeof(part));
-	at = put(out, size, at, o->replay ? "sent again" : part);
+	at = put(out, size, at, o->replay ? "recorded commands" : part);
 	if (o->has_rate_profile)
 		snprintf(part, sizeof(part), ", open loop, rate by profile (%s)",
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
@@ -93,9 +93,10 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 		snprintf(part, sizeof(part), ", open loop at %.10g/s (%s)", o->rate,
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
 	else if (o->replay && o->replay->timed && o->replay->speed != 1)
-		snprintf(part, sizeof(part), " at %.6g times its speed", o->replay->speed);
+		snprintf(part, sizeof(part), " at %.6g times the recorded speed", o->replay->speed);
 	else if (o->replay)
-		snprintf(part, sizeof(part), o->replay->timed ? " at its own speed" : " as fast as possible");
+		snprintf(part, sizeof(part),
+			 o->replay->timed ? " at the recorded speed" : " as fast as possible");
 	else
 		snprintf(part, sizeof(part), ", closed loop");
 	at = put(out, size, at, part);
@@ -197,7 +198,7 @@ static void error_rows(FILE *to, const struct result_figures *f, uint64_t start_
 	if (f->pushes)
 		fprintf(to, "%-*s%s\n", LABEL_WIDTH, "pushes received", grouped(number, f->pushes));
 	if (f->broken)
-		fprintf(to, "%-*s%s\n", LABEL_WIDTH, "connections broken", grouped(number, f->broken));
+		fprintf(to, "%-*s%s\n", LABEL_WIDTH, "connections lost", grouped(number, f->broken));
 	if (f->connects_failed) {
 		fprintf(to, "%-*s%s", LABEL_WIDTH, "connects refused", grouped(number, f->connects_failed));
 		print_times(to, &f->statuses[FT_STATUS_REFUSED], start_ns);
@@ -224,21 +225,21 @@ static void bucket_rows(FILE *to, const struct result_figures *f)
 	}
 }
 
-/* Until answers arrived at this host, of all operations: in the last column, that of totals. */
+/* The time until answers arrived at this host, over all operations, in the column of totals. */
 static void arrival_rows(FILE *to, const struct result_figures *f)
 {
 	int width = (int)(COLUMN_WIDTH * (f->used + 1));
 
 	if (!f->arrivals.count)
 		return;
-	fprintf(to, "until answers arrived (ms; at most 0.1 %% too high)\n");
+	fprintf(to, "time until answers arrived (ms; at most 0.1 %% too high)\n");
 	fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, "average", width, f->arrivals.mean_ns * 1e-6);
 	fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, "minimum", width, (double)f->arrivals.min_ns * 1e-6);
 	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
 		fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, f->wanted->names[i], width,
 			(double)f->arrivals.percentile_ns[i] * 1e-6);
 	fprintf(to, "  %-*s%*.3f\n", LABEL_WIDTH - 2, "maximum", width, (double)f->arrivals.max_ns * 1e-6);
-	fprintf(to, "%-*saverage %.3f, maximum %.3f\n", LABEL_WIDTH, "lay unread here (ms)",
+	fprintf(to, "%-*saverage %.3f, maximum %.3f\n", LABEL_WIDTH, "socket-buffer wait (ms)",
 		f->arrivals.unread_mean_ns * 1e-6, (double)f->arrivals.unread_max_ns * 1e-6);
 }
 

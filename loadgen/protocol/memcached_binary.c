@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanner of memcached's binary replies. A header that lies whole in the buffer is read where it lies; a
- * cut one is gathered in the scanner, 24 bytes, for a header can't be understood in parts. Bodies are
+/* The scanner of memcached's binary replies. A header that is complete in the buffer is read in place. A
+ * split header is gathered in the scanner, 24 bytes, because it can't be interpreted in parts. Bodies are
  * skipped. */
 #include "memcached_binary.h"
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Where in the header, as of memcached's doc/protocol-binary.txt. */
+/* Offsets in the header, from memcached's doc/protocol-binary.txt. */
 enum {
 	MAGIC_AT = 0,
 	OPCODE_AT = 1,
@@ -38,7 +38,7 @@ static inline uint16_t number16(const uint8_t *at)
 	return ntohs(n);
 }
 
-/* Whether the lengths in a header can be: key and extras are parts of the body. */
+/* Whether the lengths in a header are valid: key and extras are parts of the body. */
 static inline bool lengths_fit(const uint8_t *header)
 {
 	uint32_t body = number32(header + BODY_LENGTH_AT);
@@ -116,7 +116,7 @@ static inline void read_header(struct memcached_binary_scanner *s, const uint8_t
 	s->left = number32(header + BODY_LENGTH_AT);
 }
 
-/* Gathers a header byte by byte. 0: go on, -1: no reply. */
+/* Gathers a header byte by byte. 0: continue, -1: not a reply. */
 static int header_byte(struct memcached_binary_scanner *s, uint8_t byte)
 {
 	if (s->have == MAGIC_AT && byte != REPLY_MAGIC)
@@ -129,7 +129,7 @@ static int header_byte(struct memcached_binary_scanner *s, uint8_t byte)
 	return 0;
 }
 
-/* Goes on with a reply that is cut, or refuses what is none. */
+/* Continues with a split reply, or refuses invalid bytes. */
 static int scan_cut(struct memcached_binary_scanner *s, const char **at, const char *end)
 {
 	uint32_t have, skip;

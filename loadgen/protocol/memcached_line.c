@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line's word and text, byte by byte: off the scanners' fast path. */
+/* The word and text of a line, byte by byte: off the scanners' fast path. */
 #include "memcached_line.h"
 
 #include <string.h>

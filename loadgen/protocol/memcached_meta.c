@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanner of replies to memcached's meta commands, in two layers as resp.c: a reply that lies whole in
- * the buffer, as nearly all do, is stepped over at once; what is cut, long or odd goes byte by byte through
- * states. The first layer takes nothing that the second would refuse, and refuses nothing itself: so where a
- * reply is cut never decides whether it is one. */
+/* The scanner of replies to memcached's meta commands, in two layers like resp.c. Nearly all replies are
+ * complete in the buffer and skipped at once; split, long or unusual replies are processed byte by byte in
+ * states. The first layer accepts nothing that the second would refuse, and refuses nothing itself. So a
+ * split never decides whether a reply is valid. */
 #include "memcached_meta.h"
 
 #include <string.h>
@@ -10,9 +10,9 @@
 enum state {
 	AT_REPLY, /* zero: a scanner at rest */
 	IN_WORD,
-	IN_TEXT, /* the rest of a line that isn't looked into */
+	IN_TEXT, /* the rest of a line, which is not parsed */
 	IN_SIZE,
-	AT_FLAG, /* behind the space before a flag */
+	AT_FLAG, /* after the space before a flag */
 	IN_FLAG,
 	IN_OPAQUE,
 	AT_LF,
@@ -23,7 +23,7 @@ enum state {
 
 enum { SIZE_DIGITS = 10 };
 
-enum tail { FLAGS, SIZE, TEXT }; /* what follows a word: any number of flags, a length and flags, text */
+enum tail { FLAGS, SIZE, TEXT }; /* what may follow a word: any number of flags, a length and flags, text */
 
 static const struct word {
 	const char *word;
@@ -42,7 +42,7 @@ static const struct word {
     {"STORED", MEMCACHED_META_STORED, FLAGS},
     {"ERROR", MEMCACHED_META_ERROR, TEXT},
     {"CLIENT_ERROR", MEMCACHED_META_ERROR, TEXT},
-    {"CLIENT_ERRROR", MEMCACHED_META_ERROR, TEXT}, /* so spelled by 1.6.18, to a key that is too long */
+    {"CLIENT_ERRROR", MEMCACHED_META_ERROR, TEXT}, /* 1.6.18 answers this to a key that is too long */
     {"SERVER_ERROR", MEMCACHED_META_ERROR, TEXT},
 };
 
@@ -53,7 +53,7 @@ static inline int reply_done(struct memcached_meta_scanner *s)
 	return 1;
 }
 
-/* A line's LF has been seen. 1 reply complete, 0 more to come. */
+/* The LF of a line was found. 1: reply complete, 0: continue. */
 static int line_done(struct memcached_meta_scanner *s)
 {
 	if (s->type != MEMCACHED_META_VALUE)
@@ -62,7 +62,7 @@ static int line_done(struct memcached_meta_scanner *s)
 	return 0;
 }
 
-/* A line's first word is over, by a space or CR. */
+/* The first word of a line ended at a space or CR. */
 static int word_done(struct memcached_meta_scanner *s, char byte)
 {
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
@@ -97,7 +97,7 @@ static int begin_reply(struct memcached_meta_scanner *s, char byte)
 	s->has_opaque = false;
 	memcached_line_begin(&s->line);
 	s->state = IN_WORD;
-	/* No line begins with the end of its first word; word_done would find no word of that name. */
+	/* No line begins with a word's end; word_done would find no word of that name. */
 	return word_byte(s, byte);
 }
 
@@ -152,7 +152,7 @@ static int flag_byte(struct memcached_meta_scanner *s, char byte)
 	return 0;
 }
 
-/* The flags at `p`, up to the CR after them, if all is here; else NULL. */
+/* Skips the flags at `p`, up to the CR after them, if they are complete; else NULL. */
 static inline const char *whole_flags(struct memcached_meta_scanner *s, const char *p, const char *end)
 {
 	uint64_t n;
@@ -180,7 +180,7 @@ static inline const char *whole_flags(struct memcached_meta_scanner *s, const ch
 	return p < end && *p == '\r' ? p : NULL;
 }
 
-/* Steps over a reply that lies whole at *at; false: nothing was done that matters. */
+/* Skips a reply that is complete at *at. False: nothing was changed that matters. */
 static inline bool whole_reply(struct memcached_meta_scanner *s, const char **at, const char *end)
 {
 	const char *p = *at, *line = p, *first;
@@ -233,14 +233,14 @@ static inline bool whole_reply(struct memcached_meta_scanner *s, const char **at
 }
 _Static_assert(MEMCACHED_VALUE_BYTES > 999999999, "a length of 9 digits needs no further check");
 
-/* One byte, or as many as the state can take at once. 1: reply complete, 0: go on, -1: no reply. *at is
- * moved but for a byte that is refused. */
+/* Processes one byte, or as many as the state can handle at once. 1: reply complete, 0: continue, -1: not a
+ * reply. *at is advanced, except for a byte that is refused. */
 static int scan_state(struct memcached_meta_scanner *s, const char **at, const char *end)
 {
 	const char *p = *at;
 	int result = 0;
 
-	/* The line's bytes up to its CR; those of its text are counted as they are skipped. */
+	/* Skips the line up to its CR and counts the bytes of its text. */
 	if (s->state != AT_REPLY && s->state != IN_TEXT && s->state < AT_LF && *p != '\r' &&
 	    s->line.bytes == MEMCACHED_LINE)
 		return -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanner of memcached's text replies, in two layers as resp.c: lines and values that lie whole in the
- * buffer, as nearly all do, are stepped over at once; what is cut, long or odd goes byte by byte through
- * states. The first layer takes nothing that the second would refuse, and refuses nothing itself: so where a
- * reply is cut never decides whether it is one. */
+/* The scanner of memcached's text replies, in two layers like resp.c. Nearly all lines and values are
+ * complete in the buffer and skipped at once; split, long or unusual ones are processed byte by byte in
+ * states. The first layer accepts nothing that the second would refuse, and refuses nothing itself. So a
+ * split never decides whether a reply is valid. */
 #include "memcached_text.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 enum state {
 	AT_LINE, /* zero: a scanner at rest */
 	IN_WORD,
-	IN_TEXT, /* the rest of a line that isn't looked into */
+	IN_TEXT, /* the rest of a line, which is not parsed */
 	IN_KEY,
 	IN_FLAGS,
 	IN_SIZE,
@@ -51,7 +51,7 @@ static const struct word {
     {"SERVER_ERROR", MEMCACHED_TEXT_ERROR, BARE | WITH_TEXT},
 };
 
-/* Whether a reply that has begun with values or statistics may go on with a line of this type. */
+/* Whether a reply that began with values or statistics may continue with a line of this type. */
 static inline bool fits(const struct memcached_text_scanner *s, uint8_t type)
 {
 	return !s->begun || type == s->begun || type == MEMCACHED_TEXT_MISS || type == MEMCACHED_TEXT_ERROR;
@@ -72,7 +72,7 @@ static inline void value_done(struct memcached_text_scanner *s)
 	s->state = AT_LINE;
 }
 
-/* A line's LF has been seen. 1 reply complete, 0 more to come. */
+/* The LF of a line was found. 1: reply complete, 0: continue. */
 static int line_done(struct memcached_text_scanner *s)
 {
 	switch (s->type) {
@@ -88,7 +88,7 @@ static int line_done(struct memcached_text_scanner *s)
 	}
 }
 
-/* A line's first word is over, by a space or CR. */
+/* The first word of a line ended at a space or CR. */
 static int word_done(struct memcached_text_scanner *s, char byte)
 {
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
@@ -146,7 +146,7 @@ static int begin_line(struct memcached_text_scanner *s, char byte)
 		return digit(s, byte, UNIQUE_DIGITS, UINT64_MAX);
 	}
 	s->state = IN_WORD;
-	/* No line begins with the end of its first word; word_done would find no word of that name. */
+	/* No line begins with a word's end; word_done would find no word of that name. */
 	return word_byte(s, byte);
 }
 
@@ -159,7 +159,7 @@ static int key_byte(struct memcached_text_scanner *s, char byte)
 	return (uint8_t)byte <= ' ' || ++s->line.bytes > MEMCACHED_TEXT_KEY ? -1 : 0;
 }
 
-/* A byte of the numbers behind a key: flags, size, unique. */
+/* A byte of the numbers after a key: flags, size, unique. */
 static int value_byte(struct memcached_text_scanner *s, char byte)
 {
 	if (s->digits > 0 && s->state == IN_FLAGS && byte == ' ') {
@@ -190,7 +190,7 @@ static int value_byte(struct memcached_text_scanner *s, char byte)
 	}
 }
 
-/* The number at *at, of 1 to 9 digits; what is longer is left to the byte-by-byte way. */
+/* Reads the number at *at, of 1 to 9 digits. Longer numbers are processed byte by byte. */
 _Static_assert(MEMCACHED_VALUE_BYTES > 999999999, "a length of 9 digits needs no further check");
 static inline bool whole_number(const char **at, const char *end, uint32_t *number)
 {
@@ -204,8 +204,8 @@ static inline bool whole_number(const char **at, const char *end, uint32_t *numb
 	return p > first;
 }
 
-/* The space that ends the key at `p`, or NULL if there's none or the key is none. memchr is slower on the
- * short keys there are, and would let control characters pass. */
+/* The space that ends the key at `p`, or NULL if there is none or the key is invalid. memchr is slower on
+ * short keys and would accept control characters. */
 static inline const char *key_end(const char *p, const char *end)
 {
 	const uint64_t ones = 0x0101010101010101u;
@@ -215,7 +215,8 @@ static inline const char *key_end(const char *p, const char *end)
 		uint64_t bytes, low;
 
 		memcpy(&bytes, p, 8);
-		/* The top bit of each byte up to ' '; above the lowest such byte a borrow may lie. */
+		/* The top bit of each byte up to ' '; bytes above the lowest one may be wrong because of a
+		 * borrow. */
 		low = (bytes - ones * (' ' + 1)) & ~bytes & (ones << 7);
 		if (low) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -230,14 +231,14 @@ static inline const char *key_end(const char *p, const char *end)
 		if (p - first > MEMCACHED_TEXT_KEY)
 			return NULL;
 	}
-	return NULL; /* fewer than 8 bytes are left: no room for the rest of the reply */
+	return NULL; /* fewer than 8 bytes are left: not enough for the rest of the reply */
 }
 
 /* Whether the bytes at `p` are those of the literal. */
 #define IS(p, end, literal)                                                                                  \
 	((size_t)((end) - (p)) >= sizeof(literal) - 1 && memcmp((p), (literal), sizeof(literal) - 1) == 0)
 
-/* What is behind a value, from VALUE to the CRLF after its data, that lies whole at `p`; or NULL. */
+/* Returns the end of a value, from VALUE to the CRLF after its data, that is complete at `p`; or NULL. */
 static inline const char *whole_value(const char *p, const char *end)
 {
 	uint32_t flags, size, digits;
@@ -270,8 +271,8 @@ static inline const char *whole_value(const char *p, const char *end)
 		return type;                                                                                 \
 	}
 
-/* Steps over a line that lies whole at *at: a value with its line, and the END behind it too if that's what
- * follows. Returns the type of the last line stepped over, or 0 if nothing was done. */
+/* Skips a line that is complete at *at: a value with its line, and the END after it if that follows. Returns
+ * the type of the last line skipped, or 0 if nothing was done. */
 static inline uint8_t whole_line(struct memcached_text_scanner *s, const char **at, const char *end)
 {
 	const char *p = *at;
@@ -288,7 +289,7 @@ static inline uint8_t whole_line(struct memcached_text_scanner *s, const char **
 		*at = p;
 		if (!IS(p, end, "END\r\n"))
 			return MEMCACHED_TEXT_HIT;
-		/* The one value of a get, as nearly always. */
+		/* The single value of a get, the usual case. */
 		*at = p + 5;
 		return MEMCACHED_TEXT_MISS;
 	case 'E':
@@ -322,8 +323,8 @@ static inline uint8_t whole_line(struct memcached_text_scanner *s, const char **
 	return 0;
 }
 
-/* One byte, or as many as the state can take at once. 1: reply complete, 0: go on, -1: no reply. *at is
- * moved but for a byte that is refused. */
+/* Processes one byte, or as many as the state can handle at once. 1: reply complete, 0: continue, -1: not a
+ * reply. *at is advanced, except for a byte that is refused. */
 static int scan_state(struct memcached_text_scanner *s, const char **at, const char *end)
 {
 	const char *p = *at;

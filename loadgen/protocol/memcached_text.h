@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A scanner of memcached's text replies for the hot path: finds where each reply ends and what it says, in
- * the read buffer, without an allocation. See resp.h, whose manner it has.
- *
- * A text reply does not say which command it answers, and its end depends on its kind: VALUE and STAT are
- * followed by more lines up to END. Which kinds a command may get is the caller's to know. An error line in
- * place of END ends a reply too: memcached gives up so when it runs out of memory between two values.
- */
+/* A scanner of memcached's text replies for the hot path: finds the end and result of each reply in the read
+ * buffer, without allocation. It works like resp.h. A text reply does not name its command, and its end
+ * depends on its kind: VALUE and STAT are followed by more lines up to END. The caller knows which kinds a
+ * command may get. An error line instead of END also ends a reply: memcached sends it when it runs out of
+ * memory between two values. */
 #ifndef FORKTAIL_LOADGEN_MEMCACHED_TEXT_H
 #define FORKTAIL_LOADGEN_MEMCACHED_TEXT_H
 
@@ -20,7 +18,7 @@ extern "C" {
 #endif
 
 enum {
-	MEMCACHED_TEXT_KEY = 250, /* a key's bytes at most, as in memcached */
+	MEMCACHED_TEXT_KEY = 250, /* maximum size of a key, as in memcached */
 };
 
 enum memcached_text_kind {
@@ -42,20 +40,20 @@ enum memcached_text_kind {
 
 struct memcached_text_scanner {
 	uint64_t number; /* NUMBER's value. Within a reply: the number being read, then the bytes to skip */
-	uint32_t values; /* how many a HIT has */
+	uint32_t values; /* number of values of a HIT */
 	uint8_t state;
 	uint8_t begun; /* HIT or STATS within such a reply, else 0 */
-	uint8_t type;  /* what the line being scanned is */
+	uint8_t type;  /* the type of the line being scanned */
 	uint8_t kind;  /* enum memcached_text_kind; valid once memcached_text_scan returned 1 */
 	uint8_t digits;
 	struct memcached_line line; /* its word and explanation: of an ERROR */
 };
 
-/* A scanner at the beginning of a reply is all zeros, or as memcached_text_scan left it when it returned 1.
- * What it then says of the reply stays valid until the next call. */
+/* A scanner at the beginning of a reply is all zeros, or in the state after memcached_text_scan returned 1.
+ * Its results then stay valid until the next call. */
 
-/* Scans on from *at. 1: a reply is complete, *at is behind it. 0: the bytes ran out (*at == end).
- * -1: this is no reply; *at is at the offending byte. */
+/* Continues scanning from *at. 1: a reply is complete, *at is after it. 0: no more bytes (*at == end).
+ * -1: not a reply; *at is at the offending byte. */
 int memcached_text_scan(struct memcached_text_scanner *s, const char **at, const char *end);
 
 #ifdef __cplusplus

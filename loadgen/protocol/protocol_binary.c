@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memcached's binary protocol: its requests, and what answers mean. An answer names the command it is to. A
- * login is by SASL (memcached's -S), of which PLAIN is what every server has that takes passwords at all. */
+/* memcached's binary protocol: requests, and the meaning of answers. An answer contains its command. A login
+ * uses SASL (memcached's -S) with PLAIN, which every server supports that accepts passwords. */
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static void expect(const struct command *c, struct expected *e)
 	e->opcode = memcached_verb_of(c)->opcode;
 }
 
-/* The number that a word of digits stands for. */
+/* The value of a word of digits. */
 static uint64_t number_of(const struct command *c, uint32_t index, const struct drawn *drawn)
 {
 	const struct command_part *p = &c->parts[c->words[index].first];
@@ -65,7 +65,7 @@ static bool write_request(const struct command *c, const struct fill *f, const s
 		memcpy(extras + 4, &expires, 4);
 		header.extras_length = 8;
 	} else if (verb->form == FORM_NUMBER) {
-		/* No initial value: a counter that isn't there is a miss, as in the text protocol. */
+		/* No initial value: a missing counter is a miss, as in the text protocol. */
 		delta = htobe64(number_of(c, 2, data));
 		memset(extras, 0, sizeof(extras));
 		memcpy(extras, &delta, 8);
@@ -103,7 +103,7 @@ static bool login(const char *user, const char *password, struct bytes *to)
 		return false;
 	bytes_add(to, header, sizeof(header));
 	bytes_add(to, mechanism, key_length);
-	bytes_add(to, "", 1); /* whom to act for: the user */
+	bytes_add(to, "", 1); /* authorization identity: the user */
 	bytes_add(to, user, user_length + 1);
 	bytes_add(to, password, password_length);
 	return true;
@@ -154,7 +154,7 @@ static bool wants_login(const union reply_scanner *s)
 	return s->binary.status == AUTHENTICATION_ERROR;
 }
 
-/* Behind the header, extras and key. */
+/* After the header, extras and key. */
 static bool find_value(const char *reply, size_t length, size_t *at, size_t *bytes)
 {
 	const uint8_t *header = (const uint8_t *)reply;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The classic commands by name: what stands where in them, and what the binary protocol calls them. Its
- * numbers are those of memcached's protocol_binary.h. */
+/* The classic commands by name: the position of their words, and their binary opcodes, which are those of
+ * memcached's protocol_binary.h. */
 #include "protocol_memcached.h"
 
 #include <stdio.h>
@@ -36,13 +36,13 @@ bool memcached_verb_fits(const struct command *c, const struct memcached_verb *v
 	command_name(c, name, sizeof(name));
 	if (!v) {
 		snprintf(error, size,
-			 "%s is no command that forktail sends to memcached: get, gets, set, add, replace, "
-			 "append, prepend, delete, incr, decr, touch, version",
+			 "%s is not a memcached command that forktail can send: get, gets, set, add, "
+			 "replace, append, prepend, delete, incr, decr, touch, version",
 			 name);
 		return false;
 	}
 	if (c->word_count < v->words_min || c->word_count > v->words_max) {
-		snprintf(error, size, "memcached's %s is written as %s%s%s", name, name,
+		snprintf(error, size, "memcached's %s has the form %s%s%s", name, name,
 			 v->form == FORM_BARE ? "" : " KEY",
 			 v->form == FORM_STORE	  ? " DATA [EXPIRY]"
 			 : v->form == FORM_NUMBER ? " NUMBER"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What memcached's protocols have in common. A classic command is written as VERB KEY [DATA or NUMBER]
- * [EXPIRY] whatever the protocol, so the text and the binary protocol share the list of them; all have the
- * same product; and those that are lines log in alike. For their three files. */
+ * [EXPIRY] in every protocol, so the text and the binary protocol share the list; all have the same product;
+ * and the line protocols share the login. For the three protocol files. */
 #ifndef FORKTAIL_LOADGEN_PROTOCOL_MEMCACHED_H
 #define FORKTAIL_LOADGEN_PROTOCOL_MEMCACHED_H
 
@@ -20,27 +20,28 @@ struct memcached_verb {
 
 /* NULL: there's no such command. */
 const struct memcached_verb *memcached_verb_of(const struct command *c);
-/* Whether the command is `v`, in as many words as that takes. NULL is no command. False, and a sentence. */
+/* Whether the command is `v` with a valid number of words. NULL is no command. False, and a sentence. */
 bool memcached_verb_fits(const struct command *c, const struct memcached_verb *v, char *error, size_t size);
 
-/* Of the text protocol and the meta commands: a `set` whose value is "user password" and whose key and flags
- * say nothing, the first command of a connection (memcached's -Y). */
+/* For the text protocol and the meta commands: a `set` whose value is "user password" and whose key and flags
+ * have no meaning, as the first command of a connection (memcached's -Y). */
 bool memcached_line_login(const char *user, const char *password, struct bytes *to);
 
-/* Of the same two: what a kind of reply means. */
+/* For both line protocols: the meaning of a kind of reply. */
 struct memcached_meaning {
-	uint8_t status;	    /* FT_STATUS_* */
-	uint8_t answers[5]; /* enum reply_kind that a command may expect; REPLY_ANY alone: whatever it does */
+	uint8_t status; /* FT_STATUS_* */
+	uint8_t
+	    answers[5]; /* enum reply_kind that a command may expect; REPLY_ANY alone: always this status */
 };
 
-/* The status of a reply of this meaning to a command that expects `e`; of an error *word is its class. */
+/* The status of a reply with this meaning to a command that expects `e`. For an error *word is its class. */
 unsigned memcached_line_status(const struct memcached_meaning *m, const struct memcached_line *line,
 			       const struct expected *e, const char **word);
-/* Whether an error's line says that a login has to come first. */
+/* Whether the line of an error says that a login is required. */
 bool memcached_line_unauthenticated(const struct memcached_line *line);
 
-/* Of the same two: the value behind a line that has its length after `blanks` blanks. As in struct protocol.
- */
+/* For both line protocols: the value after a line that has its length after `blanks` blanks. As in struct
+ * protocol. */
 bool memcached_find_value(const char *reply, size_t length, int blanks, size_t *at, size_t *bytes);
 
 #endif

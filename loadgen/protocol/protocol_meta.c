@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* memcached's meta commands. The classic commands are sent as the meta command that does the same (get as "mg
- * KEY v"), so that one workload can be put to both; meta commands are sent as they are written, but for the
- * length, which DATA in second place stands for: "ms KEY DATA T30".
- *
- * Each request gets an opaque number, that the server repeats in its answer: an answer that got out of step
- * is seen at once (meta_answer.c), instead of being counted for another request. For the rest it is as in the
- * text protocol: what cannot be the answer to a command is a wrong reply.
- */
+/* memcached's meta commands. Classic commands are sent as the equivalent meta command (get as "mg KEY v"), so
+ * that one workload can use both. Meta commands are sent as written, except that DATA in second place is
+ * replaced by the length: "ms KEY DATA T30". Each request gets an opaque number, which the server repeats in
+ * its answer. So a misplaced answer is detected at once (meta_answer.c) instead of being counted for another
+ * request. An answer that does not fit its command is a wrong reply, as in the text protocol. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,16 +16,16 @@
 
 enum meta_form { META_PLAIN, META_STORE, META_BARE };
 
-/* How a command goes onto the wire. */
+/* The form of a command on the wire. */
 static const struct meta_verb {
 	const char *name, *verb;
-	const char *before; /* what stands before the third word, if there is one that isn't data */
-	const char *flags;  /* behind everything else */
+	const char *before; /* the text before the third word, if that isn't data */
+	const char *flags;  /* appended last */
 	enum meta_form form;
 	uint8_t words_min, words_max;
 	uint8_t kind; /* enum reply_kind of its answer */
-	bool native;  /* words from the third on are flags (from the fourth, of a store) */
-	bool silent;  /* may have its misses left out */
+	bool native;  /* words from the third on are flags (from the fourth, for a store) */
+	bool silent;  /* its misses may get no answer */
 } verbs[] = {
     {"GET", "mg", "", " v", META_PLAIN, 2, 2, REPLY_VALUE, false, true},
     {"GETS", "mg", "", " c v", META_PLAIN, 2, 2, REPLY_VALUE, false, true},
@@ -74,7 +71,7 @@ static bool has_flag(const struct command *c, const struct meta_verb *v, char le
 	return false;
 }
 
-/* Whether a command gets an opaque number of ours, that its answer is known by. */
+/* Whether a command gets an opaque number, which identifies its answer. */
 static bool is_numbered(const struct command *c, const struct meta_verb *v)
 {
 	return v->form != META_BARE && v->kind != REPLY_DEBUG && !has_flag(c, v, 'O');
@@ -93,10 +90,10 @@ static bool settle(struct command *c, bool quiet, const char *text, char *error,
 	c->quiet = quiet && v->silent && c->numbered;
 	if (!quiet || c->numbered || v->form == META_BARE || v->kind == REPLY_DEBUG)
 		return true;
-	snprintf(error, size,
-		 "--meta-quiet tells by their opaques which answers are left out; leave the flag O to it: "
-		 "\"%.60s\"",
-		 text);
+	snprintf(
+	    error, size,
+	    "--meta-quiet sets the opaque flag O itself, to find omitted answers. Remove O from \"%.60s\"",
+	    text);
 	return false;
 }
 
@@ -107,12 +104,13 @@ static bool fits(const struct command *c, char *error, size_t size)
 
 	command_name(c, name, sizeof(name));
 	if (!v)
-		snprintf(error, size,
-			 "%s is no command that forktail sends to memcached: get, gets, set, add, replace, "
-			 "append, prepend, delete, incr, decr, touch, version, mg, ms, md, ma, mn, me",
-			 name);
+		snprintf(
+		    error, size,
+		    "%s is not a memcached command that forktail can send: get, gets, set, add, replace, "
+		    "append, prepend, delete, incr, decr, touch, version, mg, ms, md, ma, mn, me",
+		    name);
 	else if (c->word_count < v->words_min || c->word_count > v->words_max)
-		snprintf(error, size, "memcached's %s is written as %s%s%s%s", name, name,
+		snprintf(error, size, "memcached's %s has the form %s%s%s%s", name, name,
 			 v->form == META_BARE ? "" : " KEY", v->form == META_STORE ? " DATA" : "",
 			 v->native					 ? " [FLAG ...]"
 			 : v->words_max == 4				 ? " [EXPIRY]"
@@ -120,17 +118,16 @@ static bool fits(const struct command *c, char *error, size_t size)
 			 : v->words_max == 3 && v->form == META_PLAIN	 ? " NUMBER"
 									 : "");
 	else if (has_flag(c, v, 'q'))
-		snprintf(
-		    error, size,
-		    "the flag q would leave answers out that are waited for; --meta-quiet reads with it and "
-		    "knows what is left out");
+		snprintf(error, size,
+			 "the flag q suppresses answers that forktail-load waits for. Remove q, or use "
+			 "--meta-quiet, which handles it");
 	else
 		return true;
 	return false;
 }
 
-/* " O" and the request's number: of fixed width, so that it can be patched. Right behind the key, since only
- * so many patches are kept and this one can't be done without. */
+/* " O" and the request's number: of fixed width, so that it can be patched. Directly after the key, because
+ * the number of patches is limited and this one is required. */
 static bool add_opaque(struct bytes *to, const struct request_values *v, struct patches *patches)
 {
 	if (!bytes_reserve(to, 2 + KEY_DIGITS))
@@ -190,7 +187,7 @@ static const struct memcached_meaning meanings[] = {
     [MEMCACHED_META_NOOP] = {FT_STATUS_OK, {REPLY_NOOP}},
     [MEMCACHED_META_DEBUG] = {FT_STATUS_OK, {REPLY_DEBUG}},
     [MEMCACHED_META_VERSION] = {FT_STATUS_OK, {REPLY_VERSION}},
-    [MEMCACHED_META_STORED] = {FT_STATUS_WRONG, {REPLY_ANY}}, /* but to what logs in */
+    [MEMCACHED_META_STORED] = {FT_STATUS_WRONG, {REPLY_ANY}}, /* except for the login */
     [MEMCACHED_META_ERROR] = {FT_STATUS_ERROR_REPLY, {REPLY_ANY}},
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis: what its commands look like and what they are answered with. Commands are sent as they are written;
- * the server is the one to know whether it has them. RESP3 has a scanner in common with RESP2 (resp.h), so it
- * is no protocol of its own here. */
+/* Redis: the format of commands and their answers. Commands are sent as written; the server knows whether
+ * they exist. RESP3 shares a scanner with RESP2 (resp.h), so it is not a separate protocol here. */
 #include <string.h>
 
 #include "loadgen/command/draw.h"
@@ -18,8 +17,8 @@ static bool fits(const struct command *c, char *error, size_t size)
 	return true;
 }
 
-/* What a command answers when all is well, and when there is nothing; for others any reply but an error will
- * do. */
+/* The successful answer to a command, and the answer for a miss. For other commands any reply except an error
+ * is accepted. */
 static void expect(const struct command *c, struct expected *e)
 {
 	static const struct {
@@ -52,7 +51,7 @@ static void expect(const struct command *c, struct expected *e)
 		*e = (struct expected){0};
 }
 
-/* "$16" or "*3" and CRLF; the room is there. */
+/* "$16" or "*3" and CRLF; the space exists. */
 static void put_head(struct bytes *to, char type, size_t number)
 {
 	uint32_t digits = digits_count(number);
@@ -64,7 +63,7 @@ static void put_head(struct bytes *to, char type, size_t number)
 	to->length += digits + 3;
 }
 
-/* A word with its length in front. */
+/* A word with its length before it. */
 static bool write_counted(const struct command *c, uint32_t index, const struct fill *f,
 			  const struct request_values *v, struct random_stream *random, struct bytes *to,
 			  struct patches *patches)
@@ -102,7 +101,7 @@ static bool write_request(const struct command *c, const struct fill *f, const s
 	return true;
 }
 
-/* The room is there. */
+/* The space exists. */
 static void add_counted(struct bytes *to, const char *text)
 {
 	size_t length = strlen(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of the table, each in its own file; for protocols.c, which puts them together. */
+/* The rows of the table, each in a separate file; for protocols.c, which collects them. */
 #ifndef FORKTAIL_LOADGEN_PROTOCOL_ROWS_H
 #define FORKTAIL_LOADGEN_PROTOCOL_ROWS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* memcached's text protocol: its requests, and what answers mean. An answer doesn't say which command it is
- * to, but few commands share one: what cannot be the answer to this one is a wrong reply. */
+/* memcached's text protocol: requests, and the meaning of answers. An answer doesn't name its command, but
+ * few commands share one: an answer that does not fit its command is a wrong reply. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static bool write_request(const struct command *c, const struct fill *f, const s
 	char head[24];
 	size_t length;
 
-	/* The server reads lower case only. */
+	/* The server accepts lower case only. */
 	for (length = 0; verb->name[length]; length++)
 		head[length] = (char)tolower(verb->name[length]);
 	head[length] = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one place that knows which protocols there are: their table, and what is asked of it as a whole. */
+/* The only place that knows all protocols: their table, and functions over the complete table. */
 #include <string.h>
 
 #include "protocol.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers on the hot path, whatever the protocol: where one ends, and what became of its request. Redis' way
- * is inlined where it is needed, for at a million answers a second a call shows; the others' goes through the
+/* Answers on the hot path, for every protocol: the end of a reply, and the result of its request. Code for
+ * Redis is inlined, because at a million answers per second a call is measurable; other protocols use the
  * table. */
 #ifndef FORKTAIL_LOADGEN_REPLY_H
 #define FORKTAIL_LOADGEN_REPLY_H
@@ -28,7 +28,8 @@ union reply_scanner {
 	struct memcached_meta_scanner meta;
 };
 
-/* The number at `p`, in digits, that ends before `end`; what is far too large for a length is cut short. */
+/* The decimal number at `p` that ends before `end`. A number that is far too large for a length is
+ * truncated. */
 static inline size_t reply_number(const char *p, const char *end)
 {
 	size_t n = 0;
@@ -38,7 +39,7 @@ static inline size_t reply_number(const char *p, const char *end)
 	return n;
 }
 
-/* As resp_scan: 1 complete, 0 the bytes ran out, -1 no reply. */
+/* Like resp_scan: 1 complete, 0 no more bytes, -1 not a reply. */
 static inline int reply_scan(enum protocol_id protocol, union reply_scanner *s, const char **at,
 			     const char *end)
 {
@@ -64,8 +65,8 @@ static inline unsigned reply_status_redis(const union reply_scanner *s, const st
 	return e->miss && kind == e->miss ? FT_STATUS_MISS : FT_STATUS_WRONG;
 }
 
-/* The FT_STATUS_* of a complete reply. For an error reply *word is its class: the first word, or "OOM" where
- * a server says so in more of them. */
+/* The FT_STATUS_* of a complete reply. For an error reply *word is its class: the first word, or "OOM" if a
+ * server uses several words for it. */
 static inline unsigned reply_status(enum protocol_id protocol, const union reply_scanner *s,
 				    const struct expected *e, const char **word)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The reply scanner, in two layers: elements that lie whole in the buffer, as nearly all do, are stepped
- * over at once; what is cut, or odd, goes byte by byte through states. */
+/* The reply scanner, in two layers. Nearly all elements are complete in the buffer and skipped at once; split
+ * or unusual elements are processed byte by byte in states. */
 #include "resp.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ enum state {
 	IN_LINE,
 	IN_NUMBER,
 	IN_SCALAR, /* a boolean, double or big number */
-	AT_CR,	   /* of a type that has nothing else */
+	AT_CR,	   /* of a type that has no content */
 	AT_LF,	   /* after a line's or number's CR */
 	IN_BULK,   /* number: bytes to skip before the closing CRLF */
 	AT_BULK_CR,
@@ -18,20 +18,21 @@ enum state {
 	AT_CHUNK, /* of a streamed string */
 };
 
-/* Redis' own limit of a bulk is proto-max-bulk-len, 512 MB unless raised; past 4 GB it's no length. */
+/* Redis limits a bulk to proto-max-bulk-len, 512 MB by default. More than 4 GB is not accepted as a
+ * length. */
 #define LARGEST_NUMBER UINT32_MAX
-/* A streamed aggregate's elements are counted down from here, over and over: even, so that what is left says
- * whether their number is. */
+/* The elements of a streamed aggregate are counted down from here repeatedly. The number is even, so that the
+ * remainder shows whether their number is. */
 #define STREAM_ROUND (1u << 31)
 
 enum {
 	NUMBER_DIGITS = 20,
-	STREAMED = 255, /* `digits` of a "?" in a number's place */
+	STREAMED = 255, /* `digits` of a "?" instead of a number */
 	DOUBLE_BYTES = 64,
 	VERBATIM_FORMAT = 4, /* "txt:" */
 };
 
-/* What doubles are written with, inf and nan included. */
+/* Characters of doubles, including inf and nan. */
 static const bool of_double[256] = {
     ['0'] = true, ['1'] = true, ['2'] = true, ['3'] = true, ['4'] = true, ['5'] = true, ['6'] = true,
     ['7'] = true, ['8'] = true, ['9'] = true, ['+'] = true, ['-'] = true, ['.'] = true, ['e'] = true,
@@ -43,7 +44,8 @@ static inline uint8_t innermost(const struct resp_scanner *s)
 	return (uint8_t)(1u << (s->depth - 1));
 }
 
-/* An aggregate that isn't like an array has had its last counted element. Whether more is to come. */
+/* An aggregate that isn't like an array has received its last counted element. Returns whether more
+ * follows. */
 static bool goes_on(struct resp_scanner *s)
 {
 	uint8_t bit = innermost(s);
@@ -54,13 +56,13 @@ static bool goes_on(struct resp_scanner *s)
 	}
 	if (!(s->attributes & bit))
 		return false;
-	/* What the attribute is of comes now; only that is an element. */
+	/* The element that the attribute describes follows; only that is an element. */
 	s->attributes &= (uint8_t)~bit;
 	s->depth--;
 	return true;
 }
 
-/* The innermost aggregate has had its last counted element: 1 when the whole reply is complete. */
+/* The innermost aggregate has received its last counted element: 1 when the whole reply is complete. */
 static int aggregate_done(struct resp_scanner *s)
 {
 	do {
@@ -81,7 +83,7 @@ static int element_done(struct resp_scanner *s)
 	return --s->left[s->depth - 1] > 0 ? 0 : aggregate_done(s);
 }
 
-/* An aggregate's head is complete: array, map, set, push or attribute. As line_done. */
+/* The head of an aggregate is complete: array, map, set, push or attribute. Returns like line_done. */
 static int open_aggregate(struct resp_scanner *s)
 {
 	bool map = s->type == '%' || s->type == '|';
@@ -106,7 +108,7 @@ static int open_aggregate(struct resp_scanner *s)
 	return 0;
 }
 
-/* The "." behind a streamed aggregate's elements. */
+/* The "." after the elements of a streamed aggregate. */
 static int close_stream(struct resp_scanner *s)
 {
 	uint8_t bit = innermost(s);
@@ -118,7 +120,7 @@ static int close_stream(struct resp_scanner *s)
 	return element_done(s);
 }
 
-/* What follows a type byte's line: 1 reply complete, 0 more to come, -1 not a reply. */
+/* What follows the line of a type byte: 1 reply complete, 0 continue, -1 not a reply. */
 static int line_done(struct resp_scanner *s)
 {
 	if (s->negative && s->type != ':' && s->type != '(') {
@@ -155,7 +157,7 @@ static int line_done(struct resp_scanner *s)
 	}
 }
 
-/* Keeps a top-level error's first word, and what follows it. */
+/* Keeps the first word of a top-level error, and the text after it. */
 static void keep_word(struct resp_scanner *s, const char *p, const char *end)
 {
 	for (; p < end && s->word_length < RESP_WORD - 1; p++) {
@@ -166,7 +168,7 @@ static void keep_word(struct resp_scanner *s, const char *p, const char *end)
 		s->word[s->word_length++] = *p;
 		s->word[s->word_length] = 0;
 	}
-	/* The blank between them is where the rest begins. */
+	/* The text begins after the blank. */
 	for (; p < end && s->rest_length < RESP_REST - 1; p++) {
 		if (s->rest_length == 0 && *p == ' ')
 			continue;
@@ -175,7 +177,7 @@ static void keep_word(struct resp_scanner *s, const char *p, const char *end)
 	}
 }
 
-/* Skips a line's text up to its CR. Returns the CR or end. */
+/* Skips the text of a line up to its CR. Returns the CR or end. */
 static const char *skip_text(struct resp_scanner *s, const char *p, const char *end)
 {
 	const char *cr = memchr(p, '\r', (size_t)(end - p));
@@ -269,7 +271,7 @@ static int number_byte(struct resp_scanner *s, char byte)
 		return -1;
 	s->digits++;
 	s->number = s->number * 10 + (uint64_t)(byte - '0');
-	/* An integer may be anything that 64 bits hold; lengths and counts may not. */
+	/* An integer may have any 64-bit value, but lengths and counts may not. */
 	return s->type != ':' && s->number > LARGEST_NUMBER ? -1 : 0;
 }
 
@@ -288,7 +290,7 @@ static int scalar_byte(struct resp_scanner *s, char byte)
 	case ',':
 		good = of_double[(uint8_t)byte] && s->digits < DOUBLE_BYTES;
 		break;
-	default: /* as many digits as it takes */
+	default: /* any number of digits */
 		if (byte == '-' && s->digits == 0 && !s->negative) {
 			s->negative = true;
 			return 0;
@@ -300,8 +302,8 @@ static int scalar_byte(struct resp_scanner *s, char byte)
 	return good ? 0 : -1;
 }
 
-/* The number between a type byte and CRLF at `p`, if all of it is here and in good order. Returns what is
- * behind it, or NULL for the byte-by-byte way to look at. At most 9 digits: no overflow to think of. */
+/* The number between a type byte and CRLF at `p`, if it is complete and valid. Returns the position after it,
+ * or NULL for byte-by-byte processing. At most 9 digits, so it cannot overflow. */
 static inline const char *whole_number(const char *p, const char *end, uint32_t *number)
 {
 	const char *first = p;
@@ -315,7 +317,7 @@ static inline const char *whole_number(const char *p, const char *end, uint32_t 
 	return p + 2;
 }
 
-/* Steps over a string, integer, "+" line or double that lies whole at *at. False: nothing was done. */
+/* Skips a string, integer, "+" line or double that is complete at *at. False: nothing was done. */
 static inline bool whole_element(const char **at, const char *end)
 {
 	const char *p = *at, *q;
@@ -356,8 +358,8 @@ static inline bool whole_element(const char **at, const char *end)
 	}
 }
 
-/* One byte, or as many as the state can take at once. 1: reply complete, 0: go on, -1: no reply. *at is
- * moved but for a byte that is refused. */
+/* Processes one byte, or as many as the state can handle at once. 1: reply complete, 0: continue, -1: not a
+ * reply. *at is advanced, except for a byte that is refused. */
 static int scan_state(struct resp_scanner *s, const char **at, const char *end)
 {
 	const char *p = *at;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Walking an RDB. The layout is that of Redis 2.4 to 8.0 (RDB versions 1 to 12): opcodes and types are bytes,
- * lengths and strings are as rdb.c of Redis writes them. Compressed strings (LZF) say their length, so they
- * need no decompressing. Modules' values are told apart by their own small opcodes.
- *
- * Every loop takes at least a byte per turn, so a count that lies ends where the bytes do.
- */
+/* Walks an RDB. The layout is that of Redis 2.4 to 8.0 (RDB versions 1 to 12): opcodes and types are bytes,
+ * lengths and strings as in Redis' rdb.c. Compressed strings (LZF) contain their length, so they need not be
+ * decompressed. Values of modules are distinguished by small opcodes. Every loop consumes at least a byte per
+ * iteration, so a wrong count ends where the bytes do. */
 #include "rdb.h"
 
 #include <stdbool.h>
@@ -58,8 +56,8 @@ enum module_opcode { MODULE_END, MODULE_SINT, MODULE_UINT, MODULE_FLOAT, MODULE_
 
 struct walk {
 	const unsigned char *at, *end;
-	bool bad;    /* not RDB; else what failed is that the bytes ran out */
-	int unknown; /* a type or opcode that isn't known; -1: none */
+	bool bad;    /* not an RDB; otherwise the bytes ran out */
+	int unknown; /* an unknown type or opcode; -1: none */
 };
 
 static bool skip(struct walk *w, uint64_t bytes)
@@ -78,7 +76,7 @@ static bool take_byte(struct walk *w, unsigned *byte)
 	return true;
 }
 
-/* A length; *special: it is a string's encoding instead. */
+/* A length. *special: it is a string's encoding instead. */
 static bool take_length(struct walk *w, uint64_t *length, bool *special)
 {
 	unsigned first, next;
@@ -158,7 +156,7 @@ static bool skip_strings(struct walk *w, uint64_t count)
 	return true;
 }
 
-/* A sorted set with scores as text: a byte says how long, or that it is no number or infinite. */
+/* A sorted set with scores as text: a byte gives its length, or says that it is not a number or infinite. */
 static bool skip_zset(struct walk *w, uint64_t count)
 {
 	unsigned length;
@@ -185,7 +183,7 @@ static bool skip_quicklist(struct walk *w, uint64_t count)
 	return true;
 }
 
-/* Fields with times to live of their own. */
+/* Fields with individual times to live. */
 static bool skip_expiring_hash(struct walk *w)
 {
 	uint64_t count;
@@ -242,7 +240,7 @@ static bool skip_stream(struct walk *w, enum type type)
 	return true;
 }
 
-/* What a module wrote, up to its end mark. */
+/* The data of a module, up to its end mark. */
 static bool skip_module(struct walk *w)
 {
 	uint64_t opcode;
@@ -319,7 +317,7 @@ static bool skip_value(struct walk *w, unsigned type)
 	}
 }
 
-/* One opcode, or a key and its value. False: the bytes ran out, or are no RDB. */
+/* One opcode, or a key and its value. False: the bytes ran out, or are not an RDB. */
 static bool skip_entry(struct walk *w, unsigned opcode, struct rdb_facts *facts)
 {
 	switch (opcode) {
@@ -360,18 +358,18 @@ size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char
 
 	*facts = (struct rdb_facts){0};
 	if (end - at < MAGIC_BYTES || memcmp(at, "REDIS", 5) != 0) {
-		snprintf(error, size, "is none");
+		snprintf(error, size, "is not an RDB file");
 		return 0;
 	}
 	for (w.at += 5; w.at < (const unsigned char *)at + MAGIC_BYTES; w.at++) {
 		if (*w.at < '0' || *w.at > '9') {
-			snprintf(error, size, "has no version");
+			snprintf(error, size, "has no version number");
 			return 0;
 		}
 		facts->version = facts->version * 10 + (*w.at - '0');
 	}
 	if (facts->version == 0 || facts->version > VERSION_MAX) {
-		snprintf(error, size, "has version %u, and known are 1 to %d", facts->version, VERSION_MAX);
+		snprintf(error, size, "has version %u; supported are 1 to %d", facts->version, VERSION_MAX);
 		return 0;
 	}
 	while (entry = w.at, take_byte(&w, &opcode)) {
@@ -383,8 +381,8 @@ size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char
 		if (skip_entry(&w, opcode, facts))
 			continue;
 		if (w.unknown >= 0)
-			snprintf(error, size, "has an entry of kind %d at byte %zu, which is not known here",
-				 w.unknown, (size_t)((const char *)entry - at));
+			snprintf(error, size, "has an entry of unknown kind %d at byte %zu", w.unknown,
+				 (size_t)((const char *)entry - at));
 		else if (w.bad)
 			snprintf(error, size, "is damaged in the entry at byte %zu",
 				 (size_t)((const char *)entry - at));
@@ -392,6 +390,6 @@ size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char
 			break;
 		return 0;
 	}
-	snprintf(error, size, "is cut off");
+	snprintf(error, size, "is truncated");
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where an RDB file ends, when something follows it: an append-only file may begin with one (the preamble),
- * and the commands come behind. An RDB says nowhere how long it is, so it has to be walked, entry by entry;
- * nothing of it is decoded. */
+/* Finds the end of an RDB file when something follows it: an append-only file may begin with one (the
+ * preamble), followed by the commands. An RDB does not contain its length, so it must be walked entry by
+ * entry, without decoding it. */
 #ifndef FORKTAIL_LOADGEN_RDB_H
 #define FORKTAIL_LOADGEN_RDB_H
 
@@ -17,9 +17,8 @@ struct rdb_facts {
 	uint64_t keys, functions; /* walked over */
 };
 
-/* The bytes of the RDB at `at`, checksum included; 0, and a sentence that goes on from "the RDB preamble
- * ...": it is cut, damaged, or has something that this version doesn't know. `facts` are filled up to there.
- */
+/* The bytes of the RDB at `at`, checksum included. 0, and a sentence that continues "the RDB preamble ...":
+ * it is truncated, damaged, or unknown to this version. `facts` are filled up to there. */
 size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char *error, size_t size);
 
 #ifdef __cplusplus

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording of what clients sent to a Redis, ready to be sent again: a MONITOR capture, an append-only file
- * (one file, or Redis 7's directory of them) or a CSV.
- *
- * The whole file becomes an array of records before the load begins, so that no parsing disturbs it: 32 bytes
- * a command beside its text, and an append-only file's text stays in the file, mapped. Load threads share the
- * array, read-only; each connection follows the chain of its own records (replay_send.c).
- */
+/* A recording of client commands to a Redis server, prepared for replay: a MONITOR capture, an append-only
+ * file (one file, or Redis 7's directory) or a CSV file. The whole file becomes an array of records before
+ * the load begins, so that parsing does not disturb it: 32 bytes per command besides its text, and the text
+ * of an append-only file stays in the mapped file. Load threads share the array, read-only; each connection
+ * follows the chain of its own records (replay_send.c). */
 #ifndef FORKTAIL_LOADGEN_REPLAY_H
 #define FORKTAIL_LOADGEN_REPLAY_H
 
@@ -28,7 +26,7 @@ extern const char *const replay_format_names[]; /* "", "monitor", "aof", "csv" *
 
 #define REPLAY_END UINT32_MAX
 enum {
-	/* One operation takes what has no place of its own, one is for SELECTs of our own. */
+	/* One operation collects the less frequent commands, one is for the replay's own SELECTs. */
 	REPLAY_NAMES = OPERATIONS_MAX - 2,
 	REPLAY_DATABASE_MAX = UINT16_MAX,
 };
@@ -40,7 +38,7 @@ struct replay_record {
 	uint32_t client; /* by order of appearance */
 	uint32_t next;	 /* of the same connection, or REPLAY_END */
 	uint16_t database;
-	uint8_t operation; /* its name's number, up to name_count, which is all others' */
+	uint8_t operation; /* its name's number; name_count means all less frequent names */
 	bool selects;	   /* it is a SELECT itself, of `database` */
 };
 
@@ -48,45 +46,46 @@ struct replay {
 	struct replay_record *records;
 	uint32_t count, clients;
 	enum replay_format format;
-	bool timed;	  /* records have times; else they are all due at once */
-	bool paced;	  /* the times are --rate's */
-	double speed;	  /* of the times: 2 is twice as fast */
-	uint64_t span_ns; /* from the first record to where a repetition begins */
+	bool timed;	  /* records have times; otherwise all are due at once */
+	bool paced;	  /* the times come from --rate */
+	double speed;	  /* factor of the times: 2 is twice as fast */
+	uint64_t span_ns; /* from the first record to the start of a repetition */
 	uint32_t *heads;  /* first record by connection, or REPLAY_END */
 	uint32_t connections;
 
 	char names[REPLAY_NAMES][OPERATION_NAME]; /* the most frequent first */
 	uint32_t name_count;
-	bool others; /* there are commands of further names */
+	bool others; /* there are commands with other names */
 
 	uint64_t left_out[HARM_MAX];
-	uint64_t scripted;  /* calls of scripts: left out, since the script is there */
-	uint64_t backwards; /* times before the one before */
+	uint64_t scripted;  /* calls from scripts: omitted, because the script itself is replayed */
+	uint64_t backwards; /* times earlier than the previous one */
 	uint64_t preamble_bytes;
 	struct rdb_facts preamble;
 	char *damage; /* one sentence, or NULL */
-	bool cut;     /* the damage is that the file ends too early */
+	bool cut;     /* the damage is that the file is truncated */
 
-	struct replay_store *store; /* what `bytes` point into */
+	struct replay_store *store; /* the memory that `bytes` point into */
 };
 
-/* Reads a file, a manifest or a directory. *out, or negative errno and a sentence. */
+/* Reads a file, a manifest or a directory. *out, or a negative errno and a sentence. */
 int replay_load(struct replay **out, const char *path, enum replay_format format,
 		const struct harm_allowed *allowed, char *error, size_t size);
 void replay_free(struct replay *r);
 
 /* Keeps the first `count` commands. */
 void replay_limit(struct replay *r, uint64_t count);
-/* Gives the commands new times: `rate` a second in the order of the file. */
+/* Sets new times: `rate` commands per second in the order of the file. */
 void replay_pace(struct replay *r, enum arrival arrival, double rate, uint64_t seed);
 /* Chains the records of each connection: client number c goes to connection c modulo `connections`. -ENOMEM.
  */
 int replay_share(struct replay *r, uint32_t connections);
 
-/* Makes a workload of it: its operations, and their requests' bytes. The replay must outlive the workload. */
+/* Builds a workload from it: its operations, and the bytes of their requests. The replay must outlive the
+ * workload. */
 void replay_fill(const struct replay *r, struct workload *w);
 
-/* What was left out, skipped or damaged: lines for the user, and members of an object that is open. */
+/* What was omitted, skipped or damaged: lines for the user, and members of an open object. */
 void replay_describe(const struct replay *r, FILE *to);
 void replay_describe_json(const struct replay *r, json_t *j);
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands of an append-only file: arrays of bulk strings, as clients send them, with lines in between
- * that begin with #, of which "#TS:1640995200" is the time of what follows (aof-timestamp-enabled). An RDB
- * preamble is rdb.c's. */
+/* The commands of an append-only file: arrays of bulk strings, as clients send them, with lines between them
+ * that begin with #. "#TS:1640995200" is the time of what follows (aof-timestamp-enabled). rdb.c handles an
+ * RDB preamble. */
 #include <string.h>
 
 #include "replay_item.h"
 
 #define SECOND_NS 1000000000ull
-/* More than a server takes (proto-max-bulk-len is 512 MB unless raised). */
+/* More than a server accepts (proto-max-bulk-len is 512 MB by default). */
 #define BULK_MAX (4ull << 30)
 
-/* "*3\r\n" or "$12\r\n" at *p. 1: read, 0: the file ends in it, -1: something else. */
+/* "*3\r\n" or "$12\r\n" at *p. 1: read, 0: truncated, -1: something else. */
 static int read_head(const char **p, const char *end, char type, uint64_t limit, uint64_t *number)
 {
 	const char *at = *p, *digits;
@@ -37,7 +37,7 @@ static int read_head(const char **p, const char *end, char type, uint64_t limit,
 	return 1;
 }
 
-/* A line of annotation at r->at. False: the file ends in it. */
+/* An annotation line at r->at. False: truncated. */
 static bool read_annotation(struct replay_reader *r)
 {
 	const char *end = memchr(r->at, '\n', (size_t)(r->end - r->at));
@@ -83,7 +83,7 @@ int replay_aof_next(struct replay_reader *r, struct replay_item *item)
 
 	while (r->at < r->end && *r->at == '#')
 		if (!read_annotation(r))
-			return replay_damage(r, r->at, true, "its last line is cut off");
+			return replay_damage(r, r->at, true, "the last line is truncated");
 	if (r->at == r->end)
 		return 0;
 	p = r->at;
@@ -93,8 +93,8 @@ int replay_aof_next(struct replay_reader *r, struct replay_item *item)
 		return -1;
 	if (rc <= 0)
 		return replay_damage(r, r->at, rc == 0,
-				     rc == 0 ? "its last command is cut off"
-					     : "that is no command as an append-only file has them");
+				     rc == 0 ? "the last command is truncated"
+					     : "not a command of an append-only file");
 	*item = (struct replay_item){
 	    .time_ns = r->second_ns,
 	    .database = REPLAY_OWN_DATABASE,

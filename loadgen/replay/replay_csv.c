@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands in a table, for recordings that come from elsewhere (a proxy's log, a packet capture, a
- * spreadsheet):
+/* Commands in a table, for recordings from other sources (a proxy's log, a packet capture, a spreadsheet):
  *
  *   0.000,app-1,SET,user:7,"a value, with a comma"
  *
- * A row is the time in seconds since whenever, who sent it (rows of one client stay in order, on one
- * connection; it may be empty), and the words of the command, a field each. Fields are quoted as RFC 4180 has
- * it, so that a value can have commas, quotes and line ends. A first row that has no time is a header.
- */
+ * A row is the time in seconds since any origin, the client (rows of one client stay in order, on one
+ * connection; it may be empty), and the words of the command, one field each. Fields are quoted as in RFC
+ * 4180,
+ * so that a value can contain commas, quotes and line ends. A first row without a time is a header. */
 #include <string.h>
 
 #include "replay_item.h"
 
-/* One field at *p into words. 1: more follow in the row, 0: it ended the row, -1: r->why is set. */
+/* Reads one field at *p into words. 1: more follow in the row, 0: it ended the row, -1: r->why is set. */
 static int read_field(struct replay_reader *r, const char *row, const char **p)
 {
 	const char *at = *p, *from = at, *begin;
@@ -35,7 +34,7 @@ static int read_field(struct replay_reader *r, const char *row, const char **p)
 			*out++ = *at;
 		}
 		if (at == r->end)
-			return replay_damage(r, row, true, "a quoted field in it has no end");
+			return replay_damage(r, row, true, "a quoted field has no closing quote");
 		r->text.length += (size_t)(out - begin);
 		if (!replay_words_add(r, begin, (size_t)(out - begin)))
 			return -1;
@@ -43,7 +42,7 @@ static int read_field(struct replay_reader *r, const char *row, const char **p)
 		if (at + 1 < r->end && *at == '\r' && at[1] == '\n')
 			at++;
 		if (at < r->end && *at != ',' && *at != '\n')
-			return replay_damage(r, row, false, "something follows a closing quote in it");
+			return replay_damage(r, row, false, "unexpected text after a closing quote");
 		*p = at;
 	}
 	if (*p < r->end && *(*p)++ == ',')
@@ -51,7 +50,7 @@ static int read_field(struct replay_reader *r, const char *row, const char **p)
 	return 0;
 }
 
-/* The row's length, walked as read_field does: more than its unquoted words can need. */
+/* The row's length, found like read_field does: an upper limit of its unquoted words. */
 static size_t row_bytes(const struct replay_reader *r)
 {
 	const char *p = r->at, *end = r->end;
@@ -101,12 +100,12 @@ int replay_csv_next(struct replay_reader *r, struct replay_item *item)
 			if (row == r->begin)
 				continue; /* the header */
 			r->line = line;
-			return replay_damage(r, row, false, "it does not begin with a time in seconds");
+			return replay_damage(r, row, false, "the row does not begin with a time in seconds");
 		}
 		if (r->word_count < 3) {
 			r->line = line;
 			return replay_damage(r, row, false,
-					     "it has no command; a row is seconds,client,command,...");
+					     "the row has no command. Expected seconds,client,command,...");
 		}
 		item->client = r->words[1];
 		item->words = r->words + 2;

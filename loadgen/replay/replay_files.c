@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening recordings. Files are mapped; what is no file (a pipe from redis-cli) is read to its end. Since
- * Redis 7 an append-only "file" is a directory: a manifest, a base (an RDB or commands) and increments. */
+/* Opens recordings. Files are mapped; other inputs (a pipe from redis-cli) are read to the end. Since Redis 7
+ * an append-only "file" is a directory: a manifest, a base (an RDB or commands) and increments. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +65,7 @@ void replay_store_free(struct replay_store *s)
 	free(s);
 }
 
-/* Reads to the end what can't be mapped. */
+/* Reads input that can't be mapped to its end. */
 static int read_stream(int fd, struct replay_file *f)
 {
 	struct bytes all = {0};
@@ -127,13 +127,13 @@ static int add_file(struct replay_store *s, const char *path, char *error, size_
 		rc = file_open(&grown[s->file_count++], path);
 	}
 	if (rc)
-		snprintf(error, size, "can't read %s: %s", path, strerror(-rc));
+		snprintf(error, size, "cannot read %s: %s", path, strerror(-rc));
 	return rc;
 }
 
 /* ---- Redis 7's directories ---- */
 
-/* "file appendonly.aof.1.incr.aof seq 1 type i": its name and type; false: another kind of line. */
+/* "file appendonly.aof.1.incr.aof seq 1 type i": its name and type. False: another kind of line. */
 static bool manifest_line(const char *line, char *name, size_t size, char *type)
 {
 	struct command c;
@@ -150,7 +150,7 @@ static bool manifest_line(const char *line, char *name, size_t size, char *type)
 	return good;
 }
 
-/* Replaces the manifest, which is the store's only file, by what it lists. */
+/* Replaces the manifest, which is the store's only file, with the files it lists. */
 static int open_manifest(struct replay_store *s, char *error, size_t size)
 {
 	struct replay_file manifest = s->files[0];
@@ -165,7 +165,7 @@ static int open_manifest(struct replay_store *s, char *error, size_t size)
 		if (!*line || *line == '#')
 			continue;
 		if (!manifest_line(line, name, sizeof(name), &type)) {
-			snprintf(error, size, "%s is no manifest of an append-only file: \"%.80s\"",
+			snprintf(error, size, "%s is not a manifest of an append-only file: \"%.80s\"",
 				 manifest.path, line);
 			rc = -EINVAL;
 		} else if (type != 'h') { /* history: replaced, and about to be deleted */
@@ -177,7 +177,7 @@ static int open_manifest(struct replay_store *s, char *error, size_t size)
 	if (!text)
 		snprintf(error, size, "%s is too long for a manifest", manifest.path);
 	else if (rc == 0 && s->file_count == 0) {
-		snprintf(error, size, "the manifest %s lists no file", manifest.path);
+		snprintf(error, size, "the manifest %s lists no files", manifest.path);
 		rc = -EINVAL;
 	}
 	free(text);
@@ -185,7 +185,7 @@ static int open_manifest(struct replay_store *s, char *error, size_t size)
 	return rc;
 }
 
-/* The one manifest in a directory. */
+/* Finds the only manifest in a directory. */
 static int find_manifest(const char *directory, char *path, size_t path_size, char *error, size_t size)
 {
 	static const char ending[] = ".manifest";
@@ -206,8 +206,8 @@ static int find_manifest(const char *directory, char *path, size_t path_size, ch
 	if (found == 1)
 		return 0;
 	snprintf(error, size,
-		 found ? "%s has several manifests; name one of them"
-		       : "%s is a directory without a manifest of an append-only file; name a file",
+		 found ? "%s has several manifests. Name one of them"
+		       : "%s is a directory without a manifest of an append-only file. Name a file",
 		 directory);
 	return -EINVAL;
 }
@@ -228,7 +228,7 @@ int replay_files_open(struct replay_store *s, const char *path, char *error, siz
 	if (rc)
 		return rc;
 	if (s->files[0].size == 0) {
-		snprintf(error, size, "%s is empty; there is nothing to replay", path);
+		snprintf(error, size, "%s is empty: nothing to replay", path);
 		return -ENODATA;
 	}
 	if (s->files[0].size > 5 && memcmp(s->files[0].at, "file ", 5) == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A pass over millions of commands, so each costs two look-ups and no allocation of its own: texts go into
- * the store's chunks, tables double, and what has no bytes in its file yet is written as RESP here rather
- * than while the load runs. */
+/* A pass over millions of commands, so each costs two lookups and no separate allocation: texts go into the
+ * store's chunks, tables double, and commands without RESP bytes in their file are formatted here instead of
+ * during the load. */
 #include "replay_gather.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ struct gather_client {
 struct gather_name {
 	char text[OPERATION_NAME];
 	uint64_t count;
-	bool harmful; /* something in the list of harm begins with it */
+	bool harmful; /* an entry in the list of harmful commands begins with it */
 	bool selects;
 	uint32_t operation;
 };
@@ -33,7 +33,7 @@ int gather_init(struct gather *g, struct replay *r, const struct harm_allowed *a
 	*g = (struct gather){
 	    .r = r, .allowed = allowed, .first_ns = REPLAY_NO_TIME, .last_ns = REPLAY_NO_TIME};
 	g->names = calloc(NAMES_MAX, sizeof(*g->names));
-	/* Wide enough for all names, so that it needs no growing. */
+	/* Large enough for all names, so that it need not grow. */
 	g->names_table.slot_count = 2 * NAMES_MAX;
 	g->names_table.slots = calloc(g->names_table.slot_count, sizeof(*g->names_table.slots));
 	return g->names && g->names_table.slots ? 0 : -ENOMEM;
@@ -56,7 +56,7 @@ static uint64_t hash_of(const char *at, size_t length)
 	return h ^ h >> 29;
 }
 
-/* Clients may be many. */
+/* There may be many clients. */
 static bool grow_clients(struct gather_table *t, const struct gather_client *clients)
 {
 	uint32_t count = t->slot_count ? t->slot_count * 2 : SLOTS_MIN;
@@ -77,7 +77,7 @@ static bool grow_clients(struct gather_table *t, const struct gather_client *cli
 	return true;
 }
 
-/* The client's entry, made if it is new; NULL: out of memory. */
+/* The client's entry, created if it is new. NULL: out of memory. */
 static struct gather_client *find_client(struct gather *g, const struct replay_word *w)
 {
 	struct gather_table *t = &g->clients_table;
@@ -121,7 +121,8 @@ static void add_name(struct gather *g, const char *text)
 	memcpy(n->text, text, word.length + 1);
 }
 
-/* The number of a command's name, in capitals and kept to letters that tables and JSON can show. */
+/* The number of a command's name, in upper case and restricted to characters that tables and JSON can
+ * show. */
 static uint32_t find_name(struct gather *g, const struct replay_word *w)
 {
 	struct gather_table *t = &g->names_table;
@@ -199,7 +200,7 @@ static struct replay_record *new_record(struct gather *g)
 	return &r->records[r->count];
 }
 
-/* When it is due; times that go back are taken for the one before. */
+/* Its due time. A timestamp earlier than the previous one is replaced by that. */
 static uint64_t due_ns(struct gather *g, uint64_t time_ns)
 {
 	if (time_ns == REPLAY_NO_TIME)
@@ -213,7 +214,7 @@ static uint64_t due_ns(struct gather *g, uint64_t time_ns)
 	return g->last_ns - g->first_ns;
 }
 
-/* The database that a SELECT asks for, if that is one we can follow. */
+/* The database that a SELECT selects, if it is valid. */
 static bool selected(const struct replay_item *item, uint32_t *database)
 {
 	char text[8];

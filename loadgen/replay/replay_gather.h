@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands on their way from files to records: who sent it, when, to which database, under which name it is
- * counted, and whether it is sent at all. What a client and a name are is known only when all commands are;
- * until then they are numbers by order of appearance, and the tables behind them are freed before the load
- * begins.
- */
+/* Commands between files and records: their client, time, database, counted name, and whether they are sent.
+ * Clients and names are final only after all commands are read; until then they are numbers by order of
+ * appearance. The tables behind them are freed before the load begins. */
 #ifndef FORKTAIL_LOADGEN_REPLAY_GATHER_H
 #define FORKTAIL_LOADGEN_REPLAY_GATHER_H
 
@@ -28,13 +26,14 @@ struct gather {
 	uint64_t first_ns, last_ns; /* REPLAY_NO_TIME: none yet */
 };
 
-/* Begins with no commands, for a replay that has a store. -ENOMEM. */
+/* Starts without commands, for a replay that has a store. -ENOMEM on failure. */
 int gather_init(struct gather *g, struct replay *r, const struct harm_allowed *allowed);
 void gather_free(struct gather *g);
 
-/* Adds a command, or counts it among those that are left out. False: memory is short. */
+/* Adds a command, or counts it as omitted. False: out of memory. */
 bool gather_add(struct gather *g, const struct replay_item *item);
-/* When all are added: the most frequent names become operations, the others share one. -ENOMEM. */
+/* After all are added: the most frequent names become operations, the others share one. -ENOMEM on
+ * failure. */
 int gather_finish(struct gather *g);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of what is left out, each entry with its reason. A command that blocks is on it with the place
- * of its time-out, because only one of 0 never ends. */
+/* The list of omitted commands, each with its reason. A blocking command has the position of its time-out,
+ * because only a time-out of 0 never ends. */
 #include "replay_harm.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ enum why {
 	CUTS_CLIENTS,
 	LOADS_DISK,
 	LOSES_EVIDENCE,
-	BLOCKS,	  /* only when it would for ever: a time-out of 0 */
+	BLOCKS,	  /* only if it would block without limit: a time-out of 0 */
 	PROTOCOL, /* can't be allowed */
 };
 
@@ -24,15 +24,15 @@ static const char *const reasons[] = {
     [LOSES_DATA] = "loses data",
     [STOPS_SERVER] = "can stop the server",
     [CHANGES_SERVER] = "changes the server",
-    [CHANGES_ROLE] = "changes who replicates what",
-    [CUTS_CLIENTS] = "acts on other clients",
+    [CHANGES_ROLE] = "changes the replication topology",
+    [CUTS_CLIENTS] = "affects other clients",
     [LOADS_DISK] = "writes or sends the whole data set",
-    [LOSES_EVIDENCE] = "clears what the server noted",
-    [BLOCKS] = "blocks for ever",
-    [PROTOCOL] = "changes what a connection answers",
+    [LOSES_EVIDENCE] = "clears the server's logs or statistics",
+    [BLOCKS] = "blocks without limit",
+    [PROTOCOL] = "changes the replies on its connection",
 };
 
-/* Where the time-out is. */
+/* The position of the time-out. */
 enum where { NOWHERE, LAST, FIRST, AFTER_BLOCK };
 
 static const struct harm {
@@ -107,7 +107,7 @@ static bool is(const struct replay_word *w, const char *name)
 	return w->length == strlen(name) && strncasecmp(w->at, name, w->length) == 0;
 }
 
-/* "0", "0.0", "00": what a server reads as no time-out at all. */
+/* "0", "0.0", "00": no time-out, as servers interpret it. */
 static bool is_zero(const struct replay_word *w)
 {
 	for (size_t i = 0; i < w->length; i++)
@@ -172,21 +172,22 @@ const char *harm_reason(int harm)
 	return reasons[list[harm].why];
 }
 
-/* One name of the list. False: there is none such, or it can't be allowed. */
+/* One name of the list. False: no such name, or it can't be allowed. */
 static bool allow(struct harm_allowed *allowed, const char *name, size_t length, char *error, size_t size)
 {
 	bool all = length == 3 && strncasecmp(name, "all", 3) == 0, known = false;
 
 	for (int i = 0; i < HARMS; i++) {
 		const char *whole = harm_name(i);
-		/* A command's name means it with whatever follows. */
+		/* The name of a command allows it with any arguments. */
 		bool named = (strlen(whole) == length && strncasecmp(whole, name, length) == 0) ||
 			     (strlen(list[i].name) == length && strncasecmp(list[i].name, name, length) == 0);
 
 		if (list[i].why == PROTOCOL && named && !list[i].sub) {
-			snprintf(error, size,
-				 "--replay-allow can't allow %s: it changes what a connection answers",
-				 whole);
+			snprintf(
+			    error, size,
+			    "--replay-allow: %s cannot be allowed: it changes the replies on its connection",
+			    whole);
 			return false;
 		}
 		if ((all || named) && list[i].why != PROTOCOL)
@@ -194,8 +195,8 @@ static bool allow(struct harm_allowed *allowed, const char *name, size_t length,
 	}
 	if (!known)
 		snprintf(error, size,
-			 "--replay-allow is a list of commands that are left out otherwise, such as "
-			 "flushall,config, or all, not \"%.*s\"",
+			 "--replay-allow: expected all or a list of commands that are omitted by default, "
+			 "such as flushall,config, got \"%.*s\"",
 			 (int)length, name);
 	return known;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Words point into one buffer, so it is made as large as the command can need before the first is written;
- * it stays for the commands after it. */
+/* Words point into one buffer, which is made as large as the command may need before the first word is
+ * written. It is reused for later commands. */
 #include "replay_item.h"
 
 #include <stdio.h>
@@ -39,13 +39,13 @@ bool replay_words_begin(struct replay_reader *r, size_t bytes)
 
 	r->word_count = 0;
 	t->length = 0;
-	/* All at once: words point into it, so it must not move while they are gathered. */
+	/* At once: words point into it, so it must not move while they are gathered. */
 	if (bytes > t->room || !t->at) {
 		free(t->at);
 		t->at = malloc(room);
 		t->room = t->at ? room : 0;
 		if (!t->at) {
-			replay_damage(r, r->at, false, "there is not enough memory for it");
+			replay_damage(r, r->at, false, "not enough memory");
 			return false;
 		}
 	}
@@ -60,7 +60,7 @@ bool replay_words_add(struct replay_reader *r, const char *at, size_t length)
 		    r->word_count == REPLAY_WORDS_MAX ? NULL : realloc(r->words, room * sizeof(*grown));
 
 		if (!grown) {
-			replay_damage(r, r->at, false, "it has more words than a command can have");
+			replay_damage(r, r->at, false, "more words than a command can have");
 			return false;
 		}
 		r->words = grown;

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands out of a recording, one after the other: what the readers of MONITOR captures, append-only files
- * and CSV have in common.
- *
- * A reader walks over the file in memory and never copies more than the words of one command, so that a file
- * larger than memory can be read, and so that a test (or a fuzzer) can hand it any bytes. What is damaged
- * ends the reading: all before it has been handed out, and `why` says what was wrong there.
- */
+/* Reads commands of a recording one by one: shared by the readers of MONITOR captures, append-only files and
+ * CSV. A reader walks over the file in memory and never copies more than the words of one command, so that a
+ * file larger than memory can be read, and a test or fuzzer can pass any bytes. Damage ends the reading: all
+ * commands before it have been returned, and `why` describes the damage. */
 #ifndef FORKTAIL_LOADGEN_REPLAY_ITEM_H
 #define FORKTAIL_LOADGEN_REPLAY_ITEM_H
 
@@ -25,23 +22,23 @@ struct replay_word {
 	size_t length;
 };
 
-/* A command as a reader found it; all it points to is valid until the next one. */
+/* A command that a reader found. All its pointers are valid until the next one. */
 struct replay_item {
-	uint64_t time_ns;	   /* since any epoch, or REPLAY_NO_TIME */
-	struct replay_word client; /* who sent it; empty when the file has one stream of commands */
-	uint32_t database;	   /* REPLAY_OWN_DATABASE: where its client's SELECTs have led */
+	uint64_t time_ns;	   /* since any origin, or REPLAY_NO_TIME */
+	struct replay_word client; /* the client; empty if the file has one stream of commands */
+	uint32_t database;	   /* REPLAY_OWN_DATABASE: the database that its client's SELECTs chose */
 	bool scripted;		   /* a script called it */
 	const struct replay_word *words;
 	uint32_t word_count;	 /* at least 1 */
-	struct replay_word wire; /* its bytes in the file when they are RESP already; else NULL */
+	struct replay_word wire; /* its bytes in the file if they are RESP already; else NULL */
 };
 
 struct replay_reader {
 	const char *begin, *at, *end;
-	uint64_t line;	    /* lines begun so far */
+	uint64_t line;	    /* lines started so far */
 	uint64_t second_ns; /* AOF: of the last time annotation */
-	bool cut;	    /* the damage is that the file ends too early */
-	char why[160];	    /* what is damaged at `at` */
+	bool cut;	    /* the damage is that the file is truncated */
+	char why[160];	    /* the damage at `at` */
 	struct replay_text {
 		char *at;
 		size_t length, room;
@@ -53,21 +50,21 @@ struct replay_reader {
 void replay_reader_init(struct replay_reader *r, const char *begin, const char *end);
 void replay_reader_free(struct replay_reader *r);
 
-/* 1: a command. 0: the end. -1: damage at r->at, or memory is short; r->why says which. */
+/* 1: a command. 0: the end. -1: damage at r->at, or out of memory; r->why says which. */
 int replay_monitor_next(struct replay_reader *r, struct replay_item *item);
 int replay_aof_next(struct replay_reader *r, struct replay_item *item);
 int replay_csv_next(struct replay_reader *r, struct replay_item *item);
 
 /* ---- for readers ---- */
 
-/* Begins a command whose unescaped words take `bytes` at most. */
+/* Starts a command whose unescaped words need at most `bytes`. */
 bool replay_words_begin(struct replay_reader *r, size_t bytes);
-/* Adds a word, and takes its bytes as they lie. False: too many, or out of memory; r->why is set. */
+/* Adds a word and copies its bytes. False: too many, or out of memory; r->why is set. */
 bool replay_words_add(struct replay_reader *r, const char *at, size_t length);
 /* Damage at `at`. Returns -1. */
 int replay_damage(struct replay_reader *r, const char *at, bool cut, const char *why);
-/* "1339518083.107412" in nanoseconds, moving on; digits beyond the ninth decimal are cut. False: no such
- * number. */
+/* "1339518083.107412" in nanoseconds, and advances. Digits after the ninth decimal are ignored. False: not
+ * such a number. */
 bool replay_read_seconds(const char **at, const char *end, uint64_t *ns);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording on its way from a file to a workload: which format it is, what it holds before its commands,
- * where it is damaged; and which connection sends which of its records. */
+/* From a file to a workload: detects the format, skips what precedes the commands, finds damage, and assigns
+ * records to connections. */
 #include "replay.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static enum replay_format tell_format(const struct replay_file *f)
 	return begins_as(f, REPLAY_CSV) ? REPLAY_CSV : REPLAY_BY_CONTENT;
 }
 
-/* Where the commands begin, behind an RDB; NULL, and a sentence: that can't be said. */
+/* Where the commands begin, after an RDB. NULL and a sentence: unknown. */
 static const char *behind_preamble(struct gather *g, const struct replay_file *f, bool base, char *error,
 				   size_t size)
 {
@@ -54,10 +54,10 @@ static const char *behind_preamble(struct gather *g, const struct replay_file *f
 	if (f->size < 5 || memcmp(f->at, "REDIS", 5) != 0)
 		return f->at;
 	length = rdb_length(f->at, f->at + f->size, &facts, why, sizeof(why));
-	if (length == 0 && base) /* its commands are in files of their own */
+	if (length == 0 && base) /* its commands are in separate files */
 		length = f->size;
 	if (length == 0) {
-		snprintf(error, size, "%s: the RDB preamble %s, so where its commands begin can't be told",
+		snprintf(error, size, "%s: the RDB preamble %s, so the start of the commands is unknown",
 			 f->path, why);
 		return NULL;
 	}
@@ -75,13 +75,13 @@ static int note_damage(struct replay *r, const struct replay_file *f, const stru
 	if (r->format != REPLAY_AOF)
 		snprintf(where, sizeof(where), "line %llu, ", (unsigned long long)reader->line);
 	r->cut = reader->cut;
-	return asprintf(&r->damage, "%s is damaged at %sbyte %zu: %s; the %u commands before it are replayed",
+	return asprintf(&r->damage, "%s is damaged at %sbyte %zu: %s. The %u commands before it are replayed",
 			f->path, where, (size_t)(reader->at - f->at), reader->why, r->count) < 0
 		   ? -ENOMEM
 		   : 0;
 }
 
-/* All commands of one file. `base`: further files follow. */
+/* All commands of one file. `base`: more files follow. */
 static int read_file(struct gather *g, const struct replay_file *f, bool base, char *error, size_t size)
 {
 	const char *begin = behind_preamble(g, f, base, error, size);
@@ -96,8 +96,7 @@ static int read_file(struct gather *g, const struct replay_file *f, bool base, c
 	while ((more = readers[g->r->format](&reader, &item)) > 0) {
 		if (gather_add(g, &item))
 			continue;
-		snprintf(error, size, "there is not enough memory for the %u commands of %s", g->r->count,
-			 f->path);
+		snprintf(error, size, "not enough memory for the %u commands of %s", g->r->count, f->path);
 		rc = -ENOMEM;
 		break;
 	}
@@ -118,17 +117,17 @@ static int read_files(struct gather *g, char *error, size_t size)
 	if (r->format == REPLAY_BY_CONTENT)
 		r->format = tell_format(&s->files[0]);
 	if (r->format == REPLAY_BY_CONTENT) {
-		snprintf(error, size,
-			 "%s is neither a MONITOR capture, nor an append-only file, nor a CSV of "
-			 "seconds,client,command,...; --replay-format says which, and then what is wrong "
-			 "with it is said",
-			 s->files[0].path);
+		snprintf(
+		    error, size,
+		    "%s: format not recognized: neither a MONITOR capture, nor an append-only file, nor a "
+		    "CSV file of seconds,client,command,... Set --replay-format to see what is wrong with it",
+		    s->files[0].path);
 		return -EINVAL;
 	}
 	for (uint32_t i = 0; i < s->file_count && rc == 0 && !r->damage; i++)
 		rc = read_file(g, &s->files[i], i + 1 < s->file_count, error, size);
 	if (rc == 0 && r->count == 0) {
-		snprintf(error, size, "%s has no command to replay%s%s", s->files[0].path,
+		snprintf(error, size, "%s has no commands to replay%s%s", s->files[0].path,
 			 r->damage	     ? ": "
 			 : r->preamble_bytes ? ", only an RDB"
 					     : "",
@@ -145,7 +144,7 @@ int replay_load(struct replay **out, const char *path, enum replay_format format
 	struct gather g = {0};
 	int rc = -ENOMEM;
 
-	snprintf(error, size, "there is not enough memory to read %s", path);
+	snprintf(error, size, "not enough memory to read %s", path);
 	*out = NULL;
 	if (r)
 		r->store = calloc(1, sizeof(*r->store));
@@ -247,5 +246,5 @@ void replay_fill(const struct replay *r, struct workload *w)
 	w->select = (uint8_t)w->operation_count;
 	select = workload_add_bare(w, "(SELECT)");
 	select->internal = true;
-	select->step_count = 2; /* so that its answer takes the way of the rare ones */
+	select->step_count = 2; /* so that its answer takes the slow path */
 }

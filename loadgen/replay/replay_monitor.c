@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A capture of Redis' MONITOR, as redis-cli or a raw connection leaves it:
+/* A capture of Redis' MONITOR, from redis-cli or a raw connection:
  *
  *   1339518083.107412 [0 127.0.0.1:60866] "keys" "*"
  *
  * A source is host:port, unix:PATH (the server's socket, so all its clients look like one) or lua (a script's
- * call). A path may have blanks and brackets in it; what ends the source is the first `] "`.
- */
+ * call). A path may contain blanks and brackets; the source ends at the first `] "`. */
 #include <string.h>
 
 #include "replay_item.h"
@@ -18,7 +17,7 @@ static int hex_digit(char x)
 				      : -1;
 }
 
-/* "keys" and what follows it, unescaped. False: r->why says what is wrong. */
+/* "keys" and the words after it, unescaped. False: r->why is set. */
 static bool read_words(struct replay_reader *r, const char *line, const char *p, const char *end)
 {
 	static const char from[] = "\\\"nrtab", to[] = "\\\"\n\r\t\a\b";
@@ -63,7 +62,7 @@ static bool read_words(struct replay_reader *r, const char *line, const char *p,
 		if (*p++ != ' ' || p == end)
 			break;
 	}
-	replay_damage(r, line, false, "its words are not in quotes as MONITOR has them");
+	replay_damage(r, line, false, "the words are not quoted as in MONITOR's output");
 	return false;
 }
 
@@ -94,13 +93,13 @@ int replay_monitor_next(struct replay_reader *r, struct replay_item *item)
 		const char *line = r->at, *p = line;
 		const char *end = memchr(line, '\n', (size_t)(r->end - line)), *next;
 
-		/* Even if it looks whole: it may have lost words. */
+		/* Even if it looks complete: it may lack words. */
 		if (!end)
-			return replay_damage(r, line, true, "its last line is cut off");
+			return replay_damage(r, line, true, "the last line is truncated");
 		next = end + 1;
 		if (end > p && end[-1] == '\r')
 			end--;
-		/* A raw connection's replies begin with a +; MONITOR's own answer is OK. */
+		/* The replies of a raw connection begin with +; MONITOR itself is answered with OK. */
 		if (p < end && *p == '+')
 			p++;
 		if (p == end || (end - p == 2 && memcmp(p, "OK", 2) == 0)) {
@@ -111,7 +110,7 @@ int replay_monitor_next(struct replay_reader *r, struct replay_item *item)
 		*item = (struct replay_item){0};
 		p = read_head(p, end, item);
 		if (!p)
-			return replay_damage(r, line, false, "that is no line of MONITOR's");
+			return replay_damage(r, line, false, "not a line of MONITOR's output");
 		if (!replay_words_begin(r, (size_t)(end - p)) || !read_words(r, line, p, end))
 			return -1;
 		item->words = r->words;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a recording is not sent again, in words and as JSON. */
+/* What is omitted from a recording, as text and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -20,21 +20,22 @@ void replay_describe(const struct replay *r, FILE *to)
 	if (r->preamble_bytes)
 		fprintf(to,
 			"skipped: an RDB of %" PRIu64 " bytes with %" PRIu64
-			" key%s; load it into the server first if the commands need what it holds\n",
+			" key%s. Load it into the server first if the commands need its keys\n",
 			r->preamble_bytes, r->preamble.keys, r->preamble.keys == 1 ? "" : "s");
 	if (r->scripted)
-		fprintf(to, "left out: %" PRIu64 " call%s by scripts, which the scripts themselves repeat\n",
+		fprintf(to, "omitted: %" PRIu64 " call%s from scripts, which the scripts repeat themselves\n",
 			r->scripted, r->scripted == 1 ? "" : "s");
 	if (all) {
-		fprintf(to, "left out: ");
+		fprintf(to, "omitted: ");
 		for (int i = 0, some = 0; i < HARM_MAX; i++)
 			if (r->left_out[i])
 				fprintf(to, "%s%s %" PRIu64 " (%s)", some++ ? ", " : "", harm_name(i),
 					r->left_out[i], harm_reason(i));
-		fprintf(to, "; --replay-allow sends them\n");
+		fprintf(to, ". To send them, use --replay-allow\n");
 	}
 	if (r->backwards)
-		fprintf(to, "times that went back, taken for the one before: %" PRIu64 "\n", r->backwards);
+		fprintf(to, "timestamps earlier than the previous one, replaced by it: %" PRIu64 "\n",
+			r->backwards);
 }
 
 void replay_describe_json(const struct replay *r, json_t *j)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times are changed in the records themselves, once and before the load, so that sending knows only one kind
- * of time; only speed is left to it, a factor. */
+/* Times are changed in the records themselves, once before the load, so that sending handles only one kind of
+ * time, plus the speed as a factor. */
 #include "replay_times.h"
 
 #include "loadgen/command/random.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The writer thread and its queue. One lock guards both lists; it's taken once per block of 16384
- * requests, and never held while the disk is waited for. */
+/* The writer thread and its queue. One lock protects both lists. It is taken once per block of 16384
+ * requests, and never held while waiting for the disk. */
 #include "log.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 enum {
-	BLOCKS_MIN = 64, /* at 200,000 requests/s, five seconds of a disk that does nothing */
+	BLOCKS_MIN = 64, /* at 200,000 requests/s, five seconds of a stalled disk */
 	BLOCKS_PER_LANE = 16,
 	CLOCK_SECONDS = 10,
-	WRITER_NICE = 5, /* gives way to load threads on the same core, and still keeps up with a busy one */
+	WRITER_NICE = 5, /* yields to load threads on the same core, and still keeps up with a busy one */
 };
 
 struct request_log {
@@ -25,13 +25,13 @@ struct request_log {
 	pthread_mutex_t lock;
 	pthread_cond_t filled, freed;
 	struct log_block *blocks;
-	struct log_block *spare; /* the last one used first: its pages are warm */
+	struct log_block *spare; /* the most recently used one first: its pages are in the cache */
 	struct log_block *full_first, **full_last;
 	unsigned block_count;
 	bool writing, closing;
 };
 
-/* Once a second, whatever else there is to do: bounds what a kill -9 loses. */
+/* Once per second, whatever else there is to do: limits the loss of a kill -9. */
 static void keep_up(struct request_log *log, struct timespec *next, unsigned *seconds)
 {
 	struct ft_clock c;
@@ -50,7 +50,7 @@ static bool before(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* The next block to write, or NULL: time to keep up, or to end. Called with the lock held. */
+/* The next block to write, or NULL: time to flush, or to end. Called with the lock held. */
 static struct log_block *next_block(struct request_log *log, const struct timespec *until)
 {
 	struct timespec now;
@@ -78,7 +78,7 @@ static void *write_blocks(void *arg)
 	unsigned seconds = 0;
 	struct log_block *b;
 
-	/* Neither is vital. On Linux a thread has a nice value of its own. */
+	/* Neither is essential. On Linux each thread has its own nice value. */
 	pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
 	setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICE);
 	pthread_setname_np(pthread_self(), "log-writer");
@@ -92,7 +92,7 @@ static void *write_blocks(void *arg)
 			pthread_mutex_lock(&log->lock);
 			continue;
 		}
-		/* Errors stay with the writer. */
+		/* The writer keeps errors. */
 		if (b->drop.count)
 			ft_writer_record(log->writer, FT_BLOCK_DROP, &b->drop);
 		b->drop.count = 0;
@@ -211,7 +211,7 @@ static struct ft_drop take_drops(struct log_lane *lane, uint64_t now_ns)
 	return d;
 }
 
-/* Queues the open block, if it holds anything, and takes a spare, if there is one. */
+/* Queues the open block, if it is not empty, and takes a spare, if there is one. */
 void log_lane_next(struct log_lane *lane, uint64_t now_ns)
 {
 	struct request_log *log = lane->log;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From counts to figures, and the exact percentiles.
- *
- * The histogram says in which of its slots each wanted rank lies. One pass over the log then counts, per
- * wanted slot, how many values lie below it and how many at each nanosecond in it. That needs memory for a
- * few slots only, however long the run was, and no sorting.
- */
+/* Computes figures and exact percentiles. The histogram shows which slot contains each wanted rank. One pass
+ * over the log then counts, per wanted slot, the values below it and the values at each nanosecond in it.
+ * That needs memory for a few slots only, however long the run was, and no sorting. */
 #include "result_figures.h"
 
 #include <math.h>
@@ -70,7 +67,7 @@ enum { FINE_BINS = 1 << 17 };
 
 struct fine_slot {
 	uint64_t low, high;
-	uint64_t gap; /* values between the slot before and this one */
+	uint64_t gap; /* values between the previous slot and this one */
 	unsigned shift;
 	uint32_t *bins;
 };
@@ -114,7 +111,7 @@ static void figures_of(struct operation_figures *f, const struct operation_stats
 			f->buckets[bucket_of(wanted, ft_histogram_slot_value(i))] += s->latency.slots[i];
 }
 
-/* All operations as one. NULL when memory is short. */
+/* All operations combined. NULL: out of memory. */
 static struct operation_stats *total_of(const struct stats *s)
 {
 	struct operation_stats *total = calloc(1, sizeof(*total));
@@ -223,7 +220,7 @@ static inline void fine_add(struct fine *fine, uint64_t value, const struct want
 		slot->bins[(value - slot->low) >> slot->shift]++;
 }
 
-/* The value of a rank (from 1): nearest-rank percentiles, as ft_histogram_percentile has them. */
+/* The value of a rank (from 1): nearest-rank percentiles, as in ft_histogram_percentile. */
 static uint64_t fine_value(const struct fine *fine, uint64_t rank)
 {
 	uint64_t seen = 0;
@@ -275,7 +272,7 @@ static int latencies(const struct ft_block *block, uint64_t from_ns, struct deco
 	return kept;
 }
 
-/* One pass over the log. `fine` is by operation; a run of one operation has its total only. */
+/* One pass over the log. `fine` is by operation; a run of one operation has only its total. */
 static void read_log(struct fine *fine, const struct result_figures *f, struct ft_reader *reader,
 		     uint64_t from_offset, uint64_t from_ns, struct decoded *d)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A finished run in numbers. Percentiles are exact when the run was logged: the log is read once more and
- * the values around each wanted rank are told apart to the nanosecond (docs/reference/load.md has the
- * limits). Without a log they come from the histogram, at most 0.1 % too high. */
+/* A finished run in numbers. Percentiles are exact if the run was logged: the log is read again, and values
+ * around each wanted rank are distinguished to the nanosecond (docs/reference/load.md has the limits).
+ * Without a log they come from the histogram, at most 0.1 % too high. */
 #ifndef FORKTAIL_LOADGEN_RESULT_FIGURES_H
 #define FORKTAIL_LOADGEN_RESULT_FIGURES_H
 
@@ -21,14 +21,14 @@ struct wanted_figures {
 	uint32_t percentile_count, bucket_count;
 	double points[PERCENTILES_MAX];
 	char names[PERCENTILES_MAX][24]; /* "p99.9" */
-	uint64_t bucket_ns[BUCKETS_MAX]; /* ascending; one more bucket takes what is above the last */
+	uint64_t bucket_ns[BUCKETS_MAX]; /* ascending; one more bucket contains values above the last */
 };
 
 /* "50,99,99.9", each above 0 up to 100. */
 bool percentiles_parse(const char *text, struct wanted_figures *w);
-/* Adds one, unless it's there. False: the list is full. */
+/* Adds one, unless it is present. False: the list is full. */
 bool percentiles_add(struct wanted_figures *w, double point);
-/* "25ms,50ms,1s", ascending; "default": report E's 25, 50, 100, 200, 300, 400, 500 ms. */
+/* "25ms,50ms,1s", ascending; "default": 25, 50, 100, 200, 300, 400, 500 ms. */
 bool buckets_parse(const char *text, struct wanted_figures *w);
 
 struct operation_figures {
@@ -52,28 +52,28 @@ struct result_figures {
 	struct error_word errors[ERROR_WORDS];
 	struct error_times statuses[STATUSES];
 	struct {
-		uint64_t count; /* 0: nobody asked, or none is known */
+		uint64_t count; /* 0: not asked, or none is known */
 		uint64_t min_ns, max_ns, unread_max_ns;
 		double mean_ns, stddev_ns, unread_mean_ns;
 		uint64_t percentile_ns[PERCENTILES_MAX]; /* of the histogram */
-	} arrivals; /* up to when answers arrived at this host, of all operations */
+	} arrivals; /* times until answers arrived at this host, over all operations */
 	double late_mean_ns;
 	uint64_t late_max_ns, sent;
 	double cpu_s;	/* of the whole program during the run */
-	double busiest; /* share of the run that the busiest load thread was on a CPU */
+	double busiest; /* share of the run in which the busiest load thread was on a CPU */
 };
 
-/* Figures from the histograms, for the `wanted` percentiles and buckets. `cpu_s`, `busiest` and `log_drops`
- * are the caller's. */
+/* Figures from the histograms, for the `wanted` percentiles and buckets. The caller sets `cpu_s`, `busiest`
+ * and `log_drops`. */
 void figures_from_stats(struct result_figures *f, const struct stats *s, const struct wanted_figures *wanted,
 			double seconds);
 
-/* Makes percentiles and buckets exact from the log at `path`, taking the requests in blocks at or behind
- * from_offset that were due at or after from_ns (0: all). Sets f->exact when log and counts agree; otherwise
+/* Makes percentiles and buckets exact from the log at `path`, using the requests in blocks at or after
+ * from_offset that were due at or after from_ns (0: all). Sets f->exact if log and counts agree; otherwise
  * nothing changes. */
 void figures_from_log(struct result_figures *f, const char *path, uint64_t from_offset, uint64_t from_ns);
 
-/* Requests that got an answer, of whatever kind: what the server's throughput is. */
+/* Requests that got an answer of any kind: the server's throughput. */
 static inline uint64_t figures_answers(const struct operation_figures *f)
 {
 	return f->status[FT_STATUS_OK] + f->status[FT_STATUS_MISS] + f->status[FT_STATUS_ERROR_REPLY] +

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory is taken for a mix's operations, and for servers as they are met. Adding up loses nothing:
- * histograms are merged bucket by bucket. What an error reply says is cleaned of what terminals and JSON
- * can't show before it is kept. */
+/* Memory is allocated for a mix's operations, and for servers when they are first used. Adding loses nothing:
+ * histograms are merged bucket by bucket. The text of an error reply is sanitized for terminals and JSON
+ * before it is stored. */
 #include "stats.h"
 
 #include <stdlib.h>
@@ -112,7 +112,7 @@ void stats_error_word(struct stats *s, const char *word, uint64_t now_ns)
 	const struct error_times once = {1, now_ns, now_ns};
 	char clean[ERROR_WORD] = "";
 
-	/* It goes to terminals and JSON: what a server sends there is kept to letters it should send. */
+	/* It is printed on terminals and in JSON: a server's text is restricted to expected characters. */
 	for (size_t i = 0; word[i] && i < ERROR_WORD - 1; i++)
 		clean[i] =
 		    word[i] > ' ' && word[i] < 127 && word[i] != '"' && word[i] != '\\' ? word[i] : '?';
@@ -126,7 +126,7 @@ void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns)
 	add_times(&s->statuses[status], &once);
 }
 
-/* The node's counts, made when first wanted. */
+/* The node's counts, created when first needed. */
 static struct node_stats *of_node(struct stats *s, uint32_t node)
 {
 	if (node >= s->node_count) {

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a load thread counts. A thread fills one `struct stats` a second and hands it over whole, so the
- * hot path shares nothing: no atomics, no locks, and the second's percentiles come for free.
- *
- * Latency is counted for every request, failed ones too: up to its answer, or up to when it was given up
- * (time-out, connection lost, never sent). Leaving failures out would make a server look better the worse it
- * fares.
- */
+/* What a load thread counts. A thread fills one `struct stats` per second and hands it over as a whole, so
+ * the hot path shares nothing: no atomics, no locks, and percentiles per second cost nothing extra. Latency
+ * is counted for every request, including failed ones: until its answer, or until it was given up (time-out,
+ * connection lost, never sent). Without failures, a server would look better the worse it is. */
 #ifndef FORKTAIL_LOADGEN_STATS_H
 #define FORKTAIL_LOADGEN_STATS_H
 
@@ -23,12 +20,12 @@ extern "C" {
 
 enum { STATUSES = FT_STATUS_UNSENT + 1, ERROR_WORDS = 16, ERROR_WORD = 16 };
 
-/* How often something went wrong, and when first and last (CLOCK_MONOTONIC). */
+/* How often an error occurred, and when first and last (CLOCK_MONOTONIC). */
 struct error_times {
 	uint64_t count, first_ns, last_ns;
 };
 
-/* Error replies by their first word; the last entry takes what came after the table was full. */
+/* Error replies by their first word. The last entry counts those after the table was full. */
 struct error_word {
 	char word[ERROR_WORD];
 	struct error_times times;
@@ -45,33 +42,33 @@ struct operation_stats {
 enum redirect { REDIRECT_MOVED, REDIRECT_ASK, REDIRECT_LATER, REDIRECTS };
 extern const char *const redirect_names[REDIRECTS];
 
-/* Of one server of several. */
+/* Of one of several servers. */
 struct node_stats {
 	uint64_t requests, errors;
 	uint64_t redirects[REDIRECTS]; /* answers of this kind that it gave */
 	struct ft_histogram latency;
 };
 
-/* Of requests of which it is known when their answers arrived at this host. */
+/* Requests for which it is known when their answers arrived at this host. */
 struct arrival_stats {
-	uint64_t unread_sum_ns, unread_max_ns; /* from there to where they were read */
-	struct ft_histogram latency;	       /* from when they were due to there */
+	uint64_t unread_sum_ns, unread_max_ns; /* from arrival to being read */
+	struct ft_histogram latency;	       /* from being due to arrival */
 };
 
 struct stats {
-	uint64_t late_sum_ns, late_max_ns; /* from due to handed to the kernel */
-	uint64_t sent; /* of an open loop, warm-up left out: what lateness is averaged over */
+	uint64_t late_sum_ns, late_max_ns; /* from being due to being passed to the kernel */
+	uint64_t sent; /* of an open loop without warm-up: the number for averaging lateness */
 	uint64_t last_end_ns;
 	uint64_t span_ns;	  /* the time that was counted; of several threads, the longest */
 	uint64_t broken;	  /* connections */
-	uint64_t connects_failed; /* when opened again */
-	uint64_t pushes;	  /* RESP3: what came unasked, warm-up's left out */
+	uint64_t connects_failed; /* failures when reopening */
+	uint64_t pushes;	  /* RESP3: pushed messages without warm-up */
 	struct error_word errors[ERROR_WORDS];
 	struct error_times statuses[STATUSES]; /* of errors, with or without a request */
-	uint64_t redirected;		       /* requests that ended and had been sent again */
-	struct node_stats **nodes;	       /* by node; NULL: one server, or nothing counted of it */
+	uint64_t redirected;		       /* finished requests that had been sent again */
+	struct node_stats **nodes;	       /* by node; NULL: one server, or nothing counted for it */
 	uint32_t node_count;
-	struct arrival_stats *arrivals;			    /* NULL: nobody asked */
+	struct arrival_stats *arrivals;			    /* NULL: not asked */
 	struct operation_stats *operations[OPERATIONS_MAX]; /* NULL: not in this mix */
 };
 
@@ -98,8 +95,8 @@ static inline void stats_add(struct stats *s, unsigned operation, unsigned statu
 	ft_histogram_add(&o->latency, latency_ns);
 }
 
-/* Counts a request by its node; and an answer of a node that was no answer. Out of memory, they are not
- * counted. */
+/* Counts a request for its node, and a node's answer that was a redirect or refusal. Without memory, they are
+ * not counted. */
 void stats_node(struct stats *s, uint32_t node, unsigned status, uint64_t latency_ns, bool redirected);
 void stats_redirect(struct stats *s, uint32_t node, enum redirect why);
 

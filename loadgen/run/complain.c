@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A sentence must not end up behind the line of progress, so that is ended first. The exit status follows
- * the sentences: the environment's fault outweighs a limit that wasn't kept. */
+/* A sentence must not follow the progress line on the same line, so that is ended first. The exit status
+ * follows the sentences: an error of the environment takes precedence over an exceeded limit. */
 #include "complain.h"
 
 #include "common/text/visible.h"
@@ -16,7 +16,7 @@ void complain(struct run *r, const char *text)
 {
 	end_progress(r);
 	fputs("forktail-load: ", stderr);
-	put_visible(stderr, text); /* a server may have had a part in it */
+	put_visible(stderr, text); /* it may contain text from a server */
 	fputc('\n', stderr);
 	r->status = EXIT_ENVIRONMENT;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Absolute sleeps, because relative ones add each lateness to the next instant and so hide that it was late.
- * Timer slack is 1 ns: the usual 50 us are a courtesy to batteries, not what the host does to a thread. */
+/* Uses absolute sleeps, because relative ones add each delay to the next instant and so hide it. Timer slack
+ * is 1 ns: the default of 50 us saves power and is not a property of the host. */
 #include "intrinsic.h"
 
 #include <errno.h>

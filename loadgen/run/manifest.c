@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The manifest of a request log: what was asked for, of whom, and on which host, since who reads the log
- * later has nothing else to ask. docs/reference/load.md lists its members. */
+/* The manifest of a request log: options, servers and host, because a reader of the log has no other source.
+ * docs/reference/load.md lists its members. */
 #include "manifest.h"
 
 #include <stdlib.h>
@@ -62,8 +62,8 @@ static void describe_facts(json_t *j, const struct options *o, const struct serv
 	json_put_text(j, "user", o->user ? o->user : "");
 }
 
-/* Servers by the numbers that connections have, and in the same order what each said of itself: of several
- * only one was asked. */
+/* Servers by the numbers that connections refer to, and in the same order their own information: of several
+ * servers only one was asked. */
 static void describe_servers(json_t *j, const struct options *o, const struct server *server,
 			     const struct nodes *nodes)
 {

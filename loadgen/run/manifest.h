@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The first and last words of a load recording: who made it, of what, and how it ended. */
+/* The first and last block of a load recording: which program made it, for which servers, and how it
+ * ended. */
 #ifndef FORKTAIL_LOADGEN_MANIFEST_H
 #define FORKTAIL_LOADGEN_MANIFEST_H
 
@@ -12,8 +13,8 @@
 extern "C" {
 #endif
 
-/* `server` is the one that was asked about itself; `nodes` NULL: there are no others. JSON text, to be freed;
- * NULL when memory is short. There is no secret in it: none is ever in argv. */
+/* `server` is the server that was asked for its information; `nodes` NULL: there are no others. JSON text,
+ * which the caller frees. NULL: out of memory. It contains no password, because none is ever in argv. */
 char *manifest_make(const struct options *o, const struct server *server, const struct nodes *nodes,
 		    const struct workload *w, int argc, char **argv);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One test: connects, starts load threads, watches over them, and turns what they counted into figures.
- *
- * The main thread does no load. Once a second it takes over what the load threads counted, and prints a
- * line; it waits for signals in between, so that Ctrl-C ends a run with its table and its log in order.
- */
+/* One test: connects, starts load threads, monitors them, and computes figures from their counts. The main
+ * thread does no load. Once per second it takes the load threads' counts and prints a line. In between it
+ * waits for signals, so that Ctrl-C ends a run with a complete table and log. */
 #include "phase.h"
 
 #include <errno.h>
@@ -30,10 +28,10 @@
 #include "recording/recording.h"
 
 #define SECOND_NS 1000000000ull
-/* How long after the threads' own tick the main thread looks: theirs is a matter of microseconds. */
+/* How long after the threads' own tick the main thread collects: their tick takes microseconds. */
 #define TICK_DELAY_NS 20000000ull
 
-/* The size of one of `parts` parts that differ by one at most. */
+/* The size of one of `parts` parts that differ by at most one. */
 static uint64_t share(uint64_t all, uint32_t parts, uint32_t part)
 {
 	return all / parts + (part < all % parts);
@@ -50,7 +48,7 @@ double cpu_seconds(void)
 
 /* ---- set-up ---- */
 
-/* Said twice of each: when it's opened, and at the end, when it's known how long it lived. */
+/* Logged twice for each connection: when it is opened, and at the end, when its lifetime is known. */
 static void log_connections(struct run *r, const struct load_thread *t, bool ended)
 {
 	for (uint32_t i = 0; r->log && i < thread_connections(t); i++) {
@@ -62,8 +60,8 @@ static void log_connections(struct run *r, const struct load_thread *t, bool end
 	}
 }
 
-/* Connects one group of a thread's connections. With several servers, one that can't be reached now may come
- * back: its connections are opened in the background then. */
+/* Connects one group of a thread's connections. With several servers, one that can't be reached now may
+ * return: its connections are then opened in the background. */
 static int make_group(struct run *r, struct phase *p, struct load_thread *t, struct server *server,
 		      const struct endpoint *endpoint, uint16_t node)
 {
@@ -83,7 +81,7 @@ static int make_group(struct run *r, struct phase *p, struct load_thread *t, str
 	return g ? 0 : -ENOMEM;
 }
 
-/* Connects to each node that requests may go to as things are. */
+/* Connects to each node that requests may currently go to. */
 static int make_groups(struct run *r, struct phase *p, struct load_thread *t)
 {
 	struct nodes *n = r->nodes;
@@ -96,13 +94,13 @@ static int make_groups(struct run *r, struct phase *p, struct load_thread *t)
 		if (!nodes_serves(n, (uint16_t)i))
 			continue;
 		rc = make_group(r, p, t, &node->server, &node->endpoint, (uint16_t)i);
-		/* By now it's known whether the server stands a connection's name. */
+		/* Now it is known whether the server accepts a connection name. */
 		node->endpoint = server_endpoint(&node->server);
 	}
 	return rc;
 }
 
-/* Makes a thread with its connections. */
+/* Creates a thread with its connections. */
 static int make_thread(struct run *r, struct phase *p, uint32_t index)
 {
 	const struct options *o = r->o;
@@ -163,7 +161,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 static int prepare(struct run *r, struct phase *p, const struct test *test)
 {
 	const struct options *o = r->o;
-	struct mix counted; /* what consumers receive is counted, but not drawn */
+	struct mix counted; /* messages that consumers receive are counted, but not drawn */
 	char error[512];
 
 	if (prepare_servers(&r->server, r->nodes, test->preparation, r->workload->keys, error,
@@ -230,8 +228,8 @@ static int hand_out(const struct run *r, struct phase *p, uint32_t i, uint32_t f
 			    t->connection_count, first_connection, o->connections);
 }
 
-/* Waits for --start-at, which is the first test's; by the monotonic clock, so that setting the other one
- * meanwhile changes nothing. False: a signal came first. */
+/* Waits for --start-at, which applies to the first test, by the monotonic clock, so that setting the other
+ * clock meanwhile changes nothing. False: a signal arrived first. */
 static bool await_start(struct run *r)
 {
 	uint64_t now = ft_now_ns(), at = now;
@@ -245,7 +243,7 @@ static bool await_start(struct run *r)
 	at += r->o->start_at_ns - ((uint64_t)real.tv_sec * SECOND_NS + (uint64_t)real.tv_nsec);
 	if ((int64_t)(at - now) < 0) {
 		end_progress(r);
-		fprintf(stderr, "forktail-load: the time of --start-at was %.3f s ago: begins at once\n",
+		fprintf(stderr, "forktail-load: --start-at was %.3f s ago: starting now\n",
 			(double)(now - at) * 1e-9);
 	}
 	while ((int64_t)(at - (now = ft_now_ns())) > 0) {
@@ -257,7 +255,7 @@ static bool await_start(struct run *r)
 	return true;
 }
 
-/* Gives each thread its part and lets them loose. */
+/* Gives each thread its part and starts the load. */
 static void start(struct run *r, struct phase *p)
 {
 	const struct options *o = r->o;
@@ -274,7 +272,7 @@ static void start(struct run *r, struct phase *p)
 		struct load_thread *t = &p->threads[i];
 
 		if (hand_out(r, p, i, connections) || load_thread_start(t)) {
-			complain(r, "a load thread can't be started");
+			complain(r, "cannot start a load thread");
 			atomic_store(&p->plan.ending.abandon, true);
 			wake_all(p);
 			return;
@@ -284,7 +282,7 @@ static void start(struct run *r, struct phase *p)
 	}
 }
 
-/* ---- while it runs ---- */
+/* ---- during the load ---- */
 
 static double eta_seconds(const struct run *r, const struct phase *p, uint64_t now_ns)
 {
@@ -301,7 +299,7 @@ static double eta_seconds(const struct run *r, const struct phase *p, uint64_t n
 	return eta;
 }
 
-/* What was handed out goes into the files and the totals. */
+/* Adds the counts that were handed over to the files and the totals. */
 static void take_second(struct run *r, struct phase *p, uint64_t now)
 {
 	second_outputs_write(&r->outputs, p->name, r->workload, p->second, p->second_ns, now);
@@ -310,7 +308,7 @@ static void take_second(struct run *r, struct phase *p, uint64_t now)
 	p->second_ns = now;
 }
 
-/* Takes over what the threads handed out, and shows it. */
+/* Takes the counts of the threads and prints them. */
 void phase_tick(struct run *r, struct phase *p)
 {
 	bool tty = isatty(STDERR_FILENO);
@@ -326,8 +324,7 @@ void phase_tick(struct run *r, struct phase *p)
 	}
 	if (r->log && !r->log_failed && request_log_error(r->log)) {
 		r->log_failed = true;
-		snprintf(text, sizeof(text),
-			 "the log %s can't be written any more: %s; the load goes on without it",
+		snprintf(text, sizeof(text), "cannot write the log %s: %s. The load continues without it",
 			 r->o->log_path, strerror(-request_log_error(r->log)));
 		complain(r, text);
 	}
@@ -353,7 +350,7 @@ static void on_signal(struct run *r, struct phase *p)
 	wake_all(p);
 }
 
-/* The event says that a thread has ended, or that an error was one too many. */
+/* The event means that a thread has ended, or that the error limit was reached. */
 static void look_around(struct run *r, struct phase *p, uint64_t *ended)
 {
 	*ended = 0;
@@ -406,7 +403,7 @@ static void collect(struct run *r, struct phase *p)
 		take_second(r, p, ft_now_ns());
 	}
 	if (r->log)
-		request_log_drain(r->log); /* threads have told of sockets, too: what comes last counts */
+		request_log_drain(r->log); /* threads have logged sockets, too: the last entry counts */
 	for (uint32_t i = 0; i < p->thread_count; i++)
 		log_connections(r, &p->threads[i], true);
 	r->next_connection = atomic_load(&p->plan.next_connection);
@@ -424,7 +421,7 @@ static void release(struct phase *p)
 		close(p->plan.ending.done_fd);
 }
 
-/* A thread tells its id first of all, but it may not have got a CPU yet. */
+/* A thread stores its id first, but it may not have run yet. */
 static uint64_t tid_of(struct load_thread *t)
 {
 	int tid;
@@ -434,7 +431,7 @@ static uint64_t tid_of(struct load_thread *t)
 	return (uint64_t)tid;
 }
 
-/* Says in the log which threads were the load, so that a recording of this host can tell them. */
+/* Logs which threads were the load, so that a recording of this host can identify them. */
 static void note_start(struct run *r, const struct phase *p)
 {
 	json_t *n, *tids;

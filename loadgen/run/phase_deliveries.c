@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A test's consumers: their connections, their part of the figures, and what is said of them in the end. */
+/* A test's consumers: their connections, their figures, and their messages at the end. */
 #include "phase_deliveries.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int phase_deliveries_start(struct run *r, struct phase *p)
 		complain(r, error);
 		return -ECONNREFUSED;
 	}
-	/* What another repeat has left behind is not ours. */
+	/* Data left by another repeat does not count. */
 	r->workload->stamps->run++;
 	rc = deliveries_start(&p->deliveries, &plan, fds, error, sizeof(error));
 	free(fds);
@@ -71,19 +71,18 @@ void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
 			d->received, d->expected, r->o->consumers, r->o->consumers == 1 ? "" : "s", lost,
 			d->duplicates);
 		if (d->foreign)
-			fprintf(to, ", messages of others %" PRIu64, d->foreign);
+			fprintf(to, ", unrelated messages %" PRIu64, d->foreign);
 		if (d->broken)
-			fprintf(to, ", consumers' connections broken or refused %" PRIu64, d->broken);
+			fprintf(to, ", consumer connections lost or refused %" PRIu64, d->broken);
 		fputc('\n', to);
 	}
 	if (d->broken) {
 		fprintf(stderr,
-			"forktail-load: consumers lost their connections %" PRIu64 " times: ", d->broken);
+			"forktail-load: consumer connections were lost %" PRIu64 " times: ", d->broken);
 		put_visible(stderr, d->why ? d->why : "?");
 		fputc('\n', stderr);
 	} else if (lost) {
-		snprintf(text, sizeof(text), "%" PRIu64 " deliveries of acknowledged messages never came",
-			 lost);
+		snprintf(text, sizeof(text), "%" PRIu64 " acknowledged messages were not delivered", lost);
 		complain(r, text);
 	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A test has ended: its figures, what went wrong in words, its table, and whether it kept its limits. */
+/* The end of a test: its figures, error messages, its table, and its limits. */
 #include "phase_report.h"
 
 #include <math.h>
@@ -28,24 +28,24 @@ static void complain_of_replay(struct run *r, struct phase *p)
 			refused = replay_refused_database(&p->threads[i]);
 	}
 	if (refused >= 0) {
-		snprintf(
-		    text, sizeof(text),
-		    "the server has no database %lld for us, and the recording uses it; what was recorded of "
-		    "its clients from there on was not sent",
-		    (long long)refused);
+		snprintf(text, sizeof(text),
+			 "the server refused database %lld, which the recording uses. The commands of its "
+			 "clients after that were not sent",
+			 (long long)refused);
 		complain(r, text);
 	}
 	if (abandoned) {
-		snprintf(text, sizeof(text), "%llu commands were not sent, since their connections were gone",
+		snprintf(text, sizeof(text),
+			 "%llu commands were not sent because their connections were lost",
 			 (unsigned long long)abandoned);
 		complain(r, text);
 	}
-	/* A cut tail is what every live file has; what comes after other damage is missing. */
+	/* Every live file may have a truncated tail; after other damage, commands are missing. */
 	if (replay && replay->damage && !replay->cut)
 		r->status = EXIT_ENVIRONMENT;
 }
 
-/* What went wrong short of everything, in a sentence each. */
+/* Prints a sentence for each problem. */
 static void complain_of(struct run *r, struct phase *p, const struct result_figures *f)
 {
 	const uint64_t *status = f->operations[TOTAL].status;
@@ -68,9 +68,9 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 			why = t->trouble.why;
 		if (t->trouble.wrong.found) {
 			snprintf(text, sizeof(text),
-				 "the value of key number %llu is not what was written: %s%lld",
+				 "--verify: the value of key number %llu is not what was written: %s%lld",
 				 (unsigned long long)t->trouble.wrong.key,
-				 t->trouble.wrong.offset < 0 ? "the reply has another shape, code "
+				 t->trouble.wrong.offset < 0 ? "unexpected type of reply, code "
 							     : "the first wrong byte is at offset ",
 				 (long long)t->trouble.wrong.offset);
 			complain_of_limit(r, text);
@@ -78,20 +78,21 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 	}
 	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all &&
 	    away < all && !r->o->timeout_ns) {
-		snprintf(text, sizeof(text),
-			 "%llu requests got no answer and %llu were never sent within --drain after the end",
-			 (unsigned long long)status[FT_STATUS_TIMEOUT],
-			 (unsigned long long)status[FT_STATUS_UNSENT]);
+		snprintf(
+		    text, sizeof(text),
+		    "within --drain after the end, %llu requests were not answered and %llu were not sent",
+		    (unsigned long long)status[FT_STATUS_TIMEOUT],
+		    (unsigned long long)status[FT_STATUS_UNSENT]);
 		complain(r, text);
 	}
 	if (r->end == RUN_ERRORS) {
-		snprintf(text, sizeof(text), "ended by an error (%s)",
+		snprintf(text, sizeof(text), "stopped at an error (%s)",
 			 r->o->on_error == ON_ERROR_STOP ? "--on-error stop" : "--max-errors");
 		complain(r, text);
 	}
 	if (all > 0 && (lost == all || away == all)) {
 		snprintf(text, sizeof(text), "all %u connections were lost%s: %s", all,
-			 lost == all ? "" : ", and not opened again before the end", why ? why : "?");
+			 lost == all ? "" : " and not reopened before the end", why ? why : "?");
 		complain(r, text);
 		if (r->end == RUN_DONE)
 			r->end = RUN_SERVER_LOST;
@@ -103,12 +104,11 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 	complain_of_replay(r, p);
 	if (drops)
 		fprintf(stderr,
-			"forktail-load: the disk did not keep up: %llu requests are missing in the log\n",
+			"forktail-load: the disk was too slow: %llu requests are missing from the log\n",
 			(unsigned long long)drops);
 }
 
-/* The figures of the operation that a limit names, or of all; NULL: there is no such operation in this test.
- */
+/* The figures of the operation that a limit names, or of all; NULL: no such operation in this test. */
 static const struct operation_figures *limited(const struct result_figures *f, const struct workload *w,
 					       const struct limit *l)
 {
@@ -168,7 +168,7 @@ static void check_limits(struct run *r, const struct result_figures *f, const ch
 		double value = o ? figure_of(f, o, l) : NAN;
 
 		if (!o && r->suite.count > 1)
-			continue; /* another test's */
+			continue; /* belongs to another test */
 		if (!limit_broken(l, LIMIT_FAILS_IF, value))
 			continue;
 		limit_sentence(l, LIMIT_FAILS_IF, value, sentence, sizeof(sentence));
@@ -177,7 +177,7 @@ static void check_limits(struct run *r, const struct result_figures *f, const ch
 	}
 }
 
-/* A histogram goes into the log where single requests don't. */
+/* Writes a histogram to the log if single requests are not logged. */
 static void log_histograms(struct run *r, const struct phase *p)
 {
 	for (uint32_t i = 0; i < r->workload->operation_count; i++) {
@@ -222,7 +222,7 @@ static void exact_from_log(struct run *r, struct phase *p, struct result_figures
 		figures_from_log(f, r->o->log_path, p->log_offset, p->plan.measure_ns);
 }
 
-/* What the threads saw of outages, put together; to be freed. NULL: one server, or no memory. */
+/* The merged outages of all threads, which the caller frees. NULL: one server, or no memory. */
 static struct outages *all_outages(const struct run *r, const struct phase *p)
 {
 	struct outages *all = r->nodes ? calloc(1, sizeof(*all)) : NULL;

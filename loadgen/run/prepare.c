@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A command for each element. Many are on their way at a time: a million sets, one answer after the other,
- * would take minutes. */
+/* Sends a command per element, many at a time: a million sets, one answer after the other, would take
+ * minutes. */
 #include "prepare.h"
 
 #include <hiredis/hiredis.h>
@@ -16,12 +16,12 @@ enum { AT_ONCE = 1000, WORD_BYTES = 32 };
 
 struct preparing {
 	struct server *one;
-	struct nodes *several; /* NULL: there is one */
+	struct nodes *several; /* NULL: one server */
 	struct {
-		struct link *link; /* made when first wanted */
+		struct link *link; /* created when first needed */
 		struct bytes commands;
 		uint32_t count;
-	} at[NODES_MAX]; /* by node; [0] is that of the one */
+	} at[NODES_MAX]; /* by node; [0] for a single server */
 	uint32_t count;	 /* over all */
 	char *error;
 	size_t size;
@@ -47,20 +47,20 @@ static uint16_t node_of(const struct preparing *p, const char *key)
 
 static int take_answer(struct preparing *p, uint16_t node)
 {
-	redisReply *r = link_answer(p->at[node].link, "what a test needs");
+	redisReply *r = link_answer(p->at[node].link, "the preparation of a test");
 	int rc = !r || r->type == REDIS_REPLY_ERROR ? -1 : 0;
 
 	if (!r)
 		snprintf(p->error, p->size, "%s", link_error(p->at[node].link));
 	else if (rc)
-		server_say(server_at(p, node), p->error, p->size, "refused what a test needs: %.150s",
-			   r->str);
+		server_say(server_at(p, node), p->error, p->size,
+			   "refused a command that prepares a test: %.150s", r->str);
 	if (r)
 		freeReplyObject(r);
 	return rc;
 }
 
-/* Sends what was gathered for all, then takes the answers of each. */
+/* Sends what was gathered for all servers, then reads the answers of each. */
 static int flush(struct preparing *p)
 {
 	for (uint32_t i = 0; i < NODES_MAX; i++) {
@@ -70,7 +70,7 @@ static int flush(struct preparing *p)
 			continue;
 		if (link_send(p->at[i].link, commands->at, commands->length, ft_now_ns() + LINK_ANSWER_NS)) {
 			server_say(server_at(p, (uint16_t)i), p->error, p->size,
-				   "broke the connection while a test was prepared");
+				   "closed the connection while a test was prepared");
 			return -1;
 		}
 		commands->length = 0;
@@ -83,7 +83,7 @@ static int flush(struct preparing *p)
 	return 0;
 }
 
-/* Puts a member into a list or set. */
+/* Adds a member to a list or set. */
 static int put(struct preparing *p, const char *command, const char *key, const char *member)
 {
 	const char *words[] = {command, key, member};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The frame around the tests: is the server there, the log's beginning and end, which tests, the closing
- * words. */
+/* The frame around the tests: checks the server, opens the log, runs the tests, prints the end. */
 #include "run.h"
 
 #include <errno.h>
@@ -24,7 +23,7 @@
 
 /* ---- the log ---- */
 
-/* What goes to --json and into the recording as its summary; to be freed. */
+/* The result for --json, also written to the recording as its summary. The caller frees it. */
 static char *closing_words(struct run *r)
 {
 	size_t tests = r->suite.count;
@@ -61,7 +60,7 @@ static void write_json(struct run *r, const char *text)
 	if (f && fclose(f) != 0)
 		good = false;
 	if (!good) {
-		snprintf(message, sizeof(message), "can't write %s: %s", r->o->json_path, strerror(errno));
+		snprintf(message, sizeof(message), "cannot write %s: %s", r->o->json_path, strerror(errno));
 		complain(r, message);
 	}
 }
@@ -75,7 +74,8 @@ static int open_log(struct run *r, int argc, char **argv)
 
 	free(manifest);
 	if (rc) {
-		snprintf(text, sizeof(text), "can't write the log %s: %s", r->o->log_path, ft_writer_why(rc));
+		snprintf(text, sizeof(text), "cannot write the log %s: %s", r->o->log_path,
+			 ft_writer_why(rc));
 		complain(r, text);
 	}
 	return rc;
@@ -91,15 +91,14 @@ static void close_log(struct run *r, const char *summary)
 	rc = request_log_close(r->log, summary);
 	r->log = NULL;
 	if (rc && !r->log_failed) {
-		snprintf(text, sizeof(text), "the log %s ends before the run did: %s", r->o->log_path,
-			 strerror(-rc));
+		snprintf(text, sizeof(text), "the log %s is incomplete: %s", r->o->log_path, strerror(-rc));
 		complain(r, text);
 	}
 }
 
 /* ---- the tests ---- */
 
-/* Test after test, each as often as asked for; then what only shows when all are done. */
+/* Runs the tests in order, each as often as requested; then reports what needs all of them. */
 static void run_tests(struct run *r)
 {
 	const struct options *o = r->o;
@@ -122,7 +121,7 @@ static void run_tests(struct run *r)
 	fflush(stdout);
 }
 
-/* Connections that are there and send nothing. */
+/* Idle connections, which send nothing. */
 static int *open_idle(struct run *r)
 {
 	char error[512];
@@ -154,9 +153,10 @@ static struct observer *start_observer(struct run *r)
 	};
 	struct observer *observer = NULL;
 
-	/* A run without it is still a run. */
+	/* A run without the observer is still valid. */
 	if (r->log && !o->no_observer && observer_start(&observer, &server, request_log_writer(r->log)))
-		fprintf(stderr, "forktail-load: the server can't be observed beside the load\n");
+		fprintf(stderr, "forktail-load: cannot start the server's observer: INFO, SLOWLOG and "
+				"LATENCY are not recorded\n");
 	return observer;
 }
 
@@ -189,7 +189,7 @@ static int open_outputs(struct run *r)
 
 	r->summaries = calloc((size_t)o->repeat * (r->suite.count + 1u), sizeof(*r->summaries));
 	if (!r->summaries) {
-		complain(r, "not enough memory to begin");
+		complain(r, "not enough memory to start");
 		return -1;
 	}
 	if (second_outputs_open(&r->outputs, o, text, sizeof(text))) {
@@ -199,7 +199,7 @@ static int open_outputs(struct run *r)
 	if (o->csv)
 		r->csv = o->csv_path ? fopen(o->csv_path, "w") : stdout;
 	if (o->csv && !r->csv) {
-		snprintf(text, sizeof(text), "can't write %s: %s", o->csv_path, strerror(errno));
+		snprintf(text, sizeof(text), "cannot write %s: %s", o->csv_path, strerror(errno));
 		complain(r, text);
 		return -1;
 	}
@@ -215,11 +215,11 @@ static void close_outputs(struct run *r)
 	if (second_outputs_close(&r->outputs, r->o, text, sizeof(text)))
 		complain(r, text);
 	if (r->csv && r->csv != stdout && fclose(r->csv) != 0)
-		complain(r, "the CSV is not complete: the disk didn't take it");
+		complain(r, "the CSV is incomplete: the disk did not accept it");
 	free(r->summaries);
 }
 
-/* One server to ask about itself and about commands; some may be down. */
+/* A server that answers questions about itself and about commands; some may be down. */
 static int probe_any(struct run *r, char *error, size_t size)
 {
 	uint32_t turns = 2 * nodes_serving(r->nodes);
@@ -234,7 +234,7 @@ static int probe_any(struct run *r, char *error, size_t size)
 	return rc;
 }
 
-/* Learns about several servers. */
+/* Finds several servers. */
 static int begin_nodes(struct run *r, char *error, size_t size)
 {
 	const struct options *o = r->o;
@@ -250,7 +250,7 @@ static int begin_nodes(struct run *r, char *error, size_t size)
 	return 0;
 }
 
-/* Asks a server about the workload's commands, then makes them ready. */
+/* Asks a server about the workload's commands, then prepares them. */
 static int begin_commands(struct run *r, char *error, size_t size)
 {
 	const struct options *o = r->o;
@@ -277,14 +277,14 @@ static int begin_commands(struct run *r, char *error, size_t size)
 	return rc;
 }
 
-/* All that a run needs to begin. False: it was said why not. */
+/* Everything that a run needs to start. False: the reason was printed. */
 static bool begin(struct run *r)
 {
 	const struct options *o = r->o;
 	char error[512];
 	int rc;
 
-	/* First, so that wrong usage is said whether the server is there or not. */
+	/* First, so that wrong usage is reported whether the server is up or not. */
 	rc = o->mode == MODE_INTRINSIC ? wakeups_build(r, error, sizeof(error))
 				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
 	if (rc == 0 && o->deployment != DEPLOYMENT_SINGLE)
@@ -319,7 +319,7 @@ static void run_all(struct run *r, int argc, char **argv)
 
 	if (open_outputs(r))
 		return;
-	r->signal_fd = handle_signals(); /* before there is another thread, which would get them too */
+	r->signal_fd = handle_signals(); /* before there is another thread, which would receive them too */
 	if (r->o->log_path && open_log(r, argc, argv))
 		return;
 	r->runs = json_array();
@@ -329,7 +329,7 @@ static void run_all(struct run *r, int argc, char **argv)
 		else
 			load_server(r);
 	} else {
-		complain(r, "not enough memory or descriptors to begin");
+		complain(r, "not enough memory or descriptors to start");
 	}
 	summary = closing_words(r);
 	if (summary && r->o->json_path)
@@ -343,7 +343,7 @@ int run_load(const struct options *o, int argc, char **argv)
 	struct run r = {.o = o, .signal_fd = -1, .workload = calloc(1, sizeof(*r.workload))};
 
 	if (!r.workload) {
-		complain(&r, "not enough memory to begin");
+		complain(&r, "not enough memory to start");
 		return r.status;
 	}
 	signal(SIGPIPE, SIG_IGN); /* a server that closes is an error to report, also while connecting */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What all files of a run share: what its tests have in common, and what is known of the one that runs. */
+/* The state shared by all files of a run: what its tests have in common, and the current test. */
 #ifndef FORKTAIL_LOADGEN_RUN_STATE_H
 #define FORKTAIL_LOADGEN_RUN_STATE_H
 
@@ -20,18 +20,18 @@
 struct run {
 	const struct options *o;
 	struct server server;
-	struct nodes *nodes;	  /* NULL: there is one server */
-	struct ketama proxy_ring; /* the ring of servers behind a proxy; empty: there are none */
+	struct nodes *nodes;	  /* NULL: one server */
+	struct ketama proxy_ring; /* the ring of servers behind a proxy; empty: none */
 	struct workload *workload;
 	struct suite suite;
 	struct request_log *log;
 	struct second_outputs outputs;
 	FILE *csv;	 /* NULL: tables */
-	bool log_failed; /* and it was said */
+	bool log_failed; /* the failure was reported */
 	int signal_fd;
 	uint32_t next_connection;
 	bool awaited;	    /* --start-at */
-	bool progress_open; /* a progress line without its end stands on the terminal */
+	bool progress_open; /* an unfinished progress line is on the terminal */
 	enum run_end end;
 	int status;
 	json_t *runs; /* an array: the figures of each test */
@@ -39,17 +39,17 @@ struct run {
 	size_t summary_count;
 };
 
-/* A test: what is sent, by which threads, and what they counted. */
+/* A test: its requests, threads and counts. */
 struct phase {
 	const char *name;
 	struct load_plan plan;
 	struct load_thread *threads;
 	uint32_t thread_count, started;
-	struct stats *totals, *second; /* all so far; the second that was handed over last */
-	uint64_t second_ns;	       /* when that began */
+	struct stats *totals, *second; /* total so far; the last second that was handed over */
+	uint64_t second_ns;	       /* when that second began */
 	struct deliveries *deliveries; /* consumers; NULL: none */
 	struct delivery_counts delivery_counts;
-	uint64_t log_offset; /* where in the log this test's requests begin */
+	uint64_t log_offset; /* offset in the log where this test's requests begin */
 };
 
 #endif

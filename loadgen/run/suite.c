@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations and mixes of each kind of load. What YCSB and hand-offs send stands here; the tests of -t come
- * from the catalogue. */
+/* Operations and mixes of each kind of load. The commands of YCSB and hand-offs are here; the tests of -t
+ * come from the catalogue. */
 #include "suite.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A cluster's keys of one command have to share a slot, by their hash tag. */
+/* In a cluster, the keys of one command must share a slot, using their hash tag. */
 #define MSET_TAGGED_PAIR " {__tag__}:__int__ __data__"
 static const char mset_tagged[] = "MSET" MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR
     MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR MSET_TAGGED_PAIR;
@@ -22,7 +22,7 @@ struct build {
 	size_t size;
 };
 
-/* A SET's text with the expiry that the options ask for. */
+/* The text of a SET with the expiry from the options. */
 static const char *with_expiry(const struct build *b, const char *text, char *room, size_t size)
 {
 	bool sets = strncasecmp(text, "SET ", 4) == 0;
@@ -75,7 +75,7 @@ static int build_tests(struct build *b)
 	return 0;
 }
 
-/* GET before SET, so that tables, logs and older recordings have them in one order. */
+/* GET before SET, so that tables, logs and older recordings have the same order. */
 static int build_mix(struct build *b)
 {
 	struct test *t = add_test(b, b->o->fill ? "fill" : "SET+GET", PREPARE_NOTHING);
@@ -93,7 +93,7 @@ static int build_mix(struct build *b)
 	return 0;
 }
 
-/* Commands of the same verb are told apart by number: SET, SET#2. */
+/* Commands with the same verb are distinguished by number: SET, SET#2. */
 static int build_commands(struct build *b)
 {
 	struct test *t = add_test(b, "commands", PREPARE_NOTHING);
@@ -119,7 +119,7 @@ static int build_commands(struct build *b)
 
 /* ---- YCSB ---- */
 
-/* Redis' layout in YCSB's binding: a hash for a record, and a sorted set of all keys for scans. */
+/* The Redis layout of YCSB's binding: a hash per record, and a sorted set of all keys for scans. */
 static int build_ycsb(struct build *b)
 {
 	static const char *const read[] = {"HGETALL __key__"};
@@ -207,7 +207,7 @@ static int build_deliveries(struct build *b)
 	return 0;
 }
 
-/* The numbers of keys that names must hold: a growing base goes on behind the key space. */
+/* The number of keys that names must cover: a growing base continues after the key space. */
 static uint64_t keys_named(const struct options *o, const struct workload *w)
 {
 	static const struct catalogue_entry insert = {.name = "INSERT"};
@@ -248,6 +248,6 @@ int suite_build(const struct options *o, struct workload *w, struct suite *s, ch
 	     : o->command_count ? build_commands(&b)
 	     : o->tests		? build_tests(&b)
 				: build_mix(&b);
-	/* First the server may have to say where keys are and what writes (route.c). */
+	/* The server may have to be asked first where keys are and which commands write (route.c). */
 	return rc || options_ask_first(o) ? rc : workload_prepare(w, o->compressible, o->seed);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which tests a run consists of, and what each asks for: redis-benchmark's tests by name, a mix of SET and
- * GET, the user's own commands, YCSB's workloads. From the options come the workload (all operations) and the
- * tests that are run one after the other, each a mix of some of them. */
+/* The tests of a run and their commands: redis-benchmark's tests by name, a mix of SET and GET, the user's
+ * own commands, YCSB's workloads. The options determine the workload (all operations) and the tests, which
+ * run one after the other, each with a mix of some operations. */
 #ifndef FORKTAIL_LOADGEN_SUITE_H
 #define FORKTAIL_LOADGEN_SUITE_H
 
@@ -32,7 +32,8 @@ struct suite {
 	uint32_t count;
 };
 
-/* Fills workload and suite. 0, or negative and a sentence. The caller frees the workload either way. */
+/* Fills workload and suite. Returns 0, or negative and a sentence. The caller frees the workload in both
+ * cases. */
 int suite_build(const struct options *o, struct workload *w, struct suite *s, char *error, size_t size);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Wake-ups as requests: due when the thread asked to be woken, answered when it was. So everything that is
- * made of a load's log can be made of them too. */
+/* Wake-ups as requests: due when the thread asked to be woken, answered when it was. So all outputs of a
+ * load's log work for them too. */
 #include "wakeups.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static void *sleep_and_wake(void *arg)
 	return NULL;
 }
 
-/* Waits for all threads, showing each second, until a signal ends them. */
+/* Waits for all threads and prints each second, until a signal ends them. */
 static void watch(struct run *r, struct phase *p, volatile int *stop)
 {
 	struct pollfd fds[2] = {{.fd = r->signal_fd, .events = POLLIN},
@@ -167,10 +167,10 @@ void wakeups_measure(struct run *r)
 	for (uint32_t i = 0; i < p.thread_count; i++) {
 		pthread_join(sleepers[i].handle, NULL);
 		rc = rc ? rc : sleepers[i].rc;
-		stats_merge(p.second, p.threads[i].stats); /* phase_tick takes over the rest */
+		stats_merge(p.second, p.threads[i].stats); /* phase_tick handles the rest */
 	}
 	if (rc) {
-		snprintf(text, sizeof(text), "this host's wake-ups can't be measured: %s", strerror(-rc));
+		snprintf(text, sizeof(text), "cannot measure the wake-ups of this host: %s", strerror(-rc));
 		complain(r, text);
 	} else {
 		phase_tick(r, &p);

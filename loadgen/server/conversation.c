@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The one place that knows all conversations: a new protocol's has its row here. */
+/* The only place that knows all conversations: a new protocol gets its row here. */
 #include "conversation.h"
 
 const struct conversation *conversation_of(enum protocol_id protocol)

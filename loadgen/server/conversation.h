@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How one comes to an understanding with a server: the other half of struct protocol
- * (loadgen/protocol/protocol.h), apart from it since it needs links, options and time-outs, while a protocol
- * is nothing but bytes. One file for each kind of server, one row for each protocol in conversation.c. All of
- * it is before the load; sentences are for the user. */
+/* The set-up of a connection to a server: the other half of struct protocol (loadgen/protocol/protocol.h). It
+ * is separate because it needs links, options and time-outs, while a protocol only handles bytes. One file
+ * per kind of server, one row per protocol in conversation.c. All of it happens before the load; sentences
+ * are for the user. */
 #ifndef FORKTAIL_LOADGEN_CONVERSATION_H
 #define FORKTAIL_LOADGEN_CONVERSATION_H
 
@@ -11,17 +11,16 @@
 struct manner;
 
 struct conversation {
-	/* Writes the server's greeting, anew: what a connection says first that is opened again. */
+	/* Rewrites the server's greeting: what a reconnected connection sends first. */
 	void (*greet)(struct server *s);
-	/* As server_probe, of a server that is filled in. */
+	/* Like server_probe, for a server that is filled in. */
 	int (*probe)(struct server *s, char *error, size_t size);
-	/* As server_enter. */
+	/* Like server_enter. */
 	struct link *(*enter)(struct server *s, uint32_t number, char *error, size_t size);
-	/* As server_connect, but for the descriptor: a link that the load may take over. */
+	/* Like server_connect, but returns a link that the load may take over. */
 	struct link *(*connect)(struct server *s, uint32_t number, char *error, size_t size);
-	bool names; /* the last of the greeting is a name for the connection, which may be refused */
-	const struct manner
-	    *manner; /* of memcached's protocols, which have one file: what each does otherwise */
+	bool names; /* the last command of the greeting names the connection and may be refused */
+	const struct manner *manner; /* for memcached's protocols, which share one file: where they differ */
 };
 
 extern const struct conversation converse_redis, converse_memcached_text, converse_memcached_binary,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* With a memcached, in any of its protocols. It has no PING: it's asked for its version, before a password is
- * sent. But anybody may ask for that; whether we are let in, or understood, shows with a command that does
- * nothing. */
+/* Set-up of a connection to memcached, in any of its protocols. memcached has no PING, so it is asked for its
+ * version before a password is sent. But every client may ask for that; a command that does nothing shows
+ * whether we are allowed in and understood. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,21 +18,21 @@ struct phrase {
 	size_t length;
 };
 
-/* What the protocols' ways differ in. */
+/* Where the protocols differ. */
 struct manner {
-	struct phrase version, noop; /* noop of no length: there is none */
-	/* Where in the answer the version's text begins; "": it has none. */
+	struct phrase version, noop; /* noop of length 0: none */
+	/* Where the version's text begins in the answer; "": not contained. */
 	const char *(*version_of)(const char *reply);
-	bool version_after_login; /* it's told only then, if there is one */
-	bool noop_always;	  /* on each connection; else once, when the server is probed */
-	/* Whether the answer to the noop is one; NULL: any answer to it will do. */
+	bool version_after_login; /* it is known only then, if at all */
+	bool noop_always;	  /* on each connection; otherwise once, when the server is probed */
+	/* Whether the answer to the noop is valid; NULL: any answer is. */
 	bool (*understood)(const union reply_scanner *s);
-	/* Whether a login was refused for want of any; NULL: that isn't told. */
+	/* Whether a command was refused because a login is required; NULL: not visible. */
 	bool (*knows_no_login)(const union reply_scanner *s);
 };
 
-/* Sends a question to a memcached and waits for its answer, which is then in `reply`, and what it says in
- * *scan. 0, or -1 and a sentence. */
+/* Sends a question to memcached and waits for its answer, which is then in `reply`, with its scan in *scan.
+ * Returns 0, or -1 and a sentence. */
 static int ask(struct server *s, struct link *l, const struct phrase *question, union reply_scanner *scan,
 	       char *reply, size_t room, char *error, size_t size)
 {
@@ -50,10 +50,11 @@ static int ask(struct server *s, struct link *l, const struct phrase *question, 
 			server_say(
 			    s, error, size,
 			    n == -EPROTO && l->tls
-				? "broke off the TLS session: does it want a certificate (--cert, --key)?"
+				? "closed the TLS session. Does it require a certificate (--cert, --key)?"
 			    : n == -ECONNRESET
-				? "accepted the connection and closed it; is that a memcached?"
-				: "did not answer within 5 s; is that a memcached, and is it stuck?");
+				? "accepted the connection and closed it. Is it a memcached server?"
+				: "did not answer within 5 s. Is it a memcached server, and does it "
+				  "respond?");
 			return -1;
 		}
 		have += (size_t)n;
@@ -62,8 +63,7 @@ static int ask(struct server *s, struct link *l, const struct phrase *question, 
 	reply[have] = 0;
 	if (complete > 0)
 		return 0;
-	server_say(s, error, size,
-		   "is no memcached that speaks %s: it answered \"version\" with something else",
+	server_say(s, error, size, "is not a memcached server that uses %s: unexpected answer to \"version\"",
 		   protocol_of(protocol)->name);
 	return -1;
 }
@@ -85,9 +85,9 @@ static int log_in(struct server *s, struct link *l, char *error, size_t size)
 		rc = protocol->accepted(&scan) ? 0 : 1;
 	if (rc == 1 && m->knows_no_login && m->knows_no_login(&scan))
 		server_say(s, error, size,
-			   "knows no logins: a memcached has SASL when it is started with -S");
+			   "does not support logins. memcached needs to be started with -S for SASL");
 	else if (rc == 1)
-		server_say(s, error, size, "refused the password of %s; it came from %s", o->user,
+		server_say(s, error, size, "rejected the password of %s. It was read from %s", o->user,
 			   o->password_file ? o->password_file : "the environment");
 	if (request.at)
 		explicit_bzero(request.at, request.length);
@@ -95,8 +95,8 @@ static int log_in(struct server *s, struct link *l, char *error, size_t size)
 	return rc ? -1 : 0;
 }
 
-/* Connects and goes through the set-up; what the server says of itself goes to *facts, if that isn't NULL.
- * NULL, and a sentence. */
+/* Connects and performs the set-up. The server's information is stored in *facts, if not NULL. NULL, and a
+ * sentence. */
 static struct link *enter(struct server *s, uint32_t number, struct server_facts *facts, char *error,
 			  size_t size)
 {
@@ -111,7 +111,7 @@ static struct link *enter(struct server *s, uint32_t number, struct server_facts
 		goto failed;
 	if (o->user && log_in(s, l, error, size))
 		goto failed;
-	/* What it says of itself may have had to wait for that. */
+	/* Its information may require the login first. */
 	if (o->user && m->version_after_login &&
 	    ask(s, l, &m->version, &scan, reply, sizeof(reply), error, size))
 		goto failed;
@@ -127,12 +127,12 @@ static struct link *enter(struct server *s, uint32_t number, struct server_facts
 	if (!o->user && protocol->wants_login(&scan)) {
 		server_say(
 		    s, error, size,
-		    "wants a login: give --user, and a password in FORKTAIL_PASSWORD or --password-file");
+		    "requires a login. Set --user, and a password in FORKTAIL_PASSWORD or --password-file");
 		goto failed;
 	}
 	if (m->understood && !m->understood(&scan)) {
 		server_say(s, error, size,
-			   "is a memcached without the meta commands, which came with 1.6; use --protocol "
+			   "is a memcached without meta commands, which need version 1.6. Use --protocol "
 			   "memcache_text");
 		goto failed;
 	}
@@ -165,7 +165,7 @@ static struct link *enter_plainly(struct server *s, uint32_t number, char *error
 	return enter(s, number, NULL, error, size);
 }
 
-/* ---- the three ways ---- */
+/* ---- the three protocols ---- */
 
 static const char *version_in_line(const char *reply)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* With a Redis. Every connection asks PING first, before any password is sent: whatever listens there has to
- * show that it is a Redis before it gets to see one. */
+/* Set-up of a connection to Redis. Every connection sends PING first, before any password: the peer must show
+ * that it is a Redis server before it receives one. */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
@@ -16,12 +16,12 @@
 #include "recording/recording.h"
 #include "setup_resp3.h"
 
-/* What an operator sees in CLIENT LIST. */
+/* The name in CLIENT LIST, for operators. */
 #define CONNECTION_NAME "forktail"
 
 enum outcome { READY, FAILED, LOADING };
 
-/* Keeps what a link says of why it had no answer. */
+/* Stores why a link had no answer. */
 static int no_answer(struct server *s, const struct link *l, char *error, size_t size)
 {
 	snprintf(s->why, sizeof(s->why), "%s", strerror(-l->failed));
@@ -29,7 +29,7 @@ static int no_answer(struct server *s, const struct link *l, char *error, size_t
 	return -1;
 }
 
-/* Keeps how a server turned us away. */
+/* Stores how a server refused us. */
 static void turned_away(struct server *s, const char *command, const char *answer)
 {
 	s->refused = command;
@@ -41,7 +41,7 @@ static bool begins(const char *text, const char *with)
 	return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* 1: PONG. 0: it wants a login first. -1: see `outcome` and error. */
+/* 1: PONG. 0: it requires a login first. -1: see `outcome` and error. */
 static int ping(struct server *s, struct link *l, enum outcome *outcome, char *error, size_t size)
 {
 	static const char *const words[] = {"PING"};
@@ -51,18 +51,19 @@ static int ping(struct server *s, struct link *l, enum outcome *outcome, char *e
 	*outcome = FAILED;
 	if (!r)
 		return no_answer(s, l, error, size);
-	turned_away(s, "PING", r->type == REDIS_REPLY_ERROR ? r->str : "the answer is no Redis'");
+	turned_away(s, "PING",
+		    r->type == REDIS_REPLY_ERROR ? r->str : "the answer is not from a Redis server");
 	if (r->type == REDIS_REPLY_STATUS && strcasecmp(r->str, "PONG") == 0)
 		result = 1;
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "NOAUTH"))
 		result = 0;
 	else if (r->type == REDIS_REPLY_ERROR && (s->unready || begins(r->str, "NOPERM")))
-		result = 1; /* a user that may not PING may still do what is asked of it */
+		result = 1; /* a user that may not use PING may still be allowed the other commands */
 	else if (r->type == REDIS_REPLY_ERROR && begins(r->str, "LOADING"))
 		*outcome = LOADING;
 	else
-		server_say(s, error, size, "turned us away: %.150s",
-			   r->str ? r->str : "it answered PING oddly");
+		server_say(s, error, size, "refused the connection: %.150s",
+			   r->str ? r->str : "unexpected answer to PING");
 	if (result == 1)
 		s->refused = NULL;
 	freeReplyObject(r);
@@ -82,13 +83,13 @@ static int login(struct server *s, struct link *l, char *error, size_t size)
 	if (r->type != REDIS_REPLY_ERROR)
 		result = 0;
 	else if (begins(r->str, "WRONGPASS") || begins(r->str, "ERR invalid password"))
-		server_say(s, error, size, "refused the password of %s; it came from %s",
+		server_say(s, error, size, "rejected the password of %s. It was read from %s",
 			   o->user ? o->user : "the default user",
 			   o->password_file ? o->password_file : "the environment");
 	else if (strstr(r->str, "without any password configured"))
-		result = 0; /* harmless: the server is open */
+		result = 0; /* harmless: the server needs no password */
 	else
-		server_say(s, error, size, "refused the login: %.150s", r->str);
+		server_say(s, error, size, "rejected the login: %.150s", r->str);
 	if (result)
 		turned_away(s, "AUTH", r->str);
 	freeReplyObject(r);
@@ -110,7 +111,7 @@ static int choose_database(const struct server *s, struct link *l, char *error, 
 	if (!r)
 		snprintf(error, size, "%s", link_error(l));
 	else if (r->type == REDIS_REPLY_ERROR)
-		server_say(s, error, size, "has no database %u for us: %.150s", o->database, r->str);
+		server_say(s, error, size, "refused database %u: %.150s", o->database, r->str);
 	else
 		result = 0;
 	if (r)
@@ -118,7 +119,7 @@ static int choose_database(const struct server *s, struct link *l, char *error, 
 	return result;
 }
 
-/* So that a cluster's replica answers what it has, in place of sending us to its primary. */
+/* So that a cluster's replica answers from its data instead of redirecting to its primary. */
 static int ask_for_reads(struct link *l, char *error, size_t size)
 {
 	static const char *const words[] = {"READONLY"};
@@ -132,7 +133,7 @@ static int ask_for_reads(struct link *l, char *error, size_t size)
 	return 0;
 }
 
-/* Connects and goes through the set-up. */
+/* Connects and performs the set-up. */
 static struct link *enter(struct server *s, uint32_t number, enum outcome *outcome, char *error, size_t size)
 {
 	const struct options *o = s->options;
@@ -148,14 +149,15 @@ static struct link *enter(struct server *s, uint32_t number, enum outcome *outco
 		goto failed;
 	*outcome = FAILED;
 	if (welcome == 0 && !o->password) {
-		server_say(s, error, size, "wants a password: set FORKTAIL_PASSWORD or use --password-file");
+		server_say(s, error, size,
+			   "requires a password. Set FORKTAIL_PASSWORD or use --password-file");
 		goto failed;
 	}
 	if (o->password && login(s, l, error, size))
 		goto failed;
 	if (welcome == 0 && ping(s, l, outcome, error, size) != 1) {
 		if (*outcome != LOADING && !*error)
-			server_say(s, error, size, "still wants a login after AUTH");
+			server_say(s, error, size, "still requires a login after AUTH");
 		goto failed;
 	}
 	*outcome = FAILED;
@@ -176,7 +178,7 @@ static struct link *enter_ready(struct server *s, uint32_t number, char *error, 
 
 	l = enter(s, number, &outcome, error, size);
 	if (!l && outcome == LOADING)
-		server_say(s, error, size, "began to load its data set");
+		server_say(s, error, size, "started to load its data set");
 	return l;
 }
 
@@ -192,7 +194,7 @@ static void take_fact(const char *info, const char *name, char *out, size_t size
 	visible_text(out, size, at, length);
 }
 
-/* A user without the right to INFO costs us these facts, not the run. */
+/* Without the right to INFO we lack these facts, but the run continues. */
 static void ask_facts(struct link *l, struct server_facts *f)
 {
 	static const char *const words[] = {"INFO"};
@@ -210,8 +212,8 @@ static void ask_facts(struct link *l, struct server_facts *f)
 		freeReplyObject(r);
 }
 
-/* Names a connection, so that an operator knows whose it is; a refusal does no harm. False: there was no
- * answer, and the connection is of no further use. */
+/* Names a connection, so that an operator recognizes it; a refusal is harmless. False: no answer, and the
+ * connection can't be used any more. */
 static bool name_connection(struct link *l)
 {
 	static const char *const words[] = {"CLIENT", "SETNAME", CONNECTION_NAME};
@@ -289,7 +291,7 @@ static int probe(struct server *s, char *error, size_t size)
 		}
 		if (!told)
 			fprintf(stderr,
-				"forktail-load: the server loads its data set; waiting up to %.0f s\n",
+				"forktail-load: the server is loading its data set; waiting up to %.0f s\n",
 				(double)s->options->loading_ns * 1e-9);
 		told = true;
 		usleep(100000);

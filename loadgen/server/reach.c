@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A host's name is looked up once; connections that are opened later must not wait for a resolver. */
+/* A host's name is resolved once; connections that are opened later must not wait for a resolver. */
 #include "reach.h"
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ const char *server_tls_name(const struct server *s)
 	return s->address.socket ? "" : s->address.host;
 }
 
-/* Has the TLS handshake, where there is to be one. */
+/* Performs the TLS handshake, if TLS is used. */
 static int secure(struct server *s, struct link *l, uint64_t deadline_ns, char *error, size_t size)
 {
 	if (!s->address.tls)
@@ -72,7 +72,7 @@ struct link *server_reach(struct server *s, uint32_t number, char *error, size_t
 		return NULL;
 	}
 	snprintf(s->why, sizeof(s->why), "%s", why);
-	server_say(s, error, size, "can't be reached: %s; is %s running there?", why,
+	server_say(s, error, size, "cannot be reached: %s. Is %s running there?", why,
 		   protocol_of(s->options->protocol)->product->program);
 	link_free(l);
 	return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A server as the rest of the program has it. What is said to it is its conversation's to know; what is the
- * same for all of them is here. */
+/* The server interface for the rest of the program. Its conversation knows what is sent; the common part is
+ * here. */
 #include "connect.h"
 
 #include <stdio.h>
@@ -20,7 +20,7 @@ void server_init(struct server *s, const struct options *o, const struct server_
 	memset(s, 0, sizeof(*s));
 	s->options = o;
 	s->address = *address;
-	s->address.tls |= o->tls.on; /* a topology's addresses do not tell */
+	s->address.tls |= o->tls.on; /* a topology's addresses do not say */
 	s->readonly = readonly;
 	s->stop_fd = -1;
 	s->conversation = conversation_of(o->protocol);
@@ -33,7 +33,7 @@ int server_find(struct server *s, char *error, size_t size)
 
 	if (socket_resolve(s->address.host, s->address.port, s->address.socket, &s->socket, 1, why,
 			   sizeof(why)) < 0) {
-		server_say(s, error, size, "can't be reached: %s", why);
+		server_say(s, error, size, "cannot be reached: %s", why);
 		return -1;
 	}
 	s->found = true;
@@ -94,9 +94,9 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 
 	*error = 0;
 	l = s->conversation->connect(s, number, error, size);
-	/* RESP3's pushes come unasked. */
+	/* RESP3's pushes are unsolicited. */
 	if (l && !s->options->resp3 && link_has_more(l)) {
-		server_say(s, error, size, "sent an answer to no request");
+		server_say(s, error, size, "sent an answer without a request");
 		link_free(l);
 		return -1;
 	}
@@ -133,7 +133,8 @@ int descriptors_reserve(unsigned count, char *error, size_t size)
 		if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
 			return 0;
 	}
-	snprintf(error, size, "%u connections need %llu file descriptors and the limit is %llu (ulimit -n)",
+	snprintf(error, size,
+		 "%u connections need %llu file descriptors, but the limit is %llu. Raise it with ulimit -n",
 		 count, (unsigned long long)need, (unsigned long long)limit.rlim_max);
 	return -1;
 }

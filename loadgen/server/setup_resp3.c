@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* HELLO 3 and CLIENT TRACKING, written and read with our own scanner. They come last in the set-up, so that
- * hiredis, which knows RESP2 only, has read all else. Answers are read byte by byte: an invalidation may lie
- * right behind the last one, and belongs to the load. */
+/* HELLO 3 and CLIENT TRACKING, written and read with our own scanner. They are last in the set-up, so that
+ * hiredis, which knows RESP2 only, has read all other answers. Answers are read byte by byte: an invalidation
+ * may follow the last one directly, and belongs to the load. */
 #include "setup_resp3.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define TRACKING "*3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n"
 #define BROADCAST "*4\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n$5\r\nBCAST\r\n"
 
-/* The answer to one command. 1: a good one, 0: an error, -1: none. */
+/* Reads the answer to one command. 1: success, 0: an error, -1: none. */
 static int ask(struct link *l, const char *command, struct resp_scanner *s)
 {
 	uint64_t deadline_ns = ft_now_ns() + (l->patience_ns ? l->patience_ns : LINK_ANSWER_NS);
@@ -39,20 +39,19 @@ int resp3_begin(struct link *l, bool tracking, bool broadcast, char *what, size_
 	int rc = ask(l, HELLO, &s);
 
 	if (rc == 0)
-		snprintf(what, size, "refused HELLO 3 (%s %s); Redis speaks RESP3 from 6.0 on", s.word,
-			 s.rest);
+		snprintf(what, size, "rejected HELLO 3 (%s %s). Redis supports RESP3 from version 6.0",
+			 s.word, s.rest);
 	else if (rc < 0)
-		snprintf(what, size,
-			 "gave no answer to HELLO 3; does it speak RESP3, as Redis does from 6.0 on?");
+		snprintf(what, size, "did not answer HELLO 3. Redis supports RESP3 from version 6.0");
 	if (rc != 1)
 		return -1;
 	if (!tracking)
 		return 0;
 	rc = ask(l, broadcast ? BROADCAST : TRACKING, &s);
 	if (rc == 0)
-		snprintf(what, size, "refused CLIENT TRACKING: %s %s", s.word, s.rest);
+		snprintf(what, size, "rejected CLIENT TRACKING: %s %s", s.word, s.rest);
 	else if (rc < 0)
-		snprintf(what, size, "gave no answer to CLIENT TRACKING");
+		snprintf(what, size, "did not answer CLIENT TRACKING");
 	return rc == 1 ? 0 : -1;
 }
 

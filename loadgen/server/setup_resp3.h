@@ -9,11 +9,10 @@
 #include "loadgen/command/bytes.h"
 #include "loadgen/net/link.h"
 
-/* Has the connection speak RESP3 and, if asked, track the keys it reads (or all). 0, or -1 and what the
- * server did, to go behind its address. */
+/* Switches the connection to RESP3 and, if requested, tracks the keys it reads (or all). Returns 0, or -1 and
+ * the server's reaction, to follow its address. */
 int resp3_begin(struct link *l, bool tracking, bool broadcast, char *what, size_t size);
-/* The same for a connection that is opened again: appends the commands. Their number, 0 for want of memory.
- */
+/* The same for a reconnected connection: appends the commands. Returns their number, 0 without memory. */
 uint8_t resp3_greeting(bool tracking, bool broadcast, struct bytes *to);
 
 #endif

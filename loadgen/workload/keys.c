@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Key patterns: parsing, and one draw of each.
- *
- * Zipf is drawn by rejection-inversion (Hoermann, Derflinger: "Rejection-inversion to generate variates from
- * monotone discrete distributions", ACM TOMACS 6(3), 1996): exact for any exponent above 0, no table, and
- * few draws are rejected. With h(x) = x^-exponent and H its integral, ranks count from 1 as in the paper.
- */
+/* Key patterns: parsing, and drawing from each. Zipf is drawn by rejection-inversion (Hoermann, Derflinger:
+ * "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996):
+ * exact for any exponent above 0, without a table, and with few rejections. With h(x) = x^-exponent and H its
+ * integral, ranks count from 1 as in the paper. */
 #include "keys.h"
 
 #include <math.h>
@@ -59,11 +57,11 @@ bool key_distribution_parse(const char *text, struct key_distribution *d, char *
 	const char *value = text[length] ? text + length + 1 : NULL;
 
 	if (!name) {
-		snprintf(error, size,
-			 "\"%s\" is no key pattern: uniform, sequential, zipf[:EXPONENT], "
-			 "zipf-scattered[:EXPONENT], gaussian[:DEVIATION], latest[:EXPONENT] or "
-			 "hot:REQUESTS:KEYS",
-			 text);
+		snprintf(
+		    error, size,
+		    "\"%s\" is not a key pattern. Choose uniform, sequential, zipf[:EXPONENT], "
+		    "zipf-scattered[:EXPONENT], gaussian[:DEVIATION], latest[:EXPONENT] or hot:REQUESTS:KEYS",
+		    text);
 		return false;
 	}
 	*d = (struct key_distribution){
@@ -79,29 +77,31 @@ bool key_distribution_parse(const char *text, struct key_distribution *d, char *
 	case KEYS_LATEST:
 		if (!value || parse_positive(value, EXPONENT_MAX, &d->exponent))
 			return true;
-		snprintf(error, size, "\"%s\": the exponent of %s is a number above 0, at most %g", text,
+		snprintf(error, size, "\"%s\": the exponent of %s must be above 0 and at most %g", text,
 			 name->name, EXPONENT_MAX);
 		return false;
 	case KEYS_GAUSSIAN:
 		if (!value || parse_positive(value, 1, &d->deviation))
 			return true;
 		snprintf(error, size,
-			 "\"%s\": the standard deviation is a share of the key space, above 0, at most 1",
+			 "\"%s\": the standard deviation is a share of the key space and must be above 0 and "
+			 "at most 1",
 			 text);
 		return false;
 	case KEYS_HOT:
 		if (value && parse_hot(value, d))
 			return true;
 		snprintf(error, size,
-			 "\"%s\": hot takes two percentages above 0, at most 100, of requests and of keys: "
-			 "hot:90:10",
+			 "\"%s\": hot takes a percentage of requests and one of keys, each above 0 and at "
+			 "most 100, e.g. hot:90:10",
 			 text);
 		return false;
 	}
 	return false;
 }
 
-/* H(x) = (x^(1-e) - 1) / (1-e), which is log x for e = 1; written so that exponents near 1 lose nothing. */
+/* H(x) = (x^(1-e) - 1) / (1-e), which is log x for e = 1; written so that exponents near 1 lose no
+ * precision. */
 static double integral(double x, double exponent)
 {
 	const double power = 1 - exponent, l = log(x);
@@ -112,7 +112,7 @@ static double integral(double x, double exponent)
 static double integral_inverse(double y, double exponent)
 {
 	const double power = 1 - exponent;
-	/* Rounding must not take it below 0, where the far end of the distribution lies. */
+	/* Rounding must not make it negative; 0 is the far end of the distribution. */
 	const double base = fmax(1 + y * power, 0);
 
 	if (power == 0)
@@ -151,7 +151,7 @@ static uint64_t zipf_draw(struct key_drawer *d, struct random_stream *r, uint64_
 		const double u = d->high + random_unit(r) * (d->low - d->high);
 		double x, k;
 
-		/* Up to H(1.5) it's the first rank, which is never rejected: low is H(1.5) - h(1). */
+		/* Up to H(1.5) it is the first rank, which is never rejected: low is H(1.5) - h(1). */
 		if (u <= d->low + 1)
 			return 0;
 		x = integral_inverse(u, e);
@@ -187,7 +187,7 @@ static uint64_t gaussian_draw(struct key_drawer *d, struct random_stream *r, uin
 	const double n = (double)items;
 	double x;
 
-	/* At most 1 for the deviation: at worst 38 % of draws fall inside. */
+	/* At most 1 for the deviation: in the worst case 38 % of draws are inside. */
 	do
 		x = (0.5 + d->distribution.deviation * normal_draw(d, r)) * n;
 	while (x < 0 || x >= n);
@@ -207,9 +207,9 @@ static uint64_t hot_draw(const struct key_distribution *d, struct random_stream 
 	return hot + random_below(r, items - hot);
 }
 
-/* A permutation of the next power of two by odd multiplications and shifts, each of which can be undone; what
- * falls outside goes through it again until it is inside (less than twice on average), which makes it a
- * permutation of the key space: unlike with a hash, no two ranks meet on a key. */
+/* A permutation of the next power of two by odd multiplications and shifts, each of which is invertible. A
+ * result outside the key space is permuted again until it is inside (less than twice on average), which makes
+ * it a permutation of the key space: unlike with a hash, no two ranks share a key. */
 uint64_t key_scatter(uint64_t rank, uint64_t items)
 {
 	unsigned bits, shift;

@@ -51,8 +51,8 @@ static void settle_profile(struct pacing *p)
 	p->at_s = profile_when(p->profile, p->reached, p->at_s);
 	if (!(p->at_s < 1e10))
 		return;
-	/* Rounded, so that an instant at a border of the profile lies on it, and out of stretches without
-	 * load: the first request after one is due at its end, not at its beginning. */
+	/* Rounded, so that an instant at a border of the profile is on it, and not in a stretch without load:
+	 * the first request after such a stretch is due at its end, not at its beginning. */
 	offset_ns = profile_resume_ns(p->profile, (uint64_t)(p->at_s * 1e9 + 0.5));
 	if (offset_ns < UINT64_MAX - p->start_ns && p->start_ns + offset_ns < p->end_ns)
 		p->due_ns = p->start_ns + offset_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shapes over time. Steps, ramps and square waves are all pieces on which the value is linear, so the
+/* Shapes over time. Steps, ramps and square waves consist of pieces on which the value is linear, so the
  * integral is quadratic there and its inverse a square root; only the sine's inverse has no closed form. */
 #include "profile.h"
 
@@ -16,7 +16,7 @@
 
 enum { TEXT_MAX = 4096 };
 
-/* What is being parsed, for the sentences. */
+/* What is being parsed, for error messages. */
 struct parser {
 	const char *text;
 	char *error;
@@ -70,7 +70,7 @@ static void add_piece(struct profile *p, double first, double last, uint64_t len
 	p->area += piece->area;
 }
 
-/* The minus between two values, not one that belongs to an exponent ("1e-3-5"). */
+/* The minus between two values, not one in an exponent ("1e-3-5"). */
 static char *find_dash(char *text)
 {
 	for (char *c = text; *c; c++)
@@ -104,7 +104,7 @@ static bool parse_piece(const struct parser *s, struct profile *p, char *item, b
 	if (!parse_time(s, time, &length_ns))
 		return false;
 	if (p->count == PROFILE_PIECES)
-		return fail(s, "it has more than %d pieces", PROFILE_PIECES);
+		return fail(s, "more than %d pieces", PROFILE_PIECES);
 	add_piece(p, first, last, length_ns);
 	return true;
 }
@@ -133,7 +133,7 @@ static bool parse_wave(const struct parser *s, struct profile *p, char *list)
 	uint64_t period_ns;
 
 	if (!period_text)
-		return fail(s, "three values are needed: lowest, highest and period");
+		return fail(s, "lowest value, highest value and period are required");
 	*high_text++ = 0;
 	*period_text++ = 0;
 	if (!parse_value(s, list, &low) || !parse_value(s, high_text, &high) ||
@@ -142,7 +142,7 @@ static bool parse_wave(const struct parser *s, struct profile *p, char *list)
 	if (low > high)
 		return fail(s, "the lowest value, %s, is above the highest, %s", list, high_text);
 	if (period_ns < 2)
-		return fail(s, "its period is below 2 ns");
+		return fail(s, "the period is below 2 ns");
 	p->repeat = true;
 	if (p->kind == PROFILE_LINEAR) {
 		add_piece(p, low, low, period_ns / 2);
@@ -170,7 +170,7 @@ bool profile_parse(const char *text, struct profile *p, char *error, size_t size
 	char copy[TEXT_MAX], *shape = copy, *list;
 
 	if (strlen(text) >= sizeof(copy))
-		return fail(&s, "it is longer than %d characters", TEXT_MAX - 1);
+		return fail(&s, "longer than %d characters", TEXT_MAX - 1);
 	strcpy(copy, text);
 	memset(p, 0, sizeof(*p));
 	if ((list = skip(shape, "rate:"))) {
@@ -189,8 +189,9 @@ bool profile_parse(const char *text, struct profile *p, char *error, size_t size
 	p->kind = PROFILE_SINE;
 	if ((list = skip(shape, "sine:")))
 		return parse_wave(&s, p, list);
-	return fail(&s, "a shape is steps:..., ramp:..., square:... or sine:..., after rate: or connections: "
-			"if need be");
+	return fail(
+	    &s,
+	    "expected steps:..., ramp:..., square:... or sine:..., optionally after rate: or connections:");
 }
 
 /* The last piece that starts at or before `at`, which is within the shape. */
@@ -203,7 +204,7 @@ static const struct profile_piece *piece_at(const struct profile *p, double at)
 	return &p->pieces[i];
 }
 
-/* Takes whole periods off *seconds; returns their number. */
+/* Subtracts whole periods from *seconds; returns their number. */
 static double whole_periods(const struct profile *p, double *seconds)
 {
 	double rest = fmod(*seconds, p->length), periods = round((*seconds - rest) / p->length);
@@ -257,7 +258,7 @@ double profile_integral(const struct profile *p, double seconds)
 }
 
 /* The smallest x with integral y over the piece's first x seconds: the root of slope/2 x^2 + first x = y, in
- * the form that subtracts nothing of the same size. */
+ * the form that avoids cancellation. */
 static double piece_when(const struct profile_piece *piece, double y)
 {
 	const double slope = (piece->last - piece->first) / piece->length;
@@ -267,7 +268,7 @@ static double piece_when(const struct profile_piece *piece, double y)
 }
 
 /* Within 0 .. area. Newton's method, kept inside a shrinking bracket: where the rate touches 0, its steps
- * alone would leave. `from` is a good first guess when arrivals are asked for one after the other. */
+ * alone would diverge. `from` is a good first guess when arrivals are requested in order. */
 static double sine_when(const struct profile *p, double y, double from)
 {
 	const double enough = fmax(1e-11, p->length * 0x1p-51);
@@ -298,7 +299,7 @@ static double sine_when(const struct profile *p, double y, double from)
 		next = rate > 0 ? x - error / rate : -1;
 		if (!(next > low && next < high))
 			next = low + (high - low) / 2;
-		/* Near a rate of 0 a step may be a third of what is missing. */
+		/* Near a rate of 0 a step may be a third of the remaining error. */
 		if (fabs(next - x) * 4 < enough)
 			return next;
 		x = next;
@@ -321,7 +322,7 @@ double profile_when(const struct profile *p, double value, double from_seconds)
 	if (p->repeat) {
 		if (p->area <= 0 || !isfinite(value))
 			return INFINITY;
-		/* The first instant: a value at a border of periods is reached in the one before it. */
+		/* The first instant: a value at a border of periods is reached in the earlier period. */
 		periods = fmax(ceil(value / p->area) - 1, 0);
 		value = fmin(fmax(value - periods * p->area, 0), p->area);
 	}

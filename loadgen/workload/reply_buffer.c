@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scanner has found a reply well-formed before it gets here, so that what is in it can be taken as it
- * stands. */
+/* The scanner has already found the reply well-formed, so its content needs no further validation. */
 #include "reply_buffer.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations are built from commands' texts once; what a thread does per request (a key, a template's digits)
- * is inlined from the header where it is cheap, and here where it isn't. */
+/* Operations are built from command texts once. Per-request work (a key, a template's digits) is inlined from
+ * the header where it is cheap, and here otherwise. */
 #include "workload.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 	char verb[COMMAND_NAME];
 
 	if (w->operation_count == OPERATIONS_MAX) {
-		snprintf(error, size, "a run has at most %d operations", OPERATIONS_MAX);
+		snprintf(error, size, "more than %d operations in a run", OPERATIONS_MAX);
 		return -EINVAL;
 	}
 	memset(o, 0, sizeof(*o));
@@ -73,7 +73,7 @@ int workload_add_messages(struct workload *w, const char *text, const char *name
 	w->stamps = calloc(1, sizeof(*w->stamps));
 	if (!w->stamps)
 		return -ENOMEM;
-	/* A run of the same seed has other messages all the same. */
+	/* Even a run with the same seed has a different id for messages. */
 	w->stamps->run = (uint32_t)(ft_now_ns() ^ seed);
 	w->fill.stamps = w->stamps;
 	w->delivery = (uint8_t)w->operation_count;
@@ -101,7 +101,7 @@ int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char 
 		any = true;
 	}
 	if (!any)
-		snprintf(error, size, "--wait is about writes, and nothing of this load writes");
+		snprintf(error, size, "--wait needs writes, but this workload writes nothing");
 	return any ? 0 : -EINVAL;
 }
 
@@ -138,7 +138,7 @@ static uint32_t count_patched(const struct command *c)
 	return n;
 }
 
-/* Formats a step of fixed width once. One whose numbers aren't digits on the wire (memcached's binary
+/* Formats a step of fixed width once. A step whose numbers aren't digits on the wire (memcached's binary
  * protocol) can't be patched, and is formatted per request. */
 static int make_template(const struct workload *w, struct step *s)
 {
@@ -166,8 +166,8 @@ int workload_prepare(struct workload *w, double compressible, uint64_t seed)
 	struct random_stream random = random_begin(seed, UINT32_MAX, 0);
 	uint32_t bytes = w->values.sizes.high;
 
-	/* YCSB draws each field anew; others send one value, as redis-benchmark does, which needs no copying.
-	 */
+	/* YCSB draws each field separately; others send the same value, as redis-benchmark does, which needs
+	 * no copying. */
 	if (w->values.sizes.kind == SIZE_FIXED && !w->verify && !w->names.ycsb) {
 		w->fixed_value = malloc(bytes);
 		if (!w->fixed_value)
@@ -244,7 +244,7 @@ void chooser_free(struct chooser *c)
 	c->own_next = NULL;
 }
 
-/* The keys of one connection: an even part of the key space, of one key at least. */
+/* The keys of one connection: an equal part of the key space, at least one key. */
 static uint64_t split_key(const struct workload *w, struct chooser *c, uint32_t connection)
 {
 	uint64_t number = c->first_connection + connection, all = c->all_connections;
@@ -315,7 +315,7 @@ size_t request_put_slowly(struct request_buffer *b, const struct workload *w, ui
 	struct slot *place = &b->slots[slot];
 
 	b->bytes.length = at;
-	/* What follows may lie under it; and so on, slot by slot, as they are filled. */
+	/* It may overlap the following slots; they are rewritten as they are filled. */
 	place[1].from = TEMPLATE_NONE;
 	if (!s->bytes && w->recorded.write) {
 		place->from = TEMPLATE_NONE;

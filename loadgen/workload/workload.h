@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of the server: the operations of a run, their shares, which keys, and the bytes of each
- * request.
- *
- * An operation is one command or several, one after the other on the same connection and timed as one (YCSB's
- * insert, scan, read-modify-write). Commands of fixed width are made once, as templates, and only patched
- * while the load runs; a thread's request buffer remembers which template lies at which place, so a run of
- * one operation copies nothing but digits. Others are formatted per request.
- */
+/* The requests of a load: the operations of a run, their shares, keys, and the bytes of each request. An
+ * operation is one command or several, sent one after the other on the same connection and measured as one
+ * (YCSB's insert, scan, read-modify-write). Commands of fixed width are formatted once, as templates, and
+ * only patched during the load. A thread's request buffer remembers which template is at which position, so a
+ * run of one operation copies only digits. Other commands are formatted per request. */
 #ifndef FORKTAIL_LOADGEN_WORKLOAD_H
 #define FORKTAIL_LOADGEN_WORKLOAD_H
 
@@ -26,7 +23,7 @@ extern "C" {
 
 enum { OPERATIONS_MAX = 64, STEPS_MAX = 2, OPERATION_NAME = 24, NO_OPERATION = 255 };
 
-/* How the server of a command is found when there are several (route.c). */
+/* How the server of a command is found if there are several (route.c). */
 struct route {
 	enum { ROUTE_ANY, ROUTE_KEY } kind;
 	uint16_t word; /* ROUTE_KEY: the one that is the key */
@@ -34,12 +31,12 @@ struct route {
 	bool writes;
 };
 
-/* Requests that were recorded and are not made here; loadgen/replay fills it in. */
+/* Requests that were recorded and are not generated here; loadgen/replay fills it in. */
 struct replay;
 struct recorded {
 	const struct replay *replay;
 	/* Appends the bytes of record `number`, or of a SELECT of that database. False: out of memory. NULL:
-	 * requests are made here. */
+	 * requests are generated here. */
 	bool (*write)(const struct replay *r, bool select, uint64_t number, struct bytes *to);
 };
 
@@ -50,7 +47,8 @@ struct step {
 	uint32_t length; /* of the template; 0 without one */
 	struct patches patches;
 	struct expected expected;
-	uint32_t least; /* an integer reply below this is a failure: too few replicas have the write (WAIT) */
+	uint32_t least; /* an integer reply below this is a failure: too few replicas acknowledged the write
+			   (WAIT) */
 	struct route route;
 };
 
@@ -64,8 +62,8 @@ struct operation {
 	bool internal; /* a replay's own SELECT: neither counted nor logged */
 };
 
-/* All operations of a run; read-only while it runs, but for the base. Operations are numbered as the log and
- * its manifest's "ops" have them. */
+/* All operations of a run; read-only while it runs, except the base. Operations are numbered as in the log
+ * and its manifest's "ops". */
 struct workload {
 	enum protocol_id protocol;
 	struct fill fill;
@@ -74,63 +72,64 @@ struct workload {
 	struct key_distribution distribution;
 	struct operation operations[OPERATIONS_MAX];
 	uint32_t operation_count;
-	uint64_t keys;	       /* key space, at least 1; with a growing base, where it began */
+	uint64_t keys;	       /* key space, at least 1; with a growing base, its initial size */
 	bool growing;	       /* an operation inserts: keys are drawn from the base */
-	bool split;	       /* each connection has keys of its own */
-	bool quiet;	       /* reads by memcached's meta commands leave misses out */
-	bool verify;	       /* replies of operations that say so are checked byte by byte */
+	bool split;	       /* each connection has separate keys */
+	bool quiet;	       /* reads by memcached's meta commands get no answer for misses */
+	bool verify;	       /* replies of marked operations are checked byte by byte */
 	struct key_base *base; /* when growing */
 	struct ycsb_keys
 	    *ycsb; /* keys as YCSB chooses them, copied by each thread; NULL: by the distribution */
 	char *fixed_value;
 	struct recorded recorded;
 	uint8_t select;	       /* a replay's internal operation */
-	uint8_t delivery;      /* of messages that consumers receive */
-	struct stamps *stamps; /* of those messages; NULL: there are none */
+	uint8_t delivery;      /* run id of messages that consumers receive */
+	struct stamps *stamps; /* operation of those messages; NULL: none */
 };
 
 /* One test's part of the workload. */
 struct mix {
 	uint32_t count;
 	uint8_t operations[OPERATIONS_MAX]; /* numbers */
-	uint64_t below[OPERATIONS_MAX];	    /* a draw of 64 bits up to this is operations[i] */
+	uint64_t below[OPERATIONS_MAX];	    /* a 64-bit draw up to this selects operations[i] */
 	bool sequential;		    /* keys in order, each once (a fill), whatever the distribution */
 };
 
-/* A thread's place in the workload. */
+/* A thread's state in the workload. */
 struct chooser {
 	struct random_stream keys, operations;
-	uint64_t next_key, stride; /* sequential: this thread's next, and the distance to the one after */
+	uint64_t next_key, stride; /* sequential: this thread's next key, and the distance to the one after */
 	struct key_drawer drawer;
 	struct ycsb_keys ycsb;
 	uint64_t *own_next; /* sequential and split: by connection of this thread */
 	uint32_t first_connection, all_connections;
-	bool plain; /* uniform over a fixed space: the quick way */
+	bool plain; /* uniform over a fixed space: the fast path */
 };
 
 struct request_buffer {
 	struct bytes bytes;
-	struct random_stream random; /* placeholders' draws */
+	struct random_stream random; /* random numbers for placeholders */
 	struct slot {
 		uint32_t at;
-		uint16_t from; /* which template; TEMPLATE_NONE: nothing known */
+		uint16_t from; /* which template; TEMPLATE_NONE: unknown */
 	} * slots;
 };
 
-/* Adds an operation whose steps' commands are in `texts` (command_parse's form). Its number, or -EINVAL and a
- * sentence. */
+/* Adds an operation whose steps' commands are in `texts` (command_parse's form). Returns its number, or
+ * -EINVAL and a sentence. */
 int workload_add(struct workload *w, const char *name, const char *const *texts, uint32_t steps, char *error,
 		 size_t size);
-/* Lets every write of one command be followed by a WAIT for `replicas`, `wait_ms` at most. 0, or -EINVAL and
- * a sentence. */
+/* Makes every write of one command be followed by a WAIT for `replicas`, at most `wait_ms`. Returns 0, or
+ * -EINVAL and a sentence. */
 int workload_wait(struct workload *w, uint32_t replicas, uint32_t wait_ms, char *error, size_t size);
-/* Makes templates; protocol, names, values.sizes, fill and operations are set. -ENOMEM. */
+/* Creates templates; protocol, names, values.sizes, fill and operations must be set. -ENOMEM on failure. */
 int workload_prepare(struct workload *w, double compressible, uint64_t seed);
-/* Operation 0 sends messages with `text`, whose data becomes a stamped message; another, `name`, is what
- * consumers receive. 0, or negative errno and a sentence. */
+/* Operation 0 sends messages with `text`, whose data becomes a stamped message; another operation, `name`, is
+ * what consumers receive. Returns 0, or a negative errno and a sentence. */
 int workload_add_messages(struct workload *w, const char *text, const char *name, uint64_t seed, char *error,
 			  size_t size);
-/* An operation without a command of ours: any reply but an error will do. There must be room for it. */
+/* An operation without a command to generate: any reply except an error is accepted. There must be space for
+ * it. */
 struct operation *workload_add_bare(struct workload *w, const char *name);
 void workload_free(struct workload *w);
 /* Adds an operation with a weight above 0; mix_close turns weights into shares. */
@@ -154,8 +153,8 @@ static inline uint32_t choose_operation(const struct mix *m, struct chooser *c)
 	return m->operations[i];
 }
 
-/* A thread's chooser: it takes the sequential keys `first`, `first` + `stride`, ...; `connections` of its own
- * when keys are split, numbered from first_connection among all_connections. -ENOMEM. */
+/* A thread's chooser. It takes the sequential keys `first`, `first` + `stride`, ... If keys are split, it has
+ * `connections` connections, numbered from first_connection among all_connections. -ENOMEM on failure. */
 int chooser_init(struct chooser *c, const struct workload *w, const struct mix *m, uint64_t seed,
 		 uint32_t thread, uint64_t first, uint64_t stride, uint32_t connections,
 		 uint32_t first_connection, uint32_t all_connections);
@@ -177,9 +176,9 @@ enum { TEMPLATE_NONE = 0xffff };
 size_t request_put_slowly(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
 			  const struct step *s, uint16_t number, const struct request_values *v);
 
-/* Puts request number `slot` of a batch at byte `at`; returns the byte after it, or 0 when memory is short.
- * `s` is the step and `number` its, operation * STEPS_MAX + step. Slots are filled in order, from slot 0 at
- * byte 0. */
+/* Writes request number `slot` of a batch at byte `at`; returns the offset after it, or 0 without memory. `s`
+ * is the step and `number` its number, operation * STEPS_MAX + step. Slots are filled in order, from slot 0
+ * at byte 0. */
 static inline size_t request_put(struct request_buffer *b, const struct workload *w, uint32_t slot, size_t at,
 				 const struct step *s, uint32_t number, const struct request_values *v)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* YCSB's choices. Where YCSB differs from what one would write, the comment says so, and it stays. */
+/* YCSB's choices. Where YCSB is unexpected, a comment says so, and the code follows YCSB. */
 #include "ycsb.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 #define THETA 0.99
 
-/* Scrambled: ranks are drawn from 0 .. 10^10 whatever the number of records; zeta over as many is a constant.
- */
+/* Scrambled: ranks are drawn from 0 .. 10^10 whatever the number of records; zeta over that many is a
+ * constant. */
 #define SCRAMBLED_ITEMS 10000000001u
 #define SCRAMBLED_ZETA 26.46902820178302
 
@@ -40,7 +40,7 @@ enum ycsb_operation ycsb_draw_operation(const struct ycsb_workload *w, struct ra
 		if (u <= w->shares[i])
 			return (enum ycsb_operation)i;
 		u -= w->shares[i];
-		last = i; /* takes what rounding leaves */
+		last = i; /* receives the rounding error */
 	}
 	return (enum ycsb_operation)last;
 }
@@ -53,7 +53,7 @@ static void add_zeta(struct ycsb_zipfian *z, uint64_t items)
 	z->zeta_items = items;
 }
 
-/* From the items at the start, even when zeta has grown since: YCSB's formula reads so. */
+/* From the initial items, even if zeta has grown since: YCSB's formula does this. */
 static void set_eta(struct ycsb_zipfian *z)
 {
 	const double zeta2 = 1 + pow(0.5, THETA);
@@ -83,7 +83,7 @@ uint64_t ycsb_zipfian_draw(struct ycsb_zipfian *z, struct random_stream *r, uint
 	if (uz < 1 + pow(0.5, THETA))
 		return 1;
 	x = (double)items * pow(z->eta * u - z->eta + 1, 1 / (1 - THETA));
-	/* That of two or three records at the start makes no sense, and the result may be no number. */
+	/* With two or three records at the start it has no meaning, and the result may be NaN. */
 	return x < (double)items ? (uint64_t)x : items;
 }
 
@@ -91,7 +91,7 @@ void ycsb_keys_init(struct ycsb_keys *k, const struct ycsb_workload *w, uint64_t
 {
 	if (w->choice == YCSB_LATEST) {
 		*k = (struct ycsb_keys){.hashed_items = 0};
-		/* One item fewer than there are records: YCSB passes the last one's number. */
+		/* One item fewer than there are records: YCSB passes the last record's number. */
 		ycsb_zipfian_init(&k->zipfian, records - 1);
 		return;
 	}
@@ -107,8 +107,8 @@ uint64_t ycsb_draw_key(struct ycsb_keys *k, struct random_stream *r, uint64_t co
 	uint64_t key;
 
 	if (k->hashed_items == 0) {
-		/* The zipfian is over the last record's number of items, so record 0 is never drawn, or
-		 * nearly. */
+		/* The zipfian has the last record's number as its number of items, so record 0 is drawn
+		 * almost never. */
 		key = ycsb_zipfian_draw(&k->zipfian, r, count - 1);
 		return key < count ? count - 1 - key : 0;
 	}
@@ -128,7 +128,7 @@ uint64_t key_base_take(struct key_base *b)
 {
 	uint64_t n = __atomic_load_n(&b->next, __ATOMIC_RELAXED);
 
-	/* Bounded by the count, so that a bit never stands for two numbers on their way. */
+	/* Limited by the count, so that a bit never represents two outstanding numbers. */
 	do {
 		if (n - __atomic_load_n(&b->count, __ATOMIC_SEQ_CST) >= KEY_BASE_WINDOW)
 			return KEY_BASE_FULL;
@@ -144,10 +144,10 @@ static bool acknowledged(const struct key_base *b, uint64_t n)
 	return (word & 1) != (n / KEY_BASE_WINDOW & 1);
 }
 
-/* Sequentially consistent throughout: of two threads that turn neighbouring bits, at least one must see both,
- * else the count would stay behind. A count that is exchanged was valid all along, and while it was, no bit
- * of the run could be taken for the next lap; if it had moved, the exchange fails and the run is read anew.
- */
+/* Sequentially consistent throughout: if two threads flip neighbouring bits, at least one must see both,
+ * otherwise the count would lag behind. A count that is exchanged was valid all the time, and meanwhile no
+ * bit of the run could belong to the next lap. If it had moved, the exchange fails and the run is read
+ * again. */
 void key_base_ack(struct key_base *b, uint64_t n)
 {
 	uint64_t count, end;

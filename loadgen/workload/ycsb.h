@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* YCSB's core workloads A to F: their mixes, their keys, and the base of records that inserts grow.
- *
- * Figures are comparable with YCSB's only if the same keys are asked for with the same frequencies, so all of
- * this follows its source to the letter, where a formula is an approximation too. A different random
- * generator draws, so runs agree in distribution, not draw by draw.
- */
+/* YCSB's core workloads A to F: their mixes, their keys, and the base of records that inserts grow. Figures
+ * are comparable with YCSB's only if the same keys are requested with the same frequencies, so all of this
+ * follows its source exactly, including approximate formulas. The random generator differs, so runs agree in
+ * distribution, not draw by draw. */
 #ifndef FORKTAIL_LOADGEN_YCSB_H
 #define FORKTAIL_LOADGEN_YCSB_H
 
@@ -25,7 +23,7 @@ enum ycsb_operation {
 	YCSB_UPDATE,		/* one field */
 	YCSB_INSERT,		/* a record of all fields */
 	YCSB_SCAN,		/* up to YCSB_SCAN_MAX records */
-	YCSB_READ_MODIFY_WRITE, /* a read, then an update of the same record, timed together */
+	YCSB_READ_MODIFY_WRITE, /* a read, then an update of the same record, measured together */
 	YCSB_OPERATIONS,
 };
 
@@ -34,7 +32,7 @@ enum ycsb_choice { YCSB_ZIPFIAN, YCSB_LATEST };
 struct ycsb_workload {
 	char letter;
 	double shares[YCSB_OPERATIONS]; /* their sum is 1 */
-	enum ycsb_choice choice;	/* of the key of everything but inserts */
+	enum ycsb_choice choice;	/* for the keys of everything except inserts */
 };
 
 /* 'A' to 'F' or 'a' to 'f'; NULL for any other. */
@@ -56,11 +54,11 @@ struct ycsb_zipfian {
 	double eta;
 };
 
-/* Adds up zeta over `items`: some 20 ns per item. */
+/* Extends zeta to `items`: some 20 ns per item. */
 void ycsb_zipfian_init(struct ycsb_zipfian *z, uint64_t items);
 
-/* 0 .. items-1 (and, as in YCSB, `items` itself once in a long while). zeta is extended when items have grown
- * and kept when they haven't. */
+/* 0 .. items-1 (and, as in YCSB, rarely `items` itself). zeta is extended when items have grown and stays
+ * otherwise. */
 uint64_t ycsb_zipfian_draw(struct ycsb_zipfian *z, struct random_stream *r, uint64_t items);
 
 /* A thread's choice of existing records. Initialize one, then copy it to each thread. */
@@ -69,36 +67,35 @@ struct ycsb_keys {
 	uint64_t hashed_items; /* zipfian choice: hashes are taken modulo this; 0 for latest */
 };
 
-/* `records` are there before the run (at least 1), which does `operations` of all kinds; from these YCSB
- * foretells the number of inserts and spreads popularity over the keys to come, too. */
+/* `records` exist before the run (at least 1), which does `operations` of all kinds. From these YCSB predicts
+ * the number of inserts and distributes popularity over future keys, too. */
 void ycsb_keys_init(struct ycsb_keys *k, const struct ycsb_workload *w, uint64_t records,
 		    uint64_t operations);
 
 /* A record among 0 .. count-1; `count` is key_base_count(), at least 1. */
 uint64_t ycsb_draw_key(struct ycsb_keys *k, struct random_stream *r, uint64_t count);
 
-/* The base of records while threads insert: numbers are handed out in order and acknowledged in any order;
- * the records one may read are those below the first number that isn't acknowledged. No thread ever waits.
- *
- * Each number has a bit in a ring as large as YCSB's. A bit is turned over, not set, so it needs no clearing
- * before the ring's next lap: what means "acknowledged" alternates from lap to lap. */
+/* The base of records while threads insert: numbers are assigned in order and acknowledged in any order.
+ * Readable records are those below the first number that isn't acknowledged. No thread ever waits. Each
+ * number has a bit in a ring as large as YCSB's. A bit is flipped, not set, so it need not be cleared before
+ * the ring's next lap: the value that means "acknowledged" alternates from lap to lap. */
 #define KEY_BASE_WINDOW (1u << 20)
 #define KEY_BASE_FULL UINT64_MAX
 
 struct key_base {
 	uint64_t start;
-	uint64_t next, count; /* less start; atomic */
+	uint64_t next, count; /* minus start; atomic */
 	uint64_t turned[KEY_BASE_WINDOW / 64];
 };
 
-/* `start` records are there. */
+/* `start` records exist. */
 void key_base_init(struct key_base *b, uint64_t start);
 
 /* The next record to insert; KEY_BASE_FULL while KEY_BASE_WINDOW of them aren't acknowledged. */
 uint64_t key_base_take(struct key_base *b);
 
-/* To be called once for each number taken, as YCSB does whatever became of the insert: one that is never
- * acknowledged keeps all later records from being read. */
+/* Call it once for each number taken, as YCSB does whatever the result of the insert: a number that is never
+ * acknowledged prevents reading of all later records. */
 void key_base_ack(struct key_base *b, uint64_t n);
 
 static inline uint64_t key_base_count(const struct key_base *b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON blocks and members over jansson. Nothing here reports that memory is short: jansson passes NULL on, so
- * that what could not be made is missing in what is written. */
+/* JSON blocks and members over jansson. Nothing here reports a lack of memory: jansson passes NULL on, and
+ * the value is missing in the output. */
 #include "json_block.h"
 
 #include <math.h>
@@ -93,7 +93,7 @@ void json_put_count(json_t *in, const char *name, uint64_t value)
 	json_put(in, name, value <= INT64_MAX ? json_integer((json_int_t)value) : json_real((double)value));
 }
 
-/* Whole numbers of no more digits than are written look whole. */
+/* Whole numbers that need no more than the printed digits are printed as whole numbers. */
 void json_put_number(json_t *in, const char *name, double value)
 {
 	if (!isfinite(value))

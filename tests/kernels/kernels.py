@@ -43,7 +43,7 @@ class Variant:
 
 VARIANTS = [Variant("default"), Variant("exact-fentry", "--exact=fentry"), Variant("exact-tracepoints", "--exact=tracepoints"),
             Variant("ring", "--keep 10m")]
-NOT_HERE = "does not let functions be traced"
+NOT_HERE = "does not allow tracing of functions"
 
 
 class Outcome:
@@ -99,7 +99,7 @@ def explain(run):
 def judge(outcome, left):
     """Fills an outcome from what the guest left of it."""
     with open(os.path.join(os.path.dirname(left), "doctor")) as f:
-        outcome.map = next(line.split(": ")[1].strip() for line in f if line.startswith("accounts are kept in"))
+        outcome.map = next(line.split(": ")[1].strip() for line in f if line.startswith("thread accounts are stored in"))
     if not os.path.exists(os.path.join(left, "injected")):
         with open(os.path.join(left, "recorder")) as f:
             said = f.read().strip()

@@ -58,7 +58,7 @@ private:
 	struct OfThread {
 		uint64_t track = 0;
 		Nest spans;
-		Lanes turns;
+		Lanes iterations;
 	};
 	std::string Why() const { return "cannot write the trace " + path_ + ": " + strerror(to_.error()); }
 	bool Ok() { return to_.error() == 0 || Fail(Why()); }
@@ -110,7 +110,7 @@ void PerfettoExporter::AddThreads(const Run &run)
 		OfThread of;
 		of.track = to_.Thread(t.tgid, t.tid, name);
 		of.spans = Nest(of.track, "Overlapping spans");
-		of.turns = Lanes("Event loop", of.track);
+		of.iterations = Lanes("Event loop", of.track);
 		threads_.push_back(std::move(of));
 	}
 }
@@ -120,7 +120,7 @@ Slice PerfettoExporter::RequestSlice(const Explanation &e, size_t slow) const
 	const Blame &b = e.blame;
 	const SlowRequest &r = b.slow[slow];
 	Slice slice = {.start_ns = r.due_ns, .category = "slow-request"};
-	slice.name = b.from_iterations ? "turn" : r.op < e.run.ops.size() ? e.run.ops[r.op] : "request";
+	slice.name = b.from_iterations ? "iteration" : r.op < e.run.ops.size() ? e.run.ops[r.op] : "request";
 	slice.arguments.push_back({"number", r.index, ""});
 	slice.arguments.push_back({"status", r.status, ""});
 	if (!b.from_iterations) {
@@ -216,10 +216,10 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 	for (size_t i = thread.first_iteration; i < thread.first_iteration + thread.iteration_count; i++) {
 		const ft_span &s = run.iterations[i];
 		if (Begins(s.start_ns))
-			to->turns.Put({.start_ns = s.start_ns,
-				       .name = MayBeMany(s) ? "turns" : "turn",
-				       .category = "event-loop"},
-				      s.start_ns + s.duration_ns, &to_);
+			to->iterations.Put({.start_ns = s.start_ns,
+					    .name = MayBeMany(s) ? "iterations" : "iteration",
+					    .category = "event-loop"},
+					   s.start_ns + s.duration_ns, &to_);
 	}
 }
 
@@ -268,7 +268,7 @@ void PerfettoExporter::AddDevices(const Run &run)
 // The CPU holders while a server's thread waited for the CPU.
 void PerfettoExporter::AddCpus(const Run &run)
 {
-	for (const ft_cpu_slice &t : run.turns)
+	for (const ft_cpu_slice &t : run.cpu_slices)
 		if (t.tid && Begins(t.start_ns))
 			At(&cpus_, t.cpu, "CPU " + ShownCpu(run, t.cpu) + " held by")
 			    ->Put({.start_ns = t.start_ns,

@@ -40,7 +40,7 @@ private:
 
 	void AddSpan(const Explanation &e, uint32_t thread, const ft_span &span, Cause blocked);
 	void AddTally(const Explanation &e, uint32_t thread, const ft_tally &tally);
-	void AddTurn(const Explanation &e, uint32_t thread, const ft_span &turn);
+	void AddIteration(const Explanation &e, uint32_t thread, const ft_span &iteration);
 	void AddSample(const Explanation &e, uint32_t thread, size_t index);
 	void AddRun(const Explanation &e);
 	void AddCauses(const Explanation &e);

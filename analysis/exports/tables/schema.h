@@ -23,7 +23,7 @@ enum TableId : size_t {
 	kCausesTable,
 	kSpans,
 	kTallies,
-	kTurns,
+	kIterations,
 	kEpisodes,
 	kEpisodeCauses,
 	kEvidence,

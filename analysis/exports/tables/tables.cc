@@ -113,7 +113,7 @@ std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink, const std:
 		});
 	};
 	const Exporter::Wants wants = {any({kSlow, kParts}),
-				       any({kSpans, kTallies, kTurns, kSamples, kStacks, kDisk}),
+				       any({kSpans, kTallies, kIterations, kSamples, kStacks, kDisk}),
 				       any({kRequests})};
 	return std::make_unique<TablesExporter>(std::make_unique<Chosen>(std::move(sink), tables), wants);
 }

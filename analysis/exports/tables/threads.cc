@@ -66,17 +66,17 @@ void Filler::AddTally(const Explanation &, uint32_t thread, const ft_tally &t)
 	    .Int(t.count);
 }
 
-void Filler::AddTurn(const Explanation &, uint32_t thread, const ft_span &turn)
+void Filler::AddIteration(const Explanation &, uint32_t thread, const ft_span &iteration)
 {
-	Row(kTurns)
-	    .Int(turn.tid)
+	Row(kIterations)
+	    .Int(iteration.tid)
 	    .Int(thread)
-	    .Int(turn.start_ns)
-	    .Time(At(turn.start_ns))
-	    .Int(turn.duration_ns)
-	    .Bool(turn.flags & FT_SPAN_SAMPLED)
-	    .Int(turn.arg[0])
-	    .Int(turn.arg[1]);
+	    .Int(iteration.start_ns)
+	    .Time(At(iteration.start_ns))
+	    .Int(iteration.duration_ns)
+	    .Bool(iteration.flags & FT_SPAN_SAMPLED)
+	    .Int(iteration.arg[0])
+	    .Int(iteration.arg[1]);
 }
 
 void Filler::AddSample(const Explanation &e, uint32_t, size_t index)
@@ -112,7 +112,7 @@ bool Filler::AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 				AddTally(e, n, run.tallies[i]);
 		for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
 			if (began(run.iterations[i].start_ns))
-				AddTurn(e, n, run.iterations[i]);
+				AddIteration(e, n, run.iterations[i]);
 		for (size_t i = t.first_cpu_sample; i < t.first_cpu_sample + t.cpu_sample_count; i++)
 			if (began(run.cpu_samples[i].t_ns))
 				AddSample(e, n, i);

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from .spark import Cant, first_line, session, write_text
+from .spark import FleetError, first_line, session, write_text
 
 
 def arguments(argv):
@@ -59,7 +59,7 @@ def run(options):
                 write(spark, where, sheet, frame)
             shown.append((sheet, frame.columns, rows, count))
         if where:
-            facts = {"data": options.data, "ignored": f"{len(data.left_out)} incomplete runs", "days": f"{options.since or ''} .. {options.until or ''}"}
+            facts = {"data": options.data, "ignored": f"{len(data.ignored)} incomplete runs", "days": f"{options.since or ''} .. {options.until or ''}"}
             write_text(spark, where + ".html", page(f"Fleet: {options.job}", facts, shown, data.causes))
     finally:
         spark.stop()
@@ -69,7 +69,7 @@ def main(argv=None):
     options = arguments(argv)
     try:
         run(options)
-    except Cant as error:
+    except FleetError as error:
         print(f"forktail fleet: {error}", file=sys.stderr)
         return 3
     except Exception as error:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from .spark import Cant, first_line, read_text
+from .spark import FleetError, first_line, read_text
 
 SCHEMA = 1
 TYPES = {"int32": T.IntegerType, "int64": T.LongType, "double": T.DoubleType, "bool": T.BooleanType,
@@ -57,16 +57,16 @@ class DataSet:
         self.since, self.until = since, until
         text = read_text(spark, self.path + "/_forktail.json")
         if text is None:
-            raise Cant(f"{path} is not a forktail data set (no _forktail.json)")
+            raise FleetError(f"{path} is not a forktail data set (no _forktail.json)")
         try:
             self.about = json.loads(text)
             schema = self.about["schema"]
         except (ValueError, KeyError, TypeError):
-            raise Cant(f"{path}/_forktail.json was not written by forktail") from None
+            raise FleetError(f"{path}/_forktail.json was not written by forktail") from None
         if schema != SCHEMA:
-            raise Cant(f"{path} has schema {schema}, and this forktail reads {SCHEMA}. Use the forktail version that wrote it")
+            raise FleetError(f"{path} has schema {schema}, and this forktail reads {SCHEMA}. Use the forktail version that wrote it")
         self.causes = self.about.get("causes", {})
-        self.left_out = []
+        self.ignored = []
         self.deep = False
 
     def need(self, *tables):
@@ -74,55 +74,55 @@ class DataSet:
         wanted = sorted({"runs", *tables})
         lacking = [t for t in wanted if t not in self.about["tables"]]
         if lacking:
-            raise Cant(f"{self.path} has no table {lacking[0]}: it was exported with --tables. Export the data set with all tables")
+            raise FleetError(f"{self.path} has no table {lacking[0]}: it was exported with --tables. Export the data set with all tables")
         try:
             rows = (self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
                     .load(self.path).select("path", "length").collect())
         except Exception as error:
-            raise Cant(f"cannot list {self.path}: {first_line(error)}") from None
-        runs, strangers = {}, []
+            raise FleetError(f"cannot list {self.path}: {first_line(error)}") from None
+        runs, foreign = {}, []
         for row in rows:
             place = PLACE.search(row.path)
             if place and place[4] in self.about["tables"] and self._beside(row.path[:place.start()]):
                 key = "/".join(unquote(p) for p in place.groups()[:3])
                 runs.setdefault(key, {})[place[4]] = row.path
             else:
-                strangers.append(row.path)
+                foreign.append(row.path)
                 self.deep |= row.path.endswith(".parquet")
         if not runs:
-            raise Cant(f"{self.path} holds no run")
-        for path in sorted(strangers)[:NAMED]:
-            say(f"{local(path) or path} is not part of the data set; ignored")
-        self._leave_out(runs, wanted)
+            raise FleetError(f"{self.path} holds no run")
+        for path in sorted(foreign)[:NAMED]:
+            warn(f"{local(path) or path} is not part of the data set; ignored")
+        self._ignore_incomplete(runs, wanted)
         return self
 
     def _beside(self, directory):
         return (local(directory) or directory).endswith(local_or_same(self.path))
 
-    def _leave_out(self, runs, wanted):
-        half = {}
+    def _ignore_incomplete(self, runs, wanted):
+        incomplete = {}
         for key, files in runs.items():
             gone = [t for t in self.about["tables"] if t not in files]
             if gone:
-                half[key] = f"it has no {gone[0]}.parquet"
-        files = {local(path): (key, table) for key, tables in runs.items() if key not in half
+                incomplete[key] = f"it has no {gone[0]}.parquet"
+        files = {local(path): (key, table) for key, tables in runs.items() if key not in incomplete
                  for table, path in tables.items() if table in wanted and local(path)}
         if files:
             slices = max(1, min(len(files) // 500, 200))
             for path in self.spark.sparkContext.parallelize(list(files), slices).mapPartitions(broken_ends).collect():
                 key, table = files[path]
-                half[key] = f"its {table}.parquet has no end"
+                incomplete[key] = f"its {table}.parquet has no end"
         first = {}
         for key in sorted(runs):
             run = key.rsplit("/", 1)[1]
-            if key not in half and first.setdefault(run, key) != key:
-                half[key] = f"the same run is also in {as_path(first[run])}"
-        for key in sorted(half)[:NAMED]:
-            what = "is a duplicate" if "same run" in half[key] else "is incomplete"
-            say(f"{self.path}/{as_path(key)} {what}: {half[key]}; ignored")
-        self.left_out = sorted(half)
-        if len(half) == len(runs):
-            raise Cant(f"{self.path} holds no complete run")
+            if key not in incomplete and first.setdefault(run, key) != key:
+                incomplete[key] = f"the same run is also in {as_path(first[run])}"
+        for key in sorted(incomplete)[:NAMED]:
+            what = "is a duplicate" if "same run" in incomplete[key] else "is incomplete"
+            warn(f"{self.path}/{as_path(key)} {what}: {incomplete[key]}; ignored")
+        self.ignored = sorted(incomplete)
+        if len(incomplete) == len(runs):
+            raise FleetError(f"{self.path} holds no complete run")
 
     def table(self, name):
         """One of need()'s tables, of all complete runs, with date, host and run_id."""
@@ -136,8 +136,8 @@ class DataSet:
             frame = frame.where(F.col("date") >= self.since)
         if self.until:
             frame = frame.where(F.col("date") < self.until)
-        if self.left_out:
-            frame = frame.where(~F.concat_ws("/", *KEYS).isin(self.left_out))
+        if self.ignored:
+            frame = frame.where(~F.concat_ws("/", *KEYS).isin(self.ignored))
         return frame
 
 
@@ -154,5 +154,5 @@ def as_path(key):
     return "/".join(f"{name}={value}" for name, value in zip(KEYS, key.split("/")))
 
 
-def say(sentence):
+def warn(sentence):
     print(f"forktail fleet: {sentence}", file=sys.stderr)

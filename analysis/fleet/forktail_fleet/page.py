@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of a job: one HTML file without scripts, that asks nobody for anything."""
+"""The page of a job: one self-contained HTML file without scripts."""
 import base64
 import hashlib
 from html import escape
@@ -45,9 +45,9 @@ def page(title, facts, sheets, causes):
         more = f'<p class="muted">The first {len(rows):,} of {count:,} rows; all are in {escape(sheet.name)}.parquet and .csv.</p>' if count > len(rows) else ""
         parts.append(f"<h2>{escape(sheet.title)}</h2>\n" + (f'<p class="muted">{escape(sheet.note)}</p>' if sheet.note else "") +
                      "\n".join(draw(causes) for draw in sheet.charts) + table(sheet, names, rows) + more)
-    told = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
+    facts_html = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
     return (f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
             f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'sha256-{digest}\'; base-uri \'none\'; form-action \'none\'">\n'
             f'<meta name="viewport" content="width=device-width"><style>{style}</style></head>\n'
-            f'<body><header><div class="brand">forktail</div><h1>{escape(title)}</h1><dl class="facts">{told}</dl></header>\n'
+            f'<body><header><div class="brand">forktail</div><h1>{escape(title)}</h1><dl class="facts">{facts_html}</dl></header>\n'
             f'<main>{"".join(parts)}</main></body></html>\n')

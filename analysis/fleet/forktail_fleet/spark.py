@@ -10,7 +10,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-class Cant(Exception):
+class FleetError(Exception):
     """One sentence for the user: exit status 3."""
 
 
@@ -23,11 +23,11 @@ def session(job, master, settings):
     """A session in local mode, unless there is a master or spark-submit provides one."""
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not submitted and not java():
-        raise Cant("Spark needs Java, which is not installed. Run: apt-get install default-jre-headless")
+        raise FleetError("Spark needs Java, which is not installed. Run: apt-get install default-jre-headless")
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise Cant("there is no Spark here: run script/spark, or install the Python packages pyspark and ruptures") from None
+        raise FleetError("there is no Spark here: run script/spark, or install the Python packages pyspark and ruptures") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the same Python, which has numpy
     builder = SparkSession.builder.appName("forktail fleet " + job)
     if master or not submitted:
@@ -50,7 +50,7 @@ def session(job, master, settings):
     try:
         spark = builder.getOrCreate()
     except Exception as error:  # any exception of the JVM: an unreachable master, too little memory
-        raise Cant(f"Spark does not start: {first_line(error)}") from None
+        raise FleetError(f"Spark does not start: {first_line(error)}") from None
     ship(spark)
     return spark
 

@@ -41,11 +41,11 @@ def sheets_of(spark, data, jobs=JOBS):
     return found
 
 
-def differences(spark, data, told, sheets):
+def differences(spark, data, explanations, sheets):
     """One sentence for each difference between Spark and explain."""
     found = []
     sums = {}
-    for one in told:
+    for one in explanations:
         for cause in one["causes"]:
             total = sums.setdefault(cause["cause"], [0, 0, 0, 0])
             for i, key in enumerate(("requests", "direct_ns", "queued_ns", "time_ns")):
@@ -57,7 +57,7 @@ def differences(spark, data, told, sheets):
     ids = {r.run: r.run_id for r in DataSet(spark, data).need().table("runs").collect()}
     columns, rows = sheets[("latency", "runs")]
     by_run = {row[columns.index("run_id")]: dict(zip(columns, row)) for row in rows}
-    for one in told:
+    for one in explanations:
         if one["requests"]["from"] != "request-log":
             continue
         ours = by_run[ids[one["run"]]]

@@ -41,10 +41,10 @@ except ImportError:
 from agree import SMALL, differences, explained, export, sheets_of  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from forktail_fleet.data_set import DataSet  # noqa: E402
-from forktail_fleet.jobs.changes import changes_of, kept  # noqa: E402
+from forktail_fleet.jobs.changes import changes_of, significant  # noqa: E402
 from forktail_fleet.jobs.fork import fit  # noqa: E402
 from forktail_fleet.jobs.regressions import compare, holm, interval  # noqa: E402
-from forktail_fleet.spark import Cant, session  # noqa: E402
+from forktail_fleet.spark import FleetError, session  # noqa: E402
 
 RUNS = 3
 
@@ -92,7 +92,7 @@ class Fleet(unittest.TestCase):
             make_run(Path(run))
         cls.data = str(cls.temp / "data")
         export(FORKTAIL, cls.data, cls.runs)
-        cls.told = explained(FORKTAIL, cls.runs)
+        cls.explanations = explained(FORKTAIL, cls.runs)
         cls.spark = session("test", "local[2]", SMALL)
         cls.sheets = sheets_of(cls.spark, cls.data)
 
@@ -107,7 +107,7 @@ class Fleet(unittest.TestCase):
         return data, sorted(data.glob("date=*/host=*/run_id=*"))
 
     def test_1_spark_and_explain_agree(self):
-        self.assertEqual(differences(self.spark, self.data, self.told, self.sheets), [])
+        self.assertEqual(differences(self.spark, self.data, self.explanations, self.sheets), [])
         columns, rows = self.sheets[("fork", "forks")]
         self.assertGreaterEqual(sum(row[columns.index("forks")] for row in rows), RUNS)
         self.assertTrue(all(row[columns.index("rss_bytes")] > 40 << 20 for row in rows))
@@ -139,7 +139,7 @@ class Fleet(unittest.TestCase):
                          f"{places[2]}/notes.txt is not part of the data set; ignored",
                          f"{data}/parts.parquet is not part of the data set; ignored"):
             self.assertIn(sentence, said.getvalue())
-        whole = [t for t in self.told if t["run"] in {r.run for r in DataSet(self.spark, self.data).need().table("runs")
+        whole = [t for t in self.explanations if t["run"] in {r.run for r in DataSet(self.spark, self.data).need().table("runs")
                                                       .where(f"run_id = '{places[2].name[7:]}'").collect()}]
         self.assertEqual(len(whole), 1)
         self.assertEqual(differences_quiet(self.spark, str(data), whole, found), [])
@@ -153,7 +153,7 @@ class Fleet(unittest.TestCase):
         about = json.loads((data / "_forktail.json").read_text())
         about["schema"] = 2
         (data / "_forktail.json").write_text(json.dumps(about))
-        with self.assertRaisesRegex(Cant, "has schema 2, and this forktail reads 1"):
+        with self.assertRaisesRegex(FleetError, "has schema 2, and this forktail reads 1"):
             DataSet(self.spark, str(data))
         status, _, said = forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(data))
         self.assertEqual((status, said.count("\n")), (3, 1), said)
@@ -161,7 +161,7 @@ class Fleet(unittest.TestCase):
         foreign = self.temp / "foreign"
         foreign.mkdir()
         (foreign / "letter.txt").write_text("mine")
-        with self.assertRaisesRegex(Cant, "is not a forktail data set"):
+        with self.assertRaisesRegex(FleetError, "is not a forktail data set"):
             DataSet(self.spark, str(foreign))
         self.assertEqual(forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(foreign))[0], 3)
         self.assertEqual(os.listdir(foreign), ["letter.txt"])
@@ -173,7 +173,7 @@ class Fleet(unittest.TestCase):
                          ["causes.parquet", "parts.parquet", "runs.parquet"])
         self.assertEqual(forktail("export", self.runs[1], "--data-set", data)[0], 0)  # with the tables that the data set has
         self.assertEqual(forktail("export", self.runs[1], "--data-set", data, "--tables", "spans")[0], 3)
-        with self.assertRaisesRegex(Cant, "has no table requests"):
+        with self.assertRaisesRegex(FleetError, "has no table requests"):
             DataSet(self.spark, data).need("requests")
 
     def test_6_the_command(self):
@@ -186,7 +186,7 @@ class Fleet(unittest.TestCase):
         self.assertIn(f'href="file://{self.runs[0]}"', page)
         self.assertNotRegex(page, r"<script|src=|https?://")
         rows = self.spark.read.parquet(str(out / "episodes" / "episodes.parquet")).count()
-        self.assertEqual(rows, min(100, sum(len(t["episodes"]) for t in self.told)))
+        self.assertEqual(rows, min(100, sum(len(t["episodes"]) for t in self.explanations)))
         bare = {"PATH": str(self.temp), "HOME": str(self.temp)}
         done = subprocess.run([sys.executable, "-m", "forktail_fleet", "causes", "--data", self.data], capture_output=True, text=True,
                               env={**bare, "PYTHONPATH": str(HERE.parent)})
@@ -212,9 +212,9 @@ class Fleet(unittest.TestCase):
             cluster.stop()
 
 
-def differences_quiet(spark, data, told, sheets):
+def differences_quiet(spark, data, explanations, sheets):
     with contextlib.redirect_stderr(io.StringIO()):
-        return differences(spark, data, told, sheets)
+        return differences(spark, data, explanations, sheets)
 
 
 class Judgement(unittest.TestCase):
@@ -236,7 +236,7 @@ class Judgement(unittest.TestCase):
         self.assertLess(changes_of(days, changed)[0][3], 0.001)
         self.assertEqual(changes_of(days, [int(v) for v in level]), [])
         self.assertEqual(changes_of(days[:7], changed[14:21]), [])
-        self.assertEqual(len(kept([(1, 0.0001), (2, 0.04), (3, 0.9)])), 1)
+        self.assertEqual(len(significant([(1, 0.0001), (2, 0.04), (3, 0.9)])), 1)
 
     def test_groups_are_distinguished(self):
         old = {f"a{i}": 1000 + i for i in range(12)}

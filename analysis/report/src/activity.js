@@ -10,7 +10,7 @@ import {samplesIn} from './flame.js';
 
 // For light and dark pages. They must differ from each other, not from causes, which are on other lanes.
 const light = ['#1d6fb8', '#c2540a', '#2b8a3e', '#8c3bb5', '#b8860b', '#0f8a8a', '#c2255c', '#5f6b1c', '#6b4a2b', '#3f51b5'];
-const lit = ['#6bb3f2', '#f59550', '#6fce83', '#cf8df0', '#e3bd4a', '#4fd0d0', '#f47ba6', '#bccb5a', '#c9a27c', '#98a6f5'];
+const darkColours = ['#6bb3f2', '#f59550', '#6fce83', '#cf8df0', '#e3bd4a', '#4fd0d0', '#f47ba6', '#bccb5a', '#c9a27c', '#98a6f5'];
 const grey = {light: '#8a94a3', dark: '#76818f'};
 
 // The rank of each activity by its share of the run's sampled own code.
@@ -31,7 +31,7 @@ export function createActivities(context, run) {
   const kinds = light.length + 1; // the last one: all others
   const kindOf = (i) => Math.min(light.length, rank[activities[i]]);
   const columns = createColumns(kinds);
-  const colour = (kind) => kind === light.length ? grey[theme().dark ? 'dark' : 'light'] : (theme().dark ? lit : light)[kind];
+  const colour = (kind) => kind === light.length ? grey[theme().dark ? 'dark' : 'light'] : (theme().dark ? darkColours : light)[kind];
   let longest = 0;
   for (const length of lengths) if (length > longest) longest = length;
 

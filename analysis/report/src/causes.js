@@ -15,8 +15,8 @@ const familyMarks = {
 // the data's [family, colour on light, colour on dark, meaning], one per name; `dark` picks the colours.
 export function lookOfCauses(names, looks, dark) {
   return names.map((name, i) => {
-    const [family, light, lit, meaning] = looks[i] ?? ['outside', '#777777', '#999999', ''];
-    const colour = dark ? lit : light;
+    const [family, onLight, onDark, meaning] = looks[i] ?? ['outside', '#777777', '#999999', ''];
+    const colour = dark ? onDark : onLight;
     return {name, mark: familyMarks[family], colour, ink: inkOn(colour), meaning};
   });
 }

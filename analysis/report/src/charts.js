@@ -7,7 +7,7 @@
 import {linearTicks, secondLabels} from './scales.js';
 import {element} from './dom.js';
 
-export const RIGHT = 22; // CSS pixels beside the plot
+export const RIGHT = 22; // CSS pixels right of the plot
 export const AXIS = 30;  // CSS pixels of a labelled time axis
 
 export function gutterWidth() {

@@ -52,11 +52,11 @@ export function createEpisodes(context, run, host) {
       element('div', {class: 'episode-causes'}, ...causes),
       element('ul', {class: 'evidence'}, ...episode.evidence.map((sentence) => element('li', {}, sentence))),
       hops.length ? element('div', {class: 'episode-hops'}, element('b', {}, 'Processes and threads: '), ...hops) : '',
-      whatItDid(episode), worst(episode));
+      onCpuTime(episode), worst(episode));
   }
 
   // The largest activities of own code, and a flame graph that is created when opened.
-  function whatItDid(episode) {
+  function onCpuTime(episode) {
     const ranges = run.lanes.filter(({samples}) => samples)
       .map((lane) => samplesIn(run, lane, run.ticks(episode.since_s), run.ticks(episode.end_s)));
     const samples = ranges.reduce((sum, [first, end]) => sum + end - first, 0);

@@ -25,20 +25,20 @@ import {lookOfCauses} from './causes.js';
 const byId = (id) => document.getElementById(id);
 
 // Notes under the charts about what is not drawn individually.
-function sayWhatIsLeftOut(run, host) {
-  const said = [];
+function addNotes(run, host) {
+  const notes = [];
   const [things, when] = run.from_iterations ? ['iterations', 'start'] : ['requests', 'due'];
   if (run.slow_shown < run.slow_count)
-    said.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow ${things} are drawn as marks. The others are part of the grey area.`);
+    notes.push(`${count(run.slow_shown)} of ${count(run.slow_count)} slow ${things} are drawn as marks. The others are part of the grey area.`);
   if (run.spans_shown < run.spans_total)
-    said.push(`${count(run.spans_shown)} of ${count(run.spans_total)} spans are drawn individually. Spans shorter than ` +
+    notes.push(`${count(run.spans_shown)} of ${count(run.spans_total)} spans are drawn individually. Spans shorter than ` +
       `${duration(run.shortest_shown_ns)} are summed in intervals of ${duration(run.cell_ticks * run.tick_ns)}.`);
   if (run.near_stride > 1)
-    said.push(`Zoomed in, one in ${count(run.near_stride)} ${things} that were not slow is drawn, around episodes only.`);
-  said.push(`Grey: number of ${things}, darker for more. Marks: slow ${things}, at their ${when} time.`);
+    notes.push(`Zoomed in, one in ${count(run.near_stride)} ${things} that were not slow is drawn, around episodes only.`);
+  notes.push(`Grey: number of ${things}, darker for more. Marks: slow ${things}, at their ${when} time.`);
   if (run.lanes.length)
-    said.push('Lanes: a thread’s time by cause. Spans narrower than a pixel are drawn as bars; the height is their share of the time.');
-  host.append(...said.map((text) => element('p', {class: 'muted'}, text)));
+    notes.push('Lanes: a thread’s time by cause. Spans narrower than a pixel are drawn as bars; the height is their share of the time.');
+  host.append(...notes.map((text) => element('p', {class: 'muted'}, text)));
 }
 
 const help = [
@@ -161,7 +161,7 @@ function start() {
   if (run.lanes.length) context.lanes = addLanes(charts, context, run, byId('lanes'));
   else byId('lanes').remove();
   addMetrics(charts, context, run, byId('metrics'));
-  sayWhatIsLeftOut(run, byId('notes'));
+  addNotes(run, byId('notes'));
   context.search = createSearch(context, run, marks, byId('finder'));
   bindKeys(view, charts, context);
   byId('help').addEventListener('click', () => context.help.toggle());
@@ -225,8 +225,8 @@ function start() {
 try {
   start();
 } catch (error) {
-  const said = element('p', {class: 'failed', role: 'alert'}, `This report cannot be shown: ${error.message}`);
-  document.body.prepend(said);
+  const message = element('p', {class: 'failed', role: 'alert'}, `This report cannot be shown: ${error.message}`);
+  document.body.prepend(message);
   document.body.dataset.failed = '1';
   throw error;
 }

@@ -78,7 +78,7 @@ export function createRequest(context, run, marks, host) {
 
   // Parts are sums, not intervals: their bars start at the left, and their length is their time.
   function partRows(m) {
-    const told = m.parts.reduce((sum, {ns}) => sum + ns, 0);
+    const total = m.parts.reduce((sum, {ns}) => sum + ns, 0);
     const rows = m.parts.filter(({ns}) => ns > 0).map((part) => {
       const look = looks()[part.cause];
       const direct = bar(m, m.since, m.since + part.direct / 1e9, {colour: look.colour});
@@ -87,7 +87,7 @@ export function createRequest(context, run, marks, host) {
       return row([element('span', {class: 'wf-cause'}, markOf(look), look.name),
         element('div', {class: 'muted'}, [percent(part.ns / m.latency), how, part.hop === m.hop ? '' : part.hop].filter(Boolean).join(', '))], part.ns, direct, queued);
     });
-    const rest = m.latency - told;
+    const rest = m.latency - total;
     if (rest > m.latency * 1e-4)
       rows.push(row([element('span', {}, 'smaller parts'), element('div', {class: 'muted'}, percent(rest / m.latency))], rest));
     return rows;

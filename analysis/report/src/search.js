@@ -93,7 +93,7 @@ export function createSearch(context, run, marks, host) {
   const input = element('input', {type: 'search', id: 'search', placeholder: 'Search: GET fork conn:12 >5ms', autocomplete: 'off',
     spellcheck: 'false', 'aria-label': `Search slow ${run.from_iterations ? 'iterations' : 'requests'}`,
     'aria-describedby': 'search-said'});
-  const said = element('span', {id: 'search-said', class: 'muted', role: 'status'});
+  const status = element('span', {id: 'search-said', class: 'muted', role: 'status'});
   const list = element('ol', {class: 'found', 'aria-label': 'Matches, slowest first'});
   list.hidden = true;
   let timer = 0;
@@ -111,7 +111,7 @@ export function createSearch(context, run, marks, host) {
     context.lanes?.find(context.query);
     if (!context.query) {
       context.found = null;
-      said.textContent = '';
+      status.textContent = '';
       list.replaceChildren();
       list.hidden = true;
       context.changed();
@@ -128,7 +128,7 @@ export function createSearch(context, run, marks, host) {
     hits.sort((a, b) => latencies[b] - latencies[a] || a - b);
     context.found = found;
     const shown = Math.min(hits.length, LISTED);
-    said.textContent = hits.length === 0 ? 'no match' : `${count(hits.length)} of ${count(marks.count)} match` +
+    status.textContent = hits.length === 0 ? 'no match' : `${count(hits.length)} of ${count(marks.count)} match` +
       (shown < hits.length ? `, the slowest ${shown}:` : ':');
     list.replaceChildren(...hits.slice(0, LISTED).map(row));
     list.hidden = hits.length === 0;
@@ -152,7 +152,7 @@ export function createSearch(context, run, marks, host) {
     event.preventDefault();
     event.stopPropagation();
   });
-  host.append(input, said, list);
+  host.append(input, status, list);
   return {
     focus() {
       input.focus();

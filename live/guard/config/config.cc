@@ -23,7 +23,7 @@ constexpr uint64_t kSecond = 1'000'000'000, kMillisecond = 1'000'000;
 constexpr uint64_t kHour = 3600 * kSecond, kDay = 24 * kHour;
 constexpr size_t kMostTriggers = 100;
 
-// What is part of a file's name and said by callers who may be anybody.
+// A trigger name is part of file names and comes from callers without privileges.
 bool IsName(const std::string &name)
 {
 	return !name.empty() && name.size() <= 40 && isalnum(static_cast<unsigned char>(name[0])) &&
@@ -38,10 +38,10 @@ void ReadCommand(common::Table *table, Command *command)
 	command->argv.clear();
 	table->Words("exec", &command->argv);
 	if (!command->argv.empty() && command->argv[0].compare(0, 1, "/") != 0)
-		table->Refuse(
-		    "`exec` names a program by its path from / on, as no shell looks for it: not \"" +
-			command->argv[0] + "\"",
-		    "exec");
+		table->Refuse("`exec` must start with the absolute path of a program, because no shell is "
+			      "used, not \"" +
+				  command->argv[0] + "\"",
+			      "exec");
 }
 
 void ReadTimes(common::Table *table, Trigger *trigger)
@@ -61,7 +61,8 @@ void ReadSnapshots(common::Table *table, Config *config, Trigger *common)
 	table->Size("bytes", &l->bytes);
 	table->Text("when-full", &full);
 	if (full != "oldest-go" && full != "stop")
-		table->Refuse("`when-full` is \"oldest-go\" or \"stop\", not \"" + full + "\"", "when-full");
+		table->Refuse("`when-full` must be \"oldest-go\" or \"stop\", not \"" + full + "\"",
+			      "when-full");
 	l->stop_when_full = full == "stop";
 	table->Flag("explain", &l->explain);
 	table->TimeWithin("explain-time", kSecond, kHour, &l->explain_ns);
@@ -82,17 +83,16 @@ void ReadTrigger(common::Table *table, const Trigger &common, Config *config)
 	ReadTimes(table, &trigger);
 	ReadCommand(table, &trigger.command);
 	if (!table->Has("on") && !table->Has("name"))
-		table->Refuse(
-		    "a [[trigger]] needs `on`, when it fires, or a `name`, by which it is asked for");
+		table->Refuse("a [[trigger]] needs a rule (`on`) or a name for forktail trigger (`name`)");
 	if (!IsName(trigger.name))
-		table->Refuse(
-		    "a trigger's `name` is of letters, digits, '-', '_' and '.', 40 at most, not \"" +
-			trigger.name + "\"",
-		    "name");
+		table->Refuse("the `name` of a trigger consists of at most 40 letters, digits, '-', '_' and "
+			      "'.', not \"" +
+				  trigger.name + "\"",
+			      "name");
 	if (FindTrigger(config->triggers, trigger.name))
-		table->Refuse("there are two triggers \"" + trigger.name + "\": give one another `name`");
+		table->Refuse("two triggers have the name \"" + trigger.name + "\": change one `name`");
 	if (config->triggers.size() == kMostTriggers)
-		table->Refuse("there are more than " + std::to_string(kMostTriggers) + " triggers");
+		table->Refuse("more than " + std::to_string(kMostTriggers) + " triggers are configured");
 	config->triggers.push_back(trigger);
 }
 
@@ -106,7 +106,7 @@ void ReadControl(common::Table *table, Config *config)
 {
 	table->Text("socket", &config->control);
 	if (table->Has("socket") && config->control.compare(0, 1, "/") != 0)
-		table->Refuse("`socket` is a path from / on, not \"" + config->control + "\"", "socket");
+		table->Refuse("`socket` must be an absolute path, not \"" + config->control + "\"", "socket");
 }
 
 } // namespace
@@ -154,7 +154,7 @@ bool ReadConfig(const std::string &path, Config *config, std::string *error)
 	if (file)
 		text << file.rdbuf();
 	if (!file || !text) {
-		*error = "can't read " + path + ": " + strerror(errno);
+		*error = "cannot read " + path + ": " + strerror(errno);
 		return false;
 	}
 	return ParseConfig(text.str(), path, config, error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See record_words.h. What can be told without a host is checked here, so that --check finds it; whether a
-// target is there the recorder says.
+// See record_words.h. Checks everything that does not depend on the host, for --check. The recorder checks
+// that targets exist.
 #include "record_words.h"
 
 #include "common/text/parse.h"
@@ -25,15 +25,15 @@ void AddTargets(common::Table *table, std::vector<std::string> *words)
 			if (value.empty())
 				table->Refuse("`" + std::string(key) + "` is empty", key);
 			if (std::string(key) == "port" && !parse_count(value.c_str(), 1, 65535, &port))
-				table->Refuse("`port` is a number from 1 to 65535, not \"" + value + "\"",
-					      key);
+				table->Refuse(
+				    "`port` must be a number from 1 to 65535, not \"" + value + "\"", key);
 			words->push_back("--" + std::string(key));
 			words->push_back(value);
 		}
 	}
 }
 
-// An option that says no.
+// Adds --no-KEY if the flag is false.
 void AddNo(common::Table *table, const char *key, std::vector<std::string> *words)
 {
 	bool wanted = true;
@@ -48,7 +48,7 @@ void AddKeep(common::Table *table, std::vector<std::string> *words)
 	ring_limits limits;
 	table->Text("keep", &keep);
 	if (!ring_limits_parse(keep.c_str(), &limits))
-		table->Refuse("`keep` is " RING_LIMITS_WANTED ", not \"" + keep + "\"", "keep");
+		table->Refuse("`keep` must be " RING_LIMITS_WANTED ", not \"" + keep + "\"", "keep");
 	words->insert(words->end(), {"--keep", keep});
 }
 
@@ -59,7 +59,7 @@ void AddExact(common::Table *table, std::vector<std::string> *words)
 	if (way.empty())
 		return;
 	if (way.size() > 1 || (way[0] != "fentry" && way[0] != "tracepoints"))
-		table->Refuse("`exact` is \"fentry\" or \"tracepoints\"", "exact");
+		table->Refuse("`exact` must be \"fentry\" or \"tracepoints\"", "exact");
 	words->push_back("--exact=" + way[0]);
 }
 
@@ -70,7 +70,8 @@ void ReadRecord(common::Table *table, std::vector<std::string> *words, std::stri
 	AddTargets(table, words);
 	table->Text("directory", directory);
 	if (table->Has("directory") && (directory->empty() || (*directory)[0] != '/'))
-		table->Refuse("`directory` is a path from / on, not \"" + *directory + "\"", "directory");
+		table->Refuse("`directory` must be an absolute path, not \"" + *directory + "\"",
+			      "directory");
 	if (table->Has("directory"))
 		words->insert(words->end(), {"-o", *directory});
 	if (table->Has("keep") || table->Has("directory"))
@@ -87,7 +88,7 @@ void ReadRecord(common::Table *table, std::vector<std::string> *words, std::stri
 		words->push_back("--light");
 	AddExact(table, words);
 	if (light && table->Has("exact"))
-		table->Refuse("`light` and `exact` exclude each other", "exact");
+		table->Refuse("`light` and `exact` are mutually exclusive", "exact");
 	for (const char *key : {"samples", "softirqs", "client"})
 		AddNo(table, key, words);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// [record] of the configuration as words for forktail-record, which is C and reads no TOML.
+// Converts [record] of the configuration to options of forktail-record, which does not read TOML.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace forktail::live::guard
 {
 
-// Targets first, then options. *directory is where the ring is to be.
+// Adds targets first, then options. *directory is the directory of the ring.
 void ReadRecord(common::Table *table, std::vector<std::string> *words, std::string *directory);
 
 } // namespace forktail::live::guard

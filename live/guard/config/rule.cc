@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See rule.h. What is wrong is said of the first thing that is, with what could stand there.
+// See rule.h. An error names the first mistake and the accepted values.
 #include "rule.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace forktail::live::guard
 namespace
 {
 
-constexpr char kFigures[] = "turn, stall, stall(CAUSE), rate(CAUSE) or drops";
+constexpr char kFigures[] = "iteration, stall, stall(CAUSE), rate(CAUSE) or drops";
 
 std::string WithoutSpaces(const std::string &text)
 {
@@ -24,7 +24,7 @@ std::string WithoutSpaces(const std::string &text)
 	return out;
 }
 
-// "softirq" stands for all of its vectors, as "softirq/net_rx" for one.
+// "softirq" means all of its vectors, "softirq/net_rx" one of them.
 bool FindCauses(const std::string &name, std::bitset<analysis::kTimelineCauses> *causes)
 {
 	for (int i = 0; i < analysis::kTimelineCauses; i++) {
@@ -39,23 +39,25 @@ bool FindCauses(const std::string &name, std::bitset<analysis::kTimelineCauses> 
 bool ReadFigure(const std::string &figure, Rule *rule, std::string *error)
 {
 	const size_t open = figure.find('(');
-	const std::string word = figure.substr(0, open);
+	const std::string typed = figure.substr(0, open);
+	const std::string word = typed == "turn" ? "iteration" : typed; // an alias for older configurations
 	static const struct {
 		const char *word;
 		What what;
 		bool may_have, must_have;
-	} words[] = {{"turn", What::Iteration, false, false},
+	} words[] = {{"iteration", What::Iteration, false, false},
 		     {"stall", What::Stall, true, false},
 		     {"rate", What::Rate, true, true},
 		     {"drops", What::Drops, false, false}};
 	const auto w =
 	    std::find_if(std::begin(words), std::end(words), [&](const auto &x) { return word == x.word; });
 	if (w == std::end(words)) {
-		*error = "there is no figure \"" + figure + "\": it is " + kFigures;
+		*error = "unknown figure \"" + figure + "\": use " + kFigures;
 		return false;
 	}
 	rule->what = w->what;
 	rule->name = word;
+	rule->text = word;
 	if (open == std::string::npos) {
 		for (int i = 0; w->may_have && i < analysis::kStallCauses; i++)
 			rule->causes.set(i);
@@ -64,13 +66,13 @@ bool ReadFigure(const std::string &figure, Rule *rule, std::string *error)
 		return !w->must_have;
 	}
 	if (!w->may_have || figure.back() != ')') {
-		*error = w->may_have ? "a bracket is not closed: " + word + "(CAUSE)"
-				     : word + " is of no cause: write " + word + " without brackets";
+		*error = w->may_have ? "the closing bracket is missing: write " + word + "(CAUSE)"
+				     : word + " takes no cause: write " + word + " without brackets";
 		return false;
 	}
 	const std::string cause = figure.substr(open + 1, figure.size() - open - 2);
 	if (!FindCauses(cause, &rule->causes)) {
-		*error = "there is no stall \"" + cause + "\"; docs/reference/causes.md lists them";
+		*error = "unknown stall \"" + cause + "\": docs/reference/causes.md lists all causes";
 		return false;
 	}
 	rule->name += "-" + cause;
@@ -86,12 +88,13 @@ bool ReadLimit(const std::string &value, Rule *rule, std::string *error)
 	case What::Stall:
 		if (parse_duration(value.c_str(), TIME_ANY, 0, &rule->limit_ns) && rule->limit_ns)
 			return true;
-		*error = "a limit of " + rule->text + " is a time such as 50ms, not \"" + value + "\"";
+		*error = "the limit of " + rule->text + " must be a time such as 50ms, not \"" + value + "\"";
 		return false;
 	case What::Rate:
 		if (parse_number(&rest, &rule->limit) && strcmp(rest, "/s") == 0)
 			return true;
-		*error = "a limit of " + rule->text + " is a rate such as 100/s, not \"" + value + "\"";
+		*error =
+		    "the limit of " + rule->text + " must be a rate such as 100/s, not \"" + value + "\"";
 		return false;
 	case What::Drops:
 	case What::Named:
@@ -99,7 +102,7 @@ bool ReadLimit(const std::string &value, Rule *rule, std::string *error)
 	}
 	if (parse_number(&rest, &rule->limit) && !*rest)
 		return true;
-	*error = "a limit of drops is a number such as 0, not \"" + value + "\"";
+	*error = "the limit of drops must be a number such as 0, not \"" + value + "\"";
 	return false;
 }
 
@@ -112,18 +115,17 @@ bool ParseRule(const std::string &text, Rule *rule, std::string *error)
 	std::string why;
 	*rule = {};
 	if (words.empty()) {
-		*error = "a rule is empty: write one such as \"turn > 50ms\"";
+		*error = "the rule is empty: write one such as \"iteration > 50ms\"";
 		return false;
 	}
 	if (sign == std::string::npos || words[sign] != '>' || words.compare(sign, 2, ">=") == 0) {
-		*error = "the rule \"" + text +
-			 "\" is not understood: it is FIGURE > LIMIT, where a figure is " + kFigures;
+		*error =
+		    "the rule \"" + text + "\" is invalid: write FIGURE > LIMIT, where FIGURE is " + kFigures;
 		return false;
 	}
 	const std::string figure = words.substr(0, sign), value = words.substr(sign + 1);
-	rule->text = figure;
 	if (!ReadFigure(figure, rule, &why) || !ReadLimit(value, rule, &why)) {
-		*error = "the rule \"" + text + "\" is not understood: " + why;
+		*error = "the rule \"" + text + "\" is invalid: " + why;
 		return false;
 	}
 	rule->text += " > " + value;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// When a trigger fires, as users write it (docs/guides/always-on.md):
+// The rule of a trigger, as users write it (docs/guides/always-on.md):
 //
-//   turn > TIME              a turn of an event loop took longer
-//   stall > TIME             a thread that serves was kept from its work for longer, by whatever
-//   stall(CAUSE) > TIME      the same, by that cause: one of docs/reference/causes.md, "softirq" for all of its vectors
-//   rate(CAUSE) > N/s        it happened more often to a server's threads in a second
-//   drops > N                the recorder lost more records in a second
+//   iteration > TIME         an event-loop iteration took longer ("turn" is accepted, too)
+//   stall > TIME             a serving thread was stalled for longer, by any cause
+//   stall(CAUSE) > TIME      the same, by one cause of docs/reference/causes.md; "softirq" is all of its
+//   vectors rate(CAUSE) > N/s        the cause affected a server's threads more often per second drops > N
+//   the recorder lost more records in a second
 //
-// Spaces don't matter.
+// Spaces are ignored.
 #pragma once
 
 #include <bitset>
@@ -24,16 +24,16 @@ enum class What : uint8_t {
 	Stall,
 	Rate,
 	Drops,
-	Named, // nothing that happens: whoever asks for it by its name
+	Named, // has no rule: fires only on request, by name
 };
 
 struct Rule {
 	What what = What::Named;
-	std::bitset<analysis::kTimelineCauses> causes; // of Stall and Rate; of "stall" all that are stalls
+	std::bitset<analysis::kTimelineCauses> causes; // of Stall and Rate; "stall" has all stall causes
 	uint64_t limit_ns = 0;			       // of Iteration and Stall
 	double limit = 0;			       // of Rate (a second) and Drops
-	std::string text;			       // as written, with spaces where they belong
-	std::string name;			       // what a snapshot is called by: "stall-fork"
+	std::string text;			       // normalized text
+	std::string name;			       // for names of snapshots: "stall-fork"
 };
 
 // False: *error is one sentence.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See ask.h.
+// See control_client.h.
 #include "control_client.h"
 
 #include <cerrno>
@@ -51,7 +51,7 @@ Asked AskForTrigger(const std::string &path, const std::string &name, std::strin
 	if (stat(path.c_str(), &there) == 0 && S_ISDIR(there.st_mode))
 		control += std::string("/") + kControlName;
 	if (name.empty() || name.size() > kMostAsked || name.find('\n') != std::string::npos) {
-		*answer = "that is no trigger's name";
+		*answer = "the name is not valid for a trigger";
 		return Asked::No;
 	}
 	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -61,7 +61,7 @@ Asked AskForTrigger(const std::string &path, const std::string &name, std::strin
 	const bool yes = said.compare(0, 4, "yes ") == 0, no = said.compare(0, 3, "no ") == 0;
 	if (err || (!yes && !no)) {
 		*answer = "no guard answers at " + control + ": " +
-			  (err == EAGAIN ? "it took too long" : strerror(err ? err : EPROTO));
+			  (err == EAGAIN ? "timeout" : strerror(err ? err : EPROTO));
 		return Asked::Cant;
 	}
 	*answer = said.substr(yes ? 4 : 3, said.find('\n') - (yes ? 4 : 3));

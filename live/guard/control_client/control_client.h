@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Asking the guard for a snapshot, by the name of a trigger: what forktail trigger does. The caller names it,
-// the guard's configuration says what it does.
+// Requests a snapshot from the guard by the name of a trigger, for forktail trigger. The guard's
+// configuration defines what the trigger does.
 //
-// One line each way over a stream socket: a name; "yes " or "no " and a sentence.
+// One line in each direction over a stream socket: a name; then "yes " or "no " and a sentence.
 #pragma once
 
 #include <string>

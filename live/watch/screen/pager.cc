@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See pager.h. $PAGER is the user's own command line and goes to the shell, as it does elsewhere; the
-// program's words don't.
+// See pager.h. $PAGER is the user's command line and is run by the shell; the program's arguments are not.
 #include "pager.h"
 
 #include <cerrno>
@@ -19,7 +18,7 @@ namespace forktail::live::watch
 namespace
 {
 
-// The keys that end programs are the pager's while it runs.
+// While the pager runs, it handles the keys that end programs.
 class IgnoredKeys
 {
 public:
@@ -46,7 +45,7 @@ std::string ShowInPager(const std::vector<std::string> &argv, size_t columns)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC))
-		return std::string("can't open a pager: ") + strerror(errno);
+		return std::string("cannot open a pager: ") + strerror(errno);
 	const char *pager = getenv("PAGER");
 	if (!pager || !*pager)
 		pager = "if command -v less >/dev/null; then exec less; else exec more; fi";
@@ -75,9 +74,9 @@ std::string ShowInPager(const std::vector<std::string> &argv, size_t columns)
 	IgnoredKeys ignored;
 	while (started && !common::HasEnded(&shown))
 		common::WaitForAny({shown.pidfd}, -1);
-	common::EndChild(&program); // nobody reads what it has still to say
+	common::EndChild(&program); // its remaining output has no reader
 	return started && WIFEXITED(shown.status) && WEXITSTATUS(shown.status) == common::kNotStarted
-		   ? "there is no pager: set PAGER"
+		   ? "cannot find a pager: set PAGER"
 		   : error;
 }
 

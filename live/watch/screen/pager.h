@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A program's output in the user's pager.
+// Shows a program's output in the user's pager.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace forktail::live::watch
 {
 
-// Runs argv with what it prints, errors too, going to $PAGER (else less, else more), both as wide as
-// `columns`; comes back when the pager has ended. "" or why it couldn't.
+// Runs argv with its output and errors in $PAGER (else less, else more), with `columns` columns. Returns when
+// the pager ends: "" or an error.
 std::string ShowInPager(const std::vector<std::string> &argv, size_t columns);
 
 } // namespace forktail::live::watch

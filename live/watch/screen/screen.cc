@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See screen.h. One loop: read what came, draw, wait for a key. Nothing in it takes long: what is read at
-// once is bounded, snapshots are taken on a thread, and explain is a program.
+// See screen.h. One loop: read new data, draw, wait for a key. Nothing in it blocks for long: reading is
+// bounded, snapshots are taken on a thread, and explain is a separate program.
 #include "screen.h"
 
 #include <algorithm>
@@ -27,8 +27,8 @@ namespace forktail::live::watch
 namespace
 {
 
-constexpr uint64_t kAtFirstNs = 60 * kSecondNs; // what is there at once: the minute of the worst turn
-constexpr uint64_t kPollNs = 300'000'000;	// reading goes on for so long before keys are looked at
+constexpr uint64_t kAtFirstNs = 60 * kSecondNs; // read at the start: the minute of the longest iteration
+constexpr uint64_t kPollNs = 300'000'000;	// longest time of reading before keys are checked
 constexpr uint64_t kMessageNs = 8 * kSecondNs;
 constexpr uint64_t kHalfSnapshotNs = 30 * kSecondNs;
 constexpr const char *kExplainWidth = "10s";
@@ -102,14 +102,13 @@ void Watching::Read()
 		history_.Take(batch_, follower_);
 	} while (batch_.more && ft_now_ns() - began_ns < kPollNs);
 	if (!history_.last_ns())
-		waiting_ = batch_.more
-			       ? "reading " + common::Visible(options_.path)
-			       : "nothing is recorded in " + common::Visible(options_.path) +
-				     " yet; forktail record --keep 10m -o " + common::Visible(options_.path) +
-				     " --pid PID records a server there";
+		waiting_ = batch_.more ? "reading " + common::Visible(options_.path)
+				       : "nothing is recorded in " + common::Visible(options_.path) +
+					     " yet. Start forktail record --keep 10m -o " +
+					     common::Visible(options_.path) + " --pid PID";
 }
 
-// Seconds from before the first one, once somebody wants to see them.
+// Reads seconds before the first one when the user scrolls there.
 void Watching::ReadOlder()
 {
 	const uint64_t shown_ns = ShownNs(history_, view_);
@@ -126,7 +125,7 @@ void Watching::ReadOlder()
 	backlog_.reset();
 	older_read_ = true;
 	message_.clear();
-	// What the ring has lost meanwhile can't be shown.
+	// Seconds evicted from the ring meanwhile cannot be shown.
 	if (view_.choice.frozen)
 		view_.choice.second_ns = std::max(view_.choice.second_ns, history_.first_ns());
 }
@@ -160,7 +159,7 @@ void Watching::Explain()
 	const uint64_t shown_ns = ShownNs(history_, view_);
 	const uint64_t at_ns = shown_ns ? follower_.RealtimeNs(shown_ns) + kSecondNs / 2 : 0;
 	if (at_ns < kSecondNs)
-		return Say("there is no second to explain yet");
+		return Say("no data to explain yet");
 	const std::string around =
 	    analysis::Format("%llu.%llu,", static_cast<unsigned long long>(at_ns / kSecondNs),
 			     static_cast<unsigned long long>(at_ns % kSecondNs / 100'000'000)) +
@@ -183,7 +182,7 @@ void Watching::Snapshot()
 		return Say("a snapshot is being taken");
 	const uint64_t shown_ns = ShownNs(history_, view_);
 	if (!shown_ns)
-		return Say("there is nothing to keep yet");
+		return Say("no data to save yet");
 	const uint64_t from_ns =
 	    shown_ns - std::min(shown_ns, view_.choice.frozen ? kHalfSnapshotNs : kAtFirstNs);
 	const uint64_t to_ns = view_.choice.frozen ? shown_ns + kHalfSnapshotNs : UINT64_MAX;
@@ -208,7 +207,7 @@ void Watching::Run()
 {
 	uint64_t read_at_ns = 0;
 	while (!view_.quit && !gone_) {
-		// Keys are answered at once; what came is looked at once in an interval.
+		// Keys are handled immediately; data is read once per interval.
 		const uint64_t interval_ns = static_cast<uint64_t>(options_.interval_s * 1e9);
 		uint64_t now_ns = ft_now_ns();
 		if (!read_at_ns || batch_.more || now_ns - read_at_ns >= interval_ns) {

@@ -16,13 +16,13 @@ struct ScreenOptions {
 	std::string program; // forktail itself, for explain
 	double interval_s = 1;
 	analysis::Style style;
-	bool utf8 = false; // the terminal's locale has all letters, whatever is drawn with
-	// Takes a snapshot of [from_ns, to_ns) and says what came of it, one sentence. Called on a thread of
-	// its own; `at_ns` is the middle, since 1970.
+	bool utf8 = false; // the terminal's locale is UTF-8
+	// Takes a snapshot of [from_ns, to_ns) and returns one sentence. Called on a separate thread; `at_ns`
+	// is the middle, since 1970.
 	std::function<std::string(uint64_t from_ns, uint64_t to_ns, uint64_t at_ns)> snapshot;
 };
 
-// Until q. True; or false and *error, one sentence: there is no terminal that could show it.
+// Runs until the user quits. False: the terminal is not usable; *error is one sentence.
 bool RunScreen(const ScreenOptions &options, std::string *error);
 
 } // namespace forktail::live::watch

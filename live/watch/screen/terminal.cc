@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See terminal.h. The one file that knows ncurses: its header makes macros of common words.
+// See terminal.h. The only file that includes ncurses, whose header defines macros with common names.
 #define NCURSES_WIDECHAR 1
 #define NCURSES_NOMACROS 1
 #include "terminal.h"
@@ -23,7 +23,7 @@ namespace
 {
 
 constexpr short kAlarmPair = 1, kFirstCause = 2;
-constexpr int kEscapeMs = 25; // how long after ESC the rest of a key's code may come
+constexpr int kEscapeMs = 25; // how long after ESC the rest of a key code may arrive
 
 int Hex(const char *digits)
 {
@@ -31,7 +31,7 @@ int Hex(const char *digits)
 	return static_cast<int>(strtol(two, nullptr, 16));
 }
 
-// "#rrggbb" as the nearest of xterm's 256 colours: of its cube of 6 x 6 x 6.
+// The color of xterm's 6 x 6 x 6 cube nearest to "#rrggbb".
 short InCube(const char *rgb)
 {
 	static const int levels[] = {0, 95, 135, 175, 215, 255};
@@ -47,7 +47,7 @@ short InCube(const char *rgb)
 	return static_cast<short>(colour);
 }
 
-// Of the eight that all have: by family, as explain's text does.
+// One of the eight basic colors, by family, as in explain's text.
 short OfEight(const analysis::CauseInfo &info)
 {
 	switch (info.family) {
@@ -64,7 +64,7 @@ short OfEight(const analysis::CauseInfo &info)
 	}
 }
 
-// Terminals that say their colours do it so: "15;0", text and background.
+// COLORFGBG is "15;0": text and background.
 bool LightBackground()
 {
 	const char *text = getenv("COLORFGBG");
@@ -73,7 +73,7 @@ bool LightBackground()
 	return background == 7 || background == 15;
 }
 
-// Letters that the terminal's locale hasn't.
+// Replaces characters that the terminal's locale lacks.
 std::string Ascii(const std::string &text)
 {
 	std::string out;
@@ -119,20 +119,20 @@ bool Terminal::Open(bool colour, bool utf8, std::string *error)
 {
 	const char *name = getenv("TERM");
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		*error = "watch needs a terminal; --once prints a second's figures without one";
+		*error = "watch needs a terminal. Use --once to print the figures of one second.";
 		return false;
 	}
 	int found = 0;
 	if (setupterm(nullptr, STDOUT_FILENO, &found) != OK || !tigetstr("cup") ||
 	    tigetstr("cup") == reinterpret_cast<char *>(-1)) {
-		*error =
-		    "the terminal '" + std::string(name ? name : "") +
-		    "' can't place its cursor, or isn't known here (TERM); --once prints a second's figures";
+		*error = "the terminal '" + std::string(name ? name : "") +
+			 "' (TERM) is unknown or cannot move its cursor. Use --once to print the figures of "
+			 "one second.";
 		return false;
 	}
 	screen_ = newterm(nullptr, stdout, stdin);
 	if (!screen_) {
-		*error = "the terminal '" + std::string(name ? name : "") + "' can't be used (TERM)";
+		*error = "the terminal '" + std::string(name ? name : "") + "' (TERM) cannot be used";
 		return false;
 	}
 	utf8_ = utf8;
@@ -210,11 +210,11 @@ Key Terminal::Wait(double seconds, bool *gone)
 	int code = getch();
 	if (code == ERR && seconds > 0) {
 		struct pollfd in = {STDIN_FILENO, POLLIN, 0};
-		// A signal, as of a new size, is a reason to look as well.
+		// A signal, such as a resize, also ends the wait.
 		if (poll(&in, 1, static_cast<int>(seconds * 1000)) > 0 && (in.revents & (POLLHUP | POLLERR)))
 			*gone = true;
 		code = getch();
-		// What can be read and has no byte is an end.
+		// Readable without data means the end of input.
 		if (code == ERR && (in.revents & POLLIN) && !isatty(STDIN_FILENO))
 			*gone = true;
 	}

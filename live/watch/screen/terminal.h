@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The terminal, by ncurses: what it can, its keys, and lines on it.
+// The terminal, through ncurses: capabilities, keys and output.
 #pragma once
 
 #include <string>
@@ -24,9 +24,9 @@ public:
 	size_t columns() const;
 	size_t rows() const;
 	void Draw(const std::vector<Line> &lines);
-	// The next key, after `seconds` at most: None. *gone: there is no terminal any more.
+	// Waits up to `seconds` for a key, else returns None. *gone: the terminal was closed.
 	Key Wait(double seconds, bool *gone);
-	// The terminal belongs to another program until it is taken back.
+	// Gives the terminal to another program until TakeBack().
 	void Lend();
 	void TakeBack();
 

@@ -100,8 +100,8 @@ TEST_CASE("an answer that arrives while the load generator is stopped is unread 
 	const Json &arrivals = load.figures["by_arrival"];
 	CHECK(arrivals["latency_ns"]["count"] == known);
 	CHECK(arrivals["unread_ns"]["max"].get<uint64_t>() >= 29 * kMs);
-	CHECK(load.out().find("until answers arrived (ms") != std::string::npos);
-	CHECK(load.out().find("lay unread here (ms)") != std::string::npos);
+	CHECK(load.out().find("time until answers arrived (ms") != std::string::npos);
+	CHECK(load.out().find("socket-buffer wait (ms)") != std::string::npos);
 }
 
 TEST_CASE("without the option there are no arrival times")

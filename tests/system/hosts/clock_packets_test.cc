@@ -104,7 +104,7 @@ TEST_CASE("clock serve answers questions, each with as many bytes, and nothing e
 	CHECK(answer.received_ns <= answer.sent_ns);
 	serve.signal(SIGINT);
 	CHECK(serve.wait(Seconds(30)) == 0);
-	CHECK(serve.err().find("1 answered, 7 packets were no questions") != std::string::npos);
+	CHECK(serve.err().find("1 requests answered, 7 other packets dropped") != std::string::npos);
 }
 
 TEST_CASE("clock probe accepts only its peer's answer to its question, and counts other packets")

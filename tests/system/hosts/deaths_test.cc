@@ -98,8 +98,8 @@ TEST_CASE("A host that is lost is named, and the run ends with the others' files
 	CHECK(hosts.forktail->wait(Seconds(150)).value_or(-1) == 1);
 	const std::string said = hosts.forktail->err();
 	INFO(said);
-	CHECK(said.find("client-b (load) has not been heard of for ") != std::string::npos);
-	CHECK(said.find("the files of client-b could not be fetched; they are in " + hosts.scratch) !=
+	CHECK(said.find("client-b (load) has not reported for ") != std::string::npos);
+	CHECK(said.find("cannot fetch the files of client-b: they are still in " + hosts.scratch) !=
 	      std::string::npos);
 	CHECK(hosts.Whole("redis-a/server.forktail"));
 	CHECK(hosts.Whole("client-a/load.forktail"));

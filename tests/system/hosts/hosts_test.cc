@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs on several hosts: docs/guides/many-hosts.md exactly as written; two servers behind a proxy under one
-// mpirun; a host whose link is down for a while; runs that cannot start.
+// Runs on several hosts: docs/guides/many-hosts.md word for word; two servers behind a proxy under one
+// mpirun; a host whose link is down for a while; what can't begin.
 #include "support.h"
 #include "tests/support/recorded.h"
 
@@ -168,9 +168,10 @@ TEST_CASE("A file that cannot be read stays on its host, with all other files of
 	std::filesystem::create_directory(kept + "/unreadable");
 	CHECK(hosts.finish() == 1);
 	INFO(hosts.forktail->err());
-	CHECK(hosts.forktail->err().find("client-a: can't read " + there) != std::string::npos);
+	CHECK(hosts.forktail->err().find("client-a: cannot read " + there) != std::string::npos);
 	CHECK(hosts.forktail->err().find("unreadable: Is a directory") != std::string::npos);
-	CHECK(hosts.forktail->err().find("client-a: its files are still in " + there) != std::string::npos);
+	CHECK(hosts.forktail->err().find("client-a: its files are still in " + there + " on that host") !=
+	      std::string::npos);
 	CHECK(std::filesystem::exists(kept + "/load.forktail"));
 	CHECK(hosts.explain("client-a/load.forktail")["requests"]["count"] == 1500);
 	CHECK(hosts.explain("redis-a/server.forktail").is_object());
@@ -241,21 +242,20 @@ TEST_CASE("A run that cannot start reports why in one sentence, and leaves nothi
 		const std::string host = "network = \"" + hosts.address("client-a") + "\"\n";
 		std::string plan = all;
 		plan.insert(plan.find(host), "programs = \"" + old + "\"\n");
-		refused(plan, "client-a: " + old + "/forktail-load is of version 0.0.9, and this run is of ");
+		refused(plan, "client-a: " + old + "/forktail-load has version 0.0.9, but this run needs ");
 	}
 	SECTION("nothing to record")
 	{
 		refused(hosts.plan_begin("2s") + hosts.plan_hosts() + Hosts::record("redis-a", "6380"),
-			"redis-a: forktail-record ended with status 3; it said: forktail record: nothing "
+			"redis-a: forktail-record ended with status 3; its last messages: forktail record: "
+			"nothing "
 			"listens on "
 			"port 6380");
 	}
 	SECTION("no mpirun")
 	{
 		hosts.path = hosts.dir.path();
-		refused(
-		    all,
-		    "there is no mpirun on PATH, which starts programs on all hosts: install openmpi-bin");
+		refused(all, "cannot find mpirun on PATH. Install openmpi-bin.");
 	}
 	SECTION("a host that cannot be reached")
 	{

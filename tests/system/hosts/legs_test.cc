@@ -131,7 +131,7 @@ Json Explained(const Two &hosts, int there_ms, int back_ms)
 	Process probe(
 	    hosts.A_day_ahead({forktail, "clock", "probe", at + ":7380", "-o", dir.file("clock.forktail"),
 			       "--interval", "20ms", "--duration", "6s"}));
-	Says(&probe, "comparing with");
+	Says(&probe, "comparing clocks with");
 	Process load(hosts.A_day_ahead(
 	    {forktail, "load", "-q", "--server", "10.77.0.254:" + std::to_string(Forwarder::kPort), "-o",
 	     dir.file("load.forktail"), "--rate", "50", "-c", "1", "--duration", "3", "--arrival-times"}));

@@ -95,8 +95,8 @@ TEST_CASE("A process can be put into a group, and a group with processes cannot 
 	sleeper.signal(SIGKILL);
 	sleeper.wait(Seconds(10));
 	CHECK_FALSE(EnterGroup(path, sleeper.pid(), &lab.error));
-	CHECK(lab.error == "can't put process " + std::to_string(sleeper.pid()) + " into the cgroup " + path +
-			       ": No such process");
+	CHECK(lab.error == "cannot move process " + std::to_string(sleeper.pid()) + " into the cgroup " +
+			       path + ": No such process");
 	CHECK(RemoveGroup(&lab.session, path, &lab.error));
 	CHECK_FALSE(std::filesystem::exists(path));
 }

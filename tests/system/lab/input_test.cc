@@ -58,9 +58,7 @@ TEST_CASE("Without root the lab prints a message")
 	Result result = forktail::test::run({"setpriv", "--reuid", "65534", "--regid", "65534",
 					     "--clear-groups", program("forktail"), "lab", "demo"});
 	CHECK(result.status == 3);
-	CHECK(result.err ==
-	      "forktail lab: the demo records with kernel programs, which only root may do: try "
-	      "sudo\n");
+	CHECK(result.err == "forktail lab: lab demo records with BPF programs, which needs root: use sudo\n");
 }
 
 TEST_CASE("An existing run directory is not touched")
@@ -68,7 +66,7 @@ TEST_CASE("An existing run directory is not touched")
 	TempDir dir;
 	write_file(dir.file("mine"), "precious");
 	LabRun demo({"--out", dir.path()});
-	CheckRefused(demo, 3, "can't make the run directory " + dir.path() + ": File exists");
+	CheckRefused(demo, 3, "cannot create the run directory " + dir.path() + ": File exists");
 	CHECK(read_file(dir.file("mine")) == "precious");
 	CHECK(demo.Left() == std::vector<std::string>{});
 }
@@ -76,7 +74,7 @@ TEST_CASE("An existing run directory is not touched")
 TEST_CASE("Missing room for temporary data is reported, with the place")
 {
 	LabRun demo({}, {}, {{"TMPDIR", "/nonexistent"}});
-	CheckRefused(demo, 3, "can't make a temporary directory /nonexistent/forktail-lab.");
+	CheckRefused(demo, 3, "cannot create a temporary directory /nonexistent/forktail-lab.");
 	CHECK_FALSE(fs::exists(demo.run));
 }
 
@@ -86,7 +84,7 @@ TEST_CASE("A path too long for a socket is reported")
 	std::string deep = dir.file(std::string(120, 'd'));
 	fs::create_directory(deep);
 	LabRun demo({}, {}, {{"TMPDIR", deep}});
-	CheckRefused(demo, 3, "set TMPDIR to a shorter one");
+	CheckRefused(demo, 3, "Set TMPDIR to a shorter path");
 	CHECK(fs::is_empty(deep));
 	CHECK_FALSE(fs::exists(demo.run));
 }
@@ -94,7 +92,7 @@ TEST_CASE("A path too long for a socket is reported")
 TEST_CASE("Without redis-server the lab names the missing program")
 {
 	LabRun demo({}, {}, {{"PATH", "/nonexistent"}});
-	CheckRefused(demo, 3, "can't start redis-server (redis-server): No such file or directory");
+	CheckRefused(demo, 3, "cannot start redis-server (redis-server): No such file or directory");
 	CHECK(demo.Left() == std::vector<std::string>{});
 	CHECK_FALSE(fs::exists(demo.run));
 }
@@ -110,16 +108,16 @@ TEST_CASE("The message of a failing part is repeated")
 	SECTION("missing")
 	{
 		LabRun demo({}, bin.file("forktail"));
-		CheckRefused(demo, 3, "there is no forktail-record in " + bin.path());
+		CheckRefused(demo, 3, "cannot find forktail-record in " + bin.path());
 	}
 	SECTION("failing at once")
 	{
 		write_file(recorder, "#!/bin/sh\necho 'the kernel said no' >&2\nexit 3\n");
 		fs::permissions(recorder, fs::perms::owner_all);
 		LabRun demo({}, bin.file("forktail"));
-		CheckRefused(
-		    demo, 3,
-		    "forktail lab: forktail-record ended with status 3; it said:\n    the kernel said no\n");
+		CheckRefused(demo, 3,
+			     "forktail lab: forktail-record ended with status 3; its last messages:\n    the "
+			     "kernel said no\n");
 		CHECK(demo.Left() == std::vector<std::string>{});
 		CHECK_FALSE(fs::exists(demo.run));
 	}
@@ -129,7 +127,7 @@ TEST_CASE("The message of a failing part is repeated")
 				     "echo 'recording something' >&2\nwhile :; do sleep 0.1; done\n");
 		fs::permissions(recorder, fs::perms::owner_all);
 		LabRun demo({"--seconds", "1"}, bin.file("forktail"));
-		CheckRefused(demo, 3, "forktail-record ended with status 3; it said:\n");
+		CheckRefused(demo, 3, "forktail-record ended with status 3; its last messages:\n");
 		CHECK(demo.lab->err().find("\n    disk full\n") != std::string::npos);
 		CHECK(demo.Left() == std::vector<std::string>{});
 		CHECK_FALSE(fs::exists(demo.run));

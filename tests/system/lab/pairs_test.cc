@@ -82,8 +82,8 @@ TEST_CASE("pairs of a configuration file continue after a kill, in the drawn ord
 	const auto base_time = fs::last_write_time(base), now_time = fs::last_write_time(now);
 	const std::string order = read_file(pairs.run + "/order.txt");
 
-	CHECK(pairs.End(words) == 3); // exists already
-	CHECK(pairs.lab->err().find("--resume to go on in it") != std::string::npos);
+	CHECK(pairs.End(words) == 3); // is there already
+	CHECK(pairs.lab->err().find("--resume to continue in it") != std::string::npos);
 	CHECK(pairs.End({"--resume", "--new", config, "--pairs", "2", "--seed", "5"}) == 3);
 	CHECK(pairs.lab->err().find("another seed") != std::string::npos);
 	std::vector<std::string> again = words;
@@ -97,7 +97,7 @@ TEST_CASE("pairs of a configuration file continue after a kill, in the drawn ord
 	write_file(half + "/.scenario.txt.tmp", "scale");
 	write_file(half + "/mine", "kept");
 	CHECK(pairs.End(again) == 3);
-	CHECK(pairs.lab->err().find("was begun with another scenario") != std::string::npos);
+	CHECK(pairs.lab->err().find("was started with another scenario") != std::string::npos);
 	CHECK(read_file(half + "/mine") == "kept");
 	fs::remove(half + "/mine");
 	const int status = pairs.End(again);
@@ -183,12 +183,12 @@ TEST_CASE("pairs that cannot be made are refused before any run")
 	} bad[] = {
 	    {kScenario,
 	     {"--new", "/nowhere/redis-server"},
-	     "there is no program or file /nowhere/redis-server"},
-	    {kScenario, {"--new", "maxmemory 'no end"}, "a quote does not end"},
-	    {kScenario + sweep, {}, "that takes one point and one recorded load, and it has 2 and 1"},
+	     "/nowhere/redis-server is not a program, a file or a setting NAME=VALUE"},
+	    {kScenario, {"--new", "maxmemory 'no end"}, "a quote is not closed"},
+	    {kScenario + sweep, {}, "pairs need one point and one recorded load, but it has 2 and 1"},
 	    {kScenario + "[[server]]\nname = \"second\"\nkind = \"redis\"\n",
 	     {"--new", "hz=50"},
-	     "of which hz is, can't be told"},
+	     "it is unknown which one hz is for"},
 	};
 	for (const auto &one : bad) {
 		PairsRun pairs;

@@ -136,7 +136,7 @@ TEST_CASE("Every topology runs, is recorded and explained, and has a figure in e
 	INFO(one.name << "\n" << said);
 	if (status == 3 && (said.find(": this host has no ") != std::string::npos ||
 			    said.find(": can't swap ") != std::string::npos ||
-			    said.find(": can't limit memory") != std::string::npos)) {
+			    said.find(": cannot limit memory") != std::string::npos)) {
 		WARN("SKIPPED: " << said);
 		return;
 	}
@@ -221,15 +221,14 @@ TEST_CASE("Repeats have ranges, two runs are compared, and finished points are n
 	CHECK(fs::last_write_time(first.run + "/points/clients=1,repeat=1/point.json") == before);
 
 	CHECK(first.Finish({"--repeat", "2"}) == 3);
-	CHECK(first.lab->err() ==
-	      "forktail lab: " + first.run +
-		  " is there already: name another directory, or --resume to go on in it\n");
+	CHECK(first.lab->err() == "forktail lab: " + first.run +
+				      " exists: name another directory, or use --resume to continue in it\n");
 	for (const std::vector<std::string> &other : std::vector<std::vector<std::string>>{
 		 {"--resume", "--repeat", "2", "--scale", "tiny"}, {"--resume", "--repeat", "3"}}) {
 		CHECK(first.Finish(other) == 3);
 		CHECK(first.lab->err() ==
 		      "forktail lab: " + first.run +
-			  " was begun with another scenario file, scale or number of repeats\n");
+			  " was started with another scenario file, scale or number of repeats\n");
 	}
 	CheckNothingLeft(first);
 }
@@ -330,7 +329,7 @@ TEST_CASE("Another server is not used when the scenario's own is missing")
 		ScenarioRun run(kHead + later + "[[step]]\n" + step);
 		CHECK(run.Finish() == 3);
 		CHECK(run.lab->err().find("forktail lab: " + run.file +
-					  ":8: there is no server redis now\n") != std::string::npos);
+					  ":8: the server redis is not running\n") != std::string::npos);
 		CheckNothingLeft(run);
 	}
 }
@@ -348,12 +347,13 @@ TEST_CASE("Invalid scenarios are refused before anything starts")
 {
 	ScenarioRun run(kHead + "[[step]]\nwait = \"soon\"\n");
 	CHECK(run.Finish() == 2);
-	CHECK(run.lab->err() == "forktail lab: " + run.file + ":4: `wait` is a time as 2s, not \"soon\"\n");
+	CHECK(run.lab->err() ==
+	      "forktail lab: " + run.file + ":4: `wait` must be a time such as 2s, not \"soon\"\n");
 	write_file(run.file, kHead + "[[step]]\nwait = \"1ms\"\n");
 	CHECK(run.Finish({"--scale", "huge"}) == 2);
-	CHECK(
-	    run.lab->err().find("a scale is a number above 0, up to 1000, or small, or tiny; not \"huge\"") !=
-	    std::string::npos);
+	CHECK(run.lab->err().find(
+		  "a scale must be a number above 0 and at most 1000, or small, or tiny, not \"huge\"") !=
+	      std::string::npos);
 	CHECK_FALSE(fs::exists(run.run));
 	CHECK(run.Finish({"--scale", "tiny"}) == 0);
 	CheckNothingLeft(run);

@@ -266,14 +266,14 @@ TEST_CASE("lab serve reports what it cannot do, and why")
 	const Refusal one = GENERATE(
 	    Refusal{{"nonsense"},
 		    2,
-		    "forktail lab: there is no kind of server \"nonsense\"; there are redis, redis8, valkey, "
+		    "forktail lab: unknown kind of server \"nonsense\": use redis, redis8, valkey, "
 		    "keydb, memcached, nutcracker, haproxy and sentinel\n"},
 	    Refusal{{}, 2, "KIND is required"}, Refusal{{"redis", "--count", "0"}, 2, "--count"},
-	    Refusal{{"redis", "--of", "/s"}, 2, "--of is for proxies, and a redis is none\n"},
-	    Refusal{{"memcached", "--cluster"}, 2, "a Cluster is made of servers that speak Redis' protocol"},
-	    Refusal{{"memcached", "--replicas", "1"}, 2, "a memcached has no replicas\n"},
-	    Refusal{{"redis", "--env", "FT"}, 2, "--env takes NAME=VALUE, not FT\n"},
-	    Refusal{{"redis8"}, 3, "there is no program for a server of kind redis8"},
+	    Refusal{{"redis", "--of", "/s"}, 2, "--of needs a proxy: redis is not a proxy\n"},
+	    Refusal{{"memcached", "--cluster"}, 2, "--cluster needs servers with the Redis protocol"},
+	    Refusal{{"memcached", "--replicas", "1"}, 2, "--replicas: memcached does not support replicas\n"},
+	    Refusal{{"redis", "--env", "FT"}, 2, "--env needs NAME=VALUE, not FT\n"},
+	    Refusal{{"redis8"}, 3, "no program is installed for a server of kind redis8"},
 	    Refusal{{"memcached", "--program", "/nowhere/memcached"}, 3, "/nowhere/memcached"},
 	    Refusal{{"redis", "--", "--maxmemory", "nonsense"}, 3, "maxmemory"});
 	CAPTURE(one.words);

@@ -158,9 +158,10 @@ TEST_CASE("A redis-server takes no snapshots by itself unless its configuration 
 TEST_CASE("Instances run on their assigned CPUs, all threads from the start")
 {
 	std::vector<int> online;
-	REQUIRE(forktail::common::ParseCpus(read_file("/sys/devices/system/cpu/online")
-				      .substr(0, read_file("/sys/devices/system/cpu/online").find('\n')),
-				  &online));
+	REQUIRE(forktail::common::ParseCpus(
+	    read_file("/sys/devices/system/cpu/online")
+		.substr(0, read_file("/sys/devices/system/cpu/online").find('\n')),
+	    &online));
 	Lab lab;
 	ServerPlan plan = Plan("redis", "redis", static_cast<int>(online.size()) + 1);
 	SECTION("each on its own")
@@ -182,7 +183,7 @@ TEST_CASE("Instances run on their assigned CPUs, all threads from the start")
 	{
 		plan.cpus = "1000";
 		CHECK_FALSE(lab.TryStart(plan));
-		CHECK(lab.error == "can't start redis1 (redis-server) on CPUs 1000: Invalid argument");
+		CHECK(lab.error == "cannot start redis1 (redis-server) on CPUs 1000: Invalid argument");
 	}
 }
 
@@ -194,7 +195,8 @@ TEST_CASE("A server that does not start is reported with its own message, and le
 	{
 		plan.config = {"--no-such-setting", "1"};
 		CHECK_FALSE(lab.TryStart(plan));
-		CHECK(lab.error.rfind("redis (redis-server) ended with status 1; it said:\n", 0) == 0);
+		CHECK(lab.error.rfind("redis (redis-server) ended with status 1; its last messages:\n", 0) ==
+		      0);
 		CHECK(lab.error.find("no-such-setting") != std::string::npos);
 	}
 	SECTION("a wrong setting of a proxy")
@@ -203,20 +205,21 @@ TEST_CASE("A server that does not start is reported with its own message, and le
 		ServerPlan proxy = Proxy(1, true, "redis");
 		proxy.config = {"timeout: soon"};
 		CHECK_FALSE(lab.TryStart(proxy));
-		CHECK(lab.error.rfind("proxy (nutcracker) ended with status 1; it said:\n", 0) == 0);
+		CHECK(lab.error.rfind("proxy (nutcracker) ended with status 1; its last messages:\n", 0) ==
+		      0);
 	}
 	SECTION("connections to more than one possible server")
 	{
 		lab.Start(Plan("redis", "redis", 2));
 		CHECK_FALSE(lab.TryStart(Before("redis", true)));
-		CHECK(lab.error == "front passes whole connections on, so it can be in front of one server; "
-				   "of redis there are 2");
+		CHECK(lab.error ==
+		      "front forwards connections to exactly one server, but redis has 2 instances");
 	}
 	SECTION("an unknown kind")
 	{
 		plan.kind = "oracle";
 		CHECK_FALSE(lab.TryStart(plan));
-		CHECK(lab.error == "there is no program for a server of kind oracle (redis) on this machine");
+		CHECK(lab.error == "no program is installed for a server of kind oracle (redis)");
 	}
 	SECTION("a primary that no replica can reach")
 	{
@@ -225,7 +228,7 @@ TEST_CASE("A server that does not start is reported with its own message, and le
 		plan.replica_of = "redis";
 		CHECK_FALSE(lab.TryStart(plan));
 		CHECK(lab.error ==
-		      "redis listens on a Unix socket, so copy can't replicate it: let it listen on TCP");
+		      "redis listens on a Unix socket: copy cannot replicate it. Set `listen = \"tcp\"`.");
 	}
 	REQUIRE(StopServers(&lab.session, &lab.topology, &lab.error));
 	CHECK(lab.Left() == std::vector<std::string>{});
@@ -349,7 +352,7 @@ TEST_CASE("A Cluster moves slots while all its keys remain readable")
 
 	CHECK_FALSE(
 	    MoveSlots(&lab.session, &lab.topology, &lab["redis1"], &lab["redis3"], 16000, &lab.error));
-	CHECK(lab.error == "redis1 has " + std::to_string(before - 1000) + " slots, so 16000 can't be moved");
+	CHECK(lab.error == "redis1 has " + std::to_string(before - 1000) + " slots: cannot move 16000");
 }
 
 TEST_CASE("Sentinels fail over when the primary is killed")

@@ -122,10 +122,10 @@ TEST_CASE("callers can name triggers and do nothing else")
 	std::string answer;
 	CHECK(forktail::live::guard::AskForTrigger(g.ring, "nosuch", &answer) ==
 	      forktail::live::guard::Asked::No);
-	CHECK(answer == "there is no trigger of that name in the configuration");
+	CHECK(answer == "the configuration has no trigger of that name");
 	CHECK(forktail::live::guard::AskForTrigger(g.ring, "stall-stopped", &answer) ==
 	      forktail::live::guard::Asked::No);
-	CHECK(answer == "that trigger fires by itself, by its rule");
+	CHECK(answer == "that trigger has a rule. It fires only by its rule.");
 	CHECK(forktail::live::guard::AskForTrigger(g.ring, std::string(199, 'x') + "\x1b[2J", &answer) ==
 	      forktail::live::guard::Asked::No);
 

@@ -316,12 +316,12 @@ TEST_CASE("a metrics file is always complete")
 	TempDir dir;
 	forktail::live::Follower follower(dir.file("none"), {});
 	forktail::live::metrics::Metrics metrics;
-	metrics.Snapshot("turn > 50ms", true);
+	metrics.Snapshot("iteration", true);
 	std::string error;
 	const std::string text = metrics.Text(follower, forktail::live::metrics::MetricsFormat::Text);
 	REQUIRE(forktail::live::metrics::WriteMetricsTextfile(dir.path(), text, &error));
 	CHECK(read_file(dir.file("forktail.prom")) == text);
-	CHECK(Value(text, "forktail_snapshots_total{trigger=\"turn > 50ms\"}") == 1);
+	CHECK(Value(text, "forktail_snapshots_total{trigger=\"iteration\"}") == 1);
 	CHECK_FALSE(forktail::live::metrics::WriteMetricsTextfile(dir.file("gone"), text, &error));
-	CHECK(error == "can't write " + dir.file("gone") + "/forktail.prom: No such file or directory");
+	CHECK(error == "cannot write " + dir.file("gone") + "/forktail.prom: No such file or directory");
 }

@@ -182,7 +182,8 @@ TEST_CASE("a part that cannot be saved from a ring is one sentence and leaves no
 	refused({dir.path(), "-o", out}, 3, dir.path() + " holds no ring (segment-*.forktail)");
 	refused({dir.file("none"), "-o", out}, 3, dir.file("none") + " does not exist");
 	refused({dir.path()}, 2, "-o");
-	refused({dir.path(), "-o", out, "--last", "x"}, 2, "--last takes a duration: 60s, 5m; not 'x'");
+	refused({dir.path(), "-o", out, "--last", "x"}, 2,
+		"--last needs a duration such as 60s or 5m, not 'x'");
 	refused({dir.path(), "-o", out, "--last", "5s", "--since", "-5s"}, 2, "--since");
 	refused({dir.path(), "-o", out, "--since", "soon"}, 2, "--since takes a time");
 	CHECK(std::filesystem::is_empty(dir.path()));
@@ -199,7 +200,7 @@ TEST_CASE("a full disk has no incomplete snapshot")
 	REQUIRE(HasSegments(ring, 2));
 	recorder.signal(SIGTERM);
 	CHECK(recorder.wait(Seconds(20)) == 0);
-	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " is there already") !=
+	CHECK(Snapshot({ring, "-o", dir.path()}).err.find(dir.path() + " exists.") !=
 	      std::string::npos);
 	const Result nothing = Snapshot({ring, "--since", "+1h", "-o", dir.file("run")});
 	CHECK(nothing.status == 3);

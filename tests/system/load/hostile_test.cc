@@ -88,12 +88,12 @@ struct Run {
 		CHECK(result.status == 3);
 		CHECK(result.err == "forktail-load: all 2 connections were lost: " + why + "\n");
 		CHECK(json["reason"] == "server lost");
-		CHECK(contains(result.out, "connections broken"));
+		CHECK(contains(result.out, "connections lost"));
 	}
 };
 
-const char *const no_reply = "the server sent what is no reply in this protocol";
-const char *const out_of_step = "the server's answer is not to the oldest request: its opaque is another";
+const char *const no_reply = "the server sent an invalid reply for this protocol";
+const char *const out_of_step = "the server did not answer the oldest request first: the opaque differs";
 const char *const too_late = "no answer within --timeout";
 const char *const closed = "the server closed the connection";
 const Arguments two_gets = {"-t", "get", "-n", "20", "-c", "2", "--timeout", "400ms", "--no-observer"};
@@ -315,7 +315,7 @@ TEST_CASE("answers without a request, before one was sent or after it was answer
 			return peer.say(with_opaque(get, request) + with_opaque(get, request));
 		}));
 		Run run(twice, protocol, two_gets);
-		run.lost("the server sent an answer to no request");
+		run.lost("the server sent an answer without a request");
 		// The first of the two was an answer.
 		CHECK(run.log.with_status(FT_STATUS_OK) == 2);
 	}
@@ -330,8 +330,8 @@ TEST_CASE("answers without a request, before one was sent or after it was answer
 	});
 	const Result refused = run(load_command(early.where(slowly)));
 	CHECK(refused.status == 3);
-	CHECK(contains(refused.err, "sent an answer to no request"));
-	// Some time after it, when the second connection's first request has a second left.
+	CHECK(contains(refused.err, "sent an answer without a request"));
+	// Some time after it, when the second connection's first request has a second to go.
 	FakeServer idle([](Peer &peer) {
 		for (int i = 0; i < 2; i++)
 			peer.say(greeting_answer(peer.hear()));
@@ -439,7 +439,7 @@ TEST_CASE("terminal control sequences in a server's words are printed as text")
 	const Result refused = load(door.where({"-n", "10"}), {}, Seconds(20));
 	INFO(refused.err);
 	CHECK(refused.status == 3);
-	CHECK(contains(refused.err, "turned us away: " + said));
+	CHECK(contains(refused.err, "refused the connection: " + said));
 	CHECK(visible(refused.err));
 
 	FakeServer versions([&](Peer &peer) {

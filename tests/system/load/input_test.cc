@@ -114,17 +114,17 @@ struct Tmpfs {
 
 TEST_CASE("nothing listens at the address")
 {
-	refused(load({"-p", std::to_string(free_port())}), "can't be reached");
-	refused(load({"-s", "/nonexistent/redis.sock"}), "unix:/nonexistent/redis.sock can't be reached");
-	refused(load({"-h", "no-such-host.invalid"}), "can't be reached");
+	refused(load({"-p", std::to_string(free_port())}), "cannot be reached");
+	refused(load({"-s", "/nonexistent/redis.sock"}), "unix:/nonexistent/redis.sock cannot be reached");
+	refused(load({"-h", "no-such-host.invalid"}), "cannot be reached");
 }
 
 TEST_CASE("the server there is no Redis")
 {
 	FakeServer memcached(answering([](const std::string &) { return "ERROR\r\n"; }));
-	refused(load({"-p", memcached.port()}), "is no Redis");
+	refused(load({"-p", memcached.port()}), "is not a Redis server");
 	FakeServer web(answering([](const std::string &) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; }));
-	refused(load({"-p", web.port()}), "is no Redis");
+	refused(load({"-p", web.port()}), "is not a Redis server");
 	FakeServer closes(answering([](const std::string &) { return ""; }));
 	refused(load({"-p", closes.port()}), "closed it on PING");
 	FakeServer gone([](int c) { shutdown(c, SHUT_RDWR); });
@@ -138,28 +138,28 @@ TEST_CASE("the server there is no Redis")
 	});
 	refused(load({"-p", silent.port()}), "did not answer PING within 5 s");
 	FakeServer other(answering([](const std::string &) { return "+HELLO\r\n"; }));
-	refused(load({"-p", other.port()}), "turned us away");
+	refused(load({"-p", other.port()}), "refused the connection");
 }
 
 TEST_CASE("a real memcached is not a Redis")
 {
 	Memcached memcached({.tcp = true});
-	refused(load({"-p", std::to_string(memcached.port())}), "is no Redis");
+	refused(load({"-p", std::to_string(memcached.port())}), "is not a Redis server");
 }
 
 TEST_CASE("a server that wants a password gets none, a wrong one, or one for an unknown user")
 {
 	Redis redis({.tcp = false, .config = {"--requirepass", "right"}});
 	const std::string s = redis.socket();
-	refused(load({"-s", s}), "wants a password: set FORKTAIL_PASSWORD");
+	refused(load({"-s", s}), "requires a password. Set FORKTAIL_PASSWORD");
 	refused(load({"-s", s}, with_environment({{"FORKTAIL_PASSWORD", "wrong"}})),
-		"refused the password of the default user");
+		"rejected the password of the default user");
 	refused(load({"-s", s, "--user", "nobody"}, with_environment({{"FORKTAIL_PASSWORD", "right"}})),
-		"refused the password of nobody");
+		"rejected the password of nobody");
 	TempDir dir;
 	write_file(dir.file("password"), "wrong\n");
 	const Result r = load({"-s", s, "--password-file", dir.file("password")});
-	refused(r, "refused the password");
+	refused(r, "rejected the password");
 	CHECK(contains(r.err, dir.file("password")));
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("a password is sent only to a server known to be a Redis")
 		return "ERROR\r\n";
 	}));
 	refused(load({"-p", curious.port()}, with_environment({{"FORKTAIL_PASSWORD", "secret"}})),
-		"is no Redis");
+		"is not a Redis server");
 	CHECK_FALSE(seen);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("a password that the server does not request does no harm")
 TEST_CASE("a database that the server does not have, and more connections than it accepts")
 {
 	Redis redis({.tcp = false, .config = {"--maxclients", "20"}});
-	refused(load({"-s", redis.socket(), "--dbnum", "99"}), "has no database 99");
+	refused(load({"-s", redis.socket(), "--dbnum", "99"}), "refused database 99");
 	refused(load({"-s", redis.socket(), "-c", "50"}), "max number of clients reached");
 }
 
@@ -213,7 +213,7 @@ TEST_CASE("a server that loads its data is waited for, within a limit")
 	Result r = load({"-p", loading.port(), "-t", "set", "-n", "10", "-c", "1", "-q"});
 	INFO(r.err);
 	CHECK(r.status == 0);
-	CHECK(contains(r.err, "loads its data set; waiting up to 60 s"));
+	CHECK(contains(r.err, "is loading its data set; waiting up to 60 s"));
 	CHECK(lines(r.err) == 1);
 	FakeServer forever(answering([](const std::string &) { return "-LOADING again\r\n"; }));
 	r = load({"-p", forever.port(), "--loading-wait", "300ms"});
@@ -301,7 +301,7 @@ TEST_CASE("nonsense in mid-run: the connection is given up, the requests are err
 			       "--no-observer", "-o", dir.file("log")});
 	INFO(r.err);
 	CHECK(r.status == 3);
-	CHECK(contains(r.err, "what is no reply in this protocol"));
+	CHECK(contains(r.err, "an invalid reply for this protocol"));
 	const Log log = read_log(dir.file("log"));
 	CHECK(log.with_status(FT_STATUS_OK) == 9);
 	CHECK(log.with_status(FT_STATUS_WRONG) == 1);
@@ -325,7 +325,7 @@ TEST_CASE("a reply of the wrong kind is an error, an answer without a request en
 	}));
 	r = load({"-p", chatty.port(), "-t", "set", "-c", "1", "-n", "10", "-q"});
 	CHECK(r.status == 3);
-	CHECK(contains(r.err, "answer to no request"));
+	CHECK(contains(r.err, "an answer without a request"));
 }
 
 TEST_CASE("the log's disk fills up: reported once, the figures stay, the log is complete up to there")
@@ -392,7 +392,7 @@ TEST_CASE("a disk that hangs delays the log and not the load")
 	CHECK(figures["log_drops"] == dropped);
 	CHECK(figures["total"]["requests"] == log.requests.size() + dropped);
 	CHECK(figures["exact"] == (dropped == 0));
-	CHECK(contains(p.err(), "did not keep up") == (dropped > 0));
+	CHECK(contains(p.err(), "disk was too slow") == (dropped > 0));
 }
 
 TEST_CASE("a log that cannot be created, and figures that cannot be written")

@@ -175,9 +175,9 @@ TEST_CASE("quiet reads whose server is out of step: the connection is closed, wi
 	const std::vector<std::pair<std::string, std::string>> answers = {
 	    {"VA 3 O000000000001\r\nabc\r\nVA 3 O000000000000\r\nabc\r\nMN\r\n",
 	     "did not answer the end of a batch"},
-	    {"VA 3 O000000000002\r\nabc\r\n", "its opaque is another"},
+	    {"VA 3 O000000000002\r\nabc\r\n", "the opaque differs"},
 	    {"VA 3 O000000000001\r\nabc\r\nEN\r\n", "did not answer the end of a batch"},
-	    {"MN\r\nMN\r\n", "an answer to no request"},
+	    {"MN\r\nMN\r\n", "an answer without a request"},
 	};
 	for (const auto &[answer, why] : answers) {
 		INFO(answer);
@@ -206,7 +206,7 @@ TEST_CASE("a memcached without meta commands is reported in a sentence")
 	CHECK(lines(r.err) == 1);
 	CHECK(contains(
 	    r.err,
-	    "is a memcached without the meta commands, which came with 1.6; use --protocol memcache_text"));
+	    "is a memcached without meta commands, which need version 1.6. Use --protocol memcache_text"));
 	CHECK(
 	    contains(load({"--meta-quiet", "--protocol", "memcache_text"}).err, "--protocol memcache_meta"));
 }
@@ -236,16 +236,16 @@ TEST_CASE("logging in to a memcached, again on each new connection, and being re
 		const Result wrong = with("sesame", {"--user", "joe"});
 		CHECK(wrong.status == 3);
 		CHECK(lines(wrong.err) == 1);
-		CHECK(contains(wrong.err, "refused the password of joe; it came from the environment"));
+		CHECK(contains(wrong.err, "rejected the password of joe. It was read from the environment"));
 		const Result nobody = with("secret", {});
 		CHECK(nobody.status == 3);
 		CHECK(lines(nobody.err) == 1);
-		CHECK(contains(nobody.err, "wants a login: give --user"));
+		CHECK(contains(nobody.err, "requires a login. Set --user"));
 	}
 	Memcached open;
 	const Result r =
 	    load({"--protocol", "memcache_binary", "-s", open.socket(), "--user", "joe", "-n", "10"},
 		 with_environment({{"FORKTAIL_PASSWORD", "secret"}}));
 	CHECK(r.status == 3);
-	CHECK(contains(r.err, "knows no logins: a memcached has SASL when it is started with -S"));
+	CHECK(contains(r.err, "does not support logins. memcached needs to be started with -S for SASL"));
 }

@@ -132,7 +132,7 @@ TEST_CASE("a server that never answers again: due requests are logged, unanswere
 	sleep_for(Seconds(0.5));
 	redis.process().signal(SIGSTOP);
 	REQUIRE(p.wait(Seconds(30)) == 3);
-	CHECK(contains(p.err(), "got no answer"));
+	CHECK(contains(p.err(), "were not answered"));
 	const Log log = read_log(dir.file("log"));
 	CHECK(log.whole());
 	CHECK(log.requests.size() == 1000);

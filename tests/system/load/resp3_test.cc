@@ -313,11 +313,10 @@ TEST_CASE("a server without RESP3 is reported in a sentence, and pushes need RES
 	const Result r = load(old.where({"-3", "-n", "10", "-q", "--no-observer"}));
 	CHECK(r.status == 3);
 	CHECK(lines(r.err) == 1);
-	CHECK(contains(
-	    r.err,
-	    "refused HELLO 3 (ERR unknown command `HELLO`, with args); Redis speaks RESP3 from 6.0 on"));
+	CHECK(contains(r.err, "rejected HELLO 3 (ERR unknown command `HELLO`, with args). Redis supports "
+			      "RESP3 from version 6.0"));
 	CHECK(load({"--tracking"}).status == 2);
 	CHECK(contains(load({"--tracking"}).err, "--tracking needs --resp3"));
 	CHECK(contains(load({"-3", "--tracking=x"}).err, "--tracking=bcast"));
-	CHECK(contains(load({"-3", "--protocol", "memcache_text"}).err, "memcached doesn't speak it"));
+	CHECK(contains(load({"-3", "--protocol", "memcache_text"}).err, "memcached does not use RESP3"));
 }

@@ -175,13 +175,13 @@ TEST_CASE("options that exclude servers behind a proxy")
 		Arguments arguments;
 		const char *says;
 	} cases[] = {
-	    {{"--behind", "a:1"}, "say where that goes with -o"},
+	    {{"--behind", "a:1"}, "Name the log with -o"},
 	    {{"--behind", "a:1,b:2,a:1", "-o", "x"}, "names a:1 twice"},
 	    {{"--behind", "=a:1", "-o", "x"}, "has no name before its ="},
 	    {{"--behind", "a:1,", "-o", "x"}, "--behind"},
-	    {{"--behind", "redis://a:1", "-o", "x"}, "not a URI"},
-	    {{"--behind", "a:1", "-o", "x", "--cluster", "--server", "b:1"}, "behind a proxy"},
-	    {{"--behind", "a:1", "-o", "x", "--latency"}, "leave --replay, --pubsub"},
+	    {{"--behind", "redis://a:1", "-o", "x"}, "got a URI"},
+	    {{"--behind", "a:1", "-o", "x", "--cluster", "--server", "b:1"}, "servers of a proxy"},
+	    {{"--behind", "a:1", "-o", "x", "--latency"}, "Remove --replay, --pubsub"},
 	};
 	for (const auto &c : cases) {
 		const Result r = load(c.arguments);

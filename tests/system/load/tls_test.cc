@@ -165,10 +165,10 @@ TEST_CASE("an untrusted server is refused with the reason")
 		TlsRedis server(authority, "server");
 		const std::string port = std::to_string(server.port());
 		check_refused({"-q", "-p", port, "--tls", "--cacert", wrong},
-			      "of a CA that is not among those");
+			      "from a CA that is not among the CAs in");
 		check_refused({"-q", "-p", port, "--tls"},
-			      "of a CA that is not among those this host trusts");
-		check_refused({"-q", "-u", "rediss://127.0.0.1:" + port}, "of a CA that is not among");
+			      "from a CA that is not among the CAs that this host trusts");
+		check_refused({"-q", "-u", "rediss://127.0.0.1:" + port}, "from a CA that is not among");
 	}
 }
 
@@ -194,10 +194,11 @@ TEST_CASE("a server that wants a client's certificate gets it, or its demand is 
 	authority.sign("client", "DNS:client");
 	authority.sign_itself("self", "DNS:client");
 	TlsRedis server(authority, "server", "yes");
-	check_refused(at(server.port(), authority, {}), "wants a client certificate: use --cert and --key");
+	check_refused(at(server.port(), authority, {}),
+		      "requires a client certificate. Use --cert and --key");
 	check_refused(at(server.port(), authority,
 			 {"--cert", authority.certificate("self"), "--key", authority.key("self")}),
-		      "refused our certificate");
+		      "rejected the client certificate");
 	check_refused(at(server.port(), authority,
 			 {"--cert", authority.certificate("client"), "--key", authority.key("self")}),
 		      "can't use the private key");
@@ -217,14 +218,14 @@ TEST_CASE("TLS on one side only is reported")
 	RedisOptions options;
 	options.tcp = true;
 	Redis plain(options);
-	check_refused(at(plain.port(), authority, {}), "does it speak TLS on this port?");
-	// Everything that arrives is no handshake.
+	check_refused(at(plain.port(), authority, {}), "Does it accept TLS on this port?");
+	// Whatever comes is no handshake.
 	FakeServer chatty([](Peer &peer) { peer.say("-ERR who are you?\r\n"), peer.hear(); }, false);
-	check_refused(chatty.where({"-q", "--tls", "--insecure"}), "does not speak TLS on this port");
-	// A TLS server's answer to something that it does not understand.
+	check_refused(chatty.where({"-q", "--tls", "--insecure"}), "does not use TLS on this port");
+	// What a TLS server answers to what it does not understand.
 	FakeServer alert(
 	    [](Peer &peer) { peer.hear(), peer.say(std::string("\x15\x03\x03\0\x02\x02\x46", 7)); }, false);
-	check_refused(alert.where({"-q"}), "answered PING in TLS; use --tls");
+	check_refused(alert.where({"-q"}), "answered PING in TLS. Use --tls");
 }
 
 TEST_CASE("wrong use of TLS is refused before anything is done")
@@ -234,12 +235,12 @@ TEST_CASE("wrong use of TLS is refused before anything is done")
 		const char *says;
 		int status;
 	} cases[] = {
-	    {{"--cacert", "x"}, "add --tls", 2},
-	    {{"--insecure"}, "add --tls", 2},
-	    {{"--tls", "--cert", "x"}, "--cert and --key go together", 2},
-	    {{"--tls", "--key", "x"}, "--cert and --key go together", 2},
-	    {{"--tls", "--insecure", "--cacert", "x"}, "choose one", 2},
-	    {{"--tls", "--pubsub", "2"}, "don't speak TLS yet", 2},
+	    {{"--cacert", "x"}, "need --tls", 2},
+	    {{"--insecure"}, "need --tls", 2},
+	    {{"--tls", "--cert", "x"}, "--cert and --key need each other", 2},
+	    {{"--tls", "--key", "x"}, "--cert and --key need each other", 2},
+	    {{"--tls", "--insecure", "--cacert", "x"}, "mutually exclusive", 2},
+	    {{"--tls", "--pubsub", "2"}, "do not support TLS", 2},
 	    {{"--tls", "-s", "/tmp/x"}, "no host name to verify", 2},
 	};
 	for (const auto &c : cases) {
@@ -255,7 +256,7 @@ TEST_CASE("wrong use of TLS is refused before anything is done")
 	TlsRedis server(authority, "server");
 	const std::string port = std::to_string(server.port());
 	check_refused({"-q", "-p", port, "--tls", "--cacert", "/nonexistent"}, "No such file or directory");
-	check_refused({"-q", "-p", port, "--tls", "--cacert", authority.key("server")}, "can't use the CA");
+	check_refused({"-q", "-p", port, "--tls", "--cacert", authority.key("server")}, "cannot use the CA");
 }
 
 TEST_CASE("a handshake that is cut anywhere is one sentence, and a stalled one has a time limit")
@@ -426,5 +427,5 @@ TEST_CASE("memcached over TLS")
 		CHECK(parse_json(read_file(dir.file("json")))["runs"][0]["total"]["errors"] == 0);
 	}
 	check_refused({"-q", "-p", port, "--protocol", "memcache_text", "--tls"},
-		      "of a CA that is not among");
+		      "from a CA that is not among");
 }

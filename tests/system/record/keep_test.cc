@@ -51,7 +51,7 @@ public:
 		const auto status = process_->wait(Seconds(60));
 		INFO(process_->err());
 		CHECK(status == 0);
-		CHECK(process_->err().find("is not among those it may make") == std::string::npos);
+		CHECK(process_->err().find("is not on the recorder's list") == std::string::npos);
 	}
 
 private:
@@ -162,7 +162,7 @@ TEST_CASE("segments can be explained alone, accounts of consecutive ones add up,
 		const Result second =
 		    run({program("forktail-record"), "--pid", pid, "--keep", "40s", "-o", ring});
 		CHECK(second.status == 3);
-		CHECK(second.err.find("another recorder is at work in it") != std::string::npos);
+		CHECK(second.err.find("another recorder is writing to it") != std::string::npos);
 		keeper.process().signal(SIGKILL);
 		keeper.process().wait(Seconds(30));
 	}
@@ -270,11 +270,11 @@ TEST_CASE("a full disk is reported once and ends nothing")
 		while (hog.write(page.data(), 4096).flush()) {
 		}
 	}
-	REQUIRE(keeper.says("No space left on device; what comes is lost until that is over"));
+	REQUIRE(keeper.says("No space left on device. Events are lost until writing works again"));
 	sleep_for(Seconds(2.5));
 	CHECK(keeper.process().running());
 	REQUIRE(unlink((disk + "/hog").c_str()) == 0);
-	REQUIRE(keeper.says("can be written to again"));
+	REQUIRE(keeper.says("works again"));
 	sleep_for(Seconds(2));
 	load.signal(SIGTERM);
 	keeper.end();
@@ -303,22 +303,22 @@ TEST_CASE("ring and guard belong to the ring's user, and the recorder writes wit
 	const std::vector<std::string> asked = {"--pid",    std::to_string(redis.pid()),
 						"--keep",   "10s",
 						"--user",   "nobody",
-						"--on",	    "turn > 50ms",
+						"--on",	    "iteration > 50ms",
 						"--control"};
 	CHECK_THROWS_WITH(Keeper(ring, asked, bin + "/forktail-record"),
-			  Catch::Matchers::Contains("which has to lie beside forktail-record"));
+			  Catch::Matchers::Contains("which must be in the directory of forktail-record"));
 	// Replaces the guard: writes into the ring how it was started, and dies the first time.
 	write_file(bin + "/forktail-guard",
 		   "#!/bin/sh\necho \"$*\" >> $1/args\ngrep -E 'Cap|NoNew|Uid' /proc/self/status >> $1/args\n"
 		   "test -e $1/again && exec sleep 1000\ntouch $1/again\nexit 3\n");
 	REQUIRE(chmod((bin + "/forktail-guard").c_str(), 0755) == 0);
 	Keeper keeper(ring, asked, bin + "/forktail-record");
-	const std::string line = ring + " --on turn > 50ms --control\n";
+	const std::string line = ring + " --on iteration > 50ms --control\n";
 	REQUIRE(eventually([&] {
 		const std::string args = read_file(ring + "/args");
 		return args.find(line) == 0 && args.rfind(line) != 0;
 	}));
-	CHECK(keeper.says("forktail-guard has ended; it is started again in 1 s"));
+	CHECK(keeper.says("forktail-guard exited; restarting it in 1 s"));
 	const std::string args = read_file(ring + "/args");
 	INFO(args);
 	CHECK(args.find("Uid:\t65534\t65534\t65534\t65534") != std::string::npos);
@@ -353,12 +353,14 @@ TEST_CASE("invalid requests for a ring are refused in a sentence")
 		CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
 	};
 	TempDir dir;
-	refused({"--keep", "5s", "-o", "x"}, 2, "--keep takes a time from 10s to 7d and a size from 4MB");
-	refused({"--user", "nobody", "-o", "x"}, 2, "it goes with --keep");
-	refused({"--on", "turn > 1s", "-o", "x"}, 2, "it goes with --keep");
+	refused({"--keep", "5s", "-o", "x"}, 2,
+		"--keep: expected a time from 10s to 7d and a size of at least 4MB");
+	refused({"--user", "nobody", "-o", "x"}, 2, "needs --keep");
+	refused({"--on", "iteration > 1s", "-o", "x"}, 2, "needs --keep");
 	refused({"--keep", "10m", "--user", "nosuchuser", "-o", dir.file("r")}, 3,
-		"there is no user nosuchuser");
+		"no such user: nosuchuser");
 	refused({"--keep", "10m", "-o", dir.file("no/such/place")}, 3, "No such file or directory");
 	REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
-	refused({"--keep", "10m", "-o", dir.path()}, 3, "others may enter it: chmod 0700 it first");
+	refused({"--keep", "10m", "-o", dir.path()}, 3,
+		"other users have access to it. Run chmod 0700 on it");
 }

@@ -129,7 +129,7 @@ TEST_CASE(
 	check_confined(statistics[0], bit(kSysAdmin));
 	const Recorded r = recorder.stop();
 	INFO(recorder.process().err());
-	CHECK(recorder.process().err().find("is not among those it may make") == std::string::npos);
+	CHECK(recorder.process().err().find("is not on the recorder's list") == std::string::npos);
 	for (const pid_t helper : unwinding)
 		CHECK(eventually([&] { return kill(helper, 0) != 0; }));
 	CHECK(eventually([&] { return kill(statistics[0], 0) != 0; }));
@@ -147,7 +147,7 @@ TEST_CASE("while it waits for load generators it keeps nothing more, and without
 	const Recorded r = with_client.stop();
 	INFO(with_client.process().err());
 	CHECK(r.role("load generator"));
-	CHECK(with_client.process().err().find("is not among those it may make") == std::string::npos);
+	CHECK(with_client.process().err().find("is not on the recorder's list") == std::string::npos);
 
 	Recorder without_samples(redis.pid(), {"--no-samples"});
 	check_confined(without_samples.process().pid(), bit(kSysPtrace) | bit(kBpf));
@@ -212,7 +212,7 @@ TEST_CASE("a helper that dies or hangs loses names and nothing else")
 	sleep_for(Seconds(0.4));
 	kill(helpers[0], SIGKILL);
 	REQUIRE(eventually(
-	    [&] { return recorder.process().err().find("another one goes on") != std::string::npos; }));
+	    [&] { return recorder.process().err().find("starting another one") != std::string::npos; }));
 	const uint64_t replaced_ns = ft_now_ns();
 	sleep_for(Seconds(0.5));
 	const uint64_t stopped_ns = ft_now_ns();
@@ -260,9 +260,9 @@ TEST_CASE("an output that is a link, another file, or being written is refused i
 	write_file(dir.file("notes"), "precious");
 	REQUIRE(symlink(dir.file("notes").c_str(), dir.file("link").c_str()) == 0);
 	refused(dir.file("link"), "it is a symbolic link");
-	refused(dir.file("notes"), "it holds something else than a recording");
+	refused(dir.file("notes"), "it contains something other than a recording");
 	CHECK(read_file(dir.file("notes")) == "precious");
-	refused("/dev/null", "it is no regular file");
+	refused("/dev/null", "it is not a regular file");
 	Recorder first(redis.pid());
 	refused(first.path(), "another recording is being written to it");
 	CHECK(!first.stop().damage.no_trailer);

@@ -142,12 +142,12 @@ TEST_CASE("ids without meaning here are refused with a sentence")
 	const Result hidden = run({"unshare", "--pid", "--fork", "--mount-proc", program("forktail-record"),
 				   "--pid", pid, "-o", out});
 	CHECK(hidden.status == 3);
-	CHECK(hidden.err.find("there is no process " + pid + " in this pid namespace") != std::string::npos);
+	CHECK(hidden.err.find("no process " + pid + " in this pid namespace") != std::string::npos);
 	// /proc is still the outer namespace's.
 	const Result foreign =
 	    run({"unshare", "--pid", "--fork", program("forktail-record"), "--pid", pid, "-o", out});
 	CHECK(foreign.status == 3);
-	CHECK(foreign.err.find("/proc shows another pid namespace") != std::string::npos);
+	CHECK(foreign.err.find("/proc belongs to another pid namespace") != std::string::npos);
 	CHECK(access(out.c_str(), F_OK) != 0);
 }
 
@@ -187,9 +187,9 @@ TEST_CASE("which of several targets ended, and when, is printed and recorded")
 	stays.command({"PING"});
 	const uint32_t gone = static_cast<uint32_t>(ends.pid()), here = static_cast<uint32_t>(stays.pid());
 	const Recorded r = recorder.stop();
-	CHECK(recorder.process().err().find("redis-server (" + std::to_string(gone) + ") ended after ") !=
+	CHECK(recorder.process().err().find("redis-server (" + std::to_string(gone) + ") exited after ") !=
 	      std::string::npos);
-	CHECK(recorder.process().err().find("(" + std::to_string(here) + ") ended") == std::string::npos);
+	CHECK(recorder.process().err().find("(" + std::to_string(here) + ") exited") == std::string::npos);
 	const Json ended = parse_json(r.summary)["ended"];
 	REQUIRE(ended.size() == 1);
 	CHECK(ended[0]["pid"] == gone);
@@ -225,7 +225,7 @@ TEST_CASE("the end of a target is reported in printable text, whatever its name"
 	const Recorded r = recorder.stop();
 	const std::string err = recorder.process().err();
 	INFO(err);
-	CHECK(err.find(said + " (" + std::to_string(ends.pid()) + ") ended after") != std::string::npos);
+	CHECK(err.find(said + " (" + std::to_string(ends.pid()) + ") exited after") != std::string::npos);
 	CHECK(err.find('\x1b') == std::string::npos);
 	CHECK(err.find('\xff') == std::string::npos);
 	CHECK(parse_json(r.manifest)["targets"][0]["comm"].is_string());

@@ -211,7 +211,7 @@ const tests = {
       const {page, closed} = await open(path);
       await page.keyboard.press('w');
       assert.equal(await panel(page).isVisible(), true);
-      assert.match(await panel(page).textContent(), path === iterations ? /Began/ : /Due/);
+      assert.match(await panel(page).textContent(), path === iterations ? /Started/ : /Due/);
       await page.locator('#search').fill('server-busy');
       await page.waitForFunction(() => forktail.current().find === 'server-busy');
       assert.equal(await page.locator('#activities').count(), path === iterations ? 1 : 0);

@@ -59,30 +59,29 @@ TEST_CASE("An error in a plan is reported with its line")
 {
 	const std::string load = "[[load]]\nhost = \"a\"\n";
 	CHECK(Refusal(kHosts + "[[load]]\nhost = \"c\"\n") ==
-	      "p.toml:7: a load needs a `host` of the plan's, not \"c\"");
+	      "p.toml:7: a load needs a `host` from the plan, not \"c\"");
 	CHECK(Refusal(kHosts + load + "rate = 3\n") == "p.toml:9: a load has no `rate`");
 	CHECK(Refusal("duraton = \"3s\"\n" + kHosts + load) == "p.toml:1: a plan has no `duraton`");
-	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"a\"\n" + load) == "p.toml:7: the host a is there twice");
+	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"a\"\n" + load) == "p.toml:7: two hosts have the name a");
 	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"c\"\naddress = \"10.0.0.2\"\n" + load) ==
 	      "p.toml:7: the hosts b and c have the same address, 10.0.0.2");
 	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"../x\"\n" + load)
-		  .find("p.toml:7: a host needs a `name` of") == 0);
+		  .find("p.toml:7: a host needs a `name` that consists of") == 0);
 	CHECK(Refusal(kHosts + "[[hosts]]\nname = \"c\"\naddress = \"c:2,d\"\n" + load)
 		  .find("p.toml:7: the address") == 0);
-	CHECK(Refusal(kHosts) == "p.toml:1: there is neither a [[record]] nor a [[load]]");
+	CHECK(Refusal(kHosts) == "p.toml:1: the plan needs at least one [[record]] or [[load]]");
 	CHECK(Refusal("duration = \"3 parsecs\"\n") ==
 	      "p.toml:1: `duration` is a time such as \"30s\", not \"3 parsecs\"");
-	CHECK(
-	    Refusal(kHosts + "[[record]]\nhost = \"a\"\n").find("p.toml:7: a recorder needs to know whom") ==
-	    0);
+	CHECK(Refusal(kHosts + "[[record]]\nhost = \"a\"\n").find("p.toml:7: a [[record]] needs a target") ==
+	      0);
 	CHECK(Refusal(kHosts + load + "name = \"x\"\n" + load + "name = \"x\"\n") ==
-	      "p.toml:10: the name \"x\" is taken on a");
+	      "p.toml:10: the name \"x\" is already used on a");
 	CHECK(Refusal(kHosts + "[load]\nhost = \"a\"\n").find("[[load]] is written with two brackets") !=
 	      std::string::npos);
 	CHECK(Refusal("scratch = \"here\"\n" + kHosts + load) ==
-	      "p.toml:1: `scratch` is an absolute path, not \"here\"");
+	      "p.toml:1: `scratch` must be an absolute path, not \"here\"");
 	CHECK(Refusal("on_death = \"cry\"\n" + kHosts + load) ==
-	      "p.toml:1: `on_death` is \"end\" or \"continue\", not \"cry\"");
+	      "p.toml:1: `on_death` must be \"end\" or \"continue\", not \"cry\"");
 	CHECK(Refusal("a = \n").find("p.toml:1: ") == 0);
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("a recording cut at any byte gives every complete block before the cut
 			CHECK(c.rc < 0);
 			CHECK(contains(c.error, cut == 0  ? "is empty"
 						: cut < 4 ? "not a recording"
-							  : "no whole block"));
+							  : "no complete block"));
 			continue;
 		}
 		REQUIRE(c.rc == 0);
@@ -275,7 +275,7 @@ TEST_CASE("a file that cannot be opened is reported in a sentence")
 	REQUIRE(mkfifo(dir.file("fifo").c_str(), 0600) == 0);
 	c = read_recording(dir.file("fifo")); // must not wait for a writer
 	CHECK(c.rc == -EINVAL);
-	CHECK(contains(c.error, "no regular file"));
+	CHECK(contains(c.error, "not a regular file"));
 }
 
 TEST_CASE("a newer format is distinguished from damage")

@@ -49,7 +49,7 @@ def series_of(rows):
             yield (host, cause, *change)
 
 
-def kept(rows):
+def significant(rows):
     """The significant rows by Benjamini and Hochberg's procedure."""
     ordered = sorted(rows, key=lambda r: r[-1])
     last = max((i + 1 for i, r in enumerate(ordered) if r[-1] <= SHARE * (i + 1) / len(ordered)), default=0)
@@ -67,7 +67,7 @@ def run(data, options):
               .groupBy("host", "cause").agg(F.collect_list(F.struct("day", "value")).alias("points"))).persist()
     candidates = series.rdd.mapPartitions(series_of).collect()
     rows = [(host, cause, day, before, after, max(after, FLOOR_NS) / max(before, FLOOR_NS), p)
-            for host, cause, day, before, after, p in kept(candidates)]
+            for host, cause, day, before, after, p in significant(candidates)]
     rows.sort(key=lambda r: (-abs(r[4] - r[3]), r[0], r[1], r[2]))
     top = {(r[0], r[1]): r for r in rows[:6][::-1]}
     drawn = {(s.host, s.cause): sorted((p[0], p[1]) for p in s.points) for s in

@@ -64,12 +64,12 @@ struct Pipelines {
 		context.servers.push_back({&timelines[0], {}, {}, 0});
 		const RouteGrid grid = GridOf(kStart, kStart + kLength, 16);
 		for (size_t b = 0; b + 1 < run.behind.size(); b++)
-			context.through.push_back(std::make_unique<Through>(Through{
+			context.proxy_paths.push_back(std::make_unique<ProxyPath>(ProxyPath{
 			    BuildRoute(timelines[0], timelines[b + 1], grid, kStart, kStart + kLength),
 			    {},
 			    0,
 			    static_cast<uint16_t>(b + 1)}));
-		context.through.resize(context.WaysOfServer());
+		context.proxy_paths.resize(context.WaysOfServer());
 		std::vector<uint32_t> last(run.connections.size(), kNoRequest);
 		for (size_t i = 0; i < run.requests.size(); i++) {
 			uint32_t &before = last[run.requests.connection[i]];
@@ -81,10 +81,10 @@ struct Pipelines {
 	}
 };
 
-void CheckSame(const Context &context, size_t i, uint64_t from, uint64_t to, Held *held)
+void CheckSame(const Context &context, size_t i, uint64_t from, uint64_t to, HeadOfLine *held)
 {
-	Spent kept, walked;
-	CHECK(held->Add(context, i, from, to, &kept) == AddHeldWalking(context, i, from, to, &walked));
+	HopTimes kept, walked;
+	CHECK(held->Add(context, i, from, to, &kept) == WalkHeadOfLine(context, i, from, to, &walked));
 	REQUIRE(kept.hops.size() == walked.hops.size());
 	for (size_t h = 0; h < kept.hops.size(); h++) {
 		REQUIRE(kept.hops[h].hop == walked.hops[h].hop);
@@ -101,9 +101,9 @@ TEST_CASE("the incremental head-of-line blocking equals a walk over all requests
 		const Context context = pipelines.Make();
 		Random &random = pipelines.random;
 		const uint64_t step = Pick(random, 1, 3) == 1 ? 60 : 2;
-		Held held;
+		HeadOfLine held;
 		for (size_t i = 0; i < pipelines.run.requests.size(); i += Pick(random, 1, step)) {
-			if (!context.ThroughOf(i))
+			if (!context.ProxyPathOf(i))
 				continue;
 			uint64_t from = pipelines.due_ns[i], to = pipelines.run.requests.sent_ns[i];
 			if (Pick(random, 0, 9) == 0)
@@ -136,10 +136,10 @@ TEST_CASE("requests that hold a connection for seconds are added and removed too
 	for (uint8_t &status : pipelines.run.requests.status)
 		status = FT_STATUS_OK;
 	const Context context = pipelines.Make();
-	Held held;
+	HeadOfLine held;
 	for (size_t i = 4; i < 8; i++)
 		CheckSame(context, i, kStart + (i - 4) * kLong + 1, kStart + i * kLong, &held);
-	Spent all;
+	HopTimes all;
 	held.Add(context, 7, kStart + 3 * kLong + 1, kStart + 7 * kLong, &all);
 	CHECK(all.At(1).direct[static_cast<size_t>(Index(Cause::Fork))] == 4 * kLong - 1);
 }

@@ -44,7 +44,7 @@ TEST_CASE("only requests that may be in the slowest percent without a cause are 
 	FirstLook all;
 	all.Merge(workers[0]);
 	all.Merge(workers[1]);
-	CHECK(floor.Held(all));
+	CHECK(floor.Covers(all));
 }
 
 TEST_CASE("no more is skipped than most of a run's requests")
@@ -62,12 +62,11 @@ TEST_CASE("a run that becomes faster than estimated is noticed")
 	Floor floor(AllOf(1'000'000));
 	Add(1'000'000, 900'000, 263'000, &workers[0]);
 	CHECK(floor.Of(workers) > 800'000);
-	CHECK(floor.Held(workers[0]));
-	// From here on nearly all of it is own code. Over all requests, the slowest percent without it is
-	// faster.
+	CHECK(floor.Covers(workers[0]));
+	// From here on nearly all of it is own code: of all, the slowest percent without it is faster.
 	FirstLook rest;
 	rest.without[0].slots[LogHistogram::Slot(10'000)] = 30'000'000;
 	rest.without[0].count = 30'000'000;
 	workers[0].Merge(rest);
-	CHECK_FALSE(floor.Held(workers[0]));
+	CHECK_FALSE(floor.Covers(workers[0]));
 }

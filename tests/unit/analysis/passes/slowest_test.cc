@@ -45,7 +45,7 @@ Blame BlameKeeping(RunBuilder *b, size_t kept)
 
 } // namespace
 
-TEST_CASE("ranks are found exactly by several passes over the values")
+TEST_CASE("ranks are found exactly by reading values again")
 {
 	std::mt19937_64 random(3);
 	auto kind = GENERATE(range(0, 5));

@@ -190,16 +190,16 @@ TEST_CASE("the estimate is below the start of the slowest percent and below the 
 {
 	Looked looked;
 	looked.Add(1'000, 100'000, 10); // p99 is 99,010, p97 97,030
-	Ahead ahead(1000, looked.latencies, 500'000);
+	SpeculativeBlame ahead(1000, looked.latencies, 500'000);
 	const uint64_t from_ns = ahead.From(looked.workers);
 	CHECK(from_ns < 99'010);
 	CHECK(from_ns > 80'000);
-	CHECK(Ahead(1000, looked.latencies, 5'000).From(looked.workers) == 5'000);
+	CHECK(SpeculativeBlame(1000, looked.latencies, 5'000).From(looked.workers) == 5'000);
 	// With many values the estimate is closer, but never above the value that 97 % of all latencies do
 	// not exceed.
 	for (int i = 0; i < 200; i++)
 		looked.Add(1'000, 100'000, 10);
-	const uint64_t closer_ns = Ahead(1000, looked.latencies, 500'000).From(looked.workers);
+	const uint64_t closer_ns = SpeculativeBlame(1000, looked.latencies, 500'000).From(looked.workers);
 	CHECK(closer_ns > from_ns);
 	CHECK(closer_ns <= 97'030);
 }
@@ -209,7 +209,7 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 	constexpr uint64_t kThreshold = 90'000;
 	Looked looked;
 	looked.Add(1'000, 100'000, 10);
-	Ahead ahead(100'000, looked.latencies, kThreshold);
+	SpeculativeBlame ahead(100'000, looked.latencies, kThreshold);
 	const uint64_t from_ns = ahead.From(looked.workers);
 	std::vector<SlowRequest> told;
 	std::vector<Part> parts;
@@ -218,7 +218,7 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 		told.push_back(r);
 		parts.insert(parts.end(), p, p + r.part_count);
 	};
-	Kept kept(limits, 10'000), plain(BlameLimits(), 10'000);
+	SlowestRequests kept(limits, 10'000), plain(BlameLimits(), 10'000);
 	kept.SetThreshold(kThreshold);
 	plain.SetThreshold(kThreshold);
 	uint64_t slow = 0;
@@ -236,8 +236,8 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 		for (const Sheet &sheet : sheets)
 			CHECK((sheet.requests.empty() && sheet.parts.empty()));
 	}
-	REQUIRE(ahead.Goes());
-	REQUIRE(ahead.Give(from_ns, &kept));
+	REQUIRE(ahead.Active());
+	REQUIRE(ahead.PassTo(from_ns, &kept));
 	REQUIRE(slow > 100);
 	CHECK(told.size() == slow);
 	size_t next = 0;
@@ -269,17 +269,17 @@ TEST_CASE("an estimate that selects too many requests drops the faster ones, or 
 	constexpr size_t kMost = 100;
 	Looked looked;
 	looked.Add(1'000, 100'000, 10);
-	auto fill = [](Ahead *ahead, size_t requests, uint64_t latency_ns) {
+	auto fill = [](SpeculativeBlame *ahead, size_t requests, uint64_t latency_ns) {
 		std::vector<Sheet> sheets(1);
 		for (size_t n = 0; n < requests; n++)
 			AddTo(&sheets[0], latency_ns, n);
 		ahead->Take(&sheets);
 	};
-	Kept kept(BlameLimits(), 10'000);
+	SlowestRequests kept(BlameLimits(), 10'000);
 	kept.SetThreshold(500'000);
 
 	// Requests selected by an earlier, lower estimate are dropped.
-	Ahead lower(kMost, looked.latencies, 500'000);
+	SpeculativeBlame lower(kMost, looked.latencies, 500'000);
 	Looked first;
 	first.Add(1'000, 20'000, 10);
 	const uint64_t low_ns = lower.From(first.workers);
@@ -287,19 +287,19 @@ TEST_CASE("an estimate that selects too many requests drops the faster ones, or 
 	const uint64_t high_ns = lower.From(looked.workers);
 	REQUIRE(high_ns > low_ns);
 	fill(&lower, 100, high_ns);
-	CHECK(lower.Goes());
-	CHECK_FALSE(lower.Give(high_ns - 1, &kept)); // some were not examined then
-	CHECK(lower.Give(high_ns, &kept));
+	CHECK(lower.Active());
+	CHECK_FALSE(lower.PassTo(high_ns - 1, &kept)); // some were not examined then
+	CHECK(lower.PassTo(high_ns, &kept));
 
-	Ahead fast(kMost, looked.latencies, 500'000);
+	SpeculativeBlame fast(kMost, looked.latencies, 500'000);
 	fill(&fast, 2 * kMost + 1, fast.From(looked.workers));
-	CHECK_FALSE(fast.Goes());
-	CHECK_FALSE(fast.Give(UINT64_MAX, &kept));
+	CHECK_FALSE(fast.Active());
+	CHECK_FALSE(fast.PassTo(UINT64_MAX, &kept));
 
-	Ahead slow(kMost, looked.latencies, 500'000);
+	SpeculativeBlame slow(kMost, looked.latencies, 500'000);
 	slow.From(looked.workers);
 	fill(&slow, kMost, 600'000);
-	CHECK(slow.Goes());
+	CHECK(slow.Active());
 	fill(&slow, 1, 600'000);
-	CHECK_FALSE(slow.Goes());
+	CHECK_FALSE(slow.Active());
 }

@@ -109,7 +109,7 @@ TEST_CASE("invalid times are refused")
 	CHECK(WhyNot("", "", ",2s").find("--around takes a time") == 0);
 	CHECK(WhyNot("", "", "+5s,wide").find("width") != std::string::npos);
 	CHECK(WhyNot("", "", "+5s,0s").find("width") != std::string::npos);
-	CHECK(WhyNot("+1s", "", "+5s").find("one or the other") != std::string::npos);
+	CHECK(WhyNot("+1s", "", "+5s").find("mutually exclusive") != std::string::npos);
 }
 
 TEST_CASE("a part is found by the run's clock")

@@ -450,7 +450,7 @@ TEST_CASE("a recording without its manifest is still read")
 	Run run;
 	std::string error;
 	REQUIRE(LoadRun(dir.path(), &run, &error));
-	CHECK(Holds(run.warnings, "manifest is lost"));
+	CHECK(Holds(run.warnings, "the manifest is missing"));
 	CHECK(run.requests.size() == 600);
 	CHECK(run.ops == std::vector<std::string>{"request"});
 }

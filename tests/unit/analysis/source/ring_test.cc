@@ -174,14 +174,14 @@ TEST_CASE("an open record counts until a later record of its thread")
 	open.Add(wait);
 	open.Add(frame); // the next segment repeats it
 	open.Add(wait);
-	CHECK(open.Standing().size() == 2);
+	CHECK(open.StillOpen().size() == 2);
 	// It has run since, within the frame.
 	ft_span later = wait;
 	later.start_ns = 150 * kRingMs;
 	later.duration_ns = 50 * kRingMs;
 	open.Note(later);
-	REQUIRE(open.Standing().size() == 1);
-	CHECK(open.Standing()[0].owner == FT_FORK);
+	REQUIRE(open.StillOpen().size() == 1);
+	CHECK(open.StillOpen()[0].owner == FT_FORK);
 	// Records of another thread, and earlier ones, do not count.
 	later.tid = 7;
 	later.depth = 0;
@@ -189,18 +189,18 @@ TEST_CASE("an open record counts until a later record of its thread")
 	later.tid = 100;
 	later.start_ns = 0;
 	open.Note(later);
-	CHECK(open.Standing().size() == 1);
+	CHECK(open.StillOpen().size() == 1);
 	later.start_ns = 150 * kRingMs;
 	open.Note(later);
-	CHECK(open.Standing().empty());
+	CHECK(open.StillOpen().empty());
 	// The next record counts.
 	open.Add(RingWriter::Sleep(300 * kRingMs, 5 * kRingMs));
-	CHECK(open.Standing().size() == 1);
+	CHECK(open.StillOpen().size() == 1);
 	ft_tally tally = {};
 	tally.tid = 100;
 	tally.end_ns = 306 * kRingMs;
 	open.Note(tally);
-	CHECK(open.Standing().empty());
+	CHECK(open.StillOpen().empty());
 }
 
 TEST_CASE("segments of an earlier boot are skipped with a message")

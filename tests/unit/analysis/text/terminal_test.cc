@@ -357,10 +357,10 @@ TEST_CASE("JSON is written into a file together with any view, and equals --json
 	CHECK(nowhere.status == 3);
 	CHECK(nowhere.out.empty());
 	CHECK(nowhere.err ==
-	      "forktail: can't write " + made.dir.file("nowhere/a.json") + ": No such file or directory\n");
+	      "forktail: cannot write " + made.dir.file("nowhere/a.json") + ": No such file or directory\n");
 	if (access("/dev/full", W_OK) == 0) {
 		const Result full = made.Explain({"--json-to", "/dev/full"});
 		CHECK(full.status == 3);
-		CHECK(full.err == "forktail: can't write /dev/full: No space left on device\n");
+		CHECK(full.err == "forktail: cannot write /dev/full: No space left on device\n");
 	}
 }

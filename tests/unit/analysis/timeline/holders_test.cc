@@ -31,7 +31,7 @@ RunBuilder Waiting(const std::vector<ft_cpu_slice> &turns)
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
 	b.Off(FT_IDLE, 0, 1 * ms, 2 * ms).queue_cpu = kCpu + 1;
-	b.run.turns = turns;
+	b.run.cpu_slices = turns;
 	return b;
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("CPU slices of one task add up, each once, and those of other CPUs or 
 	    Turn("a", 50, 1000 * us, 2 * ms, kCpu + 1),
 	});
 	b.Finish();
-	CHECK(b.run.turns.size() == 7);
+	CHECK(b.run.cpu_slices.size() == 7);
 	CHECK(Holder(b).tid == 51);
 	CHECK(Holder(b).ns == 500 * us); // "a" has 450
 	CHECK(Holder(b).name == "b");

@@ -150,7 +150,7 @@ TEST_CASE("A program that cannot be started is refused with a message")
 	Command command;
 	command.name = "nothing";
 	command.argv = {"/nonexistent/program"};
-	CHECK(WhyNot(command) == "can't start nothing (/nonexistent/program): No such file or directory");
+	CHECK(WhyNot(command) == "cannot start nothing (/nonexistent/program): No such file or directory");
 	SECTION("or ends with a status, without a waiting parent")
 	{
 		Child child;
@@ -165,12 +165,13 @@ TEST_CASE("A program that cannot be started is refused with a message")
 		command = Shell("exit 0");
 		command.cgroup = "/nonexistent";
 		CHECK(WhyNot(command) ==
-		      "can't start the shell in the cgroup /nonexistent: No such file or directory");
+		      "cannot start the shell in the cgroup /nonexistent: No such file or directory");
 		command.cgroup = "";
 		command.cpus = "0 and 1";
-		CHECK(WhyNot(command) == "can't start the shell on CPUs 0 and 1: a list is like 0-1,3");
+		CHECK(WhyNot(command) ==
+		      "cannot start the shell on CPUs 0 and 1: expected a list such as 0-1,3");
 		command.cpus = "1023";
-		CHECK(WhyNot(command) == "can't start the shell on CPUs 1023: Invalid argument");
+		CHECK(WhyNot(command) == "cannot start the shell on CPUs 1023: Invalid argument");
 	}
 }
 

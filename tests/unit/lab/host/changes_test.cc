@@ -41,7 +41,7 @@ TEST_CASE("An impossible change is refused with a message and leaves nothing")
 	SECTION("swap of another kind")
 	{
 		CHECK_FALSE(MakeSwap(&session, "floppy", 1 << 20, dir.path(), &swap, &error));
-		CHECK(error == "there is no swap of kind floppy: it is zram or file");
+		CHECK(error == "unknown kind of swap floppy: use zram or file");
 	}
 	SECTION("swap without a size")
 	{
@@ -51,18 +51,19 @@ TEST_CASE("An impossible change is refused with a message and leaves nothing")
 	SECTION("swap larger than the disk")
 	{
 		CHECK_FALSE(MakeSwap(&session, "file", uint64_t(1) << 43, dir.path(), &swap, &error));
-		CHECK(error.rfind("can't make swap of 8796093022208 bytes in " + dir.path() + "/", 0) == 0);
+		CHECK(error.rfind("cannot create swap of 8796093022208 bytes in " + dir.path() + "/", 0) ==
+		      0);
 	}
 	SECTION("swap in a file on a file system in memory")
 	{
 		CHECK_FALSE(MakeSwap(&session, "file", 1 << 20, "/dev/shm", &swap, &error));
-		CHECK(error ==
-		      "can't swap to a file in /dev/shm: it is kept in memory, name a directory on a disk");
+		CHECK(error == "cannot swap to a file in /dev/shm: it is in memory. Set TMPDIR to a "
+			       "directory on a disk.");
 	}
 	SECTION("steering without an interface")
 	{
 		CHECK_FALSE(SpreadSoftirqs(&session, "nonesuch0", true, &error));
-		CHECK(error == "can't steer the soft interrupts of nonesuch0: it has no receive queues here");
+		CHECK(error == "cannot spread the soft interrupts of nonesuch0: it has no receive queues");
 	}
 	CHECK(swap.device.empty());
 	CHECK(CloseSession(&session, &error));

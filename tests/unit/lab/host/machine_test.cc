@@ -22,7 +22,7 @@ TEST_CASE("Little memory makes it smaller, with a message")
 {
 	std::string why;
 	CHECK(ChooseSizeMb(1024, 3 * kGib - 1, {100 * kGib, false}, &why) == 1023);
-	CHECK(why == "only 3.22 GB of memory are available, and 3 times the data set's size are wanted");
+	CHECK(why == "only 3.22 GB of memory are available, but 3 times the size of the data set is needed");
 	CHECK(ChooseSizeMb(1024, 0, {100 * kGib, false}, &why) == 0);
 }
 
@@ -30,8 +30,9 @@ TEST_CASE("Little disk space makes it smaller, with a message")
 {
 	std::string why;
 	CHECK(ChooseSizeMb(1024, 100 * kGib, {kGib, false}, &why) == 256);
-	CHECK(why ==
-	      "only 1.07 GB of temporary disk space are free, and 4 times the data set's size are wanted");
+	CHECK(
+	    why ==
+	    "only 1.07 GB of temporary disk space are free, but 4 times the size of the data set is needed");
 }
 
 TEST_CASE("Temporary files in memory count as memory")

@@ -77,8 +77,9 @@ TEST_CASE("A failure reports how the child ended and its last output")
 		    opened.Run(Shell("for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 3"));
 		opened.Finish(child);
 		CHECK_FALSE(Succeeded(*child, &opened.error));
-		CHECK(opened.error == "the shell ended with status 3; it said:\n    line 3\n    line 4\n"
-				      "    line 5\n    line 6\n    line 7\n    line 8");
+		CHECK(opened.error ==
+		      "the shell ended with status 3; its last messages:\n    line 3\n    line 4\n"
+		      "    line 5\n    line 6\n    line 7\n    line 8");
 	}
 	SECTION("by a signal")
 	{
@@ -95,7 +96,7 @@ TEST_CASE("A failure reports how the child ended and its last output")
 		Child *child = opened.Run(command);
 		opened.Finish(child);
 		CHECK_FALSE(Succeeded(*child, &opened.error));
-		CHECK(opened.error == "the shell ended with status 1; it said:\n    logged");
+		CHECK(opened.error == "the shell ended with status 1; its last messages:\n    logged");
 	}
 	SECTION("by not starting at all")
 	{
@@ -104,7 +105,7 @@ TEST_CASE("A failure reports how the child ended and its last output")
 		command.argv = {"/nonexistent/program"};
 		CHECK(Start(&opened.session, command, &opened.error) == nullptr);
 		CHECK(opened.error ==
-		      "can't start nothing (/nonexistent/program): No such file or directory");
+		      "cannot start nothing (/nonexistent/program): No such file or directory");
 	}
 }
 

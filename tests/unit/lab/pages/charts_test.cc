@@ -70,7 +70,7 @@ struct Drawn {
 
 bool NoGnuplot(const Drawn &drawn)
 {
-	return drawn.note.find("can't start gnuplot") != std::string::npos;
+	return drawn.note.find("cannot start gnuplot") != std::string::npos;
 }
 
 size_t Count(const std::string &text, const std::string &word)
@@ -161,7 +161,7 @@ TEST_CASE("a chart with several points for one dot is refused")
 	std::vector<MadeChart> charts;
 	std::string error;
 	REQUIRE_FALSE(MakeCharts(scenario, SampleResults(), &charts, &error));
-	CHECK(error.find("series \"Unix\" at \"8\": several points match, which differ in \"listen\"") !=
+	CHECK(error.find("series \"Unix\" at \"8\": several points match. They differ in \"listen\"") !=
 	      std::string::npos);
 }
 
@@ -244,5 +244,5 @@ TEST_CASE("without gnuplot there are no charts, with a note")
 	Drawn drawn(Make(ByClients()));
 	setenv("PATH", path.c_str(), 1);
 	CHECK(drawn.charts.empty());
-	CHECK(drawn.note.rfind("no charts: can't start gnuplot", 0) == 0);
+	CHECK(drawn.note.rfind("no charts: cannot start gnuplot", 0) == 0);
 }

@@ -181,8 +181,8 @@ TEST_CASE("a run's section in Markdown has its tables, charts, worst moments and
 	Output output = Make(scenario, results);
 	std::string text = MarkdownOf(scenario, results, output, "experiments");
 	for (const char *part :
-	     {"## A sample\n\nWhat `redis-benchmark` does.\n\nA second paragraph.\n", "**Left open:** Why?\n",
-	      "; command `forktail lab run sample --scale small`.\n",
+	     {"## A sample\n\nWhat `redis-benchmark` does.\n\nA second paragraph.\n",
+	      "**Open question:** Why?\n", "; command `forktail lab run sample --scale small`.\n",
 	      "*published*: report A3, Redis 3.2.3, E5-2620 v3\n",
 	      "### By connections\n\n| connections | listen | SET/s | *published* | p99.9, us | causes |\n",
 	      "| 20 | unix | 20,000 | 184,928 | 24,680 | fork 61 %, run queue 20 % |\n", "\nA note.\n",
@@ -238,7 +238,7 @@ TEST_CASE("a short section in a document holds the main table's published column
 
 	REQUIRE(ReplaceFile(document, "<!-- lab:other short -->\n<!-- /lab:other -->\n", &error));
 	CHECK_FALSE(WriteSection(document, scenario, results, output, &error));
-	CHECK(Has(error, "has no place for sample"));
+	CHECK(Has(error, "has no section for sample"));
 }
 
 TEST_CASE("the terminal gets tables and notes")
@@ -272,10 +272,9 @@ TEST_CASE("a comparison shows both figures and their ratio, and marks ranges tha
 		  0) == 0);
 	CHECK(Has(text, "12,000 (11,400-12,600)   1.50  *\n"));
 	CHECK(Has(text, "21,600 (20,520-22,680)   1.08\n"));
-	CHECK(Has(text, "-      -\n")); // only in the first
-	CHECK(Has(text, "*: the ranges of the repeats don't overlap. With 3 and 3 repeats of the same thing "
-			"this happens to 10.0 % of the "
-			"figures.\n"));
+	CHECK(Has(text, "-      -\n")); // what only the first has
+	CHECK(Has(text, "*: the ranges of the repeats do not overlap. With 3 and 3 repeats of identical "
+			"runs, this happens by chance for 10.0 % of the figures.\n"));
 	CHECK_FALSE(Has(text, "differ"));
 	CHECK_FALSE(Has(text, "noise"));
 	CHECK_FALSE(Has(text, "fork 61"));
@@ -295,7 +294,7 @@ TEST_CASE("a comparison of single runs warns that noise is possible, and lists o
 	CHECK(Has(text, "The hosts differ: box and unknown.\n"));
 	CHECK(Has(text,
 		  "The versions differ: forktail 0.1.0, redis 7.0.15 and forktail 0.1.0, redis 8.0.0.\n"));
-	CHECK(Has(text, "A single run can't tell a change from noise"));
+	CHECK(Has(text, "A single run cannot distinguish a change from noise"));
 	CHECK_FALSE(Has(text, "kernels differ"));
 	CHECK_FALSE(Has(text, "*"));
 	CHECK(Has(Comparison(second, first), "  8,000      -\n")); // no ratio to 0
@@ -303,5 +302,5 @@ TEST_CASE("a comparison of single runs warns that noise is possible, and lists o
 	other.scenario = "another";
 	std::string error;
 	CHECK_FALSE(CompareResults(WithTable(), first, other, 120, &text, &error));
-	CHECK(error == "these are runs of two scenarios, which can't be compared: sample and another");
+	CHECK(error == "cannot compare runs of two scenarios: sample and another");
 }

@@ -117,12 +117,11 @@ TEST_CASE("a row with several matching points is refused, naming the variable th
 {
 	Table table = ByClients();
 	table.columns[0].where.clear();
-	CHECK(Refusal(table) ==
-	      "table \"By connections\", column \"Unix\", row \"8\": several points match, which "
-	      "differ in \"listen\": `where` must say which");
+	CHECK(Refusal(table) == "table \"By connections\", column \"Unix\", row \"8\": several points match. "
+				"They differ in \"listen\": select one with `where`");
 	table = ByClients();
 	table.columns[1].value = "run.SET.rps +";
-	CHECK(Refusal(table).find("is no formula") != std::string::npos);
+	CHECK(Refusal(table).find("is not a formula") != std::string::npos);
 }
 
 TEST_CASE("a missing value is a dash, and its column stays")

@@ -105,11 +105,11 @@ TEST_CASE("an invalid formula is reported in one sentence, with the text as type
 {
 	std::string error;
 	CHECK(CheckFormula("run.{row}.rps / base.run.{row}.rps * 100", &error));
-	CHECK(Complaint("run.rps / ") == "\"run.rps / \" is no formula: unexpected end of expression");
+	CHECK(Complaint("run.rps / ") == "\"run.rps / \" is not a formula: unexpected end of expression");
 	CHECK(Complaint("run.rps run.p99") ==
-	      "\"run.rps run.p99\" is no formula: unexpected variable \"run.p99\"");
-	CHECK(Complaint("(run.rps").find("is no formula: ") != std::string::npos);
-	CHECK(Complaint("").find("is no formula: ") != std::string::npos);
+	      "\"run.rps run.p99\" is not a formula: unexpected variable \"run.p99\"");
+	CHECK(Complaint("(run.rps").find("is not a formula: ") != std::string::npos);
+	CHECK(Complaint("").find("is not a formula: ") != std::string::npos);
 	CHECK(Complaint("nothing(run.rps)").find("nothing") != std::string::npos);
 	CHECK(Complaint("run.rps $ 2").find("$") != std::string::npos);
 	Value value;

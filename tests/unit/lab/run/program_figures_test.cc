@@ -137,7 +137,7 @@ TEST_CASE("JSON of another kind is refused as a load")
 	for (const char *text : {"", "[]", "null", "{\"runs\": [", "garbage"}) {
 		Given given(text);
 		CHECK_FALSE(given.Load());
-		CHECK(given.error == given.path + " holds no JSON");
+		CHECK(given.error == given.path + " does not contain JSON");
 	}
 	std::vector<std::string> damaged = {"{}", R"({"runs": 5})", R"({"runs": [{}]})",
 					    R"({"runs": [null]})"};
@@ -150,7 +150,7 @@ TEST_CASE("JSON of another kind is refused as a load")
 		Given given(text);
 		INFO(text);
 		CHECK_FALSE(given.Load());
-		CHECK(given.error.rfind(given.path + " is not what forktail-load writes: ", 0) == 0);
+		CHECK(given.error.rfind(given.path + " is not output of forktail-load: ", 0) == 0);
 	}
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("missing output of redis-benchmark is no result")
 	}
 	Given given("\"SET\",\"1000.50\",\"0.5\",\"oops\",\"0.4\",\"0.8\",\"0.9\",\"7.5\"\n");
 	CHECK_FALSE(given.Benchmark());
-	CHECK(given.error == given.path + " is not what redis-benchmark writes: \"oops\"");
+	CHECK(given.error == given.path + " is not output of redis-benchmark: \"oops\"");
 }
 
 TEST_CASE("figures of an explanation")
@@ -218,11 +218,11 @@ TEST_CASE("JSON of another kind is refused as an explanation")
 		Given given(text);
 		INFO(text);
 		CHECK_FALSE(given.Explained());
-		CHECK(given.error.rfind(given.path + " is not what forktail explain writes: ", 0) == 0);
+		CHECK(given.error.rfind(given.path + " is not output of forktail explain: ", 0) == 0);
 	}
 	Given given(std::string(kExplained).substr(0, 200));
 	CHECK_FALSE(given.Explained());
-	CHECK(given.error == given.path + " holds no JSON");
+	CHECK(given.error == given.path + " does not contain JSON");
 }
 
 TEST_CASE("the time of a log's line")

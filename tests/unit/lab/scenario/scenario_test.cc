@@ -107,10 +107,10 @@ const Mistake kMistakes[] = {
     {1, "title = \"T\"\ncolour = 1",
      "2: a scenario has no `colour`; it has about, chart, constants, fit, print, question, report, scale, "
      "server, sizes, source, step, swap, sweep, table, title"},
-    {1, "title = \"T\"\nprint = \"poems\"", "1: `print` is tables or explanation, not poems"},
+    {1, "title = \"T\"\nprint = \"poems\"", "1: `print` must be tables or explanation, not poems"},
     {1, "title = \"T\"\nprint = \"explanation\"",
-     "1: a scenario that prints an explanation has one recorded step, and no sweeps, tables or charts"},
-    {1, "title = \"T\"\nfit = \"clients\"", "1: `fit` must be a size, which \"clients\" is not"},
+     "1: a scenario that prints an explanation must have one recorded step and no sweeps, tables or charts"},
+    {1, "title = \"T\"\nfit = \"clients\"", "1: `fit` must name a size: \"clients\" is not a size"},
     {3, "", "1: a scenario needs `scale`"},
     {3, "scale = 3", "3: `scale` must be a table"},
     {3, "scale = { tiny = 0 }", "1: the scale \"tiny\" must be a factor above 0"},
@@ -119,39 +119,41 @@ const Mistake kMistakes[] = {
     {3, "scale = { tiny = inf }", "3: `tiny` must be a number"},
     {3, "scale = { 1st = 1 }", "1: the scale \"1st\" must be a factor above 0"},
     {4, "constants = { clients = \"{kees * 2}\" }",
-     "1: {kees * 2} can't be worked out: Unexpected token \"kees\" found at position 0."},
-    {4, "constants = { keys = 50 }", "1: \"keys\" is there twice"},
-    {4, "constants = { a-b = 50 }", "1: \"a-b\" is no name: letters, digits and _, a letter first"},
+     "1: {kees * 2} cannot be evaluated: Unexpected token \"kees\" found at position 0."},
+    {4, "constants = { keys = 50 }", "1: \"keys\" is defined twice"},
+    {4, "constants = { a-b = 50 }",
+     "1: \"a-b\" is not a name: use letters, digits and _, starting with a letter"},
     {4, "constants = { clients = [50] }", "4: `clients` must be a text or a number"},
     {6, "keys = { least = 200 }", "6: a size needs `full`"},
     {6, "keys = { full = 0 }", "1: the size keys must be above 0"},
     {6, "keys = { full = 9_007_199_254_740_993 }", "6: `full` must be a number"},
     {6, "keys = 1000", "6: `keys` must be a table"},
     {8, "", "7: a sweep needs `name`"},
-    {8, "name = \"keys\"", "7: \"keys\" is there twice"},
+    {8, "name = \"keys\"", "7: \"keys\" is defined twice"},
     {9, "", "7: a sweep needs `values`"},
     {9, "values = []", "7: the sweep \"listen\" has no values"},
-    {9, "values = [\"unix\", [1]]", "9: `values` must be a text or a list of texts"},
-    {9, "values = [\"unix\", \"unix\"]", "7: a value of \"listen\" is there twice"},
+    {9, "values = [\"unix\", [1]]", "9: `values` must be a string or a list of strings"},
+    {9, "values = [\"unix\", \"unix\"]", "7: \"listen\" has the same value twice"},
     {10, "also.word = [\"u\"]", "7: `also.word` needs a value for each of `values`"},
-    {10, "also.word = [\"u\", \"{t\"]", "7: there is a { without its }"},
+    {10, "also.word = [\"u\", \"{t\"]", "7: a { has no closing }"},
     {10, "also.word = [\"u\", \"{keys*kees}\"]",
-     "7: {keys*kees} can't be worked out: Unexpected token \"kees\" found at position 5."},
+     "7: {keys*kees} cannot be evaluated: Unexpected token \"kees\" found at position 5."},
     {10, "tiny = [\"udp\"]", "7: \"udp\" at scale tiny is none of the values of \"listen\""},
     {10, "keep_servers = 1", "10: `keep_servers` must be true or false"},
     {10, "keep_servers = true\n[[sweep]]\nname = \"n\"\nvalues = [1]",
-     "11: sweeps with `keep_servers` come last: from one of their values to the next nothing else may "
-     "change"},
-    {12, "kind = \"paper\"", "11: there is no swap of kind \"paper\"; there are zram and file"},
+     "11: sweeps with `keep_servers` must come last, because nothing else may change between their values"},
+    {12, "kind = \"paper\"", "11: unknown kind of swap \"paper\": use zram or file"},
     {13, "", "11: `swap` needs `size`"},
-    {13, "size = \"64MB\"", "11: \"64MB\" is no size of swap, as 256MiB is"},
-    {14, "only = { lisen = \"tcp\" }", "11: there is no sweep variable \"lisen\""},
+    {13, "size = \"64MB\"", "11: \"64MB\" is not a size of swap such as 256MiB"},
+    {14, "only = { lisen = \"tcp\" }", "11: unknown sweep variable \"lisen\""},
     {16, "", "15: a server needs `name`"},
-    {16, "name = \"redis1\"", "15: a server's name is letters, without a digit at its end; not \"redis1\""},
-    {16, "name = \"a.b\"", "15: a server's name is letters, without a digit at its end; not \"a.b\""},
+    {16, "name = \"redis1\"",
+     "15: the name of a server must be a name that does not end with a digit, not \"redis1\""},
+    {16, "name = \"a.b\"",
+     "15: the name of a server must be a name that does not end with a digit, not \"a.b\""},
     {16, "name = \"other\"", "20: the server \"redis\" must come before \"proxy\""},
     {17, "kind = \"mongo\"",
-     "15: there is no kind of server \"mongo\"; there are redis, redis8, valkey, keydb, memcached, "
+     "15: unknown kind of server \"mongo\": use redis, redis8, valkey, keydb, memcached, "
      "nutcracker, "
      "haproxy and sentinel"},
     {18, "count = 0", "15: `count` must be 1 to 100, not 0"},
@@ -159,79 +161,81 @@ const Mistake kMistakes[] = {
     {18, "count = \"2x\"", "15: `count` must be 1 to 100, not 2x"},
     {18, "count = \"{listen}\"", "15: `count` must be 1 to 100, not unix"},
     {18, "count = \"99999999999\"", "15: `count` must be 1 to 100, not 99999999999"},
-    {18, "memory = \"lots\"", "15: \"lots\" is no size of memory, as 256MiB is"},
-    {18, "memory = \"{keys - 500}\"", "15: \"-300\" is no size of memory, as 256MiB is"},
+    {18, "memory = \"lots\"", "15: \"lots\" is not a size of memory such as 256MiB"},
+    {18, "memory = \"{keys - 500}\"", "15: \"-300\" is not a size of memory such as 256MiB"},
     {18, "replicas = \"one\"", "15: `replicas` must be 0 to 100, not one"},
     {18, "config = [\"--maxmemory\", \"{kees}\"]",
-     "15: {kees} can't be worked out: Unexpected token \"kees\" found at position 0."},
+     "15: {kees} cannot be evaluated: Unexpected token \"kees\" found at position 0."},
     {18, "cluster = \"yes\"", "18: `cluster` must be true or false"},
-    {18, "only = { listen = \"udp\" }", "15: \"listen\" is never \"udp\""},
+    {18, "only = { listen = \"udp\" }", "15: \"listen\" has no value \"udp\""},
     {19, "listen = \"{word}\"", "15: `listen` must be unix or tcp, not u"},
-    {19, "listen = \"{listen\"", "15: there is a { without its }"},
-    {21, "name = \"redis\"", "20: there are two servers \"redis\" at one point"},
-    {23, "", "20: a nutcracker needs `of`: the servers behind it"},
+    {19, "listen = \"{listen\"", "15: a { has no closing }"},
+    {21, "name = \"redis\"", "20: a point has two servers \"redis\""},
+    {23, "", "20: a nutcracker needs `of` with the servers behind it"},
     {23, "of = \"later\"", "20: the server \"later\" must come before \"proxy\""},
     {25, "", "24: a step needs `name`"},
-    {25, "name = \"run\"", "28: there are two steps \"run\" at one point"},
-    {25, "name = \"1st\"", "24: \"1st\" is no name for figures"},
-    {26, "", "24: `to` must say which server the load is for"},
+    {25, "name = \"run\"", "28: a point has two steps \"run\""},
+    {25, "name = \"1st\"", "24: \"1st\" is not a name for figures"},
+    {26, "", "24: `to` is missing: name the server for the load"},
     {23, "of = \"redis\"\nonly = { listen = \"tcp\" }",
-     "29: there is no server \"proxy\" at some of the step's points: say `only`"},
-    {26, "to = \"reddis\"", "24: there is no server \"reddis\""},
-    {26, "to = \"redis\"\nby = \"wrk\"", "24: `by` is forktail-load or redis-benchmark, not wrk"},
+     "29: some points of the step have no server \"proxy\": restrict the step with `only`"},
+    {26, "to = \"reddis\"", "24: unknown server \"reddis\""},
+    {26, "to = \"redis\"\nby = \"wrk\"", "24: `by` must be forktail-load or redis-benchmark, not wrk"},
     {26, "to = \"redis\"\nby = \"redis-benchmark\"\nrecord = true",
-     "24: redis-benchmark logs no requests: `record` needs forktail-load"},
-    {27, "load = \"--fill {keys\"", "24: there is a { without its }"},
-    {27, "load = \"--fill {keys/0}\"", "24: {keys/0} is no number"},
-    {27, "load = \"--fill {}\"", "24: {} can't be worked out: Expression is empty."},
+     "24: `record` needs forktail-load, because redis-benchmark does not log requests"},
+    {27, "load = \"--fill {keys\"", "24: a { has no closing }"},
+    {27, "load = \"--fill {keys/0}\"", "24: {keys/0} is not a number"},
+    {27, "load = \"--fill {}\"", "24: {} cannot be evaluated: Expression is empty."},
     {27, "load = \"x\"\nask = \"BGSAVE\"",
      "28: a step has no `ask`; it has by, client, cpus, errors, event, load, log, name, only, record, "
      "say, slow, to"},
-    {31, "load = \"-n {keys}\"", "32: a share of the load needs a load with --duration"},
+    {31, "load = \"-n {keys}\"", "32: `at` with a share of the load needs a load with --duration"},
     {33, "", "32: an event needs `at`"},
-    {33, "at = \"soon\"", "32: `at` is a share of the load as 25%, or a time as 2s; not \"soon\""},
-    {33, "at = \"150%\"", "32: `at` is a share of the load as 25%, or a time as 2s; not \"150%\""},
-    {33, "at = \"-1s\"", "32: `at` is a share of the load as 25%, or a time as 2s; not \"-1s\""},
-    {33, "at = \"2\"", "32: `at` is a share of the load as 25%, or a time as 2s; not \"2\""},
+    {33, "at = \"soon\"",
+     "32: `at` must be a share of the load such as 25% or a time such as 2s, not \"soon\""},
+    {33, "at = \"150%\"",
+     "32: `at` must be a share of the load such as 25% or a time such as 2s, not \"150%\""},
+    {33, "at = \"-1s\"",
+     "32: `at` must be a share of the load such as 25% or a time such as 2s, not \"-1s\""},
+    {33, "at = \"2\"", "32: `at` must be a share of the load such as 25% or a time such as 2s, not \"2\""},
     {34, "ask = \"BGSAVE\"\nwait = \"1s\"",
-     "32: exactly one of load, ask, start, kill, move_slots, await, spread, wait and note must be said"},
+     "32: a step needs exactly one of load, ask, start, kill, move_slots, await, spread, wait and note"},
     {34, "",
-     "32: exactly one of load, ask, start, kill, move_slots, await, spread, wait and note must be said"},
-    {34, "await = \"christmas\"",
-     "32: nothing to await is called \"christmas\"; there are snapshot, rewrite and replicas"},
-    {34, "move_slots = 5", "32: `move_slots` needs `to`: the node that gets them"},
-    {34, "ask = \"PING\"\nreport = true", "32: `report` is for events that ask for BGSAVE or BGREWRITEAOF"},
+     "32: a step needs exactly one of load, ask, start, kill, move_slots, await, spread, wait and note"},
+    {34, "await = \"christmas\"", "32: unknown `await` \"christmas\": use snapshot, rewrite or replicas"},
+    {34, "move_slots = 5", "32: `move_slots` needs `to` with the node that receives the slots"},
+    {34, "ask = \"PING\"\nreport = true", "32: `report` needs an event that sends BGSAVE or BGREWRITEAOF"},
     {27, "load = \"--fill {keys}\"\nsay = \"{kees:count}\"",
-     "24: {kees} can't be worked out: Unexpected token \"kees\" found at position 0."},
-    {35, "", "32: `server` must say of which server"},
-    {35, "server = \"reddis1\"", "32: there is no server \"reddis1\""},
-    {37, "name = \"s.d\"", "36: \"s.d\" is no name for a figure"},
+     "24: {kees} cannot be evaluated: Unexpected token \"kees\" found at position 0."},
+    {35, "", "32: `server` is missing: name the server of this step"},
+    {35, "server = \"reddis1\"", "32: unknown server \"reddis1\""},
+    {37, "name = \"s.d\"", "36: \"s.d\" is not a name for a figure"},
     {38, "", "36: a log needs `server`"},
-    {38, "server = \"reddis\"", "36: there is no server \"reddis\""},
+    {38, "server = \"reddis\"", "36: unknown server \"reddis\""},
     {41, "",
-     "40: exactly one of load, ask, start, kill, move_slots, await, spread, wait and note must be said"},
-    {41, "wait = \"10%\"", "40: `wait` is a time as 2s, not \"10%\""},
-    {41, "spread = \"maybe\"", "40: `spread` is \"on\" or \"off\""},
-    {41, "note = \"a.b\"", "40: \"a.b\" is no name for figures"},
+     "40: a step needs exactly one of load, ask, start, kill, move_slots, await, spread, wait and note"},
+    {41, "wait = \"10%\"", "40: `wait` must be a time such as 2s, not \"10%\""},
+    {41, "spread = \"maybe\"", "40: `spread` must be \"on\" or \"off\""},
+    {41, "note = \"a.b\"", "40: \"a.b\" is not a name for figures"},
     {41, "dance = \"on\"",
      "41: a step has no `dance`; it has ask, await, kill, load, move_slots, note, only, report, say, "
      "server, spread, start, to, wait"},
     {44, "", "42: a table needs `rows` (names) or `by` (variables)"},
-    {44, "by = \"lisen\"", "42: there is no sweep variable \"lisen\""},
-    {44, "by = \"listen\"\nwhere = { listen = \"udp\" }", "42: \"listen\" is never \"udp\""},
+    {44, "by = \"lisen\"", "42: unknown sweep variable \"lisen\""},
+    {44, "by = \"listen\"\nwhere = { listen = \"udp\" }", "42: \"listen\" has no value \"udp\""},
     {46, "", "45: a column needs `title`"},
-    {47, "value = \"walk.rps / base.run.rps\"", "45: no step gives \"walk.rps\""},
-    {47, "value = \"clyents * 2\"", "45: no step gives \"clyents\""},
-    {47, "value = \"base.walk.rps\"", "45: no step gives \"walk.rps\""},
+    {47, "value = \"walk.rps / base.run.rps\"", "45: no step produces \"walk.rps\""},
+    {47, "value = \"clyents * 2\"", "45: no step produces \"clyents\""},
+    {47, "value = \"base.walk.rps\"", "45: no step produces \"walk.rps\""},
     {47, "value = \"run.rps\"\nformat = \"furlongs\"",
-     "45: there is no format \"furlongs\"; there are bytes, count, decimals1, decimals2, ms, number, "
+     "45: unknown format \"furlongs\": use one of bytes, count, decimals1, decimals2, ms, number, "
      "percent, s, text, us"},
     {47, "value = \"run.rps\"\npublished = { unix = \"many\" }", "48: `unix` must be a number"},
     {48, "", "45: \"base.run.rps\" needs `against`"},
-    {48, "against = { listen = \"udp\" }", "45: \"listen\" is never \"udp\""},
+    {48, "against = { listen = \"udp\" }", "45: \"listen\" has no value \"udp\""},
     {51, "", "49: a chart needs `x`"},
-    {51, "x = \"lisen\"", "49: there is no sweep variable \"lisen\""},
-    {54, "value = \"walk.rps\"", "52: no step gives \"walk.rps\""},
+    {51, "x = \"lisen\"", "49: unknown sweep variable \"lisen\""},
+    {54, "value = \"walk.rps\"", "52: no step produces \"walk.rps\""},
 };
 
 Scenario Read(const std::string &text)
@@ -285,7 +289,7 @@ TEST_CASE("invalid TOML is refused with its line")
 	Scenario scenario;
 	std::string error;
 	CHECK_FALSE(ReadScenario("/nonexistent.toml", &scenario, &error));
-	CHECK(error == "can't read the scenario /nonexistent.toml");
+	CHECK(error == "cannot read the scenario /nonexistent.toml");
 }
 
 TEST_CASE("an invalid formula is refused")
@@ -310,7 +314,7 @@ TEST_CASE("constants and sizes can be set")
 		CHECK(point["half"] == "15");
 	}
 	CHECK_FALSE(ParseScenario(kGood, "s.toml", &scenario, &error, {{"listen", "tcp"}}));
-	CHECK(error == "s.toml: there is no constant or size \"listen\" to set");
+	CHECK(error == "s.toml: unknown constant or size \"listen\"");
 	CHECK_FALSE(ParseScenario(kGood, "s.toml", &scenario, &error, {{"keys", "many"}}));
 	CHECK(error == "s.toml: the size keys must be above 0, not many");
 }
@@ -345,13 +349,13 @@ TEST_CASE("templates")
 	CHECK(Expanded("{keys*1000000000}", values) == "1000000000000");
 	CHECK(Expanded("{empty}", values).empty());
 	CHECK(Expanded("}", values) == "}");
-	CHECK(Expanded("{keys", values) == "error: there is a { without its }");
-	CHECK(Expanded("{keys/0}", values) == "error: {keys/0} is no number");
+	CHECK(Expanded("{keys", values) == "error: a { has no closing }");
+	CHECK(Expanded("{keys/0}", values) == "error: {keys/0} is not a number");
 	for (const char *wrong : {"{unknown}", "{name*2}", "{}", "{{keys}}", "{keys*}"}) {
 		INFO(wrong);
 		std::string text = wrong;
 		CHECK(Expanded(text, values)
-			  .rfind("error: " + text.substr(0, text.find('}') + 1) + " can't be worked out: ",
+			  .rfind("error: " + text.substr(0, text.find('}') + 1) + " cannot be evaluated: ",
 				 0) == 0);
 	}
 }
@@ -421,8 +425,9 @@ TEST_CASE("scales")
 	CHECK(ParseScale(scenario, "1000", &scale, &error));
 	for (const char *text : {"0", "-1", "1001", "", "big", "1x", "nan", "inf", " 1"}) {
 		CHECK_FALSE(ParseScale(scenario, text, &scale, &error));
-		CHECK(error == "a scale is a number above 0, up to 1000, or small, or tiny; not \"" +
-				   std::string(text) + "\"");
+		CHECK(error ==
+		      "a scale must be a number above 0 and at most 1000, or small, or tiny, not \"" +
+			  std::string(text) + "\"");
 	}
 }
 

@@ -112,7 +112,7 @@ TEST_CASE("following a recording and explaining it give the same CPU holders")
 			before.end_ns = t.start_ns + (end - at) / 2;
 			for (const ft_cpu_slice &told : {before, t}) {
 				held.Add(told);
-				b.run.turns.push_back(told);
+				b.run.cpu_slices.push_back(told);
 			}
 			at = end + below(2) * below(100);
 		}

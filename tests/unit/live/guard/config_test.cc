@@ -65,7 +65,7 @@ TEST_CASE("triggers have the defaults of all snapshots unless they override them
 				     "[[trigger]]\n"
 				     "on = \"stall(fork) > 20ms\"\n"
 				     "[[trigger]]\n"
-				     "on = \"turn > 50ms\"\n"
+				     "on = \"iteration > 50ms\"\n"
 				     "name = \"slow\"\n"
 				     "after = \"1s\"\n"
 				     "server = \"redis-server:6379\"\n"
@@ -88,7 +88,7 @@ TEST_CASE("triggers have the defaults of all snapshots unless they override them
 	CHECK(slow->server == "redis-server:6379");
 	CHECK(slow->command.argv.empty());
 	CHECK(deploy->rule.what == What::Named);
-	CHECK(FindTrigger(config.triggers, "turn") == nullptr);
+	CHECK(FindTrigger(config.triggers, "iteration") == nullptr);
 }
 
 TEST_CASE("a ring is retained as long as the recorder supports")
@@ -102,7 +102,7 @@ TEST_CASE("a ring is retained as long as the recorder supports")
 	for (const char *wrong : {"9s", "8d", "10m,3MB", "10"}) {
 		INFO(wrong);
 		CHECK(refused("[record]\nkeep = \"" + std::string(wrong) + "\"\n")
-			  .find("record.toml:2: `keep` is a time from 10s") == 0);
+			  .find("record.toml:2: `keep` must be a time from 10s") == 0);
 	}
 }
 
@@ -111,33 +111,32 @@ TEST_CASE("an error in the configuration is one sentence with its line")
 	CHECK(refused("[record]\nnmae = \"x\"\n") == "record.toml:2: [record] has no `nmae`");
 	CHECK(refused("[recorder]\n") == "record.toml:1: the configuration has no `recorder`");
 	CHECK(refused("[record]\ndirectory = \"ring\"\n") ==
-	      "record.toml:2: `directory` is a path from / on, not \"ring\"");
+	      "record.toml:2: `directory` must be an absolute path, not \"ring\"");
 	CHECK(refused("[record]\nport = 70000\n") ==
-	      "record.toml:2: `port` is a number from 1 to 65535, not \"70000\"");
-	CHECK(refused("[record]\nkeep = \"long\"\n") ==
-	      "record.toml:2: `keep` is a time from 10s to 7d and a size from 4MB, such as 10m or 10m,2GB, "
-	      "not \"long\"");
+	      "record.toml:2: `port` must be a number from 1 to 65535, not \"70000\"");
+	CHECK(refused("[record]\nkeep = \"long\"\n") == "record.toml:2: `keep` must be a time from 10s to 7d "
+							"and a size from 4MB, such as 10m or 10m,2GB, "
+							"not \"long\"");
 	CHECK(refused("[record]\nlight = \"yes\"\n") == "record.toml:2: `light` is true or false");
 	CHECK(refused("[record]\nlight = true\nexact = \"fentry\"\n") ==
-	      "record.toml:3: `light` and `exact` exclude each other");
+	      "record.toml:3: `light` and `exact` are mutually exclusive");
 	CHECK(refused("[snapshots]\nbefore = \"30\"\n") ==
 	      "record.toml:2: `before` is a time from 0 ns to 3,600 s such as \"30s\", not \"30\"");
 	CHECK(refused("[snapshots]\nkeep = 0\n") == "record.toml:2: `keep` is a number from 1 to 10,000");
 	CHECK(refused("[snapshots]\nbytes = \"much\"\n") ==
 	      "record.toml:2: `bytes` is a size such as \"1GB\", not \"much\"");
 	CHECK(refused("[snapshots]\nwhen-full = \"panic\"\n") ==
-	      "record.toml:2: `when-full` is \"oldest-go\" or \"stop\", not \"panic\"");
-	CHECK(refused("[snapshots]\nexec = [\"logger\"]\n").find("no shell looks for it: not \"logger\"") !=
+	      "record.toml:2: `when-full` must be \"oldest-go\" or \"stop\", not \"panic\"");
+	CHECK(refused("[snapshots]\nexec = [\"logger\"]\n").find("no shell is used, not \"logger\"") !=
 	      std::string::npos);
-	CHECK(
-	    refused("[[trigger]]\non = \"turn > 5\"\n").find("record.toml:2: the rule \"turn > 5\" is not") ==
-	    0);
+	CHECK(refused("[[trigger]]\non = \"turn > 5\"\n")
+		  .find("record.toml:2: the rule \"turn > 5\" is invalid") == 0);
 	CHECK(refused("[[trigger]]\n") ==
-	      "record.toml:1: a [[trigger]] needs `on`, when it fires, or a `name`, "
-	      "by which it is asked for");
-	CHECK(refused("[[trigger]]\nname = \"../x\"\n").find("is of letters, digits") != std::string::npos);
+	      "record.toml:1: a [[trigger]] needs a rule (`on`) or a name for forktail trigger (`name`)");
+	CHECK(refused("[[trigger]]\nname = \"../x\"\n").find("consists of at most 40 letters") !=
+	      std::string::npos);
 	CHECK(refused("[[trigger]]\nname = \"a\"\n[[trigger]]\nname = \"a\"\n") ==
-	      "record.toml:3: there are two triggers \"a\": give one another `name`");
+	      "record.toml:3: two triggers have the name \"a\": change one `name`");
 	CHECK(refused("[trigger]\nname = \"a\"\n") ==
 	      "record.toml:1: [[trigger]] is written with two brackets");
 	CHECK(refused("record = \n").find("record.toml:1: ") == 0);

@@ -35,9 +35,9 @@ TEST_CASE("a snapshot is named by time, server and trigger, whatever their names
 {
 	const Fired fired{"stall-fork", "redis-server:6379", "", 0, 0};
 	CHECK(SnapshotName(1795420503 * kSecond, fired) == "20261123T075503Z-redis-server-6379-stall-fork");
-	const Fired odd{"turn", "redis-server:/run/../x y\n\x1b[2J(container web)", "", 0, 0};
+	const Fired odd{"iteration", "redis-server:/run/../x y\n\x1b[2J(container web)", "", 0, 0};
 	const std::string name = SnapshotName(0, odd);
-	CHECK(name == "19700101T000000Z-redis-server-run-..-x-y-2J-container-web-turn");
+	CHECK(name == "19700101T000000Z-redis-server-run-..-x-y-2J-container-web-iteration");
 	CHECK(SnapshotName(0, {"drops", "", "", 0, 0}) == "19700101T000000Z-drops");
 	CHECK(SnapshotName(0, {"drops", std::string(5000, 'a'), "", 0, 0}).size() == 100);
 }

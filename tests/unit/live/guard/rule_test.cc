@@ -34,10 +34,11 @@ std::string refused(const std::string &text)
 
 TEST_CASE("rules have a subject and a limit, and name their snapshot")
 {
-	const Rule turn = parsed("turn > 50ms");
-	CHECK(turn.what == What::Iteration);
-	CHECK(turn.limit_ns == 50'000'000);
-	CHECK(turn.name == "turn");
+	const Rule iteration = parsed("iteration > 50ms");
+	CHECK(iteration.what == What::Iteration);
+	CHECK(iteration.limit_ns == 50'000'000);
+	CHECK(iteration.name == "iteration");
+	CHECK(iteration.text == "iteration > 50ms");
 
 	const Rule fork = parsed("stall(fork)>20ms");
 	CHECK(fork.what == What::Stall);
@@ -61,7 +62,16 @@ TEST_CASE("rules have a subject and a limit, and name their snapshot")
 	CHECK(drops.limit == 0);
 }
 
-TEST_CASE("softirq means all of its vectors, softirq/net_rx one")
+TEST_CASE("turn is an alias of iteration: the rule has the new name")
+{
+	const Rule rule = parsed("turn>50 ms");
+	CHECK(rule.what == What::Iteration);
+	CHECK(rule.limit_ns == 50'000'000);
+	CHECK(rule.name == "iteration");
+	CHECK(rule.text == "iteration > 50ms");
+}
+
+TEST_CASE("softirq stands for all of its vectors, softirq/net_rx for one")
 {
 	const Rule all = parsed("stall(softirq) > 1ms"), one = parsed("stall(softirq/net_rx) > 1ms");
 	CHECK(all.causes.count() > 5);
@@ -71,28 +81,27 @@ TEST_CASE("softirq means all of its vectors, softirq/net_rx one")
 
 TEST_CASE("an invalid rule is refused in one sentence")
 {
-	CHECK(refused("") == "a rule is empty: write one such as \"turn > 50ms\"");
-	CHECK(refused("turn") ==
-	      "the rule \"turn\" is not understood: it is FIGURE > LIMIT, where a figure is turn, stall, "
-	      "stall(CAUSE), rate(CAUSE) or drops");
-	for (const char *text : {"turn < 5ms", "turn >= 5ms", "turn = 5ms"})
-		CHECK(refused(text).find("it is FIGURE > LIMIT") != std::string::npos);
-	CHECK(refused("p99 > 5ms") ==
-	      "the rule \"p99 > 5ms\" is not understood: there is no figure \"p99\": it is "
-	      "turn, stall, stall(CAUSE), rate(CAUSE) or drops");
-	CHECK(refused("stall(frok) > 5ms") == "the rule \"stall(frok) > 5ms\" is not understood: there is no "
-					      "stall \"frok\"; docs/reference/causes.md lists them");
-	// These do not prevent the thread from working.
-	CHECK(refused("stall(idle) > 5ms").find("there is no stall \"idle\"") != std::string::npos);
-	CHECK(refused("stall() > 5ms").find("there is no stall \"\"") != std::string::npos);
-	CHECK(refused("stall(fork > 5ms").find("a bracket is not closed") != std::string::npos);
-	CHECK(refused("turn(fork) > 5ms").find("turn is of no cause") != std::string::npos);
+	CHECK(refused("") == "the rule is empty: write one such as \"iteration > 50ms\"");
+	CHECK(refused("iteration") == "the rule \"iteration\" is invalid: write FIGURE > LIMIT, where FIGURE "
+				      "is iteration, stall, stall(CAUSE), rate(CAUSE) or drops");
+	for (const char *text : {"iteration < 5ms", "iteration >= 5ms", "turn = 5ms"})
+		CHECK(refused(text).find("write FIGURE > LIMIT") != std::string::npos);
+	CHECK(refused("p99 > 5ms") == "the rule \"p99 > 5ms\" is invalid: unknown figure \"p99\": use "
+				      "iteration, stall, stall(CAUSE), rate(CAUSE) or drops");
+	CHECK(refused("stall(frok) > 5ms") == "the rule \"stall(frok) > 5ms\" is invalid: unknown stall "
+					      "\"frok\": docs/reference/causes.md lists all causes");
+	// Not kept from its work by these.
+	CHECK(refused("stall(idle) > 5ms").find("unknown stall \"idle\"") != std::string::npos);
+	CHECK(refused("stall() > 5ms").find("unknown stall \"\"") != std::string::npos);
+	CHECK(refused("stall(fork > 5ms").find("the closing bracket is missing") != std::string::npos);
+	CHECK(refused("iteration(fork) > 5ms").find("iteration takes no cause") != std::string::npos);
 	CHECK(refused("rate > 5/s").find("rate needs a cause") != std::string::npos);
-	CHECK(refused("turn > 50").find("a limit of turn is a time such as 50ms, not \"50\"") !=
+	CHECK(refused("turn > 50").find("the limit of iteration must be a time such as 50ms, not \"50\"") !=
 	      std::string::npos);
-	CHECK(refused("turn > 0ms").find("is a time such as") != std::string::npos);
-	CHECK(refused("turn > -5ms").find("is a time such as") != std::string::npos);
-	CHECK(refused("rate(fork) > 100").find("is a rate such as 100/s, not \"100\"") != std::string::npos);
-	CHECK(refused("drops > x").find("a limit of drops is a number such as 0, not \"x\"") !=
+	CHECK(refused("iteration > 0ms").find("must be a time such as") != std::string::npos);
+	CHECK(refused("iteration > -5ms").find("must be a time such as") != std::string::npos);
+	CHECK(refused("rate(fork) > 100").find("must be a rate such as 100/s, not \"100\"") !=
+	      std::string::npos);
+	CHECK(refused("drops > x").find("the limit of drops must be a number such as 0, not \"x\"") !=
 	      std::string::npos);
 }

@@ -12,7 +12,8 @@ constexpr uint64_t kSecond = 1'000'000'000, kBefore = 30 * kSecond, kAfter = 5 *
 
 Fired at(uint64_t second)
 {
-	return {"turn", "redis-server:6379", "a turn", second * kSecond, second * kSecond + 1};
+	return {"iteration", "redis-server:6379", "an event-loop iteration", second * kSecond,
+		second * kSecond + 1};
 }
 
 } // namespace

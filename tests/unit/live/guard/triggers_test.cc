@@ -97,7 +97,7 @@ TEST_CASE("threads that do not serve delay no request")
 
 TEST_CASE("a stall that continues fires once, and the iteration that it delayed does not fire again")
 {
-	World world({"stall > 20ms", "turn > 20ms"});
+	World world({"stall > 20ms", "iteration > 20ms"});
 	CHECK(world.see(stalled(0, Cause::Stopped, 100, 900, true)).size() == 2);
 	CHECK(world.see(stalled(0, Cause::Stopped, 100, 1900, true)).empty());
 	CHECK(world.see(stalled(0, Cause::Stopped, 100, 2500)).empty());
@@ -105,7 +105,7 @@ TEST_CASE("a stall that continues fires once, and the iteration that it delayed 
 	CHECK(world.see(turned(2700, 10)).empty());
 	const auto fired = world.see(turned(2800, 30));
 	REQUIRE(fired.size() == 1);
-	CHECK(fired[0].what == "a turn of 30.0 ms, fork for 15.0 ms");
+	CHECK(fired[0].what == "an event-loop iteration of 30.0 ms, fork for 15.0 ms");
 }
 
 TEST_CASE("rates cover a server's threads together, per second")

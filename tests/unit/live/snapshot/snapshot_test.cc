@@ -42,7 +42,7 @@ TEST_CASE("a snapshot of a part has its segments, and they survive eviction")
 	RingWriter ring{dir.path()};
 	ring.Sealed(0, 9);
 	SnapshotRequest asked{dir.path(), ring.began_ns + 3500 * kRingMs, ring.began_ns + 5500 * kRingMs,
-			    "a test", to.file("run")};
+			      "a test", to.file("run")};
 	SnapshotResult taken;
 	std::string error;
 	REQUIRE(TakeSnapshot(asked, &taken, &error) == SnapshotWhy::Done);
@@ -112,11 +112,11 @@ TEST_CASE("a snapshot that cannot be taken leaves nothing, with a message")
 	CHECK(error.find("holds no ring") != std::string::npos);
 	CHECK(take(dir.path(), 50, 90, to.file("run")) == SnapshotWhy::Nothing);
 	CHECK(TakeSnapshot({dir.path(), 0, 5, "", to.file("run")}, nullptr, &error) == SnapshotWhy::Nothing);
-	CHECK(error == "nothing of that time is in " + dir.path());
+	CHECK(error == dir.path() + " has no data of that time");
 	CHECK(take(dir.path(), 0, 9, dir.path()) == SnapshotWhy::Exists);
-	CHECK(error == dir.path() + " is there already: a snapshot makes a new directory");
+	CHECK(error == dir.path() + " exists. Name a new directory for the snapshot.");
 	CHECK(take(dir.path(), 0, 9, to.file("none/run")) == SnapshotWhy::Cant);
-	CHECK(error.find("can't make " + to.file("none/run") + ": ") == 0);
+	CHECK(error.find("cannot create " + to.file("none/run") + ": ") == 0);
 	CHECK(Entries(to.path()) == 0);
 
 	// Unfinished snapshots of other processes are deleted, unless those still run.

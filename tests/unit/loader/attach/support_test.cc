@@ -89,7 +89,7 @@ TEST_CASE("system calls are traced by functions if possible, else by tracepoints
 	CHECK(support_choose_exact(s.get(), EXACT_NOT, why, sizeof why) == 0);
 	CHECK((support_choose_exact(s.get(), EXACT_EITHER, why, sizeof why) == 0) == functions);
 	REQUIRE(support_choose_exact(s.get(), EXACT_BY_TRACEPOINTS, why, sizeof why) == -ENOENT);
-	CHECK(std::string(why).find("mount tracefs") != std::string::npos);
+	CHECK(std::string(why).find("Mount tracefs") != std::string::npos);
 }
 
 TEST_CASE("Hyper-V's timer cannot be traced, whatever tracepoints exist")
@@ -131,8 +131,8 @@ TEST_CASE("doctor prints the recorder's list, and its exit status summarizes it"
 		const feature &f = s->features[i];
 		list += f.available ? std::string("  yes  ") + f.name + "\n"
 				    : std::string("  NO   ") + f.name + ": " + f.why + "\n       " +
-					  (f.need == NEED_REQUIRED ? "no recording without it: "
-								   : "missing from a recording: ") +
+					  (f.need == NEED_REQUIRED ? "without it nothing can be recorded: "
+								   : "without it: ") +
 					  f.without + "\n";
 		missing += !f.available;
 	}

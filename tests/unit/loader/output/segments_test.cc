@@ -96,7 +96,7 @@ TEST_CASE("a directory that others can enter, another user's directory and one i
 		CHECK((st.st_mode & 07777) == 0700);
 		Ring second(path, "10m");
 		CHECK(second.error == -EWOULDBLOCK);
-		CHECK(std::string(second.why) == "another recorder is at work in it");
+		CHECK(std::string(second.why) == "another recorder is writing to it");
 	}
 	CHECK(Ring(path, "10m").error == 0);
 	REQUIRE(chmod(path.c_str(), 0750) == 0);

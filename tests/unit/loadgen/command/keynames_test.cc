@@ -102,13 +102,13 @@ TEST_CASE("impossible lengths are refused")
 		uint64_t keys;
 		const char *says;
 	} cases[] = {
-	    {"key:", "5", 11, "don't hold the prefix and the 2 digits of 11 keys"},
-	    {"key:", "0", 1, "--key-length is BYTES or LOW-HIGH"},
-	    {"key:", "65537", 1, "--key-length is"},
-	    {"key:", "10-", 1, "--key-length is"},
-	    {"key:", "9-8", 1, "--key-length is"},
-	    {"key:", "ten", 1, "--key-length is"},
-	    {"key:", "2-", 1, "--key-length is"},
+	    {"key:", "5", 11, "5 bytes are too short for the prefix and the 2 digits of 11 keys"},
+	    {"key:", "0", 1, "--key-length: expected BYTES or LOW-HIGH"},
+	    {"key:", "65537", 1, "--key-length: expected"},
+	    {"key:", "10-", 1, "--key-length: expected"},
+	    {"key:", "9-8", 1, "--key-length: expected"},
+	    {"key:", "ten", 1, "--key-length: expected"},
+	    {"key:", "2-", 1, "--key-length: expected"},
 	    {std::string(65525, 'x'), nullptr, 1, "--key-prefix is longer"},
 	};
 	for (const auto &c : cases) {

@@ -75,7 +75,7 @@ TEST_CASE("sizes as users write them")
 				"10 "}) {
 		INFO(bad);
 		CHECK_FALSE(value_sizes_parse(bad, &s, error, sizeof(error)));
-		CHECK(std::string(error).find("not \"" + std::string(bad) + "\"") != std::string::npos);
+		CHECK(std::string(error).find("got \"" + std::string(bad) + "\"") != std::string::npos);
 	}
 	std::string list = "1:1";
 	for (int i = 2; i <= VALUE_SIZES_MAX; i++)

@@ -150,7 +150,7 @@ TEST_CASE("an invalid command is refused in one sentence")
 	for (const std::string text : {"", "   ", "SET \"x", R"(SET "x\")", R"(SET "\q")", R"(SET "\x4")",
 				       R"(SET "\xzz")", R"(SET "a"b)", R"("\)"}) {
 		INFO(text);
-		CHECK(refused(text).find("this is no command") == 0);
+		CHECK(refused(text).find("invalid command") == 0);
 	}
 	std::string many = "MSET";
 	for (int i = 1; i < COMMAND_WORDS_MAX; i++)
@@ -284,16 +284,15 @@ TEST_CASE("memcached's binary: a command's exact bytes")
 TEST_CASE("commands unknown to memcached, and wrong numbers of words")
 {
 	for (protocol_id wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY}) {
-		CHECK(
-		    refused("LPUSH a b", wire).find("LPUSH is no command that forktail sends to memcached") ==
-		    0);
-		CHECK(refused("set k", wire) == "memcached's SET is written as SET KEY DATA [EXPIRY]");
-		CHECK(refused("set k v 1 2", wire) == "memcached's SET is written as SET KEY DATA [EXPIRY]");
-		CHECK(refused("get", wire) == "memcached's GET is written as GET KEY");
-		CHECK(refused("get a b", wire) == "memcached's GET is written as GET KEY");
-		CHECK(refused("incr a", wire) == "memcached's INCR is written as INCR KEY NUMBER");
-		CHECK(refused("touch a", wire) == "memcached's TOUCH is written as TOUCH KEY EXPIRY");
-		CHECK(refused("version 1", wire) == "memcached's VERSION is written as VERSION");
+		CHECK(refused("LPUSH a b", wire)
+			  .find("LPUSH is not a memcached command that forktail can send") == 0);
+		CHECK(refused("set k", wire) == "memcached's SET has the form SET KEY DATA [EXPIRY]");
+		CHECK(refused("set k v 1 2", wire) == "memcached's SET has the form SET KEY DATA [EXPIRY]");
+		CHECK(refused("get", wire) == "memcached's GET has the form GET KEY");
+		CHECK(refused("get a b", wire) == "memcached's GET has the form GET KEY");
+		CHECK(refused("incr a", wire) == "memcached's INCR has the form INCR KEY NUMBER");
+		CHECK(refused("touch a", wire) == "memcached's TOUCH has the form TOUCH KEY EXPIRY");
+		CHECK(refused("version 1", wire) == "memcached's VERSION has the form VERSION");
 	}
 	CHECK(refused("noop", PROTOCOL_MEMCACHE_BINARY).empty());
 	CHECK_FALSE(refused("noop", PROTOCOL_MEMCACHE_TEXT).empty());

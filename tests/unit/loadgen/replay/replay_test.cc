@@ -385,12 +385,12 @@ TEST_CASE("damage: commands before it are read, and one message names its place"
 	CHECK(cut.r->count == 1);
 	CHECK(cut.r->cut);
 	CHECK(has(cut.r->damage,
-		  "byte 27: its last command is cut off; the 1 commands before it are replayed"));
+		  "byte 27: the last command is truncated. The 1 commands before it are replayed"));
 	const Loaded bad = load_text("1.5 [0 a:1] \"ping\"\nwhat?\n1.5 [0 a:1] \"ping\"\n");
 	REQUIRE(bad.rc == 0);
 	CHECK(bad.r->count == 1);
 	CHECK_FALSE(bad.r->cut);
-	CHECK(has(bad.r->damage, "line 2, byte 19: that is no line of MONITOR's"));
+	CHECK(has(bad.r->damage, "line 2, byte 19: not a line of MONITOR's output"));
 }
 
 TEST_CASE("no recording at all: one message")
@@ -400,20 +400,20 @@ TEST_CASE("no recording at all: one message")
 	write_file(dir.file("empty"), "");
 	CHECK(has(load_path(dir.file("empty")).error, "is empty"));
 	write_file(dir.file("text"), "hello\nworld\n");
-	CHECK(has(load_path(dir.file("text")).error, "is neither a MONITOR capture"));
-	CHECK(has(load_path(dir.file("text"), REPLAY_MONITOR).error, "no line of MONITOR's"));
-	CHECK(has(load_path(dir.file("text"), REPLAY_AOF).error, "no command as an append-only file"));
+	CHECK(has(load_path(dir.file("text")).error, "neither a MONITOR capture"));
+	CHECK(has(load_path(dir.file("text"), REPLAY_MONITOR).error, "not a line of MONITOR's output"));
+	CHECK(has(load_path(dir.file("text"), REPLAY_AOF).error, "not a command of an append-only file"));
 	CHECK(has(load_path(dir.path()).error, "without a manifest"));
 	write_file(dir.file("harm"), "0,a,FLUSHALL\n");
-	CHECK(has(load_path(dir.file("harm")).error, "no command to replay"));
+	CHECK(has(load_path(dir.file("harm")).error, "no commands to replay"));
 	write_file(dir.file("rdb"), "REDIS0009\xfa");
-	CHECK(has(load_path(dir.file("rdb")).error, "RDB preamble is cut off"));
+	CHECK(has(load_path(dir.file("rdb")).error, "RDB preamble is truncated"));
 	write_file(dir.file("x.manifest"), "file a.aof seq 1 type i\n");
 	CHECK(has(load_path(dir.path()).error, "a.aof: No such file"));
 	write_file(dir.file("y.manifest"), "file a.aof seq 1 type i\n");
 	CHECK(has(load_path(dir.path()).error, "several manifests"));
 	write_file(dir.file("x.manifest"), "file ../a.aof seq 1 type i\n");
-	CHECK(has(load_path(dir.file("x.manifest")).error, "is no manifest"));
+	CHECK(has(load_path(dir.file("x.manifest")).error, "is not a manifest"));
 }
 
 TEST_CASE("a manifest's files are read in its order, without replaced ones")

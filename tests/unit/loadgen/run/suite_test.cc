@@ -183,7 +183,7 @@ TEST_CASE("custom commands by weight, those of one verb numbered")
 	o.protocol = PROTOCOL_MEMCACHE_TEXT;
 	Built refused(o);
 	CHECK(refused.result < 0);
-	CHECK(std::string(refused.error).find("SETEX is no command") == 0);
+	CHECK(std::string(refused.error).find("SETEX is not a memcached command") == 0);
 }
 
 TEST_CASE("expiry is added to commands that set, at each protocol's place")

@@ -194,7 +194,7 @@ TEST_CASE("a run has the requested number of operations and no more")
 	for (int i = 0; i < OPERATIONS_MAX; i++)
 		REQUIRE(workload_add(&w, nullptr, &text, 1, error, sizeof(error)) == i);
 	CHECK(workload_add(&w, nullptr, &text, 1, error, sizeof(error)) < 0);
-	CHECK(std::string(error).find("at most 64") != std::string::npos);
+	CHECK(std::string(error).find("more than 64") != std::string::npos);
 	workload_free(&w);
 }
 
