@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From function names to activities. The innermost function that is known decides: a dictRehash inside a SET
-// is rehashing, because that is what took the time. Only where many keys go does the table that shrinks
-// belong to what removes them: Redis' own clock of it counts that too.
+// Maps function names to activities. The innermost known function decides: a dictRehash inside a SET is
+// rehashing, because the rehashing took the time. One exception: rehashing inside the removal of keys counts
+// as the removal (expire, evict), as in Redis' own measurement of it.
 #include "activity.h"
 
 #include <algorithm>
@@ -24,13 +24,13 @@ constexpr size_t kNone = SIZE_MAX;
 
 struct Rule {
 	const char *begin; // of the function's name
-	bool whole;	   // it is all of the name
+	bool whole;	   // the function has exactly this name
 	const char *activity;
 };
 
 static_assert(std::size(kHelperWaits) == 6, "each has a rule below");
 
-// Redis, Valkey, KeyDB and memcached. The first that fits counts.
+// Functions of Redis, Valkey, KeyDB and memcached. The first match counts.
 const Rule kRules[] = {
     {"dictRehash", false, "rehash"},
     {"_dictRehashStep", false, "rehash"},
@@ -159,43 +159,43 @@ const Rule kRules[] = {
     {"clock_handler", true, "cron"},
 };
 
-// In a stack without the callers, or in which nothing of the above is: what its parts belong to as a rule.
+// Fallback for stacks that match no rule above, for example stacks without callers.
 const Rule kLastRules[] = {
     {"rdbLoad", false, "rdb-load"},
     {"rdbSave", false, "rdb-save"},
 };
 
-// Without the callers: what everything else calls as well.
+// Functions that many activities call. They count only in stacks without callers.
 const Rule kLeafRules[] = {
     {"lookupCommand", false, "dispatch"}, {"addReply", false, "answer"},  {"_addReply", false, "answer"},
     {"sdssplit", false, "parse"},	  {"zmalloc", false, "allocate"}, {"zcalloc", false, "allocate"},
     {"zrealloc", false, "allocate"},	  {"zfree", false, "allocate"},
 };
 
-// Loading an AOF runs commands, and is what the time was spent on.
+// Loading an AOF runs commands. The time belongs to the loading.
 const std::set<std::string> kAofLoad = {"loadAppendOnlyFile", "loadAppendOnlyFiles",
 					"loadSingleAppendOnlyFile"};
 
-// A thread that was just looked at there was waiting, or about to: libc's names.
+// libc's names. A thread sampled there was about to wait, or had just waited.
 const std::set<std::string> kWaits = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
 
-// libc's functions that do no more than a system call: a sample in user mode there is on the way in or out.
+// libc's functions that only make a system call. A user-mode sample there is before or after the call.
 const std::set<std::string> kCalls = {
     "read",	  "write",   "readv",	 "writev",  "send",	   "sendto",	  "sendmsg",  "recv",
     "recvfrom",	  "recvmsg", "accept",	 "accept4", "close",	   "epoll_ctl",	  "open",     "open64",
     "openat",	  "pread64", "pwrite64", "mmap",    "mmap64",	   "munmap",	  "madvise",  "mprotect",
     "setsockopt", "fcntl",   "fcntl64",	 "ioctl",   "getpeername", "getsockname", "shutdown", "syscall"};
 
-// Where a server gets its memory from, whoever asks: functions of libc, and libraries that do nothing else.
+// Memory allocation by any caller: functions of libc. Allocator libraries are matched by file name.
 const std::set<std::string> kAllocators = {"malloc",   "free",		"calloc",    "realloc",
 					   "cfree",    "_int_malloc",	"_int_free", "malloc_usable_size",
 					   "memalign", "posix_memalign"};
 
-// OpenSSL's functions of a handshake, wherever they are in a stack.
+// OpenSSL's handshake functions, at any place in a stack.
 const std::set<std::string> kHandshakes = {"SSL_accept", "SSL_do_handshake", "ossl_statem_accept",
 					   "state_machine"};
 
-// What everything runs in, and so says nothing.
+// Outer frames of every stack. They do not identify an activity.
 const std::set<std::string> kFrames = {"_start",
 				       "main",
 				       "aeMain",
@@ -217,7 +217,7 @@ const std::set<std::string> kFrames = {"_start",
 				       "beforeSleep",
 				       "afterSleep"};
 
-// Ending like a command, but working on any.
+// Named like a command's function, but they handle every command.
 const std::set<std::string> kNoCommands = {
     "process_command", "process_command_ascii", "processCommand", "lookupCommand",	   "rejectCommand",
     "afterCommand",    "__redisAppendCommand",	"redisCommand",	  "luaRedisGenericCommand"};
@@ -232,7 +232,7 @@ bool Ends(const std::string &text, const std::string &end)
 	return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// A function's name without what compilers and linkers add: C++'s mangling (KeyDB's is C++), gcc's ".isra.0",
+// A function's name without additions of compilers and linkers: C++ mangling (KeyDB), gcc's ".isra.0",
 // "@@GLIBC_2.17".
 std::string PlainName(const std::string &symbol)
 {
@@ -245,7 +245,7 @@ std::string PlainName(const std::string &symbol)
 	return length && at + length <= name.size() ? name.substr(at, length) : name;
 }
 
-// The activity of a function by the first rule that fits; nullptr if none does.
+// The activity of a function by the first matching rule; nullptr without a match.
 template <size_t N> const char *RuleFor(const std::string &function, const Rule (&rules)[N])
 {
 	for (const Rule &rule : rules)
@@ -254,7 +254,7 @@ template <size_t N> const char *RuleFor(const std::string &function, const Rule 
 	return nullptr;
 }
 
-// The words of a command's function, upper case: "configSet" is "CONFIG SET", "delGeneric" "DEL".
+// A command's name from its function, upper case: "configSet" is "CONFIG SET", "delGeneric" "DEL".
 std::string CommandWords(std::string text)
 {
 	static const std::map<std::string, std::string> special = {
@@ -312,9 +312,9 @@ struct Command {
 	std::string name;
 };
 
-// The commands being run, innermost first: of what lies inside each `call` the outermost function of a
-// command, since its helpers may be named like commands too. What processCommand does before `call` is no
-// command yet; memcached has no `call`, and a stack that was cut may lack it.
+// The running commands, innermost first. Inside each `call`, the outermost function of a command counts,
+// because its helpers may be named like commands too. Functions of processCommand before `call` are no
+// command. memcached has no `call`, and a truncated stack may lack it.
 std::vector<Command> CommandsIn(const std::vector<Function> &functions)
 {
 	std::vector<Command> commands;
@@ -342,7 +342,7 @@ template <typename Wanted> size_t Innermost(const std::vector<Function> &functio
 	return kNone;
 }
 
-// Names from `at` outwards, without those that are not known.
+// Function names from `at` outwards, without unknown ones.
 std::string Where(const std::vector<Function> &functions, size_t at)
 {
 	std::string text;
@@ -357,7 +357,7 @@ std::string Where(const std::vector<Function> &functions, size_t at)
 	return text;
 }
 
-// What a library's function or file says of a stack that knows no more.
+// The activity of a stack whose innermost frame is in a library and that matches no rule.
 std::string LibraryActivity(const StackFrame &frame, const std::string &function)
 {
 	if (kWaits.count(function))
@@ -370,7 +370,7 @@ std::string LibraryActivity(const StackFrame &frame, const std::string &function
 	return "module/" + frame.module;
 }
 
-// Of a table's rehashing at `rehash`: the function around it, before `end`, that removes keys, or kNone.
+// The function that removes keys around the rehashing at `rehash` and before `end`, or kNone.
 size_t RemovalAround(const std::vector<Function> &functions, size_t rehash, size_t end)
 {
 	if (std::string(RuleFor(functions[rehash].name, kRules)) != "rehash")
@@ -383,7 +383,7 @@ size_t RemovalAround(const std::vector<Function> &functions, size_t rehash, size
 	return kNone;
 }
 
-// What the server's own functions say.
+// The activity by the user-mode part of a stack.
 Activity UserActivityOf(const Stack &stack)
 {
 	std::vector<Function> functions;
@@ -411,7 +411,7 @@ Activity UserActivityOf(const Stack &stack)
 					   [](const Command &c) { return IsScript(c.name); });
 		if (script == commands.end())
 			return {"command/" + commands[0].name, Where(functions, command)};
-		// A script's commands are the script's.
+		// Commands that a script calls count as the script.
 		size_t lua = Innermost(functions, IsLua);
 		bool in_lua = lua < command || command == script->at;
 		return {"command/" + script->name, Where(functions, std::min(lua, command)), in_lua};
@@ -434,8 +434,8 @@ Activity UserActivityOf(const Stack &stack)
 	return {LibraryActivity(stack.frames[0], functions[0].name), where};
 }
 
-// Whether the kernel's side of a sample says more than the server's: what a command or expiry has the kernel
-// do is theirs, but that an answer is sent is what sending is.
+// Whether the kernel part of a sample names the activity better than the user-mode part. Kernel time of a
+// command or of expiry belongs to them; for sending a reply, the kernel's activity is more precise.
 bool KernelSaysMore(const std::string &activity, const std::string &kernel)
 {
 	static const std::set<std::string> loop = {"answer",	 "read",	"parse",    "dispatch",
@@ -473,7 +473,7 @@ const Activity &Activities::Of(size_t sample) const
 
 Activities ActivitiesOf(const Run &run)
 {
-	// A stack is one, whatever call the kernel was in when it was seen.
+	// Samples with the same stack, mode, system call and file share one entry.
 	std::map<std::tuple<uint32_t, bool, uint16_t, uint8_t>, uint32_t> known;
 	Activities activities;
 	for (const ft_cpu_sample &s : run.cpu_samples) {

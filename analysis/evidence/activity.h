@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a server was doing, told from a sampled stack by the names of its functions, and by what the kernel
-// did for it (kernel_side.h).
+// Classifies a sampled stack as an activity of the server, by function names and by the kernel's work for the
+// server (kernel_side.h).
 //
-// Names of activities are an interface like those of causes: docs/reference/causes.md lists them. They rest
-// on the names that Redis, Valkey, KeyDB and memcached give their functions, which have been stable for a
-// decade; a function that is not known is named itself.
+// Activity names are an interface, like cause names: docs/reference/causes.md lists them. They rely on
+// function names of Redis, Valkey, KeyDB and memcached that have been stable for a decade. An unknown
+// function becomes "function/NAME".
 #pragma once
 
 #include <string>
@@ -19,16 +19,16 @@ namespace forktail::analysis
 struct Activity {
 	std::string name; // "command/KEYS", "expire", "function/serverCron", "module/libc.so.6"
 	std::string
-	    where; // the functions that say so, innermost first: "keysCommand < call < processCommand"
-	bool in_lua = false;	// a script's own code ran, rather than a command that it called
+	    where; // the functions that identify it, innermost first: "keysCommand < call < processCommand"
+	bool in_lua = false;	// Lua code ran, not a command that the script called
 	bool in_kernel = false; // the kernel ran on the server's behalf
 };
 
 Activity ActivityOf(const Stack &stack, const KernelSide &side = {});
 
-// Of all of a run's CPU samples.
+// The activities of all CPU samples of a run.
 struct Activities {
-	std::vector<Activity> kinds;	 // that there are
+	std::vector<Activity> kinds;	 // distinct ones
 	std::vector<uint32_t> of_sample; // the kind of each of the run's cpu_samples
 	const Activity &Of(size_t sample) const;
 };

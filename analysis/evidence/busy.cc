@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Activities are told in groups: that an answer is sent is one thing, whether the server's code or the
-// kernel's was seen at it. Times are those of samples, counts are the recorder's: a turn's writes are exact,
-// but that each is an answer to another client is only what servers do as a rule, so clients are said to be
-// "about" as many.
+// Related activities form one group: sending a reply is one group, in the server's code and in the kernel.
+// Times come from samples, counts from the recorder. The number of writes in an iteration is exact. Servers
+// usually make one write per client, so the number of clients is printed as "about".
 #include "busy.h"
 
 #include <algorithm>
@@ -17,15 +16,15 @@ namespace forktail::analysis
 namespace
 {
 
-// Fewer samples than these are half a guess.
-constexpr uint64_t kSurely = 5;
-// A group below this share of the samples is not told, unless it is the first.
-constexpr double kActivityWorthSaying = 0.2;
-// So many calls are told also when nothing was sampled.
+// With fewer samples a time is printed as "about".
+constexpr uint64_t kFewSamples = 5;
+// A group with a smaller share of the samples is not printed, unless it is the first.
+constexpr double kMinGroupShare = 0.2;
+// Without samples, calls are printed from this number on.
 constexpr uint64_t kManyCalls = 100;
 constexpr uint64_t kCallsLimit = 0xffff; // the largest count that a span holds
 
-enum class Group { Itself, Answers, Requests, Connections };
+enum class Group { Single, Answers, Requests, Connections };
 
 struct Words {
 	const char *activity;
@@ -45,39 +44,38 @@ const Words kWords[] = {
     {"kernel/close", Group::Connections, ""},
     {"kernel/connection", Group::Connections, ""},
 
-    {"rehash", Group::Itself, "ran rehashing of a dictionary", "Rehashing of a dictionary"},
-    {"expire", Group::Itself, "ran expiry of keys", "Expiry of keys"},
-    {"evict", Group::Itself, "ran eviction of keys", "Eviction of keys"},
-    {"defrag", Group::Itself, "ran active defragmentation", "Active defragmentation"},
-    {"aof-flush", Group::Itself, "ran writing of the AOF", "Writing the AOF"},
-    {"aof-rewrite", Group::Itself, "ran rewriting of the AOF", "Rewriting the AOF"},
-    {"aof-load", Group::Itself, "ran loading of the AOF", "Loading the AOF"},
-    {"rdb-load", Group::Itself, "ran loading of an RDB", "Loading an RDB file"},
-    {"rdb-save", Group::Itself, "ran saving of an RDB", "Saving an RDB file in the server itself"},
-    {"replication", Group::Itself, "ran replication", "Replication"},
-    {"cluster", Group::Itself, "was at work on the cluster bus", "Cluster bus work"},
-    {"sentinel", Group::Itself, "ran Sentinel's timer", "Sentinel's timer"},
-    {"tls-handshake", Group::Itself, "ran TLS handshakes", kTlsHandshakes},
-    {"parse", Group::Itself, "was parsing requests", "Parsing requests"},
-    {"dispatch", Group::Itself, "was looking up commands and checking whether they may run",
-     "Looking up commands"},
-    {"wait/io-threads", Group::Itself, "was waiting for its io-threads", "Waiting for the I/O threads"},
-    {"cron", Group::Itself, "ran its periodic work", "The server's periodic work"},
-    {"event-loop", Group::Itself, "ran its event loop", "The event loop"},
-    {"system-call", Group::Itself, "was on its way into or out of system calls",
+    {"rehash", Group::Single, "was rehashing a dictionary", "Rehashing of a dictionary"},
+    {"expire", Group::Single, "was expiring keys", "Expiry of keys"},
+    {"evict", Group::Single, "was evicting keys", "Eviction of keys"},
+    {"defrag", Group::Single, "ran active defragmentation", "Active defragmentation"},
+    {"aof-flush", Group::Single, "was writing the AOF", "Writing the AOF"},
+    {"aof-rewrite", Group::Single, "was rewriting the AOF", "Rewriting the AOF"},
+    {"aof-load", Group::Single, "was loading the AOF", "Loading the AOF"},
+    {"rdb-load", Group::Single, "was loading an RDB file", "Loading an RDB file"},
+    {"rdb-save", Group::Single, "was saving an RDB file", "Saving an RDB file in the server itself"},
+    {"replication", Group::Single, "ran replication code", "Replication"},
+    {"cluster", Group::Single, "was handling the cluster bus", "Cluster bus work"},
+    {"sentinel", Group::Single, "ran Sentinel's timer", "Sentinel's timer"},
+    {"tls-handshake", Group::Single, "ran TLS handshakes", kTlsHandshakes},
+    {"parse", Group::Single, "was parsing requests", "Parsing requests"},
+    {"dispatch", Group::Single, "was looking up and checking commands", "Looking up commands"},
+    {"wait/io-threads", Group::Single, "was waiting for its I/O threads", "Waiting for the I/O threads"},
+    {"cron", Group::Single, "ran its periodic tasks (cron)", "The server's periodic tasks (cron)"},
+    {"event-loop", Group::Single, "ran its event loop", "The event loop"},
+    {"system-call", Group::Single, "was entering or leaving system calls",
      "Entering and leaving system calls"},
-    {"allocate", Group::Itself, "was allocating or freeing memory", "Memory allocation"},
-    {"kernel/poll", Group::Itself, "was looking for connections that are ready", "epoll"},
-    {"kernel/memory", Group::Itself, "was getting memory from the kernel or giving it back",
-     "Getting memory from the kernel"},
-    {"kernel/futex", Group::Itself, "was waking other threads, or taking locks",
+    {"allocate", Group::Single, "was allocating or freeing memory", "Memory allocation"},
+    {"kernel/poll", Group::Single, "was polling for ready connections", "epoll"},
+    {"kernel/memory", Group::Single, "was requesting memory from the kernel or returning it",
+     "Requesting memory from the kernel"},
+    {"kernel/futex", Group::Single, "was waking other threads or taking locks",
      "Waking threads and taking locks"},
-    {"kernel/pipe", Group::Itself, "was reading or writing pipes", "Reading and writing pipes"},
-    {"kernel/file-read", Group::Itself, "was reading files", "Reading files"},
-    {"kernel/file-write", Group::Itself, "was writing files", "Writing files"},
-    {"kernel/file-meta", Group::Itself, "was opening, looking up or removing files",
+    {"kernel/pipe", Group::Single, "was reading or writing pipes", "Reading and writing pipes"},
+    {"kernel/file-read", Group::Single, "was reading files", "Reading files"},
+    {"kernel/file-write", Group::Single, "was writing files", "Writing files"},
+    {"kernel/file-meta", Group::Single, "was opening, looking up or removing files",
      "Opening and removing files"},
-    {"unknown", Group::Itself, "ran code of no file", "Code of no known file"},
+    {"unknown", Group::Single, "ran code outside any known file", "Code outside any known file"},
 };
 
 const Words *WordsOf(const std::string &activity)
@@ -91,10 +89,10 @@ const Words *WordsOf(const std::string &activity)
 Group GroupOf(const std::string &activity)
 {
 	const Words *words = WordsOf(activity);
-	return words ? words->group : Group::Itself;
+	return words ? words->group : Group::Single;
 }
 
-// What an activity's prefix says; its name if it has none.
+// The phrase for an activity by its prefix.
 std::string WordsOfPrefix(const std::string &name)
 {
 	size_t slash = name.find('/');
@@ -105,13 +103,13 @@ std::string WordsOfPrefix(const std::string &name)
 	if (kind == "function")
 		return "ran " + what + "()";
 	if (kind == "module")
-		return "ran code of " + what + " without a name";
+		return "ran code of " + what + " without symbols";
 	if (kind == "kernel")
 		return "was in " + what + "()";
 	return "ran " + name;
 }
 
-// "about 5,000" of 5,001: what is only about right is said in two digits.
+// "about 5,000" for 5,001: approximate numbers have two digits.
 std::string About(uint64_t n)
 {
 	uint64_t unit = 1;
@@ -121,10 +119,10 @@ std::string About(uint64_t n)
 			       : "more than " + common::FormatCount(n / unit * unit);
 }
 
-// " to about 5,000 clients"; of many turns, whose clients may be the same ones, " (in at least 3,210
-// writes)".
+// " to about 5,000 clients". Several iterations may serve the same clients, so for those it is " (in at least
+// 3,210 writes)".
 std::string ClientsText(const char *preposition, uint64_t calls_made, const char *call,
-			const TurnCalls &calls)
+			const IterationCalls &calls)
 {
 	if (calls_made < 2)
 		return "";
@@ -133,9 +131,9 @@ std::string ClientsText(const char *preposition, uint64_t calls_made, const char
 	return std::string(" ") + preposition + " " + About(calls_made) + " clients";
 }
 
-// "was accepting 4,010 and freeing 3,990 connections". What was sampled says which of both; what was counted,
-// too.
-std::string ConnectionsText(const std::vector<std::string> &names, const TurnCalls &calls)
+// "was accepting 4,010 and freeing 3,990 connections". Both samples and counts show which of the two
+// happened.
+std::string ConnectionsText(const std::vector<std::string> &names, const IterationCalls &calls)
 {
 	auto seen = [&](const char *a, const char *b) {
 		return std::any_of(names.begin(), names.end(),
@@ -158,31 +156,32 @@ std::string ConnectionsText(const std::vector<std::string> &names, const TurnCal
 	return "was setting up connections";
 }
 
-// "; the server ran KEYS for 96.0 ms of it (95 of 97 samples: keysCommand < call < processCommand)" and what
-// else took a fair share; "" without samples.
-std::string ActivitiesText(const OwnCode &own, const TurnCalls &calls)
+// "; the server ran KEYS for 96.0 ms of that time (95 of 97 samples: keysCommand < call < processCommand)"
+// and further groups with a large share; "" without samples.
+std::string ActivitiesText(const OwnCode &own, const IterationCalls &calls)
 {
 	std::string text;
-	for (const BusyGroup &told : BusyGroupsOf(own)) {
-		if (!text.empty() && told.share < kActivityWorthSaying)
+	for (const BusyGroup &group : BusyGroupsOf(own)) {
+		if (!text.empty() && group.share < kMinGroupShare)
 			break;
-		text +=
-		    (text.empty() ? "; the server " : ", and ") + ActivityWords(told.names, calls) + " for " +
-		    (told.samples < kSurely ? "about " : "") + common::FormatDuration(told.time_ns) +
-		    " of it (" + common::FormatCount(told.samples) + " of " +
-		    common::Plural(own.samples, "sample", "samples") +
-		    (told.lua_samples ? ", " + common::FormatCount(told.lua_samples) + " in Lua" : "") +
-		    (told.kernel_samples ? ", " + common::FormatCount(told.kernel_samples) + " in the kernel"
-					 : "") +
-		    (told.stack.empty() ? "" : ": " + told.stack) + ")";
+		text += (text.empty() ? "; the server " : ", and ") + ActivityWords(group.names, calls) +
+			" for " + (group.samples < kFewSamples ? "about " : "") +
+			common::FormatDuration(group.time_ns) + " of that time (" +
+			common::FormatCount(group.samples) + " of " +
+			common::Plural(own.samples, "sample", "samples") +
+			(group.lua_samples ? ", " + common::FormatCount(group.lua_samples) + " in Lua" : "") +
+			(group.kernel_samples
+			     ? ", " + common::FormatCount(group.kernel_samples) + " in the kernel"
+			     : "") +
+			(group.stack.empty() ? "" : ": " + group.stack) + ")";
 	}
 	return text;
 }
 
-// " (a slow command, or a long batch; 5,001 writes)": what there is to say without samples.
-std::string GuessText(const TurnCalls &calls)
+// " (a slow command or a long batch; 5,001 writes)", for scenes without samples.
+std::string GuessText(const IterationCalls &calls)
 {
-	std::string text = " (a slow command, or a long batch";
+	std::string text = " (a slow command or a long batch";
 	auto add = [&](uint64_t n, const char *what) {
 		if (n >= kManyCalls)
 			text += "; " + common::FormatCount(n) + " " + what;
@@ -194,7 +193,7 @@ std::string GuessText(const TurnCalls &calls)
 	return text + ")";
 }
 
-void AddCalls(const TurnCalls &more, TurnCalls *sum)
+void AddCalls(const IterationCalls &more, IterationCalls *sum)
 {
 	sum->reads += more.reads;
 	sum->writes += more.writes;
@@ -202,20 +201,21 @@ void AddCalls(const TurnCalls &more, TurnCalls *sum)
 	sum->closed += more.closed;
 }
 
-// The longest turn that reaches into the scene, or nullptr; what all that do called is added to `calls`.
-const ft_span *LongestTurn(const Scene &scene, TurnCalls *calls)
+// The longest iteration that overlaps the scene, or nullptr. Adds the calls of all such iterations to
+// `calls`.
+const ft_span *LongestIteration(const Scene &scene, IterationCalls *calls)
 {
-	// A thread's iterations follow each other, so that their ends are in order like their starts.
+	// A thread's iterations do not overlap, so their ends are sorted like their starts.
 	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration, *longest = nullptr;
 	const ft_span *end = first + scene.thread.iteration_count;
 	for (const ft_span *s = std::partition_point(
 		 first, end, [&](const ft_span &x) { return x.start_ns + x.duration_ns <= scene.from_ns; });
 	     s < end && s->start_ns < scene.to_ns; s++) {
-		TurnCalls of_turn = CallsOf(*s);
-		calls->at_least |= longest || of_turn.at_least;
+		IterationCalls of_iteration = CallsOf(*s);
+		calls->at_least |= longest || of_iteration.at_least;
 		if (!longest || s->duration_ns > longest->duration_ns)
 			longest = s;
-		AddCalls(of_turn, calls);
+		AddCalls(of_iteration, calls);
 	}
 	return longest;
 }
@@ -236,7 +236,7 @@ std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own)
 	for (const ActivityTime &a : own.activities) {
 		Group group = GroupOf(a.name);
 		auto found = known.find(group);
-		if (group == Group::Itself || found == known.end()) {
+		if (group == Group::Single || found == known.end()) {
 			known[group] = groups.size();
 			groups.push_back({{}, 0, 0, 0, 0, 0, a.stack});
 			found = known.find(group);
@@ -254,25 +254,25 @@ std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own)
 	return groups;
 }
 
-TurnCalls CallsOf(const ft_span &iteration)
+IterationCalls CallsOf(const ft_span &iteration)
 {
 	uint64_t packed = iteration.arg[1];
 	return {(iteration.flags & FT_SPAN_SAMPLED) != 0, packed & kCallsLimit, packed >> 16 & kCallsLimit,
 		packed >> 32 & kCallsLimit, packed >> 48};
 }
 
-std::string ActivityWords(const std::vector<std::string> &names, const TurnCalls &calls)
+std::string ActivityWords(const std::vector<std::string> &names, const IterationCalls &calls)
 {
 	if (names.empty())
 		return "";
 	switch (GroupOf(names[0])) {
 	case Group::Answers:
-		return "was sending answers" + ClientsText("to", calls.writes, "write", calls);
+		return "was sending replies" + ClientsText("to", calls.writes, "write", calls);
 	case Group::Requests:
 		return "was reading requests" + ClientsText("of", calls.reads, "read", calls);
 	case Group::Connections:
 		return ConnectionsText(names, calls);
-	case Group::Itself:
+	case Group::Single:
 		break;
 	}
 	const Words *words = WordsOf(names[0]);
@@ -288,7 +288,7 @@ std::string BusyActor(const std::vector<std::string> &names)
 		return "Reading requests";
 	case Group::Connections:
 		return "Accepting and closing connections";
-	case Group::Itself:
+	case Group::Single:
 		break;
 	}
 	if (const Words *words = WordsOf(names[0]))
@@ -302,7 +302,7 @@ std::string BusyActor(const std::vector<std::string> &names)
 	return what + (kind == "kernel" ? "() in the kernel" : "()");
 }
 
-bool CountIterations(const Scene &scene, uint64_t *count, TurnCalls *calls)
+bool CountIterations(const Scene &scene, uint64_t *count, IterationCalls *calls)
 {
 	bool each_is_one = true;
 	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration;
@@ -319,16 +319,16 @@ bool CountIterations(const Scene &scene, uint64_t *count, TurnCalls *calls)
 
 std::string BusySentence(const Scene &scene)
 {
-	TurnCalls calls;
-	const ft_span *longest = LongestTurn(scene, &calls);
+	IterationCalls calls;
+	const ft_span *longest = LongestIteration(scene, &calls);
 	uint64_t busy_ns = BusyNs(scene, scene.from_ns, scene.to_ns);
 	uint64_t end_ns = longest ? longest->start_ns + longest->duration_ns : 0;
-	uint64_t in_turn_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
-	if (in_turn_ns * 2 < busy_ns || !longest || MayBeMany(*longest))
+	uint64_t in_iteration_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
+	if (in_iteration_ns * 2 < busy_ns || !longest || MayBeMany(*longest))
 		return "the server ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
 		       common::FormatDuration(scene.to_ns - scene.from_ns) +
-		       ", in many turns of its event loop" + ActivitiesText(scene.own_code, calls);
-	std::string text = "the server ran its own code for " + common::FormatDuration(in_turn_ns) +
+		       ", in many event-loop iterations" + ActivitiesText(scene.own_code, calls);
+	std::string text = "the server ran its own code for " + common::FormatDuration(in_iteration_ns) +
 			   " in one event-loop iteration of " +
 			   (longest->flags & FT_SPAN_SAMPLED ? "at least " : "") +
 			   common::FormatDuration(longest->duration_ns);

@@ -15,7 +15,7 @@ namespace forktail::analysis
 namespace
 {
 
-// The span's name is the holder's, unless the waiting thread blocked on a file first: then it is the file's.
+// The span has the holder's name, unless the waiting thread blocked on a file first: then it has the file's.
 std::string NameOfHolder(const Scene &scene, uint32_t tid, uint32_t span)
 {
 	for (const Thread &t : scene.run.threads)

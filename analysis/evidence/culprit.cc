@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Each family of causes has a function that notes who did what; times of one clause are added up over
-// episodes.
+// Each family of causes has a function that records an actor as a clause. Times of the same clause are added
+// up over episodes.
 #include "culprit.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include "locks.h"
 #include "phrases.h"
 #include "quota.h"
-#include "stopped.h"
+#include "suspensions.h"
 
 namespace forktail::analysis
 {
@@ -23,27 +23,27 @@ namespace forktail::analysis
 namespace
 {
 
-// An actor that did less than this part of the first one's is not named beside it.
-constexpr double kNamedToo = 0.2;
-// A clause that covers less than this part of all the time says what all of it was.
-constexpr double kMostOfIt = 0.8;
+// An actor with less than this part of the first actor's time is not named.
+constexpr double kMinActorPart = 0.2;
+// A clause that covers less than this part of the total time also names the total.
+constexpr double kMainPart = 0.8;
 
-uint64_t SeenNs(const Seen &seen)
+uint64_t CauseTotalNs(const CauseTotal &total)
 {
-	return seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	return total.ns + static_cast<uint64_t>(total.tallied_ns);
 }
 
-uint64_t SeenTimes(const Seen &seen)
+uint64_t CauseTotalTimes(const CauseTotal &total)
 {
-	return seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
+	return total.spans + static_cast<uint64_t>(std::llround(total.tallied));
 }
 
-const Seen &SeenOf(const Scene &scene, Cause cause)
+const CauseTotal &CauseTotalOf(const Scene &scene, Cause cause)
 {
-	return scene.seen[static_cast<size_t>(Index(cause))];
+	return scene.totals[static_cast<size_t>(Index(cause))];
 }
 
-// "redis-server (9163)", "memcached's mc-worker (6615)": the process' name too, where the thread has another.
+// "redis-server (9163)"; "memcached's mc-worker (6615)" if the process has another name than the thread.
 std::string NameOfThread(const Run &run, const Thread &thread)
 {
 	std::string name = thread.role.empty() ? thread.comm : thread.role;
@@ -70,7 +70,7 @@ std::string TimesText(uint64_t times)
 	return times > 1 ? common::FormatCount(times) + " times" : "once";
 }
 
-// What a load generator's thread was kept from running by, as a clause.
+// The clause for what stopped a thread of the load generator from running.
 std::string ClientClause(const Scene &client, Cause cause)
 {
 	switch (cause) {
@@ -88,7 +88,7 @@ std::string ClientClause(const Scene &client, Cause cause)
 	case Cause::Ptrace:
 		return TracerText(client) + " stopped the load generator for \1";
 	case Cause::CpuQuota:
-		return "The load generator had used up its CPU quota for \1";
+		return "The load generator was throttled by its CPU quota for \1";
 	default:
 		return "The load generator spent \1 in " + std::string(CauseName(cause));
 	}
@@ -125,33 +125,33 @@ void CulpritFinder::AddForks(const Scene &scene)
 
 void CulpritFinder::AddFaults(const Scene &scene)
 {
-	const Seen &seen = SeenOf(scene, cause_);
+	const CauseTotal &total = CauseTotalOf(scene, cause_);
 	const std::string words = InfoOf(cause_).words;
 	std::string clause = "\4" + words, child;
 	if (cause_ == Cause::CowCopy || cause_ == Cause::CowReuse)
 		if (const Thread *t = LiveChild(scene))
 			child = " while the " + (t->role.empty() ? t->comm : t->role) + " ran";
-	Note(clause + child + " took \1", SeenNs(seen), SeenTimes(seen));
+	Note(clause + child + " took \1", CauseTotalNs(total), CauseTotalTimes(total));
 }
 
 void CulpritFinder::AddFiles(const Scene &scene)
 {
-	const Seen &seen = SeenOf(scene, cause_);
-	if (seen.longest == kNoSpan)
+	const CauseTotal &total = CauseTotalOf(scene, cause_);
+	if (total.longest == kNoSpan)
 		return;
-	const ft_span &s = scene.run.spans[seen.longest];
+	const ft_span &s = scene.run.spans[total.longest];
 	std::string clause = SyscallText(scene, s.syscall);
 	if (const std::string name = NameOf(scene.run, s); !name.empty())
 		clause += std::string(" ") + InfoOf(cause_).words + " " + name;
 	clause += " waited \1";
 	if (!OtherFsyncText(scene, s.start_ns, SpanEnd(s)).empty())
 		clause += " behind fsync";
-	Note(clause, SeenNs(seen), SeenTimes(seen));
+	Note(clause, CauseTotalNs(total), CauseTotalTimes(total));
 }
 
 void CulpritFinder::AddFsyncs(const Scene &scene)
 {
-	const Seen &seen = SeenOf(scene, cause_);
+	const CauseTotal &total = CauseTotalOf(scene, cause_);
 	std::string call = "fsync()";
 	uint64_t longest_ns = 0;
 	for (uint32_t i : scene.landmarks.fsyncs) {
@@ -162,38 +162,38 @@ void CulpritFinder::AddFsyncs(const Scene &scene)
 		longest_ns = s.duration_ns;
 		call = SyscallText(scene, SyncCall(s));
 	}
-	Note(call + " by " + thread_ + " took \1", SeenNs(seen), SeenTimes(seen));
+	Note(call + " by " + thread_ + " took \1", CauseTotalNs(total), CauseTotalTimes(total));
 }
 
 void CulpritFinder::AddWaits(const Scene &scene)
 {
-	const Seen &seen = SeenOf(scene, cause_);
+	const CauseTotal &total = CauseTotalOf(scene, cause_);
 	for (const HolderByName &holder : CpuHoldersOf(scene)) {
 		Actor &actor = Note(holder.name, holder.ns, 1);
 		actor.tids.insert(holder.tids.begin(), holder.tids.end());
-		if (seen.longest != kNoSpan)
-			actor.cpus.insert(OwnCpu(scene.run, scene.run.spans[seen.longest].cpu));
+		if (total.longest != kNoSpan)
+			actor.cpus.insert(OwnCpu(scene.run, scene.run.spans[total.longest].cpu));
 	}
 }
 
 void CulpritFinder::AddInterrupts(const Scene &scene)
 {
-	const Seen &seen = SeenOf(scene, cause_);
+	const CauseTotal &total = CauseTotalOf(scene, cause_);
 	const std::string name = CauseName(cause_);
 	std::string clause = "Hardware interrupts took \1 of the time of \3";
 	if (cause_ == Cause::SoftirqDeferred)
 		clause = "ksoftirqd held \3 for \1 while " + thread_ + " was ready to run";
 	else if (size_t slash = name.find('/'); slash != std::string::npos)
 		clause = "Soft interrupts (" + name.substr(slash + 1) + ") took \1 of the time of \3";
-	Actor &actor = Note(clause, SeenNs(seen), SeenTimes(seen));
-	if (seen.longest != kNoSpan)
-		actor.cpus.insert(OwnCpu(scene.run, scene.run.spans[seen.longest].cpu));
+	Actor &actor = Note(clause, CauseTotalNs(total), CauseTotalTimes(total));
+	if (total.longest != kNoSpan)
+		actor.cpus.insert(OwnCpu(scene.run, scene.run.spans[total.longest].cpu));
 }
 
 void CulpritFinder::AddBlocked(const Scene &scene)
 {
-	const Seen &seen = SeenOf(scene, cause_);
-	const ft_span *s = seen.longest == kNoSpan ? nullptr : &scene.run.spans[seen.longest];
+	const CauseTotal &total = CauseTotalOf(scene, cause_);
+	const ft_span *s = total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 	const std::string call = s ? SyscallText(scene, s->syscall) : std::string(CauseName(cause_));
 	std::string clause;
 	switch (cause_) {
@@ -215,12 +215,12 @@ void CulpritFinder::AddBlocked(const Scene &scene)
 	default:
 		clause = " was blocked in " + call + " for \1";
 	}
-	Note(thread_ + clause, SeenNs(seen), SeenTimes(seen));
+	Note(thread_ + clause, CauseTotalNs(total), CauseTotalTimes(total));
 }
 
 void CulpritFinder::AddBusy(const Scene &scene)
 {
-	TurnCalls calls;
+	IterationCalls calls;
 	uint64_t count = 0;
 	many_ |= !CountIterations(scene, &count, &calls);
 	iterations_ += count;
@@ -256,12 +256,13 @@ void CulpritFinder::AddClient(const Scene &scene, uint64_t late_ns)
 
 void CulpritFinder::Add(const Scene &whole, const EpisodeCause &cause)
 {
-	// Episodes may overlap in what their requests met before they were due: nothing is counted twice.
+	// The scenes of two episodes may overlap, because a cause may begin before its requests are due.
+	// Count no time twice.
 	Scene scene = whole;
 	uint64_t &until_ns = until_ns_[&whole.timeline];
 	if (scene.from_ns < until_ns) {
 		scene.from_ns = until_ns;
-		scene.seen = {};
+		scene.totals = {};
 		scene.holders.clear();
 		if (scene.from_ns >= scene.to_ns)
 			return;
@@ -303,14 +304,14 @@ void CulpritFinder::Add(const Scene &whole, const EpisodeCause &cause)
 		return;
 	case SentenceKind::Frozen:
 		Note("The server's " + FrozenGroupText(scene) + " was frozen for \1", ns,
-		     SeenTimes(SeenOf(scene, cause_)));
+		     CauseTotalTimes(CauseTotalOf(scene, cause_)));
 		return;
 	case SentenceKind::Ptrace:
 		Note(TracerText(scene) + " stopped " + NameOfThread(scene.run, scene.thread) + " for \1", ns,
-		     SeenTimes(SeenOf(scene, cause_)));
+		     CauseTotalTimes(CauseTotalOf(scene, cause_)));
 		return;
 	case SentenceKind::Quota:
-		Note(QuotaClause(scene), ns, SeenTimes(SeenOf(scene, cause_)));
+		Note(QuotaClause(scene), ns, CauseTotalTimes(CauseTotalOf(scene, cause_)));
 		return;
 	case SentenceKind::IoThread:
 		Note(NameOfThread(scene.run, scene.thread) + " worked for \1 while the main thread waited",
@@ -341,7 +342,7 @@ std::string CulpritFinder::ForksText() const
 		times += actor.times;
 		longest_ns = std::max(longest_ns, actor.longest_ns);
 		if (purpose != top->first &&
-		    static_cast<double>(actor.ns) > kNamedToo * static_cast<double>(top->second.ns))
+		    static_cast<double>(actor.ns) > kMinActorPart * static_cast<double>(top->second.ns))
 			purposes += " and " + purpose;
 	}
 	if (times == 1)
@@ -361,7 +362,7 @@ std::string CulpritFinder::WaitsText() const
 	const std::string ns = common::FormatDuration(all_ns_);
 	if (!top)
 		return thread_ + " waited " + ns + " on the run queue";
-	if (static_cast<double>(top->second.ns) >= kMostOfIt * static_cast<double>(all_ns_))
+	if (static_cast<double>(top->second.ns) >= kMainPart * static_cast<double>(all_ns_))
 		return CpuHolderName(top->first, top->second.tids) + " held " + CpusText(top->second.cpus) +
 		       " for " + common::FormatDuration(top->second.ns) + " while " + thread_ +
 		       " was ready to run";
@@ -424,7 +425,7 @@ std::string CulpritFinder::Text() const
 	if (cause_ == Cause::Fork)
 		return ForksText();
 	std::string text = top->first;
-	// A fault's clause counts what it names.
+	// A clause of page faults begins with their number.
 	if (text[0] == '\4') {
 		const size_t bar = text.find('|');
 		const std::string words = InfoOf(cause_).words;
@@ -435,7 +436,7 @@ std::string CulpritFinder::Text() const
 	Replace("\1", common::FormatDuration(top->second.ns), &text);
 	Replace("\2", TimesText(top->second.times), &text);
 	Replace("\3", CpusText(top->second.cpus), &text);
-	if (static_cast<double>(top->second.ns) < kMostOfIt * static_cast<double>(all_ns_))
+	if (static_cast<double>(top->second.ns) < kMainPart * static_cast<double>(all_ns_))
 		text += ", part of " + common::FormatDuration(all_ns_);
 	return text;
 }

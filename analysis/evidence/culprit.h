@@ -22,14 +22,14 @@ class CulpritFinder
 {
 public:
 	explicit CulpritFinder(Cause cause) : cause_(cause) {}
-	// What a scene of the cause has to say. Scenes of one timeline come in the order of time.
+	// Adds a scene of the cause. Scenes of one timeline are added in order of time.
 	void Add(const Scene &scene, const EpisodeCause &cause);
 	// The clause, without a full stop; "" if no scene named anything.
 	std::string Text() const;
 
 private:
-	// What one actor did. Its clause has placeholders: \1 the time, \2 how often, \3 the CPU; \4 begins a
-	// clause of page faults. Names in clauses are sanitized: they hold no control characters.
+	// The total of one actor. Its clause has placeholders: \1 the time, \2 how often, \3 the CPU; \4
+	// begins a clause of page faults. Names in clauses are sanitized: they hold no control characters.
 	struct Actor {
 		uint64_t ns = 0, longest_ns = 0, times = 0;
 		std::set<int> cpus;
@@ -53,11 +53,11 @@ private:
 	Cause cause_;
 	std::map<std::string, Actor>
 	    actors_; // by clause; by purpose, holder or activity for fork, run-queue, server-busy
-	std::map<const Timeline *, uint64_t> until_ns_; // what of a timeline was added
-	std::string thread_;				// the one that waited, or ran
-	uint64_t all_ns_ = 0;				// of that thread
-	uint64_t iterations_ = 0;			// that own code ran in; 0: not known
-	uint64_t accepted_ = 0;				// connections, in those
+	std::map<const Timeline *, uint64_t> until_ns_; // the end of what was added, by timeline
+	std::string thread_;				// the thread that waited or ran
+	uint64_t all_ns_ = 0;				// total time of that thread
+	uint64_t iterations_ = 0;			// in which the server ran its own code; 0: unknown
+	uint64_t accepted_ = 0;				// connections accepted in them
 	bool many_ = false;				// a span may stand for several iterations
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Block requests say what a disk moved, how busy it was and who issued them; for what was written back, which
-// a kernel thread issues, or whoever calls fsync first, the pages that processes dirtied say whose it was.
+// Block requests show how much a disk read and wrote, how busy it was and which thread issued them. Writeback
+// is issued by a kernel thread, or by the first thread that calls fsync. The processes that dirtied the pages
+// are therefore listed too.
 #include "disk.h"
 
 #include <algorithm>
@@ -19,14 +20,15 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kLongestIo = 2'000'000'000; // how far before an interval a request still on its way began
-constexpr double kWorthTelling = 0.1;	       // a disk that was busy for less kept nobody waiting
-constexpr uint64_t kWriteback = 5'000'000'000; // how far before it what is written back then was dirtied
+constexpr uint64_t kLongestIo =
+    2'000'000'000;		 // a request in flight began at most this long before an interval
+constexpr double kMinBusy = 0.1; // a disk that was less busy delayed no thread
+constexpr uint64_t kWriteback = 5'000'000'000; // pages written back were dirtied at most this long before
 
 // A device's requests in an interval.
 struct Use {
 	uint64_t read = 0, written = 0;
-	uint64_t waited_ns = 0, busy_ns = 0; // of all requests; with any on its way
+	uint64_t waited_ns = 0, busy_ns = 0; // sum over requests; time with at least one in flight
 	uint64_t busy_until_ns = 0;
 	std::map<std::string, uint64_t> by; // bytes by issuer
 	uint64_t bytes() const { return read + written; }
@@ -64,8 +66,8 @@ struct Writer {
 	uint64_t first_ns = UINT64_MAX;
 };
 
-// Who wrote most to files on a device: at most two, and none that wrote little beside the first. A file
-// system that isn't on one device that takes requests may be on this one.
+// The processes that wrote most to files on a device: at most two, the second only if it wrote at least a
+// tenth of the first. Files whose device has no block requests of its own may be on this device.
 std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &devices, uint32_t dev,
 			    uint64_t from_ns, uint64_t to_ns)
 {
@@ -95,10 +97,10 @@ std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &d
 		writers.push_back(std::move(writer));
 	std::stable_sort(writers.begin(), writers.end(),
 			 [](const Writer &a, const Writer &b) { return a.bytes > b.bytes; });
-	size_t told = 0;
-	while (told < writers.size() && told < 2 && writers[told].bytes * 10 >= writers[0].bytes)
-		told++;
-	writers.resize(told);
+	size_t shown = 0;
+	while (shown < writers.size() && shown < 2 && writers[shown].bytes * 10 >= writers[0].bytes)
+		shown++;
+	writers.resize(shown);
 	return writers;
 }
 
@@ -115,7 +117,7 @@ std::string WriterText(const Writer &w)
 std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 {
 	std::map<uint32_t, Use> devices = UseOfDevices(scene.run, from_ns, to_ns);
-	std::erase_if(devices, [&](const auto &d) { // another machine's
+	std::erase_if(devices, [&](const auto &d) { // of another host
 		return SpaceOfDevice(scene.run, d.first) != SpaceOfId(scene.run, scene.thread.tid);
 	});
 	auto busiest = std::max_element(devices.begin(), devices.end(), [](const auto &a, const auto &b) {
@@ -124,7 +126,7 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	if (busiest == devices.end() || busiest->second.bytes() == 0)
 		return "";
 	const Use &use = busiest->second;
-	std::string text = "; block device " + DeviceName(scene.run, busiest->first) + " meanwhile ";
+	std::string text = "; meanwhile block device " + DeviceName(scene.run, busiest->first) + " ";
 	if (use.written)
 		text += "wrote " + common::FormatBytes(use.written);
 	if (use.read)
@@ -138,13 +140,13 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 		text += ", then " + issuers[1].second;
 
 	double busy = static_cast<double>(use.busy_ns) / static_cast<double>(to_ns - from_ns);
-	char at_once[32];
-	std::snprintf(at_once, sizeof at_once, "%.1f",
+	char in_flight[32];
+	std::snprintf(in_flight, sizeof in_flight, "%.1f",
 		      static_cast<double>(use.waited_ns) / static_cast<double>(use.busy_ns));
-	text += "; it was busy " + common::FormatPercent(busy) + " of the time, with " + at_once +
-		" requests at once";
-	if (busy < kWorthTelling)
-		return text; // it was not the others' writing that took the time
+	text += "; the device was busy " + common::FormatPercent(busy) + " of the time, with " + in_flight +
+		" requests in flight on average";
+	if (busy < kMinBusy)
+		return text; // other writers did not cause the wait
 	std::vector<Writer> writers = Writers(scene, devices, busiest->first, from_ns, to_ns);
 	for (size_t i = 0; i < writers.size(); i++)
 		text += (i ? ", " : "; files were written by ") + WriterText(writers[i]) +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// One pass over slow requests by start: one belongs to the episode before it unless it begins more than a gap
-// after all of that has ended. Time is also added up by cause and hop together, since each cause is shown
-// with the process where most of it passed. That table is of one episode at a time: there can be as many
-// episodes as slow requests.
+// One pass over slow requests by start. A request begins a new episode if it is due more than a gap after the
+// end of all requests of the episode before. Time is also added up by cause and hop, because each cause is
+// printed with the process where most of it was spent. That table holds one episode at a time: there can be
+// as many episodes as slow requests.
 #include "episodes.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace forktail::analysis
 namespace
 {
 
-// An episode's time by cause, and by cause and hop where it passed at one.
+// An episode's time by cause, and by hop and cause for time spent at a hop.
 struct Times {
 	std::array<uint64_t, kCauses> by_cause = {};
 	std::map<std::pair<uint16_t, Cause>, uint64_t> by_hop;
@@ -84,7 +84,7 @@ void AddRequest(const SlowRequest &r, const std::vector<Part> &parts, Times *tim
 	}
 }
 
-// Sets which episode each slow request belongs to. How many there are.
+// Sets the episode of each slow request. Returns the number of episodes.
 uint32_t Number(Blame *blame)
 {
 	uint32_t count = 0;

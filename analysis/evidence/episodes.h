@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Episodes: slow requests that overlap in time are one event to a human. Each gets its causes ranked and
-// evidence: sentences made of the spans, block requests and server reports that lie in it.
+// Episodes: slow requests that overlap in time form one episode. Each episode has its causes ranked and
+// evidence: sentences made from the spans, block requests and server reports in its time.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace forktail::analysis
 
 struct EpisodeCause {
 	Cause cause;
-	uint16_t hop;		// where most of it passed, or kNoHop
+	uint16_t hop;		// where most of it was spent, or kNoHop
 	uint64_t time_ns;	// over the episode's requests
 	double share;		// of the episode's requests' time, 0..1
-	uint64_t thread_ns = 0; // of the serving thread in [since_ns, end_ns]; 0 for causes outside of it
+	uint64_t thread_ns = 0; // of the serving thread in [since_ns, end_ns]; 0 for causes outside it
 };
 
 struct EpisodeHop {
@@ -30,39 +30,39 @@ struct EpisodeHop {
 	double share;	  // of the episode's requests' time, 0..1
 };
 
-// Of an episode's requests of which it is known when their answers arrived.
+// Sums over an episode's requests whose replies have known arrival times.
 struct EpisodeAnswers {
 	uint64_t known = 0;
-	uint64_t unread_ns = 0; // at the client, over all of them
+	uint64_t unread_ns = 0; // at the client, summed over them
 	uint64_t longest_unread_ns = 0;
-	OnTheWay way = {}; // over all of them
+	OnTheWay way = {}; // summed over them
 };
 
 struct Episode {
-	uint64_t start_ns = 0; // CLOCK_MONOTONIC: the first request's intended send
+	uint64_t start_ns = 0; // CLOCK_MONOTONIC: the first request was due
 	uint64_t end_ns = 0;
-	uint64_t since_ns = 0; // its causes lie in [since_ns, end_ns]
+	uint64_t since_ns = 0; // its causes are in [since_ns, end_ns]
 	uint64_t requests = 0;
 	uint64_t worst_ns = 0;
 	uint64_t time_ns = 0;		  // sum of its requests' latencies
 	std::vector<EpisodeCause> causes; // largest first
-	std::vector<EpisodeHop> hops;	  // likewise
+	std::vector<EpisodeHop> hops;	  // largest first
 	EpisodeAnswers answers;
 	std::vector<std::string> evidence;
-	std::vector<Cause> evidence_of; // the causes that the first of these sentences are of
+	std::vector<Cause> evidence_of; // the causes of the first of these sentences, in the same order
 	OwnCode own_code;		// of the thread that served its worst request, in [since_ns, end_ns]
 };
 
-// Requests closer than this are one episode.
+// Requests with a smaller gap belong to one episode.
 constexpr uint64_t kEpisodeGapNs = 1'000'000;
 
 // Groups blame->slow, sets their `episode`, and returns the episodes by start.
 std::vector<Episode> FindEpisodes(Blame *blame);
 
 // Fills `evidence` and `own_code` of the `episodes_limit` episodes with the most time: at most `limit`
-// sentences each, the most telling first. `timelines` and `clients` as for BlameRun, `activities` per
-// CPU sample; `cover`: makes that all of that is there for an interval, where only a stretch of the run is.
-// `culprit` (may be null): the clause that names what is behind the first cause (culprit.h).
+// sentences each, the largest cause first. `timelines` and `clients`: as for BlameRun; `activities`: per CPU
+// sample; `cover`: loads an interval of the run into all of these, if only a stretch is in memory. `culprit`
+// (may be null): the clause that names what is behind the first cause (culprit.h).
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 		  const Activities &activities, size_t limit, size_t episodes_limit,
 		  std::vector<Episode> *episodes, const Clients &clients = {}, const Cover &cover = {},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gathers evidence for episodes: a scene for each process that a cause was at, and sentences about those.
+// Finds evidence for episodes: one scene for each process with a cause, and sentences about these scenes.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -10,7 +10,7 @@
 #include "locks.h"
 #include "scene.h"
 #include "sentences.h"
-#include "server_word.h"
+#include "server_reports.h"
 #include "steal.h"
 
 namespace forktail::analysis
@@ -20,13 +20,13 @@ namespace
 {
 
 // A cause below this share of an episode gets no sentence, unless it is the first.
-constexpr double kWorthSaying = 0.03;
-// What is told of an episode may have begun or ended so much before or after it.
-constexpr uint64_t kAroundNs = 1'000'000'000;
-// Sentences of the server itself for an episode, at most.
-constexpr size_t kServerWords = 2;
+constexpr double kMinEvidenceShare = 0.03;
+// Evidence may begin this long before an episode, or end this long after it.
+constexpr uint64_t kEvidenceMarginNs = 1'000'000'000;
+// At most this many of the server's own reports per episode.
+constexpr size_t kServerReports = 2;
 
-// Which of the timelines a scene is of.
+// The index of the scene's timeline.
 uint16_t HopOf(const std::vector<Timeline> &timelines, const Scene &scene)
 {
 	for (size_t i = 0; i < timelines.size(); i++)
@@ -35,7 +35,7 @@ uint16_t HopOf(const std::vector<Timeline> &timelines, const Scene &scene)
 	return kNoHop;
 }
 
-// How long others waited for the scene's thread, in which it did what is a cause of theirs only.
+// How long other threads waited for the scene's thread, for a cause that is only on their timelines.
 uint64_t ForeignNs(const Scene &scene, const std::vector<Timeline> &timelines, Cause cause)
 {
 	uint64_t ns = 0;
@@ -52,7 +52,7 @@ void FindLandmarks(const Run &run, Landmarks *landmarks)
 	*landmarks = {};
 	for (uint32_t i = 0; i < run.spans.size(); i++) {
 		const ft_span &s = run.spans[i];
-		// Whole, where system calls were traced; else what a thread waited for in it.
+		// A whole call where system calls were traced; otherwise each wait in the call.
 		if (s.owner == FT_FSYNC && (!s.off_cpu || s.depth == 0))
 			landmarks->fsyncs.push_back(i);
 		else if (s.owner == FT_FORK && !s.off_cpu)
@@ -94,12 +94,13 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	ThreadTimelines threads(run);
 	static const Thread no_thread;
 	static const Timeline no_timeline;
-	// By time, so that what is near to each other is read once.
+	// In order of time, so that each stretch is read once.
 	std::vector<uint32_t> order = WorstEpisodes(*episodes, episodes_limit);
 	std::sort(order.begin(), order.end());
 	for (uint32_t index : order) {
 		Episode &e = (*episodes)[index];
-		if (cover && cover(e.since_ns - std::min(e.since_ns, kAroundNs), e.end_ns + kAroundNs)) {
+		if (cover && cover(e.since_ns - std::min(e.since_ns, kEvidenceMarginNs),
+				   e.end_ns + kEvidenceMarginNs)) {
 			threads = ThreadTimelines(run);
 			FindLandmarks(run, &landmarks);
 		}
@@ -112,8 +113,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 				      {},	 {}};
 		if (client >= 0)
 			Gather(&client_scene);
-		// A scene for each process that a cause was at; what was at none is seen from the one that
-		// served.
+		// One scene for each process with a cause. Causes at no process use the scene of the serving
+		// thread.
 		std::map<const Timeline *, Scene> scenes;
 		auto scene_of = [&](uint16_t hop) -> const Scene & {
 			const Timeline *t = hop == kNoHop || blame.from_iterations ? served : &timelines[hop];
@@ -149,8 +150,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			cause.thread_ns = on_thread[static_cast<size_t>(Index(cause.cause))];
 			if (cause.cause == Cause::IoThread)
 				cause.thread_ns = ForeignNs(scene, timelines, cause.cause);
-			if (cause.cause == Cause::LockWait) // the holder's thread waits for nobody
-				cause.thread_ns += WaitedForNs(scene, cause.cause);
+			if (cause.cause == Cause::LockWait) // the lock holder's own timeline has no such wait
+				cause.thread_ns += LockWaiterNs(scene, cause.cause);
 			if (cause.cause == Cause::ServerBusy)
 				busy_hop = cause.hop;
 			if (culprit && cause.cause == first)
@@ -158,15 +159,16 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		}
 		e.own_code = scene_of(busy_hop).own_code;
 		for (const EpisodeCause &cause : e.causes) {
-			if (e.evidence.size() >= limit || (!e.evidence.empty() && cause.share < kWorthSaying))
+			if (e.evidence.size() >= limit ||
+			    (!e.evidence.empty() && cause.share < kMinEvidenceShare))
 				break;
 			const Scene &scene = scene_of(cause.hop);
 			std::string text = Sentence(scene, cause);
 			if (text.empty())
 				continue;
 			if (std::string waited = cause.cause == Cause::LockWait
-						     ? "" // its sentence says so itself
-						     : WaitedForText(scene, cause.cause);
+						     ? "" // its sentence already names the waiting thread
+						     : LockWaiterText(scene, cause.cause);
 			    !waited.empty())
 				text += "; " + waited;
 			if ((blame.hops.size() > 1 || SeveralHosts(run)) && cause.hop != kNoHop)
@@ -179,7 +181,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		}
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())
 			e.evidence.push_back(std::move(text));
-		for (std::string &text : ServerWords(run, e.since_ns, e.end_ns, e.worst_ns, kServerWords))
+		for (std::string &text :
+		     ServerReportSentences(run, e.since_ns, e.end_ns, e.worst_ns, kServerReports))
 			e.evidence.push_back(std::move(text));
 	}
 	if (culprit)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// System calls and the kernel's functions, by what they do for a server. The kernel's names are those since
-// 5.10; a call of no rule is named itself.
+// Maps system calls and kernel functions to activities. Function names are those of Linux 5.10 and later. A
+// call without a rule becomes "kernel/CALL".
 #include "kernel_side.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace
 
 struct CallRule {
 	const char *call;
-	const char *on_socket; // also where it can be on nothing else
+	const char *on_socket; // also for calls that take no other kind
 	const char *on_disk;
 	const char *on_other;
 };
@@ -96,8 +96,8 @@ struct FunctionRule {
 	const char *activity;
 };
 
-// Of a kernel stack: the first here that is in it counts, so protocols come before what they are called by,
-// and what a call ends in before how it began.
+// For kernel stacks. The first rule with a function in the stack counts, so a protocol comes before its
+// callers, and inner functions before outer ones.
 const FunctionRule kFunctions[] = {
     {"tcp_sendmsg", kSend},
     {"unix_stream_sendmsg", kSend},
@@ -120,7 +120,7 @@ const FunctionRule kFunctions[] = {
     {"eventfd_read", kPipe},
 };
 
-// What the call does to the file it was on.
+// The activity of a call on a file of this kind.
 const char *ActivityOn(const CallRule &rule, uint8_t file)
 {
 	switch (file) {
@@ -130,7 +130,7 @@ const char *ActivityOn(const CallRule &rule, uint8_t file)
 		return rule.on_disk;
 	case FT_SAMPLE_FILE_OTHER:
 		return rule.on_other;
-	default: // only where it makes no difference
+	default: // unknown kind: only if sockets and disks have the same activity
 		return rule.on_socket == rule.on_disk ? rule.on_socket : nullptr;
 	}
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the kernel did for a thread, told from the system call that a sample was in: "kernel/send".
+// Classifies the kernel's work for a thread by the system call of a sample: "kernel/send".
 //
-// Without the callers all that a short turn's sample knows of the server is libc's `write`; the call, and
-// what kind of file it was on, still say that an answer was being sent. With a kernel stack the stack
-// decides.
+// A sample without callers shows only libc's `write` of the server. The system call and the kind of its file
+// still show that the server was sending a reply. If the sample has a kernel stack, the stack decides.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +12,16 @@
 namespace forktail::analysis
 {
 
-// The kernel's side of a sample.
+// The kernel part of a sample.
 struct KernelSide {
 	bool in_kernel = false;
-	std::string call; // the system call's name; "" for none, or not known
+	std::string call; // the system call's name; "" for none, or unknown
 	uint8_t file = 0; // enum ft_sample_file
 };
 
 struct KernelWork {
-	std::string activity; // "" if nothing is known
-	std::string where;    // the kernel's function that says so, or the call: "tcp_sendmsg", "write()"
+	std::string activity; // "" if unknown
+	std::string where;    // the kernel function that identifies it, or the call: "tcp_sendmsg", "write()"
 };
 
 // `stack`: the kernel's functions, innermost first.

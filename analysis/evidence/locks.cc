@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A wait for a lock is on the waiting thread's timeline, as what the holder did; its sentence is about the
-// holder, because that is where to look.
+// The waiting thread's timeline holds a lock wait as what the lock holder did. The sentence is about the lock
+// holder, because it caused the wait.
 #include "locks.h"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace forktail::analysis
 namespace
 {
 
-// Of a thread's waits for another one's locks.
-struct Waited {
+// Sum of a thread's waits for locks of one lock holder.
+struct WaitSum {
 	uint64_t ns = 0;
 	std::vector<Foreign> stretches; // clipped to the scene
 };
 
-void AddForeign(const Scene &scene, const Foreign &f, Waited *waited)
+void AddForeign(const Scene &scene, const Foreign &f, WaitSum *waited)
 {
 	Foreign clipped = f;
 	clipped.start_ns = std::max(f.start_ns, scene.from_ns);
@@ -44,15 +44,15 @@ std::string Name(const Thread &t)
 	return (t.comm.empty() ? "thread" : t.comm) + " (" + std::to_string(t.tid) + ")";
 }
 
-// Who waited longest for locks that the scene's thread held, and how long: an index into threads and what was
-// spent on `cause`; kNobody: no one.
-std::pair<uint32_t, Waited> LongestWaiter(const Scene &scene, Cause cause)
+// The thread that waited longest for locks of the scene's thread, counting what the holder spent on `cause`:
+// an index into threads, or kNobody.
+std::pair<uint32_t, WaitSum> LongestWaiter(const Scene &scene, Cause cause)
 {
-	std::pair<uint32_t, Waited> longest = {LockWait::kNobody, {}};
+	std::pair<uint32_t, WaitSum> longest = {LockWait::kNobody, {}};
 	for (const Timeline &t : *scene.timelines) {
 		if (t.foreign.empty() || t.thread == scene.timeline.thread)
 			continue;
-		Waited waited;
+		WaitSum waited;
 		EachForeign(t, scene.from_ns, scene.to_ns, [&](const Foreign &f, uint64_t) {
 			if (f.thread == scene.timeline.thread && f.cause == cause && InFutex(scene.run, t, f))
 				AddForeign(scene, f, &waited);
@@ -63,8 +63,8 @@ std::pair<uint32_t, Waited> LongestWaiter(const Scene &scene, Cause cause)
 	return longest;
 }
 
-// "ran work()", "waited in poll()": what a thread did in stretches in which nothing kept it.
-std::string DoingText(const Scene &scene, const Timeline &t, const std::vector<Foreign> &stretches)
+// "ran work()", "waited in poll()": what a thread did in stretches in which it was not stalled.
+std::string HolderActivityText(const Scene &scene, const Timeline &t, const std::vector<Foreign> &stretches)
 {
 	CauseTimes times = {};
 	OwnCodeCount count(scene.run, *scene.activities);
@@ -95,23 +95,23 @@ std::string DoingText(const Scene &scene, const Timeline &t, const std::vector<F
 	OwnCode own = count.Result(times[Index(Cause::ServerBusy)]);
 	if (own.activities.empty())
 		return "ran its own code";
-	// Of a library's code, that a lock was held in it is all the more reason to name it.
+	// For library code, name the function: it shows where the lock is held.
 	const ActivityTime &most = own.activities[0];
 	if (most.name.starts_with("module/") && !most.stack.empty())
 		return "was in " + most.stack + " of " + most.name.substr(sizeof "module/" - 1);
 	return ActivityWords({most.name}, {});
 }
 
-std::string WaitedText(const Scene &scene, uint32_t waiter, const Waited &waited)
+std::string WaitedText(const Scene &scene, uint32_t waiter, const WaitSum &waited)
 {
 	return Name(scene.run.threads[waiter]) + " waited " + common::FormatDuration(waited.ns) +
-	       " for a lock that it held";
+	       " for a lock that this thread held";
 }
 
-// The thread that the scene's own thread waited for longest, and what that one mostly met.
+// The lock holder that the scene's thread waited for longest, and that holder's main cause.
 std::string OwnWaitText(const Scene &scene)
 {
-	std::map<std::pair<uint32_t, Cause>, Waited> by_holder;
+	std::map<std::pair<uint32_t, Cause>, WaitSum> by_holder;
 	for (const Foreign &f :
 	     LockForeign(scene.threads, scene.threads->Of(scene.timeline.thread), scene.from_ns, scene.to_ns))
 		AddForeign(scene, f, &by_holder[{f.thread, f.cause}]);
@@ -124,13 +124,13 @@ std::string OwnWaitText(const Scene &scene)
 	return "waited " + common::FormatDuration(longest->second.ns) + " for a lock held by " +
 	       Name(scene.run.threads[holder]) + ", which " +
 	       (cause == Cause::LockWait
-		    ? DoingText(scene, scene.threads->Of(holder), longest->second.stretches)
+		    ? HolderActivityText(scene, scene.threads->Of(holder), longest->second.stretches)
 		    : InfoOf(cause).thread);
 }
 
 } // namespace
 
-std::string WaitedForText(const Scene &scene, Cause cause)
+std::string LockWaiterText(const Scene &scene, Cause cause)
 {
 	if (scene.timeline.empty() || !scene.timelines)
 		return "";
@@ -138,7 +138,7 @@ std::string WaitedForText(const Scene &scene, Cause cause)
 	return waiter == LockWait::kNobody ? "" : WaitedText(scene, waiter, waited);
 }
 
-uint64_t WaitedForNs(const Scene &scene, Cause cause)
+uint64_t LockWaiterNs(const Scene &scene, Cause cause)
 {
 	return scene.timeline.empty() || !scene.timelines ? 0 : LongestWaiter(scene, cause).second.ns;
 }
@@ -149,9 +149,9 @@ std::string LockSentence(const Scene &scene)
 		return "";
 	auto [waiter, waited] = LongestWaiter(scene, Cause::LockWait);
 	if (waiter != LockWait::kNobody)
-		return WaitedText(scene, waiter, waited) + "; meanwhile it " +
-		       DoingText(scene, scene.timeline, waited.stretches);
-	// Where nobody's timeline has it as another's: without a log of requests.
+		return WaitedText(scene, waiter, waited) + "; meanwhile this thread " +
+		       HolderActivityText(scene, scene.timeline, waited.stretches);
+	// Without a request log no timeline attributes the wait to the lock holder.
 	return scene.timeline.foreign.empty() ? OwnWaitText(scene) : "";
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Locks in words: who waited for which thread's, and what that one did meanwhile.
+// Describes lock waits: the waiting thread, the lock holder, and what the lock holder did meanwhile.
 #pragma once
 
 #include <string>
@@ -9,17 +9,18 @@
 namespace forktail::analysis
 {
 
-// Of a scene whose thread held locks that serving threads waited for: "mc-worker (12) waited 15.0 ms for a
-// lock that it held". Counted is what the waits were spent on by `cause`. "" if there is no such wait.
-std::string WaitedForText(const Scene &scene, Cause cause);
-// For how long, by the one that waited longest.
-uint64_t WaitedForNs(const Scene &scene, Cause cause);
-// What is told of lock-wait: the same with what the thread did meanwhile; or of a scene whose own thread
-// waited "waited 15.0 ms for a lock held by mc-itemcrawler (13), which ran rehashing of a dictionary". "" if
-// nobody knows for whom.
+// For a scene whose thread is a lock holder: "mc-worker (12) waited 15.0 ms for a
+// lock that this thread held". Only wait time attributed to `cause` counts. ""
+// without such a wait.
+std::string LockWaiterText(const Scene &scene, Cause cause);
+// The same wait in nanoseconds.
+uint64_t LockWaiterNs(const Scene &scene, Cause cause);
+// The sentence for lock-wait: the same with what the lock holder did meanwhile; or, if the scene's own thread
+// waited, "waited 15.0 ms for a lock held by mc-itemcrawler (13), which was rehashing a dictionary". "" if
+// the lock holder is unknown.
 std::string LockSentence(const Scene &scene);
 
-// Which thread waited longest for a lock of the scene's thread. ns is 0 where no holder is known.
+// The longest wait for a lock of the scene's thread. ns is 0 if the lock holder is unknown.
 struct LockHold {
 	std::string waiter, holder; // "mc-worker (6615)"
 	uint64_t ns = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A sample stands for its period: of a long turn of the event loop there are more than of others.
-// A thread's samples lie in the order of time, so those of an interval are found by bisection. Of all the
-// stacks of an activity the one that was seen most stands for it.
+// Each sample is weighted with its sampling period, because long iterations are sampled more often. A
+// thread's samples are sorted by time, so an interval's samples are found by bisection. The most frequent
+// stack represents an activity.
 #include "own_code.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace forktail::analysis
 {
 
-// Of recordings that had one period and did not tell it, in a sample's sixteenths of a millisecond.
+// The period in recordings without a period per sample: 1 ms, in sixteenths of a millisecond.
 constexpr double kOldPeriod = 16;
 
 double ActivityTime::error() const
@@ -28,25 +28,25 @@ void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 		if (s->owner != FT_OWN_CODE)
 			continue;
 		const Activity &activity = activities_.Of(static_cast<size_t>(s - run_.cpu_samples.data()));
-		Counted &counted = counted_[activity.name];
-		counted.samples++;
-		counted.weight += s->period ? s->period : kOldPeriod;
-		counted.lua_samples += activity.in_lua;
-		counted.kernel_samples += activity.in_kernel;
-		counted.stacks[activity.where]++;
+		ActivityCount &count = counts_[activity.name];
+		count.samples++;
+		count.weight += s->period ? s->period : kOldPeriod;
+		count.lua_samples += activity.in_lua;
+		count.kernel_samples += activity.in_kernel;
+		count.stacks[activity.where]++;
 	}
 }
 
 void OwnCodeCount::Add(const OwnCodeCount &other)
 {
-	for (const auto &[name, more] : other.counted_) {
-		Counted &counted = counted_[name];
-		counted.samples += more.samples;
-		counted.lua_samples += more.lua_samples;
-		counted.kernel_samples += more.kernel_samples;
-		counted.weight += more.weight;
+	for (const auto &[name, more] : other.counts_) {
+		ActivityCount &count = counts_[name];
+		count.samples += more.samples;
+		count.lua_samples += more.lua_samples;
+		count.kernel_samples += more.kernel_samples;
+		count.weight += more.weight;
 		for (const auto &[stack, samples] : more.stacks)
-			counted.stacks[stack] += samples;
+			count.stacks[stack] += samples;
 	}
 }
 
@@ -54,17 +54,17 @@ OwnCode OwnCodeCount::Result(uint64_t own_ns) const
 {
 	OwnCode result;
 	double weight = 0;
-	for (const auto &[name, counted] : counted_) {
-		result.samples += counted.samples;
-		weight += counted.weight;
+	for (const auto &[name, count] : counts_) {
+		result.samples += count.samples;
+		weight += count.weight;
 	}
-	for (const auto &[name, counted] : counted_) {
+	for (const auto &[name, count] : counts_) {
 		auto most =
-		    std::max_element(counted.stacks.begin(), counted.stacks.end(),
+		    std::max_element(count.stacks.begin(), count.stacks.end(),
 				     [](const auto &a, const auto &b) { return a.second < b.second; });
-		double share = counted.weight / weight;
+		double share = count.weight / weight;
 		result.activities.push_back(
-		    {name, counted.samples, counted.lua_samples, counted.kernel_samples, share,
+		    {name, count.samples, count.lua_samples, count.kernel_samples, share,
 		     static_cast<uint64_t>(share * static_cast<double>(own_ns)), most->first});
 	}
 	std::stable_sort(result.activities.begin(), result.activities.end(),

@@ -12,7 +12,7 @@ namespace
 
 constexpr uint64_t kCloneThread = 0x10000; // CLONE_THREAD
 constexpr uint64_t kForkSlack =
-    1'000'000; // a child's account may begin this long before its fork does, by clocks
+    1'000'000; // a child's record may begin up to this long before its fork's span
 
 } // namespace
 
@@ -49,12 +49,11 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	if (!longest)
 		return "";
 	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
-	       ") sat in " + SyscallText(scene, SyncCall(*longest)) + " for " +
+	       ") was in " + SyscallText(scene, SyncCall(*longest)) + " for " +
 	       common::FormatDuration(longest->duration_ns);
 }
 
-// The child's record says so. Without one (its event was dropped) clone's flags do; clone3 has none in
-// registers.
+// Decided by the child's record. If its event was dropped, by clone's flags; clone3 passes none in registers.
 bool MadeThread(const Scene &scene, const ft_span &fork)
 {
 	for (const Thread &t : scene.run.threads)

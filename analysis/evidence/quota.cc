@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// That a thread was throttled is in its spans; whose quota it was, the recorder's notes and the kernel's own
-// counts tell.
+// A thread's spans show that it was throttled. The recorder's notes and the kernel's counters identify the
+// cgroup with the quota.
 #include "quota.h"
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace forktail::analysis
 namespace
 {
 
-// The kernel adds a throttle up when it has ended, and its sum is read every 100 ms.
+// The kernel counts a throttle when it ends, and the recorder reads the counter every 100 ms.
 constexpr uint64_t kQuotaLook = 200'000'000;
 
-// The last sample of a series of that cgroup before an instant; 0 if there is none.
+// The last sample of a cgroup's series before an instant; 0 without one.
 double CgroupValue(const Run &run, const std::string &name, const std::string &cgroup, uint64_t t_ns)
 {
 	for (const Series &series : run.series) {
@@ -65,14 +65,14 @@ const Quota *UsedUp(const Scene &scene)
 
 std::string QuotaSentence(const Scene &scene)
 {
-	const Seen &seen = scene.seen[static_cast<size_t>(Index(Cause::CpuQuota))];
+	const CauseTotal &total = scene.totals[static_cast<size_t>(Index(Cause::CpuQuota))];
 	const Quota *q = UsedUp(scene);
 	std::string text = q ? "the cgroup " + q->cgroup + " had used up its CPU quota (" +
 				   common::FormatDuration(q->quota_us * 1000) + " of every " +
 				   common::FormatDuration(q->period_us * 1000) + ")"
-			     : std::string("its cgroup had used up its CPU quota");
-	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
-	uint64_t times = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
+			     : std::string("the server's cgroup had used up its CPU quota");
+	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
+	uint64_t times = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
 	return text + ": the thread waited " + common::FormatDuration(ns) + ", throttled " +
 	       common::Plural(std::max<uint64_t>(times, 1), "time", "times");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One pass over the pieces and the tallies of the interval.
+// Fills a scene in one pass over the pieces and one over the tallies of its interval.
 #include "scene.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace forktail::analysis
 namespace
 {
 
-// Who held the CPU longest during a wait, if the recorder could tell.
+// Adds the thread that held the CPU longest during a wait, if it is known.
 void NoteHolder(const ft_span &s, uint32_t span, Scene *scene)
 {
 	const WaitHolder longest = HolderOf(scene->run, s);
@@ -29,7 +29,7 @@ void GatherPieces(Scene *scene)
 	uint64_t from = std::max(scene->from_ns, t.start_ns()), to = std::min(scene->to_ns, t.end_ns());
 	if (t.empty() || from >= to)
 		return;
-	// What another thread did is told of that one. Pieces are cut where such intervals are.
+	// Skip intervals that belong to another thread. Pieces are cut at their bounds.
 	auto foreign = std::partition_point(t.foreign.begin(), t.foreign.end(),
 					    [&](const Foreign &f) { return f.end_ns <= from; });
 	for (uint32_t i = PieceAt(t, from); t.pieces[i].start_ns < to; i++) {
@@ -39,21 +39,21 @@ void GatherPieces(Scene *scene)
 		if (p.span == kNoSpan || (foreign != t.foreign.end() && foreign->start_ns <= p.start_ns))
 			continue;
 		uint64_t ns = std::min(to, t.pieces[i + 1].start_ns) - std::max(from, p.start_ns);
-		Seen &seen = scene->seen[static_cast<size_t>(Index(p.cause))];
-		seen.ns += ns;
-		// A span with others inside comes in several pieces, and being off the CPU in a frame is part
-		// of it, unless that was for something else.
+		CauseTotal &total = scene->totals[static_cast<size_t>(Index(p.cause))];
+		total.ns += ns;
+		// A span with inner spans has several pieces. An off-CPU span inside a frame belongs to the
+		// frame, unless it has another cause.
 		const ft_span &span = scene->run.spans[p.span];
-		if (p.span != seen.last &&
+		if (p.span != total.last &&
 		    (!span.off_cpu || span.depth == 0 || p.cause != CauseOfOwner(span.owner))) {
-			seen.spans++;
-			seen.last = p.span;
+			total.spans++;
+			total.last = p.span;
 			if (p.cause == Cause::RunQueue)
 				NoteHolder(span, p.span, scene);
 		}
-		if (ns > seen.longest_ns) {
-			seen.longest_ns = ns;
-			seen.longest = p.span;
+		if (ns > total.longest_ns) {
+			total.longest_ns = ns;
+			total.longest = p.span;
 		}
 	}
 }
@@ -62,7 +62,7 @@ void GatherTallies(Scene *scene)
 {
 	const ft_tally *first = scene->run.tallies.data() + scene->thread.first_tally;
 	const ft_tally *end = first + scene->thread.tally_count;
-	// Windows do not overlap, so that ends are in order like starts.
+	// Windows do not overlap, so their ends are sorted like their starts.
 	const ft_tally *t =
 	    std::partition_point(first, end, [&](const ft_tally &x) { return x.end_ns <= scene->from_ns; });
 	for (; t < end && t->start_ns < scene->to_ns; t++) {
@@ -70,9 +70,9 @@ void GatherTallies(Scene *scene)
 			continue;
 		uint64_t from = std::max(t->start_ns, scene->from_ns), to = std::min(t->end_ns, scene->to_ns);
 		double part = static_cast<double>(to - from) / static_cast<double>(t->end_ns - t->start_ns);
-		Seen &seen = scene->seen[static_cast<size_t>(Index(CauseOfOwner(t->owner)))];
-		seen.tallied += part * t->count;
-		seen.tallied_ns += part * static_cast<double>(t->total_ns);
+		CauseTotal &total = scene->totals[static_cast<size_t>(Index(CauseOfOwner(t->owner)))];
+		total.tallied += part * t->count;
+		total.tallied_ns += part * static_cast<double>(t->total_ns);
 	}
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What happened on a server's thread and around it in one interval, gathered so that sentences can be made
-// of it.
+// A scene: a server thread and its surroundings in one interval. Sentences of evidence are made from it.
 #pragma once
 
 #include <array>
@@ -17,23 +16,23 @@ namespace forktail::analysis
 {
 
 // One cause's share of the interval.
-struct Seen {
+struct CauseTotal {
 	uint64_t ns = 0;	 // of spans, clipped to the interval
 	uint64_t spans = 0;	 // how many
-	uint32_t last = kNoSpan; // counted
+	uint32_t last = kNoSpan; // the last span counted
 	uint32_t longest = kNoSpan;
-	uint64_t longest_ns = 0; // of it in the interval
-	double tallied = 0;	 // short ones, about: a window that is only partly inside counts in part
+	uint64_t longest_ns = 0; // of the longest span, in the interval
+	double tallied = 0;	 // number of short spans; a window partly inside counts in proportion
 	double tallied_ns = 0;
 };
 
-// A thread that held the CPU while the server's waited for it.
+// A CPU holder: a thread that ran while the server's thread waited for the CPU.
 struct Holder {
 	uint64_t ns = 0;
-	uint32_t span = kNoSpan; // one of those waits
+	uint32_t span = kNoSpan; // one of these waits
 };
 
-// Rare frames of the whole run that sentences look for, by thread and start.
+// Rare spans of the whole run that sentences use, by thread and start.
 struct Landmarks {
 	std::vector<uint32_t> forks, fsyncs;
 };
@@ -41,23 +40,23 @@ struct Landmarks {
 struct Scene {
 	const Run &run;
 	const Timeline &timeline;
-	const Thread &thread; // the timeline's
+	const Thread &thread; // of the timeline
 	const Landmarks &landmarks;
 	uint64_t from_ns = 0;
 	uint64_t to_ns = 0;
-	std::array<Seen, kTimelineCauses> seen = {};
-	std::map<uint32_t, Holder> holders = {}; // by tid
-	OwnCode own_code = {};			 // of the thread
-	const Scene *client = nullptr; // the worst request's load thread in that interval, if recorded
+	std::array<CauseTotal, kTimelineCauses> totals = {};
+	std::map<uint32_t, Holder> holders = {};	  // by tid
+	OwnCode own_code = {};				  // on-CPU time of the thread
+	const Scene *client = nullptr;			  // the load thread of the worst request, if recorded
 	const Activities *activities = nullptr;		  // of the run's samples
 	const EpisodeAnswers *answers = nullptr;	  // of the episode
 	const std::vector<Timeline> *timelines = nullptr; // of all hops
 	ThreadTimelines *threads = nullptr;		  // of any thread
 };
 
-// Fills seen and holders.
+// Fills totals and holders.
 void Gather(Scene *scene);
-// What the scene's thread's own code was in an interval.
+// On-CPU time of the scene's thread in an interval, by activity.
 OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 
 } // namespace forktail::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One function per family of causes; each says what was seen, for how long, and what else was going on that
+// One function per family of causes. Its sentence names the event, its duration and the activity that
 // explains it.
 #include "sentences.h"
 
@@ -17,7 +17,7 @@
 #include "phrases.h"
 #include "quota.h"
 #include "scene.h"
-#include "stopped.h"
+#include "suspensions.h"
 
 namespace forktail::analysis
 {
@@ -25,19 +25,19 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kWorthMentioning = 33; // one in so many, that is 3 %
+constexpr uint64_t kMinPartDivisor = 33; // parts below 1/33, 3 %, are not printed
 
-const ft_span *Longest(const Scene &scene, const Seen &seen)
+const ft_span *Longest(const Scene &scene, const CauseTotal &total)
 {
-	return seen.longest == kNoSpan ? nullptr : &scene.run.spans[seen.longest];
+	return total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 }
 
-const Seen &Of(const Scene &scene, Cause cause)
+const CauseTotal &Of(const Scene &scene, Cause cause)
 {
-	return scene.seen[static_cast<size_t>(Index(cause))];
+	return scene.totals[static_cast<size_t>(Index(cause))];
 }
 
-// The longest of such frames of the scene's thread that reaches into the scene.
+// The longest of these frames that is on the scene's thread and overlaps the scene.
 const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames)
 {
 	const ft_span *longest = nullptr;
@@ -50,7 +50,7 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 	return longest;
 }
 
-std::string HowOften(uint64_t n)
+std::string CountText(uint64_t n)
 {
 	return n > 1 ? " (" + common::FormatCount(n) + " times)" : "";
 }
@@ -68,14 +68,14 @@ std::string ProcessText(const Thread &t)
 	return (name.empty() ? "thread" : name) + " " + std::to_string(t.tid);
 }
 
-// The children of the scene's process that lived in the interval, as "while snapshot child 4312 lived".
+// A child of the scene's process that existed in the interval, as "while snapshot child 4312 ran".
 std::string ChildrenText(const Scene &scene)
 {
 	const Thread *child = LiveChild(scene);
-	return child ? " while " + ProcessText(*child) + " lived" : "";
+	return child ? " while " + ProcessText(*child) + " ran" : "";
 }
 
-// What Redis said about a fork: the first word after its end and before the next fork.
+// Redis' report about a fork: the first one after its end and before the next fork.
 std::string RedisForkText(const Scene &scene, const ft_span &fork)
 {
 	uint64_t until = UINT64_MAX;
@@ -88,12 +88,12 @@ std::string RedisForkText(const Scene &scene, const ft_span &fork)
 	}
 	for (const ServerReport &r : scene.run.reports)
 		if (r.latest_fork_usec && r.t_ns >= SpanEnd(fork) && r.t_ns < until)
-			return "; Redis says latest_fork_usec " + common::FormatCount(r.latest_fork_usec);
+			return "; Redis reports latest_fork_usec " + common::FormatCount(r.latest_fork_usec);
 	return "";
 }
 
-// The process' resident memory at an instant, in bytes: the recorder's last sample before it, else what
-// run.json says; 0 if neither.
+// The process' resident memory at an instant, in bytes: the recorder's last sample before it, else the value
+// of run.json, else 0.
 uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
 {
 	for (const Series &series : scene.run.series) {
@@ -110,14 +110,14 @@ uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
 
 std::string ForkSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::Fork);
+	const CauseTotal &total = Of(scene, Cause::Fork);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.forks);
 	if (!s)
-		return "fork or clone calls too short for a span took " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		return "short fork() and clone() calls took " +
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	if (MadeThread(scene, *s))
 		return "clone() of a thread took " + common::FormatDuration(s->duration_ns) +
-		       HowOften(seen.spans);
+		       CountText(total.spans);
 	std::string text = "fork() copied page tables for " + common::FormatDuration(s->duration_ns);
 	if (uint64_t bytes = ResidentBytes(scene, s->start_ns))
 		text += " (RSS " + common::FormatBytes(bytes) + ")";
@@ -135,16 +135,16 @@ std::string ForkSentence(const Scene &scene)
 
 std::string FaultSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	uint64_t count = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
-	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	const CauseTotal &total = Of(scene, cause);
+	uint64_t count = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
+	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
 	if (count == 0)
 		return "";
 	std::string words = InfoOf(cause).words, one = words.substr(0, words.find('|')),
 		    many = words.substr(words.find('|') + 1);
 	std::string text =
 	    common::Plural(count, one.c_str(), many.c_str()) + ", " + common::FormatDuration(ns);
-	if (const ft_span *s = Longest(scene, seen); s && count > 1)
+	if (const ft_span *s = Longest(scene, total); s && count > 1)
 		text += ", longest " + common::FormatDuration(s->duration_ns);
 	if (cause == Cause::CowCopy || cause == Cause::CowReuse)
 		text += ChildrenText(scene);
@@ -155,15 +155,15 @@ std::string FaultSentence(const Scene &scene, Cause cause)
 
 std::string FileSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	const ft_span *s = Longest(scene, seen);
+	const CauseTotal &total = Of(scene, cause);
+	const ft_span *s = Longest(scene, total);
 	if (!s)
-		return "file calls too short for a span blocked for " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		return "short file calls blocked for " +
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	std::string text = SyscallText(scene, s->syscall);
 	if (const std::string name = NameOf(scene.run, *s); !name.empty())
 		text += std::string(" ") + InfoOf(cause).words + " " + name;
-	text += " was blocked " + common::FormatDuration(seen.ns) + HowOften(seen.spans);
+	text += " was blocked for " + common::FormatDuration(total.ns) + CountText(total.spans);
 	text += OtherFsyncText(scene, s->start_ns, SpanEnd(*s));
 	std::string disk = DiskText(scene, s->start_ns, SpanEnd(*s));
 	return text + (disk.empty() ? KernelStackText(DetailOf(scene.run, *s)) : disk);
@@ -171,57 +171,57 @@ std::string FileSentence(const Scene &scene, Cause cause)
 
 std::string FsyncSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::Fsync);
+	const CauseTotal &total = Of(scene, Cause::Fsync);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.fsyncs);
 	if (!s)
 		return "short fsync calls took " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns));
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	std::string call = SyscallText(scene, SyncCall(*s));
-	return call + " on the server's own thread took " + common::FormatDuration(seen.ns) +
+	return call + " on the serving thread took " + common::FormatDuration(total.ns) +
 	       DiskText(scene, s->start_ns, SpanEnd(*s));
 }
 
 std::string RunQueueSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::RunQueue);
-	const ft_span *s = Longest(scene, seen);
+	const CauseTotal &total = Of(scene, Cause::RunQueue);
+	const ft_span *s = Longest(scene, total);
 	if (!s)
 		return "short waits for a CPU took " +
-		       common::FormatDuration(static_cast<uint64_t>(seen.tallied_ns)) +
-		       HowOften(static_cast<uint64_t>(std::llround(seen.tallied)));
-	std::string text = "waited " + common::FormatDuration(seen.ns) + " on the run queue of cpu " +
-			   std::to_string(OwnCpu(scene.run, s->cpu)) + HowOften(seen.spans);
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns)) +
+		       CountText(static_cast<uint64_t>(std::llround(total.tallied)));
+	std::string text = "waited " + common::FormatDuration(total.ns) + " on the run queue of cpu " +
+			   std::to_string(OwnCpu(scene.run, s->cpu)) + CountText(total.spans);
 	std::string holders = CpuHoldersText(CpuHoldersOf(scene));
 	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
 }
 
 std::string InterruptSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	uint64_t count = seen.spans + static_cast<uint64_t>(std::llround(seen.tallied));
-	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	const CauseTotal &total = Of(scene, cause);
+	uint64_t count = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
+	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
 	if (ns == 0)
 		return "";
 	if (cause == Cause::SoftirqDeferred)
-		return "waited " + common::FormatDuration(ns) + HowOften(count) +
-		       " for a CPU that ksoftirqd held: more soft interrupts than the kernel does in passing";
+		return "waited " + common::FormatDuration(ns) + CountText(count) +
+		       " for a CPU that ksoftirqd held: the kernel had deferred soft interrupts to it";
 	std::string name = CauseName(cause);
 	if (size_t slash = name.find('/'); slash != std::string::npos)
 		name[slash] = ' ';
 	std::string text = name + " took " + common::FormatDuration(ns);
-	if (const ft_span *s = Longest(scene, seen))
+	if (const ft_span *s = Longest(scene, total))
 		text += " on cpu " + std::to_string(OwnCpu(scene.run, s->cpu));
-	return text + HowOften(count);
+	return text + CountText(count);
 }
 
 std::string BlockedSentence(const Scene &scene, Cause cause)
 {
-	const Seen &seen = Of(scene, cause);
-	const ft_span *s = Longest(scene, seen);
-	uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns);
+	const CauseTotal &total = Of(scene, cause);
+	const ft_span *s = Longest(scene, total);
+	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
 	if (ns == 0)
 		return "";
-	std::string length = common::FormatDuration(ns) + HowOften(seen.spans), words = InfoOf(cause).words;
+	std::string length = common::FormatDuration(ns) + CountText(total.spans), words = InfoOf(cause).words;
 	std::string call = s ? SyscallText(scene, s->syscall) : std::string(CauseName(cause));
 	if (size_t at = words.find('&'); at != std::string::npos)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
@@ -230,20 +230,19 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene.run, *s)) : "");
 }
 
-// The scene is the helper's.
+// The scene of the I/O thread.
 std::string IoThreadSentence(const Scene &scene, const EpisodeCause &cause)
 {
 	std::vector<std::string> names;
 	for (const ActivityTime &a : scene.own_code.activities)
 		names.push_back(a.name);
 	std::string words = ActivityWords(names, {});
-	return "was at work while the main thread waited for it to be done, " +
-	       common::FormatDuration(cause.time_ns) + " of the requests' time" +
-	       (words.empty() ? "" : "; it " + words);
+	return "worked while the main thread waited for it, " + common::FormatDuration(cause.time_ns) +
+	       " of the requests' time" + (words.empty() ? "" : "; this thread " + words);
 }
 
-// What the load thread did while the server sat idle for spans: that it did not get to run is told elsewhere.
-std::string ClientMeanwhile(const Scene &scene)
+// What the load thread did during the server's idle spans. ClientSentence reports its stalls.
+std::string ClientActivityText(const Scene &scene)
 {
 	const Timeline &server = scene.timeline, &client = scene.client->timeline;
 	uint64_t from = std::max(scene.from_ns, server.start_ns()),
@@ -259,52 +258,52 @@ std::string ClientMeanwhile(const Scene &scene)
 	std::string name =
 	    "the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) + ")";
 	if (ran_ns > waited_ns)
-		return ", or were there while " + name + " ran its own code for " +
-		       common::FormatDuration(ran_ns) + " of it";
-	return ", while " + name + " waited for them for " + common::FormatDuration(waited_ns) +
-	       " and ran for " + common::FormatDuration(ran_ns);
+		return ", or had arrived while " + name + " ran its own code for " +
+		       common::FormatDuration(ran_ns) + " of that time";
+	return ", while " + name + " waited " + common::FormatDuration(waited_ns) + " for them and ran for " +
+	       common::FormatDuration(ran_ns);
 }
 
-// Where it is known when answers arrived, what they waited for then is not network.
-std::string OnTheWayText(const Scene &scene)
+// With known arrival times, time after a reply's arrival is not network time.
+std::string OnNetworkText(const Scene &scene)
 {
 	if (!scene.answers || !scene.answers->known)
-		return std::string("requests or answers were on their way") +
-		       (scene.client ? ClientMeanwhile(scene)
-				     : ", or the load generator, which was not recorded, did not get to run");
+		return std::string("requests or replies were on the network") +
+		       (scene.client ? ClientActivityText(scene)
+				     : ", or the load generator (not recorded) did not run");
 	const OnTheWay &way = scene.answers->way;
 	if (way.request_ns == 0 && way.answer_ns == 0)
-		return "requests or answers were on their way";
-	return "requests were on their way for " + common::FormatDuration(way.request_ns) + ", answers for " +
-	       common::FormatDuration(way.answer_ns) + ", over all of them";
+		return "requests or replies were on the network";
+	return "requests were on the network for " + common::FormatDuration(way.request_ns) +
+	       " in total, replies for " + common::FormatDuration(way.answer_ns);
 }
 
 std::string NetworkSentence(const Scene &scene)
 {
-	const Seen &seen = Of(scene, Cause::Idle);
-	std::string text = "the server sat idle for " +
-			   common::FormatDuration(seen.ns + static_cast<uint64_t>(seen.tallied_ns));
-	if (seen.longest_ns)
-		text += " (longest " + common::FormatDuration(seen.longest_ns) + ")";
-	return text + ": " + OnTheWayText(scene);
+	const CauseTotal &total = Of(scene, Cause::Idle);
+	std::string text = "the server was idle for " +
+			   common::FormatDuration(total.ns + static_cast<uint64_t>(total.tallied_ns));
+	if (total.longest_ns)
+		text += " (longest " + common::FormatDuration(total.longest_ns) + ")";
+	return text + ": " + OnNetworkText(scene);
 }
 
-// Interrupts take a load thread's time, but are not what it was kept from running by.
+// Interrupts take time on the CPU, but do not stop a load thread from running.
 bool StallsClient(Cause cause)
 {
 	return IsStall(cause) && !IsInterrupt(cause);
 }
 
-// What a load thread was kept from running by: at most two things, the longest first, and none that are small
-// beside the first.
+// What stopped a load thread from running: at most two causes, longest first, the second only if it is at
+// least a fifth of the first.
 std::string ClientStalls(const Scene &client)
 {
 	std::vector<std::pair<uint64_t, Cause>> stalls;
 	for (int i = 0; i < kTimelineCauses; i++) {
-		const Seen &seen = client.seen[static_cast<size_t>(i)];
+		const CauseTotal &total = client.totals[static_cast<size_t>(i)];
 		if (!StallsClient(static_cast<Cause>(i)))
 			continue;
-		if (uint64_t ns = seen.ns + static_cast<uint64_t>(seen.tallied_ns))
+		if (uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns))
 			stalls.push_back({ns, static_cast<Cause>(i)});
 	}
 	std::sort(stalls.rbegin(), stalls.rend());
@@ -325,7 +324,7 @@ std::string ClientStalls(const Scene &client)
 			text += "waited " + common::FormatDuration(ns) + " for a CPU" +
 				(holders.empty() ? "" : ", held by " + holders);
 		} else if (cause == Cause::CpuQuota) {
-			text += "had used up its CPU quota for " + common::FormatDuration(ns);
+			text += "was throttled by its CPU quota for " + common::FormatDuration(ns);
 		} else {
 			text += "spent " + common::FormatDuration(ns) + " in " + CauseName(cause);
 		}
@@ -333,13 +332,13 @@ std::string ClientStalls(const Scene &client)
 	return text;
 }
 
-// "answers lay unread at the client for 31.0 ms in all (longest 30.0 ms)"; "" if none is known to have.
+// "replies were unread at the client for 31.0 ms in total (longest 30.0 ms)"; "" if no wait is known.
 std::string UnreadText(const Scene &scene)
 {
 	if (!scene.answers || scene.answers->unread_ns == 0)
 		return "";
-	return "answers lay unread at the client for " + common::FormatDuration(scene.answers->unread_ns) +
-	       " in all (longest " + common::FormatDuration(scene.answers->longest_unread_ns) + ")";
+	return "replies were unread at the client for " + common::FormatDuration(scene.answers->unread_ns) +
+	       " in total (longest " + common::FormatDuration(scene.answers->longest_unread_ns) + ")";
 }
 
 std::string ClientSentence(const Scene &scene, uint64_t late_ns)
@@ -347,10 +346,10 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 	std::string unread = UnreadText(scene);
 	if (!scene.client) {
 		uint64_t unread_ns = unread.empty() ? 0 : std::min(scene.answers->unread_ns, late_ns);
-		std::string sent = "the load generator sent late, " +
+		std::string sent = "the load generator sent requests late, by " +
 				   common::FormatDuration(late_ns - unread_ns) +
-				   " over all requests, though their connections were free";
-		if (late_ns - unread_ns < late_ns / kWorthMentioning)
+				   " in total, although their connections were free";
+		if (late_ns - unread_ns < late_ns / kMinPartDivisor)
 			return unread;
 		return unread.empty() ? sent : unread + "; " + sent;
 	}
@@ -366,8 +365,8 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 			       : "ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
 				     common::FormatDuration(client.to_ns - client.from_ns);
 	return "the load generator's thread " + client.thread.comm + " (" +
-	       std::to_string(client.thread.tid) + ") " + what + "; that made requests " +
-	       common::FormatDuration(late_ns) + " late in all" + (unread.empty() ? "" : "; " + unread);
+	       std::to_string(client.thread.tid) + ") " + what + "; this delayed requests by " +
+	       common::FormatDuration(late_ns) + " in total" + (unread.empty() ? "" : "; " + unread);
 }
 
 } // namespace
@@ -375,8 +374,7 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 {
 	switch (InfoOf(cause.cause).telling) {
-	case SentenceKind::None: // idleness is no cause; the load generator's own words tell of outages
-				 // (server_word.h)
+	case SentenceKind::None: // idleness is no cause; outages are in server_reports.h
 		break;
 	case SentenceKind::Blocked:
 		return BlockedSentence(scene, cause.cause);
@@ -411,8 +409,7 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 	case SentenceKind::RunQueue:
 		return RunQueueSentence(scene);
 	case SentenceKind::Unknown:
-		return "nothing recorded says what happened in " + common::FormatDuration(cause.time_ns) +
-		       " of the requests' time";
+		return common::FormatDuration(cause.time_ns) + " of the requests' time has no recorded cause";
 	}
 	return "";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Evidence in words.
+// Makes the sentences of evidence.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A thread can't see that its CPU was given to another guest: to it that is own code, or whatever it did. The
-// host's own count of stolen time is the only trace. It comes ten times a second, so an interval is widened
-// to the readings around it.
+// A thread does not see that the hypervisor gave its CPU to another guest: stolen time looks like own code.
+// Only the host's counter of stolen time shows it. The counter is read ten times a second, so an interval is
+// extended to the readings around it.
 #include "steal.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kReadingNs = 100'000'000; // a reading is about the time since the one before
+constexpr uint64_t kReadingNs = 100'000'000; // a reading covers the time since the previous one
 
 } // namespace
 
@@ -23,8 +23,8 @@ std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint
 	for (const Series &series : run.series) {
 		if (series.name != "host.cpu.steal")
 			continue;
-		// Readings that are alike are written once: the last holds on, until a reading before the
-		// next.
+		// Equal readings are recorded once: a value is valid until one reading before the next
+		// sample.
 		double stolen_ns = 0;
 		uint64_t first_ns = 0, last_ns = 0;
 		for (size_t i = 0; i < series.samples.size(); i++) {
@@ -42,9 +42,9 @@ std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint
 			last_ns = end;
 		}
 		if (stolen_ns * 4 >= static_cast<double>(worst_ns) && stolen_ns >= 1)
-			return "the hypervisor kept " +
+			return "the hypervisor took " +
 			       common::FormatDuration(static_cast<uint64_t>(stolen_ns)) +
-			       " of CPU time from this host (steal) within these " +
+			       " of CPU time from this host (steal) within " +
 			       common::FormatDuration(last_ns - first_ns);
 	}
 	return "";

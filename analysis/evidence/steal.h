@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CPU time that the hypervisor kept from the host, in words.
+// Describes CPU time that the hypervisor took from the host.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace forktail::analysis
 {
 
-// "the hypervisor kept 40.0 ms of CPU time from this host (steal) within these 200 ms", of an interval whose
-// longest request took worst_ns; "" if that can't have mattered: less than a quarter of it.
+// "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms", of an interval whose
+// longest request took worst_ns; "" if less than a quarter of worst_ns was stolen.
 std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t worst_ns);
 
 } // namespace forktail::analysis

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a path to an explanation: read, find the serving threads, blame, group, find evidence.
+// Makes an explanation from a run: reads it, finds the serving threads, attributes time, groups slow requests
+// into episodes and finds evidence.
 #include "explain.h"
 
 #include <algorithm>
@@ -15,11 +16,11 @@ namespace
 {
 
 constexpr uint64_t kSlowIterationNs = 1'000'000;
-// Evidence is made for this many episodes; a run at its limit can have hundreds of thousands.
+// Evidence is made for this many episodes, because an overloaded run can have hundreds of thousands.
 constexpr size_t kEvidenceEpisodes = 1000;
 
-// Without one: every thread with event-loop iterations. Children (a snapshot, say) serve nobody, nor do load
-// generators.
+// The timelines without a request log: every thread with event-loop iterations. Child processes (for example
+// of a snapshot) and load generators serve no requests.
 void FindLoops(const Accounts &accounts, Explanation *e)
 {
 	e->by_loops = true;
@@ -45,10 +46,10 @@ void FindMeasured(const LogFacts &facts, Explanation *e)
 		e->zero_ns = first;
 }
 
-// Time that requests spent outside the recording of their server is Unknown; say how much was outside.
+// Time of requests before or after the recording of their server is unattributed: note the bounds.
 void NoteCoverage(Explanation *e)
 {
-	auto note = [&](const std::string &text) { // of several servers, once
+	auto note = [&](const std::string &text) { // once for several servers
 		if (std::find(e->notes.begin(), e->notes.end(), text) == e->notes.end())
 			e->notes.push_back(text);
 	};
@@ -62,70 +63,69 @@ void NoteCoverage(Explanation *e)
 		if (thread.start_ns > e->first_ns)
 			note("the server was recorded from " +
 			     common::FormatOffset(thread.start_ns, e->zero_ns) +
-			     " on: what requests met before that is unknown");
+			     " on: the time of earlier requests is unattributed");
 		if (thread.end_ns < last)
 			note("the server was recorded until " +
 			     common::FormatOffset(thread.end_ns, e->zero_ns) +
-			     " only: what requests met after that is unknown");
+			     " only: the time of later requests is unattributed");
 	}
 }
 
-// A server that is gone while others go on looks like one that nobody asks anything.
-void NoteEnded(Explanation *e)
+// A server that ended while others continue looks like an idle one.
+void NoteEndedServers(Explanation *e)
 {
 	if (e->run.targets.size() < 2)
 		return;
 	for (const EndedTarget &target : e->run.ended)
 		e->notes.push_back(target.comm + " (" + std::to_string(target.pid) + ") ended at " +
 				   common::FormatOffset(target.t_ns, e->zero_ns) +
-				   ": what came in its place, if anything did, was not recorded");
+				   ": its replacement, if any, was not recorded");
 }
 
-// What the recorder sees of a loop over io_uring is less than of one over epoll.
-void NoteRings(Explanation *e)
+// The recorder sees less of an event loop over io_uring than of one over epoll.
+void NoteIoUring(Explanation *e)
 {
 	for (const Target &target : e->run.targets)
 		if (target.io_uring)
 			e->notes.push_back(target.comm + " (" + std::to_string(target.pid) +
-					   ") works over io_uring: a thread that waits in io_uring_enter "
-					   "counts as idle whatever it "
-					   "waits for, and which thread serves a connection can't be told");
+					   ") uses io_uring: a thread that waits in io_uring_enter counts as "
+					   "idle, whatever it waits for, and the serving threads of "
+					   "connections are unknown");
 }
 
-// Among the notes on who serves whom.
-void NoteUnserved(size_t at, Explanation *e)
+// Inserted after the notes on serving threads.
+void NoteUnknownThreads(size_t at, Explanation *e)
 {
 	const Blame &b = e->blame;
 	if (b.unserved_requests)
 		e->notes.insert(e->notes.begin() + static_cast<ptrdiff_t>(at),
-				"which thread served it is not known of " +
+				"serving thread unknown for " +
 				    common::Plural(b.unserved_requests, "request", "requests") + " on " +
 				    common::Plural(b.unserved_connections, "connection", "connections") +
-				    ": what they met is unknown");
+				    ": their time is unattributed");
 }
 
-// Of more slow requests, or longer ones, than there is room for.
-void NoteKept(Explanation *e)
+// Notes on slow requests that did not fit into memory: too many, or too long.
+void NoteLimits(Explanation *e)
 {
 	if (e->blame.cut_requests)
 		e->notes.push_back(
-		    "what " + common::Plural(e->blame.cut_requests, "request", "requests") +
-		    " met at first is unknown: so long a time does not fit into memory at once "
-		    "(--memory makes room for more)");
+		    "the first part of the time of " +
+		    common::Plural(e->blame.cut_requests, "request", "requests") +
+		    " is unattributed: they took too long to fit into memory (raise --memory)");
 	if (uint64_t left = e->blame.slow_count - e->blame.slow.size())
-		e->notes.push_back(
-		    "of " + common::Plural(e->blame.slow_count, "slow request", "slow requests") + " the " +
-		    common::FormatCount(e->blame.slow.size()) + " slowest, of " +
-		    common::FormatDuration(e->blame.kept_from_ns) +
-		    " or more, are told apart in episodes; the other " + common::FormatCount(left) +
-		    " are in all sums and percentiles (--memory makes room for more)");
+		e->notes.push_back("only the " + common::FormatCount(e->blame.slow.size()) + " slowest of " +
+				   common::Plural(e->blame.slow_count, "slow request", "slow requests") +
+				   ", those of " + common::FormatDuration(e->blame.kept_from_ns) +
+				   " or more, are grouped into episodes; the other " +
+				   common::FormatCount(left) +
+				   " are in all sums and percentiles (raise --memory)");
 }
 
 std::string NothingToExplain(const Run &run)
 {
 	if (run.threads.empty())
-		return run.path +
-		       " holds neither requests nor a server's threads: there is nothing to explain";
+		return run.path + " holds no requests and no server threads: there is nothing to explain";
 	return run.path + " holds no requests, and no event-loop iteration of the recorded server took " +
 	       common::FormatDuration(run.min_span_ns) + " or more: there is nothing to explain";
 }
@@ -135,7 +135,7 @@ std::string NothingToExplain(const Run &run)
 namespace
 {
 
-// Own code by thread, from stretches one after the other.
+// On-CPU time by thread, added up stretch by stretch.
 class OwnCodes
 {
 public:
@@ -149,7 +149,7 @@ public:
 		for (size_t t = 0; t < counts_.size(); t++)
 			counts_[t].Add(e_.run.threads[t], from_ns, to_ns);
 	}
-	// Who serves is known, and accounts are.
+	// Requires the serving threads and the accounts.
 	void Finish()
 	{
 		OwnCodeCount all(e_.run, e_.activities);
@@ -171,7 +171,7 @@ private:
 	std::vector<OwnCodeCount> counts_;
 };
 
-// What memory goes to: windows of the log, the stretch of what threads did, backlogs by time, and slow
+// How memory is divided: windows of the log, the stretch of threads' records, backlogs by time, and slow
 // requests.
 struct Memory {
 	size_t window; // requests
@@ -180,11 +180,11 @@ struct Memory {
 };
 Memory Divide(uint64_t bytes, bool page)
 {
-	// Histograms, the program itself, what there is little of; and a page as it is put together.
+	// For histograms, the program itself and small data; and for composing a report page.
 	const uint64_t always = (page ? 120 : 40) << 20;
 	bytes = bytes > 2 * always ? bytes - always : bytes / (page ? 4 : 2);
-	constexpr uint64_t request = 110; // twice: read ahead, and looked at
-	constexpr uint64_t kept = 270;	  // with its parts, its episode and what is needed to sort
+	constexpr uint64_t request = 110; // twice: one window is read ahead
+	constexpr uint64_t kept = 270;	  // with its parts, its episode and memory for sorting
 	constexpr uint64_t bucket = 13;
 	return {std::max<size_t>(bytes / 7 / request, FT_REQUEST_BLOCK),
 		bytes / 4,
@@ -192,14 +192,15 @@ Memory Divide(uint64_t bytes, bool page)
 		 std::clamp<uint64_t>(bytes / 5 / bucket, 1 << 10, 1 << 22)}};
 }
 
-// How far all is when requests were counted, what servers' threads did was read or looked through, and after
-// the passes that follow: over the log for percentiles, a first look and blame; before that, where there are
-// stretches, over those for accounts and for what is usual.
-constexpr double kCounted = 0.2, kSurveyed = 0.3;
+// Progress (0..1) after counting the requests, after reading or scanning the threads' records, and after each
+// following pass: over the log for percentiles, a first look and blame. With several stretches, passes for
+// accounts and for usual iteration lengths come first.
+constexpr double kProgressCounted = 0.2, kProgressScanned = 0.3;
 const std::vector<double> kPlan = {0.45, 0.7, 0.95};
 const std::vector<double> kPlanInStretches = {0.37, 0.44, 0.56, 0.75, 0.95};
 
-// Has a run's stretches read by its source, and their timelines made: with sums where requests are blamed.
+// Sets how stretches of a run are loaded: the source reads them, then their timelines are made. Passes over
+// requests also need the timelines' sums.
 void UseStretches(Explanation *e)
 {
 	auto cover = [e](uint64_t from_ns, uint64_t to_ns) {
@@ -228,30 +229,30 @@ void UseStretches(Explanation *e)
 	};
 }
 
-// Times around episodes that follow soon after each other, in order. Others are far from each other, and what
-// lies between them need not be read for their evidence.
-std::vector<TimeSpan> TimesOf(const std::vector<Episode> &episodes)
+// Joins episodes with short gaps into time spans, in order. Records between two spans need not be read for
+// evidence.
+std::vector<TimeSpan> EvidenceSpans(const std::vector<Episode> &episodes)
 {
-	constexpr uint64_t kSoonNs = 4'000'000'000; // reading on is cheaper than beginning anew
+	constexpr uint64_t kJoinNs = 4'000'000'000; // reading on is cheaper than restarting
 	std::vector<TimeSpan> times;
 	for (const Episode &e : episodes) {
-		if (times.empty() || e.since_ns > times.back().until_ns + kSoonNs)
+		if (times.empty() || e.since_ns > times.back().until_ns + kJoinNs)
 			times.push_back({e.since_ns, e.end_ns});
-		times.back().until_ns = std::max(times.back().until_ns, e.end_ns + kSoonNs / 2);
+		times.back().until_ns = std::max(times.back().until_ns, e.end_ns + kJoinNs / 2);
 	}
 	return times;
 }
 
-// Of the times that an instant lies in, or comes soon after, the end.
-uint64_t EndOfTime(const std::vector<TimeSpan> &times, uint64_t t_ns)
+// The end of the last time span that begins at or before an instant; 0 without one.
+uint64_t EndOfSpan(const std::vector<TimeSpan> &times, uint64_t t_ns)
 {
 	auto after = std::partition_point(times.begin(), times.end(),
 					  [&](const TimeSpan &t) { return t.since_ns <= t_ns; });
 	return after == times.begin() ? 0 : after[-1].until_ns;
 }
 
-// What each thread did in all.
-Accounts AddUp(OwnCodes *codes, Explanation *e)
+// The account of each thread over the whole run.
+Accounts AccountThreads(OwnCodes *codes, Explanation *e)
 {
 	Accounts accounts;
 	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
@@ -273,7 +274,7 @@ Accounts AddUp(OwnCodes *codes, Explanation *e)
 	return accounts;
 }
 
-// Leaves of a run what is asked for. False: *error and *status say why that can't be.
+// Restricts the run to the requested part. False: *error and *status are set.
 bool TakePart(const PartAsked &asked, Explanation *e, std::string *error, int *status)
 {
 	e->in_part = asked.any();
@@ -289,7 +290,7 @@ bool TakePart(const PartAsked &asked, Explanation *e, std::string *error, int *s
 	return true;
 }
 
-// What threads did in a part is told of until the last of its requests was answered.
+// Threads' records of a part are explained until its last request was answered.
 void BoundToPart(const LogFacts &facts, Explanation *e)
 {
 	if (!e->in_part)
@@ -302,7 +303,7 @@ void BoundToPart(const LogFacts &facts, Explanation *e)
 	e->run.end_ns = to_ns;
 	e->notes.push_back("only requests due from " + common::FormatOffset(from_ns, e->zero_ns) + " to " +
 			   common::FormatOffset(std::min(e->part.until_ns, whole.until_ns), e->zero_ns) +
-			   " are told of, and what threads did meanwhile: " +
+			   " are explained, with what threads did in that time: " +
 			   SpanText(e->run, whole.since_ns, whole.until_ns));
 }
 
@@ -323,7 +324,7 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	std::unique_ptr<LogReader> log = e->source->OpenLog(memory.window, &e->run);
 	log->OnProgress(&e->progress);
 	e->log = std::move(log);
-	e->progress.Plan({kCounted, kSurveyed});
+	e->progress.Plan({kProgressCounted, kProgressScanned});
 	*facts = CountRequests(e->run, e->log.get());
 	e->log_before = e->source->OpenLogBefore(memory.window, &e->run);
 	if (e->log_before && facts->count) {
@@ -334,7 +335,7 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	if (!scan && e->source->Misled())
 		return OpenRun(path, true, options, facts, e, error, status);
 	if (e->in_part && e->source->has_log() && !facts->count) {
-		*error = "no request was due then in " + e->run.path + ": " +
+		*error = "no request was due in that time in " + e->run.path + ": " +
 			 SpanText(e->run, e->whole.since_ns, e->whole.until_ns);
 		return false;
 	}
@@ -370,7 +371,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	UseStretches(e);
 	e->progress.Plan(e->source->stretches().size() > 1 ? kPlanInStretches : kPlan);
 	OwnCodes own_codes(e);
-	const Accounts accounts = AddUp(&own_codes, e);
+	const Accounts accounts = AccountThreads(&own_codes, e);
 	bool requests = facts.count > 0;
 	if (requests)
 		FindServers(facts, accounts, e->stretches, e);
@@ -383,8 +384,8 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	size_t notes_of_servers = e->notes.size();
 	FindMeasured(facts, e);
 	NoteCoverage(e);
-	NoteEnded(e);
-	NoteRings(e);
+	NoteEndedServers(e);
+	NoteIoUring(e);
 
 	Threshold slow = options.slow;
 	if (!requests && !slow.ns && slow.percentile <= 0)
@@ -394,25 +395,26 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	e->blame = requests ? BlameLog(e->run, e->log.get(), std::move(facts), e->timelines, slow, e->clients,
 				       e->by_thread, memory.limits, e->stretches, earlier)
 			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
-	NoteUnserved(notes_of_servers, e);
-	NoteKept(e);
+	NoteUnknownThreads(notes_of_servers, e);
+	NoteLimits(e);
 	e->episodes = FindEpisodes(&e->blame);
 	e->progress.Plan({1});
 	e->progress.Begin();
-	bool known = e->source->stretches().size() == 1; // of all there is
-	const std::vector<TimeSpan> times = TimesOf(e->episodes);
-	FindEvidence(e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes,
-		     &e->episodes, e->clients, [&](uint64_t from_ns, uint64_t to_ns) {
-			     bool changed =
-				 e->source->Cover(from_ns, to_ns, &e->run, EndOfTime(times, to_ns));
-			     if (changed)
-				     MakeTimelines(e);
-			     if (changed || !known)
-				     e->activities = ActivitiesOf(e->run);
-			     known = true;
-			     return changed;
-		     },
-		     &e->culprit);
+	bool known = e->source->stretches().size() == 1; // activities of the whole run
+	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
+	FindEvidence(
+	    e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes, &e->episodes,
+	    e->clients,
+	    [&](uint64_t from_ns, uint64_t to_ns) {
+		    bool changed = e->source->Cover(from_ns, to_ns, &e->run, EndOfSpan(times, to_ns));
+		    if (changed)
+			    MakeTimelines(e);
+		    if (changed || !known)
+			    e->activities = ActivitiesOf(e->run);
+		    known = true;
+		    return changed;
+	    },
+	    &e->culprit);
 	own_codes.Finish();
 	*status = 0;
 	return true;

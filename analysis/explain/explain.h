@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Explains a run.
+// Explains a run: from its path to an Explanation.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,22 @@ namespace forktail::analysis
 {
 
 struct ExplainOptions {
-	Threshold slow;	     // neither set: p99, or 1 ms when iterations stand in for requests
+	Threshold slow;	     // default: p99, or 1 ms for event-loop iterations
 	size_t evidence = 4; // sentences per episode
-	bool page = false;   // a page will be made of it, which takes memory too
+	bool page = false;   // reserve memory for a report page
 	PartAsked part;
-	uint64_t memory_bytes = 256 << 20;    // about what all of it may take
-	std::function<void(double)> progress; // is called with how far it is, 0..1
-	// As in BlameLimits: what else is to see every slow request.
+	uint64_t memory_bytes = 256 << 20;    // approximate total
+	std::function<void(double)> progress; // called with the progress, 0..1
+	// As in BlameLimits: called for every slow request.
 	std::function<void(const Run &, const SlowRequest &, const Part *parts)> tell = {};
 };
 
-// Loads and explains. False: *error is one sentence, *status the exit status (2 usage, 3 the input can't).
+// Loads and explains a run. False: *error is one sentence, *status the exit status (2 wrong usage, 3
+// unreadable input).
 bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *out, std::string *error,
 		int *status);
 
-// Fills own_codes and own_code of an explanation that has everything else.
+// Fills own_codes and own_code of an otherwise complete explanation.
 void FindOwnCode(Explanation *explanation);
 
 } // namespace forktail::analysis

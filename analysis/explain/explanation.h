@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The whole explanation of a run, as data; what prints it and the report page only show it.
+// The whole explanation of a run as data. Text, JSON and report page only present it.
 #pragma once
 
 #include <cstdint>
@@ -23,34 +23,35 @@ namespace forktail::analysis
 
 struct Explanation {
 	Run run;
-	// Index into run.threads, or -1: per server, then per server behind, then further threads that serve.
+	// Index into run.threads, or -1: one per server, one per server behind a proxy, then further serving
+	// threads.
 	std::vector<int> serving;
-	std::vector<Timeline> timelines; // likewise (at least one entry), then of threads those waited for
+	std::vector<Timeline> timelines; // in the same order (at least one), then of threads they waited for
 	Serving by_thread;
-	bool waits_for_locks = false; // some thread did
-	bool by_loops = false;	      // there is no log, and timelines are of all threads with an event loop
+	bool waits_for_locks = false; // some thread waited for a lock
+	bool by_loops = false;	      // no request log: timelines of all threads with an event loop
 	Clients clients;
 	Blame blame;
-	Peaks peaks;			// of all answered requests; empty without a log
+	Peaks peaks;			// of all answered requests; empty without a request log
 	std::vector<Episode> episodes;	// by start
-	std::string culprit;		// what is behind the first cause, as a clause; "" if nothing names it
+	std::string culprit;		// what is behind the first cause, as a clause; "" if unknown
 	std::vector<Account> accounts;	// per thread of the run
-	Activities activities;		// per CPU sample that is there
+	Activities activities;		// per loaded CPU sample
 	std::vector<OwnCode> own_codes; // per thread of the run
 	OwnCode own_code;		// of the serving threads
-	std::vector<std::string> notes; // what limits this explanation, one sentence each
-	uint64_t zero_ns = 0;  // what "+12.304 s" counts from: the first request, else the recording's start
-	uint64_t first_ns = 0; // the same, but of a part of a run its first request, or its start
-	uint64_t measured_ns = 0; // from there to the last answer, or the recording's end
-	bool in_part = false;	  // only of requests due (of iterations that began) in `part`
+	std::vector<std::string> notes; // limits of this explanation, one sentence each
+	uint64_t zero_ns = 0;	  // origin of "+12.304 s": the first request, else the start of the recording
+	uint64_t first_ns = 0;	  // the same for a part of a run: its first request, or its start
+	uint64_t measured_ns = 0; // from first_ns to the last answer, or the end of the recording
+	bool in_part = false;	  // only requests due (iterations begun) in `part`
 	TimeSpan part;
-	TimeSpan whole;	   // then: from the first request of the run to its last answer
-	Progress progress; // of what follows
-	// Where the run's requests come from, a window of which is in `run`; null: all of them are.
+	TimeSpan whole;	   // if in_part: from the first request of the run to its last answer
+	Progress progress; // of the passes
+	// Reads the run; `run` holds a window of its requests. Null: `run` holds all of them.
 	std::unique_ptr<RunSource> source;
-	// Of what threads did a stretch is in `run`, with its timelines above. As it is: all of it.
+	// Loads stretches of the threads' records into `run` and the timelines. Default: all is loaded.
 	Stretches stretches;
-	std::unique_ptr<Log> log, log_before; // of the part, and of what was due before it (null: nothing)
+	std::unique_ptr<Log> log, log_before; // of the part, and of requests due before it (null: none)
 };
 
 } // namespace forktail::analysis

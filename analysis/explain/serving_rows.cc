@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From the servers that a log names to processes, from connections to threads. A server with one thread needs
-// no map of connections; where several threads have some, each request goes by its connection.
+// Maps the servers of a request log to processes, and connections to serving threads. A server with one
+// thread needs no map of connections. With several threads, the connection of a request decides.
 #include "serving_rows.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace forktail::analysis
 namespace
 {
 
-// Its timeline is made by MakeTimelines.
+// MakeTimelines makes its timeline.
 void AddServing(int thread, Explanation *e)
 {
 	e->serving.push_back(thread);
@@ -25,7 +25,7 @@ void AddServing(int thread, Explanation *e)
 		e->timelines.back().thread = static_cast<uint32_t>(thread);
 }
 
-// The hop of a thread, which is made one if it is none.
+// The hop of a thread. Adds one if it has none.
 uint16_t HopOfThread(uint32_t thread, Explanation *e)
 {
 	for (size_t i = 0; i < e->timelines.size(); i++)
@@ -35,7 +35,7 @@ uint16_t HopOfThread(uint32_t thread, Explanation *e)
 	return static_cast<uint16_t>(e->timelines.size() - 1);
 }
 
-// Of several servers, which requests went to.
+// The servers that received requests.
 std::vector<bool> UsedServers(const Run &run, const LogFacts &facts)
 {
 	std::vector<bool> used(std::max<size_t>(run.servers.size(), 1), run.servers.size() <= 1);
@@ -45,8 +45,8 @@ std::vector<bool> UsedServers(const Run &run, const LogFacts &facts)
 	return used;
 }
 
-// The servers behind proxies: those that were not recorded can't be blamed for anything.
-void FindBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
+// The servers behind proxies. Time at servers that were not recorded counts as network.
+void FindServersBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
 {
 	bool proxy =
 	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
@@ -60,19 +60,19 @@ void FindBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
 		missing += (count++ ? "; " : "") + why;
 	}
 	if (!proxy)
-		return; // that there is nothing to explain was said
+		return; // a note already says that nothing can be explained
 	if (count)
 		e->notes.push_back(
 		    "time at " +
 		    common::Plural(count, "server behind the proxy", "servers behind the proxy") +
-		    " is called network: " + missing);
+		    " counts as network: " + missing);
 	if (uint64_t unknown = facts.behind ? facts.behind_unknown : 0)
-		e->notes.push_back("which server behind the proxy it went to is not known of " +
+		e->notes.push_back("the server behind the proxy is unknown for " +
 				   common::Plural(unknown, "request", "requests") +
-				   ": time there is called network");
+				   ": time there counts as network");
 }
 
-// How many connections of a server each thread served, if only for a while.
+// The number of connections that each thread served, even for a short time.
 using Shares = std::map<uint32_t, size_t>;
 std::vector<Shares> SharesOf(const Run &run, const ServedConnections &served)
 {
@@ -91,9 +91,9 @@ uint32_t MostShared(const Shares &shares)
 	    ->first;
 }
 
-// The main thread of a helper's process that has connections of its own: what it reads it hands on
-// (Redis 8's io-threads). -1: there is none.
-int MainOf(const Run &run, uint32_t helper)
+// The main thread behind an I/O thread that reads connections and passes requests on (Redis 8's io-threads),
+// or -1.
+int MainThreadOf(const Run &run, uint32_t helper)
 {
 	const Thread &t = run.threads[helper];
 	if (t.tid == t.tgid || t.comm.rfind("io_thd_", 0) != 0)
@@ -105,7 +105,7 @@ int MainOf(const Run &run, uint32_t helper)
 	return -1;
 }
 
-// Further threads of servers, and who served which connection.
+// Further threads of servers, and the serving threads of each connection.
 void FindThreads(const ServedConnections &served, const std::vector<Shares> &shares, Explanation *e)
 {
 	std::vector<bool> several(shares.size());
@@ -113,7 +113,7 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 	for (size_t s = 0; s < shares.size(); s++) {
 		several[s] = shares[s].size() > 1;
 		for (const auto &[thread, count] : shares[s])
-			several[s] = several[s] || MainOf(e->run, thread) >= 0;
+			several[s] = several[s] || MainThreadOf(e->run, thread) >= 0;
 		any |= several[s];
 	}
 	if (!any)
@@ -126,7 +126,7 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 			if (several[s] && hop >= first &&
 			    std::find(by.more.begin(), by.more.end(), hop) == by.more.end())
 				by.more.push_back(hop);
-			int main = MainOf(e->run, thread);
+			int main = MainThreadOf(e->run, thread);
 			if (main < 0)
 				continue;
 			uint16_t to = HopOfThread(static_cast<uint32_t>(main), e);
@@ -147,9 +147,8 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 	}
 }
 
-// What the threads that serve waited for at others, each of which becomes a hop: in the order of those that
-// waited.
-void FindOthers(const Stretches &stretches, Explanation *e)
+// Makes a hop for each thread that a serving thread waited for, in the order of the serving threads.
+void FindAwaitedThreads(const Stretches &stretches, Explanation *e)
 {
 	auto is_helper = [](const Thread &t) { return t.comm.rfind("io_thd_", 0) == 0; };
 	if (!e->waits_for_locks && std::none_of(e->run.threads.begin(), e->run.threads.end(), is_helper))
@@ -205,12 +204,12 @@ void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretche
 		if (e->serving.back() < 0)
 			e->notes.push_back("the time of requests" +
 					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
-					   " can't be explained: " + why);
+					   " cannot be explained: " + why);
 	}
-	FindBehind(facts, accounts, e);
+	FindServersBehind(facts, accounts, e);
 	FindThreads(served, shares, e);
 	MakeTimelines(e);
-	FindOthers(stretches, e);
+	FindAwaitedThreads(stretches, e);
 }
 
 } // namespace forktail::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who serves the requests of a run.
+// Finds the serving threads of a run's requests.
 #pragma once
 
 #include "analysis/passes/count.h"
@@ -8,13 +8,13 @@
 namespace forktail::analysis
 {
 
-// Fills serving, timelines and by_thread of a run with a request log, and notes what of it is not known: the
-// first thread of each server, one of each server behind a proxy, then further threads of them, and those
-// that any of all these waited for.
+// Fills serving, timelines and by_thread of a run with a request log: the first thread of each server, one
+// thread of each server behind a proxy, further serving threads, then the threads that any of these waited
+// for. Adds notes on unknown ones.
 void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretches &stretches,
 		 Explanation *explanation);
 
-// Makes the timelines of all these, and of load threads, of the stretch of the run that is there.
+// Makes the timelines of these threads and of load threads for the loaded stretch of the run.
 void MakeTimelines(Explanation *explanation);
 
 } // namespace forktail::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See answer.h.
+// Composes the first line of an answer.
 #include "answer.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace forktail::analysis
 namespace
 {
 
-// What a percentile would be without, in a user's word.
+// The noun in "Without ... p99.9 would be".
 const char *WithoutWhat(Cause cause)
 {
 	switch (cause) {
@@ -48,7 +48,7 @@ std::string WhatIfText(const CauseRow &row, const Latencies &now)
 	return "";
 }
 
-// Why time has no recorded cause, as far as the recording says.
+// Why time has no recorded cause, as far as it is known.
 std::string WhyUnattributed(const Explanation &e)
 {
 	uint64_t dropped = 0, from_ns = UINT64_MAX, to_ns = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See format_line.h. Durations are "39.0 ms" as everywhere, or plain numbers of the unit that the name ends
-// with.
+// Replaces the placeholders of --format. A duration is "39.0 ms"; if the name ends with a unit, a plain
+// number in that unit.
 #include "format_line.h"
 
 #include <cmath>
@@ -53,7 +53,7 @@ std::optional<std::string> Value(const Explanation &e, const std::string &name)
 	return {};
 }
 
-// False: *error. `value` gives what stands for a placeholder, or nothing if there is none of that name.
+// False: *error is set. `value` returns the text for a placeholder, or nothing for an unknown name.
 bool Fill(const std::string &format,
 	  const std::function<std::optional<std::string>(const std::string &)> &value, std::string *out,
 	  std::string *error)
@@ -69,20 +69,20 @@ bool Fill(const std::string &format,
 		} else if (c == '{') {
 			const size_t end = format.find('}', i);
 			if (end == std::string::npos) {
-				*error = "--format has a { without its }; {{ is a brace that is printed";
+				*error = "--format: { without }. Write {{ for a brace.";
 				return false;
 			}
 			const std::string name = format.substr(i + 1, end - i - 1);
 			const std::optional<std::string> text = value(name);
 			if (!text) {
-				*error =
-				    "--format knows no {" + name + "}; docs/reference/explain.md lists what it knows";
+				*error = "--format: unknown placeholder {" + name +
+					 "}. docs/reference/explain.md lists them.";
 				return false;
 			}
 			*out += *text;
 			i = end;
 		} else if (c == '}') {
-			*error = "--format has a } without its {; }} is a brace that is printed";
+			*error = "--format: } without {. Write }} for a brace.";
 			return false;
 		} else
 			*out += c;

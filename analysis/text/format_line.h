@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// `forktail explain --format`: a line for a script, with numbers of the explanation in it.
+// `forktail explain --format`: one line for a script, with figures of the explanation.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace forktail::analysis
 {
 
-// Whether every placeholder is one that there is. False: *error is one sentence.
+// Whether every placeholder is known. False: *error is one sentence.
 bool CheckFormat(const std::string &format, std::string *error);
-// A format that has been checked, with its values; docs/reference/explain.md lists what may be asked for.
+// Fills in a checked format. docs/reference/explain.md lists the placeholders.
 std::string FormatLine(const Explanation &e, const std::string &format);
 
 } // namespace forktail::analysis

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Keys are an interface: they are added to, never changed. Lists that grow with the run are written entry by
-// entry (json_writer.h).
+// JSON keys are an interface: new ones may be added, none changes. Lists that grow with the run are written
+// entry by entry (json_writer.h).
 #include "json.h"
 
 #include <cstdlib>
@@ -34,7 +34,7 @@ const char *DropSource(uint32_t source)
 	return source < std::size(names) ? names[source] : names[0];
 }
 
-// The kind of block that the recorder's disk did not take in time.
+// The kind of a block that was dropped because the recorder's disk was too slow.
 const char *DroppedKind(uint32_t kind)
 {
 	switch (kind) {
@@ -63,7 +63,7 @@ const char *DroppedKind(uint32_t kind)
 	}
 }
 
-// What a drop was of: a cause's spans, another kind of event, or a program that the kernel skipped.
+// What was dropped: a cause's spans, another kind of event, or runs of a program that the kernel skipped.
 std::string DropWhat(const Run &run, const ft_drop &d)
 {
 	if (d.source == FT_DROP_MISSED)
@@ -142,7 +142,7 @@ Out LoadsJson(const Run &run)
 	return loads;
 }
 
-// Only where recordings are of several clocks.
+// Only for recordings with different clocks.
 Out ClocksJson(const Explanation &e)
 {
 	Out hosts = Out::array();
@@ -378,7 +378,7 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 	return request;
 }
 
-// Every slow request with its parts, which sum to its latency.
+// Every slow request with its parts, which add up to its latency.
 void WriteSlowRequests(const Explanation &e, JsonWriter *out)
 {
 	out->BeginList("slow_requests");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The explanation as JSON; docs/reference/explain.md is its reference.
+// Writes the explanation as JSON; docs/reference/explain.md is its reference.
 #pragma once
 
 #include <cstdio>
@@ -10,9 +10,9 @@
 namespace forktail::analysis
 {
 
-// `requests`: with every slow request and its parts. False: it could not be written, and errno says why.
+// `requests`: include every slow request with its parts. False: writing failed, errno is set.
 bool WriteExplainJson(const Explanation &e, FILE *file, bool requests = false);
-// The same as a string, which of a long run takes more memory than all else.
+// The same as a string. For a long run it needs more memory than everything else.
 std::string ExplainJson(const Explanation &e, bool requests = false);
 
 } // namespace forktail::analysis

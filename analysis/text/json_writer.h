@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON to a file piece by piece: a document of hundreds of thousands of entries is never in memory whole.
-// What is written is what dump(2) of the whole would be.
+// Writes JSON to a file piece by piece, so that a document with hundreds of thousands of entries is never
+// whole in memory. The output equals dump(2) of the whole document.
 #pragma once
 
 #include <cstdio>
@@ -11,14 +11,14 @@
 namespace forktail::analysis
 {
 
-// Calls follow the document's order; a failed write fails all that follow, with errno as it was then.
+// Calls follow the document's order. After a failed write all further writes fail, with the same errno.
 class JsonWriter
 {
 public:
 	using Out = nlohmann::ordered_json;
 
 	explicit JsonWriter(FILE *file) : file_(file) {}
-	// Containers that are written in pieces. An empty key: the document itself, or an entry of a list.
+	// Containers written in pieces. An empty key: the document itself, or an entry of a list.
 	void BeginObject(const char *key) { Begin(key, '{', '}'); }
 	void BeginList(const char *key) { Begin(key, '[', ']'); }
 	void End()
@@ -46,7 +46,7 @@ public:
 			at = end + 1;
 		}
 	}
-	// All of an object's members.
+	// Adds all members of an object.
 	void AddMembers(const Out &object)
 	{
 		for (const auto &[key, value] : object.items())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// See junit.h. XML 1.0 has no place for most control characters, not even as &#27;, nor for U+FFFE and
-// U+FFFF: a file with one of them is refused as a whole, and a build that failed would look like one without
-// tests.
+// Writes JUnit XML. XML 1.0 forbids most control characters (even as &#27;), U+FFFE and U+FFFF. Readers
+// reject a file with one of them, and a failed build would look like one without tests. So such characters
+// are escaped.
 #include "junit.h"
 
 #include <cmath>
@@ -58,7 +58,7 @@ size_t CountOf(const JunitSuite &suite, JunitCase::Outcome outcome)
 	return count;
 }
 
-// The same for the suite and for all suites: readers look at either.
+// The same attributes for <testsuites> and <testsuite>: readers use either.
 std::string Counts(const JunitSuite &suite)
 {
 	double seconds = 0;
@@ -70,7 +70,7 @@ std::string Counts(const JunitSuite &suite)
 	       Attribute("skipped", std::to_string(CountOf(suite, JunitCase::kSkipped))) + Seconds(seconds);
 }
 
-// GitLab shows the text of a failure, Jenkins its message and the text.
+// GitLab prints the text of a failure, Jenkins the message and the text.
 std::string Verdict(const JunitCase &c)
 {
 	static const char *const names[] = {"", "failure", "error", "skipped"};

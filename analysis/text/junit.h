@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Verdicts as JUnit's XML, which GitLab, Jenkins, GitHub's reporters and most others show beside a build.
-// There is no standard: what is written is what all of them read. One <testsuite> in <testsuites>, one
-// <testcase> for each verdict with a <failure> or an <error> if it isn't good, and a text for whoever opens
-// it.
+// Verdicts as JUnit XML for GitLab, Jenkins, GitHub's reporters and similar. The format has no standard; this
+// is the subset that all of them read: one <testsuite> in <testsuites>, and one <testcase> per verdict, with
+// a <failure> or an <error> and an explaining text if the verdict is not good.
 #pragma once
 
 #include <string>
@@ -14,14 +13,14 @@ namespace forktail::analysis
 struct JunitCase {
 	enum Outcome {
 		kPassed,
-		kFailed,  // what was measured is not as it should be
+		kFailed,  // a limit is broken
 		kError,	  // it could not be measured
-		kSkipped, // it was not asked
+		kSkipped, // it was not tested
 	};
-	std::string name;      // what a list of tests shows: "p99.9 < 5ms"
-	std::string classname; // what it groups them by: "forktail.gate"
+	std::string name;      // in the list of tests: "p99.9 < 5ms"
+	std::string classname; // the group of tests: "forktail.gate"
 	Outcome outcome = kPassed;
-	std::string message; // one line: why; not of one that passed
+	std::string message; // one line: why; empty if passed
 	std::string output;  // lines
 	double seconds = 0;
 };
@@ -31,7 +30,7 @@ struct JunitSuite {
 	std::vector<JunitCase> cases;
 };
 
-// Any text may be anything: what XML has no place for is visible as in common/format/sanitize.h.
+// Texts may hold any bytes. Characters that XML forbids are sanitized (common/format/sanitize.h).
 std::string JunitXml(const JunitSuite &suite);
 
 } // namespace forktail::analysis

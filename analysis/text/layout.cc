@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See layout.h.
+// Lays out text for a terminal: width, line breaks, bars and colours.
 #include "layout.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string Coloured(bool colour, const char *code, const std::string &text)
 	return colour && !text.empty() ? "\033[" + std::string(code) + "m" + text + "\033[0m" : text;
 }
 
-// The letter that begins at `at`, as far as its bytes are there.
+// The number of bytes of the UTF-8 character at `at`, at most up to the end of the text.
 size_t LetterBytes(const std::string &text, size_t at)
 {
 	unsigned char first = static_cast<unsigned char>(text[at]);
@@ -28,7 +28,7 @@ size_t LetterBytes(const std::string &text, size_t at)
 	return std::min(bytes, text.size() - at);
 }
 
-// By the locale's table; where the locale knows only ASCII, one for each letter.
+// By the locale's table; in an ASCII locale, one column per character.
 size_t LetterWidth(const std::string &text, size_t at, size_t bytes)
 {
 	if (bytes == 1)
@@ -40,7 +40,7 @@ size_t LetterWidth(const std::string &text, size_t at, size_t bytes)
 	return width < 0 ? 1 : static_cast<size_t>(width);
 }
 
-// How many bytes fit into `columns`.
+// The number of bytes that fit into `columns`.
 size_t Fitting(const std::string &text, size_t columns)
 {
 	size_t at = 0;
@@ -130,7 +130,7 @@ std::string PadLeft(const std::string &text, size_t columns)
 namespace
 {
 
-// Where the word that begins at `at` ends; a number and its unit are one.
+// The end of the word that begins at `at`. A number and its unit are one word.
 size_t EndOfWord(const std::string &text, size_t at)
 {
 	static constexpr const char *kUnits[] = {"%", "B", "GB", "MB", "kB", "ms", "ns", "s", "us"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See named_figures.h.
+// Tables from names to figures of a run and of a cause.
 #include "named_figures.h"
 
 #include <algorithm>
@@ -85,7 +85,7 @@ std::optional<NamedFigure> FindFigure(const Explanation &e, Cause cause, const s
 	const NamedLatency *latency = name.rfind("without.", 0) == 0 ? FindLatency(name.substr(8)) : nullptr;
 	if (!latency || latency->percentile < kLowestWithout)
 		return {};
-	// Without a cause that was not there it is what it is.
+	// A cause that did not occur changes no percentile.
 	return NamedFigure{kNs, AsDouble((row.requests ? row.without : e.blame.latencies).*latency->value)};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Figures of an explanation by name, for all who ask in words: `explain --format` and limits.
+// Looks up figures of an explanation by name, for `explain --format` and for limits.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ struct NamedFigure {
 	double value;
 };
 
-// "p99.9", "drops", "fork.total"; nothing: there is no such figure.
+// "p99.9", "drops", "fork.total"; nothing for an unknown name.
 std::optional<NamedFigure> FindFigure(const Explanation &e, const std::string &name);
-// "total" of a cause. One without time is a cause of no requests.
+// A figure of a cause, such as "total". It is zero for a cause that did not occur.
 std::optional<NamedFigure> FindFigure(const Explanation &e, Cause cause, const std::string &name);
 
 } // namespace forktail::analysis

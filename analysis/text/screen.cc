@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See screen.h. Each section says how many lines it would take with less and less room; the episodes get what
-// the others leave, and no section is left out for another.
+// Composes the default output of explain. Every section is made with smaller and smaller limits until the
+// episodes have enough lines. Each section with content keeps at least one line.
 #include "screen.h"
 
 #include <algorithm>
@@ -20,22 +20,22 @@ namespace
 
 using Block = std::vector<std::string>; // lines
 
-constexpr size_t kProse = 120; // a line that is read is no longer than that
+constexpr size_t kProseColumns = 120; // maximum width of lines of prose
 
-// How much each section may take.
+// Maximum number of lines per section.
 struct Room {
 	size_t sketch_rows, causes, hops, notes;
 };
 constexpr Room kRooms[] = {{4, 7, 4, 5}, {4, 6, 3, 4}, {3, 5, 3, 4}, {3, 4, 2, 3}, {2, 3, 2, 2}};
-constexpr size_t kLeastForEpisodes = 9;
-constexpr size_t kEpisodes = 3; // as many as there is evidence to show of
+constexpr size_t kMinEpisodeLines = 9;
+constexpr size_t kEpisodes = 3; // printed by default, with evidence
 
 struct Screen {
 	const Explanation &e;
 	const Style &style;
 	size_t prose;
 
-	Block Broken(const std::string &text, size_t first, size_t indent) const
+	Block Wrapped(const std::string &text, size_t first, size_t indent) const
 	{
 		return Lines(Wrap(text, first, indent, prose));
 	}
@@ -49,18 +49,19 @@ void Append(const Block &more, Block *text)
 Block Head(const Screen &s)
 {
 	Block text;
-	for (const std::string &line : s.Broken(AnswerText(s.e), 0, 0))
+	for (const std::string &line : s.Wrapped(AnswerText(s.e), 0, 0))
 		text.push_back(s.style.Strong(line));
-	Append(s.Broken(RequestsText(s.e), 0, 0), &text);
+	Append(s.Wrapped(RequestsText(s.e), 0, 0), &text);
 	if (s.e.blame.count > s.e.blame.errors)
-		Append(s.Broken(PercentilesText(s.e.blame.latencies), 0, 0), &text);
+		Append(s.Wrapped(PercentilesText(s.e.blame.latencies), 0, 0), &text);
 	if (s.e.blame.arrivals.known)
-		Append(s.Broken(ArrivalsText(s.e), 0, 0), &text);
-	Append(s.Broken(SlowText(s.e), 0, 0), &text);
+		Append(s.Wrapped(ArrivalsText(s.e), 0, 0), &text);
+	Append(s.Wrapped(SlowText(s.e), 0, 0), &text);
 	return text;
 }
 
-// A column of the table of causes; those that there is no room for are left out, the last of `order` first.
+// A column of the table of causes. If the screen is too narrow, columns with the largest `order` are left
+// out.
 struct Column {
 	const char *title;
 	size_t width;
@@ -86,7 +87,7 @@ std::vector<Column> CauseColumns(const Screen &s, size_t name_width)
 	return columns;
 }
 
-// Which rows are worth a line of `most`; unknown is one of them if there is any.
+// The rows to print, at most `most`. A row of unknown is always printed.
 std::vector<const CauseRow *> CausesShown(const Blame &b, size_t most)
 {
 	std::vector<const CauseRow *> rows;
@@ -145,7 +146,7 @@ Block Causes(const Screen &s, size_t most)
 	return text;
 }
 
-// Where it passed, when requests came by more than one process or thread.
+// The time by hop, if requests passed more than one process or thread.
 Block Hops(const Screen &s, size_t most)
 {
 	const Blame &b = s.e.blame;
@@ -174,14 +175,14 @@ Block Hops(const Screen &s, size_t most)
 	return text;
 }
 
-// What own code was, if own code is much of why requests were slow.
+// On-CPU time by activity, if server-busy is a large part of the slow requests' time.
 Block OwnCodeLine(const Screen &s)
 {
 	constexpr double worth_saying = 0.1;
 	const OwnCode &own = s.e.own_code;
 	if (s.e.blame.RowOf(Cause::ServerBusy).share < worth_saying || own.activities.empty())
 		return {};
-	std::string line = "Own code of the run: ";
+	std::string line = "On-CPU time by function: ";
 	for (size_t i = 0; i < std::min<size_t>(own.activities.size(), 5); i++) {
 		const ActivityTime &a = own.activities[i];
 		std::string one = (i ? ", " : "") + a.name + " " + common::FormatShare(a.share);
@@ -189,18 +190,18 @@ Block OwnCodeLine(const Screen &s)
 			break;
 		line += one;
 	}
-	return s.Broken(line, 0, 3);
+	return s.Wrapped(line, 0, 3);
 }
 
-// Of each episode its head, and of its sentences those there is room for: the first of each, then the second
-// ...
+// The head of each episode, and as many sentences as fit: first the first one of each episode, then the
+// second ones ...
 Block Episodes(const Screen &s, const std::vector<uint32_t> &worst, size_t most, bool all)
 {
 	std::vector<Block> heads;
 	std::vector<std::vector<Block>> sentences;
 	size_t used = 1;
 	for (uint32_t index : worst) {
-		Block head = s.Broken(EpisodeHead(s.e, index, heads.size() + 1), 0, 3);
+		Block head = s.Wrapped(EpisodeHead(s.e, index, heads.size() + 1), 0, 3);
 		if (!all && used + head.size() > most)
 			break;
 		used += head.size();
@@ -213,8 +214,8 @@ Block Episodes(const Screen &s, const std::vector<uint32_t> &worst, size_t most,
 		for (size_t i = 0; i < heads.size(); i++) {
 			const Episode &episode = s.e.episodes[worst[i]];
 			if (n >= episode.evidence.size() || sentences[i].size() < n)
-				continue; // or one before it had no room
-			Block lines = s.Broken(episode.evidence[n], 3, 5);
+				continue; // no more sentences, or an earlier one did not fit
+			Block lines = s.Wrapped(episode.evidence[n], 3, 5);
 			if (!all && used + lines.size() > most)
 				continue;
 			used += lines.size();
@@ -238,25 +239,25 @@ Block Episodes(const Screen &s, const std::vector<uint32_t> &worst, size_t most,
 	return text;
 }
 
-// What was lost and what limits the explanation, and how to see more.
+// Drops, notes on limits of the explanation, and options that print more.
 Block Foot(const Screen &s, size_t most)
 {
 	std::vector<std::string> notes = DropTexts(s.e);
 	for (const std::string &note : NoteTexts(s.e))
 		notes.push_back(note);
 	Block text;
-	size_t told = 0;
-	for (; told < notes.size(); told++) {
-		Block lines = s.Broken(notes[told], 0, 3);
+	size_t shown = 0;
+	for (; shown < notes.size(); shown++) {
+		Block lines = s.Wrapped(notes[shown], 0, 3);
 		if (text.size() + lines.size() > most)
 			break;
 		Append(lines, &text);
 	}
-	if (told < notes.size())
-		text.push_back(Ellipsized("(" +
-					      common::Plural(notes.size() - told, "more note", "more notes") +
-					      " on what was lost or is not known: --all)",
-					  s.style.columns, s.style));
+	if (shown < notes.size())
+		text.push_back(
+		    Ellipsized("(" + common::Plural(notes.size() - shown, "more note", "more notes") +
+				   " on drops and limits: --all)",
+			       s.style.columns, s.style));
 	std::string clock = ClockText(s.e, s.e.zero_ns);
 	std::string hint = (clock.empty() ? "" : "+0 s is " + clock.substr(0, 19) + " UTC. ") +
 			   std::string("More: --all, --episode N, --cause NAME");
@@ -298,7 +299,7 @@ std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number)
 
 std::string ExplainScreen(const Explanation &e, const Style &style, size_t asked)
 {
-	const Screen s = {e, style, std::min(style.columns, kProse)};
+	const Screen s = {e, style, std::min(style.columns, kProseColumns)};
 	const std::vector<uint32_t> worst = WorstEpisodes(e.episodes, asked ? asked : kEpisodes);
 	const Block head = Head(s), own = OwnCodeLine(s);
 	Block before, after;
@@ -310,7 +311,7 @@ std::string ExplainScreen(const Explanation &e, const Style &style, size_t asked
 		after.clear();
 		AppendSection(own, &after);
 		AppendSection(Foot(s, room.notes), &after);
-		if (before.size() + after.size() + kLeastForEpisodes <= kScreenLines)
+		if (before.size() + after.size() + kMinEpisodeLines <= kScreenLines)
 			break;
 	}
 	size_t taken = before.size() + after.size() + 1;

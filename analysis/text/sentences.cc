@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See words.h.
+// Sentences about requests, slow requests, drops, cost and notes.
 #include "sentences.h"
 
 #include <algorithm>
@@ -43,12 +43,12 @@ std::string ErrorsText(const Blame &b)
 	return kinds.empty() ? text : text + " (" + kinds + ")";
 }
 
-// What a block that was dropped held.
+// The records of a dropped block.
 const char *DroppedRecords(uint32_t kind)
 {
 	switch (kind) {
 	case FT_BLOCK_THREAD:
-		return "names of threads";
+		return "thread names";
 	case FT_BLOCK_SPAN:
 		return "spans";
 	case FT_BLOCK_TALLY:
@@ -56,14 +56,14 @@ const char *DroppedRecords(uint32_t kind)
 	case FT_BLOCK_IO:
 		return "block requests";
 	case FT_BLOCK_CPU_SLICE:
-		return "turns of other tasks";
+		return "CPU slices of other tasks";
 	case FT_BLOCK_LOOP:
 	case FT_BLOCK_SOCKET:
-		return "connections of threads";
+		return "records of connections by thread";
 	case FT_BLOCK_WRITES:
-		return "sums of files' writes";
+		return "file write totals";
 	case FT_BLOCK_SAMPLE:
-		return "samples of metrics";
+		return "metric samples";
 	case FT_BLOCK_CPU_SAMPLE:
 		return "CPU samples";
 	case FT_BLOCK_DETAIL:
@@ -86,7 +86,7 @@ std::string DropText(const Run &run, const ft_drop &d)
 		if (d.detail == FT_DROP_CPU_SAMPLE)
 			return "CPU samples (ring full)";
 		if (d.detail == FT_DROP_WRITES)
-			return "sums of files' writes (ring full)";
+			return "file write totals (ring full)";
 		if (d.detail == FT_DROP_THREAD_EVENT)
 			return "thread events (ring full)";
 		return std::string(d.detail == FT_ITERATION ? "iteration"
@@ -97,13 +97,13 @@ std::string DropText(const Run &run, const ft_drop &d)
 	case FT_DROP_IO:
 		return "block requests (table full)";
 	case FT_DROP_THREAD:
-		return "threads (no room for their state)";
+		return "threads (state table full)";
 	case FT_DROP_UNWIND:
 		return "callers or names of CPU samples (not unwound in time)";
 	case FT_DROP_DISK:
-		return std::string(DroppedRecords(d.detail)) + " (the recorder's disk took too long)";
+		return std::string(DroppedRecords(d.detail)) + " (the recorder's disk was too slow)";
 	case FT_DROP_LOG:
-		return "requests of the log";
+		return "entries of the request log";
 	case FT_DROP_MISSED:
 		return "runs of " + (d.detail < run.programs.size() ? run.programs[d.detail] : "a program") +
 		       " (skipped by the kernel)";
@@ -130,14 +130,14 @@ std::string ArrivalsText(const Explanation &e)
 {
 	const Arrivals &a = e.blame.arrivals;
 	const Latencies &l = a.latencies;
-	std::string text = "Until answers arrived: p50 " + common::FormatDuration(l.p50) + ", p99 " +
-			   common::FormatDuration(l.p99) + ", p99.9 " + common::FormatDuration(l.p99_9) +
-			   ", p99.99 " + common::FormatDuration(l.p99_99) + ", max " +
-			   common::FormatDuration(l.max) + "; they lay unread at the client for " +
+	std::string text = "Until replies arrived at the client: p50 " + common::FormatDuration(l.p50) +
+			   ", p99 " + common::FormatDuration(l.p99) + ", p99.9 " +
+			   common::FormatDuration(l.p99_9) + ", p99.99 " + common::FormatDuration(l.p99_99) +
+			   ", max " + common::FormatDuration(l.max) + "; replies were then unread for " +
 			   common::FormatDuration(a.unread_ns / a.known) + " on average, " +
 			   common::FormatDuration(a.longest_unread_ns) + " at most";
 	if (a.known < e.blame.count - e.blame.errors)
-		text += " (known of " + common::Plural(a.known, "request", "requests") + ")";
+		text += " (known for " + common::Plural(a.known, "request", "requests") + ")";
 	return text;
 }
 
@@ -146,11 +146,11 @@ std::string RequestsText(const Explanation &e)
 	const Blame &b = e.blame;
 	if (b.from_iterations)
 		return Format(
-			   "No request log: stalls found from %s over %s of %s.",
+			   "No request log: stalls are found from %s over %s of %s.",
 			   common::Plural(b.count, "event-loop iteration", "event-loop iterations").c_str(),
 			   common::FormatDuration(e.measured_ns).c_str(), "recording") +
-		       " Iterations below " + common::FormatDuration(e.run.min_span_ns) +
-		       " are not among them.";
+		       " Iterations shorter than " + common::FormatDuration(e.run.min_span_ns) +
+		       " are not included.";
 	return common::Plural(b.count, "request", "requests") + " in " +
 	       common::FormatDuration(e.measured_ns) + LoopText(e.run) + ", " + ErrorsText(b);
 }
@@ -248,32 +248,32 @@ std::string CostText(const Explanation &e)
 		runs += p.runs;
 	uint64_t end_ns = recorder->end_ns ? recorder->end_ns : e.run.end_ns;
 	double wall = static_cast<double>(end_ns > recorder->start_ns ? end_ns - recorder->start_ns : 0);
-	std::string text = "Recording cost: BPF programs ";
+	std::string text = "Recording cost: BPF programs took ";
 	if (runs && wall > 0)
 		text += common::FormatDuration(c.bpf_ns) + " (" +
 			common::FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
 			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + common::FormatCount(runs) +
 			" runs of " + common::FormatDuration(c.bpf_ns / runs) + " on average";
 	else
-		text += "not measured (the recording is too short)";
-	text += "; recorder " + common::FormatDuration(c.recorder_cpu_ns) + " of CPU";
+		text += "an unknown time (the recording is too short)";
+	text += "; the recorder took " + common::FormatDuration(c.recorder_cpu_ns) + " of CPU";
 	if (wall > 0)
 		text += " (" + common::FormatPercent(static_cast<double>(c.recorder_cpu_ns) / wall) + ")";
 	if (c.load_cpu_ns)
-		text += " besides " + common::FormatDuration(c.load_cpu_ns) + " to load its programs";
+		text += ", " + common::FormatDuration(c.load_cpu_ns) + " more to load its programs";
 	if (c.recorder_rss_bytes)
-		text += ", " + common::FormatBytes(c.recorder_rss_bytes) + " of memory";
+		text += ", and " + common::FormatBytes(c.recorder_rss_bytes) + " of memory";
 	return text + ".";
 }
 
-// How well the clocks of several hosts are known, and what that leaves unknown.
+// The bounds of the hosts' clocks, and the time that is unattributed because of them.
 void AddClockTexts(const Explanation &e, std::vector<std::string> *texts)
 {
 	const std::vector<HostClock> &clocks = e.run.host_clocks;
 	for (size_t i = 1; i < clocks.size(); i++) {
 		char drift[32];
 		snprintf(drift, sizeof drift, "%+.2f", clocks[i].drift_ppm);
-		texts->push_back("Clocks: times of " + clocks[i].host + " are told in the clock of " +
+		texts->push_back("Clocks: times of " + clocks[i].host + " are converted to the clock of " +
 				 clocks[0].host + ", within " + common::FormatDuration(clocks[i].bound_ns) +
 				 " (" + common::Plural(clocks[i].samples, "round trip", "round trips") +
 				 ", drift " + drift + " ppm).");
@@ -281,8 +281,8 @@ void AddClockTexts(const Explanation &e, std::vector<std::string> *texts)
 	if (e.blame.clocks_ns)
 		texts->push_back(
 		    "Clocks: " + common::FormatDuration(e.blame.clocks_ns) +
-		    " of the unknown time lies so close to where requests came from another host "
-		    "or went back that their clocks can't tell whose it is.");
+		    " of the unattributed time is so close to a transfer between hosts that their clocks "
+		    "cannot assign it to one of them.");
 }
 
 std::vector<std::string> NoteTexts(const Explanation &e)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sentences that the screen and the whole text have in common. They are not broken into lines yet.
+// Sentences used by both the screen and the whole text. They have no line breaks.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@
 namespace forktail::analysis
 {
 
-// An instant by the time of day in UTC, as logs have it; "" if the recordings hold no clock reading.
+// An instant as date and time in UTC; "" if the recordings hold no clock reading.
 std::string ClockText(const Explanation &e, uint64_t t_ns);
-// How many requests, in how long, how they were sent, and errors.
+// Number of requests, duration, load and errors.
 std::string RequestsText(const Explanation &e);
 std::string PercentilesText(const Latencies &latencies);
-// Until answers arrived at the client's host. Only where that is known of any.
+// Percentiles until replies arrived at the client's host. Only if some arrival times are known.
 std::string ArrivalsText(const Explanation &e);
-// How many are slow, and how much of their time is explained.
+// Number of slow requests, and the share of their time that is explained.
 std::string SlowText(const Explanation &e);
-// Of each serving thread, what its time went to.
+// The account of each serving thread.
 std::vector<std::string> AccountTexts(const Explanation &e);
-// What was dropped, or that nothing was; empty without a recorder.
+// Dropped events, or that no event was dropped; empty without a recorder.
 std::vector<std::string> DropTexts(const Explanation &e);
 std::string CostText(const Explanation &e);
-// What limits the explanation.
+// Notes and warnings that limit the explanation.
 std::vector<std::string> NoteTexts(const Explanation &e);
 
 } // namespace forktail::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See sketch.h.
+// Draws the latency sketch.
 #include "sketch.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace
 {
 
 constexpr size_t kLabel = 9; // "  39.0 ms"
-constexpr size_t kMostColumns = 240;
+constexpr size_t kMaxColumns = 240;
 
-// Of event-loop iterations there is no log; the slow ones are all that is drawn.
+// There is no log of event-loop iterations, so only slow ones are drawn.
 std::vector<uint64_t> PeaksOf(const Explanation &e, uint64_t from_ns, uint64_t to_ns, size_t columns)
 {
 	if (!e.peaks.empty())
@@ -27,7 +27,7 @@ std::vector<uint64_t> PeaksOf(const Explanation &e, uint64_t from_ns, uint64_t t
 	return slow.Over(from_ns, to_ns, columns);
 }
 
-// One cell: how much of it is filled, in eighths, or by whole cells and halves where there are no blocks.
+// One cell, filled in eighths with Unicode blocks, otherwise in thirds.
 std::string Cell(double filled, bool unicode)
 {
 	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
@@ -43,7 +43,8 @@ std::string EpisodesLine(const Explanation &e, const std::vector<uint32_t> &wors
 	std::string line(columns, ' ');
 	const double width =
 	    static_cast<double>(std::max<uint64_t>(e.measured_ns, 1)) / static_cast<double>(columns);
-	for (size_t i = std::min<size_t>(worst.size(), 9); i > 0; i--) { // the worst is seen
+	for (size_t i = std::min<size_t>(worst.size(), 9); i > 0;
+	     i--) { // the worst last, so that it stays visible
 		uint64_t start = e.episodes[worst[i - 1]].start_ns;
 		double at = start <= e.first_ns ? 0 : static_cast<double>(start - e.first_ns) / width;
 		line[std::min(static_cast<size_t>(at), columns - 1)] = static_cast<char>('0' + i);
@@ -60,7 +61,7 @@ std::vector<std::string> LatencySketch(const Explanation &e, const Style &style,
 	std::vector<std::string> lines;
 	if (e.measured_ns == 0 || style.columns < 2 * kLabel)
 		return lines;
-	const size_t columns = std::min(style.columns - kLabel - 2, kMostColumns);
+	const size_t columns = std::min(style.columns - kLabel - 2, kMaxColumns);
 	const std::vector<uint64_t> peaks = PeaksOf(e, e.first_ns, e.first_ns + e.measured_ns, columns);
 	const uint64_t most = *std::max_element(peaks.begin(), peaks.end());
 	if (most == 0)
@@ -68,7 +69,7 @@ std::vector<std::string> LatencySketch(const Explanation &e, const Style &style,
 	uint64_t least = most;
 	for (uint64_t p : peaks)
 		least = p ? std::min(least, p) : least;
-	// A step of a row is at least twice the latency, so that a calm run looks calm.
+	// One row is at least a factor of two, so that a run with even latency looks flat.
 	const double top = std::log(static_cast<double>(most)),
 		     bottom = std::min(std::log(static_cast<double>(least)) - std::log(1.5),
 				       top - static_cast<double>(rows) * std::log(2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Latency over the time of a run, drawn with letters: the longest in each column on a log scale, what is slow
-// in colour, and below it where the worst episodes are.
+// Draws latency over the time of a run with characters: the longest latency per column on a log scale, slow
+// ones in colour, and the positions of the worst episodes below.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 namespace forktail::analysis
 {
 
-// `rows` lines of latency, one that says where the episodes are that `worst` has the indices of, and one of
-// time; none if nothing was answered.
+// `rows` lines of latency, one line with the positions of the episodes in `worst` (indices), and one time
+// axis. Empty if no request was answered.
 std::vector<std::string> LatencySketch(const Explanation &e, const Style &style, size_t rows,
 				       const std::vector<uint32_t> &worst);
 

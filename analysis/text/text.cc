@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A section after the other, each with a row or a sentence a line.
+// Writes the sections one after the other, with one row or sentence per line.
 #include "text.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr double kSmallShare = 0.001; // causes below it are counted, not listed
+constexpr double kSmallShare = 0.001; // smaller causes are counted, not listed
 
 struct Writer {
 	const Explanation &e;
@@ -61,12 +61,11 @@ void WriteCauses(Writer *w)
 		    Format("(%s below %s each)\n", common::Plural(small, "more cause", "more causes").c_str(),
 			   common::FormatPercent(kSmallShare).c_str());
 	if (copies)
-		w->Line(
-		    "Without cow-copy somewhat less would be left than it says: what a copy costs outside "
-		    "its page fault is in own code.");
+		w->Line("The \"without\" values of cow-copy are slightly too high: the cost of a copy "
+			"outside its page fault counts as server-busy.");
 }
 
-// Where the time went, when requests came by more than one process.
+// Time by hop, if requests passed more than one process.
 void WriteHops(Writer *w)
 {
 	const Blame &b = w->e.blame;
@@ -111,7 +110,7 @@ void WriteHops(Writer *w)
 	if (b.hops.size() > rows)
 		w->out += "(" + common::Plural(b.hops.size() - rows, "more hop", "more hops") + ")\n";
 	uint64_t between = b.slow_ns - at_hops;
-	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(at none)", "-", "-",
+	w->out += Format("%-*s %-8s %10s %10s %8s\n", static_cast<int>(width), "(no hop)", "-", "-",
 			 common::FormatDuration(between).c_str(),
 			 common::FormatPercent(static_cast<double>(between) /
 					       static_cast<double>(std::max<uint64_t>(b.slow_ns, 1)))
@@ -137,7 +136,7 @@ void WriteEpisodes(Writer *w, size_t episodes)
 	}
 }
 
-// What the serving threads' own code was, as far as samples say.
+// On-CPU time of the serving threads by activity.
 void WriteOwnCode(Writer *w)
 {
 	constexpr size_t rows = 10;
@@ -149,8 +148,8 @@ void WriteOwnCode(Writer *w)
 	for (size_t i = 0; i < std::min(rows, own.activities.size()); i++)
 		width = std::max(width, own.activities[i].name.size());
 	w->out += "\n" +
-		  w->Strong(Format("%-*s %8s %10s %8s   %s", static_cast<int>(width), "own code", "samples",
-				   "time", "share", "seen in")) +
+		  w->Strong(Format("%-*s %8s %10s %8s   %s", static_cast<int>(width), "on-CPU time",
+				   "samples", "time", "share", "stack")) +
 		  "\n";
 	size_t shown = 0;
 	for (const ActivityTime &a : own.activities) {
@@ -161,7 +160,7 @@ void WriteOwnCode(Writer *w)
 		    Format("%-*s %8s %10s %8s   ", static_cast<int>(width), a.name.c_str(),
 			   common::FormatCount(a.samples).c_str(), common::FormatDuration(a.time_ns).c_str(),
 			   common::FormatPercent(a.share).c_str());
-		std::string seen = a.stack; // whole names only: callers that don't fit are left out
+		std::string seen = a.stack; // whole names only: callers that do not fit are left out
 		while (row.size() + seen.size() > w->columns() && !seen.empty()) {
 			size_t last = seen.rfind(" < ");
 			seen.erase(last == std::string::npos ? 0 : last);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The explanation as text with everything that there is to say: `forktail explain --all`. screen.h is what
-// is shown of it otherwise.
+// The whole explanation as text: `forktail explain --all`. screen.h is the default, shorter output.
 #pragma once
 
 #include <string>
@@ -13,7 +12,7 @@ namespace forktail::analysis
 
 constexpr size_t kTextEpisodes = 5;
 
-// `episodes`: the worst ones, at most so many.
+// `episodes`: print at most this many of the worst.
 std::string ExplainText(const Explanation &e, const Style &style, size_t episodes = kTextEpisodes);
 
 } // namespace forktail::analysis

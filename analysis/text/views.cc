@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See views.h.
+// Prints one episode, one request or one cause in full.
 #include "views.h"
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr size_t kRequestsOfEpisode = 10, kRequestsInFront = 12;
-constexpr double kWorthListing = 0.01; // of an episode: a cause's share of it
+constexpr size_t kRequestsOfEpisode = 10, kRequestsAhead = 12;
+constexpr double kWorthListing = 0.01; // episodes with a smaller share of the cause are not listed
 
 struct Sheet {
 	const Explanation &e;
@@ -42,13 +42,13 @@ double Fraction(uint64_t part, uint64_t whole)
 	return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
 }
 
-// Of bars beside `taken` columns of words.
+// The width of bars next to `taken` columns of text.
 size_t BarColumns(const Style &style, size_t taken)
 {
 	return std::clamp<size_t>(style.columns - std::min(style.columns, taken), 8, 40);
 }
 
-std::string When(const Explanation &e, uint64_t t_ns)
+std::string InstantText(const Explanation &e, uint64_t t_ns)
 {
 	std::string clock = ClockText(e, t_ns);
 	return common::FormatOffset(t_ns, e.zero_ns) + (clock.empty() ? "" : " (" + clock + ")");
@@ -57,7 +57,7 @@ std::string When(const Explanation &e, uint64_t t_ns)
 void EpisodeCauses(const Episode &episode, Sheet *s)
 {
 	s->Title(PadRight("cause", 16) + PadLeft("share", 8) + PadLeft("time", 10) +
-		 PadLeft("of a thread", 13));
+		 PadLeft("thread time", 13));
 	const size_t bar = BarColumns(s->style, 49);
 	for (const EpisodeCause &c : episode.causes) {
 		std::string hop = s->e.blame.hops.size() > 1 ? s->Hop(c.hop) : "";
@@ -70,7 +70,7 @@ void EpisodeCauses(const Episode &episode, Sheet *s)
 	}
 }
 
-// A request in one line: what --request tells in full.
+// A request in one line. --request prints it in full.
 std::string RequestLine(const Sheet &s, const SlowRequest &r)
 {
 	const Explanation &e = s.e;
@@ -106,7 +106,7 @@ void EpisodeRequests(uint32_t index, Sheet *s)
 	s->Title(PadLeft(s->e.blame.from_iterations ? "iteration" : "request", 10) +
 		 PadLeft(s->e.blame.from_iterations ? "began" : "due", 13) + PadLeft("latency", 10) +
 		 (s->e.blame.from_iterations ? "" : "  " + PadRight("op", 8) + PadLeft("conn", 6)) +
-		 "  spent on");
+		 "  causes");
 	for (size_t i = 0; i < shown; i++)
 		s->out += RequestLine(*s, *worst[i]) + "\n";
 	if (shown < worst.size())
@@ -154,7 +154,7 @@ void RequestParts(const SlowRequest &r, Sheet *s)
 		  "  " + common::FormatCount(sum_ns) + " ns\n";
 }
 
-// Between two hosts: which leg of the way took how long, as far as their clocks tell.
+// The legs of a request between two hosts, as far as the clocks can separate them.
 void RequestLegs(const SlowRequest &r, Sheet *s)
 {
 	const Legs legs = LegsOf(s->e.blame, r);
@@ -162,31 +162,31 @@ void RequestLegs(const SlowRequest &r, Sheet *s)
 	const uint64_t bound_ns = ClocksBound(s->e.run, r.connection, server);
 	if (!bound_ns)
 		return;
-	s->Title("Between the hosts, whose clocks are known to " + common::FormatDuration(bound_ns));
+	s->Title("Legs between the hosts (clocks known to within " + common::FormatDuration(bound_ns) + ")");
 	auto leg = [&](const char *what, uint64_t ns) {
-		s->out += PadRight(what, 26) + PadLeft(ns ? common::FormatDuration(ns) : "-", 10) + "\n";
+		s->out += PadRight(what, 30) + PadLeft(ns ? common::FormatDuration(ns) : "-", 10) + "\n";
 	};
-	leg("late at the sending host", legs.late_ns);
-	leg("on its way to the server", legs.there_ns);
+	leg("late at the client's host", legs.late_ns);
+	leg("request on the network", legs.there_ns);
 	leg("at the server", legs.server_ns);
-	leg(r.arrived ? "answer on its way" : "answer on its way, unread", legs.back_ns);
+	leg(r.arrived ? "reply on the network" : "reply on the network or unread", legs.back_ns);
 	if (r.arrived)
-		leg("answer unread", legs.unread_ns);
-	leg("unknown which of them", legs.unknown_ns);
+		leg("reply unread", legs.unread_ns);
+	leg("not assigned to a leg", legs.unknown_ns);
 }
 
-// Slow requests that had been sent before it and not been answered when it was due, the last due first: on
-// its connection, and on others of the thread that served it.
-struct InFront {
+// Slow requests sent before a request and unanswered when it was due, the last due first: on its connection,
+// and on other connections of its serving thread.
+struct SlowAhead {
 	std::vector<const SlowRequest *> same, others;
 };
 
-InFront InFrontOf(const Explanation &e, const SlowRequest &r)
+SlowAhead FindAhead(const Explanation &e, const SlowRequest &r)
 {
 	auto server = [&](const SlowRequest &of) {
 		return of.connection < e.run.connections.size() ? e.run.connections[of.connection].server : 0;
 	};
-	InFront front;
+	SlowAhead ahead;
 	for (const SlowRequest &other : e.blame.slow) {
 		if (other.due_ns > r.due_ns)
 			break;
@@ -194,32 +194,30 @@ InFront InFrontOf(const Explanation &e, const SlowRequest &r)
 		    (other.sent_ns == r.sent_ns && other.index >= r.index))
 			continue;
 		if (other.connection == r.connection)
-			front.same.insert(front.same.begin(), &other);
+			ahead.same.insert(ahead.same.begin(), &other);
 		else if (other.hop == r.hop && server(other) == server(r))
-			front.others.insert(front.others.begin(), &other);
+			ahead.others.insert(ahead.others.begin(), &other);
 	}
-	return front;
+	return ahead;
 }
 
-void RequestsInFront(const SlowRequest &r, Sheet *s)
+void RequestsAhead(const SlowRequest &r, Sheet *s)
 {
-	const InFront front = InFrontOf(s->e, r);
-	std::vector<const SlowRequest *> all = front.same;
-	all.insert(all.end(), front.others.begin(), front.others.end());
+	const SlowAhead ahead = FindAhead(s->e, r);
+	std::vector<const SlowRequest *> all = ahead.same;
+	all.insert(all.end(), ahead.others.begin(), ahead.others.end());
 	if (all.empty()) {
 		s->out += "\n";
-		s->Line(
-		    "No slow request was in front of it. Requests that were not slow are not known one by "
-		    "one.");
+		s->Line("No slow request was ahead of it. Requests that were not slow are not listed.");
 		return;
 	}
 	const Track track = {r.latency_ns, BarColumns(s->style, 63)};
-	s->Title("In front of it: " + common::Plural(front.same.size(), "slow request", "slow requests") +
-		 " on its connection, " + common::FormatCount(front.others.size()) +
-		 " on others of its thread");
+	s->Title("Ahead of it: " + common::Plural(ahead.same.size(), "slow request", "slow requests") +
+		 " on its connection, " + common::FormatCount(ahead.others.size()) +
+		 " on other connections of its thread");
 	s->out += PadLeft("request", 10) + PadLeft("due", 13) + PadLeft("latency", 10) + "  " +
 		  PadRight("op", 8) + PadLeft("conn", 6) + PadLeft("answered", 12) + "\n";
-	const size_t shown = std::min(kRequestsInFront, all.size());
+	const size_t shown = std::min(kRequestsAhead, all.size());
 	for (size_t i = 0; i < shown; i++) {
 		const SlowRequest &other = *all[i];
 		const uint64_t left_ns = std::min(other.end_ns() - r.due_ns, r.latency_ns);
@@ -235,8 +233,8 @@ void RequestsInFront(const SlowRequest &r, Sheet *s)
 		s->Line("(the last " + common::FormatCount(shown) + " of " + common::FormatCount(all.size()) +
 			")");
 	s->Line(
-	    "They had been sent before it and not been answered when it was due; their bars end when they "
-	    "were. Requests that were not slow are not known one by one.");
+	    "These requests were sent before it and were unanswered when it was due. Each bar ends when that "
+	    "request was answered. Requests that were not slow are not listed.");
 }
 
 void Instants(const SlowRequest &r, Sheet *s)
@@ -264,7 +262,7 @@ const char *StatusText(uint8_t status)
 	return status < std::size(texts) ? texts[status] : "of an unknown kind";
 }
 
-// Episodes that have the cause, by its time in them.
+// Episodes with the cause, by its time in them.
 std::vector<std::pair<uint32_t, const EpisodeCause *>> EpisodesWith(const Explanation &e, Cause cause)
 {
 	std::vector<std::pair<uint32_t, const EpisodeCause *>> with;
@@ -284,8 +282,9 @@ void CauseEpisodes(Cause cause, size_t most, Sheet *s)
 	std::vector<size_t> number(worst.size());
 	for (size_t i = 0; i < worst.size(); i++)
 		number[worst[i]] = i + 1;
-	s->Title("In " + common::Plural(with.size(), "episode", "episodes") + " of " +
-		 common::FormatCount(s->e.episodes.size()) + (with.empty() ? "" : ", by its time in them"));
+	s->Title("In " + common::FormatCount(with.size()) + " of " +
+		 common::Plural(s->e.episodes.size(), "episode", "episodes") +
+		 (with.empty() ? "" : ", most affected first"));
 	size_t shown = 0;
 	for (const auto &[index, c] : with) {
 		if (shown == most || (shown && c->share < kWorthListing))
@@ -305,7 +304,7 @@ void CauseEpisodes(Cause cause, size_t most, Sheet *s)
 	}
 	if (shown < with.size())
 		s->Line("(" + common::Plural(with.size() - shown, "more episode", "more episodes") +
-			", with less of it: --top " + std::to_string(with.size()) + ")");
+			", less affected: --top " + std::to_string(with.size()) + ")");
 }
 
 } // namespace
@@ -314,24 +313,24 @@ bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::s
 		 std::string *error)
 {
 	if (number == 0 || number > e.episodes.size()) {
-		*error = "there is no episode " + std::to_string(number) + ": the run has " +
-			 common::Plural(e.episodes.size(), "episode", "episodes") + ", 1 is the worst";
+		*error = "no episode " + std::to_string(number) + ": the run has " +
+			 common::Plural(e.episodes.size(), "episode", "episodes") + ", and 1 is the worst";
 		return false;
 	}
 	const uint32_t index = WorstEpisodes(e.episodes, number).back();
 	const Episode &episode = e.episodes[index];
 	Sheet s = {e, style, {}};
 	s.Title("Episode " + std::to_string(number) + " of " + common::FormatCount(e.episodes.size()));
-	s.Line("From " + When(e, episode.start_ns) + ", for " +
+	s.Line("From " + InstantText(e, episode.start_ns) + ", for " +
 	       common::FormatDuration(episode.end_ns - episode.start_ns) + ": " +
 	       common::Plural(episode.requests, "slow request", "slow requests") + ", " +
 	       common::FormatDuration(episode.time_ns) + " of their time, worst " +
 	       common::FormatDuration(episode.worst_ns));
 	if (episode.since_ns < episode.start_ns)
-		s.Line("What held them up began at " + common::FormatOffset(episode.since_ns, e.zero_ns));
+		s.Line("The delay began at " + common::FormatOffset(episode.since_ns, e.zero_ns));
 	if (const EpisodeAnswers &a = episode.answers; a.known)
-		s.Line("Answers lay unread at the client for " + common::FormatDuration(a.unread_ns) +
-		       ", the longest for " + common::FormatDuration(a.longest_unread_ns));
+		s.Line("Replies were unread at the client for " + common::FormatDuration(a.unread_ns) +
+		       " in total, the longest for " + common::FormatDuration(a.longest_unread_ns));
 	EpisodeCauses(episode, &s);
 	s.Title("Evidence");
 	for (const std::string &sentence : episode.evidence)
@@ -339,14 +338,14 @@ bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::s
 	if (episode.evidence.empty())
 		s.Line("none", 2);
 	if (e.blame.hops.size() > 1 && !episode.hops.empty()) {
-		s.Title("Where");
+		s.Title("By hop");
 		for (const EpisodeHop &h : episode.hops)
 			s.Line(common::FormatPercent(h.share) + ", " + common::FormatDuration(h.time_ns) +
 				   ", at " + s.Hop(h.hop),
 			       2);
 	}
 	if (!episode.own_code.activities.empty()) {
-		s.Title("Own code meanwhile");
+		s.Title("On-CPU time by function");
 		for (const ActivityTime &a : episode.own_code.activities)
 			s.Line(PadLeft(common::FormatPercent(a.share), 8) +
 			       PadLeft(common::FormatDuration(a.time_ns), 10) + "  " + a.name +
@@ -362,8 +361,8 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 	const auto r = std::find_if(e.blame.slow.begin(), e.blame.slow.end(),
 				    [&](const SlowRequest &one) { return one.index == id; });
 	if (r == e.blame.slow.end()) {
-		*error = "request " + std::to_string(id) + " is none of the " +
-			 common::Plural(e.blame.slow.size(), "slow one", "slow ones") + " of " +
+		*error = "request " + std::to_string(id) + " is not one of the " +
+			 common::Plural(e.blame.slow.size(), "slow request", "slow requests") + " of " +
 			 common::FormatDuration(std::max(e.blame.threshold_ns, e.blame.kept_from_ns)) +
 			 " or more: --slow sets another limit, --json --requests lists them";
 		return false;
@@ -376,22 +375,21 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 				   " on connection " + std::to_string(r->connection) + ", " +
 				   StatusText(r->status);
 		if (std::string hop = s.Hop(r->hop); !hop.empty())
-			line += ", by " + hop;
+			line += ", served by " + hop;
 		if (r->behind)
-			line += ", served behind it by " + e.run.behind[r->behind - 1].address;
+			line += ", behind the proxy by " + e.run.behind[r->behind - 1].address;
 		s.Line(line);
 	}
-	s.Line("Due at " + When(e, r->due_ns));
+	s.Line("Due at " + InstantText(e, r->due_ns));
 	s.out += "\n";
 	Instants(*r, &s);
 	RequestParts(*r, &s);
 	s.out += "\n";
-	s.Line("Bars are as long as the parts, longest first; direct: the cause ran while the request "
-	       "waited; queued: it "
-	       "waited behind others that the cause had held up. They sum to the latency.");
+	s.Line("Each bar is one part, longest first. Direct: the cause ran while the request waited. Queued: "
+	       "the request waited behind others that the cause delayed. The parts add up to the latency.");
 	if (!e.blame.from_iterations) {
 		RequestLegs(*r, &s);
-		RequestsInFront(*r, &s);
+		RequestsAhead(*r, &s);
 	}
 	*text = s.out;
 	return true;
@@ -404,15 +402,15 @@ std::string CauseView(const Explanation &e, const Style &style, Cause cause, siz
 	const CauseRow &row = e.blame.RowOf(cause);
 	const char *things = e.blame.from_iterations ? "iterations" : "requests";
 	if (!row.requests) {
-		s.Line("None of the " + common::FormatCount(e.blame.slow_count) + " slow " + things +
-		       " met it.");
+		s.Line("It affected none of the " + common::FormatCount(e.blame.slow_count) + " slow " +
+		       things + ".");
 		return s.out;
 	}
-	s.Line("It cost " + common::FormatCount(row.requests) + " of " +
-	       common::FormatCount(e.blame.slow_count) + " slow " + things + " " +
+	s.Line("It affected " + common::FormatCount(row.requests) + " of " +
+	       common::FormatCount(e.blame.slow_count) + " slow " + things + " and took " +
 	       common::FormatDuration(row.total_ns()) + ", " + common::FormatPercent(row.share) +
-	       " of their time: " + common::FormatDuration(row.direct_ns) + " while it ran, " +
-	       common::FormatDuration(row.queued_ns) + " queued behind others that it had held up.");
+	       " of the slow " + things + "' time: " + common::FormatDuration(row.direct_ns) + " direct, " +
+	       common::FormatDuration(row.queued_ns) + " queued behind others that it delayed.");
 	if (cause != Cause::Unknown) {
 		const Latencies &with = e.blame.latencies, &without = row.without;
 		s.Title(PadRight("", 10) + PadLeft("p99", 10) + PadLeft("p99.9", 10) + PadLeft("p99.99", 10) +

@@ -23,13 +23,16 @@ namespace
 
 using nlohmann::json;
 
-// The places where `now` lacks something of `stored`, or differs.
+// The places where `now` lacks something of `stored`, or differs. The words of sentences may change.
 void Compare(const json &stored, const json &now, const std::string &place, std::vector<std::string> *differ)
 {
 	if (stored.is_object() && now.is_object()) {
 		for (const auto &[key, value] : stored.items())
 			if (!now.contains(key))
 				differ->push_back(place + "." + key + " is gone");
+			else if (key == "evidence" || key == "warnings")
+				Compare(value.size(), now[key].size(), place + "." + key + " (number)",
+					differ);
 			else
 				Compare(value, now[key], place + "." + key, differ);
 		return;

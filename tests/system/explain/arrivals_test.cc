@@ -188,9 +188,9 @@ TEST_CASE("explained: unread time is client-late, exactly, and the server's stop
 		for (const Json &sentence : episode["evidence"])
 			text += sentence.get<std::string>() + "\n";
 		INFO(text);
-		CHECK(text.find("answers lay unread at the client for ") != std::string::npos);
+		CHECK(text.find("replies were unread at the client for ") != std::string::npos);
 	}
 	CHECK(found == 4);
 	const Result text = run({program("forktail"), "explain", dir.path(), "--all"});
-	CHECK(text.out.find("Until answers arrived: p50 ") != std::string::npos);
+	CHECK(text.out.find("Until replies arrived at the client: p50 ") != std::string::npos);
 }

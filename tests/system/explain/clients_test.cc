@@ -238,8 +238,8 @@ TEST_CASE("a PUBLISH to thousands is reported as answers to as many")
 		// If the loop did not wait before it read the PING, several iterations are recorded as one,
 		// and only calls are counted.
 		CHECK(
-		    (said.text.find("was sending answers to about 5,000 clients for ") != std::string::npos ||
-		     said.text.find("was sending answers (in at least 5,00") != std::string::npos));
+		    (said.text.find("was sending replies to about 5,000 clients for ") != std::string::npos ||
+		     said.text.find("was sending replies (in at least 5,00") != std::string::npos));
 		CHECK(said.share({"kernel/send", "answer"}) > 0.3);
 		in_kernel = said.text.find(" in the kernel: ") != std::string::npos;
 	}

@@ -48,7 +48,7 @@ TEST_CASE("a process that writes to the server's disk is named, with the amount 
 		for (const Json &sentence : e["evidence"]) {
 			const std::string text = sentence;
 			all += text + "\n";
-			named |= text.find("sync() on the server's own thread") != std::string::npos &&
+			named |= text.find("sync() on the serving thread") != std::string::npos &&
 				 text.find("files were written by dd (") != std::string::npos;
 		}
 	INFO(all);

@@ -81,7 +81,7 @@ void check_frozen(int version)
 	INFO(watched.sentences);
 	CHECK(watched.share("frozen") >= 0.95);
 	CHECK(watched.share("network") < 0.03);
-	CHECK(watched.sentences.find("its cgroup " + group.name() +
+	CHECK(watched.sentences.find("the server's cgroup " + group.name() +
 				     " (container ffffffffffff) was frozen for ") != std::string::npos);
 }
 

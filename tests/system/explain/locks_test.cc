@@ -119,7 +119,7 @@ TEST_CASE("a lock that another thread holds while it computes is lock-wait at th
 	CHECK(kept.Time("lock-wait", true) > 20 * kept.Time("lock-wait", false));
 	CHECK(std::abs(kept.Resolved() - kept.waited_ms) < 1 + 0.02 * kept.waited_ms);
 	CHECK(kept.Says("redis-server (" + std::to_string(kept.redis->pid()) + ") waited "));
-	CHECK(kept.Says(" for a lock that it held; meanwhile it was in keep_computing"));
+	CHECK(kept.Says(" for a lock that this thread held; meanwhile this thread was in keep_computing"));
 }
 
 TEST_CASE("a holder's wait in the kernel is the cause of the lock wait")
@@ -133,7 +133,7 @@ TEST_CASE("a holder's wait in the kernel is the cause of the lock wait")
 	CHECK(kept.Time("syscall", true) > 0.8 * kept.waited_ms);
 	CHECK(kept.Time("lock-wait", false) < 0.1 * kept.waited_ms);
 	CHECK(kept.Says("keeper: blocked in read() for "));
-	CHECK(kept.Says(" for a lock that it held"));
+	CHECK(kept.Says(" for a lock that this thread held"));
 }
 
 TEST_CASE("a holder that a debugger stops makes the lock wait the debugger's")

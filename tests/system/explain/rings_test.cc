@@ -53,7 +53,7 @@ void check_requests(const Json &j, uint32_t pid)
 		CHECK(t["by_cause"].value("syscall", 0.0) < 0.01 * wall);
 	}
 	CHECK(serves);
-	CHECK(warns(j, "works over io_uring"));
+	CHECK(warns(j, "uses io_uring"));
 }
 
 // Puts load on such a server, stops it for 100 ms, and checks the explanation. With `workers` the kernel's

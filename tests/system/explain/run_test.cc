@@ -317,7 +317,7 @@ TEST_CASE("another client leaves no request log, and stalls are found anyway")
 	CHECK(e["worst_ns"].get<double>() == Approx(asleep.length_ns).margin(0.1 * asleep.length_ns));
 	Result text = run({program("forktail"), "explain", real.dir.path(), "--all"});
 	CHECK(text.status == 0);
-	CHECK(text.out.find("No request log: stalls found from") != std::string::npos);
+	CHECK(text.out.find("No request log: stalls are found from") != std::string::npos);
 }
 
 TEST_CASE("another client does not notice a server that was woken late; its iterations show it")

@@ -23,7 +23,7 @@ TEST_CASE("a slow command known only to the server is named with its episode")
 	    run({program("forktail"), "explain", "--slow", "100ms", dir.file("load.forktail"), "--all"});
 	INFO(explained.out << explained.err);
 	CHECK(explained.status == 0);
-	CHECK(contains(explained.out, "Redis' slow log has DEBUG SLEEP 0.4"));
+	CHECK(contains(explained.out, "Redis' slow log lists DEBUG SLEEP 0.4"));
 	// It is not reported for unrelated requests.
 	Result json =
 	    run({program("forktail"), "explain", "--json", "--slow", "100ms", dir.file("load.forktail")});

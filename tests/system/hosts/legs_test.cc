@@ -147,8 +147,8 @@ Json Explained(const Two &hosts, int there_ms, int back_ms)
 	const std::string id = std::to_string(json["slow_requests"][50]["id"].get<uint64_t>());
 	const Result one = run({forktail, "explain", "--slow", "3ms", "--request", id, dir.path()});
 	INFO(one.out << one.err);
-	CHECK(one.out.find("Between the hosts, whose clocks are known to ") != std::string::npos);
-	CHECK(one.out.find("on its way to the server") != std::string::npos);
+	CHECK(one.out.find("Legs between the hosts (clocks known to within ") != std::string::npos);
+	CHECK(one.out.find("request on the network") != std::string::npos);
 	return json;
 }
 

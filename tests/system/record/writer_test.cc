@@ -131,7 +131,7 @@ TEST_CASE("a hung disk loses events once the queue is full, and none before")
 
 	const Result told = run({program("forktail"), "explain", disk.file("r"), "--all"});
 	INFO(told.out << told.err);
-	CHECK(told.out.find("(the recorder's disk took too long)") != std::string::npos);
+	CHECK(told.out.find("(the recorder's disk was too slow)") != std::string::npos);
 }
 
 TEST_CASE("a killed recorder loses less than a second")

@@ -45,9 +45,9 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"explain", dir.path(), "--requests"}, 2, "--json");
 	Refuses({"explain", dir.path(), "--cause", "weather"}, 2, "unknown cause 'weather'");
 	Refuses({"explain", dir.path(), "--cause", "fork", "--all"}, 2, "mutually exclusive");
-	Refuses({"explain", dir.path(), "--format", "{p99.8}"}, 2, "no {p99.8}");
-	Refuses({"explain", dir.path(), "--format", "{p99"}, 2, "without its }");
-	Refuses({"explain", dir.path(), "--format", "p99}"}, 2, "without its {");
+	Refuses({"explain", dir.path(), "--format", "{p99.8}"}, 2, "unknown placeholder {p99.8}");
+	Refuses({"explain", dir.path(), "--format", "{p99"}, 2, "{ without }");
+	Refuses({"explain", dir.path(), "--format", "p99}"}, 2, "} without {");
 	Refuses({"explain", dir.path(), "--episode", "first"}, 2, "--episode");
 	Refuses({"explain", dir.path(), "--request", "-1"}, 2, "--request");
 	Refuses({"explain", dir.path(), "--color", "green"}, 2, "--color");

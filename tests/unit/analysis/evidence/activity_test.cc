@@ -342,7 +342,8 @@ TEST_CASE("an episode reports what the server ran")
 	REQUIRE(!episodes[0].evidence.empty());
 	CHECK(episodes[0].evidence[0] ==
 	      "the server ran its own code for 80.0 ms in one event-loop iteration of 100 ms with 1 ready "
-	      "connection; the server ran KEYS for 70.0 ms of it (70 of 80 samples: keysCommand < call < "
+	      "connection; the server ran KEYS for 70.0 ms of that time (70 of 80 samples: keysCommand < "
+	      "call < "
 	      "processCommand)");
 	CHECK(episodes[0].own_code.samples == 80);
 }

@@ -19,14 +19,14 @@ uint64_t Packed(uint64_t reads, uint64_t writes, uint64_t accepted, uint64_t clo
 }
 
 // The activities of `names` in an iteration with such calls, in words.
-std::string InTurn(const std::vector<std::string> &names, uint64_t packed)
+std::string InIteration(const std::vector<std::string> &names, uint64_t packed)
 {
-	ft_span turn = {};
-	turn.arg[1] = packed;
-	return ActivityWords(names, CallsOf(turn));
+	ft_span iteration = {};
+	iteration.arg[1] = packed;
+	return ActivityWords(names, CallsOf(iteration));
 }
 
-std::string InTurns(const std::vector<std::string> &names, TurnCalls calls)
+std::string InIterations(const std::vector<std::string> &names, IterationCalls calls)
 {
 	calls.at_least = true;
 	return ActivityWords(names, calls);
@@ -74,51 +74,54 @@ constexpr int kWrite = 1;
 
 TEST_CASE("an iteration's calls show how many requests it had")
 {
-	CHECK(InTurn({"kernel/send"}, Packed(1, 5001, 0, 0)) == "was sending answers to about 5,000 clients");
-	CHECK(InTurn({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
-	      "was sending answers to about 20 clients");
-	CHECK(InTurn({"answer"}, Packed(1, 1, 0, 0)) == "was sending answers");
-	CHECK(InTurn({"answer"}, 0) == "was sending answers"); // an old recording, or another call than write
-	CHECK(InTurn({"kernel/send"}, Packed(1, 65535, 0, 0)) ==
-	      "was sending answers to more than 65,000 clients");
-	CHECK(InTurn({"kernel/receive"}, Packed(1234, 1, 0, 0)) ==
+	CHECK(InIteration({"kernel/send"}, Packed(1, 5001, 0, 0)) ==
+	      "was sending replies to about 5,000 clients");
+	CHECK(InIteration({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
+	      "was sending replies to about 20 clients");
+	CHECK(InIteration({"answer"}, Packed(1, 1, 0, 0)) == "was sending replies");
+	CHECK(InIteration({"answer"}, 0) ==
+	      "was sending replies"); // an old recording, or another call than write
+	CHECK(InIteration({"kernel/send"}, Packed(1, 65535, 0, 0)) ==
+	      "was sending replies to more than 65,000 clients");
+	CHECK(InIteration({"kernel/receive"}, Packed(1234, 1, 0, 0)) ==
 	      "was reading requests of about 1,200 clients");
-	CHECK(InTurn({"accept", "free-client"}, Packed(0, 0, 4010, 3990)) ==
+	CHECK(InIteration({"accept", "free-client"}, Packed(0, 0, 4010, 3990)) ==
 	      "was accepting 4,010 and freeing 3,990 connections");
-	CHECK(InTurn({"kernel/accept", "kernel/close"}, Packed(0, 0, 8000, 8000)) ==
+	CHECK(InIteration({"kernel/accept", "kernel/close"}, Packed(0, 0, 8000, 8000)) ==
 	      "was accepting and freeing 8,000 connections");
-	CHECK(InTurn({"accept"}, Packed(0, 0, 1000, 0)) == "was accepting 1,000 connections");
-	CHECK(InTurn({"kernel/close"}, Packed(0, 0, 0, 7)) == "was freeing 7 connections");
-	CHECK(InTurn({"accept", "free-client"}, 0) == "was accepting and freeing connections");
-	CHECK(InTurn({"kernel/connection"}, 0) == "was setting up connections");
+	CHECK(InIteration({"accept"}, Packed(0, 0, 1000, 0)) == "was accepting 1,000 connections");
+	CHECK(InIteration({"kernel/close"}, Packed(0, 0, 0, 7)) == "was freeing 7 connections");
+	CHECK(InIteration({"accept", "free-client"}, 0) == "was accepting and freeing connections");
+	CHECK(InIteration({"kernel/connection"}, 0) == "was setting up connections");
 }
 
 TEST_CASE("for many iterations no count is called complete")
 {
-	TurnCalls calls;
+	IterationCalls calls;
 	calls.writes = 3210;
 	calls.accepted = calls.closed = 8000;
-	CHECK(InTurns({"kernel/send"}, calls) == "was sending answers (in at least 3,210 writes)");
-	CHECK(InTurns({"kernel/accept"}, calls) == "was accepting and freeing at least 8,000 connections");
+	CHECK(InIterations({"kernel/send"}, calls) == "was sending replies (in at least 3,210 writes)");
+	CHECK(InIterations({"kernel/accept"}, calls) ==
+	      "was accepting and freeing at least 8,000 connections");
 	calls.closed = 0;
-	CHECK(InTurns({"kernel/accept"}, calls) == "was accepting at least 8,000 connections");
+	CHECK(InIterations({"kernel/accept"}, calls) == "was accepting at least 8,000 connections");
 }
 
 TEST_CASE("activities outside a group are listed one by one")
 {
-	CHECK(InTurn({"command/KEYS"}, 0) == "ran KEYS");
-	CHECK(InTurn({"expire"}, 0) == "ran expiry of keys");
-	CHECK(InTurn({"function/dictFind"}, 0) == "ran dictFind()");
-	CHECK(InTurn({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without a name");
-	CHECK(InTurn({"kernel/sched_yield"}, 0) == "was in sched_yield()");
-	CHECK(InTurn({"kernel/memory"}, 0) == "was getting memory from the kernel or giving it back");
-	CHECK(InTurn({"something-new"}, 0) == "ran something-new");
+	CHECK(InIteration({"command/KEYS"}, 0) == "ran KEYS");
+	CHECK(InIteration({"expire"}, 0) == "was expiring keys");
+	CHECK(InIteration({"function/dictFind"}, 0) == "ran dictFind()");
+	CHECK(InIteration({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without symbols");
+	CHECK(InIteration({"kernel/sched_yield"}, 0) == "was in sched_yield()");
+	CHECK(InIteration({"kernel/memory"}, 0) == "was requesting memory from the kernel or returning it");
+	CHECK(InIteration({"something-new"}, 0) == "ran something-new");
 }
 
 TEST_CASE("without activities there is no sentence")
 {
-	CHECK(InTurn({}, Packed(1, 1, 1, 1)).empty());
-	CHECK(InTurns({}, {}).empty());
+	CHECK(InIteration({}, Packed(1, 1, 1, 1)).empty());
+	CHECK(InIterations({}, {}).empty());
 }
 
 TEST_CASE("server and kernel in the same activity are reported together")
@@ -134,8 +137,10 @@ TEST_CASE("server and kernel in the same activity are reported together")
 	b.Request(0, 0, 100 * ms);
 	CHECK(Said(&b) ==
 	      "the server ran its own code for 100 ms in one event-loop iteration of 100 ms with 1 ready "
-	      "connection; the server was sending answers to about 5,000 clients for 80.0 ms of it (80 of "
-	      "100 samples, 50 in the kernel: write() < writeToClient), and ran PUBLISH for 20.0 ms of it "
+	      "connection; the server was sending replies to about 5,000 clients for 80.0 ms of that time "
+	      "(80 of "
+	      "100 samples, 50 in the kernel: write() < writeToClient), and ran PUBLISH for 20.0 ms of that "
+	      "time "
 	      "(20 of 100 samples: publishCommand)");
 }
 
@@ -158,7 +163,7 @@ TEST_CASE("no activity gets more time than was measured")
 	CHECK(said.find("ran its own code for 40.0 ms in one event-loop iteration of 40.0 ms") !=
 	      std::string::npos);
 	// Three samples give an estimate, which is marked as one.
-	CHECK(said.find("the server ran KEYS for about 40.0 ms of it (3 of 3 samples: keysCommand)") !=
+	CHECK(said.find("the server ran KEYS for about 40.0 ms of that time (3 of 3 samples: keysCommand)") !=
 	      std::string::npos);
 }
 
@@ -181,9 +186,9 @@ TEST_CASE("a sample counts for the time that it represents")
 	b.Request(0, 0, 100 * ms);
 	std::string said = Said(&b);
 	INFO(said);
-	CHECK(said.find(
-		  "the server ran KEYS for 80.0 ms of it (20 of 40 samples: keysCommand), and ran SORT for "
-		  "20.0 ms of it (20 of 40 samples: sortCommand)") != std::string::npos);
+	CHECK(said.find("the server ran KEYS for 80.0 ms of that time (20 of 40 samples: keysCommand), and "
+			"ran SORT for "
+			"20.0 ms of that time (20 of 40 samples: sortCommand)") != std::string::npos);
 }
 
 TEST_CASE("an iteration known only from samples has a minimum length")
@@ -192,15 +197,15 @@ TEST_CASE("an iteration known only from samples has a minimum length")
 	b.Thread(kServer, 0, 100 * ms);
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
 	b.Frame(FT_ITERATION, 0, 96 * ms);
-	ft_span &turn = b.run.spans[b.run.spans.size() - 1];
-	turn.arg[1] = Packed(0, 5001, 0, 0);
-	turn.flags = FT_SPAN_SAMPLED;
+	ft_span &iteration = b.run.spans[b.run.spans.size() - 1];
+	iteration.arg[1] = Packed(0, 5001, 0, 0);
+	iteration.flags = FT_SPAN_SAMPLED;
 	CpuSamples(&b, 0, 90, b.Stack(In("writeToClient")), kWrite);
 	b.Request(0, 0, 100 * ms);
 	std::string said = Said(&b);
 	INFO(said);
 	CHECK(said.find("in one event-loop iteration of at least 96.0 ms") != std::string::npos);
-	CHECK(said.find("was sending answers (in at least 5,001 writes)") != std::string::npos);
+	CHECK(said.find("was sending replies (in at least 5,001 writes)") != std::string::npos);
 }
 
 TEST_CASE("without samples only the calls are reported")
@@ -211,5 +216,5 @@ TEST_CASE("without samples only the calls are reported")
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	b.run.spans[b.run.spans.size() - 1].arg[1] = Packed(1, 5001, 0, 0);
 	b.Request(0, 0, 100 * ms);
-	CHECK(Said(&b).find("(a slow command, or a long batch; 5,001 writes)") != std::string::npos);
+	CHECK(Said(&b).find("(a slow command or a long batch; 5,001 writes)") != std::string::npos);
 }

@@ -112,7 +112,7 @@ TEST_CASE("evidence of a fork has the copied pages, the child and Redis' own fig
 	std::string text = EvidenceOf(&b);
 	Holds(text, "fork() copied page tables for 60.0 ms (RSS 1.10 GB) as BGSAVE started snapshot child "
 		    "4312; Redis "
-		    "says latest_fork_usec 59,871");
+		    "reports latest_fork_usec 59,871");
 	CHECK(text.find(" 11") == std::string::npos);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("evidence of copy-on-write counts spans and tallies and names the chil
 	    kServer;
 	b.Finish();
 	Holds(EvidenceOf(&b),
-	      "812 copy-on-write copies, 50.0 ms, longest 20.0 ms while snapshot child 4312 lived");
+	      "812 copy-on-write copies, 50.0 ms, longest 20.0 ms while snapshot child 4312 ran");
 }
 
 TEST_CASE("evidence of a blocked write names the file, the thread in fsync, and the disk")
@@ -161,8 +161,8 @@ TEST_CASE("evidence of a blocked write names the file, the thread in fsync, and 
 	b.run.devices[254u << 20] = "vda";
 	b.Finish();
 	Holds(EvidenceOf(&b),
-	      "write() to appendonly.aof.1.incr.aof was blocked 30.0 ms; bio_aof_fsync (102) sat in "
-	      "fdatasync() for 34.0 ms; block device vda meanwhile wrote 84.0 MB, most for "
+	      "write() to appendonly.aof.1.incr.aof was blocked for 30.0 ms; bio_aof_fsync (102) was in "
+	      "fdatasync() for 34.0 ms; meanwhile block device vda wrote 84.0 MB, most for "
 	      "kworker/u4:1 (55)");
 }
 
@@ -189,9 +189,9 @@ TEST_CASE("evidence of a wait for the disk has the disk's load and the writing p
 	b.run.devices[254u << 20] = "vda";
 	b.Finish();
 	Holds(EvidenceOf(&b),
-	      "fdatasync() on the server's own thread took 30.0 ms; block device vda meanwhile "
-	      "wrote 4.00 MB, most for kworker/u4:1 (55), then redis-server (100); it was busy "
-	      "50.0 % of the time, with 1.7 requests at once; files were written by dd (4377), "
+	      "fdatasync() on the serving thread took 30.0 ms; meanwhile block device vda "
+	      "wrote 4.00 MB, most for kworker/u4:1 (55), then redis-server (100); the device was busy "
+	      "50.0 % of the time, with 1.7 requests in flight on average; files were written by dd (4377), "
 	      "80.0 MB in 1.01 s, redis-server (100), 9.00 MB");
 }
 
@@ -227,23 +227,25 @@ TEST_CASE("evidence of a lock names its holder and what the holder did during th
 			text += sentence + "\n";
 		return text;
 	};
-	const std::string waited = "redis-server (100) waited ", it_held = " for a lock that it held";
+	const std::string waited = "redis-server (100) waited ",
+			  it_held = " for a lock that this thread held";
 	SECTION("it ran")
 	{
 		b.CpuSample(20 * ms, b.Stack({"memcached", {{"work", "memcached"}}, {}}), FT_OWN_CODE, 101);
 		std::string text = evidence(true);
 		Holds(text, "40 ms of locks");
-		Holds(text, "mc-assocmaint: " + waited + "40.0 ms" + it_held + "; meanwhile it ran work()\n");
+		Holds(text, "mc-assocmaint: " + waited + "40.0 ms" + it_held +
+				"; meanwhile this thread ran work()\n");
 	}
 	SECTION("it ran a library's code")
 	{
 		b.CpuSample(20 * ms, b.Stack({"memcached", {{"memset", "libc.so.6"}}, {}}), FT_OWN_CODE, 101);
-		Holds(evidence(true), "meanwhile it was in memset of libc.so.6\n");
+		Holds(evidence(true), "meanwhile this thread was in memset of libc.so.6\n");
 	}
 	SECTION("it waited for a slow peer")
 	{
 		b.Off(FT_IDLE, 12 * ms, 48 * ms, 48 * ms, 0, 101).syscall = 7;
-		Holds(evidence(true), it_held + "; meanwhile it waited in poll()\n");
+		Holds(evidence(true), it_held + "; meanwhile this thread waited in poll()\n");
 	}
 	SECTION("it could not run for most of the time")
 	{
@@ -251,8 +253,8 @@ TEST_CASE("evidence of a lock names its holder and what the holder did during th
 		std::string text = evidence(true);
 		Holds(text, "mc-assocmaint: the server was stopped (SIGSTOP) for 35.0 ms; " + waited +
 				"35.0 ms" + it_held + "\n");
-		Holds(text,
-		      "mc-assocmaint: " + waited + "5.00 ms" + it_held + "; meanwhile it ran its own code");
+		Holds(text, "mc-assocmaint: " + waited + "5.00 ms" + it_held +
+				"; meanwhile this thread ran its own code");
 	}
 	SECTION("what another thread's time does not show is reported for the waiting thread")
 	{
@@ -310,7 +312,8 @@ TEST_CASE("evidence of a CPU quota names the cgroup that used it up")
 				{kBase - 1 * ms, kServer, "/pods/x", 0, 100'000},
 				{kBase, kServer + 1, "/other", 20'000, 100'000}};
 		b.Finish();
-		Holds(EvidenceOf(&b), "its cgroup had used up its CPU quota: the thread waited 30.0 ms");
+		Holds(EvidenceOf(&b),
+		      "the server's cgroup had used up its CPU quota: the thread waited 30.0 ms");
 	}
 }
 
@@ -343,7 +346,7 @@ TEST_CASE("evidence of other causes")
 		b.Frame(FT_FSYNC, 10 * ms, 41 * ms, 0, 1 * ms).arg[1] = 75;
 		b.Off(FT_FSYNC, 11 * ms, 41 * ms, 41 * ms, 1);
 		b.Finish();
-		Holds(EvidenceOf(&b), "fdatasync() on the server's own thread took 31.0 ms");
+		Holds(EvidenceOf(&b), "fdatasync() on the serving thread took 31.0 ms");
 	}
 	SECTION("stopped")
 	{
@@ -361,15 +364,15 @@ TEST_CASE("evidence of other causes")
 		b.run.frozen.push_back({kBase + 10 * ms, kServer, "/docker/1f2e", "container web (1f2e)"});
 		b.run.frozen.push_back({kBase + 900 * ms, kServer, "/later", ""});
 		b.Finish();
-		Holds(EvidenceOf(&b),
-		      "its cgroup /docker/1f2e (container web (1f2e)) was frozen for 80.0 ms (2 times)");
+		Holds(EvidenceOf(&b), "the server's cgroup /docker/1f2e (container web (1f2e)) was frozen "
+				      "for 80.0 ms (2 times)");
 	}
 	SECTION("frozen, with an unknown cgroup")
 	{
 		OneRequest(&b, 80 * ms);
 		b.Off(FT_FROZEN, 10 * ms, 90 * ms, 90 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b), "its cgroup was frozen for 80.0 ms");
+		Holds(EvidenceOf(&b), "the server's cgroup was frozen for 80.0 ms");
 	}
 	SECTION("stopped by a tracer, mostly too briefly for spans")
 	{
@@ -379,7 +382,7 @@ TEST_CASE("evidence of other causes")
 		b.run.tracers[77] = "strace";
 		b.run.tracers[78] = "gdb";
 		b.Finish();
-		Holds(EvidenceOf(&b), "was stopped 4,211 times by strace (pid 77), 80.0 ms in all");
+		Holds(EvidenceOf(&b), "was stopped 4,211 times by strace (pid 77), 80.0 ms in total");
 	}
 	SECTION("one long event-loop iteration")
 	{
@@ -388,15 +391,16 @@ TEST_CASE("evidence of other causes")
 		b.Finish();
 		Holds(EvidenceOf(&b),
 		      "the server ran its own code for 80.0 ms in one event-loop iteration of 80.0 ms "
-		      "with 2 ready connections (a slow command, or a long batch)");
+		      "with 2 ready connections (a slow command or a long batch)");
 	}
 	SECTION("many short iterations")
 	{
 		OneRequest(&b, 0);
 		b.Frame(FT_ITERATION, 10 * ms, 20 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b),
-		      "the server ran its own code for 100 ms of these 100 ms, in many turns");
+		Holds(
+		    EvidenceOf(&b),
+		    "the server ran its own code for 100 ms of these 100 ms, in many event-loop iterations");
 	}
 	SECTION("idleness")
 	{
@@ -404,15 +408,15 @@ TEST_CASE("evidence of other causes")
 		b.Off(FT_IDLE, 10 * ms, 90 * ms, 90 * ms);
 		b.Finish();
 		Holds(EvidenceOf(&b),
-		      "the server sat idle for 80.0 ms (longest 80.0 ms): requests or answers were on their "
-		      "way, or the load generator, which was not recorded, did not get to run");
+		      "the server was idle for 80.0 ms (longest 80.0 ms): requests or replies were on the "
+		      "network, or the load generator (not recorded) did not run");
 	}
 	SECTION("nothing recorded")
 	{
 		b.Thread(kServer, 0, 10 * ms);
 		b.Request(0, 0, 100 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b), "nothing recorded says what happened in 100 ms");
+		Holds(EvidenceOf(&b), "100 ms of the requests' time has no recorded cause");
 	}
 }
 
@@ -429,12 +433,12 @@ TEST_CASE("stolen CPU time is evidence where it may matter")
 	SECTION("in the reading that covers it")
 	{
 		Holds(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 20}, {kBase + 200 * ms, 0}}),
-		      "the hypervisor kept 40.0 ms of CPU time from this host (steal) within these 100 ms");
+		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 100 ms");
 	}
 	SECTION("an unchanged reading counts for the interval, together with the reading before it")
 	{
 		Holds(steal({{kBase - 500 * ms, 10}}),
-		      "the hypervisor kept 40.0 ms of CPU time from this host (steal) within these 200 ms");
+		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms");
 	}
 	SECTION("little compared with the longest request")
 	{

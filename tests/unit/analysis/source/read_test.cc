@@ -164,8 +164,8 @@ TEST_CASE("servers behind a proxy are one list, in whatever order each log names
 	WriteServer(dir.file("server.forktail"));
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
 	CHECK(e.timelines.size() == 4);
-	CHECK(Holds(e.notes, "time at 3 servers behind the proxy is called network: 1 process was recorded"));
-	CHECK(Holds(e.notes, "is not known of 7 requests"));
+	CHECK(Holds(e.notes, "time at 3 servers behind the proxy counts as network: 1 process was recorded"));
+	CHECK(Holds(e.notes, "is unknown for 7 requests"));
 	CHECK(e.blame.hops.size() == 1);
 	CHECK_FALSE(e.blame.hops[0].proxy);
 
@@ -222,7 +222,7 @@ TEST_CASE("a part of a run is explained as it is within the whole run")
 
 	CHECK(refused("+2s", 3).find(dir.path() + " has no data at that time: the run lasts from +0 s to") ==
 	      0);
-	CHECK(refused("+620ms", 3).find("no request was due then in " + dir.path()) == 0);
+	CHECK(refused("+620ms", 3).find("no request was due in that time in " + dir.path()) == 0);
 }
 
 TEST_CASE("a reopened connection had other sockets before")
@@ -418,7 +418,7 @@ TEST_CASE("recordings of different boots are not combined")
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
 	CHECK(Holds(e.run.warnings, "different boots"));
 	CHECK(e.run.threads.empty());
-	CHECK(Holds(e.notes, "can't be explained"));
+	CHECK(Holds(e.notes, "cannot be explained"));
 	REQUIRE(e.blame.causes.size() == 1);
 	CHECK(e.blame.causes[0].cause == Cause::Unknown);
 }
@@ -501,7 +501,7 @@ TEST_CASE("a run with neither requests nor iterations cannot be explained")
 		WriteLoad(dir.file("load.forktail"), "b1", 0);
 		Explanation e;
 		CHECK(!ExplainRun(dir.path(), {}, &e, &error, &status));
-		CHECK(error.find("neither requests nor") != std::string::npos);
+		CHECK(error.find("no requests and no server threads") != std::string::npos);
 	}
 	SECTION("a server that was never busy for long")
 	{

@@ -78,7 +78,7 @@ bool Holds(const std::string &text, const std::string &part)
 
 TEST_CASE("the cost of a copy outside its page fault is mentioned where it is not included")
 {
-	const std::string left_out = "what a copy costs outside its page fault";
+	const std::string left_out = "the cost of a copy outside its page fault";
 	for (const ft_owner owner : {FT_COW_COPY, FT_FORK}) {
 		RunBuilder b;
 		StallRun(&b, owner);
@@ -120,10 +120,11 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	      "\nstalls 6.0 %, idle 30.0 %.\n");
 	Holds(text, "\n+0.000 s is 2023-11-14 22:13:20.250 UTC.\n");
 	Holds(text, "No events were dropped.\n");
-	Holds(text,
-	      "Recording cost: BPF programs 20.0 ms (2.0 % of one CPU, estimated), 100,000 runs of 200 ns on"
-	      "\naverage; recorder 5.00 ms of CPU (0.50 %) besides 250 ms to load its programs, 23.0 MB "
-	      "of memory.\n");
+	Holds(text, "Recording cost: BPF programs took 20.0 ms (2.0 % of one CPU, estimated), 100,000 runs "
+		    "of 200 ns on"
+		    "\naverage; the recorder took 5.00 ms of CPU (0.50 %), 250 ms more to load its programs, "
+		    "and 23.0 MB of"
+		    "\nmemory.\n");
 	Holds(text, "Warning: load.forktail: 12.0 kB in 1 place could not be read.\n");
 	Holds(text, "Not recorded: page faults: perf events are forbidden here.\n");
 	CHECK(text.find('\033') == std::string::npos);
@@ -149,11 +150,10 @@ TEST_CASE("dropped events are located in time")
 	b.run.drops.push_back({kBase + 700 * ms, kBase + 800 * ms, 9, FT_DROP_DISK, FT_BLOCK_TALLY});
 	b.run.drops.push_back({kBase + 800 * ms, kBase + 900 * ms, 1, FT_DROP_DISK, FT_BLOCK_STACK});
 	std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
-	Holds(text,
-	      "Dropped: 9 tallies (the recorder's disk took too long) between +0.700 s and +0.800 s.\n");
-	Holds(text, "Dropped: 1 names (the recorder's disk took too long) between +0.800 s and +0.900 s.\n");
+	Holds(text, "Dropped: 9 tallies (the recorder's disk was too slow) between +0.700 s and +0.800 s.\n");
+	Holds(text, "Dropped: 1 names (the recorder's disk was too slow) between +0.800 s and +0.900 s.\n");
 	Holds(text, "Dropped: 1,204 cow-copy spans (ring full) between +0.100 s and +0.200 s.\n");
-	Holds(text, "Dropped: 7 requests of the log between +0.300 s and +0.350 s.\n");
+	Holds(text, "Dropped: 7 entries of the request log between +0.300 s and +0.350 s.\n");
 	Holds(text,
 	      "Dropped: 2 runs of sched_wakeup (skipped by the kernel) between +0.400 s and +0.600 s.\n");
 	CHECK(text.find("No events were dropped") == std::string::npos);
@@ -181,8 +181,9 @@ TEST_CASE("a run with nothing slow, without answers, and with iterations only")
 		b.Frame(FT_ITERATION, 499 * ms, 561 * ms);
 		b.Tally(FT_OWN_CODE, 0, 1000 * ms, 940 * ms);
 		std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
-		Holds(text,
-		      "No request log: stalls found from 1 event-loop iteration over 1.00 s of recording.");
+		Holds(
+		    text,
+		    "No request log: stalls are found from 1 event-loop iteration over 1.00 s of recording.");
 		Holds(text, "1 iteration of 1.00 ms or more in 1 episode");
 		Holds(text, "\nfork                   1    60.0 ms  ");
 	}

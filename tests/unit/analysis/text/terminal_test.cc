@@ -110,7 +110,7 @@ TEST_CASE("the output fits on a screen, and is ASCII unless more is allowed")
 			CHECK(Checked(text, columns).size() <= kScreenLines);
 			CHECK(std::all_of(text.begin(), text.end(),
 					  [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
-			CHECK(Holds(text, "more notes on what was lost"));
+			CHECK(Holds(text, "more notes on drops and limits"));
 			style.unicode = true;
 			const std::string drawn = ExplainScreen(e, style);
 			CHECK(Checked(drawn, columns).size() <= kScreenLines);
@@ -269,16 +269,16 @@ TEST_CASE("a request's parts are shown, and sum to its latency")
 		ids.insert(ids.begin(), other["id"].get<uint64_t>());
 	}
 	REQUIRE(others > 0);
-	CHECK(Holds(view.out, "\nIn front of it: " + Plural(same, "slow request", "slow requests") +
+	CHECK(Holds(view.out, "\nAhead of it: " + Plural(same, "slow request", "slow requests") +
 				  " on its connection, " + FormatCount(others) +
-				  " on others of its thread\n"));
+				  " on other connections of its thread\n"));
 	for (size_t i = 0; i < std::min<size_t>(ids.size(), 12); i++)
 		CHECK(Holds(view.out, "\n" + PadLeft(std::to_string(ids[i]), 10) + " "));
 	const Result first = made.Explain({"--request", j["slow_requests"][0]["id"].dump()});
-	CHECK(Holds(first.out, "No slow request was in front of it."));
+	CHECK(Holds(first.out, "No slow request was ahead of it."));
 
 	CHECK(made.Explain({"--request", "4000000000"}).status == 3);
-	CHECK(Holds(made.Explain({"--request", "4000000000"}).err, "is none of the "));
+	CHECK(Holds(made.Explain({"--request", "4000000000"}).err, "is not one of the "));
 }
 
 TEST_CASE("an episode and a cause have separate views")
@@ -306,7 +306,7 @@ TEST_CASE("an episode and a cause have separate views")
 	REQUIRE(view.status == 0);
 	CHECK(view.out.rfind(cause + ": ", 0) == 0);
 	CHECK(Holds(view.out, FormatDuration(j["causes"][0]["time_ns"].get<uint64_t>())));
-	CHECK(Holds(made.Explain({"--cause", "ptrace"}).out, "slow requests met it."));
+	CHECK(Holds(made.Explain({"--cause", "ptrace"}).out, "It affected none of the "));
 }
 
 TEST_CASE("the line for scripts has the numbers of the JSON")

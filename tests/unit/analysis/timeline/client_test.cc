@@ -71,7 +71,7 @@ TEST_CASE("an answer that waited for a stopped load generator is client-late, th
 	std::string text = b.Evidence(&blame);
 	INFO(text);
 	CHECK(text.find("the load generator's thread load-0 (200) was stopped (SIGSTOP) for 30.0 ms; "
-			"that made requests 51.0 ms late in all") != std::string::npos);
+			"this delayed requests by 51.0 ms in total") != std::string::npos);
 }
 
 TEST_CASE("a request that waits for its connection because the load generator reads late is client-late")
@@ -107,10 +107,9 @@ TEST_CASE("an idle or interrupted load thread is no reason")
 	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 75 * ms);
 	std::string text = b.Evidence(&blame);
 	INFO(text);
-	CHECK(text.find("requests or answers were on their way, while the load generator's thread load-0 "
-			"(200) waited "
-			"for them for 45.0 ms and ran for 0 ns") != std::string::npos);
-	CHECK(text.find("did not get to run") == std::string::npos);
+	CHECK(text.find("requests or replies were on the network, while the load generator's thread load-0 "
+			"(200) waited 45.0 ms for them and ran for 0 ns") != std::string::npos);
+	CHECK(text.find("did not run") == std::string::npos);
 }
 
 TEST_CASE("a load thread with too much work is reported to run its own code")
@@ -135,8 +134,8 @@ TEST_CASE("an answer that a busy load thread may not have read is network, with 
 	std::string text = b.Evidence(&blame);
 	INFO(text);
 	CHECK(text.find(
-		  "requests or answers were on their way, or were there while the load generator's thread "
-		  "load-0 (200) ran its own code for 75.0 ms of it") != std::string::npos);
+		  "requests or replies were on the network, or had arrived while the load generator's thread "
+		  "load-0 (200) ran its own code for 75.0 ms of that time") != std::string::npos);
 }
 
 TEST_CASE("time that cannot be assigned to a load thread stays unchanged")

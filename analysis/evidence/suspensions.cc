@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// That a thread was held is in its spans and tallies; which cgroup was frozen and what the tracer is called,
-// the recorder's notes tell.
-#include "stopped.h"
+// Spans and tallies show that a thread was suspended. The recorder's notes name the frozen cgroup and the
+// tracer.
+#include "suspensions.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace forktail::analysis
 namespace
 {
 
-// The recorder asks for a process' cgroup when it runs again, within two of its looks at the ring.
+// The recorder reads a process' cgroup when the process runs again, within two polls of its ring.
 constexpr uint64_t kNoteDelay = 200'000'000;
 
 struct Total {
@@ -23,13 +23,13 @@ struct Total {
 
 Total TotalOf(const Scene &scene, Cause cause)
 {
-	const Seen &seen = scene.seen[static_cast<size_t>(Index(cause))];
-	return {seen.ns + static_cast<uint64_t>(seen.tallied_ns),
-		seen.spans + static_cast<uint64_t>(std::llround(seen.tallied))};
+	const CauseTotal &total = scene.totals[static_cast<size_t>(Index(cause))];
+	return {total.ns + static_cast<uint64_t>(total.tallied_ns),
+		total.spans + static_cast<uint64_t>(std::llround(total.tallied))};
 }
 
-// The group that the scene's process was frozen with: the last that was noted by then, else the first;
-// nullptr if none is known.
+// The cgroup that the scene's process was frozen with: the last note by then, else the first; nullptr without
+// a note.
 const FrozenGroup *FrozenGroupOf(const Scene &scene)
 {
 	const FrozenGroup *group = nullptr;
@@ -57,14 +57,15 @@ std::string FrozenSentence(const Scene &scene)
 	Total total = TotalOf(scene, Cause::Frozen);
 	if (total.ns == 0)
 		return "";
-	return "its " + FrozenGroupText(scene) + " was frozen for " + common::FormatDuration(total.ns) +
+	return "the server's " + FrozenGroupText(scene) + " was frozen for " +
+	       common::FormatDuration(total.ns) +
 	       (total.times > 1 ? " (" + common::FormatCount(total.times) + " times)" : "");
 }
 
 std::string TracerText(const Scene &scene)
 {
-	const Seen &seen = scene.seen[static_cast<size_t>(Index(Cause::Ptrace))];
-	const ft_span *s = seen.longest == kNoSpan ? nullptr : &scene.run.spans[seen.longest];
+	const CauseTotal &total = scene.totals[static_cast<size_t>(Index(Cause::Ptrace))];
+	const ft_span *s = total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 	uint32_t pid = s ? static_cast<uint32_t>(s->arg[0]) : 0;
 	auto known = scene.run.tracers.find(pid);
 	std::string name = known == scene.run.tracers.end() ? "" : known->second;
@@ -79,7 +80,7 @@ std::string PtraceSentence(const Scene &scene)
 	if (total.ns == 0)
 		return "";
 	return "was stopped " + common::Plural(std::max<uint64_t>(total.times, 1), "time", "times") + " by " +
-	       TracerText(scene) + ", " + common::FormatDuration(total.ns) + " in all";
+	       TracerText(scene) + ", " + common::FormatDuration(total.ns) + " in total";
 }
 
 } // namespace forktail::analysis
