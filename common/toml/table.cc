@@ -92,7 +92,7 @@ const toml::node *Table::Find(const char *key)
 void Table::Value(const std::string &key, const toml::node &node, std::string *out)
 {
 	if (HasTemplates() ? !AsText(node, out) : !node.is_string())
-		RefuseValue(key, node, HasTemplates() ? "a string or a number" : "a text");
+		RefuseValue(key, node, HasTemplates() ? "a string or a number" : "a string");
 	else if (!HasTemplates())
 		*out = node.as_string()->get();
 }

@@ -71,12 +71,12 @@ TEST_CASE("An error in a plan is reported with its line")
 		  .find("p.toml:7: the address") == 0);
 	CHECK(Refusal(kHosts) == "p.toml:1: the plan needs at least one [[record]] or [[load]]");
 	CHECK(Refusal("duration = \"3 parsecs\"\n") ==
-	      "p.toml:1: `duration` is a time such as \"30s\", not \"3 parsecs\"");
+	      "p.toml:1: `duration` must be a time such as \"30s\", not \"3 parsecs\"");
 	CHECK(Refusal(kHosts + "[[record]]\nhost = \"a\"\n").find("p.toml:7: a [[record]] needs a target") ==
 	      0);
 	CHECK(Refusal(kHosts + load + "name = \"x\"\n" + load + "name = \"x\"\n") ==
 	      "p.toml:10: the name \"x\" is already used on a");
-	CHECK(Refusal(kHosts + "[load]\nhost = \"a\"\n").find("[[load]] is written with two brackets") !=
+	CHECK(Refusal(kHosts + "[load]\nhost = \"a\"\n").find("[[load]] must be written with two brackets") !=
 	      std::string::npos);
 	CHECK(Refusal("scratch = \"here\"\n" + kHosts + load) ==
 	      "p.toml:1: `scratch` must be an absolute path, not \"here\"");

@@ -103,7 +103,7 @@ struct Mistake {
 
 const Mistake kMistakes[] = {
     {1, "", "1: a scenario needs `title`"},
-    {1, "title = true", "1: `title` must be a text or a number"},
+    {1, "title = true", "1: `title` must be a string or a number"},
     {1, "title = \"T\"\ncolour = 1",
      "2: a scenario has no `colour`; it has about, chart, constants, fit, print, question, report, scale, "
      "server, sizes, source, step, swap, sweep, table, title"},
@@ -123,7 +123,7 @@ const Mistake kMistakes[] = {
     {4, "constants = { keys = 50 }", "1: \"keys\" is defined twice"},
     {4, "constants = { a-b = 50 }",
      "1: \"a-b\" is not a name: use letters, digits and _, starting with a letter"},
-    {4, "constants = { clients = [50] }", "4: `clients` must be a text or a number"},
+    {4, "constants = { clients = [50] }", "4: `clients` must be a string or a number"},
     {6, "keys = { least = 200 }", "6: a size needs `full`"},
     {6, "keys = { full = 0 }", "1: the size keys must be above 0"},
     {6, "keys = { full = 9_007_199_254_740_993 }", "6: `full` must be a number"},

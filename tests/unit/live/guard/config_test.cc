@@ -115,16 +115,17 @@ TEST_CASE("an error in the configuration is one sentence with its line")
 	CHECK(refused("[record]\nport = 70000\n") ==
 	      "record.toml:2: `port` must be a number from 1 to 65535, not \"70000\"");
 	CHECK(refused("[record]\nkeep = \"long\"\n") == "record.toml:2: `keep` must be a time from 10s to 7d "
-							"and a size from 4MB, such as 10m or 10m,2GB, "
+							"and a size of at least 4MB, such as 10m or 10m,2GB, "
 							"not \"long\"");
-	CHECK(refused("[record]\nlight = \"yes\"\n") == "record.toml:2: `light` is true or false");
+	CHECK(refused("[record]\nlight = \"yes\"\n") == "record.toml:2: `light` must be true or false");
 	CHECK(refused("[record]\nlight = true\nexact = \"fentry\"\n") ==
 	      "record.toml:3: `light` and `exact` are mutually exclusive");
 	CHECK(refused("[snapshots]\nbefore = \"30\"\n") ==
-	      "record.toml:2: `before` is a time from 0 ns to 3,600 s such as \"30s\", not \"30\"");
-	CHECK(refused("[snapshots]\nkeep = 0\n") == "record.toml:2: `keep` is a number from 1 to 10,000");
+	      "record.toml:2: `before` must be a time from 0 ns to 3,600 s such as \"30s\", not \"30\"");
+	CHECK(refused("[snapshots]\nkeep = 0\n") ==
+	      "record.toml:2: `keep` must be a number from 1 to 10,000");
 	CHECK(refused("[snapshots]\nbytes = \"much\"\n") ==
-	      "record.toml:2: `bytes` is a size such as \"1GB\", not \"much\"");
+	      "record.toml:2: `bytes` must be a size such as \"1GB\", not \"much\"");
 	CHECK(refused("[snapshots]\nwhen-full = \"panic\"\n") ==
 	      "record.toml:2: `when-full` must be \"oldest-go\" or \"stop\", not \"panic\"");
 	CHECK(refused("[snapshots]\nexec = [\"logger\"]\n").find("no shell is used, not \"logger\"") !=
@@ -138,6 +139,6 @@ TEST_CASE("an error in the configuration is one sentence with its line")
 	CHECK(refused("[[trigger]]\nname = \"a\"\n[[trigger]]\nname = \"a\"\n") ==
 	      "record.toml:3: two triggers have the name \"a\": change one `name`");
 	CHECK(refused("[trigger]\nname = \"a\"\n") ==
-	      "record.toml:1: [[trigger]] is written with two brackets");
+	      "record.toml:1: [[trigger]] must be written with two brackets");
 	CHECK(refused("record = \n").find("record.toml:1: ") == 0);
 }
