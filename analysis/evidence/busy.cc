@@ -24,7 +24,7 @@ constexpr double kMinGroupShare = 0.2;
 constexpr uint64_t kManyCalls = 100;
 constexpr uint64_t kCallsLimit = 0xffff; // the largest count that a span holds
 
-enum class Group { Single, Answers, Requests, Connections };
+enum class Group { Single, Answers, Requests, Connections, Tls };
 
 struct Words {
 	const char *activity;
@@ -43,6 +43,7 @@ const Words kWords[] = {
     {"kernel/accept", Group::Connections, ""},
     {"kernel/close", Group::Connections, ""},
     {"kernel/connection", Group::Connections, ""},
+    {"tls-handshake", Group::Tls, ""},
 
     {"rehash", Group::Single, "was rehashing a dictionary", "Rehashing of a dictionary"},
     {"expire", Group::Single, "was expiring keys", "Expiry of keys"},
@@ -56,7 +57,6 @@ const Words kWords[] = {
     {"replication", Group::Single, "ran replication code", "Replication"},
     {"cluster", Group::Single, "was handling the cluster bus", "Cluster bus work"},
     {"sentinel", Group::Single, "ran Sentinel's timer", "Sentinel's timer"},
-    {"tls-handshake", Group::Single, "ran TLS handshakes", kTlsHandshakes},
     {"parse", Group::Single, "was parsing requests", "Parsing requests"},
     {"dispatch", Group::Single, "was looking up and checking commands", "Looking up commands"},
     {"wait/io-threads", Group::Single, "was waiting for its I/O threads", "Waiting for the I/O threads"},
@@ -89,7 +89,11 @@ const Words *WordsOf(const std::string &activity)
 Group GroupOf(const std::string &activity)
 {
 	const Words *words = WordsOf(activity);
-	return words ? words->group : Group::Single;
+	if (words)
+		return words->group;
+	// OpenSSL's assembly has no symbols and no unwind tables: its callers are often unknown.
+	const bool tls = activity.starts_with("module/libcrypto") || activity.starts_with("module/libssl");
+	return tls ? Group::Tls : Group::Single;
 }
 
 // The phrase for an activity by its prefix.
@@ -272,6 +276,8 @@ std::string ActivityWords(const std::vector<std::string> &names, const Iteration
 		return "was reading requests" + ClientsText("of", calls.reads, "read", calls);
 	case Group::Connections:
 		return ConnectionsText(names, calls);
+	case Group::Tls:
+		return "ran TLS code";
 	case Group::Single:
 		break;
 	}
@@ -288,6 +294,8 @@ std::string BusyActor(const std::vector<std::string> &names)
 		return "Reading requests";
 	case Group::Connections:
 		return "Accepting and closing connections";
+	case Group::Tls:
+		return kTls;
 	case Group::Single:
 		break;
 	}

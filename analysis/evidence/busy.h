@@ -38,7 +38,7 @@ struct BusyGroup {
 
 // Longest first.
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own);
-constexpr const char *kTlsHandshakes = "TLS handshakes";
+constexpr const char *kTls = "TLS (libssl, libcrypto)";
 // The noun for a group: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: at least one activity.
 std::string BusyActor(const std::vector<std::string> &names);
 // Adds the event-loop iterations that overlap the scene, and their calls. False: a span may stand for several

@@ -13,8 +13,7 @@
 #include "common/format/units.h"
 #include "cpu_holders.h"
 #include "locks.h"
-#include "phrases.h"
-#include "quota.h"
+#include "server_reports.h"
 #include "suspensions.h"
 
 namespace forktail::analysis
@@ -23,6 +22,9 @@ namespace forktail::analysis
 namespace
 {
 
+// A TLS handshake takes 200 us of CPU or more, a small encrypted reply about 1 us. TLS code that ran longer
+// than this per accepted connection did handshakes.
+constexpr uint64_t kLeastHandshakeNs = 50'000;
 // An actor with less than this part of the first actor's time is not named.
 constexpr double kMinActorPart = 0.2;
 // A clause that covers less than this part of the total time also names the total.
@@ -318,6 +320,13 @@ void CulpritFinder::Add(const Scene &whole, const EpisodeCause &cause)
 		     cause.thread_ns, 1);
 		return;
 	case SentenceKind::None:
+		if (uint64_t outage_ns = 0; cause_ == Cause::NoServer) {
+			const std::string clause =
+			    OutageClause(scene.run, scene.from_ns, scene.to_ns, &outage_ns);
+			if (outage_ns && !actors_.contains(clause))
+				Note(clause, outage_ns, 1);
+		}
+		return;
 	case SentenceKind::Network:
 	case SentenceKind::Unknown:
 		return;
@@ -390,7 +399,7 @@ std::string CulpritFinder::BusyText() const
 	const double share =
 	    static_cast<double>(top->second.ns) / static_cast<double>(std::max<uint64_t>(all_ns_, 1));
 	std::string subject = top->first;
-	if (subject == kTlsHandshakes && accepted_)
+	if (subject == kTls && accepted_ && top->second.ns / accepted_ >= kLeastHandshakeNs)
 		subject = "TLS handshakes of about " + common::FormatCount(accepted_) + " connections";
 	if (share >= 0.9)
 		return subject + " took " + common::FormatDuration(top->second.ns) + " of CPU" + in;

@@ -14,8 +14,6 @@
 #include "cpu_holders.h"
 #include "disk.h"
 #include "locks.h"
-#include "phrases.h"
-#include "quota.h"
 #include "scene.h"
 #include "suspensions.h"
 

@@ -120,4 +120,18 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 	return sentences;
 }
 
+std::string OutageClause(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t *ns)
+{
+	ReportSentence longest = {0, ""};
+	for (const ServerReport &r : run.reports)
+		if (r.kind == "outage")
+			if (ReportSentence one = OutageSentence(common::ParseJson(r.text), from_ns, to_ns);
+			    one.duration_ns > longest.duration_ns)
+				longest = std::move(one);
+	*ns = longest.duration_ns;
+	if (!longest.text.empty())
+		longest.text[0] = 'T'; // "The keys of ..."
+	return longest.text;
+}
+
 } // namespace forktail::analysis

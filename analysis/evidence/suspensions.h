@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Describes suspensions of a thread: by a cgroup freezer, or by a tracer.
+// Describes what kept a thread from running: a cgroup freezer, a tracer, or a CPU quota.
 #pragma once
 
 #include <string>
@@ -17,5 +17,10 @@ std::string FrozenGroupText(const Scene &scene);
 std::string PtraceSentence(const Scene &scene);
 // "strace (pid 77)", the tracer that stopped the thread longest; "a tracer" if it is unknown.
 std::string TracerText(const Scene &scene);
+// "the cgroup /x had used up its CPU quota (20.0 ms of every 100 ms): the thread waited 80.0 ms, throttled 9
+// times".
+std::string QuotaSentence(const Scene &scene);
+// The same as a clause of CulpritFinder, for the first line of an answer.
+std::string QuotaClause(const Scene &scene);
 
 } // namespace forktail::analysis

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +41,15 @@ std::string TakeInChild(const snapshot::SnapshotRequest &asked)
 			    {"copied", taken.copied},
 			    {"segments", taken.segments}}
 	    .dump(-1, ' ', false, common::Json::error_handler_t::replace);
+}
+
+// The first line of an explanation, from its JSON; "" if that cannot be read.
+std::string AnswerIn(const std::string &path)
+{
+	std::ifstream file(path);
+	std::ostringstream text;
+	text << file.rdbuf();
+	return common::Text(common::ParseJson(text.str()), "answer");
 }
 
 std::string Because(const Plan &plan)
@@ -274,6 +284,9 @@ void SnapshotJobs::StepEnded(const Job &job)
 				rename((job.path + "/." + file).c_str(), (job.path + "/" + file).c_str());
 		else
 			RemoveUnfinished(job.path);
+		if (std::string answer = good ? AnswerIn(job.path + "/" + kExplanations[1]) : "";
+		    !answer.empty())
+			Say(Level::Notice, job.name + ": " + answer);
 		figures_.explained += good;
 		figures_.not_explained += !good;
 	}

@@ -97,6 +97,47 @@ std::string TakenText(const Figures &second)
 	return text;
 }
 
+// What took most of the longest iteration, with the cause's name: "fork(): 48.0 ms (fork). "
+std::string CulpritText(const WorstIteration &iteration)
+{
+	const auto most = std::max_element(iteration.parts.begin(), iteration.parts.end(),
+					   [](const Part &a, const Part &b) { return a.ns < b.ns; });
+	if (most == iteration.parts.end() || !most->ns)
+		return "";
+	const analysis::Cause cause = most->cause;
+	std::string what;
+	switch (cause) {
+	case analysis::Cause::Fork:
+		what = "fork()";
+		break;
+	case analysis::Cause::RunQueue:
+		what = "waiting for a CPU" + (iteration.holder.empty() ? "" : " held by " + iteration.holder);
+		break;
+	case analysis::Cause::ServerBusy:
+		what = "the server's own code";
+		break;
+	case analysis::Cause::Stopped:
+		what = "stopped by SIGSTOP";
+		break;
+	case analysis::Cause::CpuQuota:
+		what = "throttled by the CPU quota";
+		break;
+	case analysis::Cause::Ptrace:
+		what = "stopped by a tracer";
+		break;
+	case analysis::Cause::Fsync:
+	case analysis::Cause::FileWrite:
+	case analysis::Cause::FileRead:
+	case analysis::Cause::FileMeta:
+		what = std::string(analysis::CauseName(cause)) +
+		       (iteration.detail.empty() ? "" : " of " + iteration.detail);
+		break;
+	default:
+		what = analysis::InfoOf(cause).meaning;
+	}
+	return what + ": " + common::FormatDuration(most->ns) + " (" + analysis::AccountName(cause) + "). ";
+}
+
 } // namespace
 
 std::string ClockText(uint64_t realtime_ns)
@@ -168,9 +209,10 @@ std::string StatusText(const Health &h)
 
 std::string WorstText(const WorstIteration &iteration, uint64_t realtime_ns)
 {
-	std::string text = analysis::Format("%s%s at %s, ", iteration.sampled ? "at least " : "",
-					    common::FormatDuration(iteration.duration_ns).c_str(),
-					    ClockText(realtime_ns).c_str());
+	std::string text = CulpritText(iteration);
+	text += analysis::Format("%s%s at %s, ", iteration.sampled ? "at least " : "",
+				 common::FormatDuration(iteration.duration_ns).c_str(),
+				 ClockText(realtime_ns).c_str());
 	text += iteration.thread_name;
 	if (iteration.reads + iteration.writes)
 		text += ", " + common::Plural(iteration.reads, "read", "reads") + ", " +
@@ -181,7 +223,7 @@ std::string WorstText(const WorstIteration &iteration, uint64_t realtime_ns)
 		text += "; " + iteration.detail;
 	if (!iteration.stack.empty())
 		text += "; in " + iteration.stack;
-	if (!iteration.holder.empty())
+	if (!iteration.holder.empty() && text.find("CPU held by") == std::string::npos)
 		text += "; CPU held by " + iteration.holder;
 	return text;
 }

@@ -321,7 +321,7 @@ int segments_next(struct segments *r, struct ft_writer *w, const char *manifest,
 	}
 	r->number++;
 	r->began_ns = now_ns;
-	r->begun = ft_writer_files(w) + 1;
+	r->begun++;
 	if (ft_writer_then(w, take_sealed, s))
 		free(s); /* it stays there until the ring is opened again */
 	return 0;

@@ -203,6 +203,12 @@ TEST_CASE("culprit: what the server's own code was")
 		CHECK(CulpritOf(&b) ==
 		      "TLS handshakes of about 600 connections took 100 ms of CPU in 1 event-loop iteration");
 	}
+	SECTION("TLS code without new connections is no handshake")
+	{
+		CpuSamples(&b, 0, 100, b.Stack(In("", "libcrypto.so.3")));
+		CHECK(CulpritOf(&b) ==
+		      "TLS (libssl, libcrypto) took 100 ms of CPU in 1 event-loop iteration");
+	}
 	SECTION("mostly one thing")
 	{
 		CpuSamples(&b, 0, 60, b.Stack(In("performEvictions")));
@@ -223,6 +229,30 @@ TEST_CASE("culprit: what the server's own code was")
 		CHECK(CulpritOf(&b) == "redis-server (100) ran its own code for 100 ms in 1 event-loop "
 				       "iteration (no CPU samples say which)");
 	}
+}
+
+TEST_CASE("culprit: keys without a server")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms, FT_THREAD_MAIN, "redis-server");
+	b.Request(0, 0, 100 * ms);
+	b.run.reports.push_back({kBase + 90 * ms, "outage", 0,
+				 R"({"server":"10.0.0.1:6379","after":"10.0.0.2:6379","last_ok_ns":)" +
+				     std::to_string(kBase) + R"(,"first_ok_ns":)" +
+				     std::to_string(kBase + 80 * ms) + "}"});
+	b.Finish();
+	Blame blame = b.Blame({1, 0});
+	std::vector<Timeline> timelines;
+	timelines.push_back(b.Timeline());
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	blame.causes.resize(1);
+	blame.causes[0].cause = Cause::NoServer;
+	for (EpisodeCause &cause : episodes[0].causes)
+		cause.cause = Cause::NoServer;
+	std::string culprit;
+	FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 10, 10, &episodes, {}, {}, &culprit);
+	CHECK(culprit ==
+	      "The keys of 10.0.0.1:6379 had no server for 80.0 ms, until 10.0.0.2:6379 served them");
 }
 
 TEST_CASE("culprit: several episodes are added up, nothing twice")
