@@ -38,7 +38,7 @@ std::string FindOf(const HostRun &host_run, const std::string &program)
 				   host_run.programs.empty() ? common::ProgramPath() : host_run.programs);
 }
 
-// The version in a program's output "forktail-load 0.1.0"; "" if there is none.
+// The version in a program's output "forktail-load 0.1.0"; "" without one.
 std::string VersionOf(const std::string &path)
 {
 	const std::vector<std::string> lines = common::LinesOf(
@@ -187,7 +187,7 @@ bool PrepareHostRun(const Plan &plan, const PlanHost &host, const std::string &t
 			return false;
 		seen.push_back(job.argv[0]);
 	}
-	// Fails if the directory exists, whoever owns it.
+	// Fails if the directory exists, regardless of its owner.
 	if (mkdir(host_run->directory.c_str(), 0700) != 0) {
 		*error = "cannot create " + host_run->directory + ": " + strerror(errno);
 		return false;

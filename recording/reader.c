@@ -48,7 +48,7 @@ static void read_at(const struct ft_reader *r, void *to, size_t bytes, uint64_t 
 	memset((uint8_t *)to + done, 0, bytes - done);
 }
 
-/* The first magic number at or after `at`; r->size if there is none. */
+/* The first magic number at or after `at`; r->size without one. */
 static uint64_t find_magic(struct ft_reader *r, uint64_t at)
 {
 	static const uint32_t magic = FT_BLOCK_MAGIC;

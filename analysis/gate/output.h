@@ -19,7 +19,7 @@ struct Gated {
 	std::vector<std::string> notes;
 };
 
-// `base`: null if there is none.
+// `base`: null without one.
 Gated GatedOf(const Explanation &run, const Explanation *base);
 
 std::string GateText(const Gated &gated, const std::vector<Verdict> &verdicts);

@@ -28,7 +28,7 @@ struct Verdict {
 	std::string text() const;
 };
 
-// Judges each limit. `base`: null if there is none; the caller has refused limits that need one.
+// Judges each limit. `base`: null without one; the caller has refused limits that need one.
 std::vector<Verdict> Judge(const AskedLimits &limits, limit_reading reading, const RunFigures &run,
 			   const RunFigures *base);
 

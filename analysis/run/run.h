@@ -35,7 +35,7 @@ struct RecordingFile {
 	std::string summary;  // likewise; "" if the recording has none
 	std::string end_reason;
 	uint64_t start_ns = 0;
-	uint64_t end_ns = 0; // from the summary; 0 if there is none
+	uint64_t end_ns = 0; // from the summary; 0 without one
 	ft_damage damage = {};
 	uint32_t space = 0; // of its ids (hosts.h)
 	uint32_t cpus = 0;  // of the host, if known

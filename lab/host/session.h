@@ -62,7 +62,7 @@ bool WaitForEnd(Session *session, Child *child, int signal, double seconds, std:
 
 // "redis-server ended with status 1" and its last messages, for an ended child.
 std::string HowItEnded(const Child &child);
-// "; its last messages:" and the last lines of its standard error, else of its output; "" if there are none.
+// "; its last messages:" and the last lines of its standard error, else of its output; "" without any.
 std::string LastWords(const Child &child);
 
 // True if an ended child exited with status 0; else *error says how it ended, with its last lines.

@@ -21,7 +21,7 @@ struct Fact {
 std::vector<Fact> FactsOf(const Results &results);
 std::vector<std::string> NotesOf(const Results &results, const Output &output);
 
-// The source of the published figures; empty if there are none.
+// The source of the published figures; empty without any.
 std::string PublishedBy(const Scenario &scenario, const Output &output);
 
 struct Episode {

@@ -12,7 +12,7 @@ namespace forktail::lab
 // False: *error is one sentence. If this host does not support `spread`, that is a note, not a failure.
 bool RunAction(PointRun *run, const Action &action, std::string *error);
 
-// The only instance of that name; nullptr if there is none or several.
+// The only instance of that name; nullptr unless there is exactly one.
 Instance *OneInstance(const Topology &topology, const std::string &name, std::string *error);
 
 // Prints a step's `say` text with the values of this point.

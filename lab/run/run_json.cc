@@ -30,7 +30,7 @@ const char *const kShownConfig[] = {"appendonly",
 				    "maxmemory",
 				    "disable-thp"};
 
-// The only Redis server; nullptr if there is none or several.
+// The only Redis server; nullptr unless there is exactly one.
 Instance *OnlyServer(const Topology &topology)
 {
 	Instance *only = nullptr;

@@ -106,8 +106,8 @@ struct Stall {
 	// The thread is a serving thread: it has an event loop or is the main thread, and is not a child's. A
 	// background thread that waits for work does not stall the server.
 	bool serves = false;
-	std::string detail;  // the file ..., "" if there is none
-	std::string stack;   // "submit_bio_wait < blkdev_issue_flush", "" if there is none
+	std::string detail;  // the file ..., "" without one
+	std::string stack;   // "submit_bio_wait < blkdev_issue_flush", "" without one
 	std::string syscall; // "read", "" if none
 };
 
@@ -229,7 +229,7 @@ public:
 	};
 	Buffer buffer() const;
 
-	// Converts to ns since 1970 with the recorder's readings of both clocks; 0 if there is none.
+	// Converts to ns since 1970 with the recorder's readings of both clocks; 0 without one.
 	uint64_t RealtimeNs(uint64_t t_ns) const;
 	// Converts back.
 	uint64_t MonotonicNs(uint64_t realtime_ns) const;

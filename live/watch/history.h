@@ -65,7 +65,7 @@ public:
 	// The second with the longest iteration among the `seconds` up to last_ns; nullptr: none.
 	const Figures *Worst(size_t server, uint64_t last_ns, uint64_t seconds) const;
 	// The last note of the minute before the end of that second, or (`latest`) also after it; without
-	// text if there is none.
+	// text without one.
 	Event EventAt(uint64_t second_ns, bool latest) const;
 
 	Health health; // as of the last Take(); the caller may change it

@@ -26,7 +26,7 @@ struct unwind_file {
 /* Names are valid until the next call. */
 struct unwind_frame {
 	const char *function; /* "" if the file has no name for the address */
-	const char *module;   /* file name of the program or library; "" if there is none */
+	const char *module;   /* file name of the program or library; "" without one */
 };
 
 struct unwind_stack {

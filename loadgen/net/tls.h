@@ -54,7 +54,7 @@ bool tls_has_unread(const struct tls_session *s);
 /* Each tls_read reads the descriptor once, and blocks if the descriptor does. */
 void tls_set_blocking(struct tls_session *s, bool blocking);
 
-/* Sessions passed from set-up to a load thread, by descriptor. tls_claim: NULL if there is none. */
+/* Sessions passed from set-up to a load thread, by descriptor. tls_claim: NULL without one. */
 int tls_hand_over(int fd, struct tls_session *s);
 struct tls_session *tls_claim(int fd);
 /* Closes a descriptor that was not taken over, with its session if there is one. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks that need all options: allowed combinations, and defaults that depend on other options. `error`
- * receives a sentence for the user, or "" if there is none. */
+ * receives a sentence for the user, or "" without one. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_CHECK_H
 #define FORKTAIL_LOADGEN_OPTIONS_CHECK_H
 

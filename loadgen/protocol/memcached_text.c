@@ -204,7 +204,7 @@ static inline bool whole_number(const char **at, const char *end, uint32_t *numb
 	return p > first;
 }
 
-/* The space that ends the key at `p`, or NULL if there is none or the key is invalid. memchr is slower on
+/* The space that ends the key at `p`, or NULL without one or the key is invalid. memchr is slower on
  * short keys and would accept control characters. */
 static inline const char *key_end(const char *p, const char *end)
 {

@@ -57,7 +57,7 @@ def instead(scored):
 
 
 def rates(outcomes):
-    """Precision also counts what the controls named, for causes that a machine does not have of its own accord."""
+    """Precision also counts what the controls named, for causes that a machine does not have without an injection."""
     scored = [s for o in outcomes for s in o.scored]
     unasked = {cause: sum(o.elsewhere.get(cause, 0) for o in outcomes if not o.case.causes) for cause in INJECTED_ONLY}
     out = ["| cause | injected | recall | precision | time: median error | worst | within aim | named instead |",

@@ -27,7 +27,7 @@ public:
 	{
 		return ask(endpoint(), text + "\r\n", until);
 	}
-	// A value of "stats" ("curr_items"), or "" if there is none.
+	// A value of "stats" ("curr_items"), or "" without one.
 	std::string stat(const std::string &name) const;
 };
 

@@ -33,7 +33,7 @@ public:
 	// Sends one command and returns its reply as text: nil as "(nil)", errors as "(error) ...", numbers
 	// in decimal, the elements of arrays one per line. Throws if the connection fails.
 	std::string command(const std::vector<std::string> &words);
-	// A value of INFO ("latest_fork_usec"), or "" if there is none.
+	// A value of INFO ("latest_fork_usec"), or "" without one.
 	std::string info(const std::string &name);
 
 private:

@@ -252,7 +252,7 @@ struct Hosts {
 		return 0;
 	}
 	nlohmann::json run_json() const { return parse_json(read_file(run_dir + "/run.json")); }
-	// explain's report on one file of the run. Null if there is none.
+	// explain's report on one file of the run. Null without one.
 	nlohmann::json explain(const std::string &file) const
 	{
 		const Result r = run({program("forktail"), "explain", run_dir + "/hosts/" + file, "--json"});

@@ -51,7 +51,7 @@ struct ScenarioRun : LabProcess {
 
 	explicit ScenarioRun(const std::string &toml);
 	void Start(const std::vector<std::string> &more = {});
-	// Waits for its end: its exit status, or -1 if there is none.
+	// Waits for its end: its exit status, or -1 without one.
 	int Finish(const std::vector<std::string> &more = {});
 };
 

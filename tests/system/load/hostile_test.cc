@@ -152,7 +152,7 @@ std::vector<Attack> attacks()
 	    {"memcache_meta", "the end of no batch", "MN\r\n", "", out_of_step},
 	    {"memcache_meta", "half a reply", "VA 10\r\nab", "", too_late},
 	    {"memcache_meta", "another request's opaque", "HD O000000000007\r\n", "", out_of_step},
-	    {"memcache_meta", "an opaque of its own", "VA 3 Oabc\r\nabc\r\n", "", out_of_step},
+	    {"memcache_meta", "another opaque", "VA 3 Oabc\r\nabc\r\n", "", out_of_step},
 	    {"memcache_meta", "no opaque", "VA 3\r\nabc\r\n", "", out_of_step},
 	    {"memcache_text", "garbage", "garbage\r\n", "", no_reply},
 	    {"memcache_text", "zeros", std::string(1000, 0), "", no_reply},

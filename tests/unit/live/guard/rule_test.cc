@@ -71,7 +71,7 @@ TEST_CASE("turn is an alias of iteration: the rule has the new name")
 	CHECK(rule.text == "iteration > 50ms");
 }
 
-TEST_CASE("softirq stands for all of its vectors, softirq/net_rx for one")
+TEST_CASE("softirq means all of its vectors, softirq/net_rx for one")
 {
 	const Rule all = parsed("stall(softirq) > 1ms"), one = parsed("stall(softirq/net_rx) > 1ms");
 	CHECK(all.causes.count() > 5);
