@@ -27,7 +27,7 @@ std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> slices, uint64_t
 // Whether ksoftirqd delayed a wait of that length: Cause::SoftirqDeferred.
 bool IsDeferred(const std::vector<CpuHolder> &holders, uint64_t wait_ns);
 
-// The longest holder of a wait for a CPU, by the slices in run.turns; in an old recording, whose recorder
+// The longest holder of a wait for a CPU, by the slices in run.cpu_slices; in an old recording, whose recorder
 // decided it, as recorded (format.h).
 struct WaitHolder {
 	uint32_t tid = 0; // 0: none, or unknown

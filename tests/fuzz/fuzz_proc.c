@@ -88,7 +88,7 @@ static void listen_to(const char *process)
 	each_unix(from_proc, see_any, &l);
 	json_object_foreach(l.by_inode, inode, address) if (!json_string_length(address)) abort();
 	json_decref(l.by_inode);
-	json_decref(l.held);
+	json_decref(l.addresses);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

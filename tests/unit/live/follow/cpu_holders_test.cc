@@ -112,7 +112,7 @@ TEST_CASE("the follower and explain find the same holder of a CPU")
 			before.end_ns = t.start_ns + (end - at) / 2;
 			for (const ft_cpu_slice &slice_part : {before, t}) {
 				slices.Add(slice_part);
-				b.run.turns.push_back(slice_part);
+				b.run.cpu_slices.push_back(slice_part);
 			}
 			at = end + below(2) * below(100);
 		}
