@@ -118,7 +118,7 @@ TEST_CASE("watch: what matters is visible at any size, and no line is too wide")
 		CHECK(Holds(text, "redis-server"));
 		CHECK(Holds(text, "iterations 12,345"));
 		CHECK(Holds(text, "! fork"));
-		CHECK(Holds(text, "longest iteration of the minute: 50.0 ms"));
+		CHECK(Holds(text, "longest iteration of the minute: fork()"));
 		CHECK(Holds(text, "recorder CPU"));
 		CHECK(Holds(text, "q quit"));
 	}
