@@ -85,11 +85,11 @@ std::string differences(const std::string &one, const std::string &other)
 	return text;
 }
 
-// What is reported about all slow requests together.
+// What is reported about all slow requests together. The answer names the culprit of the episodes.
 Json sums_of(const std::string &explanation)
 {
 	Json sums = parse_json(explanation);
-	for (const char *each : {"episodes", "warnings", "slow_requests"})
+	for (const char *each : {"answer", "episodes", "warnings", "slow_requests"})
 		sums.erase(each);
 	return sums;
 }

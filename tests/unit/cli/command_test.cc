@@ -55,7 +55,7 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"report", dir.path(), "-o", dir.file("out.html"), "--until", "-5"}, 2, "not '-5'");
 	Refuses({"explain", dir.path(), "--around", "+5s", "--since", "+1s"}, 2, "mutually exclusive");
 	Refuses({"report", dir.path()}, 2, "--output");
-	Refuses({"explain", dir.path(), "--fail-if", "p99"}, 2, "the limit \"p99\" has no >");
+	Refuses({"explain", dir.path(), "--fail-if", "p99"}, 2, "the limit \"p99\" has no comparison");
 	Refuses({"explain", dir.path(), "--fail-if", "p99 no worse than BASE"}, 2, "forktail gate --base");
 	Refuses({"gate"}, 2, "RUN");
 	Refuses({"gate", dir.path()}, 2, "no limit to check");
