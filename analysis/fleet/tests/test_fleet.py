@@ -119,7 +119,7 @@ class Fleet(unittest.TestCase):
     def test_2_a_run_is_there_once(self):
         before = {p: p.stat().st_mtime_ns for p in Path(self.data).rglob("*") if p.name != "_pending"}
         status, _, said = forktail("export", self.runs[0], self.runs[0] + "/", "--to", "parquet", "--data-set", self.data)
-        self.assertEqual((status, said.count("is in")), (0, 2), said)
+        self.assertEqual((status, said.count("is already in")), (0, 2), said)
         self.assertEqual({p: p.stat().st_mtime_ns for p in Path(self.data).rglob("*") if p.name != "_pending"}, before)
         self.assertEqual(list((Path(self.data) / "_pending").iterdir()), [])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 FLEET = Path(__file__).resolve().parents[1]
 FORKTAIL = os.environ.get("FORKTAIL", str(FLEET.parent / "build/bin/forktail"))
-NO_SPARK = "there is no Spark here: run script/spark, or install the Python packages pyspark and ruptures"
+NO_SPARK = "cannot find Spark. Run script/spark, or install the Python packages pyspark and ruptures."
 
 
 class Missing(unittest.TestCase):
@@ -51,7 +51,7 @@ class Missing(unittest.TestCase):
         (self.directory / "packages/pyspark").mkdir(parents=True)
         (self.directory / "packages/pyspark/__init__.py").touch()
         python = f'#!/bin/sh\nPYTHONPATH={self.directory}/packages exec {sys.executable} -S "$@"\n'
-        self.check(self.run_with(python), "has pyspark, but not forktail_fleet: install the package in forktail's analysis/fleet/")
+        self.check(self.run_with(python), "has pyspark, but not forktail_fleet. Install the package from forktail's analysis/fleet/")
 
     def test_the_package_without_spark(self):
         """As when a user calls Python directly."""
