@@ -129,5 +129,5 @@ TEST_CASE("for a server with epoll there is no note about rings")
 	const Recorded recorded = recorder.stop();
 	CHECK(parse_json(recorded.manifest)["targets"][0]["io_uring"] == false);
 	const Result doctor = run({program("forktail"), "doctor"});
-	CHECK(doctor.out.find("servers over io_uring: ") != std::string::npos);
+	CHECK(doctor.out.find("servers on io_uring: ") != std::string::npos);
 }
