@@ -26,10 +26,14 @@ def first_line(trial, explained, injection):
 
 
 def table(outcomes):
-    """A row per injection: what was done, the cause that was injected, and the line."""
-    rows = ["| case | injected | first line |", "|---|---|---|"]
+    """A row per cause: the longest injection of its first case, and the line about it."""
+    rows = {}
     for outcome in outcomes:
         for injection, line in outcome.first_lines:
-            rows.append(f"| {outcome.case.name} | {injection['magnitude']} (`{injection.get('activity', injection['cause'])}`) "
-                        f"| {line.replace('|', '/')} |")
-    return "\n".join(rows)
+            cause = injection.get("activity", injection["cause"])
+            case, longest, _ = rows.get(cause, (outcome.case.name, 0, ""))
+            length = injection["end_ns"] - injection["start_ns"]
+            if line and case == outcome.case.name and length >= longest:
+                rows[cause] = case, length, line
+    return "\n".join(["| injected | first line |", "|---|---|"] +
+                     [f"| `{cause}` | {line.replace('|', '/')} |" for cause, (_, _, line) in rows.items()])
