@@ -95,7 +95,7 @@ void ReadLines(HostRun *host_run, RunningJob *r)
 		const bool progress = r->job.kind == Job::kLoad && line.find("/s  ") != std::string::npos;
 		std::ofstream(PathOf(*host_run, r->job.name, ".log"), std::ios::app) << line << '\n';
 		for (const char *begins :
-		     {"recording ", "forktail-clock: comparing with", "forktail-clock: answering on"})
+		     {"recording ", "forktail-clock: comparing clocks with", "forktail-clock: answering on"})
 			r->ready = r->ready || line.rfind(begins, 0) == 0;
 		Message message = NewMessage(progress ? "progress" : "said", host_run->host);
 		message["name"] = r->job.name;
