@@ -37,7 +37,7 @@ const tests = {
     await closed();
     for (const [status, said, ...args] of [
       [2, /compared as a whole/, ...runs, '--since', '1', '-o', path + '2'],
-      [2, /--slow is a duration/, ...runs, '--slow', 'p99', '-o', path + '2'],
+      [2, /--slow needs a duration/, ...runs, '--slow', 'p99', '-o', path + '2'],
       [3, /nowhere/, runs[0], join(started.directory, 'nowhere'), '-o', path + '2'],
       [3, /cannot write/, ...runs, '-o', join(started.directory, 'no', 'such', 'page.html')],
     ]) {
