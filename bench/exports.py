@@ -30,7 +30,7 @@ BEGIN, END = "<!-- exports: begin figures -->\n", "<!-- exports: end figures -->
 
 def formats_of(forktail):
     text = subprocess.run([forktail, "export", "--help"], check=True, capture_output=True, text=True).stdout
-    listed = re.search(r"format: (.*?); default", re.sub(r"\s+", " ", text))
+    listed = re.search(r"Format: (.*?) \(default", re.sub(r"\s+", " ", text))
     return listed.group(1).split(", ")
 
 
