@@ -12,6 +12,16 @@ Json ParseJson(const std::string &text)
 	return Json::parse(text, nullptr, false);
 }
 
+Json ParseMember(std::istream &text, const std::string &key)
+{
+	return Json::parse(
+	    text,
+	    [&](int depth, Json::parse_event_t event, const Json &parsed) {
+		    return depth != 1 || event != Json::parse_event_t::key || parsed == key;
+	    },
+	    false);
+}
+
 Json ParseObject(const std::string &text)
 {
 	Json j = ParseJson(text);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,6 +17,9 @@ using Json = nlohmann::json;
 // Accepts any text. The result is discarded (is_discarded()) if it is not JSON. Compiled once, here:
 // Json::parse takes seconds to compile in each file that calls it.
 Json ParseJson(const std::string &text);
+// An object with this member of a JSON object only. The others, which may be large, are not stored. Discarded
+// if the text is not JSON.
+Json ParseMember(std::istream &text, const std::string &key);
 // An object; empty if the text is not a JSON object.
 Json ParseObject(const std::string &text);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,9 +46,7 @@ std::string TakeInChild(const snapshot::SnapshotRequest &asked)
 std::string AnswerIn(const std::string &path)
 {
 	std::ifstream file(path);
-	std::ostringstream text;
-	text << file.rdbuf();
-	return common::Text(common::ParseJson(text.str()), "answer");
+	return common::Text(common::ParseMember(file, "answer"), "answer");
 }
 
 std::string Because(const Plan &plan)
