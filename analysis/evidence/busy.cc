@@ -205,22 +205,29 @@ void AddCalls(const IterationCalls &more, IterationCalls *sum)
 	sum->closed += more.closed;
 }
 
+template <typename See> void EachIteration(const Scene &scene, See see)
+{
+	// A thread's iterations do not overlap, so their ends are sorted like their starts.
+	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration;
+	const ft_span *end = first + scene.thread.iteration_count;
+	for (const ft_span *s = std::partition_point(
+		 first, end, [&](const ft_span &x) { return SpanEnd(x) <= scene.from_ns; });
+	     s < end && s->start_ns < scene.to_ns; s++)
+		see(*s);
+}
+
 // The longest iteration that overlaps the scene, or nullptr. Adds the calls of all such iterations to
 // `calls`.
 const ft_span *LongestIteration(const Scene &scene, IterationCalls *calls)
 {
-	// A thread's iterations do not overlap, so their ends are sorted like their starts.
-	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration, *longest = nullptr;
-	const ft_span *end = first + scene.thread.iteration_count;
-	for (const ft_span *s = std::partition_point(
-		 first, end, [&](const ft_span &x) { return x.start_ns + x.duration_ns <= scene.from_ns; });
-	     s < end && s->start_ns < scene.to_ns; s++) {
-		IterationCalls of_iteration = CallsOf(*s);
+	const ft_span *longest = nullptr;
+	EachIteration(scene, [&](const ft_span &s) {
+		IterationCalls of_iteration = CallsOf(s);
 		calls->at_least |= longest || of_iteration.at_least;
-		if (!longest || s->duration_ns > longest->duration_ns)
-			longest = s;
+		if (!longest || s.duration_ns > longest->duration_ns)
+			longest = &s;
 		AddCalls(of_iteration, calls);
-	}
+	});
 	return longest;
 }
 
@@ -313,15 +320,11 @@ std::string BusyActor(const std::vector<std::string> &names)
 bool CountIterations(const Scene &scene, uint64_t *count, IterationCalls *calls)
 {
 	bool each_is_one = true;
-	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration;
-	const ft_span *end = first + scene.thread.iteration_count;
-	for (const ft_span *s = std::partition_point(
-		 first, end, [&](const ft_span &x) { return x.start_ns + x.duration_ns <= scene.from_ns; });
-	     s < end && s->start_ns < scene.to_ns; s++) {
+	EachIteration(scene, [&](const ft_span &s) {
 		++*count;
-		each_is_one &= !MayBeMany(*s);
-		AddCalls(CallsOf(*s), calls);
-	}
+		each_is_one &= !MayBeMany(s);
+		AddCalls(CallsOf(s), calls);
+	});
 	return each_is_one;
 }
 

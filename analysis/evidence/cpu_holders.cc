@@ -39,6 +39,7 @@ std::vector<HolderByName> CpuHoldersOf(const Scene &scene)
 		holder.name = name;
 		holder.ns += held.ns;
 		holder.tids.insert(OwnId(scene.run, tid));
+		holder.cpus.insert(OwnCpu(scene.run, scene.run.spans[held.span].cpu));
 	}
 	std::vector<HolderByName> holders;
 	for (auto &[name, holder] : by_name)
@@ -58,10 +59,8 @@ std::string CpuHoldersText(const std::vector<HolderByName> &holders)
 		const HolderByName &holder = holders[i];
 		if (i && holder.ns * 10 < all_ns)
 			break;
-		text += (i ? ", " : "") + holder.name + " (" +
-			(holder.tids.size() > 1 ? common::Plural(holder.tids.size(), "thread", "threads")
-						: std::to_string(*holder.tids.begin())) +
-			") for " + common::FormatDuration(holder.ns);
+		text += (i ? ", " : "") + CpuHolderName(holder.name, holder.tids) + " for " +
+			common::FormatDuration(holder.ns);
 	}
 	return text;
 }
@@ -70,7 +69,7 @@ std::string CpuHolderName(const std::string &name, const std::set<uint32_t> &tid
 {
 	return name + " (" +
 	       (tids.size() > 1 ? common::Plural(tids.size(), "thread", "threads")
-				: "pid " + std::to_string(*tids.begin())) +
+				: std::to_string(*tids.begin())) +
 	       ")";
 }
 

@@ -17,13 +17,14 @@ struct HolderByName {
 	std::string name;
 	uint64_t ns = 0;
 	std::set<uint32_t> tids; // as their own kernel numbers them
+	std::set<int> cpus;
 };
 
 // Longest first; empty if the recorder did not see which thread ran.
 std::vector<HolderByName> CpuHoldersOf(const Scene &scene);
 // "stress-ng (2 threads) for 27.0 ms, x (12) for 9.00 ms": at most three; "" without holders.
 std::string CpuHoldersText(const std::vector<HolderByName> &holders);
-// "python3 (pid 6652)", "stress-ng (2 threads)".
+// "python3 (6652)", "stress-ng (2 threads)".
 std::string CpuHolderName(const std::string &name, const std::set<uint32_t> &tids);
 
 } // namespace forktail::analysis

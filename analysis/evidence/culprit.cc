@@ -25,25 +25,12 @@ namespace
 // A TLS handshake takes 200 us of CPU or more, a small encrypted reply about 1 us. TLS code that ran longer
 // than this per accepted connection did handshakes.
 constexpr uint64_t kLeastHandshakeNs = 50'000;
-// An actor with less than this part of the first actor's time is not named.
+// A purpose with less than this part of all forks' time is not named.
 constexpr double kMinActorPart = 0.2;
-// A clause that covers less than this part of the total time also names the total.
+// Who has less than this part of the time did not act alone.
 constexpr double kMainPart = 0.8;
-
-uint64_t CauseTotalNs(const CauseTotal &total)
-{
-	return total.ns + static_cast<uint64_t>(total.tallied_ns);
-}
-
-uint64_t CauseTotalTimes(const CauseTotal &total)
-{
-	return total.spans + static_cast<uint64_t>(std::llround(total.tallied));
-}
-
-const CauseTotal &CauseTotalOf(const Scene &scene, Cause cause)
-{
-	return scene.totals[static_cast<size_t>(Index(cause))];
-}
+// One activity that took this part of the server's own code stands for all of it, or is named beside it.
+constexpr double kNearlyAll = 0.9, kHalf = 0.5;
 
 // "redis-server (9163)"; "memcached's mc-worker (6615)" if the process has another name than the thread.
 std::string NameOfThread(const Run &run, const Thread &thread)
@@ -72,28 +59,10 @@ std::string TimesText(uint64_t times)
 	return times > 1 ? common::FormatCount(times) + " times" : "once";
 }
 
-// The clause for what stopped a thread of the load generator from running.
-std::string ClientClause(const Scene &client, Cause cause)
+// "2 fork() calls", "clone()".
+std::string CallsText(uint64_t times, const std::string &call)
 {
-	switch (cause) {
-	case Cause::RunQueue: {
-		const std::vector<HolderByName> holders = CpuHoldersOf(client);
-		return "The load generator waited \1 for a CPU" +
-		       (holders.empty()
-			    ? ""
-			    : " that " + CpuHolderName(holders[0].name, holders[0].tids) + " held");
-	}
-	case Cause::Stopped:
-		return "The load generator was stopped by SIGSTOP for \1";
-	case Cause::Frozen:
-		return "The load generator was frozen with its cgroup for \1";
-	case Cause::Ptrace:
-		return TracerText(client) + " stopped the load generator for \1";
-	case Cause::CpuQuota:
-		return "The load generator was throttled by its CPU quota for \1";
-	default:
-		return "The load generator spent \1 in " + std::string(CauseName(cause));
-	}
+	return times > 1 ? common::FormatCount(times) + " " + call + " calls" : call;
 }
 
 } // namespace
@@ -111,34 +80,29 @@ void CulpritFinder::AddForks(const Scene &scene)
 {
 	for (uint32_t i : scene.landmarks.forks) {
 		const ft_span &s = scene.run.spans[i];
-		if (s.tid != scene.thread.tid || s.start_ns >= scene.to_ns || SpanEnd(s) <= scene.from_ns)
+		if (s.tid != scene.thread.tid || s.start_ns >= scene.to_ns || SpanEnd(s) <= scene.from_ns ||
+		    !forks_.insert({s.tid, s.start_ns}).second)
 			continue;
-		std::string purpose = "a child process";
 		const Thread *child = ChildOf(scene, s);
+		std::string purpose = child ? ForkCommandOf(*child) : "";
 		if (MadeThread(scene, s))
 			purpose = "a thread";
-		else if (child && child->role == "snapshot child")
-			purpose = "BGSAVE";
-		else if (child && child->role == "AOF rewrite child")
-			purpose = "BGREWRITEAOF";
-		Note(purpose, s.duration_ns, 1);
+		Note(purpose.empty() ? "a child process" : purpose, s.duration_ns, 1);
 	}
 }
 
 void CulpritFinder::AddFaults(const Scene &scene)
 {
-	const CauseTotal &total = CauseTotalOf(scene, cause_);
-	const std::string words = InfoOf(cause_).words;
-	std::string clause = "\4" + words, child;
-	if (cause_ == Cause::CowCopy || cause_ == Cause::CowReuse)
-		if (const Thread *t = LiveChild(scene))
-			child = " while the " + (t->role.empty() ? t->comm : t->role) + " ran";
-	Note(clause + child + " took \1", CauseTotalNs(total), CauseTotalTimes(total));
+	const CauseTotal &total = scene.Total(cause_);
+	const Thread *child =
+	    cause_ == Cause::CowCopy || cause_ == Cause::CowReuse ? LiveChild(scene) : nullptr;
+	Note(child ? " while the " + (child->role.empty() ? child->comm : child->role) + " ran" : "",
+	     total.all_ns(), total.times());
 }
 
 void CulpritFinder::AddFiles(const Scene &scene)
 {
-	const CauseTotal &total = CauseTotalOf(scene, cause_);
+	const CauseTotal &total = scene.Total(cause_);
 	if (total.longest == kNoSpan)
 		return;
 	const ft_span &s = scene.run.spans[total.longest];
@@ -148,84 +112,84 @@ void CulpritFinder::AddFiles(const Scene &scene)
 	clause += " waited \1";
 	if (!OtherFsyncText(scene, s.start_ns, SpanEnd(s)).empty())
 		clause += " behind fsync";
-	Note(clause, CauseTotalNs(total), CauseTotalTimes(total));
+	Note(clause, total.all_ns(), total.times());
 }
 
 void CulpritFinder::AddFsyncs(const Scene &scene)
 {
-	const CauseTotal &total = CauseTotalOf(scene, cause_);
-	std::string call = "fsync()";
-	uint64_t longest_ns = 0;
-	for (uint32_t i : scene.landmarks.fsyncs) {
-		const ft_span &s = scene.run.spans[i];
-		if (s.tid != scene.thread.tid || s.start_ns >= scene.to_ns || SpanEnd(s) <= scene.from_ns ||
-		    s.duration_ns <= longest_ns)
-			continue;
-		longest_ns = s.duration_ns;
-		call = SyscallText(scene, SyncCall(s));
-	}
-	Note(call + " by " + thread_ + " took \1", CauseTotalNs(total), CauseTotalTimes(total));
+	const CauseTotal &total = scene.Total(cause_);
+	const ft_span *longest = LongestFrame(scene, scene.landmarks.fsyncs);
+	const std::string call = longest ? SyscallText(scene, SyncCall(*longest)) : "fsync()";
+	Note(call + " by " + NameOfThread(scene.run, scene.thread) + " took \1", total.all_ns(),
+	     total.times());
 }
 
 void CulpritFinder::AddWaits(const Scene &scene)
 {
-	const CauseTotal &total = CauseTotalOf(scene, cause_);
 	for (const HolderByName &holder : CpuHoldersOf(scene)) {
 		Actor &actor = Note(holder.name, holder.ns, 1);
 		actor.tids.insert(holder.tids.begin(), holder.tids.end());
-		if (total.longest != kNoSpan)
-			actor.cpus.insert(OwnCpu(scene.run, scene.run.spans[total.longest].cpu));
+		actor.cpus.insert(holder.cpus.begin(), holder.cpus.end());
 	}
 }
 
 void CulpritFinder::AddInterrupts(const Scene &scene)
 {
-	const CauseTotal &total = CauseTotalOf(scene, cause_);
+	const CauseTotal &total = scene.Total(cause_);
 	const std::string name = CauseName(cause_);
 	std::string clause = "Hardware interrupts took \1 of the time of \3";
 	if (cause_ == Cause::SoftirqDeferred)
-		clause = "ksoftirqd held \3 for \1 while " + thread_ + " was ready to run";
+		clause = "ksoftirqd held \3 for \1 while " + NameOfThread(scene.run, scene.thread) +
+			 " was ready to run";
 	else if (size_t slash = name.find('/'); slash != std::string::npos)
 		clause = "Soft interrupts (" + name.substr(slash + 1) + ") took \1 of the time of \3";
-	Actor &actor = Note(clause, CauseTotalNs(total), CauseTotalTimes(total));
+	Actor &actor = Note(clause, total.all_ns(), total.times());
 	if (total.longest != kNoSpan)
 		actor.cpus.insert(OwnCpu(scene.run, scene.run.spans[total.longest].cpu));
 }
 
 void CulpritFinder::AddBlocked(const Scene &scene)
 {
-	const CauseTotal &total = CauseTotalOf(scene, cause_);
+	const CauseTotal &total = scene.Total(cause_);
 	const ft_span *s = total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 	const std::string call = s ? SyscallText(scene, s->syscall) : std::string(CauseName(cause_));
 	std::string clause;
 	switch (cause_) {
 	case Cause::Stopped:
-		clause = " was stopped by SIGSTOP for \1";
+		clause = StallPhrase(scene, cause_, "\1");
 		break;
 	case Cause::Reclaim:
-		clause = " freed memory itself for \1 (direct reclaim)";
+		clause = "freed memory itself for \1 (direct reclaim)";
 		break;
 	case Cause::Compaction:
-		clause = " compacted memory itself for \1";
+		clause = "compacted memory itself for \1";
 		break;
 	case Cause::MmapLock:
-		clause = " waited \1 for its process' mmap lock";
+		clause = "waited \1 for its process' mmap lock";
 		break;
 	case Cause::Sleep:
-		clause = " slept in " + call + " for \1";
+		clause = "slept in " + call + " for \1";
 		break;
 	default:
-		clause = " was blocked in " + call + " for \1";
+		clause = "was blocked in " + call + " for \1";
 	}
-	Note(thread_ + clause, CauseTotalNs(total), CauseTotalTimes(total));
+	Note(NameOfThread(scene.run, scene.thread) + " " + clause, total.all_ns(), total.times());
+}
+
+void CulpritFinder::AddLock(const Scene &scene)
+{
+	const LockHold hold = LockHoldIn(scene);
+	if (!hold.waiter)
+		return AddBlocked(scene);
+	Note(NameOfThread(scene.run, *hold.waiter) + " waited \1 for a lock that " +
+		 NameOfThread(scene.run, scene.thread) + " held",
+	     hold.ns, 1);
 }
 
 void CulpritFinder::AddBusy(const Scene &scene)
 {
 	IterationCalls calls;
-	uint64_t count = 0;
-	many_ |= !CountIterations(scene, &count, &calls);
-	iterations_ += count;
+	many_ |= !CountIterations(scene, &iterations_, &calls);
 	accepted_ += calls.accepted;
 	for (const BusyGroup &group : BusyGroupsOf(scene.own_code))
 		Note(BusyActor(group.names), group.time_ns, 0);
@@ -245,15 +209,32 @@ void CulpritFinder::AddClient(const Scene &scene, uint64_t late_ns)
 	}
 	const Scene &client = *scene.client;
 	CauseTimes times = {};
-	AddTimes(client.timeline, client.from_ns, client.to_ns, &times);
+	AddTimes(client.timeline, scene.from_ns, scene.to_ns, &times);
+	auto ns = [&](Cause cause) { return times[static_cast<size_t>(Index(cause))]; };
 	Cause most = Cause::ServerBusy;
 	for (int i = 0; i < kTimelineCauses; i++)
-		if (IsStall(static_cast<Cause>(i)) && !IsInterrupt(static_cast<Cause>(i)) &&
-		    times[static_cast<size_t>(i)] > times[static_cast<size_t>(Index(most))])
+		if (StallsClient(static_cast<Cause>(i)) && ns(static_cast<Cause>(i)) > ns(most))
 			most = static_cast<Cause>(i);
-	Note(most == Cause::ServerBusy ? "The load generator's own code ran for \1"
-				       : ClientClause(client, most),
-	     times[static_cast<size_t>(Index(most))], 1);
+	if (most == Cause::ServerBusy) {
+		Note("The load generator's own code ran for \1", ns(most), 1);
+	} else if (most == Cause::RunQueue) {
+		const std::vector<HolderByName> holders = CpuHoldersOf(client);
+		const std::string held =
+		    holders.empty() ? ""
+				    : " that " + CpuHolderName(holders[0].name, holders[0].tids) + " held";
+		Note("The load generator waited \1 for a CPU" + held, ns(most), 1).advice =
+		    "Give the load generator its own CPU.";
+	} else {
+		Note("The load generator " + StallPhrase(client, most, "\1"), ns(most), 1);
+	}
+}
+
+void CulpritFinder::AddOutage(const Scene &scene)
+{
+	uint64_t ns = 0;
+	const std::string clause = OutageClause(scene.run, scene.from_ns, scene.to_ns, &ns);
+	if (ns && !actors_.contains(clause)) // an outage may be in several episodes
+		Note(clause, ns, 1);
 }
 
 void CulpritFinder::Add(const Scene &whole, const EpisodeCause &cause)
@@ -277,8 +258,12 @@ void CulpritFinder::Add(const Scene &whole, const EpisodeCause &cause)
 	AddTimes(scene.timeline, scene.from_ns, scene.to_ns, &times);
 	const uint64_t ns = times[static_cast<size_t>(Index(cause_))];
 	all_ns_ += ns;
-	if (thread_.empty())
-		thread_ = NameOfThread(scene.run, scene.thread);
+	threads_[NameOfThread(scene.run, scene.thread)] += ns;
+	AddOf(scene, cause, ns);
+}
+
+void CulpritFinder::AddOf(const Scene &scene, const EpisodeCause &cause, uint64_t ns)
+{
 	switch (InfoOf(cause_).telling) {
 	case SentenceKind::Fork:
 		return AddForks(scene);
@@ -294,39 +279,28 @@ void CulpritFinder::Add(const Scene &whole, const EpisodeCause &cause)
 		return AddInterrupts(scene);
 	case SentenceKind::Blocked:
 		return AddBlocked(scene);
+	case SentenceKind::Lock:
+		return AddLock(scene);
 	case SentenceKind::Busy:
 		return AddBusy(scene);
 	case SentenceKind::Client:
 		return AddClient(scene, cause.time_ns);
-	case SentenceKind::Lock:
-		if (const LockHold hold = LockHoldIn(scene); hold.ns)
-			Note(hold.waiter + " waited \1 for a lock that " + hold.holder + " held", hold.ns, 1);
-		else
-			AddBlocked(scene);
-		return;
 	case SentenceKind::Frozen:
-		Note("The server's " + FrozenGroupText(scene) + " was frozen for \1", ns,
-		     CauseTotalTimes(CauseTotalOf(scene, cause_)));
+		Note("The server's " + FrozenGroupText(scene) + " was frozen for \1", ns, 1);
 		return;
 	case SentenceKind::Ptrace:
 		Note(TracerText(scene) + " stopped " + NameOfThread(scene.run, scene.thread) + " for \1", ns,
-		     CauseTotalTimes(CauseTotalOf(scene, cause_)));
+		     1);
 		return;
 	case SentenceKind::Quota:
-		Note(QuotaClause(scene), ns, CauseTotalTimes(CauseTotalOf(scene, cause_)));
+		Note(QuotaClause(scene), ns, scene.Total(cause_).times());
 		return;
 	case SentenceKind::IoThread:
 		Note(NameOfThread(scene.run, scene.thread) + " worked for \1 while the main thread waited",
 		     cause.thread_ns, 1);
 		return;
 	case SentenceKind::None:
-		if (uint64_t outage_ns = 0; cause_ == Cause::NoServer) {
-			const std::string clause =
-			    OutageClause(scene.run, scene.from_ns, scene.to_ns, &outage_ns);
-			if (outage_ns && !actors_.contains(clause))
-				Note(clause, outage_ns, 1);
-		}
-		return;
+		return AddOutage(scene); // of the causes of a request, no-server alone
 	case SentenceKind::Network:
 	case SentenceKind::Unknown:
 		return;
@@ -341,40 +315,65 @@ const std::pair<const std::string, CulpritFinder::Actor> *CulpritFinder::Top() c
 	return top == actors_.end() ? nullptr : &*top;
 }
 
+// The thread with the most time; "redis-server (12) and other threads" if these have a fair part.
+std::string CulpritFinder::ThreadsText() const
+{
+	const auto most = std::max_element(threads_.begin(), threads_.end(),
+					   [](const auto &a, const auto &b) { return a.second < b.second; });
+	return most->first + (Several() ? " and other threads" : "");
+}
+
+bool CulpritFinder::Several() const
+{
+	return std::none_of(threads_.begin(), threads_.end(),
+			    [&](const auto &t) { return IsMost(t.second); });
+}
+
+bool CulpritFinder::IsMost(uint64_t ns) const
+{
+	return static_cast<double>(ns) >= kMainPart * static_cast<double>(all_ns_);
+}
+
 std::string CulpritFinder::ForksText() const
 {
-	const auto *top = Top();
 	uint64_t ns = 0, times = 0, longest_ns = 0;
-	std::string purposes = top->first;
 	for (const auto &[purpose, actor] : actors_) {
 		ns += actor.ns;
 		times += actor.times;
 		longest_ns = std::max(longest_ns, actor.longest_ns);
-		if (purpose != top->first &&
-		    static_cast<double>(actor.ns) > kMinActorPart * static_cast<double>(top->second.ns))
-			purposes += " and " + purpose;
 	}
-	if (times == 1)
-		return (purposes == "a thread" ? "clone() of " : "fork() for ") + purposes + " took " +
-		       common::FormatDuration(ns);
-	return common::FormatCount(times) +
-	       (purposes == "a thread" ? " clone() calls for " : " fork() calls for ") +
-	       (purposes == "a thread"		? "threads"
-		: purposes == "a child process" ? "child processes"
-						: purposes) +
-	       " took " + common::FormatDuration(ns) + ", the longest " + common::FormatDuration(longest_ns);
+	std::string purposes;
+	for (const auto &[purpose, actor] : actors_)
+		if (static_cast<double>(actor.ns) >= kMinActorPart * static_cast<double>(ns))
+			purposes += (purposes.empty() ? "" : " and ") + purpose;
+	return CallsText(times, purposes == "a thread" ? "clone()" : "fork()") + " for " + purposes +
+	       " took " + common::FormatDuration(ns) +
+	       (times > 1 ? ", the longest " + common::FormatDuration(longest_ns) : "");
+}
+
+std::string CulpritFinder::FaultsText() const
+{
+	const auto *top = Top();
+	uint64_t ns = 0, times = 0;
+	for (const auto &[child, actor] : actors_) {
+		ns += actor.ns;
+		times += actor.times;
+	}
+	const std::string words = InfoOf(cause_).words;
+	const size_t bar = words.find('|');
+	return common::Plural(times, words.substr(0, bar).c_str(), words.c_str() + bar + 1) + top->first +
+	       " took " + common::FormatDuration(ns);
 }
 
 std::string CulpritFinder::WaitsText() const
 {
 	const auto *top = Top();
-	const std::string ns = common::FormatDuration(all_ns_);
 	if (!top)
-		return thread_ + " waited " + ns + " on the run queue";
-	if (static_cast<double>(top->second.ns) >= kMainPart * static_cast<double>(all_ns_))
+		return ThreadsText() + " waited " + common::FormatDuration(all_ns_) + " on the run queue";
+	if (IsMost(top->second.ns))
 		return CpuHolderName(top->first, top->second.tids) + " held " + CpusText(top->second.cpus) +
-		       " for " + common::FormatDuration(top->second.ns) + " while " + thread_ +
-		       " was ready to run";
+		       " for " + common::FormatDuration(top->second.ns) + " while " + ThreadsText() +
+		       (Several() ? " were" : " was") + " ready to run";
 	std::vector<std::pair<uint64_t, std::string>> holders;
 	for (const auto &[name, actor] : actors_)
 		holders.push_back({actor.ns, CpuHolderName(name, actor.tids)});
@@ -384,7 +383,8 @@ std::string CulpritFinder::WaitsText() const
 		names += " and " + holders[1].second;
 	else if (holders.size() > 2)
 		names += ", " + holders[1].second + " and others";
-	return thread_ + " waited " + ns + " for a CPU that " + names + " held";
+	return ThreadsText() + " waited " + common::FormatDuration(all_ns_) + " for a CPU that " + names +
+	       " held";
 }
 
 std::string CulpritFinder::BusyText() const
@@ -393,19 +393,20 @@ std::string CulpritFinder::BusyText() const
 	std::string in;
 	if (iterations_ && !many_)
 		in = " in " + common::Plural(iterations_, "event-loop iteration", "event-loop iterations");
+	const std::string all = common::FormatDuration(all_ns_),
+			  own = Several() ? "their own code" : "its own code";
 	if (!top)
-		return thread_ + " ran its own code for " + common::FormatDuration(all_ns_) + in +
-		       " (no CPU samples say which)";
+		return ThreadsText() + " ran " + own + " for " + all + in + ", without CPU samples";
 	const double share =
 	    static_cast<double>(top->second.ns) / static_cast<double>(std::max<uint64_t>(all_ns_, 1));
 	std::string subject = top->first;
 	if (subject == kTls && accepted_ && top->second.ns / accepted_ >= kLeastHandshakeNs)
 		subject = "TLS handshakes of about " + common::FormatCount(accepted_) + " connections";
-	if (share >= 0.9)
+	if (share >= kNearlyAll)
 		return subject + " took " + common::FormatDuration(top->second.ns) + " of CPU" + in;
-	if (share >= 0.5)
-		return subject + " took " + common::FormatDuration(top->second.ns) + " of the " +
-		       common::FormatDuration(all_ns_) + " that " + thread_ + " ran its own code";
+	if (share >= kHalf)
+		return subject + " took " + common::FormatDuration(top->second.ns) + " of the " + all +
+		       " that " + ThreadsText() + " ran " + own;
 	std::vector<std::pair<uint64_t, std::string>> parts;
 	for (const auto &[name, actor] : actors_)
 		parts.push_back({actor.ns, name});
@@ -415,39 +416,38 @@ std::string CulpritFinder::BusyText() const
 		text +=
 		    (i ? ", " : "") + parts[i].second + " " +
 		    common::FormatShare(static_cast<double>(parts[i].first) / static_cast<double>(all_ns_));
-	return thread_ + " ran its own code for " + common::FormatDuration(all_ns_) + " (" + text + ")";
+	return ThreadsText() + " ran " + own + " for " + all + " (" + text + ")";
 }
 
-std::string CulpritFinder::Text() const
+// The clause of the actor with the most time.
+std::string CulpritFinder::ActorText() const
 {
-	const auto *top = Top();
-	switch (cause_) {
-	case Cause::RunQueue:
-		return all_ns_ ? WaitsText() : "";
-	case Cause::ServerBusy:
-		return all_ns_ ? BusyText() : "";
-	default:
-		break;
-	}
-	if (!top || !top->second.ns)
-		return "";
-	if (cause_ == Cause::Fork)
-		return ForksText();
-	std::string text = top->first;
-	// A clause of page faults begins with their number.
-	if (text[0] == '\4') {
-		const size_t bar = text.find('|');
-		const std::string words = InfoOf(cause_).words;
-		const std::string one = text.substr(1, bar - 1), many = words.substr(words.find('|') + 1);
-		text = common::Plural(top->second.times, one.c_str(), many.c_str()) +
-		       text.substr(1 + words.size());
-	}
-	Replace("\1", common::FormatDuration(top->second.ns), &text);
-	Replace("\2", TimesText(top->second.times), &text);
-	Replace("\3", CpusText(top->second.cpus), &text);
-	if (static_cast<double>(top->second.ns) < kMainPart * static_cast<double>(all_ns_))
+	const auto &[clause, actor] = *Top();
+	std::string text = clause;
+	Replace("\1", common::FormatDuration(actor.ns), &text);
+	Replace("\2", TimesText(actor.times), &text);
+	Replace("\3", CpusText(actor.cpus), &text);
+	if (!IsMost(actor.ns))
 		text += ", part of " + common::FormatDuration(all_ns_);
 	return text;
+}
+
+Culprit CulpritFinder::Result() const
+{
+	const auto *top = Top();
+	const SentenceKind kind = InfoOf(cause_).telling;
+	// Their thread's time is known even where no actor is.
+	if (kind == SentenceKind::RunQueue && all_ns_)
+		return {WaitsText(), ""};
+	if (kind == SentenceKind::Busy && all_ns_)
+		return {BusyText(), ""};
+	if (!top || !top->second.ns)
+		return {};
+	if (kind == SentenceKind::Fork)
+		return {ForksText(), ""};
+	if (kind == SentenceKind::Faults)
+		return {FaultsText(), ""};
+	return {ActorText(), top->second.advice};
 }
 
 } // namespace forktail::analysis

@@ -6,6 +6,7 @@
 
 #include "analysis/blame/hops.h"
 #include "analysis/source/hosts.h"
+#include "common/format/units.h"
 #include "culprit.h"
 #include "locks.h"
 #include "scene.h"
@@ -80,7 +81,7 @@ std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 		  const Activities &activities, size_t limit, size_t episodes_limit,
 		  std::vector<Episode> *episodes, const Clients &clients, const Cover &cover,
-		  std::string *culprit)
+		  Culprit *culprit)
 {
 	const Cause first = blame.causes.empty() ? Cause::Unknown : blame.causes[0].cause;
 	CulpritFinder finder(first);
@@ -186,7 +187,10 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			e.evidence.push_back(std::move(text));
 	}
 	if (culprit)
-		*culprit = finder.Text();
+		*culprit = finder.Result();
+	if (culprit && !culprit->clause.empty() && order.size() < episodes->size())
+		culprit->clause += " in the " + common::FormatCount(order.size()) + " worst of " +
+				   common::FormatCount(episodes->size()) + " episodes";
 }
 
 } // namespace forktail::analysis

@@ -162,7 +162,7 @@ LockHold LockHoldIn(const Scene &scene)
 	auto [waiter, waited] = LongestWaiter(scene, Cause::LockWait);
 	if (waiter == LockWait::kNobody)
 		return {};
-	return {Name(scene.run.threads[waiter]), Name(scene.thread), waited.ns};
+	return {&scene.run.threads[waiter], waited.ns};
 }
 
 } // namespace forktail::analysis

@@ -20,9 +20,9 @@ uint64_t LockWaiterNs(const Scene &scene, Cause cause);
 // the lock holder is unknown.
 std::string LockSentence(const Scene &scene);
 
-// The longest wait for a lock of the scene's thread. ns is 0 if the lock holder is unknown.
+// The thread that waited longest for a lock of the scene's thread; nullptr where no such wait is known.
 struct LockHold {
-	std::string waiter, holder; // "mc-worker (6615)"
+	const Thread *waiter = nullptr;
 	uint64_t ns = 0;
 };
 LockHold LockHoldIn(const Scene &scene);

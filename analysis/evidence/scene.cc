@@ -153,6 +153,25 @@ const Thread *ChildOf(const Scene &scene, const ft_span &fork)
 	return nullptr;
 }
 
+const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames)
+{
+	const ft_span *longest = nullptr;
+	for (uint32_t i : frames) {
+		const ft_span &s = scene.run.spans[i];
+		if (s.tid == scene.thread.tid && s.start_ns < scene.to_ns && SpanEnd(s) > scene.from_ns &&
+		    (!longest || s.duration_ns > longest->duration_ns))
+			longest = &s;
+	}
+	return longest;
+}
+
+std::string ForkCommandOf(const Thread &child)
+{
+	return child.role == "snapshot child"	   ? "BGSAVE"
+	       : child.role == "AOF rewrite child" ? "BGREWRITEAOF"
+						   : "";
+}
+
 const Thread *LiveChild(const Scene &scene)
 {
 	for (const Thread &t : scene.run.threads)

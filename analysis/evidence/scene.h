@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -25,6 +26,9 @@ struct CauseTotal {
 	uint64_t longest_ns = 0; // of the longest span, in the interval
 	double tallied = 0;	 // number of short spans; a window partly inside counts in proportion
 	double tallied_ns = 0;
+
+	uint64_t all_ns() const { return ns + static_cast<uint64_t>(tallied_ns); }
+	uint64_t times() const { return spans + static_cast<uint64_t>(std::llround(tallied)); }
 };
 
 // A CPU holder: a thread that ran while the server's thread waited for the CPU.
@@ -53,6 +57,8 @@ struct Scene {
 	const EpisodeAnswers *answers = nullptr;	  // of the episode
 	const std::vector<Timeline> *timelines = nullptr; // of all hops
 	ThreadTimelines *threads = nullptr;		  // of any thread
+
+	const CauseTotal &Total(Cause cause) const { return totals[static_cast<size_t>(Index(cause))]; }
 };
 
 // Fills totals and holders.
@@ -76,6 +82,10 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 bool MadeThread(const Scene &scene, const ft_span &fork);
 // The child process of a fork; nullptr if it is not in the recording.
 const Thread *ChildOf(const Scene &scene, const ft_span &fork);
+// The longest of these frames that is on the scene's thread and overlaps the scene.
+const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames);
+// The command that makes a server fork such a child: "BGSAVE", "BGREWRITEAOF"; "" for other children.
+std::string ForkCommandOf(const Thread &child);
 // A child of the scene's process that existed in the interval; nullptr without one.
 const Thread *LiveChild(const Scene &scene);
 

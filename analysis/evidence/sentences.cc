@@ -30,24 +30,6 @@ const ft_span *Longest(const Scene &scene, const CauseTotal &total)
 	return total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 }
 
-const CauseTotal &Of(const Scene &scene, Cause cause)
-{
-	return scene.totals[static_cast<size_t>(Index(cause))];
-}
-
-// The longest of these frames that is on the scene's thread and overlaps the scene.
-const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames)
-{
-	const ft_span *longest = nullptr;
-	for (uint32_t i : frames) {
-		const ft_span &s = scene.run.spans[i];
-		if (s.tid == scene.thread.tid && s.start_ns < scene.to_ns && SpanEnd(s) > scene.from_ns &&
-		    (!longest || s.duration_ns > longest->duration_ns))
-			longest = &s;
-	}
-	return longest;
-}
-
 std::string CountText(uint64_t n)
 {
 	return n > 1 ? " (" + common::FormatCount(n) + " times)" : "";
@@ -108,7 +90,7 @@ uint64_t ResidentBytes(const Scene &scene, uint64_t t_ns)
 
 std::string ForkSentence(const Scene &scene)
 {
-	const CauseTotal &total = Of(scene, Cause::Fork);
+	const CauseTotal &total = scene.Total(Cause::Fork);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.forks);
 	if (!s)
 		return "short fork() and clone() calls took " +
@@ -121,21 +103,17 @@ std::string ForkSentence(const Scene &scene)
 		text += " (RSS " + common::FormatBytes(bytes) + ")";
 	if (const Thread *child = ChildOf(scene, *s)) {
 		const std::string pid = std::to_string(OwnId(scene.run, child->tid));
-		if (child->role == "snapshot child")
-			text += " as BGSAVE started snapshot child " + pid;
-		else if (child->role == "AOF rewrite child")
-			text += " as BGREWRITEAOF started AOF rewrite child " + pid;
-		else
-			text += " for " + ProcessText(*child);
+		const std::string command = ForkCommandOf(*child);
+		text += command.empty() ? " for " + ProcessText(*child)
+					: " as " + command + " started " + child->role + " " + pid;
 	}
 	return text + RedisForkText(scene, *s);
 }
 
 std::string FaultSentence(const Scene &scene, Cause cause)
 {
-	const CauseTotal &total = Of(scene, cause);
-	uint64_t count = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
-	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
+	const CauseTotal &total = scene.Total(cause);
+	const uint64_t count = total.times(), ns = total.all_ns();
 	if (count == 0)
 		return "";
 	std::string words = InfoOf(cause).words, one = words.substr(0, words.find('|')),
@@ -153,7 +131,7 @@ std::string FaultSentence(const Scene &scene, Cause cause)
 
 std::string FileSentence(const Scene &scene, Cause cause)
 {
-	const CauseTotal &total = Of(scene, cause);
+	const CauseTotal &total = scene.Total(cause);
 	const ft_span *s = Longest(scene, total);
 	if (!s)
 		return "short file calls blocked for " +
@@ -169,7 +147,7 @@ std::string FileSentence(const Scene &scene, Cause cause)
 
 std::string FsyncSentence(const Scene &scene)
 {
-	const CauseTotal &total = Of(scene, Cause::Fsync);
+	const CauseTotal &total = scene.Total(Cause::Fsync);
 	const ft_span *s = LongestFrame(scene, scene.landmarks.fsyncs);
 	if (!s)
 		return "short fsync calls took " +
@@ -181,7 +159,7 @@ std::string FsyncSentence(const Scene &scene)
 
 std::string RunQueueSentence(const Scene &scene)
 {
-	const CauseTotal &total = Of(scene, Cause::RunQueue);
+	const CauseTotal &total = scene.Total(Cause::RunQueue);
 	const ft_span *s = Longest(scene, total);
 	if (!s)
 		return "short waits for a CPU took " +
@@ -195,9 +173,8 @@ std::string RunQueueSentence(const Scene &scene)
 
 std::string InterruptSentence(const Scene &scene, Cause cause)
 {
-	const CauseTotal &total = Of(scene, cause);
-	uint64_t count = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
-	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
+	const CauseTotal &total = scene.Total(cause);
+	const uint64_t count = total.times(), ns = total.all_ns();
 	if (ns == 0)
 		return "";
 	if (cause == Cause::SoftirqDeferred)
@@ -214,9 +191,9 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 
 std::string BlockedSentence(const Scene &scene, Cause cause)
 {
-	const CauseTotal &total = Of(scene, cause);
+	const CauseTotal &total = scene.Total(cause);
 	const ft_span *s = Longest(scene, total);
-	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
+	const uint64_t ns = total.all_ns();
 	if (ns == 0)
 		return "";
 	std::string length = common::FormatDuration(ns) + CountText(total.spans), words = InfoOf(cause).words;
@@ -278,18 +255,11 @@ std::string OnNetworkText(const Scene &scene)
 
 std::string NetworkSentence(const Scene &scene)
 {
-	const CauseTotal &total = Of(scene, Cause::Idle);
-	std::string text = "the server was idle for " +
-			   common::FormatDuration(total.ns + static_cast<uint64_t>(total.tallied_ns));
+	const CauseTotal &total = scene.Total(Cause::Idle);
+	std::string text = "the server was idle for " + common::FormatDuration(total.all_ns());
 	if (total.longest_ns)
 		text += " (longest " + common::FormatDuration(total.longest_ns) + ")";
 	return text + ": " + OnNetworkText(scene);
-}
-
-// Interrupts take time on the CPU, but do not stop a load thread from running.
-bool StallsClient(Cause cause)
-{
-	return IsStall(cause) && !IsInterrupt(cause);
 }
 
 // What stopped a load thread from running: at most two causes, longest first, the second only if it is at
@@ -298,10 +268,9 @@ std::string ClientStalls(const Scene &client)
 {
 	std::vector<std::pair<uint64_t, Cause>> stalls;
 	for (int i = 0; i < kTimelineCauses; i++) {
-		const CauseTotal &total = client.totals[static_cast<size_t>(i)];
 		if (!StallsClient(static_cast<Cause>(i)))
 			continue;
-		if (uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns))
+		if (uint64_t ns = client.Total(static_cast<Cause>(i)).all_ns())
 			stalls.push_back({ns, static_cast<Cause>(i)});
 	}
 	std::sort(stalls.rbegin(), stalls.rend());
@@ -311,20 +280,12 @@ std::string ClientStalls(const Scene &client)
 		if (ns < stalls[0].first / 5)
 			break;
 		text += i ? " and " : "";
-		if (cause == Cause::Stopped) {
-			text += "was stopped (SIGSTOP) for " + common::FormatDuration(ns);
-		} else if (cause == Cause::Frozen) {
-			text += "was frozen with its cgroup for " + common::FormatDuration(ns);
-		} else if (cause == Cause::Ptrace) {
-			text += "was stopped by " + TracerText(client) + " for " + common::FormatDuration(ns);
-		} else if (cause == Cause::RunQueue) {
+		if (cause == Cause::RunQueue) {
 			std::string holders = CpuHoldersText(CpuHoldersOf(client));
 			text += "waited " + common::FormatDuration(ns) + " for a CPU" +
 				(holders.empty() ? "" : ", held by " + holders);
-		} else if (cause == Cause::CpuQuota) {
-			text += "was throttled by its CPU quota for " + common::FormatDuration(ns);
 		} else {
-			text += "spent " + common::FormatDuration(ns) + " in " + CauseName(cause);
+			text += StallPhrase(client, cause, common::FormatDuration(ns));
 		}
 	}
 	return text;

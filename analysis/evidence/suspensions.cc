@@ -4,7 +4,6 @@
 #include "suspensions.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "common/format/units.h"
@@ -17,17 +16,6 @@ namespace
 
 // The recorder reads a process' cgroup when the process runs again, within two polls of its ring.
 constexpr uint64_t kNoteDelay = 200'000'000;
-
-struct Total {
-	uint64_t ns = 0, times = 0;
-};
-
-Total TotalOf(const Scene &scene, Cause cause)
-{
-	const CauseTotal &total = scene.totals[static_cast<size_t>(Index(cause))];
-	return {total.ns + static_cast<uint64_t>(total.tallied_ns),
-		total.spans + static_cast<uint64_t>(std::llround(total.tallied))};
-}
 
 // The cgroup that the scene's process was frozen with: the last note by then, else the first; nullptr without
 // a note.
@@ -101,17 +89,17 @@ std::string FrozenGroupText(const Scene &scene)
 
 std::string FrozenSentence(const Scene &scene)
 {
-	Total total = TotalOf(scene, Cause::Frozen);
-	if (total.ns == 0)
+	const CauseTotal &total = scene.Total(Cause::Frozen);
+	if (total.all_ns() == 0)
 		return "";
 	return "the server's " + FrozenGroupText(scene) + " was frozen for " +
-	       common::FormatDuration(total.ns) +
-	       (total.times > 1 ? " (" + common::FormatCount(total.times) + " times)" : "");
+	       common::FormatDuration(total.all_ns()) +
+	       (total.times() > 1 ? " (" + common::FormatCount(total.times()) + " times)" : "");
 }
 
 std::string TracerText(const Scene &scene)
 {
-	const CauseTotal &total = scene.totals[static_cast<size_t>(Index(Cause::Ptrace))];
+	const CauseTotal &total = scene.Total(Cause::Ptrace);
 	const ft_span *s = total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 	uint32_t pid = s ? static_cast<uint32_t>(s->arg[0]) : 0;
 	auto known = scene.run.tracers.find(pid);
@@ -123,25 +111,23 @@ std::string TracerText(const Scene &scene)
 
 std::string PtraceSentence(const Scene &scene)
 {
-	Total total = TotalOf(scene, Cause::Ptrace);
-	if (total.ns == 0)
+	const CauseTotal &total = scene.Total(Cause::Ptrace);
+	if (total.all_ns() == 0)
 		return "";
-	return "was stopped " + common::Plural(std::max<uint64_t>(total.times, 1), "time", "times") + " by " +
-	       TracerText(scene) + ", " + common::FormatDuration(total.ns) + " in total";
+	return "was stopped " + common::Plural(std::max<uint64_t>(total.times(), 1), "time", "times") +
+	       " by " + TracerText(scene) + ", " + common::FormatDuration(total.all_ns()) + " in total";
 }
 
 std::string QuotaSentence(const Scene &scene)
 {
-	const CauseTotal &total = scene.totals[static_cast<size_t>(Index(Cause::CpuQuota))];
+	const CauseTotal &total = scene.Total(Cause::CpuQuota);
 	const Quota *q = UsedUp(scene);
 	std::string text = q ? "the cgroup " + q->cgroup + " had used up its CPU quota (" +
 				   common::FormatDuration(q->quota_us * 1000) + " of every " +
 				   common::FormatDuration(q->period_us * 1000) + ")"
 			     : std::string("the server's cgroup had used up its CPU quota");
-	uint64_t ns = total.ns + static_cast<uint64_t>(total.tallied_ns);
-	uint64_t times = total.spans + static_cast<uint64_t>(std::llround(total.tallied));
-	return text + ": the thread waited " + common::FormatDuration(ns) + ", throttled " +
-	       common::Plural(std::max<uint64_t>(times, 1), "time", "times");
+	return text + ": the thread waited " + common::FormatDuration(total.all_ns()) + ", throttled " +
+	       common::Plural(std::max<uint64_t>(total.times(), 1), "time", "times");
 }
 
 std::string QuotaClause(const Scene &scene)
@@ -152,6 +138,22 @@ std::string QuotaClause(const Scene &scene)
 	return "The cgroup " + q->cgroup + " used up its CPU quota \2 (" +
 	       common::FormatDuration(q->quota_us * 1000) + " of every " +
 	       common::FormatDuration(q->period_us * 1000) + ") and waited \1";
+}
+
+std::string StallPhrase(const Scene &scene, Cause cause, const std::string &duration)
+{
+	switch (cause) {
+	case Cause::Stopped:
+		return "was stopped by SIGSTOP for " + duration;
+	case Cause::Frozen:
+		return "was frozen with its cgroup for " + duration;
+	case Cause::Ptrace:
+		return "was stopped by " + TracerText(scene) + " for " + duration;
+	case Cause::CpuQuota:
+		return "was throttled by its CPU quota for " + duration;
+	default:
+		return "spent " + duration + " in " + CauseName(cause);
+	}
 }
 
 } // namespace forktail::analysis

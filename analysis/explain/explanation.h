@@ -34,7 +34,7 @@ struct Explanation {
 	Blame blame;
 	Peaks peaks;			// of all answered requests; empty without a request log
 	std::vector<Episode> episodes;	// by start
-	std::string culprit;		// what is behind the first cause, as a clause; "" if unknown
+	Culprit culprit;		// behind the first cause
 	std::vector<Account> accounts;	// per thread of the run
 	Activities activities;		// per loaded CPU sample
 	std::vector<OwnCode> own_codes; // per thread of the run

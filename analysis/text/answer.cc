@@ -89,11 +89,11 @@ std::string AnswerText(const Explanation &e)
 	if (first.cause == Cause::Network)
 		return "Requests or replies were outside the server's host for " + share + slow + name +
 		       WhatIfText(first, b.latencies);
-	const std::string culprit = e.culprit.empty() ? std::string(InfoOf(first.cause).meaning) : e.culprit;
-	std::string advice;
-	if (first.cause == Cause::ClientLate && culprit.find("for a CPU") != std::string::npos)
-		advice = " Give the load generator its own CPU.";
-	return culprit + ": " + share + slow + name + WhatIfText(first, b.latencies) + advice;
+	if (e.culprit.clause.empty())
+		return share + slow + " is " + CauseName(first.cause) + ": " + InfoOf(first.cause).meaning +
+		       "." + WhatIfText(first, b.latencies);
+	return e.culprit.clause + ": " + share + slow + name + WhatIfText(first, b.latencies) +
+	       (e.culprit.advice.empty() ? "" : " ") + e.culprit.advice;
 }
 
 } // namespace forktail::analysis

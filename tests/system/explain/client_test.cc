@@ -201,7 +201,7 @@ void check_late(const Disturbed &d, const std::string &cause, const std::string 
 TEST_CASE("a load generator that starts during the recording and is stopped is late by itself")
 {
 	REQUIRE(root());
-	check_late(disturbed_load({}), "stopped", "was stopped (SIGSTOP) for ");
+	check_late(disturbed_load({}), "stopped", "was stopped by SIGSTOP for ");
 }
 
 TEST_CASE("so is one that ran before, and only its run states are traced")
@@ -210,7 +210,7 @@ TEST_CASE("so is one that ran before, and only its run states are traced")
 	How how;
 	how.before = true;
 	const Disturbed d = disturbed_load(how);
-	check_late(d, "stopped", "was stopped (SIGSTOP) for ");
+	check_late(d, "stopped", "was stopped by SIGSTOP for ");
 
 	std::set<uint32_t> clients;
 	for (const auto &[key, t] : d.recorded.threads)

@@ -97,6 +97,20 @@ struct RunBuilder {
 		s.owner = static_cast<uint8_t>(owner);
 		run.cpu_samples.push_back(s);
 	}
+	// A stack of one function, by default of the server's program.
+	uint32_t StackIn(const char *function, const char *module = "redis-server")
+	{
+		forktail::analysis::Stack stack;
+		stack.program = "redis-server";
+		stack.frames.push_back({function, module});
+		return Stack(stack);
+	}
+	// One per millisecond.
+	void CpuSamples(uint64_t from, uint64_t count, uint32_t stack)
+	{
+		for (uint64_t i = 0; i < count; i++)
+			CpuSample(from + i * ms, stack);
+	}
 	void Request(uint64_t intended, uint64_t start, uint64_t end, uint32_t connection = 0, uint8_t op = 0,
 		     uint8_t status = FT_STATUS_OK)
 	{

@@ -32,15 +32,6 @@ std::string InIterations(const std::vector<std::string> &names, IterationCalls c
 	return ActivityWords(names, calls);
 }
 
-// The stack of one of the server's functions.
-Stack In(const char *function)
-{
-	Stack stack;
-	stack.program = "redis-server";
-	stack.frames.push_back({function, "redis-server"});
-	return stack;
-}
-
 // The first sentence of the run's only episode.
 std::string Said(RunBuilder *b)
 {
@@ -55,13 +46,13 @@ std::string Said(RunBuilder *b)
 	return episodes[0].evidence[0];
 }
 
-void CpuSamples(RunBuilder *b, uint64_t from_ns, uint64_t count, uint32_t stack, int call = -1)
+// Samples in a system call on a socket.
+void CallSamples(RunBuilder *b, uint64_t from_ns, uint64_t count, uint32_t stack, int call)
 {
-	for (uint64_t i = 0; i < count; i++) {
-		b->CpuSample(from_ns + i * ms, stack);
-		ft_cpu_sample &s = b->run.cpu_samples[b->run.cpu_samples.size() - 1];
-		if (call < 0)
-			continue;
+	const size_t first = b->run.cpu_samples.size();
+	b->CpuSamples(from_ns, count, stack);
+	for (size_t i = first; i < b->run.cpu_samples.size(); i++) {
+		ft_cpu_sample &s = b->run.cpu_samples[i];
 		s.flags = FT_CPU_SAMPLE_KERNEL;
 		s.syscall = static_cast<uint16_t>(call + 1);
 		s.file = FT_SAMPLE_FILE_SOCKET;
@@ -131,9 +122,9 @@ TEST_CASE("server and kernel in the same activity are reported together")
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	b.run.spans[b.run.spans.size() - 1].arg[1] = Packed(1, 5001, 0, 0);
-	CpuSamples(&b, 0, 50, b.Stack(In("writeToClient")), kWrite);
-	CpuSamples(&b, 50 * ms, 30, b.Stack(In("writeToClient")));
-	CpuSamples(&b, 80 * ms, 20, b.Stack(In("publishCommand")));
+	CallSamples(&b, 0, 50, b.StackIn("writeToClient"), kWrite);
+	b.CpuSamples(50 * ms, 30, b.StackIn("writeToClient"));
+	b.CpuSamples(80 * ms, 20, b.StackIn("publishCommand"));
 	b.Request(0, 0, 100 * ms);
 	CHECK(Said(&b) ==
 	      "the server ran its own code for 100 ms in one event-loop iteration of 100 ms with 1 ready "
@@ -154,9 +145,9 @@ TEST_CASE("no activity gets more time than was measured")
 	b.Tally(FT_OWN_CODE, 60 * ms, 100 * ms, 40 * ms);
 	b.Frame(FT_ITERATION, 0, 20 * ms).arg[0] = 1;
 	b.Frame(FT_ITERATION, 60 * ms, 100 * ms).arg[0] = 1;
-	uint32_t keys = b.Stack(In("keysCommand"));
-	CpuSamples(&b, 0, 20, keys);
-	CpuSamples(&b, 60 * ms, 3, keys);
+	uint32_t keys = b.StackIn("keysCommand");
+	b.CpuSamples(0, 20, keys);
+	b.CpuSamples(60 * ms, 3, keys);
 	b.Request(0, 0, 100 * ms);
 	std::string said = Said(&b);
 	INFO(said);
@@ -173,7 +164,7 @@ TEST_CASE("a sample counts for the time that it represents")
 	b.Thread(kServer, 0, 100 * ms);
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
-	uint32_t keys = b.Stack(In("keysCommand")), sort = b.Stack(In("sortCommand"));
+	uint32_t keys = b.StackIn("keysCommand"), sort = b.StackIn("sortCommand");
 	const auto samples = [&](uint64_t from_ns, uint64_t every_ns, uint64_t count, uint32_t stack) {
 		for (uint64_t i = 0; i < count; i++) {
 			b.CpuSample(from_ns + i * every_ns, stack);
@@ -200,7 +191,7 @@ TEST_CASE("an iteration known only from samples has a minimum length")
 	ft_span &iteration = b.run.spans[b.run.spans.size() - 1];
 	iteration.arg[1] = Packed(0, 5001, 0, 0);
 	iteration.flags = FT_SPAN_SAMPLED;
-	CpuSamples(&b, 0, 90, b.Stack(In("writeToClient")), kWrite);
+	CallSamples(&b, 0, 90, b.StackIn("writeToClient"), kWrite);
 	b.Request(0, 0, 100 * ms);
 	std::string said = Said(&b);
 	INFO(said);

@@ -127,7 +127,7 @@ TEST_CASE("the first line is the answer")
 {
 	Explanation e = SampleRun(Samples()[0]);
 	REQUIRE(!e.blame.causes.empty());
-	e.culprit = "x";
+	e.culprit.clause = "x";
 	CHECK(ExplainScreen(e, {}).rfind("x: " + FormatPercent(e.blame.causes[0].share) +
 					     " of the slow requests' time (" +
 					     CauseName(e.blame.causes[0].cause) + ").",

@@ -70,7 +70,7 @@ TEST_CASE("an answer that waited for a stopped load generator is client-late, th
 		CHECK(PartsSum(blame, r) == r.latency_ns);
 	std::string text = b.Evidence(&blame);
 	INFO(text);
-	CHECK(text.find("the load generator's thread load-0 (200) was stopped (SIGSTOP) for 30.0 ms; "
+	CHECK(text.find("the load generator's thread load-0 (200) was stopped by SIGSTOP for 30.0 ms; "
 			"this delayed requests by 51.0 ms in total") != std::string::npos);
 }
 
