@@ -176,4 +176,6 @@ TEST_CASE("the next segment is due by time or size, but not before the writer ha
 	CHECK(segments_due(ring.ring, ring.writer, 2 * kSecond));
 	ring.next(2 * kSecond);
 	CHECK(!segments_due(ring.ring, ring.writer, 3 * kSecond));
+	// The writer began this one before segments_next() returned, as its thread may do too.
+	CHECK(segments_due(ring.ring, ring.writer, 7 * kSecond));
 }
