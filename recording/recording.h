@@ -37,7 +37,7 @@ int ft_writer_next(struct ft_writer *w, int dir, const char *name, const char *m
  * called. */
 int ft_writer_then(struct ft_writer *w, void (*job)(void *arg), void *arg);
 
-/* Number of files started. */
+/* Number of files tried so far, including those that could not be created. */
 uint32_t ft_writer_files(const struct ft_writer *w);
 
 /* Why it failed, to follow "cannot write FILE: ". */
