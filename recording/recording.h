@@ -165,8 +165,8 @@ int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t
 /* 1 and the next complete block in file order (without index and trailer), or 0 at the end. */
 int ft_reader_next(struct ft_reader *r, struct ft_block *block);
 /* The same for a file that is still being written: new blocks since the last call are found, and an
- * incomplete
- * block at its end is read again by the next call. (The file must not be truncated meanwhile: -ESTALE.) */
+ * incomplete block at its end is read again by the next call. (The file must not be truncated meanwhile:
+ * -ESTALE.) */
 int ft_reader_follow(struct ft_reader *r, struct ft_block *block);
 /* Whether its trailer was found: nothing follows it. */
 bool ft_reader_sealed(const struct ft_reader *r);
