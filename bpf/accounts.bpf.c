@@ -28,8 +28,7 @@ static __always_inline void thread_event(struct thread_state *st, struct task_st
 	bpf_ringbuf_submit(e, child ? BPF_RB_FORCE_WAKEUP : ring_flags());
 }
 
-static struct thread_state
-    blank_state; /* initial value of a thread in the hash; the stack has no space for it */
+static struct thread_state blank_state; /* a new thread in the hash; the stack has no space for it */
 
 static __always_inline struct thread_state *new_state(struct task_struct *task)
 {

@@ -15,8 +15,7 @@ enum {
 	FT_MAX_TARGETS = 1024, /* processes at start; children come in addition */
 	FT_STACK_FRAMES = 24,  /* kernel stack stored with a blocked span */
 	FT_NAME_BYTES = 32,    /* file name or comm stored with a span */
-	FT_FRAME_DEPTH =
-	    8, /* frames open at once on one thread; at most 3 have been seen (fork, fault, reclaim) */
+	FT_FRAME_DEPTH = 8,    /* open frames of one thread; at most 3 were seen (fork, fault, reclaim) */
 	FT_USER_STACK_BYTES = 4096, /* bytes of a sampled thread's stack; the outer part is cut off */
 	FT_USER_STACK_CHUNK = 512,  /* bytes per read: a stack may end before it is full */
 	FT_CPU_SLICES = 16,	    /* last tasks on a CPU, to name the CPU holder; a power of two */
@@ -27,11 +26,9 @@ enum {
 /* Values of the `targets` map: how a process is traced. */
 enum ft_traced_as { FT_TRACED_TARGET = 1, FT_TRACED_CLIENT = 2 };
 
-/* First argument of a span of FT_FROZEN: which freezer. For FT_PTRACED it is the tracer's process. */
-enum ft_freezer {
-	FT_FREEZER_V1 = 1,
-	FT_FREEZER_V2 = 2
-}; /* of cgroups; version 1 includes the whole host's */
+/* First argument of a span of FT_FROZEN: the freezer's cgroup version; 1 includes the whole host's freezer.
+ * For FT_PTRACED it is the tracer's process. */
+enum ft_freezer { FT_FREEZER_V1 = 1, FT_FREEZER_V2 = 2 };
 
 /* The comm of a load generator's process, forktail-load. */
 #define FT_CLIENT_COMM "forktail-load"
@@ -78,8 +75,7 @@ struct ft_event_span_detail {
 	__u32 queue_cpu; /* the CPU of the slices; the thread may have run on another one in the end */
 	__u32 pad;
 	__u64 stack[FT_STACK_FRAMES];
-	struct cpu_slice
-	    slices[FT_CPU_SLICES]; /* a ring of the CPU's last slices: which tasks held it since wake_ns */
+	struct cpu_slice slices[FT_CPU_SLICES]; /* a ring: the tasks that held the CPU since wake_ns */
 };
 
 struct ft_tally_entry {

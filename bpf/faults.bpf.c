@@ -11,21 +11,17 @@
  *   present, write, none allocated                cow-reuse
  *   present, write, of a file, no child lives     page-file (a private mapping's page, before its first copy)
  *   present, write, any other                     cow-copy
- *   absent, and it waited                         page-in (another thread's read, readahead, brought the
- * page)
+ *   absent, and it waited                         page-in (read by another thread, or by readahead)
  *   absent, anonymous mapping                     page-zero (the shared zero page)
  *   absent, file mapping                          page-file
  *
  * A present page that is written to and gets a zeroed one is the shared zero page: memory that was read
- * before
- * it was written to (a hash table that is walked, then filled). The kernel zeroes huge pages without asking
- * the
- * allocator to, and never copies one: it splits those that are shared.
+ * before it was written to (a hash table that is walked, then filled). The kernel zeroes huge pages without
+ * asking the allocator to, and never copies one: it splits those that are shared.
  *
  * A fault while faults are disabled (a profiler that follows a stack through invalid addresses, a futex word
  * that is not mapped) has no end: the code that disabled faults gets an error. A fault that became a signal
- * has
- * no end either. Its frame is removed at the next begin or system call. */
+ * has no end either. Its frame is removed at the next begin or system call. */
 #include "state.h" /* first: libbpf's headers need the integer types */
 
 #include "iteration.h"

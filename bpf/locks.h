@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which thread a thread blocked in futex waits for: the lock holder according to its memory when the thread
- * goes
- * to sleep, and the waker. Both are thread ids that the analysis has to check (a word of memory may contain
- * anything). Both are looked up for waits in futex only: other threads have no cost.
+ * goes to sleep, and the waker. Both are thread ids that the analysis has to check (a word of memory may
+ * contain anything). Both are looked up for waits in futex only: other threads have no cost.
  *
  * The kernel does not know a lock's owner, but C libraries and servers store it near the word that is waited
  * on:
@@ -11,9 +10,8 @@
  *   KeyDB's fastlock     FUTEX_WAIT_BITSET for one ticket's bit, 64 bytes before (m_pidOwner)
  *   locks that inherit   FUTEX_LOCK_PI, in the word itself, for the kernel's use
  *
- * glibc's condition variables and semaphores use FUTEX_WAIT_BITSET for all bits: they have no holder, only
- * the
- * thread's waker counts. */
+ * glibc's condition variables and semaphores use FUTEX_WAIT_BITSET for all bits: they have no holder, so only
+ * the thread's waker counts. */
 #ifndef FORKTAIL_BPF_LOCKS_H
 #define FORKTAIL_BPF_LOCKS_H
 

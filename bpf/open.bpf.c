@@ -9,13 +9,13 @@
 #include <bpf/bpf_tracing.h>
 
 /* first: libbpf's headers need the integer types */
-static __noinline int tell(struct thread_state *st, struct ft_event_span *like, u64 mark_ns)
+static __noinline int report(struct thread_state *st, struct ft_event_span *like, u64 mark_ns)
 {
 	if (!st || !like || like->start_ns >= open_ns)
 		return 0;
 	struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 	if (!e)
-		return 0; /* the next look tells again */
+		return 0; /* the next scan reports it */
 	*e = *like;
 	e->type = FT_EVENT_OPEN;
 	e->tid = st->tid;
@@ -29,7 +29,7 @@ static __noinline int tell(struct thread_state *st, struct ft_event_span *like, 
 }
 
 /* The event-loop iteration that it is in, unless it has gone on to another one unseen. */
-static __always_inline void tell_iteration(struct thread_state *st, struct task_struct *task, u64 mark_ns)
+static __always_inline void report_iteration(struct thread_state *st, struct task_struct *task, u64 mark_ns)
 {
 	u64 reads, writes, start_ns = st->iteration_start_ns;
 	if (!start_ns || st->client)
@@ -40,11 +40,11 @@ static __always_inline void tell_iteration(struct thread_state *st, struct task_
 	struct ft_event_span e = {
 	    .start_ns = start_ns, .owner = FT_ITERATION, .syscall = -1, .arg = {st->iteration_events}};
 	if (same)
-		tell(st, &e, mark_ns);
+		report(st, &e, mark_ns);
 }
 
-static __always_inline void tell_wait(struct thread_state *st, struct task_struct *task, u32 depth,
-				      u64 mark_ns)
+static __always_inline void report_wait(struct thread_state *st, struct task_struct *task, u32 depth,
+					u64 mark_ns)
 {
 	u64 wake_ns = st->wake_ns;
 	if (wake_ns && (wake_ns < mark_ns || wake_ns > open_ns))
@@ -68,10 +68,10 @@ static __always_inline void tell_wait(struct thread_state *st, struct task_struc
 		e.arg[0] = fd;
 		e.owner = suspended_by ? (u8)suspended_by : (u8)owner;
 	}
-	tell(st, &e, mark_ns);
+	report(st, &e, mark_ns);
 }
 
-static __always_inline void tell_frame(struct thread_state *st, u32 at, bool runs, u64 mark_ns)
+static __always_inline void report_frame(struct thread_state *st, u32 at, bool runs, u64 mark_ns)
 {
 	const struct frame *f = &st->frames[at & (FT_FRAME_DEPTH - 1)];
 	struct ft_event_span e = {.start_ns = f->start_ns,
@@ -82,12 +82,12 @@ static __always_inline void tell_frame(struct thread_state *st, u32 at, bool run
 				  .runnable_ns = f->runnable_ns,
 				  .blocked_ns = f->blocked_ns,
 				  .arg = {f->arg[0], f->arg[1]}};
-	tell(st, &e, mark_ns);
+	report(st, &e, mark_ns);
 }
 
 /* Run when the recorder wants to know, with open_ns set to that instant. */
 SEC("iter/task")
-int tell_open(struct bpf_iter__task *ctx)
+int report_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	if (!task)
@@ -100,15 +100,15 @@ int tell_open(struct bpf_iter__task *ctx)
 	bool runs = !st->off_cpu;
 	if (mark_ns >= open_ns || depth > FT_FRAME_DEPTH)
 		return 0;
-	tell_iteration(st, task, mark_ns);
+	report_iteration(st, task, mark_ns);
 	for (u32 i = 0; i < FT_FRAME_DEPTH && i < depth; i++)
-		tell_frame(st, i, runs && i + 1 == depth, mark_ns);
+		report_frame(st, i, runs && i + 1 == depth, mark_ns);
 	if (!runs) {
-		tell_wait(st, task, depth, mark_ns);
+		report_wait(st, task, depth, mark_ns);
 	} else if (!depth) {
 		struct ft_event_span e = {
 		    .start_ns = mark_ns, .owner = FT_OWN_CODE, .syscall = -1, .on_cpu_ns = open_ns - mark_ns};
-		tell(st, &e, mark_ns);
+		report(st, &e, mark_ns);
 	}
 	return 0;
 }

@@ -74,8 +74,7 @@ struct states_map {
 	__type(value, struct thread_state);
 };
 struct states_hash_map {
-	__uint(type,
-	       BPF_MAP_TYPE_HASH); /* preallocated, 5 MB: programs on perf events may not use other kinds */
+	__uint(type, BPF_MAP_TYPE_HASH); /* preallocated, 5 MB: perf-event programs may use no other kind */
 	__uint(max_entries, 4096);
 	__type(key, u32);
 	__type(value, struct thread_state);

@@ -93,6 +93,14 @@ bool ParseSlow(const std::string &text, analysis::Threshold *slow)
 	return false;
 }
 
+void AddSlow(CLI::App *app, std::string *slow)
+{
+	app->add_option(
+	       "--slow", *slow,
+	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
+	    ->type_name("THRESHOLD");
+}
+
 void AddMemory(CLI::App *app, analysis::ExplainOptions *options)
 {
 	app->add_option("--memory", options->memory_bytes,

@@ -30,6 +30,8 @@ bool Parse(CLI::App *app, int argc, char **argv, int *status);
 // Parses "1ms" or "p99.9"; an empty text leaves *slow unchanged. False: the error is printed.
 bool ParseSlow(const std::string &text, analysis::Threshold *slow);
 
+// --slow: the duration or percentile from which requests are slow.
+void AddSlow(CLI::App *app, std::string *slow);
 // --memory: the memory limit for the explanation of a run of any length.
 void AddMemory(CLI::App *app, analysis::ExplainOptions *options);
 

@@ -193,10 +193,7 @@ int ExplainCommand(int argc, char **argv)
 	ExplainWords asked;
 	analysis::ExplainOptions options;
 	app.add_option("RUN", run, "Run directory, or one .forktail file")->required();
-	app.add_option(
-	       "--slow", slow,
-	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
-	    ->type_name("THRESHOLD");
+	AddSlow(&app, &slow);
 	AddOptions(&app, &asked);
 	std::vector<std::string> fail_if;
 	app.add_option(

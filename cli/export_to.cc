@@ -129,10 +129,7 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 		       "With --data-set: export only these tables, e.g. runs,parts,episodes (default: all)")
 	    ->type_name("NAMES")
 	    ->delimiter(',');
-	app.add_option(
-	       "--slow", a.slow,
-	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
-	    ->type_name("THRESHOLD");
+	AddSlow(&app, &a.slow);
 	AddMemory(&app, &a.options);
 	AddPart(&app, &a.part);
 	int status = kDone;

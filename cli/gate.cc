@@ -121,10 +121,7 @@ int GateCommand(int argc, char **argv)
 	app.add_option("--junit", asked.junit, "Also write the verdicts to FILE as JUnit XML")
 	    ->type_name("FILE");
 	app.add_flag("--json", asked.json, "Print JSON (docs/guides/ci.md)");
-	app.add_option(
-	       "--slow", asked.slow,
-	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
-	    ->type_name("THRESHOLD");
+	AddSlow(&app, &asked.slow);
 	AddMemory(&app, &options);
 	PartTexts part;
 	AddPart(&app, &part);

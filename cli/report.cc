@@ -83,10 +83,7 @@ int ReportCommand(int argc, char **argv)
 	    ->expected(1, 2);
 	app.add_option("-o,--output", out, "Write the page to FILE")->type_name("FILE")->required();
 	AddMemory(&app, &options);
-	app.add_option(
-	       "--slow", slow,
-	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
-	    ->type_name("THRESHOLD");
+	AddSlow(&app, &slow);
 	PartTexts part;
 	AddPart(&app, &part);
 	int status = kDone;

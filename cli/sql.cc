@@ -239,10 +239,7 @@ int SqlCommand(int argc, char **argv)
 	bool csv = false, json = false;
 	app.add_option("RUN", runs, "Run directories or .forktail files, then the query")->required();
 	app.add_option("-c,--command", query, "Run this query")->type_name("QUERY");
-	app.add_option(
-	       "--slow", slow,
-	       "Treat requests at or above this duration (1ms) or percentile (p99.9) as slow (default: p99)")
-	    ->type_name("THRESHOLD");
+	AddSlow(&app, &slow);
 	auto *as_csv = app.add_flag("--csv", csv, "Print the result as CSV");
 	app.add_flag("--json", json, "Print the result as JSON")->excludes(as_csv);
 	int status = kDone;

@@ -93,7 +93,7 @@ static void ask_for_open(struct recorder *r)
 {
 	uint64_t begin_ns = ft_now_ns(), cpu_ns = own_cpu_ns();
 	r->drain.open_count = 0;
-	programs_tell_open(r->programs);
+	programs_report_open(r->programs);
 	programs_drain(r->programs);
 	drain_write_open(&r->drain);
 	uint64_t wait_ns = 1000 * (own_cpu_ns() - cpu_ns);

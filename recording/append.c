@@ -287,10 +287,9 @@ int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manif
 		ft_file_end(f, summary);
 	begin_file(f, ft_output_create(dir, name));
 	rc = f->error ? f->error : ft_file_append(f, &header, (struct ft_cover){0}, manifest, true);
-	if (!rc) {
-		__atomic_store_n(&f->files, f->files + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&f->files, f->files + 1, __ATOMIC_RELAXED);
+	if (!rc)
 		return 0;
-	}
 	/* A file without its first block is useless. */
 	if (f->fd >= 0) {
 		close(f->fd);

@@ -19,7 +19,7 @@ struct ft_file {
 	uint64_t allocated; /* allocated up to here; UINT64_MAX: unknown */
 	uint64_t limit;	    /* limit of the file's size: writing beyond it would raise SIGXFSZ */
 	uint32_t blocks;
-	uint32_t files;		      /* started so far; read by other threads */
+	uint32_t files;		      /* tried so far; read by other threads */
 	bool goes_on;		      /* more files follow: an error ends with the next one */
 	struct ft_index_entry *index; /* of the next entries: the previous index block, the blocks since */
 	size_t index_count;

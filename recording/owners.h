@@ -62,8 +62,7 @@ enum ft_sample_file {
 
 enum ft_span_flags {
 	FT_SPAN_UNFINISHED = 1, /* still open when the thread's account closed */
-	FT_SPAN_THROTTLED =
-	    2, /* off the CPU: its runnable part belongs to the CPU quota, not the run queue */
+	FT_SPAN_THROTTLED = 2,	/* off the CPU: its runnable part is the CPU quota's, not the run queue's */
 	/* Off the CPU: ksoftirqd held the CPU for most of its runnable part. Recorders now write the slices
 	 * instead (FT_BLOCK_CPU_SLICE) and leave this to the analysis; only old recordings contain it. */
 	FT_SPAN_KSOFTIRQD = 4,

@@ -19,7 +19,7 @@ struct ft_queue;
 int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes);
 
 /* Copies a block in the form of ft_file_append. Returns the file's error, if any. Never waits, except for
- * space in a patient queue. */
+ * space once ft_queue_wait_for_space was called. */
 int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
 		 const void *payload, bool pack);
 

@@ -37,7 +37,7 @@ int ft_writer_next(struct ft_writer *w, int dir, const char *name, const char *m
  * called. */
 int ft_writer_then(struct ft_writer *w, void (*job)(void *arg), void *arg);
 
-/* Number of files started. */
+/* Number of files tried so far, including those that could not be created. */
 uint32_t ft_writer_files(const struct ft_writer *w);
 
 /* Why it failed, to follow "cannot write FILE: ". */
@@ -165,8 +165,8 @@ int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t
 /* 1 and the next complete block in file order (without index and trailer), or 0 at the end. */
 int ft_reader_next(struct ft_reader *r, struct ft_block *block);
 /* The same for a file that is still being written: new blocks since the last call are found, and an
- * incomplete
- * block at its end is read again by the next call. (The file must not be truncated meanwhile: -ESTALE.) */
+ * incomplete block at its end is read again by the next call. (The file must not be truncated meanwhile:
+ * -ESTALE.) */
 int ft_reader_follow(struct ft_reader *r, struct ft_block *block);
 /* Whether its trailer was found: nothing follows it. */
 bool ft_reader_sealed(const struct ft_reader *r);

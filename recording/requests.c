@@ -3,10 +3,8 @@
  * million.
  *
  * A varint here has its length in its first byte: the number of trailing zero bits, plus one. Appending is
- * then
- * a shift, an 8-byte store and an addition for any value below 2^56, and decoding an 8-byte load and two
- * shifts.
- * A varint with a continuation bit in each byte would branch on each byte.
+ * then a shift, an 8-byte store and an addition for any value below 2^56, and decoding an 8-byte load and two
+ * shifts. A varint with a continuation bit in each byte would branch on each byte.
  *
  *   n = 1..8 bytes: the value shifted left by n, with bit n-1 set below it; holds 7 * n bits
  *   9 bytes:        a zero byte and the value
@@ -15,8 +13,7 @@
  * decrease), the duration, and how late it was sent. All wrap around at 2^64, so any values survive.
  *
  * A column of one repeated value is stored once: in a closed loop nothing is late, and most runs have one
- * status
- * and one or two operations. What few runs have is an additional column, which others omit.
+ * status and one or two operations. Data that few runs have is in an additional column, which others omit.
  *
  * The columns are not compressed. Measured (bench/recording_bench.cc): zstd at level 1 turns 10.9 bytes of a
  * request into 8.2, for 25 ns more on the client and 17 ns more in the analysis, where appending costs 10 ns,

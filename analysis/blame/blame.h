@@ -82,9 +82,8 @@ struct SlowRequest {
 	OnTheWay way = {};	 // only for servers without a proxy
 	uint64_t sent_ns = 0;	 // this and the next: 0 for an iteration
 	uint32_t connection = 0; // index into Run::connections
-	uint64_t clocks_ns =
-	    0; // the part of its unknown time that comes from the uncertainty of two hosts' clocks
-	uint8_t behind = 0; // the server behind the proxy: 1 + index into Run::behind; 0: unknown
+	uint64_t clocks_ns = 0;	 // the part of its unknown time from the uncertainty of two hosts' clocks
+	uint8_t behind = 0;	 // the server behind the proxy: 1 + index into Run::behind; 0: unknown
 	uint64_t end_ns() const { return due_ns + latency_ns; }
 };
 

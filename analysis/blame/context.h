@@ -46,7 +46,7 @@ struct Context {
 	std::vector<uint64_t> usual_ns = {};
 	// Where requests may go from a server: by server, then by the server behind it and, last, by the
 	// thread to which it passes them. The value is the end of the path; kNoHop: there is none, or it was
-	// not recorded. `through` has the paths that requests took.
+	// not recorded. `proxy_paths` has the paths that requests took.
 	std::vector<uint16_t> way_ends = {};
 	std::vector<std::unique_ptr<ProxyPath>> proxy_paths = {};
 
@@ -89,10 +89,10 @@ struct Context {
 			   : served_by[i];
 	}
 	const Server &ServerOf(size_t i) const { return servers[ServerIndex(i)]; }
-	// Entries of `through` per server.
+	// Entries of `proxy_paths` per server.
 	size_t WaysOfServer() const { return run.behind.size() + 1; }
-	// The entry in `through` of requests to a server that passed them to one behind it, 1 + index into
-	// run.behind; 0: unknown.
+	// The entry in `proxy_paths` of requests to a server that passed them to one behind it, 1 + index
+	// into run.behind; 0: unknown.
 	size_t WayOf(size_t server, uint32_t behind) const
 	{
 		return server * WaysOfServer() + (behind ? behind - 1 : run.behind.size());

@@ -27,7 +27,7 @@ class SlidingSums
 public:
 	void Restart(uint64_t begin);
 	uint64_t end() const { return end_; }
-	// Moves the range to [begin, end). add(number, *spent) adds one interval and returns its idle time.
+	// Moves the range to [begin, end). add(number, *times) adds one interval and returns its idle time.
 	template <typename Add> void MoveTo(uint64_t begin, uint64_t end, HopTimes *scratch, Add add);
 	// Adds two sums to *s. Its hops are in the order of a walk over all intervals from the last one back;
 	// for equal numbers those of `a` come first. Returns the idle time.

@@ -30,7 +30,7 @@ void NoteWays(Context *context);
 void BuildRoutes(Context *context);
 // Finds for each request of the window the one ahead of it on its connection.
 void FindInFront(Context *context);
-// Sums up request i in scratch->spent, which is overwritten.
+// Sums up request i in scratch->times, which is overwritten.
 void SumHops(const Context &context, const ProxyPath &path, size_t i, ProxyScratch *scratch);
 // The requests to blame: those of threshold_ns or more, and those that would still take floor_ns or more
 // without one of the stalls.

@@ -108,8 +108,8 @@ void AddLoadFacts(const common::Json &m, RunSample *s)
 	const common::Json *infos = common::Member(m, "server_info");
 	if (!infos || !infos->is_array() || infos->empty())
 		return;
-	static const char *const said[] = {"protocol", "resp", "version", "mode", "role", "tls"};
-	for (const char *member : said)
+	static const char *const server_members[] = {"protocol", "resp", "version", "mode", "role", "tls"};
+	for (const char *member : server_members)
 		if (const common::Json *value = common::Member((*infos)[0], member))
 			AddFact(s, "server", member, common::AsText(*value));
 }

@@ -27,12 +27,12 @@ void ReadOne(Table *file, const toml::node &node, AskedLimits *limits)
 		asked.text = text->get();
 	else if (const toml::table *table = node.as_table()) {
 		for (const auto &[key, value] : *table) {
-			const auto *said = value.as_string();
-			if (!said || (key.str() != "limit" && key.str() != "name"))
+			const auto *string = value.as_string();
+			if (!string || (key.str() != "limit" && key.str() != "name"))
 				return file->RefuseAt(
 				    value, "`" + std::string(key.str()) +
 					       "`: a limit takes only `limit` and `name`, both strings");
-			(key.str() == "limit" ? asked.text : asked.name) = said->get();
+			(key.str() == "limit" ? asked.text : asked.name) = string->get();
 		}
 	} else {
 		return file->RefuseAt(node,

@@ -19,7 +19,7 @@ namespace
 constexpr double kWorthSaying = 0.1;
 
 // The first evidence sentence of the episode at an instant, or of the one in which a cause had most time.
-void TellEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
+void AddEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
 {
 	const Episode *found = nullptr;
 	uint64_t most_ns = 0;
@@ -37,7 +37,7 @@ void TellEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
 		    "at " + common::FormatOffset(found->start_ns, e.zero_ns) + ": " + found->evidence[0];
 }
 
-void TellWhatIf(const Explanation &e, const uint64_t Latencies::*figure, Verdict *v)
+void AddWhatIf(const Explanation &e, const uint64_t Latencies::*figure, Verdict *v)
 {
 	const CauseRow *best = nullptr;
 	for (const CauseRow &row : e.blame.causes)
@@ -47,10 +47,10 @@ void TellWhatIf(const Explanation &e, const uint64_t Latencies::*figure, Verdict
 		return;
 	v->cause = CauseName(best->cause);
 	v->reason = "without " + v->cause + " it would be " + common::FormatDuration(best->without.*figure);
-	TellEpisode(e, best->cause, 0, v);
+	AddEpisode(e, best->cause, 0, v);
 }
 
-void TellMostTime(const RunFigures &run, const std::string &operation, Verdict *v)
+void AddMostTime(const RunFigures &run, const std::string &operation, Verdict *v)
 {
 	const std::array<uint64_t, kCauses> times = run.TimesOf(operation);
 	const auto most = std::max_element(times.begin(), times.end());
@@ -64,10 +64,10 @@ void TellMostTime(const RunFigures &run, const std::string &operation, Verdict *
 	v->reason = v->cause + " took " +
 		    common::FormatShare(static_cast<double>(*most) / static_cast<double>(all_ns)) + " of " +
 		    (operation.empty() ? "" : "its ") + "slow requests' time";
-	TellEpisode(run.explanation(), cause, 0, v);
+	AddEpisode(run.explanation(), cause, 0, v);
 }
 
-void TellCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
+void AddCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
 {
 	const Explanation &e = run.explanation();
 	const CauseWatch &watch = run.watch(cause);
@@ -77,24 +77,24 @@ void TellCause(const RunFigures &run, const limit &l, Cause cause, Verdict *v)
 		v->reason = "in the request that was due at " +
 			    common::FormatOffset(watch.start_ns, e.zero_ns) + " and took " +
 			    common::FormatDuration(watch.latency_ns);
-	TellEpisode(e, cause, longest ? watch.start_ns : 0, v);
+	AddEpisode(e, cause, longest ? watch.start_ns : 0, v);
 }
 
-void TellWhy(const RunFigures &run, const limit &l, Verdict *v)
+void AddReason(const RunFigures &run, const limit &l, Verdict *v)
 {
 	Cause cause;
 	if (RunFigures::CauseOf(l, &cause)) {
 		if (run.watch(cause).longest_ns)
-			TellCause(run, l, cause, v);
+			AddCause(run, l, cause, v);
 		return;
 	}
 	const NamedLatency *latency = ExplainedLatency(l);
 	const bool has_what_if = latency && latency->percentile >= kLowestWithout;
 	if (has_what_if && !*l.of)
-		TellWhatIf(run.explanation(), latency->value, v);
+		AddWhatIf(run.explanation(), latency->value, v);
 	else if (has_what_if || l.figure == LIMIT_EPISODES || l.figure == LIMIT_STDDEV ||
 		 (l.figure == LIMIT_PERCENTILE && l.percentile > 90))
-		TellMostTime(run, l.of, v);
+		AddMostTime(run, l.of, v);
 }
 
 std::string Subject(const limit &l)
@@ -141,7 +141,7 @@ Verdict JudgeOne(const AskedLimit &asked, const limit &l, limit_reading reading,
 	// Too little work, or a figure that is too low, has no cause to blame.
 	const bool high = v.value >= v.by.value && limit_more_is_worse(v.by.figure);
 	if (v.outcome == Verdict::kBroken && (high || l.cause))
-		TellWhy(run, l, &v);
+		AddReason(run, l, &v);
 	return v;
 }
 

@@ -34,7 +34,7 @@ SpeculativeBlame::SpeculativeBlame(size_t most, const LogHistogram &latencies, u
 
 void SpeculativeBlame::GiveUp()
 {
-	goes_ = false;
+	active_ = false;
 	stretches_ = {};
 }
 
@@ -57,7 +57,7 @@ uint64_t SpeculativeBlame::From(const std::vector<FirstLook> &workers)
 void SpeculativeBlame::Take(std::vector<Sheet> *sheets)
 {
 	for (Sheet &s : *sheets) {
-		if (!goes_) {
+		if (!active_) {
 			s = {};
 			continue;
 		}
@@ -145,7 +145,7 @@ void SpeculativeBlame::AddFast(const SlowRequest &r, const Part *parts, Stretch 
 
 bool SpeculativeBlame::PassTo(uint64_t least_ns, SlowestRequests *kept)
 {
-	if (!goes_ || least_ns < highest_ns_)
+	if (!active_ || least_ns < highest_ns_)
 		return false;
 	Leave(least_ns);
 	size_t parts = 0;

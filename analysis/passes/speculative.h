@@ -24,7 +24,7 @@ public:
 	// Stores at most this many slow requests and twice as many others, of requests with these latencies.
 	SpeculativeBlame(size_t most, const LogHistogram &latencies, uint64_t threshold_ns);
 	// False: it was given up.
-	bool Active() const { return goes_; }
+	bool Active() const { return active_; }
 	void GiveUp();
 	// The latency from which requests must be blamed now, by the requests examined so far.
 	uint64_t From(const std::vector<FirstLook> &workers);
@@ -54,7 +54,7 @@ private:
 	static void Restore(const Stretch &stretch, Sheet *sheet);
 	void Leave(uint64_t least_ns);
 
-	bool goes_ = true;
+	bool active_ = true;
 	size_t most_ = 0, slow_ = 0;
 	size_t fast_ = 0;
 	uint64_t threshold_ns_ = 0, likely_ns_ = 0, from_ns_ = 0, highest_ns_ = 0;

@@ -37,10 +37,9 @@ struct RecordingFile {
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0; // from the summary; 0 without one
 	ft_damage damage = {};
-	uint32_t space = 0; // of its ids (hosts.h)
-	uint32_t cpus = 0;  // of the host, if known
-	bool overlaid =
-	    true; // false: its clock cannot be compared with the others', so its times are not used
+	uint32_t space = 0;    // of its ids (hosts.h)
+	uint32_t cpus = 0;     // of the host, if known
+	bool overlaid = true;  // false: its clock cannot be compared with the others'; its times are unused
 	uint64_t bound_ns = 0; // uncertainty of its times in the run's clock; 0: the same clock
 };
 

@@ -11,8 +11,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kWideNs =
-    500'000'000; // windows of a busy thread last a millisecond, those of an idle one until its timer
+constexpr uint64_t kWideNs = 500'000'000; // a busy thread's windows last 1 ms, an idle one's until its timer
 constexpr size_t kWideMost = 100'000;
 
 } // namespace

@@ -108,7 +108,7 @@ uint32_t ProcessAmongHosts(const Run &run, const std::set<uint32_t> &processes, 
 }
 
 // The id of the process that serves `place` (a server's name in the log; "": none); 0 and *why if unknown.
-// `said_pid` is the id that the server reported, or 0. `only`: all requests went to that server.
+// `reported_pid` is the id that the server reported, or 0. `only`: all requests went to that server.
 uint32_t ServingProcess(const Run &run, const std::string &place, const std::string &host,
 			uint32_t reported_pid, bool only, std::string *why)
 {

@@ -60,14 +60,14 @@ std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> slices, uint64_t
 			holders.push_back({slice.tid, ns, &slice});
 	});
 	std::ranges::sort(holders, [](const CpuHolder &a, const CpuHolder &b) {
-		return a.ns != b.ns ? a.ns > b.ns : a.turn > b.turn;
+		return a.ns != b.ns ? a.ns > b.ns : a.slice > b.slice;
 	});
 	return holders;
 }
 
 bool IsDeferred(const std::vector<CpuHolder> &holders, uint64_t wait_ns)
 {
-	return !holders.empty() && holders[0].ns > wait_ns / 2 && IsKsoftirqd(*holders[0].turn);
+	return !holders.empty() && holders[0].ns > wait_ns / 2 && IsKsoftirqd(*holders[0].slice);
 }
 
 WaitHolder HolderOf(const Run &run, const ft_span &wait)
@@ -79,7 +79,7 @@ WaitHolder HolderOf(const Run &run, const ft_span &wait)
 	if (const auto holders = HoldersOf(run, wait); !holders.empty())
 		return {holders[0].tid, std::min<uint64_t>(holders[0].ns, UINT32_MAX),
 			holder.deferred || IsDeferred(holders, wait.runnable_ns),
-			common::VisibleName(holders[0].turn->comm)};
+			common::VisibleName(holders[0].slice->comm)};
 	if (!IsLockWait(wait)) {
 		holder.tid = static_cast<uint32_t>(wait.arg[1]);
 		holder.ns = wait.arg[1] >> 32;

@@ -17,18 +17,18 @@ namespace forktail::analysis
 struct CpuHolder {
 	uint32_t tid; // 0: the CPU was idle
 	uint64_t ns;
-	const ft_cpu_slice *turn; // its last CPU slice
+	const ft_cpu_slice *slice; // its last CPU slice
 };
 
-// The holders of a CPU in [from_ns, to_ns), longest first; of equal ones the last holder. `turns` are the CPU
-// slices of that CPU, by start, not overlapping.
+// The holders of a CPU in [from_ns, to_ns), longest first; of equal ones the last holder. `slices` are the
+// CPU slices of that CPU, by start, not overlapping.
 std::vector<CpuHolder> CpuHolders(std::span<const ft_cpu_slice> slices, uint64_t from_ns, uint64_t to_ns);
 
 // Whether ksoftirqd delayed a wait of that length: Cause::SoftirqDeferred.
 bool IsDeferred(const std::vector<CpuHolder> &holders, uint64_t wait_ns);
 
-// The longest holder of a wait for a CPU, by the slices in run.cpu_slices; in an old recording, whose recorder
-// decided it, as recorded (format.h).
+// The longest holder of a wait for a CPU, by the slices in run.cpu_slices; in an old recording, whose
+// recorder decided it, as recorded (format.h).
 struct WaitHolder {
 	uint32_t tid = 0; // 0: none, or unknown
 	uint64_t ns = 0;

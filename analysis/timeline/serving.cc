@@ -176,7 +176,7 @@ ServedConnections FindServed(const Run &run)
 	Claims claims;
 	auto add = [&](const Connection &connection, uint32_t port, size_t index) {
 		std::vector<Served> *served = &all[index];
-		bool told = connection.server < processes.size();
+		bool process_named = connection.server < processes.size();
 		auto &table = connection.local_port ? by_port : by_inode;
 		auto found = table.find(connection.local_port ? connection.local_port : connection.inode);
 		if (found == table.end() || (!connection.local_port && !connection.inode))
@@ -184,13 +184,13 @@ ServedConnections FindServed(const Run &run)
 		const Socket *best = nullptr;
 		for (const Socket *s : found->second)
 			if ((!connection.local_port || !port || s->local_port == port) &&
-			    (!told || s->process == processes[connection.server]) &&
+			    (!process_named || s->process == processes[connection.server]) &&
 			    Overlap(*s, connection) &&
 			    (!best || Overlap(*s, connection) > Overlap(*best, connection)))
 				best = s;
 		if (!best)
 			return;
-		if (told)
+		if (process_named)
 			claims[best].push_back(index);
 		// Not longer than it was this socket: scans are some time apart, and the next socket of this
 		// port may be another thread's.

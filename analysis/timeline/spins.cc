@@ -212,7 +212,8 @@ struct SpinSearch {
 
 	// When the main thread began to wait for a helper that was off the CPU in [from, to): time before
 	// `to`.
-	uint64_t WaitStart(uint64_t from_ns, uint64_t to_ns, const Stall &stall, uint64_t turn_end_ns) const
+	uint64_t WaitStart(uint64_t from_ns, uint64_t to_ns, const Stall &stall,
+			   uint64_t iteration_end_ns) const
 	{
 		uint64_t circles = 0, work = 0, length = to_ns - from_ns;
 		for (auto s = samples.From(from_ns); s != samples.all.end() && s->t_ns < to_ns; ++s) {
@@ -223,7 +224,7 @@ struct SpinSearch {
 			return to_ns - static_cast<uint64_t>(static_cast<double>(length) *
 							     static_cast<double>(circles) /
 							     static_cast<double>(circles + work));
-		bool soon = turn_end_ns <= stall.end_ns + kSoonNs && stall.end_ns <= turn_end_ns;
+		bool soon = iteration_end_ns <= stall.end_ns + kSoonNs && stall.end_ns <= iteration_end_ns;
 		return soon && length > usual_ns ? from_ns + usual_ns : to_ns;
 	}
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Limits for a run that is a test in a pipeline. One grammar for all programs, with two meanings: --fail-if
  * 'p99>2ms' of the load generator and explain says when a run has failed; 'p99 < 2ms' of the gate says what
- * has
- * to hold. The caller looks up the figure, and checks whether the operation or cause exists.
+ * has to hold. The caller looks up the figure, and checks whether the operation or cause exists.
  *
  *   [OF.]FIGURE OP VALUE              OP: >  >=  <  <=  =  !=
  *   [OF.]FIGURE no worse than BASE [by more than VALUE]
@@ -21,8 +20,7 @@
  *              episodes, drops        a count
  *
  * After "by more than", the value may be a share of the figure in the base: 10%. Spaces around OP and before
- * a
- * unit are allowed; figures and units may be in upper case. */
+ * a unit are allowed; figures and units may be in upper case. */
 #ifndef FORKTAIL_LIMITS_H
 #define FORKTAIL_LIMITS_H
 

@@ -50,8 +50,8 @@ std::vector<std::string> Variables(const Command &command)
 void BecomeIdle()
 {
 	const struct sched_param none = {};
-	prctl(PR_SET_DUMPABLE,
-	      1); // otherwise its files in /proc belong to root; the next program sets this itself
+	// Otherwise its files in /proc belong to root. The next program sets this itself.
+	prctl(PR_SET_DUMPABLE, 1);
 	if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
 		[[maybe_unused]] const ssize_t n = write(group, "19", 2);
 		close(group);

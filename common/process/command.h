@@ -32,9 +32,8 @@ struct Command {
 	// Runs in a fork of this program instead of argv. Its return value goes to `out` (at most 4096
 	// bytes); the exit status is 0 if that was written, else 1.
 	std::function<std::string()> work = {};
-	std::vector<std::pair<std::string, std::string>> environment =
-	    {};			    // in addition to ours, or in place of variables of the same name
-	std::string directory = {}; // working directory; "": ours
+	std::vector<std::pair<std::string, std::string>> environment = {}; // added to ours, or replacing ours
+	std::string directory = {};					   // working directory; "": ours
 	// Descriptors of ours (0, 1 and 2 too), kNull or kPipe. 1 for `err`: the same as its `out`.
 	int in = kNull, out = 1, err = kPipe;
 	std::string output = {};     // a file used as standard output instead of `out`

@@ -23,9 +23,9 @@ struct Output {
 bool MakeOutput(Session *session, const Scenario &scenario, const Results &results, Output *output,
 		std::string *error);
 
-// The part for a document that has room for little: the first table, and the first chart with `chart`. Of a
-// table with published figures only the columns that have some, the keys and the texts stay; of one with more
-// than 12 rows, only the rows that have some.
+// The short form of an output, for a document: the first table and, with `chart`, the first chart. A table
+// with published figures keeps its keys, its texts, and the columns with published figures. With more than 12
+// rows it keeps only the rows with published figures.
 Output ShortOutput(const Output &output, bool chart);
 
 // Writes each chart to a file NAME-1.svg.

@@ -27,8 +27,8 @@ std::string PageOf(const Scenario &scenario, const Results &results, const Outpu
 std::string MarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
 		       const std::string &charts);
 
-// The same without title, text and worst moments, for a document that says these in its own words: `output`
-// (of ShortOutput) below two lines that say where the published figures and ours are from.
+// The same without title, text and worst moments, for a document that has its own text: `output` (of
+// ShortOutput) below two lines with the source of the published figures and the machine of ours.
 std::string ShortMarkdownOf(const Scenario &scenario, const Results &results, const Output &output,
 			    const std::string &charts);
 

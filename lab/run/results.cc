@@ -102,7 +102,7 @@ bool ReadResults(const std::string &path, Results *results, std::string *error)
 {
 	std::ifstream in(path);
 	if (!in) {
-		*error = "can't read " + path + ": " + std::strerror(errno);
+		*error = "cannot read " + path + ": " + std::strerror(errno);
 		return false;
 	}
 	Results read;

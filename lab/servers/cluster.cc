@@ -200,8 +200,8 @@ bool MoveKeys(Session *session, const Instance &from, const Instance &to, const 
 
 // Running primaries of the Cluster, `to` and `from` first: `to` must know its new slot before `from`
 // redirects clients there.
-bool PrimariesToTell(Session *session, const Topology &topology, Instance *from, Instance *to,
-		     std::vector<Instance *> *primaries, std::string *error)
+bool PrimariesToInform(Session *session, const Topology &topology, Instance *from, Instance *to,
+		       std::vector<Instance *> *primaries, std::string *error)
 {
 	*primaries = {to, from};
 	for (Instance *node : InstancesOf(topology, from->server)) {
@@ -247,7 +247,7 @@ bool MoveSlots(Session *session, Topology *topology, Instance *from, Instance *t
 	std::string source, target;
 	std::vector<Instance *> primaries;
 	if (!ReadId(session, *from, &source, error) || !ReadId(session, *to, &target, error) ||
-	    !PrimariesToTell(session, *topology, from, to, &primaries, error))
+	    !PrimariesToInform(session, *topology, from, to, &primaries, error))
 		return false;
 	for (size_t number : numbers) {
 		std::string slot = std::to_string(number);

@@ -149,7 +149,7 @@ void Iterations::Finish(const OfThread &thread, const CpuSlices &slices, Pending
 				cause = analysis::Cause::SoftirqDeferred;
 			if (!holders.empty() && holders[0].tid && p.ns > waited_ns) {
 				waited_ns = p.ns;
-				iteration.holder = common::VisibleName(holders[0].turn->comm);
+				iteration.holder = common::VisibleName(holders[0].slice->comm);
 			}
 		}
 		times[analysis::Index(cause)] += PartIn(p.ns, p.start_ns, p.end_ns, from_ns, to_ns);

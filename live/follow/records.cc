@@ -141,7 +141,7 @@ void Follower::State::LookAtWaits()
 		uint32_t label = accounts.Label(t);
 		for (const analysis::CpuHolder &h : holders)
 			if (label != kNone && h.tid)
-				taken[{w.start_ns / kSlotNs, label, common::VisibleName(h.turn->comm)}] +=
+				taken[{w.start_ns / kSlotNs, label, common::VisibleName(h.slice->comm)}] +=
 				    h.ns;
 	}
 	for (const auto &[key, ns] : taken) {

@@ -107,7 +107,7 @@ Control::~Control()
 	unlink(path_.c_str());
 }
 
-bool Control::Listen(struct event_base *base, const std::string &path, RequestHandler asked,
+bool Control::Listen(struct event_base *base, const std::string &path, RequestHandler handler,
 		     std::string *error)
 {
 	struct sockaddr_un at = {};
@@ -121,7 +121,7 @@ bool Control::Listen(struct event_base *base, const std::string &path, RequestHa
 	memcpy(at.sun_path, path.c_str(), path.size());
 	if (lstat(path.c_str(), &there) == 0 && S_ISSOCK(there.st_mode))
 		unlink(path.c_str());
-	handler_ = std::move(asked);
+	handler_ = std::move(handler);
 	path_ = path;
 	listener_ =
 	    evconnlistener_new_bind(base, Caller::Accept, this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,

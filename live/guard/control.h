@@ -25,7 +25,7 @@ public:
 	Control &operator=(const Control &) = delete;
 
 	// Listens on `path` and replaces the socket of a guard that ended. False: *error is one sentence.
-	bool Listen(struct event_base *base, const std::string &path, RequestHandler asked,
+	bool Listen(struct event_base *base, const std::string &path, RequestHandler handler,
 		    std::string *error);
 
 private:

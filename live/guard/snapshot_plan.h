@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Decides when to take a snapshot and of which time: one at a time, with a cooldown.
 //
-// The first trigger that fires starts a plan, from `before` ahead of the event to `after` behind it. A
-// trigger that fires until the end of the plan is added and moves the end by at most a minute, so a server
-// that stalls all the time gets one snapshot after another. Then the cooldown starts. A trigger that fires
-// during the cooldown starts the next plan if its `before` reaches beyond the cooldown's end; otherwise it is
-// only counted.
+// The first trigger that fires starts a plan: `before` is the time before the event, `after` the time after
+// it. A trigger that fires until the end of the plan is added and moves the end by at most a minute, so a
+// server that stalls all the time gets one snapshot after another. Then the cooldown starts. A trigger that
+// fires during the cooldown starts the next plan if its `before` reaches beyond the cooldown's end; otherwise
+// it is only counted.
 #pragma once
 
 #include <cstdint>

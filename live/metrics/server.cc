@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // evhttp limits the size of a request, but not the number of connections, nor the duration of a slow request.
 // So this file holds a reference to each connection's bufferevent, which keeps its descriptor valid and
-// allows to shut it down. A bufferevent without callbacks is no longer used by evhttp.
+// allows shutting it down. A bufferevent without callbacks is no longer used by evhttp.
 #include "server.h"
 
 #include <algorithm>

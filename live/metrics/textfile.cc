@@ -33,23 +33,23 @@ bool WriteAll(int fd, const std::string &text)
 
 bool WriteMetricsTextfile(const std::string &dir, const std::string &text, std::string *error)
 {
-	std::string path = dir + "/forktail.prom", beside = path + "." + std::to_string(getpid());
+	std::string path = dir + "/forktail.prom", temporary = path + "." + std::to_string(getpid());
 	// node_exporter runs as another user.
-	int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	bool good = fd >= 0 && fchmod(fd, 0644) == 0 && WriteAll(fd, text);
 	int why = errno;
 	if (fd >= 0 && close(fd) && good) {
 		why = errno;
 		good = false;
 	}
-	if (good && rename(beside.c_str(), path.c_str())) {
+	if (good && rename(temporary.c_str(), path.c_str())) {
 		why = errno;
 		good = false;
 	}
 	if (good)
 		return true;
 	if (fd >= 0)
-		unlink(beside.c_str());
+		unlink(temporary.c_str());
 	*error = "cannot write " + path + ": " + strerror(why);
 	return false;
 }

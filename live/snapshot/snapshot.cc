@@ -175,7 +175,7 @@ bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, con
 }
 
 // Publishes the directory, unless its name is taken by now.
-SnapshotWhy Appear(const SnapshotRequest &asked, Unpublished *unpublished, std::string *error)
+SnapshotWhy Publish(const SnapshotRequest &asked, Unpublished *unpublished, std::string *error)
 {
 	int rc =
 	    renameat2(AT_FDCWD, unpublished->path.c_str(), AT_FDCWD, asked.out.c_str(), RENAME_NOREPLACE);
@@ -230,7 +230,7 @@ SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, st
 	taken->to_ns = std::max(taken->to_ns, taken->from_ns);
 	if (!WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, unpublished.path))
 		return Fail("cannot write " + asked.out, errno ? errno : ENOSPC, error);
-	return Appear(asked, &unpublished, error);
+	return Publish(asked, &unpublished, error);
 }
 
 } // namespace forktail::live::snapshot

@@ -40,7 +40,7 @@ struct programs {
 	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
-	struct bpf_link *open_walk, *tell_walk; /* iterators over all tasks that run repeatedly */
+	struct bpf_link *open_walk, *report_walk; /* iterators over all tasks that run repeatedly */
 	int closing_fd; /* an iterator over all tasks: reading it closes their accounts */
 	struct sampling_rate *sampling_rate; /* NULL: no samples */
 	struct sampling_periods sampling_periods;
@@ -186,7 +186,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->fault_end[1] = s->progs.fault_end_major;
 	choose_fault_programs(s, support);
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
-	bpf_program__set_autoload(s->progs.tell_open, wanted->keep);
+	bpf_program__set_autoload(s->progs.report_open, wanted->keep);
 	if ((err = forktail_bpf__load(s)))
 		goto fail;
 	p->ring = ring_buffer__new(bpf_map__fd(s->maps.ring), on_event, p, NULL);
@@ -360,7 +360,7 @@ int programs_open_accounts(struct programs *p)
 	/* When the iterator is read, the recorder may no longer be allowed to create one. */
 	p->closing_fd = open_walk(p->skeleton->progs.close_accounts, NULL);
 	int walk_err =
-	    p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.tell_open, &p->tell_walk)) : 0;
+	    p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.report_open, &p->report_walk)) : 0;
 	return err ? err : p->closing_fd < 0 ? p->closing_fd : walk_err;
 }
 
@@ -381,10 +381,10 @@ void programs_forget(struct programs *p, pid_t pid)
 	bpf_map_delete_elem(bpf_map__fd(p->skeleton->maps.targets), &tgid);
 }
 
-int programs_tell_open(struct programs *p)
+int programs_report_open(struct programs *p)
 {
 	p->skeleton->bss->open_ns = ft_now_ns();
-	return walk_tasks(walk_again(p->tell_walk));
+	return walk_tasks(walk_again(p->report_walk));
 }
 
 int programs_fd(struct programs *p)
@@ -405,8 +405,8 @@ static void detach(struct programs *p)
 	for (size_t i = 0; i < p->link_count; i++)
 		bpf_link__destroy(p->links[i]);
 	bpf_link__destroy(p->open_walk);
-	bpf_link__destroy(p->tell_walk);
-	p->open_walk = p->tell_walk = NULL;
+	bpf_link__destroy(p->report_walk);
+	p->open_walk = p->report_walk = NULL;
 	p->event_count = p->link_count = 0;
 	sampling_rate_close(p->sampling_rate);
 	p->sampling_rate = NULL;

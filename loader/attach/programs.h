@@ -54,7 +54,7 @@ int programs_open_more(struct programs *p);
 /* Forgets a process that has exited, because its id may be reused. */
 void programs_forget(struct programs *p, pid_t pid);
 /* Requests events of type FT_EVENT_OPEN, which follow through the ring and describe the current moment. */
-int programs_tell_open(struct programs *p);
+int programs_report_open(struct programs *p);
 /* A descriptor that becomes readable when the ring fills quickly. */
 int programs_fd(struct programs *p);
 /* Passes all events in the ring to the handler. Returns their number or a negative errno. */

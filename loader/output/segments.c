@@ -261,8 +261,7 @@ static void take_sealed(void *arg)
 	char name[NAME_BYTES];
 	struct stat st;
 	name_of(s->segment.number, name);
-	if (fstatat(r->directory, name, &st, AT_SYMLINK_NOFOLLOW) ==
-	    0) { /* otherwise it could not be created */
+	if (fstatat(r->directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0) { /* else it was not created */
 		s->segment.bytes = (uint64_t)st.st_size;
 		add(r, &s->segment);
 	}

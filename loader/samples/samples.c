@@ -48,8 +48,7 @@ static void describe(struct stack_text *t, const struct unwind_queue_result *r)
 	for (size_t i = 0; i < r->kernel_count; i++) {
 		char name[160];
 		symbol_name(r->kernel[i], name, sizeof name);
-		name[strcspn(name, "+")] =
-		    0; /* including offsets in functions, the number of stacks would have no limit */
+		name[strcspn(name, "+")] = 0; /* with offsets, the number of stacks would have no limit */
 		if (!stack_text_kernel(t, name))
 			break;
 	}

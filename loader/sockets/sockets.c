@@ -33,8 +33,7 @@ enum {
 	 * otherwise. */
 	SHARE_CHANGING = 200,
 	SHARE_QUIET = 2000,
-	SHARE_TABLES =
-	    20, /* the same for the tables, while connections are new: no server waits for those reads */
+	SHARE_TABLES = 20, /* of the tables, while connections are new: no server waits for those reads */
 	INSTANCES_MAX = 4096,
 	NAMESPACES_MAX = 16,
 	SOCKETS_MAX = 65536,

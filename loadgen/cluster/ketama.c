@@ -19,8 +19,8 @@ static int by_value(const void *a, const void *b)
 
 	if (x->value != y->value)
 		return x->value < y->value ? -1 : 1;
-	return (int)x->server -
-	       (int)y->server; /* never seen in practice; qsort alone would leave the order undefined */
+	/* Never seen in practice; qsort alone would leave the order undefined. */
+	return (int)x->server - (int)y->server;
 }
 
 static uint32_t word_at(const uint8_t *p)

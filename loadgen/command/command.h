@@ -35,8 +35,7 @@ enum part_kind {
 	PART_CAPTURED,	  /* a key from a previous answer: YCSB's scans */
 	PART_KEY_NUMBER,  /* __key_number__: 12 digits of the number of the request's key */
 	PART_TAG,	  /* __tag__: 5 digits derived from it, for keys that should share a cluster's slot */
-	PART_OPAQUE, /* the number of the request on its connection, added by the writer of the meta protocol
-		      */
+	PART_OPAQUE, /* the request's number on its connection, added by the writer of the meta protocol */
 };
 
 struct command_part {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The stamp in a message tells its receiver when it was due and when it was sent: a run's id, the message's
- * number in it, and its intended and start times (CLOCK_MONOTONIC, so sender and receiver are on one host:
- * they
- * are one program). Text of fixed width, readable in redis-cli, without characters that need escaping.
+ * number in it, and its intended and start times (CLOCK_MONOTONIC, so sender and receiver must be on one
+ * host: they are one program). Text of fixed width, readable in redis-cli, without characters that need
+ * escaping.
  *
  *   forktail 4f1c0a93 000000000042 0000012345678901234 0000012345678912345 xxxx... */
 #ifndef FORKTAIL_LOADGEN_STAMP_H

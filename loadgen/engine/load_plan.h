@@ -44,10 +44,9 @@ struct load_plan {
 	uint32_t database;  /* the database of a newly opened connection */
 	enum on_error on_error;
 	uint32_t backoff_ms;
-	struct endpoint endpoint; /* of the server, if there is only one */
-	struct nodes *nodes;	  /* NULL: there is one server */
-	const struct ketama
-	    *proxy_ring;   /* the server of each request for the log (proxy_ring.h); NULL: none */
+	struct endpoint endpoint;	 /* of the server, if there is only one */
+	struct nodes *nodes;		 /* NULL: there is one server */
+	const struct ketama *proxy_ring; /* finds each request's server for the log; NULL: no proxy */
 	uint64_t retry_ns; /* how long a request is retried after a server refused or redirected it */
 	atomic_uint next_connection; /* numbers for connections opened during the run */
 	struct ending ending;

@@ -84,8 +84,7 @@ void timers_add(struct timers *t, uint64_t when_ns, void (*act)(void *, uint64_t
 	if (t->count == t->room) {
 		grown = realloc(t->heap, sizeof(*grown) * t->room * 2);
 		if (!grown)
-			abort(); /* a few bytes; without the timer a connection would stay silent permanently
-				  */
+			abort(); /* a few bytes; without the timer a connection would stay silent forever */
 		t->heap = grown;
 		t->room *= 2;
 	}

@@ -15,8 +15,7 @@ extern "C" {
 
 enum {
 	MEMCACHED_BINARY_HEADER = 24,
-	MEMCACHED_BINARY_BODY =
-	    1 << 30, /* maximum size of a body; memcached's largest value is slightly below 1 GiB */
+	MEMCACHED_BINARY_BODY = 1 << 30, /* largest body; memcached's largest value is just below 1 GiB */
 };
 
 enum memcached_binary_kind {

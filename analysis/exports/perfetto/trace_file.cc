@@ -14,8 +14,7 @@ namespace
 using Message = protozero::pbf_writer;
 
 constexpr size_t kBuffer = 1 << 20;
-constexpr uint64_t kNames =
-    1 << 14; // maximum of interned names of one kind; further names are written in full
+constexpr uint64_t kNames = 1 << 14; // most interned names of one kind; later ones are written in full
 constexpr uint32_t kSequence = 1;
 // Two recordings read the clocks of one host at almost the same time, each with its own error. If any clock
 // went back, Perfetto would refuse the reading.

@@ -65,22 +65,22 @@ public:
 	Wants wants() const override { return wants_; }
 	bool Blamed(const Run &run, const SlowRequest &request, const Part *parts) override
 	{
-		return Told(Opened(run) && filler_.AddSlow(run, request, parts));
+		return Checked(Opened(run) && filler_.AddSlow(run, request, parts));
 	}
-	bool Begin(const Explanation &e) override { return Told(Opened(e.run)); }
+	bool Begin(const Explanation &e) override { return Checked(Opened(e.run)); }
 	bool Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns) override
 	{
-		return Told(filler_.AddStretch(e, from_ns, to_ns));
+		return Checked(filler_.AddStretch(e, from_ns, to_ns));
 	}
-	bool Window(const Explanation &e) override { return Told(filler_.AddWindow(e)); }
+	bool Window(const Explanation &e) override { return Checked(filler_.AddWindow(e)); }
 	bool End(const Explanation &e) override
 	{
-		return Told(filler_.AddFacts(e) && filler_.Flush() && sink_->Close());
+		return Checked(filler_.AddFacts(e) && filler_.Flush() && sink_->Close());
 	}
 
 private:
 	bool Opened(const Run &run) { return filler_.opened() || filler_.Open(run, RunId(run)); }
-	bool Told(bool ok) { return ok || Fail(sink_->error()); }
+	bool Checked(bool ok) { return ok || Fail(sink_->error()); }
 
 	std::unique_ptr<TableSink> sink_;
 	Filler filler_;

@@ -13,8 +13,7 @@ namespace forktail::analysis::exports
 namespace
 {
 
-constexpr uint64_t kOldPeriod =
-    16; // the period, in sixteenths of a millisecond, of samples that do not have it
+constexpr uint64_t kOldPeriod = 16; // of samples without a period, in sixteenths of a millisecond
 
 // One frame, without the characters that separate frames.
 std::string Frame(std::string name)

@@ -61,9 +61,9 @@ export function createRequest(context, run, marks, host) {
     if (m.way !== null) rows.push(row('request on the network', m.way, bar(m, m.sent, m.sent + m.way / 1e9, {className: 'wf-way'})));
     if (m.wayBack !== null) {
       const arrived = m.end - (m.unread ?? 0) / 1e9;
-      rows.push(row('answer on the network', m.wayBack, bar(m, arrived - m.wayBack / 1e9, arrived, {className: 'wf-way'})));
+      rows.push(row('reply on the network', m.wayBack, bar(m, arrived - m.wayBack / 1e9, arrived, {className: 'wf-way'})));
     }
-    if (m.unread) rows.push(row('answer in the socket buffer', m.unread, bar(m, m.end - m.unread / 1e9, m.end, {className: 'wf-late'})));
+    if (m.unread) rows.push(row('reply in the socket buffer', m.unread, bar(m, m.end - m.unread / 1e9, m.end, {className: 'wf-late'})));
     return rows;
   }
 
@@ -109,8 +109,8 @@ export function createRequest(context, run, marks, host) {
     const {sameCount: same = 0, othersCount: others = 0} = front;
     if (same + others === 0) return 'No slow request was ahead of it. This page has only slow requests individually.';
     return `${count(same)} slow ${same === 1 ? 'request' : 'requests'} on its connection and ${count(others)} on others of the ` +
-      'same thread had been sent before it and not been answered when it was due. Requests that were not slow are not on ' +
-      'this page one by one.';
+      'same thread had been sent before it and not been answered when it was due. This page has only slow requests ' +
+      'individually.';
   }
 
   function section(title, rows) {

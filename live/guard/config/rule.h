@@ -3,9 +3,9 @@
 //
 //   iteration > TIME         an event-loop iteration took longer ("turn" is accepted, too)
 //   stall > TIME             a serving thread was stalled for longer, by any cause
-//   stall(CAUSE) > TIME      the same, by one cause of docs/reference/causes.md; "softirq" is all of its
-//   vectors rate(CAUSE) > N/s        the cause affected a server's threads more often per second drops > N
-//   the recorder lost more records in a second
+//   stall(CAUSE) > TIME      the same, by one cause (docs/reference/causes.md); "softirq" is all its vectors
+//   rate(CAUSE) > N/s        the cause affected a server's threads more often per second
+//   drops > N                the recorder lost more records in a second
 //
 // Spaces are ignored.
 #pragma once

@@ -15,10 +15,10 @@ def run(data, options):
     keys = ["run_id", "episode"]
     worst = (data.table("episodes").withColumn("day", day_of("start_time"))
              .orderBy(F.desc("time_ns"), "run_id", "episode").limit(TOP))
-    said = data.table("evidence").where("position = 0").select(*keys, "sentence")
+    evidence = data.table("evidence").where("position = 0").select(*keys, "sentence")
     runs = data.table("runs").select("run_id", F.col("run").alias("recordings"), F.col("first_ns").alias("run_first_ns"))
     found = (worst.join(F.broadcast(runs.join(worst.select("run_id").distinct(), "run_id", "left_semi")), "run_id", "left")
-             .join(said, keys, "left")
+             .join(evidence, keys, "left")
              .withColumn("at", F.format_string("+%.3f", (F.col("start_ns") - F.col("run_first_ns")) / 1e9))
              .withColumn("explain", F.concat(F.lit("forktail explain '"), F.regexp_replace("recordings", "'", "'\\\\\\\\''"),
                                              F.lit("' --around "), F.col("at"), F.lit("s")))

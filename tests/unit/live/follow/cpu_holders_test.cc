@@ -30,7 +30,7 @@ std::string text(const std::vector<CpuHolder> &holders)
 {
 	std::string s;
 	for (const CpuHolder &h : holders)
-		s += h.turn->comm + (" " + std::to_string(h.ns)) + ";";
+		s += h.slice->comm + (" " + std::to_string(h.ns)) + ";";
 	return s;
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("the follower and explain find the same holder of a CPU")
 		const WaitHolder explained = HolderOf(b.run, s);
 		CHECK(explained.tid == (holders.empty() ? 0 : holders[0].tid));
 		CHECK(explained.ns == (holders.empty() ? 0 : holders[0].ns));
-		CHECK(explained.name == (holders.empty() ? "" : holders[0].turn->comm));
+		CHECK(explained.name == (holders.empty() ? "" : holders[0].slice->comm));
 		CHECK(explained.deferred == IsDeferred(holders, s.runnable_ns));
 		CHECK((WaitCauseOf(b.run, s) == Cause::SoftirqDeferred) == explained.deferred);
 		deferred += explained.deferred;

@@ -179,3 +179,20 @@ TEST_CASE("the next segment is due by time or size, but not before the writer ha
 	// The writer began this one before segments_next() returned, as its thread may do too.
 	CHECK(segments_due(ring.ring, ring.writer, 7 * kSecond));
 }
+
+TEST_CASE("rotation continues after a segment that could not be created")
+{
+	TempDir dir;
+	REQUIRE(chmod(dir.path().c_str(), 0700) == 0);
+	Ring ring(dir.path(), "10m,4MB");
+	REQUIRE(ring.error == 0);
+	ring.begin(kSecond);
+	put(dir.path(), 2, 10, 1); // in the way
+	ring.next(2 * kSecond);
+	REQUIRE(ft_writer_error(ring.writer) == -EEXIST);
+	REQUIRE(segments_recover(ring.ring, ring.writer, 3 * kSecond));
+	ring.next(3 * kSecond);
+	REQUIRE(ft_writer_error(ring.writer) == 0);
+	CHECK(!segments_due(ring.ring, ring.writer, 7 * kSecond));
+	CHECK(segments_due(ring.ring, ring.writer, 8 * kSecond));
+}
