@@ -87,7 +87,7 @@ static __always_inline void report_frame(struct thread_state *st, u32 at, bool r
 
 /* Run when the recorder wants to know, with open_ns set to that instant. */
 SEC("iter/task")
-int report_open(struct bpf_iter__task *ctx)
+int tell_open(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	if (!task)

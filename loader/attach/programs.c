@@ -186,7 +186,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->fault_end[1] = s->progs.fault_end_major;
 	choose_fault_programs(s, support);
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
-	bpf_program__set_autoload(s->progs.report_open, wanted->keep);
+	bpf_program__set_autoload(s->progs.tell_open, wanted->keep);
 	if ((err = forktail_bpf__load(s)))
 		goto fail;
 	p->ring = ring_buffer__new(bpf_map__fd(s->maps.ring), on_event, p, NULL);
@@ -360,7 +360,7 @@ int programs_open_accounts(struct programs *p)
 	/* When the iterator is read, the recorder may no longer be allowed to create one. */
 	p->closing_fd = open_walk(p->skeleton->progs.close_accounts, NULL);
 	int walk_err =
-	    p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.report_open, &p->report_walk)) : 0;
+	    p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.tell_open, &p->report_walk)) : 0;
 	return err ? err : p->closing_fd < 0 ? p->closing_fd : walk_err;
 }
 
