@@ -15,6 +15,7 @@ KNOWN = [r'^## forktail --help$', r'^## forktail lab run --help$', r'^## forktai
          r'^## cli/sql\.cc$', r'^## analysis/evidence/\S+\.cc$', r'^## analysis/report/src/\S+\.js$', r'^## analysis/fleet/\S+\.py$',
          r'^## loader/\S+\.c$', r'^## loadgen/\S+\.c$', r'^## live/watch/\S+\.cc$', r'^## hosts/clock/\S+\.c$', r'^## lab/\S+\.cc$']
 
+
 def main(path):
     with open(path, encoding='utf-8') as file:
         text = file.read()
