@@ -35,7 +35,7 @@ int ft_file_prepare(struct ft_file *f);
 int ft_file_open(struct ft_file *f, const char *path);
 
 /* Ends the file like ft_file_end, and creates the next or the first one, which must not exist. An error is
- * the file's error until the next call; without a file yet, there is none. */
+ * the file's error until the next call; before the first file there is no error. */
 int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manifest, const char *summary);
 
 /* Appends a block whose header has kind, count and the payload's size. The space for closing stays free after

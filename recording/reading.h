@@ -53,7 +53,7 @@ struct ft_walk ft_reader_leave(struct ft_reader *r);
 /* Reads the header at an offset. False: there is no possible block. */
 bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_header *h);
 
-/* Reads the payload after such a header. 1: the complete block is in r->block. 0: there is none. Negative:
+/* Reads the payload after such a header. 1: the complete block is in r->block. 0: no complete block. Negative:
  * out of memory. */
 int ft_reader_load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset);
 

@@ -200,7 +200,7 @@ struct Stretches {
 // Requests before all others in the log, due in [from_ns, to_ns), that matter only because others queued
 // behind them.
 struct Earlier {
-	Log *log = nullptr; // its windows replace the log's; null: there are none
+	Log *log = nullptr; // its windows replace the log's; null without one
 	uint64_t from_ns = 0, to_ns = 0;
 };
 

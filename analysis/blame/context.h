@@ -45,7 +45,7 @@ struct Context {
 	std::vector<StalledIdle> stalled_idle = {}; // by server, then load thread
 	std::vector<uint64_t> usual_ns = {};
 	// Where requests may go from a server: by server, then by the server behind it and, last, by the
-	// thread to which it passes them. The value is the end of the path; kNoHop: there is none, or it was
+	// thread to which it passes them. The value is the end of the path; kNoHop: no such path, or it was
 	// not recorded. `proxy_paths` has the paths that requests took.
 	std::vector<uint16_t> way_ends = {};
 	std::vector<std::unique_ptr<ProxyPath>> proxy_paths = {};

@@ -307,12 +307,15 @@ void CulpritFinder::AddOf(const Scene &scene, const EpisodeCause &cause, uint64_
 	}
 }
 
-const std::pair<const std::string, CulpritFinder::Actor> *CulpritFinder::Top() const
+// Actors with the most time first.
+std::vector<const CulpritFinder::Named *> CulpritFinder::Ranked() const
 {
-	const auto top = std::max_element(actors_.begin(), actors_.end(), [](const auto &a, const auto &b) {
-		return a.second.ns < b.second.ns;
-	});
-	return top == actors_.end() ? nullptr : &*top;
+	std::vector<const Named *> ranked;
+	for (const Named &actor : actors_)
+		ranked.push_back(&actor);
+	std::stable_sort(ranked.begin(), ranked.end(),
+			 [](const Named *a, const Named *b) { return a->second.ns > b->second.ns; });
+	return ranked;
 }
 
 // The thread with the most time; "redis-server (12) and other threads" if these have a fair part.
@@ -334,120 +337,112 @@ bool CulpritFinder::IsMost(uint64_t ns) const
 	return static_cast<double>(ns) >= kMainPart * static_cast<double>(all_ns_);
 }
 
+CulpritFinder::Actor CulpritFinder::Sum() const
+{
+	Actor sum;
+	for (const auto &[clause, actor] : actors_) {
+		sum.ns += actor.ns;
+		sum.times += actor.times;
+		sum.longest_ns = std::max(sum.longest_ns, actor.longest_ns);
+	}
+	return sum;
+}
+
 std::string CulpritFinder::ForksText() const
 {
-	uint64_t ns = 0, times = 0, longest_ns = 0;
-	for (const auto &[purpose, actor] : actors_) {
-		ns += actor.ns;
-		times += actor.times;
-		longest_ns = std::max(longest_ns, actor.longest_ns);
-	}
+	const Actor all = Sum();
 	std::string purposes;
-	for (const auto &[purpose, actor] : actors_)
-		if (static_cast<double>(actor.ns) >= kMinActorPart * static_cast<double>(ns))
-			purposes += (purposes.empty() ? "" : " and ") + purpose;
-	return CallsText(times, purposes == "a thread" ? "clone()" : "fork()") + " for " + purposes +
-	       " took " + common::FormatDuration(ns) +
-	       (times > 1 ? ", the longest " + common::FormatDuration(longest_ns) : "");
+	for (const Named *actor : Ranked())
+		if (static_cast<double>(actor->second.ns) >= kMinActorPart * static_cast<double>(all.ns))
+			purposes += (purposes.empty() ? "" : " and ") + actor->first;
+	return CallsText(all.times, purposes == "a thread" ? "clone()" : "fork()") + " for " + purposes +
+	       " took " + common::FormatDuration(all.ns) +
+	       (all.times > 1 ? ", the longest " + common::FormatDuration(all.longest_ns) : "");
 }
 
 std::string CulpritFinder::FaultsText() const
 {
-	const auto *top = Top();
-	uint64_t ns = 0, times = 0;
-	for (const auto &[child, actor] : actors_) {
-		ns += actor.ns;
-		times += actor.times;
-	}
+	const Actor all = Sum();
 	const std::string words = InfoOf(cause_).words;
 	const size_t bar = words.find('|');
-	return common::Plural(times, words.substr(0, bar).c_str(), words.c_str() + bar + 1) + top->first +
-	       " took " + common::FormatDuration(ns);
+	return common::Plural(all.times, words.substr(0, bar).c_str(), words.c_str() + bar + 1) +
+	       Ranked()[0]->first + " took " + common::FormatDuration(all.ns);
 }
 
 std::string CulpritFinder::WaitsText() const
 {
-	const auto *top = Top();
-	if (!top)
-		return ThreadsText() + " waited " + common::FormatDuration(all_ns_) + " on the run queue";
-	if (IsMost(top->second.ns))
-		return CpuHolderName(top->first, top->second.tids) + " held " + CpusText(top->second.cpus) +
-		       " for " + common::FormatDuration(top->second.ns) + " while " + ThreadsText() +
+	const std::vector<const Named *> holders = Ranked();
+	const std::string waited = ThreadsText() + " waited " + common::FormatDuration(all_ns_);
+	if (holders.empty())
+		return waited + " on the run queue";
+	auto name = [&](size_t i) { return CpuHolderName(holders[i]->first, holders[i]->second.tids); };
+	const Actor &first = holders[0]->second;
+	if (IsMost(first.ns))
+		return name(0) + " held " + CpusText(first.cpus) + " for " +
+		       common::FormatDuration(first.ns) + " while " + ThreadsText() +
 		       (Several() ? " were" : " was") + " ready to run";
-	std::vector<std::pair<uint64_t, std::string>> holders;
-	for (const auto &[name, actor] : actors_)
-		holders.push_back({actor.ns, CpuHolderName(name, actor.tids)});
-	std::sort(holders.rbegin(), holders.rend());
-	std::string names = holders[0].second;
-	if (holders.size() == 2)
-		names += " and " + holders[1].second;
-	else if (holders.size() > 2)
-		names += ", " + holders[1].second + " and others";
-	return ThreadsText() + " waited " + common::FormatDuration(all_ns_) + " for a CPU that " + names +
+	return waited + " for a CPU that " + name(0) +
+	       (holders.size() == 2  ? " and " + name(1)
+		: holders.size() > 2 ? ", " + name(1) + " and others"
+				     : "") +
 	       " held";
 }
 
 std::string CulpritFinder::BusyText() const
 {
-	const auto *top = Top();
+	const std::vector<const Named *> parts = Ranked();
 	std::string in;
 	if (iterations_ && !many_)
 		in = " in " + common::Plural(iterations_, "event-loop iteration", "event-loop iterations");
-	const std::string all = common::FormatDuration(all_ns_),
-			  own = Several() ? "their own code" : "its own code";
-	if (!top)
-		return ThreadsText() + " ran " + own + " for " + all + in + ", without CPU samples";
-	const double share =
-	    static_cast<double>(top->second.ns) / static_cast<double>(std::max<uint64_t>(all_ns_, 1));
-	std::string subject = top->first;
-	if (subject == kTls && accepted_ && top->second.ns / accepted_ >= kLeastHandshakeNs)
+	const std::string ran = ThreadsText() + " ran " + (Several() ? "their" : "its") + " own code",
+			  all = common::FormatDuration(all_ns_);
+	if (parts.empty())
+		return ran + " for " + all + in + ", without CPU samples";
+	auto share = [&](size_t i) {
+		return static_cast<double>(parts[i]->second.ns) /
+		       static_cast<double>(std::max<uint64_t>(all_ns_, 1));
+	};
+	const uint64_t ns = parts[0]->second.ns;
+	std::string subject = parts[0]->first;
+	if (subject == kTls && accepted_ && ns / accepted_ >= kLeastHandshakeNs)
 		subject = "TLS handshakes of about " + common::FormatCount(accepted_) + " connections";
-	if (share >= kNearlyAll)
-		return subject + " took " + common::FormatDuration(top->second.ns) + " of CPU" + in;
-	if (share >= kHalf)
-		return subject + " took " + common::FormatDuration(top->second.ns) + " of the " + all +
-		       " that " + ThreadsText() + " ran " + own;
-	std::vector<std::pair<uint64_t, std::string>> parts;
-	for (const auto &[name, actor] : actors_)
-		parts.push_back({actor.ns, name});
-	std::sort(parts.rbegin(), parts.rend());
-	std::string text;
+	if (share(0) >= kNearlyAll)
+		return subject + " took " + common::FormatDuration(ns) + " of CPU" + in;
+	if (share(0) >= kHalf)
+		return subject + " took " + common::FormatDuration(ns) + " of the " + all + " that " + ran;
+	std::string text = ran + " for " + all + " (";
 	for (size_t i = 0; i < parts.size() && i < 2; i++)
-		text +=
-		    (i ? ", " : "") + parts[i].second + " " +
-		    common::FormatShare(static_cast<double>(parts[i].first) / static_cast<double>(all_ns_));
-	return ThreadsText() + " ran " + own + " for " + all + " (" + text + ")";
+		text += (i ? ", " : "") + parts[i]->first + " " + common::FormatShare(share(i));
+	return text + ")";
 }
 
 // The clause of the actor with the most time.
-std::string CulpritFinder::ActorText() const
+std::string CulpritFinder::ActorText(const Named &named) const
 {
-	const auto &[clause, actor] = *Top();
-	std::string text = clause;
+	const Actor &actor = named.second;
+	std::string text = named.first;
 	Replace("\1", common::FormatDuration(actor.ns), &text);
 	Replace("\2", TimesText(actor.times), &text);
 	Replace("\3", CpusText(actor.cpus), &text);
-	if (!IsMost(actor.ns))
-		text += ", part of " + common::FormatDuration(all_ns_);
-	return text;
+	return text + (IsMost(actor.ns) ? "" : ", part of " + common::FormatDuration(all_ns_));
 }
 
 Culprit CulpritFinder::Result() const
 {
-	const auto *top = Top();
 	const SentenceKind kind = InfoOf(cause_).telling;
 	// Their thread's time is known even where no actor is.
 	if (kind == SentenceKind::RunQueue && all_ns_)
 		return {WaitsText(), ""};
 	if (kind == SentenceKind::Busy && all_ns_)
 		return {BusyText(), ""};
-	if (!top || !top->second.ns)
+	if (Sum().ns == 0)
 		return {};
 	if (kind == SentenceKind::Fork)
 		return {ForksText(), ""};
 	if (kind == SentenceKind::Faults)
 		return {FaultsText(), ""};
-	return {ActorText(), top->second.advice};
+	const Named &first = *Ranked()[0];
+	return {ActorText(first), first.second.advice};
 }
 
 } // namespace forktail::analysis

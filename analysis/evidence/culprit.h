@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "own_code.h"
 #include "scene.h"
@@ -36,6 +37,7 @@ private:
 		std::set<uint32_t> tids; // of CPU holders
 		std::string advice;
 	};
+	using Named = std::pair<const std::string, Actor>;
 	Actor &Note(const std::string &clause, uint64_t ns, uint64_t times);
 	void AddForks(const Scene &scene);
 	void AddFaults(const Scene &scene);
@@ -53,11 +55,12 @@ private:
 	std::string FaultsText() const;
 	std::string WaitsText() const;
 	std::string BusyText() const;
-	std::string ActorText() const;
+	std::string ActorText(const Named &actor) const;
 	std::string ThreadsText() const;
 	bool Several() const;		// no thread has most of the time
 	bool IsMost(uint64_t ns) const; // of all_ns_
-	const std::pair<const std::string, Actor> *Top() const;
+	std::vector<const Named *> Ranked() const;
+	Actor Sum() const;
 
 	Cause cause_;
 	// By clause; for forks by purpose, for faults by child, for waits by CPU holder, for own code by

@@ -230,6 +230,8 @@ std::string ClientActivityText(const Scene &scene)
 				 std::min(to, server.pieces[i + 1].start_ns), &times);
 	const Thread &thread = scene.client->thread;
 	uint64_t waited_ns = times[Index(Cause::Idle)], ran_ns = times[Index(Cause::ServerBusy)];
+	if (waited_ns + ran_ns == 0)
+		return "";
 	std::string name =
 	    "the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) + ")";
 	if (ran_ns > waited_ns)
@@ -256,6 +258,8 @@ std::string OnNetworkText(const Scene &scene)
 std::string NetworkSentence(const Scene &scene)
 {
 	const CauseTotal &total = scene.Total(Cause::Idle);
+	if (total.all_ns() == 0) // another hop was
+		return OnNetworkText(scene);
 	std::string text = "the server was idle for " + common::FormatDuration(total.all_ns());
 	if (total.longest_ns)
 		text += " (longest " + common::FormatDuration(total.longest_ns) + ")";

@@ -62,7 +62,7 @@ private:
 bool FindRing(const std::string &directory, Ring *ring, std::string *error);
 
 // The earliest and latest instant of a recording's blocks of a kind (0: any kind), and, if `clocks` is not
-// null, its readings of the time of day. False: there are none, or it cannot be read.
+// null, its readings of the time of day. False: no such blocks or readings, or the file is unreadable.
 bool TimeOfBlocks(const std::string &path, uint32_t kind, uint64_t *start_ns, uint64_t *end_ns,
 		  std::vector<ft_clock> *clocks);
 

@@ -97,7 +97,7 @@ std::string TakenText(const Figures &second)
 	return text;
 }
 
-// What took most of the longest iteration, with the cause's name: "fork(): 48.0 ms (fork). "
+// What took most of the longest iteration, with the cause's name: "fork(): 48.0 ms (fork) in "
 std::string CulpritText(const WorstIteration &iteration)
 {
 	const auto most = std::max_element(iteration.parts.begin(), iteration.parts.end(),
@@ -135,7 +135,7 @@ std::string CulpritText(const WorstIteration &iteration)
 	default:
 		what = analysis::InfoOf(cause).meaning;
 	}
-	return what + ": " + common::FormatDuration(most->ns) + " (" + analysis::AccountName(cause) + "). ";
+	return what + ": " + common::FormatDuration(most->ns) + " (" + analysis::AccountName(cause) + ") in ";
 }
 
 } // namespace

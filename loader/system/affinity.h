@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 /* Restricts this thread, and everything it starts later, to CPUs that no thread of these processes may use.
- * If there are none, as on a host without pinning, nothing changes. */
+ * Without such CPUs, as on a host without pinning, nothing changes. */
 void affinity_avoid(const pid_t *pids, size_t count);
 
 /* Lowers the priority of this thread and of everything it starts later. Returns 0 or a negative errno. */

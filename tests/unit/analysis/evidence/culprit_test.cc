@@ -51,6 +51,16 @@ TEST_CASE("culprit: forks are counted, with the command that needed them")
 		Child(&b, 4312, 65 * ms, "AOF rewrite child");
 		CHECK(CulpritOf(&b) == "fork() for BGREWRITEAOF took 60.0 ms");
 	}
+	SECTION("two commands, the longest first")
+	{
+		OneRequest(&b, 60 * ms);
+		b.Frame(FT_FORK, 10 * ms, 50 * ms).arg[0] = 4312;
+		b.Frame(FT_FORK, 60 * ms, 80 * ms).arg[0] = 4313;
+		Child(&b, 4312, 45 * ms, "snapshot child");
+		Child(&b, 4313, 75 * ms, "AOF rewrite child");
+		CHECK(CulpritOf(&b) ==
+		      "2 fork() calls for BGSAVE and BGREWRITEAOF took 60.0 ms, the longest 40.0 ms");
+	}
 	SECTION("two of one kind, and one too short to name")
 	{
 		OneRequest(&b, 61 * ms);
@@ -101,8 +111,8 @@ TEST_CASE("culprit: the threads that held the CPU")
 	}
 	SECTION("two programs")
 	{
-		wait(50 * ms, 80 * ms, 4400, 2);
-		CHECK(CulpritOf(&b) == "redis-server (100) waited 60.0 ms for a CPU that stress-ng (4321) "
+		wait(50 * ms, 79 * ms, 4400, 2);
+		CHECK(CulpritOf(&b) == "redis-server (100) waited 59.0 ms for a CPU that stress-ng (4321) "
 				       "and python3 (4400) held");
 	}
 }
