@@ -79,6 +79,8 @@ def text(outcomes):
 def write(what):
     with open(PAGE) as f:
         page = f.read()
-    page = re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{what}{END}", page, flags=re.S)
+    page, found = re.subn(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{what}{END}", page, flags=re.S)
+    if not found:
+        raise RuntimeError(f"{PAGE} has no markers {BEGIN} and {END}")
     with open(PAGE, "w") as f:
         f.write(page)

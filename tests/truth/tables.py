@@ -139,6 +139,8 @@ def write(tables, what, page_path=PAGE):
     begin, end = f"<!-- {what}: begin -->", f"<!-- {what}: end -->"
     with open(page_path) as f:
         page = f.read()
-    page = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{tables}\n{end}", page, flags=re.S)
+    page, found = re.subn(f"{begin}.*{end}", lambda _: f"{begin}\n{tables}\n{end}", page, flags=re.S)
+    if not found:
+        raise RuntimeError(f"{page_path} has no markers {begin} and {end}")
     with open(page_path, "w") as f:
         f.write(page)
