@@ -26,12 +26,12 @@ ft_cpu_slice Turn(const char *comm, uint32_t tid, uint64_t start, uint64_t end, 
 }
 
 // A wait for kCpu from 1 ms to 2 ms.
-RunBuilder Waiting(const std::vector<ft_cpu_slice> &turns)
+RunBuilder Waiting(const std::vector<ft_cpu_slice> &slices)
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
 	b.Off(FT_IDLE, 0, 1 * ms, 2 * ms).queue_cpu = kCpu + 1;
-	b.run.cpu_slices = turns;
+	b.run.cpu_slices = slices;
 	return b;
 }
 
