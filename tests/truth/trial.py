@@ -103,7 +103,7 @@ class Trial:
         try:
             server = self.stack.enter_context(serve.Server(kind, *arguments, cpus=cpu, **how))
         except serve.Failed as why:
-            if "there is no program" in str(why):
+            if "no program is installed" in str(why):
                 raise Skip(why) from None
             raise
         if target:

@@ -170,6 +170,7 @@ TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 {
 	JudgedRun missing({"NIX.p99 < 1s", "mb/s > 0", "p99 < 100s"});
 	CHECK(missing.verdicts[0].sentence.find("NIX p99 is unknown: ") == 0);
+	CHECK(missing.verdicts[0].sentence.find(" has no operation NIX") != std::string::npos);
 	CHECK(missing.verdicts[1].sentence.find("does not count bytes") != std::string::npos);
 	CHECK(missing.verdicts[2].outcome == Verdict::kKept);
 	CHECK(StatusOf(missing.verdicts) == 3);
