@@ -192,7 +192,7 @@ static int listen_at(const char *path)
 	snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
 	unlink(path);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, CONNECTIONS_MAX)) {
-		fprintf(stderr, "delay_server: can't listen at %s: %s\n", path, strerror(errno));
+		fprintf(stderr, "delay_server: cannot listen at %s: %s\n", path, strerror(errno));
 		exit(3);
 	}
 	return fd;

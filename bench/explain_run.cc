@@ -25,7 +25,7 @@ void Check(int result, const char *what)
 {
 	if (result >= 0)
 		return;
-	fprintf(stderr, "bench_explain_run: can't %s: %s\n", what, strerror(-result));
+	fprintf(stderr, "bench_explain_run: cannot %s: %s\n", what, strerror(-result));
 	exit(3);
 }
 

@@ -7,7 +7,7 @@ from guest import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "results", "platforms.md")
 BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
-# What an emulated CPU has no time for, and says so: the budget for it is in CPU time.
+# Drops that only show how slow an emulated CPU is: unwinding has a budget of CPU time.
 OF_SLOWNESS = ("unwinding",)
 
 

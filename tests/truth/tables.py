@@ -46,7 +46,7 @@ def line(outcome, seconds):
     parts += [f"{s.injection['magnitude']}: did not happen" for s in outcome.not_injected]
     slow = ", ".join(f"{name} {count}" for name, count in sorted(outcome.elsewhere.items(), key=lambda x: -x[1])[:4])
     if slow:
-        parts.append(f"besides: {slow}")
+        parts.append(f"other slow episodes: {slow}")
     return f"{outcome.case.name} ({seconds:.0f} s): " + "; ".join(parts)
 
 
