@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 	if (!real.empty())
 		return PairReal(real, comparisons);
 	std::string table =
-	    "| sides | pairs | runs | allowed | called worse | cannot decide | p50's interval holds | p99's | "
+	    "| sides | pairs | runs | allowed | called worse | undecided | p50's interval holds | p99's | "
 	    "p99.9's |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n";
 	const struct {
 		const char *what;

@@ -125,7 +125,7 @@ class Bench:
         text = (f"`{' '.join(['bench/explain.sh', *sys.argv[1:]])}`, {time.strftime('%Y-%m-%d')}, {bench.host()}, "
                 f"{self.load_average:.2f} at the start. Median (and range) of {self.options.runs}.")
         if self.options.force and self.load_average >= quiet.LOAD_LIMIT:
-            text = "**Measured with `--force`, on a machine that had other work to do.** " + text
+            text = "**Measured with `--force`, on a busy machine.** " + text
         return text
 
 

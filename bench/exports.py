@@ -99,7 +99,7 @@ def main():
     heading = (f"`{' '.join(['bench/exports', *sys.argv[1:]])}`, {time.strftime('%Y-%m-%d')}, {bench.host()}, "
                f"{load_average:.2f} at the start. Median (and range) of {options.runs}.")
     if options.force and load_average >= quiet.LOAD_LIMIT:
-        heading = "**Measured with `--force`, on a machine that had other work to do.** " + heading
+        heading = "**Measured with `--force`, on a busy machine.** " + heading
     head = ["", "run, MB on disk", "wall, s", "user, s", "system, s", "peak memory, MB", "export, MB"]
     text = f"{heading}\n\n{overhead_page.table(head, rows)}"
     print(text)

@@ -82,7 +82,7 @@ def verdict(run):
             if not got:
                 continue
             median = statistics.median(got)
-            met = "too few pairs to tell" if len(got) < AIM_PAIRS else "met" if median <= aim else "missed"
+            met = "undecided, too few pairs" if len(got) < AIM_PAIRS else "met" if median <= aim else "missed"
             verdicts.append(f"{setup} {median:.3f}, {met}")
         if verdicts:
             lines.append(f"- {name}, aim at most {aim:.2f}: {'; '.join(verdicts)}.")

@@ -42,8 +42,8 @@ if (positionals.length !== 1 || !(opens >= 1)) {
 }
 const load = loadavg()[0];
 if (options.write && !options.force && load >= LOAD_LIMIT) {
-  console.error(`the machine is busy: its load average is ${load.toFixed(2)}, and figures are worth something below ${LOAD_LIMIT}. ` +
-    'Wait, or write them anyway with --force');
+  console.error(`the machine is busy: its load average is ${load.toFixed(2)} and must be below ${LOAD_LIMIT}. ` +
+    'Wait, or write the figures anyway with --force');
   process.exit(BUSY);
 }
 
@@ -95,7 +95,7 @@ await started.stop();
 
 const commit = execFileSync('git', ['-C', here, 'rev-parse', '--short', 'HEAD'], {encoding: 'utf8'}).trim();
 const text = [
-  `${options.force && load >= LOAD_LIMIT ? '**Measured with `--force`, on a machine that had other work to do.** ' : ''}` +
+  `${options.force && load >= LOAD_LIMIT ? '**Measured with `--force`, on a busy machine.** ' : ''}` +
   `\`bench/report\`, ${new Date().toISOString().slice(0, 10)}, commit ${commit}, Chromium ${version} without a GPU, Linux ${release()}, ` +
   `${cpus().length} x ${cpus()[0].model.trim()}, load ${load.toFixed(2)} at the start. Median (and most) of ${opens} openings and ` +
   `${opens * 9} zooms.`, '',
@@ -104,6 +104,6 @@ console.log(text);
 if (options.write) {
   const page = readFileSync(document, 'utf8');
   const from = page.indexOf(BEGIN), to = page.indexOf(END);
-  if (from < 0 || to < from) throw new Error(`${document} has no place for the table`);
+  if (from < 0 || to < from) throw new Error(`${document} has no markers for the table`);
   writeFileSync(document, `${page.slice(0, from + BEGIN.length)}\n${text}\n${page.slice(to)}`);
 }

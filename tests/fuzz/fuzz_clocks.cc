@@ -50,10 +50,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		pairs[i % 2].samples.push_back(p);
 	}
 	for (const forktail::analysis::ClockPair &pair : pairs) {
-		uint64_t left_out = 0;
-		CheckMap(forktail::analysis::FitClock(pair.samples, &left_out), pair.samples);
-		if (left_out > pair.samples.size())
-			Fail("more was left out than there was");
+		uint64_t skipped = 0;
+		CheckMap(forktail::analysis::FitClock(pair.samples, &skipped), pair.samples);
+		if (skipped > pair.samples.size())
+			Fail("more round trips were skipped than exist");
 	}
 	for (const forktail::analysis::ClockPath &path :
 	     forktail::analysis::ConnectClocks("a", {pairs[0], pairs[1]}))

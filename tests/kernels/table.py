@@ -7,7 +7,7 @@ from guest import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "results", "platforms.md")
 BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
-# What an emulated CPU has no time for, and says so: the budget for it is in CPU time.
+# Drops that only show how slow an emulated CPU is: unwinding has a budget of CPU time.
 OF_SLOWNESS = ("unwinding",)
 
 
@@ -79,6 +79,8 @@ def text(outcomes):
 def write(what):
     with open(PAGE) as f:
         page = f.read()
-    page = re.sub(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{what}{END}", page, flags=re.S)
+    page, found = re.subn(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{what}{END}", page, flags=re.S)
+    if not found:
+        raise RuntimeError(f"{PAGE} has no markers {BEGIN} and {END}")
     with open(PAGE, "w") as f:
         f.write(page)

@@ -92,7 +92,7 @@ Recorded read_recording(const std::string &path)
 			append(block, r.cpu_samples);
 			break;
 		case FT_BLOCK_CPU_SLICE:
-			append(block, r.turns);
+			append(block, r.slices);
 			break;
 		case FT_BLOCK_LOOP:
 			append(block, r.loops);
@@ -186,7 +186,7 @@ uint64_t Recorded::held_ns(const ft_span &wait, uint32_t tid, const std::string 
 	const uint64_t from = wait.start_ns + wait.blocked_ns, until = wait.start_ns + wait.duration_ns;
 	std::map<uint64_t, uint64_t>
 	    ends; // of the task's CPU slices in it, by start: the same one may be there twice
-	for (const ft_cpu_slice &t : turns)
+	for (const ft_cpu_slice &t : slices)
 		if (t.tid == tid && t.cpu + 1 == wait.queue_cpu && t.start_ns < until && t.end_ns > from &&
 		    (comm.empty() || comm == std::string(t.comm, strnlen(t.comm, sizeof t.comm))))
 			ends[t.start_ns] = std::max(ends[t.start_ns], t.end_ns);

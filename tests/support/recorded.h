@@ -19,7 +19,7 @@ struct Recorded {
 	std::vector<ft_tally> tallies;
 	std::vector<ft_io> io;
 	std::vector<ft_writes> writes;
-	std::vector<ft_cpu_slice> turns;
+	std::vector<ft_cpu_slice> slices;
 	std::vector<ft_loop> loops;
 	std::vector<ft_socket> sockets;
 	std::vector<ft_drop> drops;

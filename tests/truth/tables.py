@@ -46,7 +46,7 @@ def line(outcome, seconds):
     parts += [f"{s.injection['magnitude']}: did not happen" for s in outcome.not_injected]
     slow = ", ".join(f"{name} {count}" for name, count in sorted(outcome.elsewhere.items(), key=lambda x: -x[1])[:4])
     if slow:
-        parts.append(f"besides: {slow}")
+        parts.append(f"other slow episodes: {slow}")
     return f"{outcome.case.name} ({seconds:.0f} s): " + "; ".join(parts)
 
 
@@ -139,6 +139,8 @@ def write(tables, what, page_path=PAGE):
     begin, end = f"<!-- {what}: begin -->", f"<!-- {what}: end -->"
     with open(page_path) as f:
         page = f.read()
-    page = re.sub(f"{begin}.*{end}", lambda _: f"{begin}\n{tables}\n{end}", page, flags=re.S)
+    page, found = re.subn(f"{begin}.*{end}", lambda _: f"{begin}\n{tables}\n{end}", page, flags=re.S)
+    if not found:
+        raise RuntimeError(f"{page_path} has no markers {begin} and {end}")
     with open(page_path, "w") as f:
         f.write(page)

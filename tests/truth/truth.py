@@ -39,7 +39,7 @@ class Outcome:
         self.case, self.skipped, self.failed = case, None, None
         self.scored, self.not_injected, self.elsewhere, self.unknown = [], [], {}, 0.0
         self.account_error, self.drops = 0.0, 0
-        self.first_lines = []  # (injection, the first line about it) of those that happened
+        self.first_lines = []  # (injection, explain's first line about it), without injections that did not happen
         self.innocent = {}  # {thread: slow requests blamed on it}, for threads that may have none
 
     @property

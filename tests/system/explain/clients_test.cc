@@ -93,22 +93,22 @@ struct Iterations {
 	Calls sum = {}, most = {};
 };
 
-Iterations turns_of(const std::string &path)
+Iterations iterations_of(const std::string &path)
 {
 	forktail::analysis::Run run;
 	std::string error;
 	REQUIRE(forktail::analysis::LoadRun(path, &run, &error));
-	Iterations turns;
+	Iterations iterations;
 	auto add = [](uint64_t n, uint64_t *sum, uint64_t *most) {
 		*sum += n;
 		*most = std::max(*most, n);
 	};
 	for (const ft_span &s : run.iterations) {
-		add(s.arg[1] >> 16 & 0xffff, &turns.sum.writes, &turns.most.writes);
-		add(s.arg[1] >> 32 & 0xffff, &turns.sum.accepted, &turns.most.accepted);
-		add(s.arg[1] >> 48, &turns.sum.closed, &turns.most.closed);
+		add(s.arg[1] >> 16 & 0xffff, &iterations.sum.writes, &iterations.most.writes);
+		add(s.arg[1] >> 32 & 0xffff, &iterations.sum.accepted, &iterations.most.accepted);
+		add(s.arg[1] >> 48, &iterations.sum.closed, &iterations.most.closed);
 	}
-	return turns;
+	return iterations;
 }
 
 Json explain(const std::string &path)
@@ -134,21 +134,21 @@ struct Evidence {
 	}
 };
 
-Evidence said_between(const Json &explanation, uint64_t from_ns, uint64_t to_ns)
+Evidence evidence_between(const Json &explanation, uint64_t from_ns, uint64_t to_ns)
 {
-	Evidence said;
+	Evidence evidence;
 	for (const Json &e : explanation["episodes"]) {
 		const uint64_t start = e["start_ns"], end = start + e["duration_ns"].get<uint64_t>();
 		if (start >= to_ns || end <= from_ns)
 			continue;
 		for (const Json &sentence : e["evidence"])
-			said.text += sentence.get<std::string>() + "\n";
+			evidence.text += sentence.get<std::string>() + "\n";
 		for (const Json &a : e["activities"]) {
-			said.samples[a["name"]] += a["samples"].get<uint64_t>();
-			said.all += a["samples"].get<uint64_t>();
+			evidence.samples[a["name"]] += a["samples"].get<uint64_t>();
+			evidence.all += a["samples"].get<uint64_t>();
 		}
 	}
-	return said;
+	return evidence;
 }
 
 double share_of(const Json &own_code, const std::string &name)
@@ -232,16 +232,16 @@ TEST_CASE("a PUBLISH to thousands is reported as answers to as many")
 		CHECK(recorder.stop().dropped() == 0);
 
 		// One write per subscriber, and the answer to the publisher.
-		CHECK(turns_of(recorder.path()).most.writes == kSubscribers + 1);
-		const Evidence said = said_between(explain(recorder.path()), start_ns, end_ns);
-		INFO(said.text);
+		CHECK(iterations_of(recorder.path()).most.writes == kSubscribers + 1);
+		const Evidence evidence = evidence_between(explain(recorder.path()), start_ns, end_ns);
+		INFO(evidence.text);
 		// If the loop did not wait before it read the PING, several iterations are recorded as one,
 		// and only calls are counted.
-		CHECK(
-		    (said.text.find("was sending replies to about 5,000 clients for ") != std::string::npos ||
-		     said.text.find("was sending replies (in at least 5,00") != std::string::npos));
-		CHECK(said.share({"kernel/send", "answer"}) > 0.3);
-		in_kernel = said.text.find(" in the kernel: ") != std::string::npos;
+		CHECK((evidence.text.find("was sending replies to about 5,000 clients for ") !=
+			   std::string::npos ||
+		       evidence.text.find("was sending replies (in at least 5,00") != std::string::npos));
+		CHECK(evidence.share({"kernel/send", "answer"}) > 0.3);
+		in_kernel = evidence.text.find(" in the kernel: ") != std::string::npos;
 	}
 	CHECK(in_kernel);
 }
@@ -271,17 +271,17 @@ TEST_CASE("opened and closed connections are reported and counted")
 	REQUIRE(recorder.stop().dropped() == 0);
 
 	// On a busy machine an iteration's end may be missed, and with it its counts.
-	const Iterations turns = turns_of(recorder.path());
-	INFO(turns.sum.accepted << " accepted, " << turns.sum.closed << " closed");
-	CHECK(turns.sum.accepted <= kStorm);
-	CHECK(turns.sum.closed <= kStorm);
-	CHECK(turns.sum.accepted > kStorm * 3 / 4);
-	CHECK(turns.sum.closed > kStorm * 3 / 4);
-	const Evidence said = said_between(explain(recorder.path()), start_ns, end_ns);
-	INFO(said.text);
-	CHECK(said.text.find("the server was accepting ") != std::string::npos);
-	CHECK(said.text.find("freeing ") != std::string::npos);
-	CHECK(said.share({"kernel/accept", "kernel/close", "accept", "free-client"}) > 0.3);
+	const Iterations iterations = iterations_of(recorder.path());
+	INFO(iterations.sum.accepted << " accepted, " << iterations.sum.closed << " closed");
+	CHECK(iterations.sum.accepted <= kStorm);
+	CHECK(iterations.sum.closed <= kStorm);
+	CHECK(iterations.sum.accepted > kStorm * 3 / 4);
+	CHECK(iterations.sum.closed > kStorm * 3 / 4);
+	const Evidence evidence = evidence_between(explain(recorder.path()), start_ns, end_ns);
+	INFO(evidence.text);
+	CHECK(evidence.text.find("the server was accepting ") != std::string::npos);
+	CHECK(evidence.text.find("freeing ") != std::string::npos);
+	CHECK(evidence.share({"kernel/accept", "kernel/close", "accept", "free-client"}) > 0.3);
 }
 
 TEST_CASE("under plain load the kernel's sending has its name and its share")

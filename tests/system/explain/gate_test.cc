@@ -119,14 +119,30 @@ void CheckAgainstExplain(const Project &project)
 	}
 }
 
+// explain's answer to the run. The gate has the same one.
+std::string Answer(const Project &project)
+{
+	const Json explain = parse_json(project.Run({"forktail", "explain", "run", "--json"}).out);
+	const Json gate = parse_json(project.Gate({"p50 < 100s", "--json"}).out);
+	const std::string answer = explain["answer"];
+	CHECK(answer.size() > 0);
+	CHECK(gate["answer"] == answer);
+	return answer;
+}
+
 void CheckStatuses(const Project &project)
 {
 	Result r = project.Gate({"p99.9 < 100s", "errors = 0", "requests = 12000"});
 	CHECK(r.status == 0);
+	CHECK(r.out.find("ok   p99.9 is ") == 0);
 	CHECK(r.out.find("All 3 limits are met.\n") != std::string::npos);
 	r = project.Gate({"p50 < 0.001us", "errors = 0"});
 	CHECK(r.status == 1);
-	CHECK(r.out.find("\nFAIL p50 is ") != std::string::npos); // behind the answer
+	const std::vector<std::string> lines = LinesOf(r.out);
+	REQUIRE(lines.size() >= 3);
+	CHECK(lines[0] == Answer(project)); // the reason comes first
+	CHECK(lines[1].find("FAIL p50 is ") == 0);
+	CHECK(lines[2].find("ok   errors is 0") == 0);
 	r = project.Gate({"errors = 0", "p50 5ms"});
 	CHECK(r.status == 2);
 	CHECK(r.out.empty());

@@ -112,41 +112,44 @@ struct LockedServer {
 TEST_CASE("a lock that another thread holds while it computes is lock-wait at that thread")
 {
 	REQUIRE(root());
-	LockedServer kept("code", 15);
-	kept.During([] {});
-	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
-	CHECK(kept.waited_ms > 100);
-	CHECK(kept.Time("lock-wait", true) > 20 * kept.Time("lock-wait", false));
-	CHECK(std::abs(kept.Resolved() - kept.waited_ms) < 1 + 0.02 * kept.waited_ms);
-	CHECK(kept.Says("redis-server (" + std::to_string(kept.redis->pid()) + ") waited "));
-	CHECK(kept.Says(" for a lock that this thread held; meanwhile this thread was in keep_computing"));
+	LockedServer server("code", 15);
+	server.During([] {});
+	INFO(server.explanation["hops"].dump(1)
+	     << server.sentences << "waited " << server.waited_ms << " ms");
+	CHECK(server.waited_ms > 100);
+	CHECK(server.Time("lock-wait", true) > 20 * server.Time("lock-wait", false));
+	CHECK(std::abs(server.Resolved() - server.waited_ms) < 1 + 0.02 * server.waited_ms);
+	CHECK(server.Says("redis-server (" + std::to_string(server.redis->pid()) + ") waited "));
+	CHECK(server.Says(" for a lock that this thread held; meanwhile this thread was in keep_computing"));
 }
 
 TEST_CASE("a holder's wait in the kernel is the cause of the lock wait")
 {
 	REQUIRE(root());
-	LockedServer kept("pipe", 15);
-	kept.During([] {});
-	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
-	CHECK(kept.waited_ms > 100);
-	CHECK(std::abs(kept.Resolved() - kept.waited_ms) < 1 + 0.02 * kept.waited_ms);
-	CHECK(kept.Time("syscall", true) > 0.8 * kept.waited_ms);
-	CHECK(kept.Time("lock-wait", false) < 0.1 * kept.waited_ms);
-	CHECK(kept.Says("keeper: blocked in read() for "));
-	CHECK(kept.Says(" for a lock that this thread held"));
+	LockedServer server("pipe", 15);
+	server.During([] {});
+	INFO(server.explanation["hops"].dump(1)
+	     << server.sentences << "waited " << server.waited_ms << " ms");
+	CHECK(server.waited_ms > 100);
+	CHECK(std::abs(server.Resolved() - server.waited_ms) < 1 + 0.02 * server.waited_ms);
+	CHECK(server.Time("syscall", true) > 0.8 * server.waited_ms);
+	CHECK(server.Time("lock-wait", false) < 0.1 * server.waited_ms);
+	CHECK(server.Says("keeper: blocked in read() for "));
+	CHECK(server.Says(" for a lock that this thread held"));
 }
 
 TEST_CASE("a holder that a debugger stops makes the lock wait the debugger's")
 {
 	REQUIRE(root());
-	LockedServer kept("code", 60);
-	kept.During([&] {
-		Process stopper({FORKTAIL_TRACER, std::to_string(kept.Keeper()), "20", "40"});
+	LockedServer server("code", 60);
+	server.During([&] {
+		Process stopper({FORKTAIL_TRACER, std::to_string(server.Keeper()), "20", "40"});
 		REQUIRE(stopper.wait(Seconds(30)) == 0);
 	});
-	INFO(kept.explanation["hops"].dump(1) << kept.sentences << "waited " << kept.waited_ms << " ms");
-	CHECK(kept.Time("ptrace", true) > 50);
-	CHECK(kept.Time("ptrace", false) == 0);
-	CHECK(kept.Time("lock-wait", true) > 50);
-	CHECK(kept.Says("keeper: was stopped "));
+	INFO(server.explanation["hops"].dump(1)
+	     << server.sentences << "waited " << server.waited_ms << " ms");
+	CHECK(server.Time("ptrace", true) > 50);
+	CHECK(server.Time("ptrace", false) == 0);
+	CHECK(server.Time("lock-wait", true) > 50);
+	CHECK(server.Says("keeper: was stopped "));
 }

@@ -261,18 +261,18 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 		REQUIRE(fork);
 		// Redis reads its clock before and after. A CPU wait in between is in its figure and not in
 		// the fork's.
-		uint64_t beside_ns = 0;
+		uint64_t wait_ns = 0;
 		for (const ft_span &s : run.spans)
 			if (s.tid == fork->tid && s.off_cpu && s.depth == 0 &&
 			    s.start_ns + s.duration_ns + ms > fork->start_ns &&
 			    s.start_ns < fork->start_ns + fork->duration_ns + ms)
-				beside_ns += s.runnable_ns;
-		INFO("recorded " << fork->duration_ns << " ns and " << beside_ns
-				 << " ns beside it; Redis says " << redis_fork_ns << " ns");
+				wait_ns += s.runnable_ns;
+		INFO("recorded " << fork->duration_ns << " ns and " << wait_ns
+				 << " ns of CPU waits next to it; Redis reports " << redis_fork_ns << " ns");
 		double recorded = static_cast<double>(fork->duration_ns),
-		       beside = static_cast<double>(beside_ns);
+		       waited = static_cast<double>(wait_ns);
 		CHECK(redis_fork_ns >= recorded * 0.9);
-		CHECK(redis_fork_ns <= (recorded + beside) * 1.1 + 0.3 * kMs);
+		CHECK(redis_fork_ns <= (recorded + waited) * 1.1 + 0.3 * kMs);
 		// A request due at its beginning waited for all of it.
 		Json all_causes = all["causes"];
 		std::map<std::string, double> times;

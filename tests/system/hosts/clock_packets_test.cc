@@ -139,7 +139,7 @@ TEST_CASE("clock probe accepts only its peer's answer to its question, and count
 		udp.Send(&wrong, sizeof wrong);
 		if (questions > 1) {
 			wrong = right;
-			strcpy(wrong.clock_id, "somebody else's");
+			strcpy(wrong.clock_id, "another clock's");
 			udp.Send(&wrong, sizeof wrong);
 		}
 		udp.Send(&right, sizeof right);

@@ -42,7 +42,7 @@ struct ThreeHosts : Hosts {
 TEST_CASE("Each rank is killed in turn: it is named, all recordings are complete, nothing is left")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	ThreeHosts hosts;
@@ -67,7 +67,7 @@ TEST_CASE("Each rank is killed in turn: it is named, all recordings are complete
 TEST_CASE("Rank 0, which leads the others up to the load, is killed: it is named, and nothing is left")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	ThreeHosts hosts;
@@ -89,7 +89,7 @@ TEST_CASE("Rank 0, which leads the others up to the load, is killed: it is named
 TEST_CASE("A host that is lost is named, and the run ends with the others' files")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	ThreeHosts hosts;
@@ -113,7 +113,7 @@ TEST_CASE("A host that is lost is named, and the run ends with the others' files
 TEST_CASE("A dead load generator or recorder is named, and the plan decides whether the others continue")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	ThreeHosts hosts;
@@ -140,7 +140,7 @@ TEST_CASE("A dead load generator or recorder is named, and the plan decides whet
 TEST_CASE("Ctrl-C ends everything, and so does the death of forktail itself")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	ThreeHosts hosts;

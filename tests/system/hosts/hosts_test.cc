@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs on several hosts: docs/guides/many-hosts.md word for word; two servers behind a proxy under one
-// mpirun; a host whose link is down for a while; what can't begin.
+// Runs on several hosts: docs/guides/many-hosts.md exactly as written; two servers behind a proxy under one
+// mpirun; a host whose link is down for a while; runs that cannot start.
 #include "support.h"
 #include "tests/support/recorded.h"
 
@@ -56,7 +56,7 @@ Forked ForkedOf(const nlohmann::json &explained)
 TEST_CASE("docs/guides/many-hosts.md exactly as written")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	{
@@ -83,7 +83,7 @@ TEST_CASE("docs/guides/many-hosts.md exactly as written")
 TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from another file system")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	Hosts hosts({"redis-a", "redis-b", "proxy", "client-a", "client-b"});
@@ -149,7 +149,7 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 TEST_CASE("A file that cannot be read stays on its host, with all other files of that host")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	Hosts hosts({"redis-a", "client-a"});
@@ -180,7 +180,7 @@ TEST_CASE("A file that cannot be read stays on its host, with all other files of
 TEST_CASE("A host whose link is down for two seconds: the run continues and is complete")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	Hosts hosts({"redis-a", "client-a", "client-b"});
@@ -203,7 +203,7 @@ TEST_CASE("A host whose link is down for two seconds: the run continues and is c
 TEST_CASE("A run that cannot start reports why in one sentence, and leaves nothing")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	Hosts hosts({"redis-a", "client-a"});

@@ -185,12 +185,12 @@ Sums SumsOf(const Json &json)
 TEST_CASE("A delay in one direction is on that leg, or the clocks cannot decide")
 {
 	if (const std::string why = why_no_hosts(); !why.empty()) {
-		WARN("skipped: " << why);
+		WARN("SKIPPED: " << why);
 		return;
 	}
 	Two hosts;
 	if (run(hosts.A_day_ahead({"true"})).status != 0) {
-		WARN("skipped: needs time namespaces");
+		WARN("SKIPPED: needs time namespaces");
 		return;
 	}
 	for (const bool there : {true, false}) {

@@ -33,7 +33,7 @@ inline std::string why_no_hosts()
 		return "needs mpirun, iproute2 and forktail-rank";
 	return shell("ip netns add ft-try && ip netns del ft-try").status == 0
 		   ? ""
-		   : "needs network namespaces, which this machine doesn't allow";
+		   : "needs network namespaces, which this machine does not allow";
 }
 
 struct Hosts {

@@ -38,7 +38,7 @@ bool InTheMiddle(ScenarioRun *run)
 	bool said = run->Says("--duration 600s");
 	std::string err = run->lab->err();
 	INFO(err);
-	for (const char *lack : {": cannot swap ", ": cannot limit memory"})
+	for (const char *lack : {": this host has no ", ": cannot swap ", ": cannot limit memory"})
 		if (!said && err.find(lack) != std::string::npos) {
 			WARN("SKIPPED: " << err);
 			return false;

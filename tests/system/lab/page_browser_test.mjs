@@ -2,7 +2,7 @@
 // A page of the lab in a headless Chromium: it loads nothing from outside, its charts are drawn, its tables have the
 // measured figures, and axe-core finds nothing serious.
 //
-//   node lab_page_browser_test.mjs LAB_PAGE_SAMPLE PACKAGES_DIR
+//   node page_browser_test.mjs LAB_PAGE_SAMPLE PACKAGES_DIR
 
 import assert from 'node:assert/strict';
 import {findings, run, shot, startBrowser} from '../../browser/harness.mjs';

@@ -152,7 +152,7 @@ private:
 TEST_CASE("a Prometheus scrapes what a server's threads did, and rates sum to one")
 {
 	if (!root()) {
-		std::cout << "skipped: recording needs root\n";
+		std::cout << "SKIPPED: needs root to record\n";
 		return;
 	}
 	RedisOptions options;
@@ -222,7 +222,7 @@ TEST_CASE("a Prometheus scrapes what a server's threads did, and rates sum to on
 TEST_CASE("the answers follow the format specifications")
 {
 	if (!root()) {
-		std::cout << "skipped: recording needs root\n";
+		std::cout << "SKIPPED: needs root to record\n";
 		return;
 	}
 	Redis redis;

@@ -228,15 +228,15 @@ TEST_CASE("watch: a stall is on the screen with its evidence, keys move through 
 	screen.Press("?");
 	screen.With({"freeze or resume"});
 	screen.Press("?");
-	screen.With({"q quit", "longest iteration of the minute"});
+	screen.With({"q quit", "longest iteration of the minute:"});
 
 	screen.Resize(60, 15);
-	text = screen.With({"longest iteration of the minute", "e explain  ? help"});
+	text = screen.With({"longest iteration of the minute:", "e explain  ? help"});
 	CHECK(LinesOf(text).size() <= 15);
 	screen.Resize(200, 50);
 	text = screen.With({"s snapshot  ? help"});
 	CHECK(eventually([&] { return LinesOf(text = screen.Text()).size() > 40; }));
-	CHECK(Holds(text, "longest iteration of the minute"));
+	CHECK(Holds(text, "longest iteration of the minute:"));
 
 	// Explain, for the stall's second, in the pager. Also a snapshot.
 	screen.Press("w");

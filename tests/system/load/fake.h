@@ -106,7 +106,7 @@ public:
 		if ((on_unix ? bind(fd_, reinterpret_cast<sockaddr *>(&path), sizeof(path))
 			     : bind(fd_, reinterpret_cast<sockaddr *>(&address), size)) ||
 		    listen(fd_, 1000))
-			throw std::runtime_error("a test's server can't listen");
+			throw std::runtime_error("a test's server cannot listen");
 		if (!on_unix && getsockname(fd_, reinterpret_cast<sockaddr *>(&address), &size) == 0)
 			port_ = ntohs(address.sin_port);
 		accepting_ = std::thread([this] { accept_all(); });

@@ -169,8 +169,8 @@ std::vector<Attack> attacks()
 	    {"memcache_binary", "extras beyond the body", extras_beyond_body, "", no_reply},
 	    {"memcache_binary", "a length past all sense", binary_reply(0, 0, "", "", 4000000000u), "",
 	     no_reply},
-	    {"memcache_binary", "a value that doesn't come", binary_reply(0, 0, "abcd", "", 1000000000u), "",
-	     too_late},
+	    {"memcache_binary", "a value that does not arrive", binary_reply(0, 0, "abcd", "", 1000000000u),
+	     "", too_late},
 	    {"memcache_binary", "half a header", hit.substr(0, 13), "", too_late},
 	};
 }

@@ -43,7 +43,7 @@ struct Log {
 	std::string error;
 	Json manifest, summary;
 	std::vector<ft_request> requests;
-	std::map<uint32_t, ft_connection> connections; // the last record of each
+	std::map<uint32_t, ft_connection> connections;			// the last record of each
 	std::map<std::pair<uint32_t, uint64_t>, ft_connection> sockets; // likewise, by id and opening time
 	std::vector<ft_clock> clocks;
 	std::vector<ft_drop> drops;
@@ -134,7 +134,7 @@ inline Log read_log(const std::string &path)
 			continue;
 		const int n = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
 		if (n < 0)
-			log.error = "a request block can't be decoded";
+			log.error = "a request block cannot be decoded";
 		for (int i = 0; i < n; i++) {
 			const auto k = static_cast<size_t>(i);
 			log.requests.push_back({intended[k], start[k], end[k], connection[k], op[k],

@@ -34,7 +34,7 @@ public:
 		fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (connect(fd_, reinterpret_cast<sockaddr *>(&address), sizeof(address)) != 0 ||
 		    write(fd_, "MONITOR\r\n", 9) != 9 || !receive() || text_.rfind("+OK\r\n", 0) != 0)
-			throw std::runtime_error("MONITOR can't be begun");
+			throw std::runtime_error("MONITOR cannot be started");
 		reader_ = std::thread([this] {
 			size_t from = 0; // the mark is searched in the new text and one line before it
 			while (text_.find(kEnd, from) == std::string::npos) {

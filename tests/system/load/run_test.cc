@@ -314,7 +314,7 @@ TEST_CASE("replies larger than the read buffer, requests larger than the socket'
 	CHECK(get.figures["total"]["bytes"].get<uint64_t>() > 300000000);
 }
 
-TEST_CASE("--progress prints a line each second, without it there is none unless on a terminal")
+TEST_CASE("--progress prints a line each second; without it only a terminal gets one")
 {
 	Redis redis;
 	CHECK(load({"-s", redis.socket(), "--duration", "1200ms", "--rate", "500"}).err == "");

@@ -407,7 +407,7 @@ TEST_CASE("a password is sent over TLS only to a verified server")
 TEST_CASE("memcached over TLS")
 {
 	if (!contains(run({"memcached", "-h"}).out, "--enable-ssl")) {
-		WARN("this memcached has no TLS");
+		WARN("SKIPPED: this memcached has no TLS");
 		return;
 	}
 	Authority authority;

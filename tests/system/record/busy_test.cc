@@ -159,16 +159,16 @@ TEST_CASE("a recording that begins in the middle of an iteration has the rest of
 	alone.wait();
 	alone.redis.command({"PING"});
 	const Recorded r = recorder.stop();
-	const ft_span *turn =
+	const ft_span *iteration =
 	    r.longest([&](const ft_span &s) { return s.tid == alone.tid() && s.owner == FT_ITERATION; });
-	REQUIRE(turn);
+	REQUIRE(iteration);
 	const ft_thread &t = main_of(r, alone.tid());
 	// Its begin was not recorded. If the next request was read before the loop waited, the loop itself is
 	// unknown, too.
-	CHECK((turn->flags & ~FT_SPAN_UNFINISHED) == FT_SPAN_SAMPLED);
-	CHECK(turn->start_ns < t.start_ns + 100 * ms);
-	CHECK(turn->duration_ns > 300 * ms);
-	check_busy(r, alone.tid(), turn->duration_ns);
+	CHECK((iteration->flags & ~FT_SPAN_UNFINISHED) == FT_SPAN_SAMPLED);
+	CHECK(iteration->start_ns < t.start_ns + 100 * ms);
+	CHECK(iteration->duration_ns > 300 * ms);
+	check_busy(r, alone.tid(), iteration->duration_ns);
 }
 
 TEST_CASE("a server that is killed in the middle of an iteration leaves the iteration")

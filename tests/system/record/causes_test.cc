@@ -117,11 +117,11 @@ TEST_CASE("DEBUG SLEEP is sleep, with its system call and kernel stack")
 	CHECK(s->blocked_ns >= 199000000);
 	CHECK((s->syscall == 35 || s->syscall == 230)); // nanosleep, clock_nanosleep
 	CHECK(r.detail(*s).find("nanosleep") != std::string::npos);
-	const ft_span *turn =
+	const ft_span *iteration =
 	    r.longest([&](const ft_span &x) { return x.owner == FT_ITERATION && x.tid == tid(redis); });
-	REQUIRE(turn);
-	CHECK(turn->duration_ns >= 199000000);
-	CHECK(turn->start_ns <= s->start_ns);
+	REQUIRE(iteration);
+	CHECK(iteration->duration_ns >= 199000000);
+	CHECK(iteration->start_ns <= s->start_ns);
 }
 
 TEST_CASE("a run-queue wait names the CPU holder")

@@ -101,7 +101,7 @@ TEST_CASE("a full disk ends the recording cleanly, with a message and exit statu
 	CHECK(umount(dir.path().c_str()) == 0);
 }
 
-TEST_CASE("doctor lists the available features, and as nobody why there are none")
+TEST_CASE("doctor lists the available features; as the user nobody it exits with 3 and mentions sudo")
 {
 	REQUIRE(root());
 	const Result r = record({"--doctor"});

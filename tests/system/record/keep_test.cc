@@ -274,7 +274,7 @@ TEST_CASE("a full disk is reported once and ends nothing")
 	sleep_for(Seconds(2.5));
 	CHECK(keeper.process().running());
 	REQUIRE(unlink((disk + "/hog").c_str()) == 0);
-	REQUIRE(keeper.says("works again"));
+	REQUIRE(keeper.says("writing to " + ring + " works again"));
 	sleep_for(Seconds(2));
 	load.signal(SIGTERM);
 	keeper.end();
@@ -300,11 +300,9 @@ TEST_CASE("ring and guard belong to the ring's user, and the recorder writes wit
 	REQUIRE(chmod(dir.path().c_str(), 0711) == 0);
 	REQUIRE(mkdir(bin.c_str(), 0755) == 0);
 	std::filesystem::copy(program("forktail-record"), bin + "/forktail-record");
-	const std::vector<std::string> asked = {"--pid",    std::to_string(redis.pid()),
-						"--keep",   "10s",
-						"--user",   "nobody",
-						"--on",	    "iteration > 50ms",
-						"--control"};
+	const std::vector<std::string> asked = {
+	    "--pid", std::to_string(redis.pid()), "--keep",   "10s", "--user", "nobody",
+	    "--on",  "iteration > 50ms",	  "--control"};
 	CHECK_THROWS_WITH(Keeper(ring, asked, bin + "/forktail-record"),
 			  Catch::Matchers::Contains("which must be in the directory of forktail-record"));
 	// Replaces the guard: writes into the ring how it was started, and dies the first time.
@@ -355,8 +353,8 @@ TEST_CASE("invalid requests for a ring are refused in a sentence")
 	TempDir dir;
 	refused({"--keep", "5s", "-o", "x"}, 2,
 		"--keep: expected a time from 10s to 7d and a size of at least 4MB");
-	refused({"--user", "nobody", "-o", "x"}, 2, "needs --keep");
-	refused({"--on", "iteration > 1s", "-o", "x"}, 2, "needs --keep");
+	refused({"--user", "nobody", "-o", "x"}, 2, "--user needs --keep");
+	refused({"--on", "iteration > 1s", "-o", "x"}, 2, "--on needs --keep");
 	refused({"--keep", "10m", "--user", "nosuchuser", "-o", dir.file("r")}, 3,
 		"no such user: nosuchuser");
 	refused({"--keep", "10m", "-o", dir.file("no/such/place")}, 3, "No such file or directory");

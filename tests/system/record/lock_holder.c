@@ -10,7 +10,7 @@
  *   condition  computing, and main waits for a condition instead of the lock
  *   inherit    computing; the lock has priority inheritance
  *   fastlock   computing; the lock is laid out as KeyDB's: a ticket, its owner 64 bytes before
- *   nobody     not at all: main waits for a word without a waker, until a timer ends it
+ *   nobody     no lock is taken: main waits on a futex that no thread wakes, until a timer ends the wait
  *
  * It starts by printing the holder's thread id. */
 #include <linux/futex.h>

@@ -145,25 +145,25 @@ TEST_CASE("a stall in a loop that never waits is one iteration, to the precision
 	const double ended = now_s();
 	sleep_for(Seconds(0.5));
 	const Recorded r = recorder.stop();
-	const ft_span *turn = r.longest([&](const ft_span &s) { return s.owner == FT_ITERATION; });
-	REQUIRE(turn);
-	const double from = static_cast<double>(turn->start_ns) * 1e-9;
-	const double to = static_cast<double>(turn->start_ns + turn->duration_ns) * 1e-9;
-	INFO("turn from " << from << " to " << to << ", script between " << began << " and " << ended);
+	const ft_span *iteration = r.longest([&](const ft_span &s) { return s.owner == FT_ITERATION; });
+	REQUIRE(iteration);
+	const double from = static_cast<double>(iteration->start_ns) * 1e-9;
+	const double to = static_cast<double>(iteration->start_ns + iteration->duration_ns) * 1e-9;
+	INFO("iteration from " << from << " to " << to << ", script between " << began << " and " << ended);
 	CHECK(from >= began - 0.005);
 	CHECK(to <= ended + 0.005);
-	CHECK(turn->duration_ns >= 130 * ms);
+	CHECK(iteration->duration_ns >= 130 * ms);
 
 	// Once it was found to be long it was sampled more often, and the samples represent the time it ran.
-	uint64_t ran_ns = turn->duration_ns;
+	uint64_t ran_ns = iteration->duration_ns;
 	for (const ft_span &s : r.spans)
-		if (s.tid == turn->tid && s.off_cpu && s.start_ns >= turn->start_ns &&
-		    s.start_ns + s.duration_ns <= turn->start_ns + turn->duration_ns)
+		if (s.tid == iteration->tid && s.off_cpu && s.start_ns >= iteration->start_ns &&
+		    s.start_ns + s.duration_ns <= iteration->start_ns + iteration->duration_ns)
 			ran_ns -= s.duration_ns;
 	uint64_t fast = 0, slow = 0, stands_for_ns = 0;
 	for (const ft_cpu_sample &s : r.cpu_samples) {
 		(s.period == 16 ? fast : slow) += 1;
-		if (s.t_ns >= turn->start_ns && s.t_ns < turn->start_ns + turn->duration_ns)
+		if (s.t_ns >= iteration->start_ns && s.t_ns < iteration->start_ns + iteration->duration_ns)
 			stands_for_ns += s.period * ms / 16;
 	}
 	CHECK(fast >= 100);

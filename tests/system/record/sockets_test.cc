@@ -75,7 +75,7 @@ private:
 			err = connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof to);
 		}
 		if (err)
-			throw std::runtime_error("can't connect");
+			throw std::runtime_error("cannot connect");
 		return fd;
 	}
 

@@ -25,7 +25,7 @@ public:
 	Written()
 	{
 		if (ft_writer_open(&w_, dir_.file("r.forktail").c_str(), "{}"))
-			throw std::runtime_error("can't write a recording");
+			throw std::runtime_error("cannot write a recording");
 	}
 	~Written()
 	{
@@ -61,7 +61,7 @@ public:
 		std::filesystem::create_directories(file.parent_path());
 		std::ofstream out(file, std::ios::binary | std::ios::trunc);
 		if (!(out << text << std::flush))
-			throw std::runtime_error("can't write " + file.string());
+			throw std::runtime_error("cannot write " + file.string());
 	}
 
 private:
@@ -82,7 +82,7 @@ public:
 		if (fd_ < 0 || bind(fd_, reinterpret_cast<sockaddr *>(&a), size) ||
 		    (listening && listen(fd_, 1)) ||
 		    getsockname(fd_, reinterpret_cast<sockaddr *>(&a), &size))
-			throw std::runtime_error("can't open a port");
+			throw std::runtime_error("cannot open a port");
 		port_ = ntohs(a.sin_port);
 	}
 	explicit Socket(const std::string &path)
@@ -92,7 +92,7 @@ public:
 		path.copy(a.sun_path, sizeof a.sun_path - 1);
 		fd_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd_ < 0 || bind(fd_, reinterpret_cast<sockaddr *>(&a), sizeof a) || listen(fd_, 1))
-			throw std::runtime_error("can't listen on " + path);
+			throw std::runtime_error("cannot listen on " + path);
 	}
 	~Socket() { close(fd_); }
 	Socket(const Socket &) = delete;

@@ -190,11 +190,11 @@ TEST_CASE("an invalid index is ignored")
 	const End truth(read_file(path));
 	const size_t last = truth.entries.size() - 1;
 	const std::pair<const char *, std::function<void(End &)>> lies[] = {
-	    {"a block is left out", [](End &e) { e.entries.erase(e.entries.begin() + 5); }},
+	    {"a block is missing", [](End &e) { e.entries.erase(e.entries.begin() + 5); }},
 	    {"and the trailer knows",
 	     [](End &e) { e.entries.erase(e.entries.begin() + 5), e.trailer.blocks--; }},
-	    {"the first is left out", [](End &e) { e.entries.erase(e.entries.begin()), e.trailer.blocks--; }},
-	    {"the last is left out", [](End &e) { e.entries.pop_back(), e.trailer.blocks--; }},
+	    {"the first is missing", [](End &e) { e.entries.erase(e.entries.begin()), e.trailer.blocks--; }},
+	    {"the last is missing", [](End &e) { e.entries.pop_back(), e.trailer.blocks--; }},
 	    {"a block is there twice",
 	     [](End &e) { e.entries.insert(e.entries.begin() + 5, e.entries[5]), e.trailer.blocks++; }},
 	    {"two change places", [](End &e) { std::swap(e.entries[4], e.entries[5]); }},

@@ -202,8 +202,8 @@ inline std::string small_recording(const std::string &path)
 	must(ft_writer_record(w, FT_BLOCK_IO, &io));
 	const ft_writes writes = {1, 2, 3, 4, 5, "dd"};
 	must(ft_writer_record(w, FT_BLOCK_WRITES, &writes));
-	const ft_cpu_slice turn = {1, 2, 3, 4, 0, "ksoftirqd/4"};
-	must(ft_writer_record(w, FT_BLOCK_CPU_SLICE, &turn));
+	const ft_cpu_slice slice = {1, 2, 3, 4, 0, "ksoftirqd/4"};
+	must(ft_writer_record(w, FT_BLOCK_CPU_SLICE, &slice));
 	must(ft_writer_json(w, FT_BLOCK_SERIES, R"({"id":1,"name":"host.cpu.user","unit":"percent"})"));
 	const ft_sample sample = {1, 2.5, 3, 0};
 	must(ft_writer_record(w, FT_BLOCK_SAMPLE, &sample));

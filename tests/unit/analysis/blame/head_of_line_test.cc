@@ -81,14 +81,15 @@ struct Pipelines {
 	}
 };
 
-void CheckSame(const Context &context, size_t i, uint64_t from, uint64_t to, HeadOfLine *held)
+void CheckSame(const Context &context, size_t i, uint64_t from, uint64_t to, HeadOfLine *head_of_line)
 {
-	HopTimes kept, walked;
-	CHECK(held->Add(context, i, from, to, &kept) == WalkHeadOfLine(context, i, from, to, &walked));
-	REQUIRE(kept.hops.size() == walked.hops.size());
-	for (size_t h = 0; h < kept.hops.size(); h++) {
-		REQUIRE(kept.hops[h].hop == walked.hops[h].hop);
-		REQUIRE(kept.hops[h].direct == walked.hops[h].direct);
+	HopTimes incremental, walked;
+	CHECK(head_of_line->Add(context, i, from, to, &incremental) ==
+	      WalkHeadOfLine(context, i, from, to, &walked));
+	REQUIRE(incremental.hops.size() == walked.hops.size());
+	for (size_t h = 0; h < incremental.hops.size(); h++) {
+		REQUIRE(incremental.hops[h].hop == walked.hops[h].hop);
+		REQUIRE(incremental.hops[h].direct == walked.hops[h].direct);
 	}
 }
 
@@ -101,7 +102,7 @@ TEST_CASE("the incremental head-of-line blocking equals a walk over all requests
 		const Context context = pipelines.Make();
 		Random &random = pipelines.random;
 		const uint64_t step = Pick(random, 1, 3) == 1 ? 60 : 2;
-		HeadOfLine held;
+		HeadOfLine head_of_line;
 		for (size_t i = 0; i < pipelines.run.requests.size(); i += Pick(random, 1, step)) {
 			if (!context.ProxyPathOf(i))
 				continue;
@@ -111,7 +112,7 @@ TEST_CASE("the incremental head-of-line blocking equals a walk over all requests
 			if (Pick(random, 0, 9) == 0)
 				from = Pick(random, from, to);
 			INFO("seed " << seed << ", request " << i << ", [" << from << ", " << to << ")");
-			CheckSame(context, i, from, to, &held);
+			CheckSame(context, i, from, to, &head_of_line);
 		}
 	}
 }
@@ -136,10 +137,10 @@ TEST_CASE("requests that hold a connection for seconds are added and removed too
 	for (uint8_t &status : pipelines.run.requests.status)
 		status = FT_STATUS_OK;
 	const Context context = pipelines.Make();
-	HeadOfLine held;
+	HeadOfLine head_of_line;
 	for (size_t i = 4; i < 8; i++)
-		CheckSame(context, i, kStart + (i - 4) * kLong + 1, kStart + i * kLong, &held);
+		CheckSame(context, i, kStart + (i - 4) * kLong + 1, kStart + i * kLong, &head_of_line);
 	HopTimes all;
-	held.Add(context, 7, kStart + 3 * kLong + 1, kStart + 7 * kLong, &all);
+	head_of_line.Add(context, 7, kStart + 3 * kLong + 1, kStart + 7 * kLong, &all);
 	CHECK(all.At(1).direct[static_cast<size_t>(Index(Cause::Fork))] == 4 * kLong - 1);
 }

@@ -17,7 +17,7 @@ namespace
 
 constexpr size_t kP50 = 0, kP99 = 2, kP9999 = 4;
 
-struct MadeOptions {
+struct SyntheticOptions {
 	int seconds = 600, per_second = 20;
 	double factor = 1;     // of all latencies
 	uint64_t fork_ms = 10; // of requests' time, in about every third second
@@ -25,7 +25,7 @@ struct MadeOptions {
 };
 
 // Its level drifts (AR(1) of its logarithm).
-RunSample MadeSample(uint64_t seed, const MadeOptions &o)
+RunSample SyntheticSample(uint64_t seed, const SyntheticOptions &o)
 {
 	Random random(seed);
 	auto normal = [&] { // Box and Muller
@@ -61,12 +61,12 @@ bool Holds(const Interval &interval, double value)
 TEST_CASE("intervals of one pair contain the true difference about as often as stated")
 {
 	constexpr int kPairs = 100;
-	MadeOptions a, b;
+	SyntheticOptions a, b;
 	b.factor = 1.1;
 	int known = 0, p50 = 0, p99 = 0;
 	for (uint64_t seed = 1; seed <= kPairs; seed++) {
 		const PairIntervals i =
-		    BootstrapPair(MadeSample(2 * seed, a), MadeSample(2 * seed + 1, b), seed, 100);
+		    BootstrapPair(SyntheticSample(2 * seed, a), SyntheticSample(2 * seed + 1, b), seed, 100);
 		known += i.log_ratio[kP50].known && i.log_ratio[kP99].known;
 		p50 += Holds(i.log_ratio[kP50], std::log(b.factor));
 		p99 += Holds(i.log_ratio[kP99], std::log(b.factor));
@@ -84,7 +84,7 @@ TEST_CASE("intervals of one pair contain the true difference about as often as s
 
 TEST_CASE("the same seed draws the same, another seed draws differently")
 {
-	const RunSample a = MadeSample(1, {}), b = MadeSample(2, {});
+	const RunSample a = SyntheticSample(1, {}), b = SyntheticSample(2, {});
 	const PairIntervals once = BootstrapPair(a, b, 7, 200), again = BootstrapPair(a, b, 7, 200),
 			    other = BootstrapPair(a, b, 8, 200);
 	for (size_t q = 0; q < kQuantiles; q++) {
@@ -97,10 +97,10 @@ TEST_CASE("the same seed draws the same, another seed draws differently")
 
 TEST_CASE("rates, causes and episodes of a pair have intervals too")
 {
-	MadeOptions a, b;
+	SyntheticOptions a, b;
 	b.per_second = 30;
 	b.fork_ms = 30;
-	const PairIntervals i = BootstrapPair(MadeSample(3, a), MadeSample(4, b), 1);
+	const PairIntervals i = BootstrapPair(SyntheticSample(3, a), SyntheticSample(4, b), 1);
 	CHECK(i.why.find("p99.99") != std::string::npos); // of 12,000 requests
 	CHECK(i.why.find("p50") == std::string::npos);
 	CHECK_FALSE(i.log_ratio[kP9999].known);
@@ -119,10 +119,10 @@ TEST_CASE("rates, causes and episodes of a pair have intervals too")
 
 TEST_CASE("too few blocks give no interval, and the affected percentiles are reported")
 {
-	MadeOptions independent, few;
+	SyntheticOptions independent, few;
 	independent.after = few.after = 0;
 	few.seconds = 29;
-	RunSample enough = MadeSample(5, independent), short_one = MadeSample(6, few);
+	RunSample enough = SyntheticSample(5, independent), short_one = SyntheticSample(6, few);
 	for (const PairIntervals &i :
 	     {BootstrapPair(enough, short_one, 1, 50), BootstrapPair(short_one, enough, 1, 50),
 	      BootstrapPair(enough, RunSample(), 1, 50)}) {
@@ -132,20 +132,20 @@ TEST_CASE("too few blocks give no interval, and the affected percentiles are rep
 		for (const char *name : {"p50, ", "p90, ", "p99, ", "p99.9, ", "p99.99:"})
 			CHECK(i.why.find(name) != std::string::npos);
 	}
-	CHECK(BootstrapPair(enough, MadeSample(7, independent), 1, 50).log_ratio[kP50].known);
+	CHECK(BootstrapPair(enough, SyntheticSample(7, independent), 1, 50).log_ratio[kP50].known);
 	// An episode of 11 s asks for blocks of 22 s, of which 600 s have 27.
 	enough.longest_episode_ns = 11'000'000'000;
-	CHECK_FALSE(BootstrapPair(enough, MadeSample(7, independent), 1, 50).log_ratio[kP50].known);
+	CHECK_FALSE(BootstrapPair(enough, SyntheticSample(7, independent), 1, 50).log_ratio[kP50].known);
 }
 
 TEST_CASE("a long run is resampled in units of several seconds")
 {
-	MadeOptions a, b;
+	SyntheticOptions a, b;
 	a.seconds = 1300;
 	b.seconds = 651;
 	b.factor = 1.2;
 	b.fork_ms = 20;
-	const PairIntervals i = BootstrapPair(MadeSample(8, a), MadeSample(9, b), 1, 200);
+	const PairIntervals i = BootstrapPair(SyntheticSample(8, a), SyntheticSample(9, b), 1, 200);
 	CHECK(Holds(i.log_ratio[kP50], std::log(1.2)));
 	CHECK(i.log_ratio[kP50].low > 0);
 	// An incomplete last unit has fewer requests and would make the rate vary.

@@ -24,13 +24,13 @@ namespace
 {
 
 // A run and the result of limits on it.
-struct Held {
+struct JudgedRun {
 	Explanation e;
 	AskedLimits limits;
 	std::vector<Verdict> verdicts;
 	Gated gated;
 
-	explicit Held(const std::vector<std::string> &texts, const SampleSize &size = {5, 2000, 500})
+	explicit JudgedRun(const std::vector<std::string> &texts, const SampleSize &size = {5, 2000, 500})
 	    : e(SampleExplanation(size))
 	{
 		e.measured_ns = static_cast<uint64_t>(size.seconds * 1e9);
@@ -97,8 +97,9 @@ std::string FileError(const std::string &toml)
 
 TEST_CASE("gate: figures of one operation and of all operations are exact")
 {
-	Held h({"GET.p99.9 < 1s", "get.p12.5 < 1s", "p99.5 < 1s", "min < 1s", "GET.avg < 1s", "stddev < 1s",
-		"GET.requests > 0", "GET.max < 10s", "rps > 1", "GET.rps > 1", "GET.errors < 100%"});
+	JudgedRun h({"GET.p99.9 < 1s", "get.p12.5 < 1s", "p99.5 < 1s", "min < 1s", "GET.avg < 1s",
+		     "stddev < 1s", "GET.requests > 0", "GET.max < 10s", "rps > 1", "GET.rps > 1",
+		     "GET.errors < 100%"});
 	const std::vector<uint64_t> get = LatenciesOf(h.e, "GET"), all = LatenciesOf(h.e, "");
 	REQUIRE(get.size() > 100);
 	double sum = 0, all_sum = 0, squares = 0;
@@ -125,9 +126,9 @@ TEST_CASE("gate: figures of one operation and of all operations are exact")
 
 TEST_CASE("gate: figures of causes are explain's")
 {
-	Held h({"fork.max < 1s", "fork.total < 100s", "fork.share < 100%", "cause share of fork < 100%",
-		"fork.requests > 0", "fork.episodes > 0", "unknown <= 100%", "episodes > 0",
-		"reclaim.max <= 0"});
+	JudgedRun h({"fork.max < 1s", "fork.total < 100s", "fork.share < 100%", "cause share of fork < 100%",
+		     "fork.requests > 0", "fork.episodes > 0", "unknown <= 100%", "episodes > 0",
+		     "reclaim.max <= 0"});
 	uint64_t longest_ns = 0;
 	for (const SlowRequest &r : h.e.blame.slow)
 		for (size_t i = 0; i < r.part_count; i++)
@@ -150,7 +151,7 @@ TEST_CASE("gate: figures of causes are explain's")
 
 TEST_CASE("gate: a broken limit has its reason and its cause")
 {
-	Held h({"p99.9 < 1ms", "fork.max < 1ms", "GET.p99.9 < 1us", "p50 > 10s", "rps > 1e9"});
+	JudgedRun h({"p99.9 < 1ms", "fork.max < 1ms", "GET.p99.9 < 1us", "p50 > 10s", "rps > 1e9"});
 	CHECK(StatusOf(h.verdicts) == 1);
 	for (const Verdict &v : h.verdicts)
 		CHECK(v.outcome == Verdict::kBroken);
@@ -167,8 +168,9 @@ TEST_CASE("gate: a broken limit has its reason and its cause")
 
 TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 {
-	Held missing({"NIX.p99 < 1s", "mb/s > 0", "p99 < 100s"});
+	JudgedRun missing({"NIX.p99 < 1s", "mb/s > 0", "p99 < 100s"});
 	CHECK(missing.verdicts[0].sentence.find("NIX p99 is unknown: ") == 0);
+	CHECK(missing.verdicts[0].sentence.find(" has no operation NIX") != std::string::npos);
 	CHECK(missing.verdicts[1].sentence.find("does not count bytes") != std::string::npos);
 	CHECK(missing.verdicts[2].outcome == Verdict::kKept);
 	CHECK(StatusOf(missing.verdicts) == 3);
@@ -178,19 +180,19 @@ TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 
 	SampleSize no_log = {5, 2000, 500};
 	no_log.requests = false;
-	Held turns({"p99 < 100s", "GET.p99 < 1s", "errors = 0", "fork.max < 1s"}, no_log);
+	JudgedRun iterations({"p99 < 100s", "GET.p99 < 1s", "errors = 0", "fork.max < 1s"}, no_log);
 	for (size_t i = 0; i < 3; i++)
-		CHECK(turns.verdicts[i].sentence.find(" has no request log") != std::string::npos);
-	CHECK(turns.verdicts[3].outcome == Verdict::kKept);
+		CHECK(iterations.verdicts[i].sentence.find(" has no request log") != std::string::npos);
+	CHECK(iterations.verdicts[3].outcome == Verdict::kKept);
 
 	SampleSize no_server = {5, 2000, 500};
 	no_server.recorder = false;
-	Held alone({"fork.max < 1s", "unknown < 100%", "p99 < 100s"}, no_server);
+	JudgedRun alone({"fork.max < 1s", "unknown < 100%", "p99 < 100s"}, no_server);
 	CHECK(alone.verdicts[0].sentence.find("has no recording of a server") != std::string::npos);
 	CHECK(alone.verdicts[1].outcome == Verdict::kNotKnown);
 	CHECK(alone.verdicts[2].outcome == Verdict::kKept);
 
-	Held slow({"p99 < 100s", "rps > 0", "max < 100s", "errors < 10%"});
+	JudgedRun slow({"p99 < 100s", "rps > 0", "max < 100s", "errors < 10%"});
 	slow.e.run.files.emplace_back();
 	slow.e.run.files.back().manifest = R"({"log_slow_ns": 1000000})";
 	slow.Judge(LIMIT_HAS_TO_HOLD);
@@ -202,7 +204,7 @@ TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 
 TEST_CASE("gate: drops, and the reading of --fail-if")
 {
-	Held h({"drops = 0"});
+	JudgedRun h({"drops = 0"});
 	CHECK(h.verdicts[0].outcome == Verdict::kKept);
 	h.e.run.drops.push_back({0, 1, 7, FT_DROP_RING, 0});
 	h.e.run.drops.push_back({1, 2, 3, FT_DROP_DISK, 0});
@@ -245,7 +247,7 @@ TEST_CASE("gate: against a base")
 
 TEST_CASE("gate: JSON and JUnit report the same")
 {
-	Held h({"p99.9 < 1ms", "drops = 0", "NIX.p99 < 1s"});
+	JudgedRun h({"p99.9 < 1ms", "drops = 0", "NIX.p99 < 1s"});
 	h.limits.asked[1].name = "nothing \x1b is lost";
 	h.Judge(LIMIT_HAS_TO_HOLD);
 	const auto json = parse_json(GateJson(h.gated, h.verdicts));

@@ -190,8 +190,8 @@ TEST_CASE("the estimate is below the start of the slowest percent and below the 
 {
 	Looked looked;
 	looked.Add(1'000, 100'000, 10); // p99 is 99,010, p97 97,030
-	SpeculativeBlame ahead(1000, looked.latencies, 500'000);
-	const uint64_t from_ns = ahead.From(looked.workers);
+	SpeculativeBlame speculative(1000, looked.latencies, 500'000);
+	const uint64_t from_ns = speculative.From(looked.workers);
 	CHECK(from_ns < 99'010);
 	CHECK(from_ns > 80'000);
 	CHECK(SpeculativeBlame(1000, looked.latencies, 5'000).From(looked.workers) == 5'000);
@@ -209,8 +209,8 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 	constexpr uint64_t kThreshold = 90'000;
 	Looked looked;
 	looked.Add(1'000, 100'000, 10);
-	SpeculativeBlame ahead(100'000, looked.latencies, kThreshold);
-	const uint64_t from_ns = ahead.From(looked.workers);
+	SpeculativeBlame speculative(100'000, looked.latencies, kThreshold);
+	const uint64_t from_ns = speculative.From(looked.workers);
 	std::vector<SlowRequest> told;
 	std::vector<Part> parts;
 	BlameLimits limits;
@@ -218,8 +218,8 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 		told.push_back(r);
 		parts.insert(parts.end(), p, p + r.part_count);
 	};
-	SlowestRequests kept(limits, 10'000), plain(BlameLimits(), 10'000);
-	kept.SetThreshold(kThreshold);
+	SlowestRequests slowest(limits, 10'000), plain(BlameLimits(), 10'000);
+	slowest.SetThreshold(kThreshold);
 	plain.SetThreshold(kThreshold);
 	uint64_t slow = 0;
 	for (int stretch = 0; stretch < 3; stretch++) {
@@ -232,12 +232,12 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 		std::vector<Sheet> same = sheets;
 		for (Sheet &sheet : same)
 			plain.Take(&sheet);
-		ahead.Take(&sheets);
+		speculative.Take(&sheets);
 		for (const Sheet &sheet : sheets)
 			CHECK((sheet.requests.empty() && sheet.parts.empty()));
 	}
-	REQUIRE(ahead.Active());
-	REQUIRE(ahead.PassTo(from_ns, &kept));
+	REQUIRE(speculative.Active());
+	REQUIRE(speculative.PassTo(from_ns, &slowest));
 	REQUIRE(slow > 100);
 	CHECK(told.size() == slow);
 	size_t next = 0;
@@ -250,9 +250,9 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 		CHECK(sum == r.latency_ns);
 	}
 	Blame blame, wanted;
-	CHECK_FALSE(kept.Again());
+	CHECK_FALSE(slowest.Again());
 	CHECK_FALSE(plain.Again());
-	kept.Conclude(nullptr, &blame);
+	slowest.Conclude(nullptr, &blame);
 	plain.Conclude(nullptr, &wanted);
 	REQUIRE(blame.causes.size() == 2);
 	for (size_t c = 0; c < 2; c++) {
@@ -269,14 +269,14 @@ TEST_CASE("an estimate that selects too many requests drops the faster ones, or 
 	constexpr size_t kMost = 100;
 	Looked looked;
 	looked.Add(1'000, 100'000, 10);
-	auto fill = [](SpeculativeBlame *ahead, size_t requests, uint64_t latency_ns) {
+	auto fill = [](SpeculativeBlame *speculative, size_t requests, uint64_t latency_ns) {
 		std::vector<Sheet> sheets(1);
 		for (size_t n = 0; n < requests; n++)
 			AddTo(&sheets[0], latency_ns, n);
-		ahead->Take(&sheets);
+		speculative->Take(&sheets);
 	};
-	SlowestRequests kept(BlameLimits(), 10'000);
-	kept.SetThreshold(500'000);
+	SlowestRequests slowest(BlameLimits(), 10'000);
+	slowest.SetThreshold(500'000);
 
 	// Requests selected by an earlier, lower estimate are dropped.
 	SpeculativeBlame lower(kMost, looked.latencies, 500'000);
@@ -288,13 +288,13 @@ TEST_CASE("an estimate that selects too many requests drops the faster ones, or 
 	REQUIRE(high_ns > low_ns);
 	fill(&lower, 100, high_ns);
 	CHECK(lower.Active());
-	CHECK_FALSE(lower.PassTo(high_ns - 1, &kept)); // some were not examined then
-	CHECK(lower.PassTo(high_ns, &kept));
+	CHECK_FALSE(lower.PassTo(high_ns - 1, &slowest)); // some were not examined then
+	CHECK(lower.PassTo(high_ns, &slowest));
 
 	SpeculativeBlame fast(kMost, looked.latencies, 500'000);
 	fill(&fast, 2 * kMost + 1, fast.From(looked.workers));
 	CHECK_FALSE(fast.Active());
-	CHECK_FALSE(fast.PassTo(UINT64_MAX, &kept));
+	CHECK_FALSE(fast.PassTo(UINT64_MAX, &slowest));
 
 	SpeculativeBlame slow(kMost, looked.latencies, 500'000);
 	slow.From(looked.workers);

@@ -19,7 +19,7 @@ test('zooming keeps the instant under the pointer', () => {
   assert.equal(max, 16);
 });
 
-test('a view tells its listeners of changes only', () => {
+test('a view notifies its listeners only of changes', () => {
   const view = createView(0, 60, 1e-3);
   let told = 0;
   view.subscribe(() => told++);

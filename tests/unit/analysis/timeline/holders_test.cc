@@ -18,7 +18,7 @@ namespace
 
 constexpr uint16_t kCpu = 1;
 
-ft_cpu_slice Turn(const char *comm, uint32_t tid, uint64_t start, uint64_t end, uint16_t cpu = kCpu)
+ft_cpu_slice Slice(const char *comm, uint32_t tid, uint64_t start, uint64_t end, uint16_t cpu = kCpu)
 {
 	ft_cpu_slice t = {kBase + start, kBase + end, tid, cpu, 0, {}};
 	memcpy(t.comm, comm, strnlen(comm, sizeof t.comm));
@@ -26,12 +26,12 @@ ft_cpu_slice Turn(const char *comm, uint32_t tid, uint64_t start, uint64_t end, 
 }
 
 // A wait for kCpu from 1 ms to 2 ms.
-RunBuilder Waiting(const std::vector<ft_cpu_slice> &turns)
+RunBuilder Waiting(const std::vector<ft_cpu_slice> &slices)
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
 	b.Off(FT_IDLE, 0, 1 * ms, 2 * ms).queue_cpu = kCpu + 1;
-	b.run.cpu_slices = turns;
+	b.run.cpu_slices = slices;
 	return b;
 }
 
@@ -45,7 +45,7 @@ WaitHolder Holder(const RunBuilder &b, size_t span = 0)
 TEST_CASE("a CPU held by ksoftirqd counts as deferred soft interrupts")
 {
 	RunBuilder b =
-	    Waiting({Turn("ksoftirqd/1", 17, 800 * us, 1900 * us), Turn("sh", 50, 1900 * us, 2 * ms)});
+	    Waiting({Slice("ksoftirqd/1", 17, 800 * us, 1900 * us), Slice("sh", 50, 1900 * us, 2 * ms)});
 	b.Finish();
 	CHECK(Holder(b).tid == 17);
 	CHECK(Holder(b).ns == 900 * us);
@@ -58,15 +58,15 @@ TEST_CASE("a CPU held by ksoftirqd counts as deferred soft interrupts")
 TEST_CASE("ksoftirqd as the longest holder, but for less than half of the wait, is an ordinary holder")
 {
 	RunBuilder b =
-	    Waiting({Turn("a", 50, 1000 * us, 1250 * us), Turn("ksoftirqd/1", 17, 1250 * us, 1750 * us),
-		     Turn("b", 51, 1750 * us, 2 * ms)});
+	    Waiting({Slice("a", 50, 1000 * us, 1250 * us), Slice("ksoftirqd/1", 17, 1250 * us, 1750 * us),
+		     Slice("b", 51, 1750 * us, 2 * ms)});
 	b.Finish();
 	CHECK(Holder(b).tid == 17);
 	Account a = AccountOf(b.run, 0);
 	CHECK(a.by_cause[Index(Cause::SoftirqDeferred)] == 0);
 	CHECK(a.by_cause[Index(Cause::RunQueue)] == 1 * ms);
 
-	RunBuilder other = Waiting({Turn("ksoftirqd-like", 17, 0, 2 * ms)}); // not the kernel's
+	RunBuilder other = Waiting({Slice("ksoftirqd-like", 17, 0, 2 * ms)}); // not the kernel's
 	other.Finish();
 	CHECK_FALSE(Holder(other).deferred);
 }
@@ -74,15 +74,15 @@ TEST_CASE("ksoftirqd as the longest holder, but for less than half of the wait, 
 TEST_CASE("CPU slices of one task add up, each once, and those of other CPUs or times do not count")
 {
 	RunBuilder b = Waiting({
-	    Turn("b", 51, 1500 * us, 2 * ms),
-	    Turn("a", 50, 1000 * us, 1300 * us),
-	    Turn("a", 50, 1000 * us, 1100 * us), // as another wait reported it before it was over
-	    Turn("a", 50, 1000 * us, 1300 * us), // and once more
-	    Turn("c", 52, 1300 * us, 1350 * us),
-	    Turn("a", 50, 1350 * us, 1500 * us),
-	    Turn("a", 50, 0, 1000 * us),
-	    Turn("a", 50, 2 * ms, 9 * ms),
-	    Turn("a", 50, 1000 * us, 2 * ms, kCpu + 1),
+	    Slice("b", 51, 1500 * us, 2 * ms),
+	    Slice("a", 50, 1000 * us, 1300 * us),
+	    Slice("a", 50, 1000 * us, 1100 * us), // as another wait reported it before it was over
+	    Slice("a", 50, 1000 * us, 1300 * us), // and once more
+	    Slice("c", 52, 1300 * us, 1350 * us),
+	    Slice("a", 50, 1350 * us, 1500 * us),
+	    Slice("a", 50, 0, 1000 * us),
+	    Slice("a", 50, 2 * ms, 9 * ms),
+	    Slice("a", 50, 1000 * us, 2 * ms, kCpu + 1),
 	});
 	b.Finish();
 	CHECK(b.run.cpu_slices.size() == 7);
@@ -93,7 +93,7 @@ TEST_CASE("CPU slices of one task add up, each once, and those of other CPUs or 
 
 TEST_CASE("a holder's name is added to other facts about a wait and does not replace them")
 {
-	RunBuilder b = Waiting({Turn("sh", 50, 0, 9 * ms)});
+	RunBuilder b = Waiting({Slice("sh", 50, 0, 9 * ms)});
 	b.run.details.push_back({"dump.rdb", {"io_schedule+0x42"}});
 	b.run.details.push_back({"", {"futex_wait+0x1"}});
 	b.Off(FT_FILE_READ, 3 * ms, 4 * ms, 5 * ms).queue_cpu = kCpu + 1;
@@ -118,7 +118,7 @@ TEST_CASE("a holder's name is added to other facts about a wait and does not rep
 
 TEST_CASE("a wait without recorded facts stays so, and one of an old recording keeps its holder")
 {
-	RunBuilder b = Waiting({Turn("sh", 50, 5 * ms, 6 * ms)});
+	RunBuilder b = Waiting({Slice("sh", 50, 5 * ms, 6 * ms)});
 	ft_span &old = b.Off(FT_RUN_QUEUE, 5 * ms, 5 * ms, 6 * ms);
 	old.arg[1] = 4711 | (900 * us) << 32;
 	old.flags = FT_SPAN_KSOFTIRQD;
@@ -133,7 +133,7 @@ TEST_CASE("a wait without recorded facts stays so, and one of an old recording k
 
 TEST_CASE("CPU slices with impossible times are ignored")
 {
-	RunBuilder b = Waiting({Turn("x", 50, 2 * ms, 1 * ms), Turn("sh", 51, 1900 * us, 2 * ms)});
+	RunBuilder b = Waiting({Slice("x", 50, 2 * ms, 1 * ms), Slice("sh", 51, 1900 * us, 2 * ms)});
 	b.Finish();
 	CHECK(Holder(b).tid == 51);
 	CHECK(b.run.warnings.size() == 1);
@@ -170,9 +170,10 @@ std::string ExplainedWaits(const std::string &path, bool with_turns)
 		ft_span s = b.Off(FT_IDLE, from - 2 * ms, from, until);
 		if (with_turns) {
 			s.queue_cpu = kCpu + 1;
-			Write(w, FT_BLOCK_CPU_SLICE, Turn("ksoftirqd/1", 17, from - 1 * ms, from + softirqs));
+			Write(w, FT_BLOCK_CPU_SLICE,
+			      Slice("ksoftirqd/1", 17, from - 1 * ms, from + softirqs));
 			if (softirqs < 4 * ms)
-				Write(w, FT_BLOCK_CPU_SLICE, Turn("sh", 50, from + softirqs, until));
+				Write(w, FT_BLOCK_CPU_SLICE, Slice("sh", 50, from + softirqs, until));
 		} else if (softirqs > 2 * ms) {
 			s.detail = 1;
 			s.arg[1] = 17 | softirqs << 32;

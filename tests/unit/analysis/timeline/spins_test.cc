@@ -37,12 +37,12 @@ struct Threads : RunBuilder {
 	}
 	void Iteration(uint64_t from, uint64_t to)
 	{
-		ft_span turn = {};
-		turn.start_ns = kBase + from;
-		turn.duration_ns = to - from;
-		turn.tid = kServer;
-		turn.owner = FT_ITERATION;
-		run.iterations.push_back(turn);
+		ft_span iteration = {};
+		iteration.start_ns = kBase + from;
+		iteration.duration_ns = to - from;
+		iteration.tid = kServer;
+		iteration.owner = FT_ITERATION;
+		run.iterations.push_back(iteration);
 	}
 	// The main thread's samples, one per millisecond in [from, to) ms.
 	void Sampled(uint32_t stack, uint64_t from, uint64_t to, uint32_t tid = kServer)

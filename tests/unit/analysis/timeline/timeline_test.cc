@@ -263,8 +263,8 @@ TEST_CASE("a span with neither end recorded does not identify the serving thread
 	b.Thread(101, 0, 1000, 0, "bio_lazy_free", kServer);
 	b.Tally(FT_OWN_CODE, 0, 1000, 800);
 	b.Tally(FT_OWN_CODE, 0, 1000, 1000, 1, 101);
-	ft_span &turn = b.Frame(FT_ITERATION, 0, 1000, 0, 1000, 101);
-	turn.flags = FT_SPAN_UNFINISHED;
+	ft_span &iteration = b.Frame(FT_ITERATION, 0, 1000, 0, 1000, 101);
+	iteration.flags = FT_SPAN_UNFINISHED;
 	SECTION("a thread that was already working when recording began")
 	{
 		b.Finish();
@@ -272,7 +272,7 @@ TEST_CASE("a span with neither end recorded does not identify the serving thread
 	}
 	SECTION("a thread whose requests were recorded")
 	{
-		turn.arg[0] = 3;
+		iteration.arg[0] = 3;
 		b.Finish();
 		CHECK(b.run.threads[static_cast<size_t>(ServingThread(b.run, -1, &why))].tid == 101);
 	}
@@ -424,10 +424,10 @@ TEST_CASE("an event-loop iteration begins when its thread is woken, recorded or 
 	RunBuilder b;
 	b.Thread(kServer, 0, 10 * ms);
 	b.Frame(FT_ITERATION, 100 * us, 300 * us).arg[0] = 7;
-	b.Off(FT_IDLE, 1 * ms, 2 * ms, 5 * ms);			     // waited 3 ms for a CPU ...
-	ft_span &turn = b.Frame(FT_ITERATION, 5001 * us, 5100 * us); // ... for this iteration
-	turn.arg[0] = 9;
-	turn.arg[1] = 11;
+	b.Off(FT_IDLE, 1 * ms, 2 * ms, 5 * ms);				  // waited 3 ms for a CPU ...
+	ft_span &iteration = b.Frame(FT_ITERATION, 5001 * us, 5100 * us); // ... for this iteration
+	iteration.arg[0] = 9;
+	iteration.arg[1] = 11;
 	b.Off(FT_IDLE, 6 * ms, 7 * ms, 8 * ms);	      // and 1 ms for one that was too short
 	b.Off(FT_IDLE, 9 * ms, 9500 * us, 9501 * us); // woken at once
 	b.Finish();

@@ -128,7 +128,7 @@ TEST_CASE("Step fails only when a required child ends")
 	}
 }
 
-TEST_CASE("Waiting for a child that doesn't end stops at the limit")
+TEST_CASE("Waiting for a child that does not end stops at the limit")
 {
 	Opened opened;
 	Child *child = opened.Run(Shell("exec sleep 1000"));

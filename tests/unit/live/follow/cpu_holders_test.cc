@@ -110,9 +110,9 @@ TEST_CASE("the follower and explain find the same holder of a CPU")
 			// Another wait reported it before it was over.
 			ft_cpu_slice before = t;
 			before.end_ns = t.start_ns + (end - at) / 2;
-			for (const ft_cpu_slice &slice_part : {before, t}) {
-				slices.Add(slice_part);
-				b.run.cpu_slices.push_back(slice_part);
+			for (const ft_cpu_slice &reported : {before, t}) {
+				slices.Add(reported);
+				b.run.cpu_slices.push_back(reported);
 			}
 			at = end + below(2) * below(100);
 		}

@@ -219,11 +219,11 @@ TEST_CASE("CPU slices are written unchanged, whatever task ran")
 				  {0, 1480, "swapper/3"},
 				  {100, 1500, "redis-server"}}));
 	const Recorded r = drained.written.finish();
-	REQUIRE(r.turns.size() == 4); // the newest first
-	check_slice(r.turns[0], 0, 1480, 1500, "swapper/3");
-	check_slice(r.turns[1], 9, 1400, 1480, "sh");
-	check_slice(r.turns[2], 17, 1050, 1400, "ksoftirqd/3");
-	check_slice(r.turns[3], 8, 900, 1050, "was");
+	REQUIRE(r.slices.size() == 4); // the newest first
+	check_slice(r.slices[0], 0, 1480, 1500, "swapper/3");
+	check_slice(r.slices[1], 9, 1400, 1480, "sh");
+	check_slice(r.slices[2], 17, 1050, 1400, "ksoftirqd/3");
+	check_slice(r.slices[3], 8, 900, 1050, "was");
 	REQUIRE(r.spans.size() == 1);
 	CHECK(r.spans[0].queue_cpu == 4);
 	CHECK(r.spans[0].flags == 0); // the recorder computes no holder
@@ -246,12 +246,12 @@ TEST_CASE("a CPU slice seen by several waits is written once, and again when it 
 	drained.put(wait_for_cpu(1250, 1400, {{9, 1205, "b"}, {8, 1350, "a"}, {100, 1400, "redis"}}, 8));
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.spans.size() == 4);
-	REQUIRE(r.turns.size() == 5);
-	check_slice(r.turns[0], 9, 1100, 1200, "b");
-	check_slice(r.turns[1], 8, 900, 1100, "a");
-	check_slice(r.turns[2], 9, 1205, 1300, "b");
-	check_slice(r.turns[3], 8, 1350, 1400, "a");
-	check_slice(r.turns[4], 9, 1205, 1350, "b");
+	REQUIRE(r.slices.size() == 5);
+	check_slice(r.slices[0], 9, 1100, 1200, "b");
+	check_slice(r.slices[1], 8, 900, 1100, "a");
+	check_slice(r.slices[2], 9, 1205, 1300, "b");
+	check_slice(r.slices[3], 8, 1350, 1400, "a");
+	check_slice(r.slices[4], 9, 1205, 1350, "b");
 	CHECK(r.held_ns(r.spans[3], 9) == 100 * us);
 }
 
@@ -263,8 +263,8 @@ TEST_CASE("a wait longer than the CPU's last slices has those that are known")
 		slices.push_back({50 + i, 5000 + i * 10, "busy"});
 	drained.put(wait_for_cpu(0, 5000 + (FT_CPU_SLICES - 1) * 10, slices, 2)); // the ring wraps around
 	const Recorded r = drained.written.finish();
-	REQUIRE(r.turns.size() == FT_CPU_SLICES - 1);
-	check_slice(r.turns.back(), 50, 5000, 5010, "busy");
+	REQUIRE(r.slices.size() == FT_CPU_SLICES - 1);
+	check_slice(r.slices.back(), 50, 5000, 5010, "busy");
 }
 
 TEST_CASE("a tally has a record for each owner that occurred")
@@ -445,7 +445,7 @@ TEST_CASE("an event of another size or of an unknown type does no harm")
 	drained.put(unknown);
 	const Recorded r = drained.written.finish();
 	REQUIRE(r.spans.size() == 3);
-	CHECK(r.turns.empty());
+	CHECK(r.slices.empty());
 	CHECK(r.details.empty());
 	for (const ft_span &s : r.spans) {
 		CHECK(s.detail == 0);
