@@ -164,7 +164,8 @@ size_t read_log(const std::string &path, Decoded &d)
 		if (block.kind != FT_BLOCK_REQUEST)
 			continue;
 		const ft_request_columns out = {&d.intended[n], &d.start[n],  &d.end[n], &d.connection[n],
-						&d.op[n],	&d.status[n], nullptr,	 nullptr};
+						&d.op[n],	&d.status[n], nullptr,	 nullptr,
+						nullptr,	nullptr,      nullptr,	 nullptr};
 		const int got = ft_requests_decode(block.payload, block.bytes, block.count, &out);
 		check(got, "ft_requests_decode");
 		n += static_cast<size_t>(got);

@@ -15,7 +15,7 @@
 
 /* "FTBK": the start of a block, and what a reader searches for after damage. */
 #define FT_BLOCK_MAGIC 0x4b425446u
-#define FT_FORMAT_VERSION 2 /* the highest version that is read; most blocks are written as 1 */
+#define FT_FORMAT_VERSION 3 /* the highest version that is read; most blocks are written as 1 */
 /* No payload is larger, stored or raw: this limits a reader's allocation whatever a header says. */
 #define FT_BLOCK_LIMIT (64u << 20)
 
@@ -56,13 +56,13 @@ enum ft_block_flags {
 
 /* Precedes every payload. header_xxh32 covers the bytes before it, so that a reader can trust lengths. */
 struct ft_block_header {
-	uint32_t magic;		/* FT_BLOCK_MAGIC */
-	uint16_t kind;		/* enum ft_block_kind */
-	uint8_t flags;		/* enum ft_block_flags */
-	uint8_t version;	/* 1; 2: request columns that a reader of version 1 would not expect */
-	uint32_t record_size;	/* bytes of one record; 0 for JSON and columns */
-	uint32_t count;		/* records in the payload */
-	uint32_t raw_bytes;	/* payload size when decompressed */
+	uint32_t magic;	      /* FT_BLOCK_MAGIC */
+	uint16_t kind;	      /* enum ft_block_kind */
+	uint8_t flags;	      /* enum ft_block_flags */
+	uint8_t version;      /* 1; 2, 3: request columns that a reader of a lower version would not expect */
+	uint32_t record_size; /* bytes of one record; 0 for JSON and columns */
+	uint32_t count;	      /* records in the payload */
+	uint32_t raw_bytes;   /* payload size when decompressed */
 	uint32_t stored_bytes;	/* payload size in the file */
 	uint32_t sequence;	/* 0, 1, 2 ... so that a gap is detected */
 	uint32_t payload_xxh32; /* of the stored bytes, seed 0 */
@@ -192,7 +192,8 @@ enum {
 	FT_DROP_BLOCK_IO = 101,
 	FT_DROP_THREAD_EVENT = 102,
 	FT_DROP_CPU_SAMPLE = 103,
-	FT_DROP_WRITES = 104
+	FT_DROP_WRITES = 104,
+	FT_DROP_REQUESTS = 105 /* events of the request hooks */
 };
 
 /* Events lost: how many, of what, and when (between two reads of the counter). */
@@ -269,16 +270,27 @@ struct ft_socket {
 };
 enum { FT_SOCKET_GONE = -1 };
 
-/* A connection of the load generator. Its local port, or with a Unix socket its inode (which the kernel
- * reports together with the peer's), identifies it on the server's side of the same host. */
+enum ft_client_flags {
+	FT_CLIENT_HASHED = 1, /* client_address is a hash of the address */
+};
+
+/* A connection between a client and a server. In a load generator's log, the load generator is the client. In
+ * a log of the server's kernel, clients are any processes and `thread` is 0. The client's local port, or with
+ * a Unix socket its inode (which the kernel reports together with the peer's), identifies the connection on
+ * the server's side of the same host. */
 struct ft_connection {
 	uint64_t opened_ns;
 	uint64_t closed_ns; /* 0 while open */
 	uint32_t id;
 	uint32_t thread;     /* index of the load generator's thread */
-	uint32_t local_port; /* TCP, else 0 */
+	uint32_t local_port; /* the client's; TCP, else 0 */
 	uint32_t server;     /* index into the manifest's "servers" */
-	uint64_t inode;	     /* of the load generator's socket; 0: unknown */
+	uint64_t inode;	     /* of the client's socket; 0: unknown */
+	/* Only in a log of the server's kernel, else zeros. */
+	uint8_t client_address[16]; /* IPv6, or IPv4-mapped; zeros: Unix socket */
+	uint32_t client_pid;	    /* process of a Unix socket's client; 0: unknown */
+	uint32_t client_flags;	    /* enum ft_client_flags */
+	char client_comm[16];	    /* of that process */
 };
 
 enum ft_status {
@@ -292,7 +304,9 @@ enum ft_status {
 	FT_STATUS_UNSENT = 7, /* due, but the run ended before it could be sent */
 };
 
-/* One request as the log holds it. op is an index into the manifest's "ops". */
+/* One request as the log holds it. op is an index into the manifest's "ops". In a log of the server's kernel,
+ * intended_ns and start_ns are when its first byte arrived at the server's socket, and end_ns is when its
+ * answer left that socket. */
 struct ft_request {
 	uint64_t intended_ns; /* when it was due; equals start_ns in a closed loop */
 	uint64_t start_ns;    /* when it was handed to the kernel */

@@ -105,6 +105,16 @@ struct ft_requests {
 	uint8_t *arrival;   /* next free byte of that varint column */
 	uint64_t first_ns;  /* the earliest intended_ns of the block */
 	uint64_t latest_ns; /* the latest end_ns of those followed by an earlier one */
+	bool any_seen;	    /* the block's requests were appended with what the server's kernel knows */
+	uint8_t *seen[4];   /* next free byte of those varint columns */
+};
+
+/* What only the server's kernel knows of a request. */
+struct ft_request_seen {
+	uint64_t read_ns;    /* the serving thread's read of its last byte returned; 0: unknown */
+	uint64_t written_ns; /* the write of its answer returned; 0: unknown */
+	uint32_t request_bytes;
+	uint32_t answer_bytes;
 };
 
 int ft_requests_init(struct ft_requests *r);
@@ -115,6 +125,9 @@ static inline bool ft_requests_full(const struct ft_requests *r)
 	return r->count == FT_REQUEST_BLOCK;
 }
 void ft_requests_append(struct ft_requests *r, const struct ft_request *q);
+/* Appends a request seen in the server's kernel. A block has either these or those of ft_requests_append. */
+void ft_requests_append_seen(struct ft_requests *r, const struct ft_request *q,
+			     const struct ft_request_seen *seen);
 /* Writes the open block, if it is not empty, and clears it. */
 int ft_requests_flush(struct ft_requests *r, struct ft_writer *w);
 
@@ -125,10 +138,15 @@ struct ft_request_columns {
 	uint8_t *op, *status;
 	uint8_t *behind;      /* zeros if the block has no such column */
 	uint64_t *arrival_ns; /* likewise; needs end_ns, too */
+	uint64_t *read_ns;    /* zeros if the block has no such column; needs start_ns, too */
+	uint64_t *written_ns; /* likewise; needs end_ns, too */
+	uint32_t *request_bytes, *answer_bytes; /* likewise */
 };
-/* Whether a payload has the column of servers behind a proxy, and that of arrivals. */
+/* Whether a payload has the column of servers behind a proxy, that of arrivals, and those of struct
+ * ft_request_seen. */
 bool ft_requests_have_behind(const void *payload, size_t bytes);
 bool ft_requests_have_arrivals(const void *payload, size_t bytes);
+bool ft_requests_have_seen(const void *payload, size_t bytes);
 /* Decodes one FT_BLOCK_REQUEST payload. Returns the number of requests, or -EBADMSG. */
 int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
 		       const struct ft_request_columns *out);

@@ -27,18 +27,13 @@
 
 #include "cover.h"
 #include "layout.h"
+#include "request_columns.h"
 
 enum {
-	VARINT_MAX = 9,
 	COLUMN_BYTES = FT_REQUEST_BLOCK * VARINT_MAX + 8, /* a store of 8 bytes may reach beyond its value */
-	COLUMNS = 6,
-	FURTHER_HEAD = sizeof(uint32_t), /* the length before an additional column */
-};
-
-/* The start of a request block's payload; the columns follow in this order. */
-struct request_head {
-	uint64_t base_ns;	 /* the first end is a difference to this */
-	uint32_t bytes[COLUMNS]; /* end, duration, late, connection, op, status */
+	/* Where the columns of struct ft_request_seen are: each has space for its length before it. */
+	SEEN_BYTES = FURTHER_HEAD + COLUMN_BYTES,
+	SEEN_START = sizeof(struct request_head) + 5 * COLUMN_BYTES + 3 * FT_REQUEST_BLOCK + 2 * FURTHER_HEAD,
 };
 
 static uint8_t *column_start(const struct ft_requests *r, unsigned column)
@@ -60,6 +55,7 @@ static void rewind_columns(struct ft_requests *r)
 	r->any_behind = 0;
 	r->arrival = r->behind + FT_REQUEST_BLOCK + FURTHER_HEAD;
 	r->any_arrival = false;
+	r->any_seen = false;
 	r->first_ns = UINT64_MAX;
 	r->latest_ns = 0;
 }
@@ -67,8 +63,7 @@ static void rewind_columns(struct ft_requests *r)
 int ft_requests_init(struct ft_requests *r)
 {
 	memset(r, 0, sizeof(*r));
-	r->columns = malloc(sizeof(struct request_head) + 5 * (size_t)COLUMN_BYTES + 3 * FT_REQUEST_BLOCK +
-			    2 * FURTHER_HEAD);
+	r->columns = malloc(SEEN_START + SEEN_COLUMNS * (size_t)SEEN_BYTES);
 	if (!r->columns)
 		return -ENOMEM;
 	rewind_columns(r);
@@ -142,6 +137,30 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 	r->any_behind |= request.behind;
 }
 
+static uint8_t *seen_start(const struct ft_requests *r, unsigned column)
+{
+	return r->columns + SEEN_START + FURTHER_HEAD + (size_t)column * SEEN_BYTES;
+}
+
+void ft_requests_append_seen(struct ft_requests *r, const struct ft_request *q,
+			     const struct ft_request_seen *seen)
+{
+	const uint64_t values[SEEN_COLUMNS] = {
+	    seen->read_ns ? seen->read_ns - q->start_ns + 1 : 0,
+	    seen->written_ns ? seen->written_ns - q->end_ns + 1 : 0,
+	    seen->request_bytes,
+	    seen->answer_bytes,
+	};
+
+	if (!r->any_seen)
+		for (unsigned i = 0; i < SEEN_COLUMNS; i++)
+			r->seen[i] = seen_start(r, i);
+	r->any_seen = true;
+	for (unsigned i = 0; i < SEEN_COLUMNS; i++)
+		r->seen[i] = put_varint(r->seen[i], values[i]);
+	ft_requests_append(r, q);
+}
+
 /* 1 if all values of a column are the same byte, else its length. */
 static uint32_t shortest(const uint8_t *column, size_t bytes, uint32_t count)
 {
@@ -160,6 +179,31 @@ static uint8_t *move_further(uint8_t *to, const uint8_t *column, size_t length, 
 	return to + FURTHER_HEAD + bytes;
 }
 
+/* The additional columns of the block, after the six: none if no request has any of them. */
+static uint8_t *move_all_further(const struct ft_requests *r, uint8_t *to)
+{
+	static const uint8_t unknown = 1; /* its varint */
+	const uint8_t *arrival = r->behind + FT_REQUEST_BLOCK + FURTHER_HEAD;
+
+	if (r->any_behind || r->any_arrival || r->any_seen)
+		to = move_further(to, r->behind, r->count, r->count);
+	if (r->any_arrival)
+		to = move_further(to, arrival, (size_t)(r->arrival - arrival), r->count);
+	else if (r->any_seen)
+		to = move_further(to, &unknown, sizeof(unknown), r->count);
+	for (unsigned i = 0; r->any_seen && i < SEEN_COLUMNS; i++)
+		to = move_further(to, seen_start(r, i), (size_t)(r->seen[i] - seen_start(r, i)), r->count);
+	return to;
+}
+
+/* The lowest format version whose readers expect all columns of the block. */
+static uint8_t version_of(const struct ft_requests *r)
+{
+	if (r->any_seen)
+		return 3;
+	return r->any_behind || r->any_arrival ? 2 : 1;
+}
+
 int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 {
 	struct request_head head = {.base_ns = r->base_ns};
@@ -167,8 +211,6 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 	    column_start(r, 0), column_start(r, 1), column_start(r, 2), column_start(r, 3), r->op, r->status};
 	const uint8_t *end[COLUMNS] = {r->end,	      r->duration,	r->late,
 				       r->connection, r->op + r->count, r->status + r->count};
-	const uint8_t *arrival = r->behind + FT_REQUEST_BLOCK + FURTHER_HEAD;
-	bool further = r->any_behind || r->any_arrival;
 	uint8_t *to = r->columns + sizeof(head);
 	uint64_t latest_ns = r->last_end_ns > r->latest_ns ? r->last_end_ns : r->latest_ns;
 	int rc;
@@ -181,346 +223,9 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 		to += head.bytes[i];
 	}
 	memcpy(r->columns, &head, sizeof(head));
-	if (further)
-		to = move_further(to, r->behind, r->count, r->count);
-	if (r->any_arrival)
-		to = move_further(to, arrival, (size_t)(r->arrival - arrival), r->count);
-	rc = ft_writer_requests(w, further ? 2 : 1, r->count, ft_cover_between(r->first_ns, latest_ns),
+	to = move_all_further(r, to);
+	rc = ft_writer_requests(w, version_of(r), r->count, ft_cover_between(r->first_ns, latest_ns),
 				r->columns, (size_t)(to - r->columns));
 	rewind_columns(r);
 	return rc;
-}
-
-enum { VARINT_COLUMNS = 4, CHUNK = 256 };
-
-/* A column of varints being decoded. */
-struct column {
-	const uint8_t *at, *end;
-	unsigned step; /* all ones; zero for a column with one repeated value */
-};
-
-static inline unsigned varint_bytes(const uint8_t *at)
-{
-	return (unsigned)__builtin_ctz(*at | 0x100u) + 1;
-}
-
-/* The next value of a column that has VARINT_MAX bytes left. */
-static inline uint64_t next_value(struct column *c)
-{
-	unsigned n = varint_bytes(c->at);
-	uint64_t word;
-
-	if (__builtin_expect(n == VARINT_MAX, 0)) {
-		memcpy(&word, c->at + 1, 8);
-	} else {
-		memcpy(&word, c->at, 8);
-		word = word << (64 - 8 * n) >> (64 - 7 * n);
-	}
-	c->at += n & c->step;
-	return word;
-}
-
-/* The next value of a column with any number of bytes left; false if it has none. */
-static bool next_checked(struct column *c, uint64_t *value)
-{
-	uint8_t padded[VARINT_MAX] = {0};
-	struct column copy = {.at = padded};
-	unsigned n;
-
-	if (c->at >= c->end)
-		return false;
-	n = varint_bytes(c->at);
-	if (n > (size_t)(c->end - c->at))
-		return false;
-	memcpy(padded, c->at, n);
-	*value = next_value(&copy);
-	c->at += n & c->step;
-	return true;
-}
-
-/* How many of the next `wanted` values are certainly in the column, whatever their lengths. */
-static uint32_t sure_values(const struct column *c, uint32_t wanted)
-{
-	size_t sure = (size_t)(c->end - c->at) / VARINT_MAX;
-
-	return sure < wanted && c->step ? (uint32_t)sure : wanted;
-}
-
-/* Decodes `rows` values of each column. All columns in parallel: finding where a value ends depends on the
- * one before it. Four such chains at a time keep the processor busy, where one would make it wait. */
-static bool decode_rows(struct column *columns, uint32_t rows, uint64_t values[VARINT_COLUMNS][CHUNK])
-{
-	struct column c[VARINT_COLUMNS];
-
-	memcpy(c, columns, sizeof(c));
-	for (uint32_t row = 0; row < rows; row++) {
-		uint32_t sure = rows - row;
-
-		for (unsigned i = 0; i < VARINT_COLUMNS; i++)
-			sure = sure_values(&c[i], sure);
-		for (; sure; sure--, row++) {
-			values[0][row] = next_value(&c[0]);
-			values[1][row] = next_value(&c[1]);
-			values[2][row] = next_value(&c[2]);
-			values[3][row] = next_value(&c[3]);
-		}
-		for (unsigned i = 0; i < VARINT_COLUMNS && row < rows; i++)
-			if (!next_checked(&c[i], &values[i][row]))
-				return false;
-	}
-	memcpy(columns, c, sizeof(c));
-	return true;
-}
-
-static bool decode_varints(struct column *c, uint64_t end_ns, uint32_t count,
-			   const struct ft_request_columns *out)
-{
-	uint64_t values[VARINT_COLUMNS][CHUNK], connections = 0;
-
-	for (uint32_t first = 0; first < count; first += CHUNK) {
-		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
-
-		if (!decode_rows(c, rows, values))
-			return false;
-		for (uint32_t row = 0; row < rows; row++) {
-			uint64_t zigzag = values[0][row], start_ns;
-
-			end_ns += zigzag >> 1 ^ -(zigzag & 1);
-			start_ns = end_ns - values[1][row];
-			connections |= values[3][row];
-			if (out->end_ns)
-				out->end_ns[first + row] = end_ns;
-			if (out->start_ns)
-				out->start_ns[first + row] = start_ns;
-			if (out->intended_ns)
-				out->intended_ns[first + row] = start_ns - values[2][row];
-			if (out->connection)
-				out->connection[first + row] = (uint32_t)values[3][row];
-		}
-	}
-	for (unsigned i = 0; i < VARINT_COLUMNS; i++)
-		if (c[i].step && c[i].at != c[i].end)
-			return false;
-	return connections <= UINT32_MAX;
-}
-
-static bool decode_bytes(const uint8_t *at, uint32_t bytes, uint32_t count, uint8_t *out)
-{
-	if (bytes != 1 && bytes != count)
-		return false;
-	if (out && bytes == 1)
-		memset(out, *at, count);
-	else if (out)
-		memcpy(out, at, count);
-	return true;
-}
-
-/* What follows the six columns: a length and a column, repeatedly. The first is that of servers behind a
- * proxy, the second that of arrivals; later ones belong to newer writers. A column of zeros holds the place
- * of a missing one. */
-enum { FURTHER = 2 };
-struct further {
-	const uint8_t *behind, *arrival; /* NULL: not there */
-	uint32_t behind_bytes, arrival_bytes;
-};
-
-static bool open_further(const uint8_t *at, uint64_t bytes, struct further *f)
-{
-	const uint8_t **const columns[FURTHER] = {&f->behind, &f->arrival};
-	uint32_t *const lengths[FURTHER] = {&f->behind_bytes, &f->arrival_bytes};
-	static const uint8_t nothing[FURTHER] = {0, 1}; /* a 0 byte, and the varint */
-	uint32_t length;
-
-	*f = (struct further){0};
-	for (unsigned i = 0; bytes > 0; i++) {
-		if (bytes < FURTHER_HEAD)
-			return false;
-		memcpy(&length, at, FURTHER_HEAD);
-		bytes -= FURTHER_HEAD;
-		if (!length || length > bytes)
-			return false;
-		at += FURTHER_HEAD;
-		if (i < FURTHER && (length > 1 || *at != nothing[i])) {
-			*columns[i] = at;
-			*lengths[i] = length;
-		}
-		at += length;
-		bytes -= length;
-	}
-	return true;
-}
-
-/* The head of a payload, and the size of it and the six columns; 0 if it is invalid. */
-static uint64_t open_head(const void *payload, size_t bytes, struct request_head *head)
-{
-	uint64_t total = sizeof(*head);
-
-	if (bytes < sizeof(*head))
-		return 0;
-	memcpy(head, payload, sizeof(*head));
-	for (unsigned i = 0; i < COLUMNS; i++)
-		total += head->bytes[i];
-	return total <= bytes ? total : 0;
-}
-
-/* False if it is invalid, too. */
-static bool find_further(const void *payload, size_t bytes, struct further *further)
-{
-	struct request_head head;
-	uint64_t total = open_head(payload, bytes, &head);
-
-	return total && open_further((const uint8_t *)payload + total, bytes - total, further);
-}
-
-bool ft_requests_have_behind(const void *payload, size_t bytes)
-{
-	struct further further;
-
-	return find_further(payload, bytes, &further) && further.behind;
-}
-
-bool ft_requests_have_arrivals(const void *payload, size_t bytes)
-{
-	struct further further;
-
-	return find_further(payload, bytes, &further) && further.arrival;
-}
-
-/* A column of varints; `same` is for a single value that represents all in a block of several. */
-static struct column column_of(const uint8_t *at, uint32_t bytes, uint32_t count, uint8_t same[VARINT_MAX])
-{
-	if (count < 2 || !bytes || varint_bytes(at) != bytes)
-		return (struct column){.at = at, .end = at + bytes, .step = ~0u};
-	memcpy(same, at, bytes);
-	return (struct column){.at = same, .end = same + VARINT_MAX, .step = 0};
-}
-
-/* The positions of a payload's columns. False if it is invalid. */
-static bool open_columns(const void *payload, size_t bytes, uint32_t count, struct request_head *head,
-			 struct column c[VARINT_COLUMNS], uint8_t same[VARINT_COLUMNS][VARINT_MAX],
-			 const uint8_t **rest, struct further *further)
-{
-	const uint8_t *at = (const uint8_t *)payload + sizeof(*head);
-	uint64_t total = open_head(payload, bytes, head);
-
-	if (!count || count > FT_REQUEST_BLOCK || !total ||
-	    !open_further((const uint8_t *)payload + total, bytes - total, further))
-		return false;
-	for (unsigned i = 0; i < VARINT_COLUMNS; at += head->bytes[i++])
-		c[i] = column_of(at, head->bytes[i], count, same[i]);
-	*rest = at;
-	return true;
-}
-
-/* Adds a column to `sums`. A separate dependency chain: the other columns are not read. */
-static bool add_column(struct column c, uint32_t count, uint64_t *sums)
-{
-	bool varied = c.step != 0;
-	uint64_t value;
-
-	for (uint32_t row = 0; row < count;) {
-		uint32_t sure = sure_values(&c, count - row);
-
-		if (!sure) {
-			if (!next_checked(&c, &value))
-				return false;
-			sums[row++] += value;
-		}
-		for (; sure; sure--)
-			sums[row++] += next_value(&c);
-	}
-	return !varied || c.at == c.end;
-}
-
-/* Arrivals from the decoded ends and each answer's socket-buffer wait. */
-static bool decode_arrivals(const struct further *further, uint32_t count,
-			    const struct ft_request_columns *out)
-{
-	uint8_t same[VARINT_MAX] = {0};
-	uint64_t *arrival_ns = out->arrival_ns;
-
-	memset(arrival_ns, 0, sizeof(*arrival_ns) * count);
-	if (!further->arrival)
-		return true;
-	if (!add_column(column_of(further->arrival, further->arrival_bytes, count, same), count, arrival_ns))
-		return false;
-	for (uint32_t row = 0; row < count; row++)
-		if (arrival_ns[row])
-			arrival_ns[row] = out->end_ns[row] - (arrival_ns[row] - 1);
-	return true;
-}
-
-int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
-		       const struct ft_request_columns *out)
-{
-	struct request_head head;
-	struct column c[VARINT_COLUMNS];
-	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
-	struct further further;
-	const uint8_t *at;
-
-	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
-		return -EBADMSG;
-	if (!decode_varints(c, head.base_ns, count, out))
-		return -EBADMSG;
-	if (!decode_bytes(at, head.bytes[4], count, out->op) ||
-	    !decode_bytes(at + head.bytes[4], head.bytes[5], count, out->status))
-		return -EBADMSG;
-	if (further.behind && !decode_bytes(further.behind, further.behind_bytes, count, out->behind))
-		return -EBADMSG;
-	if (!further.behind && out->behind)
-		memset(out->behind, 0, count);
-	if (out->arrival_ns && !decode_arrivals(&further, count, out))
-		return -EBADMSG;
-	return (int)count;
-}
-
-int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns,
-			  uint8_t *op)
-{
-	struct request_head head;
-	struct column c[VARINT_COLUMNS];
-	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
-	struct further further;
-	const uint8_t *at;
-
-	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
-		return -EBADMSG;
-	memset(latency_ns, 0, sizeof(*latency_ns) * count);
-	if (!add_column(c[1], count, latency_ns) || !add_column(c[2], count, latency_ns) ||
-	    !decode_bytes(at, head.bytes[4], count, op))
-		return -EBADMSG;
-	return (int)count;
-}
-
-/* Three of the columns, without storing requests. */
-struct ft_cover ft_cover_requests(const void *payload, size_t bytes, uint32_t count)
-{
-	static const uint8_t nothing[VARINT_MAX] = {1}; /* the varint */
-	struct request_head head;
-	struct column c[VARINT_COLUMNS];
-	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
-	struct further further;
-	const uint8_t *at;
-	uint64_t values[VARINT_COLUMNS][CHUNK], end_ns, earliest = UINT64_MAX, latest = 0;
-
-	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
-		return (struct ft_cover){0};
-	c[3] = (struct column){.at = nothing, .end = nothing + VARINT_MAX, .step = 0};
-	end_ns = head.base_ns;
-	for (uint32_t first = 0; first < count; first += CHUNK) {
-		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
-
-		if (!decode_rows(c, rows, values))
-			return (struct ft_cover){0};
-		for (uint32_t row = 0; row < rows; row++) {
-			uint64_t zigzag = values[0][row], intended_ns;
-
-			end_ns += zigzag >> 1 ^ -(zigzag & 1);
-			intended_ns = end_ns - values[1][row] - values[2][row];
-			earliest = intended_ns < earliest ? intended_ns : earliest;
-			latest = end_ns > latest ? end_ns : latest;
-		}
-	}
-	return ft_cover_between(earliest, latest);
 }

@@ -91,7 +91,11 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 					    s->op,
 					    s->status,
 					    behind ? s->behind : nullptr,
-					    arrivals ? s->arrival_ns : nullptr};
+					    arrivals ? s->arrival_ns : nullptr,
+					    nullptr,
+					    nullptr,
+					    nullptr,
+					    nullptr};
 	int decoded = block.count && block.count <= FT_REQUEST_BLOCK
 			  ? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
 			  : 0;

@@ -17,16 +17,20 @@ static void fail(const char *what, uint32_t at)
 
 static struct {
 	uint64_t intended_ns[FT_REQUEST_BLOCK], start_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK],
-	    latency_ns[FT_REQUEST_BLOCK], arrival_ns[FT_REQUEST_BLOCK];
-	uint32_t connection[FT_REQUEST_BLOCK];
+	    latency_ns[FT_REQUEST_BLOCK], arrival_ns[FT_REQUEST_BLOCK], read_ns[FT_REQUEST_BLOCK],
+	    written_ns[FT_REQUEST_BLOCK];
+	uint32_t connection[FT_REQUEST_BLOCK], request_bytes[FT_REQUEST_BLOCK],
+	    answer_bytes[FT_REQUEST_BLOCK];
 	uint8_t op[FT_REQUEST_BLOCK], status[FT_REQUEST_BLOCK], behind[FT_REQUEST_BLOCK],
 	    op_again[FT_REQUEST_BLOCK];
 } all;
 
 static void compare(const void *payload, size_t bytes, uint32_t count)
 {
-	const struct ft_request_columns columns = {all.intended_ns, all.start_ns, all.end_ns, all.connection,
-						   all.op,	    all.status,	  all.behind, all.arrival_ns};
+	const struct ft_request_columns columns = {
+	    all.intended_ns, all.start_ns,   all.end_ns,	all.connection,
+	    all.op,	     all.status,     all.behind,	all.arrival_ns,
+	    all.read_ns,     all.written_ns, all.request_bytes, all.answer_bytes};
 	int whole = ft_requests_decode(payload, bytes, count, &columns);
 	int latencies = ft_requests_latencies(payload, bytes, count, all.latency_ns, all.op_again);
 
@@ -49,6 +53,10 @@ static void compare(const void *payload, size_t bytes, uint32_t count)
 		for (uint32_t i = 0; i < count; i++)
 			if (all.arrival_ns[i])
 				fail("has an arrival in a log without that column", i);
+	if (whole > 0 && !ft_requests_have_seen(payload, bytes))
+		for (uint32_t i = 0; i < count; i++)
+			if (all.answer_bytes[i])
+				fail("has an answer's size in a log without that column", i);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

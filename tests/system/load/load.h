@@ -104,7 +104,8 @@ inline Log read_log(const std::string &path)
 	std::vector<uint32_t> connection(FT_REQUEST_BLOCK);
 	std::vector<uint8_t> op(FT_REQUEST_BLOCK), status(FT_REQUEST_BLOCK), behind(FT_REQUEST_BLOCK);
 	const ft_request_columns columns = {intended.data(), start.data(),  end.data(),	   connection.data(),
-					    op.data(),	     status.data(), behind.data(), arrival.data()};
+					    op.data(),	     status.data(), behind.data(), arrival.data(),
+					    nullptr,	     nullptr,	    nullptr,	   nullptr};
 	ft_block block;
 	while (ft_reader_next(reader, &block)) {
 		const std::string text(static_cast<const char *>(block.payload), block.bytes);

@@ -232,14 +232,14 @@ TEST_CASE("a reopened connection had other sockets before")
 		File f(dir.file("load.forktail"),
 		       R"({"program":"forktail-load","boot_id":"b1","ops":["GET"]})");
 		// In the order of opening and closing. The last one is recorded once more at the end.
-		const ft_connection records[] = {{kStart, 0, 7, 2, 100, 0, 1},
-						 {kStart, kStart + 10, 7, 2, 100, 0, 1},
-						 {kStart + 20, 0, 7, 2, 101, 0, 2},
-						 {kStart + 20, kStart + 30, 7, 2, 101, 0, 2},
-						 {kStart + 40, 0, 7, 2, 102, 0, 3},
-						 {kStart + 5, 0, 8, 1, 200, 0, 9},
-						 {kStart + 40, kStart + kMs, 7, 2, 102, 0, 3},
-						 {kStart + 5, kStart + kMs, 8, 1, 200, 0, 9}};
+		const ft_connection records[] = {{kStart, 0, 7, 2, 100, 0, 1, {}, 0, 0, ""},
+						 {kStart, kStart + 10, 7, 2, 100, 0, 1, {}, 0, 0, ""},
+						 {kStart + 20, 0, 7, 2, 101, 0, 2, {}, 0, 0, ""},
+						 {kStart + 20, kStart + 30, 7, 2, 101, 0, 2, {}, 0, 0, ""},
+						 {kStart + 40, 0, 7, 2, 102, 0, 3, {}, 0, 0, ""},
+						 {kStart + 5, 0, 8, 1, 200, 0, 9, {}, 0, 0, ""},
+						 {kStart + 40, kStart + kMs, 7, 2, 102, 0, 3, {}, 0, 0, ""},
+						 {kStart + 5, kStart + kMs, 8, 1, 200, 0, 9, {}, 0, 0, ""}};
 		for (const ft_connection &c : records)
 			f.Record(FT_BLOCK_CONNECTION, c);
 		f.Close();
