@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The streams of bytes between the targets and their clients, at the socket layer: when bytes arrived, when the
- * server read them, when it wrote. A separate object with its own ring, because it is attached on request and
- * for part of the time only, and because requests must never displace spans.
+/* The streams of bytes between the targets and their clients, at the socket layer: when bytes arrived, when
+ * the server read them, when it wrote. A separate object with its own ring, because it is attached on request
+ * and for part of the time only, and because requests must never displace spans.
  *
  * The cost decided the form. Most sockets of a host are not a target's, or not sampled: the first test is a
- * hash in a line of the socket that the kernel has just touched. Of a sampled connection the deliverer (a soft
- * interrupt, or the client over a Unix socket) appends to a short queue in the socket's storage, and the reader
- * takes from it. What a request is, is decided in user space. */
+ * hash in a line of the socket that the kernel has just touched. Of a sampled connection the deliverer (a
+ * soft interrupt, or the client over a Unix socket) appends to a short queue in the socket's storage, and the
+ * reader takes from it. What a request is, is decided in user space. */
 #include "ids.h"
 #include "request_events.h"
 
@@ -16,8 +16,8 @@ const volatile bool has_task_storage = true;
 const volatile bool has_prev_state_arg = true;
 const volatile bool has_block_queue_arg = false;
 const volatile bool has_task_pt_regs = true;
-const volatile u32 pid_ns = 0;
-const volatile u32 sample_mask = 0; /* connections whose hash has none of these bits are followed */
+const volatile __u32 pid_ns = 0;
+const volatile __u32 sample_mask = 0; /* connections whose hash has none of these bits are followed */
 
 struct arrivals_queue {
 	/* written by the deliverer */
@@ -81,9 +81,9 @@ struct {
 	__type(value, struct ft_request_arrivals);
 } arrivals_buffers SEC(".maps");
 
-u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
-u64 request_counters[FT_REQUEST_COUNTERS];
-u32 connections;
+__u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
+__u64 request_counters[FT_REQUEST_COUNTERS];
+__u32 connections;
 
 char gpl[] SEC("license") = "GPL";
 
@@ -154,8 +154,7 @@ static __always_inline void name_peer(struct ft_request_connection *e, const str
 	e->local_port = sk->__sk_common.skc_num;
 	e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
 	if (family == AF_INET6) {
-		bpf_probe_read_kernel(e->peer_address, sizeof e->peer_address,
-				      &sk->__sk_common.skc_v6_daddr);
+		bpf_probe_read_kernel(e->peer_address, sizeof e->peer_address, &sk->__sk_common.skc_v6_daddr);
 		return;
 	}
 	u32 address = sk->__sk_common.skc_daddr;

@@ -227,7 +227,7 @@ struct sock_common {
 struct sk_buff {
 	struct sk_buff *next, *prev;
 	struct sock *sk;
-	unsigned int len; /* from `data` on */
+	unsigned int len;     /* from `data` on */
 	u16 transport_header; /* offset from `head` */
 	unsigned char *head, *data;
 };

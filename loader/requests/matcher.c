@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table is indexed by the low bits of a connection's number: numbers are given in turn, so two connections
- * share a place only if 65,536 others were opened in between. The newer one takes it. */
+/* The table is indexed by the low bits of a connection's number: numbers are given in turn, so two
+ * connections share a place only if 65,536 others were opened in between. The newer one takes it. */
 #include "loader/requests/matcher.h"
 
 #include <stdbool.h>
@@ -13,9 +13,9 @@
 #include "loader/system/grow.h"
 
 enum {
-	PENDING_MAX = 65536,	    /* requests of a connection without an answer */
-	PENDING_GROUPED = 1024,	    /* of an asynchronous server */
-	WRITES_MAX = 256,	    /* of a group of requests, kept one by one */
+	PENDING_MAX = 65536,	/* requests of a connection without an answer */
+	PENDING_GROUPED = 1024, /* of an asynchronous server */
+	WRITES_MAX = 256,	/* of a group of requests, kept one by one */
 	ARRIVALS_MAX = 2 * FT_ARRIVALS,
 	TARGETS = 1024,
 };
@@ -23,7 +23,7 @@ enum {
 #define COMPLETE_NS 100000000ull
 
 enum sync {
-	SYNC_LOST,	/* the position in the stream of requests is unknown, until the connection is idle */
+	SYNC_LOST, /* the position in the stream of requests is unknown, until the connection is idle */
 	SYNC_FOLLOWED,
 	SYNC_EXCHANGES, /* the bytes are not readable (TLS): what is read until a write is one request */
 };
@@ -47,23 +47,23 @@ struct connection {
 	uint8_t sync;
 	bool announced; /* the recorder knows it */
 	bool pushes, asynchronous, begun;
-	bool blocked;  /* a command waits for data: its answer may come at any time */
-	bool unproved; /* nothing since it was found again was a known command */
-	uint16_t sequence; /* of the next event */
-	uint32_t offset;       /* of the stream, scanned so far */
-	uint32_t begin;	       /* where the request that is being scanned began */
+	bool blocked;		/* a command waits for data: its answer may come at any time */
+	bool unproved;		/* nothing since it was found again was a known command */
+	uint16_t sequence;	/* of the next event */
+	uint32_t offset;	/* of the stream, scanned so far */
+	uint32_t begin;		/* where the request that is being scanned began */
 	uint64_t last_write_ns; /* the last write of all */
-	uint64_t now_ns;       /* of the read that is being scanned */
+	uint64_t now_ns;	/* of the read that is being scanned */
 	uint32_t tid;
 	struct ft_request_arrival arrivals[ARRIVALS_MAX];
 	uint32_t arrival_count;
 	uint64_t begin_arrival_ns; /* of the request that is being scanned; 0: unknown */
 	struct pending *pending;
 	size_t pending_count, pending_room;
-	struct answer_write *writes; /* WRITES_MAX */
-	uint32_t write_count;	     /* may be more than are kept */
-	struct answer_write last;    /* the last one */
-	uint64_t answer_bytes;	     /* of all */
+	struct answer_write *writes;			     /* WRITES_MAX */
+	uint32_t write_count;				     /* may be more than are kept */
+	struct answer_write last;			     /* the last one */
+	uint64_t answer_bytes;				     /* of all */
 	struct connection *next_answered, **answered_before; /* in the list of those with writes */
 };
 
@@ -194,6 +194,17 @@ static void answer(struct matcher *m, struct connection *c, const struct pending
 	m->counts[COUNT_UNARRIVED] += p->unarrived;
 }
 
+/* From here on the connection's requests are unknown until it is idle. */
+static void lose(struct matcher *m, struct connection *c)
+{
+	leave_answered(c);
+	m->counts[COUNT_LOST] += c->pending_count;
+	c->pending_count = 0;
+	c->write_count = 0;
+	c->answer_bytes = 0;
+	c->sync = SYNC_LOST;
+}
+
 /* All that is pending was answered by the writes since. */
 static void complete(struct matcher *m, struct connection *c)
 {
@@ -208,23 +219,11 @@ static void complete(struct matcher *m, struct connection *c)
 		m->counts[COUNT_EXCHANGES] += n;
 	for (size_t i = 0; i < n; i++) {
 		const struct answer_write *w = each && n > 1 ? &c->writes[i] : &c->last;
-		answer(m, c, &c->pending[i], w,
-		       each && n > 1 ? c->writes[i].bytes : c->answer_bytes / n);
+		answer(m, c, &c->pending[i], w, each && n > 1 ? c->writes[i].bytes : c->answer_bytes / n);
 	}
 	c->pending_count = 0;
 	c->write_count = 0;
 	c->answer_bytes = 0;
-}
-
-/* From here on the connection's requests are unknown until it is idle. */
-static void lose(struct matcher *m, struct connection *c)
-{
-	leave_answered(c);
-	m->counts[COUNT_LOST] += c->pending_count;
-	c->pending_count = 0;
-	c->write_count = 0;
-	c->answer_bytes = 0;
-	c->sync = SYNC_LOST;
 }
 
 /* When the byte at an offset arrived; 0: unknown. */
@@ -359,10 +358,12 @@ static bool is_tls(const uint8_t *at, uint32_t bytes)
 static bool is_idle(const struct connection *c, uint32_t begin)
 {
 	uint64_t arrival_ns = arrival_of(c, begin);
-	return arrival_ns && c->pending_count == 0 && !c->blocked && (!c->begun || arrival_ns > c->last_write_ns);
+	return arrival_ns && c->pending_count == 0 && !c->blocked &&
+	       (!c->begun || arrival_ns > c->last_write_ns);
 }
 
-/* A connection whose position is unknown may begin again at an idle moment, with what looks like a request. */
+/* A connection whose position is unknown may begin again at an idle moment, with what looks like a request.
+ */
 static void find_again(struct matcher *m, struct connection *c, const uint8_t *at, uint32_t captured)
 {
 	if (!is_idle(c, c->offset))
@@ -475,6 +476,8 @@ void matcher_event(struct matcher *m, const void *event, size_t bytes)
 	if (!c || c->id != head->connection)
 		return;
 	if (head->type != FT_REQUEST_CLOSED && head->sequence != c->sequence++) {
+		if (c->write_count) /* what was answered before the gap */
+			complete(m, c);
 		lose(m, c);
 		c->arrival_count = 0;
 		c->sequence = (uint16_t)(head->sequence + 1);

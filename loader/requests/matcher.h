@@ -2,11 +2,11 @@
 /* Finds requests in the reads and writes of connections. A request begins and ends where the scanner says; it
  * arrived when its first byte did, was read with its last byte, and was answered by a write.
  *
- * Which write answers it follows from how servers work: one that is synchronous (Redis, memcached) answers all
- * that it has read from a connection before it reads more from it. So the requests between two reads share the
- * writes between them. One write answers all of them; as many writes as requests answer one each; otherwise the
- * last write ends all of them, and they are counted as an exchange. An asynchronous one (a proxy) may read more
- * before it answers; its requests are grouped until the connection is idle. */
+ * Which write answers it follows from how servers work: one that is synchronous (Redis, memcached) answers
+ * all that it has read from a connection before it reads more from it. So the requests between two reads
+ * share the writes between them. One write answers all of them; as many writes as requests answer one each;
+ * otherwise the last write ends all of them, and they are counted as an exchange. An asynchronous one (a
+ * proxy) may read more before it answers; its requests are grouped until the connection is idle. */
 #ifndef FORKTAIL_LOADER_MATCHER_H
 #define FORKTAIL_LOADER_MATCHER_H
 

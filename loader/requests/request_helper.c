@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The ring is mapped before the process gives up its rights; reading it then needs no system call. The process
- * looks twenty times per second. If the recorder is slow, it waits, and the kernel counts what does not fit
- * into the ring. */
+/* The ring comes in a packet, and is mapped before the process gives up its rights; reading it then needs no
+ * system call. The process looks twenty times per second. If the recorder is slow, it waits, and the kernel
+ * counts what does not fit into the ring. */
 #include "loader/requests/request_helper.h"
 
 #include <bpf/libbpf.h>
@@ -57,7 +57,7 @@ static int on_event(void *context, void *event, size_t bytes)
 	return 0;
 }
 
-/* Takes what the recorder sent. False: nothing more will come. */
+/* Takes what the recorder sent. False: it asked for the end, or has exited. */
 static bool take_targets(struct matcher *m)
 {
 	struct request_target target;
@@ -66,7 +66,7 @@ static bool take_targets(struct matcher *m)
 		ssize_t n = receive_packet(SOCKET, &target, sizeof target, &fd, MSG_DONTWAIT);
 		if (n == -EAGAIN)
 			return true;
-		if (n != sizeof target)
+		if (n != sizeof target || !target.tgid)
 			return false;
 		matcher_target(m, &target);
 	}
@@ -87,19 +87,32 @@ static void serve(struct ring_buffer *ring, struct matcher *m, struct outbox *o)
 	send_outbox(o);
 }
 
-__attribute__((noreturn)) static void live(pid_t recorder, int map, int socket)
+/* Waits for the map of events. Its descriptors are not needed once it is mapped. */
+static struct ring_buffer *receive_ring(struct matcher *m)
+{
+	char unused;
+	int map;
+	if (receive_packet(SOCKET, &unused, sizeof unused, &map, 0) <= 0 || map < 0)
+		_exit(0);
+	struct ring_buffer *ring = ring_buffer__new(map, on_event, m, NULL);
+	close_range(SOCKET + 1, ~0u, 0);
+	return ring;
+}
+
+__attribute__((noreturn)) static void live(pid_t recorder, int socket)
 {
 	static struct outbox o;
 	uint64_t seed = 0;
-	struct matcher *m = matcher_open(put, &o);
-	struct ring_buffer *ring = ring_buffer__new(map, on_event, m, NULL);
 	int null = open("/dev/null", O_RDWR);
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);
 	dup2(socket, SOCKET);
 	close_range(SOCKET + 1, ~0u, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	priority_lower();
 	prctl(PR_SET_NAME, "forktail-reqs");
+	struct matcher *m = matcher_open(put, &o);
+	struct ring_buffer *ring = receive_ring(m);
 	if (!m || !ring || getrandom(&seed, sizeof seed, 0) != sizeof seed ||
 	    privileges_confine_requests(recorder))
 		_exit(3);
@@ -108,7 +121,7 @@ __attribute__((noreturn)) static void live(pid_t recorder, int map, int socket)
 	_exit(0);
 }
 
-int request_helper_start(struct request_helper *h, int ring)
+int request_helper_start(struct request_helper *h)
 {
 	int pair[2], bytes = SOCKET_BYTES;
 	pid_t recorder = getpid();
@@ -121,7 +134,7 @@ int request_helper_start(struct request_helper *h, int ring)
 	pid_t pid = fork();
 	int err = pid < 0 ? -errno : 0;
 	if (pid == 0)
-		live(recorder, ring, pair[1]);
+		live(recorder, pair[1]);
 	close(pair[1]);
 	*h = (struct request_helper){.pid = pid > 0 ? pid : 0, .socket = pair[0]};
 	if (err)
@@ -131,10 +144,20 @@ int request_helper_start(struct request_helper *h, int ring)
 	return err;
 }
 
-void request_helper_finish(struct request_helper *h)
+int request_helper_map(const struct request_helper *h, int map)
 {
-	if (h->socket >= 0)
-		shutdown(h->socket, SHUT_WR);
+	return send_packet(h->socket, "", 1, map, 0);
+}
+
+void request_helper_target(const struct request_helper *h, const struct request_target *target)
+{
+	send_packet(h->socket, target, sizeof *target, -1, MSG_DONTWAIT);
+}
+
+void request_helper_finish(const struct request_helper *h)
+{
+	const struct request_target none = {.tgid = 0};
+	send_packet(h->socket, &none, sizeof none, -1, 0);
 }
 
 void request_helper_end(struct request_helper *h)
