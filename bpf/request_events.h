@@ -11,7 +11,8 @@ enum {
 	FT_ARRIVALS = 16,	    /* pieces of a connection's stream that arrived and were not read yet */
 	FT_READ_ARRIVALS = 2,	    /* of those, sent with the read; more precede it */
 	FT_READ_CHUNK = 16384,	    /* bytes of a read per event */
-	FT_READ_CHUNKS = 4,	    /* per read; further bytes are not captured */
+	FT_READ_CHUNKS = 4,	    /* per read */
+	FT_READ_CAPTURED = 32768,   /* bytes captured between two writes; the rest is in a large value */
 	FT_REQUESTS_RING = 1 << 24, /* bytes */
 	FT_REQUESTS_SLOTS_MAX = 65536, /* connections that the helper follows at a time */
 };

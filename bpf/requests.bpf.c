@@ -35,6 +35,7 @@ struct slot {
 	u32 connection;
 	u32 read; /* offset after the last byte that was read */
 	u32 writes, unsent;
+	u32 captured; /* bytes since the last write */
 	u32 ready;
 	u32 known;    /* its target's process is known */
 	u32 sequence; /* of the next event */
@@ -326,13 +327,16 @@ static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32
 			take = FT_READ_CHUNK;
 		if (at + (u64)take > from.bytes)
 			take = from.bytes > at ? (u32)from.bytes - at : 0;
+		if (take > FT_READ_CAPTURED - s->captured)
+			take = s->captured < FT_READ_CAPTURED ? FT_READ_CAPTURED - s->captured : 0;
 		asm volatile("" : "+r"(take)); /* or the checks above are of another copy */
 		if (take > FT_READ_CHUNK)
 			return;
-		if (!from.at || !take || bpf_probe_read_user(b->bytes, take, from.at + at)) {
+		if (take && (!from.at || bpf_probe_read_user(b->bytes, take, from.at + at))) {
 			count_request(FT_REQUEST_UNCAPTURED);
 			take = 0;
 		}
+		s->captured += take;
 		bool last = left <= FT_READ_CHUNK || i == FT_READ_CHUNKS - 1;
 		b->event.bytes = last ? left : FT_READ_CHUNK;
 		b->event.end = begin + at + b->event.bytes;
@@ -434,6 +438,7 @@ int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
 		return 0;
 	u64 now = bpf_ktime_get_ns(), left_ns = s->left_ns;
 	s->left_ns = 0;
+	s->captured = 0;
 	if (!is_worth_sending(s, now))
 		return 0;
 	struct ft_request_write e = {.head = {FT_REQUEST_WRITE, (u16)s->sequence++, s->connection, now},

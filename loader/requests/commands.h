@@ -30,6 +30,7 @@ enum command_flags {
 	COMMAND_EXEC = 1 << 4,	       /* ends one */
 	COMMAND_CLIENT = 1 << 5,       /* CLIENT, whose subcommands matter */
 	COMMAND_RESET = 1 << 6,	       /* RESET, which undoes CLIENT REPLY and MULTI */
+	COMMAND_REDIS = (1 << 7) - 1,  /* all of the above */
 	/* memcached's text protocol */
 	COMMAND_MEMCACHED = 1 << 7,   /* one of its commands */
 	COMMAND_DATA = 1 << 8,	      /* a block of data follows the line */
@@ -37,22 +38,24 @@ enum command_flags {
 	COMMAND_NOREPLY = 1 << 10,    /* accepts "noreply" as its last word */
 	COMMAND_MANY_KEYS = 1 << 11,  /* its line may have any length */
 	COMMAND_KEY_SECOND = 1 << 12, /* its key is the second argument: gat, gats */
+	COMMAND_NO_KEY = 1 << 13,     /* has no key: flush_all, verbosity */
+	COMMAND_CAS = 1 << 14,	      /* cas, which has one more word */
 };
 
 /* The name of an index, upper case except "unknown" and "other". An index beyond the table is "other". */
-const char *command_name(unsigned command);
+const char *commands_name(unsigned command);
 
 /* The index of a name, which must be upper case; COMMAND_OTHER if it is not in the table. */
-unsigned command_find(const char *upper, size_t bytes);
+unsigned commands_find(const char *upper, size_t bytes);
 
 /* enum command_flags of an index; 0 for the two that are not commands. */
-unsigned command_flags(unsigned command);
+unsigned commands_flags(unsigned command);
 
 /* The index of an opcode of memcached's binary protocol. */
-unsigned command_of_opcode(uint8_t opcode);
+unsigned commands_of_opcode(uint8_t opcode);
 
 /* Whether an opcode is one of the quiet ones, which the server answers for some results only. */
-bool command_opcode_quiet(uint8_t opcode);
+bool commands_opcode_quiet(uint8_t opcode);
 
 #ifdef __cplusplus
 }

@@ -8,9 +8,9 @@
  *	Redis		arrays of strings (RESP2 and RESP3); inline commands
  *	memcached	text and meta commands; binary requests
  *
- * It is stricter than the servers in three points, so that a lost position is noticed soon: values must end
- * with CRLF, a request must not begin with bytes that no client sends there, and a command word must be
- * printable. */
+ * It is stricter than the servers where clients are never at the limits, so that a lost position is noticed
+ * soon: numbers and values must end with CRLF, a CR must not be elsewhere in a line of memcached, and lines
+ * must begin with a printable command. */
 #ifndef FORKTAIL_LOADER_SCANNER_H
 #define FORKTAIL_LOADER_SCANNER_H
 
@@ -39,31 +39,32 @@ enum {
 struct scanner {
 	/* For the whole connection. */
 	uint8_t protocol; /* enum scan_protocol */
-	uint8_t replies;  /* CLIENT REPLY: 0 on, else off or the next one skipped */
-	bool lost;	  /* requires stronger evidence of a request than at the beginning of a stream */
+	uint8_t replies;  /* as CLIENT REPLY has set them */
+	bool lost;	  /* the next request has to begin like one that is common */
 	/* For one request: all zeros at its beginning. */
 	uint8_t state;
 	uint8_t command;
-	uint8_t flags;
-	uint8_t option;	     /* the subcommand or option that was found */
-	uint8_t quote;	     /* of an inline argument, and whether a backslash precedes */
-	uint8_t digits;	     /* of `number` */
+	uint8_t flags;	     /* enum scanned_flags */
+	uint8_t option;	     /* what the arguments so far mean */
+	uint8_t word_state;  /* of a line: inside a word, inside quotes */
+	uint8_t digits;	     /* of a number */
 	uint8_t chunk_bytes; /* in `chunk` */
 	uint8_t key_left;    /* bytes of this argument still to hash */
-	bool negative;	     /* `number` is */
-	bool gathers;	     /* the argument's first bytes go into `word` */
-	bool memcached;	     /* which of the protocols a line follows */
-	bool undecided;	     /* the first word decides that */
-	bool capital;	     /* the command word has capital letters */
+	bool negative;	     /* the number is */
+	bool gathers;	     /* this argument's first bytes go into `word` */
+	bool memcached;	     /* the line is one of memcached */
+	bool undecided;	     /* its first word decides that */
+	bool capital;	     /* its first word has capital letters */
 	bool unhashed;	     /* bytes of the key were not captured */
+	uint16_t properties; /* enum command_flags of this protocol */
 	uint32_t extras;     /* bytes of a binary request before its key */
-	uint32_t number;     /* the count or length being read, then the number of arguments */
-	uint64_t left;	     /* bytes of the value that follow */
+	uint32_t count;	     /* of arguments, or bytes of a line */
+	uint64_t left;	     /* the number being read; then bytes of the value that follow */
 	uint64_t length;     /* of the argument so far */
 	uint64_t arguments;  /* complete ones, with the command */
 	uint64_t bytes;	     /* of the request in earlier pieces */
 	uint64_t hash;
-	uint64_t chunk; /* bytes of the key that do not fill 8 yet */
+	uint64_t chunk; /* bytes of the key that do not fill it */
 	uint8_t word[SCAN_WORD];
 };
 
