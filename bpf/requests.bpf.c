@@ -337,7 +337,7 @@ static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32
 			take = 0;
 		}
 		s->captured += take;
-		bool last = left <= FT_READ_CHUNK || i == FT_READ_CHUNKS - 1;
+		bool last = left <= FT_READ_CHUNK || take < FT_READ_CHUNK || i == FT_READ_CHUNKS - 1;
 		b->event.bytes = last ? left : FT_READ_CHUNK;
 		b->event.end = begin + at + b->event.bytes;
 		b->event.captured = take;
