@@ -17,12 +17,11 @@ static __always_inline struct upid id_at(struct pid *pid, u32 level)
 }
 
 /* In the recorder's namespace; 0: not visible from there. */
-static __noinline u32 id_of(struct task_struct *task)
+static __noinline u32 number_of(struct pid *pid)
 {
 	enum { MAX_PID_NS_LEVEL = 32 };
 	if (!pid_ns)
-		return (u32)BPF_CORE_READ(task, pid);
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+		return (u32)id_at(pid, 0).nr;
 	u32 level = BPF_CORE_READ(pid, level);
 	for (u32 i = 0; i <= MAX_PID_NS_LEVEL && i <= level; i++) {
 		struct upid n = id_at(pid, i);
@@ -32,13 +31,18 @@ static __noinline u32 id_of(struct task_struct *task)
 	return 0;
 }
 
+static __noinline u32 id_of(struct task_struct *task)
+{
+	return pid_ns ? number_of(BPF_CORE_READ(task, thread_pid)) : (u32)BPF_CORE_READ(task, pid);
+}
+
 static __always_inline u32 process_id_of(struct task_struct *task)
 {
 	return id_of(BPF_CORE_READ(task, group_leader));
 }
 
 /* In its own namespace, as gettid() returns it. */
-static __noinline u32 own_id_of(struct task_struct *task)
+static __noinline __attribute__((unused)) u32 own_id_of(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	return (u32)id_at(pid, BPF_CORE_READ(pid, level)).nr;

@@ -208,6 +208,67 @@ struct request___old {
 	struct gendisk *rq_disk;
 };
 
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct sock_common {
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	u16 skc_num;   /* the local port */
+	u16 skc_dport; /* the peer's, in network order */
+	u32 skc_daddr;
+	struct in6_addr skc_v6_daddr;
+	unsigned int skc_hash; /* of the addresses and ports; of a Unix socket: of its address in memory */
+};
+
+struct sk_buff {
+	struct sk_buff *next, *prev;
+	struct sock *sk;
+	unsigned int len;     /* from `data` on */
+	u16 transport_header; /* offset from `head` */
+	unsigned char *head, *data;
+};
+
+struct sk_buff_head {
+	struct sk_buff *next, *prev;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct inode___numbered {
+	unsigned long i_ino;
+};
+
+struct socket_alloc {
+	struct inode___numbered vfs_inode;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
+	u16 sk_type;
+	struct socket *sk_socket;
+	struct pid *sk_peer_pid;
+	void *sk_bpf_storage; /* NULL: none of any program */
+};
+
+struct tcp_sock {
+	u32 rcv_nxt;	/* offset after the last byte that has arrived */
+	u32 copied_seq; /* offset after the last byte that was read */
+};
+
+struct unix_address;
+
+struct unix_sock {
+	struct unix_address *addr; /* of an accepted socket: its listener's */
+	struct sock *peer;
+};
+
 struct bpf_iter_meta {
 	struct seq_file *seq;
 };

@@ -61,6 +61,7 @@ static char *segment_manifest(struct recorder *r, uint64_t number)
 	json_put_count(r->manifest, "ring_start_ns", r->ring_start_ns);
 	json_put_count(r->manifest, "segment", number);
 	json_put_text(r->manifest, "keep", r->options->keep_text);
+	requests_manifest(r->requests, r->manifest);
 	return r->manifest ? json_dumps(r->manifest, JSON_COMPACT) : NULL;
 }
 
@@ -84,6 +85,7 @@ static void begin_segment(struct recorder *r)
 	proc_metrics_begin_segment(r->metrics);
 	quotas_begin_segment(r->quotas);
 	sockets_begin_segment(r->drain.sockets);
+	requests_begin_segment(r->requests, r->writer);
 	drain_write_open(&r->drain);
 	self_report_begin_segment(r);
 }
@@ -103,6 +105,7 @@ static void ask_for_open(struct recorder *r)
 static void next_segment(struct recorder *r)
 {
 	ask_for_open(r);
+	requests_flush(r->requests, r->writer);
 	report_drops(r);
 	report_misses(r);
 	report_clock(r);

@@ -90,6 +90,7 @@ static void begin(struct recorder *r, pid_t pid)
 	json_decref(described);
 	write_json_note(r->writer, note);
 	samples_prepare(r->drain.samples, pid);
+	requests_target(r->requests, pid);
 	print(pid, comm, n > 0 ? (size_t)n : 0, "began");
 }
 

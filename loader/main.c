@@ -40,6 +40,8 @@ enum {
 	OPTION_NO_SOFTIRQS,
 	OPTION_LIGHT,
 	OPTION_EXACT,
+	OPTION_REQUESTS,
+	OPTION_HASH_CLIENTS,
 	OPTION_DOCTOR
 };
 
@@ -112,6 +114,13 @@ static const struct argp_option options[] = {
      "close, the CPU time of an fsync. fentry costs other processes nothing; tracepoints slow every process "
      "of the host (default: fentry where the kernel supports it)",
      2},
+    {"requests", OPTION_REQUESTS, "1/N", OPTION_ARG_OPTIONAL,
+     "Also record the requests of all clients, as the server's kernel sees them: arrival, read, answer, "
+     "command "
+     "and client, without keys and values. 1/N: of one in N connections (default 1/1)",
+     2},
+    {"hash-clients", OPTION_HASH_CLIENTS, NULL, 0,
+     "With --requests: store a hash of each client's address, with a salt of this recording", 2},
     {"doctor", OPTION_DOCTOR, NULL, 0,
      "Print what this host supports and what a recording would lack, then exit", 3},
     {0},
@@ -218,6 +227,16 @@ static enum exact_way exact_way(const char *arg)
 	fail(EXIT_USAGE, "--exact: expected fentry, tracepoints or no value, got \"%s\"", arg);
 }
 
+/* One in how many connections. */
+static uint32_t sample_of(const char *arg)
+{
+	unsigned n = 1;
+	char end;
+	if (arg && (sscanf(arg, "1/%u%c", &n, &end) != 1 || n < 1 || n > 1024 || n & (n - 1)))
+		fail(EXIT_USAGE, "--requests: expected 1/N with a power of two up to 1024, got \"%s\"", arg);
+	return n;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
@@ -297,6 +316,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_EXACT:
 		a->record.wanted.exact = exact_way(arg);
 		return 0;
+	case OPTION_REQUESTS:
+		a->record.requests.sample = sample_of(arg);
+		return 0;
+	case OPTION_HASH_CLIENTS:
+		a->record.requests.hash_clients = true;
+		return 0;
 	case OPTION_DOCTOR:
 		a->doctor = true;
 		return 0;
@@ -360,6 +385,8 @@ int main(int argc, char **argv)
 	a.record.selectors = &a.selectors;
 	if (!a.record.output)
 		fail(EXIT_USAGE, "no output. Name the recording with -o FILE");
+	if (a.record.requests.hash_clients && !a.record.requests.sample)
+		fail(EXIT_USAGE, "--hash-clients needs --requests");
 	if (a.record.guard.count && !a.record.keep.age_ns)
 		fail(EXIT_USAGE, "%s needs --keep", a.record.guard.all[0]);
 	if (a.record.user && !a.record.keep.age_ns)

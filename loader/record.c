@@ -31,6 +31,7 @@
 #include "loader/sockets/sockets.h"
 #include "loader/system/affinity.h"
 #include "loader/system/cpu_time.h"
+#include "loader/system/pid_namespace.h"
 #include "loader/system/privileges.h"
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
@@ -118,6 +119,26 @@ static void note_unwanted(struct recorder *r)
 			     "--light was given");
 }
 
+/* Returns the exit status. */
+static int load_requests(struct recorder *r)
+{
+	const char *missing = support_requests_missing();
+	if (missing) {
+		fprintf(stderr, "forktail record: --requests: %s\n", missing);
+		return 3;
+	}
+	int err = requests_load(r->requests, programs_targets_map(r->programs), pid_namespace());
+	if (err) {
+		fprintf(stderr, "forktail record: --requests: the kernel rejected the BPF programs: %s\n%s",
+			strerror(-err), programs_log());
+		return 3;
+	}
+	programs_include(r->programs, requests_programs(r->requests));
+	for (size_t i = 0; i < r->targets->count; i++)
+		requests_target(r->requests, r->targets->pids[i]);
+	return 0;
+}
+
 /* Probes the host and loads what is wanted and available. Returns the exit status. */
 static int load(struct recorder *r)
 {
@@ -145,12 +166,13 @@ static int load(struct recorder *r)
 			strerror(-err), programs_log());
 		return 3;
 	}
-	return 0;
+	return r->requests ? load_requests(r) : 0;
 }
 
 static int begin_file(struct recorder *r)
 {
 	json_t *o = manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
+	requests_manifest(r->requests, o);
 	char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
 	int err = make_parent(r->options->output);
@@ -191,6 +213,12 @@ static int start(struct recorder *r)
 	if (err) {
 		fprintf(stderr, "forktail record: cannot attach to the kernel: %s\n%s", strerror(-err),
 			programs_log());
+		return 3;
+	}
+	err = r->requests ? requests_attach(r->requests) : 0;
+	if (err) {
+		fprintf(stderr, "forktail record: --requests: cannot attach to the kernel: %s\n%s",
+			strerror(-err), programs_log());
 		return 3;
 	}
 	r->attached_ns = ft_now_ns();
@@ -240,8 +268,10 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
 	}
-	if (due(before, number, FLUSH_TICKS))
+	if (due(before, number, FLUSH_TICKS)) {
+		requests_flush(r->requests, r->writer);
 		ft_writer_flush(r->writer);
+	}
 	if (due(before, number, SWEEP_TICKS))
 		threads_sweep(&r->threads);
 	if (due(before, number, MISSES_TICKS))
@@ -276,18 +306,22 @@ static const char *run(struct recorder *r, int signals, int timer)
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
 			       {.fd = timer, .events = POLLIN},
 			       {.fd = programs_fd(r->programs), .events = POLLIN},
+			       {.fd = -1, .events = POLLIN},
 			       {.fd = -1, .events = POLLIN}};
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 0;;) {
 		fds[3].fd = unwind_queue_fd(r->unwind_queue);
 		/* A child names itself soon after it starts, and may exit soon after that. */
-		if (poll(fds, 4, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
+		fds[4].fd = requests_fd(r->requests);
+		if (poll(fds, 5, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
 			return "poll failed";
 		threads_look(&r->threads, r->writer);
 		if (fds[2].revents)
 			programs_drain(r->programs);
 		if (fds[3].revents)
 			unwind_queue_questions(r->unwind_queue);
+		if (fds[4].revents)
+			requests_take(r->requests, r->writer);
 		if (fds[1].revents) {
 			uint64_t ticks;
 			if (read(timer, &ticks, sizeof ticks) == sizeof ticks) {
@@ -346,6 +380,7 @@ static int finish(struct recorder *r, const char *reason)
 	r->threads.closing = true;
 	ft_writer_wait_for_space(r->writer);
 	uint64_t end_ns = ft_now_ns();
+	requests_stop(r->requests, r->writer);
 	programs_stop(r->programs);
 	samples_settle(r->drain.samples);
 	report_drops(r);
@@ -367,6 +402,8 @@ static int finish(struct recorder *r, const char *reason)
 	else
 		fprintf(stderr, "%" PRIu64 " spans, %" PRIu64 " tallies, %" PRIu64 " disk requests, ",
 			r->drain.spans, r->drain.tallies, r->drain.io);
+	if (r->requests)
+		fprintf(stderr, "%" PRIu64 " requests of clients, ", requests_so_far(r->requests).requests);
 	if (lost)
 		fprintf(stderr, "%" PRIu64 " events DROPPED; ", lost);
 	else
@@ -385,18 +422,25 @@ static int finish(struct recorder *r, const char *reason)
 	return 0;
 }
 
-/* Starts helpers before anything is open that they should not have. */
-static void start_helpers(struct recorder *r)
+/* Starts helpers before anything is open that they should not have. Returns the exit status. */
+static int start_helpers(struct recorder *r)
 {
 	int err = stats_switch_start();
 	if (err)
 		note_missing(r, "CPU time of the recorder's BPF programs", strerror(-err));
-	if (!r->options->wanted.samples_slow)
-		return;
-	r->unwind_queue = unwind_queue_open();
-	if (!r->unwind_queue)
-		note_missing(r, "on-CPU time by function: no CPU samples",
-			     "the helper process that names samples could not be started");
+	if (r->options->wanted.samples_slow) {
+		r->unwind_queue = unwind_queue_open();
+		if (!r->unwind_queue)
+			note_missing(r, "on-CPU time by function: no CPU samples",
+				     "the helper process that names samples could not be started");
+	}
+	if (!r->options->requests.sample)
+		return 0;
+	r->requests = requests_start(&r->options->requests);
+	if (!r->requests)
+		fprintf(stderr, "forktail record: cannot start the helper process that finds requests: %s\n",
+			strerror(errno));
+	return r->requests ? 0 : 3;
 }
 
 /* After this, nothing is attached or opened for writing. */
@@ -452,8 +496,8 @@ int record(const struct record_options *options, struct targets *targets)
 	/* The helpers inherit the affinity. */
 	affinity_avoid(targets->pids, targets->count);
 	if (status == 0) {
-		start_helpers(&r);
-		status = r.ring ? flight_recorder_start_guard(&r) : 0;
+		status = start_helpers(&r);
+		status = status == 0 && r.ring ? flight_recorder_start_guard(&r) : status;
 	}
 	if (status == 0)
 		status = load(&r);
@@ -472,6 +516,7 @@ int record(const struct record_options *options, struct targets *targets)
 	}
 	if (r.writer)
 		ft_writer_close(r.writer, NULL);
+	requests_close(r.requests);
 	programs_free(r.programs);
 	quotas_close(r.quotas);
 	proc_metrics_close(r.metrics);

@@ -8,6 +8,7 @@
 #include "loader/attach/programs.h"
 #include "loader/guard_start.h"
 #include "loader/output/segments.h"
+#include "loader/requests/requests.h"
 #include "loader/targets/selectors.h"
 
 struct record_options {
@@ -19,6 +20,7 @@ struct record_options {
 	struct selectors *selectors; /* what matches targets; for a ring it is evaluated repeatedly */
 	uint64_t duration_ns;	     /* 0: until a signal or until the last target exits */
 	struct programs_wanted wanted;
+	struct requests_wanted requests;
 	int argc; /* the command line, for the manifest */
 	char **argv;
 };

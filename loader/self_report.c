@@ -17,6 +17,7 @@ void report_drops(struct recorder *r)
 	uint64_t now = ft_now_ns(), drops[FT_DROP_SLOTS];
 	programs_drops(r->programs, drops);
 	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).unwinding.not_unwound;
+	drops[FT_DROP_SLOT_REQUESTS] = requests_so_far(r->requests).dropped_events;
 	losses_dropped(&r->losses, r->writer, drops, now);
 }
 
@@ -80,9 +81,12 @@ void report_cost(struct recorder *r)
 	json_put(o, "bpf_ns_is_estimate", json_true());
 	json_put_count(o, "measured_ns", on_ns);
 	json_put_count(o, "recorder_cpu_ns",
-		       own_cpu_ns() - r->base.cpu_ns + unwinding.helper_cpu_ns - r->base.helper_cpu_ns);
+		       own_cpu_ns() - r->base.cpu_ns + unwinding.helper_cpu_ns +
+			   requests_so_far(r->requests).helper_cpu_ns - r->base.helper_cpu_ns);
 	json_put_count(o, "load_cpu_ns", r->load_cpu_ns);
-	json_put_count(o, "recorder_rss_bytes", rss_bytes(getpid()) + rss_bytes(unwinding.helper));
+	json_put_count(o, "recorder_rss_bytes",
+		       rss_bytes(getpid()) + rss_bytes(unwinding.helper) +
+			   rss_bytes(requests_so_far(r->requests).helper));
 	json_put_count(o, "fault_begins", counters[FT_COUNT_FAULT_BEGIN]);
 	json_put_count(o, "fault_ends", counters[FT_COUNT_FAULT_END]);
 	json_put_count(o, "faults_abandoned", counters[FT_COUNT_FAULT_ABANDONED]);
@@ -108,7 +112,8 @@ void self_report_begin_segment(struct recorder *r)
 	const struct unwind_queue_figures unwinding = samples_so_far(r->drain.samples).unwinding;
 	r->base = (struct self_report_base){.t_ns = ft_now_ns(),
 					    .cpu_ns = own_cpu_ns(),
-					    .helper_cpu_ns = unwinding.helper_cpu_ns,
+					    .helper_cpu_ns = unwinding.helper_cpu_ns +
+							     requests_so_far(r->requests).helper_cpu_ns,
 					    .unwound = unwinding.unwound,
 					    .unwind_ns = unwinding.unwind_ns,
 					    .lost = losses_total(&r->losses) + ft_writer_lost(r->writer)};

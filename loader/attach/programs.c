@@ -32,6 +32,7 @@ enum {
 
 struct programs {
 	struct forktail_bpf *skeleton;
+	struct bpf_object *more; /* programs of another part of the recorder; NULL: none */
 	struct ring_buffer *ring;
 	struct bpf_link **links;
 	size_t link_count, link_room;
@@ -466,11 +467,20 @@ bool programs_measure(struct programs *p, bool on)
 	return p->measuring;
 }
 
-size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room)
+int programs_targets_map(const struct programs *p)
 {
-	size_t n = 0;
+	return bpf_map__fd(p->skeleton->maps.targets);
+}
+
+void programs_include(struct programs *p, struct bpf_object *more)
+{
+	p->more = more;
+}
+
+static size_t costs_of(const struct bpf_object *object, struct program_cost *costs, size_t n, size_t room)
+{
 	struct bpf_program *prog;
-	bpf_object__for_each_program(prog, p->skeleton->obj)
+	bpf_object__for_each_program(prog, object)
 	{
 		struct bpf_prog_info info = {};
 		__u32 size = sizeof info;
@@ -481,4 +491,10 @@ size_t programs_costs(struct programs *p, struct program_cost *costs, size_t roo
 						   info.recursion_misses};
 	}
 	return n;
+}
+
+size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room)
+{
+	size_t n = costs_of(p->skeleton->obj, costs, 0, room);
+	return p->more ? costs_of(p->more, costs, n, room) : n;
 }

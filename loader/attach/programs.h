@@ -75,6 +75,12 @@ void programs_drops(const struct programs *p, uint64_t drops[FT_DROP_SLOTS]);
  * part of the time, and totals are extrapolated. */
 bool programs_measure(struct programs *p, bool on); /* whether the statistics are on */
 
+/* The map of targets, which another object may share. */
+int programs_targets_map(const struct programs *p);
+struct bpf_object;
+/* The cost of this object's programs is included from now on, after those of `p`. */
+void programs_include(struct programs *p, struct bpf_object *more);
+
 struct program_cost {
 	const char *name;
 	uint64_t runs;	 /* while the statistics were on */

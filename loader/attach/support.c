@@ -205,6 +205,13 @@ int support_choose_exact(struct support *s, enum exact_way wanted, char *why, si
 	return 0;
 }
 
+const char *support_requests_missing(void)
+{
+	return support_has_tracepoint("sock_recv_length") && support_has_tracepoint("sk_data_ready")
+		   ? NULL
+		   : "this kernel has no tracepoints sk_data_ready and sock_recv_length (Linux 6.3 has them)";
+}
+
 static void probe_required(struct support *s)
 {
 	struct utsname u = {0};
@@ -345,6 +352,9 @@ int doctor_print(void)
 	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
 	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
 	       can ? support_exact_name(s.exact) : why);
+	const char *missing_requests = support_requests_missing();
+	printf("requests of clients can be recorded (--requests): %s%s\n", missing_requests ? "no, " : "yes",
+	       missing_requests ? missing_requests : "");
 	printf("servers on io_uring: threads that wait in io_uring_enter count as idle, and event-loop "
 	       "iterations are recorded.\n  Not recorded: the serving thread of a connection, and the "
 	       "kernel's io_uring workers.\n");

@@ -75,6 +75,9 @@ bool support_has_function(const char *name);
 /* Whether the kernel has a raw tracepoint of this name with BTF. Call support_probe first. */
 bool support_has_tracepoint(const char *name);
 
+/* Why the requests of clients cannot be recorded on this kernel; NULL: they can. Call support_probe first. */
+const char *support_requests_missing(void);
+
 /* Whether tracefs has this event ("syscalls/sys_enter_fsync"). Mounts nothing. */
 bool support_has_event(const char *event);
 

@@ -17,6 +17,7 @@ static const struct {
     [FT_DROP_SLOT_SAMPLE] = {FT_DROP_RING, FT_DROP_CPU_SAMPLE},
     [FT_DROP_SLOT_WRITES] = {FT_DROP_RING, FT_DROP_WRITES},
     [FT_DROP_SLOT_UNWIND] = {FT_DROP_UNWIND, 0},
+    [FT_DROP_SLOT_REQUESTS] = {FT_DROP_RING, FT_DROP_REQUESTS},
 };
 
 void losses_begin(struct losses *l, uint64_t now_ns)

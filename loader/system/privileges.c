@@ -178,6 +178,12 @@ int privileges_confine_unwinding(pid_t recorder)
 	return confine(recorder, 0, calls, sizeof calls / sizeof *calls, allow_memory);
 }
 
+int privileges_confine_requests(pid_t recorder)
+{
+	static const int calls[] = {SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(poll)};
+	return confine(recorder, 0, calls, sizeof calls / sizeof *calls, allow_memory);
+}
+
 /* Switching statistics on is the only bpf() operation it may use. */
 static int allow_statistics(scmp_filter_ctx filter)
 {

@@ -23,6 +23,9 @@ int privileges_filter_recorder(int ring);
  * own memory and the files it is given. */
 int privileges_confine_unwinding(pid_t recorder);
 
+/* The same for a process that only reads memory which it has mapped, and exchanges packets. */
+int privileges_confine_requests(pid_t recorder);
+
 /* For a process forked from the recorder that runs another program as this user: no capabilities, and no way
  * to get any. It ends with the recorder. */
 int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid);

@@ -63,6 +63,20 @@ void AddExact(common::Table *table, std::vector<std::string> *words)
 	words->push_back("--exact=" + way[0]);
 }
 
+void AddRequests(common::Table *table, std::vector<std::string> *words)
+{
+	std::string sample;
+	table->Text("requests", &sample);
+	if (!sample.empty())
+		words->push_back("--requests=" + sample);
+	bool hash_clients = false;
+	table->Flag("hash-clients", &hash_clients);
+	if (hash_clients && sample.empty())
+		table->Refuse("`hash-clients` needs `requests`", "hash-clients");
+	if (hash_clients)
+		words->push_back("--hash-clients");
+}
+
 } // namespace
 
 void ReadRecord(common::Table *table, std::vector<std::string> *words, std::string *directory)
@@ -87,6 +101,7 @@ void ReadRecord(common::Table *table, std::vector<std::string> *words, std::stri
 	if (light)
 		words->push_back("--light");
 	AddExact(table, words);
+	AddRequests(table, words);
 	if (light && table->Has("exact"))
 		table->Refuse("`light` and `exact` are mutually exclusive", "exact");
 	for (const char *key : {"samples", "softirqs", "client"})

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The streams of bytes between the targets and their clients, at the socket layer: when bytes arrived, when
+ * the server read them, when it wrote. A separate object with its own ring, because it is attached on request
+ * and for part of the time only, and because requests must never displace spans.
+ *
+ * The cost decided the form. Most sockets of a host are not a target's, or not sampled: the first test is a
+ * hash in a line of the socket that the kernel has just touched. Of a sampled connection the deliverer (a
+ * soft interrupt, or the client over a Unix socket) appends to a short queue in the socket's storage, and the
+ * reader takes from it. What a request is, is decided in user space. */
+#include "ids.h"
+#include "request_events.h"
+
+#include <bpf/bpf_tracing.h>
+
+const volatile bool has_task_storage = true;
+const volatile bool has_prev_state_arg = true;
+const volatile bool has_block_queue_arg = false;
+const volatile bool has_task_pt_regs = true;
+const volatile __u32 pid_ns = 0;
+const volatile __u32 sample_mask = 0; /* connections whose hash has none of these bits are followed */
+
+struct arrivals_queue {
+	/* written by the deliverer */
+	u32 head;
+	u32 arrived; /* offset after the last byte that arrived */
+	struct ft_request_arrival queue[FT_ARRIVALS];
+};
+
+struct slot {
+	struct arrivals_queue arrivals;
+	/* written by the server */
+	u64 tail;
+	u64 left_ns;  /* of the write call under way; 0: nothing left yet */
+	u64 write_ns; /* the last write event */
+	u32 connection;
+	u32 read; /* offset after the last byte that was read */
+	u32 writes, unsent;
+	u32 captured; /* bytes since the last write */
+	u32 ready;
+	u32 known;    /* its target's process is known */
+	u32 sequence; /* of the next event */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct slot);
+} slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, FT_REQUESTS_RING);
+} requests_ring SEC(".maps");
+
+/* Shared with the other object. */
+struct targets_map targets SEC(".maps");
+
+/* Addresses of listening Unix sockets of targets, learnt from the first read of a connection: an accepted
+ * socket has its listener's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 256);
+	__type(key, u64);
+	__type(value, u32);
+} unix_servers SEC(".maps");
+
+struct read_buffer {
+	struct ft_request_read event;
+	u8 bytes[FT_READ_CHUNK];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct read_buffer);
+} read_buffers SEC(".maps");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct ft_request_arrivals);
+} arrivals_buffers SEC(".maps");
+
+__u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
+__u64 request_counters[FT_REQUEST_COUNTERS];
+__u32 connections;
+
+char gpl[] SEC("license") = "GPL";
+
+enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10, TCP_ESTABLISHED = 1, SOCK_STREAM = 1, MSG_PEEK = 2 };
+enum { WRITES_SENT = 64 };
+#define WRITE_EVERY_NS 10000000ull
+
+extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak; /* 6.2 */
+#define AS(type, p) ((type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)))
+
+static __always_inline void count_request(u32 counter)
+{
+	__sync_fetch_and_add(&request_counters[counter], 1);
+}
+
+/* The kernel's hash has a secret of this boot, but its low bits alone are not evenly spread. */
+static __always_inline bool is_sampled(const struct sock *sk)
+{
+	u32 h = sk->__sk_common.skc_hash * 0x9e3779b1;
+	h ^= h >> 15;
+	h *= 0x85ebca6b;
+	return ((h ^ h >> 13) & sample_mask) == 0;
+}
+
+static __always_inline bool is_tcp(u16 family)
+{
+	return family == AF_INET || family == AF_INET6;
+}
+
+/* Whether the socket is a server's end of a connection to a target, as far as known without a look at the
+ * process. */
+static __always_inline bool is_servers(const struct sock *sk, u16 family)
+{
+	if (sk->__sk_common.skc_state != TCP_ESTABLISHED)
+		return false;
+	if (is_tcp(family))
+		return served[sk->__sk_common.skc_num];
+	u64 address = (u64)AS(struct unix_sock, sk)->addr;
+	return address && bpf_map_lookup_elem(&unix_servers, &address);
+}
+
+static __always_inline bool target_runs(u32 *tgid)
+{
+	u32 id = process_id_of(bpf_get_current_task_btf());
+	u32 *as = bpf_map_lookup_elem(&targets, &id);
+	*tgid = id;
+	return as && *as == FT_TRACED_TARGET;
+}
+
+/* No wake-up: the helper looks often enough. */
+static __always_inline void send_event(void *event, u64 bytes)
+{
+	if (bpf_ringbuf_output(&requests_ring, event, bytes, BPF_RB_NO_WAKEUP))
+		count_request(FT_REQUEST_DROPPED);
+}
+
+static __always_inline void name_peer(struct ft_request_connection *e, const struct sock *sk, u16 family)
+{
+	if (family == AF_UNIX) {
+		e->inode = AS(struct socket_alloc, sk->sk_socket)->vfs_inode.i_ino;
+		e->peer_inode =
+		    AS(struct socket_alloc, AS(struct unix_sock, sk)->peer->sk_socket)->vfs_inode.i_ino;
+		struct pid *pid = sk->sk_peer_pid;
+		if (pid)
+			e->peer_pid = number_of(pid);
+		return;
+	}
+	e->local_port = sk->__sk_common.skc_num;
+	e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	if (family == AF_INET6) {
+		bpf_probe_read_kernel(e->peer_address, sizeof e->peer_address, &sk->__sk_common.skc_v6_daddr);
+		return;
+	}
+	u32 address = sk->__sk_common.skc_daddr;
+	e->peer_address[10] = e->peer_address[11] = 0xff;
+	__builtin_memcpy(e->peer_address + 12, &address, sizeof address);
+}
+
+static __always_inline void begin(struct slot *s, const struct sock *sk, u16 family, u64 now, u32 offset,
+				  u32 tgid)
+{
+	if (!s->connection)
+		s->connection = 1 + __sync_fetch_and_add(&connections, 1);
+	if (!s->ready)
+		s->arrivals.arrived = s->read = offset;
+	s->ready = 1;
+	s->known = tgid;
+	struct ft_request_connection *e = bpf_ringbuf_reserve(&requests_ring, sizeof *e, 0);
+	if (!e) {
+		count_request(FT_REQUEST_DROPPED);
+		return;
+	}
+	__builtin_memset(e, 0, sizeof *e);
+	e->head = (struct ft_request_head){FT_REQUEST_CONNECTION, (u16)s->sequence, s->connection, now};
+	e->start = s->read;
+	e->tgid = tgid;
+	name_peer(e, sk, family);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+/* The pieces that do not fit are interpolated between the first and the last of them. */
+static __always_inline void arrives(struct slot *s, u64 now, u32 end)
+{
+	struct arrivals_queue *a = &s->arrivals;
+	u32 head = a->head;
+	a->arrived = end;
+	if (head - (u32) * (volatile u64 *)&s->tail >= FT_ARRIVALS) {
+		struct ft_request_arrival *last = &a->queue[(head - 1) & (FT_ARRIVALS - 1)];
+		last->last_ns = now;
+		last->end = end;
+		count_request(FT_REQUEST_MERGED);
+		return;
+	}
+	a->queue[head & (FT_ARRIVALS - 1)] = (struct ft_request_arrival){now, now, end, end};
+	asm volatile("" ::: "memory"); /* the entry before its number */
+	a->head = head + 1;
+}
+
+/* The peer of a client's Unix socket is the server's, and the server has just written. */
+static __always_inline void leaves_for_client(const struct sock *client)
+{
+	struct unix_sock *u = bpf_skc_to_unix_sock((void *)client);
+	struct sock *own = u ? u->peer : NULL;
+	if (!own || !own->sk_bpf_storage || !is_sampled(own))
+		return;
+	struct slot *s = bpf_sk_storage_get(&slots, own, 0, 0);
+	if (s && s->ready && !s->left_ns)
+		s->left_ns = bpf_ktime_get_ns();
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(request_arrives, const struct sock *sk)
+{
+	u16 family = sk->__sk_common.skc_family;
+	if (family == AF_UNIX && !AS(struct unix_sock, sk)->addr) {
+		leaves_for_client(sk);
+		return 0;
+	}
+	if (!is_sampled(sk) || (!sk->sk_bpf_storage && !is_servers(sk, family)))
+		return 0;
+	struct slot *s = bpf_sk_storage_get(&slots, (void *)sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s) {
+		count_request(FT_REQUEST_NO_SLOT);
+		return 0;
+	}
+	u64 now = bpf_ktime_get_ns();
+	if (family == AF_UNIX) {
+		struct sk_buff *last = sk->sk_receive_queue.prev;
+		if (!s->ready)
+			begin(s, sk, family, now, 0, 0);
+		if ((u64)last != (u64)&sk->sk_receive_queue) /* else read already */
+			arrives(s, now, s->arrivals.arrived + last->len);
+	} else if (is_tcp(family)) {
+		struct tcp_sock *tcp = AS(struct tcp_sock, sk);
+		u32 end = tcp->rcv_nxt;
+		if (!s->ready)
+			begin(s, sk, family, now, tcp->copied_seq, 0);
+		if (end != s->arrivals.arrived)
+			arrives(s, now, end);
+	}
+	return 0;
+}
+
+/* Takes the pieces of the stream up to `end` from the queue. The first FT_READ_ARRIVALS go with the read; if
+ * there are more, all go before it. */
+static __always_inline void take_arrivals(struct slot *s, struct ft_request_read *e, u32 end)
+{
+	u32 zero = 0, n = 0, tail = (u32)s->tail;
+	struct ft_request_arrivals *all = bpf_map_lookup_elem(&arrivals_buffers, &zero);
+	e->arrivals = 0;
+	if (!all)
+		return;
+	for (; n < FT_ARRIVALS; n++) {
+		if (tail == *(volatile u32 *)&s->arrivals.head)
+			break;
+		struct ft_request_arrival a = s->arrivals.queue[tail & (FT_ARRIVALS - 1)];
+		all->arrival[n & (FT_ARRIVALS - 1)] = a;
+		if ((s32)(end - a.end) < 0) {
+			n++;
+			break;
+		}
+		tail++;
+	}
+	s->tail = tail;
+	if (n > FT_READ_ARRIVALS) {
+		all->head = e->head;
+		all->head.type = FT_REQUEST_ARRIVALS;
+		all->head.sequence = (u16)s->sequence++;
+		all->count = n;
+		send_event(all, sizeof *all);
+		return;
+	}
+	e->arrival[0] = all->arrival[0];
+	e->arrival[1] = all->arrival[1];
+	e->arrivals = n;
+	if (!n)
+		count_request(FT_REQUEST_UNARRIVED);
+}
+
+/* The buffer of the system call that reads. NULL: not known (io_uring, or several buffers). */
+struct user_buffer {
+	void *at;
+	u64 bytes;
+};
+
+static __always_inline struct user_buffer buffer_of_call(void)
+{
+	struct user_buffer b = {NULL, 0};
+	struct pt_regs___x86 *regs = (struct pt_regs___x86 *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct {
+		u64 base, bytes;
+	} part;
+	u64 at = regs->si;
+	switch (regs->orig_ax) {
+	case __NR_read:
+	case __NR_recvfrom:
+		return (struct user_buffer){(void *)at, ~0ull};
+	case __NR_recvmsg: /* struct msghdr's msg_iov */
+		if (bpf_probe_read_user(&at, sizeof at, (void *)(at + 16)))
+			return b;
+		break;
+	case __NR_readv:
+		break;
+	default:
+		return b;
+	}
+	if (bpf_probe_read_user(&part, sizeof part, (void *)at))
+		return b;
+	return (struct user_buffer){(void *)part.base, part.bytes};
+}
+
+/* Sends a read in chunks with its bytes. Of several buffers only the first is captured. */
+static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32 bytes, u32 end)
+{
+	struct user_buffer from = buffer_of_call();
+	u32 begin = end - bytes;
+	for (u32 i = 0; i < FT_READ_CHUNKS; i++) {
+		u32 at = i * FT_READ_CHUNK, left = bytes - at, take = left;
+		if (take > FT_READ_CHUNK)
+			take = FT_READ_CHUNK;
+		if (at + (u64)take > from.bytes)
+			take = from.bytes > at ? (u32)from.bytes - at : 0;
+		if (take > FT_READ_CAPTURED - s->captured)
+			take = s->captured < FT_READ_CAPTURED ? FT_READ_CAPTURED - s->captured : 0;
+		asm volatile("" : "+r"(take)); /* or the checks above are of another copy */
+		if (take > FT_READ_CHUNK)
+			return;
+		if (take && (!from.at || bpf_probe_read_user(b->bytes, take, from.at + at))) {
+			count_request(FT_REQUEST_UNCAPTURED);
+			take = 0;
+		}
+		s->captured += take;
+		bool last = left <= FT_READ_CHUNK || take < FT_READ_CHUNK || i == FT_READ_CHUNKS - 1;
+		b->event.bytes = last ? left : FT_READ_CHUNK;
+		b->event.end = begin + at + b->event.bytes;
+		b->event.captured = take;
+		b->event.head.sequence = (u16)s->sequence++;
+		u64 size = sizeof b->event + take;
+		asm volatile("" : "+r"(size));
+		if (size > sizeof *b)
+			return;
+		send_event(b, size);
+		if (last)
+			return;
+		b->event.arrivals = 0;
+	}
+}
+
+/* Finds or makes the slot of a target's end of a connection that was read. */
+static __always_inline struct slot *slot_of_reader(struct sock *sk, u16 family, u32 *tgid)
+{
+	if (sk->sk_bpf_storage) {
+		struct slot *s = bpf_sk_storage_get(&slots, sk, 0, 0);
+		if (s && s->known)
+			return s;
+	}
+	if (is_tcp(family) ? !served[sk->__sk_common.skc_num]
+			   : family != AF_UNIX || sk->sk_type != SOCK_STREAM)
+		return NULL;
+	if (!target_runs(tgid))
+		return NULL;
+	if (family == AF_UNIX) {
+		u64 address = (u64)AS(struct unix_sock, sk)->addr;
+		if (!address) /* a connection that the target opened */
+			return NULL;
+		bpf_map_update_elem(&unix_servers, &address, tgid, BPF_NOEXIST);
+	}
+	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		count_request(FT_REQUEST_NO_SLOT);
+	return s;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
+{
+	u32 tgid = 0, zero = 0, end;
+	if (!is_sampled(sk) || ret < 0 || flags & MSG_PEEK)
+		return 0;
+	u16 family = sk->__sk_common.skc_family;
+	struct slot *s = slot_of_reader(sk, family, &tgid);
+	if (!s)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	if (!ret) {
+		struct ft_request_head e = {FT_REQUEST_CLOSED, 0, s->connection, now};
+		if (s->ready)
+			send_event(&e, sizeof e);
+		return 0;
+	}
+	end = family == AF_UNIX ? s->read + (u32)ret : AS(struct tcp_sock, sk)->copied_seq;
+	if (!s->known) {
+		/* Found in the middle of its life, with bytes that wait unread: their arrival is unknown. */
+		if (!s->ready && family == AF_UNIX)
+			end = (u32)ret;
+		begin(s, sk, family, now, end - (u32)ret, tgid);
+		if (!s->arrivals.head)
+			s->arrivals.arrived = end;
+	}
+	if ((s32)(end - s->arrivals.arrived) > 0)
+		s->arrivals.arrived = end;
+	struct read_buffer *b = bpf_map_lookup_elem(&read_buffers, &zero);
+	if (!b)
+		return 0;
+	s->read = end;
+	s->writes = s->unsent = 0;
+	s->left_ns = 0;
+	b->event.head = (struct ft_request_head){FT_REQUEST_READ, 0, s->connection, now};
+	b->event.tid = id_of(bpf_get_current_task_btf());
+	take_arrivals(s, &b->event, end);
+	send_read(s, b, (u32)ret, end);
+	return 0;
+}
+
+/* A connection that gets data without asking (pub/sub, a replica) has a write event every 10 ms at most. */
+static __always_inline bool is_worth_sending(struct slot *s, u64 now)
+{
+	if (s->writes++ < WRITES_SENT || now - s->write_ns > WRITE_EVERY_NS)
+		return true;
+	s->unsent++;
+	return false;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
+{
+	if (!sk->sk_bpf_storage || ret <= 0 || !is_sampled(sk))
+		return 0;
+	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, 0);
+	if (!s || !s->known)
+		return 0;
+	u64 now = bpf_ktime_get_ns(), left_ns = s->left_ns;
+	s->left_ns = 0;
+	s->captured = 0;
+	if (!is_worth_sending(s, now))
+		return 0;
+	struct ft_request_write e = {.head = {FT_REQUEST_WRITE, (u16)s->sequence++, s->connection, now},
+				     .left_ns = left_ns,
+				     .tid = id_of(bpf_get_current_task_btf()),
+				     .bytes = (u32)ret,
+				     .unsent = s->unsent};
+	s->write_ns = now;
+	s->unsent = 0;
+	send_event(&e, sizeof e);
+	return 0;
+}
+
+static __always_inline bool has_payload(struct sk_buff *skb)
+{
+	enum { LENGTH_AT = 12 }; /* of the header, in its upper half: words of 4 bytes */
+	unsigned char *header = skb->head + skb->transport_header;
+	u8 words = 0;
+	bpf_probe_read_kernel(&words, sizeof words, header + LENGTH_AT);
+	return skb->data + skb->len > header + (words >> 4) * 4;
+}
+
+/* A packet goes to a device: over loopback the client may read it before the server's write() returns. */
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(request_leaves, struct sk_buff *skb)
+{
+	struct sock *sk = skb->sk;
+	if (!sk || !sk->sk_bpf_storage || !is_sampled(sk))
+		return 0;
+	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, 0);
+	if (s && s->ready && !s->left_ns && has_payload(skb))
+		s->left_ns = bpf_ktime_get_ns();
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What the helper that finds requests and the recorder send each other, in packets of whole structs. */
+#ifndef FORKTAIL_LOADER_REQUEST_MESSAGES_H
+#define FORKTAIL_LOADER_REQUEST_MESSAGES_H
+
+#include <stdint.h>
+
+enum {
+	REQUEST_PACKET = 512, /* structs in a packet, at most */
+};
+
+enum request_message_kind {
+	MESSAGE_CONNECTION = 1, /* precedes its requests */
+	MESSAGE_REQUEST = 2,
+	MESSAGE_CLOSED = 3,
+	MESSAGE_COUNTS = 4,
+};
+
+/* What the helper saw and did not make a request of. */
+enum request_count {
+	COUNT_LOST,	   /* requests of a connection after a gap, or begun before it was followed */
+	COUNT_BLOCKING,	   /* BLPOP and other commands that may wait for data */
+	COUNT_PUSHES,	   /* requests on connections of subscribers, replicas and MONITOR */
+	COUNT_NO_REPLY,	   /* the client wanted no answer */
+	COUNT_EXCHANGES,   /* logged, but with a common end: which write answered which is unknown */
+	COUNT_UNKNOWN,	   /* logged without a command: TLS, or the bytes could not be copied */
+	COUNT_UNARRIVED,   /* logged with the read's time: the arrival was not seen */
+	COUNT_CONNECTIONS, /* followed */
+	REQUEST_COUNTS,
+};
+
+/* Helper to recorder. */
+struct request_message {
+	uint32_t kind;
+	uint32_t connection;
+	union {
+		struct {
+			uint64_t arrival_ns, end_ns, read_ns, written_ns;
+			uint32_t request_bytes, answer_bytes;
+			uint32_t tid; /* the reader */
+			uint8_t command;
+		} request;
+		struct {
+			uint64_t opened_ns;
+			uint64_t inode, peer_inode;
+			uint32_t tgid, peer_pid;
+			uint16_t local_port, peer_port;
+			uint8_t peer_address[16];
+		} opened;
+		uint64_t closed_ns;
+		uint64_t counts[REQUEST_COUNTS];
+	};
+};
+
+/* Recorder to helper: what a target speaks. */
+struct request_target {
+	uint32_t tgid;
+	uint8_t protocol;     /* enum scan_protocol */
+	uint8_t asynchronous; /* it may read requests before it has answered earlier ones of the connection */
+};
+
+#endif

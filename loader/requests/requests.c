@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder's side: it loads and attaches the programs, and writes what the helper finds. It trusts the
+ * helper no more than a stranger: what it sends is checked, and its number of connections is bounded. */
+#include "loader/requests/requests.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "bpf/events.h"
+#include "bpf/request_events.h"
+#include "loader/requests/commands.h"
+#include "loader/requests/request_helper.h"
+#include "loader/requests/scanner.h"
+#include "loader/sockets/listeners.h"
+#include "loader/system/cpu_time.h"
+#include "loader/system/grow.h"
+#include "loader/system/packets.h"
+#include "loader/system/text.h"
+#include "recording/json/json_block.h"
+#include "requests.skel.h"
+
+enum {
+	SERVERS_MAX = 4096,
+	PACKETS_AT_ONCE = 64, /* then other work of the recorder is due */
+	STOP_MS = 2000,
+	UNIX_SERVER = 0, /* in place of a port */
+};
+
+/* A listening address of a target. */
+struct server {
+	pid_t pid;
+	uint16_t port; /* UNIX_SERVER: a path */
+	char address[128];
+};
+
+struct requests {
+	struct requests_wanted wanted;
+	struct request_helper helper;
+	struct requests_bpf *skeleton;
+	struct ft_requests log;
+	struct server *servers; /* only grows: connections refer to it by index */
+	size_t server_count, server_room;
+	struct ft_connection *connections; /* by number modulo FT_REQUESTS_SLOTS_MAX; id 0: none */
+	uint64_t counts[REQUEST_COUNTS];
+	uint64_t requests, impossible, salt;
+	bool ended;
+};
+
+struct requests *requests_start(const struct requests_wanted *wanted)
+{
+	struct requests *r = calloc(1, sizeof *r);
+	if (!r)
+		return NULL;
+	r->wanted = *wanted;
+	r->helper = (struct request_helper){.pid = 0, .socket = -1};
+	r->connections = calloc(FT_REQUESTS_SLOTS_MAX, sizeof *r->connections);
+	int err = r->connections ? ft_requests_init(&r->log) : -ENOMEM;
+	if (!err && getrandom(&r->salt, sizeof r->salt, 0) != sizeof r->salt)
+		err = -errno;
+	err = err ? err : request_helper_start(&r->helper);
+	if (!err)
+		return r;
+	requests_close(r);
+	errno = -err;
+	return NULL;
+}
+
+int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
+{
+	struct requests_bpf *s = r->skeleton = requests_bpf__open();
+	if (!s)
+		return -errno;
+	s->rodata->pid_ns = pid_namespace;
+	s->rodata->sample_mask = r->wanted.sample - 1;
+	int err = bpf_map__reuse_fd(s->maps.targets, targets_map);
+	err = err ? err : requests_bpf__load(s);
+	return err ? err : request_helper_map(&r->helper, bpf_map__fd(s->maps.requests_ring));
+}
+
+int requests_attach(struct requests *r)
+{
+	return requests_bpf__attach(r->skeleton);
+}
+
+struct bpf_object *requests_programs(const struct requests *r)
+{
+	return r && r->skeleton ? r->skeleton->obj : NULL;
+}
+
+static void add_server(struct requests *r, pid_t pid, uint16_t port, const char *address)
+{
+	for (size_t i = 0; i < r->server_count; i++)
+		if (r->servers[i].pid == pid && r->servers[i].port == port &&
+		    strcmp(r->servers[i].address, address) == 0)
+			return;
+	if (r->server_count == SERVERS_MAX ||
+	    !grow(&r->servers, &r->server_room, r->server_count, sizeof *r->servers))
+		return;
+	struct server *s = &r->servers[r->server_count++];
+	*s = (struct server){.pid = pid, .port = port};
+	snprintf(s->address, sizeof s->address, "%s", address);
+}
+
+static bool contains(const char *comm, const char *const *names)
+{
+	for (; *names; names++)
+		if (strstr(comm, *names))
+			return true;
+	return false;
+}
+
+/* What a program of this name speaks. Others are recognized by what their clients send. */
+static struct request_target target_named(pid_t pid, const char *comm)
+{
+	static const char *const redis[] = {"redis-server", "valkey-server", "keydb-server", "dragonfly",
+					    NULL};
+	static const char *const proxies[] = {"nutcracker", "haproxy", "envoy", "predixy", "proxy", NULL};
+	struct request_target t = {.tgid = (uint32_t)pid, .protocol = SCAN_EITHER};
+	if (contains(comm, redis))
+		t.protocol = SCAN_REDIS;
+	else if (strstr(comm, "memcached"))
+		t.protocol = SCAN_MEMCACHED;
+	else
+		t.asynchronous = contains(comm, proxies);
+	return t;
+}
+
+void requests_target(struct requests *r, pid_t pid)
+{
+	if (!r)
+		return;
+	char comm[32];
+	json_t *all = listen_addresses(pid), *one;
+	size_t i;
+	read_proc(pid, "comm", comm, sizeof comm);
+	const struct request_target target = target_named(pid, comm);
+	request_helper_target(&r->helper, &target);
+	json_array_foreach(all, i, one)
+	{
+		const char *text = json_string_value(one);
+		int port = 0;
+		char address[32];
+		if (sscanf(text, "tcp:%d", &port) != 1) {
+			add_server(r, pid, UNIX_SERVER, text);
+			continue;
+		}
+		snprintf(address, sizeof address, "127.0.0.1:%d", port);
+		add_server(r, pid, (uint16_t)port, address);
+		r->skeleton->bss->served[port & 0xffff] = 1;
+	}
+	json_decref(all);
+}
+
+void requests_manifest(const struct requests *r, json_t *manifest)
+{
+	if (!r)
+		return;
+	json_t *about = json_put_object(manifest, "requests");
+	json_put_text(about, "source", "kernel");
+	json_put_count(about, "sample", r->wanted.sample);
+	json_t *ops = json_put_array(manifest, "ops"), *servers = json_put_array(manifest, "servers"),
+	       *infos = json_put_array(manifest, "server_info");
+	for (unsigned i = 0; i < COMMANDS; i++)
+		json_put_text(ops, NULL, commands_name(i));
+	for (size_t i = 0; i < r->server_count; i++) {
+		json_put_text(servers, NULL, r->servers[i].address);
+		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	}
+}
+
+int requests_fd(const struct requests *r)
+{
+	return r && !r->ended ? r->helper.socket : -1;
+}
+
+/* Of several Unix sockets of a target the first: a connection does not say which one it came through. */
+static uint32_t server_of(const struct requests *r, uint32_t tgid, uint16_t port)
+{
+	for (size_t i = 0; i < r->server_count; i++)
+		if ((uint32_t)r->servers[i].pid == tgid && r->servers[i].port == port)
+			return (uint32_t)i;
+	return (uint32_t)r->server_count;
+}
+
+static void take_connection(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
+	*c = (struct ft_connection){.opened_ns = m->opened.opened_ns,
+				    .id = m->connection,
+				    .local_port = m->opened.peer_port,
+				    .server = server_of(r, m->opened.tgid, m->opened.local_port),
+				    .inode = m->opened.peer_inode,
+				    .client_pid = m->opened.peer_pid};
+	memcpy(c->client_address, m->opened.peer_address, sizeof c->client_address);
+	if (c->client_pid)
+		read_proc((pid_t)c->client_pid, "comm", c->client_comm, sizeof c->client_comm);
+	if (r->wanted.hash_clients && !c->inode) {
+		const XXH128_hash_t hash =
+		    XXH3_128bits_withSeed(c->client_address, sizeof c->client_address, r->salt);
+		memcpy(c->client_address, &hash, sizeof c->client_address);
+		c->client_flags = FT_CLIENT_HASHED;
+	}
+	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
+}
+
+static void take_closed(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
+	if (!c->id || c->id != m->connection || m->closed_ns < c->opened_ns)
+		return;
+	c->closed_ns = m->closed_ns;
+	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
+	c->id = 0;
+}
+
+static void take_request(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	const uint64_t now_ns = ft_now_ns();
+	if (m->request.arrival_ns > m->request.end_ns || m->request.end_ns > m->request.written_ns ||
+	    m->request.written_ns > now_ns || m->request.arrival_ns > m->request.read_ns ||
+	    m->request.read_ns > m->request.written_ns || m->request.command >= COMMANDS) {
+		r->impossible++;
+		return;
+	}
+	const struct ft_request q = {.intended_ns = m->request.arrival_ns,
+				     .start_ns = m->request.arrival_ns,
+				     .end_ns = m->request.end_ns,
+				     .connection = m->connection,
+				     .op = m->request.command,
+				     .status = FT_STATUS_OK};
+	const struct ft_request_seen seen = {.read_ns = m->request.read_ns,
+					     .written_ns = m->request.written_ns,
+					     .request_bytes = m->request.request_bytes,
+					     .answer_bytes = m->request.answer_bytes};
+	ft_requests_append_seen(&r->log, &q, &seen);
+	r->requests++;
+	if (ft_requests_full(&r->log))
+		ft_requests_flush(&r->log, w);
+}
+
+static void take_message(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	switch (m->kind) {
+	case MESSAGE_CONNECTION:
+		take_connection(r, w, m);
+		break;
+	case MESSAGE_REQUEST:
+		take_request(r, w, m);
+		break;
+	case MESSAGE_CLOSED:
+		take_closed(r, w, m);
+		break;
+	case MESSAGE_COUNTS:
+		memcpy(r->counts, m->counts, sizeof r->counts);
+		break;
+	}
+}
+
+void requests_take(struct requests *r, struct ft_writer *w)
+{
+	static struct request_message packet[REQUEST_PACKET];
+	for (int n = 0; n < PACKETS_AT_ONCE && requests_fd(r) >= 0; n++) {
+		int fd;
+		ssize_t bytes = receive_packet(r->helper.socket, packet, sizeof packet, &fd, MSG_DONTWAIT);
+		if (fd >= 0)
+			close(fd);
+		if (bytes == -EAGAIN)
+			return;
+		if (bytes <= 0) {
+			r->ended = true;
+			return;
+		}
+		for (size_t i = 0; i < (size_t)bytes / sizeof *packet; i++)
+			take_message(r, w, &packet[i]);
+	}
+}
+
+void requests_flush(struct requests *r, struct ft_writer *w)
+{
+	if (r)
+		ft_requests_flush(&r->log, w);
+}
+
+static void note_counts(const struct requests *r, struct ft_writer *w)
+{
+	static const char *const names[REQUEST_COUNTS] = {
+	    [COUNT_LOST] = "lost",	     [COUNT_BLOCKING] = "blocking",	 [COUNT_PUSHES] = "pushes",
+	    [COUNT_NO_REPLY] = "no_reply",   [COUNT_EXCHANGES] = "exchanges",	 [COUNT_UNKNOWN] = "unknown",
+	    [COUNT_UNARRIVED] = "unarrived", [COUNT_CONNECTIONS] = "connections"};
+	json_t *note = json_note(ft_now_ns(), "requests");
+	json_put_count(note, "requests", r->requests);
+	for (int i = 0; i < REQUEST_COUNTS; i++)
+		json_put_count(note, names[i], r->counts[i]);
+	json_put_count(note, "dropped_events", requests_so_far(r).dropped_events);
+	json_put_count(note, "impossible", r->impossible);
+	write_json_note(w, note);
+}
+
+void requests_begin_segment(struct requests *r, struct ft_writer *w)
+{
+	for (size_t i = 0; r && i < FT_REQUESTS_SLOTS_MAX; i++)
+		if (r->connections[i].id)
+			ft_writer_record(w, FT_BLOCK_CONNECTION, &r->connections[i]);
+}
+
+void requests_stop(struct requests *r, struct ft_writer *w)
+{
+	if (!r)
+		return;
+	requests_bpf__detach(r->skeleton);
+	request_helper_finish(&r->helper);
+	const uint64_t until_ns = ft_now_ns() + STOP_MS * 1000000ull;
+	while (requests_fd(r) >= 0 && ft_now_ns() < until_ns) {
+		struct pollfd fd = {.fd = r->helper.socket, .events = POLLIN};
+		poll(&fd, 1, STOP_MS);
+		requests_take(r, w);
+	}
+	ft_requests_flush(&r->log, w);
+	note_counts(r, w);
+}
+
+struct requests_figures requests_so_far(const struct requests *r)
+{
+	if (!r)
+		return (struct requests_figures){.requests = 0};
+	return (struct requests_figures){
+	    .requests = r->requests,
+	    .dropped_events = r->skeleton ? r->skeleton->bss->request_counters[FT_REQUEST_DROPPED] : 0,
+	    .helper = r->helper.pid,
+	    .helper_cpu_ns = r->helper.pid ? cpu_time_ns(r->helper.pid) : 0};
+}
+
+void requests_close(struct requests *r)
+{
+	if (!r)
+		return;
+	request_helper_end(&r->helper);
+	requests_bpf__destroy(r->skeleton);
+	ft_requests_free(&r->log);
+	free(r->servers);
+	free(r->connections);
+	free(r);
+}

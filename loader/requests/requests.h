@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests of the targets' clients, seen at the server's sockets (bpf/requests.bpf.c), as a request log in
+ * the recording. docs/how-it-works/requests.md says what is exact and what is left out. */
+#ifndef FORKTAIL_LOADER_REQUESTS_H
+#define FORKTAIL_LOADER_REQUESTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "recording/recording.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct requests;
+
+struct requests_wanted {
+	uint32_t sample;   /* one in this many connections, a power of two; 0: no requests */
+	bool hash_clients; /* store a hash of clients' addresses, with a salt of this recording */
+};
+
+/* Starts the helper. Call it before anything is open that the helper should not have. NULL: see errno. */
+struct requests *requests_start(const struct requests_wanted *wanted);
+/* Loads the programs, which share the map of targets. Negative errno: programs_log() says why. */
+int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace);
+/* A process is a target from now on: what it speaks, and where it listens. Call it again when its listening
+ * addresses may have changed. */
+void requests_target(struct requests *r, pid_t pid);
+/* Adds the members of the manifest that describe the log: what was asked for, servers and operations. */
+void requests_manifest(const struct requests *r, json_t *manifest);
+int requests_attach(struct requests *r);
+/* A descriptor that is readable when requests_take has something to do; -1: none. */
+int requests_fd(const struct requests *r);
+/* Appends what the helper found to the log. */
+void requests_take(struct requests *r, struct ft_writer *w);
+/* Hands the open block to the writer. */
+void requests_flush(struct requests *r, struct ft_writer *w);
+/* A new file begins: connections are written again. */
+void requests_begin_segment(struct requests *r, struct ft_writer *w);
+/* Detaches, and writes what is left and a note of what was left out. */
+void requests_stop(struct requests *r, struct ft_writer *w);
+void requests_close(struct requests *r);
+
+struct requests_figures {
+	uint64_t requests, dropped_events;
+	pid_t helper;
+	uint64_t helper_cpu_ns;
+};
+struct requests_figures requests_so_far(const struct requests *r);
+struct bpf_object;
+/* The programs, for their cost. NULL: not loaded. */
+struct bpf_object *requests_programs(const struct requests *r);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// From reads and writes to requests: which write answers which request, arrivals of their first bytes, and what
+// is left out when events are missing.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bpf/request_events.h"
+#include "loader/requests/commands.h"
+#include "loader/requests/matcher.h"
+#include "loader/requests/scanner.h"
+#include "tests/support/catch.h"
+
+namespace
+{
+
+constexpr uint32_t kTarget = 100;
+constexpr uint64_t ms = 1'000'000;
+
+struct Arrival {
+	uint64_t t_ns;
+	uint32_t bytes;
+};
+
+// One connection of a target, and the requests found on it.
+class Stream
+{
+public:
+	explicit Stream(uint8_t protocol = SCAN_REDIS, bool asynchronous = false)
+	    : matcher_(matcher_open(Take, this))
+	{
+		const request_target target = {kTarget, protocol, asynchronous};
+		matcher_target(matcher_, &target);
+		ft_request_connection c = {};
+		c.head = {FT_REQUEST_CONNECTION, 0, 1, 1};
+		c.tgid = kTarget;
+		c.start = offset_;
+		matcher_event(matcher_, &c, sizeof c);
+	}
+	~Stream() { matcher_close(matcher_); }
+	Stream(const Stream &) = delete;
+	Stream &operator=(const Stream &) = delete;
+
+	void Read(uint64_t t_ns, const std::string &bytes, const std::vector<Arrival> &arrivals = {},
+		  size_t captured = SIZE_MAX)
+	{
+		std::vector<ft_request_arrival> all;
+		uint32_t end = offset_;
+		for (const Arrival &a : arrivals) {
+			end += a.bytes;
+			all.push_back({a.t_ns, a.t_ns, end, end});
+		}
+		ft_request_read e = {};
+		if (all.size() > FT_READ_ARRIVALS) {
+			ft_request_arrivals before = {};
+			before.head = {FT_REQUEST_ARRIVALS, sequence_++, 1, t_ns};
+			before.count = static_cast<uint32_t>(all.size());
+			std::copy(all.begin(), all.end(), before.arrival);
+			matcher_event(matcher_, &before, sizeof before);
+		} else {
+			std::copy(all.begin(), all.end(), e.arrival);
+			e.arrivals = static_cast<uint32_t>(all.size());
+		}
+		captured = std::min(captured, bytes.size());
+		offset_ += static_cast<uint32_t>(bytes.size());
+		e.head = {FT_REQUEST_READ, sequence_++, 1, t_ns};
+		e.tid = kTarget;
+		e.end = offset_;
+		e.bytes = static_cast<uint32_t>(bytes.size());
+		e.captured = static_cast<uint32_t>(captured);
+		std::string event(reinterpret_cast<const char *>(&e), sizeof e);
+		event += bytes.substr(0, captured);
+		std::vector<uint64_t> aligned(event.size() / 8 + 1);
+		memcpy(aligned.data(), event.data(), event.size());
+		matcher_event(matcher_, aligned.data(), event.size());
+	}
+	void Write(uint64_t t_ns, uint32_t bytes = 5, uint64_t left_ns = 0)
+	{
+		ft_request_write e = {};
+		e.head = {FT_REQUEST_WRITE, sequence_++, 1, t_ns};
+		e.left_ns = left_ns;
+		e.bytes = bytes;
+		matcher_event(matcher_, &e, sizeof e);
+	}
+	// An event that did not reach the ring.
+	void Lose() { sequence_++; }
+	void Skip(uint32_t bytes) { offset_ += bytes; }
+	const std::vector<request_message> &Finish()
+	{
+		matcher_finish(matcher_);
+		return requests;
+	}
+	uint64_t Count(request_count what) const { return counts.counts[what]; }
+
+	std::vector<request_message> requests;
+	request_message counts = {};
+	size_t connections = 0;
+
+private:
+	static void Take(void *context, const request_message *m)
+	{
+		auto *s = static_cast<Stream *>(context);
+		if (m->kind == MESSAGE_REQUEST)
+			s->requests.push_back(*m);
+		else if (m->kind == MESSAGE_COUNTS)
+			s->counts = *m;
+		else if (m->kind == MESSAGE_CONNECTION)
+			s->connections++;
+	}
+	matcher *matcher_;
+	uint32_t offset_ = UINT32_MAX - 20; // offsets wrap around
+	uint16_t sequence_ = 0;
+};
+
+const std::string kGet = "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n", kSet = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+const auto kGetBytes = static_cast<uint32_t>(kGet.size()), kSetBytes = static_cast<uint32_t>(kSet.size());
+
+} // namespace
+
+TEST_CASE("matcher: one request at a time")
+{
+	Stream s;
+	s.Read(12 * ms, kGet, {{10 * ms, kGetBytes}});
+	s.Write(15 * ms, 7, 14 * ms);
+	s.Read(22 * ms, kSet, {{20 * ms, kSetBytes}});
+	s.Write(25 * ms);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 2);
+	CHECK(s.connections == 1);
+	CHECK(std::string(commands_name(found[0].request.command)) == "GET");
+	CHECK(found[0].request.arrival_ns == 10 * ms);
+	CHECK(found[0].request.read_ns == 12 * ms);
+	CHECK(found[0].request.end_ns == 14 * ms);
+	CHECK(found[0].request.written_ns == 15 * ms);
+	CHECK(found[0].request.request_bytes == kGetBytes);
+	CHECK(found[0].request.answer_bytes == 7);
+	CHECK(found[1].request.arrival_ns == 20 * ms);
+	CHECK(found[1].request.end_ns == 25 * ms);
+}
+
+TEST_CASE("matcher: a pipeline's requests have their own arrivals and share the write")
+{
+	Stream s;
+	s.Read(20 * ms, kGet + kSet + kGet, {{10 * ms, kGetBytes + 3}, {11 * ms, kSetBytes}, {12 * ms, kGetBytes - 3}});
+	s.Write(25 * ms, 30);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 3);
+	CHECK(found[0].request.arrival_ns == 10 * ms);
+	CHECK(found[1].request.arrival_ns == 10 * ms); // its first bytes came with the first piece
+	CHECK(found[2].request.arrival_ns == 12 * ms - ms);
+	CHECK(found[2].request.end_ns == 25 * ms);
+	CHECK(found[2].request.answer_bytes == 10);
+	CHECK(s.Count(COUNT_EXCHANGES) == 0);
+}
+
+TEST_CASE("matcher: a request may need several reads, and an answer several writes")
+{
+	Stream s;
+	s.Read(12 * ms, kSet.substr(0, 10), {{10 * ms, 10}});
+	s.Read(14 * ms, kSet.substr(10), {{13 * ms, kSetBytes - 10}});
+	s.Write(15 * ms, 100);
+	s.Write(16 * ms, 100);
+	s.Write(18 * ms, 50);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 1);
+	CHECK(found[0].request.arrival_ns == 10 * ms);
+	CHECK(found[0].request.read_ns == 14 * ms);
+	CHECK(found[0].request.end_ns == 18 * ms);
+	CHECK(found[0].request.answer_bytes == 250);
+}
+
+TEST_CASE("matcher: as many writes as requests answer one each, another number is an exchange")
+{
+	Stream s;
+	s.Read(12 * ms, kGet + kGet, {{10 * ms, 2 * kGetBytes}});
+	SECTION("one each")
+	{
+		s.Write(15 * ms, 5);
+		s.Write(16 * ms, 6);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 2);
+		CHECK(found[0].request.end_ns == 15 * ms);
+		CHECK(found[1].request.end_ns == 16 * ms);
+		CHECK(found[1].request.answer_bytes == 6);
+		CHECK(s.Count(COUNT_EXCHANGES) == 0);
+	}
+	SECTION("three writes")
+	{
+		for (uint64_t t : {15, 16, 17})
+			s.Write(t * ms);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 2);
+		CHECK(found[0].request.end_ns == 17 * ms);
+		CHECK(found[1].request.end_ns == 17 * ms);
+		CHECK(s.Count(COUNT_EXCHANGES) == 2);
+	}
+}
+
+TEST_CASE("matcher: after missing events a connection is left out until it is idle")
+{
+	Stream s;
+	s.Read(12 * ms, kGet, {{10 * ms, kGetBytes}});
+	s.Write(15 * ms);
+	SECTION("a read")
+	{
+		s.Lose();
+		s.Skip(kGetBytes);
+		s.Write(25 * ms);
+	}
+	SECTION("a write")
+	{
+		s.Read(22 * ms, kGet, {{20 * ms, kGetBytes}});
+		s.Lose();
+	}
+	s.Read(32 * ms, kSet, {{30 * ms, kSetBytes}});
+	s.Write(35 * ms);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 2);
+	CHECK(found[1].request.arrival_ns == 30 * ms);
+	CHECK(std::string(commands_name(found[1].request.command)) == "SET");
+}
+
+TEST_CASE("matcher: a pipeline with a missing piece is left out, not guessed")
+{
+	Stream s;
+	s.Read(12 * ms, kGet, {{10 * ms, kGetBytes}});
+	s.Lose();
+	s.Skip(10);
+	s.Read(13 * ms, kGet + kGet, {{11 * ms, 2 * kGetBytes}}); // arrived before the last write is known
+	s.Write(15 * ms);
+	CHECK(s.Finish().size() <= 2);
+	CHECK(s.Count(COUNT_LOST) >= 1);
+}
+
+TEST_CASE("matcher: found in the middle of a value")
+{
+	Stream s;
+	s.Read(12 * ms, "zzzz\nzzzz\nzzz\n", {{10 * ms, 14}});
+	s.Read(22 * ms, "zz\r\n", {{20 * ms, 4}});
+	s.Write(25 * ms);
+	s.Read(32 * ms, kGet, {{30 * ms, kGetBytes}});
+	s.Write(35 * ms);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 1);
+	CHECK(found[0].request.arrival_ns == 30 * ms);
+}
+
+TEST_CASE("matcher: a blocking command is left out, and what follows waits for its answer")
+{
+	const std::string blpop = "*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$1\r\n0\r\n";
+	const auto bytes = static_cast<uint32_t>(blpop.size());
+	Stream s;
+	s.Read(12 * ms, blpop, {{10 * ms, bytes}});
+	s.Read(22 * ms, kGet, {{20 * ms, kGetBytes}});
+	s.Write(500 * ms);
+	s.Read(522 * ms, kGet, {{520 * ms, kGetBytes}});
+	s.Write(525 * ms);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 1);
+	CHECK(found[0].request.arrival_ns == 520 * ms);
+	CHECK(s.Count(COUNT_BLOCKING) == 1);
+}
+
+TEST_CASE("matcher: a subscriber's messages are no answers")
+{
+	const std::string subscribe = "*2\r\n$9\r\nSUBSCRIBE\r\n$1\r\nc\r\n";
+	Stream s;
+	s.Read(12 * ms, subscribe, {{10 * ms, static_cast<uint32_t>(subscribe.size())}});
+	for (uint64_t t = 15; t < 300; t++)
+		s.Write(t * ms);
+	CHECK(s.Finish().empty());
+	CHECK(s.Count(COUNT_PUSHES) == 1);
+}
+
+TEST_CASE("matcher: TLS has times and sizes, no commands")
+{
+	const std::string record = "\x16\x03\x01 handshake";
+	Stream s;
+	s.Read(12 * ms, record, {{10 * ms, static_cast<uint32_t>(record.size())}});
+	s.Write(15 * ms);
+	s.Read(22 * ms, "\x17\x03\x03 data", {{20 * ms, 8}});
+	s.Write(25 * ms);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 2);
+	CHECK(found[1].request.command == COMMAND_UNKNOWN);
+	CHECK(found[1].request.request_bytes == 8);
+	CHECK(s.Count(COUNT_UNKNOWN) == 2);
+}
+
+TEST_CASE("matcher: a proxy may read more before it answers")
+{
+	Stream s(SCAN_REDIS, true);
+	SECTION("two requests with a write each")
+	{
+		s.Read(12 * ms, kGet, {{10 * ms, kGetBytes}});
+		s.Read(14 * ms, kSet, {{13 * ms, kSetBytes}});
+		s.Write(15 * ms);
+		s.Write(18 * ms);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 2);
+		CHECK(found[0].request.end_ns == 15 * ms);
+		CHECK(found[1].request.end_ns == 18 * ms);
+	}
+	SECTION("unknown which write answers which")
+	{
+		s.Read(12 * ms, kGet, {{10 * ms, kGetBytes}});
+		s.Read(14 * ms, kSet + kGet, {{13 * ms, kSetBytes + kGetBytes}});
+		s.Write(15 * ms);
+		s.Write(18 * ms);
+		CHECK(s.Finish().empty());
+		CHECK(s.Count(COUNT_LOST) == 3);
+	}
+}
+
+TEST_CASE("matcher: garbage and cut events are harmless")
+{
+	Stream s;
+	for (int i = 0; i < 300; i++) {
+		std::string bytes(static_cast<size_t>(i), static_cast<char>(i * 37));
+		s.Read((10 + static_cast<uint64_t>(i)) * ms, bytes + "x", {{10 * ms, 1}}, static_cast<size_t>(i) / 2);
+		if (i % 3 == 0)
+			s.Write((10 + static_cast<uint64_t>(i)) * ms);
+	}
+	s.Finish();
+	CHECK(s.connections <= 1);
+}
