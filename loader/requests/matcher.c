@@ -449,9 +449,19 @@ static void on_connection(struct matcher *m, const struct ft_request_connection 
 		(*place)->sequence = e->head.sequence;
 	}
 	struct connection *c = *place;
+	if (c->begun) { /* the programs were detached for a while */
+		if (c->write_count)
+			complete(m, c);
+		lose(m, c);
+		c->offset = c->begin = e->start;
+		c->sequence = e->head.sequence;
+		c->arrival_count = 0;
+		c->begun = c->blocked = false;
+	}
 	c->id = e->head.connection;
-	c->opened = *e;
-	c->tgid = e->tgid;
+	c->tgid = e->tgid ? e->tgid : c->tgid;
+	if (!c->announced)
+		c->opened = *e;
 }
 
 static void on_closed(struct matcher *m, struct connection *c, uint64_t t_ns)
