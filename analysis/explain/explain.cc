@@ -82,6 +82,13 @@ void NoteEndedServers(Explanation *e)
 				   ": its replacement, if any, was not recorded");
 }
 
+void NoteKernelLog(Explanation *e)
+{
+	if (e->run.kernel_log_left_out)
+		e->notes.push_back("requests seen in the server's kernel are left out, because the load "
+				   "generator's log of the same time is used");
+}
+
 // The recorder sees less of an event loop over io_uring than of one over epoll.
 void NoteIoUring(Explanation *e)
 {
@@ -321,12 +328,13 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 		return false;
 	if (!TakePart(options.part, e, error, status))
 		return false;
-	std::unique_ptr<LogReader> log = e->source->OpenLog(memory.window, &e->run);
+	const size_t window = SeenInKernel(e->run) ? memory.window * 2 / 3 : memory.window; // more columns
+	std::unique_ptr<LogReader> log = e->source->OpenLog(window, &e->run);
 	log->OnProgress(&e->progress);
 	e->log = std::move(log);
 	e->progress.Plan({kProgressCounted, kProgressScanned});
 	*facts = CountRequests(e->run, e->log.get());
-	e->log_before = e->source->OpenLogBefore(memory.window, &e->run);
+	e->log_before = e->source->OpenLogBefore(window, &e->run);
 	if (e->log_before && facts->count) {
 		AddEarlier(CountRequests(e->run, e->log_before.get()), facts);
 		e->log->Forget();
@@ -397,6 +405,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
 	NoteUnknownThreads(notes_of_servers, e);
 	NoteLimits(e);
+	NoteKernelLog(e);
 	e->episodes = FindEpisodes(&e->blame);
 	e->progress.Plan({1});
 	e->progress.Begin();
