@@ -58,6 +58,7 @@ struct requests {
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible, salt;
 	bool ended;
+	bool proxy;		  /* one of the targets is a proxy */
 	struct hook_switch hooks; /* with slices */
 	bool attached;
 	uint32_t on_ms; /* of each period */
@@ -215,6 +216,7 @@ void requests_target(struct requests *r, pid_t pid)
 	size_t i;
 	read_proc(pid, "comm", comm, sizeof comm);
 	const struct request_target target = target_named(pid, comm);
+	r->proxy |= target.asynchronous;
 	request_helper_target(&r->helper, &target);
 	json_array_foreach(all, i, one)
 	{
@@ -247,6 +249,14 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 	for (size_t i = 0; i < r->server_count; i++) {
 		json_put_text(servers, NULL, r->servers[i].address);
 		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	}
+	if (!r->proxy)
+		return;
+	json_t *behind = json_put_array(manifest, "behind");
+	for (size_t i = 0; i < r->server_count && i < UINT8_MAX - 1; i++) {
+		json_t *one = json_put_object(behind, NULL);
+		json_put_text(one, "name", r->servers[i].address);
+		json_put_text(one, "address", r->servers[i].address);
 	}
 }
 
@@ -295,6 +305,15 @@ static void take_closed(struct requests *r, struct ft_writer *w, const struct re
 	c->id = 0;
 }
 
+/* The server of a connection, as the log has it. */
+static uint8_t behind_of(const struct requests *r, uint32_t connection)
+{
+	const struct ft_connection *c = &r->connections[connection % FT_REQUESTS_SLOTS_MAX];
+	return connection && c->id == connection && c->server < r->server_count && c->server < UINT8_MAX - 1
+		   ? (uint8_t)(c->server + 1)
+		   : 0;
+}
+
 static void take_request(struct requests *r, struct ft_writer *w, const struct request_message *m)
 {
 	const uint64_t now_ns = ft_now_ns();
@@ -309,6 +328,7 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 				     .end_ns = m->request.end_ns,
 				     .connection = m->connection,
 				     .op = m->request.command,
+				     .behind = behind_of(r, m->request.behind),
 				     .status = FT_STATUS_OK};
 	const struct ft_request_seen seen = {.read_ns = m->request.read_ns,
 					     .written_ns = m->request.written_ns,
