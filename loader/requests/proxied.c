@@ -92,7 +92,7 @@ static struct waiting *part_of(struct proxied *p, const struct waiting *w)
 	for (uint32_t i = bucket_of(p, w->hash)->oldest; i;) {
 		struct waiting *s = &p->servers.all[i - 1];
 		if (s->hash == w->hash && !s->joined &&
-		    s->message.request.arrival_ns >= w->message.request.arrival_ns &&
+		    s->message.request.end_ns >= w->message.request.read_ns &&
 		    s->message.request.end_ns <= w->message.request.written_ns)
 			return s;
 		i = s->next;
