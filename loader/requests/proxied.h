@@ -2,7 +2,7 @@
 /* Requests that a proxy passes on are seen twice: at the proxy and at the server behind it. This joins them:
  * the proxy's request gets the server that answered it, and the server's request, a part of it, is left out.
  *
- * A proxy passes a request on unchanged, so both have the same hash (scanner.h), and the server's lies
+ * A proxy passes a request on unchanged, so both have the same hash (scanner.h), and the server's ends
  * between the proxy's read and its answer. Of several the oldest is taken. */
 #ifndef FORKTAIL_LOADER_PROXIED_H
 #define FORKTAIL_LOADER_PROXIED_H
