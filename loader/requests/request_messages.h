@@ -37,7 +37,9 @@ struct request_message {
 		struct {
 			uint64_t arrival_ns, end_ns, read_ns, written_ns;
 			uint32_t request_bytes, answer_bytes;
-			uint32_t tid; /* the reader */
+			uint32_t tid;	 /* the reader */
+			uint32_t behind; /* at a proxy: the connection on which the server behind it had it;
+					    0: unknown */
 			uint8_t command;
 		} request;
 		struct {
