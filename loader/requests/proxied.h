@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "loader/requests/matcher.h"
+#include "loader/requests/request_messages.h"
 
 struct proxied;
 

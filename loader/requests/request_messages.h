@@ -54,6 +54,9 @@ struct request_message {
 	};
 };
 
+/* Receives what was found. */
+typedef void (*request_handler)(void *context, const struct request_message *message);
+
 /* Recorder to helper: what a target speaks. */
 struct request_target {
 	uint32_t tgid;

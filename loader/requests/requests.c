@@ -292,6 +292,17 @@ static void take_connection(struct requests *r, struct ft_writer *w, const struc
 		memcpy(c->client_address, &hash, sizeof c->client_address);
 		c->client_flags = FT_CLIENT_HASHED;
 	}
+}
+
+/* A connection is written with its first request, and when another thread reads it. */
+static void note_reader(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
+	if (c->id != m->connection || c->reader == m->request.tid || c->reader_changes == FT_READER_CHANGES)
+		return;
+	c->reader_changes += c->reader != 0;
+	c->reader = m->request.tid;
+	c->reader_ns = m->request.read_ns;
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 }
 
@@ -334,6 +345,7 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 					     .written_ns = m->request.written_ns,
 					     .request_bytes = m->request.request_bytes,
 					     .answer_bytes = m->request.answer_bytes};
+	note_reader(r, w, m);
 	ft_requests_append_seen(&r->log, &q, &seen);
 	r->requests++;
 	if (ft_requests_full(&r->log))

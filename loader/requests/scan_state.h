@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "scanner.h"
+#include "scan_types.h"
 
 enum scan_state {
 	SCAN_BEGIN, /* zero: a scanner between requests */
