@@ -31,6 +31,8 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace);
 void requests_target(struct requests *r, pid_t pid);
 /* Adds the members of the manifest that describe the log: what was asked for, servers and operations. */
 void requests_manifest(const struct requests *r, json_t *manifest);
+/* Writes a note with the servers found so far, because the manifest only has those that existed before. */
+void requests_note_servers(const struct requests *r, struct ft_writer *w);
 int requests_attach(struct requests *r);
 /* A descriptor that is readable when requests_take has something to do; -1: none. */
 int requests_fd(const struct requests *r);
