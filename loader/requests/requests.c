@@ -234,6 +234,15 @@ void requests_target(struct requests *r, pid_t pid)
 	json_decref(all);
 }
 
+static void put_servers(const struct requests *r, json_t *object)
+{
+	json_t *servers = json_put_array(object, "servers"), *infos = json_put_array(object, "server_info");
+	for (size_t i = 0; i < r->server_count; i++) {
+		json_put_text(servers, NULL, r->servers[i].address);
+		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	}
+}
+
 void requests_manifest(const struct requests *r, json_t *manifest)
 {
 	if (!r)
@@ -242,14 +251,10 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 	json_put_text(about, "source", "kernel");
 	json_put_count(about, "sample", r->wanted.sample);
 	json_put_truth(about, "slices", r->wanted.slices);
-	json_t *ops = json_put_array(manifest, "ops"), *servers = json_put_array(manifest, "servers"),
-	       *infos = json_put_array(manifest, "server_info");
+	json_t *ops = json_put_array(manifest, "ops");
 	for (unsigned i = 0; i < COMMANDS; i++)
 		json_put_text(ops, NULL, commands_name(i));
-	for (size_t i = 0; i < r->server_count; i++) {
-		json_put_text(servers, NULL, r->servers[i].address);
-		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
-	}
+	put_servers(r, manifest);
 	if (!r->proxy)
 		return;
 	json_t *behind = json_put_array(manifest, "behind");
@@ -258,6 +263,15 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 		json_put_text(one, "name", r->servers[i].address);
 		json_put_text(one, "address", r->servers[i].address);
 	}
+}
+
+void requests_note_servers(const struct requests *r, struct ft_writer *w)
+{
+	if (!r)
+		return;
+	json_t *note = json_note(ft_now_ns(), "request-servers");
+	put_servers(r, note);
+	write_json_note(w, note);
 }
 
 int requests_fd(const struct requests *r)
