@@ -214,7 +214,7 @@ inline std::string small_recording(const std::string &path)
 	must(ft_writer_record(w, FT_BLOCK_CPU_SAMPLE, &cpu_sample));
 	const ft_clock clock = {1, 2, 3, 4};
 	must(ft_writer_record(w, FT_BLOCK_CLOCK, &clock));
-	const ft_connection connection = {1, 0, 3, 4, 5, 6, 7, {}, 0, 0, ""};
+	const ft_connection connection = {1, 0, 3, 4, 5, 6, 7, {}, 0, 0, "", 8, 9, 10};
 	must(ft_writer_record(w, FT_BLOCK_CONNECTION, &connection));
 	must(ft_writer_flush(w));
 	ft_requests requests;
