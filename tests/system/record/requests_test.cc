@@ -1,161 +1,111 @@
 // SPDX-License-Identifier: MIT
-// Requests seen in the server's kernel, against those that the load generator logged itself: the same ones, in
-// the same order, none invented; no earlier than they were sent, answered no later than the client had the
-// answer.
-#include <map>
+// Requests seen in the server's kernel, against those that the load generator logged itself, with each kind of
+// server, protocol, pipeline and size.
 #include <string>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/support/servers/memcached.h"
 #include "tests/support/servers/server.h"
-#include "tests/system/load/load.h"
 #include "tests/system/record/recorder.h"
+#include "tests/system/record/requests.h"
 
 using namespace forktail::test;
 
 namespace
 {
 
-// What both logs say about the requests of one socket.
-struct Pair {
-	std::vector<ft_request> sent, seen;
-	uint64_t opened_ns = 0;
-};
+const Arguments kRequests = {"--requests"};
 
-// The client's socket: the port, or with a Unix socket its inode.
-using Socket = std::pair<uint32_t, uint64_t>;
-
-Socket SocketOf(const ft_connection &c)
+// Records the server while the load runs. Returns the comparison of both logs, and the kernel's.
+Agreement Record(const std::string &name, const Served &server, const Arguments &arguments,
+		 const Arguments &options = kRequests)
 {
-	return {c.local_port, c.local_port ? 0 : c.inode};
-}
-
-std::map<Socket, Pair> Pairs(const Log &load, const Log &kernel)
-{
-	std::map<Socket, Pair> pairs;
-	for (const ft_request &q : load.requests) {
-		Pair &p = pairs[SocketOf(load.connections.at(q.connection))];
-		p.sent.push_back(q);
-		p.opened_ns = load.connections.at(q.connection).opened_ns;
-	}
-	for (const ft_request &q : kernel.requests) {
-		const auto found = pairs.find(SocketOf(kernel.connections.at(q.connection)));
-		if (found != pairs.end())
-			found->second.seen.push_back(q);
-	}
-	return pairs;
-}
-
-// How the kernel's requests agree with the load generator's.
-struct Agreement {
-	size_t sent = 0, seen = 0, sockets = 0;
-	size_t uneven = 0; // sockets with another number of requests
-	size_t other_op = 0, early = 0, late = 0;
-};
-
-Agreement Compare(const Log &load, const Log &kernel)
-{
-	Agreement a;
-	for (const auto &[socket, p] : Pairs(load, kernel)) {
-		if (p.seen.empty()) // not sampled
-			continue;
-		// The load generator logs no set-up of connections.
-		std::vector<ft_request> logged;
-		for (const ft_request &q : p.seen)
-			if (q.start_ns >= p.sent.front().start_ns)
-				logged.push_back(q);
-		a.sockets++;
-		a.sent += p.sent.size();
-		a.seen += logged.size();
-		a.uneven += p.sent.size() != logged.size();
-		for (size_t i = 0; i < p.sent.size() && i < logged.size(); i++) {
-			const ft_request &sent = p.sent[i], &seen = logged[i];
-			const std::string wanted = load.manifest["ops"][sent.op];
-			a.other_op += wanted != kernel.manifest["ops"][seen.op];
-			a.early += seen.start_ns < sent.start_ns;
-			a.late += seen.end_ns > sent.end_ns;
-		}
-	}
-	return a;
-}
-
-struct Case {
-	const char *name;
-	bool tcp;
-	bool memcached;
-	std::vector<std::string> load;
-};
-
-Agreement RunCase(const Case &one, const std::vector<std::string> &options = {"--requests"})
-{
-	std::unique_ptr<Redis> redis;
-	std::unique_ptr<Memcached> memcached;
-	Endpoint at;
-	pid_t pid;
-	if (one.memcached) {
-		memcached = std::make_unique<Memcached>(MemcachedOptions{.tcp = one.tcp});
-		at = memcached->endpoint();
-		pid = memcached->pid();
-	} else {
-		redis = std::make_unique<Redis>(RedisOptions{.tcp = one.tcp});
-		at = redis->endpoint();
-		pid = redis->pid();
-	}
 	TempDir dir;
-	Recorder recorder(pid, options);
-	Arguments arguments = one.tcp ? Arguments{"-p", std::to_string(at.port)} : Arguments{"-s", at.socket};
-	if (one.memcached)
-		arguments.insert(arguments.end(), {"--protocol", "memcache_text"});
-	arguments.insert(arguments.end(), {"-q", "-o", dir.file("load.forktail")});
-	arguments.insert(arguments.end(), one.load.begin(), one.load.end());
-	const Result r = load(arguments);
-	INFO(one.name << "\n" << r.err);
+	Recorder recorder(server.pid(), options);
+	const Endpoint at = server.endpoint();
+	Arguments all = at.socket.empty() ? Arguments{"-p", std::to_string(at.port)}
+					  : Arguments{"-s", at.socket};
+	all.insert(all.end(), {"-q", "--no-observer", "-o", dir.file("load.forktail")});
+	all.insert(all.end(), arguments.begin(), arguments.end());
+	const Result r = load(all);
+	INFO(name << "\n" << r.err);
 	REQUIRE(r.status == 0);
 	const Recorded recorded = recorder.stop();
 	CHECK(recorded.dropped() == 0);
-	const Log kernel = read_log(recorder.path()), own = read_log(dir.file("load.forktail"));
+	const Log own = read_log(dir.file("load.forktail")), kernel = read_log(recorder.path());
 	REQUIRE(kernel.error.empty());
-	INFO(kernel.notes.back().dump());
-	const Agreement a = Compare(own, kernel);
-	INFO(a.sent << " sent, " << a.seen << " seen on " << a.sockets << " sockets, " << a.uneven
-		    << " of them uneven; " << a.other_op << " other commands, " << a.early << " early, "
-		    << a.late << " late");
+	const Agreement a = compare_requests(own, kernel);
+	INFO(requests_note(kernel).dump() << "\n" << a);
 	CHECK(a.sockets > 0);
-	CHECK(a.uneven == 0);
-	CHECK(a.other_op == 0);
-	CHECK(a.early == 0);
-	CHECK(a.late == 0);
+	CHECK(a.invented == 0);
+	CHECK(a.missed() == 0);
 	return a;
 }
 
 } // namespace
 
-TEST_CASE("every request is seen, in order and within the client's times")
+TEST_CASE("every request to Redis is seen, in order and within the client's times")
 {
 	REQUIRE(root());
-	const Case cases[] = {
-	    {"redis tcp", true, false, {"-n", "20000", "-c", "10", "-t", "set,get"}},
-	    {"redis unix", false, false, {"-n", "20000", "-c", "10", "-t", "set,get"}},
-	    {"redis tcp pipeline", true, false, {"-n", "100000", "-c", "10", "-P", "16", "-t", "set,get"}},
-	    {"redis unix pipeline", false, false, {"-n", "100000", "-c", "10", "-P", "16", "-t", "set,get"}},
-	    {"redis unix long pipeline", false, false, {"-n", "100000", "-c", "3", "-P", "64", "-t", "get"}},
-	    {"redis tcp large", true, false, {"-n", "300", "-c", "3", "-d", "1000000", "-t", "set,get"}},
-	    {"redis unix large", false, false, {"-n", "300", "-c", "3", "-d", "1000000", "-t", "set,get"}},
-	    {"memcached tcp", true, true, {"-n", "20000", "-c", "10", "-t", "set,get"}},
-	    {"memcached unix pipeline", false, true, {"-n", "50000", "-c", "10", "-P", "16", "-t", "get"}},
+	const bool tcp = GENERATE(false, true);
+	const std::string on = tcp ? "TCP, " : "Unix, ";
+	Redis redis({.tcp = tcp});
+	const Arguments mix = {"-n", "20000", "-t", "set,get"};
+	const auto with = [&](Arguments more) {
+		more.insert(more.end(), mix.begin(), mix.end());
+		return more;
 	};
-	for (const Case &one : cases)
-		RunCase(one);
+	Record(on + "1 connection", redis, with({"-c", "1"}));
+	Record(on + "1,000 connections", redis, with({"-c", "1000"}));
+	Record(on + "pipeline 2", redis, with({"-c", "10", "-P", "2"}));
+	Record(on + "pipeline 16", redis, with({"-c", "10", "-P", "16"}));
+	Record(on + "pipeline 64", redis, with({"-c", "10", "-P", "64", "-d", "3-2000"}));
+	Record(on + "1 MB", redis, {"-n", "200", "-c", "3", "-t", "set,get", "-d", "1000000"});
+	Record(on + "1 MB, pipeline 4", redis,
+	       {"-n", "200", "-c", "3", "-t", "set,get", "-d", "1000000", "-P", "4"});
+	Record(on + "sizes mixed", redis,
+	       {"-n", "3000", "-c", "5", "-t", "set,get", "-d", "3-100000", "-P", "8", "-r", "100"});
+	Record(on + "a connection per request", redis, {"-n", "3000", "-c", "10", "-k", "0", "-t", "get"});
+}
+
+TEST_CASE("every request to memcached is seen, in each of its protocols")
+{
+	REQUIRE(root());
+	const bool tcp = GENERATE(false, true);
+	const std::string protocol = GENERATE("memcache_text", "memcache_meta", "memcache_binary");
+	Memcached memcached({.tcp = tcp, .config = {"-t", "4", "-I", "2m"}});
+	const std::string on = protocol + (tcp ? " TCP" : " Unix");
+	for (const std::string pipeline : {"1", "2", "16", "64"})
+		Record(on + " pipeline " + pipeline, memcached,
+		       {"-n", "10000", "-c", "20", "-t", "set,get", "-P", pipeline, "--protocol", protocol});
+	Record(on + " 1 MB", memcached,
+	       {"-n", "200", "-c", "3", "-t", "set,get", "-d", "1000000", "--protocol", protocol});
+}
+
+TEST_CASE("servers that read and write in several threads")
+{
+	REQUIRE(root());
+	const std::string kind = GENERATE("redis-server", "redis8", "valkey-server");
+	const std::string program = kind == "redis-server" ? kind : newer_server(kind);
+	if (program.empty()) {
+		WARN("skipped: no " << kind);
+		return;
+	}
+	Redis redis({.tcp = true,
+		     .config = {"--io-threads", "3", "--io-threads-do-reads", "yes"},
+		     .program = program});
+	for (const std::string pipeline : {"1", "16"})
+		Record(kind + " pipeline " + pipeline, redis,
+		       {"-n", "40000", "-c", "50", "-t", "set,get", "-P", pipeline});
 }
 
 TEST_CASE("a sample of connections has all of their requests")
 {
 	REQUIRE(root());
-	const Case one = {"sample", true, false, {"-n", "40000", "-c", "200", "-t", "get"}};
-	const Agreement a = RunCase(one, {"--requests=1/4"});
+	Redis redis({.tcp = true});
+	const Agreement a =
+	    Record("sample", redis, {"-n", "40000", "-c", "200", "-t", "get"}, {"--requests=1/4"});
 	CHECK(a.sockets > 10);
 	CHECK(a.sockets < 120);
 }
