@@ -40,6 +40,7 @@ struct slot {
 	u32 ready;
 	u32 known;    /* its target's process is known */
 	u32 sequence; /* of the next event */
+	u32 epoch;    /* in which the other members were set */
 };
 
 struct {
@@ -86,6 +87,7 @@ struct {
 __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
 __u64 request_counters[FT_REQUEST_COUNTERS];
 __u32 connections;
+volatile __u32 epoch; /* changed by the loader before the programs are attached again: streams have gaps */
 
 char gpl[] SEC("license") = "GPL";
 
@@ -164,6 +166,18 @@ static __always_inline void name_peer(struct ft_request_connection *e, const str
 	__builtin_memcpy(e->peer_address + 12, &address, sizeof address);
 }
 
+/* What was known before the programs were detached is no longer true. */
+static __always_inline void renew(struct slot *s)
+{
+	if (s->epoch == epoch)
+		return;
+	s->epoch = epoch;
+	s->ready = s->known = 0;
+	s->tail = s->arrivals.head;
+	s->left_ns = 0;
+	s->writes = s->unsent = s->captured = 0;
+}
+
 static __always_inline void begin(struct slot *s, const struct sock *sk, u16 family, u64 now, u32 offset,
 				  u32 tgid)
 {
@@ -231,9 +245,13 @@ int BPF_PROG(request_arrives, const struct sock *sk)
 		count_request(FT_REQUEST_NO_SLOT);
 		return 0;
 	}
+	renew(s);
 	u64 now = bpf_ktime_get_ns();
 	if (family == AF_UNIX) {
 		struct sk_buff *last = sk->sk_receive_queue.prev;
+		if (!s->ready &&
+		    sk->sk_receive_queue.qlen > 1) /* its position is unknown until it is empty */
+			return 0;
 		if (!s->ready)
 			begin(s, sk, family, now, 0, 0);
 		if ((u64)last != (u64)&sk->sk_receive_queue) /* else read already */
@@ -392,6 +410,7 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 	struct slot *s = slot_of_reader(sk, family, &tgid);
 	if (!s)
 		return 0;
+	renew(s);
 	u64 now = bpf_ktime_get_ns();
 	if (!ret) {
 		struct ft_request_head e = {FT_REQUEST_CLOSED, 0, s->connection, now};
@@ -401,9 +420,13 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 	}
 	end = family == AF_UNIX ? s->read + (u32)ret : AS(struct tcp_sock, sk)->copied_seq;
 	if (!s->known) {
-		/* Found in the middle of its life, with bytes that wait unread: their arrival is unknown. */
-		if (!s->ready && family == AF_UNIX)
+		if (!tgid && !target_runs(&tgid))
+			return 0;
+		if (!s->ready && family == AF_UNIX) {
+			if (sk->sk_receive_queue.qlen) /* its position is unknown until it is empty */
+				return 0;
 			end = (u32)ret;
+		}
 		begin(s, sk, family, now, end - (u32)ret, tgid);
 		if (!s->arrivals.head)
 			s->arrivals.arrived = end;
@@ -438,7 +461,7 @@ int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
 	if (!sk->sk_bpf_storage || !ret || !is_sampled(sk))
 		return 0;
 	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, 0);
-	if (!s || !s->known)
+	if (!s || !s->known || s->epoch != epoch)
 		return 0;
 	u64 now = bpf_ktime_get_ns(), left_ns = s->left_ns;
 	if (ret < 0 && (ret != -EAGAIN || s->full))

@@ -234,6 +234,7 @@ struct sk_buff {
 
 struct sk_buff_head {
 	struct sk_buff *next, *prev;
+	u32 qlen;
 };
 
 struct socket {

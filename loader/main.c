@@ -385,6 +385,7 @@ int main(int argc, char **argv)
 	a.record.selectors = &a.selectors;
 	if (!a.record.output)
 		fail(EXIT_USAGE, "no output. Name the recording with -o FILE");
+	a.record.requests.slices = a.record.keep.age_ns != 0;
 	if (a.record.requests.hash_clients && !a.record.requests.sample)
 		fail(EXIT_USAGE, "--hash-clients needs --requests");
 	if (a.record.guard.count && !a.record.keep.age_ns)

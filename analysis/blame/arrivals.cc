@@ -8,6 +8,18 @@
 namespace forktail::analysis
 {
 
+ServerIdle FindServerIdle(const Timeline &server, const Requests &q, size_t i)
+{
+	if (q.read_ns.empty() || !q.read_ns[i])
+		return {};
+	auto idle = [&](uint64_t from_ns, uint64_t to_ns) {
+		CauseTimes times = {};
+		AddTimes(server, from_ns, to_ns, &times);
+		return times[Index(Cause::Idle)] + times[Index(Cause::Network)];
+	};
+	return {idle(q.sent_ns[i], q.read_ns[i]), idle(q.read_ns[i], q.end_ns[i])};
+}
+
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r)
 {
 	r->sent_ns = requests.sent_ns[i];

@@ -15,6 +15,9 @@ namespace forktail::analysis
 // may differ by bound_ns.
 OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns, uint64_t bound_ns = 0);
 
+// The serving thread's idle time in requests[i], if the time at which it read the request is known.
+ServerIdle FindServerIdle(const Timeline &server, const Requests &requests, size_t i);
+
 // Sets the connection and arrival time that the log has of requests[i].
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r);
 

@@ -64,6 +64,12 @@ struct OnTheWay {
 	uint64_t request_ns = 0, answer_ns = 0;
 };
 
+// How long the serving thread was idle, or waited on a socket, while the server had a request: before the
+// thread had read it, and after that. Only for requests that were seen in the server's kernel.
+struct ServerIdle {
+	uint64_t unread_ns = 0, read_ns = 0;
+};
+
 // A request at or above the threshold. Its parts are Blame::parts[first_part, +part_count), largest first.
 // Without a request log it is an event-loop iteration, and `index` counts Run::iterations.
 struct SlowRequest {
@@ -80,6 +86,7 @@ struct SlowRequest {
 	bool arrived = false;	 // the arrival time of its answer is known; then
 	uint64_t unread_ns = 0;	 // how long the answer waited unread at the client
 	OnTheWay way = {};	 // only for servers without a proxy
+	ServerIdle idle = {};	 // likewise
 	uint64_t sent_ns = 0;	 // this and the next: 0 for an iteration
 	uint32_t connection = 0; // index into Run::connections
 	uint64_t clocks_ns = 0;	 // the part of its unknown time from the uncertainty of two hosts' clocks
@@ -156,6 +163,7 @@ struct Blame {
 	uint64_t slow_count = 0;	// including those not in `slow`
 	uint64_t kept_from_ns = 0;	// `slow` has those that took at least this long; 0: it has all
 	uint64_t clocks_ns = 0;		// sum of their clocks_ns
+	ServerIdle idle;		// likewise
 	uint64_t slow_ns = 0;		// sum of all slow requests' latencies
 	std::vector<CauseRow> causes;	// by time, largest first, unknown last; only causes with time
 	std::vector<HopRow> hops;	// hops that requests passed, by time

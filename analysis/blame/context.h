@@ -37,6 +37,8 @@ struct Context {
 	const Serving &serving;
 	const Clients &clients;
 	std::vector<Outage> outages;
+	// Requests begin and end at the server's sockets: no time of theirs is the network's or a client's.
+	bool in_kernel = SeenInKernel(run);
 	std::vector<const Timeline *> timelines = {}; // by hop
 	std::vector<uint16_t> hop_of_thread = {};     // by Run::threads; kNoHop: it has no timeline here
 	// One per run.servers, then further serving threads, then one for requests of an unknown server.

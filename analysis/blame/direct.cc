@@ -45,6 +45,7 @@ struct ExactSums {
 		direct[Index(Cause::NoServer)] = without;
 		direct[Index(Cause::Unknown)] = unknown;
 	}
+	void AddUnknown(uint64_t ns) { direct[Index(Cause::Unknown)] += ns; }
 	uint64_t StalledBefore(uint64_t due_ns)
 	{
 		clear_ns = std::max(server.backlog.ClearBefore(due_ns), server.timeline->start_ns());
@@ -111,6 +112,8 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 	r.clocks_ns = clocks_ns;
 	if (r.arrived || bound_ns)
 		r.way = FindOnTheWay(*server.timeline, q.sent_ns[i], q.Arrived(i), bound_ns);
+	if (context.in_kernel)
+		r.idle = FindServerIdle(*server.timeline, q, i);
 	AddPartsAt(context, *server.timeline, {server.hop, sums.direct, sums.queued}, r.since_ns, due,
 		   q.Arrived(i), sheet);
 	AddRequest(&r, sheet);

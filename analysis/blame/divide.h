@@ -32,11 +32,33 @@ concept RequestSums = requires(S sums, uint64_t ns, typename S::Number number)
 	// Moves the first amount to queued time for those stalls; the second is the part that was counted as
 	// servers' own code.
 	sums.MoveToQueued(number, number);
+	// Adds unattributed time.
+	sums.AddUnknown(number);
 	// Does the time of outages go to no-server? Then there are also Unknown(), the unknown part of the
 	// time added so far, and SetNoServer(without, unknown), which sets the time of no-server and the rest
 	// that stays unknown.
 	requires std::same_as<decltype(S::kOutages), const bool>;
 };
+
+// Moves time of request i to queued time. `idle_waiting`: how long servers were idle before it was sent.
+template <RequestSums Sums>
+void DivideBacklog(const Context &context, size_t i, typename Sums::Number idle_waiting, Sums *sums)
+{
+	using Number = typename Sums::Number;
+	const Requests &q = context.run.requests;
+	// Backlog is the server's work for others beyond the usual latency, and its idle time while the
+	// request waited for a connection that a late answer blocked.
+	Number busy = sums->Busy(), usual = static_cast<Number>(context.usual_ns[q.op[i]]);
+	Number from_busy = busy > usual ? busy - usual : 0, excess = idle_waiting + from_busy;
+	if (!(excess > 0))
+		return;
+	Number moved = std::min(excess, sums->StalledBefore(q.due_ns[i]));
+	if (!(moved > 0))
+		return;
+	from_busy = std::min(moved, from_busy);
+	sums->network -= moved - from_busy;
+	sums->MoveToQueued(moved, from_busy);
+}
 
 // Adds request i to *sums, which is empty.
 template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *sums)
@@ -45,6 +67,16 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	const Requests &q = context.run.requests;
 	uint64_t due = q.due_ns[i], until = context.Until(i), sent = q.sent_ns[i];
 	uint64_t arrived = q.Arrived(i), unread = q.Unread(i);
+
+	// A request that was seen in the server's kernel is there from begin to end. If the serving thread is
+	// idle or waits on a socket meanwhile, then for something that is not recorded: the rest of the
+	// request, another thread, another server.
+	if (context.in_kernel) {
+		const Number idle = sums->AddServed(sent, arrived);
+		sums->AddUnknown(idle + sums->network);
+		sums->network = 0;
+		return DivideBacklog(context, i, Number{0}, sums);
+	}
 
 	// An idle server waits for the load generator if that was stalled or had a free connection, else for
 	// the network. After the answer's arrival the time is the load generator's, whatever the server does.
@@ -73,18 +105,7 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 		}
 	}
 
-	// Backlog is the server's work for others beyond the usual latency, and its idle time while the
-	// request waited for a connection that a late answer blocked.
-	Number busy = sums->Busy(), usual = static_cast<Number>(context.usual_ns[q.op[i]]);
-	Number from_busy = busy > usual ? busy - usual : 0, excess = idle_waiting + from_busy;
-	if (!(excess > 0))
-		return;
-	Number moved = std::min(excess, sums->StalledBefore(due));
-	if (!(moved > 0))
-		return;
-	from_busy = std::min(moved, from_busy);
-	sums->network -= moved - from_busy;
-	sums->MoveToQueued(moved, from_busy);
+	DivideBacklog(context, i, idle_waiting, sums);
 }
 
 } // namespace forktail::analysis

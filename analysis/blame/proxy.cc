@@ -106,6 +106,7 @@ struct HopSums {
 		return analysis::AddServed(context, i, from_ns, to_ns, own, times);
 	}
 	uint64_t Busy() const { return times->Sum(Cause::ServerBusy); }
+	void AddUnknown(uint64_t ns) { times->At(path.front_hop).direct[Index(Cause::Unknown)] += ns; }
 	uint64_t StalledBefore(uint64_t due_ns)
 	{
 		const Route &route = path.route;

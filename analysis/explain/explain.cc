@@ -82,6 +82,13 @@ void NoteEndedServers(Explanation *e)
 				   ": its replacement, if any, was not recorded");
 }
 
+void NoteKernelLog(Explanation *e)
+{
+	if (e->run.kernel_log_left_out)
+		e->notes.push_back("requests seen in the server's kernel are left out, because the load "
+				   "generator's log of the same time is used");
+}
+
 // The recorder sees less of an event loop over io_uring than of one over epoll.
 void NoteIoUring(Explanation *e)
 {
@@ -321,12 +328,13 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 		return false;
 	if (!TakePart(options.part, e, error, status))
 		return false;
-	std::unique_ptr<LogReader> log = e->source->OpenLog(memory.window, &e->run);
+	const size_t window = SeenInKernel(e->run) ? memory.window * 2 / 3 : memory.window; // more columns
+	std::unique_ptr<LogReader> log = e->source->OpenLog(window, &e->run);
 	log->OnProgress(&e->progress);
 	e->log = std::move(log);
 	e->progress.Plan({kProgressCounted, kProgressScanned});
 	*facts = CountRequests(e->run, e->log.get());
-	e->log_before = e->source->OpenLogBefore(memory.window, &e->run);
+	e->log_before = e->source->OpenLogBefore(window, &e->run);
 	if (e->log_before && facts->count) {
 		AddEarlier(CountRequests(e->run, e->log_before.get()), facts);
 		e->log->Forget();
@@ -346,6 +354,45 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	return true;
 }
 
+// Counts requests by client and command, in a pass of its own, and sets what is called for slow requests.
+void CountGroups(const ExplainOptions &options, bool requests, RequestGroups *groups, BlameLimits *limits,
+		 Explanation *e)
+{
+	const bool wanted = requests && (options.groups || SeenInKernel(e->run));
+	if (wanted)
+		groups->Count(e->run, e->log.get());
+	if (wanted || options.tell)
+		limits->tell = [=, &options](const SlowRequest &r, const Part *parts) {
+			if (options.tell)
+				options.tell(e->run, r, parts);
+			if (wanted)
+				groups->AddSlow(e->run, r, parts);
+		};
+}
+
+// Groups slow requests into episodes, and finds their evidence. `evidence`: sentences for each.
+void ExplainEpisodes(size_t evidence, Explanation *e)
+{
+	e->episodes = FindEpisodes(&e->blame);
+	e->progress.Plan({1});
+	e->progress.Begin();
+	bool known = e->source->stretches().size() == 1; // activities of the whole run
+	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
+	FindEvidence(
+	    e->run, e->timelines, e->blame, e->activities, evidence, kEvidenceEpisodes, &e->episodes,
+	    e->clients,
+	    [&](uint64_t from_ns, uint64_t to_ns) {
+		    bool changed = e->source->Cover(from_ns, to_ns, &e->run, EndOfSpan(times, to_ns));
+		    if (changed)
+			    MakeTimelines(e);
+		    if (changed || !known)
+			    e->activities = ActivitiesOf(e->run);
+		    known = true;
+		    return changed;
+	    },
+	    &e->culprit);
+}
+
 } // namespace
 
 void FindOwnCode(Explanation *e)
@@ -359,15 +406,13 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 		int *status)
 {
 	Memory memory = Divide(options.memory_bytes, options.page);
-	if (options.tell)
-		memory.limits.tell = [&](const SlowRequest &r, const Part *parts) {
-			options.tell(e->run, r, parts);
-		};
+	RequestGroups groups;
 	e->progress = Progress(options.progress);
 	LogFacts facts;
 	if (!OpenRun(path, false, options, &facts, e, error, status))
 		return false;
 	*status = 3;
+	CountGroups(options, facts.count > 0, &groups, &memory.limits, e);
 	UseStretches(e);
 	e->progress.Plan(e->source->stretches().size() > 1 ? kPlanInStretches : kPlan);
 	OwnCodes own_codes(e);
@@ -397,24 +442,10 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
 	NoteUnknownThreads(notes_of_servers, e);
 	NoteLimits(e);
-	e->episodes = FindEpisodes(&e->blame);
-	e->progress.Plan({1});
-	e->progress.Begin();
-	bool known = e->source->stretches().size() == 1; // activities of the whole run
-	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
-	FindEvidence(
-	    e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes, &e->episodes,
-	    e->clients,
-	    [&](uint64_t from_ns, uint64_t to_ns) {
-		    bool changed = e->source->Cover(from_ns, to_ns, &e->run, EndOfSpan(times, to_ns));
-		    if (changed)
-			    MakeTimelines(e);
-		    if (changed || !known)
-			    e->activities = ActivitiesOf(e->run);
-		    known = true;
-		    return changed;
-	    },
-	    &e->culprit);
+	NoteKernelLog(e);
+	e->by_client = groups.Clients(e->run);
+	e->by_command = groups.Commands(e->run);
+	ExplainEpisodes(options.evidence, e);
 	own_codes.Finish();
 	*status = 0;
 	return true;

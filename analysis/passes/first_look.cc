@@ -49,6 +49,7 @@ struct QuickSums {
 	double AddServed(uint64_t from_ns, uint64_t to_ns) { return AddWaiting(from_ns, to_ns); }
 	double Busy() const { return busy; }
 	double Unknown() const { return latency - stall - busy - network - late; }
+	void AddUnknown(double) {} // see Unknown
 	void SetNoServer(double without, double) { stall += without; }
 	double StalledBefore(uint64_t due_ns) const
 	{

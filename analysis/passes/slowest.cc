@@ -15,6 +15,8 @@ void SlowestRequests::SumUp(const SlowRequest &r, const Part *parts)
 	slow_++;
 	slow_ns_ += r.latency_ns;
 	clocks_ns_ += r.clocks_ns;
+	idle_.unread_ns += r.idle.unread_ns;
+	idle_.read_ns += r.idle.read_ns;
 	for (size_t p = 0; p < r.part_count; p++) {
 		const Part &part = parts[p];
 		auto before = [&](auto same) { return std::any_of(parts, parts + p, same); };
@@ -122,6 +124,7 @@ void SlowestRequests::Conclude(const WithoutHistograms *without, Blame *blame)
 	blame->slow_count = slow_;
 	blame->slow_ns = slow_ns_;
 	blame->clocks_ns = clocks_ns_;
+	blame->idle = idle_;
 	blame->kept_from_ns = kept_from_ns_;
 	for (int c = 0; c < kCauses; c++) {
 		CauseRow row = rows_[static_cast<size_t>(c)];

@@ -59,6 +59,7 @@ private:
 	std::vector<Part> parts_;
 	std::unique_ptr<WithoutTails> tails_; // set when the room was full
 	uint64_t slow_ = 0, slow_ns_ = 0, clocks_ns_ = 0;
+	ServerIdle idle_;
 	std::array<CauseRow, kCauses> rows_ = {};
 	std::vector<AtHopSum> hops_;
 };

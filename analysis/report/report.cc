@@ -69,12 +69,15 @@ common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 				  (t.cmdline.empty() ? t.comm : t.cmdline) +
 				  (t.cgroup_of.empty() ? "" : ", " + t.cgroup_of));
 	for (const Load &load : run.loads) {
-		std::string text = load.arrival == "closed"
+		std::string text = load.kernel ? "any clients, seen in the server's kernel"
+				   : load.arrival == "closed"
 				       ? "closed loop"
 				       : "open loop at " +
 					     common::FormatCount(static_cast<uint64_t>(load.rate)) + "/s, " +
 					     (load.arrival.empty() ? "constant" : load.arrival) + " arrivals";
 		text += ", " + common::Plural(load.connection_count, "connection", "connections");
+		if (load.sample > 1)
+			text += " (1 in " + std::to_string(load.sample) + " sampled)";
 		if (load.pipeline > 1)
 			text += ", pipeline " + std::to_string(load.pipeline);
 		add("Load", text);

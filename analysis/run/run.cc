@@ -45,6 +45,11 @@ std::string SyscallName(const Run &run, int number)
 	return found != run.syscalls.end() ? found->second : "";
 }
 
+bool SeenInKernel(const Run &run)
+{
+	return std::any_of(run.loads.begin(), run.loads.end(), [](const Load &l) { return l.kernel; });
+}
+
 const RecordingFile &ServerFile(const Run &run)
 {
 	static const RecordingFile none;

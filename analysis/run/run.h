@@ -117,13 +117,30 @@ struct Series {
 	std::vector<Sample> samples; // in time order
 };
 
+// A client whose requests the server's kernel saw: an address or, on a Unix socket, a process.
+struct RequestClient {
+	std::string name; // "10.0.0.7", "python3 (4711)"
+	std::string address;
+	uint32_t pid = 0; // 0: TCP
+	std::string comm;
+	bool hashed = false; // `address` is a hash of the address
+};
+
 struct Connection {
 	uint64_t opened_ns = 0;
 	uint64_t closed_ns = 0; // 0 while open
 	uint32_t thread = 0;	// a load generator's thread
 	uint32_t local_port = 0;
 	uint32_t server = 0; // index into servers
-	uint64_t inode = 0;  // of the load generator's socket; 0: unknown
+	uint64_t inode = 0;  // of the client's socket; 0: unknown
+	uint32_t client = 0; // 1 + index into request_clients; 0: unknown
+	// In a kernel log: the server's threads that read it, by the time since when. Empty: unknown, or it
+	// changes all the time.
+	struct Reader {
+		uint64_t since_ns;
+		uint32_t tid;
+	};
+	std::vector<Reader> readers = {};
 	// For a connection that was opened again: its states with the earlier sockets, in order.
 	std::vector<Connection> earlier = {};
 };
@@ -140,6 +157,10 @@ struct Requests {
 	Column<uint8_t> behind;	     // 1 + index into Run::behind; 0: unknown. Empty: unknown for all
 	// When the client's host got the answer, in [sent_ns, end_ns]; 0: unknown. Empty: unknown for all.
 	Column<uint64_t> arrival_ns;
+	// Only of a kernel log, else empty: when the serving thread's read of the request's last byte
+	// returned, and its write of the answer; 0: unknown.
+	Column<uint64_t> read_ns, written_ns;
+	Column<uint32_t> request_bytes, answer_bytes;
 
 	size_t size() const { return end_ns.size(); }
 	// The number of request i in the log.
@@ -166,7 +187,7 @@ struct Behind {
 	std::string address;
 };
 
-// The settings of a load generator.
+// The settings of a load generator, or of a recorder that saw requests in the server's kernel.
 struct Load {
 	uint32_t file = 0;
 	std::string arrival; // "constant", "poisson", "closed"
@@ -175,6 +196,8 @@ struct Load {
 	uint32_t first_connection = 0; // of its connections in Run::connections
 	uint32_t connection_count = 0;
 	bool behind = false; // it used a proxy and logged the server behind
+	bool kernel = false; // a kernel log: `arrival` is "closed", and start is when a request arrived
+	uint32_t sample = 1; // of a kernel log: requests are of 1 in this many connections
 };
 
 // When a load generator began a test, and its threads on the host. Connection::thread is an index into them.
@@ -302,7 +325,7 @@ struct Run {
 	    tracers; // processes that stopped threads by ptrace: names by process id
 	Cost cost;
 
-	// Data of load generators.
+	// Data of load generators, or of the kernel logs of recorders.
 	std::vector<Load> loads;
 	std::vector<LoadStart> load_starts; // by time
 	std::vector<std::string> servers;   // "unix:/run/redis.sock", "127.0.0.1:6379"
@@ -312,8 +335,11 @@ struct Run {
 	std::vector<Behind> behind;   // at most 254
 	std::vector<std::string> ops; // "GET", "SET"
 	std::vector<Connection> connections;
+	std::vector<RequestClient> request_clients;
 	Requests requests;
 
+	// A kernel log is not used, because there is a load generator's log.
+	bool kernel_log_left_out = false;
 	// The earliest and latest instant of any record.
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0;
@@ -323,6 +349,10 @@ struct Run {
 // The container or unit of a thread's process, or of its parent, when recording began: "container web
 // (1f2e3d4c5b6a)"; "" if unknown.
 std::string PlaceOf(const Run &run, const Thread &thread);
+
+// Whether the run's requests were seen in the kernel of their servers. What passed before a request arrived
+// there and after its answer left is then unknown.
+bool SeenInKernel(const Run &run);
 
 // The recording of servers, the first if there are several; else the first of all; else an empty one.
 const RecordingFile &ServerFile(const Run &run);

@@ -67,7 +67,22 @@ bool FindAll(const std::string &path, std::vector<Found> *files, std::string *er
 	return true;
 }
 
-// The extent of a ring, or of the request logs next to it if there are any: a part refers to those. False:
+// The extent of the requests in a ring's segments; until_ns 0: there are none.
+TimeSpan RequestsOf(const Ring &ring)
+{
+	TimeSpan all = {UINT64_MAX, 0};
+	uint64_t start_ns = 0, end_ns = 0;
+	for (size_t i = 0; i < ring.size() && all.since_ns == UINT64_MAX; i++)
+		if (TimeOfBlocks(ring.path(i), FT_BLOCK_REQUEST, &start_ns, &end_ns, nullptr))
+			all.since_ns = start_ns;
+	for (size_t i = ring.size(); i-- > 0 && all.until_ns == 0 && all.since_ns != UINT64_MAX;)
+		if (TimeOfBlocks(ring.path(i), FT_BLOCK_REQUEST, &start_ns, &end_ns, nullptr))
+			all.until_ns = end_ns;
+	return all;
+}
+
+// The extent of a ring, or of its requests or the request logs next to it if there are any: a part refers to
+// those. False:
 // unknown before everything is read.
 bool FindWhole(Ring *ring, const std::vector<Found> &others, Run *run, TimeSpan *whole, bool *has_log)
 {
@@ -85,6 +100,8 @@ bool FindWhole(Ring *ring, const std::vector<Found> &others, Run *run, TimeSpan 
 		if (TimeOfBlocks(other.path, FT_BLOCK_REQUEST, &start_ns, &end_ns, nullptr))
 			logs = {std::min(logs.since_ns, start_ns), std::max(logs.until_ns, end_ns)};
 	}
+	if (!logs.until_ns && first.has_requests)
+		logs = RequestsOf(*ring);
 	*has_log = logs.until_ns != 0;
 	if (*has_log)
 		*whole = logs;

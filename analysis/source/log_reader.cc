@@ -19,6 +19,15 @@ size_t Workers()
 	return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
 }
 
+// Calls see(column) for each column of a kernel log alone.
+template <typename See> void EachSeen(Requests *q, See see)
+{
+	see(&q->read_ns);
+	see(&q->written_ns);
+	see(&q->request_bytes);
+	see(&q->answer_bytes);
+}
+
 // Calls see(column) for each column of requests.
 template <typename See> void EachColumn(Requests *q, See see)
 {
@@ -30,6 +39,7 @@ template <typename See> void EachColumn(Requests *q, See see)
 	see(&q->status);
 	see(&q->behind);
 	see(&q->arrival_ns);
+	EachSeen(q, see);
 }
 
 } // namespace
@@ -37,12 +47,24 @@ template <typename See> void EachColumn(Requests *q, See see)
 // A worker's buffer for one block, with its readers.
 struct LogReader::Scratch {
 	uint64_t intended_ns[FT_REQUEST_BLOCK], start_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK],
-	    arrival_ns[FT_REQUEST_BLOCK];
-	uint32_t connection[FT_REQUEST_BLOCK];
+	    arrival_ns[FT_REQUEST_BLOCK], read_ns[FT_REQUEST_BLOCK], written_ns[FT_REQUEST_BLOCK];
+	uint32_t connection[FT_REQUEST_BLOCK], request_bytes[FT_REQUEST_BLOCK],
+	    answer_bytes[FT_REQUEST_BLOCK];
 	uint8_t op[FT_REQUEST_BLOCK], status[FT_REQUEST_BLOCK], behind[FT_REQUEST_BLOCK];
 	std::map<const OpenFile *, std::unique_ptr<ft_reader, CloseReader>> readers;
 	std::vector<Unknown> unknown;
 
+	// In the run's clock. Returns the number of requests.
+	int Decode(const ft_block &block, const ClockMap &clock, bool behinds, bool arrivals, bool seen);
+	// A read outside its request, or a write before its end, is wrong, because a clock was set.
+	void CopySeen(size_t i, size_t to, Requests *q) const
+	{
+		const bool read = read_ns[i] >= start_ns[i] && read_ns[i] <= end_ns[i];
+		q->read_ns[to] = read ? read_ns[i] : 0;
+		q->written_ns[to] = written_ns[i] >= end_ns[i] ? written_ns[i] : 0;
+		q->request_bytes[to] = request_bytes[i];
+		q->answer_bytes[to] = answer_bytes[i];
+	}
 	ft_reader *ReaderOf(const OpenFile &f)
 	{
 		auto &reader = readers[&f];
@@ -71,6 +93,33 @@ LogReader::~LogReader()
 		ahead_.wait();
 }
 
+int LogReader::Scratch::Decode(const ft_block &block, const ClockMap &clock, bool behinds, bool arrivals,
+			       bool seen)
+{
+	ft_request_columns columns = {};
+	columns.intended_ns = intended_ns;
+	columns.start_ns = start_ns;
+	columns.end_ns = end_ns;
+	columns.connection = connection;
+	columns.op = op;
+	columns.status = status;
+	columns.behind = behinds ? behind : nullptr;
+	columns.arrival_ns = arrivals ? arrival_ns : nullptr;
+	columns.read_ns = seen ? read_ns : nullptr;
+	columns.written_ns = seen ? written_ns : nullptr;
+	columns.request_bytes = seen ? request_bytes : nullptr;
+	columns.answer_bytes = seen ? answer_bytes : nullptr;
+	const int decoded = block.count && block.count <= FT_REQUEST_BLOCK
+				? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
+				: 0;
+	for (int i = 0; !clock.same() && i < decoded; i++)
+		for (uint64_t *times : {columns.intended_ns, columns.start_ns, columns.end_ns,
+					columns.arrival_ns, columns.read_ns, columns.written_ns})
+			if (times)
+				times[i] = clock.Map(times[i]);
+	return decoded;
+}
+
 // Decodes one block into `out`, from index `at`.
 void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *out, size_t index)
 {
@@ -82,35 +131,13 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 		out->lost[index] = 1;
 		return;
 	}
-	bool behind = ft_requests_have_behind(block.payload, block.bytes),
-	     arrivals = ft_requests_have_arrivals(block.payload, block.bytes);
-	const ft_request_columns columns = {s->intended_ns,
-					    s->start_ns,
-					    s->end_ns,
-					    s->connection,
-					    s->op,
-					    s->status,
-					    behind ? s->behind : nullptr,
-					    arrivals ? s->arrival_ns : nullptr,
-					    nullptr,
-					    nullptr,
-					    nullptr,
-					    nullptr};
-	int decoded = block.count && block.count <= FT_REQUEST_BLOCK
-			  ? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
-			  : 0;
-	if (!f.clock.same())
-		for (int i = 0; i < decoded; i++) {
-			s->intended_ns[i] = f.clock.Map(s->intended_ns[i]);
-			s->start_ns[i] = f.clock.Map(s->start_ns[i]);
-			s->end_ns[i] = f.clock.Map(s->end_ns[i]);
-			if (arrivals)
-				s->arrival_ns[i] = f.clock.Map(s->arrival_ns[i]);
-		}
+	const bool behind = ft_requests_have_behind(block.payload, block.bytes),
+		   arrivals = ft_requests_have_arrivals(block.payload, block.bytes),
+		   seen = ft_requests_have_seen(block.payload, block.bytes);
+	const int decoded = s->Decode(block, f.clock, behind, arrivals, seen);
 	uint32_t kept = 0, outside = 0;
 	// A request that was never sent has no connection: the first one's load applies.
-	uint32_t last_id = UINT32_MAX,
-		 last_index = f.connections.empty() ? kNoConnection : f.first_connection;
+	uint32_t last_id = UINT32_MAX, last_index = f.connections->First();
 	const uint32_t of_none = last_index;
 	for (int i = 0; i < decoded; i++) {
 		// Times that run backwards or are beyond any clock would spoil every sum.
@@ -123,7 +150,7 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 		size_t to = at + kept++;
 		if (s->connection[i] != last_id) {
 			last_id = s->connection[i];
-			last_index = last_id == UINT32_MAX ? of_none : ConnectionIndex(f, last_id);
+			last_index = last_id == UINT32_MAX ? of_none : f.connections->Index(last_id);
 		}
 		if (last_index == kNoConnection)
 			s->unknown.push_back({to, last_id, b.file});
@@ -141,11 +168,14 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 			    s->arrival_ns[i] >= s->start_ns[i] && s->arrival_ns[i] <= s->end_ns[i]
 				? s->arrival_ns[i]
 				: 0;
+		if (seen)
+			s->CopySeen(static_cast<size_t>(i), to, &q);
 	}
 	out->kept[index] = kept;
 	out->outside[index] = outside;
 	out->behind[index] = behind;
 	out->arrivals[index] = arrivals;
+	out->seen[index] = seen;
 }
 
 LogReader::Decoded LogReader::Decode(const Window &window, size_t lead, Requests room)
@@ -158,6 +188,7 @@ LogReader::Decoded LogReader::Decode(const Window &window, size_t lead, Requests
 	out.lost.resize(blocks);
 	out.behind.resize(blocks);
 	out.arrivals.resize(blocks);
+	out.seen.resize(blocks);
 	EachColumn(&out.requests, [&](auto *column) {
 		column->Truncate(0);
 		column->Extend(lead + window.count);
@@ -226,6 +257,10 @@ size_t LogReader::AddLead(size_t room, Requests *q) const
 	copy(last.status, &q->status);
 	copy(last.behind, &q->behind);
 	copy(last.arrival_ns, &q->arrival_ns);
+	copy(last.read_ns, &q->read_ns);
+	copy(last.written_ns, &q->written_ns);
+	copy(last.request_bytes, &q->request_bytes);
+	copy(last.answer_bytes, &q->answer_bytes);
 	return lead;
 }
 
@@ -235,12 +270,13 @@ void LogReader::Take(size_t room_for_lead, Decoded *d)
 	const Window &window = windows_[next_];
 	Requests &q = d->requests;
 	for (const Unknown &u : d->unknown)
-		q.connection[u.request] = MakeConnectionIndex(u.file, run_, u.id);
+		q.connection[u.request] = u.file->connections->Make(u.id, run_);
 	auto any = [](const std::vector<uint8_t> &blocks) {
 		return std::find(blocks.begin(), blocks.end(), 1) != blocks.end();
 	};
 	behind_ |= any(d->behind);
 	arrivals_ |= any(d->arrivals);
+	seen_ |= any(d->seen);
 	q.lead = AddLead(room_for_lead, &q);
 	size_t from = room_for_lead, to = q.lead;
 	for (size_t b = 0; b < d->kept.size(); b++) {
@@ -254,6 +290,8 @@ void LogReader::Take(size_t room_for_lead, Decoded *d)
 			std::fill_n(q.behind.begin() + from, kept, uint8_t{0});
 		if (arrivals_ && !d->arrivals[b])
 			std::fill_n(q.arrival_ns.begin() + from, kept, uint64_t{0});
+		if (seen_ && !d->seen[b])
+			EachSeen(&q, [&](auto *column) { std::fill_n(column->begin() + from, kept, 0); });
 		if (from != to)
 			EachColumn(&q, [&](auto *column) {
 				std::copy_n(column->begin() + from, kept, column->begin() + to);
@@ -267,6 +305,8 @@ void LogReader::Take(size_t room_for_lead, Decoded *d)
 		q.behind.Truncate(0);
 	if (!arrivals_)
 		q.arrival_ns.Truncate(0);
+	if (!seen_)
+		EachSeen(&q, [](auto *column) { column->Truncate(0); });
 	q.first = next_ ? number_ : 0;
 	number_ = q.first + to - q.lead;
 }

@@ -56,7 +56,7 @@ private:
 		// Per block: the number of valid requests in the part, the number of others, whether the
 		// block could be read, and whether it had the column.
 		std::vector<uint32_t> kept, outside;
-		std::vector<uint8_t> lost, behind, arrivals;
+		std::vector<uint8_t> lost, behind, arrivals, seen;
 	};
 	struct Scratch;
 	Decoded Decode(const Window &window, size_t lead, Requests room);
@@ -73,11 +73,11 @@ private:
 	TimeSpan part_;
 	uint64_t count_ = 0;
 	size_t lead_ = 0;
-	size_t next_ = 0;			 // window
-	size_t loaded_ = SIZE_MAX;		 // the window in run_->requests
-	size_t counted_ = 0;			 // blocks whose malformed requests were counted
-	bool behind_ = false, arrivals_ = false; // a block so far had the column
-	uint64_t number_ = 0;			 // number of the next window's first request
+	size_t next_ = 0;	   // window
+	size_t loaded_ = SIZE_MAX; // the window in run_->requests
+	size_t counted_ = 0;	   // blocks whose malformed requests were counted
+	bool behind_ = false, arrivals_ = false, seen_ = false; // a block so far had the column
+	uint64_t number_ = 0;					// number of the next window's first request
 	std::future<Decoded> ahead_;
 	Requests spare_; // a spare buffer
 	Progress *progress_ = nullptr;

@@ -53,6 +53,77 @@ void AddMissing(const Missing &missing, bool segment, Run *run)
 		run->missing.push_back(missing);
 }
 
+void UseServers(OpenFile *f, Run *run)
+{
+	const common::Json &m = f->manifest;
+	const common::Json *infos = common::Member(m, "server_info");
+	std::vector<std::string> servers = common::Texts(m, "servers");
+	for (size_t i = 0; i < servers.size(); i++) {
+		const bool here = IsKernelLog(*f) || IsLocalAddress(servers[i]);
+		std::string host = SeveralHosts(*run) && here ? f->about.host : "";
+		size_t known = 0;
+		while (known < run->servers.size() &&
+		       (run->servers[known] != servers[i] || run->server_hosts[known] != host))
+			known++;
+		f->servers.push_back(static_cast<uint32_t>(known));
+		if (known != run->servers.size())
+			continue;
+		run->servers.push_back(servers[i]);
+		run->server_hosts.push_back(host);
+		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
+					       ? static_cast<uint32_t>(common::Whole((*infos)[i], "pid"))
+					       : 0);
+	}
+}
+
+void UseOps(OpenFile *f, Run *run)
+{
+	for (const std::string &op : common::Texts(f->manifest, "ops")) {
+		auto known = std::find(run->ops.begin(), run->ops.end(), op);
+		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
+		if (known == run->ops.end())
+			run->ops.push_back(op);
+	}
+}
+
+// A kernel log is one load per process of the recorder, however many segments it wrote.
+void UseKernelLog(OpenFile *f, Run *run)
+{
+	if (f->session->load < run->loads.size())
+		return;
+	Load load;
+	load.kernel = true;
+	load.arrival = "closed";
+	load.sample = static_cast<uint32_t>(std::clamp<uint64_t>(
+	    common::Whole(*common::Member(f->manifest, "requests"), "sample"), 1, 1 << 20));
+	load.first_connection = static_cast<uint32_t>(run->connections.size());
+	load.file = static_cast<uint32_t>(std::min(f->merge->file, run->files.size()));
+	f->session->load = static_cast<uint32_t>(run->loads.size());
+	run->loads.push_back(load);
+}
+
+// What describes its requests.
+void UseLog(OpenFile *f, Run *run)
+{
+	const common::Json &m = f->manifest;
+	UseServers(f, run);
+	UseBehind(f, run);
+	UseOps(f, run);
+	if (IsKernelLog(*f))
+		return UseKernelLog(f, run);
+	if (f->about.program != "forktail-load")
+		return;
+	Load load;
+	load.arrival = common::Text(m, "arrival");
+	load.rate = common::Number(m, "rate");
+	load.pipeline = static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(m, "pipeline"), 1, 1 << 20));
+	load.first_connection = static_cast<uint32_t>(run->connections.size());
+	load.behind = f->behind.size() > 1;
+	load.file = static_cast<uint32_t>(run->files.size());
+	f->session->load = static_cast<uint32_t>(run->loads.size());
+	run->loads.push_back(load);
+}
+
 } // namespace
 
 void ReadManifest(OpenFile *f, const std::string &text)
@@ -112,42 +183,8 @@ void UseManifest(OpenFile *f, Run *run)
 	}
 	f->first_program = f->merge->first_program;
 
-	f->first_connection = static_cast<uint32_t>(run->connections.size());
-	const common::Json *infos = common::Member(m, "server_info");
-	std::vector<std::string> servers = common::Texts(m, "servers");
-	for (size_t i = 0; i < servers.size(); i++) {
-		std::string host = SeveralHosts(*run) && IsLocalAddress(servers[i]) ? f->about.host : "";
-		size_t known = 0;
-		while (known < run->servers.size() &&
-		       (run->servers[known] != servers[i] || run->server_hosts[known] != host))
-			known++;
-		f->servers.push_back(static_cast<uint32_t>(known));
-		if (known != run->servers.size())
-			continue;
-		run->servers.push_back(servers[i]);
-		run->server_hosts.push_back(host);
-		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
-					       ? static_cast<uint32_t>(common::Whole((*infos)[i], "pid"))
-					       : 0);
-	}
-	UseBehind(f, run);
-	for (const std::string &op : common::Texts(m, "ops")) {
-		auto known = std::find(run->ops.begin(), run->ops.end(), op);
-		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
-		if (known == run->ops.end())
-			run->ops.push_back(op);
-	}
-	if (f->about.program == "forktail-load") {
-		Load load;
-		load.arrival = common::Text(m, "arrival");
-		load.rate = common::Number(m, "rate");
-		load.pipeline =
-		    static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(m, "pipeline"), 1, 1 << 20));
-		load.first_connection = f->first_connection;
-		load.behind = f->behind.size() > 1;
-		load.file = static_cast<uint32_t>(run->files.size());
-		run->loads.push_back(load);
-	}
+	if (!f->left_out)
+		UseLog(f, run);
 }
 
 } // namespace forktail::analysis

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "analysis/run/run.h"
+#include "connection_ids.h"
 #include "open_spans.h"
 
 namespace forktail::analysis
@@ -25,6 +26,8 @@ struct Session {
 	uint64_t first_ns = 0; // of the first segment that was read
 	uint64_t last_ns = 0;  // of its last record
 	OpenSpans open;
+	ConnectionIds connections;
+	uint32_t load = UINT32_MAX; // of its kernel log: index into Run::loads
 
 	bool cut() const { return began_ns && began_ns < first_ns; }
 };

@@ -47,7 +47,7 @@ uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 
 void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 {
-	Connection &connection = run->connections[MakeConnectionIndex(f, run, c.id)];
+	Connection &connection = run->connections[f->connections->Make(c.id, run)];
 	if (connection.opened_ns && connection.opened_ns < c.opened_ns) { // it was opened again
 		std::vector<Connection> earlier = std::move(connection.earlier);
 		connection.earlier = {};
@@ -60,6 +60,12 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.local_port = c.local_port;
 	connection.inode = f->space.Inode(c.inode);
 	connection.server = ServerIndex(f, run, c.server);
+	if (c.reader_changes == FT_READER_CHANGES)
+		connection.readers.clear();
+	else if (c.reader && (connection.readers.empty() || connection.readers.back().since_ns < c.reader_ns))
+		connection.readers.push_back({c.reader_ns, f->space.Id(c.reader)});
+	connection.client = f->clients->Of(c, f->space.Id(c.client_pid), c.client_pid,
+					   SeveralHosts(*run) ? OnHost(f->about.host) : "", run);
 }
 
 // The start of the file recorder's data; 0: it is complete.
@@ -294,20 +300,6 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 
 } // namespace
 
-uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id)
-{
-	constexpr uint32_t table_limit = 1 << 20;
-	auto [found, is_new] = f->connections.try_emplace(id, static_cast<uint32_t>(run->connections.size()));
-	if (is_new)
-		run->connections.emplace_back();
-	if (id < table_limit) {
-		if (id >= f->connection_table.size())
-			f->connection_table.resize(id + 1, kNoConnection);
-		f->connection_table[id] = found->second;
-	}
-	return found->second;
-}
-
 void Hold::Close()
 {
 	if (fd >= 0)
@@ -326,6 +318,12 @@ void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run
 		auto found = f->stacks.find(run->cpu_samples[i].stack);
 		run->cpu_samples[i].stack = found == f->stacks.end() ? 0 : found->second;
 	}
+}
+
+bool IsKernelLog(const OpenFile &f)
+{
+	const common::Json *requests = common::Member(f.manifest, "requests");
+	return requests && requests->is_object();
 }
 
 std::string PayloadText(const ft_block &block)
@@ -431,6 +429,8 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		});
 		break;
 	case FT_BLOCK_CONNECTION:
+		if (f->left_out)
+			break;
 		ForRecords<ft_connection>(f, block,
 					  [&](const ft_connection &c) { ReadConnection(f, run, c); });
 		break;

@@ -13,8 +13,10 @@
 
 #include "analysis/run/run.h"
 #include "common/json/json_read.h"
+#include "connection_ids.h"
 #include "host_clocks.h"
 #include "hosts.h"
+#include "request_clients.h"
 
 namespace forktail::analysis
 {
@@ -46,36 +48,24 @@ struct OpenFile {
 	common::Json manifest = common::Json::object();
 	ClockMap clock; // maps its times to the run's
 	IdSpace space;
-	bool segment = false;		     // it is a ring segment
-	bool written = false;		     // being written: a missing end is no damage
-	bool gone = false;		     // it was evicted while it was read
-	std::shared_ptr<SegmentMerge> merge; // what was read before: a ring's segments share it
-	Session *session = nullptr;	     // in `merge`
+	bool segment = false;		      // it is a ring segment
+	bool written = false;		      // being written: a missing end is no damage
+	bool gone = false;		      // it was evicted while it was read
+	std::shared_ptr<SegmentMerge> merge;  // what was read before: a ring's segments share it
+	Session *session = nullptr;	      // in `merge`
+	ConnectionIds *connections = nullptr; // in `session`
+	RequestClients *clients = nullptr;    // of the whole run
+	bool left_out = false;		      // its requests: another file has them
 
-	uint32_t first_connection = 0, first_program = 0;
+	uint32_t first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers
 	std::vector<uint8_t> ops;      // op in the file -> index into Run::ops
 	std::vector<uint8_t> behind;   // 1 + index into the manifest's "behind" -> 1 + index into Run::behind
-	std::unordered_map<uint32_t, uint32_t> details, series, connections, stacks;
-	std::vector<uint32_t> connection_table; // of `connections`, by id
-	uint64_t malformed = 0;			// requests
-	uint64_t lost = 0;			// blocks that were found but can no longer be read
-	bool indexed = false;			// the places of blocks came from the file's index
+	std::unordered_map<uint32_t, uint32_t> details, series, stacks;
+	uint64_t malformed = 0; // requests
+	uint64_t lost = 0;	// blocks that were found but can no longer be read
+	bool indexed = false;	// the places of blocks came from the file's index
 };
-
-constexpr uint32_t kNoConnection = UINT32_MAX;
-
-// The run's index of a connection of this file, or kNoConnection. Ids are usually small and every request
-// needs one: a table is faster than a map.
-inline uint32_t ConnectionIndex(const OpenFile &f, uint32_t id)
-{
-	if (id < f.connection_table.size())
-		return f.connection_table[id];
-	auto found = f.connections.find(id);
-	return found == f.connections.end() ? kNoConnection : found->second;
-}
-// The same; the connection is added if the log uses it without a record of it.
-uint32_t MakeConnectionIndex(OpenFile *f, Run *run, uint32_t id);
 
 // Opens a file again, for another thread; null on failure.
 std::unique_ptr<ft_reader, CloseReader> OpenAgain(const OpenFile &f);
@@ -86,6 +76,9 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block);
 // Maps the file's name ids in the run's records from these indexes on. All names of the file must have been
 // read.
 void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run);
+
+// Whether it has requests that the server's kernel saw.
+bool IsKernelLog(const OpenFile &f);
 
 // The text of a block that holds JSON.
 std::string PayloadText(const ft_block &block);

@@ -17,6 +17,8 @@ constexpr uint64_t kBeforeNs = 10'000'000'000, kAfterNs = 1'000'000'000;
 
 TimeSpan RunSource::Span(Run *run) const
 {
+	if (whole_)
+		return *whole_;
 	TimeSpan span = {UINT64_MAX, 0};
 	for (const LogBlock &b : log_) {
 		span.since_ns = std::min(span.since_ns, b.place.end_ns ? b.place.start_ns : UINT64_MAX);
@@ -24,8 +26,6 @@ TimeSpan RunSource::Span(Run *run) const
 	}
 	if (has_log_ && span.until_ns)
 		return span;
-	if (whole_)
-		return *whole_;
 	FindExtent(run);
 	span = {run->start_ns, run->end_ns};
 	for (const ServerBlock &b : servers_)

@@ -40,6 +40,7 @@ SegmentHead ReadHead(const std::string &path)
 	const common::Json manifest = common::ParseVisibleObject(PayloadText(block));
 	head.start_ns = common::Whole(manifest, "start_ns");
 	head.boot_id = common::Text(manifest, "boot_id");
+	head.has_requests = common::Member(manifest, "requests") != nullptr;
 	head.known = head.start_ns != 0;
 	return head;
 }

@@ -19,6 +19,7 @@ struct SegmentHead {
 	bool known = false; // false: it was evicted, or its beginning is damaged
 	uint64_t start_ns = 0;
 	std::string boot_id;
+	bool has_requests = false; // its manifest announces requests that the kernel saw
 };
 
 SegmentHead ReadHead(const std::string &path);

@@ -226,6 +226,7 @@ void JoinSession(OpenFile *f)
 		began_ns = f->about.start_ns;
 	auto [session, is_new] = f->merge->sessions.try_emplace(began_ns);
 	f->session = &session->second;
+	f->connections = &f->session->connections;
 	if (!is_new)
 		return;
 	f->session->began_ns = began_ns;
@@ -294,6 +295,7 @@ bool RunSource::OpenFiles(const std::string &of, const PartAsked &asked, Run *ru
 			continue;
 		}
 		JoinSession(f.get());
+		f->clients = &clients_;
 		holds -= f->hold.fd >= 0;
 		files_.push_back(std::move(f));
 		ReaderOf(files_.back().get());
@@ -352,6 +354,8 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 		ft_block block;
 		place.start_ns = f->clock.Map(place.start_ns);
 		place.end_ns = f->clock.Map(place.end_ns);
+		if (place.kind == FT_BLOCK_REQUEST && f->left_out)
+			continue;
 		has_log_ |= place.kind == FT_BLOCK_REQUEST;
 		f->session->last_ns = std::max(f->session->last_ns, place.end_ns);
 		if (place.kind == FT_BLOCK_REQUEST)
@@ -364,13 +368,26 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 			f->lost++;
 	}
 	ft_places_free(&places);
-	if (!run->loads.empty() && run->loads.back().file == run->files.size())
-		run->loads.back().connection_count =
-		    static_cast<uint32_t>(run->connections.size()) - f->first_connection;
+	if (f->session->load < run->loads.size()) {
+		auto &load = run->loads[f->session->load];
+		load.connection_count =
+		    static_cast<uint32_t>(run->connections.size()) - load.first_connection;
+	}
 	common::Json summary = common::ParseVisibleObject(f->about.summary);
 	f->about.end_ns = f->clock.Map(common::Whole(summary, "end_ns"));
 	f->about.end_reason = common::Text(summary, "reason");
 	return true;
+}
+
+// A load generator's log says when requests were due, sent and read. So a kernel log of the same run has
+// nothing to add to it, and two logs would count requests twice.
+void RunSource::ChooseLog(Run *run)
+{
+	auto is_load = [](const auto &f) { return f->about.overlaid && f->about.program == "forktail-load"; };
+	if (std::none_of(files_.begin(), files_.end(), is_load))
+		return;
+	for (const auto &f : files_)
+		run->kernel_log_left_out |= f->left_out = f->about.overlaid && IsKernelLog(*f);
 }
 
 // Adds a file to the run's list. All segments of a ring are one entry.
@@ -409,6 +426,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 	}
 	DecideClocks(scan, run);
 	NameHosts(&files_, run);
+	ChooseLog(run);
 	if (progress_)
 		progress_->Plan(ShareOut(0, kOpened, files_.size()));
 	warnings_at_ = run->warnings.size();

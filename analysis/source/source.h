@@ -80,6 +80,7 @@ private:
 	static void NoteEnds(OpenFile *f, const Run &run, size_t first_span, size_t first_tally);
 	std::vector<ft_span> StillOpen() const;
 	void DecideClocks(bool scan, Run *run);
+	void ChooseLog(Run *run);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
 	std::vector<std::pair<uint64_t, uint64_t>> Ends(uint64_t from_ns) const;
@@ -88,6 +89,7 @@ private:
 
 	Progress *progress_ = nullptr;
 	std::vector<std::unique_ptr<OpenFile>> files_;
+	RequestClients clients_;
 	std::vector<OpenFile *> recent_; // segments with an open reader, the last used one last
 	std::optional<TimeSpan> whole_;	 // the extent of a ring of which only a part is opened
 	std::vector<ft_span> open_;	 // spans still open, if stretches are read

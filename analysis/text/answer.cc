@@ -53,6 +53,8 @@ std::string WhyUnattributed(const Explanation &e)
 {
 	uint64_t dropped = 0, from_ns = UINT64_MAX, to_ns = 0;
 	for (const ft_drop &d : e.run.drops) {
+		if (d.source == FT_DROP_RING && d.detail == FT_DROP_REQUESTS)
+			continue; // of other requests
 		dropped += d.count;
 		from_ns = std::min(from_ns, d.start_ns);
 		to_ns = std::max(to_ns, d.end_ns);
@@ -66,6 +68,10 @@ std::string WhyUnattributed(const Explanation &e)
 		       common::Plural(e.blame.unserved_requests, "request", "requests") + " is not known";
 	if (e.run.threads.empty())
 		return ": no server was recorded";
+	if (const ServerIdle &idle = e.blame.idle; idle.unread_ns + idle.read_ns)
+		return ": the serving thread was idle for " + common::FormatDuration(idle.unread_ns) +
+		       " before it had read the requests, and for " + common::FormatDuration(idle.read_ns) +
+		       " after that";
 	return "";
 }
 
@@ -81,7 +87,11 @@ std::string AnswerText(const Explanation &e)
 	if (b.slow.empty() || b.causes.empty())
 		return "Nothing was slow: no " + one + " took " + common::FormatDuration(b.threshold_ns) +
 		       " or more.";
-	const CauseRow &first = b.causes[0];
+	// In a kernel log unattributed time may be a wait for another server: then no smaller cause explains
+	// the requests.
+	const CauseRow &unknown = b.RowOf(Cause::Unknown);
+	const CauseRow &first =
+	    SeenInKernel(e.run) && unknown.share > b.causes[0].share ? unknown : b.causes[0];
 	const std::string share = common::FormatPercent(first.share);
 	if (first.cause == Cause::Unknown)
 		return share + slow + " has no recorded cause (unknown)" + WhyUnattributed(e) + ".";

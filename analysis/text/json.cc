@@ -54,6 +54,9 @@ const char *DroppedKind(uint32_t kind)
 		return "socket";
 	case FT_BLOCK_WRITES:
 		return "writes";
+	case FT_BLOCK_CONNECTION:
+	case FT_BLOCK_REQUEST:
+		return "requests";
 	case FT_BLOCK_SAMPLE:
 		return "metric";
 	case FT_BLOCK_CPU_SAMPLE:
@@ -83,6 +86,8 @@ std::string DropWhat(const Run &run, const ft_drop &d)
 		return "cpu-sample";
 	case FT_DROP_WRITES:
 		return "writes";
+	case FT_DROP_REQUESTS:
+		return "requests";
 	case FT_ITERATION:
 		return "iteration";
 	default:
@@ -123,6 +128,9 @@ Out RequestsJson(const Explanation &e)
 		requests["since_ns"] = e.part.since_ns;
 	if (e.in_part && e.part.until_ns != UINT64_MAX)
 		requests["until_ns"] = e.part.until_ns;
+	if (SeenInKernel(e.run))
+		requests["in_kernel"] = {{"idle_unread_ns", b.idle.unread_ns},
+					 {"idle_read_ns", b.idle.read_ns}};
 	if (e.blame.arrivals.known)
 		requests["by_arrival"] = {{"count", e.blame.arrivals.known},
 					  {"latency_ns", AllLatenciesJson(e.blame.arrivals.latencies)},
@@ -134,11 +142,15 @@ Out RequestsJson(const Explanation &e)
 Out LoadsJson(const Run &run)
 {
 	Out loads = Out::array();
-	for (const Load &load : run.loads)
+	for (const Load &load : run.loads) {
 		loads.push_back({{"arrival", load.arrival},
 				 {"rate_per_s", load.rate},
 				 {"pipeline", load.pipeline},
-				 {"connections", load.connection_count}});
+				 {"connections", load.connection_count},
+				 {"source", load.kernel ? "kernel" : "load-generator"}});
+		if (load.kernel)
+			loads.back()["sample"] = load.sample;
+	}
 	return loads;
 }
 
@@ -218,6 +230,43 @@ Out HopsJson(const Explanation &e)
 		hops.push_back(std::move(hop));
 	}
 	return hops;
+}
+
+Out GroupJson(const Explanation &e, const RequestGroup &g)
+{
+	Out causes = Out::array();
+	for (const HopCause &c : g.causes)
+		causes.push_back({{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}});
+	Out group = {{"name", g.name},
+		     {"requests", g.requests},
+		     {"errors", g.errors},
+		     {"latency_ns",
+		      {{"p50", g.latencies.p50},
+		       {"p99", g.latencies.p99},
+		       {"p99.9", g.latencies.p99_9},
+		       {"max", g.latencies.max}}},
+		     {"slow", g.slow},
+		     {"slow_ns", g.slow_ns},
+		     {"causes", causes}};
+	if (!g.client)
+		return group;
+	const RequestClient &client = e.run.request_clients[g.client - 1];
+	group["address"] = client.address;
+	group["hashed"] = client.hashed;
+	group["pid"] = OwnId(e.run, client.pid);
+	group["comm"] = client.comm;
+	return group;
+}
+
+void WriteGroups(const Explanation &e, const char *name, const std::vector<RequestGroup> &groups,
+		 JsonWriter *out)
+{
+	if (groups.empty())
+		return;
+	out->BeginList(name);
+	for (const RequestGroup &g : groups)
+		out->Add("", GroupJson(e, g));
+	out->End();
 }
 
 Out EpisodeJson(const Explanation &e, const Episode &episode)
@@ -364,6 +413,10 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 		request["connection"] = r.connection;
 		request["op"] = r.op < e.run.ops.size() ? e.run.ops[r.op] : "";
 		request["status"] = StatusName(r.status);
+		if (SeenInKernel(e.run)) {
+			request["idle_unread_ns"] = r.idle.unread_ns;
+			request["idle_read_ns"] = r.idle.read_ns;
+		}
 		if (r.arrived) {
 			request["arrived_ns"] = r.end_ns() - r.unread_ns;
 			request["request_on_its_way_ns"] = r.way.request_ns;
@@ -410,6 +463,8 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 			  {"time_ns", e.blame.slow_ns}}},
 			{"causes", CausesJson(e.blame)},
 			{"hops", HopsJson(e)}});
+	WriteGroups(e, "clients", e.by_client, &out);
+	WriteGroups(e, "commands", e.by_command, &out);
 	if (!e.run.host_clocks.empty())
 		out.Add("clocks", ClocksJson(e));
 	WriteEpisodesJson(e, &out);

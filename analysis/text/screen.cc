@@ -52,6 +52,8 @@ Block Head(const Screen &s)
 	for (const std::string &line : s.Wrapped(AnswerText(s.e), 0, 0))
 		text.push_back(s.style.Strong(line));
 	Append(s.Wrapped(RequestsText(s.e), 0, 0), &text);
+	if (const std::string seen = SeenText(s.e); !seen.empty())
+		Append(s.Wrapped(seen, 0, 0), &text);
 	if (s.e.blame.count > s.e.blame.errors)
 		Append(s.Wrapped(PercentilesText(s.e.blame.latencies), 0, 0), &text);
 	if (s.e.blame.arrivals.known)

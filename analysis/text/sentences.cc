@@ -25,6 +25,8 @@ std::string LoopText(const Run &run)
 	}
 	if (run.loads.empty())
 		return "";
+	if (SeenInKernel(run))
+		return "";
 	if (!open)
 		return ", closed loop";
 	return ", open loop at " + common::FormatCount(static_cast<uint64_t>(rate + 0.5)) + "/s" +
@@ -62,6 +64,9 @@ const char *DroppedRecords(uint32_t kind)
 		return "records of connections by thread";
 	case FT_BLOCK_WRITES:
 		return "file write totals";
+	case FT_BLOCK_CONNECTION:
+	case FT_BLOCK_REQUEST:
+		return "requests";
 	case FT_BLOCK_SAMPLE:
 		return "metric samples";
 	case FT_BLOCK_CPU_SAMPLE:
@@ -87,6 +92,8 @@ std::string DropText(const Run &run, const ft_drop &d)
 			return "CPU samples (ring full)";
 		if (d.detail == FT_DROP_WRITES)
 			return "file write totals (ring full)";
+		if (d.detail == FT_DROP_REQUESTS)
+			return "events of requests (ring full)";
 		if (d.detail == FT_DROP_THREAD_EVENT)
 			return "thread events (ring full)";
 		return std::string(d.detail == FT_ITERATION ? "iteration"
@@ -153,6 +160,22 @@ std::string RequestsText(const Explanation &e)
 		       " are not included.";
 	return common::Plural(b.count, "request", "requests") + " in " +
 	       common::FormatDuration(e.measured_ns) + LoopText(e.run) + ", " + ErrorsText(b);
+}
+
+std::string SeenText(const Explanation &e)
+{
+	if (!SeenInKernel(e.run) || e.blame.from_iterations)
+		return "";
+	uint32_t sample = 1;
+	for (const Load &load : e.run.loads)
+		sample = std::max(sample, load.sample);
+	std::string text =
+	    "Requests were seen in the server's kernel, from arrival to reply; time in clients "
+	    "and on the network is outside";
+	if (sample > 1)
+		text += ". 1 in " + common::FormatCount(sample) +
+			" connections was sampled: counts are of the sample";
+	return text + ".";
 }
 
 std::string PercentilesText(const Latencies &l)

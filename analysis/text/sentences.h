@@ -14,6 +14,8 @@ namespace forktail::analysis
 std::string ClockText(const Explanation &e, uint64_t t_ns);
 // Number of requests, duration, load and errors.
 std::string RequestsText(const Explanation &e);
+// Where the requests of a kernel log were seen, and what that leaves out; "" for other logs.
+std::string SeenText(const Explanation &e);
 std::string PercentilesText(const Latencies &latencies);
 // Percentiles until replies arrived at the client's host. Only if some arrival times are known.
 std::string ArrivalsText(const Explanation &e);

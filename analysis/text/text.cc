@@ -179,6 +179,8 @@ std::string ExplainText(const Explanation &e, const Style &style, size_t episode
 {
 	Writer w = {e, style};
 	w.Line(RequestsText(w.e));
+	if (const std::string seen = SeenText(w.e); !seen.empty())
+		w.Line(seen);
 	if (w.e.blame.count == w.e.blame.errors)
 		w.Line("No request was answered.");
 	else

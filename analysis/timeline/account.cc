@@ -75,8 +75,10 @@ std::string AddressOf(const std::string &place)
 // namespace (old recordings), and for a host name, that is unknown, so it may be.
 bool MayBeAt(const Target &target, const std::string &place, const std::string &host)
 {
+	if (!host.empty())
+		return target.host == host;
 	if (IsLocalAddress(place))
-		return host.empty() || target.host == host;
+		return true;
 	std::string address = AddressOf(place);
 	bool number = address.find_first_not_of("0123456789.") == std::string::npos ||
 		      address.find(':') != std::string::npos;

@@ -9,6 +9,7 @@
 
 #include "bpf/request_events.h"
 #include "loader/requests/commands.h"
+#include "loader/requests/proxied.h"
 #include "loader/requests/scanner.h"
 #include "loader/system/grow.h"
 
@@ -43,6 +44,7 @@ enum backlog {
 
 struct pending {
 	uint64_t arrival_ns, read_ns;
+	uint64_t hash;
 	uint32_t bytes, tid;
 	uint8_t command;
 	bool unarrived;
@@ -100,6 +102,7 @@ struct matcher {
 	size_t pending_room; /* of all connections */
 	uint8_t ping, unsubscribe;
 	uint64_t counts[REQUEST_COUNTS];
+	struct proxied *proxied; /* once there is a proxy among the targets */
 };
 
 struct matcher *matcher_open(request_handler handler, void *context)
@@ -151,6 +154,8 @@ void matcher_close(struct matcher *m)
 	for (size_t i = 0; m && i < FT_REQUESTS_SLOTS_MAX; i++)
 		if (m->table[i])
 			forget(m, m->table[i]);
+	if (m)
+		proxied_close(m->proxied);
 	free(m);
 }
 
@@ -164,6 +169,8 @@ static const struct request_target *target_of(const struct matcher *m, uint32_t 
 
 void matcher_target(struct matcher *m, const struct request_target *target)
 {
+	if (target->asynchronous && !m->proxied)
+		m->proxied = proxied_open(m->handler, m->context);
 	struct request_target *known = (struct request_target *)target_of(m, target->tgid);
 	if (known)
 		*known = *target;
@@ -240,7 +247,10 @@ static void answer(struct matcher *m, struct connection *c, const struct pending
 			.answer_bytes = answer_bytes < UINT32_MAX ? (uint32_t)answer_bytes : UINT32_MAX,
 			.tid = p->tid,
 			.command = p->command}};
-	m->handler(m->context, &message);
+	if (m->proxied)
+		proxied_add(m->proxied, &message, p->hash, c->asynchronous, w->t_ns);
+	else
+		m->handler(m->context, &message);
 	m->counts[COUNT_UNKNOWN] += p->command == COMMAND_UNKNOWN;
 	m->counts[COUNT_UNARRIVED] += p->unarrived;
 }
@@ -303,6 +313,16 @@ static void complete(struct matcher *m, struct connection *c)
 	begin_group(m, c);
 }
 
+/* Events are missing from here on. An answer that was one write is complete; of several requests or large
+ * answers, later writes may be among those events. */
+static void lose_after_gap(struct matcher *m, struct connection *c)
+{
+	if (c->pending_count == 1 && c->write_count && !c->large && !c->asynchronous)
+		complete(m, c);
+	lose(m, c);
+	c->arrival_count = 0;
+}
+
 /* When the byte at an offset arrived; 0: unknown. */
 static uint64_t arrival_of(const struct connection *c, uint32_t offset)
 {
@@ -346,7 +366,7 @@ static void add_arrivals(struct connection *c, const struct ft_request_arrival *
 }
 
 /* A request that ended at the offset was read. */
-static void add_pending(struct matcher *m, struct connection *c, uint8_t command, uint32_t end)
+static void add_pending(struct matcher *m, struct connection *c, uint8_t command, uint64_t hash, uint32_t end)
 {
 	const size_t room = c->pending_room;
 	const bool fits = c->pending_count < room || m->pending_room + room <= PENDING_ALL;
@@ -364,6 +384,7 @@ static void add_pending(struct matcher *m, struct connection *c, uint8_t command
 			     .bytes = end - c->begin,
 			     .tid = c->tid,
 			     .command = command,
+			     .hash = hash,
 			     .unarrived = !c->begin_arrival_ns,
 			     .left_out = c->blocked};
 }
@@ -402,7 +423,7 @@ static void request_ended(struct matcher *m, struct connection *c, const struct 
 		/* The answer to a blocking command comes when there is data, and what follows waits for it. */
 		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
 		m->counts[COUNT_BLOCKING] += c->blocked;
-		add_pending(m, c, s->command, c->offset);
+		add_pending(m, c, s->command, s->hash, c->offset);
 	}
 	c->multi = (c->multi || s->flags & SCANNED_MULTI) && !(s->flags & SCANNED_EXEC);
 	begin_request(c, c->offset);
@@ -515,7 +536,7 @@ static void on_read(struct matcher *m, struct connection *c, const struct ft_req
 		c->offset = e->end;
 		if (!c->pending_count) {
 			begin_request(c, begin);
-			add_pending(m, c, COMMAND_UNKNOWN, e->end);
+			add_pending(m, c, COMMAND_UNKNOWN, 0, e->end);
 		} else {
 			c->pending[0].read_ns = c->now_ns;
 			c->pending[0].bytes += e->bytes;
@@ -568,9 +589,17 @@ static void on_connection(struct matcher *m, const struct ft_request_connection 
 		(*place)->sequence = e->head.sequence;
 	}
 	struct connection *c = *place;
+	if (c->begun) { /* the programs were detached for a while */
+		lose_after_gap(m, c);
+		c->offset = c->begin = e->start;
+		c->sequence = e->head.sequence;
+		c->begun = c->wrote = false;
+		c->backlog = BACKLOG_NONE;
+	}
 	c->id = e->head.connection;
-	c->opened = *e;
-	c->tgid = e->tgid;
+	c->tgid = e->tgid ? e->tgid : c->tgid;
+	if (!c->announced)
+		c->opened = *e;
 }
 
 static void on_closed(struct matcher *m, struct connection *c, uint64_t t_ns)
@@ -596,10 +625,7 @@ void matcher_event(struct matcher *m, const void *event, size_t bytes)
 	if (!c || c->id != head->connection)
 		return;
 	if (head->type != FT_REQUEST_CLOSED && head->sequence != c->sequence++) {
-		if (c->pending_count == 1 && c->write_count && !c->large && !c->asynchronous)
-			complete(m, c); /* with several requests or pieces, some answers may be missing */
-		lose(m, c);
-		c->arrival_count = 0;
+		lose_after_gap(m, c);
 		c->sequence = (uint16_t)(head->sequence + 1);
 	}
 	switch (head->type) {
@@ -631,6 +657,8 @@ void matcher_tick(struct matcher *m, uint64_t now_ns)
 		if (c->backlog != BACKLOG_CERTAIN && c->last.t_ns + after_ns < now_ns)
 			complete(m, c);
 	}
+	if (m->proxied)
+		proxied_tick(m->proxied, now_ns);
 }
 
 void matcher_finish(struct matcher *m)

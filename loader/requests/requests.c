@@ -18,6 +18,7 @@
 #include "bpf/events.h"
 #include "bpf/request_events.h"
 #include "loader/requests/commands.h"
+#include "loader/requests/hook_switch.h"
 #include "loader/requests/request_helper.h"
 #include "loader/requests/scanner.h"
 #include "loader/sockets/listeners.h"
@@ -32,8 +33,12 @@ enum {
 	SERVERS_MAX = 4096,
 	PACKETS_AT_ONCE = 64, /* then other work of the recorder is due */
 	STOP_MS = 2000,
+	/* Requests that take longer than a slice cannot be seen whole. */
+	SLICE_MS = 2000,
 	UNIX_SERVER = 0, /* in place of a port */
 };
+
+#define BUDGET 0.01 /* of a CPU, for a flight recorder */
 
 /* A listening address of a target. */
 struct server {
@@ -53,6 +58,11 @@ struct requests {
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible, salt;
 	bool ended;
+	bool proxy;		  /* one of the targets is a proxy */
+	struct hook_switch hooks; /* with slices */
+	bool attached;
+	uint32_t on_ms; /* of each period */
+	uint64_t runs, run_ns;
 };
 
 struct requests *requests_start(const struct requests_wanted *wanted)
@@ -62,6 +72,8 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 		return NULL;
 	r->wanted = *wanted;
 	r->helper = (struct request_helper){.pid = 0, .socket = -1};
+	r->hooks = (struct hook_switch){.pid = 0, .socket = -1};
+	r->on_ms = REQUESTS_PERIOD_MS;
 	r->connections = calloc(FT_REQUESTS_SLOTS_MAX, sizeof *r->connections);
 	int err = r->connections ? ft_requests_init(&r->log) : -ENOMEM;
 	if (!err && getrandom(&r->salt, sizeof r->salt, 0) != sizeof r->salt)
@@ -86,9 +98,70 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 	return err ? err : request_helper_map(&r->helper, bpf_map__fd(s->maps.requests_ring));
 }
 
+static int start_switch(struct requests *r)
+{
+	int programs[HOOKS_MAX];
+	size_t count = 0;
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, r->skeleton->obj) if (count < HOOKS_MAX) programs[count++] =
+	    bpf_program__fd(prog);
+	return hook_switch_start(&r->hooks, programs, count);
+}
+
 int requests_attach(struct requests *r)
 {
-	return requests_bpf__attach(r->skeleton);
+	r->attached = true;
+	if (!r->wanted.slices)
+		return requests_bpf__attach(r->skeleton);
+	int err = start_switch(r);
+	return err ? err : hook_switch_set(&r->hooks, true);
+}
+
+/* The programs' part of a CPU, from what the kernel measured in a short time. A run costs more than its own
+ * time: the tracepoint's call. */
+static double part_of_cpu(struct requests *r, uint64_t measured_ns)
+{
+	const uint64_t call_ns = 40, runs_before = r->runs, ns_before = r->run_ns;
+	struct bpf_program *prog;
+	r->runs = r->run_ns = 0;
+	bpf_object__for_each_program(prog, r->skeleton->obj)
+	{
+		struct bpf_prog_info info = {};
+		__u32 size = sizeof info;
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			continue;
+		r->runs += info.run_cnt;
+		r->run_ns += info.run_time_ns;
+	}
+	return (double)(r->run_ns - ns_before + call_ns * (r->runs - runs_before)) / (double)measured_ns;
+}
+
+static void note_slice(const struct requests *r, struct ft_writer *w)
+{
+	json_t *note = json_note(ft_now_ns(), "requests-slice");
+	json_put_count(note, "on_ms", r->on_ms);
+	json_put_count(note, "period_ms", REQUESTS_PERIOD_MS);
+	write_json_note(w, note);
+}
+
+void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms, uint64_t measured_ns)
+{
+	if (!r || !r->wanted.slices || r->hooks.socket < 0)
+		return;
+	if (measured_ns) {
+		const double part = part_of_cpu(r, measured_ns);
+		const double on_ms = part > BUDGET ? REQUESTS_PERIOD_MS * BUDGET / part : REQUESTS_PERIOD_MS;
+		const uint32_t before = r->on_ms;
+		r->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
+		if (r->on_ms != before)
+			note_slice(r, w);
+	}
+	const bool on = in_period_ms < r->on_ms;
+	if (on == r->attached)
+		return;
+	r->skeleton->bss->epoch += on;
+	if (hook_switch_set(&r->hooks, on) == 0)
+		r->attached = on;
 }
 
 struct bpf_object *requests_programs(const struct requests *r)
@@ -143,6 +216,7 @@ void requests_target(struct requests *r, pid_t pid)
 	size_t i;
 	read_proc(pid, "comm", comm, sizeof comm);
 	const struct request_target target = target_named(pid, comm);
+	r->proxy |= target.asynchronous;
 	request_helper_target(&r->helper, &target);
 	json_array_foreach(all, i, one)
 	{
@@ -160,6 +234,15 @@ void requests_target(struct requests *r, pid_t pid)
 	json_decref(all);
 }
 
+static void put_servers(const struct requests *r, json_t *object)
+{
+	json_t *servers = json_put_array(object, "servers"), *infos = json_put_array(object, "server_info");
+	for (size_t i = 0; i < r->server_count; i++) {
+		json_put_text(servers, NULL, r->servers[i].address);
+		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	}
+}
+
 void requests_manifest(const struct requests *r, json_t *manifest)
 {
 	if (!r)
@@ -167,14 +250,28 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 	json_t *about = json_put_object(manifest, "requests");
 	json_put_text(about, "source", "kernel");
 	json_put_count(about, "sample", r->wanted.sample);
-	json_t *ops = json_put_array(manifest, "ops"), *servers = json_put_array(manifest, "servers"),
-	       *infos = json_put_array(manifest, "server_info");
+	json_put_truth(about, "slices", r->wanted.slices);
+	json_t *ops = json_put_array(manifest, "ops");
 	for (unsigned i = 0; i < COMMANDS; i++)
 		json_put_text(ops, NULL, commands_name(i));
-	for (size_t i = 0; i < r->server_count; i++) {
-		json_put_text(servers, NULL, r->servers[i].address);
-		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	put_servers(r, manifest);
+	if (!r->proxy)
+		return;
+	json_t *behind = json_put_array(manifest, "behind");
+	for (size_t i = 0; i < r->server_count && i < UINT8_MAX - 1; i++) {
+		json_t *one = json_put_object(behind, NULL);
+		json_put_text(one, "name", r->servers[i].address);
+		json_put_text(one, "address", r->servers[i].address);
 	}
+}
+
+void requests_note_servers(const struct requests *r, struct ft_writer *w)
+{
+	if (!r)
+		return;
+	json_t *note = json_note(ft_now_ns(), "request-servers");
+	put_servers(r, note);
+	write_json_note(w, note);
 }
 
 int requests_fd(const struct requests *r)
@@ -209,6 +306,17 @@ static void take_connection(struct requests *r, struct ft_writer *w, const struc
 		memcpy(c->client_address, &hash, sizeof c->client_address);
 		c->client_flags = FT_CLIENT_HASHED;
 	}
+}
+
+/* A connection is written with its first request, and when another thread reads it. */
+static void note_reader(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
+	if (c->id != m->connection || c->reader == m->request.tid || c->reader_changes == FT_READER_CHANGES)
+		return;
+	c->reader_changes += c->reader != 0;
+	c->reader = m->request.tid;
+	c->reader_ns = m->request.read_ns;
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 }
 
@@ -220,6 +328,15 @@ static void take_closed(struct requests *r, struct ft_writer *w, const struct re
 	c->closed_ns = m->closed_ns;
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 	c->id = 0;
+}
+
+/* The server of a connection, as the log has it. */
+static uint8_t behind_of(const struct requests *r, uint32_t connection)
+{
+	const struct ft_connection *c = &r->connections[connection % FT_REQUESTS_SLOTS_MAX];
+	return connection && c->id == connection && c->server < r->server_count && c->server < UINT8_MAX - 1
+		   ? (uint8_t)(c->server + 1)
+		   : 0;
 }
 
 static void take_request(struct requests *r, struct ft_writer *w, const struct request_message *m)
@@ -236,11 +353,13 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 				     .end_ns = m->request.end_ns,
 				     .connection = m->connection,
 				     .op = m->request.command,
+				     .behind = behind_of(r, m->request.behind),
 				     .status = FT_STATUS_OK};
 	const struct ft_request_seen seen = {.read_ns = m->request.read_ns,
 					     .written_ns = m->request.written_ns,
 					     .request_bytes = m->request.request_bytes,
 					     .answer_bytes = m->request.answer_bytes};
+	note_reader(r, w, m);
 	ft_requests_append_seen(&r->log, &q, &seen);
 	r->requests++;
 	if (ft_requests_full(&r->log))
@@ -317,6 +436,7 @@ void requests_stop(struct requests *r, struct ft_writer *w)
 	if (!r)
 		return;
 	requests_bpf__detach(r->skeleton);
+	hook_switch_end(&r->hooks);
 	request_helper_finish(&r->helper);
 	const uint64_t until_ns = ft_now_ns() + STOP_MS * 1000000ull;
 	while (requests_fd(r) >= 0 && ft_now_ns() < until_ns) {
@@ -344,6 +464,7 @@ void requests_close(struct requests *r)
 	if (!r)
 		return;
 	request_helper_end(&r->helper);
+	hook_switch_end(&r->hooks);
 	requests_bpf__destroy(r->skeleton);
 	ft_requests_free(&r->log);
 	free(r->servers);

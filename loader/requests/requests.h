@@ -19,6 +19,7 @@ struct requests;
 
 struct requests_wanted {
 	uint32_t sample;   /* one in this many connections, a power of two; 0: no requests */
+	bool slices;	   /* attached for so much of the time that it costs about 1 % of a CPU */
 	bool hash_clients; /* store a hash of clients' addresses, with a salt of this recording */
 };
 
@@ -31,7 +32,13 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace);
 void requests_target(struct requests *r, pid_t pid);
 /* Adds the members of the manifest that describe the log: what was asked for, servers and operations. */
 void requests_manifest(const struct requests *r, json_t *manifest);
+/* Writes a note with the servers found so far, because the manifest only has those that existed before. */
+void requests_note_servers(const struct requests *r, struct ft_writer *w);
 int requests_attach(struct requests *r);
+enum { REQUESTS_PERIOD_MS = 20000 };
+/* With `slices`: call it often, with the time in the current period. `measured_ns`: how long the kernel's
+ * run-time statistics were on since the call before; 0 unless they have just been switched off. */
+void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms, uint64_t measured_ns);
 /* A descriptor that is readable when requests_take has something to do; -1: none. */
 int requests_fd(const struct requests *r);
 /* Appends what the helper found to the log. */

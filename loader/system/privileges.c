@@ -197,6 +197,19 @@ int privileges_confine_statistics(pid_t recorder)
 	return confine(recorder, BIT(CAP_SYS_ADMIN), calls, sizeof calls / sizeof *calls, allow_statistics);
 }
 
+static int allow_attaching(scmp_filter_ctx filter)
+{
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				SCMP_A0(SCMP_CMP_EQ, BPF_RAW_TRACEPOINT_OPEN));
+}
+
+int privileges_confine_switch(pid_t recorder)
+{
+	static const int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(close)};
+	return confine(recorder, BIT(CAP_BPF) | BIT(CAP_PERFMON), calls, sizeof calls / sizeof *calls,
+		       allow_attaching);
+}
+
 /* Reports the call and makes it fail. This must not take a lock: the call may have come from anywhere. */
 static void on_refused(int signal, siginfo_t *info, void *context)
 {

@@ -23,6 +23,9 @@ int privileges_filter_recorder(int ring);
  * own memory and the files it is given. */
 int privileges_confine_unwinding(pid_t recorder);
 
+/* Like the unwinding helper's, but it may attach programs that it has, and detach them. */
+int privileges_confine_switch(pid_t recorder);
+
 /* The same for a process that only reads memory which it has mapped, and exchanges packets. */
 int privileges_confine_requests(pid_t recorder);
 

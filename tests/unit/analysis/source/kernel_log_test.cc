@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// A recorder's log of requests that the server's kernel saw: it is read like a load generator's, a ring's
+// segments are one log, and what is outside the server's host is not guessed.
+#include "tests/support/json.h"
+#include "tests/support/tempdir.h"
+#include "tests/unit/analysis/kernel_log.h"
+#include "tests/unit/analysis/run_builder.h"
+
+#include "analysis/explain/explain.h"
+#include "analysis/text/json.h"
+#include "analysis/text/screen.h"
+
+using namespace forktail::analysis;
+using namespace forktail::test;
+
+namespace
+{
+
+Run LoadKernel(const std::string &path)
+{
+	Run run;
+	std::string error;
+	INFO(error);
+	REQUIRE(LoadRun(path, &run, &error));
+	return run;
+}
+
+void ExplainKernel(const std::string &path, Explanation *e)
+{
+	ExplainOptions options;
+	options.slow.ns = kLogMs;
+	std::string error;
+	int status = 0;
+	const bool explained = ExplainRun(path, options, e, &error, &status);
+	INFO(error);
+	REQUIRE(explained);
+}
+
+// The screen as one line.
+std::string ScreenText(const Explanation &e)
+{
+	std::string text;
+	for (const char c : ExplainScreen(e, {.columns = 200}, 0))
+		if (c != '\n' || (!text.empty() && text.back() != ' '))
+			text += c == '\n' ? ' ' : c;
+	return text;
+}
+
+std::string SegmentPath(const TempDir &dir, int number)
+{
+	return dir.file("segment-000000000" + std::to_string(number) + ".forktail");
+}
+
+} // namespace
+
+TEST_CASE("requests that the kernel saw are a load with its connections and clients")
+{
+	TempDir dir;
+	{
+		KernelLog log(dir.file("server.forktail"));
+		log.Thread();
+		log.Tcp(1, 7);
+		log.Tcp(2, 7);
+		log.Unix(3, 4711, "python3");
+		log.Tcp(4, 9, true);
+		log.Request(1, 100, 110, 200);
+		log.Request(3, 150, 0, 300, 2);
+		log.Request(2, 350, 360, 400, 0);
+		log.Request(4, 450, 2000, 500); // read outside the request: the clock was set
+		log.Close();
+	}
+	const Run run = LoadKernel(dir.file("server.forktail"));
+	CHECK(SeenInKernel(run));
+	REQUIRE(run.loads.size() == 1);
+	CHECK(run.loads[0].kernel);
+	CHECK(run.loads[0].sample == 16);
+	CHECK(run.loads[0].arrival == "closed");
+	CHECK(run.loads[0].connection_count == 4);
+	CHECK(run.loads[0].file == 0);
+	CHECK(run.servers == std::vector<std::string>{"127.0.0.1:6379", "unix:/r"});
+	CHECK(run.server_pids == std::vector<uint32_t>{100, 100});
+	const Requests &q = run.requests;
+	REQUIRE(q.size() == 4);
+	CHECK(run.ops[q.op[0]] == "GET");
+	CHECK(run.ops[q.op[1]] == "SET");
+	CHECK(run.ops[q.op[2]] == "unknown");
+	CHECK(q.read_ns[0] == kLogStart + 110'000);
+	CHECK(q.read_ns[1] == 0);
+	CHECK(q.read_ns[3] == 0);
+	CHECK(q.written_ns[0] == kLogStart + 203'000);
+	CHECK(q.request_bytes[0] == 33);
+	CHECK(q.answer_bytes[3] == 44);
+	CHECK(q.arrival_ns.empty());
+	auto client = [&](size_t i) {
+		return run.request_clients.at(run.connections[q.connection[i]].client - 1);
+	};
+	REQUIRE(run.request_clients.size() == 3);
+	CHECK(client(0).name == "10.0.0.7");
+	CHECK(client(2).name == "10.0.0.7");
+	CHECK(client(1).name == "python3 (4711)");
+	CHECK(client(1).pid == 4711);
+	CHECK(client(1).address.empty());
+	CHECK(client(3).hashed);
+	CHECK(client(3).name.rfind("client-", 0) == 0);
+	CHECK(run.connections[q.connection[0]].local_port == 40'001);
+	CHECK(run.connections[q.connection[1]].inode == 903);
+}
+
+TEST_CASE("a load generator's log has no columns of the server's kernel")
+{
+	RunBuilder b;
+	b.Request(0, 0, 10);
+	b.Loop("closed");
+	CHECK_FALSE(SeenInKernel(b.run));
+	CHECK(b.run.requests.read_ns.empty());
+}
+
+TEST_CASE("a ring's segments are one kernel log: a repeated connection is the same one")
+{
+	TempDir dir;
+	for (int i = 0; i < 3; i++) {
+		// The last one is of a recorder that began anew: its ids are its own.
+		const uint64_t began_ns = kLogStart + (i == 2 ? 500 * kLogMs : 0);
+		const uint64_t start_ns = kLogStart + static_cast<uint64_t>(i) * 250 * kLogMs;
+		std::string manifest = KernelManifest(R"(,"ring_start_ns":)" + std::to_string(began_ns));
+		const std::string start = R"("start_ns":5000000000)";
+		manifest.replace(manifest.find(start), start.size(),
+				 R"("start_ns":)" + std::to_string(start_ns));
+		KernelLog log(SegmentPath(dir, i), manifest);
+		if (i == 0)
+			log.Thread();
+		log.Tcp(1, 7);
+		if (i == 1)
+			log.Tcp(2, 8);
+		const auto at = static_cast<uint64_t>(i) * 250'000;
+		log.Request(1, at + 100, at + 110, at + 200);
+		if (i == 1)
+			log.Request(2, at + 300, at + 310, at + 400);
+		log.Close();
+	}
+	const Run run = LoadKernel(dir.path());
+	REQUIRE(run.requests.size() == 4);
+	const auto &connection = run.requests.connection;
+	CHECK(connection[0] == connection[1]);
+	CHECK(connection[2] != connection[0]);
+	CHECK(connection[3] != connection[0]);
+	CHECK(connection[3] != connection[2]);
+	CHECK(run.connections.size() == 3);
+	CHECK(run.connections[connection[0]].earlier.empty());
+	CHECK(run.request_clients.size() == 2);
+	REQUIRE(run.loads.size() == 2);
+	CHECK(run.loads[0].connection_count == 2);
+	CHECK(run.loads[1].connection_count == 1);
+	CHECK(run.loads[1].first_connection == 2);
+	CHECK(run.ops.size() == 4);
+}
+
+TEST_CASE("a load generator's log replaces the kernel log of the same run")
+{
+	TempDir dir;
+	{
+		KernelLog log(dir.file("server.forktail"));
+		log.Thread();
+		log.Tcp(1, 7);
+		log.Request(1, 100, 110, 200);
+		log.Close();
+	}
+	{
+		KernelLog load(dir.file("load.forktail"),
+			       R"({"program":"forktail-load","boot_id":"b1","servers":["127.0.0.1:6379"],)"
+			       R"("arrival":"closed","ops":["SET"]})");
+		ft_request q = {};
+		q.intended_ns = q.start_ns = kLogStart + 90'000;
+		q.end_ns = kLogStart + 210'000;
+		ft_requests_append(&load.requests, &q);
+		load.Close();
+	}
+	const Run run = LoadKernel(dir.path());
+	CHECK(run.kernel_log_left_out);
+	CHECK_FALSE(SeenInKernel(run));
+	CHECK(run.requests.size() == 1);
+	CHECK(run.ops == std::vector<std::string>{"SET"});
+	CHECK(run.connections.size() == 1);
+	CHECK(run.loads.size() == 1);
+	CHECK(run.requests.read_ns.empty());
+	Explanation e;
+	ExplainKernel(dir.path(), &e);
+	REQUIRE(!e.notes.empty());
+	CHECK(e.notes.back() == "requests seen in the server's kernel are left out, because the load "
+				"generator's log of the same time is used");
+}
+
+TEST_CASE("idle time of a request that the kernel saw is unattributed, never network")
+{
+	TempDir dir;
+	{
+		KernelLog log(dir.file("server.forktail"));
+		log.Thread(100, 160);
+		log.Tcp(1, 7);
+		for (uint64_t i = 0; i < 50; i++)
+			log.Request(1, 1'000 * i, 1'000 * i + 5, 1'000 * i + 50);
+		// Idle for 20 ms before it read the request, for 40 ms after that; then it worked for 10 ms.
+		log.Request(1, 100'000, 120'000, 170'000, 2);
+		log.Close();
+	}
+	Explanation e;
+	ExplainKernel(dir.path(), &e);
+	const Blame &b = e.blame;
+	REQUIRE(b.slow.size() == 1);
+	CHECK(PartsSum(b, b.slow[0]) == 70 * kLogMs);
+	CHECK(PartOf(b, 0, Cause::Network).total_ns() == 0);
+	CHECK(PartOf(b, 0, Cause::ClientLate).total_ns() == 0);
+	CHECK(PartOf(b, 0, Cause::Unknown).direct_ns == 60 * kLogMs);
+	CHECK(PartOf(b, 0, Cause::ServerBusy).direct_ns == 10 * kLogMs);
+	CHECK(b.idle.unread_ns == 20 * kLogMs);
+	CHECK(b.idle.read_ns == 40 * kLogMs);
+	CHECK(b.RowOf(Cause::Network).requests == 0);
+	const nlohmann::json j = parse_json(ExplainJson(e, true));
+	CHECK(j["loads"][0]["source"] == "kernel");
+	CHECK(j["loads"][0]["sample"] == 16);
+	CHECK(j["requests"]["in_kernel"]["idle_read_ns"] == 40 * kLogMs);
+	CHECK(j["slow_requests"][0]["idle_unread_ns"] == 20 * kLogMs);
+	const std::string text = ScreenText(e);
+	INFO(text);
+	CHECK(
+	    text.find("85.7 % of the slow requests' time has no recorded cause (unknown): the serving thread "
+		      "was idle") == 0);
+	CHECK(text.find("the serving thread was idle for 20.0 ms before it had read the requests, and for "
+			"40.0 ms after") != std::string::npos);
+	CHECK(
+	    text.find("Requests were seen in the server's kernel, from arrival to reply; time in clients") !=
+	    std::string::npos);
+	CHECK(text.find("1 in 16 connections") != std::string::npos);
+	CHECK(text.find("closed loop") == std::string::npos);
+}
+
+TEST_CASE("dropped events of requests leave no gap in what threads did")
+{
+	TempDir dir;
+	{
+		KernelLog log(dir.file("server.forktail"));
+		log.Thread(100, 160);
+		log.Tcp(1, 7);
+		log.Request(1, 200'000, 200'005, 270'000);
+		log.Record(FT_BLOCK_DROP,
+			   ft_drop{kLogStart, kLogStart + 900 * kLogMs, 12, FT_DROP_RING, FT_DROP_REQUESTS});
+		log.Close();
+	}
+	Explanation e;
+	ExplainKernel(dir.path(), &e);
+	CHECK(PartOf(e.blame, 0, Cause::ServerBusy).total_ns() == 70 * kLogMs);
+	const nlohmann::json j = parse_json(ExplainJson(e, false));
+	CHECK(j["drops"]["intervals"][0]["what"] == "requests");
+	CHECK(ScreenText(e).find("12 events of requests (ring full)") != std::string::npos);
+}
