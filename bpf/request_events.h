@@ -59,7 +59,7 @@ struct ft_request_arrivals {
 };
 
 enum ft_read_flags {
-	FT_READ_CONTINUES = 1,	 /* not the first event of a read */
+	FT_READ_CONTINUES = 1,	/* not the first event of a read */
 	FT_READ_UNREADABLE = 2, /* the bytes could not be copied; else `captured` ends at a limit */
 };
 

@@ -91,7 +91,15 @@ volatile __u32 epoch; /* changed by the loader before the programs are attached 
 
 char gpl[] SEC("license") = "GPL";
 
-enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10, TCP_ESTABLISHED = 1, SOCK_STREAM = 1, MSG_PEEK = 2, EAGAIN = 11 };
+enum {
+	AF_UNIX = 1,
+	AF_INET = 2,
+	AF_INET6 = 10,
+	TCP_ESTABLISHED = 1,
+	SOCK_STREAM = 1,
+	MSG_PEEK = 2,
+	EAGAIN = 11
+};
 enum { WRITES_SENT = 4096 }; /* enough for the largest value of Redis */
 #define WRITE_EVERY_NS 10000000ull
 

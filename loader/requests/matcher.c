@@ -61,8 +61,8 @@ struct connection {
 	struct ft_request_connection opened;
 	struct scanner scanner;
 	uint8_t sync;
-	bool announced; /* the recorder knows it */
-	uint8_t backlog;	/* enum backlog */
+	bool announced;	 /* the recorder knows it */
+	uint8_t backlog; /* enum backlog */
 	bool asynchronous, begun;
 	bool pushes;		/* what is written answers no request */
 	bool pushed;		/* messages may be written after an answer */
@@ -299,8 +299,8 @@ static void complete(struct matcher *m, struct connection *c)
 {
 	const size_t n = c->pending_count;
 	const bool many = n > 1 && c->write_count > 1;
-	if ((many && (c->write_count > WRITES_MAX ||
-		      (c->asynchronous && (c->large || c->write_count != n)))) ||
+	if ((many &&
+	     (c->write_count > WRITES_MAX || (c->asynchronous && (c->large || c->write_count != n)))) ||
 	    (c->unknown && c->write_count > 1)) {
 		lose(m, c);
 		return;
@@ -420,7 +420,8 @@ static void request_ended(struct matcher *m, struct connection *c, const struct 
 	} else if (s->flags & SCANNED_NO_REPLY) {
 		m->counts[COUNT_NO_REPLY]++;
 	} else {
-		/* The answer to a blocking command comes when there is data, and what follows waits for it. */
+		/* The answer to a blocking command comes when there is data, and what follows waits for it.
+		 */
 		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
 		m->counts[COUNT_BLOCKING] += c->blocked;
 		add_pending(m, c, s->command, s->hash, c->offset);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// For tests of requests seen in the server's kernel: what the kernel saw, against the load generator's own log.
-// A request that was seen must be one that was sent, in the connection's order; it arrived no earlier than it
-// was sent, and was answered no later than the client had the answer.
+// For tests of requests seen in the server's kernel: what the kernel saw, against the load generator's own
+// log. A request that was seen must be one that was sent, in the connection's order; it arrived no earlier
+// than it was sent, and was answered no later than the client had the answer.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -17,10 +17,10 @@ namespace forktail::test
 {
 
 struct Agreement {
-	size_t sockets = 0; // with requests that were seen
-	size_t sent = 0;    // on these
-	size_t seen = 0;    // likewise
-	size_t invented = 0; // seen, but no request that was sent has this command and includes these times
+	size_t sockets = 0;   // with requests that were seen
+	size_t sent = 0;      // on these
+	size_t seen = 0;      // likewise
+	size_t invented = 0;  // seen, but no request that was sent has this command and includes these times
 	uint64_t late_ns = 0; // the worst end after the client's
 	size_t missed() const { return sent - (seen - invented); }
 };
@@ -67,7 +67,8 @@ inline std::map<ClientSocket, std::vector<NamedRequest>> requests_by_socket(cons
 	return all;
 }
 
-// Finds each request that was seen among those that were sent: the first one after its predecessor that agrees.
+// Finds each request that was seen among those that were sent: the first one after its predecessor that
+// agrees.
 inline void compare_socket(const std::vector<NamedRequest> &sent, const std::vector<NamedRequest> &seen,
 			   Agreement *a)
 {
@@ -87,23 +88,29 @@ inline void compare_socket(const std::vector<NamedRequest> &sent, const std::vec
 	}
 }
 
-// Commands that the load generator does not log, such as those when a connection begins, are ignored.
+// Commands that the load generator does not log, such as those when a connection begins, are ignored, and so
+// are requests before its first and after its last one.
 inline Agreement compare_requests(const Log &load, const Log &kernel)
 {
 	Agreement a;
 	const auto seen = requests_by_socket(kernel);
-	std::set<std::string> commands;
+	std::set<std::string> commands = {"unknown"};
 	for (const std::string name : load.manifest["ops"])
 		commands.insert(name);
+	uint64_t begin = UINT64_MAX, end = 0;
+	for (const ft_request &q : load.requests) {
+		begin = std::min(begin, q.start_ns);
+		end = std::max(end, q.end_ns);
+	}
 	for (const auto &[socket, sent] : requests_by_socket(load)) {
 		const auto found = seen.find(socket);
 		if (found == seen.end()) // not sampled
 			continue;
 		std::vector<NamedRequest> logged;
 		for (const NamedRequest &q : found->second)
-			if (commands.count(q.command) || q.command == "unknown")
+			if (commands.count(q.command) && q.start_ns >= begin && q.start_ns <= end)
 				logged.push_back(q);
-		a.sockets++;
+		a.sockets += !logged.empty();
 		a.sent += sent.size();
 		a.seen += logged.size();
 		compare_socket(sent, logged, &a);
