@@ -8,7 +8,7 @@
 #include <linux/types.h>
 
 enum {
-	FT_ARRIVALS = 16,	    /* pieces of a connection's stream that arrived and were not read yet */
+	FT_ARRIVALS = 32,	    /* pieces of a connection's stream that arrived and were not read yet */
 	FT_READ_ARRIVALS = 2,	    /* of those, sent with the read; more precede it */
 	FT_READ_CHUNK = 16384,	    /* bytes of a read per event */
 	FT_READ_CHUNKS = 4,	    /* per read */

@@ -15,6 +15,7 @@
 #include "analysis/gate/limits_file.h"
 #include "analysis/gate/verdict.h"
 #include "analysis/text/format_line.h"
+#include "analysis/text/group_table.h"
 #include "analysis/text/json.h"
 #include "analysis/text/screen.h"
 #include "analysis/text/text.h"
@@ -30,7 +31,7 @@ namespace
 
 struct ExplainWords {
 	bool json = false, requests = false, all = false, ascii = false;
-	std::string colour = "auto", format, cause_name, json_to;
+	std::string colour = "auto", format, cause_name, json_to, by;
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
 	analysis::Cause cause = analysis::Cause::Unknown;
@@ -57,6 +58,10 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	    ->type_name("NAME");
 	app->add_option("--episodes,--top", asked->episodes, "Print N episodes with all of their evidence")
 	    ->type_name("N");
+	app->add_option("--by", asked->by,
+			"Add a table of the slowest clients or commands: client or command")
+	    ->type_name("GROUP")
+	    ->check(CLI::IsMember({"client", "command"}));
 	app->add_option("--format", asked->format,
 			"Print one custom line: '{p99.9_ms} {cause} {fork.total_ms}'")
 	    ->type_name("LINE");
@@ -78,6 +83,8 @@ bool Refused(ExplainWords *asked)
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
 		error = "--json, --all, --episode, --request, --cause and --format are mutually exclusive";
+	else if (!asked->by.empty() && asked->Views() > asked->json + asked->all)
+		error = "--by adds to the default output, --all or --json";
 	else if (!asked->cause_name.empty() &&
 		 !analysis::CauseByName(asked->cause_name.c_str(), &asked->cause))
 		error =
@@ -118,6 +125,13 @@ bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string
 		*text = analysis::ExplainText(e, style, episodes);
 	else
 		*text = analysis::ExplainScreen(e, style, asked.episodes.value_or(0));
+	if (asked.by.empty())
+		return true;
+	std::string table;
+	const auto by = asked.by == "client" ? analysis::GroupBy::Client : analysis::GroupBy::Command;
+	if (!analysis::GroupTable(e, style, by, &table, error))
+		return false;
+	*text += table;
 	return true;
 }
 
@@ -212,6 +226,7 @@ int ExplainCommand(int argc, char **argv)
 	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options) || Refused(&asked) ||
 	    !ParseFailIf(fail_if, &limits))
 		return kUsage;
+	options.groups = !asked.by.empty();
 	if (asked.episode || !asked.cause_name.empty())
 		options.evidence = SIZE_MAX;
 

@@ -94,6 +94,7 @@ int Once(const WatchWords &asked)
 	live::Options options;
 	const uint64_t now_ns = Now(CLOCK_MONOTONIC);
 	options.from_ns = std::max<uint64_t>(now_ns - std::min(now_ns, kMinuteNs), 1);
+	options.request_seconds = true;
 	live::Follower follower(asked.path, options);
 	live::watch::History history;
 	std::string error;
@@ -107,7 +108,7 @@ int Once(const WatchWords &asked)
 	const uint64_t realtime_ns = Now(CLOCK_REALTIME);
 	const uint64_t newest_ns = follower.RealtimeNs(follower.newest_ns());
 	for (size_t i = 0; i < history.servers().size(); i++) {
-		live::watch::Frame frame = live::watch::MakeFrame(history, {i, false, 0}, 1);
+		live::watch::Frame frame = live::watch::MakeFrame(history, {i, false, 0, true}, 1);
 		frame.path = common::Visible(asked.path);
 		frame.age_ns = realtime_ns - std::min(realtime_ns, frame.second.realtime_ns + kSecondNs);
 		frame.health.quiet_ns = realtime_ns - std::min(realtime_ns, newest_ns);

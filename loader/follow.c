@@ -91,6 +91,7 @@ static void begin(struct recorder *r, pid_t pid)
 	write_json_note(r->writer, note);
 	samples_prepare(r->drain.samples, pid);
 	requests_target(r->requests, pid);
+	requests_note_servers(r->requests, r->writer);
 	print(pid, comm, n > 0 ? (size_t)n : 0, "began");
 }
 

@@ -291,7 +291,11 @@ struct ft_connection {
 	uint32_t client_pid;	    /* process of a Unix socket's client; 0: unknown */
 	uint32_t client_flags;	    /* enum ft_client_flags */
 	char client_comm[16];	    /* of that process */
+	uint64_t reader_ns;	    /* since when this thread of the server reads it */
+	uint32_t reader;	    /* 0: unknown */
+	uint32_t reader_changes;    /* how often it changed so far; from 32 on no change is recorded */
 };
+enum { FT_READER_CHANGES = 32 };
 
 enum ft_status {
 	FT_STATUS_OK = 0,

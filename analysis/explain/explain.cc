@@ -362,6 +362,45 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	return true;
 }
 
+// Counts requests by client and command, in a pass of its own, and sets what is called for slow requests.
+void CountGroups(const ExplainOptions &options, bool requests, RequestGroups *groups, BlameLimits *limits,
+		 Explanation *e)
+{
+	const bool wanted = requests && (options.groups || SeenInKernel(e->run));
+	if (wanted)
+		groups->Count(e->run, e->log.get());
+	if (wanted || options.tell)
+		limits->tell = [=, &options](const SlowRequest &r, const Part *parts) {
+			if (options.tell)
+				options.tell(e->run, r, parts);
+			if (wanted)
+				groups->AddSlow(e->run, r, parts);
+		};
+}
+
+// Groups slow requests into episodes, and finds their evidence. `evidence`: sentences for each.
+void ExplainEpisodes(size_t evidence, Explanation *e)
+{
+	e->episodes = FindEpisodes(&e->blame);
+	e->progress.Plan({1});
+	e->progress.Begin();
+	bool known = e->source->stretches().size() == 1; // activities of the whole run
+	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
+	FindEvidence(
+	    e->run, e->timelines, e->blame, e->activities, evidence, kEvidenceEpisodes, &e->episodes,
+	    e->clients,
+	    [&](uint64_t from_ns, uint64_t to_ns) {
+		    bool changed = e->source->Cover(from_ns, to_ns, &e->run, EndOfSpan(times, to_ns));
+		    if (changed)
+			    MakeTimelines(e);
+		    if (changed || !known)
+			    e->activities = ActivitiesOf(e->run);
+		    known = true;
+		    return changed;
+	    },
+	    &e->culprit);
+}
+
 } // namespace
 
 void FindOwnCode(Explanation *e)
@@ -375,15 +414,13 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 		int *status)
 {
 	Memory memory = Divide(options.memory_bytes, options.page);
-	if (options.tell)
-		memory.limits.tell = [&](const SlowRequest &r, const Part *parts) {
-			options.tell(e->run, r, parts);
-		};
+	RequestGroups groups;
 	e->progress = Progress(options.progress);
 	LogFacts facts;
 	if (!OpenRun(path, false, options, &facts, e, error, status))
 		return false;
 	*status = 3;
+	CountGroups(options, facts.count > 0, &groups, &memory.limits, e);
 	UseStretches(e);
 	e->progress.Plan(e->source->stretches().size() > 1 ? kPlanInStretches : kPlan);
 	OwnCodes own_codes(e);
@@ -414,24 +451,9 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	NoteUnknownThreads(notes_of_servers, e);
 	NoteLimits(e);
 	NoteKernelLog(e);
-	e->episodes = FindEpisodes(&e->blame);
-	e->progress.Plan({1});
-	e->progress.Begin();
-	bool known = e->source->stretches().size() == 1; // activities of the whole run
-	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
-	FindEvidence(
-	    e->run, e->timelines, e->blame, e->activities, options.evidence, kEvidenceEpisodes, &e->episodes,
-	    e->clients,
-	    [&](uint64_t from_ns, uint64_t to_ns) {
-		    bool changed = e->source->Cover(from_ns, to_ns, &e->run, EndOfSpan(times, to_ns));
-		    if (changed)
-			    MakeTimelines(e);
-		    if (changed || !known)
-			    e->activities = ActivitiesOf(e->run);
-		    known = true;
-		    return changed;
-	    },
-	    &e->culprit);
+	e->by_client = groups.Clients(e->run);
+	e->by_command = groups.Commands(e->run);
+	ExplainEpisodes(options.evidence, e);
 	own_codes.Finish();
 	*status = 0;
 	return true;

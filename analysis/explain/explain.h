@@ -18,6 +18,7 @@ struct ExplainOptions {
 	Threshold slow;	     // default: p99, or 1 ms for event-loop iterations
 	size_t evidence = 4; // sentences per episode
 	bool page = false;   // reserve memory for a report page
+	bool groups = false; // count requests by command and client, which is always done for a kernel log
 	PartAsked part;
 	uint64_t memory_bytes = 256 << 20;    // approximate total
 	std::function<void(double)> progress; // called with the progress, 0..1

@@ -11,6 +11,7 @@
 #include "analysis/evidence/activity.h"
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
+#include "analysis/passes/groups.h"
 #include "analysis/passes/peaks.h"
 #include "analysis/run/log.h"
 #include "analysis/run/progress.h"
@@ -32,6 +33,8 @@ struct Explanation {
 	bool by_loops = false;	      // no request log: timelines of all threads with an event loop
 	Clients clients;
 	Blame blame;
+	// Only of a kernel log, or if requested; by client only if the log names clients.
+	std::vector<RequestGroup> by_client, by_command;
 	Peaks peaks;			// of all answered requests; empty without a request log
 	std::vector<Episode> episodes;	// by start
 	Culprit culprit;		// behind the first cause

@@ -134,6 +134,13 @@ struct Connection {
 	uint32_t server = 0; // index into servers
 	uint64_t inode = 0;  // of the client's socket; 0: unknown
 	uint32_t client = 0; // 1 + index into request_clients; 0: unknown
+	// In a kernel log: the server's threads that read it, by the time since when. Empty: unknown, or it
+	// changes all the time.
+	struct Reader {
+		uint64_t since_ns;
+		uint32_t tid;
+	};
+	std::vector<Reader> readers = {};
 	// For a connection that was opened again: its states with the earlier sockets, in order.
 	std::vector<Connection> earlier = {};
 };

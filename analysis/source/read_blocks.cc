@@ -60,6 +60,10 @@ void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 	connection.local_port = c.local_port;
 	connection.inode = f->space.Inode(c.inode);
 	connection.server = ServerIndex(f, run, c.server);
+	if (c.reader_changes == FT_READER_CHANGES)
+		connection.readers.clear();
+	else if (c.reader && (connection.readers.empty() || connection.readers.back().since_ns < c.reader_ns))
+		connection.readers.push_back({c.reader_ns, f->space.Id(c.reader)});
 	connection.client = f->clients->Of(c, f->space.Id(c.client_pid), c.client_pid,
 					   SeveralHosts(*run) ? OnHost(f->about.host) : "", run);
 }

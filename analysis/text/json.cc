@@ -245,6 +245,43 @@ Out HopsJson(const Explanation &e)
 	return hops;
 }
 
+Out GroupJson(const Explanation &e, const RequestGroup &g)
+{
+	Out causes = Out::array();
+	for (const HopCause &c : g.causes)
+		causes.push_back({{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}});
+	Out group = {{"name", g.name},
+		     {"requests", g.requests},
+		     {"errors", g.errors},
+		     {"latency_ns",
+		      {{"p50", g.latencies.p50},
+		       {"p99", g.latencies.p99},
+		       {"p99.9", g.latencies.p99_9},
+		       {"max", g.latencies.max}}},
+		     {"slow", g.slow},
+		     {"slow_ns", g.slow_ns},
+		     {"causes", causes}};
+	if (!g.client)
+		return group;
+	const RequestClient &client = e.run.request_clients[g.client - 1];
+	group["address"] = client.address;
+	group["hashed"] = client.hashed;
+	group["pid"] = OwnId(e.run, client.pid);
+	group["comm"] = client.comm;
+	return group;
+}
+
+void WriteGroups(const Explanation &e, const char *name, const std::vector<RequestGroup> &groups,
+		 JsonWriter *out)
+{
+	if (groups.empty())
+		return;
+	out->BeginList(name);
+	for (const RequestGroup &g : groups)
+		out->Add("", GroupJson(e, g));
+	out->End();
+}
+
 Out EpisodeJson(const Explanation &e, const Episode &episode)
 {
 	Out causes = Out::array();
@@ -441,6 +478,8 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 			  {"time_ns", e.blame.slow_ns}}},
 			{"causes", CausesJson(e.blame)},
 			{"hops", HopsJson(e)}});
+	WriteGroups(e, "clients", e.by_client, &out);
+	WriteGroups(e, "commands", e.by_command, &out);
 	if (!e.run.host_clocks.empty())
 		out.Add("clocks", ClocksJson(e));
 	WriteEpisodesJson(e, &out);

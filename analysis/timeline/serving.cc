@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A connection is found in the recorder's table of sockets by its client's port, or by its inode. The socket
-// is in an epoll instance, and the thread that waits for that instance serves it.
+// is in an epoll instance, and the thread that waits for that instance serves it. If it is in none, or was
+// closed before it was found there, the thread that read its requests serves it.
 #include "serving.h"
 
 #include <algorithm>
@@ -139,6 +140,22 @@ std::vector<Served> ServedOf(const Socket &s, const Waiters &waiters)
 	return served;
 }
 
+// By the threads that read the connection. The first one also had what came before its first read.
+std::vector<Served> ServedByReaders(const Run &run, const Connection &c)
+{
+	std::vector<Served> served;
+	for (size_t i = 0; i < c.readers.size(); i++) {
+		const uint64_t from = i ? c.readers[i].since_ns : c.opened_ns,
+			       to = i + 1 < c.readers.size() ? c.readers[i + 1].since_ns
+				    : c.closed_ns	     ? c.closed_ns
+							     : UINT64_MAX;
+		const uint32_t thread = ThreadOf(run, c.readers[i].tid, c.readers[i].since_ns);
+		if (thread != kNoThread && from < to)
+			served.push_back({from, to, thread});
+	}
+	return served;
+}
+
 // Clients on two hosts may use the same port. A server socket that matches more than one connection is
 // assigned to none.
 using Claims = std::unordered_map<const Socket *, std::vector<size_t>>;
@@ -159,6 +176,8 @@ void LeaveOutAmbiguous(const Run &run, const Claims &claims, ServedConnections *
 ServedConnections FindServed(const Run &run)
 {
 	ServedConnections all(run.connections.size());
+	for (size_t c = 0; run.sockets.empty() && c < all.size(); c++)
+		all[c] = ServedByReaders(run, run.connections[c]);
 	if (run.sockets.empty())
 		return all;
 	const Waiters waiters = WaitersOf(run);
@@ -209,6 +228,9 @@ ServedConnections FindServed(const Run &run)
 		add(connection, port, c);
 	}
 	LeaveOutAmbiguous(run, claims, &all);
+	for (size_t c = 0; c < all.size(); c++)
+		if (all[c].empty())
+			all[c] = ServedByReaders(run, run.connections[c]);
 	return all;
 }
 

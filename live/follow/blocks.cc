@@ -110,6 +110,7 @@ void Follower::State::Manifest(const ft_block &block)
 	if (const common::Json *targets = common::Member(m, "targets"); targets && targets->is_array())
 		for (const common::Json &target : *targets)
 			servers.Add(target, start_ns);
+	requests.Manifest(m, another);
 }
 
 void Follower::State::Detail(const ft_block &block)
@@ -141,11 +142,21 @@ void Follower::State::NoteBlock(const ft_block &block)
 	uint32_t pid = static_cast<uint32_t>(common::Whole(j, "pid"));
 	if (note.kind == "target-began")
 		servers.Add(j, note.t_ns);
+	if (note.kind == "request-servers")
+		requests.UseServers(j);
 	if (pid)
 		note.server = servers.Known(pid);
 	if (note.kind == "target-ended")
 		servers.End(pid, note.t_ns);
 	batch->notes.push_back(std::move(note));
+}
+
+void Follower::State::RequestBlock(const ft_block &block)
+{
+	if (!requests.Decode(block))
+		return;
+	Seen(requests.latest_ns());
+	requests.Count(newest_ns, RequestBatch());
 }
 
 void Follower::State::Read(const ft_block &block)
@@ -180,8 +191,13 @@ void Follower::State::Read(const ft_block &block)
 		return NoteBlock(block);
 	case FT_BLOCK_COST:
 		return CostBlock(block);
+	case FT_BLOCK_CONNECTION:
+		return ForRecords<ft_connection>(block,
+						 [&](const ft_connection &c) { requests.Connection(c); });
+	case FT_BLOCK_REQUEST:
+		return RequestBlock(block);
 	default:
-		return; // samples and connections are only needed to explain a snapshot
+		return; // CPU samples and sockets are only needed to explain a snapshot
 	}
 }
 

@@ -50,6 +50,7 @@ bool Follower::Poll(Batch *batch, std::string *error)
 		}
 	}
 	if (s.begun) {
+		s.requests.Settle(s.newest_ns, s.RequestBatch());
 		s.LookAtWaits();
 		s.iterations.Report(s.slices, &batch->iterations);
 		if (!batch->more)
@@ -83,6 +84,11 @@ const std::vector<ThreadTotals> &Follower::threads() const
 	return state_->accounts.all();
 }
 
+const std::vector<RequestTotals> &Follower::requests() const
+{
+	return state_->requests.totals();
+}
+
 uint64_t Follower::accounted_to_ns() const
 {
 	return state_->begun ? state_->accounts.closed_to_ns() : 0;
@@ -101,6 +107,11 @@ bool Follower::recording() const
 uint64_t Follower::min_span_ns() const
 {
 	return state_->min_span_ns;
+}
+
+uint32_t Follower::request_sample() const
+{
+	return state_->requests.sample();
 }
 
 RecorderCost Follower::cost() const

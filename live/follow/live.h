@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "analysis/timeline/timeline.h"
+#include "client.h"
+#include "durations.h"
 #include "recording/format.h"
 
 namespace forktail::live
@@ -157,6 +159,33 @@ struct Note {
 	std::string text;	 // the whole object as JSON; sanitized
 };
 
+// Requests of a server that ended in one second, as far as they were read by one Poll(). Of a recording with
+// forktail record --requests; a request lasts from its arrival at the server's socket until its answer left.
+struct RequestSecond {
+	uint64_t start_ns = 0; // a multiple of kSecondNs
+	uint32_t server = 0;
+	uint32_t sample = 1; // one in this many connections was recorded
+	DurationSpread times;
+	struct OfClient {
+		Client client;
+		uint64_t count = 0, sum_ns = 0, max_ns = 0;
+	};
+	// At most kMostClients; further ones together are Client::Kind::Other.
+	std::vector<OfClient> clients;
+};
+constexpr size_t kMostClients = 1000;
+
+// Service times of all requests of one command since this follower started. Each request counts as many times
+// as the sample says, so sums are comparable between recorders with different samples.
+struct RequestTotals {
+	uint32_t server = kNone; // index into Follower::servers(); kNone: other
+	std::string command;
+	ServiceTimes times;
+};
+// Limits of RequestTotals. Further servers, and further commands of one server, are "other".
+constexpr uint32_t kMostRequestServers = 64;
+constexpr size_t kMostCommands = 64;
+
 // The recorder's latest report of its own cost.
 struct RecorderCost {
 	bool known = false;
@@ -174,6 +203,7 @@ struct Batch {
 	std::vector<Child> children; // started or ended
 	std::vector<Taken> taken;
 	std::vector<Disk> disk;
+	std::vector<RequestSecond> requests;
 	std::vector<ft_drop> drops;
 	std::vector<Note> notes;
 	bool more = false; // there is more to read: call Poll() again at once
@@ -184,9 +214,10 @@ struct Options {
 	// time on.
 	uint64_t from_ns = 0;
 	uint64_t iteration_parts_ns = 1'000'000;
-	bool disk = true;	     // false: Batch::disk stays empty
-	size_t read_bytes = 8 << 20; // most bytes of records per Poll()
-	uint64_t now_ns = 0;	     // for tests: the time of Poll(), rather than the clock's; 0: the clock's
+	bool disk = true;	      // false: Batch::disk stays empty
+	bool request_seconds = false; // false: Batch::requests stays empty
+	size_t read_bytes = 8 << 20;  // most bytes of records per Poll()
+	uint64_t now_ns = 0; // for tests: the time of Poll(), rather than the clock's; 0: the clock's
 };
 
 class Follower
@@ -210,6 +241,7 @@ public:
 	// its entry.
 	const std::vector<Server> &servers() const;
 	const std::vector<ThreadTotals> &threads() const;
+	const std::vector<RequestTotals> &requests() const;
 
 	// End of the accounts; 0: none yet.
 	uint64_t accounted_to_ns() const;
@@ -218,6 +250,8 @@ public:
 	// True if a record arrived within the last three seconds.
 	bool recording() const;
 	uint64_t min_span_ns() const;
+	// Requests are recorded of one in this many connections; 0: of none.
+	uint32_t request_sample() const;
 	RecorderCost cost() const;
 	uint64_t dropped() const; // records, since this follower started
 	uint64_t damaged() const; // blocks that were lost or damaged, since then
@@ -238,20 +272,6 @@ public:
 private:
 	struct State;
 	std::unique_ptr<State> state_;
-};
-
-// Bucket bounds of duration histograms: x 4 from 1 us to 4.2 s, inclusive. Longer durations are only in the
-// last bucket.
-constexpr size_t kBuckets = 12;
-constexpr uint64_t BucketNs(size_t i)
-{
-	return uint64_t{1000} << (2 * i);
-}
-struct Durations {
-	std::array<uint64_t, kBuckets + 1> counts = {}; // per bucket, not cumulative; [kBuckets] is +Inf
-	uint64_t count = 0, sum_ns = 0;
-
-	void Add(uint64_t ns);
 };
 
 } // namespace forktail::live

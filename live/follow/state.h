@@ -12,6 +12,7 @@
 #include "cpu_holders.h"
 #include "iterations.h"
 #include "live.h"
+#include "requests.h"
 #include "server_names.h"
 #include "tail.h"
 
@@ -21,7 +22,7 @@ namespace forktail::live
 struct Follower::State {
 	State(const std::string &path, const Options &asked)
 	    : options(asked), tail(path, asked.from_ns), accounts(&servers),
-	      iterations(asked.iteration_parts_ns)
+	      iterations(asked.iteration_parts_ns), requests(&servers)
 	{
 	}
 
@@ -30,6 +31,7 @@ struct Follower::State {
 	Servers servers;
 	Accounts accounts;
 	Iterations iterations;
+	Requests requests;
 	CpuSlices slices;
 	Batch *batch = nullptr; // during Poll()
 
@@ -63,6 +65,7 @@ struct Follower::State {
 	void Detail(const ft_block &block);
 	void CostBlock(const ft_block &block);
 	void NoteBlock(const ft_block &block);
+	void RequestBlock(const ft_block &block);
 	void Thread(const ft_thread &t);
 	void Span(const ft_span &s);
 	void OffCpu(Accounts::Known *t, const ft_span &s, analysis::Cause blocked);
@@ -78,6 +81,7 @@ struct Follower::State {
 	void CloseUp();
 	// A record has this time: closes accounts that are too far behind.
 	void Seen(uint64_t t_ns);
+	Batch *RequestBatch() const { return options.request_seconds ? batch : nullptr; }
 	void AddNote(uint64_t t_ns, const std::string &kind, uint32_t server);
 	const DetailText *DetailOf(uint32_t id) const
 	{

@@ -83,6 +83,21 @@ void SayThreads(const live::Follower &follower, MetricsWriter *w)
 				    t.by_cause[static_cast<size_t>(c)]);
 }
 
+void SayRequests(const live::Follower &follower, MetricsWriter *w)
+{
+	w->Histogram("forktail_request_seconds", "seconds",
+		     "Service times of requests by command: from arrival at the server's socket until the "
+		     "answer left. Only with record --requests; multiplied by the sample.");
+	for (const live::RequestTotals &t : follower.requests())
+		w->Buckets({{"server", t.server == live::kNone ? "other" : follower.servers()[t.server].name},
+			    {"command", t.command}},
+			   t.times);
+	w->Gauge("forktail_request_sample", "",
+		 "Share of connections whose requests are recorded; 0 without record --requests.");
+	const uint32_t sample = follower.request_sample();
+	w->Sample({}, sample ? 1.0 / sample : 0);
+}
+
 void SayRecorder(const live::Follower &follower, MetricsWriter *w)
 {
 	w->Gauge("forktail_recording", "", "1 if the recorder wrote data in the last three seconds.");
@@ -261,6 +276,7 @@ std::string Metrics::Text(const live::Follower &follower, MetricsFormat format) 
 	SayThreads(follower, &w);
 	SayStalls(follower, &w);
 	SayServers(follower, &w);
+	SayRequests(follower, &w);
 	w.Counter("forktail_snapshots", "", "Snapshots taken by triggers.");
 	for (const auto &[trigger, counts] : snapshots_)
 		w.Count({{"trigger", trigger}}, counts.first);

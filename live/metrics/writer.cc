@@ -131,20 +131,21 @@ void MetricsWriter::Seconds(Labels labels, uint64_t ns)
 	Line("", labels, "", text);
 }
 
-void MetricsWriter::Buckets(Labels labels, const live::Durations &durations)
+void MetricsWriter::Bucket(Labels labels, uint64_t bound_ns, uint64_t count)
 {
-	char text[48], le[32];
-	uint64_t below = 0;
-	for (size_t i = 0; i <= live::kBuckets; i++) {
-		below += durations.counts[i];
-		snprintf(text, sizeof text, "%" PRIu64, below);
-		if (i < live::kBuckets)
-			snprintf(le, sizeof le, "%.9g", static_cast<double>(live::BucketNs(i)) / 1e9);
-		Line("_bucket", labels, i < live::kBuckets ? le : "+Inf", text);
-	}
-	SecondsText(durations.sum_ns, text, sizeof text);
+	char text[32], le[32] = "+Inf";
+	snprintf(text, sizeof text, "%" PRIu64, count);
+	if (bound_ns != UINT64_MAX)
+		snprintf(le, sizeof le, "%.9g", static_cast<double>(bound_ns) / 1e9);
+	Line("_bucket", labels, le, text);
+}
+
+void MetricsWriter::SumAndCount(Labels labels, uint64_t sum_ns, uint64_t count)
+{
+	char text[48];
+	SecondsText(sum_ns, text, sizeof text);
 	Line("_sum", labels, "", text);
-	snprintf(text, sizeof text, "%" PRIu64, durations.count);
+	snprintf(text, sizeof text, "%" PRIu64, count);
 	Line("_count", labels, "", text);
 }
 

@@ -35,13 +35,25 @@ public:
 	void Sample(Labels labels, double value);
 	void Count(Labels labels, uint64_t value);
 	void Seconds(Labels labels, uint64_t ns);
-	void Buckets(Labels labels, const live::Durations &durations);
+	template <size_t kCount, unsigned kBits>
+	void Buckets(Labels labels, const live::BucketCounts<kCount, kBits> &durations)
+	{
+		uint64_t below = 0;
+		for (size_t i = 0; i <= kCount; i++) {
+			below += durations.counts[i];
+			Bucket(labels, i < kCount ? durations.BoundNs(i) : UINT64_MAX, below);
+		}
+		SumAndCount(labels, durations.sum_ns, durations.count);
+	}
 
 	std::string Finish();
 
 private:
 	void Begin(const char *name, const char *suffix, const char *type, const char *unit,
 		   const char *help);
+	// bound_ns UINT64_MAX: +Inf.
+	void Bucket(Labels labels, uint64_t bound_ns, uint64_t count);
+	void SumAndCount(Labels labels, uint64_t sum_ns, uint64_t count);
 	void Line(const char *suffix, Labels labels, const char *le, const char *value);
 
 	MetricsFormat format_;

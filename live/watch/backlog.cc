@@ -14,6 +14,7 @@ live::Options OptionsFrom(uint64_t from_ns)
 {
 	live::Options options;
 	options.from_ns = std::max<uint64_t>(from_ns, 1);
+	options.request_seconds = true;
 	return options;
 }
 

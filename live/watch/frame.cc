@@ -11,6 +11,7 @@ namespace
 {
 
 constexpr size_t kTakers = 3;
+constexpr size_t kClients = 100;
 
 // Places the shown second in the strip: at the right end while live, further left the older it is. When it
 // would leave the strip, the strip scrolls.
@@ -37,6 +38,7 @@ Frame MakeFrame(const History &history, const Choice &choice, size_t strip)
 	Frame f;
 	f.health = history.health;
 	f.frozen = choice.frozen;
+	f.show_clients = choice.clients;
 	f.servers = history.servers().size();
 	if (!f.servers)
 		return f;
@@ -61,6 +63,13 @@ Frame MakeFrame(const History &history, const Choice &choice, size_t strip)
 		f.worst = worst->worst;
 		f.worst_realtime_ns = worst->realtime_ns;
 		f.worst_age_ns = f.second.start_ns - worst->start_ns;
+	}
+	if (choice.clients) {
+		size_t seconds = 0;
+		std::vector<OfClient> clients =
+		    history.Clients(f.server_index, f.second.start_ns, kMinuteSeconds, &seconds);
+		f.clients = SlowestClients(std::move(clients),
+					   static_cast<double>(std::max<size_t>(seconds, 1)), kClients);
 	}
 	FillStrip(history, f.server_index, last_ns, strip, &f);
 	for (const Child &child : server.children)

@@ -35,7 +35,9 @@ struct Frame {
 	std::vector<uint64_t> strip;
 	size_t chosen = 0;
 
-	std::vector<Child> children; // that ran in the second
+	std::vector<Child> children;	    // that ran in the second
+	std::vector<ClientFigures> clients; // the slowest of that minute, if Choice::clients
+	bool show_clients = false;
 	Health health;
 	History::Event event; // the latest recent note of the recorder
 	std::string message;  // of this program: the result of a key
@@ -47,6 +49,7 @@ struct Choice {
 	size_t server = 0;
 	bool frozen = false;
 	uint64_t second_ns = 0; // the frozen second
+	bool clients = false;	// the slowest clients, too
 };
 
 // `strip`: its number of seconds.

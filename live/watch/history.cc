@@ -119,6 +119,45 @@ void History::TakeIterations(const live::Batch &batch, const live::Follower &fol
 	}
 }
 
+void History::TakeRequests(const live::Batch &batch, const live::Follower &follower)
+{
+	for (const live::RequestSecond &from : batch.requests) {
+		Figures *second = At(from.server, from.start_ns, follower);
+		if (!second)
+			continue;
+		live::DurationSpread &times =
+		    service_times_[{ServerOf(from.server, follower), second->start_ns}];
+		times.Add(from.times);
+		second->requests.count += from.times.count() * from.sample;
+		second->requests.max_ns = std::max(second->requests.max_ns, from.times.max_ns());
+		second->requests.p50_ns = times.Percentile(0.5);
+		second->requests.p99_ns = times.Percentile(0.99);
+		AddClients(from.clients, from.sample, &second->requests.clients);
+	}
+	std::erase_if(service_times_,
+		      [&](const auto &at) { return at.first.second + kSettledNs < last_ns_; });
+	if (!batch.requests.empty())
+		ForgetClients();
+}
+
+// A server's clients are many only if somebody wants that: then the oldest seconds lose theirs.
+void History::ForgetClients()
+{
+	std::map<uint64_t, size_t> entries; // by second
+	size_t all = 0;
+	for (const ServerHistory &server : servers_)
+		for (const auto &[start_ns, second] : server.seconds) {
+			entries[start_ns] += second.requests.clients.size();
+			all += second.requests.clients.size();
+		}
+	for (auto oldest = entries.begin(); all > kMostClientEntries; ++oldest) {
+		for (ServerHistory &server : servers_)
+			if (auto at = server.seconds.find(oldest->first); at != server.seconds.end())
+				std::vector<OfClient>().swap(at->second.requests.clients);
+		all -= oldest->second;
+	}
+}
+
 void History::TakeStalls(const live::Batch &batch, const live::Follower &follower)
 {
 	for (const live::Stall &stall : batch.stalls) {
@@ -270,6 +309,7 @@ void History::TakeHealth(const live::Batch &, const live::Follower &follower)
 	health.span_ns = buffer.newest_ns - std::min(buffer.oldest_ns, buffer.newest_ns);
 	health.bytes = buffer.bytes;
 	health.segments = buffer.segments;
+	health.request_sample = follower.request_sample();
 	const live::RecorderCost cost = follower.cost();
 	if (!cost.known || cost.t_ns == cost_before_.t_ns)
 		return;
@@ -301,6 +341,7 @@ void History::Forget()
 void History::Take(const live::Batch &batch, const live::Follower &follower)
 {
 	TakeIterations(batch, follower);
+	TakeRequests(batch, follower);
 	TakeStalls(batch, follower);
 	TakeEvents(batch, follower);
 	TakeChildren(batch, follower);
@@ -373,6 +414,22 @@ const Figures *History::Worst(size_t server, uint64_t last_ns, uint64_t seconds)
 		if (at->second.worst.duration_ns > (worst ? worst->worst.duration_ns : 0))
 			worst = &at->second;
 	return worst;
+}
+
+std::vector<OfClient> History::Clients(size_t server, uint64_t last_ns, uint64_t seconds,
+				       size_t *complete) const
+{
+	std::vector<OfClient> clients;
+	*complete = 0;
+	if (server >= servers_.size())
+		return clients;
+	const auto &all = servers_[server].seconds;
+	const uint64_t first_ns = last_ns - std::min(last_ns, (seconds - 1) * kSecondNs);
+	for (auto at = all.lower_bound(first_ns); at != all.end() && at->first <= last_ns; ++at) {
+		*complete += at->second.accounted;
+		AddClients(at->second.requests.clients, 1, &clients);
+	}
+	return clients;
 }
 
 History::Event History::EventAt(uint64_t second_ns, bool latest) const

@@ -16,9 +16,10 @@ namespace forktail::live::watch
 {
 
 constexpr uint64_t kHistorySeconds = 600;
-constexpr size_t kMostServers = 64;	   // further servers are ignored
-constexpr size_t kMostChildren = 64;	   // per server
-constexpr size_t kMostDurations = 200'000; // of a second's iterations, for its percentiles
+constexpr size_t kMostServers = 64;	       // further servers are ignored
+constexpr size_t kMostChildren = 64;	       // per server
+constexpr size_t kMostClientEntries = 600'000; // of all seconds: clients of the oldest ones are dropped
+constexpr size_t kMostDurations = 200'000;     // of a second's iterations, for its percentiles
 
 struct ServerHistory {
 	std::string name;
@@ -38,6 +39,7 @@ struct Health {
 	uint64_t dropped = 0, damaged = 0;
 	uint64_t span_ns = 0, bytes = 0; // on disk
 	uint32_t segments = 0;
+	uint32_t request_sample = 0; // of one in this many connections; 0: no requests are recorded
 };
 
 class History
@@ -64,6 +66,9 @@ public:
 	const Figures *Second(size_t server, uint64_t start_ns) const;
 	// The second with the longest iteration among the `seconds` up to last_ns; nullptr: none.
 	const Figures *Worst(size_t server, uint64_t last_ns, uint64_t seconds) const;
+	// Clients in the `seconds` up to last_ns. *complete is the number of those with complete figures.
+	std::vector<OfClient> Clients(size_t server, uint64_t last_ns, uint64_t seconds,
+				      size_t *complete) const;
 	// The last note of the minute before the end of that second, or (`latest`) also after it; without
 	// text without one.
 	Event EventAt(uint64_t second_ns, bool latest) const;
@@ -74,6 +79,7 @@ private:
 	size_t ServerOf(uint32_t live_index, const live::Follower &follower);
 	Figures *At(uint32_t live_index, uint64_t t_ns, const live::Follower &follower);
 	void TakeIterations(const live::Batch &batch, const live::Follower &follower);
+	void TakeRequests(const live::Batch &batch, const live::Follower &follower);
 	void TakeStalls(const live::Batch &batch, const live::Follower &follower);
 	void TakeEvents(const live::Batch &batch, const live::Follower &follower);
 	void TakeChildren(const live::Batch &batch, const live::Follower &follower);
@@ -81,11 +87,13 @@ private:
 	void TakeNotes(const live::Batch &batch, const live::Follower &follower);
 	void TakeHealth(const live::Batch &batch, const live::Follower &follower);
 	void Forget();
+	void ForgetClients();
 
 	uint64_t seconds_;
 	std::vector<ServerHistory> servers_;
-	std::map<std::pair<size_t, uint64_t>, std::vector<uint64_t>> durations_; // server, second
-	std::map<uint64_t, uint64_t> dropped_;					 // by second
+	std::map<std::pair<size_t, uint64_t>, std::vector<uint64_t>> durations_;    // server, second
+	std::map<std::pair<size_t, uint64_t>, live::DurationSpread> service_times_; // likewise
+	std::map<uint64_t, uint64_t> dropped_;					    // by second
 	std::deque<Event> events_;
 	uint64_t last_ns_ = 0, first_ns_ = 0;
 	live::RecorderCost cost_before_;

@@ -53,6 +53,31 @@ common::Json WorstJson(const Frame &f)
 		{"cpu_had", w.holder}};
 }
 
+common::Json RequestsJson(const Frame &f)
+{
+	const RequestFigures &r = f.second.requests;
+	if (!f.health.request_sample)
+		return nullptr;
+	return {{"sample", f.health.request_sample},
+		{"count", r.count},
+		{"p50_ns", r.p50_ns},
+		{"p99_ns", r.p99_ns},
+		{"max_ns", r.max_ns}};
+}
+
+common::Json ClientsJson(const Frame &f)
+{
+	common::Json list = common::Json::array();
+	for (const ClientFigures &c : f.clients)
+		list.push_back({{"client", c.name},
+				{"per_second", c.per_second},
+				{"count", c.count},
+				{"mean_ns", c.mean_ns},
+				{"max_ns", c.max_ns},
+				{"share", c.share}});
+	return list;
+}
+
 common::Json ServerJson(const Frame &f)
 {
 	const Figures &s = f.second;
@@ -95,6 +120,8 @@ common::Json ServerJson(const Frame &f)
 					      {"ns", (c.end_ns ? c.end_ns : s.end_ns()) - c.start_ns},
 					      {"ended", c.end_ns != 0},
 					      {"last_took_ns", c.last_took_ns}});
+	server["requests"] = RequestsJson(f);
+	server["clients"] = ClientsJson(f);
 	server["open"] = common::Json::array();
 	for (const Open &o : s.open)
 		server["open"].push_back({{"thread", o.thread},

@@ -17,6 +17,7 @@ namespace
 
 constexpr size_t kLabel = 9; // columns before the strip: a duration and a space
 constexpr size_t kNameColumns = 17, kTimeColumns = 9;
+constexpr size_t kOnceClients = 10;
 constexpr uint64_t kStripFloorNs = 10'000; // below this no column is drawn
 
 Line Cut(Line line, size_t columns, const analysis::Style &style)
@@ -189,12 +190,62 @@ Line Iterations(const Figures &second, size_t columns, const analysis::Style &st
 	return Cut({{text, Look::Strong}}, columns, style);
 }
 
+// Requests of the second; nothing if they are not recorded.
+std::vector<Line> Requests(const Frame &f, size_t columns, const analysis::Style &style)
+{
+	const RequestFigures &r = f.second.requests;
+	if (!f.health.request_sample)
+		return {};
+	std::string text = "requests " + common::FormatCount(r.count) + "/s";
+	if (r.count)
+		text += "  p99 " + common::FormatDuration(r.p99_ns) + "  max " +
+			common::FormatDuration(r.max_ns) + " in the server";
+	if (f.health.request_sample > 1)
+		text += analysis::Format(" (1/%u of connections)", f.health.request_sample);
+	return {Cut({{text, Look::Strong}}, columns, style)};
+}
+
 std::vector<Line> Wrapped(const std::string &head, const std::string &text, size_t columns, Look look,
 			  const analysis::Style &style)
 {
 	std::vector<Line> lines;
 	for (const std::string &line : analysis::Lines(analysis::Wrap(head + text, 0, 2, columns)))
 		lines.push_back(Cut({{line, lines.empty() ? look : Look::Plain}}, columns, style));
+	return lines;
+}
+
+std::string RateText(double per_second)
+{
+	return per_second < 10 ? analysis::Format("%.1f", per_second)
+			       : common::FormatCount(static_cast<uint64_t>(std::llround(per_second)));
+}
+
+// The slowest clients, one per line below a heading.
+std::vector<Line> Clients(const Frame &f, size_t columns, const analysis::Style &style)
+{
+	constexpr size_t rate = 12, time = 10, share = 8, least = 8;
+	const bool wide = columns >= 60;
+	const size_t fixed = rate + time + (wide ? time + share : 0);
+	const size_t name = std::min(std::max(columns, fixed + least) - fixed, size_t{46});
+	auto row = [&](const std::string &who, const std::string &per_second, const std::string &mean,
+		       const std::string &max, const std::string &part, Look look) {
+		std::string text = analysis::PadRight(analysis::Ellipsized(who, name, style), name) +
+				   analysis::PadLeft(per_second, rate);
+		text += (wide ? analysis::PadLeft(mean, time) : "") + analysis::PadLeft(max, time) +
+			(wide ? analysis::PadLeft(part, share) : "");
+		return Cut({{text, look}}, columns, style);
+	};
+	if (!f.health.request_sample)
+		return Wrapped("", "Requests are not recorded. Start forktail record with --requests.",
+			       columns, Look::Plain, style);
+	std::vector<Line> lines = {row(wide ? "slowest clients of the minute" : "slowest clients",
+				       "requests/s", "mean", "max", "share", Look::Dim)};
+	for (const ClientFigures &c : f.clients)
+		lines.push_back(row(c.name, RateText(c.per_second), common::FormatDuration(c.mean_ns),
+				    common::FormatDuration(c.max_ns), common::FormatShare(c.share),
+				    Look::Plain));
+	if (f.clients.empty())
+		lines.push_back({{"no requests in this minute", Look::Dim}});
 	return lines;
 }
 
@@ -225,9 +276,11 @@ Line Bottom(const Frame &f, size_t columns, const analysis::Style &style)
 {
 	if (!f.message.empty())
 		return Filled(f.message, "", columns, style);
-	const char *keys = columns >= 78 ? "q quit  space freeze  left/right scroll  w worst  e explain  "
-					   "s snapshot  ? help"
-					 : "q quit  space freeze  arrows  e explain  ? help";
+	const char *keys = columns >= 78 && f.health.request_sample
+			       ? "q quit  space freeze  arrows scroll  w worst  c clients  e explain  ? help"
+			   : columns >= 78 ? "q quit  space freeze  left/right scroll  w worst  e explain  "
+					     "s snapshot  ? help"
+					   : "q quit  space freeze  arrows  e explain  ? help";
 	return Filled(keys, "", columns, style);
 }
 
@@ -253,6 +306,19 @@ void Share(size_t rows, const size_t (&least)[3], const size_t (&has)[3], size_t
 				any = true;
 			}
 	}
+}
+
+// Causes, the longest iteration and facts of the second in `room` rows.
+void AppendSecond(const Frame &f, size_t columns, size_t room, const analysis::Style &style,
+		  std::vector<Line> *lines)
+{
+	std::vector<Line> bars = Bars(f.second, columns, style), worst = Worst(f, columns, style),
+			  facts = Facts(f, columns, style);
+	size_t given[3];
+	Share(room, {3, 3, 2}, {bars.size(), worst.size(), facts.size()}, given);
+	Append(std::move(bars), given[0], lines);
+	Append(std::move(worst), given[1], lines);
+	Append(std::move(facts), given[2], lines);
 }
 
 } // namespace
@@ -292,18 +358,17 @@ std::vector<Line> LayOut(const Frame &f, size_t columns, size_t rows, const anal
 		lines.resize(std::min(lines.size(), rows));
 		return lines;
 	}
-	const size_t strip = rows < 10 ? 0 : rows < 20 ? 1 : rows < 35 ? 3 : 6;
+	std::vector<Line> requests = Requests(f, columns, style);
+	const size_t strip = rows < 10 + 2 * requests.size() ? 0 : rows < 20 ? 1 : rows < 35 ? 3 : 6;
 	if (strip)
 		Append(Strip(f, columns, strip, style), strip + 1, &lines);
 	lines.push_back(Iterations(f.second, columns, style));
-	const size_t fixed = lines.size() + 2;
-	std::vector<Line> bars = Bars(f.second, columns, style), worst = Worst(f, columns, style),
-			  facts = Facts(f, columns, style);
-	size_t given[3];
-	Share(rows > fixed ? rows - fixed : 0, {3, 3, 2}, {bars.size(), worst.size(), facts.size()}, given);
-	Append(bars, given[0], &lines);
-	Append(worst, given[1], &lines);
-	Append(facts, given[2], &lines);
+	Append(std::move(requests), SIZE_MAX, &lines);
+	const size_t fixed = lines.size() + 2, room = rows > fixed ? rows - fixed : 0;
+	if (f.show_clients)
+		Append(Clients(f, columns, style), room, &lines);
+	else
+		AppendSecond(f, columns, room, style, &lines);
 	while (lines.size() + 2 < rows)
 		lines.push_back({});
 	lines.push_back(Status(f, columns, style));
@@ -316,9 +381,12 @@ std::vector<Line> LayOutOnce(const Frame &f, size_t columns, const analysis::Sty
 {
 	std::vector<Line> lines = {{{TextOf(Title(f, columns, style))}}};
 	lines.push_back(Iterations(f.second, columns, style));
+	Append(Requests(f, columns, style), SIZE_MAX, &lines);
 	Append(Bars(f.second, columns, style), SIZE_MAX, &lines);
 	Append(Worst(f, columns, style), SIZE_MAX, &lines);
 	Append(Facts(f, columns, style), SIZE_MAX, &lines);
+	if (f.health.request_sample)
+		Append(Clients(f, columns, style), kOnceClients + 1, &lines);
 	lines.push_back(Status(f, columns, style));
 	return lines;
 }
@@ -335,6 +403,7 @@ std::vector<Line> LayOutHelp(size_t columns, size_t rows)
 	    "w            second with the longest iteration of the minute",
 	    "tab          next server",
 	    "enter e      open forktail explain for this second in a pager",
+	    "c            slowest clients of the minute (with forktail record --requests)",
 	    "s            save the minute around this second as a snapshot",
 	    "?            help; any key returns",
 	    "",

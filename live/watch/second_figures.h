@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "clients.h"
 #include "live/follow/live.h"
 
 namespace forktail::live::watch
@@ -62,6 +63,7 @@ struct Figures {
 	std::string fsync_file; // of the longest
 	uint64_t disk_reads = 0, disk_writes = 0, disk_bytes = 0, disk_longest_ns = 0;
 	uint64_t dropped = 0; // records of all servers
+	RequestFigures requests;
 
 	uint64_t end_ns() const { return start_ns + kSecondNs; }
 };

@@ -53,6 +53,8 @@ void Press(Key key, const History &history, size_t strip, View *view)
 		view->quit = true;
 	else if (key == Key::Help)
 		view->help = true;
+	else if (key == Key::Clients)
+		view->choice.clients = !view->choice.clients;
 	else if (key == Key::NextServer && !history.servers().empty())
 		view->choice.server = (view->choice.server + 1) % history.servers().size();
 	if (!shown_ns)

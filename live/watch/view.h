@@ -22,6 +22,7 @@ enum class Key : uint8_t {
 	NextServer,
 	Explain,
 	Snapshot,
+	Clients,
 	Help,
 };
 

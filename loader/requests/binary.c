@@ -71,10 +71,7 @@ static int body_bytes(struct scanner *s, const uint8_t **at, const uint8_t *end)
 	*at += extras;
 	s->extras -= extras;
 	s->left -= extras;
-	if (s->extras > 0 || !scan_value(s, at, end))
-		return SCAN_CONTINUES;
-	scan_end_chunk(s);
-	return SCAN_COMPLETE;
+	return s->extras == 0 && scan_value(s, at, end) ? SCAN_COMPLETE : SCAN_CONTINUES;
 }
 
 int scan_memcached_binary(struct scanner *s, const uint8_t **at, const uint8_t *end)

@@ -9,6 +9,7 @@
 
 #include "bpf/request_events.h"
 #include "loader/requests/commands.h"
+#include "loader/requests/proxied.h"
 #include "loader/requests/scanner.h"
 #include "loader/system/grow.h"
 
@@ -30,6 +31,7 @@ enum sync {
 
 struct pending {
 	uint64_t arrival_ns, read_ns;
+	uint64_t hash;
 	uint32_t bytes, tid;
 	uint8_t command;
 	bool unarrived;
@@ -75,6 +77,7 @@ struct matcher {
 	struct request_target targets[TARGETS];
 	size_t target_count;
 	uint64_t counts[REQUEST_COUNTS];
+	struct proxied *proxied; /* once there is a proxy among the targets */
 };
 
 struct matcher *matcher_open(request_handler handler, void *context)
@@ -123,6 +126,8 @@ void matcher_close(struct matcher *m)
 	for (size_t i = 0; m && i < FT_REQUESTS_SLOTS_MAX; i++)
 		if (m->table[i])
 			forget(m, m->table[i]);
+	if (m)
+		proxied_close(m->proxied);
 	free(m);
 }
 
@@ -136,6 +141,8 @@ static const struct request_target *target_of(const struct matcher *m, uint32_t 
 
 void matcher_target(struct matcher *m, const struct request_target *target)
 {
+	if (target->asynchronous && !m->proxied)
+		m->proxied = proxied_open(m->handler, m->context);
 	struct request_target *known = (struct request_target *)target_of(m, target->tgid);
 	if (known)
 		*known = *target;
@@ -189,7 +196,10 @@ static void answer(struct matcher *m, struct connection *c, const struct pending
 			.answer_bytes = answer_bytes < UINT32_MAX ? (uint32_t)answer_bytes : UINT32_MAX,
 			.tid = p->tid,
 			.command = p->command}};
-	m->handler(m->context, &message);
+	if (m->proxied)
+		proxied_add(m->proxied, &message, p->hash, c->asynchronous, w->t_ns);
+	else
+		m->handler(m->context, &message);
 	m->counts[COUNT_UNKNOWN] += p->command == COMMAND_UNKNOWN;
 	m->counts[COUNT_UNARRIVED] += p->unarrived;
 }
@@ -269,7 +279,7 @@ static void add_arrivals(struct connection *c, const struct ft_request_arrival *
 }
 
 /* A request that ended at the offset was read. */
-static void add_pending(struct matcher *m, struct connection *c, uint8_t command, uint32_t end)
+static void add_pending(struct matcher *m, struct connection *c, uint8_t command, uint64_t hash, uint32_t end)
 {
 	if (c->pending_count == (c->asynchronous ? PENDING_GROUPED : PENDING_MAX) ||
 	    !grow(&c->pending, &c->pending_room, c->pending_count, sizeof *c->pending)) {
@@ -283,6 +293,7 @@ static void add_pending(struct matcher *m, struct connection *c, uint8_t command
 			     .bytes = end - c->begin,
 			     .tid = c->tid,
 			     .command = command,
+			     .hash = hash,
 			     .unarrived = !c->begin_arrival_ns};
 }
 
@@ -311,7 +322,7 @@ static void request_ended(struct matcher *m, struct connection *c, const struct 
 		c->blocked = true;
 		return;
 	} else {
-		add_pending(m, c, s->command, c->offset);
+		add_pending(m, c, s->command, s->hash, c->offset);
 	}
 	begin_request(c, c->offset);
 }
@@ -401,7 +412,7 @@ static void on_read(struct matcher *m, struct connection *c, const struct ft_req
 		c->offset = e->end;
 		if (!c->pending_count) {
 			begin_request(c, begin);
-			add_pending(m, c, COMMAND_UNKNOWN, e->end);
+			add_pending(m, c, COMMAND_UNKNOWN, 0, e->end);
 		} else {
 			c->pending[0].read_ns = c->now_ns;
 			c->pending[0].bytes += e->bytes;
@@ -520,11 +531,13 @@ void matcher_tick(struct matcher *m, uint64_t now_ns)
 		if (c->last.t_ns + COMPLETE_NS < now_ns)
 			complete(m, c);
 	}
+	if (m->proxied)
+		proxied_tick(m->proxied, now_ns);
 }
 
 void matcher_finish(struct matcher *m)
 {
-	matcher_tick(m, UINT64_MAX - COMPLETE_NS);
+	matcher_tick(m, UINT64_MAX);
 	struct request_message message = {.kind = MESSAGE_COUNTS};
 	memcpy(message.counts, m->counts, sizeof m->counts);
 	m->handler(m->context, &message);

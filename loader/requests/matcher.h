@@ -21,9 +21,6 @@ extern "C" {
 
 struct matcher;
 
-/* Receives what was found. */
-typedef void (*request_handler)(void *context, const struct request_message *message);
-
 /* NULL: no memory. */
 struct matcher *matcher_open(request_handler handler, void *context);
 void matcher_close(struct matcher *m);

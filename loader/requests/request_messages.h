@@ -37,7 +37,9 @@ struct request_message {
 		struct {
 			uint64_t arrival_ns, end_ns, read_ns, written_ns;
 			uint32_t request_bytes, answer_bytes;
-			uint32_t tid; /* the reader */
+			uint32_t tid;	 /* the reader */
+			uint32_t behind; /* at a proxy: the connection on which the server behind it had it;
+					    0: unknown */
 			uint8_t command;
 		} request;
 		struct {
@@ -51,6 +53,9 @@ struct request_message {
 		uint64_t counts[REQUEST_COUNTS];
 	};
 };
+
+/* Receives what was found. */
+typedef void (*request_handler)(void *context, const struct request_message *message);
 
 /* Recorder to helper: what a target speaks. */
 struct request_target {

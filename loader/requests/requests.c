@@ -58,6 +58,7 @@ struct requests {
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible, salt;
 	bool ended;
+	bool proxy;		  /* one of the targets is a proxy */
 	struct hook_switch hooks; /* with slices */
 	bool attached;
 	uint32_t on_ms; /* of each period */
@@ -215,6 +216,7 @@ void requests_target(struct requests *r, pid_t pid)
 	size_t i;
 	read_proc(pid, "comm", comm, sizeof comm);
 	const struct request_target target = target_named(pid, comm);
+	r->proxy |= target.asynchronous;
 	request_helper_target(&r->helper, &target);
 	json_array_foreach(all, i, one)
 	{
@@ -232,6 +234,15 @@ void requests_target(struct requests *r, pid_t pid)
 	json_decref(all);
 }
 
+static void put_servers(const struct requests *r, json_t *object)
+{
+	json_t *servers = json_put_array(object, "servers"), *infos = json_put_array(object, "server_info");
+	for (size_t i = 0; i < r->server_count; i++) {
+		json_put_text(servers, NULL, r->servers[i].address);
+		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	}
+}
+
 void requests_manifest(const struct requests *r, json_t *manifest)
 {
 	if (!r)
@@ -240,14 +251,27 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 	json_put_text(about, "source", "kernel");
 	json_put_count(about, "sample", r->wanted.sample);
 	json_put_truth(about, "slices", r->wanted.slices);
-	json_t *ops = json_put_array(manifest, "ops"), *servers = json_put_array(manifest, "servers"),
-	       *infos = json_put_array(manifest, "server_info");
+	json_t *ops = json_put_array(manifest, "ops");
 	for (unsigned i = 0; i < COMMANDS; i++)
 		json_put_text(ops, NULL, commands_name(i));
-	for (size_t i = 0; i < r->server_count; i++) {
-		json_put_text(servers, NULL, r->servers[i].address);
-		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	put_servers(r, manifest);
+	if (!r->proxy)
+		return;
+	json_t *behind = json_put_array(manifest, "behind");
+	for (size_t i = 0; i < r->server_count && i < UINT8_MAX - 1; i++) {
+		json_t *one = json_put_object(behind, NULL);
+		json_put_text(one, "name", r->servers[i].address);
+		json_put_text(one, "address", r->servers[i].address);
 	}
+}
+
+void requests_note_servers(const struct requests *r, struct ft_writer *w)
+{
+	if (!r)
+		return;
+	json_t *note = json_note(ft_now_ns(), "request-servers");
+	put_servers(r, note);
+	write_json_note(w, note);
 }
 
 int requests_fd(const struct requests *r)
@@ -282,6 +306,17 @@ static void take_connection(struct requests *r, struct ft_writer *w, const struc
 		memcpy(c->client_address, &hash, sizeof c->client_address);
 		c->client_flags = FT_CLIENT_HASHED;
 	}
+}
+
+/* A connection is written with its first request, and when another thread reads it. */
+static void note_reader(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
+	if (c->id != m->connection || c->reader == m->request.tid || c->reader_changes == FT_READER_CHANGES)
+		return;
+	c->reader_changes += c->reader != 0;
+	c->reader = m->request.tid;
+	c->reader_ns = m->request.read_ns;
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 }
 
@@ -293,6 +328,15 @@ static void take_closed(struct requests *r, struct ft_writer *w, const struct re
 	c->closed_ns = m->closed_ns;
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 	c->id = 0;
+}
+
+/* The server of a connection, as the log has it. */
+static uint8_t behind_of(const struct requests *r, uint32_t connection)
+{
+	const struct ft_connection *c = &r->connections[connection % FT_REQUESTS_SLOTS_MAX];
+	return connection && c->id == connection && c->server < r->server_count && c->server < UINT8_MAX - 1
+		   ? (uint8_t)(c->server + 1)
+		   : 0;
 }
 
 static void take_request(struct requests *r, struct ft_writer *w, const struct request_message *m)
@@ -309,11 +353,13 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 				     .end_ns = m->request.end_ns,
 				     .connection = m->connection,
 				     .op = m->request.command,
+				     .behind = behind_of(r, m->request.behind),
 				     .status = FT_STATUS_OK};
 	const struct ft_request_seen seen = {.read_ns = m->request.read_ns,
 					     .written_ns = m->request.written_ns,
 					     .request_bytes = m->request.request_bytes,
 					     .answer_bytes = m->request.answer_bytes};
+	note_reader(r, w, m);
 	ft_requests_append_seen(&r->log, &q, &seen);
 	r->requests++;
 	if (ft_requests_full(&r->log))

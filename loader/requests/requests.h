@@ -32,6 +32,8 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace);
 void requests_target(struct requests *r, pid_t pid);
 /* Adds the members of the manifest that describe the log: what was asked for, servers and operations. */
 void requests_manifest(const struct requests *r, json_t *manifest);
+/* Writes a note with the servers found so far, because the manifest only has those that existed before. */
+void requests_note_servers(const struct requests *r, struct ft_writer *w);
 int requests_attach(struct requests *r);
 enum { REQUESTS_PERIOD_MS = 20000 };
 /* With `slices`: call it often, with the time in the current period. `measured_ns`: how long the kernel's

@@ -81,14 +81,15 @@ void scan_memcached_option(struct scanner *s);
 void scan_gather(struct scanner *s, const uint8_t *bytes, size_t count);
 void scan_hash_key(struct scanner *s, const uint8_t *bytes, size_t count);
 
-/* One step of a multiplicative hash. Requests are told from their neighbours by it, not from hostile ones. */
+/* One step of a multiplicative hash. It distinguishes requests that are in flight at the same time. It does
+ * not resist a client that wants two requests to have one hash. */
 static inline uint64_t scan_mix(uint64_t hash, uint64_t value)
 {
 	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
 	return hash ^ hash >> 29;
 }
 
-/* A word that was gathered is `text`, which is at most SCAN_WORD bytes. */
+/* Whether the gathered word is `text`, of at most SCAN_WORD bytes. */
 static inline bool scan_is_word(const struct scanner *s, const char *text)
 {
 	size_t bytes = strlen(text);

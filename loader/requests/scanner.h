@@ -8,9 +8,9 @@
  *	Redis		arrays of strings (RESP2 and RESP3); inline commands
  *	memcached	text and meta commands; binary requests
  *
- * It is stricter than the servers where clients are never at the limits, so that a lost position is noticed
- * soon: numbers and values must end with CRLF, a CR must not be elsewhere in a line of memcached, and lines
- * must begin with a printable command. */
+ * In three points it is stricter than the servers, so that a lost position is noticed soon. Numbers and
+ *values end with CRLF. A line of memcached has no CR except before its LF. The first word of a line is
+ *printable and begins with a letter. Clients do not violate this. */
 #ifndef FORKTAIL_LOADER_SCANNER_H
 #define FORKTAIL_LOADER_SCANNER_H
 
@@ -40,7 +40,7 @@ struct scanner {
 	/* For the whole connection. */
 	uint8_t protocol; /* enum scan_protocol */
 	uint8_t replies;  /* as CLIENT REPLY has set them */
-	bool lost;	  /* the next request has to begin like one that is common */
+	bool lost;	  /* the position in the stream is unknown */
 	/* For one request: all zeros at its beginning. */
 	uint8_t state;
 	uint8_t command;

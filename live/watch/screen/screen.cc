@@ -45,6 +45,7 @@ live::Options FromAMinuteAgo()
 	live::Options options;
 	const uint64_t now_ns = ft_now_ns();
 	options.from_ns = std::max<uint64_t>(now_ns - std::min(now_ns, kAtFirstNs), 1);
+	options.request_seconds = true;
 	return options;
 }
 

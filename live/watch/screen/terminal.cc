@@ -97,7 +97,7 @@ Key KeyOf(int code)
 	    {KEY_HOME, Key::First},  {KEY_END, Key::Live},	 {'w', Key::Worst},
 	    {'\t', Key::NextServer}, {'e', Key::Explain},	 {'\r', Key::Explain},
 	    {'\n', Key::Explain},    {KEY_ENTER, Key::Explain},	 {'s', Key::Snapshot},
-	    {'?', Key::Help},
+	    {'c', Key::Clients},     {'?', Key::Help},
 	};
 	for (const auto &k : keys)
 		if (k.code == code)

@@ -272,9 +272,9 @@ TEST_CASE("histograms' buckets are four times the one before")
 	d.Add(1000);
 	d.Add(1001);
 	d.Add(5 * kSecondNs);
-	CHECK(BucketNs(11) == 4'194'304'000);
+	CHECK(Durations::BoundNs(11) == 4'194'304'000);
 	CHECK(d.counts[0] == 1);
 	CHECK(d.counts[1] == 1);
-	CHECK(d.counts[kBuckets] == 1);
+	CHECK(d.counts[Durations::kBuckets] == 1);
 	CHECK(d.count == 3);
 }

@@ -115,8 +115,10 @@ static bool silenced(struct scanner *s)
 
 static void finish(struct scanner *s, struct scanned *out)
 {
-	uint64_t hash = scan_mix(s->hash, s->arguments);
+	uint64_t hash;
 
+	scan_end_chunk(s); /* of a binary request's key */
+	hash = scan_mix(s->hash, s->arguments);
 	if (!s->memcached && silenced(s))
 		s->flags |= SCANNED_NO_REPLY;
 	out->bytes = s->bytes;
@@ -163,6 +165,7 @@ static uint64_t skip_value(struct scanner *s, uint64_t bytes)
 	uint64_t count = bytes < s->left ? bytes : s->left, of_key = count;
 
 	s->left -= count;
+	s->length += count;
 	if (s->extras > 0) {
 		uint64_t extras = count < s->extras ? count : s->extras;
 

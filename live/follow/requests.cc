@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+// See requests.h. Per request: its connection by number, its row by server, its total by command. Names are
+// only compared when one of these is new.
+#include "requests.h"
+
+#include <algorithm>
+
+namespace forktail::live
+{
+
+namespace
+{
+
+constexpr size_t kConnections = 65'536; // the recorder follows as many
+constexpr size_t kMostWaiting = 65'536;
+constexpr uint64_t kWaitNs = 3 * kSecondNs;
+// Requests are written within a second of their end.
+constexpr uint64_t kRecentNs = 10 * kSecondNs;
+constexpr char kOther[] = "other";
+
+uint32_t RowOf(uint32_t server)
+{
+	return std::min(server, kMostRequestServers);
+}
+
+} // namespace
+
+void Requests::UseServers(const common::Json &lists)
+{
+	server_pids_.clear();
+	const common::Json *infos = common::Member(lists, "server_info");
+	if (infos && infos->is_array())
+		for (const common::Json &info : *infos)
+			server_pids_.push_back(static_cast<uint32_t>(common::Whole(info, "pid")));
+}
+
+void Requests::Manifest(const common::Json &manifest, bool another)
+{
+	GiveUp(); // their operations are those of the previous file
+	if (another)
+		connections_.clear();
+	const common::Json *about = common::Member(manifest, "requests");
+	const bool kernel = about && common::Text(*about, "source") == "kernel";
+	sample_ =
+	    kernel
+		? static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(*about, "sample"), 1, UINT16_MAX))
+		: 0;
+	if (!sample_)
+		return;
+	ops_ = common::Texts(manifest, "ops");
+	rows_.clear();
+	UseServers(manifest);
+	for (Known &c : connections_)
+		c.server = kNone;
+}
+
+void Requests::Connection(const ft_connection &c)
+{
+	if (!sample_ || !c.id)
+		return;
+	const size_t place = c.id % kConnections;
+	if (place >= connections_.size())
+		connections_.resize(std::min(kConnections, std::max(place + 1, 2 * connections_.size())));
+	connections_[place] = {c.id, c.server, kNone, ClientOf(c)};
+}
+
+Requests::Known *Requests::Find(uint32_t id)
+{
+	const size_t place = id % kConnections;
+	return place < connections_.size() && connections_[place].id == id ? &connections_[place] : nullptr;
+}
+
+uint32_t Requests::ServerOf(Known *c) const
+{
+	if (c->server == kNone && c->listed < server_pids_.size())
+		c->server = servers_->Known(server_pids_[c->listed]);
+	return c->server;
+}
+
+bool Requests::Decode(const ft_block &block)
+{
+	if (!sample_)
+		return false;
+	start_ns_.resize(FT_REQUEST_BLOCK);
+	end_ns_.resize(FT_REQUEST_BLOCK);
+	connection_.resize(FT_REQUEST_BLOCK);
+	op_.resize(FT_REQUEST_BLOCK);
+	ft_request_columns columns = {};
+	columns.start_ns = start_ns_.data();
+	columns.end_ns = end_ns_.data();
+	columns.connection = connection_.data();
+	columns.op = op_.data();
+	const int count = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
+	count_ = count > 0 ? static_cast<uint32_t>(count) : 0;
+	latest_ns_ = count_ ? *std::max_element(end_ns_.begin(), end_ns_.begin() + count_) : 0;
+	return count_;
+}
+
+uint32_t Requests::TotalsOf(uint32_t server, uint8_t op)
+{
+	if (rows_.empty()) {
+		rows_.resize(kMostRequestServers + 1);
+		for (Row &row : rows_)
+			row.fill(kNone);
+	}
+	const uint32_t row = RowOf(server);
+	uint32_t &at = rows_[row][op];
+	if (at != kNone)
+		return at;
+	std::string command = op < ops_.size() ? ops_[op] : kOther;
+	size_t &commands = commands_[row];
+	if (!by_name_.count({row, command}) && commands >= kMostCommands)
+		command = kOther;
+	auto [found, is_new] = by_name_.try_emplace({row, command}, static_cast<uint32_t>(totals_.size()));
+	if (is_new) {
+		commands++;
+		totals_.push_back({row == kMostRequestServers ? kNone : server, command, {}});
+	}
+	return at = found->second;
+}
+
+uint32_t Requests::SecondAt(uint64_t start_ns, uint32_t server, Batch *batch)
+{
+	for (size_t i = batch->requests.size(); i-- > 0;)
+		if (batch->requests[i].start_ns == start_ns && batch->requests[i].server == server)
+			return static_cast<uint32_t>(i);
+	RequestSecond second;
+	second.start_ns = start_ns;
+	second.server = server;
+	second.sample = sample_;
+	batch->requests.push_back(std::move(second));
+	clients_.emplace_back();
+	return static_cast<uint32_t>(batch->requests.size() - 1);
+}
+
+uint32_t Requests::ClientAt(uint32_t second, const live::Client &client, Batch *batch)
+{
+	std::vector<RequestSecond::OfClient> &all = batch->requests[second].clients;
+	auto known = clients_[second].find(client);
+	if (known != clients_[second].end())
+		return known->second;
+	if (all.size() >= kMostClients && client.kind != live::Client::Kind::Other)
+		return ClientAt(second, {}, batch);
+	all.push_back({client});
+	return clients_[second][client] = static_cast<uint32_t>(all.size() - 1);
+}
+
+void Requests::AddToSecond(const One &one, Known *c, Batch *batch)
+{
+	const uint64_t start_ns = one.end_ns / kSecondNs * kSecondNs;
+	if (c->poll != poll_ || batch->requests[c->second].start_ns != start_ns ||
+	    batch->requests[c->second].server != c->server) {
+		c->second = SecondAt(start_ns, c->server, batch);
+		c->of_client = ClientAt(c->second, c->client, batch);
+		c->poll = poll_;
+	}
+	RequestSecond &second = batch->requests[c->second];
+	second.times.Add(one.ns);
+	RequestSecond::OfClient &client = second.clients[c->of_client];
+	client.count++;
+	client.sum_ns += one.ns;
+	client.max_ns = std::max(client.max_ns, one.ns);
+}
+
+// Without a connection it is a request of another server's.
+void Requests::Add(const One &one, Known *c, uint64_t newest_ns, Batch *batch)
+{
+	const uint32_t server = c ? ServerOf(c) : kNone;
+	totals_[TotalsOf(server, one.op)].times.Add(one.ns, sample_);
+	if (server != kNone && batch && one.end_ns <= newest_ns && newest_ns - one.end_ns < kRecentNs)
+		AddToSecond(one, c, batch);
+}
+
+void Requests::GiveUp()
+{
+	for (const One &one : waiting_)
+		Add(one, Find(one.connection), 0, nullptr);
+	waiting_.clear();
+}
+
+void Requests::Count(uint64_t newest_ns, Batch *batch)
+{
+	for (uint32_t i = 0; i < count_; i++) {
+		const uint64_t ns = end_ns_[i] - std::min(start_ns_[i], end_ns_[i]);
+		const One one = {end_ns_[i], ns, connection_[i], op_[i]};
+		Known *c = Find(one.connection);
+		if (!c && waiting_.size() < kMostWaiting)
+			waiting_.push_back(one);
+		else
+			Add(one, c, newest_ns, batch);
+	}
+	count_ = 0;
+}
+
+void Requests::Settle(uint64_t newest_ns, Batch *batch)
+{
+	std::erase_if(waiting_, [&](const One &one) {
+		Known *c = Find(one.connection);
+		const bool late = one.end_ns + kWaitNs < newest_ns;
+		if (c || late)
+			Add(one, c, newest_ns, batch);
+		return c || late;
+	});
+	clients_.clear();
+	poll_++;
+}
+
+} // namespace forktail::live
