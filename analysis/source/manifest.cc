@@ -143,7 +143,7 @@ void ReadManifest(OpenFile *f, const std::string &text)
 	f->about.start_ns = common::Whole(m, "start_ns");
 }
 
-void UseManifest(OpenFile *f, Run *run)
+void UseManifest(OpenFile *f, Run *run, Run *of_log)
 {
 	const common::Json &m = f->manifest;
 	if (uint64_t min_span_ns = common::Whole(m, "min_span_ns"))
@@ -183,8 +183,7 @@ void UseManifest(OpenFile *f, Run *run)
 	}
 	f->first_program = f->merge->first_program;
 
-	if (!f->left_out)
-		UseLog(f, run);
+	UseLog(f, of_log);
 }
 
 } // namespace forktail::analysis

@@ -429,8 +429,6 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		});
 		break;
 	case FT_BLOCK_CONNECTION:
-		if (f->left_out)
-			break;
 		ForRecords<ft_connection>(f, block,
 					  [&](const ft_connection &c) { ReadConnection(f, run, c); });
 		break;
