@@ -58,6 +58,11 @@ struct ft_request_arrivals {
 	struct ft_request_arrival arrival[FT_ARRIVALS];
 };
 
+enum ft_read_flags {
+	FT_READ_CONTINUES = 1,	/* not the first event of a read */
+	FT_READ_UNREADABLE = 2, /* the bytes could not be copied; else `captured` ends at a limit */
+};
+
 /* The server read; `captured` bytes follow the struct. A read of more than a chunk is several events, of
  * which the first has the arrivals. */
 struct ft_request_read {
@@ -65,11 +70,12 @@ struct ft_request_read {
 	__u32 tid;
 	__u32 end; /* offset after the read's last byte */
 	__u32 bytes, captured;
-	__u32 arrivals, pad;
+	__u32 arrivals;
+	__u32 flags; /* enum ft_read_flags */
 	struct ft_request_arrival arrival[FT_READ_ARRIVALS];
 };
 
-/* The server wrote. */
+/* The server wrote, or tried to: 0 bytes mean that the socket's buffer is full, so that more will follow. */
 struct ft_request_write {
 	struct ft_request_head head; /* t_ns: the call returned */
 	__u64 left_ns;		     /* the first byte left for the device or the peer; 0: unknown */

@@ -35,6 +35,7 @@ struct slot {
 	u32 connection;
 	u32 read; /* offset after the last byte that was read */
 	u32 writes, unsent;
+	u32 full;     /* the last write found no space */
 	u32 captured; /* bytes since the last write */
 	u32 ready;
 	u32 known;    /* its target's process is known */
@@ -90,8 +91,16 @@ volatile __u32 epoch; /* changed by the loader before the programs are attached 
 
 char gpl[] SEC("license") = "GPL";
 
-enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10, TCP_ESTABLISHED = 1, SOCK_STREAM = 1, MSG_PEEK = 2 };
-enum { WRITES_SENT = 64 };
+enum {
+	AF_UNIX = 1,
+	AF_INET = 2,
+	AF_INET6 = 10,
+	TCP_ESTABLISHED = 1,
+	SOCK_STREAM = 1,
+	MSG_PEEK = 2,
+	EAGAIN = 11
+};
+enum { WRITES_SENT = 4096 }; /* enough for the largest value of Redis */
 #define WRITE_EVERY_NS 10000000ull
 
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak; /* 6.2 */
@@ -339,11 +348,12 @@ static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32
 {
 	struct user_buffer from = buffer_of_call();
 	u32 begin = end - bytes;
+	b->event.flags = 0;
 	for (u32 i = 0; i < FT_READ_CHUNKS; i++) {
 		u32 at = i * FT_READ_CHUNK, left = bytes - at, take = left;
 		if (take > FT_READ_CHUNK)
 			take = FT_READ_CHUNK;
-		if (at + (u64)take > from.bytes)
+		if (from.at && at + (u64)take > from.bytes)
 			take = from.bytes > at ? (u32)from.bytes - at : 0;
 		if (take > FT_READ_CAPTURED - s->captured)
 			take = s->captured < FT_READ_CAPTURED ? FT_READ_CAPTURED - s->captured : 0;
@@ -352,6 +362,7 @@ static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32
 			return;
 		if (take && (!from.at || bpf_probe_read_user(b->bytes, take, from.at + at))) {
 			count_request(FT_REQUEST_UNCAPTURED);
+			b->event.flags |= FT_READ_UNREADABLE;
 			take = 0;
 		}
 		s->captured += take;
@@ -368,6 +379,7 @@ static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32
 		if (last)
 			return;
 		b->event.arrivals = 0;
+		b->event.flags = FT_READ_CONTINUES;
 	}
 }
 
@@ -454,20 +466,23 @@ static __always_inline bool is_worth_sending(struct slot *s, u64 now)
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
 {
-	if (!sk->sk_bpf_storage || ret <= 0 || !is_sampled(sk))
+	if (!sk->sk_bpf_storage || !ret || !is_sampled(sk))
 		return 0;
 	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, 0);
 	if (!s || !s->known || s->epoch != epoch)
 		return 0;
 	u64 now = bpf_ktime_get_ns(), left_ns = s->left_ns;
+	if (ret < 0 && (ret != -EAGAIN || s->full))
+		return 0;
+	s->full = ret < 0;
 	s->left_ns = 0;
 	s->captured = 0;
-	if (!is_worth_sending(s, now))
+	if (!s->full && !is_worth_sending(s, now))
 		return 0;
 	struct ft_request_write e = {.head = {FT_REQUEST_WRITE, (u16)s->sequence++, s->connection, now},
 				     .left_ns = left_ns,
 				     .tid = id_of(bpf_get_current_task_btf()),
-				     .bytes = (u32)ret,
+				     .bytes = ret > 0 ? (u32)ret : 0,
 				     .unsent = s->unsent};
 	s->write_ns = now;
 	s->unsent = 0;

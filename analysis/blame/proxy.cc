@@ -179,6 +179,7 @@ void BlameProxyRequest(const Context &context, const ProxyPath &t, size_t i, con
 			 q.status[i],
 			 t.front_hop};
 	NoteRequest(q, i, &r);
+	SplitNetwork(context, *context.timelines[t.front_hop], i, 0, &r);
 	for (const AtHop &h : times.hops)
 		AddPartsAt(context, *context.timelines[h.hop], h, times.since_ns, due, q.Arrived(i), sheet);
 	AddPart(Cause::Network, kNoHop, times.between_ns, 0, sheet);

@@ -161,8 +161,7 @@ void UseManifest(OpenFile *f, Run *run)
 	}
 	f->first_program = f->merge->first_program;
 
-	if (!f->left_out)
-		UseLog(f, run);
+	UseLog(f, f->of_log);
 }
 
 } // namespace forktail::analysis

@@ -55,7 +55,8 @@ struct OpenFile {
 	Session *session = nullptr;	      // in `merge`
 	ConnectionIds *connections = nullptr; // in `session`
 	RequestClients *clients = nullptr;    // of the whole run
-	bool left_out = false;		      // its requests: another file has them
+	bool joined = false;		      // it is a kernel log, used only to complete a load generator's
+	Run *of_log = nullptr;		      // has its requests, connections and servers
 
 	uint32_t first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers

@@ -183,6 +183,20 @@ std::string SeenText(const Explanation &e)
 	return text + ".";
 }
 
+std::string NetworkSplitText(const Explanation &e)
+{
+	constexpr double main_cause = 0.1;
+	const NetworkSplit &split = e.blame.split;
+	if (!split.requests || e.blame.RowOf(Cause::Network).share < main_cause)
+		return "";
+	return "Network: " + common::Plural(split.requests, "slow request was", "slow requests were") +
+	       " seen in the server's kernel too; on the way to the server for " +
+	       common::FormatDuration(split.to_server_ns) + ", unread there while its thread was idle for " +
+	       common::FormatDuration(split.unread_at_server_ns) + ", replies on the way back for " +
+	       common::FormatDuration(split.to_client_ns) + ", unread at the client for " +
+	       common::FormatDuration(split.unread_at_client_ns) + ".";
+}
+
 std::string PercentilesText(const Latencies &l)
 {
 	return Format("p50 %s   p99 %s   p99.9 %s   p99.99 %s   max %s",

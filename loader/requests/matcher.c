@@ -16,17 +16,30 @@
 enum {
 	PENDING_MAX = 65536,	/* requests of a connection without an answer */
 	PENDING_GROUPED = 1024, /* of an asynchronous server */
+	PENDING_ALL = 1 << 20,	/* of all connections: 32 MB */
 	WRITES_MAX = 256,	/* of a group of requests, kept one by one */
+	ROOM_KEPT = 64,		/* more memory than for this many is returned after each group */
+	/* After a write of this size, Redis serves other clients before it writes the rest. */
+	WRITE_LARGE = 65536,
 	ARRIVALS_MAX = 2 * FT_ARRIVALS,
 	TARGETS = 1024,
 };
 /* An answer is complete this long after its last write if nothing else is read. */
 #define COMPLETE_NS 100000000ull
+/* Likewise, if the server may have more to write and the client is slow. */
+#define COMPLETE_LARGE_NS 10000000000ull
 
 enum sync {
 	SYNC_LOST, /* the position in the stream of requests is unknown, until the connection is idle */
 	SYNC_FOLLOWED,
 	SYNC_EXCHANGES, /* the bytes are not readable (TLS): what is read until a write is one request */
+};
+
+/* Whether the server has more to write of the answers to what it read. */
+enum backlog {
+	BACKLOG_NONE,
+	BACKLOG_POSSIBLE, /* a large write may not be the last one */
+	BACKLOG_CERTAIN,  /* the socket's buffer is full */
 };
 
 struct pending {
@@ -35,6 +48,7 @@ struct pending {
 	uint32_t bytes, tid;
 	uint8_t command;
 	bool unarrived;
+	bool left_out; /* it blocks, or is behind one that does: it only takes part in the matching */
 };
 
 struct answer_write {
@@ -47,9 +61,17 @@ struct connection {
 	struct ft_request_connection opened;
 	struct scanner scanner;
 	uint8_t sync;
-	bool announced; /* the recorder knows it */
-	bool pushes, asynchronous, begun;
-	bool blocked;		/* a command waits for data: its answer may come at any time */
+	bool announced;	 /* the recorder knows it */
+	uint8_t backlog; /* enum backlog */
+	bool asynchronous, begun;
+	bool pushes;		/* what is written answers no request */
+	bool pushed;		/* messages may be written after an answer */
+	bool wrote;		/* since the last read */
+	bool multi;		/* between MULTI and EXEC nothing blocks */
+	bool blocked;		/* a command that may wait for data is pending */
+	bool overlaps;		/* the client has sent a request before it had the answer to another */
+	bool unknown;		/* requests that are not known may be pending, too */
+	bool large;		/* of the writes since all was answered, one was not the last of its answer */
 	bool unproved;		/* nothing since it was found again was a known command */
 	uint16_t sequence;	/* of the next event */
 	uint32_t offset;	/* of the stream, scanned so far */
@@ -62,7 +84,8 @@ struct connection {
 	uint64_t begin_arrival_ns; /* of the request that is being scanned; 0: unknown */
 	struct pending *pending;
 	size_t pending_count, pending_room;
-	struct answer_write *writes;			     /* WRITES_MAX */
+	struct answer_write *writes;
+	size_t writes_room;
 	uint32_t write_count;				     /* may be more than are kept */
 	struct answer_write last;			     /* the last one */
 	uint64_t answer_bytes;				     /* of all */
@@ -76,6 +99,8 @@ struct matcher {
 	struct connection *answered; /* connections with writes that are not complete */
 	struct request_target targets[TARGETS];
 	size_t target_count;
+	size_t pending_room; /* of all connections */
+	uint8_t ping, unsubscribe;
 	uint64_t counts[REQUEST_COUNTS];
 	struct proxied *proxied; /* once there is a proxy among the targets */
 };
@@ -86,6 +111,8 @@ struct matcher *matcher_open(request_handler handler, void *context)
 	if (m) {
 		m->handler = handler;
 		m->context = context;
+		m->ping = (uint8_t)commands_find("PING", 4);
+		m->unsubscribe = (uint8_t)commands_find("UNSUBSCRIBE", 11);
 	}
 	return m;
 }
@@ -116,6 +143,7 @@ static void forget(struct matcher *m, struct connection *c)
 {
 	leave_answered(c);
 	m->table[c->id % FT_REQUESTS_SLOTS_MAX] = NULL;
+	m->pending_room -= c->pending_room;
 	free(c->pending);
 	free(c->writes);
 	free(c);
@@ -176,10 +204,33 @@ static void announce(struct matcher *m, struct connection *c)
 	c->announced = true;
 }
 
+/* Nothing is pending any more. */
+static void begin_group(struct matcher *m, struct connection *c)
+{
+	leave_answered(c);
+	c->pending_count = 0;
+	c->write_count = 0;
+	c->answer_bytes = 0;
+	c->blocked = c->unknown = c->large = false;
+	if (c->pending_room > ROOM_KEPT) {
+		m->pending_room -= c->pending_room;
+		c->pending_room = 0;
+		free(c->pending);
+		c->pending = NULL;
+	}
+	if (c->writes_room > ROOM_KEPT) {
+		c->writes_room = 0;
+		free(c->writes);
+		c->writes = NULL;
+	}
+}
+
 /* Reports a request. */
 static void answer(struct matcher *m, struct connection *c, const struct pending *p,
 		   const struct answer_write *w, uint64_t answer_bytes)
 {
+	if (p->left_out)
+		return;
 	if (!c->announced)
 		announce(m, c);
 	uint64_t end_ns = w->left_ns && w->left_ns < w->t_ns ? w->left_ns : w->t_ns;
@@ -204,36 +255,72 @@ static void answer(struct matcher *m, struct connection *c, const struct pending
 	m->counts[COUNT_UNARRIVED] += p->unarrived;
 }
 
-/* From here on the connection's requests are unknown until it is idle. */
+/* From here on the position in the stream is unknown. What is pending is known. */
+static void leave(struct matcher *m, struct connection *c)
+{
+	m->counts[COUNT_LOST]++;
+	c->sync = SYNC_LOST;
+	c->multi = false;
+	c->unknown = true;
+}
+
+/* Likewise, and which write answers what is pending is not known either. */
 static void lose(struct matcher *m, struct connection *c)
 {
-	leave_answered(c);
-	m->counts[COUNT_LOST] += c->pending_count;
-	c->pending_count = 0;
-	c->write_count = 0;
-	c->answer_bytes = 0;
+	for (size_t i = 0; i < c->pending_count; i++)
+		m->counts[COUNT_LOST] += !c->pending[i].left_out;
+	begin_group(m, c);
 	c->sync = SYNC_LOST;
+	c->multi = false;
+}
+
+/* Reports requests that were answered by several writes, of which only the first WRITES_MAX are known one by
+ * one. With another number of requests, the answers are taken to be of equal length. */
+static void answer_by_shares(struct matcher *m, struct connection *c)
+{
+	const size_t n = c->pending_count;
+	const bool each = c->write_count == n && !c->large;
+	uint64_t before = 0; /* bytes of earlier writes */
+	uint32_t w = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t end = c->answer_bytes * (i + 1) / n;
+		while (!each && w + 1 < c->write_count && before + c->writes[w].bytes < end)
+			before += c->writes[w++].bytes;
+		const struct answer_write *by = &c->writes[each ? i : w];
+		answer(m, c, &c->pending[i], by, each ? by->bytes : c->answer_bytes / n);
+	}
+	if (!each)
+		m->counts[COUNT_EXCHANGES] += n;
 }
 
 /* All that is pending was answered by the writes since. */
 static void complete(struct matcher *m, struct connection *c)
 {
-	leave_answered(c);
 	const size_t n = c->pending_count;
-	const bool each = c->write_count == n && n <= WRITES_MAX;
-	if (c->asynchronous && n > 1 && c->write_count > 1 && !each) {
+	const bool many = n > 1 && c->write_count > 1;
+	if ((many &&
+	     (c->write_count > WRITES_MAX || (c->asynchronous && (c->large || c->write_count != n)))) ||
+	    (c->unknown && c->write_count > 1)) {
 		lose(m, c);
 		return;
 	}
-	if (n > 1 && c->write_count > 1 && !each)
-		m->counts[COUNT_EXCHANGES] += n;
-	for (size_t i = 0; i < n; i++) {
-		const struct answer_write *w = each && n > 1 ? &c->writes[i] : &c->last;
-		answer(m, c, &c->pending[i], w, each && n > 1 ? c->writes[i].bytes : c->answer_bytes / n);
-	}
-	c->pending_count = 0;
-	c->write_count = 0;
-	c->answer_bytes = 0;
+	if (many)
+		answer_by_shares(m, c);
+	else
+		for (size_t i = 0; i < n; i++)
+			answer(m, c, &c->pending[i], &c->last, c->answer_bytes / n);
+	begin_group(m, c);
+}
+
+/* Events are missing from here on. An answer that was one write is complete; of several requests or large
+ * answers, later writes may be among those events. */
+static void lose_after_gap(struct matcher *m, struct connection *c)
+{
+	if (c->pending_count == 1 && c->write_count && !c->large && !c->asynchronous)
+		complete(m, c);
+	lose(m, c);
+	c->arrival_count = 0;
 }
 
 /* When the byte at an offset arrived; 0: unknown. */
@@ -281,12 +368,16 @@ static void add_arrivals(struct connection *c, const struct ft_request_arrival *
 /* A request that ended at the offset was read. */
 static void add_pending(struct matcher *m, struct connection *c, uint8_t command, uint64_t hash, uint32_t end)
 {
-	if (c->pending_count == (c->asynchronous ? PENDING_GROUPED : PENDING_MAX) ||
+	const size_t room = c->pending_room;
+	const bool fits = c->pending_count < room || m->pending_room + room <= PENDING_ALL;
+	if (c->pending_count == (c->asynchronous ? PENDING_GROUPED : PENDING_MAX) || !fits ||
 	    !grow(&c->pending, &c->pending_room, c->pending_count, sizeof *c->pending)) {
 		m->counts[COUNT_LOST]++;
 		lose(m, c);
 		return;
 	}
+	m->pending_room += c->pending_room - room;
+	c->overlaps |= c->pending_count > 0;
 	c->pending[c->pending_count++] =
 	    (struct pending){.arrival_ns = c->begin_arrival_ns ? c->begin_arrival_ns : c->now_ns,
 			     .read_ns = c->now_ns,
@@ -294,13 +385,27 @@ static void add_pending(struct matcher *m, struct connection *c, uint8_t command
 			     .tid = c->tid,
 			     .command = command,
 			     .hash = hash,
-			     .unarrived = !c->begin_arrival_ns};
+			     .unarrived = !c->begin_arrival_ns,
+			     .left_out = c->blocked};
 }
 
 static void begin_request(struct connection *c, uint32_t offset)
 {
 	c->begin = offset;
 	c->begin_arrival_ns = arrival_of(c, offset);
+}
+
+/* Whether a request is one of a connection that gets messages without asking, and its answer one of them. A
+ * subscriber may send few other commands, so these say that it is none any more. */
+static bool is_subscribers(const struct matcher *m, struct connection *c, const struct scanned *s)
+{
+	if (s->flags & (SCANNED_PUSHES | SCANNED_TRACKING))
+		c->pushed = true;
+	if (s->flags & SCANNED_PUSHES)
+		c->pushes = true;
+	else if (s->command != m->ping && s->command != m->unsubscribe && s->command != COMMAND_OTHER)
+		c->pushes = false;
+	return c->pushes;
 }
 
 static void request_ended(struct matcher *m, struct connection *c, const struct scanned *s)
@@ -310,20 +415,18 @@ static void request_ended(struct matcher *m, struct connection *c, const struct 
 		return;
 	}
 	c->unproved = false;
-	c->pushes |= (s->flags & SCANNED_PUSHES) != 0;
-	if (c->pushes)
+	if (is_subscribers(m, c, s)) {
 		m->counts[COUNT_PUSHES]++;
-	else if (s->flags & SCANNED_NO_REPLY)
+	} else if (s->flags & SCANNED_NO_REPLY) {
 		m->counts[COUNT_NO_REPLY]++;
-	else if (s->flags & SCANNED_BLOCKING) {
-		/* Its answer comes when there is data. What follows on the connection waits for it. */
-		m->counts[COUNT_BLOCKING]++;
-		lose(m, c);
-		c->blocked = true;
-		return;
 	} else {
+		/* The answer to a blocking command comes when there is data, and what follows waits for it.
+		 */
+		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
+		m->counts[COUNT_BLOCKING] += c->blocked;
 		add_pending(m, c, s->command, s->hash, c->offset);
 	}
+	c->multi = (c->multi || s->flags & SCANNED_MULTI) && !(s->flags & SCANNED_EXEC);
 	begin_request(c, c->offset);
 }
 
@@ -346,17 +449,24 @@ static void scan(struct matcher *m, struct connection *c, const uint8_t *at, uin
 	c->offset += (uint32_t)(end - at);
 }
 
+/* Skips bytes that were not captured. The request that is being scanned may end among them, but what follows
+ * it is unknown. */
 static void scan_gap(struct matcher *m, struct connection *c, uint32_t bytes)
 {
 	struct scanned s;
-	c->offset += bytes;
+	const uint32_t end = c->offset + bytes;
+	const uint64_t left = c->sync == SYNC_FOLLOWED ? scanner_left(&c->scanner) : 0;
+	const uint32_t skipped = left && left < bytes ? (uint32_t)left : bytes;
+
+	c->offset += skipped;
 	if (c->sync != SYNC_FOLLOWED)
 		return;
-	int result = scanner_gap(&c->scanner, bytes, &s);
+	int result = scanner_gap(&c->scanner, skipped, &s);
 	if (result > 0)
 		request_ended(m, c, &s);
-	else if (result < 0)
-		lose(m, c);
+	if (result < 0 || skipped < bytes)
+		leave(m, c);
+	c->offset = end;
 }
 
 static bool is_tls(const uint8_t *at, uint32_t bytes)
@@ -368,24 +478,38 @@ static bool is_tls(const uint8_t *at, uint32_t bytes)
 /* Whether a read begins where all earlier requests have been answered. */
 static bool is_idle(const struct connection *c, uint32_t begin)
 {
-	uint64_t arrival_ns = arrival_of(c, begin);
-	return arrival_ns && c->pending_count == 0 && !c->blocked &&
-	       (!c->begun || arrival_ns > c->last_write_ns);
+	const uint64_t arrival_ns = arrival_of(c, begin);
+	if (!arrival_ns || c->pending_count || c->backlog != BACKLOG_NONE)
+		return false;
+	return !c->begun || arrival_ns > c->last_write_ns || (!c->asynchronous && c->wrote);
 }
 
-/* A connection whose position is unknown may begin again at an idle moment, with what looks like a request.
- */
-static void find_again(struct matcher *m, struct connection *c, const uint8_t *at, uint32_t captured)
+/* A connection whose position is unknown may begin again when all is answered, with what looks like a
+ * request. */
+static void find_again(struct matcher *m, struct connection *c, const struct ft_request_read *e,
+		       const uint8_t *at)
 {
 	if (!is_idle(c, c->offset))
 		return;
 	restart_scanner(m, c);
 	c->unproved = true;
-	if (is_tls(at, captured) || !captured)
+	if (is_tls(at, e->captured) || e->flags & FT_READ_UNREADABLE)
 		c->sync = SYNC_EXCHANGES;
-	else if (scanner_may_begin((enum scan_protocol)c->scanner.protocol, at[0]))
+	else if (e->captured && scanner_may_begin((enum scan_protocol)c->scanner.protocol, at[0]))
 		c->sync = SYNC_FOLLOWED;
 	begin_request(c, c->offset);
+}
+
+/* Whether the writes so far have answered all that is pending, at a read from an offset. */
+static bool is_answered(const struct connection *c, uint32_t begin)
+{
+	if (!c->write_count)
+		return false;
+	if (!c->asynchronous && c->backlog == BACKLOG_NONE)
+		return true;
+	/* A client that waits for answers may have the last one before write() returned. */
+	const uint64_t left_ns = !c->overlaps && c->last.left_ns ? c->last.left_ns : c->last.t_ns;
+	return c->backlog != BACKLOG_CERTAIN && arrival_of(c, begin) > left_ns;
 }
 
 static void on_read(struct matcher *m, struct connection *c, const struct ft_request_read *e,
@@ -401,13 +525,14 @@ static void on_read(struct matcher *m, struct connection *c, const struct ft_req
 		c->offset = begin;
 	}
 	drop_arrivals(c, begin);
-	if (c->write_count && (!c->asynchronous || arrival_of(c, begin) > c->last_write_ns))
+	if (is_answered(c, begin))
 		complete(m, c);
-	if (c->sync == SYNC_LOST)
-		find_again(m, c, bytes, e->captured);
+	if (c->sync == SYNC_LOST && !(e->flags & FT_READ_CONTINUES))
+		find_again(m, c, e, bytes);
 	if (c->begun && c->sync == SYNC_LOST)
 		m->counts[COUNT_LOST]++;
 	c->begun = true;
+	c->wrote = false;
 	if (c->sync == SYNC_EXCHANGES) {
 		c->offset = e->end;
 		if (!c->pending_count) {
@@ -429,22 +554,27 @@ static void on_read(struct matcher *m, struct connection *c, const struct ft_req
 static void on_write(struct matcher *m, struct connection *c, const struct ft_request_write *e)
 {
 	const struct answer_write w = {e->head.t_ns, e->left_ns, e->bytes};
+	c->backlog = !w.bytes ? BACKLOG_CERTAIN : w.bytes >= WRITE_LARGE ? BACKLOG_POSSIBLE : BACKLOG_NONE;
+	c->large |= c->backlog != BACKLOG_NONE;
+	if (!w.bytes)
+		return;
 	c->last_write_ns = w.t_ns;
-	c->blocked = false;
+	c->wrote = true;
 	if (!c->pending_count)
 		return;
-	if (!c->writes)
-		c->writes = malloc(WRITES_MAX * sizeof *c->writes);
-	if (!c->writes) {
-		lose(m, c);
-		return;
-	}
-	if (c->write_count < WRITES_MAX)
+	if (c->write_count < WRITES_MAX) {
+		if (!grow(&c->writes, &c->writes_room, c->write_count, sizeof *c->writes)) {
+			lose(m, c);
+			return;
+		}
 		c->writes[c->write_count] = w;
+	}
 	c->write_count += 1 + e->unsent;
 	c->last = w;
 	c->answer_bytes += w.bytes;
 	enter_answered(m, c);
+	if (c->pushed && !c->asynchronous && c->backlog == BACKLOG_NONE) /* what follows is no answer */
+		complete(m, c);
 }
 
 static void on_connection(struct matcher *m, const struct ft_request_connection *e)
@@ -461,13 +591,11 @@ static void on_connection(struct matcher *m, const struct ft_request_connection 
 	}
 	struct connection *c = *place;
 	if (c->begun) { /* the programs were detached for a while */
-		if (c->write_count)
-			complete(m, c);
-		lose(m, c);
+		lose_after_gap(m, c);
 		c->offset = c->begin = e->start;
 		c->sequence = e->head.sequence;
-		c->arrival_count = 0;
-		c->begun = c->blocked = false;
+		c->begun = c->wrote = false;
+		c->backlog = BACKLOG_NONE;
 	}
 	c->id = e->head.connection;
 	c->tgid = e->tgid ? e->tgid : c->tgid;
@@ -477,8 +605,9 @@ static void on_connection(struct matcher *m, const struct ft_request_connection 
 
 static void on_closed(struct matcher *m, struct connection *c, uint64_t t_ns)
 {
-	if (c->write_count)
+	if (c->write_count && c->backlog != BACKLOG_CERTAIN)
 		complete(m, c);
+	lose(m, c);
 	const struct request_message message = {
 	    .kind = MESSAGE_CLOSED, .connection = c->id, .closed_ns = t_ns};
 	if (c->announced)
@@ -497,10 +626,7 @@ void matcher_event(struct matcher *m, const void *event, size_t bytes)
 	if (!c || c->id != head->connection)
 		return;
 	if (head->type != FT_REQUEST_CLOSED && head->sequence != c->sequence++) {
-		if (c->write_count) /* what was answered before the gap */
-			complete(m, c);
-		lose(m, c);
-		c->arrival_count = 0;
+		lose_after_gap(m, c);
 		c->sequence = (uint16_t)(head->sequence + 1);
 	}
 	switch (head->type) {
@@ -528,7 +654,8 @@ void matcher_tick(struct matcher *m, uint64_t now_ns)
 {
 	for (struct connection *c = m->answered, *next; c; c = next) {
 		next = c->next_answered;
-		if (c->last.t_ns + COMPLETE_NS < now_ns)
+		const uint64_t after_ns = c->backlog == BACKLOG_NONE ? COMPLETE_NS : COMPLETE_LARGE_NS;
+		if (c->backlog != BACKLOG_CERTAIN && c->last.t_ns + after_ns < now_ns)
 			complete(m, c);
 	}
 	if (m->proxied)

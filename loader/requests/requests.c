@@ -288,7 +288,7 @@ static uint32_t server_of(const struct requests *r, uint32_t tgid, uint16_t port
 	return (uint32_t)r->server_count;
 }
 
-static void take_connection(struct requests *r, struct ft_writer *w, const struct request_message *m)
+static void take_connection(struct requests *r, const struct request_message *m)
 {
 	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
 	*c = (struct ft_connection){.opened_ns = m->opened.opened_ns,
@@ -370,7 +370,7 @@ static void take_message(struct requests *r, struct ft_writer *w, const struct r
 {
 	switch (m->kind) {
 	case MESSAGE_CONNECTION:
-		take_connection(r, w, m);
+		take_connection(r, m);
 		break;
 	case MESSAGE_REQUEST:
 		take_request(r, w, m);

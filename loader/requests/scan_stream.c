@@ -226,3 +226,19 @@ int scanner_gap(struct scanner *s, uint64_t bytes, struct scanned *out)
 		finish(s, out);
 	return result;
 }
+
+uint64_t scanner_left(const struct scanner *s)
+{
+	if (s->gathers)
+		return 0;
+	switch (s->state) {
+	case SCAN_IN_BODY:
+		return s->left;
+	case SCAN_IN_VALUE:
+		return s->arguments + 1 == s->count ? s->left + 2 : 0;
+	case SCAN_IN_DATA:
+		return s->left + 2;
+	default:
+		return 0;
+	}
+}

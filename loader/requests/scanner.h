@@ -101,6 +101,9 @@ int scanner_bytes(struct scanner *s, const uint8_t **at, const uint8_t *end, str
  * they are within a value or end with it. -1: they include other bytes, so that the scanner is lost. */
 int scanner_gap(struct scanner *s, uint64_t bytes, struct scanned *out);
 
+/* How many bytes the request still has, if the value at the position is its last part. 0: unknown. */
+uint64_t scanner_left(const struct scanner *s);
+
 /* The position in the stream is unknown, for example because the connection is older than the recording.
  * The next byte begins a request or is refused: offer bytes for which scanner_may_begin is true. */
 void scanner_lose(struct scanner *s);

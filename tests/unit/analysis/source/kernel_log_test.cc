@@ -180,41 +180,6 @@ TEST_CASE("a server that began after the manifest is named by a note")
 	CHECK(run.loads[0].slices);
 }
 
-TEST_CASE("a load generator's log replaces the kernel log of the same run")
-{
-	TempDir dir;
-	{
-		KernelLog log(dir.file("server.forktail"));
-		log.Thread();
-		log.Tcp(1, 7);
-		log.Request(1, 100, 110, 200);
-		log.Close();
-	}
-	{
-		KernelLog load(dir.file("load.forktail"),
-			       R"({"program":"forktail-load","boot_id":"b1","servers":["127.0.0.1:6379"],)"
-			       R"("arrival":"closed","ops":["SET"]})");
-		ft_request q = {};
-		q.intended_ns = q.start_ns = kLogStart + 90'000;
-		q.end_ns = kLogStart + 210'000;
-		ft_requests_append(&load.requests, &q);
-		load.Close();
-	}
-	const Run run = LoadKernel(dir.path());
-	CHECK(run.kernel_log_left_out);
-	CHECK_FALSE(SeenInKernel(run));
-	CHECK(run.requests.size() == 1);
-	CHECK(run.ops == std::vector<std::string>{"SET"});
-	CHECK(run.connections.size() == 1);
-	CHECK(run.loads.size() == 1);
-	CHECK(run.requests.read_ns.empty());
-	Explanation e;
-	ExplainKernel(dir.path(), &e);
-	REQUIRE(!e.notes.empty());
-	CHECK(e.notes.back() == "requests seen in the server's kernel are left out, because the load "
-				"generator's log of the same time is used");
-}
-
 TEST_CASE("idle time of a request that the kernel saw is unattributed, never network")
 {
 	TempDir dir;

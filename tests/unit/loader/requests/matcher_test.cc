@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From reads and writes to requests: which write answers which request, arrivals of their first bytes, and what
-// is left out when events are missing.
+// From reads and writes to requests: which write answers which request, arrivals of their first bytes, and
+// what is left out when events are missing.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -82,6 +82,7 @@ public:
 		e.bytes = bytes;
 		matcher_event(matcher_, &e, sizeof e);
 	}
+	void Tick(uint64_t now_ns) { matcher_tick(matcher_, now_ns); }
 	// An event that did not reach the ring.
 	void Lose() { sequence_++; }
 	void Skip(uint32_t bytes) { offset_ += bytes; }
@@ -141,7 +142,8 @@ TEST_CASE("matcher: one request at a time")
 TEST_CASE("matcher: a pipeline's requests have their own arrivals and share the write")
 {
 	Stream s;
-	s.Read(20 * ms, kGet + kSet + kGet, {{10 * ms, kGetBytes + 3}, {11 * ms, kSetBytes}, {12 * ms, kGetBytes - 3}});
+	s.Read(20 * ms, kGet + kSet + kGet,
+	       {{10 * ms, kGetBytes + 3}, {11 * ms, kSetBytes}, {12 * ms, kGetBytes - 3}});
 	s.Write(25 * ms, 30);
 	const auto &found = s.Finish();
 	REQUIRE(found.size() == 3);
@@ -190,9 +192,75 @@ TEST_CASE("matcher: as many writes as requests answer one each, another number i
 			s.Write(t * ms);
 		const auto &found = s.Finish();
 		REQUIRE(found.size() == 2);
-		CHECK(found[0].request.end_ns == 17 * ms);
+		CHECK(found[0].request.end_ns == 16 * ms); // half of the bytes
 		CHECK(found[1].request.end_ns == 17 * ms);
 		CHECK(s.Count(COUNT_EXCHANGES) == 2);
+	}
+}
+
+TEST_CASE("matcher: an answer of which more follows is not complete at the next read")
+{
+	Stream s;
+	s.Read(12 * ms, kGet, {{10 * ms, kGetBytes}});
+	s.Write(13 * ms, 100000);
+	SECTION("the client sent another request meanwhile")
+	{
+		s.Read(15 * ms, kSet, {{12 * ms, kSetBytes}});
+		s.Write(20 * ms, 100000);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 2);
+		CHECK(found[0].request.end_ns == 13 * ms);
+		CHECK(found[1].request.end_ns == 20 * ms);
+		CHECK(s.Count(COUNT_EXCHANGES) == 2);
+	}
+	SECTION("the socket's buffer was full")
+	{
+		s.Write(14 * ms, 0);
+		s.Tick(100'000 * ms);
+		CHECK(s.requests.empty());
+		s.Write(200'000 * ms, 5000);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 1);
+		CHECK(found[0].request.end_ns == 200'000 * ms);
+	}
+	SECTION("it was complete: the next request arrived after it")
+	{
+		s.Read(15 * ms, kSet, {{14 * ms, kSetBytes}});
+		s.Write(20 * ms);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 2);
+		CHECK(found[0].request.end_ns == 13 * ms);
+		CHECK(found[1].request.end_ns == 20 * ms);
+		CHECK(s.Count(COUNT_EXCHANGES) == 0);
+	}
+	SECTION("it never ended")
+	{
+		s.Write(14 * ms, 0);
+		CHECK(s.Finish().empty());
+	}
+}
+
+TEST_CASE("matcher: a request may end among bytes that were not captured")
+{
+	const std::string large = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5000\r\n" + std::string(5000, 'x') + "\r\n";
+	const auto bytes = static_cast<uint32_t>(large.size());
+	Stream s;
+	s.Read(12 * ms, large + kSet + kGet, {{10 * ms, bytes + kSetBytes + kGetBytes}}, 3000);
+	s.Write(15 * ms, 15);
+	SECTION("what follows is left out until all is answered")
+	{
+		s.Read(22 * ms, kGet, {{14 * ms, kGetBytes}});
+		s.Write(25 * ms);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 2);
+		CHECK(found[0].request.end_ns == 15 * ms);
+		CHECK(found[1].request.arrival_ns == 14 * ms);
+		CHECK(s.Count(COUNT_LOST) > 0);
+	}
+	SECTION("with several writes it is not known which one answers")
+	{
+		s.Write(16 * ms);
+		CHECK(s.Finish().empty());
 	}
 }
 
@@ -258,7 +326,18 @@ TEST_CASE("matcher: a blocking command is left out, and what follows waits for i
 	const auto &found = s.Finish();
 	REQUIRE(found.size() == 1);
 	CHECK(found[0].request.arrival_ns == 520 * ms);
-	CHECK(s.Count(COUNT_BLOCKING) == 1);
+	CHECK(s.Count(COUNT_BLOCKING) == 2); // and what was behind it
+}
+
+TEST_CASE("matcher: in a transaction nothing blocks")
+{
+	const std::string all =
+	    "*1\r\n$5\r\nMULTI\r\n*3\r\n$5\r\nBLPOP\r\n$1\r\nq\r\n$1\r\n0\r\n*1\r\n$4\r\nEXEC\r\n";
+	Stream s;
+	s.Read(12 * ms, all, {{10 * ms, static_cast<uint32_t>(all.size())}});
+	s.Write(15 * ms);
+	CHECK(s.Finish().size() == 3);
+	CHECK(s.Count(COUNT_BLOCKING) == 0);
 }
 
 TEST_CASE("matcher: a subscriber's messages are no answers")
@@ -268,8 +347,38 @@ TEST_CASE("matcher: a subscriber's messages are no answers")
 	s.Read(12 * ms, subscribe, {{10 * ms, static_cast<uint32_t>(subscribe.size())}});
 	for (uint64_t t = 15; t < 300; t++)
 		s.Write(t * ms);
-	CHECK(s.Finish().empty());
-	CHECK(s.Count(COUNT_PUSHES) == 1);
+	SECTION("as long as it is one")
+	{
+		CHECK(s.Finish().empty());
+		CHECK(s.Count(COUNT_PUSHES) == 1);
+	}
+	SECTION("later requests are seen again")
+	{
+		const std::string end = "*2\r\n$11\r\nUNSUBSCRIBE\r\n$1\r\nc\r\n";
+		s.Read(402 * ms, end, {{400 * ms, static_cast<uint32_t>(end.size())}});
+		s.Write(405 * ms);
+		s.Read(412 * ms, kGet, {{410 * ms, kGetBytes}});
+		s.Write(415 * ms);
+		s.Write(418 * ms); // a late message
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 1);
+		CHECK(found[0].request.end_ns == 415 * ms);
+		CHECK(s.Count(COUNT_PUSHES) == 2);
+	}
+}
+
+TEST_CASE("matcher: invalidations of tracked keys are no answers")
+{
+	const std::string on = "*3\r\n$6\r\nCLIENT\r\n$8\r\nTRACKING\r\n$2\r\nON\r\n";
+	Stream s;
+	s.Read(12 * ms, on, {{10 * ms, static_cast<uint32_t>(on.size())}});
+	s.Write(15 * ms);
+	s.Read(22 * ms, kGet, {{20 * ms, kGetBytes}});
+	s.Write(25 * ms);
+	s.Write(28 * ms);
+	const auto &found = s.Finish();
+	REQUIRE(found.size() == 2);
+	CHECK(found[1].request.end_ns == 25 * ms);
 }
 
 TEST_CASE("matcher: TLS has times and sizes, no commands")
@@ -317,7 +426,8 @@ TEST_CASE("matcher: garbage and cut events are harmless")
 	Stream s;
 	for (int i = 0; i < 300; i++) {
 		std::string bytes(static_cast<size_t>(i), static_cast<char>(i * 37));
-		s.Read((10 + static_cast<uint64_t>(i)) * ms, bytes + "x", {{10 * ms, 1}}, static_cast<size_t>(i) / 2);
+		s.Read((10 + static_cast<uint64_t>(i)) * ms, bytes + "x", {{10 * ms, 1}},
+		       static_cast<size_t>(i) / 2);
 		if (i % 3 == 0)
 			s.Write((10 + static_cast<uint64_t>(i)) * ms);
 	}
