@@ -203,6 +203,7 @@ struct Load {
 	uint32_t connection_count = 0;
 	bool behind = false; // it used a proxy and logged the server behind
 	bool kernel = false; // a kernel log: `arrival` is "closed", and start is when a request arrived
+	bool slices = false; // a kernel log of only a part of the time
 	uint32_t sample = 1; // of a kernel log: requests are of 1 in this many connections
 };
 

@@ -77,6 +77,9 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block);
 // read.
 void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run);
 
+// Adds the servers of a manifest, or of a note that repeats its list with further ones at the end.
+void UseServers(const common::Json &list, OpenFile *f, Run *run);
+
 // Whether it has requests that the server's kernel saw.
 bool IsKernelLog(const OpenFile &f);
 

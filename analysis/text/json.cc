@@ -162,7 +162,7 @@ Out LoadsJson(const Run &run)
 				 {"connections", load.connection_count},
 				 {"source", load.kernel ? "kernel" : "load-generator"}});
 		if (load.kernel)
-			loads.back()["sample"] = load.sample;
+			loads.back()["sample"] = load.sample, loads.back()["slices"] = load.slices;
 	}
 	return loads;
 }

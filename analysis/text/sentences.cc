@@ -167,14 +167,19 @@ std::string SeenText(const Explanation &e)
 	if (!SeenInKernel(e.run) || e.blame.from_iterations)
 		return "";
 	uint32_t sample = 1;
-	for (const Load &load : e.run.loads)
+	bool slices = false;
+	for (const Load &load : e.run.loads) {
 		sample = std::max(sample, load.sample);
+		slices |= load.slices;
+	}
 	std::string text =
 	    "Requests were seen in the server's kernel, from arrival to reply; time in clients "
 	    "and on the network is outside";
 	if (sample > 1)
 		text += ". 1 in " + common::FormatCount(sample) +
 			" connections was sampled: counts are of the sample";
+	if (slices)
+		text += ". They were recorded in slices of the time";
 	return text + ".";
 }
 

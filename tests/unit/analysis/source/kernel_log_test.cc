@@ -155,6 +155,31 @@ TEST_CASE("a ring's segments are one kernel log: a repeated connection is the sa
 	CHECK(run.ops.size() == 4);
 }
 
+TEST_CASE("a server that began after the manifest is named by a note")
+{
+	TempDir dir;
+	std::string manifest = KernelManifest();
+	manifest.replace(manifest.find(R"("sample":16)"), 11, R"("sample":16,"slices":true)");
+	KernelLog log(dir.file("server.forktail"), manifest);
+	log.Thread();
+	REQUIRE(ft_writer_json(log.w, FT_BLOCK_NOTE,
+			       R"({"t_ns":5000000001,"kind":"request-servers",)"
+			       R"("servers":["127.0.0.1:6379","unix:/r","127.0.0.1:6380"],)"
+			       R"("server_info":[{"pid":100},{"pid":100},{"pid":200}]})") == 0);
+	ft_connection c = {};
+	c.id = 1;
+	c.opened_ns = kLogStart;
+	c.server = 2;
+	log.Record(FT_BLOCK_CONNECTION, c);
+	log.Request(1, 100, 110, 200);
+	log.Close();
+	const Run run = LoadKernel(dir.path());
+	REQUIRE(run.servers.size() == 3);
+	CHECK(run.servers[run.connections[run.requests.connection[0]].server] == "127.0.0.1:6380");
+	CHECK(run.server_pids[2] == 200);
+	CHECK(run.loads[0].slices);
+}
+
 TEST_CASE("idle time of a request that the kernel saw is unattributed, never network")
 {
 	TempDir dir;
