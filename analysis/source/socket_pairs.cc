@@ -103,4 +103,16 @@ std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &r
 	return pairs;
 }
 
+void TakeReaders(const Run &kernel, uint64_t bound_ns, Run *run)
+{
+	const std::vector<std::vector<SameSocket>> pairs = PairSockets(kernel, *run, bound_ns);
+	for (size_t i = 0; i < pairs.size(); i++) {
+		if (pairs[i].size() != 1)
+			continue;
+		Connection &connection = run->connections[pairs[i].front().connection];
+		if (connection.earlier.empty())
+			connection.readers = kernel.connections[i].readers;
+	}
+}
+
 } // namespace forktail::analysis

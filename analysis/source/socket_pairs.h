@@ -21,4 +21,8 @@ struct SameSocket {
 // distinguished from others have none. Times of the two logs may differ by bound_ns.
 std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns);
 
+// Copies the threads that read a connection, which only a kernel log has, to the same connection of `run`.
+// One that was opened again had several sockets, and has none.
+void TakeReaders(const Run &kernel, uint64_t bound_ns, Run *run);
+
 } // namespace forktail::analysis

@@ -21,6 +21,7 @@
 #include "manifest.h"
 #include "merge_segments.h"
 #include "ring.h"
+#include "socket_pairs.h"
 #include "source.h"
 #include "survey.h"
 
@@ -445,6 +446,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 	}
 	OrderByTime(&log_);
 	OrderByTime(&kernel_log_);
+	TakeReaders(kernel_run_, run->clocks_bound_ns, run);
 	std::error_code ec;
 	if (fs::is_directory(path, ec))
 		ReadRunInfo((fs::path(path) / "run.json").string(), run);

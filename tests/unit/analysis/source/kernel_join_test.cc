@@ -187,6 +187,13 @@ TEST_CASE("a port that is used again, and Unix sockets by their inode")
 	CHECK(of(5) == Found{1});
 	CHECK(of(6).empty());
 	CHECK(pairs[0][1].opened_ns == 300);
+
+	kernel.connections[3].readers = {{120, 77}};
+	kernel.connections[5].readers = {{220, 78}}; // of one of several sockets
+	TakeReaders(kernel, 0, &run);
+	REQUIRE(run.connections[4].readers.size() == 1);
+	CHECK(run.connections[4].readers[0].tid == 77);
+	CHECK(run.connections[1].readers.empty());
 }
 
 TEST_CASE("the logs are read in step, whatever the size of windows")
