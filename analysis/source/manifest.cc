@@ -121,7 +121,7 @@ void ReadManifest(OpenFile *f, const std::string &text)
 	f->about.start_ns = common::Whole(m, "start_ns");
 }
 
-void UseManifest(OpenFile *f, Run *run, Run *of_log)
+void UseManifest(OpenFile *f, Run *run)
 {
 	const common::Json &m = f->manifest;
 	if (uint64_t min_span_ns = common::Whole(m, "min_span_ns"))
@@ -161,7 +161,7 @@ void UseManifest(OpenFile *f, Run *run, Run *of_log)
 	}
 	f->first_program = f->merge->first_program;
 
-	UseLog(f, of_log);
+	UseLog(f, f->of_log);
 }
 
 } // namespace forktail::analysis

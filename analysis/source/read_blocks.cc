@@ -277,8 +277,8 @@ bool NoteIsKnown(SegmentMerge *merge, const common::Json &j)
 
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
-	if (common::Text(j, "kind") == "request-servers" && !f->left_out)
-		UseServers(j, f, run);
+	if (common::Text(j, "kind") == "request-servers")
+		UseServers(j, f, f->of_log);
 	if (f->segment && NoteIsKnown(f->merge.get(), j))
 		return;
 	const uint64_t t_ns = f->clock.Map(common::Whole(j, "t_ns"));

@@ -56,6 +56,7 @@ struct OpenFile {
 	ConnectionIds *connections = nullptr; // in `session`
 	RequestClients *clients = nullptr;    // of the whole run
 	bool joined = false;		      // it is a kernel log, used only to complete a load generator's
+	Run *of_log = nullptr;		      // has its requests, connections and servers
 
 	uint32_t first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers

@@ -334,7 +334,7 @@ bool RunSource::Get(OpenFile *f, const ft_place &place, ft_block *block)
 bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 {
 	ft_places places;
-	Run *of_log = f->joined ? &kernel_run_ : run;
+	Run *of_log = f->of_log;
 	if (progress_)
 		progress_->Begin();
 	auto at = [](void *progress, uint64_t done, uint64_t all) {
@@ -435,7 +435,8 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 	warnings_at_ = run->warnings.size();
 	for (const auto &f : files_) {
 		if (f->about.overlaid) {
-			UseManifest(f.get(), run, f->joined ? &kernel_run_ : run);
+			f->of_log = f->joined ? &kernel_run_ : run;
+			UseManifest(f.get(), run);
 			if (!ReadFile(f.get(), scan, run, error)) {
 				*error = common::Visible(*error);
 				return false;
