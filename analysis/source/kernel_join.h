@@ -13,25 +13,22 @@
 
 #include "analysis/run/part.h"
 #include "analysis/run/run.h"
+#include "analysis/run/socket_pairs.h"
 #include "log_reader.h"
-#include "socket_pairs.h"
 
 namespace forktail::analysis
 {
 
-class KernelJoin
+class KernelJoin : public WindowJoin
 {
 public:
 	// `blocks` are the kernel log's, by time, of which only requests in `part` are read, in windows of
 	// `window`. `kernel` has its connections and servers; its requests are replaced. `run` has the load
 	// generator's; servers behind a proxy are added to it.
 	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part, Run *kernel, Run *run);
-	// Goes back to the beginning of the log.
-	void Rewind();
-	// Sets what the kernel log has of the next window's own requests: server_arrival_ns, read_ns,
-	// answered_ns (0: unknown), and `behind` if that was unknown.
-	void Fill(Requests *requests);
-	bool HasBehind() const { return !kernel_->behind.empty(); }
+	void Rewind() override;
+	void Fill(Requests *requests) override;
+	bool HasBehind() const override { return !kernel_->behind.empty(); }
 
 private:
 	struct Seen {

@@ -8,8 +8,6 @@
 #include <atomic>
 #include <thread>
 
-#include "kernel_join.h"
-
 namespace forktail::analysis
 {
 
@@ -92,7 +90,7 @@ LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, cons
 	}
 }
 
-void LogReader::Join(std::unique_ptr<KernelJoin> join)
+void LogReader::Join(std::unique_ptr<WindowJoin> join)
 {
 	join_ = std::move(join);
 }

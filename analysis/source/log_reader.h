@@ -24,7 +24,18 @@ struct LogBlock {
 	ft_place place;
 };
 
-class KernelJoin;
+// Completes each window of the log with what another log has of its requests.
+class WindowJoin
+{
+public:
+	virtual ~WindowJoin() = default;
+	// Goes back to the beginning of the log.
+	virtual void Rewind() = 0;
+	// Sets what the other log has of the next window's own requests: server_arrival_ns, read_ns,
+	// answered_ns (0: unknown), and `behind` if that was unknown.
+	virtual void Fill(Requests *requests) = 0;
+	virtual bool HasBehind() const = 0;
+};
 
 class LogReader : public Log
 {
@@ -42,7 +53,7 @@ public:
 	// Gets the progress of passes; must outlive this object.
 	void OnProgress(Progress *progress) { progress_ = progress; }
 	// Each window gets what a kernel log has of its requests.
-	void Join(std::unique_ptr<KernelJoin> join);
+	void Join(std::unique_ptr<WindowJoin> join);
 	// The earliest due time in the first block of the next window; UINT64_MAX: there is none.
 	uint64_t NextStart() const
 	{
@@ -92,7 +103,7 @@ private:
 	std::future<Decoded> ahead_;
 	Requests spare_; // a spare buffer
 	Progress *progress_ = nullptr;
-	std::unique_ptr<KernelJoin> join_; // null: none
+	std::unique_ptr<WindowJoin> join_; // null: none
 };
 
 } // namespace forktail::analysis

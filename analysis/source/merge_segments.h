@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/run/connection_ids.h"
 #include "analysis/run/run.h"
-#include "connection_ids.h"
 #include "open_spans.h"
 
 namespace forktail::analysis

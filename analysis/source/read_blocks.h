@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/run/connection_ids.h"
+#include "analysis/run/request_clients.h"
 #include "analysis/run/run.h"
 #include "common/json/json_read.h"
-#include "connection_ids.h"
 #include "host_clocks.h"
 #include "hosts.h"
-#include "request_clients.h"
 
 namespace forktail::analysis
 {

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <sys/resource.h>
 
+#include "analysis/run/socket_pairs.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 #include "common/json/json_read.h"
@@ -21,7 +22,6 @@
 #include "manifest.h"
 #include "merge_segments.h"
 #include "ring.h"
-#include "socket_pairs.h"
 #include "source.h"
 #include "survey.h"
 

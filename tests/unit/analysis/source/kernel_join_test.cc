@@ -9,7 +9,7 @@
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/explain/explain.h"
-#include "analysis/source/socket_pairs.h"
+#include "analysis/run/socket_pairs.h"
 #include "analysis/text/json.h"
 #include "analysis/text/text.h"
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/run/run.h"
+#include "run.h"
 
 namespace forktail::analysis
 {

@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "analysis/run/run.h"
+#include "run.h"
 
 namespace forktail::analysis
 {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analysis/run/run.h"
+#include "run.h"
 
 namespace forktail::analysis
 {
