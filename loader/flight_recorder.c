@@ -53,6 +53,8 @@ static char *segment_manifest(struct recorder *r, uint64_t number)
 {
 	if (!r->manifest || r->start_ns - r->manifest_ns > MANIFEST_NS || r->start_ns < r->young_until_ns) {
 		json_decref(r->manifest);
+		for (size_t i = 0; i < r->targets->count; i++)
+			requests_target(r->requests, r->targets->pids[i]);
 		r->manifest =
 		    manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
 		r->manifest_ns = r->start_ns;

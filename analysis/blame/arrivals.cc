@@ -8,16 +8,42 @@
 namespace forktail::analysis
 {
 
+namespace
+{
+
+// How long a serving thread was idle or waited on a socket.
+uint64_t IdleBetween(const Timeline &server, uint64_t from_ns, uint64_t to_ns)
+{
+	CauseTimes times = {};
+	AddTimes(server, from_ns, to_ns, &times);
+	return times[Index(Cause::Idle)] + times[Index(Cause::Network)];
+}
+
+} // namespace
+
 ServerIdle FindServerIdle(const Timeline &server, const Requests &q, size_t i)
 {
 	if (q.read_ns.empty() || !q.read_ns[i])
 		return {};
-	auto idle = [&](uint64_t from_ns, uint64_t to_ns) {
-		CauseTimes times = {};
-		AddTimes(server, from_ns, to_ns, &times);
-		return times[Index(Cause::Idle)] + times[Index(Cause::Network)];
+	const uint64_t from_ns = q.Joined(i) ? q.server_arrival_ns[i] : q.sent_ns[i],
+		       to_ns = q.Joined(i) ? q.answered_ns[i] : q.end_ns[i];
+	return {IdleBetween(server, from_ns, q.read_ns[i]), IdleBetween(server, q.read_ns[i], to_ns)};
+}
+
+void SplitNetwork(const Context &context, const Timeline &server, size_t i, uint64_t bound_ns, SlowRequest *r)
+{
+	const Requests &q = context.run.requests;
+	r->joined = q.Joined(i);
+	if (!r->joined)
+		return;
+	auto on_way = [&](uint64_t from_ns, uint64_t to_ns) {
+		const uint64_t ns = IdleBetween(server, from_ns, to_ns);
+		return ns - std::min(ns, context.ClientStalled(i, from_ns, to_ns) + bound_ns);
 	};
-	return {idle(q.sent_ns[i], q.read_ns[i]), idle(q.read_ns[i], q.end_ns[i])};
+	const uint64_t arrived = q.Arrived(i);
+	r->way = {on_way(q.sent_ns[i], std::min(q.server_arrival_ns[i], arrived)),
+		  on_way(std::min(q.answered_ns[i], arrived), arrived)};
+	r->idle = FindServerIdle(server, q, i);
 }
 
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r)

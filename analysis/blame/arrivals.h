@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "blame.h"
+#include "context.h"
 
 namespace forktail::analysis
 {
@@ -17,6 +18,12 @@ OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived
 
 // The serving thread's idle time in requests[i], if the time at which it read the request is known.
 ServerIdle FindServerIdle(const Timeline &server, const Requests &requests, size_t i);
+
+// Sets `way` and `idle` of request i, if it is known when the server's kernel had it. `server`: the thread
+// that served it. Time at which its load generator was stalled is on no way. Times of the two may differ by
+// bound_ns.
+void SplitNetwork(const Context &context, const Timeline &server, size_t i, uint64_t bound_ns,
+		  SlowRequest *r);
 
 // Sets the connection and arrival time that the log has of requests[i].
 void NoteRequest(const Requests &requests, size_t i, SlowRequest *r);

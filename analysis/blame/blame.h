@@ -70,6 +70,14 @@ struct ServerIdle {
 	uint64_t unread_ns = 0, read_ns = 0;
 };
 
+// Where requests of a load generator's log were that the server's kernel saw too, in time without another
+// cause: on their way, unread in the server's socket while its thread was idle, and the answers on their way
+// and unread at the client.
+struct NetworkSplit {
+	uint64_t requests = 0;
+	uint64_t to_server_ns = 0, unread_at_server_ns = 0, to_client_ns = 0, unread_at_client_ns = 0;
+};
+
 // A request at or above the threshold. Its parts are Blame::parts[first_part, +part_count), largest first.
 // Without a request log it is an event-loop iteration, and `index` counts Run::iterations.
 struct SlowRequest {
@@ -81,17 +89,23 @@ struct SlowRequest {
 	uint32_t first_part;
 	uint16_t part_count;
 	uint8_t op;
-	uint8_t status;		 // enum ft_status
-	uint16_t hop = kNoHop;	 // the hop that served it, or that got it first; kNoHop: unknown
-	bool arrived = false;	 // the arrival time of its answer is known; then
-	uint64_t unread_ns = 0;	 // how long the answer waited unread at the client
-	OnTheWay way = {};	 // only for servers without a proxy
-	ServerIdle idle = {};	 // likewise
-	uint64_t sent_ns = 0;	 // this and the next: 0 for an iteration
+	uint8_t status;		// enum ft_status
+	uint16_t hop = kNoHop;	// the hop that served it, or that got it first; kNoHop: unknown
+	bool joined = false;	// it is known when the server's kernel had it
+	bool arrived = false;	// the arrival time of its answer is known; then
+	uint64_t unread_ns = 0; // how long the answer waited unread at the client
+	OnTheWay way = {};	// only for servers without a proxy
+	ServerIdle idle = {};	// in a kernel log or joined with one; there `way` is exact, also with a proxy
+	uint64_t sent_ns = 0;	// this and the next: 0 for an iteration
 	uint32_t connection = 0; // index into Run::connections
 	uint64_t clocks_ns = 0;	 // the part of its unknown time from the uncertainty of two hosts' clocks
 	uint8_t behind = 0;	 // the server behind the proxy: 1 + index into Run::behind; 0: unknown
 	uint64_t end_ns() const { return due_ns + latency_ns; }
+	NetworkSplit Split() const
+	{
+		return joined ? NetworkSplit{1, way.request_ns, idle.unread_ns, way.answer_ns, unread_ns}
+			      : NetworkSplit();
+	}
 };
 
 // One cause over all slow requests; the what-if percentiles are over all requests of the run.
@@ -164,6 +178,8 @@ struct Blame {
 	uint64_t kept_from_ns = 0;	// `slow` has those that took at least this long; 0: it has all
 	uint64_t clocks_ns = 0;		// sum of their clocks_ns
 	ServerIdle idle;		// likewise
+	NetworkSplit split;		// likewise, of joined requests
+	uint64_t joined = 0;		// all requests of the run that a kernel log has too
 	uint64_t slow_ns = 0;		// sum of all slow requests' latencies
 	std::vector<CauseRow> causes;	// by time, largest first, unknown last; only causes with time
 	std::vector<HopRow> hops;	// hops that requests passed, by time

@@ -110,7 +110,8 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 			 server.hop};
 	NoteRequest(q, i, &r);
 	r.clocks_ns = clocks_ns;
-	if (r.arrived || bound_ns)
+	SplitNetwork(context, *server.timeline, i, bound_ns, &r);
+	if (!r.joined && (r.arrived || bound_ns))
 		r.way = FindOnTheWay(*server.timeline, q.sent_ns[i], q.Arrived(i), bound_ns);
 	if (context.in_kernel)
 		r.idle = FindServerIdle(*server.timeline, q, i);

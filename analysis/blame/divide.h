@@ -60,6 +60,38 @@ void DivideBacklog(const Context &context, size_t i, typename Sums::Number idle_
 	sums->MoveToQueued(moved, from_busy);
 }
 
+// Adds the time of request i from sent to the arrival of its answer. An idle server waits for the load
+// generator if that was stalled, else for the network. If it is known when the server's kernel had the
+// request, then not in that time: the server waits for the one behind it, which counts as network if it was
+// not recorded, or for something that is not known.
+template <RequestSums Sums> void DivideServed(const Context &context, size_t i, Sums *sums)
+{
+	using Number = typename Sums::Number;
+	const Requests &q = context.run.requests;
+	auto outside = [&](uint64_t from_ns, uint64_t to_ns) {
+		const Number idle = sums->AddServed(from_ns, to_ns);
+		Number late = 0;
+		if (idle > 0)
+			late = std::min(static_cast<Number>(context.ClientStalled(i, from_ns, to_ns)), idle);
+		sums->late += late;
+		sums->network += idle - late;
+	};
+	const uint64_t sent = q.sent_ns[i], arrived = q.Arrived(i);
+	if (!q.Joined(i))
+		return outside(sent, arrived);
+	const uint64_t at_server = std::min(q.server_arrival_ns[i], arrived),
+		       answered = std::min(q.answered_ns[i], arrived);
+	outside(sent, at_server);
+	const Number network = sums->network, idle = sums->AddServed(at_server, answered);
+	if (q.Behind(i)) {
+		sums->network += idle;
+	} else {
+		sums->AddUnknown(idle + sums->network - network);
+		sums->network = network;
+	}
+	outside(answered, arrived);
+}
+
 // Adds request i to *sums, which is empty.
 template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *sums)
 {
@@ -78,17 +110,16 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 		return DivideBacklog(context, i, Number{0}, sums);
 	}
 
-	// An idle server waits for the load generator if that was stalled or had a free connection, else for
-	// the network. After the answer's arrival the time is the load generator's, whatever the server does.
-	Number idle_waiting = sums->AddWaiting(due, until), idle = sums->AddServed(sent, arrived);
-	Number late_waiting = idle_waiting, late = idle;
+	// Before it was sent, an idle server waits for the load generator if that was stalled or had a free
+	// connection, else for the network. After the answer's arrival the time is the load generator's,
+	// whatever the server does.
+	Number idle_waiting = sums->AddWaiting(due, until), late_waiting = idle_waiting;
 	if (idle_waiting > 0)
 		late_waiting = std::min(static_cast<Number>(context.LateWaiting(i)), idle_waiting);
-	if (idle > 0)
-		late = std::min(static_cast<Number>(context.ClientStalled(i, sent, arrived)), idle);
 	idle_waiting -= late_waiting;
-	sums->late += static_cast<Number>(sent - until) + late_waiting + late + static_cast<Number>(unread);
-	sums->network += idle_waiting + idle - late;
+	sums->late += static_cast<Number>(sent - until) + late_waiting + static_cast<Number>(unread);
+	sums->network += idle_waiting;
+	DivideServed(context, i, sums);
 
 	// The log names the server that answered in the end. That it was idle during the outage means
 	// nothing.

@@ -10,6 +10,7 @@
 #include "analysis/timeline/apportion.h"
 #include "arrivals.h"
 #include "divide.h"
+#include "hop_rows.h"
 
 namespace forktail::analysis
 {
@@ -178,6 +179,7 @@ void BlameProxyRequest(const Context &context, const ProxyPath &t, size_t i, con
 			 q.status[i],
 			 t.front_hop};
 	NoteRequest(q, i, &r);
+	SplitNetwork(context, *context.timelines[t.front_hop], i, 0, &r);
 	for (const AtHop &h : times.hops)
 		AddPartsAt(context, *context.timelines[h.hop], h, times.since_ns, due, q.Arrived(i), sheet);
 	AddPart(Cause::Network, kNoHop, times.between_ns, 0, sheet);
@@ -216,7 +218,7 @@ void FindWays(const std::vector<Timeline> &timelines, Context *context)
 	// Where a path ends: at a server behind, or at another thread of the same process.
 	auto end_of = [&](size_t server, size_t behind) -> uint16_t {
 		if (behind < run.behind.size())
-			return any_behind ? static_cast<uint16_t>(first_behind + behind) : kNoHop;
+			return any_behind ? HopOf(run, timelines, first_behind + behind) : kNoHop;
 		return context->serving.HandsTo(context->servers[server].hop);
 	};
 	bool any = false;

@@ -84,9 +84,14 @@ void NoteEndedServers(Explanation *e)
 
 void NoteKernelLog(Explanation *e)
 {
-	if (e->run.kernel_log_left_out)
-		e->notes.push_back("requests seen in the server's kernel are left out, because the load "
-				   "generator's log of the same time is used");
+	if (!e->run.kernel_log_joined)
+		return;
+	const bool all = e->blame.joined == e->blame.count;
+	e->notes.push_back("the server's kernel saw " +
+			   (all ? "all of the load generator's requests"
+				: common::FormatCount(e->blame.joined) + " of the load generator's " +
+				      common::Plural(e->blame.count, "request", "requests")) +
+			   "; requests of others that it saw are left out");
 }
 
 // The recorder sees less of an event loop over io_uring than of one over epoll.
@@ -328,7 +333,10 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 		return false;
 	if (!TakePart(options.part, e, error, status))
 		return false;
-	const size_t window = SeenInKernel(e->run) ? memory.window * 2 / 3 : memory.window; // more columns
+	// A kernel log has more columns; one that is joined is read beside the load generator's.
+	const size_t window = e->run.kernel_log_joined ? memory.window / 3
+			      : SeenInKernel(e->run)   ? memory.window * 2 / 3
+						       : memory.window;
 	std::unique_ptr<LogReader> log = e->source->OpenLog(window, &e->run);
 	log->OnProgress(&e->progress);
 	e->log = std::move(log);

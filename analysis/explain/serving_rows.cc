@@ -65,7 +65,7 @@ void FindServersBehind(const LogFacts &facts, const Accounts &accounts, Explanat
 		e->notes.push_back(
 		    "time at " +
 		    common::Plural(count, "server behind the proxy", "servers behind the proxy") +
-		    " counts as network: " + missing);
+		    (SeenInKernel(e->run) ? " is unattributed: " : " counts as network: ") + missing);
 	if (uint64_t unknown = facts.behind ? facts.behind_unknown : 0)
 		e->notes.push_back("the server behind the proxy is unknown for " +
 				   common::Plural(unknown, "request", "requests") +

@@ -52,6 +52,7 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 		if (q.status[i] != FT_STATUS_UNSENT)
 			facts->last_use_of[c] = {q.sent_ns[i], q.Arrived(i)};
 		facts->behind |= q.Behind(i) != 0;
+		facts->joined += q.Joined(i);
 		if (q.Behind(i) == 0 && through[c] && q.status[i] != FT_STATUS_UNSENT)
 			facts->behind_unknown++;
 		if (IsError(q.status[i]))
@@ -95,6 +96,7 @@ void MergeSums(const LogFacts &worker, LogFacts *all)
 	all->peaks.Merge(worker.peaks);
 	all->behind_unknown += worker.behind_unknown;
 	all->behind |= worker.behind;
+	all->joined += worker.joined;
 	all->arrivals.Merge(worker.arrivals);
 	all->arrivals_ns += worker.arrivals_ns;
 	all->unread_ns += worker.unread_ns;

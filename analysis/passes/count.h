@@ -34,6 +34,7 @@ struct LogFacts {
 	// Requests through a proxy to an unknown server behind it, and whether that server is known for any.
 	uint64_t behind_unknown = 0;
 	bool behind = false;
+	uint64_t joined = 0; // requests that a kernel log has too
 	// Answers with a known arrival: the time up to it, and the time that they then waited unread.
 	LogHistogram arrivals;
 	unsigned __int128 arrivals_ns = 0;

@@ -118,6 +118,7 @@ public:
 	{
 		blame_.count = facts_.count;
 		blame_.by_status = facts_.by_status;
+		blame_.joined = facts_.joined;
 		blame_.errors = facts_.count - facts_.answered();
 		FindUsual();
 		FindPercentilesAndBacklogs(threshold);

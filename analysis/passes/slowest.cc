@@ -17,6 +17,12 @@ void SlowestRequests::SumUp(const SlowRequest &r, const Part *parts)
 	clocks_ns_ += r.clocks_ns;
 	idle_.unread_ns += r.idle.unread_ns;
 	idle_.read_ns += r.idle.read_ns;
+	const NetworkSplit split = r.Split();
+	split_.requests += split.requests;
+	split_.to_server_ns += split.to_server_ns;
+	split_.unread_at_server_ns += split.unread_at_server_ns;
+	split_.to_client_ns += split.to_client_ns;
+	split_.unread_at_client_ns += split.unread_at_client_ns;
 	for (size_t p = 0; p < r.part_count; p++) {
 		const Part &part = parts[p];
 		auto before = [&](auto same) { return std::any_of(parts, parts + p, same); };
@@ -125,6 +131,7 @@ void SlowestRequests::Conclude(const WithoutHistograms *without, Blame *blame)
 	blame->slow_ns = slow_ns_;
 	blame->clocks_ns = clocks_ns_;
 	blame->idle = idle_;
+	blame->split = split_;
 	blame->kept_from_ns = kept_from_ns_;
 	for (int c = 0; c < kCauses; c++) {
 		CauseRow row = rows_[static_cast<size_t>(c)];

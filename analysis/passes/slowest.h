@@ -60,6 +60,7 @@ private:
 	std::unique_ptr<WithoutTails> tails_; // set when the room was full
 	uint64_t slow_ = 0, slow_ns_ = 0, clocks_ns_ = 0;
 	ServerIdle idle_;
+	NetworkSplit split_;
 	std::array<CauseRow, kCauses> rows_ = {};
 	std::vector<AtHopSum> hops_;
 };

@@ -161,6 +161,10 @@ struct Requests {
 	// returned, and its write of the answer; 0: unknown.
 	Column<uint64_t> read_ns, written_ns;
 	Column<uint32_t> request_bytes, answer_bytes;
+	// Only of a load generator's log with a kernel log of the same requests, else empty; read_ns is then
+	// known too. When a request arrived at the server's socket, and when its answer left, in [sent_ns,
+	// end_ns]; 0: unknown.
+	Column<uint64_t> server_arrival_ns, answered_ns;
 
 	size_t size() const { return end_ns.size(); }
 	// The number of request i in the log.
@@ -172,6 +176,8 @@ struct Requests {
 	{
 		return arrival_ns.empty() || arrival_ns[i] == 0 ? end_ns[i] : arrival_ns[i];
 	}
+	// Whether it is known when the server's kernel had the request.
+	bool Joined(size_t i) const { return !server_arrival_ns.empty() && server_arrival_ns[i]; }
 	// How long the answer then waited unread.
 	uint64_t Unread(size_t i) const { return end_ns[i] - Arrived(i); }
 };
@@ -197,6 +203,7 @@ struct Load {
 	uint32_t connection_count = 0;
 	bool behind = false; // it used a proxy and logged the server behind
 	bool kernel = false; // a kernel log: `arrival` is "closed", and start is when a request arrived
+	bool slices = false; // a kernel log of only a part of the time
 	uint32_t sample = 1; // of a kernel log: requests are of 1 in this many connections
 };
 
@@ -338,8 +345,8 @@ struct Run {
 	std::vector<RequestClient> request_clients;
 	Requests requests;
 
-	// A kernel log is not used, because there is a load generator's log.
-	bool kernel_log_left_out = false;
+	// The load generator's log is joined with a kernel log, of which other requests are left out.
+	bool kernel_log_joined = false;
 	// The earliest and latest instant of any record.
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0;

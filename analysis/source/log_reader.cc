@@ -8,6 +8,8 @@
 #include <atomic>
 #include <thread>
 
+#include "kernel_join.h"
+
 namespace forktail::analysis
 {
 
@@ -19,10 +21,11 @@ size_t Workers()
 	return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
 }
 
-// Calls see(column) for each column of a kernel log alone.
-template <typename See> void EachSeen(Requests *q, See see)
+// Calls see(column) for each column of a kernel log alone. Joined requests have read_ns too.
+template <typename See> void EachSeen(Requests *q, See see, bool with_read = true)
 {
-	see(&q->read_ns);
+	if (with_read)
+		see(&q->read_ns);
 	see(&q->written_ns);
 	see(&q->request_bytes);
 	see(&q->answer_bytes);
@@ -39,6 +42,8 @@ template <typename See> void EachColumn(Requests *q, See see)
 	see(&q->status);
 	see(&q->behind);
 	see(&q->arrival_ns);
+	see(&q->server_arrival_ns);
+	see(&q->answered_ns);
 	EachSeen(q, see);
 }
 
@@ -85,6 +90,11 @@ LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, cons
 		windows_.back().count += count;
 		count_ += count;
 	}
+}
+
+void LogReader::Join(std::unique_ptr<KernelJoin> join)
+{
+	join_ = std::move(join);
 }
 
 LogReader::~LogReader()
@@ -261,6 +271,8 @@ size_t LogReader::AddLead(size_t room, Requests *q) const
 	copy(last.written_ns, &q->written_ns);
 	copy(last.request_bytes, &q->request_bytes);
 	copy(last.answer_bytes, &q->answer_bytes);
+	copy(last.server_arrival_ns, &q->server_arrival_ns);
+	copy(last.answered_ns, &q->answered_ns);
 	return lead;
 }
 
@@ -274,7 +286,7 @@ void LogReader::Take(size_t room_for_lead, Decoded *d)
 	auto any = [](const std::vector<uint8_t> &blocks) {
 		return std::find(blocks.begin(), blocks.end(), 1) != blocks.end();
 	};
-	behind_ |= any(d->behind);
+	behind_ |= any(d->behind) || (join_ && join_->HasBehind());
 	arrivals_ |= any(d->arrivals);
 	seen_ |= any(d->seen);
 	q.lead = AddLead(room_for_lead, &q);
@@ -306,9 +318,22 @@ void LogReader::Take(size_t room_for_lead, Decoded *d)
 	if (!arrivals_)
 		q.arrival_ns.Truncate(0);
 	if (!seen_)
-		EachSeen(&q, [](auto *column) { column->Truncate(0); });
+		EachSeen(
+		    &q, [](auto *column) { column->Truncate(0); }, !join_);
+	JoinWindow(&q);
 	q.first = next_ ? number_ : 0;
 	number_ = q.first + to - q.lead;
+}
+
+void LogReader::JoinWindow(Requests *q)
+{
+	if (join_) {
+		if (next_ == 0)
+			join_->Rewind();
+		return join_->Fill(q);
+	}
+	q->server_arrival_ns.Truncate(0);
+	q->answered_ns.Truncate(0);
 }
 
 bool LogReader::Next()

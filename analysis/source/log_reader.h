@@ -24,6 +24,8 @@ struct LogBlock {
 	ft_place place;
 };
 
+class KernelJoin;
+
 class LogReader : public Log
 {
 public:
@@ -39,6 +41,14 @@ public:
 	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
 	// Gets the progress of passes; must outlive this object.
 	void OnProgress(Progress *progress) { progress_ = progress; }
+	// Each window gets what a kernel log has of its requests.
+	void Join(std::unique_ptr<KernelJoin> join);
+	// The earliest due time in the first block of the next window; UINT64_MAX: there is none.
+	uint64_t NextStart() const
+	{
+		return next_ == windows_.size() ? UINT64_MAX
+						: blocks_[windows_[next_].first_block].place.start_ns;
+	}
 
 private:
 	struct Window {
@@ -63,6 +73,7 @@ private:
 	void DecodeBlock(const LogBlock &block, size_t at, Scratch *scratch, Decoded *out, size_t index);
 	void Begin(size_t window, Requests room);
 	void Take(size_t room_for_lead, Decoded *decoded);
+	void JoinWindow(Requests *requests);
 	size_t AddLead(size_t room, Requests *requests) const;
 
 	std::vector<LogBlock> blocks_;
@@ -81,6 +92,7 @@ private:
 	std::future<Decoded> ahead_;
 	Requests spare_; // a spare buffer
 	Progress *progress_ = nullptr;
+	std::unique_ptr<KernelJoin> join_; // null: none
 };
 
 } // namespace forktail::analysis

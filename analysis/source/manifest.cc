@@ -53,29 +53,6 @@ void AddMissing(const Missing &missing, bool segment, Run *run)
 		run->missing.push_back(missing);
 }
 
-void UseServers(OpenFile *f, Run *run)
-{
-	const common::Json &m = f->manifest;
-	const common::Json *infos = common::Member(m, "server_info");
-	std::vector<std::string> servers = common::Texts(m, "servers");
-	for (size_t i = 0; i < servers.size(); i++) {
-		const bool here = IsKernelLog(*f) || IsLocalAddress(servers[i]);
-		std::string host = SeveralHosts(*run) && here ? f->about.host : "";
-		size_t known = 0;
-		while (known < run->servers.size() &&
-		       (run->servers[known] != servers[i] || run->server_hosts[known] != host))
-			known++;
-		f->servers.push_back(static_cast<uint32_t>(known));
-		if (known != run->servers.size())
-			continue;
-		run->servers.push_back(servers[i]);
-		run->server_hosts.push_back(host);
-		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
-					       ? static_cast<uint32_t>(common::Whole((*infos)[i], "pid"))
-					       : 0);
-	}
-}
-
 void UseOps(OpenFile *f, Run *run)
 {
 	for (const std::string &op : common::Texts(f->manifest, "ops")) {
@@ -96,6 +73,7 @@ void UseKernelLog(OpenFile *f, Run *run)
 	load.arrival = "closed";
 	load.sample = static_cast<uint32_t>(std::clamp<uint64_t>(
 	    common::Whole(*common::Member(f->manifest, "requests"), "sample"), 1, 1 << 20));
+	load.slices = common::Flag(*common::Member(f->manifest, "requests"), "slices");
 	load.first_connection = static_cast<uint32_t>(run->connections.size());
 	load.file = static_cast<uint32_t>(std::min(f->merge->file, run->files.size()));
 	f->session->load = static_cast<uint32_t>(run->loads.size());
@@ -106,7 +84,7 @@ void UseKernelLog(OpenFile *f, Run *run)
 void UseLog(OpenFile *f, Run *run)
 {
 	const common::Json &m = f->manifest;
-	UseServers(f, run);
+	UseServers(m, f, run);
 	UseBehind(f, run);
 	UseOps(f, run);
 	if (IsKernelLog(*f))
@@ -143,7 +121,7 @@ void ReadManifest(OpenFile *f, const std::string &text)
 	f->about.start_ns = common::Whole(m, "start_ns");
 }
 
-void UseManifest(OpenFile *f, Run *run)
+void UseManifest(OpenFile *f, Run *run, Run *of_log)
 {
 	const common::Json &m = f->manifest;
 	if (uint64_t min_span_ns = common::Whole(m, "min_span_ns"))
@@ -183,8 +161,7 @@ void UseManifest(OpenFile *f, Run *run)
 	}
 	f->first_program = f->merge->first_program;
 
-	if (!f->left_out)
-		UseLog(f, run);
+	UseLog(f, of_log);
 }
 
 } // namespace forktail::analysis

@@ -11,7 +11,8 @@ namespace forktail::analysis
 
 // Reads what describes the file.
 void ReadManifest(OpenFile *f, const std::string &text);
-// Copies what describes the run as a whole. The file is the next one of the run.
-void UseManifest(OpenFile *f, Run *run);
+// Copies what describes the run as a whole. The file is the next one of the run. `of_log` gets what describes
+// the file's requests.
+void UseManifest(OpenFile *f, Run *run, Run *of_log);
 
 } // namespace forktail::analysis

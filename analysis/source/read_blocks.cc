@@ -277,6 +277,8 @@ bool NoteIsKnown(SegmentMerge *merge, const common::Json &j)
 
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
+	if (common::Text(j, "kind") == "request-servers" && !f->left_out)
+		UseServers(j, f, run);
 	if (f->segment && NoteIsKnown(f->merge.get(), j))
 		return;
 	const uint64_t t_ns = f->clock.Map(common::Whole(j, "t_ns"));
@@ -317,6 +319,28 @@ void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run
 	for (size_t i = first_cpu_sample; i < run->cpu_samples.size(); i++) {
 		auto found = f->stacks.find(run->cpu_samples[i].stack);
 		run->cpu_samples[i].stack = found == f->stacks.end() ? 0 : found->second;
+	}
+}
+
+void UseServers(const common::Json &list, OpenFile *f, Run *run)
+{
+	const common::Json *infos = common::Member(list, "server_info");
+	const std::vector<std::string> servers = common::Texts(list, "servers");
+	for (size_t i = f->servers.size(); i < servers.size(); i++) {
+		const bool here = IsKernelLog(*f) || IsLocalAddress(servers[i]);
+		std::string host = SeveralHosts(*run) && here ? f->about.host : "";
+		size_t known = 0;
+		while (known < run->servers.size() &&
+		       (run->servers[known] != servers[i] || run->server_hosts[known] != host))
+			known++;
+		f->servers.push_back(static_cast<uint32_t>(known));
+		if (known != run->servers.size())
+			continue;
+		run->servers.push_back(servers[i]);
+		run->server_hosts.push_back(host);
+		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
+					       ? static_cast<uint32_t>(common::Whole((*infos)[i], "pid"))
+					       : 0);
 	}
 }
 
@@ -429,8 +453,6 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		});
 		break;
 	case FT_BLOCK_CONNECTION:
-		if (f->left_out)
-			break;
 		ForRecords<ft_connection>(f, block,
 					  [&](const ft_connection &c) { ReadConnection(f, run, c); });
 		break;

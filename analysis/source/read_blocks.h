@@ -55,7 +55,7 @@ struct OpenFile {
 	Session *session = nullptr;	      // in `merge`
 	ConnectionIds *connections = nullptr; // in `session`
 	RequestClients *clients = nullptr;    // of the whole run
-	bool left_out = false;		      // its requests: another file has them
+	bool joined = false;		      // it is a kernel log, used only to complete a load generator's
 
 	uint32_t first_program = 0;
 	std::vector<uint32_t> servers; // index into the manifest's "servers" -> into Run::servers
@@ -76,6 +76,9 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block);
 // Maps the file's name ids in the run's records from these indexes on. All names of the file must have been
 // read.
 void TakeNames(OpenFile *f, size_t first_span, size_t first_cpu_sample, Run *run);
+
+// Adds the servers of a manifest, or of a note that repeats its list with further ones at the end.
+void UseServers(const common::Json &list, OpenFile *f, Run *run);
 
 // Whether it has requests that the server's kernel saw.
 bool IsKernelLog(const OpenFile &f);

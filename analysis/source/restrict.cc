@@ -57,7 +57,7 @@ std::unique_ptr<LogReader> RunSource::OpenLogBefore(size_t window, Run *run)
 {
 	if (log_before_.empty())
 		return nullptr;
-	return std::make_unique<LogReader>(log_before_, window, run, TimeSpan{BeforePart(), part_.since_ns});
+	return OpenJoined(log_before_, window, TimeSpan{BeforePart(), part_.since_ns}, run);
 }
 
 uint64_t RunSource::BeforePart() const

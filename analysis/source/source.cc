@@ -17,9 +17,11 @@
 #include "common/format/units.h"
 #include "common/json/json_read.h"
 #include "find.h"
+#include "kernel_join.h"
 #include "manifest.h"
 #include "merge_segments.h"
 #include "ring.h"
+#include "socket_pairs.h"
 #include "source.h"
 #include "survey.h"
 
@@ -332,6 +334,7 @@ bool RunSource::Get(OpenFile *f, const ft_place &place, ft_block *block)
 bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 {
 	ft_places places;
+	Run *of_log = f->joined ? &kernel_run_ : run;
 	if (progress_)
 		progress_->Begin();
 	auto at = [](void *progress, uint64_t done, uint64_t all) {
@@ -354,24 +357,22 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 		ft_block block;
 		place.start_ns = f->clock.Map(place.start_ns);
 		place.end_ns = f->clock.Map(place.end_ns);
-		if (place.kind == FT_BLOCK_REQUEST && f->left_out)
-			continue;
-		has_log_ |= place.kind == FT_BLOCK_REQUEST;
+		has_log_ |= place.kind == FT_BLOCK_REQUEST && !f->joined;
 		f->session->last_ns = std::max(f->session->last_ns, place.end_ns);
 		if (place.kind == FT_BLOCK_REQUEST)
-			log_.push_back({f, place});
+			(f->joined ? kernel_log_ : log_).push_back({f, place});
 		else if (IsServers(place.kind))
 			servers_.push_back({f, place});
 		else if (Get(f, place, &block))
-			ReadBlock(f, run, block);
+			ReadBlock(f, place.kind == FT_BLOCK_CONNECTION ? of_log : run, block);
 		else
 			f->lost++;
 	}
 	ft_places_free(&places);
-	if (f->session->load < run->loads.size()) {
-		auto &load = run->loads[f->session->load];
+	if (f->session->load < of_log->loads.size()) {
+		auto &load = of_log->loads[f->session->load];
 		load.connection_count =
-		    static_cast<uint32_t>(run->connections.size()) - load.first_connection;
+		    static_cast<uint32_t>(of_log->connections.size()) - load.first_connection;
 	}
 	common::Json summary = common::ParseVisibleObject(f->about.summary);
 	f->about.end_ns = f->clock.Map(common::Whole(summary, "end_ns"));
@@ -379,15 +380,17 @@ bool RunSource::ReadFile(OpenFile *f, bool scan, Run *run, std::string *error)
 	return true;
 }
 
-// A load generator's log says when requests were due, sent and read. So a kernel log of the same run has
-// nothing to add to it, and two logs would count requests twice.
+// A load generator's log says when requests were due, sent and read. With a kernel log of the same run its
+// requests would be counted twice, so that one only completes them.
 void RunSource::ChooseLog(Run *run)
 {
 	auto is_load = [](const auto &f) { return f->about.overlaid && f->about.program == "forktail-load"; };
 	if (std::none_of(files_.begin(), files_.end(), is_load))
 		return;
 	for (const auto &f : files_)
-		run->kernel_log_left_out |= f->left_out = f->about.overlaid && IsKernelLog(*f);
+		run->kernel_log_joined |= f->joined = f->about.overlaid && IsKernelLog(*f);
+	kernel_run_.hosts = run->hosts;
+	kernel_run_.spaces = run->spaces;
 }
 
 // Adds a file to the run's list. All segments of a ring are one entry.
@@ -432,7 +435,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 	warnings_at_ = run->warnings.size();
 	for (const auto &f : files_) {
 		if (f->about.overlaid) {
-			UseManifest(f.get(), run);
+			UseManifest(f.get(), run, f->joined ? &kernel_run_ : run);
 			if (!ReadFile(f.get(), scan, run, error)) {
 				*error = common::Visible(*error);
 				return false;
@@ -441,6 +444,8 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 		List(*f, run);
 	}
 	OrderByTime(&log_);
+	OrderByTime(&kernel_log_);
+	TakeReaders(kernel_run_, run->clocks_bound_ns, run);
 	std::error_code ec;
 	if (fs::is_directory(path, ec))
 		ReadRunInfo((fs::path(path) / "run.json").string(), run);
@@ -498,7 +503,20 @@ bool RunSource::Misled() const
 
 std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
 {
-	return std::make_unique<LogReader>(log_, window, run, part_);
+	return OpenJoined(log_, window, part_, run);
+}
+
+// A request is at its server after it was due, maybe after the end of the part.
+std::unique_ptr<LogReader> RunSource::OpenJoined(const std::vector<LogBlock> &blocks, size_t window,
+						 const TimeSpan &part, Run *run)
+{
+	auto log = std::make_unique<LogReader>(blocks, window, run, part);
+	std::vector<LogBlock> kernel = kernel_log_;
+	std::erase_if(kernel, [&](const LogBlock &b) { return b.place.end_ns < part.since_ns; });
+	if (!kernel.empty())
+		log->Join(std::make_unique<KernelJoin>(
+		    std::move(kernel), window, TimeSpan{part.since_ns, UINT64_MAX}, &kernel_run_, run));
+	return log;
 }
 
 void RunSource::Finish(Run *run)

@@ -82,6 +82,8 @@ private:
 	void DecideClocks(bool scan, Run *run);
 	void ChooseLog(Run *run);
 	bool ReadFile(OpenFile *f, bool scan, Run *run, std::string *error);
+	std::unique_ptr<LogReader> OpenJoined(const std::vector<LogBlock> &blocks, size_t window,
+					      const TimeSpan &part, Run *run);
 	void Load(uint64_t from_ns, uint64_t to_ns, Run *run);
 	std::vector<std::pair<uint64_t, uint64_t>> Ends(uint64_t from_ns) const;
 	void CutStretches();
@@ -95,6 +97,8 @@ private:
 	std::vector<ft_span> open_;	 // spans still open, if stretches are read
 	std::vector<ServerBlock> servers_;
 	std::vector<LogBlock> log_, log_before_; // the second: requests due before the part
+	std::vector<LogBlock> kernel_log_;	 // joined with them
+	Run kernel_run_;			 // its connections, servers and operations
 	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};
 	std::vector<Survey::Wide> wide_;
 	bool has_log_ = false;

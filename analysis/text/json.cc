@@ -108,6 +108,14 @@ Out AllLatenciesJson(const Latencies &l)
 	return latencies;
 }
 
+Out SplitJson(const NetworkSplit &split)
+{
+	return {{"to_server_ns", split.to_server_ns},
+		{"unread_at_server_ns", split.unread_at_server_ns},
+		{"to_client_ns", split.to_client_ns},
+		{"unread_at_client_ns", split.unread_at_client_ns}};
+}
+
 Out RequestsJson(const Explanation &e)
 {
 	const Blame &b = e.blame;
@@ -131,6 +139,11 @@ Out RequestsJson(const Explanation &e)
 	if (SeenInKernel(e.run))
 		requests["in_kernel"] = {{"idle_unread_ns", b.idle.unread_ns},
 					 {"idle_read_ns", b.idle.read_ns}};
+	if (e.run.kernel_log_joined) {
+		requests["network_split"] = SplitJson(b.split);
+		requests["network_split"]["requests"] = b.split.requests;
+		requests["network_split"]["known"] = b.joined;
+	}
 	if (e.blame.arrivals.known)
 		requests["by_arrival"] = {{"count", e.blame.arrivals.known},
 					  {"latency_ns", AllLatenciesJson(e.blame.arrivals.latencies)},
@@ -149,7 +162,7 @@ Out LoadsJson(const Run &run)
 				 {"connections", load.connection_count},
 				 {"source", load.kernel ? "kernel" : "load-generator"}});
 		if (load.kernel)
-			loads.back()["sample"] = load.sample;
+			loads.back()["sample"] = load.sample, loads.back()["slices"] = load.slices;
 	}
 	return loads;
 }
@@ -417,6 +430,8 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 			request["idle_unread_ns"] = r.idle.unread_ns;
 			request["idle_read_ns"] = r.idle.read_ns;
 		}
+		if (r.joined)
+			request["network_split"] = SplitJson(r.Split());
 		if (r.arrived) {
 			request["arrived_ns"] = r.end_ns() - r.unread_ns;
 			request["request_on_its_way_ns"] = r.way.request_ns;

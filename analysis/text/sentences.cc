@@ -167,15 +167,34 @@ std::string SeenText(const Explanation &e)
 	if (!SeenInKernel(e.run) || e.blame.from_iterations)
 		return "";
 	uint32_t sample = 1;
-	for (const Load &load : e.run.loads)
+	bool slices = false;
+	for (const Load &load : e.run.loads) {
 		sample = std::max(sample, load.sample);
+		slices |= load.slices;
+	}
 	std::string text =
 	    "Requests were seen in the server's kernel, from arrival to reply; time in clients "
 	    "and on the network is outside";
 	if (sample > 1)
 		text += ". 1 in " + common::FormatCount(sample) +
 			" connections was sampled: counts are of the sample";
+	if (slices)
+		text += ". They were recorded in slices of the time";
 	return text + ".";
+}
+
+std::string NetworkSplitText(const Explanation &e)
+{
+	constexpr double main_cause = 0.1;
+	const NetworkSplit &split = e.blame.split;
+	if (!split.requests || e.blame.RowOf(Cause::Network).share < main_cause)
+		return "";
+	return "Network: " + common::Plural(split.requests, "slow request was", "slow requests were") +
+	       " seen in the server's kernel too; on the way to the server for " +
+	       common::FormatDuration(split.to_server_ns) + ", unread there while its thread was idle for " +
+	       common::FormatDuration(split.unread_at_server_ns) + ", replies on the way back for " +
+	       common::FormatDuration(split.to_client_ns) + ", unread at the client for " +
+	       common::FormatDuration(split.unread_at_client_ns) + ".";
 }
 
 std::string PercentilesText(const Latencies &l)

@@ -19,6 +19,9 @@ std::string SeenText(const Explanation &e);
 std::string PercentilesText(const Latencies &latencies);
 // Percentiles until replies arrived at the client's host. Only if some arrival times are known.
 std::string ArrivalsText(const Explanation &e);
+// Where slow requests were while they had no other cause, as far as the server's kernel saw them; "" if the
+// network is none of their main causes.
+std::string NetworkSplitText(const Explanation &e);
 // Number of slow requests, and the share of their time that is explained.
 std::string SlowText(const Explanation &e);
 // The account of each serving thread.

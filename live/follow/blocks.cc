@@ -192,8 +192,8 @@ void Follower::State::Read(const ft_block &block)
 	case FT_BLOCK_COST:
 		return CostBlock(block);
 	case FT_BLOCK_CONNECTION:
-		return ForRecords<ft_connection>(block,
-						 [&](const ft_connection &c) { requests.Connection(c); });
+		ForRecords<ft_connection>(block, [&](const ft_connection &c) { requests.Connection(c); });
+		return requests.Settle(newest_ns, RequestBatch());
 	case FT_BLOCK_REQUEST:
 		return RequestBlock(block);
 	default:

@@ -51,6 +51,7 @@ bool Follower::Poll(Batch *batch, std::string *error)
 	}
 	if (s.begun) {
 		s.requests.Settle(s.newest_ns, s.RequestBatch());
+		s.requests.EndPoll();
 		s.LookAtWaits();
 		s.iterations.Report(s.slices, &batch->iterations);
 		if (!batch->more)

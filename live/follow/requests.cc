@@ -11,8 +11,8 @@ namespace forktail::live
 namespace
 {
 
-constexpr size_t kConnections = 65'536; // the recorder follows as many
-constexpr size_t kMostWaiting = 65'536;
+constexpr size_t kConnections = 65'536;	 // the recorder follows as many
+constexpr size_t kMostWaiting = 262'144; // connections are written twice a second
 constexpr uint64_t kWaitNs = 3 * kSecondNs;
 // Requests are written within a second of their end.
 constexpr uint64_t kRecentNs = 10 * kSecondNs;
@@ -201,6 +201,10 @@ void Requests::Settle(uint64_t newest_ns, Batch *batch)
 			Add(one, c, newest_ns, batch);
 		return c || late;
 	});
+}
+
+void Requests::EndPoll()
+{
 	clients_.clear();
 	poll_++;
 }

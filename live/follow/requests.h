@@ -34,8 +34,10 @@ public:
 	uint64_t latest_ns() const { return latest_ns_; } // end of any request of the block
 	// `batch`: for Batch::requests, or nullptr. Ends long before newest_ns are only in the totals.
 	void Count(uint64_t newest_ns, Batch *batch);
-	// A Poll() ends: counts requests whose connection was recorded meanwhile, or is not recorded at all.
+	// Counts requests whose connection was recorded meanwhile, or is not recorded at all.
 	void Settle(uint64_t newest_ns, Batch *batch);
+	// The next call has another batch.
+	void EndPoll();
 
 	const std::vector<RequestTotals> &totals() const { return totals_; }
 	uint32_t sample() const { return sample_; }

@@ -279,13 +279,14 @@ int requests_fd(const struct requests *r)
 	return r && !r->ended ? r->helper.socket : -1;
 }
 
-/* Of several Unix sockets of a target the first: a connection does not say which one it came through. */
+/* Of several Unix sockets of a target the first: a connection does not say which one it came through.
+ * UINT32_MAX: a server that is not known yet. */
 static uint32_t server_of(const struct requests *r, uint32_t tgid, uint16_t port)
 {
 	for (size_t i = 0; i < r->server_count; i++)
 		if ((uint32_t)r->servers[i].pid == tgid && r->servers[i].port == port)
 			return (uint32_t)i;
-	return (uint32_t)r->server_count;
+	return UINT32_MAX;
 }
 
 static void take_connection(struct requests *r, const struct request_message *m)

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Metrics of a real server with known stalls: the HTTP answers, Debian's Prometheus as their reader, and
 // hostile clients.
-#include <arpa/inet.h>
-#include <cmath>
 #include <dirent.h>
 #include <fcntl.h>
 #include <iostream>
-#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/servers/server.h"
+#include "tests/system/live/http.h"
 #include "tests/system/live/metrics_support.h"
 #include "tests/system/record/recorder.h"
 
@@ -19,73 +17,6 @@ using namespace forktail::test;
 
 namespace
 {
-
-int Connect(const std::string &where)
-{
-	sockaddr_un path = {};
-	sockaddr_in port = {};
-	bool local = where[0] == '/';
-	path.sun_family = AF_UNIX;
-	port.sin_family = AF_INET;
-	if (local)
-		where.copy(path.sun_path, sizeof path.sun_path - 1);
-	else
-		port.sin_port = htons(static_cast<uint16_t>(std::stoi(where.substr(where.rfind(':') + 1))));
-	port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	timeval limit = {20, 0};
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-	int rc = local ? connect(fd, reinterpret_cast<sockaddr *>(&path), sizeof path)
-		       : connect(fd, reinterpret_cast<sockaddr *>(&port), sizeof port);
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-// Everything received until the server closes. "" if it refuses the connection.
-std::string Http(const std::string &where, const std::string &request)
-{
-	int fd = Connect(where);
-	if (fd < 0)
-		return "";
-	for (size_t done = 0; done < request.size();) {
-		ssize_t n = send(fd, request.data() + done, request.size() - done, MSG_NOSIGNAL);
-		if (n <= 0)
-			break;
-		done += static_cast<size_t>(n);
-	}
-	std::string answer;
-	char bytes[65536];
-	for (ssize_t n; (n = recv(fd, bytes, sizeof bytes, 0)) > 0;)
-		answer.append(bytes, static_cast<size_t>(n));
-	close(fd);
-	return answer;
-}
-
-std::string Get(const std::string &where, const std::string &path = "/metrics",
-		const std::string &headers = "")
-{
-	return Http(where, "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n");
-}
-
-std::string Body(const std::string &answer)
-{
-	size_t end = answer.find("\r\n\r\n");
-	return end == std::string::npos ? "" : answer.substr(end + 4);
-}
-
-std::string Status(const std::string &answer)
-{
-	return answer.substr(0, answer.find("\r\n"));
-}
-
-// The value of the line with this beginning. NaN without one.
-double Value(const std::string &text, const std::string &line)
-{
-	size_t at = ("\n" + text).find("\n" + line + " ");
-	return at == std::string::npos ? NAN : std::stod(text.substr(at + line.size() + 1));
-}
 
 size_t Descriptors()
 {

@@ -100,11 +100,13 @@ private:
 	std::string name_;
 };
 
-std::unique_ptr<Process> Record(const std::vector<pid_t> &pids, const std::string &ring)
+std::unique_ptr<Process> Record(const std::vector<pid_t> &pids, const std::string &ring,
+				const std::vector<std::string> &more = {})
 {
 	std::vector<std::string> words = {program("forktail-record"), "--keep", "5m", "-o", ring};
 	for (pid_t pid : pids)
 		words.insert(words.end(), {"--pid", std::to_string(pid)});
+	words.insert(words.end(), more.begin(), more.end());
 	auto recorder = std::make_unique<Process>(words);
 	REQUIRE(eventually([&] { return Holds(recorder->err(), "recording ") || !recorder->running(); },
 			   Seconds(30)));
@@ -388,4 +390,27 @@ TEST_CASE("watch: no ring, an empty one, and invalid options")
 	r = run({program("forktail"), "watch", dir.file("text"), "--once"}, Seconds(30));
 	CHECK(r.status == 3);
 	CHECK(LinesOf(r.err).size() == 1);
+}
+
+TEST_CASE("watch: requests are in the header, and the key c lists the slowest clients")
+{
+	if (!CanRun())
+		return;
+	TempDir dir;
+	Redis redis;
+	const std::string ring = dir.file("ring");
+	const auto recorder = Record({redis.pid()}, ring, {"--requests"});
+	Process load(
+	    {"redis-benchmark", "-s", redis.socket(), "-t", "get", "-n", "100000000", "-c", "2", "-q"});
+	Screen screen("env LC_ALL=C.UTF-8 TERM=tmux-256color " + program("forktail") + " watch " + ring, 80,
+		      24);
+	screen.With({"requests ", "/s  p99 ", " in the server", "c clients"});
+	screen.Press("c");
+	const std::string text = screen.With({"slowest clients of the minute", "redis-benchmark", "100 %"});
+	CHECK_FALSE(Holds(text, "longest iteration of the minute"));
+	for (const std::string &line : LinesOf(text))
+		CHECK(Letters(line) <= 80);
+	screen.Press("c");
+	screen.With({"longest iteration of the minute"});
+	load.signal(SIGTERM);
 }

@@ -93,13 +93,14 @@ struct KernelLog {
 	}
 	// Times in microseconds after kLogStart.
 	void Request(uint32_t connection, uint64_t arrived_us, uint64_t read_us, uint64_t left_us,
-		     uint8_t op = 1)
+		     uint8_t op = 1, uint8_t behind = 0)
 	{
 		ft_request q = {};
 		q.intended_ns = q.start_ns = kLogStart + arrived_us * 1000;
 		q.end_ns = kLogStart + left_us * 1000;
 		q.connection = connection;
 		q.op = op;
+		q.behind = behind;
 		const ft_request_seen seen = {read_us ? kLogStart + read_us * 1000 : 0, q.end_ns + 3000, 33,
 					      44};
 		if (ft_requests_full(&requests))

@@ -133,8 +133,9 @@ TEST_CASE("a place has the time from the earliest begin to the latest end of its
 		    std::vector<ft_socket>{{0, 90, 1, 1, 1, 1, 1, 1}, {85, 95, 1, 1, 1, 1, 1, 1}});
 	CHECK(p.start_ns == 85); // the first reading of a kind has no begin: the time begins at the reading
 	CHECK(p.end_ns == 95);
-	p = covered(FT_BLOCK_CONNECTION, std::vector<ft_connection>{{30, 0, 1, 1, 1, 1, 1, {}, 0, 0, ""},
-								    {20, 25, 1, 1, 1, 1, 1, {}, 0, 0, ""}});
+	p = covered(FT_BLOCK_CONNECTION,
+		    std::vector<ft_connection>{client_connection(30, 0, 1, 1, 1, 1, 1),
+					       client_connection(20, 25, 1, 1, 1, 1, 1)});
 	CHECK(p.start_ns == 20);
 	CHECK(p.end_ns == 30);
 }

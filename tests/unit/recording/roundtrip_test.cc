@@ -87,7 +87,7 @@ TEST_CASE("every kind of block is read back as it was written")
 		   ft_cpu_sample{1, 2, 1, 3, 4, 5, 6, 1, 0}));
 	CHECK(same(record_of<ft_clock>(only(c, FT_BLOCK_CLOCK)), ft_clock{1, 2, 3, 4}));
 	CHECK(same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)),
-		   ft_connection{1, 0, 3, 4, 5, 6, 7, {}, 0, 0, ""}));
+		   client_connection(1, 0, 3, 4, 5, 6, 7)));
 	CHECK(only(c, FT_BLOCK_REQUEST).count == 20);
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("a span without a field for the CPU that it waited for has none")
 TEST_CASE("a connection without a field for inodes has none")
 {
 	constexpr uint32_t old_size = 32;
-	ft_connection written = {1, 2, 3, 4, 5, 6, 7, {}, 0, 0, ""};
+	ft_connection written = client_connection(1, 2, 3, 4, 5, 6, 7);
 	const Block old = {FT_BLOCK_CONNECTION, old_size, 1, 0,
 			   std::string(reinterpret_cast<const char *>(&written), old_size)};
 	written.inode = 0;
@@ -118,12 +118,16 @@ TEST_CASE("a connection without a field for inodes has none")
 TEST_CASE("a connection without fields for the client has none, and further fields are ignored")
 {
 	constexpr uint32_t old_size = 40;
-	ft_connection written = {1, 2, 3, 4, 5, 6, 7, {8}, 9, 10, "client"};
+	ft_connection written = client_connection(1, 2, 3, 4, 5, 6, 7);
+	written.client_address[0] = 8;
+	written.client_pid = 9;
+	written.client_flags = 10;
+	std::strcpy(written.client_comm, "client");
 	const std::string bytes(reinterpret_cast<const char *>(&written), sizeof(written));
 	const Block newer = {FT_BLOCK_CONNECTION, sizeof(written) + 8, 1, 0, bytes + "12345678"};
 	CHECK(same(record_of<ft_connection>(newer), written));
 	const Block old = {FT_BLOCK_CONNECTION, old_size, 1, 0, bytes.substr(0, old_size)};
-	CHECK(same(record_of<ft_connection>(old), ft_connection{1, 2, 3, 4, 5, 6, 7, {}, 0, 0, ""}));
+	CHECK(same(record_of<ft_connection>(old), client_connection(1, 2, 3, 4, 5, 6, 7)));
 }
 
 TEST_CASE("a JSON block comes after the records written before it")

@@ -173,6 +173,21 @@ size_t kill_writer(const std::string &path, size_t wanted, Prepare prepare, Hand
 	return times;
 }
 
+// A load generator's connection.
+inline ft_connection client_connection(uint64_t opened_ns, uint64_t closed_ns, uint32_t id, uint32_t thread,
+				       uint32_t local_port, uint32_t server, uint64_t inode)
+{
+	ft_connection c = {};
+	c.opened_ns = opened_ns;
+	c.closed_ns = closed_ns;
+	c.id = id;
+	c.thread = thread;
+	c.local_port = local_port;
+	c.server = server;
+	c.inode = inode;
+	return c;
+}
+
 // Every kind of block in a file of a few kilobytes, some of it compressed.
 inline std::string small_recording(const std::string &path)
 {
@@ -214,7 +229,7 @@ inline std::string small_recording(const std::string &path)
 	must(ft_writer_record(w, FT_BLOCK_CPU_SAMPLE, &cpu_sample));
 	const ft_clock clock = {1, 2, 3, 4};
 	must(ft_writer_record(w, FT_BLOCK_CLOCK, &clock));
-	const ft_connection connection = {1, 0, 3, 4, 5, 6, 7, {}, 0, 0, ""};
+	const ft_connection connection = client_connection(1, 0, 3, 4, 5, 6, 7);
 	must(ft_writer_record(w, FT_BLOCK_CONNECTION, &connection));
 	must(ft_writer_flush(w));
 	ft_requests requests;

@@ -155,39 +155,29 @@ TEST_CASE("a ring's segments are one kernel log: a repeated connection is the sa
 	CHECK(run.ops.size() == 4);
 }
 
-TEST_CASE("a load generator's log replaces the kernel log of the same run")
+TEST_CASE("a server that began after the manifest is named by a note")
 {
 	TempDir dir;
-	{
-		KernelLog log(dir.file("server.forktail"));
-		log.Thread();
-		log.Tcp(1, 7);
-		log.Request(1, 100, 110, 200);
-		log.Close();
-	}
-	{
-		KernelLog load(dir.file("load.forktail"),
-			       R"({"program":"forktail-load","boot_id":"b1","servers":["127.0.0.1:6379"],)"
-			       R"("arrival":"closed","ops":["SET"]})");
-		ft_request q = {};
-		q.intended_ns = q.start_ns = kLogStart + 90'000;
-		q.end_ns = kLogStart + 210'000;
-		ft_requests_append(&load.requests, &q);
-		load.Close();
-	}
+	std::string manifest = KernelManifest();
+	manifest.replace(manifest.find(R"("sample":16)"), 11, R"("sample":16,"slices":true)");
+	KernelLog log(dir.file("server.forktail"), manifest);
+	log.Thread();
+	REQUIRE(ft_writer_json(log.w, FT_BLOCK_NOTE,
+			       R"({"t_ns":5000000001,"kind":"request-servers",)"
+			       R"("servers":["127.0.0.1:6379","unix:/r","127.0.0.1:6380"],)"
+			       R"("server_info":[{"pid":100},{"pid":100},{"pid":200}]})") == 0);
+	ft_connection c = {};
+	c.id = 1;
+	c.opened_ns = kLogStart;
+	c.server = 2;
+	log.Record(FT_BLOCK_CONNECTION, c);
+	log.Request(1, 100, 110, 200);
+	log.Close();
 	const Run run = LoadKernel(dir.path());
-	CHECK(run.kernel_log_left_out);
-	CHECK_FALSE(SeenInKernel(run));
-	CHECK(run.requests.size() == 1);
-	CHECK(run.ops == std::vector<std::string>{"SET"});
-	CHECK(run.connections.size() == 1);
-	CHECK(run.loads.size() == 1);
-	CHECK(run.requests.read_ns.empty());
-	Explanation e;
-	ExplainKernel(dir.path(), &e);
-	REQUIRE(!e.notes.empty());
-	CHECK(e.notes.back() == "requests seen in the server's kernel are left out, because the load "
-				"generator's log of the same time is used");
+	REQUIRE(run.servers.size() == 3);
+	CHECK(run.servers[run.connections[run.requests.connection[0]].server] == "127.0.0.1:6380");
+	CHECK(run.server_pids[2] == 200);
+	CHECK(run.loads[0].slices);
 }
 
 TEST_CASE("idle time of a request that the kernel saw is unattributed, never network")

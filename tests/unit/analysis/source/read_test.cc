@@ -232,16 +232,25 @@ TEST_CASE("a reopened connection had other sockets before")
 		File f(dir.file("load.forktail"),
 		       R"({"program":"forktail-load","boot_id":"b1","ops":["GET"]})");
 		// In the order of opening and closing. The last one is recorded once more at the end.
-		const ft_connection records[] = {{kStart, 0, 7, 2, 100, 0, 1, {}, 0, 0, ""},
-						 {kStart, kStart + 10, 7, 2, 100, 0, 1, {}, 0, 0, ""},
-						 {kStart + 20, 0, 7, 2, 101, 0, 2, {}, 0, 0, ""},
-						 {kStart + 20, kStart + 30, 7, 2, 101, 0, 2, {}, 0, 0, ""},
-						 {kStart + 40, 0, 7, 2, 102, 0, 3, {}, 0, 0, ""},
-						 {kStart + 5, 0, 8, 1, 200, 0, 9, {}, 0, 0, ""},
-						 {kStart + 40, kStart + kMs, 7, 2, 102, 0, 3, {}, 0, 0, ""},
-						 {kStart + 5, kStart + kMs, 8, 1, 200, 0, 9, {}, 0, 0, ""}};
-		for (const ft_connection &c : records)
+		const auto record = [&](uint64_t opened_ns, uint64_t closed_ns, uint32_t id, uint32_t thread,
+					uint32_t port, uint64_t inode) {
+			ft_connection c = {};
+			c.opened_ns = opened_ns;
+			c.closed_ns = closed_ns;
+			c.id = id;
+			c.thread = thread;
+			c.local_port = port;
+			c.inode = inode;
 			f.Record(FT_BLOCK_CONNECTION, c);
+		};
+		record(kStart, 0, 7, 2, 100, 1);
+		record(kStart, kStart + 10, 7, 2, 100, 1);
+		record(kStart + 20, 0, 7, 2, 101, 2);
+		record(kStart + 20, kStart + 30, 7, 2, 101, 2);
+		record(kStart + 40, 0, 7, 2, 102, 3);
+		record(kStart + 5, 0, 8, 1, 200, 9);
+		record(kStart + 40, kStart + kMs, 7, 2, 102, 3);
+		record(kStart + 5, kStart + kMs, 8, 1, 200, 9);
 		f.Close();
 	}
 	Run run;

@@ -173,6 +173,22 @@ TEST_CASE("requests are counted once by server, command and client, also before 
 	CHECK(f.Count(0, "GET") == 100);
 }
 
+TEST_CASE("a second of requests may precede the record of its connection")
+{
+	TempDir dir;
+	RequestLog log;
+	log.Begin(dir.file("r"));
+	Followed f(dir.file("r"));
+	log.Connection(1, 0, kFirst);
+	for (uint64_t i = 0; i < 100'000; i++)
+		log.Request(1, 1, i * 5 * kUs, 20 * kUs);
+	log.Flush();
+	f.To(kSecondNs);
+	CHECK(f.Count(0, "GET") == 100'000);
+	REQUIRE(f.batch.requests.size() == 1);
+	CHECK(f.batch.requests[0].times.count() == 100'000);
+}
+
 TEST_CASE("a sample is scaled, and totals outlive segments and recorders")
 {
 	TempDir dir;

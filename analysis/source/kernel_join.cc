@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// Requests of the kernel log wait by socket until the load generator's log comes to them.
+#include "kernel_join.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace forktail::analysis
+{
+
+namespace
+{
+
+// A log is written in the order of time, except for what lay in its writer's buffers.
+constexpr uint64_t kDisorderNs = 1'500'000'000;
+
+} // namespace
+
+KernelJoin::KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part, Run *kernel,
+		       Run *run)
+    : kernel_(kernel), run_(run), log_(std::move(blocks), window, kernel, part),
+      most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run->clocks_bound_ns)
+{
+}
+
+void KernelJoin::Rewind()
+{
+	log_.Forget(); // another join may have replaced the requests
+	log_.Rewind();
+	for (Line &line : lines_)
+		line = {};
+	waiting_ = 0;
+	reached_ns_ = 0;
+}
+
+// Adds the requests of the kernel log's current window to the lines of their sockets.
+void KernelJoin::TakeWindow()
+{
+	const Requests &q = kernel_->requests;
+	for (size_t i = q.lead; i < q.size(); i++) {
+		if (q.connection[i] >= sockets_.size())
+			continue; // a connection without a record
+		const SameSocket *same = nullptr;
+		for (const SameSocket &s : sockets_[q.connection[i]])
+			if (s.opened_ns <= q.sent_ns[i] + bound_ns_)
+				same = &s;
+		if (!same)
+			continue;
+		Line &line = lines_[same->connection];
+		if (line.first >= 16 && line.first >= line.seen.size() / 2) {
+			line.seen.erase(line.seen.begin(),
+					line.seen.begin() + static_cast<ptrdiff_t>(line.first));
+			line.first = 0;
+		}
+		line.seen.push_back({q.sent_ns[i], q.read_ns.empty() ? 0 : q.read_ns[i], q.end_ns[i],
+				     static_cast<uint8_t>(q.Behind(i))});
+		waiting_++;
+	}
+}
+
+// A load generator's log that has only slow requests leaves many of the kernel's without a match.
+void KernelJoin::Prune()
+{
+	waiting_ = 0;
+	for (Line &line : lines_) {
+		while (line.first < line.seen.size() &&
+		       line.seen[line.first].answered_ns + kDisorderNs < reached_ns_)
+			line.first++;
+		line.seen.erase(line.seen.begin(), line.seen.begin() + static_cast<ptrdiff_t>(line.first));
+		line.first = 0;
+		waiting_ += line.seen.size();
+	}
+}
+
+// Reads the kernel log up to an instant.
+void KernelJoin::Reach(uint64_t t_ns)
+{
+	if (t_ns <= reached_ns_ && paired_)
+		return;
+	reached_ns_ = std::max(t_ns, reached_ns_);
+	if (!paired_)
+		sockets_ = PairSockets(*kernel_, *run_, bound_ns_);
+	paired_ = true;
+	lines_.resize(std::max(lines_.size(), run_->connections.size()));
+	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kDisorderNs && log_.Next()) {
+		TakeWindow();
+		if (waiting_ > most_)
+			Prune();
+	}
+}
+
+// Both logs of one socket are in the same order: what was passed over is no later request's either.
+bool KernelJoin::Find(const Requests &q, size_t i, Seen *seen)
+{
+	if (q.connection[i] >= lines_.size() || q.status[i] == FT_STATUS_UNSENT)
+		return false;
+	Line &line = lines_[q.connection[i]];
+	while (line.first < line.seen.size() && line.seen[line.first].arrived_ns + bound_ns_ < q.sent_ns[i]) {
+		line.first++;
+		waiting_--;
+	}
+	if (line.first == line.seen.size() || line.seen[line.first].answered_ns > q.end_ns[i] + bound_ns_)
+		return false;
+	*seen = line.seen[line.first++];
+	waiting_--;
+	// Within the uncertainty of the clocks.
+	seen->arrived_ns = std::clamp(seen->arrived_ns, q.sent_ns[i], q.end_ns[i]);
+	seen->answered_ns = std::clamp(seen->answered_ns, seen->arrived_ns, q.end_ns[i]);
+	if (seen->read_ns)
+		seen->read_ns = std::clamp(seen->read_ns, seen->arrived_ns, seen->answered_ns);
+	return true;
+}
+
+// A server behind a proxy becomes one of the run's with the first request that it answered.
+uint8_t KernelJoin::BehindOf(uint8_t behind)
+{
+	constexpr size_t most = UINT8_MAX;
+	if (!behind || behind > kernel_->behind.size())
+		return 0;
+	behind_.resize(kernel_->behind.size() + 1);
+	uint8_t &mapped = behind_[behind];
+	const Behind &server = kernel_->behind[behind - 1u];
+	if (mapped)
+		return mapped;
+	auto known = std::find_if(run_->behind.begin(), run_->behind.end(),
+				  [&](const Behind &b) { return b.address == server.address; });
+	const size_t index = static_cast<size_t>(known - run_->behind.begin());
+	if (known == run_->behind.end() && index < most)
+		run_->behind.push_back(server);
+	return mapped = index < run_->behind.size() ? static_cast<uint8_t>(index + 1) : 0;
+}
+
+void KernelJoin::Fill(Requests *q)
+{
+	for (size_t i = q->lead; i < q->size(); i++) {
+		Seen seen = {};
+		Reach(q->end_ns[i]);
+		if (Find(*q, i, &seen) && HasBehind() && !q->behind[i])
+			q->behind[i] = BehindOf(seen.behind);
+		q->server_arrival_ns[i] = seen.arrived_ns;
+		q->read_ns[i] = seen.read_ns;
+		q->answered_ns[i] = seen.answered_ns;
+	}
+}
+
+} // namespace forktail::analysis

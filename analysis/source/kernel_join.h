@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Joins a load generator's log with a kernel log of the same requests: the first says when a request was due,
+// sent and answered, the second when the server's kernel had it, when it was read, and when its answer left.
+//
+// On one socket both logs have the requests in the same order. The kernel log may lack some: its connections
+// are sampled, and events get lost. It has others: a connection's set-up. So a request of the one is that
+// request of the other which lies in it. The logs are read in step, because neither may fit in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "analysis/run/part.h"
+#include "analysis/run/run.h"
+#include "log_reader.h"
+#include "socket_pairs.h"
+
+namespace forktail::analysis
+{
+
+class KernelJoin
+{
+public:
+	// `blocks` are the kernel log's, by time, of which only requests in `part` are read, in windows of
+	// `window`. `kernel` has its connections and servers; its requests are replaced. `run` has the load
+	// generator's; servers behind a proxy are added to it.
+	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part, Run *kernel, Run *run);
+	// Goes back to the beginning of the log.
+	void Rewind();
+	// Sets what the kernel log has of the next window's own requests: server_arrival_ns, read_ns,
+	// answered_ns (0: unknown), and `behind` if that was unknown.
+	void Fill(Requests *requests);
+	bool HasBehind() const { return !kernel_->behind.empty(); }
+
+private:
+	struct Seen {
+		uint64_t arrived_ns, read_ns, answered_ns;
+		uint8_t behind; // as in the kernel log
+	};
+	// Requests on one socket that were not joined yet, from index `first`.
+	struct Line {
+		std::vector<Seen> seen;
+		size_t first = 0;
+	};
+	void Reach(uint64_t t_ns);
+	void TakeWindow();
+	void Prune();
+	bool Find(const Requests &requests, size_t i, Seen *seen);
+	uint8_t BehindOf(uint8_t behind);
+
+	Run *kernel_, *run_;
+	LogReader log_;
+	size_t most_; // requests in `lines_`, beyond which old ones are dropped
+	uint64_t bound_ns_ = 0;
+	bool paired_ = false;
+	std::vector<std::vector<SameSocket>> sockets_; // by connection of the kernel log
+	std::vector<Line> lines_;		       // by Run::connections
+	std::vector<uint8_t> behind_;		       // in the kernel log -> 1 + index into Run::behind
+	size_t waiting_ = 0;			       // in lines_
+	uint64_t reached_ns_ = 0;
+};
+
+} // namespace forktail::analysis
