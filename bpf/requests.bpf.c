@@ -408,6 +408,13 @@ static __always_inline struct slot *slot_of_reader(struct sock *sk, u16 family, 
 	return s;
 }
 
+/* The peer's FIN, if it follows the bytes that were read, has a place in the stream as well. */
+static __always_inline bool fin_follows(const struct slot *s, struct sock *sk, u32 end)
+{
+	return s->known && sk->__sk_common.skc_state != TCP_ESTABLISHED &&
+	       AS(struct tcp_sock, sk)->copied_seq == end + 1;
+}
+
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 {
@@ -426,7 +433,9 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 			send_event(&e, sizeof e);
 		return 0;
 	}
-	end = family == AF_UNIX ? s->read + (u32)ret : AS(struct tcp_sock, sk)->copied_seq;
+	end = s->read + (u32)ret;
+	if (is_tcp(family) && !fin_follows(s, sk, end))
+		end = AS(struct tcp_sock, sk)->copied_seq;
 	if (!s->known) {
 		if (!tgid && !target_runs(&tgid))
 			return 0;

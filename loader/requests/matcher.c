@@ -484,6 +484,15 @@ static bool is_idle(const struct connection *c, uint32_t begin)
 	return !c->begun || arrival_ns > c->last_write_ns || (!c->asynchronous && c->wrote);
 }
 
+/* Whether a read looks like inline commands of Redis. In the middle of a connection other text does, too. */
+static bool is_lines(const uint8_t *at, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		if ((at[i] < ' ' && at[i] != '\r' && at[i] != '\n') || at[i] >= 127)
+			return false;
+	return bytes && at[bytes - 1] == '\n';
+}
+
 /* A connection whose position is unknown may begin again when all is answered, with what looks like a
  * request. */
 static void find_again(struct matcher *m, struct connection *c, const struct ft_request_read *e,
@@ -495,7 +504,8 @@ static void find_again(struct matcher *m, struct connection *c, const struct ft_
 	c->unproved = true;
 	if (is_tls(at, e->captured) || e->flags & FT_READ_UNREADABLE)
 		c->sync = SYNC_EXCHANGES;
-	else if (e->captured && scanner_may_begin((enum scan_protocol)c->scanner.protocol, at[0]))
+	else if (e->captured && (scanner_may_begin((enum scan_protocol)c->scanner.protocol, at[0]) ||
+				 (!c->begun && is_lines(at, e->captured))))
 		c->sync = SYNC_FOLLOWED;
 	begin_request(c, c->offset);
 }
