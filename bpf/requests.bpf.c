@@ -98,7 +98,10 @@ enum {
 	TCP_ESTABLISHED = 1,
 	SOCK_STREAM = 1,
 	MSG_PEEK = 2,
-	EAGAIN = 11
+	EAGAIN = 11,
+	EPIPE = 32,
+	ECONNRESET = 104,
+	ETIMEDOUT = 110
 };
 enum { WRITES_SENT = 4096 }; /* enough for the largest value of Redis */
 #define WRITE_EVERY_NS 10000000ull
@@ -118,6 +121,12 @@ static __always_inline bool is_sampled(const struct sock *sk)
 	h ^= h >> 15;
 	h *= 0x85ebca6b;
 	return ((h ^ h >> 13) & sample_mask) == 0;
+}
+
+/* Whether a result of a system call says that the connection is no more. */
+static __always_inline bool is_broken(int result)
+{
+	return result == -EPIPE || result == -ECONNRESET || result == -ETIMEDOUT;
 }
 
 static __always_inline bool is_tcp(u16 family)
@@ -213,7 +222,6 @@ static __always_inline void arrives(struct slot *s, u64 now, u32 end)
 {
 	struct arrivals_queue *a = &s->arrivals;
 	u32 head = a->head;
-	a->arrived = end;
 	if (head - (u32) * (volatile u64 *)&s->tail >= FT_ARRIVALS) {
 		struct ft_request_arrival *last = &a->queue[(head - 1) & (FT_ARRIVALS - 1)];
 		last->last_ns = now;
@@ -224,6 +232,31 @@ static __always_inline void arrives(struct slot *s, u64 now, u32 end)
 	a->queue[head & (FT_ARRIVALS - 1)] = (struct ft_request_arrival){now, now, end, end};
 	asm volatile("" ::: "memory"); /* the entry before its number */
 	a->head = head + 1;
+}
+
+/* A Unix socket does not know its offset: it is the sum of what has arrived. The reader may be faster than
+ * this program. It then corrects the sum itself, so that a sum changed meanwhile includes the last piece. */
+static __always_inline void arrives_at_unix(struct slot *s, const struct sock *sk, u64 now)
+{
+	const u32 before = *(volatile u32 *)&s->arrivals.arrived;
+	struct sk_buff *last = sk->sk_receive_queue.prev;
+	u32 consumed = 0;
+	if ((u64)last == (u64)&sk->sk_receive_queue) /* read already */
+		return;
+	if (before == s->read)
+		bpf_core_read(&consumed, sizeof consumed, &((struct unix_skb_parms *)last->cb)->consumed);
+	const u32 end = before + last->len - consumed;
+	if (__sync_val_compare_and_swap(&s->arrivals.arrived, before, end) == before)
+		arrives(s, now, end);
+}
+
+/* What was read has arrived. If nothing is left, that is all. */
+static __always_inline void correct_arrived(struct slot *s, const struct sock *sk, u16 family, u32 end)
+{
+	const u32 before = *(volatile u32 *)&s->arrivals.arrived;
+	const bool all = family == AF_UNIX && sk->sk_receive_queue.qlen == 0 && before != end;
+	if (all || (s32)(end - before) > 0)
+		__sync_val_compare_and_swap(&s->arrivals.arrived, before, end);
 }
 
 /* The peer of a client's Unix socket is the server's, and the server has just written. */
@@ -256,21 +289,21 @@ int BPF_PROG(request_arrives, const struct sock *sk)
 	renew(s);
 	u64 now = bpf_ktime_get_ns();
 	if (family == AF_UNIX) {
-		struct sk_buff *last = sk->sk_receive_queue.prev;
 		if (!s->ready &&
 		    sk->sk_receive_queue.qlen > 1) /* its position is unknown until it is empty */
 			return 0;
 		if (!s->ready)
 			begin(s, sk, family, now, 0, 0);
-		if ((u64)last != (u64)&sk->sk_receive_queue) /* else read already */
-			arrives(s, now, s->arrivals.arrived + last->len);
+		arrives_at_unix(s, sk, now);
 	} else if (is_tcp(family)) {
 		struct tcp_sock *tcp = AS(struct tcp_sock, sk);
 		u32 end = tcp->rcv_nxt;
 		if (!s->ready)
 			begin(s, sk, family, now, tcp->copied_seq, 0);
-		if (end != s->arrivals.arrived)
+		if (end != s->arrivals.arrived) {
+			s->arrivals.arrived = end;
 			arrives(s, now, end);
+		}
 	}
 	return 0;
 }
@@ -419,7 +452,7 @@ SEC("tp_btf/sock_recv_length")
 int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 {
 	u32 tgid = 0, zero = 0, end;
-	if (!is_sampled(sk) || ret < 0 || flags & MSG_PEEK)
+	if (!is_sampled(sk) || flags & MSG_PEEK || (ret < 0 && !is_broken(ret)))
 		return 0;
 	u16 family = sk->__sk_common.skc_family;
 	struct slot *s = slot_of_reader(sk, family, &tgid);
@@ -427,7 +460,7 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 		return 0;
 	renew(s);
 	u64 now = bpf_ktime_get_ns();
-	if (!ret) {
+	if (ret <= 0) {
 		struct ft_request_head e = {FT_REQUEST_CLOSED, 0, s->connection, now};
 		if (s->ready)
 			send_event(&e, sizeof e);
@@ -448,8 +481,7 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 		if (!s->arrivals.head)
 			s->arrivals.arrived = end;
 	}
-	if ((s32)(end - s->arrivals.arrived) > 0)
-		s->arrivals.arrived = end;
+	correct_arrived(s, sk, family, end);
 	struct read_buffer *b = bpf_map_lookup_elem(&read_buffers, &zero);
 	if (!b)
 		return 0;
@@ -481,6 +513,10 @@ int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
 	if (!s || !s->known || s->epoch != epoch)
 		return 0;
 	u64 now = bpf_ktime_get_ns(), left_ns = s->left_ns;
+	if (is_broken(ret)) {
+		struct ft_request_head e = {FT_REQUEST_CLOSED, 0, s->connection, now};
+		send_event(&e, sizeof e);
+	}
 	if (ret < 0 && (ret != -EAGAIN || s->full))
 		return 0;
 	s->full = ret < 0;

@@ -230,6 +230,11 @@ struct sk_buff {
 	unsigned int len;     /* from `data` on */
 	u16 transport_header; /* offset from `head` */
 	unsigned char *head, *data;
+	char cb[48]; /* of a Unix socket: struct unix_skb_parms */
+};
+
+struct unix_skb_parms {
+	u32 consumed; /* bytes that were read */
 };
 
 struct sk_buff_head {

@@ -79,8 +79,8 @@ struct connection {
 	uint64_t last_write_ns; /* the last write of all */
 	uint64_t now_ns;	/* of the read that is being scanned */
 	uint32_t tid;
-	struct ft_request_arrival arrivals[ARRIVALS_MAX];
-	uint32_t arrival_count;
+	struct ft_request_arrival *arrivals;
+	size_t arrival_count, arrivals_room;
 	uint64_t begin_arrival_ns; /* of the request that is being scanned; 0: unknown */
 	struct pending *pending;
 	size_t pending_count, pending_room;
@@ -139,13 +139,25 @@ static void enter_answered(struct matcher *m, struct connection *c)
 	m->answered = c;
 }
 
+/* Returns the memory of a connection with nothing pending. */
+static void release(struct matcher *m, struct connection *c)
+{
+	m->pending_room -= c->pending_room;
+	free(c->pending);
+	free(c->writes);
+	free(c->arrivals);
+	c->pending = NULL;
+	c->writes = NULL;
+	c->arrivals = NULL;
+	c->pending_room = c->writes_room = c->arrivals_room = 0;
+	c->arrival_count = 0;
+}
+
 static void forget(struct matcher *m, struct connection *c)
 {
 	leave_answered(c);
 	m->table[c->id % FT_REQUESTS_SLOTS_MAX] = NULL;
-	m->pending_room -= c->pending_room;
-	free(c->pending);
-	free(c->writes);
+	release(m, c);
 	free(c);
 }
 
@@ -326,7 +338,7 @@ static void lose_after_gap(struct matcher *m, struct connection *c)
 /* When the byte at an offset arrived; 0: unknown. */
 static uint64_t arrival_of(const struct connection *c, uint32_t offset)
 {
-	for (uint32_t i = 0; i < c->arrival_count; i++) {
+	for (size_t i = 0; i < c->arrival_count; i++) {
 		const struct ft_request_arrival *a = &c->arrivals[i];
 		if ((int32_t)(a->end - offset) <= 0)
 			continue;
@@ -341,7 +353,7 @@ static uint64_t arrival_of(const struct connection *c, uint32_t offset)
 /* Pieces before the offset are not needed any more. */
 static void drop_arrivals(struct connection *c, uint32_t offset)
 {
-	uint32_t from = 0;
+	size_t from = 0;
 	while (from < c->arrival_count && (int32_t)(c->arrivals[from].end - offset) <= 0)
 		from++;
 	if (!from)
@@ -360,7 +372,8 @@ static void add_arrivals(struct connection *c, const struct ft_request_arrival *
 			*last = more[i];
 		else if (last && (int32_t)(more[i].end - last->end) <= 0)
 			continue;
-		else if (c->arrival_count < ARRIVALS_MAX)
+		else if (c->arrival_count < ARRIVALS_MAX &&
+			 grow(&c->arrivals, &c->arrivals_room, c->arrival_count, sizeof *c->arrivals))
 			c->arrivals[c->arrival_count++] = more[i];
 	}
 }
@@ -665,8 +678,10 @@ void matcher_tick(struct matcher *m, uint64_t now_ns)
 	for (struct connection *c = m->answered, *next; c; c = next) {
 		next = c->next_answered;
 		const uint64_t after_ns = c->backlog == BACKLOG_NONE ? COMPLETE_NS : COMPLETE_LARGE_NS;
-		if (c->backlog != BACKLOG_CERTAIN && c->last.t_ns + after_ns < now_ns)
+		if (c->backlog != BACKLOG_CERTAIN && c->last.t_ns + after_ns < now_ns) {
 			complete(m, c);
+			release(m, c);
+		}
 	}
 	if (m->proxied)
 		proxied_tick(m->proxied, now_ns);

@@ -57,7 +57,7 @@ struct requests {
 	struct ft_connection *connections; /* by number modulo FT_REQUESTS_SLOTS_MAX; id 0: none */
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible, salt;
-	bool ended;
+	bool ended, stopping;
 	bool proxy;		  /* one of the targets is a proxy */
 	struct hook_switch hooks; /* with slices */
 	bool attached;
@@ -385,6 +385,20 @@ static void take_message(struct requests *r, struct ft_writer *w, const struct r
 	}
 }
 
+/* Without the helper the programs would only cost the servers time. It is not reaped: its CPU time counts. */
+static void helper_ended(struct requests *r, struct ft_writer *w)
+{
+	r->ended = true;
+	if (r->stopping)
+		return;
+	fprintf(stderr,
+		"forktail record: --requests: the helper process has ended. Requests of clients are no "
+		"longer recorded; everything else is\n");
+	write_json_note(w, json_note(ft_now_ns(), "requests-ended"));
+	requests_bpf__detach(r->skeleton);
+	hook_switch_end(&r->hooks);
+}
+
 void requests_take(struct requests *r, struct ft_writer *w)
 {
 	static struct request_message packet[REQUEST_PACKET];
@@ -396,7 +410,7 @@ void requests_take(struct requests *r, struct ft_writer *w)
 		if (bytes == -EAGAIN)
 			return;
 		if (bytes <= 0) {
-			r->ended = true;
+			helper_ended(r, w);
 			return;
 		}
 		for (size_t i = 0; i < (size_t)bytes / sizeof *packet; i++)
@@ -436,6 +450,7 @@ void requests_stop(struct requests *r, struct ft_writer *w)
 {
 	if (!r)
 		return;
+	r->stopping = true;
 	requests_bpf__detach(r->skeleton);
 	hook_switch_end(&r->hooks);
 	request_helper_finish(&r->helper);
