@@ -436,6 +436,8 @@ static void note_counts(const struct requests *r, struct ft_writer *w)
 		json_put_count(note, names[i], r->counts[i]);
 	json_put_count(note, "dropped_events", requests_so_far(r).dropped_events);
 	json_put_count(note, "impossible", r->impossible);
+	/* Pieces of a stream that arrived faster than the server read; the kernel has the times of some. */
+	json_put_count(note, "interpolated", r->skeleton->bss->request_counters[FT_REQUEST_MERGED]);
 	write_json_note(w, note);
 }
 
