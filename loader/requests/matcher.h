@@ -3,10 +3,14 @@
  * arrived when its first byte did, was read with its last byte, and was answered by a write.
  *
  * Which write answers it follows from how servers work: one that is synchronous (Redis, memcached) answers
- * all that it has read from a connection before it reads more from it. So the requests between two reads
- * share the writes between them. One write answers all of them; as many writes as requests answer one each;
- * otherwise the last write ends all of them, and they are counted as an exchange. An asynchronous one (a
- * proxy) may read more before it answers; its requests are grouped until the connection is idle. */
+ * all that it has read from a connection before it reads more from it, unless the client reads too slowly:
+ * then the socket's buffer is full, or a large write was cut. So the requests between two reads share the
+ * writes between them. One write answers all of them; as many writes as requests answer one each; otherwise
+ * their bytes are divided evenly, and the requests are counted as an exchange. An asynchronous one (a proxy)
+ * may read more before it answers; its requests are grouped until the connection is idle.
+ *
+ * After a gap, or where bytes were not captured, a connection's requests are left out and counted until a
+ * read that follows a write begins like a request. */
 #ifndef FORKTAIL_LOADER_MATCHER_H
 #define FORKTAIL_LOADER_MATCHER_H
 
