@@ -87,14 +87,19 @@ inline void compare_socket(const std::vector<NamedRequest> &sent, const std::vec
 		return;
 	}
 	for (const NamedRequest &q : seen) {
-		size_t i = next;
-		while (i < sent.size() && sent[i].start_ns <= q.start_ns &&
-		       (!may_be(sent[i], q) || sent[i].end_ns < q.end_ns))
-			i++;
-		if (i < sent.size() && sent[i].start_ns <= q.start_ns)
-			next = i + 1;
-		else
-			a->invented++;
+		size_t first = sent.size(), i = next;
+		for (; i < sent.size() && sent[i].start_ns <= q.start_ns; i++) {
+			if (!may_be(sent[i], q))
+				continue;
+			first = std::min(first, i);
+			if (sent[i].end_ns >= q.end_ns)
+				break;
+		}
+		const bool agrees = i < sent.size() && sent[i].start_ns <= q.start_ns;
+		a->late += !agrees && first < sent.size();
+		a->invented += !agrees && first == sent.size();
+		if (agrees || first < sent.size())
+			next = (agrees ? i : first) + 1;
 	}
 }
 

@@ -95,9 +95,9 @@ TEST_CASE("every request to Redis is seen, in order and within the client's time
 	Redis redis({.tcp = tcp});
 	Trial trial(redis);
 	trial.Load({"-n", "5000", "-c", "1", "-t", "set,get"});
-	trial.Load({"-n", "20000", "-c", "1000", "-t", "set,get"});
+	trial.Load({"-n", "5000", "-c", "1000", "-t", "set,get"});
 	for (const std::string pipeline : {"2", "16", "64"})
-		trial.Load({"-n", "20000", "-c", "10", "-t", "set,get", "-P", pipeline});
+		trial.Load({"-n", "10000", "-c", "10", "-t", "set,get", "-P", pipeline});
 	trial.Load({"-n", "200", "-c", "3", "-t", "set,get", "-d", "1000000"});
 	trial.Load({"-n", "200", "-c", "5", "-t", "set,get", "-d", "3-100000", "-r", "100"});
 	trial.Load({"-n", "1000", "-c", "10", "-t", "get", "-k", "0", "--rate", "1000"});
@@ -127,7 +127,7 @@ TEST_CASE("every request to memcached is seen, in each of its protocols")
 	Trial trial(memcached);
 	for (const std::string protocol : {"memcache_text", "memcache_meta", "memcache_binary"}) {
 		for (const std::string pipeline : {"1", "2", "16", "64"})
-			trial.Load({"-n", "5000", "-c", "20", "-t", "set,get", "-P", pipeline, "--protocol",
+			trial.Load({"-n", "2000", "-c", "20", "-t", "set,get", "-P", pipeline, "--protocol",
 				    protocol});
 		trial.Load(
 		    {"-n", "100", "-c", "3", "-t", "set,get", "-d", "1000000", "--protocol", protocol});
@@ -160,7 +160,7 @@ TEST_CASE("a sample of connections has all of their requests")
 	REQUIRE(root());
 	Redis redis({.tcp = true});
 	Trial trial(redis, {"--requests=1/4"});
-	trial.Load({"-n", "40000", "-c", "200", "-t", "get"});
+	trial.Load({"-n", "10000", "-c", "200", "-t", "get"});
 	const Agreement a = trial.Stop().front();
 	CHECK(a.sockets > 10);
 	CHECK(a.sockets < 120);
