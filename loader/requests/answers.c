@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/requests/client_stream.h"
 #include "loader/requests/commands.h"
-#include "loader/requests/connection.h"
 #include "loader/requests/proxied.h"
 #include "loader/system/grow.h"
 
@@ -17,7 +17,7 @@ enum {
 	ROOM_KEPT = 64,		/* more memory than for this many is returned after each group */
 };
 
-static void unqueue(struct connection *c)
+static void unqueue(struct client_stream *c)
 {
 	if (!c->answered_before)
 		return;
@@ -28,7 +28,7 @@ static void unqueue(struct connection *c)
 	c->next_answered = NULL;
 }
 
-void connection_written(struct matcher *m, struct connection *c)
+void client_stream_written(struct matcher *m, struct client_stream *c)
 {
 	if (c->answered_before)
 		return;
@@ -39,7 +39,7 @@ void connection_written(struct matcher *m, struct connection *c)
 	m->answered = c;
 }
 
-void connection_release(struct matcher *m, struct connection *c)
+void client_stream_release(struct matcher *m, struct client_stream *c)
 {
 	m->pending_room -= c->pending_room;
 	free(c->pending);
@@ -52,14 +52,14 @@ void connection_release(struct matcher *m, struct connection *c)
 	c->arrival_count = 0;
 }
 
-void connection_free(struct matcher *m, struct connection *c)
+void client_stream_free(struct matcher *m, struct client_stream *c)
 {
 	unqueue(c);
-	connection_release(m, c);
+	client_stream_release(m, c);
 	free(c);
 }
 
-static void announce(struct matcher *m, struct connection *c)
+static void announce(struct matcher *m, struct client_stream *c)
 {
 	const struct ft_request_connection *o = &c->opened;
 	struct request_message message = {.kind = MESSAGE_CONNECTION,
@@ -78,7 +78,7 @@ static void announce(struct matcher *m, struct connection *c)
 }
 
 /* Nothing is pending any more. */
-static void begin_group(struct matcher *m, struct connection *c)
+static void begin_group(struct matcher *m, struct client_stream *c)
 {
 	unqueue(c);
 	c->pending_count = 0;
@@ -99,7 +99,7 @@ static void begin_group(struct matcher *m, struct connection *c)
 }
 
 /* Reports a request. */
-static void answer(struct matcher *m, struct connection *c, const struct pending *p,
+static void answer(struct matcher *m, struct client_stream *c, const struct pending *p,
 		   const struct answer_write *w, uint64_t answer_bytes)
 {
 	if (p->left_out)
@@ -128,7 +128,7 @@ static void answer(struct matcher *m, struct connection *c, const struct pending
 	m->counts[COUNT_UNARRIVED] += p->unarrived;
 }
 
-void connection_leave(struct matcher *m, struct connection *c)
+void client_stream_leave(struct matcher *m, struct client_stream *c)
 {
 	m->counts[COUNT_LOST]++;
 	c->sync = SYNC_LOST;
@@ -136,7 +136,7 @@ void connection_leave(struct matcher *m, struct connection *c)
 	c->unknown = true;
 }
 
-void connection_lose(struct matcher *m, struct connection *c)
+void client_stream_lose(struct matcher *m, struct client_stream *c)
 {
 	for (size_t i = 0; i < c->pending_count; i++)
 		m->counts[COUNT_LOST] += !c->pending[i].left_out;
@@ -147,7 +147,7 @@ void connection_lose(struct matcher *m, struct connection *c)
 
 /* Reports requests that were answered by several writes, of which only the first WRITES_MAX are known one by
  * one. With another number of requests, the answers are taken to be of equal length. */
-static void answer_by_shares(struct matcher *m, struct connection *c)
+static void answer_by_shares(struct matcher *m, struct client_stream *c)
 {
 	const size_t n = c->pending_count;
 	const bool each = c->write_count == n && !c->large;
@@ -165,14 +165,14 @@ static void answer_by_shares(struct matcher *m, struct connection *c)
 		m->counts[COUNT_EXCHANGES] += n;
 }
 
-void connection_complete(struct matcher *m, struct connection *c)
+void client_stream_complete(struct matcher *m, struct client_stream *c)
 {
 	const size_t n = c->pending_count;
 	const bool many = n > 1 && c->write_count > 1;
 	if ((many &&
 	     (c->write_count > WRITES_MAX || (c->asynchronous && (c->large || c->write_count != n)))) ||
 	    (c->unknown && c->write_count > 1)) {
-		connection_lose(m, c);
+		client_stream_lose(m, c);
 		return;
 	}
 	if (many)
@@ -183,22 +183,23 @@ void connection_complete(struct matcher *m, struct connection *c)
 	begin_group(m, c);
 }
 
-void connection_lose_after_gap(struct matcher *m, struct connection *c)
+void client_stream_lose_after_gap(struct matcher *m, struct client_stream *c)
 {
 	if (c->pending_count == 1 && c->write_count && !c->large && !c->asynchronous)
-		connection_complete(m, c);
-	connection_lose(m, c);
+		client_stream_complete(m, c);
+	client_stream_lose(m, c);
 	c->arrival_count = 0;
 }
 
-void connection_add(struct matcher *m, struct connection *c, uint8_t command, uint64_t hash, uint32_t end)
+void client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
+		       uint32_t end)
 {
 	const size_t room = c->pending_room;
 	const bool fits = c->pending_count < room || m->pending_room + room <= PENDING_ALL;
 	if (c->pending_count == (c->asynchronous ? PENDING_GROUPED : PENDING_MAX) || !fits ||
 	    !grow(&c->pending, &c->pending_room, c->pending_count, sizeof *c->pending)) {
 		m->counts[COUNT_LOST]++;
-		connection_lose(m, c);
+		client_stream_lose(m, c);
 		return;
 	}
 	m->pending_room += c->pending_room - room;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "bpf/request_events.h"
+#include "loader/requests/client_stream.h"
 #include "loader/requests/commands.h"
-#include "loader/requests/connection.h"
 #include "loader/requests/proxied.h"
 #include "loader/requests/scanner.h"
 #include "loader/system/grow.h"
@@ -36,10 +36,10 @@ struct matcher *matcher_open(request_handler handler, void *context)
 	return m;
 }
 
-static void forget(struct matcher *m, struct connection *c)
+static void forget(struct matcher *m, struct client_stream *c)
 {
 	m->table[c->id % FT_REQUESTS_SLOTS_MAX] = NULL;
-	connection_free(m, c);
+	client_stream_free(m, c);
 }
 
 void matcher_close(struct matcher *m)
@@ -71,7 +71,7 @@ void matcher_target(struct matcher *m, const struct request_target *target)
 		m->targets[m->target_count++] = *target;
 }
 
-static void restart_scanner(struct matcher *m, struct connection *c)
+static void restart_scanner(struct matcher *m, struct client_stream *c)
 {
 	const struct request_target *t = target_of(m, c->tgid);
 	c->scanner = (struct scanner){
@@ -80,7 +80,7 @@ static void restart_scanner(struct matcher *m, struct connection *c)
 }
 
 /* When the byte at an offset arrived; 0: unknown. */
-static uint64_t arrival_of(const struct connection *c, uint32_t offset)
+static uint64_t arrival_of(const struct client_stream *c, uint32_t offset)
 {
 	for (size_t i = 0; i < c->arrival_count; i++) {
 		const struct ft_request_arrival *a = &c->arrivals[i];
@@ -95,7 +95,7 @@ static uint64_t arrival_of(const struct connection *c, uint32_t offset)
 }
 
 /* Pieces before the offset are not needed any more. */
-static void drop_arrivals(struct connection *c, uint32_t offset)
+static void drop_arrivals(struct client_stream *c, uint32_t offset)
 {
 	size_t from = 0;
 	while (from < c->arrival_count && (int32_t)(c->arrivals[from].end - offset) <= 0)
@@ -107,7 +107,7 @@ static void drop_arrivals(struct connection *c, uint32_t offset)
 }
 
 /* A piece that was read only in part comes again with the next read, perhaps longer. */
-static void add_arrivals(struct connection *c, const struct ft_request_arrival *more, uint32_t count)
+static void add_arrivals(struct client_stream *c, const struct ft_request_arrival *more, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct ft_request_arrival *last =
@@ -122,7 +122,7 @@ static void add_arrivals(struct connection *c, const struct ft_request_arrival *
 	}
 }
 
-static void begin_request(struct connection *c, uint32_t offset)
+static void begin_request(struct client_stream *c, uint32_t offset)
 {
 	c->begin = offset;
 	c->begin_arrival_ns = arrival_of(c, offset);
@@ -130,7 +130,7 @@ static void begin_request(struct connection *c, uint32_t offset)
 
 /* Whether a request is one of a connection that gets messages without asking, and its answer one of them. A
  * subscriber may send few other commands, so these say that it is none any more. */
-static bool is_subscribers(const struct matcher *m, struct connection *c, const struct scanned *s)
+static bool is_subscribers(const struct matcher *m, struct client_stream *c, const struct scanned *s)
 {
 	if (s->flags & (SCANNED_PUSHES | SCANNED_TRACKING))
 		c->pushed = true;
@@ -141,10 +141,10 @@ static bool is_subscribers(const struct matcher *m, struct connection *c, const 
 	return c->pushes;
 }
 
-static void request_ended(struct matcher *m, struct connection *c, const struct scanned *s)
+static void request_ended(struct matcher *m, struct client_stream *c, const struct scanned *s)
 {
 	if (c->unproved && s->command == COMMAND_OTHER) { /* more likely the middle of a value */
-		connection_lose(m, c);
+		client_stream_lose(m, c);
 		return;
 	}
 	c->unproved = false;
@@ -157,14 +157,14 @@ static void request_ended(struct matcher *m, struct connection *c, const struct 
 		 */
 		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
 		m->counts[COUNT_BLOCKING] += c->blocked;
-		connection_add(m, c, s->command, s->hash, c->offset);
+		client_stream_add(m, c, s->command, s->hash, c->offset);
 	}
 	c->multi = (c->multi || s->flags & SCANNED_MULTI) && !(s->flags & SCANNED_EXEC);
 	begin_request(c, c->offset);
 }
 
 /* Scans bytes that were captured. */
-static void scan(struct matcher *m, struct connection *c, const uint8_t *at, uint32_t bytes)
+static void scan(struct matcher *m, struct client_stream *c, const uint8_t *at, uint32_t bytes)
 {
 	const uint8_t *end = at + bytes;
 	while (at < end && c->sync == SYNC_FOLLOWED) {
@@ -175,7 +175,7 @@ static void scan(struct matcher *m, struct connection *c, const uint8_t *at, uin
 		if (result > 0)
 			request_ended(m, c, &s);
 		else if (result < 0)
-			connection_lose(m, c);
+			client_stream_lose(m, c);
 		else
 			return;
 	}
@@ -184,7 +184,7 @@ static void scan(struct matcher *m, struct connection *c, const uint8_t *at, uin
 
 /* Skips bytes that were not captured. The request that is being scanned may end among them, but what follows
  * it is unknown. */
-static void scan_gap(struct matcher *m, struct connection *c, uint32_t bytes)
+static void scan_gap(struct matcher *m, struct client_stream *c, uint32_t bytes)
 {
 	struct scanned s;
 	const uint32_t end = c->offset + bytes;
@@ -198,7 +198,7 @@ static void scan_gap(struct matcher *m, struct connection *c, uint32_t bytes)
 	if (result > 0)
 		request_ended(m, c, &s);
 	if (result < 0 || skipped < bytes)
-		connection_leave(m, c);
+		client_stream_leave(m, c);
 	c->offset = end;
 }
 
@@ -209,7 +209,7 @@ static bool is_tls(const uint8_t *at, uint32_t bytes)
 }
 
 /* Whether a read begins where all earlier requests have been answered. */
-static bool is_idle(const struct connection *c, uint32_t begin)
+static bool is_idle(const struct client_stream *c, uint32_t begin)
 {
 	const uint64_t arrival_ns = arrival_of(c, begin);
 	if (!arrival_ns || c->pending_count || c->backlog != BACKLOG_NONE)
@@ -228,7 +228,7 @@ static bool is_lines(const uint8_t *at, uint32_t bytes)
 
 /* A connection whose position is unknown may begin again when all is answered, with what looks like a
  * request. */
-static void find_again(struct matcher *m, struct connection *c, const struct ft_request_read *e,
+static void find_again(struct matcher *m, struct client_stream *c, const struct ft_request_read *e,
 		       const uint8_t *at)
 {
 	if (!is_idle(c, c->offset))
@@ -244,7 +244,7 @@ static void find_again(struct matcher *m, struct connection *c, const struct ft_
 }
 
 /* Whether the writes so far have answered all that is pending, at a read from an offset. */
-static bool is_answered(const struct connection *c, uint32_t begin)
+static bool is_answered(const struct client_stream *c, uint32_t begin)
 {
 	if (!c->write_count)
 		return false;
@@ -255,7 +255,7 @@ static bool is_answered(const struct connection *c, uint32_t begin)
 	return c->backlog != BACKLOG_CERTAIN && arrival_of(c, begin) > left_ns;
 }
 
-static void on_read(struct matcher *m, struct connection *c, const struct ft_request_read *e,
+static void on_read(struct matcher *m, struct client_stream *c, const struct ft_request_read *e,
 		    const uint8_t *bytes)
 {
 	const uint32_t begin = e->end - e->bytes;
@@ -264,12 +264,12 @@ static void on_read(struct matcher *m, struct connection *c, const struct ft_req
 	c->now_ns = e->head.t_ns;
 	c->tid = e->tid;
 	if (begin != c->offset) { /* bytes before it are missing */
-		connection_lose(m, c);
+		client_stream_lose(m, c);
 		c->offset = begin;
 	}
 	drop_arrivals(c, begin);
 	if (is_answered(c, begin))
-		connection_complete(m, c);
+		client_stream_complete(m, c);
 	if (c->sync == SYNC_LOST && !(e->flags & FT_READ_CONTINUES))
 		find_again(m, c, e, bytes);
 	if (c->begun && c->sync == SYNC_LOST)
@@ -280,7 +280,7 @@ static void on_read(struct matcher *m, struct connection *c, const struct ft_req
 		c->offset = e->end;
 		if (!c->pending_count) {
 			begin_request(c, begin);
-			connection_add(m, c, COMMAND_UNKNOWN, 0, e->end);
+			client_stream_add(m, c, COMMAND_UNKNOWN, 0, e->end);
 		} else {
 			c->pending[0].read_ns = c->now_ns;
 			c->pending[0].bytes += e->bytes;
@@ -294,7 +294,7 @@ static void on_read(struct matcher *m, struct connection *c, const struct ft_req
 		scan_gap(m, c, e->bytes - e->captured);
 }
 
-static void on_write(struct matcher *m, struct connection *c, const struct ft_request_write *e)
+static void on_write(struct matcher *m, struct client_stream *c, const struct ft_request_write *e)
 {
 	const struct answer_write w = {e->head.t_ns, e->left_ns, e->bytes};
 	c->backlog = !w.bytes ? BACKLOG_CERTAIN : w.bytes >= WRITE_LARGE ? BACKLOG_POSSIBLE : BACKLOG_NONE;
@@ -307,7 +307,7 @@ static void on_write(struct matcher *m, struct connection *c, const struct ft_re
 		return;
 	if (c->write_count < WRITES_MAX) {
 		if (!grow(&c->writes, &c->writes_room, c->write_count, sizeof *c->writes)) {
-			connection_lose(m, c);
+			client_stream_lose(m, c);
 			return;
 		}
 		c->writes[c->write_count] = w;
@@ -315,14 +315,14 @@ static void on_write(struct matcher *m, struct connection *c, const struct ft_re
 	c->write_count += 1 + e->unsent;
 	c->last = w;
 	c->answer_bytes += w.bytes;
-	connection_written(m, c);
+	client_stream_written(m, c);
 	if (c->pushed && !c->asynchronous && c->backlog == BACKLOG_NONE) /* what follows is no answer */
-		connection_complete(m, c);
+		client_stream_complete(m, c);
 }
 
 static void on_connection(struct matcher *m, const struct ft_request_connection *e)
 {
-	struct connection **place = &m->table[e->head.connection % FT_REQUESTS_SLOTS_MAX];
+	struct client_stream **place = &m->table[e->head.connection % FT_REQUESTS_SLOTS_MAX];
 	if (*place && (*place)->id != e->head.connection)
 		forget(m, *place);
 	if (!*place) {
@@ -332,9 +332,9 @@ static void on_connection(struct matcher *m, const struct ft_request_connection 
 		(*place)->offset = (*place)->begin = e->start;
 		(*place)->sequence = e->head.sequence;
 	}
-	struct connection *c = *place;
+	struct client_stream *c = *place;
 	if (c->begun) { /* the programs were detached for a while */
-		connection_lose_after_gap(m, c);
+		client_stream_lose_after_gap(m, c);
 		c->offset = c->begin = e->start;
 		c->sequence = e->head.sequence;
 		c->begun = c->wrote = false;
@@ -346,11 +346,11 @@ static void on_connection(struct matcher *m, const struct ft_request_connection 
 		c->opened = *e;
 }
 
-static void on_closed(struct matcher *m, struct connection *c, uint64_t t_ns)
+static void on_closed(struct matcher *m, struct client_stream *c, uint64_t t_ns)
 {
 	if (c->write_count && c->backlog != BACKLOG_CERTAIN)
-		connection_complete(m, c);
-	connection_lose(m, c);
+		client_stream_complete(m, c);
+	client_stream_lose(m, c);
 	const struct request_message message = {
 	    .kind = MESSAGE_CLOSED, .connection = c->id, .closed_ns = t_ns};
 	if (c->announced)
@@ -365,11 +365,11 @@ void matcher_event(struct matcher *m, const void *event, size_t bytes)
 		on_connection(m, event);
 		return;
 	}
-	struct connection *c = m->table[head->connection % FT_REQUESTS_SLOTS_MAX];
+	struct client_stream *c = m->table[head->connection % FT_REQUESTS_SLOTS_MAX];
 	if (!c || c->id != head->connection)
 		return;
 	if (head->type != FT_REQUEST_CLOSED && head->sequence != c->sequence++) {
-		connection_lose_after_gap(m, c);
+		client_stream_lose_after_gap(m, c);
 		c->sequence = (uint16_t)(head->sequence + 1);
 	}
 	switch (head->type) {
@@ -395,12 +395,12 @@ void matcher_event(struct matcher *m, const void *event, size_t bytes)
 
 void matcher_tick(struct matcher *m, uint64_t now_ns)
 {
-	for (struct connection *c = m->answered, *next; c; c = next) {
+	for (struct client_stream *c = m->answered, *next; c; c = next) {
 		next = c->next_answered;
 		const uint64_t after_ns = c->backlog == BACKLOG_NONE ? COMPLETE_NS : COMPLETE_LARGE_NS;
 		if (c->backlog != BACKLOG_CERTAIN && c->last.t_ns + after_ns < now_ns) {
-			connection_complete(m, c);
-			connection_release(m, c);
+			client_stream_complete(m, c);
+			client_stream_release(m, c);
 		}
 	}
 	if (m->proxied)

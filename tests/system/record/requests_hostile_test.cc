@@ -36,8 +36,8 @@ pid_t HelperOf(pid_t recorder)
 	return 0;
 }
 
-// Peak of its own memory: the ring is mapped, but the kernel's.
-size_t PeakBytes(pid_t pid)
+// Its own memory: without the ring, which is mapped.
+size_t OwnBytes(pid_t pid)
 {
 	const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
 	const size_t at = status.find("RssAnon:");
@@ -92,15 +92,15 @@ TEST_CASE("hostile clients neither grow the recorder nor invent requests")
 	Recorder recorder(redis.pid(), {"--requests"});
 	const pid_t helper = HelperOf(recorder.process().pid());
 	REQUIRE(helper > 0);
-	const size_t before = PeakBytes(recorder.process().pid()), helper_before = PeakBytes(helper);
+	const size_t before = OwnBytes(recorder.process().pid()), helper_before = OwnBytes(helper);
 	REQUIRE(helper_before > 0);
 	for (const std::string kind :
 	     {"garbage", "halves", "announced", "large", "name", "unread", "connections"}) {
 		const Result r = run({"/usr/bin/python3", kHostile, redis.socket(), kind});
 		INFO(kind << "\n" << r.err);
 		REQUIRE(r.status == 0);
-		CHECK(PeakBytes(recorder.process().pid()) < before + kGrowth);
-		CHECK(PeakBytes(helper) < helper_before + kGrowth);
+		CHECK(OwnBytes(recorder.process().pid()) < before + kGrowth);
+		CHECK(OwnBytes(helper) < helper_before + kGrowth);
 	}
 	const std::map<std::string, std::string> names = {
 	    {"SET", "set"}, {"GET", "get"}, {"PING", "ping"}, {"DEL", "del"}};

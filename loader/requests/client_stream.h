@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by the parts of the matcher: what is known of a connection. matcher.c follows its stream; answers.c
  * keeps the requests that were read and the writes since, until it is known which write answers which. */
-#ifndef FORKTAIL_LOADER_CONNECTION_H
-#define FORKTAIL_LOADER_CONNECTION_H
+#ifndef FORKTAIL_LOADER_CLIENT_STREAM_H
+#define FORKTAIL_LOADER_CLIENT_STREAM_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ struct answer_write {
 	uint32_t bytes;
 };
 
-struct connection {
+struct client_stream {
 	uint32_t id, tgid;
 	struct ft_request_connection opened;
 	struct scanner scanner;
@@ -74,17 +74,17 @@ struct connection {
 	size_t pending_count, pending_room;
 	struct answer_write *writes;
 	size_t writes_room;
-	uint32_t write_count;				     /* may be more than are kept */
-	struct answer_write last;			     /* the last one */
-	uint64_t answer_bytes;				     /* of all */
-	struct connection *next_answered, **answered_before; /* in the list of those with writes */
+	uint32_t write_count;					/* may be more than are kept */
+	struct answer_write last;				/* the last one */
+	uint64_t answer_bytes;					/* of all */
+	struct client_stream *next_answered, **answered_before; /* in the list of those with writes */
 };
 
 struct matcher {
 	request_handler handler;
 	void *context;
-	struct connection *table[FT_REQUESTS_SLOTS_MAX];
-	struct connection *answered; /* connections with writes that are not complete */
+	struct client_stream *table[FT_REQUESTS_SLOTS_MAX];
+	struct client_stream *answered; /* connections with writes that are not complete */
 	struct request_target targets[MATCHER_TARGETS];
 	size_t target_count;
 	size_t pending_room; /* of all connections */
@@ -94,20 +94,21 @@ struct matcher {
 };
 
 /* A request that ended at the offset was read. */
-void connection_add(struct matcher *m, struct connection *c, uint8_t command, uint64_t hash, uint32_t end);
+void client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
+		       uint32_t end);
 /* There are writes since: the connection is in the matcher's list. */
-void connection_written(struct matcher *m, struct connection *c);
+void client_stream_written(struct matcher *m, struct client_stream *c);
 /* All that is pending was answered by the writes since. */
-void connection_complete(struct matcher *m, struct connection *c);
+void client_stream_complete(struct matcher *m, struct client_stream *c);
 /* From here on the position in the stream is unknown. What is pending is known. */
-void connection_leave(struct matcher *m, struct connection *c);
+void client_stream_leave(struct matcher *m, struct client_stream *c);
 /* Likewise, and which write answers what is pending is not known either. */
-void connection_lose(struct matcher *m, struct connection *c);
+void client_stream_lose(struct matcher *m, struct client_stream *c);
 /* Events are missing from here on. An answer that was one write is complete; of several requests or large
  * answers, later writes may be among those events. */
-void connection_lose_after_gap(struct matcher *m, struct connection *c);
+void client_stream_lose_after_gap(struct matcher *m, struct client_stream *c);
 /* Returns the memory of a connection with nothing pending. */
-void connection_release(struct matcher *m, struct connection *c);
-void connection_free(struct matcher *m, struct connection *c);
+void client_stream_release(struct matcher *m, struct client_stream *c);
+void client_stream_free(struct matcher *m, struct client_stream *c);
 
 #endif
