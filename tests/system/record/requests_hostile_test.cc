@@ -142,7 +142,7 @@ TEST_CASE("a helper that stands still loses requests, but confuses none")
 	REQUIRE(helper > 0);
 	Arguments arguments = {
 	    "-c",     "20",	"-t", "get",	       "--duration", "3s",
-	    "--rate", "150000", "-q", "--no-observer", "-o",	     dir.file("load.forktail")};
+	    "--rate", "100000", "-q", "--no-observer", "-o",	     dir.file("load.forktail")};
 	const Arguments at =
 	    tcp ? Arguments{"-p", std::to_string(redis.port())} : Arguments{"-s", redis.socket(), "-P", "16"};
 	arguments.insert(arguments.end(), at.begin(), at.end());

@@ -82,7 +82,7 @@ def unread():
 
 
 def connections():
-    end = time.monotonic() + 3
+    end = time.monotonic() + 2
     count = 0
     while time.monotonic() < end:
         s = connect()
