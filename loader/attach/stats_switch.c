@@ -5,34 +5,21 @@
 #include "loader/attach/stats_switch.h"
 
 #include <bpf/bpf.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <linux/close_range.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "loader/system/helper_process.h"
 #include "loader/system/privileges.h"
 
-static int to_switch = -1;
-static pid_t process;
+static struct helper_process process = {.pid = 0, .socket = -1};
 
-__attribute__((noreturn)) static void live(pid_t recorder, int socket)
+static void live(pid_t recorder, const void *context)
 {
 	int statistics = -1;
 	char on;
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	dup2(socket, 0);
-	dup2(null, 1); /* otherwise an opened file could get one of these numbers, which libbpf treats as a
-			  mistake */
-	dup2(null, 2);
-	close_range(3, ~0u, 0);
-	prctl(PR_SET_NAME, "forktail-stats");
+	(void)context;
 	if (privileges_confine_statistics(recorder))
 		_exit(3);
-	while (read(0, &on, 1) == 1) {
+	while (read(HELPER_SOCKET, &on, 1) == 1) {
 		if (on && statistics < 0) {
 			statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
 		} else if (!on && statistics >= 0) {
@@ -40,36 +27,22 @@ __attribute__((noreturn)) static void live(pid_t recorder, int socket)
 			statistics = -1;
 		}
 		on = statistics >= 0;
-		if (write(0, &on, 1) != 1)
+		if (write(HELPER_SOCKET, &on, 1) != 1)
 			break;
 	}
-	_exit(0);
 }
 
 int stats_switch_start(void)
 {
-	int pair[2];
-	pid_t recorder = getpid();
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	process = fork();
-	int err = process < 0 ? -errno : 0;
-	if (process == 0)
-		live(recorder, pair[1]);
-	close(pair[1]);
-	if (err)
-		close(pair[0]);
-	else
-		to_switch = pair[0];
-	return err;
+	return helper_process_start(&process, &(struct helper_setup){.name = "forktail-stats", .live = live});
 }
 
 bool stats_switch(bool on)
 {
 	char byte = on;
-	if (to_switch < 0)
+	if (process.socket < 0)
 		return false;
-	if (write(to_switch, &byte, 1) == 1 && read(to_switch, &byte, 1) == 1)
+	if (write(process.socket, &byte, 1) == 1 && read(process.socket, &byte, 1) == 1)
 		return byte;
 	stats_switch_end();
 	return false;
@@ -77,9 +50,5 @@ bool stats_switch(bool on)
 
 void stats_switch_end(void)
 {
-	if (to_switch < 0)
-		return;
-	close(to_switch);
-	to_switch = -1;
-	waitpid(process, NULL, 0);
+	helper_process_end(&process, true);
 }

@@ -5,20 +5,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
-enum { HOOKS_MAX = 8 };
+#include "loader/system/helper_process.h"
 
-struct hook_switch {
-	pid_t pid;
-	int socket; /* -1: there is none */
-};
-
-/* Starts a process that may do nothing but this, for loaded programs of BTF tracepoints. Returns 0 or a
- * negative errno. */
-int hook_switch_start(struct hook_switch *s, const int *programs, size_t count);
+/* Starts a process that may only do this, for at most HELPER_KEPT_MAX loaded programs of BTF tracepoints.
+ * Returns 0 or a negative errno. */
+int hook_switch_start(struct helper_process *h, const int *programs, size_t count);
 /* Attaches all, or detaches all, which takes some milliseconds. Returns 0 or a negative errno. */
-int hook_switch_set(const struct hook_switch *s, bool on);
-void hook_switch_end(struct hook_switch *s);
+int hook_switch_set(const struct helper_process *h, bool on);
 
 #endif

@@ -9,24 +9,18 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/requests/matcher.h"
 #include "loader/requests/scanner.h"
-#include "loader/system/affinity.h"
 #include "loader/system/packets.h"
 #include "loader/system/privileges.h"
 #include "recording/recording.h"
 
 enum {
 	LOOK_MS = 50,
-	SOCKET = 3,
 	SOCKET_BYTES = 4 << 20,
 };
 
@@ -37,7 +31,7 @@ struct outbox {
 
 static void send_outbox(struct outbox *o)
 {
-	if (o->count && send_packet(SOCKET, o->messages, o->count * sizeof *o->messages, -1, 0))
+	if (o->count && send_packet(HELPER_SOCKET, o->messages, o->count * sizeof *o->messages, -1, 0))
 		_exit(0); /* the recorder has exited */
 	o->count = 0;
 }
@@ -63,7 +57,7 @@ static bool take_targets(struct matcher *m)
 	struct request_target target;
 	for (;;) {
 		int fd;
-		ssize_t n = receive_packet(SOCKET, &target, sizeof target, &fd, MSG_DONTWAIT);
+		ssize_t n = receive_packet(HELPER_SOCKET, &target, sizeof target, &fd, MSG_DONTWAIT);
 		if (n == -EAGAIN)
 			return true;
 		if (n != sizeof target || !target.tgid)
@@ -74,7 +68,7 @@ static bool take_targets(struct matcher *m)
 
 static void serve(struct ring_buffer *ring, struct matcher *m, struct outbox *o)
 {
-	struct pollfd fd = {.fd = SOCKET, .events = POLLIN};
+	struct pollfd fd = {.fd = HELPER_SOCKET, .events = POLLIN};
 	bool more = true;
 	while (more) {
 		poll(&fd, 1, LOOK_MS);
@@ -92,25 +86,18 @@ static struct ring_buffer *receive_ring(struct matcher *m)
 {
 	char unused;
 	int map;
-	if (receive_packet(SOCKET, &unused, sizeof unused, &map, 0) <= 0 || map < 0)
+	if (receive_packet(HELPER_SOCKET, &unused, sizeof unused, &map, 0) <= 0 || map < 0)
 		_exit(0);
 	struct ring_buffer *ring = ring_buffer__new(map, on_event, m, NULL);
-	close_range(SOCKET + 1, ~0u, 0);
+	close_range(HELPER_SOCKET + 1, ~0u, 0);
 	return ring;
 }
 
-__attribute__((noreturn)) static void live(pid_t recorder, int socket)
+static void live(pid_t recorder, const void *context)
 {
 	static struct outbox o;
 	uint64_t seed = 0;
-	int null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		dup2(null, fd);
-	dup2(socket, SOCKET);
-	close_range(SOCKET + 1, ~0u, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	priority_lower();
-	prctl(PR_SET_NAME, "forktail-reqs");
+	(void)context;
 	struct matcher *m = matcher_open(put, &o);
 	struct ring_buffer *ring = receive_ring(m);
 	if (!m || !ring || getrandom(&seed, sizeof seed, 0) != sizeof seed ||
@@ -118,55 +105,31 @@ __attribute__((noreturn)) static void live(pid_t recorder, int socket)
 		_exit(3);
 	scanner_seed(seed);
 	serve(ring, m, &o);
-	_exit(0);
 }
 
-int request_helper_start(struct request_helper *h)
+int request_helper_start(struct helper_process *h)
 {
-	int pair[2], bytes = SOCKET_BYTES;
-	pid_t recorder = getpid();
-	*h = (struct request_helper){.pid = 0, .socket = -1};
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
-		return -errno;
-	for (int i = 0; i < 2; i++)
-		if (setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
-			setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-	pid_t pid = fork();
-	int err = pid < 0 ? -errno : 0;
-	if (pid == 0)
-		live(recorder, pair[1]);
-	close(pair[1]);
-	*h = (struct request_helper){.pid = pid > 0 ? pid : 0, .socket = pair[0]};
-	if (err)
-		request_helper_end(h);
-	else
+	const int err = helper_process_start(h, &(struct helper_setup){.name = "forktail-reqs",
+								       .live = live,
+								       .socket_bytes = SOCKET_BYTES,
+								       .low_priority = true});
+	if (!err)
 		fcntl(h->socket, F_SETFL, O_NONBLOCK);
 	return err;
 }
 
-int request_helper_map(const struct request_helper *h, int map)
+int request_helper_map(const struct helper_process *h, int map)
 {
 	return send_packet(h->socket, "", 1, map, 0);
 }
 
-void request_helper_target(const struct request_helper *h, const struct request_target *target)
+void request_helper_target(const struct helper_process *h, const struct request_target *target)
 {
 	send_packet(h->socket, target, sizeof *target, -1, MSG_DONTWAIT);
 }
 
-void request_helper_finish(const struct request_helper *h)
+void request_helper_finish(const struct helper_process *h)
 {
 	const struct request_target none = {.tgid = 0};
 	send_packet(h->socket, &none, sizeof none, -1, 0);
-}
-
-void request_helper_end(struct request_helper *h)
-{
-	if (h->socket >= 0)
-		close(h->socket);
-	if (h->pid > 0) {
-		kill(h->pid, SIGKILL);
-		waitpid(h->pid, NULL, WNOHANG);
-	}
-	*h = (struct request_helper){.pid = 0, .socket = -1};
 }

@@ -4,23 +4,16 @@
 #ifndef FORKTAIL_LOADER_REQUEST_HELPER_H
 #define FORKTAIL_LOADER_REQUEST_HELPER_H
 
-#include <sys/types.h>
-
 #include "loader/requests/request_messages.h"
-
-struct request_helper {
-	pid_t pid;
-	int socket; /* packets of request_messages.h */
-};
+#include "loader/system/helper_process.h"
 
 /* Starts it. Call it before anything is open that it should not have. Returns 0 or a negative errno. */
-int request_helper_start(struct request_helper *h);
+int request_helper_start(struct helper_process *h);
 /* Passes it the map of events, from which it reads from now on. */
-int request_helper_map(const struct request_helper *h, int map);
+int request_helper_map(const struct helper_process *h, int map);
 /* What a target speaks. */
-void request_helper_target(const struct request_helper *h, const struct request_target *target);
+void request_helper_target(const struct helper_process *h, const struct request_target *target);
 /* It sends what it has and exits: the socket is then at its end. */
-void request_helper_finish(const struct request_helper *h);
-void request_helper_end(struct request_helper *h);
+void request_helper_finish(const struct helper_process *h);
 
 #endif

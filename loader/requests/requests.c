@@ -49,7 +49,7 @@ struct server {
 
 struct requests {
 	struct requests_wanted wanted;
-	struct request_helper helper;
+	struct helper_process helper;
 	struct requests_bpf *skeleton;
 	struct ft_requests log;
 	struct server *servers; /* only grows: connections refer to it by index */
@@ -58,8 +58,8 @@ struct requests {
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible, salt;
 	bool ended, stopping;
-	bool proxy;		  /* one of the targets is a proxy */
-	struct hook_switch hooks; /* with slices */
+	bool proxy;		     /* one of the targets is a proxy */
+	struct helper_process hooks; /* with slices */
 	bool attached;
 	uint32_t on_ms; /* of each period */
 	uint64_t runs, run_ns;
@@ -71,8 +71,8 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 	if (!r)
 		return NULL;
 	r->wanted = *wanted;
-	r->helper = (struct request_helper){.pid = 0, .socket = -1};
-	r->hooks = (struct hook_switch){.pid = 0, .socket = -1};
+	r->helper = (struct helper_process){.pid = 0, .socket = -1};
+	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
 	r->on_ms = REQUESTS_PERIOD_MS;
 	r->connections = calloc(FT_REQUESTS_SLOTS_MAX, sizeof *r->connections);
 	int err = r->connections ? ft_requests_init(&r->log) : -ENOMEM;
@@ -100,10 +100,10 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 
 static int start_switch(struct requests *r)
 {
-	int programs[HOOKS_MAX];
+	int programs[HELPER_KEPT_MAX];
 	size_t count = 0;
 	struct bpf_program *prog;
-	bpf_object__for_each_program(prog, r->skeleton->obj) if (count < HOOKS_MAX) programs[count++] =
+	bpf_object__for_each_program(prog, r->skeleton->obj) if (count < HELPER_KEPT_MAX) programs[count++] =
 	    bpf_program__fd(prog);
 	return hook_switch_start(&r->hooks, programs, count);
 }
@@ -396,7 +396,7 @@ static void helper_ended(struct requests *r, struct ft_writer *w)
 		"longer recorded; everything else is\n");
 	write_json_note(w, json_note(ft_now_ns(), "requests-ended"));
 	requests_bpf__detach(r->skeleton);
-	hook_switch_end(&r->hooks);
+	helper_process_end(&r->hooks, true);
 }
 
 void requests_take(struct requests *r, struct ft_writer *w)
@@ -454,7 +454,7 @@ void requests_stop(struct requests *r, struct ft_writer *w)
 		return;
 	r->stopping = true;
 	requests_bpf__detach(r->skeleton);
-	hook_switch_end(&r->hooks);
+	helper_process_end(&r->hooks, true);
 	request_helper_finish(&r->helper);
 	const uint64_t until_ns = ft_now_ns() + STOP_MS * 1000000ull;
 	while (requests_fd(r) >= 0 && ft_now_ns() < until_ns) {
@@ -481,8 +481,8 @@ void requests_close(struct requests *r)
 {
 	if (!r)
 		return;
-	request_helper_end(&r->helper);
-	hook_switch_end(&r->hooks);
+	helper_process_end(&r->helper, false);
+	helper_process_end(&r->hooks, true);
 	requests_bpf__destroy(r->skeleton);
 	ft_requests_free(&r->log);
 	free(r->servers);

@@ -6,19 +6,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/samples/stack_text.h"
 #include "loader/samples/unwind_messages.h"
-#include "loader/system/affinity.h"
 #include "loader/system/cpu_time.h"
+#include "loader/system/helper_process.h"
 #include "loader/system/packets.h"
 #include "loader/system/privileges.h"
 
@@ -91,80 +87,43 @@ static void serve(int requests, int questions)
 	unwinder_close(u);
 }
 
-/* Closes all descriptors except two sockets, which become 3 and 4. */
-static void close_all_but(int requests, int questions)
+static void live(pid_t recorder, const void *context)
 {
-	int null = open("/dev/null", O_RDWR);
-	for (int fd = 0; fd < 3 && null >= 0; fd++)
-		dup2(null, fd);
-	/* Moves them up first, because either may be 3 or 4 already. */
-	int high_requests = fcntl(requests, F_DUPFD, 64), high_questions = fcntl(questions, F_DUPFD, 64);
-	dup2(high_requests, 3);
-	dup2(high_questions, 4);
-	close_range(5, ~0u, 0);
-}
-
-__attribute__((noreturn)) static void live(pid_t recorder, int requests, int questions)
-{
+	(void)context;
 	unsetenv("DEBUGINFOD_URLS");
-	close_all_but(requests, questions);
-	priority_lower();
-	prctl(PR_SET_NAME, "forktail-unwind");
 	if (privileges_confine_unwinding(recorder))
 		_exit(3);
-	serve(3, 4);
-	_exit(0);
-}
-
-/* More than the default where allowed: a full socket delays samples. */
-static void enlarge(int socket)
-{
-	int bytes = SOCKET_BYTES;
-	if (setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes))
-		setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+	serve(HELPER_SOCKET, HELPER_KEPT);
 }
 
 int unwind_helper_start(struct unwind_helper *h)
 {
-	int requests[2], questions[2];
-	pid_t recorder = getpid();
+	int questions[2];
+	struct helper_process process;
 	*h = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, requests))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions))
 		return -errno;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions)) {
-		int err = -errno;
-		close(requests[0]);
-		close(requests[1]);
+	const int err = helper_process_start(&process, &(struct helper_setup){.name = "forktail-unwind",
+									      .live = live,
+									      .kept = &questions[1],
+									      .kept_count = 1,
+									      .socket_bytes = SOCKET_BYTES,
+									      .low_priority = true});
+	close(questions[1]);
+	if (err) {
+		close(questions[0]);
 		return err;
 	}
-	enlarge(requests[0]);
-	enlarge(requests[1]);
-	pid_t pid = fork();
-	int err = pid < 0 ? -errno : 0;
-	if (pid == 0)
-		live(recorder, requests[1], questions[1]);
-	close(requests[1]);
-	close(questions[1]);
-	*h = (struct unwind_helper){
-	    .pid = pid > 0 ? pid : 0, .requests = requests[0], .questions = questions[0]};
-	if (err)
-		unwind_helper_end(h);
-	else
-		fcntl(h->requests, F_SETFL, O_NONBLOCK);
-	return err;
+	*h =
+	    (struct unwind_helper){.pid = process.pid, .requests = process.socket, .questions = questions[0]};
+	fcntl(h->requests, F_SETFL, O_NONBLOCK);
+	return 0;
 }
 
 void unwind_helper_end(struct unwind_helper *h)
 {
-	if (h->requests >= 0)
-		close(h->requests);
 	if (h->questions >= 0)
 		close(h->questions);
-	if (h->pid > 0) {
-		kill(h->pid, SIGKILL);
-		/* The helper may still be alive for a moment, in a kernel operation. It stays our child until
-		 * then. */
-		waitpid(h->pid, NULL, WNOHANG);
-	}
+	helper_process_end(&(struct helper_process){.pid = h->pid, .socket = h->requests}, false);
 	*h = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};
 }
