@@ -29,17 +29,17 @@ struct ft_request_head {
 	__u16 type;
 	__u16
 	    sequence; /* of the connection's reads, writes and arrivals: a gap means that some are missing */
-	__u32 connection; /* a number of its own; 0 is none */
+	__u32 connection; /* its number, from 1 on */
 	__u64 t_ns;
 };
 
 /* Precedes all other events of a connection. */
 struct ft_request_connection {
 	struct ft_request_head head;
-	__u64 inode, peer_inode; /* of a Unix socket, else 0 */
-	__u32 tgid;		 /* the target's process; 0: it has not read yet */
-	__u32 peer_pid;		 /* of a Unix socket's client */
-	__u32 start;		 /* offset of the first byte that is seen */
+	__u64 peer_inode; /* of a Unix socket's client, else 0 */
+	__u32 tgid;	  /* the target's process; 0: it has not read yet */
+	__u32 peer_pid;	  /* of a Unix socket's client */
+	__u32 start;	  /* offset of the first byte that is seen */
 	__u16 local_port, peer_port;
 	__u8 peer_address[16]; /* IPv6, or IPv4-mapped */
 };
@@ -79,19 +79,15 @@ struct ft_request_read {
 struct ft_request_write {
 	struct ft_request_head head; /* t_ns: the call returned */
 	__u64 left_ns;		     /* the first byte left for the device or the peer; 0: unknown */
-	__u32 tid;
 	__u32 bytes;
 	__u32 unsent; /* writes since the event before, which were not sent as events */
-	__u32 pad;
 };
 
 enum ft_request_counter {
-	FT_REQUEST_DROPPED = 0,	   /* events: the ring was full */
-	FT_REQUEST_MERGED = 1,	   /* pieces whose arrival is interpolated */
-	FT_REQUEST_UNARRIVED = 2,  /* reads of bytes whose arrival was not seen */
-	FT_REQUEST_UNCAPTURED = 3, /* reads whose bytes could not be copied */
-	FT_REQUEST_NO_SLOT = 4,	   /* connections without memory */
-	FT_REQUEST_COUNTERS = 5,
+	FT_REQUEST_DROPPED = 0, /* events: the ring was full */
+	FT_REQUEST_MERGED = 1,	/* pieces whose arrival is interpolated */
+	FT_REQUEST_NO_SLOT = 2, /* pieces of connections without memory */
+	FT_REQUEST_COUNTERS = 3,
 };
 
 #endif

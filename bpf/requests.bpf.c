@@ -12,10 +12,6 @@
 
 #include <bpf/bpf_tracing.h>
 
-const volatile bool has_task_storage = true;
-const volatile bool has_prev_state_arg = true;
-const volatile bool has_block_queue_arg = false;
-const volatile bool has_task_pt_regs = true;
 const volatile __u32 pid_ns = 0;
 const volatile __u32 sample_mask = 0; /* connections whose hash has none of these bits are followed */
 
@@ -164,7 +160,6 @@ static __always_inline void send_event(void *event, u64 bytes)
 static __always_inline void name_peer(struct ft_request_connection *e, const struct sock *sk, u16 family)
 {
 	if (family == AF_UNIX) {
-		e->inode = AS(struct socket_alloc, sk->sk_socket)->vfs_inode.i_ino;
 		e->peer_inode =
 		    AS(struct socket_alloc, AS(struct unix_sock, sk)->peer->sk_socket)->vfs_inode.i_ino;
 		struct pid *pid = sk->sk_peer_pid;
@@ -340,8 +335,6 @@ static __always_inline void take_arrivals(struct slot *s, struct ft_request_read
 	e->arrival[0] = all->arrival[0];
 	e->arrival[1] = all->arrival[1];
 	e->arrivals = n;
-	if (!n)
-		count_request(FT_REQUEST_UNARRIVED);
 }
 
 /* The buffer of the system call that reads. NULL: not known (io_uring, or several buffers). */
@@ -394,7 +387,6 @@ static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32
 		if (take > FT_READ_CHUNK)
 			return;
 		if (take && (!from.at || bpf_probe_read_user(b->bytes, take, from.at + at))) {
-			count_request(FT_REQUEST_UNCAPTURED);
 			b->event.flags |= FT_READ_UNREADABLE;
 			take = 0;
 		}
@@ -478,8 +470,6 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 			end = (u32)ret;
 		}
 		begin(s, sk, family, now, end - (u32)ret, tgid);
-		if (!s->arrivals.head)
-			s->arrivals.arrived = end;
 	}
 	correct_arrived(s, sk, family, end);
 	struct read_buffer *b = bpf_map_lookup_elem(&read_buffers, &zero);
@@ -526,7 +516,6 @@ int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
 		return 0;
 	struct ft_request_write e = {.head = {FT_REQUEST_WRITE, (u16)s->sequence++, s->connection, now},
 				     .left_ns = left_ns,
-				     .tid = id_of(bpf_get_current_task_btf()),
 				     .bytes = ret > 0 ? (u32)ret : 0,
 				     .unsent = s->unsent};
 	s->write_ns = now;

@@ -47,7 +47,6 @@ enum {
 	MEASURE_FROM = 1000 / TICK_MS,
 	MEASURE_TICKS = 200 / TICK_MS,
 	MEASURE_EVERY = REQUESTS_PERIOD_MS / TICK_MS,
-	MEASURED = MEASURE_FROM + MEASURE_TICKS + 2, /* the statistics are off again by then */
 	FLUSH_TICKS = 500 / TICK_MS,
 	SWEEP_TICKS = 10000 / TICK_MS,
 	QUEUE_BYTES = 16 << 20, /* for blocks that wait for the disk */
@@ -269,11 +268,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
 	}
-	const uint32_t in_period_ms = (uint32_t)(number % MEASURE_EVERY) * TICK_MS;
-	requests_tick(r->requests, r->writer, in_period_ms,
-		      due(before + MEASURE_EVERY - MEASURED, number + MEASURE_EVERY - MEASURED, MEASURE_EVERY)
-			  ? MEASURE_TICKS * TICK_MS * 1000000ull
-			  : 0);
+	requests_tick(r->requests, r->writer, (uint32_t)(number % MEASURE_EVERY) * TICK_MS);
 	if (due(before, number, FLUSH_TICKS)) {
 		requests_flush(r->requests, r->writer);
 		ft_writer_flush(r->writer);

@@ -41,13 +41,13 @@ static uint64_t rss_bytes(pid_t pid)
 /* Switches the kernel's statistics and counts how long they were on. */
 void measure_cost(struct recorder *r, bool on)
 {
-	uint64_t now = ft_now_ns();
-	if (!on && r->measure_from_ns) {
-		r->measured_ns += now - r->measure_from_ns;
+	const uint64_t now = ft_now_ns(), on_ns = !on && r->measure_from_ns ? now - r->measure_from_ns : 0;
+	r->measured_ns += on_ns;
+	if (on_ns)
 		r->measure_from_ns = 0;
-	}
 	if (programs_measure(r->programs, on) && !r->measure_from_ns)
 		r->measure_from_ns = now;
+	requests_measured(r->requests, r->writer, on_ns);
 }
 
 /* Totals are extrapolated from the time the statistics were on to the whole recording or segment. */

@@ -65,7 +65,6 @@ static void announce(struct matcher *m, struct client_stream *c)
 	struct request_message message = {.kind = MESSAGE_CONNECTION,
 					  .connection = c->id,
 					  .opened = {.opened_ns = o->head.t_ns,
-						     .inode = o->inode,
 						     .peer_inode = o->peer_inode,
 						     .tgid = c->tgid,
 						     .peer_pid = o->peer_pid,
@@ -121,7 +120,7 @@ static void answer(struct matcher *m, struct client_stream *c, const struct pend
 			.tid = p->tid,
 			.command = p->command}};
 	if (m->proxied)
-		proxied_add(m->proxied, &message, p->hash, c->asynchronous, w->t_ns);
+		proxied_add(m->proxied, &message, p->hash, c->proxy, w->t_ns);
 	else
 		m->handler(m->context, &message);
 	m->counts[COUNT_UNKNOWN] += p->command == COMMAND_UNKNOWN;

@@ -51,7 +51,7 @@ struct client_stream {
 	uint8_t sync;
 	bool announced;	 /* the recorder knows it */
 	uint8_t backlog; /* enum backlog */
-	bool asynchronous, begun;
+	bool asynchronous, proxy, begun;
 	bool pushes;		/* what is written answers no request */
 	bool pushed;		/* messages may be written after an answer */
 	bool wrote;		/* since the last read */

@@ -62,7 +62,7 @@ static const struct request_target *target_of(const struct matcher *m, uint32_t 
 
 void matcher_target(struct matcher *m, const struct request_target *target)
 {
-	if (target->asynchronous && !m->proxied)
+	if (target->proxy && !m->proxied)
 		m->proxied = proxied_open(m->handler, m->context);
 	struct request_target *known = (struct request_target *)target_of(m, target->tgid);
 	if (known)
@@ -77,6 +77,7 @@ static void restart_scanner(struct matcher *m, struct client_stream *c)
 	c->scanner = (struct scanner){
 	    .protocol = t ? t->protocol : SCAN_EITHER, .replies = c->scanner.replies, .lost = c->begun};
 	c->asynchronous = t && t->asynchronous;
+	c->proxy = t && t->proxy;
 }
 
 /* When the byte at an offset arrived; 0: unknown. */
@@ -153,8 +154,7 @@ static void request_ended(struct matcher *m, struct client_stream *c, const stru
 	} else if (s->flags & SCANNED_NO_REPLY) {
 		m->counts[COUNT_NO_REPLY]++;
 	} else {
-		/* The answer to a blocking command comes when there is data, and what follows waits for it.
-		 */
+		/* A blocking command is answered when there is data. What follows waits for that. */
 		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
 		m->counts[COUNT_BLOCKING] += c->blocked;
 		client_stream_add(m, c, s->command, s->hash, c->offset);
@@ -353,7 +353,9 @@ static void on_closed(struct matcher *m, struct client_stream *c, uint64_t t_ns)
 	client_stream_lose(m, c);
 	const struct request_message message = {
 	    .kind = MESSAGE_CLOSED, .connection = c->id, .closed_ns = t_ns};
-	if (c->announced)
+	if (c->announced && m->proxied) /* after its requests */
+		proxied_add(m->proxied, &message, 0, false, t_ns);
+	else if (c->announced)
 		m->handler(m->context, &message);
 	forget(m, c);
 }

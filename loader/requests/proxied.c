@@ -9,6 +9,7 @@
 enum {
 	WAITING = 1 << 16, /* requests per queue; a power of two */
 	BUCKETS = 1 << 14, /* of servers' requests by hash; a power of two */
+	TRIES = 64, /* requests with the same hash that other clients sent to the server are passed over */
 };
 #define AT_SERVER_NS 1000000000ull
 #define AT_PROXY_NS 200000000ull
@@ -73,28 +74,43 @@ static struct bucket *bucket_of(struct proxied *p, uint64_t hash)
 	return &p->buckets[hash & (BUCKETS - 1)];
 }
 
-/* The oldest request at a server goes on its way, unless it is a part of a proxy's. It is also the oldest one
- * of its bucket. */
+/* Removes a request from its bucket. `before`: the place of the one before it there, or 0. */
+static void leave_bucket(struct proxied *p, struct waiting *w, uint32_t before)
+{
+	struct bucket *b = bucket_of(p, w->hash);
+	if (before)
+		p->servers.all[before - 1].next = w->next;
+	else
+		b->oldest = w->next;
+	if (!w->next)
+		b->newest = before;
+}
+
+/* Passes the oldest message of a server on. A request is the oldest one of its bucket, unless it was joined.
+ */
 static void pass_server(struct proxied *p)
 {
 	struct waiting *w = at(&p->servers, p->servers.first++);
-	struct bucket *b = bucket_of(p, w->hash);
-	b->oldest = w->next;
-	if (!b->oldest)
-		b->newest = 0;
-	if (!w->joined)
-		p->handler(p->context, &w->message);
+	if (w->joined)
+		return;
+	if (w->hash)
+		leave_bucket(p, w, 0);
+	p->handler(p->context, &w->message);
 }
 
-/* The server's part of a proxy's request; NULL: not seen. */
-static struct waiting *part_of(struct proxied *p, const struct waiting *w)
+/* Takes the server's part of a proxy's request; NULL: not seen. */
+static struct waiting *take_part(struct proxied *p, const struct waiting *w)
 {
-	for (uint32_t i = bucket_of(p, w->hash)->oldest; i;) {
+	uint32_t before = 0, i = bucket_of(p, w->hash)->oldest;
+	for (int tries = 0; i && tries < TRIES; tries++) {
 		struct waiting *s = &p->servers.all[i - 1];
-		if (s->hash == w->hash && !s->joined &&
-		    s->message.request.end_ns >= w->message.request.read_ns &&
-		    s->message.request.end_ns <= w->message.request.written_ns)
+		if (s->hash == w->hash && s->message.request.end_ns >= w->message.request.read_ns &&
+		    s->message.request.end_ns <= w->message.request.written_ns) {
+			leave_bucket(p, s, before);
+			s->joined = true;
 			return s;
+		}
+		before = i;
 		i = s->next;
 	}
 	return NULL;
@@ -103,11 +119,9 @@ static struct waiting *part_of(struct proxied *p, const struct waiting *w)
 static void pass_proxy(struct proxied *p)
 {
 	struct waiting *w = at(&p->proxies, p->proxies.first++);
-	struct waiting *part = w->hash ? part_of(p, w) : NULL;
-	if (part) {
-		part->joined = true;
+	const struct waiting *part = w->hash ? take_part(p, w) : NULL;
+	if (part)
 		w->message.request.behind = part->message.connection;
-	}
 	p->handler(p->context, &w->message);
 }
 
@@ -124,7 +138,7 @@ void proxied_add(struct proxied *p, const struct request_message *m, uint64_t ha
 	const uint32_t place = q->next & (WAITING - 1);
 	q->all[place] = (struct waiting){.message = *m, .hash = hash, .since_ns = now_ns};
 	q->next++;
-	if (at_proxy)
+	if (at_proxy || !hash)
 		return;
 	struct bucket *b = bucket_of(p, hash);
 	if (b->newest)

@@ -17,7 +17,8 @@ struct proxied;
 /* What was found is passed on to the handler, a second later at most. NULL: no memory. */
 struct proxied *proxied_open(request_handler handler, void *context);
 void proxied_close(struct proxied *p);
-/* A request at a proxy, or at another server. */
+/* A request at a proxy, or at another server. A message without a hash is passed on after what came before
+ * it. */
 void proxied_add(struct proxied *p, const struct request_message *m, uint64_t hash, bool at_proxy,
 		 uint64_t now_ns);
 /* Passes on what has waited long enough. */

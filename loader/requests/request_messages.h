@@ -22,7 +22,7 @@ enum request_count {
 	COUNT_BLOCKING,	   /* BLPOP and other commands that may wait for data */
 	COUNT_PUSHES,	   /* requests on connections of subscribers, replicas and MONITOR */
 	COUNT_NO_REPLY,	   /* the client wanted no answer */
-	COUNT_EXCHANGES,   /* logged, but with a common end: which write answered which is unknown */
+	COUNT_EXCHANGES,   /* logged with an estimated end: which write answered which is unknown */
 	COUNT_UNKNOWN,	   /* logged without a command: TLS, or the bytes could not be copied */
 	COUNT_UNARRIVED,   /* logged with the read's time: the arrival was not seen */
 	COUNT_CONNECTIONS, /* followed */
@@ -44,7 +44,7 @@ struct request_message {
 		} request;
 		struct {
 			uint64_t opened_ns;
-			uint64_t inode, peer_inode;
+			uint64_t peer_inode;
 			uint32_t tgid, peer_pid;
 			uint16_t local_port, peer_port;
 			uint8_t peer_address[16];
@@ -62,6 +62,7 @@ struct request_target {
 	uint32_t tgid;
 	uint8_t protocol;     /* enum scan_protocol */
 	uint8_t asynchronous; /* it may read requests before it has answered earlier ones of the connection */
+	uint8_t proxy;	      /* it passes requests on to other servers */
 };
 
 #endif

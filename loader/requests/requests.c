@@ -7,13 +7,13 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <poll.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "bpf/events.h"
 #include "bpf/request_events.h"
@@ -33,12 +33,24 @@ enum {
 	SERVERS_MAX = 4096,
 	PACKETS_AT_ONCE = 64, /* then other work of the recorder is due */
 	STOP_MS = 2000,
+	HIDDEN_MAX = 65536,
 	/* Requests that take longer than a slice cannot be seen whole. */
 	SLICE_MS = 2000,
 	UNIX_SERVER = 0, /* in place of a port */
 };
 
 #define BUDGET 0.01 /* of a CPU, for a flight recorder */
+
+/* A client's address, and what is stored in its place. */
+struct hidden_client {
+	uint8_t address[16], shown[16];
+};
+
+/* A connection that the helper reported. */
+struct seen_connection {
+	struct ft_connection record;
+	uint64_t segment; /* the last one that has it */
+};
 
 /* A listening address of a target. */
 struct server {
@@ -54,9 +66,12 @@ struct requests {
 	struct ft_requests log;
 	struct server *servers; /* only grows: connections refer to it by index */
 	size_t server_count, server_room;
-	struct ft_connection *connections; /* by number modulo FT_REQUESTS_SLOTS_MAX; id 0: none */
+	struct seen_connection *connections; /* by number modulo FT_REQUESTS_SLOTS_MAX; id 0: none */
+	uint64_t segment;		     /* from 1 on */
+	void *hidden;			     /* tsearch tree of clients' addresses */
+	size_t hidden_count;
 	uint64_t counts[REQUEST_COUNTS];
-	uint64_t requests, impossible, salt;
+	uint64_t requests, impossible;
 	bool ended, stopping;
 	bool proxy;		     /* one of the targets is a proxy */
 	struct helper_process hooks; /* with slices */
@@ -74,10 +89,9 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 	r->helper = (struct helper_process){.pid = 0, .socket = -1};
 	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
 	r->on_ms = REQUESTS_PERIOD_MS;
+	r->segment = 1;
 	r->connections = calloc(FT_REQUESTS_SLOTS_MAX, sizeof *r->connections);
 	int err = r->connections ? ft_requests_init(&r->log) : -ENOMEM;
-	if (!err && getrandom(&r->salt, sizeof r->salt, 0) != sizeof r->salt)
-		err = -errno;
 	err = err ? err : request_helper_start(&r->helper);
 	if (!err)
 		return r;
@@ -136,6 +150,16 @@ static double part_of_cpu(struct requests *r, uint64_t measured_ns)
 	return (double)(r->run_ns - ns_before + call_ns * (r->runs - runs_before)) / (double)measured_ns;
 }
 
+/* Without a helper the programs would only cost the servers time. It is not reaped: its CPU time counts. */
+static void end_recording(struct requests *r, struct ft_writer *w)
+{
+	fputs("Requests of clients are no longer recorded; everything else is\n", stderr);
+	r->ended = true;
+	write_json_note(w, json_note(ft_now_ns(), "requests-ended"));
+	requests_bpf__detach(r->skeleton);
+	helper_process_end(&r->hooks, true);
+}
+
 static void note_slice(const struct requests *r, struct ft_writer *w)
 {
 	json_t *note = json_note(ft_now_ns(), "requests-slice");
@@ -144,24 +168,30 @@ static void note_slice(const struct requests *r, struct ft_writer *w)
 	write_json_note(w, note);
 }
 
-void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms, uint64_t measured_ns)
+void requests_measured(struct requests *r, struct ft_writer *w, uint64_t measured_ns)
 {
-	if (!r || !r->wanted.slices || r->hooks.socket < 0)
+	if (!r || !r->wanted.slices || !measured_ns)
 		return;
-	if (measured_ns) {
-		const double part = part_of_cpu(r, measured_ns);
-		const double on_ms = part > BUDGET ? REQUESTS_PERIOD_MS * BUDGET / part : REQUESTS_PERIOD_MS;
-		const uint32_t before = r->on_ms;
-		r->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
-		if (r->on_ms != before)
-			note_slice(r, w);
-	}
-	const bool on = in_period_ms < r->on_ms;
-	if (on == r->attached)
+	const double part = part_of_cpu(r, measured_ns);
+	const double on_ms = part > BUDGET ? REQUESTS_PERIOD_MS * BUDGET / part : REQUESTS_PERIOD_MS;
+	const uint32_t before = r->on_ms;
+	r->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
+	if (r->on_ms != before)
+		note_slice(r, w);
+}
+
+void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms)
+{
+	const bool on = r && in_period_ms < r->on_ms;
+	if (!r || !r->wanted.slices || r->ended || on == r->attached)
 		return;
 	r->skeleton->bss->epoch += on;
-	if (hook_switch_set(&r->hooks, on) == 0)
-		r->attached = on;
+	const int err = hook_switch_set(&r->hooks, on);
+	r->attached = on;
+	if (!err)
+		return;
+	fprintf(stderr, "forktail record: --requests: cannot switch the programs: %s. ", strerror(-err));
+	end_recording(r, w);
 }
 
 struct bpf_object *requests_programs(const struct requests *r)
@@ -194,8 +224,7 @@ static bool contains(const char *comm, const char *const *names)
 /* What a program of this name speaks. Others are recognized by what their clients send. */
 static struct request_target target_named(pid_t pid, const char *comm)
 {
-	static const char *const redis[] = {"redis-server", "valkey-server", "keydb-server", "dragonfly",
-					    NULL};
+	static const char *const redis[] = {"redis-server", "valkey-server", "keydb-server", NULL};
 	static const char *const proxies[] = {"nutcracker", "haproxy", "envoy", "predixy", "proxy", NULL};
 	struct request_target t = {.tgid = (uint32_t)pid, .protocol = SCAN_EITHER};
 	if (contains(comm, redis))
@@ -203,7 +232,11 @@ static struct request_target target_named(pid_t pid, const char *comm)
 	else if (strstr(comm, "memcached"))
 		t.protocol = SCAN_MEMCACHED;
 	else
-		t.asynchronous = contains(comm, proxies);
+		t.asynchronous = t.proxy = contains(comm, proxies);
+	if (strstr(comm, "dragonfly")) {
+		t.protocol = SCAN_REDIS;
+		t.asynchronous = true;
+	}
 	return t;
 }
 
@@ -216,7 +249,7 @@ void requests_target(struct requests *r, pid_t pid)
 	size_t i;
 	read_proc(pid, "comm", comm, sizeof comm);
 	const struct request_target target = target_named(pid, comm);
-	r->proxy |= target.asynchronous;
+	r->proxy |= target.proxy;
 	request_helper_target(&r->helper, &target);
 	json_array_foreach(all, i, one)
 	{
@@ -289,9 +322,38 @@ static uint32_t server_of(const struct requests *r, uint32_t tgid, uint16_t port
 	return UINT32_MAX;
 }
 
+static int compare_hidden(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof((struct hidden_client *)0)->address);
+}
+
+/* Replaces an address by random bytes, the same ones for the same address. Beyond a number of addresses, and
+ * without memory, it becomes one that stands for the rest. */
+static void hide_client(struct requests *r, uint8_t address[16])
+{
+	static const uint8_t rest[16] = {[15] = 1};
+	struct hidden_client **found = tfind(address, &r->hidden, compare_hidden), *h = NULL;
+	if (!found && r->hidden_count < HIDDEN_MAX && (h = malloc(sizeof *h))) {
+		memcpy(h->address, address, sizeof h->address);
+		if (getrandom(h->shown, sizeof h->shown, 0) == sizeof h->shown)
+			found = tsearch(h, &r->hidden, compare_hidden);
+		if (found)
+			r->hidden_count++;
+		else
+			free(h);
+	}
+	memcpy(address, found ? (*found)->shown : rest, sizeof rest);
+}
+
+static struct seen_connection *place_of(const struct requests *r, uint32_t connection)
+{
+	return &r->connections[connection % FT_REQUESTS_SLOTS_MAX];
+}
+
 static void take_connection(struct requests *r, const struct request_message *m)
 {
-	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
+	struct ft_connection *c = &place_of(r, m->connection)->record;
+	place_of(r, m->connection)->segment = 0;
 	*c = (struct ft_connection){.opened_ns = m->opened.opened_ns,
 				    .id = m->connection,
 				    .local_port = m->opened.peer_port,
@@ -302,28 +364,31 @@ static void take_connection(struct requests *r, const struct request_message *m)
 	if (c->client_pid)
 		read_proc((pid_t)c->client_pid, "comm", c->client_comm, sizeof c->client_comm);
 	if (r->wanted.hash_clients && !c->inode) {
-		const XXH128_hash_t hash =
-		    XXH3_128bits_withSeed(c->client_address, sizeof c->client_address, r->salt);
-		memcpy(c->client_address, &hash, sizeof c->client_address);
+		hide_client(r, c->client_address);
 		c->client_flags = FT_CLIENT_HASHED;
 	}
 }
 
-/* A connection is written with its first request, and when another thread reads it. */
-static void note_reader(struct requests *r, struct ft_writer *w, const struct request_message *m)
+/* A connection is written with its first request in a file, and when another thread reads it. */
+static void note_connection(struct requests *r, struct ft_writer *w, const struct request_message *m)
 {
-	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
-	if (c->id != m->connection || c->reader == m->request.tid || c->reader_changes == FT_READER_CHANGES)
+	struct seen_connection *seen = place_of(r, m->connection);
+	struct ft_connection *c = &seen->record;
+	const bool another = c->reader != m->request.tid && c->reader_changes < FT_READER_CHANGES;
+	if (c->id != m->connection || (!another && seen->segment == r->segment))
 		return;
-	c->reader_changes += c->reader != 0;
-	c->reader = m->request.tid;
-	c->reader_ns = m->request.read_ns;
+	if (another) {
+		c->reader_changes += c->reader != 0;
+		c->reader = m->request.tid;
+		c->reader_ns = m->request.read_ns;
+	}
+	seen->segment = r->segment;
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 }
 
 static void take_closed(struct requests *r, struct ft_writer *w, const struct request_message *m)
 {
-	struct ft_connection *c = &r->connections[m->connection % FT_REQUESTS_SLOTS_MAX];
+	struct ft_connection *c = &place_of(r, m->connection)->record;
 	if (!c->id || c->id != m->connection || m->closed_ns < c->opened_ns)
 		return;
 	c->closed_ns = m->closed_ns;
@@ -334,7 +399,7 @@ static void take_closed(struct requests *r, struct ft_writer *w, const struct re
 /* The server of a connection, as the log has it. */
 static uint8_t behind_of(const struct requests *r, uint32_t connection)
 {
-	const struct ft_connection *c = &r->connections[connection % FT_REQUESTS_SLOTS_MAX];
+	const struct ft_connection *c = &place_of(r, connection)->record;
 	return connection && c->id == connection && c->server < r->server_count && c->server < UINT8_MAX - 1
 		   ? (uint8_t)(c->server + 1)
 		   : 0;
@@ -360,7 +425,7 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 					     .written_ns = m->request.written_ns,
 					     .request_bytes = m->request.request_bytes,
 					     .answer_bytes = m->request.answer_bytes};
-	note_reader(r, w, m);
+	note_connection(r, w, m);
 	ft_requests_append_seen(&r->log, &q, &seen);
 	r->requests++;
 	if (ft_requests_full(&r->log))
@@ -385,20 +450,6 @@ static void take_message(struct requests *r, struct ft_writer *w, const struct r
 	}
 }
 
-/* Without the helper the programs would only cost the servers time. It is not reaped: its CPU time counts. */
-static void helper_ended(struct requests *r, struct ft_writer *w)
-{
-	r->ended = true;
-	if (r->stopping)
-		return;
-	fprintf(stderr,
-		"forktail record: --requests: the helper process has ended. Requests of clients are no "
-		"longer recorded; everything else is\n");
-	write_json_note(w, json_note(ft_now_ns(), "requests-ended"));
-	requests_bpf__detach(r->skeleton);
-	helper_process_end(&r->hooks, true);
-}
-
 void requests_take(struct requests *r, struct ft_writer *w)
 {
 	static struct request_message packet[REQUEST_PACKET];
@@ -409,8 +460,12 @@ void requests_take(struct requests *r, struct ft_writer *w)
 			close(fd);
 		if (bytes == -EAGAIN)
 			return;
+		if (bytes <= 0 && !r->stopping) {
+			fputs("forktail record: --requests: the helper process has ended. ", stderr);
+			end_recording(r, w);
+		}
 		if (bytes <= 0) {
-			helper_ended(r, w);
+			r->ended = true;
 			return;
 		}
 		for (size_t i = 0; i < (size_t)bytes / sizeof *packet; i++)
@@ -438,14 +493,14 @@ static void note_counts(const struct requests *r, struct ft_writer *w)
 	json_put_count(note, "impossible", r->impossible);
 	/* Pieces of a stream that arrived faster than the server read; the kernel has the times of some. */
 	json_put_count(note, "interpolated", r->skeleton->bss->request_counters[FT_REQUEST_MERGED]);
+	json_put_count(note, "no_memory", r->skeleton->bss->request_counters[FT_REQUEST_NO_SLOT]);
 	write_json_note(w, note);
 }
 
-void requests_begin_segment(struct requests *r, struct ft_writer *w)
+void requests_begin_segment(struct requests *r)
 {
-	for (size_t i = 0; r && i < FT_REQUESTS_SLOTS_MAX; i++)
-		if (r->connections[i].id)
-			ft_writer_record(w, FT_BLOCK_CONNECTION, &r->connections[i]);
+	if (r)
+		r->segment++;
 }
 
 void requests_stop(struct requests *r, struct ft_writer *w)
@@ -485,6 +540,7 @@ void requests_close(struct requests *r)
 	helper_process_end(&r->hooks, true);
 	requests_bpf__destroy(r->skeleton);
 	ft_requests_free(&r->log);
+	tdestroy(r->hidden, free);
 	free(r->servers);
 	free(r->connections);
 	free(r);

@@ -19,8 +19,8 @@ struct requests;
 
 struct requests_wanted {
 	uint32_t sample;   /* one in this many connections, a power of two; 0: no requests */
-	bool slices;	   /* attached for so much of the time that it costs about 1 % of a CPU */
-	bool hash_clients; /* store a hash of clients' addresses, with a salt of this recording */
+	bool slices;	   /* attach the programs for a part of the time: they should take 1 % of a CPU */
+	bool hash_clients; /* store random bytes in place of a client's address, the same in this recording */
 };
 
 /* Starts the helper. Call it before anything is open that the helper should not have. NULL: see errno. */
@@ -36,17 +36,18 @@ void requests_manifest(const struct requests *r, json_t *manifest);
 void requests_note_servers(const struct requests *r, struct ft_writer *w);
 int requests_attach(struct requests *r);
 enum { REQUESTS_PERIOD_MS = 20000 };
-/* With `slices`: call it often, with the time in the current period. `measured_ns`: how long the kernel's
- * run-time statistics were on since the call before; 0 unless they have just been switched off. */
-void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms, uint64_t measured_ns);
+/* With `slices`: attaches or detaches. Call it often, with the time in the current period. */
+void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms);
+/* The kernel's run-time statistics were on for that long since the call before, and are off now. */
+void requests_measured(struct requests *r, struct ft_writer *w, uint64_t measured_ns);
 /* A descriptor that is readable when requests_take has something to do; -1: none. */
 int requests_fd(const struct requests *r);
 /* Appends what the helper found to the log. */
 void requests_take(struct requests *r, struct ft_writer *w);
 /* Hands the open block to the writer. */
 void requests_flush(struct requests *r, struct ft_writer *w);
-/* A new file begins: connections are written again. */
-void requests_begin_segment(struct requests *r, struct ft_writer *w);
+/* A new file begins: connections are written again, with their first request in it. */
+void requests_begin_segment(struct requests *r);
 /* Detaches, and writes what is left and a note of what was left out. */
 void requests_stop(struct requests *r, struct ft_writer *w);
 void requests_close(struct requests *r);

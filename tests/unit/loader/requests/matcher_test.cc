@@ -29,7 +29,7 @@ public:
 	explicit Stream(uint8_t protocol = SCAN_REDIS, bool asynchronous = false)
 	    : matcher_(matcher_open(Take, this))
 	{
-		const request_target target = {kTarget, protocol, asynchronous};
+		const request_target target = {kTarget, protocol, asynchronous, false};
 		matcher_target(matcher_, &target);
 		ft_request_connection c = {};
 		c.head = {FT_REQUEST_CONNECTION, 0, 1, 1};
