@@ -120,7 +120,8 @@ static const struct argp_option options[] = {
      "and client, without keys and values. 1/N: of one in N connections (default 1/1)",
      2},
     {"hash-clients", OPTION_HASH_CLIENTS, NULL, 0,
-     "With --requests: store a hash of each client's address, with a salt of this recording", 2},
+     "With --requests: store random bytes in place of each client's address, the same ones in this recording",
+     2},
     {"doctor", OPTION_DOCTOR, NULL, 0,
      "Print what this host supports and what a recording would lack, then exit", 3},
     {0},
@@ -227,16 +228,6 @@ static enum exact_way exact_way(const char *arg)
 	fail(EXIT_USAGE, "--exact: expected fentry, tracepoints or no value, got \"%s\"", arg);
 }
 
-/* One in how many connections. */
-static uint32_t sample_of(const char *arg)
-{
-	unsigned n = 1;
-	char end;
-	if (arg && (sscanf(arg, "1/%u%c", &n, &end) != 1 || n < 1 || n > 1024 || n & (n - 1)))
-		fail(EXIT_USAGE, "--requests: expected 1/N with a power of two up to 1024, got \"%s\"", arg);
-	return n;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
@@ -317,7 +308,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->record.wanted.exact = exact_way(arg);
 		return 0;
 	case OPTION_REQUESTS:
-		a->record.requests.sample = sample_of(arg);
+		a->record.requests.sample = 1;
+		if (arg && !parse_sample(arg, &a->record.requests.sample))
+			fail(EXIT_USAGE, "--requests: expected " SAMPLE_WANTED ", got \"%s\"", arg);
 		return 0;
 	case OPTION_HASH_CLIENTS:
 		a->record.requests.hash_clients = true;

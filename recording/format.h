@@ -271,7 +271,7 @@ struct ft_socket {
 enum { FT_SOCKET_GONE = -1 };
 
 enum ft_client_flags {
-	FT_CLIENT_HASHED = 1, /* client_address is a hash of the address */
+	FT_CLIENT_HASHED = 1, /* client_address has random bytes, the same ones for the same address */
 };
 
 /* A connection between a client and a server. In a load generator's log, the load generator is the client. In

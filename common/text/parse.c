@@ -91,6 +91,15 @@ bool parse_ratio(const char *text, uint32_t *first, uint32_t *second)
 	return true;
 }
 
+bool parse_sample(const char *text, uint32_t *one_in)
+{
+	uint64_t n;
+	if (strncmp(text, "1/", 2) || !parse_count(text + 2, 1, 1024, &n) || n & (n - 1))
+		return false;
+	*one_in = (uint32_t)n;
+	return true;
+}
+
 bool parse_bytes(const char *text, uint64_t *bytes)
 {
 	static const struct {

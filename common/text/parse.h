@@ -19,6 +19,9 @@ bool parse_positive(const char *text, double high, double *out);
 bool parse_number(const char **text, double *out);
 /* "1:4": two counts of at most a million, not both 0. */
 bool parse_ratio(const char *text, uint32_t *first, uint32_t *second);
+/* "1/16": one in that many, a power of two from 1 to 1,024, which is the largest sample of connections. */
+bool parse_sample(const char *text, uint32_t *one_in);
+#define SAMPLE_WANTED "1/N with a power of two up to 1024, such as 1/16"
 
 /* Units of time; callers combine those they accept. */
 enum {

@@ -12,6 +12,10 @@
 
 #include "loader/requests/request_messages.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct proxied;
 
 /* What was found is passed on to the handler, a second later at most. NULL: no memory. */
@@ -23,5 +27,9 @@ void proxied_add(struct proxied *p, const struct request_message *m, uint64_t ha
 		 uint64_t now_ns);
 /* Passes on what has waited long enough. */
 void proxied_tick(struct proxied *p, uint64_t now_ns);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -66,7 +66,10 @@ void AddExact(common::Table *table, std::vector<std::string> *words)
 void AddRequests(common::Table *table, std::vector<std::string> *words)
 {
 	std::string sample;
+	uint32_t one_in;
 	table->Text("requests", &sample);
+	if (!sample.empty() && !parse_sample(sample.c_str(), &one_in))
+		table->Refuse("`requests` must be " SAMPLE_WANTED ", not \"" + sample + "\"", "requests");
 	if (!sample.empty())
 		words->push_back("--requests=" + sample);
 	bool hash_clients = false;

@@ -40,6 +40,10 @@ TEST_CASE("wrong usage is exit status 2")
 	check_sentence(record({"--port", "70000", "-o", "x"}), 2, {"65535"});
 	check_sentence(record({"--pid", "1", "--duration", "soon", "-o", "x"}), 2, {"soon", "30s"});
 	check_sentence(record({"--pid", "1", "--duration", "0", "-o", "x"}), 2, {"--duration"});
+	check_sentence(record({"--pid", "1", "--requests=1/3", "-o", "x"}), 2,
+		       {"--requests", "power of two", "1/3"});
+	check_sentence(record({"--pid", "1", "--hash-clients", "-o", "x"}), 2,
+		       {"--hash-clients needs --requests"});
 	check_sentence(record({"--pid", "1", "--min-span", "10ns", "-o", "x"}), 2, {"--min-span", "1us"});
 	check_sentence(record({"redis", "-o", "x"}), 2, {"redis", "--name"});
 	const Result unknown = record({"--what"});

@@ -56,7 +56,7 @@ constexpr uint64_t bit(int capability)
 {
 	return 1ull << capability;
 }
-constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kBpf = 39, kCheckpointRestore = 40;
+constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kPerfmon = 38, kBpf = 39, kCheckpointRestore = 40;
 
 // Checks every thread, because each has its own. Returns their number.
 size_t check_confined(pid_t pid, uint64_t capabilities)
@@ -153,6 +153,24 @@ TEST_CASE("while it waits for load generators it keeps nothing more, and without
 	check_confined(without_samples.process().pid(), bit(kSysPtrace) | bit(kBpf));
 	CHECK(children(without_samples.process().pid(), "forktail-unwind").empty());
 	without_samples.stop();
+}
+
+TEST_CASE("what clients sent is read without rights, and only one process may attach programs again")
+{
+	REQUIRE(root());
+	Redis redis;
+	Recorder recorder(redis.pid(), {"--requests", "--keep", "10s"});
+	const pid_t pid = recorder.process().pid();
+	const auto requests = children(pid, "forktail-reqs"), attaching = children(pid, "forktail-switch");
+	REQUIRE(requests.size() == 1);
+	REQUIRE(attaching.size() == 1);
+	check_confined(requests[0], 0);
+	check_confined(attaching[0], bit(kBpf) | bit(kPerfmon));
+	for (const pid_t helper : {requests[0], attaching[0]})
+		CHECK(status_of(helper)["Uid"].find("65534\t65534") == 0);
+	recorder.process().signal(SIGINT);
+	CHECK(recorder.process().wait(Seconds(30)) == 0);
+	CHECK(recorder.process().err().find("is not on the recorder's list") == std::string::npos);
 }
 
 TEST_CASE("the kernel's statistics are on for part of the time, by the process that may enable them")

@@ -108,6 +108,18 @@ TEST_CASE("ratios")
 	}
 }
 
+TEST_CASE("samples")
+{
+	uint32_t n = 0;
+	CHECK((parse_sample("1/1", &n) && n == 1));
+	CHECK((parse_sample("1/16", &n) && n == 16));
+	CHECK((parse_sample("1/1024", &n) && n == 1024));
+	for (const char *text : {"", "16", "1/", "1/0", "1/3", "1/2048", "2/4", "1/-4", "1/4x"}) {
+		INFO(text);
+		CHECK_FALSE(parse_sample(text, &n));
+	}
+}
+
 TEST_CASE("Sizes use powers of 1000, or of 1024 if their unit is KiB, MiB, ...")
 {
 	const struct {
