@@ -214,6 +214,8 @@ OPTIONS = {
     "no-softirqs": ["--no-softirqs"],
     "exact": ["--exact"],
     "no-samples": ["--no-samples"],
+    "requests": ["--requests"],
+    "requests-16": ["--requests=1/16"],
 }
 PERF_PROOF = r"Captured and wrote .* \([1-9]\d* samples"
 PEERS = [
