@@ -5,10 +5,7 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <utility>
-
-#include "common/text/parse.h"
 
 namespace forktail::analysis
 {
@@ -30,22 +27,12 @@ struct SocketLives {
 	std::vector<SocketLife> load, kernel;
 };
 
-uint64_t PortOf(const Run &run, const Connection &c)
-{
-	const std::string server = c.server < run.servers.size() ? run.servers[c.server] : "";
-	const size_t colon = server.rfind(':');
-	uint64_t port = 0;
-	if (colon != std::string::npos)
-		parse_count(server.c_str() + colon + 1, 0, UINT16_MAX, &port);
-	return port;
-}
-
 // {0, 0}: unknown.
 SocketKey KeyOf(const Run &run, const Connection &c)
 {
 	if (!c.local_port)
 		return {c.inode, 0};
-	const uint64_t port = PortOf(run, c);
+	const uint32_t port = c.server < run.servers.size() ? PortOf(run.servers[c.server]) : 0;
 	return port ? SocketKey{c.local_port, port} : SocketKey{0, 0};
 }
 
