@@ -61,7 +61,7 @@ bool Overlap(const SocketLife &a, const SocketLife &b, uint64_t bound_ns)
 
 } // namespace
 
-std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns)
+SocketPairs PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns)
 {
 	std::map<SocketKey, SocketLives> all;
 	auto add = [&](const Run &of, uint32_t number, const Connection &c, uint32_t owner,
@@ -78,7 +78,7 @@ std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &r
 	for (uint32_t i = 0; i < kernel.connections.size(); i++)
 		add(kernel, i, kernel.connections[i], kernel.connections[i].client, &SocketLives::kernel);
 
-	std::vector<std::vector<SameSocket>> pairs(kernel.connections.size());
+	SocketPairs pairs(kernel.connections.size());
 	for (auto &[key, lives] : all) {
 		FindUnclear(bound_ns, &lives.load);
 		FindUnclear(bound_ns, &lives.kernel);
@@ -90,9 +90,8 @@ std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &r
 	return pairs;
 }
 
-void TakeReaders(const Run &kernel, uint64_t bound_ns, Run *run)
+void TakeReaders(const Run &kernel, const SocketPairs &pairs, Run *run)
 {
-	const std::vector<std::vector<SameSocket>> pairs = PairSockets(kernel, *run, bound_ns);
 	for (size_t i = 0; i < pairs.size(); i++) {
 		if (pairs[i].size() != 1)
 			continue;
