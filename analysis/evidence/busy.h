@@ -41,7 +41,7 @@ std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own);
 constexpr const char *kTls = "TLS (libssl, libcrypto)";
 // The noun for a group: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: at least one activity.
 std::string BusyActor(const std::vector<std::string> &names);
-// Adds the event-loop iterations that overlap the scene, and their calls. False: a span may stand for several
+// Adds the event-loop iterations that overlap the scene, and their calls. False: a span may contain several
 // iterations.
 bool CountIterations(const Scene &scene, uint64_t *count, IterationCalls *calls);
 

@@ -29,7 +29,7 @@ constexpr uint64_t kLeastHandshakeNs = 50'000;
 constexpr double kMinActorPart = 0.2;
 // Who has less than this part of the time did not act alone.
 constexpr double kMainPart = 0.8;
-// One activity that took this part of the server's own code stands for all of it, or is named beside it.
+// From kNearlyAll of the server's own code on, an activity is named alone; from kHalf on, with the total.
 constexpr double kNearlyAll = 0.9, kHalf = 0.5;
 
 // "redis-server (9163)"; "memcached's mc-worker (6615)" if the process has another name than the thread.

@@ -72,7 +72,7 @@ private:
 	std::set<std::pair<uint32_t, uint64_t>> forks_; // counted, by thread and start
 	uint64_t iterations_ = 0;			// in which the server ran its own code; 0: unknown
 	uint64_t accepted_ = 0;				// connections accepted in them
-	bool many_ = false;				// a span may stand for several iterations
+	bool many_ = false;				// a span may contain several iterations
 };
 
 } // namespace forktail::analysis

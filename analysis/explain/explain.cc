@@ -362,7 +362,8 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	return true;
 }
 
-// Counts requests by client and command, in a pass of its own, and sets what is called for slow requests.
+// Counts requests by client and command, which reads the log once more, and sets what is called for slow
+// requests.
 void CountGroups(const ExplainOptions &options, bool requests, RequestGroups *groups, BlameLimits *limits,
 		 Explanation *e)
 {

@@ -3,37 +3,9 @@
 #include "groups.h"
 
 #include <algorithm>
-#include <bit>
-
-#include "percentile.h"
 
 namespace forktail::analysis
 {
-
-void GroupHistogram::Add(uint64_t value)
-{
-	const auto above = static_cast<size_t>(std::bit_width(value | ((1u << kBits) - 1)) - kBits);
-	if (above >= rows_.size())
-		rows_.resize(above + 1);
-	if (!rows_[above])
-		rows_[above] = std::make_unique<Row>();
-	(*rows_[above])[value >> above]++;
-	count_++;
-	max_ = std::max(max_, value);
-}
-
-uint64_t GroupHistogram::Percentile(double percentile) const
-{
-	uint64_t left = Rank(count_, percentile);
-	for (size_t above = 0; left && above < rows_.size(); above++)
-		for (size_t i = 0; rows_[above] && i < rows_[above]->size(); i++) {
-			const uint64_t here = (*rows_[above])[i];
-			if (here >= left)
-				return std::min(((i + 1) << above) - 1, max_);
-			left -= here;
-		}
-	return max_;
-}
 
 // The group of a connection's client.
 RequestGroups::Group *RequestGroups::ClientOf(const Run &run, uint32_t connection)

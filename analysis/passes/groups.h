@@ -8,33 +8,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "analysis/blame/blame.h"
 #include "analysis/run/log.h"
 #include "analysis/run/run.h"
+#include "common/statistics/histogram.h"
 
 namespace forktail::analysis
 {
-
-// Latencies with an error below 1/128. Only powers of two that occur take memory.
-class GroupHistogram
-{
-public:
-	void Add(uint64_t value);
-	// The highest value of the percentile's slot, at most the largest value; 0 if empty.
-	uint64_t Percentile(double percentile) const;
-	uint64_t count() const { return count_; }
-	uint64_t max() const { return max_; }
-
-private:
-	static constexpr int kBits = 7;
-	using Row = std::array<uint32_t, 1 << kBits>;
-
-	std::vector<std::unique_ptr<Row>> rows_;
-	uint64_t count_ = 0, max_ = 0;
-};
 
 struct RequestGroup {
 	std::string name;
@@ -62,7 +44,7 @@ public:
 private:
 	struct Group {
 		uint64_t requests = 0, errors = 0, slow = 0, slow_ns = 0;
-		GroupHistogram latencies;
+		common::Histogram latencies;
 		std::array<uint64_t, kCauses> by_cause = {};
 	};
 	Group *ClientOf(const Run &run, uint32_t connection);

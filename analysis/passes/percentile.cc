@@ -10,15 +10,6 @@
 namespace forktail::analysis
 {
 
-uint64_t Rank(uint64_t count, double percentile)
-{
-	// In millionths of a percent, as a whole number: in binary, 99.9 / 100 * 1000 is a little over 999.
-	uint64_t millionths = static_cast<uint64_t>(std::llround(percentile * 1e6));
-	unsigned __int128 scaled = static_cast<unsigned __int128>(count) * millionths + 99'999'999;
-	uint64_t rank = static_cast<uint64_t>(scaled / 100'000'000);
-	return std::clamp<uint64_t>(rank, count ? 1 : 0, count);
-}
-
 void TopPercentiles(uint64_t *top, size_t top_count, uint64_t count, Latencies *out)
 {
 	if (top_count == 0)

@@ -10,13 +10,12 @@
 #include <vector>
 
 #include "analysis/blame/blame.h"
+#include "common/statistics/histogram.h"
 
 namespace forktail::analysis
 {
 
-// The rank (1..count) of a percentile (0..100]. In ascending order, the value of this rank is the smallest
-// one that at least that share of the values does not exceed. 0 for count 0.
-uint64_t Rank(uint64_t count, double percentile);
+using common::Rank;
 
 // Sets p99 .. max of `count` values. The `top_count` largest are given (and reordered), which must include
 // the rank of p99.

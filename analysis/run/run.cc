@@ -9,6 +9,7 @@
 
 #include "analysis/run/sort_nearly.h"
 #include "common/format/units.h"
+#include "common/text/parse.h"
 #include "recording/syscalls.h"
 
 namespace forktail::analysis
@@ -43,6 +44,15 @@ std::string SyscallName(const Run &run, int number)
 	}
 	auto found = run.syscalls.find(number);
 	return found != run.syscalls.end() ? found->second : "";
+}
+
+uint32_t PortOf(const std::string &server)
+{
+	const size_t colon = server.rfind(':');
+	uint64_t port = 0;
+	if (colon != std::string::npos && server.rfind("unix:", 0) != 0)
+		parse_count(server.c_str() + colon + 1, 0, UINT16_MAX, &port);
+	return static_cast<uint32_t>(port);
 }
 
 bool SeenInKernel(const Run &run)

@@ -357,6 +357,9 @@ struct Run {
 // (1f2e3d4c5b6a)"; "" if unknown.
 std::string PlaceOf(const Run &run, const Thread &thread);
 
+// The TCP port of a server in the log ("127.0.0.1:6379"); 0: a Unix socket, or unknown.
+uint32_t PortOf(const std::string &server);
+
 // Whether the run's requests were seen in the kernel of their servers. What passed before a request arrived
 // there and after its answer left is then unknown.
 bool SeenInKernel(const Run &run);

@@ -5,10 +5,7 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <utility>
-
-#include "common/text/parse.h"
 
 namespace forktail::analysis
 {
@@ -30,22 +27,12 @@ struct SocketLives {
 	std::vector<SocketLife> load, kernel;
 };
 
-uint64_t PortOf(const Run &run, const Connection &c)
-{
-	const std::string server = c.server < run.servers.size() ? run.servers[c.server] : "";
-	const size_t colon = server.rfind(':');
-	uint64_t port = 0;
-	if (colon != std::string::npos)
-		parse_count(server.c_str() + colon + 1, 0, UINT16_MAX, &port);
-	return port;
-}
-
 // {0, 0}: unknown.
 SocketKey KeyOf(const Run &run, const Connection &c)
 {
 	if (!c.local_port)
 		return {c.inode, 0};
-	const uint64_t port = PortOf(run, c);
+	const uint32_t port = c.server < run.servers.size() ? PortOf(run.servers[c.server]) : 0;
 	return port ? SocketKey{c.local_port, port} : SocketKey{0, 0};
 }
 
@@ -74,7 +61,7 @@ bool Overlap(const SocketLife &a, const SocketLife &b, uint64_t bound_ns)
 
 } // namespace
 
-std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns)
+SocketPairs PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns)
 {
 	std::map<SocketKey, SocketLives> all;
 	auto add = [&](const Run &of, uint32_t number, const Connection &c, uint32_t owner,
@@ -91,7 +78,7 @@ std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &r
 	for (uint32_t i = 0; i < kernel.connections.size(); i++)
 		add(kernel, i, kernel.connections[i], kernel.connections[i].client, &SocketLives::kernel);
 
-	std::vector<std::vector<SameSocket>> pairs(kernel.connections.size());
+	SocketPairs pairs(kernel.connections.size());
 	for (auto &[key, lives] : all) {
 		FindUnclear(bound_ns, &lives.load);
 		FindUnclear(bound_ns, &lives.kernel);
@@ -103,9 +90,8 @@ std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &r
 	return pairs;
 }
 
-void TakeReaders(const Run &kernel, uint64_t bound_ns, Run *run)
+void TakeReaders(const Run &kernel, const SocketPairs &pairs, Run *run)
 {
-	const std::vector<std::vector<SameSocket>> pairs = PairSockets(kernel, *run, bound_ns);
 	for (size_t i = 0; i < pairs.size(); i++) {
 		if (pairs[i].size() != 1)
 			continue;

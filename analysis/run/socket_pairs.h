@@ -17,12 +17,15 @@ struct SameSocket {
 	uint32_t connection; // index into Run::connections
 };
 
-// By connection of `kernel`: those of `run` that are the same socket, by time. Sockets that cannot be
-// distinguished from others have none. Times of the two logs may differ by bound_ns.
-std::vector<std::vector<SameSocket>> PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns);
+// By connection of a kernel log: those of the load generator's log that are the same socket, by time. Sockets
+// that cannot be distinguished from others have none.
+using SocketPairs = std::vector<std::vector<SameSocket>>;
+
+// Times of the two logs may differ by bound_ns.
+SocketPairs PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns);
 
 // Copies the threads that read a connection, which only a kernel log has, to the same connection of `run`.
 // One that was opened again had several sockets, and has none.
-void TakeReaders(const Run &kernel, uint64_t bound_ns, Run *run);
+void TakeReaders(const Run &kernel, const SocketPairs &pairs, Run *run);
 
 } // namespace forktail::analysis

@@ -67,7 +67,7 @@ bool FindAll(const std::string &path, std::vector<Found> *files, std::string *er
 	return true;
 }
 
-// The extent of the requests in a ring's segments; until_ns 0: there are none.
+// The extent of the requests in a ring's segments; until_ns 0: it has no requests.
 TimeSpan RequestsOf(const Ring &ring)
 {
 	TimeSpan all = {UINT64_MAX, 0};
@@ -81,9 +81,8 @@ TimeSpan RequestsOf(const Ring &ring)
 	return all;
 }
 
-// The extent of a ring, or of its requests or the request logs next to it if there are any: a part refers to
-// those. False:
-// unknown before everything is read.
+// The extent to which a part refers: that of the request logs next to a ring, else of the requests in it,
+// else of the ring. False: unknown before everything is read.
 bool FindWhole(Ring *ring, const std::vector<Found> &others, Run *run, TimeSpan *whole, bool *has_log)
 {
 	const SegmentHead &first = ring->Head(0);

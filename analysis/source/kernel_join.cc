@@ -16,10 +16,11 @@ constexpr uint64_t kDisorderNs = 1'500'000'000;
 
 } // namespace
 
-KernelJoin::KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part, Run *kernel,
-		       Run *run)
+KernelJoin::KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
+		       const SocketPairs &sockets, Run *kernel, Run *run)
     : kernel_(kernel), run_(run), log_(std::move(blocks), window, kernel, part),
-      most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run->clocks_bound_ns)
+      most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run->clocks_bound_ns),
+      sockets_(sockets), lines_(run->connections.size())
 {
 }
 
@@ -75,13 +76,9 @@ void KernelJoin::Prune()
 // Reads the kernel log up to an instant.
 void KernelJoin::Reach(uint64_t t_ns)
 {
-	if (t_ns <= reached_ns_ && paired_)
+	if (t_ns <= reached_ns_)
 		return;
-	reached_ns_ = std::max(t_ns, reached_ns_);
-	if (!paired_)
-		sockets_ = PairSockets(*kernel_, *run_, bound_ns_);
-	paired_ = true;
-	lines_.resize(std::max(lines_.size(), run_->connections.size()));
+	reached_ns_ = t_ns;
 	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kDisorderNs && log_.Next()) {
 		TakeWindow();
 		if (waiting_ > most_)

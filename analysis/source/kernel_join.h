@@ -3,8 +3,9 @@
 // sent and answered, the second when the server's kernel had it, when it was read, and when its answer left.
 //
 // On one socket both logs have the requests in the same order. The kernel log may lack some: its connections
-// are sampled, and events get lost. It has others: a connection's set-up. So a request of the one is that
-// request of the other which lies in it. The logs are read in step, because neither may fit in memory.
+// are sampled, and events get lost. It has others: a connection's set-up. A request of the
+// load generator's log contains the times of the same request in the kernel log. The logs are read in step,
+// because neither may fit in memory.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,9 @@ class KernelJoin : public WindowJoin
 public:
 	// `blocks` are the kernel log's, by time, of which only requests in `part` are read, in windows of
 	// `window`. `kernel` has its connections and servers; its requests are replaced. `run` has the load
-	// generator's; servers behind a proxy are added to it.
-	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part, Run *kernel, Run *run);
+	// generator's; servers behind a proxy are added to it. `sockets` must outlive this object.
+	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
+		   const SocketPairs &sockets, Run *kernel, Run *run);
 	void Rewind() override;
 	void Fill(Requests *requests) override;
 	bool HasBehind() const override { return !kernel_->behind.empty(); }
@@ -50,11 +52,10 @@ private:
 	LogReader log_;
 	size_t most_; // requests in `lines_`, beyond which old ones are dropped
 	uint64_t bound_ns_ = 0;
-	bool paired_ = false;
-	std::vector<std::vector<SameSocket>> sockets_; // by connection of the kernel log
-	std::vector<Line> lines_;		       // by Run::connections
-	std::vector<uint8_t> behind_;		       // in the kernel log -> 1 + index into Run::behind
-	size_t waiting_ = 0;			       // in lines_
+	const SocketPairs &sockets_;
+	std::vector<Line> lines_;     // by Run::connections
+	std::vector<uint8_t> behind_; // in the kernel log -> 1 + index into Run::behind
+	size_t waiting_ = 0;	      // in lines_
 	uint64_t reached_ns_ = 0;
 };
 

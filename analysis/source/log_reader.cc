@@ -19,30 +19,30 @@ size_t Workers()
 	return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8);
 }
 
-// Calls see(column) for each column of a kernel log alone. Joined requests have read_ns too.
-template <typename See> void EachSeen(Requests *q, See see, bool with_read = true)
+// Calls see(member) for each column of a kernel log alone. Joined requests have read_ns too.
+template <typename See> void EachSeen(See see, bool with_read = true)
 {
 	if (with_read)
-		see(&q->read_ns);
-	see(&q->written_ns);
-	see(&q->request_bytes);
-	see(&q->answer_bytes);
+		see(&Requests::read_ns);
+	see(&Requests::written_ns);
+	see(&Requests::request_bytes);
+	see(&Requests::answer_bytes);
 }
 
-// Calls see(column) for each column of requests.
-template <typename See> void EachColumn(Requests *q, See see)
+// Calls see(member) for each column of requests.
+template <typename See> void EachColumn(See see)
 {
-	see(&q->due_ns);
-	see(&q->sent_ns);
-	see(&q->end_ns);
-	see(&q->connection);
-	see(&q->op);
-	see(&q->status);
-	see(&q->behind);
-	see(&q->arrival_ns);
-	see(&q->server_arrival_ns);
-	see(&q->answered_ns);
-	EachSeen(q, see);
+	see(&Requests::due_ns);
+	see(&Requests::sent_ns);
+	see(&Requests::end_ns);
+	see(&Requests::connection);
+	see(&Requests::op);
+	see(&Requests::status);
+	see(&Requests::behind);
+	see(&Requests::arrival_ns);
+	see(&Requests::server_arrival_ns);
+	see(&Requests::answered_ns);
+	EachSeen(see);
 }
 
 } // namespace
@@ -197,9 +197,9 @@ LogReader::Decoded LogReader::Decode(const Window &window, size_t lead, Requests
 	out.behind.resize(blocks);
 	out.arrivals.resize(blocks);
 	out.seen.resize(blocks);
-	EachColumn(&out.requests, [&](auto *column) {
-		column->Truncate(0);
-		column->Extend(lead + window.count);
+	EachColumn([&](auto column) {
+		(out.requests.*column).Truncate(0);
+		(out.requests.*column).Extend(lead + window.count);
 	});
 	std::vector<size_t> at(blocks);
 	for (size_t b = 0, next = lead; b < blocks; b++) {
@@ -251,26 +251,13 @@ size_t LogReader::AddLead(size_t room, Requests *q) const
 {
 	const Requests &last = run_->requests;
 	size_t lead = next_ ? std::min(room, last.size()) : 0;
-	auto copy = [&](const auto &from, auto *to) {
+	EachColumn([&](auto column) {
+		const auto &from = last.*column;
 		if (from.empty())
-			std::fill_n(to->begin(), lead, 0);
+			std::fill_n((q->*column).begin(), lead, 0);
 		else
-			std::copy_n(from.end() - lead, lead, to->begin());
-	};
-	copy(last.due_ns, &q->due_ns);
-	copy(last.sent_ns, &q->sent_ns);
-	copy(last.end_ns, &q->end_ns);
-	copy(last.connection, &q->connection);
-	copy(last.op, &q->op);
-	copy(last.status, &q->status);
-	copy(last.behind, &q->behind);
-	copy(last.arrival_ns, &q->arrival_ns);
-	copy(last.read_ns, &q->read_ns);
-	copy(last.written_ns, &q->written_ns);
-	copy(last.request_bytes, &q->request_bytes);
-	copy(last.answer_bytes, &q->answer_bytes);
-	copy(last.server_arrival_ns, &q->server_arrival_ns);
-	copy(last.answered_ns, &q->answered_ns);
+			std::copy_n(from.end() - lead, lead, (q->*column).begin());
+	});
 	return lead;
 }
 
@@ -301,23 +288,22 @@ void LogReader::Take(size_t room_for_lead, Decoded *d)
 		if (arrivals_ && !d->arrivals[b])
 			std::fill_n(q.arrival_ns.begin() + from, kept, uint64_t{0});
 		if (seen_ && !d->seen[b])
-			EachSeen(&q, [&](auto *column) { std::fill_n(column->begin() + from, kept, 0); });
+			EachSeen([&](auto column) { std::fill_n((q.*column).begin() + from, kept, 0); });
 		if (from != to)
-			EachColumn(&q, [&](auto *column) {
-				std::copy_n(column->begin() + from, kept, column->begin() + to);
+			EachColumn([&](auto column) {
+				std::copy_n((q.*column).begin() + from, kept, (q.*column).begin() + to);
 			});
 		from += count;
 		to += kept;
 	}
 	counted_ = std::max(counted_, window.end_block);
-	EachColumn(&q, [&](auto *column) { column->Truncate(to); });
+	EachColumn([&](auto column) { (q.*column).Truncate(to); });
 	if (!behind_)
 		q.behind.Truncate(0);
 	if (!arrivals_)
 		q.arrival_ns.Truncate(0);
 	if (!seen_)
-		EachSeen(
-		    &q, [](auto *column) { column->Truncate(0); }, !join_);
+		EachSeen([&](auto column) { (q.*column).Truncate(0); }, !join_);
 	JoinWindow(&q);
 	q.first = next_ ? number_ : 0;
 	number_ = q.first + to - q.lead;

@@ -54,7 +54,8 @@ public:
 	void OnProgress(Progress *progress) { progress_ = progress; }
 	// Each window gets what a kernel log has of its requests.
 	void Join(std::unique_ptr<WindowJoin> join);
-	// The earliest due time in the first block of the next window; UINT64_MAX: there is none.
+	// The earliest due time in the first block of the next window; UINT64_MAX: the log has no further
+	// window.
 	uint64_t NextStart() const
 	{
 		return next_ == windows_.size() ? UINT64_MAX

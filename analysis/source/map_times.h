@@ -91,6 +91,7 @@ inline void MapTimes(const ClockMap &map, ft_connection *c)
 {
 	MapTime(map, &c->opened_ns);
 	MapTime(map, &c->closed_ns);
+	MapTime(map, &c->reader_ns);
 }
 
 // The wall clock of another host is a different clock, so its readings are not used (read_blocks.cc).

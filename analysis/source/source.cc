@@ -13,7 +13,6 @@
 #include <sstream>
 #include <sys/resource.h>
 
-#include "analysis/run/socket_pairs.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 #include "common/json/json_read.h"
@@ -446,7 +445,8 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 	}
 	OrderByTime(&log_);
 	OrderByTime(&kernel_log_);
-	TakeReaders(kernel_run_, run->clocks_bound_ns, run);
+	same_sockets_ = PairSockets(kernel_run_, *run, run->clocks_bound_ns);
+	TakeReaders(kernel_run_, same_sockets_, run);
 	std::error_code ec;
 	if (fs::is_directory(path, ec))
 		ReadRunInfo((fs::path(path) / "run.json").string(), run);
@@ -515,8 +515,9 @@ std::unique_ptr<LogReader> RunSource::OpenJoined(const std::vector<LogBlock> &bl
 	std::vector<LogBlock> kernel = kernel_log_;
 	std::erase_if(kernel, [&](const LogBlock &b) { return b.place.end_ns < part.since_ns; });
 	if (!kernel.empty())
-		log->Join(std::make_unique<KernelJoin>(
-		    std::move(kernel), window, TimeSpan{part.since_ns, UINT64_MAX}, &kernel_run_, run));
+		log->Join(std::make_unique<KernelJoin>(std::move(kernel), window,
+						       TimeSpan{part.since_ns, UINT64_MAX}, same_sockets_,
+						       &kernel_run_, run));
 	return log;
 }
 

@@ -11,6 +11,7 @@
 
 #include "analysis/run/part.h"
 #include "analysis/run/run.h"
+#include "analysis/run/socket_pairs.h"
 #include "log_reader.h"
 #include "read_blocks.h"
 #include "survey.h"
@@ -99,6 +100,7 @@ private:
 	std::vector<LogBlock> log_, log_before_; // the second: requests due before the part
 	std::vector<LogBlock> kernel_log_;	 // joined with them
 	Run kernel_run_;			 // its connections, servers and operations
+	SocketPairs same_sockets_;		 // of these connections
 	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};
 	std::vector<Survey::Wide> wide_;
 	bool has_log_ = false;

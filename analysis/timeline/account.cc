@@ -49,12 +49,11 @@ bool HoldsWord(const std::string &text, const std::string &word)
 bool Serves(const Target &target, const std::string &server)
 {
 	bool local = server.rfind("unix:", 0) == 0;
-	size_t colon = server.rfind(':');
-	std::string port = !local && colon != std::string::npos ? server.substr(colon + 1) : "";
+	const std::string port = std::to_string(PortOf(server));
 	if (!target.listens.empty())
 		return std::find(target.listens.begin(), target.listens.end(),
 				 local ? server : "tcp:" + port) != target.listens.end();
-	if (local || port.empty())
+	if (local || port == "0")
 		return HoldsWord(target.cmdline, local ? server.substr(5) : server);
 	for (const char *before : {":", "--port ", "--port=", "-p ", "-p"})
 		if (HoldsWord(target.cmdline, before + port))

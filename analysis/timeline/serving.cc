@@ -5,11 +5,11 @@
 #include "serving.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 #include <unordered_map>
 
+#include "analysis/run/thread_finder.h"
 #include "analysis/source/hosts.h"
 
 namespace forktail::analysis
@@ -27,22 +27,21 @@ using Instance = std::pair<uint32_t, uint32_t>;
 using Waiters = std::map<Instance, std::vector<Waiter>>;
 
 // The thread of this id that lived at an instant.
-uint32_t ThreadOf(const Run &run, uint32_t tid, uint64_t t_ns)
+uint32_t ThreadOf(const Run &run, const ThreadFinder &finder, uint32_t tid, uint64_t t_ns)
 {
-	for (uint32_t i = 0; i < run.threads.size(); i++) {
-		const Thread &t = run.threads[i];
-		if (t.tid == tid && t.start_ns <= t_ns && t_ns <= t.end_ns)
-			return i;
-	}
-	return kNoThread;
+	const int64_t found = finder.Find(run.threads, tid, t_ns);
+	if (found < 0)
+		return kNoThread;
+	const Thread &t = run.threads[static_cast<size_t>(found)];
+	return t.start_ns <= t_ns && t_ns <= t.end_ns ? static_cast<uint32_t>(found) : kNoThread;
 }
 
-Waiters WaitersOf(const Run &run)
+Waiters WaitersOf(const Run &run, const ThreadFinder &finder)
 {
 	Waiters waiters;
 	std::map<uint32_t, std::vector<const ft_loop *>> by_thread;
 	for (const ft_loop &l : run.loops)
-		if (uint32_t thread = ThreadOf(run, l.tid, l.t_ns); thread != kNoThread)
+		if (uint32_t thread = ThreadOf(run, finder, l.tid, l.t_ns); thread != kNoThread)
 			by_thread[thread].push_back(&l);
 	for (const auto &[thread, loops] : by_thread) {
 		for (size_t i = 0; i < loops.size(); i++) {
@@ -107,15 +106,6 @@ std::vector<Socket> SocketsOf(const Run &run)
 	return sockets;
 }
 
-// The port of a server in the log ("127.0.0.1:6379"); 0: a Unix socket.
-uint32_t PortOf(const std::string &server)
-{
-	size_t colon = server.rfind(':');
-	if (server.rfind("unix:", 0) == 0 || colon == std::string::npos)
-		return 0;
-	return static_cast<uint32_t>(std::strtoul(server.c_str() + colon + 1, nullptr, 10));
-}
-
 // How long a socket and a connection may have been the same, in ns.
 uint64_t Overlap(const Socket &s, const Connection &c)
 {
@@ -141,7 +131,7 @@ std::vector<Served> ServedOf(const Socket &s, const Waiters &waiters)
 }
 
 // By the threads that read the connection. The first one also had what came before its first read.
-std::vector<Served> ServedByReaders(const Run &run, const Connection &c)
+std::vector<Served> ServedByReaders(const Run &run, const ThreadFinder &finder, const Connection &c)
 {
 	std::vector<Served> served;
 	for (size_t i = 0; i < c.readers.size(); i++) {
@@ -149,7 +139,7 @@ std::vector<Served> ServedByReaders(const Run &run, const Connection &c)
 			       to = i + 1 < c.readers.size() ? c.readers[i + 1].since_ns
 				    : c.closed_ns	     ? c.closed_ns
 							     : UINT64_MAX;
-		const uint32_t thread = ThreadOf(run, c.readers[i].tid, c.readers[i].since_ns);
+		const uint32_t thread = ThreadOf(run, finder, c.readers[i].tid, c.readers[i].since_ns);
 		if (thread != kNoThread && from < to)
 			served.push_back({from, to, thread});
 	}
@@ -171,16 +161,13 @@ void LeaveOutAmbiguous(const Run &run, const Claims &claims, ServedConnections *
 					(*all)[a].clear();
 }
 
-} // namespace
-
-ServedConnections FindServed(const Run &run)
+// By the epoll instances that connections' sockets are in.
+ServedConnections ServedBySockets(const Run &run, const ThreadFinder &finder)
 {
 	ServedConnections all(run.connections.size());
-	for (size_t c = 0; run.sockets.empty() && c < all.size(); c++)
-		all[c] = ServedByReaders(run, run.connections[c]);
 	if (run.sockets.empty())
 		return all;
-	const Waiters waiters = WaitersOf(run);
+	const Waiters waiters = WaitersOf(run, finder);
 	const std::vector<Socket> sockets = SocketsOf(run);
 	std::unordered_map<uint64_t, std::vector<const Socket *>> by_port, by_inode;
 	for (const Socket &s : sockets)
@@ -228,9 +215,18 @@ ServedConnections FindServed(const Run &run)
 		add(connection, port, c);
 	}
 	LeaveOutAmbiguous(run, claims, &all);
+	return all;
+}
+
+} // namespace
+
+ServedConnections FindServed(const Run &run)
+{
+	const ThreadFinder finder(run.threads);
+	ServedConnections all = ServedBySockets(run, finder);
 	for (size_t c = 0; c < all.size(); c++)
 		if (all[c].empty())
-			all[c] = ServedByReaders(run, run.connections[c]);
+			all[c] = ServedByReaders(run, finder, run.connections[c]);
 	return all;
 }
 

@@ -3,7 +3,6 @@
 // Its size is fixed and small, because watch keeps many of them.
 #pragma once
 
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -21,7 +20,7 @@ struct Client {
 		Process,
 	};
 	Kind kind = Kind::Other;
-	std::array<char, 16> bytes = {};
+	uint8_t bytes[16] = {};
 
 	auto operator<=>(const Client &) const = default;
 	// "10.0.0.7", "2001:db8::7", "client-00f1e2d3c4b5a697", "redis-benchmark", "other". Sanitized.

@@ -20,6 +20,7 @@
 
 #include "analysis/timeline/timeline.h"
 #include "client.h"
+#include "common/statistics/histogram.h"
 #include "durations.h"
 #include "recording/format.h"
 
@@ -165,7 +166,7 @@ struct RequestSecond {
 	uint64_t start_ns = 0; // a multiple of kSecondNs
 	uint32_t server = 0;
 	uint32_t sample = 1; // one in this many connections was recorded
-	DurationSpread times;
+	common::Histogram times;
 	struct OfClient {
 		Client client;
 		uint64_t count = 0, sum_ns = 0, max_ns = 0;

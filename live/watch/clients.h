@@ -13,13 +13,13 @@ namespace forktail::live::watch
 
 using OfClient = live::RequestSecond::OfClient;
 
-// Requests that ended in one second. Counts and sums are scaled: they stand for all connections.
+// Requests that ended in one second. Counts and sums are multiplied by the sample.
 struct RequestFigures {
 	uint64_t count = 0, p50_ns = 0, p99_ns = 0, max_ns = 0;
 	std::vector<OfClient> clients; // sorted by client
 };
 
-// Adds requests, each of which stands for `sample`. At most kMostClients clients remain, and one for others.
+// Adds requests, each counted `sample` times. At most kMostClients clients remain, and one for others.
 void AddClients(const std::vector<OfClient> &more, uint64_t sample, std::vector<OfClient> *to);
 
 struct ClientFigures {

@@ -125,13 +125,13 @@ void History::TakeRequests(const live::Batch &batch, const live::Follower &follo
 		Figures *second = At(from.server, from.start_ns, follower);
 		if (!second)
 			continue;
-		live::DurationSpread &times =
+		common::Histogram &times =
 		    service_times_[{ServerOf(from.server, follower), second->start_ns}];
 		times.Add(from.times);
 		second->requests.count += from.times.count() * from.sample;
-		second->requests.max_ns = std::max(second->requests.max_ns, from.times.max_ns());
-		second->requests.p50_ns = times.Percentile(0.5);
-		second->requests.p99_ns = times.Percentile(0.99);
+		second->requests.max_ns = std::max(second->requests.max_ns, from.times.max());
+		second->requests.p50_ns = times.Percentile(50);
+		second->requests.p99_ns = times.Percentile(99);
 		AddClients(from.clients, from.sample, &second->requests.clients);
 	}
 	std::erase_if(service_times_,
@@ -140,7 +140,8 @@ void History::TakeRequests(const live::Batch &batch, const live::Follower &follo
 		ForgetClients();
 }
 
-// A server's clients are many only if somebody wants that: then the oldest seconds lose theirs.
+// Clients choose their addresses, so there may be any number. Beyond a limit, the oldest seconds lose their
+// clients.
 void History::ForgetClients()
 {
 	std::map<uint64_t, size_t> entries; // by second

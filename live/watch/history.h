@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/statistics/histogram.h"
 #include "live/follow/live.h"
 #include "second_figures.h"
 
@@ -91,9 +92,9 @@ private:
 
 	uint64_t seconds_;
 	std::vector<ServerHistory> servers_;
-	std::map<std::pair<size_t, uint64_t>, std::vector<uint64_t>> durations_;    // server, second
-	std::map<std::pair<size_t, uint64_t>, live::DurationSpread> service_times_; // likewise
-	std::map<uint64_t, uint64_t> dropped_;					    // by second
+	std::map<std::pair<size_t, uint64_t>, std::vector<uint64_t>> durations_; // server, second
+	std::map<std::pair<size_t, uint64_t>, common::Histogram> service_times_; // likewise
+	std::map<uint64_t, uint64_t> dropped_;					 // by second
 	std::deque<Event> events_;
 	uint64_t last_ns_ = 0, first_ns_ = 0;
 	live::RecorderCost cost_before_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Requests by client and command: counts, percentiles within the histogram's error, causes of slow requests,
 // and a bound on the number of groups.
-#include <random>
 
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
@@ -51,32 +50,6 @@ bool ExplainGroups(const std::string &path, bool groups, Explanation *e)
 }
 
 } // namespace
-
-TEST_CASE("a group's percentiles are those of its values, within one part in 128")
-{
-	std::mt19937_64 random(3);
-	for (const int shift : {0, 10, 30, 50}) {
-		GroupHistogram h;
-		std::vector<uint64_t> values;
-		CHECK(h.Percentile(99) == 0);
-		for (int i = 0; i < 5000; i++) {
-			values.push_back(random() % (uint64_t{1} << (shift + 8)) >> random() % 8);
-			h.Add(values.back());
-		}
-		std::sort(values.begin(), values.end());
-		for (const double p : {0.1, 50.0, 99.0, 99.9, 100.0}) {
-			const uint64_t exact = values[Rank(values.size(), p) - 1], found = h.Percentile(p);
-			INFO(shift << " " << p);
-			CHECK(found >= exact);
-			CHECK(found - exact <= exact / 64);
-		}
-		CHECK(h.max() == values.back());
-		CHECK(h.Percentile(100) == values.back());
-	}
-	GroupHistogram one;
-	one.Add(UINT64_MAX);
-	CHECK(one.Percentile(50) == UINT64_MAX);
-}
 
 TEST_CASE("clients and commands have their requests, the slowest first")
 {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "analysis/source/host_clocks.h"
+#include "analysis/source/map_times.h"
 
 using namespace forktail::analysis;
 
@@ -185,4 +186,21 @@ TEST_CASE("clocks are connected through others, in either direction")
 		CHECK(off <= static_cast<double>(paths[2].map.BoundAt(client.At(t))));
 	}
 	CHECK(paths[2].map.Bound(client.At(kStart), client.At(kStart + 20 * s)) < 80'000);
+}
+
+TEST_CASE("all times of a connection are mapped, unknown ones stay unknown")
+{
+	std::mt19937_64 random(8);
+	uint64_t left_out = 0;
+	const ClockMap map = FitClock(Trips({3e12, 0}, {10 * us, 10 * us, 5 * us}, 20, &random), &left_out);
+	ft_connection c = {};
+	c.opened_ns = c.closed_ns = c.reader_ns = kStart;
+	MapTimes(map, &c);
+	CHECK(c.opened_ns == map.Map(kStart));
+	CHECK(c.closed_ns == c.opened_ns);
+	CHECK(c.reader_ns == c.opened_ns);
+	c.closed_ns = c.reader_ns = 0;
+	MapTimes(map, &c);
+	CHECK(c.closed_ns == 0);
+	CHECK(c.reader_ns == 0);
 }

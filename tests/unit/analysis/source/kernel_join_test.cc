@@ -190,7 +190,7 @@ TEST_CASE("a port that is used again, and Unix sockets by their inode")
 
 	kernel.connections[3].readers = {{120, 77}};
 	kernel.connections[5].readers = {{220, 78}}; // of one of several sockets
-	TakeReaders(kernel, 0, &run);
+	TakeReaders(kernel, pairs, &run);
 	REQUIRE(run.connections[4].readers.size() == 1);
 	CHECK(run.connections[4].readers[0].tid == 77);
 	CHECK(run.connections[1].readers.empty());

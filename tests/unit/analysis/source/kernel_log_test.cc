@@ -119,7 +119,7 @@ TEST_CASE("a ring's segments are one kernel log: a repeated connection is the sa
 {
 	TempDir dir;
 	for (int i = 0; i < 3; i++) {
-		// The last one is of a recorder that began anew: its ids are its own.
+		// The last one is of a restarted recorder, which numbers connections from 1 again.
 		const uint64_t began_ns = kLogStart + (i == 2 ? 500 * kLogMs : 0);
 		const uint64_t start_ns = kLogStart + static_cast<uint64_t>(i) * 250 * kLogMs;
 		std::string manifest = KernelManifest(R"(,"ring_start_ns":)" + std::to_string(began_ns));

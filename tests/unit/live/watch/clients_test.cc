@@ -21,7 +21,7 @@ OfClient Named(const std::string &name, uint64_t count, uint64_t sum_ns, uint64_
 	OfClient c;
 	c.client.kind = name == "other" ? Client::Kind::Other : Client::Kind::Process;
 	if (name != "other")
-		name.copy(c.client.bytes.data(), c.client.bytes.size());
+		name.copy(reinterpret_cast<char *>(c.client.bytes), sizeof c.client.bytes);
 	c.count = count;
 	c.sum_ns = sum_ns;
 	c.max_ns = max_ns;
