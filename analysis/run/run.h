@@ -123,7 +123,7 @@ struct RequestClient {
 	std::string address;
 	uint32_t pid = 0; // 0: TCP
 	std::string comm;
-	bool hashed = false; // `address` is a hash of the address
+	bool hashed = false; // `address` is invented, the same for all connections of the client
 };
 
 struct Connection {
