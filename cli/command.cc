@@ -40,8 +40,8 @@ int Refuse(const std::string &why, int status)
 
 bool WriteText(const std::string &path, const std::string &text, std::string *error)
 {
-	analysis::exports::Pending pending;
-	if (!pending.Begin(path, analysis::exports::Pending::kFile, error))
+	common::Pending pending;
+	if (!pending.Begin(path, common::Pending::kFile, error))
 		return false;
 	FILE *file = fopen(pending.at().c_str(), "w");
 	const bool written = file && fwrite(text.data(), 1, text.size(), file) == text.size();

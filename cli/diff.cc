@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "analysis/compare/compare.h"
-#include "analysis/exports/pending.h"
+#include "common/files/pending.h"
 #include "analysis/report/report.h"
 #include "command.h"
 #include "common/format/sanitize.h"

@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "analysis/exports/pending.h"
+#include "common/files/pending.h"
 #include "analysis/gate/gate_figures.h"
 #include "analysis/gate/limits_file.h"
 #include "analysis/gate/verdict.h"
@@ -138,8 +138,8 @@ bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string
 // --json-to. False: *error is one sentence.
 bool WriteJson(const analysis::Explanation &e, const ExplainWords &asked, std::string *error)
 {
-	analysis::exports::Pending file;
-	if (!file.Begin(asked.json_to, analysis::exports::Pending::kFile, error))
+	common::Pending file;
+	if (!file.Begin(asked.json_to, common::Pending::kFile, error))
 		return false;
 	errno = 0;
 	FILE *out = fopen(file.at().c_str(), "we");
@@ -148,7 +148,7 @@ bool WriteJson(const analysis::Explanation &e, const ExplainWords &asked, std::s
 		*error = "cannot write " + asked.json_to + ": " + strerror(errno);
 		return false;
 	}
-	return file.Commit(error);
+	return file.Commit(error, e.run.shared_mode);
 }
 
 // Prints and writes the requested views. False: the error is printed.

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "analysis/exports/pending.h"
+#include "common/files/pending.h"
 #include "analysis/gate/gate_figures.h"
 #include "analysis/gate/limits_file.h"
 #include "analysis/gate/output.h"

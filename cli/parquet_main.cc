@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	const std::vector<forktail::analysis::exports::ExportFormat> formats = {
 	    {"parquet",
 	     {".parquet"},
-	     forktail::analysis::exports::Pending::kDirectory,
+	     forktail::common::Pending::kDirectory,
 	     Parquet,
 	     nullptr,
 	     Some}};

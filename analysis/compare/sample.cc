@@ -269,6 +269,7 @@ void Reduce(Explanation *e, const SlowSums &slow, RunSample *s)
 	AddForks(e, s);
 	AddSeconds(e, slow, s);
 	AddFacts(e->run, s);
+	s->shared_mode = e->run.shared_mode;
 	s->notes = e->notes;
 	s->notes.insert(s->notes.end(), e->run.warnings.begin(), e->run.warnings.end());
 }

@@ -79,6 +79,7 @@ struct RunSample {
 	std::vector<SecondOfRun> by_second;
 	std::vector<RunFact> facts;
 	std::vector<std::string> notes; // what is unknown or missing in it
+	uint32_t shared_mode = 0666;	// as Run::shared_mode
 };
 
 // Reads a run. *slow_ns 0 becomes its p99, so that the next run uses the same threshold. False: *error is one

@@ -52,7 +52,7 @@ bool ExportRun(const std::string &run, const ExplainOptions &asked, const Export
 	       const std::string &out, std::string *error, int *status, std::vector<std::string> *warnings)
 {
 	*status = 3;
-	Pending pending;
+	common::Pending pending;
 	if (!pending.Begin(out, format.kind, error))
 		return false;
 	std::unique_ptr<Exporter> exporter = format.make(pending.at(), error);
@@ -73,7 +73,7 @@ bool ExportRun(const std::string &run, const ExplainOptions &asked, const Export
 		return false;
 	}
 	exporter.reset();
-	if (!pending.Commit(error))
+	if (!pending.Commit(error, e.run.shared_mode))
 		return false;
 	if (warnings)
 		*warnings = e.run.warnings;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "analysis/explain/explain.h"
+#include "common/files/pending.h"
 #include "exporter.h"
-#include "pending.h"
 
 namespace forktail::analysis::exports
 {
@@ -17,7 +17,7 @@ namespace forktail::analysis::exports
 struct ExportFormat {
 	const char *name;		     // "csv"
 	std::vector<std::string> extensions; // ".csv"; the first one that matches the path decides
-	Pending::Kind kind;
+	common::Pending::Kind kind;
 	// Makes an exporter that writes to a file, or into a directory, at `path`. Null: the environment does
 	// not allow it; *error is one sentence.
 	std::function<std::unique_ptr<Exporter>(const std::string &path, std::string *error)> make;

@@ -217,8 +217,12 @@ common::Json ComparePageJson(const compare::Comparison &c)
 
 bool WriteComparePage(const compare::Comparison &comparison, const std::string &path, std::string *error)
 {
+	uint32_t mode = 0666;
+	for (const compare::ComparedSide *side : {&comparison.a, &comparison.b})
+		for (const compare::RunSample &run : side->runs)
+			mode &= run.shared_mode;
 	return WritePage({ft_compare_template, ft_compare_template_size()}, ComparePageJson(comparison),
-			 ReportArrays(), path, error);
+			 ReportArrays(), mode, path, error);
 }
 
 } // namespace forktail::analysis::report

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <initializer_list>
 
+#include "common/files/pending.h"
 #include "common/json/json_read.h"
 
 namespace forktail::analysis::report
@@ -32,17 +32,13 @@ std::string ScriptSafe(const common::Json &json)
 	return text;
 }
 
-bool WriteFile(const std::string &path, std::initializer_list<std::string_view> parts, std::string *error)
+bool WriteFile(const std::string &path, std::initializer_list<std::string_view> parts, uint32_t mode,
+	       std::string *error)
 {
-	// Written under a temporary name until it is complete, so that an interruption leaves no page or the
-	// former one. What is not a regular file (a pipe, /dev/stdout, a link) cannot be replaced and is
-	// written directly.
-	std::error_code ec;
-	std::filesystem::file_type there = std::filesystem::symlink_status(path, ec).type();
-	bool whole =
-	    there == std::filesystem::file_type::not_found || there == std::filesystem::file_type::regular;
-	const std::string name = whole ? path + ".part" : path;
-	FILE *file = fopen(name.c_str(), "wb");
+	common::Pending pending;
+	if (!pending.Begin(path, common::Pending::kFile, error))
+		return false;
+	FILE *file = fopen(pending.at().c_str(), "wb");
 	bool ok = file != nullptr;
 	for (std::string_view part : parts)
 		ok = ok && fwrite(part.data(), 1, part.size(), file) == part.size();
@@ -51,21 +47,15 @@ bool WriteFile(const std::string &path, std::initializer_list<std::string_view> 
 		ok = false;
 		why = errno;
 	}
-	if (ok && whole && rename(name.c_str(), path.c_str())) {
-		ok = false;
-		why = errno;
-	}
 	if (ok)
-		return true;
+		return pending.Commit(error, mode);
 	*error = "cannot write the report to " + path + ": " + strerror(why);
-	if (file && whole)
-		remove(name.c_str()); // no incomplete page
 	return false;
 }
 
 } // namespace
 
-bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArrays &arrays,
+bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArrays &arrays, uint32_t mode,
 	       const std::string &path, std::string *error)
 {
 	constexpr std::string_view mark = "@DATA@";
@@ -80,7 +70,7 @@ bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArr
 			 {page.substr(0, at), "<script type=\"application/json\" id=\"run\">", json,
 			  "</script>\n<script type=\"text/plain\" id=\"arrays\">", base64, "</script>",
 			  page.substr(at + mark.size())},
-			 error);
+			 mode, error);
 }
 
 } // namespace forktail::analysis::report

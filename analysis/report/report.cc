@@ -442,7 +442,8 @@ bool WriteReport(const Explanation &explanation, const std::string &path, std::s
 {
 	ReportArrays arrays;
 	common::Json json = PageJson(explanation, &arrays);
-	return WritePage({ft_report_template, ft_report_template_size()}, json, arrays, path, error);
+	return WritePage({ft_report_template, ft_report_template_size()}, json, arrays,
+			 explanation.run.shared_mode, path, error);
 }
 
 } // namespace forktail::analysis::report

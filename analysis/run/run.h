@@ -351,6 +351,7 @@ struct Run {
 	// The earliest and latest instant of any record.
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0;
+	uint32_t shared_mode = 0666; // who may read and write all of its recordings: output is for no others
 	std::vector<std::string> warnings; // damage and similar, one sentence each
 };
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/stat.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -395,6 +396,9 @@ void RunSource::ChooseLog(Run *run)
 // Adds a file to the run's list. All segments of a ring are one entry.
 void RunSource::List(const OpenFile &f, Run *run)
 {
+	struct stat st = {};
+	if (stat(f.path.c_str(), &st) == 0)
+		run->shared_mode &= st.st_mode;
 	SegmentMerge *ring = f.merge.get();
 	const ft_damage &d = f.about.damage;
 	if (f.segment && (d.gaps || d.blocks_missing || (d.no_trailer && !f.written))) {

@@ -70,6 +70,7 @@ def pinned(cpu, argv):
 
 class Trial:
     record_options = []  # options of every recorder, besides the case's
+    explained = ""  # the file of the run that is explained; "": all
 
     def __init__(self, name, delays, threshold="1ms"):
         self.name, self.delays, self.threshold = name, delays, threshold
@@ -194,7 +195,7 @@ class Trial:
         with open(os.path.join(self.run, "truth.json"), "w") as f:
             json.dump(self.injections, f, indent=1)
         explained = subprocess.run(
-            [os.path.join(BIN, "forktail"), "explain", "--json", "--requests", "--slow", self.threshold, self.run],
+            [os.path.join(BIN, "forktail"), "explain", "--json", "--requests", "--slow", self.threshold, os.path.join(self.run, self.explained)],
             stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if explained.returncode != 0:
             raise RuntimeError("forktail explain: " + explained.stderr)

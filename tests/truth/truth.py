@@ -106,6 +106,8 @@ def main():
                         "runs each, instead of the cases. CASE is then one of " + ", ".join(whatif.SCENES))
     parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="pass OPTION to forktail record, "
                         "such as --record=--light")
+    parser.add_argument("--kernel-log", action="store_true", help="explain the requests that the server's kernel saw "
+                        "(forktail record --requests), without the load generator's log")
     parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into "
                         "docs/results/first-lines.md")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
@@ -131,7 +133,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
     # Not on the server's CPU, where only the injections should run.
     os.sched_setaffinity(0, {CLIENT_CPU})
-    Trial.record_options = arguments.record
+    Trial.record_options = arguments.record + ["--requests=1/1"] * arguments.kernel_log
+    Trial.explained = "server.forktail" if arguments.kernel_log else ""
     delays = DelayAccounting()
     outcomes = []
     try:

@@ -23,14 +23,14 @@ std::unique_ptr<Exporter> Csv(const std::string &path, std::string *)
 const std::vector<ExportFormat> &ExportFormats()
 {
 	static const std::vector<ExportFormat> formats = {
-	    {"parquet", {".parquet"}, Pending::kDirectory, nullptr, "forktail-parquet"},
-	    {"csv", {".csv"}, Pending::kDirectory, Csv},
-	    {"perfetto", {".perfetto-trace", ".pftrace"}, Pending::kFile, MakePerfetto},
-	    {"hlog", {".hlog", ".hdr"}, Pending::kFile, MakeHdrLog},
-	    {"folded", {".folded"}, Pending::kFile, MakeFolded},
-	    {"speedscope", {".speedscope.json", ".speedscope"}, Pending::kFile, MakeSpeedscope},
-	    {"otlp", {".otlp.jsonl", ".otlp"}, Pending::kFile, MakeOtlp},
-	    {"openmetrics", {".prom", ".openmetrics"}, Pending::kFile, MakeOpenMetrics},
+	    {"parquet", {".parquet"}, common::Pending::kDirectory, nullptr, "forktail-parquet"},
+	    {"csv", {".csv"}, common::Pending::kDirectory, Csv},
+	    {"perfetto", {".perfetto-trace", ".pftrace"}, common::Pending::kFile, MakePerfetto},
+	    {"hlog", {".hlog", ".hdr"}, common::Pending::kFile, MakeHdrLog},
+	    {"folded", {".folded"}, common::Pending::kFile, MakeFolded},
+	    {"speedscope", {".speedscope.json", ".speedscope"}, common::Pending::kFile, MakeSpeedscope},
+	    {"otlp", {".otlp.jsonl", ".otlp"}, common::Pending::kFile, MakeOtlp},
+	    {"openmetrics", {".prom", ".openmetrics"}, common::Pending::kFile, MakeOpenMetrics},
 	};
 	return formats;
 }

@@ -3,14 +3,16 @@
 #include "pending.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
 
-namespace forktail::analysis::exports
+namespace forktail::common
 {
 
 namespace
@@ -27,6 +29,21 @@ bool Sync(const std::string &path)
 	close(fd);
 	errno = why;
 	return rc == 0 || why == EINVAL || why == EROFS;
+}
+
+// Gives a file or directory, and the files in it, this mode as far as the umask allows.
+bool Share(const std::string &path, bool directory, mode_t mode)
+{
+	const mode_t mask = umask(022);
+	umask(mask);
+	const mode_t files = (mode | 0600) & 0666 & ~mask;
+	std::error_code ec;
+	if (!directory)
+		return chmod(path.c_str(), files) == 0;
+	for (const auto &entry : fs::directory_iterator(path, ec))
+		if (chmod(entry.path().c_str(), files))
+			return false;
+	return chmod(path.c_str(), files | (files >> 2 & 0111)) == 0;
 }
 
 } // namespace
@@ -55,18 +72,24 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 		*error = path + " already exists and is not an empty directory";
 		return false;
 	}
-	at_ = kind == kFile && !nothing && there != fs::file_type::regular ? path_ : path_ + ".part";
-	if (at_ != path_)
-		fs::remove_all(at_, ec); // left by an export that was killed
-	if (kind == kDirectory && !fs::create_directory(at_, ec)) {
-		*error = "cannot create " + at_ + ": " + ec.message();
+	at_ = path_;
+	committed_ = false;
+	if (kind == kFile && !nothing && there != fs::file_type::regular)
+		return true;
+	std::string name = path_ + ".part-XXXXXX";
+	const int fd = kind == kFile ? mkostemp(name.data(), O_CLOEXEC) : mkdtemp(name.data()) ? -1 : -2;
+	if ((kind == kFile && fd < 0) || fd == -2) {
+		*error = "cannot create " + path_ + ": " + strerror(errno);
+		committed_ = true;
 		return false;
 	}
-	committed_ = false;
+	if (fd >= 0)
+		close(fd);
+	at_ = name;
 	return true;
 }
 
-bool Pending::Commit(std::string *error)
+bool Pending::Commit(std::string *error, mode_t mode)
 {
 	std::error_code ec;
 	if (at_ == path_) {
@@ -77,6 +100,7 @@ bool Pending::Commit(std::string *error)
 	if (kind_ == kDirectory)
 		for (const auto &entry : fs::directory_iterator(at_, ec))
 			ok = ok && Sync(entry.path());
+	ok = ok && Share(at_, kind_ == kDirectory, mode);
 	if (!ok || !Sync(at_) || rename(at_.c_str(), path_.c_str())) {
 		*error = "cannot write " + path_ + ": " + strerror(errno);
 		return false;
@@ -85,4 +109,4 @@ bool Pending::Commit(std::string *error)
 	return true;
 }
 
-} // namespace forktail::analysis::exports
+} // namespace forktail::common

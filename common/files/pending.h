@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A file or directory that is written under a temporary name until it is complete, so that the requested name
-// never has incomplete output.
+// never has incomplete output. The name is new and cannot be guessed, because the output's directory may be
+// anybody's.
 #pragma once
 
 #include <string>
+#include <sys/types.h>
 
-namespace forktail::analysis::exports
+namespace forktail::common
 {
 
 class Pending
@@ -18,14 +20,15 @@ public:
 	Pending(const Pending &) = delete;
 	Pending &operator=(const Pending &) = delete;
 
-	// Chooses a temporary name for `path`. A file replaces an existing file; a directory replaces only an
+	// Makes an empty file or directory under a temporary name, for its owner only. A file replaces an existing file; a directory replaces only an
 	// empty one. False: *error is one sentence for the user.
 	bool Begin(const std::string &path, Kind kind, std::string *error);
-	// Where to write: a file that does not exist yet, or an empty directory. What is not a regular file
+	// Where to write. What is not a regular file
 	// (a pipe, /dev/stdout) cannot be replaced and is written directly.
 	const std::string &at() const { return at_; }
-	// Renames it to its path. False: *error is one sentence.
-	bool Commit(std::string *error);
+	// Lets others read and write it as far as `mode` (0666: as any new file) and the umask allow, and renames
+	// it to its path. False: *error is one sentence.
+	bool Commit(std::string *error, mode_t mode = 0666);
 
 private:
 	std::string path_, at_;
@@ -33,4 +36,4 @@ private:
 	bool committed_ = true;
 };
 
-} // namespace forktail::analysis::exports
+} // namespace forktail::common
