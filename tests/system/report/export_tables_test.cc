@@ -102,6 +102,17 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 	CHECK(r.status == 0);
 	CHECK(r.out.find("n\n2") == 0);
 	CHECK(fs::last_write_time(cached) == made);
+	// A host's file that comes later is seen.
+	const auto threads = [&] {
+		return run({program("forktail"), "sql", copy, "--slow", "1ms", "--csv",
+			    "select count(*) n from threads"},
+			   Seconds(60), options)
+		    .out;
+	};
+	const std::string before = threads();
+	fs::create_directories(copy + "/hosts/second");
+	fs::copy(copy + "/server.forktail", copy + "/hosts/second/server.forktail");
+	CHECK(threads() != before);
 	CHECK(run({program("forktail"), "sql", run_path, "--slow", "1ms", "select nothing_of_that"},
 		  Seconds(60), options)
 		  .status == 1);
