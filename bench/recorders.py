@@ -214,7 +214,7 @@ OPTIONS = {
     "no-softirqs": ["--no-softirqs"],
     "exact": ["--exact"],
     "no-samples": ["--no-samples"],
-    "requests": ["--requests"],
+    "requests": ["--requests=1/1"],
     "requests-16": ["--requests=1/16"],
 }
 PERF_PROOF = r"Captured and wrote .* \([1-9]\d* samples"

@@ -40,6 +40,8 @@ struct ft_request_connection {
 	__u32 tgid;	  /* the target's process; 0: it has not read yet */
 	__u32 peer_pid;	  /* of a Unix socket's client */
 	__u32 start;	  /* offset of the first byte that is seen */
+	__u32 hash;	  /* a connection is followed if it has none of the bits of the sample's mask */
+	__u32 pad;
 	__u16 local_port, peer_port;
 	__u8 peer_address[16]; /* IPv6, or IPv4-mapped */
 };

@@ -13,7 +13,6 @@
 #include <bpf/bpf_tracing.h>
 
 const volatile __u32 pid_ns = 0;
-const volatile __u32 sample_mask = 0; /* connections whose hash has none of these bits are followed */
 
 struct arrivals_queue {
 	/* written by the deliverer */
@@ -83,6 +82,7 @@ struct {
 __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
 __u64 request_counters[FT_REQUEST_COUNTERS];
 __u32 connections;
+volatile __u32 sample_mask; /* connections whose hash has none of these bits are followed; set by the loader */
 volatile __u32 epoch; /* changed by the loader before the programs are attached again: streams have gaps */
 
 char gpl[] SEC("license") = "GPL";
@@ -111,12 +111,17 @@ static __always_inline void count_request(u32 counter)
 }
 
 /* The kernel's hash has a secret of this boot, but its low bits alone are not evenly spread. */
-static __always_inline bool is_sampled(const struct sock *sk)
+static __always_inline u32 hash_of(const struct sock *sk)
 {
 	u32 h = sk->__sk_common.skc_hash * 0x9e3779b1;
 	h ^= h >> 15;
 	h *= 0x85ebca6b;
-	return ((h ^ h >> 13) & sample_mask) == 0;
+	return h ^ h >> 13;
+}
+
+static __always_inline bool is_sampled(const struct sock *sk)
+{
+	return (hash_of(sk) & sample_mask) == 0;
 }
 
 /* Whether a result of a system call says that the connection is no more. */
@@ -208,6 +213,7 @@ static __always_inline void begin(struct slot *s, const struct sock *sk, u16 fam
 	e->head = (struct ft_request_head){FT_REQUEST_CONNECTION, (u16)s->sequence, s->connection, now};
 	e->start = s->read;
 	e->tgid = tgid;
+	e->hash = hash_of(sk);
 	name_peer(e, sk, family);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }

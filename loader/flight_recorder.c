@@ -87,6 +87,7 @@ static void begin_segment(struct recorder *r)
 	proc_metrics_begin_segment(r->metrics);
 	quotas_begin_segment(r->quotas);
 	sockets_begin_segment(r->drain.sockets);
+	readers_begin_segment(r->readers);
 	requests_begin_segment(r->requests);
 	drain_write_open(&r->drain);
 	self_report_begin_segment(r);

@@ -13,6 +13,7 @@
 #include "loader/sockets/addresses.h"
 #include "loader/sockets/io_uring.h"
 #include "loader/sockets/listeners.h"
+#include "loader/sockets/peers.h"
 #include "loader/system/text.h"
 #include "loader/targets/cgroups.h"
 #include "recording/json/json_block.h"
@@ -89,6 +90,7 @@ json_t *manifest_target(pid_t pid)
 		      "cmdline", json_text(cmdline, strlen(cmdline)), "listens", listen_addresses(pid),
 		      "io_uring", has_io_uring(pid));
 	json_object_set_new(process, "addresses", addresses_of(pid));
+	json_object_set_new(process, "peers", peer_addresses(pid));
 	if (cgroup_best("", pid, cgroup)) {
 		cgroup_name("", cgroup, name);
 		json_put_text(process, "cgroup", cgroup);

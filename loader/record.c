@@ -28,6 +28,7 @@
 #include "loader/manifest.h"
 #include "loader/recorder.h"
 #include "loader/self_report.h"
+#include "loader/sockets/peers.h"
 #include "loader/sockets/sockets.h"
 #include "loader/system/affinity.h"
 #include "loader/system/cpu_time.h"
@@ -215,6 +216,9 @@ static int start(struct recorder *r)
 			programs_log());
 		return 3;
 	}
+	if (!support_requests_missing())
+		r->readers = readers_open(programs_targets_map(r->programs), pid_namespace());
+	programs_include(r->programs, readers_programs(r->readers));
 	err = r->requests ? requests_attach(r->requests) : 0;
 	if (err) {
 		fprintf(stderr, "forktail record: --requests: cannot attach to the kernel: %s\n%s",
@@ -256,6 +260,15 @@ static bool due(uint64_t before, uint64_t number, uint64_t every)
 	return number / every > before / every;
 }
 
+/* Which threads serve which connections. */
+static void look_at_sockets(struct recorder *r)
+{
+	if (r->readers)
+		readers_tick(r->readers, r->writer, sockets_several(r->drain.sockets), ft_now_ns());
+	else
+		sockets_look(r->drain.sockets, ft_now_ns());
+}
+
 /* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
@@ -263,7 +276,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	programs_drain(r->programs);
 	report_drops(r);
 	threads_tick(&r->threads, r->writer);
-	sockets_look(r->drain.sockets, ft_now_ns());
+	look_at_sockets(r);
 	if (due(before, number, 2 * step(r))) {
 		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
@@ -372,12 +385,23 @@ static void print_ended(const struct recorder *r)
 	}
 }
 
+/* A proxy connects to the servers behind it when it first needs them. */
+static void note_peers(const struct recorder *r)
+{
+	for (size_t i = 0; i < r->targets->count; i++) {
+		json_t *note = json_note(ft_now_ns(), "peers");
+		json_put_count(note, "pid", (uint64_t)r->targets->pids[i]);
+		json_put(note, "peers", peer_addresses(r->targets->pids[i]));
+		write_json_note(r->writer, note);
+	}
+}
+
 /* Ends the recording and prints a summary. Returns the exit status. */
 static int finish(struct recorder *r, const char *reason)
 {
 	measure_cost(r, false);
 	programs_drain(r->programs); /* threads that have exited */
-	sockets_look(r->drain.sockets, ft_now_ns());
+	look_at_sockets(r);
 	r->threads.closing = true;
 	ft_writer_wait_for_space(r->writer);
 	uint64_t end_ns = ft_now_ns();
@@ -388,6 +412,7 @@ static int finish(struct recorder *r, const char *reason)
 	report_misses(r);
 	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 	look_at_quotas(r);
+	note_peers(r);
 	report_clock(r);
 	report_cost(r);
 	ft_writer_drain(r->writer);
@@ -435,7 +460,7 @@ static int start_helpers(struct recorder *r)
 			note_missing(r, "on-CPU time by function: no CPU samples",
 				     "the helper process that names samples could not be started");
 	}
-	if (!r->options->requests.sample)
+	if (!r->options->requests.wanted)
 		return 0;
 	r->requests = requests_start(&r->options->requests);
 	if (!r->requests)
@@ -523,6 +548,7 @@ int record(const struct record_options *options, struct targets *targets)
 	proc_metrics_close(r.metrics);
 	samples_close(r.drain.samples);
 	sockets_close(r.drain.sockets);
+	readers_close(r.readers);
 	unwind_queue_close(r.unwind_queue);
 	stats_switch_end();
 	drain_free(&r.drain);

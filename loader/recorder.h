@@ -16,6 +16,7 @@
 #include "loader/output/quota.h"
 #include "loader/output/segments.h"
 #include "loader/record_options.h"
+#include "loader/requests/readers.h"
 #include "loader/requests/requests.h"
 #include "loader/samples/unwind_queue.h"
 #include "loader/targets/targets.h"
@@ -39,6 +40,7 @@ struct recorder {
 	struct quotas *quotas;
 	struct unwind_queue *unwind_queue;
 	struct requests *requests; /* NULL: not wanted */
+	struct readers *readers;   /* NULL: this kernel cannot tell who reads a socket */
 	struct losses losses;
 	uint64_t start_ns;
 	uint64_t attached_ns;		       /* --duration counts from here */

@@ -47,7 +47,7 @@ void measure_cost(struct recorder *r, bool on)
 		r->measure_from_ns = 0;
 	if (programs_measure(r->programs, on) && !r->measure_from_ns)
 		r->measure_from_ns = now;
-	requests_measured(r->requests, r->writer, on_ns);
+	requests_measured(r->requests, on_ns);
 }
 
 /* Totals are extrapolated from the time the statistics were on to the whole recording or segment. */

@@ -255,9 +255,10 @@ struct ft_loop {
 	uint32_t pad;
 };
 
-/* A target's connected socket was added to an epoll instance, or left one: found by reads at intervals, so it
- * happened between two instants. A socket that is seen for the first time was in none before: a socket's
- * inode number is unique until the counter wraps. */
+/* A thread of a target with several serving ones began to read a connected socket (`reader`). Or, from a kernel
+ * that does not tell: the socket was added to an epoll instance, or left one, found by looks at intervals, so it
+ * happened between two instants. A socket that is seen for the first time was in none before: a socket's inode
+ * number is unique until the counter wraps. */
 struct ft_socket {
 	uint64_t before_ns; /* not yet, at this time; 0: it was never looked for before */
 	uint64_t seen_ns;
@@ -267,11 +268,14 @@ struct ft_socket {
 	uint32_t epoll;	     /* the instance's descriptor; FT_SOCKET_GONE: it is in none any more */
 	uint32_t local_port; /* TCP, else 0 */
 	uint32_t peer_port;
+	uint32_t reader; /* the thread; 0: see epoll */
+	uint32_t pad;
 };
 enum { FT_SOCKET_GONE = -1 };
 
 enum ft_client_flags {
 	FT_CLIENT_HASHED = 1, /* client_address has random bytes, the same ones for the same address */
+	FT_CLIENT_UNSAMPLED = 2, /* not followed after a note of kind requests-sample */
 };
 
 /* A connection between a client and a server. In a load generator's log, the load generator is the client. In

@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct ft_thread) == 80, "thread");
 _Static_assert(sizeof(struct ft_span) == 80, "span");
 _Static_assert(sizeof(struct ft_cpu_slice) == 40, "CPU slice");
 _Static_assert(sizeof(struct ft_loop) == 24, "loop");
-_Static_assert(sizeof(struct ft_socket) == 48, "socket");
+_Static_assert(sizeof(struct ft_socket) == 56, "socket");
 _Static_assert(sizeof(struct ft_tally) == 48, "tally");
 _Static_assert(sizeof(struct ft_io) == 56, "io");
 _Static_assert(sizeof(struct ft_writes) == 48, "writes");

@@ -23,6 +23,7 @@ struct Server {
 	Curve curve;
 	Backlog backlog;
 	uint16_t hop;
+	bool awaits = false; // it is a client of servers that were not recorded
 };
 
 // Requests to one server that passed them to one behind it.

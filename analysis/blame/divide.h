@@ -61,7 +61,8 @@ void DivideBacklog(const Context &context, size_t i, typename Sums::Number idle_
 }
 
 // Adds the time of request i from sent to the arrival of its answer. An idle server waits for the load
-// generator if that was stalled, else for the network. If it is known when the server's kernel had the
+// generator if that was stalled, else for the network; if it is a client of servers that were not recorded,
+// that is not known. If it is known when the server's kernel had the
 // request, then not in that time: the server waits for the one behind it, which counts as network if it was
 // not recorded, or for something that is not known.
 template <RequestSums Sums> void DivideServed(const Context &context, size_t i, Sums *sums)
@@ -74,7 +75,10 @@ template <RequestSums Sums> void DivideServed(const Context &context, size_t i, 
 		if (idle > 0)
 			late = std::min(static_cast<Number>(context.ClientStalled(i, from_ns, to_ns)), idle);
 		sums->late += late;
-		sums->network += idle - late;
+		if (context.ServerOf(i).awaits && !q.Behind(i))
+			sums->AddUnknown(idle - late);
+		else
+			sums->network += idle - late;
 	};
 	const uint64_t sent = q.sent_ns[i], arrived = q.Arrived(i);
 	if (!q.Joined(i))

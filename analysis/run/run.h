@@ -53,6 +53,7 @@ struct Target {
 	bool io_uring = false;			 // it had an io_uring when recording began
 	std::vector<std::string> addresses = {}; // of its network namespace; empty in old recordings
 	std::string host = "";			 // the host of its recorder
+	std::vector<std::string> peers = {};	 // where its outgoing TCP connections lead to
 };
 
 // What the recorder could not record, and why.

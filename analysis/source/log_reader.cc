@@ -151,15 +151,16 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 		// Times that run backwards or are beyond any clock would spoil every sum.
 		if (s->intended_ns[i] > s->start_ns[i] || s->start_ns[i] > s->end_ns[i] || s->end_ns[i] >> 62)
 			continue;
-		if (s->intended_ns[i] < part_.since_ns || s->intended_ns[i] >= part_.until_ns) {
-			outside++;
-			continue;
-		}
-		size_t to = at + kept++;
 		if (s->connection[i] != last_id) {
 			last_id = s->connection[i];
 			last_index = last_id == UINT32_MAX ? of_none : f.connections->Index(last_id);
 		}
+		if (s->intended_ns[i] < part_.since_ns || s->intended_ns[i] >= part_.until_ns ||
+		    f.session->LeavesOut(last_index)) {
+			outside++;
+			continue;
+		}
+		const size_t to = at + kept++;
 		if (last_index == kNoConnection)
 			s->unknown.push_back({to, last_id, b.file});
 		q.due_ns[to] = s->intended_ns[i];

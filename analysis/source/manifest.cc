@@ -71,8 +71,7 @@ void UseKernelLog(OpenFile *f, Run *run)
 	Load load;
 	load.kernel = true;
 	load.arrival = "closed";
-	load.sample = static_cast<uint32_t>(std::clamp<uint64_t>(
-	    common::Whole(*common::Member(f->manifest, "requests"), "sample"), 1, 1 << 20));
+	load.sample = SampleOf(*common::Member(f->manifest, "requests"));
 	load.slices = common::Flag(*common::Member(f->manifest, "requests"), "slices");
 	load.first_connection = static_cast<uint32_t>(run->connections.size());
 	load.file = static_cast<uint32_t>(std::min(f->merge->file, run->files.size()));
@@ -103,6 +102,11 @@ void UseLog(OpenFile *f, Run *run)
 }
 
 } // namespace
+
+uint32_t SampleOf(const common::Json &j)
+{
+	return static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(j, "sample"), 1, 1 << 20));
+}
 
 void ReadManifest(OpenFile *f, const std::string &text)
 {
@@ -135,7 +139,7 @@ void UseManifest(OpenFile *f, Run *run)
 				   common::Text(t, "comm"), common::Text(t, "cmdline"),
 				   common::Texts(t, "listens"), common::Text(t, "cgroup"),
 				   common::Text(t, "cgroup_of"), common::Flag(t, "io_uring"),
-				   common::Texts(t, "addresses"), f->about.host},
+				   common::Texts(t, "addresses"), f->about.host, common::Texts(t, "peers")},
 				  f->segment, run);
 	if (const common::Json *missing = common::Member(m, "missing"); missing && missing->is_array())
 		for (const common::Json &item : *missing)

@@ -11,6 +11,8 @@ namespace forktail::analysis
 
 // Reads what describes the file.
 void ReadManifest(OpenFile *f, const std::string &text);
+// The sample of a kernel log: requests are of one in this many connections.
+uint32_t SampleOf(const common::Json &j);
 // Copies what describes the run as a whole. The file is the next one of the run. Its `of_log` gets what
 // describes its requests.
 void UseManifest(OpenFile *f, Run *run);

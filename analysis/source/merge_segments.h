@@ -28,6 +28,15 @@ struct Session {
 	OpenSpans open;
 	ConnectionIds connections;
 	uint32_t load = UINT32_MAX; // of its kernel log: index into Run::loads
+	// After the recorder reduced its sample, by index into Run::connections: whether it no longer followed
+	// this one. All requests of such connections are left out, so that the whole log has one sample.
+	bool reduced = false;
+	std::vector<uint8_t> unsampled;
+
+	bool LeavesOut(uint32_t connection) const
+	{
+		return reduced && connection < unsampled.size() && unsampled[connection];
+	}
 
 	bool cut() const { return began_ns && began_ns < first_ns; }
 };

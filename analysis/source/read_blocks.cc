@@ -47,7 +47,12 @@ uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 
 void ReadConnection(OpenFile *f, Run *run, const ft_connection &c)
 {
-	Connection &connection = run->connections[f->connections->Make(c.id, run)];
+	const uint32_t index = f->connections->Make(c.id, run);
+	if (c.client_flags & FT_CLIENT_UNSAMPLED) {
+		f->session->unsampled.resize(std::max<size_t>(f->session->unsampled.size(), index + 1));
+		f->session->unsampled[index] = 1;
+	}
+	Connection &connection = run->connections[index];
 	if (connection.opened_ns && connection.opened_ns < c.opened_ns) { // it was opened again
 		std::vector<Connection> earlier = std::move(connection.earlier);
 		connection.earlier = {};
@@ -275,10 +280,22 @@ bool NoteIsKnown(SegmentMerge *merge, const common::Json &j)
 	return !merge->notes.insert(j.dump(-1, ' ', false, common::Json::error_handler_t::replace)).second;
 }
 
+void AddPeers(uint32_t pid, const std::vector<std::string> &peers, Run *run)
+{
+	for (Target &t : run->targets)
+		for (const std::string &peer : peers)
+			if (t.pid == pid && std::find(t.peers.begin(), t.peers.end(), peer) == t.peers.end())
+				t.peers.push_back(peer);
+}
+
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
 	if (common::Text(j, "kind") == "request-servers")
 		UseServers(j, f, f->of_log);
+	if (common::Text(j, "kind") == "requests-sample" && f->session->load < f->of_log->loads.size()) {
+		f->of_log->loads[f->session->load].sample = SampleOf(j);
+		f->session->reduced = true;
+	}
 	if (f->segment && NoteIsKnown(f->merge.get(), j))
 		return;
 	const uint64_t t_ns = f->clock.Map(common::Whole(j, "t_ns"));
@@ -286,6 +303,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 	if (common::Text(j, "kind") == "cpu-quota")
 		run->quotas.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Whole(j, "quota_us"),
 				       common::Whole(j, "period_us")});
+	else if (common::Text(j, "kind") == "peers")
+		AddPeers(pid, common::Texts(j, "peers"), run);
 	else if (common::Text(j, "kind") == "frozen")
 		run->frozen.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Text(j, "cgroup_of")});
 	else if (common::Text(j, "kind") == "target-ended")
@@ -421,6 +440,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 			s.tgid = space.Id(s.tgid);
 			s.inode = space.Inode(s.inode);
 			s.peer_inode = space.Inode(s.peer_inode);
+			s.reader = s.reader ? space.Id(s.reader) : 0;
 			run->sockets.push_back(s);
 		});
 		break;

@@ -300,4 +300,27 @@ int InstanceThread(const Run &run, const Accounts &accounts, const Behind &insta
 	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 
+std::vector<std::string> UnrecordedPeers(const Run &run, const Target &target)
+{
+	for (const char *server : {"redis-server", "valkey-server", "keydb-server", "memcached", "dragonfly"})
+		if (target.comm.find(server) != std::string::npos)
+			return {};
+	std::vector<std::string> peers = target.peers;
+	std::erase_if(peers, [&](const std::string &peer) {
+		return std::any_of(run.targets.begin(), run.targets.end(), [&](const Target &t) {
+			return Serves(t, peer) && MayBeAt(t, peer, IsLocalAddress(peer) ? target.host : "");
+		});
+	});
+	return peers;
+}
+
+std::vector<std::string> UnrecordedPeers(const Run &run)
+{
+	std::set<std::string> all;
+	for (const Target &target : run.targets)
+		for (std::string &peer : UnrecordedPeers(run, target))
+			all.insert(std::move(peer));
+	return {all.begin(), all.end()};
+}
+
 } // namespace forktail::analysis

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A connection is found in the recorder's table of sockets by its client's port, or by its inode. The socket
-// is in an epoll instance, and the thread that waits for that instance serves it. If it is in none, or was
-// closed before it was found there, the thread that read its requests serves it.
+// A connection is found among the recorder's sockets by its client's port, or by its inode. The thread that
+// reads the socket serves it. An older kernel does not tell who reads: then the socket is in an epoll instance,
+// and the thread that waits for that instance serves it.
 #include "serving.h"
 
 #include <algorithm>
@@ -88,6 +88,10 @@ std::vector<Socket> SocketsOf(const Run &run)
 	std::vector<Socket> sockets;
 	for (size_t i = 0; i < run.sockets.size();) {
 		const ft_socket &first = run.sockets[i];
+		if (first.reader) {
+			i++;
+			continue;
+		}
 		Socket s = {first.before_ns, UINT64_MAX,      {}, first.tgid, first.local_port,
 			    first.peer_port, first.peer_inode};
 		for (; i < run.sockets.size() && run.sockets[i].inode == first.inode; i++) {
@@ -130,25 +134,26 @@ std::vector<Served> ServedOf(const Socket &s, const Waiters &waiters)
 	return served;
 }
 
-// By the threads that read the connection. The first one also had what came before its first read.
-std::vector<Served> ServedByReaders(const Run &run, const ThreadFinder &finder, const Connection &c)
+using Readers = std::vector<Connection::Reader>;
+
+// Adds the threads that read the connection. The first one also had what came before its first read.
+void AddServedByReaders(const Run &run, const ThreadFinder &finder, const Connection &c, const Readers &readers,
+			std::vector<Served> *served)
 {
-	std::vector<Served> served;
-	for (size_t i = 0; i < c.readers.size(); i++) {
-		const uint64_t from = i ? c.readers[i].since_ns : c.opened_ns,
-			       to = i + 1 < c.readers.size() ? c.readers[i + 1].since_ns
-				    : c.closed_ns	     ? c.closed_ns
-							     : UINT64_MAX;
-		const uint32_t thread = ThreadOf(run, finder, c.readers[i].tid, c.readers[i].since_ns);
+	for (size_t i = 0; i < readers.size(); i++) {
+		const uint64_t from = i ? readers[i].since_ns : c.opened_ns,
+			       to = i + 1 < readers.size() ? readers[i + 1].since_ns
+				    : c.closed_ns	   ? c.closed_ns
+							   : UINT64_MAX;
+		const uint32_t thread = ThreadOf(run, finder, readers[i].tid, readers[i].since_ns);
 		if (thread != kNoThread && from < to)
-			served.push_back({from, to, thread});
+			served->push_back({from, to, thread});
 	}
-	return served;
 }
 
-// Clients on two hosts may use the same port. A server socket that matches more than one connection is
-// assigned to none.
-using Claims = std::unordered_map<const Socket *, std::vector<size_t>>;
+// Clients on two hosts may use the same port. A server socket (or a record of its reader) that matches more
+// than one connection is assigned to none.
+using Claims = std::unordered_map<const void *, std::vector<size_t>>;
 
 void LeaveOutAmbiguous(const Run &run, const Claims &claims, ServedConnections *all)
 {
@@ -159,6 +164,60 @@ void LeaveOutAmbiguous(const Run &run, const Claims &claims, ServedConnections *
 				if (a != b && run.connections[a].opened_ns < end(run.connections[b]) &&
 				    run.connections[b].opened_ns < end(run.connections[a]))
 					(*all)[a].clear();
+}
+
+// The processes of servers, if ports alone do not distinguish them.
+std::vector<uint32_t> ProcessesOf(const Run &run)
+{
+	std::vector<uint32_t> processes;
+	std::string why;
+	for (size_t s = 0; SeveralHosts(run) && s < run.servers.size(); s++)
+		processes.push_back(ProcessOfServer(run, static_cast<int>(s), &why));
+	return processes;
+}
+
+uint32_t ServersPort(const Run &run, const Connection &c)
+{
+	return c.server < run.servers.size() ? PortOf(run.servers[c.server]) : 0;
+}
+
+// By the threads that the kernel saw reading. Records that a connection has already are its own.
+void AddReads(const Run &run, const ThreadFinder &finder, ServedConnections *all)
+{
+	std::unordered_map<uint64_t, std::vector<const ft_socket *>> by_port, by_inode;
+	for (const ft_socket &s : run.sockets)
+		if (s.reader)
+			(s.peer_port ? by_port[s.peer_port] : by_inode[s.peer_inode]).push_back(&s);
+	const std::vector<uint32_t> processes = ProcessesOf(run);
+	Claims claims;
+	auto add = [&](const Connection &c, uint32_t port, size_t index) {
+		auto &table = c.local_port ? by_port : by_inode;
+		const auto found = table.find(c.local_port ? c.local_port : c.inode);
+		if (found == table.end() || (!c.local_port && !c.inode))
+			return;
+		const bool process_named = c.server < processes.size();
+		Readers readers;
+		for (const ft_socket *s : found->second) {
+			if ((c.local_port && port && s->local_port != port) ||
+			    (process_named && s->tgid != processes[c.server]) || s->seen_ns < c.opened_ns ||
+			    (c.closed_ns && s->seen_ns > c.closed_ns))
+				continue;
+			readers.push_back({s->seen_ns, s->reader});
+			if (process_named)
+				claims[s].push_back(index);
+		}
+		std::ranges::sort(readers, {}, &Connection::Reader::since_ns);
+		AddServedByReaders(run, finder, c, readers, &(*all)[index]);
+	};
+	for (size_t i = 0; i < all->size(); i++) {
+		const Connection &c = run.connections[i];
+		if (!(*all)[i].empty())
+			continue;
+		for (const Connection &earlier : c.earlier)
+			add(earlier, ServersPort(run, c), i);
+		add(c, ServersPort(run, c), i);
+	}
+	LeaveOutAmbiguous(run, claims, all);
 }
 
 // By the epoll instances that connections' sockets are in.
@@ -175,10 +234,7 @@ ServedConnections ServedBySockets(const Run &run, const ThreadFinder &finder)
 			by_port[s.peer_port].push_back(&s);
 		else
 			by_inode[s.peer_inode].push_back(&s);
-	std::vector<uint32_t> processes; // of servers, if ports alone do not distinguish them
-	std::string why;
-	for (size_t s = 0; SeveralHosts(run) && s < run.servers.size(); s++)
-		processes.push_back(ProcessOfServer(run, static_cast<int>(s), &why));
+	const std::vector<uint32_t> processes = ProcessesOf(run);
 	Claims claims;
 	auto add = [&](const Connection &connection, uint32_t port, size_t index) {
 		std::vector<Served> *served = &all[index];
@@ -208,8 +264,7 @@ ServedConnections ServedBySockets(const Run &run, const ThreadFinder &finder)
 	};
 	for (size_t c = 0; c < all.size(); c++) {
 		const Connection &connection = run.connections[c];
-		uint32_t port =
-		    connection.server < run.servers.size() ? PortOf(run.servers[connection.server]) : 0;
+		const uint32_t port = ServersPort(run, connection);
 		for (const Connection &earlier : connection.earlier)
 			add(earlier, port, c);
 		add(connection, port, c);
@@ -226,7 +281,9 @@ ServedConnections FindServed(const Run &run)
 	ServedConnections all = ServedBySockets(run, finder);
 	for (size_t c = 0; c < all.size(); c++)
 		if (all[c].empty())
-			all[c] = ServedByReaders(run, finder, run.connections[c]);
+			AddServedByReaders(run, finder, run.connections[c], run.connections[c].readers,
+					   &all[c]);
+	AddReads(run, finder, &all);
 	return all;
 }
 

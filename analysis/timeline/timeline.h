@@ -145,4 +145,10 @@ int ServingThread(const Run &run, int server, std::string *why);
 // The same for a server behind a proxy.
 int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why);
 
+// Where the outgoing connections of a process lead to, except to other targets. None of a server that answers
+// by itself: a Redis with a primary does not wait for it.
+std::vector<std::string> UnrecordedPeers(const Run &run, const Target &target);
+// Of all targets, each once.
+std::vector<std::string> UnrecordedPeers(const Run &run);
+
 } // namespace forktail::analysis

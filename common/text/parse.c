@@ -94,6 +94,9 @@ bool parse_ratio(const char *text, uint32_t *first, uint32_t *second)
 bool parse_sample(const char *text, uint32_t *one_in)
 {
 	uint64_t n;
+	*one_in = 0;
+	if (strcmp(text, "auto") == 0)
+		return true;
 	if (strncmp(text, "1/", 2) || !parse_count(text + 2, 1, 1024, &n) || n & (n - 1))
 		return false;
 	*one_in = (uint32_t)n;

@@ -95,6 +95,7 @@ void Follower::State::Manifest(const ft_block &block)
 	devices = Devices(m);
 	if (uint64_t span = common::Whole(m, "min_span_ns"))
 		min_span_ns = span;
+	const uint64_t before_ns = newest_ns;
 	bool another = begun && (recorder_ns != recorder_start_ns || id != clock_id);
 	if (another)
 		EndRecorder(start_ns);
@@ -110,7 +111,7 @@ void Follower::State::Manifest(const ft_block &block)
 	if (const common::Json *targets = common::Member(m, "targets"); targets && targets->is_array())
 		for (const common::Json &target : *targets)
 			servers.Add(target, start_ns);
-	requests.Manifest(m, another);
+	requests.Manifest(m, another, before_ns);
 }
 
 void Follower::State::Detail(const ft_block &block)
@@ -144,6 +145,10 @@ void Follower::State::NoteBlock(const ft_block &block)
 		servers.Add(j, note.t_ns);
 	if (note.kind == "request-servers")
 		requests.UseServers(j);
+	if (note.kind == "requests-slice" || note.kind == "requests-ended")
+		requests.Slice(note.t_ns, common::Flag(j, "on"));
+	if (note.kind == "requests-sample")
+		requests.Sample(note.t_ns, static_cast<uint32_t>(common::Whole(j, "sample")));
 	if (pid)
 		note.server = servers.Known(pid);
 	if (note.kind == "target-ended")

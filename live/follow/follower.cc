@@ -115,6 +115,11 @@ uint32_t Follower::request_sample() const
 	return state_->requests.sample();
 }
 
+uint64_t Follower::requests_recorded_ns() const
+{
+	return state_->requests.recorded_ns(state_->newest_ns);
+}
+
 RecorderCost Follower::cost() const
 {
 	return state_->cost;

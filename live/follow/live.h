@@ -253,6 +253,8 @@ public:
 	uint64_t min_span_ns() const;
 	// Requests are recorded of one in this many connections; 0: of none.
 	uint32_t request_sample() const;
+	// How long requests have been recorded.
+	uint64_t requests_recorded_ns() const;
 	RecorderCost cost() const;
 	uint64_t dropped() const; // records, since this follower started
 	uint64_t damaged() const; // blocks that were lost or damaged, since then

@@ -34,19 +34,43 @@ void Requests::UseServers(const common::Json &lists)
 			server_pids_.push_back(static_cast<uint32_t>(common::Whole(info, "pid")));
 }
 
-void Requests::Manifest(const common::Json &manifest, bool another)
+void Requests::Slice(uint64_t t_ns, bool on)
+{
+	if (on && !on_since_ns_)
+		on_since_ns_ = t_ns;
+	if (!on)
+		recorded_ns_ = recorded_ns(t_ns), on_since_ns_ = 0;
+}
+
+uint64_t Requests::recorded_ns(uint64_t newest_ns) const
+{
+	return recorded_ns_ + (on_since_ns_ && newest_ns > on_since_ns_ ? newest_ns - on_since_ns_ : 0);
+}
+
+void Requests::Sample(uint64_t t_ns, uint32_t sample)
+{
+	first_sample_ = sample_;
+	sample_ = std::clamp<uint32_t>(sample, 1, UINT16_MAX);
+	since_ns_ = t_ns;
+}
+
+void Requests::Manifest(const common::Json &manifest, bool another, uint64_t newest_ns)
 {
 	GiveUp(); // their operations are those of the previous file
-	if (another)
+	if (another) {
 		connections_.clear();
+		Slice(newest_ns, false);
+	}
 	const common::Json *about = common::Member(manifest, "requests");
 	const bool kernel = about && common::Text(*about, "source") == "kernel";
 	sample_ =
 	    kernel
 		? static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(*about, "sample"), 1, UINT16_MAX))
 		: 0;
+	since_ns_ = 0;
 	if (!sample_)
 		return;
+	Slice(common::Whole(manifest, "start_ns"), common::Flag(*about, "on"));
 	ops_ = common::Texts(manifest, "ops");
 	rows_.clear();
 	UseServers(manifest);
@@ -127,7 +151,7 @@ uint32_t Requests::SecondAt(uint64_t start_ns, uint32_t server, Batch *batch)
 	RequestSecond second;
 	second.start_ns = start_ns;
 	second.server = server;
-	second.sample = sample_;
+	second.sample = SampleAt(start_ns);
 	batch->requests.push_back(std::move(second));
 	clients_.emplace_back();
 	return static_cast<uint32_t>(batch->requests.size() - 1);
@@ -166,7 +190,7 @@ void Requests::AddToSecond(const One &one, Known *c, Batch *batch)
 void Requests::Add(const One &one, Known *c, uint64_t newest_ns, Batch *batch)
 {
 	const uint32_t server = c ? ServerOf(c) : kNone;
-	totals_[TotalsOf(server, one.op)].times.Add(one.ns, sample_);
+	totals_[TotalsOf(server, one.op)].times.Add(one.ns, SampleAt(one.end_ns));
 	if (server != kNone && batch && one.end_ns <= newest_ns && newest_ns - one.end_ns < kRecentNs)
 		AddToSecond(one, c, batch);
 }

@@ -24,8 +24,12 @@ class Requests
 public:
 	explicit Requests(const Servers *servers) : servers_(servers) {}
 
-	// A file begins. `another`: it is another recorder's, so numbers of connections are new.
-	void Manifest(const common::Json &manifest, bool another);
+	// A file begins. `another`: it is another recorder's, so numbers of connections are new, and the one
+	// before recorded no requests since newest_ns.
+	void Manifest(const common::Json &manifest, bool another, uint64_t newest_ns);
+	// The recorder's notes: from t_ns on requests are recorded or not, and of one connection in `sample`.
+	void Slice(uint64_t t_ns, bool on);
+	void Sample(uint64_t t_ns, uint32_t sample);
 	// Replaces the list of servers that connections refer to: a manifest's, or a note's.
 	void UseServers(const common::Json &lists);
 	void Connection(const ft_connection &c);
@@ -41,6 +45,8 @@ public:
 
 	const std::vector<RequestTotals> &totals() const { return totals_; }
 	uint32_t sample() const { return sample_; }
+	// How long requests were recorded until newest_ns.
+	uint64_t recorded_ns(uint64_t newest_ns) const;
 
 private:
 	struct Known { // a connection
@@ -57,6 +63,7 @@ private:
 		uint32_t connection;
 		uint8_t op;
 	};
+	uint32_t SampleAt(uint64_t t_ns) const { return t_ns < since_ns_ ? first_sample_ : sample_; }
 	using Row = std::array<uint32_t, 256>; // by op: index into totals_, or kNone
 
 	Known *Find(uint32_t id);
@@ -69,7 +76,9 @@ private:
 	void GiveUp();
 
 	const Servers *servers_;
-	uint32_t sample_ = 0;
+	uint32_t sample_ = 0, first_sample_ = 0; // in force since since_ns_, and before
+	uint64_t since_ns_ = 0;
+	uint64_t recorded_ns_ = 0, on_since_ns_ = 0; // 0: not recorded now
 	std::vector<std::string> ops_;
 	std::vector<uint32_t> server_pids_;
 	std::vector<Known> connections_; // by the low bits of the id

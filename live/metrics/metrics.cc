@@ -96,6 +96,9 @@ void SayRequests(const live::Follower &follower, MetricsWriter *w)
 		 "Share of connections whose requests are recorded; 0 without record --requests.");
 	const uint32_t sample = follower.request_sample();
 	w->Sample({}, sample ? 1.0 / sample : 0);
+	w->Counter("forktail_requests_recorded_seconds", "seconds",
+		   "Time in which requests were recorded: a rate of requests is their count by this time.");
+	w->Seconds({}, follower.requests_recorded_ns());
 }
 
 void SayRecorder(const live::Follower &follower, MetricsWriter *w)

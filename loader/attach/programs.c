@@ -26,13 +26,15 @@
 #include "recording/recording.h"
 
 enum {
+	OBJECTS_MAX = 2,
 	OTHER_DESCRIPTORS = 512, /* links, maps, files */
 	CPU_DESCRIPTORS = 3,	 /* perf events: two for faults, one for samples */
 };
 
 struct programs {
 	struct forktail_bpf *skeleton;
-	struct bpf_object *more; /* programs of another part of the recorder; NULL: none */
+	struct bpf_object *more[OBJECTS_MAX]; /* of other parts of the recorder */
+	size_t more_count;
 	struct ring_buffer *ring;
 	struct bpf_link **links;
 	size_t link_count, link_room;
@@ -474,7 +476,8 @@ int programs_targets_map(const struct programs *p)
 
 void programs_include(struct programs *p, struct bpf_object *more)
 {
-	p->more = more;
+	if (more && p->more_count < OBJECTS_MAX)
+		p->more[p->more_count++] = more;
 }
 
 static size_t costs_of(const struct bpf_object *object, struct program_cost *costs, size_t n, size_t room)
@@ -496,5 +499,7 @@ static size_t costs_of(const struct bpf_object *object, struct program_cost *cos
 size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room)
 {
 	size_t n = costs_of(p->skeleton->obj, costs, 0, room);
-	return p->more ? costs_of(p->more, costs, n, room) : n;
+	for (size_t i = 0; i < p->more_count; i++)
+		n = costs_of(p->more[i], costs, n, room);
+	return n;
 }

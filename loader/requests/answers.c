@@ -66,6 +66,7 @@ static void announce(struct matcher *m, struct client_stream *c)
 					  .connection = c->id,
 					  .opened = {.opened_ns = o->head.t_ns,
 						     .peer_inode = o->peer_inode,
+						     .hash = o->hash,
 						     .tgid = c->tgid,
 						     .peer_pid = o->peer_pid,
 						     .local_port = o->local_port,

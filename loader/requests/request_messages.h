@@ -46,6 +46,7 @@ struct request_message {
 			uint64_t opened_ns;
 			uint64_t peer_inode;
 			uint32_t tgid, peer_pid;
+			uint32_t hash; /* as in struct ft_request_connection */
 			uint16_t local_port, peer_port;
 			uint8_t peer_address[16];
 		} opened;

@@ -37,6 +37,9 @@ enum {
 	/* Requests that take longer than a slice cannot be seen whole. */
 	SLICE_MS = 2000,
 	UNIX_SERVER = 0, /* in place of a port */
+	/* Of an automatic sample. Each costs the server a microsecond of a CPU. */
+	MOST_PER_SECOND = 10000,
+	REDUCED_SAMPLE = 16,
 };
 
 #define BUDGET 0.01 /* of a CPU, for a flight recorder */
@@ -74,9 +77,12 @@ struct requests {
 	uint64_t requests, impossible;
 	bool ended, stopping;
 	bool proxy;		     /* one of the targets is a proxy */
-	struct helper_process hooks; /* with slices */
+	uint32_t sample;
+	uint64_t second_ns, second_requests; /* when the current second began, and `requests` then */
+	bool slices;			     /* the programs are attached for on_ms of each period */
+	struct helper_process hooks;
 	bool attached;
-	uint32_t on_ms; /* of each period */
+	uint32_t on_ms;
 	uint64_t runs, run_ns;
 };
 
@@ -88,6 +94,9 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 	r->wanted = *wanted;
 	r->helper = (struct helper_process){.pid = 0, .socket = -1};
 	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
+	r->sample = wanted->sample ? wanted->sample : 1;
+	r->slices = wanted->keep && !wanted->sample;
+	r->attached = true; /* as the first manifest will say */
 	r->on_ms = REQUESTS_PERIOD_MS;
 	r->segment = 1;
 	r->connections = calloc(FT_REQUESTS_SLOTS_MAX, sizeof *r->connections);
@@ -106,7 +115,7 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 	if (!s)
 		return -errno;
 	s->rodata->pid_ns = pid_namespace;
-	s->rodata->sample_mask = r->wanted.sample - 1;
+	s->bss->sample_mask = r->sample - 1;
 	int err = bpf_map__reuse_fd(s->maps.targets, targets_map);
 	err = err ? err : requests_bpf__load(s);
 	return err ? err : request_helper_map(&r->helper, bpf_map__fd(s->maps.requests_ring));
@@ -124,8 +133,7 @@ static int start_switch(struct requests *r)
 
 int requests_attach(struct requests *r)
 {
-	r->attached = true;
-	if (!r->wanted.slices)
+	if (!r->slices)
 		return requests_bpf__attach(r->skeleton);
 	int err = start_switch(r);
 	return err ? err : hook_switch_set(&r->hooks, true);
@@ -160,38 +168,57 @@ static void end_recording(struct requests *r, struct ft_writer *w)
 	helper_process_end(&r->hooks, true);
 }
 
-static void note_slice(const struct requests *r, struct ft_writer *w)
+void requests_measured(struct requests *r, uint64_t measured_ns)
 {
-	json_t *note = json_note(ft_now_ns(), "requests-slice");
-	json_put_count(note, "on_ms", r->on_ms);
-	json_put_count(note, "period_ms", REQUESTS_PERIOD_MS);
-	write_json_note(w, note);
-}
-
-void requests_measured(struct requests *r, struct ft_writer *w, uint64_t measured_ns)
-{
-	if (!r || !r->wanted.slices || !measured_ns)
+	if (!r || !r->slices || !measured_ns)
 		return;
 	const double part = part_of_cpu(r, measured_ns);
 	const double on_ms = part > BUDGET ? REQUESTS_PERIOD_MS * BUDGET / part : REQUESTS_PERIOD_MS;
-	const uint32_t before = r->on_ms;
 	r->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
-	if (r->on_ms != before)
-		note_slice(r, w);
+}
+
+static void switch_programs(struct requests *r, struct ft_writer *w, bool on)
+{
+	r->skeleton->bss->epoch += on;
+	const int err = hook_switch_set(&r->hooks, on);
+	r->attached = on;
+	if (err) {
+		fprintf(stderr, "forktail record: --requests: cannot switch the programs: %s. ",
+			strerror(-err));
+		end_recording(r, w);
+		return;
+	}
+	json_t *note = json_note(ft_now_ns(), "requests-slice");
+	json_put_truth(note, "on", on);
+	write_json_note(w, note);
+}
+
+/* Once only: percentiles need one sample, so the analysis leaves out what other connections had before. */
+static void reduce_sample(struct requests *r, struct ft_writer *w, uint64_t now_ns)
+{
+	const uint64_t ns = now_ns - r->second_ns, count = r->requests - r->second_requests;
+	if (ns < 1000000000 && r->second_ns)
+		return;
+	const bool busy = r->second_ns && count > ns / 1000000000 * MOST_PER_SECOND;
+	r->second_ns = now_ns;
+	r->second_requests = r->requests;
+	if (!busy)
+		return;
+	r->sample = REDUCED_SAMPLE;
+	r->skeleton->bss->sample_mask = REDUCED_SAMPLE - 1;
+	json_t *note = json_note(now_ns, "requests-sample");
+	json_put_count(note, "sample", REDUCED_SAMPLE);
+	write_json_note(w, note);
 }
 
 void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms)
 {
-	const bool on = r && in_period_ms < r->on_ms;
-	if (!r || !r->wanted.slices || r->ended || on == r->attached)
+	if (!r || r->wanted.sample || r->ended)
 		return;
-	r->skeleton->bss->epoch += on;
-	const int err = hook_switch_set(&r->hooks, on);
-	r->attached = on;
-	if (!err)
-		return;
-	fprintf(stderr, "forktail record: --requests: cannot switch the programs: %s. ", strerror(-err));
-	end_recording(r, w);
+	if (!r->slices && r->sample == 1)
+		reduce_sample(r, w, ft_now_ns());
+	if (r->slices && (in_period_ms < r->on_ms) != r->attached)
+		switch_programs(r, w, !r->attached);
 }
 
 struct bpf_object *requests_programs(const struct requests *r)
@@ -282,8 +309,9 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 		return;
 	json_t *about = json_put_object(manifest, "requests");
 	json_put_text(about, "source", "kernel");
-	json_put_count(about, "sample", r->wanted.sample);
-	json_put_truth(about, "slices", r->wanted.slices);
+	json_put_count(about, "sample", r->sample);
+	json_put_truth(about, "slices", r->slices);
+	json_put_truth(about, "on", r->attached && !r->ended);
 	json_t *ops = json_put_array(manifest, "ops");
 	for (unsigned i = 0; i < COMMANDS; i++)
 		json_put_text(ops, NULL, commands_name(i));
@@ -365,8 +393,10 @@ static void take_connection(struct requests *r, const struct request_message *m)
 		read_proc((pid_t)c->client_pid, "comm", c->client_comm, sizeof c->client_comm);
 	if (r->wanted.hash_clients && !c->inode) {
 		hide_client(r, c->client_address);
-		c->client_flags = FT_CLIENT_HASHED;
+		c->client_flags |= FT_CLIENT_HASHED;
 	}
+	if (!r->slices && !r->wanted.sample && m->opened.hash & (REDUCED_SAMPLE - 1))
+		c->client_flags |= FT_CLIENT_UNSAMPLED;
 }
 
 /* A connection is written with its first request in a file, and when another thread reads it. */

@@ -18,8 +18,11 @@ extern "C" {
 struct requests;
 
 struct requests_wanted {
-	uint32_t sample;   /* one in this many connections, a power of two; 0: no requests */
-	bool slices;	   /* attach the programs for a part of the time: they should take 1 % of a CPU */
+	bool wanted;
+	bool keep;	   /* for a flight recorder */
+	uint32_t sample;   /* one in this many connections, a power of two, all of the time. 0: automatic: all of
+			      them, and one in 16 from 10,000 requests per second on; for a flight recorder all,
+			      for so much of the time that the programs take 1 % of a CPU */
 	bool hash_clients; /* store random bytes in place of a client's address, the same in this recording */
 };
 
@@ -36,10 +39,11 @@ void requests_manifest(const struct requests *r, json_t *manifest);
 void requests_note_servers(const struct requests *r, struct ft_writer *w);
 int requests_attach(struct requests *r);
 enum { REQUESTS_PERIOD_MS = 20000 };
-/* With `slices`: attaches or detaches. Call it often, with the time in the current period. */
+/* With an automatic sample: attaches or detaches, or reduces the sample. Call it often, with the time in the
+ * current period. */
 void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms);
 /* The kernel's run-time statistics were on for that long since the call before, and are off now. */
-void requests_measured(struct requests *r, struct ft_writer *w, uint64_t measured_ns);
+void requests_measured(struct requests *r, uint64_t measured_ns);
 /* A descriptor that is readable when requests_take has something to do; -1: none. */
 int requests_fd(const struct requests *r);
 /* Appends what the helper found to the log. */

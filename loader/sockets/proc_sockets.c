@@ -36,8 +36,8 @@ int each_tcp_socket(const char *pid, const char *table,
 		return -errno;
 	while (fgets(line, sizeof line, f)) {
 		struct tcp_socket s;
-		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %x %*s %*s %*s %*d %*d %lu",
-			   &s.local_port, &s.peer_port, &s.state, &s.inode) == 4)
+		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %*d %*d %lu",
+			   &s.local_port, s.peer_address, &s.peer_port, &s.state, &s.inode) == 5)
 			see(context, &s);
 	}
 	fclose(f);

@@ -15,6 +15,7 @@
 #include <linux/unix_diag.h>
 #include <sched.h>
 #include <search.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ enum {
 struct instance {
 	pid_t pid;
 	uint32_t epoll;
+	bool alone; /* no other one of this process is known */
 };
 
 /* A socket as it was last written. */
@@ -167,15 +169,39 @@ struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t
 	return s;
 }
 
+/* Instances of processes that have ended. Returns whether there were any. */
+static bool forget_ended(struct sockets *s)
+{
+	for (size_t i = 0; i < s->instance_count;)
+		if (kill(s->instances[i].pid, 0) && errno == ESRCH)
+			s->instances[i] = s->instances[--s->instance_count];
+		else
+			i++;
+	return s->instance_count < INSTANCES_MAX;
+}
+
 void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll)
 {
-	if (!s || s->instance_count == INSTANCES_MAX)
+	if (!s || (s->instance_count == INSTANCES_MAX && !forget_ended(s)))
 		return;
-	for (size_t i = 0; i < s->instance_count; i++)
-		if (s->instances[i].pid == pid && s->instances[i].epoll == epoll)
+	bool alone = true;
+	for (size_t i = 0; i < s->instance_count; i++) {
+		if (s->instances[i].pid != pid)
+			continue;
+		if (s->instances[i].epoll == epoll)
 			return;
-	s->instances[s->instance_count++] = (struct instance){pid, epoll};
-	s->fresh = true;
+		alone = s->instances[i].alone = false;
+	}
+	s->instances[s->instance_count++] = (struct instance){pid, epoll, alone};
+	s->fresh = !alone;
+}
+
+bool sockets_several(const struct sockets *s)
+{
+	for (size_t i = 0; s && i < s->instance_count; i++)
+		if (!s->instances[i].alone)
+			return true;
+	return false;
 }
 
 static void note_full(struct sockets *s)
@@ -241,9 +267,11 @@ static bool look_at(struct sockets *s, const struct instance *instance)
 		return false;
 	uint64_t now = ft_now_ns();
 	for (const char *line = strstr(s->text.bytes, "tfd:"); line; line = strstr(line + 4, "tfd:")) {
-		unsigned long inode, device;
+		/* sscanf() would measure the rest of the text first. */
 		const char *at = strstr(line, " ino:");
-		if (at && sscanf(at, " ino:%lx sdev:%lx", &inode, &device) == 2 && device == s->device)
+		char *end;
+		const uint64_t inode = at ? strtoull(at + 5, &end, 16) : 0;
+		if (at && strncmp(end, " sdev:", 6) == 0 && strtoull(end + 6, NULL, 16) == s->device)
 			see(s, instance, inode, now);
 	}
 	return true;
@@ -407,13 +435,13 @@ static bool is_due(struct sockets *s, uint64_t now_ns)
 
 void sockets_look(struct sockets *s, uint64_t now_ns)
 {
-	if (!s || !s->instance_count || !s->device || !is_due(s, now_ns))
+	if (!sockets_several(s) || !s->device || !is_due(s, now_ns))
 		return;
 	s->fresh = false;
 	s->looks++;
 	s->descriptors = descriptors(s);
 	for (size_t i = 0; i < s->instance_count;) {
-		if (look_at(s, &s->instances[i]))
+		if (s->instances[i].alone || look_at(s, &s->instances[i]))
 			i++;
 		else
 			s->instances[i] = s->instances[--s->instance_count];

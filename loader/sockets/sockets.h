@@ -6,6 +6,7 @@
 #ifndef FORKTAIL_LOADER_SOCKETS_H
 #define FORKTAIL_LOADER_SOCKETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,7 +24,9 @@ struct sockets;
 struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t count);
 /* A thread of this process waits for events of the epoll instance. Does nothing if `s` is NULL. */
 void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll);
-/* Reads all instances and writes what has changed. Call it often: it reads four times per second, or less
+/* Whether threads of one process wait for different instances: only then a connection's thread is a question. */
+bool sockets_several(const struct sockets *s);
+/* For kernels without the tracepoints of readers.h. Reads all instances of such processes and writes what has changed. Call it often: it reads four times per second, or less
  * often where servers would have to wait for it for more than a 2000th of the time (a 200th while connections
  * are opened or closed). */
 void sockets_look(struct sockets *s, uint64_t now_ns);

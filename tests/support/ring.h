@@ -74,7 +74,7 @@ struct RingWriter {
 		     R"({"id":)" + std::to_string(id) + R"(,"name":"nine","stack":["a","b"]})");
 		Record(FT_BLOCK_SAMPLE, ft_sample{start_ns, 42, id, 0});
 		Record(FT_BLOCK_LOOP, ft_loop{start_ns, 100, 100, 5, 0});
-		Record(FT_BLOCK_SOCKET, ft_socket{0, start_ns, 77, 0, 100, 5, 6379, 4000});
+		Record(FT_BLOCK_SOCKET, ft_socket{0, start_ns, 77, 0, 100, 5, 6379, 4000, 0, 0});
 		Json(
 		    FT_BLOCK_NOTE,
 		    R"({"t_ns":)" + std::to_string(start_ns) +

@@ -2,6 +2,7 @@
 // Several recorded server processes: a stall made in one of them is found there, and requests to the others
 // are not blamed on it.
 #include <csignal>
+#include <filesystem>
 #include <map>
 #include <memory>
 
@@ -264,6 +265,42 @@ TEST_CASE("a stall behind a proxy is found at its instance, the proxy's stall at
 	CHECK(text.find("\nhop ") != std::string::npos);
 	CHECK(text.find("\n" + proxy_name) != std::string::npos);
 	CHECK(text.find("\n" + stopped_name) != std::string::npos);
+}
+
+TEST_CASE("a server that was not recorded is named, and the wait for it is not the network")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = true, .config = {}});
+	NutcrackerOptions options;
+	options.tcp = true;
+	options.servers = {at_port(redis.port())};
+	Nutcracker proxy(options);
+	for (const bool with_requests : {false, true}) {
+		// Without a load generator's log there are the requests that the kernel saw.
+		std::vector<std::string> more, words = {program("forktail"), "load", "-q", "--no-observer", "-p",
+							std::to_string(proxy.port()), "--rate", "1000",
+							"--duration", "3", "-c", "100"};
+		if (with_requests)
+			more = {"--requests=1/1"};
+		Recorder recorder(proxy.pid(), more);
+		const std::string dir = std::filesystem::path(recorder.path()).parent_path();
+		if (!with_requests)
+			words.insert(words.end(), {"-o", dir + "/load.forktail"});
+		Process load(words);
+		sleep_for(Seconds(1.5));
+		redis.signal(SIGSTOP);
+		sleep_for(Seconds(0.3));
+		redis.signal(SIGCONT);
+		REQUIRE(load.wait(Seconds(60)) == 0);
+		recorder.stop();
+		const Json j = parse_json(run({program("forktail"), "explain", dir, "--json"}, Seconds(60)).out);
+		CHECK(j["requests"]["unrecorded_peers"] == Json({at_port(redis.port())}));
+		const std::string answer = j["answer"];
+		INFO(answer);
+		CHECK(answer.find("no recorded cause") != std::string::npos);
+		CHECK(answer.find("waiting for " + at_port(redis.port()) + ", which was not recorded") !=
+		      std::string::npos);
+	}
 }
 
 TEST_CASE("two proxies in front of the same instances: the time is found at the right one")

@@ -29,7 +29,7 @@ TEST_CASE("explained: requests of a load that the server's kernel saw too, while
 	REQUIRE(root());
 	TempDir dir;
 	Redis server({.tcp = true, .config = {}});
-	Recorder recorder(server.pid(), {"--requests"});
+	Recorder recorder(server.pid(), {"--requests=1/1"});
 	BackgroundLoad load({"-p", std::to_string(server.port()), "-c", "4", "--rate", "2000", "--duration",
 			     "4s", "--arrival-times"});
 	load.under_way();

@@ -28,7 +28,7 @@ struct RequestRing {
 		std::vector<std::string> words = {program("forktail-record"),
 						  "--keep",
 						  "1m,200MB",
-						  "--requests",
+						  "--requests=1/1",
 						  "--metrics",
 						  metrics,
 						  "-o",
@@ -117,6 +117,7 @@ TEST_CASE("metrics count every request once, as the server does")
 	CHECK(r.Count(at_socket, "GET") == 0);
 	CHECK(r.Count("other", "GET") == 0);
 	CHECK(Value(text, "forktail_request_sample") == 1);
+	CHECK(Value(text, "forktail_requests_recorded_seconds_total") > 1);
 	const std::string get = "{server=\"" + at_port + "\",command=\"GET\"";
 	CHECK(Value(text, "forktail_request_seconds_bucket" + get + ",le=\"+Inf\"}") == 80'000);
 	CHECK(Value(text, "forktail_request_seconds_bucket" + get + ",le=\"1e-06\"}") == 0);

@@ -399,7 +399,7 @@ TEST_CASE("watch: requests are in the header, and the key c lists the slowest cl
 	TempDir dir;
 	Redis redis;
 	const std::string ring = dir.file("ring");
-	const auto recorder = Record({redis.pid()}, ring, {"--requests"});
+	const auto recorder = Record({redis.pid()}, ring, {"--requests=1/1"});
 	Process load(
 	    {"redis-benchmark", "-s", redis.socket(), "-t", "get", "-n", "100000000", "-c", "2", "-q"});
 	Screen screen("env LC_ALL=C.UTF-8 TERM=tmux-256color " + program("forktail") + " watch " + ring, 80,

@@ -94,7 +94,7 @@ TEST_CASE("each command of a client is seen as often as the server counts it")
 	REQUIRE(root());
 	Redis redis({.tcp = true});
 	const std::string port = std::to_string(redis.port());
-	Recorder recorder(redis.pid(), {"--requests"});
+	Recorder recorder(redis.pid(), {"--requests=1/1"});
 	std::vector<Ran> all;
 	const auto benchmark = [&](Arguments more) {
 		Arguments argv = {"redis-benchmark", "-p", port, "-q"};
@@ -125,13 +125,51 @@ TEST_CASE("each command of a client is seen as often as the server counts it")
 	}
 }
 
+TEST_CASE("above 10,000 requests per second the sample becomes 1 in 16, and the whole log is of it")
+{
+	REQUIRE(root());
+	Redis redis({.tcp = true});
+	Recorder recorder(redis.pid(), {"--requests"});
+	const Ran ran = RunClient(redis, {"redis-benchmark", "-p", std::to_string(redis.port()), "-q", "-n",
+					  "1000000", "-c", "200", "-P", "16", "-t", "get"});
+	recorder.stop();
+	const Log kernel = read_log(recorder.path());
+	const auto reduced = std::find_if(kernel.notes.begin(), kernel.notes.end(),
+					  [](const Json &note) { return note["kind"] == "requests-sample"; });
+	REQUIRE(reduced != kernel.notes.end());
+	CHECK((*reduced)["sample"] == 16);
+
+	// Connections of the sample have all of their requests, the others none since the note.
+	std::map<uint32_t, uint64_t> of_connection;
+	uint64_t sampled = 0;
+	for (const ft_request &q : kernel.requests) {
+		const ft_connection &c = kernel.connections.at(q.connection);
+		if (kernel.manifest["ops"][q.op] != "GET" || !c.local_port)
+			continue;
+		of_connection[q.connection]++;
+		sampled += !(c.client_flags & FT_CLIENT_UNSAMPLED);
+		if (c.client_flags & FT_CLIENT_UNSAMPLED)
+			CHECK(q.start_ns < (*reduced)["t_ns"].get<uint64_t>() + 100'000'000);
+	}
+	CHECK(of_connection.size() == 200);
+	CHECK(sampled > 0);
+	CHECK(sampled < ran.counts.at("GET") / 4);
+	const Result explained = run({program("forktail"), "explain", recorder.path(), "--by", "command", "--json"});
+	INFO(explained.err);
+	const Json j = parse_json(explained.out);
+	CHECK(j["loads"][0]["sample"] == 16);
+	for (const Json &command : j["commands"])
+		if (command["command"] == "GET")
+			CHECK(command["requests"] == sampled);
+}
+
 TEST_CASE("what has no answer of its own is left out and counted, and later requests are right")
 {
 	REQUIRE(root());
 	if (!Exists({"/usr/bin/python3", "-c", "import redis"}))
 		return;
 	Redis redis({.tcp = true, .config = {"--repl-diskless-sync-delay", "0"}});
-	Recorder recorder(redis.pid(), {"--requests"});
+	Recorder recorder(redis.pid(), {"--requests=1/1"});
 	const Ran ran =
 	    RunClient(redis, {"/usr/bin/python3", kClients + "pushes.py", std::to_string(redis.port())});
 	Redis replica({.tcp = true});
@@ -164,7 +202,7 @@ TEST_CASE("libmemcached's requests are seen as often as memcached counts them")
 		return;
 	const bool binary = GENERATE(false, true);
 	Memcached memcached({.tcp = true, .config = {"-t", "4"}});
-	Recorder recorder(memcached.pid(), {"--requests"});
+	Recorder recorder(memcached.pid(), {"--requests=1/1"});
 	for (const std::string test : {"set", "get"}) {
 		Arguments argv = {
 		    "memcslap",	       "--servers=127.0.0.1:" + std::to_string(memcached.port()),

@@ -89,7 +89,7 @@ TEST_CASE("hostile clients neither grow the recorder nor invent requests")
 	REQUIRE(root());
 	constexpr size_t kGrowth = 64 << 20;
 	Redis redis;
-	Recorder recorder(redis.pid(), {"--requests"});
+	Recorder recorder(redis.pid(), {"--requests=1/1"});
 	const pid_t helper = HelperOf(recorder.process().pid());
 	REQUIRE(helper > 0);
 	const size_t before = OwnBytes(recorder.process().pid()), helper_before = OwnBytes(helper);
@@ -137,7 +137,7 @@ TEST_CASE("a helper that stands still loses requests, but confuses none")
 	INFO((tcp ? "TCP" : "Unix, pipeline of 16"));
 	Redis redis({.tcp = tcp});
 	TempDir dir;
-	Recorder recorder(redis.pid(), {"--requests"});
+	Recorder recorder(redis.pid(), {"--requests=1/1"});
 	const pid_t helper = HelperOf(recorder.process().pid());
 	REQUIRE(helper > 0);
 	Arguments arguments = {
@@ -174,7 +174,7 @@ TEST_CASE("without its helper the recorder continues, and says so once")
 	REQUIRE(root());
 	Redis redis;
 	TempDir dir;
-	Recorder recorder(redis.pid(), {"--requests"});
+	Recorder recorder(redis.pid(), {"--requests=1/1"});
 	const pid_t helper = HelperOf(recorder.process().pid());
 	REQUIRE(helper > 0);
 	Process load(load_command(
@@ -205,8 +205,8 @@ TEST_CASE("addresses of clients can be hashed")
 	Redis redis({.tcp = true, .config = {"--protected-mode", "no"}});
 	std::vector<std::vector<std::string>> all;
 	for (const Arguments &options :
-	     {Arguments{"--requests", "--hash-clients"}, Arguments{"--requests", "--hash-clients"},
-	      Arguments{"--requests"}}) {
+	     {Arguments{"--requests=1/1", "--hash-clients"}, Arguments{"--requests=1/1", "--hash-clients"},
+	      Arguments{"--requests=1/1"}}) {
 		Recorder recorder(redis.pid(), options);
 		for (const std::string address : {"127.0.0.1", "127.0.0.2", "127.0.0.1"})
 			PingFrom(address, redis.port());

@@ -21,7 +21,7 @@ namespace
 class Trial
 {
 public:
-	explicit Trial(const Served &server, const Arguments &options = {"--requests"})
+	explicit Trial(const Served &server, const Arguments &options = {"--requests=1/1"})
 	    : at_(server.endpoint()), recorder_(server.pid(), options)
 	{
 	}
@@ -29,7 +29,7 @@ public:
 	Trial(const Served &server, const Served &behind)
 	    : at_(server.endpoint()),
 	      recorder_({"--pid", std::to_string(server.pid()), "--pid", std::to_string(behind.pid())},
-			{"--requests"})
+			{"--requests=1/1"})
 	{
 	}
 	void Load(const Arguments &arguments, bool exact = true)

@@ -69,7 +69,7 @@ struct KernelLog {
 		s.syscall = -1;
 		Record(FT_BLOCK_SPAN, s);
 	}
-	void Tcp(uint32_t id, uint8_t last_byte, bool hashed = false)
+	void Tcp(uint32_t id, uint8_t last_byte, uint32_t flags = 0)
 	{
 		ft_connection c = {};
 		c.opened_ns = kLogStart;
@@ -77,7 +77,7 @@ struct KernelLog {
 		c.local_port = 40'000 + id;
 		const uint8_t address[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last_byte};
 		memcpy(c.client_address, address, sizeof address);
-		c.client_flags = hashed ? FT_CLIENT_HASHED : 0;
+		c.client_flags = flags;
 		Record(FT_BLOCK_CONNECTION, c);
 	}
 	void Unix(uint32_t id, uint32_t pid, const char *comm)

@@ -62,7 +62,7 @@ TEST_CASE("requests that the kernel saw are a load with its connections and clie
 		log.Tcp(1, 7);
 		log.Tcp(2, 7);
 		log.Unix(3, 4711, "python3");
-		log.Tcp(4, 9, true);
+		log.Tcp(4, 9, FT_CLIENT_HASHED);
 		log.Request(1, 100, 110, 200);
 		log.Request(3, 150, 0, 300, 2);
 		log.Request(2, 350, 360, 400, 0);
@@ -178,6 +178,33 @@ TEST_CASE("a server that began after the manifest is named by a note")
 	CHECK(run.servers[run.connections[run.requests.connection[0]].server] == "127.0.0.1:6380");
 	CHECK(run.server_pids[2] == 200);
 	CHECK(run.loads[0].slices);
+}
+
+TEST_CASE("after a reduced sample the whole log is of that sample")
+{
+	for (const bool reduced : {false, true}) {
+		TempDir dir;
+		std::string manifest = KernelManifest();
+		manifest.replace(manifest.find(R"("sample":16)"), 11, R"("sample":1)");
+		KernelLog log(dir.file("server.forktail"), manifest);
+		log.Thread();
+		log.Tcp(1, 7, FT_CLIENT_UNSAMPLED);
+		log.Tcp(2, 7);
+		log.Request(1, 100, 110, 200);
+		log.Request(2, 150, 160, 250);
+		if (reduced)
+			REQUIRE(ft_writer_json(log.w, FT_BLOCK_NOTE,
+					       R"({"t_ns":5000300000,"kind":"requests-sample",)"
+					       R"("sample":16})") == 0);
+		log.Request(2, 400, 410, 500);
+		log.Close();
+		const Run run = LoadKernel(dir.path());
+		CHECK(run.loads[0].sample == (reduced ? 16 : 1));
+		CHECK(run.requests.size() == (reduced ? 2 : 3));
+		CHECK(run.connections[run.requests.connection[0]].local_port == (reduced ? 40'002 : 40'001));
+		CHECK(run.files[0].damage.blocks_missing == 0);
+		CHECK(run.warnings.empty());
+	}
 }
 
 TEST_CASE("idle time of a request that the kernel saw is unattributed, never network")

@@ -33,7 +33,12 @@ struct Workers : RunBuilder {
 		  uint64_t peer_inode = 0, uint32_t local_port = 11211)
 	{
 		run.sockets.push_back({before ? kBase + before : 0, kBase + at, inode, peer_inode, kProcess,
-				       epoll, peer_port ? local_port : 0, peer_port});
+				       epoll, peer_port ? local_port : 0, peer_port, 0, 0});
+	}
+	void Reads(uint64_t inode, uint32_t tid, uint64_t at, uint32_t peer_port, uint64_t peer_inode = 0)
+	{
+		Seen(inode, 0, at, at, peer_port, peer_inode);
+		run.sockets.back().reader = tid;
 	}
 	void Connect(uint32_t port, uint64_t opened, uint64_t closed = 0, uint64_t inode = 0)
 	{
@@ -71,6 +76,29 @@ TEST_CASE("A connection belongs to the thread that waits for its socket's epoll 
 	CHECK(w.At(served, 1, 50 * ms) == kTwo);
 	CHECK(w.At(served, 2, 21 * ms) == kTwo); // before it was seen: a new socket was in no other instance
 	CHECK(served[3].empty());
+}
+
+TEST_CASE("A connection belongs to the thread that reads it")
+{
+	Workers w;
+	w.Reads(500, kOne, 10 * ms, 40001);
+	w.Reads(500, kTwo, 30 * ms, 40001);
+	w.Reads(600, kTwo, 60 * ms, 40001); // another connection at the same port
+	w.Reads(501, kOne, 12 * ms, 40002, 0);
+	w.Reads(700, kTwo, 15 * ms, 0, 901);
+	w.Connect(40001, 1 * ms, 50 * ms);
+	w.Connect(40001, 55 * ms);
+	w.Connect(40002, 20 * ms); // the read was an earlier connection's
+	w.Connect(0, 0, 0, 901);
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 2 * ms) == kOne); // before its first read
+	CHECK(w.At(served, 0, 29 * ms) == kOne);
+	CHECK(w.At(served, 0, 31 * ms) == kTwo);
+	CHECK(w.At(served, 0, 51 * ms) == 0);
+	CHECK(w.At(served, 1, 56 * ms) == kTwo);
+	CHECK(served[2].empty());
+	CHECK(w.At(served, 3, 90 * ms) == kTwo);
 }
 
 TEST_CASE("Unix sockets are identified by the inode of their other end")

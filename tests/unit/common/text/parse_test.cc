@@ -111,6 +111,7 @@ TEST_CASE("ratios")
 TEST_CASE("samples")
 {
 	uint32_t n = 0;
+	CHECK((parse_sample("auto", &n) && n == 0));
 	CHECK((parse_sample("1/1", &n) && n == 1));
 	CHECK((parse_sample("1/16", &n) && n == 16));
 	CHECK((parse_sample("1/1024", &n) && n == 1024));

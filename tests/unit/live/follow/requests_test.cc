@@ -19,6 +19,7 @@ constexpr uint64_t kBegan = 5000 * kSecondNs;
 constexpr uint64_t kUs = 1000;
 
 struct RequestLog {
+	bool on = false; // requests are recorded from the begin on
 	std::string sample = "1", ops = R"(["unknown","GET","SET","other"])";
 	std::string servers =
 	    R"("servers":["127.0.0.1:6379","unix:/s"],"server_info":[{"pid":500},{"pid":501}])";
@@ -45,7 +46,7 @@ struct RequestLog {
 		    R"(,"targets":[{"pid":500,"comm":"redis-server","listens":["tcp:6379"]},)"
 		    R"({"pid":501,"comm":"redis-server","listens":["unix:/s"]}],)"
 		    R"("requests":{"source":"kernel","sample":)" +
-		    sample + R"(},"ops":)" + ops + "," + servers + "}";
+		    sample + (on ? R"(,"on":true)" : "") + R"(},"ops":)" + ops + "," + servers + "}";
 		REQUIRE(ft_writer_open(&w, path.c_str(), manifest.c_str()) == 0);
 	}
 	void Connection(uint32_t id, uint32_t server, const char (&address)[16], const char *comm = "",
@@ -243,7 +244,46 @@ TEST_CASE("a sample is scaled, and totals outlive segments and recorders")
 	CHECK(HasLine(text, "forktail_request_seconds_bucket" + get + ",le=\"3.2e-05\"} 16"));
 	CHECK(HasLine(text, "forktail_request_seconds_bucket" + get + ",le=\"+Inf\"} 16"));
 	CHECK(HasLine(text, "forktail_request_sample 1"));
+	CHECK(HasLine(text, "forktail_requests_recorded_seconds_total 0.000000000"));
 	CHECK(text.find("command=\"DEL\"") == std::string::npos);
+}
+
+TEST_CASE("the time in which requests were recorded, and a sample that was reduced")
+{
+	TempDir dir;
+	RequestLog log;
+	log.on = true;
+	log.Begin(dir.file("r"));
+	Followed f(dir.file("r"));
+	auto note = [&](uint64_t since_ns, const std::string &more) {
+		REQUIRE(ft_writer_json(
+			    log.w, FT_BLOCK_NOTE,
+			    (R"({"t_ns":)" + std::to_string(kBegan + since_ns) + "," + more + "}").c_str()) == 0);
+	};
+	log.Connection(1, 0, kFirst);
+	log.Request(1, 1, 100 * kUs, 20 * kUs);
+	note(2 * kSecondNs, R"("kind":"requests-sample","sample":16)");
+	log.Request(1, 1, 3 * kSecondNs, 20 * kUs);
+	log.Flush();
+	f.To(3 * kSecondNs);
+	CHECK(f.Count(0, "GET") == 17);
+	CHECK(f.follower.request_sample() == 16);
+	CHECK(f.follower.requests_recorded_ns() == 3 * kSecondNs);
+	note(4 * kSecondNs, R"("kind":"requests-slice","on":false)");
+	log.Request(1, 1, 7 * kSecondNs, 20 * kUs);
+	log.Flush();
+	f.To(8 * kSecondNs);
+	CHECK(f.follower.requests_recorded_ns() == 4 * kSecondNs);
+	note(8 * kSecondNs, R"("kind":"requests-slice","on":true)");
+	log.Request(1, 1, 10 * kSecondNs, 20 * kUs);
+	log.Flush();
+	f.To(10 * kSecondNs);
+	CHECK(f.follower.requests_recorded_ns() == 6 * kSecondNs);
+	note(11 * kSecondNs, R"("kind":"requests-ended")");
+	log.Request(1, 1, 12 * kSecondNs, 20 * kUs);
+	log.Flush();
+	f.To(12 * kSecondNs);
+	CHECK(f.follower.requests_recorded_ns() == 7 * kSecondNs);
 }
 
 TEST_CASE("requests of unknown connections and servers are counted as other")

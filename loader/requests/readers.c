@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection that is never read while the program is attached is not known then, so busy servers are known
+ * first, and those are the ones whose requests need it. */
+#include "loader/requests/readers.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "bpf/reader_events.h"
+#include "loader/requests/hook_switch.h"
+#include "readers.skel.h"
+
+enum {
+	ON_NS = 100000000, /* attached for at least so long */
+	READ_NS = 200,	   /* what it costs a read */
+	SHARE = 1000,	   /* it may take one part in this many of a CPU's time */
+};
+/* Switching takes milliseconds of the helper, so shorter pauses are not worth it. */
+#define SHORTEST_OFF_NS 1000000000ull
+#define LONGEST_OFF_NS 10000000000ull
+
+struct readers {
+	struct readers_bpf *skeleton;
+	struct ring_buffer *ring;
+	struct helper_process hooks;
+	struct ft_writer *writer; /* during readers_tick */
+	bool attached, ended;
+	uint64_t since_ns, reads; /* when it was attached or last found cheap, and the number of reads then */
+	uint64_t off_until_ns;
+};
+
+static int on_reader(void *context, void *data, size_t bytes)
+{
+	struct readers *r = context;
+	const struct ft_socket_reader *e = data;
+	if (bytes < sizeof *e)
+		return 0;
+	const struct ft_socket s = {.before_ns = e->t_ns,
+				    .seen_ns = e->t_ns,
+				    .inode = e->inode,
+				    .peer_inode = e->peer_inode,
+				    .tgid = e->tgid,
+				    .local_port = e->local_port,
+				    .peer_port = e->peer_port,
+				    .reader = e->tid};
+	ft_writer_record(r->writer, FT_BLOCK_SOCKET, &s);
+	return 0;
+}
+
+struct readers *readers_open(int targets_map, uint32_t pid_namespace)
+{
+	struct readers *r = calloc(1, sizeof *r);
+	if (!r)
+		return NULL;
+	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
+	r->skeleton = readers_bpf__open();
+	int err = r->skeleton ? 0 : -errno;
+	if (!err) {
+		r->skeleton->rodata->pid_ns = pid_namespace;
+		err = bpf_map__reuse_fd(r->skeleton->maps.targets, targets_map);
+	}
+	err = err ? err : readers_bpf__load(r->skeleton);
+	if (!err) {
+		const int program = bpf_program__fd(r->skeleton->progs.socket_read);
+		r->ring = ring_buffer__new(bpf_map__fd(r->skeleton->maps.readers_ring), on_reader, r, NULL);
+		err = r->ring ? hook_switch_start(&r->hooks, &program, 1) : -errno;
+	}
+	if (!err)
+		return r;
+	readers_close(r);
+	errno = -err;
+	return NULL;
+}
+
+static void switch_program(struct readers *r, bool on, uint64_t now_ns)
+{
+	r->ended = hook_switch_set(&r->hooks, on) != 0;
+	r->attached = on;
+	r->since_ns = now_ns;
+	r->reads = r->skeleton->bss->reads;
+}
+
+void readers_tick(struct readers *r, struct ft_writer *w, bool wanted, uint64_t now_ns)
+{
+	if (!r || r->ended)
+		return;
+	r->writer = w;
+	ring_buffer__consume(r->ring);
+	if (!r->attached) {
+		if (wanted && now_ns >= r->off_until_ns)
+			switch_program(r, true, now_ns);
+		return;
+	}
+	if (now_ns - r->since_ns < ON_NS)
+		return;
+	const uint64_t off_ns = (r->skeleton->bss->reads - r->reads) * READ_NS * SHARE;
+	const bool cheap = off_ns <= now_ns - r->since_ns;
+	if (wanted && cheap) {
+		r->since_ns = now_ns;
+		r->reads = r->skeleton->bss->reads;
+	}
+	if (wanted && (cheap || off_ns < SHORTEST_OFF_NS))
+		return;
+	r->off_until_ns = now_ns + (off_ns < LONGEST_OFF_NS ? off_ns : LONGEST_OFF_NS);
+	switch_program(r, false, now_ns);
+}
+
+void readers_begin_segment(struct readers *r)
+{
+	if (!r)
+		return;
+	r->skeleton->bss->epoch++;
+	r->off_until_ns = 0;
+}
+
+struct bpf_object *readers_programs(const struct readers *r)
+{
+	return r ? r->skeleton->obj : NULL;
+}
+
+void readers_close(struct readers *r)
+{
+	if (!r)
+		return;
+	helper_process_end(&r->hooks, true);
+	ring_buffer__free(r->ring);
+	readers_bpf__destroy(r->skeleton);
+	free(r);
+}
