@@ -53,6 +53,12 @@ void NoteRequest(const Requests &requests, size_t i, SlowRequest *r)
 	r->behind = static_cast<uint8_t>(requests.Behind(i));
 	r->arrived = !requests.arrival_ns.empty() && requests.arrival_ns[i];
 	r->unread_ns = requests.Unread(i);
+	if (requests.written_ns.empty()) // no kernel log, or a joined one
+		return;
+	r->request_bytes = requests.request_bytes[i];
+	r->answer_bytes = requests.answer_bytes[i];
+	r->read_ns = requests.read_ns[i];
+	r->written_ns = requests.written_ns[i];
 }
 
 OnTheWay FindOnTheWay(const Timeline &server, uint64_t sent_ns, uint64_t arrived_ns, uint64_t bound_ns)

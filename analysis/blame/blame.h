@@ -100,6 +100,9 @@ struct SlowRequest {
 	uint32_t connection = 0; // index into Run::connections
 	uint64_t clocks_ns = 0;	 // the part of its unknown time from the uncertainty of two hosts' clocks
 	uint8_t behind = 0;	 // the server behind the proxy: 1 + index into Run::behind; 0: unknown
+	// Only of a kernel log, as in Requests; 0: unknown.
+	uint32_t request_bytes = 0, answer_bytes = 0;
+	uint64_t read_ns = 0, written_ns = 0;
 	uint64_t end_ns() const { return due_ns + latency_ns; }
 	NetworkSplit Split() const
 	{

@@ -250,16 +250,32 @@ public:
 		out_.unread_ns.push_back(s.arrived ? static_cast<float>(s.unread_ns) : NAN);
 		out_.way_ns.push_back(on_the_way ? static_cast<float>(s.way.request_ns) : NAN);
 		out_.way_back_ns.push_back(on_the_way ? static_cast<float>(s.way.answer_ns) : NAN);
+		AddSeen(s);
 	}
 	void Finish()
 	{
-		if (known_)
+		if (!known_)
+			for (std::vector<float> *none : {&out_.unread_ns, &out_.way_ns, &out_.way_back_ns})
+				none->clear();
+		if (seen_)
 			return;
-		for (std::vector<float> *none : {&out_.unread_ns, &out_.way_ns, &out_.way_back_ns})
+		for (std::vector<float> *none : {&out_.read_after_ns, &out_.written_after_ns})
+			none->clear();
+		for (std::vector<uint32_t> *none : {&out_.request_bytes, &out_.answer_bytes})
 			none->clear();
 	}
 
 private:
+	// What the server's kernel saw of it.
+	void AddSeen(const SlowRequest &s)
+	{
+		seen_ |= s.request_bytes != 0;
+		for (const auto &[t_ns, to] : {std::pair{s.read_ns, &out_.read_after_ns},
+					       std::pair{s.written_ns, &out_.written_after_ns}})
+			to->push_back(t_ns ? static_cast<float>(t_ns - s.sent_ns) : NAN);
+		out_.request_bytes.push_back(s.request_bytes);
+		out_.answer_bytes.push_back(s.answer_bytes);
+	}
 	uint16_t Hop(uint16_t hop) { return hop == kNoHop ? kNoHop : hops_.Of(hop); }
 	void AddParts(const SlowRequest &s)
 	{
@@ -279,7 +295,7 @@ private:
 	ReportPoints &out_;
 	Numbering<uint32_t> connections_;
 	Numbering<uint16_t> hops_;
-	bool known_ = false;
+	bool known_ = false, seen_ = false;
 };
 
 } // namespace

@@ -40,6 +40,10 @@ struct ReportPoints {
 	// How long the answer waited unread, and the network time in each direction. NaN: unknown for this
 	// request. Empty: unknown in this run.
 	std::vector<float> unread_ns, way_ns, way_back_ns;
+	// Of a kernel log: from the request's arrival at the server until it was read, and until the reply
+	// was written, with NaN as above; sizes. Empty: no kernel log.
+	std::vector<float> read_after_ns, written_after_ns;
+	std::vector<uint32_t> request_bytes, answer_bytes;
 	// The parts of all points in sequence, largest first: at most `parts_each` per point.
 	std::vector<uint8_t> part_count, part_cause;
 	std::vector<uint16_t> part_hop; // likewise

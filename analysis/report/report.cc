@@ -189,16 +189,24 @@ common::Json EpisodesJson(const Explanation &e, const ReportClock &clock)
 	return episodes;
 }
 
-// Connections of slow requests, with their numbers in the load generators' logs.
-void AddConnections(const Run &run, const ReportPoints &points, ReportArrays *arrays)
+// Connections of slow requests, with their numbers in the request logs.
+void AddConnections(const Run &run, const ReportPoints &points, common::Json *page, ReportArrays *arrays)
 {
-	std::vector<uint32_t> port, server;
+	std::vector<uint32_t> port, server, client;
+	std::map<uint32_t, size_t> clients; // each one's index in the page
+	common::Json names = common::Json::array();
 	for (uint32_t number : points.connections) {
 		const Connection &c =
 		    number < run.connections.size() ? run.connections[number] : Connection{};
 		port.push_back(c.local_port);
 		server.push_back(c.server);
+		const auto [at, is_new] = clients.try_emplace(c.client, clients.size());
+		if (is_new)
+			names.push_back(c.client ? run.request_clients[c.client - 1].name : "");
+		client.push_back(static_cast<uint32_t>(at->second));
 	}
+	(*page)["clients"] = names;
+	arrays->Add("connection_client", client);
 	arrays->Add("connection_number", points.connections);
 	arrays->Add("connection_port", port);
 	arrays->Add("connection_server", server);
@@ -225,12 +233,16 @@ void AddPoints(const Explanation &e, const ReportPoints &points, common::Json *p
 	arrays->Add("slow_unread", points.unread_ns);
 	arrays->Add("slow_way", points.way_ns);
 	arrays->Add("slow_way_back", points.way_back_ns);
+	arrays->Add("slow_read", points.read_after_ns);
+	arrays->Add("slow_written", points.written_after_ns);
+	arrays->Add("slow_request_bytes", points.request_bytes);
+	arrays->Add("slow_answer_bytes", points.answer_bytes);
 	arrays->Add("slow_parts", points.part_count);
 	arrays->Add("part_cause", points.part_cause);
 	arrays->Add("part_hop", points.part_hop);
 	arrays->Add("part_direct", points.part_direct_ns);
 	arrays->Add("part_queued", points.part_queued_ns);
-	AddConnections(e.run, points, arrays);
+	AddConnections(e.run, points, page, arrays);
 	(*page)["parts_each"] = points.parts_each;
 	common::Json behind = common::Json::array();
 	for (const Behind &b : e.run.behind)

@@ -31,14 +31,13 @@ bool FindPrograms(std::string *directory, std::string *error)
 }
 
 Child *StartRecorder(Session *session, const std::string &programs, const std::vector<pid_t> &pids,
-		     bool with_client, const std::string &path, std::string *error)
+		     const std::vector<std::string> &options, const std::string &path, std::string *error)
 {
 	auto recording = std::make_shared<bool>(false); // outlives this call on failure
 	Command record;
 	record.name = "forktail-record";
 	record.argv = {programs + "/forktail-record", "-o", path};
-	if (!with_client)
-		record.argv.push_back("--no-client");
+	record.argv.insert(record.argv.end(), options.begin(), options.end());
 	for (pid_t pid : pids) {
 		record.argv.push_back("--pid");
 		record.argv.push_back(std::to_string(pid));

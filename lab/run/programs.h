@@ -14,10 +14,10 @@ namespace forktail::lab
 // is missing; *error names it.
 bool FindPrograms(std::string *directory, std::string *error);
 
-// Starts the recorder on these processes, with or without the load generator, and waits until it records. It
-// is `needed` until WaitForEnd. nullptr: *error is one sentence.
+// Starts the recorder on these processes, with further options, and waits until it records. It is `needed`
+// until WaitForEnd. nullptr: *error is one sentence.
 Child *StartRecorder(Session *session, const std::string &programs, const std::vector<pid_t> &pids,
-		     bool with_client, const std::string &path, std::string *error);
+		     const std::vector<std::string> &options, const std::string &path, std::string *error);
 
 // Runs `forktail WORDS` to its end. Its output goes to `output`, or to the lab's output if that is "".
 bool RunForktail(Session *session, const std::string &programs, const std::vector<std::string> &words,

@@ -99,8 +99,13 @@ bool StartTracing(Load *load, std::string *error)
 	for (const auto &instance : load->run->topology->instances)
 		if (instance->child && !instance->child->ended && instance->kind->carries)
 			pids.push_back(instance->child->pid);
+	std::vector<std::string> options;
+	if (!load->step->client)
+		options.push_back("--no-client");
+	if (!load->step->requests.empty())
+		options.push_back("--requests=" + load->step->requests);
 	Say("starting the recorder");
-	load->recorder = StartRecorder(load->run->session, load->run->programs, pids, load->step->client,
+	load->recorder = StartRecorder(load->run->session, load->run->programs, pids, options,
 				       load->directory + "/server.forktail", error);
 	return load->recorder;
 }

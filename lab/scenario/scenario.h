@@ -97,6 +97,7 @@ struct StepSpec {
 	std::string cpus;		  // template: of the load generator
 	bool record = false;		  // record the servers, log all requests, explain
 	bool client = true;		  // record the load generator, too
+	std::string requests;		  // sample of `--requests`, "1/16"; "": the kernel logs no requests
 	std::string slow;		  // threshold of slow requests for explain, "5ms"; "": the default
 	std::string say;		  // printed instead of the load's arguments, see ExpandText
 	bool errors = false;		  // requests may fail: a load that lost its server is not a failure

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/text/parse.h"
 #include "common/toml/table.h"
 #include "scenario.h"
 #include "scenario_check.h"
@@ -69,6 +70,20 @@ void ReadAction(common::Table *reader, Action *action)
 	reader->Map("only", &action->only);
 }
 
+// The sample of requests that the recorder logs as the kernel sees them.
+void ReadRequests(common::Table *reader, StepSpec *step)
+{
+	uint32_t one_in;
+	reader->Text("requests", &step->requests);
+	if (step->requests.empty())
+		return;
+	if (!parse_sample(step->requests.c_str(), &one_in))
+		reader->Refuse("`requests` must be " SAMPLE_WANTED ", not \"" + step->requests + "\"",
+			       "requests");
+	if (!step->record)
+		reader->Refuse("`requests` needs `record`", "requests");
+}
+
 void ReadStep(common::Table *reader, StepSpec *step)
 {
 	step->line = reader->Line();
@@ -85,6 +100,7 @@ void ReadStep(common::Table *reader, StepSpec *step)
 	reader->Text("cpus", &step->cpus);
 	reader->Flag("record", &step->record);
 	reader->Flag("client", &step->client);
+	ReadRequests(reader, step);
 	reader->Text("slow", &step->slow);
 	reader->Text("say", &step->say);
 	reader->Flag("errors", &step->errors);

@@ -223,7 +223,7 @@ std::string RateText(double per_second)
 // The slowest clients, one per line below a heading.
 std::vector<Line> Clients(const Frame &f, size_t columns, const analysis::Style &style)
 {
-	constexpr size_t rate = 12, time = 10, share = 8, least = 8;
+	constexpr size_t rate = 12, time = 10, share = 9, least = 8; // "< 0.01 %" has 8
 	const bool wide = columns >= 60;
 	const size_t fixed = rate + time + (wide ? time + share : 0);
 	const size_t name = std::min(std::max(columns, fixed + least) - fixed, size_t{46});

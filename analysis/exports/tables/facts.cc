@@ -196,7 +196,8 @@ void Filler::AddConnections(const Run &run)
 		    .Int(c.thread)
 		    .IntOr(c.local_port != 0, c.local_port)
 		    .IntOr(c.inode != 0, c.inode)
-		    .Int(c.earlier.size());
+		    .Int(c.earlier.size())
+		    .TextOr(c.client != 0, c.client ? run.request_clients[c.client - 1].name : "");
 	}
 }
 

@@ -5,9 +5,22 @@
 namespace forktail::analysis::exports
 {
 
+namespace
+{
+
+// A value of 0 is unknown, as is each one of an empty column.
+template <class T> void AddKnown(const Column<T> &column, size_t i, Batch *row)
+{
+	const T value = column.empty() ? 0 : column[i];
+	row->IntOr(value != 0, value);
+}
+
+} // namespace
+
 bool Filler::AddSlow(const Run &run, const SlowRequest &r, const Part *parts)
 {
 	const bool logged = !run.ops.empty();
+	const NetworkSplit split = r.Split();
 	Row(kSlow)
 	    .Int(r.index)
 	    .Int(r.due_ns)
@@ -21,7 +34,10 @@ bool Filler::AddSlow(const Run &run, const SlowRequest &r, const Part *parts)
 	    .Name(r.op)
 	    .Name(logged ? r.status : SIZE_MAX)
 	    .IntOr(r.hop != kNoHop, r.hop)
-	    .Int(r.part_count);
+	    .Int(r.part_count)
+	    .IntOr(r.joined, split.to_server_ns)
+	    .IntOr(r.joined, split.unread_at_server_ns)
+	    .IntOr(r.joined, split.to_client_ns);
 	for (size_t p = 0; p < r.part_count; p++)
 		Row(kParts)
 		    .Int(r.index)
@@ -42,20 +58,23 @@ bool Filler::AddWindow(const Explanation &e)
 {
 	const Requests &q = e.run.requests;
 	for (size_t i = q.lead; i < q.size() && ok_; i++) {
-		const bool arrived = !q.arrival_ns.empty() && q.arrival_ns[i];
-		Row(kRequests)
-		    .Int(q.Number(i))
+		Batch &row = Row(kRequests);
+		row.Int(q.Number(i))
 		    .Int(q.due_ns[i])
 		    .Time(At(q.due_ns[i]))
 		    .Int(q.sent_ns[i])
-		    .Int(q.end_ns[i])
-		    .IntOr(arrived, arrived ? q.arrival_ns[i] : 0)
-		    .Int(q.Latency(i))
+		    .Int(q.end_ns[i]);
+		AddKnown(q.arrival_ns, i, &row);
+		row.Int(q.Latency(i))
 		    .Int(q.connection[i])
 		    .Name(q.op[i])
 		    .Name(q.status[i])
 		    .Name(size_t{q.Behind(i)} - 1)
 		    .Bool(q.Latency(i) >= e.blame.threshold_ns);
+		for (const auto *time : {&q.server_arrival_ns, &q.read_ns, &q.answered_ns, &q.written_ns})
+			AddKnown(*time, i, &row);
+		AddKnown(q.request_bytes, i, &row);
+		AddKnown(q.answer_bytes, i, &row);
 	}
 	return ok_;
 }

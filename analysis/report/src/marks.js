@@ -17,17 +17,20 @@ export function firstParts(counts) {
 export function createMarks(run) {
   const {slow_start: starts, slow_since: since, slow_latency: latencies, slow_cause: causes, slow_op: ops, slow_number: numbers,
     slow_sent: sent, slow_connection: connections, slow_hop: hops, slow_status: statuses, slow_behind: behind,
-    slow_unread: unread, slow_way: way, slow_way_back: wayBack, slow_parts: counts, part_cause: partCauses,
+    slow_unread: unread, slow_way: way, slow_way_back: wayBack, slow_read: read, slow_written: written,
+    slow_request_bytes: requestBytes, slow_answer_bytes: answerBytes, slow_parts: counts, part_cause: partCauses,
     part_hop: partHops, part_direct: directs, part_queued: queues, connection_number: connectionNumbers,
-    connection_port: ports, connection_server: servers} = run.arrays;
+    connection_port: ports, connection_server: servers, connection_client: clients} = run.arrays;
   const first = firstParts(counts);
   const hasLog = numbers.length === starts.length;
+  const inKernel = requestBytes.length > 0;
   const known = (value) => value === undefined || Number.isNaN(value) ? null : value;
 
   function connectionOf(i) {
     if (!hasLog) return null;
     const c = connections[i];
-    return {index: c, number: connectionNumbers[c], port: ports[c], server: run.servers[servers[c]] ?? ''};
+    return {index: c, number: connectionNumbers[c], port: ports[c], server: run.servers[servers[c]] ?? '',
+      client: run.clients[clients[c]] ?? ''};
   }
 
   function partsOf(i) {
@@ -61,6 +64,10 @@ export function createMarks(run) {
       unread: known(unread[i]),
       way: known(way[i]),
       wayBack: known(wayBack[i]),
+      read: known(read[i]),
+      written: known(written[i]),
+      requestBytes: known(requestBytes[i]),
+      answerBytes: known(answerBytes[i]),
     };
   }
 
@@ -95,5 +102,5 @@ export function createMarks(run) {
     return hasLog ? numbers.indexOf(number) : number < starts.length ? number : -1;
   }
 
-  return {count: starts.length, hasLog, mark, inFront, worst, numbered, connectionOf, firstPart: first};
+  return {count: starts.length, hasLog, inKernel, mark, inFront, worst, numbered, connectionOf, firstPart: first};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The panel of one request: its due, sent and answered times, what its thread did, its time by cause, and the requests
-// ahead of it. All rows share one time axis, which starts where its first cause does.
+// The panel of one request: its times, what its thread did, its time by cause, and the requests ahead of it. All rows
+// share one time axis, which starts where its first cause does.
 
 import {count, duration, instant, percent} from './format.js';
 import {element} from './dom.js';
@@ -53,8 +53,19 @@ export function createRequest(context, run, marks, host) {
       element('td', {class: 'wf-track', 'aria-hidden': 'true'}, ...bars));
   }
 
+  // A kernel log: the request was due when it arrived at the server.
+  function kernelRows(m) {
+    const rows = [row('arrival to reply', m.latency, bar(m, m.start, m.end, {className: 'wf-open'}))];
+    if (m.read === null) return rows;
+    const read = m.start + m.read / 1e9;
+    rows.push(row('arrival to read', m.read, bar(m, m.start, read, {className: 'wf-late'})));
+    rows.push(row('read to reply', m.latency - m.read, bar(m, read, m.end, {className: 'wf-open'})));
+    return rows;
+  }
+
   function clientRows(m) {
     const rows = [];
+    if (marks.inKernel) return kernelRows(m);
     if (!marks.hasLog) return [row('running', m.latency, bar(m, m.start, m.end, {className: 'wf-open'}))];
     if (m.sent > m.start) rows.push(row('due to sent', (m.sent - m.start) * 1e9, bar(m, m.start, m.sent, {className: 'wf-late'})));
     rows.push(row(m.failed ? 'sent to failed' : 'sent to answered', (m.end - m.sent) * 1e9, bar(m, m.sent, m.end, {className: 'wf-open'})));
@@ -131,9 +142,19 @@ export function createRequest(context, run, marks, host) {
   function facts(m) {
     const pairs = [];
     const add = (name, value) => { if (value) pairs.push(element('div', {}, element('dt', {}, name), element('dd', {}, value))); };
-    add(run.from_iterations ? 'Started' : 'Due', instant(m.start, 1e-6));
-    if (marks.hasLog) add('Sent', instant(m.sent, 1e-6));
-    add(marks.hasLog ? (m.failed ? 'Failed' : 'Answered') : 'Ended', `${instant(m.end, 1e-6)}${m.status ? `, ${m.status}` : ''}`);
+    const after = (ns) => ns === null ? '' : instant(m.start + ns / 1e9, 1e-6);
+    if (marks.inKernel) {
+      add('Arrival', `${instant(m.start, 1e-6)}, ${count(m.requestBytes)} bytes`);
+      add('Read', after(m.read));
+      add('Reply', `${instant(m.end, 1e-6)}, ${count(m.answerBytes)} bytes`);
+      add('Written', after(m.written));
+      add('Client', m.connection.client);
+      add('Command', m.op);
+    } else {
+      add(run.from_iterations ? 'Started' : 'Due', instant(m.start, 1e-6));
+      if (marks.hasLog) add('Sent', instant(m.sent, 1e-6));
+      add(marks.hasLog ? (m.failed ? 'Failed' : 'Answered') : 'Ended', `${instant(m.end, 1e-6)}${m.status ? `, ${m.status}` : ''}`);
+    }
     if (m.connection) add('Connection', `${m.connection.number}${m.connection.port ? `, port ${m.connection.port}` : ''}, ${m.connection.server}`);
     add('Behind the proxy', m.behind);
     add('Served by', m.hop);

@@ -163,11 +163,12 @@ TEST_CASE("Every topology runs, is recorded and explained, and has a figure in e
 	CHECK(explained.status == 0);
 }
 
-TEST_CASE("A recorded load's threads are in its account, unless excluded")
+TEST_CASE(
+    "A recorded load's threads are in its account, unless excluded, and the kernel's requests are joined")
 {
 	const std::string toml = kHead + "[[server]]\nname = \"redis\"\nkind = \"redis\"\n"
 					 "[[step]]\nname = \"run\"\nto = \"redis\"\nrecord = true\n"
-					 "load = \"-n 2000 -t set\"\n"
+					 "requests = \"1/1\"\nload = \"-n 2000 -t set\"\n"
 					 "[[table]]\ntitle = \"Rates\"\nrows = [\"run\"]\n"
 					 "[[table.column]]\ntitle = \"requests/s\"\nvalue = \"{row}.rps\"\n";
 	for (const bool wanted : {true, false}) {
@@ -181,6 +182,7 @@ TEST_CASE("A recorded load's threads are in its account, unless excluded")
 		for (const nlohmann::json &thread : explanation["account"]["threads"])
 			traced = traced || thread["client"] == true;
 		CHECK(traced == wanted);
+		CHECK(explanation.at("requests").at("network_split").at("known") > 0);
 		if (!wanted) {
 			CHECK(run.Finish({"--resume"}) == 3); // that would be a different run
 			CHECK(run.Finish({"--resume", "--no-client"}) == 0);

@@ -76,6 +76,28 @@ if said["requests"]["from"] == "request-log":
     same("due times that are not due_ns' own", one(
         "select count(distinct epoch_ns(due_time) - due_ns) > 8 from requests"), False)
 same("slow requests", one("select count(*) from slow"), said["slow"]["count"])
+
+# What only the server's kernel knows: in its own log, or joined with the log of a load generator.
+seen = {c: one(f"select count({c}) from requests") for c in (
+    "server_arrived_ns", "read_ns", "answered_ns", "written_ns", "request_bytes", "answer_bytes")}
+split = said["requests"].get("network_split", {"known": 0, "requests": 0})
+joined = split["known"]
+alone = said["requests"]["count"] if [load["source"] for load in said["loads"]] == ["kernel"] else 0
+same("requests with times of the kernel", (seen["server_arrived_ns"], seen["answered_ns"]), (joined, joined))
+same("requests with sizes", (seen["request_bytes"], seen["answer_bytes"]), (alone, alone))
+same("reads and writes known", (seen["read_ns"] > 0, seen["written_ns"] > 0), (joined + alone > 0, alone > 0))
+same("times in another order", one("""
+    select count(*) from requests where sent_ns > coalesce(server_arrived_ns, sent_ns)
+        or not coalesce(server_arrived_ns, sent_ns) <= read_ns or read_ns > coalesce(answered_ns, end_ns)
+        or coalesce(answered_ns, end_ns) > end_ns or written_ns < end_ns"""), 0)
+same("answers to SET that are not +OK", one(
+    "select count(*) from requests where op = 'SET' and (answer_bytes <> 5 or request_bytes <= answer_bytes)"), 0)
+places = ["to_server_ns", "unread_at_server_ns", "to_client_ns"]
+same("the network split", [int(n) for n in rows(
+    f"select count(to_server_ns), {', '.join(f'coalesce(sum({p}), 0)' for p in places)} from slow")[0]],
+     [split["requests"], *(split.get(p, 0) for p in places)])
+same("connections with a client", one("select count(client) from connections"),
+     one("select count(*) from connections") if alone else 0)
 same("episodes", rows("select start_ns, requests, time_ns from episodes order by episode"),
      [(e["start_ns"], e["requests"], e["time_ns"]) for e in said["episodes"]])
 same("evidence", [r[0] for r in rows("select sentence from evidence order by episode, position")],

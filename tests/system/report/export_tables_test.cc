@@ -15,6 +15,8 @@
 #include "tests/support/process.h"
 #include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
+#include "tests/system/load/background.h"
+#include "tests/system/record/recorder.h"
 
 using namespace forktail::test;
 using Json = nlohmann::json;
@@ -168,6 +170,25 @@ TEST_CASE("tables of a part of a run, or with another threshold, equal explain's
 	CheckTables(dir, real, {"--slow", "p50"});
 	CheckTables(dir, real, {"--since", "+1s", "--until", "+2s"});
 	CheckSql(dir, real);
+}
+
+TEST_CASE("what the server's kernel knows of requests is in the tables")
+{
+	if (!HavePython())
+		return;
+	TempDir dir;
+	const std::string real = dir.file("run");
+	Redis server({.tcp = true, .config = {}});
+	Recorder recorder(server.pid(), {"--requests"});
+	BackgroundLoad load(
+	    {"-p", std::to_string(server.port()), "-c", "4", "-n", "4000", "-r", "1000", "--ratio", "1:1"});
+	load.end();
+	recorder.stop();
+	fs::create_directory(real);
+	fs::copy_file(recorder.path(), real + "/server.forktail");
+	fs::copy_file(load.dir.file("log"), real + "/load.forktail");
+	CheckTables(dir, real);
+	CheckTables(dir, real + "/server.forktail");
 }
 
 TEST_CASE("all slow requests are exported, however many explain prints")

@@ -12,6 +12,7 @@ const started = await startBrowser(packages);
 const {open} = started;
 const report = started.make(sampleProgram, 'reading', 20, 5000, 3000, 1000);
 const iterations = started.make(sampleProgram, 'iterations', 10, 5000, 1000, 1000, 'iterations');
+const kernel = started.make(sampleProgram, 'kernel', 10, 5000, 1000, 1000, 'kernel');
 const noRecorder = started.make(sampleProgram, 'no-recorder', 10, 5000, 1000, 1000, 'no-recorder');
 
 const fragmentOf = (page) => page.evaluate(() => location.hash);
@@ -44,6 +45,25 @@ const tests = {
     assert.ok(await panel(page).locator('.wf-bar').count() >= 4);
     await page.keyboard.press('Escape');
     assert.equal(await panel(page).isVisible(), false);
+    await closed();
+  },
+
+  async 'a request that the kernel saw has its times, sizes and client'() {
+    const {page, closed} = await open(kernel);
+    await page.locator('#charts').focus();
+    await page.keyboard.press('w');
+    const facts = await panel(page).locator('dl.facts > div').evaluateAll((all) =>
+      Object.fromEntries(all.map((one) => [one.querySelector('dt').textContent, one.querySelector('dd').textContent])));
+    const {start, end, read, written, op} = await page.evaluate(() => forktail.marks.mark(forktail.marks.numbered(forktail.current().request)));
+    const at = (s) => `+${s.toFixed(6)} s`;
+    const {Arrival, Read, Reply, Written, Client, Command} = facts;
+    assert.deepEqual({Arrival, Read, Reply, Written, Client, Command}, {
+      Arrival: `${at(start)}, 1,031 bytes`, Read: at(start + read / 1e9), Reply: `${at(end)}, 5 bytes`,
+      Written: at(start + written / 1e9), Client: '10.0.0.7', Command: op});
+    assert.equal(facts.Due, undefined);
+    const rows = await panel(page).locator('.waterfall th[scope=row]').allTextContents();
+    assert.deepEqual(rows.slice(0, 3), ['arrival to reply', 'arrival to read', 'read to reply']);
+    assert.equal(await panel(page).locator('.wf-late').count(), 1);
     await closed();
   },
 

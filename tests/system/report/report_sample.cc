@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes a report of a synthetic run of the requested size, which the browser tests open.
-//   report_sample OUT.html [SECONDS RATE SPANS SLOW_ONE_IN [requests|iterations|no-recorder]]
+//   report_sample OUT.html [SECONDS RATE SPANS SLOW_ONE_IN [requests|iterations|no-recorder|kernel]]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,11 +10,31 @@
 #include "analysis/report/report.h"
 #include "tests/support/sample_explanation.h"
 
+namespace
+{
+
+// As if the server's kernel had seen the requests, all of one client.
+void MakeKernelLog(forktail::analysis::Explanation *e)
+{
+	e->run.request_clients.emplace_back().name = "10.0.0.7";
+	for (forktail::analysis::Connection &c : e->run.connections)
+		c.client = 1;
+	for (forktail::analysis::SlowRequest &s : e->blame.slow) {
+		s.sent_ns = s.due_ns;
+		s.read_ns = s.due_ns + s.latency_ns / 4;
+		s.written_ns = s.end_ns() + 1000;
+		s.request_bytes = 1031;
+		s.answer_bytes = 5;
+	}
+}
+
+} // namespace
+
 int main(int argc, char **argv)
 {
 	if (argc != 2 && argc != 6 && argc != 7) {
 		fprintf(stderr, "usage: report_sample OUT.html [SECONDS RATE SPANS SLOW_ONE_IN "
-				"[requests|iterations|no-recorder]]\n");
+				"[requests|iterations|no-recorder|kernel]]\n");
 		return 2;
 	}
 	forktail::analysis::SampleSize size;
@@ -29,6 +49,8 @@ int main(int argc, char **argv)
 	size.recorder = mode != "no-recorder";
 	std::string error;
 	forktail::analysis::Explanation explanation = forktail::analysis::SampleExplanation(size);
+	if (mode == "kernel")
+		MakeKernelLog(&explanation);
 	auto before = std::chrono::steady_clock::now();
 	bool written = forktail::analysis::report::WriteReport(explanation, argv[1], &error);
 	std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;

@@ -138,6 +138,33 @@ TEST_CASE("a point has its connection, its thread and the arrival time of its an
 	CHECK(std::isnan(p.way_ns[0]));
 }
 
+TEST_CASE("a point of a kernel log has its times in the kernel and its sizes")
+{
+	Explanation e;
+	e.run.start_ns = 1000;
+	e.run.end_ns = 1000 + 1'000'000'000;
+	SlowRequest first = {}, second = {};
+	first.due_ns = first.since_ns = first.sent_ns = 1000 + 100;
+	first.latency_ns = 1'000'000;
+	second = first;
+	first.read_ns = first.sent_ns + 70;
+	first.written_ns = first.sent_ns + 1'000'010;
+	first.request_bytes = 31;
+	first.answer_bytes = 5;
+	e.blame.slow = {second};
+	CHECK(CollectPoints(e, ReportClock(1000, e.run.end_ns, 1000)).request_bytes.empty());
+	e.blame.slow = {first, second};
+	const ReportPoints p = CollectPoints(e, ReportClock(1000, e.run.end_ns, 1000));
+	REQUIRE(p.read_after_ns.size() == 2);
+	CHECK(p.read_after_ns[0] == 70);
+	CHECK(p.written_after_ns[0] == 1'000'010);
+	CHECK(std::isnan(p.read_after_ns[1]));
+	CHECK(std::isnan(p.written_after_ns[1]));
+	CHECK(p.request_bytes == std::vector<uint32_t>{31, 0});
+	CHECK(p.answer_bytes == std::vector<uint32_t>{5, 0});
+	CHECK(p.unread_ns.empty());
+}
+
 TEST_CASE("the grid gets coarser rather than larger")
 {
 	Explanation e = Made(20);

@@ -8,7 +8,7 @@ import {matcher, parseDuration, parseQuery} from '../../../../analysis/report/sr
 // Four requests, 1 ms apart, delayed by a stall until 10 ms. A tick is 1 us.
 function made() {
   const run = {
-    ops: ['GET', 'SET'], servers: ['127.0.0.1:6379'], behind: [], cause_names: ['fork', 'server-busy'], latency_ns: {max: 10e6},
+    ops: ['GET', 'SET'], servers: ['127.0.0.1:6379'], behind: [], clients: ['10.0.0.7', '10.0.0.8'], cause_names: ['fork', 'server-busy'], latency_ns: {max: 10e6},
     hop_names: [{name: 'redis-server, main thread', lane: 0}, {name: 'redis-server, io_thd_1', lane: null}],
     seconds: (tick) => tick / 1e6, ticks: (s) => s * 1e6,
     arrays: {
@@ -18,10 +18,12 @@ function made() {
       slow_sent: new Uint32Array([0, 1000, 2500, 3000]), slow_connection: new Uint32Array([0, 1, 0, 0]),
       slow_hop: new Uint16Array([0, 0, 0, 1]), slow_status: new Uint8Array([0, 0, 3, 0]), slow_behind: new Uint8Array(4),
       slow_unread: new Float32Array(0), slow_way: new Float32Array(0), slow_way_back: new Float32Array(0),
+      slow_read: new Float32Array([1e6, NaN, 2e6, 3e6]), slow_written: new Float32Array(4).fill(NaN),
+      slow_request_bytes: new Uint32Array([30, 31, 32, 33]), slow_answer_bytes: new Uint32Array([5, 6, 7, 8]),
       slow_parts: new Uint8Array([2, 1, 1, 1]), part_cause: new Uint8Array([0, 1, 0, 0, 1]), part_hop: new Uint16Array(5),
       part_direct: new Float32Array([9e6, 1e6, 9e6, 8e6, 7e6]), part_queued: new Float32Array(5),
       connection_number: new Uint32Array([4, 9]), connection_port: new Uint32Array([40004, 40009]),
-      connection_server: new Uint32Array([0, 0]),
+      connection_server: new Uint32Array([0, 0]), connection_client: new Uint32Array([1, 0]),
     },
   };
   const marks = createMarks(run);
@@ -51,6 +53,14 @@ test('all terms must match', () => {
   assert.deepEqual(found('>8ms'), [0, 1, 2]);
   assert.deepEqual(found('nothing'), []);
   assert.deepEqual(found('server:6379 set'), [1, 3]);
+});
+
+test('a mark has what the kernel saw of it', () => {
+  const {marks} = made();
+  const {read, written, requestBytes, answerBytes, connection} = marks.mark(2);
+  assert.deepEqual([read, written, requestBytes, answerBytes, connection.client], [2e6, null, 32, 7, '10.0.0.8']);
+  assert.equal(marks.mark(1).read, null);
+  assert.ok(marks.inKernel);
 });
 
 test('a mark has its parts, and the requests ahead of it', () => {

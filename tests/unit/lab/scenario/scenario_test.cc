@@ -3,6 +3,7 @@
 // computed as documented in docs/reference/lab-and-scenarios.md.
 #include <sstream>
 
+#include "common/text/parse.h"
 #include "lab/run/experiment.h"
 #include "lab/scenario/scenario.h"
 #include "lab/scenario/scenario_check.h"
@@ -183,12 +184,16 @@ const Mistake kMistakes[] = {
     {26, "to = \"redis\"\nby = \"wrk\"", "24: `by` must be forktail-load or redis-benchmark, not wrk"},
     {26, "to = \"redis\"\nby = \"redis-benchmark\"\nrecord = true",
      "24: `record` needs forktail-load, because redis-benchmark does not log requests"},
+    {26, "to = \"redis\"\nrecord = true\nrequests = \"1/3\"",
+     "28: `requests` must be " SAMPLE_WANTED ", not \"1/3\""},
+    {26, "to = \"redis\"\nrecord = true\nrequests = true", "28: `requests` must be a string or a number"},
+    {26, "to = \"redis\"\nrequests = \"1/16\"", "27: `requests` needs `record`"},
     {27, "load = \"--fill {keys\"", "24: a { has no closing }"},
     {27, "load = \"--fill {keys/0}\"", "24: {keys/0} is not a number"},
     {27, "load = \"--fill {}\"", "24: {} cannot be evaluated: Expression is empty."},
     {27, "load = \"x\"\nask = \"BGSAVE\"",
      "28: a step has no `ask`; it has by, client, cpus, errors, event, load, log, name, only, record, "
-     "say, slow, to"},
+     "requests, say, slow, to"},
     {31, "load = \"-n {keys}\"", "32: `at` with a share of the load needs a load with --duration"},
     {33, "", "32: an event needs `at`"},
     {33, "at = \"soon\"",

@@ -126,7 +126,9 @@ TEST_CASE("watch: the list of clients fits at any size, and requests are in the 
 	std::string text = Screen(LayOut(f, 80, 24, {}));
 	INFO(text);
 	CHECK(Contains(text, "slowest clients of the minute"));
-	CHECK(Contains(text, "0.5   3.33 ms   40.0 ms    25 %"));
+	CHECK(Contains(text, "0.5   3.33 ms   40.0 ms     25 %"));
+	f.clients[0].share = 1e-6;
+	CHECK(Contains(Screen(LayOut(f, 80, 24, {})), "40.0 ms < 0.01 %"));
 	CHECK(Contains(text, "(1/16 of connections)"));
 	CHECK(Contains(text, "c clients"));
 
