@@ -69,9 +69,18 @@ static void keep_new(struct recorder *r, struct targets *found)
 	size_t left = 0;
 	programs_drain(r->programs); /* a child that was forked a moment ago */
 	for (size_t i = 0; i < found->count; i++)
-		if (!threads_alive(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
+		if (!targets_has(r->targets, found->pids[i]) &&
+		    !threads_of_other(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
 			found->pids[left++] = found->pids[i];
 	found->count = left;
+}
+
+/* Has threads announced again whose begin was lost because the ring was full. */
+static void find_lost(struct recorder *r)
+{
+	const uint64_t lost = r->losses.drops[FT_DROP_SLOT_THREAD_EVENT];
+	if (lost != r->thread_events_lost && programs_open_more(r->programs) == 0)
+		r->thread_events_lost = lost;
 }
 
 static void begin(struct recorder *r, pid_t pid)
@@ -98,6 +107,7 @@ static void begin(struct recorder *r, pid_t pid)
 static void look(struct recorder *r)
 {
 	static struct targets found;
+	find_lost(r);
 	found.count = 0;
 	for (size_t i = 0; i < r->options->selectors->count; i++)
 		selector_find_more(&r->options->selectors->all[i], &found);

@@ -43,6 +43,7 @@ enum {
 	CHILD_LOOK_MS = 1,
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
 	MISSES_TICKS = 200 / TICK_MS,
+	WRITES_TICKS = 1000 / TICK_MS,
 	/* The kernel's run-time statistics make every program slower. They are on for a hundredth of the
 	 * time: 200 ms every 20 s, after the first second. */
 	MEASURE_FROM = 1000 / TICK_MS,
@@ -75,7 +76,7 @@ static void skipped(void *context, const char *program, int error)
 
 static void look_at_quotas(struct recorder *r)
 {
-	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count));
+	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count, ft_now_ns()));
 }
 
 /* A directory that is created belongs to the caller only, as the recording does. */
@@ -94,15 +95,25 @@ static int make_parent(const char *path)
 	return 0;
 }
 
-/* Traces load generators that already run. Later ones are detected as they start. A recording without them is
- * still valid. */
-static void trace_clients(struct recorder *r)
+/* Opens the accounts of targets and of load generators that already run. Later load generators are detected
+ * as they start. A recording without them is still valid. Only targets stay named: a load generator's process
+ * id may be reused. */
+static int open_accounts(struct recorder *r)
 {
 	static struct targets clients;
-	targets_add_name(&clients, FT_CLIENT_COMM);
-	int err = programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT);
+	int err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET);
+	if (err)
+		return err;
+	if (r->options->wanted.with_client)
+		targets_add_name(&clients, FT_CLIENT_COMM);
+	err = programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT);
 	if (err)
 		skipped(r, "tracing of load generators", err);
+	err = programs_open_accounts(r->programs);
+	for (size_t i = 0; i < clients.count; i++)
+		if (!targets_has(r->targets, clients.pids[i]))
+			programs_forget(r->programs, clients.pids[i]);
+	return err;
 }
 
 static void note_unwanted(struct recorder *r)
@@ -205,12 +216,7 @@ static int start(struct recorder *r)
 	r->drain.sockets = sockets_open(r->writer, r->targets->pids, r->targets->count);
 	report_clock(r);
 	err = programs_attach(r->programs, skipped, r);
-	if (!err)
-		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET);
-	if (!err && r->options->wanted.with_client)
-		trace_clients(r);
-	if (!err)
-		err = programs_open_accounts(r->programs);
+	err = err ? err : open_accounts(r);
 	if (err) {
 		fprintf(stderr, "forktail record: cannot attach to the kernel: %s\n%s", strerror(-err),
 			programs_log());
@@ -287,7 +293,9 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 		ft_writer_flush(r->writer);
 	}
 	if (due(before, number, SWEEP_TICKS))
-		threads_sweep(&r->threads);
+		drain_sweep(&r->drain);
+	if (due(before, number, WRITES_TICKS))
+		programs_take_writes(r->programs);
 	if (due(before, number, MISSES_TICKS))
 		report_misses(r);
 	measure_cost(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
@@ -333,7 +341,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 		if (fds[2].revents)
 			programs_drain(r->programs);
 		if (fds[3].revents)
-			unwind_queue_questions(r->unwind_queue);
+			unwind_queue_question(r->unwind_queue);
 		if (fds[4].revents)
 			requests_take(r->requests, r->writer);
 		if (fds[1].revents) {

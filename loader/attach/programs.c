@@ -36,6 +36,7 @@ struct programs {
 	struct bpf_object *more[OBJECTS_MAX]; /* of other parts of the recorder */
 	size_t more_count;
 	struct ring_buffer *ring;
+	size_t read_bytes; /* of the ring, in this drain */
 	struct bpf_link **links;
 	size_t link_count, link_room;
 	int *event_fds; /* perf events for faults, two per CPU */
@@ -77,7 +78,8 @@ static int on_event(void *context, void *data, size_t bytes)
 	if (sample->type == FT_EVENT_SAMPLE_STACK)
 		sampling_rate_raise(p->sampling_rate, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);
-	return 0;
+	p->read_bytes += bytes;
+	return p->read_bytes < bpf_map__max_entries(p->skeleton->maps.ring) ? 0 : -ENOSPC;
 }
 
 /* Raises the soft limit of open files to `wanted`, and the hard limit too if that is allowed. */
@@ -398,7 +400,42 @@ int programs_fd(struct programs *p)
 int programs_drain(struct programs *p)
 {
 	sampling_rate_lower(p->sampling_rate, ft_now_ns());
-	return ring_buffer__consume(p->ring);
+	p->read_bytes = 0;
+	int n = ring_buffer__consume(p->ring);
+	return n < 0 && n != -ENOSPC ? n : 0;
+}
+
+static void pass_writes(struct programs *p, const struct ft_writes_key *key, const struct ft_writes_value *v)
+{
+	struct ft_event_writes e = {.type = FT_EVENT_WRITES,
+				    .tgid = key->tgid,
+				    .start_ns = v->start_ns,
+				    .end_ns = v->end_ns,
+				    .bytes = v->bytes,
+				    .dev = key->dev};
+	memcpy(e.comm, v->comm, sizeof e.comm);
+	if (v->bytes)
+		p->handler(p->context, &e, sizeof e);
+}
+
+void programs_take_writes(struct programs *p)
+{
+	enum { BATCH = 32 };
+	const size_t cpus = (size_t)libbpf_num_possible_cpus();
+	struct ft_writes_key keys[BATCH];
+	struct ft_writes_value *values = calloc(BATCH * cpus, sizeof *values);
+	__u32 at, count;
+	int err = values ? 0 : -ENOMEM;
+	for (__u32 *from = NULL, taken = 0; !err && taken < FT_MAX_WRITERS; from = &at, taken += count) {
+		count = BATCH;
+		err = bpf_map_lookup_and_delete_batch(bpf_map__fd(p->skeleton->maps.writers), from, &at, keys,
+						      values, &count, NULL);
+		if (err && errno != ENOENT) /* ENOENT: these are the last */
+			break;
+		for (size_t i = 0; i < count * cpus; i++)
+			pass_writes(p, &keys[i / cpus], &values[i]);
+	}
+	free(values);
 }
 
 static void detach(struct programs *p)
@@ -422,9 +459,10 @@ int programs_stop(struct programs *p)
 	programs_drain(p); /* room for the events of closing the accounts */
 	int err = walk_tasks(p->closing_fd);
 	p->closing_fd = -1;
-	int drained = programs_drain(p);
+	int drain_err = programs_drain(p);
+	programs_take_writes(p);
 	detach(p);
-	return err ? err : drained < 0 ? drained : 0;
+	return err ? err : drain_err;
 }
 
 void programs_free(struct programs *p)

@@ -49,16 +49,22 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context);
 int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as);
 /* and opens the accounts of their threads, whose events follow through the ring. */
 int programs_open_accounts(struct programs *p);
-/* For continuous recording: opens accounts of threads that have none yet, after more processes were named. */
+/* For continuous recording: opens accounts of threads that have none yet, after more processes were named.
+ * Announces again threads whose begin was lost. */
 int programs_open_more(struct programs *p);
-/* Forgets a process that has exited, because its id may be reused. */
+/* No longer names a process, whose id may be reused. Open accounts of its threads stay open. */
 void programs_forget(struct programs *p, pid_t pid);
 /* Requests events of type FT_EVENT_OPEN, which follow through the ring and describe the current moment. */
 int programs_report_open(struct programs *p);
 /* A descriptor that becomes readable when the ring fills quickly. */
 int programs_fd(struct programs *p);
-/* Passes all events in the ring to the handler. Returns their number or a negative errno. */
+/* Passes the events in the ring to the handler, and those that arrive meanwhile, but in total no more bytes
+ * than the ring holds: events may arrive faster than they are read. Returns 0 or a negative errno. */
 int programs_drain(struct programs *p);
+
+/* At intervals: passes what processes wrote to the page cache lately, which becomes a separate event only
+ * with the next write. */
+void programs_take_writes(struct programs *p);
 
 /* Closes the accounts, drains the rest and detaches everything. */
 int programs_stop(struct programs *p);

@@ -14,11 +14,21 @@
 extern "C" {
 #endif
 
+/* A process that has traced threads. */
+struct process {
+	uint32_t tgid, parent_tgid;
+	uint32_t flags; /* of its threads: FT_THREAD_CHILD, FT_THREAD_CLIENT */
+	size_t threads;
+};
+
 struct thread {
 	struct ft_thread record; /* as last written */
-	unsigned looks;		 /* how often its name was read since it started */
 	struct ft_loop loop;	 /* t_ns 0: it was not seen waiting for an epoll instance */
-	bool was_missing;	 /* it was missing in the last sweep of the table */
+	struct process *process;
+	size_t place;	     /* in `all` */
+	unsigned looks;	     /* how often its name was read at ticks */
+	uint64_t look_tick;  /* when it is read next */
+	uint64_t missing_ns; /* the first sweep that did not find it; 0: it was found */
 };
 
 /* A target whose threads have exited. */
@@ -29,8 +39,13 @@ struct ended_target {
 };
 
 struct threads {
-	struct thread *all; /* threads that exited are forgotten: their last record is on disk */
+	struct thread **all; /* threads that exited are forgotten: their last record is on disk */
 	size_t count, room;
+	void *by_tid, *by_tgid; /* tsearch trees of struct thread and struct process */
+	size_t young;		/* threads whose names are still read */
+	size_t next_look;	/* index of the thread that is examined next */
+	uint64_t ticks;
+	uint64_t unnamed_until_ns;  /* until when a child may have no role */
 	struct ended_target *ended; /* in order of their end */
 	size_t ended_count;
 	uint64_t begun; /* of targets and their children, so far */
@@ -47,15 +62,18 @@ void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *
 /* A new file begins: writes all threads that are alive and what they wait for. Targets that have exited
  * belong to earlier files. */
 void threads_begin_segment(struct threads *t, struct ft_writer *w);
-/* Ten times per second: redis-server names its threads and children a moment after they start. */
+/* At every tick: redis-server names its threads and children a moment after they start. Reads a limited
+ * number of names, and a thread's name less and less often. */
 void threads_tick(struct threads *t, struct ft_writer *w);
 /* Whether a child started within the last 200 ms and its role is not known yet. */
 bool threads_unnamed(const struct threads *t);
 /* Reads the names of those children again. */
 void threads_look(struct threads *t, struct ft_writer *w);
-/* At intervals: forgets threads that exited without an exit event (a full ring drops events). They would
- * count as alive, and in a long recording their number would have no limit. */
-void threads_sweep(struct threads *t);
+/* At intervals: calls `ended` with an exit event for each thread that exited without one, because a full ring
+ * drops events. They would count as alive, and in a long recording their number would have no limit. The
+ * event's time is when the thread was first not found. */
+void threads_sweep(struct threads *t, void (*ended)(void *context, const struct ft_event_thread *e),
+		   void *context);
 /* The target that forked this process, or 0. */
 pid_t threads_parent(const struct threads *t, pid_t tgid);
 /* The process of a thread that is alive; for other threads the id itself. */
@@ -64,6 +82,8 @@ uint32_t threads_tgid(const struct threads *t, uint32_t tid);
 bool threads_are_mates(const struct threads *t, uint32_t tid, uint32_t other);
 /* Whether any thread of this process is alive. */
 bool threads_alive(const struct threads *t, pid_t tgid);
+/* Whether this process is alive and traced although it is no target: a target's child or a load generator. */
+bool threads_of_other(const struct threads *t, pid_t tgid);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,8 @@
 // The kernel programs loaded as on older or limited hosts, although this host has the features: thread states
 // in a hash by thread id (before task storage), and no perf events.
 #include <atomic>
+#include <bpf/bpf.h>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "tests/support/servers/server.h"
 
 #include "loader/attach/programs.h"
+#include "tests/system/record/recorder.h"
 
 using namespace forktail::test;
 
@@ -116,6 +119,28 @@ std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &ch
 	return seen;
 }
 
+// The programs, tracing a process.
+struct Loaded {
+	programs *p = nullptr;
+
+	Loaded(const programs_wanted &wanted, event_handler handler, void *context, pid_t pid)
+	{
+		Seen skips;
+		support host;
+		support_probe(&host);
+		REQUIRE(support_blocker(&host) == nullptr);
+		REQUIRE(programs_load(&p, &host, &wanted, handler, context) == 0);
+		REQUIRE(programs_attach(p, on_skip, &skips) == 0);
+		REQUIRE(programs_trace(p, &pid, 1, FT_TRACED_TARGET) == 0);
+		REQUIRE(programs_open_accounts(p) == 0);
+	}
+	~Loaded()
+	{
+		programs_stop(p);
+		programs_free(p);
+	}
+};
+
 void check_accounts(const Seen &seen)
 {
 	for (const auto &[key, a] : seen.accounts) {
@@ -149,7 +174,166 @@ pid_t start_of_threads(int from_parent)
 	_exit(0);
 }
 
+// A traced process that waits for a byte, answers it and waits again. Each wait is an event.
+struct Echo {
+	int to[2], from[2];
+	pid_t pid;
+	size_t read_bytes = 0;
+	static constexpr size_t most_bytes = 40 << 20; // more than the ring holds
+
+	Echo()
+	{
+		REQUIRE(pipe(to) == 0);
+		REQUIRE(pipe(from) == 0);
+		pid = fork();
+		if (pid)
+			return;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (char c; read(to[0], &c, 1) == 1 && write(from[1], &c, 1) == 1;) {
+		}
+		_exit(0);
+	}
+	~Echo()
+	{
+		kill(pid, SIGKILL);
+		waitpid(pid, nullptr, 0);
+		for (const int fd : {to[0], to[1], from[0], from[1]})
+			close(fd);
+	}
+	void make_event() const
+	{
+		char c = 'x';
+		REQUIRE((write(to[1], &c, 1) == 1 && read(from[0], &c, 1) == 1));
+	}
+	static void on_event(void *context, const void *, size_t bytes)
+	{
+		Echo &echo = *static_cast<Echo *>(context);
+		echo.read_bytes += bytes;
+		if (echo.read_bytes < most_bytes)
+			echo.make_event();
+	}
+};
+
+// The kernel's maps of processes to trace, of every recorder.
+std::set<uint32_t> maps_of_targets()
+{
+	std::set<uint32_t> all;
+	for (uint32_t id = 0; bpf_map_get_next_id(id, &id) == 0;) {
+		const int fd = bpf_map_get_fd_by_id(id);
+		bpf_map_info info = {};
+		uint32_t size = sizeof info;
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
+		    info.name == std::string("targets"))
+			all.insert(id);
+		close(fd);
+	}
+	return all;
+}
+
+std::set<uint32_t> keys_of(uint32_t map)
+{
+	std::set<uint32_t> all;
+	const int fd = bpf_map_get_fd_by_id(map);
+	uint32_t key = 0;
+	for (uint32_t *last = nullptr; bpf_map_get_next_key(fd, last, &key) == 0; last = &key)
+		all.insert(key);
+	close(fd);
+	return all;
+}
+
 } // namespace
+
+TEST_CASE("a drain ends although each event that it reads leads to another one")
+{
+	REQUIRE(geteuid() == 0);
+	Echo echo;
+	Loaded loaded({}, Echo::on_event, &echo, echo.pid); // each wait is an event, however short
+	echo.make_event();
+	CHECK(programs_drain(loaded.p) == 0);
+	CHECK(echo.read_bytes > (15 << 20));
+	CHECK(echo.read_bytes < (17 << 20)); // the ring has 16 MB
+	echo.read_bytes = Echo::most_bytes;
+}
+
+TEST_CASE("the longest interval of a window does not become short where its number ends")
+{
+	REQUIRE(geteuid() == 0);
+	const pid_t sleeper = fork();
+	if (!sleeper) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sleep_for(Seconds(6));
+		_exit(0);
+	}
+	uint32_t longest_ns = 0;
+	programs_wanted wanted = {};
+	wanted.min_span_ns = 60'000'000'000; // no interval is a span
+	Loaded loaded(
+	    wanted,
+	    [](void *context, const void *event, size_t) {
+		    const auto *tally = static_cast<const ft_event_tally *>(event);
+		    auto *longest = static_cast<uint32_t *>(context);
+		    if (tally->type == FT_EVENT_TALLY)
+			    *longest = std::max(*longest, tally->entry[FT_SLEEP].max_ns);
+	    },
+	    &longest_ns, sleeper);
+	waitpid(sleeper, nullptr, 0);
+	CHECK(programs_drain(loaded.p) == 0);
+	CHECK(longest_ns == UINT32_MAX); // 4.3 s
+}
+
+TEST_CASE("what a process wrote last is passed on without another write")
+{
+	REQUIRE(geteuid() == 0);
+	struct Total {
+		uint64_t bytes = 0;
+		std::string comm;
+	} total;
+	Loaded loaded(
+	    {},
+	    [](void *context, const void *event, size_t) {
+		    const auto *w = static_cast<const ft_event_writes *>(event);
+		    auto *sum = static_cast<Total *>(context);
+		    if (w->type == FT_EVENT_WRITES && w->tgid == static_cast<uint32_t>(getpid())) {
+			    sum->bytes += w->bytes;
+			    sum->comm = w->comm;
+		    }
+	    },
+	    &total, getpid());
+	TempDir dir;
+	const std::string text(300 << 10, 'x'); // less than what becomes an event at once
+	write_file(dir.file("some"), text);
+	CHECK(programs_drain(loaded.p) == 0);
+	programs_take_writes(loaded.p);
+	const uint64_t bytes = total.bytes;
+	CHECK(bytes >= text.size()); // and the file system's own pages
+	programs_take_writes(loaded.p);
+	CHECK(total.bytes == bytes); // each page once
+	CHECK(total.comm == "test_record_pro");
+}
+
+TEST_CASE("a load generator that ran at the begin has accounts, and its process id is forgotten")
+{
+	REQUIRE(geteuid() == 0);
+	Redis redis;
+	Process load({program("forktail-load"), "-s", redis.socket(), "--rate", "100", "--duration", "60"});
+	const auto loading = [&] { return redis.info("connected_clients") != "1"; };
+	REQUIRE(eventually(loading, Seconds(30)));
+	const std::set<uint32_t> maps_before = maps_of_targets();
+	Recorder recorder(redis.pid());
+	size_t maps = 0;
+	for (const uint32_t id : maps_of_targets()) {
+		if (maps_before.count(id))
+			continue;
+		maps++;
+		CHECK(keys_of(id) == std::set<uint32_t>{static_cast<uint32_t>(redis.pid())});
+	}
+	CHECK(maps == 1);
+	const Recorded r = recorder.stop();
+	bool has_client = false;
+	for (const auto &[key, t] : r.threads)
+		has_client |= t.tgid == static_cast<uint32_t>(load.pid()) && t.flags & FT_THREAD_CLIENT;
+	CHECK(has_client);
+}
 
 TEST_CASE("states in a hash: 5,000 threads start and end with a table of 4,096, and nothing is lost")
 {
