@@ -139,6 +139,7 @@ void Follower::State::NoteBlock(const ft_block &block)
 	note.t_ns = common::Whole(j, "t_ns");
 	note.kind = common::Text(j, "kind");
 	note.name = common::Text(j, "name");
+	note.on = common::Flag(j, "on");
 	note.text = j.dump(-1, ' ', false, common::Json::error_handler_t::replace);
 	uint32_t pid = static_cast<uint32_t>(common::Whole(j, "pid"));
 	if (note.kind == "target-began")
@@ -146,7 +147,7 @@ void Follower::State::NoteBlock(const ft_block &block)
 	if (note.kind == "request-servers")
 		requests.UseServers(j);
 	if (note.kind == "requests-slice" || note.kind == "requests-ended")
-		requests.Slice(note.t_ns, common::Flag(j, "on"));
+		requests.Slice(note.t_ns, note.on);
 	if (note.kind == "requests-sample")
 		requests.Sample(note.t_ns, static_cast<uint32_t>(common::Whole(j, "sample")));
 	if (pid)

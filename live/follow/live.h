@@ -158,6 +158,7 @@ struct Note {
 	std::string name;	 // of a trigger
 	uint32_t server = kNone; // if it concerns one server
 	std::string text;	 // the whole object as JSON; sanitized
+	bool on = false;	 // of requests-slice: they are recorded from now on
 };
 
 // Requests of a server that ended in one second, as far as they were read by one Poll(). Of a recording with

@@ -281,7 +281,9 @@ void History::TakeNotes(const live::Batch &batch, const live::Follower &follower
 		     {"target-began", "started to record a process: "},
 		     {"target-ended", "a process ended: "},
 		     {"trigger", "triggered: "}};
-	for (const live::Note &note : batch.notes)
+	for (const live::Note &note : batch.notes) {
+		if (note.kind == "requests-slice" || note.kind == "requests-ended")
+			slices_.emplace_back(note.t_ns, note.on);
 		for (const auto &k : known)
 			if (note.kind == k.kind) {
 				std::string text = k.text;
@@ -291,6 +293,9 @@ void History::TakeNotes(const live::Batch &batch, const live::Follower &follower
 					text += common::Visible(follower.servers()[note.server].name);
 				events_.push_back({note.t_ns, follower.RealtimeNs(note.t_ns), text});
 			}
+	}
+	while (slices_.size() > kMostEvents)
+		slices_.pop_front();
 	// The recorder's first note comes before its first clock reading.
 	for (Event &event : events_)
 		if (!event.realtime_ns)
@@ -417,6 +422,16 @@ const Figures *History::Worst(size_t server, uint64_t last_ns, uint64_t seconds)
 	return worst;
 }
 
+// At the end of a second.
+bool History::RequestsRecorded(uint64_t second_ns) const
+{
+	bool recorded = slices_.empty() || !slices_.front().second;
+	for (const auto &[t_ns, on] : slices_)
+		if (t_ns < second_ns + kSecondNs)
+			recorded = on;
+	return recorded;
+}
+
 std::vector<OfClient> History::Clients(size_t server, uint64_t last_ns, uint64_t seconds,
 				       size_t *complete) const
 {
@@ -427,7 +442,7 @@ std::vector<OfClient> History::Clients(size_t server, uint64_t last_ns, uint64_t
 	const auto &all = servers_[server].seconds;
 	const uint64_t first_ns = last_ns - std::min(last_ns, (seconds - 1) * kSecondNs);
 	for (auto at = all.lower_bound(first_ns); at != all.end() && at->first <= last_ns; ++at) {
-		*complete += at->second.accounted;
+		*complete += at->second.accounted && RequestsRecorded(at->first);
 		AddClients(at->second.requests.clients, 1, &clients);
 	}
 	return clients;

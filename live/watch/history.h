@@ -67,7 +67,8 @@ public:
 	const Figures *Second(size_t server, uint64_t start_ns) const;
 	// The second with the longest iteration among the `seconds` up to last_ns; nullptr: none.
 	const Figures *Worst(size_t server, uint64_t last_ns, uint64_t seconds) const;
-	// Clients in the `seconds` up to last_ns. *complete is the number of those with complete figures.
+	// Clients in the `seconds` up to last_ns. *complete is the number of those with complete figures, in
+	// which requests were recorded.
 	std::vector<OfClient> Clients(size_t server, uint64_t last_ns, uint64_t seconds,
 				      size_t *complete) const;
 	// The last note of the minute before the end of that second, or (`latest`) also after it; without
@@ -96,6 +97,8 @@ private:
 	std::map<std::pair<size_t, uint64_t>, common::Histogram> service_times_; // likewise
 	std::map<uint64_t, uint64_t> dropped_;					 // by second
 	std::deque<Event> events_;
+	std::deque<std::pair<uint64_t, bool>> slices_; // from when on requests are recorded, or not
+	bool RequestsRecorded(uint64_t second_ns) const;
 	uint64_t last_ns_ = 0, first_ns_ = 0;
 	live::RecorderCost cost_before_;
 };
