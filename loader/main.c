@@ -117,8 +117,8 @@ static const struct argp_option options[] = {
     {"requests", OPTION_REQUESTS, "auto|1/N", OPTION_ARG_OPTIONAL,
      "Also record the requests of all clients, as the server's kernel sees them: arrival, read, answer, "
      "command and client, without keys and values. 1/N: of one in N connections, all of the time. auto, the "
-     "default: 1/1, and 1/16 from 10,000 requests/s on; with --keep 1/1 for so much of the time that it "
-     "takes 1 % of a CPU",
+     "default: 1/1, and 1/16 from 10,000 requests/s on; with --keep 1/1 for as long as the "
+     "programs take 1 % of a CPU",
      2},
     {"hash-clients", OPTION_HASH_CLIENTS, NULL, 0,
      "With --requests: store random bytes in place of each client's address, the same ones in this recording",

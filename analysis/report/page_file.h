@@ -11,8 +11,8 @@
 namespace forktail::analysis::report
 {
 
-// Writes the page to `path` (replacing it), for those whom `mode` allows. False: *error is one sentence for the
-// user.
+// Writes the page to `path` (replacing it), with this mode as far as the umask allows. False: *error is one
+// sentence for the user.
 bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArrays &arrays, uint32_t mode,
 	       const std::string &path, std::string *error);
 

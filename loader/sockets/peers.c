@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From the same tables as listening sockets, because a connection has no direction of its own: first the ports
- * that somebody listens on, then the connections at other ports, then those that the process holds. */
+/* From the same tables as listening sockets, which do not say who opened a connection: first the ports that are
+ * listened on, then the connections at other ports, then those that the process holds. */
 #include "loader/sockets/peers.h"
 
 #include <arpa/inet.h>

@@ -213,7 +213,7 @@ TEST_CASE("threads that listen on one port have their accepted and their moved c
 	CHECK(threads.size() > 1);
 }
 
-TEST_CASE("nobody looks for the threads of a server with one loop")
+TEST_CASE("the readers of a server with one loop are not recorded")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = true, .config = {}});

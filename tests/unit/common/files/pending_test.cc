@@ -67,7 +67,7 @@ TEST_CASE("a link or a directory at a name that others can guess is left alone")
 	CHECK(Entries(dir.path()) == 5);
 }
 
-TEST_CASE("output is for nobody else until it is complete, and then for whom its mode allows")
+TEST_CASE("incomplete output is for its owner only, complete output as its mode says")
 {
 	TempDir dir;
 	std::string error;
