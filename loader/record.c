@@ -74,7 +74,7 @@ static void skipped(void *context, const char *program, int error)
 
 static void look_at_quotas(struct recorder *r)
 {
-	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count));
+	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count, ft_now_ns()));
 }
 
 /* A directory that is created belongs to the caller only, as the recording does. */

@@ -2,7 +2,9 @@
 /* CPU quotas of targets, from the cgroup file system of version 1 or 2. The kernel programs themselves detect
  * that a thread was throttled and for how long. This file finds the cause (which cgroup, its quota) and
  * whether throttling needs to be checked at all: a host without quotas pays nothing. A quota of any cgroup on
- * the path to the root applies. */
+ * the path to the root applies. Reading the cgroup of every thread is expensive, and threads rarely change
+ * it: a new thread is in the cgroup of its creator. So the cgroups of threads are read less often than
+ * quotas, and both less often where that takes long. */
 #include "loader/output/quota.h"
 
 #include <dirent.h>
@@ -11,12 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/system/cpu_time.h"
 #include "loader/system/grow.h"
 #include "loader/system/text.h"
 #include "loader/targets/cgroups.h"
 #include "recording/json/json_block.h"
 
-enum { PATH_BYTES = 256 };
+enum {
+	PATH_BYTES = 256,
+	SHARE = 1000, /* each of the two takes at most one part in this many of a CPU's time */
+};
 
 /* The quotas in force for a process. */
 struct quota {
@@ -24,6 +30,12 @@ struct quota {
 	char cgroup[PATH_BYTES]; /* path from the hierarchy's root */
 	long long quota_us, period_us;
 	bool seen; /* in this pass */
+};
+
+/* A cgroup of threads of a process that is not the process' own. */
+struct thread_cgroup {
+	pid_t pid;
+	char cgroup[PATH_BYTES];
 };
 
 struct quotas {
@@ -35,6 +47,11 @@ struct quotas {
 	char root[PATH_BYTES];	/* which part of it is mounted: "/" except in a container */
 	struct quota *all;
 	size_t count, room;
+	uint64_t due_ns; /* when quotas are read next */
+	struct thread_cgroup *of_threads;
+	size_t thread_count, thread_room;
+	uint64_t threads_due_ns; /* when the cgroups of threads are read next */
+	size_t processes;	 /* when they were last read */
 };
 
 /* Whether a comma-separated list contains this word. */
@@ -188,36 +205,71 @@ static void look_up(struct quotas *q, pid_t pid, char *cgroup)
 	}
 }
 
-/* A thread may be in a different cgroup than its process: any in version 1, a threaded one in version 2. */
-static void look_at_threads(struct quotas *q, pid_t pid, const char *of_process)
+/* Whether threads may be in other cgroups than their process: always in version 1, and in version 2 if the
+ * cgroup is threaded, has threaded child cgroups, or is the root, which has no type. */
+static bool threads_may_differ(const struct quotas *q, const char *cgroup)
 {
-	char path[PATH_MAX], cgroup[PATH_BYTES];
+	char type[32];
+	return !q->v2 || !read_file(q, cgroup, "cgroup.type", type, sizeof type) ||
+	       strcmp(type, "domain\n") != 0;
+}
+
+static void note_thread_cgroup(struct quotas *q, pid_t pid, const char *cgroup)
+{
+	for (size_t i = q->thread_count; i--;)
+		if (q->of_threads[i].pid == pid && strcmp(q->of_threads[i].cgroup, cgroup) == 0)
+			return;
+	if (!grow(&q->of_threads, &q->thread_room, q->thread_count, sizeof *q->of_threads))
+		return;
+	struct thread_cgroup *t = &q->of_threads[q->thread_count++];
+	t->pid = pid;
+	memcpy(t->cgroup, cgroup, sizeof t->cgroup);
+}
+
+static void find_thread_cgroups(struct quotas *q, pid_t pid)
+{
+	char path[PATH_MAX], cgroup[PATH_BYTES], of_process[PATH_BYTES];
+	snprintf(path, sizeof path, "%d", pid);
+	if (!find_cgroup(q, path, of_process) || !threads_may_differ(q, of_process))
+		return;
 	snprintf(path, sizeof path, "%s/%d/task", q->proc, pid);
 	DIR *threads = opendir(path);
 	for (struct dirent *e; threads && (e = readdir(threads));) {
 		snprintf(path, sizeof path, "%d/task/%s", pid, e->d_name);
 		if (e->d_name[0] != '.' && find_cgroup(q, path, cgroup) && strcmp(cgroup, of_process))
-			look_up(q, pid, cgroup);
+			note_thread_cgroup(q, pid, cgroup);
 	}
 	if (threads)
 		closedir(threads);
 }
 
-bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
+static void find_all_thread_cgroups(struct quotas *q, const pid_t *pids, size_t count, uint64_t now_ns)
 {
-	if (!q)
-		return false;
-	for (size_t i = 0; i < q->count; i++)
-		q->all[i].seen = false;
+	uint64_t cpu_ns = own_cpu_ns();
+	q->thread_count = 0;
+	for (size_t i = 0; i < count; i++)
+		find_thread_cgroups(q, pids[i]);
+	q->processes = count;
+	q->threads_due_ns = now_ns + SHARE * (own_cpu_ns() - cpu_ns);
+}
+
+static void look_at_all(struct quotas *q, const pid_t *pids, size_t count)
+{
+	char pid[16], cgroup[PATH_BYTES];
 	for (size_t i = 0; i < count; i++) {
-		char pid[16], cgroup[PATH_BYTES], of_process[PATH_BYTES];
 		snprintf(pid, sizeof pid, "%d", pids[i]);
-		if (!find_cgroup(q, pid, cgroup))
-			continue;
-		memcpy(of_process, cgroup, sizeof of_process);
-		look_up(q, pids[i], cgroup);
-		look_at_threads(q, pids[i], of_process);
+		if (find_cgroup(q, pid, cgroup))
+			look_up(q, pids[i], cgroup);
 	}
+	for (size_t i = 0; i < q->thread_count; i++) {
+		memcpy(cgroup, q->of_threads[i].cgroup, sizeof cgroup);
+		look_up(q, q->of_threads[i].pid, cgroup);
+	}
+}
+
+/* Writes that quotas which were not seen in this pass no longer apply. */
+static void forget_unseen(struct quotas *q)
+{
 	for (size_t i = 0; i < q->count;) {
 		struct quota *x = &q->all[i];
 		if (x->seen) {
@@ -228,18 +280,40 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count)
 		write_note(q, x);
 		*x = q->all[--q->count];
 	}
+}
+
+bool quotas_look(struct quotas *q, const pid_t *pids, size_t count, uint64_t now_ns)
+{
+	if (!q)
+		return false;
+	bool others = count != q->processes;
+	if (now_ns >= q->threads_due_ns || others)
+		find_all_thread_cgroups(q, pids, count, now_ns);
+	if (now_ns < q->due_ns && !others)
+		return q->count > 0;
+	uint64_t cpu_ns = own_cpu_ns();
+	for (size_t i = 0; i < q->count; i++)
+		q->all[i].seen = false;
+	look_at_all(q, pids, count);
+	forget_unseen(q);
+	q->due_ns = now_ns + SHARE * (own_cpu_ns() - cpu_ns);
 	return q->count > 0;
 }
 
 void quotas_begin_segment(struct quotas *q)
 {
-	for (size_t i = 0; q && i < q->count; i++)
+	if (!q)
+		return;
+	q->due_ns = 0;
+	for (size_t i = 0; i < q->count; i++)
 		q->all[i].quota_us = -1; /* so that it differs from the value found */
 }
 
 void quotas_close(struct quotas *q)
 {
-	if (q)
-		free(q->all);
+	if (!q)
+		return;
+	free(q->all);
+	free(q->of_threads);
 	free(q);
 }

@@ -11,6 +11,7 @@ namespace
 {
 
 constexpr pid_t kPid = 4711;
+constexpr uint64_t kHour = 3'600'000'000'000;
 
 // A host with one hierarchy, and a recorder that reads its quotas.
 struct Host {
@@ -18,6 +19,7 @@ struct Host {
 	Written written;
 	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	quotas *q = nullptr;
+	uint64_t now_ns = kHour;
 
 	// `type` as in "cgroup2 cgroup2 rw". `of`: the mounted part of the hierarchy.
 	explicit Host(const std::string &type, const std::string &of = "/")
@@ -33,10 +35,12 @@ struct Host {
 		quotas_close(q);
 		proc_metrics_close(m);
 	}
-	bool look()
+	// Looks again after a time for which any cost is small.
+	bool look(uint64_t after_ns = kHour)
 	{
+		now_ns += after_ns;
 		proc_metrics_sample(m, nullptr, 0);
-		return quotas_look(q, &kPid, 1);
+		return quotas_look(q, &kPid, 1, now_ns);
 	}
 };
 
@@ -72,6 +76,55 @@ TEST_CASE("a quota of a thread's own cgroup is noted too, once")
 	REQUIRE(r.notes.size() == 2);
 	holds(r.notes[0], R"("cgroup":"/pod/helpers","quota_us":30000,"period_us":100000)");
 	holds(r.notes[1], R"("cgroup":"/pod/helpers","quota_us":0)");
+}
+
+TEST_CASE(
+    "quotas are read again only when their cost is a small part of the time, and at once for another process")
+{
+	Host host("cgroup cgroup rw,cpu,cpuacct");
+	REQUIRE(host.q);
+	auto quota = [&](const std::string &us) { host.cgroups.write("pod/helpers/cpu.cfs_quota_us", us); };
+	auto helper_in = [&](const std::string &cgroup) {
+		host.proc.write("4711/task/4712/cgroup", "3:cpu,cpuacct:" + cgroup + "\n");
+	};
+	host.proc.write("4711/cgroup", "3:cpu,cpuacct:/pod\n");
+	host.cgroups.write("pod/helpers/cpu.cfs_period_us", "100000\n");
+	quota("30000\n");
+	helper_in("/pod/helpers");
+	CHECK(host.look());
+	quota("20000\n");
+	helper_in("/pod");
+	CHECK(host.look(1)); // 1 ns later
+	quotas_begin_segment(host.q);
+	CHECK(host.look(1)); // the quota is read for the new file, the cgroups of threads are not
+	helper_in("/pod/helpers");
+	quota("10000\n");
+	const pid_t other[] = {kPid, 1};
+	CHECK(quotas_look(host.q, other, 2, host.now_ns));
+	helper_in("/pod");
+	CHECK_FALSE(host.look());
+
+	const Recorded r = host.written.finish();
+	REQUIRE(r.notes.size() == 4);
+	for (size_t i = 0; i < 4; i++)
+		holds(r.notes[i], R"("quota_us":)" + std::to_string((3 - i) * 10000) + ",");
+}
+
+TEST_CASE("in version 2 threads are read only where they may be in another cgroup")
+{
+	Host host("cgroup2 cgroup2 rw");
+	REQUIRE(host.q);
+	host.proc.write("4711/cgroup", "0::/pod\n");
+	host.proc.write("4711/task/4712/cgroup", "0::/pod/helpers\n");
+	host.cgroups.write("pod/helpers/cpu.max", "30000 100000\n");
+	for (const std::string type : {"domain threaded", "threaded"}) {
+		host.cgroups.write("pod/cgroup.type", type + "\n");
+		CHECK(host.look());
+	}
+	host.cgroups.write("pod/cgroup.type", "domain\n");
+	CHECK_FALSE(host.look());
+	host.proc.write("4711/cgroup", "0::/\n"); // the root
+	CHECK(host.look());
 }
 
 TEST_CASE("a quota of any cgroup up to the root is noted when it appears, changes and disappears")
@@ -122,9 +175,9 @@ TEST_CASE("every target's quotas are read, however many there are")
 	}
 	host.cgroups.write("pod/cpu.max", "50000 100000\n"); // two for each
 	proc_metrics_sample(host.m, nullptr, 0);
-	CHECK(quotas_look(host.q, pids.data(), pids.size()));
-	CHECK(quotas_look(host.q, pids.data(), pids.size())); // nothing new
-	CHECK_FALSE(quotas_look(host.q, nullptr, 0));	      // all have disappeared
+	CHECK(quotas_look(host.q, pids.data(), pids.size(), kHour));
+	CHECK(quotas_look(host.q, pids.data(), pids.size(), 2 * kHour)); // nothing new
+	CHECK_FALSE(quotas_look(host.q, nullptr, 0, 3 * kHour));	 // all have disappeared
 	const Recorded r = host.written.finish();
 	size_t begun = 0, ended = 0;
 	for (const std::string &note : r.notes)
