@@ -6,10 +6,11 @@
 
 #include <bpf/bpf_tracing.h>
 
-static __always_inline void thread_event(struct thread_state *st, struct task_struct *task, u32 type, u64 now,
-					 u32 parent_tgid)
+static __always_inline void thread_event(struct thread_state *st, struct task_struct *task, u32 type, u64 now)
 {
+	u32 parent_tgid = type == FT_EVENT_THREAD_BEGIN ? st->parent_tgid : 0;
 	struct ft_event_thread *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	st->begin_lost = type == FT_EVENT_THREAD_BEGIN && !e;
 	if (!e) {
 		drop(FT_DROP_SLOT_THREAD_EVENT);
 		return;
@@ -62,6 +63,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	st->ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
 	st->quota_queue = NULL;
 	st->depth = 0;
+	st->parent_tgid = 0;
 	return st;
 }
 
@@ -86,11 +88,12 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 	struct thread_state *st = open_account(child, now);
 	if (st) {
 		st->client = ps->client;
+		st->parent_tgid = ps->tgid;
 		/* The call returns its id in the parent's pid namespace. */
 		struct frame *f = top(ps);
 		if (f && f->owner == FT_FORK)
 			f->arg[0] = st->tid;
-		thread_event(st, child, FT_EVENT_THREAD_BEGIN, now, ps->tgid);
+		thread_event(st, child, FT_EVENT_THREAD_BEGIN, now);
 		st->ready = 1;
 	}
 	if (!exact)
@@ -123,7 +126,7 @@ int BPF_PROG(sched_process_exec, struct task_struct *task)
 		return 0;
 	st->client = 1;
 	st->off_cpu = 0; /* it is running: it is the current task */
-	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
+	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now);
 	st->ready = 1;
 	forget_interrupts(this_cpu());
 	runs_here(this_cpu(), st);
@@ -142,7 +145,7 @@ static __always_inline void close_account(struct thread_state *st, struct task_s
 	if (st->iteration_seen || st->tid == st->tgid)
 		end_iteration(st, task, now, FT_SPAN_UNFINISHED);
 	tally_flush(st);
-	thread_event(st, task, FT_EVENT_THREAD_END, now, 0);
+	thread_event(st, task, FT_EVENT_THREAD_END, now);
 	st->dead = 1;
 }
 
@@ -176,23 +179,23 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 
 enum { PF_IO_WORKER = 0x10 }; /* a kernel thread that works for an io_uring of its process */
 
-/* Run once after attaching: opens the accounts of the threads of processes in `targets`. Kernel threads of
- * io_uring get none: the start of a later one is not traced, and their state, blocked in the call that
- * created them, is misleading. */
+/* Run after attaching and for new targets: opens the accounts of the threads of processes in `targets`, and
+ * announces again those whose begin was lost. Kernel threads of io_uring get none: the start of a later one
+ * is not traced, and their state, blocked in the call that created them, is misleading. */
 SEC("iter/task")
 int open_accounts(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	if (!task || task->flags & PF_IO_WORKER)
 		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct thread_state *old = state_of(task);
+	if (old && old->begin_lost)
+		thread_event(old, task, FT_EVENT_THREAD_BEGIN, now);
 	u32 tgid = process_id_of(task);
 	u32 *traced_as = bpf_map_lookup_elem(&targets, &tgid);
-	if (!traced_as)
+	if (old || !traced_as)
 		return 0;
-	struct thread_state *old = state_of(task);
-	if (old)
-		return 0;
-	u64 now = bpf_ktime_get_ns();
 	struct thread_state *st = open_account(task, now);
 	if (!st)
 		return 0;
@@ -206,7 +209,7 @@ int open_accounts(struct bpf_iter__task *ctx)
 	note_call(st, task);
 	if (!state)
 		st->in_wait = 0;
-	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now, 0);
+	thread_event(st, task, FT_EVENT_THREAD_BEGIN, now);
 	if (state && waits_for_epoll(st->blocked_in))
 		note_loop(st, (u32)st->blocked_on, now);
 	/* In an iteration already, whether on the CPU (adopt_current checks again) or preempted for a

@@ -48,12 +48,14 @@ struct thread_state {
 	u32 lock_waker;	     /* in futex: the waker; 0: none yet, or not a thread */
 	u32 tracer;	     /* the process that traces it, when it was last stopped by one */
 	u32 reported_tracer; /* the one whose name the recorder knows */
+	u32 parent_tgid;     /* of the thread that created it while recording; 0: it existed before */
 	char tracer_comm[16];
 	u8 ready, dead, off_cpu, busy;
-	u8 unseen;    /* while an interval off the CPU is accounted whose end was not seen */
-	u8 client;    /* of a load generator: an account of its run states only */
-	u8 queued;    /* off CPU: it is on a run queue, or was seen to be put there */
-	u8 throttled; /* while an interval off the CPU due to its quota is accounted */
+	u8 begin_lost; /* the recorder does not know it yet: the ring was full */
+	u8 unseen;     /* while an interval off the CPU is accounted whose end was not seen */
+	u8 client;     /* of a load generator: an account of its run states only */
+	u8 queued;     /* off CPU: it is on a run queue, or was seen to be put there */
+	u8 throttled;  /* while an interval off the CPU due to its quota is accounted */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited */
 	u8 dirty;				/* the tally is not empty */

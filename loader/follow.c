@@ -63,15 +63,32 @@ static bool is_alive(pid_t pid)
 	return readlink(path, text, sizeof text) > 0;
 }
 
+static bool is_target(const struct recorder *r, pid_t pid)
+{
+	for (size_t i = 0; i < r->targets->count; i++)
+		if (r->targets->pids[i] == pid)
+			return true;
+	return false;
+}
+
 /* Skips processes that are already traced, including children of targets. */
 static void keep_new(struct recorder *r, struct targets *found)
 {
 	size_t left = 0;
 	programs_drain(r->programs); /* a child that was forked a moment ago */
 	for (size_t i = 0; i < found->count; i++)
-		if (!threads_alive(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
+		if (!is_target(r, found->pids[i]) && !threads_of_other(&r->threads, found->pids[i]) &&
+		    is_alive(found->pids[i]))
 			found->pids[left++] = found->pids[i];
 	found->count = left;
+}
+
+/* Has threads announced again whose begin was lost because the ring was full. */
+static void find_lost(struct recorder *r)
+{
+	const uint64_t lost = r->losses.drops[FT_DROP_SLOT_THREAD_EVENT];
+	if (lost != r->thread_events_lost && programs_open_more(r->programs) == 0)
+		r->thread_events_lost = lost;
 }
 
 static void begin(struct recorder *r, pid_t pid)
@@ -98,6 +115,7 @@ static void begin(struct recorder *r, pid_t pid)
 static void look(struct recorder *r)
 {
 	static struct targets found;
+	find_lost(r);
 	found.count = 0;
 	for (size_t i = 0; i < r->options->selectors->count; i++)
 		selector_find_more(&r->options->selectors->all[i], &found);

@@ -274,7 +274,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 		ft_writer_flush(r->writer);
 	}
 	if (due(before, number, SWEEP_TICKS))
-		threads_sweep(&r->threads);
+		drain_sweep(&r->drain);
 	if (due(before, number, MISSES_TICKS))
 		report_misses(r);
 	measure_cost(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);

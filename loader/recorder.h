@@ -51,7 +51,8 @@ struct recorder {
 	json_t *manifest; /* shared by a ring's segments, except for members that differ per segment */
 	uint64_t manifest_ns;
 	uint64_t segments;
-	uint64_t open_due_ns; /* when the threads' open states are requested next */
+	uint64_t open_due_ns;	     /* when the threads' open states are requested next */
+	uint64_t thread_events_lost; /* of those, threads that exist have been announced again */
 	uint64_t follow_due_ns,
 	    young_until_ns;	  /* when targets are looked for next; until when some are new */
 	uint64_t disk_error_ns;	  /* when writing last failed */

@@ -49,7 +49,8 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context);
 int programs_trace(struct programs *p, const pid_t *pids, size_t count, enum ft_traced_as as);
 /* and opens the accounts of their threads, whose events follow through the ring. */
 int programs_open_accounts(struct programs *p);
-/* For continuous recording: opens accounts of threads that have none yet, after more processes were named. */
+/* For continuous recording: opens accounts of threads that have none yet, after more processes were named.
+ * Announces again threads whose begin was lost. */
 int programs_open_more(struct programs *p);
 /* Forgets a process that has exited, because its id may be reused. */
 void programs_forget(struct programs *p, pid_t pid);

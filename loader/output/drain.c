@@ -279,6 +279,16 @@ void drain_event(void *context, const void *event, size_t bytes)
 	}
 }
 
+static void on_lost_end(void *context, const struct ft_event_thread *e)
+{
+	drain_event(context, e, sizeof *e);
+}
+
+void drain_sweep(struct drain *d)
+{
+	threads_sweep(d->threads, on_lost_end, d);
+}
+
 void drain_begin_segment(struct drain *d)
 {
 	tdestroy(d->details, free);

@@ -41,6 +41,8 @@ struct drain {
 
 /* An event_handler (programs.h). The context is a struct drain. */
 void drain_event(void *context, const void *event, size_t bytes);
+/* Ends threads whose exit event was lost (threads_sweep). */
+void drain_sweep(struct drain *d);
 /* Writes the state that each thread is currently in. */
 void drain_write_open(struct drain *d);
 /* A new file begins: nothing has been written or counted in it yet. */

@@ -174,16 +174,23 @@ static bool is_missing(const struct ft_thread *r)
 }
 
 /* Missing in two passes: the exit event of a thread that has just exited may still be in the ring. */
-void threads_sweep(struct threads *t)
+void threads_sweep(struct threads *t, void (*ended)(void *context, const struct ft_event_thread *e),
+		   void *context)
 {
-	for (size_t i = 0; i < t->count;) {
+	for (size_t i = t->count;
+	     i--;) { /* `ended` removes it, and puts one that was looked at in its place */
 		struct thread *n = &t->all[i];
-		bool was = n->was_missing;
-		n->was_missing = is_missing(&n->record);
-		if (n->was_missing && was)
-			*n = t->all[--t->count];
+		const uint64_t before_ns = n->missing_ns;
+		if (!is_missing(&n->record))
+			n->missing_ns = 0;
+		else if (!before_ns)
+			n->missing_ns = ft_now_ns();
 		else
-			i++;
+			ended(context, &(struct ft_event_thread){.type = FT_EVENT_THREAD_END,
+								 .tid = n->record.tid,
+								 .tgid = n->record.tgid,
+								 .t_ns = before_ns,
+								 .begin_ns = n->record.start_ns});
 	}
 }
 
@@ -242,5 +249,13 @@ bool threads_alive(const struct threads *t, pid_t tgid)
 	for (size_t i = 0; i < t->count; i++)
 		if (t->all[i].record.tgid == (uint32_t)tgid)
 			return true;
+	return false;
+}
+
+bool threads_of_other(const struct threads *t, pid_t tgid)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->all[i].record.tgid == (uint32_t)tgid)
+			return t->all[i].record.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT);
 	return false;
 }

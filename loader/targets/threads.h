@@ -18,7 +18,7 @@ struct thread {
 	struct ft_thread record; /* as last written */
 	unsigned looks;		 /* how often its name was read since it started */
 	struct ft_loop loop;	 /* t_ns 0: it was not seen waiting for an epoll instance */
-	bool was_missing;	 /* it was missing in the last sweep of the table */
+	uint64_t missing_ns;	 /* the first sweep that did not find it; 0: it was found */
 };
 
 /* A target whose threads have exited. */
@@ -53,9 +53,11 @@ void threads_tick(struct threads *t, struct ft_writer *w);
 bool threads_unnamed(const struct threads *t);
 /* Reads the names of those children again. */
 void threads_look(struct threads *t, struct ft_writer *w);
-/* At intervals: forgets threads that exited without an exit event (a full ring drops events). They would
- * count as alive, and in a long recording their number would have no limit. */
-void threads_sweep(struct threads *t);
+/* At intervals: calls `ended` with an exit event for each thread that exited without one, because a full ring
+ * drops events. They would count as alive, and in a long recording their number would have no limit. The
+ * event's time is when the thread was first not found. */
+void threads_sweep(struct threads *t, void (*ended)(void *context, const struct ft_event_thread *e),
+		   void *context);
 /* The target that forked this process, or 0. */
 pid_t threads_parent(const struct threads *t, pid_t tgid);
 /* The process of a thread that is alive; for other threads the id itself. */
@@ -64,6 +66,8 @@ uint32_t threads_tgid(const struct threads *t, uint32_t tid);
 bool threads_are_mates(const struct threads *t, uint32_t tid, uint32_t other);
 /* Whether any thread of this process is alive. */
 bool threads_alive(const struct threads *t, pid_t tgid);
+/* Whether this process is alive and traced although it is no target: a target's child or a load generator. */
+bool threads_of_other(const struct threads *t, pid_t tgid);
 
 #ifdef __cplusplus
 }

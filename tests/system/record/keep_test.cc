@@ -248,6 +248,35 @@ TEST_CASE("targets that start, end and restart are followed, with a note, and a 
 	CHECK(began == 2);
 }
 
+TEST_CASE("a child whose begin was lost in a full ring buffer is announced later")
+{
+	REQUIRE(root());
+	Redis redis({.config = {"--rdb-key-save-delay", "100000"}}); // its child lives for minutes
+	TempDir dir;
+	const std::string ring = dir.file("ring");
+	Keeper keeper(ring, {"--pid", std::to_string(redis.pid()), "--keep", "60s", "--min-span", "1us"});
+	keeper.process().signal(SIGSTOP);
+	// The ring buffer has 16 MB. Each request is a wait, and so an event of at least 80 bytes.
+	run({"redis-benchmark", "-s", redis.socket(), "-n", "400000", "-r", "10000", "-t", "set", "-q"});
+	redis.command({"BGSAVE"});
+	keeper.process().signal(SIGCONT);
+	uint64_t lost = 0;
+	const auto announced = [&] {
+		lost = 0;
+		bool found = false;
+		for (const std::string &file : segments(ring)) {
+			const Recorded r = read_recording(file);
+			for (const ft_drop &d : r.drops)
+				lost += d.source == FT_DROP_RING && d.detail == FT_DROP_THREAD_EVENT;
+			found = found || r.role("snapshot child");
+		}
+		return found;
+	};
+	CHECK(eventually(announced, Seconds(30)));
+	CHECK(lost > 0); // otherwise this has tested nothing
+	keeper.end();
+}
+
 TEST_CASE("a full disk is reported once and ends nothing")
 {
 	REQUIRE(root());

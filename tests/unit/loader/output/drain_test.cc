@@ -311,7 +311,7 @@ TEST_CASE("a disk request has the recording's numbers for its kind")
 	CHECK(r.io[0].comm == std::string("kworker/u4:1"));
 }
 
-TEST_CASE("a thread is dropped when its end was missed, and a living one is not")
+TEST_CASE("a thread ends when its end was missed, and a living one does not")
 {
 	Drained drained;
 	const pid_t child = fork();
@@ -327,15 +327,23 @@ TEST_CASE("a thread is dropped when its end was missed, and a living one is not"
 	}
 	int status;
 	REQUIRE(waitpid(child, &status, 0) == child);
-	threads_sweep(&drained.all);
+	const uint64_t before_ns = ft_now_ns();
+	drain_sweep(&drained.d);
+	const uint64_t after_ns = ft_now_ns();
 	CHECK(threads_alive(&drained.all, child)); // its end may still arrive
-	threads_sweep(&drained.all);
+	drain_sweep(&drained.d);
 	CHECK_FALSE(threads_alive(&drained.all, child));
 	CHECK(threads_alive(&drained.all, getpid()));
 	CHECK(drained.all.count == 1);
-	// No end is invented for it.
+	// It had ended when it was first not found.
 	const Recorded r = drained.written.finish();
-	CHECK(r.threads.at({static_cast<uint32_t>(child), kStart}).end_ns == 0);
+	const ft_thread &ended = r.threads.at({static_cast<uint32_t>(child), kStart});
+	CHECK(ended.end_ns >= before_ns);
+	CHECK(ended.end_ns <= after_ns);
+	CHECK(ended.flags & FT_THREAD_ENDED);
+	REQUIRE(r.notes.size() == 1);
+	CHECK(r.notes[0].find("\"target-ended\",\"pid\":" + std::to_string(child)) != std::string::npos);
+	CHECK(r.threads.at({static_cast<uint32_t>(getpid()), kStart}).end_ns == 0);
 }
 
 TEST_CASE("threads begin and end, and a write to files counts for its process")
