@@ -5,6 +5,7 @@
 #include "loader/targets/threads.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,11 @@
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
-enum { LOOKS = 50, YOUNG_NS = 200000000 }; /* five seconds; 200 ms */
+enum {
+	LOOKS = 7, /* 1, 3, 7, 15 ... ticks after it started: six seconds */
+	LOOKS_PER_TICK = 20,
+	YOUNG_NS = 200000000,
+};
 
 static const struct {
 	const char *title, *role;
@@ -49,26 +54,119 @@ static void look(struct ft_thread *r)
 			snprintf(r->role, sizeof r->role, "%s", child_roles[i].role);
 }
 
+static int compare_tids(const void *a, const void *b)
+{
+	const struct thread *x = a, *y = b;
+	return x->record.tid < y->record.tid ? -1 : x->record.tid > y->record.tid;
+}
+
+static struct thread *thread_of(const struct threads *t, uint32_t tid)
+{
+	const struct thread wanted = {.record.tid = tid};
+	struct thread **found = tfind(&wanted, &t->by_tid, compare_tids);
+	return found ? *found : NULL;
+}
+
+static int compare_tgids(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+}
+
+static struct process *process_of(const struct threads *t, uint32_t tgid)
+{
+	const struct process wanted = {.tgid = tgid};
+	struct process **found = tfind(&wanted, &t->by_tgid, compare_tgids);
+	return found ? *found : NULL;
+}
+
+static struct process *make_process(struct threads *t, uint32_t tgid)
+{
+	struct process *p = process_of(t, tgid);
+	if (p)
+		return p;
+	p = calloc(1, sizeof *p);
+	if (!p)
+		return NULL;
+	p->tgid = tgid;
+	if (tsearch(p, &t->by_tgid, compare_tgids))
+		return p;
+	free(p);
+	return NULL;
+}
+
+static void leave_process(struct threads *t, struct process *p)
+{
+	if (p->threads)
+		return;
+	tdelete(p, &t->by_tgid, compare_tgids);
+	free(p);
+}
+
+/* NULL without memory. */
+static struct thread *add_thread(struct threads *t, uint32_t tid, uint32_t tgid)
+{
+	struct process *p = grow(&t->all, &t->room, t->count, sizeof *t->all) ? make_process(t, tgid) : NULL;
+	struct thread *n = p ? calloc(1, sizeof *n) : NULL;
+	if (n)
+		n->record.tid = tid;
+	if (!n || !tsearch(n, &t->by_tid, compare_tids)) {
+		free(n);
+		if (p)
+			leave_process(t, p);
+		return NULL;
+	}
+	n->process = p;
+	p->threads++;
+	n->place = t->count;
+	t->all[t->count++] = n;
+	t->young++;
+	return n;
+}
+
+static void remove_thread(struct threads *t, struct thread *n)
+{
+	struct thread *last = t->all[--t->count];
+	last->place = n->place;
+	t->all[n->place] = last;
+	t->young -= n->looks < LOOKS;
+	n->process->threads--;
+	leave_process(t, n->process);
+	tdelete(n, &t->by_tid, compare_tids);
+	free(n);
+}
+
 void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w)
 {
-	if (!grow(&t->all, &t->room, t->count, sizeof *t->all))
+	const struct thread *before = thread_of(t, e->tid);
+	if (before) /* its exit event was lost */
+		threads_end(t,
+			    &(struct ft_event_thread){
+				.tid = e->tid, .t_ns = e->begin_ns, .begin_ns = before->record.start_ns},
+			    w);
+	struct thread *n = add_thread(t, e->tid, e->tgid);
+	if (!n)
 		return;
-	struct thread *n = &t->all[t->count++];
-	memset(n, 0, sizeof *n);
-	n->record.start_ns = e->begin_ns;
-	n->record.tid = e->tid;
-	n->record.tgid = e->tgid;
-	memcpy(n->record.comm, e->comm, sizeof n->record.comm);
-	bool child = e->parent_tgid && e->parent_tgid != e->tgid;
+	struct ft_thread *r = &n->record;
+	r->start_ns = e->begin_ns;
+	r->tgid = e->tgid;
+	memcpy(r->comm, e->comm, sizeof r->comm);
 	/* Threads and children of a child count as children too. */
-	for (size_t i = 0; i + 1 < t->count && !child; i++)
-		child = t->all[i].record.tgid == e->parent_tgid && (t->all[i].record.flags & FT_THREAD_CHILD);
-	n->record.parent_tgid = e->parent_tgid == e->tgid ? 0 : e->parent_tgid;
-	n->record.flags = (e->tid == e->tgid ? FT_THREAD_MAIN : 0) | (child ? FT_THREAD_CHILD : 0) |
-			  (e->client ? FT_THREAD_CLIENT : 0);
+	const struct process *parent = process_of(t, e->parent_tgid);
+	bool child =
+	    (e->parent_tgid && e->parent_tgid != e->tgid) || (parent && parent->flags & FT_THREAD_CHILD);
+	r->parent_tgid = e->parent_tgid == e->tgid ? 0 : e->parent_tgid;
+	r->flags = (e->tid == e->tgid ? FT_THREAD_MAIN : 0) | (child ? FT_THREAD_CHILD : 0) |
+		   (e->client ? FT_THREAD_CLIENT : 0);
+	n->process->flags |= r->flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT);
+	if (r->parent_tgid) {
+		n->process->parent_tgid = r->parent_tgid;
+		t->unnamed_until_ns = r->start_ns + YOUNG_NS;
+	}
+	n->look_tick = t->ticks + 1;
 	t->begun += !e->client;
-	look(&n->record);
-	ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
+	look(r);
+	ft_writer_record(w, FT_BLOCK_THREAD, r);
 }
 
 static struct ended_target *ended_of(struct threads *t, const struct ft_thread *r)
@@ -106,6 +204,8 @@ static void note_end(struct threads *t, const struct ft_thread *r, struct ft_wri
 
 void threads_free(struct threads *t)
 {
+	while (t->count)
+		remove_thread(t, t->all[t->count - 1]);
 	free(t->all);
 	free(t->ended);
 	memset(t, 0, sizeof *t);
@@ -113,35 +213,32 @@ void threads_free(struct threads *t)
 
 void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w)
 {
-	for (size_t i = 0; i < t->count; i++) {
-		struct ft_thread *r = &t->all[i].record;
-		if (r->tid != e->tid || r->start_ns != e->begin_ns)
-			continue;
-		r->end_ns = e->t_ns;
-		r->flags |= t->closing ? 0 : FT_THREAD_ENDED;
-		struct ft_thread last = *r;
-		ft_writer_record(w, FT_BLOCK_THREAD, &last);
-		t->all[i] = t->all[--t->count];
-		if (!t->closing)
-			note_end(t, &last, w);
+	struct thread *n = thread_of(t, e->tid);
+	if (!n || n->record.start_ns != e->begin_ns)
 		return;
-	}
+	struct ft_thread last = n->record;
+	remove_thread(t, n);
+	last.end_ns = e->t_ns;
+	last.flags |= t->closing ? 0 : FT_THREAD_ENDED;
+	ft_writer_record(w, FT_BLOCK_THREAD, &last);
+	if (!t->closing)
+		note_end(t, &last, w);
 }
 
 void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *w)
 {
-	for (size_t i = 0; i < t->count; i++)
-		if (t->all[i].record.tid == l->tid)
-			t->all[i].loop = *l;
+	struct thread *n = thread_of(t, l->tid);
+	if (n)
+		n->loop = *l;
 	ft_writer_record(w, FT_BLOCK_LOOP, l);
 }
 
 void threads_begin_segment(struct threads *t, struct ft_writer *w)
 {
 	for (size_t i = 0; i < t->count; i++) {
-		ft_writer_record(w, FT_BLOCK_THREAD, &t->all[i].record);
-		if (t->all[i].loop.t_ns)
-			ft_writer_record(w, FT_BLOCK_LOOP, &t->all[i].loop);
+		ft_writer_record(w, FT_BLOCK_THREAD, &t->all[i]->record);
+		if (t->all[i]->loop.t_ns)
+			ft_writer_record(w, FT_BLOCK_LOOP, &t->all[i]->loop);
 	}
 	size_t left = 0;
 	for (size_t i = 0; i < t->ended_count; i++)
@@ -161,9 +258,17 @@ static void look_again(struct ft_thread *r, struct ft_writer *w)
 
 void threads_tick(struct threads *t, struct ft_writer *w)
 {
-	for (size_t i = 0; i < t->count; i++)
-		if (t->all[i].looks++ < LOOKS)
-			look_again(&t->all[i].record, w);
+	t->ticks++;
+	for (size_t seen = 0, looks = 0; t->young && seen < t->count && looks < LOOKS_PER_TICK; seen++) {
+		t->next_look = (t->next_look + 1) % t->count;
+		struct thread *n = t->all[t->next_look];
+		if (n->looks == LOOKS || t->ticks < n->look_tick)
+			continue;
+		look_again(&n->record, w);
+		n->look_tick = t->ticks + (1u << ++n->looks);
+		t->young -= n->looks == LOOKS;
+		looks++;
+	}
 }
 
 static bool is_missing(const struct ft_thread *r)
@@ -179,7 +284,7 @@ void threads_sweep(struct threads *t, void (*ended)(void *context, const struct 
 {
 	for (size_t i = t->count;
 	     i--;) { /* `ended` removes it, and puts one that was looked at in its place */
-		struct thread *n = &t->all[i];
+		struct thread *n = t->all[i];
 		const uint64_t before_ns = n->missing_ns;
 		if (!is_missing(&n->record))
 			n->missing_ns = 0;
@@ -202,60 +307,48 @@ static bool unnamed(const struct ft_thread *r)
 
 bool threads_unnamed(const struct threads *t)
 {
+	if (ft_now_ns() >= t->unnamed_until_ns)
+		return false;
 	for (size_t i = 0; i < t->count; i++)
-		if (unnamed(&t->all[i].record))
+		if (unnamed(&t->all[i]->record))
 			return true;
 	return false;
 }
 
 void threads_look(struct threads *t, struct ft_writer *w)
 {
+	if (ft_now_ns() >= t->unnamed_until_ns)
+		return;
 	for (size_t i = 0; i < t->count; i++)
-		if (unnamed(&t->all[i].record))
-			look_again(&t->all[i].record, w);
+		if (unnamed(&t->all[i]->record))
+			look_again(&t->all[i]->record, w);
 }
 
 pid_t threads_parent(const struct threads *t, pid_t tgid)
 {
-	for (size_t i = 0; i < t->count; i++)
-		if (t->all[i].record.tgid == (uint32_t)tgid)
-			return (pid_t)t->all[i].record.parent_tgid;
-	return 0;
+	const struct process *p = process_of(t, (uint32_t)tgid);
+	return p ? (pid_t)p->parent_tgid : 0;
 }
 
 uint32_t threads_tgid(const struct threads *t, uint32_t tid)
 {
-	for (size_t i = t->count; i--;)
-		if (t->all[i].record.tid == tid)
-			return t->all[i].record.tgid;
-	return tid;
+	const struct thread *n = thread_of(t, tid);
+	return n ? n->record.tgid : tid;
 }
 
 bool threads_are_mates(const struct threads *t, uint32_t tid, uint32_t other)
 {
-	const struct ft_thread *one = NULL, *two = NULL;
-	for (size_t i = 0; i < t->count && !(one && two); i++) {
-		const struct ft_thread *r = &t->all[i].record;
-		if (r->tid == tid)
-			one = r;
-		if (r->tid == other)
-			two = r;
-	}
-	return one && two && one->tgid == two->tgid;
+	const struct thread *one = thread_of(t, tid), *two = thread_of(t, other);
+	return one && two && one->process == two->process;
 }
 
 bool threads_alive(const struct threads *t, pid_t tgid)
 {
-	for (size_t i = 0; i < t->count; i++)
-		if (t->all[i].record.tgid == (uint32_t)tgid)
-			return true;
-	return false;
+	return process_of(t, (uint32_t)tgid);
 }
 
 bool threads_of_other(const struct threads *t, pid_t tgid)
 {
-	for (size_t i = 0; i < t->count; i++)
-		if (t->all[i].record.tgid == (uint32_t)tgid)
-			return t->all[i].record.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT);
-	return false;
+	const struct process *p = process_of(t, (uint32_t)tgid);
+	return p && p->flags;
 }

@@ -14,11 +14,21 @@
 extern "C" {
 #endif
 
+/* A process that has traced threads. */
+struct process {
+	uint32_t tgid, parent_tgid;
+	uint32_t flags; /* of its threads: FT_THREAD_CHILD, FT_THREAD_CLIENT */
+	size_t threads;
+};
+
 struct thread {
 	struct ft_thread record; /* as last written */
-	unsigned looks;		 /* how often its name was read since it started */
 	struct ft_loop loop;	 /* t_ns 0: it was not seen waiting for an epoll instance */
-	uint64_t missing_ns;	 /* the first sweep that did not find it; 0: it was found */
+	struct process *process;
+	size_t place;	     /* in `all` */
+	unsigned looks;	     /* how often its name was read at ticks */
+	uint64_t look_tick;  /* when it is read next */
+	uint64_t missing_ns; /* the first sweep that did not find it; 0: it was found */
 };
 
 /* A target whose threads have exited. */
@@ -29,8 +39,13 @@ struct ended_target {
 };
 
 struct threads {
-	struct thread *all; /* threads that exited are forgotten: their last record is on disk */
+	struct thread **all; /* threads that exited are forgotten: their last record is on disk */
 	size_t count, room;
+	void *by_tid, *by_tgid; /* tsearch trees of struct thread and struct process */
+	size_t young;		/* threads whose names are still read */
+	size_t next_look;	/* index of the thread that is examined next */
+	uint64_t ticks;
+	uint64_t unnamed_until_ns;  /* until when a child may have no role */
 	struct ended_target *ended; /* in order of their end */
 	size_t ended_count;
 	uint64_t begun; /* of targets and their children, so far */
@@ -47,7 +62,8 @@ void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *
 /* A new file begins: writes all threads that are alive and what they wait for. Targets that have exited
  * belong to earlier files. */
 void threads_begin_segment(struct threads *t, struct ft_writer *w);
-/* Ten times per second: redis-server names its threads and children a moment after they start. */
+/* At every tick: redis-server names its threads and children a moment after they start. Reads a limited
+ * number of names, and a thread's name less and less often. */
 void threads_tick(struct threads *t, struct ft_writer *w);
 /* Whether a child started within the last 200 ms and its role is not known yet. */
 bool threads_unnamed(const struct threads *t);

@@ -3,9 +3,12 @@
 #include "tests/support/catch.h"
 #include "tests/unit/loader/support.h"
 
+#include <atomic>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -344,6 +347,60 @@ TEST_CASE("a thread ends when its end was missed, and a living one does not")
 	REQUIRE(r.notes.size() == 1);
 	CHECK(r.notes[0].find("\"target-ended\",\"pid\":" + std::to_string(child)) != std::string::npos);
 	CHECK(r.threads.at({static_cast<uint32_t>(getpid()), kStart}).end_ns == 0);
+}
+
+TEST_CASE("a thread has ended when another one begins with its id")
+{
+	Drained drained;
+	ft_event_thread t = {};
+	t.type = FT_EVENT_THREAD_BEGIN;
+	t.tid = t.tgid = 1u << 30; // no id of this host
+	for (uint64_t begin_ns : {kStart, kStart + 5 * ms}) {
+		t.t_ns = t.begin_ns = begin_ns;
+		drained.put(t);
+	}
+	CHECK(drained.all.count == 1);
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.threads.size() == 2);
+	CHECK(r.threads.at({t.tid, kStart}).end_ns == kStart + 5 * ms);
+	CHECK(r.threads.at({t.tid, kStart + 5 * ms}).end_ns == 0);
+}
+
+TEST_CASE("a tick reads the names of a limited number of threads, and further ticks those of all")
+{
+	constexpr size_t count = 100, most = 20;
+	Drained drained;
+	std::atomic<bool> over = false;
+	std::vector<std::thread> threads(count);
+	for (std::thread &thread : threads) {
+		std::promise<pid_t> tid;
+		thread = std::thread([&] {
+			tid.set_value(gettid());
+			over.wait(false);
+		});
+		ft_event_thread t = {};
+		t.type = FT_EVENT_THREAD_BEGIN;
+		t.tid = static_cast<uint32_t>(tid.get_future().get());
+		t.tgid = static_cast<uint32_t>(getpid());
+		t.t_ns = t.begin_ns = kStart;
+		drained.put(t);
+	}
+	for (std::thread &thread : threads)
+		pthread_setname_np(thread.native_handle(), "renamed");
+	const auto renamed = [&] {
+		size_t n = 0;
+		for (size_t i = 0; i < drained.all.count; i++)
+			n += std::string(drained.all.all[i]->record.comm) == "renamed";
+		return n;
+	};
+	for (size_t tick = 1; tick <= count / most; tick++) {
+		threads_tick(&drained.all, drained.written.writer());
+		CHECK(renamed() == tick * most);
+	}
+	over = true;
+	over.notify_all();
+	for (std::thread &thread : threads)
+		thread.join();
 }
 
 TEST_CASE("threads begin and end, and a write to files counts for its process")

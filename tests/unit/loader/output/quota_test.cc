@@ -78,7 +78,8 @@ TEST_CASE("a quota of a thread's own cgroup is noted too, once")
 	holds(r.notes[1], R"("cgroup":"/pod/helpers","quota_us":0)");
 }
 
-TEST_CASE("quotas are read again only when their cost is a small part of the time, and at once for another process")
+TEST_CASE(
+    "quotas are read again only when their cost is a small part of the time, and at once for another process")
 {
 	Host host("cgroup cgroup rw,cpu,cpuacct");
 	REQUIRE(host.q);
@@ -116,7 +117,7 @@ TEST_CASE("in version 2 threads are read only where they may be in another cgrou
 	host.proc.write("4711/cgroup", "0::/pod\n");
 	host.proc.write("4711/task/4712/cgroup", "0::/pod/helpers\n");
 	host.cgroups.write("pod/helpers/cpu.max", "30000 100000\n");
-	for (const std::string &type : {"domain threaded", "threaded"}) {
+	for (const std::string type : {"domain threaded", "threaded"}) {
 		host.cgroups.write("pod/cgroup.type", type + "\n");
 		CHECK(host.look());
 	}
