@@ -34,6 +34,7 @@ struct programs {
 	struct forktail_bpf *skeleton;
 	struct bpf_object *more; /* programs of another part of the recorder; NULL: none */
 	struct ring_buffer *ring;
+	size_t read_bytes; /* of the ring, in this drain */
 	struct bpf_link **links;
 	size_t link_count, link_room;
 	int *event_fds; /* perf events for faults, two per CPU */
@@ -75,7 +76,8 @@ static int on_event(void *context, void *data, size_t bytes)
 	if (sample->type == FT_EVENT_SAMPLE_STACK)
 		sampling_rate_raise(p->sampling_rate, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);
-	return 0;
+	p->read_bytes += bytes;
+	return p->read_bytes < bpf_map__max_entries(p->skeleton->maps.ring) ? 0 : -ENOSPC;
 }
 
 /* Raises the soft limit of open files to `wanted`, and the hard limit too if that is allowed. */
@@ -396,7 +398,9 @@ int programs_fd(struct programs *p)
 int programs_drain(struct programs *p)
 {
 	sampling_rate_lower(p->sampling_rate, ft_now_ns());
-	return ring_buffer__consume(p->ring);
+	p->read_bytes = 0;
+	int n = ring_buffer__consume(p->ring);
+	return n < 0 && n != -ENOSPC ? n : 0;
 }
 
 static void detach(struct programs *p)
@@ -420,9 +424,9 @@ int programs_stop(struct programs *p)
 	programs_drain(p); /* room for the events of closing the accounts */
 	int err = walk_tasks(p->closing_fd);
 	p->closing_fd = -1;
-	int drained = programs_drain(p);
+	int drain_err = programs_drain(p);
 	detach(p);
-	return err ? err : drained < 0 ? drained : 0;
+	return err ? err : drain_err;
 }
 
 void programs_free(struct programs *p)

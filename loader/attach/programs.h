@@ -58,7 +58,8 @@ void programs_forget(struct programs *p, pid_t pid);
 int programs_report_open(struct programs *p);
 /* A descriptor that becomes readable when the ring fills quickly. */
 int programs_fd(struct programs *p);
-/* Passes all events in the ring to the handler. Returns their number or a negative errno. */
+/* Passes the events in the ring to the handler, and those that arrive meanwhile, but in total no more bytes
+ * than the ring holds: events may arrive faster than they are read. Returns 0 or a negative errno. */
 int programs_drain(struct programs *p);
 
 /* Closes the accounts, drains the rest and detaches everything. */

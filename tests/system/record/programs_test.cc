@@ -2,6 +2,7 @@
 // The kernel programs loaded as on older or limited hosts, although this host has the features: thread states
 // in a hash by thread id (before task storage), and no perf events.
 #include <atomic>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <memory>
@@ -149,7 +150,70 @@ pid_t start_of_threads(int from_parent)
 	_exit(0);
 }
 
+// A traced process that waits for a byte, answers it and waits again. Each wait is an event.
+struct Echo {
+	int to[2], from[2];
+	pid_t pid;
+	size_t read_bytes = 0;
+	static constexpr size_t most_bytes = 40 << 20; // more than the ring holds
+
+	Echo()
+	{
+		REQUIRE(pipe(to) == 0);
+		REQUIRE(pipe(from) == 0);
+		pid = fork();
+		if (pid)
+			return;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (char c; read(to[0], &c, 1) == 1 && write(from[1], &c, 1) == 1;) {
+		}
+		_exit(0);
+	}
+	~Echo()
+	{
+		kill(pid, SIGKILL);
+		waitpid(pid, nullptr, 0);
+		for (const int fd : {to[0], to[1], from[0], from[1]})
+			close(fd);
+	}
+	void make_event() const
+	{
+		char c = 'x';
+		REQUIRE((write(to[1], &c, 1) == 1 && read(from[0], &c, 1) == 1));
+	}
+	static void on_event(void *context, const void *, size_t bytes)
+	{
+		Echo &echo = *static_cast<Echo *>(context);
+		echo.read_bytes += bytes;
+		if (echo.read_bytes < most_bytes)
+			echo.make_event();
+	}
+};
+
 } // namespace
+
+TEST_CASE("a drain ends although each event that it reads leads to another one")
+{
+	REQUIRE(geteuid() == 0);
+	Echo echo;
+	Seen skips;
+	support host;
+	support_probe(&host);
+	REQUIRE(support_blocker(&host) == nullptr);
+	const programs_wanted wanted = {}; // each wait is an event, however short
+	programs *p = nullptr;
+	REQUIRE(programs_load(&p, &host, &wanted, Echo::on_event, &echo) == 0);
+	REQUIRE(programs_attach(p, on_skip, &skips) == 0);
+	REQUIRE(programs_trace(p, &echo.pid, 1, FT_TRACED_TARGET) == 0);
+	REQUIRE(programs_open_accounts(p) == 0);
+	echo.make_event();
+	CHECK(programs_drain(p) == 0);
+	CHECK(echo.read_bytes > (15 << 20));
+	CHECK(echo.read_bytes < (17 << 20)); // the ring has 16 MB
+	echo.read_bytes = Echo::most_bytes;
+	programs_stop(p);
+	programs_free(p);
+}
 
 TEST_CASE("states in a hash: 5,000 threads start and end with a table of 4,096, and nothing is lost")
 {
