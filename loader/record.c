@@ -320,7 +320,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 		if (fds[2].revents)
 			programs_drain(r->programs);
 		if (fds[3].revents)
-			unwind_queue_questions(r->unwind_queue);
+			unwind_queue_question(r->unwind_queue);
 		if (fds[4].revents)
 			requests_take(r->requests, r->writer);
 		if (fds[1].revents) {

@@ -276,11 +276,9 @@ void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record
 	request(u, space, e, whole, callers);
 }
 
-/* Delivers the answer of a sample. An answer to a sample that was given up, or was never sent, is ignored. */
+/* Delivers the answer of a sample. An answer to a sample that was given up is ignored. */
 static void on_answer(struct unwind_queue *u, const struct unwind_answer *a)
 {
-	if (a->serial <= u->answered || a->serial >= u->next)
-		return;
 	u->answered = a->serial;
 	if (a->serial < u->first)
 		return;
@@ -294,6 +292,11 @@ static void on_answer(struct unwind_queue *u, const struct unwind_answer *a)
 	finish(u, w, a->text, a->cut);
 }
 
+static bool waits_for_answer(const struct unwind_queue *u)
+{
+	return has_helper(u) && u->answered + 1 < u->next;
+}
+
 static void take_answers(struct unwind_queue *u)
 {
 	static struct {
@@ -301,7 +304,7 @@ static void take_answers(struct unwind_queue *u)
 		char end; /* for a text of maximum length */
 	} a;
 	const size_t head = offsetof(struct unwind_answer, text);
-	while (has_helper(u)) {
+	while (waits_for_answer(u)) {
 		int fd;
 		ssize_t n =
 		    receive_packet(helper(u)->requests, &a.answer, sizeof a.answer, &fd, MSG_DONTWAIT);
@@ -309,7 +312,9 @@ static void take_answers(struct unwind_queue *u)
 			close(fd);
 		if (n == -EAGAIN)
 			return;
-		if (n < (ssize_t)head) { /* it has exited, or sends invalid messages */
+		/* It has exited, or sends invalid messages: answers come once, in the order of the samples.
+		 */
+		if (n < (ssize_t)head || a.answer.serial <= u->answered || a.answer.serial >= u->next) {
 			replace_helper(u);
 			return;
 		}
@@ -338,38 +343,38 @@ static int open_debug_file(const struct debug_file_question *q)
 	return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-void unwind_queue_questions(struct unwind_queue *u)
+void unwind_queue_question(struct unwind_queue *u)
 {
 	struct debug_file_question q;
-	while (has_helper(u)) {
-		int fd, questions = helper(u)->questions;
-		ssize_t n = receive_packet(questions, &q, sizeof q, &fd, MSG_DONTWAIT);
-		if (fd >= 0)
-			close(fd);
-		if (n == -EAGAIN)
-			return;
-		if (n != sizeof q) {
-			replace_helper(u);
-			return;
-		}
-		fd = open_debug_file(&q);
-		u->word_ns = ft_now_ns();
-		send_packet(questions, "", 1, fd, MSG_DONTWAIT);
-		if (fd >= 0)
-			close(fd);
+	if (!has_helper(u))
+		return;
+	int fd, questions = helper(u)->questions;
+	ssize_t n = receive_packet(questions, &q, sizeof q, &fd, MSG_DONTWAIT);
+	if (fd >= 0)
+		close(fd);
+	if (n == -EAGAIN)
+		return;
+	if (n != sizeof q) {
+		replace_helper(u);
+		return;
 	}
+	fd = open_debug_file(&q);
+	u->word_ns = ft_now_ns();
+	send_packet(questions, "", 1, fd, MSG_DONTWAIT);
+	if (fd >= 0)
+		close(fd);
 }
 
 void unwind_queue_tick(struct unwind_queue *u)
 {
-	unwind_queue_questions(u);
+	unwind_queue_question(u);
 	take_answers(u);
 	if (has_helper(u))
 		send_queue(u);
 	uint64_t now = ft_now_ns();
 	while (u->first < u->next && u->waiting[u->first % WAITING].since_ns + ANSWER_NS < now)
 		give_up(u, u->first);
-	if (has_helper(u) && u->answered + 1 < u->next && u->word_ns + HUNG_NS < now)
+	if (waits_for_answer(u) && u->word_ns + HUNG_NS < now)
 		replace_helper(u);
 	u->budget_ns = u->budget_ns > 0 ? NS_PER_TICK : u->budget_ns + NS_PER_TICK;
 }
@@ -382,7 +387,7 @@ void unwind_queue_settle(struct unwind_queue *u)
 		    {.fd = helper(u)->requests, .events = (short)(POLLIN | (u->queue ? POLLOUT : 0))},
 		    {.fd = helper(u)->questions, .events = POLLIN}};
 		poll(fds, 2, (int)((end_ns - now) / 1000000) + 1);
-		unwind_queue_questions(u);
+		unwind_queue_question(u);
 		take_answers(u);
 		if (has_helper(u))
 			send_queue(u);

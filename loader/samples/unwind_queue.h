@@ -52,8 +52,8 @@ void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record
 
 /* Readable when the helper asks a question. */
 int unwind_queue_fd(const struct unwind_queue *u);
-/* Answers the helper's questions. */
-void unwind_queue_questions(struct unwind_queue *u);
+/* Answers the helper's question. It waits for the answer, so there is one at a time. */
+void unwind_queue_question(struct unwind_queue *u);
 /* Called at every tick of the recorder: reads answers, sends queued requests, renews the budget. */
 void unwind_queue_tick(struct unwind_queue *u);
 /* Waits for the last answers, at most one second. */

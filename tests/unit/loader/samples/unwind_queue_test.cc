@@ -9,10 +9,14 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <memory>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <vector>
 
+#include "loader/samples/unwind_messages.h"
 #include "loader/samples/unwind_queue.h"
+#include "loader/system/helper_process.h"
 #include "tests/support/process.h"
 
 using namespace forktail::test;
@@ -55,6 +59,35 @@ struct Unwinding {
 		unwind_queue_add(u, &record, &e, nullptr, parent);
 	}
 	pid_t helper() const { return unwind_queue_so_far(u).helper; }
+};
+
+// A helper that has been taken over: it is stopped, and the test has its sockets.
+struct TakenOver {
+	pid_t pid;
+	int requests, questions;
+
+	explicit TakenOver(pid_t helper) : pid(helper)
+	{
+		kill(pid, SIGSTOP);
+		const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+		requests = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, HELPER_SOCKET, 0));
+		questions = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, HELPER_KEPT, 0));
+		close(pidfd);
+		REQUIRE((requests >= 0 && questions >= 0));
+	}
+	~TakenOver()
+	{
+		close(requests);
+		close(questions);
+	}
+	void answer(uint64_t serial) const
+	{
+		unwind_answer a = {};
+		a.serial = serial;
+		strcpy(a.text, "f\tlib.so\n");
+		const size_t bytes = offsetof(unwind_answer, text) + strlen(a.text);
+		REQUIRE(send(requests, &a, bytes, MSG_DONTWAIT) == static_cast<ssize_t>(bytes));
+	}
 };
 
 // A stack in a C library function that sanitizers do not replace.
@@ -195,6 +228,33 @@ TEST_CASE("a helper that is silent for ten seconds is ended, and the next one co
 	REQUIRE(w.results.size() == 2);
 	CHECK(w.results[1].known);
 	CHECK(unwind_queue_so_far(w.u).helpers_ended == 1);
+}
+
+TEST_CASE("a helper that sends without end holds nothing up")
+{
+	if (geteuid() != 0)
+		return;
+	Unwinding w;
+	const TakenOver helper(w.helper());
+	debug_file_question question = {};
+	for (int i = 0; i < 2; i++)
+		REQUIRE(send(helper.questions, &question, sizeof question, MSG_DONTWAIT) > 0);
+	unwind_queue_question(w.u);
+	char byte;
+	CHECK(recv(helper.questions, &byte, 1, MSG_DONTWAIT) == 1);
+	CHECK(recv(helper.questions, &byte, 1, MSG_DONTWAIT) == -1);
+
+	w.add(address_of("l64a"));
+	for (int i = 0; i < 3; i++)
+		helper.answer(1);
+	unwind_queue_tick(w.u);
+	REQUIRE(w.results.size() == 1);
+	CHECK(w.results[0].frames == "f\tlib.so\n");
+	CHECK(w.helper() == helper.pid); // what it sends beyond the answer is not read
+	w.add(address_of("l64a"));
+	unwind_queue_tick(w.u);
+	CHECK(w.helper() != helper.pid); // it answers a sample twice
+	CHECK(w.results.size() == 2);
 }
 
 TEST_CASE("an ended child is named from its parent's files")
