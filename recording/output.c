@@ -13,9 +13,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "recording.h"
+
+enum { LOCK_TRIES = 1000 };
 
 /* Reads the number that sudo left in the environment. */
 static bool number_of(const char *variable, unsigned long *number)
@@ -134,14 +137,16 @@ int ft_output_open(const char *path)
 
 int ft_output_create(int dir, const char *name)
 {
+	const struct timespec pause = {.tv_nsec = 1000000};
 	int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;
-	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		close(fd);
-		return -EWOULDBLOCK;
-	}
+	/* A reader that checks whether the file is being written has the lock for a moment. A file that is
+	 * new has no other writer, so it is written in any case. */
+	for (int tries = 0; flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK && tries < LOCK_TRIES;
+	     tries++)
+		nanosleep(&pause, NULL);
 	return fd;
 }
 

@@ -2,14 +2,31 @@
 // A writer that continues in a next file: each file is complete, nothing is in two of them, and an error of
 // one file ends with the next.
 #include <atomic>
+#include <cerrno>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/support/catch.h"
 #include "tests/unit/recording/support.h"
 
 using namespace forktail::test;
+
+// How many attempts to lock a file for writing find a reader's lock.
+static int refused_locks = 0;
+
+// Replaces the C library's function in this program.
+extern "C" int flock(int fd, int operation) noexcept
+{
+	if (refused_locks && operation == (LOCK_EX | LOCK_NB)) {
+		refused_locks--;
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	return static_cast<int>(syscall(SYS_flock, fd, operation));
+}
 
 namespace
 {
@@ -40,6 +57,22 @@ std::vector<uint64_t> starts_in(const Contents &c)
 }
 
 } // namespace
+
+TEST_CASE("a reader that has the lock of a new file for a moment does not cost the file")
+{
+	TempDir dir;
+	Directory d(dir.path());
+	ft_writer *w = nullptr;
+	REQUIRE(ft_writer_open_first(&w, d.fd, "1", "{}") == 0);
+	refused_locks = 3;
+	CHECK(ft_writer_next(w, d.fd, "2", "{}", "{}") == 0);
+	CHECK(refused_locks == 0);
+	CHECK(ft_writer_error(w) == 0);
+	const int reader = open(dir.file("2").c_str(), O_RDONLY | O_CLOEXEC);
+	CHECK(flock(reader, LOCK_SH | LOCK_NB) == -1); // the writer has it now
+	close(reader);
+	CHECK(ft_writer_close(w, "{}") == 0);
+}
 
 TEST_CASE("each file has what was written into it, with manifest, summary and trailer")
 {
