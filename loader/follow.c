@@ -63,22 +63,14 @@ static bool is_alive(pid_t pid)
 	return readlink(path, text, sizeof text) > 0;
 }
 
-static bool is_target(const struct recorder *r, pid_t pid)
-{
-	for (size_t i = 0; i < r->targets->count; i++)
-		if (r->targets->pids[i] == pid)
-			return true;
-	return false;
-}
-
 /* Skips processes that are already traced, including children of targets. */
 static void keep_new(struct recorder *r, struct targets *found)
 {
 	size_t left = 0;
 	programs_drain(r->programs); /* a child that was forked a moment ago */
 	for (size_t i = 0; i < found->count; i++)
-		if (!is_target(r, found->pids[i]) && !threads_of_other(&r->threads, found->pids[i]) &&
-		    is_alive(found->pids[i]))
+		if (!targets_has(r->targets, found->pids[i]) &&
+		    !threads_of_other(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
 			found->pids[left++] = found->pids[i];
 	found->count = left;
 }

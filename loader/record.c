@@ -93,15 +93,25 @@ static int make_parent(const char *path)
 	return 0;
 }
 
-/* Traces load generators that already run. Later ones are detected as they start. A recording without them is
- * still valid. */
-static void trace_clients(struct recorder *r)
+/* Opens the accounts of targets and of load generators that already run. Later load generators are detected
+ * as they start. A recording without them is still valid. Only targets stay named: a load generator's process
+ * id may be reused. */
+static int open_accounts(struct recorder *r)
 {
 	static struct targets clients;
-	targets_add_name(&clients, FT_CLIENT_COMM);
-	int err = programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT);
+	int err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET);
+	if (err)
+		return err;
+	if (r->options->wanted.with_client)
+		targets_add_name(&clients, FT_CLIENT_COMM);
+	err = programs_trace(r->programs, clients.pids, clients.count, FT_TRACED_CLIENT);
 	if (err)
 		skipped(r, "tracing of load generators", err);
+	err = programs_open_accounts(r->programs);
+	for (size_t i = 0; i < clients.count; i++)
+		if (!targets_has(r->targets, clients.pids[i]))
+			programs_forget(r->programs, clients.pids[i]);
+	return err;
 }
 
 static void note_unwanted(struct recorder *r)
@@ -204,12 +214,7 @@ static int start(struct recorder *r)
 	r->drain.sockets = sockets_open(r->writer, r->targets->pids, r->targets->count);
 	report_clock(r);
 	err = programs_attach(r->programs, skipped, r);
-	if (!err)
-		err = programs_trace(r->programs, r->targets->pids, r->targets->count, FT_TRACED_TARGET);
-	if (!err && r->options->wanted.with_client)
-		trace_clients(r);
-	if (!err)
-		err = programs_open_accounts(r->programs);
+	err = err ? err : open_accounts(r);
 	if (err) {
 		fprintf(stderr, "forktail record: cannot attach to the kernel: %s\n%s", strerror(-err),
 			programs_log());

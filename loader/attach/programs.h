@@ -52,7 +52,7 @@ int programs_open_accounts(struct programs *p);
 /* For continuous recording: opens accounts of threads that have none yet, after more processes were named.
  * Announces again threads whose begin was lost. */
 int programs_open_more(struct programs *p);
-/* Forgets a process that has exited, because its id may be reused. */
+/* No longer names a process, whose id may be reused. Open accounts of its threads stay open. */
 void programs_forget(struct programs *p, pid_t pid);
 /* Requests events of type FT_EVENT_OPEN, which follow through the ring and describe the current moment. */
 int programs_report_open(struct programs *p);

@@ -17,14 +17,21 @@
 #include "loader/system/text.h"
 #include "loader/targets/cgroups.h"
 
+bool targets_has(const struct targets *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->pids[i] == pid)
+			return true;
+	return false;
+}
+
 int targets_add_pid(struct targets *t, pid_t pid)
 {
 	char comm[32];
 	if (pid <= 0 || read_proc(pid, "comm", comm, sizeof comm) < 0)
 		return -ESRCH;
-	for (size_t i = 0; i < t->count; i++)
-		if (t->pids[i] == pid)
-			return 1;
+	if (targets_has(t, pid))
+		return 1;
 	if (t->count == TARGETS_MAX)
 		return -E2BIG;
 	t->pids[t->count++] = pid;

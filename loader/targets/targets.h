@@ -3,6 +3,7 @@
 #ifndef FORKTAIL_LOADER_TARGETS_H
 #define FORKTAIL_LOADER_TARGETS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -38,6 +39,8 @@ int targets_add_unit(struct targets *t, const char *unit);
 /* Every process of a container, given its name (Docker, Podman, LXC) or the beginning of its id. -ENOTUNIQ:
  * several ids begin like this. */
 int targets_add_container(struct targets *t, const char *which);
+
+bool targets_has(const struct targets *t, pid_t pid);
 
 /* A TCP port, 1 to 65535, or -EINVAL. */
 int port_number(const char *text);

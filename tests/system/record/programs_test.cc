@@ -2,6 +2,7 @@
 // The kernel programs loaded as on older or limited hosts, although this host has the features: thread states
 // in a hash by thread id (before task storage), and no perf events.
 #include <atomic>
+#include <bpf/bpf.h>
 #include <csignal>
 #include <functional>
 #include <map>
@@ -15,6 +16,7 @@
 #include "tests/support/servers/server.h"
 
 #include "loader/attach/programs.h"
+#include "tests/system/record/recorder.h"
 
 using namespace forktail::test;
 
@@ -190,6 +192,33 @@ struct Echo {
 	}
 };
 
+// The kernel's maps of processes to trace, of every recorder.
+std::set<uint32_t> maps_of_targets()
+{
+	std::set<uint32_t> all;
+	for (uint32_t id = 0; bpf_map_get_next_id(id, &id) == 0;) {
+		const int fd = bpf_map_get_fd_by_id(id);
+		bpf_map_info info = {};
+		uint32_t size = sizeof info;
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
+		    info.name == std::string("targets"))
+			all.insert(id);
+		close(fd);
+	}
+	return all;
+}
+
+std::set<uint32_t> keys_of(uint32_t map)
+{
+	std::set<uint32_t> all;
+	const int fd = bpf_map_get_fd_by_id(map);
+	uint32_t key = 0;
+	for (uint32_t *last = nullptr; bpf_map_get_next_key(fd, last, &key) == 0; last = &key)
+		all.insert(key);
+	close(fd);
+	return all;
+}
+
 } // namespace
 
 TEST_CASE("a drain ends although each event that it reads leads to another one")
@@ -213,6 +242,30 @@ TEST_CASE("a drain ends although each event that it reads leads to another one")
 	echo.read_bytes = Echo::most_bytes;
 	programs_stop(p);
 	programs_free(p);
+}
+
+TEST_CASE("a load generator that ran at the begin has accounts, and its process id is forgotten")
+{
+	REQUIRE(geteuid() == 0);
+	Redis redis;
+	Process load({program("forktail-load"), "-s", redis.socket(), "--rate", "100", "--duration", "60"});
+	const auto loading = [&] { return redis.info("connected_clients") != "1"; };
+	REQUIRE(eventually(loading, Seconds(30)));
+	const std::set<uint32_t> maps_before = maps_of_targets();
+	Recorder recorder(redis.pid());
+	size_t maps = 0;
+	for (const uint32_t id : maps_of_targets()) {
+		if (maps_before.count(id))
+			continue;
+		maps++;
+		CHECK(keys_of(id) == std::set<uint32_t>{static_cast<uint32_t>(redis.pid())});
+	}
+	CHECK(maps == 1);
+	const Recorded r = recorder.stop();
+	bool has_client = false;
+	for (const auto &[key, t] : r.threads)
+		has_client |= t.tgid == static_cast<uint32_t>(load.pid()) && t.flags & FT_THREAD_CLIENT;
+	CHECK(has_client);
 }
 
 TEST_CASE("states in a hash: 5,000 threads start and end with a table of 4,096, and nothing is lost")
