@@ -43,8 +43,8 @@ int flight_recorder_start_guard(struct recorder *r)
 	if (err)
 		fprintf(stderr,
 			"forktail record: cannot start forktail-guard, which must be in the directory of "
-			"forktail-record: %s\n",
-			strerror(-err));
+			"forktail-record%s: %s\n",
+			err == -EACCES ? " and accessible to the ring's user" : "", strerror(-err));
 	return err ? 3 : 0;
 }
 

@@ -81,19 +81,35 @@ static int run(pid_t recorder, const char *path, char *const *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-__attribute__((noreturn)) static void live(pid_t recorder, const char *path, char *const *argv,
+/* Becomes the ring's user and tells the recorder whether that user can run the guard. */
+static int begin(pid_t recorder, int answer, const char *path, const struct file_owner *user)
+{
+	int err = privileges_become_user(recorder, user->uid, user->gid);
+	if (!err && access(path, X_OK))
+		err = -errno;
+	if (write(answer, &err, sizeof err) != sizeof err)
+		err = -EPIPE; /* the recorder has exited */
+	return err;
+}
+
+__attribute__((noreturn)) static void live(pid_t recorder, int answer, const char *path, char *const *argv,
 					   const struct file_owner *user)
 {
-	reset_process();
 	prctl(PR_SET_NAME, "forktail-start");
 	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, and the guard ends with it */
-	if (privileges_become_user(recorder, user->uid, user->gid))
+	if (begin(recorder, answer, path, user))
 		_exit(3);
+	reset_process();
 	for (unsigned pause_s = 1;;) {
 		time_t begun = time(NULL);
 		int status = getppid() == recorder ? run(recorder, path, argv) : USAGE;
-		if (status == USAGE)
+		if (status == USAGE) {
+			if (getppid() == recorder)
+				fputs("forktail record: forktail-guard did not accept its options. The "
+				      "recording continues without triggers, snapshots and metrics\n",
+				      stderr);
 			_exit(USAGE);
+		}
 		if (time(NULL) - begun > LONGEST_PAUSE_S)
 			pause_s = 1;
 		fprintf(stderr, "forktail record: forktail-guard exited; restarting it in %u s\n", pause_s);
@@ -111,8 +127,16 @@ int guard_start(const struct guard_args *g, const char *ring, const struct file_
 	if (err)
 		return err;
 	memcpy(argv + 2, g->all, g->count * sizeof *g->all);
+	int answer[2];
+	if (pipe2(answer, O_CLOEXEC))
+		return -errno;
 	pid_t pid = fork();
 	if (pid == 0)
-		live(recorder, path, (char *const *)argv, user);
-	return pid < 0 ? -errno : 0;
+		live(recorder, answer[1], path, (char *const *)argv, user);
+	err = pid < 0 ? -errno : 0;
+	close(answer[1]);
+	if (!err && read(answer[0], &err, sizeof err) != sizeof err)
+		err = -ECHILD;
+	close(answer[0]);
+	return err;
 }

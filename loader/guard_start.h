@@ -23,7 +23,7 @@ int guard_args_add(struct guard_args *g, const char *option, const char *value);
 
 /* Starts a process of that user that runs the guard as long as the recorder lives. If the guard exits, it is
  * started again after a pause that grows from a second to a minute, but not if it rejected its command line.
- * -ENOENT: the guard is not in the directory of this program. */
+ * -ENOENT: the guard is not in the directory of this program. -EACCES: the user cannot run it there. */
 int guard_start(const struct guard_args *g, const char *ring, const struct file_owner *user);
 
 #endif

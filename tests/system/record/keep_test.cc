@@ -334,6 +334,18 @@ TEST_CASE("ring and guard belong to the ring's user, and the recorder writes wit
 	    "--on",  "iteration > 50ms",	  "--control"};
 	CHECK_THROWS_WITH(Keeper(ring, asked, bin + "/forktail-record"),
 			  Catch::Matchers::Contains("which must be in the directory of forktail-record"));
+	// Root can run it, the ring's user cannot.
+	write_file(bin + "/forktail-guard", "#!/bin/sh\nexit 2\n");
+	REQUIRE(chmod((bin + "/forktail-guard").c_str(), 0700) == 0);
+	CHECK_THROWS_WITH(Keeper(ring, asked, bin + "/forktail-record"),
+			  Catch::Matchers::Contains("accessible to the ring's user: Permission denied"));
+	REQUIRE(chmod((bin + "/forktail-guard").c_str(), 0755) == 0);
+	{
+		Keeper alone(ring, asked, bin + "/forktail-record");
+		CHECK(
+		    alone.says("forktail-guard did not accept its options. The recording continues without"));
+		alone.end();
+	}
 	// Replaces the guard: writes into the ring how it was started, and dies the first time.
 	write_file(bin + "/forktail-guard",
 		   "#!/bin/sh\necho \"$*\" >> $1/args\ngrep -E 'Cap|NoNew|Uid' /proc/self/status >> $1/args\n"
