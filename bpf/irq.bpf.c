@@ -95,7 +95,7 @@ static __always_inline int end(u64 kind)
 		i->total_ns += own_ns;
 		i->count++;
 		if (own_ns > i->max_ns)
-			i->max_ns = (u32)own_ns;
+			i->max_ns = at_most_32_bits(own_ns);
 	}
 	c->interrupt_depth = depth - 1;
 	if (depth == 1 && now - c->last_fold_ns >= FT_TALLY_WINDOW_NS)

@@ -192,6 +192,11 @@ static __always_inline u64 ring_flags(void)
 									      : BPF_RB_NO_WAKEUP;
 }
 
+static __always_inline u32 at_most_32_bits(u64 ns)
+{
+	return ns < (u32)-1 ? (u32)ns : (u32)-1;
+}
+
 static __always_inline void tally_add(struct thread_state *st, u64 owner, u64 ns)
 {
 	/* Prevents the compiler from checking one copy of the index and using another, which the verifier
@@ -203,7 +208,7 @@ static __always_inline void tally_add(struct thread_state *st, u64 owner, u64 ns
 	e->total_ns += ns;
 	e->count++;
 	if (ns > e->max_ns)
-		e->max_ns = (u32)ns;
+		e->max_ns = at_most_32_bits(ns);
 	st->dirty = 1;
 }
 

@@ -119,6 +119,28 @@ std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &ch
 	return seen;
 }
 
+// The programs, tracing a process.
+struct Loaded {
+	programs *p = nullptr;
+
+	Loaded(const programs_wanted &wanted, event_handler handler, void *context, pid_t pid)
+	{
+		Seen skips;
+		support host;
+		support_probe(&host);
+		REQUIRE(support_blocker(&host) == nullptr);
+		REQUIRE(programs_load(&p, &host, &wanted, handler, context) == 0);
+		REQUIRE(programs_attach(p, on_skip, &skips) == 0);
+		REQUIRE(programs_trace(p, &pid, 1, FT_TRACED_TARGET) == 0);
+		REQUIRE(programs_open_accounts(p) == 0);
+	}
+	~Loaded()
+	{
+		programs_stop(p);
+		programs_free(p);
+	}
+};
+
 void check_accounts(const Seen &seen)
 {
 	for (const auto &[key, a] : seen.accounts) {
@@ -225,23 +247,38 @@ TEST_CASE("a drain ends although each event that it reads leads to another one")
 {
 	REQUIRE(geteuid() == 0);
 	Echo echo;
-	Seen skips;
-	support host;
-	support_probe(&host);
-	REQUIRE(support_blocker(&host) == nullptr);
-	const programs_wanted wanted = {}; // each wait is an event, however short
-	programs *p = nullptr;
-	REQUIRE(programs_load(&p, &host, &wanted, Echo::on_event, &echo) == 0);
-	REQUIRE(programs_attach(p, on_skip, &skips) == 0);
-	REQUIRE(programs_trace(p, &echo.pid, 1, FT_TRACED_TARGET) == 0);
-	REQUIRE(programs_open_accounts(p) == 0);
+	Loaded loaded({}, Echo::on_event, &echo, echo.pid); // each wait is an event, however short
 	echo.make_event();
-	CHECK(programs_drain(p) == 0);
+	CHECK(programs_drain(loaded.p) == 0);
 	CHECK(echo.read_bytes > (15 << 20));
 	CHECK(echo.read_bytes < (17 << 20)); // the ring has 16 MB
 	echo.read_bytes = Echo::most_bytes;
-	programs_stop(p);
-	programs_free(p);
+}
+
+TEST_CASE("the longest interval of a window does not become short where its number ends")
+{
+	REQUIRE(geteuid() == 0);
+	const pid_t sleeper = fork();
+	if (!sleeper) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sleep_for(Seconds(6));
+		_exit(0);
+	}
+	uint32_t longest_ns = 0;
+	programs_wanted wanted = {};
+	wanted.min_span_ns = 60'000'000'000; // no interval is a span
+	Loaded loaded(
+	    wanted,
+	    [](void *context, const void *event, size_t) {
+		    const auto *tally = static_cast<const ft_event_tally *>(event);
+		    auto *longest = static_cast<uint32_t *>(context);
+		    if (tally->type == FT_EVENT_TALLY)
+			    *longest = std::max(*longest, tally->entry[FT_SLEEP].max_ns);
+	    },
+	    &longest_ns, sleeper);
+	waitpid(sleeper, nullptr, 0);
+	CHECK(programs_drain(loaded.p) == 0);
+	CHECK(longest_ns == UINT32_MAX); // 4.3 s
 }
 
 TEST_CASE("a load generator that ran at the begin has accounts, and its process id is forgotten")
