@@ -3,6 +3,9 @@
  * and for which process. They are rare compared to requests to a server, so all of them are recorded. */
 #include "state.h" /* first: libbpf's headers need the integer types */
 
+#include "ids.h"
+#include "iteration.h"
+
 #include <bpf/bpf_tracing.h>
 
 struct issued {
@@ -25,7 +28,7 @@ int block_rq_issue(u64 *ctx)
 {
 	struct request *rq = (struct request *)(has_block_queue_arg ? ctx[1] : ctx[0]);
 	u64 key = (u64)rq;
-	struct issued i = {.start_ns = bpf_ktime_get_ns(), .tid = (u32)bpf_get_current_pid_tgid()};
+	struct issued i = {.start_ns = bpf_ktime_get_ns(), .tid = id_of_any(current_task())};
 	i.bytes = BPF_CORE_READ(rq, __data_len);
 	i.sector = BPF_CORE_READ(rq, __sector);
 	bpf_get_current_comm(i.comm, sizeof i.comm);

@@ -62,7 +62,7 @@ struct ft_event_span {
 struct cpu_slice {
 	__u64 start_ns;
 	__u32 tid;
-	__u32 pad;
+	__u32 host_tid; /* in the initial pid namespace */
 	char comm[16];
 };
 

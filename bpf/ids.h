@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Ids of tasks: in the recorder's pid namespace, which identifies threads, because everything the recorder
- * does with an id (/proc, perf events, --pid) uses it; and in the task's own namespace, which its memory
- * contains. Not inlined, because it is rarely called. */
+ * does with an id (/proc, perf events, --pid) uses it; of tasks that are not in it; and in the task's own
+ * namespace, which its memory contains. Not inlined, because it is rarely called. */
 #ifndef FORKTAIL_BPF_IDS_H
 #define FORKTAIL_BPF_IDS_H
 
+#include "recording/task_ids.h"
 #include "state.h"
 
 /* The id of a task in one of its namespaces. Level 0 is the initial one. */
@@ -39,6 +40,13 @@ static __noinline u32 id_of(struct task_struct *task)
 static __always_inline u32 process_id_of(struct task_struct *task)
 {
 	return id_of(BPF_CORE_READ(task, group_leader));
+}
+
+/* Of any task of the host, as a recording has it. */
+static __noinline __attribute__((unused)) u32 id_of_any(struct task_struct *task)
+{
+	u32 of_host = (u32)BPF_CORE_READ(task, pid), id = pid_ns && of_host ? id_of(task) : of_host;
+	return id || !of_host ? id : of_host | FT_TASK_OUTSIDE;
 }
 
 /* In its own namespace, as gettid() returns it. */

@@ -11,7 +11,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 {
 	struct cpu_state *c = this_cpu();
 	u64 now = bpf_ktime_get_ns();
-	bool known = c->slices[c->newest & (FT_CPU_SLICES - 1)].tid == (u32)prev->pid;
+	bool known = c->slices[c->newest & (FT_CPU_SLICES - 1)].host_tid == (u32)prev->pid;
 	if (c->traced || opening || !known) {
 		struct thread_state *st = state_of(prev);
 		if (st && st->off_cpu && !opening)
@@ -22,7 +22,8 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 	u32 i = (c->newest + 1) & (FT_CPU_SLICES - 1);
 	struct cpu_slice *s = &c->slices[i];
 	s->start_ns = now;
-	s->tid = (u32)next->pid;
+	s->host_tid = (u32)next->pid;
+	s->tid = pid_ns ? id_of_any(next) : s->host_tid;
 	bpf_probe_read_kernel(s->comm, sizeof s->comm, next->comm);
 	c->newest = i;
 	struct thread_state *st = next->flags & PF_KTHREAD ? NULL : state_of(next);

@@ -5,6 +5,9 @@
  * every 100 ms or 1 MB. */
 #include "state.h" /* first: libbpf's headers need the integer types */
 
+#include "ids.h"
+#include "iteration.h"
+
 #include <bpf/bpf_tracing.h>
 
 #define HAND_OVER_NS 100000000ull
@@ -52,7 +55,7 @@ static __always_inline int dirtied(u64 bytes, struct address_space *mapping)
 {
 	if (!mapping || closing_ns)
 		return 0;
-	struct writer who = {.tgid = (u32)(bpf_get_current_pid_tgid() >> 32)};
+	struct writer who = {.tgid = id_of_any(BPF_CORE_READ(current_task(), group_leader))};
 	struct gendisk *disk = BPF_CORE_READ(mapping, host, i_sb, s_bdev, bd_disk);
 	if (disk)
 		who.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);

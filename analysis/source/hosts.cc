@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "recording/task_ids.h"
+
 namespace forktail::analysis
 {
 
@@ -22,7 +24,7 @@ bool IsForeign(const Run &run, uint32_t dev)
 
 uint32_t SpaceOfId(const Run &run, uint32_t id)
 {
-	return run.spaces > 1 ? id / kIdsOfSpace : 0;
+	return run.spaces > 1 ? (id & ~FT_TASK_OUTSIDE) / kIdsOfSpace : 0;
 }
 
 uint32_t SpaceOfDevice(const Run &run, uint32_t dev)
@@ -45,7 +47,7 @@ uint32_t DeviceOf(const IdSpace &space, uint32_t dev, Run *run)
 
 uint32_t OwnId(const Run &run, uint32_t id)
 {
-	return run.spaces > 1 ? id % kIdsOfSpace : id;
+	return run.spaces > 1 ? id % kIdsOfSpace : id & ~FT_TASK_OUTSIDE;
 }
 
 uint32_t OwnCpu(const Run &run, uint32_t cpu)

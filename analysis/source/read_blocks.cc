@@ -8,6 +8,7 @@
 #include "common/format/sanitize.h"
 #include "map_times.h"
 #include "merge_segments.h"
+#include "recording/task_ids.h"
 
 namespace forktail::analysis
 {
@@ -99,6 +100,12 @@ void Cut(uint64_t from_ns, ft_tally *t)
 	t->total_ns = InMeasure(t->total_ns, t->end_ns - t->start_ns, t->end_ns - from_ns);
 	t->max_ns = std::min(t->max_ns, t->total_ns);
 	t->start_ns = from_ns;
+}
+
+// Of a task that may be outside the recorder's pid namespace.
+uint32_t IdOfAny(const IdSpace &space, uint32_t id)
+{
+	return space.Id(id) | (id & FT_TASK_OUTSIDE);
 }
 
 // The run's thread of an account. A recorder that stopped and resumed in its ring begins another account of a
@@ -396,14 +403,14 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		break;
 	case FT_BLOCK_IO:
 		ForRecords<ft_io>(f, block, [&](ft_io io) {
-			io.tid = space.Id(io.tid);
+			io.tid = IdOfAny(space, io.tid);
 			io.dev = DeviceOf(space, io.dev, run);
 			run->ios.push_back(io);
 		});
 		break;
 	case FT_BLOCK_CPU_SLICE:
 		ForRecords<ft_cpu_slice>(f, block, [&](ft_cpu_slice t) {
-			t.tid = space.Id(t.tid);
+			t.tid = IdOfAny(space, t.tid);
 			t.cpu = space.Cpu(t.cpu);
 			run->cpu_slices.push_back(t);
 		});
@@ -426,7 +433,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		break;
 	case FT_BLOCK_WRITES:
 		ForRecords<ft_writes>(f, block, [&](ft_writes w) {
-			w.tgid = space.Id(w.tgid);
+			w.tgid = IdOfAny(space, w.tgid);
 			w.dev = DeviceOf(space, w.dev, run);
 			run->writes.push_back(w);
 		});

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "recording/task_ids.h"
 #include "tests/support/catch.h"
 #include "tests/support/freezer.h"
 #include "tests/support/json.h"
@@ -56,7 +57,61 @@ void check_named(const Freezer &group, const Redis &redis, const std::vector<std
 	CHECK(manifest["targets"][0]["cgroup_of"] == "container ffffffffffff");
 }
 
+// Starts a copy of the shell with this comm.
+std::string shell(const TempDir &dir, const std::string &comm)
+{
+	std::filesystem::copy_file(std::filesystem::canonical("/bin/sh"), dir.file(comm));
+	return dir.file(comm);
+}
+
+constexpr const char *kBusy = "while :; do :; done";
+
 } // namespace
+
+TEST_CASE("in a pid namespace, tasks outside it are not taken for its own")
+{
+	REQUIRE(root());
+	TempDir dir;
+	const std::string server = shell(dir, "inside"), hog = shell(dir, "inside-hog");
+	const std::string recording = dir.file("r.forktail"), file = dir.file("file");
+	const std::string dd = "dd if=/dev/zero of=" + file + " bs=1M count=16 conv=fsync 2>/dev/null";
+	Process outside(
+	    {"taskset", "-c", "0", shell(dir, "outside-hog"), "-c",
+	     std::string("while :; do dd if=/dev/zero of=") + file +
+		 "2 bs=1M count=4 conv=fsync 2>/dev/null; for i in $(seq 300000); do :; done; done"});
+	// The server is the third process there, or a later one.
+	const Result r = run({"unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "taskset", "-c",
+			      "0", "sh", "-c",
+			      server + " -c '" + kBusy + "' & server=$!; " + hog + " -c '" + kBusy +
+				  "' & while :; do " + dd + "; done & " + program("forktail-record") +
+				  " --pid $server --duration 4s -o " + recording + "; exit $?"});
+	INFO(r.err);
+	REQUIRE(r.status == 0);
+	size_t in = 0, out = 0;
+	const auto check = [&](uint32_t id, const std::string &comm) {
+		INFO(comm << " has the id " << id);
+		const bool is_inside = comm == "inside-hog";
+		if (is_inside || comm == "outside-hog" || comm.rfind("kworker", 0) == 0 ||
+		    comm.rfind("ksoftirqd", 0) == 0)
+			CHECK((id & FT_TASK_OUTSIDE) == (is_inside ? 0 : FT_TASK_OUTSIDE));
+		in += is_inside;
+		out += comm == "outside-hog";
+	};
+	const Recorded recorded = read_recording(recording);
+	for (const ft_cpu_slice &s : recorded.slices)
+		check(s.tid, s.comm);
+	for (const ft_io &io : recorded.io)
+		check(io.tid, io.comm);
+	CHECK(in > 0);
+	CHECK(out > 0);
+	size_t own = 0, foreign = 0; // writes of dd
+	for (const ft_writes &w : recorded.writes) {
+		own += w.comm == std::string("dd") && !(w.tgid & FT_TASK_OUTSIDE);
+		foreign += w.comm == std::string("dd") && w.tgid & FT_TASK_OUTSIDE;
+	}
+	CHECK(own > 0);
+	CHECK(foreign > 0);
+}
 
 TEST_CASE("in its own pid namespace the recorder knows processes by their ids there")
 {

@@ -2,6 +2,7 @@
 // Numbers of several machines in one run: equal numbers of two machines are distinguished, and displayed
 // unchanged.
 #include "analysis/source/hosts.h"
+#include "recording/task_ids.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;
@@ -30,10 +31,21 @@ TEST_CASE("a run of one kernel keeps its numbers, whatever they are", "[hosts]")
 {
 	const Run run;
 	const IdSpace only;
-	CHECK(only.Id(UINT32_MAX) == UINT32_MAX);
-	CHECK(OwnId(run, UINT32_MAX) == UINT32_MAX);
+	CHECK(only.Id(INT32_MAX) == INT32_MAX);
+	CHECK(OwnId(run, INT32_MAX) == INT32_MAX);
 	CHECK(only.Cpu(UINT16_MAX) == UINT16_MAX);
 	CHECK(OwnCpu(run, UINT16_MAX - 1) == UINT16_MAX - 1);
+}
+
+TEST_CASE("a task outside the recorder's pid namespace is no thread with the same number", "[hosts]")
+{
+	Run run;
+	for (uint32_t space = 0; space < 2; space++) {
+		run.spaces = space + 1;
+		const uint32_t outside = IdSpace{space}.Id(4711) | FT_TASK_OUTSIDE;
+		CHECK(OwnId(run, outside) == 4711);
+		CHECK(SpaceOfId(run, outside) == space);
+	}
 }
 
 TEST_CASE("devices of two machines are distinct, however they are numbered", "[hosts]")
