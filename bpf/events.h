@@ -18,6 +18,7 @@ enum {
 	FT_FRAME_DEPTH = 8,    /* open frames of one thread; at most 3 were seen (fork, fault, reclaim) */
 	FT_USER_STACK_BYTES = 4096, /* bytes of a sampled thread's stack; the outer part is cut off */
 	FT_USER_STACK_CHUNK = 512,  /* bytes per read: a stack may end before it is full */
+	FT_MAX_WRITERS = 1024,	    /* processes and devices with writes that are not an event yet */
 	FT_CPU_SLICES = 16,	    /* last tasks on a CPU, to name the CPU holder; a power of two */
 };
 
@@ -110,6 +111,16 @@ struct ft_event_writes {
 	__u64 start_ns, end_ns, bytes;
 	__u32 dev;
 	__u32 pad;
+	char comm[16];
+};
+
+/* An entry of the map `writers`: what is not an event yet. */
+struct ft_writes_key {
+	__u32 tgid, dev;
+};
+struct ft_writes_value {
+	__u64 start_ns, end_ns;
+	__u64 bytes; /* 0: all of it has been sent */
 	char comm[16];
 };
 

@@ -13,26 +13,17 @@
 #define HAND_OVER_NS 100000000ull
 #define HAND_OVER_BYTES (1ull << 20)
 
-struct writer {
-	u32 tgid, dev;
-};
-
-struct written {
-	u64 start_ns, end_ns;
-	u64 bytes; /* 0: all of it has been sent */
-	char comm[16];
-};
-
 /* Per CPU, so that threads of a process don't contend. When it is full, the least active writers are
- * evicted. */
+ * evicted. The recorder takes all entries at intervals, which has what a process wrote last. A page that is
+ * added at that instant on another CPU may be missed. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_PERCPU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, struct writer);
-	__type(value, struct written);
+	__uint(max_entries, FT_MAX_WRITERS);
+	__type(key, struct ft_writes_key);
+	__type(value, struct ft_writes_value);
 } writers SEC(".maps");
 
-static __always_inline void hand_over(const struct writer *who, struct written *w)
+static __always_inline void hand_over(const struct ft_writes_key *who, struct ft_writes_value *w)
 {
 	struct ft_event_writes *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 	if (e) {
@@ -55,14 +46,14 @@ static __always_inline int dirtied(u64 bytes, struct address_space *mapping)
 {
 	if (!mapping || closing_ns)
 		return 0;
-	struct writer who = {.tgid = id_of_any(BPF_CORE_READ(current_task(), group_leader))};
+	struct ft_writes_key who = {.tgid = id_of_any(BPF_CORE_READ(current_task(), group_leader))};
 	struct gendisk *disk = BPF_CORE_READ(mapping, host, i_sb, s_bdev, bd_disk);
 	if (disk)
 		who.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
 	u64 now = bpf_ktime_get_ns();
-	struct written *w = bpf_map_lookup_elem(&writers, &who);
+	struct ft_writes_value *w = bpf_map_lookup_elem(&writers, &who);
 	if (!w) {
-		struct written none = {};
+		struct ft_writes_value none = {};
 		bpf_map_update_elem(&writers, &who, &none, BPF_ANY);
 		w = bpf_map_lookup_elem(&writers, &who);
 		if (!w) {

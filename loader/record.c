@@ -42,6 +42,7 @@ enum {
 	CHILD_LOOK_MS = 1,
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
 	MISSES_TICKS = 200 / TICK_MS,
+	WRITES_TICKS = 1000 / TICK_MS,
 	/* The kernel's run-time statistics make every program slower. They are on for a hundredth of the
 	 * time: 200 ms every 20 s, after the first second. */
 	MEASURE_FROM = 1000 / TICK_MS,
@@ -280,6 +281,8 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	}
 	if (due(before, number, SWEEP_TICKS))
 		drain_sweep(&r->drain);
+	if (due(before, number, WRITES_TICKS))
+		programs_take_writes(r->programs);
 	if (due(before, number, MISSES_TICKS))
 		report_misses(r);
 	measure_cost(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);

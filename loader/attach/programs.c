@@ -403,6 +403,39 @@ int programs_drain(struct programs *p)
 	return n < 0 && n != -ENOSPC ? n : 0;
 }
 
+static void pass_writes(struct programs *p, const struct ft_writes_key *key, const struct ft_writes_value *v)
+{
+	struct ft_event_writes e = {.type = FT_EVENT_WRITES,
+				    .tgid = key->tgid,
+				    .start_ns = v->start_ns,
+				    .end_ns = v->end_ns,
+				    .bytes = v->bytes,
+				    .dev = key->dev};
+	memcpy(e.comm, v->comm, sizeof e.comm);
+	if (v->bytes)
+		p->handler(p->context, &e, sizeof e);
+}
+
+void programs_take_writes(struct programs *p)
+{
+	enum { BATCH = 32 };
+	const size_t cpus = (size_t)libbpf_num_possible_cpus();
+	struct ft_writes_key keys[BATCH];
+	struct ft_writes_value *values = calloc(BATCH * cpus, sizeof *values);
+	__u32 at, count;
+	int err = values ? 0 : -ENOMEM;
+	for (__u32 *from = NULL, taken = 0; !err && taken < FT_MAX_WRITERS; from = &at, taken += count) {
+		count = BATCH;
+		err = bpf_map_lookup_and_delete_batch(bpf_map__fd(p->skeleton->maps.writers), from, &at, keys,
+						      values, &count, NULL);
+		if (err && errno != ENOENT) /* ENOENT: these are the last */
+			break;
+		for (size_t i = 0; i < count * cpus; i++)
+			pass_writes(p, &keys[i / cpus], &values[i]);
+	}
+	free(values);
+}
+
 static void detach(struct programs *p)
 {
 	for (size_t i = 0; i < p->event_count; i++)
@@ -425,6 +458,7 @@ int programs_stop(struct programs *p)
 	int err = walk_tasks(p->closing_fd);
 	p->closing_fd = -1;
 	int drain_err = programs_drain(p);
+	programs_take_writes(p);
 	detach(p);
 	return err ? err : drain_err;
 }

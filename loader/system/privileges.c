@@ -263,6 +263,9 @@ static int allow_programs(scmp_filter_ctx filter)
 						 TCGETS};
 	int err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
 				   SCMP_A0(SCMP_CMP_EQ, BPF_OBJ_GET_INFO_BY_FD));
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				     SCMP_A0(SCMP_CMP_EQ, BPF_MAP_LOOKUP_AND_DELETE_BATCH));
 	for (size_t i = 0; i < sizeof requests / sizeof *requests && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
 				       SCMP_A1(SCMP_CMP_EQ, requests[i]));

@@ -281,6 +281,36 @@ TEST_CASE("the longest interval of a window does not become short where its numb
 	CHECK(longest_ns == UINT32_MAX); // 4.3 s
 }
 
+TEST_CASE("what a process wrote last is passed on without another write")
+{
+	REQUIRE(geteuid() == 0);
+	struct Total {
+		uint64_t bytes = 0;
+		std::string comm;
+	} total;
+	Loaded loaded(
+	    {},
+	    [](void *context, const void *event, size_t) {
+		    const auto *w = static_cast<const ft_event_writes *>(event);
+		    auto *sum = static_cast<Total *>(context);
+		    if (w->type == FT_EVENT_WRITES && w->tgid == static_cast<uint32_t>(getpid())) {
+			    sum->bytes += w->bytes;
+			    sum->comm = w->comm;
+		    }
+	    },
+	    &total, getpid());
+	TempDir dir;
+	const std::string text(300 << 10, 'x'); // less than what becomes an event at once
+	write_file(dir.file("some"), text);
+	CHECK(programs_drain(loaded.p) == 0);
+	programs_take_writes(loaded.p);
+	const uint64_t bytes = total.bytes;
+	CHECK(bytes >= text.size()); // and the file system's own pages
+	programs_take_writes(loaded.p);
+	CHECK(total.bytes == bytes); // each page once
+	CHECK(total.comm == "test_record_pro");
+}
+
 TEST_CASE("a load generator that ran at the begin has accounts, and its process id is forgotten")
 {
 	REQUIRE(geteuid() == 0);
