@@ -32,12 +32,13 @@ static int mount_of(int fd)
 	return id;
 }
 
-/* Whether a mount of the process is served by another process (FUSE). */
-static bool is_fuse(pid_t pid, int mount)
+/* Whether a mount of the process is served by another process (FUSE). -ENOENT: the process does not see it.
+ */
+static int is_fuse(pid_t pid, int mount)
 {
 	char path[48], *line = NULL;
 	size_t room = 0;
-	bool fuse = false;
+	int fuse = -ENOENT;
 	snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
 	FILE *f = fopen(path, "re");
 	while (f && getline(&line, &room, f) > 0) {
@@ -53,7 +54,9 @@ static bool is_fuse(pid_t pid, int mount)
 	return fuse;
 }
 
-/* The files of a process are on one or two mounts: the last result is cached. */
+/* A file may be on a mount that the process does not see: of another namespace, or unmounted while it was in
+ * use. A mount that is not found may be of any kind. The files of a process are on one or two mounts: the
+ * last result is cached. */
 static bool may_hold_us_up(pid_t pid, int fd)
 {
 	static pid_t last_pid;
@@ -61,7 +64,9 @@ static bool may_hold_us_up(pid_t pid, int fd)
 	static bool last;
 	int mount = mount_of(fd);
 	if (pid != last_pid || mount != last_mount) {
-		last = is_fuse(pid, mount);
+		int fuse = is_fuse(pid, mount);
+		fuse = fuse < 0 ? is_fuse(getpid(), mount) : fuse;
+		last = fuse != 0;
 		last_pid = pid;
 		last_mount = mount;
 	}

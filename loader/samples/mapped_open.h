@@ -13,7 +13,8 @@ extern "C" {
 
 /* Opens a mapped file of a process for reading. Never blocks. Opens only the regular file that is mapped,
  * whatever its path leads to now. Returns a negative errno on failure: -ESTALE if another file is at its
- * path, -ENOTSUP if it is not a regular file or is on a file system that a process serves (FUSE). */
+ * path, -ENOTSUP if it is not a regular file or is on a file system that a process serves (FUSE), or may
+ * serve: on a mount that neither the process nor the recorder sees. */
 int mapped_open(pid_t pid, const struct mapped_file *file);
 
 #ifdef __cplusplus

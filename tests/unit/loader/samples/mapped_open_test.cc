@@ -157,6 +157,17 @@ TEST_CASE("files on a FUSE mount are not opened, because its server may never an
 	close(device);
 }
 
+TEST_CASE("a file on a mount that is seen nowhere is not opened, because a process may serve it")
+{
+	if (geteuid() != 0)
+		return;
+	TempDir dir;
+	REQUIRE(mount("forktail-test", dir.path().c_str(), "tmpfs", 0, "size=1m") == 0);
+	const Mapped m(dir.file("file"));
+	REQUIRE(umount2(dir.path().c_str(), MNT_DETACH) == 0);
+	CHECK(opened(m.file) == error(ENOTSUP));
+}
+
 TEST_CASE("a mapped device is not opened")
 {
 	if (geteuid() != 0)
