@@ -81,7 +81,7 @@ struct ft_event_span_detail {
 
 struct ft_tally_entry {
 	__u64 total_ns;
-	__u32 max_ns; /* the largest number stands for all above it */
+	__u32 max_ns; /* the largest 32-bit number: this or longer */
 	__u32 count;
 };
 

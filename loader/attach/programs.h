@@ -62,7 +62,7 @@ int programs_fd(struct programs *p);
  * than the ring holds: events may arrive faster than they are read. Returns 0 or a negative errno. */
 int programs_drain(struct programs *p);
 
-/* At intervals: passes what processes wrote to the page cache lately, which becomes an event of its own only
+/* At intervals: passes what processes wrote to the page cache lately, which becomes a separate event only
  * with the next write. */
 void programs_take_writes(struct programs *p);
 
