@@ -68,7 +68,7 @@ static void keep_new(struct recorder *r, struct targets *found)
 {
 	size_t left = 0;
 	programs_drain(r->programs); /* a child that was forked a moment ago */
-	for (size_t i = 0; i < found->count; i++)
+	for (size_t i = 0; i < found->count && r->targets->count + left < TARGETS_MAX; i++)
 		if (!targets_has(r->targets, found->pids[i]) &&
 		    !threads_of_other(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
 			found->pids[left++] = found->pids[i];

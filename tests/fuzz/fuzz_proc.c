@@ -69,7 +69,7 @@ static void look(const char *proc, struct ft_writer *writer)
 
 	for (int i = 0; i < 2 && metrics; i++) {
 		proc_metrics_sample(metrics, &pid, 1);
-		quotas_look(quotas, &pid, 1);
+		quotas_look(quotas, &pid, 1, (uint64_t)i << 40);
 	}
 	quotas_close(quotas);
 	proc_metrics_close(metrics);
