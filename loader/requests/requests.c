@@ -17,6 +17,7 @@
 
 #include "bpf/events.h"
 #include "bpf/request_events.h"
+#include "loader/attach/support.h"
 #include "loader/requests/commands.h"
 #include "loader/requests/hook_switch.h"
 #include "loader/requests/request_helper.h"
@@ -100,6 +101,26 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 	return NULL;
 }
 
+/* Functions, if the kernel lacks the tracepoints. CONFIG_UNIX may be off. */
+static void choose_programs(struct requests_bpf *s)
+{
+	enum { OLD_ARGUMENTS = 6 }; /* of tcp_recvmsg, until 5.18 */
+	const bool by_functions = support_requests_by_functions();
+	const bool old = support_function_arguments("tcp_recvmsg") == OLD_ARGUMENTS;
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, s->obj)
+	{
+		const char *section = bpf_program__section_name(prog), *name = strchr(section, '/') + 1;
+		bpf_program__set_autoload(prog, strncmp(section, "tp_btf/", 7) == 0
+						    ? !by_functions
+						    : by_functions && support_has_function(name));
+	}
+	bpf_program__set_autoload(s->progs.request_leaves, true);
+	if (by_functions)
+		bpf_program__set_autoload(old ? s->progs.request_read_tcp : s->progs.request_read_tcp_old,
+					  false);
+}
+
 int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 {
 	struct requests_bpf *s = r->skeleton = requests_bpf__open();
@@ -107,6 +128,7 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 		return -errno;
 	s->rodata->pid_ns = pid_namespace;
 	s->rodata->sample_mask = r->wanted.sample - 1;
+	choose_programs(s);
 	int err = bpf_map__reuse_fd(s->maps.targets, targets_map);
 	err = err ? err : requests_bpf__load(s);
 	return err ? err : request_helper_map(&r->helper, bpf_map__fd(s->maps.requests_ring));
@@ -117,8 +139,11 @@ static int start_switch(struct requests *r)
 	int programs[HELPER_KEPT_MAX];
 	size_t count = 0;
 	struct bpf_program *prog;
-	bpf_object__for_each_program(prog, r->skeleton->obj) if (count < HELPER_KEPT_MAX) programs[count++] =
-	    bpf_program__fd(prog);
+	bpf_object__for_each_program(prog, r->skeleton->obj)
+	{
+		if (bpf_program__autoload(prog) && count < HELPER_KEPT_MAX)
+			programs[count++] = bpf_program__fd(prog);
+	}
 	return hook_switch_start(&r->hooks, programs, count);
 }
 

@@ -14,6 +14,8 @@ OF_SLOWNESS = ("unwinding",)
 def line(outcome):
     if outcome.impossible:
         return f"  {outcome.variant.name}: not supported by this kernel, and the recorder reports it"
+    if outcome.sent:
+        return f"  {outcome.variant.name}, by {outcome.requests_by}: " + ("; ".join(outcome.wrong) or f"all {outcome.sent} seen")
     result = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
     return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {result}"
 
@@ -53,13 +55,19 @@ def drops(outcomes):
                      if what not in OF_SLOWNESS) or "none"
 
 
+def requests(outcomes):
+    """What one kernel saw of the requests that were sent."""
+    return next((f"{o.seen} of {o.sent}, by {o.requests_by}" if o.sent else "not supported" for o in outcomes), "not tried")
+
+
 def row(name, kernels, value):
     return f"| {name} | " + " | ".join(value(outcomes) for outcomes in kernels.values()) + " |"
 
 
 def text(outcomes):
     """A column for each kernel."""
-    ran = [o for o in outcomes if not o.failed and not o.impossible]
+    of_requests = [o for o in outcomes if o.variant.script == "requests" and not o.failed]
+    ran = [o for o in outcomes if o.variant.script != "requests" and not o.failed and not o.impossible]
     kernels = {}
     for o in ran:
         kernels.setdefault(o.kernel.version, []).append(o)
@@ -67,7 +75,9 @@ def text(outcomes):
            row("accounts are in", kernels, lambda of: ", ".join(dict.fromkeys(o.map for o in of)))]
     out += [row(f"{key[0]}: {key[1]}", kernels, lambda of, key=key: cell(of, key)) for key in columns(ran)]
     out += [row("account off by, %", kernels, lambda of: f"{100 * max(o.account_error for o in of):.3f}"),
-            row("dropped", kernels, drops), row("not unwound", kernels, lambda of: span([slowness(o) for o in of])), ""]
+            row("dropped", kernels, drops), row("not unwound", kernels, lambda of: span([slowness(o) for o in of])),
+            row("requests of clients seen", kernels,
+                lambda of: requests([o for o in of_requests if o.kernel is of[0].kernel])), ""]
     out += [f"{version}: {', '.join(o.variant.name for o in of)}." for version, of in kernels.items()] + [""]
     releases = dict.fromkeys(o.kernel.release for o in outcomes)
     out.append("Kernels: " + ", ".join(f"Debian's {release}" for release in releases) + ".")
