@@ -53,7 +53,9 @@ struct {
 __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
 __u64 request_counters[FT_REQUEST_COUNTERS];
 __u32 connections;
-volatile __u32 epoch; /* changed by the loader before the programs are attached again: streams have gaps */
+/* Set by the loader. 0: some of the programs are not attached, so that a request would be seen in part. Another
+ * number each time that all are: streams have gaps. */
+volatile __u32 epoch;
 
 char gpl[] SEC("license") = "GPL";
 
@@ -157,16 +159,18 @@ static __always_inline void name_peer(struct ft_request_connection *e, const str
 	__builtin_memcpy(e->peer_address + 12, &address, sizeof address);
 }
 
-/* What was known before the programs were detached is no longer true. */
-static __always_inline void renew(struct slot *s)
+/* What was known before the programs were detached is no longer true. Returns whether all are attached. */
+static __always_inline bool renew(struct slot *s)
 {
-	if (s->epoch == epoch)
-		return;
-	s->epoch = epoch;
+	u32 now = epoch;
+	if (s->epoch == now || !now)
+		return now;
+	s->epoch = now;
 	s->ready = s->known = 0;
 	s->tail = s->arrivals.head;
 	s->left_ns = 0;
 	s->writes = s->unsent = s->captured = 0;
+	return true;
 }
 
 static __always_inline void begin(struct slot *s, const struct sock *sk, u16 family, u64 now, u32 offset,
@@ -261,7 +265,8 @@ static __always_inline void data_ready(const struct sock *sk, enum hooks hooks)
 		count_request(FT_REQUEST_NO_SLOT);
 		return;
 	}
-	renew(s);
+	if (!renew(s))
+		return;
 	u64 now = bpf_ktime_get_ns();
 	if (family == AF_UNIX) {
 		if (!s->ready &&
@@ -439,9 +444,8 @@ static __always_inline void was_read(struct sock *sk, int ret, int flags, enum h
 		return;
 	u16 family = sk->__sk_common.skc_family;
 	struct slot *s = slot_of_reader(sk, family, &tgid, hooks);
-	if (!s)
+	if (!s || !renew(s))
 		return;
-	renew(s);
 	u64 now = bpf_ktime_get_ns();
 	if (ret <= 0) {
 		struct ft_request_head e = {FT_REQUEST_CLOSED, 0, s->connection, now};

@@ -77,6 +77,7 @@ struct requests {
 	bool proxy;		     /* one of the targets is a proxy */
 	struct helper_process hooks; /* with slices */
 	bool attached;
+	uint32_t epoch; /* the programs' last one */
 	uint32_t on_ms; /* of each period */
 	uint64_t runs, run_ns;
 };
@@ -147,13 +148,34 @@ static int start_switch(struct requests *r)
 	return hook_switch_start(&r->hooks, programs, count);
 }
 
+/* The programs record nothing before all are attached, and nothing from the time on that the first one is
+ * detached. */
+static int switch_hooks(struct requests *r, bool on)
+{
+	r->skeleton->bss->epoch = 0;
+	int err = hook_switch_set(&r->hooks, on);
+	if (on && !err)
+		r->skeleton->bss->epoch = ++r->epoch;
+	return err;
+}
+
 int requests_attach(struct requests *r)
 {
 	r->attached = true;
-	if (!r->wanted.slices)
-		return requests_bpf__attach(r->skeleton);
-	int err = start_switch(r);
-	return err ? err : hook_switch_set(&r->hooks, true);
+	if (r->wanted.slices) {
+		int err = start_switch(r);
+		return err ? err : switch_hooks(r, true);
+	}
+	int err = requests_bpf__attach(r->skeleton);
+	r->skeleton->bss->epoch = 1;
+	return err;
+}
+
+static void detach(struct requests *r)
+{
+	r->skeleton->bss->epoch = 0;
+	requests_bpf__detach(r->skeleton);
+	helper_process_end(&r->hooks, true);
 }
 
 /* The programs' part of a CPU, from what the kernel measured in a short time. A run costs more than its own
@@ -181,8 +203,7 @@ static void end_recording(struct requests *r, struct ft_writer *w)
 	fputs("Requests of clients are no longer recorded; everything else is\n", stderr);
 	r->ended = true;
 	write_json_note(w, json_note(ft_now_ns(), "requests-ended"));
-	requests_bpf__detach(r->skeleton);
-	helper_process_end(&r->hooks, true);
+	detach(r);
 }
 
 static void note_slice(const struct requests *r, struct ft_writer *w)
@@ -210,8 +231,7 @@ void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_m
 	const bool on = r && in_period_ms < r->on_ms;
 	if (!r || !r->wanted.slices || r->ended || on == r->attached)
 		return;
-	r->skeleton->bss->epoch += on;
-	const int err = hook_switch_set(&r->hooks, on);
+	const int err = switch_hooks(r, on);
 	r->attached = on;
 	if (!err)
 		return;
@@ -533,8 +553,7 @@ void requests_stop(struct requests *r, struct ft_writer *w)
 	if (!r)
 		return;
 	r->stopping = true;
-	requests_bpf__detach(r->skeleton);
-	helper_process_end(&r->hooks, true);
+	detach(r);
 	request_helper_finish(&r->helper);
 	const uint64_t until_ns = ft_now_ns() + STOP_MS * 1000000ull;
 	while (requests_fd(r) >= 0 && ft_now_ns() < until_ns) {

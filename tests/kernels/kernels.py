@@ -45,12 +45,13 @@ class Variant:
 
 
 REQUESTS = Variant("requests", "--requests", "requests")
+REQUESTS_RING = Variant("requests-ring", "--keep 10m --requests", "requests")
 VARIANTS = [Variant("default"), Variant("exact-fentry", "--exact=fentry"), Variant("exact-tracepoints", "--exact=tracepoints"),
-            Variant("ring", "--keep 10m"), REQUESTS]
+            Variant("ring", "--keep 10m"), REQUESTS, REQUESTS_RING]
 NOT_HERE = "does not allow tracing of functions"
 # The only kernel that cannot record requests, and what the recorder says there.
 NO_REQUESTS = {"5.10": "forktail record: --requests: this kernel has no tracepoints"}
-LOADS = ("one", "many", "pipeline-2", "pipeline-16", "large")
+LOADS = {"requests": ("one", "many", "pipeline-2", "pipeline-16", "large"), "requests-ring": ("paced",)}
 UNIX_LATE = 200  # as the test record_requests: one in so many may be answered just before the kernel notes it
 
 
@@ -117,7 +118,7 @@ def doctors(left, start):
 
 def requests_wrong(name, found):
     """Problems of one load, of what tests/kernels/compare_requests printed."""
-    late = found["sent"] // UNIX_LATE if name.endswith("unix") else 0
+    late = found["sent"] // UNIX_LATE if name.startswith("unix") else 0
     wrong = [f"{name}: {found[what]} of {found['sent']} requests {what}" for what, allowed in
              (("missed", 0), ("invented", 0), ("late", late)) if found[what] > allowed]
     return wrong + ([f"{name}: {found['seen']} of {found['sent']} requests seen"] if found["seen"] != found["sent"] else [])
@@ -133,8 +134,9 @@ def judge_requests(outcome, left):
     if status != "0":
         raise RuntimeError(f"status {status}. The recorder's message: {message[-300:]}")
     outcome.requests_by = "fentry" if doctor == "yes, by fentry" else "tracepoints" if doctor == "yes" else doctor
-    names = [f"{load}.load.{how}" for load in LOADS for how in ("tcp", "unix")]
-    compared = subprocess.run([COMPARE] + [os.path.join(left, name) for name in ["server.forktail"] + names],
+    ring = outcome.variant is REQUESTS_RING
+    names = [f"{how}-{load}" for how in ("ipv4", "ipv6", "unix") for load in LOADS[outcome.variant.name]]
+    compared = subprocess.run([COMPARE] + [os.path.join(left, name) for name in ["ring" if ring else "server.forktail"] + names],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if compared.returncode != 0:
         raise RuntimeError(compared.stderr.strip())
@@ -142,8 +144,10 @@ def judge_requests(outcome, left):
     for name, found in zip(names, result["loads"]):
         outcome.sent, outcome.seen = outcome.sent + found["sent"], outcome.seen + found["seen"]
         outcome.requests_wrong += requests_wrong(name, found)
+        if ring and found["slices"] < 2:
+            outcome.requests_wrong.append(f"{name}: seen in {found['slices']} slices")
     outcome.requests_wrong += [f"{result['note'][what]} {what}" for what in ("lost", "impossible", "dropped_events")
-                               if result["note"][what]]
+                               if result["note"][what] and not (ring and what == "lost")]
 
 
 def judge(outcome, left):
@@ -213,7 +217,7 @@ def main():
             print(f"script/kernels: {path} is missing. Build it first.", file=sys.stderr)
             return 2
     versions = arguments.kernels or (["6.1"] if arguments.short else list(RELEASES))
-    variants = [VARIANTS[0], REQUESTS] if arguments.short else VARIANTS
+    variants = [VARIANTS[0], REQUESTS, REQUESTS_RING] if arguments.short else VARIANTS
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
     outcomes, missing = [], 0
     for version in versions:

@@ -76,8 +76,9 @@ def text(outcomes):
     out += [row(f"{key[0]}: {key[1]}", kernels, lambda of, key=key: cell(of, key)) for key in columns(ran)]
     out += [row("account off by, %", kernels, lambda of: f"{100 * max(o.account_error for o in of):.3f}"),
             row("dropped", kernels, drops), row("not unwound", kernels, lambda of: span([slowness(o) for o in of])),
-            row("requests of clients seen", kernels,
-                lambda of: requests([o for o in of_requests if o.kernel is of[0].kernel])), ""]
+            *(row(name, kernels, lambda of, variant=variant: requests(
+                [o for o in of_requests if o.kernel is of[0].kernel and o.variant.name == variant]))
+              for name, variant in (("requests of clients seen", "requests"), ("- in a ring's slices", "requests-ring"))), ""]
     out += [f"{version}: {', '.join(o.variant.name for o in of)}." for version, of in kernels.items()] + [""]
     releases = dict.fromkeys(o.kernel.release for o in outcomes)
     out.append("Kernels: " + ", ".join(f"Debian's {release}" for release in releases) + ".")
