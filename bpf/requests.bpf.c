@@ -74,7 +74,7 @@ enum {
 enum { WRITES_SENT = 4096 }; /* enough for the largest value of Redis */
 #define WRITE_EVERY_NS 10000000ull
 
-/* How the kernel tells of a socket's data: by tracepoints of Linux 6.3, or at the start and end of the
+/* How the kernel reports a socket's data: by tracepoints of Linux 6.3, or at the start and end of the
  * functions that have them there. A constant in every program. */
 enum hooks { BY_TRACEPOINTS, BY_FUNCTIONS };
 

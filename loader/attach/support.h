@@ -75,7 +75,7 @@ bool support_has_function(const char *name);
 /* Whether the kernel has a raw tracepoint of this name with BTF. Call support_probe first. */
 bool support_has_tracepoint(const char *name);
 
-/* Returns how many arguments a kernel function has, or -1 when there is none of this name. */
+/* Returns how many arguments a kernel function has, or -1 if it lacks the function. */
 int support_function_arguments(const char *name);
 
 /* Whether the requests of clients can be recorded on this kernel. Returns 0, or a negative errno and a

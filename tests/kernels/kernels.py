@@ -203,7 +203,8 @@ def main():
     parser.add_argument("--list", action="store_true", help="list the kernels and variants and exit")
     parser.add_argument("--short", action="store_true", help="6.1 with the default and requests only (used by the test suite)")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' recordings (for forktail explain) and logs in DIR")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/results/platforms.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/platforms.md")
+    parser.add_argument("--only", choices=("causes", "requests"), help="test only one part")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(f"{version:<5} Debian's {release}" for version, release in RELEASES.items()))
@@ -218,6 +219,8 @@ def main():
             return 2
     versions = arguments.kernels or (["6.1"] if arguments.short else list(RELEASES))
     variants = [VARIANTS[0], REQUESTS, REQUESTS_RING] if arguments.short else VARIANTS
+    if arguments.only:
+        variants = [v for v in variants if (v.script == "requests") == (arguments.only == "requests")]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
     outcomes, missing = [], 0
     for version in versions:
@@ -231,10 +234,13 @@ def main():
             print(table.line(outcome), flush=True)
     if not outcomes:
         return 3
-    text = table.text(outcomes)
-    print("\n" + text)
-    if arguments.write and not missing:
-        table.write(text)
+    parts = {"kernels": table.causes([o for o in outcomes if o.variant.script != "requests"]),
+             "kernels requests": table.requests([o for o in outcomes if o.variant.script == "requests"])}
+    for name, lines in parts.items():
+        if not arguments.only or (arguments.only == "requests") == (name == "kernels requests"):
+            print("\n" + "\n".join(lines))
+            if arguments.write and not missing:
+                table.write(name, lines)
     return 1 if any(o.wrong for o in outcomes) else 0
 
 
