@@ -9,41 +9,11 @@
  * reader takes from it. What a request is, is decided in user space. */
 #include "ids.h"
 #include "request_events.h"
+#include "request_slots.h"
 
 #include <bpf/bpf_tracing.h>
 
 const volatile __u32 pid_ns = 0;
-
-struct arrivals_queue {
-	/* written by the deliverer */
-	u32 head;
-	u32 arrived; /* offset after the last byte that arrived */
-	struct ft_request_arrival queue[FT_ARRIVALS];
-};
-
-struct slot {
-	struct arrivals_queue arrivals;
-	/* written by the server */
-	u64 tail;
-	u64 left_ns;  /* of the write call under way; 0: nothing left yet */
-	u64 write_ns; /* the last write event */
-	u32 connection;
-	u32 read; /* offset after the last byte that was read */
-	u32 writes, unsent;
-	u32 full;     /* the last write found no space */
-	u32 captured; /* bytes since the last write */
-	u32 ready;
-	u32 known;    /* its target's process is known */
-	u32 sequence; /* of the next event */
-	u32 epoch;    /* in which the other members were set */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct slot);
-} slots SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -83,7 +53,9 @@ __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader *
 __u64 request_counters[FT_REQUEST_COUNTERS];
 __u32 connections;
 volatile __u32 sample_mask; /* connections whose hash has none of these bits are followed; set by the loader */
-volatile __u32 epoch; /* changed by the loader before the programs are attached again: streams have gaps */
+/* Set by the loader. 0: some of the programs are not attached, so that a request would be seen in part. Another
+ * number each time that all are: streams have gaps. */
+volatile __u32 epoch;
 
 char gpl[] SEC("license") = "GPL";
 
@@ -102,8 +74,17 @@ enum {
 enum { WRITES_SENT = 4096 }; /* enough for the largest value of Redis */
 #define WRITE_EVERY_NS 10000000ull
 
+/* How the kernel reports a socket's data: by tracepoints of Linux 6.3, or at the start and end of the
+ * functions that have them there. A constant in every program. */
+enum hooks { BY_TRACEPOINTS, BY_FUNCTIONS };
+
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak; /* 6.2 */
-#define AS(type, p) ((type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)))
+/* A member of the protocol's part of a socket. A cast is nearly free. A kernel that lacks it refuses programs
+ * that mention it, so they copy the member. */
+#define MEMBER(hooks, type, p, member)                                                                       \
+	((hooks) == BY_TRACEPOINTS                                                                           \
+	     ? ((type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)))->member                           \
+	     : BPF_CORE_READ((type *)(p), member))
 
 static __always_inline void count_request(u32 counter)
 {
@@ -137,13 +118,13 @@ static __always_inline bool is_tcp(u16 family)
 
 /* Whether the socket is a server's end of a connection to a target, as far as known without a look at the
  * process. */
-static __always_inline bool is_servers(const struct sock *sk, u16 family)
+static __always_inline bool is_servers(const struct sock *sk, u16 family, enum hooks hooks)
 {
 	if (sk->__sk_common.skc_state != TCP_ESTABLISHED)
 		return false;
 	if (is_tcp(family))
 		return served[sk->__sk_common.skc_num];
-	u64 address = (u64)AS(struct unix_sock, sk)->addr;
+	u64 address = (u64)MEMBER(hooks, struct unix_sock, sk, addr);
 	return address && bpf_map_lookup_elem(&unix_servers, &address);
 }
 
@@ -165,8 +146,8 @@ static __always_inline void send_event(void *event, u64 bytes)
 static __always_inline void name_peer(struct ft_request_connection *e, const struct sock *sk, u16 family)
 {
 	if (family == AF_UNIX) {
-		e->peer_inode =
-		    AS(struct socket_alloc, AS(struct unix_sock, sk)->peer->sk_socket)->vfs_inode.i_ino;
+		struct socket *peer = BPF_CORE_READ((struct unix_sock *)sk, peer, sk_socket);
+		e->peer_inode = BPF_CORE_READ((struct socket_alloc *)peer, vfs_inode.i_ino);
 		struct pid *pid = sk->sk_peer_pid;
 		if (pid)
 			e->peer_pid = number_of(pid);
@@ -183,16 +164,18 @@ static __always_inline void name_peer(struct ft_request_connection *e, const str
 	__builtin_memcpy(e->peer_address + 12, &address, sizeof address);
 }
 
-/* What was known before the programs were detached is no longer true. */
-static __always_inline void renew(struct slot *s)
+/* What was known before the programs were detached is no longer true. Returns whether all are attached. */
+static __always_inline bool renew(struct slot *s)
 {
-	if (s->epoch == epoch)
-		return;
-	s->epoch = epoch;
+	u32 now = epoch;
+	if (s->epoch == now || !now)
+		return now;
+	s->epoch = now;
 	s->ready = s->known = 0;
 	s->tail = s->arrivals.head;
 	s->left_ns = 0;
 	s->writes = s->unsent = s->captured = 0;
+	return true;
 }
 
 static __always_inline void begin(struct slot *s, const struct sock *sk, u16 family, u64 now, u32 offset,
@@ -263,6 +246,8 @@ static __always_inline void correct_arrived(struct slot *s, const struct sock *s
 /* The peer of a client's Unix socket is the server's, and the server has just written. */
 static __always_inline void leaves_for_client(const struct sock *client)
 {
+	if (!bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_skc_to_unix_sock)) /* 5.16 */
+		return;
 	struct unix_sock *u = bpf_skc_to_unix_sock((void *)client);
 	struct sock *own = u ? u->peer : NULL;
 	if (!own || !own->sk_bpf_storage || !is_sampled(own))
@@ -272,40 +257,52 @@ static __always_inline void leaves_for_client(const struct sock *client)
 		s->left_ns = bpf_ktime_get_ns();
 }
 
-SEC("tp_btf/sk_data_ready")
-int BPF_PROG(request_arrives, const struct sock *sk)
+static __always_inline void data_ready(const struct sock *sk, enum hooks hooks)
 {
 	u16 family = sk->__sk_common.skc_family;
-	if (family == AF_UNIX && !AS(struct unix_sock, sk)->addr) {
+	if (family == AF_UNIX && !MEMBER(hooks, struct unix_sock, sk, addr)) {
 		leaves_for_client(sk);
-		return 0;
+		return;
 	}
-	if (!is_sampled(sk) || (!sk->sk_bpf_storage && !is_servers(sk, family)))
-		return 0;
+	if (!is_sampled(sk) || (!sk->sk_bpf_storage && !is_servers(sk, family, hooks)))
+		return;
 	struct slot *s = bpf_sk_storage_get(&slots, (void *)sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!s) {
 		count_request(FT_REQUEST_NO_SLOT);
-		return 0;
+		return;
 	}
-	renew(s);
+	if (!renew(s))
+		return;
 	u64 now = bpf_ktime_get_ns();
 	if (family == AF_UNIX) {
 		if (!s->ready &&
 		    sk->sk_receive_queue.qlen > 1) /* its position is unknown until it is empty */
-			return 0;
+			return;
 		if (!s->ready)
 			begin(s, sk, family, now, 0, 0);
 		arrives_at_unix(s, sk, now);
 	} else if (is_tcp(family)) {
-		struct tcp_sock *tcp = AS(struct tcp_sock, sk);
-		u32 end = tcp->rcv_nxt;
+		u32 end = MEMBER(hooks, struct tcp_sock, sk, rcv_nxt);
 		if (!s->ready)
-			begin(s, sk, family, now, tcp->copied_seq, 0);
+			begin(s, sk, family, now, MEMBER(hooks, struct tcp_sock, sk, copied_seq), 0);
 		if (end != s->arrivals.arrived) {
 			s->arrivals.arrived = end;
 			arrives(s, now, end);
 		}
 	}
+}
+
+SEC("tp_btf/sk_data_ready")
+int BPF_PROG(request_arrives, const struct sock *sk)
+{
+	data_ready(sk, BY_TRACEPOINTS);
+	return 0;
+}
+
+SEC("fentry/sock_def_readable")
+int BPF_PROG(request_arrives_function, const struct sock *sk)
+{
+	data_ready(sk, BY_FUNCTIONS);
 	return 0;
 }
 
@@ -415,7 +412,7 @@ static __always_inline void send_read(struct slot *s, struct read_buffer *b, u32
 }
 
 /* Finds or makes the slot of a target's end of a connection that was read. */
-static __always_inline struct slot *slot_of_reader(struct sock *sk, u16 family, u32 *tgid)
+static __always_inline struct slot *slot_of_reader(struct sock *sk, u16 family, u32 *tgid, enum hooks hooks)
 {
 	if (sk->sk_bpf_storage) {
 		struct slot *s = bpf_sk_storage_get(&slots, sk, 0, 0);
@@ -428,7 +425,7 @@ static __always_inline struct slot *slot_of_reader(struct sock *sk, u16 family, 
 	if (!target_runs(tgid))
 		return NULL;
 	if (family == AF_UNIX) {
-		u64 address = (u64)AS(struct unix_sock, sk)->addr;
+		u64 address = (u64)MEMBER(hooks, struct unix_sock, sk, addr);
 		if (!address) /* a connection that the target opened */
 			return NULL;
 		bpf_map_update_elem(&unix_servers, &address, tgid, BPF_NOEXIST);
@@ -440,39 +437,37 @@ static __always_inline struct slot *slot_of_reader(struct sock *sk, u16 family, 
 }
 
 /* The peer's FIN, if it follows the bytes that were read, has a place in the stream as well. */
-static __always_inline bool fin_follows(const struct slot *s, struct sock *sk, u32 end)
+static __always_inline bool fin_follows(const struct slot *s, struct sock *sk, u32 end, enum hooks hooks)
 {
 	return s->known && sk->__sk_common.skc_state != TCP_ESTABLISHED &&
-	       AS(struct tcp_sock, sk)->copied_seq == end + 1;
+	       MEMBER(hooks, struct tcp_sock, sk, copied_seq) == end + 1;
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
+static __always_inline void was_read(struct sock *sk, int ret, int flags, enum hooks hooks)
 {
 	u32 tgid = 0, zero = 0, end;
 	if (!is_sampled(sk) || flags & MSG_PEEK || (ret < 0 && !is_broken(ret)))
-		return 0;
+		return;
 	u16 family = sk->__sk_common.skc_family;
-	struct slot *s = slot_of_reader(sk, family, &tgid);
-	if (!s)
-		return 0;
-	renew(s);
+	struct slot *s = slot_of_reader(sk, family, &tgid, hooks);
+	if (!s || !renew(s))
+		return;
 	u64 now = bpf_ktime_get_ns();
 	if (ret <= 0) {
 		struct ft_request_head e = {FT_REQUEST_CLOSED, 0, s->connection, now};
 		if (s->ready)
 			send_event(&e, sizeof e);
-		return 0;
+		return;
 	}
 	end = s->read + (u32)ret;
-	if (is_tcp(family) && !fin_follows(s, sk, end))
-		end = AS(struct tcp_sock, sk)->copied_seq;
+	if (is_tcp(family) && !fin_follows(s, sk, end, hooks))
+		end = MEMBER(hooks, struct tcp_sock, sk, copied_seq);
 	if (!s->known) {
 		if (!tgid && !target_runs(&tgid))
-			return 0;
+			return;
 		if (!s->ready && family == AF_UNIX) {
 			if (sk->sk_receive_queue.qlen) /* its position is unknown until it is empty */
-				return 0;
+				return;
 			end = (u32)ret;
 		}
 		begin(s, sk, family, now, end - (u32)ret, tgid);
@@ -480,7 +475,7 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 	correct_arrived(s, sk, family, end);
 	struct read_buffer *b = bpf_map_lookup_elem(&read_buffers, &zero);
 	if (!b)
-		return 0;
+		return;
 	s->read = end;
 	s->writes = s->unsent = 0;
 	s->left_ns = 0;
@@ -488,6 +483,36 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 	b->event.tid = id_of(bpf_get_current_task_btf());
 	take_arrivals(s, &b->event, end);
 	send_read(s, b, (u32)ret, end);
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
+{
+	was_read(sk, ret, flags, BY_TRACEPOINTS);
+	return 0;
+}
+
+/* Of IPv6 too. */
+SEC("fexit/tcp_recvmsg")
+int BPF_PROG(request_read_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int flags, int *address, int ret)
+{
+	was_read(sk, ret, flags, BY_FUNCTIONS);
+	return 0;
+}
+
+/* Until 5.18. */
+SEC("fexit/tcp_recvmsg")
+int BPF_PROG(request_read_tcp_old, struct sock *sk, struct msghdr *m, u64 bytes, int nonblock, int flags,
+	     int *address, int ret)
+{
+	was_read(sk, ret, flags, BY_FUNCTIONS);
+	return 0;
+}
+
+SEC("fexit/unix_stream_recvmsg")
+int BPF_PROG(request_read_unix, struct socket *socket, struct msghdr *m, u64 bytes, int flags, int ret)
+{
+	was_read(socket->sk, ret, flags, BY_FUNCTIONS);
 	return 0;
 }
 
@@ -500,26 +525,25 @@ static __always_inline bool is_worth_sending(struct slot *s, u64 now)
 	return false;
 }
 
-SEC("tp_btf/sock_send_length")
-int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
+static __always_inline void was_written(struct sock *sk, int ret)
 {
 	if (!sk->sk_bpf_storage || !ret || !is_sampled(sk))
-		return 0;
+		return;
 	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, 0);
 	if (!s || !s->known || s->epoch != epoch)
-		return 0;
+		return;
 	u64 now = bpf_ktime_get_ns(), left_ns = s->left_ns;
 	if (is_broken(ret)) {
 		struct ft_request_head e = {FT_REQUEST_CLOSED, 0, s->connection, now};
 		send_event(&e, sizeof e);
 	}
 	if (ret < 0 && (ret != -EAGAIN || s->full))
-		return 0;
+		return;
 	s->full = ret < 0;
 	s->left_ns = 0;
 	s->captured = 0;
 	if (!s->full && !is_worth_sending(s, now))
-		return 0;
+		return;
 	struct ft_request_write e = {.head = {FT_REQUEST_WRITE, (u16)s->sequence++, s->connection, now},
 				     .left_ns = left_ns,
 				     .bytes = ret > 0 ? (u32)ret : 0,
@@ -527,6 +551,26 @@ int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
 	s->write_ns = now;
 	s->unsent = 0;
 	send_event(&e, sizeof e);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
+{
+	was_written(sk, ret);
+	return 0;
+}
+
+SEC("fexit/tcp_sendmsg")
+int BPF_PROG(request_written_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int ret)
+{
+	was_written(sk, ret);
+	return 0;
+}
+
+SEC("fexit/unix_stream_sendmsg")
+int BPF_PROG(request_written_unix, struct socket *socket, struct msghdr *m, u64 bytes, int ret)
+{
+	was_written(socket->sk, ret);
 	return 0;
 }
 

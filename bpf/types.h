@@ -269,6 +269,7 @@ struct tcp_sock {
 };
 
 struct unix_address;
+struct msghdr;
 
 struct unix_sock {
 	struct unix_address *addr; /* of an accepted socket: its listener's */

@@ -134,12 +134,13 @@ static void note_unwanted(struct recorder *r)
 /* Returns the exit status. */
 static int load_requests(struct recorder *r)
 {
-	const char *missing = support_requests_missing();
-	if (missing) {
-		fprintf(stderr, "forktail record: --requests: %s\n", missing);
+	char why[200];
+	int err = support_requests_error(why, sizeof why);
+	if (err) {
+		fprintf(stderr, "forktail record: --requests: %s\n", why);
 		return 3;
 	}
-	int err = requests_load(r->requests, programs_targets_map(r->programs), pid_namespace());
+	err = requests_load(r->requests, programs_targets_map(r->programs), pid_namespace());
 	if (err) {
 		fprintf(stderr, "forktail record: --requests: the kernel rejected the BPF programs: %s\n%s",
 			strerror(-err), programs_log());

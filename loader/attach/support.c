@@ -70,6 +70,14 @@ bool support_has_function(const char *name)
 	return function_id(name) > 0;
 }
 
+int support_function_arguments(const char *name)
+{
+	int id = function_id(name);
+	if (id <= 0)
+		return -1;
+	return btf_vlen(btf__type_by_id(kernel_btf(), btf__type_by_id(kernel_btf(), (__u32)id)->type));
+}
+
 /* Whether BTF's enum bpf_func_id lists a helper. */
 static bool has_helper(const char *name)
 {
@@ -175,6 +183,14 @@ static int try_function(void)
 	return 0;
 }
 
+/* Whether functions can be traced: 0 or a negative errno. Before Linux 5.12, the memory that a program leaves
+ * on the stack of a sleeping function is freed with the program. BTF does not show whether this was fixed, so
+ * a helper of Linux 5.13 is checked instead. */
+static int functions_error(void)
+{
+	return has_helper("BPF_FUNC_for_each_map_elem") ? try_function() : -ENOTSUP;
+}
+
 const char *support_exact_name(enum exact_way way)
 {
 	return way == EXACT_BY_FUNCTIONS ? "fentry" : way == EXACT_BY_TRACEPOINTS ? "tracepoints" : "";
@@ -182,13 +198,7 @@ const char *support_exact_name(enum exact_way way)
 
 int support_choose_exact(struct support *s, enum exact_way wanted, char *why, size_t bytes)
 {
-	/* Before Linux 5.12, the memory that a program leaves on the stack of a sleeping function is freed
-	 * with the program. BTF does not show whether this was fixed, so a helper of Linux 5.13 is checked
-	 * instead. */
-	bool safe = has_helper("BPF_FUNC_for_each_map_elem");
-	int err = wanted == EXACT_NOT || wanted == EXACT_BY_TRACEPOINTS ? 0
-		  : safe						? try_function()
-									: -ENOTSUP;
+	int err = wanted == EXACT_NOT || wanted == EXACT_BY_TRACEPOINTS ? 0 : functions_error();
 	s->exact = wanted;
 	if (wanted == EXACT_EITHER)
 		s->exact = err ? EXACT_BY_TRACEPOINTS : EXACT_BY_FUNCTIONS;
@@ -205,11 +215,25 @@ int support_choose_exact(struct support *s, enum exact_way wanted, char *why, si
 	return 0;
 }
 
-const char *support_requests_missing(void)
+bool support_requests_by_functions(void)
 {
-	return support_has_tracepoint("sock_recv_length") && support_has_tracepoint("sk_data_ready")
-		   ? NULL
-		   : "this kernel has no tracepoints sk_data_ready and sock_recv_length (Linux 6.3 has them)";
+	return !support_has_tracepoint("sock_recv_length") || !support_has_tracepoint("sk_data_ready");
+}
+
+int support_requests_error(char *why, size_t bytes)
+{
+	if (!support_requests_by_functions())
+		return 0;
+	static const char lacks[] = "this kernel has no tracepoints sk_data_ready and sock_recv_length (Linux "
+				    "6.3 has them), and ";
+	if (!has_helper("BPF_FUNC_task_pt_regs")) {
+		snprintf(why, bytes, "%sis too old to trace functions in their place (Linux 5.15)", lacks);
+		return -ENOTSUP;
+	}
+	int err = functions_error();
+	if (err)
+		snprintf(why, bytes, "%sdoes not allow tracing of functions: %s", lacks, strerror(-err));
+	return err;
 }
 
 static void probe_required(struct support *s)
@@ -348,13 +372,15 @@ int doctor_print(void)
 	       "%s\nkinds of mappings distinguished: %s\n",
 	       s.has_task_pt_regs ? "bpf_task_pt_regs" : "kernel stack", s.has_prev_state_arg ? "yes" : "no",
 	       s.has_find_vma ? "yes" : "no, a read of untouched memory counts as page-file");
-	char why[160];
+	char why[200];
 	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
 	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
 	       can ? support_exact_name(s.exact) : why);
-	const char *missing_requests = support_requests_missing();
-	printf("requests of clients can be recorded (--requests): %s%s\n", missing_requests ? "no, " : "yes",
-	       missing_requests ? missing_requests : "");
+	can = support_requests_error(why, sizeof why) == 0;
+	printf("requests of clients can be recorded (--requests): %s%s\n", can ? "yes" : "no, ",
+	       !can			      ? why
+	       : support_requests_by_functions() ? ", by fentry"
+						 : "");
 	printf("servers on io_uring: threads that wait in io_uring_enter count as idle, and event-loop "
 	       "iterations are recorded.\n  Not recorded: the serving thread of a connection, and the "
 	       "kernel's io_uring workers.\n");

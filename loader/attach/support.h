@@ -75,8 +75,15 @@ bool support_has_function(const char *name);
 /* Whether the kernel has a raw tracepoint of this name with BTF. Call support_probe first. */
 bool support_has_tracepoint(const char *name);
 
-/* Why the requests of clients cannot be recorded on this kernel; NULL: they can. Call support_probe first. */
-const char *support_requests_missing(void);
+/* Returns how many arguments a kernel function has, or -1 if it lacks the function. */
+int support_function_arguments(const char *name);
+
+/* Whether the requests of clients can be recorded on this kernel. Returns 0, or a negative errno and a
+ * sentence. It may attach a program to a function as a trial. Call support_probe first. */
+int support_requests_error(char *why, size_t bytes);
+
+/* Whether requests are seen at functions, in place of tracepoints that this kernel lacks. */
+bool support_requests_by_functions(void);
 
 /* Whether tracefs has this event ("syscalls/sys_enter_fsync"). Mounts nothing. */
 bool support_has_event(const char *event);

@@ -8,8 +8,8 @@
 
 #include "loader/system/helper_process.h"
 
-/* Starts a process that may only do this, for at most HELPER_KEPT_MAX loaded programs of BTF tracepoints.
- * Returns 0 or a negative errno. */
+/* Starts a process that may only do this, for at most HELPER_KEPT_MAX loaded programs of BTF tracepoints or
+ * functions. Returns 0 or a negative errno. */
 int hook_switch_start(struct helper_process *h, const int *programs, size_t count);
 /* Attaches all, or detaches all, which takes some milliseconds. Returns 0 or a negative errno. */
 int hook_switch_set(const struct helper_process *h, bool on);

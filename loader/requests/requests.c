@@ -17,6 +17,7 @@
 
 #include "bpf/events.h"
 #include "bpf/request_events.h"
+#include "loader/attach/support.h"
 #include "loader/requests/commands.h"
 #include "loader/requests/hook_switch.h"
 #include "loader/requests/request_helper.h"
@@ -82,6 +83,7 @@ struct requests {
 	bool slices;			     /* the programs are attached for on_ms of each period */
 	struct helper_process hooks;
 	bool attached;
+	uint32_t epoch; /* the programs' last one */
 	uint32_t on_ms;
 	uint64_t runs, run_ns;
 };
@@ -109,6 +111,26 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 	return NULL;
 }
 
+/* Functions, if the kernel lacks the tracepoints. CONFIG_UNIX may be off. */
+static void choose_programs(struct requests_bpf *s)
+{
+	enum { OLD_ARGUMENTS = 6 }; /* of tcp_recvmsg, until 5.18 */
+	const bool by_functions = support_requests_by_functions();
+	const bool old = support_function_arguments("tcp_recvmsg") == OLD_ARGUMENTS;
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, s->obj)
+	{
+		const char *section = bpf_program__section_name(prog), *name = strchr(section, '/') + 1;
+		bpf_program__set_autoload(prog, strncmp(section, "tp_btf/", 7) == 0
+						    ? !by_functions
+						    : by_functions && support_has_function(name));
+	}
+	bpf_program__set_autoload(s->progs.request_leaves, true);
+	if (by_functions)
+		bpf_program__set_autoload(old ? s->progs.request_read_tcp : s->progs.request_read_tcp_old,
+					  false);
+}
+
 int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 {
 	struct requests_bpf *s = r->skeleton = requests_bpf__open();
@@ -116,6 +138,7 @@ int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 		return -errno;
 	s->rodata->pid_ns = pid_namespace;
 	s->bss->sample_mask = r->sample - 1;
+	choose_programs(s);
 	int err = bpf_map__reuse_fd(s->maps.targets, targets_map);
 	err = err ? err : requests_bpf__load(s);
 	return err ? err : request_helper_map(&r->helper, bpf_map__fd(s->maps.requests_ring));
@@ -126,17 +149,41 @@ static int start_switch(struct requests *r)
 	int programs[HELPER_KEPT_MAX];
 	size_t count = 0;
 	struct bpf_program *prog;
-	bpf_object__for_each_program(prog, r->skeleton->obj) if (count < HELPER_KEPT_MAX) programs[count++] =
-	    bpf_program__fd(prog);
+	bpf_object__for_each_program(prog, r->skeleton->obj)
+	{
+		if (bpf_program__autoload(prog) && count < HELPER_KEPT_MAX)
+			programs[count++] = bpf_program__fd(prog);
+	}
 	return hook_switch_start(&r->hooks, programs, count);
+}
+
+/* The programs record nothing before all are attached, and nothing from the time on that the first one is
+ * detached. */
+static int switch_hooks(struct requests *r, bool on)
+{
+	r->skeleton->bss->epoch = 0;
+	int err = hook_switch_set(&r->hooks, on);
+	if (on && !err)
+		r->skeleton->bss->epoch = ++r->epoch;
+	return err;
 }
 
 int requests_attach(struct requests *r)
 {
-	if (!r->slices)
-		return requests_bpf__attach(r->skeleton);
-	int err = start_switch(r);
-	return err ? err : hook_switch_set(&r->hooks, true);
+	if (r->slices) {
+		int err = start_switch(r);
+		return err ? err : switch_hooks(r, true);
+	}
+	int err = requests_bpf__attach(r->skeleton);
+	r->skeleton->bss->epoch = 1;
+	return err;
+}
+
+static void detach(struct requests *r)
+{
+	r->skeleton->bss->epoch = 0;
+	requests_bpf__detach(r->skeleton);
+	helper_process_end(&r->hooks, true);
 }
 
 /* The programs' part of a CPU, from what the kernel measured in a short time. A run costs more than its own
@@ -164,8 +211,7 @@ static void end_recording(struct requests *r, struct ft_writer *w)
 	fputs("Requests of clients are no longer recorded; everything else is\n", stderr);
 	r->ended = true;
 	write_json_note(w, json_note(ft_now_ns(), "requests-ended"));
-	requests_bpf__detach(r->skeleton);
-	helper_process_end(&r->hooks, true);
+	detach(r);
 }
 
 void requests_measured(struct requests *r, uint64_t measured_ns)
@@ -179,8 +225,7 @@ void requests_measured(struct requests *r, uint64_t measured_ns)
 
 static void switch_programs(struct requests *r, struct ft_writer *w, bool on)
 {
-	r->skeleton->bss->epoch += on;
-	const int err = hook_switch_set(&r->hooks, on);
+	const int err = switch_hooks(r, on);
 	r->attached = on;
 	if (err) {
 		fprintf(stderr, "forktail record: --requests: cannot switch the programs: %s. ",
@@ -538,8 +583,7 @@ void requests_stop(struct requests *r, struct ft_writer *w)
 	if (!r)
 		return;
 	r->stopping = true;
-	requests_bpf__detach(r->skeleton);
-	helper_process_end(&r->hooks, true);
+	detach(r);
 	request_helper_finish(&r->helper);
 	const uint64_t until_ns = ft_now_ns() + STOP_MS * 1000000ull;
 	while (requests_fd(r) >= 0 && ft_now_ns() < until_ns) {

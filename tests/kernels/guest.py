@@ -59,10 +59,10 @@ def make_initramfs(directory, kernel, variants):
         with open(os.path.join(tree, "modules", name), "wb") as f:
             f.write(data)
     for name, text in (("modules/order", "".join(name + "\n" for name in modules)), ("etc/passwd", "root:x:0:0::/:/bin/sh\n"),
-                       ("etc/group", "root:x:0:\n"), ("variants", "".join(f"{v.name} {v.options}\n" for v in variants))):
+                       ("etc/group", "root:x:0:\n"), ("variants", "".join(f"{v.name} {v.script} {v.options}\n" for v in variants))):
         with open(os.path.join(tree, name), "w") as f:
             f.write(text)
-    for name in ("init", "scenario"):
+    for name in ("init", "scenario", "requests"):
         shutil.copy(os.path.join(HERE, "guest", name), os.path.join(tree, name))
         os.chmod(os.path.join(tree, name), 0o755)
     path = os.path.join(directory, "initramfs.gz")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Tests the recorder on the kernels that it supports (docs/results/platforms.md): boots Debian's kernels, makes known
-disturbances of a redis-server that is recorded there, and checks that forktail names each.
+disturbances of a redis-server that is recorded there, and checks that forktail names each. Then compares the requests
+that the kernel saw with those that the load generator logged.
 
 Exit status: 0 every kernel named all and lost nothing, 1 one did not, 2 usage, 3 the environment is not suitable.
 """
@@ -21,6 +22,7 @@ from packages import RELEASES, Kernel, Missing
 sys.path.insert(0, os.path.join(guest.ROOT, "tests", "truth"))
 import score  # noqa: E402 (the truth suite's: compares injections with forktail's explanation)
 
+COMPARE = os.path.join(os.path.dirname(guest.BIN), "tests", "compare_requests")
 # Half of the shortest disturbance, which 200 requests per second cannot miss: a fork takes at least 10 ms. An emulated
 # machine's own stalls are as long. Their causes are listed in EMULATORS.
 SLOW = "5ms"
@@ -36,15 +38,21 @@ AMONG = {"BGSAVE": 4, "appendfsync always": 2, "BGREWRITEAOF": 4}
 
 
 class Variant:
-    """A way of attaching or of writing: its name, and the options of forktail-record for it."""
+    """A way of attaching or of writing: its name, the options of forktail-record for it, and the guest's script."""
 
-    def __init__(self, name, options=""):
-        self.name, self.options = name, options
+    def __init__(self, name, options="", script="scenario"):
+        self.name, self.options, self.script = name, options, script
 
 
+REQUESTS = Variant("requests", "--requests", "requests")
+REQUESTS_RING = Variant("requests-ring", "--keep 10m --requests", "requests")
 VARIANTS = [Variant("default"), Variant("exact-fentry", "--exact=fentry"), Variant("exact-tracepoints", "--exact=tracepoints"),
-            Variant("ring", "--keep 10m")]
+            Variant("ring", "--keep 10m"), REQUESTS, REQUESTS_RING]
 NOT_HERE = "does not allow tracing of functions"
+# The only kernel that cannot record requests, and what the recorder says there.
+NO_REQUESTS = {"5.10": "forktail record: --requests: this kernel has no tracepoints"}
+LOADS = {"requests": ("one", "many", "pipeline-2", "pipeline-16", "large"), "requests-ring": ("paced",)}
+UNIX_LATE = 200  # as the test record_requests: one in so many may be answered just before the kernel notes it
 
 
 class Outcome:
@@ -56,13 +64,14 @@ class Outcome:
         self.impossible = False  # this kernel cannot do it, and reports that
         self.scored, self.drops, self.seconds = [], {}, 0.0
         self.account_error, self.map = 0.0, ""
+        self.sent, self.seen, self.requests_wrong, self.requests_by = 0, 0, [], ""
 
     @property
     def wrong(self):
         """Problems, as sentences."""
         if self.failed:
             return [self.failed]
-        problems = [f"{s.wanted} ({s.injection['magnitude']}) was named {s.named}" for s in self.scored if not s.hit]
+        problems = self.requests_wrong + [f"{s.wanted} ({s.injection['magnitude']}) was named {s.named}" for s in self.scored if not s.hit]
         if self.account_error > ACCOUNT_AIM:
             problems.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
         problems += [f"{count} {what} dropped" for what, count in self.drops.items() if what not in table.OF_SLOWNESS]
@@ -97,13 +106,58 @@ def explain(run):
     return json.loads(done.stdout)
 
 
+def read(*path):
+    with open(os.path.join(*path)) as f:
+        return f.read()
+
+
+def doctors(left, start):
+    """What doctor printed after the start of a line."""
+    return next(line.split(": ", 1)[1] for line in read(os.path.dirname(left), "doctor").splitlines() if line.startswith(start))
+
+
+def requests_wrong(name, found):
+    """Problems of one load, of what tests/kernels/compare_requests printed."""
+    late = found["sent"] // UNIX_LATE if name.startswith("unix") else 0
+    wrong = [f"{name}: {found[what]} of {found['sent']} requests {what}" for what, allowed in
+             (("missed", 0), ("invented", 0), ("late", late)) if found[what] > allowed]
+    return wrong + ([f"{name}: {found['seen']} of {found['sent']} requests seen"] if found["seen"] != found["sent"] else [])
+
+
+def judge_requests(outcome, left):
+    doctor, message, status = doctors(left, "requests of clients"), read(left, "recorder").strip(), read(left, "status").strip()
+    refuses = NO_REQUESTS.get(outcome.kernel.version)
+    if refuses:
+        outcome.impossible = status == "3" and message.startswith(refuses) and doctor.startswith("no, this kernel has no tracepoints")
+        outcome.failed = None if outcome.impossible else f"status {status}, doctor: {doctor}, the recorder's message: {message[-300:]}"
+        return
+    if status != "0":
+        raise RuntimeError(f"status {status}. The recorder's message: {message[-300:]}")
+    outcome.requests_by = "fentry" if doctor == "yes, by fentry" else "tracepoints" if doctor == "yes" else doctor
+    ring = outcome.variant is REQUESTS_RING
+    names = [f"{how}-{load}" for how in ("ipv4", "ipv6", "unix") for load in LOADS[outcome.variant.name]]
+    compared = subprocess.run([COMPARE] + [os.path.join(left, name) for name in ["ring" if ring else "server.forktail"] + names],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if compared.returncode != 0:
+        raise RuntimeError(compared.stderr.strip())
+    result = json.loads(compared.stdout)
+    for name, found in zip(names, result["loads"]):
+        outcome.sent, outcome.seen = outcome.sent + found["sent"], outcome.seen + found["seen"]
+        outcome.requests_wrong += requests_wrong(name, found)
+        if ring and found["slices"] < 2:
+            outcome.requests_wrong.append(f"{name}: seen in {found['slices']} slices")
+    outcome.requests_wrong += [f"{result['note'][what]} {what}" for what in ("lost", "impossible", "dropped_events")
+                               if result["note"][what] and not (ring and what == "lost")]
+
+
 def judge(outcome, left):
     """Fills an outcome from the guest's results."""
-    with open(os.path.join(os.path.dirname(left), "doctor")) as f:
-        outcome.map = next(line.split(": ")[1].strip() for line in f if line.startswith("thread accounts are stored in"))
+    outcome.map = doctors(left, "thread accounts are stored in")
+    if outcome.variant.script == "requests":
+        judge_requests(outcome, left)
+        return
     if not os.path.exists(os.path.join(left, "injected")):
-        with open(os.path.join(left, "recorder")) as f:
-            message = f.read().strip()
+        message = read(left, "recorder").strip()
         outcome.impossible = NOT_HERE in message
         if outcome.impossible:
             return
@@ -147,9 +201,10 @@ def main():
     parser = argparse.ArgumentParser(prog="script/kernels", description=__doc__.split("\n")[0])
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="test only these: " + ", ".join(RELEASES))
     parser.add_argument("--list", action="store_true", help="list the kernels and variants and exit")
-    parser.add_argument("--short", action="store_true", help="6.1 with the default only (used by the test suite)")
+    parser.add_argument("--short", action="store_true", help="6.1 with the default and requests only (used by the test suite)")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' recordings (for forktail explain) and logs in DIR")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/results/platforms.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/platforms.md")
+    parser.add_argument("--only", choices=("causes", "requests"), help="test only one part")
     arguments = parser.parse_args()
     if arguments.list:
         print("\n".join(f"{version:<5} Debian's {release}" for version, release in RELEASES.items()))
@@ -158,12 +213,14 @@ def main():
     for version in arguments.kernels:
         if version not in RELEASES:
             parser.error(f"no kernel {version}. See --list.")
-    for name in ("forktail", "forktail-record", "forktail-load"):
-        if not os.access(os.path.join(guest.BIN, name), os.X_OK):
-            print(f"script/kernels: {os.path.join(guest.BIN, name)} is missing. Build it first.", file=sys.stderr)
+    for path in [os.path.join(guest.BIN, name) for name in ("forktail", "forktail-record", "forktail-load")] + [COMPARE]:
+        if not os.access(path, os.X_OK):
+            print(f"script/kernels: {path} is missing. Build it first.", file=sys.stderr)
             return 2
     versions = arguments.kernels or (["6.1"] if arguments.short else list(RELEASES))
-    variants = VARIANTS[:1] if arguments.short else VARIANTS
+    variants = [VARIANTS[0], REQUESTS, REQUESTS_RING] if arguments.short else VARIANTS
+    if arguments.only:
+        variants = [v for v in variants if (v.script == "requests") == (arguments.only == "requests")]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
     outcomes, missing = [], 0
     for version in versions:
@@ -177,10 +234,13 @@ def main():
             print(table.line(outcome), flush=True)
     if not outcomes:
         return 3
-    text = table.text(outcomes)
-    print("\n" + text)
-    if arguments.write and not missing:
-        table.write(text)
+    parts = {"kernels": table.causes([o for o in outcomes if o.variant.script != "requests"]),
+             "kernels requests": table.requests([o for o in outcomes if o.variant.script == "requests"])}
+    for name, lines in parts.items():
+        if not arguments.only or (arguments.only == "requests") == (name == "kernels requests"):
+            print("\n" + "\n".join(lines))
+            if arguments.write and not missing:
+                table.write(name, lines)
     return 1 if any(o.wrong for o in outcomes) else 0
 
 

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The kernels' results as text: a line per trial while they run, and the table of docs/results/platforms.md."""
+"""The kernels' results as text: a line per trial while they run, and the tables of docs/results/platforms.md."""
 import os
 import re
 
 from guest import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "results", "platforms.md")
-BEGIN, END = "<!-- kernels: begin -->", "<!-- kernels: end -->"
 # Drops that only show how slow an emulated CPU is: unwinding has a budget of CPU time.
 OF_SLOWNESS = ("unwinding",)
 
@@ -14,6 +13,8 @@ OF_SLOWNESS = ("unwinding",)
 def line(outcome):
     if outcome.impossible:
         return f"  {outcome.variant.name}: not supported by this kernel, and the recorder reports it"
+    if outcome.sent:
+        return f"  {outcome.variant.name}, by {outcome.requests_by}: " + ("; ".join(outcome.wrong) or f"all {outcome.sent} seen")
     result = "; ".join(outcome.wrong) if outcome.wrong else f"all {len(outcome.scored)} named"
     return f"  {outcome.variant.name} ({outcome.seconds:.0f} s): {result}"
 
@@ -57,30 +58,53 @@ def row(name, kernels, value):
     return f"| {name} | " + " | ".join(value(outcomes) for outcomes in kernels.values()) + " |"
 
 
-def text(outcomes):
+def by_kernel(outcomes):
+    kernels = {}
+    for o in outcomes:
+        kernels.setdefault(o.kernel.version, []).append(o)
+    return kernels
+
+
+def head(first, kernels):
+    return [f"| {first} | " + " | ".join(kernels) + " |", "|---|" + "---:|" * len(kernels)]
+
+
+def remarks(outcomes):
+    releases = dict.fromkeys(o.kernel.release for o in outcomes)
+    out = ["Kernels: " + ", ".join(f"Debian's {release}" for release in releases) + "."]
+    out += [f"{o.kernel.version} does not support {o.variant.name}, and the recorder reports it." for o in outcomes if o.impossible]
+    return out + [f"{o.kernel.version} {o.variant.name} failed: {o.failed}." for o in outcomes if o.failed]
+
+
+def causes(outcomes):
     """A column for each kernel."""
     ran = [o for o in outcomes if not o.failed and not o.impossible]
-    kernels = {}
-    for o in ran:
-        kernels.setdefault(o.kernel.version, []).append(o)
-    out = ["| ms | " + " | ".join(kernels) + " |", "|---|" + "---:|" * len(kernels),
-           row("accounts are in", kernels, lambda of: ", ".join(dict.fromkeys(o.map for o in of)))]
+    kernels = by_kernel(ran)
+    out = head("ms", kernels) + [row("accounts are in", kernels, lambda of: ", ".join(dict.fromkeys(o.map for o in of)))]
     out += [row(f"{key[0]}: {key[1]}", kernels, lambda of, key=key: cell(of, key)) for key in columns(ran)]
     out += [row("account off by, %", kernels, lambda of: f"{100 * max(o.account_error for o in of):.3f}"),
             row("dropped", kernels, drops), row("not unwound", kernels, lambda of: span([slowness(o) for o in of])), ""]
     out += [f"{version}: {', '.join(o.variant.name for o in of)}." for version, of in kernels.items()] + [""]
-    releases = dict.fromkeys(o.kernel.release for o in outcomes)
-    out.append("Kernels: " + ", ".join(f"Debian's {release}" for release in releases) + ".")
-    out += [f"{o.kernel.version} does not support {o.variant.name}, and the recorder reports it." for o in outcomes if o.impossible]
-    out += [f"{o.kernel.version} {o.variant.name} failed: {o.failed}." for o in outcomes if o.failed]
-    return "\n".join(out) + "\n"
+    return out + remarks(outcomes)
 
 
-def write(what):
+def requests(outcomes):
+    """Likewise: what was seen of the requests that were sent."""
+    kernels = by_kernel(outcomes)
+    how = lambda of: next((o.requests_by for o in of if o.requests_by), "not supported")
+    out = head("requests", kernels) + [row("seen at", kernels, how)]
+    for name in dict.fromkeys(o.variant.name for o in outcomes):
+        out.append(row(name, kernels, lambda of, name=name: ", ".join(
+            "; ".join(o.wrong) or (f"{o.seen} of {o.sent}" if o.sent else "-") for o in of if o.variant.name == name)))
+    return out + [""] + remarks(outcomes)
+
+
+def write(name, lines):
     with open(PAGE) as f:
         page = f.read()
-    page, found = re.subn(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{what}{END}", page, flags=re.S)
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    page, found = re.subn(f"{begin}.*{end}", lambda _: "\n".join([begin, *lines, end]), page, flags=re.S)
     if not found:
-        raise RuntimeError(f"{PAGE} has no markers {BEGIN} and {END}")
+        raise RuntimeError(f"{PAGE} has no markers {begin} and {end}")
     with open(PAGE, "w") as f:
         f.write(page)

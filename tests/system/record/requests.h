@@ -103,11 +103,16 @@ inline void compare_socket(const std::vector<NamedRequest> &sent, const std::vec
 	}
 }
 
-// Commands that the load generator does not log, such as those when a connection begins, are ignored, and so
-// are requests before its first and after its last one.
-inline Agreement compare_requests(const Log &load, const Log &kernel)
+// By socket of a load that was seen: what was sent, and what was seen. Commands that the load generator does
+// not log, such as those when a connection begins, are left out, and so are requests before its first and
+// after its last one.
+struct SentAndSeen {
+	std::vector<NamedRequest> sent, seen;
+};
+
+inline std::vector<SentAndSeen> sent_and_seen(const Log &load, const Log &kernel)
 {
-	Agreement a;
+	std::vector<SentAndSeen> all;
 	const auto seen = requests_by_socket(kernel);
 	std::set<std::string> commands = {"unknown"};
 	for (const std::string name : load.manifest["ops"])
@@ -121,10 +126,18 @@ inline Agreement compare_requests(const Log &load, const Log &kernel)
 		const auto found = seen.find(socket);
 		if (found == seen.end()) // not sampled
 			continue;
-		std::vector<NamedRequest> logged;
+		all.push_back({sent, {}});
 		for (const NamedRequest &q : found->second)
 			if (commands.count(q.command) && q.start_ns >= begin && q.start_ns <= end)
-				logged.push_back(q);
+				all.back().seen.push_back(q);
+	}
+	return all;
+}
+
+inline Agreement compare_requests(const Log &load, const Log &kernel)
+{
+	Agreement a;
+	for (const auto &[sent, logged] : sent_and_seen(load, kernel)) {
 		a.sockets += !logged.empty();
 		a.sent += sent.size();
 		a.seen += logged.size();

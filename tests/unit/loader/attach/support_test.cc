@@ -68,6 +68,21 @@ TEST_CASE("an unknown kernel feature is reported as missing")
 	CHECK(support_has_event("syscalls/sys_enter_epoll_wait") == s->has_call_events);
 	CHECK(support_has_function("__x64_sys_epoll_wait") == find(*s, "kernel BTF")->available);
 	CHECK_FALSE(support_has_function("__x64_sys_epoll_twitch"));
+	CHECK(support_function_arguments("__x64_sys_epoll_twitch") == -1);
+	CHECK((support_function_arguments("tcp_sendmsg") == 3) == find(*s, "kernel BTF")->available);
+}
+
+TEST_CASE("requests are seen at functions only if their tracepoints are missing")
+{
+	const auto s = probed();
+	char why[200] = "";
+	const bool tracepoints =
+	    support_has_tracepoint("sk_data_ready") && support_has_tracepoint("sock_recv_length");
+	const bool can = support_requests_error(why, sizeof why) == 0;
+	INFO(why);
+	CHECK(support_requests_by_functions() == !tracepoints);
+	CHECK((can || !tracepoints));
+	CHECK(can == (why[0] == 0));
 }
 
 TEST_CASE("system calls are traced by functions if possible, else by tracepoints, else not")
