@@ -53,8 +53,8 @@ __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader *
 __u64 request_counters[FT_REQUEST_COUNTERS];
 __u32 connections;
 volatile __u32 sample_mask; /* connections whose hash has none of these bits are followed; set by the loader */
-/* Set by the loader. 0: some of the programs are not attached, so that a request would be seen in part. Another
- * number each time that all are: streams have gaps. */
+/* Set by the loader. 0: some of the programs are not attached, so that a request would be seen in part.
+ * Another number each time that all are: streams have gaps. */
 volatile __u32 epoch;
 
 char gpl[] SEC("license") = "GPL";
@@ -82,9 +82,8 @@ extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak; /* 6.2 
 /* A member of the protocol's part of a socket. A cast is nearly free. A kernel that lacks it refuses programs
  * that mention it, so they copy the member. */
 #define MEMBER(hooks, type, p, member)                                                                       \
-	((hooks) == BY_TRACEPOINTS                                                                           \
-	     ? ((type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)))->member                           \
-	     : BPF_CORE_READ((type *)(p), member))
+	((hooks) == BY_TRACEPOINTS ? ((type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)))->member     \
+				   : BPF_CORE_READ((type *)(p), member))
 
 static __always_inline void count_request(u32 counter)
 {

@@ -223,7 +223,7 @@ static int start(struct recorder *r)
 			programs_log());
 		return 3;
 	}
-	if (!support_requests_missing())
+	if (!support_requests_by_functions())
 		r->readers = readers_open(programs_targets_map(r->programs), pid_namespace());
 	programs_include(r->programs, readers_programs(r->readers));
 	err = r->requests ? requests_attach(r->requests) : 0;

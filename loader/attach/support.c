@@ -224,8 +224,9 @@ int support_requests_error(char *why, size_t bytes)
 {
 	if (!support_requests_by_functions())
 		return 0;
-	static const char lacks[] = "this kernel has no tracepoints sk_data_ready and sock_recv_length (Linux "
-				    "6.3 has them), and ";
+	static const char lacks[] =
+	    "this kernel has no tracepoints sk_data_ready and sock_recv_length (Linux "
+	    "6.3 has them), and ";
 	if (!has_helper("BPF_FUNC_task_pt_regs")) {
 		snprintf(why, bytes, "%sis too old to trace functions in their place (Linux 5.15)", lacks);
 		return -ENOTSUP;
@@ -378,7 +379,7 @@ int doctor_print(void)
 	       can ? support_exact_name(s.exact) : why);
 	can = support_requests_error(why, sizeof why) == 0;
 	printf("requests of clients can be recorded (--requests): %s%s\n", can ? "yes" : "no, ",
-	       !can			      ? why
+	       !can				 ? why
 	       : support_requests_by_functions() ? ", by fentry"
 						 : "");
 	printf("servers on io_uring: threads that wait in io_uring_enter count as idle, and event-loop "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compares requests that the server's kernel saw with those of the load generator's logs, as the test
-// record_requests does: compare_requests KERNEL-LOG LOAD-LOG... prints JSON. The kernel's log is a file, or the
-// directory of a ring, which has the requests of slices of the time.
+// record_requests does: compare_requests KERNEL-LOG LOAD-LOG... prints JSON. The kernel's log is a file, or
+// the directory of a ring, which has the requests of slices of the time.
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>
@@ -38,11 +38,12 @@ Log ReadRing(const std::string &directory)
 	return all;
 }
 
-// Compares what a slice has of a connection with what was sent between its first and its last request. Returns
-// the number of slices: between two of them requests were sent that are in neither.
-size_t CompareSlices(const std::vector<NamedRequest> &sent, const std::vector<NamedRequest> &seen, Agreement *a)
+// Compares what a slice has of a connection with what was sent between its first and its last request.
+// Returns the number of slices: between two of them requests were sent that are in neither.
+size_t CompareSlices(const std::vector<NamedRequest> &sent, const std::vector<NamedRequest> &seen,
+		     Agreement *a)
 {
-	const uint64_t apart_ns = 1'000'000'000; // requests of a slice are closer to each other
+	const uint64_t apart_ns = 1'000'000'000;	// requests of a slice are closer to each other
 	const auto after = [&](const NamedRequest &q) { // behind the last one sent before q arrived
 		return std::upper_bound(sent.begin(), sent.end(), q.start_ns,
 					[](uint64_t t, const NamedRequest &r) { return t < r.start_ns; });
@@ -80,7 +81,7 @@ Json Compared(const Log &load, const Log &kernel, bool sliced)
 	} else {
 		a = compare_requests(load, kernel);
 	}
-	return {{"sent", sent},	  {"sockets", a.sockets},   {"seen", a.seen},	 {"slices", slices},
+	return {{"sent", sent},	  {"sockets", a.sockets},   {"seen", a.seen},	   {"slices", slices},
 		{"late", a.late}, {"invented", a.invented}, {"missed", a.missed()}};
 }
 
