@@ -79,7 +79,7 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 	std::string name = path_ + ".part-XXXXXX";
 	const int fd = kind == kFile ? mkostemp(name.data(), O_CLOEXEC) : mkdtemp(name.data()) ? -1 : -2;
 	if ((kind == kFile && fd < 0) || fd == -2) {
-		*error = "cannot create " + path_ + ": " + strerror(errno);
+		*error = "cannot write " + path_ + ": " + strerror(errno);
 		committed_ = true;
 		return false;
 	}

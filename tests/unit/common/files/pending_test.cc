@@ -105,5 +105,5 @@ TEST_CASE("what is not committed leaves the former output and nothing else")
 	CHECK(Entries(dir.path()) == 1);
 	Pending impossible;
 	CHECK_FALSE(impossible.Begin(dir.file("none/out"), Pending::kFile, &error));
-	CHECK(error.find("cannot create " + dir.file("none/out") + ": ") == 0);
+	CHECK(error.find("cannot write " + dir.file("none/out") + ": ") == 0);
 }
