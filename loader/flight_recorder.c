@@ -12,12 +12,14 @@
 #include "loader/self_report.h"
 #include "loader/sockets/sockets.h"
 #include "loader/system/cpu_time.h"
+#include "loader/system/manager.h"
 #include "recording/json/json_block.h"
 
 /* How often the targets' details in the manifest (listening sockets, cgroups) are looked up again. */
 #define MANIFEST_NS 60000000000ull
 #define OPEN_NS 1000000000ull
 #define CALM_NS 3000000000ull
+#define ALIVE_NS 1000000000ull
 
 int flight_recorder_open(struct recorder *r)
 {
@@ -39,6 +41,7 @@ int flight_recorder_open(struct recorder *r)
 int flight_recorder_start_guard(struct recorder *r)
 {
 	const struct record_options *o = r->options;
+	r->manager = manager_connect();
 	int err = o->guard.count ? guard_start(&o->guard, o->output, segments_owner(r->ring)) : 0;
 	if (err)
 		fprintf(stderr,
@@ -132,6 +135,11 @@ static void print_disk_state(struct recorder *r, uint64_t now)
 	int err = ft_writer_error(r->writer);
 	if (err)
 		r->disk_error_ns = now;
+	/* The guard cannot distinguish a disk that refuses to write from a recorder that hangs. */
+	if (err && now - r->alive_ns > ALIVE_NS) {
+		r->alive_ns = now;
+		manager_alive(r->manager);
+	}
 	if (err && !r->disk_error_reported) {
 		fprintf(
 		    stderr,

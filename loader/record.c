@@ -510,7 +510,7 @@ static void print_begin(const struct recorder *r)
 
 int record(const struct record_options *options, struct targets *targets)
 {
-	struct recorder r = {.options = options, .targets = targets, .missing = json_array()};
+	struct recorder r = {.options = options, .targets = targets, .missing = json_array(), .manager = -1};
 	r.base.cpu_ns = own_cpu_ns();
 	/* Before anything is attached: a signal at any time after this ends the recording properly. */
 	sigset_t set;
@@ -565,6 +565,8 @@ int record(const struct record_options *options, struct targets *targets)
 	json_decref(r.missing);
 	json_decref(r.manifest);
 	segments_close(r.ring);
+	if (r.manager >= 0)
+		close(r.manager);
 	close(signals);
 	close(timer);
 	return status;

@@ -59,6 +59,8 @@ struct recorder {
 	    young_until_ns;	  /* when targets are looked for next; until when some are new */
 	uint64_t disk_error_ns;	  /* when writing last failed */
 	bool disk_error_reported; /* whether the write error was reported, after it persisted */
+	int manager;		  /* of the service, or -1 */
+	uint64_t alive_ns;	  /* when the manager was last told so */
 };
 
 #endif

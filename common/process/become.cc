@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <map>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -45,17 +46,23 @@ std::vector<std::string> Variables(const Command &command)
 	return variables;
 }
 
+void WriteOwn(const char *path, const char *text)
+{
+	// Otherwise its files in /proc belong to root. The next program sets this itself.
+	prctl(PR_SET_DUMPABLE, 1);
+	const int fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	[[maybe_unused]] const ssize_t n = write(fd, text, strlen(text));
+	close(fd);
+}
+
 // The child has its own session, and with it an autogroup if the kernel creates them (sched(7)). A thread's
 // policy and niceness then apply only within the group, and between groups the group's niceness applies.
 void BecomeIdle()
 {
 	const struct sched_param none = {};
-	// Otherwise its files in /proc belong to root. The next program sets this itself.
-	prctl(PR_SET_DUMPABLE, 1);
-	if (const int group = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); group >= 0) {
-		[[maybe_unused]] const ssize_t n = write(group, "19", 2);
-		close(group);
-	}
+	WriteOwn("/proc/self/autogroup", "19");
 	sched_setscheduler(0, SCHED_IDLE, &none);
 	setpriority(PRIO_PROCESS, 0, 19);
 	syscall(SYS_ioprio_set, kIoprioWhoProcess, 0, kIoprioIdle);
@@ -139,6 +146,8 @@ void Become(const Becoming &b)
 	LeaveParent(c);
 	if (c.idle)
 		BecomeIdle();
+	if (c.oom_victim)
+		WriteOwn("/proc/self/oom_score_adj", "1000");
 	const struct rlimit memory = {c.memory_bytes, c.memory_bytes};
 	if (c.memory_bytes)
 		setrlimit(RLIMIT_DATA, &memory);

@@ -48,6 +48,7 @@ struct Command {
 	uint64_t memory_bytes = 0; // of its data (RLIMIT_DATA); 0: unlimited
 	uint64_t limit_ns = 0;	   // HasEnded kills it after this run time; 0: unlimited
 	bool idle = false;	   // it gets only CPU and disk time that no other process wants
+	bool oom_victim = false;   // the kernel kills it first if memory runs out
 };
 
 } // namespace forktail::common

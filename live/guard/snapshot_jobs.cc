@@ -12,6 +12,7 @@
 #include "common/format/units.h"
 #include "common/json/json_read.h"
 #include "live/snapshot/snapshot.h"
+#include "memory_limit.h"
 #include "notify.h"
 #include "retention.h"
 
@@ -215,7 +216,9 @@ void SnapshotJobs::Taken()
 
 bool SnapshotJobs::BeginExplaining(const Job &job)
 {
-	const uint64_t memory = std::max(limits_.explain_bytes / 4, kLeastMemory);
+	// The recorder is in the same cgroup. It must never be the recorder that exceeds the limit.
+	const uint64_t most = std::min(limits_.explain_bytes, MemoryLimit() / 2);
+	const uint64_t memory = std::max(most / 4, kLeastMemory);
 	common::Command words = InSession("the explanation", limits_.explain_ns);
 	words.directory = "/";
 	words.argv = {forktail_,   "explain",
@@ -225,8 +228,8 @@ bool SnapshotJobs::BeginExplaining(const Job &job)
 	words.environment = {{"COLUMNS", "100"}, {"NO_COLOR", "1"}};
 	words.output = job.path + "/." + kExplanations[0];
 	words.output_flags = O_TRUNC | O_NOFOLLOW;
-	words.idle = true;
-	words.memory_bytes = limits_.explain_bytes;
+	words.idle = words.oom_victim = true;
+	words.memory_bytes = most;
 	std::string error;
 	const bool good = common::ForkChild(words, &helper_, &error);
 	if (!good)
@@ -247,6 +250,7 @@ bool SnapshotJobs::BeginCommand(const Job &job, const CommandOf &command)
 	words.directory = "/";
 	words.argv = command.command.argv;
 	words.argv.push_back(job.path);
+	words.oom_victim = true;
 	words.environment = {{"FORKTAIL_SNAPSHOT", job.path}, {"FORKTAIL_TRIGGER", command.trigger}};
 	std::string error;
 	const bool good = common::ForkChild(words, &helper_, &error);

@@ -89,7 +89,8 @@ static int open_directory(const char *path, const struct file_owner *user, const
 	}
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	err = fd < 0 || fstat(fd, &st) ? -errno : 0;
-	if (!err && made && (fchown(fd, user->uid, user->gid) || fchmod(fd, 0700)))
+	/* In this order: afterwards only CAP_FOWNER could change the mode. */
+	if (!err && made && (fchmod(fd, 0700) || fchown(fd, user->uid, user->gid)))
 		err = -errno;
 	*why = err ? strerror(-err) : NULL;
 	if (!err && !made && st.st_uid != user->uid) {
@@ -276,6 +277,11 @@ static void make_room(void *arg)
 		remove_oldest(r);
 }
 
+static bool is_full(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT;
+}
+
 int segments_begin(struct segments *r, struct ft_writer **out, const char *manifest, uint64_t now_ns)
 {
 	char name[NAME_BYTES];
@@ -288,7 +294,7 @@ int segments_begin(struct segments *r, struct ft_writer **out, const char *manif
 	setfsuid(r->user.uid);
 	do
 		err = ft_writer_open_first(out, r->directory, name, manifest);
-	while (err == -ENOSPC && r->count && (remove_oldest(r), true));
+	while (is_full(err) && r->count && (remove_oldest(r), true));
 	setfsuid(geteuid());
 	setfsgid(getegid());
 	r->began_ns = now_ns;
@@ -332,7 +338,7 @@ bool segments_recover(struct segments *r, struct ft_writer *w, uint64_t now_ns)
 	if (!err || now_ns - r->tried_ns < SECOND_NS)
 		return false;
 	r->tried_ns = now_ns;
-	if (err == -ENOSPC || err == -EDQUOT)
+	if (is_full(err))
 		ft_writer_then(w, make_room, r);
 	return true;
 }

@@ -33,8 +33,8 @@ def libraries(path):
     return re.findall(r"(/\S+) \(0x", output)
 
 
-def make_initramfs(directory, kernel, variants):
-    """Returns the path of a compressed cpio archive."""
+def begin_initramfs(directory, kernel):
+    """Returns a directory with a shell and the kernel's modules for disks."""
     tree = os.path.join(directory, "initramfs")
     for name in ("bin", "dev", "proc", "sys", "tmp", "data", "modules", "etc"):
         os.makedirs(os.path.join(tree, name))
@@ -43,6 +43,18 @@ def make_initramfs(directory, kernel, variants):
     for applet in subprocess.run([box, "--list"], capture_output=True, text=True, check=True).stdout.split():
         if applet != "busybox":
             os.symlink("busybox", os.path.join(tree, "bin", applet))
+    modules = kernel.modules()
+    for name, data in modules.items():
+        with open(os.path.join(tree, "modules", name), "wb") as f:
+            f.write(data)
+    with open(os.path.join(tree, "modules", "order"), "w") as f:
+        f.write("".join(name + "\n" for name in modules))
+    return tree
+
+
+def make_initramfs(directory, kernel, variants):
+    """Returns the path of a compressed cpio archive."""
+    tree = begin_initramfs(directory, kernel)
     for path in [os.path.join(BIN, "forktail-record"), os.path.join(BIN, "forktail-load"), program("redis-server"),
                  program("redis-cli"), program("nice")]:
         to = os.path.join(tree, "bin", os.path.basename(path))
@@ -54,17 +66,17 @@ def make_initramfs(directory, kernel, variants):
             os.makedirs(os.path.dirname(to), exist_ok=True)
             if not os.path.exists(to):
                 shutil.copy(library, to)
-    modules = kernel.modules()
-    for name, data in modules.items():
-        with open(os.path.join(tree, "modules", name), "wb") as f:
-            f.write(data)
-    for name, text in (("modules/order", "".join(name + "\n" for name in modules)), ("etc/passwd", "root:x:0:0::/:/bin/sh\n"),
-                       ("etc/group", "root:x:0:\n"), ("variants", "".join(f"{v.name} {v.script} {v.options}\n" for v in variants))):
+    for name, text in (("etc/passwd", "root:x:0:0::/:/bin/sh\n"), ("etc/group", "root:x:0:\n"),
+                       ("variants", "".join(f"{v.name} {v.script} {v.options}\n" for v in variants))):
         with open(os.path.join(tree, name), "w") as f:
             f.write(text)
     for name in ("init", "scenario", "requests"):
         shutil.copy(os.path.join(HERE, "guest", name), os.path.join(tree, name))
         os.chmod(os.path.join(tree, name), 0o755)
+    return pack(tree, directory)
+
+
+def pack(tree, directory):
     path = os.path.join(directory, "initramfs.gz")
     with open(path, "wb") as out:
         files = subprocess.Popen(["find", ".", "-print0"], cwd=tree, stdout=subprocess.PIPE)
@@ -78,30 +90,40 @@ def make_initramfs(directory, kernel, variants):
 
 def boot(directory, kernel, variants):
     """Runs the scenario's variants in a guest. Returns the directory with their results."""
-    qemu = program("qemu-system-x86_64")
     initramfs = make_initramfs(directory, kernel, variants)
-    data, out = os.path.join(directory, "data.img"), os.path.join(directory, "out.img")
-    for path, size in ((data, 512 << 20), (out, 256 << 20)):
-        with open(path, "wb") as f:
-            f.truncate(size)
+    data = os.path.join(directory, "data.img")
+    make_disk(data, 512)
     subprocess.run([program("mkfs.ext4"), "-q", "-F", data], check=True)
-    console = os.path.join(directory, "console")
+    return run(directory, kernel, initramfs, f"{data},throttling.iops-write={DISK_WRITES_A_SECOND}", LIMIT_S * len(variants),
+               "dmesg")
+
+
+def make_disk(path, megabytes):
+    with open(path, "wb") as f:
+        f.truncate(megabytes << 20)
+
+
+def run(directory, kernel, initramfs, first_disk, limit_s, last):
+    """Boots a guest that writes an archive to its second disk, with the file `last` at the end. Returns the directory with the
+    archive's files."""
+    out, console = os.path.join(directory, "out.img"), os.path.join(directory, "console")
+    make_disk(out, 256)
     disk = "if=virtio,format=raw,cache=unsafe,file="
     # One host thread for both CPUs: with one each, QEMU 7.2 sometimes runs kernel code that was just patched (a static
     # key, a trampoline) in its old form, and 6.12 ends with an unexpected int3. Emulated CPUs' time stamp counters
     # agree. A kernel that doubts it reads the time from an emulated device instead.
-    command = [qemu, "-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "1800",
+    command = [program("qemu-system-x86_64"), "-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "1800",
                "-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{console}", "-kernel", kernel.image,
                "-initrd", initramfs, "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
-               "-drive", f"{disk}{data},throttling.iops-write={DISK_WRITES_A_SECOND}", "-drive", f"{disk}{out}"]
+               "-drive", f"{disk}{first_disk}", "-drive", f"{disk}{out}"]
     try:
-        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=LIMIT_S * len(variants), check=True)
+        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=limit_s, check=True)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as why:
         raise RuntimeError(f"QEMU: {type(why).__name__}; the guest's last output: {last_words(console)}") from None
     runs = os.path.join(directory, "runs")
     with contextlib.suppress(tarfile.TarError), tarfile.open(out) as archive:
         archive.extractall(runs)
-    if not os.path.exists(os.path.join(runs, "dmesg")):  # the last thing that it writes
+    if not os.path.exists(os.path.join(runs, last)):
         raise RuntimeError(f"the guest left no results; its last output: {last_words(console)}")
     return runs
 

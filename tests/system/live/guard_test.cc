@@ -11,6 +11,7 @@
 #include "live/guard/control_client/control_client.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
+#include "tests/support/memory_cgroup.h"
 #include "tests/support/process.h"
 #include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
@@ -52,7 +53,9 @@ struct Guarded {
 	std::string ring = dir.file("ring"), said = dir.file("said/by"), control = ring + "/control";
 	std::unique_ptr<Process> recorder;
 
-	Guarded()
+	// `within`: a command that runs the recorder, which is in the directory `bin`.
+	explicit Guarded(const std::vector<std::string> &within = {},
+			 const std::string &bin = FORKTAIL_BIN_DIR)
 	{
 		chmod(dir.path().c_str(), 0755);
 		const std::string command = dir.file("command.sh"), config = dir.file("record.toml");
@@ -67,9 +70,11 @@ struct Guarded {
 			       "\"\n[[trigger]]\non = \"stall(stopped) > 50ms\"\n"
 			       "[[trigger]]\nname = \"deploy\"\n");
 		chmod(config.c_str(), 0644);
-		recorder = std::make_unique<Process>(std::vector<std::string>{
-		    program("forktail-record"), "--pid", std::to_string(redis.pid()), "--keep", "1m,100MB",
-		    "--user", "nobody", "-o", ring, "--config", config});
+		std::vector<std::string> argv = within;
+		argv.insert(argv.end(),
+			    {bin + "/forktail-record", "--pid", std::to_string(redis.pid()), "--keep",
+			     "1m,100MB", "--user", "nobody", "-o", ring, "--config", config});
+		recorder = std::make_unique<Process>(argv);
 	}
 	// The guard may answer before the recorder has begun. A snapshot requested then has no recorded time.
 	bool ready()
@@ -150,4 +155,33 @@ TEST_CASE("callers can name triggers and do nothing else")
 	INFO(g.recorder->err());
 	CHECK(made);
 	CHECK(g.recorder->running());
+}
+
+TEST_CASE("an explanation may use half of the cgroup's memory, and the kernel kills it before the recorder")
+{
+	constexpr uint64_t kLimit = 256 << 20;
+	MemoryCgroup group(kLimit);
+	if (!group.usable()) {
+		WARN("SKIPPED: cannot make a cgroup with a memory limit");
+		return;
+	}
+	TempDir bin;
+	chmod(bin.path().c_str(), 0755);
+	for (const char *name : {"forktail-record", "forktail-guard"})
+		std::filesystem::copy(program(name), bin.file(name));
+	// In place of an explanation: its limits.
+	write_file(bin.file("forktail"), "#!/bin/sh\ncat /proc/self/oom_score_adj\nulimit -d\necho \"$*\"\n");
+	REQUIRE(chmod(bin.file("forktail").c_str(), 0755) == 0);
+	Guarded g(group.within({}), bin.path());
+	INFO(g.recorder->err());
+	REQUIRE(g.ready());
+	std::string answer;
+	CHECK(AskForTrigger(g.ring, "deploy", &answer) == TriggerAnswer::Yes);
+	REQUIRE(eventually([&] { return !snapshots(g.ring, "explain.txt").empty(); }, Seconds(60)));
+	const std::string limits = read_file(snapshots(g.ring, "explain.txt")[0] + "/explain.txt");
+	INFO(limits);
+	CHECK(limits.find("1000\n" + std::to_string(kLimit / 2 / 1024) + "\n") == 0);
+	CHECK(limits.find(" --memory " + std::to_string(64 << 20)) != std::string::npos);
+	const std::string pid = std::to_string(g.recorder->pid());
+	CHECK(read_file("/proc/" + pid + "/oom_score_adj") == read_file("/proc/self/oom_score_adj"));
 }

@@ -1,99 +1,13 @@
 // SPDX-License-Identifier: MIT
 // forktail record --config as a service of type notify, on a real redis-server: its messages to the manager,
-// that a reload keeps the ring, that forktail trigger reaches it, and that it is silent once its recorder
-// hangs.
-#include <csignal>
-#include <filesystem>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
+// that a reload keeps the ring, that forktail trigger reaches it, that it is silent once its recorder hangs,
+// and that it continues while its disk refuses to write.
+#include <cstdint>
 
-#include "tests/support/catch.h"
-#include "tests/support/process.h"
-#include "tests/support/servers/server.h"
-#include "tests/support/tempdir.h"
+#include "tests/support/standing_disk.h"
+#include "tests/system/live/service.h"
 
 using namespace forktail::test;
-
-namespace
-{
-
-// The manager's end of NOTIFY_SOCKET.
-class Manager
-{
-public:
-	explicit Manager(const std::string &path)
-	    : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))
-	{
-		struct sockaddr_un at = {};
-		at.sun_family = AF_UNIX;
-		snprintf(at.sun_path, sizeof(at.sun_path), "%s", path.c_str());
-		REQUIRE(bind(fd_, reinterpret_cast<struct sockaddr *>(&at), sizeof(at)) == 0);
-		// The guard has changed to the ring's user by then.
-		chmod(path.c_str(), 0666);
-	}
-	~Manager() { close(fd_); }
-	Manager(const Manager &) = delete;
-	Manager &operator=(const Manager &) = delete;
-
-	// How many messages have this beginning, since the last call of this.
-	size_t heard(const std::string &begin)
-	{
-		size_t count = 0;
-		char text[1024];
-		for (ssize_t n; (n = recv(fd_, text, sizeof(text), 0)) >= 0;) {
-			const std::string message(text, static_cast<size_t>(n));
-			all_ += message + "\n";
-			count += message.compare(0, begin.size(), begin) == 0;
-		}
-		return count;
-	}
-	const std::string &all() const { return all_; }
-
-private:
-	int fd_;
-	std::string all_;
-};
-
-struct Service {
-	TempDir dir;
-	Redis redis;
-	std::string ring = dir.file("ring"), config = dir.file("record.toml"), notify = dir.file("notify");
-	std::unique_ptr<Manager> manager;
-	std::unique_ptr<Process> recorder;
-
-	void write_config(const std::string &more)
-	{
-		write_file(config,
-			   "[record]\nunix = \"" + redis.socket() + "\"\ndirectory = \"" + ring +
-			       "\"\nkeep = \"1m,100MB\"\nuser = \"nobody\"\nlight = true\n[snapshots]\n"
-			       "before = \"2s\"\nafter = \"500ms\"\n[control]\nsocket = \"" +
-			       ring + "/control\"\n[[trigger]]\nname = \"deploy\"\n" + more);
-		chmod(config.c_str(), 0644);
-	}
-	Service()
-	{
-		chmod(dir.path().c_str(), 0755);
-		write_config("");
-		manager = std::make_unique<Manager>(notify);
-		ProcessOptions options;
-		options.environment = {{"NOTIFY_SOCKET", notify}, {"WATCHDOG_USEC", "3000000"}};
-		recorder = std::make_unique<Process>(
-		    std::vector<std::string>{program("forktail"), "record", "--config", config}, options);
-	}
-	Result trigger(const std::string &name) { return run({program("forktail"), "trigger", ring, name}); }
-	size_t snapshots() const
-	{
-		std::error_code ec;
-		size_t count = 0;
-		for (const auto &entry : std::filesystem::directory_iterator(ring + "/snapshots", ec))
-			count += std::filesystem::exists(entry.path() / "explain.txt");
-		return count;
-	}
-};
-
-} // namespace
 
 TEST_CASE("a service reports when it is ready, its status, and its end; a reload and a trigger reach it")
 {
@@ -132,4 +46,32 @@ TEST_CASE("the watchdog gets no message while the recorder hangs, and does again
 	CHECK(s.manager->heard("WATCHDOG=1") == 0);
 	s.recorder->signal(SIGCONT);
 	CHECK(eventually([&] { return s.manager->heard("WATCHDOG=1") > 0; }, Seconds(10)));
+}
+
+TEST_CASE("the watchdog gets messages while the disk refuses to write, and the recorder continues")
+{
+	const int error = GENERATE(EROFS, EIO);
+	StandingDisk disk;
+	if (!disk.mounted())
+		return;
+	for (const char *directory : {"", ".."}) // for the guard
+		REQUIRE(chmod(disk.file(directory).c_str(), 0711) == 0);
+	Service s({}, disk.file("ring"));
+	REQUIRE(s.ready());
+	REQUIRE(disk.fail(error));
+	CHECK(eventually(
+	    [&] {
+		    return s.recorder->err().find(std::string(strerror(error)) + ". Events are lost") !=
+			   std::string::npos;
+	    },
+	    Seconds(20)));
+	// The guard's last messages may be as late as its last records.
+	const auto quiet = [&] {
+		return !eventually([&] { return s.manager->heard("WATCHDOG=1") > 0; }, Seconds(3));
+	};
+	for (int periods = 0; periods < 5; periods++)
+		CHECK_FALSE(quiet());
+	CHECK(s.recorder->running());
+	s.recorder->signal(SIGTERM);
+	CHECK(s.recorder->wait(Seconds(20)).has_value());
 }

@@ -82,6 +82,18 @@ TEST_CASE("an idle child has the lowest priority, in other sessions too, and any
 	}
 }
 
+TEST_CASE("the kernel kills an oom_victim first, also if this program's files in /proc belong to root")
+{
+	Command command = Shell("exec cat /proc/self/oom_score_adj");
+	const std::vector<std::string> ours = LinesOf(command);
+	command.oom_victim = true;
+	prctl(PR_SET_DUMPABLE, 0);
+	const std::vector<std::string> victims = LinesOf(command);
+	prctl(PR_SET_DUMPABLE, 1);
+	CHECK(victims == std::vector<std::string>{"1000"});
+	CHECK(ours != victims);
+}
+
 TEST_CASE("A child's output and standard error arrive by line, and an unfinished line counts at the end")
 {
 	Command command = Shell("printf 'one\\rtwo\\n\\nthree' >&2; read word; echo $word; exec sleep 1000");

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""Runs the container of contrib/kubernetes/daemonset.yaml with crun, on this host's kernel: the packages in a Debian root, with
+exactly the manifest's capabilities, mounts and security context, and a redis-server outside. Then the command of
+contrib/container/Containerfile in the same way.
+
+Exit status: 0 all went as it should, 1 something did not, 3 the environment is not suitable.
+"""
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import yaml
+
+import root
+from root import guest, packages
+
+# As Kubernetes' runtimes hide them from containers that are not privileged.
+MASKED = ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi",
+          "/sys/firmware"]
+READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+CONFIG = """\
+[record]
+name = "redis-server"
+directory = "/var/lib/forktail/ring"
+keep = "1m,100MB"
+user = "forktail"
+light = true
+[snapshots]
+before = "5s"
+after = "2s"
+[metrics]
+listen = "/var/lib/forktail/ring/metrics.sock"
+[control]
+socket = "/var/lib/forktail/ring/control"
+[[trigger]]
+name = "deploy"
+"""
+
+
+def wait_for(what, condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise RuntimeError(f"not within {seconds} s: {what}")
+        time.sleep(0.2)
+
+
+class Container:
+    """A container of crun, and the runtime's directory for it."""
+
+    def __init__(self, directory, system, arguments, capabilities, mounts, hidden=(MASKED, READ_ONLY), fixed=True):
+        self.name, self.directory = f"forktail-test-{os.getpid()}-{len(mounts)}", os.path.join(directory, "bundle")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.makedirs(self.directory)
+        names = ["CAP_" + name for name in capabilities]
+        usual = [("/proc", "proc", "proc", []), ("/dev", "tmpfs", "tmpfs", ["nosuid", "mode=755"]),
+                 ("/sys", "bind", "/sys", ["rbind", "ro"]), ("/tmp", "tmpfs", "tmpfs", [])]
+        config = {
+            "ociVersion": "1.0.2",
+            "process": {"user": {"uid": 0, "gid": 0}, "cwd": "/", "env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"],
+                        "args": ["/usr/bin/forktail"] + arguments, "noNewPrivileges": fixed,
+                        "capabilities": {part: names for part in ("bounding", "effective", "permitted")}},
+            "root": {"path": system, "readonly": fixed},
+            "mounts": [{"destination": to, "type": kind, "source": at, "options": options}
+                       for to, kind, at, options in usual + mounts],
+            # No pid namespace: hostPID.
+            "linux": {"namespaces": [{"type": kind} for kind in ("mount", "ipc", "uts", "network")],
+                      "maskedPaths": hidden[0], "readonlyPaths": hidden[1]}}
+        with open(os.path.join(self.directory, "config.json"), "w") as f:
+            json.dump(config, f)
+
+    def start(self):
+        self.log = open(os.path.join(self.directory, "log"), "w+")
+        self.process = subprocess.Popen(["crun", "--cgroup-manager=disabled", "run", "-b", self.directory, self.name],
+                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
+
+    def text(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def end(self):
+        subprocess.run(["crun", "kill", self.name, "TERM"], stderr=subprocess.DEVNULL, check=False)
+        try:
+            return self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+def of_manifest(directory, system):
+    """The manifest's container, and the ring's directory on this host."""
+    with open(os.path.join(guest.ROOT, "contrib/kubernetes/daemonset.yaml")) as f:
+        pod = yaml.safe_load(f)["spec"]["template"]["spec"]
+    container, context = pod["containers"][0], pod["containers"][0]["securityContext"]
+    if not pod["hostPID"] or context["allowPrivilegeEscalation"] or not context["readOnlyRootFilesystem"]:
+        raise RuntimeError("the manifest is not what this test runs: adapt it")
+    host = {"ring": os.path.join(directory, "host"), "config": os.path.join(directory, "config")}
+    for path in host.values():
+        os.mkdir(path, 0o755)
+    with open(os.path.join(host["config"], "record.toml"), "w") as f:
+        f.write(CONFIG)
+    paths = {volume["name"]: host.get(volume["name"]) or volume["hostPath"]["path"] for volume in pod["volumes"]}
+    mounts = [(mount["mountPath"], "bind", paths[mount["name"]], ["rbind", "ro" if mount.get("readOnly") else "rw"])
+              for mount in container["volumeMounts"]]
+    return Container(directory, system, container["args"], context["capabilities"]["add"], mounts), os.path.join(host["ring"], "ring")
+
+
+def check_manifest(directory, system):
+    container, ring = of_manifest(directory, system)
+    forktail = os.path.join(guest.BIN, "forktail")
+    for times in (1, 2):  # the second time on the ring of the first
+        container.start()
+        try:
+            wait_for("the recorder's start", lambda: "recording redis-server" in container.text())
+            scrape = ["curl", "-sf", "--unix-socket", os.path.join(ring, "metrics.sock"), "http://host/metrics"]
+            wait_for("metrics", lambda: subprocess.run(scrape, capture_output=True, check=False).stdout.find(b"forktail_recording 1") >= 0)
+            wait_for("the trigger", lambda: subprocess.run([forktail, "trigger", ring, "deploy"], capture_output=True,
+                                                           check=False).returncode == 0)
+            wait_for("the explanation", lambda: len(glob.glob(os.path.join(ring, "snapshots", "*", "explain.txt"))) == times)
+            print(f"manifest, start {times}: recorded, triggered, explained, scraped; the ring's owner is {os.stat(ring).st_uid}")
+        except RuntimeError as why:
+            raise RuntimeError(f"{why}\n{container.text()}") from None
+        finally:
+            status = container.end()
+        if status:
+            raise RuntimeError(f"the manifest's container ended with status {status}\n{container.text()}")
+
+
+def check_container(directory, system):
+    with open(os.path.join(guest.ROOT, "contrib/container/Containerfile")) as f:
+        comment = f.read().split("FROM")[0]
+    capabilities = [name for part in re.findall(r"--cap-add=(\S+)", comment) for name in part.split(",")]
+    runs = os.path.join(directory, "runs")
+    os.mkdir(runs)
+    os.chown(runs, 65534, 65534)
+    words = comment[comment.index("-v /sys"):].replace("#", " ").split()
+    arguments = words[words.index("forktail") + 1:]
+    arguments[arguments.index("--duration") + 1] = "3s"
+    mounts = [("/sys/kernel/tracing", "bind", "/sys/kernel/tracing", ["rbind"]), ("/runs", "bind", runs, ["rbind", "rw"])]
+    container = Container(directory, system, arguments, capabilities, mounts, fixed=False)
+    container.start()
+    if container.process.wait(timeout=60) or not os.path.getsize(os.path.join(runs, "server.forktail")):
+        raise RuntimeError("the Containerfile's command failed:\n" + container.text())
+    print("Containerfile: recorded into a directory of another user")
+
+
+def main():
+    build = os.path.join(guest.ROOT, "build-packages")
+    debs = glob.glob(os.path.join(build, "bookworm", "forktail_*.deb")) + glob.glob(os.path.join(build, "bookworm", "forktail-record_*.deb"))
+    with tempfile.TemporaryDirectory(prefix="forktail-container-") as directory:
+        os.chmod(directory, 0o711)
+        server = None
+        try:
+            if len(debs) != 2:
+                raise packages.Missing("no packages. Build them with script/package bookworm")
+            system = os.path.join(directory, "system")
+            subprocess.run(["cp", "-a", root.base("bookworm", debs, build), system], check=True)
+            for deb in debs:
+                shutil.copy(deb, os.path.join(system, "tmp"))
+            root.called([guest.program("chroot"), system, "sh", "-c", "dpkg -i /tmp/*.deb"], os.path.join(directory, "log"))
+            socket = os.path.join(directory, "redis")
+            server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", directory],
+                                      stdout=subprocess.DEVNULL)
+            wait_for("redis-server", lambda: os.path.exists(socket))
+            check_manifest(directory, system)
+            check_container(directory, system)
+        except (packages.Missing, RuntimeError) as why:
+            print(f"script/test-container: {why}", file=sys.stderr)
+            return 3 if isinstance(why, packages.Missing) else 1
+        finally:
+            if server:
+                server.terminate()
+                server.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

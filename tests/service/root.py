@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""A Debian system on a disk, with systemd, Redis, forktail's packages and what they depend on, and the test of the service."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "kernels"))
+import guest  # noqa: E402
+import packages  # noqa: E402
+
+INCLUDED = "systemd,systemd-sysv,redis-server,ca-certificates,curl,procps"
+DISK_MB = 1500
+NEWER = "9.0"
+
+
+def called(command, log, **more):
+    """Runs a command whose output is only needed if it fails."""
+    with open(log, "a") as out:
+        if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, **more).returncode:
+            raise packages.Missing(f"{command[0]} failed: see {log}")
+
+
+def dependencies(debs):
+    """Names of the packages that these depend on, without themselves."""
+    found = set()
+    for deb in debs:
+        line = subprocess.run(["dpkg-deb", "-f", deb, "Depends"], capture_output=True, text=True, check=True).stdout
+        found.update(re.split(r"[ (|]", part.strip())[0] for part in line.split(","))
+    return sorted(name for name in found if name and not name.startswith("forktail"))
+
+
+def base(release, debs, build):
+    """A Debian system with everything but forktail. Made once, and again when the packages depend on others."""
+    root = os.path.join(build, f"service-{release}")
+    made, log, needed = os.path.join(root, "made"), root + ".log", " ".join(dependencies(debs))
+    if os.path.exists(made) and open(made).read() == needed:
+        return root
+    shutil.rmtree(root, ignore_errors=True)
+    host = packages.host_release()
+    mirror = next(uri for uri, suite in packages.host_sources() if suite == host)
+    print(f"creating a Debian system ({release})", flush=True)
+    called([guest.program("debootstrap"), "--variant=minbase", f"--include={INCLUDED}", release, root, mirror], log)
+    shutil.copy("/etc/resolv.conf", os.path.join(root, "etc"))
+    for part in glob.glob("/etc/apt/apt.conf.d/*"):
+        shutil.copy(part, os.path.join(root, "etc/apt/apt.conf.d"))
+    environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive", LC_ALL="C.UTF-8")
+    called([guest.program("chroot"), root, "sh", "-c",
+            f"apt-get update -qq && apt-get install -qq -y --no-install-recommends {needed} && apt-get clean"], log, env=environment)
+    with open(made, "w") as f:
+        f.write(needed)
+    return root
+
+
+def newer(deb, directory):
+    """The same package with a higher version."""
+    tree = os.path.join(directory, "unpacked")
+    subprocess.run(["dpkg-deb", "-R", deb, tree], check=True)
+    path = os.path.join(tree, "DEBIAN", "control")
+    with open(path) as f:
+        text = re.sub(r"^Version: .*", f"Version: {NEWER}", f.read(), flags=re.M)
+    with open(path, "w") as f:
+        f.write(re.sub(r"\(= [0-9.]+\)", f"(= {NEWER})", text))
+    to = os.path.join(directory, "root", "test", "newer")
+    subprocess.run(["dpkg-deb", "-b", tree, to], stdout=subprocess.DEVNULL, check=True)
+    shutil.rmtree(tree)
+
+
+def disk(directory, release, debs, build):
+    """Returns the path of a disk's image, made below `directory`."""
+    root = os.path.join(directory, "root")
+    subprocess.run(["cp", "-a", base(release, debs, build), root], check=True)
+    for part in ("packages", "newer"):
+        os.makedirs(os.path.join(root, "test", part))
+    for deb in debs:
+        shutil.copy(deb, os.path.join(root, "test", "packages"))
+        newer(deb, directory)
+    shutil.copy(os.path.join(HERE, "guest", "check"), os.path.join(root, "test"))
+    units = os.path.join(root, "etc/systemd/system")
+    shutil.copy(os.path.join(HERE, "guest", "check.service"), units)
+    os.makedirs(os.path.join(units, "default.target.wants"), exist_ok=True)
+    os.symlink("../check.service", os.path.join(units, "default.target.wants", "check.service"))
+    # Without udev there is no device for a login on the console, and the boot would wait for it.
+    os.symlink("/dev/null", os.path.join(units, "serial-getty@ttyS0.service"))
+    with open(os.path.join(root, "etc/redis/redis.conf"), "a") as f:
+        f.write("enable-debug-command local\n")
+    path = os.path.join(directory, "disk.img")
+    guest.make_disk(path, DISK_MB)
+    subprocess.run([guest.program("mkfs.ext4"), "-q", "-F", "-d", root, path], check=True)
+    shutil.rmtree(root)
+    return path

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""Tests the packages' service in a Debian system that systemd boots in QEMU (docs/results/service.md).
+
+Exit status: 0 every step went as it should, 1 one did not, 2 usage, 3 the environment is not suitable.
+"""
+import argparse
+import glob
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+import root
+from root import guest, packages
+
+PAGE = os.path.join(guest.ROOT, "docs", "results", "service.md")
+BEGIN, END = "<!-- service: begin -->", "<!-- service: end -->"
+LIMIT_S = 1200
+KERNELS = {release: version for version, release in packages.RELEASES.items()}
+
+
+class Outcome:
+    """What the guest left: its steps, and what it ran."""
+
+    def __init__(self, release, results, seconds):
+        def text(name):
+            with open(os.path.join(results, name)) as f:
+                return f.read().strip()
+
+        self.seconds, self.steps = seconds, [line.split("\t") for line in text("steps").split("\n")]
+        self.system = f"{text('release')}, {text('systemd')}, Linux {text('kernel')}"
+        self.release = release
+
+    @property
+    def good(self):
+        return all(outcome == "ok" for _, _, outcome, _ in self.steps)
+
+    def table(self):
+        lines = [f"### {self.system}", f"{self.seconds:.0f} s from power-on to power-off.", "",
+                 "| step | s | result | figures |", "|---|---:|---|---|"]
+        for step in self.steps:
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in step) + " |")
+        return "\n".join(lines) + "\n"
+
+
+def boot(release, build, keep):
+    debs = glob.glob(os.path.join(build, release, "forktail_*.deb")) + glob.glob(os.path.join(build, release, "forktail-record_*.deb"))
+    if len(debs) != 2:
+        raise packages.Missing(f"no packages in {os.path.join(build, release)}. Build them with script/package {release}")
+    kernel = packages.Kernel(KERNELS[release])
+    with tempfile.TemporaryDirectory(prefix="forktail-service-") as directory:
+        tree = guest.begin_initramfs(directory, kernel)
+        shutil.copy(os.path.join(root.HERE, "guest", "init"), tree)
+        os.chmod(os.path.join(tree, "init"), 0o755)
+        disk = root.disk(directory, release, debs, build)
+        since = time.monotonic()
+        try:
+            results = guest.run(directory, kernel, guest.pack(tree, directory), disk, LIMIT_S, "uptime")
+            return Outcome(release, results, time.monotonic() - since)
+        finally:
+            if keep:
+                for part in ("runs", "console"):
+                    path, to = os.path.join(directory, part), os.path.join(keep, release, part)
+                    os.makedirs(os.path.dirname(to), exist_ok=True)
+                    if os.path.isdir(path):
+                        shutil.copytree(path, to, dirs_exist_ok=True)
+                    elif os.path.exists(path):
+                        shutil.copy(path, to)
+
+
+def write(text):
+    with open(PAGE) as f:
+        page, found = re.subn(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{text}{END}", f.read(), flags=re.S)
+    if not found:
+        raise RuntimeError(f"{PAGE} has no markers {BEGIN} and {END}")
+    with open(PAGE, "w") as f:
+        f.write(page)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="script/test-service", description=__doc__.split("\n")[0])
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="bookworm, trixie (default: both)")
+    parser.add_argument("--keep", metavar="DIR", help="keep the guests' journals, results and consoles in DIR")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/service.md")
+    arguments = parser.parse_args()
+    releases = arguments.releases or ["bookworm", "trixie"]
+    for release in releases:
+        if release not in ("bookworm", "trixie"):
+            parser.error(f"no release {release}. Choose bookworm or trixie")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
+    outcomes = []
+    for release in releases:
+        try:
+            outcomes.append(boot(release, os.path.join(guest.ROOT, "build-packages"), arguments.keep))
+        except (packages.Missing, RuntimeError) as why:
+            print(f"script/test-service: {release}: {why}", file=sys.stderr)
+            return 3 if isinstance(why, packages.Missing) else 1
+        print(outcomes[-1].table(), flush=True)
+    if arguments.write:
+        write("\n".join(outcome.table() for outcome in outcomes))
+    return 0 if all(outcome.good for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
