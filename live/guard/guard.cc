@@ -124,6 +124,7 @@ private:
 	std::vector<struct event *> events_;
 	Stamp stamp_, changing_;
 	std::string last_error_; // of the ring, as last printed
+	const uint64_t began_ns_ = ft_now_ns();
 	bool ready_ = false;
 	std::string textfile_error_;
 	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0;
@@ -336,7 +337,8 @@ void Guard::WriteMetrics()
 void Guard::ReportToManager()
 {
 	const uint64_t now = ft_now_ns(), watchdog = WatchdogUs() * 1000;
-	if (!ready_ && follower_.recording()) {
+	// What a previous recorder wrote seconds ago is no sign of this one.
+	if (!ready_ && follower_.recording() && follower_.newest_ns() > began_ns_) {
 		ready_ = true;
 		Notify("READY=1");
 	}
