@@ -4,7 +4,6 @@
 Exit status: 0 every step went as it should, 1 one did not, 2 usage, 3 the environment is not suitable.
 """
 import argparse
-import glob
 import os
 import re
 import shutil
@@ -47,9 +46,7 @@ class Outcome:
 
 
 def boot(release, build, keep):
-    debs = glob.glob(os.path.join(build, release, "forktail_*.deb")) + glob.glob(os.path.join(build, release, "forktail-record_*.deb"))
-    if len(debs) != 2:
-        raise packages.Missing(f"no packages in {os.path.join(build, release)}. Build them with script/package {release}")
+    debs = root.built(build, release)
     kernel = packages.Kernel(KERNELS[release])
     with tempfile.TemporaryDirectory(prefix="forktail-service-") as directory:
         tree = guest.begin_initramfs(directory, kernel)
