@@ -79,11 +79,11 @@ def write(text):
 
 def main():
     parser = argparse.ArgumentParser(prog="script/test-service", description=__doc__.split("\n")[0])
-    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="bookworm, trixie (default: both)")
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="bookworm (default), trixie")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' journals, results and consoles in DIR")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/service.md")
     arguments = parser.parse_args()
-    releases = arguments.releases or ["bookworm", "trixie"]
+    releases = arguments.releases or ["bookworm"]
     for release in releases:
         if release not in ("bookworm", "trixie"):
             parser.error(f"no release {release}. Choose bookworm or trixie")
