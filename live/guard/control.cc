@@ -104,7 +104,10 @@ Control::~Control()
 	if (!listener_)
 		return;
 	evconnlistener_free(listener_);
-	unlink(path_.c_str());
+	// After a restart the socket there may be the next guard's.
+	struct stat there = {};
+	if (lstat(path_.c_str(), &there) == 0 && there.st_ino == inode_)
+		unlink(path_.c_str());
 }
 
 bool Control::Listen(struct event_base *base, const std::string &path, RequestHandler handler,
@@ -126,8 +129,10 @@ bool Control::Listen(struct event_base *base, const std::string &path, RequestHa
 	listener_ =
 	    evconnlistener_new_bind(base, Caller::Accept, this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
 				    kBacklog, reinterpret_cast<struct sockaddr *>(&at), sizeof(at));
-	if (listener_ && chmod(path.c_str(), 0660) == 0)
+	if (listener_ && chmod(path.c_str(), 0660) == 0 && lstat(path.c_str(), &there) == 0) {
+		inode_ = there.st_ino;
 		return true;
+	}
 	*error += strerror(errno);
 	return false;
 }

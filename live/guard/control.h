@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <sys/types.h>
 
 struct event_base;
 struct evconnlistener;
@@ -31,6 +32,7 @@ public:
 private:
 	friend struct Caller;
 	::evconnlistener *listener_ = nullptr;
+	ino_t inode_ = 0; // of the socket
 	std::string path_;
 	RequestHandler handler_;
 	int callers_ = 0;

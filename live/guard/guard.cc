@@ -11,6 +11,7 @@
 #include <event2/event.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/format/units.h"
@@ -33,6 +34,7 @@ constexpr struct timeval kPeriod = {0, 500'000};
 constexpr int kMostPolls = 8; // per period, while it catches up with the ring
 constexpr uint64_t kTextfileNs = 5'000'000'000;
 constexpr uint64_t kStatusNs = 10'000'000'000;
+constexpr uint64_t kRoom = 16 << 20; // with less free space a disk counts as full
 
 uint64_t RealNow()
 {
@@ -110,6 +112,7 @@ private:
 	void LookAtConfig();
 	void WriteMetrics();
 	void ReportToManager();
+	bool DiskIsFull() const;
 
 	const GuardOptions options_;
 	Config config_;
@@ -124,6 +127,7 @@ private:
 	std::vector<struct event *> events_;
 	Stamp stamp_, changing_;
 	std::string last_error_; // of the ring, as last printed
+	const uint64_t began_ns_ = ft_now_ns();
 	bool ready_ = false;
 	std::string textfile_error_;
 	uint64_t textfile_ns_ = 0, status_ns_ = 0, watchdog_ns_ = 0;
@@ -333,16 +337,24 @@ void Guard::WriteMetrics()
 	textfile_error_ = error;
 }
 
+bool Guard::DiskIsFull() const
+{
+	struct statvfs disk = {};
+	return statvfs(options_.path.c_str(), &disk) == 0 &&
+	       static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize < kRoom;
+}
+
 void Guard::ReportToManager()
 {
 	const uint64_t now = ft_now_ns(), watchdog = WatchdogUs() * 1000;
-	if (!ready_ && follower_.recording()) {
+	// What a previous recorder wrote seconds ago is no sign of this one.
+	if (!ready_ && follower_.recording() && follower_.newest_ns() > began_ns_) {
 		ready_ = true;
 		Notify("READY=1");
 	}
 	// A recorder that writes nothing hangs, unless it sends this message by itself because the disk
 	// refuses to write. Without the message systemd restarts the service.
-	if (watchdog && now - watchdog_ns_ > watchdog / 3 && follower_.recording()) {
+	if (watchdog && now - watchdog_ns_ > watchdog / 3 && (follower_.recording() || DiskIsFull())) {
 		watchdog_ns_ = now;
 		Notify("WATCHDOG=1");
 	}

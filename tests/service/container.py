@@ -77,7 +77,10 @@ class Container:
 
     def start(self):
         self.log = open(os.path.join(self.directory, "log"), "w+")
-        self.process = subprocess.Popen(["crun", "--cgroup-manager=disabled", "run", "-b", self.directory, self.name],
+        # crun refuses a host that has both versions of cgroups, so it sees only version 2.
+        only = "mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\""
+        self.process = subprocess.Popen(["unshare", "--mount", "sh", "-c", only, "sh",
+                                         "crun", "--cgroup-manager=disabled", "run", "-b", self.directory, self.name],
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
 
     def text(self):
@@ -85,12 +88,8 @@ class Container:
         return self.log.read()
 
     def end(self):
-        subprocess.run(["crun", "kill", self.name, "TERM"], stderr=subprocess.DEVNULL, check=False)
-        try:
-            return self.process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
+        self.process.terminate()  # crun passes it on
+        return self.process.wait(timeout=30)
 
 
 def of_manifest(directory, system):
@@ -152,13 +151,11 @@ def check_container(directory, system):
 
 def main():
     build = os.path.join(guest.ROOT, "build-packages")
-    debs = glob.glob(os.path.join(build, "bookworm", "forktail_*.deb")) + glob.glob(os.path.join(build, "bookworm", "forktail-record_*.deb"))
     with tempfile.TemporaryDirectory(prefix="forktail-container-") as directory:
         os.chmod(directory, 0o711)
         server = None
         try:
-            if len(debs) != 2:
-                raise packages.Missing("no packages. Build them with script/package bookworm")
+            debs = root.built(build, "bookworm")
             system = os.path.join(directory, "system")
             subprocess.run(["cp", "-a", root.base("bookworm", debs, build), system], check=True)
             for deb in debs:

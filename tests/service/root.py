@@ -24,6 +24,14 @@ def called(command, log, **more):
             raise packages.Missing(f"{command[0]} failed: see {log}")
 
 
+def built(build, release):
+    """The packages of script/package."""
+    debs = [path for name in ("forktail", "forktail-record") for path in glob.glob(os.path.join(build, release, f"{name}_*.deb"))]
+    if len(debs) != 2:
+        raise packages.Missing(f"no packages in {os.path.join(build, release)}. Build them with script/package {release}")
+    return debs
+
+
 def dependencies(debs):
     """Names of the packages that these depend on, without themselves."""
     found = set()

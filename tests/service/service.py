@@ -4,7 +4,6 @@
 Exit status: 0 every step went as it should, 1 one did not, 2 usage, 3 the environment is not suitable.
 """
 import argparse
-import glob
 import os
 import re
 import shutil
@@ -47,9 +46,7 @@ class Outcome:
 
 
 def boot(release, build, keep):
-    debs = glob.glob(os.path.join(build, release, "forktail_*.deb")) + glob.glob(os.path.join(build, release, "forktail-record_*.deb"))
-    if len(debs) != 2:
-        raise packages.Missing(f"no packages in {os.path.join(build, release)}. Build them with script/package {release}")
+    debs = root.built(build, release)
     kernel = packages.Kernel(KERNELS[release])
     with tempfile.TemporaryDirectory(prefix="forktail-service-") as directory:
         tree = guest.begin_initramfs(directory, kernel)
@@ -82,11 +79,11 @@ def write(text):
 
 def main():
     parser = argparse.ArgumentParser(prog="script/test-service", description=__doc__.split("\n")[0])
-    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="bookworm, trixie (default: both)")
+    parser.add_argument("releases", nargs="*", metavar="RELEASE", help="bookworm (default), trixie")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' journals, results and consoles in DIR")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/service.md")
     arguments = parser.parse_args()
-    releases = arguments.releases or ["bookworm", "trixie"]
+    releases = arguments.releases or ["bookworm"]
     for release in releases:
         if release not in ("bookworm", "trixie"):
             parser.error(f"no release {release}. Choose bookworm or trixie")

@@ -77,16 +77,25 @@ void make_directory(const std::string &path, const std::string &mode)
 	REQUIRE(chmod(path.c_str(), static_cast<mode_t>(std::stoul(mode, nullptr, 8))) == 0);
 }
 
+size_t segments(const std::string &ring)
+{
+	size_t count = 0;
+	for (const auto &entry : std::filesystem::directory_iterator(ring))
+		count += entry.path().filename().string().compare(0, 8, "segment-") == 0;
+	return count;
+}
+
 // It records into a ring of its user below the directory, takes a snapshot, and does so again after a
 // restart.
 void check_service(const std::string &directory, const std::set<std::string> &capabilities)
 {
 	Service s(with(capabilities), directory + "/ring");
-	for (size_t times = 1; times <= 2; times++) {
+	for (size_t times = 1, before = 0; times <= 2; times++) {
 		const bool ready = s.ready();
 		INFO(s.recorder->err());
 		REQUIRE(ready);
 		CHECK(s.recorder->err().find("cannot") == std::string::npos);
+		CHECK(segments(s.ring) > before); // not ready because of what the previous recorder wrote
 		Result asked;
 		CHECK(eventually([&] { return (asked = s.trigger("deploy")).status == 0; }, Seconds(10)));
 		CHECK(eventually([&] { return s.snapshots() == times; }, Seconds(120)));
@@ -97,6 +106,7 @@ void check_service(const std::string &directory, const std::set<std::string> &ca
 		s.recorder->signal(SIGTERM);
 		CHECK(s.recorder->wait(Seconds(20)) == 0);
 		s.manager->heard("");
+		before = segments(s.ring);
 		if (times == 1)
 			s.Start(with(capabilities));
 	}
