@@ -181,7 +181,26 @@ uint32_t ServersPort(const Run &run, const Connection &c)
 	return c.server < run.servers.size() ? PortOf(run.servers[c.server]) : 0;
 }
 
-// By the threads that the kernel saw reading. Records that a connection has already are its own.
+// Records of readers that may be of a connection: those of one socket, the last one at its port while it was
+// open. A load generator notes a connection's opening after its set-up, so reads may precede it; `taken` has the
+// sockets of other connections.
+std::vector<const ft_socket *> ReadsOf(const std::vector<const ft_socket *> &at_port, const Connection &c,
+				       uint32_t port, uint32_t process, const std::set<uint64_t> &taken)
+{
+	constexpr uint64_t set_up_ns = 10'000'000'000;
+	std::vector<const ft_socket *> reads;
+	for (const ft_socket *s : at_port)
+		if ((!c.local_port || !port || s->local_port == port) && (!process || s->tgid == process) &&
+		    s->seen_ns + set_up_ns >= c.opened_ns && (!c.closed_ns || s->seen_ns <= c.closed_ns) &&
+		    !taken.count(s->inode))
+			reads.push_back(s);
+	std::ranges::sort(reads, {}, &ft_socket::seen_ns);
+	const uint64_t inode = reads.empty() ? 0 : reads.back()->inode;
+	std::erase_if(reads, [&](const ft_socket *s) { return s->inode != inode; });
+	return reads;
+}
+
+// By the threads that the kernel saw reading.
 void AddReads(const Run &run, const ThreadFinder &finder, ServedConnections *all)
 {
 	std::unordered_map<uint64_t, std::vector<const ft_socket *>> by_port, by_inode;
@@ -190,6 +209,7 @@ void AddReads(const Run &run, const ThreadFinder &finder, ServedConnections *all
 			(s.peer_port ? by_port[s.peer_port] : by_inode[s.peer_inode]).push_back(&s);
 	const std::vector<uint32_t> processes = ProcessesOf(run);
 	Claims claims;
+	std::set<uint64_t> taken;
 	auto add = [&](const Connection &c, uint32_t port, size_t index) {
 		auto &table = c.local_port ? by_port : by_inode;
 		const auto found = table.find(c.local_port ? c.local_port : c.inode);
@@ -197,16 +217,14 @@ void AddReads(const Run &run, const ThreadFinder &finder, ServedConnections *all
 			return;
 		const bool process_named = c.server < processes.size();
 		Readers readers;
-		for (const ft_socket *s : found->second) {
-			if ((c.local_port && port && s->local_port != port) ||
-			    (process_named && s->tgid != processes[c.server]) || s->seen_ns < c.opened_ns ||
-			    (c.closed_ns && s->seen_ns > c.closed_ns))
-				continue;
+		for (const ft_socket *s :
+		     ReadsOf(found->second, c, port, process_named ? processes[c.server] : 0, taken)) {
 			readers.push_back({s->seen_ns, s->reader});
 			if (process_named)
 				claims[s].push_back(index);
+			else
+				taken.insert(s->inode);
 		}
-		std::ranges::sort(readers, {}, &Connection::Reader::since_ns);
 		AddServedByReaders(run, finder, c, readers, &(*all)[index]);
 	};
 	for (size_t i = 0; i < all->size(); i++) {

@@ -88,7 +88,7 @@ TEST_CASE("A connection belongs to the thread that reads it")
 	w.Reads(700, kTwo, 15 * ms, 0, 901);
 	w.Connect(40001, 1 * ms, 50 * ms);
 	w.Connect(40001, 55 * ms);
-	w.Connect(40002, 20 * ms); // the read was an earlier connection's
+	w.Connect(40002, 11'000 * ms); // the read was an earlier connection's
 	w.Connect(0, 0, 0, 901);
 	w.Finish();
 	ServedConnections served = FindServed(w.run);
@@ -99,6 +99,21 @@ TEST_CASE("A connection belongs to the thread that reads it")
 	CHECK(w.At(served, 1, 56 * ms) == kTwo);
 	CHECK(served[2].empty());
 	CHECK(w.At(served, 3, 90 * ms) == kTwo);
+}
+
+TEST_CASE("Reads of a connection's set-up come before the load generator notes its opening")
+{
+	Workers w;
+	w.Reads(500, kOne, 10 * ms, 40001);
+	w.Reads(700, kTwo, 15 * ms, 0, 901);
+	w.Connect(40001, 20 * ms, 30 * ms);
+	w.Connect(40001, 40 * ms); // not read: the socket was the other one's
+	w.Connect(0, 20 * ms, 0, 901);
+	w.Finish();
+	ServedConnections served = FindServed(w.run);
+	CHECK(w.At(served, 0, 25 * ms) == kOne);
+	CHECK(served[1].empty());
+	CHECK(w.At(served, 2, 25 * ms) == kTwo);
 }
 
 TEST_CASE("Unix sockets are identified by the inode of their other end")
