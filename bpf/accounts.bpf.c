@@ -10,8 +10,10 @@ static __always_inline void thread_event(struct thread_state *st, struct task_st
 {
 	u32 parent_tgid = type == FT_EVENT_THREAD_BEGIN ? st->parent_tgid : 0;
 	struct ft_event_thread *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
-	st->begin_lost = type == FT_EVENT_THREAD_BEGIN && !e;
+	/* Not computed from `e`: the verifier of Linux 6.1 then loses track of it. */
+	st->begin_lost = 0;
 	if (!e) {
+		st->begin_lost = type == FT_EVENT_THREAD_BEGIN;
 		drop(FT_DROP_SLOT_THREAD_EVENT);
 		return;
 	}

@@ -58,17 +58,18 @@ const char *programs_log(void)
 	return log_text;
 }
 
-/* Keeps the latest warnings. libbpf's debug output and verifier dumps do not help users. */
+/* Keeps the latest warnings, and of a long one its end: the verifier's dump ends with the reason. */
 static int keep_log(enum libbpf_print_level level, const char *format, va_list args)
 {
-	if (level != LIBBPF_WARN)
+	char *text;
+	if (level != LIBBPF_WARN || vasprintf(&text, format, args) < 0)
 		return 0;
-	size_t used = strlen(log_text);
-	if (used > sizeof log_text / 2) {
-		memmove(log_text, log_text + used / 2, used - used / 2 + 1);
-		used = strlen(log_text);
-	}
-	return vsnprintf(log_text + used, sizeof log_text - used, format, args);
+	const size_t most = sizeof log_text / 2, length = strlen(text), used = strlen(log_text);
+	if (used > most)
+		memmove(log_text, log_text + used - most, most + 1);
+	strncat(log_text, length > most - 1 ? text + length - (most - 1) : text, most - 1);
+	free(text);
+	return 0;
 }
 
 static int on_event(void *context, void *data, size_t bytes)
