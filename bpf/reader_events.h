@@ -6,9 +6,9 @@
 #include <linux/types.h>
 
 enum {
-	FT_READERS_RING = 1 << 20,   /* bytes */
-	FT_READERS_SOCKETS = 65536,  /* sockets that are remembered at a time */
-	FT_READERS_CHANGES = 32,     /* of a socket; later ones are not reported */
+	FT_READERS_RING = 1 << 18,  /* bytes */
+	FT_READERS_SOCKETS = 16384, /* that are remembered; of more, some are reported again */
+	FT_READERS_CHANGES = 32,    /* of a socket; later ones are not reported */
 };
 
 /* A thread of a target read from a connection for the first time, or after another thread. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which thread of a target reads which connection. A separate object, because its program runs at every read of
- * any socket of the host: it is attached for a part of the time only. */
-#include "ids.h"
+/* Which thread of a target reads which connection. A separate object, because its program runs at every read
+ * of any socket of the host: it is attached for a part of the time only. */
 #include "reader_events.h"
+#include "sockets.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -35,30 +35,17 @@ volatile __u32 epoch; /* changed by the recorder, so that all are reported again
 
 char gpl[] SEC("license") = "GPL";
 
-enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10, MSG_PEEK = 2 };
-
-extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak; /* 6.2 */
-#define AS(type, p) ((type *)bpf_rdonly_cast(p, bpf_core_type_id_kernel(type)))
-
-static __always_inline u64 inode_of(const struct sock *sk)
-{
-	return AS(struct socket_alloc, sk->sk_socket)->vfs_inode.i_ino;
-}
-
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(socket_read, struct sock *sk, int ret, int flags)
 {
 	__sync_fetch_and_add(&reads, 1);
 	const u16 family = sk->__sk_common.skc_family;
-	if (ret <= 0 || flags & MSG_PEEK ||
-	    (family != AF_UNIX && family != AF_INET && family != AF_INET6))
-		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 tgid = process_id_of(task), *as = bpf_map_lookup_elem(&targets, &tgid);
-	if (!as || *as != FT_TRACED_TARGET)
+	u32 tgid;
+	if (ret <= 0 || flags & MSG_PEEK || (family != AF_UNIX && !is_tcp(family)) || !target_runs(&tgid))
 		return 0;
 	const u64 key = (u64)sk;
-	struct known_reader now = {.inode = inode_of(sk), .tid = id_of(task), .epoch = epoch};
+	struct known_reader now = {
+	    .inode = inode_of(sk), .tid = id_of(bpf_get_current_task_btf()), .epoch = epoch};
 	const struct known_reader *before = bpf_map_lookup_elem(&known, &key);
 	if (before && before->inode == now.inode && before->epoch == now.epoch) {
 		if (before->tid == now.tid || before->changes == FT_READERS_CHANGES)
@@ -71,7 +58,7 @@ int BPF_PROG(socket_read, struct sock *sk, int ret, int flags)
 	*e = (struct ft_socket_reader){
 	    .t_ns = bpf_ktime_get_ns(), .inode = now.inode, .tgid = tgid, .tid = now.tid};
 	if (family == AF_UNIX) {
-		e->peer_inode = inode_of(AS(struct unix_sock, sk)->peer);
+		e->peer_inode = peer_inode_of(sk);
 	} else {
 		e->local_port = sk->__sk_common.skc_num;
 		e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);

@@ -7,9 +7,9 @@
  * hash in a line of the socket that the kernel has just touched. Of a sampled connection the deliverer (a
  * soft interrupt, or the client over a Unix socket) appends to a short queue in the socket's storage, and the
  * reader takes from it. What a request is, is decided in user space. */
-#include "ids.h"
 #include "request_events.h"
 #include "request_slots.h"
+#include "sockets.h"
 
 #include <bpf/bpf_tracing.h>
 
@@ -52,25 +52,15 @@ struct {
 __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
 __u64 request_counters[FT_REQUEST_COUNTERS];
 __u32 connections;
-volatile __u32 sample_mask; /* connections whose hash has none of these bits are followed; set by the loader */
+volatile __u32
+    sample_mask; /* connections whose hash has none of these bits are followed; set by the loader */
 /* Set by the loader. 0: some of the programs are not attached, so that a request would be seen in part.
  * Another number each time that all are: streams have gaps. */
 volatile __u32 epoch;
 
 char gpl[] SEC("license") = "GPL";
 
-enum {
-	AF_UNIX = 1,
-	AF_INET = 2,
-	AF_INET6 = 10,
-	TCP_ESTABLISHED = 1,
-	SOCK_STREAM = 1,
-	MSG_PEEK = 2,
-	EAGAIN = 11,
-	EPIPE = 32,
-	ECONNRESET = 104,
-	ETIMEDOUT = 110
-};
+enum { TCP_ESTABLISHED = 1, SOCK_STREAM = 1, EAGAIN = 11, EPIPE = 32, ECONNRESET = 104, ETIMEDOUT = 110 };
 enum { WRITES_SENT = 4096 }; /* enough for the largest value of Redis */
 #define WRITE_EVERY_NS 10000000ull
 
@@ -110,11 +100,6 @@ static __always_inline bool is_broken(int result)
 	return result == -EPIPE || result == -ECONNRESET || result == -ETIMEDOUT;
 }
 
-static __always_inline bool is_tcp(u16 family)
-{
-	return family == AF_INET || family == AF_INET6;
-}
-
 /* Whether the socket is a server's end of a connection to a target, as far as known without a look at the
  * process. */
 static __always_inline bool is_servers(const struct sock *sk, u16 family, enum hooks hooks)
@@ -127,14 +112,6 @@ static __always_inline bool is_servers(const struct sock *sk, u16 family, enum h
 	return address && bpf_map_lookup_elem(&unix_servers, &address);
 }
 
-static __always_inline bool target_runs(u32 *tgid)
-{
-	u32 id = process_id_of(bpf_get_current_task_btf());
-	u32 *as = bpf_map_lookup_elem(&targets, &id);
-	*tgid = id;
-	return as && *as == FT_TRACED_TARGET;
-}
-
 /* No wake-up: the helper looks often enough. */
 static __always_inline void send_event(void *event, u64 bytes)
 {
@@ -145,8 +122,7 @@ static __always_inline void send_event(void *event, u64 bytes)
 static __always_inline void name_peer(struct ft_request_connection *e, const struct sock *sk, u16 family)
 {
 	if (family == AF_UNIX) {
-		struct socket *peer = BPF_CORE_READ((struct unix_sock *)sk, peer, sk_socket);
-		e->peer_inode = BPF_CORE_READ((struct socket_alloc *)peer, vfs_inode.i_ino);
+		e->peer_inode = peer_inode_of(sk);
 		struct pid *pid = sk->sk_peer_pid;
 		if (pid)
 			e->peer_pid = number_of(pid);

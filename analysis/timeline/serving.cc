@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A connection is found among the recorder's sockets by its client's port, or by its inode. The thread that
-// reads the socket serves it. An older kernel does not tell who reads: then the socket is in an epoll instance,
-// and the thread that waits for that instance serves it.
+// reads the socket serves it. An older kernel does not tell who reads: then the socket is in an epoll
+// instance, and the thread that waits for that instance serves it.
 #include "serving.h"
 
 #include <algorithm>
@@ -137,8 +137,8 @@ std::vector<Served> ServedOf(const Socket &s, const Waiters &waiters)
 using Readers = std::vector<Connection::Reader>;
 
 // Adds the threads that read the connection. The first one also had what came before its first read.
-void AddServedByReaders(const Run &run, const ThreadFinder &finder, const Connection &c, const Readers &readers,
-			std::vector<Served> *served)
+void AddServedByReaders(const Run &run, const ThreadFinder &finder, const Connection &c,
+			const Readers &readers, std::vector<Served> *served)
 {
 	for (size_t i = 0; i < readers.size(); i++) {
 		const uint64_t from = i ? readers[i].since_ns : c.opened_ns,
@@ -182,8 +182,8 @@ uint32_t ServersPort(const Run &run, const Connection &c)
 }
 
 // Records of readers that may be of a connection: those of one socket, the last one at its port while it was
-// open. A load generator notes a connection's opening after its set-up, so reads may precede it; `taken` has the
-// sockets of other connections.
+// open. A load generator notes a connection's opening after its set-up, so reads may precede it; `taken` has
+// the sockets of other connections.
 std::vector<const ft_socket *> ReadsOf(const std::vector<const ft_socket *> &at_port, const Connection &c,
 				       uint32_t port, uint32_t process, const std::set<uint64_t> &taken)
 {
@@ -197,6 +197,8 @@ std::vector<const ft_socket *> ReadsOf(const std::vector<const ft_socket *> &at_
 	std::ranges::sort(reads, {}, &ft_socket::seen_ns);
 	const uint64_t inode = reads.empty() ? 0 : reads.back()->inode;
 	std::erase_if(reads, [&](const ft_socket *s) { return s->inode != inode; });
+	if (reads.size() > FT_READER_CHANGES) // later ones were not recorded
+		reads.clear();
 	return reads;
 }
 

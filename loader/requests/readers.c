@@ -7,10 +7,12 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bpf/reader_events.h"
 #include "loader/requests/hook_switch.h"
 #include "readers.skel.h"
+#include "recording/json/json_block.h"
 
 enum {
 	ON_NS = 100000000, /* attached for at least so long */
@@ -20,6 +22,8 @@ enum {
 /* Switching takes milliseconds of the helper, so shorter pauses are not worth it. */
 #define SHORTEST_OFF_NS 1000000000ull
 #define LONGEST_OFF_NS 10000000000ull
+
+_Static_assert((int)FT_READERS_CHANGES == (int)FT_READER_CHANGES, "of a socket, in both kinds of records");
 
 struct readers {
 	struct readers_bpf *skeleton;
@@ -76,7 +80,15 @@ struct readers *readers_open(int targets_map, uint32_t pid_namespace)
 
 static void switch_program(struct readers *r, bool on, uint64_t now_ns)
 {
-	r->ended = hook_switch_set(&r->hooks, on) != 0;
+	const int err = hook_switch_set(&r->hooks, on);
+	if (err) { /* what is known stays known */
+		json_t *note = json_note(now_ns, "missing");
+		json_put_text(note, "what", "serving threads of further connections");
+		json_put_text(note, "why", strerror(-err));
+		write_json_note(r->writer, note);
+		r->ended = true;
+		helper_process_end(&r->hooks, true);
+	}
 	r->attached = on;
 	r->since_ns = now_ns;
 	r->reads = r->skeleton->bss->reads;

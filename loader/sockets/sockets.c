@@ -15,7 +15,6 @@
 #include <linux/unix_diag.h>
 #include <sched.h>
 #include <search.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,20 +168,19 @@ struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t
 	return s;
 }
 
-/* Instances of processes that have ended. Returns whether there were any. */
-static bool forget_ended(struct sockets *s)
+static void forget_ended(struct sockets *s)
 {
+	char comm[32];
 	for (size_t i = 0; i < s->instance_count;)
-		if (kill(s->instances[i].pid, 0) && errno == ESRCH)
+		if (read_proc(s->instances[i].pid, "comm", comm, sizeof comm) < 0)
 			s->instances[i] = s->instances[--s->instance_count];
 		else
 			i++;
-	return s->instance_count < INSTANCES_MAX;
 }
 
 void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll)
 {
-	if (!s || (s->instance_count == INSTANCES_MAX && !forget_ended(s)))
+	if (!s || s->instance_count == INSTANCES_MAX)
 		return;
 	bool alone = true;
 	for (size_t i = 0; i < s->instance_count; i++) {
@@ -193,7 +191,7 @@ void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll)
 		alone = s->instances[i].alone = false;
 	}
 	s->instances[s->instance_count++] = (struct instance){pid, epoll, alone};
-	s->fresh = !alone;
+	s->fresh |= !alone;
 }
 
 bool sockets_several(const struct sockets *s)
@@ -455,11 +453,13 @@ void sockets_look(struct sockets *s, uint64_t now_ns)
 
 void sockets_begin_segment(struct sockets *s)
 {
-	for (const struct known_socket *k = s ? s->all : NULL; k; k = k->next)
+	if (!s)
+		return;
+	for (const struct known_socket *k = s->all; k; k = k->next)
 		if (k->peer_known)
 			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
-	if (s)
-		s->full = false;
+	s->full = false;
+	forget_ended(s);
 }
 
 void sockets_close(struct sockets *s)

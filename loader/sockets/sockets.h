@@ -24,13 +24,14 @@ struct sockets;
 struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t count);
 /* A thread of this process waits for events of the epoll instance. Does nothing if `s` is NULL. */
 void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll);
-/* Whether threads of one process wait for different instances: only then a connection's thread is a question. */
+/* Whether threads of one process wait for different instances: only then a connection's thread is a question.
+ */
 bool sockets_several(const struct sockets *s);
-/* For kernels without the tracepoints of readers.h. Reads all instances of such processes and writes what has changed. Call it often: it reads four times per second, or less
- * often where servers would have to wait for it for more than a 2000th of the time (a 200th while connections
- * are opened or closed). */
+/* For kernels without the tracepoints of readers.h. Reads all instances of such processes and writes what has
+ * changed. Call it often: it reads four times per second, or less often where servers would have to wait for
+ * it for more than a 2000th of the time (a 200th while connections are opened or closed). */
 void sockets_look(struct sockets *s, uint64_t now_ns);
-/* A new file begins: writes all sockets again. */
+/* A new file begins: writes all sockets again. Forgets the instances of processes that have ended. */
 void sockets_begin_segment(struct sockets *s);
 void sockets_close(struct sockets *s);
 

@@ -101,6 +101,18 @@ TEST_CASE("A connection belongs to the thread that reads it")
 	CHECK(w.At(served, 3, 90 * ms) == kTwo);
 }
 
+TEST_CASE("A connection that threads read in turn all the time belongs to none")
+{
+	for (const uint64_t changes : {32u, 33u}) {
+		Workers w;
+		for (uint64_t i = 0; i < changes; i++)
+			w.Reads(500, i % 2 ? kTwo : kOne, (10 + i) * ms, 40001);
+		w.Connect(40001, 0);
+		w.Finish();
+		CHECK(FindServed(w.run)[0].empty() == (changes == 33)); // later ones were not recorded
+	}
+}
+
 TEST_CASE("Reads of a connection's set-up come before the load generator notes its opening")
 {
 	Workers w;
