@@ -28,7 +28,8 @@ int block_rq_issue(u64 *ctx)
 {
 	struct request *rq = (struct request *)(has_block_queue_arg ? ctx[1] : ctx[0]);
 	u64 key = (u64)rq;
-	struct issued i = {.start_ns = bpf_ktime_get_ns(), .tid = id_of_any(current_task())};
+	struct issued i = {.start_ns = bpf_ktime_get_ns(),
+			   .tid = id_of_any(current_task(), (u32)bpf_get_current_pid_tgid())};
 	i.bytes = BPF_CORE_READ(rq, __data_len);
 	i.sector = BPF_CORE_READ(rq, __sector);
 	bpf_get_current_comm(i.comm, sizeof i.comm);

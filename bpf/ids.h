@@ -42,11 +42,14 @@ static __always_inline u32 process_id_of(struct task_struct *task)
 	return id_of(BPF_CORE_READ(task, group_leader));
 }
 
-/* Of any task of the host, as a recording has it. */
-static __noinline __attribute__((unused)) u32 id_of_any(struct task_struct *task)
+/* Of any task of the host, as a recording has it. `of_host`: its id in the initial pid namespace, which most
+ * callers have without a look at the task. */
+static __always_inline u32 id_of_any(struct task_struct *task, u32 of_host)
 {
-	u32 of_host = (u32)BPF_CORE_READ(task, pid), id = pid_ns && of_host ? id_of(task) : of_host;
-	return id || !of_host ? id : of_host | FT_TASK_OUTSIDE;
+	if (!pid_ns || !of_host)
+		return of_host;
+	u32 id = id_of(task);
+	return id ? id : of_host | FT_TASK_OUTSIDE;
 }
 
 /* In its own namespace, as gettid() returns it. */

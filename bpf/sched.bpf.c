@@ -23,7 +23,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 	struct cpu_slice *s = &c->slices[i];
 	s->start_ns = now;
 	s->host_tid = (u32)next->pid;
-	s->tid = pid_ns ? id_of_any(next) : s->host_tid;
+	s->tid = id_of_any(next, s->host_tid);
 	bpf_probe_read_kernel(s->comm, sizeof s->comm, next->comm);
 	c->newest = i;
 	struct thread_state *st = next->flags & PF_KTHREAD ? NULL : state_of(next);

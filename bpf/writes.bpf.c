@@ -46,7 +46,9 @@ static __always_inline int dirtied(u64 bytes, struct address_space *mapping)
 {
 	if (!mapping || closing_ns)
 		return 0;
-	struct ft_writes_key who = {.tgid = id_of_any(BPF_CORE_READ(current_task(), group_leader))};
+	struct ft_writes_key who = {.tgid = (u32)(bpf_get_current_pid_tgid() >> 32)};
+	if (pid_ns)
+		who.tgid = id_of_any(BPF_CORE_READ(current_task(), group_leader), who.tgid);
 	struct gendisk *disk = BPF_CORE_READ(mapping, host, i_sb, s_bdev, bd_disk);
 	if (disk)
 		who.dev = (u32)BPF_CORE_READ(disk, major) << 20 | (u32)BPF_CORE_READ(disk, first_minor);
