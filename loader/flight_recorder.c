@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/manager/manager.h"
 #include "loader/manifest.h"
 #include "loader/self_report.h"
 #include "loader/sockets/sockets.h"
 #include "loader/system/cpu_time.h"
-#include "loader/system/manager.h"
 #include "recording/json/json_block.h"
 
 /* How often the targets' details in the manifest (listening sockets, cgroups) are looked up again. */
@@ -41,7 +41,7 @@ int flight_recorder_open(struct recorder *r)
 int flight_recorder_start_guard(struct recorder *r)
 {
 	const struct record_options *o = r->options;
-	r->manager = manager_connect();
+	r->manager = manager_connect(getenv("NOTIFY_SOCKET")); /* now: its filter will allow no sockets */
 	int err = o->guard.count ? guard_start(&o->guard, o->output, segments_owner(r->ring)) : 0;
 	if (err)
 		fprintf(stderr,
@@ -132,13 +132,15 @@ static void next_segment(struct recorder *r)
  * period without errors, because removing old segments may allow short writes repeatedly. */
 static void print_disk_state(struct recorder *r, uint64_t now)
 {
+	static const char alive[] = "WATCHDOG=1";
 	int err = ft_writer_error(r->writer);
 	if (err)
 		r->disk_error_ns = now;
-	/* The guard cannot distinguish a disk that refuses to write from a recorder that hangs. */
+	/* The guard reports to the manager what it finds in the ring. While nothing can be written there it
+	 * cannot distinguish a disk that refuses to write from a recorder that hangs. */
 	if (err && now - r->alive_ns > ALIVE_NS) {
 		r->alive_ns = now;
-		manager_alive(r->manager);
+		manager_send(r->manager, alive, sizeof alive - 1);
 	}
 	if (err && !r->disk_error_reported) {
 		fprintf(

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
-// See notify.h. sd_notify is one datagram, which needs no library.
+// See notify.h. Each message has a socket of its own, because the manager may have made another one since.
 #include "notify.h"
 
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/format/sanitize.h"
+#include "common/manager/manager.h"
 
 namespace forktail::live::guard
 {
@@ -44,21 +41,10 @@ void NotifyBegin()
 
 void Notify(const std::string &state)
 {
-	struct sockaddr_un to = {};
-	if (notify_path.empty() || notify_path.size() >= sizeof(to.sun_path))
-		return;
-	to.sun_family = AF_UNIX;
-	memcpy(to.sun_path, notify_path.data(), notify_path.size());
-	if (to.sun_path[0] == '@')
-		to.sun_path[0] = 0;
-	const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return;
-	const auto length =
-	    static_cast<socklen_t>(offsetof(struct sockaddr_un, sun_path) + notify_path.size());
-	sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<struct sockaddr *>(&to),
-	       length);
-	close(fd);
+	const int manager = manager_connect(notify_path.c_str());
+	manager_send(manager, state.data(), state.size());
+	if (manager >= 0)
+		close(manager);
 }
 
 unsigned long WatchdogUs()
