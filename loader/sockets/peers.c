@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From the same tables as listening sockets, which do not say who opened a connection: first the ports that are
- * listened on, then the connections at other ports, then those that the process holds. */
+/* Tables of sockets do not say who opened a connection: one that comes from a port on which somebody listens
+ * was accepted. The process' sockets are found first, so that each table is read once and few addresses are
+ * kept. */
 #include "loader/sockets/peers.h"
 
 #include <arpa/inet.h>
@@ -11,14 +12,21 @@
 #include <string.h>
 
 #include "loader/sockets/proc_sockets.h"
+#include "loader/system/grow.h"
 #include "recording/json/json_block.h"
 
 enum { ESTABLISHED = 1, LISTEN = 0x0a, ADDRESS_BYTES = INET6_ADDRSTRLEN + 8 };
 
+struct connection {
+	unsigned local_port, peer_port;
+	char peer_address[33];
+};
+
 struct outgoing {
 	bool listened[UINT16_MAX + 1];
-	json_t *by_inode; /* {"12345": "10.0.0.7:6379"} */
-	json_t *peers;
+	json_t *inodes; /* of the process' sockets: {"12345": true} */
+	struct connection *all;
+	size_t count, room;
 };
 
 /* An address as in /proc/net/tcp: 32-bit words in hexadecimal, each in the host's byte order. */
@@ -31,43 +39,53 @@ static bool address_text(const char *hex, unsigned port, char *to)
 		memcpy(word, hex, 8);
 		words[n] = (uint32_t)strtoul(word, NULL, 16);
 	}
-	const bool v6 = n == 4, mapped = v6 && !words[0] && !words[1] && words[2] == htonl(0xffff);
-	if ((n != 1 && !v6) ||
-	    !inet_ntop(v6 && !mapped ? AF_INET6 : AF_INET, mapped ? words + 3 : words, text, sizeof text))
+	const bool mapped = n == 4 && !words[0] && !words[1] && words[2] == htonl(0xffff),
+		   v6 = n == 4 && !mapped;
+	if ((n != 1 && n != 4) ||
+	    !inet_ntop(v6 ? AF_INET6 : AF_INET, mapped ? words + 3 : words, text, sizeof text))
 		return false;
-	snprintf(to, ADDRESS_BYTES, v6 && !mapped ? "[%s]:%u" : "%s:%u", text, port);
+	snprintf(to, ADDRESS_BYTES, v6 ? "[%s]:%u" : "%s:%u", text, port);
 	return true;
 }
 
-static void note_listener(void *context, const struct tcp_socket *s)
+static bool note_inode(void *context, const char *link)
 {
 	struct outgoing *o = context;
+	char inode[32] = "";
+	if (sscanf(link, "socket:[%31[0-9]]", inode) == 1)
+		json_put_truth(o->inodes, inode, true);
+	return false;
+}
+
+static void note_socket(void *context, const struct tcp_socket *s)
+{
+	struct outgoing *o = context;
+	char inode[32];
 	if (s->state == LISTEN)
 		o->listened[s->local_port & UINT16_MAX] = true;
-}
-
-static void note_connection(void *context, const struct tcp_socket *s)
-{
-	struct outgoing *o = context;
-	char key[32], address[ADDRESS_BYTES];
-	if (s->state != ESTABLISHED || o->listened[s->local_port & UINT16_MAX] ||
-	    !address_text(s->peer_address, s->peer_port, address))
+	snprintf(inode, sizeof inode, "%lu", s->inode);
+	if (s->state != ESTABLISHED || !json_object_get(o->inodes, inode) ||
+	    !grow(&o->all, &o->room, o->count, sizeof *o->all))
 		return;
-	snprintf(key, sizeof key, "%lu", s->inode);
-	json_put_text(o->by_inode, key, address);
+	struct connection *c = &o->all[o->count++];
+	c->local_port = s->local_port;
+	c->peer_port = s->peer_port;
+	memcpy(c->peer_address, s->peer_address, sizeof c->peer_address);
 }
 
-static bool note_peer(void *context, const char *link)
+static void add_peer(json_t *peers, const struct connection *c)
 {
-	struct outgoing *o = context;
-	char key[32] = "";
+	char address[ADDRESS_BYTES];
 	size_t i;
-	json_t *address, *known;
-	if (sscanf(link, "socket:[%31[0-9]]", key) != 1 || !(address = json_object_get(o->by_inode, key)))
-		return false;
-	json_array_foreach(o->peers, i, known) if (json_equal(known, address)) return false;
-	json_array_append(o->peers, address);
-	return json_array_size(o->peers) == PEERS_MAX;
+	json_t *known;
+	if (!address_text(c->peer_address, c->peer_port, address))
+		return;
+	json_array_foreach(peers, i, known)
+	{
+		if (strcmp(json_string_value(known), address) == 0)
+			return;
+	}
+	json_put_text(peers, NULL, address);
 }
 
 json_t *peer_addresses(pid_t pid)
@@ -77,17 +95,16 @@ json_t *peer_addresses(pid_t pid)
 	if (!o)
 		return peers;
 	char text[16];
-	static const char *const tables[] = {"tcp", "tcp6"};
 	snprintf(text, sizeof text, "%d", pid);
-	o->by_inode = json_object();
-	o->peers = peers;
-	for (size_t i = 0; i < 2; i++)
-		each_tcp_socket(text, tables[i], note_listener, o);
-	for (size_t i = 0; i < 2; i++)
-		each_tcp_socket(text, tables[i], note_connection, o);
-	if (json_object_size(o->by_inode))
-		any_link(pid, note_peer, o);
-	json_decref(o->by_inode);
+	o->inodes = json_object();
+	any_link(pid, note_inode, o);
+	each_tcp_socket(text, "tcp", note_socket, o);
+	each_tcp_socket(text, "tcp6", note_socket, o);
+	for (size_t i = 0; i < o->count && json_array_size(peers) < PEERS_MAX; i++)
+		if (!o->listened[o->all[i].local_port & UINT16_MAX])
+			add_peer(peers, &o->all[i]);
+	json_decref(o->inodes);
+	free(o->all);
 	free(o);
 	return peers;
 }
