@@ -449,6 +449,8 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	e->blame = requests ? BlameLog(e->run, e->log.get(), std::move(facts), e->timelines, slow, e->clients,
 				       e->by_thread, memory.limits, e->stretches, earlier)
 			    : BlameIterations(e->run, e->timelines, slow, memory.limits, e->stretches);
+	for (const auto &[pid, peers] : UnrecordedPeers(e->run))
+		e->unrecorded_peers.insert(peers.begin(), peers.end());
 	NoteUnknownThreads(notes_of_servers, e);
 	NoteLimits(e);
 	NoteKernelLog(e);

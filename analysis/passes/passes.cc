@@ -47,15 +47,6 @@ void FindHops(const std::vector<Timeline> &timelines, Context *context)
 		context->timelines.push_back(&t);
 }
 
-// Whether a thread's process is a client of servers that were not recorded.
-bool Awaits(const Run &run, uint32_t thread)
-{
-	return thread < run.threads.size() &&
-	       std::any_of(run.targets.begin(), run.targets.end(), [&](const Target &t) {
-		       return t.pid == run.threads[thread].tgid && !UnrecordedPeers(run, t).empty();
-	       });
-}
-
 // Finds the servers of requests.
 void FindServers(const std::vector<Timeline> &timelines, Context *context)
 {
@@ -65,8 +56,10 @@ void FindServers(const std::vector<Timeline> &timelines, Context *context)
 	size_t first = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
 	if (run.behind.empty() && serving.connections.empty())
 		first = timelines.size();
+	const auto peers = UnrecordedPeers(run);
 	auto add = [&](const Timeline &t, uint16_t hop) {
-		context->servers.push_back({&t, {}, {}, hop, Awaits(run, t.thread)});
+		const bool awaits = t.thread < run.threads.size() && peers.count(run.threads[t.thread].tgid);
+		context->servers.push_back({&t, {}, {}, hop, awaits});
 	};
 	for (size_t s = 0; s < first; s++)
 		add(timelines[s], HopOf(run, timelines, s));

@@ -49,16 +49,20 @@ std::string WhatIfText(const CauseRow &row, const Latencies &now)
 }
 
 // "waiting for 10.0.0.7:6379, which was not recorded"; "" without unrecorded peers.
-std::string WaitingFor(const Run &run, const std::string &begin)
+std::string WaitingFor(const Explanation &e, const std::string &begin)
 {
 	constexpr size_t named = 3;
-	const std::vector<std::string> peers = UnrecordedPeers(run);
+	const std::set<std::string> &peers = e.unrecorded_peers;
 	std::string text;
-	for (size_t i = 0; i < std::min(peers.size(), named); i++)
-		text += (i ? ", " : begin) + peers[i];
-	if (peers.size() > named)
+	size_t count = 0;
+	for (const std::string &peer : peers)
+		if (count++ < named)
+			text += (text.empty() ? begin : ", ") + peer;
+	if (count > named)
 		text += " or " + common::Plural(peers.size() - named, "other", "others");
-	return text.empty() ? "" : text + (peers.size() > 1 ? ", which were not recorded" : ", which was not recorded");
+	return text.empty()
+		   ? ""
+		   : text + (peers.size() > 1 ? ", which were not recorded" : ", which was not recorded");
 }
 
 // Why time has no recorded cause, as far as it is known.
@@ -84,8 +88,8 @@ std::string WhyUnattributed(const Explanation &e)
 	if (const ServerIdle &idle = e.blame.idle; idle.unread_ns + idle.read_ns)
 		return ": the serving thread was idle for " + common::FormatDuration(idle.unread_ns) +
 		       " before it had read the requests, and for " + common::FormatDuration(idle.read_ns) +
-		       " after that" + WaitingFor(e.run, ", perhaps waiting for ");
-	return WaitingFor(e.run, ": the serving thread was idle, perhaps waiting for ");
+		       " after that" + WaitingFor(e, ", perhaps waiting for ");
+	return WaitingFor(e, ": the serving thread was idle, perhaps waiting for ");
 }
 
 } // namespace
@@ -104,7 +108,7 @@ std::string AnswerText(const Explanation &e)
 	// the requests.
 	const CauseRow &unknown = b.RowOf(Cause::Unknown);
 	const CauseRow &first =
-	    (SeenInKernel(e.run) || !UnrecordedPeers(e.run).empty()) && unknown.share > b.causes[0].share
+	    (SeenInKernel(e.run) || !e.unrecorded_peers.empty()) && unknown.share > b.causes[0].share
 		? unknown
 		: b.causes[0];
 	const std::string share = common::FormatPercent(first.share);

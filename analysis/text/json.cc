@@ -139,8 +139,8 @@ Out RequestsJson(const Explanation &e)
 	if (SeenInKernel(e.run))
 		requests["in_kernel"] = {{"idle_unread_ns", b.idle.unread_ns},
 					 {"idle_read_ns", b.idle.read_ns}};
-	if (const std::vector<std::string> peers = UnrecordedPeers(e.run); !peers.empty())
-		requests["unrecorded_peers"] = peers;
+	if (!e.unrecorded_peers.empty())
+		requests["unrecorded_peers"] = e.unrecorded_peers;
 	if (e.run.kernel_log_joined) {
 		requests["network_split"] = SplitJson(b.split);
 		requests["network_split"]["requests"] = b.split.requests;

@@ -61,6 +61,14 @@ bool Serves(const Target &target, const std::string &server)
 	return false;
 }
 
+bool AnswersByItself(const Target &target)
+{
+	const char *const servers[] = {"redis-server", "valkey-server", "keydb-server", "memcached",
+				       "dragonfly"};
+	return std::ranges::any_of(
+	    servers, [&](const char *name) { return target.comm.find(name) != std::string::npos; });
+}
+
 // "10.0.0.1" of "10.0.0.1:6379", "fd00::1" of "[fd00::1]:6379".
 std::string AddressOf(const std::string &place)
 {
@@ -300,27 +308,22 @@ int InstanceThread(const Run &run, const Accounts &accounts, const Behind &insta
 	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 
-std::vector<std::string> UnrecordedPeers(const Run &run, const Target &target)
+std::map<uint32_t, std::vector<std::string>> UnrecordedPeers(const Run &run)
 {
-	for (const char *server : {"redis-server", "valkey-server", "keydb-server", "memcached", "dragonfly"})
-		if (target.comm.find(server) != std::string::npos)
-			return {};
-	std::vector<std::string> peers = target.peers;
-	std::erase_if(peers, [&](const std::string &peer) {
-		return std::any_of(run.targets.begin(), run.targets.end(), [&](const Target &t) {
-			return Serves(t, peer) && MayBeAt(t, peer, IsLocalAddress(peer) ? target.host : "");
-		});
-	});
-	return peers;
-}
-
-std::vector<std::string> UnrecordedPeers(const Run &run)
-{
-	std::set<std::string> all;
-	for (const Target &target : run.targets)
-		for (std::string &peer : UnrecordedPeers(run, target))
-			all.insert(std::move(peer));
-	return {all.begin(), all.end()};
+	std::map<uint32_t, std::vector<std::string>> by_process;
+	for (const Target &target : run.targets) {
+		if (target.peers.empty() || AnswersByItself(target))
+			continue;
+		for (const std::string &peer : target.peers) {
+			const std::string host = IsLocalAddress(peer) ? target.host : "";
+			const bool recorded = std::ranges::any_of(run.targets, [&](const Target &t) {
+				return Serves(t, peer) && MayBeAt(t, peer, host);
+			});
+			if (!recorded)
+				by_process[target.pid].push_back(peer);
+		}
+	}
+	return by_process;
 }
 
 } // namespace forktail::analysis

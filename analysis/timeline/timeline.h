@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -145,10 +146,8 @@ int ServingThread(const Run &run, int server, std::string *why);
 // The same for a server behind a proxy.
 int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why);
 
-// Where the outgoing connections of a process lead to, except to other targets. None of a server that answers
-// by itself: a Redis with a primary does not wait for it.
-std::vector<std::string> UnrecordedPeers(const Run &run, const Target &target);
-// Of all targets, each once.
-std::vector<std::string> UnrecordedPeers(const Run &run);
+// By process: where its outgoing connections lead to, except to other targets. Without processes that have
+// none, and without servers that answer by themselves: a Redis with a primary does not wait for it.
+std::map<uint32_t, std::vector<std::string>> UnrecordedPeers(const Run &run);
 
 } // namespace forktail::analysis
