@@ -3,8 +3,6 @@
  * helper no more than a stranger: what it sends is checked, and its number of connections is bounded. */
 #include "loader/requests/requests.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <poll.h>
 #include <search.h>
@@ -17,10 +15,9 @@
 
 #include "bpf/events.h"
 #include "bpf/request_events.h"
-#include "loader/attach/support.h"
 #include "loader/requests/commands.h"
-#include "loader/requests/hook_switch.h"
 #include "loader/requests/request_helper.h"
+#include "loader/requests/request_hooks.h"
 #include "loader/requests/scanner.h"
 #include "loader/sockets/listeners.h"
 #include "loader/system/cpu_time.h"
@@ -28,22 +25,17 @@
 #include "loader/system/packets.h"
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
-#include "requests.skel.h"
 
 enum {
 	SERVERS_MAX = 4096,
 	PACKETS_AT_ONCE = 64, /* then other work of the recorder is due */
 	STOP_MS = 2000,
 	HIDDEN_MAX = 65536,
-	/* Requests that take longer than a slice cannot be seen whole. */
-	SLICE_MS = 2000,
 	UNIX_SERVER = 0, /* in place of a port */
 	/* Of an automatic sample. Each costs the server a microsecond of a CPU. */
 	MOST_PER_SECOND = 10000,
 	REDUCED_SAMPLE = 16,
 };
-
-#define BUDGET 0.01 /* of a CPU, for a flight recorder */
 
 /* A client's address, and what is stored in its place. */
 struct hidden_client {
@@ -66,7 +58,7 @@ struct server {
 struct requests {
 	struct requests_wanted wanted;
 	struct helper_process helper;
-	struct requests_bpf *skeleton;
+	struct request_hooks hooks;
 	struct ft_requests log;
 	struct server *servers; /* only grows: connections refer to it by index */
 	size_t server_count, server_room;
@@ -77,15 +69,8 @@ struct requests {
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible;
 	bool ended, stopping;
-	bool proxy;		     /* one of the targets is a proxy */
-	uint32_t sample;
+	bool proxy;			     /* one of the targets is a proxy */
 	uint64_t second_ns, second_requests; /* when the current second began, and `requests` then */
-	bool slices;			     /* the programs are attached for on_ms of each period */
-	struct helper_process hooks;
-	bool attached;
-	uint32_t epoch; /* the programs' last one */
-	uint32_t on_ms;
-	uint64_t runs, run_ns;
 };
 
 struct requests *requests_start(const struct requests_wanted *wanted)
@@ -95,11 +80,8 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 		return NULL;
 	r->wanted = *wanted;
 	r->helper = (struct helper_process){.pid = 0, .socket = -1};
-	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
-	r->sample = wanted->sample ? wanted->sample : 1;
-	r->slices = wanted->keep && !wanted->sample;
-	r->attached = true; /* as the first manifest will say */
-	r->on_ms = REQUESTS_PERIOD_MS;
+	request_hooks_init(&r->hooks, wanted->sample ? wanted->sample : 1,
+			   wanted->keep && !wanted->sample ? REQUESTS_PERIOD_MS : 0);
 	r->segment = 1;
 	r->connections = calloc(FT_REQUESTS_SLOTS_MAX, sizeof *r->connections);
 	int err = r->connections ? ft_requests_init(&r->log) : -ENOMEM;
@@ -111,98 +93,15 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 	return NULL;
 }
 
-/* Functions, if the kernel lacks the tracepoints. CONFIG_UNIX may be off. */
-static void choose_programs(struct requests_bpf *s)
-{
-	enum { OLD_ARGUMENTS = 6 }; /* of tcp_recvmsg, until 5.18 */
-	const bool by_functions = support_requests_by_functions();
-	const bool old = support_function_arguments("tcp_recvmsg") == OLD_ARGUMENTS;
-	struct bpf_program *prog;
-	bpf_object__for_each_program(prog, s->obj)
-	{
-		const char *section = bpf_program__section_name(prog), *name = strchr(section, '/') + 1;
-		bpf_program__set_autoload(prog, strncmp(section, "tp_btf/", 7) == 0
-						    ? !by_functions
-						    : by_functions && support_has_function(name));
-	}
-	bpf_program__set_autoload(s->progs.request_leaves, true);
-	if (by_functions)
-		bpf_program__set_autoload(old ? s->progs.request_read_tcp : s->progs.request_read_tcp_old,
-					  false);
-}
-
 int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 {
-	struct requests_bpf *s = r->skeleton = requests_bpf__open();
-	if (!s)
-		return -errno;
-	s->rodata->pid_ns = pid_namespace;
-	s->bss->sample_mask = r->sample - 1;
-	choose_programs(s);
-	int err = bpf_map__reuse_fd(s->maps.targets, targets_map);
-	err = err ? err : requests_bpf__load(s);
-	return err ? err : request_helper_map(&r->helper, bpf_map__fd(s->maps.requests_ring));
-}
-
-static int start_switch(struct requests *r)
-{
-	int programs[HELPER_KEPT_MAX];
-	size_t count = 0;
-	struct bpf_program *prog;
-	bpf_object__for_each_program(prog, r->skeleton->obj)
-	{
-		if (bpf_program__autoload(prog) && count < HELPER_KEPT_MAX)
-			programs[count++] = bpf_program__fd(prog);
-	}
-	return hook_switch_start(&r->hooks, programs, count);
-}
-
-/* The programs record nothing before all are attached, and nothing from the time on that the first one is
- * detached. */
-static int switch_hooks(struct requests *r, bool on)
-{
-	r->skeleton->bss->epoch = 0;
-	int err = hook_switch_set(&r->hooks, on);
-	if (on && !err)
-		r->skeleton->bss->epoch = ++r->epoch;
-	return err;
+	int err = request_hooks_load(&r->hooks, targets_map, pid_namespace);
+	return err ? err : request_helper_map(&r->helper, request_hooks_ring(&r->hooks));
 }
 
 int requests_attach(struct requests *r)
 {
-	if (r->slices) {
-		int err = start_switch(r);
-		return err ? err : switch_hooks(r, true);
-	}
-	int err = requests_bpf__attach(r->skeleton);
-	r->skeleton->bss->epoch = 1;
-	return err;
-}
-
-static void detach(struct requests *r)
-{
-	r->skeleton->bss->epoch = 0;
-	requests_bpf__detach(r->skeleton);
-	helper_process_end(&r->hooks, true);
-}
-
-/* The programs' part of a CPU, from what the kernel measured in a short time. A run costs more than its own
- * time: the tracepoint's call. */
-static double part_of_cpu(struct requests *r, uint64_t measured_ns)
-{
-	const uint64_t call_ns = 40, runs_before = r->runs, ns_before = r->run_ns;
-	struct bpf_program *prog;
-	r->runs = r->run_ns = 0;
-	bpf_object__for_each_program(prog, r->skeleton->obj)
-	{
-		struct bpf_prog_info info = {};
-		__u32 size = sizeof info;
-		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
-			continue;
-		r->runs += info.run_cnt;
-		r->run_ns += info.run_time_ns;
-	}
-	return (double)(r->run_ns - ns_before + call_ns * (r->runs - runs_before)) / (double)measured_ns;
+	return request_hooks_attach(&r->hooks);
 }
 
 /* Without a helper the programs would only cost the servers time. It is not reaped: its CPU time counts. */
@@ -211,22 +110,18 @@ static void end_recording(struct requests *r, struct ft_writer *w)
 	fputs("Requests of clients are no longer recorded; everything else is\n", stderr);
 	r->ended = true;
 	write_json_note(w, json_note(ft_now_ns(), "requests-ended"));
-	detach(r);
+	request_hooks_detach(&r->hooks);
 }
 
 void requests_measured(struct requests *r, uint64_t measured_ns)
 {
-	if (!r || !r->slices || !measured_ns)
-		return;
-	const double part = part_of_cpu(r, measured_ns);
-	const double on_ms = part > BUDGET ? REQUESTS_PERIOD_MS * BUDGET / part : REQUESTS_PERIOD_MS;
-	r->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
+	if (r)
+		request_hooks_measured(&r->hooks, measured_ns);
 }
 
 static void switch_programs(struct requests *r, struct ft_writer *w, bool on)
 {
-	const int err = switch_hooks(r, on);
-	r->attached = on;
+	const int err = request_hooks_switch(&r->hooks, on);
 	if (err) {
 		fprintf(stderr, "forktail record: --requests: cannot switch the programs: %s. ",
 			strerror(-err));
@@ -249,8 +144,7 @@ static void reduce_sample(struct requests *r, struct ft_writer *w, uint64_t now_
 	r->second_requests = r->requests;
 	if (!busy)
 		return;
-	r->sample = REDUCED_SAMPLE;
-	r->skeleton->bss->sample_mask = REDUCED_SAMPLE - 1;
+	request_hooks_reduce(&r->hooks, REDUCED_SAMPLE);
 	json_t *note = json_note(now_ns, "requests-sample");
 	json_put_count(note, "sample", REDUCED_SAMPLE);
 	write_json_note(w, note);
@@ -260,15 +154,16 @@ void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_m
 {
 	if (!r || r->wanted.sample || r->ended)
 		return;
-	if (!r->slices && r->sample == 1)
+	const struct request_hooks *h = &r->hooks;
+	if (!h->slices && h->sample == 1)
 		reduce_sample(r, w, ft_now_ns());
-	if (r->slices && (in_period_ms < r->on_ms) != r->attached)
-		switch_programs(r, w, !r->attached);
+	if (h->slices && (in_period_ms < h->on_ms) != h->on)
+		switch_programs(r, w, !h->on);
 }
 
 struct bpf_object *requests_programs(const struct requests *r)
 {
-	return r && r->skeleton ? r->skeleton->obj : NULL;
+	return r ? request_hooks_programs(&r->hooks) : NULL;
 }
 
 static void add_server(struct requests *r, pid_t pid, uint16_t port, const char *address)
@@ -334,7 +229,7 @@ void requests_target(struct requests *r, pid_t pid)
 		}
 		snprintf(address, sizeof address, "127.0.0.1:%d", port);
 		add_server(r, pid, (uint16_t)port, address);
-		r->skeleton->bss->served[port & 0xffff] = 1;
+		request_hooks_serve(&r->hooks, (uint16_t)port);
 	}
 	json_decref(all);
 }
@@ -354,9 +249,9 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 		return;
 	json_t *about = json_put_object(manifest, "requests");
 	json_put_text(about, "source", "kernel");
-	json_put_count(about, "sample", r->sample);
-	json_put_truth(about, "slices", r->slices);
-	json_put_truth(about, "on", r->attached && !r->ended);
+	json_put_count(about, "sample", r->hooks.sample);
+	json_put_truth(about, "slices", r->hooks.slices);
+	json_put_truth(about, "on", r->hooks.on);
 	json_t *ops = json_put_array(manifest, "ops");
 	for (unsigned i = 0; i < COMMANDS; i++)
 		json_put_text(ops, NULL, commands_name(i));
@@ -440,7 +335,7 @@ static void take_connection(struct requests *r, const struct request_message *m)
 		hide_client(r, c->client_address);
 		c->client_flags |= FT_CLIENT_HASHED;
 	}
-	if (!r->slices && !r->wanted.sample && m->opened.hash & (REDUCED_SAMPLE - 1))
+	if (!r->hooks.slices && !r->wanted.sample && m->opened.hash & (REDUCED_SAMPLE - 1))
 		c->client_flags |= FT_CLIENT_UNSAMPLED;
 }
 
@@ -567,8 +462,8 @@ static void note_counts(const struct requests *r, struct ft_writer *w)
 	json_put_count(note, "dropped_events", requests_so_far(r).dropped_events);
 	json_put_count(note, "impossible", r->impossible);
 	/* Pieces of a stream that arrived faster than the server read; the kernel has the times of some. */
-	json_put_count(note, "interpolated", r->skeleton->bss->request_counters[FT_REQUEST_MERGED]);
-	json_put_count(note, "no_memory", r->skeleton->bss->request_counters[FT_REQUEST_NO_SLOT]);
+	json_put_count(note, "interpolated", request_hooks_count(&r->hooks, FT_REQUEST_MERGED));
+	json_put_count(note, "no_memory", request_hooks_count(&r->hooks, FT_REQUEST_NO_SLOT));
 	write_json_note(w, note);
 }
 
@@ -583,7 +478,7 @@ void requests_stop(struct requests *r, struct ft_writer *w)
 	if (!r)
 		return;
 	r->stopping = true;
-	detach(r);
+	request_hooks_detach(&r->hooks);
 	request_helper_finish(&r->helper);
 	const uint64_t until_ns = ft_now_ns() + STOP_MS * 1000000ull;
 	while (requests_fd(r) >= 0 && ft_now_ns() < until_ns) {
@@ -599,11 +494,10 @@ struct requests_figures requests_so_far(const struct requests *r)
 {
 	if (!r)
 		return (struct requests_figures){.requests = 0};
-	return (struct requests_figures){
-	    .requests = r->requests,
-	    .dropped_events = r->skeleton ? r->skeleton->bss->request_counters[FT_REQUEST_DROPPED] : 0,
-	    .helper = r->helper.pid,
-	    .helper_cpu_ns = r->helper.pid ? cpu_time_ns(r->helper.pid) : 0};
+	return (struct requests_figures){.requests = r->requests,
+					 .dropped_events = request_hooks_count(&r->hooks, FT_REQUEST_DROPPED),
+					 .helper = r->helper.pid,
+					 .helper_cpu_ns = r->helper.pid ? cpu_time_ns(r->helper.pid) : 0};
 }
 
 void requests_close(struct requests *r)
@@ -611,8 +505,7 @@ void requests_close(struct requests *r)
 	if (!r)
 		return;
 	helper_process_end(&r->helper, false);
-	helper_process_end(&r->hooks, true);
-	requests_bpf__destroy(r->skeleton);
+	request_hooks_close(&r->hooks);
 	ft_requests_free(&r->log);
 	tdestroy(r->hidden, free);
 	free(r->servers);

@@ -20,9 +20,9 @@ struct requests;
 struct requests_wanted {
 	bool wanted;
 	bool keep;	   /* for a flight recorder */
-	uint32_t sample;   /* one in this many connections, a power of two, all of the time. 0: automatic: all of
-			      them, and one in 16 from 10,000 requests per second on; for a flight recorder all,
-			      for a part of the time, in which the programs take 1 % of a CPU */
+	uint32_t sample;   /* one in this many connections, a power of two, all of the time. 0: automatic: all
+			      of   them, and one in 16 from 10,000 requests per second on; for a flight recorder
+			      all,   for a part of the time, in which the programs take 1 % of a CPU */
 	bool hash_clients; /* store random bytes in place of a client's address, the same in this recording */
 };
 
