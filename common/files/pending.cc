@@ -73,20 +73,21 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 		return false;
 	}
 	at_ = path_;
-	committed_ = false;
-	if (kind == kFile && !nothing && there != fs::file_type::regular)
-		return true;
-	std::string name = path_ + ".part-XXXXXX";
-	const int fd = kind == kFile ? mkostemp(name.data(), O_CLOEXEC) : mkdtemp(name.data()) ? -1 : -2;
-	if ((kind == kFile && fd < 0) || fd == -2) {
+	if ((kind == kDirectory || nothing || there == fs::file_type::regular) && !MakeTemporary()) {
 		*error = "cannot write " + path_ + ": " + strerror(errno);
-		committed_ = true;
 		return false;
 	}
-	if (fd >= 0)
-		close(fd);
-	at_ = name;
+	committed_ = false;
 	return true;
+}
+
+bool Pending::MakeTemporary()
+{
+	at_ += ".part-XXXXXX";
+	if (kind_ == kDirectory)
+		return mkdtemp(at_.data());
+	const int fd = mkostemp(at_.data(), O_CLOEXEC);
+	return fd >= 0 && close(fd) == 0;
 }
 
 bool Pending::Commit(std::string *error, mode_t mode)

@@ -20,17 +20,19 @@ public:
 	Pending(const Pending &) = delete;
 	Pending &operator=(const Pending &) = delete;
 
-	// Makes an empty file or directory under a temporary name, for its owner only. A file replaces an existing file; a directory replaces only an
-	// empty one. False: *error is one sentence for the user.
+	// Makes an empty file or directory under a temporary name, for its owner only. A file replaces an
+	// existing file; a directory replaces only an empty one. False: *error is one sentence for the user.
 	bool Begin(const std::string &path, Kind kind, std::string *error);
-	// Where to write. What is not a regular file
-	// (a pipe, /dev/stdout) cannot be replaced and is written directly.
+	// Where to write. What is not a regular file (a pipe, /dev/stdout) cannot be replaced and is written
+	// directly.
 	const std::string &at() const { return at_; }
-	// Lets others read and write it as far as `mode` (0666: as any new file) and the umask allow, and renames
-	// it to its path. False: *error is one sentence.
+	// Lets others read and write it as far as `mode` (0666: as any new file) and the umask allow, and
+	// renames it to its path. False: *error is one sentence.
 	bool Commit(std::string *error, mode_t mode = 0666);
 
 private:
+	bool MakeTemporary(); // false: see errno
+
 	std::string path_, at_;
 	Kind kind_ = kFile;
 	bool committed_ = true;
