@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "analysis/compare/compare.h"
-#include "common/files/pending.h"
 #include "analysis/report/report.h"
 #include "command.h"
+#include "common/files/pending.h"
 #include "common/format/sanitize.h"
 #include "progress_line.h"
 

@@ -10,7 +10,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "common/files/pending.h"
 #include "analysis/gate/gate_figures.h"
 #include "analysis/gate/limits_file.h"
 #include "analysis/gate/verdict.h"
@@ -21,6 +20,7 @@
 #include "analysis/text/text.h"
 #include "analysis/text/views.h"
 #include "command.h"
+#include "common/files/pending.h"
 #include "common/format/sanitize.h"
 
 namespace forktail::cli

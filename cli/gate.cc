@@ -6,12 +6,12 @@
 #include <cstring>
 #include <string>
 
-#include "common/files/pending.h"
 #include "analysis/gate/gate_figures.h"
 #include "analysis/gate/limits_file.h"
 #include "analysis/gate/output.h"
 #include "analysis/gate/verdict.h"
 #include "command.h"
+#include "common/files/pending.h"
 #include "common/format/sanitize.h"
 
 namespace forktail::cli

@@ -104,8 +104,8 @@ fs::path CacheDirectory()
 	return fs::path(home && home[0] ? home : "/tmp") / ".cache" / "forktail";
 }
 
-// Names, sizes and times of a run's files, also of its hosts: they differ if the run is recorded again, or gets
-// another file.
+// Names, sizes and times of a run's files, also of its hosts: they differ if the run is recorded again, or
+// gets another file.
 std::string LookOf(const fs::path &run)
 {
 	std::vector<std::string> files;
@@ -114,7 +114,8 @@ std::string LookOf(const fs::path &run)
 		const std::string ends = file.extension();
 		if (ends == ".forktail" || ends == ".json" || file == run)
 			files.push_back(
-			    file.lexically_relative(run).string() + " " + std::to_string(fs::file_size(file, ec)) + " " +
+			    file.lexically_relative(run).string() + " " +
+			    std::to_string(fs::file_size(file, ec)) + " " +
 			    std::to_string(fs::last_write_time(file, ec).time_since_epoch().count()));
 	};
 	if (fs::is_directory(run, ec))

@@ -255,10 +255,10 @@ struct ft_loop {
 	uint32_t pad;
 };
 
-/* A thread of a target with several serving ones began to read a connected socket (`reader`). Or, from a kernel
- * that does not tell: the socket was added to an epoll instance, or left one, found by looks at intervals, so it
- * happened between two instants. A socket that is seen for the first time was in none before: a socket's inode
- * number is unique until the counter wraps. */
+/* A thread of a target with several serving ones began to read a connected socket (`reader`). Or, from a
+ * kernel that does not tell: the socket was added to an epoll instance, or left one, found by looks at
+ * intervals, so it happened between two instants. A socket that is seen for the first time was in none
+ * before: a socket's inode number is unique until the counter wraps. */
 struct ft_socket {
 	uint64_t before_ns; /* not yet, at this time; 0: it was never looked for before */
 	uint64_t seen_ns;
@@ -274,7 +274,7 @@ struct ft_socket {
 enum { FT_SOCKET_GONE = -1 };
 
 enum ft_client_flags {
-	FT_CLIENT_HASHED = 1, /* client_address has random bytes, the same ones for the same address */
+	FT_CLIENT_HASHED = 1,	 /* client_address has random bytes, the same ones for the same address */
 	FT_CLIENT_UNSAMPLED = 2, /* not followed after a note of kind requests-sample */
 };
 

@@ -126,8 +126,8 @@ void Group(Column<T> *records, std::vector<Thread> *threads, const ThreadFinder 
 // Whether a later record has a socket in the same place as an earlier one.
 bool SamePlace(const ft_socket &a, const ft_socket &b)
 {
-	return a.inode == b.inode && a.tgid == b.tgid && a.epoll == b.epoll && a.reader == b.reader && a.peer_inode == b.peer_inode &&
-	       a.local_port == b.local_port && a.peer_port == b.peer_port;
+	return a.inode == b.inode && a.tgid == b.tgid && a.epoll == b.epoll && a.reader == b.reader &&
+	       a.peer_inode == b.peer_inode && a.local_port == b.local_port && a.peer_port == b.peer_port;
 }
 
 // The account of a thread still open at the recording's end lasts until the last record of any kind.

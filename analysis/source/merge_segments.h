@@ -28,8 +28,9 @@ struct Session {
 	OpenSpans open;
 	ConnectionIds connections;
 	uint32_t load = UINT32_MAX; // of its kernel log: index into Run::loads
-	// After the recorder reduced its sample, by index into Run::connections: whether it no longer followed
-	// this one. All requests of such connections are left out, so that the whole log has one sample.
+	// After the recorder reduced its sample, by index into Run::connections: whether it no longer
+	// followed this one. All requests of such connections are left out, so that the whole log has one
+	// sample.
 	bool reduced = false;
 	std::vector<uint8_t> unsampled;
 

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <sys/stat.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +12,7 @@
 #include <set>
 #include <sstream>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "common/format/sanitize.h"
 #include "common/format/units.h"

@@ -14,7 +14,7 @@ bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *con
 struct tcp_socket {
 	unsigned long inode; /* 0: no process has it open any more */
 	unsigned local_port, peer_port;
-	unsigned state; /* the kernel's number */
+	unsigned state;	       /* the kernel's number */
 	char peer_address[33]; /* as in the table: hexadecimal, words in the host's byte order */
 };
 /* Calls `see` with each socket of a table ("tcp", "tcp6"). `pid`: a process id, or "self". Returns 0 or a

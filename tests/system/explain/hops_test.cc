@@ -277,9 +277,18 @@ TEST_CASE("a server that was not recorded is named, and the wait for it is not t
 	Nutcracker proxy(options);
 	for (const bool with_requests : {false, true}) {
 		// Without a load generator's log there are the requests that the kernel saw.
-		std::vector<std::string> more, words = {program("forktail"), "load", "-q", "--no-observer", "-p",
-							std::to_string(proxy.port()), "--rate", "1000",
-							"--duration", "3", "-c", "100"};
+		std::vector<std::string> more, words = {program("forktail"),
+							"load",
+							"-q",
+							"--no-observer",
+							"-p",
+							std::to_string(proxy.port()),
+							"--rate",
+							"1000",
+							"--duration",
+							"3",
+							"-c",
+							"100"};
 		if (with_requests)
 			more = {"--requests=1/1"};
 		Recorder recorder(proxy.pid(), more);
@@ -293,7 +302,8 @@ TEST_CASE("a server that was not recorded is named, and the wait for it is not t
 		redis.signal(SIGCONT);
 		REQUIRE(load.wait(Seconds(60)) == 0);
 		recorder.stop();
-		const Json j = parse_json(run({program("forktail"), "explain", dir, "--json"}, Seconds(60)).out);
+		const Json j =
+		    parse_json(run({program("forktail"), "explain", dir, "--json"}, Seconds(60)).out);
 		CHECK(j["requests"]["unrecorded_peers"] == Json({at_port(redis.port())}));
 		const std::string answer = j["answer"];
 		INFO(answer);

@@ -154,7 +154,8 @@ TEST_CASE("above 10,000 requests per second the sample becomes 1 in 16, and the 
 	CHECK(of_connection.size() == 200);
 	CHECK(sampled > 0);
 	CHECK(sampled < ran.counts.at("GET") / 4);
-	const Result explained = run({program("forktail"), "explain", recorder.path(), "--by", "command", "--json"});
+	const Result explained =
+	    run({program("forktail"), "explain", recorder.path(), "--by", "command", "--json"});
 	INFO(explained.err);
 	const Json j = parse_json(explained.out);
 	CHECK(j["loads"][0]["sample"] == 16);

@@ -56,7 +56,8 @@ constexpr uint64_t bit(int capability)
 {
 	return 1ull << capability;
 }
-constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kPerfmon = 38, kBpf = 39, kCheckpointRestore = 40;
+constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kPerfmon = 38, kBpf = 39,
+	      kCheckpointRestore = 40;
 
 // Checks every thread, because each has its own. Returns their number.
 size_t check_confined(pid_t pid, uint64_t capabilities)
@@ -155,7 +156,8 @@ TEST_CASE("while it waits for load generators it keeps nothing more, and without
 	without_samples.stop();
 }
 
-TEST_CASE("what clients sent is read without rights, and only processes that do nothing else attach programs again")
+TEST_CASE(
+    "what clients sent is read without rights, and only processes that do nothing else attach programs again")
 {
 	REQUIRE(root());
 	Redis redis;

@@ -139,7 +139,7 @@ void check_workers(const MemcachedOptions &options)
 		clients.push_back(std::make_unique<Client>(memcached.endpoint()));
 	AskForASecond(clients, "version\r\n");
 	const auto waiting = waiting_threads(memcached.pid());
-	CHECK(waiting.size() >= 5); // four workers and the listener
+	CHECK(waiting.size() >= 5);			// four workers and the listener
 	std::map<uint64_t, std::set<uint32_t>> threads; // by inode
 	for (const auto &[epoll, of_epoll] : waiting)
 		for (const uint64_t inode : members(memcached.pid(), epoll))

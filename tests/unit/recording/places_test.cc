@@ -129,8 +129,8 @@ TEST_CASE("a place has the time from the earliest begin to the latest end of its
 	p = covered(FT_BLOCK_LOOP, std::vector<ft_loop>{{80, 1, 1, 1, 0}});
 	CHECK(p.start_ns == 80);
 	CHECK(p.end_ns == 80);
-	p = covered(FT_BLOCK_SOCKET,
-		    std::vector<ft_socket>{{0, 90, 1, 1, 1, 1, 1, 1, 0, 0}, {85, 95, 1, 1, 1, 1, 1, 1, 0, 0}});
+	p = covered(FT_BLOCK_SOCKET, std::vector<ft_socket>{{0, 90, 1, 1, 1, 1, 1, 1, 0, 0},
+							    {85, 95, 1, 1, 1, 1, 1, 1, 0, 0}});
 	CHECK(p.start_ns == 85); // the first reading of a kind has no begin: the time begins at the reading
 	CHECK(p.end_ns == 95);
 	p = covered(FT_BLOCK_CONNECTION,

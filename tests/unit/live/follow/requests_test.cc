@@ -258,7 +258,8 @@ TEST_CASE("the time in which requests were recorded, and a sample that was reduc
 	auto note = [&](uint64_t since_ns, const std::string &more) {
 		REQUIRE(ft_writer_json(
 			    log.w, FT_BLOCK_NOTE,
-			    (R"({"t_ns":)" + std::to_string(kBegan + since_ns) + "," + more + "}").c_str()) == 0);
+			    (R"({"t_ns":)" + std::to_string(kBegan + since_ns) + "," + more + "}").c_str()) ==
+			0);
 	};
 	log.Connection(1, 0, kFirst);
 	log.Request(1, 1, 100 * kUs, 20 * kUs);

@@ -118,7 +118,8 @@ TEST_CASE("an error in the configuration is one sentence with its line")
 							"and a size of at least 4MB, such as 10m or 10m,2GB, "
 							"not \"long\"");
 	CHECK(refused("[record]\nlight = \"yes\"\n") == "record.toml:2: `light` must be true or false");
-	CHECK(refused("[record]\nrequests = \"1/3\"\n").find("record.toml:2: `requests` must be auto, or 1/N") == 0);
+	CHECK(refused("[record]\nrequests = \"1/3\"\n")
+		  .find("record.toml:2: `requests` must be auto, or 1/N") == 0);
 	CHECK(refused("[record]\nhash-clients = true\n") == "record.toml:2: `hash-clients` needs `requests`");
 	CHECK(refused("[record]\nlight = true\nexact = \"fentry\"\n") ==
 	      "record.toml:3: `light` and `exact` are mutually exclusive");
