@@ -167,6 +167,7 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	if (!st)
 		return 0;
 	st->busy = 1;
+	runs_here(this_cpu(), NULL); /* an interrupt from here on comes after the account's end */
 	u64 now = bpf_ktime_get_ns();
 	u32 key = (u32)task->pid; /* not st->tid, which belongs to the recorder's pid namespace */
 	if (st->off_cpu)
@@ -174,7 +175,6 @@ int BPF_PROG(sched_process_exit, struct task_struct *task)
 	charge(st, now);
 	close_account(st, task, now);
 	st->busy = 0;
-	runs_here(this_cpu(), NULL);
 	forget_state(key);
 	return 0;
 }

@@ -90,7 +90,8 @@ static __always_inline int end(u64 kind)
 	if (depth > 1)
 		c->open[(depth - 2) & (FT_OPEN_INTERRUPTS - 1)].inner_ns += duration_ns;
 	c->interrupted_ns += own_ns;
-	if (duration_ns < min_span_ns || !hand_over(o, depth - 1, duration_ns, own_ns)) {
+	bool handed_over = duration_ns >= min_span_ns && hand_over(o, depth - 1, duration_ns, own_ns);
+	if (!handed_over) {
 		struct interrupts *i = &c->interrupts[kind];
 		i->total_ns += own_ns;
 		i->count++;
@@ -98,7 +99,8 @@ static __always_inline int end(u64 kind)
 			i->max_ns = at_most_32_bits(own_ns);
 	}
 	c->interrupt_depth = depth - 1;
-	if (depth == 1 && now - c->last_fold_ns >= FT_TALLY_WINDOW_NS)
+	/* An account that ends with the recording must reach as far as its spans. */
+	if (depth == 1 && (handed_over || now - c->last_fold_ns >= FT_TALLY_WINDOW_NS))
 		bring_up_to_date(now);
 	return 0;
 }
