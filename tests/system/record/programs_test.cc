@@ -89,7 +89,7 @@ std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &ch
 	REQUIRE(support_blocker(&host) == nullptr);
 	change(host);
 	programs_wanted wanted = {};
-	wanted.min_span_ns = 20000;
+	wanted.min_span_ns = 1000; // nearly every interrupt is a span
 	wanted.interrupts = wanted.softirqs = true;
 	programs *p = nullptr;
 	const int err = programs_load(&p, &host, &wanted, on_event, seen.get());
