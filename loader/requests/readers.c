@@ -16,7 +16,7 @@
 
 enum {
 	ON_NS = 100000000, /* attached for at least so long */
-	READ_NS = 200,	   /* what it costs a read */
+	READ_NS = 500,	   /* what it costs a read: the cost block of a recording has it */
 	SHARE = 1000,	   /* it may take one part in this many of a CPU's time */
 };
 /* Switching takes milliseconds of the helper, so shorter pauses are not worth it. */

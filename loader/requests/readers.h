@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which thread of a server with several serves which connection: the one that reads it, seen by a program
- * (bpf/readers.bpf.c). It costs every read of a socket on the host a fifth of a microsecond, so it is
+ * (bpf/readers.bpf.c). It costs every read of a socket on the host half a microsecond, so it is
  * attached only while it takes less than a thousandth of a CPU, and for short times while more is read. */
 #ifndef FORKTAIL_LOADER_READERS_H
 #define FORKTAIL_LOADER_READERS_H
