@@ -13,10 +13,9 @@
 #include "loader/self_report.h"
 #include "loader/sockets/sockets.h"
 #include "loader/system/cpu_time.h"
+#include "loader/targets/descriptions.h"
 #include "recording/json/json_block.h"
 
-/* How often the targets' details in the manifest (listening sockets, cgroups) are looked up again. */
-#define MANIFEST_NS 60000000000ull
 #define OPEN_NS 1000000000ull
 #define CALM_NS 3000000000ull
 #define ALIVE_NS 1000000000ull
@@ -54,14 +53,10 @@ int flight_recorder_start_guard(struct recorder *r)
 /* Returns the manifest of the segment that begins now. The caller frees it. */
 static char *segment_manifest(struct recorder *r, uint64_t number)
 {
-	if (!r->manifest || r->start_ns - r->manifest_ns > MANIFEST_NS || r->start_ns < r->young_until_ns) {
-		json_decref(r->manifest);
-		for (size_t i = 0; i < r->targets->count; i++)
-			requests_target(r->requests, r->targets->pids[i]);
+	if (!r->manifest)
 		r->manifest =
-		    manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
-		r->manifest_ns = r->start_ns;
-	}
+		    manifest(r->options, json_array(), &r->support, r->programs, r->start_ns, r->missing);
+	json_put(r->manifest, "targets", descriptions_all(r->descriptions));
 	json_put_count(r->manifest, "start_ns", r->start_ns);
 	json_put_count(r->manifest, "ring_start_ns", r->ring_start_ns);
 	json_put_count(r->manifest, "segment", number);

@@ -9,15 +9,13 @@
 #include <unistd.h>
 
 #include "common/text/visible.h"
-#include "loader/manifest.h"
 #include "loader/self_report.h"
 #include "loader/system/cpu_time.h"
 #include "loader/system/text.h"
+#include "loader/targets/descriptions.h"
 #include "recording/json/json_block.h"
 
 #define LOOK_NS 1000000000ull
-/* A server that has just started doesn't listen yet: the manifest is renewed during this time. */
-#define YOUNG_NS 15000000000ull
 #define LONGEST_NS 5000000000ull
 enum { SHARE = 500 }; /* looking for targets takes at most one part in this many of a CPU's time */
 
@@ -50,7 +48,7 @@ static void drop_ended(struct recorder *r)
 		print_ended(r, pid);
 		programs_forget(r->programs, pid);
 		r->targets->pids[i] = r->targets->pids[--r->targets->count];
-		r->manifest_ns = 0;
+		descriptions_forget(r->descriptions, pid);
 		selectors_forget(r->options->selectors);
 	}
 }
@@ -94,12 +92,11 @@ static void begin(struct recorder *r, pid_t pid)
 		json_decref(note);
 		return;
 	}
-	json_t *described = manifest_target(pid);
+	json_t *described = descriptions_add(r->descriptions, pid, ft_now_ns());
 	json_object_update(note, described);
-	json_decref(described);
 	write_json_note(r->writer, note);
 	samples_prepare(r->drain.samples, pid);
-	requests_target(r->requests, pid);
+	requests_target(r->requests, described);
 	requests_note_servers(r->requests, r->writer);
 	print(pid, comm, n > 0 ? (size_t)n : 0, "began");
 }
@@ -120,14 +117,13 @@ static void look(struct recorder *r)
 	programs_drain(r->programs);
 	for (size_t i = 0; i < found.count; i++)
 		begin(r, found.pids[i]);
-	r->manifest_ns = 0;
-	r->young_until_ns = ft_now_ns() + YOUNG_NS;
 }
 
 void follow_tick(struct recorder *r)
 {
 	uint64_t now = ft_now_ns();
 	drop_ended(r);
+	requests_target(r->requests, descriptions_tick(r->descriptions, now));
 	if (now < r->follow_due_ns)
 		return;
 	uint64_t cpu_ns = own_cpu_ns();

@@ -10,12 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "loader/sockets/addresses.h"
-#include "loader/sockets/io_uring.h"
-#include "loader/sockets/listeners.h"
-#include "loader/sockets/peers.h"
 #include "loader/system/text.h"
-#include "loader/targets/cgroups.h"
 #include "recording/json/json_block.h"
 #include "recording/recording.h"
 #include "recording/syscalls.h"
@@ -80,37 +75,16 @@ static void put_host(json_t *manifest)
 	}
 }
 
-json_t *manifest_target(pid_t pid)
+json_t *manifest(const struct record_options *options, json_t *targets, const struct support *support,
+		 struct programs *p, uint64_t start_ns, json_t *missing)
 {
-	char comm[32], cmdline[1024], cgroup[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
-	read_proc(pid, "comm", comm, sizeof comm);
-	read_proc(pid, "cmdline", cmdline, sizeof cmdline);
-	json_t *process =
-	    json_pack("{s:i, s:o, s:o, s:o, s:b}", "pid", (int)pid, "comm", json_text(comm, strlen(comm)),
-		      "cmdline", json_text(cmdline, strlen(cmdline)), "listens", listen_addresses(pid),
-		      "io_uring", has_io_uring(pid));
-	json_object_set_new(process, "addresses", addresses_of(pid));
-	json_object_set_new(process, "peers", peer_addresses(pid));
-	if (cgroup_best("", pid, cgroup)) {
-		cgroup_name("", cgroup, name);
-		json_put_text(process, "cgroup", cgroup);
-		json_put_text(process, "cgroup_of", name);
-	}
-	return process;
-}
-
-json_t *manifest(const struct record_options *options, const struct targets *targets,
-		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing)
-{
-	json_t *argv = json_array(), *processes = json_array(), *programs = json_array();
+	json_t *argv = json_array(), *programs = json_array();
 	struct program_cost costs[PROGRAMS_MAX];
 	size_t count = programs_costs(p, costs, PROGRAMS_MAX);
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(programs, json_string(costs[i].name));
 	for (int i = 0; i < options->argc; i++)
 		json_put_text(argv, NULL, options->argv[i]);
-	for (size_t i = 0; i < targets->count; i++)
-		json_array_append_new(processes, manifest_target(targets->pids[i]));
 	struct utsname u;
 	uname(&u);
 	char boot[40];
@@ -121,8 +95,8 @@ json_t *manifest(const struct record_options *options, const struct targets *tar
 		      json_text(u.nodename, strlen(u.nodename)), "kernel", u.release, "boot_id", boot, "argv",
 		      argv, "min_span_ns", (json_int_t)options->wanted.min_span_ns, "exact",
 		      support->exact != EXACT_NOT, "exact_by", support_exact_name(support->exact),
-		      "accounts_in", support->has_task_storage ? "task storage" : "hash", "targets",
-		      processes, "cpus", support->cpus, "start_ns", (json_int_t)start_ns, "missing", missing,
+		      "accounts_in", support->has_task_storage ? "task storage" : "hash", "targets", targets,
+		      "cpus", support->cpus, "start_ns", (json_int_t)start_ns, "missing", missing,
 		      "block_devices", block_devices(), "programs", programs, "syscalls", syscall_names());
 	if (all) {
 		char clock[FT_CLOCK_ID_BYTES];

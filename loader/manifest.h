@@ -10,13 +10,10 @@
 #include "loader/attach/programs.h"
 #include "loader/attach/support.h"
 #include "loader/record_options.h"
-#include "loader/targets/targets.h"
 
-/* `missing` is [{"what": ..., "why": ...}, ...]. The manifest takes its own reference. */
-json_t *manifest(const struct record_options *options, const struct targets *targets,
-		 const struct support *support, struct programs *p, uint64_t start_ns, json_t *missing);
-
-/* The entry of one target. */
-json_t *manifest_target(pid_t pid);
+/* `targets`: their descriptions, taken over. `missing` is [{"what": ..., "why": ...}, ...]; the manifest
+ * takes its own reference. */
+json_t *manifest(const struct record_options *options, json_t *targets, const struct support *support,
+		 struct programs *p, uint64_t start_ns, json_t *missing);
 
 #endif

@@ -35,12 +35,14 @@
 #include "loader/system/pid_namespace.h"
 #include "loader/system/privileges.h"
 #include "loader/system/text.h"
+#include "loader/targets/descriptions.h"
 #include "recording/json/json_block.h"
 #include "recording/recording.h"
 
 enum {
 	TICK_MS = 50,
 	CHILD_LOOK_MS = 1,
+	NAMED_MOST = 16,	     /* targets that are printed with their names */
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
 	MISSES_TICKS = 200 / TICK_MS,
 	WRITES_TICKS = 1000 / TICK_MS,
@@ -147,14 +149,19 @@ static int load_requests(struct recorder *r)
 		return 3;
 	}
 	programs_include(r->programs, requests_programs(r->requests));
-	for (size_t i = 0; i < r->targets->count; i++)
-		requests_target(r->requests, r->targets->pids[i]);
+	json_t *all = descriptions_all(r->descriptions), *one;
+	size_t i;
+	json_array_foreach(all, i, one) requests_target(r->requests, one);
+	json_decref(all);
 	return 0;
 }
 
 /* Probes the host and loads what is wanted and available. Returns the exit status. */
 static int load(struct recorder *r)
 {
+	r->descriptions = descriptions_open();
+	for (size_t i = 0; i < r->targets->count; i++)
+		descriptions_add(r->descriptions, r->targets->pids[i], ft_now_ns());
 	support_probe(&r->support);
 	const struct feature *blocker = support_blocker(&r->support);
 	if (blocker) {
@@ -184,7 +191,8 @@ static int load(struct recorder *r)
 
 static int begin_file(struct recorder *r)
 {
-	json_t *o = manifest(r->options, r->targets, &r->support, r->programs, r->start_ns, r->missing);
+	json_t *o = manifest(r->options, descriptions_all(r->descriptions), &r->support, r->programs,
+			     r->start_ns, r->missing);
 	requests_manifest(r->requests, o);
 	char *text = json_dumps(o, JSON_COMPACT);
 	json_decref(o);
@@ -499,12 +507,14 @@ static void print_begin(const struct recorder *r)
 {
 	const struct targets *targets = r->targets;
 	fprintf(stderr, targets->count ? "recording " : "recording nothing yet");
-	for (size_t i = 0; i < targets->count; i++) {
+	for (size_t i = 0; i < targets->count && i < NAMED_MOST; i++) {
 		char comm[32], visible[VISIBLE_MOST * sizeof comm];
 		int n = read_proc(targets->pids[i], "comm", comm, sizeof comm);
 		visible_text(visible, sizeof visible, comm, n > 0 ? (size_t)n : 0);
 		fprintf(stderr, "%s%s (%d)", i ? ", " : "", visible, targets->pids[i]);
 	}
+	if (targets->count > NAMED_MOST)
+		fprintf(stderr, " and %zu others", targets->count - NAMED_MOST);
 	fprintf(stderr, " to %s\n", r->options->output);
 }
 
@@ -564,6 +574,7 @@ int record(const struct record_options *options, struct targets *targets)
 	threads_free(&r.threads);
 	json_decref(r.missing);
 	json_decref(r.manifest);
+	descriptions_close(r.descriptions);
 	segments_close(r.ring);
 	if (r.manager >= 0)
 		close(r.manager);

@@ -51,12 +51,11 @@ struct recorder {
 	struct segments *ring; /* NULL: one file until the end */
 	uint64_t ring_start_ns;
 	json_t *manifest; /* shared by a ring's segments, except for members that differ per segment */
-	uint64_t manifest_ns;
+	struct descriptions *descriptions; /* of the targets */
 	uint64_t segments;
 	uint64_t open_due_ns;	     /* when the threads' open states are requested next */
 	uint64_t thread_events_lost; /* of those, threads that exist have been announced again */
-	uint64_t follow_due_ns,
-	    young_until_ns;	  /* when targets are looked for next; until when some are new */
+	uint64_t follow_due_ns;	     /* when targets are looked for next */
 	uint64_t disk_error_ns;	  /* when writing last failed */
 	bool disk_error_reported; /* whether the write error was reported, after it persisted */
 	int manager;		  /* of the service, or -1 */

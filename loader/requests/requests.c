@@ -19,7 +19,6 @@
 #include "loader/requests/request_helper.h"
 #include "loader/requests/request_hooks.h"
 #include "loader/requests/scanner.h"
-#include "loader/sockets/listeners.h"
 #include "loader/system/cpu_time.h"
 #include "loader/system/grow.h"
 #include "loader/system/packets.h"
@@ -207,15 +206,15 @@ static struct request_target target_named(pid_t pid, const char *comm)
 	return t;
 }
 
-void requests_target(struct requests *r, pid_t pid)
+void requests_target(struct requests *r, const json_t *described)
 {
-	if (!r)
+	if (!r || !described)
 		return;
-	char comm[32];
-	json_t *all = listen_addresses(pid), *one;
+	const pid_t pid = (pid_t)json_integer_value(json_object_get(described, "pid"));
+	const json_t *all = json_object_get(described, "listens"), *one;
 	size_t i;
-	read_proc(pid, "comm", comm, sizeof comm);
-	const struct request_target target = target_named(pid, comm);
+	const struct request_target target =
+	    target_named(pid, json_string_value(json_object_get(described, "comm")));
 	r->proxy |= target.proxy;
 	request_helper_target(&r->helper, &target);
 	json_array_foreach(all, i, one)
@@ -231,7 +230,6 @@ void requests_target(struct requests *r, pid_t pid)
 		add_server(r, pid, (uint16_t)port, address);
 		request_hooks_serve(&r->hooks, (uint16_t)port);
 	}
-	json_decref(all);
 }
 
 static void put_servers(const struct requests *r, json_t *object)

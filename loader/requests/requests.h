@@ -30,9 +30,9 @@ struct requests_wanted {
 struct requests *requests_start(const struct requests_wanted *wanted);
 /* Loads the programs, which share the map of targets. Negative errno: programs_log() says why. */
 int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace);
-/* A process is a target from now on: what it speaks, and where it listens. Call it again when its listening
- * addresses may have changed. */
-void requests_target(struct requests *r, pid_t pid);
+/* A process is a target from now on, or may listen elsewhere now: its description (loader/targets), or NULL.
+ */
+void requests_target(struct requests *r, const json_t *described);
 /* Adds the members of the manifest that describe the log: what was asked for, servers and operations. */
 void requests_manifest(const struct requests *r, json_t *manifest);
 /* Writes a note with the servers found so far, because the manifest only has those that existed before. */

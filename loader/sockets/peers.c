@@ -98,8 +98,10 @@ json_t *peer_addresses(pid_t pid)
 	snprintf(text, sizeof text, "%d", pid);
 	o->inodes = json_object();
 	any_link(pid, note_inode, o);
-	each_tcp_socket(text, "tcp", note_socket, o);
-	each_tcp_socket(text, "tcp6", note_socket, o);
+	if (json_object_size(o->inodes)) { /* few processes: the tables can be long */
+		each_tcp_socket(text, "tcp", note_socket, o);
+		each_tcp_socket(text, "tcp6", note_socket, o);
+	}
 	for (size_t i = 0; i < o->count && json_array_size(peers) < PEERS_MAX; i++)
 		if (!o->listened[o->all[i].local_port & UINT16_MAX])
 			add_peer(peers, &o->all[i]);
