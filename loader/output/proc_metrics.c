@@ -21,14 +21,15 @@ enum { TEXT_MAX = 16 << 20 };
 
 /* Containers add and remove network devices with ever new names. Devices beyond this number are not
  * recorded. */
-enum { SERIES_MAX = 40000 };
+enum { SERIES_MAX = 40000, TARGETS_AT_ONCE = 32 };
 
 struct series {
 	char key[320]; /* name and label values; the longest is a cgroup's path */
 	uint32_t id;
-	double counter;		  /* last reading, for rates */
-	double value;		  /* last value written */
-	bool read, written, used; /* used in this file, where it was announced */
+	double counter;	    /* last reading, for rates */
+	uint64_t read_ns;   /* when that was, or 0 */
+	double value;	    /* last value written */
+	bool written, used; /* used in this file, where it was announced */
 	struct series *next;
 };
 
@@ -41,7 +42,8 @@ struct proc_metrics {
 	struct series *all;
 	uint32_t count, ids;	/* number of ids used in this file */
 	int proc, fds[SOURCES]; /* the proc directory, and files that stay open */
-	uint64_t last_ns, now_ns;
+	uint64_t now_ns;
+	size_t next;	     /* of the targets: with many, some at a time are read */
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
 	struct text text;    /* of the file being read */
 };
@@ -115,10 +117,10 @@ static void rate(struct proc_metrics *m, const char *name, const char *unit, dou
 	struct series *s = series_of(m, name, unit, label1, value1, label2, value2);
 	if (!s)
 		return;
-	if (s->read && m->now_ns > m->last_ns)
-		write_value(m, s, (counter - s->counter) * scale * 1e9 / (double)(m->now_ns - m->last_ns));
+	if (s->read_ns && m->now_ns > s->read_ns)
+		write_value(m, s, (counter - s->counter) * scale * 1e9 / (double)(m->now_ns - s->read_ns));
 	s->counter = counter;
-	s->read = true;
+	s->read_ns = m->now_ns;
 }
 
 static bool read_source(struct proc_metrics *m, enum source which)
@@ -145,10 +147,10 @@ static void sample_cpu(struct proc_metrics *m)
 		    names[i] ? series_of(m, names[i], "percent", NULL, NULL, NULL, NULL) : NULL;
 		if (!s)
 			continue;
-		if (s->read && total > 0)
+		if (s->read_ns && total > 0)
 			write_value(m, s, 100 * (v[i] - s->counter) / total);
 		s->counter = v[i];
-		s->read = true;
+		s->read_ns = m->now_ns;
 	}
 }
 
@@ -282,9 +284,8 @@ void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count
 	sample_disks(m);
 	sample_softirqs(m);
 	sample_network(m);
-	for (size_t i = 0; i < count; i++)
-		sample_target(m, pids[i]);
-	m->last_ns = m->now_ns;
+	for (size_t i = 0; i < count && i < TARGETS_AT_ONCE; i++)
+		sample_target(m, pids[m->next++ % count]);
 }
 
 void proc_metrics_begin_segment(struct proc_metrics *m)
