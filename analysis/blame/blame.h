@@ -26,6 +26,11 @@ struct Latencies {
 	uint64_t p50 = 0, p90 = 0, p99 = 0, p99_9 = 0, p99_99 = 0, max = 0;
 	double mean = 0;
 };
+// Where a percentile of all requests is if those that are known are a random sample of them, with 95 %
+// confidence. `high` 0: there are too few to tell.
+struct PercentileRange {
+	uint64_t low = 0, high = 0;
+};
 // The exact latencies by name, lowest first.
 struct NamedLatency {
 	const char *name;
@@ -173,6 +178,7 @@ struct Blame {
 	uint64_t errors = 0;	      // with an error status
 	std::array<uint64_t, 256> by_status = {};
 	Latencies latencies;
+	PercentileRange p99_range, p99_9_range;
 	uint64_t threshold_ns = 0;
 	// Slow requests by start; only the slowest BlameLimits::kept if there are more.
 	std::vector<SlowRequest> slow;

@@ -277,6 +277,8 @@ private:
 			});
 		}
 		blame_.latencies = latencies.Result();
+		blame_.p99_range = RangeOf(facts_.latencies, 99);
+		blame_.p99_9_range = RangeOf(facts_.latencies, 99.9);
 		blame_.threshold_ns = threshold.ns ? threshold.ns : latencies.Further();
 		blame_.arrivals = {facts_.arrivals.count, arrivals.Result(), facts_.unread_ns,
 				   facts_.longest_unread_ns};

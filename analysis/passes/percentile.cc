@@ -61,6 +61,18 @@ uint64_t LogHistogram::PercentileFloor(double percentile) const
 	return slot < slots.size() ? Floor(slot) : max;
 }
 
+PercentileRange RangeOf(const LogHistogram &sample, double percentile)
+{
+	const double n = static_cast<double>(sample.count), q = percentile / 100,
+		     off = 1.96 * std::sqrt(n * q * (1 - q)), low = std::floor(n * q - off),
+		     high = std::ceil(n * q + off);
+	const auto value = [&](double rank) {
+		uint64_t before;
+		return LogHistogram::Floor(sample.SlotOfRank(static_cast<uint64_t>(rank), &before));
+	};
+	return {low >= 1 ? value(low) : 0, high >= 1 && high <= n ? value(high) : 0};
+}
+
 uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, double percentile)
 {
 	uint64_t count = 0, max = 0, seen = 0;

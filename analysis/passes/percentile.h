@@ -51,6 +51,10 @@ struct LogHistogram {
 	uint64_t PercentileFloor(double percentile) const;
 };
 
+// The values of the ranks nq -+ 1.96 sqrt(nq(1-q)): the normal approximation of the binomial distribution of
+// how many values are below a percentile (Conover, Practical Nonparametric Statistics, "quantile test").
+PercentileRange RangeOf(const LogHistogram &sample, double percentile);
+
 // The same for several histograms together.
 uint64_t PercentileFloor(const std::vector<const LogHistogram *> &together, double percentile);
 

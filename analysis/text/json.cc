@@ -3,6 +3,7 @@
 // entry by entry (json_writer.h).
 #include "json.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -139,6 +140,10 @@ Out RequestsJson(const Explanation &e)
 	if (SeenInKernel(e.run))
 		requests["in_kernel"] = {{"idle_unread_ns", b.idle.unread_ns},
 					 {"idle_read_ns", b.idle.read_ns}};
+	const auto sampled = [](const Load &load) { return load.sample > 1; };
+	if (std::any_of(e.run.loads.begin(), e.run.loads.end(), sampled))
+		requests["latency_ns_of_all"] = {{"p99", {b.p99_range.low, b.p99_range.high}},
+						 {"p99.9", {b.p99_9_range.low, b.p99_9_range.high}}};
 	if (!e.unrecorded_peers.empty())
 		requests["unrecorded_peers"] = e.unrecorded_peers;
 	if (e.run.kernel_log_joined) {

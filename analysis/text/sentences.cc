@@ -162,6 +162,16 @@ std::string RequestsText(const Explanation &e)
 	       common::FormatDuration(e.measured_ns) + LoopText(e.run) + ", " + ErrorsText(b);
 }
 
+static std::string RangeText(const char *name, const PercentileRange &range)
+{
+	if (!range.low)
+		return "";
+	return std::string(", ") + name +
+	       (range.high ? " of all requests is from " + common::FormatDuration(range.low) + " to " +
+				 common::FormatDuration(range.high)
+			   : " of all requests is at least " + common::FormatDuration(range.low));
+}
+
 std::string SeenText(const Explanation &e)
 {
 	if (!SeenInKernel(e.run) || e.blame.from_iterations)
@@ -177,7 +187,9 @@ std::string SeenText(const Explanation &e)
 	    "and on the network is outside";
 	if (sample > 1)
 		text += ". 1 in " + common::FormatCount(sample) +
-			" connections was sampled: counts are of the sample";
+			" connections was sampled: counts are of the sample" +
+			RangeText("p99", e.blame.p99_range) + RangeText("p99.9", e.blame.p99_9_range) +
+			" (95 % confidence, if connections are alike)";
 	if (slices)
 		text += ". They were recorded in slices of the time";
 	return text + ".";

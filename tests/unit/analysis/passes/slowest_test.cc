@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
+#include <cmath>
 #include <random>
 
 #include "analysis/passes/count.h"
@@ -86,6 +87,29 @@ TEST_CASE("ranks are found exactly by reading values again")
 	for (size_t i = 0; i < ranks.size(); i++)
 		CHECK(finder.Value(i) == values[ranks[i] - 1]);
 	CHECK(RankFinder(LogHistogram(), {0}).Done());
+}
+
+TEST_CASE("the range of a sample's percentile has the true one in about 95 % of samples")
+{
+	std::mt19937_64 random(11);
+	std::exponential_distribution<double> latency(1e-6); // mean 1 ms, so p99.9 is 6.908 ms
+	const double p99_9 = -std::log(0.001) * 1e6;
+	int inside = 0;
+	for (int i = 0; i < 400; i++) {
+		LogHistogram sample;
+		for (int k = 0; k < 20'000; k++)
+			sample.Add(static_cast<uint64_t>(latency(random)));
+		const PercentileRange range = RangeOf(sample, 99.9);
+		inside += static_cast<double>(range.low) <= p99_9 && static_cast<double>(range.high) >= p99_9;
+	}
+	CHECK(inside >= 370);
+	CHECK(inside <= 392); // a wider range would be no better
+	LogHistogram few;
+	for (int k = 0; k < 100; k++)
+		few.Add(1000);
+	CHECK(RangeOf(few, 99.9).high == 0);
+	CHECK(RangeOf(few, 50).low == 1000);
+	CHECK(RangeOf(LogHistogram(), 99).low == 0);
 }
 
 TEST_CASE("with little room the slowest are stored, and sums and percentiles cover all requests")
