@@ -384,7 +384,7 @@ int doctor_print(void)
 						 : "");
 	printf("servers on io_uring: threads that wait in io_uring_enter count as idle, and event-loop "
 	       "iterations are recorded.\n  Not recorded: the serving thread of a connection, and the "
-	       "kernel's io_uring workers.\n");
+	       "kernel's io_uring workers. Requests (--requests) have times and sizes, and no commands.\n");
 	printf("thread accounts are stored in: %s\n", s.has_task_storage ? "task storage" : "a hash");
 	const struct feature *blocker = support_blocker(&s);
 	if (blocker)

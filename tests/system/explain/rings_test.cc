@@ -130,4 +130,6 @@ TEST_CASE("for a server with epoll there is no note about rings")
 	CHECK(parse_json(recorded.manifest)["targets"][0]["io_uring"] == false);
 	const Result doctor = run({program("forktail"), "doctor"});
 	CHECK(doctor.out.find("servers on io_uring: ") != std::string::npos);
+	CHECK(doctor.out.find("Requests (--requests) have times and sizes, and no commands") !=
+	      std::string::npos);
 }
