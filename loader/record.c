@@ -518,6 +518,18 @@ static void print_begin(const struct recorder *r)
 	fprintf(stderr, " to %s\n", r->options->output);
 }
 
+/* Everything is attached: from here on ticks count, and little CPU time and few rights are needed. */
+static int settle(struct recorder *r, int timer)
+{
+	const long tick_ns = (long)step(r) * TICK_MS * 1000000;
+	const struct itimerspec every = {{0, tick_ns}, {0, tick_ns}};
+	timerfd_settime(timer, 0, &every, NULL);
+	int err = priority_lower();
+	if (err)
+		fprintf(stderr, "forktail record: cannot lower its own priority: %s\n", strerror(-err));
+	return confine(r);
+}
+
 int record(const struct record_options *options, struct targets *targets)
 {
 	struct recorder r = {.options = options, .targets = targets, .missing = json_array(), .manager = -1};
@@ -535,9 +547,6 @@ int record(const struct record_options *options, struct targets *targets)
 	signal(SIGXFSZ, SIG_IGN);
 	int signals = signalfd(-1, &set, SFD_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	int status = options->keep.age_ns ? flight_recorder_open(&r) : 0;
-	const long tick_ns = (long)step(&r) * TICK_MS * 1000000;
-	const struct itimerspec every = {{0, tick_ns}, {0, tick_ns}};
-	timerfd_settime(timer, 0, &every, NULL);
 	/* The helpers inherit the affinity. */
 	affinity_avoid(targets->pids, targets->count);
 	if (status == 0) {
@@ -548,13 +557,8 @@ int record(const struct record_options *options, struct targets *targets)
 		status = load(&r);
 	if (status == 0)
 		status = start(&r);
-	if (status == 0) {
-		int err = priority_lower();
-		if (err)
-			fprintf(stderr, "forktail record: cannot lower its own priority: %s\n",
-				strerror(-err));
-		status = confine(&r);
-	}
+	if (status == 0)
+		status = settle(&r, timer);
 	if (status == 0) {
 		print_begin(&r);
 		status = finish(&r, run(&r, signals, timer));
