@@ -33,6 +33,7 @@ const char kHelp[] =
     "  forktail sql RUN... [QUERY]                        query runs as tables with DuckDB\n"
     "  forktail watch DIR                                 show live what recorded servers do\n"
     "  forktail snapshot DIR --last 60s -o RUN            save a part of the ring as a run\n"
+    "  forktail mark DIR \"deploy 42\"                      note what happened now; explain shows it\n"
     "  forktail lab demo                                  start a server, load it, record, explain\n"
     "  forktail lab run NAME                              run an experiment: tables, charts, causes\n"
     "  forktail hosts run PLAN.toml -o RUN                generate load and record on several hosts\n"
@@ -53,12 +54,13 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
-	    {"diff", forktail::cli::DiffCommand},	  {"explain", forktail::cli::ExplainCommand},
-	    {"export", forktail::cli::ExportCommand},	  {"fleet", forktail::cli::FleetCommand},
-	    {"gate", forktail::cli::GateCommand},	  {"hosts", forktail::cli::HostsCommand},
-	    {"record", forktail::cli::RecordCommand},	  {"report", forktail::cli::ReportCommand},
-	    {"snapshot", forktail::cli::SnapshotCommand}, {"sql", forktail::cli::SqlCommand},
-	    {"trigger", forktail::cli::TriggerCommand},	  {"watch", forktail::cli::WatchCommand},
+	    {"diff", forktail::cli::DiffCommand},     {"explain", forktail::cli::ExplainCommand},
+	    {"export", forktail::cli::ExportCommand}, {"fleet", forktail::cli::FleetCommand},
+	    {"gate", forktail::cli::GateCommand},     {"hosts", forktail::cli::HostsCommand},
+	    {"mark", forktail::cli::MarkCommand},     {"record", forktail::cli::RecordCommand},
+	    {"report", forktail::cli::ReportCommand}, {"snapshot", forktail::cli::SnapshotCommand},
+	    {"sql", forktail::cli::SqlCommand},	      {"trigger", forktail::cli::TriggerCommand},
+	    {"watch", forktail::cli::WatchCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)

@@ -379,6 +379,24 @@ void CountGroups(const ExplainOptions &options, bool requests, RequestGroups *gr
 		};
 }
 
+// The last mark in the minute before an episode, or in it.
+void AddMarks(Explanation *e)
+{
+	constexpr uint64_t before_ns = 60'000'000'000;
+	for (Episode &episode : e->episodes) {
+		auto after = std::upper_bound(e->run.marks.begin(), e->run.marks.end(), episode.end_ns,
+					      [](uint64_t t_ns, const Mark &m) { return t_ns < m.t_ns; });
+		if (after == e->run.marks.begin() || (after - 1)->t_ns + before_ns < episode.start_ns)
+			continue;
+		const Mark &m = *(after - 1);
+		const bool earlier = m.t_ns <= episode.start_ns;
+		episode.evidence.push_back(
+		    "\"" + m.text + "\" was marked " +
+		    common::FormatDuration(earlier ? episode.start_ns - m.t_ns : m.t_ns - episode.start_ns) +
+		    (earlier ? " before it began" : " after it began"));
+	}
+}
+
 // Groups slow requests into episodes, and finds their evidence. `evidence`: sentences for each.
 void ExplainEpisodes(size_t evidence, Explanation *e)
 {
@@ -400,6 +418,7 @@ void ExplainEpisodes(size_t evidence, Explanation *e)
 		    return changed;
 	    },
 	    &e->culprit);
+	AddMarks(e);
 }
 
 } // namespace

@@ -36,6 +36,23 @@ uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
 	return nearest ? nearest->realtime_ns + t_ns - nearest->monotonic_ns : 0;
 }
 
+uint64_t MonotonicNs(const Run &run, uint64_t realtime_ns)
+{
+	const ft_clock *nearest = nullptr;
+	uint64_t best_ns = 0;
+	for (const ft_clock &c : run.clocks) {
+		const uint64_t away_ns =
+		    c.realtime_ns > realtime_ns ? c.realtime_ns - realtime_ns : realtime_ns - c.realtime_ns;
+		if (!nearest || away_ns < best_ns) {
+			nearest = &c;
+			best_ns = away_ns;
+		}
+	}
+	if (!nearest || nearest->monotonic_ns + realtime_ns <= nearest->realtime_ns)
+		return 0;
+	return nearest->monotonic_ns + realtime_ns - nearest->realtime_ns;
+}
+
 std::string SyscallName(const Run &run, int number)
 {
 	if (run.syscalls.empty()) {

@@ -286,6 +286,12 @@ struct HostClock {
 	size_t samples = 0;    // round trips
 };
 
+// What somebody noted about an instant: "deploy 42" (source/marks.h).
+struct Mark {
+	uint64_t t_ns = 0;
+	std::string text;
+};
+
 struct Run {
 	std::string path;
 	std::vector<RecordingFile> files;
@@ -346,6 +352,8 @@ struct Run {
 	std::vector<RequestClient> request_clients;
 	Requests requests;
 
+	std::vector<Mark> marks; // by time
+
 	// The load generator's log is joined with a kernel log, of which other requests are left out.
 	bool kernel_log_joined = false;
 	// The earliest and latest instant of any record.
@@ -383,6 +391,9 @@ std::string SyscallName(const Run &run, int number);
 
 // The time of day at an instant, in ns since 1970 UTC, by the nearest reading of both clocks; 0: unknown.
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns);
+
+// The inverse: the instant of a time of day; 0: unknown, or before the clock began.
+uint64_t MonotonicNs(const Run &run, uint64_t realtime_ns);
 
 // Extends the run's extent to other known parts of it, such as its requests.
 void ExtendRun(uint64_t from_ns, uint64_t to_ns, Run *run);

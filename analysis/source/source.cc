@@ -20,6 +20,7 @@
 #include "find.h"
 #include "kernel_join.h"
 #include "manifest.h"
+#include "marks.h"
 #include "merge_segments.h"
 #include "ring.h"
 #include "source.h"
@@ -544,6 +545,7 @@ void RunSource::Finish(Run *run)
 	for (const SegmentMerge *ring : rings)
 		WarnOfRing(*ring, run);
 	run->warnings.insert(run->warnings.end(), later.begin(), later.end());
+	FindMarks(run);
 }
 
 bool LoadRun(const std::string &path, Run *run, std::string *error)

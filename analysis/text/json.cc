@@ -493,6 +493,12 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 	out.Add("own_code", OwnCodeJson(e.own_code));
 	WriteAccount(e, &out);
 	WriteDrops(e, &out);
+	Out marks = Out::array();
+	for (const Mark &m : e.run.marks)
+		marks.push_back(
+		    {{"t_ns", m.t_ns}, {"t_s", SecondsAfter(m.t_ns, e.zero_ns)}, {"text", m.text}});
+	if (!marks.empty())
+		out.AddMembers({{"marks", marks}});
 	out.AddMembers({{"cost", CostJson(e.run.cost)}, {"missing", missing}, {"warnings", warnings}});
 	if (requests)
 		WriteSlowRequests(e, &out);

@@ -59,6 +59,8 @@ Block Head(const Screen &s)
 	if (s.e.blame.arrivals.known)
 		Append(s.Wrapped(ArrivalsText(s.e), 0, 0), &text);
 	Append(s.Wrapped(SlowText(s.e), 0, 0), &text);
+	if (const std::string marks = MarksText(s.e); !marks.empty())
+		Append(s.Wrapped(marks, 0, 0), &text);
 	if (const std::string split = NetworkSplitText(s.e); !split.empty())
 		Append(s.Wrapped(split, 0, 0), &text);
 	return text;

@@ -195,6 +195,19 @@ std::string SeenText(const Explanation &e)
 	return text + ".";
 }
 
+std::string MarksText(const Explanation &e)
+{
+	constexpr size_t most = 8;
+	const std::vector<Mark> &marks = e.run.marks;
+	std::string text;
+	for (size_t i = marks.size() - std::min(marks.size(), most); i < marks.size(); i++)
+		text += (text.empty() ? "Marks: " : "; ") +
+			Format("%+.3f s ", SecondsAfter(marks[i].t_ns, e.zero_ns)) + marks[i].text;
+	if (marks.size() > most)
+		text += "; and " + common::FormatCount(marks.size() - most) + " earlier";
+	return text.empty() ? "" : text + ".";
+}
+
 std::string NetworkSplitText(const Explanation &e)
 {
 	constexpr double main_cause = 0.1;

@@ -16,6 +16,8 @@ std::string ClockText(const Explanation &e, uint64_t t_ns);
 std::string RequestsText(const Explanation &e);
 // Where the requests of a kernel log were seen, and what that leaves out; "" for other logs.
 std::string SeenText(const Explanation &e);
+// The marks in the run, the last ones if there are many; "" without.
+std::string MarksText(const Explanation &e);
 std::string PercentilesText(const Latencies &latencies);
 // Percentiles until replies arrived at the client's host. Only if some arrival times are known.
 std::string ArrivalsText(const Explanation &e);

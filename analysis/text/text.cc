@@ -189,6 +189,8 @@ std::string ExplainText(const Explanation &e, const Style &style, size_t episode
 		w.Line(ArrivalsText(w.e));
 	w.out += "\n";
 	w.Line(SlowText(w.e));
+	if (const std::string marks = MarksText(w.e); !marks.empty())
+		w.Line(marks);
 	if (const std::string split = NetworkSplitText(w.e); !split.empty())
 		w.Line(split);
 	WriteCauses(&w);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "analysis/source/marks.h"
 #include "analysis/source/ring.h"
 #include "common/format/sanitize.h"
 #include "common/json/json_read.h"
@@ -141,6 +142,22 @@ uint64_t ByClock(const std::vector<ft_clock> &clocks, uint64_t t_ns)
 	return clocks.empty() ? 0 : clocks.back().realtime_ns + (t_ns - clocks.back().monotonic_ns);
 }
 
+// A new file in the snapshot, for the same user as its segments.
+bool WriteFile(const std::string &path, const std::string &text)
+{
+	std::ofstream file(path, std::ios::binary);
+	file << text;
+	file.close();
+	if (!file)
+		return false;
+	if (int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); fd >= 0) {
+		fchmod(fd, 0600);
+		ft_give_to_caller(fd);
+		close(fd);
+	}
+	return true;
+}
+
 // Writes run.json: source, time and reason of the snapshot.
 bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, const std::string &boot,
 		  const std::vector<ft_clock> &clocks, const std::string &to)
@@ -160,18 +177,8 @@ bool WriteRunJson(const SnapshotRequest &asked, const SnapshotResult &taken, con
 				     {"to_realtime_ns", ByClock(clocks, taken.to_ns)},
 				     {"taken_realtime_ns", now.realtime_ns},
 				     {"segments", taken.segments}}}};
-	const std::string path = to + "/run.json";
-	std::ofstream file(path, std::ios::binary);
-	file << json.dump(2, ' ', false, common::Json::error_handler_t::replace) << "\n";
-	file.close();
-	if (!file)
-		return false;
-	if (int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW); fd >= 0) {
-		fchmod(fd, 0600);
-		ft_give_to_caller(fd);
-		close(fd);
-	}
-	return true;
+	return WriteFile(to + "/run.json",
+			 json.dump(2, ' ', false, common::Json::error_handler_t::replace) + "\n");
 }
 
 // Publishes the directory, unless its name is taken by now.
@@ -228,7 +235,9 @@ SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, st
 	uint64_t start_ns = 0;
 	analysis::TimeOfBlocks(last, 0, &start_ns, &taken->to_ns, &clocks);
 	taken->to_ns = std::max(taken->to_ns, taken->from_ns);
-	if (!WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, unpublished.path))
+	const std::string marks = analysis::ReadMarks(asked.ring);
+	if ((!marks.empty() && !WriteFile(analysis::MarksPath(unpublished.path), marks)) ||
+	    !WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, unpublished.path))
 		return Fail("cannot write " + asked.out, errno ? errno : ENOSPC, error);
 	return Publish(asked, &unpublished, error);
 }

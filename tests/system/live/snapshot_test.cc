@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A real recorder with a ring on a real server: parts of it are saved as snapshots and explained while it
 // continues, and after it was killed.
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <sys/mount.h>
@@ -84,6 +85,7 @@ TEST_CASE("a part of a ring is saved while its recorder continues, and after it 
 		Process recorder = Keep(redis, ring);
 		INFO(recorder.err());
 		REQUIRE(HasSegments(ring, 2));
+		CHECK(run({kForktail, "mark", ring, "deploy 42"}).status == 0);
 		redis.command({"DEBUG", "SLEEP", "0.2"});
 		usleep(1'500'000); // events are written within a second
 		const Result taken = Snapshot({ring, "--last", "5s", "-o", dir.file("now")});
@@ -95,6 +97,8 @@ TEST_CASE("a part of a ring is saved while its recorder continues, and after it 
 		for (const Json &e : {Explained({dir.file("now")}), Explained({ring, "--since", "-6s"})}) {
 			CHECK(SleepNs(e) >= 199e6);
 			CHECK(Warnings(e, "segment") == 0);
+			REQUIRE(e["marks"].size() == 1);
+			CHECK(e["marks"][0]["text"] == "deploy 42");
 		}
 		CHECK(HasSegments(ring, 3));
 		recorder.signal(SIGKILL);
@@ -120,6 +124,27 @@ TEST_CASE("a part of a ring is saved while its recorder continues, and after it 
 	const Json all = Explained({dir.file("all")});
 	CHECK(SleepNs(all) >= 499e6);
 	CHECK(all["requests"]["from"] == "iterations");
+}
+
+TEST_CASE("a mark that cannot be made is one sentence")
+{
+	TempDir dir;
+	const auto refused = [&](const std::vector<std::string> &arguments, int status) {
+		std::vector<std::string> words = {kForktail, "mark"};
+		words.insert(words.end(), arguments.begin(), arguments.end());
+		const Result result = run(words);
+		INFO(result.err);
+		CHECK(result.status == status);
+		CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+	};
+	refused({dir.path(), ""}, 2);
+	refused({dir.path(), "two\nlines"}, 2);
+	refused({dir.path(), std::string(201, 'x')}, 2);
+	refused({dir.path(), "x", "--at", "yesterday"}, 2);
+	refused({dir.file("nothing"), "x"}, 3);
+	CHECK(std::filesystem::is_empty(dir.path()));
+	CHECK(run({kForktail, "mark", dir.path(), "x", "--at", "1764000000.5"}).status == 0);
+	CHECK(read_file(dir.file("marks")) == "1764000000.500000000 x\n");
 }
 
 TEST_CASE("every command for runs accepts a ring with a request log while it is written")

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "marks.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/format/sanitize.h"
+#include "common/format/units.h"
+#include "common/text/parse.h"
+#include "recording/recording.h"
+
+namespace forktail::analysis
+{
+
+namespace
+{
+
+constexpr off_t kMost = 1 << 20;
+constexpr size_t kLongest = 200; // bytes of a mark's text that are kept
+
+// A closed descriptor is -1. Only a regular file with one name: the directory may belong to another user.
+int OpenMarks(const std::string &path, int flags)
+{
+	const int fd = open(path.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0644);
+	struct stat st;
+	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_nlink != 1)) {
+		close(fd);
+		errno = EINVAL;
+		return -1;
+	}
+	return fd;
+}
+
+// False: not a mark.
+bool ParseMark(const std::string &line, uint64_t *realtime_ns, std::string *text)
+{
+	const char *rest = line.c_str();
+	double seconds;
+	if (!parse_number(&rest, &seconds) || *rest != ' ' || seconds >= 1e10)
+		return false;
+	*realtime_ns = static_cast<uint64_t>(std::llround(seconds * 1e9));
+	*text = common::Visible(std::string(rest + 1).substr(0, kLongest));
+	return !text->empty();
+}
+
+} // namespace
+
+std::string MarksPath(const std::string &run)
+{
+	std::error_code ec;
+	return std::filesystem::is_directory(run, ec) ? run + "/marks" : run + ".marks";
+}
+
+std::string ReadMarks(const std::string &run)
+{
+	const int fd = OpenMarks(MarksPath(run), O_RDONLY);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st)) {
+		if (fd >= 0)
+			close(fd);
+		return "";
+	}
+	const off_t from = std::max<off_t>(0, st.st_size - kMost);
+	std::string text(static_cast<size_t>(st.st_size - from), '\0');
+	const ssize_t n = pread(fd, text.data(), text.size(), from);
+	close(fd);
+	text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+	if (from) // in the middle of a line
+		text.erase(0, std::min(text.size(), text.find('\n') + 1));
+	return text;
+}
+
+bool AddMark(const std::string &run, uint64_t realtime_ns, const std::string &text, std::string *error)
+{
+	const std::string path = MarksPath(run);
+	const int fd = OpenMarks(path, O_WRONLY | O_APPEND | O_CREAT);
+	*error = "cannot write " + path + ": " + std::strerror(errno);
+	if (fd < 0)
+		return false;
+	char seconds[32];
+	snprintf(seconds, sizeof seconds, "%llu.%09llu",
+		 static_cast<unsigned long long>(realtime_ns / 1'000'000'000),
+		 static_cast<unsigned long long>(realtime_ns % 1'000'000'000));
+	const std::string line = std::string(seconds) + " " + text + "\n";
+	const ssize_t n = write(fd, line.data(), line.size()); // at once: other programs append too
+	if (n != static_cast<ssize_t>(line.size()))
+		*error = "cannot write " + path + ": " + std::strerror(n < 0 ? errno : ENOSPC);
+	ft_give_to_caller(fd);
+	close(fd);
+	return n == static_cast<ssize_t>(line.size());
+}
+
+void FindMarks(Run *run)
+{
+	constexpr uint64_t before_ns = 60'000'000'000;
+	std::istringstream lines(ReadMarks(run->path));
+	size_t ignored = 0;
+	uint64_t realtime_ns = 0;
+	Mark mark;
+	for (std::string line; std::getline(lines, line);) {
+		if (!ParseMark(line, &realtime_ns, &mark.text)) {
+			ignored += !line.empty();
+			continue;
+		}
+		mark.t_ns = MonotonicNs(*run, realtime_ns);
+		if (mark.t_ns && mark.t_ns + before_ns >= run->start_ns && mark.t_ns <= run->end_ns)
+			run->marks.push_back(mark);
+	}
+	std::stable_sort(run->marks.begin(), run->marks.end(),
+			 [](const Mark &a, const Mark &b) { return a.t_ns < b.t_ns; });
+	if (ignored)
+		run->warnings.push_back(common::Plural(ignored, "line of ", "lines of ") +
+					common::Visible(MarksPath(run->path)) +
+					(ignored == 1 ? " is no mark" : " are no marks") +
+					" (seconds since 1970, a space, a text)");
+}
+
+} // namespace forktail::analysis
