@@ -7,7 +7,6 @@
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "common/text/parse.h"
-#include "recording/recording.h"
 
 namespace forktail::cli
 {
@@ -31,8 +30,6 @@ int MarkCommand(int argc, char **argv)
 		return status;
 	if (text.empty() || text.size() > 200 || text.find_first_of("\n\r") != std::string::npos)
 		return Refuse("a mark is one line of 1 to 200 bytes", kUsage);
-	ft_clock now = {};
-	ft_clock_read(&now);
 	double seconds = 0;
 	if (!at.empty() && !parse_positive(at.c_str(), 1e10, &seconds))
 		return Refuse("--at needs seconds since 1970, such as 1764097200.5, not '" +
@@ -42,8 +39,9 @@ int MarkCommand(int argc, char **argv)
 	if (!std::filesystem::exists(run, ec))
 		return Refuse(common::Visible(run) + " does not exist", kCant);
 	std::string error;
-	const uint64_t realtime_ns = at.empty() ? now.realtime_ns : static_cast<uint64_t>(seconds * 1e9);
-	return analysis::AddMark(run, realtime_ns, text, &error) ? kDone : Refuse(error, kCant);
+	return analysis::AddMark(run, static_cast<uint64_t>(seconds * 1e9), text, &error)
+		   ? kDone
+		   : Refuse(error, kCant);
 }
 
 } // namespace forktail::cli

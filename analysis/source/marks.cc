@@ -84,6 +84,9 @@ bool AddMark(const std::string &run, uint64_t realtime_ns, const std::string &te
 	*error = "cannot write " + path + ": " + std::strerror(errno);
 	if (fd < 0)
 		return false;
+	ft_clock now = {};
+	ft_clock_read(&now);
+	realtime_ns = realtime_ns ? realtime_ns : now.realtime_ns;
 	char seconds[32];
 	snprintf(seconds, sizeof seconds, "%llu.%09llu",
 		 static_cast<unsigned long long>(realtime_ns / 1'000'000'000),

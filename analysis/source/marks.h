@@ -16,8 +16,8 @@ std::string MarksPath(const std::string &run);
 // The end of that file, at most 1 MB of whole lines; "" if there is none. Symbolic links are not followed.
 std::string ReadMarks(const std::string &run);
 
-// Adds a mark at a time of day: a line with the seconds since 1970 and the text. False: *error is one
-// sentence.
+// Adds a mark at a time of day (0: now): a line with the seconds since 1970 and the text. False: *error is
+// one sentence.
 bool AddMark(const std::string &run, uint64_t realtime_ns, const std::string &text, std::string *error);
 
 // Sets run->marks to those from a minute before the run to its end. Lines in another format are ignored, with
