@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/exports/tables/schema.h"
+#include "analysis/source/marks.h"
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "common/process/child.h"
@@ -110,9 +111,10 @@ std::string LookOf(const fs::path &run)
 {
 	std::vector<std::string> files;
 	std::error_code ec;
+	const fs::path marks = analysis::MarksPath(run);
 	auto see = [&](const fs::path &file) {
 		const std::string ends = file.extension();
-		if (ends == ".forktail" || ends == ".json" || file == run)
+		if (ends == ".forktail" || ends == ".json" || file == run || file == marks)
 			files.push_back(
 			    file.lexically_relative(run).string() + " " +
 			    std::to_string(fs::file_size(file, ec)) + " " +
@@ -122,7 +124,8 @@ std::string LookOf(const fs::path &run)
 		for (const auto &entry : fs::recursive_directory_iterator(run, ec))
 			see(entry.path());
 	else
-		see(run);
+		for (const fs::path &file : {run, marks})
+			see(file);
 	std::sort(files.begin(), files.end());
 	std::string all = FORKTAIL_VERSION;
 	for (const std::string &f : files)

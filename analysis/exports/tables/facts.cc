@@ -260,6 +260,12 @@ void Filler::AddDrops(const Run &run)
 		    .Int(d.detail);
 }
 
+void Filler::AddMarks(const Run &run)
+{
+	for (const Mark &m : run.marks)
+		Row(kMarks).Int(m.t_ns).Time(At(m.t_ns)).Text(m.text);
+}
+
 bool Filler::AddFacts(const Explanation &e)
 {
 	AddRun(e);
@@ -271,6 +277,7 @@ bool Filler::AddFacts(const Explanation &e)
 	AddThreads(e);
 	AddHops(e);
 	AddDrops(e.run);
+	AddMarks(e.run);
 	return ok_;
 }
 

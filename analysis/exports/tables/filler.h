@@ -51,6 +51,7 @@ private:
 	void AddThreads(const Explanation &e);
 	void AddHops(const Explanation &e);
 	void AddDrops(const Run &run);
+	void AddMarks(const Run &run);
 
 	TableSink *sink_;
 	std::vector<Batch> batches_;

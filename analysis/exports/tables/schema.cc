@@ -266,6 +266,7 @@ std::vector<TableKind> ThreadTables()
 	      {"count", kInt},
 	      {"source", kSmall},
 	      {"detail", kSmall}}},
+	    {"marks", {kRun, {"t_ns", kInt}, {"time", kTime}, {"text", kText}}},
 	};
 }
 

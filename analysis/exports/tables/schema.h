@@ -35,6 +35,7 @@ enum TableId : size_t {
 	kThreads,
 	kHops,
 	kDrops,
+	kMarks,
 	kTables
 };
 

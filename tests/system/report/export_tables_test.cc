@@ -115,6 +115,17 @@ void CheckSql(const TempDir &dir, const std::string &run_path)
 	fs::create_directories(copy + "/hosts/second");
 	fs::copy(copy + "/server.forktail", copy + "/hosts/second/server.forktail");
 	CHECK(threads() != before);
+	// So is a mark.
+	const Result explained = run({program("forktail"), "explain", copy, "--slow", "1ms", "--json"});
+	const auto first_ns = parse_json(explained.out)["requests"]["first_realtime_ns"].get<uint64_t>();
+	CHECK(run({program("forktail"), "mark", copy, "deploy 42", "--at",
+		   std::to_string(first_ns / 1'000'000'000 + 1)})
+		  .status == 0);
+	const Result marks =
+	    run({program("forktail"), "sql", copy, "--slow", "1ms", "--csv", "select text from marks"},
+		Seconds(60), options);
+	INFO(marks.err);
+	CHECK(marks.out.find("deploy 42") != std::string::npos);
 	CHECK(run({program("forktail"), "sql", run_path, "--slow", "1ms", "select nothing_of_that"},
 		  Seconds(60), options)
 		  .status == 1);
