@@ -280,6 +280,7 @@ static void look_at_sockets(struct recorder *r)
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	samples_tick(r->drain.samples);
+	report_cpus(r);
 	programs_drain(r->programs);
 	report_drops(r);
 	threads_tick(&r->threads, r->writer);
