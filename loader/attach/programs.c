@@ -20,6 +20,7 @@
 #include "loader/attach/cpu_events.h"
 #include "loader/attach/sampling_rate.h"
 #include "loader/attach/stats_switch.h"
+#include "loader/system/affinity.h"
 #include "loader/system/grow.h"
 #include "loader/system/pid_namespace.h"
 #include "recording/recording.h"
@@ -75,6 +76,7 @@ static int on_event(void *context, void *data, size_t bytes)
 {
 	struct programs *p = context;
 	const struct ft_event_sample *sample = data;
+	cpu_offer_in_loop();
 	if (sample->type == FT_EVENT_SAMPLE_STACK)
 		sampling_rate_raise(p->sampling_rate, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);

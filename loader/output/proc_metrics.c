@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/system/affinity.h"
+#include "loader/system/cpu_time.h"
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
@@ -26,9 +28,10 @@ enum { SERIES_MAX = 40000 };
 struct series {
 	char key[320]; /* name and label values; the longest is a cgroup's path */
 	uint32_t id;
-	double counter;		  /* last reading, for rates */
-	double value;		  /* last value written */
-	bool read, written, used; /* used in this file, where it was announced */
+	double counter;	    /* last reading, for rates */
+	uint64_t read_ns;   /* when; 0: never */
+	double value;	    /* last value written */
+	bool written, used; /* used in this file, where it was announced */
 	struct series *next;
 };
 
@@ -41,7 +44,7 @@ struct proc_metrics {
 	struct series *all;
 	uint32_t count, ids;	/* number of ids used in this file */
 	int proc, fds[SOURCES]; /* the proc directory, and files that stay open */
-	uint64_t last_ns, now_ns;
+	uint64_t now_ns, targets_due_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
 	struct text text;    /* of the file being read */
 };
@@ -115,10 +118,10 @@ static void rate(struct proc_metrics *m, const char *name, const char *unit, dou
 	struct series *s = series_of(m, name, unit, label1, value1, label2, value2);
 	if (!s)
 		return;
-	if (s->read && m->now_ns > m->last_ns)
-		write_value(m, s, (counter - s->counter) * scale * 1e9 / (double)(m->now_ns - m->last_ns));
+	if (s->read_ns && m->now_ns > s->read_ns)
+		write_value(m, s, (counter - s->counter) * scale * 1e9 / (double)(m->now_ns - s->read_ns));
 	s->counter = counter;
-	s->read = true;
+	s->read_ns = m->now_ns;
 }
 
 static bool read_source(struct proc_metrics *m, enum source which)
@@ -145,10 +148,10 @@ static void sample_cpu(struct proc_metrics *m)
 		    names[i] ? series_of(m, names[i], "percent", NULL, NULL, NULL, NULL) : NULL;
 		if (!s)
 			continue;
-		if (s->read && total > 0)
+		if (s->read_ns && total > 0)
 			write_value(m, s, 100 * (v[i] - s->counter) / total);
 		s->counter = v[i];
-		s->read = true;
+		s->read_ns = m->now_ns;
 	}
 }
 
@@ -261,6 +264,22 @@ static void sample_target(struct proc_metrics *m, pid_t pid)
 	proc_metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
 }
 
+/* Each time, or so rarely that it takes at most one part in SHARE of a CPU: the kernel adds up the times of
+ * all threads of a process, a millisecond for 4,000, and blocks interrupts meanwhile. */
+static void sample_targets(struct proc_metrics *m, const pid_t *pids, size_t count)
+{
+	enum { SHARE = 500, CHEAP_NS = 200000 };
+	if (m->now_ns < m->targets_due_ns)
+		return;
+	const uint64_t begun_ns = thread_cpu_ns();
+	for (size_t i = 0; i < count; i++) {
+		sample_target(m, pids[i]);
+		cpu_offer();
+	}
+	const uint64_t took_ns = thread_cpu_ns() - begun_ns;
+	m->targets_due_ns = took_ns > CHEAP_NS ? m->now_ns + SHARE * took_ns : 0;
+}
+
 struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc)
 {
 	struct proc_metrics *m = calloc(1, sizeof *m);
@@ -282,9 +301,8 @@ void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count
 	sample_disks(m);
 	sample_softirqs(m);
 	sample_network(m);
-	for (size_t i = 0; i < count; i++)
-		sample_target(m, pids[i]);
-	m->last_ns = m->now_ns;
+	cpu_offer();
+	sample_targets(m, pids, count);
 }
 
 void proc_metrics_begin_segment(struct proc_metrics *m)

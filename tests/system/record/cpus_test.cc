@@ -26,7 +26,7 @@ bool set_online(char value)
 	return done;
 }
 
-// The CPU is offline until end(). A process of its own brings it back, also if this test is killed.
+// The CPU is offline until end(). A separate process brings it back, also if this test is killed.
 class Offline
 {
 public:
