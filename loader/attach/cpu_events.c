@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening needs CAP_PERFMON, which the recorder does not keep for a whole recording. So a separate process
+/* Opening needs CAP_PERFMON, which the recorder does not keep for a whole recording. So a process
  * with no other abilities does it: it reads which event is wanted, and returns its descriptor. The events
  * belong to CPUs, not threads: a thread's events are removed from the CPU and added again at each of its
  * context switches. */
