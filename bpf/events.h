@@ -206,7 +206,7 @@ struct cpu_state {
 	__u32 newest;	       /* slice of the current task */
 	__u32 interrupt_depth; /* of open nested interrupts */
 	__u32 sample_period;   /* in sixteenths of a millisecond; set by the recorder */
-	__u32 fault_ends;      /* ends of page faults are seen here: minor, major */
+	__u32 has_events;      /* its perf events are open: ends of page faults, samples */
 	__u32 traced;	       /* the current task has an account: of a target or a load generator */
 	__u64 interrupted_ns;  /* total time of finished interrupts on top of targets, including spans */
 	__u64 folded_ns;       /* how much of that is in a thread's account */

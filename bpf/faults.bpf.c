@@ -38,7 +38,7 @@ static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 	struct thread_state *st = current_state();
 	/* Busy: one of our own programs read an invalid address (samples.bpf.c at a stack's end). It gets no
 	 * page, so the fault has no end. Neither has a fault at an address that no mapping covers. */
-	if (!st || st->busy || !this_cpu()->fault_ends || (s64)address < 0)
+	if (!st || st->busy || !this_cpu()->has_events || (s64)address < 0)
 		return 0;
 	if (in_kernel && BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), pagefault_disabled))
 		return 0;
@@ -207,4 +207,19 @@ SEC("perf_event")
 int fault_end_major(struct bpf_perf_event_data *ctx)
 {
 	return end(true, false);
+}
+
+/* The last step of a CPU that comes online, before threads run on it, and the first one of a CPU that goes
+ * offline, after which the kernel removes its perf events. Suspending takes all CPUs but one offline. */
+enum cpuhp_state { CPUHP_AP_ACTIVE = 1 };
+
+SEC("tp_btf/cpuhp_enter")
+int BPF_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
+{
+	if (step != (int)bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE))
+		return 0;
+	cpus[cpu & (FT_MAX_CPUS - 1)].has_events = 0;
+	if (target >= step)
+		cpus_came++;
+	return 0;
 }

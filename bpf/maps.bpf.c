@@ -24,6 +24,7 @@ __u64 drops[FT_DROP_SLOTS];
 volatile __u64 closing_ns;
 volatile __u64 open_ns;
 volatile __u32 opening;
+volatile __u32 cpus_came;
 volatile __u32 quota_in_force;
 
 char gpl[] SEC("license") = "GPL";

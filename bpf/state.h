@@ -115,6 +115,8 @@ extern volatile __u64 open_ns;
 extern volatile __u32 opening;
 /* Set by the loader while a CPU quota applies to a target: without one, throttling is not checked. */
 extern volatile __u32 quota_in_force;
+/* How many CPUs have come online. */
+extern volatile __u32 cpus_came;
 
 /* Masked instead of checked: every verifier since 5.10 understands a mask, and the loader refuses hosts with
  * more CPUs. */

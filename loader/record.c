@@ -288,19 +288,23 @@ static void look_at_sockets(struct recorder *r)
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	samples_tick(r->drain.samples);
+	report_cpus(r);
 	programs_drain(r->programs);
 	report_drops(r);
 	threads_tick(&r->threads, r->writer);
 	look_at_sockets(r);
 	if (due(before, number, 2 * step(r))) {
+		cpu_offer();
 		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
 		look_at_quotas(r);
+		cpu_offer();
 	}
 	requests_tick(r->requests, r->writer, (uint32_t)(number % MEASURE_EVERY) * TICK_MS);
 	if (due(before, number, FLUSH_TICKS)) {
 		requests_flush(r->requests, r->writer);
 		ft_writer_flush(r->writer);
 	}
+	cpu_offer();
 	if (due(before, number, SWEEP_TICKS))
 		drain_sweep(&r->drain);
 	if (due(before, number, WRITES_TICKS))
@@ -310,6 +314,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	measure_cost(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
 	if (due(before + step(r), number + step(r), COST_TICKS))
 		report_cost(r);
+	cpu_offer();
 	if (r->ring) {
 		follow_tick(r);
 		flight_recorder_tick(r);
@@ -346,6 +351,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 		fds[4].fd = requests_fd(r->requests);
 		if (poll(fds, 5, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
 			return "poll failed";
+		cpu_piece_begins();
 		threads_look(&r->threads, r->writer);
 		if (fds[2].revents)
 			programs_drain(r->programs);
@@ -553,8 +559,10 @@ int record(const struct record_options *options, struct targets *targets)
 		status = start_helpers(&r);
 		status = status == 0 && r.ring ? flight_recorder_start_guard(&r) : status;
 	}
-	if (status == 0)
+	if (status == 0) {
+		slices_shorten();
 		status = load(&r);
+	}
 	if (status == 0)
 		status = start(&r);
 	if (status == 0)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "loader/system/cpu_time.h"
@@ -98,6 +99,29 @@ void report_cost(struct recorder *r)
 	json_put_count(o, "unwind_ns", unwinding.unwind_ns - r->base.unwind_ns);
 	json_put(o, "programs", programs);
 	write_json_block(r->writer, FT_BLOCK_COST, o);
+}
+
+static void on_cpu(void *context, int cpu, int error)
+{
+	struct recorder *r = context;
+	char what[160], why[160];
+	snprintf(
+	    what, sizeof what,
+	    "page faults and CPU samples on CPU %d%s: copy-on-write counted as on-CPU time of the server",
+	    cpu, error ? "" : " for a moment");
+	snprintf(why, sizeof why, "the CPU came online, and its perf events %s%s",
+		 error ? "cannot be opened: " : "were opened again", error ? strerror(-error) : "");
+	fprintf(stderr, "forktail record: CPU %d came online: %s\n", cpu,
+		error ? why : "its page faults and samples are recorded again");
+	json_t *note = json_note(ft_now_ns(), "missing");
+	json_put_text(note, "what", what);
+	json_put_text(note, "why", why);
+	write_json_note(r->writer, note);
+}
+
+void report_cpus(struct recorder *r)
+{
+	programs_follow_cpus(r->programs, on_cpu, r);
 }
 
 void report_clock(struct recorder *r)

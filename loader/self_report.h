@@ -16,6 +16,8 @@ void report_misses(struct recorder *r);
 void measure_cost(struct recorder *r, bool on);
 void report_cost(struct recorder *r);
 void report_clock(struct recorder *r);
+/* Follows CPUs that come online. */
+void report_cpus(struct recorder *r);
 
 /* Counting starts here. */
 void self_report_begin_segment(struct recorder *r);

@@ -46,13 +46,6 @@ void AddTarget(const Target &target, bool segment, Run *run)
 	run->targets.push_back(target);
 }
 
-void AddMissing(const Missing &missing, bool segment, Run *run)
-{
-	auto same = [&](const Missing &m) { return m.what == missing.what && m.why == missing.why; };
-	if (!segment || std::none_of(run->missing.begin(), run->missing.end(), same))
-		run->missing.push_back(missing);
-}
-
 void UseOps(OpenFile *f, Run *run)
 {
 	for (const std::string &op : common::Texts(f->manifest, "ops")) {
@@ -108,6 +101,14 @@ uint32_t SampleOf(const common::Json &j)
 	return static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(j, "sample"), 1, 1 << 20));
 }
 
+void AddMissing(const common::Json &j, Run *run)
+{
+	const Missing missing = {common::Text(j, "what"), common::Text(j, "why")};
+	auto same = [&](const Missing &m) { return m.what == missing.what && m.why == missing.why; };
+	if (std::none_of(run->missing.begin(), run->missing.end(), same))
+		run->missing.push_back(missing);
+}
+
 void ReadManifest(OpenFile *f, const std::string &text)
 {
 	f->about.manifest = text;
@@ -143,7 +144,7 @@ void UseManifest(OpenFile *f, Run *run)
 				  f->segment, run);
 	if (const common::Json *missing = common::Member(m, "missing"); missing && missing->is_array())
 		for (const common::Json &item : *missing)
-			AddMissing({common::Text(item, "what"), common::Text(item, "why")}, f->segment, run);
+			AddMissing(item, run);
 
 	if (const common::Json *devices = common::Member(m, "block_devices"); devices && devices->is_object())
 		for (const auto &[number, name] : devices->items()) {

@@ -13,6 +13,8 @@ namespace forktail::analysis
 void ReadManifest(OpenFile *f, const std::string &text);
 // The sample of a kernel log: requests are of one in this many connections.
 uint32_t SampleOf(const common::Json &j);
+// Adds what is not in the recording, unless it was added before.
+void AddMissing(const common::Json &j, Run *run);
 // Copies what describes the run as a whole. The file is the next one of the run. Its `of_log` gets what
 // describes its requests.
 void UseManifest(OpenFile *f, Run *run);

@@ -310,6 +310,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 	if (common::Text(j, "kind") == "cpu-quota")
 		run->quotas.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Whole(j, "quota_us"),
 				       common::Whole(j, "period_us")});
+	else if (common::Text(j, "kind") == "missing")
+		AddMissing(j, run);
 	else if (common::Text(j, "kind") == "peers")
 		AddPeers(pid, common::Texts(j, "peers"), run);
 	else if (common::Text(j, "kind") == "frozen")

@@ -9,18 +9,18 @@
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "forktail.skel.h"
+#include "loader/attach/cpu_events.h"
 #include "loader/attach/sampling_rate.h"
 #include "loader/attach/stats_switch.h"
+#include "loader/system/affinity.h"
 #include "loader/system/grow.h"
 #include "loader/system/pid_namespace.h"
 #include "recording/recording.h"
@@ -28,7 +28,7 @@
 enum {
 	OBJECTS_MAX = 2,
 	OTHER_DESCRIPTORS = 512, /* links, maps, files */
-	CPU_DESCRIPTORS = 3,	 /* perf events: two for faults, one for samples */
+	CPU_DESCRIPTORS = CPU_EVENTS,
 };
 
 struct programs {
@@ -39,8 +39,8 @@ struct programs {
 	size_t read_bytes; /* of the ring, in this drain */
 	struct bpf_link **links;
 	size_t link_count, link_room;
-	int *event_fds; /* perf events for faults, two per CPU */
-	size_t event_count;
+	struct cpu_events *events;
+	uint32_t cpus_came; /* how many CPUs had come online when their events were last opened */
 	struct bpf_program *fault_end[2]; /* minor, major */
 	event_handler handler;
 	void *context;
@@ -76,6 +76,7 @@ static int on_event(void *context, void *data, size_t bytes)
 {
 	struct programs *p = context;
 	const struct ft_event_sample *sample = data;
+	cpu_offer_in_loop();
 	if (sample->type == FT_EVENT_SAMPLE_STACK)
 		sampling_rate_raise(p->sampling_rate, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);
@@ -217,53 +218,50 @@ static int keep_link(struct programs *p, struct bpf_link *link)
 	return 0;
 }
 
-/* Runs the program on every page fault of one kind on a CPU. Returns the event's descriptor. */
-static int watch(uint64_t kind, int cpu, const struct bpf_program *prog)
-{
-	const struct perf_event_attr attr = {
-	    .type = PERF_TYPE_SOFTWARE, .size = sizeof attr, .config = kind, .sample_period = 1};
-	int fd = support_open_event(attr, -1, cpu);
-	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(prog))) {
-		int err = -errno;
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
-/* Counts the ends of page faults on every online CPU: both kinds or none, because a begin counts only where
- * ends are seen. The events belong to CPUs, not threads: a thread's events are removed from the CPU and added
- * again at each of its context switches. */
-static int watch_faults(struct programs *p)
-{
-	static const uint64_t kinds[2] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
-	int cpus = libbpf_num_possible_cpus(), first_error = 0;
-	p->event_fds = cpus > 0 ? calloc(2 * (size_t)cpus, sizeof *p->event_fds) : NULL;
-	if (!p->event_fds)
-		return cpus < 0 ? cpus : -ENOMEM;
-	for (int cpu = 0; cpu < cpus; cpu++) {
-		int minor = watch(kinds[0], cpu, p->fault_end[0]);
-		int major = minor < 0 ? minor : watch(kinds[1], cpu, p->fault_end[1]);
-		if (major < 0) {
-			if (minor >= 0)
-				close(minor);
-			if (major != -ENODEV && !first_error) /* the CPU is offline */
-				first_error = major;
-			continue;
-		}
-		p->event_fds[p->event_count++] = minor;
-		p->event_fds[p->event_count++] = major;
-		p->skeleton->bss->cpus[cpu].fault_ends = 1;
-	}
-	return first_error;
-}
-
 /* Sets the period that a CPU's samples stand for from now on. */
 static void note_period(void *context, int cpu, uint32_t period)
 {
 	struct programs *p = context;
 	if (cpu < FT_MAX_CPUS)
 		p->skeleton->bss->cpus[cpu].sample_period = period;
+}
+
+static int open_events(struct programs *p, int cpu)
+{
+	sampling_rate_begin(p->sampling_rate, cpu);
+	const int err = cpu_events_open(p->events, cpu);
+	p->skeleton->bss->cpus[cpu].has_events = err == 0;
+	return err;
+}
+
+/* Opens the perf events of every online CPU, and prepares opening those of CPUs that come online later. */
+static int begin_events(struct programs *p, const int programs[CPU_EVENTS])
+{
+	int cpus = libbpf_num_possible_cpus(), first_error = 0;
+	p->events = cpu_events_new(programs, sampling_rate_period_ns(p->sampling_periods.slow));
+	if (!p->events)
+		return -ENOMEM;
+	if (p->samples &&
+	    !(p->sampling_rate = sampling_rate_open(&p->sampling_periods, p->events, note_period, p)))
+		return -ENOMEM;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		const int err = open_events(p, cpu);
+		first_error = first_error || err == -ENODEV ? first_error : err;
+	}
+	const int err = cpu_events_delegate(p->events);
+	return first_error ? first_error : err;
+}
+
+void programs_follow_cpus(struct programs *p, cpu_handler handler, void *context)
+{
+	const uint32_t came = p->skeleton->bss->cpus_came;
+	const int cpus = p->events && came != p->cpus_came ? libbpf_num_possible_cpus() : 0;
+	p->cpus_came = came;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		const int err = p->skeleton->bss->cpus[cpu].has_events ? -EALREADY : open_events(p, cpu);
+		if (err != -EALREADY && err != -ENODEV) /* ENODEV: it is offline */
+			handler(context, cpu, err);
+	}
 }
 
 /* Returns an iterator of a program over all tasks, which runs when it is read, or a negative errno. `keep`
@@ -314,14 +312,12 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 		if (err)
 			return err;
 	}
-	int err = p->fault_events ? watch_faults(p) : 0;
+	const int programs[CPU_EVENTS] = {p->fault_events ? bpf_program__fd(p->fault_end[0]) : -1,
+					  p->fault_events ? bpf_program__fd(p->fault_end[1]) : -1,
+					  p->samples ? bpf_program__fd(p->skeleton->progs.cpu_sample) : -1};
+	const int err = p->fault_events || p->samples ? begin_events(p, programs) : 0;
 	if (err)
-		skipped(context, "page-fault events of a CPU", err);
-	err = p->samples ? sampling_rate_open(&p->sampling_rate, &p->sampling_periods,
-					      bpf_program__fd(p->skeleton->progs.cpu_sample), note_period, p)
-			 : 0;
-	if (err)
-		skipped(context, bpf_program__name(p->skeleton->progs.cpu_sample), err);
+		skipped(context, "perf events of a CPU: page faults and CPU samples", err);
 	return 0;
 }
 
@@ -441,16 +437,16 @@ void programs_take_writes(struct programs *p)
 
 static void detach(struct programs *p)
 {
-	for (size_t i = 0; i < p->event_count; i++)
-		close(p->event_fds[i]);
 	for (size_t i = 0; i < p->link_count; i++)
 		bpf_link__destroy(p->links[i]);
 	bpf_link__destroy(p->open_walk);
 	bpf_link__destroy(p->report_walk);
 	p->open_walk = p->report_walk = NULL;
-	p->event_count = p->link_count = 0;
+	p->link_count = 0;
 	sampling_rate_close(p->sampling_rate);
 	p->sampling_rate = NULL;
+	cpu_events_close(p->events);
+	p->events = NULL;
 }
 
 int programs_stop(struct programs *p)
@@ -474,7 +470,6 @@ void programs_free(struct programs *p)
 	if (p->closing_fd >= 0)
 		close(p->closing_fd);
 	free(p->links);
-	free(p->event_fds);
 	ring_buffer__free(p->ring);
 	forktail_bpf__destroy(p->skeleton);
 	free(p);

@@ -56,6 +56,10 @@ int programs_open_more(struct programs *p);
 void programs_forget(struct programs *p, pid_t pid);
 /* Requests events of type FT_EVENT_OPEN, which follow through the ring and describe the current moment. */
 int programs_report_open(struct programs *p);
+/* Called with a CPU that came online: its perf events are open (0), or cannot be opened (negative errno). */
+typedef void (*cpu_handler)(void *context, int cpu, int error);
+/* At intervals: opens the perf events of CPUs that came online. */
+void programs_follow_cpus(struct programs *p, cpu_handler handler, void *context);
 /* A descriptor that becomes readable when the ring fills quickly. */
 int programs_fd(struct programs *p);
 /* Passes the events in the ring to the handler, and those that arrive meanwhile, but in total no more bytes

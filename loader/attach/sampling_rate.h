@@ -13,12 +13,20 @@ struct sampling_periods {
 };
 
 struct sampling_rate;
+struct cpu_events;
 
-/* Samples every online CPU slowly with the BPF program `prog`. `on_period(context, cpu, period)` is called
- * before each new period takes effect. Returns 0, or the first negative errno; the remaining CPUs are sampled
- * even then. */
-int sampling_rate_open(struct sampling_rate **out, const struct sampling_periods *wanted, int prog,
-		       void (*on_period)(void *context, int cpu, uint32_t period), void *context);
+/* The period for perf_event_open. */
+uint64_t sampling_rate_period_ns(uint32_t sixteenths);
+
+/* Sets the rate of `events`. `on_period(context, cpu, period)` is called before each new period takes effect.
+ * NULL without memory. */
+struct sampling_rate *sampling_rate_open(const struct sampling_periods *wanted,
+					 const struct cpu_events *events,
+					 void (*on_period)(void *context, int cpu, uint32_t period),
+					 void *context);
+
+/* Before the event that samples this CPU slowly is opened. */
+void sampling_rate_begin(struct sampling_rate *p, int cpu);
 
 /* An event-loop iteration on this CPU is long: samples the CPU fast from now on. */
 void sampling_rate_raise(struct sampling_rate *p, int cpu, uint64_t now_ns);

@@ -309,6 +309,9 @@ static void probe_parts(struct support *s)
 	add_tracepoint(s, "page_fault_user", NEED_PART,
 		       "page faults are not recorded: copy-on-write counts as on-CPU time of the server");
 	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy and cow-reuse cannot be distinguished");
+	add_tracepoint(
+	    s, "cpuhp_enter", NEED_PART,
+	    "page faults and CPU samples on CPUs that come online while recording are not recorded");
 	int fault = try_fault_event();
 	s->has_fault_events = fault == 0;
 	add(s, "perf page-fault events", NEED_PART,

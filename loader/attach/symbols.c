@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/system/affinity.h"
 #include "loader/system/grow.h"
 
 /* No function is longer than this: an address further beyond a name has no name. */
@@ -37,6 +38,7 @@ size_t symbols_load(void)
 	char line[512], name[256], type;
 	uint64_t address;
 	while (f && fgets(line, sizeof line, f)) {
+		cpu_offer_in_loop();
 		if (sscanf(line, "%" SCNx64 " %c %255s", &address, &type, name) != 3 || !address ||
 		    (type != 't' && type != 'T'))
 			continue;

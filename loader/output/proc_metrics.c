@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/system/affinity.h"
+#include "loader/system/cpu_time.h"
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
@@ -21,13 +23,13 @@ enum { TEXT_MAX = 16 << 20 };
 
 /* Containers add and remove network devices with ever new names. Devices beyond this number are not
  * recorded. */
-enum { SERIES_MAX = 40000, TARGETS_AT_ONCE = 32 };
+enum { SERIES_MAX = 40000 };
 
 struct series {
 	char key[320]; /* name and label values; the longest is a cgroup's path */
 	uint32_t id;
 	double counter;	    /* last reading, for rates */
-	uint64_t read_ns;   /* when that was, or 0 */
+	uint64_t read_ns;   /* when; 0: never */
 	double value;	    /* last value written */
 	bool written, used; /* used in this file, where it was announced */
 	struct series *next;
@@ -42,8 +44,7 @@ struct proc_metrics {
 	struct series *all;
 	uint32_t count, ids;	/* number of ids used in this file */
 	int proc, fds[SOURCES]; /* the proc directory, and files that stay open */
-	uint64_t now_ns;
-	size_t next;	     /* of the targets: with many, some at a time are read */
+	uint64_t now_ns, targets_due_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
 	struct text text;    /* of the file being read */
 };
@@ -263,6 +264,22 @@ static void sample_target(struct proc_metrics *m, pid_t pid)
 	proc_metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
 }
 
+/* Each time, or so rarely that it takes at most one part in SHARE of a CPU: the kernel adds up the times of
+ * all threads of a process, a millisecond for 4,000, and blocks interrupts meanwhile. */
+static void sample_targets(struct proc_metrics *m, const pid_t *pids, size_t count)
+{
+	enum { SHARE = 500, CHEAP_NS = 200000 };
+	if (m->now_ns < m->targets_due_ns)
+		return;
+	const uint64_t begun_ns = thread_cpu_ns();
+	for (size_t i = 0; i < count; i++) {
+		sample_target(m, pids[i]);
+		cpu_offer();
+	}
+	const uint64_t took_ns = thread_cpu_ns() - begun_ns;
+	m->targets_due_ns = took_ns > CHEAP_NS ? m->now_ns + SHARE * took_ns : 0;
+}
+
 struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc)
 {
 	struct proc_metrics *m = calloc(1, sizeof *m);
@@ -284,8 +301,8 @@ void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count
 	sample_disks(m);
 	sample_softirqs(m);
 	sample_network(m);
-	for (size_t i = 0; i < count && i < TARGETS_AT_ONCE; i++)
-		sample_target(m, pids[m->next++ % count]);
+	cpu_offer();
+	sample_targets(m, pids, count);
 }
 
 void proc_metrics_begin_segment(struct proc_metrics *m)

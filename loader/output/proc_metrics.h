@@ -27,7 +27,8 @@ struct proc_metrics;
  * A value is written when it differs from the previous one, so a series holds its last value until the next.
  * `proc` is where proc is mounted. Returns NULL without memory. */
 struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc);
-/* Reads the host's, and 32 targets in turn. Rates are over the time since a series was last read. */
+/* Reads everything once, but targets of thousands of threads more rarely. Rates are over the time since the
+ * last reading. */
 void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count);
 /* Writes a value that the caller has read, with the time of the last proc_metrics_sample. */
 void proc_metrics_level(struct proc_metrics *m, const char *name, const char *unit, double value,

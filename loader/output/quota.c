@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loader/system/affinity.h"
 #include "loader/system/cpu_time.h"
 #include "loader/system/grow.h"
 #include "loader/system/text.h"
@@ -235,6 +236,7 @@ static void find_thread_cgroups(struct quotas *q, pid_t pid)
 	snprintf(path, sizeof path, "%s/%d/task", q->proc, pid);
 	DIR *threads = opendir(path);
 	for (struct dirent *e; threads && (e = readdir(threads));) {
+		cpu_offer_in_loop();
 		snprintf(path, sizeof path, "%d/task/%s", pid, e->d_name);
 		if (e->d_name[0] != '.' && find_cgroup(q, path, cgroup) && strcmp(cgroup, of_process))
 			note_thread_cgroup(q, pid, cgroup);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "loader/sockets/proc_sockets.h"
+#include "loader/system/affinity.h"
 #include "recording/json/json_block.h"
 
 /* Receives a listening socket: its inode, and its port (path NULL) or path. */
@@ -52,6 +53,7 @@ static int each_unix(const char *pid, listener_fn see, void *context)
 		unsigned int flags;
 		unsigned long inode;
 		int at = 0;
+		cpu_offer_in_loop();
 		line[strcspn(line, "\n")] = 0;
 		if (sscanf(line, "%*s %*s %*s %x %*s %*s %lu %n", &flags, &inode, &at) >= 2 && at &&
 		    (flags & ACCEPTS) && line[at] == '/')

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "loader/system/affinity.h"
+
 bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *context)
 {
 	char path[32], link[64];
@@ -16,6 +18,7 @@ bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *con
 		return false;
 	bool found = false;
 	for (struct dirent *e; !found && (e = readdir(dir));) {
+		cpu_offer_in_loop();
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
 		if (n <= 0)
 			continue;
@@ -36,6 +39,7 @@ int each_tcp_socket(const char *pid, const char *table,
 		return -errno;
 	while (fgets(line, sizeof line, f)) {
 		struct tcp_socket s;
+		cpu_offer_in_loop();
 		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %*d %*d %lu",
 			   &s.local_port, s.peer_address, &s.peer_port, &s.state, &s.inode) == 5)
 			see(context, &s);

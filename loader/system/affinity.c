@@ -4,7 +4,8 @@
  * Otherwise they share, and the recorder lowers its priority: nice 10, as a batch thread, so that its
  * wake-ups never preempt a running server. It goes no lower: a thread at nice 19, or an idle one, gets 1.5 or
  * 0.3 % of a busy CPU, and a ring that is emptied too late loses events. At nice 10 it gets 10 %, of which it
- * needs one. */
+ * needs one. It works in short pieces: a thread that waits for the CPU meanwhile would otherwise get it with
+ * the next timer tick only, which may be 4 ms later. */
 #include "loader/system/affinity.h"
 
 #include <ctype.h>
@@ -14,10 +15,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "bpf/events.h"
+#include "loader/system/cpu_time.h"
 
-enum { NICE = 10 };
+enum {
+	NICE = 10,
+	SLICE_NS = 100000, /* the least; before Linux 6.12 all threads have the same slices */
+	PIECE_NS = 500000,
+	CALLS = 32, /* of some microseconds, between two looks at the clock */
+};
 
 /* Adds the CPUs of a process' threads. */
 static void add_cpus_of(pid_t pid, cpu_set_t *all, cpu_set_t *one, size_t bytes)
@@ -54,9 +63,47 @@ void affinity_avoid(const pid_t *pids, size_t count)
 	CPU_FREE(one);
 }
 
+static int set_policy(unsigned policy, int nice)
+{
+	/* struct sched_attr of <linux/sched/types.h>, which does not agree with <sched.h> */
+	const struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t slice_ns, deadline_ns, period_ns;
+	} attributes = {.size = sizeof attributes, .policy = policy, .nice = nice, .slice_ns = SLICE_NS};
+	return syscall(SYS_sched_setattr, 0, &attributes, 0) ? -errno : 0;
+}
+
+int slices_shorten(void)
+{
+	return set_policy((unsigned)sched_getscheduler(0), getpriority(PRIO_PROCESS, 0));
+}
+
 int priority_lower(void)
 {
-	const struct sched_param none = {0};
-	int err = sched_setscheduler(0, SCHED_BATCH, &none) ? -errno : 0;
-	return setpriority(PRIO_PROCESS, 0, NICE) ? -errno : err;
+	return set_policy(SCHED_BATCH, NICE);
+}
+
+static uint64_t piece_ns; /* the main thread's CPU time when the piece began */
+
+void cpu_piece_begins(void)
+{
+	piece_ns = thread_cpu_ns();
+}
+
+void cpu_offer(void)
+{
+	if (thread_cpu_ns() - piece_ns < PIECE_NS)
+		return;
+	sched_yield();
+	cpu_piece_begins();
+}
+
+void cpu_offer_in_loop(void)
+{
+	static unsigned calls;
+	if (++calls % CALLS == 0)
+		cpu_offer();
 }

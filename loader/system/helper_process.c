@@ -25,7 +25,7 @@ static void keep_descriptors(int socket, const struct helper_setup *setup)
 		dup2(null, fd);
 	dup2(high_socket, HELPER_SOCKET);
 	for (size_t i = 0; i < setup->kept_count; i++)
-		dup2(high[i], HELPER_KEPT + (int)i);
+		dup2(high[i] < 0 ? null : high[i], HELPER_KEPT + (int)i);
 	close_range(HELPER_KEPT + (unsigned)setup->kept_count, ~0u, 0);
 }
 

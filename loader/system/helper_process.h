@@ -25,7 +25,7 @@ struct helper_setup {
 	 */
 	void (*live)(pid_t recorder, const void *context);
 	const void *context;
-	const int *kept; /* descriptors that it keeps */
+	const int *kept; /* descriptors that it keeps; a negative one is /dev/null there */
 	size_t kept_count;
 	int socket_bytes;  /* of both ends; 0: the system's default */
 	bool low_priority; /* not for one that the recorder waits for */

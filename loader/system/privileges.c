@@ -210,6 +210,19 @@ int privileges_confine_switch(pid_t recorder)
 		       allow_attaching);
 }
 
+static int allow_event_programs(scmp_filter_ctx filter)
+{
+	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+				SCMP_A1(SCMP_CMP_EQ, PERF_EVENT_IOC_SET_BPF));
+}
+
+int privileges_confine_events(pid_t recorder)
+{
+	static const int calls[] = {SCMP_SYS(read), SCMP_SYS(sendmsg), SCMP_SYS(close),
+				    SCMP_SYS(perf_event_open)};
+	return confine(recorder, BIT(CAP_PERFMON), calls, sizeof calls / sizeof *calls, allow_event_programs);
+}
+
 /* Reports the call and makes it fail. This must not take a lock: the call may have come from anywhere. */
 static void on_refused(int signal, siginfo_t *info, void *context)
 {

@@ -26,7 +26,11 @@ int privileges_confine_unwinding(pid_t recorder);
 /* Like the unwinding helper's, but it may attach programs that it has, and detach them. */
 int privileges_confine_switch(pid_t recorder);
 
-/* The same for a process that only reads memory which it has mapped, and exchanges packets. */
+/* Like the unwinding helper's, but it may open perf events, with programs that it has. */
+int privileges_confine_events(pid_t recorder);
+
+/* Like the unwinding helper's, for a process that only reads memory which it has mapped, and exchanges
+ * packets. */
 int privileges_confine_requests(pid_t recorder);
 
 /* For a process forked from the recorder that runs another program as this user: no capabilities, and no way

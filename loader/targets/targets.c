@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "loader/sockets/listeners.h"
+#include "loader/system/affinity.h"
 #include "loader/system/text.h"
 #include "loader/targets/cgroups.h"
 
@@ -75,6 +76,7 @@ static int add_matching(struct targets *t, bool (*wants)(pid_t pid, const void *
 		if (!isdigit((unsigned char)e->d_name[0]))
 			continue;
 		pid_t pid = (pid_t)atoi(e->d_name);
+		cpu_offer_in_loop();
 		if (!wants(pid, what))
 			continue;
 		int n = targets_add_pid(t, pid);

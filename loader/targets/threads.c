@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "loader/system/affinity.h"
 #include "loader/system/grow.h"
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
@@ -285,6 +286,7 @@ void threads_sweep(struct threads *t, void (*ended)(void *context, const struct 
 	for (size_t i = t->count;
 	     i--;) { /* `ended` removes it, and puts one that was looked at in its place */
 		struct thread *n = t->all[i];
+		cpu_offer_in_loop();
 		const uint64_t before_ns = n->missing_ns;
 		if (!is_missing(&n->record))
 			n->missing_ns = 0;

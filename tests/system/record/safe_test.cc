@@ -119,21 +119,26 @@ TEST_CASE(
 	// The threads that empty the ring buffer and write the file.
 	CHECK(check_confined(pid, bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) |
 				      bit(kCheckpointRestore)) == 2);
-	const auto unwinding = children(pid, "forktail-unwind"), statistics = children(pid, "forktail-stats");
+	const auto unwinding = children(pid, "forktail-unwind"), statistics = children(pid, "forktail-stats"),
+		   events = children(pid, "forktail-events");
 	REQUIRE(unwinding.size() == 3);
 	REQUIRE(statistics.size() == 1);
+	REQUIRE(events.size() == 1);
 	for (const pid_t helper : unwinding) {
 		check_confined(helper, 0);
 		CHECK(status_of(helper)["Uid"].find("65534\t65534") == 0);
 		CHECK(status_of(helper)["Groups"].empty());
 	}
 	check_confined(statistics[0], bit(kSysAdmin));
+	check_confined(events[0], bit(kPerfmon));
+	CHECK(status_of(events[0])["Uid"].find("65534\t65534") == 0);
 	const Recorded r = recorder.stop();
 	INFO(recorder.process().err());
 	CHECK(recorder.process().err().find("is not on the recorder's list") == std::string::npos);
 	for (const pid_t helper : unwinding)
 		CHECK(eventually([&] { return kill(helper, 0) != 0; }));
-	CHECK(eventually([&] { return kill(statistics[0], 0) != 0; }));
+	for (const pid_t helper : {statistics[0], events[0]})
+		CHECK(eventually([&] { return kill(helper, 0) != 0; }));
 }
 
 TEST_CASE("while it waits for load generators it keeps nothing more, and without samples less")
@@ -257,7 +262,8 @@ TEST_CASE("a killed recorder leaves no helper behind")
 	Redis redis;
 	Recorder recorder(redis.pid());
 	std::vector<pid_t> all = children(recorder.process().pid(), "forktail-unwind");
-	all.push_back(children(recorder.process().pid(), "forktail-stats").at(0));
+	for (const char *name : {"forktail-stats", "forktail-events"})
+		all.push_back(children(recorder.process().pid(), name).at(0));
 	recorder.process().signal(SIGKILL);
 	recorder.process().wait(Seconds(30));
 	for (const pid_t helper : all)

@@ -88,6 +88,9 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 	f.Json(FT_BLOCK_COST, R"({"t_ns":1,"bpf_ns":7,"bpf_ns_is_estimate":true,"recorder_cpu_ns":8,
 		"recorder_rss_bytes":9,"programs":[{"name":"p","runs":2,"ns_per_run":3.5,"total_ns":7}]})");
 	f.Json(FT_BLOCK_NOTE, R"({"t_ns":5600000000,"kind":"server-word","latest_fork_usec":59000})");
+	for (int times = 0; times < 2; times++)
+		f.Json(FT_BLOCK_NOTE,
+		       R"({"t_ns":5700000000,"kind":"missing","what":"faults","why":"a CPU came"})");
 	f.Close();
 }
 
@@ -354,8 +357,9 @@ TEST_CASE("a run's recordings are read together")
 	CHECK(run.reports[0].latest_fork_usec == 59000);
 	CHECK(run.reports[1].kind == "bgsave");
 	CHECK(run.info.versions.at("redis") == "7.0.15");
-	REQUIRE(run.missing.size() == 1);
+	REQUIRE(run.missing.size() == 2);
 	CHECK(run.missing[0].why == "no such tracepoint");
+	CHECK(run.missing[1].what == "faults");
 	CHECK(run.requests.size() == 600);
 	CHECK(run.ops[run.requests.op[0]] == "SET");
 	CHECK(run.servers == std::vector<std::string>{"127.0.0.1:6379"});

@@ -104,6 +104,7 @@ TEST_CASE("a target is read from its own line, whatever its name")
 	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
 	proc_metrics_sample(m, &kPid, 1);
+	proc_metrics_sample(m, &kPid, 0); // rates are since its own last reading
 	proc.write("4711/stat",
 		   "4711 (redis) 1 (x) S 1 2 3 0 -1 4194560 900 0 6 0 60 40 0 0 20 0 4 0 99 1000000 "
 		   "300 18446744073709551615 1 1\n");
@@ -202,8 +203,8 @@ TEST_CASE("a file is read to its end, and every target is read, however many the
 	Written written;
 	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
-	for (size_t read = 0; read < pids.size(); read += 32) // so many at a time
-		proc_metrics_sample(m, pids.data(), pids.size());
+	proc_metrics_sample(m, pids.data(), pids.size());
+	proc_metrics_sample(m, pids.data(), pids.size());
 	proc_metrics_close(m);
 	const Recorded r = written.finish();
 	CHECK(only_value(r, R"("vector":"LAST")") == 0);

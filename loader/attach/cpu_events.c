@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening needs CAP_PERFMON, which the recorder does not keep for a whole recording. So a process
+ * with no other abilities does it: it reads which event is wanted, and returns its descriptor. The events
+ * belong to CPUs, not threads: a thread's events are removed from the CPU and added again at each of its
+ * context switches. */
+#include "loader/attach/cpu_events.h"
+
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "loader/attach/support.h"
+#include "loader/system/helper_process.h"
+#include "loader/system/packets.h"
+#include "loader/system/privileges.h"
+
+struct event_request {
+	enum cpu_event which;
+	int cpu;
+	uint64_t clock_period_ns;
+};
+
+struct cpu_events {
+	int programs[CPU_EVENTS];
+	uint64_t clock_period_ns;
+	bool delegated;
+	struct helper_process opener;
+	int count;
+	int fds[][CPU_EVENTS]; /* by CPU */
+};
+
+static int open_event(const struct event_request *r, int program)
+{
+	static const uint64_t faults[] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
+	const struct perf_event_attr attr = r->which == CPU_EVENT_CLOCK
+						? support_cpu_clock(r->clock_period_ns)
+						: (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+									   .size = sizeof attr,
+									   .config = faults[r->which],
+									   .sample_period = 1};
+	int fd = support_open_event(attr, -1, r->cpu);
+	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, program)) {
+		int err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* The process. */
+static void live(pid_t recorder, const void *context)
+{
+	struct event_request r;
+	(void)context;
+	if (privileges_confine_events(recorder))
+		_exit(3);
+	while (read(HELPER_SOCKET, &r, sizeof r) == sizeof r && r.which < CPU_EVENTS) {
+		const int fd = open_event(&r, HELPER_KEPT + (int)r.which), err = fd < 0 ? fd : 0;
+		if (send_packet(HELPER_SOCKET, &err, sizeof err, fd, 0))
+			break;
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+struct cpu_events *cpu_events_new(const int programs[CPU_EVENTS], uint64_t clock_period_ns)
+{
+	const int count = libbpf_num_possible_cpus();
+	struct cpu_events *e = count > 0 ? malloc(sizeof *e + (size_t)count * sizeof *e->fds) : NULL;
+	if (!e)
+		return NULL;
+	*e =
+	    (struct cpu_events){.clock_period_ns = clock_period_ns, .opener = {.socket = -1}, .count = count};
+	for (int which = 0; which < CPU_EVENTS; which++) {
+		e->programs[which] = programs[which];
+		for (int cpu = 0; cpu < count; cpu++)
+			e->fds[cpu][which] = -1;
+	}
+	return e;
+}
+
+/* Returns a descriptor or a negative errno. */
+static int ask(const struct helper_process *opener, const struct event_request *r)
+{
+	int err, fd;
+	if (write(opener->socket, r, sizeof *r) != sizeof *r ||
+	    receive_packet(opener->socket, &err, sizeof err, &fd, 0) != sizeof err)
+		return -EPIPE;
+	return err ? err : fd;
+}
+
+static void close_cpu(int fds[CPU_EVENTS])
+{
+	for (int which = 0; which < CPU_EVENTS; which++) {
+		if (fds[which] >= 0)
+			close(fds[which]);
+		fds[which] = -1;
+	}
+}
+
+int cpu_events_open(struct cpu_events *e, int cpu)
+{
+	int *fds = e->fds[cpu];
+	close_cpu(fds);
+	for (int which = 0; which < CPU_EVENTS; which++) {
+		const struct event_request r = {(enum cpu_event)which, cpu, e->clock_period_ns};
+		if (e->programs[which] < 0)
+			continue;
+		fds[which] = e->delegated ? ask(&e->opener, &r) : open_event(&r, e->programs[which]);
+		if (fds[which] < 0) {
+			const int err = fds[which];
+			close_cpu(fds);
+			return err;
+		}
+	}
+	return 0;
+}
+
+int cpu_events_delegate(struct cpu_events *e)
+{
+	e->delegated = true;
+	return helper_process_start(&e->opener, &(struct helper_setup){.name = "forktail-events",
+								       .live = live,
+								       .kept = e->programs,
+								       .kept_count = CPU_EVENTS});
+}
+
+int cpu_events_clock(const struct cpu_events *e, int cpu)
+{
+	return cpu >= 0 && cpu < e->count ? e->fds[cpu][CPU_EVENT_CLOCK] : -1;
+}
+
+void cpu_events_close(struct cpu_events *e)
+{
+	if (!e)
+		return;
+	for (int cpu = 0; cpu < e->count; cpu++)
+		close_cpu(e->fds[cpu]);
+	helper_process_end(&e->opener, true);
+	free(e);
+}
