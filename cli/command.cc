@@ -20,17 +20,6 @@
 namespace forktail::cli
 {
 
-namespace
-{
-
-std::filesystem::path OwnDirectory()
-{
-	std::error_code ec;
-	return std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
-}
-
-} // namespace
-
 // Parses into `app`'s variables. True: go on; false: *status is what to exit with.
 int Refuse(const std::string &why, int status)
 {
@@ -143,6 +132,12 @@ bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Ex
 	return read;
 }
 
+std::filesystem::path OwnDirectory()
+{
+	std::error_code ec;
+	return std::filesystem::read_symlink("/proc/self/exe", ec).parent_path();
+}
+
 std::filesystem::path Tree()
 {
 	std::error_code ec;
@@ -151,29 +146,26 @@ std::filesystem::path Tree()
 	return std::filesystem::exists(link, ec) ? link : above.parent_path();
 }
 
-std::string FindProgram(const char *program)
-{
-	std::string places = OwnDirectory();
-	const char *path = getenv("PATH");
-	places += ":" + std::string(path ? path : "/usr/local/bin:/usr/bin:/bin") + ":";
-	for (size_t at = 0, end; (end = places.find(':', at)) != std::string::npos; at = end + 1) {
-		const std::string file = places.substr(at, end - at) + "/" + program;
-		if (end > at && access(file.c_str(), X_OK) == 0)
-			return file;
-	}
-	return "";
-}
-
-int RunProgram(const char *program, const char *first, int argc, char **argv, const char *missing)
+int RunProgram(const char *program, const char *first, int argc, char **argv)
 {
 	const std::string path = common::FindProgram(program);
 	if (path.empty()) {
-		fprintf(stderr, "forktail: cannot find %s: %s\n", program, missing);
+		fprintf(stderr,
+			"forktail: cannot find %s: install it in the directory of forktail or on PATH\n",
+			program);
 		return kCant;
 	}
-	std::vector<char *> args = {const_cast<char *>(program)};
+	std::vector<std::string> words = {program};
 	if (first)
-		args.push_back(const_cast<char *>(first));
+		words.push_back(first);
+	return Become(path, words, argc, argv);
+}
+
+int Become(const std::string &path, std::vector<std::string> words, int argc, char **argv)
+{
+	std::vector<char *> args;
+	for (std::string &word : words)
+		args.push_back(word.data());
 	args.insert(args.end(), argv, argv + argc);
 	args.push_back(nullptr);
 	execv(path.c_str(), args.data());

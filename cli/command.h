@@ -50,16 +50,13 @@ bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Ex
 // Directory with the Python packages that forktail runs (build-python/, build-spark/, fleet/): the source
 // tree, or the link to it that script/install creates.
 std::filesystem::path Tree();
-// Path of another program of forktail: next to this one, else on PATH; "" if not found.
-std::string FindProgram(const char *program);
-// Replaces this process by the program, with `first` (if not null) and the arguments. Returns only on
-// failure: the error is printed, with `missing` as its hint.
-int RunProgram(const char *program, const char *first, int argc, char **argv,
-	       const char *missing = "install it in the directory of forktail or on PATH");
-
-// The hint if forktail-parquet is missing.
-constexpr char kNoParquet[] = "it is built only with Arrow. Install libarrow-dev and libparquet-dev, or run "
-			      "script/python, and build again";
+// Directory of this program.
+std::filesystem::path OwnDirectory();
+// Replaces this process by another program of forktail, next to this one or on PATH, with `first` (if not
+// null) and the arguments. Returns only on failure: the error is printed.
+int RunProgram(const char *program, const char *first, int argc, char **argv);
+// The same with a program's path and its first words.
+int Become(const std::string &path, std::vector<std::string> words, int argc, char **argv);
 
 // The commands. They take the arguments after their name and return the exit status.
 int DiffCommand(int argc, char **argv);

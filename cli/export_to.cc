@@ -8,6 +8,7 @@
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "progress_line.h"
+#include "python.h"
 
 namespace forktail::cli
 {
@@ -144,8 +145,10 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 		Say(error);
 		return kUsage;
 	}
-	if (found->program)
-		return RunProgram(found->program, nullptr, argc, argv, kNoParquet);
+	if (!found->make) {
+		const std::vector<std::string> words = ParquetProgram();
+		return words.empty() ? kCant : Become(words[0], words, argc, argv);
+	}
 	if (!ParseSlow(a.slow, &a.options.slow) || !ParsePart(a.part, &a.options))
 		return kUsage;
 	return a.data_set.empty() ? IntoFile(a, *found) : IntoDataSet(a, *found);

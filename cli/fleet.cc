@@ -1,32 +1,16 @@
 // SPDX-License-Identifier: MIT
-// forktail fleet: runs the Python package in analysis/fleet/, which computes with Spark. This file only finds
-// a Python with the packages.
-#include <cstdio>
+// forktail fleet: runs the Python package in analysis/fleet/, which computes with Spark.
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <unistd.h>
-#include <vector>
 
 #include "command.h"
-#include "common/process/child.h"
+#include "python.h"
 
 namespace fs = std::filesystem;
 
 namespace forktail::cli
 {
-
-namespace
-{
-
-bool Has(const std::string &python, const char *package)
-{
-	const std::string code =
-	    std::string("import importlib.util as u, sys; sys.exit(u.find_spec('") + package + "') is None)";
-	return common::StatusOf({python, "-c", code}) == 0;
-}
-
-} // namespace
 
 int FleetCommand(int argc, char **argv)
 {
@@ -38,29 +22,11 @@ int FleetCommand(int argc, char **argv)
 					 (before && before[0] ? std::string(":") + before : "");
 		setenv("PYTHONPATH", path.c_str(), 1);
 	}
-	std::string python = tree / "build-spark/bin/python3";
-	if (!Has(python, "pyspark"))
-		python = "python3";
-	if (!Has(python, "pyspark")) {
-		fprintf(stderr, "forktail: cannot find Spark. Run script/spark, or install the Python "
-				"packages pyspark and "
-				"ruptures.\n");
-		return kCant;
-	}
-	if (!Has(python, "forktail_fleet")) {
-		fprintf(stderr,
-			"forktail: %s has pyspark, but not forktail_fleet. Install the package from "
-			"forktail's analysis/fleet/.\n",
-			python.c_str());
-		return kCant;
-	}
-	std::vector<char *> words = {python.data(), const_cast<char *>("-m"),
-				     const_cast<char *>("forktail_fleet")};
-	words.insert(words.end(), argv, argv + argc);
-	words.push_back(nullptr);
-	execvp(python.c_str(), words.data());
-	perror("forktail: cannot run python3");
-	return kCant;
+	const std::string python = PythonWith({"pyspark", "forktail_fleet"});
+	if (python.empty())
+		return RefuseWithoutPackage("the Python packages pyspark and forktail_fleet", "[fleet]",
+					    "script/spark");
+	return Become(python, {python, "-m", "forktail_fleet"}, argc, argv);
 }
 
 } // namespace forktail::cli

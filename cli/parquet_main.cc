@@ -24,6 +24,6 @@ std::unique_ptr<forktail::analysis::exports::Exporter> Parquet(const std::string
 int main(int argc, char **argv)
 {
 	const std::vector<forktail::analysis::exports::ExportFormat> formats = {
-	    {"parquet", {".parquet"}, forktail::common::Pending::kDirectory, Parquet, nullptr, Some}};
+	    {"parquet", {".parquet"}, forktail::common::Pending::kDirectory, Parquet, Some}};
 	return forktail::cli::ExportTo(formats, argc - 1, argv + 1);
 }

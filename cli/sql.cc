@@ -17,6 +17,7 @@
 #include "common/format/sanitize.h"
 #include "common/process/child.h"
 #include "common/process/words.h"
+#include "python.h"
 
 namespace fs = std::filesystem;
 
@@ -162,12 +163,13 @@ int TablesOf(const std::string &run, const std::string &slow, std::string *direc
 	*directory = cache / name;
 	if (fs::exists(*directory, ec))
 		return kDone;
-	const std::string program = common::FindProgram("forktail-parquet");
-	std::vector<std::string> words = {program, path, "--to", "parquet", "-o", *directory};
+	std::vector<std::string> words = ParquetProgram();
+	if (words.empty())
+		return kCant;
+	common::Append(&words, {path, "--to", "parquet", "-o", *directory});
 	if (!slow.empty())
 		words.insert(words.end(), {"--slow", slow});
-	const int status =
-	    program.empty() ? RunProgram("forktail-parquet", nullptr, 0, nullptr, kNoParquet) : Run(words);
+	const int status = Run(words);
 	if (status == kDone) // of what was there before the run changed
 		for (const auto &entry : fs::directory_iterator(cache, ec))
 			if (entry.path().filename().string().starts_with(stem) && entry.path() != *directory)
@@ -196,38 +198,22 @@ std::string Views(const std::vector<std::string> &directories)
 	return sql;
 }
 
-// A python3 with the package: of the source tree, else on PATH. "" if none has it.
-std::string PythonWithDuckdb()
-{
-	for (const std::string &python :
-	     {(Tree() / "build-python/bin/python3").string(), std::string("python3")})
-		if (Run({python, "-c",
-			 "import importlib.util as u, sys; sys.exit(u.find_spec('duckdb') is None)"}) ==
-		    kDone)
-			return python;
-	return "";
-}
-
 int Ask(const std::string &views, const std::string &query, const char *format)
 {
 	fflush(stdout);
-	std::string python, program = common::FindProgram("duckdb");
+	std::string program = common::FindProgram("duckdb");
 	std::vector<std::string> words = {program, "-cmd", views};
 	if (!query.empty())
 		words.insert(
 		    words.end(),
 		    {format == std::string("table") ? "-box" : std::string("-") + format, "-c", query});
 	if (program.empty()) {
-		program = PythonWithDuckdb();
+		program = PythonWith({"duckdb"});
 		words = {program, "-c",	  kPython,
 			 views,	  format, query}; // by its own path it knows its packages
 	}
-	if (program.empty()) {
-		fprintf(stderr, "forktail: cannot find DuckDB. Install its shell (duckdb.org) or its Python "
-				"package (pip install "
-				"duckdb).\n");
-		return kCant;
-	}
+	if (program.empty())
+		return RefuseWithoutPackage("DuckDB's shell or Python package", "", "script/python");
 	const int status = Run(words);
 	return status == kDone ? kDone : status == kCant ? kCant : kNo;
 }

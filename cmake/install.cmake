@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # What `cmake --install` installs. A component is a Debian package (debian/rules): forktail, which needs no privileges;
 # forktail-record, for server hosts; forktail-mpi, for runs on several hosts. forktail-parquet is a component of
-# script/install only: Debian has no Arrow for C++, and other hosts do not have the one of build-python/ at the same path.
+# script/install only: Debian has no Arrow for C++, and other hosts do not have the one of build-python/ at the same path. So
+# packages contain the wheel, which brings it (FORKTAIL_WHEEL).
 include(GNUInstallDirs)
 set(FORKTAIL_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING "Where zsh looks for completions")
 
@@ -18,6 +19,10 @@ forktail_install(forktail forktail forktail-load forktail-clock)
 forktail_install(forktail-record forktail-record forktail-guard)
 forktail_install(forktail-mpi forktail-rank)
 forktail_install(forktail-parquet forktail-parquet)
+if(FORKTAIL_WHEEL)
+  add_dependencies(forktail_programs forktail_wheel)
+  install(FILES ${FORKTAIL_WHEEL_FILE} DESTINATION lib/forktail COMPONENT forktail)
+endif()
 install(DIRECTORY lab/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/forktail COMPONENT forktail)
 if(IS_ABSOLUTE ${CMAKE_INSTALL_SYSCONFDIR}) # for a package, which preserves changes to it
   install(FILES contrib/record.toml DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/forktail COMPONENT forktail-record)

@@ -19,10 +19,8 @@ struct ExportFormat {
 	std::vector<std::string> extensions; // ".csv"; the first one that matches the path decides
 	common::Pending::Kind kind;
 	// Makes an exporter that writes to a file, or into a directory, at `path`. Null: the environment does
-	// not allow it; *error is one sentence.
+	// not allow it; *error is one sentence. Empty: only another program, forktail-parquet, has it.
 	std::function<std::unique_ptr<Exporter>(const std::string &path, std::string *error)> make;
-	// The program that writes a format with further libraries; `make` is null then.
-	const char *program = nullptr;
 	// For tables: makes an exporter of the named tables, as a data set needs it.
 	std::function<std::unique_ptr<Exporter>(const std::string &path,
 						const std::vector<std::string> &tables)>

@@ -23,7 +23,7 @@ std::unique_ptr<Exporter> Csv(const std::string &path, std::string *)
 const std::vector<ExportFormat> &ExportFormats()
 {
 	static const std::vector<ExportFormat> formats = {
-	    {"parquet", {".parquet"}, common::Pending::kDirectory, nullptr, "forktail-parquet"},
+	    {"parquet", {".parquet"}, common::Pending::kDirectory, nullptr},
 	    {"csv", {".csv"}, common::Pending::kDirectory, Csv},
 	    {"perfetto", {".perfetto-trace", ".pftrace"}, common::Pending::kFile, MakePerfetto},
 	    {"hlog", {".hlog", ".hdr"}, common::Pending::kFile, MakeHdrLog},

@@ -27,7 +27,7 @@ def session(job, master, settings):
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise FleetError("cannot find Spark. Run script/spark, or install the Python packages pyspark and ruptures.") from None
+        raise FleetError("cannot find Spark. Install forktail's wheel with its extra fleet, or run script/spark in the source tree.") from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the same Python, which has numpy
     builder = SparkSession.builder.appName("forktail fleet " + job)
     if master or not submitted:

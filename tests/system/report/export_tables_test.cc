@@ -241,7 +241,7 @@ TEST_CASE("a failed export leaves nothing under the name")
 	r = run({dir.file("forktail"), "export", made, "-o", dir.file("p.parquet")}, Seconds(60),
 		{{{"PATH", "/usr/bin:/bin"}}, "", ""});
 	CHECK(r.status == 3);
-	CHECK(r.err.find("libarrow-dev") != std::string::npos);
+	CHECK(r.err.find("cannot find forktail-parquet") != std::string::npos);
 	CHECK(!fs::exists(dir.file("p.parquet")));
 
 	// Killed in the middle: the partial output has another name.
