@@ -154,7 +154,8 @@ struct ft_event_sample {
 	__s16 syscall; /* number of the system call that the kernel executes for it; -1: none */
 	__u8 file;     /* enum ft_sample_file of that call's first argument */
 	__u8 period;   /* of the samples then, in sixteenths of a millisecond */
-	__u8 pad[4];
+	__u8 brief;    /* a whole stack although the thread is in no long iteration */
+	__u8 pad[3];
 };
 
 /* What unwinding needs: the callee-saved registers and the stack. */

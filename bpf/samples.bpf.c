@@ -4,9 +4,10 @@
  * The recorder sets the rate (loader/attach/sampling_rate.h), and each sample contains its period. There is
  * one cpu-clock event per CPU instead of one per thread: nothing is added to the switch path, and a new
  * thread needs no event. The rate is not 250 Hz, so that samples don't run in step with a timer. Samples show
- * which functions a stall on the CPU was spent in. So the stack is copied only once a thread has been in its
+ * which functions a stall on the CPU was spent in. So the stack is copied once a thread has been in its
  * event-loop iteration for a while. Before that, and in threads without an event loop, the instruction's
- * address must suffice, at a fiftieth of the bytes. The stack is unwound in user space, because servers are
+ * address must mostly suffice, at a fiftieth of the bytes: a thread gets 50 stacks per second, from which the
+ * analysis learns the callers of the other samples. The stack is unwound in user space, because servers are
  * built without frame pointers. */
 #include "state.h" /* first: libbpf's headers need the integer types */
 
@@ -14,8 +15,9 @@
 #include "iteration.h"
 
 enum {
-	USER_MODE = 3,	     /* the privilege level in the code segment's selector */
-	HIGHEST_CALL = 1023, /* x32's numbers are far above: no server is known to use it */
+	USER_MODE = 3,		   /* the privilege level in the code segment's selector */
+	HIGHEST_CALL = 1023,	   /* x32's numbers are far above: no server is known to use it */
+	BRIEF_STACK_NS = 20000000, /* between two stacks of a thread in short iterations */
 };
 
 /* The owner of this time. The event's own interrupt is the innermost, if the timer's interrupts are
@@ -61,6 +63,7 @@ static __always_inline void fill_sample(struct ft_event_sample *e, struct bpf_pe
 	e->t_ns = now;
 	e->ip = BPF_CORE_READ(regs, ip);
 	e->period = (u8)this_cpu()->sample_period;
+	e->brief = 0;
 	fill_call(e, task, regs, number);
 }
 
@@ -98,8 +101,9 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	if (!exact && !st->busy && !st->off_cpu)
 		look_at_iteration(st, task, now, number);
 	u64 start_ns = st->off_cpu ? 0 : st->iteration_start_ns;
+	bool brief = !start_ns || now - start_ns < sample_stack_ns;
 	count(FT_COUNT_SAMPLE);
-	if (!start_ns || now - start_ns < sample_stack_ns) {
+	if (brief && now < st->next_stack_ns) {
 		struct ft_event_sample *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 		if (!e) {
 			drop(FT_DROP_SLOT_SAMPLE);
@@ -116,6 +120,8 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	}
 	fill_sample(&e->sample, ctx, st, now, task, regs, number);
 	e->sample.type = FT_EVENT_SAMPLE_STACK;
+	e->sample.brief = brief;
+	st->next_stack_ns = now + BRIEF_STACK_NS;
 	u64 sp = BPF_CORE_READ(regs, sp);
 	e->sp = sp;
 	e->bp = BPF_CORE_READ(regs, bp);
@@ -136,6 +142,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	}
 	st->busy = busy;
 	/* Sent at once while the rate is slow, so that it can be raised. */
-	bpf_ringbuf_submit(e, this_cpu()->sample_period > fast_period ? BPF_RB_FORCE_WAKEUP : ring_flags());
+	bpf_ringbuf_submit(e, !brief && this_cpu()->sample_period > fast_period ? BPF_RB_FORCE_WAKEUP
+										: ring_flags());
 	return 0;
 }

@@ -2,16 +2,19 @@
 // Maps function names to activities. The innermost known function decides: a dictRehash inside a SET is
 // rehashing, because the rehashing took the time. One exception: rehashing inside the removal of keys counts
 // as the removal (expire, evict), as in Redis' own measurement of it.
+//
+// Packages strip their servers: static functions have no name, and callers may be lost in code without unwind
+// tables. So rules rely on exported functions around the nameless ones (below `call` runs a command, below
+// Lua a script), and a library's file name shows what its work is for.
 #include "activity.h"
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 
-#include "analysis/timeline/spins.h"
+#include "activity_rules.h"
 
 namespace forktail::analysis
 {
@@ -21,206 +24,6 @@ namespace
 
 constexpr size_t kWhereFrames = 3; // functions in Activity::where
 constexpr size_t kNone = SIZE_MAX;
-
-struct Rule {
-	const char *begin; // of the function's name
-	bool whole;	   // the function has exactly this name
-	const char *activity;
-};
-
-static_assert(std::size(kHelperWaits) == 6, "each has a rule below");
-
-// Functions of Redis, Valkey, KeyDB and memcached. The first match counts.
-const Rule kRules[] = {
-    {"dictRehash", false, "rehash"},
-    {"_dictRehashStep", false, "rehash"},
-    {"incrementallyRehash", false, "rehash"},
-    {"kvstoreIncrementallyRehash", false, "rehash"},
-    {"_dictExpand", false, "rehash"},
-    {"dictExpand", false, "rehash"},
-    {"hashtableRehash", false, "rehash"},
-    {"rehashStep", false, "rehash"},
-    {"assoc_maintenance_thread", true, "rehash"},
-    {"assoc_expand", true, "rehash"},
-
-    {"activeExpire", false, "expire"},
-    {"expireSlaveKeys", true, "expire"},
-    {"expireReplicaKeys", true, "expire"},
-    {"deleteExpiredKey", false, "expire"},
-    {"item_crawler_thread", true, "expire"},
-    {"lru_crawler_", false, "expire"},
-
-    {"performEvictions", true, "evict"},
-    {"freeMemoryIfNeeded", false, "evict"},
-    {"evictionPoolPopulate", true, "evict"},
-    {"evictionTimeProc", true, "evict"},
-    {"lru_pull_tail", true, "evict"},
-    {"lru_maintainer_", false, "evict"},
-
-    {"activeDefrag", false, "defrag"},
-    {"defrag", false, "defrag"},
-    {"slab_rebalance_", false, "defrag"},
-
-    {"flushAppendOnlyFile", true, "aof-flush"},
-    {"feedAppendOnlyFile", true, "aof-flush"},
-    {"aofWrite", true, "aof-flush"},
-    {"rewriteAppendOnlyFile", false, "aof-rewrite"},
-    {"backgroundRewriteDoneHandler", true, "aof-rewrite"},
-
-    {"rdbLoad", true, "rdb-load"},
-    {"rdbLoadRio", false, "rdb-load"},
-    {"rdbSave", true, "rdb-save"},
-    {"rdbSaveRio", false, "rdb-save"},
-    {"rdbSaveDb", true, "rdb-save"},
-    {"rdbSaveBackground", true, "rdb-save"},
-
-    {"replication", false, "replication"},
-    {"feedReplication", false, "replication"},
-    {"readSyncBulkPayload", true, "replication"},
-    {"sendBulkTo", false, "replication"},
-    {"rdbPipe", false, "replication"},
-    {"syncWith", false, "replication"},
-    {"masterTryPartialResynchronization", true, "replication"},
-    {"primaryTryPartialResynchronization", true, "replication"},
-
-    {"clusterCron", true, "cluster"},
-    {"clusterBeforeSleep", true, "cluster"},
-    {"clusterReadHandler", true, "cluster"},
-    {"clusterWriteHandler", true, "cluster"},
-    {"clusterAcceptHandler", true, "cluster"},
-    {"clusterConnAcceptHandler", true, "cluster"},
-    {"clusterLinkConnectHandler", true, "cluster"},
-    {"clusterProcess", false, "cluster"},
-    {"clusterSend", false, "cluster"},
-    {"clusterBroadcast", false, "cluster"},
-    {"clusterHandle", false, "cluster"},
-    {"clusterSaveConfig", false, "cluster"},
-    {"freeClusterLink", true, "cluster"},
-    {"sentinelTimer", true, "sentinel"},
-
-    {"accept", false, "accept"},
-    {"connSocketAccept", false, "accept"},
-    {"connCreateAccepted", false, "accept"},
-    {"anetTcpAccept", true, "accept"},
-    {"anetUnixAccept", true, "accept"},
-    {"anetGenericAccept", true, "accept"},
-    {"clientAcceptHandler", true, "accept"},
-    {"createClient", true, "accept"},
-    {"conn_new", true, "accept"},
-    {"dispatch_conn_new", true, "accept"},
-    {"proxy_accept", true, "accept"},
-
-    {"freeClient", false, "free-client"},
-    {"unlinkClient", true, "free-client"},
-    {"conn_close", true, "free-client"},
-    {"conn_cleanup", true, "free-client"},
-    {"client_close", true, "free-client"},
-
-    {"readQueryFromClient", true, "read"},
-    {"ioThreadReadQueryFromClient", true, "read"},
-    {"readToQueryBuf", true, "read"},
-    {"try_read_network", true, "read"},
-    {"try_read_udp", true, "read"},
-    {"msg_recv", false, "read"},
-
-    {"processInputBuffer", true, "parse"},
-    {"processInlineBuffer", true, "parse"},
-    {"processMultibulkBuffer", true, "parse"},
-    {"parseInputBuffer", true, "parse"},
-    {"parseCommand", true, "parse"},
-    {"try_read_command", false, "parse"},
-    {"redis_parse_", false, "parse"},
-    {"memcache_parse_", false, "parse"},
-
-    {"processCommand", true, "dispatch"},
-    {"processCommandAndResetClient", true, "dispatch"},
-    {"resetClient", true, "dispatch"},
-
-    {"writeToClient", true, "answer"},
-    {"_writeToClient", true, "answer"},
-    {"_writevToClient", true, "answer"},
-    {"sendReplyToClient", true, "answer"},
-    {"ioThreadWriteToClient", true, "answer"},
-    {kHelperWaits[0], true, "wait/io-threads"},
-    {kHelperWaits[1], true, "wait/io-threads"},
-    {kHelperWaits[2], true, "wait/io-threads"},
-    {kHelperWaits[3], true, "wait/io-threads"},
-    {kHelperWaits[4], true, "wait/io-threads"},
-    {kHelperWaits[5], true, "wait/io-threads"},
-    {"handleClientsWithPending", false, "answer"},
-    {"transmit", true, "answer"},
-    {"msg_send", false, "answer"},
-
-    {"clientsCron", false, "cron"},
-    {"databasesCron", true, "cron"},
-    {"serverCron", true, "cron"},
-    {"modulesCron", true, "cron"},
-    {"whileBlockedCron", true, "cron"},
-    {"clock_handler", true, "cron"},
-};
-
-// Fallback for stacks that match no rule above, for example stacks without callers.
-const Rule kLastRules[] = {
-    {"rdbLoad", false, "rdb-load"},
-    {"rdbSave", false, "rdb-save"},
-};
-
-// Functions that many activities call. They count only in stacks without callers.
-const Rule kLeafRules[] = {
-    {"lookupCommand", false, "dispatch"}, {"addReply", false, "answer"},  {"_addReply", false, "answer"},
-    {"sdssplit", false, "parse"},	  {"zmalloc", false, "allocate"}, {"zcalloc", false, "allocate"},
-    {"zrealloc", false, "allocate"},	  {"zfree", false, "allocate"},
-};
-
-// Loading an AOF runs commands. The time belongs to the loading.
-const std::set<std::string> kAofLoad = {"loadAppendOnlyFile", "loadAppendOnlyFiles",
-					"loadSingleAppendOnlyFile"};
-
-// libc's names. A thread sampled there was about to wait, or had just waited.
-const std::set<std::string> kWaits = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
-
-// libc's functions that only make a system call. A user-mode sample there is before or after the call.
-const std::set<std::string> kCalls = {
-    "read",	  "write",   "readv",	 "writev",  "send",	   "sendto",	  "sendmsg",  "recv",
-    "recvfrom",	  "recvmsg", "accept",	 "accept4", "close",	   "epoll_ctl",	  "open",     "open64",
-    "openat",	  "pread64", "pwrite64", "mmap",    "mmap64",	   "munmap",	  "madvise",  "mprotect",
-    "setsockopt", "fcntl",   "fcntl64",	 "ioctl",   "getpeername", "getsockname", "shutdown", "syscall"};
-
-// Memory allocation by any caller: functions of libc. Allocator libraries are matched by file name.
-const std::set<std::string> kAllocators = {"malloc",   "free",		"calloc",    "realloc",
-					   "cfree",    "_int_malloc",	"_int_free", "malloc_usable_size",
-					   "memalign", "posix_memalign"};
-
-// OpenSSL's handshake functions, at any place in a stack.
-const std::set<std::string> kHandshakes = {"SSL_accept", "SSL_do_handshake", "ossl_statem_accept",
-					   "state_machine"};
-
-// Outer frames of every stack. They do not identify an activity.
-const std::set<std::string> kFrames = {"_start",
-				       "main",
-				       "aeMain",
-				       "aeProcessEvents",
-				       "processTimeEvents",
-				       "aeApiPoll",
-				       "IOThreadMain",
-				       "bioProcessBackgroundJobs",
-				       "start_thread",
-				       "call",
-				       "worker_libevent",
-				       "event_handler",
-				       "drive_machine",
-				       "event_base_loop",
-				       "core_loop",
-				       "core_core",
-				       "event_wait",
-				       "connSocketEventHandler",
-				       "beforeSleep",
-				       "afterSleep"};
-
-// Named like a command's function, but they handle every command.
-const std::set<std::string> kNoCommands = {
-    "process_command", "process_command_ascii", "processCommand", "lookupCommand",	   "rejectCommand",
-    "afterCommand",    "__redisAppendCommand",	"redisCommand",	  "luaRedisGenericCommand"};
 
 bool Begins(const std::string &text, const char *begin)
 {
@@ -246,9 +49,9 @@ std::string PlainName(const std::string &symbol)
 }
 
 // The activity of a function by the first matching rule; nullptr without a match.
-template <size_t N> const char *RuleFor(const std::string &function, const Rule (&rules)[N])
+template <size_t N> const char *RuleFor(const std::string &function, const ActivityRule (&rules)[N])
 {
-	for (const Rule &rule : rules)
+	for (const ActivityRule &rule : rules)
 		if (rule.whole ? function == rule.begin : Begins(function, rule.begin))
 			return rule.activity;
 	return nullptr;
@@ -295,17 +98,20 @@ bool IsScript(const std::string &command)
 	return Begins(command, "EVAL") || Begins(command, "FCALL");
 }
 
-bool IsLua(const std::string &function)
-{
-	return Begins(function, "lua_") ||
-	       (function.size() > 5 && Begins(function, "lua") &&
-		isupper(static_cast<unsigned char>(function[3])) && function[4] == '_');
-}
-
 struct Function {
 	std::string name;
+	std::string module;
 	bool own; // of the program, not of a library
 };
+
+// Whether it is of the Lua interpreter, in the program or in its own library, or calls into it.
+bool IsLua(const Function &f)
+{
+	return f.name == "luaCallFunction" || Begins(f.name, "lua_") ||
+	       (f.name.size() > 5 && Begins(f.name, "lua") &&
+		isupper(static_cast<unsigned char>(f.name[3])) && f.name[4] == '_') ||
+	       (!f.own && (Begins(f.module, "liblua") || Begins(f.module, "libvalkeylua")));
+}
 
 struct Command {
 	size_t at; // its function's index in the stack
@@ -321,9 +127,9 @@ std::vector<Command> CommandsIn(const std::vector<Function> &functions)
 	Command candidate = {kNone, ""};
 	for (size_t i = 0; i < functions.size(); i++) {
 		const Function &f = functions[i];
-		if (f.name == "call" && candidate.at != kNone)
+		if (f.name == kCall && candidate.at != kNone)
 			commands.push_back(candidate);
-		if (f.name == "call" || f.name == "processCommand")
+		if (f.name == kCall || f.name == "processCommand")
 			candidate.at = kNone;
 		else if (std::string name = f.own ? CommandOf(f.name) : ""; !name.empty())
 			candidate = {i, name};
@@ -357,17 +163,41 @@ std::string Where(const std::vector<Function> &functions, size_t at)
 	return text;
 }
 
-// The activity of a stack whose innermost frame is in a library and that matches no rule.
-std::string LibraryActivity(const StackFrame &frame, const std::string &function)
+bool IsOpenSsl(const std::string &module)
 {
-	if (kWaits.count(function))
+	return Begins(module, "libssl") || Begins(module, "libcrypto");
+}
+
+// What a library's work is for; "" for libraries that serve many purposes, such as libc.
+std::string PurposeOf(const std::string &module)
+{
+	if (const char *purpose = RuleFor(module, kLibraries))
+		return purpose;
+	return IsOpenSsl(module) || Ends(module, ".so") ? "module/" + module
+							: ""; // a server's module has no version
+}
+
+// The purpose of the library that the program called, with its function's index: of the library functions
+// inside the innermost function of the program, the outermost with a purpose.
+std::pair<size_t, std::string> LibraryWork(const std::vector<Function> &functions)
+{
+	std::pair<size_t, std::string> work = {kNone, ""};
+	for (size_t i = 0; i < functions.size() && !functions[i].own; i++)
+		if (std::string purpose = PurposeOf(functions[i].module); !purpose.empty())
+			work = {i, purpose};
+	return work;
+}
+
+// The activity of a stack whose innermost frame is in a library and that matches no rule.
+std::string LibraryActivity(const Function &f)
+{
+	if (kWaits.count(f.name))
 		return "event-loop";
-	if (kCalls.count(function))
+	if (kCalls.count(f.name))
 		return "system-call";
-	if (kAllocators.count(function) || Begins(frame.module, "libjemalloc") ||
-	    Begins(frame.module, "libtcmalloc") || Begins(frame.module, "libmimalloc"))
+	if (kAllocators.count(f.name))
 		return "allocate";
-	return "module/" + frame.module;
+	return "module/" + f.module;
 }
 
 // The function that removes keys around the rehashing at `rehash` and before `end`, or kNone.
@@ -383,12 +213,84 @@ size_t RemovalAround(const std::vector<Function> &functions, size_t rehash, size
 	return kNone;
 }
 
+// The activity of a stack without a known function of the server: of a library, an unknown function, or the
+// event loop.
+Activity OtherActivity(const Stack &stack, const std::vector<Function> &functions)
+{
+	const auto [library, work] = LibraryWork(functions);
+	if (library != kNone && work != "allocate")
+		return {work, Where(functions, library)};
+	for (size_t i = functions.size(); i-- > 0;)
+		if (functions[i].own && !functions[i].name.empty() && !kFrames.count(functions[i].name))
+			return {"function/" + functions[i].name, Where(functions, 0)};
+	if (library != kNone)
+		return {work, Where(functions, library)};
+	if (Innermost(functions, [](const std::string &) { return true; }) != kNone)
+		return {"event-loop", Where(functions, 0)};
+	std::string where = functions.empty() ? "" : functions[0].name;
+	if (where.empty() && !stack.kernel.empty())
+		where = stack.kernel[0];
+	if (stack.frames.empty() || stack.frames[0].module.empty())
+		return {"unknown", where};
+	return {LibraryActivity(functions[0]), where};
+}
+
+// The activity of a stack in a script; without a name if it is in none. Commands that a script calls count as
+// the script. Lua code that a named command of another kind runs itself (FUNCTION LOAD) is that command.
+Activity ScriptActivity(const std::vector<Function> &functions, const std::vector<Command> &commands)
+{
+	auto next = [&](size_t from, auto wanted) {
+		const auto found =
+		    std::find_if(functions.begin() + static_cast<ptrdiff_t>(from), functions.end(), wanted);
+		return found == functions.end() ? kNone : static_cast<size_t>(found - functions.begin());
+	};
+	const size_t lua = next(0, IsLua), call = next(0, [](const Function &f) { return f.name == kCall; });
+	const auto script =
+	    std::find_if(commands.begin(), commands.end(), [](const Command &c) { return IsScript(c.name); });
+	std::string name = script == commands.end() ? "" : "command/" + script->name;
+	if (name.empty() && lua != kNone) {
+		const size_t outermost =
+		    static_cast<size_t>(std::find_if(functions.rbegin(), functions.rend(), IsLua).base() -
+					functions.begin()) -
+		    1;
+		const size_t caller = next(outermost, [](const Function &f) { return f.name == kCall; });
+		const bool runs_itself = std::any_of(commands.begin(), commands.end(), [&](const Command &c) {
+			return c.at > outermost && c.at < caller;
+		});
+		name = runs_itself ? "" : "script";
+	}
+	if (name.empty())
+		return {};
+	const size_t command = commands.empty() ? kNone : commands[0].at;
+	const bool in_lua = lua < call || (lua == kNone && command == script->at);
+	const size_t innermost = std::min(lua, command);
+	return {name, Where(functions, innermost < call ? innermost : 0), in_lua};
+}
+
+// The activity of a stack below `call`, where a command runs; without a name if `call` itself runs.
+Activity CommandActivity(const std::vector<Function> &functions, const std::vector<Command> &commands)
+{
+	if (!commands.empty())
+		return {"command/" + commands[0].name, Where(functions, commands[0].at)};
+	size_t outermost = kNone; // of the program's functions below `call`
+	for (size_t i = 0; i < functions.size() && functions[i].name != kCall; i++)
+		if (functions[i].own)
+			outermost = i;
+	if (outermost == kNone ||
+	    Innermost(functions, [](const std::string &f) { return f == kCall; }) == kNone)
+		return {};
+	if (const auto [at, work] = LibraryWork(functions);
+	    at != kNone && functions[outermost].name == kModuleCommand)
+		return {work, Where(functions, at)};
+	return {"command", Where(functions, 0)};
+}
+
 // The activity by the user-mode part of a stack.
 Activity UserActivityOf(const Stack &stack)
 {
 	std::vector<Function> functions;
 	for (const StackFrame &frame : stack.frames)
-		functions.push_back({PlainName(frame.function), frame.module == stack.program});
+		functions.push_back({PlainName(frame.function), frame.module, frame.module == stack.program});
 	auto at_rule = [&](const auto &rules) {
 		return Innermost(functions, [&](const std::string &f) { return RuleFor(f, rules); });
 	};
@@ -397,41 +299,30 @@ Activity UserActivityOf(const Stack &stack)
 	    at != kNone)
 		return {"aof-load", Where(functions, at)};
 	for (size_t i = 0; i < functions.size(); i++)
-		if (!functions[i].own && kHandshakes.count(functions[i].name))
+		if (IsOpenSsl(functions[i].module) && RuleFor(functions[i].name, kHandshakes))
 			return {"tls-handshake", Where(functions, i)};
-	std::vector<Command> commands = CommandsIn(functions);
-	size_t command = commands.empty() ? kNone : commands[0].at, rule = at_rule(kRules);
-	if (rule < command) {
-		if (size_t at = RemovalAround(functions, rule, command); at != kNone)
+	const std::vector<Command> commands = CommandsIn(functions);
+	Activity command = ScriptActivity(functions, commands);
+	if (command.name.empty())
+		command = CommandActivity(functions, commands);
+	// Functions around the command are not what it does.
+	size_t limit = kNone;
+	for (size_t i = 0; i < functions.size() && limit == kNone && !command.name.empty(); i++)
+		if (functions[i].name == kCall || IsLua(functions[i]) ||
+		    (!commands.empty() && commands[0].at == i))
+			limit = i;
+	if (size_t rule = at_rule(kRules); rule < limit) {
+		if (size_t at = RemovalAround(functions, rule, limit); at != kNone)
 			rule = at;
 		return {RuleFor(functions[rule].name, kRules), Where(functions, rule)};
 	}
-	if (command != kNone) {
-		auto script = std::find_if(commands.begin(), commands.end(),
-					   [](const Command &c) { return IsScript(c.name); });
-		if (script == commands.end())
-			return {"command/" + commands[0].name, Where(functions, command)};
-		// Commands that a script calls count as the script.
-		size_t lua = Innermost(functions, IsLua);
-		bool in_lua = lua < command || command == script->at;
-		return {"command/" + script->name, Where(functions, std::min(lua, command)), in_lua};
-	}
+	if (!command.name.empty())
+		return command;
 	if (size_t at = at_rule(kLastRules); at != kNone)
 		return {RuleFor(functions[at].name, kLastRules), Where(functions, at)};
 	if (functions.size() == 1 && at_rule(kLeafRules) == 0)
 		return {RuleFor(functions[0].name, kLeafRules), functions[0].name};
-
-	for (size_t i = functions.size(); i-- > 0;)
-		if (functions[i].own && !functions[i].name.empty() && !kFrames.count(functions[i].name))
-			return {"function/" + functions[i].name, Where(functions, 0)};
-	if (Innermost(functions, [](const std::string &) { return true; }) != kNone)
-		return {"event-loop", Where(functions, 0)};
-	std::string where = functions.empty() ? "" : functions[0].name;
-	if (where.empty() && !stack.kernel.empty())
-		where = stack.kernel[0];
-	if (stack.frames.empty() || stack.frames[0].module.empty())
-		return {"unknown", where};
-	return {LibraryActivity(stack.frames[0], functions[0].name), where};
+	return OtherActivity(stack, functions);
 }
 
 // Whether the kernel part of a sample names the activity better than the user-mode part. Kernel time of a
@@ -451,6 +342,10 @@ Activity ActivityOf(const Stack &stack, const KernelSide &side)
 {
 	Activity activity = UserActivityOf(stack);
 	activity.in_kernel = side.in_kernel;
+	activity.in_transaction =
+	    std::any_of(stack.frames.begin(), stack.frames.end(), [&](const StackFrame &f) {
+		    return f.module == stack.program && PlainName(f.function) == kTransaction;
+	    });
 	KernelWork work = KernelWorkOf(side, stack.kernel);
 	if (work.activity.empty() || !KernelSaysMore(activity.name, work.activity))
 		return activity;
@@ -471,6 +366,85 @@ const Activity &Activities::Of(size_t sample) const
 	return kinds[of_sample[sample]];
 }
 
+namespace
+{
+
+// A sample without callers gets the activity of a whole stack of its thread at most this far away.
+constexpr uint64_t kCallersNs = 1'000'000'000;
+
+// A short iteration's samples have the innermost function only, except for 50 per second. The nearest stack
+// of the same thread with that function shows what it was called for.
+class Callers
+{
+public:
+	explicit Callers(const Run &run) : run_(run)
+	{
+		std::map<std::pair<std::string, std::string>, uint32_t> known;
+		for (const Stack &stack : run.stacks) {
+			const StackFrame leaf = stack.frames.empty() ? StackFrame() : stack.frames[0];
+			const bool is_known = !leaf.function.empty() || leaf.module != stack.program;
+			leaf_of_.push_back(!is_known || leaf.module.empty()
+					       ? kNoLeaf
+					       : known
+						     .try_emplace({leaf.function, leaf.module},
+								  static_cast<uint32_t>(known.size()))
+						     .first->second);
+		}
+	}
+
+	// Changes the kinds of a thread's samples.
+	void Apply(const Thread &thread, std::vector<uint32_t> *kinds) const
+	{
+		const size_t first = thread.first_cpu_sample, count = thread.cpu_sample_count;
+		std::vector<Seen> nearest(count);
+		std::map<Key, Seen> seen;
+		for (size_t i = 0; i < count; i++)
+			Look(first + i, *kinds, &seen, &nearest[i]);
+		seen.clear();
+		for (size_t i = count; i-- > 0;)
+			Look(first + i, *kinds, &seen, &nearest[i]);
+		for (size_t i = 0; i < count; i++)
+			if (nearest[i].away_ns <= kCallersNs)
+				(*kinds)[first + i] = nearest[i].kind;
+	}
+
+private:
+	static constexpr uint32_t kNoLeaf = UINT32_MAX;
+	using Key =
+	    std::tuple<uint32_t, uint16_t, uint8_t, bool>; // function, system call, its file, in the kernel
+	struct Seen {
+		uint32_t kind = 0;
+		uint64_t t_ns = 0, away_ns = UINT64_MAX;
+	};
+
+	// Takes the last stack seen, if it is nearer than what is known.
+	void Look(size_t i, const std::vector<uint32_t> &kinds, std::map<Key, Seen> *seen,
+		  Seen *nearest) const
+	{
+		const ft_cpu_sample &s = run_.cpu_samples[i];
+		const uint32_t leaf = leaf_of_[s.stack];
+		if (leaf == kNoLeaf)
+			return;
+		const Key key = {leaf, s.syscall, s.file, s.flags & FT_CPU_SAMPLE_KERNEL};
+		if (run_.stacks[s.stack].frames.size() > 1) {
+			(*seen)[key] = {kinds[i], s.t_ns};
+			return;
+		}
+		const auto found = seen->find(key);
+		if (found == seen->end())
+			return;
+		const uint64_t t_ns = found->second.t_ns,
+			       away_ns = std::max(t_ns, s.t_ns) - std::min(t_ns, s.t_ns);
+		if (away_ns < nearest->away_ns)
+			*nearest = {found->second.kind, t_ns, away_ns};
+	}
+
+	const Run &run_;
+	std::vector<uint32_t> leaf_of_; // by stack
+};
+
+} // namespace
+
 Activities ActivitiesOf(const Run &run)
 {
 	// Samples with the same stack, mode, system call and file share one entry.
@@ -486,6 +460,9 @@ Activities ActivitiesOf(const Run &run)
 			    {in_kernel, s.syscall ? SyscallName(run, s.syscall - 1) : "", s.file}));
 		activities.of_sample.push_back(found->second);
 	}
+	const Callers callers(run);
+	for (const Thread &thread : run.threads)
+		callers.Apply(thread, &activities.of_sample);
 	return activities;
 }
 

@@ -17,11 +17,12 @@ namespace forktail::analysis
 {
 
 struct Activity {
-	std::string name; // "command/KEYS", "expire", "function/serverCron", "module/libc.so.6"
+	std::string name; // "command/KEYS", "script", "expire", "function/serverCron", "module/libc.so.6"
 	std::string
 	    where; // the functions that identify it, innermost first: "keysCommand < call < processCommand"
-	bool in_lua = false;	// Lua code ran, not a command that the script called
-	bool in_kernel = false; // the kernel ran on the server's behalf
+	bool in_lua = false;	     // Lua code ran, not a command that the script called
+	bool in_kernel = false;	     // the kernel ran on the server's behalf
+	bool in_transaction = false; // EXEC ran, or a command that the transaction had queued
 };
 
 Activity ActivityOf(const Stack &stack, const KernelSide &side = {});

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <map>
 
+#include "analysis/source/hosts.h"
 #include "common/format/units.h"
+#include "common/json/json_read.h"
 
 namespace forktail::analysis
 {
@@ -23,6 +25,9 @@ constexpr double kMinGroupShare = 0.2;
 // Without samples, calls are printed from this number on.
 constexpr uint64_t kManyCalls = 100;
 constexpr uint64_t kCallsLimit = 0xffff; // the largest count that a span holds
+// A TLS handshake takes 200 us of CPU or more, a small encrypted reply about 1 us. TLS code that ran longer
+// than this per accepted connection did handshakes.
+constexpr uint64_t kLeastHandshakeNs = 50'000;
 
 enum class Group { Single, Answers, Requests, Connections, Tls };
 
@@ -62,6 +67,10 @@ const Words kWords[] = {
     {"wait/io-threads", Group::Single, "was waiting for its I/O threads", "Waiting for the I/O threads"},
     {"cron", Group::Single, "ran its periodic tasks (cron)", "The server's periodic tasks (cron)"},
     {"event-loop", Group::Single, "ran its event loop", "The event loop"},
+    {"script", Group::Single, "ran a Lua script", "A Lua script (EVAL or FCALL)"},
+    {"command", Group::Single, "ran a command whose function has no name",
+     "A command whose function has no name"},
+    {"compress", Group::Single, "was compressing or decompressing data", "Compression"},
     {"system-call", Group::Single, "was entering or leaving system calls",
      "Entering and leaving system calls"},
     {"allocate", Group::Single, "was allocating or freeing memory", "Memory allocation"},
@@ -107,7 +116,8 @@ std::string WordsOfPrefix(const std::string &name)
 	if (kind == "function")
 		return "ran " + what + "()";
 	if (kind == "module")
-		return "ran code of " + what + " without symbols";
+		return what.ends_with(".so") ? "ran code of the module " + what
+					     : "ran code of " + what + " without symbols";
 	if (kind == "kernel")
 		return "was in " + what + "()";
 	return "ran " + name;
@@ -160,14 +170,24 @@ std::string ConnectionsText(const std::vector<std::string> &names, const Iterati
 	return "was setting up connections";
 }
 
+std::string HandshakesText(const IterationCalls &calls)
+{
+	if (!calls.accepted)
+		return "was doing TLS handshakes";
+	return "was doing TLS handshakes, with " + std::string(calls.at_least ? "at least " : "") +
+	       common::Plural(calls.accepted, "accepted connection", "accepted connections");
+}
+
 // "; the server ran KEYS for 96.0 ms of that time (95 of 97 samples: keysCommand < call < processCommand)"
 // and further groups with a large share; "" without samples.
 std::string ActivitiesText(const OwnCode &own, const IterationCalls &calls)
 {
 	std::string text;
-	for (const BusyGroup &group : BusyGroupsOf(own)) {
+	for (BusyGroup &group : BusyGroupsOf(own)) {
 		if (!text.empty() && group.share < kMinGroupShare)
 			break;
+		if (AreHandshakes(group, calls.accepted))
+			group.names[0] = "tls-handshake";
 		text += (text.empty() ? "; the server " : ", and ") + ActivityWords(group.names, calls) +
 			" for " + (group.samples < kFewSamples ? "about " : "") +
 			common::FormatDuration(group.time_ns) + " of that time (" +
@@ -284,7 +304,7 @@ std::string ActivityWords(const std::vector<std::string> &names, const Iteration
 	case Group::Connections:
 		return ConnectionsText(names, calls);
 	case Group::Tls:
-		return "ran TLS code";
+		return names[0] == "tls-handshake" ? HandshakesText(calls) : "ran TLS code";
 	case Group::Single:
 		break;
 	}
@@ -302,7 +322,7 @@ std::string BusyActor(const std::vector<std::string> &names)
 	case Group::Connections:
 		return "Accepting and closing connections";
 	case Group::Tls:
-		return kTls;
+		return names[0] == "tls-handshake" ? kTlsHandshakes : kTls;
 	case Group::Single:
 		break;
 	}
@@ -313,8 +333,36 @@ std::string BusyActor(const std::vector<std::string> &names)
 	if (kind == "command")
 		return what + (what.starts_with("EVAL") || what.starts_with("FCALL") ? " (Lua script)" : "");
 	if (kind == "module")
-		return "Code of " + what;
+		return (what.ends_with(".so") ? "The module " : "Code of ") + what;
 	return what + (kind == "kernel" ? "() in the kernel" : "()");
+}
+
+bool AreHandshakes(const BusyGroup &group, uint64_t accepted)
+{
+	return GroupOf(group.names[0]) == Group::Tls && accepted &&
+	       group.time_ns / accepted >= kLeastHandshakeNs;
+}
+
+// The recorder notes large transactions of the clients whose requests it records.
+std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns)
+{
+	if (own.transaction_samples == 0 || own.transaction_samples * 2 < own.samples)
+		return "";
+	uint64_t count = 0, most = 0;
+	for (const ServerReport &r : scene.run.reports) {
+		if (r.kind != "transaction" || r.t_ns < from_ns || r.t_ns >= to_ns)
+			continue;
+		const common::Json note = common::ParseJson(r.text);
+		if (common::Whole(note, "tid") != OwnId(scene.run, scene.thread.tid))
+			continue;
+		count++;
+		most = std::max(most, common::Whole(note, "commands"));
+	}
+	if (count == 0)
+		return "a transaction (EXEC)";
+	return count == 1 ? "one transaction (EXEC) of " + common::FormatCount(most) + " commands"
+			  : common::FormatCount(count) + " transactions (EXEC) of up to " +
+				common::FormatCount(most) + " commands";
 }
 
 bool CountIterations(const Scene &scene, uint64_t *count, IterationCalls *calls)
@@ -335,10 +383,16 @@ std::string BusySentence(const Scene &scene)
 	uint64_t busy_ns = BusyNs(scene, scene.from_ns, scene.to_ns);
 	uint64_t end_ns = longest ? longest->start_ns + longest->duration_ns : 0;
 	uint64_t in_iteration_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
+	auto in_transaction = [&](const OwnCode &own, uint64_t from_ns, uint64_t to_ns) {
+		const std::string transaction = TransactionText(scene, own, from_ns, to_ns);
+		return transaction.empty() ? "" : ", mostly in " + transaction;
+	};
 	if (in_iteration_ns * 2 < busy_ns || !longest || MayBeMany(*longest))
 		return "the server ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
 		       common::FormatDuration(scene.to_ns - scene.from_ns) +
-		       ", in many event-loop iterations" + ActivitiesText(scene.own_code, calls);
+		       ", in many event-loop iterations" +
+		       in_transaction(scene.own_code, scene.from_ns, scene.to_ns) +
+		       ActivitiesText(scene.own_code, calls);
 	std::string text = "the server ran its own code for " + common::FormatDuration(in_iteration_ns) +
 			   " in one event-loop iteration of " +
 			   (longest->flags & FT_SPAN_SAMPLED ? "at least " : "") +
@@ -347,7 +401,8 @@ std::string BusySentence(const Scene &scene)
 		text += " with " + common::Plural(longest->arg[0], "ready connection", "ready connections");
 	OwnCode own = scene.activities ? OwnCodeIn(scene, longest->start_ns, end_ns) : OwnCode();
 	calls = CallsOf(*longest);
-	return text + (own.samples ? ActivitiesText(own, calls) : GuessText(calls));
+	return text + in_transaction(own, longest->start_ns, end_ns) +
+	       (own.samples ? ActivitiesText(own, calls) : GuessText(calls));
 }
 
 } // namespace forktail::analysis

@@ -38,7 +38,11 @@ struct BusyGroup {
 
 // Longest first.
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own);
-constexpr const char *kTls = "TLS (libssl, libcrypto)";
+constexpr const char *kTls = "TLS (libssl, libcrypto)", *kTlsHandshakes = "TLS handshakes";
+// Whether a group is TLS code that took so long per accepted connection that it was handshakes.
+bool AreHandshakes(const BusyGroup &group, uint64_t accepted);
+// "one transaction (EXEC) of 150,000 commands", if most of an interval's samples were in one; else "".
+std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns);
 // The noun for a group: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: at least one activity.
 std::string BusyActor(const std::vector<std::string> &names);
 // Adds the event-loop iterations that overlap the scene, and their calls. False: a span may contain several

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each wait on the run queue names the thread that held the CPU longest; holders are added up by name.
+// The threads that held the CPU during waits on the run queue, added up by name.
 #include "cpu_holders.h"
 
 #include <algorithm>
@@ -15,16 +15,14 @@ namespace forktail::analysis
 namespace
 {
 
-// The span has the holder's name, unless the waiting thread blocked on a file first: then it has the file's.
-std::string NameOfHolder(const Scene &scene, uint32_t tid, uint32_t span)
+// A part of a wait below this share is not printed, unless it is the longest.
+constexpr uint64_t kMinPart = 10;
+
+std::string NameOfHolder(const Scene &scene, uint32_t tid, const std::string &name)
 {
 	for (const Thread &t : scene.run.threads)
 		if (t.tid == tid && (!t.role.empty() || !t.comm.empty()))
 			return t.role.empty() ? t.comm : t.role;
-	const ft_span &s = scene.run.spans[span];
-	std::string name;
-	if (s.owner != FT_FILE_WRITE && s.owner != FT_FILE_READ)
-		name = NameOf(scene.run, s);
 	return name.empty() ? "thread" : name;
 }
 
@@ -34,12 +32,14 @@ std::vector<HolderByName> CpuHoldersOf(const Scene &scene)
 {
 	std::map<std::string, HolderByName> by_name;
 	for (const auto &[tid, held] : scene.holders) {
-		std::string name = NameOfHolder(scene, tid, held.span);
+		if (tid == 0)
+			continue;
+		std::string name = NameOfHolder(scene, tid, held.name);
 		HolderByName &holder = by_name[name];
 		holder.name = name;
 		holder.ns += held.ns;
 		holder.tids.insert(OwnId(scene.run, tid));
-		holder.cpus.insert(OwnCpu(scene.run, scene.run.spans[held.span].cpu));
+		holder.cpus.insert(OwnCpu(scene.run, held.cpu));
 	}
 	std::vector<HolderByName> holders;
 	for (auto &[name, holder] : by_name)
@@ -49,19 +49,29 @@ std::vector<HolderByName> CpuHoldersOf(const Scene &scene)
 	return holders;
 }
 
-std::string CpuHoldersText(const std::vector<HolderByName> &holders)
+std::string CpuHoldersText(const Scene &scene, uint64_t waited_ns)
 {
-	uint64_t all_ns = 0;
+	const std::vector<HolderByName> holders = CpuHoldersOf(scene);
+	const auto idle = scene.holders.find(0);
+	const uint64_t idle_ns = idle == scene.holders.end() ? 0 : idle->second.ns;
+	uint64_t held_ns = 0;
 	for (const HolderByName &holder : holders)
-		all_ns += holder.ns;
+		held_ns += holder.ns;
 	std::string text;
 	for (size_t i = 0; i < holders.size() && i < 3; i++) {
 		const HolderByName &holder = holders[i];
-		if (i && holder.ns * 10 < all_ns)
+		if (i && holder.ns * kMinPart < held_ns)
 			break;
-		text += (i ? ", " : "") + CpuHolderName(holder.name, holder.tids) + " for " +
+		text += (i ? ", " : "held by ") + CpuHolderName(holder.name, holder.tids) + " for " +
 			common::FormatDuration(holder.ns);
 	}
+	if (idle_ns * kMinPart > waited_ns)
+		text += (text.empty() ? "" : " and ") + std::string("idle for ") +
+			common::FormatDuration(idle_ns) + ", until the kernel let the thread run on it";
+	const uint64_t known_ns = held_ns + idle_ns;
+	if (known_ns < waited_ns && (waited_ns - known_ns) * kMinPart > waited_ns && !text.empty())
+		text += "; " + common::FormatDuration(waited_ns - known_ns) +
+			" of the wait are unattributed, because no CPU slice of them was recorded";
 	return text;
 }
 

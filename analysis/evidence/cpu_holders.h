@@ -22,8 +22,9 @@ struct HolderByName {
 
 // Longest first; empty if the recorder did not see which thread ran.
 std::vector<HolderByName> CpuHoldersOf(const Scene &scene);
-// "stress-ng (2 threads) for 27.0 ms, x (12) for 9.00 ms": at most three; "" without holders.
-std::string CpuHoldersText(const std::vector<HolderByName> &holders);
+// "stress-ng (2 threads) for 27.0 ms, x (12) for 9.00 ms", at most three, and what is known of the rest of
+// the time that was waited: the CPU was idle, or nothing is known. "" if there is nothing to say.
+std::string CpuHoldersText(const Scene &scene, uint64_t waited_ns);
 // "python3 (6652)", "stress-ng (2 threads)".
 std::string CpuHolderName(const std::string &name, const std::set<uint32_t> &tids);
 

@@ -4,6 +4,7 @@
 #include "culprit.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "analysis/source/hosts.h"
@@ -22,9 +23,6 @@ namespace forktail::analysis
 namespace
 {
 
-// A TLS handshake takes 200 us of CPU or more, a small encrypted reply about 1 us. TLS code that ran longer
-// than this per accepted connection did handshakes.
-constexpr uint64_t kLeastHandshakeNs = 50'000;
 // A purpose with less than this part of all forks' time is not named.
 constexpr double kMinActorPart = 0.2;
 // Who has less than this part of the time did not act alone.
@@ -191,8 +189,25 @@ void CulpritFinder::AddBusy(const Scene &scene)
 	IterationCalls calls;
 	many_ |= !CountIterations(scene, &iterations_, &calls);
 	accepted_ += calls.accepted;
-	for (const BusyGroup &group : BusyGroupsOf(scene.own_code))
+	if (std::string transaction = TransactionText(scene, scene.own_code, scene.from_ns, scene.to_ns);
+	    !transaction.empty()) {
+		uint64_t ns = 0;
+		for (const BusyGroup &group : BusyGroupsOf(scene.own_code))
+			ns += group.time_ns;
+		transaction[0] = static_cast<char>(std::toupper(transaction[0]));
+		Note(transaction, ns, 0);
+		return;
+	}
+	for (BusyGroup &group : BusyGroupsOf(scene.own_code)) {
+		if (AreHandshakes(group, calls.accepted))
+			group.names[0] = "tls-handshake";
+		if (group.names[0] == "script" || group.names[0] == "command")
+			if (const std::string command =
+				SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2);
+			    !command.empty())
+				group.names[0] = "command/" + command;
 		Note(BusyActor(group.names), group.time_ns, 0);
+	}
 }
 
 void CulpritFinder::AddClient(const Scene &scene, uint64_t late_ns)
@@ -220,8 +235,9 @@ void CulpritFinder::AddClient(const Scene &scene, uint64_t late_ns)
 	} else if (most == Cause::RunQueue) {
 		const std::vector<HolderByName> holders = CpuHoldersOf(client);
 		const std::string held =
-		    holders.empty() ? ""
-				    : " that " + CpuHolderName(holders[0].name, holders[0].tids) + " held";
+		    holders.empty() || holders[0].ns * 2 < ns(most)
+			? ""
+			: " that " + CpuHolderName(holders[0].name, holders[0].tids) + " held";
 		Note("The load generator waited \1 for a CPU" + held, ns(most), 1).advice =
 		    "Give the load generator its own CPU.";
 	} else {
@@ -373,8 +389,10 @@ std::string CulpritFinder::WaitsText() const
 {
 	const std::vector<const Named *> holders = Ranked();
 	const std::string waited = ThreadsText() + " waited " + common::FormatDuration(all_ns_);
-	if (holders.empty())
-		return waited + " on the run queue";
+	const uint64_t held_ns = Sum().ns;
+	if (held_ns * 2 < all_ns_)
+		return waited + " on the run queue; which threads held the CPU is known for " +
+		       (holders.empty() ? "none" : common::FormatDuration(held_ns)) + " of it";
 	auto name = [&](size_t i) { return CpuHolderName(holders[i]->first, holders[i]->second.tids); };
 	const Actor &first = holders[0]->second;
 	if (IsMost(first.ns))
@@ -404,8 +422,8 @@ std::string CulpritFinder::BusyText() const
 	};
 	const uint64_t ns = parts[0]->second.ns;
 	std::string subject = parts[0]->first;
-	if (subject == kTls && accepted_ && ns / accepted_ >= kLeastHandshakeNs)
-		subject = "TLS handshakes of about " + common::FormatCount(accepted_) + " connections";
+	if (subject == kTlsHandshakes && accepted_)
+		subject += " of about " + common::FormatCount(accepted_) + " connections";
 	if (share(0) >= kNearlyAll)
 		return subject + " took " + common::FormatDuration(ns) + " of CPU" + in;
 	if (share(0) >= kHalf)

@@ -8,11 +8,11 @@
 #include "analysis/source/hosts.h"
 #include "common/format/units.h"
 #include "culprit.h"
+#include "host_counters.h"
 #include "locks.h"
 #include "scene.h"
 #include "sentences.h"
 #include "server_reports.h"
-#include "steal.h"
 
 namespace forktail::analysis
 {
@@ -118,7 +118,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		// thread.
 		std::map<const Timeline *, Scene> scenes;
 		auto scene_of = [&](uint16_t hop) -> const Scene & {
-			const Timeline *t = hop == kNoHop || blame.from_iterations ? served : &timelines[hop];
+			const Timeline *t = hop < timelines.size() ? &timelines[hop] : served;
 			if (auto known = scenes.find(t); known != scenes.end())
 				return known->second;
 			bool known = t && t->thread < run.threads.size();
@@ -166,6 +166,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			const Scene &scene = scene_of(cause.hop);
 			std::string text = Sentence(scene, cause);
 			if (text.empty())
+				text = ShareSentence(cause);
+			if (text.empty())
 				continue;
 			if (std::string waited = cause.cause == Cause::LockWait
 						     ? "" // its sentence already names the waiting thread
@@ -181,6 +183,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			e.evidence_of.push_back(cause.cause);
 		}
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())
+			e.evidence.push_back(std::move(text));
+		for (std::string &text : MemoryEventSentences(run, e.since_ns, e.end_ns))
 			e.evidence.push_back(std::move(text));
 		for (std::string &text :
 		     ServerReportSentences(run, e.since_ns, e.end_ns, e.worst_ns, kServerReports))

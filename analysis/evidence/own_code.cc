@@ -33,6 +33,7 @@ void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 		count.weight += s->period ? s->period : kOldPeriod;
 		count.lua_samples += activity.in_lua;
 		count.kernel_samples += activity.in_kernel;
+		count.transaction_samples += activity.in_transaction;
 		count.stacks[activity.where]++;
 	}
 }
@@ -44,6 +45,7 @@ void OwnCodeCount::Add(const OwnCodeCount &other)
 		count.samples += more.samples;
 		count.lua_samples += more.lua_samples;
 		count.kernel_samples += more.kernel_samples;
+		count.transaction_samples += more.transaction_samples;
 		count.weight += more.weight;
 		for (const auto &[stack, samples] : more.stacks)
 			count.stacks[stack] += samples;
@@ -56,6 +58,7 @@ OwnCode OwnCodeCount::Result(uint64_t own_ns) const
 	double weight = 0;
 	for (const auto &[name, count] : counts_) {
 		result.samples += count.samples;
+		result.transaction_samples += count.transaction_samples;
 		weight += count.weight;
 	}
 	for (const auto &[name, count] : counts_) {

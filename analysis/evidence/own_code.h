@@ -30,6 +30,7 @@ struct ActivityTime {
 struct OwnCode {
 	uint64_t samples = 0;
 	std::vector<ActivityTime> activities; // longest first
+	uint64_t transaction_samples = 0;     // of the samples in EXEC
 };
 
 // Counts samples of own code. Samples inside a frame (a fork, a fault) belong to the frame. Several threads
@@ -46,7 +47,7 @@ public:
 
 private:
 	struct ActivityCount {
-		uint64_t samples = 0, lua_samples = 0, kernel_samples = 0;
+		uint64_t samples = 0, lua_samples = 0, kernel_samples = 0, transaction_samples = 0;
 		double weight = 0;
 		std::map<std::string, uint64_t> stacks;
 	};

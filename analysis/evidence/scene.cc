@@ -17,15 +17,15 @@ constexpr uint64_t kCloneThread = 0x10000; // CLONE_THREAD
 constexpr uint64_t kForkSlack =
     1'000'000; // a child's record may begin up to this long before its fork's span
 
-// Adds the thread that held the CPU longest during a wait, if it is known.
-void NoteHolder(const ft_span &s, uint32_t span, Scene *scene)
+// Adds the threads that held the CPU during a wait, as far as known.
+void NoteHolders(const ft_span &s, Scene *scene)
 {
-	const WaitHolder longest = HolderOf(scene->run, s);
-	if (longest.tid == 0)
-		return;
-	Holder &holder = scene->holders[longest.tid];
-	holder.ns += std::min(longest.ns, s.runnable_ns);
-	holder.span = span;
+	for (const WaitHolder &one : WaitHolders(scene->run, s, scene->from_ns, scene->to_ns)) {
+		Holder &holder = scene->holders[one.tid];
+		holder.ns += one.ns;
+		holder.name = one.name;
+		holder.cpu = s.cpu;
+	}
 }
 
 void GatherPieces(Scene *scene)
@@ -54,7 +54,7 @@ void GatherPieces(Scene *scene)
 			total.spans++;
 			total.last = p.span;
 			if (p.cause == Cause::RunQueue)
-				NoteHolder(span, p.span, scene);
+				NoteHolders(span, scene);
 		}
 		if (ns > total.longest_ns) {
 			total.longest_ns = ns;

@@ -34,7 +34,8 @@ struct CauseTotal {
 // A CPU holder: a thread that ran while the server's thread waited for the CPU.
 struct Holder {
 	uint64_t ns = 0;
-	uint32_t span = kNoSpan; // one of these waits
+	std::string name = {};
+	uint16_t cpu = 0; // of one of these waits
 };
 
 // Rare spans of the whole run that sentences use, by thread and start.
@@ -50,7 +51,7 @@ struct Scene {
 	uint64_t from_ns = 0;
 	uint64_t to_ns = 0;
 	std::array<CauseTotal, kTimelineCauses> totals = {};
-	std::map<uint32_t, Holder> holders = {};	  // by tid
+	std::map<uint32_t, Holder> holders = {};	  // by tid; 0: the CPU was idle
 	OwnCode own_code = {};				  // on-CPU time of the thread
 	const Scene *client = nullptr;			  // the load thread of the worst request, if recorded
 	const Activities *activities = nullptr;		  // of the run's samples

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "analysis/source/hosts.h"
+#include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 #include "busy.h"
 #include "common/format/units.h"
@@ -167,8 +168,9 @@ std::string RunQueueSentence(const Scene &scene)
 		       CountText(static_cast<uint64_t>(std::llround(total.tallied)));
 	std::string text = "waited " + common::FormatDuration(total.ns) + " on the run queue of cpu " +
 			   std::to_string(OwnCpu(scene.run, s->cpu)) + CountText(total.spans);
-	std::string holders = CpuHoldersText(CpuHoldersOf(scene));
-	return text + (holders.empty() ? "" : "; the CPU was held by " + holders);
+	const std::string holders = CpuHoldersText(scene, total.ns);
+	return text + (holders.empty() ? "; which thread held the CPU was not recorded"
+				       : "; the CPU was " + holders);
 }
 
 std::string InterruptSentence(const Scene &scene, Cause cause)
@@ -285,9 +287,9 @@ std::string ClientStalls(const Scene &client)
 			break;
 		text += i ? " and " : "";
 		if (cause == Cause::RunQueue) {
-			std::string holders = CpuHoldersText(CpuHoldersOf(client));
+			const std::string holders = CpuHoldersText(client, ns);
 			text += "waited " + common::FormatDuration(ns) + " for a CPU" +
-				(holders.empty() ? "" : ", held by " + holders);
+				(holders.empty() ? "" : ", " + holders);
 		} else {
 			text += StallPhrase(client, cause, common::FormatDuration(ns));
 		}
@@ -333,6 +335,14 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 }
 
 } // namespace
+
+std::string ShareSentence(const EpisodeCause &cause)
+{
+	if (InfoOf(cause.cause).telling == SentenceKind::None)
+		return "";
+	return std::string(CauseName(cause.cause)) + " took " + common::FormatDuration(cause.time_ns) +
+	       " of the requests' time, of which no event was recorded";
+}
 
 std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 {

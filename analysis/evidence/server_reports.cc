@@ -4,6 +4,7 @@
 #include "server_reports.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "common/format/units.h"
 #include "common/json/json_read.h"
@@ -118,6 +119,28 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 	for (size_t i = 0; i < reports.size() && i < limit; i++)
 		sentences.push_back(std::move(reports[i].text));
 	return sentences;
+}
+
+std::string SlowCommand(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t at_least_ns)
+{
+	std::string name;
+	uint64_t longest_ns = at_least_ns;
+	for (const ServerReport &r : run.reports) {
+		if (r.kind != "slowlog")
+			continue;
+		const common::Json j = common::ParseJson(r.text);
+		const uint64_t error_ns = common::Whole(j, "t_error_ns"),
+			       ns = common::Whole(j, "duration_us") * 1000;
+		if (ns < longest_ns || !j.contains("command") ||
+		    !MayOverlap(r.t_ns - std::min(r.t_ns, error_ns + ns), r.t_ns + error_ns, from_ns, to_ns))
+			continue;
+		longest_ns = ns;
+		name = CommandText(j);
+		name.resize(std::min(name.find(' '), name.size()));
+	}
+	std::transform(name.begin(), name.end(), name.begin(),
+		       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+	return name;
 }
 
 std::string OutageClause(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t *ns)

@@ -199,8 +199,16 @@ Block OwnCodeLine(const Screen &s)
 	return s.Wrapped(line, 0, 3);
 }
 
-// The head of each episode, and as many sentences as fit: first the first one of each episode, then the
-// second ones ...
+Block Sentence(const Screen &s, const std::string &text)
+{
+	Block lines = s.Wrapped(text, 3, 5);
+	lines[0] = "   " + lines[0];
+	return lines;
+}
+
+// The head and first sentence of each episode that fits, then as many further sentences as fit: the second
+// one of each episode, then the third ones ... The worst episode is printed with its first sentence in any
+// case.
 Block Episodes(const Screen &s, const std::vector<uint32_t> &worst, size_t most, bool all)
 {
 	std::vector<Block> heads;
@@ -208,24 +216,27 @@ Block Episodes(const Screen &s, const std::vector<uint32_t> &worst, size_t most,
 	size_t used = 1;
 	for (uint32_t index : worst) {
 		Block head = s.Wrapped(EpisodeHead(s.e, index, heads.size() + 1), 0, 3);
-		if (!all && used + head.size() > most)
+		std::vector<Block> first;
+		if (!s.e.episodes[index].evidence.empty())
+			first.push_back(Sentence(s, s.e.episodes[index].evidence[0]));
+		const size_t lines = head.size() + (first.empty() ? 0 : first[0].size());
+		if (!all && !heads.empty() && used + lines > most)
 			break;
-		used += head.size();
+		used += lines;
 		heads.push_back(head);
-		sentences.emplace_back();
+		sentences.push_back(first);
 	}
 	bool more = true;
-	for (size_t n = 0; more; n++) {
+	for (size_t n = 1; more; n++) {
 		more = false;
 		for (size_t i = 0; i < heads.size(); i++) {
 			const Episode &episode = s.e.episodes[worst[i]];
 			if (n >= episode.evidence.size() || sentences[i].size() < n)
 				continue; // no more sentences, or an earlier one did not fit
-			Block lines = s.Wrapped(episode.evidence[n], 3, 5);
+			Block lines = Sentence(s, episode.evidence[n]);
 			if (!all && used + lines.size() > most)
 				continue;
 			used += lines.size();
-			lines[0] = "   " + lines[0];
 			sentences[i].push_back(lines);
 			more = true;
 		}

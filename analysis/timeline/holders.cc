@@ -88,6 +88,18 @@ WaitHolder HolderOf(const Run &run, const ft_span &wait)
 	return holder;
 }
 
+std::vector<WaitHolder> WaitHolders(const Run &run, const ft_span &wait, uint64_t from_ns, uint64_t to_ns)
+{
+	from_ns = std::max(from_ns, wait.start_ns + wait.blocked_ns);
+	to_ns = std::min(to_ns, wait.start_ns + wait.duration_ns);
+	std::vector<WaitHolder> holders;
+	for (const CpuHolder &holder : CpuHolders(SlicesOf(run, wait), from_ns, to_ns))
+		holders.push_back({holder.tid, holder.ns, false, common::VisibleName(holder.slice->comm)});
+	if (const WaitHolder longest = HolderOf(run, wait); holders.empty() && longest.tid && from_ns < to_ns)
+		holders.push_back({longest.tid, std::min(longest.ns, to_ns - from_ns), false, longest.name});
+	return holders;
+}
+
 Cause WaitCauseOf(const Run &run, const ft_span &wait)
 {
 	if (wait.flags & FT_SPAN_THROTTLED)

@@ -37,6 +37,10 @@ struct WaitHolder {
 };
 WaitHolder HolderOf(const Run &run, const ft_span &wait);
 
+// All holders during the runnable part of a wait that is in [from_ns, to_ns), longest first; tid 0 is the
+// idle CPU. In an old recording, the longest holder only.
+std::vector<WaitHolder> WaitHolders(const Run &run, const ft_span &wait, uint64_t from_ns, uint64_t to_ns);
+
 // The cause of the runnable part of an off-CPU span.
 Cause WaitCauseOf(const Run &run, const ft_span &wait);
 

@@ -77,7 +77,7 @@ static int on_event(void *context, void *data, size_t bytes)
 	struct programs *p = context;
 	const struct ft_event_sample *sample = data;
 	cpu_offer_in_loop();
-	if (sample->type == FT_EVENT_SAMPLE_STACK)
+	if (sample->type == FT_EVENT_SAMPLE_STACK && !sample->brief)
 		sampling_rate_raise(p->sampling_rate, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);
 	p->read_bytes += bytes;

@@ -175,15 +175,22 @@ static void sample_memory(struct proc_metrics *m)
 					       {"pgmajfault", "host.major_faults"},
 					       {"pswpin", "host.swap_in"},
 					       {"pswpout", "host.swap_out"}};
+	static const char *const counts[][2] = {{"oom_kill", "host.oom_kills"},
+						{"drop_pagecache", "host.page_cache_drops"},
+						{"drop_slab", "host.slab_drops"}};
 	double value;
 	if (read_source(m, MEMINFO))
 		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
 			if (find_number(m->text.bytes, levels[i][0], &value))
 				proc_metrics_level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
-	if (read_source(m, VMSTAT))
-		for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-			if (find_number(m->text.bytes, rates[i][0], &value))
-				rate(m, rates[i][1], "1/s", value, 1, NULL, NULL, NULL, NULL);
+	if (!read_source(m, VMSTAT))
+		return;
+	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+		if (find_number(m->text.bytes, rates[i][0], &value))
+			rate(m, rates[i][1], "1/s", value, 1, NULL, NULL, NULL, NULL);
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		if (find_number(m->text.bytes, counts[i][0], &value))
+			proc_metrics_level(m, counts[i][1], "", value, NULL, NULL);
 }
 
 static void sample_disks(struct proc_metrics *m)

@@ -56,6 +56,7 @@ struct client_stream {
 	bool pushed;		/* messages may be written after an answer */
 	bool wrote;		/* since the last read */
 	bool multi;		/* between MULTI and EXEC nothing blocks */
+	uint32_t queued;	/* commands since MULTI */
 	bool blocked;		/* a command that may wait for data is pending */
 	bool overlaps;		/* the client has sent a request before it had the answer to another */
 	bool unknown;		/* requests that are not known may be pending, too */
@@ -88,7 +89,7 @@ struct matcher {
 	struct request_target targets[MATCHER_TARGETS];
 	size_t target_count;
 	size_t pending_room; /* of all connections */
-	uint8_t ping, unsubscribe;
+	uint8_t ping, unsubscribe, exec;
 	uint64_t counts[REQUEST_COUNTS];
 	struct proxied *proxied; /* once there is a proxy among the targets */
 };

@@ -32,6 +32,7 @@ struct matcher *matcher_open(request_handler handler, void *context)
 		m->context = context;
 		m->ping = (uint8_t)commands_find("PING", 4);
 		m->unsubscribe = (uint8_t)commands_find("UNSUBSCRIBE", 11);
+		m->exec = (uint8_t)commands_find("EXEC", 4);
 	}
 	return m;
 }
@@ -142,6 +143,20 @@ static bool is_subscribers(const struct matcher *m, struct client_stream *c, con
 	return c->pushes;
 }
 
+/* Counts the commands of a transaction. The server runs them all at EXEC, which stalls other clients. */
+static void follow_transaction(struct matcher *m, struct client_stream *c, const struct scanned *s)
+{
+	if (c->multi && s->command == m->exec && c->queued >= TRANSACTION_LARGE) {
+		const struct request_message message = {
+		    .kind = MESSAGE_TRANSACTION,
+		    .connection = c->id,
+		    .transaction = {.read_ns = c->now_ns, .commands = c->queued, .tid = c->tid}};
+		m->handler(m->context, &message);
+	}
+	c->queued = c->multi ? c->queued + 1 : 0;
+	c->multi = (c->multi || s->flags & SCANNED_MULTI) && !(s->flags & SCANNED_EXEC);
+}
+
 static void request_ended(struct matcher *m, struct client_stream *c, const struct scanned *s)
 {
 	if (c->unproved && s->command == COMMAND_OTHER) { /* more likely the middle of a value */
@@ -159,7 +174,7 @@ static void request_ended(struct matcher *m, struct client_stream *c, const stru
 		m->counts[COUNT_BLOCKING] += c->blocked;
 		client_stream_add(m, c, s->command, s->hash, c->offset);
 	}
-	c->multi = (c->multi || s->flags & SCANNED_MULTI) && !(s->flags & SCANNED_EXEC);
+	follow_transaction(m, c, s);
 	begin_request(c, c->offset);
 }
 

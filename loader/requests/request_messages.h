@@ -14,6 +14,11 @@ enum request_message_kind {
 	MESSAGE_REQUEST = 2,
 	MESSAGE_CLOSED = 3,
 	MESSAGE_COUNTS = 4,
+	MESSAGE_TRANSACTION = 5,
+};
+
+enum {
+	TRANSACTION_LARGE = 1000, /* queued commands, from which on a transaction is reported */
 };
 
 /* What the helper saw and did not make a request of. */
@@ -50,6 +55,11 @@ struct request_message {
 			uint16_t local_port, peer_port;
 			uint8_t peer_address[16];
 		} opened;
+		struct {
+			uint64_t read_ns; /* when EXEC was read */
+			uint64_t commands;
+			uint32_t tid;
+		} transaction;
 		uint64_t closed_ns;
 		uint64_t counts[REQUEST_COUNTS];
 	};

@@ -400,6 +400,16 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 		ft_requests_flush(&r->log, w);
 }
 
+static void take_transaction(struct ft_writer *w, const struct request_message *m)
+{
+	if (m->transaction.read_ns > ft_now_ns() || m->transaction.commands < TRANSACTION_LARGE)
+		return;
+	json_t *note = json_note(m->transaction.read_ns, "transaction");
+	json_put_count(note, "tid", m->transaction.tid);
+	json_put_count(note, "commands", m->transaction.commands);
+	write_json_note(w, note);
+}
+
 static void take_message(struct requests *r, struct ft_writer *w, const struct request_message *m)
 {
 	switch (m->kind) {
@@ -414,6 +424,9 @@ static void take_message(struct requests *r, struct ft_writer *w, const struct r
 		break;
 	case MESSAGE_COUNTS:
 		memcpy(r->counts, m->counts, sizeof r->counts);
+		break;
+	case MESSAGE_TRANSACTION:
+		take_transaction(w, m);
 		break;
 	}
 }

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Injections into the server's own work: slow commands, bursts of its housekeeping, sleep."""
+import contextlib
+import os
 import socket
+import ssl
+import subprocess
 import threading
 import time
 
@@ -26,13 +30,15 @@ def as_bytes(word):
     return str(word).encode()
 
 
-CALLED = {"SAVE": "rdb-save"}  # code shared with other activities has a separate name
+# Code shared with other activities has a separate name. FCALL's functions are static: a stripped server has only Lua's.
+CALLED = {"SAVE": "rdb-save", "FCALL": "script"}
 
 
 def slow_command(t, server, name, magnitude, *words):
     """One slow command, whose time Redis' own slow log has."""
     server.slowlog_reset()
-    with t.injecting("server-busy", magnitude, server.tid, activity=CALLED.get(name, f"command/{name}")) as done:
+    with t.injecting("server-busy", magnitude, server.tid, activity=CALLED.get(name, f"command/{name}"),
+                     or_named=[f"command/{name}"]) as done:
         ask(server, words)
     entries = [e for e in server.slowlog_get(10) if e["command"].split()[0].upper() == words[0].encode()]
     if not entries:
@@ -88,6 +94,78 @@ for command in COMMANDS:
     command_case(command)
 
 
+FUNCTION = f"""#!lua name=truth
+redis.register_function('busy', function(KEYS, ARGV) {LOOP} end)"""
+
+
+def function_case(kind):
+    @case(12, "fcall" if kind == "redis" else f"fcall-{kind}", ["server-busy"], (1_000_000, 4_000_000, 16_000_000))
+    def run(t, magnitudes):
+        server = t.redis(kind=kind)
+        server.function_load(FUNCTION)
+        t.begin(["-s", server.socket])
+        for n in magnitudes:
+            slow_command(t, server, "FCALL", str(n), "FCALL", "busy", "0", n)
+
+
+for server_kind in ("redis", "redis8", "valkey"):
+    function_case(server_kind)
+
+
+@case(12, "exec", ["server-busy"], (20_000, 50_000, 150_000))
+def transaction(t, magnitudes):
+    """One transaction of another client. Its time is not compared: Redis' account of EXEC includes page faults."""
+    server = t.redis("--activerehashing", "no")
+    t.begin(["-s", server.socket])
+    for count in magnitudes:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(server.socket)
+            s.sendall(b"MULTI\r\n")
+            receive(s, b"+OK\r\n")
+            for first in range(0, count, 1000):  # not all in one stall
+                s.sendall(b"".join(b"SET exec:%d:%d x\r\n" % (count, i) for i in range(first, first + 1000)))
+                receive(s, b"+QUEUED\r\n" * 1000)
+            with t.injecting("server-busy", f"{count} commands", server.tid, activity="command/SET",
+                             or_named=["rehash", "command/EXEC"], culprit="transaction (EXEC)"):
+                s.sendall(b"EXEC\r\n")
+                receive(s, b"+OK\r\n" * count)
+
+
+def receive(s, end):
+    """Reads until `end` has come."""
+    got = b""
+    while end not in got:
+        got += s.recv(1 << 20)
+
+
+@case(12, "tls-handshakes", ["server-busy"], (20, 60, 200))
+def tls_handshakes(t, magnitudes):
+    """Handshakes with RSA keys of 4096 bits, from clients that only connect. The load is not encrypted."""
+    certificate, key = (os.path.join(t.directory, name) for name in ("tls.crt", "tls.key"))
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:4096", "-nodes", "-subj", "/CN=truth", "-days", "2",
+                           "-keyout", key, "-out", certificate], stdin=subprocess.DEVNULL, capture_output=True)
+    if made.returncode:
+        raise Skip("openssl cannot make a certificate")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = t.redis("--tls-port", str(port), "--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file",
+                     certificate, "--tls-auth-clients", "no")
+    t.begin(["-s", server.socket])
+    context = ssl.create_default_context(cafile=certificate)
+    context.check_hostname = False
+    for count in magnitudes:
+        with contextlib.ExitStack() as open_sockets:
+            waiting = [open_sockets.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(count)]
+            with t.injecting("server-busy", f"{count} handshakes", server.tid, activity="tls-handshake",
+                             or_named=["module/libcrypto.so.3", "module/libssl.so.3"], culprit="TLS handshakes"):
+                workers = [threading.Thread(target=context.wrap_socket, args=(s,)) for s in waiting]
+                for worker in workers:
+                    worker.start()
+                for worker in workers:
+                    worker.join()
+
+
 @case(23, "begun-before", ["server-busy"], (100_000_000,))
 def begun_before(t, magnitudes):
     """Starts the recorder in the middle of a slow command. It sees no context switch of the thread until the command is
@@ -124,8 +202,17 @@ def expiry(t, magnitudes):
 
 @case(13, "eviction", ["server-busy"], (20, 60, 200))
 def eviction(t, magnitudes):
-    server = t.redis("--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "60", "--activerehashing", "no",
-                     "--lazyfree-lazy-eviction", "no")
+    evict(t, magnitudes, "--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "60")
+
+
+@case(13, "eviction-in-turns", ["server-busy"], (20, 60, 200))
+def eviction_in_turns(t, magnitudes):
+    """As Redis does it by default: in event-loop iterations of half a millisecond, which find candidates by sampling."""
+    evict(t, magnitudes, "--maxmemory-policy", "allkeys-lru")
+
+
+def evict(t, magnitudes, *policy):
+    server = t.redis(*policy, "--activerehashing", "no", "--lazyfree-lazy-eviction", "no")
     t.begin(["-s", server.socket])
     for megabytes in magnitudes:
         server.config_set("maxmemory", 0)

@@ -261,7 +261,7 @@ def publish(t, magnitudes):
             subscribers.append(s)
         wait_for("the subscriptions", lambda: server.pubsub_numsub("news")[0][1] == count)
         with t.injecting("server-busy", f"{count} subscribers", server.tid, activity="answer",
-                         with_kernel=["kernel/send"]):
+                         or_named=["kernel/send"]):
             server.publish("news", "x" * 100)
             server.ping()
 
@@ -285,6 +285,6 @@ def connections(t, magnitudes):
         holder = t.start(["/usr/bin/python3", "-c", HOLDER, server.socket, str(count)])
         wait_for("the connections", lambda: server.info("clients")["connected_clients"] > count)
         with t.injecting("server-busy", f"{count} connections", server.tid, activity="free-client",
-                         with_kernel=["kernel/close"]):
+                         or_named=["kernel/close"]):
             holder.kill()
             wait_for("their end", lambda: server.info("clients")["connected_clients"] < 100)

@@ -143,8 +143,8 @@ def score(injection, explained):
             add(times, c["cause"], c["time_ns"])
             add(on_thread, c["cause"], c["thread_ns"])
         for a in e.get("activities", []):
-            # Kernel work for an activity has a separate name.
-            name = injection["activity"] if a["name"] in injection.get("with_kernel", ()) else a["name"]
+            # The same activity in the kernel, or in a program with other symbols, has another name.
+            name = injection["activity"] if a["name"] in injection.get("or_named", ()) else a["name"]
             add(activities, name, a["time_ns"])
         s.evidence += e["evidence"]
     for sums in (times, on_thread):  # a family of causes, if one was injected

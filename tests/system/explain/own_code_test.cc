@@ -159,6 +159,45 @@ TEST_CASE("slow commands, a script and expiry are named by what the server ran")
 	CHECK(text.out.find("\ncommand/KEYS ") != std::string::npos);
 }
 
+TEST_CASE("a Redis function and a large transaction are named in servers without symbols")
+{
+	REQUIRE(root());
+	constexpr size_t kQueued = 20'000;
+	for (const std::string &server :
+	     {std::string("redis-server"), newer_server("redis-server"), newer_server("valkey-server")}) {
+		if (server.empty()) {
+			WARN("skipped: Redis 8 and Valkey are not here");
+			continue;
+		}
+		INFO(server);
+		Redis redis({.tcp = false, .program = server});
+		redis.command({"FUNCTION", "LOAD",
+			       "#!lua name=test\nredis.register_function('busy', function() local n = 0 "
+			       "for i = 1, 1e7 do n = n + i % 7 end return n end)"});
+		Recorder recorder(redis.pid());
+		const Interval function = During([&] { redis.command({"FCALL", "busy", "0"}); });
+		recorder.stop();
+		const Json script = MostSampled(Explain(recorder.path()), function);
+		REQUIRE(!script.is_null());
+		INFO(script.dump(1));
+		CHECK((script["activities"][0]["name"] == "script" ||
+		       script["activities"][0]["name"] == "command/FCALL"));
+
+		Recorder of_requests(redis.pid(), {"--requests=1/1"}); // a smaller sample may leave it out
+		redis.command({"PING"});
+		redis.command({"MULTI"});
+		for (size_t i = 0; i < kQueued; i++)
+			redis.command({"SET", "key" + std::to_string(i), "value"});
+		const Interval transaction = During([&] { redis.command({"EXEC"}); });
+		of_requests.stop();
+		const Json exec = MostSampled(Explain(of_requests.path()), transaction);
+		REQUIRE(!exec.is_null());
+		INFO(exec.dump(1));
+		CHECK(EvidenceOf(exec).find("mostly in one transaction (EXEC) of 20,000 commands; ") !=
+		      std::string::npos);
+	}
+}
+
 TEST_CASE("unwanted samples are not taken")
 {
 	REQUIRE(root());

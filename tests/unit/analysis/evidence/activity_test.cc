@@ -126,6 +126,86 @@ TEST_CASE("a script is EVAL, in Lua or in the commands that it calls")
 	CHECK(InCommand({"setCommand", "call", "execCommand"}) == "command/SET");
 }
 
+TEST_CASE("below call runs a command, also where static functions have no names")
+{
+	// Debian's Redis 7.0.15, stripped: FCALL, and a command whose function is static.
+	const std::vector<std::string> outer = {
+	    "call", "processCommand", "processInputBuffer", "readQueryFromClient", "@", "aeMain", "main"};
+	auto below = [&](std::vector<std::string> functions) {
+		functions.insert(functions.end(), outer.begin(), outer.end());
+		return ActivityOf(StackOf(functions));
+	};
+	Activity script =
+	    below({"luaV_execute@liblua5.1.so.0", "lua_pcall@liblua5.1.so.0", "luaCallFunction", "@", "@"});
+	CHECK(script.name == "script");
+	CHECK(script.in_lua);
+	CHECK(script.where == "luaV_execute < lua_pcall < luaCallFunction");
+	script = below({"dictFind", "setCommand", "call", "scriptCall", "@", "lua_pcall@liblua5.1.so.0",
+			"luaCallFunction", "@", "@"});
+	CHECK(script.name == "script"); // a command that the function calls
+	CHECK(!script.in_lua);
+	CHECK(script.where == "setCommand < call < scriptCall");
+	CHECK(below({"@", "@", "call", "scriptCall", "@", "lua_pcall@liblua5.1.so.0", "luaCallFunction", "@",
+		     "call", "execCommand"})
+		  .name == "script");
+	CHECK(below({"@liblua5.1.so.0"}).name == "script");
+	CHECK(NameOf({"@liblua5.1.so.0"}) == "script"); // without callers
+	CHECK(NameOf({"luaV_execute", "@", "lua_pcall", "luaCallFunction"}) == "script");
+	CHECK(NameOf({"lua_pcall", "luaCallFunction", "@", "processCommand", "processInputBuffer"}) ==
+	      "script");
+	// Lua code that a command of another name runs.
+	CHECK(
+	    below({"luaV_execute@liblua5.1.so.0", "lua_pcall@liblua5.1.so.0", "functionLoadCommand"}).name ==
+	    "command/FUNCTION LOAD");
+
+	Activity command = below({"dictNext", "@", "@"});
+	CHECK(command.name == "command");
+	CHECK(command.where == "dictNext < call < processCommand");
+	CHECK(below({"malloc@libjemalloc.so.2", "@"}).name == "command");
+	CHECK(below({"dictRehash", "@"}).name == "rehash");
+	CHECK(below({"@", "call", "execCommand"}).name == "command/EXEC");
+	// The functions of `call` itself, and what processCommand does before it.
+	CHECK(below({"clock_gettime@[vdso]"}).name == "dispatch");
+	CHECK(NameOf({"@", "processCommand", "processInputBuffer", "main"}) == "dispatch");
+}
+
+TEST_CASE("a stack in a transaction is known by EXEC")
+{
+	auto in = [](const std::vector<std::string> &functions) {
+		return ActivityOf(StackOf(functions)).in_transaction;
+	};
+	CHECK(in({"setCommand", "call", "execCommand", "call", "processCommand"}));
+	CHECK(in({"dictRehash", "setCommand", "call", "execCommand", "call", "processCommand"}));
+	CHECK(!in({"setCommand", "call", "processCommand"}));
+	CHECK(!in({"execCommand@other"}));
+}
+
+TEST_CASE("the purpose of a library is the name of its work")
+{
+	// OpenSSL's assembly has names but no unwind tables; the event loop around it says nothing.
+	CHECK(NameOf({"sha256_block_data_order@libcrypto.so.3", "@libssl.so.3", "@", "aeProcessEvents",
+		      "aeMain", "main"}) == "module/libssl.so.3");
+	// Debian's libssl has no name around the signature of a handshake.
+	CHECK(NameOf({"BN_mod_exp_mont_consttime@libcrypto.so.3", "EVP_DigestSignFinal@libcrypto.so.3",
+		      "@libssl.so.3", "@", "aeProcessEvents", "aeMain", "main"}) == "tls-handshake");
+	CHECK(NameOf({"BN_mod_exp_mont_consttime@libcrypto.so.3"}) == "tls-handshake");
+	CHECK(NameOf({"BN_rand", "main"}) == "function/BN_rand"); // not OpenSSL's
+	CHECK(NameOf({"malloc@libc.so.6", "CRYPTO_malloc@libcrypto.so.3", "SSL_new@libssl.so.3", "@",
+		      "aeProcessEvents", "aeMain"}) == "module/libssl.so.3");
+	CHECK(NameOf({"@libcrypto.so.3", "SSL_accept@libssl.so.3", "tlsHandleEvent", "aeMain"}) ==
+	      "tls-handshake");
+	CHECK(NameOf({"@libcrypto.so.3", "SSL_write@libssl.so.3", "@", "_writeToClient", "writeToClient"}) ==
+	      "answer");
+	CHECK(NameOf({"LZ4_compress_fast@liblz4.so.1"}) == "compress");
+	CHECK(InCommand({"lzf_compress", "rpushCommand"}) == "command/RPUSH");
+	CHECK(NameOf({"malloc@libjemalloc.so.2", "@", "aeProcessEvents", "main"}) == "allocate");
+	CHECK(NameOf({"malloc@libjemalloc.so.2", "initServer", "main"}) == "function/initServer");
+	CHECK(NameOf({"search@redisearch.so", "RedisModuleCommandDispatcher", "call", "processCommand"}) ==
+	      "module/redisearch.so");
+	CHECK(NameOf({"gc@redisearch.so", "moduleTimerHandler", "aeProcessEvents", "aeMain"}) ==
+	      "module/redisearch.so");
+}
+
 TEST_CASE("suffixes that compilers add to names are removed")
 {
 	CHECK(InCommand({"_Z11keysCommandP6client"}) == "command/KEYS");
@@ -327,6 +407,35 @@ TEST_CASE("samples divide the time of own code and have a known error")
 	CHECK(own.samples == 10);
 	CHECK(own.activities[0].samples == 5);
 	CHECK(none.Result(80 * ms).activities.empty());
+}
+
+TEST_CASE("a sample without callers is named by the nearest stack with its function")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 5000 * ms);
+	b.Thread(999, 0, 5000 * ms);
+	const uint32_t leaf = b.StackIn("dictGetSomeKeys"), nameless = b.StackIn(""),
+		       evict =
+			   b.Stack(StackOf({"dictGetSomeKeys", "evictionPoolPopulate", "performEvictions"})),
+		       random = b.Stack(StackOf({"dictGetSomeKeys", "randomkeyCommand", "call"})),
+		       other = b.Stack(StackOf({"", "keysCommand", "call"}));
+	b.CpuSample(100 * ms, leaf);
+	b.CpuSample(200 * ms, evict);
+	b.CpuSample(300 * ms, leaf);
+	b.CpuSample(450 * ms, leaf);
+	b.CpuSample(500 * ms, random);
+	b.CpuSample(600 * ms, leaf, FT_OWN_CODE, 999); // of another thread
+	b.CpuSample(600 * ms, nameless);
+	b.CpuSample(610 * ms, other);
+	b.CpuSample(2000 * ms, leaf); // too far away
+	b.Finish();
+	const Activities activities = ActivitiesOf(b.run);
+	std::string names;
+	for (size_t i = 0; i < b.run.cpu_samples.size(); i++)
+		names += activities.Of(i).name + " ";
+	CHECK(names ==
+	      "evict evict evict command/RANDOMKEY command/RANDOMKEY module/redis-server command/KEYS "
+	      "function/dictGetSomeKeys function/dictGetSomeKeys ");
 }
 
 TEST_CASE("an episode reports what the server ran")

@@ -104,6 +104,13 @@ TEST_CASE("activities outside a group are listed one by one")
 	CHECK(InIteration({"expire"}, 0) == "was expiring keys");
 	CHECK(InIteration({"function/dictFind"}, 0) == "ran dictFind()");
 	CHECK(InIteration({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without symbols");
+	CHECK(InIteration({"module/redisearch.so"}, 0) == "ran code of the module redisearch.so");
+	CHECK(InIteration({"script"}, 0) == "ran a Lua script");
+	CHECK(InIteration({"command"}, 0) == "ran a command whose function has no name");
+	CHECK(InIteration({"module/libcrypto.so.3"}, 0) == "ran TLS code");
+	CHECK(InIteration({"tls-handshake"}, 0) == "was doing TLS handshakes");
+	CHECK(InIteration({"tls-handshake"}, Packed(0, 0, 60, 0)) ==
+	      "was doing TLS handshakes, with 60 accepted connections");
 	CHECK(InIteration({"kernel/sched_yield"}, 0) == "was in sched_yield()");
 	CHECK(InIteration({"kernel/memory"}, 0) == "was requesting memory from the kernel or returning it");
 	CHECK(InIteration({"something-new"}, 0) == "ran something-new");
@@ -133,6 +140,50 @@ TEST_CASE("server and kernel in the same activity are reported together")
 	      "100 samples, 50 in the kernel: write() < writeToClient), and ran PUBLISH for 20.0 ms of that "
 	      "time "
 	      "(20 of 100 samples: publishCommand)");
+}
+
+TEST_CASE("a transaction is reported with its number of commands, if that was recorded")
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 100 * ms);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
+	Stack set, rehash;
+	set.program = rehash.program = "redis-server";
+	for (const char *f : {"setCommand", "call", "execCommand", "call", "processCommand"})
+		set.frames.push_back({f, "redis-server"});
+	rehash.frames = set.frames;
+	rehash.frames.insert(rehash.frames.begin(), {"dictRehash", "redis-server"});
+	b.CpuSamples(0, 60, b.Stack(set));
+	b.CpuSamples(60 * ms, 40, b.Stack(rehash));
+	b.Request(0, 0, 100 * ms);
+	const std::string
+	    begin = "the server ran its own code for 100 ms in one event-loop iteration of 100 ms "
+		    "with 1 ready connection, mostly in ",
+	    end = "; the server ran SET for 60.0 ms of that time (60 of 100 samples: setCommand < "
+		  "call < execCommand), and was rehashing a dictionary for 40.0 ms";
+	auto note = [&](uint64_t t, uint32_t tid, uint64_t commands) {
+		b.run.reports.push_back({kBase + t, "transaction", 0,
+					 R"({"tid":)" + std::to_string(tid) + R"(,"commands":)" +
+					     std::to_string(commands) + "}"});
+	};
+	SECTION("not recorded")
+	{
+		note(200 * ms, kServer, 5000); // later
+		note(1 * ms, 999, 5000);       // of another thread
+		CHECK(Said(&b).starts_with(begin + "a transaction (EXEC)" + end));
+	}
+	SECTION("one")
+	{
+		note(1 * ms, kServer, 150'000);
+		CHECK(Said(&b).starts_with(begin + "one transaction (EXEC) of 150,000 commands" + end));
+	}
+	SECTION("several")
+	{
+		note(1 * ms, kServer, 1500);
+		note(50 * ms, kServer, 2500);
+		CHECK(Said(&b).starts_with(begin + "2 transactions (EXEC) of up to 2,500 commands" + end));
+	}
 }
 
 TEST_CASE("no activity gets more time than was measured")

@@ -109,6 +109,14 @@ TEST_CASE("culprit: the threads that held the CPU")
 		      "stress-ng (2 threads) held CPU 1 for 60.0 ms while redis-server (100) was "
 		      "ready to run");
 	}
+	SECTION("holders that are known for little of the time")
+	{
+		ft_span &s = b.Off(FT_RUN_QUEUE, 45 * ms, 45 * ms, 95 * ms);
+		s.cpu = 1;
+		CHECK(CulpritOf(&b) ==
+		      "redis-server (100) waited 80.0 ms on the run queue; which threads held the "
+		      "CPU is known for 30.0 ms of it");
+	}
 	SECTION("two programs")
 	{
 		wait(50 * ms, 79 * ms, 4400, 2);
@@ -205,6 +213,36 @@ TEST_CASE("culprit: what the server's own code was")
 		b.CpuSamples(0, 100, b.StackIn("", "libcrypto.so.3"));
 		CHECK(CulpritOf(&b) ==
 		      "TLS (libssl, libcrypto) took 100 ms of CPU in 1 event-loop iteration");
+	}
+	SECTION("a script of an unnamed command, as the slow log has it")
+	{
+		b.CpuSamples(0, 100, b.StackIn("@", "liblua5.1.so.0"));
+		SECTION("without a slow log")
+		{
+			CHECK(CulpritOf(&b) ==
+			      "A Lua script (EVAL or FCALL) took 100 ms of CPU in 1 event-loop iteration");
+		}
+		SECTION("with one")
+		{
+			for (const char *entry :
+			     {R"({"duration_us":99000,"command":["fcall","f","0"]})",
+			      R"({"duration_us":40000,"command":["GET","k"]})", R"({"duration_us":99500})"})
+				b.run.reports.push_back({kBase + 99 * ms, "slowlog", 0, entry});
+			CHECK(CulpritOf(&b) ==
+			      "FCALL (Lua script) took 100 ms of CPU in 1 event-loop iteration");
+		}
+	}
+	SECTION("a transaction")
+	{
+		Stack stack;
+		stack.program = "redis-server";
+		for (const char *f : {"setCommand", "call", "execCommand", "call"})
+			stack.frames.push_back({f, "redis-server"});
+		b.CpuSamples(0, 100, b.Stack(stack));
+		b.run.reports.push_back(
+		    {kBase + 1 * ms, "transaction", 0, R"({"tid":100,"commands":150000})"});
+		CHECK(CulpritOf(&b) == "One transaction (EXEC) of 150,000 commands took 100 ms of CPU in 1 "
+				       "event-loop iteration");
 	}
 	SECTION("mostly one thing")
 	{

@@ -281,6 +281,51 @@ TEST_CASE("evidence of run-queue wait names the CPU holder over all waits")
 	      "threads) for 27.0 ms");
 }
 
+TEST_CASE("evidence of run-queue wait says what is not known of it")
+{
+	RunBuilder b;
+	OneRequest(&b, 50 * ms);
+	ft_span &wait = b.Off(FT_RUN_QUEUE, 10 * ms, 10 * ms, 60 * ms);
+	wait.cpu = 1;
+	wait.queue_cpu = 2;
+	auto slice = [&](uint64_t from, uint64_t to, uint32_t tid, const char *comm) {
+		ft_cpu_slice one = {};
+		one.start_ns = kBase + from;
+		one.end_ns = kBase + to;
+		one.tid = tid;
+		one.cpu = 1;
+		snprintf(one.comm, sizeof one.comm, "%s", comm);
+		b.run.cpu_slices.push_back(one);
+	};
+	SECTION("no holder")
+	{
+		b.Finish();
+		Holds(EvidenceOf(&b),
+		      "waited 50.0 ms on the run queue of cpu 1; which thread held the CPU was not "
+		      "recorded");
+	}
+	SECTION("two holders in one wait, an idle CPU, and a rest")
+	{
+		slice(10 * ms, 20 * ms, 55, "dd");
+		slice(20 * ms, 26 * ms, 56, "sh");
+		slice(30 * ms, 50 * ms, 0, "swapper/1");
+		b.Finish();
+		Holds(EvidenceOf(&b), "waited 50.0 ms on the run queue of cpu 1; the CPU was held by dd (55) "
+				      "for 10.0 ms, sh (56) "
+				      "for 6.00 ms and idle for 20.0 ms, until the kernel let the thread run "
+				      "on it; 14.0 ms of the "
+				      "wait are unattributed, because no CPU slice of them was recorded");
+	}
+	SECTION("only what is in the episode counts")
+	{
+		slice(0, 60 * ms, 55, "dd");
+		b.run.requests.due_ns[0] = b.run.requests.sent_ns[0] = kBase + 40 * ms;
+		b.Finish();
+		Holds(EvidenceOf(&b),
+		      "waited 20.0 ms on the run queue of cpu 1; the CPU was held by dd (55) for 20.0 ms\n");
+	}
+}
+
 TEST_CASE("evidence of a CPU quota names the cgroup that used it up")
 {
 	RunBuilder b;
@@ -449,6 +494,82 @@ TEST_CASE("stolen CPU time is evidence where it may matter")
 	{
 		CHECK(steal({{kBase - 100 * ms, 90}, {kBase, 0}}).find("steal") == std::string::npos);
 	}
+}
+
+TEST_CASE("kernel events that the host counts are evidence where they may matter")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	auto evidence = [&](const char *name, std::vector<Sample> samples) {
+		b.run.series = {{name, "", {}, std::move(samples)}};
+		b.Finish();
+		return EvidenceOf(&b);
+	};
+	SECTION("an OOM kill")
+	{
+		Holds(evidence("host.oom_kills", {{kBase - 500 * ms, 2}, {kBase + 60 * ms, 3}}),
+		      "the kernel's OOM killer killed 1 process on this host, at a time known to within 100 "
+		      "ms\n");
+	}
+	SECTION("before and after")
+	{
+		CHECK(evidence("host.oom_kills",
+			       {{kBase - 500 * ms, 2}, {kBase - 1 * ms, 3}, {kBase + 201 * ms, 4}})
+			  .find("OOM") == std::string::npos);
+	}
+	SECTION("the first reading is no event")
+	{
+		CHECK(evidence("host.page_cache_drops", {{kBase + 60 * ms, 3}}).find("dropped") ==
+		      std::string::npos);
+	}
+	SECTION("dropped caches")
+	{
+		Holds(evidence("host.page_cache_drops", {{kBase, 2}, {kBase + 60 * ms, 3}}),
+		      "the page cache was dropped (/proc/sys/vm/drop_caches)");
+		Holds(evidence("host.slab_drops", {{kBase, 2}, {kBase + 160 * ms, 3}}),
+		      "caches of files and directories were dropped");
+	}
+}
+
+TEST_CASE("evidence is of the thread where a cause was, also without a request log")
+{
+	RunBuilder b;
+	for (uint32_t tid : {kServer, kServer + 1})
+		b.Thread(tid, 0, 100 * ms, FT_THREAD_MAIN, "memcached", kServer);
+	b.Frame(FT_ITERATION, 0, 60 * ms);
+	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	b.Frame(FT_ITERATION, 1 * ms, 59 * ms, 0, UINT64_MAX, kServer + 1);
+	b.Off(FT_PTRACED, 1 * ms, 59 * ms, 59 * ms, 0, kServer + 1).arg[0] = 77;
+	b.run.tracers[77] = "strace";
+	b.Finish();
+	std::vector<Timeline> timelines;
+	timelines.push_back(b.Timeline());
+	timelines.push_back(b.Timeline(kServer + 1));
+	Blame blame = BlameRun(b.run, timelines, {1, 0});
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	REQUIRE(episodes.size() == 1);
+	FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 10, 1, &episodes);
+	REQUIRE(episodes[0].evidence.size() == 2);
+	Holds(episodes[0].evidence[0], "the server ran its own code for 60.0 ms");
+	Holds(episodes[0].evidence[1], "was stopped 1 time by strace (pid 77), 58.0 ms in total");
+}
+
+TEST_CASE("a smaller cause never takes the place of one without an event")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	b.Finish();
+	std::vector<Timeline> timelines;
+	timelines.push_back(b.Timeline());
+	Blame blame = BlameRun(b.run, timelines, {1, 0});
+	std::vector<Episode> episodes = FindEpisodes(&blame);
+	REQUIRE(episodes.size() == 1);
+	episodes[0].causes.insert(episodes[0].causes.begin(), {Cause::Ptrace, 0, 42 * ms, 0.42});
+	FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 1, 1, &episodes);
+	REQUIRE(!episodes[0].evidence.empty());
+	CHECK(episodes[0].evidence[0] ==
+	      "ptrace took 42.0 ms of the requests' time, of which no event was recorded");
+	CHECK(episodes[0].evidence_of[0] == Cause::Ptrace);
 }
 
 TEST_CASE("evidence stays within its limit, the largest cause first")

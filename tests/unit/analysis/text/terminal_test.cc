@@ -155,6 +155,35 @@ TEST_CASE("the requested number of episodes is shown with all of their evidence"
 	CHECK(Holds(ExplainScreen(e, {}, all - 1), "The " + std::to_string(all - 1) + " worst of "));
 }
 
+TEST_CASE("the worst episode is printed with its first sentence, however little room is left")
+{
+	for (SampleSize size : Samples()) {
+		Explanation e = SampleRun(size);
+		e.run.warnings.assign(30, std::string(200, 'w'));
+		e.culprit.clause = std::string(6000, 'c'); // takes the whole screen
+		for (Episode &episode : e.episodes)
+			episode.evidence = {"the first fact", "another fact"};
+		const std::string text = ExplainScreen(e, {});
+		CHECK(Holds(text, "the first fact"));
+		CHECK_FALSE(Holds(text, "another fact"));
+	}
+}
+
+TEST_CASE("no episode is printed without its first sentence")
+{
+	Explanation e = SampleRun(Samples()[0]);
+	for (Episode &episode : e.episodes)
+		episode.evidence = {std::string(500, 'x') + " the first fact"};
+	const std::string text = ExplainScreen(e, {});
+	size_t facts = 0, worst = 0;
+	for (const std::string &line : forktail::analysis::Lines(text)) {
+		facts += Holds(line, "the first fact");
+		worst += Holds(line, ", worst ");
+	}
+	CHECK(facts == worst);
+	CHECK(facts > 0);
+}
+
 TEST_CASE("the longest latency of each interval is stored, whichever pass sees it, in constant room")
 {
 	Peaks one, two, all;

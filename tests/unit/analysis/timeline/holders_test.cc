@@ -165,7 +165,7 @@ std::string ExplainedWaits(const std::string &path, bool with_turns)
 	}
 	for (uint64_t i = 0; i < 9; i++) {
 		uint64_t from = i * 10 * ms + 4 * ms, until = from + 4 * ms;
-		uint64_t softirqs = i % 3 == 0 ? 4 * ms : i % 3 == 1 ? 1 * ms : 3 * ms;
+		uint64_t softirqs = i % 3 == 0 ? 4 * ms : i % 3 == 1 ? 300 * us : 3 * ms;
 		RunBuilder b;
 		ft_span s = b.Off(FT_IDLE, from - 2 * ms, from, until);
 		if (with_turns) {
@@ -205,7 +205,7 @@ TEST_CASE("holders computed by the recorder and holders computed here give the s
 	TempDir dir;
 	std::string path = dir.file("server.forktail");
 	std::string decided = ExplainedWaits(path, false), left_open = ExplainedWaits(path, true);
-	CHECK(decided.find("the CPU was held by sh (50) for 3.00 ms") != std::string::npos);
+	CHECK(decided.find("the CPU was held by sh (50) for 3.70 ms") != std::string::npos);
 	CHECK(decided.find("softirq/deferred") != std::string::npos);
 	CHECK(decided == left_open);
 }

@@ -42,7 +42,7 @@ void write_first(const Proc &proc)
 	proc.write("meminfo",
 		   "MemTotal:  8000 kB\nMemFree:   1000 kB\nMemAvailable:  2000 kB\nCached:  300 kB\n"
 		   "Dirty:  7 kB\nSwapFree:  0 kB\n");
-	proc.write("vmstat", "nr_free_pages 1\npgfault 1000\npgmajfault 10\n");
+	proc.write("vmstat", "nr_free_pages 1\npgfault 1000\npgmajfault 10\ndrop_pagecache 1\noom_kill 2\n");
 	proc.write("diskstats", "");
 	proc.write("softirqs", "          CPU0  CPU1\n      HI:  1  2\n  NET_RX:  100  200\n");
 	proc.write("net/dev",
@@ -64,13 +64,18 @@ TEST_CASE("levels are written directly, rates from the second reading")
 	REQUIRE(m);
 	proc_metrics_sample(m, &kPid, 1);
 	proc.write("stat", "cpu  140 20 70 820 25 5 13 7 0 0\n"); // 100 jiffies later
-	proc.write("vmstat", "nr_free_pages 1\npgfault 1500\npgmajfault 10\n");
+	proc.write("vmstat", "nr_free_pages 1\npgfault 1500\npgmajfault 10\ndrop_pagecache 1\noom_kill 3\n");
 	proc.write("softirqs", "          CPU0  CPU1\n      HI:  1  2\n  NET_RX:  100  260\n");
 	proc.write("net/dev", "Inter-|\n face |\n    lo: 7000 1 2 3 4 5 6 7 9000 1 2 3 4 5 6 7\n");
 	proc_metrics_sample(m, &kPid, 1);
 	proc_metrics_close(m);
 	const Recorded r = written.finish();
 
+	const auto kills = samples_of(r, "host.oom_kills");
+	REQUIRE(kills.size() == 2); // a level: the analysis compares readings
+	CHECK(kills[1].value == 3);
+	CHECK(only_value(r, "host.page_cache_drops") == 1);
+	CHECK(samples_of(r, "host.slab_drops").empty());
 	const auto available = samples_of(r, "host.memory.available");
 	REQUIRE(available.size() == 1); // unchanged
 	CHECK(available[0].value == 2000 * 1024);

@@ -93,7 +93,7 @@ public:
 	}
 	uint64_t Count(request_count what) const { return counts.counts[what]; }
 
-	std::vector<request_message> requests;
+	std::vector<request_message> requests, transactions;
 	request_message counts = {};
 	size_t connections = 0;
 
@@ -107,6 +107,8 @@ private:
 			s->counts = *m;
 		else if (m->kind == MESSAGE_CONNECTION)
 			s->connections++;
+		else if (m->kind == MESSAGE_TRANSACTION)
+			s->transactions.push_back(*m);
 	}
 	matcher *matcher_;
 	uint32_t offset_ = UINT32_MAX - 20; // offsets wrap around
@@ -433,4 +435,42 @@ TEST_CASE("matcher: garbage and cut events are harmless")
 	}
 	s.Finish();
 	CHECK(s.connections <= 1);
+}
+
+TEST_CASE("a large transaction is reported with its number of commands")
+{
+	const std::string multi = "*1\r\n$5\r\nMULTI\r\n", exec = "*1\r\n$4\r\nEXEC\r\n",
+			  discard = "*1\r\n$7\r\nDISCARD\r\n";
+	uint64_t t = 0;
+	Stream s;
+	auto send = [&](const std::string &bytes) {
+		t += 3;
+		s.Read((t - 1) * ms, bytes, {{(t - 2) * ms, static_cast<uint32_t>(bytes.size())}});
+		s.Write(t * ms);
+	};
+	auto queue = [&](size_t commands) {
+		for (size_t i = 0; i < commands; i++)
+			send(i % 2 ? kGet : kSet);
+	};
+	send(multi);
+	queue(TRANSACTION_LARGE + 500);
+	send(exec);
+	REQUIRE(s.transactions.size() == 1);
+	CHECK(s.transactions[0].transaction.commands == TRANSACTION_LARGE + 500);
+	CHECK(s.transactions[0].transaction.read_ns == (t - 1) * ms);
+	CHECK(s.transactions[0].transaction.tid == kTarget);
+	queue(TRANSACTION_LARGE); // outside
+	send(exec);
+	send(multi);
+	queue(TRANSACTION_LARGE);
+	send(discard);
+	send(multi);
+	queue(TRANSACTION_LARGE - 1); // small
+	send(exec);
+	send(multi);
+	queue(TRANSACTION_LARGE);
+	s.Lose(); // how many commands were queued is unknown
+	queue(TRANSACTION_LARGE);
+	send(exec);
+	CHECK(s.transactions.size() == 1);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
+// The counters are read ten times a second, and equal readings are recorded once.
+//
 // A thread does not see that the hypervisor gave its CPU to another guest: stolen time looks like own code.
-// Only the host's counter of stolen time shows it. The counter is read ten times a second, so an interval is
-// extended to the readings around it.
-#include "steal.h"
+// Only the host's counter of stolen time shows it. An interval is extended to the readings around it.
+#include "host_counters.h"
 
 #include <algorithm>
 
@@ -16,7 +17,36 @@ namespace
 
 constexpr uint64_t kReadingNs = 100'000'000; // a reading covers the time since the previous one
 
+// How much a counter grew between the readings around an interval.
+uint64_t GrownBy(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns)
+{
+	double grown = 0;
+	for (const Series &series : run.series)
+		for (size_t i = 1; series.name == name && i < series.samples.size(); i++) {
+			const Sample &s = series.samples[i];
+			if (s.t_ns > from_ns && s.t_ns - std::min(s.t_ns, kReadingNs) < to_ns)
+				grown += std::max(s.value - series.samples[i - 1].value, 0.0);
+		}
+	return static_cast<uint64_t>(grown);
+}
+
 } // namespace
+
+std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, uint64_t to_ns)
+{
+	const std::string when = ", at a time known to within " + common::FormatDuration(kReadingNs);
+	std::vector<std::string> sentences;
+	if (uint64_t kills = GrownBy(run, "host.oom_kills", from_ns, to_ns))
+		sentences.push_back("the kernel's OOM killer killed " +
+				    common::Plural(kills, "process", "processes") + " on this host" + when);
+	if (GrownBy(run, "host.page_cache_drops", from_ns, to_ns))
+		sentences.push_back("the page cache was dropped (/proc/sys/vm/drop_caches)" + when);
+	if (GrownBy(run, "host.slab_drops", from_ns, to_ns))
+		sentences.push_back("the kernel's caches of files and directories were dropped "
+				    "(/proc/sys/vm/drop_caches)" +
+				    when);
+	return sentences;
+}
 
 std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t worst_ns)
 {
