@@ -56,10 +56,10 @@ struct recorder {
 	uint64_t open_due_ns;	     /* when the threads' open states are requested next */
 	uint64_t thread_events_lost; /* of those, threads that exist have been announced again */
 	uint64_t follow_due_ns;	     /* when targets are looked for next */
-	uint64_t disk_error_ns;	  /* when writing last failed */
-	bool disk_error_reported; /* whether the write error was reported, after it persisted */
-	int manager;		  /* of the service, or -1 */
-	uint64_t alive_ns;	  /* when the manager was last told so */
+	uint64_t disk_error_ns;	     /* when writing last failed */
+	bool disk_error_reported;    /* whether the write error was reported, after it persisted */
+	int manager;		     /* of the service, or -1 */
+	uint64_t alive_ns;	     /* when the manager was last told so */
 };
 
 #endif

@@ -16,10 +16,7 @@ namespace
 constexpr uint64_t second_ns = 1000000000;
 
 struct Close {
-	void operator()(descriptions *d) const
-	{
-		descriptions_close(d);
-	}
+	void operator()(descriptions *d) const { descriptions_close(d); }
 };
 using Descriptions = std::unique_ptr<descriptions, Close>;
 
