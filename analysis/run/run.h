@@ -286,7 +286,7 @@ struct HostClock {
 	size_t samples = 0;    // round trips
 };
 
-// What somebody noted about an instant: "deploy 42" (source/marks.h).
+// What a user noted about an instant: "deploy 42" (source/marks.h).
 struct Mark {
 	uint64_t t_ns = 0;
 	std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Marks: what somebody noted about an instant, such as a deployment. They are lines of text in a file next to
+// Marks: what a user noted about an instant, such as a deployment. They are lines of text in a file next to
 // the recordings, so that any program can add one without a library and without the recorder.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace forktail::analysis
 // Where the marks of a ring, a run or a single recording are: DIR/marks or FILE.marks.
 std::string MarksPath(const std::string &run);
 
-// The end of that file, at most 1 MB of whole lines; "" if there is none. Symbolic links are not followed.
+// The end of that file, at most 1 MB of whole lines; "" without a file. Symbolic links are not followed.
 std::string ReadMarks(const std::string &run);
 
 // Adds a mark at a time of day (0: now): a line with the seconds since 1970 and the text. False: *error is
@@ -21,7 +21,7 @@ std::string ReadMarks(const std::string &run);
 bool AddMark(const std::string &run, uint64_t realtime_ns, const std::string &text, std::string *error);
 
 // Sets run->marks to those from a minute before the run to its end. Lines in another format are ignored, with
-// a warning. Without readings of both clocks there are none.
+// a warning. A run without readings of both clocks has no marks.
 void FindMarks(Run *run);
 
 } // namespace forktail::analysis

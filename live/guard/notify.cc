@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See notify.h. Each message has a socket of its own, because the manager may have made another one since.
+// See notify.h. Each message has a new socket, because the manager may have made another one since.
 #include "notify.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Attaching takes milliseconds and rights that the recorder gives up, so a process of its own does it. */
+/* Attaching takes milliseconds and rights that the recorder gives up, so a helper process does it. */
 #include "loader/requests/request_hooks.h"
 
 #include <bpf/bpf.h>

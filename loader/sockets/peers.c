@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of sockets do not say who opened a connection: one that comes from a port on which somebody listens
+/* Tables of sockets do not say who opened a connection: one that comes from a port with a listening socket
  * was accepted. The process' sockets are found first, so that each table is read once and few addresses are
  * kept. */
 #include "loader/sockets/peers.h"
