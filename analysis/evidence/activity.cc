@@ -219,12 +219,12 @@ Activity OtherActivity(const Stack &stack, const std::vector<Function> &function
 {
 	const auto [library, work] = LibraryWork(functions);
 	if (library != kNone && work != "allocate")
-		return {work, Where(functions, library)};
+		return {work, Where(functions, 0)};
 	for (size_t i = functions.size(); i-- > 0;)
 		if (functions[i].own && !functions[i].name.empty() && !kFrames.count(functions[i].name))
 			return {"function/" + functions[i].name, Where(functions, 0)};
 	if (library != kNone)
-		return {work, Where(functions, library)};
+		return {work, Where(functions, 0)};
 	if (Innermost(functions, [](const std::string &) { return true; }) != kNone)
 		return {"event-loop", Where(functions, 0)};
 	std::string where = functions.empty() ? "" : functions[0].name;
@@ -369,8 +369,9 @@ const Activity &Activities::Of(size_t sample) const
 namespace
 {
 
-// A sample without callers gets the activity of a whole stack of its thread at most this far away.
-constexpr uint64_t kCallersNs = 1'000'000'000;
+// A sample without callers gets the activity of a whole stack of its thread at most this far away. So much
+// around a stretch is always loaded (RunSource::Cover), so the result does not depend on the stretches.
+constexpr uint64_t kCallersNs = 500'000'000;
 
 // A short iteration's samples have the innermost function only, except for 50 per second. The nearest stack
 // of the same thread with that function shows what it was called for.

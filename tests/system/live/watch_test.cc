@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <unistd.h>
@@ -22,9 +23,11 @@ using namespace forktail::test;
 namespace
 {
 
+// Also where the screen breaks a line between two of its words.
 bool Holds(const std::string &text, const std::string &part)
 {
-	return text.find(part) != std::string::npos;
+	const std::string lines = std::regex_replace(text, std::regex("\\s+"), " ");
+	return text.find(part) != std::string::npos || lines.find(part) != std::string::npos;
 }
 
 std::vector<std::string> LinesOf(const std::string &text)
