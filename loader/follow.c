@@ -96,8 +96,7 @@ static void begin(struct recorder *r, pid_t pid)
 	json_object_update(note, described);
 	write_json_note(r->writer, note);
 	samples_prepare(r->drain.samples, pid);
-	requests_target(r->requests, described);
-	requests_note_servers(r->requests, r->writer);
+	requests_target(r->requests, r->writer, described);
 	print(pid, comm, n > 0 ? (size_t)n : 0, "began");
 }
 
@@ -123,7 +122,7 @@ void follow_tick(struct recorder *r)
 {
 	uint64_t now = ft_now_ns();
 	drop_ended(r);
-	requests_target(r->requests, descriptions_tick(r->descriptions, now));
+	requests_target(r->requests, r->writer, descriptions_tick(r->descriptions, now));
 	if (now < r->follow_due_ns)
 		return;
 	uint64_t cpu_ns = own_cpu_ns();

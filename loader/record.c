@@ -151,7 +151,7 @@ static int load_requests(struct recorder *r)
 	programs_include(r->programs, requests_programs(r->requests));
 	json_t *all = descriptions_all(r->descriptions), *one;
 	size_t i;
-	json_array_foreach(all, i, one) requests_target(r->requests, one);
+	json_array_foreach(all, i, one) requests_target(r->requests, NULL, one);
 	json_decref(all);
 	return 0;
 }

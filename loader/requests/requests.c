@@ -206,10 +206,28 @@ static struct request_target target_named(pid_t pid, const char *comm)
 	return t;
 }
 
-void requests_target(struct requests *r, const json_t *described)
+static void put_servers(const struct requests *r, json_t *object)
+{
+	json_t *servers = json_put_array(object, "servers"), *infos = json_put_array(object, "server_info");
+	for (size_t i = 0; i < r->server_count; i++) {
+		json_put_text(servers, NULL, r->servers[i].address);
+		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+	}
+}
+
+/* The manifest has those that existed before. */
+static void note_servers(const struct requests *r, struct ft_writer *w)
+{
+	json_t *note = json_note(ft_now_ns(), "request-servers");
+	put_servers(r, note);
+	write_json_note(w, note);
+}
+
+void requests_target(struct requests *r, struct ft_writer *w, const json_t *described)
 {
 	if (!r || !described)
 		return;
+	const size_t before = r->server_count;
 	const pid_t pid = (pid_t)json_integer_value(json_object_get(described, "pid"));
 	const json_t *all = json_object_get(described, "listens"), *one;
 	size_t i;
@@ -230,15 +248,8 @@ void requests_target(struct requests *r, const json_t *described)
 		add_server(r, pid, (uint16_t)port, address);
 		request_hooks_serve(&r->hooks, (uint16_t)port);
 	}
-}
-
-static void put_servers(const struct requests *r, json_t *object)
-{
-	json_t *servers = json_put_array(object, "servers"), *infos = json_put_array(object, "server_info");
-	for (size_t i = 0; i < r->server_count; i++) {
-		json_put_text(servers, NULL, r->servers[i].address);
-		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
-	}
+	if (w && r->server_count > before)
+		note_servers(r, w);
 }
 
 void requests_manifest(const struct requests *r, json_t *manifest)
@@ -262,15 +273,6 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 		json_put_text(one, "name", r->servers[i].address);
 		json_put_text(one, "address", r->servers[i].address);
 	}
-}
-
-void requests_note_servers(const struct requests *r, struct ft_writer *w)
-{
-	if (!r)
-		return;
-	json_t *note = json_note(ft_now_ns(), "request-servers");
-	put_servers(r, note);
-	write_json_note(w, note);
 }
 
 int requests_fd(const struct requests *r)

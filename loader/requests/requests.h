@@ -19,10 +19,11 @@ struct requests;
 
 struct requests_wanted {
 	bool wanted;
-	bool keep;	   /* for a flight recorder */
-	uint32_t sample;   /* one in this many connections, a power of two, all of the time. 0: automatic: all
-			      of   them, and one in 16 from 10,000 requests per second on; for a flight recorder
-			      all,   for a part of the time, in which the programs take 1 % of a CPU */
+	bool keep; /* for a flight recorder */
+	/* One in this many connections, a power of two, all of the time. 0: automatic: all of them, and one
+	 * in 16 from 10,000 requests per second on; for a flight recorder all, for a part of the time, in
+	 * which the programs take 1 % of a CPU. */
+	uint32_t sample;
 	bool hash_clients; /* store random bytes in place of a client's address, the same in this recording */
 };
 
@@ -31,12 +32,10 @@ struct requests *requests_start(const struct requests_wanted *wanted);
 /* Loads the programs, which share the map of targets. Negative errno: programs_log() says why. */
 int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace);
 /* A process is a target from now on, or may listen elsewhere now: its description (loader/targets), or NULL.
- */
-void requests_target(struct requests *r, const json_t *described);
+ * New servers are noted in `w`. NULL: no file is open yet, and its manifest will have them. */
+void requests_target(struct requests *r, struct ft_writer *w, const json_t *described);
 /* Adds the members of the manifest that describe the log: what was asked for, servers and operations. */
 void requests_manifest(const struct requests *r, json_t *manifest);
-/* Writes a note with the servers found so far, because the manifest only has those that existed before. */
-void requests_note_servers(const struct requests *r, struct ft_writer *w);
 int requests_attach(struct requests *r);
 enum { REQUESTS_PERIOD_MS = 20000 };
 /* With an automatic sample: attaches or detaches, or reduces the sample. Call it often, with the time in the

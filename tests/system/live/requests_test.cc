@@ -165,3 +165,22 @@ TEST_CASE("requests of a server that begins later have its name at once")
 	CHECK(r.Count(name, "SET") == 5000);
 	CHECK(r.Count("other", "SET") == 0);
 }
+
+TEST_CASE("requests at a port that a server opens later have its name at once")
+{
+	REQUIRE(root());
+	Redis redis;
+	RequestRing r({"--pid", std::to_string(redis.pid())});
+	INFO(r.recorder->err());
+	const std::string port = std::to_string(free_port()), name = "redis-server:" + port;
+	REQUIRE(redis.command({"CONFIG", "SET", "port", port}) == "OK");
+	CHECK(eventually(
+	    [&] {
+		    Load({"-p", port, "-t", "set", "-n", "100", "-c", "5"});
+		    sleep_for(Seconds(1));
+		    return r.Count(name, "SET") + r.Count("other", "SET") > 0;
+	    },
+	    Seconds(30)));
+	CHECK(r.Count(name, "SET") > 0);
+	CHECK(r.Count("other", "SET") == 0);
+}
