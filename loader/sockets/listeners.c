@@ -115,79 +115,44 @@ int listeners_on_path(struct inodes *found, const char *path)
 	return each_unix("self", see_path, &(struct search){.found = found, .path = path});
 }
 
-struct any {
-	bool (*see)(void *context, unsigned long inode);
-	void *context;
-};
-
-static bool see_link(void *context, const char *link)
+static bool is_wanted(void *context, const char *link)
 {
-	const struct any *any = context;
 	unsigned long inode;
-	return sscanf(link, "socket:[%lu]", &inode) == 1 && any->see(any->context, inode);
-}
-
-/* Calls `see` with each socket of a process until it returns true. */
-static bool any_socket(pid_t pid, bool (*see)(void *context, unsigned long inode), void *context)
-{
-	return any_link(pid, see_link, &(struct any){see, context});
-}
-
-static bool is_wanted(void *context, unsigned long inode)
-{
-	return contains(context, inode);
+	return sscanf(link, "socket:[%lu]", &inode) == 1 && contains(context, inode);
 }
 
 bool holds_socket(pid_t pid, const struct inodes *wanted)
 {
-	return any_socket(pid, is_wanted, (void *)(uintptr_t)wanted);
+	return any_link(pid, is_wanted, (void *)(uintptr_t)wanted);
 }
 
-/* Listening sockets of a namespace by inode, and those that one process holds. */
+/* The sockets of a process, and the addresses of those that listen. */
 struct listening {
-	json_t *by_inode; /* {"12345": "tcp:6379"} */
-	json_t *addresses;
+	json_t *inodes, *addresses;
 };
 
 static void see_any(void *context, unsigned long inode, int port, const char *path)
 {
 	struct listening *l = context;
-	char key[32], address[PATH_MAX + 8];
-	snprintf(key, sizeof key, "%lu", inode);
+	char address[PATH_MAX + 8];
+	if (!has_inode(l->inodes, inode))
+		return;
 	if (path)
 		snprintf(address, sizeof address, "unix:%s", path);
 	else
 		snprintf(address, sizeof address, "tcp:%d", port);
-	json_put_text(l->by_inode, key, address);
-}
-
-static bool collect(void *context, unsigned long inode)
-{
-	struct listening *l = context;
-	char key[32];
-	snprintf(key, sizeof key, "%lu", inode);
-	json_t *address = json_object_get(l->by_inode, key);
-	if (address)
-		json_array_append(l->addresses, address);
-	return false;
-}
-
-static bool is_any(void *context, unsigned long inode)
-{
-	(void)context, (void)inode;
-	return true;
+	json_put_text(l->addresses, NULL, address);
 }
 
 json_t *listen_addresses(pid_t pid)
 {
 	char text[16];
-	if (!any_socket(pid, is_any, NULL)) /* most processes: the tables can be long */
-		return json_array();
-	struct listening l = {json_object(), json_array()};
+	struct listening l = {socket_inodes(pid), json_array()};
 	snprintf(text, sizeof text, "%d", pid);
-	each_tcp(text, see_any, &l);
-	each_unix(text, see_any, &l);
-	any_socket(pid, collect, &l);
-	json_decref(l.by_inode);
+	if (json_object_size(l.inodes)) {
+		each_tcp(text, see_any, &l);
+		each_unix(text, see_any, &l);
+	}
+	json_decref(l.inodes);
 	return l.addresses;
 }

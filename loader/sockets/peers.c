@@ -24,7 +24,7 @@ struct connection {
 
 struct outgoing {
 	bool listened[UINT16_MAX + 1];
-	json_t *inodes; /* of the process' sockets: {"12345": true} */
+	json_t *inodes; /* of the process' sockets */
 	struct connection *all;
 	size_t count, room;
 };
@@ -48,23 +48,12 @@ static bool address_text(const char *hex, unsigned port, char *to)
 	return true;
 }
 
-static bool note_inode(void *context, const char *link)
-{
-	struct outgoing *o = context;
-	char inode[32] = "";
-	if (sscanf(link, "socket:[%31[0-9]]", inode) == 1)
-		json_put_truth(o->inodes, inode, true);
-	return false;
-}
-
 static void note_socket(void *context, const struct tcp_socket *s)
 {
 	struct outgoing *o = context;
-	char inode[32];
 	if (s->state == LISTEN)
 		o->listened[s->local_port & UINT16_MAX] = true;
-	snprintf(inode, sizeof inode, "%lu", s->inode);
-	if (s->state != ESTABLISHED || !json_object_get(o->inodes, inode) ||
+	if (s->state != ESTABLISHED || !has_inode(o->inodes, s->inode) ||
 	    !grow(&o->all, &o->room, o->count, sizeof *o->all))
 		return;
 	struct connection *c = &o->all[o->count++];
@@ -96,9 +85,8 @@ json_t *peer_addresses(pid_t pid)
 		return peers;
 	char text[16];
 	snprintf(text, sizeof text, "%d", pid);
-	o->inodes = json_object();
-	any_link(pid, note_inode, o);
-	if (json_object_size(o->inodes)) { /* few processes: the tables can be long */
+	o->inodes = socket_inodes(pid);
+	if (json_object_size(o->inodes)) {
 		each_tcp_socket(text, "tcp", note_socket, o);
 		each_tcp_socket(text, "tcp6", note_socket, o);
 	}

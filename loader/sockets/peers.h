@@ -9,9 +9,9 @@
 
 enum { PEERS_MAX = 64 };
 
-/* Where the process' outgoing TCP connections lead to: ["10.0.0.7:6379", "[fd00::1]:6379"], each once, at
- * most PEERS_MAX. A connection is outgoing if no socket of the network namespace listens on its local port.
- */
+/* Where the process' outgoing TCP connections lead to, each address once, at most PEERS_MAX:
+ * ["10.0.0.7:6379", "[fd00::1]:6379"]. A connection is outgoing if no socket of the network namespace listens
+ * on its local port. */
 json_t *peer_addresses(pid_t pid);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "loader/system/affinity.h"
+#include "recording/json/json_block.h"
 
 bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *context)
 {
@@ -27,6 +28,28 @@ bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *con
 	}
 	closedir(dir);
 	return found;
+}
+
+static bool note_inode(void *context, const char *link)
+{
+	char inode[32] = "";
+	if (sscanf(link, "socket:[%31[0-9]]", inode) == 1)
+		json_put_truth(context, inode, true);
+	return false;
+}
+
+json_t *socket_inodes(pid_t pid)
+{
+	json_t *inodes = json_object();
+	any_link(pid, note_inode, inodes);
+	return inodes;
+}
+
+bool has_inode(const json_t *inodes, unsigned long inode)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%lu", inode);
+	return json_object_get(inodes, text) != NULL;
 }
 
 int each_tcp_socket(const char *pid, const char *table,

@@ -4,12 +4,18 @@
 #ifndef FORKTAIL_LOADER_PROC_SOCKETS_H
 #define FORKTAIL_LOADER_PROC_SOCKETS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 /* Calls `see` with the target of each descriptor's link ("socket:[1234]") until it returns true. Returns
  * whether it did. */
 bool any_link(pid_t pid, bool (*see)(void *context, const char *link), void *context);
+
+/* The sockets of a process by inode: {"1234": true}. Empty for most processes, for which no table of sockets
+ * need be read. */
+json_t *socket_inodes(pid_t pid);
+bool has_inode(const json_t *inodes, unsigned long inode);
 
 struct tcp_socket {
 	unsigned long inode; /* 0: no process has it open any more */

@@ -24,7 +24,7 @@ struct sockets;
 struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t count);
 /* A thread of this process waits for events of the epoll instance. Does nothing if `s` is NULL. */
 void sockets_watch(struct sockets *s, pid_t pid, uint32_t epoll);
-/* Whether threads of one process wait for different instances: only then a connection's thread is a question.
+/* Whether threads of one process wait for different instances. Only then a connection's thread must be found.
  */
 bool sockets_several(const struct sockets *s);
 /* For kernels without the tracepoints of readers.h. Reads all instances of such processes and writes what has

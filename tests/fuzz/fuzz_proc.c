@@ -75,19 +75,31 @@ static void look(const char *proc, struct ft_writer *writer)
 	proc_metrics_close(metrics);
 }
 
+/* As if the process had each of these sockets. */
+static void see_each(void *context, unsigned long inode, int port, const char *path)
+{
+	struct listening *l = context;
+	char text[32];
+	snprintf(text, sizeof(text), "%lu", inode);
+	json_put_truth(l->inodes, text, true);
+	see_any(l, inode, port, path);
+}
+
 /* Every listening socket of every line has to be in the parsed result. */
 static void listen_to(const char *process)
 {
 	struct listening l = {json_object(), json_array()};
 	json_t *address;
-	const char *inode;
+	size_t i;
 	char from_proc[SCRATCH_PATH + 8];
 
 	snprintf(from_proc, sizeof(from_proc), "..%s", process);
-	each_tcp(from_proc, see_any, &l);
-	each_unix(from_proc, see_any, &l);
-	json_object_foreach(l.by_inode, inode, address) if (!json_string_length(address)) abort();
-	json_decref(l.by_inode);
+	each_tcp(from_proc, see_each, &l);
+	each_unix(from_proc, see_each, &l);
+	if (json_object_size(l.inodes) && !json_array_size(l.addresses))
+		abort();
+	json_array_foreach(l.addresses, i, address) if (!json_string_length(address)) abort();
+	json_decref(l.inodes);
 	json_decref(l.addresses);
 }
 
