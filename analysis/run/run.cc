@@ -22,35 +22,27 @@ void ExtendRun(uint64_t from_ns, uint64_t to_ns, Run *run)
 	run->end_ns = std::max(run->end_ns, to_ns);
 }
 
+// The reading of both clocks that is nearest by one of them; null without readings.
+static const ft_clock *Nearest(const Run &run, uint64_t ft_clock::*by, uint64_t ns)
+{
+	auto away = [&](const ft_clock &c) { return std::max(c.*by, ns) - std::min(c.*by, ns); };
+	auto nearest = std::min_element(run.clocks.begin(), run.clocks.end(),
+					[&](const auto &a, const auto &b) { return away(a) < away(b); });
+	return nearest == run.clocks.end() ? nullptr : &*nearest;
+}
+
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
 {
-	const ft_clock *nearest = nullptr;
-	uint64_t best_ns = 0;
-	for (const ft_clock &c : run.clocks) {
-		uint64_t away_ns = c.monotonic_ns > t_ns ? c.monotonic_ns - t_ns : t_ns - c.monotonic_ns;
-		if (!nearest || away_ns < best_ns) {
-			nearest = &c;
-			best_ns = away_ns;
-		}
-	}
-	return nearest ? nearest->realtime_ns + t_ns - nearest->monotonic_ns : 0;
+	const ft_clock *c = Nearest(run, &ft_clock::monotonic_ns, t_ns);
+	return c ? c->realtime_ns + t_ns - c->monotonic_ns : 0;
 }
 
 uint64_t MonotonicNs(const Run &run, uint64_t realtime_ns)
 {
-	const ft_clock *nearest = nullptr;
-	uint64_t best_ns = 0;
-	for (const ft_clock &c : run.clocks) {
-		const uint64_t away_ns =
-		    c.realtime_ns > realtime_ns ? c.realtime_ns - realtime_ns : realtime_ns - c.realtime_ns;
-		if (!nearest || away_ns < best_ns) {
-			nearest = &c;
-			best_ns = away_ns;
-		}
-	}
-	if (!nearest || nearest->monotonic_ns + realtime_ns <= nearest->realtime_ns)
-		return 0;
-	return nearest->monotonic_ns + realtime_ns - nearest->realtime_ns;
+	const ft_clock *c = Nearest(run, &ft_clock::realtime_ns, realtime_ns);
+	return c && c->monotonic_ns + realtime_ns > c->realtime_ns
+		   ? c->monotonic_ns + realtime_ns - c->realtime_ns
+		   : 0;
 }
 
 std::string SyscallName(const Run &run, int number)
