@@ -183,11 +183,9 @@ std::string HandshakesText(const IterationCalls &calls)
 std::string ActivitiesText(const OwnCode &own, const IterationCalls &calls)
 {
 	std::string text;
-	for (BusyGroup &group : BusyGroupsOf(own)) {
+	for (const BusyGroup &group : BusyGroupsOf(own, calls.accepted)) {
 		if (!text.empty() && group.share < kMinGroupShare)
 			break;
-		if (AreHandshakes(group, calls.accepted))
-			group.names[0] = "tls-handshake";
 		text += (text.empty() ? "; the server " : ", and ") + ActivityWords(group.names, calls) +
 			" for " + (group.samples < kFewSamples ? "about " : "") +
 			common::FormatDuration(group.time_ns) + " of that time (" +
@@ -260,7 +258,7 @@ uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 
 } // namespace
 
-std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own)
+std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted)
 {
 	std::vector<BusyGroup> groups;
 	std::map<Group, size_t> known;
@@ -280,6 +278,9 @@ std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own)
 		group_of.time_ns += a.time_ns;
 		group_of.share += a.share;
 	}
+	if (const auto tls = known.find(Group::Tls); tls != known.end() && accepted)
+		if (BusyGroup &group = groups[tls->second]; group.time_ns / accepted >= kLeastHandshakeNs)
+			group.names[0] = "tls-handshake";
 	std::stable_sort(groups.begin(), groups.end(),
 			 [](const BusyGroup &a, const BusyGroup &b) { return a.share > b.share; });
 	return groups;
@@ -335,12 +336,6 @@ std::string BusyActor(const std::vector<std::string> &names)
 	if (kind == "module")
 		return (what.ends_with(".so") ? "The module " : "Code of ") + what;
 	return what + (kind == "kernel" ? "() in the kernel" : "()");
-}
-
-bool AreHandshakes(const BusyGroup &group, uint64_t accepted)
-{
-	return GroupOf(group.names[0]) == Group::Tls && accepted &&
-	       group.time_ns / accepted >= kLeastHandshakeNs;
 }
 
 // The recorder notes large transactions of the clients whose requests it records.

@@ -36,11 +36,9 @@ struct BusyGroup {
 	std::string stack; // of the first activity
 };
 
-// Longest first.
-std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own);
+// Longest first. TLS code that took long per accepted connection is named as handshakes.
+std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted);
 constexpr const char *kTls = "TLS (libssl, libcrypto)", *kTlsHandshakes = "TLS handshakes";
-// Whether a group is TLS code that took so long per accepted connection that it was handshakes.
-bool AreHandshakes(const BusyGroup &group, uint64_t accepted);
 // "one transaction (EXEC) of 150,000 commands", if most of an interval's samples were in one; else "".
 std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns);
 // The noun for a group: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: at least one activity.

@@ -189,18 +189,17 @@ void CulpritFinder::AddBusy(const Scene &scene)
 	IterationCalls calls;
 	many_ |= !CountIterations(scene, &iterations_, &calls);
 	accepted_ += calls.accepted;
+	std::vector<BusyGroup> groups = BusyGroupsOf(scene.own_code, calls.accepted);
 	if (std::string transaction = TransactionText(scene, scene.own_code, scene.from_ns, scene.to_ns);
 	    !transaction.empty()) {
 		uint64_t ns = 0;
-		for (const BusyGroup &group : BusyGroupsOf(scene.own_code))
+		for (const BusyGroup &group : groups)
 			ns += group.time_ns;
 		transaction[0] = static_cast<char>(std::toupper(transaction[0]));
 		Note(transaction, ns, 0);
 		return;
 	}
-	for (BusyGroup &group : BusyGroupsOf(scene.own_code)) {
-		if (AreHandshakes(group, calls.accepted))
-			group.names[0] = "tls-handshake";
+	for (BusyGroup &group : groups) {
 		if (group.names[0] == "script" || group.names[0] == "command")
 			if (const std::string command =
 				SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2);
