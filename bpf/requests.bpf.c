@@ -52,8 +52,8 @@ struct {
 __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
 __u64 request_counters[FT_REQUEST_COUNTERS];
 __u32 connections;
-volatile __u32
-    sample_mask; /* connections whose hash has none of these bits are followed; set by the loader */
+/* Set by the loader: connections whose hash has none of these bits are followed. */
+volatile __u32 sample_mask;
 /* Set by the loader. 0: some of the programs are not attached, so that a request would be seen in part.
  * Another number each time that all are: streams have gaps. */
 volatile __u32 epoch;

@@ -14,9 +14,8 @@ namespace forktail::cli
 // /opt/forktail; python3 on PATH. "": none of them.
 std::string PythonWith(const std::vector<std::string> &modules);
 
-// Prints that something is missing and which command installs it. `extra`: the wheel's extra that contains
-// it, or
-// "". `script`: what installs it in the source tree. Returns kCant.
+// Prints that something is missing and which command installs it. Returns kCant. `extra`: the wheel's extra
+// that contains it ("": none). `script`: what installs it in the source tree.
 int RefuseWithoutPackage(const std::string &missing, const std::string &extra, const std::string &script);
 
 // The first words of a command that runs forktail-parquet. None: the error is printed.

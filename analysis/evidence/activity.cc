@@ -369,8 +369,9 @@ const Activity &Activities::Of(size_t sample) const
 namespace
 {
 
-// A sample without callers gets the activity of a whole stack of its thread at most this far away. So much
-// around a stretch is always loaded (RunSource::Cover), so the result does not depend on the stretches.
+// A sample without callers gets the activity of a whole stack of its thread at most this far away. Each
+// stretch is loaded with a margin of this length (RunSource::Cover), so the result does not depend on
+// stretches.
 constexpr uint64_t kCallersNs = 500'000'000;
 
 // A short iteration's samples have the innermost function only, except for 50 per second. The nearest stack

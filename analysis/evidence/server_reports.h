@@ -18,9 +18,8 @@ namespace forktail::analysis
 std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns, uint64_t to_ns,
 					       uint64_t worst_ns, size_t limit);
 
-// The command of the longest entry of the slow log that overlaps from_ns..to_ns and lasted at_least_ns:
-// "FCALL";
-// "" without one.
+// "FCALL": the command of the longest entry of the slow log that overlaps from_ns..to_ns and lasted
+// at_least_ns; "" without one.
 std::string SlowCommand(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t at_least_ns);
 
 // The longest outage that overlaps from_ns..to_ns, as a clause of CulpritFinder, and its length in ns; 0

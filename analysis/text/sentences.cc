@@ -119,6 +119,16 @@ std::string DropText(const Run &run, const ft_drop &d)
 	}
 }
 
+std::string RangeText(const char *name, const PercentileRange &range)
+{
+	if (!range.low)
+		return "";
+	return std::string(", ") + name +
+	       (range.high ? " of all requests is from " + common::FormatDuration(range.low) + " to " +
+				 common::FormatDuration(range.high)
+			   : " of all requests is at least " + common::FormatDuration(range.low));
+}
+
 } // namespace
 
 std::string ClockText(const Explanation &e, uint64_t t_ns)
@@ -160,16 +170,6 @@ std::string RequestsText(const Explanation &e)
 		       " are not included.";
 	return common::Plural(b.count, "request", "requests") + " in " +
 	       common::FormatDuration(e.measured_ns) + LoopText(e.run) + ", " + ErrorsText(b);
-}
-
-static std::string RangeText(const char *name, const PercentileRange &range)
-{
-	if (!range.low)
-		return "";
-	return std::string(", ") + name +
-	       (range.high ? " of all requests is from " + common::FormatDuration(range.low) + " to " +
-				 common::FormatDuration(range.high)
-			   : " of all requests is at least " + common::FormatDuration(range.low));
 }
 
 std::string SeenText(const Explanation &e)

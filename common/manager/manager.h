@@ -9,9 +9,8 @@
 extern "C" {
 #endif
 
-/* Returns a socket for manager_send(), or -1. `path`: the value of NOTIFY_SOCKET; "@": an abstract name. NULL
- * or
- * "": there is no manager. */
+/* Returns a socket for manager_send(), or -1. `path`: the value of NOTIFY_SOCKET ("@...": an abstract name);
+ * NULL or "" without a manager. */
 int manager_connect(const char *path);
 /* "READY=1", "STATUS=...". Never waits and never fails: without a manager (-1) it does nothing. */
 void manager_send(int socket, const char *state, size_t length);
