@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/flat.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
 #include "tests/support/servers/server.h"
@@ -22,20 +23,10 @@ using namespace forktail::test;
 namespace
 {
 
-// A screen's words in one line.
-std::string Flat(const std::string &screen)
-{
-	std::string text;
-	std::istringstream in(screen);
-	for (std::string word; in >> word;)
-		text += word + " ";
-	return text;
-}
-
 // Also where the screen breaks a line between two of its words.
 bool Holds(const std::string &text, const std::string &part)
 {
-	return text.find(part) != std::string::npos || Flat(text).find(part) != std::string::npos;
+	return text.find(part) != std::string::npos || flat(text).find(part) != std::string::npos;
 }
 
 std::vector<std::string> LinesOf(const std::string &text)
@@ -357,7 +348,7 @@ TEST_CASE("watch: two servers, one with terminal control sequences in its name")
 		const bool is_odd = Holds(title, seen);
 		CHECK(Holds(title, is_odd ? seen + ":/" : "redis-server:/"));
 		CHECK(
-		    eventually([&] { return Holds(Flat(screen.Text()), is_odd ? "sleep 35" : "sleep 15"); }));
+		    eventually([&] { return Holds(flat(screen.Text()), is_odd ? "sleep 35" : "sleep 15"); }));
 		CHECK_FALSE(Coloured(screen.Coded()));
 		titles.insert(title.substr(0, title.find(']')));
 		CHECK(Letters(title) <= 80);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "analysis/explain/explain.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 
@@ -113,5 +114,17 @@ struct KernelLog {
 		REQUIRE(ft_writer_close(w, summary) == 0);
 	}
 };
+
+// Explains a run; requests of a millisecond are slow.
+inline void ExplainKernel(const std::string &path, analysis::Explanation *e)
+{
+	analysis::ExplainOptions options;
+	options.slow.ns = kLogMs;
+	std::string error;
+	int status = 0;
+	const bool explained = analysis::ExplainRun(path, options, e, &error, &status);
+	INFO(error);
+	REQUIRE(explained);
+}
 
 } // namespace forktail::test

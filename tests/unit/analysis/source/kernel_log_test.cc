@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A recorder's log of requests that the server's kernel saw: it is read like a load generator's, a ring's
 // segments are one log, and what is outside the server's host is not guessed.
+#include "tests/support/flat.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/explain/explain.h"
 #include "analysis/text/json.h"
 #include "analysis/text/screen.h"
 
@@ -23,27 +23,6 @@ Run LoadKernel(const std::string &path)
 	INFO(error);
 	REQUIRE(LoadRun(path, &run, &error));
 	return run;
-}
-
-void ExplainKernel(const std::string &path, Explanation *e)
-{
-	ExplainOptions options;
-	options.slow.ns = kLogMs;
-	std::string error;
-	int status = 0;
-	const bool explained = ExplainRun(path, options, e, &error, &status);
-	INFO(error);
-	REQUIRE(explained);
-}
-
-// The screen as one line.
-std::string ScreenText(const Explanation &e)
-{
-	std::string text;
-	for (const char c : ExplainScreen(e, {.columns = 200}, 0))
-		if (c != '\n' || (!text.empty() && text.back() != ' '))
-			text += c == '\n' ? ' ' : c;
-	return text;
 }
 
 std::string SegmentPath(const TempDir &dir, int number)
@@ -237,7 +216,7 @@ TEST_CASE("idle time of a request that the kernel saw is unattributed, never net
 	CHECK(j["loads"][0]["sample"] == 16);
 	CHECK(j["requests"]["in_kernel"]["idle_read_ns"] == 40 * kLogMs);
 	CHECK(j["slow_requests"][0]["idle_unread_ns"] == 20 * kLogMs);
-	const std::string text = ScreenText(e);
+	const std::string text = flat(ExplainScreen(e, {.columns = 200}, 0));
 	INFO(text);
 	CHECK(
 	    text.find("85.7 % of the slow requests' time has no recorded cause (unknown): the serving thread "
@@ -271,5 +250,6 @@ TEST_CASE("dropped events of requests leave no gap in what threads did")
 	CHECK(PartOf(e.blame, 0, Cause::ServerBusy).total_ns() == 70 * kLogMs);
 	const nlohmann::json j = parse_json(ExplainJson(e, false));
 	CHECK(j["drops"]["intervals"][0]["what"] == "requests");
-	CHECK(ScreenText(e).find("12 events of requests (ring full)") != std::string::npos);
+	CHECK(flat(ExplainScreen(e, {.columns = 200}, 0)).find("12 events of requests (ring full)") !=
+	      std::string::npos);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Marks in a file next to a recording: those that any program appends, those of AddMark, and files that are
 // no marks.
+#include "tests/support/flat.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"
@@ -9,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/explain/explain.h"
 #include "analysis/source/marks.h"
 #include "analysis/text/json.h"
 #include "analysis/text/screen.h"
@@ -39,28 +39,6 @@ void Record(const std::string &path)
 	log.Close();
 }
 
-Explanation Explained(const std::string &path)
-{
-	ExplainOptions options;
-	options.slow.ns = kLogMs;
-	std::string error;
-	int status = 0;
-	Explanation e;
-	REQUIRE(ExplainRun(path, options, &e, &error, &status));
-	return e;
-}
-
-std::string Unwrapped(const std::string &lines)
-{
-	std::string text;
-	for (const char c : lines)
-		if (c != '\n' && (c != ' ' || text.empty() || text.back() != ' '))
-			text += c;
-		else if (!text.empty() && text.back() != ' ')
-			text += ' ';
-	return text;
-}
-
 } // namespace
 
 TEST_CASE("marks are shown with their times, and with the episode that followed")
@@ -75,7 +53,8 @@ TEST_CASE("marks are shown with their times, and with the episode that followed"
 	      "1764009999 after the recording\n",
 	      f);
 	fclose(f);
-	const Explanation e = Explained(dir.path());
+	Explanation e;
+	ExplainKernel(dir.path(), &e);
 	REQUIRE(e.run.marks.size() == 3);
 	CHECK(e.run.marks[0].text == "before the recording");
 	CHECK(e.run.marks[1].t_ns == kLogStart + 80 * kLogMs);
@@ -86,11 +65,11 @@ TEST_CASE("marks are shown with their times, and with the episode that followed"
 	CHECK(j["marks"][1]["t_s"].get<double>() == Approx(0.08));
 	const std::string marks =
 	    "Marks: -0.500 s before the recording; +0.080 s deploy \"42\"; +0.150 s in the episode.";
-	const std::string screen = Unwrapped(ExplainScreen(e, {.columns = 200}, 1));
+	const std::string screen = flat(ExplainScreen(e, {.columns = 200}, 1));
 	INFO(screen);
 	CHECK(screen.find(marks) != std::string::npos);
 	CHECK(screen.find("\"in the episode\" was marked 50.0 ms after it began") != std::string::npos);
-	CHECK(Unwrapped(ExplainText(e, {})).find(marks) != std::string::npos);
+	CHECK(flat(ExplainText(e, {})).find(marks) != std::string::npos);
 }
 
 TEST_CASE("a mark before an episode is that episode's, and a recording alone has marks too")
@@ -100,7 +79,8 @@ TEST_CASE("a mark before an episode is that episode's, and a recording alone has
 	std::string error;
 	REQUIRE(AddMark(dir.file("one.forktail"), kDay - 2'000 * kLogMs, "deploy", &error));
 	CHECK(read_file(dir.file("one.forktail.marks")) == "1763999998.000000000 deploy\n");
-	const Explanation e = Explained(dir.file("one.forktail"));
+	Explanation e;
+	ExplainKernel(dir.file("one.forktail"), &e);
 	REQUIRE(e.episodes.size() == 1);
 	REQUIRE_FALSE(e.episodes[0].evidence.empty());
 	CHECK(e.episodes[0].evidence.back() == "\"deploy\" was marked 2.10 s before it began");
@@ -112,7 +92,8 @@ TEST_CASE("lines that are no marks are ignored with a warning, and links are not
 	Record(dir.file("server.forktail"));
 	write_file(dir.file("marks"),
 		   "deploy 42\n1764000000.1\n1764000000.1 \n\n1e99 x\n1764000000.1 a\x1b[31mb\n");
-	const Explanation e = Explained(dir.path());
+	Explanation e;
+	ExplainKernel(dir.path(), &e);
 	REQUIRE(e.run.marks.size() == 1);
 	CHECK(e.run.marks[0].text.find('\x1b') == std::string::npos);
 	REQUIRE(e.run.warnings.size() == 1);
@@ -139,10 +120,10 @@ TEST_CASE("of a long file of marks its end is read")
 	while (text.size() < (1 << 20))
 		text += "1764000000.1 earlier\n";
 	write_file(dir.file("marks"), "1764000000.1 first\n" + text + "1764000000.2 last\n");
-	const Explanation e = Explained(dir.path());
+	Explanation e;
+	ExplainKernel(dir.path(), &e);
 	CHECK(e.run.warnings.empty());
 	CHECK(e.run.marks.front().text == "earlier");
 	CHECK(e.run.marks.back().text == "last");
-	CHECK(Unwrapped(ExplainScreen(e, {.columns = 200}, 0)).find("+0.200 s last; and ") !=
-	      std::string::npos);
+	CHECK(flat(ExplainScreen(e, {.columns = 200}, 0)).find("+0.200 s last; and ") != std::string::npos);
 }
