@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace forktail::test
@@ -121,6 +122,12 @@ Recorded read_recording(const std::string &path)
 	return r;
 }
 
+uint64_t json_number(const std::string &json, const std::string &key)
+{
+	const size_t at = json.find("\"" + key + "\":");
+	return at == std::string::npos ? 0 : std::strtoull(json.c_str() + at + key.size() + 3, nullptr, 10);
+}
+
 uint64_t Recorded::dropped() const
 {
 	uint64_t sum = 0;
@@ -135,6 +142,11 @@ uint64_t Recorded::missed() const
 	for (const ft_drop &d : drops)
 		sum += d.source == FT_DROP_MISSED ? d.count : 0;
 	return sum;
+}
+
+uint64_t Recorded::unseen_switches() const
+{
+	return json_number(cost, "switches_unseen");
 }
 
 uint64_t Recorded::owned_ns(uint32_t tid, ft_owner owner) const

@@ -34,6 +34,8 @@ struct Recorded {
 
 	uint64_t dropped() const; // lost events, without those of skipped programs
 	uint64_t missed() const;  // those of skipped programs
+	// Switches that the kernel did not report: until the next one, a thread's faults are not seen.
+	uint64_t unseen_switches() const;
 	// Own time of one owner on one thread: spans and tallies.
 	uint64_t owned_ns(uint32_t tid, ft_owner owner) const;
 	// Number of intervals of one owner on one thread.
@@ -52,5 +54,8 @@ struct Recorded {
 };
 
 Recorded read_recording(const std::string &path);
+
+// The number at a key of a JSON object without objects in it; 0 if it has no such key.
+uint64_t json_number(const std::string &json, const std::string &key);
 
 } // namespace forktail::test

@@ -85,12 +85,6 @@ private:
 	int tell_ = -1, hear_ = -1;
 };
 
-uint64_t json_number(const std::string &json, const std::string &key)
-{
-	const size_t at = json.find("\"" + key + "\":");
-	return at == std::string::npos ? 0 : std::strtoull(json.c_str() + at + key.size() + 3, nullptr, 10);
-}
-
 void check_account(const Recorded &r, uint32_t tid)
 {
 	for (const auto &[key, t] : r.threads) {
@@ -140,7 +134,8 @@ Recorded recorded(Obedient &p)
 }
 
 // Checks that a thread had this many faults of a kind. If not, prints what it had: a page that was swapped
-// out, a skipped program and a lost event each leave a different trace.
+// out, a skipped program and a lost event each leave a different trace. A thread that came to its CPU by a
+// switch that the kernel did not report (docs/how-it-works/attribution.md) has no faults until the next one.
 void check_near(const Recorded &r, uint32_t tid, ft_owner owner, uint64_t wanted)
 {
 	const uint64_t count = r.count(tid, owner);
@@ -149,8 +144,12 @@ void check_near(const Recorded &r, uint32_t tid, ft_owner owner, uint64_t wanted
 		   << r.count(tid, FT_PAGE_IN) << ", of files " << r.count(tid, FT_PAGE_FILE) << ", other "
 		   << r.count(tid, FT_FAULT_OTHER) << ", off the CPU " << r.owned_ns(tid, FT_RUN_QUEUE)
 		   << " ns; missed " << r.missed() << ", dropped " << r.dropped());
+	CHECK(count <= wanted + kOwn);
 	// The kernel counts those for which it skipped the program.
-	CHECK((count + r.missed() >= wanted && count <= wanted + kOwn));
+	if (const uint64_t unseen = r.unseen_switches())
+		WARN(unseen << " switches were not reported: whether faults are missing is not checked");
+	else
+		CHECK(count + r.missed() >= wanted);
 }
 
 } // namespace

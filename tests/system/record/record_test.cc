@@ -38,12 +38,6 @@ uint64_t faults_of(pid_t pid)
 	return minor + major;
 }
 
-uint64_t json_number(const std::string &json, const std::string &key)
-{
-	const size_t at = json.find("\"" + key + "\":");
-	return at == std::string::npos ? 0 : std::strtoull(json.c_str() + at + key.size() + 3, nullptr, 10);
-}
-
 void check_accounts(const Recorded &r)
 {
 	REQUIRE(!r.threads.empty());
