@@ -76,9 +76,10 @@ static void skipped(void *context, const char *program, int error)
 	write_json_note(r->writer, note);
 }
 
-static void look_at_quotas(struct recorder *r)
+static void look_at_cgroups(struct recorder *r)
 {
 	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count, ft_now_ns()));
+	cgroup_memory_look(r->cgroup_memory, r->targets->pids, r->targets->count, ft_now_ns());
 }
 
 /* A directory that is created belongs to the caller only, as the recording does. */
@@ -217,7 +218,8 @@ static int start(struct recorder *r)
 	r->drain.threads = &r->threads;
 	r->metrics = proc_metrics_open(r->writer, "/proc");
 	r->quotas = quotas_open(r->writer, r->metrics, "/proc");
-	look_at_quotas(r);
+	r->cgroup_memory = cgroup_memory_open(r->metrics, "/proc");
+	look_at_cgroups(r);
 	if (r->unwind_queue && r->support.has_cpu_clock)
 		r->drain.samples = samples_open(r->writer, &r->threads, r->unwind_queue);
 	for (size_t i = 0; i < r->targets->count; i++)
@@ -296,7 +298,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	if (due(before, number, 2 * step(r))) {
 		cpu_offer();
 		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
-		look_at_quotas(r);
+		look_at_cgroups(r);
 		cpu_offer();
 	}
 	requests_tick(r->requests, r->writer, (uint32_t)(number % MEASURE_EVERY) * TICK_MS);
@@ -434,7 +436,7 @@ static int finish(struct recorder *r, const char *reason)
 	report_drops(r);
 	report_misses(r);
 	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
-	look_at_quotas(r);
+	look_at_cgroups(r);
 	note_peers(r);
 	report_clock(r);
 	report_cost(r);
@@ -576,6 +578,7 @@ int record(const struct record_options *options, struct targets *targets)
 	requests_close(r.requests);
 	programs_free(r.programs);
 	quotas_close(r.quotas);
+	cgroup_memory_close(r.cgroup_memory);
 	proc_metrics_close(r.metrics);
 	samples_close(r.drain.samples);
 	sockets_close(r.drain.sockets);

@@ -10,6 +10,7 @@
 
 #include "loader/attach/programs.h"
 #include "loader/attach/support.h"
+#include "loader/output/cgroup_memory.h"
 #include "loader/output/drain.h"
 #include "loader/output/losses.h"
 #include "loader/output/proc_metrics.h"
@@ -38,6 +39,7 @@ struct recorder {
 	struct drain drain;
 	struct proc_metrics *metrics;
 	struct quotas *quotas;
+	struct cgroup_memory *cgroup_memory;
 	struct unwind_queue *unwind_queue;
 	struct requests *requests; /* NULL: not wanted */
 	struct readers *readers;   /* NULL: this kernel cannot tell who reads a socket */

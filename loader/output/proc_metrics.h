@@ -22,8 +22,11 @@ struct proc_metrics;
  *   host.disk.{read,write}   bytes per second, label device
  *   host.softirq   per second, labels cpu and vector
  *   host.network.{receive,transmit}   bytes per second, label interface
+ *   host.{oom_kills,page_cache_drops,slab_drops}   as the kernel counts them
  *   target.{cpu,rss,minor_faults,major_faults}   percent of one CPU, bytes, per second; label pid
  *   cgroup.{throttles,throttled}   as the kernel counts them: times, ns; label cgroup (quota.h)
+ *   cgroup.memory.{limit_hits,high_hits,oom_kills}   as the kernel counts them; label cgroup
+ *     (cgroup_memory.h)
  * A value is written when it differs from the previous one, so a series holds its last value until the next.
  * `proc` is where proc is mounted. Returns NULL without memory. */
 struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc);

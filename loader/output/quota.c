@@ -16,19 +16,15 @@
 #include "loader/system/affinity.h"
 #include "loader/system/cpu_time.h"
 #include "loader/system/grow.h"
-#include "loader/system/text.h"
-#include "loader/targets/cgroups.h"
+#include "loader/targets/cgroup_files.h"
 #include "recording/json/json_block.h"
 
-enum {
-	PATH_BYTES = 256,
-	SHARE = 1000, /* each of the two takes at most one part in this many of a CPU's time */
-};
+enum { SHARE = 1000 }; /* each of the two takes at most one part in this many of a CPU's time */
 
 /* The quotas in force for a process. */
 struct quota {
 	pid_t pid;
-	char cgroup[PATH_BYTES]; /* path from the hierarchy's root */
+	char cgroup[CGROUP_PATH_BYTES]; /* path from the hierarchy's root */
 	long long quota_us, period_us;
 	bool seen; /* in this pass */
 };
@@ -36,16 +32,13 @@ struct quota {
 /* A cgroup of threads of a process that is not the process' own. */
 struct thread_cgroup {
 	pid_t pid;
-	char cgroup[PATH_BYTES];
+	char cgroup[CGROUP_PATH_BYTES];
 };
 
 struct quotas {
 	struct ft_writer *writer;
 	struct proc_metrics *metrics;
-	bool v2;
-	char proc[PATH_BYTES];
-	char mount[PATH_BYTES]; /* where the hierarchy with the CPU controller is mounted */
-	char root[PATH_BYTES];	/* which part of it is mounted: "/" except in a container */
+	struct cgroup_hierarchy cgroups;
 	struct quota *all;
 	size_t count, room;
 	uint64_t due_ns; /* when quotas are read next */
@@ -55,44 +48,6 @@ struct quotas {
 	size_t processes;	 /* when they were last read */
 };
 
-/* Whether a comma-separated list contains this word. */
-static bool lists(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-	for (const char *at = list; (at = strstr(at, word)); at += length)
-		if ((at == list || at[-1] == ',') && strchr(",\n:", at[length]))
-			return true;
-	return false;
-}
-
-/* Finds the hierarchy with the CPU controller: a version 1 mount with it, otherwise the unified hierarchy. */
-static bool find_hierarchy(struct quotas *q)
-{
-	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s/self/mountinfo", q->proc);
-	FILE *f = fopen(path, "re");
-	char line[4096], root[PATH_BYTES], mount[PATH_BYTES], type[32], options[1024];
-	bool found = false;
-	while (f && fgets(line, sizeof line, f)) {
-		const char *rest = strstr(line, " - ");
-		if (!rest || sscanf(line, "%*d %*d %*s %255s %255s", root, mount) != 2 ||
-		    sscanf(rest, " - %31s %*s %1023s", type, options) != 2)
-			continue;
-		bool v1 = strcmp(type, "cgroup") == 0 && lists(options, "cpu");
-		if (!v1 && (found || strcmp(type, "cgroup2") != 0))
-			continue;
-		q->v2 = !v1;
-		memcpy(q->mount, mount, sizeof mount);
-		memcpy(q->root, root, sizeof root);
-		found = true;
-		if (v1)
-			break;
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
 struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const char *proc)
 {
 	struct quotas *q = calloc(1, sizeof *q);
@@ -100,47 +55,25 @@ struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const ch
 		return NULL;
 	q->writer = w;
 	q->metrics = m;
-	snprintf(q->proc, sizeof q->proc, "%s", proc);
-	if (!find_hierarchy(q)) {
+	if (!cgroup_hierarchy_find(&q->cgroups, proc, "cpu")) {
 		free(q);
 		return NULL;
 	}
 	return q;
 }
 
-/* Finds the cgroup in the hierarchy ("/a/b") of the process or thread with this directory in proc. False if
- * it has none. */
-static bool find_cgroup(const struct quotas *q, const char *directory, char cgroup[PATH_BYTES])
-{
-	char file[PATH_MAX], path[CGROUP_BYTES];
-	snprintf(file, sizeof file, "%s/%s/cgroup", q->proc, directory);
-	if (!cgroup_in(file, q->v2 ? "" : "cpu", path))
-		return false;
-	size_t root = strcmp(q->root, "/") ? strlen(q->root) : 0;
-	snprintf(cgroup, PATH_BYTES, "%.*s", PATH_BYTES - 1,
-		 strncmp(path, q->root, root) ? path : path + root);
-	return true;
-}
-
-/* Reads a file of a cgroup. False if the file does not exist. */
-static bool read_file(const struct quotas *q, const char *cgroup, const char *file, char *text, size_t size)
-{
-	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s%s/%s", q->mount, cgroup, file);
-	return read_text(path, text, size) >= 0;
-}
-
 /* Reads a cgroup's own quota. False if it has none. */
 static bool read_quota(const struct quotas *q, const char *cgroup, long long *quota_us, long long *period_us)
 {
 	char text[64];
-	if (q->v2)
-		return read_file(q, cgroup, "cpu.max", text, sizeof text) &&
+	if (q->cgroups.v2)
+		return cgroup_file_read(&q->cgroups, cgroup, "cpu.max", text, sizeof text) &&
 		       sscanf(text, "%lld %lld", quota_us, period_us) == 2;
-	if (!read_file(q, cgroup, "cpu.cfs_quota_us", text, sizeof text))
+	if (!cgroup_file_read(&q->cgroups, cgroup, "cpu.cfs_quota_us", text, sizeof text))
 		return false;
 	*quota_us = atoll(text);
-	*period_us = read_file(q, cgroup, "cpu.cfs_period_us", text, sizeof text) ? atoll(text) : 0;
+	*period_us =
+	    cgroup_file_read(&q->cgroups, cgroup, "cpu.cfs_period_us", text, sizeof text) ? atoll(text) : 0;
 	return *quota_us > 0;
 }
 
@@ -183,15 +116,13 @@ static void sample_throttling(struct quotas *q, const char *cgroup)
 {
 	char text[1024];
 	double times, ns;
-	if (!read_file(q, cgroup, "cpu.stat", text, sizeof text))
+	if (!cgroup_file_read(&q->cgroups, cgroup, "cpu.stat", text, sizeof text))
 		return;
-	const char *count = strstr(text, "nr_throttled "),
-		   *sum = strstr(text, q->v2 ? "throttled_usec " : "throttled_time ");
-	if (count && sscanf(count, "%*s %lf", &times) == 1)
+	if (cgroup_number(text, "nr_throttled", &times))
 		proc_metrics_level(q->metrics, "cgroup.throttles", "", times, "cgroup", cgroup);
-	if (sum && sscanf(sum, "%*s %lf", &ns) == 1)
-		proc_metrics_level(q->metrics, "cgroup.throttled", "ns", q->v2 ? ns * 1000 : ns, "cgroup",
-				   cgroup);
+	if (cgroup_number(text, q->cgroups.v2 ? "throttled_usec" : "throttled_time", &ns))
+		proc_metrics_level(q->metrics, "cgroup.throttled", "ns", q->cgroups.v2 ? ns * 1000 : ns,
+				   "cgroup", cgroup);
 }
 
 /* Visits the quotas of a cgroup and its ancestors except the root, which has none. Shortens the path. */
@@ -211,7 +142,7 @@ static void look_up(struct quotas *q, pid_t pid, char *cgroup)
 static bool threads_may_differ(const struct quotas *q, const char *cgroup)
 {
 	char type[32];
-	return !q->v2 || !read_file(q, cgroup, "cgroup.type", type, sizeof type) ||
+	return !q->cgroups.v2 || !cgroup_file_read(&q->cgroups, cgroup, "cgroup.type", type, sizeof type) ||
 	       strcmp(type, "domain\n") != 0;
 }
 
@@ -229,16 +160,17 @@ static void note_thread_cgroup(struct quotas *q, pid_t pid, const char *cgroup)
 
 static void find_thread_cgroups(struct quotas *q, pid_t pid)
 {
-	char path[PATH_MAX], cgroup[PATH_BYTES], of_process[PATH_BYTES];
+	char path[PATH_MAX], cgroup[CGROUP_PATH_BYTES], of_process[CGROUP_PATH_BYTES];
 	snprintf(path, sizeof path, "%d", pid);
-	if (!find_cgroup(q, path, of_process) || !threads_may_differ(q, of_process))
+	if (!cgroup_hierarchy_of(&q->cgroups, path, of_process) || !threads_may_differ(q, of_process))
 		return;
-	snprintf(path, sizeof path, "%s/%d/task", q->proc, pid);
+	snprintf(path, sizeof path, "%s/%d/task", q->cgroups.proc, pid);
 	DIR *threads = opendir(path);
 	for (struct dirent *e; threads && (e = readdir(threads));) {
 		cpu_offer_in_loop();
 		snprintf(path, sizeof path, "%d/task/%s", pid, e->d_name);
-		if (e->d_name[0] != '.' && find_cgroup(q, path, cgroup) && strcmp(cgroup, of_process))
+		if (e->d_name[0] != '.' && cgroup_hierarchy_of(&q->cgroups, path, cgroup) &&
+		    strcmp(cgroup, of_process))
 			note_thread_cgroup(q, pid, cgroup);
 	}
 	if (threads)
@@ -257,10 +189,10 @@ static void find_all_thread_cgroups(struct quotas *q, const pid_t *pids, size_t 
 
 static void look_at_all(struct quotas *q, const pid_t *pids, size_t count)
 {
-	char pid[16], cgroup[PATH_BYTES];
+	char pid[16], cgroup[CGROUP_PATH_BYTES];
 	for (size_t i = 0; i < count; i++) {
 		snprintf(pid, sizeof pid, "%d", pids[i]);
-		if (find_cgroup(q, pid, cgroup))
+		if (cgroup_hierarchy_of(&q->cgroups, pid, cgroup))
 			look_up(q, pids[i], cgroup);
 	}
 	for (size_t i = 0; i < q->thread_count; i++) {

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's reading of /proc and of cgroups under libFuzzer, from a directory that looks like it:
- * counters of the host, a target's stat (whose comm may have any content), cgroups and their quotas,
- * listening sockets. An input is parts that begin with a byte 1 and the letter of a file (below). '@' in a
- * list of mounts is the directory. Everything is read twice, because rates need two readings. */
+ * counters of the host, a target's stat (whose comm may have any content), cgroups with their quotas and
+ * limits, listening sockets. An input is parts that begin with a byte 1 and the letter of a file (below). '@'
+ * in a list of mounts is the directory. Everything is read twice, because rates need two readings. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* It defines its own parsers, which read files in /proc. */
+#include "loader/output/cgroup_memory.h"
 #include "loader/output/proc_metrics.h"
 #include "loader/output/quota.h"
 #include "loader/sockets/listeners.c"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
 
-enum { PID = 4711, MOUNTINFO = 'h', FILES = 14 };
+enum { PID = 4711, MOUNTINFO = 'h', FILES = 17 };
 
 /* 'a', 'b' and so on. */
 static const char *const files[FILES] = {
-    "proc/stat",     "proc/meminfo",	      "proc/vmstat",	     "proc/diskstats",	  "proc/softirqs",
-    "proc/net/dev",  "proc/4711/stat",	      "proc/self/mountinfo", "proc/4711/cgroup",  "cg/x/cpu.max",
-    "cg/x/cpu.stat", "cg/x/cpu.cfs_quota_us", "proc/4711/net/tcp",   "proc/4711/net/unix"};
+    "proc/stat",	   "proc/meminfo",	     "proc/vmstat",
+    "proc/diskstats",	   "proc/softirqs",	     "proc/net/dev",
+    "proc/4711/stat",	   "proc/self/mountinfo",    "proc/4711/cgroup",
+    "cg/x/cpu.max",	   "cg/x/cpu.stat",	     "cg/x/cpu.cfs_quota_us",
+    "proc/4711/net/tcp",   "proc/4711/net/unix",     "cg/x/memory.events",
+    "cg/x/memory.failcnt", "cg/x/memory.oom_control"};
 
 static void write_mounts(const char *text, size_t size)
 {
@@ -66,12 +70,15 @@ static void look(const char *proc, struct ft_writer *writer)
 	static const pid_t pid = PID;
 	struct proc_metrics *metrics = proc_metrics_open(writer, proc);
 	struct quotas *quotas = metrics ? quotas_open(writer, metrics, proc) : NULL;
+	struct cgroup_memory *memory = metrics ? cgroup_memory_open(metrics, proc) : NULL;
 
 	for (int i = 0; i < 2 && metrics; i++) {
 		proc_metrics_sample(metrics, &pid, 1);
 		quotas_look(quotas, &pid, 1, (uint64_t)i << 40);
+		cgroup_memory_look(memory, &pid, 1, (uint64_t)i << 40);
 	}
 	quotas_close(quotas);
+	cgroup_memory_close(memory);
 	proc_metrics_close(metrics);
 }
 

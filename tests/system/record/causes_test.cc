@@ -169,9 +169,9 @@ TEST_CASE("a memory cgroup's limit is direct reclaim")
 	{
 		Redis redis(
 		    {.tcp = false, .config = {"--enable-debug-command", "yes", "--rdbcompression", "no"}});
-		Recorder recorder(redis.pid());
 		std::ofstream(group + "/memory.limit_in_bytes") << (32 << 20);
 		std::ofstream(group + "/cgroup.procs") << redis.pid();
+		Recorder recorder(redis.pid());
 		// Data within the limit, and the snapshot's page cache beyond it: writing it has to reclaim
 		// memory.
 		redis.command({"DEBUG", "POPULATE", "30000", "key", "500"});
@@ -180,6 +180,10 @@ TEST_CASE("a memory cgroup's limit is direct reclaim")
 		const Recorded r = recorder.stop();
 		CHECK(r.count(tid(redis), FT_RECLAIM) >= 1);
 		CHECK(r.owned_ns(tid(redis), FT_RECLAIM) > 0);
+		const Result explained = run({program("forktail"), "explain", recorder.path(), "--all"});
+		INFO(explained.out << explained.err);
+		CHECK(explained.out.find("the cgroup /forktail-test-" + std::to_string(getpid()) +
+					 " reached its memory limit ") != std::string::npos);
 	}
 	eventually([&] { return run({"rmdir", group}).status == 0; }, Seconds(10));
 }

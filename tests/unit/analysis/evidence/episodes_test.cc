@@ -531,6 +531,38 @@ TEST_CASE("kernel events that the host counts are evidence where they may matter
 	}
 }
 
+TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroup that reached one")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	auto add = [&](const char *name, const char *cgroup, double before, double after) {
+		Series series = {name, "", {}, {{kBase, before}, {kBase + 60 * ms, after}}};
+		if (*cgroup)
+			series.labels["cgroup"] = cgroup;
+		b.run.series.push_back(series);
+	};
+	add("cgroup.memory.limit_hits", "/pods/x", 5, 40);
+	add("cgroup.memory.limit_hits", "/pods", 5, 41);
+	add("cgroup.memory.limit_hits", "/pods/other", 5, 5);
+	add("cgroup.memory.high_hits", "/pods", 0, 1);
+	SECTION("limits")
+	{
+		b.Finish();
+		const std::string evidence = EvidenceOf(&b);
+		Holds(evidence, "the cgroup /pods/x reached its memory limit 35 times, where its threads "
+				"reclaim memory themselves, at a time known to within 100 ms\n");
+		Holds(evidence, "the cgroup /pods reached memory.high 1 time, ");
+		CHECK(evidence.find("OOM") == std::string::npos);
+	}
+	SECTION("an OOM kill in one")
+	{
+		add("host.oom_kills", "", 2, 4);
+		add("cgroup.memory.oom_kills", "/pods/x", 0, 1);
+		b.Finish();
+		Holds(EvidenceOf(&b), "killed 2 processes on this host, 1 of them in the cgroup /pods/x, at");
+	}
+}
+
 TEST_CASE("evidence is of the thread where a cause was, also without a request log")
 {
 	RunBuilder b;

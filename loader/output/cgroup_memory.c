@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* A server in a cgroup at its memory limit reclaims memory in its own allocations, or is killed, while the
+ * host has plenty. The kernel counts both per cgroup; a limit of any cgroup on the path to the root applies,
+ * and its counters include those of the cgroups below it (version 2). Files are kept open and read again with
+ * pread. The cgroups of processes rarely change, so they are looked up less often. */
+#include "loader/output/cgroup_memory.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "loader/system/affinity.h"
+#include "loader/system/cpu_time.h"
+#include "loader/system/grow.h"
+#include "loader/system/text.h"
+#include "loader/targets/cgroup_files.h"
+
+enum {
+	SHARE = 1000, /* each of the two takes at most one part in this many of a CPU's time */
+	MOST_GROUPS = 256,
+	TEXT_MOST = 1 << 17,
+	FILES = 2,
+};
+static const uint64_t FIND_EVERY_NS = 2000000000;
+
+/* A counter: a line of a file, or in version 1 also a file with nothing else (key NULL). */
+struct counter {
+	unsigned file;
+	const char *key, *series;
+};
+static const char *const v1_files[FILES] = {"memory.failcnt", "memory.oom_control"};
+static const struct counter v1_counters[] = {{0, NULL, "cgroup.memory.limit_hits"},
+					     {1, "oom_kill", "cgroup.memory.oom_kills"}};
+static const char *const v2_files[FILES] = {"memory.events"};
+static const struct counter v2_counters[] = {{0, "max", "cgroup.memory.limit_hits"},
+					     {0, "high", "cgroup.memory.high_hits"},
+					     {0, "oom_kill", "cgroup.memory.oom_kills"}};
+
+struct group {
+	char cgroup[CGROUP_PATH_BYTES];
+	int fds[FILES]; /* -1: it has no such file */
+	bool seen;	/* when cgroups were last looked up */
+};
+
+struct cgroup_memory {
+	struct proc_metrics *metrics;
+	struct cgroup_hierarchy hierarchy;
+	struct group *all;
+	size_t count, room;
+	struct text text;
+	size_t processes; /* when cgroups were last looked up */
+	uint64_t find_due_ns, read_due_ns;
+};
+
+struct cgroup_memory *cgroup_memory_open(struct proc_metrics *m, const char *proc)
+{
+	struct cgroup_memory *c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	c->metrics = m;
+	if (!cgroup_hierarchy_find(&c->hierarchy, proc, "memory")) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+static struct group *find(struct cgroup_memory *c, const char *cgroup)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (strcmp(c->all[i].cgroup, cgroup) == 0)
+			return &c->all[i];
+	return NULL;
+}
+
+static void close_files(const struct group *g)
+{
+	for (int i = 0; i < FILES; i++)
+		if (g->fds[i] >= 0)
+			close(g->fds[i]);
+}
+
+static void add(struct cgroup_memory *c, const char *cgroup)
+{
+	const char *const *files = c->hierarchy.v2 ? v2_files : v1_files;
+	if (c->count >= MOST_GROUPS || !grow(&c->all, &c->room, c->count, sizeof *c->all))
+		return;
+	struct group *g = &c->all[c->count++];
+	*g = (struct group){.seen = true};
+	snprintf(g->cgroup, sizeof g->cgroup, "%s", cgroup);
+	for (int i = 0; i < FILES; i++) {
+		char path[PATH_MAX];
+		snprintf(path, sizeof path, "%s%s/%s", c->hierarchy.mount, cgroup, files[i] ? files[i] : "");
+		g->fds[i] = files[i] ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	}
+}
+
+/* Finds the cgroups of processes and their ancestors except the root, which has no limit. */
+static void find_groups(struct cgroup_memory *c, const pid_t *pids, size_t count)
+{
+	for (size_t i = 0; i < c->count; i++)
+		c->all[i].seen = false;
+	for (size_t i = 0; i < count; i++) {
+		char pid[16], cgroup[CGROUP_PATH_BYTES];
+		cpu_offer_in_loop();
+		snprintf(pid, sizeof pid, "%d", pids[i]);
+		if (!cgroup_hierarchy_of(&c->hierarchy, pid, cgroup))
+			continue;
+		for (; cgroup[0] == '/' && cgroup[1]; *strrchr(cgroup, '/') = 0) {
+			struct group *g = find(c, cgroup);
+			if (g && g->seen)
+				break; /* and its ancestors */
+			if (g)
+				g->seen = true;
+			else
+				add(c, cgroup);
+		}
+	}
+	for (size_t i = 0; i < c->count;) {
+		if (c->all[i].seen) {
+			i++;
+			continue;
+		}
+		close_files(&c->all[i]);
+		c->all[i] = c->all[--c->count];
+	}
+}
+
+static void read_group(struct cgroup_memory *c, const struct group *g)
+{
+	const struct counter *counters = c->hierarchy.v2 ? v2_counters : v1_counters;
+	const size_t count = c->hierarchy.v2 ? sizeof v2_counters / sizeof *v2_counters
+					     : sizeof v1_counters / sizeof *v1_counters;
+	bool read = false;
+	for (size_t i = 0; i < count; i++) {
+		double value;
+		if (i == 0 || counters[i].file != counters[i - 1].file)
+			read = g->fds[counters[i].file] >= 0 &&
+			       text_read(&c->text, g->fds[counters[i].file], TEXT_MOST) && c->text.length;
+		if (!read)
+			continue;
+		if (!counters[i].key)
+			value = strtod(c->text.bytes, NULL);
+		else if (!cgroup_number(c->text.bytes, counters[i].key, &value))
+			continue;
+		proc_metrics_level(c->metrics, counters[i].series, "", value, "cgroup", g->cgroup);
+	}
+}
+
+void cgroup_memory_look(struct cgroup_memory *c, const pid_t *pids, size_t count, uint64_t now_ns)
+{
+	if (!c)
+		return;
+	if (now_ns >= c->find_due_ns || count != c->processes) {
+		const uint64_t cpu_ns = own_cpu_ns();
+		find_groups(c, pids, count);
+		c->processes = count;
+		c->find_due_ns = now_ns + FIND_EVERY_NS + SHARE * (own_cpu_ns() - cpu_ns);
+	}
+	if (now_ns < c->read_due_ns)
+		return;
+	const uint64_t cpu_ns = own_cpu_ns();
+	for (size_t i = 0; i < c->count; i++) {
+		cpu_offer_in_loop();
+		read_group(c, &c->all[i]);
+	}
+	c->read_due_ns = now_ns + SHARE * (own_cpu_ns() - cpu_ns);
+}
+
+void cgroup_memory_close(struct cgroup_memory *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->count; i++)
+		close_files(&c->all[i]);
+	free(c->all);
+	free(c->text.bytes);
+	free(c);
+}
