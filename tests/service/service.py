@@ -27,7 +27,7 @@ class Outcome:
     def __init__(self, release, results, seconds):
         def text(name):
             with open(os.path.join(results, name)) as f:
-                return f.read().strip()
+                return f.read().strip("\n") # not tabs: a step may have no figures
 
         self.seconds, self.steps = seconds, [line.split("\t") for line in text("steps").split("\n")]
         self.system = f"{text('release')}, {text('systemd')}, Linux {text('kernel')}"
