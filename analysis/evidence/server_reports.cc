@@ -24,6 +24,11 @@ struct ReportSentence {
 	std::string text;
 };
 
+bool IsLarge(const ServerReport &r)
+{
+	return r.kind == "large-request" || r.kind == "large-reply";
+}
+
 std::string CommandText(const common::Json &j)
 {
 	std::string text;
@@ -80,7 +85,7 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 	std::vector<ReportSentence> reports;
 	for (const ServerReport &r : run.reports) {
 		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" &&
-		    r.kind != "outage")
+		    r.kind != "outage" && !IsLarge(r))
 			continue;
 		common::Json j = common::ParseJson(r.text);
 		if (r.kind == "outage") {
@@ -99,6 +104,10 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 			duration = common::Whole(j, "latest_ms") * 1'000'000;
 			text = "Redis' latency monitor lists \"" + j["event"].get<std::string>() +
 			       "\" with " + common::FormatDuration(duration) + ErrorText(error);
+		} else if (IsLarge(r)) {
+			text = "Valkey's command log lists " + CommandText(j) + " with a " +
+			       r.kind.substr(r.kind.find('-') + 1) + " of " +
+			       common::FormatBytes(common::Whole(j, "bytes")) + ErrorText(error);
 		} else if (r.kind == "fork" && run.spans.empty()) { // otherwise ForkSentence reports it
 			duration = r.latest_fork_usec * 1000;
 			error = kPollNs;
@@ -106,7 +115,7 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 			    "Redis forked within one second of this episode and reports that fork() took " +
 			    common::FormatDuration(duration);
 		}
-		if (text.empty() || duration < worst_ns / 4)
+		if (text.empty() || (duration < worst_ns / 4 && !IsLarge(r)))
 			continue;
 		uint64_t early = r.t_ns - std::min(r.t_ns, error + duration);
 		if (MayOverlap(early, r.t_ns + error, from_ns, to_ns))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Redis' own statistics: INFO, slow log, latency monitor. The link sends and waits, so that a stop is
- * immediate. Redis' times are whole seconds of the wall clock. An event seen between two questions happened
- * between them, and within its second: the estimate is the middle of the remaining interval, the error half
- * its length. */
+/* Redis' own statistics: INFO, slow log, Valkey's logs of large requests and replies (COMMANDLOG, 8.1),
+ * latency monitor. The link sends and waits, so that a stop is immediate. Redis' times are whole seconds of
+ * the wall clock. An event seen between two questions happened between them, and within its second: the
+ * estimate is the middle of the remaining interval, the error half its length. */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -17,15 +17,33 @@
 
 enum { WORD_BYTES = 128, EVENTS = 64 };
 
-enum question { INFO, SLOWLOG, LATENCY, QUESTIONS };
+/* The logs of commands first. */
+enum question { SLOWLOG, LARGE_REQUESTS, LARGE_REPLIES, LOGS, INFO = LOGS, LATENCY, QUESTIONS };
+static const enum question in_order[QUESTIONS] = {INFO, SLOWLOG, LARGE_REQUESTS, LARGE_REPLIES, LATENCY};
 
 static const struct {
 	const char *name, *duration;
 	int count;
-	const char *words[3];
-} questions[QUESTIONS] = {{"INFO", "info_ns", 1, {"INFO"}},
-			  {"SLOWLOG GET", "slowlog_ns", 3, {"SLOWLOG", "GET", "128"}},
-			  {"LATENCY LATEST", "latency_ns", 2, {"LATENCY", "LATEST"}}};
+	const char *words[4];
+} questions[QUESTIONS] = {[INFO] = {"INFO", "info_ns", 1, {"INFO"}},
+			  [SLOWLOG] = {"SLOWLOG GET", "slowlog_ns", 3, {"SLOWLOG", "GET", "128"}},
+			  [LARGE_REQUESTS] = {"COMMANDLOG GET large-request",
+					      "large_request_ns",
+					      4,
+					      {"COMMANDLOG", "GET", "128", "large-request"}},
+			  [LARGE_REPLIES] = {"COMMANDLOG GET large-reply",
+					     "large_reply_ns",
+					     4,
+					     {"COMMANDLOG", "GET", "128", "large-reply"}},
+			  [LATENCY] = {"LATENCY LATEST", "latency_ns", 2, {"LATENCY", "LATEST"}}};
+
+/* The notes of each log's entries, of entries that were lost before they were read, and what an entry's third
+ * element is. */
+static const struct {
+	const char *kind, *missed, *value;
+} logs[LOGS] = {[SLOWLOG] = {"slowlog", "slowlog-missed", "duration_us"},
+		[LARGE_REQUESTS] = {"large-request", "large-request-missed", "bytes"},
+		[LARGE_REPLIES] = {"large-reply", "large-reply-missed", "bytes"}};
 
 /* Facts whose change explains latencies. */
 static const char *const facts[] = {"role", "loading", "rdb_bgsave_in_progress", "aof_rewrite_in_progress",
@@ -35,6 +53,12 @@ enum { FACTS = sizeof(facts) / sizeof(*facts) };
 struct event {
 	char name[48];
 	long long unix_s, latest_ms, max_ms;
+};
+
+struct log {
+	bool known;   /* entries from before the observer are not reported */
+	long long id; /* the newest entry seen */
+	bool counts;  /* the next entry's id is id + 1 */
 };
 
 struct redis {
@@ -48,9 +72,9 @@ struct redis {
 	char fact[FACTS][32];
 	double forks, fork_usec;
 	bool forks_known;
-	bool slowlog_known, events_known; /* entries from before the observer are not reported */
-	long long slowlog_id;		  /* the newest entry seen */
-	bool slowlog_counts;		  /* the next entry's id is slowlog_id + 1 */
+	bool has_commandlog;
+	struct log log[LOGS];
+	bool events_known; /* events from before the observer are not reported */
 	struct event events[EVENTS];
 	int event_count;
 };
@@ -62,7 +86,8 @@ static void *create(struct observer_series *to)
 	if (!v)
 		return NULL;
 	v->to = to;
-	v->slowlog_id = -1;
+	for (int i = 0; i < LOGS; i++)
+		v->log[i].id = -1;
 	for (int i = 0; i < QUESTIONS; i++)
 		v->asked_ns[i] = ft_now_ns();
 	return v;
@@ -173,8 +198,10 @@ static void take_run_id(struct redis *v, const char *run_id)
 {
 	if (v->run_id[0] && strcmp(v->run_id, run_id) != 0) {
 		v->forks_known = false;
-		v->slowlog_id = -1;
-		v->slowlog_counts = true;
+		for (int i = 0; i < LOGS; i++) {
+			v->log[i].id = -1;
+			v->log[i].counts = true;
+		}
 		v->event_count = 0;
 	}
 	snprintf(v->run_id, sizeof(v->run_id), "%s", run_id);
@@ -202,6 +229,7 @@ static void take_info(struct redis *v, const redisReply *r)
 {
 	uint64_t t_ns = v->answered_ns[INFO];
 	double forks = 0, fork_usec = -1, number;
+	int major, minor;
 	char *rest;
 
 	if (r->type != REDIS_REPLY_STRING)
@@ -216,6 +244,9 @@ static void take_info(struct redis *v, const redisReply *r)
 			take_run_id(v, value);
 		else if (strcmp(line, "redis_version") == 0)
 			snprintf(v->version, sizeof(v->version), "%s", value);
+		else if (strcmp(line, "valkey_version") == 0)
+			v->has_commandlog = sscanf(value, "%d.%d", &major, &minor) == 2 &&
+					    (major > 8 || (major == 8 && minor >= 1));
 		take_fact(v, line, value, t_ns);
 		if (observer_series_number(value, &number)) {
 			observer_series_value(v->to, "redis", line, "", number, t_ns);
@@ -268,22 +299,22 @@ static bool is_text(const redisReply *r)
 	return r->type == REDIS_REPLY_STRING || r->type == REDIS_REPLY_STATUS;
 }
 
-/* id, wall clock, microseconds, words, and since 4.0 the client's address and name. */
-static bool is_slowlog_entry(const redisReply *e)
+/* id, wall clock, microseconds or bytes, words, and since 4.0 the client's address and name. */
+static bool is_log_entry(const redisReply *e)
 {
 	return e->type == REDIS_REPLY_ARRAY && e->elements >= 4 &&
 	       e->element[0]->type == REDIS_REPLY_INTEGER && e->element[1]->type == REDIS_REPLY_INTEGER &&
 	       e->element[2]->type == REDIS_REPLY_INTEGER && e->element[3]->type == REDIS_REPLY_ARRAY;
 }
 
-static void note_slow_command(struct redis *v, const redisReply *e, uint64_t after_ns)
+static void note_command(struct redis *v, enum question log, const redisReply *e, uint64_t after_ns)
 {
 	const redisReply *words = e->element[3];
-	json_t *n = dated_note("slowlog", after_ns, v->answered_ns[SLOWLOG], e->element[1]->integer),
+	json_t *n = dated_note(logs[log].kind, after_ns, v->answered_ns[log], e->element[1]->integer),
 	       *command;
 
 	json_put_count(n, "id", (uint64_t)e->element[0]->integer);
-	json_put_count(n, "duration_us", (uint64_t)e->element[2]->integer);
+	json_put_count(n, logs[log].value, (uint64_t)e->element[2]->integer);
 	command = json_put_array(n, "command");
 	for (size_t i = 0; i < words->elements; i++)
 		if (is_text(words->element[i]))
@@ -295,44 +326,45 @@ static void note_slow_command(struct redis *v, const redisReply *e, uint64_t aft
 	write_json_note(v->to->writer, n);
 }
 
-static void note_missed(struct redis *v, long long count)
+static void note_missed(struct redis *v, enum question log, long long count)
 {
-	json_t *n = json_note(v->answered_ns[SLOWLOG], "slowlog-missed");
+	json_t *n = json_note(v->answered_ns[log], logs[log].missed);
 
 	json_put_count(n, "count", (uint64_t)count);
 	write_json_note(v->to->writer, n);
 }
 
 /* Entries are returned newest first and written oldest first. */
-static void take_slowlog(struct redis *v, const redisReply *r, uint64_t after_ns)
+static void take_log(struct redis *v, enum question which, const redisReply *r, uint64_t after_ns)
 {
+	struct log *log = &v->log[which];
 	long long newest = -1;
 
 	for (size_t i = 0; i < r->elements; i++) {
-		if (!is_slowlog_entry(r->element[i]))
+		if (!is_log_entry(r->element[i]))
 			return;
 		if (r->element[i]->element[0]->integer > newest)
 			newest = r->element[i]->element[0]->integer;
 	}
-	if (!v->slowlog_known) {
+	if (!log->known) {
 		/* If the log is empty, the number of entries before a reset is unknown. */
-		v->slowlog_id = newest;
-		v->slowlog_counts = newest >= 0;
-	} else if (newest >= 0 && newest < v->slowlog_id) {
-		v->slowlog_id = -1; /* another process, which INFO did not show */
+		log->id = newest;
+		log->counts = newest >= 0;
+	} else if (newest >= 0 && newest < log->id) {
+		log->id = -1; /* another process, which INFO did not show */
 	}
-	v->slowlog_known = true;
+	log->known = true;
 	for (size_t i = r->elements; i > 0; i--) {
 		const redisReply *e = r->element[i - 1];
 		long long id = e->element[0]->integer;
 
-		if (id <= v->slowlog_id)
+		if (id <= log->id)
 			continue;
-		if (v->slowlog_counts && id > v->slowlog_id + 1)
-			note_missed(v, id - v->slowlog_id - 1);
-		note_slow_command(v, e, after_ns);
-		v->slowlog_id = id;
-		v->slowlog_counts = true;
+		if (log->counts && id > log->id + 1)
+			note_missed(v, which, id - log->id - 1);
+		note_command(v, which, e, after_ns);
+		log->id = id;
+		log->counts = true;
 	}
 }
 
@@ -377,8 +409,8 @@ static void take(struct redis *v, enum question q, const redisReply *r, uint64_t
 		take_info(v, r);
 	if (r->type != REDIS_REPLY_ARRAY)
 		return;
-	if (q == SLOWLOG)
-		take_slowlog(v, r, after_ns);
+	if (q < LOGS)
+		take_log(v, q, r, after_ns);
 	if (q == LATENCY) {
 		for (size_t i = 0; i < r->elements; i++)
 			take_event(v, r->element[i], after_ns);
@@ -394,12 +426,13 @@ static int ask_round(void *view, struct link *l)
 	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0}, total_ns = 0;
 	json_t *n;
 
-	for (int q = 0; q < QUESTIONS; q++) {
+	for (int i = 0; i < QUESTIONS; i++) {
+		const enum question q = in_order[i];
 		/* Events that the last answer did not contain happened after its question. */
 		uint64_t after_ns = v->asked_ns[q], asked_ns = ft_now_ns();
 		redisReply *r;
 
-		if (v->refused[q])
+		if (v->refused[q] || ((q == LARGE_REQUESTS || q == LARGE_REPLIES) && !v->has_commandlog))
 			continue;
 		r = link_ask(l, questions[q].count, questions[q].words);
 		if (!r)
@@ -408,7 +441,7 @@ static int ask_round(void *view, struct link *l)
 		v->asked_ns[q] = asked_ns;
 		took_ns[q] = v->answered_ns[q] - asked_ns;
 		total_ns += took_ns[q];
-		take(v, (enum question)q, r, after_ns);
+		take(v, q, r, after_ns);
 		freeReplyObject(r);
 		if (q == INFO)
 			note_connection(v, v->answered_ns[q]);

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Two injections at once, and none."""
+import json
+import os
 import signal
+import subprocess
 import time
 
 import host
 import kernel
+from cases_code import LOOP, ask
+from cases_disk import aof_server
 from cases_memory import SLOW_CHILD, TOUCH, end_child, fill, swapping_server
 from registry import case
-from trial import SERVER_CPU
+from trial import BIN, CLIENT_CPU, SERVER_CPU, pinned, wait_for
 
 
 @case("pair", "fork-and-hog", ["fork", "run-queue"], (300, 600, 1200))
@@ -56,6 +61,73 @@ def fsync_and_swap_in(t, magnitudes):
         paging["stall_ns"] = max(e["duration"] for e in server.slowlog_get(10)) * 1000
         t.injections.append(dict(paging, cause="fsync", stall_ns=synced))
         first += 1000
+
+
+@case("pair", "fsync-and-fork", ["fork", "fsync"], (300, 600, 1200), threshold="4ms")
+def fsync_and_fork(t, magnitudes):
+    """A snapshot begins while each write waits for a slow disk."""
+    server, disk, clock = aof_server(t, "always", *SLOW_CHILD, "--auto-aof-rewrite-percentage", "0")
+    t.begin(["-s", server.socket], rate=500)
+    for megabytes in magnitudes:
+        fill(server, megabytes - server.dbsize() // 900)
+        label = f"{megabytes} MB, 50 writes/s"
+        with t.injecting("fsync", label, server.tid, truth=clock.of("fsync"), among=2) as synced:
+            with disk.limited("write_iops", 50):
+                time.sleep(0.15)
+                waited = kernel.run_delay_ns(server.tid)
+                server.bgsave()
+                waited = kernel.run_delay_ns(server.tid) - waited
+            server.set("after", "x")
+        t.injections.append(dict(synced, cause="fork", stall_ns=server.info("stats")["latest_fork_usec"] * 1000 - waited))
+        end_child(server)
+
+
+@case("pair", "snapshot-and-eviction", ["cow-copy", "server-busy"], (20, 60, 200))
+def snapshot_and_eviction(t, magnitudes):
+    """Eviction while a snapshot child shares the pages of the evicted keys. Neither has a time to compare with: the
+    copies are part of Redis' own account of evictions."""
+    server = t.redis(*SLOW_CHILD, "--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "60",
+                     "--activerehashing", "no", "--lazyfree-lazy-eviction", "no")
+    t.begin(["-s", server.socket])
+    for megabytes in magnitudes:
+        server.config_set("maxmemory", 0)
+        server.execute_command("DEBUG", "POPULATE", server.dbsize() + megabytes * 8000, f"e{megabytes}", 50)
+        used = server.info("memory")["used_memory"]
+        server.bgsave()
+        with t.injecting("server-busy", f"{megabytes} MB", server.tid, activity="evict", among=2) as evicted:
+            server.config_set("maxmemory", used - megabytes * 500_000)
+            wait_for("the eviction", lambda: server.info("memory")["used_memory"] <= used - megabytes * 490_000)
+        t.injections.append({**{k: v for k, v in evicted.items() if k != "activity"}, "cause": "cow-copy"})
+        end_child(server)
+
+
+@case("pair", "second-server", ["run-queue"], (8_000_000, 16_000_000, 32_000_000))
+def second_server(t, magnitudes):
+    """Two servers on one CPU, both recorded. One runs a script; the other's requests wait for the CPU."""
+    server, other = t.redis(), t.redis(name="other")
+    t.begin(["-s", server.socket])
+    for n in magnitudes:
+        with t.injecting("run-queue", f"script of {n}", server.tid, truth=kernel.run_delay_ns, culprit=str(other.tid)):
+            ask(other, ("EVAL", LOOP, "0", n))
+            server.ping()
+
+
+def throughput(t, server):
+    """Requests per second of the same load in a closed loop."""
+    log = os.path.join(t.directory, "capacity.json")
+    subprocess.run(pinned(CLIENT_CPU, [os.path.join(BIN, "forktail-load"), "-s", server.socket, "-c", "20", "--ratio", "1:4", "-r", "10000",
+                                       "-d", "100", "-q", "--seed", "7", "--no-observer", "--duration", "2s", "--json", log]),
+                   stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    with open(log) as f:
+        return json.load(f)["runs"][0]["total"]["requests_per_s"]
+
+
+@case("control", "nothing-at-80-percent", [], (5,), threshold="4ms")
+def nothing_at_80_percent(t, magnitudes):
+    """As many requests as take 80 % of the server's capacity."""
+    server = t.redis()
+    t.begin(["-s", server.socket], rate=int(0.8 * throughput(t, server)))
+    time.sleep(magnitudes[0])
 
 
 @case("control", "nothing", [], (10,))

@@ -227,6 +227,40 @@ TEST_CASE("slow log entries are noted once, from the observer's start on, with t
 	CHECK(o.count("slowlog-missed") == 0);
 }
 
+TEST_CASE("Valkey's logs of large requests and replies are noted too, and Redis is not asked for them")
+{
+	{
+		Redis redis;
+		Observation o(redis.socket());
+		REQUIRE(o.another_round(kRound, 3));
+		CHECK(o.count("observer-refused") == 0);
+		CHECK_FALSE(has(redis.command({"INFO", "errorstats"}), "errorstat_ERR"));
+	}
+	const std::string program = newer_server("valkey-server");
+	if (program.empty()) {
+		WARN("SKIPPED: no valkey-server (script/servers)");
+		return;
+	}
+	Redis valkey({.tcp = false, .program = program});
+	valkey.command({"SET", "before", std::string(2 << 20, 'b')});
+	Observation o(valkey.socket());
+	REQUIRE(o.another_round(kRound, 2));
+	valkey.command({"SET", "large", std::string(3 << 20, 'v')});
+	valkey.command({"GET", "large"});
+	REQUIRE(eventually([&] { return o.count("large-request") == 1 && o.count("large-reply") == 1; }));
+	REQUIRE(o.another_round(kRound, 2));
+	REQUIRE((o.count("large-request") == 1 && o.count("large-reply") == 1)); // each once
+	for (const char *kind : {"large-request", "large-reply"}) {
+		const Json note = o.notes(kind).at(0);
+		CHECK(note["bytes"].get<uint64_t>() > 3 << 20);
+		CHECK(note["bytes"].get<uint64_t>() < (3 << 20) + 1000);
+		CHECK(command_of(note).at(1) == "large");
+		CHECK(note["t_error_ns"].get<uint64_t>() < 1'100'000'000);
+	}
+	CHECK(o.count("slowlog-missed") + o.count("large-request-missed") + o.count("large-reply-missed") ==
+	      0);
+}
+
 TEST_CASE("entries that came faster than they could be fetched are counted")
 {
 	Redis redis({.tcp = false, .config = {"--slowlog-log-slower-than", "0"}});

@@ -531,6 +531,27 @@ TEST_CASE("kernel events that the host counts are evidence where they may matter
 	}
 }
 
+TEST_CASE("the server's own logs of commands are evidence, slow ones before large ones")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	auto report = [&](uint64_t t_ns, const char *kind, const std::string &rest) {
+		b.run.reports.push_back({t_ns, kind, 0, R"({"t_error_ns":10000000,)" + rest + "}"});
+	};
+	report(kBase + 50 * ms, "large-reply", R"("bytes":12000000,"command":["LRANGE","big","0","-1"])");
+	report(kBase + 900 * ms, "large-request", R"("bytes":12000000,"command":["SET","big"])");
+	report(kBase + 60 * ms, "slowlog", R"("duration_us":70000,"command":["SORT","big"])");
+	report(kBase + 60 * ms, "slowlog", R"("duration_us":20,"command":["GET","small"])");
+	b.Finish();
+	const std::string evidence = EvidenceOf(&b);
+	Holds(evidence, "Valkey's command log lists LRANGE big 0 -1 with a reply of 12.0 MB, at a time known "
+			"to within 10.0 ms\n");
+	const size_t slow = evidence.find("Redis' slow log lists SORT big with 70.0 ms");
+	CHECK(slow < evidence.find("Valkey's command log"));
+	CHECK(evidence.find("SET big") == std::string::npos);
+	CHECK(evidence.find("GET small") == std::string::npos);
+}
+
 TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroup that reached one")
 {
 	RunBuilder b;
