@@ -86,6 +86,7 @@ bool ReadOnce(const std::string &path, live::Follower *follower, live::watch::Hi
 	if (!follower->Poll(&batch, error))
 		return false;
 	history->Take(batch, *follower);
+	history->TakeMarks(path, *follower);
 	return true;
 }
 

@@ -39,15 +39,15 @@ int OpenMarks(const std::string &path, int flags)
 }
 
 // False: not a mark.
-bool ParseMark(const std::string &line, uint64_t *realtime_ns, std::string *text)
+bool ParseMark(const std::string &line, DatedMark *mark)
 {
 	const char *rest = line.c_str();
 	double seconds;
 	if (!parse_number(&rest, &seconds) || *rest != ' ' || seconds >= 1e10)
 		return false;
-	*realtime_ns = static_cast<uint64_t>(std::llround(seconds * 1e9));
-	*text = common::Visible(std::string(rest + 1).substr(0, kLongest));
-	return !text->empty();
+	mark->realtime_ns = static_cast<uint64_t>(std::llround(seconds * 1e9));
+	mark->text = common::Visible(std::string(rest + 1).substr(0, kLongest));
+	return !mark->text.empty();
 }
 
 } // namespace
@@ -100,21 +100,28 @@ bool AddMark(const std::string &run, uint64_t realtime_ns, const std::string &te
 	return n == static_cast<ssize_t>(line.size());
 }
 
+std::vector<DatedMark> MarksIn(const std::string &file_text, size_t *ignored)
+{
+	std::istringstream lines(file_text);
+	std::vector<DatedMark> marks;
+	*ignored = 0;
+	DatedMark mark;
+	for (std::string line; std::getline(lines, line);)
+		if (ParseMark(line, &mark))
+			marks.push_back(mark);
+		else
+			*ignored += !line.empty();
+	return marks;
+}
+
 void FindMarks(Run *run)
 {
 	constexpr uint64_t before_ns = 60'000'000'000;
-	std::istringstream lines(ReadMarks(run->path));
 	size_t ignored = 0;
-	uint64_t realtime_ns = 0;
-	Mark mark;
-	for (std::string line; std::getline(lines, line);) {
-		if (!ParseMark(line, &realtime_ns, &mark.text)) {
-			ignored += !line.empty();
-			continue;
-		}
-		mark.t_ns = MonotonicNs(*run, realtime_ns);
-		if (mark.t_ns && mark.t_ns + before_ns >= run->start_ns && mark.t_ns <= run->end_ns)
-			run->marks.push_back(mark);
+	for (DatedMark &mark : MarksIn(ReadMarks(run->path), &ignored)) {
+		const uint64_t t_ns = MonotonicNs(*run, mark.realtime_ns);
+		if (t_ns && t_ns + before_ns >= run->start_ns && t_ns <= run->end_ns)
+			run->marks.push_back({t_ns, std::move(mark.text)});
 	}
 	std::stable_sort(run->marks.begin(), run->marks.end(),
 			 [](const Mark &a, const Mark &b) { return a.t_ns < b.t_ns; });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "analysis/run/run.h"
 
@@ -15,6 +16,13 @@ std::string MarksPath(const std::string &run);
 
 // The end of that file, at most 1 MB of whole lines; "" without a file. Symbolic links are not followed.
 std::string ReadMarks(const std::string &run);
+
+struct DatedMark {
+	uint64_t realtime_ns = 0; // since 1970
+	std::string text;	  // sanitized
+};
+// The marks in it, in the file's order. *ignored is the number of lines in another format.
+std::vector<DatedMark> MarksIn(const std::string &file_text, size_t *ignored);
 
 // Adds a mark at a time of day (0: now): a line with the seconds since 1970 and the text. False: *error is
 // one sentence.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analysis/source/marks.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 
@@ -448,12 +449,39 @@ std::vector<OfClient> History::Clients(size_t server, uint64_t last_ns, uint64_t
 	return clients;
 }
 
+void History::TakeMarks(const std::string &path, const live::Follower &follower)
+{
+	std::string text = analysis::ReadMarks(path);
+	if (text == marks_text_)
+		return;
+	marks_.clear();
+	size_t ignored = 0;
+	for (const analysis::DatedMark &mark : analysis::MarksIn(text, &ignored)) {
+		const auto t_ns = static_cast<int64_t>(follower.MonotonicNs(mark.realtime_ns));
+		if (t_ns > 0) // not before this host's start
+			marks_.push_back(
+			    {static_cast<uint64_t>(t_ns), mark.realtime_ns, "mark: " + mark.text});
+	}
+	std::stable_sort(marks_.begin(), marks_.end(),
+			 [](const Event &a, const Event &b) { return a.t_ns < b.t_ns; });
+	if (last_ns_) // otherwise the clocks may not be known yet
+		marks_text_ = std::move(text);
+}
+
 History::Event History::EventAt(uint64_t second_ns, bool latest) const
 {
-	for (auto at = events_.rbegin(); at != events_.rend(); ++at)
-		if (latest || at->t_ns < second_ns + kSecondNs)
-			return at->t_ns + kEventNs > second_ns ? *at : Event();
-	return {};
+	Event last;
+	const auto find = [&](const auto &events) {
+		for (auto at = events.rbegin(); at != events.rend(); ++at)
+			if (latest || at->t_ns < second_ns + kSecondNs) {
+				if (at->t_ns > last.t_ns)
+					last = *at;
+				return;
+			}
+	};
+	find(events_);
+	find(marks_);
+	return last.t_ns + kEventNs > second_ns ? last : Event();
 }
 
 } // namespace forktail::live::watch

@@ -46,7 +46,7 @@ struct Health {
 class History
 {
 public:
-	// A note of the recorder.
+	// A note of the recorder, or a mark.
 	struct Event {
 		uint64_t t_ns = 0, realtime_ns = 0;
 		std::string text = {};
@@ -57,6 +57,9 @@ public:
 
 	// Adds the result of a Poll().
 	void Take(const live::Batch &batch, const live::Follower &follower);
+	// Reads the marks of the ring or recording (analysis/source/marks.h), if there are others than
+	// before.
+	void TakeMarks(const std::string &path, const live::Follower &follower);
 	// Adds the seconds of `older` before the first one here.
 	void PutBefore(const History &older);
 
@@ -71,8 +74,8 @@ public:
 	// which requests were recorded.
 	std::vector<OfClient> Clients(size_t server, uint64_t last_ns, uint64_t seconds,
 				      size_t *complete) const;
-	// The last note of the minute before the end of that second, or (`latest`) also after it; without
-	// text without one.
+	// The last note or mark of the minute before the end of that second, or (`latest`) also after it;
+	// without text without one.
 	Event EventAt(uint64_t second_ns, bool latest) const;
 
 	Health health; // as of the last Take(); the caller may change it
@@ -97,6 +100,8 @@ private:
 	std::map<std::pair<size_t, uint64_t>, common::Histogram> service_times_; // likewise
 	std::map<uint64_t, uint64_t> dropped_;					 // by second
 	std::deque<Event> events_;
+	std::vector<Event> marks_;		       // by time
+	std::string marks_text_;		       // the file's, as of the last TakeMarks()
 	std::deque<std::pair<uint64_t, bool>> slices_; // from when on requests are recorded, or not
 	bool RequestsRecorded(uint64_t second_ns) const;
 	uint64_t last_ns_ = 0, first_ns_ = 0;

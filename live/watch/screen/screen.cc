@@ -102,6 +102,7 @@ void Watching::Read()
 		waiting_.clear();
 		history_.Take(batch_, follower_);
 	} while (batch_.more && ft_now_ns() - began_ns < kPollNs);
+	history_.TakeMarks(options_.path, follower_);
 	if (!history_.last_ns())
 		waiting_ = batch_.more ? "reading " + common::Visible(options_.path)
 				       : "nothing is recorded in " + common::Visible(options_.path) +

@@ -283,6 +283,10 @@ TEST_CASE("watch: a terminal without colour or Unicode, and without a terminal")
 		Screen screen(w.Command("TERM=tmux-256color NO_COLOR=1", ""), 80, 24);
 		screen.With({"sleep 10"});
 		CHECK_FALSE(Coloured(screen.Coded()));
+		CHECK(run({program("forktail"), "mark", w.ring, "deploy 42"}).status == 0);
+		screen.With({": mark: deploy 42"});
+		CHECK(run({program("forktail"), "mark", w.ring, "deploy 43"}).status == 0);
+		screen.With({": mark: deploy 43"});
 	}
 
 	const ProcessOptions dumb = {{{"TERM", "dumb"}}, "", ""};
@@ -291,6 +295,7 @@ TEST_CASE("watch: a terminal without colour or Unicode, and without a terminal")
 	CHECK(once.status == 0);
 	CHECK(Holds(once.out, "iterations"));
 	CHECK_FALSE(Holds(once.out, "\033"));
+	CHECK(Holds(once.out, "mark: deploy 43"));
 	const auto json = [&] {
 		const Result r =
 		    run({program("forktail"), "watch", w.ring, "--once", "--json"}, Seconds(30), dumb);
