@@ -134,8 +134,8 @@ Recorded recorded(Obedient &p)
 }
 
 // Checks that a thread had this many faults of a kind. If not, prints what it had: a page that was swapped
-// out, a skipped program and a lost event each leave a different trace. A thread that came to its CPU by a
-// switch that the kernel did not report (docs/how-it-works/attribution.md) has no faults until the next one.
+// out, a skipped program and a lost event each leave a different trace. After a switch that the kernel did
+// not report (docs/how-it-works/attribution.md), a thread's faults are not seen until its next switch.
 void check_near(const Recorded &r, uint32_t tid, ft_owner owner, uint64_t wanted)
 {
 	const uint64_t count = r.count(tid, owner);
