@@ -45,8 +45,9 @@ enum {
 	OPTION_DOCTOR
 };
 
-/* In sixteenths of a millisecond: 250 samples per second, 1000, 100. */
-enum { SAMPLES_SLOW = 64, SAMPLES_FAST = 16, LIGHT_SAMPLES_SLOW = 160, LIGHT_SAMPLES_FAST = SAMPLES_SLOW };
+/* In sixteenths of a millisecond: about 250 samples per second, 1000, 100. None is near a multiple of a
+ * millisecond: samples in step with a server's timer would hit, or miss, the same work for seconds. */
+enum { SAMPLES_SLOW = 65, SAMPLES_FAST = 17, LIGHT_SAMPLES_SLOW = 163, LIGHT_SAMPLES_FAST = SAMPLES_SLOW };
 
 /* At 20,000 requests per second, a ring with a minimum span of 20 us takes twice the CPU time and three times
  * the space. The additional short stalls are not examined minutes later. */

@@ -29,8 +29,7 @@ struct sampling_rate {
 
 uint64_t sampling_rate_period_ns(uint32_t sixteenths)
 {
-	/* Slightly off a round value, so that samples don't run in step with a timer. */
-	return sixteenths * 1000000ull / 16 * 1001 / 1000;
+	return sixteenths * 1000000ull / 16;
 }
 
 struct sampling_rate *sampling_rate_open(const struct sampling_periods *wanted,
