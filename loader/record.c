@@ -47,10 +47,10 @@ enum {
 	MISSES_TICKS = 200 / TICK_MS,
 	WRITES_TICKS = 1000 / TICK_MS,
 	/* The kernel's run-time statistics make every program slower. They are on for a hundredth of the
-	 * time: 200 ms every 20 s, after the first second. */
-	MEASURE_FROM = 1000 / TICK_MS,
+	 * time: 200 ms every 20 s, after the first second. From a tick that came too late until the next. */
 	MEASURE_TICKS = 200 / TICK_MS,
 	MEASURE_EVERY = REQUESTS_PERIOD_MS / TICK_MS,
+	MEASURE_LATER = MEASURE_EVERY - 1000 / TICK_MS,
 	FLUSH_TICKS = 500 / TICK_MS,
 	SWEEP_TICKS = 10000 / TICK_MS,
 	QUEUE_BYTES = 16 << 20, /* for blocks that wait for the disk */
@@ -313,7 +313,8 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 		programs_take_writes(r->programs);
 	if (due(before, number, MISSES_TICKS))
 		report_misses(r);
-	measure_cost(r, number >= MEASURE_FROM && (number - MEASURE_FROM) % MEASURE_EVERY < MEASURE_TICKS);
+	measure_cost(r, due(before + MEASURE_LATER, number + MEASURE_LATER, MEASURE_EVERY) ||
+			    (number + MEASURE_LATER) % MEASURE_EVERY < MEASURE_TICKS);
 	if (due(before + step(r), number + step(r), COST_TICKS))
 		report_cost(r);
 	cpu_offer();
