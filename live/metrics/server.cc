@@ -28,10 +28,12 @@ namespace forktail::live::metrics
 namespace
 {
 
-constexpr size_t kVisitors = 32;
-constexpr size_t kWithOver = 2 * kVisitors; // including those being shut down
+constexpr ptrdiff_t kVisitors = 32;
+constexpr size_t kWithOver = 2 * kVisitors; // including those that are new or being shut down
 constexpr int kBacklog = 64;
 constexpr int kSilentSeconds = 5, kAllSeconds = 10;
+// However many others come, a connection has this long to send its request.
+constexpr timeval kGrace = {0, 100'000};
 constexpr ev_ssize_t kHeaderBytes = 8192;
 
 void CloseQuietly(int fd)
@@ -80,7 +82,7 @@ bool IsOver(const MetricsServer::State::Visitor &v)
 	return !read_cb && !write_cb && !event_cb;
 }
 
-// Releases finished connections and ends those that take too long.
+// Releases finished connections, and ends those that take too long and the oldest ones above kVisitors.
 void Sweep(MetricsServer::State *server)
 {
 	constexpr timeval all = {kAllSeconds, 0};
@@ -93,10 +95,15 @@ void Sweep(MetricsServer::State *server)
 		return done;
 	};
 	std::erase_if(server->visitors, over);
+	auto at_work = std::count_if(server->visitors.begin(), server->visitors.end(),
+				     [](const MetricsServer::State::Visitor &v) { return !v.shut; });
 	for (MetricsServer::State::Visitor &v : server->visitors) {
 		evutil_timersub(&now, &v.since, &age);
-		if (age.tv_sec < 0 || evutil_timercmp(&age, &all, >))
-			Shut(&v);
+		const bool crowded = at_work > kVisitors && evutil_timercmp(&age, &kGrace, >);
+		if (v.shut || (age.tv_sec >= 0 && !evutil_timercmp(&age, &all, >) && !crowded))
+			continue;
+		Shut(&v);
+		at_work--;
 	}
 	if (server->visitors.size() < kWithOver)
 		evconnlistener_enable(server->listener);
@@ -111,13 +118,6 @@ bufferevent *OnConnection(event_base *base, void *arg)
 {
 	MetricsServer::State *server = static_cast<MetricsServer::State *>(arg);
 	Sweep(server);
-	size_t at_work = 0;
-	for (const MetricsServer::State::Visitor &v : server->visitors)
-		at_work += !v.shut;
-	auto oldest = std::find_if(server->visitors.begin(), server->visitors.end(),
-				   [](const MetricsServer::State::Visitor &v) { return !v.shut; });
-	if (at_work >= kVisitors)
-		Shut(&*oldest);
 	MetricsServer::State::Visitor v = {
 	    bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE), {}, false};
 	if (!v.connection)
@@ -125,7 +125,7 @@ bufferevent *OnConnection(event_base *base, void *arg)
 	bufferevent_incref(v.connection);
 	evutil_gettimeofday(&v.since, nullptr);
 	server->visitors.push_back(v);
-	// Further clients wait until the connections being shut down have released their descriptors.
+	// Further clients wait until older connections have released their descriptors.
 	if (server->visitors.size() >= kWithOver)
 		evconnlistener_disable(server->listener);
 	return v.connection;
