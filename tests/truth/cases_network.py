@@ -233,10 +233,14 @@ def softirq(t, magnitudes):
                          PACKETS % seconds])
         host.wait_stopped(flood.pid)
         with t.injecting("softirq", f"{seconds} s", server.tid) as done:
-            before = softirq_ms(SERVER_CPU)
+            before, waited_before = softirq_ms(SERVER_CPU), kernel.run_delay_ns(server.tid)
             flood.send_signal(signal.SIGCONT)
             flood.wait()
-            done["happened"] = softirq_ms(SERVER_CPU) - before > 100 * seconds
+            took_ms = softirq_ms(SERVER_CPU) - before
+            waited_ms = (kernel.run_delay_ns(server.tid) - waited_before) / 1e6
+            # The server may also wait longer for its CPU than soft interrupts took, in a virtual machine whose host
+            # resumes an idle CPU late. Then that is the largest cause.
+            done["happened"] = took_ms > max(100 * seconds, waited_ms)
 
 
 def connected(path, count):

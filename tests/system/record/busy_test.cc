@@ -83,7 +83,9 @@ void check_busy(const Recorded &r, uint32_t tid, uint64_t at_least_ns)
 {
 	const ft_thread &t = main_of(r, tid);
 	const uint64_t wall_ns = t.end_ns - t.start_ns;
-	INFO("wall " << wall_ns << ", own code " << r.owned_ns(tid, FT_OWN_CODE));
+	INFO("wall " << wall_ns << ", own code " << r.owned_ns(tid, FT_OWN_CODE) << ", waited for the CPU "
+		     << r.owned_ns(tid, FT_RUN_QUEUE) << ", new memory " << r.owned_ns(tid, FT_PAGE_ZERO)
+		     << ", switches not reported " << r.unseen_switches());
 	CHECK(r.accounted_ns(tid) == wall_ns);
 	// Not all of it: when a SCHED_FIFO thread takes a CPU for long, the kernel gives other threads a
 	// part.

@@ -131,7 +131,7 @@ TEST_CASE("above 10,000 requests per second the sample becomes 1 in 16, and the 
 	Redis redis({.tcp = true});
 	Recorder recorder(redis.pid(), {"--requests"});
 	const Ran ran = RunClient(redis, {"redis-benchmark", "-p", std::to_string(redis.port()), "-q", "-n",
-					  "1000000", "-c", "200", "-P", "16", "-t", "get"});
+					  "4000000", "-c", "200", "-P", "16", "-t", "get"});
 	recorder.stop();
 	const Log kernel = read_log(recorder.path());
 	const auto reduced = std::find_if(kernel.notes.begin(), kernel.notes.end(),
