@@ -47,9 +47,10 @@ public:
 		    "local till, n = now() + " +
 		    std::to_string(for_ms) +
 		    ", 0 local c = 0 while now() < till do for i = 1, 1000 do n = n + i end "
-		    // A string has 512 MB at most, which a fast machine writes in two seconds.
-		    "c = c + 1 if c % 5000 == 0 then redis.call('DEL', 'k') end "
-		    "redis.call('APPEND', 'k', string.rep('x', 20000)) end return n";
+		    // A string has 512 MB at most. Little new memory, because a virtual machine's host may
+		    // take far longer than the kernel to provide it.
+		    "c = c + 1 if c % 500000 == 0 then redis.call('DEL', 'k') end "
+		    "redis.call('APPEND', 'k', string.rep('x', 200)) end return n";
 		busy_ = std::thread([this, script] {
 			run({"redis-cli", "-s", redis.socket(), "EVAL", script, "0"}, Seconds(60));
 		});
