@@ -181,7 +181,6 @@ TEST_CASE("watch: a stall is on the screen with its evidence, keys move through 
 	Watched w;
 	Screen screen(w.Command("TERM=tmux-256color", ""), 80, 24);
 	screen.With({"redis-server", "iterations", "recorder", "q quit"});
-	CHECK(Coloured(screen.Coded()));
 	w.redis.command({"DEBUG", "SLEEP", "0.25"});
 	w.redis.command({"BGSAVE"});
 
@@ -193,6 +192,7 @@ TEST_CASE("watch: a stall is on the screen with its evidence, keys move through 
 	// Its second: frozen, the bars' cause and the strip's pointer.
 	screen.Press("w");
 	text = screen.With({"FROZEN", "! sleep", "longest 25"});
+	CHECK(Coloured(screen.Coded())); // stalls are
 	const std::string at = Clock(text);
 	CHECK(at.size() == 8);
 	CHECK(Holds(LineWith(text, "longest iteration per second"), at));
