@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// Evidence that is not of recorded threads: counters of the host and its cgroups, and the server's own logs.
+#include "tests/support/catch.h"
+#include "tests/unit/analysis/evidence/evidence_of.h"
+
+using namespace forktail::analysis;
+using namespace forktail::test;
+
+TEST_CASE("stolen CPU time is evidence where it may matter")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	b.run.cpus = 2;
+	auto steal = [&](std::vector<Sample> samples) {
+		b.run.series = {{"host.cpu.steal", "percent", {}, std::move(samples)}};
+		b.Finish();
+		return EvidenceOf(&b);
+	};
+	SECTION("in the reading that covers it")
+	{
+		Holds(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 20}, {kBase + 200 * ms, 0}}),
+		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 100 ms");
+	}
+	SECTION("an unchanged reading counts for the interval, together with the reading before it")
+	{
+		Holds(steal({{kBase - 500 * ms, 10}}),
+		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms");
+	}
+	SECTION("little compared with the longest request")
+	{
+		CHECK(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 10}, {kBase + 200 * ms, 0}})
+			  .find("steal") == std::string::npos);
+	}
+	SECTION("at another time")
+	{
+		CHECK(steal({{kBase - 100 * ms, 90}, {kBase, 0}}).find("steal") == std::string::npos);
+	}
+}
+
+TEST_CASE("kernel events that the host counts are evidence where they may matter")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	auto evidence = [&](const char *name, std::vector<Sample> samples) {
+		b.run.series = {{name, "", {}, std::move(samples)}};
+		b.Finish();
+		return EvidenceOf(&b);
+	};
+	SECTION("an OOM kill")
+	{
+		Holds(evidence("host.oom_kills", {{kBase - 500 * ms, 2}, {kBase + 60 * ms, 3}}),
+		      "the kernel's OOM killer killed 1 process on this host, at a time known to within 100 "
+		      "ms\n");
+	}
+	SECTION("before and after")
+	{
+		CHECK(evidence("host.oom_kills",
+			       {{kBase - 500 * ms, 2}, {kBase - 1 * ms, 3}, {kBase + 201 * ms, 4}})
+			  .find("OOM") == std::string::npos);
+	}
+	SECTION("the first reading is no event")
+	{
+		CHECK(evidence("host.page_cache_drops", {{kBase + 60 * ms, 3}}).find("dropped") ==
+		      std::string::npos);
+	}
+	SECTION("dropped caches")
+	{
+		Holds(evidence("host.page_cache_drops", {{kBase, 2}, {kBase + 60 * ms, 3}}),
+		      "the page cache was dropped (/proc/sys/vm/drop_caches)");
+		Holds(evidence("host.slab_drops", {{kBase, 2}, {kBase + 160 * ms, 3}}),
+		      "caches of files and directories were dropped");
+	}
+}
+
+TEST_CASE("the server's own logs of commands are evidence, slow ones before large ones")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	auto report = [&](uint64_t t_ns, const char *kind, const std::string &rest) {
+		b.run.reports.push_back({t_ns, kind, 0, R"({"t_error_ns":10000000,)" + rest + "}"});
+	};
+	report(kBase + 50 * ms, "large-reply", R"("bytes":12000000,"command":["LRANGE","big","0","-1"])");
+	report(kBase + 900 * ms, "large-request", R"("bytes":12000000,"command":["SET","big"])");
+	report(kBase + 60 * ms, "slowlog", R"("duration_us":70000,"command":["SORT","big"])");
+	report(kBase + 60 * ms, "slowlog", R"("duration_us":20,"command":["GET","small"])");
+	b.Finish();
+	const std::string evidence = EvidenceOf(&b);
+	Holds(evidence, "Valkey's command log lists LRANGE big 0 -1 with a reply of 12.0 MB, at a time known "
+			"to within 10.0 ms\n");
+	const size_t slow = evidence.find("Redis' slow log lists SORT big with 70.0 ms");
+	CHECK(slow < evidence.find("Valkey's command log"));
+	CHECK(evidence.find("SET big") == std::string::npos);
+	CHECK(evidence.find("GET small") == std::string::npos);
+}
+
+TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroup that reached one")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	auto add = [&](const char *name, const char *cgroup, double before, double after) {
+		Series series = {name, "", {}, {{kBase, before}, {kBase + 60 * ms, after}}};
+		if (*cgroup)
+			series.labels["cgroup"] = cgroup;
+		b.run.series.push_back(series);
+	};
+	add("cgroup.memory.limit_hits", "/pods/x", 5, 40);
+	add("cgroup.memory.limit_hits", "/pods", 5, 41);
+	add("cgroup.memory.limit_hits", "/pods/other", 5, 5);
+	add("cgroup.memory.high_hits", "/pods", 0, 1);
+	SECTION("limits")
+	{
+		b.Finish();
+		const std::string evidence = EvidenceOf(&b);
+		Holds(evidence, "the cgroup /pods/x reached its memory limit 35 times, where its threads "
+				"reclaim memory themselves, at a time known to within 100 ms\n");
+		Holds(evidence, "the cgroup /pods reached memory.high 1 time, ");
+		CHECK(evidence.find("OOM") == std::string::npos);
+	}
+	SECTION("an OOM kill in one")
+	{
+		add("host.oom_kills", "", 2, 4);
+		add("cgroup.memory.oom_kills", "/pods/x", 0, 1);
+		b.Finish();
+		Holds(EvidenceOf(&b), "killed 2 processes on this host, 1 of them in the cgroup /pods/x, at");
+	}
+}
