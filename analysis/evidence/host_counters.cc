@@ -6,6 +6,8 @@
 #include "host_counters.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "common/format/units.h"
 
@@ -32,58 +34,80 @@ uint64_t GrownBy(const Series &series, uint64_t from_ns, uint64_t to_ns)
 // The same of the host's counter with this name.
 uint64_t GrownBy(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns)
 {
-	const auto series = std::find_if(run.series.begin(), run.series.end(),
-					 [&](const Series &s) { return s.name == name; });
-	return series == run.series.end() ? 0 : GrownBy(*series, from_ns, to_ns);
-}
-
-// A cgroup whose counter grew, and how much. In version 2 an ancestor's counter contains those below it, so
-// it is the innermost one; "" if none grew.
-struct GrownCgroup {
-	std::string cgroup;
-	uint64_t by = 0;
-};
-
-GrownCgroup InnermostGrown(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns)
-{
-	GrownCgroup grown;
-	for (const Series &series : run.series) {
-		const auto label = series.labels.find("cgroup");
-		if (series.name != name || label == series.labels.end() ||
-		    label->second.size() < grown.cgroup.size())
-			continue;
-		if (uint64_t by = GrownBy(series, from_ns, to_ns))
-			grown = {label->second, by};
-	}
+	uint64_t grown = 0;
+	for (const Series &series : run.series)
+		grown += series.name == name ? GrownBy(series, from_ns, to_ns) : 0;
 	return grown;
 }
 
-std::string LimitSentence(const GrownCgroup &grown, const char *limit)
+// A cgroup and how much its counter grew.
+using Grown = std::pair<std::string, uint64_t>;
+
+// Each cgroup whose counter grew, the largest first. In version 2 a cgroup's counter contains those below it,
+// so one is left out if one below it is there.
+std::vector<Grown> GrownCgroups(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns)
 {
-	return "the cgroup " + grown.cgroup + " reached " + limit + " " +
-	       common::Plural(grown.by, "time", "times") + ", where its threads reclaim memory themselves";
+	std::map<std::string, uint64_t> grown;
+	for (const Series &series : run.series) {
+		const auto label = series.labels.find("cgroup");
+		if (series.name != name || label == series.labels.end())
+			continue;
+		if (const uint64_t by = GrownBy(series, from_ns, to_ns))
+			grown[label->second] += by;
+	}
+	std::vector<Grown> innermost;
+	for (const auto &cgroup : grown) {
+		const std::string below = cgroup.first + "/";
+		const auto next = grown.lower_bound(below);
+		if (next == grown.end() || next->first.compare(0, below.size(), below) != 0)
+			innermost.emplace_back(cgroup);
+	}
+	std::stable_sort(innermost.begin(), innermost.end(),
+			 [](const Grown &a, const Grown &b) { return a.second > b.second; });
+	return innermost;
+}
+
+// "the cgroup /a (3 times), the cgroup /b (1 time)", the first ones; "" without any.
+std::string CgroupsText(const std::vector<Grown> &cgroups, const char *one, const char *many)
+{
+	constexpr size_t most = 3;
+	std::string text;
+	for (size_t i = 0; i < std::min(cgroups.size(), most); i++)
+		text += (i ? ", the cgroup " : "the cgroup ") + cgroups[i].first + " (" +
+			common::Plural(cgroups[i].second, one, many) + ")";
+	if (cgroups.size() > most)
+		text += ", " + common::Plural(cgroups.size() - most, "other", "others");
+	return text;
 }
 
 } // namespace
 
 std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
-	const std::string when = ", at a time known to within " + common::FormatDuration(kReadingNs);
+	static constexpr struct {
+		const char *counter, *limit;
+	} limits[] = {{"cgroup.memory.limit_hits", "the memory limit"},
+		      {"cgroup.memory.high_hits", "memory.high"}};
+	const std::string reading = common::FormatDuration(kReadingNs);
+	const std::string when = ", at a time known to within " + reading;
 	std::vector<std::string> sentences;
-	const GrownCgroup killed = InnermostGrown(run, "cgroup.memory.oom_kills", from_ns, to_ns);
-	if (uint64_t kills = GrownBy(run, "host.oom_kills", from_ns, to_ns))
-		sentences.push_back(
-		    "the kernel's OOM killer killed " + common::Plural(kills, "process", "processes") +
-		    " on this host" +
-		    (killed.by ? ", " + std::to_string(killed.by) + " of them in the cgroup " + killed.cgroup
-			       : "") +
-		    when);
-	const GrownCgroup at_limit = InnermostGrown(run, "cgroup.memory.limit_hits", from_ns, to_ns),
-			  high = InnermostGrown(run, "cgroup.memory.high_hits", from_ns, to_ns);
-	if (at_limit.by)
-		sentences.push_back(LimitSentence(at_limit, "its memory limit") + when);
-	if (high.by)
-		sentences.push_back(LimitSentence(high, "memory.high") + when);
+	if (uint64_t kills = GrownBy(run, "host.oom_kills", from_ns, to_ns)) {
+		const std::string where = CgroupsText(
+		    GrownCgroups(run, "cgroup.memory.oom_kills", from_ns, to_ns), "process", "processes");
+		sentences.push_back("the kernel's OOM killer killed " +
+				    common::Plural(kills, "process", "processes") + " on this host" +
+				    (where.empty() ? "" : ", of these in " + where) + when);
+	}
+	for (const auto &[counter, limit] : limits)
+		if (const std::string where =
+			CgroupsText(GrownCgroups(run, counter, from_ns, to_ns), "time", "times");
+		    !where.empty())
+			// Many cgroups are read less often.
+			sentences.push_back(
+			    std::string(limit) + " was reached by " + where +
+			    "; a thread that reaches it has to reclaim memory (counted between "
+			    "two readings, usually " +
+			    reading + " apart)");
 	if (GrownBy(run, "host.page_cache_drops", from_ns, to_ns))
 		sentences.push_back("the page cache was dropped (/proc/sys/vm/drop_caches)" + when);
 	if (GrownBy(run, "host.slab_drops", from_ns, to_ns))

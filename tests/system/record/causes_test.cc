@@ -182,8 +182,8 @@ TEST_CASE("a memory cgroup's limit is direct reclaim")
 		CHECK(r.owned_ns(tid(redis), FT_RECLAIM) > 0);
 		const Result explained = run({program("forktail"), "explain", recorder.path(), "--all"});
 		INFO(explained.out << explained.err);
-		CHECK(explained.out.find("the cgroup /forktail-test-" + std::to_string(getpid()) +
-					 " reached its memory limit ") != std::string::npos);
+		CHECK(explained.out.find("the memory limit was reached by the cgroup /forktail-test-" +
+					 std::to_string(getpid()) + " (") != std::string::npos);
 	}
 	eventually([&] { return run({"rmdir", group}).status == 0; }, Seconds(10));
 }

@@ -93,7 +93,7 @@ TEST_CASE("the server's own logs of commands are evidence, slow ones before larg
 	CHECK(evidence.find("GET small") == std::string::npos);
 }
 
-TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroup that reached one")
+TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroups that reached one")
 {
 	RunBuilder b;
 	OneRequest(&b, 0);
@@ -111,16 +111,35 @@ TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroup that r
 	{
 		b.Finish();
 		const std::string evidence = EvidenceOf(&b);
-		Holds(evidence, "the cgroup /pods/x reached its memory limit 35 times, where its threads "
-				"reclaim memory themselves, at a time known to within 100 ms\n");
-		Holds(evidence, "the cgroup /pods reached memory.high 1 time, ");
+		Holds(evidence,
+		      "the memory limit was reached by the cgroup /pods/x (35 times); a thread that "
+		      "reaches it has to reclaim memory (counted between two readings, usually 100 "
+		      "ms apart)\n");
+		Holds(evidence, "memory.high was reached by the cgroup /pods (1 time); ");
+		CHECK(evidence.find("/pods (36") == std::string::npos);
+		CHECK(evidence.find("/pods/other") == std::string::npos);
 		CHECK(evidence.find("OOM") == std::string::npos);
+	}
+	SECTION("of two targets in different cgroups")
+	{
+		add("cgroup.memory.limit_hits", "/pods/another", 0, 1);
+		b.Finish();
+		Holds(EvidenceOf(&b), "the memory limit was reached by the cgroup /pods/x (35 times), the "
+				      "cgroup /pods/another (1 time); ");
+	}
+	SECTION("of many targets")
+	{
+		for (const char *cgroup : {"/a", "/b", "/c", "/d"})
+			add("cgroup.memory.limit_hits", cgroup, 0, 1);
+		b.Finish();
+		Holds(EvidenceOf(&b), "the cgroup /a (1 time), the cgroup /b (1 time), 2 others; ");
 	}
 	SECTION("an OOM kill in one")
 	{
 		add("host.oom_kills", "", 2, 4);
 		add("cgroup.memory.oom_kills", "/pods/x", 0, 1);
 		b.Finish();
-		Holds(EvidenceOf(&b), "killed 2 processes on this host, 1 of them in the cgroup /pods/x, at");
+		Holds(EvidenceOf(&b),
+		      "killed 2 processes on this host, of these in the cgroup /pods/x (1 process), at");
 	}
 }
