@@ -26,18 +26,20 @@ enum {
 };
 static const uint64_t FIND_EVERY_NS = 2000000000;
 
-/* A counter: a line of a file, or in version 1 also a file with nothing else (key NULL). */
-struct counter {
-	unsigned file;
-	const char *key, *series;
+/* A file with counters: a line of it (key), or all of it (key ""). */
+struct counted_file {
+	const char *name;
+	struct {
+		const char *key, *series;
+	} counters[3];
 };
-static const char *const v1_files[FILES] = {"memory.failcnt", "memory.oom_control"};
-static const struct counter v1_counters[] = {{0, NULL, "cgroup.memory.limit_hits"},
-					     {1, "oom_kill", "cgroup.memory.oom_kills"}};
-static const char *const v2_files[FILES] = {"memory.events"};
-static const struct counter v2_counters[] = {{0, "max", "cgroup.memory.limit_hits"},
-					     {0, "high", "cgroup.memory.high_hits"},
-					     {0, "oom_kill", "cgroup.memory.oom_kills"}};
+static const struct counted_file v1_files[FILES] = {
+    {"memory.failcnt", {{"", "cgroup.memory.limit_hits"}}},
+    {"memory.oom_control", {{"oom_kill", "cgroup.memory.oom_kills"}}}};
+static const struct counted_file v2_files[FILES] = {{"memory.events",
+						     {{"max", "cgroup.memory.limit_hits"},
+						      {"high", "cgroup.memory.high_hits"},
+						      {"oom_kill", "cgroup.memory.oom_kills"}}}};
 
 struct group {
 	char cgroup[CGROUP_PATH_BYTES];
@@ -48,6 +50,7 @@ struct group {
 struct cgroup_memory {
 	struct proc_metrics *metrics;
 	struct cgroup_hierarchy hierarchy;
+	const struct counted_file *files; /* FILES of them */
 	struct group *all;
 	size_t count, room;
 	struct text text;
@@ -65,6 +68,7 @@ struct cgroup_memory *cgroup_memory_open(struct proc_metrics *m, const char *pro
 		free(c);
 		return NULL;
 	}
+	c->files = c->hierarchy.v2 ? v2_files : v1_files;
 	return c;
 }
 
@@ -85,7 +89,6 @@ static void close_files(const struct group *g)
 
 static void add(struct cgroup_memory *c, const char *cgroup)
 {
-	const char *const *files = c->hierarchy.v2 ? v2_files : v1_files;
 	if (c->count >= MOST_GROUPS || !grow(&c->all, &c->room, c->count, sizeof *c->all))
 		return;
 	struct group *g = &c->all[c->count++];
@@ -93,8 +96,9 @@ static void add(struct cgroup_memory *c, const char *cgroup)
 	snprintf(g->cgroup, sizeof g->cgroup, "%s", cgroup);
 	for (int i = 0; i < FILES; i++) {
 		char path[PATH_MAX];
-		snprintf(path, sizeof path, "%s%s/%s", c->hierarchy.mount, cgroup, files[i] ? files[i] : "");
-		g->fds[i] = files[i] ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+		const char *name = c->files[i].name;
+		snprintf(path, sizeof path, "%s%s/%s", c->hierarchy.mount, cgroup, name ? name : "");
+		g->fds[i] = name ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	}
 }
 
@@ -131,22 +135,18 @@ static void find_groups(struct cgroup_memory *c, const pid_t *pids, size_t count
 
 static void read_group(struct cgroup_memory *c, const struct group *g)
 {
-	const struct counter *counters = c->hierarchy.v2 ? v2_counters : v1_counters;
-	const size_t count = c->hierarchy.v2 ? sizeof v2_counters / sizeof *v2_counters
-					     : sizeof v1_counters / sizeof *v1_counters;
-	bool read = false;
-	for (size_t i = 0; i < count; i++) {
-		double value;
-		if (i == 0 || counters[i].file != counters[i - 1].file)
-			read = g->fds[counters[i].file] >= 0 &&
-			       text_read(&c->text, g->fds[counters[i].file], TEXT_MOST) && c->text.length;
-		if (!read)
+	for (int i = 0; i < FILES; i++) {
+		const struct counted_file *f = &c->files[i];
+		if (g->fds[i] < 0 || !text_read(&c->text, g->fds[i], TEXT_MOST) || !c->text.length)
 			continue;
-		if (!counters[i].key)
-			value = strtod(c->text.bytes, NULL);
-		else if (!cgroup_number(c->text.bytes, counters[i].key, &value))
-			continue;
-		proc_metrics_level(c->metrics, counters[i].series, "", value, "cgroup", g->cgroup);
+		for (size_t k = 0; k < sizeof f->counters / sizeof *f->counters && f->counters[k].series;
+		     k++) {
+			const char *key = f->counters[k].key;
+			double value = strtod(c->text.bytes, NULL);
+			if (!*key || cgroup_number(c->text.bytes, key, &value))
+				proc_metrics_level(c->metrics, f->counters[k].series, "", value, "cgroup",
+						   g->cgroup);
+		}
 	}
 }
 
