@@ -17,9 +17,7 @@
 
 enum { WORD_BYTES = 128, EVENTS = 64 };
 
-/* The logs of commands first. */
-enum question { SLOWLOG, LARGE_REQUESTS, LARGE_REPLIES, LOGS, INFO = LOGS, LATENCY, QUESTIONS };
-static const enum question in_order[QUESTIONS] = {INFO, SLOWLOG, LARGE_REQUESTS, LARGE_REPLIES, LATENCY};
+enum question { INFO, SLOWLOG, LARGE_REQUESTS, LARGE_REPLIES, LATENCY, QUESTIONS };
 
 static const struct {
 	const char *name, *duration;
@@ -37,13 +35,13 @@ static const struct {
 					     {"COMMANDLOG", "GET", "128", "large-reply"}},
 			  [LATENCY] = {"LATENCY LATEST", "latency_ns", 2, {"LATENCY", "LATEST"}}};
 
-/* The notes of each log's entries, of entries that were lost before they were read, and what an entry's third
- * element is. */
+/* Of a log of commands: the notes of its entries, of entries that were lost before they were read, and what
+ * an entry's third element is. */
 static const struct {
 	const char *kind, *missed, *value;
-} logs[LOGS] = {[SLOWLOG] = {"slowlog", "slowlog-missed", "duration_us"},
-		[LARGE_REQUESTS] = {"large-request", "large-request-missed", "bytes"},
-		[LARGE_REPLIES] = {"large-reply", "large-reply-missed", "bytes"}};
+} logs[QUESTIONS] = {[SLOWLOG] = {"slowlog", "slowlog-missed", "duration_us"},
+		     [LARGE_REQUESTS] = {"large-request", "large-request-missed", "bytes"},
+		     [LARGE_REPLIES] = {"large-reply", "large-reply-missed", "bytes"}};
 
 /* Facts whose change explains latencies. */
 static const char *const facts[] = {"role", "loading", "rdb_bgsave_in_progress", "aof_rewrite_in_progress",
@@ -73,7 +71,7 @@ struct redis {
 	double forks, fork_usec;
 	bool forks_known;
 	bool has_commandlog;
-	struct log log[LOGS];
+	struct log log[QUESTIONS];
 	bool events_known; /* events from before the observer are not reported */
 	struct event events[EVENTS];
 	int event_count;
@@ -86,10 +84,10 @@ static void *create(struct observer_series *to)
 	if (!v)
 		return NULL;
 	v->to = to;
-	for (int i = 0; i < LOGS; i++)
+	for (int i = 0; i < QUESTIONS; i++) {
 		v->log[i].id = -1;
-	for (int i = 0; i < QUESTIONS; i++)
 		v->asked_ns[i] = ft_now_ns();
+	}
 	return v;
 }
 
@@ -198,7 +196,7 @@ static void take_run_id(struct redis *v, const char *run_id)
 {
 	if (v->run_id[0] && strcmp(v->run_id, run_id) != 0) {
 		v->forks_known = false;
-		for (int i = 0; i < LOGS; i++) {
+		for (int i = 0; i < QUESTIONS; i++) {
 			v->log[i].id = -1;
 			v->log[i].counts = true;
 		}
@@ -409,7 +407,7 @@ static void take(struct redis *v, enum question q, const redisReply *r, uint64_t
 		take_info(v, r);
 	if (r->type != REDIS_REPLY_ARRAY)
 		return;
-	if (q < LOGS)
+	if (logs[q].kind)
 		take_log(v, q, r, after_ns);
 	if (q == LATENCY) {
 		for (size_t i = 0; i < r->elements; i++)
@@ -426,8 +424,7 @@ static int ask_round(void *view, struct link *l)
 	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0}, total_ns = 0;
 	json_t *n;
 
-	for (int i = 0; i < QUESTIONS; i++) {
-		const enum question q = in_order[i];
+	for (enum question q = INFO; q < QUESTIONS; q++) {
 		/* Events that the last answer did not contain happened after its question. */
 		uint64_t after_ns = v->asked_ns[q], asked_ns = ft_now_ns();
 		redisReply *r;
