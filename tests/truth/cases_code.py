@@ -200,9 +200,12 @@ def expiry(t, magnitudes):
             wait_for("the keys' expiry", lambda: server.dbsize() <= 10_001)
 
 
+LONG_EVICTIONS = ("--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "60")
+
+
 @case(13, "eviction", ["server-busy"], (20, 60, 200))
 def eviction(t, magnitudes):
-    evict(t, magnitudes, "--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "60")
+    evict(t, magnitudes, *LONG_EVICTIONS)
 
 
 @case(13, "eviction-in-turns", ["server-busy"], (20, 60, 200))
@@ -212,15 +215,26 @@ def eviction_in_turns(t, magnitudes):
 
 
 def evict(t, magnitudes, *policy):
-    server = t.redis(*policy, "--activerehashing", "no", "--lazyfree-lazy-eviction", "no")
+    server = evicting_server(t, *policy)
     t.begin(["-s", server.socket])
     for megabytes in magnitudes:
-        server.config_set("maxmemory", 0)
-        server.execute_command("DEBUG", "POPULATE", server.dbsize() + megabytes * 8000, f"e{megabytes}", 50)
-        used = server.info("memory")["used_memory"]
-        with t.injecting("server-busy", f"{megabytes} MB", server.tid, activity="evict"):
-            server.config_set("maxmemory", used - (megabytes * 500_000))
-            wait_for("the eviction", lambda: server.info("memory")["used_memory"] <= used - megabytes * 490_000)
+        evict_some(t, server, megabytes)
+
+
+def evicting_server(t, *config):
+    return t.redis(*config, "--activerehashing", "no", "--lazyfree-lazy-eviction", "no")
+
+
+def evict_some(t, server, megabytes, before=lambda: None, **more):
+    """Half of new data. Calls `before` between filling and evicting."""
+    server.config_set("maxmemory", 0)
+    server.execute_command("DEBUG", "POPULATE", server.dbsize() + megabytes * 8000, f"e{megabytes}", 50)
+    used = server.info("memory")["used_memory"]
+    before()
+    with t.injecting("server-busy", f"{megabytes} MB", server.tid, activity="evict", **more) as done:
+        server.config_set("maxmemory", used - megabytes * 500_000)
+        wait_for("the eviction", lambda: server.info("memory")["used_memory"] <= used - megabytes * 490_000)
+    return done
 
 
 @case(13, "rehash", ["server-busy"], (19, 20, 21), threshold="500us")

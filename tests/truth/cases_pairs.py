@@ -8,11 +8,11 @@ import time
 
 import host
 import kernel
-from cases_code import LOOP, ask
+from cases_code import LONG_EVICTIONS, LOOP, ask, evict_some, evicting_server
 from cases_disk import aof_server
-from cases_memory import SLOW_CHILD, TOUCH, end_child, fill, swapping_server
+from cases_memory import SLOW_CHILD, TOUCH, bgsave_ns, end_child, fill, swapping_server
 from registry import case
-from trial import BIN, CLIENT_CPU, SERVER_CPU, pinned, wait_for
+from trial import BIN, CLIENT_CPU, LOAD, SERVER_CPU, pinned
 
 
 @case("pair", "fork-and-hog", ["fork", "run-queue"], (300, 600, 1200))
@@ -27,14 +27,10 @@ def fork_and_hog(t, magnitudes):
         with t.injecting("run-queue", label, server.tid, truth=kernel.run_delay_ns, culprit=str(hog.pid), among=2) as queue:
             hog.send_signal(signal.SIGCONT)
             time.sleep(0.02)
-            before = kernel.run_delay_ns(server.tid)
-            server.bgsave()
-            waited = kernel.run_delay_ns(server.tid) - before
+            forked = bgsave_ns(server)
             hog.kill()
             hog.wait()
             server.ping()
-        # Redis' clock also ran while the hog had the CPU.
-        forked = server.info("stats")["latest_fork_usec"] * 1000 - waited
         t.injections.append(dict(queue, cause="fork", stall_ns=forked, culprit=None))
         end_child(server)
 
@@ -74,11 +70,9 @@ def fsync_and_fork(t, magnitudes):
         with t.injecting("fsync", label, server.tid, truth=clock.of("fsync"), among=2) as synced:
             with disk.limited("write_iops", 50):
                 time.sleep(0.15)
-                waited = kernel.run_delay_ns(server.tid)
-                server.bgsave()
-                waited = kernel.run_delay_ns(server.tid) - waited
+                forked = bgsave_ns(server)
             server.set("after", "x")
-        t.injections.append(dict(synced, cause="fork", stall_ns=server.info("stats")["latest_fork_usec"] * 1000 - waited))
+        t.injections.append(dict(synced, cause="fork", stall_ns=forked))
         end_child(server)
 
 
@@ -86,17 +80,10 @@ def fsync_and_fork(t, magnitudes):
 def snapshot_and_eviction(t, magnitudes):
     """Eviction while a snapshot child shares the pages of the evicted keys. Neither has a time to compare with: the
     copies are part of Redis' own account of evictions."""
-    server = t.redis(*SLOW_CHILD, "--maxmemory-policy", "allkeys-random", "--maxmemory-eviction-tenacity", "60",
-                     "--activerehashing", "no", "--lazyfree-lazy-eviction", "no")
+    server = evicting_server(t, *SLOW_CHILD, *LONG_EVICTIONS)
     t.begin(["-s", server.socket])
     for megabytes in magnitudes:
-        server.config_set("maxmemory", 0)
-        server.execute_command("DEBUG", "POPULATE", server.dbsize() + megabytes * 8000, f"e{megabytes}", 50)
-        used = server.info("memory")["used_memory"]
-        server.bgsave()
-        with t.injecting("server-busy", f"{megabytes} MB", server.tid, activity="evict", among=2) as evicted:
-            server.config_set("maxmemory", used - megabytes * 500_000)
-            wait_for("the eviction", lambda: server.info("memory")["used_memory"] <= used - megabytes * 490_000)
+        evicted = evict_some(t, server, megabytes, server.bgsave, among=2)
         t.injections.append({**{k: v for k, v in evicted.items() if k != "activity"}, "cause": "cow-copy"})
         end_child(server)
 
@@ -115,8 +102,8 @@ def second_server(t, magnitudes):
 def throughput(t, server):
     """Requests per second of the same load in a closed loop."""
     log = os.path.join(t.directory, "capacity.json")
-    subprocess.run(pinned(CLIENT_CPU, [os.path.join(BIN, "forktail-load"), "-s", server.socket, "-c", "20", "--ratio", "1:4", "-r", "10000",
-                                       "-d", "100", "-q", "--seed", "7", "--no-observer", "--duration", "2s", "--json", log]),
+    subprocess.run(pinned(CLIENT_CPU, [os.path.join(BIN, "forktail-load"), "-s", server.socket, "-c", "20", "--ratio", "1:4", *LOAD, "--duration",
+                                       "2s", "--json", log]),
                    stdin=subprocess.DEVNULL, capture_output=True, check=True)
     with open(log) as f:
         return json.load(f)["runs"][0]["total"]["requests_per_s"]

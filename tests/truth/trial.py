@@ -22,6 +22,7 @@ from serve import BIN, ROOT  # noqa: E402,F401 (for the other files of the suite
 
 SERVER_CPU, CLIENT_CPU = 0, 1
 RATE = 4000
+LOAD = ("-r", "10000", "-d", "100", "-q", "--seed", "7", "--no-observer")
 CALM_S = 0.7  # between injections: backlogs drain, episodes end
 
 
@@ -153,8 +154,7 @@ class Trial:
         self.load = self.start(
             # Before the suite itself, which shares its CPU and reads answers of slow commands.
             pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), *(("--rate", str(rate)) if rate else ()), "-c", str(connections), "--ratio", ratio,
-                         "-r", "10000", "-d", "100", "-q", "--seed", "7", "--no-observer", "--duration", "1h", "--on-error",
-                         "continue", "-o", log] + list(where) + list(load)))
+                         *LOAD, "--duration", "1h", "--on-error", "continue", "-o", log] + list(where) + list(load)))
         wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > 10000)
         time.sleep(CALM_S)
 
