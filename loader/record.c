@@ -47,7 +47,7 @@ enum {
 	MISSES_TICKS = 200 / TICK_MS,
 	WRITES_TICKS = 1000 / TICK_MS,
 	/* The kernel's run-time statistics make every program slower. They are on for a hundredth of the
-	 * time: 200 ms every 20 s, after the first second. From a tick that came too late until the next. */
+	 * time: 200 ms every 20 s, after the first second. If that tick comes late: until the next one. */
 	MEASURE_TICKS = 200 / TICK_MS,
 	MEASURE_EVERY = REQUESTS_PERIOD_MS / TICK_MS,
 	MEASURE_LATER = MEASURE_EVERY - 1000 / TICK_MS,
