@@ -11,6 +11,7 @@
 #include <memory>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -61,14 +62,17 @@ struct Unwinding {
 	pid_t helper() const { return unwind_queue_so_far(u).helper; }
 };
 
-// A helper that has been taken over: it is stopped, and the test has its sockets.
+// A helper that has been taken over: it is stopped, and the test has its sockets. It must have started
+// (answered once): before that, other descriptors have these numbers.
 struct TakenOver {
 	pid_t pid;
 	int requests, questions;
 
 	explicit TakenOver(pid_t helper) : pid(helper)
 	{
+		siginfo_t stopped;
 		kill(pid, SIGSTOP);
+		REQUIRE(waitid(P_PID, static_cast<id_t>(pid), &stopped, WSTOPPED | WNOWAIT) == 0);
 		const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 		requests = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, HELPER_SOCKET, 0));
 		questions = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, HELPER_KEPT, 0));
@@ -235,6 +239,10 @@ TEST_CASE("a helper that sends without end holds nothing up")
 	if (geteuid() != 0)
 		return;
 	Unwinding w;
+	w.add(address_of("l64a"));
+	unwind_queue_settle(w.u);
+	REQUIRE(w.results.size() == 1); // it has started
+	w.results.clear();
 	const TakenOver helper(w.helper());
 	debug_file_question question = {};
 	for (int i = 0; i < 2; i++)
@@ -246,7 +254,7 @@ TEST_CASE("a helper that sends without end holds nothing up")
 
 	w.add(address_of("l64a"));
 	for (int i = 0; i < 3; i++)
-		helper.answer(1);
+		helper.answer(2);
 	unwind_queue_tick(w.u);
 	REQUIRE(w.results.size() == 1);
 	CHECK(w.results[0].frames == "f\tlib.so\n");
