@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 
 namespace forktail::analysis
 {

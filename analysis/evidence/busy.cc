@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "common/format/units.h"
 #include "common/json/json_read.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "analysis/timeline/holders.h"
 #include "common/format/units.h"
 

@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "analysis/blame/hops.h"
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "common/format/units.h"
 #include "culprit.h"
 #include "host_counters.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 #include "busy.h"

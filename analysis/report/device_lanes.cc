@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
 #include "common/format/units.h"

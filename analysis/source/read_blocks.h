@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "analysis/run/connection_ids.h"
+#include "analysis/run/hosts.h"
 #include "analysis/run/request_clients.h"
 #include "analysis/run/run.h"
 #include "common/json/json_read.h"
 #include "host_clocks.h"
-#include "hosts.h"
 
 namespace forktail::analysis
 {

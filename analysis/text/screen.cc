@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "analysis/blame/hops.h"
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "answer.h"
 #include "common/format/units.h"
 #include "sentences.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "common/format/units.h"
 #include "holders.h"
 #include "lock_waits.h"

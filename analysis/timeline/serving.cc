@@ -9,8 +9,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "analysis/run/hosts.h"
 #include "analysis/run/thread_finder.h"
-#include "analysis/source/hosts.h"
 
 namespace forktail::analysis
 {

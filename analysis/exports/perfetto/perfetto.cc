@@ -7,7 +7,7 @@
 
 #include "analysis/blame/hops.h"
 #include "analysis/exports/seconds/seconds.h"
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "flows.h"
 #include "trace_file.h"
 #include "tracks.h"

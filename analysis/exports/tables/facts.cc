@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/blame/hops.h"
+#include "analysis/run/hosts.h"
 #include "analysis/run/same_clock.h"
-#include "analysis/source/hosts.h"
 #include "common/format/sanitize.h"
 #include "common/json/json_read.h"
 #include "filler.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "analysis/timeline/holders.h"
 
 namespace forktail::analysis::exports

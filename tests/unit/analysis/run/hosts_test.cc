@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Numbers of several machines in one run: equal numbers of two machines are distinguished, and displayed
 // unchanged.
-#include "analysis/source/hosts.h"
+#include "analysis/run/hosts.h"
 #include "recording/task_ids.h"
 #include "tests/support/catch.h"
 
