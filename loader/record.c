@@ -417,7 +417,7 @@ static void note_peers(const struct recorder *r)
 	for (size_t i = 0; i < r->targets->count; i++) {
 		json_t *note = json_note(ft_now_ns(), "peers");
 		json_put_count(note, "pid", (uint64_t)r->targets->pids[i]);
-		json_put(note, "peers", peer_addresses(r->targets->pids[i]));
+		peers_put(note, r->targets->pids[i]);
 		write_json_note(r->writer, note);
 	}
 }

@@ -23,7 +23,7 @@ struct Server {
 	Curve curve;
 	Backlog backlog;
 	uint16_t hop;
-	bool awaits = false; // it is a client of servers that were not recorded
+	bool awaits = false; // it is a client of other servers
 };
 
 // Requests to one server that passed them to one behind it.

@@ -61,10 +61,10 @@ void DivideBacklog(const Context &context, size_t i, typename Sums::Number idle_
 }
 
 // Adds the time of request i from sent to the arrival of its answer. An idle server waits for the load
-// generator if that was stalled, else for the network; if it is a client of servers that were not recorded,
-// that is not known. If it is known when the server's kernel had the
-// request, then not in that time: the server waits for the one behind it, which counts as network if it was
-// not recorded, or for something that is not known.
+// generator if that was stalled, else for the network; if it is a client of other servers, and the request's
+// is not known, it may wait for that. If it is known when the server's kernel had the request, then not in
+// that time: the server waits for the one behind it, which counts as network if it was not recorded, or for
+// something that is not known.
 template <RequestSums Sums> void DivideServed(const Context &context, size_t i, Sums *sums)
 {
 	using Number = typename Sums::Number;

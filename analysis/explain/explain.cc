@@ -477,6 +477,8 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	e->by_command = groups.Commands(e->run);
 	ExplainEpisodes(options.evidence, e);
 	own_codes.Finish();
+	if (e->run.servers.size() == 1 && !e->in_part)
+		e->server_count = ServerCountOf(e->run);
 	*status = 0;
 	return true;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "analysis/run/run.h"
 #include "analysis/source/source.h"
 #include "analysis/timeline/timeline.h"
+#include "server_count.h"
 
 namespace forktail::analysis
 {
@@ -36,14 +38,15 @@ struct Explanation {
 	Blame blame;
 	// Only of a kernel log, or if requested; by client only if the log names clients.
 	std::vector<RequestGroup> by_client, by_command;
-	Peaks peaks;				// of all answered requests; empty without a request log
-	std::vector<Episode> episodes;		// by start
-	Culprit culprit;			// behind the first cause
-	std::vector<Account> accounts;		// per thread of the run
-	Activities activities;			// per loaded CPU sample
-	std::vector<OwnCode> own_codes;		// per thread of the run
-	OwnCode own_code;			// of the serving threads
-	std::vector<std::string> notes;		// limits of this explanation, one sentence each
+	Peaks peaks;				 // of all answered requests; empty without a request log
+	std::vector<Episode> episodes;		 // by start
+	Culprit culprit;			 // behind the first cause
+	std::vector<Account> accounts;		 // per thread of the run
+	Activities activities;			 // per loaded CPU sample
+	std::vector<OwnCode> own_codes;		 // per thread of the run
+	OwnCode own_code;			 // of the serving threads
+	std::optional<ServerCount> server_count; // of the only server, for the whole run
+	std::vector<std::string> notes;		 // limits of this explanation, one sentence each
 	std::set<std::string> unrecorded_peers; // addresses of servers that recorded processes are clients of
 	uint64_t zero_ns = 0;	  // origin of "+12.304 s": the first request, else the start of the recording
 	uint64_t first_ns = 0;	  // the same for a part of a run: its first request, or its start

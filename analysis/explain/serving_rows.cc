@@ -69,7 +69,8 @@ void FindServersBehind(const LogFacts &facts, const Accounts &accounts, Explanat
 	if (uint64_t unknown = facts.behind ? facts.behind_unknown : 0)
 		e->notes.push_back("the server behind the proxy is unknown for " +
 				   common::Plural(unknown, "request", "requests") +
-				   ": time there counts as network");
+				   (ClientsOfServers(e->run).empty() ? ": time there counts as network"
+								     : ": time there is unattributed"));
 }
 
 // The number of connections that each thread served, even for a short time.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "analysis/blame/blamed_requests.h"
@@ -56,9 +57,10 @@ void FindServers(const std::vector<Timeline> &timelines, Context *context)
 	size_t first = std::min(timelines.size(), std::max<size_t>(run.servers.size(), 1));
 	if (run.behind.empty() && serving.connections.empty())
 		first = timelines.size();
-	const auto peers = UnrecordedPeers(run);
+	const std::set<uint32_t> clients = ClientsOfServers(run);
 	auto add = [&](const Timeline &t, uint16_t hop) {
-		const bool awaits = t.thread < run.threads.size() && peers.count(run.threads[t.thread].tgid);
+		const bool awaits =
+		    t.thread < run.threads.size() && clients.count(run.threads[t.thread].tgid);
 		context->servers.push_back({&t, {}, {}, hop, awaits});
 	};
 	for (size_t s = 0; s < first; s++)

@@ -47,13 +47,14 @@ struct Target {
 	uint32_t pid = 0;
 	std::string comm;
 	std::string cmdline;
-	std::vector<std::string> listens;	 // "tcp:6379", "unix:/path"; empty in old recordings
-	std::string cgroup = "";		 // "/docker/1f2e..."; likewise
-	std::string cgroup_of = "";		 // "container web (1f2e3d4c5b6a)"; "" if the path has none
-	bool io_uring = false;			 // it had an io_uring when recording began
-	std::vector<std::string> addresses = {}; // of its network namespace; empty in old recordings
-	std::string host = "";			 // the host of its recorder
-	std::vector<std::string> peers = {};	 // where its outgoing TCP connections lead to
+	std::vector<std::string> listens;	  // "tcp:6379", "unix:/path"; empty in old recordings
+	std::string cgroup = "";		  // "/docker/1f2e..."; likewise
+	std::string cgroup_of = "";		  // "container web (1f2e3d4c5b6a)"; "" if the path has none
+	bool io_uring = false;			  // it had an io_uring when recording began
+	std::vector<std::string> addresses = {};  // of its network namespace; empty in old recordings
+	std::string host = "";			  // the host of its recorder
+	std::vector<std::string> peers = {};	  // where its outgoing TCP connections lead to
+	std::vector<std::string> local_ends = {}; // "10.0.0.2:41234": this end of each
 };
 
 // What the recorder could not record, and why.
@@ -192,6 +193,7 @@ constexpr bool IsError(uint8_t status)
 struct Behind {
 	std::string name; // the proxy's name for it
 	std::string address;
+	std::string host = {}; // of an address that each host has, in a run with several; else ""
 };
 
 // The settings of a load generator, or of a recorder that saw requests in the server's kernel.

@@ -8,14 +8,6 @@
 namespace forktail::analysis
 {
 
-namespace
-{
-
-// A log is written in the order of time, except for what lay in its writer's buffers.
-constexpr uint64_t kDisorderNs = 1'500'000'000;
-
-} // namespace
-
 KernelJoin::KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
 		       const SocketPairs &sockets, Run *kernel, Run *run)
     : kernel_(kernel), run_(run), log_(std::move(blocks), window, kernel, part),
@@ -65,7 +57,7 @@ void KernelJoin::Prune()
 	waiting_ = 0;
 	for (Line &line : lines_) {
 		while (line.first < line.seen.size() &&
-		       line.seen[line.first].answered_ns + kDisorderNs < reached_ns_)
+		       line.seen[line.first].answered_ns + kLogDisorderNs < reached_ns_)
 			line.first++;
 		line.seen.erase(line.seen.begin(), line.seen.begin() + static_cast<ptrdiff_t>(line.first));
 		line.first = 0;
@@ -79,7 +71,7 @@ void KernelJoin::Reach(uint64_t t_ns)
 	if (t_ns <= reached_ns_)
 		return;
 	reached_ns_ = t_ns;
-	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kDisorderNs && log_.Next()) {
+	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kLogDisorderNs && log_.Next()) {
 		TakeWindow();
 		if (waiting_ > most_)
 			Prune();
@@ -119,8 +111,9 @@ uint8_t KernelJoin::BehindOf(uint8_t behind)
 	const Behind &server = kernel_->behind[behind - 1u];
 	if (mapped)
 		return mapped;
-	auto known = std::find_if(run_->behind.begin(), run_->behind.end(),
-				  [&](const Behind &b) { return b.address == server.address; });
+	auto known = std::find_if(run_->behind.begin(), run_->behind.end(), [&](const Behind &b) {
+		return b.address == server.address && b.host == server.host;
+	});
 	const size_t index = static_cast<size_t>(known - run_->behind.begin());
 	if (known == run_->behind.end() && index < most)
 		run_->behind.push_back(server);

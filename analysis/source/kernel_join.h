@@ -10,6 +10,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "analysis/run/part.h"
@@ -28,6 +30,8 @@ public:
 	// generator's; servers behind a proxy are added to it. `sockets` must outlive this object.
 	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
 		   const SocketPairs &sockets, Run *kernel, Run *run);
+	// Completes the kernel log first.
+	void JoinKernelLog(std::unique_ptr<WindowJoin> join) { log_.Join(std::move(join)); }
 	void Rewind() override;
 	void Fill(Requests *requests) override;
 	bool HasBehind() const override { return !kernel_->behind.empty(); }

@@ -77,8 +77,9 @@ struct LogReader::Scratch {
 	}
 };
 
-LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part)
-    : blocks_(std::move(blocks)), window_(window), run_(run), part_(part)
+LogReader::LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part,
+		     const ConnectionsRead &connections)
+    : blocks_(std::move(blocks)), window_(window), run_(run), part_(part), connections_(connections)
 {
 	for (size_t b = 0; b < blocks_.size(); b++) {
 		uint32_t count = std::min<uint32_t>(blocks_[b].place.count, FT_REQUEST_BLOCK);
@@ -156,7 +157,7 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 			last_index = last_id == UINT32_MAX ? of_none : f.connections->Index(last_id);
 		}
 		if (s->intended_ns[i] < part_.since_ns || s->intended_ns[i] >= part_.until_ns ||
-		    f.session->LeavesOut(last_index)) {
+		    f.session->LeavesOut(last_index) || connections_.LeavesOut(last_index)) {
 			outside++;
 			continue;
 		}

@@ -19,9 +19,26 @@
 namespace forktail::analysis
 {
 
+// A log is written in the order of time, except for what lay in its writer's buffers.
+constexpr uint64_t kLogDisorderNs = 1'500'000'000;
+
 struct LogBlock {
 	OpenFile *file;
 	ft_place place;
+};
+
+// Which connections' requests are read: those with (`wanted`) or without a number in `passed_on`
+// (passed_on.h). Null or empty: all.
+struct ConnectionsRead {
+	const std::vector<uint32_t> *passed_on = nullptr;
+	bool wanted = false;
+
+	bool LeavesOut(uint32_t connection) const
+	{
+		if (!passed_on || passed_on->empty())
+			return false;
+		return (connection < passed_on->size() && (*passed_on)[connection]) != wanted;
+	}
 };
 
 // Completes each window of the log with what another log has of its requests.
@@ -42,7 +59,8 @@ class LogReader : public Log
 public:
 	// Blocks are in the order of files. A window has about `window` requests, preceded by as many of the
 	// window before as KeepLead() requests. Only requests due in `part` are read.
-	LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part = {});
+	LogReader(std::vector<LogBlock> blocks, size_t window, Run *run, const TimeSpan &part = {},
+		  const ConnectionsRead &connections = {});
 	~LogReader() override;
 	uint64_t Count() const override { return count_; }
 	void Rewind() override;
@@ -52,7 +70,7 @@ public:
 	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
 	// Gets the progress of passes; must outlive this object.
 	void OnProgress(Progress *progress) { progress_ = progress; }
-	// Each window gets what a kernel log has of its requests.
+	// Each window gets what another log has of its requests.
 	void Join(std::unique_ptr<WindowJoin> join);
 	// The earliest due time in the first block of the next window; UINT64_MAX: the log has no further
 	// window.
@@ -94,6 +112,7 @@ private:
 	size_t window_;
 	Run *run_;
 	TimeSpan part_;
+	ConnectionsRead connections_;
 	uint64_t count_ = 0;
 	size_t lead_ = 0;
 	size_t next_ = 0;	   // window

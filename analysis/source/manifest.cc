@@ -26,11 +26,14 @@ void UseBehind(OpenFile *f, Run *run)
 		return;
 	for (const common::Json &one : *list) {
 		std::string address = common::Text(one, "address");
-		auto known = std::find_if(run->behind.begin(), run->behind.end(),
-					  [&](const Behind &b) { return b.address == address; });
+		const std::string host =
+		    IsKernelLog(*f) && SeveralHosts(*run) ? f->about.host : std::string();
+		auto known = std::find_if(run->behind.begin(), run->behind.end(), [&](const Behind &b) {
+			return b.address == address && b.host == host;
+		});
 		size_t index = static_cast<size_t>(known - run->behind.begin());
 		if (known == run->behind.end() && index < most)
-			run->behind.push_back({common::Text(one, "name"), address});
+			run->behind.push_back({common::Text(one, "name"), address, host});
 		f->behind.push_back(index < run->behind.size() ? static_cast<uint8_t>(index + 1) : 0);
 	}
 }
@@ -140,7 +143,8 @@ void UseManifest(OpenFile *f, Run *run)
 				   common::Text(t, "comm"), common::Text(t, "cmdline"),
 				   common::Texts(t, "listens"), common::Text(t, "cgroup"),
 				   common::Text(t, "cgroup_of"), common::Flag(t, "io_uring"),
-				   common::Texts(t, "addresses"), f->about.host, common::Texts(t, "peers")},
+				   common::Texts(t, "addresses"), f->about.host, common::Texts(t, "peers"),
+				   common::Texts(t, "local_ends")},
 				  f->segment, run);
 	if (const common::Json *missing = common::Member(m, "missing"); missing && missing->is_array())
 		for (const common::Json &item : *missing)

@@ -287,12 +287,20 @@ bool NoteIsKnown(SegmentMerge *merge, const common::Json &j)
 	return !merge->notes.insert(j.dump(-1, ' ', false, common::Json::error_handler_t::replace)).second;
 }
 
-void AddPeers(uint32_t pid, const std::vector<std::string> &peers, Run *run)
+void AddTexts(const std::vector<std::string> &more, std::vector<std::string> *all)
+{
+	for (const std::string &one : more)
+		if (std::find(all->begin(), all->end(), one) == all->end())
+			all->push_back(one);
+}
+
+void AddPeers(uint32_t pid, const common::Json &j, Run *run)
 {
 	for (Target &t : run->targets)
-		for (const std::string &peer : peers)
-			if (t.pid == pid && std::find(t.peers.begin(), t.peers.end(), peer) == t.peers.end())
-				t.peers.push_back(peer);
+		if (t.pid == pid) {
+			AddTexts(common::Texts(j, "peers"), &t.peers);
+			AddTexts(common::Texts(j, "local_ends"), &t.local_ends);
+		}
 }
 
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
@@ -313,7 +321,7 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 	else if (common::Text(j, "kind") == "missing")
 		AddMissing(j, run);
 	else if (common::Text(j, "kind") == "peers")
-		AddPeers(pid, common::Texts(j, "peers"), run);
+		AddPeers(pid, j, run);
 	else if (common::Text(j, "kind") == "frozen")
 		run->frozen.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Text(j, "cgroup_of")});
 	else if (common::Text(j, "kind") == "target-ended")

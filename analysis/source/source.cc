@@ -22,6 +22,7 @@
 #include "manifest.h"
 #include "marks.h"
 #include "merge_segments.h"
+#include "passed_on.h"
 #include "ring.h"
 #include "source.h"
 #include "survey.h"
@@ -452,6 +453,7 @@ bool RunSource::Open(const std::string &path, bool scan, Run *run, std::string *
 	OrderByTime(&kernel_log_);
 	same_sockets_ = PairSockets(kernel_run_, *run, run->clocks_bound_ns);
 	TakeReaders(kernel_run_, same_sockets_, run);
+	passed_on_ = FindPassedOn(run->targets, run->kernel_log_joined ? &kernel_run_ : run);
 	std::error_code ec;
 	if (fs::is_directory(path, ec))
 		ReadRunInfo((fs::path(path) / "run.json").string(), run);
@@ -516,13 +518,26 @@ std::unique_ptr<LogReader> RunSource::OpenLog(size_t window, Run *run)
 std::unique_ptr<LogReader> RunSource::OpenJoined(const std::vector<LogBlock> &blocks, size_t window,
 						 const TimeSpan &part, Run *run)
 {
-	auto log = std::make_unique<LogReader>(blocks, window, run, part);
+	auto log =
+	    std::make_unique<LogReader>(blocks, window, run, part, ConnectionsRead{&passed_on_, false});
+	const TimeSpan later = {part.since_ns, UINT64_MAX};
 	std::vector<LogBlock> kernel = kernel_log_;
 	std::erase_if(kernel, [&](const LogBlock &b) { return b.place.end_ns < part.since_ns; });
-	if (!kernel.empty())
-		log->Join(std::make_unique<KernelJoin>(std::move(kernel), window,
-						       TimeSpan{part.since_ns, UINT64_MAX}, same_sockets_,
-						       &kernel_run_, run));
+	std::unique_ptr<WindowJoin> passed_on;
+	if (!passed_on_.empty())
+		passed_on = std::make_unique<PassedOnJoin>(run->kernel_log_joined ? kernel : blocks, window,
+							   later, passed_on_, run->targets,
+							   run->kernel_log_joined ? kernel_run_ : *run);
+	if (kernel.empty()) {
+		if (passed_on)
+			log->Join(std::move(passed_on));
+		return log;
+	}
+	auto join =
+	    std::make_unique<KernelJoin>(std::move(kernel), window, later, same_sockets_, &kernel_run_, run);
+	if (passed_on)
+		join->JoinKernelLog(std::move(passed_on));
+	log->Join(std::move(join));
 	return log;
 }
 

@@ -358,6 +358,11 @@ void WriteAccount(const Explanation &e, JsonWriter *out)
 		out->Add("", std::move(thread));
 	}
 	out->End();
+	if (e.server_count)
+		out->Add("server_count", {{"ns", e.server_count->ns},
+					  {"cycles", e.server_count->cycles},
+					  {"loop_ns", e.server_count->loop_ns},
+					  {"command_ns", e.server_count->command_ns}});
 	out->End();
 }
 

@@ -129,6 +129,19 @@ std::string RangeText(const char *name, const PercentileRange &range)
 			   : " of all requests is at least " + common::FormatDuration(range.low));
 }
 
+// " By its own count ...", after the account of the server's main thread; "" if it did not count.
+std::string ServerCountText(const Explanation &e)
+{
+	if (!e.server_count)
+		return "";
+	const ServerCount &c = *e.server_count;
+	const double ns = static_cast<double>(c.ns);
+	return " By its own count (INFO, over " + common::FormatDuration(c.ns) +
+	       ") its event loop was busy " + common::FormatPercent(static_cast<double>(c.loop_ns) / ns) +
+	       " of the time, in commands " + common::FormatPercent(static_cast<double>(c.command_ns) / ns) +
+	       "; it does not count polling and waiting for a CPU.";
+}
+
 } // namespace
 
 std::string ClockText(const Explanation &e, uint64_t t_ns)
@@ -272,7 +285,8 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 				" of it accounted for: own code " +
 				common::FormatPercent(static_cast<double>(own) / wall) + ", stalls " +
 				common::FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
-				common::FormatPercent(static_cast<double>(idle) / wall) + ".");
+				common::FormatPercent(static_cast<double>(idle) / wall) + "." +
+				(thread == e.serving[0] ? ServerCountText(e) : ""));
 	}
 	return texts;
 }

@@ -304,8 +304,17 @@ int ServingThread(const Run &run, int server, std::string *why)
 
 int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why)
 {
-	uint32_t process = ServingProcess(run, instance.address, "", 0, false, why);
+	uint32_t process = ServingProcess(run, instance.address, instance.host, 0, false, why);
 	return process ? ServingThreadOf(run, accounts, process, why) : -1;
+}
+
+std::set<uint32_t> ClientsOfServers(const Run &run)
+{
+	std::set<uint32_t> processes;
+	for (const Target &target : run.targets)
+		if (!target.peers.empty() && !AnswersByItself(target))
+			processes.insert(target.pid);
+	return processes;
 }
 
 std::map<uint32_t, std::vector<std::string>> UnrecordedPeers(const Run &run)

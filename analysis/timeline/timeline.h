@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -146,8 +147,10 @@ int ServingThread(const Run &run, int server, std::string *why);
 // The same for a server behind a proxy.
 int InstanceThread(const Run &run, const Accounts &accounts, const Behind &instance, std::string *why);
 
-// By process: where its outgoing connections lead to, except to other targets. Without processes that have
-// none, and without servers that answer by themselves: a Redis with a primary does not wait for it.
+// Processes that may wait for an answer of another server, before they answer. Without servers that answer by
+// themselves: a Redis with a primary does not wait for it.
+std::set<uint32_t> ClientsOfServers(const Run &run);
+// By such process: where its outgoing connections lead to, except to other targets.
 std::map<uint32_t, std::vector<std::string>> UnrecordedPeers(const Run &run);
 
 } // namespace forktail::analysis

@@ -19,7 +19,7 @@ enum { ESTABLISHED = 1, LISTEN = 0x0a, ADDRESS_BYTES = INET6_ADDRSTRLEN + 8 };
 
 struct connection {
 	unsigned local_port, peer_port;
-	char peer_address[33];
+	char local_address[33], peer_address[33];
 };
 
 struct outgoing {
@@ -59,30 +59,39 @@ static void note_socket(void *context, const struct tcp_socket *s)
 	struct connection *c = &o->all[o->count++];
 	c->local_port = s->local_port;
 	c->peer_port = s->peer_port;
+	memcpy(c->local_address, s->local_address, sizeof c->local_address);
 	memcpy(c->peer_address, s->peer_address, sizeof c->peer_address);
 }
 
-static void add_peer(json_t *peers, const struct connection *c)
+static bool has_text(const json_t *texts, const char *text)
 {
-	char address[ADDRESS_BYTES];
 	size_t i;
 	json_t *known;
-	if (!address_text(c->peer_address, c->peer_port, address))
-		return;
-	json_array_foreach(peers, i, known)
+	json_array_foreach(texts, i, known)
 	{
-		if (strcmp(json_string_value(known), address) == 0)
-			return;
+		if (strcmp(json_string_value(known), text) == 0)
+			return true;
 	}
-	json_put_text(peers, NULL, address);
+	return false;
 }
 
-json_t *peer_addresses(pid_t pid)
+static void put_connection(const struct connection *c, json_t *peers, json_t *local_ends)
+{
+	char address[ADDRESS_BYTES];
+	if (json_array_size(peers) < PEERS_MAX && address_text(c->peer_address, c->peer_port, address) &&
+	    !has_text(peers, address))
+		json_put_text(peers, NULL, address);
+	if (json_array_size(local_ends) < LOCAL_ENDS_MAX &&
+	    address_text(c->local_address, c->local_port, address))
+		json_put_text(local_ends, NULL, address);
+}
+
+void peers_put(json_t *object, pid_t pid)
 {
 	struct outgoing *o = calloc(1, sizeof *o);
-	json_t *peers = json_array();
+	json_t *peers = json_put_array(object, "peers"), *local_ends = json_put_array(object, "local_ends");
 	if (!o)
-		return peers;
+		return;
 	char text[16];
 	snprintf(text, sizeof text, "%d", pid);
 	o->inodes = socket_inodes(pid);
@@ -90,11 +99,10 @@ json_t *peer_addresses(pid_t pid)
 		each_tcp_socket(text, "tcp", note_socket, o);
 		each_tcp_socket(text, "tcp6", note_socket, o);
 	}
-	for (size_t i = 0; i < o->count && json_array_size(peers) < PEERS_MAX; i++)
+	for (size_t i = 0; i < o->count; i++)
 		if (!o->listened[o->all[i].local_port & UINT16_MAX])
-			add_peer(peers, &o->all[i]);
+			put_connection(&o->all[i], peers, local_ends);
 	json_decref(o->inodes);
 	free(o->all);
 	free(o);
-	return peers;
 }

@@ -63,8 +63,9 @@ int each_tcp_socket(const char *pid, const char *table,
 	while (fgets(line, sizeof line, f)) {
 		struct tcp_socket s;
 		cpu_offer_in_loop();
-		if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %*d %*d %lu",
-			   &s.local_port, s.peer_address, &s.peer_port, &s.state, &s.inode) == 5)
+		if (sscanf(line, " %*d: %32[0-9A-Fa-f]:%x %32[0-9A-Fa-f]:%x %x %*s %*s %*s %*d %*d %lu",
+			   s.local_address, &s.local_port, s.peer_address, &s.peer_port, &s.state,
+			   &s.inode) == 6)
 			see(context, &s);
 	}
 	fclose(f);

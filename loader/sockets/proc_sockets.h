@@ -20,8 +20,9 @@ bool has_inode(const json_t *inodes, unsigned long inode);
 struct tcp_socket {
 	unsigned long inode; /* 0: no process has it open any more */
 	unsigned local_port, peer_port;
-	unsigned state;	       /* the kernel's number */
-	char peer_address[33]; /* as in the table: hexadecimal, words in the host's byte order */
+	unsigned state; /* the kernel's number */
+	/* As in the table: hexadecimal, words in the host's byte order. */
+	char local_address[33], peer_address[33];
 };
 /* Calls `see` with each socket of a table ("tcp", "tcp6"). `pid`: a process id, or "self". Returns 0 or a
  * negative errno. */

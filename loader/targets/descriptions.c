@@ -43,7 +43,7 @@ static json_t *describe(pid_t pid)
 		      "cmdline", json_text(cmdline, strlen(cmdline)), "listens", listen_addresses(pid),
 		      "io_uring", has_io_uring(pid));
 	json_object_set_new(process, "addresses", addresses_of(pid));
-	json_object_set_new(process, "peers", peer_addresses(pid));
+	peers_put(process, pid);
 	if (cgroup_best("", pid, cgroup)) {
 		cgroup_name("", cgroup, name);
 		json_put_text(process, "cgroup", cgroup);

@@ -19,8 +19,8 @@ struct descriptions;
 struct descriptions *descriptions_open(void);
 
 /* Looks the process up. The result is valid until its next look or descriptions_forget(): {"pid", "comm",
- * "cmdline", "listens", "io_uring", "addresses", "peers", and, if it is in a cgroup, "cgroup" and
- * "cgroup_of"}. */
+ * "cmdline", "listens", "io_uring", "addresses", "peers", "local_ends", and, if it is in a cgroup, "cgroup"
+ * and "cgroup_of"}. */
 json_t *descriptions_add(struct descriptions *d, pid_t pid, uint64_t now_ns);
 void descriptions_forget(struct descriptions *d, pid_t pid);
 

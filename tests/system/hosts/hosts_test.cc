@@ -51,6 +51,22 @@ Forked ForkedOf(const nlohmann::json &explained)
 	return forked;
 }
 
+// nutcracker on "proxy" in front of "redis-a" and "redis-b". Returns its address.
+std::string serve_proxy(Hosts &hosts)
+{
+	write_file(hosts.dir.file("proxy.yml"),
+		   "pool:\n  listen: " + hosts.address("proxy") +
+		       ":22121\n  redis: true\n  distribution: ketama\n  hash: fnv1a_64\n  servers:\n   - " +
+		       hosts.address("redis-a") + ":6379:1\n   - " + hosts.address("redis-b") + ":6379:1\n");
+	hosts.serve("proxy", {"nutcracker", "-c", hosts.dir.file("proxy.yml"), "-s", "22222"});
+	REQUIRE(eventually([&] {
+		return shell("nsenter --net=/run/netns/proxy redis-cli -h " + hosts.address("proxy") +
+			     " -p 22121 get x")
+			   .status == 0;
+	}));
+	return hosts.address("proxy") + ":22121";
+}
+
 } // namespace
 
 TEST_CASE("docs/guides/many-hosts.md exactly as written")
@@ -90,19 +106,8 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 	hosts.serve_redis("redis-a");
 	hosts.serve_redis("redis-b");
 	REQUIRE(hosts.redis("redis-a", {"DEBUG", "POPULATE", "1500000", "filler", "100"}).find("OK") == 0);
-	write_file(hosts.dir.file("proxy.yml"),
-		   "pool:\n  listen: " + hosts.address("proxy") +
-		       ":22121\n  redis: true\n  distribution: ketama\n  hash: fnv1a_64\n  servers:\n   - " +
-		       hosts.address("redis-a") + ":6379:1\n   - " + hosts.address("redis-b") + ":6379:1\n");
-	hosts.serve("proxy", {"nutcracker", "-c", hosts.dir.file("proxy.yml"), "-s", "22222"});
-	const std::string to = hosts.address("proxy") + ":22121",
-			  behind = "\"--behind\", \"" + hosts.address("redis-a") + ":6379," +
-				   hosts.address("redis-b") + ":6379\", ";
-	REQUIRE(eventually([&] {
-		return shell("nsenter --net=/run/netns/proxy redis-cli -h " + hosts.address("proxy") +
-			     " -p 22121 get x")
-			   .status == 0;
-	}));
+	const std::string to = serve_proxy(hosts), behind = "\"--behind\", \"" + hosts.address("redis-a") +
+							    ":6379," + hosts.address("redis-b") + ":6379\", ";
 
 	hosts.put_scratch_in_memory();
 	hosts.begin(hosts.plan_begin("3s") + hosts.plan_hosts() + Hosts::record("redis-a", "6379") +
@@ -144,6 +149,52 @@ TEST_CASE("Two clients, a proxy and two servers under one mpirun, gathered from 
 		CHECK(host["programs"].size() >= 1);
 	}
 	CHECK(json["hosts"][4]["roles"] == "load");
+}
+
+TEST_CASE(
+    "Recorders on the hosts of a proxy and its servers see each request once, and the server it went to")
+{
+	if (const std::string why = why_no_hosts(); !why.empty()) {
+		WARN("SKIPPED: " << why);
+		return;
+	}
+	Hosts hosts({"redis-a", "redis-b", "proxy", "client"});
+	hosts.serve_redis("redis-a");
+	hosts.serve_redis("redis-b");
+	const std::string to = serve_proxy(hosts), requests = "options = [\"--requests=1/1\"]\n";
+	hosts.begin(hosts.plan_begin("3s") + hosts.plan_hosts() + Hosts::record("redis-a", "6379") +
+		    requests + Hosts::record("redis-b", "6379") + requests + Hosts::record("proxy", "22121") +
+		    requests + Hosts::load("client", to, "", 2000));
+	REQUIRE(hosts.says("from 1 load"));
+	sleep(1);
+	hosts.servers["redis-a"]->signal(SIGSTOP);
+	usleep(200'000);
+	hosts.servers["redis-a"]->signal(SIGCONT);
+	CHECK(hosts.finish() == 0);
+	const uint64_t sent = hosts.explain("client/load.forktail")["requests"]["count"];
+
+	// With the load generator's log, and with what the recorders saw alone.
+	for (const bool with_load : {true, false}) {
+		INFO(with_load);
+		if (!with_load)
+			std::filesystem::remove(hosts.run_dir + "/hosts/client/load.forktail");
+		const Result r = run(
+		    {program("forktail"), "explain", hosts.run_dir, "--json", "--slow", "20ms"}, Seconds(60));
+		INFO(r.err);
+		REQUIRE(r.status == 0);
+		const nlohmann::json json = parse_json(r.out);
+		INFO(json["notes"].dump(1) << json["hops"].dump(1) << json["answer"]);
+		// The load generator asks for the server's INFO, which the recorders see too.
+		const uint64_t count = json["requests"]["count"];
+		CHECK(count >= sent);
+		CHECK(count < sent + 100);
+		REQUIRE(json["causes"].size() >= 1);
+		CHECK(json["causes"][0]["cause"] == "stopped");
+		CHECK(json["causes"][0]["share"].get<double>() > 0.8);
+		REQUIRE(json["hops"].size() >= 2);
+		CHECK(json["hops"][0]["name"].get<std::string>().find(":6379 on redis-a") !=
+		      std::string::npos);
+	}
 }
 
 TEST_CASE("A file that cannot be read stays on its host, with all other files of that host")

@@ -3,6 +3,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/evidence/evidence_of.h"
 
+#include "analysis/explain/server_count.h"
+
 using namespace forktail::analysis;
 using namespace forktail::test;
 
@@ -142,4 +144,29 @@ TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroups that 
 		Holds(EvidenceOf(&b),
 		      "killed 2 processes on this host, of these in the cgroup /pods/x (1 process), at");
 	}
+}
+
+TEST_CASE("what the server counted is the growth of its counters")
+{
+	RunBuilder b;
+	auto count = [&](std::vector<Sample> cycles, std::vector<Sample> loop, std::vector<Sample> commands) {
+		b.run.series = {{"redis.eventloop_cycles", "", {}, std::move(cycles)},
+				{"redis.eventloop_duration_sum", "", {}, std::move(loop)},
+				{"redis.eventloop_duration_cmd_sum", "", {}, std::move(commands)}};
+		return ServerCountOf(b.run);
+	};
+	const uint64_t at = kBase, later = kBase + 2000 * ms;
+	const auto known =
+	    count({{at, 100}, {later, 4100}}, {{at, 500}, {kBase + 900 * ms, 700}, {later, 1'200'500}},
+		  {{at, 90}, {later, 300'090}});
+	REQUIRE(known);
+	CHECK(known->ns == 2000 * ms);
+	CHECK(known->cycles == 4000);
+	CHECK(known->loop_ns == 1200 * ms);
+	CHECK(known->command_ns == 300 * ms);
+	// One answer, and a restart.
+	CHECK(!count({{at, 100}}, {{at, 500}}, {{at, 90}}));
+	CHECK(!count({{at, 100}, {later, 7}}, {{at, 500}, {later, 30}}, {{at, 90}, {later, 3}}));
+	b.run.series.clear();
+	CHECK(!ServerCountOf(b.run));
 }

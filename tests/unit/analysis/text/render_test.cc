@@ -101,6 +101,7 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	recorder.start_ns = kBase;
 	recorder.end_ns = kBase + 1000 * ms;
 	e.run.files.push_back(recorder);
+	e.server_count = {1000 * ms, 4000, 620 * ms, 155 * ms};
 	e.run.warnings.push_back("load.forktail: 12.0 kB in 1 place could not be read");
 	e.run.missing.push_back({"page faults", "perf events are forbidden here"});
 	e.run.clocks.push_back({kBase, 1'700'000'000'250'000'000, 0, 0});
@@ -117,7 +118,9 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	Holds(text, "\n   fork() copied page tables for 60.0 ms\n");
 	Holds(text,
 	      "Server thread redis-server (100): 1.00 s recorded, 100 % of it accounted for: own code 64.0 %,"
-	      "\nstalls 6.0 %, idle 30.0 %.\n");
+	      "\nstalls 6.0 %, idle 30.0 %. By its own count (INFO, over 1.00 s) its event loop was busy "
+	      "62.0 % of"
+	      "\nthe time, in commands 15.5 %; it does not count polling and waiting for a CPU.\n");
 	Holds(text, "\n+0.000 s is 2023-11-14 22:13:20.250 UTC.\n");
 	Holds(text, "No events were dropped.\n");
 	Holds(text, "Recording cost: BPF programs took 20.0 ms (2.0 % of one CPU, estimated), 100,000 runs "

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: MIT
+// Parts wait by what they are until the proxy's requests of that time are read.
+#include "passed_on.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "analysis/run/hosts.h"
+#include "analysis/run/sort_nearly.h"
+
+namespace forktail::analysis
+{
+
+namespace
+{
+
+constexpr size_t kTries = 4096; // parts that are compared with one request
+// A part is a request's only if the rest of the request's time, at the proxy and on the network, is not
+// longer than the part and this. A longer rest is the proxy's stall, whatever server the request went to.
+constexpr uint64_t kMostElsewhereNs = 2'000'000;
+
+std::string HostOfServer(const Run &run, uint32_t server)
+{
+	return server < run.server_hosts.size() ? run.server_hosts[server] : "";
+}
+
+// The client's end as the recorder writes it; "" if the log does not have it.
+std::string ClientEnd(const Run &run, const Connection &c)
+{
+	if (!c.client || !c.local_port || run.request_clients[c.client - 1].hashed)
+		return "";
+	const std::string &address = run.request_clients[c.client - 1].address;
+	if (address.empty())
+		return "";
+	const bool v6 = address.find(':') != std::string::npos;
+	return (v6 ? "[" + address + "]:" : address + ":") + std::to_string(c.local_port);
+}
+
+uint8_t BehindOf(const Run &run, uint32_t server)
+{
+	for (size_t b = 0; b < run.behind.size(); b++)
+		if (run.behind[b].address == run.servers[server] &&
+		    run.behind[b].host == HostOfServer(run, server))
+			return static_cast<uint8_t>(b + 1);
+	return 0;
+}
+
+} // namespace
+
+std::vector<uint32_t> FindPassedOn(const std::vector<Target> &targets, Run *run)
+{
+	std::map<std::string, uint32_t> proxies; // 1 + index into targets, by local end
+	std::vector<uint32_t> passed_on;
+	for (uint32_t t = 0; t < targets.size(); t++)
+		for (const std::string &end : targets[t].local_ends)
+			proxies[end] = t + 1;
+	if (proxies.empty() || !SeveralHosts(*run))
+		return {};
+	for (size_t i = 0; i < run->connections.size(); i++) {
+		const Connection &c = run->connections[i];
+		const auto proxy = proxies.find(ClientEnd(*run, c));
+		if (proxy == proxies.end() || c.server >= run->servers.size() ||
+		    targets[proxy->second - 1].host == HostOfServer(*run, c.server))
+			continue;
+		passed_on.resize(run->connections.size());
+		passed_on[i] = proxy->second;
+		if (!BehindOf(*run, c.server) && run->behind.size() < UINT8_MAX)
+			run->behind.push_back(
+			    {run->servers[c.server], run->servers[c.server], HostOfServer(*run, c.server)});
+	}
+	return passed_on;
+}
+
+PassedOnJoin::PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
+			   const std::vector<uint32_t> &passed_on, const std::vector<Target> &targets,
+			   const Run &run)
+    : run_(run), passed_on_(passed_on), log_(std::move(blocks), window, &parts_, part, {&passed_on, true}),
+      most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run.clocks_bound_ns)
+{
+	for (uint32_t s = 0; s < run.servers.size(); s++) {
+		const uint32_t pid = s < run.server_pids.size() ? run.server_pids[s] : 0;
+		const auto target = std::ranges::find_if(targets, [&](const Target &t) {
+			return OwnId(run, t.pid) == pid && t.host == HostOfServer(run, s);
+		});
+		proxy_of_server_.push_back(
+		    target == targets.end() ? 0 : static_cast<uint32_t>(target - targets.begin() + 1));
+		behind_of_server_.push_back(BehindOf(run, s));
+	}
+}
+
+void PassedOnJoin::Rewind()
+{
+	log_.Forget(); // another join may have replaced the requests
+	log_.Rewind();
+	lines_.clear();
+	waiting_ = 0;
+	reached_ns_ = 0;
+}
+
+uint64_t PassedOnJoin::Key(uint32_t proxy, const Requests &q, size_t i) const
+{
+	return uint64_t{proxy} << 40 | uint64_t{q.op[i]} << 32 | q.request_bytes[i];
+}
+
+void PassedOnJoin::TakeWindow()
+{
+	const Requests &q = parts_.requests;
+	if (q.request_bytes.empty())
+		return;
+	for (size_t i = q.lead; i < q.size(); i++) {
+		const uint32_t server = run_.connections[q.connection[i]].server;
+		lines_[Key(passed_on_[q.connection[i]], q, i)].push_back(
+		    {q.sent_ns[i], q.end_ns[i], behind_of_server_[server], false});
+		waiting_++;
+	}
+}
+
+void PassedOnJoin::Prune()
+{
+	waiting_ = 0;
+	for (auto line = lines_.begin(); line != lines_.end();) {
+		std::erase_if(line->second, [&](const PartSeen &p) {
+			return p.taken || p.answered_ns + kLogDisorderNs < reached_ns_;
+		});
+		waiting_ += line->second.size();
+		line = line->second.empty() ? lines_.erase(line) : std::next(line);
+	}
+}
+
+// Reads the parts up to an instant.
+void PassedOnJoin::Reach(uint64_t t_ns)
+{
+	reached_ns_ = std::max(reached_ns_, t_ns);
+	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kLogDisorderNs && log_.Next()) {
+		TakeWindow();
+		if (waiting_ > most_)
+			Prune();
+	}
+	for (auto &[key, line] : lines_)
+		SortNearly(line.data(), line.data() + line.size(),
+			   [](const PartSeen &a, const PartSeen &b) { return a.arrived_ns < b.arrived_ns; });
+}
+
+// The server that request i was passed on to; 0: not seen.
+uint8_t PassedOnJoin::Take(const Requests &q, size_t i)
+{
+	const uint32_t server = run_.connections[q.connection[i]].server;
+	const uint32_t proxy = server < proxy_of_server_.size() ? proxy_of_server_[server] : 0;
+	const auto line = proxy ? lines_.find(Key(proxy, q, i)) : lines_.end();
+	if (line == lines_.end())
+		return 0;
+	const uint64_t read = q.read_ns[i] ? q.read_ns[i] : q.sent_ns[i];
+	const uint64_t from = read - std::min(read, bound_ns_), until = q.end_ns[i] + bound_ns_;
+	auto at = std::ranges::lower_bound(line->second, from, {}, &PartSeen::arrived_ns);
+	PartSeen *longest = nullptr;
+	for (size_t tries = 0; tries < kTries && at != line->second.end() && at->arrived_ns < until;
+	     tries++, at++)
+		if (!at->taken && at->answered_ns <= until &&
+		    (!longest ||
+		     at->answered_ns - at->arrived_ns > longest->answered_ns - longest->arrived_ns))
+			longest = &*at;
+	if (!longest)
+		return 0;
+	const uint64_t part_ns = longest->answered_ns - longest->arrived_ns;
+	if (until - from > 2 * part_ns + kMostElsewhereNs + 2 * bound_ns_)
+		return 0;
+	longest->taken = true;
+	return longest->behind;
+}
+
+void PassedOnJoin::Fill(Requests *q)
+{
+	q->server_arrival_ns.Truncate(0);
+	q->answered_ns.Truncate(0);
+	if (q->size() == q->lead || q->request_bytes.empty())
+		return;
+	Reach(*std::max_element(q->end_ns.begin() + static_cast<ptrdiff_t>(q->lead), q->end_ns.end()));
+	std::vector<uint32_t> shortest_first(q->size() - q->lead);
+	std::iota(shortest_first.begin(), shortest_first.end(), static_cast<uint32_t>(q->lead));
+	std::ranges::stable_sort(shortest_first, {},
+				 [&](uint32_t i) { return q->end_ns[i] - q->sent_ns[i]; });
+	for (const uint32_t i : shortest_first)
+		if (!q->behind[i] && q->connection[i] < run_.connections.size())
+			q->behind[i] = Take(*q, i);
+}
+
+} // namespace forktail::analysis

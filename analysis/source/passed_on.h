@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// A proxy on one host, its servers on another, and a kernel log of each: every request is in both. The
+// recorder of a proxy notes the local ends of its connections, so the other log's connections from there are
+// known to be the proxy's. Their requests are parts of requests at the proxy. They are not counted again, but
+// say which server a request was passed on to.
+//
+// A recorder that sees both ends joins them itself, by a hash of the request (loader/requests/proxied.h). A
+// log has no hash: here a proxy's request is joined with one of the same command and size that lies within
+// it. Of several the longest is taken, shorter proxy requests first: a request that was long at the proxy was
+// long at its server, or the proxy itself stalled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/run/part.h"
+#include "analysis/run/run.h"
+#include "log_reader.h"
+
+namespace forktail::analysis
+{
+
+// By connection of a kernel log: 1 + index of the target in run.targets that passes requests on through it, a
+// recorded process on another host; 0: none. Empty: none at all. Adds the connections' servers to the run's
+// servers behind proxies.
+std::vector<uint32_t> FindPassedOn(const std::vector<Target> &targets, Run *run);
+
+class PassedOnJoin : public WindowJoin
+{
+public:
+	// `blocks`: of the same log, by time. `run` has its connections; it and `passed_on` must outlive this
+	// object.
+	PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
+		     const std::vector<uint32_t> &passed_on, const std::vector<Target> &targets,
+		     const Run &run);
+	void Rewind() override;
+	void Fill(Requests *requests) override;
+	bool HasBehind() const override { return true; }
+
+private:
+	struct PartSeen {
+		uint64_t arrived_ns, answered_ns;
+		uint8_t behind; // as in Requests
+		bool taken;
+	};
+	// By proxy, command and size.
+	using Line = std::vector<PartSeen>;
+	void Reach(uint64_t t_ns);
+	void TakeWindow();
+	void Prune();
+	uint8_t Take(const Requests &requests, size_t i);
+	uint64_t Key(uint32_t proxy, const Requests &requests, size_t i) const;
+
+	const Run &run_;
+	const std::vector<uint32_t> &passed_on_;
+	std::vector<uint32_t> proxy_of_server_; // 1 + index into targets, by index into run.servers
+	std::vector<uint8_t> behind_of_server_; // as in Requests
+	Run parts_;				// its requests are those of the current window
+	LogReader log_;
+	size_t most_, waiting_ = 0; // requests in `lines_`, and beyond how many old ones are dropped
+	uint64_t bound_ns_, reached_ns_ = 0;
+	std::unordered_map<uint64_t, Line> lines_;
+};
+
+} // namespace forktail::analysis
