@@ -15,6 +15,7 @@ enum {
 	FT_READ_CAPTURED = 32768,   /* bytes captured between two writes; the rest is in a large value */
 	FT_REQUESTS_RING = 1 << 24, /* bytes */
 	FT_REQUESTS_SLOTS_MAX = 65536, /* connections that the helper follows at a time */
+	FT_ANSWER_BEGIN = 8,	       /* bytes of a write */
 };
 
 enum ft_request_event_type {
@@ -82,7 +83,8 @@ struct ft_request_write {
 	struct ft_request_head head; /* t_ns: the call returned */
 	__u64 left_ns;		     /* the first byte left for the device or the peer; 0: unknown */
 	__u32 bytes;
-	__u32 unsent; /* writes since the event before, which were not sent as events */
+	__u32 unsent;		     /* writes since the event before, which were not sent as events */
+	__u8 begin[FT_ANSWER_BEGIN]; /* the first bytes; 0: not known, or fewer */
 };
 
 enum ft_request_counter {

@@ -315,7 +315,7 @@ static __always_inline void take_arrivals(struct slot *s, struct ft_request_read
 	e->arrivals = n;
 }
 
-/* The buffer of the system call that reads. NULL: not known (io_uring, or several buffers). */
+/* The buffer of the system call that reads or writes, of several the first. NULL: not known (io_uring). */
 struct user_buffer {
 	void *at;
 	u64 bytes;
@@ -332,12 +332,16 @@ static __always_inline struct user_buffer buffer_of_call(void)
 	switch (regs->orig_ax) {
 	case __NR_read:
 	case __NR_recvfrom:
+	case __NR_write:
+	case __NR_sendto:
 		return (struct user_buffer){(void *)at, ~0ull};
-	case __NR_recvmsg: /* struct msghdr's msg_iov */
+	case __NR_recvmsg:
+	case __NR_sendmsg: /* struct msghdr's msg_iov */
 		if (bpf_probe_read_user(&at, sizeof at, (void *)(at + 16)))
 			return b;
 		break;
 	case __NR_readv:
+	case __NR_writev:
 		break;
 	default:
 		return b;
@@ -500,6 +504,20 @@ static __always_inline bool is_worth_sending(struct slot *s, u64 now)
 	return false;
 }
 
+/* An error is recognized by the begin of the answer. */
+static __always_inline void copy_begin(u8 *begin, u32 written)
+{
+	const struct user_buffer from = buffer_of_call();
+	u32 take = written;
+	if (take > from.bytes)
+		take = (u32)from.bytes;
+	if (take > FT_ANSWER_BEGIN)
+		take = FT_ANSWER_BEGIN;
+	asm volatile("" : "+r"(take)); /* or the check above is of another copy */
+	if (from.at && take && take <= FT_ANSWER_BEGIN)
+		bpf_probe_read_user(begin, take, from.at); /* zeros if it fails */
+}
+
 static __always_inline void was_written(struct sock *sk, int ret)
 {
 	if (!sk->sk_bpf_storage || !ret || !is_sampled(sk))
@@ -523,6 +541,8 @@ static __always_inline void was_written(struct sock *sk, int ret)
 				     .left_ns = left_ns,
 				     .bytes = ret > 0 ? (u32)ret : 0,
 				     .unsent = s->unsent};
+	if (e.bytes)
+		copy_begin(e.begin, e.bytes);
 	s->write_ns = now;
 	s->unsent = 0;
 	send_event(&e, sizeof e);

@@ -177,11 +177,15 @@ struct RequestSecond {
 };
 constexpr size_t kMostClients = 1000;
 
-// Service times of all requests of one command since this follower started. Each request counts as many times
-// as the sample says, so sums are comparable between recorders with different samples.
+enum class Outcome : uint8_t { Ok, Miss, Error };
+constexpr size_t kOutcomes = 3;
+
+// Service times of all requests of one command and outcome since this follower started. Each request counts
+// as many times as the sample says, so sums are comparable between recorders with different samples.
 struct RequestTotals {
 	uint32_t server = kNone; // index into Follower::servers(); kNone: other
 	std::string command;
+	Outcome outcome = Outcome::Ok;
 	ServiceTimes times;
 };
 // Limits of RequestTotals. Further servers, and further commands of one server, are "other".

@@ -18,6 +18,13 @@ constexpr uint64_t kWaitNs = 3 * kSecondNs;
 constexpr uint64_t kRecentNs = 10 * kSecondNs;
 constexpr char kOther[] = "other";
 
+Outcome OutcomeOf(uint8_t status)
+{
+	return status == FT_STATUS_OK	  ? Outcome::Ok
+	       : status == FT_STATUS_MISS ? Outcome::Miss
+					  : Outcome::Error;
+}
+
 uint32_t RowOf(uint32_t server)
 {
 	return std::min(server, kMostRequestServers);
@@ -109,38 +116,44 @@ bool Requests::Decode(const ft_block &block)
 	end_ns_.resize(FT_REQUEST_BLOCK);
 	connection_.resize(FT_REQUEST_BLOCK);
 	op_.resize(FT_REQUEST_BLOCK);
+	status_.resize(FT_REQUEST_BLOCK);
 	ft_request_columns columns = {};
 	columns.start_ns = start_ns_.data();
 	columns.end_ns = end_ns_.data();
 	columns.connection = connection_.data();
 	columns.op = op_.data();
+	columns.status = status_.data();
 	const int count = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
 	count_ = count > 0 ? static_cast<uint32_t>(count) : 0;
 	latest_ns_ = count_ ? *std::max_element(end_ns_.begin(), end_ns_.begin() + count_) : 0;
 	return count_;
 }
 
-uint32_t Requests::TotalsOf(uint32_t server, uint8_t op)
+uint32_t Requests::TotalsOf(uint32_t server, uint8_t op, Outcome outcome)
 {
+	constexpr Indexes none = {kNone, kNone, kNone};
 	if (rows_.empty()) {
 		rows_.resize(kMostRequestServers + 1);
 		for (Row &row : rows_)
-			row.fill(kNone);
+			row.fill(none);
 	}
 	const uint32_t row = RowOf(server);
-	uint32_t &at = rows_[row][op];
+	const auto column = static_cast<size_t>(outcome);
+	uint32_t &at = rows_[row][op][column];
 	if (at != kNone)
 		return at;
 	std::string command = op < ops_.size() ? ops_[op] : kOther;
 	size_t &commands = commands_[row];
 	if (!by_name_.count({row, command}) && commands >= kMostCommands)
 		command = kOther;
-	auto [found, is_new] = by_name_.try_emplace({row, command}, static_cast<uint32_t>(totals_.size()));
-	if (is_new) {
-		commands++;
-		totals_.push_back({row == kMostRequestServers ? kNone : server, command, {}});
+	auto [found, is_new] = by_name_.try_emplace({row, command}, none);
+	commands += is_new;
+	uint32_t &known = found->second[column];
+	if (known == kNone) {
+		known = static_cast<uint32_t>(totals_.size());
+		totals_.push_back({row == kMostRequestServers ? kNone : server, command, outcome, {}});
 	}
-	return at = found->second;
+	return at = known;
 }
 
 uint32_t Requests::SecondAt(uint64_t start_ns, uint32_t server, Batch *batch)
@@ -190,7 +203,7 @@ void Requests::AddToSecond(const One &one, Known *c, Batch *batch)
 void Requests::Add(const One &one, Known *c, uint64_t newest_ns, Batch *batch)
 {
 	const uint32_t server = c ? ServerOf(c) : kNone;
-	totals_[TotalsOf(server, one.op)].times.Add(one.ns, SampleAt(one.end_ns));
+	totals_[TotalsOf(server, one.op, one.outcome)].times.Add(one.ns, SampleAt(one.end_ns));
 	if (server != kNone && batch && one.end_ns <= newest_ns && newest_ns - one.end_ns < kRecentNs)
 		AddToSecond(one, c, batch);
 }
@@ -206,7 +219,7 @@ void Requests::Count(uint64_t newest_ns, Batch *batch)
 {
 	for (uint32_t i = 0; i < count_; i++) {
 		const uint64_t ns = end_ns_[i] - std::min(start_ns_[i], end_ns_[i]);
-		const One one = {end_ns_[i], ns, connection_[i], op_[i]};
+		const One one = {end_ns_[i], ns, connection_[i], op_[i], OutcomeOf(status_[i])};
 		Known *c = Find(one.connection);
 		if (!c && waiting_.size() < kMostWaiting)
 			waiting_.push_back(one);

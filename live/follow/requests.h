@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counts the requests that forktail record --requests wrote, by server and command, and by client.
+// Counts the requests that forktail record --requests wrote, by server, command and outcome, and by client.
 //
 // A request block only has connections' numbers. The records of connections are buffered for longer than
 // requests, so a block may precede them: such requests wait, in a list of limited size.
@@ -62,13 +62,15 @@ private:
 		uint64_t end_ns, ns;
 		uint32_t connection;
 		uint8_t op;
+		Outcome outcome;
 	};
 	uint32_t SampleAt(uint64_t t_ns) const { return t_ns < since_ns_ ? first_sample_ : sample_; }
-	using Row = std::array<uint32_t, 256>; // by op: index into totals_, or kNone
+	using Indexes = std::array<uint32_t, kOutcomes>; // by outcome: index into totals_, or kNone
+	using Row = std::array<Indexes, 256>;		 // by op
 
 	Known *Find(uint32_t id);
 	uint32_t ServerOf(Known *c) const;
-	uint32_t TotalsOf(uint32_t server, uint8_t op);
+	uint32_t TotalsOf(uint32_t server, uint8_t op, Outcome outcome);
 	void Add(const One &one, Known *c, uint64_t newest_ns, Batch *batch);
 	void AddToSecond(const One &one, Known *c, Batch *batch);
 	uint32_t SecondAt(uint64_t start_ns, uint32_t server, Batch *batch);
@@ -83,7 +85,7 @@ private:
 	std::vector<uint32_t> server_pids_;
 	std::vector<Known> connections_; // by the low bits of the id
 	std::vector<RequestTotals> totals_;
-	std::map<std::pair<uint32_t, std::string>, uint32_t> by_name_;
+	std::map<std::pair<uint32_t, std::string>, Indexes> by_name_;
 	std::map<uint32_t, size_t> commands_; // their number by server
 	std::vector<Row> rows_;		      // by server, the last one for other; of the current file
 	std::vector<One> waiting_;
@@ -97,7 +99,7 @@ private:
 	uint64_t latest_ns_ = 0;
 	std::vector<uint64_t> start_ns_, end_ns_;
 	std::vector<uint32_t> connection_;
-	std::vector<uint8_t> op_;
+	std::vector<uint8_t> op_, status_;
 };
 
 } // namespace forktail::live

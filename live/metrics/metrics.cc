@@ -86,11 +86,13 @@ void SayThreads(const live::Follower &follower, MetricsWriter *w)
 void SayRequests(const live::Follower &follower, MetricsWriter *w)
 {
 	w->Histogram("forktail_request_seconds", "seconds",
-		     "Service times of requests by command: from arrival at the server's socket until the "
-		     "answer left. Only with record --requests; multiplied by the sample.");
+		     "Service times of requests by command and outcome: from arrival at the server's socket "
+		     "until the answer left. Only with record --requests; multiplied by the sample.");
+	static constexpr const char *outcomes[live::kOutcomes] = {"ok", "miss", "error"};
 	for (const live::RequestTotals &t : follower.requests())
 		w->Buckets({{"server", t.server == live::kNone ? "other" : follower.servers()[t.server].name},
-			    {"command", t.command}},
+			    {"command", t.command},
+			    {"outcome", outcomes[static_cast<size_t>(t.outcome)]}},
 			   t.times);
 	w->Gauge("forktail_request_sample", "",
 		 "Share of connections whose requests are recorded; 0 without record --requests.");

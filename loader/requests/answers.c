@@ -7,8 +7,10 @@
 
 #include "loader/requests/client_stream.h"
 #include "loader/requests/commands.h"
+#include "loader/requests/outcome.h"
 #include "loader/requests/proxied.h"
 #include "loader/system/grow.h"
+#include "recording/format.h"
 
 enum {
 	PENDING_MAX = 65536,	/* requests of a connection without an answer */
@@ -98,12 +100,16 @@ static void begin_group(struct matcher *m, struct client_stream *c)
 	}
 }
 
-/* Reports a request. */
+/* Reports a request. `w` ends the answer; `first` begins it, or is NULL if that is in the middle of a write.
+ */
 static void answer(struct matcher *m, struct client_stream *c, const struct pending *p,
-		   const struct answer_write *w, uint64_t answer_bytes)
+		   const struct answer_write *first, const struct answer_write *w, uint64_t answer_bytes)
 {
+	uint8_t status = FT_STATUS_OK;
 	if (p->left_out)
 		return;
+	if (!first || !outcome_of(first->begin, &status))
+		m->counts[COUNT_NO_OUTCOME]++;
 	if (!c->announced)
 		announce(m, c);
 	uint64_t end_ns = w->left_ns && w->left_ns < w->t_ns ? w->left_ns : w->t_ns;
@@ -119,7 +125,8 @@ static void answer(struct matcher *m, struct client_stream *c, const struct pend
 			.request_bytes = p->bytes,
 			.answer_bytes = answer_bytes < UINT32_MAX ? (uint32_t)answer_bytes : UINT32_MAX,
 			.tid = p->tid,
-			.command = p->command}};
+			.command = p->command,
+			.status = status}};
 	if (m->proxied)
 		proxied_add(m->proxied, &message, p->hash, c->proxy, w->t_ns);
 	else
@@ -159,7 +166,8 @@ static void answer_by_shares(struct matcher *m, struct client_stream *c)
 		while (!each && w + 1 < c->write_count && before + c->writes[w].bytes < end)
 			before += c->writes[w++].bytes;
 		const struct answer_write *by = &c->writes[each ? i : w];
-		answer(m, c, &c->pending[i], by, each ? by->bytes : c->answer_bytes / n);
+		const struct answer_write *first = each || !i ? &c->writes[i] : NULL;
+		answer(m, c, &c->pending[i], first, by, each ? by->bytes : c->answer_bytes / n);
 	}
 	if (!each)
 		m->counts[COUNT_EXCHANGES] += n;
@@ -179,7 +187,7 @@ void client_stream_complete(struct matcher *m, struct client_stream *c)
 		answer_by_shares(m, c);
 	else
 		for (size_t i = 0; i < n; i++)
-			answer(m, c, &c->pending[i], &c->last, c->answer_bytes / n);
+			answer(m, c, &c->pending[i], i ? NULL : c->writes, &c->last, c->answer_bytes / n);
 	begin_group(m, c);
 }
 

@@ -42,6 +42,7 @@ struct pending {
 struct answer_write {
 	uint64_t t_ns, left_ns;
 	uint32_t bytes;
+	uint8_t begin[FT_ANSWER_BEGIN];
 };
 
 struct client_stream {

@@ -311,7 +311,8 @@ static void on_read(struct matcher *m, struct client_stream *c, const struct ft_
 
 static void on_write(struct matcher *m, struct client_stream *c, const struct ft_request_write *e)
 {
-	const struct answer_write w = {e->head.t_ns, e->left_ns, e->bytes};
+	struct answer_write w = {e->head.t_ns, e->left_ns, e->bytes, {0}};
+	memcpy(w.begin, e->begin, sizeof w.begin);
 	c->backlog = !w.bytes ? BACKLOG_CERTAIN : w.bytes >= WRITE_LARGE ? BACKLOG_POSSIBLE : BACKLOG_NONE;
 	c->large |= c->backlog != BACKLOG_NONE;
 	if (!w.bytes)

@@ -30,6 +30,7 @@ enum request_count {
 	COUNT_EXCHANGES,   /* logged with an estimated end: which write answered which is unknown */
 	COUNT_UNKNOWN,	   /* logged without a command: TLS, or the bytes could not be copied */
 	COUNT_UNARRIVED,   /* logged with the read's time: the arrival was not seen */
+	COUNT_NO_OUTCOME,  /* logged as answered: the begin of their answer is not known */
 	COUNT_CONNECTIONS, /* followed */
 	REQUEST_COUNTS,
 };
@@ -46,6 +47,7 @@ struct request_message {
 			uint32_t behind; /* at a proxy: the connection on which the server behind it had it;
 					    0: unknown */
 			uint8_t command;
+			uint8_t status; /* enum ft_status */
 		} request;
 		struct {
 			uint64_t opened_ns;

@@ -380,7 +380,8 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 	const uint64_t now_ns = ft_now_ns();
 	if (m->request.arrival_ns > m->request.end_ns || m->request.end_ns > m->request.written_ns ||
 	    m->request.written_ns > now_ns || m->request.arrival_ns > m->request.read_ns ||
-	    m->request.read_ns > m->request.written_ns || m->request.command >= COMMANDS) {
+	    m->request.read_ns > m->request.written_ns || m->request.command >= COMMANDS ||
+	    m->request.status > FT_STATUS_ERROR_REPLY) {
 		r->impossible++;
 		return;
 	}
@@ -390,7 +391,7 @@ static void take_request(struct requests *r, struct ft_writer *w, const struct r
 				     .connection = m->connection,
 				     .op = m->request.command,
 				     .behind = behind_of(r, m->request.behind),
-				     .status = FT_STATUS_OK};
+				     .status = m->request.status};
 	const struct ft_request_seen seen = {.read_ns = m->request.read_ns,
 					     .written_ns = m->request.written_ns,
 					     .request_bytes = m->request.request_bytes,
@@ -464,10 +465,15 @@ void requests_flush(struct requests *r, struct ft_writer *w)
 
 static void note_counts(const struct requests *r, struct ft_writer *w)
 {
-	static const char *const names[REQUEST_COUNTS] = {
-	    [COUNT_LOST] = "lost",	     [COUNT_BLOCKING] = "blocking",	 [COUNT_PUSHES] = "pushes",
-	    [COUNT_NO_REPLY] = "no_reply",   [COUNT_EXCHANGES] = "exchanges",	 [COUNT_UNKNOWN] = "unknown",
-	    [COUNT_UNARRIVED] = "unarrived", [COUNT_CONNECTIONS] = "connections"};
+	static const char *const names[REQUEST_COUNTS] = {[COUNT_LOST] = "lost",
+							  [COUNT_BLOCKING] = "blocking",
+							  [COUNT_PUSHES] = "pushes",
+							  [COUNT_NO_REPLY] = "no_reply",
+							  [COUNT_EXCHANGES] = "exchanges",
+							  [COUNT_UNKNOWN] = "unknown",
+							  [COUNT_UNARRIVED] = "unarrived",
+							  [COUNT_NO_OUTCOME] = "no_outcome",
+							  [COUNT_CONNECTIONS] = "connections"};
 	json_t *note = json_note(ft_now_ns(), "requests");
 	json_put_count(note, "requests", r->requests);
 	for (int i = 0; i < REQUEST_COUNTS; i++)

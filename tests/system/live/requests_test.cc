@@ -43,16 +43,19 @@ struct RequestRing {
 		    Seconds(30)));
 	}
 	std::string Text() const { return Body(Get(metrics)); }
-	double Count(const std::string &server, const std::string &command) const
+	double Count(const std::string &server, const std::string &command,
+		     const std::string &outcome = "ok") const
 	{
-		const double count = Value(Text(), "forktail_request_seconds_count{server=\"" + server +
-						       "\",command=\"" + command + "\"}");
+		const double count =
+		    Value(Text(), "forktail_request_seconds_count{server=\"" + server + "\",command=\"" +
+				      command + "\",outcome=\"" + outcome + "\"}");
 		return std::isnan(count) ? 0 : count;
 	}
 	// The guard reads twice a second what the recorder writes twice a second.
-	bool Reaches(const std::string &server, const std::string &command, double count) const
+	bool Reaches(const std::string &server, const std::string &command, double count,
+		     const std::string &outcome = "ok") const
 	{
-		return eventually([&] { return Count(server, command) >= count; }, Seconds(20));
+		return eventually([&] { return Count(server, command, outcome) >= count; }, Seconds(20));
 	}
 };
 
@@ -102,12 +105,20 @@ TEST_CASE("metrics count every request once, as the server does")
 	Load({"-p", port, "-t", "set", "-n", "3000", "-c", "10", "-k", "0"});
 	Load({"-s", local.socket(), "-t", "incr", "-n", "20000", "-c", "10"});
 
+	REQUIRE(run({"sh", "-c",
+		     "for i in $(seq 50); do echo HSET key:__rand_int__ f v; echo GET none; done | "
+		     "redis-cli -p " +
+			 port})
+		    .status == 0);
+
 	const std::string at_port = "redis-server:" + port, at_socket = "redis-server:" + local.socket();
-	CHECK(Calls(&tcp, "get") == 80'000);
+	CHECK(Calls(&tcp, "get") == 80'050);
 	CHECK(Calls(&tcp, "set") == 23'000);
 	CHECK(r.Reaches(at_port, "GET", 80'000));
 	CHECK(r.Reaches(at_port, "SET", 23'000));
 	CHECK(r.Reaches(at_socket, "INCR", 20'000));
+	CHECK(r.Reaches(at_port, "HSET", 50, "error"));
+	CHECK(r.Reaches(at_port, "GET", 50, "miss"));
 	sleep_for(Seconds(1.5)); // nothing more comes
 	const std::string text = r.Text();
 	INFO(text.substr(text.find("# HELP forktail_request_seconds"), 6000));
@@ -115,10 +126,13 @@ TEST_CASE("metrics count every request once, as the server does")
 	CHECK(r.Count(at_port, "SET") == 23'000);
 	CHECK(r.Count(at_socket, "INCR") == 20'000);
 	CHECK(r.Count(at_socket, "GET") == 0);
+	CHECK(r.Count(at_port, "HSET", "error") == 50);
+	CHECK(r.Count(at_port, "HSET") == 0);
+	CHECK(r.Count(at_port, "GET", "miss") == 50);
 	CHECK(r.Count("other", "GET") == 0);
 	CHECK(Value(text, "forktail_request_sample") == 1);
 	CHECK(Value(text, "forktail_requests_recorded_seconds_total") > 1);
-	const std::string get = "{server=\"" + at_port + "\",command=\"GET\"";
+	const std::string get = "{server=\"" + at_port + "\",command=\"GET\",outcome=\"ok\"";
 	CHECK(Value(text, "forktail_request_seconds_bucket" + get + ",le=\"+Inf\"}") == 80'000);
 	CHECK(Value(text, "forktail_request_seconds_bucket" + get + ",le=\"1e-06\"}") == 0);
 	CHECK(Value(text, "forktail_request_seconds_sum" + get + "}") > 80'000 * 1e-6);
@@ -132,11 +146,11 @@ TEST_CASE("metrics count every request once, as the server does")
 	    [&] {
 		    of_tcp = ClientCount(r.ring, "127.0.0.1");
 		    of_local = ClientCount(r.ring, "redis-benchmark");
-		    return of_tcp >= 103'000 && of_local >= 20'000;
+		    return of_tcp >= 103'100 && of_local >= 20'000;
 	    },
 	    Seconds(20));
-	CHECK(of_tcp >= 103'000);
-	CHECK(of_tcp < 103'100);
+	CHECK(of_tcp >= 103'100);
+	CHECK(of_tcp < 103'200);
 	CHECK(of_local >= 20'000);
 	CHECK(of_local < 20'100);
 }

@@ -62,13 +62,15 @@ struct RequestLog {
 		REQUIRE(ft_writer_record(w, FT_BLOCK_CONNECTION, &c) == 0);
 	}
 	// Ended at this time since kBegan.
-	void Request(uint32_t connection, uint8_t op, uint64_t end_ns, uint64_t ns)
+	void Request(uint32_t connection, uint8_t op, uint64_t end_ns, uint64_t ns,
+		     uint8_t status = FT_STATUS_OK)
 	{
 		ft_request q = {};
 		q.end_ns = kBegan + end_ns;
 		q.start_ns = q.intended_ns = q.end_ns - ns;
 		q.connection = connection;
 		q.op = op;
+		q.status = status;
 		const ft_request_seen seen = {q.end_ns, q.end_ns, 10, 10};
 		ft_requests_append_seen(&columns, &q, &seen);
 		if (ft_requests_full(&columns))
@@ -237,7 +239,7 @@ TEST_CASE("a sample is scaled, and totals outlive segments and recorders")
 	const metrics::Metrics metrics;
 	const std::string text = metrics.Text(f.follower, metrics::MetricsFormat::Text);
 	INFO(text);
-	const std::string get = "{server=\"redis-server:6379\",command=\"GET\"";
+	const std::string get = "{server=\"redis-server:6379\",command=\"GET\",outcome=\"ok\"";
 	CHECK(HasLine(text, "forktail_request_seconds_count" + get + "} 16"));
 	CHECK(HasLine(text, "forktail_request_seconds_sum" + get + "} 0.000320000"));
 	CHECK(HasLine(text, "forktail_request_seconds_bucket" + get + ",le=\"1.6e-05\"} 0"));
@@ -246,6 +248,28 @@ TEST_CASE("a sample is scaled, and totals outlive segments and recorders")
 	CHECK(HasLine(text, "forktail_request_sample 1"));
 	CHECK(HasLine(text, "forktail_requests_recorded_seconds_total 0.000000000"));
 	CHECK(text.find("command=\"DEL\"") == std::string::npos);
+}
+
+TEST_CASE("requests are counted by outcome")
+{
+	TempDir dir;
+	RequestLog log;
+	log.Begin(dir.file("r"));
+	log.Connection(1, 0, kFirst);
+	log.Request(1, 1, 1000 * kUs * 1000, 20 * kUs);
+	log.Request(1, 1, 1001 * kUs * 1000, 20 * kUs, FT_STATUS_MISS);
+	log.Request(1, 1, 1002 * kUs * 1000, 20 * kUs, FT_STATUS_ERROR_REPLY);
+	log.Request(1, 1, 1003 * kUs * 1000, 20 * kUs, FT_STATUS_ERROR_REPLY);
+	log.Flush();
+	Followed f(dir.file("r"));
+	f.To(2 * kSecondNs);
+	std::map<Outcome, uint64_t> counts;
+	for (const RequestTotals &t : f.follower.requests())
+		counts[t.outcome] += t.times.count;
+	const uint64_t one = counts[Outcome::Ok];
+	CHECK(one > 0); // times the sample
+	CHECK(counts[Outcome::Miss] == one);
+	CHECK(counts[Outcome::Error] == 2 * one);
 }
 
 TEST_CASE("the time in which requests were recorded, and a sample that was reduced")

@@ -9,6 +9,7 @@
 #include "loader/requests/commands.h"
 #include "loader/requests/matcher.h"
 #include "loader/requests/scanner.h"
+#include "recording/format.h"
 #include "tests/support/catch.h"
 
 namespace
@@ -74,12 +75,13 @@ public:
 		memcpy(aligned.data(), event.data(), event.size());
 		matcher_event(matcher_, aligned.data(), event.size());
 	}
-	void Write(uint64_t t_ns, uint32_t bytes = 5, uint64_t left_ns = 0)
+	void Write(uint64_t t_ns, uint32_t bytes = 5, uint64_t left_ns = 0, const std::string &begin = "+OK")
 	{
 		ft_request_write e = {};
 		e.head = {FT_REQUEST_WRITE, sequence_++, 1, t_ns};
 		e.left_ns = left_ns;
 		e.bytes = bytes;
+		begin.copy(reinterpret_cast<char *>(e.begin), sizeof e.begin);
 		matcher_event(matcher_, &e, sizeof e);
 	}
 	void Tick(uint64_t now_ns) { matcher_tick(matcher_, now_ns); }
@@ -473,4 +475,73 @@ TEST_CASE("a large transaction is reported with its number of commands")
 	queue(TRANSACTION_LARGE);
 	send(exec);
 	CHECK(s.transactions.size() == 1);
+}
+
+TEST_CASE("the begin of an answer says whether it is an error or a miss")
+{
+	struct Begin {
+		std::string text;
+		uint8_t status;
+		bool known = true;
+	};
+	const Begin begins[] = {{"+OK\r\n", FT_STATUS_OK},
+				{"$3\r\nabc\r", FT_STATUS_OK},
+				{"$-1\r\n", FT_STATUS_MISS},
+				{"*-1\r\n", FT_STATUS_MISS},
+				{"_\r\n", FT_STATUS_MISS},
+				{":-1\r\n", FT_STATUS_OK},
+				{"-ERR unk", FT_STATUS_ERROR_REPLY},
+				{"!21\r\nSYN", FT_STATUS_ERROR_REPLY},
+				{">2\r\n$10\r", FT_STATUS_OK, false},
+				{std::string("\x17\x03\x03\0\x1a", 5), FT_STATUS_OK, false},
+				{"", FT_STATUS_OK, false},
+				{"STORED\r\n", FT_STATUS_OK},
+				{"VALUE k ", FT_STATUS_OK},
+				{"END\r\n", FT_STATUS_MISS},
+				{"NOT_FOUN", FT_STATUS_MISS},
+				{"NOT_STOR", FT_STATUS_OK},
+				{"ERROR\r\n", FT_STATUS_ERROR_REPLY},
+				{"SERVER_E", FT_STATUS_ERROR_REPLY},
+				{"HD\r\n", FT_STATUS_OK},
+				{"EN\r\n", FT_STATUS_MISS},
+				{std::string("\x81\0\0\0\0\0\0\0", 8), FT_STATUS_OK},
+				{std::string("\x81\0\0\0\0\0\0\x01", 8), FT_STATUS_MISS},
+				{std::string("\x81\0\0\0\0\0\0\x05", 8), FT_STATUS_OK},
+				{std::string("\x81\0\0\0\0\0\0\x82", 8), FT_STATUS_ERROR_REPLY}};
+	for (const Begin &begin : begins) {
+		INFO(begin.text);
+		Stream s;
+		s.Read(5 * ms, kGet, {{4 * ms, kGetBytes}});
+		s.Write(6 * ms, 8, 0, begin.text);
+		s.Read(8 * ms, kSet, {{7 * ms, kSetBytes}});
+		s.Write(9 * ms);
+		const auto &requests = s.Finish();
+		REQUIRE(requests.size() == 2);
+		CHECK(requests[0].request.status == begin.status);
+		CHECK(requests[1].request.status == FT_STATUS_OK);
+		CHECK(s.Count(COUNT_NO_OUTCOME) == !begin.known);
+	}
+}
+
+TEST_CASE("of a pipeline, the answers are looked at that begin a write")
+{
+	Stream one;
+	one.Read(5 * ms, kGet + kGet, {{4 * ms, 2 * kGetBytes}});
+	one.Write(6 * ms, 10, 0, "-ERR");
+	CHECK(one.Finish().at(0).request.status == FT_STATUS_ERROR_REPLY);
+	CHECK(one.requests.at(1).request.status == FT_STATUS_OK);
+	CHECK(one.Count(COUNT_NO_OUTCOME) == 1);
+	Stream each;
+	each.Read(5 * ms, kGet + kGet, {{4 * ms, 2 * kGetBytes}});
+	each.Write(6 * ms, 5);
+	each.Write(7 * ms, 5, 0, "$-1\r\n");
+	CHECK(each.Finish().at(0).request.status == FT_STATUS_OK);
+	CHECK(each.requests.at(1).request.status == FT_STATUS_MISS);
+	CHECK(each.Count(COUNT_NO_OUTCOME) == 0);
+	// A large answer goes in several writes, of which the first begins it.
+	Stream large;
+	large.Read(5 * ms, kGet, {{4 * ms, kGetBytes}});
+	large.Write(6 * ms, 65536, 0, "$99999\r\n");
+	large.Write(7 * ms, 34476, 0, "-ERR");
+	CHECK(large.Finish().at(0).request.status == FT_STATUS_OK);
 }
