@@ -62,6 +62,18 @@ inline const ActivityRule kRules[] = {
     {"rdbSaveRio", false, "rdb-save"},
     {"rdbSaveDb", true, "rdb-save"},
     {"rdbSaveBackground", true, "rdb-save"},
+    {"forklessSave", false, "forkless-save"}, // Valkey: a thread saves, and the main thread hands it keys
+    {"bgIterat", false, "forkless-save"},
+
+    {"clusterSlotMigration", false, "slot-migration"}, // Valkey 9
+    {"clusterHandleSlot", false, "slot-migration"},
+    {"clusterFeedSlotExport", false, "slot-migration"},
+    {"clusterUpdateSlotExports", false, "slot-migration"},
+    {"clusterUpdateSlotImports", false, "slot-migration"},
+    {"proceedWithSlot", false, "slot-migration"},
+    {"proceedWithAllSlot", false, "slot-migration"},
+    {"asm", false, "slot-migration"}, // Redis 8.4: asmCron, asmActiveTrimCycle, asmFeedMigrationClient
+    {"clusterAsm", false, "slot-migration"},
 
     {"replication", false, "replication"},
     {"feedReplication", false, "replication"},
@@ -86,6 +98,33 @@ inline const ActivityRule kRules[] = {
     {"clusterSaveConfig", false, "cluster"},
     {"freeClusterLink", true, "cluster"},
     {"sentinelTimer", true, "sentinel"},
+
+    {"trackingInvalidateKey", false, "tracking"},
+    {"trackingLimitUsedSlots", true, "tracking"},
+    {"trackingHandlePendingKeyInvalidations", true, "tracking"},
+    {"trackingBroadcastInvalidationMessages", true, "tracking"},
+
+    {"evictClients", true, "evict-clients"},
+    {"closeClientOnOutputBufferLimitReached", true, "evict-clients"},
+
+    {"prefetchCommands", true, "prefetch"}, // Redis 8, Valkey 8
+    {"prefetchIOThreadCommands", true, "prefetch"},
+    {"processClientsCommandsBatch", true, "prefetch"},
+    {"dictPrefetch", true, "prefetch"},
+
+    {"processClientsFrom", false, "hand-over"}, // Redis 8: ...IOThread, ...MainThread
+    {"processClientsOfAllIOThreads", true, "hand-over"},
+    {"handleClientsFrom", false, "hand-over"},
+    {"sendPendingClientsTo", false, "hand-over"},
+    {"enqueuePendingCli", false, "hand-over"},
+    {"assignClientToIOThread", true, "hand-over"},
+    {"processIOThreads", false, "hand-over"}, // Valkey 8
+    {"trySendReadToIOThreads", true, "hand-over"},
+    {"trySendWriteToIOThreads", true, "hand-over"},
+    {"IOThreads", false, "hand-over"}, // ...BeforeSleep, ...AfterSleep
+
+    {"lazyfreeFree", false, "lazy-free"},
+    {"lazyFree", false, "lazy-free"},
 
     {"accept", false, "accept"},
     {"connSocketAccept", false, "accept"},

@@ -45,6 +45,36 @@ std::string InCommand(std::vector<std::string> functions)
 
 } // namespace
 
+TEST_CASE("what servers of 2025 and 2026 do besides commands is named by their functions")
+{
+	const auto in_main = [](std::vector<std::string> functions) {
+		functions.insert(functions.end(), {"beforeSleep", "aeProcessEvents", "aeMain", "main"});
+		return NameOf(functions);
+	};
+	// Valkey's save without fork: the thread that writes, and the main thread that waits for keys or
+	// copies them.
+	CHECK(NameOf({"rdbSaveKeyValuePair", "forklessSaveProcessor", "start_thread@libc.so.6"}) ==
+	      "forkless-save");
+	CHECK(in_main({"hashtableNext", "bgIteration_feedIterators"}) == "forkless-save");
+	CHECK(InCommand({"bgIteration_blockClientIfRequired", "setCommand"}) == "forkless-save");
+	CHECK(in_main({"proceedWithSlotMigration", "clusterSlotMigrationCron", "clusterCron"}) ==
+	      "slot-migration");
+	CHECK(in_main({"dbGenericDelete", "asmActiveTrimCycle", "asmCron", "clusterCron"}) ==
+	      "slot-migration");
+	CHECK(in_main({"trackingInvalidateKey"}) == "tracking");
+	CHECK(in_main({"listNext", "evictClients"}) == "evict-clients");
+	CHECK(in_main({"dictPrefetch", "prefetchCommands", "prefetchIOThreadCommands",
+		       "processClientsFromIOThread"}) == "prefetch");
+	CHECK(in_main({"pthread_mutex_lock@libc.so.6", "processClientsFromIOThread",
+		       "processClientsOfAllIOThreads"}) == "hand-over");
+	CHECK(in_main({"processIOThreadsReadDone"}) == "hand-over");
+	CHECK(NameOf({"decrRefCount", "lazyfreeFreeObject", "bioProcessBackgroundJobs",
+		      "start_thread@libc.so.6"}) == "lazy-free");
+	// A command is what it is, whichever thread handed its client over.
+	CHECK(NameOf({"keysCommand", "call", "processCommand", "processPendingCommandAndInputBuffer",
+		      "processClientsFromIOThread", "beforeSleep", "aeProcessEvents"}) == "command/KEYS");
+}
+
 TEST_CASE("a command is named by its function")
 {
 	CHECK(InCommand({"stringmatchlen", "keysCommand"}) == "command/KEYS");
