@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Requests of clients that nobody here wrote, by command: as many in the recording as the server has counted
 // (INFO commandstats). What is left out is counted in the recording's note.
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <unistd.h>
@@ -116,12 +117,19 @@ TEST_CASE("each command of a client is seen as often as the server counts it")
 	const ProcessOptions debian = with_environment({{"NODE_PATH", "/usr/share/nodejs"}});
 	if (run({"node", "-e", "require('redis')"}, Seconds(60), debian).status == 0)
 		all.push_back(RunClient(redis, {"node", kClients + "client.js", port}, debian));
+	if (const std::string java = FORKTAIL_SOURCE_DIR "/build-java";
+	    std::filesystem::exists(java + "/made"))
+		all.push_back(RunClient(redis, {"java", "-cp", java + "/*:" + java, "Clients", port}));
+	else
+		WARN("skipped: Jedis and Lettuce (script/java fetches them)");
 	recorder.stop();
 	const Log kernel = read_log(recorder.path());
 	for (const Ran &ran : all) {
 		INFO(ran.name << "\n" << requests_note(kernel).dump());
-		const Json seen = KernelCounts(kernel, ran.begin_ns, ran.end_ns);
-		CHECK(seen.dump() == Json(Named(ran.counts, kernel)).dump());
+		Counts seen = KernelCounts(kernel, ran.begin_ns, ran.end_ns);
+		if (!ran.counts.count("CLIENT"))
+			seen.erase("CLIENT"); // SETINFO, which Redis 7.0 refuses and does not count
+		CHECK(Json(seen).dump() == Json(Named(ran.counts, kernel)).dump());
 	}
 }
 
