@@ -237,7 +237,7 @@ def evict_some(t, server, megabytes, before=lambda: None, **more):
     return done
 
 
-@case(13, "rehash", ["server-busy"], (19, 20, 21), threshold="500us")
+@case(13, "rehash", ["server-busy"], (19, 20, 21), threshold="500us", fixed=True)
 def rehash(t, magnitudes):
     """A table that must grow is rehashed in iterations of a millisecond, hz times per second, once that is allowed."""
     server = t.redis("--hz", "500", "--dynamic-hz", "no", "--activerehashing", "no")

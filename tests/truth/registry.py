@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: MIT
 """The list of cases: case files register into it, and the suite runs it."""
 
+import random
+
 CASES = []  # in order of registration. See in_order
 
 
-class Case:
-    def __init__(self, number, name, causes, magnitudes, threshold, function):
-        self.number, self.name, self.causes, self.magnitudes = number, name, causes, magnitudes
-        self.threshold, self.function = threshold, function
+def drawn(magnitude, draw):
+    """0.7 to 1.4 times the magnitude. One that is no plain number stays what it is."""
+    if not isinstance(magnitude, (int, float)):
+        return magnitude
+    other = magnitude * draw.uniform(0.7, 1.4)
+    return max(1, round(other)) if isinstance(magnitude, int) else other
 
-    def chosen(self, short):
-        """The magnitudes to inject: all, or in the short form the middle one."""
+
+class Case:
+    def __init__(self, number, name, causes, magnitudes, threshold, fixed, function):
+        self.number, self.name, self.causes, self.magnitudes = number, name, causes, magnitudes
+        self.threshold, self.fixed, self.function = threshold, fixed, function
+
+    def chosen(self, short, seed):
+        """The magnitudes to inject: all, or in the short form the middle one. With a seed, others near them."""
         middle = len(self.magnitudes) // 2
-        return self.magnitudes[middle:middle + 1] if short else self.magnitudes
+        picked = self.magnitudes[middle:middle + 1] if short else self.magnitudes
+        if seed is None or self.fixed or not self.causes:
+            return picked
+        draw = random.Random(f"{seed} {self.name}")
+        return tuple(drawn(m, draw) for m in picked)
 
 
 def in_order():
@@ -20,13 +34,13 @@ def in_order():
     return sorted(CASES, key=lambda c: (isinstance(c.number, str), c.number))
 
 
-def case(number, name, causes, magnitudes, threshold="1ms"):
+def case(number, name, causes, magnitudes, threshold="1ms", fixed=False):
     """Registers function(trial, magnitudes), which injects `causes` once at each magnitude. `number` is the case's
-    number in docs/results/truth.md. `threshold` defines which requests are slow in it. A control has no causes, and its
-    one magnitude is its length in seconds."""
+    number in docs/results/truth.md. `threshold` defines which requests are slow in it. `fixed`: only these magnitudes
+    make sense. A control has no causes, and its one magnitude is its length in seconds."""
 
     def register(function):
-        CASES.append(Case(number, name, causes, magnitudes, threshold, function))
+        CASES.append(Case(number, name, causes, magnitudes, threshold, fixed, function))
         return function
 
     return register

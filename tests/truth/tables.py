@@ -101,10 +101,11 @@ def controls(outcomes):
     return out
 
 
-def text(outcomes):
+def text(outcomes, seed):
+    magnitudes = "" if seed is None else f", magnitudes drawn with seed {seed}"
     ran = [o for o in outcomes if not o.skipped and not o.failed]
     scored = [s for o in ran for s in o.scored]
-    out = [f"Linux {platform.release()}, {os.cpu_count()} CPUs; {len(scored)} injections in {len(ran)} trials.", ""]
+    out = [f"Linux {platform.release()}, {os.cpu_count()} CPUs; {len(scored)} injections in {len(ran)} trials{magnitudes}.", ""]
     if scored:
         out += rates(ran) + [""] + details(ran) + [""]
     missing = [f"`{o.case.name}` {s.injection['magnitude']}" for o in outcomes for s in o.not_injected]

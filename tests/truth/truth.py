@@ -66,13 +66,13 @@ def account_error(explained):
                 if t["wall_ns"] > 10_000_000), default=0.0)
 
 
-def run_case(case, delays, short, keep, with_lines):
-    outcome = Outcome(case)
+def run_case(case, delays, arguments):
+    outcome, keep = Outcome(case), arguments.keep
     try:
         with Trial(case.name, delays, case.threshold) as t:
-            case.function(t, case.chosen(short))
+            case.function(t, case.chosen(arguments.short, arguments.seed))
             explained = t.explain()
-            if with_lines:
+            if arguments.first_lines:
                 outcome.first_lines = [(i, first_lines.first_line(t, explained, i)) for i in t.injections
                                        if score.score(i, explained).happened]
             if keep:
@@ -101,6 +101,8 @@ def main():
     parser.add_argument("cases", nargs="*", metavar="CASE", help="run only these cases (see --list)")
     parser.add_argument("--list", action="store_true", help="list the cases and exit")
     parser.add_argument("--short", action="store_true", help="one magnitude per case, up to five tries (used in CI)")
+    parser.add_argument("--seed", type=int, metavar="N", help="draw other magnitudes, 0.7 to 1.4 times those that forktail "
+                        "was developed with")
     parser.add_argument("--keep", metavar="DIR", help="keep the runs in DIR, for forktail explain")
     parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles with PAIRS pairs of "
                         "runs each, instead of the cases. CASE is then one of " + ", ".join(whatif.SCENES))
@@ -150,14 +152,14 @@ def main():
                 continue
             for attempt in range(SHORT_TRIES if arguments.short else 1):
                 since = time.monotonic()
-                outcome = run_case(case, delays, arguments.short, arguments.keep, arguments.first_lines)
+                outcome = run_case(case, delays, arguments)
                 print(tables.line(outcome, time.monotonic() - since), flush=True)
                 if outcome.skipped or outcome.hit:
                     break
             outcomes.append(outcome)
     finally:
         delays.close()
-    text = tables.text(outcomes)
+    text = tables.text(outcomes, arguments.seed)
     print("\n" + text)
     if arguments.write:
         tables.write(text, "truth")
