@@ -3,7 +3,7 @@
 from a separate network namespace, by a client on CPU 1.
 
 A setup's name consists of a path (unix, tcp, veth) and a mode. No suffix: GET from 50 connections of redis-benchmark,
-each waiting for its answer. -p16: with 16 outstanding requests per connection. -half: forktail-load's open loop at half
+each waiting for its answer. -p16: with 16 outstanding requests per connection. -c5000: from 5,000 connections. -half: forktail-load's open loop at half
 the rate that these connections reach when each waits for its answer.
 """
 import json
@@ -16,8 +16,8 @@ import tempfile
 import bench
 import quiet
 
-WHERE, HOW = ("unix", "tcp", "veth"), ("", "p16", "half")
-CONNECTIONS, KEYS = "50", "100000"
+WHERE, HOW = ("unix", "tcp", "veth"), ("", "p16", "c5000", "half")
+CONNECTIONS, MANY_CONNECTIONS, KEYS = "50", "5000", "100000"
 PIPELINE = 16
 PIPELINE_REQUESTS = 8  # times as many requests, because it would end too soon otherwise
 LIMIT_S = 120
@@ -29,7 +29,7 @@ class Setup:
         self.name = name
         self.where, _, self.how = name.partition("-")
         if self.where not in WHERE or self.how not in HOW:
-            sys.exit(f"no setup {name}: use {', '.join(WHERE)}, alone or with -p16 or -half")
+            sys.exit(f"no setup {name}: use {', '.join(WHERE)}, alone or with -p16, -c5000 or -half")
 
 
 class Veth:
@@ -94,11 +94,11 @@ class Bed(bench.serve.Server):
         super().__init__("redis", "--bind", "127.0.0.1", *([HOST_SIDE] if veth else []), "--protected-mode", "no", "--unixsocket",
                          self.unix, tcp=True, cpus=bench.SERVER_CPU)
 
-    def client(self, where, program, *options):
+    def client(self, where, program, *options, connections=CONNECTIONS):
         address = {"unix": ["-s", self.unix], "tcp": ["-h", "127.0.0.1", "-p", str(self.port)],
                    "veth": ["-h", HOST_SIDE, "-p", str(self.port)]}[where]
         inside = ["ip", "netns", "exec", self.veth.namespace] if where == "veth" else []
-        return [*inside, program, *address, "-t", "get", "-c", CONNECTIONS, "-r", KEYS, "-q", *options]
+        return [*inside, program, *address, "-t", "get", "-c", connections, "-r", KEYS, "-q", *options]
 
     def measure(self, setup, recorder=(), requests=None):
         """Measures while `recorder`, a list of process ids, records. `requests` replaces the default number."""
@@ -107,7 +107,9 @@ class Bed(bench.serve.Server):
         count, options = requests or self.requests, []
         if setup.how == "p16":
             count, options = count if requests else count * PIPELINE_REQUESTS, ["-P", str(PIPELINE)]
-        stretch = self.run(recorder, self.client(setup.where, "redis-benchmark", "-n", str(count), *options))
+        connections = MANY_CONNECTIONS if setup.how == "c5000" else CONNECTIONS
+        stretch = self.run(recorder, self.client(setup.where, "redis-benchmark", "-n", str(count), *options,
+                                                 connections=connections))
         return Measured(stretch, count, None)
 
     def measure_open(self, setup, recorder, requests):
