@@ -3,8 +3,8 @@
 from a separate network namespace, by a client on CPU 1.
 
 A setup's name consists of a path (unix, tcp, veth) and a mode. No suffix: GET from 50 connections of redis-benchmark,
-each waiting for its answer. -p16: with 16 outstanding requests per connection. -c5000: from 5,000 connections. -half: forktail-load's open loop at half
-the rate that these connections reach when each waits for its answer.
+each waiting for its answer. -p16: with 16 outstanding requests per connection. -c5000: from 5,000 connections. -half:
+forktail-load's open loop at half the rate that these connections reach when each waits for its answer.
 """
 import json
 import os

@@ -64,6 +64,15 @@ uint32_t PortOf(const std::string &server)
 	return static_cast<uint32_t>(port);
 }
 
+uint8_t AddBehind(const Behind &server, Run *run)
+{
+	const auto known = std::find(run->behind.begin(), run->behind.end(), server);
+	const auto index = static_cast<size_t>(known - run->behind.begin());
+	if (known == run->behind.end() && index < UINT8_MAX)
+		run->behind.push_back(server);
+	return index < run->behind.size() ? static_cast<uint8_t>(index + 1) : 0;
+}
+
 bool SeenInKernel(const Run &run)
 {
 	return std::any_of(run.loads.begin(), run.loads.end(), [](const Load &l) { return l.kernel; });

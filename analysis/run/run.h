@@ -194,6 +194,7 @@ struct Behind {
 	std::string name; // the proxy's name for it
 	std::string address;
 	std::string host = {}; // of an address that each host has, in a run with several; else ""
+	bool operator==(const Behind &other) const { return address == other.address && host == other.host; }
 };
 
 // The settings of a load generator, or of a recorder that saw requests in the server's kernel.
@@ -346,6 +347,8 @@ struct Run {
 	std::vector<LoadStart> load_starts; // by time
 	std::vector<std::string> servers;   // "unix:/run/redis.sock", "127.0.0.1:6379"
 	std::vector<uint32_t> server_pids;  // the process id that each server reported; 0: none
+	std::vector<uint8_t>
+	    server_proxies; // of a kernel log: whether it passes requests on to other servers
 	std::vector<std::string>
 	    server_hosts;	      // the host of a local address, if there are several hosts; else ""
 	std::vector<Behind> behind;   // at most 254
@@ -371,6 +374,10 @@ std::string PlaceOf(const Run &run, const Thread &thread);
 
 // The TCP port of a server in the log ("127.0.0.1:6379"); 0: a Unix socket, or unknown.
 uint32_t PortOf(const std::string &server);
+
+// 1 + the index in Run::behind of a server behind a proxy, which is added if it is new; 0: there are too
+// many.
+uint8_t AddBehind(const Behind &server, Run *run);
 
 // Whether the run's requests were seen in the kernel of their servers. What passed before a request arrived
 // there and after its answer left is then unknown.

@@ -9,11 +9,12 @@ namespace forktail::analysis
 {
 
 KernelJoin::KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
-		       const SocketPairs &sockets, Run *kernel, Run *run)
+		       const SocketPairs &sockets, std::unique_ptr<WindowJoin> before, Run *kernel, Run *run)
     : kernel_(kernel), run_(run), log_(std::move(blocks), window, kernel, part),
       most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run->clocks_bound_ns),
       sockets_(sockets), lines_(run->connections.size())
 {
+	log_.Join(std::move(before));
 }
 
 void KernelJoin::Rewind()
@@ -103,21 +104,13 @@ bool KernelJoin::Find(const Requests &q, size_t i, Seen *seen)
 // A server behind a proxy becomes one of the run's with the first request that it answered.
 uint8_t KernelJoin::BehindOf(uint8_t behind)
 {
-	constexpr size_t most = UINT8_MAX;
 	if (!behind || behind > kernel_->behind.size())
 		return 0;
 	behind_.resize(kernel_->behind.size() + 1);
 	uint8_t &mapped = behind_[behind];
-	const Behind &server = kernel_->behind[behind - 1u];
-	if (mapped)
-		return mapped;
-	auto known = std::find_if(run_->behind.begin(), run_->behind.end(), [&](const Behind &b) {
-		return b.address == server.address && b.host == server.host;
-	});
-	const size_t index = static_cast<size_t>(known - run_->behind.begin());
-	if (known == run_->behind.end() && index < most)
-		run_->behind.push_back(server);
-	return mapped = index < run_->behind.size() ? static_cast<uint8_t>(index + 1) : 0;
+	if (!mapped)
+		mapped = AddBehind(kernel_->behind[behind - 1u], run_);
+	return mapped;
 }
 
 void KernelJoin::Fill(Requests *q)

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "analysis/run/part.h"
@@ -27,11 +26,10 @@ class KernelJoin : public WindowJoin
 public:
 	// `blocks` are the kernel log's, by time, of which only requests in `part` are read, in windows of
 	// `window`. `kernel` has its connections and servers; its requests are replaced. `run` has the load
-	// generator's; servers behind a proxy are added to it. `sockets` must outlive this object.
+	// generator's; servers behind a proxy are added to it. `sockets` must outlive this object. `before`
+	// completes the kernel log first; null: nothing does.
 	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
-		   const SocketPairs &sockets, Run *kernel, Run *run);
-	// Completes the kernel log first.
-	void JoinKernelLog(std::unique_ptr<WindowJoin> join) { log_.Join(std::move(join)); }
+		   const SocketPairs &sockets, std::unique_ptr<WindowJoin> before, Run *kernel, Run *run);
 	void Rewind() override;
 	void Fill(Requests *requests) override;
 	bool HasBehind() const override { return !kernel_->behind.empty(); }

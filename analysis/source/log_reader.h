@@ -27,17 +27,23 @@ struct LogBlock {
 	ft_place place;
 };
 
-// Which connections' requests are read: those with (`wanted`) or without a number in `passed_on`
-// (passed_on.h). Null or empty: all.
+// A proxy on another host passes requests on through a connection (passed_on.h).
+struct PassedOn {
+	uint32_t proxy = 0; // 1 + index into Run::targets; 0: the connection is a client's own
+	uint8_t behind = 0; // the connection's server, as in Requests
+};
+
+// Which connections' requests are read: clients' own, or those that a proxy passes on (`wanted`). Null or
+// empty: all.
 struct ConnectionsRead {
-	const std::vector<uint32_t> *passed_on = nullptr;
+	const std::vector<PassedOn> *passed_on = nullptr;
 	bool wanted = false;
 
 	bool LeavesOut(uint32_t connection) const
 	{
 		if (!passed_on || passed_on->empty())
 			return false;
-		return (connection < passed_on->size() && (*passed_on)[connection]) != wanted;
+		return (connection < passed_on->size() && (*passed_on)[connection].proxy) != wanted;
 	}
 };
 
@@ -70,7 +76,7 @@ public:
 	void KeepLead(size_t requests) override { lead_ = std::min(requests, window_ / 2); }
 	// Gets the progress of passes; must outlive this object.
 	void OnProgress(Progress *progress) { progress_ = progress; }
-	// Each window gets what another log has of its requests.
+	// Each window gets what another log has of its requests. Null: nothing.
 	void Join(std::unique_ptr<WindowJoin> join);
 	// The earliest due time in the first block of the next window; UINT64_MAX: the log has no further
 	// window.

@@ -19,23 +19,14 @@ namespace
 // Several load generators may use the same proxy. A request has one byte for the server behind it.
 void UseBehind(OpenFile *f, Run *run)
 {
-	constexpr size_t most = UINT8_MAX;
 	f->behind.push_back(0);
 	const common::Json *list = common::Member(f->manifest, "behind");
 	if (!list || !list->is_array())
 		return;
-	for (const common::Json &one : *list) {
-		std::string address = common::Text(one, "address");
-		const std::string host =
-		    IsKernelLog(*f) && SeveralHosts(*run) ? f->about.host : std::string();
-		auto known = std::find_if(run->behind.begin(), run->behind.end(), [&](const Behind &b) {
-			return b.address == address && b.host == host;
-		});
-		size_t index = static_cast<size_t>(known - run->behind.begin());
-		if (known == run->behind.end() && index < most)
-			run->behind.push_back({common::Text(one, "name"), address, host});
-		f->behind.push_back(index < run->behind.size() ? static_cast<uint8_t>(index + 1) : 0);
-	}
+	const std::string host = IsKernelLog(*f) && SeveralHosts(*run) ? f->about.host : "";
+	for (const common::Json &one : *list)
+		f->behind.push_back(
+		    AddBehind({common::Text(one, "name"), common::Text(one, "address"), host}, run));
 }
 
 // A ring's later segments have more facts about a target.

@@ -23,11 +23,6 @@ constexpr size_t kTries = 4096; // parts that are compared with one request
 // longer than the part and this. A longer rest is the proxy's stall, whatever server the request went to.
 constexpr uint64_t kMostElsewhereNs = 2'000'000;
 
-std::string HostOfServer(const Run &run, uint32_t server)
-{
-	return server < run.server_hosts.size() ? run.server_hosts[server] : "";
-}
-
 // The client's end as the recorder writes it; "" if the log does not have it.
 std::string ClientEnd(const Run &run, const Connection &c)
 {
@@ -40,56 +35,54 @@ std::string ClientEnd(const Run &run, const Connection &c)
 	return (v6 ? "[" + address + "]:" : address + ":") + std::to_string(c.local_port);
 }
 
-uint8_t BehindOf(const Run &run, uint32_t server)
+// 1 + the index of the process that serves it; 0: unknown.
+uint32_t TargetOf(const Run &run, const std::vector<Target> &targets, uint32_t server)
 {
-	for (size_t b = 0; b < run.behind.size(); b++)
-		if (run.behind[b].address == run.servers[server] &&
-		    run.behind[b].host == HostOfServer(run, server))
-			return static_cast<uint8_t>(b + 1);
-	return 0;
+	const auto target = std::ranges::find_if(targets, [&](const Target &t) {
+		return OwnId(run, t.pid) == run.server_pids[server] && t.host == run.server_hosts[server];
+	});
+	return target == targets.end() ? 0 : static_cast<uint32_t>(target - targets.begin() + 1);
+}
+
+uint64_t KeyOf(uint32_t proxy, const Requests &q, size_t i)
+{
+	return uint64_t{proxy} << 40 | uint64_t{q.op[i]} << 32 | q.request_bytes[i];
 }
 
 } // namespace
 
-std::vector<uint32_t> FindPassedOn(const std::vector<Target> &targets, Run *run)
+std::vector<PassedOn> FindPassedOn(const std::vector<Target> &targets, Run *run)
 {
-	std::map<std::string, uint32_t> proxies; // 1 + index into targets, by local end
-	std::vector<uint32_t> passed_on;
-	for (uint32_t t = 0; t < targets.size(); t++)
-		for (const std::string &end : targets[t].local_ends)
-			proxies[end] = t + 1;
-	if (proxies.empty() || !SeveralHosts(*run))
+	if (!SeveralHosts(*run))
 		return {};
-	for (size_t i = 0; i < run->connections.size(); i++) {
+	std::map<std::string, uint32_t> proxies; // as PassedOn::proxy, by local end
+	for (uint32_t s = 0; s < run->servers.size(); s++)
+		if (const uint32_t proxy = run->server_proxies[s] ? TargetOf(*run, targets, s) : 0)
+			for (const std::string &end : targets[proxy - 1].local_ends)
+				proxies[end] = proxy;
+	std::vector<PassedOn> passed_on;
+	for (size_t i = 0; i < run->connections.size() && !proxies.empty(); i++) {
 		const Connection &c = run->connections[i];
 		const auto proxy = proxies.find(ClientEnd(*run, c));
 		if (proxy == proxies.end() || c.server >= run->servers.size() ||
-		    targets[proxy->second - 1].host == HostOfServer(*run, c.server))
+		    targets[proxy->second - 1].host == run->server_hosts[c.server])
 			continue;
+		const std::string &address = run->servers[c.server];
 		passed_on.resize(run->connections.size());
-		passed_on[i] = proxy->second;
-		if (!BehindOf(*run, c.server) && run->behind.size() < UINT8_MAX)
-			run->behind.push_back(
-			    {run->servers[c.server], run->servers[c.server], HostOfServer(*run, c.server)});
+		passed_on[i] = {proxy->second,
+				AddBehind({address, address, run->server_hosts[c.server]}, run)};
 	}
 	return passed_on;
 }
 
 PassedOnJoin::PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
-			   const std::vector<uint32_t> &passed_on, const std::vector<Target> &targets,
+			   const std::vector<PassedOn> &passed_on, const std::vector<Target> &targets,
 			   const Run &run)
     : run_(run), passed_on_(passed_on), log_(std::move(blocks), window, &parts_, part, {&passed_on, true}),
       most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run.clocks_bound_ns)
 {
-	for (uint32_t s = 0; s < run.servers.size(); s++) {
-		const uint32_t pid = s < run.server_pids.size() ? run.server_pids[s] : 0;
-		const auto target = std::ranges::find_if(targets, [&](const Target &t) {
-			return OwnId(run, t.pid) == pid && t.host == HostOfServer(run, s);
-		});
-		proxy_of_server_.push_back(
-		    target == targets.end() ? 0 : static_cast<uint32_t>(target - targets.begin() + 1));
-		behind_of_server_.push_back(BehindOf(run, s));
-	}
+	for (uint32_t s = 0; s < run.servers.size(); s++)
+		proxy_of_server_.push_back(run.server_proxies[s] ? TargetOf(run, targets, s) : 0);
 }
 
 void PassedOnJoin::Rewind()
@@ -101,20 +94,14 @@ void PassedOnJoin::Rewind()
 	reached_ns_ = 0;
 }
 
-uint64_t PassedOnJoin::Key(uint32_t proxy, const Requests &q, size_t i) const
-{
-	return uint64_t{proxy} << 40 | uint64_t{q.op[i]} << 32 | q.request_bytes[i];
-}
-
 void PassedOnJoin::TakeWindow()
 {
 	const Requests &q = parts_.requests;
 	if (q.request_bytes.empty())
 		return;
 	for (size_t i = q.lead; i < q.size(); i++) {
-		const uint32_t server = run_.connections[q.connection[i]].server;
-		lines_[Key(passed_on_[q.connection[i]], q, i)].push_back(
-		    {q.sent_ns[i], q.end_ns[i], behind_of_server_[server], false});
+		const PassedOn &by = passed_on_[q.connection[i]];
+		lines_[KeyOf(by.proxy, q, i)].push_back({q.sent_ns[i], q.end_ns[i], by.behind, false});
 		waiting_++;
 	}
 }
@@ -150,7 +137,7 @@ uint8_t PassedOnJoin::Take(const Requests &q, size_t i)
 {
 	const uint32_t server = run_.connections[q.connection[i]].server;
 	const uint32_t proxy = server < proxy_of_server_.size() ? proxy_of_server_[server] : 0;
-	const auto line = proxy ? lines_.find(Key(proxy, q, i)) : lines_.end();
+	const auto line = proxy ? lines_.find(KeyOf(proxy, q, i)) : lines_.end();
 	if (line == lines_.end())
 		return 0;
 	const uint64_t read = q.read_ns[i] ? q.read_ns[i] : q.sent_ns[i];

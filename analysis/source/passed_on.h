@@ -22,10 +22,9 @@
 namespace forktail::analysis
 {
 
-// By connection of a kernel log: 1 + index of the target in run.targets that passes requests on through it, a
-// recorded process on another host; 0: none. Empty: none at all. Adds the connections' servers to the run's
-// servers behind proxies.
-std::vector<uint32_t> FindPassedOn(const std::vector<Target> &targets, Run *run);
+// By connection of a kernel log; empty: none is a proxy's. Adds the connections' servers to the run's servers
+// behind proxies.
+std::vector<PassedOn> FindPassedOn(const std::vector<Target> &targets, Run *run);
 
 class PassedOnJoin : public WindowJoin
 {
@@ -33,7 +32,7 @@ public:
 	// `blocks`: of the same log, by time. `run` has its connections; it and `passed_on` must outlive this
 	// object.
 	PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
-		     const std::vector<uint32_t> &passed_on, const std::vector<Target> &targets,
+		     const std::vector<PassedOn> &passed_on, const std::vector<Target> &targets,
 		     const Run &run);
 	void Rewind() override;
 	void Fill(Requests *requests) override;
@@ -51,13 +50,12 @@ private:
 	void TakeWindow();
 	void Prune();
 	uint8_t Take(const Requests &requests, size_t i);
-	uint64_t Key(uint32_t proxy, const Requests &requests, size_t i) const;
 
 	const Run &run_;
-	const std::vector<uint32_t> &passed_on_;
-	std::vector<uint32_t> proxy_of_server_; // 1 + index into targets, by index into run.servers
-	std::vector<uint8_t> behind_of_server_; // as in Requests
-	Run parts_;				// its requests are those of the current window
+	const std::vector<PassedOn> &passed_on_;
+	std::vector<uint32_t>
+	    proxy_of_server_; // as PassedOn::proxy, by index into run.servers; 0: it is none
+	Run parts_;	      // its requests are those of the current window
 	LogReader log_;
 	size_t most_, waiting_ = 0; // requests in `lines_`, and beyond how many old ones are dropped
 	uint64_t bound_ns_, reached_ns_ = 0;

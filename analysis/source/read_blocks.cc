@@ -41,6 +41,7 @@ uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 	if (known == run->servers.end()) {
 		run->servers.push_back(later);
 		run->server_pids.push_back(0);
+		run->server_proxies.push_back(0);
 		run->server_hosts.push_back("");
 	}
 	return index;
@@ -374,9 +375,10 @@ void UseServers(const common::Json &list, OpenFile *f, Run *run)
 			continue;
 		run->servers.push_back(servers[i]);
 		run->server_hosts.push_back(host);
-		run->server_pids.push_back(infos && infos->is_array() && i < infos->size()
-					       ? static_cast<uint32_t>(common::Whole((*infos)[i], "pid"))
-					       : 0);
+		const common::Json &info =
+		    infos && infos->is_array() && i < infos->size() ? (*infos)[i] : common::Json::object();
+		run->server_pids.push_back(static_cast<uint32_t>(common::Whole(info, "pid")));
+		run->server_proxies.push_back(common::Flag(info, "proxy"));
 	}
 }
 

@@ -523,20 +523,14 @@ std::unique_ptr<LogReader> RunSource::OpenJoined(const std::vector<LogBlock> &bl
 	const TimeSpan later = {part.since_ns, UINT64_MAX};
 	std::vector<LogBlock> kernel = kernel_log_;
 	std::erase_if(kernel, [&](const LogBlock &b) { return b.place.end_ns < part.since_ns; });
-	std::unique_ptr<WindowJoin> passed_on;
+	std::unique_ptr<WindowJoin> join;
 	if (!passed_on_.empty())
-		passed_on = std::make_unique<PassedOnJoin>(run->kernel_log_joined ? kernel : blocks, window,
-							   later, passed_on_, run->targets,
-							   run->kernel_log_joined ? kernel_run_ : *run);
-	if (kernel.empty()) {
-		if (passed_on)
-			log->Join(std::move(passed_on));
-		return log;
-	}
-	auto join =
-	    std::make_unique<KernelJoin>(std::move(kernel), window, later, same_sockets_, &kernel_run_, run);
-	if (passed_on)
-		join->JoinKernelLog(std::move(passed_on));
+		join = std::make_unique<PassedOnJoin>(run->kernel_log_joined ? kernel : blocks, window, later,
+						      passed_on_, run->targets,
+						      run->kernel_log_joined ? kernel_run_ : *run);
+	if (!kernel.empty())
+		join = std::make_unique<KernelJoin>(std::move(kernel), window, later, same_sockets_,
+						    std::move(join), &kernel_run_, run);
 	log->Join(std::move(join));
 	return log;
 }

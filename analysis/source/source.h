@@ -101,7 +101,7 @@ private:
 	std::vector<LogBlock> kernel_log_;	 // joined with them
 	Run kernel_run_;			 // its connections, servers and operations
 	SocketPairs same_sockets_;		 // of these connections
-	std::vector<uint32_t> passed_on_;	 // connections of the kernel log, by index (passed_on.h)
+	std::vector<PassedOn> passed_on_;	 // connections of the kernel log, by index
 	std::vector<Stretch> stretches_ = {{0, UINT64_MAX}};
 	std::vector<Survey::Wide> wide_;
 	bool has_log_ = false;

@@ -69,6 +69,12 @@ bool AnswersByItself(const Target &target)
 	    servers, [&](const char *name) { return target.comm.find(name) != std::string::npos; });
 }
 
+// Whether it may wait for an answer of another server.
+bool IsClientOfServers(const Target &target)
+{
+	return !target.peers.empty() && !AnswersByItself(target);
+}
+
 // "10.0.0.1" of "10.0.0.1:6379", "fd00::1" of "[fd00::1]:6379".
 std::string AddressOf(const std::string &place)
 {
@@ -312,7 +318,7 @@ std::set<uint32_t> ClientsOfServers(const Run &run)
 {
 	std::set<uint32_t> processes;
 	for (const Target &target : run.targets)
-		if (!target.peers.empty() && !AnswersByItself(target))
+		if (IsClientOfServers(target))
 			processes.insert(target.pid);
 	return processes;
 }
@@ -321,7 +327,7 @@ std::map<uint32_t, std::vector<std::string>> UnrecordedPeers(const Run &run)
 {
 	std::map<uint32_t, std::vector<std::string>> by_process;
 	for (const Target &target : run.targets) {
-		if (target.peers.empty() || AnswersByItself(target))
+		if (!IsClientOfServers(target))
 			continue;
 		for (const std::string &peer : target.peers) {
 			const std::string host = IsLocalAddress(peer) ? target.host : "";

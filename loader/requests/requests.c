@@ -51,6 +51,7 @@ struct seen_connection {
 struct server {
 	pid_t pid;
 	uint16_t port; /* UNIX_SERVER: a path */
+	bool proxy;
 	char address[128];
 };
 
@@ -165,7 +166,7 @@ struct bpf_object *requests_programs(const struct requests *r)
 	return r ? request_hooks_programs(&r->hooks) : NULL;
 }
 
-static void add_server(struct requests *r, pid_t pid, uint16_t port, const char *address)
+static void add_server(struct requests *r, pid_t pid, bool proxy, uint16_t port, const char *address)
 {
 	for (size_t i = 0; i < r->server_count; i++)
 		if (r->servers[i].pid == pid && r->servers[i].port == port &&
@@ -175,7 +176,7 @@ static void add_server(struct requests *r, pid_t pid, uint16_t port, const char 
 	    !grow(&r->servers, &r->server_room, r->server_count, sizeof *r->servers))
 		return;
 	struct server *s = &r->servers[r->server_count++];
-	*s = (struct server){.pid = pid, .port = port};
+	*s = (struct server){.pid = pid, .port = port, .proxy = proxy};
 	snprintf(s->address, sizeof s->address, "%s", address);
 }
 
@@ -211,7 +212,9 @@ static void put_servers(const struct requests *r, json_t *object)
 	json_t *servers = json_put_array(object, "servers"), *infos = json_put_array(object, "server_info");
 	for (size_t i = 0; i < r->server_count; i++) {
 		json_put_text(servers, NULL, r->servers[i].address);
-		json_put_count(json_put_object(infos, NULL), "pid", (uint64_t)r->servers[i].pid);
+		json_t *info = json_put_object(infos, NULL);
+		json_put_count(info, "pid", (uint64_t)r->servers[i].pid);
+		json_put_truth(info, "proxy", r->servers[i].proxy);
 	}
 }
 
@@ -241,11 +244,11 @@ void requests_target(struct requests *r, struct ft_writer *w, const json_t *desc
 		int port = 0;
 		char address[32];
 		if (sscanf(text, "tcp:%d", &port) != 1) {
-			add_server(r, pid, UNIX_SERVER, text);
+			add_server(r, pid, target.proxy, UNIX_SERVER, text);
 			continue;
 		}
 		snprintf(address, sizeof address, "127.0.0.1:%d", port);
-		add_server(r, pid, (uint16_t)port, address);
+		add_server(r, pid, target.proxy, (uint16_t)port, address);
 		request_hooks_serve(&r->hooks, (uint16_t)port);
 	}
 	if (w && r->server_count > before)

@@ -14,7 +14,7 @@ namespace
 
 // A proxy's connections to servers come from 10.0.0.1, ports 41001 and 41002.
 std::string Manifest(const std::string &host, const std::string &comm, const std::string &port,
-		     const std::string &more = "")
+		     const std::string &more = "", bool proxy = false)
 {
 	return R"({"program":"forktail-record","version":"1.0.0","host":")" + host +
 	       R"(","kernel":"6.18","boot_id":"b1","min_span_ns":20000,"cpus":2,"start_ns":5000000000,)"
@@ -22,13 +22,13 @@ std::string Manifest(const std::string &host, const std::string &comm, const std
 	       comm + R"(","cmdline":"","listens":["tcp:)" + port + R"("])" + more +
 	       R"(}],"requests":{"source":"kernel","sample":1},"ops":["unknown","GET","SET","other"],)"
 	       R"("servers":["127.0.0.1:)" +
-	       port + R"("],"server_info":[{"pid":100}]})";
+	       port + R"("],"server_info":[{"pid":100,"proxy":)" + (proxy ? "true" : "false") + "}]}";
 }
 
-std::string ProxyManifest(const std::string &ends = R"("10.0.0.1:41001","10.0.0.1:41002")")
+std::string ProxyManifest(const std::string &ends = R"("10.0.0.1:41001","10.0.0.1:41002")", bool proxy = true)
 {
 	return Manifest("p", "nutcracker", "22121",
-			R"(,"peers":["10.0.0.2:6379","10.0.0.3:6379"],"local_ends":[)" + ends + "]");
+			R"(,"peers":["10.0.0.2:6379","10.0.0.3:6379"],"local_ends":[)" + ends + "]", proxy);
 }
 
 Run LoadHosts(const TempDir &dir)
@@ -108,4 +108,14 @@ TEST_CASE("connections that are not known to be a proxy's have requests of their
 	CHECK(run.requests.size() == 9);
 	CHECK(HostBehind(run, At(run, 1'000)) == "");
 	CHECK(HostBehind(run, At(run, 2'000)) == "b");
+}
+
+// An application, or a replica, that has requests and is a client of servers too.
+TEST_CASE("what is no proxy has requests of its own at servers on other hosts")
+{
+	TempDir dir;
+	Write(dir, ProxyManifest(R"("10.0.0.1:41001","10.0.0.1:41002")", false));
+	const Run run = LoadHosts(dir);
+	CHECK(run.behind.empty());
+	CHECK(run.requests.size() == 12);
 }
