@@ -10,21 +10,16 @@ namespace forktail::analysis
 
 KernelJoin::KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
 		       const SocketPairs &sockets, std::unique_ptr<WindowJoin> before, Run *kernel, Run *run)
-    : kernel_(kernel), run_(run), log_(std::move(blocks), window, kernel, part),
-      most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run->clocks_bound_ns),
-      sockets_(sockets), lines_(run->connections.size())
+    : WaitingJoin(std::move(blocks), window, kernel, part, {}, run->clocks_bound_ns), kernel_(kernel),
+      run_(run), sockets_(sockets), lines_(run->connections.size())
 {
 	log_.Join(std::move(before));
 }
 
-void KernelJoin::Rewind()
+void KernelJoin::Clear()
 {
-	log_.Forget(); // another join may have replaced the requests
-	log_.Rewind();
 	for (Line &line : lines_)
 		line = {};
-	waiting_ = 0;
-	reached_ns_ = 0;
 }
 
 // Adds the requests of the kernel log's current window to the lines of their sockets.
@@ -53,30 +48,17 @@ void KernelJoin::TakeWindow()
 }
 
 // A load generator's log that has only slow requests leaves many of the kernel's without a match.
-void KernelJoin::Prune()
+size_t KernelJoin::Prune()
 {
-	waiting_ = 0;
+	size_t waiting = 0;
 	for (Line &line : lines_) {
-		while (line.first < line.seen.size() &&
-		       line.seen[line.first].answered_ns + kLogDisorderNs < reached_ns_)
+		while (line.first < line.seen.size() && IsPast(line.seen[line.first].answered_ns))
 			line.first++;
 		line.seen.erase(line.seen.begin(), line.seen.begin() + static_cast<ptrdiff_t>(line.first));
 		line.first = 0;
-		waiting_ += line.seen.size();
+		waiting += line.seen.size();
 	}
-}
-
-// Reads the kernel log up to an instant.
-void KernelJoin::Reach(uint64_t t_ns)
-{
-	if (t_ns <= reached_ns_)
-		return;
-	reached_ns_ = t_ns;
-	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kLogDisorderNs && log_.Next()) {
-		TakeWindow();
-		if (waiting_ > most_)
-			Prune();
-	}
+	return waiting;
 }
 
 // Both logs of one socket are in the same order: what was passed over is no later request's either.

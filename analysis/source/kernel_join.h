@@ -21,7 +21,7 @@
 namespace forktail::analysis
 {
 
-class KernelJoin : public WindowJoin
+class KernelJoin : public WaitingJoin
 {
 public:
 	// `blocks` are the kernel log's, by time, of which only requests in `part` are read, in windows of
@@ -30,7 +30,6 @@ public:
 	// completes the kernel log first; null: nothing does.
 	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
 		   const SocketPairs &sockets, std::unique_ptr<WindowJoin> before, Run *kernel, Run *run);
-	void Rewind() override;
 	void Fill(Requests *requests) override;
 	bool HasBehind() const override { return !kernel_->behind.empty(); }
 
@@ -44,21 +43,16 @@ private:
 		std::vector<Seen> seen;
 		size_t first = 0;
 	};
-	void Reach(uint64_t t_ns);
-	void TakeWindow();
-	void Prune();
+	void TakeWindow() override;
+	size_t Prune() override;
+	void Clear() override;
 	bool Find(const Requests &requests, size_t i, Seen *seen);
 	uint8_t BehindOf(uint8_t behind);
 
 	Run *kernel_, *run_;
-	LogReader log_;
-	size_t most_; // requests in `lines_`, beyond which old ones are dropped
-	uint64_t bound_ns_ = 0;
 	const SocketPairs &sockets_;
 	std::vector<Line> lines_;     // by Run::connections
 	std::vector<uint8_t> behind_; // in the kernel log -> 1 + index into Run::behind
-	size_t waiting_ = 0;	      // in lines_
-	uint64_t reached_ns_ = 0;
 };
 
 } // namespace forktail::analysis

@@ -345,4 +345,25 @@ bool LogReader::Next()
 	return true;
 }
 
+void WaitingJoin::Rewind()
+{
+	log_.Forget(); // another join may have replaced the requests
+	log_.Rewind();
+	Clear();
+	waiting_ = 0;
+	reached_ns_ = 0;
+}
+
+void WaitingJoin::Reach(uint64_t t_ns)
+{
+	if (t_ns <= reached_ns_)
+		return;
+	reached_ns_ = t_ns;
+	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kLogDisorderNs && log_.Next()) {
+		TakeWindow();
+		if (waiting_ > most_)
+			waiting_ = Prune();
+	}
+}
+
 } // namespace forktail::analysis

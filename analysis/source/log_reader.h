@@ -132,4 +132,38 @@ private:
 	std::unique_ptr<WindowJoin> join_; // null: none
 };
 
+// A join with another log, whose requests wait until the first log comes to them.
+class WaitingJoin : public WindowJoin
+{
+public:
+	// `window`: of the other log; twice as many requests wait before old ones are dropped. `bound_ns`: by
+	// how much times of the two may differ.
+	WaitingJoin(std::vector<LogBlock> blocks, size_t window, Run *other, const TimeSpan &part,
+		    const ConnectionsRead &connections, uint64_t bound_ns)
+	    : log_(std::move(blocks), window, other, part, connections), bound_ns_(bound_ns),
+	      most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window)
+	{
+	}
+	void Rewind() override;
+
+protected:
+	// Reads the other log up to an instant.
+	void Reach(uint64_t t_ns);
+	// Whether a request that ended then can no longer be joined.
+	bool IsPast(uint64_t end_ns) const { return end_ns + kLogDisorderNs < reached_ns_; }
+	// Lets the requests of the other log's window wait.
+	virtual void TakeWindow() = 0;
+	// Drops what is past. Returns how many still wait.
+	virtual size_t Prune() = 0;
+	virtual void Clear() = 0;
+
+	LogReader log_;
+	size_t waiting_ = 0;
+	const uint64_t bound_ns_;
+
+private:
+	const size_t most_;
+	uint64_t reached_ns_ = 0;
+};
+
 } // namespace forktail::analysis

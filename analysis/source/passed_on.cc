@@ -78,20 +78,11 @@ std::vector<PassedOn> FindPassedOn(const std::vector<Target> &targets, Run *run)
 PassedOnJoin::PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
 			   const std::vector<PassedOn> &passed_on, const std::vector<Target> &targets,
 			   const Run &run)
-    : run_(run), passed_on_(passed_on), log_(std::move(blocks), window, &parts_, part, {&passed_on, true}),
-      most_(window > SIZE_MAX / 2 ? SIZE_MAX : 2 * window), bound_ns_(run.clocks_bound_ns)
+    : WaitingJoin(std::move(blocks), window, &parts_, part, {&passed_on, true}, run.clocks_bound_ns),
+      run_(run), passed_on_(passed_on)
 {
 	for (uint32_t s = 0; s < run.servers.size(); s++)
 		proxy_of_server_.push_back(run.server_proxies[s] ? TargetOf(run, targets, s) : 0);
-}
-
-void PassedOnJoin::Rewind()
-{
-	log_.Forget(); // another join may have replaced the requests
-	log_.Rewind();
-	lines_.clear();
-	waiting_ = 0;
-	reached_ns_ = 0;
 }
 
 void PassedOnJoin::TakeWindow()
@@ -106,30 +97,16 @@ void PassedOnJoin::TakeWindow()
 	}
 }
 
-void PassedOnJoin::Prune()
+size_t PassedOnJoin::Prune()
 {
-	waiting_ = 0;
+	size_t waiting = 0;
 	for (auto line = lines_.begin(); line != lines_.end();) {
-		std::erase_if(line->second, [&](const PartSeen &p) {
-			return p.taken || p.answered_ns + kLogDisorderNs < reached_ns_;
-		});
-		waiting_ += line->second.size();
+		std::erase_if(line->second,
+			      [&](const PartSeen &p) { return p.taken || IsPast(p.answered_ns); });
+		waiting += line->second.size();
 		line = line->second.empty() ? lines_.erase(line) : std::next(line);
 	}
-}
-
-// Reads the parts up to an instant.
-void PassedOnJoin::Reach(uint64_t t_ns)
-{
-	reached_ns_ = std::max(reached_ns_, t_ns);
-	while (log_.NextStart() <= reached_ns_ + bound_ns_ + kLogDisorderNs && log_.Next()) {
-		TakeWindow();
-		if (waiting_ > most_)
-			Prune();
-	}
-	for (auto &[key, line] : lines_)
-		SortNearly(line.data(), line.data() + line.size(),
-			   [](const PartSeen &a, const PartSeen &b) { return a.arrived_ns < b.arrived_ns; });
+	return waiting;
 }
 
 // The server that request i was passed on to; 0: not seen.
@@ -166,6 +143,9 @@ void PassedOnJoin::Fill(Requests *q)
 	if (q->size() == q->lead || q->request_bytes.empty())
 		return;
 	Reach(*std::max_element(q->end_ns.begin() + static_cast<ptrdiff_t>(q->lead), q->end_ns.end()));
+	for (auto &[key, line] : lines_)
+		SortNearly(line.data(), line.data() + line.size(),
+			   [](const PartSeen &a, const PartSeen &b) { return a.arrived_ns < b.arrived_ns; });
 	std::vector<uint32_t> shortest_first(q->size() - q->lead);
 	std::iota(shortest_first.begin(), shortest_first.end(), static_cast<uint32_t>(q->lead));
 	std::ranges::stable_sort(shortest_first, {},

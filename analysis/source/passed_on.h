@@ -26,7 +26,7 @@ namespace forktail::analysis
 // behind proxies.
 std::vector<PassedOn> FindPassedOn(const std::vector<Target> &targets, Run *run);
 
-class PassedOnJoin : public WindowJoin
+class PassedOnJoin : public WaitingJoin
 {
 public:
 	// `blocks`: of the same log, by time. `run` has its connections; it and `passed_on` must outlive this
@@ -34,7 +34,6 @@ public:
 	PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
 		     const std::vector<PassedOn> &passed_on, const std::vector<Target> &targets,
 		     const Run &run);
-	void Rewind() override;
 	void Fill(Requests *requests) override;
 	bool HasBehind() const override { return true; }
 
@@ -46,9 +45,9 @@ private:
 	};
 	// By proxy, command and size.
 	using Line = std::vector<PartSeen>;
-	void Reach(uint64_t t_ns);
-	void TakeWindow();
-	void Prune();
+	void TakeWindow() override;
+	size_t Prune() override;
+	void Clear() override { lines_.clear(); }
 	uint8_t Take(const Requests &requests, size_t i);
 
 	const Run &run_;
@@ -56,9 +55,6 @@ private:
 	std::vector<uint32_t>
 	    proxy_of_server_; // as PassedOn::proxy, by index into run.servers; 0: it is none
 	Run parts_;	      // its requests are those of the current window
-	LogReader log_;
-	size_t most_, waiting_ = 0; // requests in `lines_`, and beyond how many old ones are dropped
-	uint64_t bound_ns_, reached_ns_ = 0;
 	std::unordered_map<uint64_t, Line> lines_;
 };
 
