@@ -111,7 +111,7 @@ TEST_CASE("connections that are not known to be a proxy's have requests of their
 }
 
 // An application, or a replica, that has requests and is a client of servers too.
-TEST_CASE("what is no proxy has requests of its own at servers on other hosts")
+TEST_CASE("requests of a client that is no proxy count at servers on other hosts")
 {
 	TempDir dir;
 	Write(dir, ProxyManifest(R"("10.0.0.1:41001","10.0.0.1:41002")", false));
