@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <system_error>
@@ -143,6 +145,16 @@ std::string program(const std::string &name)
 void sleep_for(Seconds time)
 {
 	std::this_thread::sleep_for(time);
+}
+
+bool two_cpus()
+{
+	cpu_set_t allowed;
+	if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_ISSET(0, &allowed) &&
+	    CPU_ISSET(1, &allowed))
+		return true;
+	std::cerr << "SKIPPED: this test needs the CPUs 0 and 1\n";
+	return false;
 }
 
 } // namespace forktail::test

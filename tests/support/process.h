@@ -73,6 +73,9 @@ template <class Done> bool eventually(Done done, Seconds limit = Seconds(10));
 
 void sleep_for(Seconds time);
 
+// Whether CPUs 0 and 1 are online and allowed. If not, says on stderr that the test is skipped.
+bool two_cpus();
+
 template <class Done> bool eventually(Done done, Seconds limit)
 {
 	const auto end = std::chrono::steady_clock::now() + limit;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Load threads that never sleep generate the same load as others, in every way of sending, and do not sleep.
 #include <csignal>
-#include <sched.h>
 
 #include "tests/support/catch.h"
 #include "tests/support/servers/server.h"
@@ -11,15 +10,6 @@ using namespace forktail::test;
 
 namespace
 {
-
-bool enough_cpus()
-{
-	cpu_set_t allowed;
-	if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) > 1)
-		return true;
-	WARN("SKIPPED: a thread that never sleeps needs two CPUs");
-	return false;
-}
 
 // How often the load thread of a process gave up its CPU to wait.
 long sleeps(pid_t pid)
@@ -39,7 +29,7 @@ long sleeps(pid_t pid)
 
 TEST_CASE("a thread that never sleeps does not, neither between requests nor for answers")
 {
-	if (!enough_cpus())
+	if (!two_cpus())
 		return;
 	Redis server;
 	const auto served = [&] { return std::stoull(server.info("total_commands_processed")); };
@@ -64,7 +54,7 @@ TEST_CASE("a thread that never sleeps does not, neither between requests nor for
 
 TEST_CASE("everything due is sent, nothing early, and runs end as usual")
 {
-	if (!enough_cpus())
+	if (!two_cpus())
 		return;
 	Redis server({.tcp = true, .config = {}});
 	for (const Arguments &how :

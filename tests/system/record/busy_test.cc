@@ -120,6 +120,8 @@ void check_explained(const std::string &path)
 TEST_CASE("a server busy from before the recording until after it has one iteration of own code")
 {
 	REQUIRE(root());
+	if (!two_cpus())
+		return;
 	Alone alone;
 	alone.be_busy(60'000);
 	Recorder recorder(alone.redis.pid(), {"--duration", "700ms"});
@@ -137,6 +139,8 @@ TEST_CASE("a server busy from before the recording until after it has one iterat
 TEST_CASE("an iteration cut by the recording's end is recorded up to there")
 {
 	REQUIRE(root());
+	if (!two_cpus())
+		return;
 	Alone alone;
 	Recorder recorder(alone.redis.pid());
 	alone.redis.command({"PING"});
@@ -156,6 +160,8 @@ TEST_CASE("an iteration cut by the recording's end is recorded up to there")
 TEST_CASE("a recording that begins in the middle of an iteration has the rest of it")
 {
 	REQUIRE(root());
+	if (!two_cpus())
+		return;
 	Alone alone;
 	alone.be_busy(8000);
 	Recorder recorder(alone.redis.pid());
@@ -177,6 +183,8 @@ TEST_CASE("a recording that begins in the middle of an iteration has the rest of
 TEST_CASE("a server that is killed in the middle of an iteration leaves the iteration")
 {
 	REQUIRE(root());
+	if (!two_cpus())
+		return;
 	Alone alone;
 	Recorder recorder(alone.redis.pid());
 	alone.redis.command({"PING"});

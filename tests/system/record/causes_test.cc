@@ -47,6 +47,8 @@ TEST_CASE("a stopped server is stopped, and not blocked in something")
 TEST_CASE("a wait ends when the thread is woken, not when it runs")
 {
 	REQUIRE(root());
+	if (!two_cpus())
+		return;
 	Redis redis;
 	const std::string trace = "/sys/kernel/tracing/instances/forktail-" + std::to_string(getpid());
 	if (run({"mkdir", trace}).status != 0) {
@@ -127,6 +129,8 @@ TEST_CASE("DEBUG SLEEP is sleep, with its system call and kernel stack")
 TEST_CASE("a run-queue wait names the CPU holder")
 {
 	REQUIRE(root());
+	if (!two_cpus())
+		return;
 	Redis redis;
 	pin(redis.pid(), 0);
 	// It is taskset and nice before it is sh. Waits should have its final name.

@@ -121,6 +121,8 @@ void check_recorded(Server &server, Recorder &recorder, Offline &offline)
 TEST_CASE("on a CPU that was offline, page faults and samples are recorded again")
 {
 	REQUIRE(root());
+	if (!two_cpus()) // or whoever took it offline would find it online
+		return;
 	Server server;
 	Recorder recorder(server.redis.pid());
 	Offline offline;
@@ -131,6 +133,8 @@ TEST_CASE("on a CPU that was offline, page faults and samples are recorded again
 TEST_CASE("a CPU that comes online for the first time while recording is recorded too")
 {
 	REQUIRE(root());
+	if (!two_cpus()) // or whoever took it offline would find it online
+		return;
 	Server server;
 	Offline offline;
 	Recorder recorder(server.redis.pid());

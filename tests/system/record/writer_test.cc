@@ -157,10 +157,8 @@ TEST_CASE("a killed recorder loses less than a second")
 TEST_CASE("with a pinned server the recorder avoids its CPUs, and otherwise lowers its own priority")
 {
 	REQUIRE(root());
-	if (std::filesystem::exists("/sys/devices/system/cpu/cpu1") == false) {
-		WARN("SKIPPED: needs a second CPU");
+	if (!two_cpus())
 		return;
-	}
 	Redis redis;
 	const std::string pid = std::to_string(redis.pid());
 	const std::string all = allowed_cpus(getpid());
