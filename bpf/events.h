@@ -46,6 +46,7 @@ enum ft_event_type {
 	FT_EVENT_WRITES = 9,
 	FT_EVENT_LOOP = 10,
 	FT_EVENT_OPEN = 11, /* struct ft_event_span: still open */
+	FT_EVENT_COUNTERS = 12,
 };
 
 struct ft_event_span {
@@ -156,6 +157,24 @@ struct ft_event_sample {
 	__u8 period;   /* of the samples then, in sixteenths of a millisecond */
 	__u8 brief;    /* a whole stack although the thread is in no long iteration */
 	__u8 pad[3];
+};
+
+/* Which counters of the CPUs are read with samples. Software: events of the kernel in the hardware's place,
+ * to try this where a host has no PMU. */
+enum ft_cpu_counters { FT_COUNTERS_NONE, FT_COUNTERS_HARDWARE, FT_COUNTERS_SOFTWARE };
+
+/* The counters of a CPU, in the order of their events. */
+enum ft_cpu_counter { FT_CYCLES, FT_INSTRUCTIONS, FT_CACHE_MISSES, FT_CPU_COUNTERS };
+
+/* What a CPU counted between two samples of a thread that kept it. */
+struct ft_event_counters {
+	__u32 type;
+	__u32 tid;
+	__u64 end_ns, duration_ns;
+	__u64 value[FT_CPU_COUNTERS];
+	__u32 counted; /* bits: enum ft_cpu_counter */
+	__u16 cpu;
+	__u16 counters; /* enum ft_cpu_counters */
 };
 
 /* What unwinding needs: the callee-saved registers and the stack. */

@@ -11,6 +11,7 @@
  * built without frame pointers. */
 #include "state.h" /* first: libbpf's headers need the integer types */
 
+#include "counters.h"
 #include "files.h"
 #include "iteration.h"
 
@@ -103,6 +104,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	u64 start_ns = st->off_cpu ? 0 : st->iteration_start_ns;
 	bool brief = !start_ns || now - start_ns < sample_stack_ns;
 	count(FT_COUNT_SAMPLE);
+	count_stretch(st, task, now);
 	if (brief && now < st->next_stack_ns) {
 		struct ft_event_sample *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 		if (!e) {

@@ -168,6 +168,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct sched_entity se;
 	bool throttled;
+	unsigned long nvcsw, nivcsw; /* how often it left a CPU by itself, and otherwise */
 	struct task_io_accounting ioac;
 	int pagefault_disabled;	    /* how many times */
 	struct task_struct *parent; /* of a traced task: its tracer */

@@ -40,6 +40,7 @@ enum {
 	OPTION_NO_SOFTIRQS,
 	OPTION_LIGHT,
 	OPTION_EXACT,
+	OPTION_COUNTERS,
 	OPTION_REQUESTS,
 	OPTION_HASH_CLIENTS,
 	OPTION_DOCTOR
@@ -110,6 +111,11 @@ static const struct argp_option options[] = {
      2},
     {"light", OPTION_LIGHT, NULL, 0,
      "Reduce the cost to the server: trace no interrupts and take fewer CPU samples", 2},
+    {"counters", OPTION_COUNTERS, "hardware|software|none", 0,
+     "Counters that CPU samples read: the CPU's cycles, instructions and cache misses (hardware, the "
+     "default, "
+     "where the host has a PMU), or software events in their place, to try this without a PMU",
+     2},
     {"exact", OPTION_EXACT, "fentry|tracepoints", OPTION_ARG_OPTIONAL,
      "Also trace system calls: each iteration of an event loop that never waits, connections that open and "
      "close, the CPU time of an fsync. fentry costs other processes nothing; tracepoints slow every process "
@@ -230,6 +236,14 @@ static enum exact_way exact_way(const char *arg)
 	fail(EXIT_USAGE, "--exact: expected fentry, tracepoints or no value, got \"%s\"", arg);
 }
 
+static enum ft_cpu_counters counters(const char *arg)
+{
+	for (enum ft_cpu_counters c = FT_COUNTERS_NONE; c <= FT_COUNTERS_SOFTWARE; c++)
+		if (strcmp(arg, support_counters_name(c)) == 0)
+			return c;
+	fail(EXIT_USAGE, "--counters: expected hardware, software or none, got \"%s\"", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
@@ -309,6 +323,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPTION_EXACT:
 		a->record.wanted.exact = exact_way(arg);
 		return 0;
+	case OPTION_COUNTERS:
+		a->record.wanted.counters = counters(arg);
+		return 0;
 	case OPTION_REQUESTS:
 		a->record.requests.wanted = true;
 		if (arg && !parse_sample(arg, &a->record.requests.sample))
@@ -344,6 +361,7 @@ int main(int argc, char **argv)
 	a.record = (struct record_options){.wanted = {.with_client = true,
 						      .samples_slow = SAMPLES_SLOW,
 						      .samples_fast = SAMPLES_FAST,
+						      .counters = FT_COUNTERS_HARDWARE,
 						      .interrupts = true,
 						      .softirqs = true},
 					   .argc = argc,

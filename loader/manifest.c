@@ -102,6 +102,7 @@ json_t *manifest(const struct record_options *options, json_t *targets, const st
 		char clock[FT_CLOCK_ID_BYTES];
 		ft_clock_id(clock);
 		json_put_text(all, "clock_id", clock);
+		json_put_text(all, "counters", support_counters_name(programs_cpu_counters(p)));
 		put_host(all);
 	}
 	return all;

@@ -171,7 +171,7 @@ static int load(struct recorder *r)
 	}
 	for (size_t i = 0; i < r->support.count; i++) {
 		const struct feature *f = &r->support.features[i];
-		if (!f->available)
+		if (!f->available && f->need != NEED_EXTRA)
 			note_missing(r, f->without, f->why);
 	}
 	note_unwanted(r);

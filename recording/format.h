@@ -47,6 +47,7 @@ enum ft_block_kind {
 	FT_BLOCK_SOCKET = 24,	  /* struct ft_socket */
 	FT_BLOCK_PROBE = 25,	  /* struct ft_probe */
 	FT_BLOCK_OPEN = 26,	  /* struct ft_span: the state that a thread is in, so far */
+	FT_BLOCK_COUNTERS = 27,	  /* struct ft_counters */
 	FT_BLOCK_KINDS,		  /* not a kind: one more than the last */
 };
 
@@ -223,6 +224,25 @@ struct ft_cpu_sample {
 	uint8_t file;	  /* enum ft_sample_file: the kind of file of that call's first argument */
 	uint8_t period;	  /* since the previous sample, in sixteenths of a millisecond; 0: 16, the only period
 			     of older recorders */
+};
+
+enum ft_counted_flags {
+	FT_COUNTED_MISSES = 1, /* cache misses were counted */
+	FT_COUNTED_SOFTWARE =
+	    2, /* in the place of cycles: ns; of instructions: page faults; of misses: switches */
+};
+
+/* What the CPU's counters counted between two CPU samples of a thread that kept the CPU meanwhile, in user
+ * space, the kernel and interrupts. */
+struct ft_counters {
+	uint64_t t_ns; /* of the second sample */
+	uint32_t duration_ns;
+	uint32_t tid;
+	uint32_t cycles;
+	uint32_t instructions;
+	uint32_t cache_misses; /* of the last level */
+	uint16_t cpu;
+	uint16_t flags; /* enum ft_counted_flags */
 };
 
 struct ft_clock {

@@ -31,6 +31,7 @@ _Static_assert(sizeof(struct ft_connection) == 96, "connection");
 _Static_assert(sizeof(struct ft_index_entry) == 40, "index entry");
 _Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
 _Static_assert(sizeof(struct ft_cpu_sample) == 24, "cpu sample");
+_Static_assert(sizeof(struct ft_counters) == 32, "counters");
 
 /* Bytes of one record of a kind, or 0 for kinds that are not arrays of a struct. */
 static inline uint32_t ft_record_size(unsigned kind)
@@ -69,6 +70,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_trailer);
 	case FT_BLOCK_CPU_SAMPLE:
 		return sizeof(struct ft_cpu_sample);
+	case FT_BLOCK_COUNTERS:
+		return sizeof(struct ft_counters);
 	default:
 		return 0;
 	}

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 
 #include "analysis/run/hosts.h"
@@ -24,6 +25,9 @@ constexpr uint64_t kFewSamples = 5;
 constexpr double kMinGroupShare = 0.2;
 // Without samples, calls are printed from this number on.
 constexpr uint64_t kManyCalls = 100;
+// Code runs slower than usual if its speed is at most this part of it, in both with this many readings.
+constexpr double kSlower = 0.7;
+constexpr uint64_t kFewReadings = 5;
 constexpr uint64_t kCallsLimit = 0xffff; // the largest count that a span holds
 // A TLS handshake takes 200 us of CPU or more, a small encrypted reply about 1 us. TLS code that ran longer
 // than this per accepted connection did handshakes.
@@ -261,6 +265,50 @@ const ft_span *LongestIteration(const Scene &scene, IterationCalls *calls)
 	return longest;
 }
 
+// What the CPU counted in [from, to] while the scene's thread ran.
+Counted CountedIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	const ft_counters *first = scene.run.counters.data() + scene.thread.first_counters;
+	const ft_counters *end = first + scene.thread.counters_count;
+	Counted counted;
+	for (const ft_counters *c =
+		 std::partition_point(first, end, [&](const ft_counters &x) { return x.t_ns <= from_ns; });
+	     c < end && c->t_ns <= to_ns; c++)
+		if (c->t_ns - c->duration_ns >= from_ns)
+			counted.Add(*c);
+	return counted;
+}
+
+std::string Decimals(double value)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%.3g", value);
+	return text;
+}
+
+// "; it executed 0.6 instructions per cycle, usually 1.3 (...)", if its code ran slower than in the rest of
+// the recording; "" otherwise, and without counters.
+std::string SpeedText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	const Counted now = CountedIn(scene, from_ns, to_ns), rest = scene.thread.counted.Without(now);
+	if (now.readings < kFewReadings || rest.readings < kFewReadings)
+		return "";
+	std::string text;
+	if (now.PerCycle() < kSlower * rest.PerCycle()) {
+		text += "; it executed " + Decimals(now.PerCycle()) + " instructions per cycle, usually " +
+			Decimals(rest.PerCycle());
+		text += now.Misses() * kSlower > rest.Misses()
+			    ? ", with " + Decimals(now.Misses()) +
+				  " cache misses per 1,000 instructions, usually " + Decimals(rest.Misses()) +
+				  " (it waited for memory, or a neighbour used the cache)"
+			    : " (a neighbour on the same core, or other code)";
+	}
+	if (now.Gigahertz() < kSlower * rest.Gigahertz())
+		text += "; its CPU ran at " + Decimals(now.Gigahertz()) + " GHz, usually " +
+			Decimals(rest.Gigahertz());
+	return text.empty() || !now.software ? text : text + " (software events in the place of counters)";
+}
+
 uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 {
 	CauseTimes times = {};
@@ -399,7 +447,7 @@ std::string BusySentence(const Scene &scene)
 		       common::FormatDuration(scene.to_ns - scene.from_ns) +
 		       ", in many event-loop iterations" +
 		       in_transaction(scene.own_code, scene.from_ns, scene.to_ns) +
-		       ActivitiesText(scene.own_code, calls);
+		       ActivitiesText(scene.own_code, calls) + SpeedText(scene, scene.from_ns, scene.to_ns);
 	std::string text = "the server ran its own code for " + common::FormatDuration(in_iteration_ns) +
 			   " in one event-loop iteration of " +
 			   (longest->flags & FT_SPAN_SAMPLED ? "at least " : "") +
@@ -409,7 +457,8 @@ std::string BusySentence(const Scene &scene)
 	OwnCode own = scene.activities ? OwnCodeIn(scene, longest->start_ns, end_ns) : OwnCode();
 	calls = CallsOf(*longest);
 	return text + in_transaction(own, longest->start_ns, end_ns) +
-	       (own.samples ? ActivitiesText(own, calls) : GuessText(calls));
+	       (own.samples ? ActivitiesText(own, calls) : GuessText(calls)) +
+	       SpeedText(scene, longest->start_ns, end_ns);
 }
 
 } // namespace forktail::analysis

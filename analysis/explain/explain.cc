@@ -273,8 +273,10 @@ Accounts AccountThreads(OwnCodes *codes, Explanation *e)
 		codes->Add(from_ns, to_ns);
 	});
 	e->waits_for_locks = accounts.WaitsForLocks();
-	for (size_t t = 0; t < e->run.threads.size(); t++)
+	for (size_t t = 0; t < e->run.threads.size(); t++) {
 		e->run.threads[t].usual_turn_ns = accounts.UsualTurnNs(t);
+		e->run.threads[t].counted = accounts.CountedOf(t);
+	}
 	e->accounts = accounts.Result(e->run);
 	if (e->in_part)
 		for (Account &a : e->accounts) {

@@ -78,6 +78,11 @@ bool TallyBefore(const ft_tally &a, const ft_tally &b)
 	return a.owner < b.owner;
 }
 
+bool CountersBefore(const ft_counters &a, const ft_counters &b)
+{
+	return a.t_ns < b.t_ns;
+}
+
 bool CpuSampleBefore(const ft_cpu_sample &a, const ft_cpu_sample &b)
 {
 	return a.t_ns < b.t_ns;
@@ -90,6 +95,10 @@ template <typename T> uint64_t StartOf(const T &record)
 uint64_t StartOf(const ft_cpu_sample &s)
 {
 	return s.t_ns;
+}
+uint64_t StartOf(const ft_counters &c)
+{
+	return c.t_ns;
 }
 
 // Groups records by thread, sorts each group, and sets each thread's range.
@@ -403,6 +412,16 @@ void SortCpuSlices(std::vector<ft_cpu_slice> *slices)
 	slices->erase(std::unique(slices->begin(), slices->end(), same), slices->end());
 }
 
+// A sample without a thread has no meaning; other records of its thread would have created one.
+template <typename T> void KeepOfThreads(const Run &run, const ThreadFinder &finder, Column<T> *records)
+{
+	size_t kept = 0;
+	for (const T &record : *records)
+		if (finder.Find(run.threads, record.tid, StartOf(record)) >= 0)
+			(*records)[kept++] = record;
+	records->Truncate(kept);
+}
+
 // Sorts all records by thread.
 void PutInOrder(Run *run)
 {
@@ -412,14 +431,12 @@ void PutInOrder(Run *run)
 	Group(&run->tallies, &run->threads, finder, &Thread::first_tally, &Thread::tally_count, TallyBefore);
 	Group(&run->iterations, &run->threads, finder, &Thread::first_iteration, &Thread::iteration_count,
 	      SpanBefore);
-	// A sample without a thread has no meaning; other records of its thread would have created one.
-	size_t kept = 0;
-	for (const ft_cpu_sample &s : run->cpu_samples)
-		if (finder.Find(run->threads, s.tid, s.t_ns) >= 0)
-			run->cpu_samples[kept++] = s;
-	run->cpu_samples.Truncate(kept);
+	KeepOfThreads(*run, finder, &run->cpu_samples);
+	KeepOfThreads(*run, finder, &run->counters);
 	Group(&run->cpu_samples, &run->threads, finder, &Thread::first_cpu_sample, &Thread::cpu_sample_count,
 	      CpuSampleBefore);
+	Group(&run->counters, &run->threads, finder, &Thread::first_counters, &Thread::counters_count,
+	      CountersBefore);
 	std::sort(run->ios.begin(), run->ios.end(),
 		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
 	std::sort(run->writes.begin(), run->writes.end(),

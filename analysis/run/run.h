@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "column.h"
+#include "counted.h"
 #include "recording/recording.h"
 
 namespace forktail::analysis
@@ -84,7 +85,10 @@ struct Thread {
 	size_t iteration_count = 0;
 	size_t first_cpu_sample = 0;
 	size_t cpu_sample_count = 0;
+	size_t first_counters = 0;
+	size_t counters_count = 0;
 	uint64_t usual_turn_ns = 0; // median of its iterations, if computed; else 0
+	Counted counted;	    // over the whole recording, if computed
 };
 
 // What a span's detail id refers to: a file, or a kernel stack (innermost first); in old recordings the CPU
@@ -321,6 +325,7 @@ struct Run {
 	Column<ft_span> iterations;	   // overlays, stored separately: they are not part of the account
 	std::vector<Detail> details;	   // [0] is empty
 	Column<ft_cpu_sample> cpu_samples; // grouped by thread; `stack` is an index into stacks
+	Column<ft_counters> counters;	   // grouped by thread; empty without hardware counters
 	std::vector<Stack> stacks;	   // [0] is empty
 	std::vector<ft_io> ios;		   // by start
 	std::vector<ft_writes> writes;	   // likewise

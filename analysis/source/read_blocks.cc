@@ -505,6 +505,13 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 			run->cpu_samples.push_back(s);
 		});
 		break;
+	case FT_BLOCK_COUNTERS:
+		ForRecords<ft_counters>(f, block, [&](ft_counters c) {
+			c.tid = space.Id(c.tid);
+			c.cpu = space.Cpu(c.cpu);
+			run->counters.push_back(c);
+		});
+		break;
 	case FT_BLOCK_STACK:
 		ReadStack(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;

@@ -191,6 +191,7 @@ bool IsServers(uint32_t kind)
 	case FT_BLOCK_CPU_SLICE:
 	case FT_BLOCK_WRITES:
 	case FT_BLOCK_CPU_SAMPLE:
+	case FT_BLOCK_COUNTERS:
 		return true;
 	default:
 		return false;

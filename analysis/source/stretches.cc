@@ -30,6 +30,7 @@ void Clear(Run *run)
 	run->tallies.Truncate(0);
 	run->iterations.Truncate(0);
 	run->cpu_samples.Truncate(0);
+	run->counters.Truncate(0);
 	run->ios.clear();
 	run->writes.clear();
 	run->cpu_slices.clear();
@@ -50,11 +51,11 @@ void Trim(Records *records, size_t first, Start start_of, End end_of, uint64_t f
 }
 
 struct Sizes {
-	size_t spans, tallies, cpu_samples, ios, writes, cpu_slices;
+	size_t spans, tallies, cpu_samples, counters, ios, writes, cpu_slices;
 };
 Sizes SizesOf(const Run &run)
 {
-	return {run.spans.size(), run.tallies.size(), run.cpu_samples.size(),
+	return {run.spans.size(), run.tallies.size(), run.cpu_samples.size(), run.counters.size(),
 		run.ios.size(),	  run.writes.size(),  run.cpu_slices.size()};
 }
 
@@ -63,10 +64,11 @@ void TrimRun(const Sizes &first, uint64_t from_ns, uint64_t to_ns, Run *run)
 	auto start = [](const auto &r) { return r.start_ns; };
 	auto lasts = [](const auto &r) { return r.start_ns + r.duration_ns; };
 	auto end = [](const auto &r) { return r.end_ns; };
-	auto at = [](const ft_cpu_sample &s) { return s.t_ns; };
+	auto at = [](const auto &r) { return r.t_ns; };
 	Trim(&run->spans, first.spans, start, lasts, from_ns, to_ns);
 	Trim(&run->tallies, first.tallies, start, end, from_ns, to_ns);
 	Trim(&run->cpu_samples, first.cpu_samples, at, at, from_ns, to_ns);
+	Trim(&run->counters, first.counters, at, at, from_ns, to_ns);
 	Trim(&run->ios, first.ios, start, lasts, from_ns, to_ns);
 	Trim(&run->writes, first.writes, start, end, from_ns, to_ns);
 	Trim(&run->cpu_slices, first.cpu_slices, start, end, from_ns, to_ns);

@@ -61,6 +61,7 @@ const char *DroppedKind(uint32_t kind)
 	case FT_BLOCK_SAMPLE:
 		return "metric";
 	case FT_BLOCK_CPU_SAMPLE:
+	case FT_BLOCK_COUNTERS:
 		return "cpu-sample";
 	default:
 		return "record";
@@ -353,6 +354,12 @@ void WriteAccount(const Explanation &e, JsonWriter *out)
 			      {"accounted_ns", a.accounted_ns},
 			      {"by_cause", by_cause},
 			      {"own_code", OwnCodeJson(e.own_codes[a.thread])}};
+		if (const Counted &counted = t.counted; counted.readings)
+			thread["counters"] = {{"software", counted.software},
+					      {"ns", counted.ns},
+					      {"cycles", counted.cycles},
+					      {"instructions", counted.instructions},
+					      {"cache_misses", counted.misses}};
 		if (SeveralHosts(e.run))
 			thread["host"] = HostOf(e.run, t);
 		out->Add("", std::move(thread));

@@ -70,6 +70,7 @@ const char *DroppedRecords(uint32_t kind)
 	case FT_BLOCK_SAMPLE:
 		return "metric samples";
 	case FT_BLOCK_CPU_SAMPLE:
+	case FT_BLOCK_COUNTERS:
 		return "CPU samples";
 	case FT_BLOCK_DETAIL:
 	case FT_BLOCK_STACK:
@@ -140,6 +141,16 @@ std::string ServerCountText(const Explanation &e)
 	       ") its event loop was busy " + common::FormatPercent(static_cast<double>(c.loop_ns) / ns) +
 	       " of the time, in commands " + common::FormatPercent(static_cast<double>(c.command_ns) / ns) +
 	       "; it does not count polling and waiting for a CPU.";
+}
+
+// " It executed 1.3 instructions per cycle ..." of a thread; "" without counters.
+std::string SpeedText(const Counted &c)
+{
+	if (!c.readings)
+		return "";
+	return Format(" It executed %.2f instructions per cycle at %.2f GHz", c.PerCycle(), c.Gigahertz()) +
+	       (c.with_misses ? Format(", with %.2f cache misses per 1,000 instructions", c.Misses()) : "") +
+	       (c.software ? " (software events in the place of counters)." : ".");
 }
 
 } // namespace
@@ -286,7 +297,7 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 				common::FormatPercent(static_cast<double>(own) / wall) + ", stalls " +
 				common::FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
 				common::FormatPercent(static_cast<double>(idle) / wall) + "." +
-				(thread == e.serving[0] ? ServerCountText(e) : ""));
+				SpeedText(t.counted) + (thread == e.serving[0] ? ServerCountText(e) : ""));
 	}
 	return texts;
 }

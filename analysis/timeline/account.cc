@@ -247,6 +247,9 @@ void Accounts::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 		     i++)
 			if (began(run.iterations[i]))
 				AddIteration(run.iterations[i], &threads_[t]);
+		for (size_t i = thread.first_counters; i < thread.first_counters + thread.counters_count; i++)
+			if (const ft_counters &c = run.counters[i]; c.t_ns >= from_ns && c.t_ns < to_ns)
+				threads_[t].counted.Add(c);
 	}
 }
 

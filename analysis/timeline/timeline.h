@@ -121,6 +121,7 @@ public:
 	bool HasEventLoop(size_t thread) const { return threads_[thread].loop; }
 	uint64_t Turns(size_t thread) const { return threads_[thread].iterations; }
 	uint64_t UsualTurnNs(size_t thread) const;
+	const Counted &CountedOf(size_t thread) const { return threads_[thread].counted; }
 	// Whether the lock of any wait is known.
 	bool WaitsForLocks() const { return waits_for_locks_; }
 
@@ -129,6 +130,7 @@ private:
 		CauseTimes by_cause = {};
 		bool loop = false;
 		uint64_t iterations = 0;
+		Counted counted = {};
 		// Every `stride`-th iteration is stored, so that their number is bounded.
 		uint64_t stride = 1;
 		std::vector<uint64_t> iteration_ns = {};

@@ -17,19 +17,22 @@
 #include "loader/system/packets.h"
 #include "loader/system/privileges.h"
 
+/* A CPU's descriptors: its events with programs, then its counters. */
+enum { CPU_FDS = CPU_EVENTS + FT_CPU_COUNTERS };
+
 struct event_request {
-	enum cpu_event which;
+	int which; /* of CPU_FDS */
 	int cpu;
 	uint64_t clock_period_ns;
+	enum ft_cpu_counters counters;
 };
 
 struct cpu_events {
-	int programs[CPU_EVENTS];
-	uint64_t clock_period_ns;
+	struct cpu_events_wanted wanted;
 	bool delegated;
 	struct helper_process opener;
 	int count;
-	int fds[][CPU_EVENTS]; /* by CPU */
+	int fds[][CPU_FDS]; /* by CPU */
 };
 
 static int open_event(const struct event_request *r, int program)
@@ -50,35 +53,48 @@ static int open_event(const struct event_request *r, int program)
 	return fd;
 }
 
+/* The counters of a CPU are a group, which the kernel counts all at once or not at all. `leader` is the
+ * descriptor of its first. */
+static int open_counter(const struct event_request *r, int leader)
+{
+	const enum ft_cpu_counter counter = (enum ft_cpu_counter)(r->which - CPU_EVENTS);
+	return support_open_counter(r->counters, counter, r->cpu, counter == FT_CYCLES ? -1 : leader);
+}
+
 /* The process. */
 static void live(pid_t recorder, const void *context)
 {
 	struct event_request r;
+	int leader = -1; /* the cycles of the CPU whose counters are being opened */
 	(void)context;
 	if (privileges_confine_events(recorder))
 		_exit(3);
-	while (read(HELPER_SOCKET, &r, sizeof r) == sizeof r && r.which < CPU_EVENTS) {
-		const int fd = open_event(&r, HELPER_KEPT + (int)r.which), err = fd < 0 ? fd : 0;
+	while (read(HELPER_SOCKET, &r, sizeof r) == sizeof r && r.which < CPU_FDS) {
+		const bool counter = r.which >= CPU_EVENTS;
+		const int fd = counter ? open_counter(&r, leader) : open_event(&r, HELPER_KEPT + r.which),
+			  err = fd < 0 ? fd : 0;
 		if (send_packet(HELPER_SOCKET, &err, sizeof err, fd, 0))
 			break;
-		if (fd >= 0)
+		if (r.which == CPU_EVENTS + FT_CYCLES) {
+			if (leader >= 0)
+				close(leader);
+			leader = fd;
+		} else if (fd >= 0) {
 			close(fd);
+		}
 	}
 }
 
-struct cpu_events *cpu_events_new(const int programs[CPU_EVENTS], uint64_t clock_period_ns)
+struct cpu_events *cpu_events_new(const struct cpu_events_wanted *wanted)
 {
 	const int count = libbpf_num_possible_cpus();
 	struct cpu_events *e = count > 0 ? malloc(sizeof *e + (size_t)count * sizeof *e->fds) : NULL;
 	if (!e)
 		return NULL;
-	*e =
-	    (struct cpu_events){.clock_period_ns = clock_period_ns, .opener = {.socket = -1}, .count = count};
-	for (int which = 0; which < CPU_EVENTS; which++) {
-		e->programs[which] = programs[which];
-		for (int cpu = 0; cpu < count; cpu++)
+	*e = (struct cpu_events){.wanted = *wanted, .opener = {.socket = -1}, .count = count};
+	for (int cpu = 0; cpu < count; cpu++)
+		for (int which = 0; which < CPU_FDS; which++)
 			e->fds[cpu][which] = -1;
-	}
 	return e;
 }
 
@@ -92,12 +108,22 @@ static int ask(const struct helper_process *opener, const struct event_request *
 	return err ? err : fd;
 }
 
-static void close_cpu(int fds[CPU_EVENTS])
+static void close_cpu(int fds[CPU_FDS])
 {
-	for (int which = 0; which < CPU_EVENTS; which++) {
+	for (int which = 0; which < CPU_FDS; which++) {
 		if (fds[which] >= 0)
 			close(fds[which]);
 		fds[which] = -1;
+	}
+}
+
+static void open_counters(struct cpu_events *e, int cpu)
+{
+	int *fds = e->fds[cpu] + CPU_EVENTS;
+	for (int i = 0; i < FT_CPU_COUNTERS && (i == FT_CYCLES || fds[FT_CYCLES] >= 0); i++) {
+		const struct event_request r = {
+		    .which = CPU_EVENTS + i, .cpu = cpu, .counters = e->wanted.counters};
+		fds[i] = e->delegated ? ask(&e->opener, &r) : open_counter(&r, fds[FT_CYCLES]);
 	}
 }
 
@@ -106,16 +132,19 @@ int cpu_events_open(struct cpu_events *e, int cpu)
 	int *fds = e->fds[cpu];
 	close_cpu(fds);
 	for (int which = 0; which < CPU_EVENTS; which++) {
-		const struct event_request r = {(enum cpu_event)which, cpu, e->clock_period_ns};
-		if (e->programs[which] < 0)
+		const struct event_request r = {
+		    .which = which, .cpu = cpu, .clock_period_ns = e->wanted.clock_period_ns};
+		if (e->wanted.programs[which] < 0)
 			continue;
-		fds[which] = e->delegated ? ask(&e->opener, &r) : open_event(&r, e->programs[which]);
+		fds[which] = e->delegated ? ask(&e->opener, &r) : open_event(&r, e->wanted.programs[which]);
 		if (fds[which] < 0) {
 			const int err = fds[which];
 			close_cpu(fds);
 			return err;
 		}
 	}
+	if (e->wanted.counters != FT_COUNTERS_NONE)
+		open_counters(e, cpu);
 	return 0;
 }
 
@@ -124,13 +153,18 @@ int cpu_events_delegate(struct cpu_events *e)
 	e->delegated = true;
 	return helper_process_start(&e->opener, &(struct helper_setup){.name = "forktail-events",
 								       .live = live,
-								       .kept = e->programs,
+								       .kept = e->wanted.programs,
 								       .kept_count = CPU_EVENTS});
 }
 
 int cpu_events_clock(const struct cpu_events *e, int cpu)
 {
 	return cpu >= 0 && cpu < e->count ? e->fds[cpu][CPU_EVENT_CLOCK] : -1;
+}
+
+int cpu_events_counter(const struct cpu_events *e, int cpu, enum ft_cpu_counter counter)
+{
+	return cpu >= 0 && cpu < e->count ? e->fds[cpu][CPU_EVENTS + counter] : -1;
 }
 
 void cpu_events_close(struct cpu_events *e)

@@ -28,7 +28,7 @@
 enum {
 	OBJECTS_MAX = 2,
 	OTHER_DESCRIPTORS = 512, /* links, maps, files */
-	CPU_DESCRIPTORS = CPU_EVENTS,
+	CPU_DESCRIPTORS = CPU_EVENTS + FT_CPU_COUNTERS,
 };
 
 struct programs {
@@ -48,6 +48,7 @@ struct programs {
 	int closing_fd; /* an iterator over all tasks: reading it closes their accounts */
 	struct sampling_rate *sampling_rate; /* NULL: no samples */
 	struct sampling_periods sampling_periods;
+	enum ft_cpu_counters counters;
 	bool fault_events, samples, keep, measuring;
 };
 
@@ -169,6 +170,9 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->keep = wanted->keep;
 	p->fault_events = support->has_fault_events;
 	p->samples = wanted->samples_slow && support->has_cpu_clock;
+	p->counters = !p->samples || (wanted->counters == FT_COUNTERS_HARDWARE && !support->has_counters)
+			  ? FT_COUNTERS_NONE
+			  : wanted->counters;
 	int err = -ENOMEM;
 	struct forktail_bpf *s = p->skeleton = forktail_bpf__open();
 	if (!s) {
@@ -184,6 +188,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->with_client = wanted->with_client;
 	s->rodata->exact = support->exact != EXACT_NOT;
 	s->rodata->fast_period = wanted->samples_fast;
+	s->rodata->counters = (__u16)p->counters;
 	p->sampling_periods = (struct sampling_periods){wanted->samples_slow, wanted->samples_fast};
 	s->rodata->ring_wake_bytes = bpf_map__max_entries(s->maps.ring) / 8;
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
@@ -208,6 +213,11 @@ fail:
 	return err;
 }
 
+enum ft_cpu_counters programs_cpu_counters(const struct programs *p)
+{
+	return p->counters;
+}
+
 static int keep_link(struct programs *p, struct bpf_link *link)
 {
 	if (!grow(&p->links, &p->link_room, p->link_count, sizeof *p->links)) {
@@ -229,16 +239,29 @@ static void note_period(void *context, int cpu, uint32_t period)
 static int open_events(struct programs *p, int cpu)
 {
 	sampling_rate_begin(p->sampling_rate, cpu);
-	const int err = cpu_events_open(p->events, cpu);
+	const int err = cpu_events_open(p->events, cpu), map = bpf_map__fd(p->skeleton->maps.counter_events);
+	for (int i = 0; i < FT_CPU_COUNTERS && p->counters != FT_COUNTERS_NONE && cpu < FT_MAX_CPUS; i++) {
+		const int entry = cpu * FT_CPU_COUNTERS + i,
+			  fd = cpu_events_counter(p->events, cpu, (enum ft_cpu_counter)i);
+		if (fd >= 0)
+			bpf_map_update_elem(map, &entry, &fd, BPF_ANY);
+		else
+			bpf_map_delete_elem(map, &entry);
+	}
 	p->skeleton->bss->cpus[cpu].has_events = err == 0;
 	return err;
 }
 
 /* Opens the perf events of every online CPU, and prepares opening those of CPUs that come online later. */
-static int begin_events(struct programs *p, const int programs[CPU_EVENTS])
+static int begin_events(struct programs *p)
 {
 	int cpus = libbpf_num_possible_cpus(), first_error = 0;
-	p->events = cpu_events_new(programs, sampling_rate_period_ns(p->sampling_periods.slow));
+	p->events = cpu_events_new(&(struct cpu_events_wanted){
+	    .programs = {p->fault_events ? bpf_program__fd(p->fault_end[0]) : -1,
+			 p->fault_events ? bpf_program__fd(p->fault_end[1]) : -1,
+			 p->samples ? bpf_program__fd(p->skeleton->progs.cpu_sample) : -1},
+	    .clock_period_ns = sampling_rate_period_ns(p->sampling_periods.slow),
+	    .counters = p->counters});
 	if (!p->events)
 		return -ENOMEM;
 	if (p->samples &&
@@ -312,10 +335,7 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 		if (err)
 			return err;
 	}
-	const int programs[CPU_EVENTS] = {p->fault_events ? bpf_program__fd(p->fault_end[0]) : -1,
-					  p->fault_events ? bpf_program__fd(p->fault_end[1]) : -1,
-					  p->samples ? bpf_program__fd(p->skeleton->progs.cpu_sample) : -1};
-	const int err = p->fault_events || p->samples ? begin_events(p, programs) : 0;
+	const int err = p->fault_events || p->samples ? begin_events(p) : 0;
 	if (err)
 		skipped(context, "perf events of a CPU: page faults and CPU samples", err);
 	return 0;

@@ -27,6 +27,7 @@ struct programs_wanted {
 	/* CPU samples: the period in sixteenths of a millisecond (1 to 255), and the period while an
 	 * event-loop iteration is long. 0: no samples. */
 	uint32_t samples_slow, samples_fast;
+	enum ft_cpu_counters counters; /* of the CPUs, read with CPU samples; hardware: if the host has any */
 	bool interrupts;      /* hardware interrupts (devices, timers, other CPUs) on top of traced threads */
 	bool softirqs;	      /* soft interrupts on top of traced threads */
 	bool keep;	      /* continuous recording: the recorder asks for open states and adds processes */
@@ -65,6 +66,9 @@ int programs_fd(struct programs *p);
 /* Passes the events in the ring to the handler, and those that arrive meanwhile, but in total no more bytes
  * than the ring holds: events may arrive faster than they are read. Returns 0 or a negative errno. */
 int programs_drain(struct programs *p);
+
+/* The counters that are read. */
+enum ft_cpu_counters programs_cpu_counters(const struct programs *p);
 
 /* At intervals: passes what processes wrote to the page cache lately, which becomes a separate event only
  * with the next write. */

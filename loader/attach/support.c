@@ -132,6 +132,44 @@ static int try_event(struct perf_event_attr attr, pid_t tid, int cpu)
 	return 0;
 }
 
+const char *support_counters_name(enum ft_cpu_counters counters)
+{
+	static const char *const names[] = {[FT_COUNTERS_NONE] = "none",
+					    [FT_COUNTERS_HARDWARE] = "hardware",
+					    [FT_COUNTERS_SOFTWARE] = "software"};
+	return names[counters];
+}
+
+int support_open_counter(enum ft_cpu_counters counters, enum ft_cpu_counter counter, int cpu, int leader)
+{
+	static const uint64_t hardware[] = {PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
+					    PERF_COUNT_HW_CACHE_MISSES},
+			      software[] = {PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_PAGE_FAULTS,
+					    PERF_COUNT_SW_CONTEXT_SWITCHES};
+	struct perf_event_attr attr = {
+	    .type = counters == FT_COUNTERS_SOFTWARE ? PERF_TYPE_SOFTWARE : PERF_TYPE_HARDWARE,
+	    .size = sizeof attr,
+	    .config = counters == FT_COUNTERS_SOFTWARE ? software[counter] : hardware[counter]};
+	/* Software events in a group of the CPU's clock stay 0. */
+	long fd = syscall(SYS_perf_event_open, &attr, -1, cpu, counters == FT_COUNTERS_SOFTWARE ? -1 : leader,
+			  PERF_FLAG_FD_CLOEXEC);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* 0 or a negative errno. */
+static int try_counters(void)
+{
+	int cycles = support_open_counter(FT_COUNTERS_HARDWARE, FT_CYCLES, 0, -1);
+	if (cycles < 0)
+		return cycles;
+	int instructions = support_open_counter(FT_COUNTERS_HARDWARE, FT_INSTRUCTIONS, 0, cycles);
+	close(cycles);
+	if (instructions < 0)
+		return instructions;
+	close(instructions);
+	return 0;
+}
+
 static int try_fault_event(void)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -321,6 +359,12 @@ static void probe_parts(struct support *s)
 	s->has_cpu_clock = clock == 0;
 	add(s, "perf CPU clock", NEED_PART, "no CPU samples: on-CPU time by function is not recorded",
 	    clock == 0, "perf_event_open: %s", strerror(-clock));
+	int counters = try_counters();
+	s->has_counters = counters == 0;
+	add(s, "hardware counters", NEED_EXTRA,
+	    "instructions per cycle, frequency and cache misses of the server's threads are not recorded",
+	    counters == 0, "this host has no PMU, as most virtual machines (perf_event_open: %s)",
+	    strerror(-counters));
 	add(s, "kernel symbols", NEED_PART,
 	    "kernel stacks of blocked threads show addresses instead of names", symbols_load() > 0,
 	    "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
@@ -367,9 +411,9 @@ int doctor_print(void)
 			printf("  yes  %s\n", f->name);
 			continue;
 		}
-		missing++;
-		printf("  NO   %s: %s\n       %s: %s\n", f->name, f->why,
-		       f->need == NEED_REQUIRED ? "without it nothing can be recorded" : "without it",
+		missing += f->need != NEED_EXTRA;
+		printf("  %s %s: %s\n       %s: %s\n", f->need == NEED_EXTRA ? "no  " : "NO  ", f->name,
+		       f->why, f->need == NEED_REQUIRED ? "without it nothing can be recorded" : "without it",
 		       f->without);
 	}
 	printf("\nsystem call of a waiting thread read from: %s\nprevious state passed by sched_switch: "

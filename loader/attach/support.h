@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "bpf/events.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -18,6 +20,7 @@ extern "C" {
 enum need {
 	NEED_REQUIRED, /* required for a recording */
 	NEED_PART,     /* without it, a recording lacks something */
+	NEED_EXTRA,    /* most hosts lack it (virtual machines): a recording is full without it */
 };
 
 /* How system calls are traced. */
@@ -51,6 +54,8 @@ struct support {
 	bool has_fault_events;
 	/* The CPUs' clocks can be sampled with perf events. */
 	bool has_cpu_clock;
+	/* Cycles and instructions can be counted. */
+	bool has_counters;
 	struct feature features[SUPPORT_FEATURES];
 	size_t count;
 };
@@ -93,6 +98,13 @@ bool support_sees_timer(const char *clock_event);
 
 /* Returns the attributes of the perf event that samples a CPU once per period, for perf_event_open. */
 struct perf_event_attr support_cpu_clock(uint64_t period_ns);
+
+/* "hardware", "software" or "none". */
+const char *support_counters_name(enum ft_cpu_counters counters);
+
+/* Opens a counter of a CPU in the group of another one; leader -1: it is a group's first. Returns a
+ * descriptor or a negative errno. */
+int support_open_counter(enum ft_cpu_counters counters, enum ft_cpu_counter counter, int cpu, int leader);
 
 /* Calls perf_event_open. Returns a descriptor or a negative errno. */
 int support_open_event(struct perf_event_attr attr, pid_t tid, int cpu);

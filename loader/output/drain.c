@@ -235,6 +235,24 @@ static void drain_writes(struct drain *d, const struct ft_event_writes *e)
 	ft_writer_record(d->writer, FT_BLOCK_WRITES, &w);
 }
 
+static void drain_counters(struct drain *d, const struct ft_event_counters *e)
+{
+	const struct ft_counters c = {.t_ns = e->end_ns,
+				      .duration_ns = (uint32_t)e->duration_ns,
+				      .tid = e->tid,
+				      .cycles = (uint32_t)e->value[FT_CYCLES],
+				      .instructions = (uint32_t)e->value[FT_INSTRUCTIONS],
+				      .cache_misses = (uint32_t)e->value[FT_CACHE_MISSES],
+				      .cpu = (uint16_t)e->cpu,
+				      .flags =
+					  (e->counted >> FT_CACHE_MISSES & 1 ? FT_COUNTED_MISSES : 0) |
+					  (e->counters == FT_COUNTERS_SOFTWARE ? FT_COUNTED_SOFTWARE : 0)};
+	/* More than fits is a second without a sample: samples were lost. */
+	if ((e->duration_ns | e->value[FT_CYCLES] | e->value[FT_INSTRUCTIONS] | e->value[FT_CACHE_MISSES]) <=
+	    UINT32_MAX)
+		ft_writer_record(d->writer, FT_BLOCK_COUNTERS, &c);
+}
+
 static void drain_loop(struct drain *d, const struct ft_event_loop *e)
 {
 	struct ft_loop l = {.t_ns = e->t_ns, .tid = e->tid, .tgid = e->tgid, .epoll = e->epoll};
@@ -262,6 +280,9 @@ void drain_event(void *context, const void *event, size_t bytes)
 	case FT_EVENT_SAMPLE:
 	case FT_EVENT_SAMPLE_STACK:
 		samples_add(d->samples, event, bytes);
+		break;
+	case FT_EVENT_COUNTERS:
+		drain_counters(d, event);
 		break;
 	case FT_EVENT_WRITES:
 		drain_writes(d, event);

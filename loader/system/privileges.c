@@ -265,7 +265,17 @@ static int allow_files(scmp_filter_ctx filter)
 				      SCMP_A1(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
 }
 
-/* The kernel programs: reading their figures and detaching them. */
+static int allow_bpf(scmp_filter_ctx filter, const unsigned *commands, size_t count)
+{
+	int err = 0;
+	for (size_t i = 0; i < count && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
+				       SCMP_A0(SCMP_CMP_EQ, commands[i]));
+	return err;
+}
+
+/* The kernel programs: reading their figures, passing them the counters of CPUs that come online, and
+ * detaching them. */
 static int allow_programs(scmp_filter_ctx filter)
 {
 	static const unsigned long requests[] = {PERF_EVENT_IOC_ENABLE,
@@ -274,11 +284,9 @@ static int allow_programs(scmp_filter_ctx filter)
 						 PERF_EVENT_IOC_PERIOD,
 						 FIONREAD,
 						 TCGETS};
-	int err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
-				   SCMP_A0(SCMP_CMP_EQ, BPF_OBJ_GET_INFO_BY_FD));
-	err = err ? err
-		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
-				     SCMP_A0(SCMP_CMP_EQ, BPF_MAP_LOOKUP_AND_DELETE_BATCH));
+	static const unsigned commands[] = {BPF_OBJ_GET_INFO_BY_FD, BPF_MAP_LOOKUP_AND_DELETE_BATCH,
+					    BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM};
+	int err = allow_bpf(filter, commands, sizeof commands / sizeof *commands);
 	for (size_t i = 0; i < sizeof requests / sizeof *requests && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
 				       SCMP_A1(SCMP_CMP_EQ, requests[i]));
@@ -310,8 +318,7 @@ static int refuse_deadly(scmp_filter_ctx filter)
  * trace, starting iterators over all tasks, and running one program on every CPU. */
 static int allow_ring(scmp_filter_ctx filter, int ring)
 {
-	static const unsigned commands[] = {BPF_MAP_UPDATE_ELEM, BPF_MAP_DELETE_ELEM, BPF_PROG_TEST_RUN,
-					    BPF_ITER_CREATE};
+	static const unsigned commands[] = {BPF_PROG_TEST_RUN, BPF_ITER_CREATE};
 	const uint64_t making = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 	const scmp_datum_t directory = (scmp_datum_t)ring;
 	int err =
@@ -323,10 +330,7 @@ static int allow_ring(scmp_filter_ctx filter, int ring)
 	err = err ? err
 		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(flock), 1,
 				     SCMP_A1_32(SCMP_CMP_EQ, LOCK_EX | LOCK_NB));
-	for (size_t i = 0; i < sizeof commands / sizeof *commands && !err; i++)
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(bpf), 1,
-				       SCMP_A0(SCMP_CMP_EQ, commands[i]));
-	return err;
+	return err ? err : allow_bpf(filter, commands, sizeof commands / sizeof *commands);
 }
 
 int privileges_filter_recorder(int ring)

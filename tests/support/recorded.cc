@@ -92,6 +92,9 @@ Recorded read_recording(const std::string &path)
 		case FT_BLOCK_CPU_SAMPLE:
 			append(block, r.cpu_samples);
 			break;
+		case FT_BLOCK_COUNTERS:
+			append(block, r.counters);
+			break;
 		case FT_BLOCK_CPU_SLICE:
 			append(block, r.slices);
 			break;

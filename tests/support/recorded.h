@@ -25,6 +25,7 @@ struct Recorded {
 	std::vector<ft_drop> drops;
 	std::vector<ft_sample> samples;
 	std::vector<ft_cpu_sample> cpu_samples;
+	std::vector<ft_counters> counters;
 	std::map<uint32_t, std::string> stacks; // JSON by id
 	std::vector<std::string> notes;
 	std::map<uint32_t, std::string> details; // JSON by id

@@ -109,6 +109,8 @@ void check_recorded(Server &server, Recorder &recorder, Offline &offline)
 	CHECK((r.count(main, FT_COW_COPY) + r.missed() >= kPages || r.unseen_switches()));
 	CHECK(std::any_of(r.cpu_samples.begin(), r.cpu_samples.end(),
 			  [&](const ft_cpu_sample &s) { return s.cpu == kCpu && s.tid == main; }));
+	CHECK(std::any_of(r.counters.begin(), r.counters.end(),
+			  [&](const ft_counters &c) { return c.cpu == kCpu && c.tid == main; }));
 	const Result explained = run({program("forktail"), "explain", "--all", recorder.path()});
 	INFO(explained.out);
 	CHECK(explained.out.find("Not recorded: page faults and CPU samples on CPU 1 for a moment") !=
@@ -124,7 +126,7 @@ TEST_CASE("on a CPU that was offline, page faults and samples are recorded again
 	if (!two_cpus()) // or whoever took it offline would find it online
 		return;
 	Server server;
-	Recorder recorder(server.redis.pid());
+	Recorder recorder(server.redis.pid(), {"--counters", "software"});
 	Offline offline;
 	if (offline.done())
 		check_recorded(server, recorder, offline);
@@ -137,7 +139,7 @@ TEST_CASE("a CPU that comes online for the first time while recording is recorde
 		return;
 	Server server;
 	Offline offline;
-	Recorder recorder(server.redis.pid());
+	Recorder recorder(server.redis.pid(), {"--counters", "software"});
 	if (offline.done())
 		check_recorded(server, recorder, offline);
 }

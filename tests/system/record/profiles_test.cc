@@ -2,6 +2,7 @@
 // What is attached, and what is recorded without it: by default no system call is traced, so forks, vforks
 // and the iterations of a loop that never waits are found in other ways.
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <fstream>
 #include <sched.h>
@@ -112,6 +113,55 @@ TEST_CASE("system calls have programs only on request, interrupts not with --lig
 	CHECK(has_program(light, "sched_switch"));
 	CHECK(light.count(tid(redis), FT_HARDIRQ) == 0);
 	CHECK(light.manifest.find("--light was given") != std::string::npos);
+}
+
+TEST_CASE("CPU samples read counters where there are any, and software events on request")
+{
+	REQUIRE(root());
+	Redis redis;
+	const auto record = [&](const std::vector<std::string> &how, std::string *path = nullptr) {
+		Recorder recorder(redis.pid(), how);
+		// Touches new memory, and then does not.
+		redis.command(
+		    {"EVAL", "for i = 1, 200000 do redis.call('SET', i, string.rep('x', 500)) end", "0"});
+		redis.command({"EVAL", busy_script(300), "0"});
+		redis.command({"FLUSHALL"});
+		const Recorded r = recorder.stop();
+		if (path)
+			*path = run({program("forktail"), "explain", "--json", recorder.path()}).out;
+		return r;
+	};
+	std::string explained;
+	const Recorded software = record({"--counters", "software"}, &explained);
+	CHECK(parse_json(software.manifest)["counters"] == "software");
+	uint64_t ns = 0, cycles = 0, faults = 0, of_script_ns = 0;
+	for (const ft_counters &c : software.counters) {
+		CHECK(c.tid == tid(redis));
+		CHECK((c.flags & FT_COUNTED_SOFTWARE) != 0);
+		CHECK(c.cache_misses == 0); // context switches: the thread kept its CPU
+		ns += c.duration_ns;
+		cycles += c.cycles;
+		faults += c.instructions;
+		of_script_ns += c.instructions ? 0 : c.duration_ns;
+	}
+	CHECK(std::abs(static_cast<double>(cycles) - static_cast<double>(ns)) <
+	      0.01 * static_cast<double>(ns));
+	CHECK(faults > 10'000); // 100 MB in pages
+	CHECK(of_script_ns > 100 * ms);
+	const auto counters = parse_json(explained)["account"]["threads"][0]["counters"];
+	CHECK(counters["software"] == true);
+	CHECK(counters["ns"] == ns);
+	CHECK(counters["instructions"] == faults);
+	const Recorded none = record({"--counters", "none"});
+	CHECK(none.counters.empty());
+	CHECK(parse_json(none.manifest)["counters"] == "none");
+	// Without a PMU a recording has no counters, and lacks nothing for that. With one, doctor says so.
+	const Recorded usual = record({});
+	const bool pmu = run({program("forktail-record"), "--doctor"}).out.find("yes  hardware counters") !=
+			 std::string::npos;
+	CHECK(parse_json(usual.manifest)["counters"] == (pmu ? "hardware" : "none"));
+	CHECK(usual.counters.empty() != pmu);
+	CHECK(usual.manifest.find("PMU") == std::string::npos);
 }
 
 TEST_CASE("a vfork is a fork, and so is the wait for its child")

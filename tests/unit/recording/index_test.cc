@@ -205,9 +205,10 @@ TEST_CASE("an invalid index is ignored")
 	    {"a block that reaches into the next", [](End &e) { e.entries[5].stored_bytes++; }},
 	    {"a block of 4 GB", [](End &e) { e.entries[5].stored_bytes = UINT32_MAX; }},
 	    {"two blocks as one",
-	     [](End &e) {
-		     e.entries[4].stored_bytes += e.entries[5].stored_bytes + sizeof(ft_block_header);
-		     e.entries.erase(e.entries.begin() + 5), e.trailer.blocks--;
+	     [=](End &e) {
+		     e.entries[last - 1].stored_bytes +=
+			 e.entries[last].stored_bytes + sizeof(ft_block_header);
+		     e.entries.pop_back(), e.trailer.blocks--;
 	     }},
 	    {"a wrong kind", [](End &e) { e.entries[0].kind = FT_BLOCK_NOTE; }},
 	    {"a wrong count", [=](End &e) { e.entries[last].count++; }},

@@ -123,6 +123,9 @@ TEST_CASE("a place has the time from the earliest begin to the latest end of its
 	p = covered(FT_BLOCK_CPU_SAMPLE, std::vector<ft_cpu_sample>{{60, 1, 1, 1, 1, 1, 1, 1, 1}});
 	CHECK(p.start_ns == 60);
 	CHECK(p.end_ns == 60);
+	p = covered(FT_BLOCK_COUNTERS, std::vector<ft_counters>{{65, 1, 1, 1, 1, 1, 1, 1}});
+	CHECK(p.start_ns == 65);
+	CHECK(p.end_ns == 65);
 	p = covered(FT_BLOCK_CLOCK, std::vector<ft_clock>{{70, 1'700'000'000'000'000'000, 1, 1}});
 	CHECK(p.start_ns == 70);
 	CHECK(p.end_ns == 70);

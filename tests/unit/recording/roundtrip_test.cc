@@ -55,7 +55,7 @@ TEST_CASE("every kind of block is read back as it was written")
 	small_recording(dir.file("r"));
 	const Contents c = read_recording(dir.file("r"));
 	undamaged(c);
-	CHECK(c.blocks.size() == 20);
+	CHECK(c.blocks.size() == 21);
 	CHECK(c.blocks.front().kind == FT_BLOCK_MANIFEST);
 	CHECK(c.blocks.front().payload == R"({"format":"forktail","kind":"test"})");
 	CHECK(c.blocks.back().kind == FT_BLOCK_SUMMARY);
@@ -85,6 +85,8 @@ TEST_CASE("every kind of block is read back as it was written")
 	      R"({"id":1,"program":"p","frames":[["f","p"]],"kernel":[]})");
 	CHECK(same(record_of<ft_cpu_sample>(only(c, FT_BLOCK_CPU_SAMPLE)),
 		   ft_cpu_sample{1, 2, 1, 3, 4, 5, 6, 1, 0}));
+	CHECK(same(record_of<ft_counters>(only(c, FT_BLOCK_COUNTERS)),
+		   ft_counters{1, 2, 3, 4, 5, 6, 7, FT_COUNTED_MISSES}));
 	CHECK(same(record_of<ft_clock>(only(c, FT_BLOCK_CLOCK)), ft_clock{1, 2, 3, 4}));
 	CHECK(same(record_of<ft_connection>(only(c, FT_BLOCK_CONNECTION)),
 		   client_connection(1, 0, 3, 4, 5, 6, 7)));

@@ -227,6 +227,8 @@ inline std::string small_recording(const std::string &path)
 	must(ft_writer_json(w, FT_BLOCK_STACK, R"({"id":1,"program":"p","frames":[["f","p"]],"kernel":[]})"));
 	const ft_cpu_sample cpu_sample = {1, 2, 1, 3, 4, 5, 6, 1, 0};
 	must(ft_writer_record(w, FT_BLOCK_CPU_SAMPLE, &cpu_sample));
+	const ft_counters counters = {1, 2, 3, 4, 5, 6, 7, FT_COUNTED_MISSES};
+	must(ft_writer_record(w, FT_BLOCK_COUNTERS, &counters));
 	const ft_clock clock = {1, 2, 3, 4};
 	must(ft_writer_record(w, FT_BLOCK_CLOCK, &clock));
 	const ft_connection connection = client_connection(1, 0, 3, 4, 5, 6, 7);

@@ -233,6 +233,50 @@ TEST_CASE("a sample counts for the time that it represents")
 			"20.0 ms of that time (20 of 40 samples: sortCommand)") != std::string::npos);
 }
 
+// An iteration of 100 ms in a recording of 1 s, with what the CPU counted per ms in it and outside.
+std::string SaidWithCounters(const ft_counters &in_it, const ft_counters &usual)
+{
+	RunBuilder b;
+	b.Thread(kServer, 0, 1000 * ms);
+	b.Tally(FT_OWN_CODE, 0, 1000 * ms, 1000 * ms);
+	b.Frame(FT_ITERATION, 500 * ms, 600 * ms).arg[0] = 1;
+	b.CpuSamples(500 * ms, 100, b.StackIn("keysCommand"));
+	b.Request(500 * ms, 500 * ms, 600 * ms);
+	for (uint64_t at = 1; at <= 1000; at++) {
+		ft_counters c = at > 500 && at <= 600 ? in_it : usual;
+		c.t_ns = kBase + at * ms;
+		c.duration_ns = ms;
+		c.tid = kServer;
+		b.run.counters.push_back(c);
+	}
+	for (const ft_counters &c : b.run.counters)
+		b.run.threads[0].counted.Add(c);
+	return Said(&b);
+}
+
+TEST_CASE("code that executed fewer instructions per cycle than usual is said to be slow")
+{
+	const ft_counters usual = {0, 0, 0, 3'000'000, 3'900'000, 3'900, 0, FT_COUNTED_MISSES};
+	ft_counters slow = usual;
+	CHECK(SaidWithCounters(slow, usual).find("per cycle") == std::string::npos);
+	slow.instructions = 1'800'000;
+	slow.cache_misses = 36'000;
+	CHECK(SaidWithCounters(slow, usual)
+		  .find("; it executed 0.6 instructions per cycle, usually 1.3, with 20 cache misses per "
+			"1,000 instructions, usually 1 (it waited for memory, or a neighbour used the "
+			"cache)") != std::string::npos);
+	slow.cache_misses = 1'800;
+	CHECK(
+	    SaidWithCounters(slow, usual).find("usually 1.3 (a neighbour on the same core, or other code)") !=
+	    std::string::npos);
+	slow = usual;
+	slow.cycles = 1'500'000;
+	slow.instructions = 1'950'000;
+	const std::string said = SaidWithCounters(slow, usual);
+	CHECK(said.find("; its CPU ran at 1.5 GHz, usually 3") != std::string::npos);
+	CHECK(said.find("per cycle") == std::string::npos);
+}
+
 TEST_CASE("an iteration known only from samples has a minimum length")
 {
 	RunBuilder b;
