@@ -168,6 +168,8 @@ def judge(outcome, left):
     outcome.seconds = (done[-1]["end_ns"] - done[0]["start_ns"]) / 1e9
     outcome.account_error = max((abs(t["accounted_ns"] - t["wall_ns"]) / t["wall_ns"] for t in explained["account"]["threads"]
                                  if t["wall_ns"] > 10_000_000), default=0.0)
+    if not any(t.get("counters", {}).get("cycles") for t in explained["account"]["threads"]):
+        raise RuntimeError("CPU samples read no counters")
     for interval in explained["drops"]["intervals"]:
         outcome.drops[interval["what"]] = outcome.drops.get(interval["what"], 0) + interval["count"]
 
