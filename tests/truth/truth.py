@@ -14,6 +14,7 @@ import redis
 
 import first_lines
 import score
+import symbols
 import tables
 import whatif
 from kernel import DelayAccounting
@@ -106,6 +107,8 @@ def main():
     parser.add_argument("--keep", metavar="DIR", help="keep the runs in DIR, for forktail explain")
     parser.add_argument("--what-if", type=int, metavar="PAIRS", help="verify the what-if percentiles with PAIRS pairs of "
                         "runs each, instead of the cases. CASE is then one of " + ", ".join(whatif.SCENES))
+    parser.add_argument("--symbols", action="store_true", help="compare servers that were built stripped, with full symbols, and "
+                        "with frame pointers (script/symbols)")
     parser.add_argument("--record", metavar="OPTION", action="append", default=[], help="pass OPTION to forktail record, "
                         "such as --record=--light")
     parser.add_argument("--kernel-log", action="store_true", help="explain the requests that the server's kernel saw "
@@ -118,7 +121,7 @@ def main():
         for case in in_order():
             print(f"{case.number:>8}  {case.name:<20} {', '.join(case.causes)}")
         return 0
-    names = list(whatif.SCENES) if arguments.what_if else [case.name for case in in_order()]
+    names = list(whatif.SCENES) if arguments.what_if else symbols.CASES if arguments.symbols else [case.name for case in in_order()]
     for name in arguments.cases:
         if name not in names:
             parser.error(f"no case {name}. See --list.")
@@ -129,6 +132,9 @@ def main():
         if not os.access(os.path.join(BIN, program), os.X_OK):
             print(f"script/truth: {os.path.join(BIN, program)} is missing. Build it first.", file=sys.stderr)
             return 3
+    if arguments.symbols and symbols.missing():
+        print("script/truth: --symbols needs build-symbols/. Run script/symbols.", file=sys.stderr)
+        return 3
     if not {SERVER_CPU, CLIENT_CPU} <= os.sched_getaffinity(0):
         print("script/truth: needs two CPUs, one for the server and one for the load", file=sys.stderr)
         return 3
@@ -138,7 +144,6 @@ def main():
     Trial.record_options = arguments.record + ["--requests=1/1"] * arguments.kernel_log
     Trial.explained = "server.forktail" if arguments.kernel_log else ""
     delays = DelayAccounting()
-    outcomes = []
     try:
         if arguments.what_if:
             text = whatif.table({cause: whatif.verify(cause, arguments.what_if, delays)
@@ -147,16 +152,24 @@ def main():
             if arguments.write:
                 tables.write(text, "what-if")
             return 0
-        for case in in_order():
-            if arguments.cases and case.name not in arguments.cases:
-                continue
-            for attempt in range(SHORT_TRIES if arguments.short else 1):
+
+        def run(case):
+            for _ in range(SHORT_TRIES if arguments.short else 1):
                 since = time.monotonic()
                 outcome = run_case(case, delays, arguments)
                 print(tables.line(outcome, time.monotonic() - since), flush=True)
                 if outcome.skipped or outcome.hit:
                     break
-            outcomes.append(outcome)
+            return outcome
+
+        cases = [case for case in in_order() if case.name in (arguments.cases or names)]
+        if arguments.symbols:
+            builds = symbols.outcomes(cases, run)
+            print("\n" + symbols.table(builds))
+            if arguments.write:
+                tables.write(symbols.table(builds), "symbols")
+            return 0 if all(o.skipped or o.hit for of in builds.values() for o in of) else 1
+        outcomes = [run(case) for case in cases]
     finally:
         delays.close()
     text = tables.text(outcomes, arguments.seed)
