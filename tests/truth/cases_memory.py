@@ -184,17 +184,16 @@ def reclaim(t, magnitudes):
         group.set("memory.limit_in_bytes", -1)
 
 
-@case(24, "mmap-lock", ["mmap-lock"], (500_000, 1_000_000, 2_000_000))
+@case(24, "mmap-lock", ["mmap-lock"], (100_000, 200_000, 400_000))
 def mmap_lock(t, magnitudes):
     """A monitor repeatedly reads a large server's memory details while the server requests more memory: the kernel
     walks its page tables under the lock that a new mapping needs. New memory is also zeroed, which takes longer."""
     clock = host.MapClock(t)
     server = t.redis(env=clock.environment)
-    server.execute_command("DEBUG", "POPULATE", 1000)
     t.begin(["-s", server.socket])
     for keys in magnitudes:
-        for part in range(server.dbsize(), keys, 20_000):  # not all in one stall
-            server.execute_command("DEBUG", "POPULATE", 20_000, f"part{part}", 1000)
+        for part in range(server.dbsize(), keys, 2_000):  # not all in one stall
+            server.execute_command("DEBUG", "POPULATE", 2_000, f"part{part}", 16_000)
         monitor = t.start(pinned(CLIENT_CPU, ["sh", "-c", f"while cat /proc/{server.tid}/smaps_rollup; do :; done"]))
         with t.injecting("mmap-lock", f"{keys} keys", server.tid, truth=clock.spent_ns, among=2):
             for i in range(5):

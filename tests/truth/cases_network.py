@@ -232,15 +232,12 @@ def softirq(t, magnitudes):
         flood = t.start(["ip", "netns", "exec", name, "nice", "-n", "-5", "taskset", "-c", str(CLIENT_CPU), "/usr/bin/python3", "-c",
                          PACKETS % seconds])
         host.wait_stopped(flood.pid)
-        with t.injecting("softirq", f"{seconds} s", server.tid) as done:
-            before, waited_before = softirq_ms(SERVER_CPU), kernel.run_delay_ns(server.tid)
+        # Many at once are executed by a thread, for which the server waits.
+        with t.injecting("softirq", f"{seconds} s", server.tid, also={"run-queue": f"ksoftirqd/{SERVER_CPU}"}) as done:
+            before = softirq_ms(SERVER_CPU)
             flood.send_signal(signal.SIGCONT)
             flood.wait()
-            took_ms = softirq_ms(SERVER_CPU) - before
-            waited_ms = (kernel.run_delay_ns(server.tid) - waited_before) / 1e6
-            # The server may also wait longer for its CPU than soft interrupts took, in a virtual machine whose host
-            # resumes an idle CPU late. Then that is the largest cause.
-            done["happened"] = took_ms > max(100 * seconds, waited_ms)
+            done["happened"] = softirq_ms(SERVER_CPU) - before > 100 * seconds
 
 
 def connected(path, count):
@@ -251,7 +248,7 @@ def connected(path, count):
         yield s
 
 
-@case(25, "publish", ["server-busy"], (1000, 3000, 5000))
+@case(25, "publish", ["server-busy"], (2000, 4000, 6500))
 def publish(t, magnitudes):
     """One message to thousands of subscribers: the command is short, sending is not."""
     many_descriptors()
@@ -279,7 +276,7 @@ time.sleep(1000)
 """
 
 
-@case(26, "connections", ["server-busy"], (1000, 2000, 4000))
+@case(26, "connections", ["server-busy"], (2000, 4000, 6500))
 def connections(t, magnitudes):
     """A client with thousands of connections dies: they all end at once."""
     many_descriptors()

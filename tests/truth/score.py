@@ -7,7 +7,7 @@ is measured there (thread_ns). client-late and network are outside of it, and ar
 most of it. If the injection is the server's own work, that work must be named too (activity). If another process caused
 it, that process must be named (culprit). If one of several threads was affected, most of the cause's time must be at
 that thread (thread). If that thread serves some of the connections, exactly the requests on these must be blamed on it
-(connections).
+(connections). An effect of the injection that is another cause counts if the evidence says what it comes from (also).
 """
 
 # Causes that a machine never produces by itself on an undisturbed server.
@@ -151,6 +151,10 @@ def score(injection, explained):
         members = [name for name in sums if name.startswith(injection["cause"] + "/")]
         if members:
             sums[injection["cause"]] = sum(sums.pop(name) for name in members)
+    for name, evidence in injection.get("also", {}).items():
+        if any(evidence in text for text in s.evidence):
+            for sums in (times, on_thread):
+                add(sums, injection["cause"], sums.pop(name, 0))
     total = sum(times.values())
     s.shares = {name: ns / total for name, ns in sorted(times.items(), key=lambda x: -x[1])}
     if s.cause in list(s.shares)[:injection.get("among", 1)]:
