@@ -22,6 +22,8 @@
 /* How long to wait for an answer. Long, because the observer should see the stall that delays it: giving up
  * after a second would add connections to a server that is already stuck. */
 #define ANSWER_NS (10ull * SECOND_NS)
+/* The same after the stop, which then waits for it. */
+#define LAST_ANSWER_NS SECOND_NS
 
 enum {
 	ADDRESSES = 8,
@@ -93,6 +95,27 @@ static int converse(struct observer *o, struct link *l, bool *answered)
 	return rc;
 }
 
+/* The questions at the end, to a server that has answered before. The stop ends no wait any more, only the
+ * time does. If it interrupted a question, an answer is still due on the connection: another one is opened.
+ */
+static struct link *ask_last(struct observer *o, struct link *l)
+{
+	if (!o->kind->last)
+		return l;
+	o->server.stop_fd = -1;
+	o->server.patience_ns = LAST_ANSWER_NS;
+	if (l->failed) {
+		link_free(l);
+		l = enter_any(o);
+	}
+	if (!l)
+		return NULL;
+	l->stop_fd = -1;
+	l->patience_ns = LAST_ANSWER_NS;
+	o->kind->last(o->view, l);
+	return l;
+}
+
 /* One connection, from opening to end. -ECANCELED and -EACCES are final. */
 static int visit(struct observer *o, bool *answered)
 {
@@ -114,6 +137,8 @@ static int visit(struct observer *o, bool *answered)
 	rc = converse(o, l, answered);
 	if (rc && rc != -ECANCELED && rc != -EACCES)
 		note_lost(o, strerror(-rc));
+	if (rc == -ECANCELED && *answered)
+		l = ask_last(o, l);
 	link_free(l);
 	return rc;
 }

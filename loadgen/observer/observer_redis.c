@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis' own statistics: INFO, slow log, Valkey's logs of large requests and replies (COMMANDLOG, 8.1),
- * latency monitor. The link sends and waits, so that a stop is immediate. Redis' times are whole seconds of
- * the wall clock. An event seen between two questions happened between them, and within its second: the
- * estimate is the middle of the remaining interval, the error half its length. */
+ * latency monitor; at the begin and at the end also the counters of each command. The link sends and waits,
+ * so that a stop is immediate. Redis' times are whole seconds of the wall clock. An event seen between two
+ * questions happened between them, and within its second: the estimate is the middle of the remaining
+ * interval, the error half its length. */
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <strings.h>
 
 #include "common/text/visible.h"
+#include "observer_commands.h"
 #include "observer_view.h"
 #include "recording/json/json_block.h"
 
@@ -17,23 +19,36 @@
 
 enum { WORD_BYTES = 128, EVENTS = 64 };
 
-enum question { INFO, SLOWLOG, LARGE_REQUESTS, LARGE_REPLIES, LATENCY, QUESTIONS };
+enum question {
+	INFO,
+	SLOWLOG,
+	LARGE_REQUESTS,
+	LARGE_REPLIES,
+	LATENCY,
+	/* Counters of each command since the server's start: asked until the first answer, and at the end. */
+	COMMAND_STATS,
+	COMMAND_LATENCY,
+	QUESTIONS
+};
 
 static const struct {
 	const char *name, *duration;
 	int count;
 	const char *words[4];
-} questions[QUESTIONS] = {[INFO] = {"INFO", "info_ns", 1, {"INFO"}},
-			  [SLOWLOG] = {"SLOWLOG GET", "slowlog_ns", 3, {"SLOWLOG", "GET", "128"}},
-			  [LARGE_REQUESTS] = {"COMMANDLOG GET large-request",
-					      "large_request_ns",
-					      4,
-					      {"COMMANDLOG", "GET", "128", "large-request"}},
-			  [LARGE_REPLIES] = {"COMMANDLOG GET large-reply",
-					     "large_reply_ns",
-					     4,
-					     {"COMMANDLOG", "GET", "128", "large-reply"}},
-			  [LATENCY] = {"LATENCY LATEST", "latency_ns", 2, {"LATENCY", "LATEST"}}};
+} questions[QUESTIONS] = {
+    [INFO] = {"INFO", "info_ns", 1, {"INFO"}},
+    [SLOWLOG] = {"SLOWLOG GET", "slowlog_ns", 3, {"SLOWLOG", "GET", "128"}},
+    [LARGE_REQUESTS] = {"COMMANDLOG GET large-request",
+			"large_request_ns",
+			4,
+			{"COMMANDLOG", "GET", "128", "large-request"}},
+    [LARGE_REPLIES] = {"COMMANDLOG GET large-reply",
+		       "large_reply_ns",
+		       4,
+		       {"COMMANDLOG", "GET", "128", "large-reply"}},
+    [LATENCY] = {"LATENCY LATEST", "latency_ns", 2, {"LATENCY", "LATEST"}},
+    [COMMAND_STATS] = {"INFO commandstats", "command_stats_ns", 2, {"INFO", "commandstats"}},
+    [COMMAND_LATENCY] = {"LATENCY HISTOGRAM", "command_latency_ns", 2, {"LATENCY", "HISTOGRAM"}}};
 
 /* Of a log of commands: the notes of its entries, of entries that were lost before they were read, and what
  * an entry's third element is. */
@@ -63,6 +78,7 @@ struct redis {
 	struct observer_series *to;
 	bool announced; /* this connection's server has been recorded */
 	bool refused[QUESTIONS];
+	bool counted[QUESTIONS];	 /* the counters of this process were noted */
 	char error_word[QUESTIONS][32];	 /* first word of the last error reply */
 	uint64_t asked_ns[QUESTIONS];	 /* when last */
 	uint64_t answered_ns[QUESTIONS]; /* in this round; 0: not asked */
@@ -199,6 +215,7 @@ static void take_run_id(struct redis *v, const char *run_id)
 		for (int i = 0; i < QUESTIONS; i++) {
 			v->log[i].id = -1;
 			v->log[i].counts = true;
+			v->counted[i] = false;
 		}
 		v->event_count = 0;
 	}
@@ -405,6 +422,11 @@ static void take(struct redis *v, enum question q, const redisReply *r, uint64_t
 	v->error_word[q][0] = 0;
 	if (q == INFO)
 		take_info(v, r);
+	if (q == COMMAND_STATS && r->type == REDIS_REPLY_STRING)
+		note_command_stats(v->to, v->run_id, r->str, v->answered_ns[q]);
+	if (q == COMMAND_LATENCY && r->type == REDIS_REPLY_ARRAY)
+		note_command_latency(v->to, v->run_id, r, v->answered_ns[q]);
+	v->counted[q] = true;
 	if (r->type != REDIS_REPLY_ARRAY)
 		return;
 	if (logs[q].kind)
@@ -418,6 +440,31 @@ static void take(struct redis *v, enum question q, const redisReply *r, uint64_t
 
 /* ---- a round ---- */
 
+static bool is_due(const struct redis *v, enum question q)
+{
+	if (v->refused[q])
+		return false;
+	if (q == LARGE_REQUESTS || q == LARGE_REPLIES)
+		return v->has_commandlog;
+	return q < COMMAND_STATS || !v->counted[q];
+}
+
+/* Returns 0 or a negative errno. */
+static int ask(struct redis *v, struct link *l, enum question q)
+{
+	/* Events that the last answer did not contain happened after its question. */
+	uint64_t after_ns = v->asked_ns[q], asked_ns = ft_now_ns();
+	redisReply *r = link_ask(l, questions[q].count, questions[q].words);
+
+	if (!r)
+		return l->failed;
+	v->answered_ns[q] = ft_now_ns();
+	v->asked_ns[q] = asked_ns;
+	take(v, q, r, after_ns);
+	freeReplyObject(r);
+	return 0;
+}
+
 static int ask_round(void *view, struct link *l)
 {
 	struct redis *v = view;
@@ -425,21 +472,14 @@ static int ask_round(void *view, struct link *l)
 	json_t *n;
 
 	for (enum question q = INFO; q < QUESTIONS; q++) {
-		/* Events that the last answer did not contain happened after its question. */
-		uint64_t after_ns = v->asked_ns[q], asked_ns = ft_now_ns();
-		redisReply *r;
+		int rc = is_due(v, q) ? ask(v, l, q) : 0;
 
-		if (v->refused[q] || ((q == LARGE_REQUESTS || q == LARGE_REPLIES) && !v->has_commandlog))
+		if (rc)
+			return rc;
+		if (v->asked_ns[q] < round_ns)
 			continue;
-		r = link_ask(l, questions[q].count, questions[q].words);
-		if (!r)
-			return l->failed;
-		v->answered_ns[q] = ft_now_ns();
-		v->asked_ns[q] = asked_ns;
-		took_ns[q] = v->answered_ns[q] - asked_ns;
+		took_ns[q] = v->answered_ns[q] - v->asked_ns[q];
 		total_ns += took_ns[q];
-		take(v, q, r, after_ns);
-		freeReplyObject(r);
 		if (q == INFO)
 			note_connection(v, v->answered_ns[q]);
 	}
@@ -455,4 +495,13 @@ static int ask_round(void *view, struct link *l)
 	return 0;
 }
 
-const struct observer_view redis_view = {create, enter, ask_round, free};
+static void ask_last(void *view, struct link *l)
+{
+	struct redis *v = view;
+
+	for (enum question q = COMMAND_STATS; q <= COMMAND_LATENCY; q++)
+		if (v->counted[q] && ask(v, l, q) != 0)
+			return;
+}
+
+const struct observer_view redis_view = {create, enter, ask_round, ask_last, free};

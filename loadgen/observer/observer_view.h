@@ -18,6 +18,8 @@ struct observer_view {
 	/* One round of questions. Returns 0 or a negative errno. -EACCES: the server will never answer
 	 * them. */
 	int (*round)(void *view, struct link *l);
+	/* The questions at the end, if the view has some, else NULL. */
+	void (*last)(void *view, struct link *l);
 	void (*free)(void *view);
 };
 

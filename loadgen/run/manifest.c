@@ -130,6 +130,22 @@ static void describe_load(json_t *j, const struct options *o)
 	json_put_count(j, "seed", o->seed);
 }
 
+/* Of each operation its command in upper case; "" if it has several. A replay's operations are commands. */
+static void describe_commands(json_t *j, const struct workload *w)
+{
+	json_t *list = json_put_array(j, "commands");
+	char name[OPERATION_NAME];
+
+	for (uint32_t i = 0; i < w->operation_count; i++) {
+		const struct operation *op = &w->operations[i];
+
+		snprintf(name, sizeof(name), "%s", op->step_count > 1 ? "" : op->name);
+		if (op->step_count == 1)
+			command_name(&op->steps[0].command, name, sizeof(name));
+		json_put_text(list, NULL, name);
+	}
+}
+
 char *manifest_make(const struct options *o, const struct server *server, const struct nodes *nodes,
 		    const struct workload *w, int argc, char **argv)
 {
@@ -150,6 +166,7 @@ char *manifest_make(const struct options *o, const struct server *server, const 
 	list = json_put_array(j, "ops");
 	for (uint32_t i = 0; i < w->operation_count; i++)
 		json_put_text(list, NULL, w->operations[i].name);
+	describe_commands(j, w);
 	describe_servers(j, o, server, nodes);
 	describe_load(j, o);
 	return json_line(j);

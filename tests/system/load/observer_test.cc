@@ -119,6 +119,22 @@ std::vector<std::string> command_of(const Json &slowlog)
 	return slowlog["command"].get<std::vector<std::string>>();
 }
 
+// The command's entry in a note of counters; null without.
+Json counters_of(const Json &note, const std::string &command)
+{
+	for (const Json &c : note["commands"])
+		if (c["name"] == command)
+			return c;
+	return nullptr;
+}
+
+// "17" of "calls=3,usec=17,..."
+std::string part_of(const std::string &parts, const std::string &name)
+{
+	const size_t from = parts.find(name + "=") + name.size() + 1;
+	return parts.substr(from, parts.find(',', from) - from);
+}
+
 } // namespace
 
 TEST_CASE("every number of INFO becomes a series")
@@ -346,6 +362,54 @@ TEST_CASE("forks, snapshots and a changed role are noted")
 	CHECK(states[2]["to"] == "slave");
 }
 
+TEST_CASE("the counters of each command are noted at the begin and at the end")
+{
+	for (const std::string kind : {"redis", "redis-server", "valkey-server"}) {
+		const std::string program = kind == "redis" ? "redis-server" : newer_server(kind);
+		if (program.empty()) {
+			WARN("SKIPPED: no " << kind << " of a later Debian (script/servers)");
+			continue;
+		}
+		Redis redis({.tcp = false, .program = program});
+		INFO(kind << " " << redis.info("redis_version"));
+		for (int i = 0; i < 40; i++)
+			redis.command({"SET", "key", "before"});
+		Observation o(redis.socket());
+		REQUIRE(eventually([&] { return o.count("command-latency") == 1; }));
+		REQUIRE(o.another_round(kRound, 2));
+		for (int i = 0; i < 300; i++)
+			redis.command({"SET", "key", "value"});
+		for (int i = 0; i < 70; i++)
+			redis.command({"LPUSH", "key", "of another type"});
+		redis.command({"GET"}); // rejected
+		o.end();
+		for (const char *noted : {"command-stats", "command-latency"}) {
+			const std::vector<Json> notes = o.notes(noted);
+			REQUIRE(notes.size() == 2);
+			CHECK(notes[0]["t_ns"].get<uint64_t>() < notes[1]["t_ns"].get<uint64_t>());
+			for (const Json &note : notes)
+				CHECK(note["run_id"] == redis.info("run_id"));
+			const Json before = counters_of(notes[0], "set"),
+				   after = counters_of(notes[1], "set");
+			CHECK(before["calls"] == 40);
+			CHECK(after["calls"] == 340);
+			CHECK(counters_of(notes[0], "lpush").is_null());
+		}
+		const Json stats = o.notes("command-stats").at(1);
+		CHECK(std::to_string(counters_of(stats, "set")["usec"].get<uint64_t>()) ==
+		      part_of(redis.info("cmdstat_set"), "usec"));
+		CHECK(counters_of(stats, "lpush")["failed_calls"] == 70);
+		CHECK(counters_of(stats, "get")["rejected_calls"] == 1);
+		const Json slots = counters_of(o.notes("command-latency").at(1), "set")["slots"];
+		REQUIRE(!slots.empty());
+		CHECK(slots.back()[1] == 340);
+		for (size_t i = 1; i < slots.size(); i++) {
+			CHECK(slots[i][0].get<uint64_t>() > slots[i - 1][0].get<uint64_t>());
+			CHECK(slots[i][1].get<uint64_t>() > slots[i - 1][1].get<uint64_t>());
+		}
+	}
+}
+
 TEST_CASE("a refusal of the server is noted once, and the question is not repeated")
 {
 	Redis redis;
@@ -364,7 +428,7 @@ TEST_CASE("a refusal of the server is noted once, and the question is not repeat
 			CHECK(has(j["error"], "NOPERM"));
 			refused.push_back(j["command"]);
 		}
-	CHECK(refused == std::vector<std::string>{"SLOWLOG GET", "LATENCY LATEST"});
+	CHECK(refused == std::vector<std::string>{"SLOWLOG GET", "LATENCY LATEST", "LATENCY HISTOGRAM"});
 	CHECK_FALSE(has(read_file(o.path()), "secret-word"));
 }
 
