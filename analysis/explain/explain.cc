@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "analysis/passes/passes.h"
+#include "analysis/timeline/serving.h"
 #include "common/format/units.h"
 #include "serving_rows.h"
 
@@ -44,6 +45,23 @@ void FindMeasured(const LogFacts &facts, Explanation *e)
 	e->measured_ns = last - first;
 	if (!e->in_part)
 		e->zero_ns = first;
+}
+
+// Whether what the server counted itself is of all requests, and of the time that is explained.
+bool ComparesCounts(const Explanation &e)
+{
+	return e.run.servers.size() == 1 && !e.in_part;
+}
+
+// What the only server counted itself over the whole run. A proxy's INFO, if it has one, is of itself or of
+// one of its servers.
+void FindServerCounts(const LogFacts &facts, Explanation *e)
+{
+	if (!ComparesCounts(*e))
+		return;
+	e->server_count = ServerCountOf(e->run);
+	if (e->run.behind.empty())
+		e->server_commands = ServerCommandsOf(e->run, facts.by_op);
 }
 
 // Time of requests before or after the recording of their server is unattributed: note the bounds.
@@ -267,11 +285,18 @@ uint64_t EndOfSpan(const std::vector<TimeSpan> &times, uint64_t t_ns)
 Accounts AccountThreads(OwnCodes *codes, Explanation *e)
 {
 	Accounts accounts;
+	std::string why;
+	if (ComparesCounts(*e))
+		e->server_threads = ServerThreadsOf(e->run, ProcessOfServer(e->run, 0, &why));
+	CpuTimes cpu(e->server_threads.period);
 	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
 		e->activities = ActivitiesOf(e->run);
 		accounts.Add(e->run, from_ns, to_ns);
 		codes->Add(from_ns, to_ns);
+		if (!e->server_threads.threads.empty())
+			cpu.Add(e->run, from_ns, to_ns);
 	});
+	AddCpuTimes(cpu, &e->server_threads);
 	e->waits_for_locks = accounts.WaitsForLocks();
 	for (size_t t = 0; t < e->run.threads.size(); t++) {
 		e->run.threads[t].usual_turn_ns = accounts.UsualTurnNs(t);
@@ -343,7 +368,7 @@ bool OpenRun(const std::string &path, bool scan, const ExplainOptions &options, 
 	log->OnProgress(&e->progress);
 	e->log = std::move(log);
 	e->progress.Plan({kProgressCounted, kProgressScanned});
-	*facts = CountRequests(e->run, e->log.get());
+	*facts = CountRequests(e->run, e->log.get(), CommandCountsSpan(e->run));
 	e->log_before = e->source->OpenLogBefore(window, &e->run);
 	if (e->log_before && facts->count) {
 		AddEarlier(CountRequests(e->run, e->log_before.get()), facts);
@@ -456,6 +481,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 		*error = NothingToExplain(e->run);
 		return false;
 	}
+	FindServerCounts(facts, e);
 	size_t notes_of_servers = e->notes.size();
 	FindMeasured(facts, e);
 	NoteCoverage(e);
@@ -479,8 +505,6 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	e->by_command = groups.Commands(e->run);
 	ExplainEpisodes(options.evidence, e);
 	own_codes.Finish();
-	if (e->run.servers.size() == 1 && !e->in_part)
-		e->server_count = ServerCountOf(e->run);
 	*status = 0;
 	return true;
 }

@@ -20,7 +20,9 @@
 #include "analysis/run/run.h"
 #include "analysis/source/source.h"
 #include "analysis/timeline/timeline.h"
+#include "server_commands.h"
 #include "server_count.h"
+#include "server_threads.h"
 
 namespace forktail::analysis
 {
@@ -46,7 +48,9 @@ struct Explanation {
 	std::vector<OwnCode> own_codes;		 // per thread of the run
 	OwnCode own_code;			 // of the serving threads
 	std::optional<ServerCount> server_count; // of the only server, for the whole run
-	std::vector<std::string> notes;		 // limits of this explanation, one sentence each
+	std::optional<ServerCommands> server_commands; // likewise
+	ServerThreads server_threads;
+	std::vector<std::string> notes;		// limits of this explanation, one sentence each
 	std::set<std::string> unrecorded_peers; // addresses of servers that recorded processes are clients of
 	uint64_t zero_ns = 0;	  // origin of "+12.304 s": the first request, else the start of the recording
 	uint64_t first_ns = 0;	  // the same for a part of a run: its first request, or its start

@@ -36,8 +36,25 @@ void CountArrival(const Requests &q, size_t i, LogFacts *facts)
 	facts->longest_unread_ns = std::max(facts->longest_unread_ns, q.Unread(i));
 }
 
+// A request with one of these statuses was answered by a server.
+bool IsAnswered(uint8_t status)
+{
+	return status <= FT_STATUS_ERROR_REPLY || status == FT_STATUS_WRONG;
+}
+
+void CountOperation(const Requests &q, size_t i, OperationCount *count)
+{
+	count->requests++;
+	const uint64_t read_ns = q.read_ns.empty() ? 0 : q.read_ns[i],
+		       answered_ns = q.answered_ns.empty() ? q.end_ns[i] : q.answered_ns[i];
+	if (!read_ns || answered_ns < read_ns)
+		return;
+	count->served++;
+	count->service_ns += answered_ns - read_ns;
+}
+
 void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, size_t end, uint64_t step,
-		LogFacts *facts)
+		const TimeSpan &period, LogFacts *facts)
 {
 	const Requests &q = run.requests;
 	facts->first_due_of.resize(run.connections.size(), UINT64_MAX);
@@ -55,6 +72,9 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 		facts->joined += q.Joined(i);
 		if (q.Behind(i) == 0 && through[c] && q.status[i] != FT_STATUS_UNSENT)
 			facts->behind_unknown++;
+		if (q.end_ns[i] > period.since_ns && q.end_ns[i] <= period.until_ns &&
+		    IsAnswered(q.status[i]))
+			CountOperation(q, i, &facts->by_op[q.op[i]]);
 		if (IsError(q.status[i]))
 			continue;
 		uint64_t latency = q.Latency(i);
@@ -97,6 +117,8 @@ void MergeSums(const LogFacts &worker, LogFacts *all)
 	all->behind_unknown += worker.behind_unknown;
 	all->behind |= worker.behind;
 	all->joined += worker.joined;
+	for (size_t op = 0; op < all->by_op.size(); op++)
+		all->by_op[op].Add(worker.by_op[op]);
 	all->arrivals.Merge(worker.arrivals);
 	all->arrivals_ns += worker.arrivals_ns;
 	all->unread_ns += worker.unread_ns;
@@ -113,7 +135,7 @@ void AddEarlier(LogFacts earlier, LogFacts *facts)
 	facts->sample = std::move(earlier.sample);
 }
 
-LogFacts CountRequests(const Run &run, Log *log)
+LogFacts CountRequests(const Run &run, Log *log, const TimeSpan &period)
 {
 	LogFacts all;
 	std::vector<LogFacts> workers(MaxWorkers());
@@ -123,7 +145,7 @@ LogFacts CountRequests(const Run &run, Log *log)
 		const std::vector<bool> through = ThroughProxy(run);
 		const Requests &q = run.requests;
 		ForRanges(q.lead, q.size(), [&](size_t begin, size_t end, size_t w) {
-			CountRange(run, through, begin, end, step, &workers[w]);
+			CountRange(run, through, begin, end, step, period, &workers[w]);
 		});
 		for (size_t w = 0; w < Workers(q.size() - q.lead); w++)
 			MergeOrdered(&workers[w], &all);

@@ -8,6 +8,7 @@
 
 #include "analysis/blame/backlog.h"
 #include "analysis/run/log.h"
+#include "analysis/run/part.h"
 #include "analysis/run/run.h"
 #include "peaks.h"
 #include "percentile.h"
@@ -22,6 +23,21 @@ struct SampledRequest {
 	uint8_t op, behind;
 };
 
+// An operation's requests that a server answered in a period.
+struct OperationCount {
+	uint64_t requests = 0;
+	// From the server's read to its answer, of those whose read the server's kernel saw.
+	uint64_t served = 0, service_ns = 0;
+
+	void Add(const OperationCount &other)
+	{
+		requests += other.requests;
+		served += other.served;
+		service_ns += other.service_ns;
+	}
+};
+using OperationCounts = std::array<OperationCount, 256>; // by index into Run::ops
+
 struct LogFacts {
 	uint64_t count = 0;
 	std::array<uint64_t, 256> by_status = {};
@@ -34,7 +50,8 @@ struct LogFacts {
 	// Requests through a proxy to an unknown server behind it, and whether that server is known for any.
 	uint64_t behind_unknown = 0;
 	bool behind = false;
-	uint64_t joined = 0; // requests that a kernel log has too
+	uint64_t joined = 0;	    // requests that a kernel log has too
+	OperationCounts by_op = {}; // answered in the period that was given
 	// Answers with a known arrival: the time up to it, and the time that they then waited unread.
 	LogHistogram arrivals;
 	unsigned __int128 arrivals_ns = 0;
@@ -45,7 +62,8 @@ struct LogFacts {
 	uint64_t answered() const { return latencies.count; }
 };
 
-LogFacts CountRequests(const Run &run, Log *log);
+// `period`: of `by_op`.
+LogFacts CountRequests(const Run &run, Log *log, const TimeSpan &period = {0, 0});
 // Adds the usual latencies and the first due times of connections from earlier requests.
 void AddEarlier(LogFacts earlier, LogFacts *facts);
 

@@ -209,10 +209,11 @@ struct Load {
 	uint32_t pipeline = 1;
 	uint32_t first_connection = 0; // of its connections in Run::connections
 	uint32_t connection_count = 0;
-	bool behind = false; // it used a proxy and logged the server behind
-	bool kernel = false; // a kernel log: `arrival` is "closed", and start is when a request arrived
-	bool slices = false; // a kernel log of only a part of the time
-	uint32_t sample = 1; // of a kernel log: requests are of 1 in this many connections
+	bool behind = false;	// it used a proxy and logged the server behind
+	bool only_slow = false; // its log has only slow and failed requests
+	bool kernel = false;	// a kernel log: `arrival` is "closed", and start is when a request arrived
+	bool slices = false;	// a kernel log of only a part of the time
+	uint32_t sample = 1;	// of a kernel log: requests are of 1 in this many connections
 };
 
 // When a load generator began a test, and its threads on the host. Connection::thread is an index into them.
@@ -358,6 +359,8 @@ struct Run {
 	    server_hosts;	      // the host of a local address, if there are several hosts; else ""
 	std::vector<Behind> behind;   // at most 254
 	std::vector<std::string> ops; // "GET", "SET"
+	// Likewise, the command of each: "LRANGE" of "LRANGE_100"; "": several.
+	std::vector<std::string> op_commands;
 	std::vector<Connection> connections;
 	std::vector<RequestClient> request_clients;
 	Requests requests;

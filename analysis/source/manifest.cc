@@ -42,11 +42,15 @@ void AddTarget(const Target &target, bool segment, Run *run)
 
 void UseOps(OpenFile *f, Run *run)
 {
-	for (const std::string &op : common::Texts(f->manifest, "ops")) {
-		auto known = std::find(run->ops.begin(), run->ops.end(), op);
+	const std::vector<std::string> ops = common::Texts(f->manifest, "ops"),
+				       commands = common::Texts(f->manifest, "commands");
+	for (size_t i = 0; i < ops.size(); i++) {
+		auto known = std::find(run->ops.begin(), run->ops.end(), ops[i]);
 		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
-		if (known == run->ops.end())
-			run->ops.push_back(op);
+		if (known != run->ops.end())
+			continue;
+		run->ops.push_back(ops[i]);
+		run->op_commands.push_back(commands.size() == ops.size() ? commands[i] : ops[i]);
 	}
 }
 
@@ -83,6 +87,7 @@ void UseLog(OpenFile *f, Run *run)
 	load.pipeline = static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(m, "pipeline"), 1, 1 << 20));
 	load.first_connection = static_cast<uint32_t>(run->connections.size());
 	load.behind = f->behind.size() > 1;
+	load.only_slow = common::Whole(m, "log_slow_ns") != 0;
 	load.file = static_cast<uint32_t>(run->files.size());
 	f->session->load = static_cast<uint32_t>(run->loads.size());
 	run->loads.push_back(load);

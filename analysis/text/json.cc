@@ -12,6 +12,7 @@
 #include "analysis/run/hosts.h"
 #include "answer.h"
 #include "json_writer.h"
+#include "server_tables.h"
 
 namespace forktail::analysis
 {
@@ -370,6 +371,10 @@ void WriteAccount(const Explanation &e, JsonWriter *out)
 					  {"cycles", e.server_count->cycles},
 					  {"loop_ns", e.server_count->loop_ns},
 					  {"command_ns", e.server_count->command_ns}});
+	if (e.server_commands)
+		out->Add("server_commands", ServerCommandsJson(*e.server_commands));
+	if (!e.server_threads.threads.empty())
+		out->Add("server_threads", ServerThreadsJson(e));
 	out->End();
 }
 

@@ -8,6 +8,7 @@
 #include "common/format/units.h"
 #include "screen.h"
 #include "sentences.h"
+#include "server_tables.h"
 
 namespace forktail::analysis
 {
@@ -197,6 +198,7 @@ std::string ExplainText(const Explanation &e, const Style &style, size_t episode
 	WriteHops(&w);
 	WriteEpisodes(&w, episodes);
 	WriteOwnCode(&w);
+	w.out += ServerCommandsTable(e, style) + ServerThreadsTable(e, style);
 	w.out += "\n";
 	if (std::string clock = ClockText(w.e, w.e.zero_ns); !clock.empty())
 		w.Line("+0.000 s is " + clock + ".");

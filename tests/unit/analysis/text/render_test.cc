@@ -142,6 +142,43 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	CHECK(ExplainText(e, colour).find("\033[1m") != std::string::npos);
 }
 
+TEST_CASE("commands as the server counted them are beside the log's requests")
+{
+	RunBuilder b;
+	ForkRun(&b);
+	Explanation e = Explain(&b, {1 * ms, 0});
+	CHECK(ExplainText(e, {}).find("as the server counted") == std::string::npos);
+	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_commands"));
+	ServerCommand set = {"set", 1500, 3, 2, 3 * ms, 1 * us, 8 * us, OperationCount{1510, 1500, 30 * ms}};
+	ServerCommand info = {"info", 4, 0, 0, 200 * us, 33 * us, 66 * us, {}};
+	e.server_commands = {1000 * ms, {set, info}};
+	const std::string text = ExplainText(e, {});
+	Holds(text, "\ncommand  calls     time     mean   p50 <=   p99 <=  requests  difference  service\n"
+		    "set      1,500  3.00 ms  2.00 us  1.00 us  8.00 us     1,510          -7  20.0 us\n"
+		    "info         4   200 us  50.0 us  33.0 us  66.0 us         -           -        -\n");
+	Style narrow;
+	narrow.columns = 60;
+	Holds(ExplainText(e, narrow), "\ncommand  calls     time     mean   p50 <=   p99 <=  requests\n");
+	const nlohmann::json counted = parse_json(ExplainJson(e))["account"]["server_commands"];
+	CHECK(counted["ns"] == 1000 * ms);
+	REQUIRE(counted["commands"].size() == 2);
+	CHECK(counted["commands"][0] == nlohmann::json({{"name", "set"},
+							{"calls", 1500},
+							{"rejected", 3},
+							{"failed", 2},
+							{"time_ns", 3 * ms},
+							{"mean_ns", 2 * us},
+							{"p50_ns", 1 * us},
+							{"p99_ns", 8 * us},
+							{"requests", 1510},
+							{"difference", -7},
+							{"served", 1500},
+							{"service_ns", 20 * us}}));
+	CHECK(!counted["commands"][1].contains("requests"));
+	e.server_commands->commands.assign(7, set);
+	Holds(ExplainText(e, {}), "\n(2 more commands: --json)\n");
+}
+
 TEST_CASE("dropped events are located in time")
 {
 	RunBuilder b;
