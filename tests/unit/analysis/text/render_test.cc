@@ -179,6 +179,39 @@ TEST_CASE("commands as the server counted them are beside the log's requests")
 	Holds(ExplainText(e, {}), "\n(2 more commands: --json)\n");
 }
 
+TEST_CASE("threads as the server counted them are beside their CPU time")
+{
+	RunBuilder b;
+	ForkRun(&b);
+	Explanation e = Explain(&b, {1 * ms, 0});
+	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_threads"));
+	e.server_threads.period = {kBase, kBase + 900 * ms};
+	ServerThread main = {"main", 200 * ms, 120 * ms, {}, {}, {}, 0, 210 * ms};
+	ServerThread io = {"io_thd_1", {}, 90 * ms, 12, 3400, 3390, -1, 0};
+	e.server_threads.threads = {main, io};
+	Holds(ExplainText(e, {}),
+	      "\nthread    connections  reads  writes   active  CPU (INFO)  CPU (kernel)  difference\n"
+	      "main                -      -       -   120 ms      200 ms        210 ms    -10.0 ms\n"
+	      "io_thd_1           12  3,400   3,390  90.0 ms           -             -           -\n");
+	const nlohmann::json counted = parse_json(ExplainJson(e))["account"]["server_threads"];
+	CHECK(counted["ns"] == 900 * ms);
+	CHECK(counted["threads"][0] == nlohmann::json({{"name", "main"},
+						       {"tid", kServer},
+						       {"kernel_cpu_ns", 210 * ms},
+						       {"cpu_ns", 200 * ms},
+						       {"cpu_difference_ns", -10'000'000},
+						       {"active_ns", 120 * ms},
+						       {"active_difference_ns", -90'000'000}}));
+	CHECK(counted["threads"][1] == nlohmann::json({{"name", "io_thd_1"},
+						       {"active_ns", 90 * ms},
+						       {"connections", 12},
+						       {"reads", 3400},
+						       {"writes", 3390}}));
+	e.server_threads.threads[0].cpu_ns.reset();
+	Holds(ExplainText(e, {}),
+	      "\nmain                -      -       -   120 ms        210 ms    -90.0 ms\n");
+}
+
 TEST_CASE("dropped events are located in time")
 {
 	RunBuilder b;
