@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "common/format/units.h"
 #include "layout.h"
@@ -274,6 +275,7 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 {
 	std::vector<std::string> texts;
 	std::vector<int> seen;
+	bool counted = false; // the event loop that INFO has is the main thread's
 	for (int thread : e.serving) {
 		if (thread < 0 || std::find(seen.begin(), seen.end(), thread) != seen.end())
 			continue;
@@ -297,7 +299,8 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 				common::FormatPercent(static_cast<double>(own) / wall) + ", stalls " +
 				common::FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
 				common::FormatPercent(static_cast<double>(idle) / wall) + "." +
-				SpeedText(t.counted) + (thread == e.serving[0] ? ServerCountText(e) : ""));
+				SpeedText(t.counted) +
+				(t.tid == t.tgid && !std::exchange(counted, true) ? ServerCountText(e) : ""));
 	}
 	return texts;
 }
