@@ -47,21 +47,19 @@ void FindMeasured(const LogFacts &facts, Explanation *e)
 		e->zero_ns = first;
 }
 
-// Whether what the server counted itself is of all requests, and of the time that is explained.
+// Whether the server's own counts are of all requests, and of the time that is explained. Through a proxy
+// INFO is of the proxy or of one of its servers.
 bool ComparesCounts(const Explanation &e)
 {
-	return e.run.servers.size() == 1 && !e.in_part;
+	return e.run.servers.size() == 1 && e.run.behind.empty() && !e.in_part;
 }
 
-// What the only server counted itself over the whole run. A proxy's INFO, if it has one, is of itself or of
-// one of its servers.
 void FindServerCounts(const LogFacts &facts, Explanation *e)
 {
 	if (!ComparesCounts(*e))
 		return;
 	e->server_count = ServerCountOf(e->run);
-	if (e->run.behind.empty())
-		e->server_commands = ServerCommandsOf(e->run, facts.by_op);
+	e->server_commands = ServerCommandsOf(e->run, facts.by_op);
 }
 
 // Time of requests before or after the recording of their server is unattributed: note the bounds.

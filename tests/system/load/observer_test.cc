@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <hiredis/hiredis.h>
 #include <memory>
 #include <set>
 #include <string>
@@ -107,6 +108,14 @@ const char *const kRound = "redis.total_commands_processed"; // every round send
 bool has(const std::string &text, const std::string &part)
 {
 	return text.find(part) != std::string::npos;
+}
+
+size_t count_of(const std::string &text, const std::string &part)
+{
+	size_t count = 0;
+	for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+		count++;
+	return count;
 }
 
 uint64_t id_of(const Json &slowlog)
@@ -408,6 +417,31 @@ TEST_CASE("the counters of each command are noted at the begin and at the end")
 			CHECK(slots[i][1].get<uint64_t>() > slots[i - 1][1].get<uint64_t>());
 		}
 	}
+}
+
+TEST_CASE("INFO has the connections of each I/O thread that CLIENT LIST has")
+{
+	const std::string program = newer_server("redis-server");
+	if (program.empty()) {
+		WARN("SKIPPED: no Redis 8 (script/servers)");
+		return;
+	}
+	Redis redis({.tcp = false, .config = {"--io-threads", "3"}, .program = program});
+	Observation o(redis.socket());
+	std::vector<std::unique_ptr<redisContext, void (*)(redisContext *)>> clients;
+	for (int i = 0; i < 9; i++)
+		clients.emplace_back(redisConnectUnix(redis.socket().c_str()), redisFree);
+	CHECK(eventually([&] {
+		const std::string list = redis.command({"CLIENT", "LIST"});
+		double all = 0;
+		for (const std::string thread : {"1", "2"}) {
+			const std::vector<double> known = o.values("redis.io_thread_" + thread + ".clients");
+			if (known.empty() || known.back() != count_of(list, " io-thread=" + thread + "\n"))
+				return false;
+			all += known.back();
+		}
+		return all >= 9;
+	}));
 }
 
 TEST_CASE("a refusal of the server is noted once, and the question is not repeated")
