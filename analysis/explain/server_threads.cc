@@ -29,6 +29,13 @@ double ValueAt(const Series &s, uint64_t t_ns)
 	return after == s.samples.begin() ? after->value : std::prev(after)->value;
 }
 
+// A series may have any numbers.
+uint64_t Whole(double value)
+{
+	constexpr double most = 1e18;
+	return value > 0 ? static_cast<uint64_t>(std::min(value, most) + 0.5) : 0;
+}
+
 // By how much it grew in the period, times `unit`. Nothing if it is not reported or was set back.
 std::optional<uint64_t> GrowthIn(const Run &run, const std::string &name, const TimeSpan &period,
 				 double unit = 1)
@@ -36,8 +43,7 @@ std::optional<uint64_t> GrowthIn(const Run &run, const std::string &name, const 
 	const Series *s = InfoSeries(run, name);
 	if (!s || !std::ranges::is_sorted(s->samples, {}, &Sample::value))
 		return {};
-	return static_cast<uint64_t>((ValueAt(*s, period.until_ns) - ValueAt(*s, period.since_ns)) * unit +
-				     0.5);
+	return Whole((ValueAt(*s, period.until_ns) - ValueAt(*s, period.since_ns)) * unit);
 }
 
 std::optional<uint64_t> Most(const Run &run, const std::string &name)
@@ -45,7 +51,7 @@ std::optional<uint64_t> Most(const Run &run, const std::string &name)
 	const Series *s = InfoSeries(run, name);
 	if (!s)
 		return {};
-	return static_cast<uint64_t>(std::ranges::max(s->samples, {}, &Sample::value).value);
+	return Whole(std::ranges::max(s->samples, {}, &Sample::value).value);
 }
 
 // The longest-lived thread of the process with this name; "": its main thread.

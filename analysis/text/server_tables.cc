@@ -3,7 +3,6 @@
 #include "server_tables.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "analysis/run/hosts.h"
@@ -24,9 +23,9 @@ std::string Duration(uint64_t ns)
 	return ns ? common::FormatDuration(ns) : "";
 }
 
-std::string Signed(int64_t n)
+std::string Signed(int64_t n, std::string (*format)(uint64_t))
 {
-	return (n < 0 ? "-" : "") + common::FormatCount(static_cast<uint64_t>(n < 0 ? -n : n));
+	return n < 0 ? "-" + format(0 - static_cast<uint64_t>(n)) : format(static_cast<uint64_t>(n));
 }
 
 std::string Count(const std::optional<uint64_t> &n)
@@ -85,7 +84,7 @@ std::string ServerCommandsTable(const Explanation &e, const Style &style)
 		    {c.name, common::FormatCount(c.calls), common::FormatDuration(c.time_ns),
 		     c.calls ? common::FormatDuration(c.MeanNs()) : "", Duration(c.p50_ns),
 		     Duration(c.p99_ns), log ? common::FormatCount(log->requests) : "",
-		     log ? Signed(c.Difference()) : "",
+		     log ? Signed(c.Difference(), common::FormatCount) : "",
 		     log && log->served ? common::FormatDuration(log->service_ns / log->served) : ""});
 	}
 	std::string text =
@@ -118,10 +117,7 @@ std::string ServerThreadsTable(const Explanation &e, const Style &style)
 				t.active_ns ? common::FormatDuration(*t.active_ns) : "",
 				t.cpu_ns ? common::FormatDuration(*t.cpu_ns) : "",
 				recorded ? common::FormatDuration(t.kernel_cpu_ns) : "",
-				recorded && counted
-				    ? (difference < 0 ? "-" : "") +
-					  common::FormatDuration(static_cast<uint64_t>(std::abs(difference)))
-				    : ""});
+				recorded && counted ? Signed(difference, common::FormatDuration) : ""});
 	}
 	if (rows.empty())
 		return "";

@@ -10,6 +10,9 @@
 
 #define ROW "cmdstat_"
 
+/* Larger counters are not a server's. */
+#define COUNTER_LIMIT 1e18
+
 /* A server has some 400 commands with subcommands; modules add theirs. */
 enum { COMMANDS_LIMIT = 2000, NAME_BYTES = 64, SLOTS_LIMIT = 64 };
 
@@ -37,7 +40,7 @@ static void put_counters(json_t *command, char *parts)
 		*value++ = 0;
 		for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
 			if (strcmp(part, counters[i]) == 0 && observer_series_number(value, &number) &&
-			    number >= 0)
+			    number >= 0 && number < COUNTER_LIMIT)
 				json_put_count(command, part, (uint64_t)number);
 	}
 }
