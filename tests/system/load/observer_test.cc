@@ -4,118 +4,24 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <hiredis/hiredis.h>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "loadgen/observer/observer.h"
 #include "tests/support/catch.h"
-#include "tests/support/json.h"
-#include "tests/support/recorded.h"
 #include "tests/support/servers/memcached.h"
 #include "tests/support/servers/server.h"
+#include "tests/system/load/observation.h"
 
 using namespace forktail::test;
-using Json = nlohmann::json;
 
 namespace
 {
 
-// An observer and its recording, which can be read meanwhile.
-class Observation
-{
-public:
-	explicit Observation(const observer_server &server)
-	{
-		REQUIRE(ft_writer_open(&writer_, path().c_str(), R"({"program":"test"})") == 0);
-		REQUIRE(observer_start(&observer_, &server, writer_) == 0);
-	}
-	explicit Observation(const std::string &socket) : Observation(on(socket)) {}
-	~Observation()
-	{
-		observer_stop(observer_);
-		if (writer_)
-			ft_writer_close(writer_, nullptr);
-	}
-	static observer_server on(const std::string &socket)
-	{
-		observer_server server = {};
-		server.socket = socket.c_str();
-		return server;
-	}
-	std::string path() const { return dir_.file("recording"); }
-	Recorded so_far()
-	{
-		if (writer_)
-			ft_writer_flush(writer_);
-		return read_recording(path());
-	}
-	std::vector<Json> notes(const std::string &kind)
-	{
-		std::vector<Json> found;
-		for (const std::string &text : so_far().notes)
-			if (Json j = parse_json(text); j["kind"] == kind)
-				found.push_back(j);
-		return found;
-	}
-	size_t count(const std::string &kind) { return notes(kind).size(); }
-	// Values of the series of this name.
-	std::vector<double> values(const std::string &name)
-	{
-		const Recorded r = so_far();
-		std::vector<double> found;
-		for (const auto &[id, text] : r.series)
-			if (parse_json(text)["name"] == name)
-				for (const ft_sample &s : r.samples)
-					if (s.series == id)
-						found.push_back(s.value);
-		return found;
-	}
-	// Waits for a round that began after this call: uptime and other values change every second.
-	bool another_round(const std::string &series, size_t rounds = 1)
-	{
-		const size_t before = values(series).size();
-		return eventually([&] { return values(series).size() >= before + rounds; }, Seconds(30));
-	}
-	// Ends both. The recording is complete.
-	Recorded end()
-	{
-		observer_stop(observer_);
-		observer_ = nullptr;
-		CHECK(ft_writer_close(writer_, "{}") == 0);
-		writer_ = nullptr;
-		return read_recording(path());
-	}
-	// Stops while the server does not answer. Returns how long that took.
-	Seconds stop()
-	{
-		const auto start = std::chrono::steady_clock::now();
-		observer_stop(observer_);
-		observer_ = nullptr;
-		return std::chrono::steady_clock::now() - start;
-	}
-
-private:
-	TempDir dir_;
-	ft_writer *writer_ = nullptr;
-	observer *observer_ = nullptr;
-};
-
-const char *const kRound = "redis.total_commands_processed"; // every round sends commands
-
 bool has(const std::string &text, const std::string &part)
 {
 	return text.find(part) != std::string::npos;
-}
-
-size_t count_of(const std::string &text, const std::string &part)
-{
-	size_t count = 0;
-	for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-		count++;
-	return count;
 }
 
 uint64_t id_of(const Json &slowlog)
@@ -126,22 +32,6 @@ uint64_t id_of(const Json &slowlog)
 std::vector<std::string> command_of(const Json &slowlog)
 {
 	return slowlog["command"].get<std::vector<std::string>>();
-}
-
-// The command's entry in a note of counters; null without.
-Json counters_of(const Json &note, const std::string &command)
-{
-	for (const Json &c : note["commands"])
-		if (c["name"] == command)
-			return c;
-	return nullptr;
-}
-
-// "17" of "calls=3,usec=17,..."
-std::string part_of(const std::string &parts, const std::string &name)
-{
-	const size_t from = parts.find(name + "=") + name.size() + 1;
-	return parts.substr(from, parts.find(',', from) - from);
 }
 
 } // namespace
@@ -369,79 +259,6 @@ TEST_CASE("forks, snapshots and a changed role are noted")
 	CHECK(states[2]["field"] == "role");
 	CHECK(states[2]["from"] == "master");
 	CHECK(states[2]["to"] == "slave");
-}
-
-TEST_CASE("the counters of each command are noted at the begin and at the end")
-{
-	for (const std::string kind : {"redis", "redis-server", "valkey-server"}) {
-		const std::string program = kind == "redis" ? "redis-server" : newer_server(kind);
-		if (program.empty()) {
-			WARN("SKIPPED: no " << kind << " of a later Debian (script/servers)");
-			continue;
-		}
-		Redis redis({.tcp = false, .program = program});
-		INFO(kind << " " << redis.info("redis_version"));
-		for (int i = 0; i < 40; i++)
-			redis.command({"SET", "key", "before"});
-		Observation o(redis.socket());
-		REQUIRE(eventually([&] { return o.count("command-latency") == 1; }));
-		REQUIRE(o.another_round(kRound, 2));
-		for (int i = 0; i < 300; i++)
-			redis.command({"SET", "key", "value"});
-		for (int i = 0; i < 70; i++)
-			redis.command({"LPUSH", "key", "of another type"});
-		redis.command({"GET"}); // rejected
-		o.end();
-		for (const char *noted : {"command-stats", "command-latency"}) {
-			const std::vector<Json> notes = o.notes(noted);
-			REQUIRE(notes.size() == 2);
-			CHECK(notes[0]["t_ns"].get<uint64_t>() < notes[1]["t_ns"].get<uint64_t>());
-			for (const Json &note : notes)
-				CHECK(note["run_id"] == redis.info("run_id"));
-			const Json before = counters_of(notes[0], "set"),
-				   after = counters_of(notes[1], "set");
-			CHECK(before["calls"] == 40);
-			CHECK(after["calls"] == 340);
-			CHECK(counters_of(notes[0], "lpush").is_null());
-		}
-		const Json stats = o.notes("command-stats").at(1);
-		CHECK(std::to_string(counters_of(stats, "set")["usec"].get<uint64_t>()) ==
-		      part_of(redis.info("cmdstat_set"), "usec"));
-		CHECK(counters_of(stats, "lpush")["failed_calls"] == 70);
-		CHECK(counters_of(stats, "get")["rejected_calls"] == 1);
-		const Json slots = counters_of(o.notes("command-latency").at(1), "set")["slots"];
-		REQUIRE(!slots.empty());
-		CHECK(slots.back()[1] == 340);
-		for (size_t i = 1; i < slots.size(); i++) {
-			CHECK(slots[i][0].get<uint64_t>() > slots[i - 1][0].get<uint64_t>());
-			CHECK(slots[i][1].get<uint64_t>() > slots[i - 1][1].get<uint64_t>());
-		}
-	}
-}
-
-TEST_CASE("INFO has the connections of each I/O thread that CLIENT LIST has")
-{
-	const std::string program = newer_server("redis-server");
-	if (program.empty()) {
-		WARN("SKIPPED: no Redis 8 (script/servers)");
-		return;
-	}
-	Redis redis({.tcp = false, .config = {"--io-threads", "3"}, .program = program});
-	Observation o(redis.socket());
-	std::vector<std::unique_ptr<redisContext, void (*)(redisContext *)>> clients;
-	for (int i = 0; i < 9; i++)
-		clients.emplace_back(redisConnectUnix(redis.socket().c_str()), redisFree);
-	CHECK(eventually([&] {
-		const std::string list = redis.command({"CLIENT", "LIST"});
-		double all = 0;
-		for (const std::string thread : {"1", "2"}) {
-			const std::vector<double> known = o.values("redis.io_thread_" + thread + ".clients");
-			if (known.empty() || known.back() != count_of(list, " io-thread=" + thread + "\n"))
-				return false;
-			all += known.back();
-		}
-		return all >= 9;
-	}));
 }
 
 TEST_CASE("a refusal of the server is noted once, and the question is not repeated")
