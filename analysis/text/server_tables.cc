@@ -69,6 +69,22 @@ std::string Table(const Row &heads, const std::vector<Row> &rows, const Style &s
 	return text;
 }
 
+// What the columns are, as far as they are known for any command.
+std::string CommandsCaption(const ServerCommands &counted)
+{
+	bool bounds = false, logged = false, served = false;
+	for (const ServerCommand &c : counted.commands) {
+		bounds |= c.p50_ns != 0;
+		logged |= c.logged.has_value();
+		served |= c.logged && c.logged->served;
+	}
+	return "Commands as the server counted them (INFO, over " + common::FormatDuration(counted.ns) +
+	       "): time in the command's function" +
+	       (bounds ? ", and upper bounds of its percentiles (LATENCY HISTOGRAM)." : ".") +
+	       (logged ? " Requests are those of the log." : "") +
+	       (served ? " Service is the time from the server's read to its answer." : "");
+}
+
 } // namespace
 
 std::string ServerCommandsTable(const Explanation &e, const Style &style)
@@ -87,18 +103,10 @@ std::string ServerCommandsTable(const Explanation &e, const Style &style)
 		     log ? Signed(c.Difference(), common::FormatCount) : "",
 		     log && log->served ? common::FormatDuration(log->service_ns / log->served) : ""});
 	}
-	std::string text =
-	    "\n" +
-	    Wrap("Commands as the server counted them (INFO, over " +
-		     common::FormatDuration(e.server_commands->ns) +
-		     "): time in the command's function, and upper bounds of its percentiles (LATENCY "
-		     "HISTOGRAM). Requests are those of the log; the service time is from the server's read "
-		     "to "
-		     "its answer.",
-		 0, 0, style.columns) +
-	    Table(
-		{"command", "calls", "time", "mean", "p50 <=", "p99 <=", "requests", "difference", "service"},
-		rows, style);
+	std::string text = "\n" + Wrap(CommandsCaption(*e.server_commands), 0, 0, style.columns) +
+			   Table({"command", "calls", "time", "mean", "p50 <=", "p99 <=", "requests",
+				  "difference", "service"},
+				 rows, style);
 	if (all.size() > kRows)
 		text +=
 		    "(" + common::Plural(all.size() - kRows, "more command", "more commands") + ": --json)\n";
@@ -110,21 +118,23 @@ std::string ServerThreadsTable(const Explanation &e, const Style &style)
 	const ServerThreads &all = e.server_threads;
 	std::vector<Row> rows;
 	for (const ServerThread &t : all.threads) {
-		const bool recorded = t.thread >= 0;
+		const bool known = t.thread >= 0;
 		const std::optional<uint64_t> &counted = t.cpu_ns ? t.cpu_ns : t.active_ns;
 		const int64_t difference = Less(counted.value_or(0), t.kernel_cpu_ns);
 		rows.push_back({t.name, Count(t.connections), Count(t.reads), Count(t.writes),
 				t.active_ns ? common::FormatDuration(*t.active_ns) : "",
 				t.cpu_ns ? common::FormatDuration(*t.cpu_ns) : "",
-				recorded ? common::FormatDuration(t.kernel_cpu_ns) : "",
-				recorded && counted ? Signed(difference, common::FormatDuration) : ""});
+				known ? common::FormatDuration(t.kernel_cpu_ns) : "",
+				known && counted ? Signed(difference, common::FormatDuration) : ""});
 	}
 	if (rows.empty())
 		return "";
+	const bool recorded =
+	    std::ranges::any_of(all.threads, [](const ServerThread &t) { return t.thread >= 0; });
 	return "\n" +
 	       Wrap("Threads as the server counted them (INFO, over " +
 			common::FormatDuration(all.period.until_ns - all.period.since_ns) +
-			"), beside the CPU time that the kernel's account has of them in the same time.",
+			(recorded ? "), and their CPU time in the kernel's account in the same time." : ")."),
 		    0, 0, style.columns) +
 	       Table({"thread", "connections", "reads", "writes", "active", "CPU (INFO)", "CPU (kernel)",
 		      "difference"},
