@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/servers/server.h"
+#include "tests/system/load/load.h"
 #include "tests/system/load/observation.h"
 
 using namespace forktail::test;
@@ -114,6 +115,20 @@ TEST_CASE("INFO has the connections of each I/O thread that CLIENT LIST has")
 		}
 		return all >= 9;
 	}));
+}
+
+TEST_CASE("the manifest has the commands that the server counts, not the names of tests")
+{
+	Redis redis;
+	TempDir dir;
+	REQUIRE(load({"-s", redis.socket(), "-t", "lrange_100,set", "-n", "10", "-q", "-o", dir.file("log")})
+		    .status == 0);
+	const Json manifest = read_log(dir.file("log")).manifest;
+	for (size_t i = 0; i < manifest["ops"].size(); i++)
+		CHECK(manifest["commands"][i] ==
+		      (manifest["ops"][i] == "LRANGE_100" ? Json("LRANGE") : Json("SET")));
+	CHECK(manifest["commands"].size() == manifest["ops"].size());
+	CHECK(manifest["ops"].size() >= 2);
 }
 
 TEST_CASE("a stop in the middle of a question does not lose the last counters")

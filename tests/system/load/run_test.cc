@@ -103,6 +103,7 @@ TEST_CASE("the log has every request, and table and JSON equal it")
 	CHECK(log.summary["runs"] == run.json["runs"]);
 	CHECK(log.manifest["program"] == "forktail-load");
 	CHECK(log.manifest["ops"] == Json({"GET", "SET"}));
+	CHECK(log.manifest["commands"] == log.manifest["ops"]);
 	CHECK(log.manifest["servers"][0] == "unix:" + redis.socket());
 	CHECK(log.manifest["server_info"][0]["pid"] == redis.pid());
 	CHECK(log.manifest["server_info"][0]["version"] == redis.info("redis_version"));

@@ -404,6 +404,18 @@ TEST_CASE("a system call has its recorder's name for it, otherwise the name on x
 	CHECK(SyscallName(other, 0) == "");
 }
 
+TEST_CASE("a load generator's log has the command of each operation, and may have only slow requests")
+{
+	TempDir dir;
+	WriteLoad(dir.file("a.forktail"), "b1", 10,
+		  R"(["LRANGE_100","MIX"],"commands":["LRANGE",""],"log_slow_ns":1000)");
+	Run run;
+	std::string error;
+	REQUIRE(LoadRun(dir.path(), &run, &error));
+	CHECK(run.op_commands == std::vector<std::string>{"LRANGE", ""});
+	CHECK(run.loads[0].only_slow);
+}
+
 TEST_CASE("ids of several load generators are distinct")
 {
 	TempDir dir;
@@ -413,6 +425,8 @@ TEST_CASE("ids of several load generators are distinct")
 	std::string error;
 	REQUIRE(LoadRun(dir.path(), &run, &error));
 	CHECK(run.ops == std::vector<std::string>{"GET", "SET", "INCR"});
+	CHECK(run.op_commands == run.ops); // an old log has only names
+	CHECK(!run.loads[0].only_slow);
 	CHECK(run.ops[run.requests.op[0]] == "SET");
 	CHECK(run.ops[run.requests.op[10]] == "INCR");
 	CHECK(run.requests.connection[0] != run.requests.connection[10]);
