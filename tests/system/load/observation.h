@@ -7,15 +7,11 @@
 
 #include "loadgen/observer/observer.h"
 #include "tests/support/catch.h"
-#include "tests/support/json.h"
-#include "tests/support/process.h"
 #include "tests/support/recorded.h"
-#include "tests/support/tempdir.h"
+#include "tests/system/load/load.h"
 
 namespace forktail::test
 {
-
-using Json = nlohmann::json;
 
 // Every round sends commands.
 constexpr char kRound[] = "redis.total_commands_processed";

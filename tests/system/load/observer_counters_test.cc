@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "tests/support/servers/server.h"
-#include "tests/system/load/load.h"
 #include "tests/system/load/observation.h"
 
 using namespace forktail::test;
