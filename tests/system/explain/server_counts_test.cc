@@ -43,7 +43,8 @@ void CheckCommands(Redis &redis, const Log &log, const Json &counted)
 		const uint64_t calls = CallsOf(redis, command), requests = c["requests"];
 		CHECK(c["calls"].get<uint64_t>() <= calls);
 		CHECK(c["calls"].get<uint64_t>() > calls * 9 / 10);
-		CHECK(std::abs(c["difference"].get<int64_t>()) <= kConnections);
+		// Those on their way during a reading; on a busy machine several on a connection.
+		CHECK(std::abs(c["difference"].get<int64_t>()) <= static_cast<int64_t>(requests / 100));
 		CHECK(c["calls"].get<int64_t>() - c["difference"].get<int64_t>() ==
 		      static_cast<int64_t>(requests));
 		CHECK(requests <= log.with_op(log.manifest["ops"][0] == op ? 0 : 1));
