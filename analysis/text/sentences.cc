@@ -290,7 +290,8 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 		for (int c = 0; c < kTimelineCauses; c++)
 			if (IsStall(static_cast<Cause>(c)))
 				stalls += a.by_cause[c];
-		std::string place = PlaceOf(e.run, t);
+		const std::string place = PlaceOf(e.run, t);
+		const bool first_main = t.tid == t.tgid && !std::exchange(counted, true);
 		texts.push_back("Server thread " + (t.role.empty() ? t.comm : t.role) + " (" +
 				std::to_string(t.tid) + ")" + (place.empty() ? "" : " of " + place) + ": " +
 				common::FormatDuration(a.wall_ns) + " recorded, " +
@@ -299,8 +300,7 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 				common::FormatPercent(static_cast<double>(own) / wall) + ", stalls " +
 				common::FormatPercent(static_cast<double>(stalls) / wall) + ", idle " +
 				common::FormatPercent(static_cast<double>(idle) / wall) + "." +
-				SpeedText(t.counted) +
-				(t.tid == t.tgid && !std::exchange(counted, true) ? ServerCountText(e) : ""));
+				SpeedText(t.counted) + (first_main ? ServerCountText(e) : ""));
 	}
 	return texts;
 }
