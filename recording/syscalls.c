@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The table that cmake/syscall_names.cmake generates from <asm/unistd_64.h>, and its lookup. */
+/* The table that cmake/syscall_names.cmake generates from <asm/unistd.h>, and its lookup. */
 #include "syscalls.h"
 
+#include <asm/unistd.h>
 #include <stddef.h>
 
 static const char *const names[] = {

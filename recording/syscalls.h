@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of x86-64's system calls. Spans contain numbers, which differ on other machines. A recorder writes
- * the names for its numbers to its manifest. For recordings without names, which all come from x86-64,
- * readers use this table. */
+/* Names of this machine's system calls. Spans contain numbers, which differ on other machines, so a recorder
+ * writes the names for its numbers to its manifest, and readers take them from there. */
 #ifndef FORKTAIL_SYSCALLS_H
 #define FORKTAIL_SYSCALLS_H
 

@@ -11,7 +11,6 @@
 #include "analysis/run/sort_nearly.h"
 #include "analysis/run/thread_finder.h"
 #include "common/format/units.h"
-#include "recording/syscalls.h"
 
 namespace forktail::analysis
 {

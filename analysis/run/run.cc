@@ -10,7 +10,6 @@
 #include "analysis/run/sort_nearly.h"
 #include "common/format/units.h"
 #include "common/text/parse.h"
-#include "recording/syscalls.h"
 
 namespace forktail::analysis
 {
@@ -47,10 +46,6 @@ uint64_t MonotonicNs(const Run &run, uint64_t realtime_ns)
 
 std::string SyscallName(const Run &run, int number)
 {
-	if (run.syscalls.empty()) {
-		const char *name = ft_syscall_name(number);
-		return name ? name : "";
-	}
 	auto found = run.syscalls.find(number);
 	return found != run.syscalls.end() ? found->second : "";
 }

@@ -402,8 +402,7 @@ uint64_t DropCount(const Run &run);
 // The name of a block device: "vda", else "254:0".
 std::string DeviceName(const Run &run, uint32_t dev);
 
-// The name of a system call ("read") by its number on the recorded host; "" if unknown. Recordings without
-// names are from x86-64.
+// The name of a system call ("read") by its number on the recorded host; "" if unknown.
 std::string SyscallName(const Run &run, int number);
 
 // The time of day at an instant, in ns since 1970 UTC, by the nearest reading of both clocks; 0: unknown.

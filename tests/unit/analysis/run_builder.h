@@ -27,6 +27,8 @@ struct RunBuilder {
 		run.details.emplace_back();
 		run.connections.emplace_back();
 		run.ops = {"GET", "SET"};
+		run.syscalls = {{0, "read"},	   {1, "write"},   {7, "poll"},
+				{75, "fdatasync"}, {202, "futex"}, {232, "epoll_wait"}}; // x86-64's
 	}
 
 	forktail::analysis::Thread &Thread(uint32_t tid, uint64_t start, uint64_t end,

@@ -384,16 +384,10 @@ TEST_CASE("a run's recordings are read together")
 	CHECK(e.serving == std::vector<int>{0});
 }
 
-TEST_CASE("a system call has its recorder's name for it, otherwise the name on x86-64")
+TEST_CASE("a system call has its recorder's name for it, which differs between machines")
 {
 	TempDir dir;
-	Run run;
 	std::string error;
-	WriteServer(dir.file("old.forktail"));
-	REQUIRE(LoadRun(dir.file("old.forktail"), &run, &error));
-	CHECK(SyscallName(run, 232) == "epoll_wait");
-	CHECK(SyscallName(run, 400) == "");
-
 	std::string manifest = kServerManifest;
 	manifest.insert(1, R"("syscalls":{"22":"epoll_pwait","232":"mincore"},)"); // arm64's
 	WriteServer(dir.file("new.forktail"), manifest);
