@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a system call waits for, by its number. A thread that is blocked outside of frames is classified by
- * its system call. That has to happen in the kernel, because tallies are summed there. Only x86-64's numbers:
- * the loader refuses other machines. */
+ * its system call. That has to happen in the kernel, because tallies are summed there. */
 #ifndef FORKTAIL_BPF_CALLS_H
 #define FORKTAIL_BPF_CALLS_H
 
+#include "machine.h"
 #include "types.h"
-
-#include <asm/unistd_64.h>
 
 enum call_class {
 	CALL_OTHER,

@@ -6,6 +6,7 @@
 #define FORKTAIL_BPF_COMPAT_H
 
 #include "events.h"
+#include "machine.h"
 #include "types.h"
 
 /* Set by the loader from the kernel's BTF before loading. */
@@ -36,14 +37,13 @@ static __always_inline u32 task_cpu(struct task_struct *task)
 	return BPF_CORE_READ((struct task_struct___old *)task, cpu);
 }
 
-/* The user-mode registers at the top of the kernel stack. Before 5.15 computed from the stack's base: 16 kB
- * stacks (no KASAN), no padding on x86-64. */
-static __always_inline struct pt_regs___x86 *user_regs(struct task_struct *task)
+/* The user-mode registers at the top of the kernel stack. Before 5.15 computed from the stack's base. */
+static __always_inline struct pt_regs___user *user_regs(struct task_struct *task)
 {
-	enum { THREAD_SIZE = 16384, PT_REGS_SIZE = 168 };
 	if (has_task_pt_regs)
-		return (struct pt_regs___x86 *)bpf_task_pt_regs(task);
-	return (struct pt_regs___x86 *)((char *)BPF_CORE_READ(task, stack) + THREAD_SIZE - PT_REGS_SIZE);
+		return (struct pt_regs___user *)bpf_task_pt_regs(task);
+	return (struct pt_regs___user *)((char *)BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES -
+					 USER_REGS_BYTES);
 }
 
 /* Whether a private mapping may share pages with a parent or a child: it existed when one of them forked.
@@ -124,12 +124,12 @@ static __always_inline u64 folio_bytes(struct folio *folio)
 	bpf_probe_read_kernel(&flags, sizeof flags, folio); /* its first member on every kernel */
 	if (!bpf_core_enum_value_exists(enum pageflags, PG_head) ||
 	    !(flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
-		return 4096;
+		return PAGE_BYTES;
 	if (bpf_core_field_exists(((struct folio___old *)0)->_folio_order))
 		order = BPF_CORE_READ((struct folio___old *)folio, _folio_order);
 	else if (bpf_core_field_exists(folio->_flags_1))
 		order = BPF_CORE_READ(folio, _flags_1) & 0xff;
-	return 4096ull << (order & 31);
+	return PAGE_BYTES << (order & 31);
 }
 
 /* The disk moved from request.rq_disk to request_queue.disk in 5.15 and left the request in 5.17. */

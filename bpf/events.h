@@ -180,9 +180,10 @@ struct ft_event_counters {
 /* What unwinding needs: the callee-saved registers and the stack. */
 struct ft_event_sample_stack {
 	struct ft_event_sample sample;
-	__u64 sp, bp, bx, r12, r13, r14, r15;
-	__s32 kernel_bytes; /* 0 or negative: no kernel stack */
-	__u32 stack_bytes;  /* readable bytes from sp on */
+	__u64 sp;
+	__u64 saved[FT_SAVED_REGISTERS]; /* which: bpf/machine. How many: cmake/machine.cmake */
+	__s32 kernel_bytes;		 /* 0 or negative: no kernel stack */
+	__u32 stack_bytes;		 /* readable bytes from sp on */
 	__u64 kernel[FT_STACK_FRAMES];
 	__u8 stack[FT_USER_STACK_BYTES];
 };

@@ -2,9 +2,10 @@
 /* Page faults of target threads: begin, allocations inside, end and kind.
  *
  * There is no tracepoint at a fault's end. The perf software events page-faults-min and -maj fire there, on
- * every handled fault and in its thread, so a BPF program on them marks the end. The kind follows from the
- * error code at the begin (was the page present, was it a write), from the allocations in between, and from
- * which of the two events it was:
+ * every handled fault and in its thread, so a BPF program on them marks the end. The begin is the first of
+ * these that the kernel has: tracepoints (x86-64), a function that can be traced (arm64, Linux 6.4), the perf
+ * software event page-faults. The kind follows from the reason at the begin (was the page present, was it a
+ * write), from the allocations in between, and from which of the two events it was:
  *
  *   major                                         page-in
  *   a zeroed page was allocated, or a huge one    page-zero
@@ -19,6 +20,18 @@
  * before it was written to (a hash table that is walked, then filled). The kernel zeroes huge pages without
  * asking the allocator to, and never copies one: it splits those that are shared.
  *
+ * The software event at the begin has no reason. The kind then follows from what the fault did:
+ *
+ *   major                                         page-in
+ *   a zeroed page was allocated, or a huge one    page-zero
+ *   another was allocated while a child lives     cow-copy
+ *   it waited                                     page-in
+ *   another was allocated, file mapping           page-file
+ *   another was allocated                         cow-copy
+ *   none, file mapping                            page-file
+ *   none, anonymous mapping without pages         page-zero (the shared zero page)
+ *   none, anonymous mapping                       cow-reuse
+ *
  * A fault while faults are disabled (a profiler that follows a stack through invalid addresses, a futex word
  * that is not mapped) has no end: the code that disabled faults gets an error. A fault that became a signal
  * has no end either. Its frame is removed at the next begin or system call. */
@@ -28,8 +41,7 @@
 
 #include <bpf/bpf_tracing.h>
 
-enum { PRESENT = 1, WRITE = 2 }; /* x86-64 page fault error code */
-enum { MIGRATE_MOVABLE = 1 };	 /* page tables and socket buffers are not movable, user pages are */
+enum { MIGRATE_MOVABLE = 1 }; /* page tables and socket buffers are not movable, user pages are */
 enum gfp_bits { ___GFP_ZERO_BIT = 8 };
 enum { HUGE_ORDER = 9 }; /* 2 MB */
 
@@ -56,22 +68,38 @@ static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(page_fault_user, unsigned long address, void *regs, unsigned long error_code)
 {
-	return begin(address, error_code, false);
+	return begin(address, fault_reason(error_code), false);
 }
 
 /* A read() into a shared page after fork faults in kernel mode. */
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long error_code)
 {
-	return begin(address, error_code, true);
+	return begin(address, fault_reason(error_code), true);
+}
+
+/* arm64's aborts: nearly all of them are page faults. */
+SEC("fentry/do_mem_abort")
+int BPF_PROG(fault_begin, unsigned long address, unsigned long syndrome)
+{
+	u64 reason = fault_reason(syndrome);
+	return begin(address, reason, !(reason & FAULT_USER));
+}
+
+/* Before the kernel looks for the page. */
+SEC("perf_event")
+int fault_begin_event(struct bpf_perf_event_data *ctx)
+{
+	bool user = was_in_user_mode(ctx);
+	return begin(ctx->addr, user ? FAULT_USER : 0, !user);
 }
 
 /* A fork's first page is the new address space's top page table, a few microseconds after its entry (for a
  * new thread, it is its stack). It ends with sched_process_fork. */
 static __always_inline int fork_begins(struct thread_state *st)
 {
-	struct pt_regs___x86 *regs = user_regs(current_task());
-	s64 nr = (s64)BPF_CORE_READ(regs, orig_ax);
+	struct pt_regs___user *regs = user_regs(current_task());
+	s64 nr = (s64)BPF_CORE_READ(regs, CALL_NUMBER);
 	if (!call_forks(nr)) {
 		st->fork_over = 0;
 		return 0;
@@ -83,7 +111,7 @@ static __always_inline int fork_begins(struct thread_state *st)
 	if (st->depth)
 		abandon_stale(st, now, nr);
 	look_at_iteration(st, current_task(), now, nr);
-	push(st, now, FT_FORK, 0, nr == __NR_clone ? BPF_CORE_READ(regs, di) : 0);
+	push(st, now, FT_FORK, 0, nr == __NR_clone ? BPF_CORE_READ(regs, CALL_ARG0) : 0);
 	st->busy = 0;
 	return 0;
 }
@@ -133,6 +161,20 @@ static __always_inline bool has_children(struct task_struct *task)
 	return BPF_CORE_READ(task, children.next) != &task->children;
 }
 
+static long note_pages(struct task_struct *task, struct vm_area_struct *vma, bool *pages)
+{
+	*pages = BPF_CORE_READ(vma, anon_vma) != NULL;
+	return 0;
+}
+
+/* Whether an anonymous mapping has pages. */
+static __always_inline bool has_pages(const struct frame *f)
+{
+	bool pages = false;
+	bpf_find_vma(bpf_get_current_task_btf(), f->arg[0], note_pages, &pages, 0);
+	return pages;
+}
+
 /* Whether a copied page was a private file mapping's own page. Looking up a mapping takes a lock and, to
  * release it, an interrupt to this CPU, which costs more than the copy. If the process has a child, the copy
  * counts as caused by it without a lookup. */
@@ -149,7 +191,7 @@ static __always_inline bool copied_from_file(const struct frame *f, bool find_vm
 static __always_inline u32 kind_of_fault(struct thread_state *st, const struct frame *f, bool major,
 					 bool find_vma)
 {
-	bool present = f->arg[1] & PRESENT, write = f->arg[1] & WRITE;
+	bool present = f->arg[1] & FAULT_PRESENT, write = f->arg[1] & FAULT_WRITE;
 	if (major)
 		return FT_PAGE_IN;
 	if (present && !write)
@@ -165,7 +207,28 @@ static __always_inline u32 kind_of_fault(struct thread_state *st, const struct f
 	return mapping_of(f, find_vma) == MAPPING_ANONYMOUS ? FT_PAGE_ZERO : FT_PAGE_FILE;
 }
 
-static __always_inline int end(bool major, bool find_vma)
+/* Without a reason. */
+static __always_inline u32 kind_by_effect(struct thread_state *st, const struct frame *f, bool major,
+					  bool find_vma)
+{
+	struct task_struct *task = current_task();
+	if (major)
+		return FT_PAGE_IN;
+	if (st->alloc_zero || st->alloc_order >= HUGE_ORDER)
+		return FT_PAGE_ZERO;
+	if (st->alloc_seen && (has_children(task) || has_children(BPF_CORE_READ(task, group_leader))))
+		return FT_COW_COPY;
+	if (st->blocked)
+		return FT_PAGE_IN;
+	enum mapping mapping = mapping_of(f, find_vma);
+	if (st->alloc_seen)
+		return mapping == MAPPING_FILE ? FT_PAGE_FILE : FT_COW_COPY;
+	if (mapping != MAPPING_ANONYMOUS)
+		return FT_PAGE_FILE;
+	return has_pages(f) ? FT_COW_REUSE : FT_PAGE_ZERO;
+}
+
+static __always_inline int end(bool major, bool find_vma, bool by_effect)
 {
 	struct thread_state *st = current_state();
 	if (!st)
@@ -179,7 +242,8 @@ static __always_inline int end(bool major, bool find_vma)
 	struct frame *f = top(st);
 	if (f) {
 		charge(st, now);
-		u32 kind = kind_of_fault(st, f, major, find_vma);
+		u32 kind = by_effect ? kind_by_effect(st, f, major, find_vma)
+				     : kind_of_fault(st, f, major, find_vma);
 		u64 pages = st->alloc_seen ? 1ull << (st->alloc_order & 31) : 0;
 		f->arg[1] = (f->arg[1] & 0xffffffff) | pages << 32;
 		finish_top(st, now, kind, 0);
@@ -192,7 +256,7 @@ static __always_inline int end(bool major, bool find_vma)
 SEC("perf_event")
 int fault_end_minor(struct bpf_perf_event_data *ctx)
 {
-	return end(false, true);
+	return end(false, true, false);
 }
 
 /* For kernels without bpf_find_vma() (before 5.17). A separate program instead of a constant in the one
@@ -200,13 +264,26 @@ int fault_end_minor(struct bpf_perf_event_data *ctx)
 SEC("perf_event")
 int fault_end_minor_old(struct bpf_perf_event_data *ctx)
 {
-	return end(false, false);
+	return end(false, false, false);
+}
+
+/* In place of the two above if the begin has no reason. */
+SEC("perf_event")
+int fault_end_by_effect(struct bpf_perf_event_data *ctx)
+{
+	return end(false, true, true);
+}
+
+SEC("perf_event")
+int fault_end_by_effect_old(struct bpf_perf_event_data *ctx)
+{
+	return end(false, false, true);
 }
 
 SEC("perf_event")
 int fault_end_major(struct bpf_perf_event_data *ctx)
 {
-	return end(true, false);
+	return end(true, false, false);
 }
 
 /* The last step of a CPU that comes online, before threads run on it, and the first one of a CPU that goes

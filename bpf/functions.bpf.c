@@ -9,44 +9,45 @@
 #include <bpf/bpf_tracing.h>
 
 #define FSYNC_FUNCTION(name)                                                                                 \
-	SEC("fentry/__x64_sys_" #name)                                                                       \
-	int BPF_PROG(into_##name, struct pt_regs___x86 *regs)                                                \
+	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
+	int BPF_PROG(into_##name, struct pt_regs___user *regs)                                               \
 	{                                                                                                    \
-		return call_begins(FT_FSYNC, BPF_CORE_READ(regs, di), BPF_CORE_READ(regs, orig_ax));         \
+		return call_begins(FT_FSYNC, BPF_CORE_READ(regs, CALL_ARG0),                                 \
+				   BPF_CORE_READ(regs, CALL_NUMBER));                                        \
 	}                                                                                                    \
-	SEC("fexit/__x64_sys_" #name)                                                                        \
-	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
+	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
 	{                                                                                                    \
 		return fsync_ends();                                                                         \
 	}
 
 #define FORK_FUNCTION(name, flags)                                                                           \
-	SEC("fentry/__x64_sys_" #name)                                                                       \
-	int BPF_PROG(into_##name, struct pt_regs___x86 *regs)                                                \
+	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
+	int BPF_PROG(into_##name, struct pt_regs___user *regs)                                               \
 	{                                                                                                    \
 		return call_begins(FT_FORK, 0, flags);                                                       \
 	}                                                                                                    \
-	SEC("fexit/__x64_sys_" #name)                                                                        \
-	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
+	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
 	{                                                                                                    \
 		return fork_ends(ret);                                                                       \
 	}
 
 #define WAIT_FUNCTION(name)                                                                                  \
-	SEC("fentry/__x64_sys_" #name)                                                                       \
-	int BPF_PROG(into_##name, struct pt_regs___x86 *regs)                                                \
+	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
+	int BPF_PROG(into_##name, struct pt_regs___user *regs)                                               \
 	{                                                                                                    \
 		return wait_begins();                                                                        \
 	}                                                                                                    \
-	SEC("fexit/__x64_sys_" #name)                                                                        \
-	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
+	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
 	{                                                                                                    \
 		return wait_ends(ret);                                                                       \
 	}
 
 #define ACCEPT_FUNCTION(name)                                                                                \
-	SEC("fexit/__x64_sys_" #name)                                                                        \
-	int BPF_PROG(out_of_##name, struct pt_regs___x86 *regs, s64 ret)                                     \
+	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
+	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
 	{                                                                                                    \
 		return accepted(ret);                                                                        \
 	}
@@ -55,7 +56,7 @@ FSYNC_FUNCTION(fsync)
 FSYNC_FUNCTION(fdatasync)
 FSYNC_FUNCTION(msync)
 FSYNC_FUNCTION(sync_file_range)
-FORK_FUNCTION(clone, BPF_CORE_READ(regs, di))
+FORK_FUNCTION(clone, BPF_CORE_READ(regs, CALL_ARG0))
 FORK_FUNCTION(clone3, 0)
 FORK_FUNCTION(fork, 0)
 FORK_FUNCTION(vfork, 0)
@@ -65,8 +66,8 @@ WAIT_FUNCTION(epoll_pwait2)
 ACCEPT_FUNCTION(accept)
 ACCEPT_FUNCTION(accept4)
 
-SEC("fentry/__x64_sys_close")
-int BPF_PROG(into_close, struct pt_regs___x86 *regs)
+SEC("fentry/" CALL_FUNCTION(close))
+int BPF_PROG(into_close, struct pt_regs___user *regs)
 {
-	return closes(BPF_CORE_READ(regs, di));
+	return closes(BPF_CORE_READ(regs, CALL_ARG0));
 }

@@ -64,13 +64,14 @@ static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 no
 
 /* The same for a thread seen in such a call: a thread that polls without waiting may do so for another
  * thread. */
-static __always_inline void note_loop_in(struct thread_state *st, struct pt_regs___x86 *regs, s64 nr, u64 now)
+static __always_inline void note_loop_in(struct thread_state *st, struct pt_regs___user *regs, s64 nr,
+					 u64 now)
 {
 	if (!waits_for_epoll(nr))
 		return;
-	if (nr != __NR_epoll_pwait2 && (s32)BPF_CORE_READ(regs, r10) == 0)
+	if (nr != __NR_epoll_pwait2 && (s32)BPF_CORE_READ(regs, CALL_ARG3) == 0)
 		return;
-	note_loop(st, (u32)BPF_CORE_READ(regs, di), now);
+	note_loop(st, (u32)BPF_CORE_READ(regs, CALL_ARG0), now);
 }
 
 static __always_inline void begin_iteration(struct thread_state *st, struct task_struct *task, u64 now,

@@ -34,15 +34,15 @@ enum { GLIBC_OWNER = 8, KEYDB_OWNER = 64, FUTEX_TID = 0x3fffffff };
 /* The current thread is about to wait in futex. */
 static __noinline int note_lock(struct thread_state *st)
 {
-	struct pt_regs___x86 *regs = user_regs(current_task());
+	struct pt_regs___user *regs = user_regs(current_task());
 	u64 at = st->blocked_on;
 	u32 owner = 0;
-	switch (BPF_CORE_READ(regs, si) & FUTEX_COMMAND) {
+	switch (BPF_CORE_READ(regs, CALL_ARG1) & FUTEX_COMMAND) {
 	case FUTEX_WAIT:
 		at += GLIBC_OWNER;
 		break;
 	case FUTEX_WAIT_BITSET:
-		if ((u32)BPF_CORE_READ(regs, r9) == ~0u)
+		if ((u32)BPF_CORE_READ(regs, CALL_ARG5) == ~0u)
 			return 0;
 		at -= KEYDB_OWNER;
 		break;

@@ -324,12 +324,12 @@ struct user_buffer {
 static __always_inline struct user_buffer buffer_of_call(void)
 {
 	struct user_buffer b = {NULL, 0};
-	struct pt_regs___x86 *regs = (struct pt_regs___x86 *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct pt_regs___user *regs = (struct pt_regs___user *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	struct {
 		u64 base, bytes;
 	} part;
-	u64 at = regs->si;
-	switch (regs->orig_ax) {
+	u64 at = regs->CALL_ARG1;
+	switch (regs->CALL_NUMBER) {
 	case __NR_read:
 	case __NR_recvfrom:
 	case __NR_write:

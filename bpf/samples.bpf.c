@@ -16,7 +16,6 @@
 #include "iteration.h"
 
 enum {
-	USER_MODE = 3,		   /* the privilege level in the code segment's selector */
 	HIGHEST_CALL = 1023,	   /* x32's numbers are far above: no server is known to use it */
 	BRIEF_STACK_NS = 20000000, /* between two stacks of a thread in short iterations */
 };
@@ -40,7 +39,7 @@ static __always_inline u8 sampled_owner(const struct thread_state *st)
 /* The system call that the kernel executes for the thread. An interrupt or a fault in user mode has left -1
  * in the call's number, and in an interrupt on top of a call the time does not belong to the call. */
 static __always_inline void fill_call(struct ft_event_sample *e, struct task_struct *task,
-				      struct pt_regs___x86 *regs, s64 number)
+				      struct pt_regs___user *regs, s64 number)
 {
 	e->syscall = -1;
 	e->file = FT_SAMPLE_FILE_UNKNOWN;
@@ -48,32 +47,32 @@ static __always_inline void fill_call(struct ft_event_sample *e, struct task_str
 	if (e->owner != FT_OWN_CODE || number < 0)
 		return;
 	e->syscall = (s16)number;
-	e->file = (u8)file_kind(file_of(task, BPF_CORE_READ(regs, di)));
+	e->file = (u8)file_kind(file_of(task, BPF_CORE_READ(regs, CALL_ARG0)));
 }
 
 static __always_inline void fill_sample(struct ft_event_sample *e, struct bpf_perf_event_data *ctx,
 					const struct thread_state *st, u64 now, struct task_struct *task,
-					struct pt_regs___x86 *regs, s64 number)
+					struct pt_regs___user *regs, s64 number)
 {
 	e->type = FT_EVENT_SAMPLE;
 	e->tid = st->tid;
 	e->tgid = st->tgid;
 	e->cpu = (u16)bpf_get_smp_processor_id();
 	e->owner = sampled_owner(st);
-	e->in_kernel = (ctx->regs.cs & USER_MODE) == 0;
+	e->in_kernel = !was_in_user_mode(ctx);
 	e->t_ns = now;
-	e->ip = BPF_CORE_READ(regs, ip);
+	e->ip = BPF_CORE_READ(regs, USER_IP);
 	e->period = (u8)this_cpu()->sample_period;
 	e->brief = 0;
 	fill_call(e, task, regs, number);
 }
 
 /* The number of the system call that the kernel executes for the thread, or -1. */
-static __always_inline s64 call_in(struct bpf_perf_event_data *ctx, struct pt_regs___x86 *regs)
+static __always_inline s64 call_in(struct bpf_perf_event_data *ctx, struct pt_regs___user *regs)
 {
-	if (ctx->regs.cs & USER_MODE)
+	if (was_in_user_mode(ctx))
 		return -1;
-	s64 number = (s64)BPF_CORE_READ(regs, orig_ax);
+	s64 number = (s64)BPF_CORE_READ(regs, CALL_NUMBER);
 	return number <= HIGHEST_CALL ? number : -1;
 }
 
@@ -95,7 +94,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	if (!st)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	struct pt_regs___x86 *regs = user_regs(task);
+	struct pt_regs___user *regs = user_regs(task);
 	s64 number = call_in(ctx, regs);
 	if (!st->off_cpu)
 		note_loop_in(st, regs, number, now);
@@ -124,14 +123,9 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	e->sample.type = FT_EVENT_SAMPLE_STACK;
 	e->sample.brief = brief;
 	st->next_stack_ns = now + BRIEF_STACK_NS;
-	u64 sp = BPF_CORE_READ(regs, sp);
+	u64 sp = BPF_CORE_READ(regs, USER_SP);
 	e->sp = sp;
-	e->bp = BPF_CORE_READ(regs, bp);
-	e->bx = BPF_CORE_READ(regs, bx);
-	e->r12 = BPF_CORE_READ(regs, r12);
-	e->r13 = BPF_CORE_READ(regs, r13);
-	e->r14 = BPF_CORE_READ(regs, r14);
-	e->r15 = BPF_CORE_READ(regs, r15);
+	save_registers(e->saved, regs);
 	e->kernel_bytes = e->sample.in_kernel ? (s32)bpf_get_stack(ctx, e->kernel, sizeof e->kernel, 0) : 0;
 	e->stack_bytes = 0;
 	u8 busy = st->busy;

@@ -50,8 +50,9 @@ int sched_switch(u64 *ctx)
 static __noinline int note_waker(struct thread_state *st)
 {
 	struct task_struct *waker = current_task();
-	struct pt_regs___x86 *regs = user_regs(waker);
-	if ((s64)BPF_CORE_READ(regs, orig_ax) != __NR_futex || BPF_CORE_READ(regs, di) != st->blocked_on)
+	struct pt_regs___user *regs = user_regs(waker);
+	if ((s64)BPF_CORE_READ(regs, CALL_NUMBER) != __NR_futex ||
+	    BPF_CORE_READ(regs, CALL_ARG0) != st->blocked_on)
 		return 0;
 	st->lock_waker = id_of(waker);
 	if (st->lock_owner && own_id_of(waker) == st->lock_owner)

@@ -459,12 +459,11 @@ static __always_inline void abandon_top(struct thread_state *st, u64 now)
  * that became a signal, or a fork that failed. */
 static __always_inline bool is_stale(struct thread_state *st, s64 nr)
 {
-	enum { USER_MODE_FAULT = 4 }; /* x86-64 page fault error code */
 	struct frame *f = top(st);
 	if (!f)
 		return false;
 	if (f->owner == FT_FAULT_OTHER)
-		return nr >= 0 && f->arg[1] & USER_MODE_FAULT;
+		return nr >= 0 && f->arg[1] & FAULT_USER;
 	return f->owner == FT_FORK && !call_forks(nr);
 }
 

@@ -84,16 +84,6 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
-/* x86-64 only, as the fault error codes are. bpf_task_pt_regs() and the raw stack both lead here. */
-
-struct pt_regs___x86 {
-	unsigned long r15, r14, r13, r12, bp, bx;
-	unsigned long r10, r9;
-	unsigned long si, di;
-	unsigned long orig_ax;
-	unsigned long ip, sp;
-};
-
 /* A CPU's run queue; its clock counts ns like CLOCK_MONOTONIC, with another origin. */
 struct rq {
 	u64 clock;

@@ -161,11 +161,11 @@ static __always_inline void note_tracer(struct thread_state *st, struct task_str
  * with `exact`, which has programs in epoll's calls only. */
 static __always_inline s64 note_call(struct thread_state *st, struct task_struct *task)
 {
-	struct pt_regs___x86 *regs = user_regs(task);
-	s64 nr = (s64)BPF_CORE_READ(regs, orig_ax);
+	struct pt_regs___user *regs = user_regs(task);
+	s64 nr = (s64)BPF_CORE_READ(regs, CALL_NUMBER);
 	if (nr != __NR_restart_syscall) { /* a call interrupted by a stop continues under that number */
 		st->blocked_in = (s16)nr;
-		st->blocked_on = BPF_CORE_READ(regs, di);
+		st->blocked_on = BPF_CORE_READ(regs, CALL_ARG0);
 	}
 	st->in_wait = (!exact || nr == __NR_io_uring_enter) && waits_for_events(nr) &&
 		      !works_on_ring(nr, st->off_state) && !st->client;

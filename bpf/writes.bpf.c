@@ -86,5 +86,5 @@ int BPF_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *m
 SEC("tp_btf/writeback_dirty_page")
 int BPF_PROG(writeback_dirty_page, void *page, struct address_space *mapping)
 {
-	return dirtied(4096, mapping);
+	return dirtied(PAGE_BYTES, mapping);
 }

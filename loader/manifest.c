@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "loader/system/machine.h"
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
 #include "recording/recording.h"
@@ -39,7 +40,7 @@ static json_t *block_devices(void)
 	return names;
 }
 
-/* {"0": "read", ...}: spans carry system call numbers, whose meaning depends on this machine. */
+/* {"0": "read", ...}: spans contain system call numbers, whose meaning depends on the machine. */
 static json_t *syscall_names(void)
 {
 	json_t *names = json_object();
@@ -59,7 +60,7 @@ static void put_host(json_t *manifest)
 	char line[256], *text;
 	FILE *in = fopen("/proc/cpuinfo", "re");
 	while (in && fgets(line, sizeof line, in)) {
-		if (strncmp(line, "model name", 10) || !(text = strchr(line, ':')))
+		if (strncmp(line, machine.cpu_line, strlen(machine.cpu_line)) || !(text = strchr(line, ':')))
 			continue;
 		text += strspn(text, ": \t");
 		text[strcspn(text, "\n")] = 0;

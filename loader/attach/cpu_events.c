@@ -37,7 +37,8 @@ struct cpu_events {
 
 static int open_event(const struct event_request *r, int program)
 {
-	static const uint64_t faults[] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ};
+	static const uint64_t faults[] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+					  PERF_COUNT_SW_PAGE_FAULTS};
 	const struct perf_event_attr attr = r->which == CPU_EVENT_CLOCK
 						? support_cpu_clock(r->clock_period_ns)
 						: (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,

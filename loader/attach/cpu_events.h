@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The perf events of each CPU: the ends of page faults, samples, and the CPU's counters. The kernel removes
- * those of a CPU that goes offline, also for a suspend, so they are opened again when it comes online. */
+/* The perf events of each CPU: the ends of page faults, their begins where nothing else shows them, samples,
+ * and the CPU's counters. The kernel removes those of a CPU that goes offline, also for a suspend, so they
+ * are opened again when it comes online. */
 #ifndef FORKTAIL_LOADER_CPU_EVENTS_H
 #define FORKTAIL_LOADER_CPU_EVENTS_H
 
@@ -11,7 +12,13 @@
 
 struct cpu_events;
 
-enum cpu_event { CPU_EVENT_FAULT_MINOR, CPU_EVENT_FAULT_MAJOR, CPU_EVENT_CLOCK, CPU_EVENTS };
+enum cpu_event {
+	CPU_EVENT_FAULT_MINOR,
+	CPU_EVENT_FAULT_MAJOR,
+	CPU_EVENT_FAULT_BEGIN,
+	CPU_EVENT_CLOCK,
+	CPU_EVENTS
+};
 
 struct cpu_events_wanted {
 	int programs[CPU_EVENTS]; /* descriptor of the loaded program of each event; negative: not wanted */

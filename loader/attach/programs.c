@@ -41,7 +41,7 @@ struct programs {
 	size_t link_count, link_room;
 	struct cpu_events *events;
 	uint32_t cpus_came; /* how many CPUs had come online when their events were last opened */
-	struct bpf_program *fault_end[2]; /* minor, major */
+	struct bpf_program *fault_programs[CPU_EVENT_CLOCK]; /* by enum cpu_event; NULL: not wanted */
 	event_handler handler;
 	void *context;
 	struct bpf_link *open_walk, *report_walk; /* iterators over all tasks that run repeatedly */
@@ -99,14 +99,27 @@ static void allow_descriptors(size_t wanted)
 }
 
 /* The end of a fault is a perf event. Without these events, no fault may begin. */
-static void choose_fault_programs(struct forktail_bpf *s, const struct support *support)
+static void choose_fault_programs(struct programs *p, const struct support *support)
 {
-	bool ends = support->has_fault_events;
-	bpf_program__set_autoload(s->progs.fault_end_minor, ends && support->has_find_vma);
-	bpf_program__set_autoload(s->progs.fault_end_minor_old, ends && !support->has_find_vma);
-	bpf_program__set_autoload(s->progs.fault_end_major, ends);
-	if (ends)
+	struct forktail_bpf *s = p->skeleton;
+	const bool faults = support->has_fault_events;
+	const bool event = support->fault_begin == FAULT_BEGIN_EVENT;
+	struct bpf_program *const alternatives[] = {s->progs.fault_end_minor, s->progs.fault_end_minor_old,
+						    s->progs.fault_end_by_effect,
+						    s->progs.fault_end_by_effect_old};
+	struct bpf_program *minor = alternatives[2 * event + !support->has_find_vma];
+	for (size_t i = 0; i < sizeof alternatives / sizeof *alternatives; i++)
+		bpf_program__set_autoload(alternatives[i], faults && alternatives[i] == minor);
+	bpf_program__set_autoload(s->progs.fault_end_major, faults);
+	bpf_program__set_autoload(s->progs.fault_begin,
+				  faults && support->fault_begin == FAULT_BEGIN_FUNCTION);
+	bpf_program__set_autoload(s->progs.fault_begin_event, faults && event);
+	if (faults) {
+		p->fault_programs[CPU_EVENT_FAULT_MINOR] = minor;
+		p->fault_programs[CPU_EVENT_FAULT_MAJOR] = s->progs.fault_end_major;
+		p->fault_programs[CPU_EVENT_FAULT_BEGIN] = event ? s->progs.fault_begin_event : NULL;
 		return;
+	}
 	bpf_program__set_autoload(s->progs.page_fault_user, false);
 	bpf_program__set_autoload(s->progs.page_fault_kernel, false);
 	bpf_program__set_autoload(s->progs.mm_page_alloc, false);
@@ -183,6 +196,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->has_prev_state_arg = support->has_prev_state_arg;
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;
 	s->rodata->has_task_pt_regs = support->has_task_pt_regs;
+	s->rodata->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	s->rodata->min_span_ns = wanted->min_span_ns;
 	s->rodata->pid_ns = pid_namespace();
 	s->rodata->with_client = wanted->with_client;
@@ -194,9 +208,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	bpf_map__set_autocreate(s->maps.states, support->has_task_storage);
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
 	choose_programs(s, wanted, support->exact);
-	p->fault_end[0] = support->has_find_vma ? s->progs.fault_end_minor : s->progs.fault_end_minor_old;
-	p->fault_end[1] = s->progs.fault_end_major;
-	choose_fault_programs(s, support);
+	choose_fault_programs(p, support);
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
 	bpf_program__set_autoload(s->progs.tell_open, wanted->keep);
 	if ((err = forktail_bpf__load(s)))
@@ -256,12 +268,13 @@ static int open_events(struct programs *p, int cpu)
 static int begin_events(struct programs *p)
 {
 	int cpus = libbpf_num_possible_cpus(), first_error = 0;
-	p->events = cpu_events_new(&(struct cpu_events_wanted){
-	    .programs = {p->fault_events ? bpf_program__fd(p->fault_end[0]) : -1,
-			 p->fault_events ? bpf_program__fd(p->fault_end[1]) : -1,
-			 p->samples ? bpf_program__fd(p->skeleton->progs.cpu_sample) : -1},
-	    .clock_period_ns = sampling_rate_period_ns(p->sampling_periods.slow),
-	    .counters = p->counters});
+	struct cpu_events_wanted wanted = {
+	    .clock_period_ns = sampling_rate_period_ns(p->sampling_periods.slow), .counters = p->counters};
+	for (int which = 0; which < CPU_EVENT_CLOCK; which++)
+		wanted.programs[which] =
+		    p->fault_programs[which] ? bpf_program__fd(p->fault_programs[which]) : -1;
+	wanted.programs[CPU_EVENT_CLOCK] = p->samples ? bpf_program__fd(p->skeleton->progs.cpu_sample) : -1;
+	p->events = cpu_events_new(&wanted);
 	if (!p->events)
 		return -ENOMEM;
 	if (p->samples &&

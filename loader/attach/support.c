@@ -17,6 +17,7 @@
 
 #include "bpf/events.h"
 #include "loader/attach/symbols.h"
+#include "loader/system/machine.h"
 #include "loader/system/text.h"
 
 static struct btf *kernel_btf(void)
@@ -200,12 +201,12 @@ static int try_load(void)
 	return 0;
 }
 
-/* Attaches such a program to the exit of the most important function and removes it again. */
-static int try_function(void)
+/* Attaches such a program to a function's exit and removes it again. */
+static int try_function(const char *name)
 {
 	const struct bpf_insn insns[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
 					 {.code = BPF_JMP | BPF_EXIT}};
-	int id = function_id("__x64_sys_epoll_wait");
+	int id = function_id(name);
 	if (id < 0)
 		return -ENOENT;
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = BPF_TRACE_FEXIT,
@@ -221,12 +222,14 @@ static int try_function(void)
 	return 0;
 }
 
-/* Whether functions can be traced: 0 or a negative errno. Before Linux 5.12, the memory that a program leaves
- * on the stack of a sleeping function is freed with the program. BTF does not show whether this was fixed, so
- * a helper of Linux 5.13 is checked instead. */
+/* Whether functions can be traced, tried with the most important system call: 0 or a negative errno. Before
+ * Linux 5.12, the memory that a program leaves on the stack of a sleeping function is freed with the program.
+ * BTF does not show whether this was fixed, so a helper of Linux 5.13 is checked instead. */
 static int functions_error(void)
 {
-	return has_helper("BPF_FUNC_for_each_map_elem") ? try_function() : -ENOTSUP;
+	char name[64];
+	snprintf(name, sizeof name, "%sepoll_pwait", machine.call_prefix);
+	return has_helper("BPF_FUNC_for_each_map_elem") ? try_function(name) : -ENOTSUP;
 }
 
 const char *support_exact_name(enum exact_way way)
@@ -281,10 +284,9 @@ static void probe_required(struct support *s)
 	if (uname(&u) == 0)
 		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
 	s->cpus = libbpf_num_possible_cpus();
-	bool x86 = strcmp(u.machine, "x86_64") == 0;
-	add(s, "x86-64", NEED_REQUIRED,
-	    "page-fault kinds and system call numbers are decoded for x86-64 only", x86, "this machine is %s",
-	    u.machine);
+	add(s, machine.name, NEED_REQUIRED,
+	    "page-fault kinds and system call numbers are those of the machine that this was built for",
+	    strcmp(u.machine, machine.name) == 0, "this machine is %s", u.machine);
 	add(s, "root", NEED_REQUIRED, "BPF programs cannot be loaded", geteuid() == 0,
 	    "running as user %u. Run with sudo", geteuid());
 	add(s, "kernel BTF", NEED_REQUIRED, "BPF programs cannot be adapted to this kernel",
@@ -317,6 +319,20 @@ static void add_timer(struct support *s)
 	    "the kernel has no tracepoint for the interrupts of this host's timer, \"%s\"", device);
 }
 
+static void add_fault_begin(struct support *s)
+{
+	const bool tracepoints = support_has_tracepoint("page_fault_user");
+	const int err = tracepoints ? 0 : try_function("do_mem_abort");
+	s->fault_begin = tracepoints ? FAULT_BEGIN_TRACEPOINTS
+			 : err	     ? FAULT_BEGIN_EVENT
+				     : FAULT_BEGIN_FUNCTION;
+	add(s, "reasons of page faults", NEED_PART,
+	    "the kind of a page fault is inferred from what it did: a read of untouched memory may count as "
+	    "cow-reuse or page-file",
+	    err == 0, "no tracepoints of page faults, and the function do_mem_abort cannot be traced: %s",
+	    strerror(-err));
+}
+
 static void probe_parts(struct support *s)
 {
 	add_tracepoint(s, "sched_process_exec", NEED_PART,
@@ -324,17 +340,9 @@ static void probe_parts(struct support *s)
 	add_tracepoint(s, "softirq_entry", NEED_PART, "softirq time counts as on-CPU time of the server");
 	add_tracepoint(s, "irq_handler_entry", NEED_PART,
 		       "device interrupts count as on-CPU time of the server");
-	add_tracepoint(s, "local_timer_entry", NEED_PART,
-		       "timer interrupts count as on-CPU time of the server");
+	for (size_t i = 0; i < machine.interrupt_count; i++)
+		add_tracepoint(s, machine.interrupts[i].tracepoint, NEED_PART, machine.interrupts[i].without);
 	add_timer(s);
-	add_tracepoint(s, "reschedule_entry", NEED_PART,
-		       "reschedule interrupts from other CPUs count as on-CPU time of the server");
-	add_tracepoint(
-	    s, "call_function_entry", NEED_PART,
-	    "calls from other CPUs to several CPUs (TLB shootdowns) count as on-CPU time of the server");
-	add_tracepoint(
-	    s, "call_function_single_entry", NEED_PART,
-	    "calls from other CPUs to one CPU (TLB shootdowns, wakeups) count as on-CPU time of the server");
 	add_tracepoint(s, "mm_vmscan_direct_reclaim_begin", NEED_PART, "direct reclaim is not recorded");
 	add_tracepoint(s, "mm_vmscan_memcg_reclaim_begin", NEED_PART,
 		       "reclaim of memory cgroups is not recorded");
@@ -344,8 +352,7 @@ static void probe_parts(struct support *s)
 	    support_has_tracepoint("writeback_dirty_folio") || support_has_tracepoint("writeback_dirty_page");
 	add(s, "writeback_dirty_folio", NEED_PART, "the process whose data writeback writes is not recorded",
 	    writes, "this kernel has no such tracepoint in its BTF");
-	add_tracepoint(s, "page_fault_user", NEED_PART,
-		       "page faults are not recorded: copy-on-write counts as on-CPU time of the server");
+	add_fault_begin(s);
 	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy and cow-reuse cannot be distinguished");
 	add_tracepoint(
 	    s, "cpuhp_enter", NEED_PART,
@@ -380,7 +387,7 @@ static void probe_choices(struct support *s)
 	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
 	s->has_prev_state_arg = tracepoint_arguments("sched_switch") >= 4;
 	s->has_block_queue_arg = tracepoint_arguments("block_rq_issue") >= 2;
-	s->has_call_events = support_has_event("syscalls/sys_enter_epoll_wait");
+	s->has_call_events = support_has_event("syscalls/sys_enter_epoll_pwait");
 }
 
 void support_probe(struct support *s)

@@ -31,6 +31,14 @@ enum exact_way {
 	EXACT_BY_TRACEPOINTS,
 };
 
+/* What shows the begin of a page fault: the first of these that the kernel has. The last one does not show
+ * the reason (bpf/faults.bpf.c). */
+enum fault_begin {
+	FAULT_BEGIN_TRACEPOINTS,
+	FAULT_BEGIN_FUNCTION,
+	FAULT_BEGIN_EVENT,
+};
+
 /* One feature that is probed. */
 struct feature {
 	const char *name;    /* name: "sched_switch tracepoint" */
@@ -52,6 +60,7 @@ struct support {
 	enum exact_way exact; /* set by support_choose_exact */
 	/* Perf software events for faults can be opened. */
 	bool has_fault_events;
+	enum fault_begin fault_begin;
 	/* The CPUs' clocks can be sampled with perf events. */
 	bool has_cpu_clock;
 	/* Cycles and instructions can be counted. */

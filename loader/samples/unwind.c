@@ -12,15 +12,13 @@
 #include <unistd.h>
 
 #include "loader/system/grow.h"
+#include "loader/system/machine.h"
 
 enum {
 	FILES_KEPT = 64, /* files that no address space uses any more, usually a child's; another child will
 			    need them */
 	FUNCTION_NAME = 256,
 };
-
-/* x86-64's registers as DWARF numbers them. */
-enum { DWARF_RBX = 3, DWARF_RBP = 6, DWARF_RSP = 7, DWARF_R12 = 12, DWARF_RIP = 16 };
 
 struct function {
 	uint64_t start, end; /* as the file numbers them */
@@ -106,18 +104,26 @@ static bool read_stack(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *c
 	if (bytes > FT_USER_STACK_BYTES || at > bytes || bytes - at < sizeof *word)
 		return false;
 	memcpy(word, p->sample->stack + at, sizeof *word);
+	*word &= machine.address_bits;
 	return true;
+}
+
+static bool set_register(Dwfl_Thread *thread, int number, Dwarf_Word value)
+{
+	return dwfl_thread_state_registers(thread, number, 1, &value);
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *context)
 {
 	const struct ft_event_sample_stack *e = ((const struct space *)context)->sample;
-	const Dwarf_Word bx = e->bx, frame[] = {e->bp, e->sp}, others[] = {e->r12, e->r13, e->r14, e->r15},
-			 ip = e->sample.ip;
-	return dwfl_thread_state_registers(thread, DWARF_RBX, 1, &bx) &&
-	       dwfl_thread_state_registers(thread, DWARF_RBP, 2, frame) &&
-	       dwfl_thread_state_registers(thread, DWARF_R12, 4, others) &&
-	       dwfl_thread_state_registers(thread, DWARF_RIP, 1, &ip);
+	bool set = set_register(thread, machine.stack_register, e->sp);
+	for (int i = 0; i < FT_SAVED_REGISTERS; i++)
+		set = set &&
+		      set_register(thread, machine.saved_registers[i], e->saved[i] & machine.address_bits);
+	if (machine.instruction_register >= 0)
+		return set && set_register(thread, machine.instruction_register, e->sample.ip);
+	dwfl_thread_state_register_pc(thread, e->sample.ip);
+	return set;
 }
 
 /* The thread is described by the copied stack, and its process has only this thread. */
@@ -272,7 +278,7 @@ static struct file *open_file(const uint64_t key[4], int fd)
 	f->elf = fd < 0 ? own_vdso(f) : elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
 	GElf_Ehdr header;
 	if (f->elf && elf_kind(f->elf) == ELF_K_ELF && gelf_getehdr(f->elf, &header) &&
-	    header.e_machine == EM_X86_64 && (header.e_type == ET_DYN || header.e_type == ET_EXEC))
+	    header.e_machine == machine.elf && (header.e_type == ET_DYN || header.e_type == ET_EXEC))
 		return f;
 	free_file(f);
 	return NULL;

@@ -23,8 +23,9 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
+
+#include "loader/system/machine.h"
 
 enum { NOBODY = 65534 };
 
@@ -180,7 +181,7 @@ int privileges_confine_unwinding(pid_t recorder)
 
 int privileges_confine_requests(pid_t recorder)
 {
-	static const int calls[] = {SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(poll)};
+	static const int calls[] = {SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(poll), SCMP_SYS(ppoll)};
 	return confine(recorder, 0, calls, sizeof calls / sizeof *calls, allow_memory);
 }
 
@@ -241,8 +242,7 @@ static void on_refused(int signal, siginfo_t *info, void *context)
 	memcpy(text + at + digits, after, sizeof after - 1);
 	if (write(STDERR_FILENO, text, at + digits + sizeof after - 1) < 0) {
 	}
-	ucontext_t *c = context;
-	c->uc_mcontext.gregs[REG_RAX] = -EPERM;
+	machine_set_result(context, -EPERM);
 }
 
 /* Files are opened for reading only. */

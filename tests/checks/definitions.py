@@ -8,6 +8,7 @@ lists the definitions of each in a named namespace, and prints names defined twi
 
 A file's private definitions do not count: unnamed namespaces, static functions of a source, C types of a source. Nor do
 definitions of separate programs: main(), and the sources of two tests. A header of tests and tests/support count.
+Of the files machine_NAME in a folder the build takes one (cmake/machine.cmake), so they may define the same.
 
     definitions.py DIRECTORY    exit status 1 when a name is defined twice
 """
@@ -220,6 +221,11 @@ def is_program(path):
     return folders[0] in PROGRAMS and folders[1] != "support" and not path.endswith(".h")
 
 
+def is_alternative(one, other):
+    machines = [re.match(r"(.*/)machine_\w+\.[ch]$", path) for path in (one, other)]
+    return all(machines) and machines[0][1] == machines[1][1]
+
+
 def main():
     places = collections.defaultdict(list)
     for path in files_of(sys.argv[1], (".c", ".cc", ".h")):
@@ -228,7 +234,7 @@ def main():
     twice = 0
     for definition, paths in sorted(places.items()):
         for one, other in itertools.combinations(paths, 2):
-            if not (is_program(one) and is_program(other)):
+            if not (is_program(one) and is_program(other)) and not is_alternative(one, other):
                 print(f"{definition}: {one} and {other}")
                 twice += 1
     print(f"{len(places)} types and functions, {twice} defined twice")

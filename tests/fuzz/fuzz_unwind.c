@@ -86,8 +86,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	unwinder_end_space(u, SPACE, true);
 	e.sample.ip = AT + number(data, size, 0) % (size + 16);
 	e.sp = number(data, size, 1);
-	e.bp = number(data, size, 2);
-	e.bx = number(data, size, 3);
+	e.saved[0] = number(data, size, 2);
+	e.saved[1] = number(data, size, 3);
 	e.stack_bytes = (uint32_t)(size < FT_USER_STACK_BYTES ? size : FT_USER_STACK_BYTES);
 	memcpy(e.stack, data + size - e.stack_bytes, e.stack_bytes);
 	/* Every stack word that may be an address is set to one within the file, so that there are callers.

@@ -376,8 +376,9 @@ TEST_CASE("without perf events no fault begins, and its time is the server's own
 	    },
 	    drops, &loaded);
 	CHECK(loaded.count("sched_switch") == 1);
-	for (const char *name : {"page_fault_user", "page_fault_kernel", "mm_page_alloc", "fault_end_minor",
-				 "fault_end_minor_old", "fault_end_major"}) {
+	for (const char *name :
+	     {"page_fault_user", "page_fault_kernel", "mm_page_alloc", "fault_end_minor",
+	      "fault_end_minor_old", "fault_end_major", "fault_begin", "fault_begin_event"}) {
 		INFO(name);
 		CHECK(loaded.count(name) == 0);
 	}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "loader/attach/support.h"
+#include "loader/system/machine.h"
 
 using namespace forktail::test;
 
@@ -65,10 +66,11 @@ TEST_CASE("an unknown kernel feature is reported as missing")
 	CHECK(support_has_tracepoint("sched_switch") == find(*s, "kernel BTF")->available);
 	CHECK_FALSE(support_has_tracepoint("sched_twitch"));
 	CHECK_FALSE(support_has_event("syscalls/sys_enter_nothing"));
-	CHECK(support_has_event("syscalls/sys_enter_epoll_wait") == s->has_call_events);
-	CHECK(support_has_function("__x64_sys_epoll_wait") == find(*s, "kernel BTF")->available);
-	CHECK_FALSE(support_has_function("__x64_sys_epoll_twitch"));
-	CHECK(support_function_arguments("__x64_sys_epoll_twitch") == -1);
+	CHECK(support_has_event("syscalls/sys_enter_epoll_pwait") == s->has_call_events);
+	CHECK(support_has_function((std::string(machine.call_prefix) + "epoll_pwait").c_str()) ==
+	      find(*s, "kernel BTF")->available);
+	CHECK_FALSE(support_has_function("no_such_function"));
+	CHECK(support_function_arguments("no_such_function") == -1);
 	CHECK((support_function_arguments("tcp_sendmsg") == 3) == find(*s, "kernel BTF")->available);
 }
 
