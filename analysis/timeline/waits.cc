@@ -20,6 +20,7 @@ constexpr std::string_view kTakesMmapLock[] = {
     "lock_mm_and_find_vma",
     "do_user_addr_fault",
     "exc_page_fault",
+    "do_page_fault",
     "expand_stack",
     "mmap_read_lock_maybe_expand",
     // mappings
@@ -66,7 +67,7 @@ constexpr std::string_view kTakesMmapLock[] = {
 std::string_view FunctionName(std::string_view frame)
 {
 	std::string_view name = frame.substr(0, frame.find_first_of("+."));
-	for (std::string_view prefix : {"__x64_sys_", "__do_sys_", "__se_sys_"})
+	for (std::string_view prefix : {"__x64_sys_", "__arm64_sys_", "__do_sys_", "__se_sys_"})
 		if (name.substr(0, prefix.size()) == prefix)
 			return name.substr(prefix.size() - 4);
 	return name;
