@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Kernels to boot, from Debian's own archive: fetched and verified with apt, unpacked and never installed.
+"""Kernels to boot, from Debian's own archive: fetched and verified with apt, unpacked and never installed. Likewise the
+packages of another machine (script/sysroot).
 
 apt gets a separate configuration (sources, lists, cache), so that the host's releases stay unchanged. The archive's
 address comes from the host's sources, with only the release's name replaced. Everything is in a cache directory, and
@@ -13,6 +14,7 @@ import subprocess
 
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forktail", "kernels")
+AMD64 = "amd64"
 # The first one in the table is the oldest supported kernel.
 RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
 # Modules that a disk needs. A module without a file is built into the kernel.
@@ -61,12 +63,12 @@ def host_sources():
                 yield from reader(f.read())
 
 
-def sources_for(release):
+def sources_for(release, architecture):
     """Lines of a sources.list: the host's Debian archives, with another release."""
     host, lines = host_release(), []
     for uri, suite in host_sources():
         if suite in (host, f"{host}-security", f"{host}/updates"):
-            line = f"deb [arch=amd64 signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
+            line = f"deb [arch={architecture} signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
             lines += [line] if line not in lines else []
     if not lines:
         raise Missing(f"apt's sources do not have {host}, so the address of Debian's archive is unknown")
@@ -74,21 +76,22 @@ def sources_for(release):
 
 
 class Archive:
-    """One release's packages."""
+    """One release's packages for one of Debian's architectures."""
 
-    def __init__(self, release):
-        self.release = release
-        self.directory = os.path.join(CACHE, release)
+    def __init__(self, release, architecture=AMD64):
+        self.release, self.architecture = release, architecture
+        self.directory = os.path.join(CACHE, release if architecture == AMD64 else f"{release}-{architecture}")
         for part in ("lists/partial", "archives/partial"):
             os.makedirs(os.path.join(self.directory, part), exist_ok=True)
-        for name, text in (("sources.list", sources_for(release)), ("status", "")):
+        for name, text in (("sources.list", sources_for(release, architecture)), ("status", "")):
             with open(os.path.join(self.directory, name), "w") as f:
                 f.write(text)
         # If root runs it, apt's own user could not read a home directory.
         at = lambda name: os.path.join(self.directory, name)
         settings = {"Dir::Etc::sourcelist": at("sources.list"), "Dir::Etc::sourceparts": "-", "Dir::State::lists": at("lists"),
                     "Dir::State::status": at("status"), "Dir::Cache": self.directory, "APT::Sandbox::User": "root",
-                    "Acquire::Languages": "none", "APT::Architecture": "amd64"}
+                    "Acquire::Languages": "none", "APT::Architecture": architecture,
+                    "APT::Architectures": architecture}
         self.options = [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
     def apt(self, *words):
@@ -117,23 +120,29 @@ class Archive:
             os.rename(root + ".part", root)
         return root
 
+    def fetched(self, packages):
+        """The files of these packages and of all that they depend on."""
+        self.update()
+        self.apt("apt-get", "install", "-qq", "--yes", "--download-only", "--no-install-recommends", *packages)
+        return sorted(glob.glob(os.path.join(self.directory, "archives", "*.deb")))
+
 
 def kernel_package(archive):
     """The present name of the release's newest cloud kernel."""
-    message = archive.update()
+    message, flavour = archive.update(), f"cloud-{archive.architecture}"
     try:
-        depends = archive.apt("apt-cache", "depends", "linux-image-cloud-amd64")
-        return re.search(r"Depends: (linux-image-\S+-cloud-amd64)", depends).group(1)
+        depends = archive.apt("apt-cache", "depends", f"linux-image-{flavour}")
+        return re.search(rf"Depends: (linux-image-\S+-{flavour})", depends).group(1)
     except (Missing, AttributeError):
         raise Missing(f"{archive.release} has no cloud kernel in apt's lists{message}") from None
 
 
 class Kernel:
-    def __init__(self, version):
+    def __init__(self, version, architecture=AMD64):
         """`version`: a key of RELEASES."""
-        self.version = version
-        archive = Archive(RELEASES[version])
-        have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{version}.*-cloud-amd64")), key=os.path.getmtime)
+        self.version, self.architecture = version, architecture
+        archive = Archive(RELEASES[version], architecture)
+        have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{version}.*-cloud-{architecture}")), key=os.path.getmtime)
         self.root = have[-1] if have else archive.unpacked(kernel_package(archive))
         self.image = glob.glob(os.path.join(self.root, "boot", "vmlinuz-*"))[0]
         self.release = os.path.basename(self.image).split("-", 1)[1]
@@ -157,9 +166,9 @@ class Kernel:
         return found
 
 
-def busybox():
+def busybox(architecture=AMD64):
     """The path of a busybox that needs no library."""
-    archive = Archive(host_release())
+    archive = Archive(host_release(), architecture)
     root = os.path.join(archive.directory, "busybox-static")
     if not os.path.isdir(root):
         archive.update()

@@ -42,15 +42,16 @@ class Sources(unittest.TestCase):
 
     def test_another_release_in_their_place(self):
         packages.host_release, packages.host_sources = lambda: "bookworm", lambda: packages.one_line_sources(ONE_LINE)
-        lines = packages.sources_for("trixie").splitlines()
+        lines = packages.sources_for("trixie", "arm64").splitlines()
         self.assertEqual([line.split("] ")[1] for line in lines],
                          ["https://deb.example/debian trixie main", "https://deb.example/debian-security trixie-security main"])
+        self.assertTrue(all("arch=arm64" in line for line in lines))
         self.assertTrue(all(packages.KEYS in line for line in lines))  # or apt would not check them
 
     def test_no_sources_of_this_release(self):
         packages.host_release, packages.host_sources = lambda: "sid", lambda: packages.one_line_sources(ONE_LINE)
         with self.assertRaises(packages.Missing):
-            packages.sources_for("trixie")
+            packages.sources_for("trixie", "arm64")
 
 
 if __name__ == "__main__":
