@@ -5,32 +5,17 @@ The guest writes its results as a tar archive to a disk. Its serial console goes
 """
 import contextlib
 import os
-import re
 import shutil
 import subprocess
 import tarfile
 
+from machines import HERE, MACHINES, ROOT, program
 from packages import Missing, busybox
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BIN = os.environ.get("FORKTAIL_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+BIN = MACHINES["amd64"].bin()
 LIMIT_S = 250  # a variant, including the boot
 # Slow enough for an fsync to be visible.
 DISK_WRITES_A_SECOND = 40
-
-
-def program(name):
-    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
-    if not path:
-        raise Missing(f"{name} is not installed. Run script/setup")
-    return path
-
-
-def libraries(path):
-    """The files that a program's loader needs."""
-    output = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
-    return re.findall(r"(/\S+) \(0x", output)
 
 
 def begin_initramfs(directory, kernel):
@@ -39,8 +24,9 @@ def begin_initramfs(directory, kernel):
     for name in ("bin", "dev", "proc", "sys", "tmp", "data", "modules", "etc"):
         os.makedirs(os.path.join(tree, name))
     box = os.path.join(tree, "bin", "busybox")
-    shutil.copy(busybox(), box)
-    for applet in subprocess.run([box, "--list"], capture_output=True, text=True, check=True).stdout.split():
+    shutil.copy(busybox(kernel.architecture), box)
+    # The host's has the same commands, and can run here.
+    for applet in subprocess.run([busybox(), "--list"], capture_output=True, text=True, check=True).stdout.split():
         if applet != "busybox":
             os.symlink("busybox", os.path.join(tree, "bin", applet))
     modules = kernel.modules()
@@ -55,17 +41,18 @@ def begin_initramfs(directory, kernel):
 def make_initramfs(directory, kernel, variants):
     """Returns the path of a compressed cpio archive."""
     tree = begin_initramfs(directory, kernel)
-    for path in [os.path.join(BIN, "forktail-record"), os.path.join(BIN, "forktail-load"), program("redis-server"),
-                 program("redis-cli"), program("nice")]:
+    machine = MACHINES[kernel.architecture]
+    for path in [os.path.join(machine.bin(), name) for name in ("forktail-record", "forktail-load")] + [
+            machine.program(name) for name in ("redis-server", "redis-cli", "nice")]:
         to = os.path.join(tree, "bin", os.path.basename(path))
         if os.path.islink(to):  # one of busybox' own commands
             os.unlink(to)
         shutil.copy(os.path.realpath(path), to)
-        for library in libraries(path):
+        for library, file in machine.libraries(path).items():
             to = tree + library
             os.makedirs(os.path.dirname(to), exist_ok=True)
             if not os.path.exists(to):
-                shutil.copy(library, to)
+                shutil.copy(file, to)
     for name, text in (("etc/passwd", "root:x:0:0::/:/bin/sh\n"), ("etc/group", "root:x:0:\n"),
                        ("variants", "".join(f"{v.name} {v.script} {v.options}\n" for v in variants))):
         with open(os.path.join(tree, name), "w") as f:
@@ -109,12 +96,12 @@ def run(directory, kernel, initramfs, first_disk, limit_s, last):
     out, console = os.path.join(directory, "out.img"), os.path.join(directory, "console")
     make_disk(out, 256)
     disk = "if=virtio,format=raw,cache=unsafe,file="
+    machine = MACHINES[kernel.architecture]
     # One host thread for both CPUs: with one each, QEMU 7.2 sometimes runs kernel code that was just patched (a static
-    # key, a trampoline) in its old form, and 6.12 ends with an unexpected int3. Emulated CPUs' time stamp counters
-    # agree. A kernel that doubts it reads the time from an emulated device instead.
-    command = [program("qemu-system-x86_64"), "-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", "2", "-m", "1800",
+    # key, a trampoline) in its old form, and 6.12 ends with an unexpected int3.
+    command = [program(machine.emulator[0]), *machine.emulator[1:], "-accel", "tcg,thread=single", "-smp", "2", "-m", "1800",
                "-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{console}", "-kernel", kernel.image,
-               "-initrd", initramfs, "-append", "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable",
+               "-initrd", initramfs, "-append", f"{machine.settings} quiet panic=-1 mitigations=off",
                "-drive", f"{disk}{first_disk}", "-drive", f"{disk}{out}"]
     try:
         subprocess.run(command, stdin=subprocess.DEVNULL, timeout=limit_s, check=True)

@@ -17,6 +17,7 @@ import time
 
 import guest
 import table
+from machines import MACHINES
 from packages import RELEASES, Kernel, Missing
 
 sys.path.insert(0, os.path.join(guest.ROOT, "tests", "truth"))
@@ -49,8 +50,11 @@ REQUESTS_RING = Variant("requests-ring", "--keep 10m --requests", "requests")
 VARIANTS = [Variant("default"), Variant("exact-fentry", "--exact=fentry"), Variant("exact-tracepoints", "--exact=tracepoints"),
             Variant("ring", "--keep 10m"), REQUESTS, REQUESTS_RING]
 NOT_HERE = "does not allow tracing of functions"
-# The only kernel that cannot record requests, and what the recorder says there.
-NO_REQUESTS = {"5.10": "forktail record: --requests: this kernel has no tracepoints"}
+# The kernels that cannot record requests, and what the recorder says there.
+NO_REQUESTS = {"amd64": ("5.10",), "arm64": ("5.10", "6.1")}
+NO_TRACEPOINTS = "forktail record: --requests: this kernel has no tracepoints"
+# The kernel of the short form.
+SHORT = {"amd64": "6.1", "arm64": "6.12"}
 LOADS = {"requests": ("one", "many", "pipeline-2", "pipeline-16", "large"), "requests-ring": ("paced",)}
 UNIX_LATE = 200  # as the test record_requests: one in so many may be answered just before the kernel notes it
 
@@ -126,9 +130,8 @@ def requests_wrong(name, found):
 
 def judge_requests(outcome, left):
     doctor, message, status = doctors(left, "requests of clients"), read(left, "recorder").strip(), read(left, "status").strip()
-    refuses = NO_REQUESTS.get(outcome.kernel.version)
-    if refuses:
-        outcome.impossible = status == "3" and message.startswith(refuses) and doctor.startswith("no, this kernel has no tracepoints")
+    if outcome.kernel.version in NO_REQUESTS[outcome.kernel.architecture]:
+        outcome.impossible = status == "3" and message.startswith(NO_TRACEPOINTS) and doctor.startswith("no, this kernel has no tracepoints")
         outcome.failed = None if outcome.impossible else f"status {status}, doctor: {doctor}, the recorder's message: {message[-300:]}"
         return
     if status != "0":
@@ -174,9 +177,9 @@ def judge(outcome, left):
         outcome.drops[interval["what"]] = outcome.drops.get(interval["what"], 0) + interval["count"]
 
 
-def run_kernel(version, variants, keep):
+def run_kernel(version, machine, variants, keep):
     """Boots one kernel and tries all variants on it. Returns their outcomes."""
-    kernel = Kernel(version)
+    kernel = Kernel(version, machine.architecture)
     outcomes = [Outcome(kernel, variant) for variant in variants]
     with tempfile.TemporaryDirectory(prefix="forktail-kernels-") as directory:
         since = time.monotonic()
@@ -203,7 +206,8 @@ def main():
     parser = argparse.ArgumentParser(prog="script/kernels", description=__doc__.split("\n")[0])
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="test only these: " + ", ".join(RELEASES))
     parser.add_argument("--list", action="store_true", help="list the kernels and variants and exit")
-    parser.add_argument("--short", action="store_true", help="6.1 with the default and requests only (used by the test suite)")
+    parser.add_argument("--arch", choices=sorted(MACHINES), default="amd64", help="the guest's architecture, as Debian calls it")
+    parser.add_argument("--short", action="store_true", help="one kernel, with the default and requests only (used by the test suite)")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' recordings (for forktail explain) and logs in DIR")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/platforms.md")
     parser.add_argument("--only", choices=("causes", "requests"), help="test only one part")
@@ -215,11 +219,16 @@ def main():
     for version in arguments.kernels:
         if version not in RELEASES:
             parser.error(f"no kernel {version}. See --list.")
-    for path in [os.path.join(guest.BIN, name) for name in ("forktail", "forktail-record", "forktail-load")] + [COMPARE]:
+    machine = MACHINES[arguments.arch]
+    for path in [os.path.join(machine.bin(), name) for name in ("forktail-record", "forktail-load")]:
+        if not os.access(path, os.X_OK):
+            print(f"script/kernels: {path} is missing. Build it with script/kernels --arch {arguments.arch}", file=sys.stderr)
+            return 3
+    for path in [os.path.join(guest.BIN, "forktail"), COMPARE]:
         if not os.access(path, os.X_OK):
             print(f"script/kernels: {path} is missing. Build it first.", file=sys.stderr)
             return 2
-    versions = arguments.kernels or (["6.1"] if arguments.short else list(RELEASES))
+    versions = arguments.kernels or ([SHORT[arguments.arch]] if arguments.short else list(RELEASES))
     variants = [VARIANTS[0], REQUESTS, REQUESTS_RING] if arguments.short else VARIANTS
     if arguments.only:
         variants = [v for v in variants if (v.script == "requests") == (arguments.only == "requests")]
@@ -227,7 +236,7 @@ def main():
     outcomes, missing = [], 0
     for version in versions:
         try:
-            outcomes += run_kernel(version, variants, arguments.keep)
+            outcomes += run_kernel(version, machine, variants, arguments.keep)
         except Missing as why:
             missing += 1
             print(f"script/kernels: {version} is skipped: {why}", file=sys.stderr, flush=True)
@@ -236,13 +245,13 @@ def main():
             print(table.line(outcome), flush=True)
     if not outcomes:
         return 3
-    parts = {"kernels": table.causes([o for o in outcomes if o.variant.script != "requests"]),
-             "kernels requests": table.requests([o for o in outcomes if o.variant.script == "requests"])}
-    for name, lines in parts.items():
-        if not arguments.only or (arguments.only == "requests") == (name == "kernels requests"):
+    parts = {"causes": ("kernels", table.causes([o for o in outcomes if o.variant.script != "requests"])),
+             "requests": ("kernels requests", table.requests([o for o in outcomes if o.variant.script == "requests"]))}
+    for part, (name, lines) in parts.items():
+        if arguments.only in (None, part):
             print("\n" + "\n".join(lines))
             if arguments.write and not missing:
-                table.write(name, lines)
+                table.write(name if arguments.arch == "amd64" else f"{name} {arguments.arch}", lines)
     return 1 if any(o.wrong for o in outcomes) else 0
 
 

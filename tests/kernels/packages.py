@@ -127,14 +127,25 @@ class Archive:
         return sorted(glob.glob(os.path.join(self.directory, "archives", "*.deb")))
 
 
-def kernel_package(archive):
-    """The present name of the release's newest cloud kernel."""
-    message, flavour = archive.update(), f"cloud-{archive.architecture}"
-    try:
-        depends = archive.apt("apt-cache", "depends", f"linux-image-{flavour}")
-        return re.search(rf"Depends: (linux-image-\S+-{flavour})", depends).group(1)
-    except (Missing, AttributeError):
-        raise Missing(f"{archive.release} has no cloud kernel in apt's lists{message}") from None
+def kernel_packages(archive, version):
+    """Names of the release's cloud kernels of a version ("6.1"), the newest first."""
+    message = archive.update()
+    names = archive.apt("apt-cache", "pkgnames", f"linux-image-{version}.").split()
+    names = [name for name in names if name.endswith(f"-cloud-{archive.architecture}")]
+    if not names:
+        raise Missing(f"{archive.release} has no cloud kernel in apt's lists{message}")
+    return sorted(names, key=lambda name: [int(number) for number in re.findall(r"\d+", name)], reverse=True)
+
+
+def newest_kernel(archive, version):
+    """The directory with its files. An archive may list packages that it no longer has: then an older one."""
+    first = None
+    for package in kernel_packages(archive, version):
+        try:
+            return archive.unpacked(package)
+        except Missing as why:
+            first = first or why
+    raise first
 
 
 class Kernel:
@@ -143,7 +154,7 @@ class Kernel:
         self.version, self.architecture = version, architecture
         archive = Archive(RELEASES[version], architecture)
         have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{version}.*-cloud-{architecture}")), key=os.path.getmtime)
-        self.root = have[-1] if have else archive.unpacked(kernel_package(archive))
+        self.root = have[-1] if have else newest_kernel(archive, version)
         self.image = glob.glob(os.path.join(self.root, "boot", "vmlinuz-*"))[0]
         self.release = os.path.basename(self.image).split("-", 1)[1]
 
