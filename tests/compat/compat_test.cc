@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Files of earlier versions are read as those versions read them. Each directory here is a version: a run of
-// its recorder and its load generator on a real server, and the output of its `forktail explain --json
-// --requests`. Members may have been added since. None may be missing or different. In the sentences of
-// `evidence` and `warnings` the words may differ, but not the numbers.
+// Files of earlier versions are read as those versions read them. Each directory here is a version, of which
+// one was recorded on arm64: a run of its recorder and its load generator on a real server, and the output of
+// its `forktail explain --json --requests`. Members may have been added since. None may be missing or
+// different. In the sentences of `evidence` and `warnings` the words may differ, but not the numbers.
 //
 // A change that improves the explanation of the same recording also changes the stored text in the same
 // commit, and is listed in the changelog.
@@ -100,6 +100,32 @@ TEST_CASE("recordings of earlier versions have the same explanation as then")
 			UNSCOPED_INFO(what);
 		CHECK(differ.empty());
 	}
+}
+
+TEST_CASE("a recording of arm64 names causes, system calls and functions on any machine")
+{
+	REQUIRE(chdir(FORKTAIL_SOURCE_DIR "/tests/compat/1.0-arm64") == 0);
+	Explanation e;
+	std::string error;
+	int status = 0;
+	ExplainOptions options;
+	options.slow.ns = 30'000'000;
+	REQUIRE(ExplainRun("run", options, &e, &error, &status));
+	const json all = parse_json(ExplainJson(e, true));
+	const auto named = [](const json &list, const char *key, const std::string &name) {
+		return std::any_of(list.begin(), list.end(),
+				   [&](const json &entry) { return entry[key] == name; });
+	};
+	for (const char *cause : {"fork", "cow-copy", "fsync", "stopped", "server-busy"}) {
+		INFO(cause);
+		CHECK(named(all["causes"], "cause", cause));
+	}
+	const json &activities = all["own_code"]["activities"];
+	CHECK(named(activities, "stack", "lua_pcall < luaCallFunction < evalGenericCommand"));
+	CHECK(named(activities, "stack", "epoll_pwait()"));
+	CHECK(
+	    named(activities, "stack", "processMultibulkBuffer < processInputBuffer < readQueryFromClient"));
+	CHECK(all["episodes"].dump().find("fdatasync() on the serving thread") != std::string::npos);
 }
 
 TEST_CASE("a missing or different member is found")
