@@ -103,7 +103,8 @@ static void choose_fault_programs(struct programs *p, const struct support *supp
 {
 	struct forktail_bpf *s = p->skeleton;
 	const bool faults = support->has_fault_events;
-	const bool event = support->fault_begin == FAULT_BEGIN_EVENT;
+	const bool tracepoints = faults && support->fault_begin == FAULT_BEGIN_TRACEPOINTS;
+	const bool event = faults && support->fault_begin == FAULT_BEGIN_EVENT;
 	struct bpf_program *const alternatives[] = {s->progs.fault_end_minor, s->progs.fault_end_minor_old,
 						    s->progs.fault_end_by_effect,
 						    s->progs.fault_end_by_effect_old};
@@ -111,18 +112,18 @@ static void choose_fault_programs(struct programs *p, const struct support *supp
 	for (size_t i = 0; i < sizeof alternatives / sizeof *alternatives; i++)
 		bpf_program__set_autoload(alternatives[i], faults && alternatives[i] == minor);
 	bpf_program__set_autoload(s->progs.fault_end_major, faults);
+	bpf_program__set_autoload(s->progs.page_fault_user, tracepoints);
+	bpf_program__set_autoload(s->progs.page_fault_kernel, tracepoints);
 	bpf_program__set_autoload(s->progs.fault_begin,
 				  faults && support->fault_begin == FAULT_BEGIN_FUNCTION);
-	bpf_program__set_autoload(s->progs.fault_begin_event, faults && event);
-	if (faults) {
-		p->fault_programs[CPU_EVENT_FAULT_MINOR] = minor;
-		p->fault_programs[CPU_EVENT_FAULT_MAJOR] = s->progs.fault_end_major;
-		p->fault_programs[CPU_EVENT_FAULT_BEGIN] = event ? s->progs.fault_begin_event : NULL;
+	bpf_program__set_autoload(s->progs.fault_begin_event, event);
+	if (!faults) {
+		bpf_program__set_autoload(s->progs.mm_page_alloc, false);
 		return;
 	}
-	bpf_program__set_autoload(s->progs.page_fault_user, false);
-	bpf_program__set_autoload(s->progs.page_fault_kernel, false);
-	bpf_program__set_autoload(s->progs.mm_page_alloc, false);
+	p->fault_programs[CPU_EVENT_FAULT_MINOR] = minor;
+	p->fault_programs[CPU_EVENT_FAULT_MAJOR] = s->progs.fault_end_major;
+	p->fault_programs[CPU_EVENT_FAULT_BEGIN] = event ? s->progs.fault_begin_event : NULL;
 }
 
 /* Skips programs whose tracepoint this kernel lacks: loading them would make the whole object fail. */

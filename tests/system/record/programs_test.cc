@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernel programs loaded as on older or limited hosts, although this host has the features: thread states
-// in a hash by thread id (before task storage), and no perf events.
+// in a hash by thread id (before task storage), no perf events, and page faults without a reason (arm64
+// before 6.4).
 #include <atomic>
 #include <bpf/bpf.h>
 #include <csignal>
@@ -31,6 +32,7 @@ struct Seen {
 	std::map<uint32_t, uint64_t> open;			   // tid: begin of its account
 	std::map<uint32_t, Account> sums;			   // of the open one
 	size_t begun = 0, ended = 0;
+	std::map<uint32_t, uint64_t> counts; // of spans and tallied ends, by owner
 	std::vector<std::string> skipped;
 };
 
@@ -50,10 +52,12 @@ void on_event(void *context, const void *event, size_t)
 	case FT_EVENT_SPAN_DETAIL:
 		seen.sums[span->tid].accounted_ns += span->on_cpu_ns + span->runnable_ns + span->blocked_ns;
 		seen.sums[span->tid].faults += is_fault(span->owner) && !span->off_cpu;
+		seen.counts[span->owner]++;
 		break;
 	case FT_EVENT_TALLY:
 		for (uint32_t i = 0; i < FT_OWNER_LIMIT; i++) {
 			seen.sums[tally->tid].accounted_ns += tally->entry[i].total_ns;
+			seen.counts[i] += tally->entry[i].count;
 			if (is_fault(i))
 				seen.sums[tally->tid].faults += tally->entry[i].count;
 		}
@@ -384,5 +388,38 @@ TEST_CASE("without perf events no fault begins, and its time is the server's own
 	}
 	for (const auto &[key, a] : seen->accounts)
 		CHECK(a.faults == 0);
+	check_accounts(*seen);
+}
+
+TEST_CASE("the kind of a fault without a reason follows from what it did")
+{
+	REQUIRE(geteuid() == 0);
+	constexpr uint64_t kPages = 2000;
+	Redis redis(
+	    {.tcp = false, .config = {"--rdb-key-save-delay", "1000000", "--enable-debug-command", "yes"}});
+	redis.command({"SETRANGE", "big", std::to_string(64 << 20), "x"});
+	uint64_t drops[FT_DROP_SLOTS] = {};
+	std::set<std::string> loaded;
+	const auto write_pages = [&] {
+		redis.command(
+		    {"EVAL",
+		     "for i = 0, tonumber(ARGV[1]) - 1 do redis.call('SETRANGE', KEYS[1], i * 4096, 'y') end",
+		     "1", "big", std::to_string(kPages)});
+	};
+	const auto seen = record(
+	    redis.pid(), [](support &s) { s.fault_begin = FAULT_BEGIN_EVENT; },
+	    [&] {
+		    write_pages(); // no child: nothing is copied
+		    redis.command({"BGSAVE"});
+		    write_pages();
+		    redis.command({"SETRANGE", "fresh", std::to_string(8 << 20), "x"});
+	    },
+	    drops, &loaded);
+	CHECK(loaded.count("page_fault_user") == 0);
+	CHECK(loaded.count("fault_begin_event") == 1);
+	CHECK(seen->counts[FT_COW_COPY] >= kPages);
+	CHECK(seen->counts[FT_COW_COPY] < kPages + kPages / 2);
+	CHECK(seen->counts[FT_PAGE_ZERO] > 0);
+	CHECK(seen->counts[FT_FAULT_OTHER] == 0);
 	check_accounts(*seen);
 }
