@@ -53,8 +53,8 @@ static json_t *syscall_names(void)
 	return names;
 }
 
-/* The processor's name, and the active setting of transparent huge pages: two runs to be compared should
- * agree in them. */
+/* The machine, the processor's name, and the active setting of transparent huge pages: two runs to be
+ * compared should agree in them. */
 static void put_host(json_t *manifest)
 {
 	char line[256], *text;
@@ -69,6 +69,7 @@ static void put_host(json_t *manifest)
 	}
 	if (in)
 		fclose(in);
+	json_put_text(manifest, "machine", machine.name);
 	if (read_text("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line) > 0 &&
 	    (text = strchr(line, '['))) {
 		text[strcspn(text, "]")] = 0;
