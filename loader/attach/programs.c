@@ -49,7 +49,7 @@ struct programs {
 	struct sampling_rate *sampling_rate; /* NULL: no samples */
 	struct sampling_periods sampling_periods;
 	enum ft_cpu_counters counters;
-	bool fault_events, samples, keep, measuring;
+	bool fault_events, samples, keep, measuring, preemptible;
 };
 
 static char log_text[4096];
@@ -183,6 +183,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->context = context;
 	p->keep = wanted->keep;
 	p->fault_events = support->has_fault_events;
+	p->preemptible = support->preemptible;
 	p->samples = wanted->samples_slow && support->has_cpu_clock;
 	p->counters = !p->samples || (wanted->counters == FT_COUNTERS_HARDWARE && !support->has_counters)
 			  ? FT_COUNTERS_NONE
@@ -564,23 +565,20 @@ static size_t costs_of(const struct bpf_object *object, struct program_cost *cos
 	return n;
 }
 
-/* On arm64 one program sees all begins of faults. Its run is skipped while a sample that interrupted it reads
- * a stack beyond its end, which is a fault that gets no page and has no end. If it was skipped for another
- * fault, that one has an end without a begin. */
-static void ignore_endless_faults(const struct programs *p, struct program_cost *costs, size_t count)
+/* Where one program sees all begins of faults, a sample that interrupts it and reads a stack beyond its end
+ * causes a fault inside of it, which gets no page and whose run is skipped. On a kernel that preempts its own
+ * code, a skipped run may as well be another thread's fault. */
+static void ignore_faults_of_samples(const struct programs *p, struct program_cost *costs, size_t count)
 {
-	uint64_t counters[FT_COUNTERS];
-	programs_counters(p, counters);
-	for (size_t i = 0; i < count; i++)
-		if (costs[i].name == bpf_program__name(p->skeleton->progs.fault_begin) &&
-		    costs[i].missed > counters[FT_COUNT_FAULT_UNPAIRED])
-			costs[i].missed = counters[FT_COUNT_FAULT_UNPAIRED];
+	for (size_t i = 0; i < count && !p->preemptible; i++)
+		if (costs[i].name == bpf_program__name(p->skeleton->progs.fault_begin))
+			costs[i].missed = 0;
 }
 
 size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room)
 {
 	size_t n = costs_of(p->skeleton->obj, costs, 0, room);
-	ignore_endless_faults(p, costs, n);
+	ignore_faults_of_samples(p, costs, n);
 	for (size_t i = 0; i < p->more_count; i++)
 		n = costs_of(p->more[i], costs, n, room);
 	return n;

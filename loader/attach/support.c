@@ -283,6 +283,7 @@ static void probe_required(struct support *s)
 	struct utsname u = {0};
 	if (uname(&u) == 0)
 		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
+	s->preemptible = strstr(u.version, "PREEMPT") != NULL;
 	s->cpus = libbpf_num_possible_cpus();
 	add(s, machine.name, NEED_REQUIRED,
 	    "page-fault kinds and system call numbers are those of the machine that this was built for",

@@ -55,6 +55,8 @@ struct support {
 	int cpus;	 /* configured */
 	/* The programs' settings, see bpf/compat.h. has_find_vma selects one of two programs. */
 	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
+	/* The kernel may preempt its own code, at least by a setting. */
+	bool preemptible;
 	/* System calls have tracepoints in a mounted tracefs. */
 	bool has_call_events;
 	enum exact_way exact; /* set by support_choose_exact */
