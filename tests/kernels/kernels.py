@@ -18,7 +18,7 @@ import time
 import guest
 import table
 from machines import MACHINES
-from packages import RELEASES, Kernel, Missing
+from packages import Kernel, Missing, versions
 
 sys.path.insert(0, os.path.join(guest.ROOT, "tests", "truth"))
 import score  # noqa: E402 (the truth suite's: compares injections with forktail's explanation)
@@ -204,7 +204,7 @@ def run_kernel(version, machine, variants, keep):
 
 def main():
     parser = argparse.ArgumentParser(prog="script/kernels", description=__doc__.split("\n")[0])
-    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="test only these: " + ", ".join(RELEASES))
+    parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="test only these of --list")
     parser.add_argument("--list", action="store_true", help="list the kernels and variants and exit")
     parser.add_argument("--arch", choices=sorted(MACHINES), default="amd64", help="the guest's architecture, as Debian calls it")
     parser.add_argument("--short", action="store_true", help="one kernel, with the default and requests only (used by the test suite)")
@@ -213,11 +213,11 @@ def main():
     parser.add_argument("--only", choices=("causes", "requests"), help="test only one part")
     arguments = parser.parse_args()
     if arguments.list:
-        print("\n".join(f"{version:<5} Debian's {release}" for version, release in RELEASES.items()))
+        print("\n".join(versions(arguments.arch)))
         print("\n".join(f"{v.name}: {v.options or 'no option'}" for v in VARIANTS))
         return 0
     for version in arguments.kernels:
-        if version not in RELEASES:
+        if version not in versions(arguments.arch):
             parser.error(f"no kernel {version}. See --list.")
     machine = MACHINES[arguments.arch]
     for path in [os.path.join(machine.bin(), name) for name in ("forktail-record", "forktail-load")]:
@@ -228,13 +228,13 @@ def main():
         if not os.access(path, os.X_OK):
             print(f"script/kernels: {path} is missing. Build it first.", file=sys.stderr)
             return 2
-    versions = arguments.kernels or ([SHORT[arguments.arch]] if arguments.short else list(RELEASES))
+    chosen = arguments.kernels or ([SHORT[arguments.arch]] if arguments.short else versions(arguments.arch))
     variants = [VARIANTS[0], REQUESTS, REQUESTS_RING] if arguments.short else VARIANTS
     if arguments.only:
         variants = [v for v in variants if (v.script == "requests") == (arguments.only == "requests")]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
     outcomes, missing = [], 0
-    for version in versions:
+    for version in chosen:
         try:
             outcomes += run_kernel(version, machine, variants, arguments.keep)
         except Missing as why:

@@ -17,8 +17,10 @@ CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.
 AMD64 = "amd64"
 # The first one in the table is the oldest supported kernel.
 RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
-# Modules that a disk needs. A module without a file is built into the kernel.
-MODULES = ("virtio_pci", "virtio_blk")
+# Other kernels of a release, and the end of their packages' names.
+FLAVOURS = {"arm64": {"6.12-16k": ("6.12", "arm64-16k")}}
+# Modules that a disk and its file system need. A module without a file is built into the kernel.
+MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
 
 class Missing(Exception):
@@ -127,20 +129,25 @@ class Archive:
         return sorted(glob.glob(os.path.join(self.directory, "archives", "*.deb")))
 
 
-def kernel_packages(archive, version):
-    """Names of the release's cloud kernels of a version ("6.1"), the newest first."""
+def versions(architecture):
+    """The kernels to test on an architecture."""
+    return [*RELEASES, *FLAVOURS.get(architecture, {})]
+
+
+def kernel_packages(archive, version, flavour):
+    """Names of the release's kernels of a version ("6.1") and flavour ("cloud-amd64"), the newest first."""
     message = archive.update()
     names = archive.apt("apt-cache", "pkgnames", f"linux-image-{version}.").split()
-    names = [name for name in names if name.endswith(f"-cloud-{archive.architecture}")]
+    names = [name for name in names if name.endswith("-" + flavour)]
     if not names:
-        raise Missing(f"{archive.release} has no cloud kernel in apt's lists{message}")
+        raise Missing(f"{archive.release} has no kernel {version} {flavour} in apt's lists{message}")
     return sorted(names, key=lambda name: [int(number) for number in re.findall(r"\d+", name)], reverse=True)
 
 
-def newest_kernel(archive, version):
+def newest_kernel(archive, version, flavour):
     """The directory with its files. An archive may list packages that it no longer has: then an older one."""
     first = None
-    for package in kernel_packages(archive, version):
+    for package in kernel_packages(archive, version, flavour):
         try:
             return archive.unpacked(package)
         except Missing as why:
@@ -150,11 +157,12 @@ def newest_kernel(archive, version):
 
 class Kernel:
     def __init__(self, version, architecture=AMD64):
-        """`version`: a key of RELEASES."""
+        """`version`: one of versions()."""
         self.version, self.architecture = version, architecture
-        archive = Archive(RELEASES[version], architecture)
-        have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{version}.*-cloud-{architecture}")), key=os.path.getmtime)
-        self.root = have[-1] if have else newest_kernel(archive, version)
+        number, flavour = FLAVOURS.get(architecture, {}).get(version, (version, f"cloud-{architecture}"))
+        archive = Archive(RELEASES[number], architecture)
+        have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{number}.*-{flavour}")), key=os.path.getmtime)
+        self.root = have[-1] if have else newest_kernel(archive, number, flavour)
         self.image = glob.glob(os.path.join(self.root, "boot", "vmlinuz-*"))[0]
         self.release = os.path.basename(self.image).split("-", 1)[1]
 
@@ -163,7 +171,7 @@ class Kernel:
         found = {}
 
         def add(name):
-            for path in glob.glob(f"{self.root}/**/kernel/drivers/**/{name}.ko*", recursive=True):
+            for path in glob.glob(f"{self.root}/**/kernel/**/{name}.ko*", recursive=True):
                 with open(path, "rb") as f:
                     data = f.read()
                 data = lzma.decompress(data) if path.endswith(".xz") else data

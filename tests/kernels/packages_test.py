@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Finds the host's archive in both formats of apt's sources."""
+"""Finds the host's archive in both formats of apt's sources, and the newest kernel in its lists."""
 import unittest
 
 import packages
@@ -52,6 +52,38 @@ class Sources(unittest.TestCase):
         packages.host_release, packages.host_sources = lambda: "sid", lambda: packages.one_line_sources(ONE_LINE)
         with self.assertRaises(packages.Missing):
             packages.sources_for("trixie", "arm64")
+
+
+class Archive:
+    """With these lists."""
+    release, names = "trixie", ["6.12.9+deb13-cloud-arm64", "6.12.100+deb13-cloud-arm64", "6.12.100+deb13-arm64-16k",
+                                "6.12.101+deb13-cloud-arm64-dbg"]
+
+    def update(self):
+        return ""
+
+    def apt(self, *_):
+        return "".join(f"linux-image-{name}\n" for name in self.names)
+
+
+class Kernels(unittest.TestCase):
+    def test_newest_first(self):
+        self.assertEqual(packages.kernel_packages(Archive(), "6.12", "cloud-arm64"),
+                         ["linux-image-6.12.100+deb13-cloud-arm64", "linux-image-6.12.9+deb13-cloud-arm64"])
+        self.assertEqual(packages.kernel_packages(Archive(), "6.12", "arm64-16k"), ["linux-image-6.12.100+deb13-arm64-16k"])
+        with self.assertRaises(packages.Missing):
+            packages.kernel_packages(Archive(), "6.12", "rt-arm64")
+
+    def test_an_older_one_if_the_newest_is_gone(self):
+        archive = Archive()
+        def unpacked(package):
+            if "6.12.100" in package:
+                raise packages.Missing("gone")
+            return package
+        archive.unpacked = unpacked
+        self.assertEqual(packages.newest_kernel(archive, "6.12", "cloud-arm64"), "linux-image-6.12.9+deb13-cloud-arm64")
+        with self.assertRaises(packages.Missing):
+            packages.newest_kernel(archive, "6.12", "arm64-16k")
 
 
 if __name__ == "__main__":
