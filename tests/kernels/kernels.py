@@ -220,14 +220,11 @@ def main():
         if version not in versions(arguments.arch):
             parser.error(f"no kernel {version}. See --list.")
     machine = MACHINES[arguments.arch]
-    for path in [os.path.join(machine.bin(), name) for name in ("forktail-record", "forktail-load")]:
+    for path in [os.path.join(machine.bin(), "forktail-record"), os.path.join(machine.bin(), "forktail-load"),
+                 os.path.join(guest.BIN, "forktail"), COMPARE]:
         if not os.access(path, os.X_OK):
             print(f"script/kernels: {path} is missing. Build it with script/kernels --arch {arguments.arch}", file=sys.stderr)
-            return 3
-    for path in [os.path.join(guest.BIN, "forktail"), COMPARE]:
-        if not os.access(path, os.X_OK):
-            print(f"script/kernels: {path} is missing. Build it first.", file=sys.stderr)
-            return 2
+            return 3 if path.startswith(machine.bin()) and machine is not MACHINES["amd64"] else 2
     chosen = arguments.kernels or ([SHORT[arguments.arch]] if arguments.short else versions(arguments.arch))
     variants = [VARIANTS[0], REQUESTS, REQUESTS_RING] if arguments.short else VARIANTS
     if arguments.only:
