@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Builds for arm64 on another machine (cmake --toolchain cmake/arm64.cmake): Debian's cross compiler, and the libraries that
-# script/sysroot unpacks. Programs that run during the build, such as clang and bpftool, are the host's.
+# script/sysroot unpacks. Programs that run during the build, such as clang and bpftool, are the host's. Manual pages and
+# completions are not built: forktail would have to run.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
@@ -14,6 +15,9 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+
+# Not the host's Arrow, which is in build-python/.
+set(FORKTAIL_PYTHON ${source}/build-python-arm64 CACHE PATH "The virtual environment of script/python")
 
 # Debian has no pkg-config of this name without its package for arm64.
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
