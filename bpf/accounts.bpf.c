@@ -69,10 +69,13 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	return st;
 }
 
-/* The fork has copied everything: what remains is to put the child on a run queue. */
-static __always_inline void fork_ends_here(struct thread_state *parent, struct task_struct *task, u64 now)
+/* The fork has copied everything: what remains is to put the child on a run queue. The clock is read while no
+ * interrupt charges the account: opening the child's takes long enough for one, whose time would exceed the
+ * fork's. */
+static __always_inline void fork_ends_here(struct thread_state *parent, struct task_struct *task)
 {
 	parent->busy = 1;
+	u64 now = bpf_ktime_get_ns();
 	look_at_iteration(parent, task, now, -1);
 	pop(parent, now, FT_FORK);
 	parent->fork_over = 1;
@@ -99,7 +102,7 @@ int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct 
 		st->ready = 1;
 	}
 	if (!exact)
-		fork_ends_here(ps, parent, now);
+		fork_ends_here(ps, parent);
 	return 0;
 }
 
