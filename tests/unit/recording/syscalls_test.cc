@@ -21,7 +21,8 @@ TEST_CASE("a system call's number has the kernel's name")
 TEST_CASE("an invalid system call number has no name")
 {
 	CHECK(ft_syscall_name(-1) == nullptr);
-	CHECK(ft_syscall_name(400) == nullptr); // in the gap below 424, from where on all machines have the same
+	CHECK(ft_syscall_name(400) ==
+	      nullptr); // in the gap below 424, from where on all machines have the same
 	CHECK(ft_syscall_name(ft_syscall_limit()) == nullptr);
 	CHECK(ft_syscall_name(INT32_MAX) == nullptr);
 }
