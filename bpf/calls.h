@@ -4,7 +4,7 @@
 #ifndef FORKTAIL_BPF_CALLS_H
 #define FORKTAIL_BPF_CALLS_H
 
-#include "machine.h"
+#include "machine/machine.h"
 #include "types.h"
 
 enum call_class {

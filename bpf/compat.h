@@ -6,7 +6,7 @@
 #define FORKTAIL_BPF_COMPAT_H
 
 #include "events.h"
-#include "machine.h"
+#include "machine/machine.h"
 #include "types.h"
 
 /* Set by the loader from the kernel's BTF before loading. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the recorder knows of the machine that it is built for. Each machine has a file machine_NAME.c, of
- * which the build takes one (cmake/machine.cmake), and a header for the kernel programs (bpf/machine.h). */
+ * which the build takes one (cmake/machine.cmake), and a header for the kernel programs
+ * (bpf/machine/machine.h). */
 #ifndef FORKTAIL_LOADER_MACHINE_H
 #define FORKTAIL_LOADER_MACHINE_H
 

@@ -22,9 +22,9 @@
 enum fault_reason { FAULT_PRESENT = 1, FAULT_WRITE = 2, FAULT_USER = 4 };
 
 #if defined(__TARGET_ARCH_x86)
-#include "machine/machine_x86.h"
+#include "machine_x86.h"
 #elif defined(__TARGET_ARCH_arm64)
-#include "machine/machine_arm64.h"
+#include "machine_arm64.h"
 #else
 #error "no header for this machine (docs/adding.md)"
 #endif
