@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The CPU's counters (cycles, instructions, cache misses), read with each CPU sample: what was counted since
  * the previous one, if the same thread kept the CPU. Nothing is added to the switch path, and a stall on the
- * CPU is long enough to have many samples. The events count on each CPU, whoever runs. */
+ * CPU is long enough to have many samples. The events count for all tasks of a CPU. */
 #ifndef FORKTAIL_BPF_COUNTERS_H
 #define FORKTAIL_BPF_COUNTERS_H
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The machines that guests may be: what QEMU is told, and where a guest's programs come from. One class each."""
+"""The machines of guests: QEMU's options, and where a guest's programs come from. A class for each."""
 import os
 import re
 import shutil

@@ -123,7 +123,7 @@ void check_recorded(Server &server, Recorder &recorder, Offline &offline)
 TEST_CASE("on a CPU that was offline, page faults and samples are recorded again")
 {
 	REQUIRE(root());
-	if (!two_cpus()) // or whoever took it offline would find it online
+	if (!two_cpus()) // a CPU that was offline before should stay so
 		return;
 	Server server;
 	Recorder recorder(server.redis.pid(), {"--counters", "software"});
@@ -135,7 +135,7 @@ TEST_CASE("on a CPU that was offline, page faults and samples are recorded again
 TEST_CASE("a CPU that comes online for the first time while recording is recorded too")
 {
 	REQUIRE(root());
-	if (!two_cpus()) // or whoever took it offline would find it online
+	if (!two_cpus()) // a CPU that was offline before should stay so
 		return;
 	Server server;
 	Offline offline;
