@@ -290,9 +290,10 @@ std::string Decimals(double value)
 // the recording; "" otherwise, and without counters.
 std::string SpeedText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 {
-	const Counted now = CountedIn(scene, from_ns, to_ns), rest = scene.thread.counted.Without(now);
-	if (now.readings < kFewReadings || rest.readings < kFewReadings)
+	const Counted now = CountedIn(scene, from_ns, to_ns), &all = scene.thread.counted;
+	if (now.readings < kFewReadings || all.readings < now.readings + kFewReadings)
 		return "";
+	const Counted rest = all.Without(now);
 	std::string text;
 	if (now.PerCycle() < kSlower * rest.PerCycle()) {
 		text += "; it executed " + Decimals(now.PerCycle()) + " instructions per cycle, usually " +

@@ -21,7 +21,7 @@
 enum { CPU_FDS = CPU_EVENTS + FT_CPU_COUNTERS };
 
 struct event_request {
-	int which; /* of CPU_FDS */
+	unsigned which; /* of CPU_FDS */
 	int cpu;
 	uint64_t clock_period_ns;
 	enum ft_cpu_counters counters;

@@ -140,7 +140,7 @@ static void describe_commands(json_t *j, const struct workload *w)
 		const struct operation *op = &w->operations[i];
 
 		snprintf(name, sizeof(name), "%s", op->step_count > 1 ? "" : op->name);
-		if (op->step_count == 1)
+		if (op->step_count == 1 && op->steps[0].command.word_count)
 			command_name(&op->steps[0].command, name, sizeof(name));
 		json_put_text(list, NULL, name);
 	}
