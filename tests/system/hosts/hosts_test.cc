@@ -183,7 +183,7 @@ TEST_CASE(
 		INFO(r.err);
 		REQUIRE(r.status == 0);
 		const nlohmann::json json = parse_json(r.out);
-		INFO(json["notes"].dump(1) << json["hops"].dump(1) << json["answer"]);
+		INFO(json["warnings"].dump(1) << json["hops"].dump(1) << json["answer"]);
 		// The load generator asks for the server's INFO, which the recorders see too.
 		const uint64_t count = json["requests"]["count"];
 		CHECK(count >= sent);
