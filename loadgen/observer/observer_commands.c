@@ -29,20 +29,13 @@ static json_t *note_of(const char *kind, const char *run_id, uint64_t t_ns, json
 static void put_counters(json_t *command, char *parts)
 {
 	static const char *const counters[] = {"calls", "usec", "rejected_calls", "failed_calls"};
-	char *rest;
+	char *part;
 	double number;
 
-	for (char *part = strtok_r(parts, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
-		char *value = strchr(part, '=');
-
-		if (!value)
-			continue;
-		*value++ = 0;
+	while (observer_series_part(&parts, &part, &number))
 		for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++)
-			if (strcmp(part, counters[i]) == 0 && observer_series_number(value, &number) &&
-			    number >= 0 && number < COUNTER_LIMIT)
+			if (strcmp(part, counters[i]) == 0 && number >= 0 && number < COUNTER_LIMIT)
 				json_put_count(command, part, (uint64_t)number);
-	}
 }
 
 void note_command_stats(struct observer_series *to, const char *run_id, char *info, uint64_t t_ns)

@@ -178,18 +178,11 @@ static void take_fact(struct redis *v, const char *name, const char *value, uint
 /* "keys=10,expires=0,avg_ttl=0": a series for each number. */
 static void take_parts(struct redis *v, const char *name, char *parts, uint64_t t_ns)
 {
-	char *rest;
+	char *part;
 	double number;
 
-	for (char *part = strtok_r(parts, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
-		char *value = strchr(part, '=');
-
-		if (!value)
-			continue;
-		*value++ = 0;
-		if (observer_series_number(value, &number))
-			observer_series_value(v->to, "redis", name, part, number, t_ns);
-	}
+	while (observer_series_part(&parts, &part, &number))
+		observer_series_value(v->to, "redis", name, part, number, t_ns);
 }
 
 static void note_connection(struct redis *v, uint64_t t_ns)

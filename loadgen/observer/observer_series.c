@@ -94,6 +94,20 @@ bool observer_series_number(const char *text, double *value)
 	return true;
 }
 
+bool observer_series_part(char **list, char **name, double *value)
+{
+	while ((*name = strsep(list, ","))) {
+		char *number = strchr(*name, '=');
+
+		if (!number)
+			continue;
+		*number++ = 0;
+		if (observer_series_number(number, value))
+			return true;
+	}
+	return false;
+}
+
 void note_refusal(struct observer_series *to, const char *asked, const char *answer)
 {
 	json_t *n = json_note(ft_now_ns(), "observer-refused");

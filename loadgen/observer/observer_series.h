@@ -21,6 +21,9 @@ void observer_series_value(struct observer_series *to, const char *prefix, const
 			   double value, uint64_t t_ns);
 /* Parses a decimal number as servers write it: digits, optionally a sign before and a fraction after them. */
 bool observer_series_number(const char *text, double *value);
+/* Takes the next number of a list "calls=3,usec=17", which is modified: *name is "calls". Parts that are no
+ * numbers are passed over. False: no more. */
+bool observer_series_part(char **list, char **name, double *value);
 /* {"kind":"observer-refused"}: the question and the server's reply. */
 void note_refusal(struct observer_series *to, const char *asked, const char *answer);
 void observer_series_free(struct observer_series *to);
