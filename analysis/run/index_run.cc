@@ -77,27 +77,18 @@ bool TallyBefore(const ft_tally &a, const ft_tally &b)
 	return a.owner < b.owner;
 }
 
-bool CountersBefore(const ft_counters &a, const ft_counters &b)
-{
-	return a.t_ns < b.t_ns;
-}
-
-bool CpuSampleBefore(const ft_cpu_sample &a, const ft_cpu_sample &b)
+// For records of an instant: samples.
+template <typename T> bool SampleBefore(const T &a, const T &b)
 {
 	return a.t_ns < b.t_ns;
 }
 
 template <typename T> uint64_t StartOf(const T &record)
 {
-	return record.start_ns;
-}
-uint64_t StartOf(const ft_cpu_sample &s)
-{
-	return s.t_ns;
-}
-uint64_t StartOf(const ft_counters &c)
-{
-	return c.t_ns;
+	if constexpr (requires { record.t_ns; })
+		return record.t_ns;
+	else
+		return record.start_ns;
 }
 
 // Groups records by thread, sorts each group, and sets each thread's range.
@@ -433,9 +424,9 @@ void PutInOrder(Run *run)
 	KeepOfThreads(*run, finder, &run->cpu_samples);
 	KeepOfThreads(*run, finder, &run->counters);
 	Group(&run->cpu_samples, &run->threads, finder, &Thread::first_cpu_sample, &Thread::cpu_sample_count,
-	      CpuSampleBefore);
+	      SampleBefore<ft_cpu_sample>);
 	Group(&run->counters, &run->threads, finder, &Thread::first_counters, &Thread::counters_count,
-	      CountersBefore);
+	      SampleBefore<ft_counters>);
 	std::sort(run->ios.begin(), run->ios.end(),
 		  [](const ft_io &a, const ft_io &b) { return a.start_ns < b.start_ns; });
 	std::sort(run->writes.begin(), run->writes.end(),

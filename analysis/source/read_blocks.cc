@@ -28,6 +28,16 @@ template <typename T, typename Each> void ForRecords(const OpenFile *f, const ft
 	}
 }
 
+// Records of a thread on a CPU.
+template <typename T> void ReadSamples(const OpenFile *f, const ft_block &block, Column<T> *to)
+{
+	ForRecords<T>(f, block, [&](T s) {
+		s.tid = f->space.Id(s.tid);
+		s.cpu = f->space.Cpu(s.cpu);
+		to->push_back(s);
+	});
+}
+
 // A server that is not in the manifest's list joined later. It must not be mistaken for another.
 uint32_t ServerIndex(const OpenFile *f, Run *run, uint32_t server)
 {
@@ -499,18 +509,10 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ReadDetail(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;
 	case FT_BLOCK_CPU_SAMPLE:
-		ForRecords<ft_cpu_sample>(f, block, [&](ft_cpu_sample s) {
-			s.tid = space.Id(s.tid);
-			s.cpu = space.Cpu(s.cpu);
-			run->cpu_samples.push_back(s);
-		});
+		ReadSamples(f, block, &run->cpu_samples);
 		break;
 	case FT_BLOCK_COUNTERS:
-		ForRecords<ft_counters>(f, block, [&](ft_counters c) {
-			c.tid = space.Id(c.tid);
-			c.cpu = space.Cpu(c.cpu);
-			run->counters.push_back(c);
-		});
+		ReadSamples(f, block, &run->counters);
 		break;
 	case FT_BLOCK_STACK:
 		ReadStack(f, run, common::ParseVisibleObject(PayloadText(block)));

@@ -275,7 +275,7 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 {
 	std::vector<std::string> texts;
 	std::vector<int> seen;
-	bool counted = false; // the event loop that INFO has is the main thread's
+	bool told = false; // the event loop that INFO has is the main thread's
 	for (int thread : e.serving) {
 		if (thread < 0 || std::find(seen.begin(), seen.end(), thread) != seen.end())
 			continue;
@@ -291,7 +291,7 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 			if (IsStall(static_cast<Cause>(c)))
 				stalls += a.by_cause[c];
 		const std::string place = PlaceOf(e.run, t);
-		const bool first_main = t.tid == t.tgid && !std::exchange(counted, true);
+		const bool first_main = t.tid == t.tgid && !std::exchange(told, true);
 		texts.push_back("Server thread " + (t.role.empty() ? t.comm : t.role) + " (" +
 				std::to_string(t.tid) + ")" + (place.empty() ? "" : " of " + place) + ": " +
 				common::FormatDuration(a.wall_ns) + " recorded, " +
