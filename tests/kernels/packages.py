@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kernels to boot, from Debian's own archive: fetched and verified with apt, unpacked and never installed. Likewise the
-packages of another machine (script/sysroot).
+packages of another machine (script/sysroot), and sources of servers (script/symbols).
 
 apt gets a separate configuration (sources, lists, cache), so that the host's releases stay unchanged. The archive's
 address comes from the host's sources, with only the release's name replaced. Everything is in a cache directory, and
@@ -65,12 +65,12 @@ def host_sources():
                 yield from reader(f.read())
 
 
-def sources_for(release, architecture):
-    """Lines of a sources.list: the host's Debian archives, with another release."""
+def sources_for(release, architecture, kind="deb"):
+    """Lines of a sources.list: the host's Debian archives, with another release. kind: deb, or deb-src for sources."""
     host, lines = host_release(), []
     for uri, suite in host_sources():
         if suite in (host, f"{host}-security", f"{host}/updates"):
-            line = f"deb [arch={architecture} signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
+            line = f"{kind} [arch={architecture} signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
             lines += [line] if line not in lines else []
     if not lines:
         raise Missing(f"apt's sources do not have {host}, so the address of Debian's archive is unknown")
@@ -78,14 +78,15 @@ def sources_for(release, architecture):
 
 
 class Archive:
-    """One release's packages for one of Debian's architectures."""
+    """One release's packages for one of Debian's architectures, or with kind deb-src its sources."""
 
-    def __init__(self, release, architecture=AMD64):
+    def __init__(self, release, architecture=AMD64, kind="deb"):
         self.release, self.architecture = release, architecture
-        self.directory = os.path.join(CACHE, release if architecture == AMD64 else f"{release}-{architecture}")
+        name = release if architecture == AMD64 else f"{release}-{architecture}"
+        self.directory = os.path.join(CACHE, name if kind == "deb" else f"{name}-source")
         for part in ("lists/partial", "archives/partial"):
             os.makedirs(os.path.join(self.directory, part), exist_ok=True)
-        for name, text in (("sources.list", sources_for(release, architecture)), ("status", "")):
+        for name, text in (("sources.list", sources_for(release, architecture, kind)), ("status", "")):
             with open(os.path.join(self.directory, name), "w") as f:
                 f.write(text)
         # If root runs it, apt's own user could not read a home directory.
@@ -121,6 +122,11 @@ class Archive:
             os.unlink(file)
             os.rename(root + ".part", root)
         return root
+
+    def source(self, package):
+        """The tarball of a package's source, without Debian's changes."""
+        self.apt("apt-get", "source", "-qq", "--tar-only", "--download-only", package)
+        return max(glob.glob(os.path.join(self.directory, package + "_*.orig.tar.*z")), key=os.path.getmtime)
 
     def fetched(self, packages):
         """The files of these packages and of all that they depend on."""
