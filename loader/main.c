@@ -112,9 +112,9 @@ static const struct argp_option options[] = {
     {"light", OPTION_LIGHT, NULL, 0,
      "Reduce the cost to the server: trace no interrupts and take fewer CPU samples", 2},
     {"counters", OPTION_COUNTERS, "hardware|software|none", 0,
-     "Counters that CPU samples read: the CPU's cycles, instructions and cache misses (hardware, the "
+     "Counters that CPU samples read: the CPU's cycles, instructions and cache misses (hardware: the "
      "default, "
-     "where the host has a PMU), or software events in their place, to try this without a PMU",
+     "on hosts with a PMU), or software events in their place, to try this without a PMU",
      2},
     {"exact", OPTION_EXACT, "fentry|tracepoints", OPTION_ARG_OPTIONAL,
      "Also trace system calls: each iteration of an event loop that never waits, connections that open and "

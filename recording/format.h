@@ -227,9 +227,8 @@ struct ft_cpu_sample {
 };
 
 enum ft_counted_flags {
-	FT_COUNTED_MISSES = 1, /* cache misses were counted */
-	FT_COUNTED_SOFTWARE =
-	    2, /* in the place of cycles: ns; of instructions: page faults; of misses: switches */
+	FT_COUNTED_MISSES = 1,	 /* cache misses were counted */
+	FT_COUNTED_SOFTWARE = 2, /* not cycles, instructions and misses: ns, page faults and switches */
 };
 
 /* What the CPU's counters counted between two CPU samples of a thread that kept the CPU meanwhile, in user

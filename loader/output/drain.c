@@ -243,7 +243,7 @@ static void drain_counters(struct drain *d, const struct ft_event_counters *e)
 				      .cycles = (uint32_t)e->value[FT_CYCLES],
 				      .instructions = (uint32_t)e->value[FT_INSTRUCTIONS],
 				      .cache_misses = (uint32_t)e->value[FT_CACHE_MISSES],
-				      .cpu = (uint16_t)e->cpu,
+				      .cpu = e->cpu,
 				      .flags =
 					  (e->counted >> FT_CACHE_MISSES & 1 ? FT_COUNTED_MISSES : 0) |
 					  (e->counters == FT_COUNTERS_SOFTWARE ? FT_COUNTED_SOFTWARE : 0)};
