@@ -111,6 +111,21 @@ std::string CausesText(const common::Json &causes)
 	return text;
 }
 
+// "command/GET 71 %, event loop 12 %".
+std::string OwnText(const common::Json &activities)
+{
+	std::string text;
+	size_t shown = 0;
+	for (const common::Json &activity : activities) {
+		double share = activity.at("share").get<double>();
+		if (shown == kCausesShown || share < kLeastShare)
+			break;
+		text += (shown++ ? ", " : "") + activity.at("name").get<std::string>() + " " +
+			common::FormatShare(share);
+	}
+	return text;
+}
+
 // The scenario's name of a hop.
 std::string HopName(const common::Json &hop, const std::map<std::string, std::string> &names)
 {
@@ -148,6 +163,16 @@ std::string LongestText(const common::Json &requests)
 			text += (shown++ ? ", " : "") + part.at("cause").get<std::string>() + " " +
 				common::FormatDuration(ns);
 		}
+	return text;
+}
+
+// "1795378503.123456".
+std::string SecondsText(const common::Json &us)
+{
+	char text[40];
+	const auto number = us.get<uint64_t>();
+	snprintf(text, sizeof text, "%llu.%06llu", static_cast<unsigned long long>(number / 1000000),
+		 static_cast<unsigned long long>(number % 1000000));
 	return text;
 }
 
@@ -204,6 +229,48 @@ bool AddLoadFigures(const std::string &step, const std::string &path,
 		*error = path + " is not output of forktail-load: " + e.what();
 		return false;
 	}
+}
+
+bool AddSearch(const std::string &step, const std::string &path, Point *point,
+	       std::vector<SearchedRate> *rates, std::string *error)
+{
+	common::Json json;
+	if (!Read(path, &json, error))
+		return false;
+	if (!json.contains("search"))
+		return true;
+	try {
+		const common::Json &search = json.at("search");
+		point->texts[step + ".search"] = search.at("result").get<std::string>();
+		for (const char *name : {"highest", "beyond"}) {
+			if (!search.contains(name))
+				continue;
+			const common::Json &rate = search.at(name);
+			const std::string figure = step + "." + name;
+			point->numbers[figure] = rate.at("rate").get<double>();
+			point->numbers[figure + ".runs"] = rate.at("runs").get<double>();
+			point->numbers[figure + ".held"] = rate.at("held").get<double>();
+			rates->push_back({name, SecondsText(rate.at("start_unix_us")),
+					  SecondsText(rate.at("end_unix_us")),
+					  rate.at("client_at_limit").get<bool>()});
+		}
+		return true;
+	} catch (const common::Json::exception &e) {
+		*error = path + " is not output of forktail-load: " + e.what();
+		return false;
+	}
+}
+
+void NameCause(const std::string &name, bool client_at_limit, Point *point)
+{
+	std::string &named = point->texts[name + ".named"];
+	const auto first = [point](const std::string &text) {
+		const std::string &list = point->texts[text];
+		return list.substr(0, list.find(','));
+	};
+	named = client_at_limit ? "client at its limit" : first(name + ".causes");
+	if (!client_at_limit && named.rfind("server-busy ", 0) == 0)
+		named += ": " + first(name + ".own");
 }
 
 bool AddBenchmarkFigures(const std::string &step, const std::string &path, Point *point, std::string *error)
@@ -272,6 +339,7 @@ bool AddExplanation(const std::string &step, const std::string &path,
 			    100 * hop.at("share").get<double>();
 		point->texts[step + ".hops"] = HopsText(json.value("hops", common::Json::array()), names);
 		point->texts[step + ".causes"] = CausesText(json.at("causes"));
+		point->texts[step + ".own"] = OwnText(json.at("own_code").at("activities"));
 		point->texts[step + ".longest"] = LongestText(json.at("slow_requests"));
 		std::vector<common::Json> episodes = json.at("episodes");
 		std::sort(episodes.begin(), episodes.end(), [](const common::Json &a, const common::Json &b) {

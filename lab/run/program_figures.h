@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "results.h"
 
@@ -19,8 +20,24 @@ bool AddLoadFigures(const std::string &step, const std::string &path,
 // The same names, as far as redis-benchmark prints them.
 bool AddBenchmarkFigures(const std::string &step, const std::string &path, Point *point, std::string *error);
 
-// Adds `step`.cause.fork.share, .explained ...; texts `step`.causes (the largest) and `step`.worst (the worst
-// episodes and their evidence).
+// A part of a run in which forktail-load's search ran a rate: the highest that held, or the next that failed.
+struct SearchedRate {
+	std::string name;	  // "highest", "beyond"
+	std::string since, until; // seconds since 1970
+	bool client_at_limit = false;
+};
+
+// Adds `step`.highest and .beyond (requests per second), .highest.runs and .highest.held, and the text
+// `step`.search (its result), if the load searched; *rates: those with a run.
+bool AddSearch(const std::string &step, const std::string &path, Point *point,
+	       std::vector<SearchedRate> *rates, std::string *error);
+
+// Adds the text `name`.named, from what AddExplanation added under the same name: the largest cause, of
+// server-busy with the own code that took most, or that the client was at its limit.
+void NameCause(const std::string &name, bool client_at_limit, Point *point);
+
+// Adds `step`.cause.fork.share, .explained ...; texts `step`.causes (the largest), `step`.own (the server's own code),
+// and `step`.worst (the worst episodes and their evidence).
 bool AddExplanation(const std::string &step, const std::string &path,
 		    const std::map<std::string, std::string> &names, Point *point, std::string *error);
 

@@ -334,6 +334,25 @@ bool WriteReport(PointRun *run, const std::string &directory, const std::string 
 	return RunForktail(run->session, run->programs, words, "/dev/null", error);
 }
 
+// If the load searched for a rate, explains the runs at the highest that held and at the next one.
+bool ExplainSearch(PointRun *run, const std::string &directory, const std::string &step, std::string *error)
+{
+	std::vector<SearchedRate> rates;
+	if (!AddSearch(step, directory + "/load.json", run->point, &rates, error))
+		return false;
+	for (const SearchedRate &rate : rates) {
+		std::string name = step + "." + rate.name, json = directory + "/" + rate.name + ".json";
+		std::vector<std::string> words = Words(*run, "explain", directory, step);
+		words.insert(words.end(),
+			     {"--json", "--requests", "--since", rate.since, "--until", rate.until});
+		if (!RunForktail(run->session, run->programs, words, json, error) ||
+		    !AddExplanation(name, json, NamesOf(*run->topology), run->point, error))
+			return false;
+		NameCause(name, rate.client_at_limit, run->point);
+	}
+	return true;
+}
+
 } // namespace
 
 bool ExplainSteps(PointRun *run, std::string *error)
@@ -345,6 +364,7 @@ bool ExplainSteps(PointRun *run, std::string *error)
 		words.insert(words.end(), {"--json", "--requests"});
 		if (!RunForktail(run->session, run->programs, words, json, error) ||
 		    !AddExplanation(step, json, NamesOf(*run->topology), run->point, error) ||
+		    !ExplainSearch(run, directory, step, error) ||
 		    !WriteReport(run, directory, step, error))
 			return false;
 	}

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "bytes.h"
+#include "data_set.h"
 #include "keynames.h"
 #include "random.h"
 #include "values.h"
@@ -35,13 +36,23 @@ enum part_kind {
 	PART_CAPTURED,	  /* a key from a previous answer: YCSB's scans */
 	PART_KEY_NUMBER,  /* __key_number__: 12 digits of the number of the request's key */
 	PART_TAG,	  /* __tag__: 5 digits derived from it, for keys that should share a cluster's slot */
+	PART_RANGE,	  /* __int:LOW:HIGH__: a whole number, both ends included */
+	PART_DECIMAL,	  /* __float:LOW:HIGH__: with six decimals */
+	PART_VECTOR,	  /* __vector:N__: N 32-bit floats of -1 to 1, in binary, little-endian */
+	PART_SAME_KEY,	  /* __key1__ .. __key9__: a key drawn once per request */
+	PART_SAME_INT,	  /* __int1__ .. __int9__: 12 digits drawn once per request */
+	PART_COLUMN,	  /* __field:NAME__: the field of the request's row in the data set */
+	PART_JSON,	  /* __json:NAME__: the same, as the inside of a JSON string */
+	PART_CURSOR,	  /* __cursor__: from this connection's last answer to the command, else 0 */
 	PART_OPAQUE, /* the request's number on its connection, added by the writer of the meta protocol */
 };
 
 struct command_part {
 	enum part_kind kind;
 	uint32_t length; /* PART_TEXT */
-	char *text;
+	char *text;	 /* PART_TEXT; of PART_COLUMN and PART_JSON the column's name */
+	double low, high; /* PART_RANGE, PART_DECIMAL: whole numbers up to 2^53 are exact */
+	uint32_t number;  /* of the column; PART_VECTOR: floats; PART_SAME_...: which one */
 };
 
 struct command_word {
@@ -50,12 +61,14 @@ struct command_word {
 
 /* A name's bytes and terminating 0, as truncated by command_name. */
 enum { COMMAND_NAME = 24 };
-enum { COMMAND_WORDS_MAX = 256, COMMAND_PARTS_MAX = 512, WORD_PARTS_MAX = 8, COMMAND_PATCHES_MAX = 64 };
+enum { COMMAND_WORDS_MAX = 256, COMMAND_PARTS_MAX = 512, WORD_PARTS_MAX = 64, COMMAND_PATCHES_MAX = 64 };
 
 struct command {
 	struct command_word *words;
 	struct command_part *parts;
 	uint32_t word_count, part_count;
+	bool once;     /* some numbers are drawn once per request */
+	bool cursor;   /* __cursor__ */
 	bool inserts;  /* __new_key__: the key is the next one of a growing base */
 	bool inlined;  /* Redis' inline form: the words, CRLF */
 	bool quiet;    /* memcached's meta commands: misses get no answer */
@@ -72,6 +85,7 @@ struct fill {
 	bool values_of_keys;		  /* a value's seed is its key's */
 	const char *fixed_value;	  /* not NULL: used for every value */
 	struct stamps *stamps;		  /* PART_STAMP */
+	const struct data_set *data;	  /* PART_COLUMN, PART_JSON; NULL: none */
 };
 
 /* Position of a placeholder's digits in a formatted command of fixed width. */
@@ -85,8 +99,10 @@ struct patches {
 };
 
 /* Parses text as a user writes it: words separated by blanks, "quoted words" with the escapes \n \r \t \xHH
- * \" \\. False, and a sentence in `error`. */
+ * \" \\, and 'words' in which only \' is an escape. False, and a sentence in `error`. */
 bool command_parse(struct command *c, const char *text, char *error, size_t size);
+/* Finds the columns of its placeholders. False, and a sentence: no data set (NULL), or no such column. */
+bool command_bind(struct command *c, const struct data_set *data, char *error, size_t size);
 void command_free(struct command *c);
 /* The first word, in upper case. */
 void command_name(const struct command *c, char *out, size_t size);
@@ -99,10 +115,11 @@ enum { TAGS = 16384, TAG_DIGITS = 5 };
 /* What differs between requests besides drawn numbers. */
 struct request_values {
 	uint64_t key;
-	const char *captured; /* PART_CAPTURED */
+	const char *captured; /* PART_CAPTURED, PART_CURSOR */
 	uint32_t captured_length;
 	uint32_t opaque;      /* PART_OPAQUE */
 	uint64_t intended_ns; /* PART_STAMP; 0: when it is sent */
+	uint64_t seed;	      /* of what is drawn once per request */
 };
 
 /* Writes a patch's digits again. */

@@ -42,6 +42,14 @@ bool command_fixed(const struct command *c, const struct fill *f)
 		case PART_SCAN_LENGTH:
 		case PART_CAPTURED:
 		case PART_STAMP:
+		case PART_RANGE:
+		case PART_DECIMAL:
+		case PART_VECTOR:
+		case PART_SAME_KEY:
+		case PART_SAME_INT:
+		case PART_COLUMN:
+		case PART_JSON:
+		case PART_CURSOR:
 		case PART_OPAQUE:
 			return false;
 		}
@@ -53,6 +61,30 @@ bool command_fixed(const struct command *c, const struct fill *f)
 static uint64_t draw_between(struct random_stream *random, uint32_t low, uint32_t high)
 {
 	return low == high ? low : low + random_below(random, (uint64_t)high - low + 1);
+}
+
+/* What is drawn once per request: the same for each `which`, below `limit`. */
+static uint64_t draw_once(const struct request_values *v, uint32_t which, uint64_t limit)
+{
+	struct random_stream r = {v->seed + which};
+
+	return random_below(&r, limit);
+}
+
+static const struct data_field *field_of(const struct command_part *p, const struct fill *f, uint64_t row)
+{
+	return data_set_field(f->data, row, p->number);
+}
+
+static void draw_range(const struct command_part *p, struct random_stream *random, struct drawn *d)
+{
+	double value;
+
+	if (p->kind == PART_RANGE)
+		value = p->low + (double)random_below(random, (uint64_t)(p->high - p->low) + 1);
+	else
+		value = p->low + (p->high - p->low) * (random_unit(random) - 0x1p-53);
+	d->length = (uint32_t)snprintf(d->text, sizeof(d->text), "%.*f", p->kind == PART_RANGE ? 0 : 6, value);
 }
 
 struct drawn draw_part(const struct command_part *p, const struct fill *f, const struct request_values *v,
@@ -107,6 +139,33 @@ struct drawn draw_part(const struct command_part *p, const struct fill *f, const
 	case PART_CAPTURED:
 		d.length = v->captured_length;
 		break;
+	case PART_CURSOR:
+		d.length = v->captured_length ? v->captured_length : 1;
+		break;
+	case PART_RANGE:
+	case PART_DECIMAL:
+		draw_range(p, random, &d);
+		break;
+	case PART_VECTOR:
+		d.number = random_next(random);
+		d.length = p->number * (uint32_t)sizeof(float);
+		break;
+	case PART_SAME_KEY:
+		d.number = draw_once(v, p->number, f->keys);
+		d.length = key_name_length(f->names, d.number);
+		break;
+	case PART_SAME_INT:
+		d.number = draw_once(v, p->number + 16, f->keys);
+		d.length = KEY_DIGITS;
+		break;
+	case PART_COLUMN:
+		d.number = draw_once(v, 0, f->data->rows);
+		d.length = field_of(p, f, d.number)->length;
+		break;
+	case PART_JSON:
+		d.number = draw_once(v, 0, f->data->rows);
+		d.length = data_json_length(field_of(p, f, d.number));
+		break;
 	case PART_KEY_NUMBER:
 		d.number = v->key;
 		d.length = KEY_DIGITS;
@@ -128,6 +187,17 @@ void note_patch(struct patches *patches, enum part_kind kind, size_t at, uint32_
 		    (struct patch){.at = (uint32_t)at, .kind = (uint16_t)kind, .width = (uint16_t)width};
 }
 
+static void write_vector(uint64_t seed, uint32_t count, char *to)
+{
+	struct random_stream r = {seed};
+
+	for (uint32_t i = 0; i < count; i++) {
+		float value = (float)(2 * random_unit(&r) - 1);
+
+		memcpy(to + i * sizeof(value), &value, sizeof(value)); /* both machines are little-endian */
+	}
+}
+
 void write_part(const struct command_part *p, const struct drawn *d, const struct fill *f,
 		const struct request_values *v, struct bytes *to, struct patches *patches)
 {
@@ -140,6 +210,7 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 		break;
 	case PART_KEY:
 	case PART_OTHER_KEY:
+	case PART_SAME_KEY:
 		key_name_write(f->names, d->number, at, d->length);
 		width = f->names->ycsb ? 0 : d->length - f->names->prefix_length;
 		width = width < KEY_DIGITS ? width : KEY_DIGITS;
@@ -152,6 +223,7 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 			value_copy(f->values, d->number, 0, at, d->length);
 		break;
 	case PART_INT:
+	case PART_SAME_INT:
 	case PART_KEY_NUMBER:
 		digits_write_key(at, d->number);
 		note_patch(patches, p->kind, to->length, KEY_DIGITS);
@@ -175,10 +247,24 @@ void write_part(const struct command_part *p, const struct drawn *d, const struc
 		break;
 	case PART_INDEX_SCORE:
 	case PART_SCAN_LENGTH:
+	case PART_RANGE:
+	case PART_DECIMAL:
 		memcpy(at, d->text, d->length);
 		break;
 	case PART_STAMP:
 		stamp_write(f->stamps, v->intended_ns, at, d->length);
+		break;
+	case PART_VECTOR:
+		write_vector(d->number, p->number, at);
+		break;
+	case PART_COLUMN:
+		memcpy(at, field_of(p, f, d->number)->at, d->length);
+		break;
+	case PART_JSON:
+		data_json_write(field_of(p, f, d->number), at);
+		break;
+	case PART_CURSOR:
+		memcpy(at, v->captured_length ? v->captured : "0", d->length);
 		break;
 	case PART_CAPTURED:
 		memcpy(at, v->captured, d->length);

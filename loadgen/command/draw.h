@@ -14,7 +14,7 @@ extern "C" {
 struct drawn {
 	uint64_t number;
 	uint32_t length;
-	char text[12];
+	char text[32];
 };
 
 struct drawn draw_part(const struct command_part *p, const struct fill *f, const struct request_values *v,

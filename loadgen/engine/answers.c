@@ -20,6 +20,10 @@ static unsigned inspect(struct connection *c, const struct pending_request *p, u
 	const struct workload *w = t->plan->workload;
 	int64_t wrong;
 
+	if (w->operations[p->operation].cursor) {
+		reply_buffer_take_cursor(c->reply, p->operation, p->key);
+		return status;
+	}
 	if (status != FT_STATUS_OK)
 		return status;
 	if (p->step < STEPS_MAX && w->operations[p->operation].steps[p->step].least) {

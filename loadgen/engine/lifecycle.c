@@ -100,7 +100,7 @@ int connection_init(struct connection *c, struct load_thread *t, struct group *g
 	if (c->fd >= 0)
 		note_socket(c);
 	if (needs_replies(t->plan)) {
-		c->reply = reply_buffer_new();
+		c->reply = reply_buffer_new(t->plan->workload);
 		if (!c->reply)
 			return -ENOMEM;
 	}

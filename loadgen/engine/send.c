@@ -24,7 +24,10 @@ static void choose_captured(const struct connection *c, const struct pending_req
 	const struct reply_buffer *i = c->reply;
 	uint32_t k = p->step - 1u;
 
-	if (i && p->step > 0 && k < i->captured) {
+	if (i && i->cursors && p->step == 0) {
+		v->captured = i->cursors[p->operation].text;
+		v->captured_length = i->cursors[p->operation].length;
+	} else if (i && p->step > 0 && k < i->captured) {
 		v->captured = i->reply.at + i->captured_at[k];
 		v->captured_length = i->captured_length[k];
 	}
@@ -124,6 +127,8 @@ void take_up(struct connection *c, uint64_t intended_ns)
 			      (uint32_t)(c - c->group->connections)),
 	    .operation = (uint8_t)operation,
 	};
+	if (__builtin_expect(c->reply != NULL, 0) && c->reply->cursors && c->reply->cursors[operation].length)
+		p->key = c->reply->cursors[operation].key;
 	c->taken++;
 	t->in_flight++;
 }

@@ -28,7 +28,7 @@ extern "C" {
 /* Exit statuses of forktail's programs. */
 enum { EXIT_DONE = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3 };
 
-enum { COMMANDS_MAX = 32, LIMITS_MAX = 32, CPUS_MAX = 1024, SENTINELS_MAX = 16, SENTINEL_PORT = 26379 };
+enum { COMMANDS_MAX = 60, LIMITS_MAX = 32, CPUS_MAX = 1024, SENTINELS_MAX = 16, SENTINEL_PORT = 26379 };
 enum { BEHIND_MAX = 255 }; /* the log has a byte for it, and 0 for none */
 
 enum load_mode { MODE_LOAD, MODE_LATENCY, MODE_INTRINSIC };
@@ -37,6 +37,9 @@ enum log_mode { LOG_ALL, LOG_SLOW };
 struct custom_command {
 	const char *text;
 	uint32_t weight; /* --command-ratio */
+	bool has_distribution;
+	struct key_distribution distribution; /* of its keys, instead of --key-pattern */
+	uint64_t keys;			      /* instead of -r; 0: the same */
 };
 
 struct options {
@@ -74,6 +77,8 @@ struct options {
 	const char *tests;   /* -t, checked; NULL: none */
 	struct custom_command commands[COMMANDS_MAX];
 	uint32_t command_count;
+	char *commands_text; /* the file of --commands, with ends after each line; NULL: none */
+	char *data_path;     /* its data set; NULL: none */
 	char ycsb;     /* 'A' .. 'F', 'L' for the load phase, 0: not YCSB */
 	uint64_t keys; /* key space; 0: one fixed key */
 	uint64_t fill; /* keys to fill; 0: run a workload */
@@ -123,15 +128,19 @@ struct options {
 	struct wanted_figures wanted;
 	bool csv, distribution_table, no_observer;
 	bool progress; /* one line per second */
-	uint32_t repeat;
+	uint32_t repeat; /* --find: runs at each side of the edge */
 	struct limit limits[LIMITS_MAX];
 	uint32_t limit_count;
+	struct limit find[LIMITS_MAX]; /* --find: the highest rate at which these hold */
+	const char *find_text[LIMITS_MAX];
+	uint32_t find_count;
+	const char *svg_path; /* --svg: a chart of the search */
 };
 
-/* True when an open loop paces the load. */
+/* True when an open loop paces the load; of a search, all runs but the first. */
 static inline bool options_open_loop(const struct options *o)
 {
-	return o->rate > 0 || o->has_rate_profile;
+	return o->rate > 0 || o->has_rate_profile || o->find_count > 0;
 }
 
 /* True when commands must be known before they are prepared for sending. */

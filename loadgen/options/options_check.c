@@ -18,6 +18,10 @@ enum {
 	YCSB_RECORDS = 1000,
 	LATENCY_RATE = 100,
 	BLOCKING_THREADS_MAX = 1024,
+	FIND_SECONDS = 5,
+	FIND_WARMUP_SECONDS = 1,
+	FIND_DRAIN_SECONDS = 1,
+	FIND_REPEATS = 3,
 };
 
 /* Options that can't be combined with a replay, or need one. */
@@ -126,6 +130,36 @@ static void check_what(struct options *o, const struct given_options *g, char *e
 		snprintf(error, size, "this profile has no end. Limit the run with --duration, -n or -l");
 }
 
+static uint32_t tests_wanted(const struct options *o)
+{
+	const struct product *product = protocol_of(o->protocol)->product;
+	uint32_t count = 0;
+
+	for (int i = 0; i < CATALOGUE_ENTRIES; i++)
+		count += catalogue[i].product == product && catalogue_wanted(o->tests, &catalogue[i]);
+	return count;
+}
+
+/* Options that leave nothing to search for, or end a search's runs differently. */
+static void check_find(const struct options *o, char *error, size_t size)
+{
+	if (!o->find_count && o->svg_path)
+		snprintf(error, size, "--svg draws the curve of --find, which is missing");
+	else if (o->find_count && (o->fill || o->replay_path || o->mode != MODE_LOAD || o->ycsb == 'L'))
+		snprintf(error, size,
+			 "--find runs one workload at many rates. Remove --fill, --replay, --latency, "
+			 "--intrinsic and --ycsb load");
+	else if (o->find_count && (o->has_rate_profile || o->has_connections_profile))
+		snprintf(error, size, "--find sets the rate of its runs, --profile changes it. Choose one");
+	else if (o->find_count && (o->requests || o->loop))
+		snprintf(error, size,
+			 "--find ends its runs after --duration. Remove -n and -l");
+	else if (o->find_count && o->limit_count)
+		snprintf(error, size, "--find searches for a rate, --fail-if checks one. Choose one");
+	else if (o->find_count && o->tests && tests_wanted(o) > 1)
+		snprintf(error, size, "--find searches with one test, but -t names %u", tests_wanted(o));
+}
+
 static void check_how(struct options *o, const struct given_options *g, char *error, size_t size)
 {
 	if (o->rate > 0 && o->has_rate_profile)
@@ -215,6 +249,15 @@ static void check_arrival_times(const struct options *o, char *error, size_t siz
 				 "Unix sockets");
 }
 
+/* False: there are more than can be reported. */
+static bool add_percentiles(struct wanted_figures *wanted, const struct limit *limits, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (limits[i].figure == LIMIT_PERCENTILE && !percentiles_add(wanted, limits[i].percentile))
+			return false;
+	return true;
+}
+
 static void check_report(struct options *o, char *error, size_t size)
 {
 	static const double in_csv[] = {50, 95, 99};
@@ -229,11 +272,10 @@ static void check_report(struct options *o, char *error, size_t size)
 				 "--csv adds the 50th, 95th and 99th percentile: more than %d percentiles in "
 				 "total",
 				 PERCENTILES_MAX);
-	for (uint32_t i = 0; i < o->limit_count; i++)
-		if (o->limits[i].figure == LIMIT_PERCENTILE &&
-		    !percentiles_add(&o->wanted, o->limits[i].percentile))
-			snprintf(error, size, "more than %d percentiles, those of --fail-if included",
-				 PERCENTILES_MAX);
+	if (!add_percentiles(&o->wanted, o->limits, o->limit_count) ||
+	    !add_percentiles(&o->wanted, o->find, o->find_count))
+		snprintf(error, size, "more than %d percentiles, those of --fail-if and --find included",
+			 PERCENTILES_MAX);
 }
 
 /* Names that are longer than the server allows. Invalid lengths are refused when names are prepared. */
@@ -244,6 +286,19 @@ static bool key_too_long(const struct options *o, uint32_t longest)
 	if (!o->key_length)
 		return strlen(o->key_prefix) + KEY_DIGITS > longest;
 	return strtoull(dash ? dash + 1 : o->key_length, NULL, 10) > longest;
+}
+
+/* Each run of a search is short, because there are many, and its drain is: a rate that needs one is too high. */
+static void fill_in_find(struct options *o, const struct given_options *g)
+{
+	if (!o->duration_ns)
+		o->duration_ns = FIND_SECONDS * 1000000000ull;
+	if (!o->warmup_ns)
+		o->warmup_ns = FIND_WARMUP_SECONDS * 1000000000ull;
+	if (!g->drain)
+		o->drain_ns = FIND_DRAIN_SECONDS * 1000000000ull;
+	if (!g->repeat)
+		o->repeat = FIND_REPEATS;
 }
 
 /* Settings that a mode or another option implies. */
@@ -282,7 +337,7 @@ static void fill_in(struct options *o, const struct given_options *g)
 	if (o->fill)
 		o->sets = 1;
 	if (o->mode == MODE_LATENCY) {
-		o->commands[0] = (struct custom_command){protocol_of(o->protocol)->ping, 1};
+		o->commands[0] = (struct custom_command){.text = protocol_of(o->protocol)->ping, .weight = 1};
 		o->command_count = 1;
 		o->connections = g->connections ? o->connections : 1;
 		o->rate = options_open_loop(o) ? o->rate : LATENCY_RATE;
@@ -290,6 +345,8 @@ static void fill_in(struct options *o, const struct given_options *g)
 	}
 	if (o->mode == MODE_INTRINSIC)
 		o->loop = !o->duration_ns;
+	if (o->find_count)
+		fill_in_find(o, g);
 	if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop)
 		o->duration_ns = (uint64_t)(profile_length(&o->rate_over_time) * 1e9);
 	if (!o->requests && !o->duration_ns && !o->loop && !o->replay_path)
@@ -308,6 +365,8 @@ void options_check(struct options *o, const struct given_options *g, char *error
 		options_check_tls(o, error, size);
 	if (!*error)
 		check_what(o, g, error, size);
+	if (!*error)
+		check_find(o, error, size);
 	if (!*error)
 		fill_in(o, g);
 	if (!*error)

@@ -42,6 +42,7 @@ static const struct place texts[] = {
     {OPTION_REPLAY, offsetof(struct options, replay_path)},
     {'o', offsetof(struct options, log_path)},
     {OPTION_JSON, offsetof(struct options, json_path)},
+    {OPTION_SVG, offsetof(struct options, svg_path)},
     {OPTION_HLOG, offsetof(struct options, hlog_path)},
     {OPTION_SERIES, offsetof(struct options, series_path)},
     {0},
@@ -154,6 +155,8 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		return options_read_command(arg, o);
 	case OPTION_COMMAND_RATIO:
 		return options_read_command_ratio(arg, o);
+	case OPTION_COMMANDS:
+		return options_read_commands(arg, o);
 	case OPTION_YCSB:
 		return options_read_ycsb(arg, o);
 	case OPTION_FILL:
@@ -245,7 +248,10 @@ static error_t read_how(int key, char *arg, struct reading *r)
 		return options_read_arrival(arg, o, &r->given);
 	case OPTION_PROFILE:
 		return options_read_profile(arg, o);
+	case OPTION_FIND:
+		return options_read_find(arg, o);
 	case OPTION_DRAIN:
+		r->given.drain = true;
 		return options_read_time(arg, "--drain", true, &o->drain_ns);
 	case OPTION_THINK:
 		return options_read_time(arg, "--think", true, &o->think_ns);
@@ -300,6 +306,7 @@ static error_t read_report(int key, char *arg, struct reading *r)
 					    "1ms,10ms,100ms, got \"%s\"",
 					    BUCKETS_MAX, arg);
 	case OPTION_REPEAT:
+		r->given.repeat = true;
 		return options_read_count32(arg, "--repeat", 1, 1000, &o->repeat);
 	case OPTION_FAIL_IF:
 		return options_read_limit(arg, o);
@@ -422,6 +429,8 @@ void options_free(struct options *o)
 		explicit_bzero(o->password, strlen(o->password));
 	free(o->password);
 	o->password = NULL;
+	free(o->commands_text);
+	free(o->data_path);
 	replay_free(o->replay);
 	o->replay = NULL;
 	for (uint32_t i = 0; i < o->server_count; i++)

@@ -165,7 +165,7 @@ error_t options_read_command(const char *text, struct options *o)
 	if (!command_parse(&c, text, error, sizeof(error)))
 		return options_refuse("%s", error);
 	command_free(&c);
-	o->commands[o->command_count++] = (struct custom_command){text, 1};
+	o->commands[o->command_count++] = (struct custom_command){.text = text, .weight = 1};
 	return 0;
 }
 
@@ -242,20 +242,34 @@ error_t options_read_log_mode(const char *text, struct options *o)
 	return 0;
 }
 
-error_t options_read_limit(const char *text, struct options *o)
+static error_t read_limit(const char *text, const char *option, struct limit *limits, uint32_t *count)
 {
-	struct limit *l = &o->limits[o->limit_count];
+	struct limit *l = &limits[*count];
 	char error[256];
 
-	if (o->limit_count == LIMITS_MAX)
-		return options_refuse("more than %d --fail-if", LIMITS_MAX);
+	if (*count == LIMITS_MAX)
+		return options_refuse("more than %d %s", LIMITS_MAX, option);
 	if (!limit_parse(text, l, error, sizeof(error)))
 		return options_refuse("%s", error);
 	if (!limit_is_of_load(l))
-		return options_refuse("--fail-if: \"%s\" needs a recording and a base. Use forktail gate",
+		return options_refuse("%s: \"%s\" needs a recording and a base. Use forktail gate", option,
 				      text);
-	o->limit_count++;
+	++*count;
 	return 0;
+}
+
+error_t options_read_limit(const char *text, struct options *o)
+{
+	return read_limit(text, "--fail-if", o->limits, &o->limit_count);
+}
+
+error_t options_read_find(const char *text, struct options *o)
+{
+	error_t result = read_limit(text, "--find", o->find, &o->find_count);
+
+	if (result == 0)
+		o->find_text[o->find_count - 1] = text;
+	return result;
 }
 
 error_t options_read_percent(const char *text, const char *what, double *share)

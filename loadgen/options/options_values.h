@@ -14,7 +14,7 @@ struct given_options {
 	uint32_t port; /* 0: not given */
 	bool consumers;
 	bool replay; /* one of --replay's own options */
-	bool pipeline, batch, connections, rate_kind, sizes, key_space;
+	bool pipeline, batch, connections, rate_kind, sizes, key_space, drain, repeat;
 	bool on_error, cluster, master;
 	bool says_redis, says_memcached; /* from the scheme of an address */
 };
@@ -40,12 +40,15 @@ error_t options_read_protocol(const char *text, struct options *o);
 error_t options_read_on_error(const char *text, struct options *o);
 error_t options_read_ycsb(const char *text, struct options *o);
 error_t options_read_command(const char *text, struct options *o);
+/* A file of commands (options_commands.c). */
+error_t options_read_commands(const char *path, struct options *o);
 error_t options_read_command_ratio(const char *text, struct options *o);
 error_t options_read_expiry(const char *text, struct options *o);
 error_t options_read_profile(const char *text, struct options *o);
 error_t options_read_cpus(const char *text, struct options *o);
 error_t options_read_log_mode(const char *text, struct options *o);
 error_t options_read_limit(const char *text, struct options *o);
+error_t options_read_find(const char *text, struct options *o);
 error_t options_read_percent(const char *text, const char *what, double *share);
 error_t options_read_pubsub(const char *text, struct options *o);
 error_t options_read_handoff(const char *text, struct options *o);

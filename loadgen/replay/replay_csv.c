@@ -4,78 +4,30 @@
  *   0.000,app-1,SET,user:7,"a value, with a comma"
  *
  * A row is the time in seconds since any origin, the client (rows of one client stay in order, on one
- * connection; it may be empty), and the words of the command, one field each. Fields are quoted as in RFC
- * 4180,
- * so that a value can contain commas, quotes and line ends. A first row without a time is a header. */
-#include <string.h>
+ * connection; it may be empty), and the words of the command, one field each. A first row without a time is a
+ * header. */
 
+#include "common/text/csv.h"
 #include "replay_item.h"
-
-/* Reads one field at *p into words. 1: more follow in the row, 0: it ended the row, -1: r->why is set. */
-static int read_field(struct replay_reader *r, const char *row, const char **p)
-{
-	const char *at = *p, *from = at, *begin;
-	char *out = r->text.at + r->text.length;
-	bool quoted = at < r->end && *at == '"';
-
-	if (!quoted) {
-		while (at < r->end && *at != ',' && *at != '\n')
-			at++;
-		*p = at;
-		if (at > from && at[-1] == '\r' && (at == r->end || *at == '\n'))
-			at--;
-		if (!replay_words_add(r, from, (size_t)(at - from)))
-			return -1;
-	} else {
-		begin = out;
-		for (at++; at < r->end && (*at != '"' || (at + 1 < r->end && at[1] == '"')); at++) {
-			r->line += *at == '\n';
-			at += *at == '"';
-			*out++ = *at;
-		}
-		if (at == r->end)
-			return replay_damage(r, row, true, "a quoted field has no closing quote");
-		r->text.length += (size_t)(out - begin);
-		if (!replay_words_add(r, begin, (size_t)(out - begin)))
-			return -1;
-		at++;
-		if (at + 1 < r->end && *at == '\r' && at[1] == '\n')
-			at++;
-		if (at < r->end && *at != ',' && *at != '\n')
-			return replay_damage(r, row, false, "unexpected text after a closing quote");
-		*p = at;
-	}
-	if (*p < r->end && *(*p)++ == ',')
-		return 1;
-	return 0;
-}
-
-/* The row's length, found like read_field does: an upper limit of its unquoted words. */
-static size_t row_bytes(const struct replay_reader *r)
-{
-	const char *p = r->at, *end = r->end;
-
-	while (p < end && *p != '\n') {
-		if (*p == '"')
-			for (p++; p < end && (*p != '"' || (p + 1 < end && p[1] == '"')); p++)
-				p += *p == '"';
-		while (p < end && *p != ',' && *p != '\n')
-			p++;
-		p += p < end && *p == ',';
-	}
-	return (size_t)(p - r->at);
-}
 
 static int read_row(struct replay_reader *r)
 {
-	const char *row = r->at, *p = row;
-	int more = 1;
+	const char *p = r->at;
+	enum csv_end end = CSV_FIELD;
 
-	if (!replay_words_begin(r, row_bytes(r)))
+	if (!replay_words_begin(r, csv_row_bytes(p, r->end, ',')))
 		return -1;
-	while (more > 0) {
-		more = read_field(r, row, &p);
-		if (more < 0)
+	while (end == CSV_FIELD) {
+		char *out = r->text.at + r->text.length;
+		size_t length = 0;
+
+		end = csv_read(&p, r->end, ',', out, &length, &r->line);
+		if (end == CSV_OPEN_QUOTE)
+			return replay_damage(r, r->at, true, "a quoted field has no closing quote");
+		if (end == CSV_AFTER_QUOTE)
+			return replay_damage(r, r->at, false, "unexpected text after a closing quote");
+		r->text.length += length;
+		if (!replay_words_add(r, out, length))
 			return -1;
 	}
 	r->at = p;

@@ -136,7 +136,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .reconnect_after = o->reconnect_after,
 	    .connections = o->connections,
 	    .connections_over_time = o->has_connections_profile ? &o->connections_over_time : NULL,
-	    .open_loop = options_open_loop(o) || o->replay,
+	    .open_loop = r->rate > 0 || o->has_rate_profile || o->replay,
 	    .stamped = o->delivery != DELIVERY_NONE,
 	    .arrival_times = o->arrival_times,
 	    .busy_poll = o->busy_poll,
@@ -206,7 +206,7 @@ static void start_pacing(const struct run *r, struct phase *p, uint32_t i, uint6
 		pacing_start_profile(&t->pacing, o->arrival, &o->rate_over_time, 1.0 / o->threads, phase,
 				     p->plan.start_ns, p->plan.end_ns, requests, random);
 	else
-		pacing_start(&t->pacing, o->arrival, o->rate / o->threads, phase, p->plan.start_ns,
+		pacing_start(&t->pacing, o->arrival, r->rate / o->threads, phase, p->plan.start_ns,
 			     p->plan.end_ns, requests, random);
 }
 
@@ -440,6 +440,8 @@ static void note_start(struct run *r, const struct phase *p)
 		return;
 	n = json_note(p->plan.start_ns, "load-start");
 	json_put_text(n, "name", p->name);
+	if (r->find)
+		json_put_number(n, "rate", r->rate);
 	if (p->plan.measure_ns)
 		json_put_count(n, "warmup_end_ns", p->plan.measure_ns);
 	tids = json_put_array(n, "tids");

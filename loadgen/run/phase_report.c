@@ -2,15 +2,16 @@
 /* The end of a test: its figures, error messages, its table, and its limits. */
 #include "phase_report.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/text/visible.h"
 #include "complain.h"
+#include "find_run.h"
 #include "loadgen/models/replay_send.h"
 #include "loadgen/models/routing.h"
 #include "loadgen/output/node_report.h"
+#include "loadgen/results/limit_figure.h"
 #include "phase_deliveries.h"
 #include "recording/json/json_block.h"
 #include "recording/recording.h"
@@ -77,7 +78,7 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 		}
 	}
 	if (status[FT_STATUS_TIMEOUT] + status[FT_STATUS_UNSENT] && r->end == RUN_DONE && lost < all &&
-	    away < all && !r->o->timeout_ns) {
+	    away < all && !r->o->timeout_ns && !r->find) {
 		snprintf(
 		    text, sizeof(text),
 		    "within --drain after the end, %llu requests were not answered and %llu were not sent",
@@ -108,64 +109,14 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 			(unsigned long long)drops);
 }
 
-/* The figures of the operation that a limit names, or of all; NULL: no such operation in this test. */
-static const struct operation_figures *limited(const struct result_figures *f, const struct workload *w,
-					       const struct limit *l)
-{
-	if (!l->of[0])
-		return &f->operations[TOTAL];
-	for (uint32_t i = 0; i < w->operation_count; i++)
-		if (f->operations[i].used && strcasecmp(w->operations[i].name, l->of) == 0)
-			return &f->operations[i];
-	return NULL;
-}
-
-static double figure_of(const struct result_figures *f, const struct operation_figures *o,
-			const struct limit *l)
-{
-	switch (l->figure) {
-	case LIMIT_PERCENTILE:
-		for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
-			if (f->wanted->points[i] == l->percentile)
-				return o->requests ? (double)o->percentile_ns[i] : NAN;
-		return NAN;
-	case LIMIT_AVERAGE:
-		return o->requests ? o->mean_ns : NAN;
-	case LIMIT_MINIMUM:
-		return o->requests ? (double)o->min_ns : NAN;
-	case LIMIT_MAXIMUM:
-		return o->requests ? (double)o->max_ns : NAN;
-	case LIMIT_STDDEV:
-		return o->requests ? o->stddev_ns : NAN;
-	case LIMIT_ERRORS:
-		return (double)o->errors;
-	case LIMIT_ERROR_PERCENT:
-		return o->requests ? 100.0 * (double)o->errors / (double)o->requests : NAN;
-	case LIMIT_MISSES:
-		return (double)o->status[FT_STATUS_MISS];
-	case LIMIT_RPS:
-		return figures_per_second(f, (double)figures_answers(o));
-	case LIMIT_REQUESTS:
-		return (double)o->requests;
-	case LIMIT_MB_PER_S:
-		return figures_per_second(f, (double)o->bytes * 1e-6);
-	case LIMIT_TOTAL:
-	case LIMIT_SHARE:
-	case LIMIT_EPISODES:
-	case LIMIT_DROPS:
-		break; /* limit_is_of_load */
-	}
-	return NAN;
-}
-
 static void check_limits(struct run *r, const struct result_figures *f, const char *name)
 {
 	char sentence[192], text[256];
 
 	for (uint32_t i = 0; i < r->o->limit_count; i++) {
 		const struct limit *l = &r->o->limits[i];
-		const struct operation_figures *o = limited(f, r->workload, l);
-		double value = o ? figure_of(f, o, l) : NAN;
+		const struct operation_figures *o = limit_operation(f, r->workload, l);
+		double value = limit_figure(f, o, l);
 
 		if (!o && r->suite.count > 1)
 			continue; /* belongs to another test */
@@ -282,12 +233,16 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 		node_report_notes(request_log_writer(r->log), r->nodes, o);
 	exact_from_log(r, p, f);
 	complain_of(r, p, f);
-	print(r, p, f, o);
-	if (p->deliveries)
-		phase_deliveries_report(r, p, r->csv == stdout ? NULL : stdout);
-	check_limits(r, f, p->name);
-	report_summarize(&r->summaries[r->summary_count++], p->name, f);
 	figures = json_put_object(r->runs, NULL);
+	if (r->find) {
+		find_take(r, p, f, figures);
+	} else {
+		print(r, p, f, o);
+		if (p->deliveries)
+			phase_deliveries_report(r, p, r->csv == stdout ? NULL : stdout);
+		check_limits(r, f, p->name);
+		report_summarize(&r->summaries[r->summary_count++], p->name, f);
+	}
 	json_put_text(figures, "name", p->name);
 	json_put_count(figures, "start_ns", begin);
 	json_put_count(figures, "end_ns", end);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "complain.h"
+#include "find.h"
 #include "loadgen/cluster/proxy_ring.h"
 #include "loadgen/cluster/route.h"
 #include "loadgen/cluster/topology.h"
@@ -42,6 +43,7 @@ static char *closing_words(struct run *r)
 		replay_describe_json(r->o->replay, j);
 	json_put(j, "runs", r->runs);
 	r->runs = NULL;
+	find_json(r, j);
 	if (r->o->repeat > 1 && tests > 0 && r->summary_count >= 2 * tests) {
 		repeats = json_put_array(j, "repeats");
 		for (size_t i = 0; i < tests; i++)
@@ -174,7 +176,10 @@ static void load_server(struct run *r)
 		return;
 	}
 	observer = start_observer(r);
-	run_tests(r);
+	if (r->o->find_count)
+		find_rate(r);
+	else
+		run_tests(r);
 	observer_stop(observer);
 	topology_stop(topology);
 	close_idle(r, idle);
@@ -203,7 +208,7 @@ static int open_outputs(struct run *r)
 		complain(r, text);
 		return -1;
 	}
-	if (r->csv)
+	if (r->csv && !o->find_count)
 		report_csv_header(r->csv);
 	return 0;
 }
@@ -287,6 +292,8 @@ static bool begin(struct run *r)
 	/* First, so that wrong usage is reported whether the server is up or not. */
 	rc = o->mode == MODE_INTRINSIC ? wakeups_build(r, error, sizeof(error))
 				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
+	if (rc == 0)
+		rc = find_check(o, r->workload, error, sizeof(error));
 	if (rc == 0 && o->deployment != DEPLOYMENT_SINGLE)
 		rc = begin_nodes(r, error, sizeof(error));
 	else if (rc == 0 && o->mode != MODE_INTRINSIC &&
@@ -340,7 +347,7 @@ static void run_all(struct run *r, int argc, char **argv)
 
 int run_load(const struct options *o, int argc, char **argv)
 {
-	struct run r = {.o = o, .signal_fd = -1, .workload = calloc(1, sizeof(*r.workload))};
+	struct run r = {.o = o, .signal_fd = -1, .workload = calloc(1, sizeof(*r.workload)), .rate = o->rate};
 
 	if (!r.workload) {
 		complain(&r, "not enough memory to start");
@@ -353,6 +360,7 @@ int run_load(const struct options *o, int argc, char **argv)
 		if (r.signal_fd >= 0)
 			close(r.signal_fd);
 	}
+	find_free(&r);
 	workload_free(r.workload);
 	free(r.workload);
 	server_free(&r.server);

@@ -17,6 +17,8 @@
 #include "recording/json/json_block.h"
 #include "suite.h"
 
+struct find;
+
 struct run {
 	const struct options *o;
 	struct server server;
@@ -37,6 +39,8 @@ struct run {
 	json_t *runs; /* an array: the figures of each test */
 	struct test_summary *summaries;
 	size_t summary_count;
+	double rate;	   /* of the current test: requests per second; 0: closed loop or a profile */
+	struct find *find; /* the search of --find; NULL: none */
 };
 
 /* A test: its requests, threads and counts. */

@@ -93,11 +93,29 @@ static int build_mix(struct build *b)
 	return 0;
 }
 
+static void own_keys(const struct options *o, const struct custom_command *c, struct operation *op)
+{
+	op->own_keys = c->has_distribution || c->keys > 0;
+	op->distribution = c->has_distribution ? c->distribution : o->distribution;
+	op->keys = c->keys ? c->keys : o->keys ? o->keys : 1;
+}
+
+static int read_data(struct build *b)
+{
+	if (!b->o->data_path)
+		return 0;
+	b->w->data = calloc(1, sizeof(*b->w->data));
+	return b->w->data ? data_set_read(b->w->data, b->o->data_path, b->error, b->size) : -ENOMEM;
+}
+
 /* Commands with the same verb are distinguished by number: SET, SET#2. */
 static int build_commands(struct build *b)
 {
 	struct test *t = add_test(b, "commands", PREPARE_NOTHING);
+	int rc = read_data(b);
 
+	if (rc)
+		return rc;
 	for (uint32_t i = 0; i < b->o->command_count; i++) {
 		int n = workload_add(b->w, NULL, &b->o->commands[i].text, 1, b->error, b->size);
 		uint32_t same = 1;
@@ -111,6 +129,12 @@ static int build_commands(struct build *b)
 				strchr("#", b->w->operations[k].name[strlen(name)]) != NULL;
 		if (same > 1)
 			snprintf(name + strlen(name), OPERATION_NAME - strlen(name), "#%u", same);
+		own_keys(b->o, &b->o->commands[i], &b->w->operations[n]);
+		if (b->w->operations[n].cursor && (b->o->pipeline > 1 || b->o->deployment != DEPLOYMENT_SINGLE)) {
+			snprintf(b->error, b->size,
+				 "__cursor__ needs -P 1 and one server: the next request depends on the answer");
+			return -EINVAL;
+		}
 		mix_add(&t->mix, (uint32_t)n, b->o->commands[i].weight);
 	}
 	mix_close(&t->mix);
@@ -212,13 +236,16 @@ static uint64_t keys_named(const struct options *o, const struct workload *w)
 {
 	static const struct catalogue_entry insert = {.name = "INSERT"};
 	bool grows = o->tests && catalogue_wanted(o->tests, &insert);
+	uint64_t keys = w->keys;
 	uint64_t inserted = o->requests ? o->requests : KEY_SPACE_MAX;
 
-	for (uint32_t i = 0; i < o->command_count; i++)
+	for (uint32_t i = 0; i < o->command_count; i++) {
 		grows |= strstr(o->commands[i].text, "__new_key__") != NULL;
+		keys = o->commands[i].keys > keys ? o->commands[i].keys : keys;
+	}
 	if (!grows)
-		return w->keys;
-	return inserted < KEY_SPACE_MAX - w->keys ? w->keys + inserted : KEY_SPACE_MAX;
+		return keys;
+	return inserted < KEY_SPACE_MAX - keys ? keys + inserted : KEY_SPACE_MAX;
 }
 
 int suite_build(const struct options *o, struct workload *w, struct suite *s, char *error, size_t size)

@@ -7,15 +7,26 @@
 
 #include "loadgen/protocol/reply.h"
 
-struct reply_buffer *reply_buffer_new(void)
+struct reply_buffer *reply_buffer_new(const struct workload *w)
 {
-	return calloc(1, sizeof(struct reply_buffer));
+	struct reply_buffer *g = calloc(1, sizeof(*g));
+	bool cursor = false;
+
+	for (uint32_t i = 0; i < w->operation_count; i++)
+		cursor |= w->operations[i].cursor;
+	if (g && cursor && !(g->cursors = calloc(w->operation_count, sizeof(*g->cursors)))) {
+		free(g);
+		g = NULL;
+	}
+	return g;
 }
 
 void reply_buffer_free(struct reply_buffer *g)
 {
-	if (g)
+	if (g) {
 		free(g->reply.at);
+		free(g->cursors);
+	}
 	free(g);
 }
 
@@ -54,6 +65,27 @@ int64_t reply_buffer_check_value(const struct reply_buffer *g, const struct work
 uint64_t reply_buffer_number(const struct reply_buffer *g)
 {
 	return g->reply.length > 1 ? reply_number(g->reply.at + 1, g->reply.at + g->reply.length) : 0;
+}
+
+/* "*2", a string with the cursor, and an array. */
+void reply_buffer_take_cursor(struct reply_buffer *g, uint32_t operation, uint64_t key)
+{
+	static const char head[] = "*2\r\n$";
+	const char *p = g->reply.at;
+	struct scan_cursor *c = &g->cursors[operation];
+	char *after;
+	size_t length;
+
+	c->length = 0;
+	c->key = key;
+	if (g->overflow || g->reply.length < sizeof(head) + 4 || memcmp(p, head, sizeof(head) - 1) != 0)
+		return;
+	length = strtoull(p + sizeof(head) - 1, &after, 10);
+	p = after + 2;
+	if (length == 0 || length > sizeof(c->text) || (length == 1 && *p == '0'))
+		return;
+	memcpy(c->text, p, length);
+	c->length = (uint32_t)length;
 }
 
 void reply_buffer_take_keys(struct reply_buffer *g)

@@ -13,6 +13,20 @@
 
 /* ---- operations ---- */
 
+/* Only the answers of SCAN and of commands like it have the next cursor. */
+static bool check_cursor(const struct command *c, const char *verb, char *error, size_t size)
+{
+	size_t length = strlen(verb);
+
+	if (!c->cursor || (length >= 4 && strcmp(verb + length - 4, "SCAN") == 0))
+		return true;
+	snprintf(error, size,
+		 "__cursor__ is for SCAN, HSCAN, SSCAN and ZSCAN: the answer to %s has no cursor, so a scan with it "
+		 "would never end",
+		 verb);
+	return false;
+}
+
 int workload_add(struct workload *w, const char *name, const char *const *texts, uint32_t steps, char *error,
 		 size_t size)
 {
@@ -34,6 +48,10 @@ int workload_add(struct workload *w, const char *name, const char *const *texts,
 			return -EINVAL;
 		command_name(&s->command, verb, sizeof(verb));
 		protocol->expect(&s->command, &s->expected);
+		if (!command_bind(&s->command, w->data, error, size) ||
+		    !check_cursor(&s->command, verb, error, size))
+			return -EINVAL;
+		o->cursor |= s->command.cursor;
 		if (protocol->settle && !protocol->settle(&s->command, w->quiet, texts[i], error, size))
 			return -EINVAL;
 		if (i == 0)
@@ -181,6 +199,7 @@ int workload_prepare(struct workload *w, double compressible, uint64_t seed)
 	w->fill.keys = w->keys;
 	w->fill.values_of_keys = w->verify;
 	w->fill.fixed_value = w->fixed_value;
+	w->fill.data = w->data;
 	if (w->growing) {
 		w->base = malloc(sizeof(*w->base));
 		if (!w->base)
@@ -202,6 +221,9 @@ void workload_free(struct workload *w)
 			free(w->operations[i].steps[k].bytes);
 		}
 	}
+	if (w->data)
+		data_set_free(w->data);
+	free(w->data);
 	values_free(&w->values);
 	key_names_free(&w->names);
 	free(w->stamps);
@@ -228,20 +250,34 @@ int chooser_init(struct chooser *c, const struct workload *w, const struct mix *
 	key_drawer_init(&c->drawer, &w->distribution);
 	if (w->ycsb)
 		c->ycsb = *w->ycsb;
+	for (uint32_t i = 0; i < m->count && !c->by_operation; i++) {
+		if (!w->operations[m->operations[i]].own_keys)
+			continue;
+		c->by_operation = calloc(w->operation_count, sizeof(*c->by_operation));
+		if (!c->by_operation)
+			return -ENOMEM;
+		for (uint32_t k = 0; k < w->operation_count; k++) {
+			key_drawer_init(&c->by_operation[k].drawer, &w->operations[k].distribution);
+			c->by_operation[k].next = first;
+		}
+	}
 	if (w->split && w->distribution.pattern == KEYS_SEQUENTIAL) {
 		c->own_next = calloc(connections, sizeof(*c->own_next));
 		if (!c->own_next)
 			return -ENOMEM;
 	}
 	c->plain =
-	    !m->sequential && !w->growing && !w->ycsb && !w->split && w->distribution.pattern == KEYS_UNIFORM;
+	    !m->sequential && !w->growing && !w->ycsb && !w->split && !c->by_operation &&
+	    w->distribution.pattern == KEYS_UNIFORM;
 	return 0;
 }
 
 void chooser_free(struct chooser *c)
 {
 	free(c->own_next);
+	free(c->by_operation);
 	c->own_next = NULL;
+	c->by_operation = NULL;
 }
 
 /* The keys of one connection: an equal part of the key space, at least one key. */
@@ -257,6 +293,16 @@ static uint64_t split_key(const struct workload *w, struct chooser *c, uint32_t 
 	return low + key_draw(&c->drawer, &c->keys, count);
 }
 
+static uint64_t own_key(const struct operation *o, struct chooser *c, struct operation_keys *k)
+{
+	uint64_t key = k->next;
+
+	if (o->distribution.pattern != KEYS_SEQUENTIAL)
+		return key_draw(&k->drawer, &c->keys, o->keys);
+	k->next += c->stride;
+	return key % o->keys;
+}
+
 uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct chooser *c,
 			   uint32_t operation, uint32_t connection)
 {
@@ -266,6 +312,8 @@ uint64_t choose_key_slowly(const struct workload *w, const struct mix *m, struct
 		key = key_base_take(w->base);
 		return key == KEY_BASE_FULL ? key_base_count(w->base) : key;
 	}
+	if (w->operations[operation].own_keys)
+		return own_key(&w->operations[operation], c, &c->by_operation[operation]);
 	if (w->growing)
 		items = key_base_count(w->base);
 	if (items == 0)
@@ -325,8 +373,12 @@ size_t request_put_slowly(struct request_buffer *b, const struct workload *w, ui
 			   : 0;
 	}
 	if (!s->bytes) {
+		struct request_values drawn = *v;
+
 		place->from = TEMPLATE_NONE;
-		return protocol_of(w->protocol)->write(&s->command, &w->fill, v, &b->random, &b->bytes, NULL)
+		if (s->command.once)
+			drawn.seed = random_next(&b->random);
+		return protocol_of(w->protocol)->write(&s->command, &w->fill, &drawn, &b->random, &b->bytes, NULL)
 			   ? b->bytes.length
 			   : 0;
 	}

@@ -59,6 +59,10 @@ struct operation {
 	bool scan;     /* the last step is repeated for each key in the first one's answer */
 	bool verifies; /* the reply is the value of the key */
 	bool inserts;  /* the key is the next of the growing base */
+	bool cursor;   /* the answer's first element is the next request's __cursor__ */
+	bool own_keys; /* keys 0 to keys-1 by its own distribution, instead of the workload's */
+	struct key_distribution distribution;
+	uint64_t keys;
 	bool internal; /* a replay's own SELECT: neither counted nor logged */
 };
 
@@ -81,6 +85,7 @@ struct workload {
 	struct ycsb_keys
 	    *ycsb; /* keys as YCSB chooses them, copied by each thread; NULL: by the distribution */
 	char *fixed_value;
+	struct data_set *data; /* rows for placeholders; NULL: none */
 	struct recorded recorded;
 	uint8_t select;	       /* a replay's internal operation */
 	uint8_t delivery;      /* run id of messages that consumers receive */
@@ -95,12 +100,19 @@ struct mix {
 	bool sequential;		    /* keys in order, each once (a fill), whatever the distribution */
 };
 
+/* A thread's keys of an operation that has its own. */
+struct operation_keys {
+	struct key_drawer drawer;
+	uint64_t next; /* sequential */
+};
+
 /* A thread's state in the workload. */
 struct chooser {
 	struct random_stream keys, operations;
 	uint64_t next_key, stride; /* sequential: this thread's next key, and the distance to the one after */
 	struct key_drawer drawer;
 	struct ycsb_keys ycsb;
+	struct operation_keys *by_operation; /* for operations with own keys; NULL: none has */
 	uint64_t *own_next; /* sequential and split: by connection of this thread */
 	uint32_t first_connection, all_connections;
 	bool plain; /* uniform over a fixed space: the fast path */

@@ -47,7 +47,7 @@ struct Source {
 	{
 		command c = {};
 		bytes to = {};
-		const request_values v = {key, captured.data(), static_cast<uint32_t>(captured.size()), 0, 0};
+		const request_values v = {key, captured.data(), static_cast<uint32_t>(captured.size()), 0, 0, 0};
 		const bool good = command_parse(&c, text.c_str(), error, sizeof(error)) &&
 				  protocol_of(wire)->fits(&c, error, sizeof(error));
 		INFO(text << ": " << error);
@@ -113,7 +113,7 @@ TEST_CASE("the inline form is words and CRLF")
 	Source s;
 	command c = {};
 	bytes to = {};
-	const request_values v = {7, nullptr, 0, 0, 0};
+	const request_values v = {7, nullptr, 0, 0, 0, 0};
 	REQUIRE(command_parse(&c, "SET __key__ __data__", s.error, sizeof(s.error)));
 	c.inlined = true;
 	REQUIRE(protocol_of(PROTOCOL_REDIS)->write(&c, &s.f, &v, &s.random, &to, nullptr));

@@ -100,7 +100,7 @@ std::string wire(const std::string &text, bool quiet = false, uint32_t opaque = 
 	command c = {};
 	bytes to = {};
 	patches where = {};
-	const request_values v = {7, nullptr, 0, opaque, 0};
+	const request_values v = {7, nullptr, 0, opaque, 0, 0};
 	std::string all;
 
 	REQUIRE(key_names_prepare(&names, "k", "4", 1000, error, sizeof(error)) == 0);
@@ -124,7 +124,7 @@ std::string wire(const std::string &text, bool quiet = false, uint32_t opaque = 
 		bool patched = !c.numbered;
 		for (uint32_t i = 0; i < where.count; i++)
 			if (where.list[i].kind == PART_OPAQUE) {
-				const request_values next = {8, nullptr, 0, 4294967295u, 0};
+				const request_values next = {8, nullptr, 0, 4294967295u, 0, 0};
 				patch_apply(&where.list[i], &f, &next, &random, to.at);
 				patched =
 				    std::string(to.at, to.length).find(" O004294967295") != std::string::npos;

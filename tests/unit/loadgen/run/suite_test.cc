@@ -66,7 +66,7 @@ struct Built {
 	{
 		bytes to = {};
 		random_stream random = {1};
-		const request_values v = {key, "CAPTURED", 8, 0, 0};
+		const request_values v = {key, "CAPTURED", 8, 0, 0, 0};
 		REQUIRE(protocol_of(w.protocol)
 			    ->write(&w.operations[operation].steps[step].command, &w.fill, &v, &random, &to,
 				    nullptr));
@@ -166,11 +166,11 @@ TEST_CASE("custom commands by weight, those of one verb numbered")
 {
 	options o = plain_options();
 	o.command_count = 5;
-	o.commands[0] = {"SET __key__ __data__", 3};
-	o.commands[1] = {"get __key__", 4};
-	o.commands[2] = {"SET b __data__", 2};
-	o.commands[3] = {"SETEX c 5 __data__", 1};
-	o.commands[4] = {"set d __data__", 10};
+	o.commands[0] = {"SET __key__ __data__", 3, false, {}, 0};
+	o.commands[1] = {"get __key__", 4, false, {}, 0};
+	o.commands[2] = {"SET b __data__", 2, false, {}, 0};
+	o.commands[3] = {"SETEX c 5 __data__", 1, false, {}, 0};
+	o.commands[4] = {"set d __data__", 10, false, {}, 0};
 	Built x(o);
 	REQUIRE(x.result == 0);
 	const auto shares = x.shares();

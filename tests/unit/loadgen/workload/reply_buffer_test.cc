@@ -17,7 +17,8 @@ using ReplyBufferPtr = std::unique_ptr<reply_buffer, decltype(&reply_buffer_free
 
 ReplyBufferPtr filled(const std::string &reply, size_t cut = 0)
 {
-	ReplyBufferPtr i(reply_buffer_new(), reply_buffer_free);
+	const auto w = std::make_unique<workload>();
+	ReplyBufferPtr i(reply_buffer_new(w.get()), reply_buffer_free);
 	reply_buffer_add(i.get(), reply.data(), reply.data() + cut);
 	reply_buffer_add(i.get(), reply.data() + cut, reply.data() + reply.size());
 	return i;

@@ -43,7 +43,7 @@ struct Workload {
 std::string formatted(const workload &w, uint32_t operation, uint64_t key, random_stream &random)
 {
 	bytes to = {};
-	const request_values v = {key, nullptr, 0, 0, 0};
+	const request_values v = {key, nullptr, 0, 0, 0, 0};
 	REQUIRE(protocol_of(w.protocol)
 		    ->write(&w.operations[operation].steps[0].command, &w.fill, &v, &random, &to, nullptr));
 	std::string all(to.at, to.length);
@@ -70,7 +70,7 @@ void check_batches(const Workload &x, int rounds)
 		size_t size = 0;
 		for (uint32_t i = 0; i < count; i++) {
 			const auto op = static_cast<uint32_t>(random_below(&random, x.w.operation_count));
-			const request_values v = {random_below(&random, x.w.keys), nullptr, 0, 0, 0};
+			const request_values v = {random_below(&random, x.w.keys), nullptr, 0, 0, 0, 0};
 			want += formatted(x.w, op, v.key, same);
 			size =
 			    request_put(&b, &x.w, i, size, &x.w.operations[op].steps[0], op * STEPS_MAX, &v);
@@ -90,7 +90,7 @@ TEST_CASE("keys have twelve digits, whatever their size")
 	REQUIRE(request_buffer_init(&b, &get.w, 1, {1}) == 0);
 	for (uint64_t key :
 	     {0ull, 1ull, 9ull, 10ull, 99999999ull, 100000000ull, 123456789012ull, 999999999999ull}) {
-		const request_values v = {key, nullptr, 0, 0, 0};
+		const request_values v = {key, nullptr, 0, 0, 0, 0};
 		const size_t size = request_put(&b, &get.w, 0, 0, &get.w.operations[0].steps[0], 0, &v);
 		CHECK(std::string(b.bytes.at, size) ==
 		      "*2\r\n$3\r\nGET\r\n$16\r\nkey:" + digits(key) + "\r\n");

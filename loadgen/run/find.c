@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* The first run is a closed loop: it shows about how much the server can take, so that the search begins near
+ * the answer. Every other run is an open loop, in which latency counts from when requests were due.
+ * Whether a run holds is in find_run.c. */
+#include "find.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "complain.h"
+#include "find_run.h"
+#include "phase.h"
+
+/* The search begins at this share of the closed loop's throughput. */
+#define FIRST_SHARE 0.5
+
+int find_check(const struct options *o, const struct workload *w, char *error, size_t size)
+{
+	for (uint32_t i = 0; i < o->find_count; i++) {
+		bool known = !o->find[i].of[0];
+
+		for (uint32_t k = 0; k < w->operation_count; k++)
+			known |= strcasecmp(w->operations[k].name, o->find[i].of) == 0;
+		if (!known) {
+			snprintf(error, size, "--find: the load has no operation \"%s\"", o->find[i].of);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Runs the test at a rate; 0: as a closed loop. False: the search cannot go on. */
+static bool run_at(struct run *r, double rate)
+{
+	struct test test = r->suite.tests[0];
+	size_t length = strlen(test.name);
+
+	r->rate = rate;
+	r->find->told = false;
+	if (rate > 0)
+		snprintf(test.name + length, sizeof(test.name) - length, " at %.10g/s", rate);
+	run_phase(r, &test);
+	return r->find->told && r->end == RUN_DONE && r->status != EXIT_ENVIRONMENT;
+}
+
+/* ---- the search ---- */
+
+static bool search(struct run *r)
+{
+	struct find *find = r->find;
+	double rate = r->o->rate;
+
+	if (rate == 0) {
+		if (!run_at(r, 0))
+			return false;
+		rate = find->closed_rps * FIRST_SHARE;
+		if (rate < 1) {
+			complain_of_limit(r, "a closed loop got less than two answers per second, so there is "
+					     "no rate to search. Set --rate or a longer --duration");
+			return false;
+		}
+	}
+	search_begin(&find->search, rate, r->o->repeat);
+	while ((rate = search_next(&find->search)) > 0)
+		if (!run_at(r, rate))
+			return false;
+	return true;
+}
+
+/* Runs rates far below the highest and just above it, unless one near each of them was run. */
+static void complete_curve(struct run *r)
+{
+	static const double shares[] = {0.25, 0.5, 0.75, 1.1};
+	const struct search_rate *highest = search_highest(&r->find->search);
+
+	r->find->outside = true;
+	for (size_t i = 0; highest && i < sizeof(shares) / sizeof(*shares); i++) {
+		double rate = floor(highest->rate * shares[i]);
+		bool near = rate < 1;
+
+		for (uint32_t k = 0; k < r->find->count; k++)
+			near |= fabs(r->find->runs[k].rate / rate - 1) < 0.1 &&
+				(shares[i] < 1 || r->find->runs[k].rate >= rate);
+		if (!near && !run_at(r, rate))
+			return;
+	}
+}
+
+/* ---- the answer ---- */
+
+/* "p99 < 2ms and errors < 1%", as the user wrote them. */
+static void limits_text(const struct options *o, char *out, size_t size)
+{
+	size_t at = 0;
+
+	*out = 0;
+	for (uint32_t i = 0; i < o->find_count && at < size; i++)
+		at += (size_t)snprintf(out + at, size - at, "%s%s", i ? " and " : "", o->find_text[i]);
+}
+
+static double busiest_at(const struct find *find, double rate)
+{
+	double busiest = 0;
+
+	for (uint32_t i = 0; i < find->count; i++)
+		if (find->runs[i].rate == rate)
+			busiest = fmax(busiest, find->runs[i].busiest);
+	return busiest;
+}
+
+static void answer(const struct run *r, char *out, size_t size)
+{
+	const struct find *find = r->find;
+	const struct search *s = &find->search;
+	const struct search_rate *highest = search_highest(s), *beyond = search_beyond(s);
+	const char *hold = r->o->find_count > 1 ? "hold" : "holds";
+	char limits[256];
+
+	limits_text(r->o, limits, sizeof(limits));
+	if (s->end == SEARCH_NONE_HELD)
+		snprintf(out, size, "%s: no rate down to %.10g/s holds this", limits, beyond->rate);
+	else if (!highest || !beyond)
+		snprintf(out, size, "%s: the search ended before its answer", limits);
+	else if (s->end == SEARCH_CLIENT)
+		snprintf(out, size,
+			 "%s %s at least up to %.10g requests/s. The client may be the limit: at %.10g/s its "
+			 "busiest load thread was on a CPU for %.0f %% of the time. Use more --threads",
+			 limits, hold, highest->rate, beyond->rate, busiest_at(find, beyond->rate) * 100);
+	else
+		snprintf(out, size,
+			 "%s %s up to %.10g requests/s: in %u of %u runs at this rate, in %u of %u at "
+			 "%.10g/s%s",
+			 limits, hold, highest->rate, highest->held, highest->runs, beyond->held,
+			 beyond->runs, beyond->rate,
+			 s->end == SEARCH_FOUND ? "" : ". The runs vary too much for a better answer");
+}
+
+static void print_answer(struct run *r)
+{
+	struct find *find = r->find;
+	const struct search_rate *highest = search_highest(&find->search);
+	char headline[256], text[512];
+	struct curve *curve = malloc(sizeof(*curve));
+
+	answer(r, text, sizeof(text));
+	if (curve) {
+		curve_make(curve, find->runs, find->count, highest ? highest->rate : 0);
+		report_headline(headline, sizeof(headline), r->o, r->suite.tests[0].name);
+		if (r->csv)
+			curve_csv(r->csv, curve);
+		if (r->csv != stdout) {
+			printf("%s\n", headline);
+			curve_table(stdout, curve);
+			printf("\n%s\n", text);
+		}
+		if (r->o->svg_path && !curve_svg(r->o->svg_path, curve, text))
+			complain(r, "gnuplot could not write the chart of --svg");
+	}
+	fflush(stdout);
+	if (find->search.end != SEARCH_FOUND && r->status == EXIT_DONE)
+		r->status = EXIT_NO;
+	free(curve);
+}
+
+void find_rate(struct run *r)
+{
+	r->find = calloc(1, sizeof(*r->find));
+	if (!r->find) {
+		complain(r, "not enough memory for the search");
+		return;
+	}
+	if (r->o->svg_path && !curve_can_draw()) {
+		complain(r, "--svg needs the program gnuplot (Debian's gnuplot-nox)");
+		return;
+	}
+	if (search(r))
+		complete_curve(r);
+	if (r->find->count)
+		print_answer(r);
+}
+
+static void put_rate(json_t *j, const struct run *r, const char *name, const struct search_rate *rate)
+{
+	uint64_t begin_ns, end_ns;
+	struct ft_clock clock;
+
+	if (!rate)
+		return;
+	ft_clock_read(&clock);
+	begin_ns = r->find->begin_ns[rate - r->find->search.rates];
+	end_ns = r->find->end_ns[rate - r->find->search.rates];
+	j = json_put_object(j, name);
+	json_put_number(j, "rate", rate->rate);
+	json_put_count(j, "runs", rate->runs);
+	json_put_count(j, "held", rate->held);
+	json_put_truth(j, "client_at_limit", rate->client);
+	json_put_count(j, "start_ns", begin_ns);
+	json_put_count(j, "end_ns", end_ns);
+	/* For explain --since and --until, in microseconds, because a number has ten digits there. */
+	json_put_count(j, "start_unix_us", (clock.realtime_ns - clock.monotonic_ns + begin_ns) / 1000);
+	json_put_count(j, "end_unix_us", (clock.realtime_ns - clock.monotonic_ns + end_ns) / 1000);
+}
+
+void find_json(const struct run *r, json_t *summary)
+{
+	static const char *const ends[] = {"interrupted", "found", "client limit", "none held", "undecided"};
+	struct curve *curve = malloc(sizeof(*curve));
+	const struct search_rate *highest;
+	char text[512];
+	json_t *j;
+
+	if (r->find && curve) {
+		j = json_put_object(summary, "search");
+		limits_text(r->o, text, sizeof(text));
+		json_put_text(j, "limit", text);
+		json_put_text(j, "result", ends[r->find->search.end]);
+		json_put_number(j, "closed_loop_per_s", r->find->closed_rps);
+		highest = search_highest(&r->find->search);
+		put_rate(j, r, "highest", highest);
+		put_rate(j, r, "beyond", search_beyond(&r->find->search));
+		curve_make(curve, r->find->runs, r->find->count, highest ? highest->rate : 0);
+		curve_json(json_put_array(j, "curve"), curve);
+	}
+	free(curve);
+}
+
+void find_free(struct run *r)
+{
+	free(r->find);
+	r->find = NULL;
+}
