@@ -128,10 +128,11 @@ static int add_placeholder(struct command *c, const char *name)
 	return 1;
 }
 
-/* The length of what looks like a placeholder at `text`: two underscores, a small letter, no blank, two underscores.
- * Its name is copied. 0: it is plain text. */
+/* The length of what looks like a placeholder at `text`: two underscores, small letters, digits and single
+ * underscores, after a colon anything, two underscores. Its name is copied. 0: it is plain text. */
 static size_t placeholder_at(const char *text, size_t length, char name[PLACEHOLDER_MAX])
 {
+	bool valued = false;
 	size_t n = 0;
 
 	if (length < 5 || memcmp(text, "__", 2) != 0 || !islower((unsigned char)text[2]))
@@ -141,7 +142,8 @@ static size_t placeholder_at(const char *text, size_t length, char name[PLACEHOL
 			name[n] = 0;
 			return i + 2;
 		}
-		if (text[i] <= ' ' && !memchr(name, ':', n))
+		valued |= text[i] == ':';
+		if (!valued && !islower((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) && text[i] != '_')
 			return 0;
 		name[n++] = text[i];
 	}
@@ -167,10 +169,7 @@ static bool add_word(struct command *c, const char *text, size_t length, char *e
 		space = i == plain || add_part(c, PART_TEXT, text + plain, i - plain);
 		added = space ? add_placeholder(c, name) : 0;
 		if (added < 0) {
-			snprintf(error, size,
-				 "there is no placeholder __%s__ (forktail help load lists them); \\x5f in a "
-				 "quoted word is a plain underscore",
-				 name);
+			snprintf(error, size, "there is no placeholder __%s__", name);
 			return false;
 		}
 		space = space && added;
