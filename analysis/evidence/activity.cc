@@ -373,9 +373,12 @@ namespace
 // stretch is loaded with a margin of this length (RunSource::Cover), so the result does not depend on
 // stretches.
 constexpr uint64_t kCallersNs = 500'000'000;
+// In a stripped program, any of its functions without a name may be meant: only a near stack shows the same work.
+constexpr uint64_t kUnnamedCallersNs = 30'000'000;
 
-// A short iteration's samples have the innermost function only, except for 50 per second. The nearest stack
-// of the same thread with that function shows what it was called for.
+// A short iteration's samples have the innermost function only, except for 50 per second, and so have those of a long
+// one when the recorder has no time to unwind. The nearest stack of the same thread with that function shows what it
+// was called for.
 class Callers
 {
 public:
@@ -385,7 +388,8 @@ public:
 		for (const Stack &stack : run.stacks) {
 			const StackFrame leaf = stack.frames.empty() ? StackFrame() : stack.frames[0];
 			const bool is_known = !leaf.function.empty() || leaf.module != stack.program;
-			leaf_of_.push_back(!is_known || leaf.module.empty()
+			reach_of_.push_back(is_known ? kCallersNs : kUnnamedCallersNs);
+			leaf_of_.push_back(leaf.module.empty()
 					       ? kNoLeaf
 					       : known
 						     .try_emplace({leaf.function, leaf.module},
@@ -406,7 +410,7 @@ public:
 		for (size_t i = count; i-- > 0;)
 			Look(first + i, *kinds, &seen, &nearest[i]);
 		for (size_t i = 0; i < count; i++)
-			if (nearest[i].away_ns <= kCallersNs)
+			if (nearest[i].away_ns <= reach_of_[run_.cpu_samples[first + i].stack])
 				(*kinds)[first + i] = nearest[i].kind;
 	}
 
@@ -442,7 +446,8 @@ private:
 	}
 
 	const Run &run_;
-	std::vector<uint32_t> leaf_of_; // by stack
+	std::vector<uint32_t> leaf_of_;	 // by stack
+	std::vector<uint64_t> reach_of_; // how far away its callers may be
 };
 
 } // namespace

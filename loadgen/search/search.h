@@ -20,7 +20,7 @@ enum { SEARCH_RATES_MAX = 64, SEARCH_RUNS_MAX = 96 };
 #define SEARCH_RATIO 1.01
 #define SEARCH_RATIO_CLIENT 1.1
 /* No rate below this share of the first one is tried. */
-#define SEARCH_LOWEST (1.0 / 4096)
+#define SEARCH_LOWEST (1.0 / 1024)
 
 enum search_verdict {
 	SEARCH_HELD,
