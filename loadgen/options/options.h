@@ -123,6 +123,9 @@ struct options {
 
 	/* output */
 	const char *log_path, *json_path, *csv_path, *hlog_path, *series_path;
+	char statsd_host[256]; /* --statsd */
+	const char *statsd_prefix;
+	uint32_t statsd_port; /* 0: none */
 	enum log_mode log_mode;
 	uint64_t slow_ns;
 	struct wanted_figures wanted;

@@ -305,6 +305,8 @@ static error_t read_report(int key, char *arg, struct reading *r)
 			   : options_refuse("--buckets: expected a list of up to %d growing times such as "
 					    "1ms,10ms,100ms, got \"%s\"",
 					    BUCKETS_MAX, arg);
+	case OPTION_STATSD:
+		return options_read_statsd(arg, o);
 	case OPTION_REPEAT:
 		r->given.repeat = true;
 		return options_read_count32(arg, "--repeat", 1, 1000, &o->repeat);

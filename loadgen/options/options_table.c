@@ -176,6 +176,8 @@ const struct argp_option options_table[] = {
     {"hlog", OPTION_HLOG, "FILE", 0,
      "Write HdrHistogram's interval log (V2), one line per second and operation", 0},
     {"series", OPTION_SERIES, "FILE", 0, "Write the figures of each second to FILE as CSV", 0},
+    {"statsd", OPTION_STATSD, "HOST[:PORT][,PREFIX]", 0,
+     "Send the figures of each second to this statsd over UDP (default: port 8125, prefix forktail)", 0},
     {"percentiles", OPTION_PERCENTILES, "LIST", 0,
      "Report these percentiles (default: 50,90,95,99,99.9,99.99)", 0},
     {"print-percentiles", 0, 0, OPTION_ALIAS, 0, 0},

@@ -10,6 +10,8 @@
 #include "common/text/parse.h"
 #include "common/text/visible.h"
 
+enum { STATSD_PORT = 8125 };
+
 error_t options_refuse(const char *format, ...)
 {
 	char *sentence;
@@ -270,6 +272,25 @@ error_t options_read_find(const char *text, struct options *o)
 	if (result == 0)
 		o->find_text[o->find_count - 1] = text;
 	return result;
+}
+
+/* "HOST[:PORT][,PREFIX]" */
+error_t options_read_statsd(const char *text, struct options *o)
+{
+	const char *comma = strchr(text, ',');
+	char *where = strndup(text, comma ? (size_t)(comma - text) : strlen(text)), error[256];
+	struct address a = {0};
+	bool good = where && *where && address_parse(&a, where, error, sizeof(error)) && a.server.host &&
+		    a.scheme == ADDRESS_PLAIN && (!comma || comma[1]);
+
+	if (good) {
+		snprintf(o->statsd_host, sizeof(o->statsd_host), "%s", a.server.host);
+		o->statsd_port = a.server.port ? a.server.port : STATSD_PORT;
+		o->statsd_prefix = comma ? comma + 1 : "forktail";
+	}
+	address_free(&a);
+	free(where);
+	return good ? 0 : options_refuse("--statsd: expected HOST[:PORT][,PREFIX], got \"%s\"", text);
 }
 
 error_t options_read_percent(const char *text, const char *what, double *share)

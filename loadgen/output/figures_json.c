@@ -107,6 +107,11 @@ void report_json(json_t *j, const struct result_figures *f, const struct workloa
 	json_put_count(j, "connections_broken", f->broken);
 	json_put_count(j, "connects_failed", f->connects_failed);
 	json_put_count(j, "pushes", f->pushes);
+	part = json_put_object(j, "by_second");
+	json_put_count(part, "seconds", f->by_second.count);
+	json_put_number(part, "reached_by_50_percent", f->by_second.half);
+	json_put_number(part, "reached_by_99_percent", f->by_second.most);
+	json_put_number(part, "reached_by_all", f->by_second.all);
 	part = json_put_object(j, "sent_late_ns");
 	json_put_number(part, "mean", f->late_mean_ns);
 	json_put_count(part, "max", f->late_max_ns);

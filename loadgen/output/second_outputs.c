@@ -16,6 +16,10 @@ int second_outputs_open(struct second_outputs *out, const struct options *o, cha
 	int rc = 0;
 
 	memset(out, 0, sizeof(*out));
+	out->statsd.fd = -1;
+	if (o->statsd_port &&
+	    statsd_open(&out->statsd, o->statsd_host, o->statsd_port, o->statsd_prefix, error, size))
+		return -1;
 	ft_clock_read(&clock);
 	out->start_ns = clock.monotonic_ns;
 	if (o->series_path) {
@@ -61,6 +65,7 @@ void second_outputs_write(struct second_outputs *out, const char *test, const st
 {
 	if (to_ns <= from_ns)
 		return;
+	statsd_send(&out->statsd, w, second);
 	for (uint32_t i = 0; i < w->operation_count; i++) {
 		const struct operation_stats *s = second->operations[i];
 
@@ -83,7 +88,9 @@ int second_outputs_close(struct second_outputs *out, const struct options *o, ch
 
 	if (out->series && fclose(out->series) != 0)
 		bad = true;
+	statsd_close(&out->statsd);
 	memset(out, 0, sizeof(*out));
+	out->statsd.fd = -1;
 	if (rc)
 		snprintf(error, size, "%s is incomplete: %s", o->hlog_path, strerror(-rc));
 	else if (bad)

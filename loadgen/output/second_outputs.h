@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files that grow by a line per second during the load: the series of figures as CSV, and HdrHistogram's
- * interval log. */
+/* What is written once per second during the load: the series of figures as CSV, HdrHistogram's interval log, and
+ * statsd's lines. */
 #ifndef FORKTAIL_LOADGEN_SECOND_OUTPUTS_H
 #define FORKTAIL_LOADGEN_SECOND_OUTPUTS_H
 
@@ -10,10 +10,12 @@
 #include "loadgen/hdr_log/hdr_log.h"
 #include "loadgen/options/options.h"
 #include "loadgen/results/stats.h"
+#include "statsd.h"
 
 struct second_outputs {
 	FILE *series;
 	struct hdr_log *hlog;
+	struct statsd statsd;
 	uint64_t start_ns; /* origin of times in both */
 };
 

@@ -104,7 +104,7 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 		put(out, size, at, o->tls.insecure ? ", TLS not verified (--insecure)" : ", TLS");
 }
 
-enum { LABEL_WIDTH = 26, COLUMN_WIDTH = 18 };
+enum { LABEL_WIDTH = 26, COLUMN_WIDTH = 18, SECONDS_TOLD = 10 };
 
 static void row_count(FILE *to, const struct result_figures *f, const char *label,
 		      uint64_t (*value)(const struct operation_figures *))
@@ -266,6 +266,9 @@ void report_table(FILE *to, const struct result_figures *f, const struct workloa
 				grouped(number, (uint64_t)(figures_per_second(f, (double)figures_answers(
 										     &f->operations[i])) +
 							   0.5)));
+	if (f->by_second.count >= SECONDS_TOLD)
+		fprintf(to, "\n%-*s50 %% at or above %.0f requests/s, 99 %% at %.0f, all at %.0f", LABEL_WIDTH, "seconds",
+			f->by_second.half, f->by_second.most, f->by_second.all);
 	fprintf(to, "\n%-*s", LABEL_WIDTH, "MB/s");
 	for (int i = 0; i <= TOTAL; i++)
 		if (f->operations[i].used)

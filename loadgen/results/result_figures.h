@@ -57,6 +57,10 @@ struct result_figures {
 		double mean_ns, stddev_ns, unread_mean_ns;
 		uint64_t percentile_ns[PERCENTILES_MAX]; /* of the histogram */
 	} arrivals; /* times until answers arrived at this host, over all operations */
+	struct {
+		uint32_t count; /* whole seconds; fewer than 10: not reported */
+		double most, half, all; /* requests/s that 99 %, 50 % and 100 % of them reached */
+	} by_second;
 	double late_mean_ns;
 	uint64_t late_max_ns, sent;
 	double cpu_s;	/* of the whole program during the run */

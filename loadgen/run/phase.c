@@ -303,6 +303,8 @@ static double eta_seconds(const struct run *r, const struct phase *p, uint64_t n
 static void take_second(struct run *r, struct phase *p, uint64_t now)
 {
 	second_outputs_write(&r->outputs, p->name, r->workload, p->second, p->second_ns, now);
+	if (p->second_ns >= p->plan.measure_ns)
+		second_rates_add(&p->rates, p->second);
 	stats_merge(p->totals, p->second);
 	stats_reset(p->second);
 	p->second_ns = now;
@@ -417,6 +419,7 @@ static void release(struct phase *p)
 	deliveries_free(p->deliveries);
 	stats_free(p->totals);
 	stats_free(p->second);
+	second_rates_free(&p->rates);
 	if (p->plan.ending.done_fd >= 0)
 		close(p->plan.ending.done_fd);
 }

@@ -222,6 +222,10 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	}
 	figures_from_stats(f, p->totals, &r->o->wanted, (double)(end - begin) * 1e-9);
 	f->cpu_s = cpu_s;
+	f->by_second.count = p->rates.count;
+	f->by_second.most = second_rates_reached(&p->rates, 99);
+	f->by_second.half = second_rates_reached(&p->rates, 50);
+	f->by_second.all = second_rates_reached(&p->rates, 100);
 	for (uint32_t i = 0; i < p->started; i++) {
 		f->log_drops += p->threads[i].lane.all_drops;
 		if (p->threads[i].cpu_ns > busiest_ns)

@@ -13,6 +13,7 @@
 #include "loadgen/output/report.h"
 #include "loadgen/output/second_outputs.h"
 #include "loadgen/results/log.h"
+#include "loadgen/results/second_rates.h"
 #include "loadgen/server/connect.h"
 #include "recording/json/json_block.h"
 #include "suite.h"
@@ -51,6 +52,7 @@ struct phase {
 	uint32_t thread_count, started;
 	struct stats *totals, *second; /* total so far; the last second that was handed over */
 	uint64_t second_ns;	       /* when that second began */
+	struct second_rates rates;     /* of whole seconds after the warm-up */
 	struct deliveries *deliveries; /* consumers; NULL: none */
 	struct delivery_counts delivery_counts;
 	uint64_t log_offset; /* offset in the log where this test's requests begin */

@@ -2,8 +2,12 @@
 // The output of a run: tables, CSV, HdrHistogram's log, series, buckets, limits, repeats, a log of slow
 // requests only, the server's own reports. Each figure is checked against the request log, which has every
 // request, or against another program that reads the same format.
+#include <arpa/inet.h>
 #include <csignal>
+#include <netinet/in.h>
 #include <sstream>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "tests/support/catch.h"
@@ -390,4 +394,39 @@ TEST_CASE("progress is one line on a terminal, none otherwise or with -q, one pe
 		CHECK(contains(terminal.out, "\r\033[K") == !quiet);
 		CHECK(contains(terminal.out, "ETA") == !quiet);
 	}
+}
+
+TEST_CASE("each second's figures are sent as statsd lines")
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	sockaddr_in address = {};
+	socklen_t length = sizeof address;
+	address.sin_family = AF_INET;
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	REQUIRE(bind(fd, reinterpret_cast<sockaddr *>(&address), length) == 0);
+	REQUIRE(getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length) == 0);
+	Redis redis;
+	Run run(redis, {"--statsd", "127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + ",my.load", "--rate",
+			"1000", "--duration", "3", "--ratio", "1:1"});
+	std::map<std::string, double> sums;
+	char text[2000];
+	for (ssize_t n; (n = recv(fd, text, sizeof text, MSG_DONTWAIT)) > 0;)
+		for (const std::string &line : split(std::string(text, static_cast<size_t>(n)), '\n')) {
+			const size_t colon = line.find(':'), bar = line.find('|');
+			CAPTURE(line);
+			REQUIRE(colon < bar);
+			sums[line.substr(0, colon)] += std::stod(line.substr(colon + 1));
+			CHECK((line.substr(bar) == "|c" || line.substr(bar) == "|g"));
+		}
+	close(fd);
+	CHECK(sums["my.load.requests"] == 3000);
+	CHECK(sums["my.load.errors"] == 0);
+	CHECK(sums["my.load.GET.requests"] + sums["my.load.SET.requests"] == 3000);
+	CHECK(sums["my.load.GET.requests"] == run.figures["operations"]["GET"]["requests"].get<double>());
+	CHECK(sums["my.load.GET.p99_9"] > 0);
+	CHECK(sums["my.load.max"] >= run.total["latency_ns"]["max"].get<double>() * 0.998e-6);
+	CHECK(run.figures["by_second"]["reached_by_all"] <= run.figures["by_second"]["reached_by_50_percent"]);
+	CHECK(run.figures["by_second"]["seconds"] <= 3);
+	for (const char *wrong : {"", ",x", "host:0", "host:70000", "host,", "/run/socket"})
+		CHECK(load({"-s", redis.socket(), "--statsd", wrong}).status == 2);
 }
