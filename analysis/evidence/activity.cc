@@ -373,12 +373,13 @@ namespace
 // stretch is loaded with a margin of this length (RunSource::Cover), so the result does not depend on
 // stretches.
 constexpr uint64_t kCallersNs = 500'000'000;
-// In a stripped program, any of its functions without a name may be meant: only a near stack shows the same work.
+// In a stripped program, any of its functions without a name may be meant: only a near stack shows the same
+// work.
 constexpr uint64_t kUnnamedCallersNs = 30'000'000;
 
-// A short iteration's samples have the innermost function only, except for 50 per second, and so have those of a long
-// one when the recorder has no time to unwind. The nearest stack of the same thread with that function shows what it
-// was called for.
+// A short iteration's samples have the innermost function only, except for 50 per second, and so have those
+// of a long one when the recorder has no time to unwind. The nearest stack of the same thread with that
+// function shows what it was called for.
 class Callers
 {
 public:

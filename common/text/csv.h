@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of fields as in RFC 4180: fields in double quotes may contain separators, line ends and, doubled, quotes.
- * Lines may end with LF or CRLF. */
+/* Rows of fields as in RFC 4180: fields in double quotes may contain separators, line ends and, doubled,
+ * quotes. Lines may end with LF or CRLF. */
 #ifndef FORKTAIL_CSV_H
 #define FORKTAIL_CSV_H
 
@@ -18,9 +18,9 @@ enum csv_end {
 	CSV_AFTER_QUOTE, /* text follows a closing quote */
 };
 
-/* Reads the field at *at, and sets *at to the next. `out` needs room for the rest of the row, quoted line ends
- * included, and gets *length bytes, without quotes. *lines is increased by the line ends within the field. After
- * an error *at is unchanged. */
+/* Reads the field at *at, and sets *at to the next. `out` needs room for the rest of the row, quoted line
+ * ends included, and gets *length bytes, without quotes. *lines is increased by the line ends within the
+ * field. After an error *at is unchanged. */
 enum csv_end csv_read(const char **at, const char *end, char separator, char *out, size_t *length,
 		      uint64_t *lines);
 

@@ -36,8 +36,8 @@ bool AddSearch(const std::string &step, const std::string &path, Point *point,
 // server-busy with the own code that took most, or that the client was at its limit.
 void NameCause(const std::string &name, bool client_at_limit, Point *point);
 
-// Adds `step`.cause.fork.share, .explained ...; texts `step`.causes (the largest), `step`.own (the server's own code),
-// and `step`.worst (the worst episodes and their evidence).
+// Adds `step`.cause.fork.share, .explained ...; texts `step`.causes (the largest), `step`.own (the server's
+// own code), and `step`.worst (the worst episodes and their evidence).
 bool AddExplanation(const std::string &step, const std::string &path,
 		    const std::map<std::string, std::string> &names, Point *point, std::string *error);
 

@@ -32,7 +32,8 @@ namespace fs = std::filesystem;
 
 constexpr double kRecorderSeconds = 30; // to write its data
 constexpr uint64_t kCauseKnown_ns = 200'000'000;
-constexpr int kNo = 1, kNoAnswer = 3; // forktail-load's exit status when the answer is no, and when servers were lost
+constexpr int kNo = 1,
+	      kNoAnswer = 3; // forktail-load's exit status when the answer is no, and when servers were lost
 
 // A running load.
 struct Load {
@@ -374,8 +375,7 @@ bool ExplainSteps(PointRun *run, std::string *error)
 		words.insert(words.end(), {"--json", "--requests"});
 		if (!RunForktail(run->session, run->programs, words, json, error) ||
 		    !AddExplanation(step, json, NamesOf(*run->topology), run->point, error) ||
-		    !ExplainSearch(run, directory, step, error) ||
-		    !WriteReport(run, directory, step, error))
+		    !ExplainSearch(run, directory, step, error) || !WriteReport(run, directory, step, error))
 			return false;
 	}
 	return true;

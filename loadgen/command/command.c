@@ -65,7 +65,8 @@ static bool read_range(const char *text, struct command_part *p)
 		return false;
 	text = after + 1;
 	p->high = strtod(text, &after);
-	return after != text && !*after && p->low >= -RANGE_MAX && p->high <= RANGE_MAX && p->low <= p->high &&
+	return after != text && !*after && p->low >= -RANGE_MAX && p->high <= RANGE_MAX &&
+	       p->low <= p->high &&
 	       (p->kind == PART_DECIMAL || (p->low == floor(p->low) && p->high == floor(p->high)));
 }
 
@@ -143,7 +144,8 @@ static size_t placeholder_at(const char *text, size_t length, char name[PLACEHOL
 			return i + 2;
 		}
 		valued |= text[i] == ':';
-		if (!valued && !islower((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) && text[i] != '_')
+		if (!valued && !islower((unsigned char)text[i]) && !isdigit((unsigned char)text[i]) &&
+		    text[i] != '_')
 			return 0;
 		name[n++] = text[i];
 	}
@@ -292,7 +294,8 @@ bool command_bind(struct command *c, const struct data_set *data, char *error, s
 		if (column < 0) {
 			snprintf(error, size,
 				 data ? "the data set has no column \"%s\""
-				      : "__field:%s__ needs a data set: a line \"data FILE\" in the file of --commands",
+				      : "__field:%s__ needs a data set: a line \"data FILE\" in the file of "
+					"--commands",
 				 p->text);
 			return false;
 		}

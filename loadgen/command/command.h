@@ -49,8 +49,8 @@ enum part_kind {
 
 struct command_part {
 	enum part_kind kind;
-	uint32_t length; /* PART_TEXT */
-	char *text;	 /* PART_TEXT; of PART_COLUMN and PART_JSON the column's name */
+	uint32_t length;  /* PART_TEXT */
+	char *text;	  /* PART_TEXT; of PART_COLUMN and PART_JSON the column's name */
 	double low, high; /* PART_RANGE, PART_DECIMAL: whole numbers up to 2^53 are exact */
 	uint32_t number;  /* of the column; PART_VECTOR: floats; PART_SAME_...: which one */
 };

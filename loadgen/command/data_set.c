@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The file is read into memory, and the unquoted fields are written to a second buffer of the same size, which they
- * cannot exceed. */
+/* The file is read into memory, and the unquoted fields are written to a second buffer of the same size,
+ * which they cannot exceed. */
 #include "data_set.h"
 
 #include <errno.h>
@@ -80,7 +80,8 @@ static int read_row(struct row_reader *r, struct data_field *fields, uint32_t mo
 				    end == CSV_OPEN_QUOTE ? "a quoted field has no closing quote"
 							  : "unexpected text after a closing quote");
 		if (count == most)
-			return fail(r->error, r->size, r->path, line, "the row has more fields than the first row");
+			return fail(r->error, r->size, r->path, line,
+				    "the row has more fields than the first row");
 		fields[count++] = (struct data_field){r->out, (uint32_t)length};
 		r->out += length;
 	}
@@ -109,10 +110,13 @@ static int read_rows(struct row_reader *r)
 		if (count == 1 && d->columns > 1 && d->fields[d->rows * d->columns].length == 0)
 			continue; /* an empty line */
 		if ((uint32_t)count < d->columns)
-			return fail(r->error, r->size, r->path, line, "the row has fewer fields than the first row");
+			return fail(r->error, r->size, r->path, line,
+				    "the row has fewer fields than the first row");
 		d->rows++;
 	}
-	return d->rows ? 0 : fail(r->error, r->size, r->path, r->line, "there are no rows after the names of columns");
+	return d->rows ? 0
+		       : fail(r->error, r->size, r->path, r->line,
+			      "there are no rows after the names of columns");
 }
 
 int data_set_read(struct data_set *d, const char *path, char *error, size_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A table whose rows fill placeholders: CSV, or TSV if the file's name ends with .tsv, with the names of its columns
- * in the first row. A request takes one row, so that its fields belong together. The file is kept in memory once. */
+/* A table whose rows fill placeholders: CSV, or TSV if the file's name ends with .tsv, with the names of its
+ * columns in the first row. A request takes one row, so that its fields belong together. The file is kept in
+ * memory once. */
 #ifndef FORKTAIL_LOADGEN_DATA_SET_H
 #define FORKTAIL_LOADGEN_DATA_SET_H
 

@@ -84,7 +84,8 @@ static void draw_range(const struct command_part *p, struct random_stream *rando
 		value = p->low + (double)random_below(random, (uint64_t)(p->high - p->low) + 1);
 	else
 		value = p->low + (p->high - p->low) * (random_unit(random) - 0x1p-53);
-	d->length = (uint32_t)snprintf(d->text, sizeof(d->text), "%.*f", p->kind == PART_RANGE ? 0 : 6, value);
+	d->length =
+	    (uint32_t)snprintf(d->text, sizeof(d->text), "%.*f", p->kind == PART_RANGE ? 0 : 6, value);
 }
 
 struct drawn draw_part(const struct command_part *p, const struct fill *f, const struct request_values *v,

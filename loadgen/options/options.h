@@ -79,9 +79,9 @@ struct options {
 	uint32_t command_count;
 	char *commands_text; /* the file of --commands, with ends after each line; NULL: none */
 	char *data_path;     /* its data set; NULL: none */
-	char ycsb;     /* 'A' .. 'F', 'L' for the load phase, 0: not YCSB */
-	uint64_t keys; /* key space; 0: one fixed key */
-	uint64_t fill; /* keys to fill; 0: run a workload */
+	char ycsb;	     /* 'A' .. 'F', 'L' for the load phase, 0: not YCSB */
+	uint64_t keys;	     /* key space; 0: one fixed key */
+	uint64_t fill;	     /* keys to fill; 0: run a workload */
 	struct key_distribution distribution;
 	bool split;
 	const char *key_prefix, *key_length;
@@ -130,7 +130,7 @@ struct options {
 	uint64_t slow_ns;
 	struct wanted_figures wanted;
 	bool csv, distribution_table, no_observer;
-	bool progress; /* one line per second */
+	bool progress;	 /* one line per second */
 	uint32_t repeat; /* --find: runs at each side of the edge */
 	struct limit limits[LIMITS_MAX];
 	uint32_t limit_count;

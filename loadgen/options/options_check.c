@@ -152,8 +152,7 @@ static void check_find(const struct options *o, char *error, size_t size)
 	else if (o->find_count && (o->has_rate_profile || o->has_connections_profile))
 		snprintf(error, size, "--find sets the rate of its runs, --profile changes it. Choose one");
 	else if (o->find_count && (o->requests || o->loop))
-		snprintf(error, size,
-			 "--find ends its runs after --duration. Remove -n and -l");
+		snprintf(error, size, "--find ends its runs after --duration. Remove -n and -l");
 	else if (o->find_count && o->limit_count)
 		snprintf(error, size, "--find searches for a rate, --fail-if checks one. Choose one");
 	else if (o->find_count && o->tests && tests_wanted(o) > 1)
@@ -288,7 +287,8 @@ static bool key_too_long(const struct options *o, uint32_t longest)
 	return strtoull(dash ? dash + 1 : o->key_length, NULL, 10) > longest;
 }
 
-/* Each run of a search is short, because there are many, and its drain is: a rate that needs one is too high. */
+/* Each run of a search is short, because there are many, and its drain is: a rate that needs one is too high.
+ */
 static void fill_in_find(struct options *o, const struct given_options *g)
 {
 	if (!o->duration_ns)

@@ -13,8 +13,8 @@ static const struct {
 	const char *key;
 	size_t offset;
 } latencies[LATENCIES] = {
-    {"mean_ns", offsetof(struct test_summary, mean_ns)},  {"p50_ns", offsetof(struct test_summary, p50_ns)},
-    {"p99_ns", offsetof(struct test_summary, p99_ns)},	  {"p99.9_ns", offsetof(struct test_summary, p999_ns)},
+    {"mean_ns", offsetof(struct test_summary, mean_ns)}, {"p50_ns", offsetof(struct test_summary, p50_ns)},
+    {"p99_ns", offsetof(struct test_summary, p99_ns)},	 {"p99.9_ns", offsetof(struct test_summary, p999_ns)},
     {"max_ns", offsetof(struct test_summary, max_ns)},
 };
 
@@ -125,7 +125,8 @@ void curve_table(FILE *to, const struct curve *c)
 
 void curve_csv(FILE *to, const struct curve *c)
 {
-	fprintf(to, "rate,requests_per_s,mean_ms,p50_ms,p99_ms,p99.9_ms,max_ms,errors,client_busy,runs,held\n");
+	fprintf(to,
+		"rate,requests_per_s,mean_ms,p50_ms,p99_ms,p99.9_ms,max_ms,errors,client_busy,runs,held\n");
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct curve_point *p = &c->points[i];
 
@@ -209,8 +210,9 @@ bool curve_svg(const char *path, const struct curve *c, const char *title)
 			c->highest, c->highest, c->highest, c->highest);
 	fprintf(gnuplot, "plot");
 	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++)
-		fprintf(gnuplot, "%s $curve using 1:($%d > 0 ? $%d : NaN) with linespoints lw 2 pt 7 ps 0.5 lc "
-				 "rgb '%s' title '%s'",
+		fprintf(gnuplot,
+			"%s $curve using 1:($%d > 0 ? $%d : NaN) with linespoints lw 2 pt 7 ps 0.5 lc "
+			"rgb '%s' title '%s'",
 			i ? "," : "", lines[i].column, lines[i].column, lines[i].colour, lines[i].name);
 	fprintf(gnuplot, "\n");
 	return pclose(gnuplot) == 0;

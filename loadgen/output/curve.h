@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The latency-throughput curve of --find: a row per rate that was run, as a table, CSV and JSON, and as a chart
- * drawn by the program gnuplot. */
+/* The latency-throughput curve of --find: a row per rate that was run, as a table, CSV and JSON, and as a
+ * chart drawn by the program gnuplot. */
 #ifndef FORKTAIL_LOADGEN_CURVE_H
 #define FORKTAIL_LOADGEN_CURVE_H
 

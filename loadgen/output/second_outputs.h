@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is written once per second during the load: the series of figures as CSV, HdrHistogram's interval log, and
- * statsd's lines. */
+/* What is written once per second during the load: the series of figures as CSV, HdrHistogram's interval log,
+ * and statsd's lines. */
 #ifndef FORKTAIL_LOADGEN_SECOND_OUTPUTS_H
 #define FORKTAIL_LOADGEN_SECOND_OUTPUTS_H
 

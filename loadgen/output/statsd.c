@@ -11,7 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int statsd_open(struct statsd *s, const char *host, uint32_t port, const char *prefix, char *error, size_t size)
+int statsd_open(struct statsd *s, const char *host, uint32_t port, const char *prefix, char *error,
+		size_t size)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
 	struct addrinfo *found = NULL;
@@ -57,13 +58,13 @@ static void send_figures(const struct statsd *s, const char *name, uint64_t requ
 			 const struct ft_histogram *h)
 {
 	char text[1400];
-	int n = snprintf(text, sizeof(text), "%s%s.requests:%" PRIu64 "|c\n%s%s.errors:%" PRIu64 "|c\n", s->prefix, name,
-			 requests, s->prefix, name, errors);
+	int n = snprintf(text, sizeof(text), "%s%s.requests:%" PRIu64 "|c\n%s%s.errors:%" PRIu64 "|c\n",
+			 s->prefix, name, requests, s->prefix, name, errors);
 
 	if (h->count)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
-			      "%s%s.p50:%.6f|g\n%s%s.p99:%.6f|g\n%s%s.p99_9:%.6f|g\n%s%s.max:%.6f|g\n", s->prefix, name,
-			      (double)ft_histogram_percentile(h, 50) * 1e-6, s->prefix, name,
+			      "%s%s.p50:%.6f|g\n%s%s.p99:%.6f|g\n%s%s.p99_9:%.6f|g\n%s%s.max:%.6f|g\n",
+			      s->prefix, name, (double)ft_histogram_percentile(h, 50) * 1e-6, s->prefix, name,
 			      (double)ft_histogram_percentile(h, 99) * 1e-6, s->prefix, name,
 			      (double)ft_histogram_percentile(h, 99.9) * 1e-6, s->prefix, name,
 			      (double)h->max_ns * 1e-6);

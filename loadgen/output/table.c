@@ -267,8 +267,8 @@ void report_table(FILE *to, const struct result_figures *f, const struct workloa
 										     &f->operations[i])) +
 							   0.5)));
 	if (f->by_second.count >= SECONDS_TOLD)
-		fprintf(to, "\n%-*s50 %% at or above %.0f requests/s, 99 %% at %.0f, all at %.0f", LABEL_WIDTH, "seconds",
-			f->by_second.half, f->by_second.most, f->by_second.all);
+		fprintf(to, "\n%-*s50 %% at or above %.0f requests/s, 99 %% at %.0f, all at %.0f",
+			LABEL_WIDTH, "seconds", f->by_second.half, f->by_second.most, f->by_second.all);
 	fprintf(to, "\n%-*s", LABEL_WIDTH, "MB/s");
 	for (int i = 0; i <= TOTAL; i++)
 		if (f->operations[i].used)

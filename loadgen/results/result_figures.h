@@ -58,7 +58,7 @@ struct result_figures {
 		uint64_t percentile_ns[PERCENTILES_MAX]; /* of the histogram */
 	} arrivals; /* times until answers arrived at this host, over all operations */
 	struct {
-		uint32_t count; /* whole seconds; fewer than 10: not reported */
+		uint32_t count;		/* whole seconds; fewer than 10: not reported */
 		double most, half, all; /* requests/s that 99 %, 50 % and 100 % of them reached */
 	} by_second;
 	double late_mean_ns;

@@ -14,7 +14,8 @@ static uint64_t answers(const struct stats *s)
 
 	for (int i = 0; i < OPERATIONS_MAX; i++)
 		if (s->operations[i])
-			count += s->operations[i]->status[FT_STATUS_OK] + s->operations[i]->status[FT_STATUS_MISS] +
+			count += s->operations[i]->status[FT_STATUS_OK] +
+				 s->operations[i]->status[FT_STATUS_MISS] +
 				 s->operations[i]->status[FT_STATUS_ERROR_REPLY] +
 				 s->operations[i]->status[FT_STATUS_WRONG];
 	return count;

@@ -58,8 +58,9 @@ static bool search(struct run *r)
 			return false;
 		rate = find->closed_rps * FIRST_SHARE;
 		if (rate < 1) {
-			complain_of_limit(r, "a closed loop got less than two answers per second, so there is "
-					     "no rate to search. Set --rate or a longer --duration");
+			complain_of_limit(r,
+					  "a closed loop got less than two answers per second, so there is "
+					  "no rate to search. Set --rate or a longer --duration");
 			return false;
 		}
 	}

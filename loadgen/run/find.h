@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* --find: runs a test at one rate after the other until the highest rate is found at which the limits hold. */
+/* --find: runs a test at one rate after the other until the highest rate is found at which the limits hold.
+ */
 #ifndef FORKTAIL_LOADGEN_FIND_H
 #define FORKTAIL_LOADGEN_FIND_H
 
 #include "run_state.h"
 
-/* Checks that the workload has the operations that the limits are about. Returns 0, or negative and a sentence. */
+/* Checks that the workload has the operations that the limits are about. Returns 0, or negative and a
+ * sentence. */
 int find_check(const struct options *o, const struct workload *w, char *error, size_t size);
 
 /* Searches, then prints the curve and the answer. */

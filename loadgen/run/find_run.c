@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A rate holds if all limits hold, the answers kept up with the rate, and few requests failed: without the last two
- * conditions, a server that refuses or delays everything could meet a limit of its latency. */
+/* A rate holds if all limits hold, the answers kept up with the rate, and few requests failed: without the
+ * last two conditions, a server that refuses or delays everything could meet a limit of its latency. */
 #include "find_run.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 
 /* The client is at its limit when a load thread needs this share of a core. */
 #define CLIENT_LIMIT 0.95
-/* Answers that arrive this share of the run, or this time, later than the fastest answer to the last request could
- * are behind the rate. */
+/* Answers that arrive this share of the run, or this time, later than the fastest answer to the last request
+ * could are behind the rate. */
 #define BEHIND_SHARE 0.01
 #define BEHIND_S 0.01
 /* A run this much longer than planned shows a rate far above what the server takes. */
@@ -31,7 +31,8 @@ static enum search_verdict judge(const struct run *r, const struct result_figure
 {
 	const struct options *o = r->o;
 	const struct operation_figures *total = &f->operations[TOTAL];
-	double planned_s = (double)o->duration_ns * 1e-9, behind_s = f->seconds - planned_s - (double)total->min_ns * 1e-9;
+	double planned_s = (double)o->duration_ns * 1e-9,
+	       behind_s = f->seconds - planned_s - (double)total->min_ns * 1e-9;
 	double unanswered = (double)(total->requests - figures_answers(total));
 
 	*why = 0;
@@ -94,4 +95,3 @@ void find_take(struct run *r, const struct phase *p, const struct result_figures
 	find->end_ns[find->search.current] = p->totals->last_end_ns;
 	search_tell(&find->search, verdict, client);
 }
-

@@ -130,9 +130,11 @@ static int build_commands(struct build *b)
 		if (same > 1)
 			snprintf(name + strlen(name), OPERATION_NAME - strlen(name), "#%u", same);
 		own_keys(b->o, &b->o->commands[i], &b->w->operations[n]);
-		if (b->w->operations[n].cursor && (b->o->pipeline > 1 || b->o->deployment != DEPLOYMENT_SINGLE)) {
-			snprintf(b->error, b->size,
-				 "__cursor__ needs -P 1 and one server: the next request depends on the answer");
+		if (b->w->operations[n].cursor &&
+		    (b->o->pipeline > 1 || b->o->deployment != DEPLOYMENT_SINGLE)) {
+			snprintf(
+			    b->error, b->size,
+			    "__cursor__ needs -P 1 and one server: the next request depends on the answer");
 			return -EINVAL;
 		}
 		mix_add(&t->mix, (uint32_t)n, b->o->commands[i].weight);

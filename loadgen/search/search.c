@@ -63,7 +63,8 @@ void search_begin(struct search *s, double rate, uint32_t repeat)
 	s->count = 1;
 }
 
-/* Makes `rate` the current one. A rate that was rounded to one that was run already would not make progress. */
+/* Makes `rate` the current one. A rate that was rounded to one that was run already would not make progress.
+ */
 static double go_to(struct search *s, double rate)
 {
 	rate = rounded(fmin(rate, RATE_MAX));

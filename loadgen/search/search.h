@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The search for the highest rate at which limits hold (--find), apart from the runs that answer it: which rate
- * to run next, given which rates held so far. It widens until one rate holds and a higher one fails, halves the
- * ratio of the two until it is at most SEARCH_RATIO, and repeats both. Runs vary, so one failed run decides
- * nothing: a rate holds or fails by the majority of its runs, and near the edge both have several. */
+/* The search for the highest rate at which limits hold (--find), apart from the runs that answer it: which
+ * rate to run next, given which rates held so far. It widens until one rate holds and a higher one fails,
+ * halves the ratio of the two until it is at most SEARCH_RATIO, and repeats both. Runs vary, so one failed
+ * run decides nothing: a rate holds or fails by the majority of its runs, and near the edge both have
+ * several. */
 #ifndef FORKTAIL_LOADGEN_SEARCH_H
 #define FORKTAIL_LOADGEN_SEARCH_H
 

@@ -20,9 +20,9 @@ extern "C" {
 /* A longer reply is not one of our values, and is not stored. */
 #define REPLY_BUFFER_BYTES_MAX ((size_t)VALUE_BYTES_MAX + 4096)
 
-/* Where a connection's scan by an operation goes on. */
+/* Where a connection's scan by an operation continues. */
 struct scan_cursor {
-	char text[24]; /* a 64-bit number */
+	char text[24];	 /* a 64-bit number */
 	uint32_t length; /* 0: a new scan begins */
 	uint64_t key;	 /* of the scan (HSCAN and others) */
 };

@@ -21,7 +21,8 @@ static bool check_cursor(const struct command *c, const char *verb, char *error,
 	if (!c->cursor || (length >= 4 && strcmp(verb + length - 4, "SCAN") == 0))
 		return true;
 	snprintf(error, size,
-		 "__cursor__ is for SCAN, HSCAN, SSCAN and ZSCAN: the answer to %s has no cursor, so a scan with it "
+		 "__cursor__ is for SCAN, HSCAN, SSCAN and ZSCAN: the answer to %s has no cursor, so a scan "
+		 "with it "
 		 "would never end",
 		 verb);
 	return false;
@@ -266,9 +267,8 @@ int chooser_init(struct chooser *c, const struct workload *w, const struct mix *
 		if (!c->own_next)
 			return -ENOMEM;
 	}
-	c->plain =
-	    !m->sequential && !w->growing && !w->ycsb && !w->split && !c->by_operation &&
-	    w->distribution.pattern == KEYS_UNIFORM;
+	c->plain = !m->sequential && !w->growing && !w->ycsb && !w->split && !c->by_operation &&
+		   w->distribution.pattern == KEYS_UNIFORM;
 	return 0;
 }
 
@@ -378,7 +378,8 @@ size_t request_put_slowly(struct request_buffer *b, const struct workload *w, ui
 		place->from = TEMPLATE_NONE;
 		if (s->command.once)
 			drawn.seed = random_next(&b->random);
-		return protocol_of(w->protocol)->write(&s->command, &w->fill, &drawn, &b->random, &b->bytes, NULL)
+		return protocol_of(w->protocol)
+			       ->write(&s->command, &w->fill, &drawn, &b->random, &b->bytes, NULL)
 			   ? b->bytes.length
 			   : 0;
 	}

@@ -113,7 +113,7 @@ struct chooser {
 	struct key_drawer drawer;
 	struct ycsb_keys ycsb;
 	struct operation_keys *by_operation; /* for operations with own keys; NULL: none has */
-	uint64_t *own_next; /* sequential and split: by connection of this thread */
+	uint64_t *own_next;		     /* sequential and split: by connection of this thread */
 	uint32_t first_connection, all_connections;
 	bool plain; /* uniform over a fixed space: the fast path */
 };

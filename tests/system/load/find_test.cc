@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The search for a rate on real servers: one whose capacity is known because each command sleeps, limits that no
-// rate can meet, and what is refused.
+// The search for a rate on real servers: one whose capacity is known because each command sleeps, limits that
+// no rate can meet, and what is refused.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/system/load/load.h"
@@ -13,8 +13,8 @@ namespace
 // Adds the server and short runs to the words of a search.
 Result find(const Redis &redis, const std::string &limit, const Arguments &words)
 {
-	Arguments all = {"-s",		redis.socket(), "--find",   limit, "--duration", "400ms",
-			 "--warmup",	"100ms",	"--repeat", "2",   "--seed",	 "1",
+	Arguments all = {"-s",		 redis.socket(), "--find",   limit, "--duration", "400ms",
+			 "--warmup",	 "100ms",	 "--repeat", "2",   "--seed",	  "1",
 			 "--no-observer"};
 	all.insert(all.end(), words.begin(), words.end());
 	return load(all, {}, Seconds(120));
@@ -111,8 +111,9 @@ TEST_CASE("a chart is drawn with gnuplot")
 	}
 	Redis redis;
 	TempDir dir;
-	const Result r = find(redis, "p99 < 5s",
-			      {"--rate", "400", "--duration", "50ms", "-c", "2", "--svg", dir.file("curve.svg")});
+	const Result r =
+	    find(redis, "p99 < 5s",
+		 {"--rate", "400", "--duration", "50ms", "-c", "2", "--svg", dir.file("curve.svg")});
 	CAPTURE(r.err);
 	REQUIRE(r.status <= 1);
 	const std::string svg = read_file(dir.file("curve.svg"));
@@ -123,7 +124,8 @@ TEST_CASE("a chart is drawn with gnuplot")
 TEST_CASE("a search that cannot be made is refused before any request")
 {
 	Redis redis;
-	const auto refused = [&](const std::string &limit, const Arguments &words, const std::string &sentence) {
+	const auto refused = [&](const std::string &limit, const Arguments &words,
+				 const std::string &sentence) {
 		Arguments all = {"-s", redis.socket(), "--find", limit};
 		all.insert(all.end(), words.begin(), words.end());
 		const Result r = load(all);

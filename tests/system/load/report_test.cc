@@ -406,8 +406,8 @@ TEST_CASE("each second's figures are sent as statsd lines")
 	REQUIRE(bind(fd, reinterpret_cast<sockaddr *>(&address), length) == 0);
 	REQUIRE(getsockname(fd, reinterpret_cast<sockaddr *>(&address), &length) == 0);
 	Redis redis;
-	Run run(redis, {"--statsd", "127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + ",my.load", "--rate",
-			"1000", "--duration", "3", "--ratio", "1:1"});
+	Run run(redis, {"--statsd", "127.0.0.1:" + std::to_string(ntohs(address.sin_port)) + ",my.load",
+			"--rate", "1000", "--duration", "3", "--ratio", "1:1"});
 	std::map<std::string, double> sums;
 	char text[2000];
 	for (ssize_t n; (n = recv(fd, text, sizeof text, MSG_DONTWAIT)) > 0;)
@@ -425,7 +425,8 @@ TEST_CASE("each second's figures are sent as statsd lines")
 	CHECK(sums["my.load.GET.requests"] == run.figures["operations"]["GET"]["requests"].get<double>());
 	CHECK(sums["my.load.GET.p99_9"] > 0);
 	CHECK(sums["my.load.max"] >= run.total["latency_ns"]["max"].get<double>() * 0.998e-6);
-	CHECK(run.figures["by_second"]["reached_by_all"] <= run.figures["by_second"]["reached_by_50_percent"]);
+	CHECK(run.figures["by_second"]["reached_by_all"] <=
+	      run.figures["by_second"]["reached_by_50_percent"]);
 	CHECK(run.figures["by_second"]["seconds"] <= 3);
 	for (const char *wrong : {"", ",x", "host:0", "host:70000", "host,", "/run/socket"})
 		CHECK(load({"-s", redis.socket(), "--statsd", wrong}).status == 2);

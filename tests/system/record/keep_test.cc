@@ -256,8 +256,10 @@ TEST_CASE("a child whose begin was lost in a full ring buffer is announced later
 	const std::string ring = dir.file("ring");
 	Keeper keeper(ring, {"--pid", std::to_string(redis.pid()), "--keep", "60s", "--min-span", "1us"});
 	keeper.process().signal(SIGSTOP);
-	// The ring buffer has 16 MB. Each request of one connection is a wait, and so an event of at least 80 bytes.
-	run({"redis-benchmark", "-s", redis.socket(), "-c", "1", "-n", "300000", "-r", "10000", "-t", "set", "-q"});
+	// The ring buffer has 16 MB. Each request of one connection is a wait, and so an event of at least 80
+	// bytes.
+	run({"redis-benchmark", "-s", redis.socket(), "-c", "1", "-n", "300000", "-r", "10000", "-t", "set",
+	     "-q"});
 	redis.command({"BGSAVE"});
 	keeper.process().signal(SIGCONT);
 	uint64_t lost = 0;

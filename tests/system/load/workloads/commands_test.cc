@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Files of commands on a real server: weights, key patterns, data sets and cursors as the server saw them, each
-// example of contrib/workloads, and what is refused before any request.
+// Files of commands on a real server: weights, key patterns, data sets and cursors as the server saw them,
+// each example of contrib/workloads, and what is refused before any request.
 #include <filesystem>
 #include <map>
 #include <set>
@@ -28,8 +28,8 @@ TEST_CASE("weights, key patterns, key spaces and rows of a data set arrive as wr
 				     "3 key-space=5 key-pattern=sequential GET __key__\n"
 				     "  HSET h:__field:id__ name __field:name__ n __int:7:9__\n");
 	Monitor monitor(redis);
-	const Result r = load({"-s", redis.socket(), "--commands", dir.file("file"), "-n", "8000", "-c", "1", "-r",
-			       "1000", "--seed", "5", "-q", "--no-observer"});
+	const Result r = load({"-s", redis.socket(), "--commands", dir.file("file"), "-n", "8000", "-c", "1",
+			       "-r", "1000", "--seed", "5", "-q", "--no-observer"});
 	CAPTURE(r.err);
 	REQUIRE(r.status == 0);
 	std::map<std::string, int> keys, rows;
@@ -52,27 +52,28 @@ TEST_CASE("weights, key patterns, key spaces and rows of a data set arrive as wr
 		CHECK(count > sets / 4);
 }
 
-TEST_CASE("a scan goes on at its cursor, sees every key, and begins again")
+TEST_CASE("a scan continues at its cursor, sees every key, and begins again")
 {
 	Redis redis;
 	TempDir dir;
 	REQUIRE(load({"-s", redis.socket(), "--fill", "1000", "-q"}).status == 0);
 	for (int i = 0; i < 3; i++)
 		for (int k = 0; k < 600; k++) // more than a listpack, which HSCAN would return as a whole
-			redis.command({"HSET", "h:00000000000" + std::to_string(i), "f" + std::to_string(k), "v"});
+			redis.command(
+			    {"HSET", "h:00000000000" + std::to_string(i), "f" + std::to_string(k), "v"});
 	write_file(dir.file("file"), "SCAN __cursor__ COUNT 50\n");
 	{
 		Monitor monitor(redis);
-		REQUIRE(load({"-s", redis.socket(), "--commands", dir.file("file"), "-n", "200", "-c", "1", "-q",
-			      "--no-observer"})
+		REQUIRE(load({"-s", redis.socket(), "--commands", dir.file("file"), "-n", "200", "-c", "1",
+			      "-q", "--no-observer"})
 			    .status == 0);
 		std::vector<std::string> cursors;
 		for (const Seen &s : monitor.commands({"SCAN"}))
 			cursors.push_back(s.words[1]);
 		REQUIRE(cursors.size() == 200);
 		CHECK(cursors[0] == "0");
-		const size_t length = static_cast<size_t>(
-		    std::find(cursors.begin() + 1, cursors.end(), "0") - cursors.begin()); // of a whole scan
+		const size_t length = static_cast<size_t>(std::find(cursors.begin() + 1, cursors.end(), "0") -
+							  cursors.begin()); // of a whole scan
 		CHECK(length > 10);
 		CHECK(length < 60);
 		CHECK(std::set<std::string>(cursors.begin(), cursors.end()).size() == length);
@@ -81,8 +82,8 @@ TEST_CASE("a scan goes on at its cursor, sees every key, and begins again")
 	// Of a key's scan, the key remains until its end, though keys are drawn.
 	write_file(dir.file("file"), "key-space=3 HSCAN h:__key_number__ __cursor__ COUNT 50\n");
 	Monitor monitor(redis);
-	REQUIRE(load({"-s", redis.socket(), "--commands", dir.file("file"), "-n", "300", "-c", "1", "-q", "--seed",
-		      "3", "--no-observer"})
+	REQUIRE(load({"-s", redis.socket(), "--commands", dir.file("file"), "-n", "300", "-c", "1", "-q",
+		      "--seed", "3", "--no-observer"})
 		    .status == 0);
 	std::string key;
 	std::set<std::string> all;
@@ -109,8 +110,8 @@ TEST_CASE("the examples are accepted by servers that have their commands")
 			options.program = newest;
 		Redis redis(options);
 		TempDir dir;
-		const Result r = load({"-s", redis.socket(), "--commands", file.path().string(), "-n", "2000", "-r",
-				       "1000", "-q", "--no-observer", "--json", dir.file("json")});
+		const Result r = load({"-s", redis.socket(), "--commands", file.path().string(), "-n", "2000",
+				       "-r", "1000", "-q", "--no-observer", "--json", dir.file("json")});
 		CAPTURE(file.path().string(), r.out, r.err);
 		CHECK(r.status == 0);
 		const Json total = parse_json(read_file(dir.file("json")))["runs"][0]["total"];
@@ -130,7 +131,8 @@ TEST_CASE("a file that cannot be used is refused with its line, before any reque
 	Redis redis;
 	TempDir dir;
 	write_file(dir.file("data.csv"), "id\n1\n");
-	const auto refused = [&](const std::string &text, const std::string &sentence, const Arguments &more = {}) {
+	const auto refused = [&](const std::string &text, const std::string &sentence,
+				 const Arguments &more = {}) {
 		write_file(dir.file("file"), text);
 		Arguments all = {"-s", redis.socket(), "--commands", dir.file("file")};
 		all.insert(all.end(), more.begin(), more.end());

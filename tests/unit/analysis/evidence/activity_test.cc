@@ -458,15 +458,15 @@ TEST_CASE("a sample without callers is named by the nearest stack with its funct
 	b.CpuSample(600 * ms, nameless);
 	b.CpuSample(610 * ms, other);
 	b.CpuSample(700 * ms, nameless); // too far away for a function without a name
-	b.CpuSample(2000 * ms, leaf); // too far away
+	b.CpuSample(2000 * ms, leaf);	 // too far away
 	b.Finish();
 	const Activities activities = ActivitiesOf(b.run);
 	std::string names;
 	for (size_t i = 0; i < b.run.cpu_samples.size(); i++)
 		names += activities.Of(i).name + " ";
-	CHECK(names ==
-	      "evict evict evict command/RANDOMKEY command/RANDOMKEY command/KEYS command/KEYS module/redis-server "
-	      "function/dictGetSomeKeys function/dictGetSomeKeys ");
+	CHECK(names == "evict evict evict command/RANDOMKEY command/RANDOMKEY command/KEYS command/KEYS "
+		       "module/redis-server "
+		       "function/dictGetSomeKeys function/dictGetSomeKeys ");
 }
 
 TEST_CASE("an episode reports what the server ran")

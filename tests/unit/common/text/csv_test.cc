@@ -37,7 +37,8 @@ TEST_CASE("fields end at separators and line ends, and quotes protect both")
 	uint64_t lines;
 	CHECK(rows_of("a,b\n1,2\n", ',', &end, &lines) == Rows{{"a", "b"}, {"1", "2"}});
 	CHECK(end == CSV_ROW);
-	CHECK(rows_of("a,b\r\n,\r\n\"x\"\r\nlast", ',', &end, &lines) == Rows{{"a", "b"}, {"", ""}, {"x"}, {"last"}});
+	CHECK(rows_of("a,b\r\n,\r\n\"x\"\r\nlast", ',', &end, &lines) ==
+	      Rows{{"a", "b"}, {"", ""}, {"x"}, {"last"}});
 	CHECK(rows_of("\"a,b\",\"he said \"\"no\"\"\",\"two\nlines\"\n", ',', &end, &lines) ==
 	      Rows{{"a,b", "he said \"no\"", "two\nlines"}});
 	CHECK(lines == 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Placeholders with a value: ranges, vectors, numbers drawn once per request, columns of a data set, the cursor.
-// Written as RESP, from which the words are read back.
+// Placeholders with a value: ranges, vectors, numbers drawn once per request, columns of a data set, the
+// cursor. Written as RESP, from which the words are read back.
 #include <cstring>
 #include <fstream>
 #include <set>
@@ -54,7 +54,7 @@ struct Source {
 	{
 		command c = {};
 		bytes to = {};
-		const request_values v = {7,	0, 0, 0, 0, seed};
+		const request_values v = {7, 0, 0, 0, 0, seed};
 		request_values with = v;
 		with.captured = cursor.data();
 		with.captured_length = static_cast<uint32_t>(cursor.size());
@@ -129,7 +129,8 @@ TEST_CASE("numbered keys and numbers are drawn once per request")
 	Source s;
 	std::set<std::string> keys, numbers;
 	for (uint64_t seed = 0; seed < 50; seed++) {
-		const auto w = s.words("COPY __key1__ x:__key1__ __key2__ __int1__ __int1__ __int2__", seed * 977);
+		const auto w =
+		    s.words("COPY __key1__ x:__key1__ __key2__ __int1__ __int1__ __int2__", seed * 977);
 		CHECK(w.at(2) == "x:" + w.at(1));
 		CHECK(w.at(4) == w.at(5));
 		keys.insert(w.at(1));
@@ -153,7 +154,8 @@ TEST_CASE("the fields of a request are from one row, and JSON has its escapes")
 	CHECK(s.data.rows == 2);
 	std::set<std::string> seen;
 	for (uint64_t seed = 0; seed < 40; seed++) {
-		const auto w = s.words("X __field:id__ \"n:__field:my name__\" '{\"t\":\"__json:text__\"}'", seed * 977);
+		const auto w =
+		    s.words("X __field:id__ \"n:__field:my name__\" '{\"t\":\"__json:text__\"}'", seed * 977);
 		seen.insert(w.at(1));
 		CHECK(w.at(2) == (w.at(1) == "1" ? "n:ada" : "n:bob"));
 		CHECK(w.at(3) == (w.at(1) == "1" ? R"({"t":"say \"hi\""})" : R"({"t":"a\\b\u000ac"})"));
@@ -173,9 +175,11 @@ TEST_CASE("a cursor is 0 at first, then what was captured")
 TEST_CASE("placeholders that do not exist are refused, and plain underscores are not")
 {
 	Source s;
-	for (const char *text : {"__nothing__", "__int:5:1__", "__int:1__", "__int:1.5:2__", "__int:a:b__", "__key0__",
-				 "__key10__", "__int0__", "__vector:0__", "__vector:x__", "__float:1:2:3__", "__keys__"})
-		CHECK(s.refused("GET " + std::string(text)) == "there is no placeholder " + std::string(text));
+	for (const char *text :
+	     {"__nothing__", "__int:5:1__", "__int:1__", "__int:1.5:2__", "__int:a:b__", "__key0__",
+	      "__key10__", "__int0__", "__vector:0__", "__vector:x__", "__float:1:2:3__", "__keys__"})
+		CHECK(s.refused("GET " + std::string(text)) ==
+		      "there is no placeholder " + std::string(text));
 	CHECK(s.refused("GET __field:a__").find("needs a data set") != std::string::npos);
 	REQUIRE(s.read("a.csv", "a,b\n1,2\n") == 0);
 	CHECK(s.refused("GET __field:c__") == "the data set has no column \"c\"");

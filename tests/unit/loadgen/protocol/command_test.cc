@@ -47,7 +47,8 @@ struct Source {
 	{
 		command c = {};
 		bytes to = {};
-		const request_values v = {key, captured.data(), static_cast<uint32_t>(captured.size()), 0, 0, 0};
+		const request_values v = {key, captured.data(), static_cast<uint32_t>(captured.size()), 0, 0,
+					  0};
 		const bool good = command_parse(&c, text.c_str(), error, sizeof(error)) &&
 				  protocol_of(wire)->fits(&c, error, sizeof(error));
 		INFO(text << ": " << error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The search for a rate, against servers whose true limit is known: exact ones, ones whose runs vary, and ones
-// without an answer.
+// The search for a rate, against servers whose true limit is known: exact ones, ones whose runs vary, and
+// ones without an answer.
 #include <functional>
 #include <random>
 
@@ -56,9 +56,8 @@ TEST_CASE("the limit is found from below and from above, within a hundredth")
 TEST_CASE("one bad run at a rate that holds is repeated and does not decide")
 {
 	int bad = 3; // the third run fails at whatever rate it is
-	const search s = searched(1000, 1, [&](double rate) {
-		return --bad == 0 ? SEARCH_FAILED : exact(5000)(rate);
-	});
+	const search s =
+	    searched(1000, 1, [&](double rate) { return --bad == 0 ? SEARCH_FAILED : exact(5000)(rate); });
 	CHECK(s.end == SEARCH_FOUND);
 	CHECK(search_highest(&s)->rate > 4900);
 }
