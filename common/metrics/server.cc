@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace forktail::live::metrics
+namespace forktail::common
 {
 
 namespace
@@ -319,4 +319,4 @@ std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::
 	return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(state)));
 }
 
-} // namespace forktail::live::metrics
+} // namespace forktail::common

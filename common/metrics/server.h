@@ -8,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "metrics.h"
+#include "writer.h"
 
 struct event_base;
 
-namespace forktail::live::metrics
+namespace forktail::common
 {
 
 constexpr char kMetricsAddress[] = "127.0.0.1:9742"; // the default
@@ -40,4 +40,4 @@ private:
 	std::unique_ptr<State> state_;
 };
 
-} // namespace forktail::live::metrics
+} // namespace forktail::common

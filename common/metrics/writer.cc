@@ -4,9 +4,10 @@
 
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
-namespace forktail::live::metrics
+namespace forktail::common
 {
 
 namespace
@@ -24,10 +25,12 @@ void AppendEscaped(std::string *to, std::string_view text)
 	}
 }
 
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
 // All digits, so a counter that runs for a year keeps nanoseconds.
 void SecondsText(uint64_t ns, char *text, size_t size)
 {
-	snprintf(text, size, "%" PRIu64 ".%09" PRIu64, ns / live::kSecondNs, ns % live::kSecondNs);
+	snprintf(text, size, "%" PRIu64 ".%09" PRIu64, ns / kSecondNs, ns % kSecondNs);
 }
 
 } // namespace
@@ -156,4 +159,4 @@ std::string MetricsWriter::Finish()
 	return std::move(text_);
 }
 
-} // namespace forktail::live::metrics
+} // namespace forktail::common

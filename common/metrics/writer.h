@@ -5,11 +5,12 @@
 
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 
-#include "live/follow/live.h"
+#include "common/statistics/durations.h"
 
-namespace forktail::live::metrics
+namespace forktail::common
 {
 
 enum class MetricsFormat { Text, OpenMetrics }; // 0.0.4 and 1.0
@@ -36,7 +37,7 @@ public:
 	void Count(Labels labels, uint64_t value);
 	void Seconds(Labels labels, uint64_t ns);
 	template <size_t kCount, unsigned kBits>
-	void Buckets(Labels labels, const live::BucketCounts<kCount, kBits> &durations)
+	void Buckets(Labels labels, const BucketCounts<kCount, kBits> &durations)
 	{
 		uint64_t below = 0;
 		for (size_t i = 0; i <= kCount; i++) {
@@ -60,4 +61,4 @@ private:
 	std::string text_, name_, suffix_;
 };
 
-} // namespace forktail::live::metrics
+} // namespace forktail::common

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace forktail::live
+namespace forktail::common
 {
 
 // Bounds of buckets are inclusive; they begin at 1 us and grow by a factor of 2^kBits.
@@ -31,4 +31,4 @@ template <size_t kCount, unsigned kBits> struct BucketCounts {
 using Durations = BucketCounts<12, 2>;	  // x 4, up to 4.2 s
 using ServiceTimes = BucketCounts<23, 1>; // x 2, up to 4.2 s
 
-} // namespace forktail::live
+} // namespace forktail::common

@@ -20,12 +20,15 @@
 
 #include "analysis/timeline/timeline.h"
 #include "client.h"
+#include "common/statistics/durations.h"
 #include "common/statistics/histogram.h"
-#include "durations.h"
 #include "recording/format.h"
 
 namespace forktail::live
 {
+
+using common::Durations;
+using common::ServiceTimes;
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kSlotNs = 50'000'000;

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "common/format/units.h"
+#include "common/metrics/server.h"
 #include "control.h"
 #include "live/follow/live.h"
 #include "live/metrics/metrics.h"
-#include "live/metrics/server.h"
 #include "notify.h"
 #include "recording/recording.h"
 #include "snapshot_jobs.h"
@@ -122,7 +122,7 @@ private:
 	Planner planner_;
 	Control control_;
 	metrics::Metrics metrics_;
-	std::unique_ptr<metrics::MetricsServer> server_;
+	std::unique_ptr<common::MetricsServer> server_;
 	struct event_base *base_ = nullptr;
 	std::vector<struct event *> events_;
 	Stamp stamp_, changing_;
@@ -175,7 +175,7 @@ bool Guard::Begin(struct event_base *base, std::string *error)
 		error))
 		return false;
 	if (!config_.metrics.empty()) {
-		server_ = metrics::MetricsServer::Open(
+		server_ = common::MetricsServer::Open(
 		    base, config_.metrics,
 		    [this](metrics::MetricsFormat format) { return metrics_.Text(follower_, format); },
 		    error);

@@ -11,11 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "common/metrics/writer.h"
 #include "live/follow/live.h"
-#include "writer.h"
 
 namespace forktail::live::metrics
 {
+
+using common::MetricsFormat;
+using common::MetricsWriter;
 
 class Metrics
 {

@@ -123,6 +123,7 @@ struct options {
 
 	/* output */
 	const char *log_path, *json_path, *csv_path, *hlog_path, *series_path;
+	const char *metrics;   /* --metrics; NULL: none */
 	char statsd_host[256]; /* --statsd */
 	const char *statsd_prefix;
 	uint32_t statsd_port; /* 0: none */

@@ -43,6 +43,7 @@ static const struct place texts[] = {
     {'o', offsetof(struct options, log_path)},
     {OPTION_JSON, offsetof(struct options, json_path)},
     {OPTION_SVG, offsetof(struct options, svg_path)},
+    {OPTION_METRICS, offsetof(struct options, metrics)},
     {OPTION_HLOG, offsetof(struct options, hlog_path)},
     {OPTION_SERIES, offsetof(struct options, series_path)},
     {0},

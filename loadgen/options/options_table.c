@@ -176,6 +176,8 @@ const struct argp_option options_table[] = {
     {"hlog", OPTION_HLOG, "FILE", 0,
      "Write HdrHistogram's interval log (V2), one line per second and operation", 0},
     {"series", OPTION_SERIES, "FILE", 0, "Write the figures of each second to FILE as CSV", 0},
+    {"metrics", OPTION_METRICS, "[ADDR:]PORT|/PATH", 0,
+     "Serve the figures to Prometheus at this address (127.0.0.1 by default) or Unix socket", 0},
     {"statsd", OPTION_STATSD, "HOST[:PORT][,PREFIX]", 0,
      "Send the figures of each second to this statsd over UDP (default: port 8125, prefix forktail)", 0},
     {"percentiles", OPTION_PERCENTILES, "LIST", 0,

@@ -303,6 +303,7 @@ static double eta_seconds(const struct run *r, const struct phase *p, uint64_t n
 static void take_second(struct run *r, struct phase *p, uint64_t now)
 {
 	second_outputs_write(&r->outputs, p->name, r->workload, p->second, p->second_ns, now);
+	load_metrics_add(r->metrics, r->workload, p->second, r->rate);
 	if (p->second_ns >= p->plan.measure_ns)
 		second_rates_add(&p->rates, p->second);
 	stats_merge(p->totals, p->second);

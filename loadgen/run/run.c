@@ -201,6 +201,10 @@ static int open_outputs(struct run *r)
 		complain(r, text);
 		return -1;
 	}
+	if (o->metrics && load_metrics_open(&r->metrics, o->metrics, text, sizeof(text))) {
+		complain(r, text);
+		return -1;
+	}
 	if (o->csv)
 		r->csv = o->csv_path ? fopen(o->csv_path, "w") : stdout;
 	if (o->csv && !r->csv) {
@@ -221,6 +225,7 @@ static void close_outputs(struct run *r)
 		complain(r, text);
 	if (r->csv && r->csv != stdout && fclose(r->csv) != 0)
 		complain(r, "the CSV is incomplete: the disk did not accept it");
+	load_metrics_close(r->metrics);
 	free(r->summaries);
 }
 

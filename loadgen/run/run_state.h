@@ -9,6 +9,7 @@
 #include "loadgen/cluster/nodes.h"
 #include "loadgen/deliveries/deliveries.h"
 #include "loadgen/engine/load_thread.h"
+#include "loadgen/metrics/load_metrics.h"
 #include "loadgen/options/options.h"
 #include "loadgen/output/report.h"
 #include "loadgen/output/second_outputs.h"
@@ -40,8 +41,9 @@ struct run {
 	json_t *runs; /* an array: the figures of each test */
 	struct test_summary *summaries;
 	size_t summary_count;
-	double rate;	   /* of the current test: requests per second; 0: closed loop or a profile */
-	struct find *find; /* the search of --find; NULL: none */
+	double rate; /* of the current test: requests per second; 0: closed loop or a profile */
+	struct load_metrics *metrics; /* NULL: none */
+	struct find *find;	      /* the search of --find; NULL: none */
 };
 
 /* A test: its requests, threads and counts. */

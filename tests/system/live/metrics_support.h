@@ -12,7 +12,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "live/metrics/server.h"
+#include "common/metrics/server.h"
+#include "live/metrics/metrics.h"
 
 namespace forktail::test
 {
@@ -24,7 +25,7 @@ public:
 	    : follower_(recording, {}), base_(event_base_new())
 	{
 		std::string error;
-		server_ = forktail::live::metrics::MetricsServer::Open(
+		server_ = forktail::common::MetricsServer::Open(
 		    base_, address,
 		    [this](forktail::live::metrics::MetricsFormat format) {
 			    Poll(); // the values are current
@@ -72,7 +73,7 @@ private:
 	forktail::live::Follower follower_;
 	forktail::live::metrics::Metrics metrics_;
 	event_base *base_;
-	std::unique_ptr<forktail::live::metrics::MetricsServer> server_;
+	std::unique_ptr<forktail::common::MetricsServer> server_;
 	event *poll_ = nullptr;
 	std::atomic<bool> stop_ = false;
 	std::atomic<unsigned> polls_ = 0;

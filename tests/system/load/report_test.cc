@@ -14,6 +14,7 @@
 #include "tests/support/json.h"
 #include "tests/support/recorded.h"
 #include "tests/support/servers/memcached.h"
+#include "tests/system/live/http.h"
 #include "tests/system/load/load.h"
 
 using namespace forktail::test;
@@ -430,4 +431,48 @@ TEST_CASE("each second's figures are sent as statsd lines")
 	CHECK(run.figures["by_second"]["seconds"] <= 3);
 	for (const char *wrong : {"", ",x", "host:0", "host:70000", "host,", "/run/socket"})
 		CHECK(load({"-s", redis.socket(), "--statsd", wrong}).status == 2);
+}
+
+namespace
+{
+
+// The sum of all samples of a metric, whatever their labels.
+double sum_of(const std::string &text, const std::string &metric)
+{
+	double sum = 0;
+	for (const std::string &line : split(text, '\n'))
+		if (line.rfind(metric, 0) == 0 && (line[metric.size()] == '{' || line[metric.size()] == ' '))
+			sum += std::stod(line.substr(line.rfind(' ')));
+	return sum;
+}
+
+} // namespace
+
+TEST_CASE("a running load serves its figures as metrics")
+{
+	Redis redis;
+	TempDir dir;
+	const std::string path = dir.file("metrics");
+	Process p(load_command({"-s", redis.socket(), "--metrics", path, "--rate", "1000", "--duration", "20",
+				"--ratio", "1:1", "-q"}));
+	std::string text;
+	REQUIRE(eventually([&] {
+		text = Get(path);
+		return sum_of(text, "forktail_load_requests_total") > 1500;
+	}));
+	CAPTURE(text);
+	CHECK(contains(text, "HTTP/1.1 200 OK"));
+	CHECK(contains(text, "forktail_load_requests_total{operation=\"GET\",result=\""));
+	CHECK(sum_of(text, "forktail_load_latency_seconds_count") ==
+	      sum_of(text, "forktail_load_requests_total"));
+	CHECK(sum_of(text, "forktail_load_sent_total") >= sum_of(text, "forktail_load_requests_total"));
+	CHECK(sum_of(text, "forktail_load_due_per_second") == 1000);
+	CHECK(sum_of(text, "forktail_load_latency_seconds_sum") > 0);
+	CHECK(contains(Get(path, "/metrics", "Accept: application/openmetrics-text\r\n"), "# EOF\n"));
+	p.signal(SIGINT);
+	CHECK(p.wait(Seconds(30)) == 0);
+	CHECK(access(path.c_str(), F_OK) != 0); // the socket is removed
+	const Result r = load({"-s", redis.socket(), "--metrics", "nowhere:x"});
+	CHECK(r.status == 3);
+	CHECK(contains(r.err, "'nowhere:x' is not an address for metrics"));
 }
