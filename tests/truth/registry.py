@@ -20,7 +20,10 @@ class Case:
         self.threshold, self.fixed, self.function = threshold, fixed, function
 
     def chosen(self, short, seed):
-        """The magnitudes to inject: all, or in the short form the middle one. With a seed, others near them."""
+        """The magnitudes to inject: all, or in the short form the middle one, and a third of a control's length. With a
+        seed, others near them."""
+        if short and not self.causes:
+            return tuple(max(1, m // 3) for m in self.magnitudes)
         middle = len(self.magnitudes) // 2
         picked = self.magnitudes[middle:middle + 1] if short else self.magnitudes
         if seed is None or self.fixed or not self.causes:
