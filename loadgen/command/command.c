@@ -70,6 +70,20 @@ static bool read_range(const char *text, struct command_part *p)
 	       (p->kind == PART_DECIMAL || (p->low == floor(p->low) && p->high == floor(p->high)));
 }
 
+/* Our name of valkey-benchmark's __rand_1st__ to __rand_9th__, or the name itself. */
+static const char *our_name(const char *name)
+{
+	static const char *const names[][2] = {
+	    {"rand_1st", "int1"}, {"rand_2nd", "int2"}, {"rand_3rd", "int3"},
+	    {"rand_4th", "int4"}, {"rand_5th", "int5"}, {"rand_6th", "int6"},
+	    {"rand_7th", "int7"}, {"rand_8th", "int8"}, {"rand_9th", "int9"}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (strcmp(name, names[i][0]) == 0)
+			return names[i][1];
+	return name;
+}
+
 /* Adds the placeholder `name`, without its underscores. 1: added, 0: there is no space, -1: there is no such
  * placeholder. */
 static int add_placeholder(struct command *c, const char *name)
@@ -169,7 +183,7 @@ static bool add_word(struct command *c, const char *text, size_t length, char *e
 			continue;
 		}
 		space = i == plain || add_part(c, PART_TEXT, text + plain, i - plain);
-		added = space ? add_placeholder(c, name) : 0;
+		added = space ? add_placeholder(c, our_name(name)) : 0;
 		if (added < 0) {
 			snprintf(error, size, "there is no placeholder __%s__", name);
 			return false;

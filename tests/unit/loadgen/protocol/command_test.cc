@@ -109,6 +109,19 @@ TEST_CASE("a command's exact bytes for Redis")
 	CHECK(s.write("RPUSH 1 2 3 4 5 6 7 8 9").substr(0, 5) == "*10\r\n");
 }
 
+TEST_CASE("valkey-benchmark's numbered numbers are drawn once per request")
+{
+	Source s;
+	const std::vector<std::string> w =
+	    words(s.write("A __rand_1st__ __int1__ __rand_9th__ __rand_int__ __rand_1st__"));
+	CHECK(w[1] == w[2]);
+	CHECK(w[1] == w[5]);
+	CHECK(w[1] != w[3]);
+	CHECK(w[1] != w[4]);
+	for (const char *name : {"__rand_0th__", "__rand_2st__", "__rand_10th__", "__rand_1st_x__"})
+		CHECK(refused(name).find("there is no placeholder") != std::string::npos);
+}
+
 TEST_CASE("the inline form is words and CRLF")
 {
 	Source s;
