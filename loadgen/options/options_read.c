@@ -13,6 +13,7 @@
 
 #include "common/text/parse.h"
 #include "options_check.h"
+#include "options_foreign.h"
 #include "options_table.h"
 
 const char *argp_program_version = "forktail-load " FORKTAIL_VERSION;
@@ -166,7 +167,9 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		r->given.key_space = true;
 		return options_read_count(arg, "-r", 1, KEY_SPACE_MAX, &o->keys);
 	case OPTION_KEY_PATTERN:
-		return key_distribution_parse(arg, &o->distribution, error, sizeof(error))
+	case OPTION_SEQUENTIAL: /* valkey-benchmark's name of one pattern */
+		return key_distribution_parse(arg ? arg : "sequential", &o->distribution, error,
+					      sizeof(error))
 			   ? 0
 			   : options_refuse("%s", error);
 	case 'd':
@@ -181,6 +184,18 @@ static error_t read_what(int key, char *arg, struct reading *r)
 		return options_read_expiry(arg, o);
 	case OPTION_SEED:
 		return options_read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+/* Deliveries, replay and probes. */
+static error_t read_mode(int key, char *arg, struct reading *r)
+{
+	struct options *o = r->o;
+	char error[256];
+
+	switch (key) {
 	case OPTION_PUBSUB:
 		return options_read_pubsub(arg, o);
 	case OPTION_HANDOFF:
@@ -322,7 +337,7 @@ static error_t read_report(int key, char *arg, struct reading *r)
 }
 
 static error_t (*const groups[])(int, char *, struct reading *) = {read_plain, read_where, read_what,
-								   read_how, read_report};
+								   read_mode,  read_how,   read_report};
 
 static error_t read_option(int key, char *arg, struct argp_state *state)
 {
@@ -395,7 +410,7 @@ int options_read(struct options *o, int argc, char **argv)
 	    "(--rate), latency counts from the time a request was due, so a stalled server is charged for "
 	    "every request that had to wait. Exit status: 0 done, 1 a --fail-if limit was exceeded, 2 wrong "
 	    "usage, 3 the server, the disk or this host stopped the run.";
-	const struct argp argp = {options_table, read_option, 0, about, 0, 0, 0};
+	const struct argp argp = {options_table, read_option, 0, about, options_foreign(), 0, 0};
 	struct reading r = {.o = o};
 	int status;
 

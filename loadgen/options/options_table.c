@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The name, argument and help text of every option. Letters that redis-benchmark uses keep their meaning
- * here; long names follow memtier_benchmark where it has the same option. */
+ * here; long names follow memtier_benchmark where it has the same option. options_foreign.c has the names
+ * that these programs have and this one lacks. */
 #include "options_table.h"
 
 const struct argp_option options_table[] = {
@@ -32,6 +33,7 @@ const struct argp_option options_table[] = {
     {"sni", OPTION_SNI, "NAME", 0,
      "Request this server name and expect it in the certificate (default: the host)", 0},
     {"insecure", OPTION_INSECURE, 0, 0, "Don't verify the certificate. The output marks this", 0},
+    {"tls-skip-verify", 0, 0, OPTION_ALIAS, 0, 0},
     {"user", OPTION_USER, "NAME", 0, "Log in as this ACL user (default: the default user)", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
      "Read the password from FILE's first line (default: $FORKTAIL_PASSWORD or $REDISCLI_AUTH)", 0},
@@ -41,6 +43,7 @@ const struct argp_option options_table[] = {
      "Wait at most TIME for a server that loads its data set (default: 60s)", 0},
     {"cluster", OPTION_CLUSTER, 0, 0,
      "Treat the servers as nodes of a Redis Cluster. One node that answers is enough", 0},
+    {"cluster-mode", 0, 0, OPTION_ALIAS, 0, 0},
     {"sentinel", OPTION_SENTINEL, "ADDRESS", 0,
      "Ask this Sentinel for the primary's address (default port: 26379). May be repeated", 0},
     {"master", OPTION_MASTER, "NAME", 0, "Use the primary of this name in Sentinel (default: mymaster)", 0},
@@ -133,6 +136,7 @@ const struct argp_option options_table[] = {
     {"warmup", OPTION_WARMUP, "TIME", 0, "Exclude requests due in the first TIME from the figures", 0},
     {"rate", OPTION_RATE, "N", 0,
      "Open loop: make N requests per second due, however slowly the server answers", 0},
+    {"rps", 0, 0, OPTION_ALIAS, 0, 0},
     {"find", OPTION_FIND, "LIMIT", 0,
      "Find the highest rate at which LIMIT holds: 'p99 < 2ms', 'GET.max < 1s'. May be repeated", 0},
     {"arrival", OPTION_ARRIVAL, "KIND", 0,
@@ -199,5 +203,7 @@ const struct argp_option options_table[] = {
     {"quiet", 'q', 0, 0, "Print no progress line", 0},
     {"check", OPTION_CHECK, 0, 0, "Check the options, then exit without running", 0},
     {"password", 'a', "PASSWORD", OPTION_HIDDEN, 0, 0},
+    {"authenticate", 0, 0, OPTION_ALIAS | OPTION_HIDDEN, 0, 0},
+    {"sequential", OPTION_SEQUENTIAL, 0, OPTION_HIDDEN, 0, 0},
     {0},
 };
