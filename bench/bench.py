@@ -135,6 +135,21 @@ class Server(serve.Server):
         return where + (["--tls", "--cacert", self.certificate] if self.certificate else [])
 
 
+class Stop:
+    """Stops a server's process once, after a while, and measures how long the stop was."""
+
+    def __init__(self, server, before_s, stop_s):
+        self.server, self.before_s, self.stop_s, self.length_s = server, before_s, stop_s, None
+
+    def __call__(self):
+        time.sleep(self.before_s)
+        self.server.send_signal(signal.SIGSTOP)
+        since = time.monotonic()
+        time.sleep(self.stop_s)
+        self.server.send_signal(signal.SIGCONT)
+        self.length_s = time.monotonic() - since
+
+
 def allow_descriptors(count):
     """Raises the limit of open files for this process and its children, as far as is allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
