@@ -22,6 +22,7 @@
 #define SEE_ADDRESS "use -h with an address of this family"
 #define SEE_LOG "use -o FILE, which logs each request with its connection"
 #define SEED "omit it. The seed is random without --seed, and connections share no sequence of keys"
+#define STATSD "use --statsd HOST:PORT,PREFIX"
 #define TEXT "omit it. Values are random text unless --compressible is given"
 #define TLS_CIPHERS "--tls uses the ciphers of the system's OpenSSL configuration"
 
@@ -113,10 +114,10 @@ const struct foreign_option foreign_options[] = {
     {"command-stats-breakdown", "omit it. Each --command has its own figures"},
     {"realtime-latencies", EACH_SECOND},
     {"latency-window", EACH_SECOND},
-    {"statsd-host", EACH_SECOND},
-    {"statsd-port", EACH_SECOND},
-    {"statsd-prefix", EACH_SECOND},
-    {"statsd-run-label", EACH_SECOND},
+    {"statsd-host", STATSD},
+    {"statsd-port", STATSD},
+    {"statsd-prefix", STATSD},
+    {"statsd-run-label", STATSD},
     {"graphite-port", EACH_SECOND},
     {0},
 };
