@@ -17,7 +17,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
 # Not the host's Arrow, which is in build-python/.
-set(FORKTAIL_PYTHON ${source}/build-python-arm64 CACHE PATH "The virtual environment of script/python")
+set(FORKTAIL_PYTHON ${source}/build-python-arm64 CACHE PATH "What script/python --arch arm64 made")
 
 # Debian has no pkg-config of this name without its package for arm64.
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${CMAKE_SYSROOT})
