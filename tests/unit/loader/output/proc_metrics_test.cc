@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Metrics from a synthetic /proc, and from the real one.
+#include <chrono>
+#include <ctime>
 #include <fcntl.h>
 #include <sched.h>
+#include <thread>
 
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
@@ -108,11 +111,15 @@ TEST_CASE("a target is read from its own line, whatever its name")
 	Written written;
 	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
 	REQUIRE(m);
+	const clock_t begun = clock();
 	proc_metrics_sample(m, &kPid, 1);
+	const clock_t took = clock() - begun;
 	proc_metrics_sample(m, &kPid, 0); // rates are since its own last reading
 	proc.write("4711/stat",
 		   "4711 (redis) 1 (x) S 1 2 3 0 -1 4194560 900 0 6 0 60 40 0 0 20 0 4 0 99 1000000 "
 		   "300 18446744073709551615 1 1\n");
+	// A reading that took long, as in an emulator, is repeated only after 500 times as long.
+	std::this_thread::sleep_for(std::chrono::microseconds(500 * took * 1000000 / CLOCKS_PER_SEC));
 	proc_metrics_sample(m, &kPid, 1);
 	const pid_t gone = 4712;
 	proc_metrics_sample(m, &gone, 1);
