@@ -15,10 +15,13 @@ import subprocess
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "forktail", "kernels")
 AMD64 = "amd64"
-# The first one in the table is the oldest supported kernel.
-RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie"}
+# The first one in the table is the oldest supported kernel. BACKPORTS is the newest kernel that the release has for its users.
+BACKPORTS = "backports"
+RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie", BACKPORTS: "trixie-backports"}
 # Other kernels of a release, and the end of their packages' names.
-FLAVOURS = {"arm64": {"6.12-16k": ("6.12", "arm64-16k")}}
+FLAVOURS = {"amd64": {"6.12-rt": ("6.12", "rt-amd64")}, "arm64": {"6.12-16k": ("6.12", "arm64-16k")}}
+# Tested only if they are named.
+EXTRA = (BACKPORTS, "6.12-rt")
 # Modules that a disk and its file system need. A module without a file is built into the kernel.
 MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
@@ -69,7 +72,8 @@ def sources_for(release, architecture, kind="deb"):
     """Lines of a sources.list: the host's Debian archives, with another release. kind: deb, or deb-src for sources."""
     host, lines = host_release(), []
     for uri, suite in host_sources():
-        if suite in (host, f"{host}-security", f"{host}/updates"):
+        wanted = (host,) if release.endswith("-backports") else (host, f"{host}-security", f"{host}/updates")
+        if suite in wanted:
             line = f"{kind} [arch={architecture} signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
             lines += [line] if line not in lines else []
     if not lines:
@@ -112,14 +116,15 @@ class Archive:
             return f" ({why})"
         return ""
 
-    def unpacked(self, package):
-        """The directory with a package's files, which are fetched if they are not there yet."""
+    def unpacked(self, package, *others):
+        """The directory with a package's files, and those of others. They are fetched if they are not there yet."""
         root = os.path.join(self.directory, package)
         if not os.path.isdir(root):
-            self.apt("apt-get", "download", "-qq", package)
-            file = max(glob.glob(os.path.join(self.directory, package + "_*.deb")), key=os.path.getmtime)
-            subprocess.run(["dpkg", "-x", file, root + ".part"], check=True)
-            os.unlink(file)
+            for name in (package, *others):
+                self.apt("apt-get", "download", "-qq", name)
+                file = max(glob.glob(os.path.join(self.directory, name + "_*.deb")), key=os.path.getmtime)
+                subprocess.run(["dpkg", "-x", file, root + ".part"], check=True)
+                os.unlink(file)
             os.rename(root + ".part", root)
         return root
 
@@ -136,18 +141,25 @@ class Archive:
 
 
 def versions(architecture):
-    """The kernels to test on an architecture."""
+    """The kernels that can be tested on an architecture."""
     return [*RELEASES, *FLAVOURS.get(architecture, {})]
 
 
 def kernel_packages(archive, version, flavour):
-    """Names of the release's kernels of a version ("6.1") and flavour ("cloud-amd64"), the newest first."""
+    """Names of the release's kernels of a version ("6.1", or BACKPORTS for any) and flavour ("cloud-amd64"), the newest first."""
     message = archive.update()
-    names = archive.apt("apt-cache", "pkgnames", f"linux-image-{version}.").split()
-    names = [name for name in names if name.endswith("-" + flavour)]
+    names = archive.apt("apt-cache", "pkgnames", "linux-image-").split()
+    wanted = r"\d+\." if version == BACKPORTS else re.escape(version + ".")
+    names = [name for name in names if re.fullmatch(rf"linux-image-{wanted}\S*-{flavour}", name)]
     if not names:
         raise Missing(f"{archive.release} has no kernel {version} {flavour} in apt's lists{message}")
     return sorted(names, key=lambda name: [int(number) for number in re.findall(r"\d+", name)], reverse=True)
+
+
+def kernel_parts(archive, package):
+    """The packages with its files: newer versions of linux-image only depend on those."""
+    names = [package.replace("linux-image", part, 1) for part in ("linux-binary", "linux-modules")]
+    return [name for name in names if name in archive.apt("apt-cache", "pkgnames", name).split()]
 
 
 def newest_kernel(archive, version, flavour):
@@ -155,7 +167,7 @@ def newest_kernel(archive, version, flavour):
     first = None
     for package in kernel_packages(archive, version, flavour):
         try:
-            return archive.unpacked(package)
+            return archive.unpacked(package, *kernel_parts(archive, package))
         except Missing as why:
             first = first or why
     raise first
@@ -167,10 +179,13 @@ class Kernel:
         self.version, self.architecture = version, architecture
         number, flavour = FLAVOURS.get(architecture, {}).get(version, (version, f"cloud-{architecture}"))
         archive = Archive(RELEASES[number], architecture)
-        have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{number}.*-{flavour}")), key=os.path.getmtime)
+        have = "[0-9]*" if number == BACKPORTS else number
+        have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{have}.*-{flavour}")), key=os.path.getmtime)
         self.root = have[-1] if have else newest_kernel(archive, number, flavour)
-        self.image = glob.glob(os.path.join(self.root, "boot", "vmlinuz-*"))[0]
-        self.release = os.path.basename(self.image).split("-", 1)[1]
+        # Newer packages have it beside the modules.
+        self.image = (glob.glob(os.path.join(self.root, "boot", "vmlinuz-*")) +
+                      glob.glob(os.path.join(self.root, "usr/lib/modules/*/vmlinuz")))[0]
+        self.release = os.path.basename(self.root).removeprefix("linux-image-")
 
     def modules(self):
         """{file name: bytes} of the modules to load, in that order."""

@@ -46,6 +46,8 @@ class Sources(unittest.TestCase):
         self.assertEqual([line.split("] ")[1] for line in lines],
                          ["https://deb.example/debian trixie main", "https://deb.example/debian-security trixie-security main"])
         self.assertTrue(all("arch=arm64" in line for line in lines))
+        lines = packages.sources_for("trixie-backports", "amd64").splitlines()
+        self.assertEqual([line.split("] ")[1] for line in lines], ["https://deb.example/debian trixie-backports main"])
         self.assertTrue(all(packages.KEYS in line for line in lines))  # or apt would not check them
 
     def test_no_sources_of_this_release(self):
@@ -57,7 +59,7 @@ class Sources(unittest.TestCase):
 class Archive:
     """With these lists."""
     release, names = "trixie", ["6.12.9+deb13-cloud-arm64", "6.12.100+deb13-cloud-arm64", "6.12.100+deb13-arm64-16k",
-                                "6.12.101+deb13-cloud-arm64-dbg"]
+                                "6.12.101+deb13-cloud-arm64-dbg", "7.3.4+deb13-cloud-arm64", "cloud-arm64"]
 
     def update(self):
         return ""
@@ -71,6 +73,7 @@ class Kernels(unittest.TestCase):
         self.assertEqual(packages.kernel_packages(Archive(), "6.12", "cloud-arm64"),
                          ["linux-image-6.12.100+deb13-cloud-arm64", "linux-image-6.12.9+deb13-cloud-arm64"])
         self.assertEqual(packages.kernel_packages(Archive(), "6.12", "arm64-16k"), ["linux-image-6.12.100+deb13-arm64-16k"])
+        self.assertEqual(packages.kernel_packages(Archive(), packages.BACKPORTS, "cloud-arm64")[0], "linux-image-7.3.4+deb13-cloud-arm64")
         with self.assertRaises(packages.Missing):
             packages.kernel_packages(Archive(), "6.12", "rt-arm64")
 
