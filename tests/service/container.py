@@ -155,9 +155,9 @@ def main():
         os.chmod(directory, 0o711)
         server = None
         try:
-            debs = root.built(build, "bookworm")
+            debs = root.built(build, "bookworm", packages.AMD64)
             system = os.path.join(directory, "system")
-            subprocess.run(["cp", "-a", root.base("bookworm", debs, build), system], check=True)
+            subprocess.run(["cp", "-a", root.base("bookworm", packages.AMD64, debs, build), system], check=True)
             for deb in debs:
                 shutil.copy(deb, os.path.join(system, "tmp"))
             root.called([guest.program("chroot"), system, "sh", "-c", "dpkg -i /tmp/*.deb"], os.path.join(directory, "log"))

@@ -24,11 +24,18 @@ def called(command, log, **more):
             raise packages.Missing(f"{command[0]} failed: see {log}")
 
 
-def built(build, release):
+def place(release, architecture):
+    """The end of names of a release's directories, as script/package makes them."""
+    return release if architecture == packages.AMD64 else f"{release}-{architecture}"
+
+
+def built(build, release, architecture):
     """The packages of script/package."""
-    debs = [path for name in ("forktail", "forktail-record") for path in glob.glob(os.path.join(build, release, f"{name}_*.deb"))]
+    directory = os.path.join(build, place(release, architecture))
+    debs = [path for name in ("forktail", "forktail-record") for path in glob.glob(os.path.join(directory, f"{name}_*.deb"))]
     if len(debs) != 2:
-        raise packages.Missing(f"no packages in {os.path.join(build, release)}. Build them with script/package {release}")
+        option = "" if architecture == packages.AMD64 else f"--arch {architecture} "
+        raise packages.Missing(f"no packages in {directory}. Build them with script/package {option}{release}")
     return debs
 
 
@@ -41,16 +48,23 @@ def dependencies(debs):
     return sorted(name for name in found if name and not name.startswith("forktail"))
 
 
-def base(release, debs, build):
-    """A Debian system with everything but forktail. Made once, and again when the packages depend on others."""
-    root = os.path.join(build, f"service-{release}")
+def base(release, architecture, debs, build):
+    """A Debian system with everything but forktail. Made once, and again when the packages depend on others. The packages of
+    another architecture are only unpacked: the guest configures them."""
+    root = os.path.join(build, f"service-{place(release, architecture)}")
     made, log, needed = os.path.join(root, "made"), root + ".log", " ".join(dependencies(debs))
     if os.path.exists(made) and open(made).read() == needed:
         return root
     shutil.rmtree(root, ignore_errors=True)
     host = packages.host_release()
     mirror = next(uri for uri, suite in packages.host_sources() if suite == host)
-    print(f"creating a Debian system ({release})", flush=True)
+    print(f"creating a Debian system ({place(release, architecture)})", flush=True)
+    if architecture != packages.AMD64:
+        called([guest.program("debootstrap"), "--foreign", f"--arch={architecture}", "--variant=minbase",
+                f"--include={INCLUDED},{needed.replace(' ', ',')}", release, root, mirror], log)
+        with open(made, "w") as f:
+            f.write(needed)
+        return root
     called([guest.program("debootstrap"), "--variant=minbase", f"--include={INCLUDED}", release, root, mirror], log)
     shutil.copy("/etc/resolv.conf", os.path.join(root, "etc"))
     for part in glob.glob("/etc/apt/apt.conf.d/*"):
@@ -77,10 +91,10 @@ def newer(deb, directory):
     shutil.rmtree(tree)
 
 
-def disk(directory, release, debs, build):
+def disk(directory, release, architecture, debs, build):
     """Returns the path of a disk's image, made below `directory`."""
     root = os.path.join(directory, "root")
-    subprocess.run(["cp", "-a", base(release, debs, build), root], check=True)
+    subprocess.run(["cp", "-a", base(release, architecture, debs, build), root], check=True)
     for part in ("packages", "newer"):
         os.makedirs(os.path.join(root, "test", part))
     for deb in debs:
@@ -88,13 +102,12 @@ def disk(directory, release, debs, build):
         newer(deb, directory)
     shutil.copy(os.path.join(HERE, "guest", "check"), os.path.join(root, "test"))
     units = os.path.join(root, "etc/systemd/system")
-    shutil.copy(os.path.join(HERE, "guest", "check.service"), units)
     os.makedirs(os.path.join(units, "default.target.wants"), exist_ok=True)
+    shutil.copy(os.path.join(HERE, "guest", "check.service"), units)
     os.symlink("../check.service", os.path.join(units, "default.target.wants", "check.service"))
     # Without udev there is no device for a login on the console, and the boot would wait for it.
-    os.symlink("/dev/null", os.path.join(units, "serial-getty@ttyS0.service"))
-    with open(os.path.join(root, "etc/redis/redis.conf"), "a") as f:
-        f.write("enable-debug-command local\n")
+    for console in ("ttyS0", "ttyAMA0"):
+        os.symlink("/dev/null", os.path.join(units, f"serial-getty@{console}.service"))
     path = os.path.join(directory, "disk.img")
     guest.make_disk(path, DISK_MB)
     subprocess.run([guest.program("mkfs.ext4"), "-q", "-F", "-d", root, path], check=True)

@@ -17,7 +17,7 @@ from root import guest, packages
 
 PAGE = os.path.join(guest.ROOT, "docs", "results", "service.md")
 BEGIN, END = "<!-- service: begin -->", "<!-- service: end -->"
-LIMIT_S = 1200
+LIMIT_S = {"amd64": 1200, "arm64": 2400}
 KERNELS = {release: version for version, release in packages.RELEASES.items()}
 
 
@@ -45,22 +45,22 @@ class Outcome:
         return "\n".join(lines) + "\n"
 
 
-def boot(release, build, keep):
-    debs = root.built(build, release)
-    kernel = packages.Kernel(KERNELS[release])
+def boot(release, architecture, build, keep):
+    debs = root.built(build, release, architecture)
+    kernel = packages.Kernel(KERNELS[release], architecture)
     with tempfile.TemporaryDirectory(prefix="forktail-service-") as directory:
         tree = guest.begin_initramfs(directory, kernel)
         shutil.copy(os.path.join(root.HERE, "guest", "init"), tree)
         os.chmod(os.path.join(tree, "init"), 0o755)
-        disk = root.disk(directory, release, debs, build)
+        disk = root.disk(directory, release, architecture, debs, build)
         since = time.monotonic()
         try:
-            results = guest.run(directory, kernel, guest.pack(tree, directory), disk, LIMIT_S, "uptime")
+            results = guest.run(directory, kernel, guest.pack(tree, directory), disk, LIMIT_S[architecture], "uptime")
             return Outcome(release, results, time.monotonic() - since)
         finally:
             if keep:
                 for part in ("runs", "console"):
-                    path, to = os.path.join(directory, part), os.path.join(keep, release, part)
+                    path, to = os.path.join(directory, part), os.path.join(keep, root.place(release, architecture), part)
                     os.makedirs(os.path.dirname(to), exist_ok=True)
                     if os.path.isdir(path):
                         shutil.copytree(path, to, dirs_exist_ok=True)
@@ -68,11 +68,12 @@ def boot(release, build, keep):
                         shutil.copy(path, to)
 
 
-def write(text):
+def write(text, architecture):
+    begin, end = (mark if architecture == packages.AMD64 else mark.replace("service", f"service {architecture}") for mark in (BEGIN, END))
     with open(PAGE) as f:
-        page, found = re.subn(f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n{text}{END}", f.read(), flags=re.S)
+        page, found = re.subn(f"{begin}.*{end}", lambda _: f"{begin}\n{text}{end}", f.read(), flags=re.S)
     if not found:
-        raise RuntimeError(f"{PAGE} has no markers {BEGIN} and {END}")
+        raise RuntimeError(f"{PAGE} has no markers {begin} and {end}")
     with open(PAGE, "w") as f:
         f.write(page)
 
@@ -80,6 +81,7 @@ def write(text):
 def main():
     parser = argparse.ArgumentParser(prog="script/test-service", description=__doc__.split("\n")[0])
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help="bookworm (default), trixie")
+    parser.add_argument("--arch", choices=sorted(LIMIT_S), default=packages.AMD64, help="the system's architecture, as Debian calls it")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' journals, results and consoles in DIR")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/service.md")
     arguments = parser.parse_args()
@@ -91,13 +93,13 @@ def main():
     outcomes = []
     for release in releases:
         try:
-            outcomes.append(boot(release, os.path.join(guest.ROOT, "build-packages"), arguments.keep))
+            outcomes.append(boot(release, arguments.arch, os.path.join(guest.ROOT, "build-packages"), arguments.keep))
         except (packages.Missing, RuntimeError) as why:
             print(f"script/test-service: {release}: {why}", file=sys.stderr)
             return 3 if isinstance(why, packages.Missing) else 1
         print(outcomes[-1].table(), flush=True)
     if arguments.write:
-        write("\n".join(outcome.table() for outcome in outcomes))
+        write("\n".join(outcome.table() for outcome in outcomes), arguments.arch)
     return 0 if all(outcome.good for outcome in outcomes) else 1
 
 
