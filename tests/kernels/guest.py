@@ -14,8 +14,16 @@ from packages import Missing, busybox
 
 BIN = MACHINES["amd64"].bin()
 LIMIT_S = 250  # a variant, including the boot
+SCRIPT_LIMIT_S = 200  # and without
 # Slow enough for an fsync to be visible.
 DISK_WRITES_A_SECOND = 40
+
+
+class Script:
+    """A script of guest/, with its arguments: the name of its results, options, and the seconds after which it is ended."""
+
+    def __init__(self, script, limit_s=SCRIPT_LIMIT_S, name=None, options=""):
+        self.script, self.limit_s, self.name, self.options = script, limit_s, name or script, options
 
 
 def begin_initramfs(directory, kernel):
@@ -38,29 +46,35 @@ def begin_initramfs(directory, kernel):
     return tree
 
 
-def make_initramfs(directory, kernel, variants):
-    """Returns the path of a compressed cpio archive."""
+def make_initramfs(directory, kernel, variants, on_disk=(), programs=("redis-server", "redis-cli", "nice")):
+    """Returns the path of a compressed cpio archive, with programs of the machine, and the libraries of programs on the disk too."""
     tree = begin_initramfs(directory, kernel)
     machine = MACHINES[kernel.architecture]
     for path in [os.path.join(machine.bin(), name) for name in ("forktail-record", "forktail-load")] + [
-            machine.program(name) for name in ("redis-server", "redis-cli", "nice")]:
+            machine.program(name) for name in programs]:
         to = os.path.join(tree, "bin", os.path.basename(path))
         if os.path.islink(to):  # one of busybox' own commands
             os.unlink(to)
         shutil.copy(os.path.realpath(path), to)
-        for library, file in machine.libraries(path).items():
-            to = tree + library
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            if not os.path.exists(to):
-                shutil.copy(file, to)
+        copy_libraries(machine, path, tree)
+    for path in on_disk:
+        copy_libraries(machine, path, tree)
     for name, text in (("etc/passwd", "root:x:0:0::/:/bin/sh\n"), ("etc/group", "root:x:0:\n"),
-                       ("variants", "".join(f"{v.name} {v.script} {v.options}\n" for v in variants))):
+                       ("variants", "".join(f"{v.name} {v.script} {v.limit_s} {v.options}\n" for v in variants))):
         with open(os.path.join(tree, name), "w") as f:
             f.write(text)
-    for name in ("init", "scenario", "requests"):
+    for name in {"init", *(v.script for v in variants)}:
         shutil.copy(os.path.join(HERE, "guest", name), os.path.join(tree, name))
         os.chmod(os.path.join(tree, name), 0o755)
     return pack(tree, directory)
+
+
+def copy_libraries(machine, path, tree):
+    for library, file in machine.libraries(path).items():
+        to = tree + library
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        if not os.path.exists(to):
+            shutil.copy(file, to)
 
 
 def pack(tree, directory):

@@ -17,8 +17,9 @@ import time
 
 import guest
 import table
+import unit
 from machines import MACHINES
-from packages import Kernel, Missing, versions
+from packages import EXTRA, Kernel, Missing, versions
 
 sys.path.insert(0, os.path.join(guest.ROOT, "tests", "truth"))
 import score  # noqa: E402 (the truth suite's: compares injections with forktail's explanation)
@@ -38,11 +39,11 @@ EMULATORS = ("hardirq", "softirq", "run-queue", "client-late", "network", "serve
 AMONG = {"BGSAVE": 4, "appendfsync always": 2, "BGREWRITEAOF": 4}
 
 
-class Variant:
+class Variant(guest.Script):
     """A way of attaching or of writing: its name, the options of forktail-record for it, and the guest's script."""
 
     def __init__(self, name, options="", script="scenario"):
-        self.name, self.options, self.script = name, options, script
+        super().__init__(script, name=name, options=options)
 
 
 REQUESTS = Variant("requests", "--requests", "requests")
@@ -207,9 +208,11 @@ def main():
     parser.add_argument("kernels", nargs="*", metavar="KERNEL", help="test only these of --list")
     parser.add_argument("--list", action="store_true", help="list the kernels and variants and exit")
     parser.add_argument("--arch", choices=sorted(MACHINES), default="amd64", help="the guest's architecture, as Debian calls it")
-    parser.add_argument("--short", action="store_true", help="one kernel, with the default and requests only (used by the test suite)")
+    parser.add_argument("--short", action="store_true", help="with the default and requests only; one kernel, unless others are named (used by the test suite)")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' recordings (for forktail explain) and logs in DIR")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/platforms.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/platforms.md; with --short, the tables of more kernels")
+    parser.add_argument("--unit", nargs="?", const=".", metavar="REGEX",
+                        help="run the unit tests of the build for --arch in one guest instead (default: all)")
     parser.add_argument("--only", choices=("causes", "requests"), help="test only one part")
     arguments = parser.parse_args()
     if arguments.list:
@@ -225,11 +228,19 @@ def main():
         if not os.access(path, os.X_OK):
             print(f"script/kernels: {path} is missing. Build it with script/kernels --arch {arguments.arch}", file=sys.stderr)
             return 3 if path.startswith(machine.bin()) and machine is not MACHINES["amd64"] else 2
-    chosen = arguments.kernels or ([SHORT[arguments.arch]] if arguments.short else versions(arguments.arch))
+    chosen = arguments.kernels or ([SHORT[arguments.arch]] if arguments.short else
+                                   [version for version in versions(arguments.arch) if version not in EXTRA])
     variants = [VARIANTS[0], REQUESTS, REQUESTS_RING] if arguments.short else VARIANTS
     if arguments.only:
         variants = [v for v in variants if (v.script == "requests") == (arguments.only == "requests")]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that every clean-up runs
+    if arguments.unit:
+        try:
+            passed = [unit.run(version, machine, arguments.unit, arguments.keep) for version in arguments.kernels or [SHORT[arguments.arch]]]
+        except (Missing, RuntimeError) as why:
+            print(f"script/kernels: {why}", file=sys.stderr)
+            return 3 if isinstance(why, Missing) else 1
+        return 0 if all(passed) else 1
     outcomes, missing = [], 0
     for version in chosen:
         try:
@@ -248,6 +259,7 @@ def main():
         if arguments.only in (None, part):
             print("\n" + "\n".join(lines))
             if arguments.write and not missing:
+                name += " short" if arguments.short else ""
                 table.write(name if arguments.arch == "amd64" else f"{name} {arguments.arch}", lines)
     return 1 if any(o.wrong for o in outcomes) else 0
 
