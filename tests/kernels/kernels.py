@@ -130,6 +130,8 @@ def requests_wrong(name, found):
 
 
 def judge_requests(outcome, left):
+    if not os.path.exists(os.path.join(left, "status")):
+        raise RuntimeError(f"the scenario did not end within {outcome.variant.limit_s} s")
     doctor, message, status = doctors(left, "requests of clients"), read(left, "recorder").strip(), read(left, "status").strip()
     if outcome.kernel.version in NO_REQUESTS[outcome.kernel.architecture]:
         outcome.impossible = status == "3" and message.startswith(NO_TRACEPOINTS) and doctor.startswith("no, this kernel has no tracepoints")
@@ -195,7 +197,7 @@ def run_kernel(version, machine, variants, keep):
             try:
                 judge(outcome, os.path.join(runs, outcome.variant.name))
             except (RuntimeError, OSError, ValueError) as why:
-                outcome.failed = f"{type(why).__name__}: {why}"
+                outcome.failed = str(why) if isinstance(why, RuntimeError) else f"{type(why).__name__}: {why}"
         print(f"{kernel.release}: {took:.0f} s from power-on to power-off")
         if keep:
             shutil.copytree(runs, os.path.join(keep, version), dirs_exist_ok=True)

@@ -83,7 +83,8 @@ def run(version, machine, wanted, keep):
     units, others = tests(machine.build, wanted)
     kernel = Kernel(version, machine.architecture)
     with tempfile.TemporaryDirectory(prefix="forktail-unit-") as directory:
-        built = [os.path.join(machine.build, "bin", name) for name in os.listdir(os.path.join(machine.build, "bin"))]
+        built = [os.path.join(machine.build, "bin", name) for name in os.listdir(os.path.join(machine.build, "bin"))
+                 if name != "forktail-parquet"]  # Arrow is no package of the sysroot
         initramfs = guest.make_initramfs(directory, kernel, [guest.Script("unit", LIMIT_S)],
                                          [t.command[0] for t in units] + built, PROGRAMS)
         disk = make_disk(directory, machine.build, units)
