@@ -15,7 +15,7 @@ from machines import ROOT
 from packages import Kernel
 
 LIMIT_S = 1800
-PROGRAMS = ("sleep", "chrt")  # which tests start, and busybox does not have, or not under another name
+PROGRAMS = ("sleep", "chrt", "nice")  # which tests start, and busybox does not have, or not under another name
 DISK_MB = 800
 
 
