@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The figures of a running load as metrics for Prometheus (--metrics): requests by operation and status, histograms of
- * latencies, and the rate that is due. A thread of its own serves them over HTTP; the load threads hand over their
- * counts once per second anyway, so a scrape costs them nothing. */
+/* The figures of a running load as metrics for Prometheus (--metrics): requests by operation and status,
+ * histograms of latencies, and the rate that is due. A separate thread serves them over HTTP; the load
+ * threads hand over their counts once per second anyway, so a scrape costs them nothing. */
 #ifndef FORKTAIL_LOADGEN_LOAD_METRICS_H
 #define FORKTAIL_LOADGEN_LOAD_METRICS_H
 
@@ -18,9 +18,10 @@ struct load_metrics;
 
 /* Listens on "ADDR:PORT", "PORT" or "/PATH" (common/metrics/server.h). Returns 0, or -1 and a sentence. */
 int load_metrics_open(struct load_metrics **m, const char *address, char *error, size_t size);
-/* Adds the counts of a second. `rate`: requests due per second; 0: a closed loop, or a rate that changes. NULL for
- * `m` is allowed. */
-void load_metrics_add(struct load_metrics *m, const struct workload *w, const struct stats *second, double rate);
+/* Adds the counts of a second. `rate`: requests due per second; 0: a closed loop, or a rate that changes.
+ * NULL for `m` is allowed. */
+void load_metrics_add(struct load_metrics *m, const struct workload *w, const struct stats *second,
+		      double rate);
 void load_metrics_close(struct load_metrics *m);
 
 #ifdef __cplusplus

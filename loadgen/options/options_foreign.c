@@ -154,7 +154,7 @@ const struct argp_child *options_foreign(void)
 	for (int i = 0; i < FOREIGN_OPTIONS; i++) {
 		const struct foreign_option *f = &foreign_options[i];
 
-		/* An optional value, because a value of its own word would be refused as an argument. */
+		/* An optional value, because a value in a separate word would be refused as an argument. */
 		table[i] = (struct argp_option){
 		    .name = is_letter(f) ? NULL : f->name,
 		    .key = is_letter(f) ? f->name[0] : FIRST_KEY + i,
