@@ -51,6 +51,7 @@ def fork(t, magnitudes):
 
 
 PAGES = (2000, 8000, 32000)
+BIG = 192 << 20  # bytes: more pages than are written, because a write behind the end would make the value longer
 # Writes one byte into each of this many pages of a value.
 WRITE = "for i = 0, ARGV[1] - 1 do redis.call('SETRANGE', KEYS[1], i * 4096 + ARGV[2], 'y') end"
 
@@ -73,8 +74,8 @@ def huge_kb(pid):
 def big_value(server):
     """A value with this many pages that were not copied yet."""
     server.delete("big")
-    server.setrange("big", (128 << 20) - 1, b"x")
-    for offset in range(0, 128 << 20, 1 << 20):  # not all in one stall
+    server.setrange("big", BIG - 1, b"x")
+    for offset in range(0, BIG, 1 << 20):  # not all in one stall
         server.setrange("big", offset, b"x" * (1 << 20))
 
 

@@ -8,8 +8,9 @@ import statistics
 import time
 
 import host
+from cases_code import LOOP
 from cases_disk import aof_server
-from cases_memory import SLOW_CHILD, TOUCH, end_child, fill, swapping_server
+from cases_memory import SLOW_CHILD, TOUCH, big_value, end_child, fill, swapping_server, write_pages
 from trial import SERVER_CPU, Trial
 
 PERCENTILE = "p99.9"
@@ -24,6 +25,31 @@ def forks(t, really):
         if really:
             server.bgsave()
             end_child(server)
+
+
+def copies(t, really):
+    """Both fork and write the same pages. In one of them the child still lives then."""
+    server = t.redis(*SLOW_CHILD)
+    big_value(server)
+    t.begin(["-s", server.socket])
+    for _ in range(4):
+        time.sleep(1.2)
+        server.bgsave()
+        if not really:
+            end_child(server)
+        time.sleep(0.3)  # so that the fork is a separate episode
+        write_pages(server, 8000, 2)
+        if really:
+            end_child(server)
+
+
+def scripts(t, really):
+    server = t.redis()
+    t.begin(["-s", server.socket])
+    for _ in range(8):
+        time.sleep(0.7)
+        if really:
+            server.eval(LOOP, 0, 4_000_000)
 
 
 def fsyncs(t, really):
@@ -51,7 +77,8 @@ def swap_ins(t, really):
             server.eval(TOUCH, 0, 400 * i, 400 * i + 199)
 
 
-SCENES = {"fork": forks, "fsync": fsyncs, "run-queue": hogs, "page-in": swap_ins}
+# By the cause that is there or not. Of server-busy, it is an EVAL.
+SCENES = {"fork": forks, "cow-copy": copies, "fsync": fsyncs, "server-busy": scripts, "run-queue": hogs, "page-in": swap_ins}
 
 
 def one(scene, really, delays):
