@@ -428,7 +428,9 @@ void ExplainEpisodes(size_t evidence, Explanation *e)
 	e->episodes = FindEpisodes(&e->blame);
 	e->progress.Plan({1});
 	e->progress.Begin();
-	bool known = e->source->stretches().size() == 1; // activities of the whole run
+	// Of a whole run that was loaded at once, the activities are those of all samples. Of a part, more
+	// than the part is loaded now, because its backlog was looked for before it.
+	bool known = !e->in_part && e->source->stretches().size() == 1;
 	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
 	FindEvidence(
 	    e->run, e->timelines, e->blame, e->activities, evidence, kEvidenceEpisodes, &e->episodes,

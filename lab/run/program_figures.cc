@@ -254,6 +254,9 @@ bool AddSearch(const std::string &step, const std::string &path, Point *point,
 					  SecondsText(rate.at("end_unix_us")),
 					  rate.at("client_at_limit").get<bool>()});
 		}
+		for (const common::Json &run : search.at("curve"))
+			if (search.contains("highest") && run.at("rate") == search.at("highest").at("rate"))
+				point->numbers[step + ".rps"] = run.at("requests_per_s").get<double>();
 		return true;
 	} catch (const common::Json::exception &e) {
 		*error = path + " is not output of forktail-load: " + e.what();

@@ -27,8 +27,9 @@ struct SearchedRate {
 	bool client_at_limit = false;
 };
 
-// Adds `step`.highest and .beyond (requests per second), .highest.runs and .highest.held, and the text
-// `step`.search (its result), if the load searched; *rates: those with a run.
+// Adds `step`.highest and .beyond (requests per second), .highest.runs and .highest.held, .rps (answers per
+// second at the highest rate), and the text `step`.search (its result), if the load searched; *rates: those
+// with a run.
 bool AddSearch(const std::string &step, const std::string &path, Point *point,
 	       std::vector<SearchedRate> *rates, std::string *error);
 

@@ -89,6 +89,9 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 	if (o->has_rate_profile)
 		snprintf(part, sizeof(part), ", open loop, rate by profile (%s)",
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
+	else if (o->find_count)
+		snprintf(part, sizeof(part), ", open loop, rate searched (%s)",
+			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");
 	else if (o->rate > 0)
 		snprintf(part, sizeof(part), ", open loop at %.10g/s (%s)", o->rate,
 			 o->arrival == ARRIVAL_POISSON ? "poisson" : "constant");

@@ -64,6 +64,11 @@ const std::vector<Case> kCases = {
      "[[step.event]]\nat = \"10%\"\nkill = \"primary\"\n"
      "[[step.log]]\nname = \"switched\"\nserver = \"sentinel\"\ntext = \"+switch-master\"\n",
      {"run.outages", "run.outage", "run.switched", "run.standby.used_memory"}},
+    {"a search",
+     "[[server]]\nname = \"redis\"\nkind = \"redis\"\nconfig = [\"--enable-debug-command\", \"yes\"]\n",
+     "to = \"redis\"\nload = \"--find 'p50 < 40ms' --command 'DEBUG SLEEP 0.01' -c 8 --duration 400ms "
+     "--warmup 100ms --repeat 1\"\n",
+     {"run.highest", "run.beyond", "run.highest.runs", "run.highest.explained_percent", "run.beyond.slow"}},
     {"memory limit and swap",
      "[swap]\nkind = \"file\"\nsize = \"128MiB\"\n"
      "[[server]]\nname = \"store\"\nkind = \"redis\"\nmemory = \"24MiB\"\n"
