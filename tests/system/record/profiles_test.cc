@@ -241,7 +241,6 @@ TEST_CASE("with --exact each iteration is known, and how many connections were a
 		accepted += s.arg[1] >> 32 & 0xffff;
 		sampled += s.flags & FT_SPAN_SAMPLED ? 1 : 0;
 	}
-	CHECK(r.drops.empty());
 	CHECK(iterations > 500);
 	CHECK(accepted == 5);
 	CHECK(sampled <= 2); // the first, which began before, and the last
