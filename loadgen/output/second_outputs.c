@@ -45,12 +45,8 @@ static void series_row(struct second_outputs *out, const char *test, const char 
 {
 	double seconds = (double)(to_ns - from_ns) * 1e-9;
 	const struct ft_histogram *h = &s->latency;
-	uint64_t requests = 0, errors = 0;
+	uint64_t requests = operation_requests(s), errors = operation_errors(s);
 
-	for (unsigned k = 0; k < STATUSES; k++) {
-		requests += s->status[k];
-		errors += status_is_error(k) ? s->status[k] : 0;
-	}
 	fprintf(out->series,
 		"%.3f,%.3f,%s,%s,%" PRIu64 ",%" PRIu64 ",%.1f,%.3f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f,%.6f\n",
 		(double)(from_ns - out->start_ns) * 1e-9, seconds, test, operation, requests, errors,

@@ -5,36 +5,30 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loadgen/net/socket.h"
+
 int statsd_open(struct statsd *s, const char *host, uint32_t port, const char *prefix, char *error,
 		size_t size)
 {
-	const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM};
-	struct addrinfo *found = NULL;
-	char service[16];
-	int rc;
+	struct server_socket to;
+	char why[128];
 
 	*s = (struct statsd){.fd = -1, .prefix = prefix};
-	snprintf(service, sizeof(service), "%u", port);
-	rc = getaddrinfo(host, service, &hints, &found);
-	if (rc) {
-		snprintf(error, size, "--statsd: cannot find the host %s: %s", host, gai_strerror(rc));
+	if (socket_resolve(host, port, NULL, &to, 1, why, sizeof(why)) < 1) {
+		snprintf(error, size, "--statsd: cannot find the host %s: %s", host, why);
 		return -1;
 	}
-	s->fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->fd >= 0 && connect(s->fd, found->ai_addr, found->ai_addrlen)) {
-		close(s->fd);
-		s->fd = -1;
-	}
-	freeaddrinfo(found);
-	if (s->fd < 0)
-		snprintf(error, size, "--statsd: cannot send to %s: %s", host, strerror(errno));
-	return s->fd < 0 ? -1 : 0;
+	s->fd = socket(to.address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->fd >= 0 && connect(s->fd, (const struct sockaddr *)&to.address, to.length) == 0)
+		return 0;
+	snprintf(error, size, "--statsd: cannot send to %s: %s", host, strerror(errno));
+	statsd_close(s);
+	return -1;
 }
 
 void statsd_close(struct statsd *s)
@@ -54,12 +48,12 @@ static void plain_name(const char *name, char *out, size_t size)
 	out[n] = 0;
 }
 
-static void send_figures(const struct statsd *s, const char *name, uint64_t requests, uint64_t errors,
-			 const struct ft_histogram *h)
+static void send_figures(const struct statsd *s, const char *name, const struct operation_stats *o)
 {
+	const struct ft_histogram *h = &o->latency;
 	char text[1400];
 	int n = snprintf(text, sizeof(text), "%s%s.requests:%" PRIu64 "|c\n%s%s.errors:%" PRIu64 "|c\n",
-			 s->prefix, name, requests, s->prefix, name, errors);
+			 s->prefix, name, operation_requests(o), s->prefix, name, operation_errors(o));
 
 	if (h->count)
 		n += snprintf(text + n, sizeof(text) - (size_t)n,
@@ -73,8 +67,7 @@ static void send_figures(const struct statsd *s, const char *name, uint64_t requ
 
 void statsd_send(const struct statsd *s, const struct workload *w, const struct stats *second)
 {
-	static struct ft_histogram all; /* too large for the stack; only the main thread sends */
-	uint64_t all_requests = 0, all_errors = 0;
+	static struct operation_stats total; /* too large for the stack; only the main thread sends */
 	char name[OPERATION_NAME + 2] = ".";
 	uint32_t used = 0;
 
@@ -82,23 +75,12 @@ void statsd_send(const struct statsd *s, const struct workload *w, const struct 
 		return;
 	for (uint32_t i = 0; i < w->operation_count; i++)
 		used += second->operations[i] != NULL;
-	ft_histogram_reset(&all);
-	for (uint32_t i = 0; i < w->operation_count; i++) {
-		const struct operation_stats *o = second->operations[i];
-		uint64_t requests = 0, errors = 0;
-
-		if (!o)
+	for (uint32_t i = 0; i < w->operation_count && used > 1; i++) {
+		if (!second->operations[i])
 			continue;
-		for (unsigned k = 0; k < STATUSES; k++) {
-			requests += o->status[k];
-			errors += status_is_error(k) ? o->status[k] : 0;
-		}
 		plain_name(w->operations[i].name, name + 1, sizeof(name) - 1);
-		if (used > 1)
-			send_figures(s, name, requests, errors, &o->latency);
-		ft_histogram_merge(&all, &o->latency);
-		all_requests += requests;
-		all_errors += errors;
+		send_figures(s, name, second->operations[i]);
 	}
-	send_figures(s, "", all_requests, all_errors, &all);
+	stats_total(second, &total);
+	send_figures(s, "", &total);
 }

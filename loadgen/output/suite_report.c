@@ -137,25 +137,23 @@ void report_repeats_json(json_t *j, const struct test_summary *all, size_t count
 
 void report_distribution(FILE *to, const struct stats *s)
 {
-	static struct ft_histogram all; /* too large for the stack; only the main thread prints */
+	static struct operation_stats total; /* too large for the stack; only the main thread prints */
+	const struct ft_histogram *all = &total.latency;
 	double left = 100;
 
-	ft_histogram_reset(&all);
-	for (int i = 0; i < OPERATIONS_MAX; i++)
-		if (s->operations[i])
-			ft_histogram_merge(&all, &s->operations[i]->latency);
-	if (!all.count)
+	stats_total(s, &total);
+	if (!all->count)
 		return;
 	fprintf(to, "\nlatency distribution\n");
-	fprintf(to, "%12.3f %% <= %.3f ms\n", 0.0, (double)all.min_ns * 1e-6);
+	fprintf(to, "%12.3f %% <= %.3f ms\n", 0.0, (double)all->min_ns * 1e-6);
 	for (;;) {
 		left /= 2;
 		fprintf(to, "%12.6f %% <= %.3f ms\n", 100 - left,
-			(double)ft_histogram_percentile(&all, 100 - left) * 1e-6);
-		if (left * (double)all.count < 100)
+			(double)ft_histogram_percentile(all, 100 - left) * 1e-6);
+		if (left * (double)all->count < 100)
 			break;
 	}
-	fprintf(to, "%12.3f %% <= %.3f ms\n", 100.0, (double)all.max_ns * 1e-6);
+	fprintf(to, "%12.3f %% <= %.3f ms\n", 100.0, (double)all->max_ns * 1e-6);
 }
 
 void report_csv_header(FILE *to)

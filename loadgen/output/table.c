@@ -26,19 +26,17 @@ static const char *grouped(char out[32], uint64_t value)
 void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, const struct stats *second,
 		     uint64_t errors, double eta_s)
 {
-	static struct ft_histogram latency; /* too large for the stack; only the main thread prints */
+	static struct operation_stats total; /* too large for the stack; only the main thread prints */
+	const struct ft_histogram *latency = &total.latency;
 	char number[32], text[96] = "no answer", eta[32] = "";
 
 	if (second->span_ns == 0)
 		return;
-	ft_histogram_reset(&latency);
-	for (int i = 0; i < OPERATIONS_MAX; i++)
-		if (second->operations[i])
-			ft_histogram_merge(&latency, &second->operations[i]->latency);
-	if (latency.count > 0)
+	stats_total(second, &total);
+	if (latency->count > 0)
 		snprintf(text, sizeof(text), "p50 %.3f ms  p99 %.3f ms  max %.3f ms",
-			 (double)ft_histogram_percentile(&latency, 50) * 1e-6,
-			 (double)ft_histogram_percentile(&latency, 99) * 1e-6, (double)latency.max_ns * 1e-6);
+			 (double)ft_histogram_percentile(latency, 50) * 1e-6,
+			 (double)ft_histogram_percentile(latency, 99) * 1e-6, (double)latency->max_ns * 1e-6);
 	if (eta_s >= 0)
 		snprintf(eta, sizeof(eta), "  ETA %.0f s", eta_s);
 	fprintf(

@@ -111,22 +111,6 @@ static void figures_of(struct operation_figures *f, const struct operation_stats
 			f->buckets[bucket_of(wanted, ft_histogram_slot_value(i))] += s->latency.slots[i];
 }
 
-/* All operations combined. NULL: out of memory. */
-static struct operation_stats *total_of(const struct stats *s)
-{
-	struct operation_stats *total = calloc(1, sizeof(*total));
-
-	for (int i = 0; total && i < OPERATIONS_MAX; i++) {
-		if (!s->operations[i])
-			continue;
-		total->bytes += s->operations[i]->bytes;
-		for (int k = 0; k < STATUSES; k++)
-			total->status[k] += s->operations[i]->status[k];
-		ft_histogram_merge(&total->latency, &s->operations[i]->latency);
-	}
-	return total;
-}
-
 static void figures_of_arrivals(struct result_figures *f, const struct arrival_stats *a)
 {
 	const struct ft_histogram *h = &a->latency;
@@ -147,7 +131,7 @@ static void figures_of_arrivals(struct result_figures *f, const struct arrival_s
 void figures_from_stats(struct result_figures *f, const struct stats *s, const struct wanted_figures *wanted,
 			double seconds)
 {
-	struct operation_stats *total = total_of(s);
+	static struct operation_stats total; /* too large for the stack; only the main thread reports */
 
 	memset(f, 0, sizeof(*f));
 	f->wanted = wanted;
@@ -158,9 +142,8 @@ void figures_from_stats(struct result_figures *f, const struct stats *s, const s
 		figures_of(&f->operations[i], s->operations[i], wanted);
 		f->used++;
 	}
-	if (total)
-		figures_of(&f->operations[TOTAL], total, wanted);
-	free(total);
+	stats_total(s, &total);
+	figures_of(&f->operations[TOTAL], &total, wanted);
 	if (s->arrivals)
 		figures_of_arrivals(f, s->arrivals);
 	memcpy(f->errors, s->errors, sizeof(f->errors));

@@ -80,8 +80,7 @@ void figures_from_log(struct result_figures *f, const char *path, uint64_t from_
 /* Requests that got an answer of any kind: the server's throughput. */
 static inline uint64_t figures_answers(const struct operation_figures *f)
 {
-	return f->status[FT_STATUS_OK] + f->status[FT_STATUS_MISS] + f->status[FT_STATUS_ERROR_REPLY] +
-	       f->status[FT_STATUS_WRONG];
+	return status_answers(f->status);
 }
 
 static inline double figures_per_second(const struct result_figures *f, double amount)

@@ -14,10 +14,7 @@ static uint64_t answers(const struct stats *s)
 
 	for (int i = 0; i < OPERATIONS_MAX; i++)
 		if (s->operations[i])
-			count += s->operations[i]->status[FT_STATUS_OK] +
-				 s->operations[i]->status[FT_STATUS_MISS] +
-				 s->operations[i]->status[FT_STATUS_ERROR_REPLY] +
-				 s->operations[i]->status[FT_STATUS_WRONG];
+			count += status_answers(s->operations[i]->status);
 	return count;
 }
 

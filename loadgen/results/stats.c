@@ -187,6 +187,14 @@ static void merge_arrivals(struct arrival_stats *into, const struct arrival_stat
 	ft_histogram_merge(&into->latency, &from->latency);
 }
 
+static void merge_operation(struct operation_stats *into, const struct operation_stats *from)
+{
+	into->bytes += from->bytes;
+	for (int k = 0; k < STATUSES; k++)
+		into->status[k] += from->status[k];
+	ft_histogram_merge(&into->latency, &from->latency);
+}
+
 void stats_merge(struct stats *into, const struct stats *from)
 {
 	if (into->arrivals && from->arrivals)
@@ -207,33 +215,53 @@ void stats_merge(struct stats *into, const struct stats *from)
 		add_word(into, from->errors[i].word, &from->errors[i].times);
 	for (int i = 0; i < STATUSES; i++)
 		add_times(&into->statuses[i], &from->statuses[i]);
-	for (int i = 0; i < OPERATIONS_MAX; i++) {
-		if (!from->operations[i] || !into->operations[i])
-			continue;
-		into->operations[i]->bytes += from->operations[i]->bytes;
-		for (int k = 0; k < STATUSES; k++)
-			into->operations[i]->status[k] += from->operations[i]->status[k];
-		ft_histogram_merge(&into->operations[i]->latency, &from->operations[i]->latency);
-	}
+	for (int i = 0; i < OPERATIONS_MAX; i++)
+		if (from->operations[i] && into->operations[i])
+			merge_operation(into->operations[i], from->operations[i]);
 }
 
-static uint64_t count(const struct stats *s, bool only_errors)
+static uint64_t count(const struct operation_stats *s, bool only_errors)
 {
 	uint64_t sum = 0;
 
-	for (int i = 0; i < OPERATIONS_MAX; i++)
-		for (unsigned k = 0; s->operations[i] && k < STATUSES; k++)
-			if (!only_errors || status_is_error(k))
-				sum += s->operations[i]->status[k];
+	for (unsigned k = 0; s && k < STATUSES; k++)
+		if (!only_errors || status_is_error(k))
+			sum += s->status[k];
 	return sum;
 }
 
-uint64_t stats_errors(const struct stats *s)
+uint64_t operation_errors(const struct operation_stats *s)
 {
 	return count(s, true);
 }
 
-uint64_t stats_requests(const struct stats *s)
+uint64_t operation_requests(const struct operation_stats *s)
 {
 	return count(s, false);
+}
+
+uint64_t stats_errors(const struct stats *s)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < OPERATIONS_MAX; i++)
+		sum += count(s->operations[i], true);
+	return sum;
+}
+
+uint64_t stats_requests(const struct stats *s)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < OPERATIONS_MAX; i++)
+		sum += count(s->operations[i], false);
+	return sum;
+}
+
+void stats_total(const struct stats *s, struct operation_stats *total)
+{
+	memset(total, 0, sizeof(*total));
+	for (int i = 0; i < OPERATIONS_MAX; i++)
+		if (s->operations[i])
+			merge_operation(total, s->operations[i]);
 }

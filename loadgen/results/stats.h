@@ -82,6 +82,11 @@ void stats_merge(struct stats *into, const struct stats *from);
 /* Requests that ended in an error, and all that ended. */
 uint64_t stats_errors(const struct stats *s);
 uint64_t stats_requests(const struct stats *s);
+/* The same of one operation. */
+uint64_t operation_errors(const struct operation_stats *s);
+uint64_t operation_requests(const struct operation_stats *s);
+/* All operations together, in *total, which is too large for the stack. */
+void stats_total(const struct stats *s, struct operation_stats *total);
 void stats_error_word(struct stats *s, const char *word, uint64_t now_ns);
 void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns);
 
@@ -120,6 +125,13 @@ static inline void stats_add_lateness(struct stats *s, uint64_t late_ns)
 static inline bool status_is_error(unsigned status)
 {
 	return status > FT_STATUS_MISS;
+}
+
+/* Requests that got an answer of any kind. */
+static inline uint64_t status_answers(const uint64_t status[STATUSES])
+{
+	return status[FT_STATUS_OK] + status[FT_STATUS_MISS] + status[FT_STATUS_ERROR_REPLY] +
+	       status[FT_STATUS_WRONG];
 }
 
 extern const char *const status_names[STATUSES];
