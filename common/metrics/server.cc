@@ -227,18 +227,23 @@ bool ParsePlace(const std::string &text, sockaddr_storage *to, socklen_t *length
 	return inet_pton(AF_INET, host.c_str(), &reinterpret_cast<sockaddr_in *>(to)->sin_addr) == 1;
 }
 
+bool CheckPlace(const std::string &text, sockaddr_storage *to, socklen_t *length, std::string *error)
+{
+	if (ParsePlace(text, to, length))
+		return true;
+	*error = "'" + text +
+		 "' is not an address for metrics: use ADDR:PORT with a numeric address, PORT, or /PATH of a "
+		 "Unix socket";
+	return false;
+}
+
 int ListenOnPort(const std::string &text, std::string *where, std::string *error)
 {
 	sockaddr_storage to = {};
 	socklen_t length = 0;
 	int on = 1;
-	if (!ParsePlace(text, &to, &length)) {
-		*error = "'" + text +
-			 "' is not an address for metrics: use ADDR:PORT with a numeric address, PORT, or "
-			 "/PATH of a "
-			 "Unix socket";
+	if (!CheckPlace(text, &to, &length, error))
 		return -1;
-	}
 	int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) ||
 	    bind(fd, reinterpret_cast<sockaddr *>(&to), length) || listen(fd, kBacklog)) {
@@ -262,6 +267,13 @@ int ListenOnPort(const std::string &text, std::string *where, std::string *error
 }
 
 } // namespace
+
+bool CheckMetricsAddress(const std::string &address, std::string *error)
+{
+	sockaddr_storage to = {};
+	socklen_t length = 0;
+	return address[0] == '/' || CheckPlace(address, &to, &length, error);
+}
 
 MetricsServer::MetricsServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 

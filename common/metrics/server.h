@@ -17,6 +17,9 @@ namespace forktail::common
 
 constexpr char kMetricsAddress[] = "127.0.0.1:9742"; // the default
 
+// Whether Open accepts the form of the address. False: *error is one sentence.
+bool CheckMetricsAddress(const std::string &address, std::string *error);
+
 class MetricsServer
 {
 public:

@@ -2,6 +2,8 @@
 /* The buffer doubles, so that formatting a request soon needs no more allocations. */
 #include "bytes.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,4 +38,27 @@ bool bytes_add_text(struct bytes *b, const char *text)
 		return false;
 	bytes_add(b, text, n);
 	return true;
+}
+
+int bytes_add_file(struct bytes *b, const char *path, size_t limit)
+{
+	FILE *f = fopen(path, "r");
+	size_t before = b->length, got = 1;
+	int rc = f ? 0 : -errno;
+
+	while (rc == 0 && got > 0) {
+		if (!bytes_reserve(b, 1)) {
+			rc = -ENOMEM;
+			break;
+		}
+		got = fread(b->at + b->length, 1, b->room - b->length, f);
+		b->length += got;
+		if (ferror(f))
+			rc = -errno;
+		else if (b->length - before > limit)
+			rc = -EFBIG;
+	}
+	if (f)
+		fclose(f);
+	return rc;
 }

@@ -8,39 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "common/text/csv.h"
 
 static int fail(char *error, size_t size, const char *path, uint64_t line, const char *why)
 {
 	snprintf(error, size, "%s:%llu: %s", path, (unsigned long long)line, why);
 	return -EINVAL;
-}
-
-/* A file's bytes, which the caller frees. NULL: errno is set. */
-static char *read_all(const char *path, size_t *length)
-{
-	FILE *f = fopen(path, "r");
-	size_t room = 1 << 16, got;
-	char *text = f ? malloc(room) : NULL, *grown;
-
-	*length = 0;
-	while (text && (got = fread(text + *length, 1, room - *length, f)) > 0) {
-		*length += got;
-		if (*length < room)
-			continue;
-		room *= 2;
-		grown = realloc(text, room);
-		if (!grown)
-			free(text);
-		text = grown;
-	}
-	if (text && ferror(f)) {
-		free(text);
-		text = NULL;
-	}
-	if (f)
-		fclose(f);
-	return text;
 }
 
 struct row_reader {
@@ -121,26 +95,31 @@ static int read_rows(struct row_reader *r)
 
 int data_set_read(struct data_set *d, const char *path, char *error, size_t size)
 {
-	size_t length, name = strlen(path);
-	char *all = read_all(path, &length);
-	struct row_reader r = {.d = d, .path = path, .at = all, .line = 1, .error = error, .size = size};
-	int rc;
+	size_t name = strlen(path);
+	struct bytes all = {0};
+	int rc = bytes_add_file(&all, path, SIZE_MAX);
+	struct row_reader r = {.d = d,
+			       .path = path,
+			       .at = all.at,
+			       .end = all.at + all.length,
+			       .separator = name > 4 && strcmp(path + name - 4, ".tsv") == 0 ? '\t' : ',',
+			       .line = 1,
+			       .error = error,
+			       .size = size};
 
 	memset(d, 0, sizeof(*d));
-	if (!all) {
-		snprintf(error, size, "cannot read %s: %s", path, strerror(errno));
-		return -EINVAL;
-	}
-	r.end = all + length;
-	r.separator = name > 4 && strcmp(path + name - 4, ".tsv") == 0 ? '\t' : ',';
-	d->text = r.out = malloc(length + 1);
-	if (d->text) {
-		rc = read_rows(&r);
-	} else {
+	if (rc == 0)
+		d->text = r.out = malloc(all.length + 1);
+	if (rc && rc != -ENOMEM) {
+		snprintf(error, size, "cannot read %s: %s", path, strerror(-rc));
+		rc = -EINVAL;
+	} else if (!d->text) {
 		snprintf(error, size, "not enough memory for %s", path);
 		rc = -ENOMEM;
+	} else {
+		rc = read_rows(&r);
 	}
-	free(all);
+	free(all.at);
 	return rc;
 }
 

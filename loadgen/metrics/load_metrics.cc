@@ -3,6 +3,7 @@
 #include "load_metrics.h"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <event2/event.h>
 #include <map>
@@ -82,6 +83,15 @@ std::string load_metrics::Text(MetricsFormat format)
 		"Requests due per second; 0 in a closed loop, or if the rate changes.");
 	w.Sample({}, rate);
 	return w.Finish();
+}
+
+int load_metrics_check(const char *address, char *error, size_t size)
+{
+	std::string why;
+	if (forktail::common::CheckMetricsAddress(address, &why))
+		return 0;
+	snprintf(error, size, "--metrics: %s", why.c_str());
+	return -EINVAL;
 }
 
 int load_metrics_open(load_metrics **m, const char *address, char *error, size_t size)

@@ -16,6 +16,8 @@ extern "C" {
 
 struct load_metrics;
 
+/* Returns 0, or -EINVAL and a sentence: `address` has not the form of an address. */
+int load_metrics_check(const char *address, char *error, size_t size);
 /* Listens on "ADDR:PORT", "PORT" or "/PATH" (common/metrics/server.h). Returns 0, or -1 and a sentence. */
 int load_metrics_open(struct load_metrics **m, const char *address, char *error, size_t size);
 /* Adds the counts of a second. `rate`: requests due per second; 0: a closed loop, or a rate that changes.

@@ -145,10 +145,11 @@ static void check_find(const struct options *o, char *error, size_t size)
 {
 	if (!o->find_count && o->svg_path)
 		snprintf(error, size, "--svg draws the curve of --find, which is missing");
-	else if (o->find_count && (o->fill || o->replay_path || o->mode != MODE_LOAD || o->ycsb == 'L'))
+	else if (o->find_count &&
+		 (o->fill || o->replay_path || o->delivery || o->mode != MODE_LOAD || o->ycsb == 'L'))
 		snprintf(error, size,
-			 "--find runs one workload at many rates. Remove --fill, --replay, --latency, "
-			 "--intrinsic and --ycsb load");
+			 "--find runs one workload at many rates. Remove --fill, --replay, --pubsub, "
+			 "--handoff, --latency, --intrinsic and --ycsb load");
 	else if (o->find_count && (o->has_rate_profile || o->has_connections_profile))
 		snprintf(error, size, "--find sets the rate of its runs, --profile changes it. Choose one");
 	else if (o->find_count && (o->requests || o->loop))

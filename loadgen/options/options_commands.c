@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/text/parse.h"
+#include "loadgen/command/bytes.h"
 #include "options_values.h"
 
 enum { FILE_BYTES_MAX = 1 << 20 };
@@ -116,36 +117,22 @@ static bool take_line(char *line, const char *path, struct options *o, char *why
 	return true;
 }
 
-/* The file's text, which the caller frees. NULL: errno is set. */
-static char *read_text(const char *path)
-{
-	FILE *f = fopen(path, "r");
-	char *text = f ? malloc(FILE_BYTES_MAX + 1) : NULL;
-	size_t length = text ? fread(text, 1, FILE_BYTES_MAX, f) : 0;
-
-	if (text)
-		text[length] = 0;
-	if (text && (ferror(f) || length == FILE_BYTES_MAX)) {
-		if (!ferror(f))
-			errno = EFBIG;
-		free(text);
-		text = NULL;
-	}
-	if (f)
-		fclose(f);
-	return text;
-}
-
 error_t options_read_commands(const char *path, struct options *o)
 {
 	char why[256] = "", *rest, *line;
 	uint32_t before = o->command_count, number = 0;
+	struct bytes text = {0};
+	int rc;
 
 	if (o->commands_text)
 		return options_refuse("--commands: only one file can be given");
-	o->commands_text = rest = read_text(path);
-	if (!rest)
-		return options_refuse("--commands: cannot read %s: %s", path, strerror(errno));
+	rc = bytes_add_file(&text, path, FILE_BYTES_MAX);
+	if (rc == 0)
+		rc = bytes_reserve(&text, 1) ? 0 : -ENOMEM;
+	o->commands_text = rest = text.at;
+	if (rc)
+		return options_refuse("--commands: cannot read %s: %s", path, strerror(-rc));
+	text.at[text.length] = 0;
 	while ((line = strsep(&rest, "\n"))) {
 		number++;
 		if (!take_line(line, path, o, why, sizeof(why)))

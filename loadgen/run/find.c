@@ -122,9 +122,9 @@ static void answer(const struct run *r, char *out, size_t size)
 
 	limits_text(r->o, limits, sizeof(limits));
 	if (s->end == SEARCH_NONE_HELD)
-		snprintf(out, size, "%s: no rate down to %.10g/s holds this", limits, beyond->rate);
+		snprintf(out, size, "%s %s at no rate down to %.10g/s", limits, hold, beyond->rate);
 	else if (!highest || !beyond)
-		snprintf(out, size, "%s: the search ended before its answer", limits);
+		snprintf(out, size, "%s: the search ended without an answer", limits);
 	else if (s->end == SEARCH_CLIENT)
 		snprintf(out, size,
 			 "%s %s at least up to %.10g requests/s. The client may be the limit: at %.10g/s its "
@@ -141,33 +141,30 @@ static void answer(const struct run *r, char *out, size_t size)
 
 static void print_answer(struct run *r)
 {
-	struct find *find = r->find;
-	const struct search_rate *highest = search_highest(&find->search);
+	const struct find *find = r->find;
+	const struct curve *curve = &find->curve;
 	char headline[256], text[512];
-	struct curve *curve = malloc(sizeof(*curve));
 
 	answer(r, text, sizeof(text));
-	if (curve) {
-		curve_make(curve, find->runs, find->count, highest ? highest->rate : 0);
-		report_headline(headline, sizeof(headline), r->o, r->suite.tests[0].name);
-		if (r->csv)
-			curve_csv(r->csv, curve);
-		if (r->csv != stdout) {
-			printf("%s\n", headline);
-			curve_table(stdout, curve);
-			printf("\n%s\n", text);
-		}
-		if (r->o->svg_path && !curve_svg(r->o->svg_path, curve, text))
-			complain(r, "gnuplot could not write the chart of --svg");
+	report_headline(headline, sizeof(headline), r->o, r->suite.tests[0].name);
+	if (r->csv)
+		curve_csv(r->csv, curve);
+	if (r->csv != stdout) {
+		printf("%s\n", headline);
+		curve_table(stdout, curve);
+		printf("\n%s\n", text);
 	}
+	if (r->o->svg_path && !curve_svg(r->o->svg_path, curve, text))
+		complain(r, "gnuplot could not write the chart of --svg");
 	fflush(stdout);
 	if (find->search.end != SEARCH_FOUND && r->status == EXIT_DONE)
 		r->status = EXIT_NO;
-	free(curve);
 }
 
 void find_rate(struct run *r)
 {
+	const struct search_rate *highest;
+
 	r->find = calloc(1, sizeof(*r->find));
 	if (!r->find) {
 		complain(r, "not enough memory for the search");
@@ -179,6 +176,8 @@ void find_rate(struct run *r)
 	}
 	if (search(r))
 		complete_curve(r);
+	highest = search_highest(&r->find->search);
+	curve_make(&r->find->curve, r->find->runs, r->find->count, highest ? highest->rate : 0);
 	if (r->find->count)
 		print_answer(r);
 }
@@ -208,24 +207,19 @@ static void put_rate(json_t *j, const struct run *r, const char *name, const str
 void find_json(const struct run *r, json_t *summary)
 {
 	static const char *const ends[] = {"interrupted", "found", "client limit", "none held", "undecided"};
-	struct curve *curve = malloc(sizeof(*curve));
-	const struct search_rate *highest;
 	char text[512];
 	json_t *j;
 
-	if (r->find && curve) {
-		j = json_put_object(summary, "search");
-		limits_text(r->o, text, sizeof(text));
-		json_put_text(j, "limit", text);
-		json_put_text(j, "result", ends[r->find->search.end]);
-		json_put_number(j, "closed_loop_per_s", r->find->closed_rps);
-		highest = search_highest(&r->find->search);
-		put_rate(j, r, "highest", highest);
-		put_rate(j, r, "beyond", search_beyond(&r->find->search));
-		curve_make(curve, r->find->runs, r->find->count, highest ? highest->rate : 0);
-		curve_json(json_put_array(j, "curve"), curve);
-	}
-	free(curve);
+	if (!r->find)
+		return;
+	j = json_put_object(summary, "search");
+	limits_text(r->o, text, sizeof(text));
+	json_put_text(j, "limit", text);
+	json_put_text(j, "result", ends[r->find->search.end]);
+	json_put_number(j, "closed_loop_per_s", r->find->closed_rps);
+	put_rate(j, r, "highest", search_highest(&r->find->search));
+	put_rate(j, r, "beyond", search_beyond(&r->find->search));
+	curve_json(json_put_array(j, "curve"), &r->find->curve);
 }
 
 void find_free(struct run *r)

@@ -18,6 +18,7 @@
 #define FAR_SHARE 0.1
 /* The largest share of failed requests, unless a limit is about errors. */
 #define ERRORS_SHARE 0.01
+
 static bool about_errors(const struct options *o)
 {
 	for (uint32_t i = 0; i < o->find_count; i++)

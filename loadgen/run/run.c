@@ -299,6 +299,8 @@ static bool begin(struct run *r)
 				       : suite_build(o, r->workload, &r->suite, error, sizeof(error));
 	if (rc == 0)
 		rc = find_check(o, r->workload, error, sizeof(error));
+	if (rc == 0 && o->metrics)
+		rc = load_metrics_check(o->metrics, error, sizeof(error));
 	if (rc == 0 && o->deployment != DEPLOYMENT_SINGLE)
 		rc = begin_nodes(r, error, sizeof(error));
 	else if (rc == 0 && o->mode != MODE_INTRINSIC &&

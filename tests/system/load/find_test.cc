@@ -79,7 +79,7 @@ TEST_CASE("a limit that no rate meets is answered with status 1")
 			      {"--duration", "20ms", "--warmup", "5ms", "--rate", "4000", "-c", "2", "--json",
 			       dir.file("json")});
 	CHECK(r.status == 1);
-	CHECK(contains(r.out, "no rate down to "));
+	CHECK(contains(r.out, "at no rate down to "));
 	const Json search = parse_json(read_file(dir.file("json"))).at("search");
 	CHECK(search.at("result") == "none held");
 	CHECK(!search.contains("highest"));
@@ -92,7 +92,7 @@ TEST_CASE("failed requests do not count as held, unless a limit allows them")
 	redis.command({"SET", "text", "abc"});
 	Result r = find(redis, "max < 10s", words);
 	CHECK(r.status == 1);
-	CHECK(contains(r.out, "no rate down to"));
+	CHECK(contains(r.out, "at no rate down to"));
 	TempDir dir;
 	Arguments allowed = words;
 	allowed.insert(allowed.end(), {"--find", "errors < 101", "--json", dir.file("json")});
@@ -139,6 +139,7 @@ TEST_CASE("a search that cannot be made is refused before any request")
 	refused("p99 < 1ms", {"-t", "ping"}, "one test, but -t names 2");
 	refused("p99 < 1ms", {"-n", "10"}, "Remove -n and -l");
 	refused("p99 < 1ms", {"--fill", "10"}, "--fill sets N keys and stops");
+	refused("p99 < 1ms", {"--pubsub", "2"}, "Remove --fill, --replay, --pubsub");
 	refused("p99 < 1ms", {"--profile", "ramp:1-2x1s"}, "--profile changes it");
 	refused("p99 < 1ms", {"--fail-if", "p99>1s"}, "--fail-if checks one");
 	CHECK(load({"-s", redis.socket(), "--svg", "x.svg"}).status == 2);

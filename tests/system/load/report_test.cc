@@ -473,6 +473,6 @@ TEST_CASE("a running load serves its figures as metrics")
 	CHECK(p.wait(Seconds(30)) == 0);
 	CHECK(access(path.c_str(), F_OK) != 0); // the socket is removed
 	const Result r = load({"-s", redis.socket(), "--metrics", "nowhere:x"});
-	CHECK(r.status == 3);
+	CHECK(r.status == 2);
 	CHECK(contains(r.err, "'nowhere:x' is not an address for metrics"));
 }
