@@ -361,6 +361,12 @@ Activity ActivityOf(const Stack &stack, const KernelSide &side)
 	return activity;
 }
 
+bool Activities::AreOf(const Run &run) const
+{
+	return loaded_from_ns == run.loaded_from_ns && loaded_to_ns == run.loaded_to_ns &&
+	       of_sample.size() == run.cpu_samples.size();
+}
+
 const Activity &Activities::Of(size_t sample) const
 {
 	return kinds[of_sample[sample]];
@@ -457,7 +463,7 @@ Activities ActivitiesOf(const Run &run)
 {
 	// Samples with the same stack, mode, system call and file share one entry.
 	std::map<std::tuple<uint32_t, bool, uint16_t, uint8_t>, uint32_t> known;
-	Activities activities;
+	Activities activities = {run.loaded_from_ns, run.loaded_to_ns, {}, {}};
 	for (const ft_cpu_sample &s : run.cpu_samples) {
 		bool in_kernel = s.flags & FT_CPU_SAMPLE_KERNEL;
 		auto [found, is_new] = known.try_emplace({s.stack, in_kernel, s.syscall, s.file},

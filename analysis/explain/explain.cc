@@ -428,9 +428,6 @@ void ExplainEpisodes(size_t evidence, Explanation *e)
 	e->episodes = FindEpisodes(&e->blame);
 	e->progress.Plan({1});
 	e->progress.Begin();
-	// Of a whole run that was loaded at once, the activities are those of all samples. Of a part, more
-	// than the part is loaded now, because its backlog was looked for before it.
-	bool known = !e->in_part && e->source->stretches().size() == 1;
 	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
 	FindEvidence(
 	    e->run, e->timelines, e->blame, e->activities, evidence, kEvidenceEpisodes, &e->episodes,
@@ -439,9 +436,8 @@ void ExplainEpisodes(size_t evidence, Explanation *e)
 		    bool changed = e->source->Cover(from_ns, to_ns, &e->run, EndOfSpan(times, to_ns));
 		    if (changed)
 			    MakeTimelines(e);
-		    if (changed || !known)
+		    if (!e->activities.AreOf(e->run))
 			    e->activities = ActivitiesOf(e->run);
-		    known = true;
 		    return changed;
 	    },
 	    &e->culprit);

@@ -16,7 +16,7 @@ namespace forktail::analysis
 // nullptr: the server did not report it.
 const Series *InfoSeries(const Run &run, const std::string &name);
 
-// A value as a whole number: a recording may have any, 0 stands for negative ones.
+// A value as a whole number. A recording may have any numbers: negative ones are 0.
 uint64_t WholeInfo(double value);
 
 // By how much it grew in the period, times `unit`. Nothing if it was not reported, or set back by a restart.
