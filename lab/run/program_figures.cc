@@ -96,31 +96,16 @@ void AddNodes(const std::string &step, const common::Json &nodes,
 	}
 }
 
-// "fork 52 %, run-queue 33 %".
-std::string CausesText(const common::Json &causes)
+// The largest shares by name: "fork 52 %, run-queue 33 %". `name` is the member that names one.
+std::string SharesText(const common::Json &shares, const char *name)
 {
 	std::string text;
 	size_t shown = 0;
-	for (const common::Json &cause : causes) {
-		double share = cause.at("share").get<double>();
+	for (const common::Json &one : shares) {
+		double share = one.at("share").get<double>();
 		if (shown == kCausesShown || share < kLeastShare)
 			break;
-		text += (shown++ ? ", " : "") + cause.at("cause").get<std::string>() + " " +
-			common::FormatShare(share);
-	}
-	return text;
-}
-
-// "command/GET 71 %, event loop 12 %".
-std::string OwnText(const common::Json &activities)
-{
-	std::string text;
-	size_t shown = 0;
-	for (const common::Json &activity : activities) {
-		double share = activity.at("share").get<double>();
-		if (shown == kCausesShown || share < kLeastShare)
-			break;
-		text += (shown++ ? ", " : "") + activity.at("name").get<std::string>() + " " +
+		text += (shown++ ? ", " : "") + one.at(name).get<std::string>() + " " +
 			common::FormatShare(share);
 	}
 	return text;
@@ -183,7 +168,7 @@ std::string EpisodeText(const common::Json &episode)
 	std::string text = when + common::FormatCount(episode.at("requests").get<uint64_t>()) +
 			   " requests, worst " +
 			   common::FormatDuration(episode.at("worst_ns").get<uint64_t>()) + ": " +
-			   CausesText(episode.at("causes"));
+			   SharesText(episode.at("causes"), "cause");
 	for (const common::Json &sentence : episode.at("evidence"))
 		text += "\n  " + sentence.get<std::string>();
 	return text;
@@ -341,8 +326,8 @@ bool AddExplanation(const std::string &step, const std::string &path,
 			point->numbers[step + ".hop." + FigureName(HopName(hop, names)) + ".percent"] =
 			    100 * hop.at("share").get<double>();
 		point->texts[step + ".hops"] = HopsText(json.value("hops", common::Json::array()), names);
-		point->texts[step + ".causes"] = CausesText(json.at("causes"));
-		point->texts[step + ".own"] = OwnText(json.at("own_code").at("activities"));
+		point->texts[step + ".causes"] = SharesText(json.at("causes"), "cause");
+		point->texts[step + ".own"] = SharesText(json.at("own_code").at("activities"), "name");
 		point->texts[step + ".longest"] = LongestText(json.at("slow_requests"));
 		std::vector<common::Json> episodes = json.at("episodes");
 		std::sort(episodes.begin(), episodes.end(), [](const common::Json &a, const common::Json &b) {

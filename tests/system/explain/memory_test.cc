@@ -164,6 +164,18 @@ TEST_CASE("an open loop with a snapshot has the same explanation in one stretch 
 	const Json explanation = check_same(made);
 	CHECK(explanation["requests"]["count"] == 80'000);
 	CHECK(explanation["causes"].size() > 2);
+
+	// A part, of which more is read than itself: its first requests may have waited from before.
+	const auto part = [&](const char *memory) {
+		return made.Explain({"--json", "--since", "+2s", "--until", "+3s", "--memory", memory}).out;
+	};
+	const std::string much = part(kMuch);
+	CHECK(parse_json(much)["requests"]["count"] == 20'000);
+	CHECK(parse_json(much)["episodes"].size() > 0);
+	for (const char *memory : {kLittle, "64M"}) {
+		INFO(memory);
+		CHECK(differences(much, part(memory)) == "");
+	}
 }
 
 TEST_CASE("a pipelined closed loop has the same explanation in one stretch and in many, with less memory")

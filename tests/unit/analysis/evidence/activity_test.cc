@@ -464,9 +464,26 @@ TEST_CASE("a sample without callers is named by the nearest stack with its funct
 	std::string names;
 	for (size_t i = 0; i < b.run.cpu_samples.size(); i++)
 		names += activities.Of(i).name + " ";
+	CHECK(activities.AreOf(b.run));
 	CHECK(names == "evict evict evict command/RANDOMKEY command/RANDOMKEY command/KEYS command/KEYS "
 		       "module/redis-server "
 		       "function/dictGetSomeKeys function/dictGetSomeKeys ");
+}
+
+TEST_CASE("activities are those of the samples that were loaded then")
+{
+	RunBuilder b;
+	Sampled(&b);
+	const Activities activities = ActivitiesOf(b.run);
+	CHECK(activities.AreOf(b.run));
+	b.run.loaded_from_ns++; // a stretch that begins later
+	CHECK_FALSE(activities.AreOf(b.run));
+	b.run.loaded_from_ns--;
+	b.run.loaded_to_ns--;
+	CHECK_FALSE(activities.AreOf(b.run));
+	b.run.loaded_to_ns++;
+	b.run.cpu_samples.Truncate(99);
+	CHECK_FALSE(activities.AreOf(b.run));
 }
 
 TEST_CASE("an episode reports what the server ran")

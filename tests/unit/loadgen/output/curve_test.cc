@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The curve of a search: medians of runs at the same rate, computed by hand, in each form of output.
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "loadgen/output/curve.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
+#include "tests/support/printed.h"
+
+using forktail::test::printed;
 
 namespace
 {
-
-std::string printed(const std::function<void(FILE *)> &print)
-{
-	char *text = nullptr;
-	size_t size = 0;
-	FILE *to = open_memstream(&text, &size);
-	print(to);
-	fclose(to);
-	std::string all(text, size);
-	free(text);
-	return all;
-}
 
 curve_run at(double rate, double p99_ms, double busiest, bool held)
 {

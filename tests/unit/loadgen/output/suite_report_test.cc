@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tables of several tests, the spread of a repeated one, CSV and the text distribution, with figures computed
 // by hand.
-#include <functional>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -10,21 +9,12 @@
 #include "loadgen/output/report.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
+#include "tests/support/printed.h"
+
+using forktail::test::printed;
 
 namespace
 {
-
-std::string printed(const std::function<void(FILE *)> &print)
-{
-	char *text = nullptr;
-	size_t size = 0;
-	FILE *to = open_memstream(&text, &size);
-	print(to);
-	fclose(to);
-	std::string all(text, size);
-	free(text);
-	return all;
-}
 
 std::vector<std::string> lines_of(const std::string &text)
 {
