@@ -157,7 +157,7 @@ static void print_answer(struct run *r)
 	if (r->o->svg_path && !curve_svg(r->o->svg_path, curve, text))
 		complain(r, "gnuplot could not write the chart of --svg");
 	fflush(stdout);
-	if (find->search.end != SEARCH_FOUND && r->status == EXIT_DONE)
+	if (!search_highest(&find->search) && r->status == EXIT_DONE)
 		r->status = EXIT_NO;
 }
 

@@ -30,11 +30,12 @@ TEST_CASE("a server that sleeps 10 ms per command takes at most 100 requests per
 			      {"--command", "DEBUG SLEEP 0.01", "-c", "8", "--json", dir.file("json"),
 			       "--csv=" + dir.file("csv"), "-o", dir.file("log")});
 	CAPTURE(r.out, r.err);
-	REQUIRE(r.status <= 1); // 1: runs on a busy host vary too much
+	REQUIRE(r.status == 0);
 	const Json j = parse_json(read_file(dir.file("json")));
 	const Json &search = j.at("search");
 	CHECK(search.at("limit") == "p50 < 40ms");
-	CHECK(search.at("result") == (r.status == 0 ? "found" : "undecided"));
+	// On a busy host the runs may vary too much.
+	CHECK((search.at("result") == "found" || search.at("result") == "undecided"));
 	CHECK(search.at("closed_loop_per_s").get<double>() <= 101);
 	const Json &highest = search.at("highest"), &beyond = search.at("beyond");
 	CHECK(highest.at("rate").get<double>() <= 105); // answers may be 10 ms of 400 behind
@@ -115,7 +116,7 @@ TEST_CASE("a chart is drawn with gnuplot")
 	    find(redis, "p99 < 5s",
 		 {"--rate", "400", "--duration", "50ms", "-c", "2", "--svg", dir.file("curve.svg")});
 	CAPTURE(r.err);
-	REQUIRE(r.status <= 1);
+	REQUIRE(r.status == 0);
 	const std::string svg = read_file(dir.file("curve.svg"));
 	CHECK(contains(svg, "<svg"));
 	CHECK(contains(svg, "requests due per second"));
