@@ -32,18 +32,18 @@ void ft_histogram_reset(struct ft_histogram *h)
 	memset(h, 0, sizeof(*h));
 }
 
-void ft_histogram_add(struct ft_histogram *h, uint64_t value_ns)
+void ft_histogram_add_equal(struct ft_histogram *h, uint64_t value_ns, uint32_t times)
 {
 	uint64_t v = value_ns > LARGEST ? LARGEST : value_ns;
 
-	h->slots[slot_of(v)]++;
+	h->slots[slot_of(v)] += times;
 	if (v < h->min_ns || !h->count)
 		h->min_ns = v;
 	if (v > h->max_ns)
 		h->max_ns = v;
-	h->count++;
-	h->sum_ns += (double)v;
-	h->sum_squares += (double)v * (double)v;
+	h->count += times;
+	h->sum_ns += (double)v * times;
+	h->sum_squares += (double)v * (double)v * times;
 }
 
 void ft_histogram_merge(struct ft_histogram *into, const struct ft_histogram *from)

@@ -22,7 +22,12 @@ struct ft_histogram {
 };
 
 void ft_histogram_reset(struct ft_histogram *h);
-void ft_histogram_add(struct ft_histogram *h, uint64_t value_ns);
+/* Adds a value `times` times (at least once). */
+void ft_histogram_add_equal(struct ft_histogram *h, uint64_t value_ns, uint32_t times);
+static inline void ft_histogram_add(struct ft_histogram *h, uint64_t value_ns)
+{
+	ft_histogram_add_equal(h, value_ns, 1);
+}
 void ft_histogram_merge(struct ft_histogram *into, const struct ft_histogram *from);
 /* The value at `percentile` (0..100], the highest value its bucket can hold, capped at max_ns; 0 when empty.
  */

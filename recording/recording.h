@@ -124,7 +124,12 @@ static inline bool ft_requests_full(const struct ft_requests *r)
 {
 	return r->count == FT_REQUEST_BLOCK;
 }
-void ft_requests_append(struct ft_requests *r, const struct ft_request *q);
+/* Appends a request `times` times, 1 to FT_REQUEST_BLOCK - r->count. */
+void ft_requests_append_equal(struct ft_requests *r, const struct ft_request *q, uint32_t times);
+static inline void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
+{
+	ft_requests_append_equal(r, q, 1);
+}
 /* Appends a request seen in the server's kernel. A block has either these or those of ft_requests_append. */
 void ft_requests_append_seen(struct ft_requests *r, const struct ft_request *q,
 			     const struct ft_request_seen *seen);

@@ -76,22 +76,35 @@ void ft_requests_free(struct ft_requests *r)
 	memset(r, 0, sizeof(*r));
 }
 
-static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
+/* `times` varints of one value. */
+static inline uint8_t *put_varints(uint8_t *to, uint64_t value, uint32_t times)
 {
 	if (__builtin_expect(value < 1ull << 56, 1)) {
 		/* ceil(bits / 7) without a division: exact up to 56 bits. */
 		unsigned n = ((63 - (unsigned)__builtin_clzll(value | 1)) * 9 + 73) / 64;
 		uint64_t word = (value * 2 + 1) << (n - 1);
-		memcpy(to, &word, 8);
-		return to + n;
+		do {
+			memcpy(to, &word, 8);
+			to += n;
+		} while (--times);
+		return to;
 	}
-	*to = 0;
-	memcpy(to + 1, &value, 8);
-	return to + VARINT_MAX;
+	do {
+		*to = 0;
+		memcpy(to + 1, &value, 8);
+		to += VARINT_MAX;
+	} while (--times);
+	return to;
+}
+
+static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
+{
+	return put_varints(to, value, 1);
 }
 
 /* The answer's socket-buffer wait plus one; 0 if unknown, as for those before the first known one. */
-static __attribute__((noinline)) void append_arrival(struct ft_requests *r, const struct ft_request *q)
+static __attribute__((noinline)) void append_arrivals(struct ft_requests *r, const struct ft_request *q,
+						      uint32_t times)
 {
 	enum { ZERO = 1 }; /* its varint */
 
@@ -100,7 +113,7 @@ static __attribute__((noinline)) void append_arrival(struct ft_requests *r, cons
 		r->arrival += r->count;
 		r->any_arrival = true;
 	}
-	r->arrival = put_varint(r->arrival, q->arrival_ns ? q->end_ns - q->arrival_ns + 1 : 0);
+	r->arrival = put_varints(r->arrival, q->arrival_ns ? q->end_ns - q->arrival_ns + 1 : 0, times);
 }
 
 /* The previous end may have been the block's latest. */
@@ -110,7 +123,23 @@ static void step_back(struct ft_requests *r)
 		r->latest_ns = r->last_end_ns;
 }
 
-void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
+/* The columns of requests that are equal to the last one. */
+static __attribute__((noinline)) void append_equal(struct ft_requests *r, const struct ft_request *q,
+						   uint32_t times)
+{
+	uint32_t at = r->count;
+
+	r->count += times;
+	r->end = put_varints(r->end, 0, times);
+	r->duration = put_varints(r->duration, q->end_ns - q->start_ns, times);
+	r->late = put_varints(r->late, q->start_ns - q->intended_ns, times);
+	r->connection = put_varints(r->connection, q->connection, times);
+	memset(r->op + at, q->op, times);
+	memset(r->status + at, q->status, times);
+	memset(r->behind + at, q->behind, times);
+}
+
+void ft_requests_append_equal(struct ft_requests *r, const struct ft_request *q, uint32_t times)
 {
 	/* Locals first: the compiler must assume that any byte stored below may be in *r or *q. */
 	uint8_t *end = r->end, *duration = r->duration, *late = r->late, *connection = r->connection;
@@ -119,7 +148,7 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 	uint64_t step = request.end_ns - r->last_end_ns;
 
 	if (__builtin_expect(request.arrival_ns || r->any_arrival, 0))
-		append_arrival(r, q);
+		append_arrivals(r, q, times);
 	/* Branches that are rarely taken: a minimum and a maximum would each be a store. */
 	if (__builtin_expect(request.intended_ns < r->first_ns, 0))
 		r->first_ns = request.intended_ns;
@@ -135,6 +164,8 @@ void ft_requests_append(struct ft_requests *r, const struct ft_request *q)
 	*status = request.status;
 	*behind = request.behind;
 	r->any_behind |= request.behind;
+	if (times > 1)
+		append_equal(r, q, times - 1);
 }
 
 static uint8_t *seen_start(const struct ft_requests *r, unsigned column)

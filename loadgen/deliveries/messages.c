@@ -47,10 +47,10 @@ void take_message(struct consumer *c, const redisReply *payload, uint64_t end_ns
 	q.intended_ns = s.intended_ns;
 	q.start_ns = s.start_ns;
 	if (q.intended_ns >= d->measure_ns) {
-		stats_add(d->stats, q.op, q.status, end_ns - q.intended_ns, payload->len);
+		stats_add(d->stats, q.op, q.status, end_ns - q.intended_ns, payload->len, 1);
 		d->stats->last_end_ns = end_ns;
 		atomic_fetch_add(&d->received, 1);
 	}
 	if (end_ns - q.intended_ns >= d->plan.log_over_ns)
-		log_append(&d->lane, &q);
+		log_append(&d->lane, &q, 1);
 }

@@ -69,8 +69,41 @@ static bool take_error(struct connection *c, const struct pending_request *p, co
 	return false;
 }
 
+/* Whether equal requests may be recorded together: neither their keys nor their order among others matter. */
+static inline bool records_together(const struct load_thread *t)
+{
+	return !t->plan->workload->growing && !t->plan->proxy_ring && !t->model->on_end;
+}
+
+/* A request ended without an error: adds it to `ended` if it equals those, else records those first. */
+static inline void end_together(struct connection *c, const struct pending_request *p, uint64_t now_ns,
+				unsigned status, uint64_t bytes, struct equal_requests *ended)
+{
+	struct ft_request *q = &ended->request;
+
+	if (ended->count > 0 && p->intended_ns == q->intended_ns && p->start_ns == q->start_ns &&
+	    p->operation == q->op && status == q->status) {
+		ended->bytes += bytes;
+		ended->count++;
+		return;
+	}
+	if (ended->count > 0)
+		record_equal(c->thread, ended);
+	*ended = (struct equal_requests){
+	    .request = {.intended_ns = p->intended_ns,
+			.start_ns = p->start_ns,
+			.end_ns = now_ns,
+			.connection = c->id,
+			.op = p->operation,
+			.status = (uint8_t)status},
+	    .bytes = bytes,
+	    .count = 1,
+	};
+}
+
 /* The answer to the oldest request is complete: sends the next step of its operation, or ends it. */
-static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t bytes)
+static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t bytes, bool together,
+			       struct equal_requests *ended)
 {
 	struct load_thread *t = c->thread;
 	const struct workload *w = t->plan->workload;
@@ -99,7 +132,10 @@ static inline void take_answer(struct connection *c, uint64_t now_ns, uint64_t b
 		t->model->step(c, &old);
 		return;
 	}
-	record_request(t, c->id, p, now_ns, status, bytes);
+	if (together && !status_is_error(status))
+		end_together(c, p, now_ns, status, bytes, ended);
+	else
+		record_request(t, c->id, p, now_ns, status, bytes);
 	if (__builtin_expect(t->model->on_end != NULL, 0))
 		t->model->on_end(c, p, now_ns, status);
 	if (__builtin_expect(c->reply != NULL, 0))
@@ -192,10 +228,12 @@ static bool take_unasked(struct connection *c, const char **at, const char *end,
 
 /* ---- all answers ---- */
 
-static inline bool take_bytes(struct connection *c, const char *at, const char *end, uint64_t now_ns)
+static inline bool take_bytes(struct connection *c, const char *at, const char *end, uint64_t now_ns,
+			      struct equal_requests *ended)
 {
 	struct load_thread *t = c->thread;
 	const struct workload *w = t->plan->workload;
+	bool together = records_together(t);
 
 	while (at < end) {
 		const char *from = at;
@@ -230,7 +268,7 @@ static inline bool take_bytes(struct connection *c, const char *at, const char *
 				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}
-		take_answer(c, now_ns, (uint64_t)(at - from));
+		take_answer(c, now_ns, (uint64_t)(at - from), together, ended);
 	}
 	return true;
 }
@@ -239,12 +277,15 @@ bool take_answers(struct connection *c, size_t size, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 	struct arriving *a = &t->arriving;
+	struct equal_requests ended;
 	bool there;
 
-	if (__builtin_expect(!c->arrival_times, 1))
-		return take_bytes(c, t->read_buffer, t->read_buffer + size, now_ns);
-	a->at_ns = arrival_monotonic(&a->clock, a->stamp_ns, now_ns);
-	there = take_bytes(c, t->read_buffer, t->read_buffer + size, now_ns);
+	ended.count = 0;
+	if (__builtin_expect(c->arrival_times, 0))
+		a->at_ns = arrival_monotonic(&a->clock, a->stamp_ns, now_ns);
+	there = take_bytes(c, t->read_buffer, t->read_buffer + size, now_ns, &ended);
+	if (ended.count > 0)
+		record_equal(t, &ended);
 	a->at_ns = 0;
 	return there;
 }

@@ -6,8 +6,9 @@
 #include "loadgen/cluster/proxy_ring.h"
 #include "recording/recording.h"
 
-/* When its answer arrived: the last of the bytes that are being read. A failed request has none. */
-static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct ft_request *q)
+/* When their answers arrived: the last of the bytes that are being read. A failed request has none. */
+static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct ft_request *q,
+						   uint32_t times)
 {
 	uint64_t at_ns = t->arriving.at_ns;
 
@@ -15,7 +16,26 @@ static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct
 		return;
 	q->arrival_ns = at_ns;
 	if (q->intended_ns >= t->plan->measure_ns)
-		stats_add_arrival(t->stats, at_ns - q->intended_ns, q->end_ns - at_ns);
+		stats_add_arrival(t->stats, at_ns - q->intended_ns, q->end_ns - at_ns, times);
+}
+
+/* Requests that are equal, `bytes` together. */
+static inline void count_and_log(struct load_thread *t, struct ft_request *q, uint64_t bytes, uint32_t times)
+{
+	if (__builtin_expect(t->arriving.at_ns != 0, 0))
+		note_arrival(t, q, times);
+	if (__builtin_expect(q->intended_ns >= t->plan->measure_ns, 1)) {
+		t->counting = true;
+		stats_add(t->stats, q->op, q->status, q->end_ns - q->intended_ns, bytes, times);
+	}
+	if (q->end_ns - q->intended_ns >= t->plan->log_over_ns || status_is_error(q->status))
+		log_append(&t->lane, q, times);
+}
+
+void record_equal(struct load_thread *t, struct equal_requests *e)
+{
+	count_and_log(t, &e->request, e->bytes, e->count);
+	e->count = 0;
 }
 
 void record_request(struct load_thread *t, uint32_t connection, const struct pending_request *p,
@@ -31,19 +51,10 @@ void record_request(struct load_thread *t, uint32_t connection, const struct pen
 	    .status = (uint8_t)status,
 	};
 
-	if (__builtin_expect(t->arriving.at_ns != 0, 0))
-		note_arrival(t, &q);
-	if (__builtin_expect(p->intended_ns >= t->plan->measure_ns, 1)) {
-		t->counting = true;
-		stats_add(t->stats, p->operation, status, end_ns - p->intended_ns, bytes);
-	}
-	if (end_ns - p->intended_ns >= t->plan->log_over_ns || status_is_error(status)) {
-		/* A request without a connection has no key. */
-		if (__builtin_expect(t->plan->proxy_ring != NULL, 0) && connection != NO_CONNECTION)
-			q.behind =
-			    proxy_ring_server(t->plan->proxy_ring, w, p->operation, p->key, &t->key_name);
-		log_append(&t->lane, &q);
-	}
+	/* A request without a connection has no key. */
+	if (__builtin_expect(t->plan->proxy_ring != NULL, 0) && connection != NO_CONNECTION)
+		q.behind = proxy_ring_server(t->plan->proxy_ring, w, p->operation, p->key, &t->key_name);
+	count_and_log(t, &q, bytes, 1);
 	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)
 		key_base_ack(w->base, p->key);
 	if (__builtin_expect(status_is_error(status), 0)) {

@@ -5,6 +5,17 @@
 
 #include "load_thread.h"
 
+/* Requests without an error that differ in nothing that is recorded, as those of a pipelined batch often do.
+ */
+struct equal_requests {
+	struct ft_request request;
+	uint64_t bytes; /* of all of them, sent and received */
+	uint32_t count;
+};
+
+/* Requests of the load ended: counts them and logs them. The count is 0 then. */
+void record_equal(struct load_thread *t, struct equal_requests *e);
+
 /* A request of the load ended: counts it and logs it. */
 void record_request(struct load_thread *t, uint32_t connection, const struct pending_request *p,
 		    uint64_t end_ns, unsigned status, uint64_t bytes);

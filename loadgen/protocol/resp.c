@@ -311,10 +311,22 @@ static inline const char *whole_number(const char *p, const char *end, uint32_t 
 
 	while (p < end && (uint8_t)(*p - '0') < 10 && p - first < 9)
 		n = n * 10 + (uint32_t)(*p++ - '0');
-	if (p == first || end - p < 2 || p[0] != '\r' || p[1] != '\n')
+	if (p == first || end - p < 2 || memcmp(p, "\r\n", 2) != 0)
 		return NULL;
 	*number = n;
 	return p + 2;
+}
+
+/* Skips the string that begins at *at, a '$', and is complete. False: nothing was done. */
+static inline bool whole_string(const char **at, const char *end)
+{
+	uint32_t n;
+	const char *q = whole_number(*at + 1, end, &n);
+
+	if (!q || (size_t)(end - q) < (size_t)n + 2 || memcmp(q + n, "\r\n", 2) != 0)
+		return false;
+	*at = q + n + 2;
+	return true;
 }
 
 /* Skips a string, integer, "+" line or double that is complete at *at. False: nothing was done. */
@@ -325,11 +337,7 @@ static inline bool whole_element(const char **at, const char *end)
 
 	switch (*p) {
 	case '$':
-		q = whole_number(p + 1, end, &n);
-		if (!q || (size_t)(end - q) < (size_t)n + 2 || q[n] != '\r' || q[n + 1] != '\n')
-			return false;
-		*at = q + n + 2;
-		return true;
+		return whole_string(at, end);
 	case ':':
 		q = whole_number(p + 1, end, &n);
 		if (!q)
@@ -425,7 +433,8 @@ static int scan_state(struct resp_scanner *s, const char **at, const char *end)
 	return result;
 }
 
-int resp_scan(struct resp_scanner *s, const char **at, const char *end)
+/* resp_scan, for any reply. Not inlined, so that the usual reply needs no registers saved. */
+static __attribute__((noinline)) int scan_any(struct resp_scanner *s, const char **at, const char *end)
 {
 	int result = 0;
 
@@ -444,4 +453,13 @@ int resp_scan(struct resp_scanner *s, const char **at, const char *end)
 		result = scan_state(s, at, end);
 	}
 	return result == 1 && s->kind == RESP_PUSH ? 2 : result;
+}
+
+int resp_scan(struct resp_scanner *s, const char **at, const char *end)
+{
+	if (*at < end && **at == RESP_STRING && (s->state | s->depth) == 0 && whole_string(at, end)) {
+		s->kind = RESP_STRING;
+		return 1;
+	}
+	return scan_any(s, at, end);
 }

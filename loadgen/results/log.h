@@ -60,20 +60,28 @@ void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t n
 /* For log_append. */
 void log_lane_next(struct log_lane *lane, uint64_t now_ns);
 
-static inline void log_append(struct log_lane *lane, const struct ft_request *q)
+/* Logs a request `times` times. */
+static inline void log_append(struct log_lane *lane, const struct ft_request *q, uint32_t times)
 {
 	if (!lane->log)
 		return;
-	if (__builtin_expect(!lane->open, 0)) {
-		log_lane_next(lane, q->end_ns);
-		if (!lane->open) {
-			lane->drops++;
-			return;
+	while (times > 0) {
+		uint32_t some = times;
+
+		if (__builtin_expect(!lane->open, 0)) {
+			log_lane_next(lane, q->end_ns);
+			if (!lane->open) {
+				lane->drops += times;
+				return;
+			}
 		}
+		if (__builtin_expect(some > FT_REQUEST_BLOCK - lane->open->requests.count, 0))
+			some = FT_REQUEST_BLOCK - lane->open->requests.count;
+		ft_requests_append_equal(&lane->open->requests, q, some);
+		times -= some;
+		if (__builtin_expect(ft_requests_full(&lane->open->requests), 0))
+			log_lane_next(lane, q->end_ns);
 	}
-	ft_requests_append(&lane->open->requests, q);
-	if (__builtin_expect(ft_requests_full(&lane->open->requests), 0))
-		log_lane_next(lane, q->end_ns);
 }
 
 #ifdef __cplusplus

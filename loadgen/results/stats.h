@@ -90,14 +90,15 @@ void stats_total(const struct stats *s, struct operation_stats *total);
 void stats_error_word(struct stats *s, const char *word, uint64_t now_ns);
 void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns);
 
+/* Counts `times` requests that are equal, and took `bytes` together. */
 static inline void stats_add(struct stats *s, unsigned operation, unsigned status, uint64_t latency_ns,
-			     uint64_t bytes)
+			     uint64_t bytes, uint32_t times)
 {
 	struct operation_stats *o = s->operations[operation];
 
-	o->status[status]++;
+	o->status[status] += times;
 	o->bytes += bytes;
-	ft_histogram_add(&o->latency, latency_ns);
+	ft_histogram_add_equal(&o->latency, latency_ns, times);
 }
 
 /* Counts a request for its node, and a node's answer that was a redirect or refusal. Without memory, they are
@@ -105,14 +106,14 @@ static inline void stats_add(struct stats *s, unsigned operation, unsigned statu
 void stats_node(struct stats *s, uint32_t node, unsigned status, uint64_t latency_ns, bool redirected);
 void stats_redirect(struct stats *s, uint32_t node, enum redirect why);
 
-static inline void stats_add_arrival(struct stats *s, uint64_t latency_ns, uint64_t unread_ns)
+static inline void stats_add_arrival(struct stats *s, uint64_t latency_ns, uint64_t unread_ns, uint32_t times)
 {
 	struct arrival_stats *a = s->arrivals;
 
-	a->unread_sum_ns += unread_ns;
+	a->unread_sum_ns += unread_ns * times;
 	if (unread_ns > a->unread_max_ns)
 		a->unread_max_ns = unread_ns;
-	ft_histogram_add(&a->latency, latency_ns);
+	ft_histogram_add_equal(&a->latency, latency_ns, times);
 }
 
 static inline void stats_add_lateness(struct stats *s, uint64_t late_ns)

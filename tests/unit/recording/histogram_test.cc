@@ -52,6 +52,22 @@ std::vector<std::vector<uint64_t>> distributions()
 
 } // namespace
 
+TEST_CASE("a value added several times at once counts as often")
+{
+	for (const uint64_t v : {uint64_t{0}, uint64_t{77}, uint64_t{123'456}, 2 * LARGEST}) {
+		Histogram at_once = of({5, 900'000});
+		ft_histogram_add_equal(at_once.get(), v, 6);
+		const Histogram one_by_one = of({5, 900'000, v, v, v, v, v, v});
+		CHECK(at_once->count == 8);
+		CHECK(at_once->min_ns == one_by_one->min_ns);
+		CHECK(at_once->max_ns == one_by_one->max_ns);
+		CHECK(ft_histogram_mean(at_once.get()) == Approx(ft_histogram_mean(one_by_one.get())));
+		CHECK(ft_histogram_stddev(at_once.get()) == Approx(ft_histogram_stddev(one_by_one.get())));
+		CHECK(std::equal(std::begin(at_once->slots), std::end(at_once->slots),
+				 std::begin(one_by_one->slots)));
+	}
+}
+
 TEST_CASE("percentiles are never below the exact one and at most 0.1 % above it")
 {
 	for (std::vector<uint64_t> values : distributions()) {

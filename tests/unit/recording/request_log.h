@@ -79,18 +79,23 @@ inline int decode(Guarded &memory, const std::string &payload, uint32_t count,
 	return rc;
 }
 
+// `together`: equal requests that follow each other are appended by one call.
 inline std::vector<Block> write_requests(const std::string &path, const std::vector<ft_request> &log,
-					 uint32_t flush_every = FT_REQUEST_BLOCK)
+					 uint32_t flush_every = FT_REQUEST_BLOCK, bool together = false)
 {
 	ft_writer *w = nullptr;
 	ft_requests r;
 	REQUIRE(ft_writer_open(&w, path.c_str(), "{}") == 0);
 	REQUIRE(ft_requests_init(&r) == 0);
 	REQUIRE(ft_requests_flush(&r, w) == 0); // nothing yet: no block
-	for (const ft_request &q : log) {
+	for (size_t i = 0, after; i < log.size(); i = after) {
+		after = i + 1;
 		if (ft_requests_full(&r) || r.count == flush_every)
 			REQUIRE(ft_requests_flush(&r, w) == 0);
-		ft_requests_append(&r, &q);
+		while (together && after < log.size() && same_request(log[i], log[after]) &&
+		       r.count + (after - i) < flush_every)
+			after++;
+		ft_requests_append_equal(&r, &log[i], static_cast<uint32_t>(after - i));
 	}
 	REQUIRE(ft_requests_flush(&r, w) == 0);
 	ft_requests_free(&r);

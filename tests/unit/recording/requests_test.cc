@@ -59,6 +59,26 @@ TEST_CASE("every edge value survives in every field")
 	round_trip(log);
 }
 
+TEST_CASE("equal requests appended by one call are as those appended one by one")
+{
+	std::mt19937_64 random(10);
+	const std::vector<uint64_t> values = edges();
+	for (const bool edge : {true, false}) {
+		std::vector<ft_request> log;
+		while (log.size() < 2 * FT_REQUEST_BLOCK) {
+			const ft_request q =
+			    edge ? request_of(random, values) : typical(1 + random() % 9).back();
+			log.insert(log.end(), 1 + random() % 20, q);
+		}
+		TempDir dir;
+		for (const uint32_t flush_every : {static_cast<uint32_t>(FT_REQUEST_BLOCK), 17u}) {
+			const auto one_by_one = write_requests(dir.file("a"), log, flush_every);
+			CHECK(one_by_one == write_requests(dir.file("b"), log, flush_every, true));
+		}
+		round_trip(log);
+	}
+}
+
 TEST_CASE("a full block of the longest values fits its columns")
 {
 	std::vector<ft_request> log;

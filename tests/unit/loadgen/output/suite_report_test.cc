@@ -48,7 +48,7 @@ struct Thousand {
 		s.reset(stats_new(&m));
 		REQUIRE(percentiles_parse(percentiles, &wanted));
 		for (uint64_t i = 1; i <= 1000; i++)
-			stats_add(s.get(), 0, i % 100 ? FT_STATUS_OK : FT_STATUS_TIMEOUT, i * 1000, 10);
+			stats_add(s.get(), 0, i % 100 ? FT_STATUS_OK : FT_STATUS_TIMEOUT, i * 1000, 10, 1);
 		figures_from_stats(f.get(), s.get(), &wanted, 2);
 	}
 };

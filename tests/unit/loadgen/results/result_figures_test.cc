@@ -67,8 +67,8 @@ struct Logged {
 		q.end_ns = q.intended_ns + latency;
 		q.op = op;
 		q.status = status;
-		log_append(&lane, &q);
-		stats_add(counted.get(), op, status, latency, 0);
+		log_append(&lane, &q, 1);
+		stats_add(counted.get(), op, status, latency, 0, 1);
 		all[op].push_back(latency);
 		all[TOTAL].push_back(latency);
 	}
@@ -116,6 +116,21 @@ TEST_CASE("percentiles from the log are the sorted values', per operation and in
 			CHECK(f.operations[op].percentile_ns[i] ==
 			      sorted_percentile(logged.all[op], logged.wanted.points[i]));
 	}
+}
+
+TEST_CASE("equal requests logged by one call continue in the next block")
+{
+	Logged logged;
+	const ft_request q = {1000, 1100, 1600, 3, kGet, FT_STATUS_OK, 0, 0};
+	log_append(&logged.lane, &q, 2 * FT_REQUEST_BLOCK + 5);
+	stats_add(logged.counted.get(), kGet, FT_STATUS_OK, 600, 0, 2 * FT_REQUEST_BLOCK + 5);
+	result_figures f = logged.close();
+	CHECK(f.operations[kGet].requests == 2 * FT_REQUEST_BLOCK + 5);
+	figures_from_log(&f, logged.path.c_str(), 0, 0);
+	REQUIRE(f.exact);
+	CHECK(f.operations[kGet].requests == 2 * FT_REQUEST_BLOCK + 5);
+	CHECK(f.operations[kGet].min_ns == 600);
+	CHECK(f.operations[kGet].max_ns == 600);
 }
 
 TEST_CASE("few values, equal values and very long ones")
@@ -265,12 +280,12 @@ TEST_CASE("arrivals are counted if requested, merged, and reset each second")
 	    without(stats_new_with(&m, false), stats_free);
 	REQUIRE(without->arrivals == nullptr);
 	for (uint64_t i = 1; i <= 100; i++)
-		stats_add_arrival(second.get(), i * 1000, i);
+		stats_add_arrival(second.get(), i * 1000, i, 1);
 	stats_merge(all.get(), second.get());
 	stats_merge(all.get(), without.get());
 	stats_merge(without.get(), second.get());
 	stats_reset(second.get());
-	stats_add_arrival(second.get(), 500'000, 7'000);
+	stats_add_arrival(second.get(), 500'000, 7'000, 1);
 	stats_merge(all.get(), second.get());
 	const wanted_figures wanted = wanted_of("50,99.9");
 	result_figures f;
