@@ -1,51 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The server is asked for the position of a command's keys once before the load: by COMMAND INFO, and with an
- * example by COMMAND GETKEYS if the position is not fixed. So commands of modules and future versions need no
- * list here. For each request the key is formatted an additional time, by the same code as requests, only to
- * hash it. */
+/* The server is asked for the position of a command's keys once before the load, with an example of its words
+ * (command_keys.h). So commands of modules and future versions need no list here. For each request the key is
+ * formatted an additional time, by the same code as requests, only to hash it. */
 #include "route.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "command_keys.h"
 #include "loadgen/command/draw.h"
 #include "loadgen/net/link.h"
 #include "nodes.h"
 
 /* ---- once, before the load ---- */
-
-/* What the server reports about a command: -1 no answer, 0 no such command, 1 known. `first`: the word of the
- * first key, 0 if it has no fixed position. */
-static int ask_info(struct link *l, const char *name, struct route *route, bool *movable, long long *first)
-{
-	const char *const words[] = {"COMMAND", "INFO", name};
-	redisReply *r = link_ask(l, 3, words);
-	const redisReply *info = r && r->type == REDIS_REPLY_ARRAY && r->elements == 1 ? r->element[0] : NULL;
-	int result = -1;
-
-	*movable = false;
-	if (info && info->type == REDIS_REPLY_NIL) {
-		result = 0;
-	} else if (info && info->type == REDIS_REPLY_ARRAY && info->elements >= 6) {
-		const redisReply *flags = info->element[2];
-
-		for (size_t i = 0; flags->type == REDIS_REPLY_ARRAY && i < flags->elements; i++) {
-			route->reads |= strcasecmp(flags->element[i]->str, "readonly") == 0;
-			route->writes |= strcasecmp(flags->element[i]->str, "write") == 0;
-			*movable |= strcasecmp(flags->element[i]->str, "movablekeys") == 0;
-		}
-		*first = info->element[3]->integer;
-		result = 1;
-	}
-	if (r)
-		freeReplyObject(r);
-	return result;
-}
 
 /* The command's words as sent for key 0, each with a unique mark in place of its number. Freed with
  * free_words. */
@@ -78,31 +48,37 @@ static void free_words(char **words, uint32_t count)
 	free(words);
 }
 
-/* The first key of a command whose keys have no fixed position (EVAL, XREAD), found with an example. 0:
- * none. */
-static uint32_t ask_key(struct link *l, const struct command *c)
+/* The first key of a command that only the server finds, with an example. 0: none. */
+static uint32_t ask_key(struct command_table *t, const struct command *c, char **sample)
 {
-	const char **words = calloc(c->word_count + 2u, sizeof(*words));
-	char **sample = sample_words(c);
-	redisReply *r = NULL;
+	const char *const *words = (const char *const *)sample;
+	const redisReply *key;
+	redisReply *r = command_table_ask(t, c->word_count, words, NULL, &key);
 	uint32_t found = 0;
 
-	if (words && sample) {
-		words[0] = "COMMAND";
-		words[1] = "GETKEYS";
-		for (uint32_t i = 0; i < c->word_count; i++)
-			words[i + 2] = sample[i] ? sample[i] : "";
-		r = link_ask(l, (int)c->word_count + 2, words);
-	}
-	if (r && r->type == REDIS_REPLY_ARRAY && r->elements > 0 && r->element[0]->type == REDIS_REPLY_STRING)
-		for (uint32_t i = 1; i < c->word_count && !found; i++)
-			if (strcmp(sample[i], r->element[0]->str) == 0)
-				found = i;
+	for (uint32_t i = 1; key && i < c->word_count && !found; i++)
+		if (strcmp(sample[i], key->str) == 0)
+			found = i;
 	if (r)
 		freeReplyObject(r);
-	free_words(sample, c->word_count);
-	free(words);
 	return found;
+}
+
+/* What the server reports about the command, and the word of its first key, 0 without one. Returns
+ * command_keys.known. */
+static int ask_server(struct command_table *t, const struct command *c, struct route *route, uint32_t *first)
+{
+	char **sample = sample_words(c);
+	const char *const *words = (const char *const *)sample;
+	const struct command_keys *k = sample ? command_table_find(t, c->word_count, words, NULL) : NULL;
+
+	if (k) {
+		route->reads = k->reads;
+		route->writes = k->writes;
+		*first = k->ask ? ask_key(t, c, sample) : command_keys_first(k, c->word_count, words, NULL);
+	}
+	free_words(sample, c->word_count);
+	return k ? k->known : -1;
 }
 
 bool route_settle_word(struct command *c, uint32_t word)
@@ -125,31 +101,28 @@ bool route_settle_word(struct command *c, uint32_t word)
 	return true;
 }
 
-static int prepare_step(const struct workload *w, struct step *s, struct link *link, bool several,
+static int prepare_step(const struct workload *w, struct step *s, struct command_table *table, bool several,
 			char *error, size_t size)
 {
 	const struct product *product = protocol_of(w->protocol)->product;
 	struct command *c = &s->command;
 	char name[COMMAND_NAME];
-	bool movable = false;
-	long long first = c->word_count > 1;
+	uint32_t first = c->word_count > 1;
 	int known = -1;
 
 	command_name(c, name, sizeof(name));
 	s->route = (struct route){.kind = ROUTE_ANY};
 	if (product->reads)
 		s->route.reads = product_reads(product, c);
-	else if (link)
-		known = ask_info(link, name, &s->route, &movable, &first);
+	else if (table)
+		known = ask_server(table, c, &s->route, &first);
 	if (known == 0) {
 		snprintf(error, size, "the server has no command %s", name);
 		return -EINVAL;
 	}
-	if (known == 1 && movable && first == 0)
-		first = ask_key(link, c);
-	if (!several || first <= 0 || (uint32_t)first >= c->word_count)
+	if (!several || first == 0 || first >= c->word_count)
 		return 0;
-	if (!route_settle_word(c, (uint32_t)first)) {
+	if (!route_settle_word(c, first)) {
 		snprintf(error, size,
 			 "the key of %s is not known before it is sent. With several servers, build the key "
 			 "from text, __key__ and __tag__",
@@ -163,14 +136,18 @@ static int prepare_step(const struct workload *w, struct step *s, struct link *l
 
 int route_prepare(struct workload *w, struct link *link, bool several, char *error, size_t size)
 {
-	for (uint32_t i = 0; i < w->operation_count; i++) {
-		for (uint32_t k = 0; k < w->operations[i].step_count; k++) {
-			int rc = prepare_step(w, &w->operations[i].steps[k], link, several, error, size);
-			if (rc)
-				return rc;
-		}
+	struct command_table *table = link ? command_table_new(link) : NULL;
+	int rc = 0;
+
+	if (link && !table) {
+		snprintf(error, size, "not enough memory for the commands");
+		return -ENOMEM;
 	}
-	return 0;
+	for (uint32_t i = 0; i < w->operation_count; i++)
+		for (uint32_t k = 0; k < w->operations[i].step_count && rc == 0; k++)
+			rc = prepare_step(w, &w->operations[i].steps[k], table, several, error, size);
+	command_table_free(table);
+	return rc;
 }
 
 /* ---- for each request ---- */
