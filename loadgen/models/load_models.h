@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The load models besides the replay's (replay_send.h). load_model.h explains what a model is. */
+/* The load models besides the replay's on one server (replay_send.h). load_model.h explains what a model is.
+ */
 #ifndef FORKTAIL_LOADGEN_LOAD_MODELS_H
 #define FORKTAIL_LOADGEN_LOAD_MODELS_H
 
@@ -10,6 +11,6 @@ extern const struct load_model closed_loop, open_loop;
 /* One server, without an event loop, like a plain client. */
 extern const struct load_model blocking_closed_loop, blocking_open_loop;
 /* Several servers. */
-extern const struct load_model routed_closed_loop, routed_open_loop;
+extern const struct load_model routed_closed_loop, routed_open_loop, routed_replay;
 
 #endif

@@ -23,6 +23,7 @@
 #include "loadgen/engine/request_end.h"
 #include "loadgen/engine/send.h"
 #include "recording/recording.h"
+#include "replay_lanes.h"
 #include "routing.h"
 
 /* How often waiting requests are checked and sent again without a change of topology; and the maximum number
@@ -124,14 +125,41 @@ static void put_off(struct load_thread *t, struct pending_queue *w, const struct
 	watch_waiting(t, now);
 }
 
+/* Puts a command of the generator itself on a connection. */
+static void put_own(struct connection *c, const struct pending_request *p, bool asking)
+{
+	c->thread->in_flight++;
+	put_on(c, p, asking && !lane_is_queued(c->thread, p));
+}
+
+/* Puts a request on a connection of the group with space: in a replay, on the connection of its lane. False:
+ * none has space, or it has to receive another part of the request's transaction before. */
+static bool put_in(struct load_thread *t, struct group *g, const struct pending_request *p, bool asking)
+{
+	struct connection *c = connection_list_first(g);
+	struct pending_request part;
+
+	if (!c)
+		return false;
+	if (t->replay) {
+		c = &g->connections[lane_of(t, p) - t->replay->lanes];
+		if (!c->list)
+			return false;
+		if (lane_needs_part(t, c, p, &part)) {
+			put_own(c, &part, asking);
+			return false;
+		}
+		asking &= !lane_is_queued(t, p);
+	}
+	put_on(c, p, asking);
+	return true;
+}
+
 static void send_to(struct load_thread *t, const struct pending_request *p, uint16_t node, bool asking)
 {
 	struct group *g = node == NODE_NONE ? NULL : group_of(t, node);
-	struct connection *c = g ? connection_list_first(g) : NULL;
 
-	if (c)
-		put_on(c, p, asking);
-	else
+	if (!g || !put_in(t, g, p, asking))
 		put_off(t, !g ? &t->routing->later : asking ? &g->asks : &g->queue, p);
 }
 
@@ -139,10 +167,13 @@ static void send_to(struct load_thread *t, const struct pending_request *p, uint
 static void send_on(struct load_thread *t, const struct pending_request *p)
 {
 	struct routing *r = t->routing;
+	const struct connection *home = t->replay ? lane_home(t, p) : NULL;
 	uint32_t slot = routing_slot(t, p);
-	uint16_t node = slot == ROUTE_ANYWHERE
-			    ? nodes_any(r->nodes, r->rotation++)
-			    : nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->rotation++);
+	uint16_t node =
+	    home ? home->group->node
+	    : slot == ROUTE_ANYWHERE
+		? nodes_any(r->nodes, t->replay ? lane_number(t->replay, lane_of(t, p)) : r->rotation++)
+		: nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->rotation++);
 
 	send_to(t, p, node, false);
 }
@@ -152,6 +183,8 @@ static void send_on(struct load_thread *t, const struct pending_request *p)
 static void on_end(struct connection *c, const struct pending_request *p, uint64_t now_ns, unsigned status)
 {
 	routing_count(c->thread, c->group, p, now_ns, status);
+	if (c->thread->replay)
+		lane_release(c->thread, p);
 }
 
 /* Ends a request that has lost its connection or never had one. */
@@ -164,6 +197,8 @@ static void end_without(struct load_thread *t, struct group *g, uint32_t connect
 		g = routing_blame(t, p);
 	if (g)
 		routing_count(t, g, p, now_ns, status);
+	if (t->replay)
+		lane_release(t, p);
 	t->in_flight--;
 }
 
@@ -196,12 +231,16 @@ static void on_loss(struct connection *c, uint32_t first, uint32_t in_flight, ui
 	struct load_thread *t = c->thread;
 
 	routing_trouble(c, now_ns);
+	if (t->replay)
+		lane_lose(t, c);
 	for (uint32_t i = 0; i < in_flight; i++) {
 		struct pending_request *p = &c->pending[(first + i) % c->ring_size];
 
 		if (p->operation == NO_OPERATION)
 			continue;
-		if (i >= in_flight - unwritten && !t->stopping)
+		if (t->plan->workload->operations[p->operation].internal)
+			t->in_flight--;
+		else if (i >= in_flight - unwritten && !t->stopping)
 			put_off(t, &t->routing->later, p);
 		else
 			end_without(t, c->group, c->id, p, now_ns, status);
@@ -234,6 +273,15 @@ static enum refusal refusal_of(const char *word, bool *outage)
 	return REFUSAL_NONE;
 }
 
+/* The request will be sent elsewhere, with its transaction. */
+static void leave(struct connection *c, const struct pending_request *p)
+{
+	struct pending_request discard;
+
+	if (c->thread->replay && lane_leave(c->thread, c, p, &discard))
+		put_own(c, &discard, false);
+}
+
 /* Follows "3999 127.0.0.1:6381". False: it leads nowhere. */
 static bool follow(struct connection *c, struct pending_request *p, bool asking)
 {
@@ -250,6 +298,7 @@ static bool follow(struct connection *c, struct pending_request *p, bool asking)
 	}
 	nodes_look(n);
 	p->tries++;
+	leave(c, p);
 	send_to(t, p, node, asking);
 	return true;
 }
@@ -261,6 +310,10 @@ static bool redirect(struct connection *c, const struct pending_request *answere
 	bool outage = false;
 	enum refusal refusal = refusal_of(c->scan.resp.word, &outage);
 
+	if (t->plan->workload->operations[p.operation].internal) {
+		t->in_flight--; /* the recorded command after it shows whether this matters */
+		return true;
+	}
 	if (refusal == REFUSAL_NONE || !protocol_of(t->plan->workload->protocol)->redirects)
 		return false;
 	if (outage)
@@ -268,6 +321,7 @@ static bool redirect(struct connection *c, const struct pending_request *answere
 	if (refusal == REFUSAL_LATER && now_ns - p.intended_ns < t->plan->retry_ns && !t->stopping) {
 		p.tries = 1; /* waiting ends with --retry; later redirects are counted from zero */
 		nodes_look(t->routing->nodes);
+		leave(c, &p);
 		put_off(t, &t->routing->later, &p);
 	} else if (refusal == REFUSAL_LATER || !follow(c, &p, refusal == REFUSAL_ASK)) {
 		return false;
@@ -290,16 +344,17 @@ static void step(struct connection *c, const struct pending_request *p)
 
 /* ---- taking requests ---- */
 
-/* Sends queued requests for which there is space. */
-static void serve_queue(struct group *g)
+/* Sends queued requests for which there is space. In a replay a later one may have space although the first
+ * has not. */
+static void serve_queue(struct group *g, struct pending_queue *w, bool asking)
 {
-	struct connection *c;
 	struct pending_request p;
+	struct load_thread *t = g->connections[0].thread;
 
-	while (g->asks.count > 0 && (c = connection_list_first(g)) && pending_queue_pop(&g->asks, &p))
-		put_on(c, &p, true);
-	while (g->queue.count > 0 && (c = connection_list_first(g)) && pending_queue_pop(&g->queue, &p))
-		put_on(c, &p, false);
+	for (uint32_t count = w->count; count > 0 && connection_list_first(g) && pending_queue_pop(w, &p);
+	     count--)
+		if (!put_in(t, g, &p, asking))
+			pending_queue_push(w, &p);
 }
 
 /* Takes a request and sends it to its server. */
@@ -342,11 +397,80 @@ static void open_pump(struct load_thread *t, uint64_t now_ns)
 	finish_if_done(t, now_ns);
 }
 
+/* Sends a lane's next record if it is due. */
+static void take_record(struct load_thread *t, struct lane *l, uint64_t now_ns)
+{
+	const struct replay *r = t->replay->replay;
+	struct pending_request p;
+	uint64_t due_ns;
+
+	/* A cluster has only database 0. */
+	while (l->next != REPLAY_END && lane_due_ns(t, l) <= now_ns && r->records[l->next].database > 0) {
+		t->replay->refused = r->records[l->next].database;
+		lane_skip(t, l, now_ns);
+	}
+	due_ns = lane_due_ns(t, l);
+	if (l->next == REPLAY_END || due_ns > now_ns)
+		return;
+	p = lane_take(t, l, due_ns);
+	t->in_flight++;
+	send_on(t, &p);
+}
+
+static void replay_pump(struct load_thread *t, uint64_t now_ns)
+{
+	struct replay_thread *rt = t->replay;
+	struct lane *l;
+
+	for (uint32_t i = 0; !rt->begun && i < rt->count; i++) {
+		if (lane_due_ns(t, &rt->lanes[i]) == PACING_NEVER)
+			lane_close(rt, &rt->lanes[i]);
+		lane_make_ready(rt, &rt->lanes[i]);
+	}
+	rt->begun = true;
+	while ((l = lanes_next_due(t, now_ns)))
+		lane_make_ready(rt, l);
+	while ((l = STAILQ_FIRST(&rt->ready_lanes))) {
+		STAILQ_REMOVE_HEAD(&rt->ready_lanes, entry);
+		l->ready = false;
+		if (!rt->replay->timed && now_ns >= t->plan->end_ns)
+			lane_close(rt, l);
+		else
+			take_record(t, l, now_ns);
+	}
+	flush(t);
+	if (rt->open > 0)
+		due_arm(t, lanes_due_ns(t));
+	finish_if_done(t, now_ns);
+}
+
+static bool replay_more(struct load_thread *t, uint64_t now_ns)
+{
+	if (!t->replay->replay->timed && now_ns >= t->plan->end_ns)
+		lanes_end(t, now_ns);
+	return t->replay->open > 0;
+}
+
+static void replay_free_thread(struct load_thread *t)
+{
+	lanes_free(t);
+	routing_free(t);
+}
+
+/* The generator's own command was answered. */
+static void on_own_answer(struct connection *c, unsigned status)
+{
+	(void)status;
+	ring_drop(c);
+	c->thread->in_flight--;
+}
+
 /* A connection is available, or has space again. */
 static void on_room(struct connection *c, uint64_t now_ns)
 {
 	connection_list_update(c);
-	serve_queue(c->group);
+	serve_queue(c->group, &c->group->asks, true);
+	serve_queue(c->group, &c->group->queue, false);
 	c->thread->model->pump(c->thread, now_ns);
 }
 
@@ -434,9 +558,9 @@ static void tick(void *who, uint64_t now_ns)
 	t->model->pump(t, now_ns);
 }
 
-/* Shared by both loops. */
+/* Shared by all. */
 #define ROUTED                                                                                               \
-	.init = init, .run = event_loop_run, .free = routing_free, .on_group = on_group, .give_up = give_up, \
+	.init = init, .run = event_loop_run, .on_group = on_group, .give_up = give_up,                       \
 	.on_readable = connection_readable, .on_writable = connection_writable,                              \
 	.update_list = connection_list_update, .on_room = on_room, .on_answers = on_room,                    \
 	.on_backlog = connection_keep_backlog, .on_connect = on_connect, .on_refusal = routing_trouble,      \
@@ -446,13 +570,20 @@ static void tick(void *who, uint64_t now_ns)
 
 const struct load_model routed_closed_loop = {
     ROUTED,
+    .free = routing_free,
     .pump = closed_pump,
     .more = closed_more,
 };
 
 const struct load_model routed_open_loop = {
+    ROUTED, .free = routing_free, .pump = open_pump, .more = due_more, .fail_unsent = due_fail_unsent,
+};
+
+const struct load_model routed_replay = {
     ROUTED,
-    .pump = open_pump,
-    .more = due_more,
-    .fail_unsent = due_fail_unsent,
+    .free = replay_free_thread,
+    .pump = replay_pump,
+    .more = replay_more,
+    .fail_unsent = lanes_end,
+    .on_own_answer = on_own_answer,
 };

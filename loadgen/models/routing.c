@@ -38,6 +38,10 @@ const struct step *routing_step(const struct load_thread *t, const struct pendin
 
 uint32_t routing_slot(struct load_thread *t, const struct pending_request *p)
 {
+	const uint16_t *slots = t->plan->workload->recorded.slots;
+
+	if (slots)
+		return slots[p->key] == NO_SLOT ? ROUTE_ANYWHERE : slots[p->key];
 	return route_slot(t->routing->nodes, t->plan->workload, routing_step(t, p), p->key,
 			  &t->routing->scratch);
 }

@@ -24,7 +24,7 @@
 static const struct load_model *model_of(const struct load_plan *plan)
 {
 	if (plan->workload->recorded.replay)
-		return &replay_send;
+		return plan->nodes ? &routed_replay : &replay_send;
 	if (plan->blocking)
 		return plan->open_loop ? &blocking_open_loop : &blocking_closed_loop;
 	if (plan->nodes)

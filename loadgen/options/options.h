@@ -95,6 +95,9 @@ struct options {
 	enum replay_format replay_format;
 	double replay_speed; /* factor of its times; 0: as fast as possible */
 	struct harm_allowed replay_allowed;
+	enum replay_order replay_order;
+	double replay_share;	      /* of the commands, by key */
+	uint64_t replay_seed;	      /* of that choice */
 	enum delivery_kind delivery;  /* messages are sent, and consumers wait for them */
 	uint32_t consumers, channels; /* or queues */
 	struct replay *replay;	      /* parsed after all options are known */
@@ -150,7 +153,14 @@ static inline bool options_open_loop(const struct options *o)
 /* True when commands must be known before they are prepared for sending. */
 static inline bool options_ask_first(const struct options *o)
 {
-	return o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas > 0 || o->behind_count > 0;
+	return !o->replay &&
+	       (o->deployment != DEPLOYMENT_SINGLE || o->wait_replicas > 0 || o->behind_count > 0);
+}
+
+/* The number of requests to send; 0: no limit. */
+static inline uint64_t options_requests(const struct options *o)
+{
+	return !o->replay ? o->requests : o->loop ? 0 : o->replay->count;
 }
 
 /* Reads command line and environment into *o. Returns 0, or EXIT_USAGE or EXIT_ENVIRONMENT after one sentence

@@ -29,16 +29,24 @@ static bool check_replay(const struct options *o, const struct given_options *g,
 {
 	*error = 0;
 	if (!o->replay_path && g->replay)
-		snprintf(error, size, "--replay-format, --replay-speed and --replay-allow need --replay");
+		snprintf(error, size, "--replay-... options need --replay");
 	else if (!o->replay_path)
 		return false;
 	else if (!protocol_of(o->protocol)->product->recordings)
 		snprintf(error, size, "--replay sends recorded Redis commands; %s has no such recordings",
 			 protocol_of(o->protocol)->product->name);
-	else if (o->deployment != DEPLOYMENT_SINGLE)
+	else if (o->deployment != DEPLOYMENT_SINGLE &&
+		 (o->deployment != DEPLOYMENT_CLUSTER || o->read_from != READ_PRIMARY))
 		snprintf(error, size,
-			 "--replay sends to one server, in the order of the recording. Remove --cluster, "
-			 "--sentinel and additional --server");
+			 "--replay sends to one server or to the primaries of a cluster. Remove --sentinel, "
+			 "--read-from and additional --server");
+	else if (o->deployment == DEPLOYMENT_CLUSTER && o->pipeline > 1)
+		snprintf(
+		    error, size,
+		    "--replay with --cluster awaits each answer before the next command of a connection, "
+		    "so that redirects keep the order. Remove -P");
+	else if (o->wait_replicas)
+		snprintf(error, size, "--replay sends recorded commands only. Remove --wait");
 	else if (g->sizes || g->key_space || o->split || o->verify || o->expiry_high || o->key_length ||
 		 o->distribution.pattern != KEYS_UNIFORM)
 		snprintf(error, size,
@@ -392,6 +400,7 @@ void options_check(struct options *o, const struct given_options *g, char *error
 int options_read_replay(struct options *o, const struct given_options *g)
 {
 	enum { PIPELINE_OF_A_STREAM = 64 };
+	bool compressed;
 	char error[512];
 
 	if (replay_load(&o->replay, o->replay_path, o->replay_format, &o->replay_allowed, error,
@@ -399,24 +408,19 @@ int options_read_replay(struct options *o, const struct given_options *g)
 		options_refuse("%s", error);
 		return EXIT_ENVIRONMENT;
 	}
-	if (o->requests)
-		replay_limit(o->replay, o->requests);
-	if (!o->loop)
-		o->requests = o->replay->count;
-	if (o->rate > 0)
-		replay_pace(o->replay, o->arrival, o->rate, o->seed);
+	compressed = o->replay_speed == 0 || o->replay_speed > 1 || o->rate > 0;
 	o->replay->speed = o->replay_speed;
 	o->replay->timed &= o->replay_speed > 0;
+	if (o->replay_order == REPLAY_ORDER_DEFAULT)
+		o->replay_order =
+		    compressed && o->replay->format != REPLAY_AOF ? REPLAY_ORDER_KEY : REPLAY_ORDER_CLIENT;
 	/* As many as there were clients, up to a limit. A single stream without times has only its order. */
-	if (!g->connections && o->replay->clients < o->connections)
+	if (!g->connections && o->replay_order == REPLAY_ORDER_CLIENT && o->replay->clients < o->connections)
 		o->connections = o->replay->clients > o->threads ? o->replay->clients : o->threads;
-	if (!g->pipeline && !o->replay->timed && o->replay->format == REPLAY_AOF)
+	if (!g->pipeline && !o->replay->timed && o->rate == 0 && o->replay->format == REPLAY_AOF &&
+	    o->deployment == DEPLOYMENT_SINGLE)
 		o->pipeline = PIPELINE_OF_A_STREAM;
 	o->batch = o->pipeline;
-	if (replay_share(o->replay, o->connections)) {
-		options_refuse("not enough memory to replay %s", o->replay_path);
-		return EXIT_ENVIRONMENT;
-	}
 	if (o->replay->damage)
 		options_refuse("%s", o->replay->damage); /* the undamaged part is replayed */
 	return 0;

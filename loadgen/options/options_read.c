@@ -146,6 +146,7 @@ static error_t read_what(int key, char *arg, struct reading *r)
 {
 	struct options *o = r->o;
 	char error[256];
+	error_t result;
 
 	switch (key) {
 	case OPTION_RATIO:
@@ -183,7 +184,9 @@ static error_t read_what(int key, char *arg, struct reading *r)
 	case OPTION_EXPIRY:
 		return options_read_expiry(arg, o);
 	case OPTION_SEED:
-		return options_read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
+		result = options_read_count(arg, "--seed", 0, UINT64_MAX, &o->seed);
+		o->replay_seed = o->seed;
+		return result;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -214,6 +217,12 @@ static error_t read_mode(int key, char *arg, struct reading *r)
 		return harm_allow(&o->replay_allowed, arg, error, sizeof(error))
 			   ? 0
 			   : options_refuse("%s", error);
+	case OPTION_REPLAY_ORDER:
+		r->given.replay = true;
+		return options_read_replay_order(arg, o);
+	case OPTION_REPLAY_SAMPLE:
+		r->given.replay = true;
+		return options_read_replay_sample(arg, o);
 	case OPTION_LATENCY:
 		o->mode = MODE_LATENCY;
 		return 0;
@@ -422,6 +431,7 @@ int options_read(struct options *o, int argc, char **argv)
 	    .sizes = {.kind = SIZE_FIXED, .low = 3, .high = 3},
 	    .fields = 10,
 	    .replay_speed = 1,
+	    .replay_share = 1,
 	    .drain_ns = 10000000000u,
 	    .loading_ns = 60000000000u,
 	    .master = "mymaster",

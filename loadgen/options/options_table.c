@@ -108,6 +108,13 @@ const struct argp_option options_table[] = {
     {"replay-allow", OPTION_REPLAY_ALLOW, "LIST", 0,
      "Send these harmful commands too, e.g. flushall,config, or all (default: they are omitted and counted)",
      0},
+    {"replay-order", OPTION_REPLAY_ORDER, "NAME", 0,
+     "Keep the order of the commands of each client or of each key (default: client; key with --replay-speed "
+     "above "
+     "1, max and --rate)",
+     0},
+    {"replay-sample", OPTION_REPLAY_SAMPLE, "PERCENT", 0,
+     "Send the commands of this share of the keys. --seed chooses which (default: 100%)", 0},
     {"pubsub", OPTION_PUBSUB, "SUBSCRIBERS[:CHANNELS]", 0,
      "PUBLISH to CHANNELS channels (default: 1) and measure each delivery to each subscriber", 0},
     {"handoff", OPTION_HANDOFF, "KIND[:QUEUES]", 0,

@@ -325,6 +325,33 @@ error_t options_read_replay_speed(const char *text, struct options *o)
 	return 0;
 }
 
+error_t options_read_replay_order(const char *text, struct options *o)
+{
+	int which = 0;
+	error_t result = read_name(text, "--replay-order", replay_order_names + 1, 2, &which);
+
+	o->replay_order = (enum replay_order)(which + 1);
+	return result;
+}
+
+/* "10%" or "10" */
+error_t options_read_replay_sample(const char *text, struct options *o)
+{
+	size_t length = strlen(text);
+	char number[32] = "";
+	double percent;
+
+	if (length > 0 && text[length - 1] == '%')
+		length--;
+	if (length < sizeof(number))
+		memcpy(number, text, length);
+	if (!parse_positive(number, 100, &percent))
+		return options_refuse(
+		    "--replay-sample: expected a percentage above 0 and at most 100, got \"%s\"", text);
+	o->replay_share = percent / 100;
+	return 0;
+}
+
 /* "NAME[:COUNT]": where the count begins, or NULL; false: not a count. */
 static bool read_behind_colon(const char *text, size_t *name_length, uint32_t *count)
 {

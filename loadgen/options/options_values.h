@@ -55,5 +55,7 @@ error_t options_read_pubsub(const char *text, struct options *o);
 error_t options_read_handoff(const char *text, struct options *o);
 error_t options_read_replay_format(const char *text, struct options *o);
 error_t options_read_replay_speed(const char *text, struct options *o);
+error_t options_read_replay_order(const char *text, struct options *o);
+error_t options_read_replay_sample(const char *text, struct options *o);
 
 #endif

@@ -25,21 +25,41 @@ enum replay_format { REPLAY_BY_CONTENT, REPLAY_MONITOR, REPLAY_AOF, REPLAY_CSV }
 extern const char *const replay_format_names[]; /* "", "monitor", "aof", "csv" */
 
 #define REPLAY_END UINT32_MAX
+/* Which commands stay in order: those of a client, or those of a key. */
+enum replay_order { REPLAY_ORDER_DEFAULT, REPLAY_ORDER_CLIENT, REPLAY_ORDER_KEY };
+extern const char *const replay_order_names[]; /* "", "client", "key" */
+
+/* Instead of a record's number in `recorded` requests of the generator itself: bytes of a record, without a
+ * figure of their own; DISCARD. Smaller numbers are databases to select. */
+#define REPLAY_AGAIN (1ull << 32)
+#define REPLAY_DISCARD (1ull << 33)
 enum {
+	REPLAY_SLOTS = 16384,
 	/* One operation collects the less frequent commands, one is for the replay's own SELECTs. */
 	REPLAY_NAMES = OPERATIONS_MAX - 2,
 	REPLAY_DATABASE_MAX = UINT16_MAX,
+};
+
+/* A record's part in a transaction of its client. */
+enum replay_part {
+	REPLAY_PLAIN, /* none */
+	REPLAY_WATCH,
+	REPLAY_UNWATCH, /* ends it before MULTI */
+	REPLAY_MULTI,
+	REPLAY_QUEUED,
+	REPLAY_EXEC /* or DISCARD */
 };
 
 struct replay_record {
 	uint64_t due_ns;   /* since the first one */
 	const char *bytes; /* RESP */
 	uint32_t length;
-	uint32_t client; /* by order of appearance */
-	uint32_t next;	 /* of the same connection, or REPLAY_END */
+	uint32_t lane; /* the number of its client, by order of appearance; by replay_order, of its key */
+	uint32_t next; /* of the same connection, or REPLAY_END */
 	uint16_t database;
 	uint8_t operation; /* its name's number; name_count means all less frequent names */
-	bool selects;	   /* it is a SELECT itself, of `database` */
+	bool selects : 1;  /* it is a SELECT itself, of `database` */
+	uint8_t part : 3;  /* enum replay_part */
 };
 
 struct replay {
@@ -53,6 +73,8 @@ struct replay {
 	uint32_t *heads;  /* first record by connection, or REPLAY_END */
 	uint32_t connections;
 
+	uint16_t *slots; /* of the records' keys, or NO_SLOT; NULL: not needed */
+
 	char names[REPLAY_NAMES][OPERATION_NAME]; /* the most frequent first */
 	uint32_t name_count;
 	bool others; /* there are commands with other names */
@@ -60,6 +82,8 @@ struct replay {
 	uint64_t left_out[HARM_MAX];
 	uint64_t scripted;  /* calls from scripts: omitted, because the script itself is replayed */
 	uint64_t backwards; /* times earlier than the previous one */
+	uint64_t unsampled; /* commands outside the sample */
+	uint64_t unended;   /* commands of transactions without an end, omitted */
 	uint64_t preamble_bytes;
 	struct rdb_facts preamble;
 	char *damage; /* one sentence, or NULL */
@@ -77,8 +101,21 @@ void replay_free(struct replay *r);
 void replay_limit(struct replay *r, uint64_t count);
 /* Sets new times: `rate` commands per second in the order of the file. */
 void replay_pace(struct replay *r, enum arrival arrival, double rate, uint64_t seed);
-/* Chains the records of each connection: client number c goes to connection c modulo `connections`. -ENOMEM.
- */
+
+/* Finds the slot of each record's first key with `slot_of`, which receives the command's words and returns 0
+ * or a negative errno (replay_keys.c). Returns that, or -ENOMEM. */
+typedef int replay_slot_of(void *who, const struct replay_word *words, uint32_t count, uint16_t *slot);
+int replay_find_slots(struct replay *r, replay_slot_of *slot_of, void *who);
+/* Finds the transactions of each client. Their commands get the slot of the first key in them. `together`:
+ * sends a transaction at the place and time of its EXEC, WATCH included, so that commands of other clients on
+ * the same connection are not among its own; transactions without an end are omitted. -ENOMEM. */
+int replay_find_transactions(struct replay *r, bool together);
+/* Keeps the commands of a part of the slots, about `share` of them, which `seed` chooses. Commands without a
+ * key are kept by client, SELECTs always. */
+void replay_sample(struct replay *r, double share, uint64_t seed);
+/* From here on, commands of a slot are one lane, whichever client they are of. */
+void replay_order_by_key(struct replay *r);
+/* Chains the records of each connection: lane number n goes to connection n modulo `connections`. -ENOMEM. */
 int replay_share(struct replay *r, uint32_t connections);
 
 /* Builds a workload from it: its operations, and the bytes of their requests. The replay must outlive the

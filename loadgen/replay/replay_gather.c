@@ -25,6 +25,7 @@ struct gather_name {
 	uint64_t count;
 	bool harmful; /* an entry in the list of harmful commands begins with it */
 	bool selects;
+	enum replay_part part; /* of a transaction */
 	uint32_t operation;
 };
 
@@ -112,12 +113,30 @@ static struct gather_client *find_client(struct gather *g, const struct replay_w
 	return &g->clients[t->count - 1];
 }
 
+static enum replay_part part_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum replay_part part;
+	} all[] = {{"WATCH", REPLAY_WATCH},
+		   {"UNWATCH", REPLAY_UNWATCH},
+		   {"MULTI", REPLAY_MULTI},
+		   {"EXEC", REPLAY_EXEC},
+		   {"DISCARD", REPLAY_EXEC}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (strcmp(all[i].name, name) == 0)
+			return all[i].part;
+	return REPLAY_PLAIN;
+}
+
 static void add_name(struct gather *g, const char *text)
 {
 	struct gather_name *n = &g->names[g->names_table.count++];
 	struct replay_word word = {text, strlen(text)};
 
-	*n = (struct gather_name){.selects = strcmp(text, "SELECT") == 0, .harmful = harm_begins(&word)};
+	*n = (struct gather_name){
+	    .selects = strcmp(text, "SELECT") == 0, .harmful = harm_begins(&word), .part = part_of(text)};
 	memcpy(n->text, text, word.length + 1);
 }
 
@@ -267,10 +286,11 @@ bool gather_add(struct gather *g, const struct replay_item *item)
 	    .due_ns = due_ns(g, item->time_ns),
 	    .bytes = bytes,
 	    .length = (uint32_t)length,
-	    .client = (uint32_t)(client - g->clients),
+	    .lane = (uint32_t)(client - g->clients),
 	    .next = name, /* until names have become operations */
 	    .database = (uint16_t)(database < REPLAY_DATABASE_MAX ? database : REPLAY_DATABASE_MAX),
 	    .selects = selects,
+	    .part = name == OTHER_NAME ? REPLAY_PLAIN : g->names[name].part,
 	};
 	r->count++;
 	return true;

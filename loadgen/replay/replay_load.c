@@ -179,6 +179,7 @@ void replay_free(struct replay *r)
 		return;
 	replay_store_free(r->store);
 	free(r->records);
+	free(r->slots);
 	free(r->heads);
 	free(r->damage);
 	free(r);
@@ -198,7 +199,7 @@ int replay_share(struct replay *r, uint32_t connections)
 	for (uint32_t i = 0; i < connections; i++)
 		last[i] = r->heads[i] = REPLAY_END;
 	for (uint32_t i = 0; i < r->count; i++) {
-		uint32_t c = r->records[i].client % connections;
+		uint32_t c = r->records[i].lane % connections;
 
 		*(last[c] == REPLAY_END ? &r->heads[c] : &r->records[last[c]].next) = i;
 		r->records[i].next = REPLAY_END;
@@ -208,6 +209,14 @@ int replay_share(struct replay *r, uint32_t connections)
 	return 0;
 }
 
+static bool write_bytes(const char *at, size_t length, struct bytes *to)
+{
+	if (!bytes_reserve(to, length))
+		return false;
+	bytes_add(to, at, length);
+	return true;
+}
+
 static bool write_select(uint64_t database, struct bytes *to)
 {
 	char number[24], text[64];
@@ -215,30 +224,26 @@ static bool write_select(uint64_t database, struct bytes *to)
 	size_t length =
 	    (size_t)snprintf(text, sizeof(text), "*2\r\n$6\r\nSELECT\r\n$%d\r\n%s\r\n", digits, number);
 
-	if (!bytes_reserve(to, length))
-		return false;
-	bytes_add(to, text, length);
-	return true;
+	return write_bytes(text, length, to);
 }
 
-static bool write_record(const struct replay *r, bool select, uint64_t number, struct bytes *to)
+static bool write_request(const struct replay *r, bool own, uint64_t number, struct bytes *to)
 {
-	const struct replay_record *record;
+	static const char discard[] = "*1\r\n$7\r\nDISCARD\r\n";
+	const struct replay_record *record = &r->records[(uint32_t)number];
 
-	if (select)
+	if (own && number == REPLAY_DISCARD)
+		return write_bytes(discard, sizeof(discard) - 1, to);
+	if (own && number < REPLAY_AGAIN)
 		return write_select(number, to);
-	record = &r->records[number];
-	if (!bytes_reserve(to, record->length))
-		return false;
-	bytes_add(to, record->bytes, record->length);
-	return true;
+	return write_bytes(record->bytes, record->length, to);
 }
 
 void replay_fill(const struct replay *r, struct workload *w)
 {
 	struct operation *select;
 
-	w->recorded = (struct recorded){r, write_record};
+	w->recorded = (struct recorded){.replay = r, .write = write_request};
 	for (uint32_t i = 0; i < r->name_count; i++)
 		workload_add_bare(w, r->names[i]);
 	if (r->others)

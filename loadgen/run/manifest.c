@@ -113,7 +113,7 @@ static void describe_load(json_t *j, const struct options *o)
 	json_put_count(j, "batch", o->batch);
 	json_put_truth(j, "busy_poll", o->busy_poll);
 	json_put_truth(j, "arrival_times", o->arrival_times);
-	json_put_count(j, "requests", o->requests);
+	json_put_count(j, "requests", options_requests(o));
 	json_put_number(j, "duration_s", (double)o->duration_ns * 1e-9);
 	json_put_number(j, "warmup_s", (double)o->warmup_ns * 1e-9);
 	json_put_count(j, "keys", o->keys);

@@ -215,7 +215,7 @@ static int hand_out(const struct run *r, struct phase *p, uint32_t i, uint32_t f
 {
 	const struct options *o = r->o;
 	struct load_thread *t = &p->threads[i];
-	uint64_t requests = o->requests ? share(o->requests, o->threads, i) : UINT64_MAX;
+	uint64_t all = options_requests(o), requests = all ? share(all, o->threads, i) : UINT64_MAX;
 
 	t->left = requests;
 	t->cpu = o->cpu_count ? o->cpus[i % o->cpu_count] : -1;
@@ -287,12 +287,12 @@ static void start(struct run *r, struct phase *p)
 static double eta_seconds(const struct run *r, const struct phase *p, uint64_t now_ns)
 {
 	double elapsed = (double)(now_ns - p->plan.start_ns) * 1e-9, eta = -1;
-	uint64_t done = stats_requests(p->totals);
+	uint64_t done = stats_requests(p->totals), all = options_requests(r->o);
 
 	if (p->plan.end_ns != PACING_NEVER)
 		eta = p->plan.end_ns > now_ns ? (double)(p->plan.end_ns - now_ns) * 1e-9 : 0;
-	if (r->o->requests && done > 0 && done <= r->o->requests) {
-		double left = elapsed * (double)(r->o->requests - done) / (double)done;
+	if (all && done > 0 && done <= all) {
+		double left = elapsed * (double)(all - done) / (double)done;
 		if (eta < 0 || left < eta)
 			eta = left;
 	}

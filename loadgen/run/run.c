@@ -20,6 +20,7 @@
 #include "manifest.h"
 #include "phase.h"
 #include "recording/recording.h"
+#include "replay_setup.h"
 #include "wakeups.h"
 
 /* ---- the log ---- */
@@ -307,6 +308,8 @@ static bool begin(struct run *r)
 		 (descriptors_reserve(o->connections + o->idle + o->consumers, error, sizeof(error)) ||
 		  server_probe(&r->server, o, &o->servers[0], error, sizeof(error))))
 		rc = -ECONNREFUSED;
+	if (rc == 0 && o->replay)
+		rc = replay_setup(r, error, sizeof(error));
 	if (rc == 0 && options_ask_first(o))
 		rc = begin_commands(r, error, sizeof(error));
 	if (rc) {

@@ -33,11 +33,13 @@ struct route {
 
 /* Requests that were recorded and are not generated here; loadgen/replay fills it in. */
 struct replay;
+enum { NO_SLOT = UINT16_MAX };
 struct recorded {
 	const struct replay *replay;
-	/* Appends the bytes of record `number`, or of a SELECT of that database. False: out of memory. NULL:
-	 * requests are generated here. */
-	bool (*write)(const struct replay *r, bool select, uint64_t number, struct bytes *to);
+	const uint16_t *slots; /* of the records' keys, or NO_SLOT; NULL: not known */
+	/* Appends the bytes of record `number`, or of the generator's own request of that number (SELECT, see
+	 * replay.h). False: out of memory. NULL: requests are generated here. */
+	bool (*write)(const struct replay *r, bool own, uint64_t number, struct bytes *to);
 };
 
 /* A command of an operation, ready to send. */

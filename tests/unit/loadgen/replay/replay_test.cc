@@ -267,8 +267,8 @@ TEST_CASE("a capture becomes records: offsets, clients, databases, names by freq
 	CHECK(r.records[3].due_ns == 1000000000);
 	CHECK(r.span_ns == 1000000000 + 333333333);
 	CHECK(wire(r.records[1]) == resp({"Get", "y"}));
-	CHECK(r.records[0].client == 0);
-	CHECK(r.records[1].client == 1);
+	CHECK(r.records[0].lane == 0);
+	CHECK(r.records[1].lane == 1);
 	CHECK(r.records[1].database == 2);
 	CHECK(r.records[3].selects);
 	CHECK(r.scripted == 1);

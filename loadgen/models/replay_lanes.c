@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* The array of records is read-only, so a lane is a position in a chain of records and what its connections
+ * have received. */
+#include "replay_lanes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "loadgen/engine/request_end.h"
+#include "recording/recording.h"
+#include "replay_send.h"
+
+int replay_begin(struct load_thread *t, uint32_t first)
+{
+	const struct replay *r = t->plan->workload->recorded.replay;
+	struct replay_thread *rt = calloc(1, sizeof(*rt));
+
+	if (!rt)
+		return -ENOMEM;
+	t->replay = rt;
+	TAILQ_INIT(&rt->ready);
+	STAILQ_INIT(&rt->ready_lanes);
+	rt->replay = r;
+	rt->first = first;
+	rt->count = t->connection_count;
+	rt->alive = t->alive;
+	rt->refused = -1;
+	rt->cursor = r->timed && r->count ? 0 : REPLAY_END;
+	rt->lanes = calloc(rt->count, sizeof(*rt->lanes));
+	if (!rt->lanes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rt->count; i++) {
+		rt->lanes[i].next = r->heads[first + i];
+		rt->lanes[i].begin = REPLAY_END;
+		rt->open += rt->lanes[i].next != REPLAY_END;
+	}
+	return 0;
+}
+
+void lanes_free(struct load_thread *t)
+{
+	if (t->replay)
+		free(t->replay->lanes);
+	free(t->replay);
+	t->replay = NULL;
+}
+
+uint64_t replay_abandoned_count(const struct load_thread *t)
+{
+	return t->replay ? t->replay->abandoned : 0;
+}
+
+int64_t replay_refused_database(const struct load_thread *t)
+{
+	return t->replay ? t->replay->refused : -1;
+}
+
+/* ---- positions ---- */
+
+static uint64_t due_ns(const struct load_thread *t, uint32_t record, uint64_t round)
+{
+	const struct replay *r = t->replay->replay;
+	uint64_t offset, due;
+
+	if (!r->timed)
+		return 0;
+	offset = r->records[record].due_ns + round * r->span_ns;
+	due = t->plan->start_ns + (uint64_t)((double)offset / r->speed);
+	return due < t->plan->end_ns ? due : PACING_NEVER;
+}
+
+uint64_t lane_due_ns(const struct load_thread *t, const struct lane *l)
+{
+	return l->next == REPLAY_END ? PACING_NEVER : due_ns(t, l->next, l->round);
+}
+
+void lane_close(struct replay_thread *rt, struct lane *l)
+{
+	if (l->next != REPLAY_END)
+		rt->open--;
+	l->next = REPLAY_END;
+}
+
+uint32_t lane_number(const struct replay_thread *rt, const struct lane *l)
+{
+	return rt->first + (uint32_t)(l - rt->lanes);
+}
+
+void lane_step(struct load_thread *t, struct lane *l)
+{
+	struct replay_thread *rt = t->replay;
+	uint32_t next = rt->replay->records[l->next].next;
+
+	if (next == REPLAY_END && t->plan->replay_loop) {
+		next = rt->replay->heads[lane_number(rt, l)];
+		l->round++;
+	}
+	if (next == REPLAY_END || due_ns(t, next, l->round) == PACING_NEVER)
+		lane_close(rt, l);
+	else
+		l->next = next;
+}
+
+void lane_skip(struct load_thread *t, struct lane *l, uint64_t now_ns)
+{
+	const struct replay *r = t->replay->replay;
+	struct pending_request p = {
+	    .intended_ns = lane_due_ns(t, l),
+	    .start_ns = now_ns,
+	    .operation = r->records[l->next].operation,
+	};
+
+	if (r->timed)
+		record_end(t, NO_CONNECTION, &p, now_ns, FT_STATUS_UNSENT, 0);
+	else
+		t->replay->abandoned++;
+	lane_step(t, l);
+}
+
+void lane_give_up(struct load_thread *t, struct lane *l, uint64_t now_ns)
+{
+	const struct replay *r = t->replay->replay;
+
+	if (!r->timed) {
+		for (uint32_t i = l->next; i != REPLAY_END; i = r->records[i].next)
+			t->replay->abandoned++;
+		lane_close(t->replay, l);
+		return;
+	}
+	while (lane_due_ns(t, l) <= now_ns)
+		lane_skip(t, l, now_ns);
+}
+
+uint64_t lanes_due_ns(const struct load_thread *t)
+{
+	const struct replay_thread *rt = t->replay;
+
+	return rt->cursor == REPLAY_END ? PACING_NEVER : due_ns(t, rt->cursor, rt->cursor_round);
+}
+
+struct lane *lanes_next_due(struct load_thread *t, uint64_t now_ns)
+{
+	struct replay_thread *rt = t->replay;
+	const struct replay *r = rt->replay;
+
+	rt->now_ns = now_ns;
+	while (lanes_due_ns(t) <= now_ns) {
+		uint32_t i = r->records[rt->cursor].lane % r->connections - rt->first;
+
+		if (++rt->cursor == r->count) {
+			rt->cursor = t->plan->replay_loop ? 0 : REPLAY_END;
+			rt->cursor_round++;
+		}
+		if (i < rt->count)
+			return &rt->lanes[i];
+	}
+	return NULL;
+}
+
+void lanes_end(struct load_thread *t, uint64_t now_ns)
+{
+	struct replay_thread *rt = t->replay;
+
+	t->lane.waits_for_spare = true;
+	for (uint32_t i = 0; i < rt->count; i++) {
+		if (rt->replay->timed)
+			lane_give_up(t, &rt->lanes[i], now_ns);
+		lane_close(rt, &rt->lanes[i]);
+	}
+	rt->cursor = REPLAY_END;
+}
+
+/* ---- several servers ---- */
+
+static const struct replay_record *record_of(const struct load_thread *t, const struct pending_request *p)
+{
+	return &t->replay->replay->records[(uint32_t)p->key];
+}
+
+struct lane *lane_of(const struct load_thread *t, const struct pending_request *p)
+{
+	const struct replay_thread *rt = t->replay;
+
+	return &rt->lanes[record_of(t, p)->lane % rt->replay->connections - rt->first];
+}
+
+void lane_make_ready(struct replay_thread *rt, struct lane *l)
+{
+	if (l->busy || l->ready || l->next == REPLAY_END)
+		return;
+	l->ready = true;
+	STAILQ_INSERT_TAIL(&rt->ready_lanes, l, entry);
+}
+
+struct pending_request lane_take(struct load_thread *t, struct lane *l, uint64_t due)
+{
+	const struct replay *r = t->replay->replay;
+	const struct replay_record *record = &r->records[l->next];
+	const struct pending_request p = {.intended_ns = due, .key = l->next, .operation = record->operation};
+
+	/* A repetition of the file continues no transaction. */
+	if (l->next == r->heads[lane_number(t->replay, l)]) {
+		l->begin = REPLAY_END;
+		l->home = NULL;
+	}
+	if (l->begin == REPLAY_END && record->part != REPLAY_PLAIN)
+		l->begin = l->next;
+	l->busy = true;
+	lane_step(t, l);
+	return p;
+}
+
+/* The next record of the lane's transaction after record `i`. */
+static uint32_t next_part(const struct replay *r, uint32_t i)
+{
+	do
+		i = r->records[i].next;
+	while (i != REPLAY_END && r->records[i].part == REPLAY_PLAIN);
+	return i;
+}
+
+void lane_release(struct load_thread *t, const struct pending_request *p)
+{
+	const struct replay_record *record = record_of(t, p);
+	struct lane *l = lane_of(t, p);
+
+	l->busy = false;
+	if (record->part == REPLAY_EXEC || record->part == REPLAY_UNWATCH) {
+		l->begin = REPLAY_END;
+		l->home = NULL;
+	} else if (record->part != REPLAY_PLAIN && l->due_part == p->key) {
+		l->due_part = next_part(t->replay->replay, (uint32_t)p->key);
+	}
+	lane_make_ready(t->replay, l);
+}
+
+struct connection *lane_home(const struct load_thread *t, const struct pending_request *p)
+{
+	return record_of(t, p)->part == REPLAY_PLAIN ? NULL : lane_of(t, p)->home;
+}
+
+bool lane_needs_part(struct load_thread *t, struct connection *c, const struct pending_request *p,
+		     struct pending_request *part)
+{
+	struct lane *l = lane_of(t, p);
+
+	if (record_of(t, p)->part == REPLAY_PLAIN)
+		return false;
+	if (l->home != c) {
+		l->home = c;
+		l->due_part = l->begin;
+	}
+	if (l->due_part == p->key)
+		return false;
+	*part = (struct pending_request){.key = REPLAY_AGAIN | l->due_part,
+					 .operation = t->plan->workload->select};
+	l->due_part = next_part(t->replay->replay, l->due_part);
+	return true;
+}
+
+bool lane_is_queued(const struct load_thread *t, const struct pending_request *p)
+{
+	const struct replay_record *record = record_of(t, p);
+
+	return record->part == REPLAY_QUEUED || record->part == REPLAY_EXEC;
+}
+
+bool lane_leave(struct load_thread *t, const struct connection *c, const struct pending_request *p,
+		struct pending_request *discard)
+{
+	const struct replay_record *record = record_of(t, p);
+	struct lane *l = lane_of(t, p);
+
+	if (record->part == REPLAY_PLAIN || l->home != c)
+		return false;
+	l->home = NULL;
+	*discard = (struct pending_request){.key = REPLAY_DISCARD, .operation = t->plan->workload->select};
+	return record->part == REPLAY_QUEUED; /* a server that redirects EXEC has discarded the others */
+}
+
+void lane_lose(struct load_thread *t, const struct connection *c)
+{
+	struct lane *l = &t->replay->lanes[c - c->group->connections];
+
+	if (l->home == c)
+		l->home = NULL;
+}
