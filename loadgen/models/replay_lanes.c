@@ -101,7 +101,8 @@ void lane_step(struct load_thread *t, struct lane *l)
 		l->next = next;
 }
 
-void lane_skip(struct load_thread *t, struct lane *l, uint64_t now_ns)
+/* Counts the next record as not sent, if it has a time, and moves on. */
+static void skip(struct load_thread *t, struct lane *l, uint64_t now_ns)
 {
 	const struct replay *r = t->replay->replay;
 	struct pending_request p = {
@@ -112,8 +113,6 @@ void lane_skip(struct load_thread *t, struct lane *l, uint64_t now_ns)
 
 	if (r->timed)
 		record_end(t, NO_CONNECTION, &p, now_ns, FT_STATUS_UNSENT, 0);
-	else
-		t->replay->abandoned++;
 	lane_step(t, l);
 }
 
@@ -128,7 +127,28 @@ void lane_give_up(struct load_thread *t, struct lane *l, uint64_t now_ns)
 		return;
 	}
 	while (lane_due_ns(t, l) <= now_ns)
-		lane_skip(t, l, now_ns);
+		skip(t, l, now_ns);
+}
+
+void lanes_refuse(struct replay_thread *rt, uint32_t database)
+{
+	rt->refused = database;
+	rt->refusals[database / 8] |= (uint8_t)(1u << database % 8);
+}
+
+void lane_skip_refused(struct load_thread *t, struct lane *l, uint64_t now_ns)
+{
+	struct replay_thread *rt = t->replay;
+
+	while (lane_due_ns(t, l) <= now_ns) {
+		uint32_t database = rt->replay->records[l->next].database;
+
+		if (t->plan->nodes && database > 0)
+			lanes_refuse(rt, database); /* a cluster has database 0 only */
+		if (!(rt->refusals[database / 8] & 1u << database % 8))
+			return;
+		skip(t, l, now_ns);
+	}
 }
 
 uint64_t lanes_due_ns(const struct load_thread *t)

@@ -12,13 +12,15 @@
 #include "loadgen/engine/load_thread.h"
 #include "loadgen/replay/replay.h"
 
+/* Which database is selected is not known. */
+enum { LANE_NO_DATABASE = UINT32_MAX };
+
 /* A lane's position in its chain. The first part is for one server, the second for several. */
 struct lane {
 	uint32_t next;	   /* record, or REPLAY_END */
-	uint32_t database; /* the database after everything sent to the connection has been executed */
+	uint32_t database; /* after everything sent to the connection has been executed, or LANE_NO_DATABASE */
 	uint64_t round;	   /* of -l */
-	bool selecting;	   /* a SELECT of the generator is outstanding: nothing is sent after it */
-	bool refused;	   /* it was refused; later commands would hit another database */
+	bool selecting;	   /* a SELECT is outstanding: nothing is sent after it, because it may be refused */
 
 	bool busy;		 /* a request of it is outstanding */
 	bool ready;		 /* on the thread's list of lanes */
@@ -38,7 +40,8 @@ struct replay_thread {
 	uint64_t cursor_round;
 	uint64_t now_ns; /* the time that the cursor has reached */
 	uint64_t abandoned;
-	int64_t refused; /* database, or -1 */
+	int64_t refused; /* a database that the server lacks, or -1 */
+	uint8_t refusals[(REPLAY_DATABASE_MAX + 1) / 8]; /* a bit for each database */
 	bool begun;
 	struct connection_list ready;	 /* one server: they have space and something to send */
 	STAILQ_HEAD(, lane) ready_lanes; /* several servers: they may send their next record */
@@ -54,8 +57,10 @@ void lane_step(struct load_thread *t, struct lane *l);
 void lane_close(struct replay_thread *rt, struct lane *l);
 /* Counts due records that will never be sent. */
 void lane_give_up(struct load_thread *t, struct lane *l, uint64_t now_ns);
-/* Counts the next record as not sent, and moves on. */
-void lane_skip(struct load_thread *t, struct lane *l, uint64_t now_ns);
+/* The server lacks this database. */
+void lanes_refuse(struct replay_thread *rt, uint32_t database);
+/* Counts due records of databases that the server lacks as not sent, until another one is next. */
+void lane_skip_refused(struct load_thread *t, struct lane *l, uint64_t now_ns);
 
 /* The lane of the next record that is due by now_ns; NULL: no more are. */
 struct lane *lanes_next_due(struct load_thread *t, uint64_t now_ns);

@@ -32,8 +32,6 @@ static bool has_room(const struct connection *c)
 /* It will send nothing more. */
 static bool is_dead(const struct connection *c)
 {
-	if (c->thread->replay->lanes[lane_index(c)].refused)
-		return true;
 	return c->fd < 0 && (c->thread->stopping || c->thread->plan->on_error != ON_ERROR_RECONNECT);
 }
 
@@ -62,39 +60,43 @@ static void put(struct connection *c, const struct pending_request *p)
 	c->thread->in_flight++;
 }
 
+/* Puts the lane's next record on its connection, or a SELECT that it needs before. */
+static void put_next(struct connection *c, struct lane *l, uint64_t due_ns)
+{
+	struct load_thread *t = c->thread;
+	const struct replay_record *r = &t->replay->replay->records[l->next];
+	struct pending_request p = {
+	    .intended_ns = due_ns,
+	    .key = l->next,
+	    .operation = r->operation,
+	};
+
+	if (c->taken == 0) {
+		l->database = t->plan->database;
+		l->selecting = false; /* that SELECT was lost with the connection */
+	}
+	if (!r->selects && r->database != l->database) {
+		p = (struct pending_request){.key = r->database, .operation = t->plan->workload->select};
+		l->selecting = true;
+	} else {
+		l->selecting = r->selects;
+		lane_step(t, l);
+	}
+	l->database = r->database;
+	put(c, &p);
+}
+
 /* Sends everything that is due and has space, in one write. */
 static void fill(struct connection *c, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 	struct lane *l = &t->replay->lanes[lane_index(c)];
 
-	while (has_room(c) && l->next != REPLAY_END && !is_selecting(c)) {
-		const struct replay_record *r = &t->replay->replay->records[l->next];
-		uint64_t due = lane_due_ns(t, l);
-		struct pending_request p = {
-		    .intended_ns = due,
-		    .key = l->next,
-		    .operation = r->operation,
-		};
-
-		if (due > now_ns)
+	while (has_room(c) && !is_selecting(c)) {
+		lane_skip_refused(t, l, now_ns);
+		if (lane_due_ns(t, l) > now_ns)
 			break;
-		if (c->taken == 0) {
-			l->database = t->plan->database;
-			l->selecting = false; /* that SELECT was lost with the connection */
-		}
-		if (!r->selects && r->database != l->database) {
-			p = (struct pending_request){.key = r->database,
-						     .operation = t->plan->workload->select};
-			l->database = r->database;
-			l->selecting = true;
-			put(c, &p);
-			continue;
-		}
-		if (r->selects)
-			l->database = r->database;
-		put(c, &p);
-		lane_step(t, l);
+		put_next(c, l, lane_due_ns(t, l));
 	}
 	if (c->to_send)
 		send_batch(c, 0);
@@ -161,6 +163,13 @@ static bool more(struct load_thread *t, uint64_t now_ns)
 	return rt->open > 0;
 }
 
+/* The server lacks the database that the lane has just selected: another one is still selected. */
+static void refuse(struct load_thread *t, struct lane *l)
+{
+	lanes_refuse(t->replay, l->database);
+	l->database = LANE_NO_DATABASE;
+}
+
 /* The generator's SELECT that the connection waited for was answered. */
 static void on_select(struct connection *c, unsigned status)
 {
@@ -170,11 +179,22 @@ static void on_select(struct connection *c, unsigned status)
 	ring_drop(c);
 	t->in_flight--;
 	l->selecting = false;
-	if (!status_is_error(status))
+	if (status_is_error(status))
+		refuse(t, l);
+}
+
+/* A recorded SELECT may be refused, too. */
+static void on_end(struct connection *c, const struct pending_request *p, uint64_t now_ns, unsigned status)
+{
+	struct load_thread *t = c->thread;
+	struct lane *l = &t->replay->lanes[lane_index(c)];
+
+	(void)now_ns;
+	if (!t->replay->replay->records[p->key].selects)
 		return;
-	l->refused = true;
-	t->replay->refused = l->database;
-	lane_give_up(t, l, ft_now_ns());
+	l->selecting = false;
+	if (status_is_error(status))
+		refuse(t, l);
 }
 
 static void on_room(struct connection *c, uint64_t now_ns)
@@ -206,5 +226,6 @@ const struct load_model replay_send = {
     .on_backlog = connection_keep_backlog,
     .on_loss = fail_in_flight,
     .step = send_step,
+    .on_end = on_end,
     .on_own_answer = on_select,
 };

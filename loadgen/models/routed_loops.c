@@ -400,15 +400,10 @@ static void open_pump(struct load_thread *t, uint64_t now_ns)
 /* Sends a lane's next record if it is due. */
 static void take_record(struct load_thread *t, struct lane *l, uint64_t now_ns)
 {
-	const struct replay *r = t->replay->replay;
 	struct pending_request p;
 	uint64_t due_ns;
 
-	/* A cluster has only database 0. */
-	while (l->next != REPLAY_END && lane_due_ns(t, l) <= now_ns && r->records[l->next].database > 0) {
-		t->replay->refused = r->records[l->next].database;
-		lane_skip(t, l, now_ns);
-	}
+	lane_skip_refused(t, l, now_ns);
 	due_ns = lane_due_ns(t, l);
 	if (l->next == REPLAY_END || due_ns > now_ns)
 		return;

@@ -69,6 +69,7 @@ struct replay {
 	bool timed;	  /* records have times; otherwise all are due at once */
 	bool paced;	  /* the times come from --rate */
 	double speed;	  /* factor of the times: 2 is twice as fast */
+	bool by_key;	  /* lanes are keys, not clients */
 	uint64_t span_ns; /* from the first record to the start of a repetition */
 	uint32_t *heads;  /* first record by connection, or REPLAY_END */
 	uint32_t connections;
@@ -82,8 +83,8 @@ struct replay {
 	uint64_t left_out[HARM_MAX];
 	uint64_t scripted;  /* calls from scripts: omitted, because the script itself is replayed */
 	uint64_t backwards; /* times earlier than the previous one */
-	uint64_t unsampled; /* commands outside the sample */
-	uint64_t unended;   /* commands of transactions without an end, omitted */
+	uint64_t outside_sample; /* commands outside the sample */
+	uint64_t unfinished;   /* commands of transactions without an end, omitted */
 	uint64_t preamble_bytes;
 	struct rdb_facts preamble;
 	char *damage; /* one sentence, or NULL */

@@ -132,7 +132,7 @@ static int reorder(struct finding *f)
 	}
 	free(r->records);
 	free(r->slots);
-	r->unended = r->count - f->count;
+	r->unfinished = r->count - f->count;
 	r->records = records;
 	r->slots = slots;
 	r->count = f->count;
@@ -184,7 +184,7 @@ void replay_sample(struct replay *r, double share, uint64_t seed)
 		r->records[kept] = r->records[i];
 		r->slots[kept++] = r->slots[i];
 	}
-	r->unsampled = r->count - kept;
+	r->outside_sample = r->count - kept;
 	r->count = kept;
 	replay_set_span(r);
 }
@@ -193,4 +193,5 @@ void replay_order_by_key(struct replay *r)
 {
 	for (uint32_t i = 0; i < r->count; i++)
 		r->records[i].lane = group_of(r, i);
+	r->by_key = true;
 }

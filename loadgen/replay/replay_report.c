@@ -16,12 +16,20 @@ void replay_describe(const struct replay *r, FILE *to)
 	if (r->timed && r->count)
 		fprintf(to, r->paced ? ", due over %.3f s" : ", recorded over %.3f s",
 			(double)r->records[r->count - 1].due_ns * 1e-9);
+	if (r->by_key)
+		fputs(", in the order of each key", to);
 	fputc('\n', to);
 	if (r->preamble_bytes)
 		fprintf(to,
 			"skipped: an RDB of %" PRIu64 " bytes with %" PRIu64
 			" key%s. Load it into the server first if the commands need its keys\n",
 			r->preamble_bytes, r->preamble.keys, r->preamble.keys == 1 ? "" : "s");
+	if (r->outside_sample)
+		fprintf(to, "omitted by --replay-sample: %" PRIu64 " command%s\n", r->outside_sample,
+			r->outside_sample == 1 ? "" : "s");
+	if (r->unfinished)
+		fprintf(to, "omitted: %" PRIu64 " command%s of transactions without EXEC or DISCARD\n", r->unfinished,
+			r->unfinished == 1 ? "" : "s");
 	if (r->scripted)
 		fprintf(to, "omitted: %" PRIu64 " call%s from scripts, which the scripts repeat themselves\n",
 			r->scripted, r->scripted == 1 ? "" : "s");
@@ -52,6 +60,9 @@ void replay_describe_json(const struct replay *r, json_t *j)
 	for (int i = 0; i < HARM_MAX; i++)
 		if (r->left_out[i])
 			json_put_count(left_out, harm_name(i), r->left_out[i]);
+	json_put_text(replay, "order", replay_order_names[r->by_key ? REPLAY_ORDER_KEY : REPLAY_ORDER_CLIENT]);
+	json_put_count(replay, "outside_sample", r->outside_sample);
+	json_put_count(replay, "unfinished", r->unfinished);
 	json_put_count(replay, "scripted", r->scripted);
 	json_put_count(replay, "times_back", r->backwards);
 	json_put_count(replay, "preamble_bytes", r->preamble_bytes);

@@ -30,9 +30,8 @@ static void complain_of_replay(struct run *r, struct phase *p)
 	}
 	if (refused >= 0) {
 		snprintf(text, sizeof(text),
-			 "the server refused database %lld, which the recording uses. The commands of its "
-			 "clients after that were not sent",
-			 (long long)refused);
+			 "%s database %lld, which the recording uses. Its commands were not sent",
+			 r->nodes ? "a cluster has no" : "the server refused", (long long)refused);
 		complain(r, text);
 	}
 	if (abandoned) {
