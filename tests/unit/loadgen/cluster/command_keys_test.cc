@@ -25,9 +25,10 @@ std::string resp_of(const std::string &text)
 		if (end > at) {
 			const std::string word = text.substr(at, end - at);
 			open.back().first++;
-			open.back().second += word.find_first_not_of("-0123456789") == std::string::npos
-						  ? ":" + word + "\r\n"
-						  : "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+			open.back().second +=
+			    word.find_first_not_of("-0123456789") == std::string::npos
+				? ":" + word + "\r\n"
+				: "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
 		}
 		if (end < text.size() && text[end] == '[')
 			open.emplace_back(0, "");
@@ -45,7 +46,8 @@ std::string resp_of(const std::string &text)
 command_keys read(const std::string &text)
 {
 	const std::string wire = text == "nil" ? "*1\r\n$-1\r\n" : text[0] == '-' ? text : resp_of(text);
-	const std::unique_ptr<redisReader, void (*)(redisReader *)> reader(redisReaderCreate(), redisReaderFree);
+	const std::unique_ptr<redisReader, void (*)(redisReader *)> reader(redisReaderCreate(),
+									   redisReaderFree);
 	void *reply = nullptr;
 	command_keys keys;
 	redisReaderFeed(reader.get(), wire.data(), wire.size());
@@ -72,8 +74,8 @@ uint32_t first(const command_keys &keys, const Words &words)
 
 std::string index_spec(int index, const std::string &find)
 {
-	return "[flags [RW] begin_search [type index spec [index " + std::to_string(index) + "]] find_keys [" +
-	       find + "]]";
+	return "[flags [RW] begin_search [type index spec [index " + std::to_string(index) +
+	       "]] find_keys [" + find + "]]";
 }
 
 const std::string range = "type range spec [lastkey 0 keystep 1 limit 0]";
@@ -83,7 +85,8 @@ const std::string keynum = "type keynum spec [keynumidx 0 firstkey 1 keystep 1]"
 
 TEST_CASE("the first key from key specifications")
 {
-	const command_keys set = read("[[set -3 [write denyoom] 1 1 1 [] [] [" + index_spec(1, range) + "] []]]");
+	const command_keys set =
+	    read("[[set -3 [write denyoom] 1 1 1 [] [] [" + index_spec(1, range) + "] []]]");
 	CHECK(set.known == 1);
 	CHECK(set.writes);
 	CHECK_FALSE(set.reads);
@@ -99,9 +102,10 @@ TEST_CASE("the first key from key specifications")
 	CHECK(first(eval, {"EVAL", "return 1", "1"}) == 0);
 	CHECK(first(eval, {"EVAL"}) == 0);
 
-	const command_keys xread = read("[[xread -4 [readonly movablekeys] 0 0 0 [] [] [[begin_search [type keyword "
-					"spec [keyword STREAMS startfrom 1]] find_keys [type range spec [lastkey -1 "
-					"keystep 1 limit 2]]]] []]]");
+	const command_keys xread =
+	    read("[[xread -4 [readonly movablekeys] 0 0 0 [] [] [[begin_search [type keyword "
+		 "spec [keyword STREAMS startfrom 1]] find_keys [type range spec [lastkey -1 "
+		 "keystep 1 limit 2]]]] []]]");
 	CHECK(xread.reads);
 	CHECK(first(xread, {"XREAD", "COUNT", "2", "streams", "s", "0"}) == 4);
 	CHECK(first(xread, {"XREAD", "STREAMS", "STREAMS", "0"}) == 2);
@@ -109,9 +113,10 @@ TEST_CASE("the first key from key specifications")
 	CHECK(first(xread, {"XREAD", "COUNT", "2"}) == 0);
 
 	// From the end, backwards: the last word cannot be the keyword.
-	const command_keys migrate = read("[[migrate -6 [write movablekeys] 3 3 1 [] [] [" + index_spec(3, range) +
-					  " [begin_search [type keyword spec [keyword KEYS startfrom -2]] find_keys "
-					  "[type range spec [lastkey -1 keystep 1 limit 0]]]] []]]");
+	const command_keys migrate =
+	    read("[[migrate -6 [write movablekeys] 3 3 1 [] [] [" + index_spec(3, range) +
+		 " [begin_search [type keyword spec [keyword KEYS startfrom -2]] find_keys "
+		 "[type range spec [lastkey -1 keystep 1 limit 0]]]] []]]");
 	CHECK(first(migrate, {"MIGRATE", "h", "1", "k", "0", "9"}) == 3);
 
 	const command_keys zunion = read("[[zunionstore -4 [write movablekeys] 1 1 1 [] [] [" +
@@ -129,7 +134,8 @@ TEST_CASE("the first key from a fixed position, a part of the name, and what onl
 	CHECK(read("[[eval -3 [noscript movablekeys] 0 0 0 [] ]]").ask);
 	CHECK_FALSE(read("[[sort -2 [write movablekeys] 1 1 1 [] ]]").ask);
 	// A specification that says nothing.
-	CHECK(read("[[x -2 [write] 0 0 0 [] [] [[begin_search [type unknown spec []] find_keys [type unknown spec "
+	CHECK(read("[[x -2 [write] 0 0 0 [] [] [[begin_search [type unknown spec []] find_keys [type unknown "
+		   "spec "
 		   "[]]]] []]]")
 		  .ask);
 	const command_keys container =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lanes by key: transactions are whole and at their EXEC, a sample has whole keys, and the commands of a slot are
-// one lane.
+// Lanes by key: transactions are whole and at their EXEC, a sample has whole keys, and the commands of a slot
+// are one lane.
 #include <map>
 #include <memory>
 #include <set>
@@ -54,9 +54,11 @@ std::string text(const replay &r)
 	std::string all;
 	for (uint32_t i = 0; i < r.count; i++) {
 		const std::string wire(r.records[i].bytes, r.records[i].length);
-		for (size_t at = wire.find("\r\n$"); at != std::string::npos; at = wire.find("\r\n$", at + 1)) {
+		for (size_t at = wire.find("\r\n$"); at != std::string::npos;
+		     at = wire.find("\r\n$", at + 1)) {
 			const size_t begin = wire.find("\r\n", at + 2) + 2;
-			all += (at == wire.find("\r\n$") ? "" : " ") + wire.substr(begin, wire.find("\r\n", begin) - begin);
+			all += (at == wire.find("\r\n$") ? "" : " ") +
+			       wire.substr(begin, wire.find("\r\n", begin) - begin);
 		}
 		all += "|";
 	}
@@ -81,12 +83,13 @@ TEST_CASE("transactions: each command has its part and the slot of the first key
 	const Recording r = recording(mixed);
 	REQUIRE(replay_find_transactions(r.get(), false) == 0);
 	CHECK(text(*r) == "WATCH k|MULTI|GET k|MULTI|SET x|SET k|SET other|EXEC|DISCARD|EXEC|");
-	const std::vector<int> parts = {REPLAY_WATCH, REPLAY_MULTI, REPLAY_PLAIN,  REPLAY_MULTI, REPLAY_QUEUED,
-					REPLAY_PLAIN, REPLAY_QUEUED, REPLAY_EXEC, REPLAY_EXEC,  REPLAY_PLAIN};
+	const std::vector<int> parts = {REPLAY_WATCH,  REPLAY_MULTI, REPLAY_PLAIN,  REPLAY_MULTI,
+					REPLAY_QUEUED, REPLAY_PLAIN, REPLAY_QUEUED, REPLAY_EXEC,
+					REPLAY_EXEC,   REPLAY_PLAIN};
 	for (uint32_t i = 0; i < r->count; i++) {
 		INFO(i);
 		CHECK(static_cast<int>(r->records[i].part) == parts[i]);
-		CHECK(r->slots[i] == (i == 9 ? static_cast<uint16_t>(NO_SLOT)
+		CHECK(r->slots[i] == (i == 9			   ? static_cast<uint16_t>(NO_SLOT)
 				      : i == 1 || i == 4 || i == 8 ? slot("x")
 								   : slot("k")));
 	}
