@@ -48,7 +48,8 @@ static bool read_spec(const redisReply *r, struct key_spec *s)
 {
 	const redisReply *begin = value_of(r, "begin_search"), *find = value_of(r, "find_keys");
 	const redisReply *begin_spec = value_of(begin, "spec"), *find_spec = value_of(find, "spec");
-	const char *begin_type = text_of(value_of(begin, "type")), *find_type = text_of(value_of(find, "type"));
+	const char *begin_type = text_of(value_of(begin, "type")),
+		   *find_type = text_of(value_of(find, "type"));
 
 	*s = (struct key_spec){0};
 	if (strcmp(begin_type, "index") == 0) {

@@ -23,14 +23,14 @@ enum { KEY_SPECS_MAX = 4, KEY_KEYWORD = 24 };
  * (https://redis.io/docs/latest/develop/reference/key-specs/). */
 struct key_spec {
 	char keyword[KEY_KEYWORD]; /* the keys begin after this word; "": at a fixed position */
-	int32_t from;		   /* that position, or where the search begins; below 0: from the end, backwards */
-	bool counted;		   /* the number of keys is among the words */
-	int32_t count_at, first;   /* counted: positions of the number and the first key, from the beginning */
+	int32_t from; /* that position, or where the search begins; below 0: from the end, backwards */
+	bool counted; /* the number of keys is among the words */
+	int32_t count_at, first; /* counted: positions of the number and the first key, from the beginning */
 };
 
 struct command_keys {
-	int known; /* 1: as follows. 0: the server has no such command. -1: it does not answer COMMAND INFO, so
-		      the second word is assumed to be the key */
+	int known; /* 1: as follows. 0: the server has no such command. -1: it does not answer COMMAND INFO,
+		      so the second word is assumed to be the key */
 	bool reads, writes;
 	bool container; /* the next word is a part of its name */
 	bool ask;	/* the specifications are not complete: only COMMAND GETKEYS finds the key */
@@ -51,8 +51,8 @@ void command_table_free(struct command_table *t);
  * link_error says why. */
 const struct command_keys *command_table_find(struct command_table *t, uint32_t count,
 					      const char *const *words, const size_t *lengths);
-/* Asks for the first key of a command (`ask`). *key is NULL without one, else as long as the reply, which must
- * be freed. NULL: no answer. */
+/* Asks for the first key of a command (`ask`). *key is NULL without one, else as long as the reply, which
+ * must be freed. NULL: no answer. */
 struct redisReply *command_table_ask(struct command_table *t, uint32_t count, const char *const *words,
 				     const size_t *lengths, const struct redisReply **key);
 

@@ -51,7 +51,7 @@ struct connection {
 	bool arrival_times; /* the kernel reports when answers arrived */
 	union {
 		struct {
-			uint32_t asks;	   /* ASKINGs among those in flight (routed_loops.c) */
+			uint32_t asks;	   /* ASKINGs among those in flight (routed_requests.c) */
 			uint8_t greetings; /* outstanding answers to set-up commands */
 			bool batch_ends;   /* the next answer is to a batch's end (meta_answer.c) */
 			bool meta;	   /* memcached's meta commands: answers identify their request */
@@ -63,7 +63,7 @@ struct connection {
 };
 
 /* A thread's connections to one server. With a single server there is one group. With several, each request
- * must go to a certain server and waits there while none of its connections has space (routed_loops.c). */
+ * must go to a certain server and waits there while none of its connections has space (routed_requests.c). */
 struct group {
 	struct connection_list idle, partial; /* those with space (connection_list.h) */
 	struct connection *connections;

@@ -8,7 +8,8 @@
  *   closed_loop.c     a connection keeps up to `pipeline` requests outstanding, sent `batch` at a time
  *   open_loop.c       a request that falls due goes to the connection that has been idle longest
  *   replay_send.c     a recording: each connection follows the chain of its own records
- *   routed_loops.c    any of these over several servers: a request goes to the server of its key
+ *   routed_loops.c    the first two over several servers: a request goes to the server of its key
+ *   routed_replay.c   a recording on several servers
  *   blocking_loops.c  either of the first two without an event loop: write, then read, as a plain client does
  *
  * The table is also used on the hot path, where callgrind shows no cost: a load thread takes 1,231

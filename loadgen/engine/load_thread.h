@@ -66,7 +66,7 @@ struct load_thread {
 	struct group **groups;
 	uint32_t group_count;
 	uint32_t connection_count;    /* of each group */
-	struct routing *routing;      /* routed_loops.c's; NULL: one server, one group */
+	struct routing *routing;      /* routing.h; NULL: one server, one group */
 	struct replay_thread *replay; /* replay_send.c's; NULL: no recording is replayed */
 
 	uint64_t left;	    /* requests still to be taken; closed loop */

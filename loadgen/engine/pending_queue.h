@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests in order, without a connection: they wait for a connection with space, or for a server with their
- * keys (routed_loops.c). The ring grows, because the number of requests that fall due while a server is away
- * is unknown. */
+ * keys (routed_requests.c). The ring grows, because the number of requests that fall due while a server is
+ * away is unknown. */
 #ifndef FORKTAIL_LOADGEN_PENDING_QUEUE_H
 #define FORKTAIL_LOADGEN_PENDING_QUEUE_H
 

@@ -12,7 +12,7 @@ struct pending_request {
 	uint64_t intended_ns; /* 0: when it is sent */
 	uint64_t start_ns;    /* 0: never passed to the kernel yet */
 	uint64_t key : 40;
-	uint64_t tries : 8;	/* how often it was redirected since it was last postponed (routed_loops.c) */
+	uint64_t tries : 8; /* how often it was redirected since it was last postponed (routed_requests.c) */
 	uint64_t operation : 8; /* NO_OPERATION: an ASKING before the request after it */
 	uint64_t step : 7;
 	uint64_t ends_batch : 1; /* meta_answer.c */

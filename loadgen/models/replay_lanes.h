@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread's part of a replay: lanes, each a sequence of records whose order is kept. With one server a lane
  * is a connection (replay_send.c), with several it has a connection to each server and one outstanding
- * request (routed_loops.c). The thread walks the shared array of records once, to find when each falls due.
+ * request (routed_replay.c). The thread walks the shared array of records once, to find when each falls
+ * due.
  */
 #ifndef FORKTAIL_LOADGEN_REPLAY_LANES_H
 #define FORKTAIL_LOADGEN_REPLAY_LANES_H
@@ -17,10 +18,11 @@ enum { LANE_NO_DATABASE = UINT32_MAX };
 
 /* A lane's position in its chain. The first part is for one server, the second for several. */
 struct lane {
-	uint32_t next;	   /* record, or REPLAY_END */
-	uint32_t database; /* after everything sent to the connection has been executed, or LANE_NO_DATABASE */
-	uint64_t round;	   /* of -l */
-	bool selecting;	   /* a SELECT is outstanding: nothing is sent after it, because it may be refused */
+	uint32_t next; /* record, or REPLAY_END */
+	uint32_t
+	    database;	/* after everything sent to the connection has been executed, or LANE_NO_DATABASE */
+	uint64_t round; /* of -l */
+	bool selecting; /* a SELECT is outstanding: nothing is sent after it, because it may be refused */
 
 	bool busy;		 /* a request of it is outstanding */
 	bool ready;		 /* on the thread's list of lanes */
@@ -40,7 +42,7 @@ struct replay_thread {
 	uint64_t cursor_round;
 	uint64_t now_ns; /* the time that the cursor has reached */
 	uint64_t abandoned;
-	int64_t refused; /* a database that the server lacks, or -1 */
+	int64_t refused;				 /* a database that the server lacks, or -1 */
 	uint8_t refusals[(REPLAY_DATABASE_MAX + 1) / 8]; /* a bit for each database */
 	bool begun;
 	struct connection_list ready;	 /* one server: they have space and something to send */

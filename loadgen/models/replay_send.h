@@ -4,7 +4,7 @@
  * commands of a key do (--replay-order). So a record cannot go to the connection that has been idle longest,
  * as in the open loop. A record that falls due while its connection has no space waits, and its latency
  * counts from when it was due. At full speed nothing is due by the clock: each connection sends its next
- * record as soon as it has space. With several servers, routed_loops.c sends the records. */
+ * record as soon as it has space. With several servers, routed_replay.c sends the records. */
 #ifndef FORKTAIL_LOADGEN_REPLAY_SEND_H
 #define FORKTAIL_LOADGEN_REPLAY_SEND_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread's knowledge of several servers: which one has a key, which of its connections lead there, and when
- * it could not be reached. routed_loops.c decides what is sent where and when. */
+ * it could not be reached. routed_requests.c decides what is sent where and when. */
 #ifndef FORKTAIL_LOADGEN_ROUTING_H
 #define FORKTAIL_LOADGEN_ROUTING_H
 

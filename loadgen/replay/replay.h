@@ -81,10 +81,10 @@ struct replay {
 	bool others; /* there are commands with other names */
 
 	uint64_t left_out[HARM_MAX];
-	uint64_t scripted;  /* calls from scripts: omitted, because the script itself is replayed */
-	uint64_t backwards; /* times earlier than the previous one */
+	uint64_t scripted;	 /* calls from scripts: omitted, because the script itself is replayed */
+	uint64_t backwards;	 /* times earlier than the previous one */
 	uint64_t outside_sample; /* commands outside the sample */
-	uint64_t unfinished;   /* commands of transactions without an end, omitted */
+	uint64_t unfinished;	 /* commands of transactions without an end, omitted */
 	uint64_t preamble_bytes;
 	struct rdb_facts preamble;
 	char *damage; /* one sentence, or NULL */

@@ -28,8 +28,8 @@ void replay_describe(const struct replay *r, FILE *to)
 		fprintf(to, "omitted by --replay-sample: %" PRIu64 " command%s\n", r->outside_sample,
 			r->outside_sample == 1 ? "" : "s");
 	if (r->unfinished)
-		fprintf(to, "omitted: %" PRIu64 " command%s of transactions without EXEC or DISCARD\n", r->unfinished,
-			r->unfinished == 1 ? "" : "s");
+		fprintf(to, "omitted: %" PRIu64 " command%s of transactions without EXEC or DISCARD\n",
+			r->unfinished, r->unfinished == 1 ? "" : "s");
 	if (r->scripted)
 		fprintf(to, "omitted: %" PRIu64 " call%s from scripts, which the scripts repeat themselves\n",
 			r->scripted, r->scripted == 1 ? "" : "s");
@@ -60,7 +60,8 @@ void replay_describe_json(const struct replay *r, json_t *j)
 	for (int i = 0; i < HARM_MAX; i++)
 		if (r->left_out[i])
 			json_put_count(left_out, harm_name(i), r->left_out[i]);
-	json_put_text(replay, "order", replay_order_names[r->by_key ? REPLAY_ORDER_KEY : REPLAY_ORDER_CLIENT]);
+	json_put_text(replay, "order",
+		      replay_order_names[r->by_key ? REPLAY_ORDER_KEY : REPLAY_ORDER_CLIENT]);
 	json_put_count(replay, "outside_sample", r->outside_sample);
 	json_put_count(replay, "unfinished", r->unfinished);
 	json_put_count(replay, "scripted", r->scripted);
