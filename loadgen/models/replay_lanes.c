@@ -81,7 +81,8 @@ void lane_close(struct replay_thread *rt, struct lane *l)
 	l->next = REPLAY_END;
 }
 
-uint32_t lane_number(const struct replay_thread *rt, const struct lane *l)
+/* The lane's number among the test's. */
+static uint32_t lane_number(const struct replay_thread *rt, const struct lane *l)
 {
 	return rt->first + (uint32_t)(l - rt->lanes);
 }
@@ -202,6 +203,13 @@ struct lane *lane_of(const struct load_thread *t, const struct pending_request *
 	const struct replay_thread *rt = t->replay;
 
 	return &rt->lanes[record_of(t, p)->lane % rt->replay->connections - rt->first];
+}
+
+uint32_t lane_slot(const struct load_thread *t, const struct pending_request *p)
+{
+	const struct replay_thread *rt = t->replay;
+
+	return (uint32_t)((uint64_t)lane_number(rt, lane_of(t, p)) * REPLAY_SLOTS / rt->replay->connections);
 }
 
 void lane_make_ready(struct replay_thread *rt, struct lane *l)

@@ -75,8 +75,8 @@ void lanes_end(struct load_thread *t, uint64_t now_ns);
 
 /* The lane of a request for a record. */
 struct lane *lane_of(const struct load_thread *t, const struct pending_request *p);
-/* The lane's number among the test's. */
-uint32_t lane_number(const struct replay_thread *rt, const struct lane *l);
+/* A slot whose server receives the lane's commands without a key: in the order of keys, among the lane's. */
+uint32_t lane_slot(const struct load_thread *t, const struct pending_request *p);
 /* The lane may send its next record. */
 void lane_make_ready(struct replay_thread *rt, struct lane *l);
 /* The lane's next record as a request, taken out of its chain. */

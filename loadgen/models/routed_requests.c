@@ -148,19 +148,26 @@ static void send_to(struct load_thread *t, const struct pending_request *p, uint
 		put_off(t, !g ? &t->routing->later : asking ? &g->asks : &g->queue, p);
 }
 
-/* Sends a request to the current server of its key. */
-void routed_send(struct load_thread *t, const struct pending_request *p)
+/* The current server of a request. */
+static uint16_t node_for(struct load_thread *t, const struct pending_request *p)
 {
 	struct routing *r = t->routing;
 	const struct connection *home = t->replay ? lane_home(t, p) : NULL;
 	uint32_t slot = routing_slot(t, p);
-	uint16_t node =
-	    home ? home->group->node
-	    : slot == ROUTE_ANYWHERE
-		? nodes_any(r->nodes, t->replay ? lane_number(t->replay, lane_of(t, p)) : r->rotation++)
-		: nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->rotation++);
 
-	send_to(t, p, node, false);
+	if (home)
+		return home->group->node;
+	if (slot == ROUTE_ANYWHERE && t->replay)
+		slot = lane_slot(t, p);
+	return slot == ROUTE_ANYWHERE
+		   ? nodes_any(r->nodes, r->rotation++)
+		   : nodes_choose(r->nodes, slot, routing_step(t, p)->route.reads, r->rotation++);
+}
+
+/* Sends a request to the current server of its key. */
+void routed_send(struct load_thread *t, const struct pending_request *p)
+{
+	send_to(t, p, node_for(t, p), false);
 }
 
 /* ---- ends ---- */

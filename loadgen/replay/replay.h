@@ -54,7 +54,8 @@ struct replay_record {
 	uint64_t due_ns;   /* since the first one */
 	const char *bytes; /* RESP */
 	uint32_t length;
-	uint32_t lane; /* the number of its client, by order of appearance; by replay_order, of its key */
+	uint32_t
+	    lane; /* commands of one lane stay in order: the number of its client, by order of appearance */
 	uint32_t next; /* of the same connection, or REPLAY_END */
 	uint16_t database;
 	uint8_t operation; /* its name's number; name_count means all less frequent names */
@@ -114,8 +115,9 @@ int replay_find_transactions(struct replay *r, bool together);
 /* Keeps the commands of a part of the slots, about `share` of them, which `seed` chooses. Commands without a
  * key are kept by client, SELECTs always. */
 void replay_sample(struct replay *r, double share, uint64_t seed);
-/* From here on, commands of a slot are one lane, whichever client they are of. */
-void replay_order_by_key(struct replay *r);
+/* Assigns records to lanes 0 to `connections` - 1: commands of a slot have one lane, whichever client they
+ * are of. */
+void replay_order_by_key(struct replay *r, uint32_t connections);
 /* Chains the records of each connection: lane number n goes to connection n modulo `connections`. -ENOMEM. */
 int replay_share(struct replay *r, uint32_t connections);
 

@@ -189,9 +189,16 @@ void replay_sample(struct replay *r, double share, uint64_t seed)
 	replay_set_span(r);
 }
 
-void replay_order_by_key(struct replay *r)
+void replay_order_by_key(struct replay *r, uint32_t connections)
 {
-	for (uint32_t i = 0; i < r->count; i++)
-		r->records[i].lane = group_of(r, i);
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct replay_record *record = &r->records[i];
+
+		/* Neighbouring slots, because they usually have one server: if it fails, other connections
+		 * have nothing to wait for. */
+		record->lane = r->slots[i] == NO_SLOT
+				   ? record->lane % connections
+				   : (uint32_t)((uint64_t)r->slots[i] * connections / REPLAY_SLOTS);
+	}
 	r->by_key = true;
 }

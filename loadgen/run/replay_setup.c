@@ -113,7 +113,7 @@ int replay_setup(struct run *r, char *error, size_t size)
 	if (rc == 0 && o->rate > 0)
 		replay_pace(replay, o->arrival, o->rate, o->seed);
 	if (rc == 0 && by_key)
-		replay_order_by_key(replay);
+		replay_order_by_key(replay, o->connections);
 	if (rc == 0)
 		rc = replay_share(replay, o->connections);
 	if (rc)
