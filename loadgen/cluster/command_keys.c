@@ -66,15 +66,17 @@ static bool read_spec(const redisReply *r, struct key_spec *s)
 	return s->from != 0 && (s->counted || strcmp(find_type, "range") == 0);
 }
 
+/* What follows a specification that is understood matters only if that finds no key: it is asked for then. */
 static void read_specs(struct command_keys *k, const redisReply *specs)
 {
-	k->ask = false;
-	for (size_t i = 0; i < specs->elements; i++) {
-		if (k->spec_count == KEY_SPECS_MAX || !read_spec(specs->element[i], &k->specs[k->spec_count]))
-			k->ask = true;
-		else
-			k->spec_count++;
+	size_t i = 0;
+
+	while (i < specs->elements && k->spec_count < KEY_SPECS_MAX &&
+	       read_spec(specs->element[i], &k->specs[k->spec_count])) {
+		k->spec_count++;
+		i++;
 	}
+	k->ask = i < specs->elements;
 }
 
 void command_keys_read(struct command_keys *k, const struct redisReply *answer)

@@ -33,7 +33,7 @@ struct command_keys {
 		      so the second word is assumed to be the key */
 	bool reads, writes;
 	bool container; /* the next word is a part of its name */
-	bool ask;	/* the specifications are not complete: only COMMAND GETKEYS finds the key */
+	bool ask;	/* if there is no key by these specifications, COMMAND GETKEYS may find one */
 	uint32_t spec_count;
 	struct key_spec specs[KEY_SPECS_MAX];
 };
@@ -51,7 +51,7 @@ void command_table_free(struct command_table *t);
  * link_error says why. */
 const struct command_keys *command_table_find(struct command_table *t, uint32_t count,
 					      const char *const *words, const size_t *lengths);
-/* Asks for the first key of a command (`ask`). *key is NULL without one, else as long as the reply, which
+/* Asks for the first key of a command. *key is NULL without one, else as long as the reply, which
  * must be freed. NULL: no answer. */
 struct redisReply *command_table_ask(struct command_table *t, uint32_t count, const char *const *words,
 				     const size_t *lengths, const struct redisReply **key);

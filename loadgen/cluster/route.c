@@ -75,7 +75,9 @@ static int ask_server(struct command_table *t, const struct command *c, struct r
 	if (k) {
 		route->reads = k->reads;
 		route->writes = k->writes;
-		*first = k->ask ? ask_key(t, c, sample) : command_keys_first(k, c->word_count, words, NULL);
+		*first = command_keys_first(k, c->word_count, words, NULL);
+		if (!*first && k->ask)
+			*first = ask_key(t, c, sample);
 	}
 	free_words(sample, c->word_count);
 	return k ? k->known : -1;

@@ -51,12 +51,11 @@ static int slot_of(void *who, const struct replay_word *words, uint32_t count, u
 	k = command_table_find(f->table, count, f->words, f->lengths);
 	if (!k)
 		return -ECONNRESET;
-	if (!k->ask) {
-		first = command_keys_first(k, count, f->words, f->lengths);
-		if (first)
-			*slot = cluster_slot(words[first].at, words[first].length);
+	first = command_keys_first(k, count, f->words, f->lengths);
+	if (first)
+		*slot = cluster_slot(words[first].at, words[first].length);
+	if (first || !k->ask)
 		return 0;
-	}
 	answer = command_table_ask(f->table, count, f->words, f->lengths, &key);
 	if (!answer)
 		return -ECONNRESET;

@@ -335,10 +335,14 @@ TEST_CASE("a server without the recording's databases receives nothing in a wron
 	write_file(dir.file("monitor"),
 		   "1.0 [1 a:1] \"set\" \"k\" \"1\"\n1.1 [7 b:1] \"set\" \"k\" \"7\"\n"
 		   "1.1 [0 a:1] \"set\" \"zero\" \"1\"\n1.2 [7 b:1] \"set\" \"k\" \"8\"\n");
-	for (const char *speed : {"1", "max"}) {
+	// Its own SELECT is refused: what follows it does not go to the database before.
+	write_file(dir.file("csv"), "0,a,SELECT,1\n0,a,SET,k,1\n0,a,SELECT,7\n0,a,SET,k,7\n0,b,SET,zero,1\n");
+	for (const auto &[file, speed] : {std::pair("monitor", "1"), std::pair("monitor", "max"),
+					  std::pair("csv", "1"), std::pair("csv", "max")}) {
+		INFO(file << ' ' << speed);
 		redis.command({"FLUSHALL"});
-		const Result r = load(
-		    {"-s", redis.socket(), "--replay", dir.file("monitor"), "-q", "--replay-speed", speed});
+		const Result r = load({"-s", redis.socket(), "--replay", dir.file(file), "-q", "-P", "4",
+				       "--replay-speed", speed});
 		CHECK(r.status == 3);
 		CHECK(contains(r.err, "refused database 7"));
 		CHECK(redis.command({"KEYS", "*"}) == redis.command({"ECHO", "zero"}));
@@ -452,7 +456,18 @@ TEST_CASE("wrong usage and no recording: one sentence")
 	    {{"--replay", dir.file("csv"), "--replay-allow", "monitor"}, 2},
 	    {{"--replay", dir.file("csv"), "--rate", "5", "--replay-speed", "2"}, 2},
 	    {{"--replay", dir.file("csv"), "--protocol", "memcache_text"}, 2},
+	    {{"--replay", dir.file("csv"), "--replay-order", "time"}, 2},
+	    {{"--replay", dir.file("csv"), "--replay-sample", "0%"}, 2},
+	    {{"--replay", dir.file("csv"), "--replay-sample", "101%"}, 2},
+	    {{"--replay", dir.file("csv"), "--replay-sample", "half"}, 2},
+	    {{"--replay", dir.file("csv"), "--cluster", "-P", "2"}, 2},
+	    {{"--replay", dir.file("csv"), "--cluster", "--read-from", "any"}, 2},
+	    {{"--replay", dir.file("csv"), "--sentinel", "127.0.0.1"}, 2},
+	    {{"--replay", dir.file("csv"), "--server", "a", "--server", "b"}, 2},
+	    {{"--replay", dir.file("csv"), "--wait", "1"}, 2},
 	    {{"--replay-speed", "2"}, 2},
+	    {{"--replay-order", "key"}, 2},
+	    {{"--replay-sample", "5"}, 2},
 	    {{"--replay", dir.file("none")}, 3},
 	    {{"--replay", dir.path()}, 3},
 	    {{"--replay", "/dev/null"}, 3},

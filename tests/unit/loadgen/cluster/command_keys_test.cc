@@ -133,6 +133,13 @@ TEST_CASE("the first key from a fixed position, a part of the name, and what onl
 	CHECK_FALSE(read("[[ping -1 [fast] 0 0 0 [] ]]").ask);
 	CHECK(read("[[eval -3 [noscript movablekeys] 0 0 0 [] ]]").ask);
 	CHECK_FALSE(read("[[sort -2 [write movablekeys] 1 1 1 [] ]]").ask);
+	// Redis 7 says of SORT where its first key is, and that there may be others.
+	const command_keys sort =
+	    read("[[sort -2 [write movablekeys] 1 1 1 [] [] [" + index_spec(1, range) +
+		 " [begin_search [type unknown spec []] find_keys [type unknown spec []]]] "
+		 "[]]]");
+	CHECK(first(sort, {"SORT", "k", "STORE", "l"}) == 1);
+	CHECK(sort.ask);
 	// A specification that says nothing.
 	CHECK(read("[[x -2 [write] 0 0 0 [] [] [[begin_search [type unknown spec []] find_keys [type unknown "
 		   "spec "
