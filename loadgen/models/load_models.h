@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The load models besides the replay's on one server (replay_send.h). load_model.h explains what a model is.
- */
+/* The load models. load_model.h explains what a model is. */
 #ifndef FORKTAIL_LOADGEN_LOAD_MODELS_H
 #define FORKTAIL_LOADGEN_LOAD_MODELS_H
 
 #include "loadgen/engine/load_model.h"
 
 /* One server, with an event loop. */
-extern const struct load_model closed_loop, open_loop;
+extern const struct load_model closed_loop, open_loop, replay_send;
 /* One server, without an event loop, like a plain client. */
 extern const struct load_model blocking_closed_loop, blocking_open_loop;
 /* Several servers. */

@@ -8,7 +8,6 @@
 
 #include "loadgen/engine/request_end.h"
 #include "recording/recording.h"
-#include "replay_send.h"
 
 int replay_begin(struct load_thread *t, uint32_t first)
 {

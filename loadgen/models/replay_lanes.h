@@ -2,8 +2,7 @@
 /* A thread's part of a replay: lanes, each a sequence of records whose order is kept. With one server a lane
  * is a connection (replay_send.c), with several it has a connection to each server and one outstanding
  * request (routed_replay.c). The thread walks the shared array of records once, to find when each falls
- * due.
- */
+ * due. */
 #ifndef FORKTAIL_LOADGEN_REPLAY_LANES_H
 #define FORKTAIL_LOADGEN_REPLAY_LANES_H
 
@@ -48,6 +47,14 @@ struct replay_thread {
 	struct connection_list ready;	 /* one server: they have space and something to send */
 	STAILQ_HEAD(, lane) ready_lanes; /* several servers: they may send their next record */
 };
+
+/* Gives the thread its part: the lanes from number `first` on, among all of the test's. -ENOMEM on
+ * failure. */
+int replay_begin(struct load_thread *t, uint32_t first);
+/* Records that lost connections did not send at full speed. */
+uint64_t replay_abandoned_count(const struct load_thread *t);
+/* A database that the server refused to a connection of this thread; -1: none. */
+int64_t replay_refused_database(const struct load_thread *t);
 
 void lanes_free(struct load_thread *t);
 

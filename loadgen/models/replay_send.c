@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Each connection is a lane. If it has space when its next record falls due, the record is sent; otherwise
- * when it has space. */
-#include "replay_send.h"
+/* Replays a recording on one server: each of a thread's connections follows the chain of its own records. The
+ * commands of a recorded client stay in order on one connection, so that transactions stay complete; or the
+ * commands of a key do (--replay-order). So a record cannot go to the connection that has been idle longest,
+ * as in the open loop. A record that falls due while its connection has no space waits, and its latency
+ * counts from when it was due. At full speed nothing is due by the clock: each connection sends its next
+ * record as soon as it has space. */
 
 #include "due_requests.h"
 #include "event_loop.h"
+#include "load_models.h"
 #include "loadgen/engine/connection_events.h"
 #include "loadgen/engine/finish.h"
 #include "loadgen/engine/lifecycle.h"

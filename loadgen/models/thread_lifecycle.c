@@ -16,7 +16,6 @@
 #include "group.h"
 #include "load_models.h"
 #include "recording/recording.h"
-#include "replay_send.h"
 
 #define SECOND_NS 1000000000ull
 

@@ -18,7 +18,7 @@
 #include "loadgen/engine/lifecycle.h"
 #include "loadgen/models/group.h"
 #include "loadgen/models/hand_over.h"
-#include "loadgen/models/replay_send.h"
+#include "loadgen/models/replay_lanes.h"
 #include "loadgen/models/thread_lifecycle.h"
 #include "loadgen/server/connect.h"
 #include "phase_deliveries.h"

@@ -8,7 +8,7 @@
 #include "common/text/visible.h"
 #include "complain.h"
 #include "find_run.h"
-#include "loadgen/models/replay_send.h"
+#include "loadgen/models/replay_lanes.h"
 #include "loadgen/models/routing.h"
 #include "loadgen/output/node_report.h"
 #include "loadgen/results/limit_figure.h"
