@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Replays a recording on one server: each of a thread's connections follows the chain of its own records. The
+/* Replays a recording on one server: each of a thread's connections follows the chain of its records. The
  * commands of a recorded client stay in order on one connection, so that transactions stay complete; or the
  * commands of a key do (--replay-order). So a record cannot go to the connection that has been idle longest,
  * as in the open loop. A record that falls due while its connection has no space waits, and its latency
