@@ -7,16 +7,13 @@
  *
  * SETUP is sent once before ("" for nothing) and its reply is read. Both are text with \r, \n
  * and \xHH. Exit status 3 when the server cannot be reached or does not answer within ten seconds. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include "dial.h"
 
 enum { CONNECTIONS = 50, PIPELINE_MAX = 200, REQUEST_MAX = 4096, FAILED = 3 };
 
@@ -26,22 +23,12 @@ static _Noreturn void fail(const char *what)
 	exit(FAILED);
 }
 
-static int dial(const char *where)
+static int connected(const char *where)
 {
 	const struct timeval timeout = {10, 0};
-	struct sockaddr_un u = {.sun_family = AF_UNIX};
-	struct sockaddr_in i = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(strncmp(where, "unix:", 5) == 0 ? AF_UNIX : AF_INET, SOCK_STREAM, 0), one = 1, rc;
+	int fd = dial(where);
 
-	if (strncmp(where, "unix:", 5) == 0) {
-		snprintf(u.sun_path, sizeof(u.sun_path), "%s", where + 5);
-		rc = connect(fd, (struct sockaddr *)&u, sizeof(u));
-	} else {
-		i.sin_port = htons((unsigned short)atoi(where + 4));
-		rc = connect(fd, (struct sockaddr *)&i, sizeof(i));
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	}
-	if (rc)
+	if (fd < 0)
 		fail("cannot connect to the server");
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
 	return fd;
@@ -101,7 +88,7 @@ int main(int argc, char **argv)
 	bytes = unescape(request, argv[5]);
 	for (long i = 0; i < depth; i++)
 		memcpy(batch + (size_t)i * bytes, request, bytes);
-	fds[0] = dial(argv[1]);
+	fds[0] = connected(argv[1]);
 	length = unescape(setup, argv[4]);
 	if (length)
 		reply_length(fds[0], setup, length);
@@ -110,7 +97,7 @@ int main(int argc, char **argv)
 		struct epoll_event e = {.events = EPOLLIN, .data.u32 = (unsigned)i};
 
 		if (i > 0)
-			fds[i] = dial(argv[1]);
+			fds[i] = connected(argv[1]);
 		epoll_ctl(ep, EPOLL_CTL_ADD, fds[i], &e);
 		(void)!write(fds[i], batch, bytes * (size_t)depth);
 	}

@@ -8,15 +8,13 @@
  *
  * which runs uring_floor unix:PATH|tcp:PORT REQUESTS PIPELINE. Key key:000000000001 has 16 bytes. Exit status
  * 3 when the server or the kernel refuses. */
-#include <arpa/inet.h>
+#include <errno.h>
 #include <liburing.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+
+#include "dial.h"
 
 enum {
 	CONNECTIONS = 50,
@@ -38,25 +36,6 @@ static _Noreturn void fail(const char *what, int error)
 {
 	fprintf(stderr, "uring_floor: %s: %s\n", what, strerror(error < 0 ? -error : error));
 	exit(FAILED);
-}
-
-static int dial(const char *where)
-{
-	struct sockaddr_un u = {.sun_family = AF_UNIX};
-	struct sockaddr_in i = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int fd = socket(strncmp(where, "unix:", 5) == 0 ? AF_UNIX : AF_INET, SOCK_STREAM, 0), one = 1, rc;
-
-	if (strncmp(where, "unix:", 5) == 0) {
-		snprintf(u.sun_path, sizeof(u.sun_path), "%s", where + 5);
-		rc = connect(fd, (struct sockaddr *)&u, sizeof(u));
-	} else {
-		i.sin_port = htons((unsigned short)atoi(where + 4));
-		rc = connect(fd, (struct sockaddr *)&i, sizeof(i));
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	}
-	if (rc)
-		fail("cannot connect to the server", ECONNREFUSED);
-	return fd;
 }
 
 static void open_ring(const int *fds)
@@ -150,8 +129,11 @@ int main(int argc, char **argv)
 	for (int i = 0; i < pipeline; i++)
 		request_length += (size_t)sprintf(request + request_length,
 						  "*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000001\r\n");
-	for (int i = 0; i < CONNECTIONS; i++)
+	for (int i = 0; i < CONNECTIONS; i++) {
 		fds[i] = dial(argv[1]);
+		if (fds[i] < 0)
+			fail(argv[1], errno);
+	}
 	open_ring(fds);
 	for (unsigned i = 0; i < CONNECTIONS; i++) {
 		begin_receiving(i);
