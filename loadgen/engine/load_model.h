@@ -12,9 +12,9 @@
  *   routed_replay.c   a recording on several servers
  *   blocking_loops.c  either of the first two without an event loop: write, then read, as a plain client does
  *
- * The table is also used on the hot path, where callgrind shows no cost: a load thread takes 1,231
- * instructions for a GET in a closed loop at pipeline 1 and 524 at 16; with inlined branches instead of the
- * table it took 1,235 and 525. */
+ * The table is also used on the hot path, where callgrind showed no cost: a load thread took 1,231
+ * instructions for a GET in a closed loop at pipeline 1 with the table, and 1,235 with inlined branches
+ * instead. */
 #ifndef FORKTAIL_LOADGEN_LOAD_MODEL_H
 #define FORKTAIL_LOADGEN_LOAD_MODEL_H
 
