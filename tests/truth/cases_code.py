@@ -166,7 +166,7 @@ def tls_handshakes(t, magnitudes):
                     worker.join()
 
 
-@case(23, "begun-before", ["server-busy"], (100_000_000,))
+@case(23, "begun-before", ["server-busy"], (400_000_000,))
 def begun_before(t, magnitudes):
     """Starts the recorder in the middle of a slow command. It sees no context switch of the thread until the command is
     over, because the server has its CPU to itself."""

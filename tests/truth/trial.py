@@ -156,7 +156,6 @@ class Trial:
             pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), *(("--rate", str(rate)) if rate else ()), "-c", str(connections), "--ratio", ratio,
                          *LOAD, "--duration", "1h", "--on-error", "continue", "-o", log] + list(where) + list(load)))
         wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > 10000)
-        time.sleep(CALM_S)
 
     def calm(self):
         """Waits until earlier effects are over: queues drained, memory returned. The load shows it: its log grows at
