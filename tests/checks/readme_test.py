@@ -65,6 +65,12 @@ def table(readme, heading):
     return re.findall(r"`([^`]*)`", " ".join(cells)) or fail(heading, "README.md has no commands there")
 
 
+def shortened(command):
+    for long, short in SHORTER.items():
+        command = command.replace(long, short)
+    return command
+
+
 def run(command):
     print("$", command, flush=True)
     done = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S * 2)
@@ -134,9 +140,7 @@ class Recorder:
 def run_block(commands):
     """Runs the commands of a block. A recorder runs until its --duration ends, or to the end of the block."""
     recorder = timed = None
-    for command in commands:
-        for long, short in SHORTER.items():
-            command = command.replace(long, short)
+    for command in map(shortened, commands):
         if " record " in command:
             recorder, timed = Recorder(command), "--duration" in command
         else:
@@ -161,7 +165,7 @@ def missing(command):
 
 def run_table(commands):
     Path("plan.toml").write_text(PLAN, encoding="utf-8")
-    for command in commands:
+    for command in map(shortened, commands):
         for name, value in PLACEHOLDERS.items():
             command = re.sub(rf"(?<![\w-]){re.escape(name)}(?!\w)", value, command)
         for file in FILES if "FILE" in command else [""]:
