@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The least that a GET costs a client that uses io_uring instead of epoll: requests are sent by send, answers
- * come by multishot receive into registered buffers, descriptors are registered, and one system call sends a
- * round and waits for the next answer. It shows what an io_uring engine of the load generator could save at
- * most: compare it with the floor of epoll by
+/* The least that a GET costs a client that uses io_uring instead of epoll: descriptors and
+ * buffers are registered, a receive is requested once for all answers of a connection (multishot), and one
+ * system call sends all waiting requests and waits for the next answer. It shows what an io_uring engine of
+ * the load generator could save at most: compare it with the floor of epoll by
  *
  *   bench/loadgen --only 'redis GET' --floor 'bench/uring_floor.c -luring'     (Debian's liburing-dev)
  *

@@ -76,7 +76,7 @@ void ft_requests_free(struct ft_requests *r)
 	memset(r, 0, sizeof(*r));
 }
 
-/* `times` varints of one value. */
+/* `times` varints of one value, at least one. */
 static inline uint8_t *put_varints(uint8_t *to, uint64_t value, uint32_t times)
 {
 	if (__builtin_expect(value < 1ull << 56, 1)) {

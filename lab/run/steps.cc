@@ -159,7 +159,7 @@ bool Succeeded(const Load &load, std::string *error)
 	int status = load.child->status;
 	if (load.step->errors && WIFEXITED(status) && WEXITSTATUS(status) == kNoAnswer)
 		return true;
-	// A search that found no rate, or only the client's limit, has figures too.
+	// A search that found no rate has figures too.
 	if (WIFEXITED(status) && WEXITSTATUS(status) == kNo && Has(load.words, "--find"))
 		return true;
 	return forktail::lab::Succeeded(*load.child, error);

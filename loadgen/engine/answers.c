@@ -89,16 +89,7 @@ static inline void end_together(struct connection *c, const struct pending_reque
 	}
 	if (ended->count > 0)
 		record_equal(c->thread, ended);
-	*ended = (struct equal_requests){
-	    .request = {.intended_ns = p->intended_ns,
-			.start_ns = p->start_ns,
-			.end_ns = now_ns,
-			.connection = c->id,
-			.op = p->operation,
-			.status = (uint8_t)status},
-	    .bytes = bytes,
-	    .count = 1,
-	};
+	*ended = (struct equal_requests){ended_request(c->id, p, now_ns, status), bytes, 1};
 }
 
 /* The answer to the oldest request is complete: sends the next step of its operation, or ends it. */

@@ -35,21 +35,13 @@ static inline void count_and_log(struct load_thread *t, struct ft_request *q, ui
 void record_equal(struct load_thread *t, struct equal_requests *e)
 {
 	count_and_log(t, &e->request, e->bytes, e->count);
-	e->count = 0;
 }
 
 void record_request(struct load_thread *t, uint32_t connection, const struct pending_request *p,
 		    uint64_t end_ns, unsigned status, uint64_t bytes)
 {
 	const struct workload *w = t->plan->workload;
-	struct ft_request q = {
-	    .intended_ns = p->intended_ns,
-	    .start_ns = p->start_ns,
-	    .end_ns = end_ns,
-	    .connection = connection,
-	    .op = p->operation,
-	    .status = (uint8_t)status,
-	};
+	struct ft_request q = ended_request(connection, p, end_ns, status);
 
 	/* A request without a connection has no key. */
 	if (__builtin_expect(t->plan->proxy_ring != NULL, 0) && connection != NO_CONNECTION)

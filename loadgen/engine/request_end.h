@@ -4,6 +4,7 @@
 #define FORKTAIL_LOADGEN_REQUEST_END_H
 
 #include "load_thread.h"
+#include "recording/recording.h"
 
 /* Requests without an error that differ in nothing that is recorded, as those of a pipelined batch often do.
  */
@@ -13,8 +14,22 @@ struct equal_requests {
 	uint32_t count;
 };
 
-/* Requests of the load ended: counts them and logs them. The count is 0 then. */
+/* Requests of the load ended: counts them and logs them. */
 void record_equal(struct load_thread *t, struct equal_requests *e);
+
+/* The log entry of a request that ended. */
+static inline struct ft_request ended_request(uint32_t connection, const struct pending_request *p,
+					      uint64_t end_ns, unsigned status)
+{
+	return (struct ft_request){
+	    .intended_ns = p->intended_ns,
+	    .start_ns = p->start_ns,
+	    .end_ns = end_ns,
+	    .connection = connection,
+	    .op = p->operation,
+	    .status = (uint8_t)status,
+	};
+}
 
 /* A request of the load ended: counts it and logs it. */
 void record_request(struct load_thread *t, uint32_t connection, const struct pending_request *p,

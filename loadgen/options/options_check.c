@@ -29,7 +29,9 @@ static bool check_replay(const struct options *o, const struct given_options *g,
 {
 	*error = 0;
 	if (!o->replay_path && g->replay)
-		snprintf(error, size, "--replay-... options need --replay");
+		snprintf(error, size,
+			 "--replay-format, --replay-speed, --replay-allow, --replay-order and "
+			 "--replay-sample need --replay");
 	else if (!o->replay_path)
 		return false;
 	else if (!protocol_of(o->protocol)->product->recordings)

@@ -109,9 +109,8 @@ const struct argp_option options_table[] = {
      "Send these harmful commands too, e.g. flushall,config, or all (default: they are omitted and counted)",
      0},
     {"replay-order", OPTION_REPLAY_ORDER, "NAME", 0,
-     "Keep the order of the commands of each client or of each key (default: client; key with --replay-speed "
-     "above "
-     "1, max and --rate)",
+     "Keep the order of the commands of each client or of each key (default: client; with --rate and faster "
+     "than recorded: key)",
      0},
     {"replay-sample", OPTION_REPLAY_SAMPLE, "PERCENT", 0,
      "Send the commands of this share of the keys. --seed chooses which (default: 100%)", 0},

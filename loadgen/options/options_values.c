@@ -295,9 +295,15 @@ error_t options_read_statsd(const char *text, struct options *o)
 
 error_t options_read_percent(const char *text, const char *what, double *share)
 {
+	size_t length = strlen(text);
+	char number[32] = "";
 	double percent = 0;
 
-	if (strcmp(text, "0") != 0 && !parse_positive(text, 100, &percent))
+	if (length > 0 && text[length - 1] == '%')
+		length--;
+	if (length < sizeof(number))
+		memcpy(number, text, length);
+	if (strcmp(number, "0") != 0 && !parse_positive(number, 100, &percent))
 		return options_refuse("%s: expected a percentage from 0 to 100, got \"%s\"", what, text);
 	*share = percent / 100;
 	return 0;
@@ -334,22 +340,13 @@ error_t options_read_replay_order(const char *text, struct options *o)
 	return result;
 }
 
-/* "10%" or "10" */
 error_t options_read_replay_sample(const char *text, struct options *o)
 {
-	size_t length = strlen(text);
-	char number[32] = "";
-	double percent;
+	error_t result = options_read_percent(text, "--replay-sample", &o->replay_share);
 
-	if (length > 0 && text[length - 1] == '%')
-		length--;
-	if (length < sizeof(number))
-		memcpy(number, text, length);
-	if (!parse_positive(number, 100, &percent))
-		return options_refuse(
-		    "--replay-sample: expected a percentage above 0 and at most 100, got \"%s\"", text);
-	o->replay_share = percent / 100;
-	return 0;
+	return result || o->replay_share > 0
+		   ? result
+		   : options_refuse("--replay-sample: 0 %% of the keys is nothing to send");
 }
 
 /* "NAME[:COUNT]": where the count begins, or NULL; false: not a count. */

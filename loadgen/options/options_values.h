@@ -50,6 +50,7 @@ error_t options_read_log_mode(const char *text, struct options *o);
 error_t options_read_limit(const char *text, struct options *o);
 error_t options_read_find(const char *text, struct options *o);
 error_t options_read_statsd(const char *text, struct options *o);
+/* "10%" or "10", as a share from 0 to 1. */
 error_t options_read_percent(const char *text, const char *what, double *share);
 error_t options_read_pubsub(const char *text, struct options *o);
 error_t options_read_handoff(const char *text, struct options *o);
