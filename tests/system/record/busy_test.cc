@@ -141,20 +141,28 @@ TEST_CASE("an iteration cut by the recording's end is recorded up to there")
 	REQUIRE(root());
 	if (!two_cpus())
 		return;
-	Alone alone;
-	Recorder recorder(alone.redis.pid());
-	alone.redis.command({"PING"});
-	const uint64_t from_ns = ft_now_ns();
-	alone.be_busy(60'000);
-	sleep_for(Seconds(0.5));
-	const Recorded r = recorder.stop();
-	check_busy(r, alone.tid(), 500 * ms);
-	const auto iterations = unfinished(r, alone.tid());
-	REQUIRE(iterations.size() == 1);
-	CHECK(iterations[0].start_ns >= from_ns);
-	CHECK(iterations[0].duration_ns > 500 * ms);
-	CHECK((iterations[0].arg[1] & 0xffff) >= 1); // it read its request
-	check_explained(recorder.path());
+	// If the server was held up, it reads the end of the PING's connection and the script without a wait
+	// between them. The script's iteration is then known only from a CPU sample on, without its read. So
+	// it has three tries.
+	for (int tries = 3; tries > 0; tries--) {
+		Alone alone;
+		Recorder recorder(alone.redis.pid());
+		alone.redis.command({"PING"});
+		const uint64_t from_ns = ft_now_ns();
+		alone.be_busy(60'000);
+		sleep_for(Seconds(0.5));
+		const Recorded r = recorder.stop();
+		check_busy(r, alone.tid(), 500 * ms);
+		const auto iterations = unfinished(r, alone.tid());
+		REQUIRE(iterations.size() == 1);
+		CHECK(iterations[0].start_ns >= from_ns);
+		CHECK(iterations[0].duration_ns > 500 * ms);
+		check_explained(recorder.path());
+		if (tries > 1 && iterations[0].flags & FT_SPAN_SAMPLED)
+			continue;
+		CHECK((iterations[0].arg[1] & 0xffff) >= 1); // it read its request
+		return;
+	}
 }
 
 TEST_CASE("a recording that begins in the middle of an iteration has the rest of it")
