@@ -291,7 +291,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	samples_tick(r->drain.samples);
 	report_cpus(r);
-	programs_drain(r->programs);
+	programs_drain_piece(r->programs);
 	report_drops(r);
 	threads_tick(&r->threads, r->writer);
 	look_at_sockets(r);
@@ -357,7 +357,7 @@ static const char *run(struct recorder *r, int signals, int timer)
 		cpu_piece_begins();
 		threads_look(&r->threads, r->writer);
 		if (fds[2].revents)
-			programs_drain(r->programs);
+			programs_drain_piece(r->programs);
 		if (fds[3].revents)
 			unwind_queue_question(r->unwind_queue);
 		if (fds[4].revents)

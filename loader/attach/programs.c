@@ -36,7 +36,7 @@ struct programs {
 	struct bpf_object *more[OBJECTS_MAX]; /* of other parts of the recorder */
 	size_t more_count;
 	struct ring_buffer *ring;
-	size_t read_bytes; /* of the ring, in this drain */
+	size_t read_bytes, most_bytes; /* of the ring, in this drain */
 	struct bpf_link **links;
 	size_t link_count, link_room;
 	struct cpu_events *events;
@@ -82,7 +82,7 @@ static int on_event(void *context, void *data, size_t bytes)
 		sampling_rate_raise(p->sampling_rate, sample->cpu, sample->t_ns);
 	p->handler(p->context, data, bytes);
 	p->read_bytes += bytes;
-	return p->read_bytes < bpf_map__max_entries(p->skeleton->maps.ring) ? 0 : -ENOSPC;
+	return p->read_bytes < p->most_bytes ? 0 : -ENOSPC;
 }
 
 /* Raises the soft limit of open files to `wanted`, and the hard limit too if that is allowed. */
@@ -429,12 +429,24 @@ int programs_fd(struct programs *p)
 	return ring_buffer__epoll_fd(p->ring);
 }
 
-int programs_drain(struct programs *p)
+static int drain(struct programs *p, size_t most_bytes)
 {
 	sampling_rate_lower(p->sampling_rate, ft_now_ns());
 	p->read_bytes = 0;
+	p->most_bytes = most_bytes;
 	int n = ring_buffer__consume(p->ring);
 	return n < 0 && n != -ENOSPC ? n : 0;
+}
+
+int programs_drain_piece(struct programs *p)
+{
+	enum { PIECE_BYTES = 256 << 10 };
+	return drain(p, PIECE_BYTES);
+}
+
+int programs_drain(struct programs *p)
+{
+	return drain(p, bpf_map__max_entries(p->skeleton->maps.ring));
 }
 
 static void pass_writes(struct programs *p, const struct ft_writes_key *key, const struct ft_writes_value *v)

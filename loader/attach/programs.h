@@ -61,11 +61,14 @@ int programs_report_open(struct programs *p);
 typedef void (*cpu_handler)(void *context, int cpu, int error);
 /* At intervals: opens the perf events of CPUs that came online. */
 void programs_follow_cpus(struct programs *p, cpu_handler handler, void *context);
-/* A descriptor that becomes readable when the ring fills quickly. */
+/* A descriptor that becomes readable when the ring fills quickly, and stays so until the ring is empty. */
 int programs_fd(struct programs *p);
 /* Passes the events in the ring to the handler, and those that arrive meanwhile, but in total no more bytes
  * than the ring holds: events may arrive faster than they are read. Returns 0 or a negative errno. */
 int programs_drain(struct programs *p);
+/* The same, but no more than 256 kB: reading a whole ring takes seconds on a CPU of which the recorder gets a
+ * tenth, and what is due meanwhile would wait for it. */
+int programs_drain_piece(struct programs *p);
 
 /* The counters that are read. */
 enum ft_cpu_counters programs_cpu_counters(const struct programs *p);

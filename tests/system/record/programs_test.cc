@@ -253,6 +253,10 @@ TEST_CASE("a drain ends although each event that it reads leads to another one")
 	Echo echo;
 	Loaded loaded({}, Echo::on_event, &echo, echo.pid); // each wait is an event, however short
 	echo.make_event();
+	CHECK(programs_drain_piece(loaded.p) == 0);
+	CHECK(echo.read_bytes >= (256 << 10));
+	CHECK(echo.read_bytes < (257 << 10));
+	echo.read_bytes = 0;
 	CHECK(programs_drain(loaded.p) == 0);
 	CHECK(echo.read_bytes > (15 << 20));
 	CHECK(echo.read_bytes < (17 << 20)); // the ring has 16 MB
