@@ -317,6 +317,38 @@ uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	return times[Index(Cause::ServerBusy)];
 }
 
+OwnCode OwnCodeOf(const Scene &scene, const ft_span &iteration)
+{
+	return scene.activities ? OwnCodeIn(scene, iteration.start_ns, SpanEnd(iteration)) : OwnCode();
+}
+
+// "; another iteration took 158 ms; the server ran FLUSHALL for 155 ms of that time (...)", if the second
+// longest iteration has a large share of the scene's own code and mostly ran something else than the longest
+// one, whose activities are `own`.
+std::string OtherIterationText(const Scene &scene, const ft_span &longest, const OwnCode &own)
+{
+	const ft_span *other = nullptr;
+	EachIteration(scene, [&](const ft_span &s) {
+		if (&s != &longest && !MayBeMany(s) && (!other || s.duration_ns > other->duration_ns))
+			other = &s;
+	});
+	if (!other)
+		return "";
+	const uint64_t here_ns =
+	    BusyNs(scene, std::max(scene.from_ns, other->start_ns), std::min(scene.to_ns, SpanEnd(*other)));
+	if (static_cast<double>(here_ns) <
+	    kMinGroupShare * static_cast<double>(BusyNs(scene, scene.from_ns, scene.to_ns)))
+		return "";
+	const OwnCode others = OwnCodeOf(scene, *other);
+	const IterationCalls calls = CallsOf(*other);
+	if (own.activities.empty() || others.activities.empty() ||
+	    BusyGroupsOf(own, CallsOf(longest).accepted)[0].names[0] ==
+		BusyGroupsOf(others, calls.accepted)[0].names[0])
+		return "";
+	return "; another iteration took " + common::FormatDuration(other->duration_ns) +
+	       ActivitiesText(others, calls);
+}
+
 } // namespace
 
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted)
@@ -437,7 +469,7 @@ std::string BusySentence(const Scene &scene)
 	IterationCalls calls;
 	const ft_span *longest = LongestIteration(scene, &calls);
 	uint64_t busy_ns = BusyNs(scene, scene.from_ns, scene.to_ns);
-	uint64_t end_ns = longest ? longest->start_ns + longest->duration_ns : 0;
+	uint64_t end_ns = longest ? SpanEnd(*longest) : 0;
 	uint64_t in_iteration_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
 	auto in_transaction = [&](const OwnCode &own, uint64_t from_ns, uint64_t to_ns) {
 		const std::string transaction = TransactionText(scene, own, from_ns, to_ns);
@@ -455,11 +487,11 @@ std::string BusySentence(const Scene &scene)
 			   common::FormatDuration(longest->duration_ns);
 	if (longest->arg[0])
 		text += " with " + common::Plural(longest->arg[0], "ready connection", "ready connections");
-	OwnCode own = scene.activities ? OwnCodeIn(scene, longest->start_ns, end_ns) : OwnCode();
+	const OwnCode own = OwnCodeOf(scene, *longest);
 	calls = CallsOf(*longest);
 	return text + in_transaction(own, longest->start_ns, end_ns) +
 	       (own.samples ? ActivitiesText(own, calls) : GuessText(calls)) +
-	       SpeedText(scene, longest->start_ns, end_ns);
+	       SpeedText(scene, longest->start_ns, end_ns) + OtherIterationText(scene, *longest, own);
 }
 
 } // namespace forktail::analysis

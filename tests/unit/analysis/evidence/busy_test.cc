@@ -209,6 +209,31 @@ TEST_CASE("no activity gets more time than was measured")
 	      std::string::npos);
 }
 
+TEST_CASE("a second long iteration that ran something else is reported")
+{
+	// 60 ms of one command, then 20 ms or 10 ms of another.
+	const auto said = [](uint64_t second_ms, const char *function) {
+		RunBuilder b;
+		const uint64_t end_ns = (60 + second_ms) * ms;
+		b.Thread(kServer, 0, end_ns);
+		b.Tally(FT_OWN_CODE, 0, end_ns, end_ns);
+		b.Frame(FT_ITERATION, 0, 60 * ms).arg[0] = 1;
+		b.Frame(FT_ITERATION, 60 * ms, end_ns).arg[0] = 1;
+		b.CpuSamples(0, 60, b.StackIn("keysCommand"));
+		b.CpuSamples(60 * ms, second_ms, b.StackIn(function));
+		b.Request(0, 0, end_ns);
+		return Said(&b);
+	};
+	const std::string longest = "the server ran its own code for 60.0 ms in one event-loop iteration of "
+				    "60.0 ms with 1 ready connection; the server ran KEYS for 60.0 ms of "
+				    "that time (60 of 60 samples: keysCommand)";
+	CHECK(said(20, "sortCommand") ==
+	      longest + "; another iteration took 20.0 ms; the server ran SORT for 20.0 ms of that time (20 "
+			"of 20 samples: sortCommand)");
+	CHECK(said(20, "keysCommand") == longest);
+	CHECK(said(10, "sortCommand") == longest);
+}
+
 TEST_CASE("a sample counts for the time that it represents")
 {
 	RunBuilder b;
