@@ -232,6 +232,18 @@ static __always_inline void leaves_for_client(const struct sock *client)
 		s->left_ns = bpf_ktime_get_ns();
 }
 
+/* Makes the slot of a connection. If another CPU makes it at the same time, the kernel refuses one of the two,
+ * which then finds that of the other. */
+static __always_inline struct slot *make_slot(struct sock *sk)
+{
+	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!s)
+		s = bpf_sk_storage_get(&slots, sk, 0, 0);
+	if (!s)
+		count_request(FT_REQUEST_NO_SLOT);
+	return s;
+}
+
 static __always_inline void data_ready(const struct sock *sk, enum hooks hooks)
 {
 	u16 family = sk->__sk_common.skc_family;
@@ -241,12 +253,8 @@ static __always_inline void data_ready(const struct sock *sk, enum hooks hooks)
 	}
 	if (!is_sampled(sk) || (!sk->sk_bpf_storage && !is_servers(sk, family, hooks)))
 		return;
-	struct slot *s = bpf_sk_storage_get(&slots, (void *)sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!s) {
-		count_request(FT_REQUEST_NO_SLOT);
-		return;
-	}
-	if (!renew(s))
+	struct slot *s = make_slot((void *)sk);
+	if (!s || !renew(s))
 		return;
 	u64 now = bpf_ktime_get_ns();
 	if (family == AF_UNIX) {
@@ -409,10 +417,7 @@ static __always_inline struct slot *slot_of_reader(struct sock *sk, u16 family, 
 			return NULL;
 		bpf_map_update_elem(&unix_servers, &address, tgid, BPF_NOEXIST);
 	}
-	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!s)
-		count_request(FT_REQUEST_NO_SLOT);
-	return s;
+	return make_slot(sk);
 }
 
 /* The peer's FIN, if it follows the bytes that were read, has a place in the stream as well. */
