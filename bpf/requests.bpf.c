@@ -232,8 +232,8 @@ static __always_inline void leaves_for_client(const struct sock *client)
 		s->left_ns = bpf_ktime_get_ns();
 }
 
-/* Makes the slot of a connection. If another CPU makes it at the same time, the kernel refuses one of the two,
- * which then finds that of the other. */
+/* Makes the slot of a connection. If another CPU makes it at the same time, the kernel refuses one of the
+ * two, which then finds that of the other. */
 static __always_inline struct slot *make_slot(struct sock *sk)
 {
 	struct slot *s = bpf_sk_storage_get(&slots, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
