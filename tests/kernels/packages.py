@@ -19,9 +19,12 @@ AMD64 = "amd64"
 BACKPORTS = "backports"
 RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie", BACKPORTS: "trixie-backports"}
 # Other kernels of a release, and the end of their packages' names.
-FLAVOURS = {"amd64": {"6.12-rt": ("6.12", "rt-amd64")}, "arm64": {"6.12-16k": ("6.12", "arm64-16k")}}
+FLAVOURS = {"amd64": {"6.12-rt": ("6.12", "rt-amd64")},
+            "arm64": {"6.12-16k": ("6.12", "arm64-16k"), "6.12-64k": ("6.12", "arm64-64k")}}
+# Not packages, but built from their sources by script/kernel-64k.
+BUILT = ("6.12-64k",)
 # Tested only if they are named.
-EXTRA = (BACKPORTS, "6.12-rt")
+EXTRA = (BACKPORTS, "6.12-rt", *BUILT)
 # Modules that a disk and its file system need. A module without a file is built into the kernel.
 MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
@@ -173,6 +176,12 @@ def newest_kernel(archive, version, flavour):
     raise first
 
 
+def kernel_directory(version, release):
+    """Where script/kernel-64k puts arm64's kernel. `version`: one of BUILT; `release`: of its sources, such as 6.12.9."""
+    number, flavour = FLAVOURS["arm64"][version]
+    return os.path.join(Archive(RELEASES[number], "arm64").directory, f"linux-image-{release}-{flavour}")
+
+
 class Kernel:
     def __init__(self, version, architecture=AMD64):
         """`version`: one of versions()."""
@@ -181,6 +190,8 @@ class Kernel:
         archive = Archive(RELEASES[number], architecture)
         have = "[0-9]*" if number == BACKPORTS else number
         have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{have}.*-{flavour}")), key=os.path.getmtime)
+        if not have and version in BUILT:
+            raise Missing("Debian has no such kernel. Build it with script/kernel-64k")
         self.root = have[-1] if have else newest_kernel(archive, number, flavour)
         # Newer packages have it beside the modules.
         self.image = (glob.glob(os.path.join(self.root, "boot", "vmlinuz-*")) +

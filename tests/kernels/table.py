@@ -4,6 +4,7 @@ import os
 import re
 
 from guest import ROOT
+from packages import BUILT
 
 PAGE = os.path.join(ROOT, "docs", "results", "platforms.md")
 # Drops that only show how slow an emulated CPU is: unwinding has a budget of CPU time.
@@ -70,8 +71,8 @@ def head(first, kernels):
 
 
 def remarks(outcomes):
-    releases = dict.fromkeys(o.kernel.release for o in outcomes)
-    out = ["Kernels: " + ", ".join(f"Debian's {release}" for release in releases) + "."]
+    source = lambda kernel: f"{kernel.release}, built from Debian's sources" if kernel.version in BUILT else f"Debian's {kernel.release}"
+    out = ["Kernels: " + ", ".join(dict.fromkeys(source(o.kernel) for o in outcomes)) + "."]
     out += [f"{o.kernel.version} does not support {o.variant.name}, and the recorder reports it." for o in outcomes if o.impossible]
     return out + [f"{o.kernel.version} {o.variant.name} failed: {o.failed}." for o in outcomes if o.failed]
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Runs the container of contrib/kubernetes/daemonset.yaml with crun, on this host's kernel: the packages in a Debian root, with
-exactly the manifest's capabilities, mounts and security context, and a redis-server outside. Then the command of
-contrib/container/Containerfile in the same way.
+"""Builds the image of contrib/container/Containerfile. Runs the container of contrib/kubernetes/daemonset.yaml from it with crun,
+on this host's kernel, with exactly the manifest's capabilities, mounts and security context, and a redis-server outside. Then
+the Containerfile's command in the same way. An image for another architecture is built and started in user-mode emulation, which
+cannot record.
 
 Exit status: 0 all went as it should, 1 something did not, 3 the environment is not suitable.
 """
+import argparse
 import glob
 import json
 import os
@@ -17,7 +19,7 @@ import time
 
 import yaml
 
-import root
+import image
 from root import guest, packages
 
 # As Kubernetes' runtimes hide them from containers that are not privileged.
@@ -132,7 +134,7 @@ def check_manifest(directory, system):
 
 
 def check_container(directory, system):
-    with open(os.path.join(guest.ROOT, "contrib/container/Containerfile")) as f:
+    with open(image.CONTAINERFILE) as f:
         comment = f.read().split("FROM")[0]
     capabilities = [name for part in re.findall(r"--cap-add=(\S+)", comment) for name in part.split(",")]
     runs = os.path.join(directory, "runs")
@@ -149,31 +151,46 @@ def check_container(directory, system):
     print("Containerfile: recorded into a directory of another user")
 
 
+def check_here(directory, system):
+    server = None
+    try:
+        socket = os.path.join(directory, "redis")
+        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", directory],
+                                  stdout=subprocess.DEVNULL)
+        wait_for("redis-server", lambda: os.path.exists(socket))
+        check_manifest(directory, system)
+        check_container(directory, system)
+    finally:
+        if server:
+            server.terminate()
+            server.wait()
+
+
+def check_emulated(store, name):
+    container = store.output("from", "--pull-never", name)
+    said = store.output("run", "--isolation", "chroot", container, "--", "sh", "-c", "uname -m && forktail --version && forktail-record --help")
+    machine, version = said.splitlines()[:2]
+    print(f"on {machine}: {version}")
+
+
 def main():
-    build = os.path.join(guest.ROOT, "build-packages")
+    parser = argparse.ArgumentParser(prog="script/test-container", description="Build and run the containers of contrib/.")
+    parser.add_argument("--arch", choices=("amd64", "arm64"), default=packages.AMD64, help="architecture of the image (default: amd64)")
+    architecture = parser.parse_args().arch
     with tempfile.TemporaryDirectory(prefix="forktail-container-") as directory:
         os.chmod(directory, 0o711)
-        server = None
         try:
-            debs = root.built(build, "bookworm", packages.AMD64)
-            system = os.path.join(directory, "system")
-            subprocess.run(["cp", "-a", root.base("bookworm", packages.AMD64, debs, build), system], check=True)
-            for deb in debs:
-                shutil.copy(deb, os.path.join(system, "tmp"))
-            root.called([guest.program("chroot"), system, "sh", "-c", "dpkg -i /tmp/*.deb"], os.path.join(directory, "log"))
-            socket = os.path.join(directory, "redis")
-            server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", directory],
-                                      stdout=subprocess.DEVNULL)
-            wait_for("redis-server", lambda: os.path.exists(socket))
-            check_manifest(directory, system)
-            check_container(directory, system)
+            since = time.monotonic()
+            store, name = image.built(directory, architecture, os.path.join(guest.ROOT, "build-packages"))
+            print(f"image for {architecture}: built in {time.monotonic() - since:.0f} s", flush=True)
+            if architecture == packages.AMD64:
+                with store.system(name) as system:
+                    check_here(directory, system)
+            else:
+                check_emulated(store, name)
         except (packages.Missing, RuntimeError) as why:
             print(f"script/test-container: {why}", file=sys.stderr)
             return 3 if isinstance(why, packages.Missing) else 1
-        finally:
-            if server:
-                server.terminate()
-                server.wait()
     return 0
 
 
