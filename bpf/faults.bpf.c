@@ -41,7 +41,10 @@
 
 #include <bpf/bpf_tracing.h>
 
-enum { MIGRATE_MOVABLE = 1 }; /* page tables and socket buffers are not movable, user pages are */
+/* Page tables and socket buffers are not movable, user pages are. The tracepoint's migrate type does not
+ * tell: a kernel with little memory for its size of pages (3 GB if they have 64 kB) does not group pages by
+ * it. */
+enum { GFP_MOVABLE = 1 << 3 };
 enum gfp_bits { ___GFP_ZERO_BIT = 8 };
 enum { HUGE_ORDER = 9 }; /* 2 MB */
 
@@ -117,14 +120,15 @@ static __always_inline int fork_begins(struct thread_state *st)
 }
 
 SEC("tp_btf/mm_page_alloc")
-int BPF_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp, int migratetype)
+int BPF_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp)
 {
-	if (migratetype != MIGRATE_MOVABLE && exact)
+	bool movable = gfp & GFP_MOVABLE;
+	if (!movable && exact)
 		return 0;
 	struct thread_state *st = current_state();
 	if (!st)
 		return 0;
-	if (migratetype != MIGRATE_MOVABLE)
+	if (!movable)
 		return fork_begins(st);
 	if (!top_is(st, FT_FAULT_OTHER))
 		return 0;
