@@ -2,9 +2,8 @@
 /* The life of accounts. They are opened for threads that exist when recording begins, and for new threads and
  * children of targets from their first instant. They are closed when a thread exits and when the recording
  * ends. */
+#include "program.h"
 #include "waits.h"
-
-#include <bpf/bpf_tracing.h>
 
 static __always_inline void thread_event(struct thread_state *st, struct task_struct *task, u32 type, u64 now)
 {
@@ -84,7 +83,7 @@ static __always_inline void fork_ends_here(struct thread_state *parent, struct t
 
 /* A target's child or new thread is a target from its first instant. */
 SEC("tp_btf/sched_process_fork")
-int BPF_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+int UNPREEMPTED_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct thread_state *ps = state_of(parent);
 	if (!ps)
@@ -121,7 +120,7 @@ static __always_inline bool is_client(struct task_struct *task)
 
 /* A load generator that starts during the recording. */
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(sched_process_exec, struct task_struct *task)
+int UNPREEMPTED_PROG(sched_process_exec, struct task_struct *task)
 {
 	if (!with_client || closing_ns || account_of(task) || !is_client(task))
 		return 0;
@@ -164,7 +163,7 @@ static __always_inline void forget_state(u32 key)
 }
 
 SEC("tp_btf/sched_process_exit")
-int BPF_PROG(sched_process_exit, struct task_struct *task)
+int UNPREEMPTED_PROG(sched_process_exit, struct task_struct *task)
 {
 	struct thread_state *st = state_of(task); /* not through the CPU: its switch may not have been seen */
 	if (!st)

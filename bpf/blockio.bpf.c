@@ -5,8 +5,7 @@
 
 #include "ids.h"
 #include "iteration.h"
-
-#include <bpf/bpf_tracing.h>
+#include "program.h"
 
 struct issued {
 	u64 start_ns;
@@ -24,7 +23,7 @@ struct {
 } in_flight SEC(".maps");
 
 SEC("tp_btf/block_rq_issue")
-int block_rq_issue(u64 *ctx)
+int UNPREEMPTED_RAW_PROG(block_rq_issue)
 {
 	struct request *rq = (struct request *)(has_block_queue_arg ? ctx[1] : ctx[0]);
 	u64 key = (u64)rq;
@@ -40,7 +39,7 @@ int block_rq_issue(u64 *ctx)
 
 /* A request may complete in parts. Its first part ends it here: that is when the device answered. */
 SEC("tp_btf/block_rq_complete")
-int BPF_PROG(block_rq_complete, struct request *rq, int error)
+int UNPREEMPTED_PROG(block_rq_complete, struct request *rq, int error)
 {
 	u64 key = (u64)rq;
 	struct issued *i = bpf_map_lookup_elem(&in_flight, &key);

@@ -38,8 +38,7 @@
 #include "state.h" /* first: libbpf's headers need the integer types */
 
 #include "iteration.h"
-
-#include <bpf/bpf_tracing.h>
+#include "program.h"
 
 /* Page tables and socket buffers are not movable, user pages are. The tracepoint's migrate type does not
  * tell: a kernel with little memory for its size of pages (3 GB if they have 64 kB) does not group pages by
@@ -69,21 +68,21 @@ static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 }
 
 SEC("tp_btf/page_fault_user")
-int BPF_PROG(page_fault_user, unsigned long address, void *regs, unsigned long error_code)
+int UNPREEMPTED_PROG(page_fault_user, unsigned long address, void *regs, unsigned long error_code)
 {
 	return begin(address, fault_reason(error_code), false);
 }
 
 /* A read() into a shared page after fork faults in kernel mode. */
 SEC("tp_btf/page_fault_kernel")
-int BPF_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long error_code)
+int UNPREEMPTED_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long error_code)
 {
 	return begin(address, fault_reason(error_code), true);
 }
 
 /* arm64's aborts: nearly all of them are page faults. */
 SEC("fentry/do_mem_abort")
-int BPF_PROG(fault_begin, unsigned long address, unsigned long syndrome)
+int UNPREEMPTED_PROG(fault_begin, unsigned long address, unsigned long syndrome)
 {
 	u64 reason = fault_reason(syndrome);
 	return begin(address, reason, !(reason & FAULT_USER));
@@ -120,7 +119,7 @@ static __always_inline int fork_begins(struct thread_state *st)
 }
 
 SEC("tp_btf/mm_page_alloc")
-int BPF_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp)
+int UNPREEMPTED_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp)
 {
 	bool movable = gfp & GFP_MOVABLE;
 	if (!movable && exact)
@@ -295,7 +294,7 @@ int fault_end_major(struct bpf_perf_event_data *ctx)
 enum cpuhp_state { CPUHP_AP_ACTIVE = 1 };
 
 SEC("tp_btf/cpuhp_enter")
-int BPF_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
+int UNPREEMPTED_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
 {
 	if (step != (int)bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE))
 		return 0;

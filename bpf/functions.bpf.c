@@ -5,49 +5,48 @@
  * path; these programs affect only their own functions. A child returns from a fork by another path, so
  * nothing here sees it. */
 #include "exact.h"
-
-#include <bpf/bpf_tracing.h>
+#include "program.h"
 
 #define FSYNC_FUNCTION(name)                                                                                 \
 	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
-	int BPF_PROG(into_##name, struct pt_regs___user *regs)                                               \
+	int UNPREEMPTED_PROG(into_##name, struct pt_regs___user *regs)                                       \
 	{                                                                                                    \
 		return call_begins(FT_FSYNC, BPF_CORE_READ(regs, CALL_ARG0),                                 \
 				   BPF_CORE_READ(regs, CALL_NUMBER));                                        \
 	}                                                                                                    \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
+	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
 	{                                                                                                    \
 		return fsync_ends();                                                                         \
 	}
 
 #define FORK_FUNCTION(name, flags)                                                                           \
 	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
-	int BPF_PROG(into_##name, struct pt_regs___user *regs)                                               \
+	int UNPREEMPTED_PROG(into_##name, struct pt_regs___user *regs)                                       \
 	{                                                                                                    \
 		return call_begins(FT_FORK, 0, flags);                                                       \
 	}                                                                                                    \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
+	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
 	{                                                                                                    \
 		return fork_ends(ret);                                                                       \
 	}
 
 #define WAIT_FUNCTION(name)                                                                                  \
 	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
-	int BPF_PROG(into_##name, struct pt_regs___user *regs)                                               \
+	int UNPREEMPTED_PROG(into_##name, struct pt_regs___user *regs)                                       \
 	{                                                                                                    \
 		return wait_begins();                                                                        \
 	}                                                                                                    \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
+	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
 	{                                                                                                    \
 		return wait_ends(ret);                                                                       \
 	}
 
 #define ACCEPT_FUNCTION(name)                                                                                \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int BPF_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                    \
+	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
 	{                                                                                                    \
 		return accepted(ret);                                                                        \
 	}
@@ -67,7 +66,7 @@ ACCEPT_FUNCTION(accept)
 ACCEPT_FUNCTION(accept4)
 
 SEC("fentry/" CALL_FUNCTION(close))
-int BPF_PROG(into_close, struct pt_regs___user *regs)
+int UNPREEMPTED_PROG(into_close, struct pt_regs___user *regs)
 {
 	return closes(BPF_CORE_READ(regs, CALL_ARG0));
 }

@@ -2,13 +2,13 @@
 /* The state machine of one target thread: which owner does its time belong to now? A thread has a small stack
  * of frames. `mark_ns` is the instant up to which its time has been charged. Every program that changes the
  * owner first charges mark..now to the innermost frame (or to own code), so own times add up to wall time by
- * construction. Programs run in the thread itself or in an interrupt on top of it, so there are no locks:
- * `busy` tells an interrupt that it interrupted an update. Interrupts are not frames. Over loopback there are
- * hundreds of thousands per second, so their time is added up per CPU, in memory that needs no lookup, and is
- * charged to the thread's account when its time is charged next. That is exact: a thread leaves a CPU only by
- * a switch, which charges. An interval of at least min_span_ns becomes a span, a shorter one is added to the
- * tally of the current window. An interval that can't be sent (ring full) is added to the tally: it counts as
- * a drop, but its time stays in the account. */
+ * construction. Programs run in the thread itself, which they keep on its CPU (program.h), or in an interrupt
+ * on top of it, so there are no locks: `busy` tells an interrupt that it interrupted an update. Interrupts
+ * are not frames. Over loopback there are hundreds of thousands per second, so their time is added up per
+ * CPU, in memory that needs no lookup, and is charged to the thread's account when its time is charged next.
+ * That is exact: a thread leaves a CPU only by a switch, which charges. An interval of at least min_span_ns
+ * becomes a span, a shorter one is added to the tally of the current window. An interval that can't be sent
+ * (ring full) is added to the tally: it counts as a drop, but its time stays in the account. */
 #ifndef FORKTAIL_BPF_STATE_H
 #define FORKTAIL_BPF_STATE_H
 

@@ -17,8 +17,10 @@
 #include <unistd.h>
 
 #include "forktail.skel.h"
+#include "forktail_unpreempted.skel.h"
 #include "loader/attach/cpu_events.h"
 #include "loader/attach/sampling_rate.h"
+#include "loader/attach/skeleton.h"
 #include "loader/attach/stats_switch.h"
 #include "loader/system/affinity.h"
 #include "loader/system/grow.h"
@@ -163,6 +165,8 @@ static void choose_programs(struct forktail_bpf *skeleton, const struct programs
 	}
 }
 
+DEFINE_SKELETON_OPEN(forktail)
+
 int programs_load(struct programs **out, const struct support *support, const struct programs_wanted *wanted,
 		  event_handler handler, void *context)
 {
@@ -188,12 +192,10 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->counters = !p->samples || (wanted->counters == FT_COUNTERS_HARDWARE && !support->has_counters)
 			  ? FT_COUNTERS_NONE
 			  : wanted->counters;
-	int err = -ENOMEM;
-	struct forktail_bpf *s = p->skeleton = forktail_bpf__open();
-	if (!s) {
-		err = -errno;
+	struct forktail_bpf *s = p->skeleton = forktail_open_skeleton();
+	int err = s ? 0 : -errno;
+	if (err)
 		goto fail;
-	}
 	s->rodata->has_task_storage = support->has_task_storage;
 	s->rodata->has_prev_state_arg = support->has_prev_state_arg;
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;

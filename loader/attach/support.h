@@ -87,6 +87,9 @@ const char *support_exact_name(enum exact_way way);
 /* Whether programs can be attached to the entry and exit of a kernel function of this name. Call
  * support_probe first. */
 bool support_has_function(const char *name);
+/* Whether this kernel may preempt its own code, at least by a setting, and programs can prevent that (Linux
+ * 6.10). Then the objects of bpf/program.h that do so are loaded. */
+bool support_disables_preemption(void);
 
 /* Whether the kernel has a raw tracepoint of this name with BTF. Call support_probe first. */
 bool support_has_tracepoint(const char *name);
