@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Page faults of target threads: begin, allocations inside, end and kind.
+/* Page faults of target threads (begin, allocations inside, end and kind), and at the end of this file
+ * reclaim.
  *
  * There is no tracepoint at a fault's end. The perf software events page-faults-min and -maj fire there, on
  * every handled fault and in its thread, so a BPF program on them marks the end. The begin is the first of
@@ -68,21 +69,21 @@ static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 }
 
 SEC("tp_btf/page_fault_user")
-int UNPREEMPTED_PROG(page_fault_user, unsigned long address, void *regs, unsigned long error_code)
+int TARGETS_PROG(page_fault_user, unsigned long address, void *regs, unsigned long error_code)
 {
 	return begin(address, fault_reason(error_code), false);
 }
 
 /* A read() into a shared page after fork faults in kernel mode. */
 SEC("tp_btf/page_fault_kernel")
-int UNPREEMPTED_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long error_code)
+int TARGETS_PROG(page_fault_kernel, unsigned long address, void *regs, unsigned long error_code)
 {
 	return begin(address, fault_reason(error_code), true);
 }
 
 /* arm64's aborts: nearly all of them are page faults. */
 SEC("fentry/do_mem_abort")
-int UNPREEMPTED_PROG(fault_begin, unsigned long address, unsigned long syndrome)
+int TARGETS_PROG(fault_begin, unsigned long address, unsigned long syndrome)
 {
 	u64 reason = fault_reason(syndrome);
 	return begin(address, reason, !(reason & FAULT_USER));
@@ -119,7 +120,7 @@ static __always_inline int fork_begins(struct thread_state *st)
 }
 
 SEC("tp_btf/mm_page_alloc")
-int UNPREEMPTED_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp)
+int TARGETS_PROG(mm_page_alloc, void *page, unsigned int order, unsigned int gfp)
 {
 	bool movable = gfp & GFP_MOVABLE;
 	if (!movable && exact)
@@ -302,4 +303,42 @@ int UNPREEMPTED_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
 	if (target >= step)
 		cpus_came++;
 	return 0;
+}
+
+/* Direct reclaim (of the host and of a memory cgroup) and compaction, performed by the target itself because
+ * it needed memory. */
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int TARGETS_PROG(direct_reclaim_begin, int order)
+{
+	return frame_begins(current_state(), FT_RECLAIM, (u64)(u32)order);
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int TARGETS_PROG(direct_reclaim_end)
+{
+	return frame_ends(current_state(), FT_RECLAIM);
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int TARGETS_PROG(memcg_reclaim_begin, int order)
+{
+	return frame_begins(current_state(), FT_RECLAIM, (u64)(u32)order);
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int TARGETS_PROG(memcg_reclaim_end)
+{
+	return frame_ends(current_state(), FT_RECLAIM);
+}
+
+SEC("tp_btf/mm_compaction_begin")
+int TARGETS_PROG(compaction_begin)
+{
+	return frame_begins(current_state(), FT_COMPACTION, 0);
+}
+
+SEC("tp_btf/mm_compaction_end")
+int TARGETS_PROG(compaction_end)
+{
+	return frame_ends(current_state(), FT_COMPACTION);
 }

@@ -9,44 +9,44 @@
 
 #define FSYNC_FUNCTION(name)                                                                                 \
 	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
-	int UNPREEMPTED_PROG(into_##name, struct pt_regs___user *regs)                                       \
+	int TARGETS_PROG(into_##name, struct pt_regs___user *regs)                                           \
 	{                                                                                                    \
 		return call_begins(FT_FSYNC, BPF_CORE_READ(regs, CALL_ARG0),                                 \
 				   BPF_CORE_READ(regs, CALL_NUMBER));                                        \
 	}                                                                                                    \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
+	int TARGETS_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                \
 	{                                                                                                    \
 		return fsync_ends();                                                                         \
 	}
 
 #define FORK_FUNCTION(name, flags)                                                                           \
 	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
-	int UNPREEMPTED_PROG(into_##name, struct pt_regs___user *regs)                                       \
+	int TARGETS_PROG(into_##name, struct pt_regs___user *regs)                                           \
 	{                                                                                                    \
 		return call_begins(FT_FORK, 0, flags);                                                       \
 	}                                                                                                    \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
+	int TARGETS_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                \
 	{                                                                                                    \
 		return fork_ends(ret);                                                                       \
 	}
 
 #define WAIT_FUNCTION(name)                                                                                  \
 	SEC("fentry/" CALL_FUNCTION(name))                                                                   \
-	int UNPREEMPTED_PROG(into_##name, struct pt_regs___user *regs)                                       \
+	int TARGETS_PROG(into_##name, struct pt_regs___user *regs)                                           \
 	{                                                                                                    \
 		return wait_begins();                                                                        \
 	}                                                                                                    \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
+	int TARGETS_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                \
 	{                                                                                                    \
 		return wait_ends(ret);                                                                       \
 	}
 
 #define ACCEPT_FUNCTION(name)                                                                                \
 	SEC("fexit/" CALL_FUNCTION(name))                                                                    \
-	int UNPREEMPTED_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                            \
+	int TARGETS_PROG(out_of_##name, struct pt_regs___user *regs, s64 ret)                                \
 	{                                                                                                    \
 		return accepted(ret);                                                                        \
 	}
@@ -66,7 +66,7 @@ ACCEPT_FUNCTION(accept)
 ACCEPT_FUNCTION(accept4)
 
 SEC("fentry/" CALL_FUNCTION(close))
-int UNPREEMPTED_PROG(into_close, struct pt_regs___user *regs)
+int TARGETS_PROG(into_close, struct pt_regs___user *regs)
 {
 	return closes(BPF_CORE_READ(regs, CALL_ARG0));
 }

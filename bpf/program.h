@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Programs that run in a thread and change its account, or data of its CPU. They rely on not being preempted:
- * a switch in the middle would charge the account a second time, and the kernel skips a program on a CPU
- * where it has not ended. Programs of functions may be preempted where the kernel may; those of tracepoints
- * too since Linux 7.0. So each object is built twice: with FT_DISABLE_PREEMPTION for kernels that have
- * bpf_preempt_disable (6.10), without it for others, some of which (5.13 to 5.15) refuse an object that only
- * mentions it. Programs of interrupts, of switches and of perf events are never preempted. */
+ * a switch in the middle would charge the account a second time. Programs of functions may be preempted where
+ * the kernel may; those of tracepoints too since Linux 7.0. So each object is built twice: with
+ * FT_DISABLE_PREEMPTION for kernels that have bpf_preempt_disable (6.10), without it for others, some of
+ * which (5.13 to 5.15) refuse an object that only mentions it. Programs of interrupts, of switches and of
+ * perf events are never preempted.
+ *
+ * Until a program has returned, the kernel skips it on the same CPU, and counts that. One that was preempted
+ * at its end, with preemption enabled again, may so hide another thread's event. */
 #ifndef FORKTAIL_BPF_PROGRAM_H
 #define FORKTAIL_BPF_PROGRAM_H
 
@@ -17,12 +20,14 @@
 extern void bpf_preempt_disable(void) __ksym;
 extern void bpf_preempt_enable(void) __ksym;
 
-/* The program `name`, which calls body_NAME on this CPU. */
-#define UNPREEMPTED_BEGIN(name)                                                                              \
+/* The program `name`, which calls body_NAME on this CPU, unless `skipped`. */
+#define UNPREEMPTED_BEGIN(name, skipped)                                                                     \
 	name(unsigned long long *ctx);                                                                       \
 	static __always_inline int body_##name(unsigned long long *ctx);                                     \
 	int name(unsigned long long *ctx)                                                                    \
 	{                                                                                                    \
+		if (skipped)                                                                                 \
+			return 0;                                                                            \
 		bpf_preempt_disable();                                                                       \
 		int result = body_##name(ctx);                                                               \
 		bpf_preempt_enable();                                                                        \
@@ -30,16 +35,22 @@ extern void bpf_preempt_enable(void) __ksym;
 	}
 /* As BPF_PROG. */
 #define UNPREEMPTED_PROG(name, args...)                                                                      \
-	UNPREEMPTED_BEGIN(name)                                                                              \
+	UNPREEMPTED_BEGIN(name, false)                                                                       \
+	static __always_inline int BPF_PROG(body_##name, ##args)
+/* The same for a program that does nothing in threads that are not targets: there it is as short as possible.
+ */
+#define TARGETS_PROG(name, args...)                                                                          \
+	UNPREEMPTED_BEGIN(name, !this_cpu()->target)                                                         \
 	static __always_inline int BPF_PROG(body_##name, ##args)
 /* With the arguments in ctx. */
 #define UNPREEMPTED_RAW_PROG(name)                                                                           \
-	UNPREEMPTED_BEGIN(name)                                                                              \
+	UNPREEMPTED_BEGIN(name, false)                                                                       \
 	static __always_inline int body_##name(unsigned long long *ctx)
 
 #else
 
 #define UNPREEMPTED_PROG(name, args...) BPF_PROG(name, ##args)
+#define TARGETS_PROG(name, args...) BPF_PROG(name, ##args)
 #define UNPREEMPTED_RAW_PROG(name) name(unsigned long long *ctx)
 
 #endif
