@@ -192,7 +192,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->counters = !p->samples || (wanted->counters == FT_COUNTERS_HARDWARE && !support->has_counters)
 			  ? FT_COUNTERS_NONE
 			  : wanted->counters;
-	struct forktail_bpf *s = p->skeleton = forktail_open_skeleton();
+	struct forktail_bpf *s = p->skeleton = forktail_open_skeleton(support->disables_preemption);
 	int err = s ? 0 : -errno;
 	if (err)
 		goto fail;

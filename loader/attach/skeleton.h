@@ -7,22 +7,21 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
-
-#include "loader/attach/support.h"
 
 /* Defines NAME_open_skeleton(), which replaces NAME_bpf__open(): NULL and errno on failure. */
 #define DEFINE_SKELETON_OPEN(name)                                                                           \
 	_Static_assert(sizeof(struct name##_bpf__rodata) == sizeof(struct name##_unpreempted_bpf__rodata) && \
 			   sizeof(struct name##_bpf__bss) == sizeof(struct name##_unpreempted_bpf__bss),     \
 		       "variables of both objects");                                                         \
-	static struct name##_bpf *name##_open_skeleton(void)                                                 \
+	static struct name##_bpf *name##_open_skeleton(bool disable_preemption)                              \
 	{                                                                                                    \
 		struct name##_bpf *s = calloc(1, sizeof *s);                                                 \
 		if (!s)                                                                                      \
 			return NULL;                                                                         \
 		int err = name##_bpf__create_skeleton(s);                                                    \
-		if (!err && support_disables_preemption())                                                   \
+		if (!err && disable_preemption)                                                              \
 			s->skeleton->data =                                                                  \
 			    (void *)name##_unpreempted_bpf__elf_bytes(&s->skeleton->data_sz);                \
 		if (!err)                                                                                    \

@@ -295,6 +295,7 @@ static void probe_required(struct support *s)
 	if (uname(&u) == 0)
 		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
 	s->preemptible = is_preemptible();
+	s->disables_preemption = support_disables_preemption();
 	s->cpus = libbpf_num_possible_cpus();
 	add(s, machine.name, NEED_REQUIRED,
 	    "page-fault kinds and system call numbers are those of the machine that this was built for",

@@ -57,6 +57,8 @@ struct support {
 	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
 	/* The kernel may preempt its own code, at least by a setting. */
 	bool preemptible;
+	/* As support_disables_preemption(). */
+	bool disables_preemption;
 	/* System calls have tracepoints in a mounted tracefs. */
 	bool has_call_events;
 	enum exact_way exact; /* set by support_choose_exact */

@@ -11,6 +11,7 @@
 
 #include "bpf/reader_events.h"
 #include "loader/attach/skeleton.h"
+#include "loader/attach/support.h"
 #include "loader/requests/hook_switch.h"
 #include "readers.skel.h"
 #include "readers_unpreempted.skel.h"
@@ -63,7 +64,7 @@ struct readers *readers_open(int targets_map, uint32_t pid_namespace)
 	if (!r)
 		return NULL;
 	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
-	r->skeleton = readers_open_skeleton();
+	r->skeleton = readers_open_skeleton(support_disables_preemption());
 	int err = r->skeleton ? 0 : -errno;
 	if (!err) {
 		r->skeleton->rodata->pid_ns = pid_namespace;

@@ -52,7 +52,7 @@ DEFINE_SKELETON_OPEN(requests)
 
 int request_hooks_load(struct request_hooks *h, int targets_map, uint32_t pid_namespace)
 {
-	struct requests_bpf *s = h->skeleton = requests_open_skeleton();
+	struct requests_bpf *s = h->skeleton = requests_open_skeleton(support_disables_preemption());
 	if (!s)
 		return -errno;
 	s->rodata->pid_ns = pid_namespace;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernel programs loaded as on older or limited hosts, although this host has the features: thread states
-// in a hash by thread id (before task storage), no perf events, and page faults without a reason (arm64
-// before 6.4).
+// in a hash by thread id (before task storage), preemption that cannot be disabled (before 6.10), no perf
+// events, and page faults without a reason (arm64 before 6.4).
 #include <atomic>
 #include <bpf/bpf.h>
 #include <csignal>
@@ -218,6 +218,28 @@ struct Echo {
 	}
 };
 
+// Names, at most 15 characters, of loaded programs that call functions of the kernel, which only
+// bpf_preempt_disable and -enable are.
+std::set<std::string> disabling_preemption()
+{
+	std::set<std::string> all;
+	for (uint32_t id = 0; bpf_prog_get_next_id(id, &id) == 0;) {
+		const int fd = bpf_prog_get_fd_by_id(id);
+		std::vector<bpf_insn> code(100000);
+		bpf_prog_info info = {};
+		info.xlated_prog_insns = reinterpret_cast<uint64_t>(code.data());
+		info.xlated_prog_len = static_cast<uint32_t>(code.size() * sizeof code[0]);
+		uint32_t size = sizeof info;
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0)
+			for (size_t i = 0; i < info.xlated_prog_len / sizeof code[0]; i++)
+				if (code[i].code == (BPF_JMP | BPF_CALL) &&
+				    code[i].src_reg == BPF_PSEUDO_KFUNC_CALL)
+					all.insert(info.name);
+		close(fd);
+	}
+	return all;
+}
+
 // The kernel's maps of processes to trace, of every recorder.
 std::set<uint32_t> maps_of_targets()
 {
@@ -261,6 +283,28 @@ TEST_CASE("a drain ends although each event that it reads leads to another one")
 	CHECK(echo.read_bytes > (15 << 20));
 	CHECK(echo.read_bytes < (17 << 20)); // the ring has 16 MB
 	echo.read_bytes = Echo::most_bytes;
+}
+
+TEST_CASE("programs of threads disable preemption where the kernel can do that, and no others")
+{
+	REQUIRE(geteuid() == 0);
+	support host;
+	support_probe(&host);
+	for (const bool can : {host.disables_preemption, false}) {
+		host.disables_preemption = can;
+		programs *p = nullptr;
+		Seen seen;
+		const programs_wanted wanted = {};
+		REQUIRE(programs_load(&p, &host, &wanted, on_event, &seen) == 0);
+		const std::set<std::string> found = disabling_preemption();
+		programs_free(p);
+		for (const char *name : {"sched_process_f", "mm_page_alloc", "block_rq_issue"}) {
+			INFO(name);
+			CHECK(found.count(name) == can);
+		}
+		CHECK(found.count("sched_switch") == 0);
+		CHECK(found.count("softirq_entry") == 0);
+	}
 }
 
 TEST_CASE("the longest interval of a window does not become short where its number ends")
@@ -353,7 +397,10 @@ TEST_CASE("states in a hash: 5,000 threads start and end with a table of 4,096, 
 	uint64_t drops[FT_DROP_SLOTS] = {};
 	std::set<std::string> loaded;
 	const auto seen = record(
-	    pid, [](support &s) { s.has_task_storage = s.has_task_pt_regs = false; }, // as on 5.10
+	    pid,
+	    [](support &s) {
+		    s.has_task_storage = s.has_task_pt_regs = s.disables_preemption = false;
+	    }, // as on 5.10
 	    [&] {
 		    if (write(go[1], "x", 1) == 1)
 			    waitpid(pid, nullptr, 0);
