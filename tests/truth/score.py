@@ -4,8 +4,9 @@
 An injection's episodes are those that overlap it. The cause with most of their requests' time is what forktail named;
 for two injections at once (among: 2) it is one of the two first causes. A cause that has a time on the server's thread
 is measured there (thread_ns). client-late and network are outside of it, and are measured by the request that had the
-most of it. If the injection is the server's own work, that work must be named too (activity). If another process caused
-it, that process must be named (culprit). If one of several threads was affected, most of the cause's time must be at
+most of it. If the injection is the server's own work, that work must be named too (activity), and its time includes the
+page faults and interrupts during it, as the server's own clock does. If another process caused it, that process must be
+named (culprit). If one of several threads was affected, most of the cause's time must be at
 that thread (thread). If that thread serves some of the connections, exactly the requests on these must be blamed on it
 (connections). An effect of the injection that is another cause counts if the evidence says what it comes from (also).
 """
@@ -13,6 +14,8 @@ that thread (thread). If that thread serves some of the connections, exactly the
 # Causes that a machine never produces by itself on an undisturbed server.
 INJECTED_ONLY = ("fork", "fsync", "cow-copy", "page-in", "reclaim", "cpu-quota", "stopped", "frozen", "ptrace",
                  "mmap-lock", "sleep")
+# Causes whose time the server's own clock includes.
+OF_OWN_WORK = ("page-zero", "page-file", "cow-reuse", "hardirq", "softirq")
 SLACK_NS = 20_000_000  # effects may continue after the injection: answers to queued requests
 NOT_ON_THREAD = ("client-late", "network")
 OF_REQUESTS_AIM = 0.95  # recall and precision
@@ -73,9 +76,9 @@ class Scored:
 
     @property
     def within_aim(self):
-        """10 % or 200 us, whichever is larger."""
+        """5 % or 1 ms, whichever is larger."""
         truth = self.injection["stall_ns"]
-        return abs(self.attributed_ns - truth) <= max(0.1 * truth, 200_000)
+        return abs(self.attributed_ns - truth) <= max(0.05 * truth, 1_000_000)
 
 
 def overlaps(episode, injection):
@@ -170,6 +173,8 @@ def score(injection, explained):
                                for p in r["parts"] if p["cause"] == s.cause), default=0)
     elif injection.get("activity"):
         s.attributed_ns = activities.get(injection["activity"], 0)
+        if s.attributed_ns:
+            s.attributed_ns += sum(ns for name, ns in on_thread.items() if name.split("/")[0] in OF_OWN_WORK)
     else:
         s.attributed_ns = on_thread.get(s.cause, 0)
     if injection.get("thread"):

@@ -132,7 +132,7 @@ def score(outcomes):
     scored = [s for o in ran for s in o.scored]
     timed = [s for s in scored if s.error is not None]
     return (f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
-            f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 10 % (or 200 us) of it.")
+            f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 5 % (or 1 ms) of it.")
 
 
 def write(tables, what, page_path=PAGE):
