@@ -267,11 +267,12 @@ TEST_CASE("a load generator can be the target of a recording")
 {
 	REQUIRE(root());
 	Redis server;
-	Process load(
-	    {program("forktail-load"), "-q", "-s", server.socket(), "--rate", "2000", "--duration", "120"});
+	// Without a rate, so that it is on the CPU when samples are taken, and with one connection, so that
+	// it waits.
+	Process load({program("forktail-load"), "-q", "-s", server.socket(), "-c", "1", "--duration", "120"});
 	await(&server, 100);
 	Recorder recorder(load.pid());
-	await(&server, 1000);
+	await(&server, 30000);
 	const Recorded r = recorder.stop();
 	CHECK(r.count(static_cast<uint32_t>(load.pid()), FT_IDLE) > 0);
 	CHECK(!r.cpu_samples.empty());
