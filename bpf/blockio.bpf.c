@@ -5,7 +5,8 @@
 
 #include "ids.h"
 #include "iteration.h"
-#include "program.h"
+
+#include <bpf/bpf_tracing.h>
 
 struct issued {
 	u64 start_ns;
@@ -23,7 +24,7 @@ struct {
 } in_flight SEC(".maps");
 
 SEC("tp_btf/block_rq_issue")
-int UNPREEMPTED_RAW_PROG(block_rq_issue)
+int block_rq_issue(u64 *ctx)
 {
 	struct request *rq = (struct request *)(has_block_queue_arg ? ctx[1] : ctx[0]);
 	u64 key = (u64)rq;
@@ -39,7 +40,7 @@ int UNPREEMPTED_RAW_PROG(block_rq_issue)
 
 /* A request may complete in parts. Its first part ends it here: that is when the device answered. */
 SEC("tp_btf/block_rq_complete")
-int UNPREEMPTED_PROG(block_rq_complete, struct request *rq, int error)
+int BPF_PROG(block_rq_complete, struct request *rq, int error)
 {
 	u64 key = (u64)rq;
 	struct issued *i = bpf_map_lookup_elem(&in_flight, &key);

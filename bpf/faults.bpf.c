@@ -295,7 +295,7 @@ int fault_end_major(struct bpf_perf_event_data *ctx)
 enum cpuhp_state { CPUHP_AP_ACTIVE = 1 };
 
 SEC("tp_btf/cpuhp_enter")
-int UNPREEMPTED_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
+int BPF_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
 {
 	if (step != (int)bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE))
 		return 0;
@@ -307,29 +307,20 @@ int UNPREEMPTED_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
 
 /* Direct reclaim (of the host and of a memory cgroup) and compaction, performed by the target itself because
  * it needed memory. */
-SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
-int TARGETS_PROG(direct_reclaim_begin, int order)
-{
-	return frame_begins(current_state(), FT_RECLAIM, (u64)(u32)order);
-}
+#define RECLAIM_PROGS(name)                                                                                  \
+	SEC("tp_btf/mm_vmscan_" #name "_begin")                                                              \
+	int TARGETS_PROG(name##_begin, int order)                                                            \
+	{                                                                                                    \
+		return frame_begins(current_state(), FT_RECLAIM, (u64)(u32)order);                           \
+	}                                                                                                    \
+	SEC("tp_btf/mm_vmscan_" #name "_end")                                                                \
+	int TARGETS_PROG(name##_end)                                                                         \
+	{                                                                                                    \
+		return frame_ends(current_state(), FT_RECLAIM);                                              \
+	}
 
-SEC("tp_btf/mm_vmscan_direct_reclaim_end")
-int TARGETS_PROG(direct_reclaim_end)
-{
-	return frame_ends(current_state(), FT_RECLAIM);
-}
-
-SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
-int TARGETS_PROG(memcg_reclaim_begin, int order)
-{
-	return frame_begins(current_state(), FT_RECLAIM, (u64)(u32)order);
-}
-
-SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
-int TARGETS_PROG(memcg_reclaim_end)
-{
-	return frame_ends(current_state(), FT_RECLAIM);
-}
+RECLAIM_PROGS(direct_reclaim)
+RECLAIM_PROGS(memcg_reclaim)
 
 SEC("tp_btf/mm_compaction_begin")
 int TARGETS_PROG(compaction_begin)

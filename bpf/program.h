@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Programs that run in a thread and change its account, or data of its CPU. They rely on not being preempted:
- * a switch in the middle would charge the account a second time. Programs of functions may be preempted where
- * the kernel may; those of tracepoints too since Linux 7.0. So each object is built twice: with
- * FT_DISABLE_PREEMPTION for kernels that have bpf_preempt_disable (6.10), without it for others, some of
- * which (5.13 to 5.15) refuse an object that only mentions it. Programs of interrupts, of switches and of
- * perf events are never preempted.
+/* Programs that run in a thread and change its account. They rely on not being preempted: a switch in the
+ * middle would charge the account a second time. Programs of functions may be preempted where the kernel may;
+ * those of tracepoints too since Linux 7.0. So the object is built twice: with FT_DISABLE_PREEMPTION for
+ * kernels that have bpf_preempt_disable (6.10), without it for others, some of which (5.13 to 5.15) refuse an
+ * object that only mentions it. Programs of interrupts, of switches and of perf events are never preempted;
+ * those that change no account (of disks, of requests) may be.
  *
  * Until a program has returned, the kernel skips it on the same CPU, and counts that. One that was preempted
  * at its end, with preemption enabled again, may so hide another thread's event. */
@@ -42,16 +42,10 @@ extern void bpf_preempt_enable(void) __ksym;
 #define TARGETS_PROG(name, args...)                                                                          \
 	UNPREEMPTED_BEGIN(name, !this_cpu()->target)                                                         \
 	static __always_inline int BPF_PROG(body_##name, ##args)
-/* With the arguments in ctx. */
-#define UNPREEMPTED_RAW_PROG(name)                                                                           \
-	UNPREEMPTED_BEGIN(name, false)                                                                       \
-	static __always_inline int body_##name(unsigned long long *ctx)
-
 #else
 
 #define UNPREEMPTED_PROG(name, args...) BPF_PROG(name, ##args)
 #define TARGETS_PROG(name, args...) BPF_PROG(name, ##args)
-#define UNPREEMPTED_RAW_PROG(name) name(unsigned long long *ctx)
 
 #endif
 #endif

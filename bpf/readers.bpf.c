@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which thread of a target reads which connection. A separate object, because its program runs at every read
  * of any socket of the host: it is attached for a part of the time only. */
-#include "program.h"
 #include "reader_events.h"
 #include "sockets.h"
+
+#include <bpf/bpf_tracing.h>
 
 const volatile __u32 pid_ns = 0;
 
@@ -35,7 +36,7 @@ volatile __u32 epoch; /* changed by the recorder, so that all are reported again
 char gpl[] SEC("license") = "GPL";
 
 SEC("tp_btf/sock_recv_length")
-int UNPREEMPTED_PROG(socket_read, struct sock *sk, int ret, int flags)
+int BPF_PROG(socket_read, struct sock *sk, int ret, int flags)
 {
 	__sync_fetch_and_add(&reads, 1);
 	const u16 family = sk->__sk_common.skc_family;

@@ -7,7 +7,8 @@
 
 #include "ids.h"
 #include "iteration.h"
-#include "program.h"
+
+#include <bpf/bpf_tracing.h>
 
 #define HAND_OVER_NS 100000000ull
 #define HAND_OVER_BYTES (1ull << 20)
@@ -76,14 +77,14 @@ static __always_inline int dirtied(u64 bytes, struct address_space *mapping)
 }
 
 SEC("tp_btf/writeback_dirty_folio")
-int UNPREEMPTED_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *mapping)
+int BPF_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *mapping)
 {
 	return dirtied(folio_bytes(folio), mapping);
 }
 
 /* Its name until 5.17, when there were no large folios to write to. */
 SEC("tp_btf/writeback_dirty_page")
-int UNPREEMPTED_PROG(writeback_dirty_page, void *page, struct address_space *mapping)
+int BPF_PROG(writeback_dirty_page, void *page, struct address_space *mapping)
 {
 	return dirtied(PAGE_BYTES, mapping);
 }

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "forktail.skel.h"
-#include "forktail_unpreempted.skel.h"
 #include "loader/attach/cpu_events.h"
 #include "loader/attach/sampling_rate.h"
 #include "loader/attach/skeleton.h"
@@ -165,8 +164,6 @@ static void choose_programs(struct forktail_bpf *skeleton, const struct programs
 	}
 }
 
-DEFINE_SKELETON_OPEN(forktail)
-
 int programs_load(struct programs **out, const struct support *support, const struct programs_wanted *wanted,
 		  event_handler handler, void *context)
 {
@@ -192,7 +189,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	p->counters = !p->samples || (wanted->counters == FT_COUNTERS_HARDWARE && !support->has_counters)
 			  ? FT_COUNTERS_NONE
 			  : wanted->counters;
-	struct forktail_bpf *s = p->skeleton = forktail_open_skeleton(support->disables_preemption);
+	struct forktail_bpf *s = p->skeleton = skeleton_open(support->disables_preemption);
 	int err = s ? 0 : -errno;
 	if (err)
 		goto fail;

@@ -71,17 +71,6 @@ bool support_has_function(const char *name)
 	return function_id(name) > 0;
 }
 
-static bool is_preemptible(void)
-{
-	struct utsname u;
-	return uname(&u) == 0 && strstr(u.version, "PREEMPT");
-}
-
-bool support_disables_preemption(void)
-{
-	return is_preemptible() && support_has_function("bpf_preempt_disable");
-}
-
 int support_function_arguments(const char *name)
 {
 	int id = function_id(name);
@@ -294,8 +283,8 @@ static void probe_required(struct support *s)
 	struct utsname u = {0};
 	if (uname(&u) == 0)
 		snprintf(s->kernel, sizeof s->kernel, "%s", u.release);
-	s->preemptible = is_preemptible();
-	s->disables_preemption = support_disables_preemption();
+	s->preemptible = strstr(u.version, "PREEMPT") != NULL;
+	s->disables_preemption = s->preemptible && support_has_function("bpf_preempt_disable");
 	s->cpus = libbpf_num_possible_cpus();
 	add(s, machine.name, NEED_REQUIRED,
 	    "page-fault kinds and system call numbers are those of the machine that this was built for",

@@ -57,7 +57,7 @@ struct support {
 	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
 	/* The kernel may preempt its own code, at least by a setting. */
 	bool preemptible;
-	/* As support_disables_preemption(). */
+	/* It may, and programs can prevent that while they run (Linux 6.10, see bpf/program.h). */
 	bool disables_preemption;
 	/* System calls have tracepoints in a mounted tracefs. */
 	bool has_call_events;
@@ -89,9 +89,6 @@ const char *support_exact_name(enum exact_way way);
 /* Whether programs can be attached to the entry and exit of a kernel function of this name. Call
  * support_probe first. */
 bool support_has_function(const char *name);
-/* Whether this kernel may preempt its own code, at least by a setting, and programs can prevent that (Linux
- * 6.10). Then the objects of bpf/program.h that do so are loaded. */
-bool support_disables_preemption(void);
 
 /* Whether the kernel has a raw tracepoint of this name with BTF. Call support_probe first. */
 bool support_has_tracepoint(const char *name);

@@ -10,11 +10,8 @@
 #include <string.h>
 
 #include "bpf/reader_events.h"
-#include "loader/attach/skeleton.h"
-#include "loader/attach/support.h"
 #include "loader/requests/hook_switch.h"
 #include "readers.skel.h"
-#include "readers_unpreempted.skel.h"
 #include "recording/json/json_block.h"
 
 enum {
@@ -56,15 +53,13 @@ static int on_reader(void *context, void *data, size_t bytes)
 	return 0;
 }
 
-DEFINE_SKELETON_OPEN(readers)
-
 struct readers *readers_open(int targets_map, uint32_t pid_namespace)
 {
 	struct readers *r = calloc(1, sizeof *r);
 	if (!r)
 		return NULL;
 	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
-	r->skeleton = readers_open_skeleton(support_disables_preemption());
+	r->skeleton = readers_bpf__open();
 	int err = r->skeleton ? 0 : -errno;
 	if (!err) {
 		r->skeleton->rodata->pid_ns = pid_namespace;

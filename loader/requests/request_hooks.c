@@ -7,11 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "loader/attach/skeleton.h"
 #include "loader/attach/support.h"
 #include "loader/requests/hook_switch.h"
 #include "requests.skel.h"
-#include "requests_unpreempted.skel.h"
 
 /* Requests that take longer than a slice cannot be seen whole. */
 enum { SLICE_MS = 2000 };
@@ -48,11 +46,9 @@ static void choose_programs(struct requests_bpf *s)
 					  false);
 }
 
-DEFINE_SKELETON_OPEN(requests)
-
 int request_hooks_load(struct request_hooks *h, int targets_map, uint32_t pid_namespace)
 {
-	struct requests_bpf *s = h->skeleton = requests_open_skeleton(support_disables_preemption());
+	struct requests_bpf *s = h->skeleton = requests_bpf__open();
 	if (!s)
 		return -errno;
 	s->rodata->pid_ns = pid_namespace;
