@@ -21,16 +21,23 @@ RELEASES = {"5.10": "bullseye", "6.1": "bookworm", "6.12": "trixie", BACKPORTS: 
 # Other kernels of a release, and the end of their packages' names.
 FLAVOURS = {"amd64": {"6.12-rt": ("6.12", "rt-amd64")},
             "arm64": {"6.12-16k": ("6.12", "arm64-16k"), "6.12-64k": ("6.12", "arm64-64k")}}
-# Not packages, but built from their sources by script/kernel-64k.
-BUILT = ("6.12-64k",)
+# Not a package, but built from Debian's sources by script/kernel-64k.
+BUILT = "6.12-64k"
 # Tested only if they are named.
-EXTRA = (BACKPORTS, "6.12-rt", *BUILT)
+EXTRA = (BACKPORTS, "6.12-rt", BUILT)
 # Modules that a disk and its file system need. A module without a file is built into the kernel.
 MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
 
 
 class Missing(Exception):
     """Why something is not available here."""
+
+
+def called(command, log, **more):
+    """Runs a command whose output is only needed if it fails."""
+    with open(log, "a") as out:
+        if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, **more).returncode:
+            raise Missing(f"{command[0]} failed: see {log}")
 
 
 def host_release():
@@ -71,6 +78,19 @@ def host_sources():
                 yield from reader(f.read())
 
 
+def no_sources(host):
+    return Missing(f"apt's sources do not have {host}, so the address of Debian's archive is unknown")
+
+
+def mirror():
+    """The address of the host's archive."""
+    host = host_release()
+    for uri, suite in host_sources():
+        if suite == host:
+            return uri
+    raise no_sources(host)
+
+
 def sources_for(release, architecture, kind="deb"):
     """Lines of a sources.list: the host's Debian archives, with another release. kind: deb, or deb-src for sources."""
     host, lines = host_release(), []
@@ -80,7 +100,7 @@ def sources_for(release, architecture, kind="deb"):
             line = f"{kind} [arch={architecture} signed-by={KEYS}] {uri} {release}{suite[len(host):]} main"
             lines += [line] if line not in lines else []
     if not lines:
-        raise Missing(f"apt's sources do not have {host}, so the address of Debian's archive is unknown")
+        raise no_sources(host)
     return "\n".join(lines) + "\n"
 
 
@@ -176,9 +196,9 @@ def newest_kernel(archive, version, flavour):
     raise first
 
 
-def kernel_directory(version, release):
-    """Where script/kernel-64k puts arm64's kernel. `version`: one of BUILT; `release`: of its sources, such as 6.12.9."""
-    number, flavour = FLAVOURS["arm64"][version]
+def kernel_directory(release):
+    """Where script/kernel-64k puts its kernel. `release`: of the sources, such as 6.12.9."""
+    number, flavour = FLAVOURS["arm64"][BUILT]
     return os.path.join(Archive(RELEASES[number], "arm64").directory, f"linux-image-{release}-{flavour}")
 
 
@@ -190,7 +210,7 @@ class Kernel:
         archive = Archive(RELEASES[number], architecture)
         have = "[0-9]*" if number == BACKPORTS else number
         have = sorted(glob.glob(os.path.join(archive.directory, f"linux-image-{have}.*-{flavour}")), key=os.path.getmtime)
-        if not have and version in BUILT:
+        if not have and version == BUILT:
             raise Missing("Debian has no such kernel. Build it with script/kernel-64k")
         self.root = have[-1] if have else newest_kernel(archive, number, flavour)
         # Newer packages have it beside the modules.

@@ -71,7 +71,7 @@ def head(first, kernels):
 
 
 def remarks(outcomes):
-    source = lambda kernel: f"{kernel.release}, built from Debian's sources" if kernel.version in BUILT else f"Debian's {kernel.release}"
+    source = lambda kernel: f"{kernel.release}, built from Debian's sources" if kernel.version == BUILT else f"Debian's {kernel.release}"
     out = ["Kernels: " + ", ".join(dict.fromkeys(source(o.kernel) for o in outcomes)) + "."]
     out += [f"{o.kernel.version} does not support {o.variant.name}, and the recorder reports it." for o in outcomes if o.impossible]
     return out + [f"{o.kernel.version} {o.variant.name} failed: {o.failed}." for o in outcomes if o.failed]

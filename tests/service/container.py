@@ -167,9 +167,11 @@ def check_here(directory, system):
 
 
 def check_emulated(store, name):
-    container = store.output("from", "--pull-never", name)
-    said = store.output("run", "--isolation", "chroot", container, "--", "sh", "-c", "uname -m && forktail --version && forktail-record --help")
+    container = store.run("from", "--pull-never", name)
+    said = store.run("run", "--isolation", "chroot", container, "--", "sh", "-c", "uname -m && forktail --version && forktail-record --help")
     machine, version = said.splitlines()[:2]
+    if machine != "aarch64":
+        raise RuntimeError(f"the image for arm64 runs on {machine}")
     print(f"on {machine}: {version}")
 
 

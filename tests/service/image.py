@@ -20,14 +20,12 @@ def debian(architecture, build):
     if os.path.exists(made):
         return system
     shutil.rmtree(system, ignore_errors=True)
-    host = packages.host_release()
-    mirror = next(uri for uri, suite in packages.host_sources() if suite == host)
     print(f"creating {BASE} for {architecture}", flush=True)
-    root.called([guest.program("debootstrap"), f"--arch={architecture}", "--variant=minbase", "--include=ca-certificates",
-                 RELEASE, system, mirror], log)
+    packages.called([guest.program("debootstrap"), f"--arch={architecture}", "--variant=minbase", "--include=ca-certificates",
+                 RELEASE, system, packages.mirror()], log)
     for part in ("/etc/apt/apt.conf.d", "/usr/local/share/ca-certificates"):
         shutil.copytree(part, system + part, dirs_exist_ok=True)
-    root.called([guest.program("chroot"), system, "update-ca-certificates"], log)
+    packages.called([guest.program("chroot"), system, "update-ca-certificates"], log)
     open(made, "w").close()
     return system
 
@@ -36,7 +34,6 @@ class Store:
     """buildah's images, in a directory."""
 
     def __init__(self, directory):
-        self.log = os.path.join(directory, "log")
         self.options = ["--root", os.path.join(directory, "images"), "--runroot", os.path.join(directory, "run"),
                         "--storage-driver", "vfs"]
 
@@ -44,23 +41,24 @@ class Store:
         return [guest.program("buildah"), *self.options, *words]
 
     def run(self, *words):
-        root.called(self.command(*words), self.log)
-
-    def output(self, *words):
-        return subprocess.run(self.command(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout.strip()
+        """Returns what buildah prints."""
+        done = subprocess.run(self.command(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"buildah {words[0]}: {(done.stderr + done.stdout)[-2000:]}")
+        return done.stdout.strip()
 
     @contextlib.contextmanager
     def system(self, image):
         """The directory with the file system of a container of this image."""
-        container = self.output("from", "--pull-never", image)
+        container = self.run("from", "--pull-never", image)
         try:
-            yield self.output("mount", container)
+            yield self.run("mount", container)
         finally:
             self.run("rm", container)
 
     def add_base(self, architecture, build):
-        container = self.output("from", "--arch", architecture, "scratch")
-        subprocess.run(["cp", "-a", debian(architecture, build) + "/.", self.output("mount", container)], check=True)
+        container = self.run("from", "--arch", architecture, "scratch")
+        subprocess.run(["cp", "-a", debian(architecture, build) + "/.", self.run("mount", container)], check=True)
         self.run("config", "--arch", architecture, "--env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", container)
         self.run("commit", "--rm", container, BASE)
 

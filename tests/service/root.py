@@ -11,17 +11,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "kernels"))
 import guest  # noqa: E402
 import packages  # noqa: E402
+from packages import called  # noqa: E402
 
 INCLUDED = "systemd,systemd-sysv,redis-server,ca-certificates,curl,procps"
 DISK_MB = 1500
 NEWER = "9.0"
-
-
-def called(command, log, **more):
-    """Runs a command whose output is only needed if it fails."""
-    with open(log, "a") as out:
-        if subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, **more).returncode:
-            raise packages.Missing(f"{command[0]} failed: see {log}")
 
 
 def place(release, architecture):
@@ -56,8 +50,7 @@ def base(release, architecture, debs, build):
     if os.path.exists(made) and open(made).read() == needed:
         return root
     shutil.rmtree(root, ignore_errors=True)
-    host = packages.host_release()
-    mirror = next(uri for uri, suite in packages.host_sources() if suite == host)
+    mirror = packages.mirror()
     print(f"creating a Debian system ({place(release, architecture)})", flush=True)
     if architecture != packages.AMD64:
         called([guest.program("debootstrap"), "--foreign", f"--arch={architecture}", "--variant=minbase",
