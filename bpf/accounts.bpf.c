@@ -83,7 +83,7 @@ static __always_inline void fork_ends_here(struct thread_state *parent, struct t
 
 /* A target's child or new thread is a target from its first instant. */
 SEC("tp_btf/sched_process_fork")
-int UNPREEMPTED_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
+int ACCOUNTS_PROG(sched_process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct thread_state *ps = state_of(parent);
 	if (!ps)
@@ -163,7 +163,7 @@ static __always_inline void forget_state(u32 key)
 }
 
 SEC("tp_btf/sched_process_exit")
-int UNPREEMPTED_PROG(sched_process_exit, struct task_struct *task)
+int ACCOUNTS_PROG(sched_process_exit, struct task_struct *task)
 {
 	struct thread_state *st = state_of(task); /* not through the CPU: its switch may not have been seen */
 	if (!st)

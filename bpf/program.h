@@ -37,15 +37,21 @@ extern void bpf_preempt_enable(void) __ksym;
 #define UNPREEMPTED_PROG(name, args...)                                                                      \
 	UNPREEMPTED_BEGIN(name, false)                                                                       \
 	static __always_inline int BPF_PROG(body_##name, ##args)
-/* The same for a program that does nothing in threads that are not targets: there it is as short as possible.
- */
+/* The same for programs that do nothing in other threads, where they are as short as possible: in threads
+ * that are not targets, as far as this CPU knows; in those without an account, also if their switch was not
+ * seen. */
 #define TARGETS_PROG(name, args...)                                                                          \
 	UNPREEMPTED_BEGIN(name, !this_cpu()->target)                                                         \
 	static __always_inline int BPF_PROG(body_##name, ##args)
+#define ACCOUNTS_PROG(name, args...)                                                                         \
+	UNPREEMPTED_BEGIN(name, !account_of(bpf_get_current_task_btf()))                                     \
+	static __always_inline int BPF_PROG(body_##name, ##args)
+
 #else
 
 #define UNPREEMPTED_PROG(name, args...) BPF_PROG(name, ##args)
 #define TARGETS_PROG(name, args...) BPF_PROG(name, ##args)
+#define ACCOUNTS_PROG(name, args...) BPF_PROG(name, ##args)
 
 #endif
 #endif
