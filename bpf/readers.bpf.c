@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which thread of a target reads which connection. A separate object, because its program runs at every read
- * of any socket of the host: it is attached for a part of the time only. */
+/* Which thread of a target reads which connection, and which one closes it. A separate object, because one
+ * program runs at every read of any socket of the host: it is attached for a part of the time only. */
 #include "reader_events.h"
 #include "sockets.h"
 
 #include <bpf/bpf_tracing.h>
+
+enum { TCP_FIN_WAIT1 = 4, TCP_LAST_ACK = 9 };
 
 const volatile __u32 pid_ns = 0;
 
@@ -35,6 +37,27 @@ volatile __u32 epoch; /* changed by the recorder, so that all are reported again
 
 char gpl[] SEC("license") = "GPL";
 
+/* What the current task, a target's, did with a socket. */
+static __always_inline bool send(const struct sock *sk, u64 inode, u32 tgid, bool closed)
+{
+	struct ft_socket_reader *e = bpf_ringbuf_reserve(&readers_ring, sizeof *e, 0);
+	if (!e)
+		return false;
+	*e = (struct ft_socket_reader){.t_ns = bpf_ktime_get_ns(),
+				       .inode = inode,
+				       .tgid = tgid,
+				       .tid = id_of(bpf_get_current_task_btf()),
+				       .closed = closed};
+	if (sk->__sk_common.skc_family == AF_UNIX) {
+		e->peer_inode = peer_inode_of(sk);
+	} else {
+		e->local_port = sk->__sk_common.skc_num;
+		e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	}
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(socket_read, struct sock *sk, int ret, int flags)
 {
@@ -52,18 +75,17 @@ int BPF_PROG(socket_read, struct sock *sk, int ret, int flags)
 			return 0;
 		now.changes = before->changes + 1;
 	}
-	struct ft_socket_reader *e = bpf_ringbuf_reserve(&readers_ring, sizeof *e, 0);
-	if (!e) /* the next read is another chance */
-		return 0;
-	*e = (struct ft_socket_reader){
-	    .t_ns = bpf_ktime_get_ns(), .inode = now.inode, .tgid = tgid, .tid = now.tid};
-	if (family == AF_UNIX) {
-		e->peer_inode = peer_inode_of(sk);
-	} else {
-		e->local_port = sk->__sk_common.skc_num;
-		e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-	}
-	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
-	bpf_map_update_elem(&known, &key, &now, BPF_ANY);
+	if (send(sk, now.inode, tgid, false)) /* else the next read is another chance */
+		bpf_map_update_elem(&known, &key, &now, BPF_ANY);
+	return 0;
+}
+
+/* These two states are set by close() and shutdown() only, in the thread that calls them. */
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(socket_closes, const struct sock *sk, int before, int state)
+{
+	u32 tgid;
+	if ((state == TCP_FIN_WAIT1 || state == TCP_LAST_ACK) && target_runs(&tgid))
+		send(sk, inode_of(sk), tgid, true);
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A connection is found among the recorder's sockets by its client's port, or by its inode. The thread that
-// reads the socket serves it. An older kernel does not tell who reads: then the socket is in an epoll
+// reads the socket serves it. If no read was seen, the thread that closed it does, in processes whose threads
+// close what they read. An older kernel does not tell who reads: then the socket is in an epoll
 // instance, and the thread that waits for that instance serves it.
 #include "serving.h"
 
@@ -181,19 +182,59 @@ uint32_t ServersPort(const Run &run, const Connection &c)
 	return c.server < run.servers.size() ? PortOf(run.servers[c.server]) : 0;
 }
 
+bool Closes(const ft_socket &s)
+{
+	return s.reader && s.epoll == static_cast<uint32_t>(FT_SOCKET_GONE);
+}
+
+// Processes in which the thread that reads a connection closes it. In others (Redis with I/O threads) one
+// thread closes them all.
+std::set<uint32_t> ClosedByReaders(const Run &run)
+{
+	constexpr uint32_t exceptions = 20; // at most one in so many
+	struct Count {
+		uint32_t same = 0, other = 0;
+	};
+	std::map<uint32_t, Count> counts;		  // by process
+	for (size_t i = 1; i < run.sockets.size(); i++) { // by inode and time
+		const ft_socket &read = run.sockets[i - 1], &close = run.sockets[i];
+		if (!Closes(close) || !read.reader || Closes(read) || read.inode != close.inode)
+			continue;
+		Count &count = counts[close.tgid];
+		(read.reader == close.reader ? count.same : count.other)++;
+	}
+	std::set<uint32_t> processes;
+	for (const auto &[process, count] : counts)
+		if (count.same && count.other * exceptions <= count.same)
+			processes.insert(process);
+	return processes;
+}
+
 // Records of readers that may be of a connection: those of one socket, the last one at its port while it was
 // open. A load generator notes a connection's opening after its set-up, so reads may precede it; `taken` has
-// the sockets of other connections.
+// the sockets of other connections. Without a read, the record of the thread that closed it.
 std::vector<const ft_socket *> ReadsOf(const std::vector<const ft_socket *> &at_port, const Connection &c,
 				       uint32_t port, uint32_t process, const std::set<uint64_t> &taken)
 {
-	constexpr uint64_t set_up_ns = 10'000'000'000;
+	constexpr uint64_t set_up_ns = 10'000'000'000, until_closed_ns = 10'000'000'000;
 	std::vector<const ft_socket *> reads;
-	for (const ft_socket *s : at_port)
-		if ((!c.local_port || !port || s->local_port == port) && (!process || s->tgid == process) &&
-		    s->seen_ns + set_up_ns >= c.opened_ns && (!c.closed_ns || s->seen_ns <= c.closed_ns) &&
-		    !taken.count(s->inode))
+	const ft_socket *close = nullptr; // the first one after its opening
+	for (const ft_socket *s : at_port) {
+		if ((c.local_port && port && s->local_port != port) || (process && s->tgid != process) ||
+		    taken.count(s->inode))
+			continue;
+		if (Closes(*s)) {
+			if (s->seen_ns >= c.opened_ns &&
+			    (!c.closed_ns || s->seen_ns <= c.closed_ns + until_closed_ns) &&
+			    (!close || s->seen_ns < close->seen_ns))
+				close = s;
+		} else if (s->seen_ns + set_up_ns >= c.opened_ns &&
+			   (!c.closed_ns || s->seen_ns <= c.closed_ns)) {
 			reads.push_back(s);
+		}
+	}
+	if (reads.empty() && close)
+		return {close};
 	std::ranges::sort(reads, {}, &ft_socket::seen_ns);
 	const uint64_t inode = reads.empty() ? 0 : reads.back()->inode;
 	std::erase_if(reads, [&](const ft_socket *s) { return s->inode != inode; });
@@ -206,8 +247,9 @@ std::vector<const ft_socket *> ReadsOf(const std::vector<const ft_socket *> &at_
 void AddReads(const Run &run, const ThreadFinder &finder, ServedConnections *all)
 {
 	std::unordered_map<uint64_t, std::vector<const ft_socket *>> by_port, by_inode;
+	const std::set<uint32_t> closed_by_readers = ClosedByReaders(run);
 	for (const ft_socket &s : run.sockets)
-		if (s.reader)
+		if (s.reader && (!Closes(s) || closed_by_readers.count(s.tgid)))
 			(s.peer_port ? by_port[s.peer_port] : by_inode[s.peer_inode]).push_back(&s);
 	const std::vector<uint32_t> processes = ProcessesOf(run);
 	Claims claims;

@@ -5,19 +5,21 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "loader/system/privileges.h"
 
-static int switch_all(bool on, int *links, size_t count)
+static int switch_programs(unsigned on, int *links, size_t count)
 {
 	int err = 0;
 	for (size_t i = 0; i < count; i++) {
-		if (on && links[i] < 0) {
+		const bool wanted = on >> i & 1;
+		if (wanted && links[i] < 0) {
 			links[i] = bpf_raw_tracepoint_open(NULL, HELPER_KEPT + (int)i);
 			err = links[i] < 0 ? links[i] : err;
-		} else if (!on && links[i] >= 0) {
+		} else if (!wanted && links[i] >= 0) {
 			close(links[i]);
 			links[i] = -1;
 		}
@@ -29,12 +31,12 @@ static int switch_all(bool on, int *links, size_t count)
 static void live(pid_t recorder, const void *context)
 {
 	int links[HELPER_KEPT_MAX], result;
-	char on;
+	unsigned char on;
 	memset(links, -1, sizeof links);
 	if (privileges_confine_switch(recorder))
 		_exit(3);
 	while (read(HELPER_SOCKET, &on, 1) == 1) {
-		result = switch_all(on, links, *(const size_t *)context);
+		result = switch_programs(on, links, *(const size_t *)context);
 		if (write(HELPER_SOCKET, &result, sizeof result) != sizeof result)
 			break;
 	}
@@ -49,9 +51,9 @@ int hook_switch_start(struct helper_process *h, const int *programs, size_t coun
 							      .kept_count = count});
 }
 
-int hook_switch_set(const struct helper_process *h, bool on)
+int hook_switch_set(const struct helper_process *h, unsigned on)
 {
-	char byte = on;
+	unsigned char byte = (unsigned char)on;
 	int result;
 	if (write(h->socket, &byte, 1) != 1 || read(h->socket, &result, sizeof result) != sizeof result)
 		return -EPIPE;

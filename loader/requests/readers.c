@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection that is never read while the program is attached is not known then, so busy servers are known
- * first, and those are the ones whose requests need it. */
+/* A connection that is never read while the program of reads is attached is not known then, so busy
+ * connections are known first, and those are the ones whose requests need it. Short ones are known when they
+ * are closed. */
 #include "loader/requests/readers.h"
 
 #include <bpf/bpf.h>
@@ -25,14 +26,18 @@ enum {
 
 _Static_assert((int)FT_READERS_CHANGES == (int)FT_READER_CHANGES, "of a socket, in both kinds of records");
 
+/* The programs, as hook_switch_set() has them. */
+enum { READS = 1, CLOSES = 2 };
+
 struct readers {
 	struct readers_bpf *skeleton;
 	struct ring_buffer *ring;
 	struct helper_process hooks;
 	struct ft_writer *writer; /* during readers_tick */
-	bool attached, ended;
-	uint64_t since_ns, reads; /* when it was attached or last found cheap, and the number of reads then */
-	uint64_t off_until_ns;
+	unsigned attached;
+	bool ended;
+	uint64_t since_ns, reads; /* when READS was attached or last found cheap, and their number then */
+	uint64_t off_until_ns;	  /* READS is */
 };
 
 static int on_reader(void *context, void *data, size_t bytes)
@@ -48,6 +53,7 @@ static int on_reader(void *context, void *data, size_t bytes)
 				    .tgid = e->tgid,
 				    .local_port = e->local_port,
 				    .peer_port = e->peer_port,
+				    .epoll = e->closed ? (uint32_t)FT_SOCKET_GONE : 0,
 				    .reader = e->tid};
 	ft_writer_record(r->writer, FT_BLOCK_SOCKET, &s);
 	return 0;
@@ -67,9 +73,10 @@ struct readers *readers_open(int targets_map, uint32_t pid_namespace)
 	}
 	err = err ? err : readers_bpf__load(r->skeleton);
 	if (!err) {
-		const int program = bpf_program__fd(r->skeleton->progs.socket_read);
+		const int programs[] = {bpf_program__fd(r->skeleton->progs.socket_read),
+					bpf_program__fd(r->skeleton->progs.socket_closes)};
 		r->ring = ring_buffer__new(bpf_map__fd(r->skeleton->maps.readers_ring), on_reader, r, NULL);
-		err = r->ring ? hook_switch_start(&r->hooks, &program, 1) : -errno;
+		err = r->ring ? hook_switch_start(&r->hooks, programs, 2) : -errno;
 	}
 	if (!err)
 		return r;
@@ -78,7 +85,7 @@ struct readers *readers_open(int targets_map, uint32_t pid_namespace)
 	return NULL;
 }
 
-static void switch_program(struct readers *r, bool on, uint64_t now_ns)
+static void switch_programs(struct readers *r, unsigned on, uint64_t now_ns)
 {
 	const int err = hook_switch_set(&r->hooks, on);
 	if (err) { /* what is known stays known */
@@ -100,9 +107,11 @@ void readers_tick(struct readers *r, struct ft_writer *w, bool wanted, uint64_t 
 		return;
 	r->writer = w;
 	ring_buffer__consume(r->ring);
-	if (!r->attached) {
+	if (!(r->attached & READS)) {
 		if (wanted && now_ns >= r->off_until_ns)
-			switch_program(r, true, now_ns);
+			switch_programs(r, READS | CLOSES, now_ns);
+		else if (!wanted && r->attached)
+			switch_programs(r, HOOKS_NONE, now_ns);
 		return;
 	}
 	if (now_ns - r->since_ns < ON_NS)
@@ -116,7 +125,7 @@ void readers_tick(struct readers *r, struct ft_writer *w, bool wanted, uint64_t 
 	if (wanted && (cheap || off_ns < SHORTEST_OFF_NS))
 		return;
 	r->off_until_ns = now_ns + (off_ns < LONGEST_OFF_NS ? off_ns : LONGEST_OFF_NS);
-	switch_program(r, false, now_ns);
+	switch_programs(r, wanted ? CLOSES : HOOKS_NONE, now_ns);
 }
 
 void readers_begin_segment(struct readers *r)

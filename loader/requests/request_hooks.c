@@ -86,7 +86,7 @@ static int start_switch(struct request_hooks *h)
 int request_hooks_switch(struct request_hooks *h, bool on)
 {
 	h->skeleton->bss->epoch = 0;
-	int err = hook_switch_set(&h->switcher, on);
+	int err = hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE);
 	if (on && !err)
 		h->skeleton->bss->epoch = ++h->epoch;
 	h->on = on && !err;

@@ -174,6 +174,37 @@ TEST_CASE("each connection of a server with several threads has the thread that 
 	}
 }
 
+TEST_CASE("a connection is closed by the thread that read it")
+{
+	REQUIRE(root());
+	Memcached memcached({.tcp = true, .config = {"-t", "4"}});
+	std::vector<std::unique_ptr<Client>> clients;
+	for (int i = 0; i < 8; i++)
+		clients.push_back(std::make_unique<Client>(memcached.endpoint()));
+	Recorder recorder(memcached.pid());
+	AskForASecond(clients, "version\r\n");
+	std::set<uint32_t> ports;
+	for (const auto &client : clients)
+		ports.insert(client->port());
+	clients.clear();
+	sleep_for(Seconds(0.5));
+	const Recorded r = recorder.stop();
+
+	std::map<uint32_t, uint32_t> readers;
+	size_t closed = 0;
+	for (const ft_socket &s : r.sockets) {
+		if (s.epoll != static_cast<uint32_t>(FT_SOCKET_GONE)) {
+			readers[s.peer_port] = s.reader;
+			continue;
+		}
+		CHECK(ports.count(s.peer_port));
+		CHECK(readers[s.peer_port] == s.reader);
+		CHECK(s.local_port == static_cast<uint32_t>(memcached.port()));
+		closed++;
+	}
+	CHECK(closed == ports.size());
+}
+
 TEST_CASE("threads that listen on one port have their accepted and their moved connections")
 {
 	REQUIRE(root());

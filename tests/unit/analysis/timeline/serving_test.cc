@@ -40,6 +40,11 @@ struct Workers : RunBuilder {
 		Seen(inode, 0, at, at, peer_port, peer_inode);
 		run.sockets.back().reader = tid;
 	}
+	void Closes(uint64_t inode, uint32_t tid, uint64_t at, uint32_t peer_port)
+	{
+		Seen(inode, kGone, at, at, peer_port);
+		run.sockets.back().reader = tid;
+	}
 	void Connect(uint32_t port, uint64_t opened, uint64_t closed = 0, uint64_t inode = 0)
 	{
 		forktail::analysis::Connection c;
@@ -99,6 +104,29 @@ TEST_CASE("A connection belongs to the thread that reads it")
 	CHECK(w.At(served, 1, 56 * ms) == kTwo);
 	CHECK(served[2].empty());
 	CHECK(w.At(served, 3, 90 * ms) == kTwo);
+}
+
+TEST_CASE("A connection of which no read was seen belongs to the thread that closed it, if readers close")
+{
+	// Of one connection a read and the close were seen: by the same thread, or another one closes all.
+	for (const uint32_t reader : {kOne, kTwo}) {
+		Workers w;
+		w.Reads(500, reader, 10 * ms, 40001);
+		w.Closes(500, kOne, 20 * ms, 40001);
+		w.Closes(501, kOne, 51 * ms, 40002); // the server notices it after the client
+		w.Closes(502, kTwo, 40 * ms, 40003); // an earlier connection's
+		w.Closes(503, kTwo, 90 * ms, 40003);
+		w.Connect(40001, 0, 20 * ms);
+		w.Connect(40002, 30 * ms, 50 * ms);
+		w.Connect(40003, 45 * ms);
+		w.Connect(40002, 52 * ms); // still open
+		w.Finish();
+		const ServedConnections served = FindServed(w.run);
+		CHECK(w.At(served, 0, 15 * ms) == reader);
+		CHECK(w.At(served, 1, 31 * ms) == (reader == kOne ? kOne : 0));
+		CHECK(w.At(served, 2, 50 * ms) == (reader == kOne ? kTwo : 0));
+		CHECK(served[3].empty());
+	}
 }
 
 TEST_CASE("A connection that threads read in turn all the time belongs to none")
