@@ -33,13 +33,15 @@ def as_bytes(word):
 
 # Code shared with other activities has a separate name. FCALL's functions are static: a stripped server has only Lua's.
 CALLED = {"SAVE": "rdb-save", "FCALL": "script"}
+# Causes of their own that are part of what the command does.
+INCLUDES = {"SAVE": ("file-write", "file-meta", "fsync")}
 
 
 def slow_command(t, server, name, magnitude, *words):
     """One slow command, whose time Redis' own slow log has, less the time that other tasks had the CPU."""
     server.slowlog_reset()
     with t.injecting("server-busy", magnitude, server.tid, activity=CALLED.get(name, f"command/{name}"),
-                     or_named=[f"command/{name}"]) as done:
+                     or_named=[f"command/{name}"], includes=INCLUDES.get(name, ())) as done:
         waited = kernel.run_delay_ns(server.tid)
         ask(server, words)
         waited = kernel.run_delay_ns(server.tid) - waited
