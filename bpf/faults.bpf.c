@@ -59,8 +59,10 @@ static __always_inline int begin(u64 address, u64 error_code, bool in_kernel)
 		return 0;
 	st->busy = 1;
 	u64 now = bpf_ktime_get_ns();
-	if (top_is(st, FT_FAULT_OTHER))
+	if (top_is(st, FT_FAULT_OTHER)) {
+		charge(st, now);
 		abandon_top(st, now);
+	}
 	st->alloc_seen = st->alloc_zero = st->alloc_order = st->blocked = 0;
 	push(st, now, FT_FAULT_OTHER, address, error_code);
 	st->busy = 0;
@@ -111,8 +113,10 @@ static __always_inline int fork_begins(struct thread_state *st)
 		return 0;
 	st->busy = 1;
 	u64 now = bpf_ktime_get_ns();
-	if (st->depth)
+	if (st->depth) {
+		charge(st, now);
 		abandon_stale(st, now, nr);
+	}
 	look_at_iteration(st, current_task(), now, nr);
 	push(st, now, FT_FORK, 0, nr == __NR_clone ? BPF_CORE_READ(regs, CALL_ARG0) : 0);
 	st->busy = 0;

@@ -424,15 +424,14 @@ static __always_inline int frame_ends(struct thread_state *st, u32 owner)
 	return 0;
 }
 
-/* The innermost frame had no end (a fault that became a signal), so its owner was wrong: its time belongs to
- * the frame below. A long one stays as a span that says so; a short one is added to the frame below, or to
- * the window. */
+/* The innermost frame, already charged up to now, had no end (a fault that became a signal), so its owner was
+ * wrong: its time belongs to the frame below. A long one stays as a span that says so; a short one is added
+ * to the frame below, or to the window. */
 static __always_inline void abandon_top(struct thread_state *st, u64 now)
 {
 	struct frame *f = top(st);
 	if (!f)
 		return;
-	charge(st, now);
 	if (f->owner == FT_FAULT_OTHER)
 		count(FT_COUNT_FAULT_ABANDONED);
 	u64 on_cpu = f->on_cpu_ns, runnable = f->runnable_ns, blocked = f->blocked_ns;
@@ -467,6 +466,7 @@ static __always_inline bool is_stale(struct thread_state *st, s64 nr)
 	return f->owner == FT_FORK && !call_forks(nr);
 }
 
+/* The thread is charged up to now. A charge in the loop would take the verifier tenths of a second. */
 static __always_inline void abandon_stale(struct thread_state *st, u64 now, s64 nr)
 {
 	for (int i = 0; i < FT_FRAME_DEPTH && is_stale(st, nr); i++)
@@ -474,7 +474,7 @@ static __always_inline void abandon_stale(struct thread_state *st, u64 now, s64 
 }
 
 /* Before a frame that can only begin in user mode or at a system call's entry: all frames still on the stack
- * never ended. */
+ * never ended. The thread is charged up to now. */
 static __always_inline void abandon_all(struct thread_state *st, u64 now)
 {
 	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++)
