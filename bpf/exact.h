@@ -17,7 +17,6 @@ static __always_inline int call_begins(u32 owner, u64 arg0, u64 arg1)
 		return 0;
 	st->busy = 1;
 	u64 now = bpf_ktime_get_ns();
-	charge(st, now);
 	abandon_all(st, now);
 	push(st, now, owner, arg0, arg1);
 	st->busy = 0;
@@ -52,10 +51,7 @@ static __always_inline int wait_begins(void)
 		return 0;
 	st->busy = 1;
 	u64 now = bpf_ktime_get_ns();
-	if (st->depth) {
-		charge(st, now);
-		abandon_all(st, now);
-	}
+	abandon_all(st, now);
 	end_iteration(st, current_task(), now, 0);
 	st->busy = 0;
 	return 0;

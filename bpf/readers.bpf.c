@@ -6,8 +6,6 @@
 
 #include <bpf/bpf_tracing.h>
 
-enum { TCP_FIN_WAIT1 = 4, TCP_LAST_ACK = 9 };
-
 const volatile __u32 pid_ns = 0;
 
 struct {

@@ -60,7 +60,7 @@ volatile __u32 epoch;
 
 char gpl[] SEC("license") = "GPL";
 
-enum { TCP_ESTABLISHED = 1, SOCK_STREAM = 1, EAGAIN = 11, EPIPE = 32, ECONNRESET = 104, ETIMEDOUT = 110 };
+enum { SOCK_STREAM = 1, EAGAIN = 11, EPIPE = 32, ECONNRESET = 104, ETIMEDOUT = 110 };
 enum { WRITES_SENT = 4096 }; /* enough for the largest value of Redis */
 #define WRITE_EVERY_NS 10000000ull
 

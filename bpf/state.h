@@ -474,9 +474,12 @@ static __always_inline void abandon_stale(struct thread_state *st, u64 now, s64 
 }
 
 /* Before a frame that can only begin in user mode or at a system call's entry: all frames still on the stack
- * never ended. The thread is charged up to now. */
+ * never ended. */
 static __always_inline void abandon_all(struct thread_state *st, u64 now)
 {
+	if (!st->depth)
+		return;
+	charge(st, now);
 	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++)
 		abandon_top(st, now);
 }

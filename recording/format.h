@@ -284,8 +284,8 @@ struct ft_socket {
 	uint64_t inode;
 	uint64_t peer_inode; /* of a Unix socket; 0: TCP, or unknown */
 	uint32_t tgid;
-	uint32_t epoll;	     /* the instance's descriptor; FT_SOCKET_GONE: it is in none any more, the reader
-				closed it */
+	uint32_t epoll;	     /* the instance's descriptor; FT_SOCKET_GONE: in none any more; with a reader:
+				closed by it */
 	uint32_t local_port; /* TCP, else 0 */
 	uint32_t peer_port;
 	uint32_t reader; /* the thread; 0: see epoll */

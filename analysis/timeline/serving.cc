@@ -211,12 +211,13 @@ std::set<uint32_t> ClosedByReaders(const Run &run)
 }
 
 // Records of readers that may be of a connection: those of one socket, the last one at its port while it was
-// open. A load generator notes a connection's opening after its set-up, so reads may precede it; `taken` has
-// the sockets of other connections. Without a read, the record of the thread that closed it.
+// open. Without a read, the record of the thread that closed it. `taken` has the sockets of other
+// connections.
 std::vector<const ft_socket *> ReadsOf(const std::vector<const ft_socket *> &at_port, const Connection &c,
 				       uint32_t port, uint32_t process, const std::set<uint64_t> &taken)
 {
-	constexpr uint64_t set_up_ns = 10'000'000'000, until_closed_ns = 10'000'000'000;
+	// A server may read before the load generator notes the opening, and close after it noted the end.
+	constexpr uint64_t apart_ns = 10'000'000'000;
 	std::vector<const ft_socket *> reads;
 	const ft_socket *close = nullptr; // the first one after its opening
 	for (const ft_socket *s : at_port) {
@@ -225,10 +226,10 @@ std::vector<const ft_socket *> ReadsOf(const std::vector<const ft_socket *> &at_
 			continue;
 		if (Closes(*s)) {
 			if (s->seen_ns >= c.opened_ns &&
-			    (!c.closed_ns || s->seen_ns <= c.closed_ns + until_closed_ns) &&
+			    (!c.closed_ns || s->seen_ns <= c.closed_ns + apart_ns) &&
 			    (!close || s->seen_ns < close->seen_ns))
 				close = s;
-		} else if (s->seen_ns + set_up_ns >= c.opened_ns &&
+		} else if (s->seen_ns + apart_ns >= c.opened_ns &&
 			   (!c.closed_ns || s->seen_ns <= c.closed_ns)) {
 			reads.push_back(s);
 		}

@@ -37,7 +37,7 @@ struct readers {
 	unsigned attached;
 	bool ended;
 	uint64_t since_ns, reads; /* when READS was attached or last found cheap, and their number then */
-	uint64_t off_until_ns;	  /* READS is */
+	uint64_t off_until_ns;	  /* when READS may be attached again */
 };
 
 static int on_reader(void *context, void *data, size_t bytes)

@@ -2,8 +2,8 @@
 /* Which thread of a server with several serves which connection: the one that reads it, seen by a program
  * (bpf/readers.bpf.c). It costs every read of a socket on the host half a microsecond, so it is
  * attached only while it takes less than a thousandth of a CPU, and for short times while more is read.
- * Another program sees which thread closes a TCP connection. It is attached all of the time: it costs little
- * compared with opening and closing a connection. */
+ * Another program sees which thread closes a TCP connection. It is attached as long as a target has several
+ * threads that serve: it costs little compared with opening and closing a connection. */
 #ifndef FORKTAIL_LOADER_READERS_H
 #define FORKTAIL_LOADER_READERS_H
 

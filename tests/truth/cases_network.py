@@ -285,7 +285,6 @@ def connections(t, magnitudes):
     for count in magnitudes:
         holder = t.start(["/usr/bin/python3", "-c", HOLDER, server.socket, str(count)])
         wait_for("the connections", lambda: server.info("clients")["connected_clients"] > count)
-        time.sleep(0.3)  # so that their opening is a separate episode
         with t.injecting("server-busy", f"{count} connections", server.tid, activity="free-client",
                          or_named=["kernel/close"]):
             holder.kill()

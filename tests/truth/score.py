@@ -5,9 +5,9 @@ An injection's episodes are those that overlap it. The cause with most of their 
 for two injections at once (among: 2) it is one of the two first causes. A cause that has a time on the server's thread
 is measured there (thread_ns). client-late and network are outside of it, and are measured by the request that had the
 most of it. If the injection is the server's own work, that work must be named too (activity), and its time includes the
-page faults and interrupts during it, as the server's own clock does, and the causes that are part of it (includes). If another process caused it, that process must be
-named (culprit). If one of several threads was affected, most of the cause's time must be at
-that thread (thread). If that thread serves some of the connections, exactly the requests on these must be blamed on it
+page faults and interrupts during it, as the server's own clock does, and the causes that are part of it (includes). If
+another process caused it, that process must be named (culprit). If one of several threads was affected, most of the
+cause's time must be at that thread (thread). If that thread serves some of the connections, exactly the requests on these must be blamed on it
 (connections). An effect of the injection that is another cause counts if the evidence says what it comes from (also).
 """
 
