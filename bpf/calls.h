@@ -16,6 +16,7 @@ enum call_class {
 	CALL_WRITE,
 	CALL_META,
 	CALL_SOCKET,
+	CALL_ACCEPT,
 	CALL_FORK,
 	CALL_SYNC
 };
@@ -37,6 +38,17 @@ static __always_inline bool works_on_ring(s64 nr, u32 state)
 {
 	enum { TASK_UNINTERRUPTIBLE = 2 };
 	return nr == __NR_io_uring_enter && state & TASK_UNINTERRUPTIBLE;
+}
+
+/* Waits for the descriptors of an array, or of sets up to a number. */
+static __always_inline bool call_polls(s64 nr)
+{
+	return nr == __NR_poll || nr == __NR_ppoll;
+}
+
+static __always_inline bool call_selects(s64 nr)
+{
+	return nr == __NR_select || nr == __NR_pselect6;
 }
 
 static __always_inline bool call_forks(s64 nr)
@@ -104,9 +116,10 @@ static __always_inline enum call_class call_class(s64 nr)
 	case __NR_nanosleep:
 	case __NR_clock_nanosleep:
 		return CALL_SLEEP;
-	case __NR_connect:
 	case __NR_accept:
 	case __NR_accept4:
+		return CALL_ACCEPT;
+	case __NR_connect:
 	case __NR_sendto:
 	case __NR_recvfrom:
 	case __NR_sendmsg:

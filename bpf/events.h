@@ -60,6 +60,16 @@ struct ft_event_span {
 	__u8 owner, depth, flags, off_cpu;
 };
 
+/* The other end of a socket, in the name of a span of FT_PEER_WAIT. */
+struct ft_peer {
+	__u8 family; /* AF_UNIX, AF_INET, AF_INET6; 0: unknown */
+	__u8 datagram;
+	__u16 port; /* of AF_INET and AF_INET6; 0: not connected */
+	__u32 pid;  /* of AF_UNIX: the process that connected or listens, in the initial pid namespace; 0:
+		       unknown */
+	__u8 address[16]; /* in network order: 4 bytes of AF_INET, 16 of AF_INET6 */
+};
+
 /* One stay of a task on a CPU. It ends where the next one starts. */
 struct cpu_slice {
 	__u64 start_ns;
@@ -70,7 +80,8 @@ struct cpu_slice {
 
 struct ft_event_span_detail {
 	struct ft_event_span span;
-	char name[FT_NAME_BYTES]; /* file, the tracer's comm for FT_PTRACED, or "" */
+	char name[FT_NAME_BYTES]; /* file, the tracer's comm for FT_PTRACED, a struct ft_peer for
+				     FT_PEER_WAIT, or "" */
 	__s32 stack_bytes;	  /* 0 or negative: no stack */
 	__u32 newest;		  /* slice that begins at the span's end: the thread's own */
 	__u64 wake_ns;		  /* 0: no run-queue wait that needs the slices */

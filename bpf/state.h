@@ -44,6 +44,7 @@ struct thread_state {
 	u32 queue_cpu;	     /* runnable: the CPU where it began to wait */
 	s16 blocked_in;	     /* the system call of the last blocked interval without a frame */
 	u64 blocked_on;	     /* that call's first argument */
+	u32 peer_fd;	     /* in_peer_wait: the socket, as far as it is known */
 	u32 reported_loop;   /* 1 + the epoll instance that was last reported; 0: none */
 	u32 lock_owner;	     /* in futex: the lock holder's id in its memory; 0: unknown (locks.h) */
 	u32 lock_waker;	     /* in futex: the waker; 0: none yet, or not a thread */
@@ -64,6 +65,7 @@ struct thread_state {
 	u8 has_loop;	   /* it was seen waiting for events */
 	u8 in_wait;	   /* off CPU: it waits for events */
 	u8 in_futex;	   /* off CPU: it waits in futex */
+	u8 in_peer_wait;   /* off CPU: it waits for one peer, inside an event-loop iteration */
 	u8 fork_over;	   /* the forking call, which may not have returned yet, has forked */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent unchanged */

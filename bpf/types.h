@@ -74,6 +74,7 @@ struct path {
 struct file {
 	struct inode *f_inode;
 	struct path f_path;
+	void *private_data; /* of a socket: its struct socket */
 };
 
 struct fdtable {

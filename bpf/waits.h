@@ -14,6 +14,7 @@
 #include "ids.h"
 #include "iteration.h"
 #include "locks.h"
+#include "sockets.h"
 
 enum { TASK_STOPPED = 4, TASK_TRACED = 8 };
 
@@ -44,6 +45,9 @@ static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s6
 	case CALL_META:
 		return FT_FILE_META;
 	case CALL_SOCKET:
+		*fd = argument;
+		return FT_NETWORK;
+	case CALL_ACCEPT:
 		return FT_NETWORK;
 	case CALL_FORK:
 		return FT_FORK; /* a vfork's wait for its child */
@@ -64,6 +68,103 @@ static __always_inline u32 blocked_owner(struct task_struct *task, u32 state, s6
 	if (kind != FT_SAMPLE_FILE_DISK)
 		return FT_SYSCALL; /* a pipe, an eventfd, a terminal */
 	return class == CALL_READ ? FT_FILE_READ : FT_FILE_WRITE;
+}
+
+enum { NO_FILE = (u32)-1 };
+
+/* Whether a thread with a loop over epoll waits for one peer: inside an iteration, in a call on a socket, or
+ * in one that a loop over epoll needs for nothing else. Its file is st->peer_fd, if that is known. */
+static __always_inline bool waits_for_peer(struct thread_state *st, struct task_struct *task, s64 nr,
+					   u64 argument)
+{
+	if (!st->has_loop || !st->iteration_start_ns || st->client || waits_for_events(nr))
+		return false;
+	st->peer_fd = NO_FILE;
+	if (call_polls(nr)) {
+		/* The first member of the first struct pollfd. */
+		bpf_probe_read_user(&st->peer_fd, sizeof st->peer_fd, (void *)argument);
+		return true;
+	}
+	if (call_selects(nr)) {
+		st->peer_fd = argument ? (u32)argument - 1 : NO_FILE; /* the highest of the sets */
+		return true;
+	}
+	enum call_class class = call_class(nr);
+	if (class != CALL_SOCKET && class != CALL_READ && class != CALL_WRITE)
+		return false;
+	st->peer_fd = (u32)argument;
+	return class == CALL_SOCKET || file_kind(file_of(task, argument)) == FT_SAMPLE_FILE_SOCKET;
+}
+
+/* Fills *name with the other end of a socket. */
+static __noinline int read_peer(struct task_struct *task, u32 fd, char *name)
+{
+	struct ft_peer peer = {};
+	struct file *file = fd == NO_FILE ? NULL : file_of(task, fd);
+	if (file && file_kind(file) == FT_SAMPLE_FILE_SOCKET) {
+		struct socket *socket = BPF_CORE_READ(file, private_data);
+		struct sock *sk = BPF_CORE_READ(socket, sk);
+		enum { SOCK_DGRAM = 2 };
+		u16 port = BPF_CORE_READ(sk, __sk_common.skc_dport);
+		peer.family = (u8)BPF_CORE_READ(sk, __sk_common.skc_family);
+		peer.datagram = BPF_CORE_READ(sk, sk_type) == SOCK_DGRAM;
+		if (peer.family == AF_INET) {
+			u32 address = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+			__builtin_memcpy(peer.address, &address, sizeof address);
+		} else if (peer.family == AF_INET6) {
+			struct in6_addr address = BPF_CORE_READ(sk, __sk_common.skc_v6_daddr);
+			__builtin_memcpy(peer.address, &address, sizeof peer.address);
+		} else if (peer.family == AF_UNIX) {
+			struct pid *pid = BPF_CORE_READ(sk, sk_peer_pid);
+			port = 0;
+			peer.pid = (u32)BPF_CORE_READ(pid, numbers[0].nr);
+		}
+		peer.port = __builtin_bswap16(port);
+	}
+	__builtin_memcpy(name, &peer, sizeof peer);
+	return 0;
+}
+
+/* Sends the stack of a thread that begins to wait for a peer, at most one in PEER_STACK_NS: it shows who in
+ * the program waits. It has to be read now, because the thread's memory is not there when another one is
+ * switched from. */
+static __noinline int send_wait_stack(struct thread_state *st, struct task_struct *task, s64 nr, u64 now)
+{
+	enum { PEER_STACK_NS = 20000000 };
+	if (now < st->next_stack_ns)
+		return 0;
+	st->next_stack_ns = now + PEER_STACK_NS;
+	struct ft_event_sample_stack *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e) {
+		drop(FT_DROP_SLOT_SAMPLE);
+		return 0;
+	}
+	struct pt_regs___user *regs = user_regs(task);
+	__builtin_memset(&e->sample, 0, sizeof e->sample);
+	e->sample.type = FT_EVENT_SAMPLE_STACK;
+	e->sample.tid = st->tid;
+	e->sample.tgid = st->tgid;
+	e->sample.cpu = (u16)bpf_get_smp_processor_id();
+	e->sample.owner = FT_PEER_WAIT;
+	e->sample.in_kernel = 1;
+	e->sample.t_ns = now;
+	e->sample.ip = BPF_CORE_READ(regs, USER_IP);
+	e->sample.syscall = (s16)nr;
+	e->sample.file = FT_SAMPLE_FILE_SOCKET;
+	e->sample.period = (u8)this_cpu()->sample_period;
+	u64 sp = BPF_CORE_READ(regs, USER_SP);
+	e->sp = sp;
+	save_registers(e->saved, regs);
+	e->kernel_bytes = 0;
+	e->stack_bytes = 0;
+#pragma unroll
+	for (u32 at = 0; at < FT_USER_STACK_BYTES; at += FT_USER_STACK_CHUNK) {
+		if (bpf_probe_read_user(&e->stack[at], FT_USER_STACK_CHUNK, (void *)(sp + at)))
+			break;
+		e->stack_bytes = at + FT_USER_STACK_CHUNK;
+	}
+	bpf_ringbuf_submit(e, ring_flags());
+	return 0;
 }
 
 static __always_inline void read_file_name(struct file *file, char *name)
@@ -119,7 +220,9 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 	if (want_stack) {
 		if (!st->unseen)
 			e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
-		if (file)
+		if (owner == FT_PEER_WAIT)
+			read_peer(task, st->peer_fd, e->name);
+		else if (file)
 			read_file_name(file, e->name);
 	}
 	if (want_tracer) {
@@ -170,6 +273,7 @@ static __always_inline s64 note_call(struct thread_state *st, struct task_struct
 	st->in_wait = (!exact || nr == __NR_io_uring_enter) && waits_for_events(nr) &&
 		      !works_on_ring(nr, st->off_state) && !st->client;
 	st->in_futex = st->blocked_in == __NR_futex && !st->client;
+	st->in_peer_wait = !st->depth && waits_for_peer(st, task, nr, st->blocked_on);
 	st->lock_owner = st->lock_waker = 0;
 	return nr;
 }
@@ -188,6 +292,8 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 		note_loop(st, (u32)st->blocked_on, now);
 	if (st->in_futex)
 		note_lock(st);
+	if (st->in_peer_wait)
+		send_wait_stack(st, task, nr, now);
 	if (st->in_wait)
 		end_iteration(st, task, now, 0);
 	else if (!exact)
@@ -235,8 +341,12 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 			st->blocked = 1;
 	} else if (blocked_ns) {
 		nr = st->blocked_in;
-		owner = suspended_by ? suspended_by
-				     : blocked_owner(task, st->off_state, nr, st->blocked_on, &arg[0], &file);
+		if (suspended_by)
+			owner = suspended_by;
+		else if (st->in_peer_wait)
+			owner = FT_PEER_WAIT;
+		else
+			owner = blocked_owner(task, st->off_state, nr, st->blocked_on, &arg[0], &file);
 	}
 	if (owner == FT_PTRACED)
 		arg[0] = st->tracer;

@@ -23,16 +23,18 @@ enum ft_owner {
 	FT_HARDIRQ = 10,
 
 	/* Off the CPU without a frame. Blocked time is classified by its system call. */
-	FT_RUN_QUEUE = 11,  /* runnable, not running */
-	FT_IDLE = 12,	    /* epoll_wait, poll, select: waiting for requests */
+	FT_RUN_QUEUE = 11, /* runnable, not running */
+	FT_IDLE = 12, /* epoll_wait, poll, select: waiting for requests. Before FT_PEER_WAIT: the latter two
+		       * inside an iteration too */
 	FT_LOCK_WAIT = 13,  /* futex */
 	FT_SLEEP = 14,	    /* nanosleep, clock_nanosleep, pause */
 	FT_STOPPED = 15,    /* SIGSTOP; for recorders without FT_PTRACED, ptrace too */
 	FT_FILE_WRITE = 16, /* write, pwrite, writev, ftruncate, fallocate on a file */
 	FT_FILE_READ = 17,  /* read, pread, readv on a file */
 	FT_FILE_META = 18,  /* open, close, rename, unlink, stat ... */
-	FT_NETWORK = 19,    /* read, write, send, recv, accept, connect on a socket */
-	FT_SYSCALL = 20,    /* blocked in any other system call, or in none */
+	FT_NETWORK = 19, /* read, write, send, recv, accept, connect on a socket. Before FT_PEER_WAIT: inside
+			  * an iteration too */
+	FT_SYSCALL = 20, /* blocked in any other system call, or in none */
 
 	/* Frames again: FT_SOFTIRQ + vector, in the kernel's order. */
 	FT_SOFTIRQ = 21, /* hi 21, timer 22, net_tx 23, net_rx 24, block 25, irq_poll 26, tasklet 27, sched
@@ -43,6 +45,11 @@ enum ft_owner {
 	/* Off the CPU whatever it was about to do, in a frame or not: according to the task's state. */
 	FT_FROZEN = 33,	 /* with its cgroup (docker pause), or with the whole host */
 	FT_PTRACED = 34, /* by its tracer: strace, gdb */
+
+	/* Off the CPU inside an event-loop iteration of a loop over epoll: in poll, select, or in read,
+	 * write, send, recv or connect on a socket. Such a thread waits for one peer, and serves nobody
+	 * meanwhile. */
+	FT_PEER_WAIT = 35,
 
 	FT_OWNER_LIMIT = 40, /* size of a tally's table: all owners in the account are below it */
 

@@ -31,8 +31,8 @@ Activity ActivityOf(const Stack &stack, const KernelSide &side = {});
 // Of the samples that were loaded when they were made.
 struct Activities {
 	uint64_t loaded_from_ns = 0, loaded_to_ns = 0; // as of the run then
-	std::vector<Activity> kinds;	 // distinct ones
-	std::vector<uint32_t> of_sample; // the kind of each of the run's cpu_samples
+	std::vector<Activity> kinds;		       // distinct ones
+	std::vector<uint32_t> of_sample;	       // the kind of each of the run's cpu_samples
 	const Activity &Of(size_t sample) const;
 	bool AreOf(const Run &run) const; // false: other samples are loaded now
 };

@@ -14,6 +14,7 @@
 #include "common/format/units.h"
 #include "cpu_holders.h"
 #include "locks.h"
+#include "peers.h"
 #include "server_reports.h"
 #include "suspensions.h"
 
@@ -29,17 +30,6 @@ constexpr double kMinActorPart = 0.2;
 constexpr double kMainPart = 0.8;
 // From kNearlyAll of the server's own code on, an activity is named alone; from kHalf on, with the total.
 constexpr double kNearlyAll = 0.9, kHalf = 0.5;
-
-// "redis-server (9163)"; "memcached's mc-worker (6615)" if the process has another name than the thread.
-std::string NameOfThread(const Run &run, const Thread &thread)
-{
-	std::string name = thread.role.empty() ? thread.comm : thread.role;
-	for (const Thread &t : run.threads)
-		if (t.tid == thread.tgid && t.tgid == thread.tgid && t.tid != thread.tid && !t.comm.empty() &&
-		    t.comm != name)
-			name = t.comm + "'s " + name;
-	return (name.empty() ? "thread" : name) + " (" + std::to_string(OwnId(run, thread.tid)) + ")";
-}
 
 void Replace(const std::string &mark, const std::string &by, std::string *text)
 {
@@ -252,6 +242,19 @@ void CulpritFinder::AddOutage(const Scene &scene)
 		Note(clause, ns, 1);
 }
 
+// A recorded process that could not answer while the server waited. It may be innocent: nothing shows that
+// the server waited for it.
+void CulpritFinder::AddStalledTarget(const Scene &scene)
+{
+	const CauseTotal &idle = scene.Total(Cause::Idle);
+	if (idle.longest == kNoSpan)
+		return;
+	const ft_span &s = scene.run.spans[idle.longest];
+	if (const auto target = StalledTargetIn(scene, std::max(s.start_ns, scene.from_ns),
+						std::min(SpanEnd(s), scene.to_ns)))
+		Note(target->text, target->ns, 1);
+}
+
 void CulpritFinder::Add(const Scene &whole, const EpisodeCause &cause)
 {
 	// The scenes of two episodes may overlap, because a cause may begin before its requests are due.
@@ -316,9 +319,13 @@ void CulpritFinder::AddOf(const Scene &scene, const EpisodeCause &cause, uint64_
 		return;
 	case SentenceKind::None:
 		return AddOutage(scene); // of the causes of a request, no-server alone
+	case SentenceKind::Peer:
+		Note(PeerClause(scene), ns, scene.Total(cause_).times());
+		return;
+	case SentenceKind::Held:
 	case SentenceKind::Network:
 	case SentenceKind::Unknown:
-		return;
+		return AddStalledTarget(scene);
 	}
 }
 

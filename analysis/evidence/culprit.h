@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The culprit: the event, code or process behind a run's first cause, named in one clause for the first line
+// The culprit: the event, code or process behind a cause, named in one clause for the first line
 // of an answer: "fork() for BGREWRITEAOF took 43.7 ms".
 //
 // An episode's evidence says what happened in that episode. The culprit adds up all episodes that have
@@ -23,6 +23,7 @@ class CulpritFinder
 {
 public:
 	explicit CulpritFinder(Cause cause) : cause_(cause) {}
+	Cause cause() const { return cause_; }
 	// Adds a scene of the cause. Scenes of one timeline are added in order of time.
 	void Add(const Scene &scene, const EpisodeCause &cause);
 	// Empty if no scene named anything.
@@ -50,6 +51,7 @@ private:
 	void AddBusy(const Scene &scene);
 	void AddClient(const Scene &scene, uint64_t late_ns);
 	void AddOutage(const Scene &scene);
+	void AddStalledTarget(const Scene &scene);
 	void AddOf(const Scene &scene, const EpisodeCause &cause, uint64_t ns);
 	std::string ForksText() const;
 	std::string FaultsText() const;

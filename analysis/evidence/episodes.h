@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,12 @@ struct Episode {
 	OwnCode own_code;		// of the thread that served its worst request, in [since_ns, end_ns]
 };
 
-// The event, code or process behind a run's first cause, over all episodes with evidence (culprit.h).
+// The event, code or process behind a cause, over all episodes with evidence (culprit.h).
 struct Culprit {
 	std::string clause; // "fork() for BGREWRITEAOF took 43.7 ms"; "" if unknown
 	std::string advice; // a sentence; "" for most
 };
+using Culprits = std::map<Cause, Culprit>;
 
 // Requests with a smaller gap belong to one episode.
 constexpr uint64_t kEpisodeGapNs = 1'000'000;
@@ -67,12 +69,12 @@ std::vector<Episode> FindEpisodes(Blame *blame);
 
 // Fills `evidence` and `own_code` of the `episodes_limit` episodes with the most time: at most `limit`
 // sentences each, the largest cause first. `timelines` and `clients`: as for BlameRun; `activities`: per CPU
-// sample; `cover`: loads an interval of the run into all of these, if only a stretch is in memory. `culprit`
-// may be null.
+// sample; `cover`: loads an interval of the run into all of these, if only a stretch is in memory. `culprits`
+// has the causes whose culprit is wanted, and is filled; it may be null.
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 		  const Activities &activities, size_t limit, size_t episodes_limit,
 		  std::vector<Episode> *episodes, const Clients &clients = {}, const Cover &cover = {},
-		  Culprit *culprit = nullptr);
+		  Culprits *culprits = nullptr);
 
 // Indices of the episodes with the most time, at most `limit`, largest first.
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit);

@@ -81,10 +81,12 @@ std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t
 void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const Blame &blame,
 		  const Activities &activities, size_t limit, size_t episodes_limit,
 		  std::vector<Episode> *episodes, const Clients &clients, const Cover &cover,
-		  Culprit *culprit)
+		  Culprits *culprits)
 {
-	const Cause first = blame.causes.empty() ? Cause::Unknown : blame.causes[0].cause;
-	CulpritFinder finder(first);
+	std::vector<CulpritFinder> finders;
+	if (culprits)
+		for (const auto &[cause, culprit] : *culprits)
+			finders.emplace_back(cause);
 	std::vector<const SlowRequest *> worst(episodes->size());
 	for (const SlowRequest &r : blame.slow)
 		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
@@ -155,8 +157,9 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 				cause.thread_ns += LockWaiterNs(scene, cause.cause);
 			if (cause.cause == Cause::ServerBusy)
 				busy_hop = cause.hop;
-			if (culprit && cause.cause == first)
-				finder.Add(scene, cause);
+			for (CulpritFinder &finder : finders)
+				if (finder.cause() == cause.cause)
+					finder.Add(scene, cause);
 		}
 		e.own_code = scene_of(busy_hop).own_code;
 		for (const EpisodeCause &cause : e.causes) {
@@ -190,11 +193,12 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		     ServerReportSentences(run, e.since_ns, e.end_ns, e.worst_ns, kServerReports))
 			e.evidence.push_back(std::move(text));
 	}
-	if (culprit)
-		*culprit = finder.Result();
-	if (culprit && !culprit->clause.empty() && order.size() < episodes->size())
-		culprit->clause += " in the " + common::FormatCount(order.size()) + " worst of " +
-				   common::FormatCount(episodes->size()) + " episodes";
+	for (const CulpritFinder &finder : finders) {
+		Culprit &culprit = (*culprits)[finder.cause()] = finder.Result();
+		if (!culprit.clause.empty() && order.size() < episodes->size())
+			culprit.clause += " in the " + common::FormatCount(order.size()) + " worst of " +
+					  common::FormatCount(episodes->size()) + " episodes";
+	}
 }
 
 } // namespace forktail::analysis

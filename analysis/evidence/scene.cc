@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/run/hosts.h"
 #include "analysis/timeline/holders.h"
 #include "common/format/units.h"
 
@@ -133,6 +134,16 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
 	       ") was in " + SyscallText(scene, SyncCall(*longest)) + " for " +
 	       common::FormatDuration(longest->duration_ns);
+}
+
+std::string NameOfThread(const Run &run, const Thread &thread)
+{
+	std::string name = thread.role.empty() ? thread.comm : thread.role;
+	for (const Thread &t : run.threads)
+		if (t.tid == thread.tgid && t.tgid == thread.tgid && t.tid != thread.tid && !t.comm.empty() &&
+		    t.comm != name)
+			name = t.comm + "'s " + name;
+	return (name.empty() ? "thread" : name) + " (" + std::to_string(OwnId(run, thread.tid)) + ")";
 }
 
 // Decided by the child's record. If its event was dropped, by clone's flags; clone3 passes none in registers.

@@ -72,6 +72,8 @@ inline uint64_t SpanEnd(const ft_span &s)
 	return s.start_ns + s.duration_ns;
 }
 
+// "redis-server (9163)"; "memcached's mc-worker (6615)" if the process has another name than the thread.
+std::string NameOfThread(const Run &run, const Thread &thread);
 // "write()", a system call by number; "the kernel" for waits outside system calls (number < 0).
 std::string SyscallText(const Scene &scene, int number);
 // The number of the system call that a span of FT_FSYNC was in.

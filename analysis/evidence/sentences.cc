@@ -15,6 +15,7 @@
 #include "cpu_holders.h"
 #include "disk.h"
 #include "locks.h"
+#include "peers.h"
 #include "scene.h"
 #include "suspensions.h"
 
@@ -265,7 +266,13 @@ std::string NetworkSentence(const Scene &scene)
 	std::string text = "the server was idle for " + common::FormatDuration(total.all_ns());
 	if (total.longest_ns)
 		text += " (longest " + common::FormatDuration(total.longest_ns) + ")";
-	return text + ": " + OnNetworkText(scene);
+	return text + ": " + OnNetworkText(scene) + StalledTargetText(scene, Cause::Idle);
+}
+
+std::string HeldSentence(const Scene &scene)
+{
+	return "the server was idle for " + common::FormatDuration(scene.Total(Cause::Idle).all_ns()) +
+	       ", and held requests that it had read" + StalledTargetText(scene, Cause::Idle);
 }
 
 // What stopped a load thread from running: at most two causes, longest first, the second only if it is at
@@ -373,8 +380,12 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 		return InterruptSentence(scene, cause.cause);
 	case SentenceKind::IoThread:
 		return IoThreadSentence(scene, cause);
+	case SentenceKind::Held:
+		return HeldSentence(scene);
 	case SentenceKind::Network:
 		return NetworkSentence(scene);
+	case SentenceKind::Peer:
+		return PeerSentence(scene);
 	case SentenceKind::Ptrace:
 		return PtraceSentence(scene);
 	case SentenceKind::Quota:
@@ -382,7 +393,8 @@ std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 	case SentenceKind::RunQueue:
 		return RunQueueSentence(scene);
 	case SentenceKind::Unknown:
-		return common::FormatDuration(cause.time_ns) + " of the requests' time has no recorded cause";
+		return common::FormatDuration(cause.time_ns) +
+		       " of the requests' time has no recorded cause" + StalledTargetText(scene, Cause::Idle);
 	}
 	return "";
 }

@@ -422,10 +422,15 @@ void AddMarks(Explanation *e)
 	}
 }
 
-// Groups slow requests into episodes, and finds their evidence. `evidence`: sentences for each.
-void ExplainEpisodes(size_t evidence, Explanation *e)
+// Groups slow requests into episodes, and finds their evidence. `evidence`: sentences for each. `ranked_by`:
+// as in ExplainOptions.
+void ExplainEpisodes(size_t evidence, const NamedLatency *ranked_by, Explanation *e)
 {
 	e->episodes = FindEpisodes(&e->blame);
+	e->lead = FindLead(e->blame, ranked_by ? *ranked_by : UsualFigure(), ranked_by != nullptr);
+	for (const CauseRow &row : e->blame.causes)
+		if (e->lead.Names(row.cause))
+			e->culprits[row.cause];
 	e->progress.Plan({1});
 	e->progress.Begin();
 	const std::vector<TimeSpan> times = EvidenceSpans(e->episodes);
@@ -440,7 +445,7 @@ void ExplainEpisodes(size_t evidence, Explanation *e)
 			    e->activities = ActivitiesOf(e->run);
 		    return changed;
 	    },
-	    &e->culprit);
+	    &e->culprits);
 	AddMarks(e);
 }
 
@@ -499,7 +504,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	NoteKernelLog(e);
 	e->by_client = groups.Clients(e->run);
 	e->by_command = groups.Commands(e->run);
-	ExplainEpisodes(options.evidence, e);
+	ExplainEpisodes(options.evidence, options.ranked_by, e);
 	own_codes.Finish();
 	*status = 0;
 	return true;

@@ -15,7 +15,10 @@ namespace forktail::analysis
 {
 
 struct ExplainOptions {
-	Threshold slow;	     // default: p99, or 1 ms for event-loop iterations
+	Threshold slow; // default: p99, or 1 ms for event-loop iterations
+	// The percentile by which causes are ranked for the answer, one of kLatencies. Null: p99.9, or a
+	// higher one if that is a usual latency.
+	const NamedLatency *ranked_by = nullptr;
 	size_t evidence = 4; // sentences per episode
 	bool page = false;   // reserve memory for a report page
 	bool groups = false; // count requests by command and client, which is always done for a kernel log

@@ -14,6 +14,7 @@
 #include "analysis/evidence/episodes.h"
 #include "analysis/evidence/own_code.h"
 #include "analysis/passes/groups.h"
+#include "analysis/passes/lead.h"
 #include "analysis/passes/peaks.h"
 #include "analysis/run/log.h"
 #include "analysis/run/progress.h"
@@ -42,7 +43,8 @@ struct Explanation {
 	std::vector<RequestGroup> by_client, by_command;
 	Peaks peaks;				 // of all answered requests; empty without a request log
 	std::vector<Episode> episodes;		 // by start
-	Culprit culprit;			 // behind the first cause
+	Lead lead;				 // what the answer speaks of
+	Culprits culprits;			 // behind the causes that it names
 	std::vector<Account> accounts;		 // per thread of the run
 	Activities activities;			 // per loaded CPU sample
 	std::vector<OwnCode> own_codes;		 // per thread of the run

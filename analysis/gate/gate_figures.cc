@@ -69,6 +69,9 @@ RunFigures::RunFigures(std::vector<limit> *limits)
 	for (limit &l : *limits) {
 		Cause cause;
 		l.cause |= CauseOf(l, &cause);
+		if (const NamedLatency *latency = ExplainedLatency(l);
+		    !ranked_by_ && latency && latency->percentile >= kLowestWithout && !*l.of)
+			ranked_by_ = latency;
 		if (l.cause || (!*l.of && !NeedsLog(l)))
 			continue;
 		OperationFigures *f = &operations_[l.of];
@@ -79,6 +82,7 @@ RunFigures::RunFigures(std::vector<limit> *limits)
 
 void RunFigures::Watch(ExplainOptions *options)
 {
+	options->ranked_by = ranked_by_;
 	options->tell = [this](const Run &, const SlowRequest &r, const Part *parts) {
 		for (size_t i = 0; i < r.part_count; i++) {
 			CauseWatch *watch = &causes_[static_cast<size_t>(Index(parts[i].cause))];

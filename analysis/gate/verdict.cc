@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See verdict.h. The reason for a percentile is what-if: the cause without which it would be lowest. Without
+// See verdict.h. The reason for a percentile is what-if, by the rule of the answer (lead.h). Without
 // what-if (for one operation, say) it is the cause with most of the slow requests' time.
 #include "verdict.h"
 
@@ -14,9 +14,6 @@ namespace forktail::analysis::gate
 
 namespace
 {
-
-// A cause that lowers a percentile by less than this share is not named.
-constexpr double kWorthSaying = 0.1;
 
 // The first evidence sentence of the episode at an instant, or of the one in which a cause had most time.
 void AddEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
@@ -37,17 +34,26 @@ void AddEpisode(const Explanation &e, Cause cause, uint64_t at_ns, Verdict *v)
 		    "at " + common::FormatOffset(found->start_ns, e.zero_ns) + ": " + found->evidence[0];
 }
 
-void AddWhatIf(const Explanation &e, const uint64_t Latencies::*figure, Verdict *v)
+void AddWhatIf(const Explanation &e, const NamedLatency &figure, Verdict *v)
 {
-	const CauseRow *best = nullptr;
-	for (const CauseRow &row : e.blame.causes)
-		if (row.cause != Cause::Unknown && (!best || row.without.*figure < best->without.*figure))
-			best = &row;
-	if (!best || static_cast<double>(best->without.*figure) > v->value * (1 - kWorthSaying))
+	const Lead lead = FindLead(e.blame, figure, true);
+	if (lead.kind == Lead::Kind::Unattributed) {
+		v->cause = CauseName(Cause::Unknown);
+		v->reason = common::FormatPercent(e.blame.RowOf(Cause::Unknown).share) +
+			    " of the slow requests' time has no recorded cause";
 		return;
-	v->cause = CauseName(best->cause);
-	v->reason = "without " + v->cause + " it would be " + common::FormatDuration(best->without.*figure);
-	AddEpisode(e, best->cause, 0, v);
+	}
+	if (!lead.without_ns)
+		return;
+	std::string names;
+	for (Cause cause : lead.causes)
+		names += (names.empty()			? ""
+			  : cause == lead.causes.back() ? " and "
+							: ", ") +
+			 std::string(CauseName(cause));
+	v->cause = CauseName(lead.causes[0]);
+	v->reason = "without " + names + " it would be " + common::FormatDuration(lead.without_ns);
+	AddEpisode(e, lead.causes[0], 0, v);
 }
 
 void AddMostTime(const RunFigures &run, const std::string &operation, Verdict *v)
@@ -91,7 +97,7 @@ void AddReason(const RunFigures &run, const limit &l, Verdict *v)
 	const NamedLatency *latency = ExplainedLatency(l);
 	const bool has_what_if = latency && latency->percentile >= kLowestWithout;
 	if (has_what_if && !*l.of)
-		AddWhatIf(run.explanation(), latency->value, v);
+		AddWhatIf(run.explanation(), *latency, v);
 	else if (has_what_if || l.figure == LIMIT_EPISODES || l.figure == LIMIT_STDDEV ||
 		 (l.figure == LIMIT_PERCENTILE && l.percentile > 90))
 		AddMostTime(run, l.of, v);

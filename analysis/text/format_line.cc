@@ -49,7 +49,10 @@ std::optional<std::string> Value(const Explanation &e, const std::string &name)
 	if (name == "start")
 		return ClockText(e, e.first_ns);
 	if (name == "cause")
-		return e.blame.causes.empty() ? "none" : CauseName(e.blame.causes[0].cause);
+		return e.lead.kind == Lead::Kind::None		 ? "none"
+		       : e.lead.kind == Lead::Kind::Unattributed ? CauseName(Cause::Unknown)
+		       : e.lead.late_first			 ? CauseName(Cause::ClientLate)
+								 : CauseName(e.lead.causes[0]);
 	return {};
 }
 

@@ -470,6 +470,15 @@ Out SlowRequestJson(const Explanation &e, const SlowRequest &r)
 	return request;
 }
 
+// What the answer speaks of.
+Out VerdictJson(const Answer &answer)
+{
+	Out causes = Out::array();
+	for (Cause cause : answer.causes)
+		causes.push_back(CauseName(cause));
+	return {{"kind", answer.kind}, {"causes", causes}, {"sure", answer.sure}};
+}
+
 // Every slow request with its parts, which add up to its latency.
 void WriteSlowRequests(const Explanation &e, JsonWriter *out)
 {
@@ -489,11 +498,13 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 	Out missing = Out::array();
 	for (const Missing &m : e.run.missing)
 		missing.push_back({{"what", m.what}, {"why", m.why}});
+	const Answer answer = AnswerOf(e);
 	JsonWriter out(file);
 	out.BeginObject("");
 	out.AddMembers({{"forktail", FORKTAIL_VERSION},
 			{"run", e.run.path},
-			{"answer", AnswerText(e)},
+			{"answer", answer.text},
+			{"verdict", VerdictJson(answer)},
 			{"requests", RequestsJson(e)},
 			{"loads", LoadsJson(e.run)},
 			{"slow",

@@ -232,7 +232,7 @@ void Accounts::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 			if (!began(s))
 				continue;
 			if (s.off_cpu) {
-				by_cause[Index(waits.CauseOf(s))] += s.blocked_ns;
+				by_cause[Index(waits.CauseOf(s, thread))] += s.blocked_ns;
 				by_cause[Index(WaitCauseOf(run, s))] += s.runnable_ns;
 				waits_for_locks_ |= IsLockWait(s);
 			} else {

@@ -44,7 +44,9 @@ enum class SentenceKind : uint8_t {
 	Interrupt,
 	IoThread,
 	Lock, // by lock holder; if unknown, as Blocked
+	Held,
 	Network,
+	Peer,
 	Ptrace,
 	Quota,
 	RunQueue,

@@ -30,6 +30,7 @@ struct Window {
 
 struct Sweep {
 	const Run &run;
+	const Thread &thread;
 	Waits waits;
 	uint64_t end_ns;
 	uint64_t cursor_ns;
@@ -52,7 +53,7 @@ struct Sweep {
 		}
 		const ft_span &s = run.spans[index];
 		if (s.off_cpu)
-			Emit(std::min(to_ns, s.start_ns + s.blocked_ns), waits.CauseOf(s), index);
+			Emit(std::min(to_ns, s.start_ns + s.blocked_ns), waits.CauseOf(s, thread), index);
 		Emit(to_ns, s.off_cpu ? WaitCauseOf(run, s) : CauseOfOwner(s.owner), index);
 	}
 };
@@ -65,7 +66,7 @@ std::vector<Piece> SweepSpans(const Run &run, const Thread &thread, uint64_t fro
 		uint64_t end_ns;
 	};
 	std::vector<Open> open;
-	Sweep sweep = {run, Waits(run), to_ns, from_ns, {}};
+	Sweep sweep = {run, thread, Waits(run), to_ns, from_ns, {}};
 	sweep.pieces.reserve(2 * thread.span_count + 16);
 	auto top = [&] { return open.empty() ? kNoSpan : open.back().span; };
 	for (size_t i = 0; i < thread.span_count; i++) {

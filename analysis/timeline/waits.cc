@@ -114,7 +114,24 @@ std::string StackText(const Detail &detail, size_t most)
 	return text;
 }
 
-Waits::Waits(const Run &run)
+bool WaitsForPeer(const Run &run, const Thread &thread, const ft_span &s)
+{
+	if (s.owner == FT_PEER_WAIT)
+		return true;
+	if (!s.off_cpu || s.depth || (s.owner != FT_IDLE && s.owner != FT_NETWORK))
+		return false;
+	const ft_span *first = run.iterations.data() + thread.first_iteration,
+		      *end = first + thread.iteration_count;
+	const ft_span *after =
+	    std::partition_point(first, end, [&](const ft_span &i) { return i.start_ns <= s.start_ns; });
+	if (after == first || s.start_ns + s.duration_ns > after[-1].start_ns + after[-1].duration_ns)
+		return false;
+	const std::string call = SyscallName(run, s.syscall);
+	return call == "poll" || call == "ppoll" || call == "select" || call == "pselect6" ||
+	       (s.owner == FT_NETWORK && !call.starts_with("accept"));
+}
+
+Waits::Waits(const Run &run) : run_(run)
 {
 	causes_.reserve(run.details.size());
 	for (const Detail &detail : run.details)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a blocked thread waited for, if its kernel stack shows more than the system call or fault.
+// What a blocked thread waited for, if its kernel stack or its event-loop iteration shows more than the
+// system call or fault.
 //
 // The recorder takes the stack of every wait that is long enough for a span, when the thread returns. So it
 // takes no time of the server while that runs without waiting. Shorter waits keep the cause of their owner.
@@ -14,19 +15,24 @@
 namespace forktail::analysis
 {
 
+// Whether a thread waited for one peer: in poll, select or on a socket inside an event-loop iteration.
+// Recorders before FT_PEER_WAIT wrote that as idle, or as a wait on a socket.
+bool WaitsForPeer(const Run &run, const Thread &thread, const ft_span &span);
+
 class Waits
 {
 public:
 	explicit Waits(const Run &run);
-	// The cause of the blocked part of an off-CPU span.
-	Cause CauseOf(const ft_span &span) const
+	// The cause of the blocked part of an off-CPU span of the thread.
+	Cause CauseOf(const ft_span &span, const Thread &thread) const
 	{
-		return span.detail < causes_.size() && causes_[span.detail] != Cause::Unknown
-			   ? causes_[span.detail]
-			   : CauseOfOwner(span.owner);
+		if (span.detail < causes_.size() && causes_[span.detail] != Cause::Unknown)
+			return causes_[span.detail];
+		return WaitsForPeer(run_, thread, span) ? Cause::PeerWait : CauseOfOwner(span.owner);
 	}
 
 private:
+	const Run &run_;
 	std::vector<Cause> causes_; // by detail; Unknown: its stack shows nothing
 };
 

@@ -5,19 +5,27 @@
  * limited: a service that opens a new file for everything would fill memory otherwise. */
 #include "loader/output/drain.h"
 
+#include <arpa/inet.h>
 #include <search.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "loader/attach/symbols.h"
 #include "loader/system/grow.h"
 #include "recording/json/json_block.h"
 
-enum { DETAILS_MAX = 20000 };
+enum {
+	DETAILS_MAX = 20000,
+	PEER_BYTES = 64, /* "[" an address of IPv6 "]:65535 (udp)" */
+};
+_Static_assert((int)PEER_BYTES >= (int)FT_NAME_BYTES && sizeof(struct ft_peer) <= FT_NAME_BYTES,
+	       "a detail's name");
 
 struct detail {
-	char name[FT_NAME_BYTES];
+	char name[PEER_BYTES];
 	uint32_t frames;
 	uint32_t id;
 	uint64_t stack[FT_STACK_FRAMES];
@@ -121,11 +129,28 @@ static void write_slices(struct drain *d, const struct ft_event_span_detail *e, 
 	}
 }
 
+/* "127.0.0.1:53 (udp)", "unix socket of process 812"; "" for an unknown peer. */
+static void peer_text(const struct ft_peer *peer, char *text, size_t bytes)
+{
+	char address[INET6_ADDRSTRLEN];
+	text[0] = 0;
+	if (peer->family == AF_UNIX && peer->pid)
+		snprintf(text, bytes, "unix socket of process %u", peer->pid);
+	else if ((peer->family == AF_INET || peer->family == AF_INET6) && peer->port &&
+		 inet_ntop(peer->family, peer->address, address, sizeof address))
+		snprintf(text, bytes, peer->family == AF_INET ? "%s:%u%s" : "[%s]:%u%s", address, peer->port,
+			 peer->datagram ? " (udp)" : "");
+}
+
 static void add_detail(struct drain *d, const struct ft_event_span_detail *e, struct ft_span *s)
 {
 	struct detail t = {.frames = 0};
-	if (e->span.owner != FT_PTRACED)
-		memcpy(t.name, e->name, sizeof t.name);
+	if (e->span.owner == FT_PEER_WAIT) {
+		struct ft_peer peer;
+		memcpy(&peer, e->name, sizeof peer);
+		peer_text(&peer, t.name, sizeof t.name);
+	} else if (e->span.owner != FT_PTRACED)
+		memcpy(t.name, e->name, sizeof e->name);
 	else if (e->name[0])
 		suspensions_traced(&d->suspensions, d->writer, e);
 	if (e->stack_bytes > 0) {

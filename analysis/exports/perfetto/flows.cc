@@ -7,11 +7,11 @@
 namespace forktail::analysis::exports
 {
 
-Cause CauseOfSpan(const Run &run, const Waits &waits, const ft_span &span)
+Cause CauseOfSpan(const Run &run, const Waits &waits, const Thread &thread, const ft_span &span)
 {
 	if (span.off_cpu && span.runnable_ns > span.blocked_ns)
 		return WaitCauseOf(run, span);
-	return span.off_cpu ? waits.CauseOf(span) : CauseOfOwner(span.owner);
+	return span.off_cpu ? waits.CauseOf(span, thread) : CauseOfOwner(span.owner);
 }
 
 std::vector<uint64_t> Flows::Of(const Explanation &e, size_t slow) const
@@ -47,7 +47,7 @@ uint32_t Flows::SpanOf(const Explanation &e, const Waits &waits, const SlowReque
 	     s != end && s->start_ns < std::min(to_ns, r.end_ns()); ++s) {
 		const uint64_t begin = std::max(s->start_ns, r.since_ns);
 		const uint64_t stop = std::min(s->start_ns + s->duration_ns, r.end_ns());
-		if (CauseOfSpan(e.run, waits, *s) == part.cause && stop > begin && stop - begin > most) {
+		if (CauseOfSpan(e.run, waits, t, *s) == part.cause && stop > begin && stop - begin > most) {
 			most = stop - begin;
 			found = static_cast<uint32_t>(s - e.run.spans.data());
 		}

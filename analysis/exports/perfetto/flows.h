@@ -40,6 +40,6 @@ private:
 };
 
 // The cause that names a span. For off-CPU time it is what the thread was blocked in or waited for.
-Cause CauseOfSpan(const Run &run, const Waits &waits, const ft_span &span);
+Cause CauseOfSpan(const Run &run, const Waits &waits, const Thread &thread, const ft_span &span);
 
 } // namespace forktail::analysis::exports

@@ -188,7 +188,7 @@ void PerfettoExporter::AddSpans(const Run &run, const Waits &waits, const Thread
 		const ft_span &s = run.spans[i];
 		if (!Begins(s.start_ns))
 			continue;
-		const Cause cause = CauseOfSpan(run, waits, s);
+		const Cause cause = CauseOfSpan(run, waits, thread, s);
 		Slice slice = {.start_ns = s.start_ns, .name = AccountName(cause)};
 		slice.category = FamilyName(InfoOf(cause).family);
 		if (s.off_cpu)

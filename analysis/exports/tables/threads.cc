@@ -106,7 +106,7 @@ bool Filler::AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 		const Thread &t = run.threads[n];
 		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
 			if (began(run.spans[i].start_ns))
-				AddSpan(e, n, run.spans[i], waits.CauseOf(run.spans[i]));
+				AddSpan(e, n, run.spans[i], waits.CauseOf(run.spans[i], t));
 		for (size_t i = t.first_tally; i < t.first_tally + t.tally_count; i++)
 			if (began(run.tallies[i].start_ns))
 				AddTally(e, n, run.tallies[i]);

@@ -78,7 +78,7 @@ void Stacks::AddThread(const Run &run, const Waits &waits, uint32_t thread, uint
 			continue;
 		const std::string frames = SpanFrames(run, s);
 		if (s.off_cpu) {
-			add(waits.CauseOf(s), frames, s.blocked_ns);
+			add(waits.CauseOf(s, t), frames, s.blocked_ns);
 			add(WaitCauseOf(run, s), frames, s.runnable_ns);
 		} else {
 			add(CauseOfOwner(s.owner), frames, s.on_cpu_ns + s.runnable_ns + s.blocked_ns);

@@ -21,9 +21,9 @@ std::string CulpritOf(RunBuilder *b)
 	timelines.push_back(b->Timeline());
 	Blame blame = BlameRun(b->run, timelines, {1, 0});
 	std::vector<Episode> episodes = FindEpisodes(&blame);
-	Culprit culprit;
-	FindEvidence(b->run, timelines, blame, ActivitiesOf(b->run), 10, 10, &episodes, {}, {}, &culprit);
-	return culprit.clause;
+	Culprits culprits = {{blame.causes[0].cause, {}}};
+	FindEvidence(b->run, timelines, blame, ActivitiesOf(b->run), 10, 10, &episodes, {}, {}, &culprits);
+	return culprits.begin()->second.clause;
 }
 
 // One request over the whole of a thread of 100 ms that ran its own code except for what the test adds.
@@ -317,9 +317,9 @@ TEST_CASE("culprit: keys without a server")
 	blame.causes[0].cause = Cause::NoServer;
 	for (EpisodeCause &cause : episodes[0].causes)
 		cause.cause = Cause::NoServer;
-	Culprit culprit;
-	FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 10, 10, &episodes, {}, {}, &culprit);
-	CHECK(culprit.clause ==
+	Culprits culprits = {{Cause::NoServer, {}}};
+	FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 10, 10, &episodes, {}, {}, &culprits);
+	CHECK(culprits[Cause::NoServer].clause ==
 	      "The keys of 10.0.0.1:6379 had no server for 80.0 ms, until 10.0.0.2:6379 served them");
 }
 
@@ -335,35 +335,103 @@ TEST_CASE("culprit: several episodes are added up, nothing twice")
 	CHECK(CulpritOf(&b) == "redis-server (100) was stopped by SIGSTOP for 60.0 ms");
 }
 
-TEST_CASE("answer: share, cause and what-if percentile follow the culprit")
+namespace
+{
+
+// A run of 1,000 requests with a p99.9 of 31.3 ms, a cause a row.
+Explanation Explained(const std::vector<CauseRow> &causes)
 {
 	Explanation e;
 	e.blame.count = 1000;
 	e.blame.slow.resize(1);
-	e.blame.latencies.p99_9 = 31'300'000;
-	CauseRow row;
-	row.cause = Cause::Fork;
-	row.share = 0.55;
-	row.without = e.blame.latencies;
-	row.without.p99_9 = 8'900'000;
-	e.blame.causes = {row};
-	e.culprit.clause = "fork() for BGREWRITEAOF took 43.7 ms";
+	e.blame.latencies = {1 * ms, 2 * ms, 5 * ms, 31'300 * us, 32 * ms, 33 * ms, 0};
+	e.blame.causes = causes;
+	e.lead = FindLead(e.blame, UsualFigure());
+	return e;
+}
+
+CauseRow Row(Cause cause, double share, uint64_t without_p99_9)
+{
+	CauseRow row = {cause, 1, 0, 0, share, {1 * ms, 2 * ms, 5 * ms, without_p99_9, 32 * ms, 33 * ms, 0}};
+	return row;
+}
+
+} // namespace
+
+TEST_CASE("answer: share, cause and what-if percentile follow the culprit")
+{
+	Explanation e = Explained({Row(Cause::Fork, 0.55, 8'900 * us)});
+	e.culprits[Cause::Fork].clause = "fork() for BGREWRITEAOF took 43.7 ms";
 	CHECK(AnswerText(e) ==
 	      "fork() for BGREWRITEAOF took 43.7 ms: 55.0 % of the slow requests' time (fork). Without forks "
 	      "p99.9 would be 8.90 ms instead of 31.3 ms.");
-	e.culprit.advice = "Fork less.";
+	e.culprits[Cause::Fork].advice = "Fork less.";
 	CHECK(AnswerText(e).ends_with(" instead of 31.3 ms. Fork less."));
-	e.culprit = {};
-	CHECK(AnswerText(e).starts_with("55.0 % of the slow requests' time is fork: "));
-	e.blame.causes[0].cause = Cause::Unknown;
+	e.culprits.clear();
+	CHECK(AnswerText(e).starts_with("fork() copying page tables"));
+	CHECK(std::string(AnswerOf(e).kind) == "cause");
+	e.blame.slow.clear();
+	e.blame.threshold_ns = 2'000'000;
+	e.lead = FindLead(e.blame, UsualFigure());
+	CHECK(AnswerText(e) == "Nothing was slow: no request took 2.00 ms or more.");
+	CHECK(std::string(AnswerOf(e).kind) == "none");
+}
+
+TEST_CASE("answer: time without a cause comes first if it is the largest share, or half")
+{
+	Explanation e =
+	    Explained({Row(Cause::ClientLate, 0.2, 31'300 * us), Row(Cause::Unknown, 0.8, 1 * ms)});
+	CHECK(AnswerText(e) ==
+	      "80.0 % of the slow requests' time has no recorded cause (unknown): the server was not "
+	      "recorded. Run forktail record on its host during the load.");
+	CHECK(std::string(AnswerOf(e).kind) == "unattributed");
 	e.run.drops.push_back({});
 	e.run.drops[0].count = 1204;
 	e.run.drops[0].start_ns = 3'900'000'000;
 	e.run.drops[0].end_ns = 4'100'000'000;
 	CHECK(AnswerText(e) ==
-	      "55.0 % of the slow requests' time has no recorded cause (unknown): 1,204 events were dropped "
+	      "80.0 % of the slow requests' time has no recorded cause (unknown): 1,204 events were dropped "
 	      "between +3.900 s and +4.100 s.");
-	e.blame.slow.clear();
-	e.blame.threshold_ns = 2'000'000;
-	CHECK(AnswerText(e) == "Nothing was slow: no request took 2.00 ms or more.");
+}
+
+TEST_CASE(
+    "answer: the load generator's delays are an error of measurement, beside the server's largest cause")
+{
+	Explanation e = Explained({Row(Cause::ClientLate, 0.7, 25 * ms), Row(Cause::RunQueue, 0.3, 16 * ms)});
+	e.culprits[Cause::RunQueue].clause = "redis-server (1) waited 300 ms for a CPU that python3 held";
+	e.culprits[Cause::ClientLate] = {"The load generator waited 2.86 s for a CPU",
+					 "Give it its own CPU."};
+	CHECK(AnswerText(e) ==
+	      "redis-server (1) waited 300 ms for a CPU that python3 held: 30.0 % of the slow "
+	      "requests' time (run-queue). Without these waits for a CPU p99.9 would be 16.0 ms instead "
+	      "of 31.3 ms. The load generator itself delayed 70.0 % of this time (client-late).");
+	e = Explained({Row(Cause::ClientLate, 0.7, 9 * ms), Row(Cause::RunQueue, 0.3, 31'300 * us)});
+	e.culprits[Cause::RunQueue].clause = "redis-server (1) waited 300 ms for a CPU that python3 held";
+	e.culprits[Cause::ClientLate] = {"The load generator waited 2.86 s for a CPU",
+					 "Give it its own CPU."};
+	CHECK(AnswerText(e) ==
+	      "The load generator itself delayed 70.0 % of the slow requests' time (client-late), which "
+	      "is an error of measurement: it waited 2.86 s for a CPU; besides, redis-server (1) waited "
+	      "300 ms for a CPU that python3 held: 30.0 % of that time (run-queue). Give it its own "
+	      "CPU.");
+}
+
+TEST_CASE("answer: the network is named without a doubt only if the server's kernel saw the requests")
+{
+	Explanation e = Explained({Row(Cause::Network, 0.94, 1 * ms)});
+	e.blame.causes[0].direct_ns = 100 * ms;
+	e.run.servers = {"10.0.0.7:6379"};
+	CHECK(AnswerText(e) == "The server was idle and no answer came: the network delayed data, or the "
+			       "server held the requests: 94.0 % "
+			       "of the slow requests' time (network). Without it p99.9 would be 1.00 ms "
+			       "instead of 31.3 ms. To see which, "
+			       "record with --requests.");
+	CHECK(!AnswerOf(e).sure);
+	e.run.servers = {"127.0.0.1:6379"};
+	CHECK(AnswerText(e).starts_with(
+	    "The server was idle and no answer came: something between it and the load "
+	    "generator on this host delayed data, or the server held the requests: "));
+	e.blame.split = {10, 90 * ms, 0, 5 * ms, 0};
+	CHECK(AnswerText(e).starts_with("Requests or replies were outside the server's host: 94.0 % of"));
+	CHECK(AnswerOf(e).sure);
 }

@@ -127,14 +127,16 @@ TEST_CASE("the first line is the answer")
 {
 	Explanation e = SampleRun(Samples()[0]);
 	REQUIRE(!e.blame.causes.empty());
-	e.culprit.clause = "x";
-	CHECK(ExplainScreen(e, {}).rfind("x: " + FormatPercent(e.blame.causes[0].share) +
-					     " of the slow requests' time (" +
-					     CauseName(e.blame.causes[0].cause) + ").",
+	REQUIRE(e.lead.causes.size() == 1);
+	const Cause first = e.lead.causes[0];
+	e.culprits[first].clause = "x";
+	CHECK(ExplainScreen(e, {}).rfind("x: " + FormatPercent(e.blame.RowOf(first).share) +
+					     " of the slow requests' time (" + CauseName(first) + ").",
 					 0) == 0);
 	e.blame.slow.clear();
 	e.blame.causes.clear();
 	e.episodes.clear();
+	e.lead = FindLead(e.blame, UsualFigure());
 	CHECK(ExplainScreen(e, {}).rfind("Nothing was slow: no request took ", 0) == 0);
 	e.blame.errors = e.blame.count;
 	CHECK(ExplainScreen(e, {}).rfind("No request was answered.\n", 0) == 0);
@@ -160,7 +162,8 @@ TEST_CASE("the worst episode is printed with its first sentence, however little 
 	for (SampleSize size : Samples()) {
 		Explanation e = SampleRun(size);
 		e.run.warnings.assign(30, std::string(200, 'w'));
-		e.culprit.clause = std::string(6000, 'c'); // takes the whole screen
+		for (Cause cause : e.lead.causes) // takes the whole screen
+			e.culprits[cause].clause = std::string(6000, 'c');
 		for (Episode &episode : e.episodes)
 			episode.evidence = {"the first fact", "another fact"};
 		const std::string text = ExplainScreen(e, {});
