@@ -3,6 +3,7 @@
 // read-only while the requests of a window are processed, so that all workers share it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "analysis/timeline/curve.h"
 #include "backlog.h"
 #include "blame.h"
+#include "held.h"
 #include "outages.h"
 #include "route.h"
 
@@ -24,6 +26,7 @@ struct Server {
 	Backlog backlog;
 	uint16_t hop;
 	bool awaits = false; // it is a client of other servers
+	bool holds = false;  // it answers by itself, in one thread: while it is idle it holds what it has read
 };
 
 // Requests to one server that passed them to one behind it.
@@ -38,6 +41,8 @@ struct Context {
 	const Serving &serving;
 	const Clients &clients;
 	std::vector<Outage> outages;
+	HeldTimes held = {};
+	std::vector<bool> blocking = {}; // by Run::ops: the server answers when something happens
 	// Requests begin and end at the server's sockets: no time of theirs is the network's or a client's.
 	bool in_kernel = SeenInKernel(run);
 	std::vector<const Timeline *> timelines = {}; // by hop
@@ -113,6 +118,23 @@ struct Context {
 									   IsError(run.requests.status[i]));
 	}
 	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i]; }
+	// How long the server held requests, by its own words.
+	uint64_t Held(size_t i, uint64_t from_ns, uint64_t to_ns) const
+	{
+		return ServerOf(i).awaits ? 0 : held.Between(from_ns, to_ns);
+	}
+	bool Blocks(size_t i) const
+	{
+		return run.requests.op[i] < blocking.size() && blocking[run.requests.op[i]];
+	}
+	// From when on the server surely held a request that its kernel saw in [from, to): `to` if it did not.
+	uint64_t ReadAt(size_t i, uint64_t from_ns, uint64_t to_ns) const
+	{
+		const Requests &q = run.requests;
+		return ServerOf(i).holds && !q.Behind(i) && i < q.read_ns.size() && q.read_ns[i]
+			   ? std::clamp(q.read_ns[i], from_ns, to_ns)
+			   : to_ns;
+	}
 	// How much of the time until then is the load generator's: it was stalled, or the connection was
 	// free.
 	uint64_t LateWaiting(size_t i) const

@@ -46,6 +46,7 @@ struct ExactSums {
 		direct[Index(Cause::Unknown)] = unknown;
 	}
 	void AddUnknown(uint64_t ns) { direct[Index(Cause::Unknown)] += ns; }
+	void AddHeld(uint64_t ns) { direct[Index(Cause::Held)] += ns; }
 	uint64_t StalledBefore(uint64_t due_ns)
 	{
 		clear_ns = std::max(server.backlog.ClearBefore(due_ns), server.timeline->start_ns());

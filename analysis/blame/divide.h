@@ -32,8 +32,9 @@ concept RequestSums = requires(S sums, uint64_t ns, typename S::Number number)
 	// Moves the first amount to queued time for those stalls; the second is the part that was counted as
 	// servers' own code.
 	sums.MoveToQueued(number, number);
-	// Adds unattributed time.
+	// Adds unattributed time, and time in which the server held the request.
 	sums.AddUnknown(number);
+	sums.AddHeld(number);
 	// Does the time of outages go to no-server? Then there are also Unknown(), the unknown part of the
 	// time added so far, and SetNoServer(without, unknown), which sets the time of no-server and the rest
 	// that stays unknown.
@@ -64,7 +65,7 @@ void DivideBacklog(const Context &context, size_t i, typename Sums::Number idle_
 // generator if that was stalled, else for the network; if it is a client of other servers, and the request's
 // is not known, it may wait for that. If it is known when the server's kernel had the request, then not in
 // that time: the server waits for the one behind it, which counts as network if it was not recorded, or for
-// something that is not known.
+// something that is not known. A server that answers by itself, and had read it, held it.
 template <RequestSums Sums> void DivideServed(const Context &context, size_t i, Sums *sums)
 {
 	using Number = typename Sums::Number;
@@ -76,9 +77,13 @@ template <RequestSums Sums> void DivideServed(const Context &context, size_t i, 
 			late = std::min(static_cast<Number>(context.ClientStalled(i, from_ns, to_ns)), idle);
 		sums->late += late;
 		if (context.ServerOf(i).awaits && !q.Behind(i))
-			sums->AddUnknown(idle - late);
-		else
-			sums->network += idle - late;
+			return sums->AddUnknown(idle - late);
+		const Number held = context.Blocks(i)
+					? idle - late
+					: std::min(static_cast<Number>(context.Held(i, from_ns, to_ns)), idle - late);
+		if (held > 0)
+			sums->AddHeld(held);
+		sums->network += idle - late - held;
 	};
 	const uint64_t sent = q.sent_ns[i], arrived = q.Arrived(i);
 	if (!q.Joined(i))
@@ -86,11 +91,14 @@ template <RequestSums Sums> void DivideServed(const Context &context, size_t i, 
 	const uint64_t at_server = std::min(q.server_arrival_ns[i], arrived),
 		       answered = std::min(q.answered_ns[i], arrived);
 	outside(sent, at_server);
-	const Number network = sums->network, idle = sums->AddServed(at_server, answered);
+	const uint64_t read = context.ReadAt(i, at_server, answered);
+	const Number network = sums->network, idle = sums->AddServed(at_server, read),
+		     idle_after = read < answered ? sums->AddServed(read, answered) : Number{0};
 	if (q.Behind(i)) {
-		sums->network += idle;
+		sums->network += idle + idle_after;
 	} else {
 		sums->AddUnknown(idle + sums->network - network);
+		sums->AddHeld(idle_after);
 		sums->network = network;
 	}
 	outside(answered, arrived);
@@ -108,8 +116,10 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	// idle or waits on a socket meanwhile, then for something that is not recorded: the rest of the
 	// request, another thread, another server.
 	if (context.in_kernel) {
-		const Number idle = sums->AddServed(sent, arrived);
-		sums->AddUnknown(idle + sums->network);
+		const uint64_t read = context.ReadAt(i, sent, arrived);
+		sums->AddUnknown(sums->AddServed(sent, read) + sums->network);
+		if (read < arrived)
+			sums->AddHeld(sums->AddServed(read, arrived));
 		sums->network = 0;
 		return DivideBacklog(context, i, Number{0}, sums);
 	}
@@ -121,6 +131,10 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	if (idle_waiting > 0)
 		late_waiting = std::min(static_cast<Number>(context.LateWaiting(i)), idle_waiting);
 	idle_waiting -= late_waiting;
+	if (const Number held = std::min(static_cast<Number>(context.Held(i, due, until)), idle_waiting); held > 0) {
+		sums->AddHeld(held);
+		idle_waiting -= held;
+	}
 	sums->late += static_cast<Number>(sent - until) + late_waiting + static_cast<Number>(unread);
 	sums->network += idle_waiting;
 	DivideServed(context, i, sums);

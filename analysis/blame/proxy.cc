@@ -108,6 +108,7 @@ struct HopSums {
 	}
 	uint64_t Busy() const { return times->Sum(Cause::ServerBusy); }
 	void AddUnknown(uint64_t ns) { times->At(path.front_hop).direct[Index(Cause::Unknown)] += ns; }
+	void AddHeld(uint64_t ns) { times->At(path.front_hop).direct[Index(Cause::Held)] += ns; }
 	uint64_t StalledBefore(uint64_t due_ns)
 	{
 		const Route &route = path.route;

@@ -50,6 +50,7 @@ struct QuickSums {
 	double Busy() const { return busy; }
 	double Unknown() const { return latency - stall - busy - network - late; }
 	void AddUnknown(double) {} // see Unknown
+	void AddHeld(double ns) { stall += ns; }
 	void SetNoServer(double without, double) { stall += without; }
 	double StalledBefore(uint64_t due_ns) const
 	{

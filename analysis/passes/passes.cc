@@ -59,9 +59,11 @@ void FindServers(const std::vector<Timeline> &timelines, Context *context)
 		first = timelines.size();
 	const std::set<uint32_t> clients = ClientsOfServers(run);
 	auto add = [&](const Timeline &t, uint16_t hop) {
-		const bool awaits =
-		    t.thread < run.threads.size() && clients.count(run.threads[t.thread].tgid);
-		context->servers.push_back({&t, {}, {}, hop, awaits});
+		const bool known = t.thread < run.threads.size();
+		const bool awaits = known && clients.count(run.threads[t.thread].tgid);
+		const bool holds = known && serving.connections.empty() &&
+				   AnswersByItself(run, run.threads[t.thread].tgid);
+		context->servers.push_back({&t, {}, {}, hop, awaits, holds});
 	};
 	for (size_t s = 0; s < first; s++)
 		add(timelines[s], HopOf(run, timelines, s));
@@ -115,6 +117,8 @@ public:
 	{
 		FindHops(timelines, &context_);
 		FindServers(timelines, &context_);
+		for (const std::string &op : run.ops)
+			context_.blocking.push_back(IsBlockingCommand(op));
 		FindWays(timelines, &context_);
 		if (!context_.way_ends.empty()) // a request ahead may be in the window before
 			log_.KeepLead(run.connections.size() * kLookedBack);
@@ -253,6 +257,7 @@ private:
 		};
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
 		ConnectionSlots slots(context_.run, facts_.last_use_of);
+		HeldBuilder held(context_.run);
 		auto add_window = [&](auto add_each) {
 			StartWindow(&slots);
 			NoteWays(&context_);
@@ -261,6 +266,7 @@ private:
 				if (IsError(requests().status[i]))
 					continue;
 				add_each(i);
+				held.Add(requests().sent_ns[i], requests().Arrived(i));
 				AddToBacklog(i, &of_servers_[context_.ServerIndex(i)]);
 				if (!of_ways.empty())
 					AddToBacklog(i, of_ways[context_.WayOf(i)].get());
@@ -278,6 +284,7 @@ private:
 						add(i);
 			});
 		}
+		context_.held = held.Finish();
 		blame_.latencies = latencies.Result();
 		blame_.p99_range = RangeOf(facts_.latencies, 99);
 		blame_.p99_9_range = RangeOf(facts_.latencies, 99.9);

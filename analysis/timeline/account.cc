@@ -317,6 +317,12 @@ int InstanceThread(const Run &run, const Accounts &accounts, const Behind &insta
 	return process ? ServingThreadOf(run, accounts, process, why) : -1;
 }
 
+bool AnswersByItself(const Run &run, uint32_t process)
+{
+	const auto target = std::ranges::find_if(run.targets, [&](const Target &t) { return t.pid == process; });
+	return target != run.targets.end() && AnswersByItself(*target);
+}
+
 std::set<uint32_t> ClientsOfServers(const Run &run)
 {
 	std::set<uint32_t> processes;

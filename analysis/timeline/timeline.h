@@ -152,6 +152,8 @@ int InstanceThread(const Run &run, const Accounts &accounts, const Behind &insta
 // Processes that may wait for an answer of another server, before they answer. Without servers that answer by
 // themselves: a Redis with a primary does not wait for it.
 std::set<uint32_t> ClientsOfServers(const Run &run);
+// Whether a process is a server that waits for no other one before it answers: Redis, memcached.
+bool AnswersByItself(const Run &run, uint32_t process);
 // By such process: where its outgoing connections lead to, except to other targets.
 std::map<uint32_t, std::vector<std::string>> UnrecordedPeers(const Run &run);
 
