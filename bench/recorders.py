@@ -53,15 +53,15 @@ class Profile:
         self.name, self.program, self.options = name, program, options
         self.ours = True
 
-    def start(self, server, directory):
-        return Recording(self, server, os.path.join(directory, f"{self.name}.forktail"))
+    def start(self, server, directory, **how):
+        return Recording(self, server, os.path.join(directory, f"{self.name}.forktail"), **how)
 
 
 class Recording:
-    def __init__(self, profile, server, path):
+    def __init__(self, profile, server, path, **how):
         self.path = path
         self.process = subprocess.Popen([profile.program, "--pid", str(server), "-o", path, *profile.options],
-                                        stderr=subprocess.PIPE, text=True)
+                                        stderr=subprocess.PIPE, text=True, **how)
         message = self.process.stderr.readline()
         if not message.startswith("recording "):
             message += self.process.communicate()[1]
