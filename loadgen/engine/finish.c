@@ -15,6 +15,11 @@ void fail_unsent(struct load_thread *t, uint64_t now_ns)
 		t->model->fail_unsent(t, now_ns);
 }
 
+bool loss_is_final(const struct load_thread *t)
+{
+	return t->alive == 0 && !t->stopping && !atomic_load(&t->plan->ending.stop);
+}
+
 void finish_if_done(struct load_thread *t, uint64_t now_ns)
 {
 	bool more = t->model->more(t, now_ns);

@@ -43,7 +43,8 @@ struct load_model {
 	void (*pump)(struct load_thread *t, uint64_t now_ns);
 	/* Whether more requests will be taken. */
 	bool (*more)(struct load_thread *t, uint64_t now_ns);
-	/* Nothing more is sent: ends requests that were due by now. May be NULL. */
+	/* Nothing more is sent: ends requests that were due by now, or fall due later (finish.h). May be
+	 * NULL. */
 	void (*fail_unsent)(struct load_thread *t, uint64_t now_ns);
 	/* Ends requests that wait without a connection. May be NULL. */
 	void (*give_up)(struct load_thread *t, uint64_t now_ns);

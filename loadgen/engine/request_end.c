@@ -51,7 +51,8 @@ void record_request(struct load_thread *t, uint32_t connection, const struct pen
 		key_base_ack(w->base, p->key);
 	if (__builtin_expect(status_is_error(status), 0)) {
 		if (p->intended_ns >= t->plan->measure_ns)
-			stats_note_error(t->stats, status, end_ns);
+			stats_note_error(t->stats, status,
+					 status == FT_STATUS_UNSENT ? p->intended_ns : end_ns);
 		count_error(t);
 	}
 }

@@ -9,7 +9,8 @@
 void due_arm(struct load_thread *t, uint64_t due_ns);
 /* Whether requests will still fall due: `more` of open loops. */
 bool due_more(struct load_thread *t, uint64_t now_ns);
-/* Ends the pacing, and counts what was due by now and never sent. */
+/* Ends the pacing, and counts what was due and never sent: by now, or until the planned end if all
+ * connections are lost. */
 void due_fail_unsent(struct load_thread *t, uint64_t now_ns);
 
 #endif

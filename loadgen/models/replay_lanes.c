@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "loadgen/engine/finish.h"
 #include "loadgen/engine/request_end.h"
 #include "recording/recording.h"
 
@@ -101,18 +102,27 @@ void lane_step(struct load_thread *t, struct lane *l)
 		l->next = next;
 }
 
-/* Counts the next record as not sent, if it has a time, and moves on. */
-static void skip(struct load_thread *t, struct lane *l, uint64_t now_ns)
+/* When the last record falls due, or the test ends before. PACING_NEVER: the file is repeated. */
+static uint64_t planned_end_ns(const struct load_thread *t)
+{
+	const struct replay *r = t->replay->replay;
+	uint64_t last_ns = t->plan->replay_loop ? PACING_NEVER : due_ns(t, r->count - 1, 0);
+
+	return last_ns < t->plan->end_ns ? last_ns : t->plan->end_ns;
+}
+
+/* Counts the next record as not sent, if it has a time, and moves on. It ends at end_ns. */
+static void skip(struct load_thread *t, struct lane *l, uint64_t end_ns)
 {
 	const struct replay *r = t->replay->replay;
 	struct pending_request p = {
 	    .intended_ns = lane_due_ns(t, l),
-	    .start_ns = now_ns,
+	    .start_ns = end_ns,
 	    .operation = r->records[l->next].operation,
 	};
 
 	if (r->timed)
-		record_end(t, NO_CONNECTION, &p, now_ns, FT_STATUS_UNSENT, 0);
+		record_end(t, NO_CONNECTION, &p, end_ns, FT_STATUS_UNSENT, 0);
 	lane_step(t, l);
 }
 
@@ -180,11 +190,14 @@ struct lane *lanes_next_due(struct load_thread *t, uint64_t now_ns)
 void lanes_end(struct load_thread *t, uint64_t now_ns)
 {
 	struct replay_thread *rt = t->replay;
+	uint64_t end_ns = rt->replay->timed && loss_is_final(t) ? planned_end_ns(t) : now_ns;
 
+	if (end_ns == PACING_NEVER || end_ns < now_ns)
+		end_ns = now_ns;
 	t->lane.waits_for_spare = true;
 	for (uint32_t i = 0; i < rt->count; i++) {
-		if (rt->replay->timed)
-			lane_give_up(t, &rt->lanes[i], now_ns);
+		while (rt->replay->timed && lane_due_ns(t, &rt->lanes[i]) <= end_ns)
+			skip(t, &rt->lanes[i], end_ns);
 		lane_close(rt, &rt->lanes[i]);
 	}
 	rt->cursor = REPLAY_END;

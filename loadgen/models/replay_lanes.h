@@ -75,7 +75,7 @@ void lane_skip_refused(struct load_thread *t, struct lane *l, uint64_t now_ns);
 struct lane *lanes_next_due(struct load_thread *t, uint64_t now_ns);
 /* When the next record of any lane of the test falls due. */
 uint64_t lanes_due_ns(const struct load_thread *t);
-/* Nothing more is sent: counts due records. `fail_unsent` of replays. */
+/* Nothing more is sent: counts due records, as due_fail_unsent() does. `fail_unsent` of replays. */
 void lanes_end(struct load_thread *t, uint64_t now_ns);
 
 /* ---- several servers ---- */

@@ -91,8 +91,14 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 		complain(r, text);
 	}
 	if (all > 0 && (lost == all || away == all)) {
-		snprintf(text, sizeof(text), "all %u connections were lost%s: %s", all,
-			 lost == all ? "" : " and not reopened before the end", why ? why : "?");
+		size_t length =
+		    (size_t)snprintf(text, sizeof(text), "all %u connections were lost%s: %s", all,
+				     lost == all ? "" : " and not reopened before the end", why ? why : "?");
+
+		if (status[FT_STATUS_UNSENT] && length < sizeof(text))
+			snprintf(text + length, sizeof(text) - length,
+				 ". %llu requests that were due by the planned end were never sent",
+				 (unsigned long long)status[FT_STATUS_UNSENT]);
 		complain(r, text);
 		if (r->end == RUN_DONE)
 			r->end = RUN_SERVER_LOST;

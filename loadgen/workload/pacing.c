@@ -109,6 +109,20 @@ void pacing_take(struct pacing *p)
 	settle(p);
 }
 
+uint64_t pacing_end_ns(const struct pacing *p)
+{
+	struct pacing rest = *p;
+	uint64_t last_ns = PACING_NEVER;
+
+	if (p->end_ns != PACING_NEVER)
+		return p->end_ns;
+	if (p->left > UINT64_MAX / 2)
+		return PACING_NEVER;
+	for (; rest.due_ns != PACING_NEVER; pacing_take(&rest))
+		last_ns = rest.due_ns;
+	return last_ns;
+}
+
 void pacing_stop(struct pacing *p, uint64_t at_ns)
 {
 	if (p->end_ns > at_ns + 1)

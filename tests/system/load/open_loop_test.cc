@@ -122,6 +122,45 @@ TEST_CASE("more than the server can handle: the backlog is sent and awaited afte
 	CHECK(log.with_status(FT_STATUS_UNSENT) + log.with_status(FT_STATUS_TIMEOUT) == 0);
 }
 
+TEST_CASE("a server that is killed: what falls due until the planned end was never sent, and is in the log")
+{
+	for (const Arguments &plan :
+	     std::vector<Arguments>{{"--duration", "2"},
+				    {"-n", "2000", "--threads", "2"},
+				    {"--duration", "2", "--blocking"},
+				    {"--duration", "2", "--on-error", "reconnect", "--drain", "100ms"}}) {
+		INFO(plan.front() << plan.size());
+		Redis redis;
+		TempDir dir;
+		Arguments all = {"-s", redis.socket(),	"--rate", "1000",	   "-c", "4", "-q",
+				 "-o", dir.file("log"), "--json", dir.file("json")};
+		all.insert(all.end(), plan.begin(), plan.end());
+		Process p(load_command(all));
+		sleep_for(Seconds(0.5));
+		redis.process().signal(SIGKILL);
+		REQUIRE(p.wait(Seconds(30)) == 3);
+		CHECK(contains(p.err(), "requests that were due by the planned end were never sent"));
+		const Log log = read_log(dir.file("log"));
+		CHECK(log.requests.size() == 2000);
+		const size_t unsent = log.with_status(FT_STATUS_UNSENT);
+		CHECK(unsent > 1000);
+		uint64_t first_ns = UINT64_MAX, last_ns = 0, end_ns = 0;
+		for (const ft_request &q : log.requests) {
+			first_ns = std::min(first_ns, q.intended_ns);
+			last_ns = std::max(last_ns, q.intended_ns);
+			end_ns = std::max(end_ns, q.end_ns);
+		}
+		CHECK(last_ns - first_ns > 1990000000);
+		for (const ft_request &q : log.requests)
+			if (q.status == FT_STATUS_UNSENT)
+				REQUIRE(q.end_ns + 10000000 >= last_ns); /* waited for the end */
+		const Json run = parse_json(read_file(dir.file("json")))["runs"][0];
+		CHECK(run["total"]["errors_by_kind"]["never sent"] == unsent);
+		CHECK(run["error_times"]["never sent"]["count"] == unsent);
+		CHECK(run["error_times"]["never sent"]["last_ns"] == last_ns);
+	}
+}
+
 TEST_CASE("a server that never answers again: due requests are logged, unanswered or unsent, with their wait")
 {
 	Redis redis;

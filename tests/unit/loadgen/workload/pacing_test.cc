@@ -46,6 +46,25 @@ TEST_CASE("the sequence ends before its end and after its count")
 	CHECK(all.back() < 2 * kSecond);
 }
 
+TEST_CASE("the end of a sequence is its end, or the last instant of its count")
+{
+	for (const arrival kind : {ARRIVAL_CONSTANT, ARRIVAL_POISSON}) {
+		pacing p;
+		const random_stream random = random_begin(1, 0, 3);
+		pacing_start(&p, kind, 1000, 0, kSecond, 5 * kSecond, 10, random);
+		CHECK(pacing_end_ns(&p) == 5 * kSecond);
+		pacing_start(&p, kind, 1000, 0, kSecond, PACING_NEVER, UINT64_MAX, random);
+		CHECK(pacing_end_ns(&p) == PACING_NEVER);
+		pacing_start(&p, kind, 1000, 0, kSecond, PACING_NEVER, 10, random);
+		const uint64_t due_ns = p.due_ns, end_ns = pacing_end_ns(&p);
+		CHECK(p.due_ns == due_ns);
+		CHECK(end_ns == instants(kind, 1000, PACING_NEVER, 10).back());
+		for (int i = 0; i < 10; i++)
+			pacing_take(&p);
+		CHECK(pacing_end_ns(&p) == PACING_NEVER); /* nothing is left */
+	}
+}
+
 TEST_CASE("threads that share a rate interleave")
 {
 	CHECK(instants(ARRIVAL_CONSTANT, 1000, PACING_NEVER, 1, 1, 0.25).front() == kSecond + 250000);
