@@ -24,6 +24,11 @@ static __always_inline void thread_event(struct thread_state *st, struct task_st
 	e->begin_ns = st->begin_ns;
 	e->clone_flag = parent_tgid == st->tgid;
 	e->client = st->client;
+	e->exit_code = e->exit_flags = 0;
+	if (type == FT_EVENT_THREAD_END) {
+		e->exit_code = (u32)BPF_CORE_READ(task, exit_code);
+		e->exit_flags = FT_EXIT_CODE | (BPF_CORE_READ(task, signal, oom_mm) ? FT_EXIT_OOM_KILLER : 0);
+	}
 	bpf_probe_read_kernel(e->comm, sizeof e->comm, task->comm);
 	/* A child may live for a few milliseconds only: the recorder must read its name now. */
 	bool child = type == FT_EVENT_THREAD_BEGIN && parent_tgid && parent_tgid != st->tgid;

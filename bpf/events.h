@@ -136,6 +136,12 @@ struct ft_writes_value {
 	char comm[16];
 };
 
+/* What is known of a thread's exit. */
+enum ft_exit_flags {
+	FT_EXIT_CODE = 1,	/* the code; otherwise the exit was not seen */
+	FT_EXIT_OOM_KILLER = 2, /* the OOM killer had chosen its process */
+};
+
 struct ft_event_thread {
 	__u32 type;
 	__u32 tid, tgid, parent_tgid;
@@ -143,6 +149,8 @@ struct ft_event_thread {
 	__u64 begin_ns;	  /* with an end: when the account began */
 	__u64 clone_flag; /* with a begin: 1 if it is a thread of the parent's process */
 	__u64 client;	  /* 1: of a load generator */
+	__u32 exit_code;  /* with an end: as wait() returns it; of a killed process the same in each thread */
+	__u32 exit_flags; /* with an end: enum ft_exit_flags */
 	char comm[16];
 };
 

@@ -144,6 +144,11 @@ struct list_head {
 	struct list_head *next;
 };
 
+/* Of a process. */
+struct signal_struct {
+	void *oom_mm; /* NULL, unless the OOM killer has chosen the process */
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -154,6 +159,8 @@ struct task_struct {
 	struct list_head children; /* of this thread */
 	char comm[16];
 	unsigned int __state;
+	int exit_code; /* of an exiting thread, as wait() returns it */
+	struct signal_struct *signal;
 	int on_cpu;
 	void *stack;
 	struct files_struct *files;

@@ -31,8 +31,12 @@ static void print_ended(const struct recorder *r, pid_t pid)
 {
 	for (size_t i = 0; i < r->threads.ended_count; i++) {
 		const struct ended_target *e = &r->threads.ended[i];
-		if (e->pid == pid && e->t_ns)
-			print(pid, e->comm, strnlen(e->comm, sizeof e->comm), "ended");
+		if (e->pid != pid || !e->t_ns)
+			continue;
+		char how[64], what[80];
+		exit_text(e->exit_code, e->exit_flags, how, sizeof how);
+		snprintf(what, sizeof what, "ended%s%s", *how ? ", " : "", how);
+		print(pid, e->comm, strnlen(e->comm, sizeof e->comm), what);
 	}
 }
 

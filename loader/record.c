@@ -392,6 +392,7 @@ static json_t *ended_targets(const struct recorder *r)
 		json_put_count(one, "pid", (uint64_t)e->pid);
 		json_put(one, "comm", json_text(e->comm, strnlen(e->comm, sizeof e->comm)));
 		json_put_count(one, "t_ns", e->t_ns);
+		json_put_exit(one, e->exit_code, e->exit_flags);
 	}
 	return all;
 }
@@ -407,7 +408,10 @@ static void print_ended(const struct recorder *r)
 		uint64_t ns = e->t_ns > r->attached_ns ? e->t_ns - r->attached_ns : 0;
 		char visible[VISIBLE_MOST * sizeof e->comm + 1];
 		visible_text(visible, sizeof visible, e->comm, strnlen(e->comm, sizeof e->comm));
-		fprintf(stderr, "%s (%d) exited after %.1f s\n", visible, e->pid, (double)ns * 1e-9);
+		char how[64];
+		exit_text(e->exit_code, e->exit_flags, how, sizeof how);
+		fprintf(stderr, "%s (%d) exited after %.1f s%s%s\n", visible, e->pid, (double)ns * 1e-9,
+			*how ? ", " : "", how);
 	}
 }
 

@@ -186,21 +186,66 @@ static struct ended_target *ended_of(struct threads *t, const struct ft_thread *
 	return e;
 }
 
+enum { SIGNAL_BITS = 0x7f, CORE_BIT = 0x80, STATUS_SHIFT = 8, STATUS_BITS = 0xff };
+
+void exit_text(uint32_t exit_code, uint32_t exit_flags, char *text, size_t size)
+{
+	const int signal = (int)(exit_code & SIGNAL_BITS);
+	const char *name = sigabbrev_np(signal),
+		   *oom = exit_flags & FT_EXIT_OOM_KILLER ? " (OOM killer)" : "";
+	*text = 0;
+	if (!(exit_flags & FT_EXIT_CODE))
+		return;
+	if (!signal)
+		snprintf(text, size, "exit status %u", exit_code >> STATUS_SHIFT & STATUS_BITS);
+	else if (name)
+		snprintf(text, size, "killed by SIG%s%s", name, oom);
+	else
+		snprintf(text, size, "killed by signal %d%s", signal, oom);
+}
+
+void json_put_exit(json_t *object, uint32_t exit_code, uint32_t exit_flags)
+{
+	if (!(exit_flags & FT_EXIT_CODE))
+		return;
+	if (!(exit_code & SIGNAL_BITS)) {
+		json_put_count(object, "status", exit_code >> STATUS_SHIFT & STATUS_BITS);
+		return;
+	}
+	json_put_count(object, "signal", exit_code & SIGNAL_BITS);
+	if (exit_code & CORE_BIT)
+		json_put(object, "core_dumped", json_true());
+	if (exit_flags & FT_EXIT_OOM_KILLER)
+		json_put(object, "oom_killer", json_true());
+}
+
+static void write_end(const char *kind, uint64_t t_ns, const struct ft_thread *r, const char *comm,
+		      size_t length, const struct ft_event_thread *exit, struct ft_writer *w)
+{
+	json_t *note = json_note(t_ns, kind);
+	json_put_count(note, "pid", r->tgid);
+	json_put(note, "comm", json_text(comm, length));
+	json_put_exit(note, exit->exit_code, exit->exit_flags);
+	write_json_note(w, note);
+}
+
 /* A thread of a target has exited. With the last thread, the target ends under the name of its main thread.
- * Whether its children continue does not matter. */
-static void note_end(struct threads *t, const struct ft_thread *r, struct ft_writer *w)
+ * Whether its children continue does not matter. A child's end is noted if a signal killed it. */
+static void note_end(struct threads *t, const struct ft_thread *r, const struct ft_event_thread *exit,
+		     struct ft_writer *w)
 {
 	bool last = !threads_alive(t, (pid_t)r->tgid), main = r->flags & FT_THREAD_MAIN;
+	if (r->flags & FT_THREAD_CHILD && last && exit->exit_code & SIGNAL_BITS)
+		write_end("child-killed", r->end_ns, r, r->role, strnlen(r->role, sizeof r->role), exit, w);
 	if (r->flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT) || (!last && !main))
 		return;
 	struct ended_target *e = ended_of(t, r);
 	if (!e || !last)
 		return;
 	e->t_ns = r->end_ns;
-	json_t *note = json_note(e->t_ns, "target-ended");
-	json_put_count(note, "pid", r->tgid);
-	json_put(note, "comm", json_text(e->comm, strnlen(e->comm, sizeof e->comm)));
-	write_json_note(w, note);
+	e->exit_code = exit->exit_code;
+	e->exit_flags = exit->exit_flags;
+	write_end("target-ended", e->t_ns, r, e->comm, strnlen(e->comm, sizeof e->comm), exit, w);
 }
 
 void threads_free(struct threads *t)
@@ -223,7 +268,7 @@ void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_w
 	last.flags |= t->closing ? 0 : FT_THREAD_ENDED;
 	ft_writer_record(w, FT_BLOCK_THREAD, &last);
 	if (!t->closing)
-		note_end(t, &last, w);
+		note_end(t, &last, e, w);
 }
 
 void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *w)

@@ -3,6 +3,7 @@
 #ifndef FORKTAIL_LOADER_THREADS_H
 #define FORKTAIL_LOADER_THREADS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -36,6 +37,7 @@ struct ended_target {
 	pid_t pid;
 	uint64_t t_ns; /* when the last one exited; 0: threads other than its main thread still run */
 	char comm[16];
+	uint32_t exit_code, exit_flags; /* of the last thread, as in struct ft_event_thread */
 };
 
 struct threads {
@@ -57,6 +59,10 @@ void threads_free(struct threads *t);
 /* Writes the thread's record. threads_tick reads a name again that may still change. */
 void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
 void threads_end(struct threads *t, const struct ft_event_thread *e, struct ft_writer *w);
+/* How a process ended: "killed by SIGKILL (OOM killer)", "exit status 1"; "" if unknown. */
+void exit_text(uint32_t exit_code, uint32_t exit_flags, char *text, size_t size);
+/* The same as members of an object: status or signal, core_dumped, oom_killer. */
+void json_put_exit(json_t *object, uint32_t exit_code, uint32_t exit_flags);
 /* Writes which epoll instance a thread waits for from now on. */
 void threads_loop(struct threads *t, const struct ft_loop *l, struct ft_writer *w);
 /* A new file begins: writes all threads that are alive and what they wait for. Targets that have exited
