@@ -112,10 +112,12 @@ struct Context {
 	}
 	uint64_t WithoutServer(size_t i) const
 	{
-		return outages.empty() ? 0
-				       : forktail::analysis::WithoutServer(outages, run.requests.due_ns[i],
-									   run.requests.end_ns[i],
-									   IsError(run.requests.status[i]));
+		return outages.empty()
+			   ? 0
+			   : forktail::analysis::WithoutServer(
+				 outages, run.requests.due_ns[i], run.requests.end_ns[i],
+				 IsError(run.requests.status[i]),
+				 static_cast<int>(run.connections[run.requests.connection[i]].server));
 	}
 	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i]; }
 	// How long the server held requests, by its own words.

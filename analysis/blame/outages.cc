@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Outages come from the load generator's records, because only it saw the last answer before and the first
-// one after. Times alone decide which requests waited in one: the log has no keys, so it does not say whose
-// key was without a server.
+// Most outages come from the load generator's records, because only it saw the last answer before and the
+// first one after. Times alone decide which requests waited in one: the log has no keys, so it does not say
+// whose key was without a server.
 #include "outages.h"
 
 #include <algorithm>
@@ -33,10 +33,13 @@ std::vector<Outage> OutagesOf(const Run &run)
 	return outages;
 }
 
-uint64_t WithoutServer(const std::vector<Outage> &outages, uint64_t due_ns, uint64_t end_ns, bool failed)
+uint64_t WithoutServer(const std::vector<Outage> &outages, uint64_t due_ns, uint64_t end_ns, bool failed,
+		       int server)
 {
 	uint64_t longest = 0;
 	for (const Outage &o : outages) {
+		if (o.server != kAnyServer && o.server != server)
+			continue;
 		uint64_t from = std::max(due_ns, o.begin_ns), to = std::min(end_ns, o.end_ns);
 		bool waited_out = failed || (o.end_ns != UINT64_MAX && end_ns + kReadNs >= o.end_ns);
 		if (waited_out && to > from)

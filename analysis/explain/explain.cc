@@ -87,17 +87,6 @@ void NoteCoverage(Explanation *e)
 	}
 }
 
-// A server that ended while others continue looks like an idle one.
-void NoteEndedServers(Explanation *e)
-{
-	if (e->run.targets.size() < 2)
-		return;
-	for (const EndedTarget &target : e->run.ended)
-		e->notes.push_back(target.comm + " (" + std::to_string(target.pid) + ") ended at " +
-				   common::FormatOffset(target.t_ns, e->zero_ns) +
-				   ": its replacement, if any, was not recorded");
-}
-
 void NoteKernelLog(Explanation *e)
 {
 	if (!e->run.kernel_log_joined)
@@ -119,6 +108,14 @@ void NoteIoUring(Explanation *e)
 					   ") uses io_uring: a thread that waits in io_uring_enter counts as "
 					   "idle, whatever it waits for, and the serving threads of "
 					   "connections are unknown");
+}
+
+void NoteEnds(Explanation *e)
+{
+	for (const std::string &note : EndNotes(*e))
+		e->notes.push_back(note);
+	if (const std::string note = OverloadNote(*e); !note.empty())
+		e->notes.push_back(note);
 }
 
 // Inserted after the notes on serving threads.
@@ -279,20 +276,24 @@ uint64_t EndOfSpan(const std::vector<TimeSpan> &times, uint64_t t_ns)
 	return after == times.begin() ? 0 : after[-1].until_ns;
 }
 
-// The account of each thread over the whole run.
-Accounts AccountThreads(OwnCodes *codes, Explanation *e)
+// The account of each thread over the whole run, and its CPU time during an overload.
+Accounts AccountThreads(OwnCodes *codes, CpuTimes *in_overload, Explanation *e)
 {
 	Accounts accounts;
 	std::string why;
 	if (ComparesCounts(*e))
 		e->server_threads = ServerThreadsOf(e->run, ProcessOfServer(e->run, 0, &why));
 	CpuTimes cpu(e->server_threads.period);
+	if (e->overload)
+		*in_overload = CpuTimes(e->overload->period);
 	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
 		e->activities = ActivitiesOf(e->run);
 		accounts.Add(e->run, from_ns, to_ns);
 		codes->Add(from_ns, to_ns);
 		if (!e->server_threads.threads.empty())
 			cpu.Add(e->run, from_ns, to_ns);
+		if (e->overload)
+			in_overload->Add(e->run, from_ns, to_ns);
 	});
 	AddCpuTimes(cpu, &e->server_threads);
 	e->waits_for_locks = accounts.WaitsForLocks();
@@ -472,7 +473,9 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	UseStretches(e);
 	e->progress.Plan(e->source->stretches().size() > 1 ? kPlanInStretches : kPlan);
 	OwnCodes own_codes(e);
-	const Accounts accounts = AccountThreads(&own_codes, e);
+	CpuTimes in_overload({0, 0});
+	e->overload = FindOverload(e->run, facts);
+	const Accounts accounts = AccountThreads(&own_codes, &in_overload, e);
 	bool requests = facts.count > 0;
 	if (requests)
 		FindServers(facts, accounts, e->stretches, e);
@@ -486,13 +489,17 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	size_t notes_of_servers = e->notes.size();
 	FindMeasured(facts, e);
 	NoteCoverage(e);
-	NoteEndedServers(e);
 	NoteIoUring(e);
 
 	Threshold slow = options.slow;
 	if (!requests && !slow.ns && slow.percentile <= 0)
 		slow.ns = kSlowIterationNs;
 	e->clients = FindClients(e->run, facts.first_due_of);
+	if (e->overload)
+		FindLimit(*e, in_overload, &*e->overload);
+	if (requests)
+		e->server_ends = FindServerEnds(e->run, e->log.get());
+	facts.outages = OutagesOf(e->run, e->server_ends);
 	const Earlier earlier = {e->log_before.get(), e->source->BeforePart(), e->part.since_ns};
 	e->blame = requests ? BlameLog(e->run, e->log.get(), std::move(facts), e->timelines, slow, e->clients,
 				       e->by_thread, memory.limits, e->stretches, earlier)
@@ -502,6 +509,7 @@ bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanat
 	NoteUnknownThreads(notes_of_servers, e);
 	NoteLimits(e);
 	NoteKernelLog(e);
+	NoteEnds(e);
 	e->by_client = groups.Clients(e->run);
 	e->by_command = groups.Commands(e->run);
 	ExplainEpisodes(options.evidence, options.ranked_by, e);

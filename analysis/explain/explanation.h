@@ -21,6 +21,8 @@
 #include "analysis/run/run.h"
 #include "analysis/source/source.h"
 #include "analysis/timeline/timeline.h"
+#include "overload.h"
+#include "process_ends.h"
 #include "server_commands.h"
 #include "server_count.h"
 #include "server_threads.h"
@@ -52,6 +54,8 @@ struct Explanation {
 	std::optional<ServerCount> server_count; // of the only server, for the whole run
 	std::optional<ServerCommands> server_commands; // likewise
 	ServerThreads server_threads;
+	std::vector<ServerEnd> server_ends;	// per Run::ended; empty without a request log
+	std::optional<Overload> overload;	// only of an open loop
 	std::vector<std::string> notes;		// limits of this explanation, one sentence each
 	std::set<std::string> unrecorded_peers; // addresses of servers that recorded processes are clients of
 	uint64_t zero_ns = 0;	  // origin of "+12.304 s": the first request, else the start of the recording

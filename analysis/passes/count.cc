@@ -63,7 +63,11 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 		uint32_t c = q.connection[i];
 		facts->by_status[q.status[i]]++;
 		facts->first_due_ns = std::min(facts->first_due_ns, q.due_ns[i]);
+		facts->last_due_ns = std::max(facts->last_due_ns, q.due_ns[i]);
 		facts->last_end_ns = std::max(facts->last_end_ns, q.end_ns[i]);
+		facts->curve.At(q.due_ns[i]).due++;
+		LoadCounts &ended = facts->curve.At(q.end_ns[i]);
+		(IsAnswered(q.status[i]) ? ended.answered : ended.failed)++;
 		if (facts->first_due_of[c] == UINT64_MAX)
 			facts->first_due_of[c] = q.due_ns[i];
 		if (q.status[i] != FT_STATUS_UNSENT)
@@ -110,10 +114,12 @@ void MergeSums(const LogFacts &worker, LogFacts *all)
 	for (size_t s = 0; s < all->by_status.size(); s++)
 		all->by_status[s] += worker.by_status[s];
 	all->first_due_ns = std::min(all->first_due_ns, worker.first_due_ns);
+	all->last_due_ns = std::max(all->last_due_ns, worker.last_due_ns);
 	all->last_end_ns = std::max(all->last_end_ns, worker.last_end_ns);
 	all->latencies.Merge(worker.latencies);
 	all->latencies_ns += worker.latencies_ns;
 	all->peaks.Merge(worker.peaks);
+	all->curve.Merge(worker.curve);
 	all->behind_unknown += worker.behind_unknown;
 	all->behind |= worker.behind;
 	all->joined += worker.joined;

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "analysis/blame/backlog.h"
+#include "analysis/blame/outages.h"
 #include "analysis/run/log.h"
 #include "analysis/run/part.h"
 #include "analysis/run/run.h"
+#include "load_curve.h"
 #include "peaks.h"
 #include "percentile.h"
 
@@ -41,7 +43,7 @@ using OperationCounts = std::array<OperationCount, 256>; // by index into Run::o
 struct LogFacts {
 	uint64_t count = 0;
 	std::array<uint64_t, 256> by_status = {};
-	uint64_t first_due_ns = UINT64_MAX, last_end_ns = 0;
+	uint64_t first_due_ns = UINT64_MAX, last_due_ns = 0, last_end_ns = 0;
 	// Per Run::connections: the due time of its first request; UINT64_MAX: none.
 	std::vector<uint64_t> first_due_of;
 	std::vector<LastUse> last_use_of; // likewise, its last request in the order of the log
@@ -57,6 +59,8 @@ struct LogFacts {
 	unsigned __int128 arrivals_ns = 0;
 	uint64_t unread_ns = 0, longest_unread_ns = 0;
 	Peaks peaks;			    // of answered requests
+	LoadCurve curve;		    // of all requests
+	std::vector<Outage> outages;	    // by the ends of servers' processes, if they were looked for
 	std::vector<SampledRequest> sample; // of answered requests, in order
 
 	uint64_t answered() const { return latencies.count; }

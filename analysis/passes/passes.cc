@@ -115,6 +115,7 @@ public:
 	      earlier_(earlier), context_{run, serving, clients, OutagesOf(run)},
 	      kept_(limits, facts.answered())
 	{
+		context_.outages.insert(context_.outages.end(), facts_.outages.begin(), facts_.outages.end());
 		FindHops(timelines, &context_);
 		FindServers(timelines, &context_);
 		for (const std::string &op : run.ops)

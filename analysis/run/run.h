@@ -266,11 +266,15 @@ struct FrozenGroup {
 	std::string name;   // "container web (1f2e3d4c5b6a)"; "" if the path has none
 };
 
-// A target that ended before the recording did.
-struct EndedTarget {
+// A target, or a target's child that was killed, that ended before the recording did.
+struct ProcessEnd {
 	uint64_t t_ns = 0;
 	uint32_t pid = 0;
-	std::string comm;
+	std::string comm;   // of a child its role
+	bool child = false; // of a target
+	// How it ended: by a signal, or with an exit status; -1: not known, or not so.
+	int signal = -1, status = -1;
+	bool core_dumped = false, oom_killer = false;
 };
 
 // run.json, which is optional.
@@ -342,7 +346,7 @@ struct Run {
 	std::vector<ft_clock> clocks;	   // readings of all recordings
 	std::vector<ServerReport> reports; // by time
 	std::vector<Quota> quotas;	   // by time
-	std::vector<EndedTarget> ended;	   // likewise
+	std::vector<ProcessEnd> ended;	   // likewise
 	std::vector<FrozenGroup> frozen;   // likewise
 	std::map<uint32_t, std::string>
 	    tracers; // processes that stopped threads by ptrace: names by process id

@@ -314,6 +314,16 @@ void AddPeers(uint32_t pid, const common::Json &j, Run *run)
 		}
 }
 
+void AddEnd(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
+{
+	auto number = [&](const char *key) {
+		return common::Member(j, key) ? static_cast<int>(common::Whole(j, key) & 0xff) : -1;
+	};
+	run->ended.push_back({t_ns, pid, common::Text(j, "comm"), common::Text(j, "kind") == "child-killed",
+			      number("signal"), number("status"), common::Flag(j, "core_dumped"),
+			      common::Flag(j, "oom_killer")});
+}
+
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
 	if (common::Text(j, "kind") == "request-servers")
@@ -335,8 +345,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 		AddPeers(pid, j, run);
 	else if (common::Text(j, "kind") == "frozen")
 		run->frozen.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Text(j, "cgroup_of")});
-	else if (common::Text(j, "kind") == "target-ended")
-		run->ended.push_back({t_ns, pid, common::Text(j, "comm")});
+	else if (common::Text(j, "kind") == "target-ended" || common::Text(j, "kind") == "child-killed")
+		AddEnd(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "tracer")
 		run->tracers[pid] = common::Text(j, "comm");
 	else {

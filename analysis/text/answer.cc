@@ -242,6 +242,10 @@ Answer AnswerOf(const Explanation &e)
 	const Blame &b = e.blame;
 	const std::string one = b.from_iterations ? "event-loop iteration" : "request";
 	const std::string of_time = " of the slow " + one + "s' time";
+	if (std::string text = OutageText(e); !text.empty())
+		return {text, "outage"};
+	if (std::string text = OverloadText(e); !text.empty())
+		return {text, "overload"};
 	if (b.count == b.errors)
 		return {"No request was answered."};
 	const Lead &lead = e.lead;
