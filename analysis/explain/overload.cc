@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The rates are compared in slices of the time in which requests were due. A period is an overload only if
 // the backlog grew, and answers came at a steady rate, in each eighth of it, and if the rate of answers was
-// nowhere much higher than in it: otherwise a disturbance lowered it.
+// nowhere much higher than in it, or always lower than what was due: otherwise a disturbance lowered it.
 #include "overload.h"
 
 #include <algorithm>
@@ -26,9 +26,10 @@ constexpr double kLeastPart = 0.2; // of the time in which requests were due
 constexpr double kWholePart = 0.8; // likewise
 constexpr double kAnswered = 0.95; // of the requests due; more is no overload
 constexpr double kGrowth = 0.25;   // of the mean growth, in each piece
-constexpr double kSteady = 0.7;	   // of the mean rate of answers, in each piece
-constexpr double kCapacity = 0.8;  // of the highest rate of answers in any piece of the run
-constexpr double kAtLimit = 0.9;   // of a CPU
+constexpr double kSteady = 0.5;	   // of the mean rate of answers, in each piece
+constexpr double kBeyond = 1.1;	  // of the highest rate of answers: more is due than was possible at any time
+constexpr double kCapacity = 0.8; // of the highest rate of answers in any piece of the run
+constexpr double kAtLimit = 0.9;  // of a CPU
 
 // Sums since the first request was due, at the ends of slices.
 struct Sums {
@@ -81,7 +82,7 @@ bool IsOverload(const std::vector<Sums> &sums, size_t begin, size_t piece, doubl
 	const double due = last.due - first.due, answered = last.answered - first.answered,
 		     grown = last.Backlog() - first.Backlog(), pieces = static_cast<double>(kPieces);
 	if (answered > kAnswered * due || grown < (1 - kAnswered) * due ||
-	    answered / pieces < kCapacity * most)
+	    (answered / pieces < kCapacity * most && due / pieces < kBeyond * most))
 		return false;
 	for (size_t p = 0; p < kPieces; p++) {
 		const Sums &from = sums[begin + p * piece], &to = sums[begin + (p + 1) * piece];

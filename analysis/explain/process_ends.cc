@@ -51,10 +51,16 @@ void FindSuccessor(const Run &run, const ProcessEnd &of, ServerEnd *end)
 		}
 }
 
-std::string SignalName(int signal)
+uint64_t Unanswered(const ServerEnd &end)
 {
-	const char *name = sigabbrev_np(signal);
-	return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
+	return end.failed + end.unsent;
+}
+
+} // namespace
+
+std::string NameOf(const ProcessEnd &end)
+{
+	return end.comm + " (" + std::to_string(end.pid) + ")";
 }
 
 std::string CgroupOf(const Run &run, uint32_t pid)
@@ -65,17 +71,11 @@ std::string CgroupOf(const Run &run, uint32_t pid)
 	return "";
 }
 
-uint64_t Unanswered(const ServerEnd &end)
+std::string SignalName(int signal)
 {
-	return end.failed + end.unsent;
+	const char *name = sigabbrev_np(signal);
+	return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
-
-std::string NameOf(const ProcessEnd &end)
-{
-	return end.comm + " (" + std::to_string(end.pid) + ")";
-}
-
-} // namespace
 
 std::vector<ServerEnd> FindServerEnds(const Run &run, Log *log)
 {

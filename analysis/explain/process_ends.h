@@ -32,6 +32,10 @@ std::vector<Outage> OutagesOf(const Run &run, const std::vector<ServerEnd> &ends
 
 // The end behind most of the requests without an answer, as an index into Run::ended, or -1.
 int OutageOf(const Explanation &e);
+std::string NameOf(const ProcessEnd &end); // "redis-server (12345)"
+std::string SignalName(int signal);	   // "SIGKILL"
+// The cgroup of a target when it was described; "" if unknown.
+std::string CgroupOf(const Run &run, uint32_t pid);
 // How a process ended: ", killed by SIGKILL", ", with status 0"; "" if unknown.
 std::string HowText(const Run &run, const ProcessEnd &end);
 // "redis-server (12345) exited 3.00 s after the first request, killed by SIGKILL: 3,000 requests were due and

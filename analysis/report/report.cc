@@ -406,6 +406,16 @@ common::Json HopsJson(const Explanation &e)
 	return hops;
 }
 
+// The ends of recorded processes, which the charts mark.
+common::Json EndsJson(const Explanation &e, const ReportClock &clock)
+{
+	common::Json ends = common::Json::array();
+	for (const ProcessEnd &end : e.run.ended)
+		ends.push_back({{"t_s", clock.Seconds(end.t_ns)},
+				{"text", NameOf(end) + " exited" + HowText(e.run, end)}});
+	return ends;
+}
+
 common::Json PageJson(const Explanation &e, ReportArrays *arrays)
 {
 	const Blame &blame = e.blame;
@@ -437,7 +447,8 @@ common::Json PageJson(const Explanation &e, ReportArrays *arrays)
 			     {"causes", CausesJson(blame)},
 			     {"hops", HopsJson(e)},
 			     {"own_code", ActivitiesJson(e.own_code)},
-			     {"episodes", EpisodesJson(e, clock)}};
+			     {"episodes", EpisodesJson(e, clock)},
+			     {"ends", EndsJson(e, clock)}};
 	const ReportPoints points = CollectPoints(e, clock);
 	AddPoints(e, points, &page, arrays);
 	const ReportLanes lanes = MakeLanes(e, clock, {});

@@ -397,6 +397,56 @@ void WriteDrops(const Explanation &e, JsonWriter *out)
 	out->End();
 }
 
+Out ProcessEndsJson(const Explanation &e)
+{
+	Out ends = Out::array();
+	for (size_t k = 0; k < e.run.ended.size(); k++) {
+		const ProcessEnd &process = e.run.ended[k];
+		Out one = {{"t_ns", process.t_ns},
+			   {"t_s", SecondsAfter(process.t_ns, e.zero_ns)},
+			   {"pid", OwnId(e.run, process.pid)},
+			   {"name", process.comm},
+			   {"child", process.child}};
+		if (process.signal >= 0) {
+			one["signal"] = SignalName(process.signal);
+			one["core_dumped"] = process.core_dumped;
+			one["oom_killer"] = process.oom_killer;
+		}
+		if (process.status >= 0)
+			one["status"] = process.status;
+		if (const std::string cgroup = CgroupOf(e.run, process.pid); !cgroup.empty())
+			one["cgroup"] = cgroup;
+		if (k < e.server_ends.size() && e.server_ends[k].server >= 0) {
+			const ServerEnd &end = e.server_ends[k];
+			one["failed"] = end.failed;
+			one["unsent"] = end.unsent;
+			one["next_answer_ns"] = end.next_answer_ns ? Out(end.next_answer_ns) : Out();
+		}
+		if (k < e.server_ends.size() && e.server_ends[k].successor)
+			one["successor"] = OwnId(e.run, e.server_ends[k].successor);
+		ends.push_back(std::move(one));
+	}
+	return ends;
+}
+
+Out OverloadJson(const Explanation &e)
+{
+	const Overload &o = *e.overload;
+	auto share = [](double cpu) { return cpu < 0 ? Out() : Out(cpu); };
+	return {{"start_ns", o.period.since_ns},
+		{"end_ns", o.period.until_ns},
+		{"whole", o.whole},
+		{"due_per_s", o.due_per_s},
+		{"answered_per_s", o.answered_per_s},
+		{"backlog", o.backlog},
+		{"unsent", o.unsent},
+		{"limit", o.limit == Overload::Server	? Out("server")
+			  : o.limit == Overload::Client ? Out("client")
+							: Out()},
+		{"server_cpu", share(o.server_cpu)},
+		{"client_cpu", share(o.client_cpu)}};
+}
+
 Out CostJson(const Cost &c)
 {
 	Out cost = {{"known", c.known},
@@ -521,6 +571,9 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 	out.Add("own_code", OwnCodeJson(e.own_code));
 	WriteAccount(e, &out);
 	WriteDrops(e, &out);
+	out.Add("process_ends", ProcessEndsJson(e));
+	if (e.overload)
+		out.Add("overload", OverloadJson(e));
 	Out marks = Out::array();
 	for (const Mark &m : e.run.marks)
 		marks.push_back(

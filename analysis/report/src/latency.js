@@ -158,6 +158,26 @@ export function addLatency(charts, context, run, host) {
     }
   }
 
+  // A line at the end of each recorded process.
+  function drawEnds(u, ctx, bbox) {
+    const ratio = uPlot.pxRatio;
+    ctx.font = `${10 * ratio}px ${theme().font.replace(/^\S+ /, '')}`;
+    ctx.textBaseline = 'bottom';
+    for (const {t_s: at, text} of run.ends ?? []) {
+      if (at < view.min || at > view.max) continue;
+      const x = Math.round(u.valToPos(at, 'x', true)) + 0.5;
+      const right = x + ctx.measureText(text).width < bbox.left + bbox.width;
+      ctx.strokeStyle = ctx.fillStyle = theme().accent;
+      ctx.lineWidth = ratio;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+      ctx.textAlign = right ? 'left' : 'right';
+      ctx.fillText(text, x + (right ? 4 : -4) * ratio, bbox.top + bbox.height - 4 * ratio);
+    }
+  }
+
   function drawThreshold(u, ctx, bbox) {
     if (!run.threshold_ns || run.threshold_ns < low || run.threshold_ns > high) return;
     const y = Math.round(u.valToPos(run.threshold_ns, 'y', true)) + 0.5;
@@ -340,6 +360,7 @@ export function addLatency(charts, context, run, host) {
       drawThreshold(u, ctx, bbox);
       drawEpisodes(u, ctx, bbox);
       drawSlow(u, ctx, bbox);
+      drawEnds(u, ctx, bbox);
       drawOpen(u, ctx, bbox);
     }),
     hover,

@@ -467,6 +467,49 @@ TEST_CASE("a target has ended with its last thread; a child's end and the record
 	CHECK((r.threads.at({server, kStart}).flags & FT_THREAD_ENDED) != 0);
 }
 
+TEST_CASE("how a target ended is noted, and how a child of it was killed")
+{
+	struct Case {
+		uint32_t code, flags;
+		const char *text, *members;
+	};
+	const auto [code, flags, text, members] = GENERATE(
+	    Case{0, FT_EXIT_CODE, "exit status 0", "\"status\":0}"},
+	    Case{3 << 8, FT_EXIT_CODE, "exit status 3", "\"status\":3}"},
+	    Case{9, FT_EXIT_CODE, "killed by SIGKILL", "\"signal\":9}"},
+	    Case{9, FT_EXIT_CODE | FT_EXIT_OOM_KILLER, "killed by SIGKILL (OOM killer)",
+		 "\"signal\":9,\"oom_killer\":true}"},
+	    Case{0x80 | 11, FT_EXIT_CODE, "killed by SIGSEGV", "\"signal\":11,\"core_dumped\":true}"},
+	    Case{0, 0, "", "\"comm\":\"server\"}"}); // its exit event was lost
+	Drained drained;
+	ft_event_thread t = {};
+	t.begin_ns = t.t_ns = kStart;
+	strcpy(t.comm, "server");
+	constexpr uint32_t server = 1u << 30, child = server + 1; // no ids of this host
+	for (uint32_t type : {FT_EVENT_THREAD_BEGIN, FT_EVENT_THREAD_END})
+		for (uint32_t tid : {server, child}) {
+			t.type = type;
+			t.tid = t.tgid = tid;
+			t.parent_tgid = tid == child ? server : 0;
+			t.exit_code = code;
+			t.exit_flags = flags;
+			drained.put(t);
+		}
+	REQUIRE(drained.all.ended_count == 1);
+	char how[64];
+	exit_text(drained.all.ended[0].exit_code, drained.all.ended[0].exit_flags, how, sizeof how);
+	CHECK(std::string(how) == text);
+	const Recorded r = drained.written.finish();
+	const bool killed = code & 0x7f;
+	REQUIRE(r.notes.size() == 1 + killed);
+	CHECK(r.notes[0].find("\"target-ended\"") != std::string::npos);
+	CHECK(r.notes[0].ends_with(members));
+	if (killed) {
+		CHECK(r.notes[1].find("\"child-killed\"") != std::string::npos);
+		CHECK(r.notes[1].ends_with(members));
+	}
+}
+
 TEST_CASE("a thread's tracer and its frozen cgroup are noted once")
 {
 	Drained drained;
