@@ -370,8 +370,11 @@ bool ExplainSteps(PointRun *run, std::string *error)
 {
 	for (const std::string &step : run->point->recorded) {
 		std::string directory = run->directory + "/" + step, json = directory + "/explain.json";
-		Say("explaining " + step);
 		std::vector<std::string> words = Words(*run, "explain", directory, step);
+		std::string command = "forktail";
+		for (const std::string &word : words)
+			command += " " + word;
+		Say("explaining " + step + ": " + command); // with the threshold of the scenario
 		words.insert(words.end(), {"--json", "--requests"});
 		if (!RunForktail(run->session, run->programs, words, json, error) ||
 		    !AddExplanation(step, json, NamesOf(*run->topology), run->point, error) ||
