@@ -37,11 +37,11 @@ CALLED = {"SAVE": "rdb-save", "FCALL": "script"}
 INCLUDES = {"SAVE": ("file-write", "file-meta", "fsync")}
 
 
-def slow_command(t, server, name, magnitude, *words):
+def slow_command(t, server, name, magnitude, *words, **more):
     """One slow command, whose time Redis' own slow log has, less the time that other tasks had the CPU."""
     server.slowlog_reset()
     with t.injecting("server-busy", magnitude, server.tid, activity=CALLED.get(name, f"command/{name}"),
-                     or_named=[f"command/{name}"], includes=INCLUDES.get(name, ())) as done:
+                     **{"or_named": [f"command/{name}"], "includes": INCLUDES.get(name, ()), **more}) as done:
         waited = kernel.run_delay_ns(server.tid)
         ask(server, words)
         waited = kernel.run_delay_ns(server.tid) - waited

@@ -209,10 +209,8 @@ def listening(t, interface):
         s.bind((interface, 0))
 
 
-@case(7, "softirq", ["softirq"], (0.2, 0.4, 1.0), threshold="500us")
-def softirq(t, magnitudes):
-    """Packets that arrive on the server's CPU: sent from a network namespace, steered there, and read by many
-    listeners."""
+def packets_on(t, cpu):
+    """A network namespace whose packets to 10.77.0.1 arrive on this CPU, where many listeners read each of them."""
     name = f"ft{os.getpid()}"
     host.sh("ip", "netns", "add", name)
     t.stack.callback(subprocess.run, ["ip", "netns", "del", name])
@@ -221,11 +219,19 @@ def softirq(t, magnitudes):
     host.sh("ip", "link", "set", f"{name}a", "up")
     host.sh("ip", "-n", name, "addr", "add", "10.77.0.2/24", "dev", f"{name}b")
     host.sh("ip", "-n", name, "link", "set", f"{name}b", "up")
-    host.write(f"/sys/class/net/{name}a/queues/rx-0/rps_cpus", f"{1 << SERVER_CPU:x}")
+    host.write(f"/sys/class/net/{name}a/queues/rx-0/rps_cpus", f"{1 << cpu:x}")
     listening(t, f"{name}a")
     sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     t.stack.callback(sink.close)
     sink.bind(("10.77.0.1", 9))
+    return name
+
+
+@case(7, "softirq", ["softirq"], (0.2, 0.4, 1.0), threshold="500us")
+def softirq(t, magnitudes):
+    """Packets that arrive on the server's CPU: sent from a network namespace, steered there, and read by many
+    listeners."""
+    name = packets_on(t, SERVER_CPU)
     server = t.redis()
     t.begin(["-s", server.socket])
     for seconds in magnitudes:

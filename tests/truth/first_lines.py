@@ -1,28 +1,123 @@
 # SPDX-License-Identifier: MIT
-"""The first line that `forktail explain` prints for each injected stall: docs/results/first-lines.md.
+"""The first line that `forktail explain` prints for each injected stall, and for whole runs: what it says, and whether
+that is right, against the facts of expected.py.
 
 The first line speaks of all slow requests of a run, and a trial's set-up makes slow requests too (it fills the
-server). So the line is of the requests that were due around the injection.
+server). So an injection's line is of the requests that were due around it.
+
+A wrong name is worse than none, so the two are counted apart:
+  right      it names what was injected
+  in part    it names another cause in the same place, such as the server's own work by another name
+  no name    it says that the cause is not known, or names one with a word of doubt
+  wrong name it names a place, process or command that was innocent, without a word of doubt
 """
+import collections
 import json
 import os
+import re
 import subprocess
 
+import score
+from expected import FACTS, Fact
 from trial import BIN, ROOT
 
 PAGE = os.path.join(ROOT, "docs", "results", "first-lines.md")
 AROUND_NS = 20_000_000  # before and after what was injected
+RIGHT, PART, NONE, WRONG = "right", "in part", "no name", "wrong name"
+PLACES = {"network": "network", "client-late": "client"}  # of causes. Others are the server's
+# Nothing was slow enough to be explained.
+UNKNOWN = {"answer": "", "verdict": {"kind": "none", "causes": [], "sure": False}, "slow_requests": [], "episodes": []}
 
 
-def first_line(trial, explained, injection):
-    """The answer for requests due around an injection; "" if none was slow enough to be explained."""
-    to_realtime = explained["requests"]["first_realtime_ns"] - explained["requests"]["first_ns"]
-    since, until = (f"{(ns + to_realtime) / 1e9:.6f}" for ns in
-                    (injection["start_ns"] - AROUND_NS, injection["end_ns"] + AROUND_NS))
-    answer = subprocess.run(
-        [os.path.join(BIN, "forktail"), "explain", "--json", "--slow", trial.threshold, "--since", since, "--until", until,
-         trial.run], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    return json.loads(answer.stdout)["answer"] if answer.returncode == 0 else ""
+def place(cause):
+    return PLACES.get(family(cause), "server")
+
+
+def family(cause):
+    """softirq/net_rx is of the family softirq."""
+    return cause.split("/")[0]
+
+
+class Line:
+    """A first line that was judged. `about`: what was injected, in the words of the tables."""
+
+    def __init__(self, fact, about, explained, gate_passed=None):
+        self.fact, self.about, self.gate_passed = fact, about, gate_passed
+        self.answer, self.verdict = explained["answer"], explained["verdict"]
+        self.judgement = judge(fact, self.answer, self.verdict)
+
+    @property
+    def amiss(self):
+        """What is wrong, as sentences. The facts of expected.py must be named; of other injections score.py demands that."""
+        problems = []
+        if self.judgement == WRONG or self.fact.before and self.judgement != RIGHT:
+            problems.append(f"{self.judgement} in the first line: {self.answer or 'none'}")
+        if self.gate_passed:
+            problems.append(f"the gate passed {self.fact.gate}")
+        return problems
+
+
+def judge(fact, answer, verdict):
+    kind, causes, sure = verdict["kind"], verdict["causes"], verdict["sure"]
+    named = [family(c) for c in causes]
+    if sure and (any(c in fact.innocent for c in named) or fact.unsaid and re.search(fact.unsaid, answer)):
+        return WRONG
+    if (kind in fact.right or kind == "cause" and named and named[0] in fact.right) and re.search(fact.says, answer):
+        return RIGHT
+    if not sure or kind != "cause" or not named:
+        return NONE
+    if named[0] in fact.right or place(named[0]) in {place(c) for c in fact.right if c not in KINDS}:
+        return PART
+    return WRONG
+
+
+KINDS = ("unattributed", "overload", "outage", "none")  # of verdicts, besides cause
+
+
+def fact_of(case, injections):
+    """The row of a case, or what holds for all: only the injected causes are guilty."""
+    return FACTS.get(case) or Fact(case, right=tuple(family(i["cause"]) for i in injections) or ("none",))
+
+
+def explained(path, *options):
+    done = subprocess.run([os.path.join(BIN, "forktail"), "explain", "--json", *options, path], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True)
+    return json.loads(done.stdout) if done.returncode == 0 else UNKNOWN
+
+
+def between(requests, since_ns, until_ns):
+    """Options that select the requests due in that time. `requests`: of the JSON of the whole run."""
+    to_realtime = requests["first_realtime_ns"] - requests["first_ns"]
+    since, until = (f"{(ns + to_realtime) / 1e9:.6f}" for ns in (since_ns, until_ns))
+    return ["--since", since, "--until", until]
+
+
+def of_injection(trial, requests, injection):
+    """The line about requests due around an injection."""
+    at_once = [i for i in trial.injections if i["start_ns"] == injection["start_ns"]]  # a pair: either may be named first
+    return Line(fact_of(trial.name, at_once), injection["magnitude"], explained(
+        trial.run, "--slow", trial.threshold,
+        *between(requests, injection["start_ns"] - AROUND_NS, injection["end_ns"] + AROUND_NS)))
+
+
+def division_error(trial, requests, injection):
+    """How far the division of requests that wait for one iteration is from their thread's account (score.py). Those of
+    its first tenth wait for nearly all of it, and for nothing else."""
+    since, until = injection["start_ns"], injection["end_ns"]
+    return score.division_error(explained(trial.run, "--requests", "--slow", trial.threshold,
+                                          *between(requests, since, since + (until - since) // 10)))
+
+
+def of_run(name, path):
+    """The line about a whole run, and the gate's answer."""
+    fact = FACTS[name]
+    gate = fact.gate and subprocess.run([os.path.join(BIN, "forktail"), "gate", path, fact.gate], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+    return Line(fact, "whole run", explained(path), gate)
+
+
+def text_of(line):
+    return line.answer.replace("|", "/") or "(nothing was slow)"
 
 
 def table(outcomes):
@@ -33,7 +128,33 @@ def table(outcomes):
             cause = injection.get("activity", injection["cause"])
             case, longest, _ = rows.get(cause, (outcome.case.name, 0, ""))
             length = injection["end_ns"] - injection["start_ns"]
-            if line and case == outcome.case.name and length >= longest:
-                rows[cause] = case, length, line
+            if line.answer and case == outcome.case.name and length >= longest:
+                rows[cause] = case, length, text_of(line)
     return "\n".join(["| injected | first line |", "|---|---|"] +
-                     [f"| `{cause}` | {line.replace('|', '/')} |" for cause, (_, _, line) in rows.items()])
+                     [f"| `{cause}` | {line} |" for cause, (_, _, line) in rows.items()])
+
+
+def before_and_after(outcomes):
+    """A row per fact that has a line from before. Of several injections, the first line that is not right."""
+    lines = {}
+    for line in (line for o in outcomes for line in o.lines if line.fact.before):
+        have = lines.get(line.fact.case)
+        if not have or have.judgement == RIGHT:
+            lines[line.fact.case] = line
+    return "\n".join(["| case | injected | first line before | first line now | judged |", "|---|---|---|---|---|"] +
+                     [f"| {name} | {line.fact.injected} | {line.fact.before} | {text_of(line)} | {line.judgement} |"
+                      for name, line in lines.items()])
+
+
+def innocents(outcomes):
+    """A row per negative case: which place was innocent, and what was said."""
+    rows = [line for o in outcomes for line in o.lines if line.fact.negative]
+    return "\n".join(["| innocent | case | guilty | first line | judged |", "|---|---|---|---|---|"] +
+                     [f"| {line.fact.negative} | {line.fact.case} {line.about} | {', '.join(line.fact.right)} | {text_of(line)} | "
+                      f"{line.judgement} |" for line in sorted(rows, key=lambda l: l.fact.negative)])
+
+
+def counts(outcomes):
+    """How many first lines were right, and how many named the innocent."""
+    found = collections.Counter(line.judgement for o in outcomes for line in o.lines)
+    return ", ".join(f"{found[j]} {j}" for j in (RIGHT, PART, NONE, WRONG))

@@ -15,9 +15,9 @@ def drawn(magnitude, draw):
 
 
 class Case:
-    def __init__(self, number, name, causes, magnitudes, threshold, fixed, function):
+    def __init__(self, number, name, causes, magnitudes, threshold, fixed, runs, in_short, function):
         self.number, self.name, self.causes, self.magnitudes = number, name, causes, magnitudes
-        self.threshold, self.fixed, self.function = threshold, fixed, function
+        self.threshold, self.fixed, self.runs, self.in_short, self.function = threshold, fixed, runs, in_short, function
 
     def chosen(self, short, seed):
         """The magnitudes to inject: all, or in the short form the middle one, and a third of a control's length. With a
@@ -37,13 +37,14 @@ def in_order():
     return sorted(CASES, key=lambda c: (isinstance(c.number, str), c.number))
 
 
-def case(number, name, causes, magnitudes, threshold="1ms", fixed=False):
+def case(number, name, causes, magnitudes, threshold="1ms", fixed=False, runs=(), in_short=True):
     """Registers function(trial, magnitudes), which injects `causes` once at each magnitude. `number` is the case's
     number in docs/results/truth.md. `threshold` defines which requests are slow in it. `fixed`: only these magnitudes
-    make sense. A control has no causes, and its one magnitude is its length in seconds."""
+    make sense. `runs`: names in expected.py of the whole runs that it makes (Trial.whole). `in_short`: whether the short
+    form has it. A control has no causes, and its one magnitude is its length in seconds."""
 
     def register(function):
-        CASES.append(Case(number, name, causes, magnitudes, threshold, fixed, function))
+        CASES.append(Case(number, name, causes, magnitudes, threshold, fixed, runs, in_short, function))
         return function
 
     return register

@@ -9,16 +9,19 @@ page faults and interrupts during it, as the server's own clock does, and the ca
 another process caused it, that process must be named (culprit). If one of several threads was affected, most of the
 cause's time must be at that thread (thread). If that thread serves some of the connections, exactly the requests on these must be blamed on it
 (connections). An effect of the injection that is another cause counts if the evidence says what it comes from (also).
+If the injection is one event-loop iteration (division), the requests that wait for it must be divided as its thread's time.
+An injection that no cause of one thread describes is judged by its first line only (line_only).
 """
 
 # Causes that a machine never produces by itself on an undisturbed server.
 INJECTED_ONLY = ("fork", "fsync", "cow-copy", "page-in", "reclaim", "cpu-quota", "stopped", "frozen", "ptrace",
-                 "mmap-lock", "sleep")
+                 "mmap-lock", "sleep", "peer-wait", "held")
 # Causes whose time the server's own clock includes.
 OF_OWN_WORK = ("page-zero", "page-file", "cow-reuse", "hardirq", "softirq")
 SLACK_NS = 20_000_000  # effects may continue after the injection: answers to queued requests
-NOT_ON_THREAD = ("client-late", "network")
+NOT_ON_THREAD = ("client-late", "network", "held")
 OF_REQUESTS_AIM = 0.95  # recall and precision
+DIVISION_AIM = 0.05  # shares of a request that waits for one iteration, against those of its thread
 
 
 class Scored:
@@ -33,6 +36,7 @@ class Scored:
         self.culprit_named = None  # None: there was nothing to name
         self.thread_named = None  # the same
         self.recall = self.precision = None  # of requests, where connections are known
+        self.division = None  # the largest difference of a share, where the injection is one iteration
         self.evidence = []
 
     @property
@@ -62,6 +66,8 @@ class Scored:
         if self.recall is not None and min(self.recall, self.precision) < OF_REQUESTS_AIM:
             problems.append(f"of its connections' requests {100 * self.recall:.1f} % named, "
                         f"of those named {100 * self.precision:.1f} % theirs")
+        if self.division is not None and self.division > DIVISION_AIM:
+            problems.append(f"divided {100 * self.division:.0f} points away from the thread's own account")
         return problems
 
     @property
@@ -135,6 +141,24 @@ def blamed(explained, tid):
     """How many slow requests are reported to have lost time at a thread."""
     threads = hop_threads(explained)
     return sum(1 for r in explained["slow_requests"] if parts_at(r, tid, threads))
+
+
+def division_error(explained):
+    """The largest difference between a cause's share of the slow requests' time and of their thread's time in the same
+    episodes. `explained`: of requests that were due when one long iteration had just begun, so their episode is that
+    iteration. Time outside of the server is in neither."""
+    asked, spent = {}, {}
+    for r in explained["slow_requests"]:
+        for p in r["parts"]:
+            if p["cause"] not in NOT_ON_THREAD:
+                add(asked, p["cause"], p["direct_ns"] + p["queued_ns"])
+    for e in explained["episodes"]:
+        for c in e["causes"]:
+            add(spent, c["cause"], c["thread_ns"])
+    whole, own = sum(asked.values()), sum(spent.values())
+    if not whole or not own:
+        return 1.0
+    return max(abs(asked.get(name, 0) / whole - spent.get(name, 0) / own) for name in asked.keys() | spent.keys())
 
 
 def score(injection, explained):

@@ -6,6 +6,7 @@ import platform
 import re
 import statistics
 
+import first_lines
 from score import INJECTED_ONLY
 from trial import ROOT
 
@@ -42,6 +43,7 @@ def line(outcome, seconds):
         if truth:
             said += f" {ms(s.attributed_ns)} of {ms(truth)}"
         parts.append(said)
+    parts += [f"{line.about}: first line {line.judgement}" for line in outcome.lines]
     parts += outcome.wrong
     parts += [f"{s.injection['magnitude']}: did not happen" for s in outcome.not_injected]
     slow = ", ".join(f"{name} {count}" for name, count in sorted(outcome.elsewhere.items(), key=lambda x: -x[1])[:4])
@@ -118,7 +120,9 @@ def text(outcomes, seed):
         worst = max(ran, key=lambda o: o.account_error)
         out.append(f"Every thread's accounted time equals its wall time within {100 * worst.account_error:.3f} % "
                    f"(worst: {worst.case.name}). Events dropped: {sum(o.drops for o in ran)}.")
-    out += [f"Wrong: `{o.case.name}`: {said}." for o in ran for said in o.wrong]
+    if any(o.lines for o in ran):
+        out.append(f"First lines: {first_lines.counts(ran)}.")
+    out += [f"Wrong: `{o.case.name}`: {said.removesuffix('.')}." for o in ran for said in o.wrong]
     out += [f"Failed here: `{o.case.name}`: {o.failed}." for o in outcomes if o.failed]
     for o in outcomes:
         if o.skipped:
@@ -131,8 +135,11 @@ def score(outcomes):
     ran = [o for o in outcomes if not o.skipped and not o.failed]
     scored = [s for o in ran for s in o.scored]
     timed = [s for s in scored if s.error is not None]
+    lines = [line for o in ran for line in o.lines]
+    wrong = sum(line.judgement == first_lines.WRONG for line in lines)
     return (f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
-            f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 5 % (or 1 ms) of it.")
+            f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 5 % (or 1 ms) of it. "
+            f"Of {len(lines)} first lines {wrong} named something innocent without a doubt.")
 
 
 def write(tables, what, page_path=PAGE):

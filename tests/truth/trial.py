@@ -22,7 +22,7 @@ from serve import BIN, ROOT  # noqa: E402,F401 (for the other files of the suite
 
 SERVER_CPU, CLIENT_CPU = 0, 1
 RATE = 4000
-LOAD = ("-r", "10000", "-d", "100", "-q", "--seed", "7", "--no-observer")
+LOAD = ("-r", "10000", "-d", "100", "-q", "--seed", "7")
 CALM_S = 0.7  # between injections: backlogs drain, episodes end
 
 
@@ -56,10 +56,11 @@ def end(process, sign=signal.SIGTERM, limit_s=20):
             process.wait()
 
 
-def stopped_for(process, ms):
-    """Stops a process for this long. Returns how long it was, in ns."""
+def stopped_for(process, ms, then=lambda: None):
+    """Stops a process for this long, and calls `then` once it is stopped. Returns how long it was, in ns."""
     process.send_signal(signal.SIGSTOP)
     since = now_ns()
+    then()
     time.sleep(ms / 1000)
     process.send_signal(signal.SIGCONT)
     return now_ns() - since
@@ -82,6 +83,7 @@ class Trial:
         self.run = os.path.join(self.directory, "run")
         os.mkdir(self.run)
         self.injections = []
+        self.wholes = []  # (name in expected.py, directory) of whole runs whose first line is judged
         self.load = self.recorder = None
         self.targets = []
         self.innocent = []  # threads to which no time may be assigned
@@ -145,16 +147,20 @@ class Trial:
             self.recorder_output = os.dup(lines.fileno())  # keeps the pipe open for later messages
             self.stack.callback(os.close, self.recorder_output)
 
-    def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=(), recorded=True):
+    def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=(), recorded=True,
+              duration="1h", observer=False):
         """Starts the recorder, unless `recorded` is false, and then the load at `where` (arguments of forktail-load
-        that name the server). Without a rate `load` has the arrival options."""
+        that name the server). Without a rate `load` has the arrival options, without a ratio the commands. With an
+        observer the load generator reads the server's own reports, as it does by default."""
         if recorded:
             self.record()
         log = os.path.join(self.run, "load.forktail")
         self.load = self.start(
             # Before the suite itself, which shares its CPU and reads answers of slow commands.
-            pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), *(("--rate", str(rate)) if rate else ()), "-c", str(connections), "--ratio", ratio,
-                         *LOAD, "--duration", "1h", "--on-error", "continue", "-o", log] + list(where) + list(load)))
+            pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), "-c", str(connections), *LOAD,
+                         *(("--rate", str(rate)) if rate else ()), *(("--ratio", ratio) if ratio else ()),
+                         *(() if observer else ("--no-observer",)), "--duration", duration, "--on-error", "continue", "-o", log] +
+                   list(where) + list(load)))
         wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > 10000)
 
     def calm(self):
@@ -185,6 +191,15 @@ class Trial:
             record["stall_ns"] = truth(tid) - before
         self.injections.append(record)
         time.sleep(0.25)  # so that the next one is a separate episode
+
+    def whole(self, name, directory=None):
+        """Has the first line of the whole run judged by the fact of this name. `directory`: another than the trial's."""
+        self.wholes.append((name, directory or self.run))
+
+    def finish(self, limit_s=30):
+        """Waits until the load's duration is over and the recorder has written everything."""
+        self.load.wait(limit_s)
+        end(self.recorder, signal.SIGINT)
 
     def explain(self):
         """Ends load and recorder, writes the injections, and returns forktail's explanation."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The truth suite: injects real stalls into real servers and scores forktail's explanation (docs/results/truth.md).
 
-Exit status: 0 every injectable cause was named, 1 one was not, 2 usage, 3 the environment is not suitable.
+Exit status: 0 every injectable cause was named and nothing innocent was, 1 else, 2 usage, 3 the environment is not suitable.
 """
 import argparse
 import os
@@ -17,6 +17,7 @@ import score
 import symbols
 import tables
 import whatif
+from expected import FACTS
 from kernel import DelayAccounting
 from registry import in_order
 from trial import BIN, CLIENT_CPU, SERVER_CPU, Skip, Trial
@@ -24,9 +25,12 @@ from trial import BIN, CLIENT_CPU, SERVER_CPU, Skip, Trial
 import cases_code  # noqa: F401 (these register their cases)
 import cases_cpu  # noqa: F401
 import cases_disk  # noqa: F401
+import cases_division  # noqa: F401
 import cases_memory  # noqa: F401
 import cases_network  # noqa: F401
 import cases_pairs  # noqa: F401
+import cases_places  # noqa: F401
+import cases_runs  # noqa: F401
 import cases_threads  # noqa: F401
 
 ACCOUNT_AIM, UNKNOWN_AIM = 0.001, 0.05
@@ -40,13 +44,18 @@ class Outcome:
         self.case, self.skipped, self.failed = case, None, None
         self.scored, self.not_injected, self.elsewhere, self.unknown = [], [], {}, 0.0
         self.account_error, self.drops = 0.0, 0
-        self.first_lines = []  # (injection, explain's first line about it), without injections that did not happen
+        self.first_lines = []  # (injection, its judged first line), without injections that did not happen
+        self.whole_lines = []  # judged first lines of whole runs
         self.innocent = {}  # {thread: slow requests blamed on it}, for threads that may have none
 
     @property
+    def lines(self):
+        return [line for _, line in self.first_lines] + self.whole_lines
+
+    @property
     def wrong(self):
-        """Impossible results of forktail, whatever was injected, as sentences."""
-        problems = []
+        """Wrong first lines, and impossible results of forktail, whatever was injected, as sentences."""
+        problems = [problem for line in self.lines for problem in line.amiss]
         if self.account_error > ACCOUNT_AIM:
             problems.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
         problems += [f"{count} requests are blamed on thread {tid}, which serves no connection" for tid, count in self.innocent.items() if count]
@@ -73,9 +82,14 @@ def run_case(case, delays, arguments):
         with Trial(case.name, delays, case.threshold) as t:
             case.function(t, case.chosen(arguments.short, arguments.seed))
             explained = t.explain()
-            if arguments.first_lines:
-                outcome.first_lines = [(i, first_lines.first_line(t, explained, i)) for i in t.injections
-                                       if score.score(i, explained).happened]
+            scored = [score.score(i, explained) for i in t.injections]
+            for s in scored:
+                if s.injection.get("division"):
+                    s.division = first_lines.division_error(t, explained["requests"], s.injection)
+            if not arguments.kernel_log and (case.name in FACTS or not arguments.short):
+                outcome.first_lines = [(s.injection, first_lines.of_injection(t, explained["requests"], s.injection))
+                                       for s in scored if s.happened]
+            outcome.whole_lines = [first_lines.of_run(*whole) for whole in t.wholes]
             if keep:
                 shutil.copytree(t.run, os.path.join(keep, case.name), dirs_exist_ok=True)
     except Skip as why:
@@ -84,10 +98,9 @@ def run_case(case, delays, arguments):
     except (RuntimeError, OSError, redis.exceptions.RedisError) as why:
         outcome.failed = f"{type(why).__name__}: {why}"
         return outcome
-    scored = [score.score(i, explained) for i in t.injections]
-    outcome.scored = [s for s in scored if s.happened]
+    outcome.scored = [s for s in scored if s.happened and not s.injection.get("line_only")]
     outcome.not_injected = [s for s in scored if not s.happened]
-    if scored and not outcome.scored:
+    if scored and len(outcome.not_injected) == len(scored):
         outcome.skipped = "the injection took no time of the server"
     outcome.elsewhere = score.elsewhere(t.injections, explained)
     outcome.unknown = sum(c["share"] for c in explained["causes"] if c["cause"] == "unknown")
@@ -114,7 +127,7 @@ def main():
     parser.add_argument("--kernel-log", action="store_true", help="explain the requests that the server's kernel saw "
                         "(forktail record --requests), without the load generator's log")
     parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into "
-                        "docs/results/first-lines.md")
+                        "docs/results/first-lines.md (not with --short)")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
     arguments = parser.parse_args()
     if arguments.list:
@@ -162,7 +175,8 @@ def main():
                     break
             return outcome
 
-        cases = [case for case in in_order() if case.name in (arguments.cases or names)]
+        cases = [case for case in in_order() if case.name in (arguments.cases or names) and
+                 (case.in_short or not arguments.short or arguments.cases)]
         if arguments.symbols:
             builds = symbols.outcomes(cases, run)
             print("\n" + symbols.table(builds))
@@ -176,6 +190,8 @@ def main():
     print("\n" + text)
     if arguments.write:
         tables.write(text, "truth")
+        tables.write(first_lines.before_and_after(outcomes), "before")
+        tables.write(first_lines.innocents(outcomes), "innocent")
         tables.write(tables.score(outcomes), "score", tables.README)
     if arguments.first_lines:
         tables.write(first_lines.table(outcomes), "first-lines", first_lines.PAGE)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""Whole runs that have one answer: more requests than can be answered, a server that ends, recordings that lack the
+answer, several causes of which one matters most. No injection in them has a time; their first lines are judged."""
+import contextlib
+import os
+import shutil
+import signal
+import time
+
+import redis
+
+import host
+from cases_code import LOOP, ask
+from cases_memory import SLOW_CHILD, end_child, fill
+from registry import case
+from trial import CLIENT_CPU, SERVER_CPU, Skip, pinned, wait_for
+
+SECONDS = (4,)  # of a run
+
+
+def run_case(number, name, causes, **more):
+    """A case that is one run, named as the case."""
+    return case(number, name, causes, SECONDS, runs=(name,), fixed=True, **more)
+
+
+def whole(t, where, seconds, name, **load):
+    t.begin(where, duration=f"{seconds}s", observer=True, **load)
+    t.finish()
+    t.whole(name)
+
+
+@run_case(43, "overload", ["overload"])
+def overload(t, magnitudes):
+    whole(t, ["-s", t.redis().socket], magnitudes[0], "overload", rate=400_000, ratio="0:1", load=["--drain", "1s"])
+
+
+@run_case(43, "overload-script", ["overload"])
+def overload_script(t, magnitudes):
+    server = t.redis()
+    sha = server.script_load(LOOP)
+    whole(t, ["-s", server.socket], magnitudes[0], "overload-script", rate=2000, ratio=None,
+          load=["--command", f"EVALSHA {sha} 0 100000", "--drain", "1s"])
+
+
+@run_case(43, "overload-quota", ["overload"], in_short=False)
+def overload_quota(t, magnitudes):
+    group = host.Cgroup(t, "cpu")
+    server = t.redis()
+    group.set("cpu.cfs_period_us", 20_000)
+    group.set("cpu.cfs_quota_us", 1000)
+    group.add(server.tid)
+    whole(t, ["-s", server.socket], magnitudes[0], "overload-quota", rate=20_000, load=["--drain", "1s"])
+
+
+@run_case(43, "overload-client", ["overload"])
+def overload_client(t, magnitudes):
+    """The server could answer; the load generator has a tenth of a CPU."""
+    group = host.Cgroup(t, "cpu")
+    server = t.redis()
+    group.set("cpu.cfs_period_us", 20_000)
+    group.set("cpu.cfs_quota_us", 2000)
+    t.begin(["-s", server.socket], duration=f"{magnitudes[0]}s", rate=50_000, load=["--drain", "1s"])
+    group.add(t.load.pid)
+    t.finish(60)
+    t.whole("overload-client")
+
+
+def ending(t, magnitudes, name, end_server, restart=False, **how):
+    """A server that ends in the middle of the run."""
+    server = t.redis(**how)
+    seconds = magnitudes[0]
+    t.begin(["-s", server.socket], rate=1000, duration=f"{seconds}s", observer=True,
+            load=["--drain", "1s"] + ["--on-error", "reconnect"] * restart)
+    time.sleep(seconds / 2 - 1)
+    end_server(server)
+    wait_for("the server's end", lambda: not os.path.exists(f"/proc/{server.tid}"))
+    if restart:
+        time.sleep(0.5)
+        t.redis(target=False, **how)
+    t.finish(30)
+    t.whole(name)
+
+
+@run_case(44, "killed", ["outage"])
+def killed(t, magnitudes):
+    ending(t, magnitudes, "killed", lambda server: server.process.send_signal(signal.SIGKILL))
+
+
+@run_case(44, "restarted", ["outage"])
+def restarted(t, magnitudes):
+    """As a service manager restarts a server: SIGTERM, a pause, another process at the same address."""
+    ending(t, magnitudes, "restarted", lambda server: server.process.send_signal(signal.SIGTERM), restart=True)
+
+
+@run_case(44, "oom", ["outage"])
+def oom(t, magnitudes):
+    group = host.Cgroup(t, "memory")
+
+    def outgrow(server):
+        group.set("memory.limit_in_bytes", 32 << 20)
+        group.add(server.tid)  # memory that it has already does not count here
+        with contextlib.suppress(redis.exceptions.RedisError):  # its connection ends with it
+            server.setrange("grows", (64 << 20) - 1, b"x")
+        if "oom_kill 1" not in group.get("memory.oom_control"):
+            raise Skip("the kernel ended no process of a full memory cgroup")
+
+    ending(t, magnitudes, "oom", outgrow)
+
+
+@run_case(44, "segfault", ["outage"], in_short=False)
+def segfault(t, magnitudes):
+    def crash(server):
+        with contextlib.suppress(redis.exceptions.RedisError):  # its connection ends with it
+            server.execute_command("DEBUG", "SEGFAULT")
+
+    ending(t, magnitudes, "segfault", crash)
+
+
+@case(45, "unrecorded", ["unattributed"], SECONDS, fixed=True, runs=("no-server", "empty-server", "cut-server"))
+def unrecorded(t, magnitudes):
+    """Slow commands all along, in a run whose recording of the server is lost, empty, or cut."""
+    server = t.redis()
+    t.begin(["-s", server.socket], duration=f"{magnitudes[0]}s", observer=True)
+    until = time.monotonic() + magnitudes[0] - 1
+    while time.monotonic() < until:
+        ask(server, ("EVAL", LOOP, "0", 2_000_000))
+        time.sleep(0.1)
+    t.finish()
+    with open(os.path.join(t.run, "server.forktail"), "rb") as f:
+        recorded = f.read()
+    for name, kept in (("no-server", None), ("empty-server", 0), ("cut-server", 0.4)):
+        directory = os.path.join(t.directory, name)
+        os.mkdir(directory)
+        shutil.copy(os.path.join(t.run, "load.forktail"), directory)
+        if kept is not None:
+            with open(os.path.join(directory, "server.forktail"), "wb") as f:
+                f.write(recorded[:int(kept * len(recorded))])
+        t.whole(name, directory)
+
+
+def neighbour(t, cpu, nice, busy_s, idle_s):
+    """A process that takes a CPU again and again for a short time."""
+    return t.start(pinned(cpu, ["nice", "-n", str(nice), "/usr/bin/python3", "-c",
+                                "import time\nwhile True:\n until = time.monotonic() + " f"{busy_s}\n"
+                                f" while time.monotonic() < until: pass\n time.sleep({idle_s})"]))
+
+
+@run_case(46, "rank-fork", ["fork", "run-queue"])
+def rank_fork(t, magnitudes):
+    """The neighbour delays more requests, but the forks decide p99.9."""
+    server = t.redis(*SLOW_CHILD)
+    fill(server, 800)
+    t.begin(["-s", server.socket], duration=f"{magnitudes[0]}s", observer=True)
+    neighbour(t, SERVER_CPU, -10, 0.004, 0.03)
+    for _ in range(2):
+        time.sleep(0.6)
+        server.bgsave()
+        end_child(server)
+    t.finish()
+    t.whole("rank-fork")
+
+
+@run_case(46, "rank-client", ["run-queue", "client-late"])
+def rank_client(t, magnitudes):
+    """The load generator waits for its CPU often and shortly, the server more seldom and much longer."""
+    server = t.redis()
+    t.begin(["-s", server.socket], duration=f"{magnitudes[0]}s", observer=True)
+    neighbour(t, SERVER_CPU, -20, 0.04, 0.5)
+    neighbour(t, CLIENT_CPU, -15, 0.004, 0.01)
+    t.finish()
+    t.whole("rank-client")
+
+
+def chroot_of_redis(t):
+    """A directory with redis-server and its libraries."""
+    root = os.path.join(t.directory, "root")
+    program = os.path.realpath(shutil.which("redis-server") or "")
+    if not program:
+        raise Skip("redis-server is not installed")
+    files = [(program, "/app/redis-server")]
+    files += [(os.path.realpath(word), word) for word in host.sh("ldd", program).split() if word.startswith("/")]
+    for source, path in files:
+        os.makedirs(root + os.path.dirname(path), exist_ok=True)
+        shutil.copy(source, root + path)
+    for name in ("proc", "data"):
+        os.mkdir(os.path.join(root, name))
+    return root
+
+
+@case(47, "chroot", ["server-busy"], (8_000_000,), fixed=True)
+def chroot(t, magnitudes):
+    """A server as in a container: its program's path is of another mount namespace. `forktail lab serve` starts none there."""
+    root = chroot_of_redis(t)
+    path = os.path.join(root, "data", "redis.sock")
+    unshared = t.start(pinned(SERVER_CPU, ["unshare", "-m", "-p", "-f", "--kill-child", "chroot", root, "/app/redis-server", "--port", "0", "--unixsocket",
+                                           "/data/redis.sock", "--save", "", "--dir", "/data"]))
+    wait_for("the server", lambda: os.path.exists(path))
+    server = redis.Redis(unix_socket_path=path)
+    server.tid = int(open(f"/proc/{unshared.pid}/task/{unshared.pid}/children").read())
+    t.targets.append(server.tid)
+    t.begin(["-s", path], observer=True, rate=1000)
+    for n in magnitudes:
+        with t.injecting("server-busy", str(n), server.tid, line_only=True):
+            server.eval(LOOP, 0, n)
+    time.sleep(1)  # the observer reads the slow log
