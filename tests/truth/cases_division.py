@@ -67,7 +67,7 @@ def eval_beside_child(t, magnitudes):
     beside_child(t, magnitudes, lambda r, n: None, lambda n: ("EVAL", LOOP, "0", n))
 
 
-@case(40, "eval-and-packets", ["server-busy"], (8_000_000, 16_000_000, 24_000_000), threshold="4ms")
+@case(40, "eval-and-packets", ["server-busy"], (8_000_000, 16_000_000, 24_000_000), threshold="4ms", in_short=False)
 def eval_and_packets(t, magnitudes):
     """A script, while packets arrive on the same CPU, each with a millisecond of work for the kernel. Redis' clock of the
     script includes that, so its time is not compared."""
@@ -85,7 +85,7 @@ def eval_and_packets(t, magnitudes):
         flood.wait()
 
 
-@case(41, "smembers", ["server-busy"], (50_000, 150_000, 400_000))
+@case(41, "smembers", ["server-busy"], (50_000, 150_000, 400_000), in_short=False)
 def smembers(t, magnitudes):
     """In Redis, SMEMBERS is executed by the function of SINTER."""
     server = t.redis()

@@ -15,12 +15,12 @@ from cases_memory import SLOW_CHILD, end_child, fill
 from registry import case
 from trial import CLIENT_CPU, SERVER_CPU, Skip, pinned, wait_for
 
-SECONDS = (4,)  # of a run
+NOTHING_SLOW = "60000ms"  # of a run in which all requests are: only its first line is asked for
 
 
-def run_case(number, name, causes, **more):
+def run_case(number, name, causes, seconds=4, **more):
     """A case that is one run, named as the case."""
-    return case(number, name, causes, SECONDS, runs=(name,), fixed=True, **more)
+    return case(number, name, causes, (seconds,), runs=(name,), fixed=True, **more)
 
 
 def whole(t, where, seconds, name, **load):
@@ -29,12 +29,12 @@ def whole(t, where, seconds, name, **load):
     t.whole(name)
 
 
-@run_case(43, "overload", ["overload"])
+@run_case(43, "overload", ["overload"], seconds=3, threshold=NOTHING_SLOW)
 def overload(t, magnitudes):
     whole(t, ["-s", t.redis().socket], magnitudes[0], "overload", rate=400_000, ratio="0:1", load=["--drain", "1s"])
 
 
-@run_case(43, "overload-script", ["overload"])
+@run_case(43, "overload-script", ["overload"], threshold=NOTHING_SLOW, in_short=False)
 def overload_script(t, magnitudes):
     server = t.redis()
     sha = server.script_load(LOOP)
@@ -42,7 +42,7 @@ def overload_script(t, magnitudes):
           load=["--command", f"EVALSHA {sha} 0 100000", "--drain", "1s"])
 
 
-@run_case(43, "overload-quota", ["overload"], in_short=False)
+@run_case(43, "overload-quota", ["overload"], threshold=NOTHING_SLOW, in_short=False)
 def overload_quota(t, magnitudes):
     group = host.Cgroup(t, "cpu")
     server = t.redis()
@@ -52,7 +52,7 @@ def overload_quota(t, magnitudes):
     whole(t, ["-s", server.socket], magnitudes[0], "overload-quota", rate=20_000, load=["--drain", "1s"])
 
 
-@run_case(43, "overload-client", ["overload"])
+@run_case(43, "overload-client", ["overload"], threshold=NOTHING_SLOW, in_short=False)
 def overload_client(t, magnitudes):
     """The server could answer; the load generator has a tenth of a CPU."""
     group = host.Cgroup(t, "cpu")
@@ -71,7 +71,7 @@ def ending(t, magnitudes, name, end_server, restart=False, **how):
     seconds = magnitudes[0]
     t.begin(["-s", server.socket], rate=1000, duration=f"{seconds}s", observer=True,
             load=["--drain", "1s"] + ["--on-error", "reconnect"] * restart)
-    time.sleep(seconds / 2 - 1)
+    time.sleep(seconds / 2)
     end_server(server)
     wait_for("the server's end", lambda: not os.path.exists(f"/proc/{server.tid}"))
     if restart:
@@ -116,7 +116,7 @@ def segfault(t, magnitudes):
     ending(t, magnitudes, "segfault", crash)
 
 
-@case(45, "unrecorded", ["unattributed"], SECONDS, fixed=True, runs=("no-server", "empty-server", "cut-server"))
+@case(45, "unrecorded", ["unattributed"], (4,), fixed=True, runs=("no-server", "empty-server", "cut-server"))
 def unrecorded(t, magnitudes):
     """Slow commands all along, in a run whose recording of the server is lost, empty, or cut."""
     server = t.redis()
@@ -145,22 +145,21 @@ def neighbour(t, cpu, nice, busy_s, idle_s):
                                 f" while time.monotonic() < until: pass\n time.sleep({idle_s})"]))
 
 
-@run_case(46, "rank-fork", ["fork", "run-queue"])
+@run_case(46, "rank-fork", ["fork", "run-queue"], seconds=6)
 def rank_fork(t, magnitudes):
-    """The neighbour delays more requests, but the forks decide p99.9."""
+    """The neighbour takes more of the slow requests' time, but the fork decides p99.9: it is longer."""
     server = t.redis(*SLOW_CHILD)
-    fill(server, 800)
+    fill(server, 300)
     t.begin(["-s", server.socket], duration=f"{magnitudes[0]}s", observer=True)
-    neighbour(t, SERVER_CPU, -10, 0.004, 0.03)
-    for _ in range(2):
-        time.sleep(0.6)
-        server.bgsave()
-        end_child(server)
+    neighbour(t, SERVER_CPU, -10, 0.008, 0.04)
+    time.sleep(magnitudes[0] / 2)
+    server.bgsave()
+    end_child(server)
     t.finish()
     t.whole("rank-fork")
 
 
-@run_case(46, "rank-client", ["run-queue", "client-late"])
+@run_case(46, "rank-client", ["run-queue", "client-late"], in_short=False)
 def rank_client(t, magnitudes):
     """The load generator waits for its CPU often and shortly, the server more seldom and much longer."""
     server = t.redis()
@@ -197,6 +196,7 @@ def chroot(t, magnitudes):
     wait_for("the server", lambda: os.path.exists(path))
     server = redis.Redis(unix_socket_path=path)
     server.tid = int(open(f"/proc/{unshared.pid}/task/{unshared.pid}/children").read())
+    t.stack.callback(os.kill, server.tid, signal.SIGKILL)  # unshare waits for it
     t.targets.append(server.tid)
     t.begin(["-s", path], observer=True, rate=1000)
     for n in magnitudes:

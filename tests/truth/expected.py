@@ -94,12 +94,10 @@ ROWS = (
     Fact("no-server", "the run of `unrecorded`, without its server.forktail", ("unattributed",), r"not recorded|no server", ("client-late", "network"),
          before="The load generator sent requests late ...: 20.1 % ... (client-late). Without it p99.9 would be 19.6 ms instead of 19.6 ms. "
          "Give the load generator its own CPU."),
-    Fact("empty-server", "the same, and server.forktail has 0 bytes", ("unattributed",), r"", ("client-late", "network"),
-         before="the same"),
-    Fact("cut-server", "the same, and server.forktail is cut to 40 % of its length", ("unattributed",), r"cut|ends|recorded", ("client-late", "network"),
-         before="the same"),
+    Fact("empty-server", "the same, and server.forktail has 0 bytes", ("unattributed",), r"not recorded|no server|empty", ("client-late", "network"), before="the same"),
+    Fact("cut-server", "the same, and server.forktail is cut to 40 % of its length", ("unattributed",), r"cut|ends|recorded", ("client-late", "network"), before="the same"),
     # The first line is about the cause whose removal helps most.
-    Fact("rank-fork", "forks of 800 MB, and a neighbour that often takes the CPU for a short time", ("fork",), "", ("network",),
+    Fact("rank-fork", "a fork of 300 MB, and a neighbour that often takes the CPU for a shorter time", ("fork",), "", ("network",),
          before="run-queue 38.6 %, \"p99.9 would be 15.8 ms instead of 19.6\"; without fork it would be 11.8 ms"),
     Fact("rank-client", "a neighbour on the CPU of each, the server's with more priority", ("run-queue",), r"load generator", ("network",),
          before="The load generator waited 2.86 s for a CPU ... 70.9 % (client-late). Without it p99.9 would be 32.2 ms instead of 32.7 ms"),

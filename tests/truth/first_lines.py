@@ -108,12 +108,12 @@ def division_error(trial, requests, injection):
                                           *between(requests, since, since + (until - since) // 10)))
 
 
-def of_run(name, path):
+def of_run(name, path, slow):
     """The line about a whole run, and the gate's answer."""
     fact = FACTS[name]
     gate = fact.gate and subprocess.run([os.path.join(BIN, "forktail"), "gate", path, fact.gate], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
-    return Line(fact, "whole run", explained(path), gate)
+    return Line(fact, "whole run", explained(path, *(("--slow", slow) if slow else ())), gate)
 
 
 def text_of(line):

@@ -83,7 +83,7 @@ class Trial:
         self.run = os.path.join(self.directory, "run")
         os.mkdir(self.run)
         self.injections = []
-        self.wholes = []  # (name in expected.py, directory) of whole runs whose first line is judged
+        self.wholes = []  # (name in expected.py, directory, slow) of whole runs whose first line is judged
         self.load = self.recorder = None
         self.targets = []
         self.innocent = []  # threads to which no time may be assigned
@@ -161,7 +161,8 @@ class Trial:
                          *(("--rate", str(rate)) if rate else ()), *(("--ratio", ratio) if ratio else ()),
                          *(() if observer else ("--no-observer",)), "--duration", duration, "--on-error", "continue", "-o", log] +
                    list(where) + list(load)))
-        wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > 10000)
+        enough = 10000 if duration == "1h" else 0  # a short run would be over
+        wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > enough)
 
     def calm(self):
         """Waits until earlier effects are over: queues drained, memory returned. The load shows it: its log grows at
@@ -192,9 +193,10 @@ class Trial:
         self.injections.append(record)
         time.sleep(0.25)  # so that the next one is a separate episode
 
-    def whole(self, name, directory=None):
-        """Has the first line of the whole run judged by the fact of this name. `directory`: another than the trial's."""
-        self.wholes.append((name, directory or self.run))
+    def whole(self, name, directory=None, slow=None):
+        """Has the first line of the whole run judged by the fact of this name. `directory`: another than the trial's.
+        `slow`: requests of this length are, instead of the slowest percent."""
+        self.wholes.append((name, directory or self.run, slow))
 
     def finish(self, limit_s=30):
         """Waits until the load's duration is over and the recorder has written everything."""
