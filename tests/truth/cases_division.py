@@ -19,7 +19,7 @@ def lcs(t, magnitudes):
     server = t.redis()
     for size in magnitudes:
         server.mset({f"a{size}": os.urandom(size // 2).hex(), f"b{size}": os.urandom(size // 2).hex()})
-    t.begin(["-s", server.socket])
+    t.begin(["-s", server.socket], observer=True)
     for size in magnitudes:
         slow_command(t, server, "LCS", f"{size} bytes", "LCS", f"a{size}", f"b{size}", division=True, among=2)
 

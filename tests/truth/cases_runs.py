@@ -18,41 +18,41 @@ from trial import CLIENT_CPU, SERVER_CPU, Skip, pinned, wait_for
 NOTHING_SLOW = "60000ms"  # of a run in which all requests are: only its first line is asked for
 
 
-def run_case(number, name, causes, seconds=4, **more):
+def single_run(number, name, causes, seconds=4, **more):
     """A case that is one run, named as the case."""
     return case(number, name, causes, (seconds,), runs=(name,), fixed=True, **more)
 
 
-def whole(t, where, seconds, name, **load):
+def overloaded(t, where, seconds, name, **load):
     t.begin(where, duration=f"{seconds}s", observer=True, **load)
     t.finish()
     t.whole(name)
 
 
-@run_case(43, "overload", ["overload"], seconds=3, threshold=NOTHING_SLOW)
+@single_run(43, "overload", ["overload"], seconds=3, threshold=NOTHING_SLOW)
 def overload(t, magnitudes):
-    whole(t, ["-s", t.redis().socket], magnitudes[0], "overload", rate=400_000, ratio="0:1", load=["--drain", "1s"])
+    overloaded(t, ["-s", t.redis().socket], magnitudes[0], "overload", rate=400_000, ratio="0:1", load=["--drain", "1s"])
 
 
-@run_case(43, "overload-script", ["overload"], threshold=NOTHING_SLOW, in_short=False)
+@single_run(43, "overload-script", ["overload"], threshold=NOTHING_SLOW, in_short=False)
 def overload_script(t, magnitudes):
     server = t.redis()
     sha = server.script_load(LOOP)
-    whole(t, ["-s", server.socket], magnitudes[0], "overload-script", rate=2000, ratio=None,
+    overloaded(t, ["-s", server.socket], magnitudes[0], "overload-script", rate=2000, ratio=None,
           load=["--command", f"EVALSHA {sha} 0 100000", "--drain", "1s"])
 
 
-@run_case(43, "overload-quota", ["overload"], threshold=NOTHING_SLOW, in_short=False)
+@single_run(43, "overload-quota", ["overload"], threshold=NOTHING_SLOW, in_short=False)
 def overload_quota(t, magnitudes):
     group = host.Cgroup(t, "cpu")
     server = t.redis()
     group.set("cpu.cfs_period_us", 20_000)
     group.set("cpu.cfs_quota_us", 1000)
     group.add(server.tid)
-    whole(t, ["-s", server.socket], magnitudes[0], "overload-quota", rate=20_000, load=["--drain", "1s"])
+    overloaded(t, ["-s", server.socket], magnitudes[0], "overload-quota", rate=20_000, load=["--drain", "1s"])
 
 
-@run_case(43, "overload-client", ["overload"], threshold=NOTHING_SLOW, in_short=False)
+@single_run(43, "overload-client", ["overload"], threshold=NOTHING_SLOW, in_short=False)
 def overload_client(t, magnitudes):
     """The server could answer; the load generator has a tenth of a CPU."""
     group = host.Cgroup(t, "cpu")
@@ -81,18 +81,18 @@ def ending(t, magnitudes, name, end_server, restart=False, **how):
     t.whole(name)
 
 
-@run_case(44, "killed", ["outage"])
+@single_run(44, "killed", ["outage"])
 def killed(t, magnitudes):
     ending(t, magnitudes, "killed", lambda server: server.process.send_signal(signal.SIGKILL))
 
 
-@run_case(44, "restarted", ["outage"])
+@single_run(44, "restarted", ["outage"])
 def restarted(t, magnitudes):
     """As a service manager restarts a server: SIGTERM, a pause, another process at the same address."""
     ending(t, magnitudes, "restarted", lambda server: server.process.send_signal(signal.SIGTERM), restart=True)
 
 
-@run_case(44, "oom", ["outage"])
+@single_run(44, "oom", ["outage"])
 def oom(t, magnitudes):
     group = host.Cgroup(t, "memory")
 
@@ -107,7 +107,7 @@ def oom(t, magnitudes):
     ending(t, magnitudes, "oom", outgrow)
 
 
-@run_case(44, "segfault", ["outage"], in_short=False)
+@single_run(44, "segfault", ["outage"], in_short=False)
 def segfault(t, magnitudes):
     def crash(server):
         with contextlib.suppress(redis.exceptions.RedisError):  # its connection ends with it
@@ -145,7 +145,7 @@ def neighbour(t, cpu, nice, busy_s, idle_s):
                                 f" while time.monotonic() < until: pass\n time.sleep({idle_s})"]))
 
 
-@run_case(46, "rank-fork", ["fork", "run-queue"], seconds=6)
+@single_run(46, "rank-fork", ["fork", "run-queue"], seconds=6)
 def rank_fork(t, magnitudes):
     """The neighbour takes more of the slow requests' time, but the fork decides p99.9: it is longer."""
     server = t.redis(*SLOW_CHILD)
@@ -159,7 +159,7 @@ def rank_fork(t, magnitudes):
     t.whole("rank-fork")
 
 
-@run_case(46, "rank-client", ["run-queue", "client-late"], in_short=False)
+@single_run(46, "rank-client", ["run-queue", "client-late"], in_short=False)
 def rank_client(t, magnitudes):
     """The load generator waits for its CPU often and shortly, the server more seldom and much longer."""
     server = t.redis()

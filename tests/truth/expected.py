@@ -17,7 +17,7 @@ class Fact:
     case: str
     injected: str = ""  # in words, for the tables
     right: tuple[str, ...] = ()  # causes, or a verdict's kind: the first one that is named must be one of them
-    says: str = ""  # a pattern that the line must have to be right
+    says: str = ""  # a pattern that the line must have to be right, and then it must be right
     innocent: tuple[str, ...] = ()  # causes that may not be named at all
     unsaid: str = ""  # a pattern of innocent places, processes and commands
     gate: str = ""  # a limit that a gate on the run must not pass
@@ -88,7 +88,7 @@ ROWS = (
     Fact("restarted", "SHUTDOWN by SIGTERM, and a new server after a second", ("outage",), r"exit|SIGTERM|end", ("client-late", "network"),
          r"python3 held", gate="errors < 0.1%",
          before="python3 held CPU 0 for 212 us ...: 0.01 % of the slow requests' time"),
-    Fact("oom", "the server outgrows its memory cgroup", ("outage",), r"SIGKILL|out of memory|OOM", ("client-late", "network"), gate="errors < 0.1%"),
+    Fact("oom", "the server outgrows its memory cgroup", ("outage",), r"OOM.*forktail-truth", ("client-late", "network"), gate="errors < 0.1%"),
     Fact("segfault", "DEBUG SEGFAULT", ("outage",), r"SIGSEGV|signal 11", ("client-late", "network"), gate="errors < 0.1%"),
     # Recordings that lack the answer.
     Fact("no-server", "the run of `unrecorded`, without its server.forktail", ("unattributed",), r"not recorded|no server", ("client-late", "network"),

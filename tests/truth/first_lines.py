@@ -48,9 +48,10 @@ class Line:
 
     @property
     def amiss(self):
-        """What is wrong, as sentences. The facts of expected.py must be named; of other injections score.py demands that."""
+        """What is wrong, as sentences. Where a fact says what the line must have, it must be there; whether other
+        injections were named is for score.py."""
         problems = []
-        if self.judgement == WRONG or self.fact.before and self.judgement != RIGHT:
+        if self.judgement == WRONG or self.fact.says and self.judgement != RIGHT:
             problems.append(f"{self.judgement} in the first line: {self.answer or 'none'}")
         if self.gate_passed:
             problems.append(f"the gate passed {self.fact.gate}")
@@ -100,7 +101,7 @@ def of_injection(trial, requests, injection):
         *between(requests, injection["start_ns"] - AROUND_NS, injection["end_ns"] + AROUND_NS)))
 
 
-def division_error(trial, requests, injection):
+def division_of(trial, requests, injection):
     """How far the division of requests that wait for one iteration is from their thread's account (score.py). Those of
     its first tenth wait for nearly all of it, and for nothing else."""
     since, until = injection["start_ns"], injection["end_ns"]

@@ -12,6 +12,7 @@ cause's time must be at that thread (thread). If that thread serves some of the 
 If the injection is one event-loop iteration (division), the requests that wait for it must be divided as its thread's time.
 An injection that no cause of one thread describes is judged by its first line only (line_only).
 """
+import re
 
 # Causes that a machine never produces by itself on an undisturbed server.
 INJECTED_ONLY = ("fork", "fsync", "cow-copy", "page-in", "reclaim", "cpu-quota", "stopped", "frozen", "ptrace",
@@ -207,6 +208,20 @@ def score(injection, explained):
     if injection.get("culprit"):
         s.culprit_named = any(injection["culprit"] in text for text in s.evidence)
     return s
+
+
+SLOW_LOG = re.compile(r"slow log lists (\S+).*? with ([\d.,]+) (us|ms|s)\b")
+UNIT_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def too_long(explained):
+    """Commands that the evidence takes from the server's slow log for episodes that were shorter, as sentences."""
+    found = []
+    for e in explained["episodes"]:
+        for name, amount, unit in SLOW_LOG.findall("\n".join(e["evidence"])):
+            if float(amount.replace(",", "")) * UNIT_NS[unit] > e["duration_ns"] + SLACK_NS:
+                found.append(f"an episode of {e['duration_ns'] / 1e6:.3g} ms has {name} of {amount} {unit} from the slow log")
+    return found
 
 
 def elsewhere(injections, explained):

@@ -46,6 +46,7 @@ class Outcome:
         self.account_error, self.drops = 0.0, 0
         self.first_lines = []  # (injection, its judged first line), without injections that did not happen
         self.whole_lines = []  # judged first lines of whole runs
+        self.too_long = []  # entries of the server's slow log in episodes that were shorter
         self.innocent = {}  # {thread: slow requests blamed on it}, for threads that may have none
 
     @property
@@ -55,7 +56,7 @@ class Outcome:
     @property
     def wrong(self):
         """Wrong first lines, and impossible results of forktail, whatever was injected, as sentences."""
-        problems = [problem for line in self.lines for problem in line.amiss]
+        problems = [problem for line in self.lines for problem in line.amiss] + self.too_long
         if self.account_error > ACCOUNT_AIM:
             problems.append(f"a thread's account is {100 * self.account_error:.2f} % off its wall time")
         problems += [f"{count} requests are blamed on thread {tid}, which serves no connection" for tid, count in self.innocent.items() if count]
@@ -85,11 +86,12 @@ def run_case(case, delays, arguments):
             scored = [score.score(i, explained) for i in t.injections]
             for s in scored:
                 if s.injection.get("division"):
-                    s.division = first_lines.division_error(t, explained["requests"], s.injection)
-            if not arguments.kernel_log and (case.name in FACTS or not arguments.short):
-                outcome.first_lines = [(s.injection, first_lines.of_injection(t, explained["requests"], s.injection))
-                                       for s in scored if s.happened]
-            outcome.whole_lines = [first_lines.of_run(*whole) for whole in t.wholes]
+                    s.division = first_lines.division_of(t, explained["requests"], s.injection)
+            if not arguments.kernel_log:
+                outcome.whole_lines = [first_lines.of_run(*whole) for whole in t.wholes]
+                if case.name in FACTS or not arguments.short:
+                    outcome.first_lines = [(s.injection, first_lines.of_injection(t, explained["requests"], s.injection))
+                                           for s in scored if s.happened]
             if keep:
                 shutil.copytree(t.run, os.path.join(keep, case.name), dirs_exist_ok=True)
     except Skip as why:
@@ -105,6 +107,7 @@ def run_case(case, delays, arguments):
     outcome.elsewhere = score.elsewhere(t.injections, explained)
     outcome.unknown = sum(c["share"] for c in explained["causes"] if c["cause"] == "unknown")
     outcome.account_error = account_error(explained)
+    outcome.too_long = score.too_long(explained)
     outcome.innocent = {tid: score.blamed(explained, tid) for tid in t.innocent}
     outcome.drops = explained["drops"]["count"]
     return outcome
