@@ -10,6 +10,8 @@ A wrong name is worse than none, so the two are counted apart:
   in part    it names another cause in the same place, such as the server's own work by another name
   no name    it says that the cause is not known, or names one with a word of doubt
   wrong name it names a place, process or command that was innocent, without a word of doubt
+On a machine with other work, the load generator and the server wait for their CPUs too. Where the scheduler's own account
+says that they did for a noticeable part of the injection, that is no wrong name, but in part.
 """
 import collections
 import json
@@ -23,6 +25,7 @@ from trial import BIN, ROOT
 
 PAGE = os.path.join(ROOT, "docs", "results", "first-lines.md")
 AROUND_NS = 20_000_000  # before and after what was injected
+NOTICEABLE = 0.1  # of an injection's time
 RIGHT, PART, NONE, WRONG = "right", "in part", "no name", "wrong name"
 PLACES = {"network": "network", "client-late": "client"}  # of causes. Others are the server's
 # Nothing was slow enough to be explained.
@@ -39,12 +42,12 @@ def family(cause):
 
 
 class Line:
-    """A first line that was judged. `about`: what was injected, in the words of the tables."""
+    """A first line that was judged. `about`: what was injected, in the words of the tables. `excused`: as of judge."""
 
-    def __init__(self, fact, about, explained, gate_passed=None):
+    def __init__(self, fact, about, explained, gate_passed=None, excused=()):
         self.fact, self.about, self.gate_passed = fact, about, gate_passed
         self.answer, self.verdict = explained["answer"], explained["verdict"]
-        self.judgement = judge(fact, self.answer, self.verdict)
+        self.judgement = judge(fact, self.answer, self.verdict, excused)
 
     @property
     def amiss(self):
@@ -58,16 +61,17 @@ class Line:
         return problems
 
 
-def judge(fact, answer, verdict):
+def judge(fact, answer, verdict, excused=()):
+    """`excused`: causes that were there without being injected, by an independent account."""
     kind, causes, sure = verdict["kind"], verdict["causes"], verdict["sure"]
     named = [family(c) for c in causes]
-    if sure and (any(c in fact.innocent for c in named) or fact.unsaid and re.search(fact.unsaid, answer)):
+    if sure and (any(c in fact.innocent and c not in excused for c in named) or fact.unsaid and re.search(fact.unsaid, answer)):
         return WRONG
     if (kind in fact.right or kind == "cause" and named and named[0] in fact.right) and re.search(fact.says, answer):
         return RIGHT
     if not sure or kind != "cause" or not named:
         return NONE
-    if named[0] in fact.right or place(named[0]) in {place(c) for c in fact.right if c not in KINDS}:
+    if named[0] in fact.right or named[0] in excused or place(named[0]) in {place(c) for c in fact.right if c not in KINDS}:
         return PART
     return WRONG
 
@@ -95,10 +99,12 @@ def between(requests, since_ns, until_ns):
 
 def of_injection(trial, requests, injection):
     """The line about requests due around an injection."""
+    noticeable = NOTICEABLE * (injection["end_ns"] - injection["start_ns"])
+    excused = [cause for cause, ns in injection.get("waited", {}).items() if ns > noticeable]
     at_once = [i for i in trial.injections if i["start_ns"] == injection["start_ns"]]  # a pair: either may be named first
     return Line(fact_of(trial.name, at_once), injection["magnitude"], explained(
         trial.run, "--slow", trial.threshold,
-        *between(requests, injection["start_ns"] - AROUND_NS, injection["end_ns"] + AROUND_NS)))
+        *between(requests, injection["start_ns"] - AROUND_NS, injection["end_ns"] + AROUND_NS)), excused=excused)
 
 
 def division_of(trial, requests, injection):

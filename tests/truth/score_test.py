@@ -47,6 +47,12 @@ class Judgement(unittest.TestCase):
         self.assertEqual(judge(Fact("case", right=("fork",)), "The load generator was late", cause("client-late")), WRONG)
         self.assertEqual(judge(Fact("case", right=("client-late",)), "fork() took 3 ms", cause("fork")), WRONG)
 
+    def test_a_cause_that_was_there_by_another_account_is_no_wrong_name(self):
+        line = "The load generator waited 80 ms for a CPU"
+        for fact in (Fact("case", right=("held",)), Fact("case", right=("held",), innocent=("client-late",))):
+            self.assertEqual(judge(fact, line, cause("client-late")), WRONG)
+            self.assertEqual(judge(fact, line, cause("client-late"), excused=["client-late"]), PART)
+
     def test_a_doubt_is_no_name(self):
         self.assertEqual(judge(WAITS, "network, or the server held the request", cause("network", sure=False)), NONE)
 

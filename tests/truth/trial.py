@@ -5,6 +5,7 @@ The injections are written next to the recordings (truth.json), with CLOCK_MONOT
 them with forktail's explanation. A trial ends everything it started, by pid, whatever happens in it.
 """
 import contextlib
+import glob
 import json
 import os
 import shutil
@@ -64,6 +65,16 @@ def stopped_for(process, ms, then=lambda: None):
     time.sleep(ms / 1000)
     process.send_signal(signal.SIGCONT)
     return now_ns() - since
+
+
+def waited_for_cpu_ns(pids):
+    """How long all threads of these processes were runnable and did not run."""
+    total = 0
+    for path in [path for pid in pids for path in glob.glob(f"/proc/{pid}/task/*/schedstat")]:
+        with contextlib.suppress(OSError):  # a thread that has ended
+            with open(path) as f:
+                total += int(f.read().split()[1])
+    return total
 
 
 def pinned(cpu, argv):
@@ -174,6 +185,11 @@ class Trial:
             if os.path.getsize(log) > before:
                 return
 
+    def waited(self):
+        """{cause: ns} that the load generator and the recorded processes have waited for a CPU so far, by the scheduler's
+        account."""
+        return {"client-late": waited_for_cpu_ns([self.load.pid]), "run-queue": waited_for_cpu_ns(self.targets)}
+
     @contextlib.contextmanager
     def injecting(self, cause, magnitude, tid=0, truth=None, **more):
         """Times the injection made within the block. `truth`: an independent function of the thread that returns, in
@@ -185,9 +201,11 @@ class Trial:
             truth = lambda t: self.delays.of(t)[name]
         record = {"cause": cause, "magnitude": magnitude, "tid": tid, "slow_ns": self.slow_ns, **more}
         before = truth(tid) if truth else 0
+        waited = self.waited()
         record["start_ns"] = now_ns()
         yield record
         record["end_ns"] = now_ns()
+        record["waited"] = {cause: ns - waited[cause] for cause, ns in self.waited().items()}
         if truth:
             record["stall_ns"] = truth(tid) - before
         self.injections.append(record)
