@@ -183,6 +183,7 @@ def backend_recv(t, magnitudes):
 
 
 def pause(t, magnitudes, what):
+    """CLIENT PAUSE. The load generator's own reads of the server's INFO and commandstats can show it."""
     server = t.redis()
     t.begin(["-s", server.socket], rate=1000, ratio="1:1", observer=True)
     for ms in magnitudes:
@@ -198,6 +199,8 @@ def client_pause(t, magnitudes):
 
 @case(37, "client-pause-all", ["held"], (60, 200, 500), threshold="4ms", in_short=False)
 def client_pause_all(t, magnitudes):
+    """All clients, also those that read INFO. The kernel's arrival times show that the server had the requests."""
+    t.record_options = [*t.record_options, "--requests"]
     pause(t, magnitudes, "ALL")
 
 

@@ -44,8 +44,8 @@ def family(cause):
 class Line:
     """A first line that was judged. `about`: what was injected, in the words of the tables. `excused`: as of judge."""
 
-    def __init__(self, fact, about, explained, gate_passed=None, excused=()):
-        self.fact, self.about, self.gate_passed = fact, about, gate_passed
+    def __init__(self, fact, about, explained, gate=None, excused=()):
+        self.fact, self.about, self.gate = fact, about, gate
         self.answer, self.verdict = explained["answer"], explained["verdict"]
         self.judgement = judge(fact, self.answer, self.verdict, excused)
 
@@ -56,8 +56,10 @@ class Line:
         problems = []
         if self.judgement == WRONG or self.fact.says and self.judgement != RIGHT:
             problems.append(f"{self.judgement} in the first line: {self.answer or 'none'}")
-        if self.gate_passed:
+        if self.gate and self.gate.returncode == 0:
             problems.append(f"the gate passed {self.fact.gate}")
+        if self.gate and self.fact.ranked and not any(f"without {cause}" in self.gate.stdout for cause in self.verdict["causes"][:1]):
+            problems.append(f"the gate names another cause: {self.gate.stdout.strip()}")
         return problems
 
 
@@ -119,7 +121,7 @@ def of_run(name, path, slow):
     """The line about a whole run, and the gate's answer."""
     fact = FACTS[name]
     gate = fact.gate and subprocess.run([os.path.join(BIN, "forktail"), "gate", path, fact.gate], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+                                        capture_output=True, text=True)
     return Line(fact, "whole run", explained(path, *(("--slow", slow) if slow else ())), gate)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The suite's own scoring: what a first line is called, and how requests' time is divided against their thread's."""
+import subprocess
 import unittest
 
 import first_lines
@@ -88,12 +89,22 @@ def line(fact, answer, verdict, **more):
     return first_lines.Line(fact, "20 ms", {"answer": answer, "verdict": verdict}, **more)
 
 
+def gate(status, stdout=""):
+    return subprocess.CompletedProcess([], status, stdout)
+
+
 class Lines(unittest.TestCase):
     def test_a_wrong_name_and_a_gate_that_passes_are_amiss(self):
         outage = Fact("case", right=("outage",), gate="errors < 0.1%")
-        self.assertEqual(line(outage, "killed", kind("outage"), gate_passed=False).amiss, [])
-        self.assertEqual(len(line(outage, "killed", kind("outage"), gate_passed=True).amiss), 1)
-        self.assertEqual(len(line(outage, "was late", cause("client-late"), gate_passed=True).amiss), 2)
+        self.assertEqual(line(outage, "killed", kind("outage"), gate=gate(1)).amiss, [])
+        self.assertEqual(len(line(outage, "killed", kind("outage"), gate=gate(0)).amiss), 1)
+        self.assertEqual(len(line(outage, "was late", cause("client-late"), gate=gate(0)).amiss), 2)
+
+    def test_a_gate_that_names_another_cause_is_amiss(self):
+        fork = Fact("case", right=("fork",), gate="p99.9 < 1us", ranked=True)
+        for named, amiss in (("fork", 0), ("run-queue", 1)):
+            failed = gate(1, f"FAIL p99.9 is 24.58 ms, over 1 us: without {named} it would be 7.96 ms")
+            self.assertEqual(len(line(fork, "fork() took", cause("fork", "run-queue"), gate=failed).amiss), amiss)
 
     def test_what_a_fact_says_must_be_there(self):
         self.assertEqual(line(Fact("case", right=("peer-wait",)), "no cause", kind("unattributed")).amiss, [])
