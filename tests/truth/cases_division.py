@@ -45,15 +45,18 @@ def beside_child(t, magnitudes, prepare, words):
     t.begin(["-s", server.socket], rate=2000)
     for n in magnitudes:
         server.bgsave()
-        t.calm()  # the fork is over
-        with t.injecting("run-queue", str(n), server.tid, truth=kernel.run_delay_ns, culprit=child(server), among=2, division=True):
+        with t.injecting("run-queue", str(n), server.tid, truth=kernel.run_delay_ns, culprit=child(server.tid), among=2,
+                         division=True) as done:
             server.execute_command(*words(n))
             server.ping()
+            done["happened"] = bool(server.info("persistence")["rdb_bgsave_in_progress"])
         end_child(server)
 
 
-def child(server):
-    return open(f"/proc/{server.tid}/task/{server.tid}/children").read().split()[0]
+def child(pid):
+    """The first child of a process."""
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return f.read().split()[0]
 
 
 @case(40, "del-beside-child", ["run-queue"], (100_000, 200_000, 300_000), threshold="4ms")

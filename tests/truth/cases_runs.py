@@ -11,6 +11,7 @@ import redis
 
 import host
 from cases_code import LOOP, ask
+from cases_division import child
 from cases_memory import SLOW_CHILD, end_child, fill
 from registry import case
 from trial import CLIENT_CPU, SERVER_CPU, Skip, pinned, wait_for
@@ -195,7 +196,7 @@ def chroot(t, magnitudes):
                                            "/data/redis.sock", "--save", "", "--dir", "/data"]))
     wait_for("the server", lambda: os.path.exists(path))
     server = redis.Redis(unix_socket_path=path)
-    server.tid = int(open(f"/proc/{unshared.pid}/task/{unshared.pid}/children").read())
+    server.tid = int(child(unshared.pid))
     t.stack.callback(os.kill, server.tid, signal.SIGKILL)  # unshare waits for it
     t.targets.append(server.tid)
     t.begin(["-s", path], observer=True, rate=1000)

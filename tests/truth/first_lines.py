@@ -158,8 +158,8 @@ def before_and_after(outcomes):
 def innocents(outcomes):
     """A row per negative case: which place was innocent, and what was said."""
     rows = [line for o in outcomes for line in o.lines if line.fact.negative]
-    return "\n".join(["| innocent | case | guilty | first line | judged |", "|---|---|---|---|---|"] +
-                     [f"| {line.fact.negative} | {line.fact.case} {line.about} | {', '.join(line.fact.right)} | {text_of(line)} | "
+    return "\n".join(["| innocent | case | injected | first line | judged |", "|---|---|---|---|---|"] +
+                     [f"| {line.fact.negative} | {line.fact.case} {line.about} | {line.fact.injected} | {text_of(line)} | "
                       f"{line.judgement} |" for line in sorted(rows, key=lambda l: l.fact.negative)])
 
 

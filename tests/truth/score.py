@@ -215,13 +215,13 @@ UNIT_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def too_long(explained):
-    """Commands that the evidence takes from the server's slow log for episodes that were shorter, as sentences."""
+    """Commands that the evidence takes from the server's slow log for episodes that were shorter: a sentence, or none."""
     found = []
     for e in explained["episodes"]:
         for name, amount, unit in SLOW_LOG.findall("\n".join(e["evidence"])):
             if float(amount.replace(",", "")) * UNIT_NS[unit] > e["duration_ns"] + SLACK_NS:
-                found.append(f"an episode of {e['duration_ns'] / 1e6:.3g} ms has {name} of {amount} {unit} from the slow log")
-    return found
+                found.append(f"{name} of {amount} {unit} in one of {e['duration_ns'] / 1e6:.3g} ms")
+    return [f"{len(found)} entries of the slow log are in shorter episodes, such as {found[0]}"] if found else []
 
 
 def elsewhere(injections, explained):
