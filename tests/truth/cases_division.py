@@ -96,4 +96,5 @@ def smembers(t, magnitudes):
         server.eval("for i = 1, ARGV[1] do redis.call('SADD', KEYS[1], 'member:' .. i) end", 1, f"set{count}", count)
     t.begin(["-s", server.socket], observer=True)
     for count in magnitudes:
-        slow_command(t, server, "SMEMBERS", f"{count} members", "SMEMBERS", f"set{count}", or_named=["command/SMEMBERS", "command/SINTER", "answer"])
+        slow_command(t, server, "SMEMBERS", f"{count} members", "SMEMBERS", f"set{count}",
+                     or_named=["command/SMEMBERS", "command/SINTER", "answer"])

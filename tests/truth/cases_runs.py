@@ -192,8 +192,8 @@ def chroot(t, magnitudes):
     """A server as in a container: its program's path is of another mount namespace. `forktail lab serve` starts none there."""
     root = chroot_of_redis(t)
     path = os.path.join(root, "data", "redis.sock")
-    unshared = t.start(pinned(SERVER_CPU, ["unshare", "-m", "-p", "-f", "--kill-child", "chroot", root, "/app/redis-server", "--port", "0", "--unixsocket",
-                                           "/data/redis.sock", "--save", "", "--dir", "/data"]))
+    unshared = t.start(pinned(SERVER_CPU, ["unshare", "-m", "-p", "-f", "--kill-child", "chroot", root, "/app/redis-server", "--port", "0",
+                                           "--unixsocket", "/data/redis.sock", "--save", "", "--dir", "/data"]))
     wait_for("the server", lambda: os.path.exists(path))
     server = redis.Redis(unix_socket_path=path)
     server.tid = int(child(unshared.pid))

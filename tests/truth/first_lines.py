@@ -27,6 +27,7 @@ PAGE = os.path.join(ROOT, "docs", "results", "first-lines.md")
 AROUND_NS = 20_000_000  # before and after what was injected
 NOTICEABLE = 0.1  # of an injection's time
 RIGHT, PART, NONE, WRONG = "right", "in part", "no name", "wrong name"
+KINDS = ("unattributed", "overload", "outage", "none")  # of verdicts, besides cause
 PLACES = {"network": "network", "client-late": "client"}  # of causes. Others are the server's
 # Nothing was slow enough to be explained.
 UNKNOWN = {"answer": "", "verdict": {"kind": "none", "causes": [], "sure": False}, "slow_requests": [], "episodes": []}
@@ -76,9 +77,6 @@ def judge(fact, answer, verdict, excused=()):
     if named[0] in fact.right or named[0] in excused or place(named[0]) in {place(c) for c in fact.right if c not in KINDS}:
         return PART
     return WRONG
-
-
-KINDS = ("unattributed", "overload", "outage", "none")  # of verdicts, besides cause
 
 
 def fact_of(case, injections):
