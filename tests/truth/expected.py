@@ -54,9 +54,11 @@ ROWS = (
          negative="network"),
     # Waits between processes of one host.
     Fact("nagle", "a proxy without TCP_NODELAY that writes each answer in two pieces; all processes recorded",
-         ("unattributed", "held", "network"), r"idle|between|recorded cause", ("client-late",), OUTSIDE, before=OUTSIDE_THEN.format("98.8 %"), negative="network"),
+         ("unattributed", "held", "network"), r"idle|between|recorded cause", ("client-late",), OUTSIDE,
+         before=OUTSIDE_THEN.format("98.8 %"), negative="network"),
     Fact("nutcracker-backend", "one of two servers behind nutcracker is stopped, all recorded without `--requests`",
-         ("stopped", "unattributed"), "", ("client-late",), OUTSIDE + r"|nutcracker[^.;,]*was stopped", before=OUTSIDE_THEN.format("89.4 %"), negative="proxy"),
+         ("stopped", "unattributed"), "", ("client-late",), OUTSIDE + r"|nutcracker[^.;,]*was stopped",
+         before=OUTSIDE_THEN.format("89.4 %"), negative="proxy"),
     # Places that are innocent while another is guilty.
     Fact("link-down", "the link to the server loses all packets", ("network", "unattributed"), "", NOT_NETWORK, negative="server"),
     Fact("network", "a relay delays requests", ("network", "unattributed"), "", NOT_NETWORK, negative="server"),
