@@ -87,6 +87,8 @@ def fact_of(case, injections):
 def explained(path, *options):
     done = subprocess.run([os.path.join(BIN, "forktail"), "explain", "--json", *options, path], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True)
+    if done.returncode < 0:
+        raise RuntimeError(f"forktail explain was killed by signal {-done.returncode}: {done.stderr}")
     return json.loads(done.stdout) if done.returncode == 0 else UNKNOWN
 
 
