@@ -72,6 +72,10 @@ class Judgement(unittest.TestCase):
         self.assertEqual(judge(fact, "EVAL took 3 s", cause("server-busy")), WRONG)
         self.assertEqual(judge(fact, "50 % has no recorded cause", kind("unattributed")), NONE)
 
+    def test_an_overload_or_an_end_that_was_not_is_a_wrong_name(self):
+        for name in ("overload", "outage"):
+            self.assertEqual(judge(WAITS, "", kind(name)), WRONG)
+
     def test_what_was_printed_before_is_a_wrong_name_or_none(self):
         named = {"softirq": "Soft interrupts", "client-late": "load generator", "network": "outside the server's host",
                  "run-queue": "held CPU"}
