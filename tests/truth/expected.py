@@ -94,7 +94,8 @@ ROWS = (
          before="The load generator waited 3.12 ms for a CPU ... (client-late); `forktail gate RUN 'errors < 0.1%'` passes"),
     Fact("restarted", "SHUTDOWN by SIGTERM, and a new server after a second", ("outage",), r"exit|SIGTERM|end", ELSEWHERE,
          r"python3 held", before="python3 held CPU 0 for 212 us ...: 0.01 % of the slow requests' time"),
-    Fact("oom", "the server outgrows its memory cgroup", ("outage",), r"OOM.*forktail-truth", ELSEWHERE, gate="errors < 0.1%"),
+    Fact("oom", "the server outgrows its memory cgroup", ("outage",), r"OOM", ELSEWHERE,
+         r"cgroup (?!/forktail-truth)", gate="errors < 0.1%"),
     Fact("segfault", "DEBUG SEGFAULT", ("outage",), r"SIGSEGV|signal 11", ELSEWHERE, gate="errors < 0.1%"),
     # Recordings that lack the answer.
     Fact("no-server", "the run of `unrecorded`, without its server.forktail", ("unattributed",), r"not recorded|no server", ELSEWHERE,

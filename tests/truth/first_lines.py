@@ -73,7 +73,7 @@ def judge(fact, answer, verdict, excused=()):
     if (kind in fact.right or kind == "cause" and named and named[0] in fact.right) and re.search(fact.says, answer):
         return RIGHT
     if sure and kind in ("overload", "outage"):
-        return WRONG
+        return PART if kind in fact.right else WRONG
     if not sure or kind != "cause" or not named:
         return NONE
     if named[0] in fact.right or named[0] in excused or place(named[0]) in {place(c) for c in fact.right if c not in KINDS}:

@@ -75,6 +75,11 @@ class Judgement(unittest.TestCase):
     def test_an_overload_or_an_end_that_was_not_is_a_wrong_name(self):
         for name in ("overload", "outage"):
             self.assertEqual(judge(WAITS, "", kind(name)), WRONG)
+            self.assertEqual(judge(Fact("case", right=(name,), says="SIGKILL"), "exited", kind(name)), PART)
+
+    def test_another_cgroup_than_the_full_one_is_a_wrong_name(self):
+        for name, expected in (("/forktail-truth-1", RIGHT), ("/other", WRONG)):
+            self.assertEqual(judge(FACTS["oom"], f"killed by the OOM killer in cgroup {name}: 20", kind("outage")), expected)
 
     def test_what_was_printed_before_is_a_wrong_name_or_none(self):
         named = {"softirq": "Soft interrupts", "client-late": "load generator", "network": "outside the server's host",
