@@ -27,9 +27,10 @@ constexpr double kWholePart = 0.8; // likewise
 constexpr double kAnswered = 0.95; // of the requests due; more is no overload
 constexpr double kGrowth = 0.25;   // of the mean growth, in each piece
 constexpr double kSteady = 0.5;	   // of the mean rate of answers, in each piece
-constexpr double kBeyond = 1.1;	  // of the highest rate of answers: more is due than was possible at any time
-constexpr double kCapacity = 0.8; // of the highest rate of answers in any piece of the run
-constexpr double kAtLimit = 0.9;  // of a CPU
+// Of the highest rate of answers in any piece of the run: what is answered in an overload, or at least if
+// what is due is beyond what was possible at any time.
+constexpr double kCapacity = 0.8, kLeastCapacity = 0.5, kBeyond = 1.1;
+constexpr double kAtLimit = 0.9; // of a CPU
 
 // Sums since the first request was due, at the ends of slices.
 struct Sums {
@@ -81,8 +82,10 @@ bool IsOverload(const std::vector<Sums> &sums, size_t begin, size_t piece, doubl
 	const Sums &first = sums[begin], &last = sums[begin + kPieces * piece];
 	const double due = last.due - first.due, answered = last.answered - first.answered,
 		     grown = last.Backlog() - first.Backlog(), pieces = static_cast<double>(kPieces);
-	if (answered > kAnswered * due || grown < (1 - kAnswered) * due ||
-	    (answered / pieces < kCapacity * most && due / pieces < kBeyond * most))
+	if (answered > kAnswered * due || grown < (1 - kAnswered) * due)
+		return false;
+	const double capacity = due / pieces < kBeyond * most ? kCapacity : kLeastCapacity;
+	if (answered / pieces < capacity * most)
 		return false;
 	for (size_t p = 0; p < kPieces; p++) {
 		const Sums &from = sums[begin + p * piece], &to = sums[begin + (p + 1) * piece];

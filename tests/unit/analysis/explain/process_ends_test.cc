@@ -11,12 +11,28 @@ using namespace forktail::test;
 namespace
 {
 
+ProcessEnd Killed(int signal, bool core_dumped = false, bool oom_killer = false)
+{
+	ProcessEnd end;
+	end.signal = signal;
+	end.core_dumped = core_dumped;
+	end.oom_killer = oom_killer;
+	return end;
+}
+
+ProcessEnd Exited(int status)
+{
+	ProcessEnd end;
+	end.status = status;
+	return end;
+}
+
 // A request each millisecond. The server (process kServer) exits at 100 ms.
 struct EndedRun {
 	RunBuilder b;
 	Explanation e;
 
-	explicit EndedRun(ProcessEnd end = {.signal = 9})
+	explicit EndedRun(ProcessEnd end = Killed(9))
 	{
 		b.Thread(kServer, 0, 100 * ms, FT_THREAD_MAIN | FT_THREAD_ENDED);
 		b.run.servers = {"127.0.0.1:6379"};
@@ -121,7 +137,7 @@ TEST_CASE("an end is no outage if most errors are not its own, but a note")
 
 TEST_CASE("the end of another process than the server is a note")
 {
-	EndedRun r({.status = 1});
+	EndedRun r(Exited(1));
 	r.b.run.ended[0].pid = 300;
 	r.b.run.ended[0].comm = "redis-sentinel";
 	r.Unsent(100, 200);
@@ -134,7 +150,8 @@ TEST_CASE("the end of another process than the server is a note")
 
 TEST_CASE("a killed snapshot child is no outage of its server")
 {
-	EndedRun r({.child = true, .signal = 9, .oom_killer = true});
+	EndedRun r(Killed(9, false, true));
+	r.b.run.ended[0].child = true;
 	r.b.run.ended[0].comm = "snapshot child";
 	const Explanation &e = r.Explain();
 	CHECK(OutageText(e).empty());
@@ -152,12 +169,11 @@ TEST_CASE("how a process ended")
 		end.pid = 7;
 		return HowText(run, end);
 	};
-	CHECK(how({}) == ""); // a recorder that did not see it
-	CHECK(how({.signal = 9}) == ", killed by SIGKILL");
-	CHECK(how({.signal = 11, .core_dumped = true}) == ", killed by SIGSEGV (core dumped)");
-	CHECK(how({.signal = 40}) == ", killed by signal 40");
-	CHECK(how({.signal = 9, .oom_killer = true}) ==
-	      ", killed by the kernel's OOM killer in cgroup /redis");
-	CHECK(how({.status = 0}) == ", with status 0");
-	CHECK(how({.status = 1}) == ", with status 1");
+	CHECK(how(ProcessEnd()) == ""); // a recorder that did not see it
+	CHECK(how(Killed(9)) == ", killed by SIGKILL");
+	CHECK(how(Killed(11, true)) == ", killed by SIGSEGV (core dumped)");
+	CHECK(how(Killed(40)) == ", killed by signal 40");
+	CHECK(how(Killed(9, false, true)) == ", killed by the kernel's OOM killer in cgroup /redis");
+	CHECK(how(Exited(0)) == ", with status 0");
+	CHECK(how(Exited(1)) == ", with status 1");
 }
