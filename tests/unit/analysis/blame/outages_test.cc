@@ -55,6 +55,9 @@ TEST_CASE("how long a request was without a server")
 	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, true) == 1 * ms); // failed during it
 	CHECK(WithoutServer({{100 * ms, UINT64_MAX}}, 150 * ms, 250 * ms, true) == 100 * ms);
 	CHECK(WithoutServer({{100 * ms, UINT64_MAX}}, 150 * ms, 250 * ms, false) == 0);
+	// Of one server.
+	CHECK(WithoutServer({{100 * ms, UINT64_MAX, 1}}, 150 * ms, 250 * ms, true, 1) == 100 * ms);
+	CHECK(WithoutServer({{100 * ms, UINT64_MAX, 1}}, 150 * ms, 250 * ms, true, 0) == 0);
 }
 
 TEST_CASE("outages are read from the load generator's notes, and damaged notes are skipped")
