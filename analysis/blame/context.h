@@ -112,12 +112,15 @@ struct Context {
 	}
 	uint64_t WithoutServer(size_t i) const
 	{
-		return outages.empty()
-			   ? 0
-			   : forktail::analysis::WithoutServer(
-				 outages, run.requests.due_ns[i], run.requests.end_ns[i],
-				 IsError(run.requests.status[i]),
-				 static_cast<int>(run.connections[run.requests.connection[i]].server));
+		const Requests &q = run.requests;
+		if (outages.empty())
+			return 0;
+		// One that was never sent may have no connection.
+		const int server = q.status[i] == FT_STATUS_UNSENT
+				       ? kAnyServer
+				       : static_cast<int>(run.connections[q.connection[i]].server);
+		return forktail::analysis::WithoutServer(outages, q.due_ns[i], q.end_ns[i],
+							 IsError(q.status[i]), server);
 	}
 	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i]; }
 	// How long the server held requests, by its own words.

@@ -38,7 +38,7 @@ uint64_t WithoutServer(const std::vector<Outage> &outages, uint64_t due_ns, uint
 {
 	uint64_t longest = 0;
 	for (const Outage &o : outages) {
-		if (o.server != kAnyServer && o.server != server)
+		if (o.server != kAnyServer && server != kAnyServer && o.server != server)
 			continue;
 		uint64_t from = std::max(due_ns, o.begin_ns), to = std::min(end_ns, o.end_ns);
 		bool waited_out = failed || (o.end_ns != UINT64_MAX && end_ns + kReadNs >= o.end_ns);

@@ -24,8 +24,9 @@ struct Outage {
 // Those that the load generator noted.
 std::vector<Outage> OutagesOf(const Run &run);
 
-// How long a request to a server with these times was without one: its time in the longest outage that it
-// waited for. A request that ended before the outage did was served by another server, unless it failed.
+// How long a request to a server (kAnyServer: it is not known to which) with these times was without one: its
+// time in the longest outage that it waited for. A request that ended before the outage did was served by
+// another server, unless it failed.
 uint64_t WithoutServer(const std::vector<Outage> &outages, uint64_t due_ns, uint64_t end_ns, bool failed,
 		       int server = kAnyServer);
 

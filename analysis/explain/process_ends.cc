@@ -35,9 +35,12 @@ int ServerOf(const Run &run, const ProcessEnd &end)
 	return -1;
 }
 
+// A request that was never sent may have no connection: it counts for each server.
 bool IsOf(const Run &run, const ServerEnd &end, size_t i)
 {
-	return static_cast<int>(run.connections[run.requests.connection[i]].server) == end.server;
+	const Requests &q = run.requests;
+	return q.status[i] == FT_STATUS_UNSENT ||
+	       static_cast<int>(run.connections[q.connection[i]].server) == end.server;
 }
 
 // A process that took an ended one's place, as far as it was recorded.
