@@ -173,7 +173,7 @@ bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLim
 {
 	std::string error;
 	for (const std::string &text : texts) {
-		if (!analysis::gate::AddLimit({text, ""}, limits, &error)) {
+		if (!analysis::gate::AddLimit({text, ""}, LIMIT_FAILS_IF, limits, &error)) {
 			fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 			return false;
 		}
@@ -213,7 +213,7 @@ int ExplainCommand(int argc, char **argv)
 	app.add_option(
 	       "--fail-if", fail_if,
 	       "Exit with status 1 if the condition is true: 'p99.9>5ms', 'fork.max>20ms', 'unknown>5%' "
-	       "(docs/guides/ci.md); repeatable")
+	       "(what must not be, the opposite of forktail gate; docs/guides/ci.md); repeatable")
 	    ->type_name("CONDITION")
 	    ->allow_extra_args(false);
 	AddMemory(&app, &options);

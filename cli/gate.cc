@@ -34,7 +34,7 @@ bool TakeLimits(GateWords *asked)
 	if (!asked->file.empty() && !analysis::gate::ReadLimitsFile(asked->file, &asked->limits, &error))
 		return Refuse(error, kUsage) == kDone;
 	for (const std::string &word : asked->words)
-		if (!analysis::gate::AddLimit({word, ""}, &asked->limits, &error))
+		if (!analysis::gate::AddLimit({word, ""}, LIMIT_HAS_TO_HOLD, &asked->limits, &error))
 			return Refuse(error, kUsage) == kDone;
 	if (asked->limits.limits.empty())
 		return Refuse("no limit to check: give one such as 'p99.9 < 5ms', or --limits FILE",
@@ -113,8 +113,10 @@ int GateCommand(int argc, char **argv)
 	GateWords asked;
 	analysis::ExplainOptions options;
 	app.add_option("RUN", asked.run, "Run directory or .forktail file")->required();
-	app.add_option("LIMIT", asked.words,
-		       "Condition that must hold: 'p99.9 < 5ms', 'fork.max < 20ms', 'drops = 0'");
+	app.add_option(
+	    "LIMIT", asked.words,
+	    "Condition that must hold, the opposite of --fail-if: 'p99.9 < 5ms', 'fork.max < 20ms', "
+	    "'drops = 0'");
 	app.add_option("--limits", asked.file, "Read limits from FILE (TOML)")->type_name("FILE");
 	app.add_option("--base", asked.base, "Use RUN as BASE in 'p99 no worse than BASE by more than 10%'")
 	    ->type_name("RUN");

@@ -38,7 +38,7 @@ void ReadOne(Table *file, const toml::node &node, AskedLimits *limits)
 		return file->RefuseAt(node,
 				      "a limit must be a string or { limit = \"...\", name = \"...\" }");
 	}
-	if (!AddLimit(asked, limits, &why))
+	if (!AddLimit(asked, LIMIT_HAS_TO_HOLD, limits, &why))
 		file->RefuseAt(node, why);
 }
 
@@ -60,17 +60,18 @@ void ReadAll(Table *file, AskedLimits *limits)
 
 } // namespace
 
-bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error)
+bool AddLimit(const AskedLimit &asked, limit_reading reading, AskedLimits *limits, std::string *error)
 {
 	if (strncasecmp(asked.text.c_str(), "no worse than ", 14) == 0) {
 		for (const char *figure : {"p50 ", "p99 ", "p99.9 "})
-			if (!AddLimit({figure + asked.text, asked.name}, limits, error))
+			if (!AddLimit({figure + asked.text, asked.name}, reading, limits, error))
 				return false;
 		return true;
 	}
 	limit l;
 	char why[700];
-	if (!limit_parse(asked.text.c_str(), &l, why, sizeof why)) {
+	if (!limit_parse(asked.text.c_str(), &l, why, sizeof why) ||
+	    (reading == LIMIT_HAS_TO_HOLD && !limit_can_hold(&l, asked.text.c_str(), why, sizeof why))) {
 		*error = why;
 		return false;
 	}

@@ -28,8 +28,8 @@ struct AskedLimits {
 };
 
 // Adds a limit. A bare "no worse than BASE ..." becomes one limit each on p50, p99 and p99.9. False: *error
-// is one sentence.
-bool AddLimit(const AskedLimit &asked, AskedLimits *limits, std::string *error);
+// is one sentence. If it has to hold, a limit such as "p99 > 5ms" is refused.
+bool AddLimit(const AskedLimit &asked, limit_reading reading, AskedLimits *limits, std::string *error);
 // Adds a file's limits. False: *error is one sentence with the place.
 bool ReadLimitsFile(const std::string &path, AskedLimits *limits, std::string *error);
 

@@ -289,6 +289,29 @@ bool limit_more_is_worse(enum limit_figure figure)
 	return figure != LIMIT_RPS && figure != LIMIT_REQUESTS && figure != LIMIT_MB_PER_S;
 }
 
+bool limit_can_hold(const struct limit *limit, const char *text, char *error, size_t size)
+{
+	const bool errors = limit->figure == LIMIT_ERRORS || limit->figure == LIMIT_ERROR_PERCENT,
+		   rate = limit->figure == LIMIT_RPS || limit->figure == LIMIT_MB_PER_S,
+		   over = limit->comparison == LIMIT_OVER || limit->comparison == LIMIT_OVER_OR_AT,
+		   under = limit->comparison == LIMIT_UNDER || limit->comparison == LIMIT_UNDER_OR_AT;
+	const char *sign = strpbrk(text, "<>");
+
+	if (!sign || !(rate ? under : over && (errors || is_time(limit->figure))))
+		return true;
+	/* "errors > 0" is meant to forbid any. */
+	return refuse(error, size,
+		      "\"%s\" holds only while %s, and a limit is what has to hold: write \"%.*s%s%s\"", text,
+		      rate     ? "the rate is low"
+		      : errors ? "requests fail"
+			       : "requests are slow",
+		      (int)(sign - text), text,
+		      rate			    ? ">"
+		      : errors && limit->value == 0 ? "="
+						    : "<",
+		      sign + (errors && limit->value == 0 && sign[1] == '=' ? 2 : 1));
+}
+
 static bool is_so(const struct limit *limit, double value)
 {
 	switch (limit->comparison) {

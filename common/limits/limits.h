@@ -82,6 +82,11 @@ bool limit_parse(const char *text, struct limit *limit, char *error, size_t size
 /* Whether the load generator can evaluate the figure: without a recording and without a base. */
 bool limit_is_of_load(const struct limit *limit);
 
+/* Whether the limit can have to hold: not if it demands a high latency, errors, or a low rate. False, and in
+ * `error` one sentence that says what to write. For LIMIT_HAS_TO_HOLD only: what fails a run is the
+ * opposite. */
+bool limit_can_hold(const struct limit *limit, const char *text, char *error, size_t size);
+
 /* Whether more of a figure is worse: true except for those that count work done. */
 bool limit_more_is_worse(enum limit_figure figure);
 

@@ -144,7 +144,9 @@ const struct argp_option options_table[] = {
      "Open loop: make N requests per second due, however slowly the server answers", 0},
     {"rps", 0, 0, OPTION_ALIAS, 0, 0},
     {"find", OPTION_FIND, "LIMIT", 0,
-     "Find the highest rate at which LIMIT holds: 'p99 < 2ms', 'GET.max < 1s'. May be repeated", 0},
+     "Find the highest rate at which LIMIT holds and no request fails: 'p99 < 2ms', 'GET.max < 1s'. LIMIT is "
+     "what has to hold, the opposite of --fail-if. May be repeated",
+     0},
     {"arrival", OPTION_ARRIVAL, "KIND", 0,
      "With an open loop: space requests by constant or poisson (default: constant)", 0},
     {"profile", OPTION_PROFILE, "SHAPE", 0,
@@ -201,7 +203,9 @@ const struct argp_option options_table[] = {
     {"repeat", OPTION_REPEAT, "N", 0, "Run N times and print best, worst, mean and spread (default: 1)", 0},
     {"run-count", 0, 0, OPTION_ALIAS, 0, 0},
     {"fail-if", OPTION_FAIL_IF, "LIMIT", 0,
-     "Exit with status 1 if this is true: 'p99>2ms', 'GET.max>1s', 'errors>0.1%'. May be repeated", 0},
+     "Exit with status 1 if this is true: 'p99>2ms', 'GET.max>1s', 'errors>0.1%'. LIMIT is what must not be, "
+     "the opposite of --find. May be repeated",
+     0},
     {"no-observer", OPTION_NO_OBSERVER, 0, 0,
      "Don't query the server's INFO, SLOWLOG and LATENCY each second", 0},
     {"progress", OPTION_PROGRESS, 0, 0,

@@ -247,7 +247,7 @@ error_t options_read_log_mode(const char *text, struct options *o)
 static error_t read_limit(const char *text, const char *option, struct limit *limits, uint32_t *count)
 {
 	struct limit *l = &limits[*count];
-	char error[256];
+	char error[512];
 
 	if (*count == LIMITS_MAX)
 		return options_refuse("more than %d %s", LIMITS_MAX, option);
@@ -268,10 +268,14 @@ error_t options_read_limit(const char *text, struct options *o)
 error_t options_read_find(const char *text, struct options *o)
 {
 	error_t result = read_limit(text, "--find", o->find, &o->find_count);
+	char error[512];
 
-	if (result == 0)
-		o->find_text[o->find_count - 1] = text;
-	return result;
+	if (result)
+		return result;
+	if (!limit_can_hold(&o->find[o->find_count - 1], text, error, sizeof(error)))
+		return options_refuse("--find: %s", error);
+	o->find_text[o->find_count - 1] = text;
+	return 0;
 }
 
 /* "HOST[:PORT][,PREFIX]" */

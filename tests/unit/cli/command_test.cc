@@ -60,6 +60,8 @@ TEST_CASE("wrong usage is exit status 2 and one sentence")
 	Refuses({"gate"}, 2, "RUN");
 	Refuses({"gate", dir.path()}, 2, "no limit to check");
 	Refuses({"gate", dir.path(), "p99 < fast"}, 2, "\"fast\" of p99 is not a number");
+	Refuses({"gate", dir.path(), "p99 > 5ms"}, 2, "write \"p99 < 5ms\"");
+	Refuses({"gate", dir.path(), "errors > 0"}, 2, "write \"errors = 0\"");
 	Refuses({"gate", dir.path(), "frok.total < 5ms"}, 2, "unknown cause \"frok\"");
 	Refuses({"gate", dir.path(), "p99 no worse than BASE"}, 2, "--base RUN");
 	Refuses({"gate", dir.path(), "p99 < 5ms", "--slow", "fast"}, 2, "'fast'");

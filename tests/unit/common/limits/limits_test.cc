@@ -230,6 +230,33 @@ TEST_CASE("figures from a recording are not available to the load generator")
 	}
 }
 
+TEST_CASE("a limit that has to hold cannot demand slow or failed requests, or a low rate")
+{
+	auto refusal = [](const char *text) {
+		const limit l = parsed(text);
+		char error[512] = "";
+		const bool can_hold = limit_can_hold(&l, text, error, sizeof(error));
+		CHECK(can_hold == !*error);
+		return std::string(error);
+	};
+	CHECK(refusal("p99.9 > 5ms") == "\"p99.9 > 5ms\" holds only while requests are slow, and a limit is "
+					"what has to hold: write \"p99.9 < 5ms\"");
+	CHECK(contains(refusal("GET.max>=1s"), "write \"GET.max<=1s\""));
+	CHECK(contains(refusal("fork.total > 2ms"), "write \"fork.total < 2ms\""));
+	CHECK(refusal("errors > 0") ==
+	      "\"errors > 0\" holds only while requests fail, and a limit is what has "
+	      "to hold: write \"errors = 0\"");
+	CHECK(contains(refusal("GET.errors>=0"), "write \"GET.errors=0\""));
+	CHECK(contains(refusal("errors > 0.1%"), "write \"errors < 0.1%\""));
+	CHECK(refusal("rps < 1000") == "\"rps < 1000\" holds only while the rate is low, and a limit is what "
+				       "has to hold: write \"rps > 1000\"");
+	CHECK(contains(refusal("mb/s <= 5"), "write \"mb/s >= 5\""));
+	for (const char *text : {"p99 < 5ms", "p99 <= 5ms", "errors = 0", "errors < 1%", "rps > 5", "rps = 5",
+				 "requests > 5", "requests < 5", "misses > 5", "fork.episodes > 0",
+				 "fork.share > 50%", "drops = 0", "p99 no worse than BASE", "max = 0"})
+		CHECK(refusal(text).empty());
+}
+
 TEST_CASE("a required limit is the same comparison, reversed")
 {
 	CHECK(holds("p99<2ms", 1999999));
