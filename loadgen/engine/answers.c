@@ -51,6 +51,19 @@ static inline uint32_t steps_of(const struct connection *c, const struct operati
 	return o->scan ? 1 + (c->reply ? c->reply->captured : 0) : o->step_count;
 }
 
+/* Counts an error reply, and keeps the text of the first one of its kind. */
+static void count_error_reply(struct connection *c, const char *word, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+	struct error_word *e = stats_error_word(t->stats, word, now_ns);
+	char text[ERROR_TEXT];
+
+	if (*e->text)
+		return;
+	protocol_of(t->plan->workload->protocol)->error_text(&c->scan, text, sizeof(text));
+	error_word_set_text(e, text);
+}
+
 /* Handles an error reply. True: the request was redirected to another server and is outstanding. */
 static bool take_error(struct connection *c, const struct pending_request *p, const char *word,
 		       uint64_t now_ns, uint64_t bytes)
@@ -65,7 +78,7 @@ static bool take_error(struct connection *c, const struct pending_request *p, co
 		return true;
 	}
 	if (p->intended_ns >= t->plan->measure_ns)
-		stats_error_word(t->stats, word, now_ns);
+		count_error_reply(c, word, now_ns);
 	return false;
 }
 

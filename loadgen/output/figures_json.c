@@ -77,11 +77,14 @@ static void put_times(json_t *j, const char *name, const struct error_times *t)
 
 static void put_errors(json_t *j, const struct result_figures *f)
 {
-	json_t *replies = json_put_object(j, "error_replies"), *times = json_put_object(j, "error_times");
+	json_t *replies = json_put_object(j, "error_replies"), *times = json_put_object(j, "error_times"),
+	       *texts = json_put_object(j, "error_texts");
 
 	for (int i = 0; i < ERROR_WORDS && f->errors[i].times.count; i++) {
 		json_put_count(replies, f->errors[i].word, f->errors[i].times.count);
 		put_times(times, f->errors[i].word, &f->errors[i].times);
+		if (*f->errors[i].text)
+			json_put_text(texts, f->errors[i].word, f->errors[i].text);
 	}
 	for (int i = 0; i < STATUSES; i++)
 		if (f->statuses[i].count)

@@ -190,6 +190,8 @@ static void error_rows(FILE *to, const struct result_figures *f, uint64_t start_
 				fprintf(to, "%*s", COLUMN_WIDTH, "");
 			fprintf(to, "%*s", COLUMN_WIDTH, grouped(number, f->errors[i].times.count));
 			print_times(to, &f->errors[i].times, start_ns);
+			if (*f->errors[i].text)
+				fprintf(to, "      first: %s\n", f->errors[i].text);
 		}
 	}
 	if (f->operations[TOTAL].errors)

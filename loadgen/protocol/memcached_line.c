@@ -2,6 +2,7 @@
 /* The word and text of a line, byte by byte: off the scanners' fast path. */
 #include "memcached_line.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void memcached_line_begin(struct memcached_line *l)
@@ -35,6 +36,12 @@ bool memcached_line_text(struct memcached_line *l, const char **at, const char *
 		l->explanation[l->explanation_length] = 0;
 	}
 	return cr || have <= room;
+}
+
+void memcached_line_error(const struct memcached_line *l, char *out, size_t size)
+{
+	snprintf(out, size, "%s%s%s%s", l->word, l->explanation_length ? " " : "", l->explanation,
+		 l->explanation_length == MEMCACHED_EXPLANATION - 1 ? "..." : "");
 }
 
 bool memcached_line_out_of_memory(const struct memcached_line *l)

@@ -6,6 +6,7 @@
 #define FORKTAIL_LOADGEN_MEMCACHED_LINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -16,7 +17,7 @@ enum {
 	MEMCACHED_VALUE_BYTES = 1 << 30, /* maximum size of a value: memcached's own limit, -I 1g */
 	MEMCACHED_LINE = 2048,		 /* maximum size of a line without its CRLF */
 	MEMCACHED_WORD = 16,		 /* the longest word is CLIENT_ERROR; with terminating 0 */
-	MEMCACHED_EXPLANATION = 32,	 /* kept length of an error's text, with terminating 0 */
+	MEMCACHED_EXPLANATION = 80,	 /* kept length of an error's text, with terminating 0 */
 };
 
 struct memcached_line {
@@ -32,6 +33,8 @@ bool memcached_line_word(struct memcached_line *l, char byte);
 /* Skips text up to the line's CR, and keeps its beginning if wanted. *at is at the CR, the end, or the byte
  * that makes the line too long: false. */
 bool memcached_line_text(struct memcached_line *l, const char **at, const char *end, bool keep);
+/* An error's line: its word and the beginning of its text. */
+void memcached_line_error(const struct memcached_line *l, char *out, size_t size);
 /* Whether an error's line says that the server had no memory left for an item. */
 bool memcached_line_out_of_memory(const struct memcached_line *l);
 

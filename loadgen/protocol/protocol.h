@@ -106,6 +106,8 @@ struct protocol {
 	int (*scan)(union reply_scanner *s, const char **at, const char *end);
 	/* The FT_STATUS_* of the scanned reply. For an error *word is its class, otherwise unchanged. */
 	unsigned (*status)(const union reply_scanner *s, const struct expected *e, const char **word);
+	/* The text of an error, as the server sent it, or its beginning and "..."; "" if it is not kept. */
+	void (*error_text)(const union reply_scanner *s, char *out, size_t size);
 	/* Whether a connection's greeting, such as a login, succeeded. */
 	bool (*accepted)(const union reply_scanner *s);
 	/* Whether another command was refused because a login is required. NULL: the protocol does not show

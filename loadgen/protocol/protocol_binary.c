@@ -144,6 +144,13 @@ static unsigned status(const union reply_scanner *s, const struct expected *e, c
 									: status_of(&s->binary, word);
 }
 
+/* The body of an error is not kept: its status has a name. */
+static void error_text(const union reply_scanner *s, char *out, size_t size)
+{
+	(void)s, (void)size;
+	*out = 0;
+}
+
 static bool accepted(const union reply_scanner *s)
 {
 	return s->binary.opcode == SASL_AUTH && s->binary.status == 0;
@@ -181,6 +188,7 @@ const struct protocol protocol_memcache_binary = {
     .login = login,
     .scan = scan,
     .status = status,
+    .error_text = error_text,
     .accepted = accepted,
     .wants_login = wants_login,
     .find_value = find_value,

@@ -196,6 +196,11 @@ static unsigned status(const union reply_scanner *s, const struct expected *e, c
 	return memcached_line_status(&meanings[s->meta.kind], &s->meta.line, e, word);
 }
 
+static void error_text(const union reply_scanner *s, char *out, size_t size)
+{
+	memcached_line_error(&s->meta.line, out, size);
+}
+
 static bool accepted(const union reply_scanner *s)
 {
 	return s->meta.kind == MEMCACHED_META_STORED;
@@ -227,6 +232,7 @@ const struct protocol protocol_memcache_meta = {
     .login = memcached_line_login,
     .scan = scan,
     .status = status,
+    .error_text = error_text,
     .accepted = accepted,
     .wants_login = wants_login,
     .find_value = find_value,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Redis: the format of commands and their answers. Commands are sent as written; the server knows whether
  * they exist. RESP3 shares a scanner with RESP2 (resp.h), so it is not a separate protocol here. */
+#include <stdio.h>
 #include <string.h>
 
 #include "loadgen/command/draw.h"
@@ -132,6 +133,15 @@ static int scan(union reply_scanner *s, const char **at, const char *end)
 	return resp_scan(&s->resp, at, end);
 }
 
+static void error_text(const union reply_scanner *s, char *out, size_t size)
+{
+	const struct resp_scanner *r = &s->resp;
+
+	/* A first word that is too long to keep continues in the rest. */
+	snprintf(out, size, "%s%s%s%s", r->word, r->word_length == RESP_WORD && *r->rest ? " " : "", r->rest,
+		 r->rest_length == RESP_REST - 1 ? "..." : "");
+}
+
 static bool accepted(const union reply_scanner *s)
 {
 	return s->resp.kind != RESP_ERROR;
@@ -180,6 +190,7 @@ const struct protocol protocol_redis = {
     .login = login,
     .scan = scan,
     .status = reply_status_redis,
+    .error_text = error_text,
     .accepted = accepted,
     .find_value = find_value,
 };

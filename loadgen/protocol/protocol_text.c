@@ -89,6 +89,11 @@ static unsigned status(const union reply_scanner *s, const struct expected *e, c
 	return memcached_line_status(&meanings[s->text.kind], &s->text.line, e, word);
 }
 
+static void error_text(const union reply_scanner *s, char *out, size_t size)
+{
+	memcached_line_error(&s->text.line, out, size);
+}
+
 static bool accepted(const union reply_scanner *s)
 {
 	return s->text.kind == MEMCACHED_TEXT_STORED;
@@ -117,6 +122,7 @@ const struct protocol protocol_memcache_text = {
     .login = memcached_line_login,
     .scan = scan,
     .status = status,
+    .error_text = error_text,
     .accepted = accepted,
     .wants_login = wants_login,
     .find_value = find_value,

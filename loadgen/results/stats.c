@@ -96,7 +96,8 @@ static void add_times(struct error_times *into, const struct error_times *from)
 	into->count += from->count;
 }
 
-static void add_word(struct stats *s, const char *word, const struct error_times *times)
+/* The entry of a word, which is counted there. */
+static struct error_word *add_word(struct stats *s, const char *word, const struct error_times *times)
 {
 	struct error_word *e = s->errors, *last = s->errors + ERROR_WORDS - 1;
 
@@ -105,9 +106,19 @@ static void add_word(struct stats *s, const char *word, const struct error_times
 	if (!e->times.count)
 		memcpy(e->word, e == last ? "other" : word, e == last ? sizeof("other") : strlen(word) + 1);
 	add_times(&e->times, times);
+	return e;
 }
 
-void stats_error_word(struct stats *s, const char *word, uint64_t now_ns)
+/* Another thread or second may have seen the first of them. */
+static void merge_word(struct stats *into, const struct error_word *from)
+{
+	struct error_word *e = add_word(into, from->word, &from->times);
+
+	if (*from->text && (!*e->text || from->times.first_ns == e->times.first_ns))
+		memcpy(e->text, from->text, sizeof(e->text));
+}
+
+struct error_word *stats_error_word(struct stats *s, const char *word, uint64_t now_ns)
 {
 	const struct error_times once = {1, now_ns, now_ns};
 	char clean[ERROR_WORD] = "";
@@ -116,7 +127,18 @@ void stats_error_word(struct stats *s, const char *word, uint64_t now_ns)
 	for (size_t i = 0; word[i] && i < ERROR_WORD - 1; i++)
 		clean[i] =
 		    word[i] > ' ' && word[i] < 127 && word[i] != '"' && word[i] != '\\' ? word[i] : '?';
-	add_word(s, clean[0] ? clean : "?", &once);
+	return add_word(s, clean[0] ? clean : "?", &once);
+}
+
+void error_word_set_text(struct error_word *e, const char *text)
+{
+	size_t i;
+
+	for (i = 0; text[i] && i < ERROR_TEXT - 1; i++)
+		e->text[i] = text[i] >= ' ' && text[i] < 127 ? text[i] : '?';
+	while (i > 0 && e->text[i - 1] == ' ')
+		i--;
+	e->text[i] = 0;
 }
 
 void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns)
@@ -212,7 +234,7 @@ void stats_merge(struct stats *into, const struct stats *from)
 		into->span_ns = from->span_ns;
 	merge_nodes(into, from);
 	for (int i = 0; i < ERROR_WORDS && from->errors[i].times.count; i++)
-		add_word(into, from->errors[i].word, &from->errors[i].times);
+		merge_word(into, &from->errors[i]);
 	for (int i = 0; i < STATUSES; i++)
 		add_times(&into->statuses[i], &from->statuses[i]);
 	for (int i = 0; i < OPERATIONS_MAX; i++)

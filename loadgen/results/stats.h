@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-enum { STATUSES = FT_STATUS_UNSENT + 1, ERROR_WORDS = 16, ERROR_WORD = 16 };
+enum { STATUSES = FT_STATUS_UNSENT + 1, ERROR_WORDS = 16, ERROR_WORD = 16, ERROR_TEXT = 112 };
 
 /* How often an error occurred, and when first and last (CLOCK_MONOTONIC). */
 struct error_times {
@@ -28,6 +28,7 @@ struct error_times {
 /* Error replies by their first word. The last entry counts those after the table was full. */
 struct error_word {
 	char word[ERROR_WORD];
+	char text[ERROR_TEXT]; /* the first one; "": not known */
 	struct error_times times;
 };
 
@@ -87,7 +88,10 @@ uint64_t operation_errors(const struct operation_stats *s);
 uint64_t operation_requests(const struct operation_stats *s);
 /* All operations together, in *total, which is too large for the stack. */
 void stats_total(const struct stats *s, struct operation_stats *total);
-void stats_error_word(struct stats *s, const char *word, uint64_t now_ns);
+/* Counts an error reply. Returns its entry, whose text the caller sets if it is empty (error_word_set_text).
+ */
+struct error_word *stats_error_word(struct stats *s, const char *word, uint64_t now_ns);
+void error_word_set_text(struct error_word *e, const char *text);
 void stats_note_error(struct stats *s, unsigned status, uint64_t now_ns);
 
 /* Counts `times` requests that are equal, and took `bytes` together. */

@@ -114,6 +114,56 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 			(unsigned long long)drops);
 }
 
+/* "ERR unknown command 'FROB'; no answer": the first text of each kind of error. */
+static void errors_text(const struct result_figures *f, char *out, size_t size)
+{
+	size_t at = 0;
+
+	*out = 0;
+	for (int i = 0; i < ERROR_WORDS && f->errors[i].times.count && at < size; i++)
+		at += (size_t)snprintf(out + at, size - at, "%s%s", at ? "; " : "",
+				       *f->errors[i].text ? f->errors[i].text : f->errors[i].word);
+	for (unsigned k = 0; k < STATUSES && at < size; k++)
+		if (status_is_error(k) && k != FT_STATUS_ERROR_REPLY && f->operations[TOTAL].status[k])
+			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? "; " : "", status_names[k]);
+}
+
+static const struct error_word *moved_reply(const struct result_figures *f)
+{
+	for (int i = 0; i < ERROR_WORDS && f->errors[i].times.count; i++)
+		if (strcmp(f->errors[i].word, "MOVED") == 0)
+			return &f->errors[i];
+	return NULL;
+}
+
+/* A test that shows nothing about the server: all of its requests failed, or only one node of a cluster was
+ * asked. A search runs rates that are too high, so there it counts for the closed loop only. `explained`: a
+ * sentence has said why requests failed. */
+static void complain_of_failure(struct run *r, const struct result_figures *f, bool explained)
+{
+	const struct operation_figures *total = &f->operations[TOTAL];
+	const struct error_word *moved = r->o->deployment == DEPLOYMENT_CLUSTER ? NULL : moved_reply(f);
+	int status = r->status;
+	char text[512], errors[384];
+
+	if (moved) {
+		snprintf(text, sizeof(text),
+			 "%llu of %llu requests were answered with MOVED (first: %s), because the server is "
+			 "a node of a cluster. Use --cluster",
+			 (unsigned long long)moved->times.count, (unsigned long long)total->requests,
+			 moved->text);
+	} else {
+		if (explained || !total->requests || total->errors < total->requests ||
+		    (r->find && r->rate > 0))
+			return;
+		errors_text(f, errors, sizeof(errors));
+		snprintf(text, sizeof(text), "every request failed: %s", errors);
+	}
+	complain(r, text);
+	r->status = status;
+	r->all_failed = true;
+}
+
 static void check_limits(struct run *r, const struct result_figures *f, const char *name)
 {
 	char sentence[192], text[256];
@@ -220,6 +270,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	struct result_figures *f = malloc(sizeof(*f));
 	struct outages *o;
 	json_t *figures;
+	int status = r->status;
 
 	if (!f) {
 		complain(r, "not enough memory for the figures");
@@ -241,7 +292,11 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	if (o && r->log)
 		node_report_notes(request_log_writer(r->log), r->nodes, o);
 	exact_from_log(r, p, f);
+	r->status = EXIT_DONE;
 	complain_of(r, p, f);
+	complain_of_failure(r, f, r->status != EXIT_DONE);
+	if (r->status == EXIT_DONE || status == EXIT_ENVIRONMENT)
+		r->status = status;
 	figures = json_put_object(r->runs, NULL);
 	if (r->find) {
 		find_take(r, p, f, figures);

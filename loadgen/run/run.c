@@ -345,6 +345,8 @@ static void run_all(struct run *r, int argc, char **argv)
 			wakeups_measure(r);
 		else
 			load_server(r);
+		if (r->all_failed)
+			r->status = EXIT_ENVIRONMENT;
 	} else {
 		complain(r, "not enough memory or descriptors to start");
 	}

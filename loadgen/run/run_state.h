@@ -37,6 +37,7 @@ struct run {
 	bool awaited;	    /* --start-at */
 	bool progress_open; /* an unfinished progress line is on the terminal */
 	enum run_end end;
+	bool all_failed; /* requests of a test: exit status 3, but the tests after it run */
 	int status;
 	json_t *runs; /* an array: the figures of each test */
 	struct test_summary *summaries;

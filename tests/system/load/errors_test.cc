@@ -231,7 +231,8 @@ TEST_CASE("max-errors ends the run at that error")
 
 	Run fewer(at(redis.socket()), {"-t", "get", "-c", "1", "-n", "20", "--max-errors", "25"});
 	fewer.end();
-	CHECK(fewer.status == 0);
+	CHECK(fewer.status == 3); // because all of them failed
+	CHECK(contains(fewer.err(), "every request failed: WRONGTYPE"));
 	CHECK(fewer.json["reason"] == "done");
 }
 
@@ -311,7 +312,10 @@ TEST_CASE("error replies are counted by their first word: OOM, READONLY, NOAUTH,
 	Redis full({.tcp = false, .config = {"--maxmemory", "1", "--maxmemory-policy", "noeviction"}});
 	Run oom(at(full.socket()), {"-t", "set", "-n", "100", "-c", "3"});
 	oom.end();
-	CHECK(oom.status == 0);
+	CHECK(oom.status == 3);
+	CHECK(contains(oom.err(), "every request failed: OOM command not allowed when used memory"));
+	CHECK(contains(oom.out(), "first: OOM command not allowed when used memory"));
+	CHECK(contains(oom.figures["error_texts"]["OOM"].get<std::string>(), "OOM command not allowed"));
 	CHECK(oom.figures["error_replies"] == Json({{"OOM", 100}}));
 	CHECK(oom.log.with_status(FT_STATUS_ERROR_REPLY) == 100);
 	CHECK(contains(oom.out(), "-OOM"));
@@ -321,6 +325,7 @@ TEST_CASE("error replies are counted by their first word: OOM, READONLY, NOAUTH,
 	replica.command({"REPLICAOF", "127.0.0.1", "1"});
 	Run readonly(at(replica.socket()), {"-t", "set", "-n", "50", "-c", "3"});
 	readonly.end();
+	CHECK(readonly.status == 3);
 	CHECK(readonly.figures["error_replies"] == Json({{"READONLY", 50}}));
 
 	Memcached memcached({.tcp = false, .config = {"-m", "64"}});
@@ -332,6 +337,22 @@ TEST_CASE("error replies are counted by their first word: OOM, READONLY, NOAUTH,
 		CHECK(large.log.with_status(FT_STATUS_ERROR_REPLY) == 10);
 		CHECK(large.figures["error_replies"].size() == 1);
 	}
+}
+
+TEST_CASE("a test of which all requests fail is reported, and the tests after it run")
+{
+	Redis redis;
+	redis.command({"LPUSH", "key:000000000000", "x"});
+	TempDir dir;
+	const Result r = load({"-s", redis.socket(), "-t", "get,incr", "-n", "20", "-c", "2", "-q", "--json",
+			       dir.file("json")});
+	CHECK(r.status == 3);
+	CHECK(lines(r.err) == 1);
+	CHECK(contains(r.err, "every request failed: WRONGTYPE Operation against a key"));
+	const Json runs = parse_json(read_file(dir.file("json")))["runs"];
+	REQUIRE(runs.size() == 2);
+	CHECK(runs[0]["total"]["errors"] == 20);
+	CHECK(runs[1]["total"]["errors"] == 0);
 }
 
 TEST_CASE("many MOVED, and LOADING in mid-run, are errors and do not end the run")
@@ -347,7 +368,10 @@ TEST_CASE("many MOVED, and LOADING in mid-run, are errors and do not end the run
 	Run run(server.where(), {"-t", "get", "-n", "300", "-c", "4"});
 	run.end();
 	INFO(run.err());
-	CHECK(run.status == 0);
+	CHECK(run.status == 3); // a node of a cluster
+	CHECK(contains(run.err(), "30 of 300 requests were answered with MOVED (first: MOVED 3999 "
+				  "127.0.0.1:6381), because the server is a node of a cluster. Use "
+				  "--cluster"));
 	CHECK(run.figures["error_replies"] == Json({{"LOADING", 50}, {"MOVED", 30}}));
 	CHECK(run.log.with_status(FT_STATUS_OK) == 220);
 	CHECK(run.log.requests.size() == 300);
@@ -372,7 +396,7 @@ TEST_CASE("errors of the warm-up are in the log and in no figure")
 	const Result r =
 	    load({"-s", redis.socket(), "-t", "get", "--rate", "200", "--warmup", "500ms", "--duration",
 		  "500ms", "-q", "-o", dir.file("log"), "--json", dir.file("json")});
-	CHECK(r.status == 0);
+	CHECK(r.status == 3); // every request failed
 	CHECK(read_log(dir.file("log")).with_status(FT_STATUS_ERROR_REPLY) == 200);
 	const Json figures = parse_json(read_file(dir.file("json")))["runs"][0];
 	CHECK(figures["total"]["errors"] == 100);

@@ -143,7 +143,7 @@ TEST_CASE("fail-if: a broken limit gives exit status 1 and a sentence")
 		   1);
 	redis.command({"DEL", "key:000000000000"});
 	redis.command({"LPUSH", "key:000000000000", "x"});
-	Run errors(redis, {"-t", "get", "-n", "100", "--fail-if", "errors>10%"}, 1);
+	Run errors(redis, {"-t", "get", "-n", "100", "--fail-if", "errors>10%"}, 3);
 	Run several(redis, {"-t", "set,get", "-n", "100", "--fail-if", "GET.errors>=0"}, 1);
 	CHECK(lines(several.result.err) == 1);
 	Run equal(redis, {"-n", "100", "--fail-if", "requests=100"}, 1);
@@ -307,7 +307,7 @@ TEST_CASE("log slow: slow and failed requests only, and a histogram of all")
 	// Failed ones are logged however fast they were.
 	redis.command({"DEL", "key:000000000000"});
 	redis.command({"LPUSH", "key:000000000000", "x"});
-	Run failed(redis, {"-t", "get", "-n", "300", "--log", "slow:10s"});
+	Run failed(redis, {"-t", "get", "-n", "300", "--log", "slow:10s"}, 3);
 	CHECK(failed.log.requests.size() == 300);
 	CHECK(failed.log.with_status(FT_STATUS_ERROR_REPLY) == 300);
 }

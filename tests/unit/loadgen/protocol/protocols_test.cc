@@ -74,6 +74,23 @@ std::string login(protocol_id wire, const char *user, const char *password)
 	return all;
 }
 
+// The text of an error that arrives at once, or byte by byte.
+std::string error_text(protocol_id wire, const std::string &answer, size_t step)
+{
+	reply_scanner s = {};
+	char text[200];
+	int done = 0;
+	for (size_t from = 0; from < answer.size(); from += step) {
+		const char *at = answer.data() + from,
+			   *end = std::min(at + step, answer.data() + answer.size());
+		while (at < end && done == 0)
+			done = reply_scan(wire, &s, &at, end);
+	}
+	REQUIRE(done == 1);
+	protocol_of(wire)->error_text(&s, text, sizeof(text));
+	return text;
+}
+
 const Fate kDone = {FT_STATUS_OK, ""}, kMiss = {FT_STATUS_MISS, ""}, kWrong = {FT_STATUS_WRONG, ""};
 
 } // namespace
@@ -90,7 +107,7 @@ TEST_CASE("every protocol has a complete row in the table and a unique name")
 		CHECK((p->product->port > 0 && p->product->program && p->product->expiry &&
 		       p->product->key_rules));
 		CHECK((p->fits && p->expect && p->write && p->login));
-		CHECK((p->scan && p->status && p->accepted && p->find_value));
+		CHECK((p->scan && p->status && p->error_text && p->accepted && p->find_value));
 		command c;
 		char error[256];
 		REQUIRE(command_parse(&c, p->ping, error, sizeof(error)));
@@ -112,6 +129,31 @@ TEST_CASE("a Redis reply answers its command, or does not")
 	CHECK(fate(wire, "LPOP k 2", "*1\r\n$1\r\nv\r\n") == kDone);
 	CHECK(fate(wire, "SET k v", "-OOM command not allowed\r\n") == Fate{FT_STATUS_ERROR_REPLY, "OOM"});
 	CHECK(fate(wire, "ANYTHING", ":1\r\n") == kDone);
+}
+
+TEST_CASE("the text of an error is kept from its first word on, and its length is bounded")
+{
+	for (const size_t step : {size_t(1), size_t(7), size_t(1000)}) {
+		INFO(step);
+		CHECK(error_text(PROTOCOL_REDIS, "-MOVED 3999 127.0.0.1:7001\r\n", step) ==
+		      "MOVED 3999 127.0.0.1:7001");
+		CHECK(error_text(PROTOCOL_REDIS, "-ERR unknown command 'FROB'\r\n", step) ==
+		      "ERR unknown command 'FROB'");
+		CHECK(error_text(PROTOCOL_REDIS, "-OOM\r\n", step) == "OOM");
+		CHECK(error_text(PROTOCOL_REDIS, "-AVERYLONGFIRSTWORD x\r\n", step) ==
+		      "AVERYLONGFIRSTWORD x");
+		CHECK(error_text(PROTOCOL_REDIS, "!13\r\nERR two words\r\n", step) == "ERR two words");
+		CHECK(error_text(PROTOCOL_REDIS, "-ERR " + std::string(500, 'x') + "\r\n", step) ==
+		      "ERR " + std::string(RESP_REST - 1, 'x') + "...");
+		for (const protocol_id wire : {PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_META}) {
+			CHECK(error_text(wire, "SERVER_ERROR object too large for cache\r\n", step) ==
+			      "SERVER_ERROR object too large for cache");
+			CHECK(error_text(wire, "ERROR\r\n", step) == "ERROR");
+			CHECK(error_text(wire, "CLIENT_ERROR " + std::string(500, 'x') + "\r\n", step) ==
+			      "CLIENT_ERROR " + std::string(MEMCACHED_EXPLANATION - 1, 'x') + "...");
+		}
+	}
+	CHECK(error_text(PROTOCOL_MEMCACHE_BINARY, binary(1, 0x81), 24).empty());
 }
 
 TEST_CASE("a memcached text reply answers its command, or does not")

@@ -212,6 +212,31 @@ TEST_CASE("merging counts keeps error words and limits their number")
 	CHECK(std::string(a->errors[0].word) == "bad??");
 }
 
+TEST_CASE("the text of the first error of each kind is kept, and is printable")
+{
+	StatsPtr a = new_stats(), b = new_stats();
+	auto note = [](stats *s, const char *word, const char *text, uint64_t now_ns) {
+		error_word *e = stats_error_word(s, word, now_ns);
+		if (!*e->text)
+			error_word_set_text(e, text);
+	};
+	note(a.get(), "ERR", "ERR second", 20);
+	note(a.get(), "ERR", "ERR third", 30);
+	note(b.get(), "ERR", "ERR fi\x1b[2Jrst\xff ", 10);
+	note(b.get(), "OOM", ("OOM " + std::string(500, 'x')).c_str(), 10);
+	stats_error_word(b.get(), "NOREPLICAS", 10);
+	stats_merge(a.get(), b.get());
+	CHECK(std::string(a->errors[0].text) == "ERR fi?[2Jrst?");
+	CHECK(std::string(a->errors[1].text).size() == ERROR_TEXT - 1);
+	CHECK(std::string(a->errors[2].text).empty());
+	note(b.get(), "ERR", "ERR later", 40);
+	stats_merge(b.get(), a.get());
+	CHECK(std::string(b->errors[0].text) == "ERR fi?[2Jrst?");
+	stats_reset(a.get());
+	note(a.get(), "ERR", "ERR fourth", 50);
+	CHECK(std::string(a->errors[0].text) == "ERR fourth");
+}
+
 TEST_CASE("times of errors are stored by kind, for several threads together")
 {
 	StatsPtr a = new_stats(), b = new_stats();
