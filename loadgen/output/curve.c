@@ -107,8 +107,12 @@ static void cell(FILE *to, double ns)
 
 void curve_table(FILE *to, const struct curve *c)
 {
-	fprintf(to, "\n%12s%12s%11s%11s%11s%11s%9s  %s\n", "rate/s", "requests/s", "p50 ms", "p99 ms",
-		"p99.9 ms", "max ms", "client", "held");
+	bool failed = false;
+
+	for (uint32_t i = 0; i < c->count; i++)
+		failed |= c->points[i].figures.errors > 0;
+	fprintf(to, "\n%12s%12s%11s%11s%11s%11s%9s%*s  %s\n", "rate/s", "requests/s", "p50 ms", "p99 ms",
+		"p99.9 ms", "max ms", "client", failed ? 11 : 0, failed ? "errors" : "", "held");
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct curve_point *p = &c->points[i];
 
@@ -117,8 +121,10 @@ void curve_table(FILE *to, const struct curve *c)
 		cell(to, p->figures.p99_ns);
 		cell(to, p->figures.p999_ns);
 		cell(to, p->figures.max_ns);
-		fprintf(to, "%7.0f %%  %u of %u%s\n", p->busiest * 100, p->held, p->runs,
-			p->rate == c->highest ? "  <- highest" : "");
+		fprintf(to, "%7.0f %%", p->busiest * 100);
+		if (failed)
+			fprintf(to, "%11" PRIu64, p->figures.errors);
+		fprintf(to, "  %u of %u%s\n", p->held, p->runs, p->rate == c->highest ? "  <- highest" : "");
 	}
 }
 

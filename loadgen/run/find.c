@@ -32,6 +32,11 @@ int find_check(const struct options *o, const struct workload *w, char *error, s
 	return 0;
 }
 
+static bool can_go_on(const struct run *r)
+{
+	return r->find->told && r->end == RUN_DONE && !r->all_failed && r->status != EXIT_ENVIRONMENT;
+}
+
 /* Runs the test at a rate; 0: as a closed loop. False: the search cannot go on. */
 static bool run_at(struct run *r, double rate)
 {
@@ -43,7 +48,7 @@ static bool run_at(struct run *r, double rate)
 	if (rate > 0)
 		snprintf(test.name + length, sizeof(test.name) - length, " at %.10g/s", rate);
 	run_phase(r, &test);
-	return r->find->told && r->end == RUN_DONE && r->status != EXIT_ENVIRONMENT;
+	return can_go_on(r);
 }
 
 /* ---- the search ---- */
@@ -71,7 +76,17 @@ static bool search(struct run *r)
 	return true;
 }
 
-/* Runs rates far below the highest and just above it, unless one near each of them was run. */
+/* Whether a run at the rate failed, and another one after it. */
+static bool fails_twice(struct run *r, double rate)
+{
+	const struct find *find = r->find;
+
+	return run_at(r, rate) && !find->runs[find->count - 1].held && run_at(r, rate) &&
+	       !find->runs[find->count - 1].held;
+}
+
+/* Runs rates far below the highest and just above it, unless one near each of them was run. A rate below it
+ * that fails contradicts the search. */
 static void complete_curve(struct run *r)
 {
 	static const double shares[] = {0.25, 0.5, 0.75, 1.1};
@@ -85,7 +100,13 @@ static void complete_curve(struct run *r)
 		for (uint32_t k = 0; k < r->find->count; k++)
 			near |= fabs(r->find->runs[k].rate / rate - 1) < 0.1 &&
 				(shares[i] < 1 || r->find->runs[k].rate >= rate);
-		if (!near && !run_at(r, rate))
+		if (near)
+			continue;
+		if (shares[i] < 1 && fails_twice(r, rate))
+			r->find->failed_below = rate;
+		else if (shares[i] > 1)
+			run_at(r, rate);
+		if (!can_go_on(r))
 			return;
 	}
 }
@@ -112,19 +133,44 @@ static double busiest_at(const struct find *find, double rate)
 	return busiest;
 }
 
+/* ", where 12.5 % of the requests failed", of the runs at a rate; "" if none failed. */
+static void errors_at(const struct find *find, double rate, char *out, size_t size)
+{
+	uint64_t errors = 0, requests = 0;
+
+	*out = 0;
+	for (uint32_t i = 0; i < find->count; i++)
+		if (find->runs[i].rate == rate) {
+			errors += find->runs[i].figures.errors;
+			requests += find->runs[i].figures.requests;
+		}
+	if (errors)
+		snprintf(out, size, ", where %.3g %% of the requests failed",
+			 100 * (double)errors / (double)requests);
+}
+
 static void answer(const struct run *r, char *out, size_t size)
 {
 	const struct find *find = r->find;
 	const struct search *s = &find->search;
 	const struct search_rate *highest = search_highest(s), *beyond = search_beyond(s);
 	const char *hold = r->o->find_count > 1 ? "hold" : "holds";
-	char limits[256];
+	char limits[256], errors[64] = "";
 
 	limits_text(r->o, limits, sizeof(limits));
+	if (beyond)
+		errors_at(find, beyond->rate, errors, sizeof(errors));
 	if (s->end == SEARCH_NONE_HELD)
-		snprintf(out, size, "%s %s at no rate down to %.10g/s", limits, hold, beyond->rate);
-	else if (!highest || !beyond)
+		snprintf(out, size, "%s %s at no rate down to %.10g/s%s", limits, hold, beyond->rate, errors);
+	else if (s->end == SEARCH_GOES_ON || !highest || !beyond)
 		snprintf(out, size, "%s: the search ended without an answer", limits);
+	else if (find->failed_below)
+		snprintf(
+		    out, size,
+		    "%s: no answer. Runs at %.10g/s held, but a run at %.10g/s failed after them: something "
+		    "else disturbed this host or the server. Repeat it with a longer --duration and a "
+		    "larger --repeat",
+		    limits, highest->rate, find->failed_below);
 	else if (s->end == SEARCH_CLIENT)
 		snprintf(out, size,
 			 "%s %s at least up to %.10g requests/s. The client may be the limit: at %.10g/s its "
@@ -133,9 +179,9 @@ static void answer(const struct run *r, char *out, size_t size)
 	else
 		snprintf(out, size,
 			 "%s %s up to %.10g requests/s: in %u of %u runs at this rate, in %u of %u at "
-			 "%.10g/s%s",
+			 "%.10g/s%s%s",
 			 limits, hold, highest->rate, highest->held, highest->runs, beyond->held,
-			 beyond->runs, beyond->rate,
+			 beyond->runs, beyond->rate, errors,
 			 s->end == SEARCH_FOUND ? "" : ". The runs vary too much for a better answer");
 }
 
@@ -157,7 +203,7 @@ static void print_answer(struct run *r)
 	if (r->o->svg_path && !curve_svg(r->o->svg_path, curve, text))
 		complain(r, "gnuplot could not write the chart of --svg");
 	fflush(stdout);
-	if (!search_highest(&find->search) && r->status == EXIT_DONE)
+	if ((!search_highest(&find->search) || find->failed_below) && r->status == EXIT_DONE)
 		r->status = EXIT_NO;
 }
 
@@ -176,7 +222,11 @@ void find_rate(struct run *r)
 	}
 	if (search(r))
 		complete_curve(r);
-	highest = search_highest(&r->find->search);
+	if (r->find->failed_below)
+		r->find->search.end = SEARCH_UNDECIDED;
+	highest = r->find->search.end == SEARCH_GOES_ON || r->find->failed_below
+		      ? NULL
+		      : search_highest(&r->find->search);
 	curve_make(&r->find->curve, r->find->runs, r->find->count, highest ? highest->rate : 0);
 	if (r->find->count)
 		print_answer(r);

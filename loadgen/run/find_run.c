@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A rate holds if all limits hold, the answers kept up with the rate, and few requests failed: without the
+/* A rate holds if all limits hold, the answers kept up with the rate, and no request failed: without the
  * last two conditions, a server that refuses or delays everything could meet a limit of its latency. */
 #include "find_run.h"
 
@@ -16,8 +16,6 @@
 #define BEHIND_S 0.01
 /* A run this much longer than planned shows a rate far above what the server takes. */
 #define FAR_SHARE 0.1
-/* The largest share of failed requests, unless a limit is about errors. */
-#define ERRORS_SHARE 0.01
 
 static bool about_errors(const struct options *o)
 {
@@ -37,6 +35,12 @@ static enum search_verdict judge(const struct run *r, const struct result_figure
 	double unanswered = (double)(total->requests - figures_answers(total));
 
 	*why = 0;
+	/* One such run is enough: a rate is not reported if its requests sometimes fail. */
+	if (!about_errors(o) && total->errors) {
+		snprintf(why, size, "%llu of %llu requests failed", (unsigned long long)total->errors,
+			 (unsigned long long)total->requests);
+		return SEARCH_FAILED_FAR;
+	}
 	if (behind_s > fmax(FAR_SHARE * planned_s, 5 * BEHIND_S) ||
 	    unanswered > FAR_SHARE * (double)total->requests) {
 		snprintf(why, size, "the answers did not keep up with the rate");
@@ -44,11 +48,6 @@ static enum search_verdict judge(const struct run *r, const struct result_figure
 	}
 	if (behind_s > fmax(BEHIND_SHARE * planned_s, BEHIND_S)) {
 		snprintf(why, size, "the last answer came %.3f s after the end", behind_s);
-		return SEARCH_FAILED;
-	}
-	if (!about_errors(o) && (double)total->errors > ERRORS_SHARE * (double)total->requests) {
-		snprintf(why, size, "%.1f %% of the requests failed",
-			 100 * (double)total->errors / (double)total->requests);
 		return SEARCH_FAILED;
 	}
 	for (uint32_t i = 0; i < o->find_count; i++) {
@@ -89,6 +88,7 @@ void find_take(struct run *r, const struct phase *p, const struct result_figures
 	find->count++;
 	json_put_number(figures, "rate", r->rate);
 	json_put_truth(figures, "held", run->held);
+	json_put_text(figures, "why", why);
 	print_run(r, run->held, why);
 	if (find->outside)
 		return;

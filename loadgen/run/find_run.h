@@ -11,10 +11,11 @@ struct find {
 	struct search search;
 	struct curve_run runs[SEARCH_RUNS_MAX + 8];
 	uint32_t count;
-	struct curve curve; /* of all runs, when the search has ended */
-	bool outside;	    /* the current run completes the curve only */
-	bool told;	    /* the current run has ended with figures */
-	double closed_rps;  /* of the first run */
+	struct curve curve;  /* of all runs, when the search has ended */
+	bool outside;	     /* the current run completes the curve only */
+	double failed_below; /* a rate below the highest of which runs failed then; 0: none */
+	bool told;	     /* the current run has ended with figures */
+	double closed_rps;   /* of the first run */
 	uint64_t begin_ns[SEARCH_RATES_MAX], end_ns[SEARCH_RATES_MAX]; /* of each rate's last run */
 };
 

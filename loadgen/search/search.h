@@ -26,7 +26,7 @@ enum { SEARCH_RATES_MAX = 64, SEARCH_RUNS_MAX = 96 };
 enum search_verdict {
 	SEARCH_HELD,
 	SEARCH_FAILED,
-	SEARCH_FAILED_FAR, /* so far beyond that repeating it would not help */
+	SEARCH_FAILED_FAR, /* so far beyond that repeating it would not help, or requests failed */
 };
 
 enum search_end {
@@ -40,7 +40,7 @@ enum search_end {
 struct search_rate {
 	double rate; /* requests per second */
 	uint32_t runs, held;
-	bool far;    /* a run failed far beyond the limit */
+	bool far;    /* a run was SEARCH_FAILED_FAR */
 	bool client; /* in a failed run the client was at its limit */
 };
 

@@ -59,6 +59,7 @@ TEST_CASE("a server that sleeps 10 ms per command takes at most 100 requests per
 		if (!run.contains("rate"))
 			continue; // the closed loop
 		runs++;
+		CHECK(!run.at("why").get<std::string>().empty());
 		if (run.at("held") == true)
 			CHECK(run.at("total").at("latency_ns").at("p50") < 40000000);
 	}
@@ -94,6 +95,12 @@ TEST_CASE("failed requests do not count as held, unless a limit allows them")
 	Result r = find(redis, "max < 10s", words);
 	CHECK(r.status == 1);
 	CHECK(contains(r.out, "at no rate down to"));
+	CHECK(contains(r.out, ", where 100 % of the requests failed"));
+	CHECK(contains(r.out, "errors  held"));
+	// Without a rate to begin with, the closed loop shows that every request fails.
+	r = find(redis, "max < 10s", {"--command", "INCR text", "--duration", "50ms", "-c", "2"});
+	CHECK(r.status == 3);
+	CHECK(contains(r.err, "every request failed: ERR value is not an integer"));
 	TempDir dir;
 	Arguments allowed = words;
 	allowed.insert(allowed.end(), {"--find", "errors < 101", "--json", dir.file("json")});

@@ -59,10 +59,19 @@ TEST_CASE("table, CSV and JSON have a row per rate")
 	curve c;
 	curve_make(&c, kRuns.data(), static_cast<uint32_t>(kRuns.size()), 2000);
 	const std::string table = printed([&](FILE *to) { curve_table(to, &c); });
-	CHECK(
-	    table.find("        2000        2000      0.100      1.500          -      3.000     30 %  2 of 3"
-		       "  <- highest\n") != std::string::npos);
+	CHECK(table.find(
+		  "        2000        2000      0.100      1.500          -      3.000     30 %          "
+		  "3  2 of 3  <- highest\n") != std::string::npos);
+	CHECK(table.find("   client     errors  held\n") != std::string::npos);
 	CHECK(table.find("0 of 2\n") != std::string::npos);
+	std::vector<curve_run> good = kRuns;
+	for (curve_run &run : good)
+		run.figures.errors = 0;
+	curve without;
+	curve_make(&without, good.data(), static_cast<uint32_t>(good.size()), 2000);
+	const std::string narrow = printed([&](FILE *to) { curve_table(to, &without); });
+	CHECK(narrow.find("   client  held\n") != std::string::npos);
+	CHECK(narrow.find("     30 %  2 of 3  <- highest\n") != std::string::npos);
 	const std::string csv = printed([&](FILE *to) { curve_csv(to, &c); });
 	CHECK(csv.find("\n2000,2000.0,0.100000,0.100000,1.500000,,3.000000,3,0.3000,3,2\n") !=
 	      std::string::npos);
