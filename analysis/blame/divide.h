@@ -135,7 +135,12 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 		sums->AddHeld(held);
 		idle_waiting -= held;
 	}
-	sums->late += static_cast<Number>(sent - until) + late_waiting + static_cast<Number>(unread);
+	sums->late += late_waiting + static_cast<Number>(unread);
+	// A request that was never sent had no connection: that is not the load generator's doing.
+	if (q.status[i] == FT_STATUS_UNSENT)
+		sums->AddUnknown(static_cast<Number>(sent - until));
+	else
+		sums->late += static_cast<Number>(sent - until);
 	sums->network += idle_waiting;
 	DivideServed(context, i, sums);
 
