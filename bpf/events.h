@@ -251,6 +251,7 @@ struct cpu_state {
 	__u64 interrupted_ns;  /* total time of finished interrupts on top of targets, including spans */
 	__u64 folded_ns;       /* how much of that is in a thread's account */
 	__u64 last_fold_ns;    /* when a thread's account was last brought up to date here */
+	__u64 hard_end_ns;     /* the last hardware interrupt's end; 0: net_rx has run since */
 	struct open_interrupt open[FT_OPEN_INTERRUPTS];
 	struct interrupts interrupts[FT_INTERRUPT_KINDS];
 	struct cpu_slice slices[FT_CPU_SLICES];

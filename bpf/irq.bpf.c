@@ -7,10 +7,57 @@
  * `call_function` and `call_function_single` run a function, mainly TLB shootdowns, and since 5.8 also
  * wakeups from another CPU. Hyper-V's timer (hyperv_stimer0) has a vector but no tracepoint. These are the
  * most frequent programs, so the thread's account is looked up only for an interrupt that is long enough to
- * be reported, or when a window of the account is over. Interrupts of a CPU nest like a stack. */
+ * be reported, or when a window of the account is over. Interrupts of a CPU nest like a stack.
+ *
+ * Not all soft interrupts take the thread's time: what a thread sends over loopback, the kernel receives at
+ * the end of the same call. Such a net_rx is the thread's own work and stays in the account of what it was
+ * in. */
 #include "state.h" /* first: libbpf's headers need the integer types */
 
 #include <bpf/bpf_tracing.h>
+
+enum {
+	NET_RX = 3,
+	AT_ONCE_NS = 1000, /* between a hardware interrupt and its soft interrupts, which follow at its end */
+};
+
+/* Calls that send: data, or acknowledgements of what they read. */
+static __always_inline bool call_sends(s64 nr)
+{
+	switch (nr) {
+	case __NR_write:
+	case __NR_writev:
+	case __NR_sendto:
+	case __NR_sendmsg:
+	case __NR_sendmmsg:
+	case __NR_sendfile:
+	case __NR_connect:
+	case __NR_shutdown:
+	case __NR_close:
+	case __NR_read:
+	case __NR_readv:
+	case __NR_recvfrom:
+	case __NR_recvmsg:
+	case __NR_io_uring_enter:
+		return true;
+	}
+	return false;
+}
+
+/* Whether net_rx is for packets that the current target sends. It runs in a call that sends, and no hardware
+ * interrupt has just ended, which may have brought packets of others. Both are required, because a kernel may
+ * lack tracepoints of some interrupts. The clock is read only if an interrupt has ended since the last
+ * net_rx. */
+static __always_inline bool is_own_work(struct cpu_state *c)
+{
+	if (!c->target || c->interrupt_depth || !hard_interrupts)
+		return false;
+	struct pt_regs___user *regs = user_regs(current_task());
+	u64 hard_end_ns = c->hard_end_ns;
+	c->hard_end_ns = 0;
+	return call_sends((s64)BPF_CORE_READ(regs, CALL_NUMBER)) &&
+	       (!hard_end_ns || bpf_ktime_get_ns() - hard_end_ns > AT_ONCE_NS);
+}
 
 static __always_inline int begin(u64 kind, u64 arg)
 {
@@ -99,6 +146,8 @@ static __always_inline int end(u64 kind)
 			i->max_ns = at_most_32_bits(own_ns);
 	}
 	c->interrupt_depth = depth - 1;
+	if (kind == FT_HARD_INTERRUPTS)
+		c->hard_end_ns = now;
 	/* An account that ends with the recording must reach as far as its spans. */
 	if (depth == 1 && (handed_over || now - c->last_fold_ns >= FT_TALLY_WINDOW_NS))
 		bring_up_to_date(now);
@@ -108,7 +157,9 @@ static __always_inline int end(u64 kind)
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(softirq_entry, unsigned int vector)
 {
-	return vector < FT_SOFTIRQ_VECTORS ? begin(vector, vector) : 0;
+	if (vector >= FT_SOFTIRQ_VECTORS || (vector == NET_RX && is_own_work(this_cpu())))
+		return 0;
+	return begin(vector, vector);
 }
 
 SEC("tp_btf/softirq_exit")

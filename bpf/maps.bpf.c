@@ -14,6 +14,7 @@ const volatile __u64 ring_wake_bytes = 1 << 21;
 const volatile __u32 pid_ns = 0;
 const volatile bool with_client = false;
 const volatile bool exact = false;
+const volatile bool hard_interrupts = false;
 
 struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");

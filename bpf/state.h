@@ -103,9 +103,10 @@ extern const volatile __u64 min_span_ns;
 extern const volatile __u64 sample_stack_ns; /* time in an event-loop iteration before a stack is copied */
 extern const volatile __u32 fast_period;     /* of samples while an iteration is long, in 1/16 ms */
 extern const volatile __u64 ring_wake_bytes;
-extern const volatile __u32 pid_ns;	/* the recorder's pid namespace; 0: the initial one */
-extern const volatile bool with_client; /* load generators get accounts too */
-extern const volatile bool exact;	/* system calls have programs: calls.h */
+extern const volatile __u32 pid_ns;	    /* the recorder's pid namespace; 0: the initial one */
+extern const volatile bool with_client;	    /* load generators get accounts too */
+extern const volatile bool exact;	    /* system calls have programs: calls.h */
+extern const volatile bool hard_interrupts; /* they have programs: irq.bpf.c */
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
 /* Set by the loader when the recording ends: from then on no program changes an account. Detaching takes a

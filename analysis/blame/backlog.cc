@@ -4,6 +4,7 @@
 #include "backlog.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace forktail::analysis
@@ -113,7 +114,7 @@ bool IdleAt(const Timeline &t, uint64_t t_ns)
 	CauseTimes times = {};
 	const Piece &p = t.pieces[PieceAt(t, t_ns)];
 	AddPiece(t, p, p.mix == kNoMix ? 1 : t.mixes[p.mix].total_ns, &times);
-	return times[Index(Cause::Idle)] > 0;
+	return times[Index(Cause::Idle)] > 0 && !WaitsInside(t, t_ns);
 }
 
 } // namespace
@@ -129,6 +130,7 @@ BacklogBuilder::BacklogBuilder(const Run &run, uint64_t from_ns, const Timeline 
 	while (length_ns >> b_.shift >= most)
 		b_.shift++;
 	b_.clear_ns.resize((length_ns >> b_.shift) + 1);
+	b_.due.resize(b_.clear_ns.size());
 }
 
 size_t BacklogBuilder::Bucket(uint64_t t_ns) const
@@ -140,6 +142,7 @@ size_t BacklogBuilder::Bucket(uint64_t t_ns) const
 void BacklogBuilder::Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns, uint64_t until_ns,
 			 uint64_t free_ns)
 {
+	b_.due[Bucket(due_ns)]++;
 	if (arrived_ns - due_ns <= kUsualTimes * usual_ns) {
 		uint64_t &clear = b_.clear_ns[Bucket(due_ns)];
 		clear = std::max(clear, due_ns);
@@ -182,6 +185,7 @@ Backlog BacklogBuilder::Finish()
 		b_.clear_ns[i] = clear;
 	}
 	waits_ = {};
+	std::partial_sum(b_.due.begin(), b_.due.end(), b_.due.begin());
 	return std::move(b_);
 }
 
@@ -194,6 +198,22 @@ uint64_t Backlog::Since(uint64_t t_ns) const
 	return clear ? clear : t_ns;
 }
 
+double Backlog::DueUntil(uint64_t t_ns) const
+{
+	if (due.empty() || t_ns < start_ns)
+		return 0;
+	const uint64_t ns = t_ns - start_ns, bucket = ns >> shift;
+	if (bucket >= due.size())
+		return due.back();
+	const double before = bucket ? due[bucket - 1] : 0, size = static_cast<double>(uint64_t{1} << shift);
+	return before + (due[bucket] - before) * static_cast<double>(ns - (bucket << shift)) / size;
+}
+
+double Backlog::Due(uint64_t from_ns, uint64_t to_ns) const
+{
+	return DueUntil(to_ns) - DueUntil(from_ns);
+}
+
 uint64_t Backlog::ClearBefore(uint64_t t_ns) const
 {
 	if (clear_ns.empty() || t_ns < start_ns)
@@ -201,7 +221,7 @@ uint64_t Backlog::ClearBefore(uint64_t t_ns) const
 	size_t bucket = std::min<size_t>((t_ns - start_ns) >> shift, clear_ns.size() - 1);
 	auto idle = [&](const Timeline &t) {
 		return !t.empty() && t_ns >= t.start_ns() && t_ns < t.end_ns() &&
-		       t.pieces[PieceAt(t, t_ns)].cause == Cause::Idle;
+		       t.pieces[PieceAt(t, t_ns)].cause == Cause::Idle && !WaitsInside(t, t_ns);
 	};
 	if (!waiting[bucket] && idle(*timeline) && (!behind || idle(*behind)))
 		return t_ns;

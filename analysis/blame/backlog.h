@@ -71,6 +71,7 @@ struct Backlog {
 	uint32_t shift = 0;
 	std::vector<uint64_t> clear_ns; // per bucket: the last such instant up to the bucket's end; 0: none
 	std::vector<uint8_t> waiting;	// per bucket: some request waited for a connection
+	std::vector<uint32_t> due;	// per bucket: the number of requests due up to its end
 	const Timeline *timeline = nullptr;
 	const Timeline *behind = nullptr; // the server behind, to which requests were passed; nullptr: none
 
@@ -79,6 +80,11 @@ struct Backlog {
 	// The same without the timelines, which may not be in memory: the result may be earlier. 0 becomes
 	// t_ns.
 	uint64_t Since(uint64_t t_ns) const;
+	// How many requests were due in [from_ns, to_ns), as if those of a bucket were evenly spread.
+	double Due(uint64_t from_ns, uint64_t to_ns) const;
+
+private:
+	double DueUntil(uint64_t t_ns) const;
 };
 
 // Builds a Backlog of the requests to a server, or to a server behind it, in one pass over the log and the

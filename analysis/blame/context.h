@@ -27,6 +27,8 @@ struct Server {
 	uint16_t hop;
 	bool awaits = false; // it is a client of other servers
 	bool holds = false;  // it answers by itself, in one thread: while it is idle it holds what it has read
+	double service_ns =
+	    0; // its own code per request of the run, including that for clients without a log
 };
 
 // Requests to one server that passed them to one behind it.
@@ -52,11 +54,15 @@ struct Context {
 	std::vector<uint16_t> server_of_hop = {}; // index into servers; empty: each connection has its server
 	std::vector<StalledIdle> stalled_idle = {}; // by server, then load thread
 	std::vector<uint64_t> usual_ns = {};
+	// Per op: own code of the servers during a request that met no stall and no other request; 0:
+	// unknown.
+	std::vector<uint64_t> service_ns = {};
 	// Where requests may go from a server: by server, then by the server behind it and, last, by the
 	// thread to which it passes them. The value is the end of the path; kNoHop: no such path, or it was
 	// not recorded. `proxy_paths` has the paths that requests took.
 	std::vector<uint16_t> way_ends = {};
 	std::vector<std::unique_ptr<ProxyPath>> proxy_paths = {};
+	std::vector<double> way_service_ns = {}; // likewise, as Server::service_ns of both ends
 
 	// Per request of the window of the log in run.requests.
 	Column<uint16_t> served_by = {}; // index into servers; empty: by the connection's server
@@ -121,6 +127,13 @@ struct Context {
 				       : static_cast<int>(run.connections[q.connection[i]].server);
 		return forktail::analysis::WithoutServer(outages, q.due_ns[i], q.end_ns[i],
 							 IsError(q.status[i]), server);
+	}
+	// The servers' work that fell due in [from_ns, to_ns) with requests like request i.
+	double WorkDue(size_t i, const Backlog &backlog, double service_mean_ns, uint64_t from_ns,
+		       uint64_t to_ns) const
+	{
+		return backlog.Due(from_ns, to_ns) *
+		       std::max(service_mean_ns, static_cast<double>(service_ns[run.requests.op[i]]));
 	}
 	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i]; }
 	// How long the server held requests, by its own words.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 #include "analysis/timeline/apportion.h"
@@ -24,6 +23,7 @@ struct ExactSums {
 	using Number = uint64_t;
 	static constexpr bool kOutages = true;
 
+	const Context &context;
 	const Server &server;
 	CauseTimes direct = {}, before = {};
 	std::array<uint64_t, kStallCauses> queued = {};
@@ -47,12 +47,18 @@ struct ExactSums {
 	}
 	void AddUnknown(uint64_t ns) { direct[Index(Cause::Unknown)] += ns; }
 	void AddHeld(uint64_t ns) { direct[Index(Cause::Held)] += ns; }
-	uint64_t StalledBefore(uint64_t due_ns)
+	BeforeDue<uint64_t> Before(size_t i)
 	{
+		const uint64_t due_ns = context.run.requests.due_ns[i];
 		clear_ns = std::max(server.backlog.ClearBefore(due_ns), server.timeline->start_ns());
 		if (clear_ns < due_ns)
 			AddTimes(*server.timeline, clear_ns, due_ns, &before);
-		return std::accumulate(before.begin(), before.begin() + kStallCauses, uint64_t{0});
+		return {StallsOf(before), before[Index(Cause::ServerBusy)],
+			context.WorkDue(i, server.backlog, server.service_ns, clear_ns, due_ns)};
+	}
+	InIteration<uint64_t> AtDue(size_t i)
+	{
+		return InIterationAt(context, *server.timeline, i, clear_ns);
 	}
 	void MoveToQueued(uint64_t moved, uint64_t from_busy)
 	{
@@ -93,7 +99,7 @@ void BlameDirectly(const Context &context, size_t i, Sheet *sheet)
 	const Requests &q = context.run.requests;
 	const Server &server = context.ServerOf(i);
 	uint64_t due = q.due_ns[i];
-	ExactSums sums = {server};
+	ExactSums sums = {context, server};
 	Divide(context, i, &sums);
 	sums.direct[Index(Cause::Network)] += sums.network;
 	const uint64_t bound_ns = ClocksBound(context.run, q.connection[i], server.timeline->thread);

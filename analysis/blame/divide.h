@@ -9,11 +9,24 @@
 
 #include <algorithm>
 #include <concepts>
+#include <numeric>
 
 #include "context.h"
 
 namespace forktail::analysis
 {
+
+// Between the last instant without a backlog and a request's due time.
+template <typename Number> struct BeforeDue {
+	Number stalled, busy;
+	double work_ns; // own code for the requests that fell due then
+};
+
+// The iteration in which a request became due. It takes requests only at its begin.
+template <typename Number> struct InIteration {
+	Number busy;	       // its own code in the request's time
+	Number stalled_before; // the part of BeforeDue::stalled before it
+};
 
 template <typename S>
 concept RequestSums = requires(S sums, uint64_t ns, typename S::Number number)
@@ -27,8 +40,10 @@ concept RequestSums = requires(S sums, uint64_t ns, typename S::Number number)
 	requires std::same_as<decltype(sums.AddServed(ns, ns)), typename S::Number>;
 	// Time in servers' own code, as added.
 	requires std::same_as<decltype(sums.Busy()), typename S::Number>;
-	// Servers' stalls between the last instant without a backlog and the request's due time.
-	requires std::same_as<decltype(sums.StalledBefore(ns)), typename S::Number>;
+	// What servers did between the last instant without a backlog and the request's due time.
+	requires std::same_as<decltype(sums.Before(size_t{})), BeforeDue<typename S::Number>>;
+	// Of what Before returned: about the event-loop iteration in which the request became due.
+	requires std::same_as<decltype(sums.AtDue(size_t{})), InIteration<typename S::Number>>;
 	// Moves the first amount to queued time for those stalls; the second is the part that was counted as
 	// servers' own code.
 	sums.MoveToQueued(number, number);
@@ -41,6 +56,52 @@ concept RequestSums = requires(S sums, uint64_t ns, typename S::Number number)
 	requires std::same_as<decltype(S::kOutages), const bool>;
 };
 
+// The sum of all stalls.
+inline uint64_t StallsOf(const CauseTimes &times)
+{
+	return std::accumulate(times.begin(), times.begin() + kStallCauses, uint64_t{0});
+}
+
+// Calls add(from_ns, to_ns) for the parts of request i's time before end_ns in which it waited for servers.
+template <typename Add> void ForServersTime(const Context &context, size_t i, uint64_t end_ns, Add add)
+{
+	const Requests &q = context.run.requests;
+	if (!context.in_kernel)
+		add(q.due_ns[i], std::min(context.Until(i), end_ns));
+	add(q.sent_ns[i], std::min(q.Arrived(i), end_ns));
+}
+
+// InIteration at one thread, with exact times.
+inline InIteration<uint64_t> InIterationAt(const Context &context, const Timeline &timeline, size_t i,
+					   uint64_t clear_ns)
+{
+	const uint64_t due_ns = context.run.requests.due_ns[i];
+	const TimeSpan iteration = ClosedIteration(context.run, timeline, due_ns);
+	CauseTimes in = {}, before = {};
+	ForServersTime(context, i, iteration.until_ns,
+		       [&](uint64_t from_ns, uint64_t to_ns) { AddTimes(timeline, from_ns, to_ns, &in); });
+	AddTimes(timeline, clear_ns, iteration.since_ns, &before);
+	return {in[Index(Cause::ServerBusy)], StallsOf(before)};
+}
+
+// How much of `excess`, own code in request i's time, works off what stalls left behind.
+//
+// That is work for requests which fell due before, not more than that. Own code of the iteration in which the
+// request became due would have run without the stalls inside that iteration, so only earlier ones count
+// for it. Not only stalls delay requests: a slow command does it with its own code too. `slow`: own code
+// beyond the work of the requests. The backlog is left by both, in proportion to their lengths.
+template <RequestSums Sums>
+double LeftByStalls(const BeforeDue<typename Sums::Number> &before, size_t i, double excess, Sums *sums)
+{
+	const InIteration<typename Sums::Number> at = sums->AtDue(i);
+	const double stalled = static_cast<double>(before.stalled);
+	const double iteration = std::min(static_cast<double>(at.busy), excess), rest = excess - iteration;
+	const double earlier =
+	    std::min(iteration, before.work_ns * static_cast<double>(at.stalled_before) / stalled);
+	const double slow = std::max(0.0, static_cast<double>(before.busy) + earlier + rest - before.work_ns);
+	return std::min(earlier + rest, before.work_ns) * stalled / (stalled + slow);
+}
+
 // Moves time of request i to queued time. `idle_waiting`: how long servers were idle before it was sent.
 template <RequestSums Sums>
 void DivideBacklog(const Context &context, size_t i, typename Sums::Number idle_waiting, Sums *sums)
@@ -50,12 +111,14 @@ void DivideBacklog(const Context &context, size_t i, typename Sums::Number idle_
 	// Backlog is the server's work for others beyond the usual latency, and its idle time while the
 	// request waited for a connection that a late answer blocked.
 	Number busy = sums->Busy(), usual = static_cast<Number>(context.usual_ns[q.op[i]]);
-	Number from_busy = busy > usual ? busy - usual : 0, excess = idle_waiting + from_busy;
-	if (!(excess > 0))
+	Number from_busy = busy > usual ? busy - usual : 0;
+	if (!(idle_waiting + from_busy > 0))
 		return;
-	Number moved = std::min(excess, sums->StalledBefore(q.due_ns[i]));
-	if (!(moved > 0))
+	const BeforeDue<Number> before = sums->Before(i);
+	if (!(before.stalled > 0))
 		return;
+	from_busy = static_cast<Number>(LeftByStalls(before, i, static_cast<double>(from_busy), sums));
+	Number moved = std::min(idle_waiting + from_busy, before.stalled);
 	from_busy = std::min(moved, from_busy);
 	sums->network -= moved - from_busy;
 	sums->MoveToQueued(moved, from_busy);

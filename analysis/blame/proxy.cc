@@ -109,19 +109,34 @@ struct HopSums {
 	uint64_t Busy() const { return times->Sum(Cause::ServerBusy); }
 	void AddUnknown(uint64_t ns) { times->At(path.front_hop).direct[Index(Cause::Unknown)] += ns; }
 	void AddHeld(uint64_t ns) { times->At(path.front_hop).direct[Index(Cause::Held)] += ns; }
-	uint64_t StalledBefore(uint64_t due_ns)
+	BeforeDue<uint64_t> Before(size_t)
 	{
 		const Route &route = path.route;
+		const uint64_t due_ns = context.run.requests.due_ns[i];
 		since_ns = std::max(
 		    {path.backlog.ClearBefore(due_ns), route.front->start_ns(), route.back->start_ns()});
 		if (since_ns >= due_ns)
-			return 0;
+			return {};
 		CauseTimes front = {}, back = {};
 		AddTimes(*route.front, since_ns, due_ns, &front);
 		AddTimes(*route.back, since_ns, due_ns, &back);
 		std::copy_n(front.begin(), kStalls, before.begin());
 		std::copy_n(back.begin(), kStalls, before.begin() + kStalls);
-		return std::accumulate(before.begin(), before.end(), uint64_t{0});
+		return {std::accumulate(before.begin(), before.end(), uint64_t{0}),
+			front[Index(Cause::ServerBusy)] + back[Index(Cause::ServerBusy)],
+			context.WorkDue(i, path.backlog, context.way_service_ns[context.WayOf(i)], since_ns,
+					due_ns)};
+	}
+	InIteration<uint64_t> AtDue(size_t)
+	{
+		InIteration<uint64_t> at = {};
+		for (uint16_t hop : {path.front_hop, path.back_hop}) {
+			const InIteration<uint64_t> one =
+			    InIterationAt(context, *context.timelines[hop], i, since_ns);
+			at.busy += std::min(one.busy, times->At(hop).direct[Index(Cause::ServerBusy)]);
+			at.stalled_before += one.stalled_before;
+		}
+		return at;
 	}
 	void MoveToQueued(uint64_t moved, uint64_t from_busy)
 	{

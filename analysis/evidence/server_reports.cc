@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Redis dates slow commands and latency events by the second. The observer adds the error of each time. An
-// entry belongs to an episode if it may overlap it.
+// entry belongs to an episode if it may overlap it. A slow command is dated better where event-loop
+// iterations were recorded: it ran in the iteration of that time that is at least as long, by the least.
 #include "server_reports.h"
 
 #include <algorithm>
@@ -58,6 +59,47 @@ bool MayOverlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t t
 	return start_ns <= to_ns && end_ns >= from_ns;
 }
 
+// A slow command as long as most of an iteration was that iteration.
+bool Fits(const ft_span &iteration, uint64_t duration_ns)
+{
+	return iteration.duration_ns <= duration_ns + duration_ns / 10 + 1'000'000;
+}
+
+// The iteration of [from_ns, to_ns] in which a command of this duration ran; nullptr: none is long enough.
+const ft_span *IterationOf(const Run &run, uint64_t duration_ns, uint64_t from_ns, uint64_t to_ns)
+{
+	const ft_span *found = nullptr;
+	for (const Thread &t : run.threads) {
+		const ft_span *first = run.iterations.data() + t.first_iteration,
+			      *end = first + t.iteration_count;
+		auto ends_before = [&](const ft_span &s) { return s.start_ns + s.duration_ns < from_ns; };
+		for (const ft_span *i = std::partition_point(first, end, ends_before);
+		     i != end && i->start_ns <= to_ns; i++)
+			if (i->duration_ns >= duration_ns && (!found || i->duration_ns < found->duration_ns))
+				found = i;
+	}
+	return found;
+}
+
+// Whether an entry of the slow log may be of [from_ns, to_ns]. If it is known when it ran, *error_ns becomes
+// 0.
+bool MayBeOf(const Run &run, uint64_t t_ns, uint64_t duration_ns, uint64_t from_ns, uint64_t to_ns,
+	     uint64_t *error_ns)
+{
+	const uint64_t early_ns = t_ns - std::min(t_ns, *error_ns + duration_ns), late_ns = t_ns + *error_ns;
+	if (!MayOverlap(early_ns, late_ns, from_ns, to_ns))
+		return false;
+	if (run.iterations.empty())
+		return true;
+	const ft_span *iteration = IterationOf(run, duration_ns, early_ns, late_ns);
+	if (!iteration ||
+	    !MayOverlap(iteration->start_ns, iteration->start_ns + iteration->duration_ns, from_ns, to_ns))
+		return false;
+	if (Fits(*iteration, duration_ns))
+		*error_ns = 0;
+	return true;
+}
+
 // An outage as the load generator saw it: keys without a server. Both ends are exact. An outage without an
 // end lasted to the end of the load. Empty if it does not overlap the interval.
 ReportSentence OutageSentence(const common::Json &j, uint64_t from_ns, uint64_t to_ns)
@@ -98,6 +140,8 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 		std::string text;
 		if (r.kind == "slowlog") {
 			duration = common::Whole(j, "duration_us") * 1000;
+			if (!MayBeOf(run, r.t_ns, duration, from_ns, to_ns, &error))
+				continue;
 			text = "Redis' slow log lists " + CommandText(j) + " with " +
 			       common::FormatDuration(duration) + ErrorText(error);
 		} else if (r.kind == "latency-event" && j.contains("event") && j["event"].is_string()) {
@@ -118,7 +162,7 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 		if (text.empty() || (duration < worst_ns / 4 && !IsLarge(r)))
 			continue;
 		uint64_t early = r.t_ns - std::min(r.t_ns, error + duration);
-		if (MayOverlap(early, r.t_ns + error, from_ns, to_ns))
+		if (r.kind == "slowlog" || MayOverlap(early, r.t_ns + error, from_ns, to_ns))
 			reports.push_back({duration, std::move(text)});
 	}
 	std::stable_sort(
@@ -138,10 +182,10 @@ std::string SlowCommand(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64
 		if (r.kind != "slowlog")
 			continue;
 		const common::Json j = common::ParseJson(r.text);
-		const uint64_t error_ns = common::Whole(j, "t_error_ns"),
-			       ns = common::Whole(j, "duration_us") * 1000;
+		const uint64_t ns = common::Whole(j, "duration_us") * 1000;
+		uint64_t error_ns = common::Whole(j, "t_error_ns");
 		if (ns < longest_ns || !j.contains("command") ||
-		    !MayOverlap(r.t_ns - std::min(r.t_ns, error_ns + ns), r.t_ns + error_ns, from_ns, to_ns))
+		    !MayBeOf(run, r.t_ns, ns, from_ns, to_ns, &error_ns))
 			continue;
 		longest_ns = ns;
 		name = CommandText(j);

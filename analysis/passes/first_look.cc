@@ -20,7 +20,7 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr double kSlackNs = 64; // error of a request's latency without stalls
+constexpr double kSlackNs = 128; // error of a request's latency without stalls
 // Through a proxy a look takes microseconds: of more requests than this, one of several represents all.
 constexpr size_t kMostProxyLooks = 200'000;
 
@@ -33,10 +33,12 @@ struct QuickSums {
 	using Number = double;
 	static constexpr bool kOutages = true;
 
+	const Context &context;
 	const Server &server;
 	uint32_t *hint;
 	double latency;
 	double stall = 0, busy = 0, network = 0, late = 0;
+	uint64_t clear_ns = 0;
 
 	double AddWaiting(uint64_t from_ns, uint64_t to_ns)
 	{
@@ -52,11 +54,25 @@ struct QuickSums {
 	void AddUnknown(double) {} // see Unknown
 	void AddHeld(double ns) { stall += ns; }
 	void SetNoServer(double without, double) { stall += without; }
-	double StalledBefore(uint64_t due_ns) const
+	BeforeDue<double> Before(size_t i)
 	{
-		uint64_t since = std::max(server.backlog.ClearBefore(due_ns), server.timeline->start_ns());
+		const uint64_t due_ns = context.run.requests.due_ns[i];
+		clear_ns = std::max(server.backlog.ClearBefore(due_ns), server.timeline->start_ns());
 		uint32_t near = *hint;
-		return UsageOf(server.curve, since, due_ns, &near).stall;
+		const Usage u = UsageOf(server.curve, clear_ns, due_ns, &near);
+		return {u.stall, u.busy,
+			context.WorkDue(i, server.backlog, server.service_ns, clear_ns, due_ns)};
+	}
+	InIteration<double> AtDue(size_t i) const
+	{
+		const TimeSpan iteration =
+		    ClosedIteration(context.run, *server.timeline, context.run.requests.due_ns[i]);
+		uint32_t near = *hint;
+		double in = 0;
+		ForServersTime(context, i, iteration.until_ns, [&](uint64_t from_ns, uint64_t to_ns) {
+			in += UsageOf(server.curve, from_ns, to_ns, &near).busy;
+		});
+		return {in, UsageOf(server.curve, clear_ns, iteration.since_ns, &near).stall};
 	}
 	void MoveToQueued(double moved, double from_busy)
 	{
@@ -69,7 +85,7 @@ struct QuickSums {
 Glance Look(const Context &context, size_t i, std::vector<uint32_t> *hints)
 {
 	const Server &server = context.ServerOf(i);
-	QuickSums sums = {server, &(*hints)[static_cast<size_t>(&server - context.servers.data())],
+	QuickSums sums = {context, server, &(*hints)[static_cast<size_t>(&server - context.servers.data())],
 			  static_cast<double>(context.run.requests.Latency(i))};
 	Divide(context, i, &sums);
 	return {sums.stall, sums.busy, sums.network, sums.late, sums.latency};

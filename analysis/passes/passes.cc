@@ -151,7 +151,7 @@ private:
 		for (const Server &s : context_.servers)
 			of_servers_.emplace_back(context_.run, BacklogsFrom(), s.timeline, nullptr,
 						 BucketsEach());
-		Usual usual;
+		Usual usual(context_, facts_.first_due_ns);
 		std::vector<SampledRequest> &sample = facts_.sample;
 		SortNearly(sample.data(), sample.data() + sample.size(),
 			   [](const SampledRequest &a, const SampledRequest &b) {
@@ -162,6 +162,8 @@ private:
 		auto see = [&](uint64_t from_ns, uint64_t to_ns) {
 			for (BacklogBuilder &b : of_servers_)
 				b.AddIdle();
+			usual.AddOwnCode(context_, std::max(from_ns, facts_.first_due_ns),
+					 std::min(to_ns, facts_.last_end_ns));
 			for (; next != sample.end() && next->arrived_ns < to_ns; ++next) {
 				if (next->intended_ns >= from_ns)
 					usual.Add(context_, *next);
@@ -177,6 +179,7 @@ private:
 		}
 		sample = {};
 		context_.usual_ns = usual.Latencies();
+		usual.SetService(facts_.answered(), &context_);
 		blame_.usual_ns.assign(context_.usual_ns.begin(),
 				       context_.usual_ns.begin() +
 					   static_cast<ptrdiff_t>(context_.run.ops.size()));

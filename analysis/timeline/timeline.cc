@@ -252,21 +252,34 @@ void ResolveMixes(const Run &run, const std::vector<Window> &windows, Timeline *
 	}
 }
 
+// Whether all of [start_ns, end_ns] is within one event-loop iteration.
+bool IsInside(const Run &run, const Thread &thread, uint64_t start_ns, uint64_t end_ns)
+{
+	const ft_span *iteration = IterationAt(run, thread, start_ns);
+	return iteration && end_ns <= iteration->start_ns + iteration->duration_ns;
+}
+
 // The server's queue was empty at the end of each idle span, and at some instant of each window with a short
 // idle time. That instant is unknown: the window's start is used, so that a stall in the same window still
-// counts.
+// counts. A wait inside an iteration (poll for a name server's answer) is no such instant.
 void FindIdle(const Run &run, const Thread &thread, Timeline *t)
 {
 	for (size_t i = 0; i < thread.span_count; i++) {
 		const ft_span &s = run.spans[thread.first_span + i];
-		if (s.owner == FT_IDLE && s.blocked_ns)
-			t->idle_ns.push_back(s.start_ns + s.blocked_ns);
+		if (s.owner != FT_IDLE || !s.blocked_ns)
+			continue;
+		const uint64_t end_ns = s.start_ns + s.blocked_ns;
+		if (IsInside(run, thread, s.start_ns, end_ns))
+			t->waits_inside.push_back({s.start_ns, end_ns});
+		else
+			t->idle_ns.push_back(end_ns);
 	}
 	// Idle spans of a thread do not overlap, and neither do its windows.
 	auto of_spans = static_cast<ptrdiff_t>(t->idle_ns.size());
 	for (size_t i = 0; i < thread.tally_count; i++) {
 		const ft_tally &tally = run.tallies[thread.first_tally + i];
-		if (tally.owner == FT_IDLE && tally.count)
+		if (tally.owner == FT_IDLE && tally.count &&
+		    !IsInside(run, thread, tally.start_ns, tally.end_ns))
 			t->idle_ns.push_back(tally.start_ns);
 	}
 	auto first = t->idle_ns.begin(), middle = first + of_spans, last = t->idle_ns.end();
@@ -353,6 +366,42 @@ uint32_t PieceAt(const Timeline &t, uint64_t t_ns)
 	const Piece *after =
 	    std::upper_bound(first, last, t_ns, [](uint64_t ns, const Piece &p) { return ns < p.start_ns; });
 	return static_cast<uint32_t>(after - t.pieces.data()) - 1;
+}
+
+bool WaitsInside(const Timeline &t, uint64_t t_ns)
+{
+	auto wait = std::partition_point(t.waits_inside.begin(), t.waits_inside.end(),
+					 [&](const TimeSpan &w) { return w.until_ns <= t_ns; });
+	return wait != t.waits_inside.end() && wait->since_ns <= t_ns;
+}
+
+const ft_span *IterationAt(const Run &run, const Thread &thread, uint64_t t_ns)
+{
+	const ft_span *first = run.iterations.data() + thread.first_iteration,
+		      *last = first + thread.iteration_count;
+	const ft_span *after = std::upper_bound(
+	    first, last, t_ns, [](uint64_t ns, const ft_span &s) { return ns < s.start_ns; });
+	if (after == first)
+		return nullptr;
+	const ft_span &iteration = after[-1];
+	return t_ns < iteration.start_ns + iteration.duration_ns && !MayBeMany(iteration) ? &iteration
+											  : nullptr;
+}
+
+TimeSpan ClosedIteration(const Run &run, const Timeline &t, uint64_t t_ns)
+{
+	if (t.empty() || t.thread >= run.threads.size() || t_ns < t.start_ns() || t_ns >= t.end_ns())
+		return {t_ns, t_ns};
+	const ft_span *iteration = IterationAt(run, run.threads[t.thread], t_ns);
+	if (!iteration)
+		return {t_ns, t_ns};
+	uint64_t start_ns = std::max(iteration->start_ns, t.start_ns());
+	for (uint32_t p = PieceAt(t, start_ns); start_ns <= t_ns; start_ns = t.pieces[++p].start_ns) {
+		const uint32_t span = t.pieces[p].span;
+		if (span == kNoSpan || !run.spans[span].off_cpu)
+			return {start_ns, iteration->start_ns + iteration->duration_ns};
+	}
+	return {t_ns, t_ns};
 }
 
 void AddTimes(const Timeline &t, uint64_t from_ns, uint64_t to_ns, CauseTimes *times)

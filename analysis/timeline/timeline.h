@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/run/part.h"
 #include "analysis/run/run.h"
 #include "causes.h"
 
@@ -57,9 +58,11 @@ struct Timeline {
 	std::vector<Piece> pieces;    // the last one starts at the end and is a sentinel
 	std::vector<Mix> mixes;
 	std::vector<MixPart> mix_parts;
-	// Instants known to be idle: the server's queue was empty then. Sorted.
+	// Instants known to be idle: the server's queue was empty then. Sorted. A wait inside an event-loop
+	// iteration is none: requests may be in the queue.
 	std::vector<uint64_t> idle_ns;
-	std::vector<Foreign> foreign; // by start, not overlapping
+	std::vector<TimeSpan> waits_inside; // such waits, in order
+	std::vector<Foreign> foreign;	    // by start, not overlapping
 	// Sums of whole pieces before every kStride-th piece (SumUp), and a coarse index of pieces by time.
 	std::vector<CauseTimes> sums;
 	std::vector<uint32_t> index;
@@ -91,6 +94,15 @@ void SumUp(Timeline *timeline);
 
 // The piece that contains t_ns, for start_ns() <= t_ns < end_ns().
 uint32_t PieceAt(const Timeline &timeline, uint64_t t_ns);
+
+// Whether t_ns is in a wait inside an event-loop iteration, which is no idle time.
+bool WaitsInside(const Timeline &timeline, uint64_t t_ns);
+
+// The recorded event-loop iteration of a thread that contains t_ns; nullptr: none, or it may be several.
+const ft_span *IterationAt(const Run &run, const Thread &thread, uint64_t t_ns);
+// The part of that iteration in which it does not take further requests: from where the thread runs, after a
+// wait for the CPU or a stop at its begin. Empty if t_ns is not in it.
+TimeSpan ClosedIteration(const Run &run, const Timeline &timeline, uint64_t t_ns);
 
 // Adds the times of [from_ns, to_ns) to *times; exactly to_ns - from_ns is added. Time outside the timeline
 // is Unknown.

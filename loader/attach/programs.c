@@ -201,6 +201,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->min_span_ns = wanted->min_span_ns;
 	s->rodata->pid_ns = pid_namespace();
 	s->rodata->with_client = wanted->with_client;
+	s->rodata->hard_interrupts = wanted->interrupts && support_has_tracepoint("irq_handler_entry");
 	s->rodata->exact = support->exact != EXACT_NOT;
 	s->rodata->fast_period = wanted->samples_fast;
 	s->rodata->counters = (__u16)p->counters;

@@ -24,6 +24,24 @@ void QuietServer(RunBuilder *b, uint64_t length_ms, uint64_t busy_from_ms = 0, u
 	}
 }
 
+// Requests that became due in [from, to) and were answered one after the other in [answered, until).
+void Queue(RunBuilder *b, uint64_t count, uint64_t from, uint64_t to, uint64_t answered, uint64_t until)
+{
+	for (uint64_t k = 0; k < count; k++) {
+		const uint64_t due = from + k * (to - from) / count;
+		b->Request(due, due, answered + (k + 1) * (until - answered) / count,
+			   static_cast<uint32_t>(10 + k));
+	}
+}
+
+size_t IndexOf(const Blame &blame, uint64_t due, uint64_t latency)
+{
+	for (size_t i = 0; i < blame.slow.size(); i++)
+		if (blame.slow[i].due_ns == kBase + due && blame.slow[i].latency_ns == latency)
+			return i;
+	throw std::runtime_error("no such slow request");
+}
+
 ConnectionWaits WaitsOf(const Run &run)
 {
 	ConnectionWaits waits;
@@ -144,25 +162,28 @@ TEST_CASE("requests queued behind a stall are blamed on it, except for the usual
 	b.Tally(FT_OWN_CODE, 10 * ms, 25 * ms, 5 * ms);
 	for (uint64_t t = 0; t < 10; t++)
 		b.Request(t * ms, t * ms, t * ms + 100 * us); // usual: 100 us
-	b.Request(15 * ms, 15 * ms, 24 * ms, 1);	      // during half of the fork
+	b.Request(15 * ms, 15 * ms, 23 * ms, 1);	      // during half of the fork
 	b.Request(21 * ms, 21 * ms, 24 * ms, 2);	      // after the fork
 	b.Request(30 * ms, 30 * ms, 33 * ms, 3);	      // after the queue was empty
+	Queue(&b, 50, 10 * ms, 20 * ms, 20 * ms, 25 * ms);
 	b.Finish();
 	Blame blame = b.Blame({1 * ms, 0});
 
 	CHECK(blame.usual_ns[0] > 99 * us);
 	CHECK(blame.usual_ns[0] <= 100 * us);
 	uint64_t usual = blame.usual_ns[0];
-	REQUIRE(blame.slow.size() == 3);
-	// 5 ms overlap the fork. Of 4 ms in the queue, all but the usual time is the fork's.
-	CHECK(PartOf(blame, 0, Cause::Fork).direct_ns == 5 * ms);
-	CHECK(PartOf(blame, 0, Cause::Fork).queued_ns == 4 * ms - usual);
-	CHECK(PartOf(blame, 0, Cause::ServerBusy).direct_ns == usual);
-	CHECK(PartOf(blame, 1, Cause::Fork).direct_ns == 0);
-	CHECK(PartOf(blame, 1, Cause::Fork).queued_ns == 3 * ms - usual);
-	CHECK(blame.slow[1].since_ns == kBase + 10 * ms);
-	CHECK(PartOf(blame, 2, Cause::Fork).total_ns() == 0);
-	CHECK(PartOf(blame, 2, Cause::ServerBusy).direct_ns == 600 * us);
+	REQUIRE(blame.slow.size() == 53);
+	const size_t during = IndexOf(blame, 15 * ms, 8 * ms), after = IndexOf(blame, 21 * ms, 3 * ms),
+		     later = IndexOf(blame, 30 * ms, 3 * ms);
+	// 5 ms overlap the fork. Of 3 ms in the queue, all but the usual time is the fork's.
+	CHECK(PartOf(blame, during, Cause::Fork).direct_ns == 5 * ms);
+	CHECK(PartOf(blame, during, Cause::Fork).queued_ns == 3 * ms - usual);
+	CHECK(PartOf(blame, during, Cause::ServerBusy).direct_ns == usual);
+	CHECK(PartOf(blame, after, Cause::Fork).direct_ns == 0);
+	CHECK(PartOf(blame, after, Cause::Fork).queued_ns == 3 * ms - usual);
+	CHECK(blame.slow[after].since_ns == kBase + 10 * ms);
+	CHECK(PartOf(blame, later, Cause::Fork).total_ns() == 0);
+	CHECK(PartOf(blame, later, Cause::ServerBusy).direct_ns == 600 * us);
 	for (const SlowRequest &r : blame.slow)
 		CHECK(PartsSum(blame, r) == r.latency_ns);
 	// Without the fork the first of them would take the usual time.
@@ -181,12 +202,13 @@ TEST_CASE("stalls get no more queueing time than they lasted, and several stalls
 	for (uint64_t t = 0; t < 10; t++)
 		b.Request(t * ms, t * ms, t * ms + 100 * us);
 	b.Request(15 * ms, 15 * ms, 29 * ms, 1); // 14 ms of own code: at most 4 ms of it can be the stalls'
+	Queue(&b, 150, 10 * ms, 14 * ms, 14 * ms, 30 * ms);
 	b.Finish();
 	Blame blame = b.Blame({1 * ms, 0});
-	REQUIRE(blame.slow.size() == 1);
-	CHECK(PartOf(blame, 0, Cause::Fork).queued_ns == 3 * ms);
-	CHECK(PartOf(blame, 0, Cause::FileWrite).queued_ns == 1 * ms);
-	CHECK(PartOf(blame, 0, Cause::ServerBusy).direct_ns == 10 * ms);
+	const size_t i = IndexOf(blame, 15 * ms, 14 * ms);
+	CHECK(PartOf(blame, i, Cause::Fork).queued_ns == 3 * ms);
+	CHECK(PartOf(blame, i, Cause::FileWrite).queued_ns == 1 * ms);
+	CHECK(PartOf(blame, i, Cause::ServerBusy).direct_ns == 10 * ms);
 }
 
 TEST_CASE("a request answered in the usual time ends a stall's backlog on a server that is never idle")
@@ -214,26 +236,27 @@ TEST_CASE("idle time of the server does not end a backlog while due requests wai
 	QuietServer(&b, 40, 10, 26);
 	b.Frame(FT_FORK, 10 * ms, 20 * ms);
 	for (uint64_t t = 20; t < 26; t++)
-		b.Off(FT_IDLE, t * ms + 500 * us, t * ms + ms, t * ms + ms);
-	b.Tally(FT_OWN_CODE, 10 * ms, 26 * ms, 3 * ms);
+		b.Off(FT_IDLE, t * ms + 100 * us, t * ms + ms, t * ms + ms);
+	b.Tally(FT_OWN_CODE, 10 * ms, 26 * ms, 600 * us);
 	for (uint64_t t = 0; t < 10; t++)
 		b.Request(t * ms, t * ms, t * ms + 100 * us);
 	b.Request(11 * ms, 11 * ms, 21 * ms);
 	b.Request(12 * ms, 21 * ms, 23 * ms);
 	b.Request(20 * ms, 23 * ms, 25 * ms); // due after the fork
+	Queue(&b, 3, 13 * ms, 16 * ms, 20 * ms, 26 * ms);
 	b.Loop("constant");
 	SECTION("the backlog continues")
 	{
 		b.Finish();
 		Blame blame = b.Blame({1 * ms, 0});
 		uint64_t usual = blame.usual_ns[0];
-		REQUIRE(blame.slow.size() == 3);
-		// It waited 3 ms for the connection (the server was idle for half of it) and 2 ms for its
-		// answer. 1 ms of idle time in the latter is not part of the backlog.
-		CHECK(PartOf(blame, 2, Cause::Fork).queued_ns == 1500 * us + 2500 * us - usual);
-		CHECK(PartOf(blame, 2, Cause::Network).direct_ns == 1000 * us);
-		CHECK(PartOf(blame, 2, Cause::ServerBusy).direct_ns == usual);
-		CHECK(PartOf(blame, 2, Cause::ClientLate).total_ns() == 0);
+		REQUIRE(blame.slow.size() == 6);
+		// It waited 3 ms for the connection (the server was idle for 2.7 ms of it) and 2 ms for its
+		// answer. 1.8 ms of idle time in the latter is not part of the backlog.
+		CHECK(PartOf(blame, 5, Cause::Fork).queued_ns == 2700 * us + 500 * us - usual);
+		CHECK(PartOf(blame, 5, Cause::Network).direct_ns == 1800 * us);
+		CHECK(PartOf(blame, 5, Cause::ServerBusy).direct_ns == usual);
+		CHECK(PartOf(blame, 5, Cause::ClientLate).total_ns() == 0);
 	}
 	SECTION("without a waiting request the backlog ends")
 	{
@@ -241,8 +264,8 @@ TEST_CASE("idle time of the server does not end a backlog while due requests wai
 		b.run.requests.due_ns[11] = b.run.requests.sent_ns[11] = kBase + 21 * ms;
 		b.Finish();
 		Blame blame = b.Blame({1 * ms, 0});
-		REQUIRE(blame.slow.size() == 3);
-		CHECK(PartOf(blame, 2, Cause::Fork).total_ns() == 0);
+		REQUIRE(blame.slow.size() == 6);
+		CHECK(PartOf(blame, 5, Cause::Fork).total_ns() == 0);
 	}
 }
 
