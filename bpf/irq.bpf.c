@@ -12,7 +12,7 @@
  * Not all soft interrupts take the thread's time: what a thread sends over loopback, the kernel receives at
  * the end of the same call. Such a net_rx is the thread's own work and stays in the account of what it was
  * in. */
-#include "state.h" /* first: libbpf's headers need the integer types */
+#include "iteration.h" /* first: libbpf's headers need the integer types */
 
 #include <bpf/bpf_tracing.h>
 

@@ -208,13 +208,18 @@ TEST_CASE("requests queued behind an instance's stall are blamed on it, even if 
 	b.Own(kOne, 40 * ms, 50 * ms);
 	for (uint64_t i = 0; i < 5; i++)
 		b.Through(1, 60 * ms + i * ms, 60 * ms + i * ms, 60 * ms + i * ms + 200 * us, 7);
+	constexpr size_t queued = 50; // due during the stall
+	for (uint64_t i = 0; i < queued; i++)
+		b.Through(1, 10 * ms + i * 600 * us, 10 * ms + i * 600 * us, 40 * ms + (i + 1) * 200 * us,
+			  static_cast<uint32_t>(10 + i));
 	b.Through(1, 41 * ms, 41 * ms, 50 * ms + 100 * us);
 	Blame blame = b.BlameAll();
-	const Part fork = PartOf(blame, 0, Cause::Fork);
+	REQUIRE(blame.slow[queued].due_ns == kBase + 41 * ms);
+	const Part fork = PartOf(blame, queued, Cause::Fork);
 	CHECK(fork.hop == kAtOne);
 	CHECK(fork.direct_ns == 0);
 	CHECK(fork.queued_ns > 8 * ms);
-	CHECK(blame.slow[0].since_ns < kBase + 41 * ms);
+	CHECK(blame.slow[queued].since_ns < kBase + 41 * ms);
 }
 
 TEST_CASE("time at an unknown or unrecorded server behind the proxy is network, as without the proxy")

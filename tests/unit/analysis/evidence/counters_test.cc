@@ -95,6 +95,25 @@ TEST_CASE("the server's own logs of commands are evidence, slow ones before larg
 	CHECK(evidence.find("GET small") == std::string::npos);
 }
 
+TEST_CASE("an entry of the slow log is evidence where the iteration is that it fits")
+{
+	RunBuilder b;
+	OneRequest(&b, 0);
+	b.Thread(200, 0, 900 * ms, 0, "redis-server", kServer);
+	b.run.reports.push_back(
+	    {kBase + 400 * ms, "slowlog", 0,
+	     R"({"t_error_ns":900000000,"duration_us":368000,"command":["LCS","a","b"]})"});
+	b.run.reports.push_back({kBase + 400 * ms, "slowlog", 0,
+				 R"({"t_error_ns":900000000,"duration_us":70000,"command":["SORT","big"]})"});
+	b.Frame(FT_ITERATION, 10 * ms, 81 * ms);
+	b.Frame(FT_ITERATION, 500 * ms, 869 * ms, 0, UINT64_MAX, 200);
+	b.Finish();
+	const std::string evidence = EvidenceOf(&b);
+	// The one runs in this episode, whatever the second in which it was logged. The other runs later.
+	Holds(evidence, "Redis' slow log lists SORT big with 70.0 ms\n");
+	CHECK(evidence.find("LCS") == std::string::npos);
+}
+
 TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroups that reached one")
 {
 	RunBuilder b;
