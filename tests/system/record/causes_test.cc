@@ -192,7 +192,8 @@ TEST_CASE("a memory cgroup's limit is direct reclaim")
 	eventually([&] { return run({"rmdir", group}).status == 0; }, Seconds(10));
 }
 
-TEST_CASE("softirqs over loopback are distinguished by vector")
+TEST_CASE("what the server receives of its own sends over loopback is its own code, other softirqs have "
+	  "their vector")
 {
 	REQUIRE(root());
 	Redis redis({.tcp = true, .config = {}});
@@ -200,7 +201,13 @@ TEST_CASE("softirqs over loopback are distinguished by vector")
 	REQUIRE(run({"redis-benchmark", "-p", std::to_string(redis.port()), "-n", "50000", "-t", "get", "-q"})
 		    .status == 0);
 	const Recorded r = recorder.stop();
-	CHECK(r.count(tid(redis), static_cast<ft_owner>(FT_SOFTIRQ + 3)) > 1000); // net_rx
+	const uint32_t softirqs = FT_SOFTIRQ, net_rx = 3;
+	uint64_t others = 0;
+	for (uint32_t v = 0; v < FT_SOFTIRQ_VECTORS; v++)
+		others += v == net_rx ? 0 : r.count(tid(redis), static_cast<ft_owner>(softirqs + v));
+	CHECK(others > 0);
+	// There is one for each of 50,000 answers. After a hardware interrupt it may be for others' packets.
+	CHECK(r.count(tid(redis), static_cast<ft_owner>(softirqs + net_rx)) < 10'000);
 	CHECK(r.count(tid(redis), FT_HARDIRQ) > 0);
 }
 
