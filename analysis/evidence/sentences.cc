@@ -248,12 +248,12 @@ std::string ClientActivityText(const Scene &scene)
 std::string OnNetworkText(const Scene &scene)
 {
 	if (!scene.answers || !scene.answers->known)
-		return std::string("requests or replies were on the network") +
+		return std::string("requests or replies were on the network, or the server held the requests") +
 		       (scene.client ? ClientActivityText(scene)
 				     : ", or the load generator (not recorded) did not run");
 	const OnTheWay &way = scene.answers->way;
 	if (way.request_ns == 0 && way.answer_ns == 0)
-		return "requests or replies were on the network";
+		return "requests or replies were on the network, or the server held the requests";
 	return "requests were on the network for " + common::FormatDuration(way.request_ns) +
 	       " in total, replies for " + common::FormatDuration(way.answer_ns);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "analysis/timeline/serving.h"
 #include "common/format/units.h"
@@ -66,12 +67,26 @@ std::string NameOf(const ProcessEnd &end)
 	return end.comm + " (" + std::to_string(end.pid) + ")";
 }
 
-std::string CgroupOf(const Run &run, uint32_t pid)
+std::string FullCgroup(const Run &run, uint64_t t_ns)
 {
-	for (const Target &t : run.targets)
-		if (t.pid == pid)
-			return t.cgroup;
-	return "";
+	constexpr uint64_t before_ns = 10'000'000'000, after_ns = 1'000'000'000;
+	std::set<std::string> full;
+	for (const Series &s : run.series) {
+		const auto label = s.labels.find("cgroup");
+		if ((s.name != "cgroup.memory.limit_hits" && s.name != "cgroup.memory.oom_kills") ||
+		    label == s.labels.end())
+			continue;
+		auto value = [&](uint64_t at_ns) {
+			double v = 0;
+			for (const Sample &sample : s.samples)
+				if (sample.t_ns <= at_ns)
+					v = sample.value;
+			return v;
+		};
+		if (value(t_ns + after_ns) > value(t_ns - before_ns))
+			full.insert(label->second);
+	}
+	return full.size() == 1 ? *full.begin() : "";
 }
 
 std::string SignalName(int signal)
@@ -141,7 +156,7 @@ int OutageOf(const Explanation &e)
 std::string HowText(const Run &run, const ProcessEnd &end)
 {
 	if (end.oom_killer) {
-		const std::string cgroup = CgroupOf(run, end.pid);
+		const std::string cgroup = FullCgroup(run, end.t_ns);
 		return ", killed by the kernel's OOM killer" + (cgroup.empty() ? "" : " in cgroup " + cgroup);
 	}
 	if (end.signal >= 0)

@@ -34,8 +34,8 @@ std::vector<Outage> OutagesOf(const Run &run, const std::vector<ServerEnd> &ends
 int OutageOf(const Explanation &e);
 std::string NameOf(const ProcessEnd &end); // "redis-server (12345)"
 std::string SignalName(int signal);	   // "SIGKILL"
-// The cgroup of a target when it was described; "" if unknown.
-std::string CgroupOf(const Run &run, uint32_t pid);
+// The cgroup that reached its limit of memory about then; "" if none did, or several.
+std::string FullCgroup(const Run &run, uint64_t t_ns);
 // How a process ended: ", killed by SIGKILL", ", with status 0"; "" if unknown.
 std::string HowText(const Run &run, const ProcessEnd &end);
 // "redis-server (12345) exited 3.00 s after the first request, killed by SIGKILL: 3,000 requests were due and

@@ -40,7 +40,6 @@ struct EndedRun {
 		b.run.targets.resize(1);
 		b.run.targets[0].pid = kServer;
 		b.run.targets[0].comm = "redis-server";
-		b.run.targets[0].cgroup = "/redis";
 		end.t_ns = kBase + 100 * ms;
 		end.pid = kServer;
 		end.comm = "redis-server";
@@ -162,18 +161,21 @@ TEST_CASE("a killed snapshot child is no outage of its server")
 TEST_CASE("how a process ended")
 {
 	Run run;
-	run.targets.resize(1);
-	run.targets[0].pid = 7;
-	run.targets[0].cgroup = "/redis";
 	auto how = [&](ProcessEnd end) {
 		end.pid = 7;
+		end.t_ns = kBase;
 		return HowText(run, end);
 	};
 	CHECK(how(ProcessEnd()) == ""); // a recorder that did not see it
 	CHECK(how(Killed(9)) == ", killed by SIGKILL");
 	CHECK(how(Killed(11, true)) == ", killed by SIGSEGV (core dumped)");
 	CHECK(how(Killed(40)) == ", killed by signal 40");
+	CHECK(how(Killed(9, false, true)) == ", killed by the kernel's OOM killer");
+	run.series.push_back({"cgroup.memory.limit_hits", "", {{"cgroup", "/redis"}}, {{kBase, 3}, {kBase + ms, 9}}});
+	run.series.push_back({"cgroup.memory.limit_hits", "", {{"cgroup", "/other"}}, {{kBase, 3}, {kBase + ms, 3}}});
 	CHECK(how(Killed(9, false, true)) == ", killed by the kernel's OOM killer in cgroup /redis");
+	run.series.push_back({"cgroup.memory.oom_kills", "", {{"cgroup", "/other"}}, {{kBase, 0}, {kBase + ms, 1}}});
+	CHECK(how(Killed(9, false, true)) == ", killed by the kernel's OOM killer");
 	CHECK(how(Exited(0)) == ", with status 0");
 	CHECK(how(Exited(1)) == ", with status 1");
 }
