@@ -315,7 +315,8 @@ TEST_CASE("a reply of the wrong kind is an error, an answer without a request en
 	TempDir dir;
 	Result r =
 	    load({"-p", wrong.port(), "-t", "set", "-c", "1", "-n", "10", "-q", "-o", dir.file("log")});
-	CHECK(r.status == 0);
+	CHECK(r.status == 3);
+	CHECK(contains(r.err, "every request failed: wrong reply"));
 	CHECK(contains(r.out, "wrong reply"));
 	CHECK(read_log(dir.file("log")).with_status(FT_STATUS_WRONG) == 10);
 	FakeServer chatty(answering([](const std::string &request) -> std::string {
