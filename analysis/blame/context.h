@@ -26,7 +26,7 @@ struct Server {
 	Backlog backlog;
 	uint16_t hop;
 	bool awaits = false; // it is a client of other servers
-	bool holds = false;  // it answers by itself, in one thread: while it is idle it holds what it has read
+	bool holds = false; // it answers by itself, in one thread: while it is idle it holds what it has read
 	double service_ns =
 	    0; // its own code per request of the run, including that for clients without a log
 };
@@ -145,7 +145,8 @@ struct Context {
 	{
 		return run.requests.op[i] < blocking.size() && blocking[run.requests.op[i]];
 	}
-	// From when on the server surely held a request that its kernel saw in [from, to): `to` if it did not.
+	// From when on the server surely held a request that its kernel saw in [from, to): `to` if it did
+	// not.
 	uint64_t ReadAt(size_t i, uint64_t from_ns, uint64_t to_ns) const
 	{
 		const Requests &q = run.requests;

@@ -141,9 +141,10 @@ template <RequestSums Sums> void DivideServed(const Context &context, size_t i, 
 		sums->late += late;
 		if (context.ServerOf(i).awaits && !q.Behind(i))
 			return sums->AddUnknown(idle - late);
-		const Number held = context.Blocks(i)
-					? idle - late
-					: std::min(static_cast<Number>(context.Held(i, from_ns, to_ns)), idle - late);
+		const Number held =
+		    context.Blocks(i)
+			? idle - late
+			: std::min(static_cast<Number>(context.Held(i, from_ns, to_ns)), idle - late);
 		if (held > 0)
 			sums->AddHeld(held);
 		sums->network += idle - late - held;
@@ -194,7 +195,8 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	if (idle_waiting > 0)
 		late_waiting = std::min(static_cast<Number>(context.LateWaiting(i)), idle_waiting);
 	idle_waiting -= late_waiting;
-	if (const Number held = std::min(static_cast<Number>(context.Held(i, due, until)), idle_waiting); held > 0) {
+	if (const Number held = std::min(static_cast<Number>(context.Held(i, due, until)), idle_waiting);
+	    held > 0) {
 		sums->AddHeld(held);
 		idle_waiting -= held;
 	}

@@ -10,8 +10,9 @@ namespace forktail::analysis
 
 bool IsBlockingCommand(const std::string &name)
 {
-	static const char *const blocking[] = {"WAIT",	    "WAITAOF",	"BLPOP",  "BRPOP",  "BRPOPLPUSH", "BLMOVE",
-					       "BLMPOP",    "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD",	  "XREADGROUP"};
+	static const char *const blocking[] = {"WAIT",	     "WAITAOF", "BLPOP",  "BRPOP",
+					       "BRPOPLPUSH", "BLMOVE",	"BLMPOP", "BZPOPMIN",
+					       "BZPOPMAX",   "BZMPOP",	"XREAD",  "XREADGROUP"};
 	std::string upper = name.substr(0, name.find(' '));
 	for (char &c : upper)
 		c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
@@ -21,7 +22,8 @@ bool IsBlockingCommand(const std::string &name)
 uint64_t HeldTimes::Between(uint64_t from_ns, uint64_t to_ns) const
 {
 	uint64_t held_ns = 0;
-	auto at = std::ranges::partition_point(intervals_, [&](const Interval &i) { return i.to_ns <= from_ns; });
+	auto at =
+	    std::ranges::partition_point(intervals_, [&](const Interval &i) { return i.to_ns <= from_ns; });
 	for (; at != intervals_.end() && at->from_ns < to_ns; ++at)
 		held_ns += std::min(to_ns, at->to_ns) - std::max(from_ns, at->from_ns);
 	return held_ns;
@@ -31,8 +33,8 @@ HeldBuilder::HeldBuilder(const Run &run)
 {
 	if (run.servers.size() != 1 || !run.behind.empty())
 		return;
-	const auto series =
-	    std::ranges::find_if(run.series, [](const Series &s) { return s.name == "redis.blocked_clients"; });
+	const auto series = std::ranges::find_if(
+	    run.series, [](const Series &s) { return s.name == "redis.blocked_clients"; });
 	if (series == run.series.end() || series->samples.empty())
 		return;
 	std::vector<double> values;
@@ -47,7 +49,8 @@ HeldBuilder::HeldBuilder(const Run &run)
 
 void HeldBuilder::Add(uint64_t from_ns, uint64_t to_ns)
 {
-	auto at = std::ranges::partition_point(instants_, [&](const Instant &i) { return i.t_ns <= from_ns; });
+	auto at =
+	    std::ranges::partition_point(instants_, [&](const Instant &i) { return i.t_ns <= from_ns; });
 	for (; at != instants_.end() && at->t_ns < to_ns; ++at) {
 		at->waiting++;
 		at->from_ns = std::min(at->from_ns, from_ns);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // When a server held requests that it had read: paused clients, blocking commands, missing replicas.
 //
-// A server that holds requests is idle, as one is whose requests are on the network. Its own words distinguish the two:
-// INFO counts the clients that it blocks. At an instant at which it counted at least half as many more than usual as
-// requests were waiting, these requests were held.
+// A server that holds requests is idle, as one is whose requests are on the network. Its own words
+// distinguish the two: INFO counts the clients that it blocks. At an instant at which it counted at least
+// half as many more than usual as requests were waiting, these requests were held.
 #pragma once
 
 #include <cstdint>

@@ -248,7 +248,8 @@ std::string ClientActivityText(const Scene &scene)
 std::string OnNetworkText(const Scene &scene)
 {
 	if (!scene.answers || !scene.answers->known)
-		return std::string("requests or replies were on the network, or the server held the requests") +
+		return std::string(
+			   "requests or replies were on the network, or the server held the requests") +
 		       (scene.client ? ClientActivityText(scene)
 				     : ", or the load generator (not recorded) did not run");
 	const OnTheWay &way = scene.answers->way;

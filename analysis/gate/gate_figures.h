@@ -31,8 +31,8 @@ public:
 	RunFigures(const RunFigures &) = delete;
 	RunFigures &operator=(const RunFigures &) = delete;
 
-	// Collects slow requests while the run is explained, and ranks causes by the first percentile with a limit. This
-	// object must live until then.
+	// Collects slow requests while the run is explained, and ranks causes by the first percentile with a
+	// limit. This object must live until then.
 	void Watch(ExplainOptions *options);
 	// After the run is explained: reads its log for what the limits need.
 	void Finish(Explanation *explanation);
@@ -56,7 +56,8 @@ private:
 	std::array<CauseWatch, kTimelineCauses> causes_ = {};
 	std::array<std::array<uint64_t, kCauses>, 256> by_op_ = {};
 	const Explanation *explanation_ = nullptr;
-	const NamedLatency *ranked_by_ = nullptr; // what the first limit on a percentile of all requests is about
+	const NamedLatency *ranked_by_ =
+	    nullptr;		 // what the first limit on a percentile of all requests is about
 	bool slow_only_ = false; // the log has only slow requests
 };
 

@@ -61,8 +61,8 @@ void FindServers(const std::vector<Timeline> &timelines, Context *context)
 	auto add = [&](const Timeline &t, uint16_t hop) {
 		const bool known = t.thread < run.threads.size();
 		const bool awaits = known && clients.count(run.threads[t.thread].tgid);
-		const bool holds = known && serving.connections.empty() &&
-				   AnswersByItself(run, run.threads[t.thread].tgid);
+		const bool holds =
+		    known && serving.connections.empty() && AnswersByItself(run, run.threads[t.thread].tgid);
 		context->servers.push_back({&t, {}, {}, hop, awaits, holds});
 	};
 	for (size_t s = 0; s < first; s++)

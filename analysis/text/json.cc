@@ -414,7 +414,8 @@ Out ProcessEndsJson(const Explanation &e)
 		}
 		if (process.status >= 0)
 			one["status"] = process.status;
-		if (const std::string cgroup = FullCgroup(e.run, process.t_ns); process.oom_killer && !cgroup.empty())
+		if (const std::string cgroup = FullCgroup(e.run, process.t_ns);
+		    process.oom_killer && !cgroup.empty())
 			one["cgroup"] = cgroup;
 		if (k < e.server_ends.size() && e.server_ends[k].server >= 0) {
 			const ServerEnd &end = e.server_ends[k];

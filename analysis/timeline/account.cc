@@ -319,7 +319,8 @@ int InstanceThread(const Run &run, const Accounts &accounts, const Behind &insta
 
 bool AnswersByItself(const Run &run, uint32_t process)
 {
-	const auto target = std::ranges::find_if(run.targets, [&](const Target &t) { return t.pid == process; });
+	const auto target =
+	    std::ranges::find_if(run.targets, [&](const Target &t) { return t.pid == process; });
 	return target != run.targets.end() && AnswersByItself(*target);
 }
 

@@ -50,9 +50,8 @@ TEST_CASE("how long a request was without a server")
 	CHECK(WithoutServer(outages, 0, 50 * ms, false) == 0);
 	CHECK(WithoutServer(outages, 120 * ms, 210 * ms, false) == 80 * ms);  // waited for the first
 	CHECK(WithoutServer(outages, 120 * ms, 401 * ms, false) == 250 * ms); // and during both: longest
-	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, false) ==
-	      0); // another server answered
-	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, true) == 1 * ms); // failed during it
+	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, false) == 0);	      // another server answered
+	CHECK(WithoutServer(outages, 300 * ms, 301 * ms, true) == 1 * ms);    // failed during it
 	CHECK(WithoutServer({{100 * ms, UINT64_MAX}}, 150 * ms, 250 * ms, true) == 100 * ms);
 	CHECK(WithoutServer({{100 * ms, UINT64_MAX}}, 150 * ms, 250 * ms, false) == 0);
 	// Of one server.

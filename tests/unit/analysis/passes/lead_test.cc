@@ -76,7 +76,7 @@ Part Of(Cause cause, uint64_t ns)
 TEST_CASE("lead: the cause whose removal lowers the percentile most, not the one with most time")
 {
 	Requests10k run;
-	run.Add(200, {Of(Cause::RunQueue, 10 * ms)}); // 2 s in all
+	run.Add(200, {Of(Cause::RunQueue, 10 * ms)});			      // 2 s in all
 	run.Add(15, {Of(Cause::Fork, 40 * ms), Of(Cause::RunQueue, 3 * ms)}); // p99.9 is among these
 	const Lead lead = run.Found();
 	REQUIRE(lead.kind == Lead::Kind::Causes);

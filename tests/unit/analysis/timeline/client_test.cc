@@ -107,7 +107,8 @@ TEST_CASE("an idle or interrupted load thread is no reason")
 	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 75 * ms);
 	std::string text = b.Evidence(&blame);
 	INFO(text);
-	CHECK(text.find("requests or replies were on the network, or the server held the requests, while the load generator's thread load-0 "
+	CHECK(text.find("requests or replies were on the network, or the server held the requests, while the "
+			"load generator's thread load-0 "
 			"(200) waited 45.0 ms for them and ran for 0 ns") != std::string::npos);
 	CHECK(text.find("did not run") == std::string::npos);
 }
@@ -133,9 +134,9 @@ TEST_CASE("an answer that a busy load thread may not have read is network, with 
 	CHECK(PartOf(blame, 0, Cause::Network).direct_ns == 75 * ms);
 	std::string text = b.Evidence(&blame);
 	INFO(text);
-	CHECK(text.find(
-		  "requests or replies were on the network, or the server held the requests, or had arrived while the load generator's thread "
-		  "load-0 (200) ran its own code for 75.0 ms of that time") != std::string::npos);
+	CHECK(text.find("requests or replies were on the network, or the server held the requests, or had "
+			"arrived while the load generator's thread "
+			"load-0 (200) ran its own code for 75.0 ms of that time") != std::string::npos);
 }
 
 TEST_CASE("time that cannot be assigned to a load thread stays unchanged")

@@ -55,15 +55,16 @@ TEST_CASE("a wait for the mmap lock is mmap-lock in a call and in a fault, its r
 	CHECK(a.by_cause[Index(Cause::Syscall)] == 100);
 }
 
-TEST_CASE("a wait in poll or on a socket inside an event-loop iteration is for a peer, also in old recordings")
+TEST_CASE(
+    "a wait in poll or on a socket inside an event-loop iteration is for a peer, also in old recordings")
 {
 	RunBuilder b;
 	b.Thread(kServer, 0, 1000 * ms);
 	b.Frame(FT_ITERATION, 100 * ms, 500 * ms);
-	b.Off(FT_IDLE, 150 * ms, 350 * ms, 360 * ms).syscall = 7; // poll
+	b.Off(FT_IDLE, 150 * ms, 350 * ms, 360 * ms).syscall = 7;    // poll
 	b.Off(FT_NETWORK, 400 * ms, 450 * ms, 450 * ms).syscall = 0; // read
-	b.Off(FT_IDLE, 500 * ms, 600 * ms, 600 * ms).syscall = 232; // epoll_wait
-	b.Off(FT_IDLE, 700 * ms, 800 * ms, 800 * ms).syscall = 7; // poll, outside
+	b.Off(FT_IDLE, 500 * ms, 600 * ms, 600 * ms).syscall = 232;  // epoll_wait
+	b.Off(FT_IDLE, 700 * ms, 800 * ms, 800 * ms).syscall = 7;    // poll, outside
 	b.Off(FT_PEER_WAIT, 900 * ms, 950 * ms, 950 * ms).syscall = 7;
 	b.Finish();
 	Timeline t = b.Timeline();
