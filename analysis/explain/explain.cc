@@ -8,6 +8,8 @@
 #include "analysis/passes/passes.h"
 #include "analysis/timeline/serving.h"
 #include "common/format/units.h"
+#include "overload.h"
+#include "process_ends.h"
 #include "serving_rows.h"
 
 namespace forktail::analysis

@@ -17,18 +17,41 @@
 #include "analysis/passes/lead.h"
 #include "analysis/passes/peaks.h"
 #include "analysis/run/log.h"
+#include "analysis/run/part.h"
 #include "analysis/run/progress.h"
 #include "analysis/run/run.h"
 #include "analysis/source/source.h"
 #include "analysis/timeline/timeline.h"
-#include "overload.h"
-#include "process_ends.h"
 #include "server_commands.h"
 #include "server_count.h"
 #include "server_threads.h"
 
 namespace forktail::analysis
 {
+
+// What the end of a recorded process did to requests (process_ends.h): an entry per Run::ended.
+struct ServerEnd {
+	int server = -1;	     // index into Run::servers; -1: it served none of these requests itself
+	uint64_t next_answer_ns = 0; // to a request that was sent after the end; 0: none
+	// Requests of the outage without an answer: sent, and never sent.
+	uint64_t failed = 0, unsent = 0;
+	uint32_t successor = 0; // a recorded process of the same name that began later; 0: none
+	uint64_t began_ns = 0;	// when
+};
+
+// Overload of an open loop (overload.h).
+struct Overload {
+	enum Limit { Unknown, Server, Client }; // who used all of its CPU
+	TimeSpan period = {0, 0};
+	bool whole = false; // almost all of the time in which requests were due
+	double due_per_s = 0, answered_per_s = 0;
+	uint64_t backlog = 0; // due, and neither answered nor failed, at the period's end
+	uint64_t unsent = 0;  // of the run
+	Limit limit = Unknown;
+	int thread = -1; // index into Run::threads; of that one, or the busiest serving one; -1: none
+	double cpu = 0;	 // its share of a CPU in the period
+	double server_cpu = 0, client_cpu = 0; // of the busiest serving and load threads; -1: not recorded
+};
 
 struct Explanation {
 	Run run;

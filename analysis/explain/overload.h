@@ -3,31 +3,15 @@
 // a steady rate. A stall is none: while it lasts answers do not come, and afterwards its backlog drains.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "analysis/passes/count.h"
-#include "analysis/run/part.h"
 #include "cpu_times.h"
+#include "explanation.h"
 
 namespace forktail::analysis
 {
-
-struct Explanation;
-
-struct Overload {
-	enum Limit { Unknown, Server, Client }; // who used all of its CPU
-	TimeSpan period = {0, 0};
-	bool whole = false; // almost all of the time in which requests were due
-	double due_per_s = 0, answered_per_s = 0;
-	uint64_t backlog = 0; // due, and neither answered nor failed, at the period's end
-	uint64_t unsent = 0;  // of the run
-	Limit limit = Unknown;
-	int thread = -1; // index into Run::threads; of that one, or the busiest serving one; -1: none
-	double cpu = 0;	 // its share of a CPU in the period
-	double server_cpu = 0, client_cpu = 0; // of the busiest serving and load threads; -1: not recorded
-};
 
 // The longest period of overload, without a limit.
 std::optional<Overload> FindOverload(const Run &run, const LogFacts &facts);

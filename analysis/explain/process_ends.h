@@ -10,21 +10,10 @@
 #include "analysis/blame/outages.h"
 #include "analysis/run/log.h"
 #include "analysis/run/run.h"
+#include "explanation.h"
 
 namespace forktail::analysis
 {
-
-struct Explanation;
-
-// One entry of Run::ended.
-struct ServerEnd {
-	int server = -1;	     // index into Run::servers; -1: it served none of these requests itself
-	uint64_t next_answer_ns = 0; // to a request that was sent after the end; 0: none
-	// Requests of the outage without an answer: sent, and never sent.
-	uint64_t failed = 0, unsent = 0;
-	uint32_t successor = 0; // a recorded process of the same name that began later; 0: none
-	uint64_t began_ns = 0;	// when
-};
 
 // Per Run::ended. Reads the log twice if a server of it has ended.
 std::vector<ServerEnd> FindServerEnds(const Run &run, Log *log);

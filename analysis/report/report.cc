@@ -7,6 +7,7 @@
 #include <map>
 
 #include "analysis/blame/hops.h"
+#include "analysis/explain/process_ends.h"
 #include "analysis/run/same_clock.h"
 #include "analysis/text/answer.h"
 #include "arrays.h"

@@ -143,13 +143,21 @@ void CloseOpenThreads(Run *run)
 	}
 }
 
-// The system call in which a thread's event loop waits, by its spans; -1 if unknown.
+// The system call in which a thread's event loop waits, by its spans; -1 if unknown. A loop over epoll may
+// wait for a peer in poll or select.
 int LoopCall(const Run &run, const Thread &t)
 {
-	for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
-		if (run.spans[i].owner == FT_IDLE && run.spans[i].off_cpu)
-			return run.spans[i].syscall;
-	return -1;
+	int first = -1;
+	for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
+		const ft_span &s = run.spans[i];
+		if (s.owner != FT_IDLE || !s.off_cpu || s.syscall == first)
+			continue;
+		if (SyscallName(run, s.syscall).starts_with("epoll"))
+			return s.syscall;
+		if (first < 0)
+			first = s.syscall;
+	}
+	return first;
 }
 
 // For a wait of the event loop: since when other threads have waited for this one. That is since its wakeup,
@@ -180,8 +188,8 @@ void BeginIterationsAtWakeups(Run *run)
 				continue;
 			for (; next < end && run->iterations[next].start_ns < EndOf(wait); next++)
 				iterations.push_back(run->iterations[next]);
-			if (wait.owner != FT_IDLE && iterations.size() > first &&
-			    EndOf(iterations.back()) > from_ns)
+			if ((wait.owner != FT_IDLE || wait.syscall != loop_call) &&
+			    iterations.size() > first && EndOf(iterations.back()) > from_ns)
 				continue; // within a recorded iteration
 			ft_span iteration = {};
 			iteration.start_ns = from_ns;

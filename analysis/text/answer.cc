@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "analysis/explain/overload.h"
+#include "analysis/explain/process_ends.h"
 #include "analysis/run/hosts.h"
 #include "common/format/units.h"
 

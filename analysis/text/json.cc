@@ -9,6 +9,7 @@
 
 #include "analysis/blame/hops.h"
 #include "analysis/blame/legs.h"
+#include "analysis/explain/process_ends.h"
 #include "analysis/run/hosts.h"
 #include "answer.h"
 #include "json_writer.h"

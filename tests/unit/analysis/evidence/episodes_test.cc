@@ -417,7 +417,8 @@ TEST_CASE("evidence of other causes")
 		b.Finish();
 		Holds(EvidenceOf(&b),
 		      "the server was idle for 80.0 ms (longest 80.0 ms): requests or replies were on the "
-		      "network, or the load generator (not recorded) did not run");
+		      "network, or the server held the requests, or the load generator (not recorded) did "
+		      "not run");
 	}
 	SECTION("nothing recorded")
 	{

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "analysis/explain/explanation.h"
+#include "analysis/explain/overload.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

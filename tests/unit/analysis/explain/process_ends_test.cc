@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/explain/explanation.h"
+#include "analysis/explain/process_ends.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;
@@ -171,13 +171,19 @@ TEST_CASE("how a process ended")
 	CHECK(how(Killed(11, true)) == ", killed by SIGSEGV (core dumped)");
 	CHECK(how(Killed(40)) == ", killed by signal 40");
 	CHECK(how(Killed(9, false, true)) == ", killed by the kernel's OOM killer");
-	run.series.push_back(
-	    {"cgroup.memory.limit_hits", "", {{"cgroup", "/redis"}}, {{kBase, 3}, {kBase + ms, 9}}});
-	run.series.push_back(
-	    {"cgroup.memory.limit_hits", "", {{"cgroup", "/other"}}, {{kBase, 3}, {kBase + ms, 3}}});
+	run.series.push_back({"cgroup.memory.limit_hits",
+			      "",
+			      {{"cgroup", "/redis"}},
+			      {{kBase - 20'000 * ms, 3}, {kBase + ms, 9}}});
+	run.series.push_back({"cgroup.memory.limit_hits",
+			      "",
+			      {{"cgroup", "/other"}},
+			      {{kBase - 20'000 * ms, 3}, {kBase + ms, 3}}});
 	CHECK(how(Killed(9, false, true)) == ", killed by the kernel's OOM killer in cgroup /redis");
-	run.series.push_back(
-	    {"cgroup.memory.oom_kills", "", {{"cgroup", "/other"}}, {{kBase, 0}, {kBase + ms, 1}}});
+	run.series.push_back({"cgroup.memory.oom_kills",
+			      "",
+			      {{"cgroup", "/other"}},
+			      {{kBase - 20'000 * ms, 0}, {kBase + ms, 1}}});
 	CHECK(how(Killed(9, false, true)) == ", killed by the kernel's OOM killer");
 	CHECK(how(Exited(0)) == ", with status 0");
 	CHECK(how(Exited(1)) == ", with status 1");

@@ -254,7 +254,8 @@ TEST_CASE("idle time of a joined request is divided by where the request was")
 	CHECK(b.joined == 51);
 	CHECK(PartsSum(b, b.slow[0]) == 50 * kLogMs);
 	CHECK(PartOf(b, 0, Cause::Network).direct_ns == 30 * kLogMs);
-	CHECK(PartOf(b, 0, Cause::Unknown).direct_ns == 17 * kLogMs);
+	CHECK(PartOf(b, 0, Cause::Unknown).direct_ns == 5 * kLogMs);
+	CHECK(PartOf(b, 0, Cause::Held).direct_ns == 12 * kLogMs);
 	CHECK(PartOf(b, 0, Cause::ClientLate).direct_ns == 3 * kLogMs);
 	const nlohmann::json j = parse_json(ExplainJson(e, true));
 	for (const nlohmann::json &split :

@@ -114,7 +114,7 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	Holds(text, "p50 100 us   p99 100 us   p99.9 61.0 ms   p99.99 61.0 ms   max 61.0 ms\n");
 	Holds(text, "2 requests of 1.00 ms or more in 1 episode; 100 % of their time is explained\n");
 	Holds(text, "\nfork                   2     109 ms   96.6 %         1.00 ms       1.00 ms\n");
-	Holds(text, "1  +0.500 s  62.0 ms  2 requests, worst 61.0 ms: fork 97 %\n");
+	Holds(text, "1  +0.500 s  62.0 ms  2 requests, worst 61.0 ms: fork 97 %, server-busy 3 %\n");
 	Holds(text, "\n   fork() copied page tables for 60.0 ms\n");
 	Holds(text,
 	      "Server thread redis-server (100): 1.00 s recorded, 100 % of it accounted for: own code 64.0 %,"

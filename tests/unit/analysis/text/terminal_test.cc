@@ -88,6 +88,7 @@ Explanation SampleRun(const SampleSize &size)
 	e.first_ns = e.zero_ns;
 	e.measured_ns = static_cast<uint64_t>(size.seconds * 1e9);
 	e.blame.slow_count = e.blame.slow.size();
+	e.lead = FindLead(e.blame, UsualFigure());
 	return e;
 }
 
@@ -162,6 +163,7 @@ TEST_CASE("the worst episode is printed with its first sentence, however little 
 	for (SampleSize size : Samples()) {
 		Explanation e = SampleRun(size);
 		e.run.warnings.assign(30, std::string(200, 'w'));
+		e.lead.causes.push_back(Cause::Unknown);
 		for (Cause cause : e.lead.causes) // takes the whole screen
 			e.culprits[cause].clause = std::string(6000, 'c');
 		for (Episode &episode : e.episodes)
