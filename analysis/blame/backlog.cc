@@ -67,16 +67,19 @@ void ConnectionSlots::Grow(const Run &run)
 	next_.resize(depth_.size());
 }
 
-void ConnectionSlots::Wait(const Run &run, ConnectionWaits *waits)
+void ConnectionSlots::Wait(const Run &run, const HeldRule &rule, ConnectionWaits *waits)
 {
+	constexpr uint64_t long_ns = 1'000'000; // shorter holds delay nobody
 	const Requests &q = run.requests;
 	waits->until_ns.Truncate(0);
 	waits->free_ns.Truncate(0);
+	waits->held_ns.Truncate(0);
 	if (!open_loop_)
 		return;
 	if (depth_.size() < run.connections.size())
 		Grow(run);
-	uint64_t *until = waits->until_ns.Extend(q.size()), *free = waits->free_ns.Extend(q.size());
+	uint64_t *until = waits->until_ns.Extend(q.size()), *free = waits->free_ns.Extend(q.size()),
+		 *held = waits->held_ns.Extend(q.size());
 	bool any = false;
 	for (size_t i = q.lead; i < q.size(); i++) {
 		uint32_t c = q.connection[i];
@@ -91,17 +94,27 @@ void ConnectionSlots::Wait(const Run &run, ConnectionWaits *waits)
 		// An answer that waited unread no longer occupies the connection.
 		until[i] = std::clamp(taken_until, due, q.sent_ns[i]);
 		free[i] = std::min(free_ns, until[i] - due);
+		const uint64_t from = std::max(due, slot.held_from_ns),
+			       to = std::min(until[i], slot.held_to_ns);
+		held[i] = to > from ? to - from : 0;
 		any |= until[i] > due;
 		// A request that was never sent took no slot.
 		if (q.status[i] == FT_STATUS_UNSENT)
 			continue;
 		slot.Take(q.sent_ns[i], q.Arrived(i));
+		const bool blocks = q.op[i] < rule.blocking.size() && rule.blocking[q.op[i]];
+		if (q.Arrived(i) - q.sent_ns[i] >= long_ns &&
+		    (blocks || (rule.reads && q.Joined(i) && q.read_ns[i]))) {
+			slot.held_from_ns = blocks ? q.sent_ns[i] : q.read_ns[i];
+			slot.held_to_ns = blocks ? q.Arrived(i) : q.answered_ns[i];
+		}
 		next_[c] = next_[c] + 1 == depth_[c] ? 0 : next_[c] + 1;
 	}
 	if (any)
 		return;
 	waits->until_ns.Truncate(0);
 	waits->free_ns.Truncate(0);
+	waits->held_ns.Truncate(0);
 }
 
 namespace

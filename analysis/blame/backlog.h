@@ -22,6 +22,8 @@ namespace forktail::analysis
 // Both columns are empty if no request of the run was late for that reason.
 struct ConnectionWaits {
 	Column<uint64_t> until_ns, free_ns;
+	// How much of the time until then the server held the request that took the connection (HeldRule).
+	Column<uint64_t> held_ns;
 
 	bool empty() const { return until_ns.empty(); }
 };
@@ -29,6 +31,12 @@ struct ConnectionWaits {
 // The last request that was sent on a connection.
 struct LastUse {
 	uint64_t start_ns = 0, arrived_ns = 0; // 0: none
+};
+
+// Which requests a server surely holds after it has read them.
+struct HeldRule {
+	std::vector<bool> blocking; // by Run::ops: the server answers when something happens
+	bool reads = false; // all servers answer by themselves, in one thread: what its kernel saw it read
 };
 
 // What each connection carried, in one pass over the log from its beginning.
@@ -39,7 +47,7 @@ public:
 	// connection, which the log may list after requests that were never sent.
 	ConnectionSlots(const Run &run, std::vector<LastUse> last_of);
 	// For the window of the log in run.requests.
-	void Wait(const Run &run, ConnectionWaits *waits);
+	void Wait(const Run &run, const HeldRule &held, ConnectionWaits *waits);
 
 private:
 	// What one pipeline position of a connection carried, as far back as a request may have been due.
@@ -51,6 +59,8 @@ private:
 		std::vector<Use> uses; // valid from index `first`
 		size_t first = 0;
 		uint64_t end_ns = 0; // of the last use
+		// When the server last held a request of it for long.
+		uint64_t held_from_ns = 0, held_to_ns = 0;
 
 		uint64_t FreeSince(uint64_t due_ns);
 		void Take(uint64_t start_ns, uint64_t until_ns);

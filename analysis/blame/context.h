@@ -44,7 +44,7 @@ struct Context {
 	const Clients &clients;
 	std::vector<Outage> outages;
 	HeldTimes held = {};
-	std::vector<bool> blocking = {}; // by Run::ops: the server answers when something happens
+	HeldRule held_rule = {};
 	// Requests begin and end at the server's sockets: no time of theirs is the network's or a client's.
 	bool in_kernel = SeenInKernel(run);
 	std::vector<const Timeline *> timelines = {}; // by hop
@@ -141,9 +141,16 @@ struct Context {
 	{
 		return ServerOf(i).awaits ? 0 : held.Between(from_ns, to_ns);
 	}
+	// Likewise, while the request waited for its connection: also the one that took it.
+	uint64_t HeldWaiting(size_t i) const
+	{
+		return std::max(Held(i, run.requests.due_ns[i], Until(i)),
+				taken.empty() ? 0 : taken.held_ns[i]);
+	}
 	bool Blocks(size_t i) const
 	{
-		return run.requests.op[i] < blocking.size() && blocking[run.requests.op[i]];
+		return run.requests.op[i] < held_rule.blocking.size() &&
+		       held_rule.blocking[run.requests.op[i]];
 	}
 	// From when on the server surely held a request that its kernel saw in [from, to): `to` if it did
 	// not.

@@ -195,7 +195,7 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	if (idle_waiting > 0)
 		late_waiting = std::min(static_cast<Number>(context.LateWaiting(i)), idle_waiting);
 	idle_waiting -= late_waiting;
-	if (const Number held = std::min(static_cast<Number>(context.Held(i, due, until)), idle_waiting);
+	if (const Number held = std::min(static_cast<Number>(context.HeldWaiting(i)), idle_waiting);
 	    held > 0) {
 		sums->AddHeld(held);
 		idle_waiting -= held;

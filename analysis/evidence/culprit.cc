@@ -320,7 +320,7 @@ void CulpritFinder::AddOf(const Scene &scene, const EpisodeCause &cause, uint64_
 	case SentenceKind::None:
 		return AddOutage(scene); // of the causes of a request, no-server alone
 	case SentenceKind::Peer:
-		Note(PeerClause(scene), ns, scene.Total(cause_).times());
+		Note(PeerClause(scene), ns, scene.Total(cause_).times()).advice = PeerMeanwhile(scene);
 		return;
 	case SentenceKind::Held:
 	case SentenceKind::Network:

@@ -96,10 +96,16 @@ std::optional<StalledTarget> StalledTargetIn(const Scene &scene, uint64_t from_n
 			    ns * 2 < to_ns - from_ns || (longest && longest->ns >= ns))
 				continue;
 			const Scene theirs = {run, scene.threads->Of(i), t, scene.landmarks, from_ns, to_ns};
-			longest = {NameOfThread(run, t) + " " + Doing(theirs, cause), ns};
+			longest = {NameOfThread(run, t) + " " + Doing(theirs, cause), ns, t.tgid};
 		}
 	}
 	return longest;
+}
+
+std::string StalledTarget::Sentence() const
+{
+	std::string sentence = text;
+	return sentence.replace(sentence.find('\1'), 1, common::FormatDuration(ns));
 }
 
 std::string StalledTargetText(const Scene &scene, Cause waited)
@@ -108,11 +114,7 @@ std::string StalledTargetText(const Scene &scene, Cause waited)
 	const auto target = s ? StalledTargetIn(scene, std::max(s->start_ns, scene.from_ns),
 						std::min(SpanEnd(*s), scene.to_ns))
 			      : std::nullopt;
-	if (!target)
-		return "";
-	std::string text = target->text;
-	text.replace(text.find('\1'), 1, common::FormatDuration(target->ns));
-	return "; " + text + " meanwhile";
+	return target ? "; " + target->Sentence() + " meanwhile" : "";
 }
 
 std::string PeerSentence(const Scene &scene)
@@ -133,6 +135,21 @@ std::string PeerSentence(const Scene &scene)
 	if (const std::string callers = CallersText(scene, *s); !callers.empty())
 		text += "; called by " + callers;
 	return text + StalledTargetText(scene, Cause::PeerWait);
+}
+
+std::string PeerMeanwhile(const Scene &scene)
+{
+	const ft_span *s = LongestOf(scene, Cause::PeerWait);
+	const auto target = s ? StalledTargetIn(scene, s->start_ns, SpanEnd(*s)) : std::nullopt;
+	if (!target)
+		return "";
+	std::string peer = NameOf(scene.run, *s);
+	peer = peer.substr(0, peer.find(' '));
+	const std::string port = "tcp:" + peer.substr(peer.rfind(':') + 1);
+	for (const Target &t : scene.run.targets)
+		if (t.pid == target->pid && std::ranges::find(t.listens, port) != t.listens.end())
+			return "Meanwhile " + target->Sentence() + ".";
+	return "";
 }
 
 std::string PeerClause(const Scene &scene)

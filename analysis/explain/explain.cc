@@ -58,6 +58,12 @@ bool ComparesCounts(const Explanation &e)
 
 void FindServerCounts(const LogFacts &facts, Explanation *e)
 {
+	if (e->run.servers.size() == 1 && e->run.behind.empty())
+		if (const auto counted = ServerCommandsOf(e->run, {}))
+			for (const ServerCommand &c : counted->commands)
+				if (c.name == "client|pause" || c.name == "failover")
+					e->pauses[c.name == "failover" ? "FAILOVER" : "CLIENT PAUSE"] +=
+					    c.calls;
 	if (!ComparesCounts(*e))
 		return;
 	e->server_count = ServerCountOf(e->run);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -76,6 +77,8 @@ struct Explanation {
 	OwnCode own_code;			 // of the serving threads
 	std::optional<ServerCount> server_count; // of the only server, for the whole run
 	std::optional<ServerCommands> server_commands; // likewise
+	// Calls, in the whole run, of commands that pause clients: {"CLIENT PAUSE", 2}. Of the only server.
+	std::map<std::string, uint64_t> pauses;
 	ServerThreads server_threads;
 	std::vector<ServerEnd> server_ends;	// per Run::ended; empty without a request log
 	std::optional<Overload> overload;	// only of an open loop

@@ -119,7 +119,8 @@ public:
 		FindHops(timelines, &context_);
 		FindServers(timelines, &context_);
 		for (const std::string &op : run.ops)
-			context_.blocking.push_back(IsBlockingCommand(op));
+			context_.held_rule.blocking.push_back(IsBlockingCommand(op));
+		context_.held_rule.reads = std::ranges::all_of(context_.servers, &Server::holds);
 		FindWays(timelines, &context_);
 		if (!context_.way_ends.empty()) // a request ahead may be in the window before
 			log_.KeepLead(run.connections.size() * kLookedBack);
@@ -190,7 +191,7 @@ private:
 	void StartWindow(ConnectionSlots *slots)
 	{
 		FindServedBy(&context_);
-		slots->Wait(context_.run, &context_.taken);
+		slots->Wait(context_.run, context_.held_rule, &context_.taken);
 		FindInFront(&context_);
 	}
 

@@ -3,7 +3,9 @@
 #include "answer.h"
 
 #include <algorithm>
+#include <map>
 
+#include "analysis/blame/held.h"
 #include "analysis/explain/overload.h"
 #include "analysis/explain/process_ends.h"
 #include "analysis/run/hosts.h"
@@ -128,13 +130,42 @@ std::string NetworkAdvice(const Explanation &e)
 	       (e.run.kernel_log_joined ? "" : " To see which, record with --requests.");
 }
 
+// Names what makes the server hold requests, as far as it is known: a command of these requests that blocks,
+// or calls that pause clients.
+std::string HeldClause(const Explanation &e)
+{
+	constexpr double worth_naming = 0.05; // of the held requests; the others may wait behind them
+	const Blame &b = e.blame;
+	std::map<uint8_t, uint64_t> by_op;
+	uint64_t held = 0;
+	for (const SlowRequest &r : b.slow)
+		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+			if (b.parts[p].cause == Cause::Held) {
+				by_op[r.op]++;
+				held++;
+			}
+	for (const auto &[op, count] : by_op)
+		if (op < e.run.ops.size() && IsBlockingCommand(e.run.ops[op]) &&
+		    static_cast<double>(count) >= worth_naming * static_cast<double>(held))
+			return "Requests of " + e.run.ops[op] +
+			       ", which blocks until something happens, and those behind them waited while "
+			       "the server "
+			       "was idle";
+	std::string pauses;
+	for (const auto &[command, calls] : e.pauses)
+		pauses +=
+		    (pauses.empty() ? "" : ", ") + common::Plural(calls, "call", "calls") + " of " + command;
+	return "The server had read requests and held them while it was idle" +
+	       (pauses.empty() ? "" : " (it counted " + pauses + ", which pauses clients)");
+}
+
 // What happened, for a cause that has no other words.
 std::string ClauseOf(const Explanation &e, Cause cause)
 {
 	if (cause == Cause::Network)
 		return NetworkClause(e);
 	if (cause == Cause::Held)
-		return "The server had read requests and held them while it was idle";
+		return HeldClause(e);
 	const auto found = e.culprits.find(cause);
 	if (found != e.culprits.end() && !found->second.clause.empty())
 		return found->second.clause;
@@ -275,6 +306,8 @@ Answer AnswerOf(const Explanation &e)
 	}
 	for (Cause cause : lead.causes)
 		answer.text += AdviceOf(e, cause);
+	if (std::ranges::find(lead.causes, Cause::Held) != lead.causes.end())
+		answer.text += MeanwhileText(e, Cause::Held);
 	if (std::ranges::find(lead.causes, Cause::Network) != lead.causes.end()) {
 		answer.sure = NetworkIsSeen(e);
 		answer.text += NetworkAdvice(e);

@@ -90,7 +90,13 @@ static int converse(struct observer *o, struct link *l, bool *answered)
 		/* Seconds missed during a slow answer are skipped. */
 		now_ns = ft_now_ns();
 		due_ns += ((now_ns > due_ns ? now_ns - due_ns : 0) / SECOND_NS + 1) * SECOND_NS;
-		rc = link_pause(l, due_ns);
+		while (rc == 0 && o->kind->look && ft_now_ns() + 2 * OBSERVER_LOOK_NS < due_ns) {
+			rc = link_pause(l, ft_now_ns() + OBSERVER_LOOK_NS);
+			if (rc == 0)
+				rc = o->kind->look(o->view, l);
+		}
+		if (rc == 0)
+			rc = link_pause(l, due_ns);
 	}
 	return rc;
 }

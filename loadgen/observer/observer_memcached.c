@@ -124,4 +124,4 @@ static int ask_round(void *view, struct link *l)
 	return 0;
 }
 
-const struct observer_view memcached_view = {create, enter, ask_round, NULL, free};
+const struct observer_view memcached_view = {create, enter, ask_round, NULL, NULL, free};

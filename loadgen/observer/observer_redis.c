@@ -461,6 +461,32 @@ static int ask(struct redis *v, struct link *l, enum question q)
 	return 0;
 }
 
+/* How many clients the server blocks now: requests of these are held, and not on the network. */
+static int look_at_clients(void *view, struct link *l)
+{
+	static const char *const words[] = {"INFO", "clients"};
+	static const char name[] = "blocked_clients";
+	struct redis *v = view;
+	redisReply *r;
+	char *line;
+	double number;
+
+	if (v->refused[INFO])
+		return 0;
+	r = link_ask(l, 2, words);
+	if (!r)
+		return l->failed;
+	line = r->type == REDIS_REPLY_STRING ? strstr(r->str, name) : NULL;
+	if (line && line[sizeof(name) - 1] == ':') {
+		line += sizeof(name);
+		line[strcspn(line, "\r\n")] = 0;
+		if (observer_series_number(line, &number))
+			observer_series_value(v->to, "redis", name, "", number, ft_now_ns());
+	}
+	freeReplyObject(r);
+	return 0;
+}
+
 static int ask_round(void *view, struct link *l)
 {
 	struct redis *v = view;
@@ -500,4 +526,4 @@ static void ask_last(void *view, struct link *l)
 			return;
 }
 
-const struct observer_view redis_view = {create, enter, ask_round, ask_last, free};
+const struct observer_view redis_view = {create, enter, ask_round, look_at_clients, ask_last, free};

@@ -9,6 +9,8 @@
 
 /* Rounds that took longer are noted: the observer waits in the server's queue like clients do. */
 #define OBSERVER_SLOW_NS 100000000u
+/* Often enough to see clients that are blocked for a tenth of a second. */
+#define OBSERVER_LOOK_NS 100000000u
 
 struct observer_view {
 	/* NULL: out of memory. */
@@ -18,6 +20,9 @@ struct observer_view {
 	/* One round of questions. Returns 0 or a negative errno. -EACCES: the server will never answer
 	 * them. */
 	int (*round)(void *view, struct link *l);
+	/* A cheap question between two rounds, OBSERVER_LOOK_NS apart, if the view has one, else NULL.
+	 * Returns as round. */
+	int (*look)(void *view, struct link *l);
 	/* The questions at the end, if the view has some, else NULL. */
 	void (*last)(void *view, struct link *l);
 	void (*free)(void *view);

@@ -45,7 +45,7 @@ size_t IndexOf(const Blame &blame, uint64_t due, uint64_t latency)
 ConnectionWaits WaitsOf(const Run &run)
 {
 	ConnectionWaits waits;
-	ConnectionSlots(run, {}).Wait(run, &waits);
+	ConnectionSlots(run, {}).Wait(run, {}, &waits);
 	return waits;
 }
 
