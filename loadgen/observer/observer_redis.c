@@ -461,12 +461,32 @@ static int ask(struct redis *v, struct link *l, enum question q)
 	return 0;
 }
 
+/* Notes that the observer waited for long. */
+static void note_slow(struct redis *v, uint64_t since_ns, const uint64_t took_ns[QUESTIONS])
+{
+	uint64_t total_ns = 0;
+	json_t *n;
+
+	for (int q = 0; q < QUESTIONS; q++)
+		total_ns += took_ns[q];
+	if (total_ns <= OBSERVER_SLOW_NS)
+		return;
+	n = json_note(since_ns, "observer-slow");
+	json_put_count(n, "duration_ns", total_ns);
+	for (int q = 0; q < QUESTIONS; q++)
+		if (took_ns[q])
+			json_put_count(n, questions[q].duration, took_ns[q]);
+	write_json_note(v->to->writer, n);
+}
+
 /* How many clients the server blocks now: requests of these are held, and not on the network. */
 static int look_at_clients(void *view, struct link *l)
 {
 	static const char *const words[] = {"INFO", "clients"};
 	static const char name[] = "blocked_clients";
 	struct redis *v = view;
+	const uint64_t asked_ns = ft_now_ns();
+	uint64_t took_ns[QUESTIONS] = {0};
 	redisReply *r;
 	char *line;
 	double number;
@@ -476,6 +496,8 @@ static int look_at_clients(void *view, struct link *l)
 	r = link_ask(l, 2, words);
 	if (!r)
 		return l->failed;
+	took_ns[INFO] = ft_now_ns() - asked_ns;
+	note_slow(v, asked_ns, took_ns);
 	line = r->type == REDIS_REPLY_STRING ? strstr(r->str, name) : NULL;
 	if (line && line[sizeof(name) - 1] == ':') {
 		line += sizeof(name);
@@ -490,8 +512,7 @@ static int look_at_clients(void *view, struct link *l)
 static int ask_round(void *view, struct link *l)
 {
 	struct redis *v = view;
-	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0}, total_ns = 0;
-	json_t *n;
+	uint64_t round_ns = ft_now_ns(), took_ns[QUESTIONS] = {0};
 
 	for (enum question q = INFO; q < QUESTIONS; q++) {
 		int rc = is_due(v, q) ? ask(v, l, q) : 0;
@@ -501,19 +522,11 @@ static int ask_round(void *view, struct link *l)
 		if (v->asked_ns[q] < round_ns)
 			continue;
 		took_ns[q] = v->answered_ns[q] - v->asked_ns[q];
-		total_ns += took_ns[q];
 		if (q == INFO)
 			note_connection(v, v->answered_ns[q]);
 	}
 	note_connection(v, ft_now_ns()); /* even INFO may not be allowed */
-	if (total_ns > OBSERVER_SLOW_NS) {
-		n = json_note(round_ns, "observer-slow");
-		json_put_count(n, "duration_ns", total_ns);
-		for (int q = 0; q < QUESTIONS; q++)
-			if (took_ns[q])
-				json_put_count(n, questions[q].duration, took_ns[q]);
-		write_json_note(v->to->writer, n);
-	}
+	note_slow(v, round_ns, took_ns);
 	return 0;
 }
 
