@@ -216,9 +216,9 @@ Memory Divide(uint64_t bytes, bool page)
 	// For histograms, the program itself and small data; and for composing a report page.
 	const uint64_t always = (page ? 120 : 40) << 20;
 	bytes = bytes > 2 * always ? bytes - always : bytes / (page ? 4 : 2);
-	constexpr uint64_t request = 130; // twice: one window is read ahead
+	constexpr uint64_t request = 134; // twice: one window is read ahead
 	constexpr uint64_t kept = 384;	  // with its parts, its episode and memory for sorting
-	constexpr uint64_t bucket = 13;
+	constexpr uint64_t bucket = 17;
 	return {std::max<size_t>(bytes / 7 / request, FT_REQUEST_BLOCK),
 		bytes / 4,
 		{std::max<size_t>(bytes / 4 / kept, 1000),

@@ -64,7 +64,7 @@ void Usual::Add(const Context &context, const SampledRequest &r)
 	uint64_t service_ns = OwnCode(front, r.start_ns, r.arrived_ns);
 	if (back != kNoHop)
 		service_ns += OwnCode(*context.timelines[back], r.start_ns, r.arrived_ns);
-	service_[r.op].push_back(service_ns);
+	service_[r.op].push_back(static_cast<uint32_t>(std::min<uint64_t>(service_ns, UINT32_MAX)));
 }
 
 void Usual::AddOwnCode(const Context &context, uint64_t from_ns, uint64_t to_ns)
@@ -78,12 +78,13 @@ void Usual::SetService(uint64_t answered, Context *context)
 	constexpr double alone = 10; // percentile of requests that met no other one
 	context->service_ns.assign(service_.size(), 0);
 	for (size_t op = 0; op < service_.size(); op++) {
-		std::vector<uint64_t> &values = service_[op];
+		std::vector<uint32_t> &values = service_[op];
 		if (values.empty())
 			continue;
-		uint64_t *value = values.data() + Rank(values.size(), alone) - 1;
+		uint32_t *value = values.data() + Rank(values.size(), alone) - 1;
 		std::nth_element(values.data(), value, values.data() + values.size());
 		context->service_ns[op] = *value;
+		values = {};
 	}
 	const uint64_t sampled = std::accumulate(of_server_.begin(), of_server_.end(), uint64_t{0});
 	const double stands_for =

@@ -33,7 +33,7 @@ public:
 private:
 	uint64_t log_from_ns_;
 	std::vector<std::vector<uint64_t>> calm_{256}, all_{256}; // by op
-	std::vector<std::vector<uint64_t>> service_{256};	  // likewise, of `calm_`
+	std::vector<std::vector<uint32_t>> service_{256};	  // likewise, of `calm_`; ns, at most 4 s
 	std::vector<double> own_code_ns_;			  // by hop
 	std::vector<uint64_t> of_server_, of_way_;		  // sampled requests
 };
