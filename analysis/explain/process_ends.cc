@@ -192,10 +192,10 @@ std::vector<std::string> EndNotes(const Explanation &e)
 {
 	std::vector<std::string> notes;
 	const int outage = OutageOf(e);
-	for (size_t k = 0; k < e.server_ends.size(); k++) {
+	for (size_t k = 0; k < e.run.ended.size(); k++) {
 		const ProcessEnd &process = e.run.ended[k];
-		const ServerEnd &end = e.server_ends[k];
-		const bool after = process.t_ns >= e.first_ns + e.measured_ns;
+		const ServerEnd end = k < e.server_ends.size() ? e.server_ends[k] : ServerEnd();
+		const bool after = !e.by_loops && process.t_ns >= e.first_ns + e.measured_ns;
 		if (static_cast<int>(k) == outage || (after && process.status == 0))
 			continue;
 		std::string note = NameOf(process) +

@@ -260,7 +260,7 @@ TEST_CASE("which of several targets ended, and when, is printed and recorded")
 	CHECK(noted);
 	const Result explained = run({program("forktail"), "explain", recorder.path(), "--all"});
 	INFO(explained.out << explained.err);
-	CHECK(explained.out.find("redis-server (" + std::to_string(gone) + ") ended at +") !=
+	CHECK(explained.out.find("redis-server (" + std::to_string(gone) + ") exited at +") !=
 	      std::string::npos);
 }
 
