@@ -190,7 +190,7 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		return;
 	}
 	for (BusyGroup &group : groups) {
-		if (group.names[0] == "script" || group.names[0] == "command")
+		if (group.names[0] == "script" || group.names[0] == "command" || group.names[0] == "unknown")
 			if (const std::string command =
 				SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2);
 			    !command.empty())

@@ -91,7 +91,8 @@ def cost_of_copies(server, pages):
 
 def copy_on_write(t, server, magnitudes, huge=False):
     """The same writes with a child and without: the difference is the cost of copying. It is measured before the
-    recorder runs, which makes each fault slower without being part of it."""
+    recorder runs, which makes each fault slower without being part of it. The command that writes the pages is own code,
+    which may take longer than the copies."""
     big_value(server)
     if huge and huge_kb(server.tid) < 100 << 10:
         raise Skip(f"only {huge_kb(server.tid)} kB of the server's memory are in huge pages")
@@ -100,7 +101,7 @@ def copy_on_write(t, server, magnitudes, huge=False):
     t.begin(["-s", server.socket])
     for pages in magnitudes:
         server.bgsave()
-        with t.injecting("cow-copy", f"{pages} pages", server.tid) as done:
+        with t.injecting("cow-copy", f"{pages} pages", server.tid, among=2) as done:
             write_pages(server, pages, 2)
             done["stall_ns"] = costs[pages]
         end_child(server)
