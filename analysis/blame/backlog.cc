@@ -69,7 +69,7 @@ void ConnectionSlots::Grow(const Run &run)
 
 void ConnectionSlots::Wait(const Run &run, const HeldRule &rule, ConnectionWaits *waits)
 {
-	constexpr uint64_t long_ns = 1'000'000; // shorter holds delay nobody
+	constexpr uint64_t long_ns = 1'000'000; // shorter holds delay no other request
 	const Requests &q = run.requests;
 	waits->until_ns.Truncate(0);
 	waits->free_ns.Truncate(0);

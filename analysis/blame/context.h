@@ -136,7 +136,7 @@ struct Context {
 		       std::max(service_mean_ns, static_cast<double>(service_ns[run.requests.op[i]]));
 	}
 	uint64_t Until(size_t i) const { return taken.empty() ? run.requests.due_ns[i] : taken.until_ns[i]; }
-	// How long the server held requests, by its own words.
+	// How long the server held requests, as it reports.
 	uint64_t Held(size_t i, uint64_t from_ns, uint64_t to_ns) const
 	{
 		return ServerOf(i).awaits ? 0 : held.Between(from_ns, to_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whom a server waited for: the peer of a wait inside an event-loop iteration, who in the program waited, and
+// Which peer a server waited for inside an event-loop iteration, which of its functions waited, and
 // recorded processes that could not answer meanwhile.
 #pragma once
 

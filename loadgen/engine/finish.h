@@ -11,7 +11,7 @@ void finish_if_done(struct load_thread *t, uint64_t now_ns);
 bool closed_more(struct load_thread *t, uint64_t now_ns);
 /* Counts requests that were due by now and never sent; after loss_is_final(), those due later, too. */
 void fail_unsent(struct load_thread *t, uint64_t now_ns);
-/* Whether all connections are lost and none will be reopened, although nobody ended the run: what falls due
+/* Whether all connections are lost and none will be reopened, although the run was not ended: what falls due
  * until its planned end will never be sent. */
 bool loss_is_final(const struct load_thread *t);
 /* Counts an error against the plan's limits. Ends the run when the limit is exceeded. */

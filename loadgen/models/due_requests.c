@@ -46,7 +46,7 @@ void due_fail_unsent(struct load_thread *t, uint64_t now_ns)
 		};
 		record_end(t, NO_CONNECTION, &p, end_ns, FT_STATUS_UNSENT, 0);
 		pacing_take(&t->pacing);
-		/* Ctrl-C, or --max-errors: what falls due later is nobody's. */
+		/* Ctrl-C, or --max-errors: what falls due later does not count. */
 		if (lost && atomic_load_explicit(&t->plan->ending.stop, memory_order_relaxed))
 			pacing_stop(&t->pacing, now_ns);
 	}

@@ -52,7 +52,7 @@ void pacing_start_profile(struct pacing *p, enum arrival arrival, const struct p
 void pacing_take(struct pacing *p);
 
 /* When the sequence ends by itself: at end_ns, or at its last instant if only their number is limited.
- * PACING_NEVER: it goes on. */
+ * PACING_NEVER: it continues. */
 uint64_t pacing_end_ns(const struct pacing *p);
 
 /* Ends the sequence before the first instant later than at_ns. */
