@@ -251,14 +251,18 @@ std::string WhyUnattributed(const Explanation &e)
 			first = std::min(first, e.run.threads[t.thread].start_ns);
 			last = std::max(last, e.run.threads[t.thread].end_ns);
 		}
-	const uint64_t slow_from = e.blame.slow.front().due_ns;
-	uint64_t slow_to = 0;
-	for (const SlowRequest &r : e.blame.slow)
-		slow_to = std::max(slow_to, r.end_ns());
-	if (last && last < slow_to)
+	// Slow requests' time before and after the recording: the reason only if it is most of what is
+	// unattributed.
+	uint64_t before_ns = 0, after_ns = 0;
+	for (const SlowRequest &r : e.blame.slow) {
+		before_ns += std::min(first, r.end_ns()) - std::min(first, r.due_ns);
+		after_ns += std::max(last, r.end_ns()) - std::max(last, r.due_ns);
+	}
+	const uint64_t half_ns = e.blame.RowOf(Cause::Unknown).total_ns() / 2;
+	if (last && after_ns > half_ns)
 		return ": the server's recording ends at " + common::FormatOffset(last, e.zero_ns) +
 		       ", before the load does.";
-	if (last && first > slow_from)
+	if (last && before_ns > half_ns)
 		return ": the server's recording begins at " + common::FormatOffset(first, e.zero_ns) +
 		       ", after the load does. Start forktail record first.";
 	if (const ServerIdle &idle = e.blame.idle; idle.unread_ns + idle.read_ns)
