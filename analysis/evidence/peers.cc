@@ -24,8 +24,8 @@ const ft_span *LongestOf(const Scene &scene, Cause cause)
 	return total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
 }
 
-// "getaddrinfo < anetResolve": the program's functions that called, innermost first; "" if its stack is
-// unknown.
+// "poll < anetResolve < connectWithMaster": the function that waited and the program's own that called it,
+// innermost first, else the libraries'; "" if the stack is unknown.
 std::string CallersText(const Scene &scene, const ft_span &s)
 {
 	const Run &run = scene.run;
@@ -36,15 +36,21 @@ std::string CallersText(const Scene &scene, const ft_span &s)
 	if (sample == end || sample->t_ns != s.start_ns || sample->owner != FT_PEER_WAIT || !sample->stack ||
 	    sample->stack >= run.stacks.size())
 		return "";
+	const Stack &stack = run.stacks[sample->stack];
+	const bool has_own = std::any_of(stack.frames.begin(), stack.frames.end(), [&](const StackFrame &f) {
+		return !f.function.empty() && f.module == stack.program;
+	});
+	std::vector<std::string> names;
+	for (const StackFrame &frame : stack.frames)
+		if (!frame.function.empty() && (names.empty() || !has_own || frame.module == stack.program))
+			names.push_back(frame.function);
+	// Of libraries alone (the recorded stack ends before the program) the outermost tell most.
+	if (names.size() > kCallers)
+		names.erase(has_own ? names.begin() + kCallers : names.begin() + 1,
+			    has_own ? names.end() : names.end() - (kCallers - 1));
 	std::string text;
-	size_t shown = 0;
-	for (const StackFrame &frame : run.stacks[sample->stack].frames) {
-		if (frame.function.empty())
-			continue;
-		if (shown++ == kCallers)
-			break;
-		text += (shown > 1 ? " < " : "") + frame.function;
-	}
+	for (const std::string &name : names)
+		text += (text.empty() ? "" : " < ") + name;
 	return text;
 }
 

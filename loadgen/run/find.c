@@ -34,7 +34,7 @@ int find_check(const struct options *o, const struct workload *w, char *error, s
 
 static bool can_go_on(const struct run *r)
 {
-	return r->find->told && r->end == RUN_DONE && !r->all_failed && r->status != EXIT_ENVIRONMENT;
+	return r->find->told && r->end == RUN_DONE && !r->failed_tests && r->status != EXIT_ENVIRONMENT;
 }
 
 /* Runs the test at a rate; 0: as a closed loop. False: the search cannot go on. */

@@ -139,7 +139,8 @@ static const struct error_word *moved_reply(const struct result_figures *f)
 /* A test that shows nothing about the server: all of its requests failed, or only one node of a cluster was
  * asked. A search runs rates that are too high, so there it counts for the closed loop only. `explained`: a
  * sentence has said why requests failed. */
-static void complain_of_failure(struct run *r, const struct result_figures *f, bool explained)
+static void complain_of_failure(struct run *r, const struct result_figures *f, const char *test,
+				bool explained)
 {
 	const struct operation_figures *total = &f->operations[TOTAL];
 	const struct error_word *moved = r->o->deployment == DEPLOYMENT_CLUSTER ? NULL : moved_reply(f);
@@ -157,11 +158,15 @@ static void complain_of_failure(struct run *r, const struct result_figures *f, b
 		    (r->find && r->rate > 0))
 			return;
 		errors_text(f, errors, sizeof(errors));
-		snprintf(text, sizeof(text), "every request failed: %s", errors);
+		if (r->suite.count > 1)
+			snprintf(text, sizeof(text), "%s: every request failed: %s", test, errors);
+		else
+			snprintf(text, sizeof(text), "every request failed: %s", errors);
 	}
 	complain(r, text);
 	r->status = status;
-	r->all_failed = true;
+	r->moved |= moved != NULL;
+	r->failed_tests++;
 }
 
 static void check_limits(struct run *r, const struct result_figures *f, const char *name)
@@ -294,7 +299,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 	exact_from_log(r, p, f);
 	r->status = EXIT_DONE;
 	complain_of(r, p, f);
-	complain_of_failure(r, f, r->status != EXIT_DONE);
+	complain_of_failure(r, f, p->name, r->status != EXIT_DONE);
 	if (r->status == EXIT_DONE || status == EXIT_ENVIRONMENT)
 		r->status = status;
 	figures = json_put_object(r->runs, NULL);

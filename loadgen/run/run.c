@@ -345,7 +345,7 @@ static void run_all(struct run *r, int argc, char **argv)
 			wakeups_measure(r);
 		else
 			load_server(r);
-		if (r->all_failed)
+		if (r->moved || (r->failed_tests && r->failed_tests >= r->summary_count))
 			r->status = EXIT_ENVIRONMENT;
 	} else {
 		complain(r, "not enough memory or descriptors to start");

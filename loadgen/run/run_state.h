@@ -37,7 +37,8 @@ struct run {
 	bool awaited;	    /* --start-at */
 	bool progress_open; /* an unfinished progress line is on the terminal */
 	enum run_end end;
-	bool all_failed; /* requests of a test: exit status 3, but the tests after it run */
+	size_t failed_tests; /* tests of which every request failed; all tests: exit status 3 */
+	bool moved;	     /* a node of a cluster was asked without --cluster: exit status 3 */
 	int status;
 	json_t *runs; /* an array: the figures of each test */
 	struct test_summary *summaries;
