@@ -57,14 +57,34 @@ template <size_t N> const char *RuleFor(const std::string &function, const Activ
 	return nullptr;
 }
 
-// A command's name from its function, upper case: "configSet" is "CONFIG SET", "delGeneric" "DEL".
+// A command's name from its function, upper case: "configSet" is "CONFIG SET", "delGeneric" "DEL". A function
+// that several commands share has their names.
 std::string CommandWords(std::string text)
 {
 	static const std::map<std::string, std::string> special = {
-	    {"evalSha", "EVALSHA"},	     {"evalRo", "EVAL_RO"},
-	    {"evalShaRo", "EVALSHA_RO"},     {"fcallro", "FCALL_RO"},
-	    {"sortro", "SORT_RO"},	     {"bitfieldro", "BITFIELD_RO"},
-	    {"georadiusro", "GEORADIUS_RO"}, {"georadiusbymemberro", "GEORADIUSBYMEMBER_RO"},
+	    {"sinter", "SINTER, SINTERSTORE or SMEMBERS"},
+	    {"sunionDiff", "SUNION, SUNIONSTORE, SDIFF or SDIFFSTORE"},
+	    {"zunionInterDiff", "ZUNION, ZINTER or ZDIFF"},
+	    {"Hgetall", "HGETALL, HKEYS or HVALS"},
+	    {"pop", "LPOP or RPOP"},
+	    {"push", "LPUSH or RPUSH"},
+	    {"incrDecr", "INCR or DECR"},
+	    {"blockingPop", "BLPOP or BRPOP"},
+	    {"Zpop", "ZPOPMIN or ZPOPMAX"},
+	    {"zremrange", "ZREMRANGEBYRANK, -SCORE or -LEX"},
+	    {"scan", "SCAN, SSCAN, HSCAN or ZSCAN"},
+	    {"srandmemberWithCount", "SRANDMEMBER"},
+	    {"zrandmemberWithCount", "ZRANDMEMBER"},
+	    {"hrandfieldWithCount", "HRANDFIELD"},
+	    {"spopWithCount", "SPOP"},
+	    {"evalSha", "EVALSHA"},
+	    {"evalRo", "EVAL_RO"},
+	    {"evalShaRo", "EVALSHA_RO"},
+	    {"fcallro", "FCALL_RO"},
+	    {"sortro", "SORT_RO"},
+	    {"bitfieldro", "BITFIELD_RO"},
+	    {"georadiusro", "GEORADIUS_RO"},
+	    {"georadiusbymemberro", "GEORADIUSBYMEMBER_RO"},
 	};
 	for (const char *generic : {"Generic", "generic"})
 		if (size_t at = text.find(generic); at != std::string::npos)

@@ -190,7 +190,9 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		return;
 	}
 	for (BusyGroup &group : groups) {
-		if (group.names[0] == "script" || group.names[0] == "command" || group.names[0] == "unknown")
+		if (group.names[0] == "script" || group.names[0] == "command" ||
+		    group.names[0] == "unknown" ||
+		    group.names[0].find(" or ") != std::string::npos) // a function of several commands
 			if (const std::string command =
 				SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2);
 			    !command.empty())

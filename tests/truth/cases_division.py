@@ -32,7 +32,8 @@ def sunionstore(t, magnitudes):
             server.eval("for i = ARGV[1], ARGV[1] + 9999 do redis.call('SADD', KEYS[1], 'member:' .. i) end", 1, f"set{count}", first)
     t.begin(["-s", server.socket])
     for count in magnitudes:
-        slow_command(t, server, "SUNIONSTORE", f"{count} members", "SUNIONSTORE", f"to{count}", f"set{count}", division=True)
+        slow_command(t, server, "SUNIONSTORE", f"{count} members", "SUNIONSTORE", f"to{count}", f"set{count}", division=True,
+                     or_named=["command/SUNIONSTORE", "command/SUNION, SUNIONSTORE, SDIFF or SDIFFSTORE"])
 
 
 def beside_child(t, magnitudes, prepare, words):
@@ -97,4 +98,4 @@ def smembers(t, magnitudes):
     t.begin(["-s", server.socket], observer=True)
     for count in magnitudes:
         slow_command(t, server, "SMEMBERS", f"{count} members", "SMEMBERS", f"set{count}",
-                     or_named=["command/SMEMBERS", "command/SINTER", "answer"])
+                     or_named=["command/SMEMBERS", "command/SINTER, SINTERSTORE or SMEMBERS", "answer"])

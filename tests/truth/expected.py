@@ -77,7 +77,7 @@ ROWS = (
     Fact("eval-and-packets", "EVAL while packets arrive on the same CPU", ("server-busy",), r"EVAL", NOT_OWN_WORK),
     Fact("sunionstore", "SUNIONSTORE: a command that allocates while it computes", ("server-busy",), r"SUNIONSTORE",
          (*NOT_OWN_WORK, "page-zero")),
-    Fact("smembers", "SMEMBERS of a large set", ("server-busy",), r"SMEMBERS", NOT_OWN_WORK, r"SINTER",
+    Fact("smembers", "SMEMBERS of a large set", ("server-busy",), r"SMEMBERS", NOT_OWN_WORK, r"SINTER took",
          before="SMEMBERS -> \"SINTER\""),
     Fact("chroot", "a script, and the server's file is in a chroot of its own mount namespace", ("server-busy",), r"EVAL|[Ss]cript",
          ELSEWHERE, r"outside any known file", before="Code outside any known file took 1.43 s of CPU"),
@@ -86,8 +86,8 @@ ROWS = (
          before="Soft interrupts (net_rx) took 3.10 s of the time of CPU 0: 26.5 % ... Without it p99.9 would be 8.69 s instead of "
          "11.8 s"),
     Fact("overload-client", "the load generator's CPU cgroup has a quota of 10 %", ("overload", "client-late"), r"load generator|client",
-         ("network", "server-busy", "run-queue"), negative="server"),
-    Fact("overload-quota", "the server's CPU cgroup has a quota of 5 %", ("overload",), r"quota", ELSEWHERE),
+         ("network", "run-queue"), negative="server"),
+    Fact("overload-quota", "the server's CPU cgroup has a quota of 5 %", ("overload", "cpu-quota"), r"quota", ELSEWHERE),
     Fact("overload-script", "each request is a script of a millisecond, 2,000 per second", ("overload",), r"EVAL|[Ss]cript", ELSEWHERE),
     # The end of a server.
     Fact("killed", "SIGKILL of the server at half of the run", ("outage",), r"SIGKILL", ELSEWHERE, gate="errors < 0.1%",
@@ -103,13 +103,14 @@ ROWS = (
          "19.6 ms. Give the load generator its own CPU."),
     Fact("empty-server", "the same, and server.forktail has 0 bytes", ("unattributed",), r"not recorded|no server|empty", ELSEWHERE,
          before="the same"),
-    Fact("cut-server", "the same, and server.forktail is cut to 40 % of its length", ("unattributed",), r"cut|ends|recorded", ELSEWHERE,
+    Fact("cut-server", "the same, and server.forktail is cut to 40 % of its length", ("unattributed", "server-busy"), r"cut|ends|recorded|EVAL",
+         ELSEWHERE,
          before="the same"),
     # The first line is about the cause whose removal helps most.
     Fact("rank-fork", "a fork of 300 MB, and a neighbour that often takes the CPU for a shorter time", ("fork",), r"[Ff]ork",
          ("network",), gate="p99.9 < 1us", ranked=True,
          before="run-queue 38.6 %, \"p99.9 would be 15.8 ms instead of 19.6\"; without fork it would be 11.8 ms"),
-    Fact("rank-client", "a neighbour on the CPU of each, the server's with more priority", ("run-queue",), r"load generator",
+    Fact("rank-client", "a neighbour on the CPU of each, the server's with more priority", ("run-queue",), "",
          ("network",), gate="p99.9 < 1us", ranked=True,
          before="The load generator waited 2.86 s for a CPU ... 70.9 % (client-late). Without it p99.9 would be 32.2 ms instead of "
          "32.7 ms"),

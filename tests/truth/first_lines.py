@@ -72,6 +72,8 @@ def judge(fact, answer, verdict, excused=()):
         return WRONG
     if (kind in fact.right or kind == "cause" and named and named[0] in fact.right) and re.search(fact.says, answer):
         return RIGHT
+    if kind == "overload" and any(f"({cause} " in answer for cause in fact.right):  # what the one at its limit did
+        return RIGHT
     if sure and kind in ("overload", "outage"):
         return PART if kind in fact.right else WRONG
     if not sure or kind != "cause" or not named:
@@ -83,7 +85,8 @@ def judge(fact, answer, verdict, excused=()):
 
 def fact_of(case, injections):
     """The row of a case, or what holds for all: only the injected causes are guilty."""
-    return FACTS.get(case) or Fact(case, right=tuple(family(i["cause"]) for i in injections) or ("none",))
+    guilty = [name for i in injections for name in (family(i["cause"]), i.get("activity")) if name]
+    return FACTS.get(case) or Fact(case, right=tuple(guilty) or ("none",))
 
 
 def explained(path, *options):

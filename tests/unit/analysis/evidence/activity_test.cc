@@ -81,7 +81,8 @@ TEST_CASE("a command is named by its function")
 	CHECK(InCommand({"addReplyBulkCBuffer", "addListRangeReply", "lrangeCommand"}) == "command/LRANGE");
 	// After a tail call only the function that several commands share is left.
 	CHECK(InCommand({"decrRefCount", "dbDelete", "delGenericCommand"}) == "command/DEL");
-	CHECK(InCommand({"genericHgetallCommand"}) == "command/HGETALL");
+	CHECK(InCommand({"genericHgetallCommand"}) == "command/HGETALL, HKEYS or HVALS");
+	CHECK(InCommand({"genericHgetallCommand", "hkeysCommand"}) == "command/HKEYS");
 	// Helpers with such names are inside the command, not the reverse.
 	CHECK(InCommand({"setGenericCommand", "setCommand"}) == "command/SET");
 	CHECK(InCommand({"lookupCommandLogic", "lookupCommand", "getKeysSubcommand",
@@ -101,7 +102,7 @@ TEST_CASE("a command is named even if the stack is incomplete")
 	CHECK(NameOf({"dictFind"}) == "function/dictFind");
 	CHECK(NameOf({"lookupCommand", "processCommand", "main"}) == "dispatch"); // before any command
 	CHECK(InCommand({"malloc@libjemalloc.so.2", "@", "sunionDiffGenericCommand"}) ==
-	      "command/SUNION DIFF");
+	      "command/SUNION, SUNIONSTORE, SDIFF or SDIFFSTORE");
 }
 
 TEST_CASE("the innermost known function decides")
