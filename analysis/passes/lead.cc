@@ -160,9 +160,12 @@ Lead FindLead(const Blame &b, const NamedLatency &asked, bool exactly)
 		       without_late_ns = late.without.*lead.figure->value;
 	const bool alone = lead.causes.size() == 1 && lead.causes[0] == Cause::ClientLate;
 	if (late.requests && !alone) {
-		lead.late_first = Noticeable(without_late_ns, now_ns)
-				      ? !lead.without_ns || without_late_ns < lead.without_ns
-				      : !lead.without_ns && late.share > b.RowOf(lead.causes[0]).share;
+		// An error of measurement does not come before what took far more of the time.
+		const double share = b.RowOf(lead.causes[0]).share;
+		lead.late_first =
+		    Noticeable(without_late_ns, now_ns)
+			? late.share > share / 2 && (!lead.without_ns || without_late_ns < lead.without_ns)
+			: !lead.without_ns && late.share > share;
 		lead.late = lead.late_first || late.share >= kMinLateShare;
 	}
 	return lead;
