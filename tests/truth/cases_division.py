@@ -73,8 +73,8 @@ def eval_beside_child(t, magnitudes):
 
 @case(40, "eval-and-packets", ["server-busy"], (8_000_000, 16_000_000, 24_000_000), threshold="4ms", in_short=False)
 def eval_and_packets(t, magnitudes):
-    """A script, while packets arrive on the same CPU, each with a millisecond of work for the kernel. Redis' clock of the
-    script includes that, so its time is not compared."""
+    """A script, while packets arrive on the same CPU, each with a millisecond of work for the kernel, which may take as long
+    as the script. Redis' clock of the script includes that, so its time is not compared."""
     name = packets_on(t, SERVER_CPU)
     server = t.redis()
     t.begin(["-s", server.socket])
@@ -84,7 +84,8 @@ def eval_and_packets(t, magnitudes):
         host.wait_stopped(flood.pid)
         t.calm()
         flood.send_signal(signal.SIGCONT)
-        with t.injecting("server-busy", str(n), server.tid, activity="command/EVAL", or_named=["script"], division=True):
+        with t.injecting("server-busy", str(n), server.tid, activity="command/EVAL", or_named=["script"], among=2,
+                         division=True):
             server.eval(LOOP, 0, n)
         flood.wait()
 
