@@ -186,7 +186,10 @@ int ACCOUNTS_PROG(sched_process_exit, struct task_struct *task)
 	return 0;
 }
 
-enum { PF_IO_WORKER = 0x10 }; /* a kernel thread that works for an io_uring of its process */
+enum {
+	PF_EXITING = 0x4,
+	PF_IO_WORKER = 0x10, /* a kernel thread that works for an io_uring of its process */
+};
 
 /* Run after attaching and for new targets: opens the accounts of the threads of processes in `targets`, and
  * announces again those whose begin was lost. Kernel threads of io_uring get none: the start of a later one
@@ -195,7 +198,9 @@ SEC("iter/task")
 int open_accounts(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	if (!task || task->flags & PF_IO_WORKER)
+	/* A thread that exits may have passed the program that closes its account; a zombie has for certain.
+	 */
+	if (!task || task->flags & (PF_IO_WORKER | PF_EXITING))
 		return 0;
 	u64 now = bpf_ktime_get_ns();
 	struct thread_state *old = state_of(task);

@@ -21,6 +21,7 @@ struct ExportWords {
 	std::string out, data_set, format, slow;
 	PartTexts part;
 	analysis::ExplainOptions options;
+	bool raw_csv = false;
 };
 
 void Say(const std::string &sentence)
@@ -130,6 +131,10 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 		       "With --data-set: export only these tables, e.g. runs,parts,episodes (default: all)")
 	    ->type_name("NAMES")
 	    ->delimiter(',');
+	app.add_flag(
+	    "--raw-csv", a.raw_csv,
+	    "With csv: texts that begin with = + - @ as they are. By default they get a ' before them, "
+	    "so that no spreadsheet executes them");
 	AddSlow(&app, &a.slow);
 	AddMemory(&app, &a.options);
 	AddPart(&app, &a.part);
@@ -151,7 +156,16 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 	}
 	if (!ParseSlow(a.slow, &a.options.slow) || !ParsePart(a.part, &a.options))
 		return kUsage;
-	return a.data_set.empty() ? IntoFile(a, *found) : IntoDataSet(a, *found);
+	analysis::exports::ExportFormat format = *found;
+	if (a.raw_csv && !format.raw) {
+		Say("--raw-csv is for --to csv");
+		return kUsage;
+	}
+	if (a.raw_csv)
+		format.make = format.raw;
+	if (!a.data_set.empty())
+		return IntoDataSet(a, format);
+	return IntoFile(a, format);
 }
 
 } // namespace forktail::cli

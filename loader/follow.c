@@ -96,7 +96,9 @@ static void begin(struct recorder *r, pid_t pid)
 		json_decref(note);
 		return;
 	}
-	json_t *described = descriptions_add(r->descriptions, pid, ft_now_ns());
+	char cmdline[DESCRIPTION_CMDLINE_BYTES];
+	target_files_title_now(r->files, pid, cmdline, sizeof cmdline);
+	json_t *described = descriptions_add(r->descriptions, pid, cmdline, ft_now_ns());
 	json_object_update(note, described);
 	write_json_note(r->writer, note);
 	samples_prepare(r->drain.samples, pid);

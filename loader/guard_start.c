@@ -54,6 +54,18 @@ static void reset_process(void)
 	signal(SIGXFSZ, SIG_DFL);
 }
 
+/* The caller's environment may hold passwords, and the guard and its commands belong to another user. */
+static void keep_environment(const char *kept[], size_t room)
+{
+	static const char *const names[] = {"PATH=", "LANG=", "LC_", "TZ=", "NOTIFY_SOCKET="};
+	size_t count = 0;
+	for (char **e = environ; *e; e++)
+		for (size_t i = 0; i < sizeof names / sizeof *names && count + 1 < room; i++)
+			if (strncmp(*e, names[i], strlen(names[i])) == 0)
+				kept[count++] = *e;
+	kept[count] = NULL;
+}
+
 /* Runs the guard once. Returns its exit status, or 128. The guard ends with the recorder: it checks each
  * second whether the recorder is alive, because the recorder has no right to send a signal to another user's
  * process. */
@@ -68,7 +80,9 @@ static int run(pid_t recorder, const char *path, char *const *argv)
 		if (getppid() != starter)
 			_exit(0);
 		signal(SIGINT, SIG_DFL);
-		execv(path, argv);
+		const char *environment[32];
+		keep_environment(environment, sizeof environment / sizeof *environment);
+		execve(path, argv, (char *const *)environment);
 		_exit(USAGE);
 	}
 	while (waitpid(pid, &status, WNOHANG) == 0) {

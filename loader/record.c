@@ -22,11 +22,15 @@
 #include <unistd.h>
 
 #include "common/text/visible.h"
+#include "loader/attach/cpu_events.h"
 #include "loader/attach/stats_switch.h"
 #include "loader/flight_recorder.h"
 #include "loader/follow.h"
 #include "loader/manifest.h"
 #include "loader/recorder.h"
+#include "loader/requests/hook_switch.h"
+#include "loader/requests/request_helper.h"
+#include "loader/samples/unwind_helper.h"
 #include "loader/self_report.h"
 #include "loader/sockets/peers.h"
 #include "loader/sockets/sockets.h"
@@ -35,6 +39,7 @@
 #include "loader/system/pid_namespace.h"
 #include "loader/system/privileges.h"
 #include "loader/system/text.h"
+#include "loader/system/watchdog.h"
 #include "loader/targets/descriptions.h"
 #include "recording/json/json_block.h"
 #include "recording/recording.h"
@@ -161,8 +166,11 @@ static int load_requests(struct recorder *r)
 static int load(struct recorder *r)
 {
 	r->descriptions = descriptions_open();
-	for (size_t i = 0; i < r->targets->count; i++)
-		descriptions_add(r->descriptions, r->targets->pids[i], ft_now_ns());
+	for (size_t i = 0; i < r->targets->count; i++) {
+		char cmdline[DESCRIPTION_CMDLINE_BYTES];
+		target_files_title_now(r->files, r->targets->pids[i], cmdline, sizeof cmdline);
+		descriptions_add(r->descriptions, r->targets->pids[i], cmdline, ft_now_ns());
+	}
 	support_probe(&r->support);
 	const struct feature *blocker = support_blocker(&r->support);
 	if (blocker) {
@@ -289,7 +297,10 @@ static void look_at_sockets(struct recorder *r)
 /* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
-	samples_tick(r->drain.samples);
+	if (r->drain.samples)
+		samples_tick(r->drain.samples); /* and of the files */
+	else
+		target_files_tick(r->files);
 	report_cpus(r);
 	programs_drain_piece(r->programs);
 	report_drops(r);
@@ -349,17 +360,19 @@ static const char *run(struct recorder *r, int signals, int timer)
 			       {.fd = -1, .events = POLLIN}};
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 0;;) {
-		fds[3].fd = unwind_queue_fd(r->unwind_queue);
+		fds[3].fd = target_files_fd(r->files);
 		/* A child names itself soon after it starts, and may exit soon after that. */
 		fds[4].fd = requests_fd(r->requests);
+		watchdog_round(0);
 		if (poll(fds, 5, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
 			return "poll failed";
+		watchdog_round(ft_now_ns());
 		cpu_piece_begins();
 		threads_look(&r->threads, r->writer);
 		if (fds[2].revents)
 			programs_drain_piece(r->programs);
 		if (fds[3].revents)
-			unwind_queue_question(r->unwind_queue);
+			target_files_take(r->files);
 		if (fds[4].revents)
 			requests_take(r->requests, r->writer);
 		if (fds[1].revents) {
@@ -478,14 +491,39 @@ static int finish(struct recorder *r, const char *reason)
 	return 0;
 }
 
+/* Of threads. */
+static void ask_title(void *context, pid_t pid)
+{
+	target_files_ask_title(((struct recorder *)context)->files, pid);
+}
+
+static void on_title(void *context, pid_t pid, const char *title)
+{
+	struct recorder *r = context;
+	if (r->writer)
+		threads_title(&r->threads, pid, title, r->writer);
+}
+
 /* Starts helpers before anything is open that they should not have. Returns the exit status. */
 static int start_helpers(struct recorder *r)
 {
-	int err = stats_switch_start();
+	static const struct helper_setup *const kinds[] = {&files_helper,  &unwind_helper, &stats_helper,
+							   &events_helper, &switch_helper, &requests_helper};
+	int err = helpers_begin(kinds, sizeof kinds / sizeof *kinds);
+	r->files = err ? NULL : target_files_open();
+	if (!r->files) {
+		fprintf(stderr, "forktail record: cannot start its helper processes: %s\n",
+			strerror(err ? -err : errno));
+		return 3;
+	}
+	target_files_on_title(r->files, on_title, r);
+	r->threads.ask_title = ask_title;
+	r->threads.ask_context = r;
+	err = stats_switch_start();
 	if (err)
 		note_missing(r, "CPU time of the recorder's BPF programs", strerror(-err));
 	if (r->options->wanted.samples_slow) {
-		r->unwind_queue = unwind_queue_open();
+		r->unwind_queue = unwind_queue_open(r->files);
 		if (!r->unwind_queue)
 			note_missing(r, "on-CPU time by function: no CPU samples",
 				     "the helper process that names samples could not be started");
@@ -503,11 +541,13 @@ static int start_helpers(struct recorder *r)
 static int confine(struct recorder *r)
 {
 	int err = r->ring ? segments_become_owner(r->ring) : 0;
-	err = err ? err
-		  : privileges_drop_recorder(r->drain.samples,
-					     r->ring && selectors_look_at_descriptors(r->options->selectors));
+	err =
+	    err ? err
+		: privileges_drop_recorder(r->drain.samples ||
+					   (r->ring && selectors_look_at_descriptors(r->options->selectors)));
 	/* The writer's thread starts after privileges were dropped, and shares the filter. */
 	err = err ? err : ft_writer_background(r->writer, QUEUE_BYTES);
+	err = err ? err : watchdog_start();
 	err = err ? err : privileges_filter_recorder(r->ring ? segments_directory(r->ring) : -1);
 	if (err)
 		fprintf(stderr, "forktail record: cannot drop the root privileges it no longer needs: %s\n",
@@ -529,6 +569,19 @@ static void print_begin(const struct recorder *r)
 	if (targets->count > NAMED_MOST)
 		fprintf(stderr, " and %zu others", targets->count - NAMED_MOST);
 	fprintf(stderr, " to %s\n", r->options->output);
+}
+
+/* The kernel ends a process that outgrows its cgroup without a word. */
+static void say_if_memory_is_short(void)
+{
+	enum { NEEDED_MB = 80 }; /* the verifier's memory while programs are loaded is most of it */
+	const uint64_t limit = cgroup_memory_limit("/proc");
+	if (limit < NEEDED_MB * 1000000ull)
+		fprintf(stderr,
+			"forktail record: its cgroup may use only %" PRIu64
+			" MB of memory. The recorder needs about %d MB, and the kernel kills it if it gets "
+			"less\n",
+			limit / 1000000, NEEDED_MB);
 }
 
 /* Everything is attached: from here on ticks count, and little CPU time and few rights are needed. */
@@ -560,6 +613,7 @@ int record(const struct record_options *options, struct targets *targets)
 	signal(SIGXFSZ, SIG_IGN);
 	int signals = signalfd(-1, &set, SFD_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	int status = options->keep.age_ns ? flight_recorder_open(&r) : 0;
+	say_if_memory_is_short();
 	/* The helpers inherit the affinity. */
 	affinity_avoid(targets->pids, targets->count);
 	if (status == 0) {
@@ -589,7 +643,9 @@ int record(const struct record_options *options, struct targets *targets)
 	sockets_close(r.drain.sockets);
 	readers_close(r.readers);
 	unwind_queue_close(r.unwind_queue);
+	target_files_close(r.files);
 	stats_switch_end();
+	helpers_end();
 	drain_free(&r.drain);
 	threads_free(&r.threads);
 	json_decref(r.missing);

@@ -19,6 +19,7 @@
 #include "loader/record_options.h"
 #include "loader/requests/readers.h"
 #include "loader/requests/requests.h"
+#include "loader/samples/target_files.h"
 #include "loader/samples/unwind_queue.h"
 #include "loader/targets/targets.h"
 #include "loader/targets/threads.h"
@@ -40,6 +41,7 @@ struct recorder {
 	struct proc_metrics *metrics;
 	struct quotas *quotas;
 	struct cgroup_memory *cgroup_memory;
+	struct target_files *files;
 	struct unwind_queue *unwind_queue;
 	struct requests *requests; /* NULL: not wanted */
 	struct readers *readers;   /* NULL: this kernel cannot tell who reads a socket */

@@ -11,6 +11,7 @@
 
 #include "loader/system/cpu_time.h"
 #include "loader/system/text.h"
+#include "loader/system/watchdog.h"
 #include "recording/json/json_block.h"
 
 void report_drops(struct recorder *r)
@@ -86,7 +87,7 @@ void report_cost(struct recorder *r)
 			   requests_so_far(r->requests).helper_cpu_ns - r->base.helper_cpu_ns);
 	json_put_count(o, "load_cpu_ns", r->load_cpu_ns);
 	json_put_count(o, "recorder_rss_bytes",
-		       rss_bytes(getpid()) + rss_bytes(unwinding.helper) +
+		       rss_bytes(getpid()) + rss_bytes(unwinding.helper) + rss_bytes(unwinding.files_helper) +
 			   rss_bytes(requests_so_far(r->requests).helper));
 	json_put_count(o, "fault_begins", counters[FT_COUNT_FAULT_BEGIN]);
 	json_put_count(o, "fault_ends", counters[FT_COUNT_FAULT_END]);
@@ -98,6 +99,10 @@ void report_cost(struct recorder *r)
 	json_put_count(o, "unwound", unwinding.unwound - r->base.unwound);
 	json_put_count(o, "unwind_ns", unwinding.unwind_ns - r->base.unwind_ns);
 	json_put(o, "programs", programs);
+	/* Since the recorder began. */
+	json_put_count(o, "unwind_helper_deaths", unwinding.helpers_ended);
+	json_put_count(o, "files_helper_deaths", unwinding.files_helpers_ended);
+	json_put_count(o, "main_loop_stalls", watchdog_stalls());
 	write_json_block(r->writer, FT_BLOCK_COST, o);
 }
 

@@ -166,6 +166,15 @@ static bool spots_match(struct ft_reader *r, const struct ft_place *all, size_t 
 	return true;
 }
 
+static bool is_bomb(const struct ft_reader *r, const struct ft_place *all, size_t count)
+{
+	uint64_t raw = 0;
+
+	for (size_t i = 0; i < count; i++)
+		raw += all[i].raw_bytes;
+	return ft_is_bomb(raw, r->size);
+}
+
 /* 1: the places come from the index. 0: it can't be trusted, or has no times. */
 static int read_index(struct ft_reader *r, struct ft_places *p)
 {
@@ -179,7 +188,7 @@ static int read_index(struct ft_reader *r, struct ft_places *p)
 		/* The index blocks' own places stayed free. */
 		count = c.total - c.blocks;
 		memmove(c.all, c.all + c.blocks, count * sizeof(*c.all));
-		rc = count > 0 && spots_match(r, c.all, count);
+		rc = count > 0 && !is_bomb(r, c.all, count) && spots_match(r, c.all, count);
 	}
 	if (rc > 0)
 		*p = (struct ft_places){.all = c.all, .count = count, .indexed = true};

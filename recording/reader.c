@@ -172,6 +172,12 @@ int ft_reader_advance(struct ft_reader *r)
 			skip_to(r, at);
 			count_missing(r, h.sequence);
 			r->walk.at += sizeof(h) + h.stored_bytes;
+			r->walk.raw += h.raw_bytes;
+			if (ft_is_bomb(r->walk.raw, r->walk.at)) {
+				r->walk.damage.bomb = true;
+				skip_to(r, r->size);
+				return 0;
+			}
 			if (h.kind == FT_BLOCK_TRAILER)
 				r->walk.damage.no_trailer = false;
 			return 1;

@@ -19,6 +19,7 @@ struct ft_bytes {
 struct ft_walk {
 	uint64_t at;	   /* end of the last complete block */
 	uint64_t futile;   /* bytes hashed or unpacked without success, to limit the work of a hostile file */
+	uint64_t raw;	   /* bytes that blocks so far had when unpacked */
 	uint32_t expected; /* sequence number */
 	struct ft_damage damage;
 };
@@ -38,6 +39,16 @@ struct ft_reader {
 	uint8_t window[FT_WINDOW_BYTES];
 };
 
+/* Compressed bytes of a stranger may be a bomb: zstd packs 64 MB of equal records into 5.7 kB. Recordings of
+ * real servers have 3 to 30 bytes per stored byte, those of idle ones up to 60
+ * (docs/reference/recording-format.md). What comes after more than that is not read. */
+#define FT_RAW_FREE ((uint64_t)FT_BLOCK_LIMIT + (1 << 20)) /* a block of any size */
+enum { FT_RAW_PER_STORED = 200 };
+static inline bool ft_is_bomb(uint64_t raw, uint64_t stored)
+{
+	return raw > FT_RAW_FREE && raw / FT_RAW_PER_STORED > stored;
+}
+
 static inline struct ft_walk ft_walk_begin(void)
 {
 	return (struct ft_walk){.damage.no_trailer = true};
@@ -53,8 +64,8 @@ struct ft_walk ft_reader_leave(struct ft_reader *r);
 /* Reads the header at an offset. False: there is no possible block. */
 bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_header *h);
 
-/* Reads the payload after such a header. 1: the complete block is in r->block. 0: no complete block. Negative:
- * out of memory. */
+/* Reads the payload after such a header. 1: the complete block is in r->block. 0: no complete block.
+ * Negative: out of memory. */
 int ft_reader_load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset);
 
 #endif

@@ -25,6 +25,8 @@ struct ExportFormat {
 	std::function<std::unique_ptr<Exporter>(const std::string &path,
 						const std::vector<std::string> &tables)>
 	    some = nullptr;
+	// For csv: makes an exporter without protection against formulas.
+	decltype(make) raw = nullptr;
 };
 
 // A format by name, or, if that is empty, by the output's extension. Null: none; *error is one sentence.

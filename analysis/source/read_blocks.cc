@@ -456,6 +456,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_io>(f, block, [&](ft_io io) {
 			io.tid = IdOfAny(space, io.tid);
 			io.dev = DeviceOf(space, io.dev, run);
+			common::MakeVisible(io.comm);
 			run->ios.push_back(io);
 		});
 		break;
@@ -463,6 +464,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_cpu_slice>(f, block, [&](ft_cpu_slice t) {
 			t.tid = IdOfAny(space, t.tid);
 			t.cpu = space.Cpu(t.cpu);
+			common::MakeVisible(t.comm);
 			run->cpu_slices.push_back(t);
 		});
 		break;
@@ -487,6 +489,7 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_writes>(f, block, [&](ft_writes w) {
 			w.tgid = IdOfAny(space, w.tgid);
 			w.dev = DeviceOf(space, w.dev, run);
+			common::MakeVisible(w.comm);
 			run->writes.push_back(w);
 		});
 		break;

@@ -2,6 +2,7 @@
 // Opens the recordings of a run. Manifests are read first, because they show whether the files' clocks are
 // the same: CLOCK_MONOTONIC starts with the boot, so another boot id is another clock.
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "common/files/regular.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 #include "common/json/json_read.h"
@@ -41,6 +43,8 @@ std::string Describe(const ft_damage &d)
 	if (d.gaps)
 		text += common::FormatBytes(d.bytes_skipped) + " in " +
 			common::Plural(d.gaps, "place", "places") + " could not be read";
+	if (d.bomb)
+		text += ", because it unpacks to far more than any recording does";
 	if (d.blocks_missing)
 		text += (text.empty() ? "" : ", ") +
 			common::Plural(d.blocks_missing, "block is", "blocks are") + " missing";
@@ -105,18 +109,23 @@ void WarnOfRing(const SegmentMerge &ring, Run *run)
 
 void ReadRunInfo(const std::string &path, Run *run)
 {
-	std::ifstream in(path, std::ios::binary);
-	if (!in)
+	constexpr size_t most = 64 << 20;
+	std::string text;
+	if (!common::ReadRegular(path, most, &text)) {
+		if (errno != ENOENT)
+			run->warnings.push_back(std::string("run.json is ignored: ") +
+						(errno == EINVAL  ? "it is not a regular file"
+						 : errno == EFBIG ? "it is larger than 64 MB"
+								  : strerror(errno)));
 		return;
-	std::ostringstream text;
-	text << in.rdbuf();
-	common::Json j = common::ParseVisible(text.str());
+	}
+	common::Json j = common::ParseVisible(text);
 	if (!j.is_object()) {
 		run->warnings.push_back("run.json is not a JSON object and is ignored");
 		return;
 	}
 	run->info.present = true;
-	run->info.text = text.str();
+	run->info.text = text;
 	run->info.host = common::Text(j, "host");
 	run->info.kernel = common::Text(j, "kernel");
 	run->info.versions = common::TextMap(j, "versions");
@@ -410,6 +419,7 @@ void RunSource::List(const OpenFile &f, Run *run)
 		ring->damage.bytes_skipped += d.bytes_skipped;
 		ring->damage.gaps += d.gaps;
 		ring->damage.blocks_missing += d.blocks_missing;
+		ring->damage.bomb |= d.bomb;
 		ring->damage.no_trailer |= d.no_trailer && !f.written;
 	}
 	if (ring->file >= run->files.size()) {

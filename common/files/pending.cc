@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output.h"
+
 namespace fs = std::filesystem;
 
 namespace forktail::common
@@ -70,6 +72,10 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 	}
 	if (kind == kDirectory && !nothing && !(fs::is_directory(path_, ec) && fs::is_empty(path_, ec))) {
 		*error = path + " already exists and is not an empty directory";
+		return false;
+	}
+	if (const int refused = output_check(path_.c_str())) {
+		*error = "cannot write " + path_ + ": " + output_why(-refused);
 		return false;
 	}
 	at_ = path_;

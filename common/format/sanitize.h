@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sanitizes untrusted text: names that traced processes gave themselves, files, functions, text from servers and
-// their logs. All text of a recording is sanitized (common/text/visible.h) when it is read into a Run, so that
-// code that writes a Run's text to a terminal, JSON or a page need not check it.
+// Sanitizes untrusted text: names that traced processes gave themselves, files, functions, text from servers
+// and their logs. All text of a recording is sanitized (common/text/visible.h) when it is read into a Run, so
+// that code that writes a Run's text to a terminal, JSON or a page need not check it.
 #pragma once
 
 #include <cstring>
@@ -20,6 +20,18 @@ std::string VisibleLines(const std::string &text);
 template <size_t N> std::string VisibleName(const char (&name)[N])
 {
 	return Visible(std::string(name, strnlen(name, N)));
+}
+
+// The same in its record: what is not printable becomes '?'.
+template <size_t N> void MakeVisible(char (&name)[N])
+{
+	const size_t length = strnlen(name, N);
+	for (int pass = 0; pass < 2 && VisibleName(name).size() != length; pass++)
+		for (size_t i = 0; i < length; i++) {
+			const auto c = static_cast<unsigned char>(name[i]);
+			if (c < ' ' || c == 0x7f || (pass && c > 0x7f))
+				name[i] = '?';
+		}
 }
 
 // Like ParseJson and ParseObject, with every text and every member's name sanitized. Values nested deeper

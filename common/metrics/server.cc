@@ -54,6 +54,7 @@ struct MetricsServer::State {
 	evhttp *http = nullptr;
 	std::function<std::string(MetricsFormat)> text;
 	std::string where, unix_path;
+	bool loopback = false;
 	event *sweep = nullptr;
 	evconnlistener *listener = nullptr; // evhttp's
 	std::vector<Visitor> visitors;	    // the oldest first
@@ -145,6 +146,21 @@ const std::string &TextNow(MetricsServer::State *server, MetricsFormat format)
 	return server->made[i];
 }
 
+// A page in a browser on this host can make a name of its own lead to a loopback address (DNS rebinding), and
+// read what is there. Its requests have that name as their host.
+bool IsForThisHost(evhttp_request *request)
+{
+	const char *header = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");
+	const evhttp_uri *uri = evhttp_request_get_evhttp_uri(request);
+	const char *in_uri = uri ? evhttp_uri_get_host(uri) : nullptr;
+	const auto good = [](std::string host) {
+		if (const size_t colon = host.rfind(':'); colon != std::string::npos && host.back() != ']')
+			host.resize(colon);
+		return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == "::1";
+	};
+	return (!header || good(header)) && (!in_uri || !*in_uri || good(in_uri));
+}
+
 void OnRequest(evhttp_request *request, void *arg)
 {
 	MetricsServer::State *server = static_cast<MetricsServer::State *>(arg);
@@ -153,6 +169,10 @@ void OnRequest(evhttp_request *request, void *arg)
 	const char *path = uri ? evhttp_uri_get_path(uri) : nullptr;
 	evhttp_add_header(headers, "Connection", "close");
 	evhttp_add_header(headers, "X-Content-Type-Options", "nosniff");
+	if (server->loopback && !IsForThisHost(request)) {
+		evhttp_send_error(request, 403, "Forbidden: the Host must be localhost, 127.0.0.1 or [::1]");
+		return;
+	}
 	if (!path || strcmp(path, "/metrics") != 0) {
 		evhttp_send_error(request, HTTP_NOTFOUND, "Not Found");
 		return;
@@ -309,6 +329,7 @@ std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::
 		return nullptr;
 	if (path)
 		state->where = state->unix_path = address;
+	state->loopback = state->where.starts_with("127.") || state->where.starts_with("[::1]") || path;
 	state->http = evhttp_new(base);
 	evhttp_bound_socket *bound =
 	    state->http ? evhttp_accept_socket_with_handle(state->http, fd) : nullptr;

@@ -16,8 +16,11 @@ namespace
 // of a slot may be off by this much at its bounds although nothing is missing.
 constexpr uint64_t kToleranceNs = 2'000'000;
 
-// Servers choose the names of threads, so their number is limited: further new names share one label.
+// A server chooses how many threads it has and their names, so the number of labels is limited: further
+// threads share one, which sums.
+constexpr size_t kMostLabelsOfServer = 256;
 constexpr size_t kMostLabels = 4096;
+constexpr char kOthers[] = "other";
 
 constexpr uint64_t UpToSlot(uint64_t t_ns)
 {
@@ -114,11 +117,15 @@ uint32_t Accounts::Label(Known *t)
 	}
 	GiveBack(t);
 	t->renamed = false;
+	size_t &of_server = labels_of_[server];
 	for (unsigned i = 1;; i++) {
-		std::string name = (labels_.size() < kMostLabels ? BaseName(*t) : "other") +
-				   (i > 1 ? "/" + std::to_string(i) : "");
+		std::string name = BaseName(*t) + (i > 1 ? "/" + std::to_string(i) : "");
+		const bool full = of_server >= kMostLabelsOfServer || labels_.size() >= kMostLabels;
+		const bool shared = full && !labels_.contains({server, name});
+		name = shared ? kOthers : name;
 		auto [found, is_new] =
 		    labels_.try_emplace({server, name}, static_cast<uint32_t>(all_.size()));
+		of_server += is_new;
 		if (is_new)
 			all_.emplace_back();
 		ThreadTotals &totals = all_[found->second];
@@ -126,6 +133,8 @@ uint32_t Accounts::Label(Known *t)
 			continue;
 		totals.server = server;
 		totals.name = name;
+		if (shared)
+			return t->labelled = found->second;
 		totals.tid = t->tid;
 		totals.alive = true;
 		totals.child = child;

@@ -97,6 +97,7 @@ private:
 	std::unordered_map<uint32_t, Known> threads_; // by tid
 	std::vector<ThreadTotals> all_;
 	std::map<std::pair<uint32_t, std::string>, uint32_t> labels_;
+	std::map<uint32_t, size_t> labels_of_; // how many a server has
 	// Of the current second.
 	std::map<uint32_t, ThreadSecond> second_;
 	analysis::CauseTimes sums_ = {};

@@ -130,6 +130,9 @@ void Follower::State::CostBlock(const ft_block &block)
 	cost.cpu_ns = common::Whole(j, "recorder_cpu_ns");
 	cost.bpf_ns = common::Whole(j, "bpf_ns");
 	cost.rss_bytes = common::Whole(j, "recorder_rss_bytes");
+	cost.unwind_helper_deaths = common::Whole(j, "unwind_helper_deaths");
+	cost.files_helper_deaths = common::Whole(j, "files_helper_deaths");
+	cost.main_loop_stalls = common::Whole(j, "main_loop_stalls");
 }
 
 void Follower::State::NoteBlock(const ft_block &block)

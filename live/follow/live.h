@@ -200,6 +200,8 @@ struct RecorderCost {
 	bool known = false;
 	uint64_t t_ns = 0; // when it was read
 	uint64_t cpu_ns = 0, bpf_ns = 0, rss_bytes = 0;
+	// Since the recorder began.
+	uint64_t unwind_helper_deaths = 0, files_helper_deaths = 0, main_loop_stalls = 0;
 };
 
 // The result of one Poll().

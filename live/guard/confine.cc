@@ -8,9 +8,12 @@
 #include <cstring>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/netlink.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,7 +36,16 @@ constexpr int kRefused[] = {SCMP_SYS(ptrace),
 			    SCMP_SYS(kexec_file_load),
 			    SCMP_SYS(mount),
 			    SCMP_SYS(umount2),
+			    SCMP_SYS(fsopen),
+			    SCMP_SYS(fsconfig),
+			    SCMP_SYS(fsmount),
+			    SCMP_SYS(fspick),
+			    SCMP_SYS(move_mount),
+			    SCMP_SYS(open_tree),
+			    SCMP_SYS(mount_setattr),
 			    SCMP_SYS(pivot_root),
+			    SCMP_SYS(chroot),
+			    SCMP_SYS(pidfd_getfd),
 			    SCMP_SYS(setns),
 			    SCMP_SYS(unshare),
 			    SCMP_SYS(add_key),
@@ -86,6 +98,19 @@ int Filter()
 	int err = filter ? 0 : -ENOMEM;
 	for (const int call : kRefused)
 		err = err ? err : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0);
+	// New namespaces, in which a process has all capabilities. A filter cannot read clone3's flags:
+	// without it the C library uses clone.
+	for (const unsigned flag : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWPID, CLONE_NEWIPC,
+				    CLONE_NEWUTS, CLONE_NEWCGROUP})
+		err = err ? err
+			  : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+					     SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag));
+	err = err ? err : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	// The firewall's interface.
+	err =
+	    err ? err
+		: seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
+				   SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_NETFILTER));
 	err = err ? err : seccomp_load(filter);
 	seccomp_release(filter);
 	return err;

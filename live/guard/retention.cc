@@ -7,6 +7,9 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+
+#include "common/json/json_read.h"
 
 namespace forktail::live::guard
 {
@@ -14,15 +17,18 @@ namespace
 {
 
 constexpr size_t kMostName = 100;
-constexpr char kTime[] = "00000000T000000Z-";
+constexpr uintmax_t kMostMarker = 1 << 20; // bytes
 
-bool IsSnapshotName(const std::string &name)
+// The marker of a snapshot; an empty object: none.
+common::Json MarkerIn(const std::filesystem::path &snapshot)
 {
-	for (size_t i = 0; i < sizeof(kTime) - 1; i++)
-		if (i >= name.size() ||
-		    (kTime[i] == '0' ? !isdigit(static_cast<unsigned char>(name[i])) : name[i] != kTime[i]))
-			return false;
-	return true;
+	std::error_code ec;
+	const std::filesystem::path path = snapshot / kMarker;
+	if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(path, ec)) ||
+	    std::filesystem::file_size(path, ec) > kMostMarker)
+		return common::Json::object();
+	std::ifstream file(path);
+	return common::ParseObject(std::string(std::istreambuf_iterator<char>(file), {}));
 }
 
 uint64_t BytesIn(const std::filesystem::path &directory)
@@ -61,18 +67,30 @@ std::vector<SavedSnapshot> SnapshotsIn(const std::string &directory)
 {
 	std::vector<SavedSnapshot> saved;
 	std::error_code ec;
-	for (const auto &entry : std::filesystem::directory_iterator(directory, ec))
-		if (IsSnapshotName(entry.path().filename()) && !entry.is_symlink(ec) &&
-		    entry.is_directory(ec))
-			saved.push_back({entry.path().filename(), BytesIn(entry.path())});
-	std::sort(saved.begin(), saved.end(),
-		  [](const SavedSnapshot &a, const SavedSnapshot &b) { return a.name < b.name; });
+	for (const auto &entry : std::filesystem::directory_iterator(directory, ec)) {
+		if (entry.is_symlink(ec) || !entry.is_directory(ec))
+			continue;
+		const std::string name = entry.path().filename();
+		const common::Json marker = MarkerIn(entry.path());
+		if (const uint64_t number = common::Whole(marker, "number");
+		    number && common::Text(marker, "name") == name)
+			saved.push_back({name, number, BytesIn(entry.path()),
+					 std::filesystem::exists(entry.path() / kKeepFile, ec)});
+	}
+	std::ranges::sort(saved, {}, &SavedSnapshot::number);
 	return saved;
+}
+
+uint64_t NextNumber(const std::string &directory)
+{
+	const std::vector<SavedSnapshot> saved = SnapshotsIn(directory);
+	return saved.empty() ? 1 : saved.back().number + 1;
 }
 
 size_t MakeRoom(const std::string &directory, uint64_t count, uint64_t bytes, const std::string &keep)
 {
 	std::vector<SavedSnapshot> saved = SnapshotsIn(directory);
+	std::erase_if(saved, [](const SavedSnapshot &s) { return s.kept; });
 	size_t left = saved.size(), gone = 0;
 	uint64_t total = 0;
 	for (const SavedSnapshot &k : saved)

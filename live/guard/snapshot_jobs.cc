@@ -74,11 +74,14 @@ common::Json FiredJson(const Plan &plan, uint64_t first_realtime_ns)
 	return {{"from_ns", plan.from_ns}, {"to_ns", plan.to_ns}, {"count", plan.count}, {"fired", list}};
 }
 
-void WriteFired(const std::string &path, const Plan &plan, uint64_t realtime_ns)
+void WriteMarker(const std::string &directory, const std::string &name, const Plan &plan,
+		 uint64_t realtime_ns)
 {
-	std::ofstream file(path + "/trigger.json");
-	file << FiredJson(plan, realtime_ns).dump(1, '\t', false, common::Json::error_handler_t::replace)
-	     << "\n";
+	common::Json marker = FiredJson(plan, realtime_ns);
+	marker["name"] = name;
+	marker["number"] = NextNumber(directory);
+	std::ofstream file(directory + "/" + name + "/" + kMarker);
+	file << marker.dump(1, '\t', false, common::Json::error_handler_t::replace) << "\n";
 }
 
 void RemoveUnfinished(const std::string &path)
@@ -132,9 +135,12 @@ bool SnapshotJobs::Full()
 {
 	const std::vector<SavedSnapshot> saved = SnapshotsIn(directory_);
 	uint64_t bytes = 0;
-	for (const SavedSnapshot &k : saved)
-		bytes += k.bytes;
-	return saved.size() >= limits_.count || bytes >= limits_.bytes;
+	size_t count = 0;
+	for (const SavedSnapshot &k : saved) {
+		bytes += k.kept ? 0 : k.bytes;
+		count += !k.kept;
+	}
+	return count >= limits_.count || bytes >= limits_.bytes;
 }
 
 bool SnapshotJobs::Take(const Plan &plan, uint64_t realtime_ns, const std::vector<CommandOf> &commands)
@@ -197,7 +203,7 @@ void SnapshotJobs::Taken()
 	disk_full_reported_ = false;
 	last_made_ = true;
 	figures_.taken[taking_.plan.fired[0].trigger]++;
-	WriteFired(taking_.path, taking_.plan, taking_.realtime_ns);
+	WriteMarker(directory_, taking_.name, taking_.plan, taking_.realtime_ns);
 	Say(Level::Notice, "snapshot " + taking_.path + " (" +
 			       common::FormatBytes(common::Whole(result, "bytes")) +
 			       "): " + Because(taking_.plan));

@@ -72,10 +72,12 @@ void SayThreads(const live::Follower &follower, MetricsWriter *w)
 {
 	w->Counter("forktail_thread_seconds", "seconds",
 		   "Time of a server's threads by cause. Includes idle, own-code and unknown, so the rates "
-		   "of a running thread sum to 1.");
+		   "of a running thread sum to 1. A cause without time has no series; further threads of a "
+		   "server with very many are \"other\".");
 	for (const live::ThreadTotals &t : follower.threads())
 		for (int c = 0; c < analysis::kTimelineCauses; c++)
-			if (IsOfThreads(static_cast<analysis::Cause>(c)))
+			if (IsOfThreads(static_cast<analysis::Cause>(c)) &&
+			    t.by_cause[static_cast<size_t>(c)])
 				w->Seconds(
 				    {{"server", follower.servers()[t.server].name},
 				     {"thread", t.name},
@@ -119,6 +121,13 @@ void SayRecorder(const live::Follower &follower, MetricsWriter *w)
 	w->Seconds({}, cost.bpf_ns);
 	w->Gauge("forktail_recorder_resident_memory_bytes", "bytes", "Memory of the recorder's process.");
 	w->Count({}, cost.rss_bytes);
+	w->Counter("forktail_helper_deaths", "",
+		   "Helper processes of the recorder that ended or hung, and were started again.");
+	w->Count({{"helper", "unwind"}}, cost.unwind_helper_deaths);
+	w->Count({{"helper", "files"}}, cost.files_helper_deaths);
+	w->Counter("forktail_main_loop_stalls", "",
+		   "Rounds of the recorder's main loop that took over a second.");
+	w->Count({}, cost.main_loop_stalls);
 	w->Counter("forktail_guard_cpu_seconds", "seconds",
 		   "CPU time of the process that serves these metrics.");
 	w->Seconds({}, OwnCpuNs());

@@ -8,6 +8,8 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -63,12 +65,12 @@ static int open_counter(const struct event_request *r, int leader)
 }
 
 /* The process. */
-static void live(pid_t recorder, const void *context)
+static void live(pid_t parent, size_t kept_count)
 {
 	struct event_request r;
 	int leader = -1; /* the cycles of the CPU whose counters are being opened */
-	(void)context;
-	if (privileges_confine_events(recorder))
+	(void)kept_count;
+	if (privileges_confine_events(parent))
 		_exit(3);
 	while (read(HELPER_SOCKET, &r, sizeof r) == sizeof r && r.which < CPU_FDS) {
 		const bool counter = r.which >= CPU_EVENTS;
@@ -85,6 +87,8 @@ static void live(pid_t recorder, const void *context)
 		}
 	}
 }
+
+const struct helper_setup events_helper = {.name = "forktail-events", .live = live};
 
 struct cpu_events *cpu_events_new(const struct cpu_events_wanted *wanted)
 {
@@ -107,6 +111,12 @@ static int ask(const struct helper_process *opener, const struct event_request *
 	    receive_packet(opener->socket, &err, sizeof err, &fd, 0) != sizeof err)
 		return -EPIPE;
 	return err ? err : fd;
+}
+
+static bool has_ended(const struct helper_process *h)
+{
+	struct pollfd p = {.fd = h->socket, .events = POLLIN};
+	return h->socket < 0 || (poll(&p, 1, 0) == 1 && p.revents & POLLHUP);
 }
 
 static void close_cpu(int fds[CPU_FDS])
@@ -132,6 +142,13 @@ int cpu_events_open(struct cpu_events *e, int cpu)
 {
 	int *fds = e->fds[cpu];
 	close_cpu(fds);
+	if (e->delegated && has_ended(&e->opener)) {
+		fputs(
+		    "forktail record: the helper process that opens perf events ended. It is started again\n",
+		    stderr);
+		helper_process_end(&e->opener, false);
+		cpu_events_delegate(e);
+	}
 	for (int which = 0; which < CPU_EVENTS; which++) {
 		const struct event_request r = {
 		    .which = which, .cpu = cpu, .clock_period_ns = e->wanted.clock_period_ns};
@@ -152,10 +169,7 @@ int cpu_events_open(struct cpu_events *e, int cpu)
 int cpu_events_delegate(struct cpu_events *e)
 {
 	e->delegated = true;
-	return helper_process_start(&e->opener, &(struct helper_setup){.name = "forktail-events",
-								       .live = live,
-								       .kept = e->wanted.programs,
-								       .kept_count = CPU_EVENTS});
+	return helper_process_start(&e->opener, &events_helper, e->wanted.programs, CPU_EVENTS);
 }
 
 int cpu_events_clock(const struct cpu_events *e, int cpu)

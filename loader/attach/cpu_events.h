@@ -9,6 +9,7 @@
 
 #include "bpf/events.h"
 #include "loader/attach/support.h"
+#include "loader/system/helper_process.h"
 
 struct cpu_events;
 
@@ -31,6 +32,7 @@ struct cpu_events *cpu_events_new(const struct cpu_events_wanted *wanted);
 /* Opens the CPU's events in place of earlier ones: all or none, because a page fault's begin counts only
  * where both kinds of ends are seen. Returns 0 or a negative errno, -ENODEV if the CPU is offline. */
 int cpu_events_open(struct cpu_events *e, int cpu);
+extern const struct helper_setup events_helper;
 /* Starts a process that opens events from now on, because the recorder will no longer be allowed to. Returns
  * 0 or a negative errno: no more events can be opened then. */
 int cpu_events_delegate(struct cpu_events *e);

@@ -5,19 +5,23 @@
 #include "loader/attach/stats_switch.h"
 
 #include <bpf/bpf.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "loader/system/helper_process.h"
 #include "loader/system/privileges.h"
+#include "loader/system/restarts.h"
+#include "recording/recording.h"
 
 static struct helper_process process = {.pid = 0, .socket = -1};
+static struct restarts restarts;
 
-static void live(pid_t recorder, const void *context)
+static void live(pid_t parent, size_t kept_count)
 {
 	int statistics = -1;
 	char on;
-	(void)context;
-	if (privileges_confine_statistics(recorder))
+	(void)kept_count;
+	if (privileges_confine_statistics(parent))
 		_exit(3);
 	while (read(HELPER_SOCKET, &on, 1) == 1) {
 		if (on && statistics < 0) {
@@ -32,19 +36,27 @@ static void live(pid_t recorder, const void *context)
 	}
 }
 
+const struct helper_setup stats_helper = {.name = "forktail-stats", .live = live};
+
 int stats_switch_start(void)
 {
-	return helper_process_start(&process, &(struct helper_setup){.name = "forktail-stats", .live = live});
+	return helper_process_start(&process, &stats_helper, NULL, 0);
 }
 
 bool stats_switch(bool on)
 {
 	char byte = on;
-	if (process.socket < 0)
+	const uint64_t now = ft_now_ns();
+	if (process.socket < 0 && (!restarts_due(&restarts, now) || stats_switch_start()))
 		return false;
 	if (write(process.socket, &byte, 1) == 1 && read(process.socket, &byte, 1) == 1)
 		return byte;
 	stats_switch_end();
+	restarts_ended(&restarts, now);
+	fputs(
+	    "forktail record: the helper process that switches the kernel's statistics ended. It is started "
+	    "again\n",
+	    stderr);
 	return false;
 }
 

@@ -5,10 +5,14 @@
 
 #include <stdbool.h>
 
-/* Forks the process that switches. Call this before opening anything that the process should not have.
- * Returns a negative errno if the process cannot start; statistics then stay off. */
+#include "loader/system/helper_process.h"
+
+extern const struct helper_setup stats_helper;
+/* Starts the process that switches. Returns a negative errno if the process cannot start; statistics then
+ * stay off. */
 int stats_switch_start(void);
-/* Returns after switching: whether the statistics are on now. */
+/* Returns after switching: whether the statistics are on now. If the process has ended, it is started again
+ * later. */
 bool stats_switch(bool on);
 /* Switches the statistics off and ends the process. */
 void stats_switch_end(void);

@@ -72,6 +72,24 @@ struct cgroup_memory *cgroup_memory_open(struct proc_metrics *m, const char *pro
 	return c;
 }
 
+uint64_t cgroup_memory_limit(const char *proc)
+{
+	struct cgroup_hierarchy h;
+	char cgroup[CGROUP_PATH_BYTES], text[64];
+	uint64_t least = UINT64_MAX;
+	if (!cgroup_hierarchy_find(&h, proc, "memory") || !cgroup_hierarchy_of(&h, "self", cgroup))
+		return least;
+	for (; cgroup[0] == '/' && cgroup[1]; *strrchr(cgroup, '/') = 0) {
+		/* "max" in version 2 is no number; no limit in version 1 is a huge one. */
+		if (!cgroup_file_read(&h, cgroup, h.v2 ? "memory.max" : "memory.limit_in_bytes", text,
+				      sizeof text))
+			continue;
+		const uint64_t limit = strtoull(text, NULL, 10);
+		least = limit && limit < least ? limit : least;
+	}
+	return least;
+}
+
 static struct group *find(struct cgroup_memory *c, const char *cgroup)
 {
 	for (size_t i = 0; i < c->count; i++)

@@ -15,6 +15,9 @@ extern "C" {
 
 struct cgroup_memory;
 
+/* The smallest limit of this process' cgroups, in bytes; UINT64_MAX: none. */
+uint64_t cgroup_memory_limit(const char *proc);
+
 /* Returns NULL without a hierarchy with the memory controller, or without memory. `proc` is where proc is
  * mounted. */
 struct cgroup_memory *cgroup_memory_open(struct proc_metrics *m, const char *proc);

@@ -27,28 +27,25 @@ static int switch_programs(unsigned on, int *links, size_t count)
 	return err;
 }
 
-/* `context`: the number of programs. */
-static void live(pid_t recorder, const void *context)
+static void live(pid_t parent, size_t kept_count)
 {
 	int links[HELPER_KEPT_MAX], result;
 	unsigned char on;
 	memset(links, -1, sizeof links);
-	if (privileges_confine_switch(recorder))
+	if (privileges_confine_switch(parent))
 		_exit(3);
 	while (read(HELPER_SOCKET, &on, 1) == 1) {
-		result = switch_programs(on, links, *(const size_t *)context);
+		result = switch_programs(on, links, kept_count);
 		if (write(HELPER_SOCKET, &result, sizeof result) != sizeof result)
 			break;
 	}
 }
 
+const struct helper_setup switch_helper = {.name = "forktail-switch", .live = live};
+
 int hook_switch_start(struct helper_process *h, const int *programs, size_t count)
 {
-	return helper_process_start(h, &(struct helper_setup){.name = "forktail-switch",
-							      .live = live,
-							      .context = &count,
-							      .kept = programs,
-							      .kept_count = count});
+	return helper_process_start(h, &switch_helper, programs, count);
 }
 
 int hook_switch_set(const struct helper_process *h, unsigned on)

@@ -12,6 +12,7 @@
 
 #include "bpf/reader_events.h"
 #include "loader/requests/hook_switch.h"
+#include "loader/system/restarts.h"
 #include "readers.skel.h"
 #include "recording/json/json_block.h"
 
@@ -35,7 +36,8 @@ struct readers {
 	struct helper_process hooks;
 	struct ft_writer *writer; /* during readers_tick */
 	unsigned attached;
-	bool ended;
+	bool gone; /* the helper that switches */
+	struct restarts restarts;
 	uint64_t since_ns, reads; /* when READS was attached or last found cheap, and their number then */
 	uint64_t off_until_ns;	  /* when READS may be attached again */
 };
@@ -59,6 +61,13 @@ static int on_reader(void *context, void *data, size_t bytes)
 	return 0;
 }
 
+static int start_switch(struct readers *r)
+{
+	const int programs[] = {bpf_program__fd(r->skeleton->progs.socket_read),
+				bpf_program__fd(r->skeleton->progs.socket_closes)};
+	return hook_switch_start(&r->hooks, programs, 2);
+}
+
 struct readers *readers_open(int targets_map, uint32_t pid_namespace)
 {
 	struct readers *r = calloc(1, sizeof *r);
@@ -73,10 +82,8 @@ struct readers *readers_open(int targets_map, uint32_t pid_namespace)
 	}
 	err = err ? err : readers_bpf__load(r->skeleton);
 	if (!err) {
-		const int programs[] = {bpf_program__fd(r->skeleton->progs.socket_read),
-					bpf_program__fd(r->skeleton->progs.socket_closes)};
 		r->ring = ring_buffer__new(bpf_map__fd(r->skeleton->maps.readers_ring), on_reader, r, NULL);
-		err = r->ring ? hook_switch_start(&r->hooks, programs, 2) : -errno;
+		err = r->ring ? start_switch(r) : -errno;
 	}
 	if (!err)
 		return r;
@@ -93,17 +100,30 @@ static void switch_programs(struct readers *r, unsigned on, uint64_t now_ns)
 		json_put_text(note, "what", "serving threads of further connections");
 		json_put_text(note, "why", strerror(-err));
 		write_json_note(r->writer, note);
-		r->ended = true;
-		helper_process_end(&r->hooks, true);
+		helper_process_end(&r->hooks, false); /* with it what it had attached */
+		r->gone = true;
+		restarts_ended(&r->restarts, now_ns);
+		on = HOOKS_NONE;
 	}
 	r->attached = on;
 	r->since_ns = now_ns;
 	r->reads = r->skeleton->bss->reads;
 }
 
+/* Whether the helper that switches is there, perhaps again. */
+static bool has_switch(struct readers *r, uint64_t now_ns)
+{
+	if (r->gone && restarts_due(&r->restarts, now_ns)) {
+		r->gone = start_switch(r) != 0;
+		if (r->gone)
+			restarts_failed(&r->restarts, now_ns);
+	}
+	return !r->gone;
+}
+
 void readers_tick(struct readers *r, struct ft_writer *w, bool wanted, uint64_t now_ns)
 {
-	if (!r || r->ended)
+	if (!r || !has_switch(r, now_ns))
 		return;
 	r->writer = w;
 	ring_buffer__consume(r->ring);

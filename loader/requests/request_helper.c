@@ -93,26 +93,26 @@ static struct ring_buffer *receive_ring(struct matcher *m)
 	return ring;
 }
 
-static void live(pid_t recorder, const void *context)
+static void live(pid_t parent, size_t kept_count)
 {
 	static struct outbox o;
 	uint64_t seed = 0;
-	(void)context;
+	(void)kept_count;
 	struct matcher *m = matcher_open(put, &o);
 	struct ring_buffer *ring = receive_ring(m);
 	if (!m || !ring || getrandom(&seed, sizeof seed, 0) != sizeof seed ||
-	    privileges_confine_requests(recorder))
+	    privileges_confine_requests(parent))
 		_exit(3);
 	scanner_seed(seed);
 	serve(ring, m, &o);
 }
 
+const struct helper_setup requests_helper = {
+    .name = "forktail-reqs", .live = live, .socket_bytes = SOCKET_BYTES, .low_priority = true};
+
 int request_helper_start(struct helper_process *h)
 {
-	const int err = helper_process_start(h, &(struct helper_setup){.name = "forktail-reqs",
-								       .live = live,
-								       .socket_bytes = SOCKET_BYTES,
-								       .low_priority = true});
+	const int err = helper_process_start(h, &requests_helper, NULL, 0);
 	if (!err)
 		fcntl(h->socket, F_SETFL, O_NONBLOCK);
 	return err;

@@ -7,7 +7,12 @@
 #include "loader/requests/request_messages.h"
 #include "loader/system/helper_process.h"
 
-/* Starts it. Call it before anything is open that it should not have. Returns 0 or a negative errno. */
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct helper_setup requests_helper;
+/* Starts it. Returns 0 or a negative errno. */
 int request_helper_start(struct helper_process *h);
 /* Passes it the map of events, from which it reads from now on. */
 int request_helper_map(const struct helper_process *h, int map);
@@ -15,5 +20,9 @@ int request_helper_map(const struct helper_process *h, int map);
 void request_helper_target(const struct helper_process *h, const struct request_target *target);
 /* It sends what it has and exits: the socket is then at its end. */
 void request_helper_finish(const struct helper_process *h);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -87,6 +87,11 @@ int request_hooks_switch(struct request_hooks *h, bool on)
 {
 	h->skeleton->bss->epoch = 0;
 	int err = hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE);
+	if (err == -EPIPE) { /* the helper has ended, and with it what it had attached */
+		helper_process_end(&h->switcher, false);
+		err = start_switch(h);
+		err = err ? err : hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE);
+	}
 	if (on && !err)
 		h->skeleton->bss->epoch = ++h->epoch;
 	h->on = on && !err;

@@ -58,6 +58,7 @@ struct space {
 struct unwinder {
 	debug_file_finder find_debug_file;
 	void *context;
+	file_reporter report;
 	struct file *files;
 	size_t file_count;
 	struct space **spaces;
@@ -73,7 +74,7 @@ static int find_elf(Dwfl_Module *dwfl_module, void **userdata, const char *name,
 	(void)base;
 	(void)file_name;
 	const struct module *m = *userdata;
-	*elf = m ? elf_begin(-1, ELF_C_READ_MMAP_PRIVATE, m->file->elf) : NULL;
+	*elf = m ? elf_begin(-1, ELF_C_READ, m->file->elf) : NULL;
 	return -1;
 }
 
@@ -217,6 +218,12 @@ static void load_functions(Dwfl_Module *dwfl_module, struct file *f)
 	f->functions = smaller ? smaller : f->functions;
 }
 
+static void report_reading(const struct module *m)
+{
+	if (m->unwinder->report)
+		m->unwinder->report(m->file->key, m->name);
+}
+
 static struct module *module_of(Dwfl_Module *dwfl_module)
 {
 	void **userdata;
@@ -224,6 +231,8 @@ static struct module *module_of(Dwfl_Module *dwfl_module)
 		return NULL;
 	dwfl_module_info(dwfl_module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL);
 	struct module *m = *userdata;
+	if (m)
+		report_reading(m);
 	if (m && !m->file->named)
 		load_functions(dwfl_module, m->file);
 	return m;
@@ -275,7 +284,7 @@ static struct file *open_file(const uint64_t key[4], int fd)
 	}
 	memcpy(f->key, key, sizeof f->key);
 	f->fd = fd;
-	f->elf = fd < 0 ? own_vdso(f) : elf_begin(fd, ELF_C_READ_MMAP_PRIVATE, NULL);
+	f->elf = fd < 0 ? own_vdso(f) : elf_begin(fd, ELF_C_READ, NULL);
 	GElf_Ehdr header;
 	if (f->elf && elf_kind(f->elf) == ELF_K_ELF && gelf_getehdr(f->elf, &header) &&
 	    header.e_machine == machine.elf && (header.e_type == ET_DYN || header.e_type == ET_EXEC))
@@ -340,7 +349,7 @@ static void free_space(struct space *s)
 	free(s);
 }
 
-struct unwinder *unwinder_open(debug_file_finder find_debug_file, void *context)
+struct unwinder *unwinder_open(debug_file_finder find_debug_file, void *context, file_reporter report)
 {
 	struct unwinder *u = calloc(1, sizeof *u);
 	if (!u)
@@ -348,6 +357,7 @@ struct unwinder *unwinder_open(debug_file_finder find_debug_file, void *context)
 	elf_version(EV_CURRENT);
 	u->find_debug_file = find_debug_file;
 	u->context = context;
+	u->report = report;
 	return u;
 }
 
@@ -374,6 +384,13 @@ void unwinder_forget_space(struct unwinder *u, uint32_t id)
 	}
 }
 
+void unwinder_abandon_space(struct unwinder *u, uint32_t id)
+{
+	for (size_t i = 0; i < u->count; i++)
+		if (u->spaces[i]->id == id)
+			u->spaces[i] = u->spaces[--u->count];
+}
+
 void unwinder_begin_space(struct unwinder *u, uint32_t id)
 {
 	unwinder_forget_space(u, id);
@@ -397,6 +414,8 @@ void unwinder_add_file(struct unwinder *u, uint32_t id, const struct unwind_file
 	}
 	m->unwinder = u;
 	memcpy(m->name, file->name, sizeof m->name - 1);
+	if (u->report)
+		u->report(file->key, m->name);
 	m->file = file_of(u, file->key, fd);
 	Dwfl_Module *dwfl_module =
 	    m->file ? dwfl_report_module(s->dwfl, m->name, file->start, file->end) : NULL;
@@ -424,8 +443,8 @@ static int load_module(Dwfl_Module *dwfl_module, void **userdata, const char *na
 	(void)start;
 	(void)context;
 	Dwarf_Addr bias;
-	dwfl_module_eh_cfi(dwfl_module, &bias);
 	module_of(dwfl_module);
+	dwfl_module_eh_cfi(dwfl_module, &bias);
 	return DWARF_CB_OK;
 }
 
@@ -479,6 +498,7 @@ void unwinder_unwind(struct unwinder *u, uint32_t id, const struct ft_event_samp
 		return;
 	s->sample = e;
 	struct frames frames = {out, s};
+	module_of(dwfl_addrmodule(s->dwfl, e->sample.ip)); /* whose unwind table is read first */
 	if (callers)
 		out->cut = dwfl_getthread_frames(s->dwfl, 1, on_frame, &frames) != 0;
 	s->sample = NULL;

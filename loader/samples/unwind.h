@@ -40,7 +40,12 @@ struct unwinder;
 /* Opens the debug file of a program by its build id, for reading. Negative: not found. */
 typedef int (*debug_file_finder)(void *context, const uint8_t *build_id, size_t bytes);
 
-struct unwinder *unwinder_open(debug_file_finder find_debug_file, void *context);
+/* Called before a file is read: its key, and its name. Either the file's reading ends, or this process does.
+ */
+typedef void (*file_reporter)(const uint64_t key[4], const char *name);
+
+/* `report` may be NULL. */
+struct unwinder *unwinder_open(debug_file_finder find_debug_file, void *context, file_reporter report);
 void unwinder_close(struct unwinder *u);
 
 /* An address space, identified by a number that the caller chooses: creates an empty one (replacing one with
@@ -51,6 +56,8 @@ void unwinder_add_file(struct unwinder *u, uint32_t id, const struct unwind_file
 /* and makes it ready for use. `preload`: read symbols and unwind tables now. */
 void unwinder_end_space(struct unwinder *u, uint32_t id, bool preload);
 void unwinder_forget_space(struct unwinder *u, uint32_t id);
+/* After a crash in a function of this space: it is not used any more, and its memory is left as it is. */
+void unwinder_abandon_space(struct unwinder *u, uint32_t id);
 
 /* Resolves the function at the sample's address and, with `callers`, all callers in the copied stack. */
 void unwinder_unwind(struct unwinder *u, uint32_t id, const struct ft_event_sample_stack *e, bool callers,

@@ -5,7 +5,10 @@
 #include "loader/samples/unwind_helper.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,29 +17,60 @@
 #include "loader/samples/stack_text.h"
 #include "loader/samples/unwind_messages.h"
 #include "loader/system/cpu_time.h"
-#include "loader/system/helper_process.h"
 #include "loader/system/packets.h"
 #include "loader/system/privileges.h"
 
 enum {
 	SOCKET_BYTES = 8 << 20, /* for the samples of one tick of the recorder on a large host */
+	ANSWER_MS = 2000,	/* how long to wait for a debug file */
+	CRASHES_MAX = 8,	/* each of them leaves memory behind */
 };
 
-/* A debug_file_finder: asks the recorder. */
+static struct {
+	int spaces, questions; /* -1: none */
+	struct unwinder *unwinder;
+	volatile struct helper_note *note;
+	sigjmp_buf before; /* a request */
+	int crashes;
+} helper = {.spaces = -1, .questions = -1};
+
+static void disconnect(void)
+{
+	close(helper.spaces);
+	close(helper.questions);
+	helper.spaces = helper.questions = -1;
+}
+
+/* A debug_file_finder: asks the process that opens files. */
 static int ask(void *context, const uint8_t *build_id, size_t bytes)
 {
-	const int *socket = context;
 	struct debug_file_question question = {.bytes = (uint8_t)bytes};
+	struct pollfd p = {.fd = helper.questions, .events = POLLIN};
 	char unused;
-	int fd;
-	if (bytes > BUILD_ID_MAX)
+	int fd = -1;
+	(void)context;
+	if (bytes > BUILD_ID_MAX || helper.questions < 0)
 		return -1;
 	memcpy(question.build_id, build_id, bytes);
-	if (send_packet(*socket, &question, sizeof question, -1, 0))
-		return -1;
-	if (receive_packet(*socket, &unused, sizeof unused, &fd, 0) <= 0)
-		_exit(0); /* the recorder has exited */
+	if (send_packet(helper.questions, &question, sizeof question, -1, 0) || poll(&p, 1, ANSWER_MS) != 1 ||
+	    receive_packet(helper.questions, &unused, sizeof unused, &fd, 0) <= 0) {
+		/* A late answer would be taken for another one's. */
+		close(helper.questions);
+		helper.questions = -1;
+	}
 	return fd;
+}
+
+/* A file_reporter: what is read from now on. */
+static void report_file(const uint64_t key[4], const char *name)
+{
+	for (int i = 0; i < 4; i++)
+		helper.note->key[i] = key ? key[i] : 0;
+	for (size_t i = 0; i < sizeof helper.note->file; i++) {
+		helper.note->file[i] = name[i];
+		if (!name[i])
+			break;
+	}
 }
 
 static void answer(int socket, struct unwinder *u, const struct unwind_request *r)
@@ -56,74 +90,120 @@ static void answer(int socket, struct unwinder *u, const struct unwind_request *
 	a.took_ns = own_cpu_ns() - start_ns;
 	size_t length = text.length - program;
 	memcpy(a.text, text.bytes + program, length);
+	report_file(NULL, ""); /* before anybody knows that it is done */
 	send_packet(socket, &a, offsetof(struct unwind_answer, text) + length, -1, 0);
 }
 
-/* Runs until the recorder has exited. */
-static void serve(int requests, int questions)
+static void take_source(const int *fds, size_t count)
 {
-	struct unwinder *u = unwinder_open(ask, &questions);
-	static struct unwind_request r;
+	if (count != 2)
+		return;
+	disconnect();
+	helper.spaces = fds[0];
+	helper.questions = fds[1];
+}
+
+static void handle(const struct unwind_request *r, int fd)
+{
+	switch (r->kind) {
+	case UNWIND_BEGIN_SPACE:
+		unwinder_begin_space(helper.unwinder, r->space);
+		break;
+	case UNWIND_ADD_FILE:
+		unwinder_add_file(helper.unwinder, r->space, &r->file, fd);
+		break;
+	case UNWIND_END_SPACE:
+		unwinder_end_space(helper.unwinder, r->space, r->flag);
+		break;
+	case UNWIND_FORGET_SPACE:
+		unwinder_forget_space(helper.unwinder, r->space);
+		break;
+	case UNWIND_SAMPLE:
+		answer(HELPER_SOCKET, helper.unwinder, r);
+		break;
+	}
+	report_file(NULL, "");
+}
+
+/* A file that was shortened while libdw had it mapped. What libdw was doing is abandoned; if it held
+ * something, that is lost, so after some of these the process is replaced. */
+static void on_bus_error(int signal)
+{
+	(void)signal;
+	if (++helper.crashes > CRASHES_MAX)
+		_exit(4);
+	siglongjmp(helper.before, 1);
+}
+
+/* Handles a request that may fail in the middle. The space that it was about is not used any more: its files
+ * are not as they were. */
+static void try_to_handle(const struct unwind_request *r, int fd)
+{
+	if (sigsetjmp(helper.before, 1) == 0) {
+		handle(r, fd);
+		return;
+	}
+	unwinder_abandon_space(helper.unwinder, r->space);
+	if (r->kind == UNWIND_SAMPLE)
+		answer(HELPER_SOCKET, helper.unwinder, r);
+	report_file(NULL, "");
+}
+
+/* Takes what is there about address spaces: a sample may be about them. */
+static void take_spaces(struct unwind_request *r)
+{
 	int fd;
-	while (u && receive_packet(requests, &r, sizeof r, &fd, 0) > 0) {
-		switch (r.kind) {
-		case UNWIND_BEGIN_SPACE:
-			unwinder_begin_space(u, r.space);
-			break;
-		case UNWIND_ADD_FILE:
-			unwinder_add_file(u, r.space, &r.file, fd);
-			break;
-		case UNWIND_END_SPACE:
-			unwinder_end_space(u, r.space, r.flag);
-			break;
-		case UNWIND_FORGET_SPACE:
-			unwinder_forget_space(u, r.space);
-			break;
-		case UNWIND_SAMPLE:
-			answer(requests, u, &r);
-			break;
+	while (helper.spaces >= 0) {
+		const ssize_t n = receive_packet(helper.spaces, r, sizeof *r, &fd, MSG_DONTWAIT);
+		if (n == -EAGAIN)
+			return;
+		if (n <= 0) {
+			close(helper.spaces); /* its process has ended: there will be another one */
+			helper.spaces = -1;
+			return;
 		}
+		if (r->kind <= UNWIND_END_SPACE)
+			try_to_handle(r, fd);
+		else if (fd >= 0)
+			close(fd);
 	}
-	unwinder_close(u);
 }
 
-static void live(pid_t recorder, const void *context)
+/* Runs until the recorder has exited. */
+static void serve(void)
 {
-	(void)context;
+	static struct unwind_request r, of_space;
+	for (;;) {
+		int fds[2];
+		size_t count;
+		struct pollfd polled[] = {{.fd = HELPER_SOCKET, .events = POLLIN},
+					  {.fd = helper.spaces, .events = POLLIN}};
+		poll(polled, 2, -1);
+		if (!polled[0].revents) {
+			take_spaces(&of_space);
+			continue;
+		}
+		if (receive_packet_fds(HELPER_SOCKET, &r, sizeof r, fds, 2, &count, 0) <= 0)
+			return;
+		take_spaces(&of_space);
+		if (r.kind == UNWIND_SOURCE)
+			take_source(fds, count);
+		else
+			try_to_handle(&r, -1);
+	}
+}
+
+static void live(pid_t parent, size_t kept_count)
+{
+	(void)kept_count;
 	unsetenv("DEBUGINFOD_URLS");
-	if (privileges_confine_unwinding(recorder))
+	helper.note = helper_note_of(&unwind_helper);
+	helper.unwinder = unwinder_open(ask, NULL, report_file);
+	if (!helper.unwinder || signal(SIGBUS, on_bus_error) == SIG_ERR ||
+	    privileges_confine_unwinding(parent))
 		_exit(3);
-	serve(HELPER_SOCKET, HELPER_KEPT);
+	serve();
 }
 
-int unwind_helper_start(struct unwind_helper *h)
-{
-	int questions[2];
-	struct helper_process process;
-	*h = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, questions))
-		return -errno;
-	const int err = helper_process_start(&process, &(struct helper_setup){.name = "forktail-unwind",
-									      .live = live,
-									      .kept = &questions[1],
-									      .kept_count = 1,
-									      .socket_bytes = SOCKET_BYTES,
-									      .low_priority = true});
-	close(questions[1]);
-	if (err) {
-		close(questions[0]);
-		return err;
-	}
-	*h =
-	    (struct unwind_helper){.pid = process.pid, .requests = process.socket, .questions = questions[0]};
-	fcntl(h->requests, F_SETFL, O_NONBLOCK);
-	return 0;
-}
-
-void unwind_helper_end(struct unwind_helper *h)
-{
-	if (h->questions >= 0)
-		close(h->questions);
-	helper_process_end(&(struct helper_process){.pid = h->pid, .socket = h->requests}, false);
-	*h = (struct unwind_helper){.pid = 0, .requests = -1, .questions = -1};
-}
+const struct helper_setup unwind_helper = {
+    .name = "forktail-unwind", .live = live, .socket_bytes = SOCKET_BYTES, .low_priority = true};

@@ -3,18 +3,18 @@
 #ifndef FORKTAIL_LOADER_UNWIND_HELPER_H
 #define FORKTAIL_LOADER_UNWIND_HELPER_H
 
-#include <sys/types.h>
+#include "loader/system/helper_process.h"
 
-struct unwind_helper {
-	pid_t pid;     /* 0: none, or it has exited */
-	int requests;  /* our end of the socket: requests out, answers in; does not block */
-	int questions; /* debug files: questions in, answers out */
-};
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-/* Forks a helper. It cannot look for anything on the host: it has no capabilities, no files except those it
- * is given, and few system calls. Returns 0 or a negative errno. */
-int unwind_helper_start(struct unwind_helper *h);
-/* Ends it, whatever it is doing. */
-void unwind_helper_end(struct unwind_helper *h);
+/* It cannot look for anything on the host: it has no capabilities, no files except those it is given
+ * (unwind_messages.h), and few system calls. Its note says which file it is reading. */
+extern const struct helper_setup unwind_helper;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages between the recorder and its unwinding helper, one packet each (SOCK_SEQPACKET). Both are from one
- * build, so these are plain structs. But the helper has read files that may be malicious, so the recorder
- * validates everything in its answers. */
+/* Messages to and from the process that unwinds (unwind_helper.h), one packet each (SOCK_SEQPACKET). Address
+ * spaces come from the process that opens targets' files (files_helper.h), samples from the recorder. All are
+ * from one build, so these are plain structs. But the helper has read files that may be malicious, so the
+ * recorder validates everything in its answers. */
 #ifndef FORKTAIL_LOADER_UNWIND_MESSAGES_H
 #define FORKTAIL_LOADER_UNWIND_MESSAGES_H
 
@@ -16,6 +17,8 @@ enum unwind_request_kind {
 	UNWIND_END_SPACE = 3,
 	UNWIND_FORGET_SPACE = 4,
 	UNWIND_SAMPLE = 5, /* gets an answer */
+	/* With two descriptors: where address spaces come from, and who is asked for debug files. */
+	UNWIND_SOURCE = 6,
 };
 
 struct unwind_request {
@@ -38,8 +41,8 @@ struct unwind_answer {
 	char text[UNWIND_ANSWER_TEXT]; /* frames as lines of stack_text.h; only the used length is sent */
 };
 
-/* On a separate socket, because the helper waits for it: a debug file by build id. The answer is a byte, with
- * the file's descriptor if it was found. */
+/* To the process that opens files, on a separate socket, because the helper waits for the answer: a debug
+ * file by build id. The answer is a byte, with the file's descriptor if it was found. */
 enum { BUILD_ID_MAX = 64 };
 struct debug_file_question {
 	uint8_t bytes;

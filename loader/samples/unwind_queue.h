@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's side of unwinding: processes, waiting samples, and recovery when the helper does not answer.
- * Nothing here blocks except at the end. Samples are sent as they arrive; answers are read at ticks of the
- * recorder and delivered in the order of the samples. A sample without an answer within a second gets an
- * empty result. A helper that is silent longer is ended and replaced. Three helpers are started at the
- * beginning, so that the recorder needs no right to start processes later. */
+ * Nothing here blocks except at the end. Samples are sent as they arrive, those of a new process when its
+ * files have been opened; answers are read at ticks of the recorder. A sample without an answer within a
+ * second gets an empty result. A helper that is silent longer is ended and replaced, and the file that it
+ * read is not read again. */
 #ifndef FORKTAIL_LOADER_UNWIND_QUEUE_H
 #define FORKTAIL_LOADER_UNWIND_QUEUE_H
 
@@ -20,6 +20,7 @@ extern "C" {
 #endif
 
 struct unwind_queue;
+struct target_files;
 
 /* A sample and its result. */
 struct unwind_queue_result {
@@ -32,9 +33,9 @@ struct unwind_queue_result {
 };
 typedef void (*unwind_queue_handler)(void *context, const struct unwind_queue_result *result);
 
-/* Starts the helpers. Call this early, before anything is opened that they should not have. NULL: they cannot
- * be started. */
-struct unwind_queue *unwind_queue_open(void);
+/* Starts the helper. `files` must stay open longer; its answers come here from now on. NULL: it cannot be
+ * started. */
+struct unwind_queue *unwind_queue_open(struct target_files *files);
 /* Sets who receives the results. */
 void unwind_queue_handle(struct unwind_queue *u, unwind_queue_handler handler, void *context);
 void unwind_queue_close(struct unwind_queue *u);
@@ -50,11 +51,8 @@ void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record
 		      const struct ft_event_sample *e, const struct ft_event_sample_stack *whole,
 		      pid_t parent);
 
-/* Readable when the helper asks a question. */
-int unwind_queue_fd(const struct unwind_queue *u);
-/* Answers the helper's question. It waits for the answer, so there is one at a time. */
-void unwind_queue_question(struct unwind_queue *u);
-/* Called at every tick of the recorder: reads answers, sends queued requests, renews the budget. */
+/* Called at every tick of the recorder: reads answers, sends queued requests, renews the budget, replaces
+ * helpers. */
 void unwind_queue_tick(struct unwind_queue *u);
 /* Waits for the last answers, at most one second. */
 void unwind_queue_settle(struct unwind_queue *u);
@@ -64,7 +62,8 @@ struct unwind_queue_figures {
 	uint64_t not_unwound;	     /* samples that lack callers or names that they should have */
 	uint64_t helper_cpu_ns;	     /* of all helpers in total */
 	uint64_t helpers_ended;	     /* exited or hung */
-	pid_t helper;		     /* running now; 0: none is left */
+	uint64_t files_helpers_ended;
+	pid_t helper, files_helper; /* running now; 0: none */
 };
 struct unwind_queue_figures unwind_queue_so_far(const struct unwind_queue *u);
 

@@ -1,43 +1,231 @@
 /* SPDX-License-Identifier: MIT */
-/* A helper has no descriptor that it was not given, so a mistake in it cannot reach more than that. */
+/* The recorder asks for one thing at a time and waits for the answer, which needs no more than a fork. The
+ * starting process reads nothing but the recorder's packets. It does not reap a helper before the recorder
+ * says that it is done with it: until then the helper's CPU time can be read, and its process id belongs to
+ * no other process. */
 #include "loader/system/helper_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "loader/system/affinity.h"
+#include "loader/system/packets.h"
+#include "loader/system/privileges.h"
 
-/* Moves the descriptors up first, because each may be where another one belongs. */
-static void keep_descriptors(int socket, const struct helper_setup *setup)
+enum {
+	KINDS_MAX = 16,
+	CHILDREN_MAX = 64,
+	ANSWER_MS = 2000,
+	END_MS = 1000,
+};
+
+/* kind < 0: end `pid`. */
+struct starter_request {
+	int kind;
+	pid_t pid;
+	bool wait;
+	uint32_t absent; /* bits of descriptors that are /dev/null */
+};
+
+struct starter_answer {
+	pid_t pid; /* or a negative errno */
+};
+
+static struct {
+	const struct helper_setup *const *kinds;
+	size_t count;
+	struct helper_note *notes; /* shared memory, by kind */
+	pid_t pid;
+	int socket;
+} starter = {.socket = -1};
+
+/* ---- the starting process ---- */
+
+static struct child {
+	pid_t pid;
+	bool ended; /* killed, but perhaps still there */
+} children[CHILDREN_MAX];
+
+static void arrange_descriptors(int socket, const int *kept, size_t count)
 {
 	enum { HIGH = 64 };
+	/* Moved up first, because each may be where another one belongs. */
 	int high[HELPER_KEPT_MAX], null = open("/dev/null", O_RDWR);
 	const int high_socket = fcntl(socket, F_DUPFD, HIGH);
-	for (size_t i = 0; i < setup->kept_count; i++)
-		high[i] = fcntl(setup->kept[i], F_DUPFD, HIGH);
+	for (size_t i = 0; i < count; i++)
+		high[i] = kept[i] < 0 ? -1 : fcntl(kept[i], F_DUPFD, HIGH);
 	for (int fd = 0; fd < HELPER_SOCKET && null >= 0; fd++)
 		dup2(null, fd);
 	dup2(high_socket, HELPER_SOCKET);
-	for (size_t i = 0; i < setup->kept_count; i++)
+	for (size_t i = 0; i < count; i++)
 		dup2(high[i] < 0 ? null : high[i], HELPER_KEPT + (int)i);
-	close_range(HELPER_KEPT + (unsigned)setup->kept_count, ~0u, 0);
+	close_range(HELPER_KEPT + (unsigned)count, ~0u, 0);
 }
 
-__attribute__((noreturn)) static void live(pid_t recorder, int socket, const struct helper_setup *setup)
+__attribute__((noreturn)) static void live(pid_t parent, const struct helper_setup *setup, int socket,
+					   const int *kept, size_t count)
 {
+	signal(SIGTERM, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	keep_descriptors(socket, setup);
+	arrange_descriptors(socket, kept, count);
 	if (setup->low_priority)
 		priority_lower();
 	prctl(PR_SET_NAME, setup->name);
-	setup->live(recorder, setup->context);
+	setup->live(parent, count);
 	_exit(0);
+}
+
+/* Forgets children that are gone. Returns how many should be. */
+static size_t reap(void)
+{
+	size_t stuck = 0;
+	for (struct child *c = children; c < children + CHILDREN_MAX; c++) {
+		if (c->ended && waitpid(c->pid, NULL, WNOHANG) != 0)
+			*c = (struct child){.pid = 0};
+		stuck += c->ended;
+	}
+	return stuck;
+}
+
+static pid_t start_child(const struct starter_request *r, const int *fds, size_t count)
+{
+	int kept[HELPER_KEPT_MAX];
+	size_t kept_count = 0, used = 1;
+	struct child *place = NULL;
+	for (struct child *c = children; c < children + CHILDREN_MAX && !place; c++)
+		place = c->pid ? NULL : c;
+	if (!place || reap() >= HELPERS_STUCK_MAX)
+		return -EAGAIN;
+	for (uint32_t bit = 0; kept_count < HELPER_KEPT_MAX && (used < count || r->absent >> bit); bit++)
+		kept[kept_count++] = r->absent >> bit & 1 ? -1 : used < count ? fds[used++] : -1;
+	const pid_t parent = getpid(), pid = fork();
+	if (pid == 0)
+		live(parent, starter.kinds[r->kind], fds[0], kept, kept_count);
+	if (pid < 0)
+		return -errno;
+	*place = (struct child){.pid = pid};
+	return pid;
+}
+
+static pid_t end_child(const struct starter_request *r)
+{
+	for (struct child *c = children; c < children + CHILDREN_MAX; c++) {
+		if (!c->pid || c->pid != r->pid)
+			continue;
+		for (int ms = 0; r->wait && ms < END_MS; ms++) {
+			siginfo_t i = {.si_pid = 0};
+			if (waitid(P_PID, (id_t)c->pid, &i, WEXITED | WNOHANG | WNOWAIT) || i.si_pid)
+				break;
+			usleep(1000);
+		}
+		kill(c->pid, SIGKILL);
+		c->ended = true;
+	}
+	reap();
+	return 0;
+}
+
+__attribute__((noreturn)) static void start_and_end(pid_t recorder, int socket)
+{
+	struct starter_request r;
+	int fds[1 + HELPER_KEPT_MAX];
+	size_t count;
+	prctl(PR_SET_NAME, "forktail-spawn");
+	/* A terminal's Ctrl-C is for the recorder, which ends this process. */
+	for (const int *s = (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *s; s++)
+		signal(*s, SIG_IGN);
+	if (privileges_confine_starter(recorder))
+		_exit(3);
+	while (receive_packet_fds(socket, &r, sizeof r, fds, sizeof fds / sizeof *fds, &count, 0) ==
+	       sizeof r) {
+		const struct starter_answer a = {r.kind < 0 ? end_child(&r)
+						 : (size_t)r.kind < starter.count && count
+						     ? start_child(&r, fds, count)
+						     : -EINVAL};
+		for (size_t i = 0; i < count; i++)
+			close(fds[i]);
+		if (send_packet(socket, &a, sizeof a, -1, 0))
+			break;
+	}
+	for (struct child *c = children; c < children + CHILDREN_MAX; c++)
+		if (c->pid)
+			kill(c->pid, SIGKILL);
+	_exit(0);
+}
+
+/* ---- the recorder ---- */
+
+int helpers_begin(const struct helper_setup *const *kinds, size_t count)
+{
+	int pair[2];
+	const pid_t recorder = getpid();
+	if (count > KINDS_MAX)
+		return -E2BIG;
+	starter.notes = mmap(NULL, count * sizeof *starter.notes, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (starter.notes == MAP_FAILED) {
+		starter.notes = NULL;
+		return -ENOMEM;
+	}
+	starter.kinds = kinds;
+	starter.count = count;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	const pid_t pid = fork();
+	const int err = pid < 0 ? -errno : 0;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		const int high = fcntl(pair[1], F_DUPFD_CLOEXEC, 3);
+		dup2(high < 0 ? pair[1] : high, 3);
+		close_range(4, ~0u, 0);
+		start_and_end(recorder, 3);
+	}
+	close(pair[1]);
+	starter.pid = pid > 0 ? pid : 0;
+	starter.socket = pair[0];
+	if (err)
+		helpers_end();
+	return err;
+}
+
+void helpers_end(void)
+{
+	if (starter.socket >= 0)
+		close(starter.socket);
+	if (starter.pid)
+		waitpid(starter.pid, NULL, 0); /* it reads no files, so it ends at once */
+	if (starter.notes)
+		munmap(starter.notes, starter.count * sizeof *starter.notes);
+	starter.socket = -1;
+	starter.pid = 0;
+	starter.notes = NULL;
+}
+
+static pid_t ask(const struct starter_request *r, const int *fds, size_t count)
+{
+	struct starter_answer a;
+	int fd;
+	struct pollfd p = {.fd = starter.socket, .events = POLLIN};
+	if (starter.socket < 0 || send_packet_fds(starter.socket, r, sizeof *r, fds, count, MSG_DONTWAIT))
+		return -EPIPE;
+	if (poll(&p, 1, ANSWER_MS) != 1 ||
+	    receive_packet(starter.socket, &a, sizeof a, &fd, MSG_DONTWAIT) != sizeof a) {
+		/* A late answer would be taken for another one's. */
+		close(starter.socket);
+		starter.socket = -1;
+		return -EPIPE;
+	}
+	return a.pid;
 }
 
 /* More than the default where allowed. */
@@ -47,38 +235,56 @@ static void enlarge(int socket, int bytes)
 		setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
 }
 
-int helper_process_start(struct helper_process *h, const struct helper_setup *setup)
+static int kind_of(const struct helper_setup *setup)
 {
-	int pair[2];
-	const pid_t recorder = getpid();
+	for (size_t i = 0; i < starter.count; i++)
+		if (starter.kinds[i] == setup)
+			return (int)i;
+	return -1;
+}
+
+int helper_process_start(struct helper_process *h, const struct helper_setup *setup, const int *kept,
+			 size_t kept_count)
+{
+	int pair[2], fds[1 + HELPER_KEPT_MAX];
+	size_t count = 1;
+	struct starter_request r = {.kind = kind_of(setup)};
 	*h = (struct helper_process){.pid = 0, .socket = -1};
-	if (setup->kept_count > HELPER_KEPT_MAX)
-		return -E2BIG;
+	if (kept_count > HELPER_KEPT_MAX || r.kind < 0)
+		return -EINVAL;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	for (int i = 0; i < 2 && setup->socket_bytes; i++)
 		enlarge(pair[i], setup->socket_bytes);
-	const pid_t pid = fork();
-	const int err = pid < 0 ? -errno : 0;
-	if (pid == 0)
-		live(recorder, pair[1], setup);
+	fds[0] = pair[1];
+	for (size_t i = 0; i < kept_count; i++) {
+		if (kept[i] < 0)
+			r.absent |= 1u << i;
+		else
+			fds[count++] = kept[i];
+	}
+	const pid_t pid = ask(&r, fds, count);
 	close(pair[1]);
-	*h = (struct helper_process){.pid = pid > 0 ? pid : 0, .socket = pair[0]};
-	if (err)
-		helper_process_end(h, false);
-	return err;
+	if (pid < 0) {
+		close(pair[0]);
+		return pid;
+	}
+	*h = (struct helper_process){.pid = pid, .socket = pair[0]};
+	return 0;
 }
 
 void helper_process_end(struct helper_process *h, bool wait)
 {
 	if (h->socket >= 0)
 		close(h->socket);
-	if (h->pid > 0) {
-		if (!wait)
-			kill(h->pid, SIGKILL);
-		/* An ended helper may still be alive for a moment, in a kernel operation. It stays our child
-		 * until then. */
-		waitpid(h->pid, NULL, wait ? 0 : WNOHANG);
-	}
+	if (h->pid > 0)
+		ask(&(struct starter_request){.kind = -1, .pid = h->pid, .wait = wait}, NULL, 0);
 	*h = (struct helper_process){.pid = 0, .socket = -1};
+}
+
+volatile struct helper_note *helper_note_of(const struct helper_setup *setup)
+{
+	static struct helper_note none;
+	const int kind = kind_of(setup);
+	return kind >= 0 && starter.notes ? &starter.notes[kind] : &none;
 }

@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -110,17 +111,17 @@ static int load(scmp_filter_ctx filter, int err)
 	return err;
 }
 
-/* The start of a helper: everything except the filter. */
-static int become_nobody(pid_t recorder, uint64_t keep)
+/* The start of a helper: everything except the filter. `files`: it keeps the file system. */
+static int become_nobody(pid_t parent, uint64_t keep, bool files)
 {
 	const struct rlimit none = {0, 0}, memory = {HELPER_MEMORY, HELPER_MEMORY};
 	/* An empty directory that no other process can write to, and that disappears with this process. */
-	if (chroot("/proc/self/fdinfo") == 0 && chdir("/"))
+	if (!files && chroot("/proc/self/fdinfo") == 0 && chdir("/"))
 		return -errno;
 	lock_capabilities(keep);
-	/* The saved user stays the recorder's, because the recorder may signal only processes of its user.
-	 * Otherwise it would need CAP_KILL, which covers all processes. Without capabilities the only way
-	 * back is setuid(), which the filter blocks. */
+	/* The saved user stays the parent's, which may signal only processes of its user. Otherwise it would
+	 * need CAP_KILL, which covers all processes. Without capabilities the only way back is setuid(),
+	 * which the filter blocks. */
 	if (geteuid() == 0 && setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
 	    setresuid(NOBODY, NOBODY, 0)) {
 	}
@@ -135,7 +136,7 @@ static int become_nobody(pid_t recorder, uint64_t keep)
 	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	/* After the change of user, which resets it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (getppid() != recorder)
+	if (getppid() != parent)
 		return -ESRCH;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
 }
@@ -156,10 +157,10 @@ int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
 }
 
 /* A helper becomes nobody and may use these system calls, those in `more`, and the calls of any process. */
-static int confine(pid_t recorder, uint64_t keep, const int *calls, size_t count,
+static int confine(pid_t parent, uint64_t keep, bool files, const int *calls, size_t count,
 		   int (*more)(scmp_filter_ctx filter))
 {
-	int err = become_nobody(recorder, keep);
+	int err = become_nobody(parent, keep, files);
 	if (err)
 		return err;
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
@@ -171,18 +172,54 @@ static int confine(pid_t recorder, uint64_t keep, const int *calls, size_t count
 	return load(filter, err);
 }
 
-int privileges_confine_unwinding(pid_t recorder)
+int privileges_confine_unwinding(pid_t parent)
 {
-	static const int calls[] = {SCMP_SYS(recvmsg),	 SCMP_SYS(sendmsg), SCMP_SYS(close), SCMP_SYS(read),
-				    SCMP_SYS(pread64),	 SCMP_SYS(lseek),   SCMP_SYS(fcntl), SCMP_SYS(fstat),
-				    SCMP_SYS(newfstatat) /* glibc's fstat; there is no file system */};
-	return confine(recorder, 0, calls, sizeof calls / sizeof *calls, allow_memory);
+	static const int calls[] = {SCMP_SYS(recvmsg),
+				    SCMP_SYS(sendmsg),
+				    SCMP_SYS(close),
+				    SCMP_SYS(read),
+				    SCMP_SYS(pread64),
+				    SCMP_SYS(lseek),
+				    SCMP_SYS(fcntl),
+				    SCMP_SYS(fstat),
+				    SCMP_SYS(newfstatat) /* glibc's fstat; there is no file system */,
+				    SCMP_SYS(poll),
+				    SCMP_SYS(ppoll)};
+	return confine(parent, 0, false, calls, sizeof calls / sizeof *calls, allow_memory);
 }
 
-int privileges_confine_requests(pid_t recorder)
+/* Opens files for reading only. */
+static int allow_reading(scmp_filter_ctx filter)
+{
+	const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND;
+	const int err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+					 SCMP_A2(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+	return err ? err
+		   : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+				      SCMP_A1(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+}
+
+static int allow_target_files(scmp_filter_ctx filter)
+{
+	const int err = allow_memory(filter);
+	return err ? err : allow_reading(filter);
+}
+
+int privileges_confine_files(pid_t parent)
+{
+	static const int calls[] = {SCMP_SYS(recvmsg),	  SCMP_SYS(sendmsg), SCMP_SYS(close),
+				    SCMP_SYS(read),	  SCMP_SYS(pread64), SCMP_SYS(lseek),
+				    SCMP_SYS(fcntl),	  SCMP_SYS(fstat),   SCMP_SYS(newfstatat),
+				    SCMP_SYS(readlink),	  SCMP_SYS(poll),    SCMP_SYS(ppoll),
+				    SCMP_SYS(readlinkat), SCMP_SYS(statx)};
+	const uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
+	return confine(parent, keep, true, calls, sizeof calls / sizeof *calls, allow_target_files);
+}
+
+int privileges_confine_requests(pid_t parent)
 {
 	static const int calls[] = {SCMP_SYS(recvmsg), SCMP_SYS(sendmsg), SCMP_SYS(poll), SCMP_SYS(ppoll)};
-	return confine(recorder, 0, calls, sizeof calls / sizeof *calls, allow_memory);
+	return confine(parent, 0, false, calls, sizeof calls / sizeof *calls, allow_memory);
 }
 
 /* Switching statistics on is the only bpf() operation it may use. */
@@ -192,10 +229,11 @@ static int allow_statistics(scmp_filter_ctx filter)
 				SCMP_A0(SCMP_CMP_EQ, BPF_ENABLE_STATS));
 }
 
-int privileges_confine_statistics(pid_t recorder)
+int privileges_confine_statistics(pid_t parent)
 {
 	static const int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(close)};
-	return confine(recorder, BIT(CAP_SYS_ADMIN), calls, sizeof calls / sizeof *calls, allow_statistics);
+	return confine(parent, BIT(CAP_SYS_ADMIN), false, calls, sizeof calls / sizeof *calls,
+		       allow_statistics);
 }
 
 static int allow_attaching(scmp_filter_ctx filter)
@@ -204,10 +242,10 @@ static int allow_attaching(scmp_filter_ctx filter)
 				SCMP_A0(SCMP_CMP_EQ, BPF_RAW_TRACEPOINT_OPEN));
 }
 
-int privileges_confine_switch(pid_t recorder)
+int privileges_confine_switch(pid_t parent)
 {
 	static const int calls[] = {SCMP_SYS(read), SCMP_SYS(write), SCMP_SYS(close)};
-	return confine(recorder, BIT(CAP_BPF) | BIT(CAP_PERFMON), calls, sizeof calls / sizeof *calls,
+	return confine(parent, BIT(CAP_BPF) | BIT(CAP_PERFMON), false, calls, sizeof calls / sizeof *calls,
 		       allow_attaching);
 }
 
@@ -217,11 +255,12 @@ static int allow_event_programs(scmp_filter_ctx filter)
 				SCMP_A1(SCMP_CMP_EQ, PERF_EVENT_IOC_SET_BPF));
 }
 
-int privileges_confine_events(pid_t recorder)
+int privileges_confine_events(pid_t parent)
 {
 	static const int calls[] = {SCMP_SYS(read), SCMP_SYS(sendmsg), SCMP_SYS(close),
 				    SCMP_SYS(perf_event_open)};
-	return confine(recorder, BIT(CAP_PERFMON), calls, sizeof calls / sizeof *calls, allow_event_programs);
+	return confine(parent, BIT(CAP_PERFMON), false, calls, sizeof calls / sizeof *calls,
+		       allow_event_programs);
 }
 
 /* Reports the call and makes it fail. This must not take a lock: the call may have come from anywhere. */
@@ -245,7 +284,6 @@ static void on_refused(int signal, siginfo_t *info, void *context)
 	machine_set_result(context, -EPERM);
 }
 
-/* Files are opened for reading only. */
 static int allow_files(scmp_filter_ctx filter)
 {
 	static const int calls[] = {
@@ -255,14 +293,8 @@ static int allow_files(scmp_filter_ctx filter)
 	    SCMP_SYS(fstat),	  SCMP_SYS(newfstatat), SCMP_SYS(statx),      SCMP_SYS(fstatfs),
 	    SCMP_SYS(getdents64), SCMP_SYS(readlink),	SCMP_SYS(readlinkat), SCMP_SYS(access),
 	    SCMP_SYS(faccessat),  SCMP_SYS(faccessat2), SCMP_SYS(fcntl)};
-	const uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND;
-	int err = allow(filter, calls, sizeof calls / sizeof *calls);
-	err = err ? err
-		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
-				     SCMP_A2(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
-	return err ? err
-		   : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
-				      SCMP_A1(SCMP_CMP_MASKED_EQ, writing, O_RDONLY));
+	const int err = allow(filter, calls, sizeof calls / sizeof *calls);
+	return err ? err : allow_reading(filter);
 }
 
 static int allow_bpf(scmp_filter_ctx filter, const unsigned *commands, size_t count)
@@ -333,6 +365,24 @@ static int allow_ring(scmp_filter_ctx filter, int ring)
 	return err ? err : allow_bpf(filter, commands, sizeof commands / sizeof *commands);
 }
 
+int privileges_confine_starter(pid_t recorder)
+{
+	const uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH) |
+			      BIT(CAP_SYS_ADMIN) | BIT(CAP_BPF) | BIT(CAP_PERFMON) | BIT(CAP_SETPCAP) |
+			      BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SYS_CHROOT);
+	lock_capabilities(keep);
+	int err = set_capabilities(keep);
+	if (err)
+		return err;
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (getppid() != recorder)
+		return -ESRCH;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	return filter ? load(filter, refuse_deadly(filter)) : -ENOMEM;
+}
+
 int privileges_filter_recorder(int ring)
 {
 	static const int calls[] = {SCMP_SYS(poll),
@@ -368,20 +418,21 @@ int privileges_filter_recorder(int ring)
 	err = err ? err : allow_programs(filter);
 	err = err ? err : refuse_deadly(filter);
 	err = err || ring < 0 ? err : allow_ring(filter, ring);
-	/* Signals only its own helpers. */
-	err =
-	    err ? err
-		: seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(kill), 1, SCMP_A1(SCMP_CMP_EQ, SIGKILL));
+	/* To a helper that is started later; setsockopt() is tried for its size. */
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socketpair), 1,
+				     SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	err = err ? err
+		  : seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(setsockopt), 1,
+				     SCMP_A1(SCMP_CMP_EQ, SOL_SOCKET));
 	return load(filter, err);
 }
 
-int privileges_drop_recorder(bool samples, bool descriptors)
+int privileges_drop_recorder(bool descriptors)
 {
 	/* CAP_BPF: before Linux 5.19, bpf() needs it for everything if unprivileged BPF is off.
 	 * CAP_SYS_PTRACE: /proc of other users' processes. */
 	uint64_t keep = BIT(CAP_BPF) | BIT(CAP_SYS_PTRACE);
-	if (samples)
-		keep |= BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
 	if (descriptors) /* /proc/PID/fd is readable only by its owner, even for processes that may trace it
 			  */
 		keep |= BIT(CAP_DAC_READ_SEARCH);

@@ -4,6 +4,7 @@
  * seconds for hundreds of processes. */
 #include "loader/targets/descriptions.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ struct description {
 	pid_t pid;
 	uint64_t added_ns, renewed_ns;
 	json_t *text;
+	char cmdline[DESCRIPTION_CMDLINE_BYTES];
 };
 
 struct descriptions {
@@ -33,11 +35,10 @@ struct descriptions {
 	uint64_t due_ns;
 };
 
-static json_t *describe(pid_t pid)
+static json_t *describe(pid_t pid, const char *cmdline)
 {
-	char comm[32], cmdline[1024], cgroup[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
+	char comm[32], cgroup[CGROUP_BYTES], name[CGROUP_NAME_BYTES];
 	read_proc(pid, "comm", comm, sizeof comm);
-	read_proc(pid, "cmdline", cmdline, sizeof cmdline);
 	json_t *process =
 	    json_pack("{s:i, s:o, s:o, s:o, s:b}", "pid", (int)pid, "comm", json_text(comm, strlen(comm)),
 		      "cmdline", json_text(cmdline, strlen(cmdline)), "listens", listen_addresses(pid),
@@ -68,17 +69,18 @@ static struct description *find(struct descriptions *d, pid_t pid)
 static json_t *renew(struct description *one, uint64_t now_ns)
 {
 	json_decref(one->text);
-	one->text = describe(one->pid);
+	one->text = describe(one->pid, one->cmdline);
 	one->renewed_ns = now_ns;
 	return one->text;
 }
 
-json_t *descriptions_add(struct descriptions *d, pid_t pid, uint64_t now_ns)
+json_t *descriptions_add(struct descriptions *d, pid_t pid, const char *cmdline, uint64_t now_ns)
 {
 	struct description *one = d ? find(d, pid) : NULL;
 	if (d && !one && d->count < TARGETS_MAX) {
 		one = &d->all[d->count++];
 		*one = (struct description){.pid = pid, .added_ns = now_ns};
+		snprintf(one->cmdline, sizeof one->cmdline, "%s", cmdline);
 	}
 	return one ? renew(one, now_ns) : NULL;
 }

@@ -15,13 +15,15 @@ extern "C" {
 
 struct descriptions;
 
+enum { DESCRIPTION_CMDLINE_BYTES = 1024 };
+
 /* NULL: no memory, which all others accept: then nothing is known of any target. */
 struct descriptions *descriptions_open(void);
 
-/* Looks the process up. The result is valid until its next look or descriptions_forget(): {"pid", "comm",
- * "cmdline", "listens", "io_uring", "addresses", "peers", "local_ends", and, if it is in a cgroup, "cgroup"
- * and "cgroup_of"}. */
-json_t *descriptions_add(struct descriptions *d, pid_t pid, uint64_t now_ns);
+/* Looks the process up, but for its command line: reading that may take long, so the caller knows it. The
+ * result is valid until its next look or descriptions_forget(): {"pid", "comm", "cmdline", "listens",
+ * "io_uring", "addresses", "peers", "local_ends", and, if it is in a cgroup, "cgroup" and "cgroup_of"}. */
+json_t *descriptions_add(struct descriptions *d, pid_t pid, const char *cmdline, uint64_t now_ns);
 void descriptions_forget(struct descriptions *d, pid_t pid);
 
 /* Those of all added processes: a new array. */

@@ -32,7 +32,7 @@ static const struct {
 };
 
 /* Fills comm and role from /proc. Leaves them unchanged if the thread has exited. */
-static void look(struct ft_thread *r)
+static void look(const struct threads *t, struct ft_thread *r)
 {
 	char text[256], file[32];
 	snprintf(file, sizeof file, "task/%u/comm", r->tid);
@@ -48,11 +48,8 @@ static void look(struct ft_thread *r)
 	}
 	if (!r->role[0])
 		snprintf(r->role, sizeof r->role, "child");
-	if (read_proc((pid_t)r->tgid, "cmdline", text, sizeof text) <= 0)
-		return;
-	for (size_t i = 0; i < sizeof child_roles / sizeof *child_roles; i++)
-		if (strncmp(text, child_roles[i].title, strlen(child_roles[i].title)) == 0)
-			snprintf(r->role, sizeof r->role, "%s", child_roles[i].role);
+	if (t->ask_title && strcmp(r->role, "child") == 0)
+		t->ask_title(t->ask_context, (pid_t)r->tgid);
 }
 
 static int compare_tids(const void *a, const void *b)
@@ -166,7 +163,7 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 	}
 	n->look_tick = t->ticks + 1;
 	t->begun += !e->client;
-	look(r);
+	look(t, r);
 	ft_writer_record(w, FT_BLOCK_THREAD, r);
 }
 
@@ -294,12 +291,25 @@ void threads_begin_segment(struct threads *t, struct ft_writer *w)
 }
 
 /* Reads the name again and writes it if it has changed. */
-static void look_again(struct ft_thread *r, struct ft_writer *w)
+static void look_again(const struct threads *t, struct ft_thread *r, struct ft_writer *w)
 {
 	struct ft_thread before = *r;
-	look(r);
+	look(t, r);
 	if (memcmp(&before, r, sizeof before) != 0)
 		ft_writer_record(w, FT_BLOCK_THREAD, r);
+}
+
+void threads_title(struct threads *t, pid_t pid, const char *title, struct ft_writer *w)
+{
+	struct thread *n = thread_of(t, (uint32_t)pid);
+	if (!n || !(n->record.flags & FT_THREAD_CHILD) || !(n->record.flags & FT_THREAD_MAIN))
+		return;
+	for (size_t i = 0; i < sizeof child_roles / sizeof *child_roles; i++) {
+		if (strncmp(title, child_roles[i].title, strlen(child_roles[i].title)) != 0)
+			continue;
+		snprintf(n->record.role, sizeof n->record.role, "%s", child_roles[i].role);
+		ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
+	}
 }
 
 void threads_tick(struct threads *t, struct ft_writer *w)
@@ -310,7 +320,7 @@ void threads_tick(struct threads *t, struct ft_writer *w)
 		struct thread *n = t->all[t->next_look];
 		if (n->looks == LOOKS || t->ticks < n->look_tick)
 			continue;
-		look_again(&n->record, w);
+		look_again(t, &n->record, w);
 		n->look_tick = t->ticks + (1u << ++n->looks);
 		t->young -= n->looks == LOOKS;
 		looks++;
@@ -368,7 +378,7 @@ void threads_look(struct threads *t, struct ft_writer *w)
 		return;
 	for (size_t i = 0; i < t->count; i++)
 		if (unnamed(&t->all[i]->record))
-			look_again(&t->all[i]->record, w);
+			look_again(t, &t->all[i]->record, w);
 }
 
 pid_t threads_parent(const struct threads *t, pid_t tgid)

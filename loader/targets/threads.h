@@ -52,6 +52,10 @@ struct threads {
 	size_t ended_count;
 	uint64_t begun; /* of targets and their children, so far */
 	bool closing;	/* from now on accounts end because the recording ends */
+	/* Asks for the command line of a process, for threads_title(). NULL: roles of children stay unknown.
+	 */
+	void (*ask_title)(void *context, pid_t pid);
+	void *ask_context;
 };
 
 void threads_free(struct threads *t);
@@ -75,6 +79,8 @@ void threads_tick(struct threads *t, struct ft_writer *w);
 bool threads_unnamed(const struct threads *t);
 /* Reads the names of those children again. */
 void threads_look(struct threads *t, struct ft_writer *w);
+/* A child's command line: its role, if it is known by that. */
+void threads_title(struct threads *t, pid_t pid, const char *title, struct ft_writer *w);
 /* At intervals: calls `ended` with an exit event for each thread that exited without one, because a full ring
  * drops events. They would count as alive, and in a long recording their number would have no limit. The
  * event's time is when the thread was first not found. */

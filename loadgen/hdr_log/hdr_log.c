@@ -16,6 +16,8 @@
 #include <time.h>
 #include <zlib.h>
 
+#include "common/files/output.h"
+
 #define HIGHEST_VALUE ((1ull << (FT_HIST_SUB_BITS + FT_HIST_BUCKETS - 1)) - 1)
 
 enum {
@@ -149,7 +151,7 @@ int hdr_log_open(struct hdr_log **out, const char *path, uint64_t start_realtime
 		free_log(log);
 		return rc;
 	}
-	log->file = fopen(path, "we");
+	log->file = output_fopen(path);
 	if (!log->file) {
 		rc = -errno;
 		free_log(log);

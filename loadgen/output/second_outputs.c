@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/files/output.h"
 #include "recording/recording.h"
 
 int second_outputs_open(struct second_outputs *out, const struct options *o, char *error, size_t size)
@@ -23,9 +24,9 @@ int second_outputs_open(struct second_outputs *out, const struct options *o, cha
 	ft_clock_read(&clock);
 	out->start_ns = clock.monotonic_ns;
 	if (o->series_path) {
-		out->series = fopen(o->series_path, "w");
+		out->series = output_fopen(o->series_path);
 		if (!out->series) {
-			snprintf(error, size, "cannot write %s: %s", o->series_path, strerror(errno));
+			snprintf(error, size, "cannot write %s: %s", o->series_path, output_why(errno));
 			return -1;
 		}
 		fprintf(
@@ -36,7 +37,7 @@ int second_outputs_open(struct second_outputs *out, const struct options *o, cha
 	if (o->hlog_path)
 		rc = hdr_log_open(&out->hlog, o->hlog_path, clock.realtime_ns, clock.monotonic_ns);
 	if (rc)
-		snprintf(error, size, "cannot write %s: %s", o->hlog_path, strerror(-rc));
+		snprintf(error, size, "cannot write %s: %s", o->hlog_path, output_why(-rc));
 	return rc ? -1 : 0;
 }
 
@@ -88,7 +89,7 @@ int second_outputs_close(struct second_outputs *out, const struct options *o, ch
 	memset(out, 0, sizeof(*out));
 	out->statsd.fd = -1;
 	if (rc)
-		snprintf(error, size, "%s is incomplete: %s", o->hlog_path, strerror(-rc));
+		snprintf(error, size, "%s is incomplete: %s", o->hlog_path, output_why(-rc));
 	else if (bad)
 		snprintf(error, size, "%s is incomplete: the disk did not accept it", o->series_path);
 	return rc || bad ? -1 : 0;

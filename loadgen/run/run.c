@@ -9,6 +9,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "common/files/output.h"
 #include "complain.h"
 #include "find.h"
 #include "loadgen/cluster/proxy_ring.h"
@@ -56,14 +57,14 @@ static char *closing_words(struct run *r)
 
 static void write_json(struct run *r, const char *text)
 {
-	FILE *f = fopen(r->o->json_path, "w");
+	FILE *f = output_fopen(r->o->json_path);
 	char message[512];
 	bool good = f && fprintf(f, "%s\n", text) > 0;
 
 	if (f && fclose(f) != 0)
 		good = false;
 	if (!good) {
-		snprintf(message, sizeof(message), "cannot write %s: %s", r->o->json_path, strerror(errno));
+		snprintf(message, sizeof(message), "cannot write %s: %s", r->o->json_path, output_why(errno));
 		complain(r, message);
 	}
 }
@@ -207,9 +208,9 @@ static int open_outputs(struct run *r)
 		return -1;
 	}
 	if (o->csv)
-		r->csv = o->csv_path ? fopen(o->csv_path, "w") : stdout;
+		r->csv = o->csv_path ? output_fopen(o->csv_path) : stdout;
 	if (o->csv && !r->csv) {
-		snprintf(text, sizeof(text), "cannot write %s: %s", o->csv_path, strerror(errno));
+		snprintf(text, sizeof(text), "cannot write %s: %s", o->csv_path, output_why(errno));
 		complain(r, text);
 		return -1;
 	}

@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ft_event_sample_stack e;
 	struct unwind_file file = {.start = AT, .end = AT + (size + PAGE - 1) / PAGE * PAGE, .name = "input"};
-	struct unwinder *u = size ? unwinder_open(none, NULL) : NULL;
+	struct unwinder *u = size ? unwinder_open(none, NULL, NULL) : NULL;
 	struct unwind_stack unwound;
 	if (!u)
 		return 0;

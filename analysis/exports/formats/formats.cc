@@ -18,13 +18,18 @@ std::unique_ptr<Exporter> Csv(const std::string &path, std::string *)
 	return MakeTables(MakeCsv(path));
 }
 
+std::unique_ptr<Exporter> RawCsv(const std::string &path, std::string *)
+{
+	return MakeTables(MakeCsv(path, true));
+}
+
 } // namespace
 
 const std::vector<ExportFormat> &ExportFormats()
 {
 	static const std::vector<ExportFormat> formats = {
 	    {"parquet", {".parquet"}, common::Pending::kDirectory, nullptr},
-	    {"csv", {".csv"}, common::Pending::kDirectory, Csv},
+	    {"csv", {".csv"}, common::Pending::kDirectory, Csv, nullptr, RawCsv},
 	    {"perfetto", {".perfetto-trace", ".pftrace"}, common::Pending::kFile, MakePerfetto},
 	    {"hlog", {".hlog", ".hdr"}, common::Pending::kFile, MakeHdrLog},
 	    {"folded", {".folded"}, common::Pending::kFile, MakeFolded},

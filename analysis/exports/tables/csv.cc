@@ -17,6 +17,12 @@ namespace
 
 constexpr size_t kBuffer = 1 << 20;
 
+// Spreadsheets execute a cell that begins like this as a formula, and names come from strangers.
+bool IsFormula(const std::string &text)
+{
+	return !text.empty() && strchr("=+-@\t\r", text[0]);
+}
+
 void AddText(const std::string &text, std::string *out)
 {
 	if (!text.empty() && text.find_first_of(",\"\r\n") == std::string::npos) {
@@ -70,7 +76,7 @@ private:
 class Csv : public TableSink
 {
 public:
-	explicit Csv(std::string directory) : directory_(std::move(directory)) {}
+	Csv(std::string directory, bool raw) : directory_(std::move(directory)), raw_(raw) {}
 	~Csv() override
 	{
 		for (File &f : files_)
@@ -127,13 +133,17 @@ private:
 		std::string text; // to be written
 		TimeText time;
 	};
-	static void AddValue(const Batch::Values &v, size_t row, File *f)
+	void AddCell(const std::string &text, File *f) const
+	{
+		AddText(!raw_ && IsFormula(text) ? "'" + text : text, &f->text);
+	}
+	void AddValue(const Batch::Values &v, size_t row, File *f) const
 	{
 		switch (v.type) {
 		case ColumnType::Text:
-			return AddText(v.texts[row], &f->text);
+			return AddCell(v.texts[row], f);
 		case ColumnType::Name:
-			return AddText(v.names[static_cast<size_t>(v.numbers[row])], &f->text);
+			return AddCell(v.names[static_cast<size_t>(v.numbers[row])], f);
 		case ColumnType::Bool:
 			f->text += v.numbers[row] ? "true" : "false";
 			return;
@@ -154,14 +164,15 @@ private:
 	bool Failed(const File &f) { return Fail("cannot write " + f.name + ": " + strerror(errno)); }
 
 	std::string directory_;
+	bool raw_;
 	std::vector<File> files_;
 };
 
 } // namespace
 
-std::unique_ptr<TableSink> MakeCsv(const std::string &directory)
+std::unique_ptr<TableSink> MakeCsv(const std::string &directory, bool raw)
 {
-	return std::make_unique<Csv>(directory);
+	return std::make_unique<Csv>(directory, raw);
 }
 
 } // namespace forktail::analysis::exports

@@ -11,6 +11,6 @@ namespace forktail::analysis::exports
 {
 
 // Writes into an existing directory.
-std::unique_ptr<TableSink> MakeCsv(const std::string &directory);
+std::unique_ptr<TableSink> MakeCsv(const std::string &directory, bool raw = false);
 
 } // namespace forktail::analysis::exports

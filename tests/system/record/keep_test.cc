@@ -369,7 +369,7 @@ TEST_CASE("ring and guard belong to the ring's user, and the recorder writes wit
 	// Files are created as their user. For file systems the recorder is that user.
 	const std::string status = read_file("/proc/" + std::to_string(keeper.process().pid()) + "/status");
 	CHECK(status.find("Uid:\t0\t0\t0\t65534") != std::string::npos);
-	CHECK(status.find("CapEff:\t0000018000080004") != std::string::npos);
+	CHECK(status.find("CapEff:\t0000008000080004") != std::string::npos);
 	REQUIRE(eventually([&] { return segments(ring).size() >= 2; }, Seconds(20)));
 	for (const std::string &path : {ring, segments(ring)[0], segments(ring)[1]}) {
 		struct stat st = {};

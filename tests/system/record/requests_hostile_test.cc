@@ -28,12 +28,15 @@ std::string ReadFile(const std::string &path)
 // The recorder's process that finds requests.
 pid_t HelperOf(pid_t recorder)
 {
-	const std::string task = std::to_string(recorder);
-	std::istringstream children(ReadFile("/proc/" + task + "/task/" + task + "/children"));
-	for (pid_t pid; children >> pid;)
-		if (ReadFile("/proc/" + std::to_string(pid) + "/comm") == "forktail-reqs\n")
-			return pid;
-	return 0;
+	const auto child = [](pid_t of, const std::string &name) {
+		const std::string task = std::to_string(of);
+		std::istringstream children(ReadFile("/proc/" + task + "/task/" + task + "/children"));
+		for (pid_t pid; children >> pid;)
+			if (ReadFile("/proc/" + std::to_string(pid) + "/comm") == name + "\n")
+				return pid;
+		return 0;
+	};
+	return child(child(recorder, "forktail-spawn"), "forktail-reqs");
 }
 
 // Its own memory: without the ring, which is mapped.

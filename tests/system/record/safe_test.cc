@@ -36,7 +36,7 @@ std::map<std::string, std::string> status_of(pid_t pid)
 }
 
 // Children by name, in the order of their start.
-std::vector<pid_t> children(pid_t pid, const std::string &name)
+std::vector<pid_t> children_of(pid_t pid, const std::string &name)
 {
 	std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
 	std::vector<pid_t> found;
@@ -45,6 +45,13 @@ std::vector<pid_t> children(pid_t pid, const std::string &name)
 			found.push_back(child);
 	std::sort(found.begin(), found.end());
 	return found;
+}
+
+// Helpers of a recorder: children of the process that starts them.
+std::vector<pid_t> children(pid_t recorder, const std::string &name)
+{
+	const std::vector<pid_t> starter = children_of(recorder, "forktail-spawn");
+	return starter.size() == 1 ? children_of(starter[0], name) : std::vector<pid_t>();
 }
 
 uint64_t hexadecimal(const std::string &text)
@@ -56,8 +63,8 @@ constexpr uint64_t bit(int capability)
 {
 	return 1ull << capability;
 }
-constexpr int kDacReadSearch = 2, kSysPtrace = 19, kSysAdmin = 21, kPerfmon = 38, kBpf = 39,
-	      kCheckpointRestore = 40;
+constexpr int kDacReadSearch = 2, kSetGid = 6, kSetUid = 7, kSetPcap = 8, kSysChroot = 18, kSysPtrace = 19,
+	      kSysAdmin = 21, kPerfmon = 38, kBpf = 39, kCheckpointRestore = 40;
 
 // Checks every thread, because each has its own. Returns their number.
 size_t check_confined(pid_t pid, uint64_t capabilities)
@@ -116,12 +123,20 @@ TEST_CASE(
 	Redis redis;
 	Recorder recorder(redis.pid());
 	const pid_t pid = recorder.process().pid();
-	// The threads that empty the ring buffer and write the file.
-	CHECK(check_confined(pid, bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) |
-				      bit(kCheckpointRestore)) == 2);
+	// The threads that empty the ring buffer, write the file, and watch the first.
+	CHECK(check_confined(pid, bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf)) == 3);
+	const auto starter = children_of(pid, "forktail-spawn");
+	REQUIRE(starter.size() == 1);
+	check_confined(starter[0], bit(kDacReadSearch) | bit(kSetGid) | bit(kSetUid) | bit(kSetPcap) |
+				       bit(kSysChroot) | bit(kSysPtrace) | bit(kSysAdmin) | bit(kPerfmon) |
+				       bit(kBpf) | bit(kCheckpointRestore));
+	const auto files = children(pid, "forktail-files");
+	REQUIRE(files.size() == 1);
+	check_confined(files[0], bit(kDacReadSearch) | bit(kSysPtrace) | bit(kCheckpointRestore));
+	CHECK(status_of(files[0])["Uid"].find("65534\t65534") == 0);
 	const auto unwinding = children(pid, "forktail-unwind"), statistics = children(pid, "forktail-stats"),
 		   events = children(pid, "forktail-events");
-	REQUIRE(unwinding.size() == 3);
+	REQUIRE(unwinding.size() == 1);
 	REQUIRE(statistics.size() == 1);
 	REQUIRE(events.size() == 1);
 	for (const pid_t helper : unwinding) {
@@ -137,7 +152,7 @@ TEST_CASE(
 	CHECK(recorder.process().err().find("is not on the recorder's list") == std::string::npos);
 	for (const pid_t helper : unwinding)
 		CHECK(eventually([&] { return kill(helper, 0) != 0; }));
-	for (const pid_t helper : {statistics[0], events[0]})
+	for (const pid_t helper : {statistics[0], events[0], files[0], starter[0]})
 		CHECK(eventually([&] { return kill(helper, 0) != 0; }));
 }
 
@@ -146,8 +161,7 @@ TEST_CASE("while it waits for load generators it keeps nothing more, and without
 	REQUIRE(root());
 	Redis redis;
 	Recorder with_client(redis.pid());
-	check_confined(with_client.process().pid(),
-		       bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf) | bit(kCheckpointRestore));
+	check_confined(with_client.process().pid(), bit(kDacReadSearch) | bit(kSysPtrace) | bit(kBpf));
 	Process load({program("forktail-load"), "-s", redis.socket(), "-n", "20000", "-t", "set"});
 	REQUIRE(load.wait(Seconds(60)) == 0);
 	const Recorded r = with_client.stop();
@@ -233,16 +247,17 @@ TEST_CASE("a helper that dies or hangs loses names and nothing else")
 	REQUIRE(root());
 	const auto target = spinning(FORKTAIL_LONG_NAME);
 	Recorder recorder(target->pid());
-	const auto helpers = children(recorder.process().pid(), "forktail-unwind");
-	REQUIRE(helpers.size() == 3);
+	const auto unwinding = [&] { return children(recorder.process().pid(), "forktail-unwind"); };
+	const pid_t first = unwinding().at(0);
 	sleep_for(Seconds(0.4));
-	kill(helpers[0], SIGKILL);
+	kill(first, SIGKILL);
 	REQUIRE(eventually(
-	    [&] { return recorder.process().err().find("starting another one") != std::string::npos; }));
+	    [&] { return recorder.process().err().find("It is started again") != std::string::npos; }));
+	REQUIRE(eventually([&] { return unwinding().size() == 1 && unwinding()[0] != first; }));
 	const uint64_t replaced_ns = ft_now_ns();
 	sleep_for(Seconds(0.5));
 	const uint64_t stopped_ns = ft_now_ns();
-	kill(helpers[1], SIGSTOP);
+	kill(unwinding()[0], SIGSTOP);
 	sleep_for(Seconds(0.5));
 	const Recorded r = recorder.stop();
 	size_t named_by_second = 0, unnamed = 0;
@@ -262,7 +277,7 @@ TEST_CASE("a killed recorder leaves no helper behind")
 	Redis redis;
 	Recorder recorder(redis.pid());
 	std::vector<pid_t> all = children(recorder.process().pid(), "forktail-unwind");
-	for (const char *name : {"forktail-stats", "forktail-events"})
+	for (const char *name : {"forktail-stats", "forktail-events", "forktail-files"})
 		all.push_back(children(recorder.process().pid(), name).at(0));
 	recorder.process().signal(SIGKILL);
 	recorder.process().wait(Seconds(30));

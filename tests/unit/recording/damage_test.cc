@@ -392,6 +392,27 @@ TEST_CASE("invalid headers are skipped, and the next block is found")
 	CHECK(c.damage.blocks_missing == 1);
 }
 
+TEST_CASE("a file that unpacks to far more than its size is read only up to there")
+{
+	constexpr size_t raw_bytes = 60'000'000; // two of these are above what is free
+	const std::string raw(raw_bytes, 'x');
+	std::string stored(ZSTD_compressBound(raw_bytes), 0);
+	stored.resize(ZSTD_compress(stored.data(), stored.size(), raw.data(), raw_bytes, 1));
+	ft_block_header h = header_of(FT_BLOCK_NOTE, 0, 1, static_cast<uint32_t>(stored.size()));
+	h.flags = FT_BLOCK_ZSTD;
+	h.raw_bytes = raw_bytes;
+	const std::string one = forged(h, stored), manifest = forged_json(FT_BLOCK_MANIFEST, 0, "{}");
+	TempDir dir;
+	write_file(dir.file("one"), manifest + one);
+	CHECK_FALSE(read_recording(dir.file("one")).damage.bomb);
+	write_file(dir.file("many"), manifest + one + one + one + one);
+	const Contents c = read_recording(dir.file("many"));
+	CHECK(c.rc == 0);
+	CHECK(c.damage.bomb);
+	CHECK(c.blocks.size() == 2);
+	CHECK(c.damage.bytes_skipped == 2 * one.size());
+}
+
 TEST_CASE("sequence numbers that jump are counted without overflow")
 {
 	TempDir dir;

@@ -56,6 +56,33 @@ TEST_CASE("CSV by RFC 4180: an unknown value is an empty field, empty text is a 
 	std::filesystem::remove_all(directory);
 }
 
+TEST_CASE("CSV has no texts that a spreadsheet executes, unless they are wanted as they are")
+{
+	const TableKind kind = {
+	    "t", {{"run_id", ColumnType::Name}, {"text", ColumnType::Text}, {"n", ColumnType::Int}}};
+	for (const bool raw : {false, true}) {
+		char directory[] = "/tmp/forktail-csv-XXXXXX";
+		REQUIRE(mkdtemp(directory));
+		auto sink = MakeCsv(directory, raw);
+		REQUIRE(sink->Open({kind}));
+		Batch batch(kind);
+		batch.SetNames(0, {"@id"});
+		for (const char *name : {"=cmd|'/c calc'!A", "+1", "-1", "@SUM", "\tx", "a=1"})
+			batch.Row().Text(name).Int(-7);
+		REQUIRE(sink->Write(0, batch));
+		REQUIRE(sink->Close());
+		std::ifstream file(std::string(directory) + "/t.csv", std::ios::binary);
+		std::ostringstream text;
+		text << file.rdbuf();
+		const std::string q = raw ? "" : "'";
+		std::string expected = "run_id,text,n\r\n";
+		for (const std::string name : {"=cmd|'/c calc'!A", "+1", "-1", "@SUM", "\tx"})
+			expected += q + "@id," + q + name + ",-7\r\n";
+		CHECK(text.str() == expected + q + "@id,a=1,-7\r\n");
+		std::filesystem::remove_all(directory);
+	}
+}
+
 TEST_CASE("the time of day is that of the nearest reading of both clocks")
 {
 	Run run;

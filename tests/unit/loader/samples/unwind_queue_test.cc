@@ -15,6 +15,9 @@
 #include <unistd.h>
 #include <vector>
 
+#include "loader/samples/files_helper.h"
+#include "loader/samples/target_files.h"
+#include "loader/samples/unwind_helper.h"
 #include "loader/samples/unwind_messages.h"
 #include "loader/samples/unwind_queue.h"
 #include "loader/system/helper_process.h"
@@ -31,8 +34,20 @@ struct Named {
 	bool known;
 };
 
+// The processes that a recorder starts; they end with the test.
+struct Helpers {
+	Helpers()
+	{
+		static const helper_setup *const kinds[] = {&files_helper, &unwind_helper};
+		REQUIRE(helpers_begin(kinds, 2) == 0);
+	}
+	~Helpers() { helpers_end(); }
+};
+
 struct Unwinding {
-	unwind_queue *u = unwind_queue_open();
+	Helpers helpers;
+	target_files *files = target_files_open();
+	unwind_queue *u = unwind_queue_open(files);
 	std::vector<Named> results;
 	uint64_t asked = 0;
 
@@ -48,7 +63,11 @@ struct Unwinding {
 		    },
 		    &results);
 	}
-	~Unwinding() { unwind_queue_close(u); }
+	~Unwinding()
+	{
+		unwind_queue_close(u);
+		target_files_close(files);
+	}
 	void add(const void *address, pid_t pid = getpid(), pid_t parent = 0)
 	{
 		ft_cpu_sample record = {};
@@ -68,28 +87,21 @@ struct Unwinding {
 	pid_t helper() const { return unwind_queue_so_far(u).helper; }
 };
 
-// A helper that has been taken over: it is stopped, and the test has its sockets. It must have started
-// (answered once): before that, other descriptors have these numbers.
+// A helper that has been taken over: it is stopped, and the test has its socket. It must have started
+// (answered once): before that, another descriptor has this number.
 struct TakenOver {
 	pid_t pid;
-	int requests, questions;
+	int requests;
 
 	explicit TakenOver(pid_t helper) : pid(helper)
 	{
-		siginfo_t stopped;
 		kill(pid, SIGSTOP);
-		REQUIRE(waitid(P_PID, static_cast<id_t>(pid), &stopped, WSTOPPED | WNOWAIT) == 0);
 		const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 		requests = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, HELPER_SOCKET, 0));
-		questions = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, HELPER_KEPT, 0));
 		close(pidfd);
-		REQUIRE((requests >= 0 && questions >= 0));
+		REQUIRE(requests >= 0);
 	}
-	~TakenOver()
-	{
-		close(requests);
-		close(questions);
-	}
+	~TakenOver() { close(requests); }
 	void answer(uint64_t serial) const
 	{
 		unwind_answer a = {};
@@ -167,11 +179,15 @@ TEST_CASE("results arrive in the order of the samples, each once")
 	CHECK(wrong == 0);
 }
 
-TEST_CASE("a dead helper loses only its waiting samples, and the next helper continues, while there are any")
+TEST_CASE("a dead helper loses only its waiting samples, and another one continues, however often")
 {
 	Unwinding w;
-	for (int helpers = 3; helpers > 0; helpers--) {
+	for (int deaths = 0; deaths < 3; deaths++) {
 		w.results.clear();
+		REQUIRE(eventually([&] {
+			unwind_queue_tick(w.u);
+			return w.helper() != 0;
+		}));
 		w.add(address_of("l64a"));
 		unwind_queue_settle(w.u);
 		REQUIRE(w.results.size() == 1);
@@ -183,14 +199,37 @@ TEST_CASE("a dead helper loses only its waiting samples, and the next helper con
 			return w.results.size() == 2;
 		}));
 		CHECK_FALSE(w.results[1].known);
-		CHECK(unwind_queue_so_far(w.u).not_unwound == static_cast<uint64_t>(4 - helpers));
+		CHECK(unwind_queue_so_far(w.u).not_unwound == static_cast<uint64_t>(deaths + 1));
+		CHECK(unwind_queue_so_far(w.u).helpers_ended == static_cast<uint64_t>(deaths + 1));
 	}
-	CHECK(w.helper() == 0);
+}
+
+TEST_CASE(
+    "while the process that opens files hangs, samples wait; then its process is left alone for a while")
+{
+	Unwinding w;
+	const pid_t first = target_files_so_far(w.files).pid;
+	kill(first, SIGSTOP);
 	w.add(address_of("l64a"));
-	CHECK(w.results.size() == 3);
-	CHECK_FALSE(w.results[2].known);
-	CHECK(unwind_queue_fd(w.u) == -1);
-	unwind_queue_settle(w.u);
+	CHECK(w.results.empty());
+	REQUIRE(eventually(
+	    [&] {
+		    unwind_queue_tick(w.u);
+		    return w.results.size() == 1;
+	    },
+	    Seconds(10)));
+	CHECK_FALSE(w.results[0].known);
+	CHECK(target_files_so_far(w.files).ended == 1);
+	REQUIRE(eventually([&] {
+		unwind_queue_tick(w.u);
+		const pid_t now = target_files_so_far(w.files).pid;
+		return now && now != first;
+	}));
+	char title[64];
+	target_files_title_now(w.files, getpid(), title, sizeof title);
+	CHECK(std::string(title).empty()); // left alone
+	target_files_title_now(w.files, getppid(), title, sizeof title);
+	CHECK_FALSE(std::string(title).empty()); // others are not
 }
 
 TEST_CASE("a hung helper delays nothing, not even when it is stopped with a full queue")
@@ -229,7 +268,7 @@ TEST_CASE("a helper that is silent for ten seconds is ended, and the next one co
 	REQUIRE(eventually(
 	    [&] {
 		    unwind_queue_tick(w.u);
-		    return w.helper() != first;
+		    return w.helper() && w.helper() != first;
 	    },
 	    Seconds(30)));
 	CHECK(w.results.size() == 1);
@@ -250,14 +289,6 @@ TEST_CASE("a helper that sends without end holds nothing up")
 	REQUIRE(w.results.size() == 1); // it has started
 	w.results.clear();
 	const TakenOver helper(w.helper());
-	debug_file_question question = {};
-	for (int i = 0; i < 2; i++)
-		REQUIRE(send(helper.questions, &question, sizeof question, MSG_DONTWAIT) > 0);
-	unwind_queue_question(w.u);
-	char byte;
-	CHECK(recv(helper.questions, &byte, 1, MSG_DONTWAIT) == 1);
-	CHECK(recv(helper.questions, &byte, 1, MSG_DONTWAIT) == -1);
-
 	w.refill_budget();
 	w.add(address_of("l64a"));
 	for (int i = 0; i < 3; i++)
@@ -276,7 +307,7 @@ TEST_CASE("an ended child is named from its parent's files")
 {
 	Unwinding w;
 	w.add(address_of("l64a"), 4194304, getpid());
-	w.add(address_of("l64a"), 4194304, 0);
+	w.add(address_of("l64a"), 4194303, 0);
 	unwind_queue_settle(w.u);
 	REQUIRE(w.results.size() == 2);
 	CHECK(w.results[1].t_ns + w.results[0].t_ns == 3);

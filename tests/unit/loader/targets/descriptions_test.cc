@@ -40,7 +40,7 @@ size_t listens(const json_t *described)
 TEST_CASE("a new target is looked up again within seconds, an old one after a minute")
 {
 	const Descriptions d(descriptions_open());
-	const json_t *first = descriptions_add(d.get(), getpid(), second_ns);
+	const json_t *first = descriptions_add(d.get(), getpid(), "words", second_ns);
 	CHECK(text_of(first, "comm") == "test_loader");
 	const size_t before = listens(first);
 	Socket s(true);
@@ -57,12 +57,12 @@ TEST_CASE("targets are looked up in turn, new ones first")
 {
 	Process old({"sleep", "60"}), older({"sleep", "60"});
 	const Descriptions d(descriptions_open());
-	descriptions_add(d.get(), older.pid(), 1);
-	descriptions_add(d.get(), old.pid(), 2);
+	descriptions_add(d.get(), older.pid(), "words", 1);
+	descriptions_add(d.get(), old.pid(), "words", 2);
 	CHECK(pid_of(descriptions_tick(d.get(), 10000 * second_ns)) == older.pid());
 	CHECK(pid_of(descriptions_tick(d.get(), 20000 * second_ns)) == old.pid());
 	CHECK(pid_of(descriptions_tick(d.get(), 30000 * second_ns)) == older.pid());
-	descriptions_add(d.get(), getpid(), 40000 * second_ns);
+	descriptions_add(d.get(), getpid(), "words", 40000 * second_ns);
 	CHECK(pid_of(descriptions_tick(d.get(), 40014 * second_ns)) == getpid());
 }
 
@@ -70,9 +70,9 @@ TEST_CASE("all targets are listed until they are forgotten")
 {
 	Process other({"sleep", "60"});
 	const Descriptions d(descriptions_open());
-	descriptions_add(d.get(), getpid(), 1);
-	descriptions_add(d.get(), other.pid(), 1);
-	descriptions_add(d.get(), other.pid(), 2); // once
+	descriptions_add(d.get(), getpid(), "words", 1);
+	descriptions_add(d.get(), other.pid(), "words", 1);
+	descriptions_add(d.get(), other.pid(), "words", 2); // once
 	const auto count = [&] {
 		json_t *all = descriptions_all(d.get());
 		const size_t n = json_array_size(all);
@@ -83,5 +83,5 @@ TEST_CASE("all targets are listed until they are forgotten")
 	descriptions_forget(d.get(), getpid());
 	descriptions_forget(d.get(), getpid());
 	CHECK(count() == 1);
-	CHECK(descriptions_add(nullptr, getpid(), 1) == nullptr);
+	CHECK(descriptions_add(nullptr, getpid(), "words", 1) == nullptr);
 }

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""Files are opened for writing in one place (common/files/output.h, pending.h), which follows no other user's links.
+
+Every other place that opens for writing is listed here with the reason why that is safe. With --refuses, a line that opens a
+file is added to a copy of one source and must be found.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ("analysis", "cli", "common", "hosts", "live", "loader", "loadgen", "recording")
+WRITES = re.compile(r'fopen\([^)]*"[wa]|std::ofstream|O_CREAT|\bcreat\(|freopen\(')
+SAFE = {
+    "common/files/output.c": "the one place",
+    "common/process/become.cc": "snapshots' explanations, with O_NOFOLLOW, in the ring",
+    "analysis/source/marks.cc": "marks, with O_NOFOLLOW",
+    "analysis/exports/data_set/about.cc": "inside a new directory of pending.h",
+    "hosts/host_run.cc": "a run directory that was made for this run",
+    "hosts/rank/gather.cc": "a run directory that was made for this run",
+    "hosts/run.cc": "a run directory that was made for this run",
+    "live/guard/snapshot_jobs.cc": "a snapshot that was just made, in the ring, which is closed to others",
+    "live/metrics/textfile.cc": "a temporary file with O_NOFOLLOW",
+    "live/snapshot/copy.cc": "a new file (O_EXCL)",
+    "live/snapshot/snapshot.cc": "a snapshot that was just made",
+    "loader/system/privileges.c": "a filter's numbers",
+    "recording/output.c": "recordings: new files, without links",
+}
+
+
+def openings(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if WRITES.search(line.split("//")[0]):
+            yield f"{path}:{number}: {line.strip()}"
+
+
+def main():
+    found, used = [], set()
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            name = str(path.relative_to(ROOT))
+            if path.suffix not in (".c", ".cc", ".h"):
+                continue
+            text = path.read_text(encoding="utf-8")
+            if sys.argv[1:] == ["--refuses"] and name == "loadgen/main.c":
+                text += '\nstatic void added(const char *path) { fopen(path, "w"); }\n'
+            lines = list(openings(name, text))
+            if lines and name in SAFE:
+                used.add(name)
+            elif lines:
+                found += lines
+    for line in found:
+        print(f"{line}\n  opens a file for writing: use output_open(), output_fopen() or Pending, which follow no other user's links")
+    for name in sorted(SAFE.keys() - used):
+        print(f"{name} is listed in tests/checks/outputs.py and opens nothing for writing")
+    return 1 if found or SAFE.keys() - used else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
