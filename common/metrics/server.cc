@@ -329,7 +329,7 @@ std::unique_ptr<MetricsServer> MetricsServer::Open(event_base *base, const std::
 		return nullptr;
 	if (path)
 		state->where = state->unix_path = address;
-	state->loopback = state->where.starts_with("127.") || state->where.starts_with("[::1]") || path;
+	state->loopback = state->where.starts_with("127.") || state->where.starts_with("[::1]");
 	state->http = evhttp_new(base);
 	evhttp_bound_socket *bound =
 	    state->http ? evhttp_accept_socket_with_handle(state->http, fd) : nullptr;

@@ -70,19 +70,25 @@ double InSeconds(uint64_t ns)
 
 void SayThreads(const live::Follower &follower, MetricsWriter *w)
 {
-	w->Counter("forktail_thread_seconds", "seconds",
-		   "Time of a server's threads by cause. Includes idle, own-code and unknown, so the rates "
-		   "of a running thread sum to 1. A cause without time has no series; further threads of a "
-		   "server with very many are \"other\".");
-	for (const live::ThreadTotals &t : follower.threads())
+	w->Counter(
+	    "forktail_thread_seconds", "seconds",
+	    "Time of a server's threads by cause. Includes idle, own-code and unknown, so the rates "
+	    "of a running thread sum to 1. Of a server's threads beyond 32, causes without time have no "
+	    "series; those beyond 256 are \"other\".");
+	// A series that begins above 0 lacks its first increase in rates, so the first threads have all.
+	constexpr size_t with_all = 32;
+	std::map<uint32_t, size_t> of_server;
+	for (const live::ThreadTotals &t : follower.threads()) {
+		const bool all = of_server[t.server]++ < with_all;
 		for (int c = 0; c < analysis::kTimelineCauses; c++)
 			if (IsOfThreads(static_cast<analysis::Cause>(c)) &&
-			    t.by_cause[static_cast<size_t>(c)])
+			    (all || t.by_cause[static_cast<size_t>(c)]))
 				w->Seconds(
 				    {{"server", follower.servers()[t.server].name},
 				     {"thread", t.name},
 				     {"cause", analysis::AccountName(static_cast<analysis::Cause>(c))}},
 				    t.by_cause[static_cast<size_t>(c)]);
+	}
 }
 
 void SayRequests(const live::Follower &follower, MetricsWriter *w)

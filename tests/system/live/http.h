@@ -59,7 +59,7 @@ inline std::string Http(const std::string &where, const std::string &request)
 inline std::string Get(const std::string &where, const std::string &path = "/metrics",
 		       const std::string &headers = "")
 {
-	return Http(where, "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + headers + "\r\n");
+	return Http(where, "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n");
 }
 
 inline std::string Body(const std::string &answer)

@@ -58,8 +58,8 @@ public:
 			snprintf(hex, sizeof hex, "%%%02X", c);
 			escaped += hex;
 		}
-		std::string answer =
-		    Http(where(), "GET /api/v1/query?query=" + escaped + " HTTP/1.0\r\nHost: x\r\n\r\n");
+		std::string answer = Http(where(), "GET /api/v1/query?query=" + escaped +
+						       " HTTP/1.0\r\nHost: localhost\r\n\r\n");
 		std::map<std::string, double> values;
 		const auto parsed = nlohmann::json::parse(Body(answer));
 		for (const auto &result : parsed.at("data").at("result")) {
@@ -183,14 +183,14 @@ TEST_CASE("the answers follow the format specifications")
 	CHECK(Get(path, "/metrics", "Accept: application/openmetrics-text;q=0\r\n").find("0.0.4") !=
 	      std::string::npos);
 
-	const std::string head = Http(path, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+	const std::string head = Http(path, "HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
 	CHECK(Status(head) == "HTTP/1.1 200 OK");
 	CHECK(Body(head).empty());
 	CHECK(Status(Get(path, "/")) == "HTTP/1.1 404 Not Found");
 	CHECK(Status(Get(path, "/metrics/../../etc/passwd")) == "HTTP/1.1 404 Not Found");
 	for (const char *method : {"POST", "PUT", "DELETE", "TRACE", "NONSENSE"}) {
 		const std::string no =
-		    Http(path, method + std::string(" /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+		    Http(path, method + std::string(" /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"));
 		CAPTURE(method, no);
 		CHECK(no.find("forktail_") == std::string::npos);
 		CHECK(no.find(" 200 ") == std::string::npos);
@@ -226,8 +226,15 @@ TEST_CASE("hostile clients change nothing")
 	const std::string long_header = "X: " + std::string(1 << 20, 'x') + "\r\n";
 	CHECK(Status(Get(where, "/metrics", long_header)).find(" 200 ") == std::string::npos);
 	CHECK(Status(Get(where, "/" + std::string(1 << 20, 'a'))).find(" 200 ") == std::string::npos);
-	CHECK(Status(Http(where, "GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000000\r\n\r\n"))
+	CHECK(Status(Http(where,
+			  "GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000000\r\n\r\n"))
 		  .find(" 200 ") == std::string::npos);
+	// A name that leads here only for a browser's page.
+	for (const char *host : {"evil.example", "127.0.0.1.evil.example:80"})
+		CHECK(Status(Http(where, std::string("GET /metrics HTTP/1.1\r\nHost: ") + host + "\r\n\r\n"))
+			  .find(" 403 ") != std::string::npos);
+	CHECK(Status(Http(where, "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+		  .find(" 403 ") != std::string::npos);
 	std::string garbage;
 	for (int i = 0; i < 100'000; i++)
 		garbage += static_cast<char>(i * 2654435761u >> 13);

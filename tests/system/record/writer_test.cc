@@ -48,12 +48,16 @@ std::string allowed_cpus(pid_t pid)
 	return "";
 }
 
+// Helpers are children of a child.
 std::vector<pid_t> with_helpers(pid_t pid)
 {
-	std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children");
 	std::vector<pid_t> all = {pid};
-	for (pid_t child; in >> child;)
-		all.push_back(child);
+	for (size_t i = 0; i < all.size(); i++) {
+		const std::string task = std::to_string(all[i]);
+		std::ifstream in("/proc/" + task + "/task/" + task + "/children");
+		for (pid_t child; in >> child;)
+			all.push_back(child);
+	}
 	return all;
 }
 
