@@ -57,7 +57,7 @@ static void reset_process(void)
 /* The caller's environment may hold passwords, and the guard and its commands belong to another user. */
 static void keep_environment(const char *kept[], size_t room)
 {
-	static const char *const names[] = {"PATH=", "LANG=", "LC_", "TZ=", "NOTIFY_SOCKET="};
+	static const char *const names[] = {"PATH=", "LANG=", "LC_", "TZ=", "NOTIFY_SOCKET=", "WATCHDOG_"};
 	size_t count = 0;
 	for (char **e = environ; *e; e++)
 		for (size_t i = 0; i < sizeof names / sizeof *names && count + 1 < room; i++)
