@@ -40,8 +40,8 @@ struct ft_reader {
 };
 
 /* Compressed bytes of a stranger may be a bomb: zstd packs 64 MB of equal records into 5.7 kB. Recordings of
- * real servers have 3 to 30 bytes per stored byte, those of idle ones up to 60
- * (docs/reference/recording-format.md). What comes after more than that is not read. */
+ * busy, idle and stopped servers had up to 5 bytes per stored byte, and their blocks up to 9. What comes
+ * after far more than that is not read. */
 #define FT_RAW_FREE ((uint64_t)FT_BLOCK_LIMIT + (1 << 20)) /* a block of any size */
 enum { FT_RAW_PER_STORED = 200 };
 static inline bool ft_is_bomb(uint64_t raw, uint64_t stored)
