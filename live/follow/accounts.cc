@@ -121,6 +121,7 @@ uint32_t Accounts::Label(Known *t)
 	for (unsigned i = 1;; i++) {
 		std::string name = BaseName(*t) + (i > 1 ? "/" + std::to_string(i) : "");
 		const bool full = of_server >= kMostLabelsOfServer || labels_.size() >= kMostLabels;
+		// A thread that is named like the shared label has that label, too.
 		const bool shared = full && !labels_.contains({server, name});
 		name = shared ? kOthers : name;
 		auto [found, is_new] =
@@ -129,7 +130,7 @@ uint32_t Accounts::Label(Known *t)
 		if (is_new)
 			all_.emplace_back();
 		ThreadTotals &totals = all_[found->second];
-		if (totals.alive && totals.tid != t->tid)
+		if (!shared && totals.alive && totals.tid != t->tid)
 			continue;
 		totals.server = server;
 		totals.name = name;

@@ -175,6 +175,30 @@ TEST_CASE("a thread's second sums to one second, and no counter decreases")
 	CHECK(sum == f.follower.threads()[0].accounted_ns);
 }
 
+TEST_CASE("very many threads of a server share a label that sums, whatever they are called")
+{
+	constexpr uint32_t threads = 400;
+	TempDir dir;
+	Writer w(dir.file("r"));
+	Following f(dir.file("r"));
+	for (uint32_t i = 1; i <= threads; i++) {
+		w.Thread(kTid + i, kTid, 0, kStart, 0, 0, i == 1 ? "other" : "worker");
+		ft_span wait = w.Wait(FT_IDLE, 0, 1000 * kMs, 0);
+		wait.tid = kTid + i;
+		w.Record(FT_BLOCK_SPAN, wait);
+	}
+	w.Flush();
+	f.To(3100 * kMs);
+	CHECK(f.follower.threads().size() == 256);
+	uint64_t idle = 0, others = 0;
+	for (const ThreadTotals &t : f.follower.threads()) {
+		idle += t.by_cause[Index(Cause::Idle)];
+		others += t.name == "other" ? t.by_cause[Index(Cause::Idle)] : 0;
+	}
+	CHECK(idle == threads * 1000 * kMs);
+	CHECK(others == (threads + 1 - 255) * 1000 * kMs);
+}
+
 TEST_CASE("an iteration is reported with its parts and its CPU holders")
 {
 	TempDir dir;
