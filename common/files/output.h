@@ -2,7 +2,8 @@
 /* Opens files that a user named for output. The programs often run as root, and the name may be in a
  * directory of another user, who could have put a link there: to a file that only root may write. So a link
  * is followed only if it and its directory belong to the caller or to root, and a file that has other names
- * (hard links) is written only in such a directory. Links in /dev and /proc/self/fd are the kernel's. */
+ * (hard links) is written only in such a directory. /dev/stdout, /dev/stderr, /dev/fd and /proc/self/fd lead
+ * to the caller's open files. */
 #ifndef FORKTAIL_COMMON_FILES_OUTPUT_H
 #define FORKTAIL_COMMON_FILES_OUTPUT_H
 

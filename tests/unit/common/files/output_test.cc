@@ -31,7 +31,7 @@ int wrote(const std::string &path)
 
 } // namespace
 
-TEST_CASE("an output is written through the caller's links, and through nobody else's")
+TEST_CASE("an output is written through links of the caller, not of other users")
 {
 	TempDir dir;
 	const std::string file = dir.file("file"), link = dir.file("link"), dangling = dir.file("dangling");
@@ -42,6 +42,7 @@ TEST_CASE("an output is written through the caller's links, and through nobody e
 	CHECK(read_file(file) == "new");
 	CHECK(wrote(dangling) == 1);
 	CHECK(wrote("/dev/null") == 1);
+	CHECK(output_check("/dev/stdout") == 0);
 	CHECK(wrote(dir.file("fresh")) == 1);
 	CHECK(wrote(dir.file("no/such/directory")) == -ENOENT);
 	if (geteuid() != 0)
@@ -58,7 +59,14 @@ TEST_CASE("an output is written through the caller's links, and through nobody e
 	}
 	CHECK(read_file(file) == "precious");
 	CHECK(access(dir.file("absent").c_str(), F_OK) != 0);
-	// Root's own link, in a directory whose owner could have put it there by a rename.
+	const std::string shared = "/dev/shm/forktail-output-test-" + std::to_string(getpid());
+	REQUIRE(symlink(file.c_str(), shared.c_str()) == 0);
+	REQUIRE(lchown(shared.c_str(), kNobody, kNobody) == 0);
+	CHECK(output_check(shared.c_str()) == -ELOOP);
+	CHECK(wrote(shared) < 0); // by the kernel, where it protects links in such directories
+	unlink(shared.c_str());
+	CHECK(read_file(file) == "precious");
+	// A link of root, in a directory whose owner could have put it there by a rename.
 	REQUIRE(lchown(link.c_str(), 0, 0) == 0);
 	REQUIRE(chown(dir.path().c_str(), kNobody, kNobody) == 0);
 	CHECK(wrote(link) == -ELOOP);
