@@ -62,16 +62,16 @@ template <size_t N> const char *RuleFor(const std::string &function, const Activ
 std::string CommandWords(std::string text)
 {
 	static const std::map<std::string, std::string> special = {
-	    {"sinter", "SINTER, SINTERSTORE or SMEMBERS"},
+	    {"sinter", "SINTER, SINTERCARD, SINTERSTORE or SMEMBERS"},
 	    {"sunionDiff", "SUNION, SUNIONSTORE, SDIFF or SDIFFSTORE"},
-	    {"zunionInterDiff", "ZUNION, ZINTER or ZDIFF"},
+	    {"zunionInterDiff", "ZUNION, ZUNIONSTORE, ZINTER, ZINTERSTORE, ZDIFF or ZDIFFSTORE"},
 	    {"Hgetall", "HGETALL, HKEYS or HVALS"},
 	    {"pop", "LPOP or RPOP"},
 	    {"push", "LPUSH or RPUSH"},
 	    {"incrDecr", "INCR or DECR"},
 	    {"blockingPop", "BLPOP or BRPOP"},
 	    {"Zpop", "ZPOPMIN or ZPOPMAX"},
-	    {"zremrange", "ZREMRANGEBYRANK, -SCORE or -LEX"},
+	    {"zremrange", "ZREMRANGEBYRANK, ZREMRANGEBYSCORE or ZREMRANGEBYLEX"},
 	    {"scan", "SCAN, SSCAN, HSCAN or ZSCAN"},
 	    {"srandmemberWithCount", "SRANDMEMBER"},
 	    {"zrandmemberWithCount", "ZRANDMEMBER"},

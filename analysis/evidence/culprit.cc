@@ -53,6 +53,28 @@ std::string CallsText(uint64_t times, const std::string &call)
 	return times > 1 ? common::FormatCount(times) + " " + call + " calls" : call;
 }
 
+// Whether the activity of a function does not tell which command it ran.
+bool IsVague(const std::string &activity)
+{
+	return activity == "script" || activity == "command" || activity == "unknown" ||
+	       activity.find(" or ") != std::string::npos; // a function of several commands
+}
+
+// Whether a vague activity may be this command: of several commands only those that it lists.
+bool MayBe(const std::string &activity, const std::string &command)
+{
+	const size_t slash = activity.find('/');
+	if (slash == std::string::npos)
+		return true;
+	for (size_t at = slash + 1; at < activity.size();) {
+		const size_t end = std::min(activity.find_first_of(", ", at), activity.size());
+		if (activity.compare(at, end - at, command) == 0)
+			return true;
+		at = std::min(activity.find_first_not_of(", ", end), activity.size());
+	}
+	return false;
+}
+
 } // namespace
 
 CulpritFinder::Actor &CulpritFinder::Note(const std::string &clause, uint64_t ns, uint64_t times)
@@ -190,13 +212,12 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		return;
 	}
 	for (BusyGroup &group : groups) {
-		if (group.names[0] == "script" || group.names[0] == "command" ||
-		    group.names[0] == "unknown" ||
-		    group.names[0].find(" or ") != std::string::npos) // a function of several commands
-			if (const std::string command =
-				SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2);
-			    !command.empty())
-				group.names[0] = "command/" + command;
+		if (const std::string command =
+			IsVague(group.names[0])
+			    ? SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2)
+			    : "";
+		    !command.empty() && MayBe(group.names[0], command))
+			group.names[0] = "command/" + command;
 		Note(BusyActor(group.names), group.time_ns, 0);
 	}
 }

@@ -32,8 +32,9 @@ struct Lead {
 	std::optional<Cause> next = {}; // another one without which it would be noticeably lower
 	uint64_t without_next_ns = 0;
 	// The load generator's own delays, if they matter: an error of the measurement, not a cause to rank.
-	bool late = false;	 // to be named beside the causes
-	bool late_first = false; // without them the percentile would be lowest, and they took no small part
+	bool late = false; // to be named beside the causes
+	bool late_first =
+	    false; // without them the percentile would be lowest; they took at least half of its time
 
 	// Whether the answer speaks of what is behind a cause.
 	bool Names(Cause cause) const;
