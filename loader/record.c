@@ -297,10 +297,8 @@ static void look_at_sockets(struct recorder *r)
 /* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
-	if (r->drain.samples)
-		samples_tick(r->drain.samples); /* and of the files */
-	else
-		target_files_tick(r->files);
+	target_files_tick(r->files);
+	samples_tick(r->drain.samples);
 	report_cpus(r);
 	programs_drain_piece(r->programs);
 	report_drops(r);
@@ -442,6 +440,7 @@ static void note_peers(const struct recorder *r)
 /* Ends the recording and prints a summary. Returns the exit status. */
 static int finish(struct recorder *r, const char *reason)
 {
+	watchdog_round(0); /* the end may take longer than a round */
 	measure_cost(r, false);
 	programs_drain(r->programs); /* threads that have exited */
 	look_at_sockets(r);
@@ -574,13 +573,13 @@ static void print_begin(const struct recorder *r)
 /* The kernel ends a process that outgrows its cgroup without a word. */
 static void say_if_memory_is_short(void)
 {
-	enum { NEEDED_MB = 80 }; /* the verifier's memory while programs are loaded is most of it */
+	enum { NEEDED_MB = 80 }; /* it reports 64 MB as its cost, and its helpers have some more */
 	const uint64_t limit = cgroup_memory_limit("/proc");
 	if (limit < NEEDED_MB * 1000000ull)
 		fprintf(stderr,
 			"forktail record: its cgroup may use only %" PRIu64
-			" MB of memory. The recorder needs about %d MB, and the kernel kills it if it gets "
-			"less\n",
+			" MB of memory. The recorder needs up to %d MB; with "
+			"less the kernel may kill it\n",
 			limit / 1000000, NEEDED_MB);
 }
 

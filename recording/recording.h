@@ -180,7 +180,7 @@ struct ft_damage {
 	uint32_t gaps;		 /* number of places with such bytes */
 	uint32_t blocks_missing; /* according to sequence numbers before, between and after */
 	bool no_trailer;	 /* killed, truncated, or still being written */
-	bool bomb;		 /* the rest unpacks to so much that it is not read (part of bytes_skipped) */
+	bool bomb;		 /* the rest was not read: see FT_RAW_PER_STORED. It is in bytes_skipped */
 };
 
 /* Opens for reading. On failure *out is NULL and `error` contains one sentence for the user: missing file,

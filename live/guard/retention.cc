@@ -7,8 +7,8 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 
+#include "common/files/regular.h"
 #include "common/json/json_read.h"
 
 namespace forktail::live::guard
@@ -17,18 +17,14 @@ namespace
 {
 
 constexpr size_t kMostName = 100;
-constexpr uintmax_t kMostMarker = 1 << 20; // bytes
+constexpr size_t kMostMarker = 1 << 20; // bytes
 
 // The marker of a snapshot; an empty object: none.
 common::Json MarkerIn(const std::filesystem::path &snapshot)
 {
-	std::error_code ec;
-	const std::filesystem::path path = snapshot / kMarker;
-	if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(path, ec)) ||
-	    std::filesystem::file_size(path, ec) > kMostMarker)
-		return common::Json::object();
-	std::ifstream file(path);
-	return common::ParseObject(std::string(std::istreambuf_iterator<char>(file), {}));
+	std::string text;
+	return common::ReadRegular(snapshot / kMarker, kMostMarker, &text) ? common::ParseObject(text)
+									   : common::Json::object();
 }
 
 uint64_t BytesIn(const std::filesystem::path &directory)

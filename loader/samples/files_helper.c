@@ -20,23 +20,18 @@
 #include "loader/system/privileges.h"
 #include "loader/system/text.h"
 
-enum { REFUSED_MAX = 64, WAIT_MS = 100 };
+enum { WAIT_MS = 100 };
 
 static struct {
 	int spaces, questions; /* of the unwinding helper; -1: none */
-	uint64_t refused[REFUSED_MAX][4];
+	uint64_t refused[FILES_REFUSED_MAX][4];
 	size_t refused_count;
 	volatile struct helper_note *note;
 } files = {.spaces = -1, .questions = -1};
 
 static void note(const char *file)
 {
-	for (size_t i = 0; i < sizeof files.note->file; i++) {
-		files.note->file[i] = file[i];
-		if (!file[i])
-			break;
-	}
-	files.note->progress++;
+	helper_note_file(files.note, NULL, file);
 }
 
 static void disconnect(void)
@@ -156,11 +151,11 @@ static void push_kind(enum unwind_request_kind kind, const struct files_request 
 
 static int send_space(const struct files_request *request)
 {
-	note("its memory map");
+	note("the memory map");
 	char *maps = mappings_read(request->pid);
 	if (!maps)
 		return -ESRCH;
-	note("its mounts");
+	note("the list of mounts");
 	struct mounts *mounts = mounts_read(request->pid), *own = mounts_read(getpid());
 	struct sending s = {request, mounts, own};
 	push_kind(UNWIND_BEGIN_SPACE, request);
@@ -184,13 +179,13 @@ static void add_place(void *context, const struct mapped_file *f)
 static size_t describe_maps(struct files_answer *a)
 {
 	char path[48], program[PATH_MAX];
-	note("its memory map");
+	note("the memory map");
 	char *maps = mappings_read(a->pid);
 	a->error = maps ? 0 : -ESRCH;
 	if (maps)
 		mappings_each(maps, add_place, a);
 	free(maps);
-	note("its program's name");
+	note("the program's name");
 	snprintf(path, sizeof path, "/proc/%d/exe", a->pid);
 	const ssize_t n = readlink(path, program, sizeof program - 1);
 	program[n < 0 ? 0 : n] = 0;
@@ -200,7 +195,7 @@ static size_t describe_maps(struct files_answer *a)
 
 static size_t describe_title(struct files_answer *a)
 {
-	note("its command line");
+	note("the command line");
 	const int n = read_proc(a->pid, "cmdline", a->title, sizeof a->title);
 	a->error = n < 0 ? n : 0;
 	a->count = n < 0 ? 0 : (uint32_t)n;
@@ -209,7 +204,7 @@ static size_t describe_title(struct files_answer *a)
 
 static void refuse(const uint64_t key[4])
 {
-	if (files.refused_count < REFUSED_MAX)
+	if (files.refused_count < FILES_REFUSED_MAX)
 		memcpy(files.refused[files.refused_count++], key, sizeof files.refused[0]);
 }
 

@@ -38,7 +38,10 @@ struct mapped_place {
 	uint32_t device[2];
 };
 
-enum { FILES_TITLE_BYTES = 1024 };
+enum {
+	FILES_TITLE_BYTES = 1024,
+	FILES_REFUSED_MAX = 64, /* files that are not sent; further ones are */
+};
 
 struct files_answer {
 	uint32_t kind;

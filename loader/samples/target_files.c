@@ -22,7 +22,6 @@
 enum {
 	ASKED_MAX = 4096,
 	BLAMED_MAX = 64,
-	REFUSED_MAX = 64,
 	TITLE_MS = 100,
 	BLAME_S = 10,
 	BLAME_MOST_S = 3600,
@@ -55,7 +54,7 @@ struct target_files {
 	uint64_t progress; /* its note's, then */
 	struct blamed blamed[BLAMED_MAX];
 	uint64_t blamed_until_ns; /* the last of them */
-	uint64_t refused[REFUSED_MAX][4];
+	uint64_t refused[FILES_REFUSED_MAX][4];
 	size_t refused_count;
 	pid_t wanted; /* whose title is waited for */
 	char *wanted_title;
@@ -236,7 +235,7 @@ void target_files_connect(struct target_files *f, int spaces, int questions)
 void target_files_refuse(struct target_files *f, const uint64_t key[4])
 {
 	struct files_request r = {.kind = FILES_REFUSE};
-	if (f->refused_count == REFUSED_MAX)
+	if (f->refused_count == FILES_REFUSED_MAX)
 		return;
 	memcpy(f->refused[f->refused_count++], key, sizeof r.key);
 	memcpy(r.key, key, sizeof r.key);
@@ -283,12 +282,9 @@ static void deliver(struct target_files *f, const struct files_answer *a)
  * reason. */
 static void give_up_helper(struct target_files *f, bool hung)
 {
-	char text[192] = "ended", file[sizeof((struct helper_note *)0)->file * VISIBLE_MOST + 1];
-	const volatile struct helper_note *note = helper_note_of(&files_helper);
-	char copy[sizeof note->file];
-	for (size_t i = 0; i < sizeof copy; i++)
-		copy[i] = note->file[i];
-	visible_text(file, sizeof file, copy, strnlen(copy, sizeof copy));
+	const struct helper_note note = helper_note_read(&files_helper);
+	char text[192] = "ended", file[sizeof note.file * VISIBLE_MOST + 1];
+	visible_text(file, sizeof file, note.file, strlen(note.file));
 	if (f->sent) {
 		const pid_t pid = f->queue->request.pid;
 		const unsigned seconds = blame(f, pid);
@@ -389,7 +385,7 @@ void target_files_title_now(struct target_files *f, pid_t pid, char *title, size
 		poll(&p, 1, (int)((until_ns - now) / 1000000) + 1);
 		target_files_take(f);
 	}
-	/* At the start of a recording nobody else notices that it is hung. */
+	/* Before the main loop begins there are no ticks that notice it. */
 	if (f->wanted && f->sent && f->queue->request.pid == pid)
 		give_up_helper(f, true);
 	f->wanted = 0;

@@ -59,7 +59,7 @@ void target_files_forget(struct target_files *f, pid_t pid);
 /* Readable when there is an answer; -1: there is no helper now. */
 int target_files_fd(const struct target_files *f);
 void target_files_take(struct target_files *f);
-/* At every tick: ends a hung helper, and starts one if there is none. */
+/* At every tick: replaces a helper that hangs or has ended. */
 void target_files_tick(struct target_files *f);
 /* Whether any answer is still to come. */
 bool target_files_busy(const struct target_files *f);

@@ -64,13 +64,7 @@ static int ask(void *context, const uint8_t *build_id, size_t bytes)
 /* A file_reporter: what is read from now on. */
 static void report_file(const uint64_t key[4], const char *name)
 {
-	for (int i = 0; i < 4; i++)
-		helper.note->key[i] = key ? key[i] : 0;
-	for (size_t i = 0; i < sizeof helper.note->file; i++) {
-		helper.note->file[i] = name[i];
-		if (!name[i])
-			break;
-	}
+	helper_note_file(helper.note, key, name);
 }
 
 static void answer(int socket, struct unwinder *u, const struct unwind_request *r)
@@ -90,7 +84,7 @@ static void answer(int socket, struct unwinder *u, const struct unwind_request *
 	a.took_ns = own_cpu_ns() - start_ns;
 	size_t length = text.length - program;
 	memcpy(a.text, text.bytes + program, length);
-	report_file(NULL, ""); /* before anybody knows that it is done */
+	report_file(NULL, ""); /* before the recorder knows that it is done */
 	send_packet(socket, &a, offsetof(struct unwind_answer, text) + length, -1, 0);
 }
 

@@ -141,17 +141,12 @@ static void give_up_held(struct unwind_queue *u, uint64_t since_ns)
 /* The file that the helper was reading when it ended is not read again. */
 static void blame_file(struct unwind_queue *u, char *what, size_t size)
 {
-	const volatile struct helper_note *note = helper_note_of(&unwind_helper);
-	uint64_t key[4];
-	char name[sizeof note->file], visible[sizeof name * VISIBLE_MOST + 1];
-	for (int i = 0; i < 4; i++)
-		key[i] = note->key[i];
-	for (size_t i = 0; i < sizeof name; i++)
-		name[i] = note->file[i];
-	if (!(key[0] | key[1] | key[2] | key[3]))
+	const struct helper_note note = helper_note_read(&unwind_helper);
+	char visible[sizeof note.file * VISIBLE_MOST + 1];
+	if (!(note.key[0] | note.key[1] | note.key[2] | note.key[3]))
 		return;
-	target_files_refuse(u->files, key);
-	visible_text(visible, sizeof visible, name, strnlen(name, sizeof name));
+	target_files_refuse(u->files, note.key);
+	visible_text(visible, sizeof visible, note.file, strlen(note.file));
 	snprintf(what, size, " while it read %.80s, which is not read again", visible);
 }
 
@@ -487,7 +482,6 @@ static void take_answers(struct unwind_queue *u)
 
 void unwind_queue_tick(struct unwind_queue *u)
 {
-	target_files_tick(u->files);
 	take_answers(u);
 	if (has_helper(u))
 		send_queue(u);

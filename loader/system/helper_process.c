@@ -75,7 +75,6 @@ static void arrange_descriptors(int socket, const int *kept, size_t count)
 __attribute__((noreturn)) static void live(pid_t parent, const struct helper_setup *setup, int socket,
 					   const int *kept, size_t count)
 {
-	signal(SIGTERM, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	arrange_descriptors(socket, kept, count);
 	if (setup->low_priority)
@@ -141,9 +140,6 @@ __attribute__((noreturn)) static void start_and_end(pid_t recorder, int socket)
 	int fds[1 + HELPER_KEPT_MAX];
 	size_t count;
 	prctl(PR_SET_NAME, "forktail-spawn");
-	/* A terminal's Ctrl-C is for the recorder, which ends this process. */
-	for (const int *s = (const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0}; *s; s++)
-		signal(*s, SIG_IGN);
 	if (privileges_confine_starter(recorder))
 		_exit(3);
 	while (receive_packet_fds(socket, &r, sizeof r, fds, sizeof fds / sizeof *fds, &count, 0) ==
@@ -287,4 +283,22 @@ volatile struct helper_note *helper_note_of(const struct helper_setup *setup)
 	static struct helper_note none;
 	const int kind = kind_of(setup);
 	return kind >= 0 && starter.notes ? &starter.notes[kind] : &none;
+}
+
+void helper_note_file(volatile struct helper_note *note, const uint64_t key[4], const char *file)
+{
+	for (int i = 0; i < 4; i++)
+		note->key[i] = key ? key[i] : 0;
+	size_t i = 0;
+	for (; file[i] && i < sizeof note->file - 1; i++)
+		note->file[i] = file[i];
+	note->file[i] = 0;
+	note->progress++;
+}
+
+struct helper_note helper_note_read(const struct helper_setup *setup)
+{
+	struct helper_note copy = *helper_note_of(setup);
+	copy.file[sizeof copy.file - 1] = 0;
+	return copy;
 }

@@ -43,7 +43,7 @@ struct helper_setup {
 struct helper_note {
 	uint64_t progress; /* changes when the helper gets on */
 	uint64_t key[4];   /* of the file that it reads; 0: none */
-	char file[64];	   /* its name, perhaps without a terminator */
+	char file[64];	   /* its name */
 };
 
 /* Starts the process that starts helpers of these kinds; the array stays valid. Call it before anything is
@@ -62,6 +62,10 @@ void helper_process_end(struct helper_process *h, bool wait);
 
 /* The note of a kind. Helpers write to it; each kind has one, so it is of the newest helper. */
 volatile struct helper_note *helper_note_of(const struct helper_setup *setup);
+/* Notes what is read from now on. `key`: NULL: no file. */
+void helper_note_file(volatile struct helper_note *note, const uint64_t key[4], const char *file);
+/* A copy, whose file name ends with a 0. */
+struct helper_note helper_note_read(const struct helper_setup *setup);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* When a helper that ended is started again: the first time at once, then after 1, 2, 4 ... 60 s. After five
- * quiet minutes it begins anew. */
+ * quiet minutes the next wait is 0 s again. */
 #ifndef FORKTAIL_LOADER_RESTARTS_H
 #define FORKTAIL_LOADER_RESTARTS_H
 

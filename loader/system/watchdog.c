@@ -16,7 +16,7 @@
 #include "loader/system/text.h"
 #include "recording/recording.h"
 
-#define LOOK_NS 250000000
+#define LOOK_NS 500000000
 #define LONG_NS 1000000000ull
 
 static struct {

@@ -82,7 +82,12 @@ struct Unwinding {
 	void refill_budget() const
 	{
 		for (int i = 0; i < 100; i++)
-			unwind_queue_tick(u);
+			tick();
+	}
+	void tick() const
+	{
+		target_files_tick(files);
+		unwind_queue_tick(u);
 	}
 	pid_t helper() const { return unwind_queue_so_far(u).helper; }
 };
@@ -185,7 +190,7 @@ TEST_CASE("a dead helper loses only its waiting samples, and another one continu
 	for (int deaths = 0; deaths < 3; deaths++) {
 		w.results.clear();
 		REQUIRE(eventually([&] {
-			unwind_queue_tick(w.u);
+			w.tick();
 			return w.helper() != 0;
 		}));
 		w.add(address_of("l64a"));
@@ -195,7 +200,7 @@ TEST_CASE("a dead helper loses only its waiting samples, and another one continu
 		kill(w.helper(), SIGKILL);
 		w.add(address_of("l64a"));
 		REQUIRE(eventually([&] {
-			unwind_queue_tick(w.u);
+			w.tick();
 			return w.results.size() == 2;
 		}));
 		CHECK_FALSE(w.results[1].known);
@@ -214,14 +219,14 @@ TEST_CASE(
 	CHECK(w.results.empty());
 	REQUIRE(eventually(
 	    [&] {
-		    unwind_queue_tick(w.u);
+		    w.tick();
 		    return w.results.size() == 1;
 	    },
 	    Seconds(10)));
 	CHECK_FALSE(w.results[0].known);
 	CHECK(target_files_so_far(w.files).ended == 1);
 	REQUIRE(eventually([&] {
-		unwind_queue_tick(w.u);
+		w.tick();
 		const pid_t now = target_files_so_far(w.files).pid;
 		return now && now != first;
 	}));
@@ -239,11 +244,11 @@ TEST_CASE("a hung helper delays nothing, not even when it is stopped with a full
 	for (int i = 0; i < 6000; i++) {
 		w.add(address_of("l64a"));
 		if (i % 100 == 0)
-			unwind_queue_tick(w.u); // allows more time
+			w.tick(); // allows more time
 	}
 	CHECK(w.results.size() >= 6000 - 4096); // the queue's limit
 	REQUIRE(eventually([&] {
-		unwind_queue_tick(w.u);
+		w.tick();
 		return w.results.size() == 6000;
 	}));
 	for (const Named &n : w.results)
@@ -267,7 +272,7 @@ TEST_CASE("a helper that is silent for ten seconds is ended, and the next one co
 	w.add(address_of("l64a"));
 	REQUIRE(eventually(
 	    [&] {
-		    unwind_queue_tick(w.u);
+		    w.tick();
 		    return w.helper() && w.helper() != first;
 	    },
 	    Seconds(30)));
@@ -293,12 +298,12 @@ TEST_CASE("a helper that sends without end holds nothing up")
 	w.add(address_of("l64a"));
 	for (int i = 0; i < 3; i++)
 		helper.answer(2);
-	unwind_queue_tick(w.u);
+	w.tick();
 	REQUIRE(w.results.size() == 1);
 	CHECK(w.results[0].frames == "f\tlib.so\n");
 	CHECK(w.helper() == helper.pid); // what it sends beyond the answer is not read
 	w.add(address_of("l64a"));
-	unwind_queue_tick(w.u);
+	w.tick();
 	CHECK(w.helper() != helper.pid); // it answers a sample twice
 	CHECK(w.results.size() == 2);
 }
