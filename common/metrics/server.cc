@@ -146,8 +146,8 @@ const std::string &TextNow(MetricsServer::State *server, MetricsFormat format)
 	return server->made[i];
 }
 
-// A page in a browser on this host can make a name of its own lead to a loopback address (DNS rebinding), and
-// read what is there. Its requests have that name as their host.
+// A page in a browser on this host can make a name of its domain lead to a loopback address (DNS rebinding),
+// and read what is there. Its requests have that name as their host.
 bool IsForThisHost(evhttp_request *request)
 {
 	const char *header = evhttp_find_header(evhttp_request_get_input_headers(request), "Host");

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The recorder beside hostile and unlucky neighbours: files of targets that block for good or shrink, helpers that die.
 
-Each case asserts that the recorder goes on, says what it could not name, ends in time, leaves nothing attached, and that
+Each case asserts that the recorder continues, says what it could not name, ends in time, leaves nothing attached, and that
 its recording can be read.
 """
 import argparse
@@ -80,7 +80,7 @@ class Recorder:
         self.ends(ENDS_S)
 
     def helper(self, name):
-        """The process id of a helper; 0: there is none."""
+        """The process id of a helper; 0: it does not run."""
         for pid in (p for p in os.listdir("/proc") if p.isdigit()):
             with contextlib.suppress(OSError, IndexError):
                 stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)
@@ -138,8 +138,8 @@ class Fixtures(contextlib.ExitStack):
         return recorder
 
     def blocked(self, overlay):
-        """A process whose program is on FUSE, perhaps below an overlay, in a mount namespace of its own. Its file system's server
-        does not answer any more."""
+        """A process whose program is on FUSE, perhaps below an overlay, in a separate mount namespace. The server of its file
+        system does not answer any more."""
         if not os.path.exists("/dev/fuse"):
             raise Skip("there is no /dev/fuse")
         below, top = self.directory / "below", self.directory / "top"
@@ -217,7 +217,7 @@ def truncated(f):
 
 
 def helpers(f):
-    """Each helper is killed, and is there again; the recording goes on."""
+    """Each helper is killed, and is started again; the recording continues."""
     process = f.start([f.victim, "helped"])
     recorder = f.recorder("-p", process.pid, "-o", f.directory / "helped.forktail")
     for name in ("forktail-unwind", "forktail-files", "forktail-stats", "forktail-events"):

@@ -28,7 +28,7 @@ def attributes(node, size):
 
 
 def answer(operation, node, body, content):
-    """The error and the body of an answer; None: there is none."""
+    """The error and the body of an answer; None: the kernel expects no answer."""
     size = 4096 if node == DIRECTORY else len(content)
     if operation == 26:  # init: version 7.31, 128 kB at once
         return 0, struct.pack("<4I2H2I2H8I", 7, 31, 131072, 0, 12, 9, 131072, 1, 32, 0, *[0] * 8)[:64]

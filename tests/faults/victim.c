@@ -2,7 +2,7 @@
 /* A process that uses a third of a CPU, with the name that is its first argument, as soon as it gets SIGUSR2
  * if the second is "later". With a directory and a library after that, it runs that library's code from a
  * copy in the directory, and cuts the copy off half a second later, as a careless installation does; then the
- * same with the next copy, for ever. */
+ * same with the next copy, without end. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -139,7 +139,7 @@ def score(outcomes):
     wrong = sum(line.judgement == first_lines.WRONG for line in lines)
     return (f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
             f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 5 % (or 1 ms) of it. "
-            f"Of {len(lines)} first lines {wrong} named something innocent without a doubt.")
+            f"Of {len(lines)} first lines {wrong} named something innocent without a word of doubt.")
 
 
 def write(tables, what, page_path=PAGE):
