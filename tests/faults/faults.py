@@ -66,6 +66,7 @@ class Recorder:
         return self.log.read_text(errors="replace")
 
     def ends(self, within, status=0):
+        processes = descendants(self.process.pid)
         try:
             self.process.wait(within)
         except subprocess.TimeoutExpired:
@@ -73,7 +74,8 @@ class Recorder:
             self.process.kill()
             raise AssertionError(f"it did not end within {within} s: {stack}{self.err}") from None
         check(self.process.returncode == status, f"status {self.process.returncode}: {self.err}")
-        check(not programs(), f"BPF programs are still attached: {programs()}")
+        held = programs(processes)
+        check(not held, f"BPF programs are still attached: {held}")
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -95,13 +97,20 @@ class Recorder:
         return False
 
 
-def programs():
-    """Our programs in the kernel, by the processes that hold them."""
+def descendants(pid):
+    """A process, its children, and theirs."""
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            found += descendants(int(child))
+    return found
+
+
+def programs(processes):
+    """Which of these processes hold programs in the kernel. Other tests record meanwhile."""
     held = []
-    for pid in (p for p in os.listdir("/proc") if p.isdigit()):
+    for pid in processes:
         with contextlib.suppress(OSError):
-            if not pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("forktail"):
-                continue
             for fd in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
                     if os.readlink(f"/proc/{pid}/fd/{fd}").startswith("anon_inode:bpf"):
