@@ -29,6 +29,35 @@ uint64_t HeldTimes::Between(uint64_t from_ns, uint64_t to_ns) const
 	return held_ns;
 }
 
+namespace
+{
+
+// The value that holds for half of the time. A series has a sample where its value changes, so that a count
+// of samples would say how often it was blocked, not for how long.
+double Usual(const std::vector<Sample> &samples, uint64_t end_ns)
+{
+	struct Held {
+		double value;
+		uint64_t ns;
+	};
+	std::vector<Held> values;
+	uint64_t total_ns = 0;
+	for (size_t i = 0; i < samples.size(); i++) {
+		const uint64_t until_ns = i + 1 < samples.size() ? samples[i + 1].t_ns : end_ns;
+		values.push_back(
+		    {samples[i].value, until_ns > samples[i].t_ns ? until_ns - samples[i].t_ns : 0});
+		total_ns += values.back().ns;
+	}
+	std::ranges::sort(values, {}, &Held::value);
+	uint64_t below_ns = 0;
+	for (const Held &v : values)
+		if ((below_ns += v.ns) * 2 >= total_ns)
+			return v.value;
+	return values.back().value;
+}
+
+} // namespace
+
 HeldBuilder::HeldBuilder(const Run &run)
 {
 	if (run.servers.size() != 1 || !run.behind.empty())
@@ -37,14 +66,10 @@ HeldBuilder::HeldBuilder(const Run &run)
 	    run.series, [](const Series &s) { return s.name == "redis.blocked_clients"; });
 	if (series == run.series.end() || series->samples.empty())
 		return;
-	std::vector<double> values;
+	const double usual = Usual(series->samples, run.end_ns);
 	for (const Sample &s : series->samples)
-		values.push_back(s.value);
-	const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-	std::ranges::nth_element(values, middle);
-	for (const Sample &s : series->samples)
-		if (s.value >= *middle + 1)
-			instants_.push_back({s.t_ns, s.value - *middle});
+		if (s.value >= usual + 1)
+			instants_.push_back({s.t_ns, s.value - usual});
 }
 
 void HeldBuilder::Add(uint64_t from_ns, uint64_t to_ns)

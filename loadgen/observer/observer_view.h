@@ -9,8 +9,8 @@
 
 /* Rounds that took longer are noted: the observer waits in the server's queue like clients do. */
 #define OBSERVER_SLOW_NS 100000000u
-/* Often enough to see clients that are blocked for a tenth of a second. */
-#define OBSERVER_LOOK_NS 100000000u
+/* Often enough to see clients that are blocked for 50 ms. */
+#define OBSERVER_LOOK_NS 50000000u
 
 struct observer_view {
 	/* NULL: out of memory. */

@@ -50,6 +50,24 @@ TEST_CASE("held: the server counted the clients that waited as blocked")
 		CHECK(PartOf(b.Blame(), 0, Cause::Held).direct_ns == 0);
 		CHECK(PartOf(b.Blame(), 0, Cause::Network).direct_ns == 800 * ms);
 	}
+	SECTION("the usual number is that of most of the time, not of most samples, which are changes")
+	{
+		Series series = {"redis.blocked_clients", "", {}, {}};
+		for (const Sample &s : std::vector<Sample>{{50, 0},
+							   {500, 2},
+							   {550, 0},
+							   {600, 2},
+							   {610, 0},
+							   {620, 2},
+							   {630, 0},
+							   {640, 2},
+							   {650, 0},
+							   {660, 2}})
+			series.samples.push_back({kBase + s.t_ns * ms, s.value});
+		b.run.series.push_back(series);
+		b.Finish();
+		CHECK(PartOf(b.Blame(), 0, Cause::Held).direct_ns == 800 * ms);
+	}
 	SECTION("when no request waited")
 	{
 		Blocked(&b, {5, 0, 0, 0, 0});
