@@ -20,6 +20,7 @@
 #include "analysis/text/text.h"
 #include "analysis/text/views.h"
 #include "command.h"
+#include "common/confine/confine.h"
 #include "common/files/pending.h"
 #include "common/format/sanitize.h"
 
@@ -30,7 +31,7 @@ namespace
 {
 
 struct ExplainWords {
-	bool json = false, requests = false, all = false, ascii = false;
+	bool json = false, requests = false, all = false, ascii = false, confined = false;
 	std::string colour = "auto", format, cause_name, json_to, by;
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
@@ -73,6 +74,10 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	    ->type_name("WHEN")
 	    ->check(CLI::IsMember({"auto", "always", "never"}));
 	app->add_flag("--ascii", asked->ascii, "Use only ASCII characters");
+	app->add_flag(
+	    "--confined", asked->confined,
+	    "For a stranger's recording: give up the rights to start programs, to use the network and to "
+	    "write files but FILE");
 }
 
 // True: the options contradict each other, and the error is printed.
@@ -168,6 +173,15 @@ bool Print(const analysis::Explanation &e, const ExplainWords &asked)
 	return false;
 }
 
+// --confined. False: *error is one sentence.
+bool Confine(const ExplainWords &asked, std::string *error)
+{
+	common::Allowed allowed;
+	if (!asked.json_to.empty())
+		allowed.writable = {common::DirectoryOfOutput(asked.json_to)};
+	return common::Confine(allowed, error);
+}
+
 // --fail-if. False: the error is printed.
 bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLimits *limits)
 {
@@ -230,11 +244,15 @@ int ExplainCommand(int argc, char **argv)
 	if (asked.episode || !asked.cause_name.empty())
 		options.evidence = SIZE_MAX;
 
+	std::string error;
+	if (asked.confined && !Confine(asked, &error)) {
+		fprintf(stderr, "forktail: %s\n", error.c_str());
+		return kCant;
+	}
 	analysis::Explanation explanation;
 	analysis::gate::RunFigures figures(&limits.limits);
 	if (!limits.limits.empty())
 		figures.Watch(&options);
-	std::string error;
 	if (!Read(run, options, &explanation, &error, &status)) {
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;

@@ -77,6 +77,7 @@ void report_cost(struct recorder *r)
 							  "ns_per_run", run_ns / (double)costs[i].runs,
 							  "total_ns", (json_int_t)(run_ns * scale)));
 	}
+	const char *name;
 	json_t *o = json_object();
 	json_put_count(o, "t_ns", now);
 	json_put_count(o, "bpf_ns", (uint64_t)total_ns);
@@ -100,8 +101,10 @@ void report_cost(struct recorder *r)
 	json_put_count(o, "unwind_ns", unwinding.unwind_ns - r->base.unwind_ns);
 	json_put(o, "programs", programs);
 	/* Since the recorder began. */
-	json_put_count(o, "unwind_helper_deaths", unwinding.helpers_ended);
-	json_put_count(o, "files_helper_deaths", unwinding.files_helpers_ended);
+	json_t *deaths = json_put_object(o, "helper_deaths");
+	uint64_t count = 0;
+	for (size_t i = 0; (name = helper_deaths(i, &count)); i++)
+		json_put_count(deaths, name, count);
 	json_put_count(o, "main_loop_stalls", watchdog_stalls());
 	write_json_block(r->writer, FT_BLOCK_COST, o);
 }

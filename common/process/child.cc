@@ -61,6 +61,14 @@ std::string WhyNotStarted(const Command &c, const Failure &failure)
 	return text + ": " + strerror(failure.number);
 }
 
+void Signal(const Child &child, int signal)
+{
+	if (child.pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, child.pidfd, signal, nullptr, 0);
+	else
+		kill(child.pid, signal);
+}
+
 // Waits for its end. Until then its pid, which is also its group's id, cannot be reused.
 void Reap(Child *child)
 {
@@ -184,14 +192,14 @@ void SignalChild(Child *child, int signal)
 	if (!child->running())
 		return;
 	child->asked = true;
-	kill(child->pid, signal);
+	Signal(*child, signal);
 }
 
 void EndChild(Child *child)
 {
 	if (!child->running())
 		return;
-	kill(child->pid, SIGKILL); // it may not have created its group yet
+	Signal(*child, SIGKILL); // it may not have created its group yet
 	Reap(child);
 }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>
@@ -28,10 +29,12 @@ bool ReplaceFile(const std::string &path, const std::string &text, std::string *
 {
 	std::filesystem::path file(path);
 	std::string unfinished = file.parent_path() / ("." + file.filename().string() + kUnfinished);
-	std::ofstream out(unfinished, std::ios::binary);
-	out << text;
-	out.close();
-	if (out && rename(unfinished.c_str(), path.c_str()) == 0)
+	unlink(unfinished.c_str());
+	// New: results may be in anybody's directory, who may have put a link there.
+	const int fd = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	FILE *out = fd < 0 ? nullptr : fdopen(fd, "w");
+	const bool written = out && fwrite(text.data(), 1, text.size(), out) == text.size();
+	if (out && fclose(out) == 0 && written && rename(unfinished.c_str(), path.c_str()) == 0)
 		return true;
 	*error = "cannot write " + path + ": " + std::strerror(errno);
 	unlink(unfinished.c_str());

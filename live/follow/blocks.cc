@@ -130,8 +130,9 @@ void Follower::State::CostBlock(const ft_block &block)
 	cost.cpu_ns = common::Whole(j, "recorder_cpu_ns");
 	cost.bpf_ns = common::Whole(j, "bpf_ns");
 	cost.rss_bytes = common::Whole(j, "recorder_rss_bytes");
-	cost.unwind_helper_deaths = common::Whole(j, "unwind_helper_deaths");
-	cost.files_helper_deaths = common::Whole(j, "files_helper_deaths");
+	const common::Json *deaths = common::Member(j, "helper_deaths");
+	for (const char *helper : {"events", "files", "reqs", "stats", "switch", "unwind"})
+		cost.helper_deaths[helper] = deaths ? common::Whole(*deaths, helper) : 0;
 	cost.main_loop_stalls = common::Whole(j, "main_loop_stalls");
 }
 

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -201,7 +202,8 @@ struct RecorderCost {
 	uint64_t t_ns = 0; // when it was read
 	uint64_t cpu_ns = 0, bpf_ns = 0, rss_bytes = 0;
 	// Since the recorder began.
-	uint64_t unwind_helper_deaths = 0, files_helper_deaths = 0, main_loop_stalls = 0;
+	std::map<std::string, uint64_t> helper_deaths; // by helper, such as "unwind"; not others' names
+	uint64_t main_loop_stalls = 0;
 };
 
 // The result of one Poll().

@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/confine/confine.h"
 #include "common/format/units.h"
 #include "common/metrics/server.h"
 #include "control.h"
@@ -75,9 +76,9 @@ Stamp StampOf(const std::string &path)
 class Guard
 {
 public:
-	Guard(const GuardOptions &options, const Config &config)
-	    : options_(options), config_(config), follower_(options.path, {}),
-	      jobs_(DirectoryOf(options.path), options.forktail), planner_(config.limits.cooldown_ns),
+	Guard(const GuardOptions &options, const Config &config, Runner *runner)
+	    : options_(options), config_(config), follower_(options.path, {}), runner_(*runner),
+	      jobs_(DirectoryOf(options.path), options.forktail, runner), planner_(config.limits.cooldown_ns),
 	      stamp_(StampOf(options.config))
 	{
 		Use();
@@ -118,6 +119,7 @@ private:
 	Config config_;
 	live::Follower follower_;
 	TriggerMatcher matcher_;
+	Runner &runner_;
 	SnapshotJobs jobs_;
 	Planner planner_;
 	Control control_;
@@ -164,7 +166,8 @@ bool Guard::Begin(struct event_base *base, std::string *error)
 	    !Add(evsignal_new(base, SIGHUP, OnReload, this), nullptr) ||
 	    !Add(evsignal_new(base, SIGTERM, OnStop, this), nullptr) ||
 	    !Add(evsignal_new(base, SIGINT, OnStop, this), nullptr) ||
-	    !Add(evsignal_new(base, SIGCHLD, OnChild, this), nullptr)) {
+	    !Add(evsignal_new(base, SIGCHLD, OnChild, this), nullptr) ||
+	    !Add(event_new(base, runner_.fd(), EV_READ | EV_PERSIST, OnChild, this), nullptr)) {
 		*error = "cannot wait for events";
 		return false;
 	}
@@ -259,6 +262,11 @@ bool Guard::HandleRequest(const std::string &name, std::string *answer)
 
 void Guard::LookAfter()
 {
+	if (runner_.gone()) { // forktail-start starts another guard
+		Say(Level::Error, "the process that starts programs has ended");
+		event_base_loopbreak(base_);
+		return;
+	}
 	if (jobs_.Look()) {
 		planner_.Made(ft_now_ns());
 		metrics_.Snapshot(jobs_.last_trigger(), jobs_.last_made());
@@ -380,10 +388,16 @@ bool RunGuard(const GuardOptions &options, const Config &config, std::string *er
 		*error = "cannot wait for events";
 		return false;
 	}
-	bool good;
-	{
-		Guard guard(options, config);
-		good = guard.Begin(base, error);
+	// Before the guard limits itself and starts anything else; it ends last.
+	Runner runner;
+	bool good = runner.Begin(error);
+	if (good) {
+		Guard guard(options, config, &runner);
+		const common::Allowed allowed = {
+		    .writable = {DirectoryOf(options.path), config.metrics_textfile},
+		    .children = true,
+		    .sockets = true};
+		good = guard.Begin(base, error) && common::Confine(allowed, error);
 		if (good)
 			event_base_dispatch(base);
 		Notify("STOPPING=1");

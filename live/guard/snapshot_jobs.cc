@@ -74,14 +74,13 @@ common::Json FiredJson(const Plan &plan, uint64_t first_realtime_ns)
 	return {{"from_ns", plan.from_ns}, {"to_ns", plan.to_ns}, {"count", plan.count}, {"fired", list}};
 }
 
-void WriteMarker(const std::string &directory, const std::string &name, const Plan &plan,
-		 uint64_t realtime_ns)
+std::string MarkerText(const std::string &directory, const std::string &name, const Plan &plan,
+		       uint64_t realtime_ns)
 {
 	common::Json marker = FiredJson(plan, realtime_ns);
 	marker["name"] = name;
 	marker["number"] = NextNumber(directory);
-	std::ofstream file(directory + "/" + name + "/" + kMarker);
-	file << marker.dump(1, '\t', false, common::Json::error_handler_t::replace) << "\n";
+	return marker.dump(1, '\t', false, common::Json::error_handler_t::replace) + "\n";
 }
 
 void RemoveUnfinished(const std::string &path)
@@ -93,18 +92,6 @@ void RemoveUnfinished(const std::string &path)
 			left.push_back(entry.path());
 	for (const auto &file : left)
 		std::filesystem::remove(file, ec);
-}
-
-// Each child has its own session, so that its descendants end with it. Its output goes to the guard's
-// standard error.
-common::Command InSession(const std::string &name, uint64_t limit_ns)
-{
-	return {.name = name,
-		.out = STDERR_FILENO,
-		.err = STDERR_FILENO,
-		.group = common::Group::kSession,
-		.group_ends = true,
-		.limit_ns = limit_ns};
 }
 
 // "took longer than 30 s and was killed", "ended with status 3", "was killed by signal 9 (Killed)".
@@ -120,15 +107,14 @@ std::string How(const common::Child &child)
 
 } // namespace
 
-SnapshotJobs::SnapshotJobs(const std::string &ring, const std::string &forktail)
-    : ring_(ring), directory_(ring + "/snapshots"), forktail_(forktail)
+SnapshotJobs::SnapshotJobs(const std::string &ring, const std::string &forktail, Runner *runner)
+    : ring_(ring), directory_(ring + "/snapshots"), forktail_(forktail), runner_(*runner)
 {
 }
 
 SnapshotJobs::~SnapshotJobs()
 {
 	common::EndChild(&taker_);
-	common::EndChild(&helper_);
 }
 
 bool SnapshotJobs::Full()
@@ -170,10 +156,14 @@ bool SnapshotJobs::Take(const Plan &plan, uint64_t realtime_ns, const std::vecto
 	asked.to_ns = plan.to_ns;
 	asked.why = Because(plan);
 	asked.out = taking_.path;
+	// A snapshot without it would never be removed, so it appears with it.
+	asked.files = {{kMarker, MarkerText(directory_, taking_.name, plan, realtime_ns)}};
 	std::string error;
-	common::Command command = InSession("the snapshot", kTakeNs);
-	command.work = [asked] { return TakeInChild(asked); };
-	command.out = common::kPipe;
+	const common::Command command = {.name = "the snapshot",
+					 .work = [asked] { return TakeInChild(asked); },
+					 .out = common::kPipe,
+					 .err = STDERR_FILENO,
+					 .limit_ns = kTakeNs};
 	if (common::ForkChild(command, &taker_, &error))
 		return true;
 	figures_.failed++;
@@ -203,7 +193,6 @@ void SnapshotJobs::Taken()
 	disk_full_reported_ = false;
 	last_made_ = true;
 	figures_.taken[taking_.plan.fired[0].trigger]++;
-	WriteMarker(directory_, taking_.name, taking_.plan, taking_.realtime_ns);
 	Say(Level::Notice, "snapshot " + taking_.path + " (" +
 			       common::FormatBytes(common::Whole(result, "bytes")) +
 			       "): " + Because(taking_.plan));
@@ -225,19 +214,24 @@ bool SnapshotJobs::BeginExplaining(const Job &job)
 	// The recorder is in the same cgroup. It must never be the recorder that exceeds the limit.
 	const uint64_t most = std::min(limits_.explain_bytes, MemoryLimit() / 2);
 	const uint64_t memory = std::max(most / 4, kLeastMemory);
-	common::Command words = InSession("the explanation", limits_.explain_ns);
+	common::Command words{.name = "the explanation", .limit_ns = limits_.explain_ns};
 	words.directory = "/";
-	words.argv = {forktail_,   "explain",
-		      job.path,	   "--ascii",
-		      "--json-to", job.path + "/." + kExplanations[1],
-		      "--memory",  std::to_string(memory)};
+	words.argv = {forktail_,
+		      "explain",
+		      job.path,
+		      "--ascii",
+		      "--confined",
+		      "--json-to",
+		      job.path + "/." + kExplanations[1],
+		      "--memory",
+		      std::to_string(memory)};
 	words.environment = {{"COLUMNS", "100"}, {"NO_COLOR", "1"}};
 	words.output = job.path + "/." + kExplanations[0];
 	words.output_flags = O_TRUNC | O_NOFOLLOW;
 	words.idle = words.oom_victim = true;
 	words.memory_bytes = most;
 	std::string error;
-	const bool good = common::ForkChild(words, &helper_, &error);
+	const bool good = runner_.Start(words, &error);
 	if (!good)
 		Say(Level::Error, error);
 	return good;
@@ -252,14 +246,14 @@ bool SnapshotJobs::BeginCommand(const Job &job, const CommandOf &command)
 			" is not run because root owns the ring. Start the recorder with --user.");
 		return false;
 	}
-	common::Command words = InSession(command.command.argv[0], limits_.command_ns);
+	common::Command words{.name = command.command.argv[0], .limit_ns = limits_.command_ns};
 	words.directory = "/";
 	words.argv = command.command.argv;
 	words.argv.push_back(job.path);
 	words.oom_victim = true;
 	words.environment = {{"FORKTAIL_SNAPSHOT", job.path}, {"FORKTAIL_TRIGGER", command.trigger}};
 	std::string error;
-	const bool good = common::ForkChild(words, &helper_, &error);
+	const bool good = runner_.Start(words, &error);
 	if (!good)
 		Say(Level::Error, error);
 	figures_.commands++;
@@ -284,7 +278,7 @@ bool SnapshotJobs::BeginStep(Job *job)
 
 void SnapshotJobs::StepEnded(const Job &job)
 {
-	const bool good = common::EndedWell(helper_), command = job.step > 0;
+	const bool good = common::EndedWell(runner_.program()), command = job.step > 0;
 	if (!command) {
 		if (good)
 			for (const char *file : kExplanations)
@@ -299,12 +293,13 @@ void SnapshotJobs::StepEnded(const Job &job)
 	}
 	figures_.commands_failed += command && !good;
 	if (!good)
-		Say(Level::Warning, helper_.command.name + " of " + job.name + " " + How(helper_));
+		Say(Level::Warning,
+		    runner_.program().command.name + " of " + job.name + " " + How(runner_.program()));
 }
 
 void SnapshotJobs::Continue()
 {
-	while (!after_.empty() && !helper_.running()) {
+	while (!after_.empty() && !runner_.running()) {
 		if (BeginStep(&after_[0]))
 			return;
 		after_.pop_front();
@@ -313,7 +308,7 @@ void SnapshotJobs::Continue()
 
 bool SnapshotJobs::Look()
 {
-	if (helper_.running() && common::HasEnded(&helper_)) {
+	if (runner_.HasEnded()) {
 		StepEnded(after_[0]);
 		after_[0].step++;
 		Continue();

@@ -11,6 +11,7 @@
 
 #include "common/process/child.h"
 #include "live/guard/config/config.h"
+#include "runner.h"
 #include "snapshot_plan.h"
 
 namespace forktail::live::guard
@@ -32,8 +33,9 @@ struct CommandOf {
 class SnapshotJobs
 {
 public:
-	// `ring` is the ring's directory, `forktail` the program for explanations ("": none).
-	SnapshotJobs(const std::string &ring, const std::string &forktail);
+	// `ring` is the ring's directory, `forktail` the program for explanations ("": none), which `runner`
+	// starts.
+	SnapshotJobs(const std::string &ring, const std::string &forktail, Runner *runner);
 	~SnapshotJobs();
 	void Use(const SnapshotLimits &limits) { limits_ = limits; }
 
@@ -68,7 +70,8 @@ private:
 	const std::string ring_, directory_, forktail_;
 	SnapshotLimits limits_;
 	Job taking_;
-	common::Child taker_, helper_;
+	Runner &runner_; // of explanations and commands
+	common::Child taker_;
 	std::deque<Job> after_; // the first is in progress
 	SnapshotCounts figures_;
 	std::string last_trigger_;

@@ -129,8 +129,8 @@ void SayRecorder(const live::Follower &follower, MetricsWriter *w)
 	w->Count({}, cost.rss_bytes);
 	w->Counter("forktail_helper_deaths", "",
 		   "Helper processes of the recorder that ended or hung, and were started again.");
-	w->Count({{"helper", "unwind"}}, cost.unwind_helper_deaths);
-	w->Count({{"helper", "files"}}, cost.files_helper_deaths);
+	for (const auto &[helper, count] : cost.helper_deaths)
+		w->Count({{"helper", helper}}, count);
 	w->Counter("forktail_main_loop_stalls", "",
 		   "Rounds of the recorder's main loop that took over a second.");
 	w->Count({}, cost.main_loop_stalls);

@@ -239,6 +239,9 @@ SnapshotWhy TakeSnapshot(const SnapshotRequest &asked, SnapshotResult *taken, st
 	if ((!marks.empty() && !WriteFile(analysis::MarksPath(unpublished.path), marks)) ||
 	    !WriteRunJson(asked, *taken, analysis::ReadHead(last).boot_id, clocks, unpublished.path))
 		return Fail("cannot write " + asked.out, errno ? errno : ENOSPC, error);
+	for (const auto &[name, text] : asked.files)
+		if (!WriteFile(unpublished.path + "/" + name, text))
+			return Fail("cannot write " + asked.out, errno ? errno : ENOSPC, error);
 	return Publish(asked, &unpublished, error);
 }
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace forktail::live::snapshot
 {
@@ -16,6 +18,8 @@ struct SnapshotRequest {
 	uint64_t to_ns = UINT64_MAX; // does not wait for data after now
 	std::string why;	     // for run.json: the trigger, or "requested"
 	std::string out;	     // the run directory to create, in an existing parent
+	// More files in it, with their contents: complete when the directory appears, as all others.
+	std::vector<std::pair<std::string, std::string>> files = {};
 };
 
 struct SnapshotResult {

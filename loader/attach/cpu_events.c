@@ -146,7 +146,7 @@ int cpu_events_open(struct cpu_events *e, int cpu)
 		fputs(
 		    "forktail record: the helper process that opens perf events ended. It is started again\n",
 		    stderr);
-		helper_process_end(&e->opener, false);
+		helper_process_lost(&e->opener, &events_helper);
 		cpu_events_delegate(e);
 	}
 	for (int which = 0; which < CPU_EVENTS; which++) {

@@ -51,7 +51,7 @@ bool stats_switch(bool on)
 		return false;
 	if (write(process.socket, &byte, 1) == 1 && read(process.socket, &byte, 1) == 1)
 		return byte;
-	stats_switch_end();
+	helper_process_lost(&process, &stats_helper);
 	restarts_ended(&restarts, now);
 	fputs(
 	    "forktail record: the helper process that switches the kernel's statistics ended. It is started "

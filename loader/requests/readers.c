@@ -100,7 +100,7 @@ static void switch_programs(struct readers *r, unsigned on, uint64_t now_ns)
 		json_put_text(note, "what", "serving threads of further connections");
 		json_put_text(note, "why", strerror(-err));
 		write_json_note(r->writer, note);
-		helper_process_end(&r->hooks, false); /* with it what it had attached */
+		helper_process_lost(&r->hooks, &switch_helper); /* with it what it had attached */
 		r->gone = true;
 		restarts_ended(&r->restarts, now_ns);
 		on = HOOKS_NONE;

@@ -86,9 +86,9 @@ static int start_switch(struct request_hooks *h)
 int request_hooks_switch(struct request_hooks *h, bool on)
 {
 	h->skeleton->bss->epoch = 0;
-	int err = hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE);
+	int err = h->slices ? hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE) : 0;
 	if (err == -EPIPE) { /* the helper has ended, and with it what it had attached */
-		helper_process_end(&h->switcher, false);
+		helper_process_lost(&h->switcher, &switch_helper);
 		err = start_switch(h);
 		err = err ? err : hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE);
 	}
@@ -100,13 +100,8 @@ int request_hooks_switch(struct request_hooks *h, bool on)
 
 int request_hooks_attach(struct request_hooks *h)
 {
-	if (h->slices) {
-		int err = start_switch(h);
-		return err ? err : request_hooks_switch(h, true);
-	}
-	int err = requests_bpf__attach(h->skeleton);
-	h->skeleton->bss->epoch = 1;
-	return err;
+	const int err = h->slices ? start_switch(h) : requests_bpf__attach(h->skeleton);
+	return err ? err : request_hooks_switch(h, true);
 }
 
 void request_hooks_detach(struct request_hooks *h)

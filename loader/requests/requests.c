@@ -22,11 +22,13 @@
 #include "loader/system/cpu_time.h"
 #include "loader/system/grow.h"
 #include "loader/system/packets.h"
+#include "loader/system/restarts.h"
 #include "loader/system/text.h"
 #include "recording/json/json_block.h"
 
 enum {
 	SERVERS_MAX = 4096,
+	TARGETS_MAX = 4096,
 	PACKETS_AT_ONCE = 64, /* then other work of the recorder is due */
 	STOP_MS = 2000,
 	HIDDEN_MAX = 65536,
@@ -68,7 +70,12 @@ struct requests {
 	size_t hidden_count;
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible;
+	struct request_target *targets; /* for a helper that is started later; the oldest is replaced */
+	size_t target_count, target_room;
+	struct restarts restarts;
 	bool ended, stopping;
+	uint64_t helper_cpu_ns;		     /* of those that ended */
+	bool helperless;		     /* until another one is started */
 	bool proxy;			     /* one of the targets is a proxy */
 	uint64_t second_ns, second_requests; /* when the current second began, and `requests` then */
 };
@@ -119,6 +126,13 @@ void requests_measured(struct requests *r, uint64_t measured_ns)
 		request_hooks_measured(&r->hooks, measured_ns);
 }
 
+static void note_slice(struct ft_writer *w, bool on)
+{
+	json_t *note = json_note(ft_now_ns(), "requests-slice");
+	json_put_truth(note, "on", on);
+	write_json_note(w, note);
+}
+
 static void switch_programs(struct requests *r, struct ft_writer *w, bool on)
 {
 	const int err = request_hooks_switch(&r->hooks, on);
@@ -128,9 +142,40 @@ static void switch_programs(struct requests *r, struct ft_writer *w, bool on)
 		end_recording(r, w);
 		return;
 	}
-	json_t *note = json_note(ft_now_ns(), "requests-slice");
-	json_put_truth(note, "on", on);
-	write_json_note(w, note);
+	note_slice(w, on);
+}
+
+/* Until the next one is there, the programs would only cost the servers time. */
+static void lose_helper(struct requests *r, struct ft_writer *w)
+{
+	fputs("forktail record: --requests: the helper process that finds requests ended. It is started "
+	      "again\n",
+	      stderr);
+	r->helper_cpu_ns += cpu_time_ns(r->helper.pid);
+	helper_process_lost(&r->helper, &requests_helper);
+	r->helperless = true;
+	restarts_ended(&r->restarts, ft_now_ns());
+	if (r->hooks.on)
+		switch_programs(r, w, false);
+}
+
+/* It knows no connection: the programs describe each again, with its next event. */
+static void replace_helper(struct requests *r, struct ft_writer *w)
+{
+	const uint64_t now_ns = ft_now_ns();
+	if (!restarts_due(&r->restarts, now_ns))
+		return;
+	if (request_helper_start(&r->helper) ||
+	    request_helper_map(&r->helper, request_hooks_ring(&r->hooks))) {
+		helper_process_end(&r->helper, false);
+		restarts_failed(&r->restarts, now_ns);
+		return;
+	}
+	for (size_t i = 0; i < r->target_count && i < TARGETS_MAX; i++)
+		request_helper_target(&r->helper, &r->targets[i]);
+	r->helperless = false;
+	if (!r->hooks.slices)
+		switch_programs(r, w, true);
 }
 
 /* Once only: percentiles need one sample, so the analysis leaves out what other connections had before. */
@@ -152,7 +197,11 @@ static void reduce_sample(struct requests *r, struct ft_writer *w, uint64_t now_
 
 void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms)
 {
-	if (!r || r->wanted.sample || r->ended)
+	if (!r || r->ended)
+		return;
+	if (r->helperless)
+		replace_helper(r, w);
+	if (r->helperless || r->wanted.sample)
 		return;
 	const struct request_hooks *h = &r->hooks;
 	if (!h->slices && h->sample == 1)
@@ -226,6 +275,19 @@ static void note_servers(const struct requests *r, struct ft_writer *w)
 	write_json_note(w, note);
 }
 
+static void keep_target(struct requests *r, const struct request_target *target)
+{
+	for (size_t i = 0; i < r->target_count && i < TARGETS_MAX; i++) {
+		if (r->targets[i].tgid != target->tgid)
+			continue;
+		r->targets[i] = *target;
+		return;
+	}
+	if (r->target_count >= TARGETS_MAX ||
+	    grow(&r->targets, &r->target_room, r->target_count, sizeof *r->targets))
+		r->targets[r->target_count++ % TARGETS_MAX] = *target;
+}
+
 void requests_target(struct requests *r, struct ft_writer *w, const json_t *described)
 {
 	if (!r || !described)
@@ -237,7 +299,9 @@ void requests_target(struct requests *r, struct ft_writer *w, const json_t *desc
 	const struct request_target target =
 	    target_named(pid, json_string_value(json_object_get(described, "comm")));
 	r->proxy |= target.proxy;
-	request_helper_target(&r->helper, &target);
+	keep_target(r, &target);
+	if (!r->helperless)
+		request_helper_target(&r->helper, &target);
 	json_array_foreach(all, i, one)
 	{
 		const char *text = json_string_value(one);
@@ -280,7 +344,7 @@ void requests_manifest(const struct requests *r, json_t *manifest)
 
 int requests_fd(const struct requests *r)
 {
-	return r && !r->ended ? r->helper.socket : -1;
+	return r && !r->ended && !r->helperless ? r->helper.socket : -1;
 }
 
 /* Of several Unix sockets of a target the first: a connection does not say which one it came through.
@@ -447,12 +511,11 @@ void requests_take(struct requests *r, struct ft_writer *w)
 			close(fd);
 		if (bytes == -EAGAIN)
 			return;
-		if (bytes <= 0 && !r->stopping) {
-			fputs("forktail record: --requests: the helper process has ended. ", stderr);
-			end_recording(r, w);
-		}
 		if (bytes <= 0) {
-			r->ended = true;
+			if (r->stopping)
+				r->ended = true;
+			else
+				lose_helper(r, w);
 			return;
 		}
 		for (size_t i = 0; i < (size_t)bytes / sizeof *packet; i++)
@@ -501,7 +564,8 @@ void requests_stop(struct requests *r, struct ft_writer *w)
 		return;
 	r->stopping = true;
 	request_hooks_detach(&r->hooks);
-	request_helper_finish(&r->helper);
+	if (!r->helperless)
+		request_helper_finish(&r->helper);
 	const uint64_t until_ns = ft_now_ns() + STOP_MS * 1000000ull;
 	while (requests_fd(r) >= 0 && ft_now_ns() < until_ns) {
 		struct pollfd fd = {.fd = r->helper.socket, .events = POLLIN};
@@ -519,7 +583,8 @@ struct requests_figures requests_so_far(const struct requests *r)
 	return (struct requests_figures){.requests = r->requests,
 					 .dropped_events = request_hooks_count(&r->hooks, FT_REQUEST_DROPPED),
 					 .helper = r->helper.pid,
-					 .helper_cpu_ns = r->helper.pid ? cpu_time_ns(r->helper.pid) : 0};
+					 .helper_cpu_ns = r->helper_cpu_ns +
+							  (r->helper.pid ? cpu_time_ns(r->helper.pid) : 0)};
 }
 
 void requests_close(struct requests *r)
@@ -531,6 +596,7 @@ void requests_close(struct requests *r)
 	ft_requests_free(&r->log);
 	tdestroy(r->hidden, free);
 	free(r->servers);
+	free(r->targets);
 	free(r->connections);
 	free(r);
 }

@@ -292,8 +292,7 @@ static void give_up_helper(struct target_files *f, bool hung)
 			 hung ? "hangs" : "ended", *file ? file : "a file", pid, seconds);
 	}
 	f->figures.cpu_ns += cpu_time_ns(f->helper.pid);
-	f->figures.ended++;
-	helper_process_end(&f->helper, false);
+	helper_process_lost(&f->helper, &files_helper);
 	restarts_ended(&f->restarts, ft_now_ns());
 	fprintf(stderr, "forktail record: the helper process that opens files of targets %s\n", text);
 	if (f->sent)

@@ -66,7 +66,6 @@ bool target_files_busy(const struct target_files *f);
 
 struct target_files_figures {
 	uint64_t cpu_ns; /* of all helpers */
-	uint64_t ended;	 /* helpers that exited or were abandoned */
 	pid_t pid;	 /* of the helper; 0: none now */
 };
 struct target_files_figures target_files_so_far(const struct target_files *f);

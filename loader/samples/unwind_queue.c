@@ -155,9 +155,8 @@ static void end_helper(struct unwind_queue *u)
 {
 	char what[160] = "";
 	u->figures.helper_cpu_ns += cpu_time_ns(u->helper.pid);
-	u->figures.helpers_ended++;
 	blame_file(u, what, sizeof what);
-	helper_process_end(&u->helper, false);
+	helper_process_lost(&u->helper, &unwind_helper);
 	restarts_ended(&u->restarts, ft_now_ns());
 	drop_queue(u);
 	give_up(u, UINT64_MAX);
@@ -522,6 +521,5 @@ struct unwind_queue_figures unwind_queue_so_far(const struct unwind_queue *u)
 	f.helper_cpu_ns += cpu_time_ns(u->helper.pid) + files.cpu_ns;
 	f.helper = u->helper.pid;
 	f.files_helper = files.pid;
-	f.files_helpers_ended = files.ended;
 	return f;
 }

@@ -61,9 +61,7 @@ struct unwind_queue_figures {
 	uint64_t unwound, unwind_ns; /* stacks, and the CPU time that samples took */
 	uint64_t not_unwound;	     /* samples that lack callers or names that they should have */
 	uint64_t helper_cpu_ns;	     /* of all helpers in total */
-	uint64_t helpers_ended;	     /* exited or hung */
-	uint64_t files_helpers_ended;
-	pid_t helper, files_helper; /* running now; 0: none */
+	pid_t helper, files_helper;  /* running now; 0: none */
 };
 struct unwind_queue_figures unwind_queue_so_far(const struct unwind_queue *u);
 

@@ -45,6 +45,7 @@ static struct {
 	const struct helper_setup *const *kinds;
 	size_t count;
 	struct helper_note *notes; /* shared memory, by kind */
+	uint64_t lost[KINDS_MAX];
 	pid_t pid;
 	int socket;
 } starter = {.socket = -1};
@@ -175,6 +176,7 @@ int helpers_begin(const struct helper_setup *const *kinds, size_t count)
 	}
 	starter.kinds = kinds;
 	starter.count = count;
+	memset(starter.lost, 0, sizeof starter.lost);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
 	const pid_t pid = fork();
@@ -276,6 +278,22 @@ void helper_process_end(struct helper_process *h, bool wait)
 	if (h->pid > 0)
 		ask(&(struct starter_request){.kind = -1, .pid = h->pid, .wait = wait}, NULL, 0);
 	*h = (struct helper_process){.pid = 0, .socket = -1};
+}
+
+void helper_process_lost(struct helper_process *h, const struct helper_setup *setup)
+{
+	const int kind = kind_of(setup);
+	if (kind >= 0)
+		starter.lost[kind]++;
+	helper_process_end(h, false);
+}
+
+const char *helper_deaths(size_t i, uint64_t *count)
+{
+	if (i >= starter.count)
+		return NULL;
+	*count = starter.lost[i];
+	return strrchr(starter.kinds[i]->name, '-') + 1;
 }
 
 volatile struct helper_note *helper_note_of(const struct helper_setup *setup)

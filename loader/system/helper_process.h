@@ -59,6 +59,10 @@ int helper_process_start(struct helper_process *h, const struct helper_setup *se
 /* Closes the socket and ends the process, whatever it is doing. `wait`: gives it a second to end by itself.
  * Never blocks longer, also if the kernel cannot end it. */
 void helper_process_end(struct helper_process *h, bool wait);
+/* Counts one that ended by itself, or that hung, and ends what is left of it. */
+void helper_process_lost(struct helper_process *h, const struct helper_setup *setup);
+/* How many of kind `i` were lost, and its name without the program's ("unwind"). NULL: no such kind. */
+const char *helper_deaths(size_t i, uint64_t *count);
 
 /* The note of a kind. Helpers write to it; each kind has one, so it is of the newest helper. */
 volatile struct helper_note *helper_note_of(const struct helper_setup *setup);

@@ -143,6 +143,25 @@ static int become_nobody(pid_t parent, uint64_t keep, bool files)
 
 int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
 {
+	/* What it starts inherits this, down to the triggers' commands, which may be any program. */
+	static const int refused[] = {SCMP_SYS(bpf),
+				      SCMP_SYS(perf_event_open),
+				      SCMP_SYS(ptrace),
+				      SCMP_SYS(process_vm_readv),
+				      SCMP_SYS(process_vm_writev),
+				      SCMP_SYS(pidfd_getfd),
+				      SCMP_SYS(kcmp),
+				      SCMP_SYS(mount),
+				      SCMP_SYS(umount2),
+				      SCMP_SYS(pivot_root),
+				      SCMP_SYS(setns),
+				      SCMP_SYS(chroot),
+				      SCMP_SYS(init_module),
+				      SCMP_SYS(finit_module),
+				      SCMP_SYS(delete_module),
+				      SCMP_SYS(kexec_load),
+				      SCMP_SYS(kexec_file_load),
+				      SCMP_SYS(open_by_handle_at)};
 	lock_capabilities(0);
 	if (geteuid() == 0 && uid != 0 &&
 	    (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)))
@@ -153,7 +172,12 @@ int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
 	prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
 	if (getppid() != recorder)
 		return -ESRCH;
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return -errno;
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	for (size_t i = 0; i < sizeof refused / sizeof *refused && !err; i++)
+		err = filter ? seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0) : -ENOMEM;
+	return filter ? load(filter, err) : err;
 }
 
 /* A helper becomes nobody and may use these system calls, those in `more`, and the calls of any process. */

@@ -41,7 +41,7 @@ int privileges_confine_events(pid_t parent);
 int privileges_confine_requests(pid_t parent);
 
 /* For a process forked from the recorder that runs another program as this user: no capabilities, and no way
- * to get any. It ends with the recorder. */
+ * to get any, nor to reach the kernel or other processes. It ends with the recorder. */
 int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid);
 
 /* Like the unwinding helper's, but it may switch the kernel's run-time statistics of BPF programs on. */

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
 """Files are opened for writing in one place (common/files/output.h, pending.h), which follows no other user's links.
+Programs in Python have no such place: they print, or write what their caller made.
 
-Every other place that opens for writing is listed here with the reason why that is safe. With --refuses, a line that opens a
-file is added to a copy of one source and must be found.
+Every other place that opens for writing is listed here with the reason why that is safe. With --refuses SOURCE, a line that opens a
+file is added to a copy of that source and must be found.
 """
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("analysis", "cli", "common", "hosts", "live", "loader", "loadgen", "recording")
-WRITES = re.compile(r'fopen\([^)]*"[wa]|std::ofstream|O_CREAT|\bcreat\(|freopen\(')
+FOLDERS = ("analysis", "cli", "common", "hosts", "lab", "live", "loader", "loadgen", "recording")
+WRITES = {
+    "c": re.compile(r'fopen\([^)]*"[wax]|std::ofstream|O_CREAT|\bcreat\(|freopen\('),
+    "py": re.compile(r'\bopen\(.*["\'][rb]?[wax+]|\.write_(text|bytes)\(|O_CREAT|os\.rename|shutil\.(copy|move)'),
+}
 SAFE = {
     "common/files/output.c": "the one place",
     "common/process/become.cc": "snapshots' explanations, with O_NOFOLLOW, in the ring",
@@ -19,7 +23,13 @@ SAFE = {
     "hosts/host_run.cc": "a run directory that was made for this run",
     "hosts/rank/gather.cc": "a run directory that was made for this run",
     "hosts/run.cc": "a run directory that was made for this run",
-    "live/guard/snapshot_jobs.cc": "a snapshot that was just made, in the ring, which is closed to others",
+    "lab/host/swap.cc": "a temporary directory of the lab",
+    "lab/pages/gnuplot.cc": "a temporary directory of the lab",
+    "lab/run/files.cc": "a new file (O_EXCL), which replaces the old one",
+    "lab/servers/haproxy.cc": "a temporary directory of the lab",
+    "lab/servers/listen.cc": "a log in a directory that the lab made",
+    "lab/servers/proxy.cc": "a temporary directory of the lab",
+    "lab/servers/sentinel.cc": "a temporary directory of the lab",
     "live/metrics/textfile.cc": "a temporary file with O_NOFOLLOW",
     "live/snapshot/copy.cc": "a new file (O_EXCL)",
     "live/snapshot/snapshot.cc": "a snapshot that was just made",
@@ -28,9 +38,16 @@ SAFE = {
 }
 
 
-def openings(path, text):
+def language(path):
+    """The key of WRITES; None: neither C, C++ nor Python, or a test."""
+    if "tests" in path.parts:
+        return None
+    return {".c": "c", ".cc": "c", ".h": "c", ".py": "py"}.get(path.suffix)
+
+
+def openings(path, text, writes):
     for number, line in enumerate(text.splitlines(), 1):
-        if WRITES.search(line.split("//")[0]):
+        if writes.search(re.split("//|#", line)[0]):
             yield f"{path}:{number}: {line.strip()}"
 
 
@@ -39,12 +56,13 @@ def main():
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*")):
             name = str(path.relative_to(ROOT))
-            if path.suffix not in (".c", ".cc", ".h"):
+            kind = language(path.relative_to(ROOT))
+            if not kind:
                 continue
             text = path.read_text(encoding="utf-8")
-            if sys.argv[1:] == ["--refuses"] and name == "loadgen/main.c":
-                text += '\nstatic void added(const char *path) { fopen(path, "w"); }\n'
-            lines = list(openings(name, text))
+            if sys.argv[1:] == ["--refuses", name]:
+                text += {"c": '\nstatic void added(const char *path) { fopen(path, "w"); }\n', "py": '\nopen(path, "w")\n'}[kind]
+            lines = list(openings(name, text, WRITES[kind]))
             if lines and name in SAFE:
                 used.add(name)
             elif lines:

@@ -53,11 +53,12 @@ def mount(source, target, kind, flags=0, options=""):
 class Recorder:
     """A running forktail-record; `err` is what it has printed."""
 
-    def __init__(self, directory, *options):
+    def __init__(self, directory, *options, behind=(), said=None):
+        """`behind`: the words of a program that starts it, which prints to `said`."""
         self.log = directory / f"record-{time.monotonic_ns()}.log"
         with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen([BIN / "forktail-record", *map(str, options)], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log)
+            self.process = subprocess.Popen([str(w) for w in (*behind, BIN / "forktail-record", *options)], stdin=subprocess.DEVNULL,
+                                            stdout=said or log, stderr=log)
         wait_for("the recorder's begin", lambda: "recording " in self.err or self.process.poll() is not None)
         check(self.process.poll() is None, f"the recorder ended with {self.process.returncode}: {self.err}")
 

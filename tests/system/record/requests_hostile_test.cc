@@ -172,33 +172,45 @@ TEST_CASE("a helper that stands still loses requests, but confuses none")
 	CHECK(later > 1000);
 }
 
-TEST_CASE("without its helper the recorder continues, and says so once")
+TEST_CASE("a helper that ended is started again, and requests are recorded from then on")
 {
 	REQUIRE(root());
 	Redis redis;
-	TempDir dir;
 	Recorder recorder(redis.pid(), {"--requests=1/1"});
 	const pid_t helper = HelperOf(recorder.process().pid());
 	REQUIRE(helper > 0);
 	Process load(load_command(
-	    {"-s", redis.socket(), "-c", "20", "-t", "set", "--duration", "2s", "-q", "--no-observer"}));
+	    {"-s", redis.socket(), "-c", "20", "-t", "set", "--duration", "3s", "-q", "--no-observer"}));
 	sleep_for(Seconds(0.7));
 	kill(helper, SIGKILL);
 	const uint64_t killed_ns = ft_now_ns();
+	REQUIRE(eventually([&] {
+		const pid_t now = HelperOf(recorder.process().pid());
+		return now > 0 && now != helper;
+	}));
+	const uint64_t again_ns = ft_now_ns();
 	REQUIRE(load.wait(Seconds(60)) == 0);
 	const Recorded recorded = recorder.stop();
 	const std::string said = recorder.process().err();
 	INFO(said);
-	const std::string sentence = "the helper process has ended";
+	const std::string sentence = "the helper process that finds requests ended. It is started again";
 	REQUIRE(contains(said, sentence));
 	CHECK(said.find(sentence) == said.rfind(sentence));
 	const Log kernel = read_log(recorder.path());
 	CHECK(kernel.whole());
-	CHECK(kernel.requests.size() > 1000);
-	CHECK(std::count_if(kernel.notes.begin(), kernel.notes.end(),
-			    [](const Json &n) { return n.value("kind", "") == "requests-ended"; }) == 1);
-	CHECK(std::any_of(recorded.spans.begin(), recorded.spans.end(),
-			  [&](const ft_span &s) { return s.start_ns > killed_ns + 500'000'000; }));
+	const auto count = [&](uint64_t from_ns, uint64_t to_ns) {
+		return std::ranges::count_if(kernel.requests, [&](const ft_request &q) {
+			return q.start_ns > from_ns && q.start_ns < to_ns;
+		});
+	};
+	CHECK(count(0, killed_ns) > 500);
+	CHECK(count(again_ns + 500'000'000, UINT64_MAX) > 500);
+	for (const bool on : {false, true})
+		CHECK(std::ranges::count_if(kernel.notes, [&](const Json &n) {
+			      return n.value("kind", "") == "requests-slice" && n.value("on", !on) == on;
+		      }) == 1);
+	CHECK(std::ranges::any_of(recorded.spans,
+				  [&](const ft_span &s) { return s.start_ns > killed_ns + 500'000'000; }));
 }
 
 TEST_CASE("addresses of clients can be hashed")
