@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Starts the guard's programs: explanations, and the commands of triggers. They may be any program, so they
-// cannot have the guard's limits (common/confine/), which children inherit. A process of its own
+// cannot have the guard's limits (common/confine/), which children inherit. A separate process
 // ("forktail-run") starts them instead; it is forked before the guard limits itself, and reads nothing but
 // the guard's packets.
 #pragma once

@@ -132,7 +132,7 @@ def functions(recording):
 class Fixtures(contextlib.ExitStack):
     def __init__(self, words):
         super().__init__()
-        self.victim, self.library = words.victim, words.library
+        self.victim, self.library, self.profile = words.victim, words.library, words.profile
         self.directory = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory(prefix="forktail-faults-")))
 
     def start(self, words, **how):
@@ -141,8 +141,8 @@ class Fixtures(contextlib.ExitStack):
         self.callback(process.kill)
         return process
 
-    def recorder(self, *options):
-        recorder = Recorder(self.directory, *options)
+    def recorder(self, *options, behind=()):
+        recorder = Recorder(self.directory, *options, behind=behind)
         self.callback(recorder.process.wait)
         self.callback(recorder.process.kill)
         return recorder
@@ -244,7 +244,19 @@ def helpers(f):
     check("burn" in functions(f.directory / "helped.forktail"), "functions have no names")
 
 
-CASES = {c.__name__: c for c in (fuse, overlay, ring, truncated, helpers)}
+def profile(f):
+    """Under the seccomp profile of contrib/kubernetes a flight recorder records, takes snapshots and explains them."""
+    directory = f.directory / "profiled"
+    process = f.start([f.victim, "profiled"])
+    recorder = f.recorder("-p", process.pid, "--keep", "20s,64MB", "--on", "iteration > 1ms", "-o", directory,
+                          behind=(f.profile, HERE.parents[1] / "contrib" / "kubernetes" / "forktail-seccomp.json"))
+    wait_for("an explained snapshot", lambda: list((directory / "snapshots").glob("*/explain.txt")), 30)
+    recorder.stop()
+    check("refused" not in recorder.err and "cannot" not in recorder.err, recorder.err)
+    check("burn" in functions(directory), "functions have no names")
+
+
+CASES = {c.__name__: c for c in (fuse, overlay, ring, truncated, helpers, profile)}
 
 
 def main():
@@ -252,6 +264,7 @@ def main():
     parser.add_argument("case", nargs="*", help="run only these: " + ", ".join(CASES))
     parser.add_argument("--victim", required=True, help="the program built from victim.c")
     parser.add_argument("--library", required=True, help="the library built from library.c")
+    parser.add_argument("--profile", required=True, help="the program built from with_profile.c")
     words = parser.parse_args()
     if os.geteuid() != 0:
         print("skipped: it records, which needs root")

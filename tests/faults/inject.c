@@ -5,7 +5,7 @@
  *
  * CALL is a system call's name, PROCESS a name as in /proc/PID/comm, FAULT an errno's name, "SIGBUS", "1s" or
  * "forever". The first such call after SIGUSR1 is the one; a line on standard output says which process made
- * it. All other calls go on as they are. The kernel asks this program about each such call (a seccomp
+ * it. All other calls are left as they are. The kernel asks this program about each such call (a seccomp
  * notifier), so calls that the C library makes by itself are covered, too, and the program's own filters stay
  * in effect. Exit status: that of PROGRAM; 128 and a signal's number; 3: it could not be started. */
 #include <errno.h>
@@ -39,9 +39,9 @@ static const struct {
 struct fault {
 	const char *call, *process, *name;
 	int error;	  /* 0: none */
-	bool armed, done; /* done: later calls go on */
+	bool armed, done; /* done: later calls are left alone */
 	uint64_t held;	  /* the call that waits */
-	int64_t until_ms; /* when it goes on; -1: never */
+	int64_t until_ms; /* when it is answered; -1: never */
 };
 
 static int64_t now_ms(void)

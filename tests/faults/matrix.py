@@ -3,7 +3,7 @@
 
 Each cell of the matrix is one recording. While it runs, one call of one process fails (inject.c). Afterwards:
 - the recorder still records, or has ended with status 3 and a sentence;
-- it ends within 5 s of SIGTERM, or, if a call of its own never returns, of SIGKILL, as a service manager sends it;
+- it ends within 5 s of SIGTERM, or, if one of its calls never returns, of SIGKILL, as a service manager sends it;
 - no BPF program is left attached, and the recording can be read.
 The suite runs a part (--short), script/faults the whole.
 """

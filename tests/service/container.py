@@ -26,6 +26,7 @@ from root import guest, packages
 MASKED = ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi",
           "/sys/firmware"]
 READ_ONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"]
+USER = 59742  # of the ring, in the image and so on the node
 CONFIG = """\
 [record]
 name = "redis-server"
@@ -56,11 +57,15 @@ def wait_for(what, condition, seconds=60):
 class Container:
     """A container of crun, and the runtime's directory for it."""
 
-    def __init__(self, directory, system, arguments, capabilities, mounts, hidden=(MASKED, READ_ONLY), fixed=True):
+    def __init__(self, directory, system, arguments, capabilities, mounts, profile, hidden=(MASKED, READ_ONLY), fixed=True):
+        """`profile`: the seccomp profile's path, from the source tree."""
         self.name, self.directory = f"forktail-test-{os.getpid()}-{len(mounts)}", os.path.join(directory, "bundle")
         shutil.rmtree(self.directory, ignore_errors=True)
         os.makedirs(self.directory)
         names = ["CAP_" + name for name in capabilities]
+        with open(os.path.join(guest.ROOT, profile), encoding="utf-8") as f:
+            seccomp = json.load(f)
+        seccomp["architectures"] = [one["architecture"] for one in seccomp.pop("archMap")]
         usual = [("/proc", "proc", "proc", []), ("/dev", "tmpfs", "tmpfs", ["nosuid", "mode=755"]),
                  ("/sys", "bind", "/sys", ["rbind", "ro"]), ("/tmp", "tmpfs", "tmpfs", [])]
         config = {
@@ -73,7 +78,7 @@ class Container:
                        for to, kind, at, options in usual + mounts],
             # No pid namespace: hostPID.
             "linux": {"namespaces": [{"type": kind} for kind in ("mount", "ipc", "uts", "network")],
-                      "maskedPaths": hidden[0], "readonlyPaths": hidden[1]}}
+                      "maskedPaths": hidden[0], "readonlyPaths": hidden[1], "seccomp": seccomp}}
         with open(os.path.join(self.directory, "config.json"), "w") as f:
             json.dump(config, f)
 
@@ -99,7 +104,8 @@ def of_manifest(directory, system):
     with open(os.path.join(guest.ROOT, "contrib/kubernetes/daemonset.yaml")) as f:
         pod = yaml.safe_load(f)["spec"]["template"]["spec"]
     container, context = pod["containers"][0], pod["containers"][0]["securityContext"]
-    if not pod["hostPID"] or context["allowPrivilegeEscalation"] or not context["readOnlyRootFilesystem"]:
+    profile = context["seccompProfile"]
+    if not pod["hostPID"] or profile["type"] != "Localhost" or context["allowPrivilegeEscalation"] or not context["readOnlyRootFilesystem"]:
         raise RuntimeError("the manifest is not what this test runs: adapt it")
     host = {"ring": os.path.join(directory, "host"), "config": os.path.join(directory, "config")}
     for path in host.values():
@@ -109,7 +115,8 @@ def of_manifest(directory, system):
     paths = {volume["name"]: host.get(volume["name"]) or volume["hostPath"]["path"] for volume in pod["volumes"]}
     mounts = [(mount["mountPath"], "bind", paths[mount["name"]], ["rbind", "ro" if mount.get("readOnly") else "rw"])
               for mount in container["volumeMounts"]]
-    return Container(directory, system, container["args"], context["capabilities"]["add"], mounts), os.path.join(host["ring"], "ring")
+    return Container(directory, system, container["args"], context["capabilities"]["add"], mounts,
+                     os.path.join("contrib/kubernetes", profile["localhostProfile"])), os.path.join(host["ring"], "ring")
 
 
 def check_manifest(directory, system):
@@ -124,7 +131,9 @@ def check_manifest(directory, system):
             wait_for("the trigger", lambda: subprocess.run([forktail, "trigger", ring, "deploy"], capture_output=True,
                                                            check=False).returncode == 0)
             wait_for("the explanation", lambda: len(glob.glob(os.path.join(ring, "snapshots", "*", "explain.txt"))) == times)
-            print(f"manifest, start {times}: recorded, triggered, explained, scraped; the ring's owner is {os.stat(ring).st_uid}")
+            if os.stat(ring).st_uid != USER:
+                raise RuntimeError(f"the ring's owner is {os.stat(ring).st_uid}")
+            print(f"manifest, start {times}: recorded, triggered, explained, scraped; the ring's owner is {USER}")
         except RuntimeError as why:
             raise RuntimeError(f"{why}\n{container.text()}") from None
         finally:
@@ -140,11 +149,12 @@ def check_container(directory, system):
     runs = os.path.join(directory, "runs")
     os.mkdir(runs)
     os.chown(runs, 65534, 65534)
+    profile = re.search(r"--security-opt seccomp=(\S+)", comment)[1]
     words = comment[comment.index("-v /sys"):].replace("#", " ").split()
     arguments = words[words.index("forktail") + 1:]
     arguments[arguments.index("--duration") + 1] = "3s"
     mounts = [("/sys/kernel/tracing", "bind", "/sys/kernel/tracing", ["rbind"]), ("/runs", "bind", runs, ["rbind", "rw"])]
-    container = Container(directory, system, arguments, capabilities, mounts, fixed=False)
+    container = Container(directory, system, arguments, capabilities, mounts, profile, fixed=False)
     container.start()
     if container.process.wait(timeout=60) or not os.path.getsize(os.path.join(runs, "server.forktail")):
         raise RuntimeError("the Containerfile's command failed:\n" + container.text())
