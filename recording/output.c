@@ -84,6 +84,8 @@ static int open_existing(const char *path)
 		fd = -ENOTSUP;
 	else if (!is_mine(&st))
 		fd = -EACCES;
+	else if (st.st_nlink > 1)
+		fd = -EMLINK;
 	else {
 		snprintf(self, sizeof(self), "/proc/self/fd/%d", found);
 		fd = open(self, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -155,6 +157,8 @@ const char *ft_writer_why(int error)
 	switch (error) {
 	case -ELOOP:
 		return "it is a symbolic link, and those are not followed";
+	case -EMLINK:
+		return "it has more names than this one (hard links)";
 	case -ENOTSUP:
 		return "it is not a regular file";
 	case -EEXIST:

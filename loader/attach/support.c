@@ -23,8 +23,11 @@
 static struct btf *kernel_btf(void)
 {
 	static struct btf *btf;
-	if (!btf)
+	if (!btf) { /* support_error() has a sentence for a failure */
+		const libbpf_print_fn_t print = libbpf_set_print(NULL);
 		btf = btf__load_vmlinux_btf();
+		libbpf_set_print(print);
+	}
 	return libbpf_get_error(btf) ? NULL : btf;
 }
 

@@ -140,8 +140,10 @@ static unsigned status_of(const struct memcached_binary_scanner *s, const char *
 
 static unsigned status(const union reply_scanner *s, const struct expected *e, const char **word)
 {
-	return e->kind == REPLY_OPCODE && s->binary.opcode != e->opcode ? FT_STATUS_WRONG
-									: status_of(&s->binary, word);
+	/* Requests are numbered 0: another number is of an answer to something else. */
+	const bool other = s->binary.opcode != e->opcode || s->binary.opaque != 0;
+
+	return e->kind == REPLY_OPCODE && other ? FT_STATUS_WRONG : status_of(&s->binary, word);
 }
 
 /* The body of an error is not kept: its status has a name. */

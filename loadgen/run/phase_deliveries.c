@@ -79,7 +79,7 @@ void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
 	if (d->broken) {
 		fprintf(stderr,
 			"forktail-load: consumer connections were lost %" PRIu64 " times: ", d->broken);
-		put_visible(stderr, d->why ? d->why : "?");
+		put_visible(stderr, d->why ? d->why : "the reason is not known");
 		fputc('\n', stderr);
 	} else if (lost) {
 		snprintf(text, sizeof(text), "%" PRIu64 " acknowledged messages were not delivered", lost);

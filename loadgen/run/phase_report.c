@@ -93,7 +93,7 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 	if (all > 0 && (lost == all || away == all)) {
 		size_t length =
 		    (size_t)snprintf(text, sizeof(text), "all %u connections were lost%s: %s", all,
-				     lost == all ? "" : " and not reopened before the end", why ? why : "?");
+				     lost == all ? "" : " and not reopened before the end", why ? why : "the reason is not known");
 
 		if (status[FT_STATUS_UNSENT] && length < sizeof(text))
 			snprintf(text + length, sizeof(text) - length,
@@ -104,7 +104,7 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 			r->end = RUN_SERVER_LOST;
 	} else if (lost > 0) {
 		fprintf(stderr, "forktail-load: %u of %u connections were lost: ", lost, all);
-		put_visible(stderr, why ? why : "?");
+		put_visible(stderr, why ? why : "the reason is not known");
 		fputc('\n', stderr);
 	}
 	complain_of_replay(r, p);

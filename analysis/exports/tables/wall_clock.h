@@ -29,7 +29,7 @@ public:
 			last_ns_ = c.monotonic_ns;
 		}
 	}
-	// ns since 1970, UTC; 0: unknown.
+	// ns since 1970, UTC; 0: unknown, also for times that no clock can have.
 	int64_t At(uint64_t t_ns)
 	{
 		if (spans_.empty())
@@ -39,7 +39,11 @@ public:
 			    std::partition_point(spans_.begin(), spans_.end() - 1,
 						 [&](const Span &s) { return s.until_ns < t_ns; }) -
 			    spans_.begin());
-		return spans_[at_].offset_ns + static_cast<int64_t>(t_ns);
+		int64_t at = 0;
+		const bool possible =
+		    t_ns <= INT64_MAX &&
+		    !__builtin_add_overflow(spans_[at_].offset_ns, static_cast<int64_t>(t_ns), &at);
+		return possible && at > 0 ? at : 0;
 	}
 
 private:

@@ -88,6 +88,16 @@ TEST_CASE("a symbolic link is not followed, whatever it leads to")
 	CHECK(try_open(dir.file("to_it")) == -ELOOP);
 }
 
+TEST_CASE("a file with several names is not written: another user may have given it one")
+{
+	TempDir dir;
+	REQUIRE(try_open(dir.file("recording")) == 0);
+	REQUIRE(link(dir.file("recording").c_str(), dir.file("second").c_str()) == 0);
+	CHECK(try_open(dir.file("second")) == -EMLINK);
+	REQUIRE(unlink(dir.file("second").c_str()) == 0);
+	CHECK(try_open(dir.file("recording")) == 0);
+}
+
 TEST_CASE("a file that is not regular is refused without waiting for it")
 {
 	TempDir dir;

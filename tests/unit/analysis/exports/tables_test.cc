@@ -96,4 +96,6 @@ TEST_CASE("the time of day is that of the nearest reading of both clocks")
 	WallClock clock(run);
 	for (uint64_t t : {0, 999, 1000, 1499, 1501, 2400, 2600, 9000, 1000, 2501, 1499})
 		CHECK(clock.At(t) == static_cast<int64_t>(RealtimeNs(run, t)));
+	CHECK(clock.At(INT64_MAX) == 0);
+	CHECK(clock.At(UINT64_MAX) == 0);
 }

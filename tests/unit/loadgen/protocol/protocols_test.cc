@@ -183,6 +183,9 @@ TEST_CASE("a memcached binary reply answers the command it names")
 	CHECK(fate(wire, "get k", binary(0x00)) == kDone);
 	CHECK(fate(wire, "get k", binary(0x00, 1)) == kMiss);
 	CHECK(fate(wire, "get k", binary(0x01)) == kWrong);
+	std::string of_another = binary(0x00);
+	of_another[12] = 1; // the opaque number
+	CHECK(fate(wire, "get k", of_another) == kWrong);
 	CHECK(fate(wire, "noop", binary(0x0a)) == kDone);
 	CHECK(fate(wire, "set k v", binary(0x01, 0x82)) == Fate{FT_STATUS_ERROR_REPLY, "OOM"});
 }
