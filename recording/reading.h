@@ -43,7 +43,7 @@ struct ft_reader {
  * busy, idle and stopped servers had up to 5 bytes per stored byte, and their blocks up to 9. What comes
  * after far more than that is not read. */
 #define FT_RAW_FREE ((uint64_t)FT_BLOCK_LIMIT + (1 << 20)) /* a block of any size */
-enum { FT_RAW_PER_STORED = 200 };
+enum { FT_RAW_PER_STORED = 40 };
 static inline bool ft_is_bomb(uint64_t raw, uint64_t stored)
 {
 	return raw > FT_RAW_FREE && raw / FT_RAW_PER_STORED > stored;

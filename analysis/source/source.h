@@ -106,6 +106,7 @@ private:
 	std::vector<Survey::Wide> wide_;
 	bool has_log_ = false;
 	TimeSpan part_;
+	bool crowded_ = false; // a stretch had more records than may be in memory, and a warning says so
 	uint64_t stretch_bytes_ = 0; // maximum size of a stretch's records; 0: everything is loaded
 	size_t warnings_at_ = 0;     // where warnings about files are inserted
 };

@@ -17,6 +17,8 @@ namespace
 constexpr uint64_t kGrows = 4;
 // The margin around a stretch that is indexed: a tally window that crosses its bound needs all of its spans.
 constexpr uint64_t kAroundNs = 1'000'000'000;
+// Records of one stretch in memory. Only a forged recording has more of nearly the same time.
+constexpr uint64_t kMostBytes = 64 << 20;
 constexpr uint64_t kWidestNs = 30'000'000'000; // longer ones belong to threads that did almost nothing
 
 uint64_t After(uint64_t t_ns, uint64_t ns)
@@ -52,6 +54,12 @@ void Trim(Records *records, size_t first, Start start_of, End end_of, uint64_t f
 
 struct Sizes {
 	size_t spans, tallies, cpu_samples, counters, ios, writes, cpu_slices;
+	uint64_t Bytes() const
+	{
+		return spans * sizeof(ft_span) + tallies * sizeof(ft_tally) +
+		       cpu_samples * sizeof(ft_cpu_sample) + counters * sizeof(ft_counters) +
+		       ios * sizeof(ft_io) + writes * sizeof(ft_writes) + cpu_slices * sizeof(ft_cpu_slice);
+	}
 };
 Sizes SizesOf(const Run &run)
 {
@@ -192,9 +200,16 @@ void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 		if (timed && (b.place.end_ns < from_ns || b.place.start_ns > to_ns))
 			continue;
 		ft_block block;
+		Sizes first = SizesOf(*run);
+		if (first.Bytes() > std::max(kMostBytes, 4 * stretch_bytes_)) {
+			if (!crowded_)
+				run->warnings.push_back("more records of nearly the same time than fit into "
+							"memory: the rest is missing");
+			crowded_ = true;
+			break;
+		}
 		if (!Get(b.file, b.place, &block))
 			continue; // already counted
-		Sizes first = SizesOf(*run);
 		ReadBlock(b.file, run, block);
 		TrimRun(first, from_ns, to_ns, run);
 		TakeNames(b.file, first.spans, first.cpu_samples, run);

@@ -23,7 +23,7 @@
 static struct btf *kernel_btf(void)
 {
 	static struct btf *btf;
-	if (!btf) { /* support_error() has a sentence for a failure */
+	if (!btf) { /* what fails is reported in a sentence */
 		const libbpf_print_fn_t print = libbpf_set_print(NULL);
 		btf = btf__load_vmlinux_btf();
 		libbpf_set_print(print);
