@@ -81,6 +81,9 @@ common::Command Unpacked(const common::Json &packet)
 	common::Json packet;
 	prctl(PR_SET_NAME, "forktail-run");
 	prctl(PR_SET_PDEATHSIG, SIGKILL); // its program then ends, too
+	// It ends with the guard, which may still need it after a signal to their group.
+	for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR1})
+		signal(s, SIG_IGN);
 	for (;;) {
 		common::WaitForAny({fd, program.pidfd}, program.running() ? kLookMs : -1);
 		const int got = Receive(fd, MSG_DONTWAIT, &packet);

@@ -104,12 +104,16 @@ struct cpu_events *cpu_events_new(const struct cpu_events_wanted *wanted)
 }
 
 /* Returns a descriptor or a negative errno. */
-static int ask(const struct helper_process *opener, const struct event_request *r)
+static int ask(struct helper_process *opener, const struct event_request *r)
 {
 	int err, fd;
-	if (write(opener->socket, r, sizeof *r) != sizeof *r ||
-	    receive_packet(opener->socket, &err, sizeof err, &fd, 0) != sizeof err)
+	if (opener->socket < 0)
 		return -EPIPE;
+	if (write(opener->socket, r, sizeof *r) != sizeof *r ||
+	    helper_process_answer(opener, &err, sizeof err, &fd)) {
+		helper_process_lost(opener, &events_helper);
+		return -EPIPE;
+	}
 	return err ? err : fd;
 }
 
@@ -146,7 +150,8 @@ int cpu_events_open(struct cpu_events *e, int cpu)
 		fputs(
 		    "forktail record: the helper process that opens perf events ended. It is started again\n",
 		    stderr);
-		helper_process_lost(&e->opener, &events_helper);
+		if (e->opener.socket >= 0)
+			helper_process_lost(&e->opener, &events_helper);
 		cpu_events_delegate(e);
 	}
 	for (int which = 0; which < CPU_EVENTS; which++) {

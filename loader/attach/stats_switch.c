@@ -49,13 +49,13 @@ bool stats_switch(bool on)
 	const uint64_t now = ft_now_ns();
 	if (process.socket < 0 && (!restarts_due(&restarts, now) || stats_switch_start()))
 		return false;
-	if (write(process.socket, &byte, 1) == 1 && read(process.socket, &byte, 1) == 1)
+	if (write(process.socket, &byte, 1) == 1 && !helper_process_answer(&process, &byte, 1, NULL))
 		return byte;
 	helper_process_lost(&process, &stats_helper);
 	restarts_ended(&restarts, now);
 	fputs(
-	    "forktail record: the helper process that switches the kernel's statistics ended. It is started "
-	    "again\n",
+	    "forktail record: the helper process that switches the kernel's statistics ended or hangs. It is "
+	    "started again\n",
 	    stderr);
 	return false;
 }

@@ -52,7 +52,7 @@ int hook_switch_set(const struct helper_process *h, unsigned on)
 {
 	unsigned char byte = (unsigned char)on;
 	int result;
-	if (write(h->socket, &byte, 1) != 1 || read(h->socket, &result, sizeof result) != sizeof result)
+	if (write(h->socket, &byte, 1) != 1 || helper_process_answer(h, &result, sizeof result, NULL))
 		return -EPIPE;
 	return result;
 }

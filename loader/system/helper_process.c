@@ -26,6 +26,7 @@ enum {
 	KINDS_MAX = 16,
 	CHILDREN_MAX = 64,
 	ANSWER_MS = 2000,
+	PATIENCE_MS = 1000, /* with a helper */
 	END_MS = 1000,
 };
 
@@ -278,6 +279,17 @@ void helper_process_end(struct helper_process *h, bool wait)
 	if (h->pid > 0)
 		ask(&(struct starter_request){.kind = -1, .pid = h->pid, .wait = wait}, NULL, 0);
 	*h = (struct helper_process){.pid = 0, .socket = -1};
+}
+
+int helper_process_answer(const struct helper_process *h, void *answer, size_t size, int *fd)
+{
+	struct pollfd p = {.fd = h->socket, .events = POLLIN};
+	int none;
+	fd = fd ? fd : &none;
+	*fd = -1;
+	if (h->socket < 0 || poll(&p, 1, PATIENCE_MS) != 1)
+		return -EPIPE;
+	return receive_packet(h->socket, answer, size, fd, MSG_DONTWAIT) == (ssize_t)size ? 0 : -EPIPE;
 }
 
 void helper_process_lost(struct helper_process *h, const struct helper_setup *setup)

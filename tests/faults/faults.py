@@ -248,8 +248,10 @@ def profile(f):
     """Under the seccomp profile of contrib/kubernetes a flight recorder records, takes snapshots and explains them."""
     directory = f.directory / "profiled"
     process = f.start([f.victim, "profiled"])
-    recorder = f.recorder("-p", process.pid, "--keep", "20s,64MB", "--on", "iteration > 1ms", "-o", directory,
+    recorder = f.recorder("-p", process.pid, "--keep", "20s,64MB", "--on", "drops > 0", "-o", directory,
                           behind=(f.profile, HERE.parents[1] / "contrib" / "kubernetes" / "forktail-seccomp.json"))
+    wait_for("the guard", lambda: any(pathlib.Path(f"/proc/{p}/comm").read_text() == "forktail-run\n" for p in descendants(recorder.process.pid)))
+    recorder.process.send_signal(signal.SIGUSR1)
     wait_for("an explained snapshot", lambda: list((directory / "snapshots").glob("*/explain.txt")), 30)
     recorder.stop()
     check("refused" not in recorder.err and "cannot" not in recorder.err, recorder.err)

@@ -36,6 +36,12 @@ static const struct {
 	int number;
 } errors[] = {{"EIO", EIO}, {"ENOMEM", ENOMEM}, {"EMFILE", EMFILE}, {"ENOSPC", ENOSPC}};
 
+/* In memory that we share with the program before it begins. */
+struct handover {
+	volatile int notifier; /* the program's descriptor; 0: not yet */
+	volatile bool taken;
+};
+
 struct fault {
 	const char *call, *process, *name;
 	int error;	  /* 0: none */
@@ -104,8 +110,8 @@ static void take_call(int notifier, struct fault *f)
 }
 
 /* The program. Its calls wait for answers as soon as it has the filter, so it tells us the notifier's number
- * without another call. */
-__attribute__((noreturn)) static void become(volatile int *notifier, int call, char **argv)
+ * without another call. Exec closes the notifier. */
+__attribute__((noreturn)) static void become(struct handover *h, int call, char **argv)
 {
 	struct sock_filter code[] = {
 	    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -118,24 +124,24 @@ __attribute__((noreturn)) static void become(volatile int *notifier, int call, c
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	*notifier =
+	h->notifier =
 	    (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
-	if (*notifier >= 0)
-		execv(argv[0], argv);
+	while (h->notifier >= 0 && !h->taken)
+		;
+	execv(argv[0], argv);
 	_exit(CANT);
 }
 
 /* Our descriptor of the program's notifier. */
-static int notifier_of(pid_t program, const volatile int *number)
+static int notifier_of(pid_t program, struct handover *h)
 {
 	const int pidfd = (int)syscall(SYS_pidfd_open, program, 0);
-	while (*number == 0 &&
-	       waitid(P_PIDFD, (id_t)pidfd, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	       kill(program, 0) == 0)
+	while (!h->notifier)
 		usleep(1000);
-	const int notifier = (int)syscall(SYS_pidfd_getfd, pidfd, *number, 0);
-	if (*number <= 0 || notifier < 0)
+	const int notifier = (int)syscall(SYS_pidfd_getfd, pidfd, h->notifier, 0);
+	if (notifier < 0)
 		die("cannot watch the program's calls");
+	h->taken = true;
 	close(pidfd);
 	return notifier;
 }
@@ -189,19 +195,19 @@ int main(int argc, char **argv)
 		fputs("usage: inject CALL PROCESS FAULT PROGRAM [ARGUMENT...]\n", stderr);
 		return 2;
 	}
-	volatile int *number =
-	    mmap(NULL, sizeof *number, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct handover *handover =
+	    mmap(NULL, sizeof *handover, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	sigemptyset(&ours);
 	for (size_t i = 0; i < 4; i++)
 		sigaddset(&ours, ((const int[]){SIGUSR1, SIGTERM, SIGINT, SIGCHLD})[i]);
 	sigprocmask(SIG_BLOCK, &ours, NULL);
 	const int signals = signalfd(-1, &ours, SFD_CLOEXEC);
-	if (number == MAP_FAILED || signals < 0)
+	if (handover == MAP_FAILED || signals < 0)
 		die("cannot begin");
 	const pid_t program = fork();
 	if (program == 0)
-		become(number, call, argv + 4);
+		become(handover, call, argv + 4);
 	if (program < 0)
 		die("fork");
-	return watch(program, notifier_of(program, number), signals, &f);
+	return watch(program, notifier_of(program, handover), signals, &f);
 }

@@ -9,6 +9,7 @@ The suite runs a part (--short), script/faults the whole.
 """
 import argparse
 import collections
+import contextlib
 import itertools
 import json
 import os
@@ -38,9 +39,10 @@ CALLS = {
 }
 SHORT = (("forktail-record", "write", "ENOSPC"), ("forktail-record", "read", "EIO"), ("forktail-record", "sendmsg", "1s"),
          ("forktail-files", "openat", "forever"), ("forktail-files", "readlink", "EIO"), ("forktail-files", "read", "SIGBUS"),
-         ("forktail-unwind", "pread64", "forever"), ("forktail-unwind", "read", "SIGBUS"), ("forktail-spawn", "clone", "ENOMEM"),
+         ("forktail-unwind", "pread64", "forever"), ("forktail-unwind", "mmap", "SIGBUS"), ("forktail-spawn", "clone", "ENOMEM"),
          ("forktail-stats", "bpf", "forever"), ("forktail-guard", "openat", "EMFILE"), ("forktail-guard", "write", "ENOSPC"))
-RUNS_S = 2.5  # a snapshot's trigger and a new target are within
+RUNS_S = 2.5  # a snapshot and a new target are within
+CONFIG = '[snapshots]\nbefore = "1s"\nafter = "500ms"\n[[trigger]]\non = "drops > 0"\n'
 LOST_S = 1.0  # of the target's time, at most, unless drops are counted
 
 
@@ -52,11 +54,13 @@ class Cell:
         self.process, self.call, self.fault = process, call, fault
         self.victims = []
         self.log = directory / "inject.log"
+        self.config = directory / "record.toml"
+        self.config.write_text(CONFIG)
         shutil.rmtree(self.ring, ignore_errors=True)
         self.ring.mkdir(mode=0o700)
 
-    def victim(self, name):
-        self.victims.append(subprocess.Popen([self.words.victim, name], stdin=subprocess.DEVNULL))
+    def victim(self, name, program):
+        self.victims.append(subprocess.Popen([program, name], stdin=subprocess.DEVNULL))
         return self.victims[-1]
 
     def run(self):
@@ -70,15 +74,22 @@ class Cell:
 
     def recorded(self):
         name = f"fault-{os.getpid()}"[:15]
-        first = self.victim(name)
+        first = self.victim(name, self.words.victim)
         with open(self.log, "w", encoding="utf-8") as log:
-            recorder = Recorder(self.ring.parent, "--name", name, "--keep", "60s,64MB", "--on", "iteration > 1ms", "-o", self.ring,
+            recorder = Recorder(self.ring.parent, "--name", name, "--keep", "60s,64MB", "--config", self.config, "-o", self.ring,
                                 behind=(self.words.inject, self.call, self.process, self.fault), said=log)
         begun = time.monotonic()
         try:
+            wait_for("the guard", lambda: any(comm(p) == "forktail-run" for p in descendants(recorder.process.pid)))
             recorder.process.send_signal(signal.SIGUSR1)
             time.sleep(0.2)
-            self.victim(name)  # helpers have something to open
+            copy = self.ring.parent / "copy"  # a file that is not known yet
+            copy.unlink(missing_ok=True)
+            self.victim(name, shutil.copy(self.words.victim, copy))
+            if self.process == "forktail-spawn":
+                kill(next(p for p in descendants(recorder.process.pid) if comm(p) == "forktail-unwind"))
+            for pid in descendants(recorder.process.pid)[1:2]:
+                os.kill(pid, signal.SIGUSR1)  # a snapshot
             time.sleep(RUNS_S)
             made = bool(self.log.read_text())
             if made:
@@ -117,11 +128,15 @@ class Cell:
         check(wall > lasted - LOST_S or any(d["count"] for d in run["drops"]), f"{wall:.1f} of {lasted:.1f} s are recorded: {recorder.err}")
 
 
+def comm(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
 def kill(pid):
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def cells(short):
