@@ -107,6 +107,15 @@ def descendants(pid):
     return found
 
 
+def names(recorder):
+    """{pid: name} of the recorder and all that it started."""
+    found = {}
+    for pid in descendants(recorder.process.pid):
+        with contextlib.suppress(OSError):
+            found[pid] = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    return found
+
+
 def programs(processes):
     """Which of these processes hold programs in the kernel. Other tests record meanwhile."""
     held = []
@@ -250,7 +259,7 @@ def profile(f):
     process = f.start([f.victim, "profiled"])
     recorder = f.recorder("-p", process.pid, "--keep", "20s,64MB", "--on", "drops > 0", "-o", directory,
                           behind=(f.profile, HERE.parents[1] / "contrib" / "kubernetes" / "forktail-seccomp.json"))
-    wait_for("the guard", lambda: any(pathlib.Path(f"/proc/{p}/comm").read_text() == "forktail-run\n" for p in descendants(recorder.process.pid)))
+    wait_for("the guard", lambda: "forktail-run" in names(recorder).values())
     recorder.process.send_signal(signal.SIGUSR1)
     wait_for("an explained snapshot", lambda: list((directory / "snapshots").glob("*/explain.txt")), 30)
     recorder.stop()
@@ -258,7 +267,76 @@ def profile(f):
     check("burn" in functions(directory), "functions have no names")
 
 
-CASES = {c.__name__: c for c in (fuse, overlay, ring, truncated, helpers, profile)}
+# What a trigger's command can do, a line each: "NAME errno", 0: it could.
+PROBE = """#!/usr/bin/python3
+import ctypes, os, platform, socket, sys
+libc = ctypes.CDLL(None, use_errno=True)
+clone, fsopen, pidfd_getfd = {"x86_64": (56, 430, 438), "aarch64": (220, 430, 438)}[platform.machine()]
+NEWUSER, SIGCHLD = 0x10000000, 17
+def call(name, *words):
+    result = libc.syscall(*words)
+    print(name, ctypes.get_errno() if result < 0 else 0, file=out, flush=True)
+with open(sys.argv[-1] + "/probe.part", "w") as out:
+    result = libc.syscall(clone, NEWUSER | SIGCHLD, 0, 0, 0, 0)
+    if result == 0:
+        os._exit(0)
+    print("clone", ctypes.get_errno() if result < 0 else 0, file=out)
+    print("unshare", ctypes.get_errno() if libc.unshare(NEWUSER) else 0, file=out)
+    call("fsopen", fsopen, b"tmpfs", 0)
+    call("pidfd_getfd", pidfd_getfd, 0, 0, 0)
+    print("chroot", ctypes.get_errno() if libc.chroot(b"/") else 0, file=out)
+    print("ptrace", ctypes.get_errno() if libc.ptrace(16, os.getppid(), 0, 0) else 0, file=out)
+    try:
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+        print("netfilter 0", file=out)
+    except OSError as e:
+        print("netfilter", e.errno, file=out)
+    print("secret", 0 if "FORKTAIL_SECRET" in os.environ else 1, file=out)
+os.rename(sys.argv[-1] + "/probe.part", sys.argv[-1] + "/probe")
+"""
+
+
+def rights(f):
+    """The guard, what it starts, and the commands of triggers cannot reach the kernel, other processes or root's environment."""
+    os.chmod(f.directory, 0o755)
+    probe, config, directory = (f.directory / name for name in ("probe.py", "rights.toml", "rights"))
+    probe.write_text(PROBE)
+    probe.chmod(0o755)
+    config.write_text('[record]\nuser = "nobody"\n[snapshots]\nbefore = "1s"\nafter = "500ms"\n'
+                      f'[[trigger]]\nname = "SIGUSR1"\nexec = ["{probe}"]\n')
+    process = f.start([f.victim, "rights"])
+    os.environ["FORKTAIL_SECRET"] = "x"
+    f.callback(os.environ.pop, "FORKTAIL_SECRET")
+    recorder = f.recorder("-p", process.pid, "--keep", "20s,64MB", "--config", config, "-o", directory)
+    wait_for("the guard", lambda: "forktail-run" in names(recorder).values())
+    for pid, name in names(recorder).items():
+        status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+        if name in ("forktail-start", "forktail-guard", "forktail-run"):
+            check(status["Seccomp"].strip() == "2" and status["NoNewPrivs"].strip() == "1", f"{name} is not limited")
+            check(int(status["CapPrm"], 16) == int(status["CapBnd"], 16) == 0, f"{name} has capabilities")
+            check(int(status["Uid"].split()[0]) != 0, f"{name} is root")
+    recorder.process.send_signal(signal.SIGUSR1)
+    wait_for("the command", lambda: list(directory.glob("snapshots/*/probe")), 30)
+    found = dict(line.split() for line in next(directory.glob("snapshots/*/probe")).read_text().splitlines())
+    check(len(found) == 8 and "0" not in found.values(), f"the command could: {found}")
+    recorder.stop()
+
+
+def odd_files(f):
+    """A FIFO in place of run.json, and a target that has ended and is not reaped, hold nothing up."""
+    run = f.directory / "odd"
+    run.mkdir()
+    os.mkfifo(run / "run.json")
+    done = subprocess.run([BIN / "forktail", "explain", run], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+    check(done.returncode == 3 and done.stderr, f"explain: {done.returncode} {done.stderr}")
+    ended = f.start(["/bin/true"])
+    wait_for("its end", lambda: pathlib.Path(f"/proc/{ended.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z")
+    done = subprocess.run([BIN / "forktail-record", "-p", str(ended.pid), "--duration", "1s", "-o", f.directory / "ended.forktail"],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+    check(done.returncode == 3 and done.stderr, f"record: {done.returncode} {done.stderr}")
+
+
+CASES = {c.__name__: c for c in (fuse, overlay, ring, truncated, helpers, profile, rights, odd_files)}
 
 
 def main():

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from faults import BIN, ENDS_S, SKIPPED, Recorder, check, descendants, programs, wait_for
+from faults import BIN, ENDS_S, SKIPPED, Recorder, check, descendants, names, programs, wait_for
 
 FAULTS = ("EIO", "ENOMEM", "EMFILE", "ENOSPC", "SIGBUS", "1s", "forever")
 READING = ("openat", "read", "pread64", "newfstatat", "readlink", "readlinkat", "statx", "mmap", "munmap", "close", "lseek")
@@ -80,14 +80,14 @@ class Cell:
                                 behind=(self.words.inject, self.call, self.process, self.fault), said=log)
         begun = time.monotonic()
         try:
-            wait_for("the guard", lambda: any(comm(p) == "forktail-run" for p in descendants(recorder.process.pid)))
+            wait_for("the guard", lambda: "forktail-run" in names(recorder).values())
             recorder.process.send_signal(signal.SIGUSR1)
             time.sleep(0.2)
             copy = self.ring.parent / "copy"  # a file that is not known yet
             copy.unlink(missing_ok=True)
             self.victim(name, shutil.copy(self.words.victim, copy))
             if self.process == "forktail-spawn":
-                kill(next(p for p in descendants(recorder.process.pid) if comm(p) == "forktail-unwind"))
+                kill(next(pid for pid, name in names(recorder).items() if name == "forktail-unwind"))
             for pid in descendants(recorder.process.pid)[1:2]:
                 os.kill(pid, signal.SIGUSR1)  # a snapshot
             time.sleep(RUNS_S)
@@ -126,12 +126,6 @@ class Cell:
         run = json.loads(explained.stdout)
         wall = sum(t["wall_ns"] for t in run["account"]["threads"] if t["tgid"] == first.pid) / 1e9
         check(wall > lasted - LOST_S or any(d["count"] for d in run["drops"]), f"{wall:.1f} of {lasted:.1f} s are recorded: {recorder.err}")
-
-
-def comm(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-    return ""
 
 
 def kill(pid):
