@@ -65,6 +65,13 @@ bool Fits(const ft_span &iteration, uint64_t duration_ns)
 	return iteration.duration_ns <= duration_ns + duration_ns / 10 + 1'000'000;
 }
 
+// Whether a command of this duration may have run in the iteration, whose begin may not have been seen
+// (FT_SPAN_SAMPLED), and whose end is when the next wait began, by another clock than the server's.
+bool Holds(const ft_span &iteration, uint64_t duration_ns)
+{
+	return iteration.duration_ns + duration_ns / 20 + 1'000'000 >= duration_ns;
+}
+
 // The iteration of [from_ns, to_ns] in which a command of this duration ran; nullptr: none is long enough.
 const ft_span *IterationOf(const Run &run, uint64_t duration_ns, uint64_t from_ns, uint64_t to_ns)
 {
@@ -75,7 +82,7 @@ const ft_span *IterationOf(const Run &run, uint64_t duration_ns, uint64_t from_n
 		auto ends_before = [&](const ft_span &s) { return s.start_ns + s.duration_ns < from_ns; };
 		for (const ft_span *i = std::partition_point(first, end, ends_before);
 		     i != end && i->start_ns <= to_ns; i++)
-			if (i->duration_ns >= duration_ns && (!found || i->duration_ns < found->duration_ns))
+			if (Holds(*i, duration_ns) && (!found || i->duration_ns < found->duration_ns))
 				found = i;
 	}
 	return found;

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-BIN = pathlib.Path(os.environ["FORKTAIL_BIN_DIR"])
+BIN = pathlib.Path(os.environ.get("FORKTAIL_BIN_DIR") or pathlib.Path(__file__).resolve().parents[2] / "build" / "bin")
 HERE = pathlib.Path(__file__).resolve().parent
 NAME = "victim-of-fault"
 ENDS_S = 5  # a recorder ends within this time
@@ -302,19 +302,19 @@ def rights(f):
     probe, config, directory = (f.directory / name for name in ("probe.py", "rights.toml", "rights"))
     probe.write_text(PROBE)
     probe.chmod(0o755)
-    config.write_text('[record]\nuser = "nobody"\n[snapshots]\nbefore = "1s"\nafter = "500ms"\n'
+    config.write_text('[snapshots]\nbefore = "1s"\nafter = "500ms"\n'
                       f'[[trigger]]\nname = "SIGUSR1"\nexec = ["{probe}"]\n')
     process = f.start([f.victim, "rights"])
     os.environ["FORKTAIL_SECRET"] = "x"
     f.callback(os.environ.pop, "FORKTAIL_SECRET")
-    recorder = f.recorder("-p", process.pid, "--keep", "20s,64MB", "--config", config, "-o", directory)
+    recorder = f.recorder("-p", process.pid, "--keep", "20s,64MB", "--user", "nobody", "--config", config, "-o", directory)
     wait_for("the guard", lambda: "forktail-run" in names(recorder).values())
     for pid, name in names(recorder).items():
         status = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
         if name in ("forktail-start", "forktail-guard", "forktail-run"):
             check(status["Seccomp"].strip() == "2" and status["NoNewPrivs"].strip() == "1", f"{name} is not limited")
             check(int(status["CapPrm"], 16) == int(status["CapBnd"], 16) == 0, f"{name} has capabilities")
-            check(int(status["Uid"].split()[0]) != 0, f"{name} is root")
+            check(int(status["Uid"].split()[1]) != 0, f"{name} is root")
     recorder.process.send_signal(signal.SIGUSR1)
     wait_for("the command", lambda: list(directory.glob("snapshots/*/probe")), 30)
     found = dict(line.split() for line in next(directory.glob("snapshots/*/probe")).read_text().splitlines())
