@@ -77,7 +77,7 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	app->add_flag(
 	    "--confined", asked->confined,
 	    "For a stranger's recording: give up the rights to start programs, to use the network and to "
-	    "write files but FILE");
+	    "write files, except below the directory of --json-to");
 }
 
 // True: the options contradict each other, and the error is printed.
@@ -178,7 +178,7 @@ bool Confine(const ExplainWords &asked, std::string *error)
 {
 	common::Allowed allowed;
 	if (!asked.json_to.empty())
-		allowed.writable = {common::DirectoryOfOutput(asked.json_to)};
+		allowed.writable = {common::PlaceOfOutput(asked.json_to)};
 	return common::Confine(allowed, error);
 }
 

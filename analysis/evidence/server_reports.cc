@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Redis dates slow commands and latency events by the second. The observer adds the error of each time. An
 // entry belongs to an episode if it may overlap it. A slow command is dated better where event-loop
-// iterations were recorded: it ran in the iteration of that time that is at least as long, by the least.
+// iterations were recorded: it ran in the iteration of that time whose length is nearest, and that is long
+// enough.
 #include "server_reports.h"
 
 #include <algorithm>
@@ -65,6 +66,11 @@ bool Fits(const ft_span &iteration, uint64_t duration_ns)
 	return iteration.duration_ns <= duration_ns + duration_ns / 10 + 1'000'000;
 }
 
+uint64_t Apart(const ft_span &iteration, uint64_t duration_ns)
+{
+	return std::max(iteration.duration_ns, duration_ns) - std::min(iteration.duration_ns, duration_ns);
+}
+
 // Whether a command of this duration may have run in the iteration, whose begin may not have been seen
 // (FT_SPAN_SAMPLED), and whose end is when the next wait began, by another clock than the server's.
 bool Holds(const ft_span &iteration, uint64_t duration_ns)
@@ -82,7 +88,8 @@ const ft_span *IterationOf(const Run &run, uint64_t duration_ns, uint64_t from_n
 		auto ends_before = [&](const ft_span &s) { return s.start_ns + s.duration_ns < from_ns; };
 		for (const ft_span *i = std::partition_point(first, end, ends_before);
 		     i != end && i->start_ns <= to_ns; i++)
-			if (Holds(*i, duration_ns) && (!found || i->duration_ns < found->duration_ns))
+			if (Holds(*i, duration_ns) &&
+			    (!found || Apart(*i, duration_ns) < Apart(*found, duration_ns)))
 				found = i;
 	}
 	return found;

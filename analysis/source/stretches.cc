@@ -18,7 +18,7 @@ constexpr uint64_t kGrows = 4;
 // The margin around a stretch that is indexed: a tally window that crosses its bound needs all of its spans.
 constexpr uint64_t kAroundNs = 1'000'000'000;
 // Records of one stretch in memory. Only a forged recording has more of nearly the same time.
-constexpr uint64_t kMostBytes = 64 << 20;
+constexpr uint64_t kMostBytes = 128 << 20;
 constexpr uint64_t kWidestNs = 30'000'000'000; // longer ones belong to threads that did almost nothing
 
 uint64_t After(uint64_t t_ns, uint64_t ns)

@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -122,22 +123,27 @@ int LimitCalls(const Allowed &allowed)
 	return f.error || kSanitized ? f.error : seccomp_load(f.context);
 }
 
-// Adds what may be done below `path`. Returns 0 or an errno.
-int Permit(int rules, const char *path, uint64_t access)
+// Adds what may be done below `path`, or to it. Returns 0 or an errno. What cannot be opened is left out:
+// writing there fails anyway.
+int Permit(int rules, const std::string &path, uint64_t file, uint64_t directory)
 {
+	struct stat st = {};
 	struct landlock_path_beneath_attr below = {};
-	below.allowed_access = access;
-	below.parent_fd = open(path, O_PATH | O_CLOEXEC);
+	below.parent_fd = open(path.c_str(), O_PATH | O_CLOEXEC);
 	if (below.parent_fd < 0)
-		return errno == ENOENT ? 0 : errno;
-	const long rc = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &below, 0);
+		return 0;
+	const bool is_directory = fstat(below.parent_fd, &st) == 0 && S_ISDIR(st.st_mode);
+	below.allowed_access = is_directory ? file | directory : file;
+	const long rc = below.allowed_access
+			    ? syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &below, 0)
+			    : 0;
 	const int error = rc ? errno : 0;
 	close(below.parent_fd);
 	return error;
 }
 
 // Returns 0 or an errno.
-int LimitWriting(const std::vector<std::string> &writable)
+int LimitWriting(const Allowed &allowed)
 {
 	const long version =
 	    syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -157,9 +163,11 @@ int LimitWriting(const std::vector<std::string> &writable)
 	    static_cast<int>(syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0));
 	if (rules < 0)
 		return errno;
-	int error = Permit(rules, "/dev/null", file);
-	for (const std::string &path : writable)
-		error = error ? error : Permit(rules, path.c_str(), file | directory);
+	int error = Permit(rules, "/dev/null", file, 0);
+	for (const std::string &path : allowed.writable)
+		error = error ? error : Permit(rules, path, file, directory);
+	for (const std::string &path : allowed.removable)
+		error = error ? error : Permit(rules, path, 0, LANDLOCK_ACCESS_FS_REMOVE_FILE);
 	if (!error && syscall(SYS_landlock_restrict_self, rules, 0))
 		error = errno;
 	close(rules);
@@ -172,7 +180,7 @@ bool Confine(const Allowed &allowed, std::string *error)
 {
 	int number = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? errno : 0;
 	if (!number)
-		number = LimitWriting(allowed.writable);
+		number = LimitWriting(allowed);
 	if (!number)
 		number = -LimitCalls(allowed);
 	if (number)
@@ -180,11 +188,15 @@ bool Confine(const Allowed &allowed, std::string *error)
 	return !number;
 }
 
-std::string DirectoryOfOutput(const std::string &path)
+std::string PlaceOfOutput(const std::string &path)
 {
+	namespace fs = std::filesystem;
 	std::error_code ec;
-	const std::filesystem::path real = std::filesystem::weakly_canonical(path, ec);
-	return (ec ? std::filesystem::absolute(path, ec) : real).parent_path();
+	const fs::file_type type = fs::status(path, ec).type();
+	if (path.empty() || type == fs::file_type::fifo || type == fs::file_type::socket)
+		return "";
+	const fs::path real = fs::weakly_canonical(fs::absolute(path, ec), ec);
+	return type == fs::file_type::character ? real : real.parent_path();
 }
 
 } // namespace forktail::common

@@ -53,6 +53,12 @@ std::string DirectoryOf(const std::string &path)
 	return parent.empty() ? "." : parent;
 }
 
+// Where a Unix socket is to be removed at the end; "": it is none.
+std::string DirectoryOfSocket(const std::string &address)
+{
+	return address.starts_with('/') ? DirectoryOf(std::filesystem::path(address).parent_path()) : "";
+}
+
 // State of a file: it differs if the file was rewritten.
 struct Stamp {
 	struct timespec changed = {};
@@ -185,7 +191,6 @@ bool Guard::Begin(struct event_base *base, std::string *error)
 		if (!server_)
 			return false;
 	}
-	Tick();
 	return true;
 }
 
@@ -263,7 +268,6 @@ bool Guard::HandleRequest(const std::string &name, std::string *answer)
 void Guard::LookAfter()
 {
 	if (runner_.gone()) { // forktail-start starts another guard
-		Say(Level::Error, "the process that starts programs has ended");
 		event_base_loopbreak(base_);
 		return;
 	}
@@ -390,16 +394,23 @@ bool RunGuard(const GuardOptions &options, const Config &config, std::string *er
 	}
 	// Before the guard limits itself and starts anything else; it ends last.
 	Runner runner;
-	bool good = runner.Begin(error);
+	const std::string directory = DirectoryOf(options.path);
+	bool good = runner.Begin(options, config, directory + "/snapshots", error);
 	if (good) {
 		Guard guard(options, config, &runner);
 		const common::Allowed allowed = {
-		    .writable = {DirectoryOf(options.path), config.metrics_textfile},
+		    .writable = {directory, config.metrics_textfile},
+		    .removable = {DirectoryOfSocket(config.control), DirectoryOfSocket(config.metrics)},
 		    .children = true,
 		    .sockets = true};
+		// Sockets are opened before; the ring is not read before.
 		good = guard.Begin(base, error) && common::Confine(allowed, error);
 		if (good)
 			event_base_dispatch(base);
+		if (good && runner.gone()) {
+			*error = "the process that starts programs has ended";
+			good = false;
+		}
 		Notify("STOPPING=1");
 	}
 	event_base_free(base);

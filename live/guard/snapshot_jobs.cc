@@ -12,7 +12,6 @@
 #include "common/format/units.h"
 #include "common/json/json_read.h"
 #include "live/snapshot/snapshot.h"
-#include "memory_limit.h"
 #include "notify.h"
 #include "retention.h"
 
@@ -23,10 +22,7 @@ namespace
 
 constexpr uint64_t kTakeNs = 120'000'000'000;
 constexpr size_t kMostWaiting = 10;
-constexpr uint64_t kLeastMemory = 64 << 20;
 
-// Files of an explanation. Their names start with a dot until they are complete.
-const char *const kExplanations[] = {"explain.txt", "explain.json"};
 const std::string kUnfinished = ".explain.";
 
 // The JSON result that the child process writes for the guard.
@@ -211,27 +207,8 @@ void SnapshotJobs::Taken()
 
 bool SnapshotJobs::BeginExplaining(const Job &job)
 {
-	// The recorder is in the same cgroup. It must never be the recorder that exceeds the limit.
-	const uint64_t most = std::min(limits_.explain_bytes, MemoryLimit() / 2);
-	const uint64_t memory = std::max(most / 4, kLeastMemory);
-	common::Command words{.name = "the explanation", .limit_ns = limits_.explain_ns};
-	words.directory = "/";
-	words.argv = {forktail_,
-		      "explain",
-		      job.path,
-		      "--ascii",
-		      "--confined",
-		      "--json-to",
-		      job.path + "/." + kExplanations[1],
-		      "--memory",
-		      std::to_string(memory)};
-	words.environment = {{"COLUMNS", "100"}, {"NO_COLOR", "1"}};
-	words.output = job.path + "/." + kExplanations[0];
-	words.output_flags = O_TRUNC | O_NOFOLLOW;
-	words.idle = words.oom_victim = true;
-	words.memory_bytes = most;
 	std::string error;
-	const bool good = runner_.Start(words, &error);
+	const bool good = runner_.Explain(job.name, limits_.explain_ns, &error);
 	if (!good)
 		Say(Level::Error, error);
 	return good;
@@ -239,21 +216,15 @@ bool SnapshotJobs::BeginExplaining(const Job &job)
 
 bool SnapshotJobs::BeginCommand(const Job &job, const CommandOf &command)
 {
+	const std::string &name = command.command.argv[0];
 	if (geteuid() == 0) {
 		figures_.commands_failed++;
 		Say(Level::Error,
-		    command.command.argv[0] +
-			" is not run because root owns the ring. Start the recorder with --user.");
+		    name + " is not run because root owns the ring. Start the recorder with --user.");
 		return false;
 	}
-	common::Command words{.name = command.command.argv[0], .limit_ns = limits_.command_ns};
-	words.directory = "/";
-	words.argv = command.command.argv;
-	words.argv.push_back(job.path);
-	words.oom_victim = true;
-	words.environment = {{"FORKTAIL_SNAPSHOT", job.path}, {"FORKTAIL_TRIGGER", command.trigger}};
 	std::string error;
-	const bool good = runner_.Start(words, &error);
+	const bool good = runner_.RunCommand(job.name, command.trigger, name, limits_.command_ns, &error);
 	if (!good)
 		Say(Level::Error, error);
 	figures_.commands++;

@@ -28,7 +28,7 @@
 
 enum {
 	SERVERS_MAX = 4096,
-	TARGETS_MAX = 4096,
+	TARGETS_MAX = 1024,   /* as the helper has */
 	PACKETS_AT_ONCE = 64, /* then other work of the recorder is due */
 	STOP_MS = 2000,
 	HIDDEN_MAX = 65536,

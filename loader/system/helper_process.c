@@ -26,7 +26,7 @@ enum {
 	KINDS_MAX = 16,
 	CHILDREN_MAX = 64,
 	ANSWER_MS = 2000,
-	PATIENCE_MS = 1000, /* with a helper */
+	PATIENCE_MS = 3000, /* with a helper */
 	END_MS = 1000,
 };
 

@@ -534,10 +534,12 @@ static void ask_last(void *view, struct link *l)
 {
 	struct redis *v = view;
 
-	/* Also what happened since the last round. */
-	for (enum question q = SLOWLOG; q < QUESTIONS; q++)
-		if ((q < COMMAND_STATS ? is_due(v, q) && v->answered_ns[q] : v->counted[q]) &&
-		    ask(v, l, q) != 0)
+	for (enum question q = COMMAND_STATS; q <= COMMAND_LATENCY; q++)
+		if (v->counted[q] && ask(v, l, q) != 0)
+			return;
+	/* And what happened since the last round. */
+	for (enum question q = SLOWLOG; q < COMMAND_STATS; q++)
+		if (v->answered_ns[q] && is_due(v, q) && ask(v, l, q) != 0)
 			return;
 }
 

@@ -29,6 +29,7 @@ MESSAGES = ("sendmsg", "recvmsg", "poll")
 CALLS = {
     "forktail-record": (*READING, *MESSAGES, "write", "pwritev2", "pwritev", "fallocate", "ftruncate", "fstatfs", "getdents64",
                         "unlinkat", "flock", "fcntl", "bpf", "ioctl", "socketpair", "futex"),
+    "block-writer": ("write", "pwrite64", "pwritev2", "pwritev", "fallocate", "ftruncate", "lseek", "futex", "openat", "close"),
     "forktail-files": (*READING, *MESSAGES),
     "forktail-unwind": (*READING, *MESSAGES),
     "forktail-spawn": ("recvmsg", "sendmsg", "close", "clone", "fcntl"),
@@ -37,7 +38,7 @@ CALLS = {
                        "epoll_wait", "copy_file_range", "fcntl", "flock"),
     "forktail-run": ("read", "recvfrom", "sendto", "clone", "poll", "wait4"),
 }
-SHORT = (("forktail-record", "write", "ENOSPC"), ("forktail-record", "read", "EIO"), ("forktail-record", "sendmsg", "1s"),
+SHORT = (("block-writer", "pwritev2", "ENOSPC"), ("forktail-record", "read", "EIO"), ("forktail-record", "sendmsg", "1s"),
          ("forktail-files", "openat", "forever"), ("forktail-files", "readlink", "EIO"), ("forktail-files", "read", "SIGBUS"),
          ("forktail-unwind", "pread64", "forever"), ("forktail-unwind", "mmap", "SIGBUS"), ("forktail-spawn", "clone", "ENOMEM"),
          ("forktail-stats", "bpf", "forever"), ("forktail-guard", "openat", "EMFILE"), ("forktail-guard", "write", "ENOSPC"))
@@ -105,7 +106,7 @@ class Cell:
         lasted = time.monotonic() - begun
         processes = descendants(recorder.process.pid)[1:]
         early = recorder.process.poll()
-        own = self.fault == "forever" and self.process in ("forktail-record", "writer")
+        own = self.fault == "forever" and self.process in ("forktail-record", "block-writer")
         if early is None:
             recorder.process.send_signal(signal.SIGTERM)
             try:
