@@ -17,8 +17,8 @@ struct Allowed {
 	// Directories below which files may be created, written, renamed and deleted, and files that may be
 	// written. Those that do not exist are left out. /dev/null may be written to, and so may what is open
 	// already.
-	std::vector<std::string> writable;
-	std::vector<std::string> removable; // directories below which files may be deleted, and nothing else
+	std::vector<std::string> writable = {};
+	std::vector<std::string> removable = {}; // directories below which files may be deleted, and nothing else
 	bool children = false;		    // fork, but not exec. Children have the same limits
 	bool sockets = false;		    // Unix and IP sockets
 };
