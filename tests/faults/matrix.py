@@ -38,11 +38,12 @@ CALLS = {
                        "epoll_wait", "copy_file_range", "fcntl", "flock"),
     "forktail-run": ("read", "recvfrom", "sendto", "clone", "poll", "wait4"),
 }
-SHORT = (("block-writer", "pwritev2", "ENOSPC"), ("forktail-record", "read", "EIO"), ("forktail-record", "sendmsg", "1s"),
+SHORT = (("block-writer", "pwritev", "ENOSPC"), ("forktail-record", "read", "EIO"), ("forktail-record", "sendmsg", "1s"),
          ("forktail-files", "openat", "forever"), ("forktail-files", "readlink", "EIO"), ("forktail-files", "read", "SIGBUS"),
-         ("forktail-unwind", "pread64", "forever"), ("forktail-unwind", "mmap", "SIGBUS"), ("forktail-spawn", "clone", "ENOMEM"),
+         ("forktail-unwind", "pread64", "forever"), ("forktail-unwind", "pread64", "SIGBUS"), ("forktail-spawn", "clone", "ENOMEM"),
          ("forktail-stats", "bpf", "forever"), ("forktail-guard", "openat", "EMFILE"), ("forktail-guard", "write", "ENOSPC"))
-RUNS_S = 2.5  # a snapshot and a new target are within
+MADE_S = 8  # for the call: a snapshot and a new target are within, on a busy machine
+RUNS_S = 1.5  # after it
 CONFIG = '[snapshots]\nbefore = "1s"\nafter = "500ms"\n[[trigger]]\non = "drops > 0"\n'
 LOST_S = 1.0  # of the target's time, at most, unless drops are counted
 
@@ -91,9 +92,12 @@ class Cell:
                 kill(next(pid for pid, name in names(recorder).items() if name == "forktail-unwind"))
             for pid in descendants(recorder.process.pid)[1:2]:
                 os.kill(pid, signal.SIGUSR1)  # a snapshot
-            time.sleep(RUNS_S)
+            until = time.monotonic() + MADE_S
+            while not self.log.read_text() and time.monotonic() < until:
+                time.sleep(0.1)
             made = bool(self.log.read_text())
             if made:
+                time.sleep(RUNS_S)
                 self.ended(recorder, first, begun)
         finally:
             for pid in reversed(descendants(recorder.process.pid)):
@@ -121,7 +125,8 @@ class Cell:
         wait_for("the end of what is attached", lambda: not programs(processes), ENDS_S)
         explained = subprocess.run([BIN / "forktail", "explain", self.ring, "--json"], stdin=subprocess.DEVNULL, capture_output=True,
                                    text=True, timeout=60)
-        check(explained.returncode == 0, f"the recording cannot be read: {explained.stderr}")
+        # If the first write never returns, there is nothing to read.
+        check(explained.returncode in ((0, 3) if own else (0,)), f"the recording cannot be read: {explained.stderr}")
         if early == 3 or own:
             return
         run = json.loads(explained.stdout)
