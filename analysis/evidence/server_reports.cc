@@ -66,11 +66,6 @@ bool Fits(const ft_span &iteration, uint64_t duration_ns)
 	return iteration.duration_ns <= duration_ns + duration_ns / 10 + 1'000'000;
 }
 
-uint64_t Apart(const ft_span &iteration, uint64_t duration_ns)
-{
-	return std::max(iteration.duration_ns, duration_ns) - std::min(iteration.duration_ns, duration_ns);
-}
-
 // Whether a command of this duration may have run in the iteration, whose begin may not have been seen
 // (FT_SPAN_SAMPLED), and whose end is when the next wait began, by another clock than the server's.
 bool Holds(const ft_span &iteration, uint64_t duration_ns)
@@ -78,21 +73,25 @@ bool Holds(const ft_span &iteration, uint64_t duration_ns)
 	return iteration.duration_ns + duration_ns / 20 + 1'000'000 >= duration_ns;
 }
 
-// The iteration of [from_ns, to_ns] in which a command of this duration ran; nullptr: none is long enough.
+// The iteration of [from_ns, to_ns] in which a command of this duration ran: the shortest that is as long, or
+// else the longest that may be; nullptr: none is long enough.
 const ft_span *IterationOf(const Run &run, uint64_t duration_ns, uint64_t from_ns, uint64_t to_ns)
 {
-	const ft_span *found = nullptr;
+	const ft_span *found = nullptr, *shorter = nullptr;
 	for (const Thread &t : run.threads) {
 		const ft_span *first = run.iterations.data() + t.first_iteration,
 			      *end = first + t.iteration_count;
 		auto ends_before = [&](const ft_span &s) { return s.start_ns + s.duration_ns < from_ns; };
 		for (const ft_span *i = std::partition_point(first, end, ends_before);
-		     i != end && i->start_ns <= to_ns; i++)
-			if (Holds(*i, duration_ns) &&
-			    (!found || Apart(*i, duration_ns) < Apart(*found, duration_ns)))
+		     i != end && i->start_ns <= to_ns; i++) {
+			if (i->duration_ns >= duration_ns && (!found || i->duration_ns < found->duration_ns))
 				found = i;
+			if (i->duration_ns < duration_ns && Holds(*i, duration_ns) &&
+			    (!shorter || i->duration_ns > shorter->duration_ns))
+				shorter = i;
+		}
 	}
-	return found;
+	return found ? found : shorter;
 }
 
 // Whether an entry of the slow log may be of [from_ns, to_ns]. If it is known when it ran, *error_ns becomes

@@ -3,8 +3,8 @@
 // options override the file.
 #include <sys/stat.h>
 
-#include "guard.h"
 #include "live/guard/control_client/control_client.h"
+#include "options.h"
 
 namespace forktail::live::guard
 {

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "common/process/child.h"
-#include "guard.h"
+#include "options.h"
 
 namespace forktail::live::guard
 {
