@@ -139,7 +139,7 @@ std::optional<ServerCommands> ServerCommandsOf(const Run &run, const OperationCo
 	for (const auto &[name, now] : after) {
 		const common::Json &then = At(before, name);
 		bool reset = false;
-		auto growth = [&](const char *counter) {
+		auto growth = [&, &now = now](const char *counter) { // clang 14 captures no part of a pair
 			const uint64_t from = common::Whole(then, counter), to = common::Whole(now, counter);
 			reset |= to < from;
 			return to - from;

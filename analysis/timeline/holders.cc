@@ -37,7 +37,9 @@ std::span<const ft_cpu_slice> SlicesOf(const Run &run, const ft_span &wait)
 	if (!wait.off_cpu || !wait.queue_cpu)
 		return {};
 	const auto cpu = static_cast<uint16_t>(wait.queue_cpu - 1);
-	const auto [first, last] = std::ranges::equal_range(run.cpu_slices, cpu, {}, &ft_cpu_slice::cpu);
+	// Not equal_range(), whose result clang 14 cannot compile (script/fuzz).
+	const auto first = std::ranges::lower_bound(run.cpu_slices, cpu, {}, &ft_cpu_slice::cpu);
+	const auto last = std::ranges::upper_bound(run.cpu_slices, cpu, {}, &ft_cpu_slice::cpu);
 	return {first, last};
 }
 

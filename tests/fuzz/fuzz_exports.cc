@@ -3,10 +3,12 @@
 // have a character that steers terminals, and no cell of CSV may begin a formula. run_input.h says what an
 // input is.
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
 #include "analysis/exports/formats/formats.h"
+#include "common/text/csv.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"
 #include "tests/fuzz/scratch.h"
@@ -19,15 +21,19 @@ namespace fs = std::filesystem;
 // Times and counts have a sign, texts have a ' before it.
 void CheckFormulas(const std::string &csv, const std::string &where)
 {
-	bool begins = true;
-	for (size_t i = 0; i < csv.size(); i++) {
-		const size_t at = csv[i] == '"' ? i + 1 : i;
-		const char c = at < csv.size() ? csv[at] : ' ',
-			   next = at + 1 < csv.size() ? csv[at + 1] : ' ';
-		if (begins && (c == '=' || c == '@' || c == '\t' || c == '\r' ||
-			       ((c == '+' || c == '-') && !(next >= '0' && next <= '9'))))
-			forktail::fuzz::Fail("a cell begins a formula", where + ": " + csv.substr(at, 80));
-		begins = csv[i] == ',' || csv[i] == '\n';
+	const char *at = csv.data(), *const end = at + csv.size();
+	std::string cell(csv.size(), '\0');
+	for (uint64_t lines = 0; at < end;) {
+		size_t length = 0;
+		const csv_end ended = csv_read(&at, end, ',', cell.data(), &length, &lines);
+		if (ended == CSV_OPEN_QUOTE || ended == CSV_AFTER_QUOTE)
+			forktail::fuzz::Fail("no CSV", where);
+		const std::string text = cell.substr(0, length);
+		char *rest = nullptr;
+		strtod(text.c_str(), &rest); // also -inf
+		const bool number = *rest == '\0';
+		if (!number && !text.empty() && std::string("=+-@\t\r").find(text[0]) != std::string::npos)
+			forktail::fuzz::Fail("a cell begins a formula", where + ": " + text);
 	}
 }
 
@@ -35,13 +41,12 @@ void CheckOutput(const fs::path &path, const std::string &format)
 {
 	std::string text = forktail::fuzz::Contents(path);
 	if (format == "perfetto")
-		return; // protocol buffers
+		return;	     // protocol buffers
 	if (format == "csv") // lines end with CR LF
 		for (size_t at = 0; (at = text.find("\r\n", at)) != text.npos;)
 			text.erase(at, 1);
 	forktail::fuzz::CheckVisible(text, path.c_str());
-	// Texts are quoted if they contain a comma, so not every comma begins a cell.
-	if (format == "csv" && text.find('"') == text.npos)
+	if (format == "csv")
 		CheckFormulas(text, path);
 }
 
