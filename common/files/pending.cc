@@ -89,7 +89,7 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 
 bool Pending::MakeTemporary()
 {
-	at_ += ".part-XXXXXX";
+	at_ += std::string(kUnfinished) + "XXXXXX";
 	if (kind_ == kDirectory)
 		return mkdtemp(at_.data());
 	const int fd = mkostemp(at_.data(), O_CLOEXEC);

@@ -14,6 +14,8 @@ class Pending
 {
 public:
 	enum Kind { kFile, kDirectory };
+	// What a temporary name has behind the requested one. A killed program leaves it behind.
+	static constexpr char kUnfinished[] = ".part-";
 	Pending() = default;
 	// Removes what was written, unless Commit() returned true.
 	~Pending();

@@ -9,7 +9,8 @@ namespace forktail::lab
 
 // The content of a file; "" if it cannot be read.
 std::string ReadFile(const std::string &path);
-// Writes a hidden file in the same directory, then renames it. False: *error is one sentence.
+// Writes a temporary file in the same directory, then renames it (common/files/pending.h). False: *error is
+// one sentence.
 bool ReplaceFile(const std::string &path, const std::string &text, std::string *error);
 
 // True if a directory contains no file, except an unfinished one of ReplaceFile(): its run was killed before

@@ -25,7 +25,7 @@ SAFE = {
     "hosts/run.cc": "a run directory that was made for this run",
     "lab/host/swap.cc": "a temporary directory of the lab",
     "lab/pages/gnuplot.cc": "a temporary directory of the lab",
-    "lab/run/files.cc": "a new file (O_EXCL), which replaces the old one",
+    "lab/run/files.cc": "a temporary file of pending.h",
     "lab/servers/haproxy.cc": "a temporary directory of the lab",
     "lab/servers/listen.cc": "a log in a directory that the lab made",
     "lab/servers/proxy.cc": "a temporary directory of the lab",

@@ -94,7 +94,7 @@ TEST_CASE("pairs of a configuration file continue after a kill, in the drawn ord
 	    pairs.run + (order.find("pair-02 base") == std::string::npos ? "/new/pair-02" : "/base/pair-02");
 	fs::remove_all(half);
 	fs::create_directories(half + "/points");
-	write_file(half + "/.scenario.txt.tmp", "scale");
+	write_file(half + "/scenario.txt.part-a1b2c3", "scale");
 	write_file(half + "/mine", "kept");
 	CHECK(pairs.End(again) == 3);
 	CHECK(pairs.lab->err().find("was started with another scenario") != std::string::npos);
