@@ -126,13 +126,6 @@ void requests_measured(struct requests *r, uint64_t measured_ns)
 		request_hooks_measured(&r->hooks, measured_ns);
 }
 
-static void note_slice(struct ft_writer *w, bool on)
-{
-	json_t *note = json_note(ft_now_ns(), "requests-slice");
-	json_put_truth(note, "on", on);
-	write_json_note(w, note);
-}
-
 static void switch_programs(struct requests *r, struct ft_writer *w, bool on)
 {
 	const int err = request_hooks_switch(&r->hooks, on);
@@ -142,7 +135,9 @@ static void switch_programs(struct requests *r, struct ft_writer *w, bool on)
 		end_recording(r, w);
 		return;
 	}
-	note_slice(w, on);
+	json_t *note = json_note(ft_now_ns(), "requests-slice");
+	json_put_truth(note, "on", on);
+	write_json_note(w, note);
 }
 
 /* Until the next one is there, the programs would only cost the servers time. */

@@ -59,10 +59,9 @@ int helper_process_start(struct helper_process *h, const struct helper_setup *se
 /* Closes the socket and ends the process, whatever it is doing. `wait`: gives it a second to end by itself.
  * Never blocks longer, also if the kernel cannot end it. */
 void helper_process_end(struct helper_process *h, bool wait);
-/* Waits for an answer of this size, for three seconds at most: detaching functions takes a grace period of
- * the kernel each: a helper may be in a call of the kernel that does not return. Returns 0 or -EPIPE: it is
- * of no use any more. *fd: a descriptor that came with it, or -1.
- */
+/* Waits for an answer of this size, for three seconds at most: a helper may be in a call of the kernel that
+ * does not return. Detaching functions takes a few tenths of a second each. Returns 0, or -EPIPE: the helper
+ * is of no use any more. *fd: a descriptor that came with the answer, or -1. */
 int helper_process_answer(const struct helper_process *h, void *answer, size_t size, int *fd);
 /* Counts one that ended by itself, or that hung, and ends what is left of it. */
 void helper_process_lost(struct helper_process *h, const struct helper_setup *setup);

@@ -68,12 +68,41 @@ static void lock_capabilities(uint64_t keep)
 			prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
 }
 
-static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
+static int rule(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count)
 {
 	int err = 0;
 	for (size_t i = 0; i < count && !err; i++)
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0);
+		err = seccomp_rule_add(filter, action, calls[i], 0);
 	return err;
+}
+
+static int allow(scmp_filter_ctx filter, const int *calls, size_t count)
+{
+	return rule(filter, SCMP_ACT_ALLOW, calls, count);
+}
+
+/* Calls that reach other processes or the kernel, and that no process of the recorder needs. */
+static int refuse_dangerous(scmp_filter_ctx filter, uint32_t action)
+{
+	static const int calls[] = {SCMP_SYS(ptrace),
+				    SCMP_SYS(process_vm_readv),
+				    SCMP_SYS(process_vm_writev),
+				    SCMP_SYS(init_module),
+				    SCMP_SYS(finit_module),
+				    SCMP_SYS(kexec_load),
+				    SCMP_SYS(kexec_file_load),
+				    SCMP_SYS(mount),
+				    SCMP_SYS(setns),
+				    SCMP_SYS(pidfd_getfd)};
+	return rule(filter, action, calls, sizeof calls / sizeof *calls);
+}
+
+/* For those that start no program. */
+static int refuse_deadly(scmp_filter_ctx filter)
+{
+	static const int calls[] = {SCMP_SYS(execve), SCMP_SYS(execveat)};
+	const int err = rule(filter, SCMP_ACT_KILL_PROCESS, calls, sizeof calls / sizeof *calls);
+	return err ? err : refuse_dangerous(filter, SCMP_ACT_KILL_PROCESS);
 }
 
 /* Memory, but not executable memory. */
@@ -143,25 +172,6 @@ static int become_nobody(pid_t parent, uint64_t keep, bool files)
 
 int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
 {
-	/* What it starts inherits this, down to the triggers' commands, which may be any program. */
-	static const int refused[] = {SCMP_SYS(bpf),
-				      SCMP_SYS(perf_event_open),
-				      SCMP_SYS(ptrace),
-				      SCMP_SYS(process_vm_readv),
-				      SCMP_SYS(process_vm_writev),
-				      SCMP_SYS(pidfd_getfd),
-				      SCMP_SYS(kcmp),
-				      SCMP_SYS(mount),
-				      SCMP_SYS(umount2),
-				      SCMP_SYS(pivot_root),
-				      SCMP_SYS(setns),
-				      SCMP_SYS(chroot),
-				      SCMP_SYS(init_module),
-				      SCMP_SYS(finit_module),
-				      SCMP_SYS(delete_module),
-				      SCMP_SYS(kexec_load),
-				      SCMP_SYS(kexec_file_load),
-				      SCMP_SYS(open_by_handle_at)};
 	lock_capabilities(0);
 	if (geteuid() == 0 && uid != 0 &&
 	    (setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)))
@@ -174,10 +184,15 @@ int privileges_become_user(pid_t recorder, uid_t uid, gid_t gid)
 		return -ESRCH;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -errno;
+	/* What it starts inherits this, down to the triggers' commands, which may be any program. */
+	static const int refused[] = {SCMP_SYS(bpf),	       SCMP_SYS(perf_event_open),  SCMP_SYS(kcmp),
+				      SCMP_SYS(umount2),       SCMP_SYS(pivot_root),	   SCMP_SYS(chroot),
+				      SCMP_SYS(delete_module), SCMP_SYS(open_by_handle_at)};
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-	for (size_t i = 0; i < sizeof refused / sizeof *refused && !err; i++)
-		err = filter ? seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), refused[i], 0) : -ENOMEM;
-	return filter ? load(filter, err) : err;
+	if (!filter)
+		return -ENOMEM;
+	err = rule(filter, SCMP_ACT_ERRNO(EPERM), refused, sizeof refused / sizeof *refused);
+	return load(filter, err ? err : refuse_dangerous(filter, SCMP_ACT_ERRNO(EPERM)));
 }
 
 /* A helper becomes nobody and may use these system calls, those in `more`, and the calls of any process. */
@@ -346,26 +361,6 @@ static int allow_programs(scmp_filter_ctx filter)
 	for (size_t i = 0; i < sizeof requests / sizeof *requests && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
 				       SCMP_A1(SCMP_CMP_EQ, requests[i]));
-	return err;
-}
-
-static int refuse_deadly(scmp_filter_ctx filter)
-{
-	static const int calls[] = {SCMP_SYS(execve),
-				    SCMP_SYS(execveat),
-				    SCMP_SYS(ptrace),
-				    SCMP_SYS(process_vm_readv),
-				    SCMP_SYS(process_vm_writev),
-				    SCMP_SYS(init_module),
-				    SCMP_SYS(finit_module),
-				    SCMP_SYS(kexec_load),
-				    SCMP_SYS(kexec_file_load),
-				    SCMP_SYS(mount),
-				    SCMP_SYS(setns),
-				    SCMP_SYS(pidfd_getfd)};
-	int err = 0;
-	for (size_t i = 0; i < sizeof calls / sizeof *calls && !err; i++)
-		err = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, calls[i], 0);
 	return err;
 }
 
