@@ -319,6 +319,10 @@ def rights(f):
     wait_for("the command", lambda: list(directory.glob("snapshots/*/probe")), 30)
     found = dict(line.split() for line in next(directory.glob("snapshots/*/probe")).read_text().splitlines())
     check(len(found) == 8 and "0" not in found.values(), f"the command could: {found}")
+    # Without the process that starts programs the guard ends, and another one begins.
+    before = {pid for pid, name in names(recorder).items() if name in ("forktail-guard", "forktail-run")}
+    os.kill(next(pid for pid in before if names(recorder)[pid] == "forktail-run"), signal.SIGKILL)
+    wait_for("another guard", lambda: {"forktail-guard", "forktail-run"} <= {n for p, n in names(recorder).items() if p not in before})
     recorder.stop()
 
 

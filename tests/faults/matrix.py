@@ -3,8 +3,8 @@
 
 Each cell of the matrix is one recording. While it runs, one call of one process fails (inject.c). Afterwards:
 - the recorder still records, or has ended with status 3 and a sentence;
-- it ends within 5 s of SIGTERM, or, if one of its own calls never returns, of SIGKILL, as a service manager sends it;
-  SIGBUS in the recorder itself, which maps no file of others, ends it;
+- it ends within 5 s of SIGTERM; if a call of the recorder itself never returns, of SIGKILL, as a service manager sends it.
+  SIGBUS to the recorder itself, which maps no file of others, ends it;
 - no BPF program is left attached, and the recording can be read.
 The suite runs a part (--short), script/faults the whole.
 """
