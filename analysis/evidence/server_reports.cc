@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Redis dates slow commands and latency events by the second. The observer adds the error of each time. An
 // entry belongs to an episode if it may overlap it. A slow command is dated better where event-loop
-// iterations were recorded: it ran in the iteration of that time whose length is nearest, and that is long
-// enough.
+// iterations were recorded: it ran in the shortest iteration of that time that is at least as long, or, where
+// there is none, in the longest that is nearly as long.
 #include "server_reports.h"
 
 #include <algorithm>

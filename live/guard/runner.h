@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Starts the guard's programs: explanations of snapshots, and the commands of triggers. Commands may be any
 // program, so they cannot have the guard's limits (common/confine/), which children inherit. A separate
-// process
-// ("forktail-run") starts them instead. It is forked before the guard reads anything of the ring, and takes
-// from the guard only the names of a snapshot and of a trigger: a guard that a recording took over starts
-// nothing else.
+// process ("forktail-run") starts them instead. It is forked before the guard reads anything of the ring, and
+// takes from the guard only the names of a snapshot and of a trigger: a guard that a recording took over
+// starts nothing else.
 #pragma once
 
 #include <string>

@@ -91,9 +91,9 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 		complain(r, text);
 	}
 	if (all > 0 && (lost == all || away == all)) {
-		size_t length =
-		    (size_t)snprintf(text, sizeof(text), "all %u connections were lost%s: %s", all,
-				     lost == all ? "" : " and not reopened before the end", why ? why : "the reason is not known");
+		size_t length = (size_t)snprintf(text, sizeof(text), "all %u connections were lost%s: %s",
+						 all, lost == all ? "" : " and not reopened before the end",
+						 why ? why : "the reason is not known");
 
 		if (status[FT_STATUS_UNSENT] && length < sizeof(text))
 			snprintf(text + length, sizeof(text) - length,
