@@ -97,8 +97,8 @@ void WriteServer(const std::string &path, uint64_t milliseconds)
 	t.end_ns = kStart + milliseconds * kMs;
 	t.tid = t.tgid = kTid;
 	t.flags = FT_THREAD_MAIN;
-	strcpy(t.comm, "redis-server");
-	strcpy(t.role, "redis-server");
+	strcpy(t.comm.raw, "redis-server");
+	strcpy(t.role.raw, "redis-server");
 	Check(ft_writer_record(w, FT_BLOCK_THREAD, &t), "write a thread");
 	Check(ft_writer_close(w, "{\"reason\":\"duration\"}"), "close the server's recording");
 }

@@ -77,6 +77,15 @@ enum ft_thread_flags {
 	FT_THREAD_CLIENT = 8, /* of a load generator on the same host, not of a target */
 };
 
+/* Names that processes gave themselves: any bytes, up to a 0 or the end. Types of their own, so that they
+ * become text only by common::VisibleName, json_text or put_visible, which make them printable. */
+struct ft_comm {
+	char raw[16];
+};
+struct ft_role {
+	char raw[32];
+};
+
 /* A traced thread. Written when it is found, when its role becomes known, and when its account closes: the
  * last record for a (tid, start_ns) applies. The account of the thread covers start_ns..end_ns. */
 struct ft_thread {
@@ -86,9 +95,8 @@ struct ft_thread {
 	uint32_t tgid;
 	uint32_t parent_tgid; /* the target that forked its process, or 0 */
 	uint32_t flags;	      /* enum ft_thread_flags */
-	char comm[16];
-	char role[32]; /* "redis-server", "snapshot child", "AOF rewrite child", "child", "bio_aof_fsync" ...
-			*/
+	struct ft_comm comm;
+	struct ft_role role; /* "redis-server", "snapshot child", "AOF rewrite child", "bio_aof_fsync" ... */
 };
 
 /* An interval of one thread of at least the recording's min_span_ns. Spans of one thread nest. The own times
@@ -126,7 +134,7 @@ struct ft_cpu_slice {
 	uint32_t tid; /* 0: the CPU was idle */
 	uint16_t cpu;
 	uint16_t pad;
-	char comm[16];
+	struct ft_comm comm;
 };
 
 /* Intervals of one owner on one thread too short for a span, in one window. Windows of a thread follow each
@@ -153,7 +161,7 @@ struct ft_io {
 	uint8_t write; /* 1 write, 0 read, 2 discard, 3 flush, 4 other */
 	uint8_t error; /* 1: completed with an error */
 	uint16_t pad;
-	char comm[16];
+	struct ft_comm comm;
 };
 
 /* What a process wrote to the page cache for a device, as the kernel accounts it: pages that became dirty.
@@ -163,9 +171,9 @@ struct ft_writes {
 	uint64_t start_ns; /* the first page */
 	uint64_t end_ns;   /* the last */
 	uint64_t bytes;
-	uint32_t dev;  /* as in ft_io; 0: a file system without a single device */
-	uint32_t tgid; /* the process */
-	char comm[16]; /* of the thread */
+	uint32_t dev;	     /* as in ft_io; 0: a file system without a single device */
+	uint32_t tgid;	     /* the process */
+	struct ft_comm comm; /* of the thread */
 };
 
 struct ft_sample {
@@ -314,7 +322,7 @@ struct ft_connection {
 	uint8_t client_address[16]; /* IPv6, or IPv4-mapped; zeros: Unix socket */
 	uint32_t client_pid;	    /* process of a Unix socket's client; 0: unknown */
 	uint32_t client_flags;	    /* enum ft_client_flags */
-	char client_comm[16];	    /* of that process */
+	struct ft_comm client_comm; /* of that process */
 	uint64_t reader_ns;	    /* since when this thread of the server reads it */
 	uint32_t reader;	    /* 0: unknown */
 	uint32_t reader_changes;    /* how often it changed so far; from 32 on no change is recorded */

@@ -8,7 +8,7 @@
 
 #include "analysis/run/same_clock.h"
 #include "analysis/text/named_figures.h"
-#include "common/json/json_read.h"
+#include "common/format/sanitize.h"
 
 namespace forktail::analysis::gate
 {
@@ -27,8 +27,8 @@ bool HasSlowOnly(const Run &run)
 {
 	const std::vector<const RecordingFile *> files = OverlaidFiles(run);
 	return std::any_of(files.begin(), files.end(), [](const RecordingFile *f) {
-		const common::Json manifest = common::ParseJson(f->manifest);
-		return manifest.is_object() && manifest.contains("log_slow_ns");
+		const common::Json manifest = common::ParseVisibleObject(f->manifest);
+		return manifest.contains("log_slow_ns");
 	});
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "column.h"
+#include "common/format/raw.h"
 #include "counted.h"
 #include "recording/recording.h"
 
@@ -32,8 +33,8 @@ struct RecordingFile {
 	std::string boot_id;
 	std::string clock_id; // the clock of its times; in old recordings the boot id
 	std::vector<std::string> argv;
-	std::string manifest; // JSON text as written, not sanitized
-	std::string summary;  // likewise; "" if the recording has none
+	common::Raw manifest; // JSON text as written
+	common::Raw summary;  // likewise; empty if the recording has none
 	std::string end_reason;
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0; // from the summary; 0 without one

@@ -108,7 +108,7 @@ void AddMissing(const common::Json &j, Run *run)
 		run->missing.push_back(missing);
 }
 
-void ReadManifest(OpenFile *f, const std::string &text)
+void ReadManifest(OpenFile *f, const common::Raw &text)
 {
 	f->about.manifest = text;
 	f->manifest = common::ParseVisibleObject(text);

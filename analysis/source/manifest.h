@@ -10,7 +10,7 @@ namespace forktail::analysis
 {
 
 // Reads what describes the file.
-void ReadManifest(OpenFile *f, const std::string &text);
+void ReadManifest(OpenFile *f, const common::Raw &text);
 // The sample of a kernel log: requests are of one in this many connections.
 uint32_t SampleOf(const common::Json &j);
 // Adds what is not in the recording, unless it was added before.

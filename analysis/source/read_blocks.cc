@@ -408,9 +408,9 @@ bool IsKernelLog(const OpenFile &f)
 	return requests && requests->is_object();
 }
 
-std::string PayloadText(const ft_block &block)
+common::Raw PayloadText(const ft_block &block)
 {
-	return std::string(static_cast<const char *>(block.payload), block.bytes);
+	return {std::string(static_cast<const char *>(block.payload), block.bytes)};
 }
 
 ServerReport ReportOf(const common::Json &j)
@@ -456,7 +456,6 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_io>(f, block, [&](ft_io io) {
 			io.tid = IdOfAny(space, io.tid);
 			io.dev = DeviceOf(space, io.dev, run);
-			common::MakeVisible(io.comm);
 			run->ios.push_back(io);
 		});
 		break;
@@ -464,7 +463,6 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_cpu_slice>(f, block, [&](ft_cpu_slice t) {
 			t.tid = IdOfAny(space, t.tid);
 			t.cpu = space.Cpu(t.cpu);
-			common::MakeVisible(t.comm);
 			run->cpu_slices.push_back(t);
 		});
 		break;
@@ -489,7 +487,6 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_writes>(f, block, [&](ft_writes w) {
 			w.tgid = IdOfAny(space, w.tgid);
 			w.dev = DeviceOf(space, w.dev, run);
-			common::MakeVisible(w.comm);
 			run->writes.push_back(w);
 		});
 		break;

@@ -85,7 +85,7 @@ void UseServers(const common::Json &list, OpenFile *f, Run *run);
 bool IsKernelLog(const OpenFile &f);
 
 // The text of a block that holds JSON.
-std::string PayloadText(const ft_block &block);
+common::Raw PayloadText(const ft_block &block);
 
 // What the server reported about itself, in a note or an entry of run.json.
 ServerReport ReportOf(const common::Json &j);

@@ -119,7 +119,7 @@ void ReadRunInfo(const std::string &path, Run *run)
 								  : strerror(errno)));
 		return;
 	}
-	common::Json j = common::ParseVisible(text);
+	common::Json j = common::ParseVisible({text});
 	if (!j.is_object()) {
 		run->warnings.push_back("run.json is not a JSON object and is ignored");
 		return;

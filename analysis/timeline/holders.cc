@@ -18,7 +18,7 @@ namespace
 bool IsKsoftirqd(const ft_cpu_slice &slice)
 {
 	constexpr char kKsoftirqd[] = "ksoftirqd/";
-	return strncmp(slice.comm, kKsoftirqd, strlen(kKsoftirqd)) == 0;
+	return strncmp(slice.comm.raw, kKsoftirqd, strlen(kKsoftirqd)) == 0;
 }
 
 // Calls see(slice, its ns) for the slices that overlap [from_ns, to_ns), the last one first.

@@ -68,14 +68,14 @@ std::string VisibleLines(const std::string &text)
 	return visible;
 }
 
-Json ParseVisible(const std::string &text)
+Json ParseVisible(const Raw &text)
 {
-	Json j = ParseJson(text);
+	Json j = ParseJson(text.bytes);
 	MakeVisible(&j, 0);
 	return j;
 }
 
-Json ParseVisibleObject(const std::string &text)
+Json ParseVisibleObject(const Raw &text)
 {
 	Json j = ParseVisible(text);
 	return j.is_object() ? j : Json::object();

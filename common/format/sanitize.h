@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/json/json_read.h"
+#include "raw.h"
 
 namespace forktail::common
 {
@@ -16,27 +17,15 @@ std::string Visible(const std::string &text);
 // For several lines, which stay lines.
 std::string VisibleLines(const std::string &text);
 
-// The name of a thread in a record, up to its terminating zero, if any.
-template <size_t N> std::string VisibleName(const char (&name)[N])
+// A name in a record (ft_comm, ft_role: recording/format.h), up to its terminating zero, if any.
+template <typename Name> std::string VisibleName(const Name &name)
 {
-	return Visible(std::string(name, strnlen(name, N)));
-}
-
-// The same in its record: what is not printable becomes '?'.
-template <size_t N> void MakeVisible(char (&name)[N])
-{
-	const size_t length = strnlen(name, N);
-	for (int pass = 0; pass < 2 && VisibleName(name).size() != length; pass++)
-		for (size_t i = 0; i < length; i++) {
-			const auto c = static_cast<unsigned char>(name[i]);
-			if (c < ' ' || c == 0x7f || (pass && c > 0x7f))
-				name[i] = '?';
-		}
+	return Visible(std::string(name.raw, strnlen(name.raw, sizeof name.raw)));
 }
 
 // Like ParseJson and ParseObject, with every text and every member's name sanitized. Values nested deeper
 // than anything that is written become null: recursive functions would run out of stack.
-Json ParseVisible(const std::string &text);
-Json ParseVisibleObject(const std::string &text);
+Json ParseVisible(const Raw &text);
+Json ParseVisibleObject(const Raw &text);
 
 } // namespace forktail::common

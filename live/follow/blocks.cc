@@ -12,9 +12,9 @@ namespace
 
 constexpr size_t kStackShown = 3;
 
-std::string TextOf(const ft_block &block)
+common::Raw TextOf(const ft_block &block)
 {
-	return std::string(static_cast<const char *>(block.payload), block.bytes);
+	return {std::string(static_cast<const char *>(block.payload), block.bytes)};
 }
 
 template <typename T, typename Each> void ForRecords(const ft_block &block, Each each)

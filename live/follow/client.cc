@@ -13,14 +13,14 @@ namespace forktail::live
 
 std::string Client::Name() const
 {
-	char comm[sizeof bytes];
-	memcpy(comm, bytes, sizeof comm);
+	ft_comm comm;
+	memcpy(comm.raw, bytes, sizeof comm.raw);
 	switch (kind) {
 	case Kind::Address:
 	case Kind::Hashed:
 		return common::ClientAddress(bytes, kind == Kind::Hashed);
 	case Kind::Process:
-		return *comm ? common::VisibleName(comm) : "unknown process";
+		return *comm.raw ? common::VisibleName(comm) : "unknown process";
 	case Kind::Other:
 		break;
 	}
@@ -33,8 +33,8 @@ Client ClientOf(const ft_connection &connection)
 	Client client;
 	if (std::all_of(std::begin(address), std::end(address), [](uint8_t byte) { return byte == 0; })) {
 		client.kind = Client::Kind::Process;
-		memcpy(client.bytes, connection.client_comm,
-		       strnlen(connection.client_comm, sizeof connection.client_comm));
+		memcpy(client.bytes, connection.client_comm.raw,
+		       strnlen(connection.client_comm.raw, sizeof connection.client_comm.raw));
 		return client;
 	}
 	client.kind =

@@ -122,7 +122,7 @@ static void write_slices(struct drain *d, const struct ft_event_span_detail *e, 
 					     .end_ns = until_ns,
 					     .tid = holder->tid,
 					     .cpu = (uint16_t)e->queue_cpu};
-		memcpy(slice.comm, holder->comm, sizeof slice.comm);
+		memcpy(slice.comm.raw, holder->comm, sizeof slice.comm.raw);
 		if (!slice_is_written(d, e->queue_cpu, place, &slice))
 			ft_writer_record(d->writer, FT_BLOCK_CPU_SLICE, &slice);
 		until_ns = holder->start_ns;
@@ -247,7 +247,7 @@ static void drain_io(struct drain *d, const struct ft_event_io *e)
 			   .tid = e->tid,
 			   .write = e->op < sizeof kinds ? kinds[e->op] : 4,
 			   .error = e->error};
-	memcpy(io.comm, e->comm, sizeof io.comm);
+	memcpy(io.comm.raw, e->comm, sizeof io.comm.raw);
 	ft_writer_record(d->writer, FT_BLOCK_IO, &io);
 	d->io++;
 }
@@ -256,7 +256,7 @@ static void drain_writes(struct drain *d, const struct ft_event_writes *e)
 {
 	struct ft_writes w = {
 	    .start_ns = e->start_ns, .end_ns = e->end_ns, .bytes = e->bytes, .dev = e->dev, .tgid = e->tgid};
-	memcpy(w.comm, e->comm, sizeof w.comm);
+	memcpy(w.comm.raw, e->comm, sizeof w.comm.raw);
 	ft_writer_record(d->writer, FT_BLOCK_WRITES, &w);
 }
 

@@ -392,7 +392,7 @@ static void take_connection(struct requests *r, const struct request_message *m)
 				    .client_pid = m->opened.peer_pid};
 	memcpy(c->client_address, m->opened.peer_address, sizeof c->client_address);
 	if (c->client_pid)
-		read_proc((pid_t)c->client_pid, "comm", c->client_comm, sizeof c->client_comm);
+		read_proc((pid_t)c->client_pid, "comm", c->client_comm.raw, sizeof c->client_comm.raw);
 	if (r->wanted.hash_clients && !c->inode) {
 		hide_client(r, c->client_address);
 		c->client_flags |= FT_CLIENT_HASHED;

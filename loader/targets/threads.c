@@ -37,18 +37,18 @@ static void look(const struct threads *t, struct ft_thread *r)
 	char text[256], file[32];
 	snprintf(file, sizeof file, "task/%u/comm", r->tid);
 	if (read_proc((pid_t)r->tgid, file, text, sizeof text) > 0)
-		snprintf(r->comm, sizeof r->comm, "%.15s", text);
+		snprintf(r->comm.raw, sizeof r->comm.raw, "%.15s", text);
 	if (r->flags & FT_THREAD_CLIENT) {
-		snprintf(r->role, sizeof r->role, "load generator");
+		snprintf(r->role.raw, sizeof r->role.raw, "load generator");
 		return;
 	}
 	if (!(r->flags & FT_THREAD_CHILD) || !(r->flags & FT_THREAD_MAIN)) {
-		snprintf(r->role, sizeof r->role, "%s", r->comm);
+		snprintf(r->role.raw, sizeof r->role.raw, "%s", r->comm.raw);
 		return;
 	}
-	if (!r->role[0])
-		snprintf(r->role, sizeof r->role, "child");
-	if (t->ask_title && strcmp(r->role, "child") == 0)
+	if (!r->role.raw[0])
+		snprintf(r->role.raw, sizeof r->role.raw, "child");
+	if (t->ask_title && strcmp(r->role.raw, "child") == 0)
 		t->ask_title(t->ask_context, (pid_t)r->tgid);
 }
 
@@ -148,7 +148,7 @@ void threads_begin(struct threads *t, const struct ft_event_thread *e, struct ft
 	struct ft_thread *r = &n->record;
 	r->start_ns = e->begin_ns;
 	r->tgid = e->tgid;
-	memcpy(r->comm, e->comm, sizeof r->comm);
+	memcpy(r->comm.raw, e->comm, sizeof r->comm.raw);
 	/* Threads and children of a child count as children too. */
 	const struct process *parent = process_of(t, e->parent_tgid);
 	bool child =
@@ -179,7 +179,7 @@ static struct ended_target *ended_of(struct threads *t, const struct ft_thread *
 	struct ended_target *e = &t->ended[t->ended_count++];
 	e->pid = (pid_t)r->tgid;
 	e->t_ns = 0;
-	memcpy(e->comm, r->comm, sizeof e->comm);
+	memcpy(e->comm, r->comm.raw, sizeof e->comm);
 	return e;
 }
 
@@ -233,7 +233,8 @@ static void note_end(struct threads *t, const struct ft_thread *r, const struct 
 {
 	bool last = !threads_alive(t, (pid_t)r->tgid), main = r->flags & FT_THREAD_MAIN;
 	if (r->flags & FT_THREAD_CHILD && last && exit->exit_code & SIGNAL_BITS)
-		write_end("child-killed", r->end_ns, r, r->role, strnlen(r->role, sizeof r->role), exit, w);
+		write_end("child-killed", r->end_ns, r, r->role.raw, strnlen(r->role.raw, sizeof r->role.raw),
+			  exit, w);
 	if (r->flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT) || (!last && !main))
 		return;
 	struct ended_target *e = ended_of(t, r);
@@ -307,7 +308,7 @@ void threads_title(struct threads *t, pid_t pid, const char *title, struct ft_wr
 	for (size_t i = 0; i < sizeof child_roles / sizeof *child_roles; i++) {
 		if (strncmp(title, child_roles[i].title, strlen(child_roles[i].title)) != 0)
 			continue;
-		snprintf(n->record.role, sizeof n->record.role, "%s", child_roles[i].role);
+		snprintf(n->record.role.raw, sizeof n->record.role.raw, "%s", child_roles[i].role);
 		ft_writer_record(w, FT_BLOCK_THREAD, &n->record);
 	}
 }
@@ -358,7 +359,7 @@ void threads_sweep(struct threads *t, void (*ended)(void *context, const struct 
 
 static bool unnamed(const struct ft_thread *r)
 {
-	return r->flags == (FT_THREAD_MAIN | FT_THREAD_CHILD) && strcmp(r->role, "child") == 0 &&
+	return r->flags == (FT_THREAD_MAIN | FT_THREAD_CHILD) && strcmp(r->role.raw, "child") == 0 &&
 	       ft_now_ns() - r->start_ns < YOUNG_NS;
 }
 

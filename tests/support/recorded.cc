@@ -203,7 +203,7 @@ uint64_t Recorded::held_ns(const ft_span &wait, uint32_t tid, const std::string 
 	    ends; // of the task's CPU slices in it, by start: the same one may be there twice
 	for (const ft_cpu_slice &t : slices)
 		if (t.tid == tid && t.cpu + 1 == wait.queue_cpu && t.start_ns < until && t.end_ns > from &&
-		    (comm.empty() || comm == std::string(t.comm, strnlen(t.comm, sizeof t.comm))))
+		    (comm.empty() || comm == std::string(t.comm.raw, strnlen(t.comm.raw, sizeof t.comm.raw))))
 			ends[t.start_ns] = std::max(ends[t.start_ns], t.end_ns);
 	uint64_t sum = 0;
 	for (const auto &[start, end] : ends)
@@ -220,7 +220,7 @@ std::string Recorded::detail(const ft_span &span) const
 const ft_thread *Recorded::role(const std::string &role) const
 {
 	for (const auto &[key, t] : threads)
-		if (role == std::string(t.role, strnlen(t.role, sizeof t.role)))
+		if (role == std::string(t.role.raw, strnlen(t.role.raw, sizeof t.role.raw)))
 			return &t;
 	return nullptr;
 }

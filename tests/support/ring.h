@@ -65,7 +65,7 @@ struct RingWriter {
 		t.start_ns = began_ns;
 		t.tid = t.tgid = 100;
 		t.flags = FT_THREAD_MAIN;
-		strcpy(t.comm, "redis-server");
+		strcpy(t.comm.raw, "redis-server");
 		Record(FT_BLOCK_THREAD, t);
 		Record(FT_BLOCK_CLOCK, ft_clock{start_ns, 1'700'000'000 * kRingSecond + start_ns, 0, 0});
 		Json(FT_BLOCK_SERIES, R"({"id":)" + std::to_string(id) +

@@ -214,7 +214,7 @@ void AddOthers(analysis::Run *run, const std::vector<Stall> &stalls, uint64_t en
 				io.bytes = 1 << 20;
 				io.dev = 253u << 20;
 				io.write = k == 7 ? 3 : 1;
-				strcpy(io.comm, "kworker/u4:1");
+				strcpy(io.comm.raw, "kworker/u4:1");
 				run->ios.push_back(io);
 			}
 		}

@@ -8,6 +8,7 @@
 #include "analysis/blame/hops.h"
 #include "analysis/exports/seconds/seconds.h"
 #include "analysis/run/hosts.h"
+#include "common/format/sanitize.h"
 #include "flows.h"
 #include "trace_file.h"
 #include "tracks.h"
@@ -259,7 +260,7 @@ void PerfettoExporter::AddDevices(const Run &run)
 		slice.arguments = {
 		    {"bytes", io.bytes, ""}, {"sector", io.sector, ""}, {"tid", OwnId(run, io.tid), ""}};
 		slice.arguments.push_back({"error", io.error, ""});
-		slice.arguments.push_back({"by", 0, std::string(io.comm, strnlen(io.comm, sizeof(io.comm)))});
+		slice.arguments.push_back({"by", 0, common::VisibleName(io.comm)});
 		At(&devices_, io.dev, "Disk " + device)
 		    ->Put(std::move(slice), io.start_ns + io.duration_ns, &to_);
 	}
@@ -272,7 +273,7 @@ void PerfettoExporter::AddCpus(const Run &run)
 		if (t.tid && Begins(t.start_ns))
 			At(&cpus_, t.cpu, "CPU " + ShownCpu(run, t.cpu) + " held by")
 			    ->Put({.start_ns = t.start_ns,
-				   .name = std::string(t.comm, strnlen(t.comm, sizeof(t.comm))),
+				   .name = common::VisibleName(t.comm),
 				   .category = "cpu",
 				   .arguments = {{"tid", OwnId(run, t.tid), ""}}},
 				  t.end_ns, &to_);

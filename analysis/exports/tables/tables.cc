@@ -93,7 +93,7 @@ std::string RunId(const Run &run)
 {
 	std::vector<std::string> manifests;
 	for (const RecordingFile &f : run.files)
-		manifests.push_back(f.manifest);
+		manifests.push_back(f.manifest.bytes);
 	std::sort(manifests.begin(), manifests.end());
 	uint64_t hash = 14695981039346656037u;
 	for (const std::string &m : manifests)

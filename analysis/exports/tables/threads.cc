@@ -4,6 +4,7 @@
 
 #include "analysis/timeline/holders.h"
 #include "analysis/timeline/waits.h"
+#include "common/format/sanitize.h"
 #include "filler.h"
 
 namespace forktail::analysis::exports
@@ -129,7 +130,7 @@ bool Filler::AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 			    .Name(io.write)
 			    .Bool(io.error)
 			    .Int(io.tid)
-			    .Text(std::string(io.comm, strnlen(io.comm, sizeof io.comm)));
+			    .Text(common::VisibleName(io.comm));
 	return ok_;
 }
 

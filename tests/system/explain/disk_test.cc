@@ -34,7 +34,7 @@ TEST_CASE("a process that writes to the server's disk is named, with the amount 
 	uint64_t written = 0;
 	for (const ft_writes &w : r.writes) {
 		CHECK(w.start_ns <= w.end_ns);
-		if (std::string(w.comm) == "dd")
+		if (std::string(w.comm.raw) == "dd")
 			written += w.bytes;
 	}
 	CHECK(written >= 10 << 20);

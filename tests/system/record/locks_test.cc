@@ -30,7 +30,7 @@ Wait longest_wait(const Recorded &r, uint32_t tid)
 uint32_t thread_called(const Recorded &r, const std::string &comm)
 {
 	for (const auto &[key, t] : r.threads)
-		if (comm == t.comm)
+		if (comm == t.comm.raw)
 			return t.tid;
 	return 0;
 }

@@ -44,8 +44,8 @@ void check_accounts(const Recorded &r)
 	for (const auto &[key, t] : r.threads) {
 		const double wall = static_cast<double>(t.end_ns - t.start_ns);
 		const double accounted = static_cast<double>(r.accounted_ns(t.tid));
-		INFO(t.comm << " " << t.tid << " role " << t.role << ": wall " << wall << " ns, accounted "
-			    << accounted);
+		INFO(t.comm.raw << " " << t.tid << " role " << t.role.raw << ": wall " << wall
+				<< " ns, accounted " << accounted);
 		CHECK(t.end_ns > t.start_ns);
 		CHECK(std::abs(accounted - wall) <= 0.001 * wall);
 	}
@@ -272,7 +272,7 @@ TEST_CASE("a child that lives for milliseconds is identified correctly")
 	for (const auto &[id, t] : r.threads) {
 		children +=
 		    (t.flags & (FT_THREAD_MAIN | FT_THREAD_CHILD)) == (FT_THREAD_MAIN | FT_THREAD_CHILD);
-		named += strcmp(t.role, "snapshot child") == 0;
+		named += strcmp(t.role.raw, "snapshot child") == 0;
 	}
 	CHECK(children == 5);
 	CHECK(named >= 3); // on a machine so busy that the recorder does not get to run, some are not

@@ -99,15 +99,15 @@ TEST_CASE("in a pid namespace, tasks outside it are not taken for its own")
 	};
 	const Recorded recorded = read_recording(recording);
 	for (const ft_cpu_slice &s : recorded.slices)
-		check(s.tid, s.comm);
+		check(s.tid, s.comm.raw);
 	for (const ft_io &io : recorded.io)
-		check(io.tid, io.comm);
+		check(io.tid, io.comm.raw);
 	CHECK(in > 0);
 	CHECK(out > 0);
 	size_t own = 0, foreign = 0; // writes of dd
 	for (const ft_writes &w : recorded.writes) {
-		own += w.comm == std::string("dd") && !(w.tgid & FT_TASK_OUTSIDE);
-		foreign += w.comm == std::string("dd") && w.tgid & FT_TASK_OUTSIDE;
+		own += w.comm.raw == std::string("dd") && !(w.tgid & FT_TASK_OUTSIDE);
+		foreign += w.comm.raw == std::string("dd") && w.tgid & FT_TASK_OUTSIDE;
 	}
 	CHECK(own > 0);
 	CHECK(foreign > 0);

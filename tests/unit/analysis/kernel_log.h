@@ -51,7 +51,7 @@ struct KernelLog {
 		t.end_ns = kLogStart + 1000 * kLogMs;
 		t.tid = t.tgid = 100;
 		t.flags = FT_THREAD_MAIN;
-		strcpy(t.comm, "redis-server");
+		strcpy(t.comm.raw, "redis-server");
 		Record(FT_BLOCK_THREAD, t);
 		ft_tally y = {};
 		y.start_ns = kLogStart;
@@ -89,7 +89,7 @@ struct KernelLog {
 		c.inode = 900 + id;
 		c.server = 1;
 		c.client_pid = pid;
-		strncpy(c.client_comm, comm, sizeof c.client_comm - 1);
+		strncpy(c.client_comm.raw, comm, sizeof c.client_comm.raw - 1);
 		Record(FT_BLOCK_CONNECTION, c);
 	}
 	// Times in microseconds after kLogStart.

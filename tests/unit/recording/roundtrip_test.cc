@@ -68,7 +68,7 @@ TEST_CASE("every kind of block is read back as it was written")
 
 	const auto thread = record_of<ft_thread>(only(c, FT_BLOCK_THREAD));
 	CHECK(thread.tid == 7);
-	CHECK(std::string(thread.role) == "redis-server");
+	CHECK(std::string(thread.role.raw) == "redis-server");
 	const Block &spans = only(c, FT_BLOCK_SPAN);
 	REQUIRE(spans.count == 40);
 	for (uint32_t i = 0; i < 40; i++)
@@ -124,7 +124,7 @@ TEST_CASE("a connection without fields for the client has none, and further fiel
 	written.client_address[0] = 8;
 	written.client_pid = 9;
 	written.client_flags = 10;
-	std::strcpy(written.client_comm, "client");
+	std::strcpy(written.client_comm.raw, "client");
 	const std::string bytes(reinterpret_cast<const char *>(&written), sizeof(written));
 	const Block newer = {FT_BLOCK_CONNECTION, sizeof(written) + 8, 1, 0, bytes + "12345678"};
 	CHECK(same(record_of<ft_connection>(newer), written));

@@ -203,8 +203,8 @@ inline std::string small_recording(const std::string &path)
 			    .tgid = 7,
 			    .parent_tgid = 0,
 			    .flags = 1,
-			    .comm = "redis-server",
-			    .role = "redis-server"};
+			    .comm = {"redis-server"},
+			    .role = {"redis-server"}};
 	must(ft_writer_record(w, FT_BLOCK_THREAD, &thread));
 	for (uint32_t i = 0; i < 40; i++) {
 		const ft_span s = span_number(i);

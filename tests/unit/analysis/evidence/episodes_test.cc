@@ -257,7 +257,7 @@ TEST_CASE("evidence of run-queue wait says what is not known of it")
 		one.end_ns = kBase + to;
 		one.tid = tid;
 		one.cpu = 1;
-		snprintf(one.comm, sizeof one.comm, "%s", comm);
+		snprintf(one.comm.raw, sizeof one.comm.raw, "%s", comm);
 		b.run.cpu_slices.push_back(one);
 	};
 	SECTION("no holder")

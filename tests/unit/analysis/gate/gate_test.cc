@@ -194,7 +194,7 @@ TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 
 	JudgedRun slow({"p99 < 100s", "rps > 0", "max < 100s", "errors < 10%"});
 	slow.e.run.files.emplace_back();
-	slow.e.run.files.back().manifest = R"({"log_slow_ns": 1000000})";
+	slow.e.run.files.back().manifest = {R"({"log_slow_ns": 1000000})"};
 	slow.Judge(LIMIT_HAS_TO_HOLD);
 	CHECK(slow.verdicts[0].sentence.find(" holds only slow requests") != std::string::npos);
 	CHECK(slow.verdicts[1].outcome == Verdict::kNotKnown);

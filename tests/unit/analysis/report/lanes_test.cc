@@ -221,7 +221,7 @@ TEST_CASE("disk requests join while they overlap, and name the processes that is
 		x.bytes = 1'000'000;
 		x.dev = 8u << 20 | 16;
 		x.write = kind;
-		snprintf(x.comm, sizeof x.comm, "%s", comm);
+		snprintf(x.comm.raw, sizeof x.comm.raw, "%s", comm);
 		e.run.ios.push_back(x);
 	};
 	io(100, 20, 1, "kworker/0");

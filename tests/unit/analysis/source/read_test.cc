@@ -56,7 +56,7 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 	t.end_ns = kStart + 1000 * kMs;
 	t.tid = t.tgid = 100;
 	t.flags = FT_THREAD_MAIN;
-	strcpy(t.comm, "redis-server");
+	strcpy(t.comm.raw, "redis-server");
 	ft_thread open = t;
 	open.end_ns = 0;
 	f.Record(FT_BLOCK_THREAD, open); // the last record of a thread counts

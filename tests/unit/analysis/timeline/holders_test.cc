@@ -21,7 +21,7 @@ constexpr uint16_t kCpu = 1;
 ft_cpu_slice Slice(const char *comm, uint32_t tid, uint64_t start, uint64_t end, uint16_t cpu = kCpu)
 {
 	ft_cpu_slice t = {kBase + start, kBase + end, tid, cpu, 0, {}};
-	memcpy(t.comm, comm, strnlen(comm, sizeof t.comm));
+	memcpy(t.comm.raw, comm, strnlen(comm, sizeof t.comm.raw));
 	return t;
 }
 

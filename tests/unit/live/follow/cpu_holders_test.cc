@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "common/format/sanitize.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -22,7 +23,7 @@ ft_cpu_slice slice(uint16_t cpu, const char *comm, uint64_t start_ns, uint64_t e
 	t.end_ns = end_ns;
 	t.cpu = cpu;
 	t.tid = static_cast<uint32_t>(comm[0]); // each name belongs to one task
-	strncpy(t.comm, comm, sizeof t.comm - 1);
+	strncpy(t.comm.raw, comm, sizeof t.comm.raw - 1);
 	return t;
 }
 
@@ -30,7 +31,7 @@ std::string text(const std::vector<CpuHolder> &holders)
 {
 	std::string s;
 	for (const CpuHolder &h : holders)
-		s += h.slice->comm + (" " + std::to_string(h.ns)) + ";";
+		s += forktail::common::VisibleName(h.slice->comm) + (" " + std::to_string(h.ns)) + ";";
 	return s;
 }
 
@@ -122,7 +123,8 @@ TEST_CASE("the follower and explain find the same holder of a CPU")
 		const WaitHolder explained = HolderOf(b.run, s);
 		CHECK(explained.tid == (holders.empty() ? 0 : holders[0].tid));
 		CHECK(explained.ns == (holders.empty() ? 0 : holders[0].ns));
-		CHECK(explained.name == (holders.empty() ? "" : holders[0].slice->comm));
+		CHECK(explained.name ==
+		      (holders.empty() ? "" : forktail::common::VisibleName(holders[0].slice->comm)));
 		CHECK(explained.deferred == IsDeferred(holders, s.runnable_ns));
 		CHECK((WaitCauseOf(b.run, s) == Cause::SoftirqDeferred) == explained.deferred);
 		deferred += explained.deferred;

@@ -46,8 +46,8 @@ public:
 		t.start_ns = start;
 		t.end_ns = end;
 		t.flags = flags;
-		snprintf(t.role, sizeof t.role, "%s", role);
-		snprintf(t.comm, sizeof t.comm, "redis-server");
+		snprintf(t.role.raw, sizeof t.role.raw, "%s", role);
+		snprintf(t.comm.raw, sizeof t.comm.raw, "redis-server");
 		Record(FT_BLOCK_THREAD, t);
 	}
 	ft_span Frame(uint8_t owner, uint64_t start, uint64_t ns, uint64_t own)

@@ -57,7 +57,7 @@ struct RequestLog {
 		c.id = id;
 		c.server = server;
 		memcpy(c.client_address, address, sizeof c.client_address);
-		snprintf(c.client_comm, sizeof c.client_comm, "%s", comm);
+		snprintf(c.client_comm.raw, sizeof c.client_comm.raw, "%s", comm);
 		c.client_flags = flags;
 		REQUIRE(ft_writer_record(w, FT_BLOCK_CONNECTION, &c) == 0);
 	}

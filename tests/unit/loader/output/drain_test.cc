@@ -103,7 +103,7 @@ void check_slice(const ft_cpu_slice &t, uint32_t tid, uint64_t from_us, uint64_t
 	CHECK(t.tid == tid);
 	CHECK(t.start_ns == kStart + from_us * us);
 	CHECK(t.end_ns == kStart + until_us * us);
-	CHECK(t.comm == comm);
+	CHECK(t.comm.raw == comm);
 	CHECK(t.cpu == 3);
 }
 
@@ -311,7 +311,7 @@ TEST_CASE("a disk request has the recording's numbers for its kind")
 	for (size_t i = 0; i < 5; i++)
 		CHECK(r.io[i].write == wanted[i]);
 	CHECK((r.io[0].sector == 8 && r.io[0].bytes == 4096 && r.io[0].error == 1));
-	CHECK(r.io[0].comm == std::string("kworker/u4:1"));
+	CHECK(r.io[0].comm.raw == std::string("kworker/u4:1"));
 }
 
 TEST_CASE("a thread ends when its end was missed, and a living one does not")
@@ -390,7 +390,7 @@ TEST_CASE("a tick reads the names of a limited number of threads, and further ti
 	const auto renamed = [&] {
 		size_t n = 0;
 		for (size_t i = 0; i < drained.all.count; i++)
-			n += std::string(drained.all.all[i]->record.comm) == "renamed";
+			n += std::string(drained.all.all[i]->record.comm.raw) == "renamed";
 		return n;
 	};
 	for (size_t tick = 1; tick <= count / most; tick++) {
@@ -424,7 +424,7 @@ TEST_CASE("threads begin and end, and a write to files counts for its process")
 	const ft_thread &thread = r.threads.begin()->second;
 	CHECK(thread.end_ns == kStart + 5 * ms);
 	CHECK(thread.flags == (FT_THREAD_MAIN | FT_THREAD_ENDED));
-	CHECK(std::string(thread.comm).substr(0, 11) == "test_loader"); // what /proc says
+	CHECK(std::string(thread.comm.raw).substr(0, 11) == "test_loader"); // what /proc says
 	REQUIRE(r.writes.size() == 1);
 	CHECK((r.writes[0].tgid == 77 && r.writes[0].bytes == 3 && r.writes[0].dev == 4));
 }
