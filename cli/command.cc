@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "analysis/passes/passes.h"
+#include "analysis/passes.h"
 #include "common/format/sanitize.h"
 #include "common/process/words.h"
 #include "progress_line.h"

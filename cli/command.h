@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explain/explain.h"
-#include "analysis/exports/export.h"
+#include "analysis/explain.h"
+#include "analysis/exports.h"
 
 namespace forktail::cli
 {

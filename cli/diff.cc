@@ -9,8 +9,8 @@
 #include <string>
 #include <unistd.h>
 
-#include "analysis/compare/compare.h"
-#include "analysis/report/report.h"
+#include "analysis/compare.h"
+#include "analysis/report.h"
 #include "command.h"
 #include "common/files/pending.h"
 #include "common/format/sanitize.h"

@@ -10,15 +10,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "analysis/gate/gate_figures.h"
-#include "analysis/gate/limits_file.h"
-#include "analysis/gate/verdict.h"
-#include "analysis/text/format_line.h"
-#include "analysis/text/group_table.h"
-#include "analysis/text/json.h"
-#include "analysis/text/screen.h"
-#include "analysis/text/text.h"
-#include "analysis/text/views.h"
+#include "analysis/gate.h"
+#include "analysis/text.h"
 #include "command.h"
 #include "common/confine/confine.h"
 #include "common/files/pending.h"

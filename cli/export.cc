@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // forktail export.
-#include "analysis/exports/formats/formats.h"
+#include "analysis/exports.h"
 #include "command.h"
 
 namespace forktail::cli

@@ -3,8 +3,7 @@
 #include <cstdio>
 #include <string>
 
-#include "analysis/exports/data_set/data_set.h"
-#include "analysis/exports/export.h"
+#include "analysis/exports.h"
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "progress_line.h"

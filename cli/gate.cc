@@ -6,10 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "analysis/gate/gate_figures.h"
-#include "analysis/gate/limits_file.h"
-#include "analysis/gate/output.h"
-#include "analysis/gate/verdict.h"
+#include "analysis/gate.h"
 #include "command.h"
 #include "common/files/pending.h"
 #include "common/format/sanitize.h"

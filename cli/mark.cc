@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/source/marks.h"
+#include "analysis/source.h"
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "common/text/parse.h"

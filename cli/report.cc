@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // forktail report.
-#include "analysis/report/report.h"
+#include "analysis/report.h"
 
 #include <cstdio>
 #include <string>
 #include <vector>
 
-#include "analysis/compare/compare.h"
+#include "analysis/compare.h"
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "progress_line.h"

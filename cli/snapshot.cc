@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/run/part.h"
-#include "analysis/source/ring.h"
+#include "analysis/run.h"
+#include "analysis/source.h"
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "analysis/exports/tables/schema.h"
-#include "analysis/source/marks.h"
+#include "analysis/exports.h"
+#include "analysis/source.h"
 #include "command.h"
 #include "common/format/sanitize.h"
 #include "common/process/child.h"

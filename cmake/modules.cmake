@@ -49,6 +49,24 @@ function(forktail_module folder)
   set_property(GLOBAL APPEND PROPERTY forktail_public_headers ${M_PUBLIC})
 endfunction()
 
+# A module whose public header is in include/ of its folder, which is in the include path of those that link it only:
+#
+#   forktail_library(analysis/timeline
+#     SOURCES timeline.cc waits.cc
+#     LINKS forktail_analysis_run)        libraries, for this module and for those that link it
+#
+# The target is called forktail_ and the folder with _ for /.
+function(forktail_library folder)
+  cmake_parse_arguments(M "" "" "SOURCES;LINKS" ${ARGN})
+  string(REPLACE / _ target forktail_${folder})
+  set_property(GLOBAL PROPERTY forktail_module_${folder} ${target})
+  list(TRANSFORM M_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/${folder}/)
+  add_library(${target} STATIC ${M_SOURCES})
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR}/${folder}/include)
+  target_link_libraries(${target} PUBLIC ${M_LINKS})
+  forktail_precompile(${target} ${M_SOURCES})
+endfunction()
+
 # Folders that define a namespace: code there and below is in it.
 set(FORKTAIL_NAMESPACES common analysis analysis/compare analysis/exports analysis/gate analysis/report live live/guard
     live/metrics live/snapshot live/watch lab hosts cli)

@@ -2,15 +2,12 @@
 // Blames requests that went through a proxy to a server behind it. The proxy answers in order. So where a
 // request's own path (route.h) is idle, it may wait for one ahead of it on its connection: then that
 // request's path has the cause. docs/how-it-works/attribution.md has the rules.
-#include "proxy.h"
-
 #include <algorithm>
 #include <numeric>
 
-#include "analysis/timeline/apportion.h"
-#include "arrivals.h"
-#include "divide.h"
-#include "hop_rows.h"
+#include "analysis/blame.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
 
 namespace forktail::analysis
 {
@@ -292,6 +289,208 @@ void BuildRoutes(Context *context)
 		}
 		t->route = BuildRoute(front, back, grid, from_ns, to_ns);
 	}
+}
+
+// The sum of both directions does not depend on the clocks: an offset takes from one direction what it gives
+// to the other. So the sum stays network time, and only the legs become unknown where the clocks are too
+// uncertain.
+
+namespace
+{
+
+const RecordingFile *FileOf(const Run &run, uint32_t file)
+{
+	return file < run.files.size() ? &run.files[file] : nullptr;
+}
+
+const RecordingFile *LoadFile(const Run &run, uint32_t connection)
+{
+	for (const Load &load : run.loads)
+		if (connection - load.first_connection < load.connection_count)
+			return FileOf(run, load.file);
+	return nullptr;
+}
+
+} // namespace
+
+uint64_t ClocksBound(const Run &run, uint32_t connection, uint32_t server_thread)
+{
+	if (!run.clocks_bound_ns)
+		return 0;
+	const RecordingFile *load = LoadFile(run, connection),
+			    *server = server_thread < run.threads.size()
+					  ? FileOf(run, run.threads[server_thread].file)
+					  : nullptr;
+	if (!load || !server)
+		return run.clocks_bound_ns;
+	return load->clock_id == server->clock_id ? 0 : load->bound_ns + server->bound_ns;
+}
+
+Legs LegsOf(const Blame &blame, const SlowRequest &r)
+{
+	Legs legs;
+	uint64_t network_ns = 0;
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
+		const Part &part = blame.parts[p];
+		uint64_t *leg = part.cause == Cause::ClientLate ? &legs.late_ns
+				: part.cause == Cause::Network	? &network_ns
+				: part.cause == Cause::Unknown	? &legs.unknown_ns
+								: &legs.server_ns;
+		*leg += part.total_ns();
+	}
+	legs.unread_ns = std::min(r.unread_ns, legs.late_ns);
+	legs.late_ns -= legs.unread_ns;
+	// Idle time with another cause (a stalled load generator, uncertain clocks) may belong to either
+	// direction.
+	const uint64_t ways_ns = r.way.request_ns + r.way.answer_ns,
+		       elsewhere_ns = ways_ns - std::min(ways_ns, network_ns);
+	legs.there_ns = r.way.request_ns - std::min(r.way.request_ns, elsewhere_ns);
+	legs.back_ns = r.way.answer_ns - std::min(r.way.answer_ns, elsewhere_ns);
+	legs.unknown_ns += network_ns - legs.there_ns - legs.back_ns;
+	return legs;
+}
+
+// A hop's number is its index among timelines: servers in the log's order, then those behind a proxy. So the
+// address comes from the load generator, and the process name from the recorder.
+
+namespace
+{
+
+// The index among servers and those behind them. For a further thread of a process it is that of the first
+// one.
+size_t PlaceOfProcess(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, uint32_t pid)
+{
+	size_t places = run.servers.size() + run.behind.size();
+	if (hop < places)
+		return hop;
+	for (size_t i = 0; i < std::min(places, timelines.size()); i++)
+		if (timelines[i].thread < run.threads.size() && run.threads[timelines[i].thread].tgid == pid)
+			return i;
+	return places;
+}
+
+std::string ThreadText(const Run &run, const Thread &thread)
+{
+	if (thread.tid == thread.tgid)
+		return "main thread";
+	for (const Thread &other : run.threads)
+		if (other.tgid == thread.tgid && other.tid != thread.tid && other.comm == thread.comm)
+			return thread.comm + " " + std::to_string(OwnId(run, thread.tid));
+	return thread.comm;
+}
+
+} // namespace
+
+std::string HopName::text() const
+{
+	return comm + " " + (address.empty() ? std::to_string(pid) : address) + OnHost(host) +
+	       (thread.empty() ? "" : ", " + thread);
+}
+
+const char *RoleOf(const HopRow &row, const HopName &name)
+{
+	return row.proxy ? "proxy" : name.thread.empty() ? "instance" : "thread";
+}
+
+HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, bool from_iterations)
+{
+	HopName name;
+	if (hop >= timelines.size() || timelines[hop].thread >= run.threads.size())
+		return name;
+	const Thread &thread = run.threads[timelines[hop].thread];
+	const uint32_t process = thread.tgid;
+	name.pid = OwnId(run, process);
+	name.tid = OwnId(run, thread.tid);
+	name.host = HostOf(run, thread);
+	name.comm = thread.comm;
+	for (const Thread &main : run.threads) // its name is the process name
+		if (main.tid == process)
+			name.comm = main.comm;
+	for (const Target &target : run.targets)
+		if (target.pid == process && !target.comm.empty())
+			name.comm = target.comm;
+	for (const Timeline &t : timelines)
+		if (t.thread < run.threads.size() && run.threads[t.thread].tgid == process &&
+		    run.threads[t.thread].tid != thread.tid)
+			name.thread = ThreadText(run, thread);
+	if (from_iterations)
+		return name;
+	size_t place = PlaceOfProcess(run, timelines, hop, process);
+	if (place < run.servers.size())
+		name.address = run.servers[place];
+	else if (place - run.servers.size() < run.behind.size())
+		name.address = run.behind[place - run.servers.size()].address;
+	return name;
+}
+
+// Rows are searched linearly, because few processes are on a request's path.
+
+HopRow &RowOf(uint16_t hop, std::vector<HopRow> *rows)
+{
+	for (HopRow &row : *rows)
+		if (row.hop == hop)
+			return row;
+	rows->push_back({hop});
+	return rows->back();
+}
+
+uint16_t HopOf(const Run &run, const std::vector<Timeline> &timelines, size_t index)
+{
+	if (timelines[index].thread >= run.threads.size())
+		return kNoHop;
+	for (size_t i = 0; i < index; i++)
+		if (timelines[i].thread < run.threads.size() &&
+		    run.threads[timelines[i].thread].tid == run.threads[timelines[index].thread].tid)
+			return static_cast<uint16_t>(i);
+	return static_cast<uint16_t>(index);
+}
+
+void CountServed(uint16_t hop, uint64_t requests, Blame *blame)
+{
+	if (hop != kNoHop && requests)
+		RowOf(hop, &blame->hops).served += requests;
+}
+
+void CountServed(const Context &context, const std::vector<uint64_t> &by_server,
+		 const std::vector<uint64_t> &by_way, Blame *blame)
+{
+	for (size_t s = 0; s < by_server.size(); s++)
+		CountServed(context.servers[s].hop, by_server[s], blame);
+	for (size_t w = 0; w < by_way.size(); w++) {
+		if (!context.proxy_paths[w])
+			continue;
+		if (w % context.WaysOfServer() < context.run.behind.size())
+			RowOf(context.proxy_paths[w]->front_hop, &blame->hops).proxy = true;
+		CountServed(context.proxy_paths[w]->back_hop, by_way[w], blame);
+	}
+}
+
+// A request's own path: its route's sums, or its server's timeline if no route is known.
+
+RequestPath PathOfRequest(const Context &context, size_t i)
+{
+	const Requests &q = context.run.requests;
+	const ProxyPath *t = context.ProxyPathOf(i);
+	return {context, i, t, t ? CutsOf(t->route, q.sent_ns[i], q.Arrived(i)) : Cuts{}};
+}
+
+uint64_t AddOwn(const RequestPath &path, uint64_t from_ns, uint64_t to_ns, HopTimes *s)
+{
+	if (from_ns >= to_ns)
+		return 0;
+	if (const ProxyPath *t = path.proxy) {
+		s->At(t->front_hop);
+		s->At(t->back_hop); // adds no further hop from here
+		return AddRequestTimes(t->route, path.cuts, from_ns, to_ns, &s->At(t->front_hop).direct,
+				       &s->At(t->back_hop).direct);
+	}
+	const Server &server = path.context.ServerOf(path.request);
+	CauseTimes times = {};
+	AddTimes(*server.timeline, from_ns, to_ns, &times);
+	uint64_t idle_ns = times[Index(Cause::Idle)] + times[Index(Cause::Network)];
+	times[Index(Cause::Idle)] = times[Index(Cause::Network)] = 0;
+	s->Add(times, server.hop);
+	return idle_ns;
 }
 
 } // namespace forktail::analysis

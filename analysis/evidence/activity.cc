@@ -6,18 +6,290 @@
 // Packages strip their servers: static functions have no name, and callers may be lost in code without unwind
 // tables. So rules rely on exported functions around the nameless ones (below `call` runs a command, below
 // Lua a script), and a library's file name shows what its work is for.
-#include "activity.h"
-
 #include <algorithm>
 #include <cctype>
+#include <cstring>
+#include <iterator>
 #include <map>
 #include <set>
+#include <string>
 #include <tuple>
 
-#include "activity_rules.h"
+#include "analysis/evidence.h"
+#include "analysis/timeline.h"
+#include "recording/owners.h"
 
 namespace forktail::analysis
 {
+
+// What the functions of servers and the files of libraries do: the tables of activity.cc.
+
+struct ActivityRule {
+	const char *begin; // of the function's name
+	bool whole;	   // the function has exactly this name
+	const char *activity;
+};
+
+static_assert(std::size(kHelperWaits) == 6, "each has a rule below");
+
+// Functions of Redis, Valkey, KeyDB and memcached. The first match counts.
+inline const ActivityRule kRules[] = {
+    {"dictRehash", false, "rehash"},
+    {"_dictRehashStep", false, "rehash"},
+    {"incrementallyRehash", false, "rehash"},
+    {"kvstoreIncrementallyRehash", false, "rehash"},
+    {"_dictExpand", false, "rehash"},
+    {"dictExpand", false, "rehash"},
+    {"hashtableRehash", false, "rehash"},
+    {"rehashStep", false, "rehash"},
+    {"assoc_maintenance_thread", true, "rehash"},
+    {"assoc_expand", true, "rehash"},
+
+    {"activeExpire", false, "expire"},
+    {"expireSlaveKeys", true, "expire"},
+    {"expireReplicaKeys", true, "expire"},
+    {"deleteExpiredKey", false, "expire"},
+    {"item_crawler_thread", true, "expire"},
+    {"lru_crawler_", false, "expire"},
+
+    {"performEvictions", true, "evict"},
+    {"freeMemoryIfNeeded", false, "evict"},
+    {"evictionPoolPopulate", true, "evict"},
+    {"evictionTimeProc", true, "evict"},
+    {"lru_pull_tail", true, "evict"},
+    {"lru_maintainer_", false, "evict"},
+
+    {"activeDefrag", false, "defrag"},
+    {"defrag", false, "defrag"},
+    {"slab_rebalance_", false, "defrag"},
+
+    {"flushAppendOnlyFile", true, "aof-flush"},
+    {"feedAppendOnlyFile", true, "aof-flush"},
+    {"aofWrite", true, "aof-flush"},
+    {"rewriteAppendOnlyFile", false, "aof-rewrite"},
+    {"backgroundRewriteDoneHandler", true, "aof-rewrite"},
+
+    {"rdbLoad", true, "rdb-load"},
+    {"rdbLoadRio", false, "rdb-load"},
+    {"rdbSave", true, "rdb-save"},
+    {"rdbSaveRio", false, "rdb-save"},
+    {"rdbSaveDb", true, "rdb-save"},
+    {"rdbSaveBackground", true, "rdb-save"},
+    {"forklessSave", false, "forkless-save"}, // Valkey: a thread saves, and the main thread hands it keys
+    {"bgIterat", false, "forkless-save"},
+
+    {"clusterSlotMigration", false, "slot-migration"}, // Valkey 9
+    {"clusterHandleSlot", false, "slot-migration"},
+    {"clusterFeedSlotExport", false, "slot-migration"},
+    {"clusterUpdateSlotExports", false, "slot-migration"},
+    {"clusterUpdateSlotImports", false, "slot-migration"},
+    {"proceedWithSlot", false, "slot-migration"},
+    {"proceedWithAllSlot", false, "slot-migration"},
+    {"asm", false, "slot-migration"}, // Redis 8.4: asmCron, asmActiveTrimCycle, asmFeedMigrationClient
+    {"clusterAsm", false, "slot-migration"},
+
+    {"replication", false, "replication"},
+    {"feedReplication", false, "replication"},
+    {"readSyncBulkPayload", true, "replication"},
+    {"sendBulkTo", false, "replication"},
+    {"rdbPipe", false, "replication"},
+    {"syncWith", false, "replication"},
+    {"masterTryPartialResynchronization", true, "replication"},
+    {"primaryTryPartialResynchronization", true, "replication"},
+
+    {"clusterCron", true, "cluster"},
+    {"clusterBeforeSleep", true, "cluster"},
+    {"clusterReadHandler", true, "cluster"},
+    {"clusterWriteHandler", true, "cluster"},
+    {"clusterAcceptHandler", true, "cluster"},
+    {"clusterConnAcceptHandler", true, "cluster"},
+    {"clusterLinkConnectHandler", true, "cluster"},
+    {"clusterProcess", false, "cluster"},
+    {"clusterSend", false, "cluster"},
+    {"clusterBroadcast", false, "cluster"},
+    {"clusterHandle", false, "cluster"},
+    {"clusterSaveConfig", false, "cluster"},
+    {"freeClusterLink", true, "cluster"},
+    {"sentinelTimer", true, "sentinel"},
+
+    {"trackingInvalidateKey", false, "tracking"},
+    {"trackingLimitUsedSlots", true, "tracking"},
+    {"trackingHandlePendingKeyInvalidations", true, "tracking"},
+    {"trackingBroadcastInvalidationMessages", true, "tracking"},
+
+    {"evictClients", true, "evict-clients"},
+    {"closeClientOnOutputBufferLimitReached", true, "evict-clients"},
+
+    {"prefetchCommands", true, "prefetch"}, // Redis 8, Valkey 8
+    {"prefetchIOThreadCommands", true, "prefetch"},
+    {"processClientsCommandsBatch", true, "prefetch"},
+    {"dictPrefetch", true, "prefetch"},
+
+    {"processClientsFrom", false, "hand-over"}, // Redis 8: ...IOThread, ...MainThread
+    {"processClientsOfAllIOThreads", true, "hand-over"},
+    {"handleClientsFrom", false, "hand-over"},
+    {"sendPendingClientsTo", false, "hand-over"},
+    {"enqueuePendingCli", false, "hand-over"},
+    {"assignClientToIOThread", true, "hand-over"},
+    {"processIOThreads", false, "hand-over"}, // Valkey 8
+    {"trySendReadToIOThreads", true, "hand-over"},
+    {"trySendWriteToIOThreads", true, "hand-over"},
+    {"IOThreads", false, "hand-over"}, // ...BeforeSleep, ...AfterSleep
+
+    {"lazyfreeFree", false, "lazy-free"},
+    {"lazyFree", false, "lazy-free"},
+
+    {"accept", false, "accept"},
+    {"connSocketAccept", false, "accept"},
+    {"connCreateAccepted", false, "accept"},
+    {"anetTcpAccept", true, "accept"},
+    {"anetUnixAccept", true, "accept"},
+    {"anetGenericAccept", true, "accept"},
+    {"clientAcceptHandler", true, "accept"},
+    {"createClient", true, "accept"},
+    {"conn_new", true, "accept"},
+    {"dispatch_conn_new", true, "accept"},
+    {"proxy_accept", true, "accept"},
+
+    {"freeClient", false, "free-client"},
+    {"unlinkClient", true, "free-client"},
+    {"conn_close", true, "free-client"},
+    {"conn_cleanup", true, "free-client"},
+    {"client_close", true, "free-client"},
+
+    {"readQueryFromClient", true, "read"},
+    {"ioThreadReadQueryFromClient", true, "read"},
+    {"readToQueryBuf", true, "read"},
+    {"try_read_network", true, "read"},
+    {"try_read_udp", true, "read"},
+    {"msg_recv", false, "read"},
+
+    {"processInputBuffer", true, "parse"},
+    {"processInlineBuffer", true, "parse"},
+    {"processMultibulkBuffer", true, "parse"},
+    {"parseInputBuffer", true, "parse"},
+    {"parseCommand", true, "parse"},
+    {"try_read_command", false, "parse"},
+    {"redis_parse_", false, "parse"},
+    {"memcache_parse_", false, "parse"},
+
+    {"processCommand", true, "dispatch"},
+    {"processCommandAndResetClient", true, "dispatch"},
+    {"resetClient", true, "dispatch"},
+
+    {"writeToClient", true, "answer"},
+    {"_writeToClient", true, "answer"},
+    {"_writevToClient", true, "answer"},
+    {"sendReplyToClient", true, "answer"},
+    {"ioThreadWriteToClient", true, "answer"},
+    {kHelperWaits[0], true, "wait/io-threads"},
+    {kHelperWaits[1], true, "wait/io-threads"},
+    {kHelperWaits[2], true, "wait/io-threads"},
+    {kHelperWaits[3], true, "wait/io-threads"},
+    {kHelperWaits[4], true, "wait/io-threads"},
+    {kHelperWaits[5], true, "wait/io-threads"},
+    {"handleClientsWithPending", false, "answer"},
+    {"transmit", true, "answer"},
+    {"msg_send", false, "answer"},
+
+    {"clientsCron", false, "cron"},
+    {"databasesCron", true, "cron"},
+    {"serverCron", true, "cron"},
+    {"modulesCron", true, "cron"},
+    {"whileBlockedCron", true, "cron"},
+    {"clock_handler", true, "cron"},
+};
+
+// Fallback for stacks that match no rule above, for example stacks without callers.
+inline const ActivityRule kLastRules[] = {
+    {"rdbLoad", false, "rdb-load"},
+    {"rdbSave", false, "rdb-save"},
+};
+
+// Functions that many activities call. They count only in stacks without callers.
+inline const ActivityRule kLeafRules[] = {
+    {"lookupCommand", false, "dispatch"}, {"addReply", false, "answer"},  {"_addReply", false, "answer"},
+    {"sdssplit", false, "parse"},	  {"zmalloc", false, "allocate"}, {"zcalloc", false, "allocate"},
+    {"zrealloc", false, "allocate"},	  {"zfree", false, "allocate"},
+};
+
+// Loading an AOF runs commands. The time belongs to the loading.
+inline const std::set<std::string> kAofLoad = {"loadAppendOnlyFile", "loadAppendOnlyFiles",
+					       "loadSingleAppendOnlyFile"};
+
+// libc's names. A thread sampled there was about to wait, or had just waited.
+inline const std::set<std::string> kWaits = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
+
+// libc's functions that only make a system call. A user-mode sample there is before or after the call.
+inline const std::set<std::string> kCalls = {
+    "read",	  "write",   "readv",	 "writev",  "send",	   "sendto",	  "sendmsg",  "recv",
+    "recvfrom",	  "recvmsg", "accept",	 "accept4", "close",	   "epoll_ctl",	  "open",     "open64",
+    "openat",	  "pread64", "pwrite64", "mmap",    "mmap64",	   "munmap",	  "madvise",  "mprotect",
+    "setsockopt", "fcntl",   "fcntl64",	 "ioctl",   "getpeername", "getsockname", "shutdown", "syscall"};
+
+// Memory allocation by any caller: functions of libc. Allocator libraries are matched by file name.
+inline const std::set<std::string> kAllocators = {
+    "malloc",	"free",		 "calloc",    "realloc",
+    "cfree",	"_int_malloc",	 "_int_free", "malloc_usable_size",
+    "memalign", "posix_memalign"};
+
+// OpenSSL's functions that only a handshake needs: its own, where they have names, and asymmetric
+// cryptography.
+inline const ActivityRule kHandshakes[] = {
+    {"SSL_accept", true, "tls-handshake"},
+    {"SSL_connect", true, "tls-handshake"},
+    {"SSL_do_handshake", true, "tls-handshake"},
+    {"ossl_statem_", false, "tls-handshake"},
+    {"state_machine", true, "tls-handshake"},
+    {"EVP_DigestSign", false, "tls-handshake"},
+    {"EVP_DigestVerify", false, "tls-handshake"},
+    {"EVP_PKEY_", false, "tls-handshake"},
+    {"RSA_", false, "tls-handshake"},
+    {"BN_", false, "tls-handshake"},
+    {"EC_", false, "tls-handshake"},
+    {"X509_", false, "tls-handshake"},
+};
+
+// Outer frames of every stack. They do not identify an activity.
+inline const std::set<std::string> kFrames = {"_start",
+					      "main",
+					      "aeMain",
+					      "aeProcessEvents",
+					      "processTimeEvents",
+					      "aeApiPoll",
+					      "IOThreadMain",
+					      "bioProcessBackgroundJobs",
+					      "start_thread",
+					      "call",
+					      "worker_libevent",
+					      "event_handler",
+					      "drive_machine",
+					      "event_base_loop",
+					      "core_loop",
+					      "core_core",
+					      "event_wait",
+					      "connSocketEventHandler",
+					      "beforeSleep",
+					      "afterSleep"};
+
+inline constexpr const char *kCall = "call";		   // runs one command
+inline constexpr const char *kTransaction = "execCommand"; // runs the commands that a transaction has queued
+// Runs a command of a module, whose function is in the module's file.
+inline constexpr const char *kModuleCommand = "RedisModuleCommandDispatcher";
+
+// What a library's work is for, by the beginning of its file name.
+inline const ActivityRule kLibraries[] = {
+    {"libjemalloc", false, "allocate"}, {"libtcmalloc", false, "allocate"},
+    {"libmimalloc", false, "allocate"}, {"liblua", false, "script"},
+    {"libvalkeylua", false, "script"},	{"liblzf", false, "compress"},
+    {"libz.", false, "compress"},	{"libzstd", false, "compress"},
+    {"liblz4", false, "compress"},
+};
+
+// Named like a command's function, but they handle every command.
+inline const std::set<std::string> kNoCommands = {
+    "process_command", "process_command_ascii", "processCommand", "lookupCommand",	   "rejectCommand",
+    "afterCommand",    "__redisAppendCommand",	"redisCommand",	  "luaRedisGenericCommand"};
 
 namespace
 {
@@ -498,6 +770,149 @@ Activities ActivitiesOf(const Run &run)
 	for (const Thread &thread : run.threads)
 		callers.Apply(thread, &activities.of_sample);
 	return activities;
+}
+
+// Maps system calls and kernel functions to activities. Function names are those of Linux 5.10 and later. A
+// call without a rule becomes "kernel/CALL".
+
+namespace
+{
+
+struct CallRule {
+	const char *call;
+	const char *on_socket; // also for calls that take no other kind
+	const char *on_disk;
+	const char *on_other;
+};
+
+constexpr const char *kSend = "kernel/send", *kReceive = "kernel/receive", *kPoll = "kernel/poll",
+		     *kAccept = "kernel/accept", *kClose = "kernel/close", *kConnection = "kernel/connection",
+		     *kMemory = "kernel/memory", *kFutex = "kernel/futex", *kFileRead = "kernel/file-read",
+		     *kFileWrite = "kernel/file-write", *kFileMeta = "kernel/file-meta",
+		     *kPipe = "kernel/pipe";
+
+const CallRule kCallRules[] = {
+    {"write", kSend, kFileWrite, kPipe},
+    {"writev", kSend, kFileWrite, kPipe},
+    {"sendto", kSend, kSend, kSend},
+    {"sendmsg", kSend, kSend, kSend},
+    {"sendmmsg", kSend, kSend, kSend},
+    {"sendfile", kSend, kFileWrite, kPipe},
+    {"pwrite64", kFileWrite, kFileWrite, kFileWrite},
+    {"pwritev", kFileWrite, kFileWrite, kFileWrite},
+    {"ftruncate", kFileWrite, kFileWrite, kFileWrite},
+    {"fallocate", kFileWrite, kFileWrite, kFileWrite},
+
+    {"read", kReceive, kFileRead, kPipe},
+    {"readv", kReceive, kFileRead, kPipe},
+    {"recvfrom", kReceive, kReceive, kReceive},
+    {"recvmsg", kReceive, kReceive, kReceive},
+    {"recvmmsg", kReceive, kReceive, kReceive},
+    {"pread64", kFileRead, kFileRead, kFileRead},
+    {"preadv", kFileRead, kFileRead, kFileRead},
+
+    {"epoll_wait", kPoll, kPoll, kPoll},
+    {"epoll_pwait", kPoll, kPoll, kPoll},
+    {"epoll_pwait2", kPoll, kPoll, kPoll},
+    {"poll", kPoll, kPoll, kPoll},
+    {"ppoll", kPoll, kPoll, kPoll},
+    {"select", kPoll, kPoll, kPoll},
+    {"pselect6", kPoll, kPoll, kPoll},
+
+    {"accept", kAccept, kAccept, kAccept},
+    {"accept4", kAccept, kAccept, kAccept},
+    {"close", kClose, kClose, kClose},
+    {"shutdown", kClose, kClose, kClose},
+    {"epoll_ctl", kConnection, kConnection, kConnection},
+    {"socket", kConnection, kConnection, kConnection},
+    {"connect", kConnection, kConnection, kConnection},
+    {"getpeername", kConnection, kConnection, kConnection},
+    {"getsockname", kConnection, kConnection, kConnection},
+    {"getsockopt", kConnection, kConnection, kConnection},
+    {"setsockopt", kConnection, kConnection, kConnection},
+
+    {"mmap", kMemory, kMemory, kMemory},
+    {"munmap", kMemory, kMemory, kMemory},
+    {"mremap", kMemory, kMemory, kMemory},
+    {"mprotect", kMemory, kMemory, kMemory},
+    {"madvise", kMemory, kMemory, kMemory},
+    {"brk", kMemory, kMemory, kMemory},
+
+    {"futex", kFutex, kFutex, kFutex},
+
+    {"open", kFileMeta, kFileMeta, kFileMeta},
+    {"openat", kFileMeta, kFileMeta, kFileMeta},
+    {"stat", kFileMeta, kFileMeta, kFileMeta},
+    {"fstat", kFileMeta, kFileMeta, kFileMeta},
+    {"lstat", kFileMeta, kFileMeta, kFileMeta},
+    {"newfstatat", kFileMeta, kFileMeta, kFileMeta},
+    {"statx", kFileMeta, kFileMeta, kFileMeta},
+    {"rename", kFileMeta, kFileMeta, kFileMeta},
+    {"renameat", kFileMeta, kFileMeta, kFileMeta},
+    {"renameat2", kFileMeta, kFileMeta, kFileMeta},
+    {"unlink", kFileMeta, kFileMeta, kFileMeta},
+    {"unlinkat", kFileMeta, kFileMeta, kFileMeta},
+    {"getdents64", kFileMeta, kFileMeta, kFileMeta},
+};
+
+struct FunctionRule {
+	const char *function;
+	const char *activity;
+};
+
+// For kernel stacks. The first rule with a function in the stack counts, so a protocol comes before its
+// callers, and inner functions before outer ones.
+const FunctionRule kFunctions[] = {
+    {"tcp_sendmsg", kSend},
+    {"unix_stream_sendmsg", kSend},
+    {"sock_sendmsg", kSend},
+    {"sock_write_iter", kSend},
+    {"tcp_recvmsg", kReceive},
+    {"unix_stream_recvmsg", kReceive},
+    {"unix_stream_read_generic", kReceive},
+    {"sock_recvmsg", kReceive},
+    {"sock_read_iter", kReceive},
+    {"inet_csk_accept", kAccept},
+    {"unix_accept", kAccept},
+    {"do_accept", kAccept},
+    {"tcp_close", kClose},
+    {"unix_release", kClose},
+    {"sock_close", kClose},
+    {"pipe_write", kPipe},
+    {"pipe_read", kPipe},
+    {"eventfd_write", kPipe},
+    {"eventfd_read", kPipe},
+};
+
+// The activity of a call on a file of this kind.
+const char *ActivityOn(const CallRule &rule, uint8_t file)
+{
+	switch (file) {
+	case FT_SAMPLE_FILE_SOCKET:
+		return rule.on_socket;
+	case FT_SAMPLE_FILE_DISK:
+		return rule.on_disk;
+	case FT_SAMPLE_FILE_OTHER:
+		return rule.on_other;
+	default: // unknown kind: only if sockets and disks have the same activity
+		return rule.on_socket == rule.on_disk ? rule.on_socket : nullptr;
+	}
+}
+
+} // namespace
+
+KernelWork KernelWorkOf(const KernelSide &side, const std::vector<std::string> &stack)
+{
+	for (const FunctionRule &rule : kFunctions)
+		if (std::find(stack.begin(), stack.end(), rule.function) != stack.end())
+			return {rule.activity, rule.function};
+	if (!side.in_kernel || side.call.empty())
+		return {};
+	for (const CallRule &rule : kCallRules)
+		if (side.call == rule.call)
+			if (const char *activity = ActivityOn(rule, side.file))
+				return {activity, side.call + "()"};
+	return {"kernel/" + side.call, side.call + "()"};
 }
 
 } // namespace forktail::analysis

@@ -2,16 +2,17 @@
 // Related activities form one group: sending a reply is one group, in the server's code and in the kernel.
 // Times come from samples, counts from the recorder. The number of writes in an iteration is exact. Servers
 // usually make one write per client, so the number of clients is printed as "about".
-#include "busy.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
 
-#include "analysis/run/hosts.h"
+#include "analysis/evidence.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
 #include "common/format/units.h"
 #include "common/json/json_read.h"
+#include "scene.h"
 
 namespace forktail::analysis
 {
@@ -492,6 +493,458 @@ std::string BusySentence(const Scene &scene)
 	return text + in_transaction(own, longest->start_ns, end_ns) +
 	       (own.samples ? ActivitiesText(own, calls) : GuessText(calls)) +
 	       SpeedText(scene, longest->start_ns, end_ns) + OtherIterationText(scene, *longest, own);
+}
+
+// The waiting thread's timeline holds a lock wait as what the lock holder did. The sentence is about the lock
+// holder, because it caused the wait.
+
+namespace
+{
+
+// Sum of a thread's waits for locks of one lock holder.
+struct WaitSum {
+	uint64_t ns = 0;
+	std::vector<Foreign> stretches; // clipped to the scene
+};
+
+void AddForeign(const Scene &scene, const Foreign &f, WaitSum *waited)
+{
+	Foreign clipped = f;
+	clipped.start_ns = std::max(f.start_ns, scene.from_ns);
+	clipped.end_ns = std::min(f.end_ns, scene.to_ns);
+	if (clipped.start_ns >= clipped.end_ns)
+		return;
+	waited->ns += clipped.end_ns - clipped.start_ns;
+	waited->stretches.push_back(clipped);
+}
+
+bool InFutex(const Run &run, const Timeline &t, const Foreign &f)
+{
+	const Piece &piece = t.pieces[PieceAt(t, f.start_ns)];
+	return piece.span != kNoSpan && run.spans[piece.span].owner == FT_LOCK_WAIT;
+}
+
+std::string Name(const Thread &t)
+{
+	return (t.comm.empty() ? "thread" : t.comm) + " (" + std::to_string(t.tid) + ")";
+}
+
+// The thread that waited longest for locks of the scene's thread, counting what the holder spent on `cause`:
+// an index into threads, or kNobody.
+std::pair<uint32_t, WaitSum> LongestWaiter(const Scene &scene, Cause cause)
+{
+	std::pair<uint32_t, WaitSum> longest = {LockWait::kNobody, {}};
+	for (const Timeline &t : *scene.timelines) {
+		if (t.foreign.empty() || t.thread == scene.timeline.thread)
+			continue;
+		WaitSum waited;
+		EachForeign(t, scene.from_ns, scene.to_ns, [&](const Foreign &f, uint64_t) {
+			if (f.thread == scene.timeline.thread && f.cause == cause && InFutex(scene.run, t, f))
+				AddForeign(scene, f, &waited);
+		});
+		if (waited.ns > longest.second.ns)
+			longest = {t.thread, std::move(waited)};
+	}
+	return longest;
+}
+
+// "ran work()", "waited in poll()": what a thread did in stretches in which it was not stalled.
+std::string HolderActivityText(const Scene &scene, const Timeline &t, const std::vector<Foreign> &stretches)
+{
+	CauseTimes times = {};
+	OwnCodeCount count(scene.run, *scene.activities);
+	const Thread &thread = scene.run.threads[t.thread];
+	std::map<int, uint64_t> calls; // waits by system call
+	uint64_t all_ns = 0, waited_ns = 0;
+	for (const Foreign &f : stretches) {
+		all_ns += f.end_ns - f.start_ns;
+		AddTimes(t, f.start_ns, f.end_ns, &times);
+		count.Add(thread, f.start_ns, f.end_ns);
+		for (uint32_t i = PieceAt(t, f.start_ns); t.pieces[i].start_ns < f.end_ns; i++) {
+			const Piece &p = t.pieces[i];
+			if (p.span == kNoSpan || !scene.run.spans[p.span].off_cpu)
+				continue;
+			uint64_t ns =
+			    std::min(f.end_ns, t.pieces[i + 1].start_ns) - std::max(f.start_ns, p.start_ns);
+			calls[scene.run.spans[p.span].syscall] += ns;
+			waited_ns += ns;
+		}
+	}
+	if (waited_ns > all_ns / 2) {
+		int call = std::max_element(calls.begin(), calls.end(), [](const auto &a, const auto &b) {
+				   return a.second < b.second;
+			   })->first;
+		std::string name = SyscallName(scene.run, call);
+		return name.empty() ? "waited" : "waited in " + name + "()";
+	}
+	OwnCode own = count.Result(times[Index(Cause::ServerBusy)]);
+	if (own.activities.empty())
+		return "ran its own code";
+	// For library code, name the function: it shows where the lock is held.
+	const ActivityTime &most = own.activities[0];
+	if (most.name.starts_with("module/") && !most.stack.empty())
+		return "was in " + most.stack + " of " + most.name.substr(sizeof "module/" - 1);
+	return ActivityWords({most.name}, {});
+}
+
+std::string WaitedText(const Scene &scene, uint32_t waiter, const WaitSum &waited)
+{
+	return Name(scene.run.threads[waiter]) + " waited " + common::FormatDuration(waited.ns) +
+	       " for a lock that this thread held";
+}
+
+// The lock holder that the scene's thread waited for longest, and that holder's main cause.
+std::string OwnWaitText(const Scene &scene)
+{
+	std::map<std::pair<uint32_t, Cause>, WaitSum> by_holder;
+	for (const Foreign &f :
+	     LockForeign(scene.threads, scene.threads->Of(scene.timeline.thread), scene.from_ns, scene.to_ns))
+		AddForeign(scene, f, &by_holder[{f.thread, f.cause}]);
+	auto longest = std::max_element(by_holder.begin(), by_holder.end(), [](const auto &a, const auto &b) {
+		return a.second.ns < b.second.ns;
+	});
+	if (longest == by_holder.end() || longest->second.ns == 0)
+		return "";
+	auto [holder, cause] = longest->first;
+	return "waited " + common::FormatDuration(longest->second.ns) + " for a lock held by " +
+	       Name(scene.run.threads[holder]) + ", which " +
+	       (cause == Cause::LockWait
+		    ? HolderActivityText(scene, scene.threads->Of(holder), longest->second.stretches)
+		    : InfoOf(cause).thread);
+}
+
+} // namespace
+
+std::string LockWaiterText(const Scene &scene, Cause cause)
+{
+	if (scene.timeline.empty() || !scene.timelines)
+		return "";
+	auto [waiter, waited] = LongestWaiter(scene, cause);
+	return waiter == LockWait::kNobody ? "" : WaitedText(scene, waiter, waited);
+}
+
+uint64_t LockWaiterNs(const Scene &scene, Cause cause)
+{
+	return scene.timeline.empty() || !scene.timelines ? 0 : LongestWaiter(scene, cause).second.ns;
+}
+
+std::string LockSentence(const Scene &scene)
+{
+	if (scene.timeline.empty() || !scene.timelines)
+		return "";
+	auto [waiter, waited] = LongestWaiter(scene, Cause::LockWait);
+	if (waiter != LockWait::kNobody)
+		return WaitedText(scene, waiter, waited) + "; meanwhile this thread " +
+		       HolderActivityText(scene, scene.timeline, waited.stretches);
+	// Without a request log no timeline attributes the wait to the lock holder.
+	return scene.timeline.foreign.empty() ? OwnWaitText(scene) : "";
+}
+
+LockHold LockHoldIn(const Scene &scene)
+{
+	if (scene.timeline.empty() || !scene.timelines)
+		return {};
+	auto [waiter, waited] = LongestWaiter(scene, Cause::LockWait);
+	if (waiter == LockWait::kNobody)
+		return {};
+	return {&scene.run.threads[waiter], waited.ns};
+}
+
+// The threads that held the CPU during waits on the run queue, added up by name.
+
+namespace
+{
+
+// A part of a wait below this share is not printed, unless it is the longest.
+constexpr uint64_t kMinPart = 10;
+
+std::string NameOfHolder(const Scene &scene, uint32_t tid, const std::string &name)
+{
+	for (const Thread &t : scene.run.threads)
+		if (t.tid == tid && (!t.role.empty() || !t.comm.empty()))
+			return t.role.empty() ? t.comm : t.role;
+	return name.empty() ? "thread" : name;
+}
+
+} // namespace
+
+std::vector<HolderByName> CpuHoldersOf(const Scene &scene)
+{
+	std::map<std::string, HolderByName> by_name;
+	for (const auto &[tid, held] : scene.holders) {
+		if (tid == 0)
+			continue;
+		std::string name = NameOfHolder(scene, tid, held.name);
+		HolderByName &holder = by_name[name];
+		holder.name = name;
+		holder.ns += held.ns;
+		holder.tids.insert(OwnId(scene.run, tid));
+		holder.cpus.insert(OwnCpu(scene.run, held.cpu));
+	}
+	std::vector<HolderByName> holders;
+	for (auto &[name, holder] : by_name)
+		holders.push_back(std::move(holder));
+	std::stable_sort(holders.begin(), holders.end(),
+			 [](const HolderByName &a, const HolderByName &b) { return a.ns > b.ns; });
+	return holders;
+}
+
+std::string CpuHoldersText(const Scene &scene, uint64_t waited_ns)
+{
+	const std::vector<HolderByName> holders = CpuHoldersOf(scene);
+	const auto idle = scene.holders.find(0);
+	const uint64_t idle_ns = idle == scene.holders.end() ? 0 : idle->second.ns;
+	uint64_t held_ns = 0;
+	for (const HolderByName &holder : holders)
+		held_ns += holder.ns;
+	std::string text;
+	for (size_t i = 0; i < holders.size() && i < 3; i++) {
+		const HolderByName &holder = holders[i];
+		if (i && holder.ns * kMinPart < held_ns)
+			break;
+		text += (i ? ", " : "held by ") + CpuHolderName(holder.name, holder.tids) + " for " +
+			common::FormatDuration(holder.ns);
+	}
+	if (idle_ns * kMinPart > waited_ns)
+		text += (text.empty() ? "" : " and ") + std::string("idle for ") +
+			common::FormatDuration(idle_ns) + ", until the kernel let the thread run on it";
+	const uint64_t known_ns = held_ns + idle_ns;
+	if (known_ns < waited_ns && (waited_ns - known_ns) * kMinPart > waited_ns && !text.empty())
+		text += "; " + common::FormatDuration(waited_ns - known_ns) +
+			" of the wait are unattributed, because no CPU slice of them was recorded";
+	return text;
+}
+
+std::string CpuHolderName(const std::string &name, const std::set<uint32_t> &tids)
+{
+	return name + " (" +
+	       (tids.size() > 1 ? common::Plural(tids.size(), "thread", "threads")
+				: std::to_string(*tids.begin())) +
+	       ")";
+}
+
+// Each sample is weighted with its sampling period, because long iterations are sampled more often. A
+// thread's samples are sorted by time, so an interval's samples are found by bisection. The most frequent
+// stack represents an activity.
+
+// The period in recordings without a period per sample: 1 ms, in sixteenths of a millisecond.
+constexpr double kOldPeriod = 16;
+
+double ActivityTime::error() const
+{
+	return samples ? 1 / std::sqrt(static_cast<double>(samples)) : 1;
+}
+
+void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
+{
+	const ft_cpu_sample *first = run_.cpu_samples.data() + thread.first_cpu_sample;
+	const ft_cpu_sample *end = first + thread.cpu_sample_count;
+	const ft_cpu_sample *s =
+	    std::partition_point(first, end, [&](const ft_cpu_sample &x) { return x.t_ns < from_ns; });
+	for (; s < end && s->t_ns < to_ns; s++) {
+		if (s->owner != FT_OWN_CODE)
+			continue;
+		const Activity &activity = activities_.Of(static_cast<size_t>(s - run_.cpu_samples.data()));
+		ActivityCount &count = counts_[activity.name];
+		count.samples++;
+		count.weight += s->period ? s->period : kOldPeriod;
+		count.lua_samples += activity.in_lua;
+		count.kernel_samples += activity.in_kernel;
+		count.transaction_samples += activity.in_transaction;
+		count.stacks[activity.where]++;
+	}
+}
+
+void OwnCodeCount::Add(const OwnCodeCount &other)
+{
+	for (const auto &[name, more] : other.counts_) {
+		ActivityCount &count = counts_[name];
+		count.samples += more.samples;
+		count.lua_samples += more.lua_samples;
+		count.kernel_samples += more.kernel_samples;
+		count.transaction_samples += more.transaction_samples;
+		count.weight += more.weight;
+		for (const auto &[stack, samples] : more.stacks)
+			count.stacks[stack] += samples;
+	}
+}
+
+OwnCode OwnCodeCount::Result(uint64_t own_ns) const
+{
+	OwnCode result;
+	double weight = 0;
+	for (const auto &[name, count] : counts_) {
+		result.samples += count.samples;
+		result.transaction_samples += count.transaction_samples;
+		weight += count.weight;
+	}
+	for (const auto &[name, count] : counts_) {
+		auto most =
+		    std::max_element(count.stacks.begin(), count.stacks.end(),
+				     [](const auto &a, const auto &b) { return a.second < b.second; });
+		double share = count.weight / weight;
+		result.activities.push_back(
+		    {name, count.samples, count.lua_samples, count.kernel_samples, share,
+		     static_cast<uint64_t>(share * static_cast<double>(own_ns)), most->first});
+	}
+	std::stable_sort(result.activities.begin(), result.activities.end(),
+			 [](const ActivityTime &a, const ActivityTime &b) { return a.share > b.share; });
+	return result;
+}
+
+// The recorder reads the peer when the wait ends, and the program's stack when it begins.
+
+namespace
+{
+
+constexpr size_t kCallers = 4; // printed of a stack
+
+const ft_span *LongestOf(const Scene &scene, Cause cause)
+{
+	const CauseTotal &total = scene.Total(cause);
+	return total.longest == kNoSpan ? nullptr : &scene.run.spans[total.longest];
+}
+
+// "poll < anetResolve < connectWithMaster": the function that waited and the program's own that called it,
+// innermost first, else the libraries'; "" if the stack is unknown.
+std::string CallersText(const Scene &scene, const ft_span &s)
+{
+	const Run &run = scene.run;
+	const ft_cpu_sample *first = run.cpu_samples.data() + scene.thread.first_cpu_sample,
+			    *end = first + scene.thread.cpu_sample_count;
+	const ft_cpu_sample *sample =
+	    std::partition_point(first, end, [&](const ft_cpu_sample &x) { return x.t_ns < s.start_ns; });
+	if (sample == end || sample->t_ns != s.start_ns || sample->owner != FT_PEER_WAIT || !sample->stack ||
+	    sample->stack >= run.stacks.size())
+		return "";
+	const Stack &stack = run.stacks[sample->stack];
+	const bool has_own = std::any_of(stack.frames.begin(), stack.frames.end(), [&](const StackFrame &f) {
+		return !f.function.empty() && f.module == stack.program;
+	});
+	std::vector<std::string> names;
+	for (const StackFrame &frame : stack.frames)
+		if (!frame.function.empty() && (names.empty() || !has_own || frame.module == stack.program))
+			names.push_back(frame.function);
+	// Of libraries alone (the recorded stack ends before the program) the outermost tell most.
+	if (names.size() > kCallers)
+		names.erase(has_own ? names.begin() + kCallers : names.begin() + 1,
+			    has_own ? names.end() : names.end() - (kCallers - 1));
+	std::string text;
+	for (const std::string &name : names)
+		text += (text.empty() ? "" : " < ") + name;
+	return text;
+}
+
+// " for an answer from 127.0.0.1:53 (udp)"; "" for an unknown peer.
+std::string PeerText(const Scene &scene, const ft_span &s)
+{
+	const std::string peer = NameOf(scene.run, s);
+	const bool sends = SyscallText(scene, s.syscall).find("send") != std::string::npos;
+	return peer.empty() ? "" : (sends ? " to send to " : " for an answer from ") + peer;
+}
+
+const ft_span *IterationOf(const Scene &scene, const ft_span &s)
+{
+	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration,
+		      *end = first + scene.thread.iteration_count;
+	const ft_span *after =
+	    std::partition_point(first, end, [&](const ft_span &i) { return i.start_ns <= s.start_ns; });
+	return after == first || SpanEnd(after[-1]) < SpanEnd(s) ? nullptr : after - 1;
+}
+
+std::string Doing(const Scene &scene, Cause cause)
+{
+	if (cause == Cause::ServerBusy)
+		return "ran its own code for \1";
+	if (cause == Cause::RunQueue)
+		return "waited \1 for a CPU";
+	return StallPhrase(scene, cause, "\1");
+}
+
+} // namespace
+
+std::optional<StalledTarget> StalledTargetIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	std::optional<StalledTarget> longest;
+	if (!scene.threads || to_ns <= from_ns)
+		return longest;
+	const Run &run = scene.run;
+	for (uint32_t i = 0; i < run.threads.size(); i++) {
+		const Thread &t = run.threads[i];
+		if (!(t.flags & FT_THREAD_MAIN) || t.flags & (FT_THREAD_CHILD | FT_THREAD_CLIENT) ||
+		    t.tgid == scene.thread.tgid || t.start_ns > from_ns || t.end_ns < from_ns)
+			continue;
+		CauseTimes times = {};
+		AddTimes(scene.threads->Of(i), from_ns, to_ns, &times);
+		for (int c = 0; c < kTimelineCauses; c++) {
+			const Cause cause = static_cast<Cause>(c);
+			const uint64_t ns = times[static_cast<size_t>(c)];
+			if (cause == Cause::Idle || cause == Cause::Unknown || cause == Cause::Network ||
+			    ns * 2 < to_ns - from_ns || (longest && longest->ns >= ns))
+				continue;
+			const Scene theirs = {run, scene.threads->Of(i), t, scene.landmarks, from_ns, to_ns};
+			longest = {NameOfThread(run, t) + " " + Doing(theirs, cause), ns, t.tgid};
+		}
+	}
+	return longest;
+}
+
+std::string StalledTarget::Sentence() const
+{
+	std::string sentence = text;
+	return sentence.replace(sentence.find('\1'), 1, common::FormatDuration(ns));
+}
+
+std::string StalledTargetText(const Scene &scene, Cause waited)
+{
+	const ft_span *s = LongestOf(scene, waited);
+	const auto target = s ? StalledTargetIn(scene, std::max(s->start_ns, scene.from_ns),
+						std::min(SpanEnd(*s), scene.to_ns))
+			      : std::nullopt;
+	return target ? "; " + target->Sentence() + " meanwhile" : "";
+}
+
+std::string PeerSentence(const Scene &scene)
+{
+	const CauseTotal &total = scene.Total(Cause::PeerWait);
+	const ft_span *s = LongestOf(scene, Cause::PeerWait);
+	if (!s)
+		return "short waits for peers inside event-loop iterations took " +
+		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
+	std::string text = "waited " + common::FormatDuration(total.ns) + " in " +
+			   SyscallText(scene, s->syscall) + PeerText(scene, *s) + ", inside ";
+	const ft_span *iteration = IterationOf(scene, *s);
+	text += iteration ? "an event-loop iteration of " + common::FormatDuration(iteration->duration_ns)
+			  : "an event-loop iteration";
+	if (total.spans > 1)
+		text += " (" + common::FormatCount(total.spans) + " waits, the longest " +
+			common::FormatDuration(total.longest_ns) + ")";
+	if (const std::string callers = CallersText(scene, *s); !callers.empty())
+		text += "; called by " + callers;
+	return text + StalledTargetText(scene, Cause::PeerWait);
+}
+
+std::string PeerMeanwhile(const Scene &scene)
+{
+	const ft_span *s = LongestOf(scene, Cause::PeerWait);
+	const auto target = s ? StalledTargetIn(scene, s->start_ns, SpanEnd(*s)) : std::nullopt;
+	if (!target)
+		return "";
+	std::string peer = NameOf(scene.run, *s);
+	peer = peer.substr(0, peer.find(' '));
+	const std::string port = "tcp:" + peer.substr(peer.rfind(':') + 1);
+	for (const Target &t : scene.run.targets)
+		if (t.pid == target->pid && std::ranges::find(t.listens, port) != t.listens.end())
+			return "Meanwhile " + target->Sentence() + ".";
+	return "";
+}
+
+std::string PeerClause(const Scene &scene)
+{
+	const ft_span *s = LongestOf(scene, Cause::PeerWait);
+	const std::string what =
+	    s ? " in " + SyscallText(scene, s->syscall) + PeerText(scene, *s) : std::string(" for peers");
+	return NameOfThread(scene.run, scene.thread) + " waited \1" + what + ", inside event-loop iterations";
 }
 
 } // namespace forktail::analysis

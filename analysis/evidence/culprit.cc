@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Each family of causes has a function that records an actor as a clause. Times of the same clause are added
 // up over episodes.
-#include "culprit.h"
+#include "scene.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 
-#include "analysis/run/hosts.h"
-#include "analysis/timeline/holders.h"
-#include "analysis/timeline/waits.h"
-#include "busy.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
 #include "common/format/units.h"
-#include "cpu_holders.h"
-#include "locks.h"
-#include "peers.h"
-#include "server_reports.h"
-#include "suspensions.h"
 
 namespace forktail::analysis
 {

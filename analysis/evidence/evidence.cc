@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Finds evidence for episodes: one scene for each process with a cause, and sentences about these scenes.
+#include "analysis/evidence.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "analysis/blame/hops.h"
-#include "analysis/run/hosts.h"
+#include "analysis/blame.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
 #include "common/format/units.h"
-#include "culprit.h"
-#include "host_counters.h"
-#include "locks.h"
 #include "scene.h"
-#include "sentences.h"
-#include "server_reports.h"
 
 namespace forktail::analysis
 {
@@ -199,6 +197,302 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			culprit.clause += " in the " + common::FormatCount(order.size()) + " worst of " +
 					  common::FormatCount(episodes->size()) + " episodes";
 	}
+}
+
+// One pass over slow requests by start. A request begins a new episode if it is due more than a gap after the
+// end of all requests of the episode before. Time is also added up by cause and hop, because each cause is
+// printed with the process where most of it was spent. That table holds one episode at a time: there can be
+// as many episodes as slow requests.
+
+namespace
+{
+
+// An episode's time by cause, and by hop and cause for time spent at a hop.
+struct Times {
+	std::array<uint64_t, kCauses> by_cause = {};
+	std::map<std::pair<uint16_t, Cause>, uint64_t> by_hop;
+};
+
+double ShareOf(const Episode &e, uint64_t ns)
+{
+	return static_cast<double>(ns) / static_cast<double>(e.time_ns);
+}
+
+void SetCauses(const Times &times, Episode *e)
+{
+	e->causes.reserve(static_cast<size_t>(
+	    std::count_if(times.by_cause.begin(), times.by_cause.end(), [](uint64_t ns) { return ns > 0; })));
+	for (int c = 0; c < kCauses; c++)
+		if (uint64_t ns = times.by_cause[static_cast<size_t>(c)])
+			e->causes.push_back({static_cast<Cause>(c), kNoHop, ns, ShareOf(*e, ns)});
+	std::stable_sort(e->causes.begin(), e->causes.end(),
+			 [](const EpisodeCause &a, const EpisodeCause &b) { return a.time_ns > b.time_ns; });
+}
+
+void SetHops(const Times &times, Episode *e)
+{
+	std::map<uint16_t, uint64_t> hops;
+	for (const auto &[where, ns] : times.by_hop)
+		hops[where.first] += ns;
+	e->hops.reserve(hops.size());
+	for (const auto &[hop, ns] : hops)
+		e->hops.push_back({hop, ns, ShareOf(*e, ns)});
+	std::stable_sort(e->hops.begin(), e->hops.end(),
+			 [](const EpisodeHop &a, const EpisodeHop &b) { return a.time_ns > b.time_ns; });
+	for (EpisodeCause &cause : e->causes) {
+		uint64_t most = 0;
+		for (const auto &[where, ns] : times.by_hop) {
+			if (where.second != cause.cause || ns <= most)
+				continue;
+			most = ns;
+			cause.hop = where.first;
+		}
+	}
+}
+
+void AddAnswer(const SlowRequest &r, EpisodeAnswers *answers)
+{
+	if (!r.arrived)
+		return;
+	answers->known++;
+	answers->unread_ns += r.unread_ns;
+	answers->longest_unread_ns = std::max(answers->longest_unread_ns, r.unread_ns);
+	answers->way.request_ns += r.way.request_ns;
+	answers->way.answer_ns += r.way.answer_ns;
+}
+
+void AddRequest(const SlowRequest &r, const std::vector<Part> &parts, Times *times, Episode *e)
+{
+	e->end_ns = std::max(e->end_ns, r.end_ns());
+	e->since_ns = std::min(e->since_ns, r.since_ns);
+	e->requests++;
+	e->worst_ns = std::max(e->worst_ns, r.latency_ns);
+	e->time_ns += r.latency_ns;
+	AddAnswer(r, &e->answers);
+	for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++) {
+		const Part &part = parts[p];
+		times->by_cause[static_cast<size_t>(Index(part.cause))] += part.total_ns();
+		if (part.hop != kNoHop)
+			times->by_hop[{part.hop, part.cause}] += part.total_ns();
+	}
+}
+
+// Sets the episode of each slow request. Returns the number of episodes.
+uint32_t Number(Blame *blame)
+{
+	uint32_t count = 0;
+	uint64_t end_ns = 0;
+	for (SlowRequest &r : blame->slow) { // by start
+		if (!count || r.due_ns > end_ns + kEpisodeGapNs) {
+			count++;
+			end_ns = 0;
+		}
+		r.episode = count - 1;
+		end_ns = std::max(end_ns, r.end_ns());
+	}
+	return count;
+}
+
+} // namespace
+
+std::vector<Episode> FindEpisodes(Blame *blame)
+{
+	std::vector<Episode> episodes(Number(blame));
+	const std::vector<SlowRequest> &slow = blame->slow;
+	for (size_t i = 0; i < slow.size();) {
+		Episode &e = episodes[slow[i].episode];
+		e.start_ns = e.since_ns = slow[i].due_ns;
+		Times times;
+		for (uint32_t episode = slow[i].episode; i < slow.size() && slow[i].episode == episode; i++)
+			AddRequest(slow[i], blame->parts, &times, &e);
+		SetCauses(times, &e);
+		SetHops(times, &e);
+	}
+	return episodes;
+}
+
+// Fills a scene in one pass over the pieces and one over the tallies of its interval.
+
+namespace
+{
+
+constexpr uint64_t kCloneThread = 0x10000; // CLONE_THREAD
+constexpr uint64_t kForkSlack =
+    1'000'000; // a child's record may begin up to this long before its fork's span
+
+// Adds the threads that held the CPU during a wait, as far as known.
+void NoteHolders(const ft_span &s, Scene *scene)
+{
+	for (const WaitHolder &one : WaitHolders(scene->run, s, scene->from_ns, scene->to_ns)) {
+		Holder &holder = scene->holders[one.tid];
+		holder.ns += one.ns;
+		holder.name = one.name;
+		holder.cpu = s.cpu;
+	}
+}
+
+void GatherPieces(Scene *scene)
+{
+	const Timeline &t = scene->timeline;
+	uint64_t from = std::max(scene->from_ns, t.start_ns()), to = std::min(scene->to_ns, t.end_ns());
+	if (t.empty() || from >= to)
+		return;
+	// Skip intervals that belong to another thread. Pieces are cut at their bounds.
+	auto foreign = std::partition_point(t.foreign.begin(), t.foreign.end(),
+					    [&](const Foreign &f) { return f.end_ns <= from; });
+	for (uint32_t i = PieceAt(t, from); t.pieces[i].start_ns < to; i++) {
+		const Piece &p = t.pieces[i];
+		while (foreign != t.foreign.end() && foreign->end_ns <= p.start_ns)
+			++foreign;
+		if (p.span == kNoSpan || (foreign != t.foreign.end() && foreign->start_ns <= p.start_ns))
+			continue;
+		uint64_t ns = std::min(to, t.pieces[i + 1].start_ns) - std::max(from, p.start_ns);
+		CauseTotal &total = scene->totals[static_cast<size_t>(Index(p.cause))];
+		total.ns += ns;
+		// A span with inner spans has several pieces. An off-CPU span inside a frame belongs to the
+		// frame, unless it has another cause.
+		const ft_span &span = scene->run.spans[p.span];
+		if (p.span != total.last &&
+		    (!span.off_cpu || span.depth == 0 || p.cause != CauseOfOwner(span.owner))) {
+			total.spans++;
+			total.last = p.span;
+			if (p.cause == Cause::RunQueue)
+				NoteHolders(span, scene);
+		}
+		if (ns > total.longest_ns) {
+			total.longest_ns = ns;
+			total.longest = p.span;
+		}
+	}
+}
+
+void GatherTallies(Scene *scene)
+{
+	const ft_tally *first = scene->run.tallies.data() + scene->thread.first_tally;
+	const ft_tally *end = first + scene->thread.tally_count;
+	// Windows do not overlap, so their ends are sorted like their starts.
+	const ft_tally *t =
+	    std::partition_point(first, end, [&](const ft_tally &x) { return x.end_ns <= scene->from_ns; });
+	for (; t < end && t->start_ns < scene->to_ns; t++) {
+		if (t->end_ns <= t->start_ns)
+			continue;
+		uint64_t from = std::max(t->start_ns, scene->from_ns), to = std::min(t->end_ns, scene->to_ns);
+		double part = static_cast<double>(to - from) / static_cast<double>(t->end_ns - t->start_ns);
+		CauseTotal &total = scene->totals[static_cast<size_t>(Index(CauseOfOwner(t->owner)))];
+		total.tallied += part * t->count;
+		total.tallied_ns += part * static_cast<double>(t->total_ns);
+	}
+}
+
+} // namespace
+
+void Gather(Scene *scene)
+{
+	GatherPieces(scene);
+	GatherTallies(scene);
+}
+
+OwnCode OwnCodeIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	OwnCodeCount count(scene.run, *scene.activities);
+	CauseTimes times = {};
+	count.Add(scene.thread, from_ns, to_ns);
+	AddTimes(scene.timeline, from_ns, to_ns, &times);
+	return count.Result(times[Index(Cause::ServerBusy)]);
+}
+
+std::string SyscallText(const Scene &scene, int number)
+{
+	if (number < 0)
+		return "the kernel";
+	std::string name = SyscallName(scene.run, number);
+	return name.empty() ? "system call " + std::to_string(number) : name + "()";
+}
+
+int SyncCall(const ft_span &s)
+{
+	return s.off_cpu ? s.syscall : static_cast<int>(s.arg[1]);
+}
+
+std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	const ft_span *longest = nullptr;
+	const Thread *whose = nullptr;
+	for (uint32_t i : scene.landmarks.fsyncs) {
+		const ft_span &s = scene.run.spans[i];
+		if (s.start_ns >= to_ns || SpanEnd(s) <= from_ns || s.tid == scene.thread.tid ||
+		    (longest && longest->duration_ns >= s.duration_ns))
+			continue;
+		for (const Thread &t : scene.run.threads) {
+			if (t.tid == s.tid &&
+			    (t.tgid == scene.thread.tgid || t.parent_tgid == scene.thread.tgid)) {
+				longest = &s;
+				whose = &t;
+			}
+		}
+	}
+	if (!longest)
+		return "";
+	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
+	       ") was in " + SyscallText(scene, SyncCall(*longest)) + " for " +
+	       common::FormatDuration(longest->duration_ns);
+}
+
+std::string NameOfThread(const Run &run, const Thread &thread)
+{
+	std::string name = thread.role.empty() ? thread.comm : thread.role;
+	for (const Thread &t : run.threads)
+		if (t.tid == thread.tgid && t.tgid == thread.tgid && t.tid != thread.tid && !t.comm.empty() &&
+		    t.comm != name)
+			name = t.comm + "'s " + name;
+	return (name.empty() ? "thread" : name) + " (" + std::to_string(OwnId(run, thread.tid)) + ")";
+}
+
+// Decided by the child's record. If its event was dropped, by clone's flags; clone3 passes none in registers.
+bool MadeThread(const Scene &scene, const ft_span &fork)
+{
+	for (const Thread &t : scene.run.threads)
+		if (t.tid == fork.arg[0] && t.start_ns + kForkSlack >= fork.start_ns &&
+		    t.start_ns <= SpanEnd(fork))
+			return t.tgid == scene.thread.tgid;
+	return fork.arg[1] & kCloneThread;
+}
+
+const Thread *ChildOf(const Scene &scene, const ft_span &fork)
+{
+	for (const Thread &t : scene.run.threads)
+		if (t.tid == fork.arg[0] && (t.flags & FT_THREAD_CHILD))
+			return &t;
+	return nullptr;
+}
+
+const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames)
+{
+	const ft_span *longest = nullptr;
+	for (uint32_t i : frames) {
+		const ft_span &s = scene.run.spans[i];
+		if (s.tid == scene.thread.tid && s.start_ns < scene.to_ns && SpanEnd(s) > scene.from_ns &&
+		    (!longest || s.duration_ns > longest->duration_ns))
+			longest = &s;
+	}
+	return longest;
+}
+
+std::string ForkCommandOf(const Thread &child)
+{
+	return child.role == "snapshot child"	   ? "BGSAVE"
+	       : child.role == "AOF rewrite child" ? "BGREWRITEAOF"
+						   : "";
+}
+
+const Thread *LiveChild(const Scene &scene)
+{
+	for (const Thread &t : scene.run.threads)
+		if ((t.flags & FT_THREAD_CHILD) && (t.flags & FT_THREAD_MAIN) &&
+		    t.parent_tgid == scene.thread.tgid && t.start_ns < scene.to_ns &&
+		    t.end_ns > scene.from_ns)
+			return &t;
+	return nullptr;
 }
 
 } // namespace forktail::analysis

@@ -6,13 +6,15 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "analysis/run/run.h"
-#include "analysis/timeline/thread_timelines.h"
-#include "analysis/timeline/timeline.h"
-#include "episodes.h"
+#include "analysis/evidence.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
 
 namespace forktail::analysis
 {
@@ -91,5 +93,240 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 std::string ForkCommandOf(const Thread &child);
 // A child of the scene's process that existed in the interval; nullptr without one.
 const Thread *LiveChild(const Scene &scene);
+
+// Describes lock waits: the waiting thread, the lock holder, and what the lock holder did meanwhile.
+
+// For a scene whose thread is a lock holder: "mc-worker (12) waited 15.0 ms for a
+// lock that this thread held". Only wait time attributed to `cause` counts. ""
+// without such a wait.
+std::string LockWaiterText(const Scene &scene, Cause cause);
+// The same wait in nanoseconds.
+uint64_t LockWaiterNs(const Scene &scene, Cause cause);
+// The sentence for lock-wait: the same with what the lock holder did meanwhile; or, if the scene's own thread
+// waited, "waited 15.0 ms for a lock held by mc-itemcrawler (13), which was rehashing a dictionary". "" if
+// the lock holder is unknown.
+std::string LockSentence(const Scene &scene);
+
+// The thread that waited longest for a lock of the scene's thread; nullptr where no such wait is known.
+struct LockHold {
+	const Thread *waiter = nullptr;
+	uint64_t ns = 0;
+};
+LockHold LockHoldIn(const Scene &scene);
+
+// Describes the server's on-CPU time: "the server was sending replies to about 5,000 clients for 31 ms".
+
+// System calls of event-loop iterations, counted by the recorder; all 0 if it did not count. The counter of
+// one iteration stops at 65,535.
+struct IterationCalls {
+	bool at_least =
+	    false; // a lower bound: over several iterations, or of an iteration that only samples show
+	uint64_t reads = 0, writes = 0, accepted = 0, closed = 0;
+};
+
+// The calls of one iteration's span.
+IterationCalls CallsOf(const ft_span &iteration);
+
+// The phrase for activities of one group, after "the server": "ran KEYS", "was accepting 4,010 and freeing
+// 3,990 connections". `names`: the activities; without any "".
+std::string ActivityWords(const std::vector<std::string> &names, const IterationCalls &calls);
+
+std::string BusySentence(const Scene &scene);
+
+// Related activities in an interval, which are printed as one.
+struct BusyGroup {
+	std::vector<std::string> names; // longest first
+	uint64_t samples = 0, lua_samples = 0, kernel_samples = 0, time_ns = 0;
+	double share = 0;  // of the on-CPU time
+	std::string stack; // of the first activity
+};
+
+// Longest first. TLS code that took long per accepted connection is named as handshakes.
+std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted);
+constexpr const char *kTls = "TLS (libssl, libcrypto)", *kTlsHandshakes = "TLS handshakes";
+// "one transaction (EXEC) of 150,000 commands", if most of an interval's samples were in one; else "".
+std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns);
+// The noun for a group: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: at least one activity.
+std::string BusyActor(const std::vector<std::string> &names);
+// Adds the event-loop iterations that overlap the scene, and their calls. False: a span may contain several
+// iterations.
+bool CountIterations(const Scene &scene, uint64_t *count, IterationCalls *calls);
+
+// The culprit: the event, code or process behind a cause, named in one clause for the first line of an
+// answer: "fork() for BGREWRITEAOF took 43.7 ms".
+//
+// An episode's evidence says what happened in that episode. The culprit adds up all episodes that have
+// evidence, so that the first line speaks of the whole run.
+
+class CulpritFinder
+{
+public:
+	explicit CulpritFinder(Cause cause) : cause_(cause) {}
+	Cause cause() const { return cause_; }
+	// Adds a scene of the cause. Scenes of one timeline are added in order of time.
+	void Add(const Scene &scene, const EpisodeCause &cause);
+	// Empty if no scene named anything.
+	Culprit Result() const;
+
+private:
+	// The total of one actor. Its clause has placeholders: \1 the time, \2 how often, \3 the CPU. Names
+	// in clauses are sanitized: they hold no control characters.
+	struct Actor {
+		uint64_t ns = 0, longest_ns = 0, times = 0;
+		std::set<int> cpus;
+		std::set<uint32_t> tids; // of CPU holders
+		std::string advice;
+	};
+	using Named = std::pair<const std::string, Actor>;
+	Actor &Note(const std::string &clause, uint64_t ns, uint64_t times);
+	void AddForks(const Scene &scene);
+	void AddFaults(const Scene &scene);
+	void AddFiles(const Scene &scene);
+	void AddFsyncs(const Scene &scene);
+	void AddWaits(const Scene &scene);
+	void AddInterrupts(const Scene &scene);
+	void AddBlocked(const Scene &scene);
+	void AddLock(const Scene &scene);
+	void AddBusy(const Scene &scene);
+	void AddClient(const Scene &scene, uint64_t late_ns);
+	void AddOutage(const Scene &scene);
+	void AddStalledTarget(const Scene &scene);
+	void AddOf(const Scene &scene, const EpisodeCause &cause, uint64_t ns);
+	std::string ForksText() const;
+	std::string FaultsText() const;
+	std::string WaitsText() const;
+	std::string BusyText() const;
+	std::string ActorText(const Named &actor) const;
+	std::string ThreadsText() const;
+	bool Several() const;		// no thread has most of the time
+	bool IsMost(uint64_t ns) const; // of all_ns_
+	std::vector<const Named *> Ranked() const;
+	Actor Sum() const;
+
+	Cause cause_;
+	// By clause; for forks by purpose, for faults by child, for waits by CPU holder, for own code by
+	// activity.
+	std::map<std::string, Actor> actors_;
+	std::map<const Timeline *, uint64_t> until_ns_; // the end of what was added, by timeline
+	std::map<std::string, uint64_t> threads_;	// time in the cause, by thread
+	uint64_t all_ns_ = 0;				// of all these threads
+	std::set<std::pair<uint32_t, uint64_t>> forks_; // counted, by thread and start
+	uint64_t iterations_ = 0;			// in which the server ran its own code; 0: unknown
+	uint64_t accepted_ = 0;				// connections accepted in them
+	bool many_ = false;				// a span may contain several iterations
+};
+
+// Which threads held the CPU while a scene's thread was ready to run.
+
+// Threads of one name count together: ten compiler processes are one disturbance.
+struct HolderByName {
+	std::string name;
+	uint64_t ns = 0;
+	std::set<uint32_t> tids; // as their own kernel numbers them
+	std::set<int> cpus;
+};
+
+// Longest first; empty if the recorder did not see which thread ran.
+std::vector<HolderByName> CpuHoldersOf(const Scene &scene);
+// "stress-ng (2 threads) for 27.0 ms, x (12) for 9.00 ms", at most three, and what is known of the rest of
+// the time that was waited: the CPU was idle, or nothing is known. "" if there is nothing to say.
+std::string CpuHoldersText(const Scene &scene, uint64_t waited_ns);
+// "python3 (6652)", "stress-ng (2 threads)".
+std::string CpuHolderName(const std::string &name, const std::set<uint32_t> &tids);
+
+// Which peer a server waited for inside an event-loop iteration, which of its functions waited, and recorded
+// processes that could not answer meanwhile.
+
+// A recorded process that did not serve for at least half of an interval.
+struct StalledTarget {
+	std::string text; // "redis-server (812) was stopped by SIGSTOP for \1"
+	uint64_t ns;
+	uint32_t pid;
+	std::string Sentence() const; // with the time, without a full stop
+};
+
+// The one that did so longest, apart from the scene's process. Nothing without one.
+std::optional<StalledTarget> StalledTargetIn(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
+// The same in the scene's longest wait of this cause: "; redis-server (812) was stopped by SIGSTOP for 300 ms
+// meanwhile"; "" without one.
+std::string StalledTargetText(const Scene &scene, Cause waited);
+
+// The scene's longest wait for a peer: "waited 1.00 s in poll() for 127.0.0.1:53 (udp), inside an event-loop
+// iteration of 1.00 s (getaddrinfo < anetResolve)".
+std::string PeerSentence(const Scene &scene);
+// "Meanwhile redis-server (812) was stopped by SIGSTOP for 300 ms.", if that is the peer of the longest wait;
+// else "".
+std::string PeerMeanwhile(const Scene &scene);
+// What the waits have in common, without times: "redis-server (812) waited \1 in poll() for an answer from
+// 127.0.0.1:53 (udp), inside an event-loop iteration".
+std::string PeerClause(const Scene &scene);
+
+// Sentences from the server's own reports: its slow log, latency monitor and forks, recorded by the load
+// generator's observer; and outages, recorded by the load generator. Without a recorder on the server's host
+// they are often the only evidence.
+
+// Sentences on reports of from_ns..to_ns (CLOCK_MONOTONIC), the longest first, at most `limit`. Reports
+// shorter than a quarter of worst_ns, the episode's longest latency, are left out: they do not explain it.
+std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns, uint64_t to_ns,
+					       uint64_t worst_ns, size_t limit);
+
+// "FCALL": the command of the longest entry of the slow log that overlaps from_ns..to_ns and lasted
+// at_least_ns; "" without one.
+std::string SlowCommand(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t at_least_ns);
+
+// The longest outage that overlaps from_ns..to_ns, as a clause of CulpritFinder, and its length in ns; 0
+// without one.
+std::string OutageClause(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t *ns);
+
+// Describes what kept a thread from running: a cgroup freezer, a tracer, or a CPU quota.
+
+// "the server's cgroup /docker/1f2e... (container web) was frozen for 300 ms (3 times)".
+std::string FrozenSentence(const Scene &scene);
+// "cgroup /docker/1f2e... (container web)"; "cgroup" if it is unknown.
+std::string FrozenGroupText(const Scene &scene);
+// "was stopped 4,211 times by strace (pid 77), 300 ms in total".
+std::string PtraceSentence(const Scene &scene);
+// Whether a stall keeps a load thread from running. Interrupts take time on the CPU, but do not.
+constexpr bool StallsClient(Cause cause)
+{
+	return IsStall(cause) && !IsInterrupt(cause);
+}
+// "was stopped by SIGSTOP for 30.0 ms": a stall of the scene's thread without its subject.
+std::string StallPhrase(const Scene &scene, Cause cause, const std::string &duration);
+// "strace (pid 77)", the tracer that stopped the thread longest; "a tracer" if it is unknown.
+std::string TracerText(const Scene &scene);
+// "the cgroup /x had used up its CPU quota (20.0 ms of every 100 ms): the thread waited 80.0 ms, throttled 9
+// times".
+std::string QuotaSentence(const Scene &scene);
+// The same as a clause of CulpritFinder, for the first line of an answer.
+std::string QuotaClause(const Scene &scene);
+
+// Describes what counters of the host show: CPU time that the hypervisor took, OOM kills, memory limits of
+// cgroups, dropped caches.
+
+// "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms", of an interval whose
+// longest request took worst_ns; "" if less than a quarter of worst_ns was stolen.
+std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t worst_ns);
+
+// "the kernel's OOM killer killed 1 process on this host, at a time known to within 100 ms", and the same of
+// drop_caches and of the memory limits of the target's cgroups; none if the counters did not grow in the
+// interval.
+std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, uint64_t to_ns);
+
+// Describes the disks' activity while a server thread waited for a disk.
+
+// "; meanwhile block device vda wrote 84.0 MB, most for kworker/u4:1 (55); the device was busy 97 % of the
+// time, with 3.4 requests in flight on average; files were written by dd (4377), 80.1 MB in 2.31 s", of the
+// device that moved most in [from_ns, to_ns); "" if no device moved data. Writers include the
+// 5 s before the interval, because pages are written back late.
+std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
+
+// Makes the sentences of evidence.
+
+// One sentence about a cause in a scene; "" if there is nothing to say.
+std::string Sentence(const Scene &scene, const EpisodeCause &cause);
+// The sentence about a cause of which nothing else is known, so that no smaller cause takes its place; "" for
+// causes that other evidence is about (outages).
+std::string ShareSentence(const EpisodeCause &cause);
 
 } // namespace forktail::analysis

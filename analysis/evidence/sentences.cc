@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: MIT
 // One function per family of causes. Its sentence names the event, its duration and the activity that
 // explains it.
-#include "sentences.h"
+#include "scene.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "analysis/run/hosts.h"
-#include "analysis/timeline/holders.h"
-#include "analysis/timeline/waits.h"
-#include "busy.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
 #include "common/format/units.h"
-#include "cpu_holders.h"
-#include "disk.h"
-#include "locks.h"
-#include "peers.h"
-#include "scene.h"
-#include "suspensions.h"
 
 namespace forktail::analysis
 {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Makes an explanation from a run: reads it, finds the serving threads, attributes time, groups slow requests
 // into episodes and finds evidence.
-#include "explain.h"
+#include "analysis/explain.h"
 
 #include <algorithm>
 
-#include "analysis/passes/passes.h"
-#include "analysis/timeline/serving.h"
+#include "analysis/passes.h"
+#include "analysis/timeline.h"
 #include "common/format/units.h"
-#include "overload.h"
-#include "process_ends.h"
-#include "serving_rows.h"
 
 namespace forktail::analysis
 {

@@ -2,15 +2,13 @@
 // The rates are compared in slices of the time in which requests were due. A period is an overload only if
 // the backlog grew, and answers came at a steady rate, in each eighth of it, and if the rate of answers was
 // nowhere much higher than in it, or always lower than what was due: otherwise a disturbance lowered it.
-#include "overload.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "analysis/evidence/own_code.h"
+#include "analysis/evidence.h"
+#include "analysis/explain.h"
 #include "common/format/units.h"
-#include "explanation.h"
 
 namespace forktail::analysis
 {
@@ -237,10 +235,86 @@ std::string OverloadNote(const Explanation &e)
 	if (o.server_cpu >= 0)
 		used = "; the busiest serving thread used " + common::FormatShare(o.server_cpu) + " of a CPU";
 	if (o.client_cpu >= 0)
-		used += std::string(used.empty() ? "; " : ", ") + "the busiest load thread " +
-			(used.empty() ? "used " : "") + common::FormatShare(o.client_cpu) +
+		used += std::string(used.empty() ? "; the busiest load thread used "
+						: ", the busiest load thread ") + common::FormatShare(o.client_cpu) +
 			(used.empty() ? " of a CPU" : "");
 	return RatesText(e, o) + used;
+}
+
+// Spans have their time on the CPU. A tally has its owner's whole time: that of own code and of frames is on
+// the CPU, except for blocked times below the minimum span, which are not separate there. A tally of fsync is
+// of waits, because without --exact it is no frame.
+
+namespace
+{
+
+bool IsOnCpu(uint32_t owner)
+{
+	return owner != FT_FSYNC && (owner <= FT_HARDIRQ || (owner >= FT_SOFTIRQ && owner <= FT_FAULT_OTHER));
+}
+
+} // namespace
+
+uint64_t CpuTimes::Within(uint64_t amount_ns, uint64_t start_ns, uint64_t end_ns) const
+{
+	const uint64_t from_ns = std::max(start_ns, period_.since_ns),
+		       to_ns = std::min(end_ns, period_.until_ns);
+	if (from_ns == start_ns && to_ns == end_ns)
+		return amount_ns;
+	if (from_ns >= to_ns)
+		return 0;
+	return static_cast<uint64_t>(static_cast<double>(amount_ns) * static_cast<double>(to_ns - from_ns) /
+				     static_cast<double>(end_ns - start_ns));
+}
+
+void CpuTimes::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
+{
+	auto began = [&](const auto &r) { return r.start_ns >= from_ns && r.start_ns < to_ns; };
+	by_thread_.resize(run.threads.size());
+	for (size_t t = 0; t < run.threads.size(); t++) {
+		const Thread &thread = run.threads[t];
+		for (size_t i = thread.first_span; i < thread.first_span + thread.span_count; i++)
+			if (const ft_span &s = run.spans[i]; began(s) && !s.off_cpu)
+				by_thread_[t] += Within(s.on_cpu_ns, s.start_ns, s.start_ns + s.duration_ns);
+		for (size_t i = thread.first_tally; i < thread.first_tally + thread.tally_count; i++)
+			if (const ft_tally &tally = run.tallies[i]; began(tally) && IsOnCpu(tally.owner))
+				by_thread_[t] += Within(tally.total_ns, tally.start_ns, tally.end_ns);
+	}
+}
+
+namespace
+{
+
+// The value at an instant; before the first one that.
+double ValueAt(const Series &s, uint64_t t_ns)
+{
+	const auto after =
+	    std::ranges::upper_bound(s.samples, t_ns, {}, [](const Sample &sample) { return sample.t_ns; });
+	return after == s.samples.begin() ? after->value : std::prev(after)->value;
+}
+
+} // namespace
+
+const Series *InfoSeries(const Run &run, const std::string &name)
+{
+	const auto found =
+	    std::ranges::find_if(run.series, [&](const Series &s) { return s.name == "redis." + name; });
+	return found == run.series.end() || found->samples.empty() ? nullptr : &*found;
+}
+
+uint64_t WholeInfo(double value)
+{
+	constexpr double most = 1e18;
+	return value > 0 ? static_cast<uint64_t>(std::min(value, most) + 0.5) : 0;
+}
+
+std::optional<uint64_t> InfoGrowth(const Run &run, const std::string &name, const TimeSpan &period,
+				   double unit)
+{
+	const Series *s = InfoSeries(run, name);
+	if (!s || !std::ranges::is_sorted(s->samples, {}, &Sample::value))
+		return {};
+	return WholeInfo((ValueAt(*s, period.until_ns) - ValueAt(*s, period.since_ns)) * unit);
 }
 
 } // namespace forktail::analysis

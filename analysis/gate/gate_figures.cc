@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // See gate_figures.h. A figure that the explanation has is taken from it, so that gate and explain agree.
-#include "gate_figures.h"
+#include "analysis/gate.h"
 
 #include <algorithm>
 #include <cmath>
 #include <strings.h>
 
-#include "analysis/run/same_clock.h"
-#include "analysis/text/named_figures.h"
+#include "analysis/run.h"
+#include "analysis/text.h"
 #include "common/format/sanitize.h"
 
 namespace forktail::analysis::gate

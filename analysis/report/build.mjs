@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes a page's template: its HTML with the style sheets, our modules and, if the page uses them, uPlot and its licence
-// inlined. analysis/report/page_file.cc later inserts the data.
+// inlined. analysis/report/report.cc later inserts the data.
 //
 //   node build.mjs PAGE.html MAIN.js UPLOT_DIR OUT.html
 //

@@ -2,12 +2,14 @@
 // Reduces any number of requests to what a screen can show. A point under others of its cause is not missed,
 // but a lone one is. So if there are too many, each neighbourhood keeps equally many at most, and at least
 // one.
-#include "points.h"
-
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
+
+#include "analysis/evidence.h"
+#include "page_data.h"
 
 namespace forktail::analysis::report
 {
@@ -353,6 +355,407 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 		grid.Halve();
 	CollectGrid(grid, &out);
 	near.Collect(&out);
+	return out;
+}
+
+// One pass is enough. A span that is shorter than the maximum number of others becomes part of intervals as
+// soon as those are known, and intervals are stored so fine that all longer ones can be made of them.
+
+namespace
+{
+
+constexpr uint64_t kFinestCellNs = 1'000'000; // a tally window: the resolution of short intervals
+constexpr uint64_t kSlices = 100'000;	      // maximum per run: more than any screen has pixels
+constexpr size_t kDetailBytes = 600;
+constexpr size_t kDetails = 65'536; // limit of 16 bits
+
+// The largest power of ten times the finest interval.
+uint64_t PowerOf(uint64_t cell_ns)
+{
+	uint64_t power = kFinestCellNs;
+	while (power * 10 <= cell_ns)
+		power *= 10;
+	return power;
+}
+
+// 1, 2, 5, 10, 20 ... times the finest.
+uint64_t NextCell(uint64_t cell_ns)
+{
+	uint64_t power = PowerOf(cell_ns);
+	return cell_ns / power == 2 ? power * 5 : cell_ns * 2;
+}
+
+struct Details {
+	std::vector<std::string> texts = {""};
+	std::vector<uint16_t> known; // by number in LaneTexts; 0: not yet used
+
+	uint16_t Index(uint32_t number, const std::string &text)
+	{
+		if (text.empty())
+			return 0;
+		if (known[number] == 0 && texts.size() < kDetails) {
+			known[number] = static_cast<uint16_t>(texts.size());
+			texts.push_back(text);
+		}
+		return known[number];
+	}
+};
+
+} // namespace
+
+LaneCells::LaneCells(const ReportClock &clock, size_t limit)
+    : begin_ns_(clock.begin_ns), length_ns_(clock.end_ns - clock.begin_ns), limit_(limit),
+      shortest_ns_(kFinestCellNs)
+{
+	while (length_ns_ / shortest_ns_ > kSlices)
+		shortest_ns_ = NextCell(shortest_ns_);
+	uint64_t power = PowerOf(shortest_ns_);
+	SetSlice(shortest_ns_ / power == 2 ? power : shortest_ns_); // intervals of 5 cannot be made of 2
+}
+
+// There are certainly too many if even the longest interval before the next power of ten, which holds this
+// many of these, cannot make them few enough.
+void LaneCells::SetSlice(uint64_t slice_ns)
+{
+	slice_ns_ = slice_ns;
+	uint64_t last_ns = 5 * PowerOf(slice_ns);
+	most_ = last_ns > length_ns_ ? SIZE_MAX : limit_ * (last_ns / slice_ns);
+}
+
+void LaneCells::Add(size_t lane, const LaneShare &s)
+{
+	if (s.end_ns <= s.start_ns || s.start_ns < begin_ns_)
+		return;
+	if (lane >= lanes_.size())
+		lanes_.resize(lane + 1);
+	double density = s.ns / static_cast<double>(s.end_ns - s.start_ns);
+	uint64_t from = s.start_ns - begin_ns_, to = s.end_ns - begin_ns_;
+	while (from < to) {
+		uint64_t slice = from / slice_ns_;
+		uint64_t until = std::min(to, (slice + 1) * slice_ns_);
+		auto [cell, is_new] = lanes_[lane].try_emplace(slice * kLaneCauses + s.cause);
+		cell->second += density * static_cast<double>(until - from);
+		from = until;
+		if (is_new && ++count_ > most_)
+			Coarsen();
+	}
+}
+
+// The intervals of each lane, lengthened by a factor.
+std::vector<LaneCells::Slices> LaneCells::Merged(uint64_t factor) const
+{
+	std::vector<Slices> merged(lanes_.size());
+	for (size_t i = 0; i < lanes_.size(); i++)
+		for (const auto &[key, ns] : lanes_[i])
+			merged[i][key / kLaneCauses / factor * kLaneCauses + key % kLaneCauses] += ns;
+	return merged;
+}
+
+// Continues with the next power of ten.
+void LaneCells::Coarsen()
+{
+	while (count_ > most_) {
+		uint64_t next_ns = 10 * PowerOf(slice_ns_);
+		lanes_ = Merged(next_ns / slice_ns_);
+		SetSlice(next_ns);
+		count_ = 0;
+		for (const Slices &slices : lanes_)
+			count_ += slices.size();
+	}
+}
+
+uint64_t LaneCells::Settle()
+{
+	// Intervals twice as long are about half as many: repeated until they fit.
+	uint64_t cell_ns = std::max(slice_ns_, shortest_ns_);
+	for (;; cell_ns = NextCell(cell_ns)) {
+		std::vector<Slices> merged = Merged(cell_ns / slice_ns_);
+		size_t count = 0;
+		for (const Slices &slices : merged)
+			count += slices.size();
+		if (count > limit_ && cell_ns <= length_ns_)
+			continue;
+		lanes_ = std::move(merged);
+		slice_ns_ = cell_ns;
+		return cell_ns;
+	}
+}
+
+void LaneCells::Append(size_t lane, ReportLanes *out) const
+{
+	struct Cell {
+		uint64_t key;
+		uint16_t share;
+	};
+	std::vector<Cell> cells;
+	if (lane < lanes_.size())
+		for (const auto &[key, ns] : lanes_[lane]) {
+			long share = std::lround(65535 * ns / static_cast<double>(slice_ns_));
+			if (share > 0)
+				cells.push_back({key, static_cast<uint16_t>(std::min(share, 65535l))});
+		}
+	std::sort(cells.begin(), cells.end(), [](const Cell &a, const Cell &b) { return a.key < b.key; });
+	for (const Cell &cell : cells) {
+		out->cell_index.push_back(static_cast<uint32_t>(cell.key / kLaneCauses));
+		out->cell_cause.push_back(static_cast<uint8_t>(cell.key % kLaneCauses));
+		out->cell_share.push_back(cell.share);
+	}
+}
+
+uint32_t LaneTexts::Number(std::string text)
+{
+	if (text.size() > kDetailBytes)
+		text.resize(kDetailBytes);
+	auto [known, is_new] = known_.try_emplace(std::move(text), static_cast<uint32_t>(texts_.size()));
+	if (is_new)
+		texts_.push_back(&known->first);
+	return known->second;
+}
+
+LaneReducer::LaneReducer(const ReportClock &clock, const LaneLimits &limits)
+    : clock_(clock), limits_(limits), cells_(clock, limits.cells)
+{
+}
+
+// Drops spans below the current minimum length, which can only grow.
+void LaneReducer::Thin()
+{
+	if (kept_.size() <= limits_.spans)
+		return;
+	std::vector<uint64_t> lengths;
+	lengths.reserve(kept_.size());
+	for (const StoredSpan &k : kept_)
+		lengths.push_back(k.span.end_ns - k.span.start_ns);
+	auto last = lengths.begin() + static_cast<ptrdiff_t>(limits_.spans);
+	std::nth_element(lengths.begin(), last, lengths.end(), std::greater<>());
+	shortest_ns_ = *last + 1;
+	std::erase_if(kept_, [&](const StoredSpan &k) {
+		bool goes = k.span.end_ns - k.span.start_ns < shortest_ns_;
+		if (goes)
+			Slice(k.lane, k.span);
+		return goes;
+	});
+	ForgetTexts();
+}
+
+// Drops texts of spans that were dropped, once they are about as many as the others.
+void LaneReducer::ForgetTexts()
+{
+	std::vector<bool> used(texts_.size());
+	for (const StoredSpan &k : kept_)
+		used[k.text] = true;
+	if (texts_.size() < 2 * static_cast<size_t>(std::count(used.begin(), used.end(), true)) + 1000)
+		return;
+	LaneTexts stay;
+	for (StoredSpan &k : kept_)
+		k.text = stay.Number(texts_.Text(k.text));
+	texts_ = std::move(stay);
+}
+
+ReportLanes LaneReducer::Finish(std::vector<Lane> lanes)
+{
+	Thin();
+	ReportLanes out;
+	out.spans_total = total_;
+	out.shortest_ns = shortest_ns_;
+	out.cell_ns = cells_.Settle();
+	std::vector<std::vector<uint32_t>> kept_of(lanes_);
+	for (uint32_t i = 0; i < kept_.size(); i++)
+		kept_of[kept_[i].lane].push_back(i);
+
+	Details details;
+	details.known.resize(texts_.size());
+	for (const Lane &lane : lanes) {
+		LaneRange spans = {out.span_start.size(), 0}, cells = {out.cell_index.size(), 0};
+		for (uint32_t i : kept_of[lane.number]) {
+			const StoredSpan &k = kept_[i];
+			uint32_t start = clock_.Tick(k.span.start_ns);
+			out.span_start.push_back(start);
+			out.span_length.push_back(clock_.Tick(k.span.end_ns) - start);
+			out.span_cause.push_back(k.span.cause);
+			out.span_detail.push_back(details.Index(k.text, texts_.Text(k.text)));
+		}
+		cells_.Append(lane.number, &out);
+		spans.count = out.span_start.size() - spans.first;
+		cells.count = out.cell_index.size() - cells.first;
+		out.spans.push_back(spans);
+		out.cells.push_back(cells);
+		out.rates.push_back({out.rate.size(), lane.rate.size()});
+		out.rate.insert(out.rate.end(), lane.rate.begin(), lane.rate.end());
+	}
+	out.details = std::move(details.texts);
+	out.lanes = std::move(lanes);
+	return out;
+}
+
+// There may be more samples than a page can hold, as with requests. Samples around episodes, and separately
+// the others, are then thinned to every second, fourth ..., and each represents the dropped ones too.
+
+namespace
+{
+
+constexpr uint64_t kSixteenthNs = 1'000'000 / 16;
+constexpr uint64_t kOldPeriodNs = 1'000'000; // period of old recordings that do not have it
+constexpr size_t kActivities = 255;
+constexpr size_t kStacks = 65'000, kFunctions = 65'000, kFrames = 400'000;
+constexpr size_t kDepth = 96; // frames per stack; deeper calls are dropped
+constexpr size_t kNameBytes = 160;
+
+// Unique stacks, with their functions by number.
+class StackTable
+{
+public:
+	StackTable(const Run &run, ReportSamples *out) : run_(run), out_(*out)
+	{
+		out_.functions.push_back("other");
+		out_.stack_first.push_back(0);
+		Append({0}, 0);
+	}
+	uint16_t Number(uint32_t stack)
+	{
+		auto [known, is_new] = known_.try_emplace(stack, 0);
+		if (is_new && stack < run_.stacks.size())
+			known->second = Append(run_.stacks[stack]);
+		return known->second;
+	}
+
+private:
+	uint16_t Append(const std::vector<uint16_t> &frames, size_t kernel)
+	{
+		if (out_.stack_kernel.size() >= kStacks || out_.stack_frame.size() + frames.size() > kFrames)
+			return 0;
+		out_.stack_frame.insert(out_.stack_frame.end(), frames.begin(), frames.end());
+		out_.stack_first.push_back(static_cast<uint32_t>(out_.stack_frame.size()));
+		out_.stack_kernel.push_back(static_cast<uint8_t>(kernel));
+		return static_cast<uint16_t>(out_.stack_kernel.size() - 1);
+	}
+	uint16_t Append(const Stack &stack)
+	{
+		std::vector<uint16_t> frames;
+		for (size_t i = stack.frames.size(); i-- > 0 && frames.size() < kDepth;)
+			frames.push_back(Function(stack.frames[i].function.empty()
+						      ? "[" + stack.frames[i].module + "]"
+						      : stack.frames[i].function));
+		size_t user = frames.size();
+		for (size_t i = stack.kernel.size(); i-- > 0 && frames.size() < 2 * kDepth;)
+			frames.push_back(Function(stack.kernel[i]));
+		if (frames.empty())
+			return 0;
+		return Append(frames, frames.size() - user);
+	}
+	uint16_t Function(std::string name)
+	{
+		if (name.size() > kNameBytes)
+			name.resize(kNameBytes);
+		auto known = functions_.find(name);
+		if (known != functions_.end())
+			return known->second;
+		if (out_.functions.size() >= kFunctions)
+			return 0;
+		uint16_t number = static_cast<uint16_t>(out_.functions.size());
+		out_.functions.push_back(name);
+		return functions_[name] = number;
+	}
+
+	const Run &run_;
+	ReportSamples &out_;
+	std::unordered_map<uint32_t, uint16_t> known_; // Run's number -> the page's
+	std::unordered_map<std::string, uint16_t> functions_;
+};
+
+} // namespace
+
+SampleCollector::SampleCollector(const Explanation &explanation, const ReportClock &clock,
+				 const SampleLimits &limits)
+    : e_(explanation), clock_(clock),
+      around_(Surroundings(explanation.episodes)), near_{limits.near}, far_{limits.far}
+{
+	for (int thread : e_.serving)
+		if (thread >= 0)
+			threads_.push_back(static_cast<uint32_t>(thread));
+	// Servers may share a thread, such as replicas in one process.
+	std::sort(threads_.begin(), threads_.end());
+	threads_.erase(std::unique(threads_.begin(), threads_.end()), threads_.end());
+}
+
+void SampleCollector::Thinned::Add(StoredSample sample)
+{
+	if (seen++ % stride)
+		return;
+	sample.length_ns *= stride;
+	kept.push_back(sample);
+	if (kept.size() <= limit)
+		return;
+	for (size_t i = 0; 2 * i < kept.size(); i++) {
+		kept[i] = kept[2 * i];
+		kept[i].length_ns *= 2;
+	}
+	kept.resize((kept.size() + 1) / 2);
+	stride *= 2;
+}
+
+uint8_t SampleCollector::NumberOf(const std::string &activity)
+{
+	auto known = numbers_.find(activity);
+	if (known != numbers_.end())
+		return known->second;
+	if (activities_.size() >= kActivities)
+		return 0;
+	uint8_t number = static_cast<uint8_t>(activities_.size());
+	activities_.push_back(activity);
+	return numbers_[activity] = number;
+}
+
+void SampleCollector::Add(uint64_t from_ns, uint64_t to_ns)
+{
+	const Run &run = e_.run;
+	if (threads_.empty() || run.cpu_samples.empty())
+		return;
+	const Activities activities = ActivitiesOf(run);
+	for (uint32_t number : threads_) {
+		const Thread &thread = run.threads[number];
+		const ft_cpu_sample *first = run.cpu_samples.data() + thread.first_cpu_sample;
+		const ft_cpu_sample *end = first + thread.cpu_sample_count;
+		const ft_cpu_sample *s = std::partition_point(
+		    first, end, [&](const ft_cpu_sample &x) { return x.t_ns < from_ns; });
+		for (; s < end && s->t_ns < to_ns; s++) {
+			if (s->t_ns < clock_.begin_ns || s->t_ns > clock_.end_ns)
+				continue;
+			size_t index = static_cast<size_t>(s - run.cpu_samples.data());
+			StoredSample kept = {s->t_ns,
+					     s->period ? s->period * kSixteenthNs : kOldPeriodNs,
+					     s->stack,
+					     number,
+					     NumberOf(activities.Of(index).name),
+					     s->owner == FT_OWN_CODE};
+			(IsInside(around_, s->t_ns) ? near_ : far_).Add(kept);
+			total_++;
+		}
+	}
+}
+
+ReportSamples SampleCollector::Finish()
+{
+	ReportSamples out;
+	out.total = total_;
+	out.activities = activities_;
+	std::vector<StoredSample> all = std::move(near_.kept);
+	all.insert(all.end(), far_.kept.begin(), far_.kept.end());
+	std::sort(all.begin(), all.end(), [](const StoredSample &a, const StoredSample &b) {
+		return std::tie(a.thread, a.t_ns) < std::tie(b.thread, b.t_ns);
+	});
+	StackTable stacks(e_.run, &out);
+	for (const StoredSample &s : all) {
+		if (out.threads.empty() || out.threads.back().thread != s.thread)
+			out.threads.push_back({s.thread, out.end.size(), 0});
+		out.threads.back().count++;
+		uint32_t end = clock_.Tick(s.t_ns);
+		out.end.push_back(end);
+		out.length.push_back(end - clock_.Tick(s.t_ns - std::min(s.length_ns, s.t_ns)));
+		out.stack.push_back(stacks.Number(s.stack));
+		out.activity.push_back(s.activity);
+		out.own.push_back(s.own);
+	}
 	return out;
 }
 

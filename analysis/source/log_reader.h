@@ -4,16 +4,16 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <future>
 #include <map>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "analysis/run/log.h"
-#include "analysis/run/part.h"
-#include "analysis/run/progress.h"
+#include "analysis/run.h"
 #include "read_blocks.h"
 
 namespace forktail::analysis
@@ -164,6 +164,94 @@ protected:
 private:
 	const size_t most_;
 	uint64_t reached_ns_ = 0;
+};
+
+// Joins a load generator's log with a kernel log of the same requests: the first says when a request was due,
+// sent and answered, the second when the server's kernel had it, when it was read, and when its answer left.
+//
+// On one socket both logs have the requests in the same order. The kernel log may lack some: its connections
+// are sampled, and events get lost. It has others: a connection's set-up. A request of the load generator's
+// log contains the times of the same request in the kernel log. The logs are read in step, because neither
+// may fit in memory.
+
+class KernelJoin : public WaitingJoin
+{
+public:
+	// `blocks` are the kernel log's, by time, of which only requests in `part` are read, in windows of
+	// `window`. `kernel` has its connections and servers; its requests are replaced. `run` has the load
+	// generator's; servers behind a proxy are added to it. `sockets` must outlive this object. `before`
+	// completes the kernel log first; null: nothing does.
+	KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
+		   const SocketPairs &sockets, std::unique_ptr<WindowJoin> before, Run *kernel, Run *run);
+	void Fill(Requests *requests) override;
+	bool HasBehind() const override { return !kernel_->behind.empty(); }
+
+private:
+	struct Seen {
+		uint64_t arrived_ns, read_ns, answered_ns;
+		uint8_t behind; // as in the kernel log
+	};
+	// Requests on one socket that were not joined yet, from index `first`.
+	struct Line {
+		std::vector<Seen> seen;
+		size_t first = 0;
+	};
+	void TakeWindow() override;
+	size_t Prune() override;
+	void Clear() override;
+	bool Find(const Requests &requests, size_t i, Seen *seen);
+	uint8_t BehindOf(uint8_t behind);
+
+	Run *kernel_, *run_;
+	const SocketPairs &sockets_;
+	std::vector<Line> lines_;     // by Run::connections
+	std::vector<uint8_t> behind_; // in the kernel log -> 1 + index into Run::behind
+};
+
+// A proxy on one host, its servers on another, and a kernel log of each: every request is in both. The
+// recorder of a proxy notes the local ends of its connections, so the other log's connections from there are
+// known to be the proxy's. Their requests are parts of requests at the proxy. They are not counted again, but
+// say which server a request was passed on to.
+//
+// A recorder that sees both ends joins them itself, by a hash of the request (loader/requests/proxied.h). A
+// log has no hash: here a proxy's request is joined with one of the same command and size that lies within
+// it. Of several the longest is taken, shorter proxy requests first: a request that was long at the proxy was
+// long at its server, or the proxy itself stalled.
+
+// By connection of a kernel log; empty: none is a proxy's. Adds the connections' servers to the run's servers
+// behind proxies.
+std::vector<PassedOn> FindPassedOn(const std::vector<Target> &targets, Run *run);
+
+class PassedOnJoin : public WaitingJoin
+{
+public:
+	// `blocks`: of the same log, by time. `run` has its connections; it and `passed_on` must outlive this
+	// object.
+	PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
+		     const std::vector<PassedOn> &passed_on, const std::vector<Target> &targets,
+		     const Run &run);
+	void Fill(Requests *requests) override;
+	bool HasBehind() const override { return true; }
+
+private:
+	struct PartSeen {
+		uint64_t arrived_ns, answered_ns;
+		uint8_t behind; // as in Requests
+		bool taken;
+	};
+	// By proxy, command and size.
+	using Line = std::vector<PartSeen>;
+	void TakeWindow() override;
+	size_t Prune() override;
+	void Clear() override { lines_.clear(); }
+	uint8_t Take(const Requests &requests, size_t i);
+
+	const Run &run_;
+	const std::vector<PassedOn> &passed_on_;
+	std::vector<uint32_t>
+	    proxy_of_server_; // as PassedOn::proxy, by index into run.servers; 0: it is none
+	Run parts_;	      // its requests are those of the current window
+	std::unordered_map<uint64_t, Line> lines_;
 };
 
 } // namespace forktail::analysis

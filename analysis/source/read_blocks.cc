@@ -3,11 +3,16 @@
 #include "read_blocks.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <string>
 #include <unistd.h>
+#include <utility>
 
+#include "analysis/run.h"
 #include "common/format/sanitize.h"
-#include "map_times.h"
-#include "merge_segments.h"
+#include "log_reader.h"
 #include "recording/task_ids.h"
 
 namespace forktail::analysis
@@ -543,6 +548,262 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		break; // the log has requests (log_reader.h), and histograms repeat them exactly;
 		       // kinds of a newer writer are skipped
 	}
+}
+
+// A segment has its recorder's cost since the segment began. The last value counts.
+
+namespace
+{
+
+void Add(Cost *sum, const Cost &c)
+{
+	sum->known = true;
+	sum->bpf_ns += c.bpf_ns;
+	sum->bpf_ns_is_estimate |= c.bpf_ns_is_estimate;
+	sum->recorder_cpu_ns += c.recorder_cpu_ns;
+	sum->load_cpu_ns += c.load_cpu_ns;
+	sum->recorder_rss_bytes = c.recorder_rss_bytes;
+	for (const ProgramCost &p : c.programs) {
+		auto known = std::find_if(sum->programs.begin(), sum->programs.end(),
+					  [&](const ProgramCost &q) { return q.name == p.name; });
+		if (known == sum->programs.end()) {
+			sum->programs.push_back(p);
+			continue;
+		}
+		known->runs += p.runs;
+		known->total_ns += p.total_ns;
+		known->ns_per_run =
+		    known->runs ? static_cast<double>(known->total_ns) / static_cast<double>(known->runs) : 0;
+	}
+}
+
+} // namespace
+
+void SegmentMerge::AddCost(const OpenFile *of, const Cost &cost, Cost *sum)
+{
+	if (cost_of_ && cost_of_ != of)
+		Add(&costs_, cost_);
+	cost_of_ = of;
+	cost_ = cost;
+	*sum = costs_;
+	Add(sum, cost_);
+}
+
+// Whether a later span ended an open one. A thread that was off the CPU, or ran undisturbed, no longer does
+// so if there is any later record. A frame has ended if a span that ended later is not deeper than it.
+
+namespace
+{
+
+uint64_t EndOf(const ft_span &s)
+{
+	return s.start_ns + s.duration_ns;
+}
+
+// Off the CPU, or running without any other event: the next event has ended it.
+bool IsStill(const ft_span &open)
+{
+	return open.off_cpu || open.owner == FT_OWN_CODE;
+}
+
+} // namespace
+
+void OpenSpans::Add(const ft_span &span)
+{
+	OfThread &t = by_tid_[span.tid];
+	const uint64_t seen_ns = EndOf(span); // the instant of the scan, for all its spans
+	if (seen_ns < t.seen_ns)
+		return;
+	if (seen_ns > t.seen_ns)
+		t.open.clear();
+	t.seen_ns = seen_ns;
+	// A segment repeats what the last scan before it found.
+	auto same = [&](const Open &o) {
+		return o.span.start_ns == span.start_ns && o.span.owner == span.owner &&
+		       o.span.depth == span.depth && o.span.off_cpu == span.off_cpu;
+	};
+	if (std::none_of(t.open.begin(), t.open.end(), same))
+		t.open.push_back({span, false});
+}
+
+void OpenSpans::Note(const ft_span &span)
+{
+	auto found = by_tid_.find(span.tid);
+	if (found == by_tid_.end())
+		return;
+	const bool iteration = span.owner == FT_ITERATION;
+	for (Open &o : found->second.open) {
+		if (EndOf(span) <= EndOf(o.span))
+			continue;
+		if (iteration || o.span.owner == FT_ITERATION)
+			o.ended |= iteration && o.span.owner == FT_ITERATION;
+		else
+			o.ended |= IsStill(o.span) || span.depth <= o.span.depth;
+	}
+}
+
+void OpenSpans::Note(const ft_tally &tally)
+{
+	auto found = by_tid_.find(tally.tid);
+	if (found == by_tid_.end())
+		return;
+	for (Open &o : found->second.open)
+		o.ended |= IsStill(o.span) && tally.end_ns > EndOf(o.span);
+}
+
+std::vector<ft_span> OpenSpans::StillOpen() const
+{
+	std::vector<ft_span> standing;
+	for (const auto &[tid, t] : by_tid_)
+		for (const Open &o : t.open)
+			if (!o.ended)
+				standing.push_back(o.span);
+	std::sort(standing.begin(), standing.end(), [](const ft_span &a, const ft_span &b) {
+		return a.tid != b.tid ? a.tid < b.tid : a.start_ns < b.start_ns;
+	});
+	return standing;
+}
+
+// Parts wait by what they are until the proxy's requests of that time are read.
+
+namespace
+{
+
+constexpr size_t kTries = 4096; // parts that are compared with one request
+// A part is a request's only if the rest of the request's time, at the proxy and on the network, is not
+// longer than the part and this. A longer rest is the proxy's stall, whatever server the request went to.
+constexpr uint64_t kMostElsewhereNs = 2'000'000;
+
+// The client's end as the recorder writes it; "" if the log does not have it.
+std::string ClientEnd(const Run &run, const Connection &c)
+{
+	if (!c.client || !c.local_port || run.request_clients[c.client - 1].hashed)
+		return "";
+	const std::string &address = run.request_clients[c.client - 1].address;
+	if (address.empty())
+		return "";
+	const bool v6 = address.find(':') != std::string::npos;
+	return (v6 ? "[" + address + "]:" : address + ":") + std::to_string(c.local_port);
+}
+
+// 1 + the index of the process that serves it; 0: unknown.
+uint32_t TargetOf(const Run &run, const std::vector<Target> &targets, uint32_t server)
+{
+	const auto target = std::ranges::find_if(targets, [&](const Target &t) {
+		return OwnId(run, t.pid) == run.server_pids[server] && t.host == run.server_hosts[server];
+	});
+	return target == targets.end() ? 0 : static_cast<uint32_t>(target - targets.begin() + 1);
+}
+
+uint64_t KeyOf(uint32_t proxy, const Requests &q, size_t i)
+{
+	return uint64_t{proxy} << 40 | uint64_t{q.op[i]} << 32 | q.request_bytes[i];
+}
+
+} // namespace
+
+std::vector<PassedOn> FindPassedOn(const std::vector<Target> &targets, Run *run)
+{
+	if (!SeveralHosts(*run))
+		return {};
+	std::map<std::string, uint32_t> proxies; // as PassedOn::proxy, by local end
+	for (uint32_t s = 0; s < run->servers.size(); s++)
+		if (const uint32_t proxy = run->server_proxies[s] ? TargetOf(*run, targets, s) : 0)
+			for (const std::string &end : targets[proxy - 1].local_ends)
+				proxies[end] = proxy;
+	std::vector<PassedOn> passed_on;
+	for (size_t i = 0; i < run->connections.size() && !proxies.empty(); i++) {
+		const Connection &c = run->connections[i];
+		const auto proxy = proxies.find(ClientEnd(*run, c));
+		if (proxy == proxies.end() || c.server >= run->servers.size() ||
+		    targets[proxy->second - 1].host == run->server_hosts[c.server])
+			continue;
+		const std::string &address = run->servers[c.server];
+		passed_on.resize(run->connections.size());
+		passed_on[i] = {proxy->second,
+				AddBehind({address, address, run->server_hosts[c.server]}, run)};
+	}
+	return passed_on;
+}
+
+PassedOnJoin::PassedOnJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
+			   const std::vector<PassedOn> &passed_on, const std::vector<Target> &targets,
+			   const Run &run)
+    : WaitingJoin(std::move(blocks), window, &parts_, part, {&passed_on, true}, run.clocks_bound_ns),
+      run_(run), passed_on_(passed_on)
+{
+	for (uint32_t s = 0; s < run.servers.size(); s++)
+		proxy_of_server_.push_back(run.server_proxies[s] ? TargetOf(run, targets, s) : 0);
+}
+
+void PassedOnJoin::TakeWindow()
+{
+	const Requests &q = parts_.requests;
+	if (q.request_bytes.empty())
+		return;
+	for (size_t i = q.lead; i < q.size(); i++) {
+		const PassedOn &by = passed_on_[q.connection[i]];
+		lines_[KeyOf(by.proxy, q, i)].push_back({q.sent_ns[i], q.end_ns[i], by.behind, false});
+		waiting_++;
+	}
+}
+
+size_t PassedOnJoin::Prune()
+{
+	size_t waiting = 0;
+	for (auto line = lines_.begin(); line != lines_.end();) {
+		std::erase_if(line->second,
+			      [&](const PartSeen &p) { return p.taken || IsPast(p.answered_ns); });
+		waiting += line->second.size();
+		line = line->second.empty() ? lines_.erase(line) : std::next(line);
+	}
+	return waiting;
+}
+
+// The server that request i was passed on to; 0: not seen.
+uint8_t PassedOnJoin::Take(const Requests &q, size_t i)
+{
+	const uint32_t server = run_.connections[q.connection[i]].server;
+	const uint32_t proxy = server < proxy_of_server_.size() ? proxy_of_server_[server] : 0;
+	const auto line = proxy ? lines_.find(KeyOf(proxy, q, i)) : lines_.end();
+	if (line == lines_.end())
+		return 0;
+	const uint64_t read = q.read_ns[i] ? q.read_ns[i] : q.sent_ns[i];
+	const uint64_t from = read - std::min(read, bound_ns_), until = q.end_ns[i] + bound_ns_;
+	auto at = std::ranges::lower_bound(line->second, from, {}, &PartSeen::arrived_ns);
+	PartSeen *longest = nullptr;
+	for (size_t tries = 0; tries < kTries && at != line->second.end() && at->arrived_ns < until;
+	     tries++, at++)
+		if (!at->taken && at->answered_ns <= until &&
+		    (!longest ||
+		     at->answered_ns - at->arrived_ns > longest->answered_ns - longest->arrived_ns))
+			longest = &*at;
+	if (!longest)
+		return 0;
+	const uint64_t part_ns = longest->answered_ns - longest->arrived_ns;
+	if (until - from > 2 * part_ns + kMostElsewhereNs + 2 * bound_ns_)
+		return 0;
+	longest->taken = true;
+	return longest->behind;
+}
+
+void PassedOnJoin::Fill(Requests *q)
+{
+	q->server_arrival_ns.Truncate(0);
+	q->answered_ns.Truncate(0);
+	if (q->size() == q->lead || q->request_bytes.empty())
+		return;
+	Reach(*std::max_element(q->end_ns.begin() + static_cast<ptrdiff_t>(q->lead), q->end_ns.end()));
+	for (auto &[key, line] : lines_)
+		SortNearly(line.data(), line.data() + line.size(),
+			   [](const PartSeen &a, const PartSeen &b) { return a.arrived_ns < b.arrived_ns; });
+	std::vector<uint32_t> shortest_first(q->size() - q->lead);
+	std::iota(shortest_first.begin(), shortest_first.end(), static_cast<uint32_t>(q->lead));
+	std::ranges::stable_sort(shortest_first, {},
+				 [&](uint32_t i) { return q->end_ns[i] - q->sent_ns[i]; });
+	for (const uint32_t i : shortest_first)
+		if (!q->behind[i] && q->connection[i] < run_.connections.size())
+			q->behind[i] = Take(*q, i);
 }
 
 } // namespace forktail::analysis

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Opens the recordings of a run. Manifests are read first, because they show whether the files' clocks are
 // the same: CLOCK_MONOTONIC starts with the boot, so another boot id is another clock.
+#include "analysis/source.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,27 +12,38 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <vector>
 
+#include "analysis/run.h"
 #include "common/files/regular.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 #include "common/json/json_read.h"
-#include "find.h"
-#include "kernel_join.h"
-#include "manifest.h"
-#include "marks.h"
-#include "merge_segments.h"
-#include "passed_on.h"
-#include "ring.h"
-#include "source.h"
+#include "log_reader.h"
+#include "read_blocks.h"
 #include "survey.h"
 
 namespace forktail::analysis
 {
+
+// Finds the files of a run.
+
+// A recording, and the name of the host directory that contains it; "" if none.
+struct Found {
+	std::string path, host;
+	bool segment = false; // it is a ring segment
+};
+
+// The recordings of a path, sorted by name. Of a ring only the segments that may overlap the requested part:
+// *whole is then the extent of the ring, or of the request log next to it. False: *error is one sentence.
+bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector<Found> *files,
+		    std::optional<TimeSpan> *whole, Run *run, std::string *error);
 
 namespace
 {
@@ -579,6 +592,375 @@ bool LoadRun(const std::string &path, Run *run, std::string *error)
 	source.LoadServers(run);
 	source.Finish(run);
 	return true;
+}
+
+// A ring may cover days when only five minutes are requested. The needed segments are found by opening only a
+// few.
+
+namespace
+{
+
+namespace fs = std::filesystem;
+
+// What restrict.cc needs around a part, and late answers.
+constexpr uint64_t kSegmentsBeforeNs = 11'000'000'000, kSegmentsAfterNs = 2'000'000'000,
+		   kAnswersNs = 30'000'000'000;
+constexpr size_t kFew = 4; // this many segments are always read
+
+void FindIn(const fs::path &directory, const std::string &host, std::vector<Found> *files,
+	    std::error_code *ec)
+{
+	fs::directory_iterator entries(directory, *ec);
+	std::error_code ignored;
+	for (; !*ec && entries != fs::directory_iterator(); entries.increment(*ec)) {
+		const std::string path = entries->path().string();
+		if (entries->path().extension() == ".forktail" && !entries->is_directory(ignored))
+			files->push_back({path, host, IsSegment(path)});
+	}
+}
+
+bool FindAll(const std::string &path, std::vector<Found> *files, std::string *error)
+{
+	std::error_code ec;
+	fs::file_status status = fs::status(path, ec);
+	if (ec || !fs::exists(status)) {
+		*error = "no run at " + path +
+			 (ec && ec != std::errc::no_such_file_or_directory ? ": " + ec.message() : "");
+		return false;
+	}
+	if (!fs::is_directory(status)) {
+		files->push_back({path, ""});
+		return true;
+	}
+	FindIn(path, "", files, &ec);
+	fs::path hosts = fs::path(path) / "hosts";
+	if (std::error_code none; !ec && fs::is_directory(hosts, none))
+		for (fs::directory_iterator each(hosts, ec); !ec && each != fs::directory_iterator();
+		     each.increment(ec))
+			if (each->is_directory(none))
+				FindIn(each->path(), each->path().filename().string(), files, &ec);
+	if (ec) {
+		*error = "cannot list " + path + ": " + ec.message();
+		return false;
+	}
+	if (files->empty()) {
+		*error = path + " holds no recording (*.forktail). Name a run directory";
+		return false;
+	}
+	return true;
+}
+
+// The extent of the requests in a ring's segments; until_ns 0: it has no requests.
+TimeSpan RequestsOf(const Ring &ring)
+{
+	TimeSpan all = {UINT64_MAX, 0};
+	uint64_t start_ns = 0, end_ns = 0;
+	for (size_t i = 0; i < ring.size() && all.since_ns == UINT64_MAX; i++)
+		if (TimeOfBlocks(ring.path(i), FT_BLOCK_REQUEST, &start_ns, &end_ns, nullptr))
+			all.since_ns = start_ns;
+	for (size_t i = ring.size(); i-- > 0 && all.until_ns == 0 && all.since_ns != UINT64_MAX;)
+		if (TimeOfBlocks(ring.path(i), FT_BLOCK_REQUEST, &start_ns, &end_ns, nullptr))
+			all.until_ns = end_ns;
+	return all;
+}
+
+// The extent to which a part refers: that of the request logs next to a ring, else of the requests in it,
+// else of the ring. False: unknown before everything is read.
+bool FindWhole(Ring *ring, const std::vector<Found> &others, Run *run, TimeSpan *whole, bool *has_log)
+{
+	const SegmentHead &first = ring->Head(0);
+	const std::string &last = ring->path(ring->size() - 1);
+	uint64_t start_ns = 0, end_ns = 0;
+	if (!first.known || !TimeOfBlocks(ring->path(0), 0, &start_ns, &end_ns, &run->clocks) ||
+	    !TimeOfBlocks(last, 0, &start_ns, &end_ns, &run->clocks))
+		return false;
+	*whole = {first.start_ns, end_ns};
+	TimeSpan logs = {UINT64_MAX, 0};
+	for (const Found &other : others) {
+		if (ReadHead(other.path).boot_id != first.boot_id)
+			return false;
+		if (TimeOfBlocks(other.path, FT_BLOCK_REQUEST, &start_ns, &end_ns, nullptr))
+			logs = {std::min(logs.since_ns, start_ns), std::max(logs.until_ns, end_ns)};
+	}
+	if (!logs.until_ns && first.has_requests)
+		logs = RequestsOf(*ring);
+	*has_log = logs.until_ns != 0;
+	if (*has_log)
+		*whole = logs;
+	return true;
+}
+
+// Keeps only the segments of a ring that a part may need.
+void KeepPart(const PartAsked &asked, const std::string &path, const std::vector<Found> &others, Ring *ring,
+	      std::optional<TimeSpan> *whole)
+{
+	Run run; // for the recorded time of day
+	run.path = common::Visible(path);
+	TimeSpan all, part;
+	bool has_log = false;
+	std::string error; // ignored here: the error is reported when the run is read
+	if (!FindWhole(ring, others, &run, &all, &has_log) ||
+	    FindPart(asked, run, all.since_ns, all.until_ns, &part, &error))
+		return;
+	const uint64_t after_ns = has_log ? kAnswersNs : kSegmentsAfterNs;
+	*whole = all;
+	ring->Leave(
+	    ring->Reaching(part.since_ns - std::min(part.since_ns, kSegmentsBeforeNs),
+			   part.until_ns > UINT64_MAX - after_ns ? UINT64_MAX : part.until_ns + after_ns));
+}
+
+} // namespace
+
+bool FindRecordings(const std::string &path, const PartAsked &asked, std::vector<Found> *files,
+		    std::optional<TimeSpan> *whole, Run *run, std::string *error)
+{
+	std::vector<Found> all;
+	if (!FindAll(path, &all, error))
+		return false;
+	std::map<std::string, std::vector<std::string>> segments; // by host
+	for (const Found &f : all)
+		if (f.segment)
+			segments[f.host].push_back(f.path);
+	std::erase_if(all, [](const Found &f) { return f.segment; });
+	std::sort(all.begin(), all.end(), [](const Found &a, const Found &b) { return a.path < b.path; });
+	*files = all;
+	for (const auto &[host, paths] : segments) {
+		Ring ring(paths);
+		if (size_t older = ring.LeaveNewestBoot())
+			run->warnings.push_back(
+			    common::Plural(older, "segment is", "segments are") +
+			    " of an earlier boot and ignored: the clock starts at the boot");
+		if (asked.any() && segments.size() == 1 && ring.size() > kFew)
+			KeepPart(asked, path, all, &ring, whole);
+		for (size_t i = 0; i < ring.size(); i++)
+			files->push_back({ring.path(i), host, true});
+	}
+	return true;
+}
+
+// Merges the manifests of several recordings into the run's lists. A ring's segments repeat theirs.
+
+namespace
+{
+
+// Several load generators may use the same proxy. A request has one byte for the server behind it.
+void UseBehind(OpenFile *f, Run *run)
+{
+	f->behind.push_back(0);
+	const common::Json *list = common::Member(f->manifest, "behind");
+	if (!list || !list->is_array())
+		return;
+	const std::string host = IsKernelLog(*f) && SeveralHosts(*run) ? f->about.host : "";
+	for (const common::Json &one : *list)
+		f->behind.push_back(
+		    AddBehind({common::Text(one, "name"), common::Text(one, "address"), host}, run));
+}
+
+// A ring's later segments have more facts about a target.
+void AddTarget(const Target &target, bool segment, Run *run)
+{
+	for (Target &t : run->targets)
+		if (segment && t.pid == target.pid && t.cmdline == target.cmdline && t.host == target.host) {
+			t = target;
+			return;
+		}
+	run->targets.push_back(target);
+}
+
+void UseOps(OpenFile *f, Run *run)
+{
+	const std::vector<std::string> ops = common::Texts(f->manifest, "ops"),
+				       commands = common::Texts(f->manifest, "commands");
+	for (size_t i = 0; i < ops.size(); i++) {
+		auto known = std::find(run->ops.begin(), run->ops.end(), ops[i]);
+		f->ops.push_back(static_cast<uint8_t>(known - run->ops.begin()));
+		if (known != run->ops.end())
+			continue;
+		run->ops.push_back(ops[i]);
+		run->op_commands.push_back(commands.size() == ops.size() ? commands[i] : ops[i]);
+	}
+}
+
+// A kernel log is one load per process of the recorder, however many segments it wrote.
+void UseKernelLog(OpenFile *f, Run *run)
+{
+	if (f->session->load < run->loads.size())
+		return;
+	Load load;
+	load.kernel = true;
+	load.arrival = "closed";
+	load.sample = SampleOf(*common::Member(f->manifest, "requests"));
+	load.slices = common::Flag(*common::Member(f->manifest, "requests"), "slices");
+	load.first_connection = static_cast<uint32_t>(run->connections.size());
+	load.file = static_cast<uint32_t>(std::min(f->merge->file, run->files.size()));
+	f->session->load = static_cast<uint32_t>(run->loads.size());
+	run->loads.push_back(load);
+}
+
+// What describes its requests.
+void UseLog(OpenFile *f, Run *run)
+{
+	const common::Json &m = f->manifest;
+	UseServers(m, f, run);
+	UseBehind(f, run);
+	UseOps(f, run);
+	if (IsKernelLog(*f))
+		return UseKernelLog(f, run);
+	if (f->about.program != "forktail-load")
+		return;
+	Load load;
+	load.arrival = common::Text(m, "arrival");
+	load.rate = common::Number(m, "rate");
+	load.pipeline = static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(m, "pipeline"), 1, 1 << 20));
+	load.first_connection = static_cast<uint32_t>(run->connections.size());
+	load.behind = f->behind.size() > 1;
+	load.only_slow = common::Whole(m, "log_slow_ns") != 0;
+	load.file = static_cast<uint32_t>(run->files.size());
+	f->session->load = static_cast<uint32_t>(run->loads.size());
+	run->loads.push_back(load);
+}
+
+} // namespace
+
+uint32_t SampleOf(const common::Json &j)
+{
+	return static_cast<uint32_t>(std::clamp<uint64_t>(common::Whole(j, "sample"), 1, 1 << 20));
+}
+
+void AddMissing(const common::Json &j, Run *run)
+{
+	const Missing missing = {common::Text(j, "what"), common::Text(j, "why")};
+	auto same = [&](const Missing &m) { return m.what == missing.what && m.why == missing.why; };
+	if (std::none_of(run->missing.begin(), run->missing.end(), same))
+		run->missing.push_back(missing);
+}
+
+void ReadManifest(OpenFile *f, const common::Raw &text)
+{
+	f->about.manifest = text;
+	f->manifest = common::ParseVisibleObject(text);
+	const common::Json &m = f->manifest;
+	f->about.program = common::Text(m, "program");
+	f->about.version = common::Text(m, "version");
+	f->about.host = common::Text(m, "host");
+	f->about.kernel = common::Text(m, "kernel");
+	f->about.boot_id = common::Text(m, "boot_id");
+	f->about.clock_id = common::Text(m, "clock_id");
+	if (f->about.clock_id.empty())
+		f->about.clock_id = f->about.boot_id;
+	f->about.argv = common::Texts(m, "argv");
+	f->about.start_ns = common::Whole(m, "start_ns");
+}
+
+void UseManifest(OpenFile *f, Run *run)
+{
+	const common::Json &m = f->manifest;
+	if (uint64_t min_span_ns = common::Whole(m, "min_span_ns"))
+		run->min_span_ns = std::max(run->min_span_ns, min_span_ns);
+	if (const common::Json *cpus = common::Member(m, "cpus"))
+		f->about.cpus = run->cpus =
+		    static_cast<uint32_t>(cpus->is_array() ? cpus->size() : common::Whole(m, "cpus"));
+	if (const common::Json *targets = common::Member(m, "targets"); targets && targets->is_array())
+		for (const common::Json &t : *targets)
+			AddTarget({f->space.Id(static_cast<uint32_t>(common::Whole(t, "pid"))),
+				   common::Text(t, "comm"), common::Text(t, "cmdline"),
+				   common::Texts(t, "listens"), common::Text(t, "cgroup"),
+				   common::Text(t, "cgroup_of"), common::Flag(t, "io_uring"),
+				   common::Texts(t, "addresses"), f->about.host, common::Texts(t, "peers"),
+				   common::Texts(t, "local_ends")},
+				  f->segment, run);
+	if (const common::Json *missing = common::Member(m, "missing"); missing && missing->is_array())
+		for (const common::Json &item : *missing)
+			AddMissing(item, run);
+
+	if (const common::Json *devices = common::Member(m, "block_devices"); devices && devices->is_object())
+		for (const auto &[number, name] : devices->items()) {
+			unsigned major = 0, minor = 0;
+			if (std::sscanf(number.c_str(), "%u:%u", &major, &minor) == 2 && name.is_string())
+				run->devices[DeviceOf(f->space, major << 20 | minor, run)] =
+				    name.get<std::string>() +
+				    (SeveralHosts(*run) ? OnHost(f->about.host) : "");
+		}
+
+	for (const auto &[number, name] : common::TextMap(m, "syscalls"))
+		run->syscalls[std::atoi(number.c_str())] = name;
+
+	if (std::vector<std::string> programs = common::Texts(m, "programs");
+	    f->merge->programs != programs) {
+		f->merge->first_program = static_cast<uint32_t>(run->programs.size());
+		run->programs.insert(run->programs.end(), programs.begin(), programs.end());
+		f->merge->programs = std::move(programs);
+	}
+	f->first_program = f->merge->first_program;
+
+	UseLog(f, f->of_log);
+}
+
+// Restricts a run to a part: blocks without anything of the part are dropped before they are read.
+
+namespace
+{
+
+// What threads did: what the part's first requests may have queued for, and what crosses its end.
+constexpr uint64_t kBeforeNs = 10'000'000'000, kAfterNs = 1'000'000'000;
+
+} // namespace
+
+TimeSpan RunSource::Span(Run *run) const
+{
+	if (whole_)
+		return *whole_;
+	TimeSpan span = {UINT64_MAX, 0};
+	for (const LogBlock &b : log_) {
+		span.since_ns = std::min(span.since_ns, b.place.end_ns ? b.place.start_ns : UINT64_MAX);
+		span.until_ns = std::max(span.until_ns, b.place.end_ns);
+	}
+	if (has_log_ && span.until_ns)
+		return span;
+	FindExtent(run);
+	span = {run->start_ns, run->end_ns};
+	for (const ServerBlock &b : servers_)
+		span.until_ns = std::max(span.until_ns, b.place.end_ns);
+	return span;
+}
+
+void RunSource::Restrict(const TimeSpan &part)
+{
+	part_ = part;
+	auto outside = [](const auto &block, uint64_t from_ns, uint64_t to_ns) {
+		return block.place.end_ns && (block.place.end_ns < from_ns || block.place.start_ns >= to_ns);
+	};
+	const uint64_t before_ns = BeforePart();
+	for (const LogBlock &b : log_)
+		if (b.place.end_ns && !outside(b, before_ns, part.since_ns))
+			log_before_.push_back(b);
+	std::erase_if(log_, [&](const LogBlock &b) { return outside(b, part.since_ns, part.until_ns); });
+	uint64_t last_ns = part.until_ns;
+	for (const LogBlock &b : log_)
+		last_ns = std::max(last_ns, b.place.end_ns);
+	std::erase_if(servers_, [&](const ServerBlock &b) {
+		return outside(b, before_ns,
+			       last_ns > UINT64_MAX - kAfterNs ? UINT64_MAX : last_ns + kAfterNs);
+	});
+}
+
+std::unique_ptr<LogReader> RunSource::OpenLogBefore(size_t window, Run *run)
+{
+	if (log_before_.empty())
+		return nullptr;
+	return OpenJoined(log_before_, window, TimeSpan{BeforePart(), part_.since_ns}, run);
+}
+
+uint64_t RunSource::BeforePart() const
+{
+	return part_.since_ns - std::min(part_.since_ns, kBeforeNs);
+}
+
+void RunSource::Bound(uint64_t from_ns, uint64_t to_ns)
+{
+	for (Stretch &s : stretches_)
+		s = {std::max(s.from_ns, from_ns), std::min(s.to_ns, to_ns)};
+	std::erase_if(stretches_, [](const Stretch &s) { return s.from_ns >= s.to_ns; });
 }
 
 } // namespace forktail::analysis

@@ -6,8 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/run/run.h"
-#include "analysis/run/thread_finder.h"
+#include "analysis/run.h"
 
 namespace forktail::analysis
 {

@@ -1,22 +1,107 @@
 // SPDX-License-Identifier: MIT
 // JSON keys are an interface: new ones may be added, none changes. Lists that grow with the run are written
 // entry by entry (json_writer.h).
-#include "json.h"
-
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
-#include "analysis/blame/hops.h"
-#include "analysis/blame/legs.h"
-#include "analysis/explain/process_ends.h"
-#include "analysis/run/hosts.h"
-#include "answer.h"
-#include "json_writer.h"
-#include "server_tables.h"
+#include "analysis/blame.h"
+#include "analysis/explain.h"
+#include "analysis/run.h"
+#include "analysis/text.h"
+#include "common/format/sanitize.h"
+#include "sentences.h"
 
 namespace forktail::analysis
 {
+
+// Writes JSON to a file piece by piece, so that a document with hundreds of thousands of entries is never
+// whole in memory. The output equals dump(2) of the whole document.
+
+// Calls follow the document's order. After a failed write all further writes fail, with the same errno.
+class JsonWriter
+{
+public:
+	using Out = nlohmann::ordered_json;
+
+	explicit JsonWriter(FILE *file) : file_(file) {}
+	// Containers written in pieces. An empty key: the document itself, or an entry of a list.
+	void BeginObject(const char *key) { Begin(key, '{', '}'); }
+	void BeginList(const char *key) { Begin(key, '[', ']'); }
+	void End()
+	{
+		bool empty = !open_.back().entries;
+		char close = open_.back().close;
+		open_.pop_back();
+		if (!empty)
+			NewLine();
+		Put({&close, 1});
+		if (open_.empty())
+			Put("\n");
+	}
+	// An entry of the open object or list (whose entries have an empty key).
+	void Add(const char *key, const Out &value)
+	{
+		Key(key);
+		std::string text = value.dump(2, ' ', false, Out::error_handler_t::replace);
+		// No line ends within strings: there they are escaped.
+		for (size_t at = 0; at < text.size();) {
+			size_t end = std::min(text.find('\n', at), text.size());
+			Put({text.data() + at, end - at});
+			if (end < text.size())
+				NewLine();
+			at = end + 1;
+		}
+	}
+	// Adds all members of an object.
+	void AddMembers(const Out &object)
+	{
+		for (const auto &[key, value] : object.items())
+			Add(key.c_str(), value);
+	}
+	bool ok() const { return ok_; }
+
+private:
+	struct Open {
+		char close;
+		bool entries;
+	};
+
+	void Begin(const char *key, char open, char close)
+	{
+		if (!open_.empty())
+			Key(key);
+		Put({&open, 1});
+		open_.push_back({close, false});
+	}
+	void Key(const char *key)
+	{
+		if (open_.back().entries)
+			Put(",");
+		open_.back().entries = true;
+		NewLine();
+		if (*key)
+			Put(Out(key).dump() + ": ");
+	}
+	void NewLine()
+	{
+		static const std::string spaces(64, ' ');
+		Put("\n");
+		Put({spaces.data(), std::min(spaces.size(), open_.size() * 2)});
+	}
+	void Put(std::string_view text)
+	{
+		ok_ = ok_ && fwrite(text.data(), 1, text.size(), file_) == text.size();
+	}
+
+	FILE *file_;
+	std::vector<Open> open_;
+	bool ok_ = true;
+};
 
 namespace
 {
@@ -97,12 +182,6 @@ std::string DropWhat(const Run &run, const ft_drop &d)
 	default:
 		return AccountName(CauseOfOwner(d.detail));
 	}
-}
-
-double SecondsAfter(uint64_t t_ns, uint64_t zero_ns)
-{
-	return t_ns >= zero_ns ? static_cast<double>(t_ns - zero_ns) / 1e9
-			       : -static_cast<double>(zero_ns - t_ns) / 1e9;
 }
 
 Out AllLatenciesJson(const Latencies &l)
@@ -601,6 +680,100 @@ std::string ExplainJson(const Explanation &e, bool requests)
 	std::string json(text, size);
 	free(text);
 	return json;
+}
+
+// Writes JUnit XML. XML 1.0 forbids most control characters (even as &#27;), U+FFFE and U+FFFF. Readers
+// reject a file with one of them, and a failed build would look like one without tests. So such characters
+// are escaped.
+
+namespace
+{
+
+std::string Escape(const std::string &visible)
+{
+	std::string out;
+	for (size_t i = 0; i < visible.size(); i++) {
+		const char c = visible[i];
+		if (c == '&')
+			out += "&amp;";
+		else if (c == '<')
+			out += "&lt;";
+		else if (c == '>')
+			out += "&gt;";
+		else if (c == '"')
+			out += "&quot;";
+		else if (visible.compare(i, 3, "\xef\xbf\xbe") == 0)
+			out += "\\ufffe", i += 2;
+		else if (visible.compare(i, 3, "\xef\xbf\xbf") == 0)
+			out += "\\uffff", i += 2;
+		else
+			out += c;
+	}
+	return out;
+}
+
+std::string Attribute(const char *name, const std::string &text)
+{
+	return " " + std::string(name) + "=\"" + Escape(common::Visible(text)) + "\"";
+}
+
+std::string Seconds(double seconds)
+{
+	char text[64];
+	snprintf(text, sizeof text, "%.6f", std::isfinite(seconds) && seconds > 0 ? seconds : 0.0);
+	return Attribute("time", text);
+}
+
+size_t CountOf(const JunitSuite &suite, JunitCase::Outcome outcome)
+{
+	size_t count = 0;
+	for (const JunitCase &c : suite.cases)
+		count += c.outcome == outcome;
+	return count;
+}
+
+// The same attributes for <testsuites> and <testsuite>: readers use either.
+std::string Counts(const JunitSuite &suite)
+{
+	double seconds = 0;
+	for (const JunitCase &c : suite.cases)
+		seconds += c.seconds;
+	return Attribute("name", suite.name) + Attribute("tests", std::to_string(suite.cases.size())) +
+	       Attribute("failures", std::to_string(CountOf(suite, JunitCase::kFailed))) +
+	       Attribute("errors", std::to_string(CountOf(suite, JunitCase::kError))) +
+	       Attribute("skipped", std::to_string(CountOf(suite, JunitCase::kSkipped))) + Seconds(seconds);
+}
+
+// GitLab prints the text of a failure, Jenkins the message and the text.
+std::string Verdict(const JunitCase &c)
+{
+	static const char *const names[] = {"", "failure", "error", "skipped"};
+	if (c.outcome == JunitCase::kPassed)
+		return "";
+	const std::string name = names[c.outcome];
+	if (c.outcome == JunitCase::kSkipped)
+		return "      <skipped" + Attribute("message", c.message) + "/>\n";
+	return "      <" + name + Attribute("message", c.message) + Attribute("type", c.classname) + ">" +
+	       Escape(common::VisibleLines(c.message)) + (c.output.empty() ? "" : "\n") +
+	       Escape(common::VisibleLines(c.output)) + "</" + name + ">\n";
+}
+
+} // namespace
+
+std::string JunitXml(const JunitSuite &suite)
+{
+	std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites" + Counts(suite) +
+			  ">\n  <testsuite" + Counts(suite) + ">\n";
+	for (const JunitCase &c : suite.cases) {
+		out += "    <testcase" + Attribute("name", c.name) + Attribute("classname", c.classname) +
+		       Seconds(c.seconds);
+		std::string inside = Verdict(c);
+		if (!c.output.empty())
+			inside +=
+			    "      <system-out>" + Escape(common::VisibleLines(c.output)) + "</system-out>\n";
+		out += inside.empty() ? "/>\n" : ">\n" + inside + "    </testcase>\n";
+	}
+	return out + "  </testsuite>\n</testsuites>\n";
 }
 
 } // namespace forktail::analysis

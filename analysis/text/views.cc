@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Prints one episode, one request or one cause in full.
-#include "views.h"
+#include "analysis/text.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/blame/hops.h"
-#include "analysis/blame/legs.h"
+#include "analysis/blame.h"
 #include "common/format/units.h"
-#include "screen.h"
 #include "sentences.h"
 
 namespace forktail::analysis
@@ -20,7 +18,7 @@ namespace
 constexpr size_t kRequestsOfEpisode = 10, kRequestsAhead = 12;
 constexpr double kWorthListing = 0.01; // episodes with a smaller share of the cause are not listed
 
-struct Sheet {
+struct ViewLines {
 	const Explanation &e;
 	const Style &style;
 	std::string out;
@@ -54,7 +52,7 @@ std::string InstantText(const Explanation &e, uint64_t t_ns)
 	return common::FormatOffset(t_ns, e.zero_ns) + (clock.empty() ? "" : " (" + clock + ")");
 }
 
-void EpisodeCauses(const Episode &episode, Sheet *s)
+void EpisodeCauses(const Episode &episode, ViewLines *s)
 {
 	s->Title(PadRight("cause", 16) + PadLeft("share", 8) + PadLeft("time", 10) +
 		 PadLeft("thread time", 13));
@@ -71,7 +69,7 @@ void EpisodeCauses(const Episode &episode, Sheet *s)
 }
 
 // A request in one line. --request prints it in full.
-std::string RequestLine(const Sheet &s, const SlowRequest &r)
+std::string RequestLine(const ViewLines &s, const SlowRequest &r)
 {
 	const Explanation &e = s.e;
 	std::string line = PadLeft(std::to_string(r.index), 10) +
@@ -91,7 +89,7 @@ std::string RequestLine(const Sheet &s, const SlowRequest &r)
 	return line;
 }
 
-void EpisodeRequests(uint32_t index, Sheet *s)
+void EpisodeRequests(uint32_t index, ViewLines *s)
 {
 	std::vector<const SlowRequest *> worst;
 	for (const SlowRequest &r : s->e.blame.slow)
@@ -131,7 +129,7 @@ struct Track {
 	}
 };
 
-void RequestParts(const SlowRequest &r, Sheet *s)
+void RequestParts(const SlowRequest &r, ViewLines *s)
 {
 	size_t name = 16;
 	for (size_t p = 0; p < r.part_count; p++)
@@ -155,7 +153,7 @@ void RequestParts(const SlowRequest &r, Sheet *s)
 }
 
 // The legs of a request between two hosts, as far as the clocks can separate them.
-void RequestLegs(const SlowRequest &r, Sheet *s)
+void RequestLegs(const SlowRequest &r, ViewLines *s)
 {
 	const Legs legs = LegsOf(s->e.blame, r);
 	const uint32_t server = r.hop < s->e.timelines.size() ? s->e.timelines[r.hop].thread : UINT32_MAX;
@@ -201,7 +199,7 @@ SlowAhead FindAhead(const Explanation &e, const SlowRequest &r)
 	return ahead;
 }
 
-void RequestsAhead(const SlowRequest &r, Sheet *s)
+void RequestsAhead(const SlowRequest &r, ViewLines *s)
 {
 	const SlowAhead ahead = FindAhead(s->e, r);
 	std::vector<const SlowRequest *> all = ahead.same;
@@ -237,7 +235,7 @@ void RequestsAhead(const SlowRequest &r, Sheet *s)
 	    "request was answered. Requests that were not slow are not listed.");
 }
 
-void Instants(const SlowRequest &r, Sheet *s)
+void Instants(const SlowRequest &r, ViewLines *s)
 {
 	auto at = [&](const char *what, uint64_t t_ns) {
 		s->out += PadRight(what, 10) + PadLeft(common::FormatOffset(t_ns, s->e.zero_ns), 13) +
@@ -275,7 +273,7 @@ std::vector<std::pair<uint32_t, const EpisodeCause *>> EpisodesWith(const Explan
 	return with;
 }
 
-void CauseEpisodes(Cause cause, size_t most, Sheet *s)
+void CauseEpisodes(Cause cause, size_t most, ViewLines *s)
 {
 	const auto with = EpisodesWith(s->e, cause);
 	const std::vector<uint32_t> worst = WorstEpisodes(s->e.episodes, s->e.episodes.size());
@@ -319,7 +317,7 @@ bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::s
 	}
 	const uint32_t index = WorstEpisodes(e.episodes, number).back();
 	const Episode &episode = e.episodes[index];
-	Sheet s = {e, style, {}};
+	ViewLines s = {e, style, {}};
 	s.Title("Episode " + std::to_string(number) + " of " + common::FormatCount(e.episodes.size()));
 	s.Line("From " + InstantText(e, episode.start_ns) + ", for " +
 	       common::FormatDuration(episode.end_ns - episode.start_ns) + ": " +
@@ -367,7 +365,7 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 			 " or more: --slow sets another limit, --json --requests lists them";
 		return false;
 	}
-	Sheet s = {e, style, {}};
+	ViewLines s = {e, style, {}};
 	s.Title(std::string(e.blame.from_iterations ? "Iteration " : "Request ") + std::to_string(id) + ": " +
 		common::FormatDuration(r->latency_ns));
 	if (!e.blame.from_iterations) {
@@ -397,7 +395,7 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 
 std::string CauseView(const Explanation &e, const Style &style, Cause cause, size_t episodes)
 {
-	Sheet s = {e, style, {}};
+	ViewLines s = {e, style, {}};
 	s.Title(std::string(CauseName(cause)) + ": " + InfoOf(cause).meaning);
 	const CauseRow &row = e.blame.RowOf(cause);
 	const char *things = e.blame.from_iterations ? "iterations" : "requests";

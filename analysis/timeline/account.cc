@@ -6,13 +6,9 @@
 #include <map>
 #include <set>
 
-#include "analysis/run/hosts.h"
+#include "analysis/run.h"
 #include "common/format/units.h"
-#include "holders.h"
-#include "lock_waits.h"
-#include "serving.h"
-#include "timeline.h"
-#include "waits.h"
+#include "analysis/timeline.h"
 
 namespace forktail::analysis
 {

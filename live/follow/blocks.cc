@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads blocks with single objects: manifests, details, notes, costs.
-#include "analysis/timeline/waits.h"
+#include "analysis/timeline.h"
 #include "common/format/sanitize.h"
 #include "state.h"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The CPU slices of the last seconds. analysis/timeline/holders.h finds in them who held a CPU while a
+// The CPU slices of the last seconds. analysis/timeline/include/analysis/timeline.h finds in them who held a CPU while a
 // server's thread was ready to run.
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
-#include "analysis/timeline/holders.h"
+#include "analysis/timeline.h"
 
 namespace forktail::live
 {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/timeline/timeline.h"
+#include "analysis/timeline.h"
 #include "client.h"
 #include "common/statistics/durations.h"
 #include "common/statistics/histogram.h"

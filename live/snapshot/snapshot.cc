@@ -14,8 +14,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "analysis/source/marks.h"
-#include "analysis/source/ring.h"
+#include "analysis/source.h"
 #include "common/format/sanitize.h"
 #include "common/json/json_read.h"
 #include "copy.h"

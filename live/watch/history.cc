@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/source/marks.h"
+#include "analysis/source.h"
 #include "common/format/sanitize.h"
 #include "common/format/units.h"
 

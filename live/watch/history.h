@@ -57,7 +57,7 @@ public:
 
 	// Adds the result of a Poll().
 	void Take(const live::Batch &batch, const live::Follower &follower);
-	// Reads the marks of the ring or recording (analysis/source/marks.h), if there are others than
+	// Reads the marks of the ring or recording (analysis/source/include/analysis/source.h), if there are others than
 	// before.
 	void TakeMarks(const std::string &path, const live::Follower &follower);
 	// Adds the seconds of `older` before the first one here.

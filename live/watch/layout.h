@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/text/layout.h"
+#include "analysis/text.h"
 #include "frame.h"
 
 namespace forktail::live::watch

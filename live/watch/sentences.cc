@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "analysis/text/layout.h"
+#include "analysis/text.h"
 #include "common/format/units.h"
 
 namespace forktail::live::watch

@@ -18,8 +18,8 @@ WRITES = {
 SAFE = {
     "common/files/output.c": "the one place",
     "common/process/become.cc": "snapshots' explanations, with O_NOFOLLOW, in the ring",
-    "analysis/source/marks.cc": "marks, with O_NOFOLLOW",
-    "analysis/exports/data_set/about.cc": "inside a new directory of pending.h",
+    "analysis/source/ring.cc": "marks, with O_NOFOLLOW",
+    "analysis/exports/data_set.cc": "inside a new directory of pending.h",
     "hosts/host_run.cc": "a run directory that was made for this run",
     "hosts/rank/gather.cc": "a run directory that was made for this run",
     "hosts/run.cc": "a run directory that was made for this run",

@@ -14,8 +14,8 @@
 #include <regex>
 #include <unistd.h>
 
-#include "analysis/explain/explain.h"
-#include "analysis/text/json.h"
+#include "analysis/explain.h"
+#include "analysis/text.h"
 
 using namespace forktail::analysis;
 using forktail::test::parse_json;

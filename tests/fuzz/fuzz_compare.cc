@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/compare/compare.h"
-#include "analysis/gate/gate_figures.h"
-#include "analysis/gate/output.h"
-#include "analysis/gate/verdict.h"
-#include "analysis/text/junit.h"
+#include "analysis/compare.h"
+#include "analysis/gate.h"
+#include "analysis/text.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/exports/formats/formats.h"
+#include "analysis/exports.h"
 #include "common/text/csv.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"

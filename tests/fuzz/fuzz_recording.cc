@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explain/explain.h"
-#include "analysis/report/report.h"
-#include "analysis/text/json.h"
-#include "analysis/text/text.h"
+#include "analysis/explain.h"
+#include "analysis/report.h"
+#include "analysis/text.h"
 #include "common/json/json_read.h"
 #include "recording/recording.h"
 #include "tests/fuzz/check.h"

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "analysis/compare/compare.h"
+#include "analysis/compare.h"
 
 namespace forktail::test
 {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "analysis/timeline/causes.h"
+#include "analysis/timeline.h"
 
 namespace forktail::analysis
 {

@@ -3,7 +3,7 @@
 // missing or infinite, and names are hostile.
 #pragma once
 
-#include "analysis/compare/compare.h"
+#include "analysis/compare.h"
 
 namespace forktail::analysis
 {

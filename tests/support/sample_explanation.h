@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain.h"
 
 namespace forktail::analysis
 {

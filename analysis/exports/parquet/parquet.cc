@@ -2,7 +2,7 @@
 // See parquet.h. Batches are encoded into row groups as they arrive, so that at most one encoded group of
 // each table is in memory. Times and counts are delta-encoded: they grow little from row to row, and the rest
 // compresses well. Arrow's default, a dictionary, would be abandoned after the first million values.
-#include "parquet.h"
+#include "analysis/parquet.h"
 
 #include <arrow/api.h>
 #include <arrow/io/file.h>
@@ -11,7 +11,7 @@
 #include <parquet/arrow/writer.h>
 #include <parquet/properties.h>
 
-#include "analysis/exports/tables/schema.h"
+#include "analysis/exports.h"
 
 namespace forktail::analysis::exports
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The look of causes. A cause has the same colour in every report, so that readers learn them. A family (memory, files,
 // CPU ...) shares a hue and a mark, because thirty hues cannot be distinguished, and some readers distinguish few.
-// Colours, families and meanings come with the data, from analysis/timeline/causes.def; marks are defined here.
+// Colours, families and meanings come with the data, from analysis/timeline/include/analysis/causes.def; marks are defined here.
 
 const familyMarks = {
   memory: 'circle',

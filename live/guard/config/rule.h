@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string>
 
-#include "analysis/timeline/causes.h"
+#include "analysis/timeline.h"
 
 namespace forktail::live::guard
 {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "analysis/text/layout.h"
+#include "analysis/text.h"
 
 namespace forktail::live::watch
 {

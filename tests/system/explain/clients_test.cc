@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "analysis/source/source.h"
+#include "analysis/source.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"

@@ -12,8 +12,8 @@
 #include "tests/support/tempdir.h"
 #include "tests/system/record/recorder.h"
 
-#include "analysis/source/source.h"
-#include "analysis/timeline/locks.h"
+#include "analysis/source.h"
+#include "analysis/timeline.h"
 
 using namespace forktail::test;
 using Json = nlohmann::json;

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "analysis/evidence/activity.h"
-#include "analysis/source/source.h"
+#include "analysis/evidence.h"
+#include "analysis/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/servers/server.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <unistd.h>
 
-#include "analysis/source/source.h"
+#include "analysis/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "analysis/source/source.h"
+#include "analysis/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/system/lab/support.h"

@@ -7,7 +7,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "analysis/source/ring.h"
+#include "analysis/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/servers/server.h"

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "analysis/report/report.h"
+#include "analysis/report.h"
 #include "tests/support/sample_comparison.h"
 
 int main(int argc, char **argv)

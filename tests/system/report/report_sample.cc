@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "analysis/report/report.h"
+#include "analysis/report.h"
 #include "tests/support/sample_explanation.h"
 
 namespace

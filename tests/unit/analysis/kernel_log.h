@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "analysis/explain/explain.h"
+#include "analysis/explain.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 

@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "analysis/timeline/timeline.h"
+#include "analysis/timeline.h"
 
 namespace forktail::test
 {

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "analysis/passes/passes.h"
-#include "analysis/run/run.h"
-#include "analysis/timeline/timeline.h"
+#include "analysis/passes.h"
+#include "analysis/run.h"
+#include "analysis/timeline.h"
 
 namespace forktail::test
 {

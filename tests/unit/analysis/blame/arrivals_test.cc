@@ -4,8 +4,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/blame/arrivals.h"
-#include "analysis/evidence/episodes.h"
+#include "analysis/blame.h"
+#include "analysis/evidence.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/blame/backlog.h"
+#include "analysis/blame.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

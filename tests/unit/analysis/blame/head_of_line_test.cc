@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Head-of-line blocking, computed incrementally from one request to the next. It equals, hop by hop and to
 // the nanosecond, the result of a walk over all requests that held the connection.
-#include "analysis/blame/head_of_line.h"
+#include "analysis/blame.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/random_timeline.h"
 

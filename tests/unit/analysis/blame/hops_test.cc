@@ -2,9 +2,9 @@
 // Requests through a proxy, on runs built by hand: in which of the processes their time was spent.
 #include <map>
 
-#include "analysis/blame/route.h"
-#include "analysis/evidence/episodes.h"
-#include "analysis/explain/explanation.h"
+#include "analysis/blame.h"
+#include "analysis/evidence.h"
+#include "analysis/explain.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

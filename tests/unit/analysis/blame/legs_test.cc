@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Requests timed by another host's clock: their legs sum to the latency, a delay in one direction is in that
 // leg, and time that the clocks cannot place is in no leg.
-#include "analysis/blame/legs.h"
+#include "analysis/blame.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

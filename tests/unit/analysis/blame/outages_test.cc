@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/blame/outages.h"
+#include "analysis/blame.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "analysis/evidence/episodes.h"
-#include "analysis/passes/percentile.h"
+#include "analysis/evidence.h"
+#include "analysis/passes.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

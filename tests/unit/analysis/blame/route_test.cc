@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Routes use precomputed sums of steps and of whole pieces. Their results equal, to the nanosecond, a plain
 // walk over the pieces of both threads that divides each piece again.
-#include "analysis/blame/route.h"
-#include "analysis/timeline/apportion.h"
+#include "analysis/blame.h"
+#include "analysis/timeline.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/random_timeline.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Requests to a server with several threads, on runs built by hand: the thread that served each request, and
 // where that thread waited for another thread.
-#include "analysis/blame/hops.h"
-#include "analysis/timeline/thread_waits.h"
+#include "analysis/blame.h"
+#include "analysis/timeline.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The bootstrap of one pair of runs, on synthetic series: each second is similar to the one before it, and
 // the difference of the sides is known.
-#include "analysis/compare/bootstrap.h"
+#include "analysis/compare/comparison.h"
 
 #include <algorithm>
 #include <cmath>

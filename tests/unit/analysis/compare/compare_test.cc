@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Comparisons of synthetic runs: what is called worse, what is undecided, and how it is reported.
-#include "analysis/compare/compare.h"
+#include "analysis/compare.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/json.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Statistics, checked against values computed by other means.
-#include "analysis/compare/statistics.h"
+#include "analysis/compare/comparison.h"
 
 #include <cmath>
 

@@ -3,9 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/evidence/activity.h"
-#include "analysis/evidence/episodes.h"
-#include "analysis/evidence/own_code.h"
+#include "analysis/evidence.h"
 #include "recording/owners.h"
 
 using namespace forktail::analysis;

@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/evidence/busy.h"
+#include "analysis/evidence/scene.h"
 #include "recording/owners.h"
 
 using namespace forktail::analysis;

@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/evidence/evidence_of.h"
 
-#include "analysis/explain/server_count.h"
+#include "analysis/explain.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -3,9 +3,9 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/evidence/busy.h"
-#include "analysis/evidence/episodes.h"
-#include "analysis/text/answer.h"
+#include "analysis/evidence/scene.h"
+#include "analysis/evidence.h"
+#include "analysis/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

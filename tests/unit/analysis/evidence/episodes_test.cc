@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/evidence/evidence_of.h"
 
-#include "analysis/timeline/thread_waits.h"
+#include "analysis/timeline.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/evidence/episodes.h"
+#include "analysis/evidence.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

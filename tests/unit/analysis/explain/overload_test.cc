@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "analysis/explain/overload.h"
+#include "analysis/explain.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

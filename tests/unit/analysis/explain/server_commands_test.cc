@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the server counted of each command is the growth of its counters between the first and the last note
 // of the same process.
-#include "analysis/explain/server_commands.h"
+#include "analysis/explain.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What INFO has of a server's threads, in the time in which they were recorded, and their CPU time in it.
-#include "analysis/explain/server_threads.h"
+#include "analysis/explain.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

@@ -4,11 +4,9 @@
 #include <set>
 #include <unistd.h>
 
-#include "analysis/exports/tables/csv.h"
-#include "analysis/exports/tables/schema.h"
-#include "analysis/exports/tables/table.h"
-#include "analysis/exports/tables/wall_clock.h"
-#include "analysis/run/run.h"
+#include "analysis/exports.h"
+#include "analysis/exports/tables_filler.h"
+#include "analysis/run.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;

@@ -4,11 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/gate/gate_figures.h"
-#include "analysis/gate/limits_file.h"
-#include "analysis/gate/output.h"
-#include "analysis/gate/verdict.h"
-#include "analysis/text/answer.h"
+#include "analysis/gate.h"
+#include "analysis/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/sample_explanation.h"

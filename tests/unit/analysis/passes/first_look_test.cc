@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "analysis/passes/first_look.h"
+#include "analysis/passes/passes.h"
 
 using namespace forktail::analysis;
 

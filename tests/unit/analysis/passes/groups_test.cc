@@ -7,11 +7,9 @@
 #include "tests/unit/analysis/kernel_log.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/explain/explain.h"
-#include "analysis/passes/groups.h"
-#include "analysis/passes/percentile.h"
-#include "analysis/text/group_table.h"
-#include "analysis/text/json.h"
+#include "analysis/explain.h"
+#include "analysis/passes.h"
+#include "analysis/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

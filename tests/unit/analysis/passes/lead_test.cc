@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/passes/lead.h"
+#include "analysis/passes.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

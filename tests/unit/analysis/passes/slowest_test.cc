@@ -7,8 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "analysis/passes/count.h"
-#include "analysis/passes/percentile.h"
+#include "analysis/passes.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -5,8 +5,8 @@
 #include <map>
 #include <random>
 
-#include "analysis/passes/count.h"
-#include "analysis/passes/speculative.h"
+#include "analysis/passes.h"
+#include "analysis/passes/passes.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

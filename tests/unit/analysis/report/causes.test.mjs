@@ -6,7 +6,7 @@ import {test} from 'node:test';
 import {inkOn, lookOfCauses} from '../../../../analysis/report/src/causes.js';
 
 // The rows of the analysis' table, as in the page's data.
-const source = readFileSync(new URL('../../../../analysis/timeline/causes.def', import.meta.url), 'utf8');
+const source = readFileSync(new URL('../../../../analysis/timeline/include/analysis/causes.def', import.meta.url), 'utf8');
 const text = '"((?:[^"\\\\]|\\\\.)*)"';
 const row = new RegExp(`^CAUSE\\(\\w+, ${text}, [^,]+, (\\w+), \\w+,\\s+\\w+, ${text},\\s+${text}, ${text}, ${text}`, 'gm');
 const table = new Map([...source.matchAll(row)].map(([, name, family, , light, dark, meaning]) =>

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <unistd.h>
 
-#include "analysis/report/report.h"
+#include "analysis/report.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/sample_comparison.h"

@@ -4,8 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "analysis/report/lanes.h"
-#include "analysis/report/metrics.h"
+#include "analysis/report/page_data.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_explanation.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/report/points.h"
+#include "analysis/report/page_data.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_explanation.h"
 

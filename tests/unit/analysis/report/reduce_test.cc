@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "analysis/report/reduce.h"
+#include "analysis/report/page_data.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis::report;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "analysis/report/samples.h"
+#include "analysis/report/page_data.h"
 #include "tests/support/catch.h"
 #include "tests/support/sample_explanation.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "analysis/run/column.h"
+#include "analysis/run.h"
 
 using forktail::analysis::Column;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Numbers of several machines in one run: equal numbers of two machines are distinguished, and displayed
 // unchanged.
-#include "analysis/run/hosts.h"
+#include "analysis/run.h"
 #include "recording/task_ids.h"
 #include "tests/support/catch.h"
 

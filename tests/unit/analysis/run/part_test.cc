@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Parts of runs as users write them: which texts are times, and which instant of a run they mean.
-#include "analysis/run/part.h"
+#include "analysis/run.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;

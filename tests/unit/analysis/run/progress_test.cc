@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One progress number for several passes: it increases and stays below 1 for any number of passes.
-#include "analysis/run/progress.h"
+#include "analysis/run.h"
 #include "tests/support/catch.h"
 
 #include <vector>

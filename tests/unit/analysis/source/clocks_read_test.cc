@@ -4,7 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "analysis/source/source.h"
+#include "analysis/source.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

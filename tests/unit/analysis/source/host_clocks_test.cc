@@ -8,7 +8,7 @@
 #include <random>
 
 #include "analysis/source/host_clocks.h"
-#include "analysis/source/map_times.h"
+#include "analysis/source/read_blocks.h"
 
 using namespace forktail::analysis;
 

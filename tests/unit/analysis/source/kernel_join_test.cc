@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT
 // A load generator's log joined with a kernel log: the same requests are found by socket and order, others
 // are left out, and idle time is divided by where a request was.
-#include "analysis/source/kernel_join.h"
+#include "analysis/source/log_reader.h"
 
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/explain/explain.h"
-#include "analysis/run/socket_pairs.h"
-#include "analysis/text/json.h"
-#include "analysis/text/text.h"
+#include "analysis/explain.h"
+#include "analysis/run.h"
+#include "analysis/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

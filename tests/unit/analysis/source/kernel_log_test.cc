@@ -7,8 +7,7 @@
 #include "tests/unit/analysis/kernel_log.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/text/json.h"
-#include "analysis/text/screen.h"
+#include "analysis/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -10,10 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/source/marks.h"
-#include "analysis/text/json.h"
-#include "analysis/text/screen.h"
-#include "analysis/text/text.h"
+#include "analysis/source.h"
+#include "analysis/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

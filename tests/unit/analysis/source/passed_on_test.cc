@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernel logs of a proxy and of the servers behind it, from three hosts: each request is counted once, at the
 // proxy, with the server that it was passed on to.
-#include "analysis/source/source.h"
+#include "analysis/source.h"
 
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"

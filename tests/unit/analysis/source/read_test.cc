@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "analysis/explain/explain.h"
-#include "analysis/text/json.h"
+#include "analysis/explain.h"
+#include "analysis/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::common;

@@ -6,9 +6,8 @@
 
 #include <sys/resource.h>
 
-#include "analysis/source/open_spans.h"
-#include "analysis/source/ring.h"
-#include "analysis/source/source.h"
+#include "analysis/source/read_blocks.h"
+#include "analysis/source.h"
 
 using namespace forktail::analysis;
 using forktail::test::kRingMs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JUnit's XML, read back by a strict XML parser.
-#include "analysis/text/junit.h"
+#include "analysis/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"

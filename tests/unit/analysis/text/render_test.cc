@@ -8,9 +8,8 @@
 #include <cstdio>
 #include <sstream>
 
-#include "analysis/explain/explain.h"
-#include "analysis/text/json.h"
-#include "analysis/text/text.h"
+#include "analysis/explain.h"
+#include "analysis/text.h"
 #include "common/format/units.h"
 
 using namespace forktail::analysis;

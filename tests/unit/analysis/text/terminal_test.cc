@@ -10,9 +10,7 @@
 #include <algorithm>
 #include <unistd.h>
 
-#include "analysis/text/format_line.h"
-#include "analysis/text/screen.h"
-#include "analysis/text/views.h"
+#include "analysis/text.h"
 #include "common/format/units.h"
 
 using namespace forktail::analysis;

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "analysis/timeline/causes.h"
+#include "analysis/timeline.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;

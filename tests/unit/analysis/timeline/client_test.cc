@@ -4,9 +4,9 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/evidence/episodes.h"
-#include "analysis/passes/count.h"
-#include "analysis/timeline/client.h"
+#include "analysis/evidence.h"
+#include "analysis/passes.h"
+#include "analysis/timeline.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -5,10 +5,9 @@
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/explain/explain.h"
-#include "analysis/text/json.h"
-#include "analysis/text/text.h"
-#include "analysis/timeline/holders.h"
+#include "analysis/explain.h"
+#include "analysis/text.h"
+#include "analysis/timeline.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

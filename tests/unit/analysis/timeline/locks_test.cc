@@ -3,9 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/timeline/holders.h"
-#include "analysis/timeline/locks.h"
-#include "analysis/timeline/thread_waits.h"
+#include "analysis/timeline.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The serving thread of each connection, from records of epoll instances and sockets made by hand.
-#include "analysis/timeline/serving.h"
+#include "analysis/timeline.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

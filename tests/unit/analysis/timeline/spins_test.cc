@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A main thread that spins while it waits for its helper threads, on runs built by hand: which thread the
 // time belongs to.
-#include "analysis/timeline/spins.h"
-#include "analysis/timeline/thread_waits.h"
+#include "analysis/timeline.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Kernel stacks that show what a blocked thread waited for.
-#include "analysis/timeline/waits.h"
+#include "analysis/timeline.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

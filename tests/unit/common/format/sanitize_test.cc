@@ -7,10 +7,9 @@
 
 #include <cstring>
 
-#include "analysis/explain/explain.h"
-#include "analysis/text/json.h"
-#include "analysis/text/text.h"
-#include "analysis/timeline/holders.h"
+#include "analysis/explain.h"
+#include "analysis/text.h"
+#include "analysis/timeline.h"
 #include "common/format/sanitize.h"
 #include "common/text/visible.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/source/source.h"
+#include "analysis/source.h"
 #include "common/json/json_read.h"
 #include "tests/support/ring.h"
 #include "tests/support/tempdir.h"
