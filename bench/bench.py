@@ -190,7 +190,7 @@ def publish(text, script, write):
 
 def blocks(path, kind):
     """The payloads of one block kind in a finished recording, which may be large, each with its record size
-    (recording/format.h)."""
+    (recording/include/recording/recording.h)."""
     zstd = ctypes.CDLL("libzstd.so.1")
     zstd.ZSTD_decompress.restype = ctypes.c_size_t
     with open(path, "rb") as f:

@@ -11,9 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "loadgen/protocol/memcached_binary.h"
-#include "loadgen/protocol/memcached_text.h"
-#include "loadgen/protocol/resp.h"
+#include "loadgen/protocol.h"
 
 enum { BATCH = 16 };
 

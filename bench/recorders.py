@@ -20,7 +20,7 @@ from bench import blocks
 
 BENCH = os.path.dirname(os.path.abspath(__file__))
 START_S, STOP_S, SETTLE_S = 20, 30, 0.3
-MANIFEST, DROP, COST, SUMMARY = 1, 9, 10, 16  # recording/format.h
+MANIFEST, DROP, COST, SUMMARY = 1, 9, 10, 16  # recording/include/recording/recording.h
 
 
 class Absent(Exception):

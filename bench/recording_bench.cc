@@ -20,7 +20,6 @@
 #include <vector>
 #include <zstd.h>
 
-#include "recording/histogram.h"
 #include "recording/recording.h"
 
 namespace

@@ -5,7 +5,7 @@
 #ifndef FORKTAIL_BPF_COMPAT_H
 #define FORKTAIL_BPF_COMPAT_H
 
-#include "events.h"
+#include "bpf/events.h"
 #include "machine/machine.h"
 #include "types.h"
 

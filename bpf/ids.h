@@ -5,7 +5,7 @@
 #ifndef FORKTAIL_BPF_IDS_H
 #define FORKTAIL_BPF_IDS_H
 
-#include "recording/task_ids.h"
+#include "recording/owners.h"
 #include "state.h"
 
 /* The id of a task in one of its namespaces. Level 0 is the initial one. */

@@ -43,7 +43,7 @@ static __always_inline void count_from_here(struct thread_state *st, struct task
 }
 
 /* Reports that the thread waits for events of another epoll instance than before. The instance shows which
- * connections it serves (loader/sockets/sockets.h). */
+ * connections it serves (loader/targets.h). */
 static __always_inline void note_loop(struct thread_state *st, u32 epoll, u64 now)
 {
 	if (st->reported_loop == epoll + 1 || st->client)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which thread of a target reads which connection, and which one closes it. A separate object, because one
  * program runs at every read of any socket of the host: it is attached for a part of the time only. */
-#include "reader_events.h"
+#include "bpf/reader_events.h"
 #include "sockets.h"
 
 #include <bpf/bpf_tracing.h>

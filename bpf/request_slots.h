@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_BPF_REQUEST_SLOTS_H
 #define FORKTAIL_BPF_REQUEST_SLOTS_H
 
-#include "request_events.h"
+#include "bpf/request_events.h"
 #include "types.h"
 
 struct arrivals_queue {

@@ -7,7 +7,7 @@
  * hash in a line of the socket that the kernel has just touched. Of a sampled connection the deliverer (a
  * soft interrupt, or the client over a Unix socket) appends to a short queue in the socket's storage, and the
  * reader takes from it. What a request is, is decided in user space. */
-#include "request_events.h"
+#include "bpf/request_events.h"
 #include "request_slots.h"
 #include "sockets.h"
 

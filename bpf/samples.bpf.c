@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What a target's thread executes: sampled 249 times per second, and 999 times while an event-loop iteration
  * is long. In a virtual machine a timer interrupt costs 7 to 18 us, which is wasted while there is no stall.
- * The recorder sets the rate (loader/attach/sampling_rate.h), and each sample contains its period. There is
+ * The recorder sets the rate (loader/attach.h), and each sample contains its period. There is
  * one cpu-clock event per CPU instead of one per thread: nothing is added to the switch path, and a new
  * thread needs no event. The rate is not 250 Hz, so that samples don't run in step with a timer. Samples show
  * which functions a stall on the CPU was spent in. So the stack is copied once a thread has been in its

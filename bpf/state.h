@@ -12,9 +12,9 @@
 #ifndef FORKTAIL_BPF_STATE_H
 #define FORKTAIL_BPF_STATE_H
 
+#include "bpf/events.h"
 #include "calls.h"
 #include "compat.h"
-#include "events.h"
 #include "types.h"
 
 struct frame {

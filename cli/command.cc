@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "analysis/passes.h"
-#include "common/format/sanitize.h"
-#include "common/process/words.h"
+#include "common/json.h"
+#include "common/process.h"
 #include "progress_line.h"
 
 namespace forktail::cli

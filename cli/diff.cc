@@ -12,8 +12,8 @@
 #include "analysis/compare.h"
 #include "analysis/report.h"
 #include "command.h"
-#include "common/files/pending.h"
-#include "common/format/sanitize.h"
+#include "common/files.h"
+#include "common/json.h"
 #include "progress_line.h"
 
 namespace forktail::cli

@@ -13,9 +13,9 @@
 #include "analysis/gate.h"
 #include "analysis/text.h"
 #include "command.h"
-#include "common/confine/confine.h"
-#include "common/files/pending.h"
-#include "common/format/sanitize.h"
+#include "common/confine.h"
+#include "common/files.h"
+#include "common/json.h"
 
 namespace forktail::cli
 {

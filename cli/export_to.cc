@@ -5,7 +5,7 @@
 
 #include "analysis/exports.h"
 #include "command.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "progress_line.h"
 #include "python.h"
 

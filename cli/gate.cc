@@ -8,8 +8,8 @@
 
 #include "analysis/gate.h"
 #include "command.h"
-#include "common/files/pending.h"
-#include "common/format/sanitize.h"
+#include "common/files.h"
+#include "common/json.h"
 
 namespace forktail::cli
 {

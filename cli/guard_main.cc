@@ -8,10 +8,8 @@
 #include <string>
 
 #include "command.h"
-#include "common/process/words.h"
-#include "live/guard/confine.h"
-#include "live/guard/guard.h"
-#include "live/guard/notify.h"
+#include "common/process.h"
+#include "live/guard.h"
 
 namespace
 {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "command.h"
-#include "common/format/sanitize.h"
-#include "hosts/run.h"
+#include "common/json.h"
+#include "hosts/hosts.h"
 
 namespace forktail::cli
 {

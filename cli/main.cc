@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
+#include "../lab/lab.h"
 #include "command.h"
-#include "lab/lab.h"
 
 namespace
 {

@@ -5,8 +5,8 @@
 
 #include "analysis/source.h"
 #include "command.h"
-#include "common/format/sanitize.h"
-#include "common/text/parse.h"
+#include "common/json.h"
+#include "common/text.h"
 
 namespace forktail::cli
 {

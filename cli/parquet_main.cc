@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // forktail-parquet: `forktail export --to parquet`, a separate program because it needs the Arrow libraries.
-#include "analysis/parquet.h"
 #include "analysis/exports.h"
+#include "analysis/parquet.h"
 #include "command.h"
 
 namespace

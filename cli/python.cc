@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "common/process/child.h"
-#include "common/process/words.h"
+#include "common/process.h"
 
 namespace forktail::cli
 {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "command.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "live/guard/config/config.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "live/config.h"
 
 namespace forktail::cli
 {

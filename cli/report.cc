@@ -8,7 +8,7 @@
 
 #include "analysis/compare.h"
 #include "command.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "progress_line.h"
 
 namespace forktail::cli

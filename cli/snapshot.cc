@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // forktail snapshot.
-#include "live/snapshot/snapshot.h"
+#include "live/snapshot.h"
 
 #include <cstdio>
 #include <string>
@@ -9,9 +9,9 @@
 #include "analysis/run.h"
 #include "analysis/source.h"
 #include "command.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "common/text/parse.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "common/text.h"
 
 namespace forktail::cli
 {

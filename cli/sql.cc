@@ -14,9 +14,8 @@
 #include "analysis/exports.h"
 #include "analysis/source.h"
 #include "command.h"
-#include "common/format/sanitize.h"
-#include "common/process/child.h"
-#include "common/process/words.h"
+#include "common/json.h"
+#include "common/process.h"
 #include "python.h"
 
 namespace fs = std::filesystem;

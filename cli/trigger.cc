@@ -4,8 +4,8 @@
 #include <string>
 
 #include "command.h"
-#include "common/format/sanitize.h"
-#include "live/guard/control_client/control_client.h"
+#include "common/json.h"
+#include "live/config.h"
 
 namespace forktail::cli
 {

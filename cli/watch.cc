@@ -13,15 +13,11 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "live/follow/live.h"
-#include "live/snapshot/snapshot.h"
-#include "live/watch/frame.h"
-#include "live/watch/history.h"
-#include "live/watch/json.h"
-#include "live/watch/layout.h"
-#include "live/watch/screen/screen.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "live/follow.h"
+#include "live/snapshot.h"
+#include "live/watch.h"
 
 namespace forktail::cli
 {

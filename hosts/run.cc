@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// See run.h. The end of a run: when all loads have ended, a program died or a signal arrived, every rank gets
-// "end" through mpirun's standard input. Ranks on this host do not get that input and receive SIGTERM. Ranks
-// end their programs and exit, then mpirun exits. If it does not, it is killed, and daemons and ranks end
-// because their parent died.
-#include "run.h"
-
+// The end of a run: when all loads have ended, a program died or a signal arrived, every rank gets "end"
+// through mpirun's standard input. Ranks on this host do not get that input and receive SIGTERM. Ranks end
+// their programs and exit, then mpirun exits. If it does not, it is killed, and daemons and ranks end because
+// their parent died.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cinttypes>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -16,16 +17,14 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "common/process/child.h"
-#include "common/process/stops.h"
-#include "common/process/words.h"
-#include "host_run.h"
-#include "jobs.h"
+#include "common/process.h"
+#include "common/text.h"
+#include "hosts/hosts.h"
 #include "recording/recording.h"
-#include "session.h"
 
 namespace forktail::hosts
 {
+
 namespace
 {
 
@@ -354,6 +353,235 @@ int RunHosts(HostsOptions o)
 	Say(&session, session.troubles.empty() ? "done: forktail explain " + o.mpi.run
 					       : "the run is incomplete: see " + o.mpi.run);
 	return session.troubles.empty() ? 0 : 1;
+}
+
+namespace
+{
+
+constexpr uint64_t kQuietly = 5 * kSecondNs;
+
+void Wipe(Session *session)
+{
+	if (session->open)
+		fputs("\r\033[K", stderr);
+	session->open = false;
+}
+
+// Handles the end of a program. True: the run must end.
+bool TakeEnd(Session *session, const Plan &plan, const Message &message, const std::string &host)
+{
+	session->loads.erase(host + "/" + TextOf(message, "name"));
+	if (message.value("well", false) || message.value("asked", false) || session->ending)
+		return false;
+	Trouble(session, host + ": the " + TextOf(message, "kind") + " (" + TextOf(message, "name") + ") " +
+			     TextOf(message, "how"));
+	return !plan.continue_on_death &&
+	       TextOf(message, "kind") != "clock"; // the comparison up to then is usable
+}
+
+bool Every(const Session &session, const Plan &plan, bool HostState::*what)
+{
+	return std::all_of(plan.hosts.begin(), plan.hosts.end(), [&](const PlanHost &host) {
+		auto found = session.hosts.find(host.name);
+		return found != session.hosts.end() && found->second.*what;
+	});
+}
+
+} // namespace
+
+void Say(Session *session, const std::string &sentence)
+{
+	Wipe(session);
+	fputs("forktail: ", stderr);
+	put_visible(stderr, sentence.c_str());
+	fputc('\n', stderr);
+}
+
+void Trouble(Session *session, const std::string &sentence)
+{
+	std::vector<std::string> &known = session->troubles;
+	if (std::find(known.begin(), known.end(), sentence) != known.end())
+		return; // collecting is tried twice
+	known.push_back(sentence);
+	Say(session, sentence);
+}
+
+bool Take(Session *session, const Plan &plan, const Message &message)
+{
+	const std::string what = TextOf(message, "forktail"), host = TextOf(message, "host");
+	if (what == "go") {
+		session->go_ns = ft_now_ns();
+		Say(session, "all hosts are ready; the load starts in " +
+				 std::to_string(message.value("seconds", 0.0)).substr(0, 4) + " s");
+		return false;
+	}
+	if (what == "cannot") {
+		session->cannot = true;
+		Trouble(session, (host.empty() ? "" : host + ": ") + TextOf(message, "why"));
+		return false;
+	}
+	if (!FindHost(plan, host))
+		return false;
+	HostState *state = &session->hosts[host];
+	state->heard_ns = ft_now_ns();
+	if (what == "hello")
+		state->hello = message;
+	else if (what == "started")
+		state->started.push_back(
+		    {{"name", TextOf(message, "name")}, {"argv", message.value("argv", Message::array())}});
+	else if (what == "progress")
+		ReadProgress(TextOf(message, "line"), &session->loads[host + "/" + TextOf(message, "name")]);
+	else if (what == "ended")
+		return TakeEnd(session, plan, message, host);
+	else if (what == "loaded")
+		state->loaded = true;
+	else if (what == "over")
+		state->over = state->loaded = true;
+	else if (what == "left" && !TextOf(message, "why").empty())
+		Trouble(session, host + ": " + TextOf(message, "why"));
+	return false;
+}
+
+void ShowProgress(Session *session, const Plan &plan)
+{
+	const uint64_t now = ft_now_ns();
+	const bool terminal = isatty(STDERR_FILENO);
+	// The first line covers all loads, unless one is late.
+	const bool begun = session->shown_ns || session->loads.size() == plan.loads.size() ||
+			   (session->go_ns && now > session->go_ns + plan.settle_ns + kQuietly);
+	if (!begun || session->loads.empty() || now - session->shown_ns < (terminal ? kSecondNs : kQuietly))
+		return;
+	session->shown_ns = now;
+	fprintf(stderr, "%s%s%s", terminal ? "\r\033[K" : "", MergedProgress(session->loads).c_str(),
+		terminal ? "" : "\n");
+	fflush(stderr);
+	session->open = terminal;
+}
+
+bool AllLoaded(const Session &session, const Plan &plan)
+{
+	// Without loads the run records for the planned duration.
+	if (plan.loads.empty() &&
+	    (!session.go_ns || ft_now_ns() < session.go_ns + plan.settle_ns + plan.duration_ns))
+		return false;
+	return Every(session, plan, &HostState::loaded);
+}
+
+bool AllOver(const Session &session, const Plan &plan)
+{
+	return Every(session, plan, &HostState::over);
+}
+
+// Percentiles of several load generators cannot be merged, so the worst is printed; explain computes the
+// total from their logs.
+
+namespace
+{
+
+double NumberAfter(const std::string &line, const char *word)
+{
+	const size_t at = line.find(word);
+	return at == std::string::npos ? 0 : strtod(line.c_str() + at + std::string(word).size(), nullptr);
+}
+
+std::string Grouped(uint64_t number)
+{
+	std::string text = std::to_string(number);
+	for (size_t at = text.size(); at > 3; at -= 3)
+		text.insert(at - 3, 1, ',');
+	return text;
+}
+
+} // namespace
+
+bool ReadProgress(const std::string &line, LoadSecond *second)
+{
+	const size_t rate = line.find("/s  "), before = line.rfind("  ", rate);
+	if (rate == std::string::npos || before == std::string::npos)
+		return false;
+	std::string digits = line.substr(before + 2, rate - before - 2);
+	digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
+	const size_t elapsed = line.rfind("  ", before - 1);
+	if (digits.empty() || elapsed == std::string::npos)
+		return false;
+	second->per_second = strtod(digits.c_str(), nullptr);
+	second->elapsed_s = strtod(line.c_str() + elapsed, nullptr);
+	second->p99_ms = NumberAfter(line, "p99 ");
+	second->max_ms = NumberAfter(line, "max ");
+	second->errors = static_cast<uint64_t>(NumberAfter(line, "errors "));
+	return true;
+}
+
+std::string MergedProgress(const std::map<std::string, LoadSecond> &loads)
+{
+	LoadSecond all;
+	std::string worst;
+	for (const auto &[name, one] : loads) {
+		all.elapsed_s = std::max(all.elapsed_s, one.elapsed_s);
+		all.per_second += one.per_second;
+		all.max_ms = std::max(all.max_ms, one.max_ms);
+		all.errors += one.errors;
+		if (!worst.empty() && one.p99_ms <= all.p99_ms)
+			continue;
+		all.p99_ms = one.p99_ms;
+		worst = name.substr(0, name.find('/'));
+	}
+	char text[256];
+	snprintf(text, sizeof(text),
+		 "%.0f s  %s/s from %zu load%s  worst p99 %.3f ms (%s)  max %.3f ms  errors %" PRIu64,
+		 all.elapsed_s, Grouped(static_cast<uint64_t>(all.per_second + 0.5)).c_str(), loads.size(),
+		 loads.size() == 1 ? "" : "s", all.p99_ms, worst.c_str(), all.max_ms, all.errors);
+	return text;
+}
+
+// Each rank is a separate application context with the host's name as argument, independent of
+// how mpirun numbers and places ranks. The options:
+//   --stdin all               "end" reaches every rank without MPI
+//   --bind-to none            Open MPI would bind each rank, and so its programs, to a core
+//   mpi_yield_when_idle       a rank that waits in MPI, before the load, leaves its CPU to others
+//   oob_tcp_keepalive_*       a daemon that is cut off ends after half a minute
+
+namespace
+{
+
+} // namespace
+
+std::vector<std::string> MpiCommand(const MpiRun &mpi, const Plan &plan, const std::string &mode,
+				    const std::vector<const PlanHost *> &hosts)
+{
+	std::vector<std::string> words = {mpi.mpirun,
+					  "--stdin",
+					  "all",
+					  "--bind-to",
+					  "none",
+					  "--oversubscribe",
+					  "--mca",
+					  "mpi_yield_when_idle",
+					  "1",
+					  "--mca",
+					  "oob_tcp_keepalive_time",
+					  "10",
+					  "--mca",
+					  "oob_tcp_keepalive_intvl",
+					  "5",
+					  "--mca",
+					  "oob_tcp_keepalive_probes",
+					  "4"};
+	if (geteuid() == 0) // recording needs it
+		common::Append(&words, {"--allow-run-as-root"});
+	if (!mpi.hostfile.empty())
+		common::Append(&words, {"--hostfile", mpi.hostfile});
+	common::Append(&words, plan.mpirun);
+	common::Append(&words, mpi.options);
+	common::Append(&words,
+		       {"--host", "localhost", "-np", "1", mpi.rank, mode, mpi.token, "--plan", mpi.plan});
+	if (mode == "gather")
+		words.push_back(mpi.run);
+	for (const PlanHost *host : hosts)
+		common::Append(&words, {":", "--host", host->address, "-np", "1",
+					host->programs.empty() ? mpi.rank : host->programs + "/forktail-rank",
+					mode, mpi.token, host->name});
+	return words;
 }
 
 } // namespace forktail::hosts

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "lab/pages/compare.h"
 #include "lab/pages/document.h"
 #include "lab/pages/page.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "pairs.h"
 #include "serve.h"
 

@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "lab/servers/kinds.h"
 
 namespace forktail::lab

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Continuous recording in segments. Each segment must be explainable on its own. So each repeats the
  * information that a recording contains once, and counts from its own beginning. */
-#include "loader/flight_recorder.h"
-
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "common/manager/manager.h"
-#include "loader/manifest.h"
-#include "loader/self_report.h"
-#include "loader/sockets/sockets.h"
-#include "loader/system/cpu_time.h"
-#include "loader/targets/descriptions.h"
-#include "recording/json/json_block.h"
+#include "common/text.h"
+#include "loader/system.h"
+#include "loader/targets.h"
+#include "recorder.h"
+#include "recording/json_block.h"
 
 #define OPEN_NS 1000000000ull
 #define CALM_NS 3000000000ull
@@ -172,4 +176,278 @@ void flight_recorder_trigger(struct recorder *r)
 	json_put_text(note, "name", "SIGUSR1");
 	write_json_note(r->writer, note);
 	ft_writer_flush(r->writer);
+}
+
+/* A process that matches what the user named gets accounts in the same way as the first targets: it is added
+ * to the targets, and an iterator over all tasks opens the accounts of its threads. Its events before it was
+ * found, at most a second, are not in the recording. */
+
+#define LOOK_NS 1000000000ull
+#define LONGEST_NS 5000000000ull
+enum { SHARE = 500 }; /* looking for targets takes at most one part in this many of a CPU's time */
+
+/* Printed on stderr, so that the log of a service contains it. */
+static void print(pid_t pid, const char *comm, size_t length, const char *what)
+{
+	char visible[VISIBLE_MOST * 16 + 1];
+	visible_text(visible, sizeof visible, comm, length);
+	fprintf(stderr, "%s (%d) %s\n", visible, pid, what);
+}
+
+static void print_ended(const struct recorder *r, pid_t pid)
+{
+	for (size_t i = 0; i < r->threads.ended_count; i++) {
+		const struct ended_target *e = &r->threads.ended[i];
+		if (e->pid != pid || !e->t_ns)
+			continue;
+		char how[64], what[80];
+		exit_text(e->exit_code, e->exit_flags, how, sizeof how);
+		snprintf(what, sizeof what, "ended%s%s", *how ? ", " : "", how);
+		print(pid, e->comm, strnlen(e->comm, sizeof e->comm), what);
+	}
+}
+
+/* Targets without remaining threads. Other processes may get their ids. */
+static void drop_ended(struct recorder *r)
+{
+	for (size_t i = 0; i < r->targets->count;) {
+		pid_t pid = r->targets->pids[i];
+		if (threads_alive(&r->threads, pid)) {
+			i++;
+			continue;
+		}
+		print_ended(r, pid);
+		programs_forget(r->programs, pid);
+		r->targets->pids[i] = r->targets->pids[--r->targets->count];
+		descriptions_forget(r->descriptions, pid);
+		selectors_forget(r->options->selectors);
+	}
+}
+
+/* A zombie no longer has a program. */
+static bool is_alive(pid_t pid)
+{
+	char path[32], text[8];
+	snprintf(path, sizeof path, "/proc/%d/exe", pid);
+	return readlink(path, text, sizeof text) > 0;
+}
+
+/* Skips processes that are already traced, including children of targets. */
+static void keep_new(struct recorder *r, struct targets *found)
+{
+	size_t left = 0;
+	programs_drain(r->programs); /* a child that was forked a moment ago */
+	for (size_t i = 0; i < found->count && r->targets->count + left < TARGETS_MAX; i++)
+		if (!targets_has(r->targets, found->pids[i]) &&
+		    !threads_of_other(&r->threads, found->pids[i]) && is_alive(found->pids[i]))
+			found->pids[left++] = found->pids[i];
+	found->count = left;
+}
+
+/* Has threads announced again whose begin was lost because the ring was full. */
+static void find_lost(struct recorder *r)
+{
+	const uint64_t lost = r->losses.drops[FT_DROP_SLOT_THREAD_EVENT];
+	if (lost != r->thread_events_lost && programs_open_more(r->programs) == 0)
+		r->thread_events_lost = lost;
+}
+
+static void begin(struct recorder *r, pid_t pid)
+{
+	char comm[32];
+	int n = read_proc(pid, "comm", comm, sizeof comm);
+	json_t *note = json_note(ft_now_ns(), "target-began");
+	if (!threads_alive(&r->threads, pid) || targets_add_pid(r->targets, pid) < 0) {
+		programs_forget(r->programs, pid); /* it has exited, or there are too many */
+		selectors_forget(r->options->selectors);
+		json_decref(note);
+		return;
+	}
+	char cmdline[DESCRIPTION_CMDLINE_BYTES];
+	target_files_title_now(r->files, pid, cmdline, sizeof cmdline);
+	json_t *described = descriptions_add(r->descriptions, pid, cmdline, ft_now_ns());
+	json_object_update(note, described);
+	write_json_note(r->writer, note);
+	samples_prepare(r->drain.samples, pid);
+	requests_target(r->requests, r->writer, described);
+	print(pid, comm, n > 0 ? (size_t)n : 0, "began");
+}
+
+static void look(struct recorder *r)
+{
+	static struct targets found;
+	find_lost(r);
+	found.count = 0;
+	for (size_t i = 0; i < r->options->selectors->count; i++)
+		selector_find_more(&r->options->selectors->all[i], &found);
+	keep_new(r, &found);
+	if (!found.count)
+		return;
+	if (programs_trace(r->programs, found.pids, found.count, FT_TRACED_TARGET) ||
+	    programs_open_more(r->programs))
+		selectors_forget(r->options->selectors); /* again in one second */
+	programs_drain(r->programs);
+	for (size_t i = 0; i < found.count; i++)
+		begin(r, found.pids[i]);
+}
+
+void follow_tick(struct recorder *r)
+{
+	uint64_t now = ft_now_ns();
+	drop_ended(r);
+	requests_target(r->requests, r->writer, descriptions_tick(r->descriptions, now));
+	if (now < r->follow_due_ns)
+		return;
+	uint64_t cpu_ns = own_cpu_ns();
+	look(r);
+	uint64_t wait_ns = SHARE * (own_cpu_ns() - cpu_ns);
+	wait_ns = wait_ns < LOOK_NS ? LOOK_NS : wait_ns;
+	r->follow_due_ns = now + (wait_ns < LONGEST_NS ? wait_ns : LONGEST_NS);
+}
+
+void follow_soon(struct recorder *r)
+{
+	r->follow_due_ns = 0;
+	selectors_forget(r->options->selectors);
+}
+
+/* The starter is forked while the recorder has nothing open that it should not have. It drops its privileges
+ * before anything else. */
+
+enum { LONGEST_PAUSE_S = 60, USAGE = 2 };
+
+int guard_args_add(struct guard_args *g, const char *option, const char *value)
+{
+	if (g->count + 2 > GUARD_ARGS_MAX)
+		return -E2BIG;
+	g->all[g->count++] = option;
+	if (value)
+		g->all[g->count++] = value;
+	return 0;
+}
+
+/* Finds the program in the directory of this one. */
+static int find_guard(char path[PATH_MAX])
+{
+	static const char name[] = "forktail-guard";
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - sizeof name);
+	if (n <= 0)
+		return -errno;
+	path[n] = 0;
+	strcpy(strrchr(path, '/') + 1, name);
+	return access(path, X_OK) ? -errno : 0;
+}
+
+/* Resets signals to their defaults and closes everything except the standard descriptors. */
+static void reset_process(void)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDONLY);
+	dup2(null, STDIN_FILENO);
+	close_range(3, ~0u, 0);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+}
+
+/* The caller's environment may hold passwords, and the guard and its commands belong to another user. */
+static void keep_environment(const char *kept[], size_t room)
+{
+	static const char *const names[] = {"PATH=", "LANG=", "LC_", "TZ=", "NOTIFY_SOCKET=", "WATCHDOG_"};
+	size_t count = 0;
+	for (char **e = environ; *e; e++)
+		for (size_t i = 0; i < sizeof names / sizeof *names && count + 1 < room; i++)
+			if (strncmp(*e, names[i], strlen(names[i])) == 0)
+				kept[count++] = *e;
+	kept[count] = NULL;
+}
+
+/* Runs the guard once. Returns its exit status, or 128. The guard ends with the recorder: it checks each
+ * second whether the recorder is alive, because the recorder has no right to send a signal to another user's
+ * process. */
+static int run(pid_t recorder, const char *path, char *const *argv)
+{
+	pid_t starter = getpid(), pid = fork();
+	int status = 0;
+	if (pid < 0)
+		return 128;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
+		if (getppid() != starter)
+			_exit(0);
+		signal(SIGINT, SIG_DFL);
+		const char *environment[32];
+		keep_environment(environment, sizeof environment / sizeof *environment);
+		execve(path, argv, (char *const *)environment);
+		_exit(USAGE);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (getppid() != recorder) {
+			kill(pid, SIGTERM);
+			_exit(0);
+		}
+		sleep(1);
+	}
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+/* Becomes the ring's user and tells the recorder whether that user can run the guard. */
+static int begin_guard(pid_t recorder, int answer, const char *path, const struct file_owner *user)
+{
+	int err = privileges_become_user(recorder, user->uid, user->gid);
+	if (!err && access(path, X_OK))
+		err = -errno;
+	if (write(answer, &err, sizeof err) != sizeof err)
+		err = -EPIPE; /* the recorder has exited */
+	return err;
+}
+
+__attribute__((noreturn)) static void live(pid_t recorder, int answer, const char *path, char *const *argv,
+					   const struct file_owner *user)
+{
+	prctl(PR_SET_NAME, "forktail-start");
+	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, and the guard ends with it */
+	if (begin_guard(recorder, answer, path, user))
+		_exit(3);
+	reset_process();
+	for (unsigned pause_s = 1;;) {
+		time_t begun = time(NULL);
+		int status = getppid() == recorder ? run(recorder, path, argv) : USAGE;
+		if (status == USAGE) {
+			if (getppid() == recorder)
+				fputs("forktail record: forktail-guard did not accept its options. The "
+				      "recording continues without triggers, snapshots and metrics\n",
+				      stderr);
+			_exit(USAGE);
+		}
+		if (time(NULL) - begun > LONGEST_PAUSE_S)
+			pause_s = 1;
+		fprintf(stderr, "forktail record: forktail-guard exited; restarting it in %u s\n", pause_s);
+		sleep(pause_s);
+		pause_s = 2 * pause_s < LONGEST_PAUSE_S ? 2 * pause_s : LONGEST_PAUSE_S;
+	}
+}
+
+int guard_start(const struct guard_args *g, const char *ring, const struct file_owner *user)
+{
+	char path[PATH_MAX];
+	const char *argv[GUARD_ARGS_MAX + 3] = {path, ring};
+	pid_t recorder = getpid();
+	int err = find_guard(path);
+	if (err)
+		return err;
+	memcpy(argv + 2, g->all, g->count * sizeof *g->all);
+	int answer[2];
+	if (pipe2(answer, O_CLOEXEC))
+		return -errno;
+	pid_t pid = fork();
+	if (pid == 0)
+		live(recorder, answer[1], path, (char *const *)argv, user);
+	err = pid < 0 ? -errno : 0;
+	close(answer[1]);
+	if (!err && read(answer[0], &err, sizeof err) != sizeof err)
+		err = -ECHILD;
+	close(answer[0]);
+	return err;
 }

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text/parse.h"
-#include "loader/attach/support.h"
-#include "loader/record.h"
-#include "loader/system/pid_namespace.h"
+#include "common/text.h"
+#include "loader/attach.h"
+#include "loader/system.h"
+#include "recorder.h"
 
 const char *argp_program_version = "forktail-record " FORKTAIL_VERSION;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* forktail-load: puts load on Redis or memcached, measures every request and logs it. Errors in options are
  * reported while they are read, so --check only needs to read them. */
-#include "loadgen/options/options.h"
-#include "loadgen/run/run.h"
+#include "loadgen/options.h"
+#include "loadgen/run.h"
 
 int main(int argc, char **argv)
 {

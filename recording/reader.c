@@ -4,8 +4,6 @@
  * not from the end that the damaged block claims, because that would skip valid blocks if the file lost
  * bytes. It uses pread() instead of mmap(): a file that is truncated meanwhile must not end the process with
  * SIGBUS. */
-#include "reading.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,8 +12,73 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include <zstd.h>
 
 #include "layout.h"
+#include "recording/recording.h"
+
+/* Reading a recording block by block: shared by ft_reader_next and the table of a file's places. Private to
+ * recording/. */
+
+enum { FT_WINDOW_BYTES = 64 << 10 };
+
+struct ft_bytes {
+	uint8_t *data;
+	size_t room;
+};
+
+/* A walk over the blocks of a file: its position, and the damage it found. */
+struct ft_walk {
+	uint64_t at;	   /* end of the last complete block */
+	uint64_t futile;   /* bytes hashed or unpacked without success, to limit the work of a hostile file */
+	uint64_t raw;	   /* bytes that blocks so far had when unpacked */
+	uint32_t expected; /* sequence number */
+	struct ft_damage damage;
+};
+
+struct ft_reader {
+	int fd;
+	uint64_t size; /* size when opened: of a file still being written, the part that existed */
+	struct ft_walk walk;
+	uint8_t newer; /* a version above ours that was found */
+	bool growing;  /* an incomplete block at its end may become complete */
+	bool pending;  /* the block found when opening was not returned yet */
+	struct ft_block block;
+	struct ft_bytes stored, raw;
+	ZSTD_DCtx *zstd;
+	uint64_t window_at;
+	size_t window_bytes;
+	uint8_t window[FT_WINDOW_BYTES];
+};
+
+/* Compressed bytes of a stranger may be a bomb: zstd packs 64 MB of equal records into 5.7 kB. Recordings of
+ * busy, idle and stopped servers had up to 5 bytes per stored byte, and their blocks up to 9. What comes
+ * after far more than that is not read. */
+#define FT_RAW_FREE ((uint64_t)FT_BLOCK_LIMIT + (1 << 20)) /* a block of any size */
+enum { FT_RAW_PER_STORED = 40 };
+static inline bool ft_is_bomb(uint64_t raw, uint64_t stored)
+{
+	return raw > FT_RAW_FREE && raw / FT_RAW_PER_STORED > stored;
+}
+
+static inline struct ft_walk ft_walk_begin(void)
+{
+	return (struct ft_walk){.damage.no_trailer = true};
+}
+
+/* Finds the next complete block of any kind: 1 and r->block, which ends at r->walk.at; 0 at the end. */
+static int ft_reader_advance(struct ft_reader *r);
+
+/* Position of ft_reader_next, saved before the reader is used for something else. The caller restores r->walk
+ * afterwards. */
+static struct ft_walk ft_reader_leave(struct ft_reader *r);
+
+/* Reads the header at an offset. False: there is no possible block. */
+static bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_header *h);
+
+/* Reads the payload after such a header. 1: the complete block is in r->block. 0: no complete block.
+ * Negative: out of memory. */
+static int ft_reader_load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset);
 
 /* One extra zero byte, so that JSON can be passed to code that needs a string. */
 static int make_room(struct ft_bytes *b, size_t bytes)
@@ -93,7 +156,7 @@ static bool header_holds(struct ft_reader *r, const struct ft_block_header *h, u
 	return !ft_record_size(h->kind);
 }
 
-bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_header *h)
+static bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_header *h)
 {
 	if (offset > r->size || r->size - offset < sizeof(*h))
 		return false;
@@ -101,7 +164,7 @@ bool ft_reader_header(struct ft_reader *r, uint64_t offset, struct ft_block_head
 	return header_holds(r, h, offset);
 }
 
-int ft_reader_load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset)
+static int ft_reader_load(struct ft_reader *r, const struct ft_block_header *h, uint64_t offset)
 {
 	const uint8_t *payload;
 	int rc = make_room(&r->stored, h->stored_bytes);
@@ -155,7 +218,7 @@ static void count_missing(struct ft_reader *r, uint32_t sequence)
 	r->walk.expected = sequence + 1;
 }
 
-int ft_reader_advance(struct ft_reader *r)
+static int ft_reader_advance(struct ft_reader *r)
 {
 	uint64_t at = r->walk.at;
 
@@ -254,7 +317,7 @@ int ft_reader_open(struct ft_reader **out, const char *path, char *error, size_t
 }
 
 /* The block found when opening is read again: its memory is needed for another one. */
-struct ft_walk ft_reader_leave(struct ft_reader *r)
+static struct ft_walk ft_reader_leave(struct ft_reader *r)
 {
 	if (r->pending)
 		r->walk = ft_walk_begin();
@@ -339,4 +402,324 @@ void ft_reader_close(struct ft_reader *r)
 	free(r->stored.data);
 	free(r->raw.data);
 	free(r);
+}
+
+/* The positions and time ranges of a file's blocks, so that a reader can read selected blocks in any order
+ * and store nothing else. */
+
+enum {
+	PROGRESS_BYTES = 4 << 20, /* bytes read between two progress calls */
+	SPOTS = 16,		  /* headers that are compared with the index */
+};
+
+static int add(struct ft_places *p, size_t *room, const struct ft_place *place)
+{
+	if (p->count == *room) {
+		size_t more = *room ? *room * 2 : 256;
+		struct ft_place *grown = realloc(p->all, more * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		p->all = grown;
+		*room = more;
+	}
+	p->all[p->count++] = *place;
+	return 0;
+}
+
+static bool is_shown(uint32_t kind)
+{
+	return kind != FT_BLOCK_INDEX && kind != FT_BLOCK_TRAILER;
+}
+
+/* The place of the block that the reader has just found. */
+static struct ft_place place_of(const struct ft_reader *r)
+{
+	const struct ft_block *b = &r->block;
+	struct ft_cover c = b->kind == FT_BLOCK_REQUEST
+				? ft_cover_requests(b->payload, b->bytes, b->count)
+				: ft_cover_records(b->kind, b->record_size, b->count, b->payload);
+
+	return (struct ft_place){
+	    .offset = b->offset,
+	    .start_ns = c.start_ns,
+	    .end_ns = c.end_ns,
+	    .kind = b->kind,
+	    .count = b->count,
+	    .stored_bytes = (uint32_t)(r->walk.at - b->offset - sizeof(struct ft_block_header)),
+	    .raw_bytes = (uint32_t)b->bytes,
+	};
+}
+
+/* ---- by the index ---- */
+
+/* Reading an index, from its last block to its first. */
+struct chain {
+	struct ft_place *all; /* filled from its end: the places from `left` on are found */
+	size_t left, total;
+	size_t blocks;	      /* of the index itself */
+	uint64_t end;	      /* of the next index block to read */
+	struct ft_place next; /* that block: its position, and what is known of it */
+};
+
+static bool matches(const struct ft_block_header *h, const struct ft_place *place)
+{
+	return h->kind == place->kind && h->count == place->count && h->stored_bytes == place->stored_bytes &&
+	       h->raw_bytes == place->raw_bytes;
+}
+
+static uint64_t end_of(const struct ft_place *place)
+{
+	return place->offset + sizeof(struct ft_block_header) + place->stored_bytes;
+}
+
+/* The trailer at the very end of a file, and its index block. */
+static int open_chain(struct ft_reader *r, struct chain *c)
+{
+	struct ft_trailer trailer = {0};
+	struct ft_block_header h;
+	uint64_t at = r->size - sizeof(h) - sizeof(trailer);
+	int rc;
+
+	if (!ft_reader_header(r, at, &h) || h.kind != FT_BLOCK_TRAILER || h.stored_bytes != sizeof(trailer))
+		return 0;
+	rc = ft_reader_load(r, &h, at);
+	if (rc <= 0)
+		return rc;
+	ft_block_record(&r->block, 0, &trailer, sizeof(trailer));
+	if (trailer.blocks > r->size / sizeof(h) || !ft_reader_header(r, trailer.index_offset, &h))
+		return 0;
+	c->next = (struct ft_place){
+	    .offset = trailer.index_offset,
+	    .kind = FT_BLOCK_INDEX,
+	    .count = h.count,
+	    .stored_bytes = h.stored_bytes,
+	    .raw_bytes = h.raw_bytes,
+	};
+	c->end = at;
+	c->left = c->total = trailer.blocks;
+	c->all = malloc((c->left + 1) * sizeof(*c->all));
+	return c->all ? 1 : -ENOMEM;
+}
+
+/* Takes the entries of the index block in the reader. They must be consecutive blocks up to this one, so that
+ * nothing of the file is missing or duplicated. False: they are not. */
+static bool take_entries(const struct ft_block *index, struct chain *c)
+{
+	uint64_t end = index->offset;
+
+	for (uint32_t i = index->count; i-- > 0;) {
+		struct ft_index_entry e;
+		struct ft_place p;
+
+		ft_block_record(index, i, &e, sizeof(e));
+		p = (struct ft_place){e.offset, e.start_ns,	e.end_ns,   e.kind,
+				      e.count,	e.stored_bytes, e.raw_bytes};
+		if (e.offset >= end || end_of(&p) != end || e.start_ns > e.end_ns ||
+		    e.end_ns > FT_COVER_LIMIT_NS)
+			return false;
+		end = e.offset;
+		if (!is_shown(e.kind)) {
+			c->next = p;
+			return i == 0 && e.kind == FT_BLOCK_INDEX;
+		}
+		if (!c->left)
+			return false;
+		c->all[--c->left] = p;
+	}
+	c->next = (struct ft_place){0};
+	return end == 0;
+}
+
+/* 1: the chain is complete, and contains all blocks of the file. */
+static int follow_chain(struct ft_reader *r, struct chain *c)
+{
+	struct ft_block_header h;
+	int rc;
+
+	do {
+		if (end_of(&c->next) != c->end || !ft_reader_header(r, c->next.offset, &h) ||
+		    !matches(&h, &c->next) || h.record_size < sizeof(struct ft_index_entry))
+			return 0;
+		rc = ft_reader_load(r, &h, c->next.offset);
+		if (rc <= 0)
+			return rc;
+		if (!take_entries(&r->block, c))
+			return 0;
+		c->blocks++;
+		c->end = end_of(&c->next);
+	} while (c->next.kind == FT_BLOCK_INDEX);
+	return c->left == c->blocks;
+}
+
+/* Checks some headers: an index of another file, or of an earlier version of this one, would differ. */
+static bool spots_match(struct ft_reader *r, const struct ft_place *all, size_t count)
+{
+	for (size_t i = 0; i < SPOTS; i++) {
+		const struct ft_place *place = &all[i * (count - 1) / (SPOTS - 1)];
+		struct ft_block_header h;
+
+		if (!ft_reader_header(r, place->offset, &h) || !matches(&h, place))
+			return false;
+	}
+	return true;
+}
+
+static bool is_bomb(const struct ft_reader *r, const struct ft_place *all, size_t count)
+{
+	uint64_t raw = 0;
+
+	for (size_t i = 0; i < count; i++)
+		raw += all[i].raw_bytes;
+	return ft_is_bomb(raw, r->size);
+}
+
+/* 1: the places come from the index. 0: it can't be trusted, or has no times. */
+static int read_index(struct ft_reader *r, struct ft_places *p)
+{
+	struct chain c = {0};
+	int rc = open_chain(r, &c);
+	size_t count = 0;
+
+	if (rc > 0)
+		rc = follow_chain(r, &c);
+	if (rc > 0) {
+		/* The index blocks' own places stayed free. */
+		count = c.total - c.blocks;
+		memmove(c.all, c.all + c.blocks, count * sizeof(*c.all));
+		rc = count > 0 && !is_bomb(r, c.all, count) && spots_match(r, c.all, count);
+	}
+	if (rc > 0)
+		*p = (struct ft_places){.all = c.all, .count = count, .indexed = true};
+	else
+		free(c.all);
+	return rc;
+}
+
+/* ---- by a scan ---- */
+
+static int scan_file(struct ft_reader *r, struct ft_places *p,
+		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg)
+{
+	uint64_t next = PROGRESS_BYTES;
+	size_t room = 0;
+	int rc;
+
+	r->walk = ft_walk_begin();
+	while ((rc = ft_reader_advance(r)) > 0) {
+		struct ft_place place;
+
+		if (is_shown(r->block.kind)) {
+			place = place_of(r);
+			rc = add(p, &room, &place);
+			if (rc)
+				return rc;
+		}
+		if (!progress || r->walk.at < next)
+			continue;
+		next = r->walk.at + PROGRESS_BYTES;
+		if (progress(arg, r->walk.at, r->size))
+			return -ECANCELED;
+	}
+	p->damage = r->walk.damage;
+	return rc;
+}
+
+int ft_reader_places(struct ft_reader *r, bool scan, struct ft_places *out,
+		     int (*progress)(void *, uint64_t done, uint64_t all), void *arg)
+{
+	struct ft_walk walk = ft_reader_leave(r);
+	int rc;
+
+	*out = (struct ft_places){0};
+	rc = scan ? 0 : read_index(r, out);
+	if (!rc)
+		rc = scan_file(r, out, progress, arg);
+	r->walk = walk;
+	if (rc < 0)
+		ft_places_free(out);
+	return rc < 0 ? rc : 0;
+}
+
+void ft_places_free(struct ft_places *p)
+{
+	free(p->all);
+	*p = (struct ft_places){0};
+}
+
+int ft_reader_read(struct ft_reader *r, const struct ft_place *place, struct ft_block *block)
+{
+	struct ft_walk walk = ft_reader_leave(r);
+	struct ft_block_header h;
+	int rc = 0;
+
+	if (ft_reader_header(r, place->offset, &h) && matches(&h, place))
+		rc = ft_reader_load(r, &h, place->offset);
+	r->walk = walk;
+	if (rc > 0)
+		*block = r->block;
+	return rc;
+}
+
+/* Every kind of record has its times at fixed positions, so one loop serves all. */
+
+/* Positions of a kind's times. A record of an older writer may lack some: those are 0, unknown. */
+struct times {
+	enum { TIMELESS = 0, BETWEEN, LASTING } form; /* the second time is an end, or a duration */
+	uint16_t first, second;
+};
+
+#define TIMES(form, record, first, second)                                                                   \
+	{                                                                                                    \
+		form, offsetof(struct record, first), offsetof(struct record, second)                        \
+	}
+
+static const struct times times_of[FT_BLOCK_KINDS] = {
+    [FT_BLOCK_THREAD] = TIMES(BETWEEN, ft_thread, start_ns, end_ns),
+    [FT_BLOCK_SPAN] = TIMES(LASTING, ft_span, start_ns, duration_ns),
+    [FT_BLOCK_OPEN] = TIMES(LASTING, ft_span, start_ns, duration_ns),
+    [FT_BLOCK_TALLY] = TIMES(BETWEEN, ft_tally, start_ns, end_ns),
+    [FT_BLOCK_IO] = TIMES(LASTING, ft_io, start_ns, duration_ns),
+    [FT_BLOCK_WRITES] = TIMES(BETWEEN, ft_writes, start_ns, end_ns),
+    [FT_BLOCK_CPU_SLICE] = TIMES(BETWEEN, ft_cpu_slice, start_ns, end_ns),
+    [FT_BLOCK_LOOP] = TIMES(BETWEEN, ft_loop, t_ns, t_ns),
+    [FT_BLOCK_SOCKET] = TIMES(BETWEEN, ft_socket, before_ns, seen_ns),
+    [FT_BLOCK_SAMPLE] = TIMES(BETWEEN, ft_sample, t_ns, t_ns),
+    [FT_BLOCK_CPU_SAMPLE] = TIMES(BETWEEN, ft_cpu_sample, t_ns, t_ns),
+    [FT_BLOCK_COUNTERS] = TIMES(BETWEEN, ft_counters, t_ns, t_ns),
+    [FT_BLOCK_DROP] = TIMES(BETWEEN, ft_drop, start_ns, end_ns),
+    [FT_BLOCK_CLOCK] = TIMES(BETWEEN, ft_clock, monotonic_ns, monotonic_ns),
+    [FT_BLOCK_PROBE] = TIMES(BETWEEN, ft_probe, sent_ns, received_ns),
+    [FT_BLOCK_CONNECTION] = TIMES(BETWEEN, ft_connection, opened_ns, closed_ns),
+};
+
+static uint64_t time_at(const uint8_t *record, uint32_t record_size, uint32_t at)
+{
+	uint64_t t = 0;
+
+	if (at + sizeof(t) <= record_size)
+		memcpy(&t, record + at, sizeof(t));
+	return t;
+}
+
+struct ft_cover ft_cover_records(uint32_t kind, uint32_t record_size, uint32_t count, const void *payload)
+{
+	struct times times = kind < FT_BLOCK_KINDS ? times_of[kind] : (struct times){0};
+	const uint8_t *record = payload;
+	uint64_t earliest = UINT64_MAX, latest = 0;
+
+	if (times.form == TIMELESS || !record_size || !count)
+		return (struct ft_cover){0};
+	for (uint32_t i = 0; i < count; i++, record += record_size) {
+		uint64_t start = time_at(record, record_size, times.first);
+		uint64_t end = time_at(record, record_size, times.second);
+
+		if (times.form == LASTING && __builtin_add_overflow(start, end, &end))
+			end = UINT64_MAX;
+		start = start ? start : end; /* 0: unknown, or still open */
+		end = end > start ? end : start;
+		earliest = start < earliest ? start : earliest;
+		latest = end > latest ? end : latest;
+	}
+	return ft_cover_between(earliest, latest);
 }

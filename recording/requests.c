@@ -17,17 +17,14 @@
  *
  * The columns are not compressed. Measured (bench/recording_bench.cc): zstd at level 1 turns 10.9 bytes of a
  * request into 8.2, for 25 ns more on the client and 17 ns more in the analysis, where appending costs 10 ns,
- * writing 8 and decoding 17. A quarter of the disk space is not worth doubling the client's cost per
- * request. */
-#include "recording.h"
-
+ * writing 8 and decoding 17. A quarter of the disk space is not worth doubling the client's cost per request.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cover.h"
 #include "layout.h"
-#include "request_columns.h"
+#include "recording/recording.h"
 
 enum {
 	COLUMN_BYTES = FT_REQUEST_BLOCK * VARINT_MAX + 8, /* a store of 8 bytes may reach beyond its value */
@@ -259,4 +256,394 @@ int ft_requests_flush(struct ft_requests *r, struct ft_writer *w)
 				r->columns, (size_t)(to - r->columns));
 	rewind_columns(r);
 	return rc;
+}
+
+/* Decodes the request log's columns, by the ten million. requests.c appends them and says how they are
+ * stored. A payload is not trusted: nothing outside it is read, whatever its lengths are. */
+
+enum { VARINT_COLUMNS = 4, CHUNK = 256 };
+
+/* A column of varints being decoded. */
+struct column {
+	const uint8_t *at, *end;
+	unsigned step; /* all ones; zero for a column with one repeated value */
+};
+
+static inline unsigned varint_bytes(const uint8_t *at)
+{
+	return (unsigned)__builtin_ctz(*at | 0x100u) + 1;
+}
+
+/* The next value of a column that has VARINT_MAX bytes left. */
+static inline uint64_t next_value(struct column *c)
+{
+	unsigned n = varint_bytes(c->at);
+	uint64_t word;
+
+	if (__builtin_expect(n == VARINT_MAX, 0)) {
+		memcpy(&word, c->at + 1, 8);
+	} else {
+		memcpy(&word, c->at, 8);
+		word = word << (64 - 8 * n) >> (64 - 7 * n);
+	}
+	c->at += n & c->step;
+	return word;
+}
+
+/* The next value of a column with any number of bytes left; false if it has none. */
+static bool next_checked(struct column *c, uint64_t *value)
+{
+	uint8_t padded[VARINT_MAX] = {0};
+	struct column copy = {.at = padded};
+	unsigned n;
+
+	if (c->at >= c->end)
+		return false;
+	n = varint_bytes(c->at);
+	if (n > (size_t)(c->end - c->at))
+		return false;
+	memcpy(padded, c->at, n);
+	*value = next_value(&copy);
+	c->at += n & c->step;
+	return true;
+}
+
+/* How many of the next `wanted` values are certainly in the column, whatever their lengths. */
+static uint32_t sure_values(const struct column *c, uint32_t wanted)
+{
+	size_t sure = (size_t)(c->end - c->at) / VARINT_MAX;
+
+	return sure < wanted && c->step ? (uint32_t)sure : wanted;
+}
+
+/* Decodes `rows` values of each column. All columns in parallel: finding where a value ends depends on the
+ * one before it. Four such chains at a time keep the processor busy, where one would make it wait. */
+static bool decode_rows(struct column *columns, uint32_t rows, uint64_t values[VARINT_COLUMNS][CHUNK])
+{
+	struct column c[VARINT_COLUMNS];
+
+	memcpy(c, columns, sizeof(c));
+	for (uint32_t row = 0; row < rows; row++) {
+		uint32_t sure = rows - row;
+
+		for (unsigned i = 0; i < VARINT_COLUMNS; i++)
+			sure = sure_values(&c[i], sure);
+		for (; sure; sure--, row++) {
+			values[0][row] = next_value(&c[0]);
+			values[1][row] = next_value(&c[1]);
+			values[2][row] = next_value(&c[2]);
+			values[3][row] = next_value(&c[3]);
+		}
+		for (unsigned i = 0; i < VARINT_COLUMNS && row < rows; i++)
+			if (!next_checked(&c[i], &values[i][row]))
+				return false;
+	}
+	memcpy(columns, c, sizeof(c));
+	return true;
+}
+
+static bool decode_varints(struct column *c, uint64_t end_ns, uint32_t count,
+			   const struct ft_request_columns *out)
+{
+	uint64_t values[VARINT_COLUMNS][CHUNK], connections = 0;
+
+	for (uint32_t first = 0; first < count; first += CHUNK) {
+		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
+
+		if (!decode_rows(c, rows, values))
+			return false;
+		for (uint32_t row = 0; row < rows; row++) {
+			uint64_t zigzag = values[0][row], start_ns;
+
+			end_ns += zigzag >> 1 ^ -(zigzag & 1);
+			start_ns = end_ns - values[1][row];
+			connections |= values[3][row];
+			if (out->end_ns)
+				out->end_ns[first + row] = end_ns;
+			if (out->start_ns)
+				out->start_ns[first + row] = start_ns;
+			if (out->intended_ns)
+				out->intended_ns[first + row] = start_ns - values[2][row];
+			if (out->connection)
+				out->connection[first + row] = (uint32_t)values[3][row];
+		}
+	}
+	for (unsigned i = 0; i < VARINT_COLUMNS; i++)
+		if (c[i].step && c[i].at != c[i].end)
+			return false;
+	return connections <= UINT32_MAX;
+}
+
+static bool decode_bytes(const uint8_t *at, uint32_t bytes, uint32_t count, uint8_t *out)
+{
+	if (bytes != 1 && bytes != count)
+		return false;
+	if (out && bytes == 1)
+		memset(out, *at, count);
+	else if (out)
+		memcpy(out, at, count);
+	return true;
+}
+
+/* The additional columns of a payload. NULL: it has none, or a placeholder. */
+struct further {
+	const uint8_t *at[FURTHER_COLUMNS];
+	uint32_t bytes[FURTHER_COLUMNS];
+	bool seen; /* it has the columns of struct ft_request_seen, whatever they contain */
+};
+
+static bool open_further(const uint8_t *at, uint64_t bytes, struct further *f)
+{
+	/* A 0 byte, or the varint 0. */
+	static const uint8_t nothing[FURTHER_COLUMNS] = {0, 1, 1, 1, 1, 1};
+	uint32_t length;
+	unsigned i;
+
+	*f = (struct further){0};
+	for (i = 0; bytes > 0; i++) {
+		if (bytes < FURTHER_HEAD)
+			return false;
+		memcpy(&length, at, FURTHER_HEAD);
+		bytes -= FURTHER_HEAD;
+		if (!length || length > bytes)
+			return false;
+		at += FURTHER_HEAD;
+		if (i < FURTHER_COLUMNS && (length > 1 || *at != nothing[i])) {
+			f->at[i] = at;
+			f->bytes[i] = length;
+		}
+		at += length;
+		bytes -= length;
+	}
+	f->seen = i >= FURTHER_COLUMNS;
+	return true;
+}
+
+/* The head of a payload, and the size of it and the six columns; 0 if it is invalid. */
+static uint64_t open_head(const void *payload, size_t bytes, struct request_head *head)
+{
+	uint64_t total = sizeof(*head);
+
+	if (bytes < sizeof(*head))
+		return 0;
+	memcpy(head, payload, sizeof(*head));
+	for (unsigned i = 0; i < COLUMNS; i++)
+		total += head->bytes[i];
+	return total <= bytes ? total : 0;
+}
+
+/* False if it is invalid, too. */
+static bool find_further(const void *payload, size_t bytes, struct further *further)
+{
+	struct request_head head;
+	uint64_t total = open_head(payload, bytes, &head);
+
+	return total && open_further((const uint8_t *)payload + total, bytes - total, further);
+}
+
+bool ft_requests_have_behind(const void *payload, size_t bytes)
+{
+	struct further further;
+
+	return find_further(payload, bytes, &further) && further.at[COLUMN_BEHIND];
+}
+
+bool ft_requests_have_arrivals(const void *payload, size_t bytes)
+{
+	struct further further;
+
+	return find_further(payload, bytes, &further) && further.at[COLUMN_ARRIVAL];
+}
+
+bool ft_requests_have_seen(const void *payload, size_t bytes)
+{
+	struct further further;
+
+	return find_further(payload, bytes, &further) && further.seen;
+}
+
+/* A column of varints; `same` is for a single value that represents all in a block of several. */
+static struct column column_of(const uint8_t *at, uint32_t bytes, uint32_t count, uint8_t same[VARINT_MAX])
+{
+	if (count < 2 || !bytes || varint_bytes(at) != bytes)
+		return (struct column){.at = at, .end = at + bytes, .step = ~0u};
+	memcpy(same, at, bytes);
+	return (struct column){.at = same, .end = same + VARINT_MAX, .step = 0};
+}
+
+/* The positions of a payload's columns. False if it is invalid. */
+static bool open_columns(const void *payload, size_t bytes, uint32_t count, struct request_head *head,
+			 struct column c[VARINT_COLUMNS], uint8_t same[VARINT_COLUMNS][VARINT_MAX],
+			 const uint8_t **rest, struct further *further)
+{
+	const uint8_t *at = (const uint8_t *)payload + sizeof(*head);
+	uint64_t total = open_head(payload, bytes, head);
+
+	if (!count || count > FT_REQUEST_BLOCK || !total ||
+	    !open_further((const uint8_t *)payload + total, bytes - total, further))
+		return false;
+	for (unsigned i = 0; i < VARINT_COLUMNS; at += head->bytes[i++])
+		c[i] = column_of(at, head->bytes[i], count, same[i]);
+	*rest = at;
+	return true;
+}
+
+/* Adds the next values of a column to `sums`. A separate dependency chain: the other columns are not read. */
+static bool add_rows(struct column *c, uint32_t count, uint64_t *sums)
+{
+	uint64_t value;
+
+	for (uint32_t row = 0; row < count;) {
+		uint32_t sure = sure_values(c, count - row);
+
+		if (!sure) {
+			if (!next_checked(c, &value))
+				return false;
+			sums[row++] += value;
+		}
+		for (; sure; sure--)
+			sums[row++] += next_value(c);
+	}
+	return true;
+}
+
+/* Whether all values were read, which is not required of a single one that represents all. */
+static bool at_end(const struct column *c)
+{
+	return !c->step || c->at == c->end;
+}
+
+static bool add_column(struct column c, uint32_t count, uint64_t *sums)
+{
+	return add_rows(&c, count, sums) && at_end(&c);
+}
+
+/* Times that are stored as a difference to `to_ns` plus one. */
+static bool decode_times(const struct further *further, enum further_column which, uint32_t count,
+			 const uint64_t *to_ns, bool before, uint64_t *times)
+{
+	uint8_t same[VARINT_MAX] = {0};
+
+	memset(times, 0, sizeof(*times) * count);
+	if (!further->at[which])
+		return true;
+	if (!add_column(column_of(further->at[which], further->bytes[which], count, same), count, times))
+		return false;
+	for (uint32_t row = 0; row < count; row++)
+		if (times[row])
+			times[row] = before ? to_ns[row] - (times[row] - 1) : to_ns[row] + (times[row] - 1);
+	return true;
+}
+
+static bool decode_sizes(const struct further *further, enum further_column which, uint32_t count,
+			 uint32_t *sizes)
+{
+	uint8_t same[VARINT_MAX] = {0};
+	struct column c;
+
+	memset(sizes, 0, sizeof(*sizes) * count);
+	if (!further->at[which])
+		return true;
+	c = column_of(further->at[which], further->bytes[which], count, same);
+	for (uint32_t first = 0; first < count; first += CHUNK) {
+		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
+		uint64_t values[CHUNK] = {0};
+
+		if (!add_rows(&c, rows, values))
+			return false;
+		for (uint32_t row = 0; row < rows; row++) {
+			if (values[row] > UINT32_MAX)
+				return false;
+			sizes[first + row] = (uint32_t)values[row];
+		}
+	}
+	return at_end(&c);
+}
+
+static bool decode_further(const struct further *f, uint32_t count, const struct ft_request_columns *out)
+{
+	const uint8_t *behind = f->at[COLUMN_BEHIND];
+
+	if (behind && !decode_bytes(behind, f->bytes[COLUMN_BEHIND], count, out->behind))
+		return false;
+	if (!behind && out->behind)
+		memset(out->behind, 0, count);
+	if (out->arrival_ns && !decode_times(f, COLUMN_ARRIVAL, count, out->end_ns, true, out->arrival_ns))
+		return false;
+	if (out->read_ns && !decode_times(f, COLUMN_READ, count, out->start_ns, false, out->read_ns))
+		return false;
+	if (out->written_ns && !decode_times(f, COLUMN_WRITTEN, count, out->end_ns, false, out->written_ns))
+		return false;
+	if (out->request_bytes && !decode_sizes(f, COLUMN_REQUEST_BYTES, count, out->request_bytes))
+		return false;
+	return !out->answer_bytes || decode_sizes(f, COLUMN_ANSWER_BYTES, count, out->answer_bytes);
+}
+
+int ft_requests_decode(const void *payload, size_t bytes, uint32_t count,
+		       const struct ft_request_columns *out)
+{
+	struct request_head head;
+	struct column c[VARINT_COLUMNS];
+	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	struct further further;
+	const uint8_t *at;
+
+	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
+		return -EBADMSG;
+	if (!decode_varints(c, head.base_ns, count, out))
+		return -EBADMSG;
+	if (!decode_bytes(at, head.bytes[4], count, out->op) ||
+	    !decode_bytes(at + head.bytes[4], head.bytes[5], count, out->status))
+		return -EBADMSG;
+	return decode_further(&further, count, out) ? (int)count : -EBADMSG;
+}
+
+int ft_requests_latencies(const void *payload, size_t bytes, uint32_t count, uint64_t *latency_ns,
+			  uint8_t *op)
+{
+	struct request_head head;
+	struct column c[VARINT_COLUMNS];
+	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	struct further further;
+	const uint8_t *at;
+
+	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
+		return -EBADMSG;
+	memset(latency_ns, 0, sizeof(*latency_ns) * count);
+	if (!add_column(c[1], count, latency_ns) || !add_column(c[2], count, latency_ns) ||
+	    !decode_bytes(at, head.bytes[4], count, op))
+		return -EBADMSG;
+	return (int)count;
+}
+
+/* Three of the columns, without storing requests. */
+struct ft_cover ft_cover_requests(const void *payload, size_t bytes, uint32_t count)
+{
+	static const uint8_t nothing[VARINT_MAX] = {1}; /* the varint */
+	struct request_head head;
+	struct column c[VARINT_COLUMNS];
+	uint8_t same[VARINT_COLUMNS][VARINT_MAX] = {0};
+	struct further further;
+	const uint8_t *at;
+	uint64_t values[VARINT_COLUMNS][CHUNK], end_ns, earliest = UINT64_MAX, latest = 0;
+
+	if (!open_columns(payload, bytes, count, &head, c, same, &at, &further))
+		return (struct ft_cover){0};
+	c[3] = (struct column){.at = nothing, .end = nothing + VARINT_MAX, .step = 0};
+	end_ns = head.base_ns;
+	for (uint32_t first = 0; first < count; first += CHUNK) {
+		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
+
+		if (!decode_rows(c, rows, values))
+			return (struct ft_cover){0};
+		for (uint32_t row = 0; row < rows; row++) {
+			uint64_t zigzag = values[0][row], intended_ns;
+
+			end_ns += zigzag >> 1 ^ -(zigzag & 1);
+			intended_ns = end_ns - values[1][row] - values[2][row];
+			earliest = intended_ns < earliest ? intended_ns : earliest;
+			latest = end_ns > latest ? end_ns : latest;
+		}
+	}
+	return ft_cover_between(earliest, latest);
 }

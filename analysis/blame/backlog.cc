@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "analysis/blame.h"
-#include "common/json/json_read.h"
+#include "common/json.h"
 
 namespace forktail::analysis
 {

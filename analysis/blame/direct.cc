@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rules are in divide.h; the sums here are whole nanoseconds by cause.
+// The rules are in blame.h; the sums here are whole nanoseconds by cause.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -13,7 +13,7 @@ namespace forktail::analysis
 namespace
 {
 
-// The sums of Divide (divide.h), exact and by cause.
+// The sums of Divide (blame.h), exact and by cause.
 struct ExactSums {
 	using Number = uint64_t;
 	static constexpr bool kOutages = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Blames requests that went through a proxy to a server behind it. The proxy answers in order. So where a
-// request's own path (route.h) is idle, it may wait for one ahead of it on its connection: then that
+// request's own path (blame.h) is idle, it may wait for one ahead of it on its connection: then that
 // request's path has the cause. docs/how-it-works/attribution.md has the rules.
 #include <algorithm>
 #include <numeric>
@@ -77,7 +77,7 @@ uint64_t AddServed(const Context &context, size_t i, uint64_t from_ns, uint64_t 
 	return idle_ns + AddOwn(path, from_ns, to_ns, s);
 }
 
-// The sums of Divide (divide.h) by hop. Outages are not considered, because the proxy answers in them, though
+// The sums of Divide (blame.h) by hop. Outages are not considered, because the proxy answers in them, though
 // late.
 struct HopSums {
 	using Number = uint64_t;

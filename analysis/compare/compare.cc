@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-#include "common/format/units.h"
+#include "common/format.h"
 #include "comparison.h"
 
 namespace forktail::analysis::compare

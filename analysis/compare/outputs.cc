@@ -7,7 +7,7 @@
 
 #include "analysis/compare.h"
 #include "analysis/text.h"
-#include "common/format/units.h"
+#include "common/format.h"
 #include "comparison.h"
 
 namespace forktail::analysis::compare

@@ -8,9 +8,8 @@
 
 #include "analysis/explain.h"
 #include "analysis/run.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "common/json/json_read.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "comparison.h"
 
 namespace forktail::analysis::compare

@@ -10,8 +10,8 @@
 #include "analysis/evidence.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
-#include "common/format/units.h"
-#include "common/json/json_read.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "scene.h"
 
 namespace forktail::analysis

@@ -9,7 +9,7 @@
 
 #include "analysis/run.h"
 #include "analysis/timeline.h"
-#include "common/format/units.h"
+#include "common/format.h"
 
 namespace forktail::analysis
 {

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "analysis/run.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "common/json/json_read.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "scene.h"
 
 namespace forktail::analysis

@@ -9,7 +9,7 @@
 
 #include "analysis/run.h"
 #include "analysis/timeline.h"
-#include "common/format/units.h"
+#include "common/format.h"
 
 namespace forktail::analysis
 {
@@ -347,7 +347,7 @@ std::string ShareSentence(const EpisodeCause &cause)
 std::string Sentence(const Scene &scene, const EpisodeCause &cause)
 {
 	switch (InfoOf(cause.cause).telling) {
-	case SentenceKind::None: // idleness is no cause; outages are in server_reports.h
+	case SentenceKind::None: // idleness is no cause; outages are in scene.h
 		break;
 	case SentenceKind::Blocked:
 		return BlockedSentence(scene, cause.cause);

@@ -7,7 +7,7 @@
 
 #include "analysis/passes.h"
 #include "analysis/timeline.h"
-#include "common/format/units.h"
+#include "common/format.h"
 
 namespace forktail::analysis
 {

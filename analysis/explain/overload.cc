@@ -8,7 +8,7 @@
 
 #include "analysis/evidence.h"
 #include "analysis/explain.h"
-#include "common/format/units.h"
+#include "common/format.h"
 
 namespace forktail::analysis
 {
@@ -236,8 +236,8 @@ std::string OverloadNote(const Explanation &e)
 		used = "; the busiest serving thread used " + common::FormatShare(o.server_cpu) + " of a CPU";
 	if (o.client_cpu >= 0)
 		used += std::string(used.empty() ? "; the busiest load thread used "
-						: ", the busiest load thread ") + common::FormatShare(o.client_cpu) +
-			(used.empty() ? " of a CPU" : "");
+						 : ", the busiest load thread ") +
+			common::FormatShare(o.client_cpu) + (used.empty() ? " of a CPU" : "");
 	return RatesText(e, o) + used;
 }
 

@@ -10,9 +10,9 @@
 
 #include "analysis/explain.h"
 #include "analysis/timeline.h"
-#include "common/format/units.h"
-#include "common/json/json_read.h"
-#include "common/statistics/histogram.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "common/statistics.h"
 
 namespace forktail::analysis
 {

@@ -19,7 +19,7 @@
 #include "analysis/run.h"
 #include "analysis/source.h"
 #include "analysis/timeline.h"
-#include "common/json/json_read.h"
+#include "common/json.h"
 
 namespace forktail::analysis::exports
 {

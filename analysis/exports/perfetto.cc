@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts a run on Perfetto's tracks: see perfetto.h. Large data is written stretch by stretch.
+// Puts a run on Perfetto's tracks. Large data is written stretch by stretch.
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -17,9 +17,9 @@
 #include "analysis/exports.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "formats.h"
-#include "recording/format.h"
+#include "recording/recording.h"
 
 namespace forktail::analysis::exports
 {

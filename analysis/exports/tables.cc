@@ -10,8 +10,7 @@
 #include "analysis/exports.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
-#include "common/format/sanitize.h"
-#include "common/json/json_read.h"
+#include "common/json.h"
 #include "tables_filler.h"
 
 namespace forktail::analysis::exports

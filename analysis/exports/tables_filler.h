@@ -61,7 +61,7 @@ private:
 };
 
 // Fills the tables. Rows are collected in batches, and a full batch goes to the sink. The exporter
-// (tables.cc) calls requests.cc for the log, threads.cc for what threads did, and facts.cc at the end for the
+// (tables.cc) calls one for the log, one for what threads did, and one at the end for the
 // explanation.
 
 class Filler

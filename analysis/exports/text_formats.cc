@@ -16,9 +16,9 @@
 #include "analysis/run.h"
 #include "analysis/text.h"
 #include "analysis/timeline.h"
-#include "common/format/units.h"
+#include "common/format.h"
 #include "formats.h"
-#include "loadgen/hdr_log/hdr_log.h"
+#include "recording/hdr_log.h"
 
 namespace forktail::analysis::exports
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The reason for a percentile is what-if, by the rule of the answer (lead.h). Without what-if (for one
+// The reason for a percentile is what-if, by the rule of the answer (passes.h). Without what-if (for one
 // operation, say) it is the cause with most of the slow requests' time.
 #include "analysis/gate.h"
 
@@ -15,9 +15,9 @@
 
 #include "analysis/text.h"
 #include "analysis/timeline.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "common/toml/table.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "common/toml.h"
 
 namespace forktail::analysis::gate
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// See gate_figures.h. A figure that the explanation has is taken from it, so that gate and explain agree.
+// A figure that the explanation has is taken from it, so that gate and explain agree.
 #include "analysis/gate.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 
 namespace forktail::analysis::gate
 {

@@ -122,7 +122,7 @@ std::vector<uint64_t> Usual::Latencies()
 }
 
 // The first look uses doubles and running sums over a timeline, with two or three lookups: a few nanoseconds
-// per request, by the same rules as exact blame (divide.h). Mixes are assumed to be even. So a request's
+// per request, by the same rules as exact blame (blame.h). Mixes are assumed to be even. So a request's
 // stalls may be off by a nanosecond for each mix at its ends.
 
 namespace
@@ -136,7 +136,7 @@ struct Glance {
 	double stall, busy, net, late, latency;
 };
 
-// The sums of Divide (divide.h) as doubles, with all stalls in one. `hint` is that of UsageUntil.
+// The sums of Divide (blame.h) as doubles, with all stalls in one. `hint` is that of UsageUntil.
 struct QuickSums {
 	using Number = double;
 	static constexpr bool kOutages = true;

@@ -5,7 +5,7 @@
 // slowest percent without some stall. So a first look, a few nanoseconds per request, computes a lower bound
 // of each request's latency without stalls. From that follows a latency below which no request can reach the
 // tail. Only requests at or above it are blamed exactly, in the same pass if that latency can be estimated
-// (speculative.h). Everything reads the log by windows, and stores only what does not grow with it.
+// (passes.h). Everything reads the log by windows, and stores only what does not grow with it.
 #include "analysis/passes.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include "analysis/blame.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
-#include "common/text/parse.h"
+#include "common/text.h"
 #include "passes.h"
 
 namespace forktail::analysis

@@ -6,10 +6,10 @@
 #include <map>
 #include <string>
 
-#include "analysis/timeline.h"
-#include "common/json/json_read.h"
-#include "page_data.h"
 #include "analysis/report.h"
+#include "analysis/timeline.h"
+#include "common/json.h"
+#include "page_data.h"
 #include "template.h"
 
 namespace forktail::analysis::report

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds the lanes of a run, stretch by stretch: threads from their timelines here, CPUs and disks in
-// device_lanes.cc.
+// Builds the lanes of a run, stretch by stretch: threads from their timelines, CPUs and disks.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,8 +7,8 @@
 
 #include "analysis/run.h"
 #include "analysis/timeline.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "page_data.h"
 
 namespace forktail::analysis::report

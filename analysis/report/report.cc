@@ -16,9 +16,9 @@
 #include "analysis/explain.h"
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/files/pending.h"
-#include "common/format/units.h"
-#include "common/json/json_read.h"
+#include "common/files.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "page_data.h"
 #include "template.h"
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "analysis/run.h"
-#include "common/format/units.h"
-#include "common/text/parse.h"
+#include "common/format.h"
+#include "common/text.h"
 
 namespace forktail::analysis
 {

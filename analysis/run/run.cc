@@ -9,11 +9,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "common/format/address.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "common/text/parse.h"
-#include "recording/task_ids.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "common/text.h"
+#include "recording/owners.h"
 
 namespace forktail::analysis
 {

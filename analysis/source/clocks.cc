@@ -5,8 +5,7 @@
 #include <cstdlib>
 
 #include "analysis/source.h"
-#include "common/format/sanitize.h"
-#include "common/json/json_read.h"
+#include "common/json.h"
 #include "host_clocks.h"
 #include "read_blocks.h"
 

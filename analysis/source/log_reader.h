@@ -27,7 +27,7 @@ struct LogBlock {
 	ft_place place;
 };
 
-// A proxy on another host passes requests on through a connection (passed_on.h).
+// A proxy on another host passes requests on through a connection.
 struct PassedOn {
 	uint32_t proxy = 0; // 1 + index into Run::targets; 0: the connection is a client's own
 	uint8_t behind = 0; // the connection's server, as in Requests
@@ -213,7 +213,7 @@ private:
 // known to be the proxy's. Their requests are parts of requests at the proxy. They are not counted again, but
 // say which server a request was passed on to.
 //
-// A recorder that sees both ends joins them itself, by a hash of the request (loader/requests/proxied.h). A
+// A recorder that sees both ends joins them itself, by a hash of the request (loader/requests.h). A
 // log has no hash: here a proxy's request is joined with one of the same command and size that lies within
 // it. Of several the longest is taken, shorter proxy requests first: a request that was long at the proxy was
 // long at its server, or the proxy itself stalled.

@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "analysis/run.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "log_reader.h"
-#include "recording/task_ids.h"
+#include "recording/owners.h"
 
 namespace forktail::analysis
 {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "analysis/run.h"
-#include "common/json/json_read.h"
+#include "common/json.h"
 #include "host_clocks.h"
 
 namespace forktail::analysis

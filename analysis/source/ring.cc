@@ -13,10 +13,9 @@
 #include <unistd.h>
 
 #include "analysis/source.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "common/json/json_read.h"
-#include "common/text/parse.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "common/text.h"
 #include "read_blocks.h"
 #include "recording/recording.h"
 

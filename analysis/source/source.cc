@@ -21,10 +21,9 @@
 #include <vector>
 
 #include "analysis/run.h"
-#include "common/files/regular.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
-#include "common/json/json_read.h"
+#include "common/files.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "log_reader.h"
 #include "read_blocks.h"
 #include "survey.h"
@@ -602,7 +601,7 @@ namespace
 
 namespace fs = std::filesystem;
 
-// What restrict.cc needs around a part, and late answers.
+// What is needed around a part of a run, and late answers.
 constexpr uint64_t kSegmentsBeforeNs = 11'000'000'000, kSegmentsAfterNs = 2'000'000'000,
 		   kAnswersNs = 30'000'000'000;
 constexpr size_t kFew = 4; // this many segments are always read

@@ -203,8 +203,9 @@ void RunSource::Load(uint64_t from_ns, uint64_t to_ns, Run *run)
 		Sizes first = SizesOf(*run);
 		if (first.Bytes() > std::max(kMostBytes, 4 * stretch_bytes_)) {
 			if (!crowded_)
-				run->warnings.emplace_back("more records of nearly the same time than fit into "
-							"memory: the rest is missing");
+				run->warnings.emplace_back(
+				    "more records of nearly the same time than fit into "
+				    "memory: the rest is missing");
 			crowded_ = true;
 			break;
 		}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Composes the first line of an answer. passes/lead.h decides which causes it speaks of.
+// Composes the first line of an answer. analysis/passes.h decides which causes it speaks of.
 #include <algorithm>
 #include <ctime>
 #include <map>
@@ -9,7 +9,7 @@
 #include "analysis/explain.h"
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/format/units.h"
+#include "common/format.h"
 #include "sentences.h"
 
 namespace forktail::analysis

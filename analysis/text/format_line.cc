@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "analysis/text.h"
-#include "common/format/units.h"
+#include "common/format.h"
 #include "sentences.h"
 
 namespace forktail::analysis

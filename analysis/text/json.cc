@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // JSON keys are an interface: new ones may be added, none changes. Lists that grow with the run are written
-// entry by entry (json_writer.h).
+// entry by entry.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -13,7 +13,7 @@
 #include "analysis/explain.h"
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "sentences.h"
 
 namespace forktail::analysis

@@ -7,7 +7,7 @@
 #include "analysis/blame.h"
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/format/units.h"
+#include "common/format.h"
 #include "sentences.h"
 
 namespace forktail::analysis

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "analysis/blame.h"
-#include "common/format/units.h"
+#include "common/format.h"
 #include "sentences.h"
 
 namespace forktail::analysis

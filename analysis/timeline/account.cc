@@ -7,8 +7,8 @@
 #include <set>
 
 #include "analysis/run.h"
-#include "common/format/units.h"
 #include "analysis/timeline.h"
+#include "common/format.h"
 
 namespace forktail::analysis
 {

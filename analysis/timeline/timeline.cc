@@ -12,7 +12,7 @@
 #include <cstring>
 #include <map>
 
-#include "recording/format.h"
+#include "recording/recording.h"
 
 namespace forktail::analysis
 {

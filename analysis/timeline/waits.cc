@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "analysis/timeline.h"
-#include "common/format/sanitize.h"
+#include "common/json.h"
 
 namespace forktail::analysis
 {

@@ -4,7 +4,7 @@
 #ifndef FORKTAIL_BPF_MACHINE_ARM64_H
 #define FORKTAIL_BPF_MACHINE_ARM64_H
 
-#include "bpf/types.h"
+#include "types.h"
 
 #include <asm/unistd.h>
 

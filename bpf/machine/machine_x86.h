@@ -3,7 +3,7 @@
 #ifndef FORKTAIL_BPF_MACHINE_X86_H
 #define FORKTAIL_BPF_MACHINE_X86_H
 
-#include "bpf/types.h"
+#include "types.h"
 
 #include <asm/unistd_64.h>
 

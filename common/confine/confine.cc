@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // See confine.h.
-#include "confine.h"
+#include "common/confine.h"
 
 #include <cerrno>
 #include <csignal>

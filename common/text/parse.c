@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* strtoull and strtod accept more than a user means ("-1", " 7", "0x10", "nan"), so the first byte is checked
  * too. */
-#include "parse.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/text.h"
 
 static bool is_digit(char c)
 {
@@ -122,4 +122,86 @@ bool parse_bytes(const char *text, uint64_t *bytes)
 		return number * units[i].bytes <= LARGEST_SIZE;
 	}
 	return false;
+}
+
+#define SECOND_NS 1000000000ull
+#define LEAST_AGE_NS (10 * SECOND_NS)
+#define MOST_AGE_NS (7 * 86400 * SECOND_NS)
+#define LEAST_BYTES 4000000ull
+#define DEFAULT_BYTES 1000000000ull
+
+bool ring_limits_parse(const char *text, struct ring_limits *limits)
+{
+	char age[32];
+	const char *comma = strchr(text, ',');
+	size_t length = comma ? (size_t)(comma - text) : strlen(text);
+
+	if (length >= sizeof age)
+		return false;
+	memcpy(age, text, length);
+	age[length] = 0;
+	limits->bytes = DEFAULT_BYTES;
+	return parse_duration(age, TIME_ANY | TIME_D, 0, &limits->age_ns) && limits->age_ns >= LEAST_AGE_NS &&
+	       limits->age_ns <= MOST_AGE_NS && (!comma || parse_bytes(comma + 1, &limits->bytes)) &&
+	       limits->bytes >= LEAST_BYTES;
+}
+
+/* Without quotes a field is copied as it is, so that a file of plain fields costs one pass. */
+
+static enum csv_end read_quoted(const char **at, const char *end, char separator, char *out, size_t *length,
+				uint64_t *lines)
+{
+	const char *p = *at + 1;
+	uint64_t ends = 0;
+	size_t n = 0;
+
+	for (; p < end && (*p != '"' || (p + 1 < end && p[1] == '"')); p++) {
+		ends += *p == '\n';
+		p += *p == '"';
+		out[n++] = *p;
+	}
+	if (p == end)
+		return CSV_OPEN_QUOTE;
+	p++;
+	if (p + 1 < end && *p == '\r' && p[1] == '\n')
+		p++;
+	if (p < end && *p != separator && *p != '\n')
+		return CSV_AFTER_QUOTE;
+	*length = n;
+	*lines += ends;
+	*at = p < end ? p + 1 : p;
+	return p < end && *p == separator ? CSV_FIELD : CSV_ROW;
+}
+
+enum csv_end csv_read(const char **at, const char *end, char separator, char *out, size_t *length,
+		      uint64_t *lines)
+{
+	const char *from = *at, *p = from, *last;
+
+	if (p < end && *p == '"')
+		return read_quoted(at, end, separator, out, length, lines);
+	while (p < end && *p != separator && *p != '\n')
+		p++;
+	last = p;
+	if (last > from && last[-1] == '\r' && (p == end || *p == '\n'))
+		last--;
+	*length = (size_t)(last - from);
+	memcpy(out, from, *length);
+	*at = p < end ? p + 1 : p;
+	return p < end && *p == separator ? CSV_FIELD : CSV_ROW;
+}
+
+size_t csv_row_bytes(const char *at, const char *end, char separator)
+{
+	const char *p = at;
+
+	while (p < end && *p != '\n') {
+		if (*p == '"')
+			for (p++; p < end && (*p != '"' || (p + 1 < end && p[1] == '"')); p++)
+				p += *p == '"';
+		while (p < end && *p != separator && *p != '\n')
+			p++;
+		p += p < end && *p == separator;
+	}
+	return (size_t)(p - at);
 }

@@ -11,8 +11,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "common/format/units.h"
-#include "common/process/words.h"
+#include "common/format.h"
+#include "common/process.h"
 
 namespace forktail::lab
 {

@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "common/process/child.h"
-#include "common/process/stops.h"
+#include "common/process.h"
 #include "keeper.h"
 
 namespace forktail::lab

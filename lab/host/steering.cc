@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "common/process/words.h"
+#include "common/process.h"
 #include "machine.h"
 #include "undo.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "common/format/units.h"
+#include "common/format.h"
 #include "format.h"
 #include "tables.h"
 

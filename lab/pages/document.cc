@@ -46,8 +46,9 @@ bool WriteSection(const std::string &document, const Scenario &scenario, const R
 	std::string text = ReadFile(document);
 	Place place;
 	if (!FindPlace(text, scenario.name, &place)) {
-		*error = document + " has no section for " + scenario.name + ": add the lines <!-- lab:" +
-			 scenario.name + " --> and <!-- /lab:" + scenario.name + " -->";
+		*error = document + " has no section for " + scenario.name +
+			 ": add the lines <!-- lab:" + scenario.name + " --> and <!-- /lab:" + scenario.name +
+			 " -->";
 		return false;
 	}
 	std::filesystem::path charts = std::filesystem::path(document).replace_extension();

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "common/format/units.h"
+#include "common/format.h"
 
 namespace forktail::lab
 {

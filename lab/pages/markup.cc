@@ -5,7 +5,7 @@
 
 #include <cctype>
 
-#include "common/format/sanitize.h"
+#include "common/json.h"
 
 namespace forktail::lab
 {

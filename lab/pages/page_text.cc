@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The content of the page for a terminal and for Markdown.
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "markup.h"
 #include "run_facts.h"
 

@@ -13,7 +13,7 @@
 #include <set>
 #include <sys/stat.h>
 
-#include "common/format/units.h"
+#include "common/format.h"
 #include "files.h"
 #include "lab/host/machine.h"
 #include "lab/host/swap.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/files/pending.h"
+#include "common/files.h"
 
 namespace forktail::lab
 {

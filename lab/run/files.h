@@ -9,7 +9,7 @@ namespace forktail::lab
 
 // The content of a file; "" if it cannot be read.
 std::string ReadFile(const std::string &path);
-// Writes a temporary file in the same directory, then renames it (common/files/pending.h). False: *error is
+// Writes a temporary file in the same directory, then renames it (common/files.h). False: *error is
 // one sentence.
 bool ReplaceFile(const std::string &path, const std::string &text, std::string *error);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "actions.h"
-#include "common/format/units.h"
+#include "common/format.h"
 #include "progress.h"
 #include "recording/recording.h"
 

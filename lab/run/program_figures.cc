@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "common/format/units.h"
-#include "common/json/json_read.h"
+#include "common/format.h"
+#include "common/json.h"
 #include "files.h"
 #include "lab/scenario/formula.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <unistd.h>
 
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "recording/recording.h"
 
 namespace forktail::lab

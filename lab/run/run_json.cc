@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/process/words.h"
+#include "common/process.h"
 #include "files.h"
 #include "lab/host/machine.h"
 #include "lab/servers/kinds.h"

@@ -9,8 +9,8 @@
 #include <filesystem>
 
 #include "actions.h"
-#include "common/process/words.h"
-#include "common/text/parse.h"
+#include "common/process.h"
+#include "common/text.h"
 #include "counters.h"
 #include "forks.h"
 #include "lab/scenario/scenario_check.h"

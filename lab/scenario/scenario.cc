@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "arithmetic.h"
-#include "common/format/units.h"
+#include "common/format.h"
 
 namespace forktail::lab
 {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "common/text/parse.h"
+#include "common/text.h"
 #include "formula.h"
 #include "lab/servers/kinds.h"
 #include "words.h"

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/text/parse.h"
-#include "common/toml/table.h"
+#include "common/text.h"
+#include "common/toml.h"
 #include "scenario.h"
 #include "scenario_check.h"
 

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <unistd.h>
 
-#include "common/process/child.h"
+#include "common/process.h"
 #include "kinds.h"
 #include "lab/host/machine.h"
 #include "servers.h"

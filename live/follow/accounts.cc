@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Fills slots as records arrive and closes them in order.
-#include "accounts.h"
+#include "state.h"
 
 #include <algorithm>
 
-#include "common/format/sanitize.h"
+#include "common/json.h"
 
 namespace forktail::live
 {

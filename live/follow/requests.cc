@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // See requests.h. Per request: its connection by number, its row by server, its total by command. Names are
 // only compared when one of these is new.
-#include "requests.h"
+#include "state.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reads segment after segment by number. The name of the next one is known, so the directory of a large ring
 // is not listed at every poll. It is listed at the start, and if the next segment is missing for some time.
-#include "tail.h"
+#include "state.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/json/json_read.h"
+#include "common/json.h"
 
 namespace forktail::live
 {

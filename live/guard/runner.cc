@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: MIT
-// See runner.h. One packet (MessagePack) per program, and one when it has ended.
-#include "runner.h"
-
+// One packet (MessagePack) per program, and one when it has ended.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <seccomp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/json/json_read.h"
-#include "memory_limit.h"
-#include "notify.h"
+#include "common/json.h"
+#include "jobs.h"
+#include "live/guard.h"
 
 namespace forktail::live::guard
 {
+
 namespace
 {
 
@@ -214,6 +224,167 @@ bool Runner::HasEnded()
 	program_.ended = true;
 	program_.timed_out = packet.value("timed_out", false);
 	program_.status = packet.value("status", kNotStartedStatus);
+	return true;
+}
+
+// In a container the path may be the host's, which is not visible there. The limit is then in the root of the
+// hierarchy.
+
+namespace
+{
+
+uint64_t LowestLimit(const std::string &hierarchy, const std::string &path, const char *file)
+{
+	uint64_t lowest = UINT64_MAX;
+	for (std::filesystem::path group = path;; group = group.parent_path()) {
+		uint64_t bytes; // "max" is not a number
+		if (std::ifstream(hierarchy + group.string() + "/" + file) >> bytes)
+			lowest = std::min(lowest, bytes);
+		if (group == group.parent_path())
+			return lowest;
+	}
+}
+
+} // namespace
+
+uint64_t MemoryLimit(const std::string &root)
+{
+	std::ifstream groups(root + "/proc/self/cgroup");
+	uint64_t lowest = UINT64_MAX;
+	// "0::/path" of version 2, "4:cpuset,memory:/path" of version 1.
+	for (std::string line; std::getline(groups, line);) {
+		const size_t first = line.find(':'), second = line.find(':', first + 1);
+		if (second == std::string::npos)
+			continue;
+		const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+		const std::string path = line.substr(second + 1), hierarchies = root + "/sys/fs/cgroup";
+		if (controllers == ",,")
+			lowest = std::min(lowest, LowestLimit(hierarchies, path, "memory.max"));
+		else if (controllers.find(",memory,") != std::string::npos)
+			lowest = std::min(
+			    lowest, LowestLimit(hierarchies + "/memory", path, "memory.limit_in_bytes"));
+	}
+	return lowest;
+}
+
+// The seccomp filter lists forbidden calls instead of allowed ones, because it also applies to the configured
+// commands, which may be any program.
+
+namespace
+{
+
+constexpr int kRefused[] = {SCMP_SYS(ptrace),
+			    SCMP_SYS(process_vm_readv),
+			    SCMP_SYS(process_vm_writev),
+			    SCMP_SYS(kcmp),
+			    SCMP_SYS(bpf),
+			    SCMP_SYS(perf_event_open),
+			    SCMP_SYS(init_module),
+			    SCMP_SYS(finit_module),
+			    SCMP_SYS(delete_module),
+			    SCMP_SYS(kexec_load),
+			    SCMP_SYS(kexec_file_load),
+			    SCMP_SYS(mount),
+			    SCMP_SYS(umount2),
+			    SCMP_SYS(fsopen),
+			    SCMP_SYS(fsconfig),
+			    SCMP_SYS(fsmount),
+			    SCMP_SYS(fspick),
+			    SCMP_SYS(move_mount),
+			    SCMP_SYS(open_tree),
+			    SCMP_SYS(mount_setattr),
+			    SCMP_SYS(pivot_root),
+			    SCMP_SYS(chroot),
+			    SCMP_SYS(pidfd_getfd),
+			    SCMP_SYS(setns),
+			    SCMP_SYS(unshare),
+			    SCMP_SYS(add_key),
+			    SCMP_SYS(request_key),
+			    SCMP_SYS(keyctl),
+			    SCMP_SYS(userfaultfd),
+			    SCMP_SYS(io_uring_setup),
+			    SCMP_SYS(io_uring_enter),
+			    SCMP_SYS(io_uring_register),
+			    SCMP_SYS(personality),
+			    SCMP_SYS(swapon),
+			    SCMP_SYS(swapoff),
+			    SCMP_SYS(reboot),
+			    SCMP_SYS(acct),
+			    SCMP_SYS(quotactl),
+			    SCMP_SYS(vhangup),
+			    SCMP_SYS(open_by_handle_at)};
+
+bool BecomeOwner(const std::string &path, std::string *error)
+{
+	struct stat owner = {};
+	if (geteuid() != 0 || stat(path.c_str(), &owner) != 0 || owner.st_uid == 0)
+		return true;
+	if (setgroups(0, nullptr) == 0 && setresgid(owner.st_gid, owner.st_gid, owner.st_gid) == 0 &&
+	    setresuid(owner.st_uid, owner.st_uid, owner.st_uid) == 0)
+		return true;
+	*error = "cannot change to user " + std::to_string(owner.st_uid) + ", the owner of " + path + ": " +
+		 strerror(errno);
+	return false;
+}
+
+// Call it before the change of user, which removes the privilege to do it.
+void DropBounds()
+{
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++)
+		prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
+}
+
+bool DropCapabilities()
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct none[2] = {};
+	return syscall(SYS_capset, &header, none) == 0;
+}
+
+int Filter()
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int err = filter ? 0 : -ENOMEM;
+	for (const int call : kRefused)
+		err = err ? err : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), call, 0);
+	// New namespaces, in which a process has all capabilities. A filter cannot read clone3's flags:
+	// without it the C library uses clone.
+	for (const unsigned flag : {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWPID, CLONE_NEWIPC,
+				    CLONE_NEWUTS, CLONE_NEWCGROUP})
+		err = err ? err
+			  : seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+					     SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag));
+	err = err ? err : seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	// The firewall's interface.
+	err =
+	    err ? err
+		: seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 2,
+				   SCMP_A0(SCMP_CMP_EQ, AF_NETLINK), SCMP_A2(SCMP_CMP_EQ, NETLINK_NETFILTER));
+	err = err ? err : seccomp_load(filter);
+	seccomp_release(filter);
+	return err;
+}
+
+} // namespace
+
+bool Confine(const std::string &path, std::string *error)
+{
+	const struct rlimit none = {0, 0};
+	DropBounds();
+	if (!BecomeOwner(path, error))
+		return false;
+	umask(0077);
+	setrlimit(RLIMIT_CORE, &none);
+	if (!DropCapabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+		*error = std::string("cannot drop privileges: ") + strerror(errno);
+		return false;
+	}
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (const int err = Filter()) {
+		*error = std::string("cannot install the seccomp filter: ") + strerror(-err);
+		return false;
+	}
 	return true;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// See triggers.h.
-#include "triggers.h"
+// When a trigger fires: its condition held long enough, and its pause is over.
+#include "jobs.h"
 
 #include <algorithm>
 #include <cstdio>
 
-#include "common/format/units.h"
+#include "common/format.h"
 
 namespace forktail::live::guard
 {

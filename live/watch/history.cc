@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// See history.h. Events (iterations, stalls, forks) belong to the second in which they end. Late events still
-// count.
-#include "history.h"
-
+// Events (iterations, stalls, forks) belong to the second in which they end. Late events still count.
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/source.h"
-#include "common/format/sanitize.h"
-#include "common/format/units.h"
+#include "common/format.h"
+#include "common/json.h"
+#include "live/watch.h"
 
 namespace forktail::live::watch
 {
@@ -482,6 +481,137 @@ History::Event History::EventAt(uint64_t second_ns, bool latest) const
 	find(events_);
 	find(marks_);
 	return last.t_ns + kEventNs > second_ns ? last : Event();
+}
+
+void KeepLonger(uint64_t ns, const std::string &detail, Part *part)
+{
+	if (ns <= part->longest_ns)
+		return;
+	part->longest_ns = ns;
+	part->detail = detail;
+}
+
+void AddPart(const Part &part, std::vector<Part> *to)
+{
+	auto same =
+	    std::find_if(to->begin(), to->end(), [&](const Part &p) { return p.cause == part.cause; });
+	if (same == to->end()) {
+		to->push_back(part);
+		return;
+	}
+	same->ns += part.ns;
+	same->count += part.count;
+	KeepLonger(part.longest_ns, part.detail, &*same);
+}
+
+std::vector<Part> ServingParts(const Figures &second, size_t *threads)
+{
+	std::vector<Part> parts;
+	*threads = 0;
+	for (const ThreadFigures &thread : second.threads) {
+		if (!thread.serves)
+			continue;
+		++*threads;
+		for (const Part &part : thread.parts)
+			if (part.cause != analysis::Cause::Idle)
+				AddPart(part, &parts);
+	}
+	std::stable_sort(parts.begin(), parts.end(), [](const Part &a, const Part &b) {
+		return analysis::IsStall(a.cause) != analysis::IsStall(b.cause) ? analysis::IsStall(a.cause)
+										: a.ns > b.ns;
+	});
+	return parts;
+}
+
+uint64_t StalledNs(const Figures &second)
+{
+	uint64_t ns = 0;
+	for (const ThreadFigures &thread : second.threads)
+		for (const Part &part : thread.parts)
+			if (thread.serves && analysis::IsStall(part.cause))
+				ns += part.ns;
+	return ns;
+}
+
+uint64_t Percentile(std::vector<uint64_t> *durations, double p)
+{
+	if (durations->empty())
+		return 0;
+	const double rank = std::ceil(p * static_cast<double>(durations->size()));
+	const size_t at = std::clamp<size_t>(static_cast<size_t>(rank), 1, durations->size()) - 1;
+	std::nth_element(durations->begin(), durations->begin() + static_cast<ptrdiff_t>(at),
+			 durations->end());
+	return (*durations)[at];
+}
+
+// Clients are ranked by their longest request: with a percentile, one that sends few requests would never be
+// among them, and its average would hide a spike.
+
+namespace
+{
+
+void AddTo(const OfClient &more, OfClient *to)
+{
+	to->count += more.count;
+	to->sum_ns += more.sum_ns;
+	to->max_ns = std::max(to->max_ns, more.max_ns);
+}
+
+// Leaves the `most` clients with the longest requests, in this order, and adds the others as one.
+void KeepSlowest(size_t most, std::vector<OfClient> *all)
+{
+	OfClient other;
+	std::erase_if(*all, [&](const OfClient &c) {
+		const bool is_other = c.client.kind == live::Client::Kind::Other;
+		if (is_other)
+			AddTo(c, &other);
+		return is_other;
+	});
+	std::stable_sort(all->begin(), all->end(),
+			 [](const OfClient &a, const OfClient &b) { return a.max_ns > b.max_ns; });
+	for (size_t i = most; i < all->size(); i++)
+		AddTo((*all)[i], &other);
+	all->resize(std::min(all->size(), most));
+	if (other.count)
+		all->push_back(other);
+}
+
+} // namespace
+
+void AddClients(const std::vector<OfClient> &more, uint64_t sample, std::vector<OfClient> *to)
+{
+	auto before = [](const OfClient &a, const OfClient &b) { return a.client < b.client; };
+	for (OfClient c : more) {
+		c.count *= sample;
+		c.sum_ns *= sample;
+		to->push_back(c);
+	}
+	std::sort(to->begin(), to->end(), before);
+	size_t kept = 0;
+	for (size_t i = 0; i < to->size(); i++)
+		if (kept && (*to)[kept - 1].client == (*to)[i].client)
+			AddTo((*to)[i], &(*to)[kept - 1]);
+		else
+			(*to)[kept++] = (*to)[i];
+	to->resize(kept);
+	if (to->size() <= live::kMostClients + 1)
+		return;
+	KeepSlowest(live::kMostClients, to);
+	std::sort(to->begin(), to->end(), before);
+}
+
+std::vector<ClientFigures> SlowestClients(std::vector<OfClient> all, double seconds, size_t most)
+{
+	std::vector<ClientFigures> figures;
+	double whole_ns = 0;
+	for (const OfClient &c : all)
+		whole_ns += static_cast<double>(c.sum_ns);
+	KeepSlowest(most, &all);
+	for (const OfClient &c : all)
+		figures.push_back({c.client.Name(), seconds > 0 ? static_cast<double>(c.count) / seconds : 0,
+				   c.count, c.count ? c.sum_ns / c.count : 0, c.max_ns,
+				   whole_ns > 0 ? static_cast<double>(c.sum_ns) / whole_ns : 0});
+	return figures;
 }
 
 } // namespace forktail::live::watch

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frame.h"
+#include "live/watch.h"
 
 namespace forktail::live::watch
 {

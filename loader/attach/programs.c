@@ -3,28 +3,26 @@
  * matters twice. Accounts are opened after all programs are attached, so that no event of an open account is
  * missed. Accounts are closed after every program has been told to leave them alone, so that no thread's
  * state changes while it is summed up. Detaching takes long and comes last. */
-#include "loader/attach/programs.h"
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bpf/events.h"
 #include "forktail.skel.h"
-#include "loader/attach/cpu_events.h"
-#include "loader/attach/sampling_rate.h"
-#include "loader/attach/skeleton.h"
-#include "loader/attach/stats_switch.h"
-#include "loader/system/affinity.h"
-#include "loader/system/grow.h"
-#include "loader/system/pid_namespace.h"
+#include "loader/attach.h"
+#include "loader/system.h"
 #include "recording/recording.h"
+#include "skeleton.h"
 
 enum {
 	OBJECTS_MAX = 2,
@@ -594,4 +592,322 @@ size_t programs_costs(struct programs *p, struct program_cost *costs, size_t roo
 	for (size_t i = 0; i < p->more_count; i++)
 		n = costs_of(p->more[i], costs, n, room);
 	return n;
+}
+
+/* Opening needs CAP_PERFMON, which the recorder does not keep for a whole recording. So a process with no
+ * other abilities does it: it reads which event is wanted, and returns its descriptor. The events belong to
+ * CPUs, not threads: a thread's events are removed from the CPU and added again at each of its context
+ * switches. */
+
+/* A CPU's descriptors: its events with programs, then its counters. */
+enum { CPU_FDS = CPU_EVENTS + FT_CPU_COUNTERS };
+
+struct event_request {
+	unsigned which; /* of CPU_FDS */
+	int cpu;
+	uint64_t clock_period_ns;
+	enum ft_cpu_counters counters;
+};
+
+struct cpu_events {
+	struct cpu_events_wanted wanted;
+	bool delegated;
+	struct helper_process opener;
+	int count;
+	int fds[][CPU_FDS]; /* by CPU */
+};
+
+static int open_event(const struct event_request *r, int program)
+{
+	static const uint64_t faults[] = {PERF_COUNT_SW_PAGE_FAULTS_MIN, PERF_COUNT_SW_PAGE_FAULTS_MAJ,
+					  PERF_COUNT_SW_PAGE_FAULTS};
+	const struct perf_event_attr attr = r->which == CPU_EVENT_CLOCK
+						? support_cpu_clock(r->clock_period_ns)
+						: (struct perf_event_attr){.type = PERF_TYPE_SOFTWARE,
+									   .size = sizeof attr,
+									   .config = faults[r->which],
+									   .sample_period = 1};
+	int fd = support_open_event(attr, -1, r->cpu);
+	if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_BPF, program)) {
+		int err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* The counters of a CPU are a group, which the kernel counts all at once or not at all. `leader` is the
+ * descriptor of its first. */
+static int open_counter(const struct event_request *r, int leader)
+{
+	const enum ft_cpu_counter counter = (enum ft_cpu_counter)(r->which - CPU_EVENTS);
+	return support_open_counter(r->counters, counter, r->cpu, counter == FT_CYCLES ? -1 : leader);
+}
+
+/* The process. */
+static void live_as_event_opener(pid_t parent, size_t kept_count)
+{
+	struct event_request r;
+	int leader = -1; /* the cycles of the CPU whose counters are being opened */
+	(void)kept_count;
+	if (privileges_confine_events(parent))
+		_exit(3);
+	while (read(HELPER_SOCKET, &r, sizeof r) == sizeof r && r.which < CPU_FDS) {
+		const bool counter = r.which >= CPU_EVENTS;
+		const int fd = counter ? open_counter(&r, leader) : open_event(&r, HELPER_KEPT + r.which),
+			  err = fd < 0 ? fd : 0;
+		if (send_packet(HELPER_SOCKET, &err, sizeof err, fd, 0))
+			break;
+		if (r.which == CPU_EVENTS + FT_CYCLES) {
+			if (leader >= 0)
+				close(leader);
+			leader = fd;
+		} else if (fd >= 0) {
+			close(fd);
+		}
+	}
+}
+
+const struct helper_setup events_helper = {.name = "forktail-events", .live = live_as_event_opener};
+
+struct cpu_events *cpu_events_new(const struct cpu_events_wanted *wanted)
+{
+	const int count = libbpf_num_possible_cpus();
+	struct cpu_events *e = count > 0 ? malloc(sizeof *e + (size_t)count * sizeof *e->fds) : NULL;
+	if (!e)
+		return NULL;
+	*e = (struct cpu_events){.wanted = *wanted, .opener = {.socket = -1}, .count = count};
+	for (int cpu = 0; cpu < count; cpu++)
+		for (int which = 0; which < CPU_FDS; which++)
+			e->fds[cpu][which] = -1;
+	return e;
+}
+
+/* Returns a descriptor or a negative errno. */
+static int ask(struct helper_process *opener, const struct event_request *r)
+{
+	int err, fd;
+	if (opener->socket < 0)
+		return -EPIPE;
+	if (write(opener->socket, r, sizeof *r) != sizeof *r ||
+	    helper_process_answer(opener, &err, sizeof err, &fd)) {
+		helper_process_lost(opener, &events_helper);
+		return -EPIPE;
+	}
+	return err ? err : fd;
+}
+
+static bool has_ended(const struct helper_process *h)
+{
+	struct pollfd p = {.fd = h->socket, .events = POLLIN};
+	return h->socket < 0 || (poll(&p, 1, 0) == 1 && p.revents & POLLHUP);
+}
+
+static void close_cpu(int fds[CPU_FDS])
+{
+	for (int which = 0; which < CPU_FDS; which++) {
+		if (fds[which] >= 0)
+			close(fds[which]);
+		fds[which] = -1;
+	}
+}
+
+static void open_counters(struct cpu_events *e, int cpu)
+{
+	int *fds = e->fds[cpu] + CPU_EVENTS;
+	for (int i = 0; i < FT_CPU_COUNTERS && (i == FT_CYCLES || fds[FT_CYCLES] >= 0); i++) {
+		const struct event_request r = {
+		    .which = CPU_EVENTS + i, .cpu = cpu, .counters = e->wanted.counters};
+		fds[i] = e->delegated ? ask(&e->opener, &r) : open_counter(&r, fds[FT_CYCLES]);
+	}
+}
+
+int cpu_events_open(struct cpu_events *e, int cpu)
+{
+	int *fds = e->fds[cpu];
+	close_cpu(fds);
+	if (e->delegated && has_ended(&e->opener)) {
+		fputs(
+		    "forktail record: the helper process that opens perf events ended. It is started again\n",
+		    stderr);
+		if (e->opener.socket >= 0)
+			helper_process_lost(&e->opener, &events_helper);
+		cpu_events_delegate(e);
+	}
+	for (int which = 0; which < CPU_EVENTS; which++) {
+		const struct event_request r = {
+		    .which = which, .cpu = cpu, .clock_period_ns = e->wanted.clock_period_ns};
+		if (e->wanted.programs[which] < 0)
+			continue;
+		fds[which] = e->delegated ? ask(&e->opener, &r) : open_event(&r, e->wanted.programs[which]);
+		if (fds[which] < 0) {
+			const int err = fds[which];
+			close_cpu(fds);
+			return err;
+		}
+	}
+	if (e->wanted.counters != FT_COUNTERS_NONE)
+		open_counters(e, cpu);
+	return 0;
+}
+
+int cpu_events_delegate(struct cpu_events *e)
+{
+	e->delegated = true;
+	return helper_process_start(&e->opener, &events_helper, e->wanted.programs, CPU_EVENTS);
+}
+
+int cpu_events_clock(const struct cpu_events *e, int cpu)
+{
+	return cpu >= 0 && cpu < e->count ? e->fds[cpu][CPU_EVENT_CLOCK] : -1;
+}
+
+int cpu_events_counter(const struct cpu_events *e, int cpu, enum ft_cpu_counter counter)
+{
+	return cpu >= 0 && cpu < e->count ? e->fds[cpu][CPU_EVENTS + counter] : -1;
+}
+
+void cpu_events_close(struct cpu_events *e)
+{
+	if (!e)
+		return;
+	for (int cpu = 0; cpu < e->count; cpu++)
+		close_cpu(e->fds[cpu]);
+	helper_process_end(&e->opener, true);
+	free(e);
+}
+
+/* The kernel's CPU clock as a perf event on each CPU, set by period. If a frequency is requested instead, the
+ * kernel converts it to a period once and does not change that any more. */
+
+/* As long as long iterations recur within this time, the rate is not switched back. */
+#define CALM_NS 200000000ull
+
+struct sampled_cpu {
+	bool fast;
+	uint64_t hurried_ns;
+};
+
+struct sampling_rate {
+	struct sampling_periods wanted;
+	const struct cpu_events *events;
+	void (*on_period)(void *context, int cpu, uint32_t period);
+	void *context;
+	int count;
+	struct sampled_cpu cpus[];
+};
+
+uint64_t sampling_rate_period_ns(uint32_t sixteenths)
+{
+	return sixteenths * 1000000ull / 16;
+}
+
+struct sampling_rate *sampling_rate_open(const struct sampling_periods *wanted,
+					 const struct cpu_events *events,
+					 void (*on_period)(void *context, int cpu, uint32_t period),
+					 void *context)
+{
+	const int count = libbpf_num_possible_cpus();
+	struct sampling_rate *p = count > 0 ? calloc(1, sizeof *p + (size_t)count * sizeof *p->cpus) : NULL;
+	if (p)
+		*p = (struct sampling_rate){.wanted = *wanted,
+					    .events = events,
+					    .on_period = on_period,
+					    .context = context,
+					    .count = count};
+	return p;
+}
+
+void sampling_rate_begin(struct sampling_rate *p, int cpu)
+{
+	if (!p || cpu >= p->count)
+		return;
+	p->on_period(p->context, cpu, p->wanted.slow);
+	p->cpus[cpu].fast = false;
+}
+
+static void set(struct sampling_rate *p, int cpu, bool fast)
+{
+	uint32_t period = fast ? p->wanted.fast : p->wanted.slow;
+	uint64_t ns = sampling_rate_period_ns(period);
+	p->on_period(p->context, cpu, period);
+	p->cpus[cpu].fast = fast;
+	ioctl(cpu_events_clock(p->events, cpu), PERF_EVENT_IOC_PERIOD, &ns);
+}
+
+void sampling_rate_raise(struct sampling_rate *p, int cpu, uint64_t now_ns)
+{
+	if (!p || cpu < 0 || cpu >= p->count || cpu_events_clock(p->events, cpu) < 0)
+		return;
+	p->cpus[cpu].hurried_ns = now_ns;
+	if (!p->cpus[cpu].fast)
+		set(p, cpu, true);
+}
+
+void sampling_rate_lower(struct sampling_rate *p, uint64_t now_ns)
+{
+	for (int cpu = 0; p && cpu < p->count; cpu++)
+		if (p->cpus[cpu].fast && now_ns - p->cpus[cpu].hurried_ns > CALM_NS)
+			set(p, cpu, false);
+}
+
+void sampling_rate_close(struct sampling_rate *p)
+{
+	free(p);
+}
+
+/* Switching the statistics on requires CAP_SYS_ADMIN, which is nearly all of root's power. The recorder must
+ * not keep that for a whole recording. So a separate process with no other abilities does it: it reads a
+ * byte, switches, and writes the byte back. */
+
+static struct helper_process process = {.pid = 0, .socket = -1};
+static struct restarts restarts;
+
+static void live_as_stats_switch(pid_t parent, size_t kept_count)
+{
+	int statistics = -1;
+	char on;
+	(void)kept_count;
+	if (privileges_confine_statistics(parent))
+		_exit(3);
+	while (read(HELPER_SOCKET, &on, 1) == 1) {
+		if (on && statistics < 0) {
+			statistics = bpf_enable_stats(BPF_STATS_RUN_TIME);
+		} else if (!on && statistics >= 0) {
+			close(statistics);
+			statistics = -1;
+		}
+		on = statistics >= 0;
+		if (write(HELPER_SOCKET, &on, 1) != 1)
+			break;
+	}
+}
+
+const struct helper_setup stats_helper = {.name = "forktail-stats", .live = live_as_stats_switch};
+
+int stats_switch_start(void)
+{
+	return helper_process_start(&process, &stats_helper, NULL, 0);
+}
+
+bool stats_switch(bool on)
+{
+	char byte = on;
+	const uint64_t now = ft_now_ns();
+	if (process.socket < 0 && (!restarts_due(&restarts, now) || stats_switch_start()))
+		return false;
+	if (write(process.socket, &byte, 1) == 1 && !helper_process_answer(&process, &byte, 1, NULL))
+		return byte;
+	helper_process_lost(&process, &stats_helper);
+	restarts_ended(&restarts, now);
+	fputs(
+	    "forktail record: the helper process that switches the kernel's statistics ended or hangs. It is "
+	    "started again\n",
+	    stderr);
+	return false;
+}
+
+void stats_switch_end(void)
+{
+	helper_process_end(&process, true);
 }

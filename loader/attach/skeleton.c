@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Both objects have the same maps, variables and programs, so either fits the skeleton. */
-#include "loader/attach/skeleton.h"
+#include "skeleton.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * disk (creating, sealing and deleting files), in the requested order, so the list of segments belongs to it
  * once it runs. A segment's age is the recorded time after it. For segments found at startup, the age is
  * estimated from their modification times, so none of them has to be read. */
-#include "loader/output/segments.h"
+#include "loader/output.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/text/parse.h"
-#include "loader/system/grow.h"
+#include "common/text.h"
+#include "loader/system.h"
 
 #define SECOND_NS 1000000000ull
 #define SEGMENT_NS (5 * SECOND_NS)

@@ -1,18 +1,135 @@
 /* SPDX-License-Identifier: MIT */
 /* The table is indexed by the low bits of a connection's number: numbers are given in turn, so two
  * connections share a place only if 65,536 others were opened in between. The newer one takes it. */
-#include "loader/requests/matcher.h"
-
+#include <bpf/libbpf.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "bpf/request_events.h"
-#include "loader/requests/client_stream.h"
-#include "loader/requests/commands.h"
-#include "loader/requests/proxied.h"
-#include "loader/requests/scanner.h"
-#include "loader/system/grow.h"
+#include "loader/requests.h"
+#include "loader/system.h"
+#include "recording/recording.h"
+
+/* Whether an answer is an error, by its first bytes. */
+
+/* Returns whether the bytes are the begin of an answer of Redis or memcached; then *status is FT_STATUS_OK,
+ * FT_STATUS_MISS (no such key) or FT_STATUS_ERROR_REPLY. */
+static bool outcome_of(const uint8_t begin[FT_ANSWER_BEGIN], uint8_t *status);
+
+/* Shared by the parts of the matcher: what is known of a connection. matcher.c follows its stream; answers.c
+ * keeps the requests that were read and the writes since, until it is known which write answers which. */
+
+enum {
+	MATCHER_TARGETS = 1024,
+	WRITES_MAX = 256, /* of a group of requests, kept one by one */
+};
+
+enum sync {
+	SYNC_LOST, /* the position in the stream of requests is unknown, until the connection is idle */
+	SYNC_FOLLOWED,
+	SYNC_EXCHANGES, /* the bytes are not readable (TLS): what is read until a write is one request */
+};
+
+/* Whether the server has more to write of the answers to what it read. */
+enum backlog {
+	BACKLOG_NONE,
+	BACKLOG_POSSIBLE, /* a large write may not be the last one */
+	BACKLOG_CERTAIN,  /* the socket's buffer is full */
+};
+
+struct pending {
+	uint64_t arrival_ns, read_ns;
+	uint64_t hash;
+	uint32_t bytes, tid;
+	uint8_t command;
+	bool unarrived;
+	bool left_out; /* it blocks, or is behind one that does: it only takes part in the matching */
+};
+
+struct answer_write {
+	uint64_t t_ns, left_ns;
+	uint32_t bytes;
+	uint8_t begin[FT_ANSWER_BEGIN];
+};
+
+struct client_stream {
+	uint32_t id, tgid;
+	struct ft_request_connection opened;
+	struct scanner scanner;
+	uint8_t sync;
+	bool announced;	 /* the recorder knows it */
+	uint8_t backlog; /* enum backlog */
+	bool asynchronous, proxy, begun;
+	bool pushes;		/* what is written answers no request */
+	bool pushed;		/* messages may be written after an answer */
+	bool wrote;		/* since the last read */
+	bool multi;		/* between MULTI and EXEC nothing blocks */
+	uint32_t queued;	/* commands since MULTI */
+	bool blocked;		/* a command that may wait for data is pending */
+	bool overlaps;		/* the client has sent a request before it had the answer to another */
+	bool unknown;		/* requests that are not known may be pending, too */
+	bool large;		/* of the writes since all was answered, one was not the last of its answer */
+	bool unproved;		/* nothing since it was found again was a known command */
+	uint16_t sequence;	/* of the next event */
+	uint32_t offset;	/* of the stream, scanned so far */
+	uint32_t begin;		/* where the request that is being scanned began */
+	uint64_t last_write_ns; /* the last write of all */
+	uint64_t now_ns;	/* of the read that is being scanned */
+	uint32_t tid;
+	struct ft_request_arrival *arrivals;
+	size_t arrival_count, arrivals_room;
+	uint64_t begin_arrival_ns; /* of the request that is being scanned; 0: unknown */
+	struct pending *pending;
+	size_t pending_count, pending_room;
+	struct answer_write *writes;
+	size_t writes_room;
+	uint32_t write_count;					/* may be more than are kept */
+	struct answer_write last;				/* the last one */
+	uint64_t answer_bytes;					/* of all */
+	struct client_stream *next_answered, **answered_before; /* in the list of those with writes */
+};
+
+struct matcher {
+	request_handler handler;
+	void *context;
+	struct client_stream *table[FT_REQUESTS_SLOTS_MAX];
+	struct client_stream *answered; /* connections with writes that are not complete */
+	struct request_target targets[MATCHER_TARGETS];
+	size_t target_count;
+	size_t pending_room; /* of all connections */
+	uint8_t ping, unsubscribe, exec;
+	uint64_t counts[REQUEST_COUNTS];
+	struct proxied *proxied; /* once there is a proxy among the targets */
+};
+
+/* A request that ended at the offset was read. */
+static void client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
+			      uint32_t end);
+/* There are writes since: the connection is in the matcher's list. */
+static void client_stream_written(struct matcher *m, struct client_stream *c);
+/* All that is pending was answered by the writes since. */
+static void client_stream_complete(struct matcher *m, struct client_stream *c);
+/* From here on the position in the stream is unknown. What is pending is known. */
+static void client_stream_leave(struct matcher *m, struct client_stream *c);
+/* Likewise, and which write answers what is pending is not known either. */
+static void client_stream_lose(struct matcher *m, struct client_stream *c);
+/* Events are missing from here on. An answer that was one write is complete; of several requests or large
+ * answers, later writes may be among those events. */
+static void client_stream_lose_after_gap(struct matcher *m, struct client_stream *c);
+/* Returns the memory of a connection with nothing pending. */
+static void client_stream_release(struct matcher *m, struct client_stream *c);
+static void client_stream_free(struct matcher *m, struct client_stream *c);
 
 enum {
 	/* After a write of this size, Redis serves other clients before it writes the rest. */
@@ -431,4 +548,396 @@ void matcher_finish(struct matcher *m)
 	struct request_message message = {.kind = MESSAGE_COUNTS};
 	memcpy(message.counts, m->counts, sizeof m->counts);
 	m->handler(m->context, &message);
+}
+
+/* The requests of a connection that were read, and the writes since, as one group: it ends when all of them
+ * are answered. Memory is bounded for all connections together, because a client may send requests and never
+ * read an answer. */
+
+enum {
+	PENDING_MAX = 65536,	/* requests of a connection without an answer */
+	PENDING_GROUPED = 1024, /* of an asynchronous server */
+	PENDING_ALL = 1 << 20,	/* of all connections: 40 MB */
+	ROOM_KEPT = 64,		/* more memory than for this many is returned after each group */
+};
+
+static void unqueue(struct client_stream *c)
+{
+	if (!c->answered_before)
+		return;
+	*c->answered_before = c->next_answered;
+	if (c->next_answered)
+		c->next_answered->answered_before = c->answered_before;
+	c->answered_before = NULL;
+	c->next_answered = NULL;
+}
+
+static void client_stream_written(struct matcher *m, struct client_stream *c)
+{
+	if (c->answered_before)
+		return;
+	c->next_answered = m->answered;
+	c->answered_before = &m->answered;
+	if (m->answered)
+		m->answered->answered_before = &c->next_answered;
+	m->answered = c;
+}
+
+static void client_stream_release(struct matcher *m, struct client_stream *c)
+{
+	m->pending_room -= c->pending_room;
+	free(c->pending);
+	free(c->writes);
+	free(c->arrivals);
+	c->pending = NULL;
+	c->writes = NULL;
+	c->arrivals = NULL;
+	c->pending_room = c->writes_room = c->arrivals_room = 0;
+	c->arrival_count = 0;
+}
+
+static void client_stream_free(struct matcher *m, struct client_stream *c)
+{
+	unqueue(c);
+	client_stream_release(m, c);
+	free(c);
+}
+
+static void announce(struct matcher *m, struct client_stream *c)
+{
+	const struct ft_request_connection *o = &c->opened;
+	struct request_message message = {.kind = MESSAGE_CONNECTION,
+					  .connection = c->id,
+					  .opened = {.opened_ns = o->head.t_ns,
+						     .peer_inode = o->peer_inode,
+						     .hash = o->hash,
+						     .tgid = c->tgid,
+						     .peer_pid = o->peer_pid,
+						     .local_port = o->local_port,
+						     .peer_port = o->peer_port}};
+	memcpy(message.opened.peer_address, o->peer_address, sizeof o->peer_address);
+	m->handler(m->context, &message);
+	m->counts[COUNT_CONNECTIONS]++;
+	c->announced = true;
+}
+
+/* Nothing is pending any more. */
+static void begin_group(struct matcher *m, struct client_stream *c)
+{
+	unqueue(c);
+	c->pending_count = 0;
+	c->write_count = 0;
+	c->answer_bytes = 0;
+	c->blocked = c->unknown = c->large = false;
+	if (c->pending_room > ROOM_KEPT) {
+		m->pending_room -= c->pending_room;
+		c->pending_room = 0;
+		free(c->pending);
+		c->pending = NULL;
+	}
+	if (c->writes_room > ROOM_KEPT) {
+		c->writes_room = 0;
+		free(c->writes);
+		c->writes = NULL;
+	}
+}
+
+/* Reports a request. `w` ends the answer; `first` begins it, or is NULL if that is in the middle of a write.
+ */
+static void answer(struct matcher *m, struct client_stream *c, const struct pending *p,
+		   const struct answer_write *first, const struct answer_write *w, uint64_t answer_bytes)
+{
+	uint8_t status = FT_STATUS_OK;
+	if (p->left_out)
+		return;
+	if (!first || !outcome_of(first->begin, &status))
+		m->counts[COUNT_NO_OUTCOME]++;
+	if (!c->announced)
+		announce(m, c);
+	uint64_t end_ns = w->left_ns && w->left_ns < w->t_ns ? w->left_ns : w->t_ns;
+	if (end_ns < p->arrival_ns) /* the write began before: it answers something else */
+		end_ns = w->t_ns;
+	const struct request_message message = {
+	    .kind = MESSAGE_REQUEST,
+	    .connection = c->id,
+	    .request = {.arrival_ns = p->arrival_ns,
+			.end_ns = end_ns,
+			.read_ns = p->read_ns,
+			.written_ns = w->t_ns,
+			.request_bytes = p->bytes,
+			.answer_bytes = answer_bytes < UINT32_MAX ? (uint32_t)answer_bytes : UINT32_MAX,
+			.tid = p->tid,
+			.command = p->command,
+			.status = status}};
+	if (m->proxied)
+		proxied_add(m->proxied, &message, p->hash, c->proxy, w->t_ns);
+	else
+		m->handler(m->context, &message);
+	m->counts[COUNT_UNKNOWN] += p->command == COMMAND_UNKNOWN;
+	m->counts[COUNT_UNARRIVED] += p->unarrived;
+}
+
+static void client_stream_leave(struct matcher *m, struct client_stream *c)
+{
+	m->counts[COUNT_LOST]++;
+	c->sync = SYNC_LOST;
+	c->multi = false;
+	c->unknown = true;
+}
+
+static void client_stream_lose(struct matcher *m, struct client_stream *c)
+{
+	for (size_t i = 0; i < c->pending_count; i++)
+		m->counts[COUNT_LOST] += !c->pending[i].left_out;
+	begin_group(m, c);
+	c->sync = SYNC_LOST;
+	c->multi = false;
+}
+
+/* Reports requests that were answered by several writes, of which only the first WRITES_MAX are known one by
+ * one. With another number of requests, the answers are taken to be of equal length. */
+static void answer_by_shares(struct matcher *m, struct client_stream *c)
+{
+	const size_t n = c->pending_count;
+	const bool each = c->write_count == n && !c->large;
+	uint64_t before = 0; /* bytes of earlier writes */
+	uint32_t w = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t end = c->answer_bytes * (i + 1) / n;
+		while (!each && w + 1 < c->write_count && before + c->writes[w].bytes < end)
+			before += c->writes[w++].bytes;
+		const struct answer_write *by = &c->writes[each ? i : w];
+		const struct answer_write *first = each || !i ? &c->writes[i] : NULL;
+		answer(m, c, &c->pending[i], first, by, each ? by->bytes : c->answer_bytes / n);
+	}
+	if (!each)
+		m->counts[COUNT_EXCHANGES] += n;
+}
+
+static void client_stream_complete(struct matcher *m, struct client_stream *c)
+{
+	const size_t n = c->pending_count;
+	const bool many = n > 1 && c->write_count > 1;
+	if ((many &&
+	     (c->write_count > WRITES_MAX || (c->asynchronous && (c->large || c->write_count != n)))) ||
+	    (c->unknown && c->write_count > 1)) {
+		client_stream_lose(m, c);
+		return;
+	}
+	if (many)
+		answer_by_shares(m, c);
+	else
+		for (size_t i = 0; i < n; i++)
+			answer(m, c, &c->pending[i], i ? NULL : c->writes, &c->last, c->answer_bytes / n);
+	begin_group(m, c);
+}
+
+static void client_stream_lose_after_gap(struct matcher *m, struct client_stream *c)
+{
+	if (c->pending_count == 1 && c->write_count && !c->large && !c->asynchronous)
+		client_stream_complete(m, c);
+	client_stream_lose(m, c);
+	c->arrival_count = 0;
+}
+
+static void client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
+			      uint32_t end)
+{
+	const size_t room = c->pending_room;
+	const bool fits = c->pending_count < room || m->pending_room + room <= PENDING_ALL;
+	if (c->pending_count == (c->asynchronous ? PENDING_GROUPED : PENDING_MAX) || !fits ||
+	    !grow(&c->pending, &c->pending_room, c->pending_count, sizeof *c->pending)) {
+		m->counts[COUNT_LOST]++;
+		client_stream_lose(m, c);
+		return;
+	}
+	m->pending_room += c->pending_room - room;
+	c->overlaps |= c->pending_count > 0;
+	c->pending[c->pending_count++] =
+	    (struct pending){.arrival_ns = c->begin_arrival_ns ? c->begin_arrival_ns : c->now_ns,
+			     .read_ns = c->now_ns,
+			     .bytes = end - c->begin,
+			     .tid = c->tid,
+			     .command = command,
+			     .hash = hash,
+			     .unarrived = !c->begin_arrival_ns,
+			     .left_out = c->blocked};
+}
+
+/* The protocols differ in their first byte: RESP has a sign, memcached's text and meta protocols a letter or
+ * digit, its binary protocol 0x81. Anything else (TLS, a message without a request) is unknown. */
+
+struct beginning {
+	const char *text;
+	uint8_t status;
+};
+
+/* The first match counts. RESP's push and attribute types precede an answer, or are none. */
+static const struct beginning beginnings[] = {
+    {"-", FT_STATUS_ERROR_REPLY},
+    {"!", FT_STATUS_ERROR_REPLY},
+    {"$-1\r", FT_STATUS_MISS},
+    {"*-1\r", FT_STATUS_MISS},
+    {"_\r", FT_STATUS_MISS},
+    {"ERROR", FT_STATUS_ERROR_REPLY},
+    {"CLIENT_E", FT_STATUS_ERROR_REPLY},
+    {"SERVER_E", FT_STATUS_ERROR_REPLY},
+    {"END\r", FT_STATUS_MISS},
+    {"NOT_FOUN", FT_STATUS_MISS},
+    {"EN\r", FT_STATUS_MISS},
+    {"NF", FT_STATUS_MISS},
+};
+
+/* Of memcached's binary protocol: bytes 6 and 7 of the header. */
+static uint8_t binary_status(const uint8_t *begin)
+{
+	enum { NO_ERROR = 0, NOT_FOUND = 1, EXISTS = 2, NOT_STORED = 5 };
+	switch (begin[6] << 8 | begin[7]) {
+	case NO_ERROR:
+	case EXISTS: /* as in the text protocol, an answer and no error */
+	case NOT_STORED:
+		return FT_STATUS_OK;
+	case NOT_FOUND:
+		return FT_STATUS_MISS;
+	default:
+		return FT_STATUS_ERROR_REPLY;
+	}
+}
+
+static bool outcome_of(const uint8_t begin[FT_ANSWER_BEGIN], uint8_t *status)
+{
+	enum { BINARY_RESPONSE = 0x81 };
+	*status = FT_STATUS_OK;
+	if (begin[0] == BINARY_RESPONSE) {
+		*status = binary_status(begin);
+		return true;
+	}
+	if (!begin[0] || (!strchr("-+:$*_,#!=(%~", begin[0]) && !isalnum(begin[0])))
+		return false;
+	for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+		if (memcmp(begin, beginnings[i].text, strlen(beginnings[i].text)) == 0) {
+			*status = beginnings[i].status;
+			return true;
+		}
+	return true;
+}
+
+/* The ring comes in a packet, and is mapped before the process gives up its rights; reading it then needs no
+ * system call. The process looks twenty times per second. If the recorder is slow, it waits, and the kernel
+ * counts what does not fit into the ring. */
+
+enum {
+	LOOK_MS = 50,
+	SOCKET_BYTES = 4 << 20,
+};
+
+struct outbox {
+	struct request_message messages[REQUEST_PACKET];
+	size_t count;
+};
+
+static void send_outbox(struct outbox *o)
+{
+	if (o->count && send_packet(HELPER_SOCKET, o->messages, o->count * sizeof *o->messages, -1, 0))
+		_exit(0); /* the recorder has exited */
+	o->count = 0;
+}
+
+/* A request_handler. */
+static void put(void *context, const struct request_message *message)
+{
+	struct outbox *o = context;
+	o->messages[o->count++] = *message;
+	if (o->count == REQUEST_PACKET)
+		send_outbox(o);
+}
+
+static int on_event(void *context, void *event, size_t bytes)
+{
+	matcher_event(context, event, bytes);
+	return 0;
+}
+
+/* Takes what the recorder sent. False: it asked for the end, or has exited. */
+static bool take_targets(struct matcher *m)
+{
+	struct request_target target;
+	for (;;) {
+		int fd;
+		ssize_t n = receive_packet(HELPER_SOCKET, &target, sizeof target, &fd, MSG_DONTWAIT);
+		if (n == -EAGAIN)
+			return true;
+		if (n != sizeof target || !target.tgid)
+			return false;
+		matcher_target(m, &target);
+	}
+}
+
+static void serve(struct ring_buffer *ring, struct matcher *m, struct outbox *o)
+{
+	struct pollfd fd = {.fd = HELPER_SOCKET, .events = POLLIN};
+	bool more = true;
+	while (more) {
+		poll(&fd, 1, LOOK_MS);
+		more = take_targets(m);
+		ring_buffer__consume(ring);
+		matcher_tick(m, ft_now_ns());
+		send_outbox(o);
+	}
+	matcher_finish(m);
+	send_outbox(o);
+}
+
+/* Waits for the map of events. Its descriptors are not needed once it is mapped. */
+static struct ring_buffer *receive_ring(struct matcher *m)
+{
+	char unused;
+	int map;
+	if (receive_packet(HELPER_SOCKET, &unused, sizeof unused, &map, 0) <= 0 || map < 0)
+		_exit(0);
+	struct ring_buffer *ring = ring_buffer__new(map, on_event, m, NULL);
+	close_range(HELPER_SOCKET + 1, ~0u, 0);
+	return ring;
+}
+
+static void live(pid_t parent, size_t kept_count)
+{
+	static struct outbox o;
+	uint64_t seed = 0;
+	(void)kept_count;
+	struct matcher *m = matcher_open(put, &o);
+	struct ring_buffer *ring = receive_ring(m);
+	if (!m || !ring || getrandom(&seed, sizeof seed, 0) != sizeof seed ||
+	    privileges_confine_requests(parent))
+		_exit(3);
+	scanner_seed(seed);
+	serve(ring, m, &o);
+}
+
+const struct helper_setup requests_helper = {
+    .name = "forktail-reqs", .live = live, .socket_bytes = SOCKET_BYTES, .low_priority = true};
+
+int request_helper_start(struct helper_process *h)
+{
+	const int err = helper_process_start(h, &requests_helper, NULL, 0);
+	if (!err)
+		fcntl(h->socket, F_SETFL, O_NONBLOCK);
+	return err;
+}
+
+int request_helper_map(const struct helper_process *h, int map)
+{
+	return send_packet(h->socket, "", 1, map, 0);
+}
+
+void request_helper_target(const struct helper_process *h, const struct request_target *target)
+{
+	send_packet(h->socket, target, sizeof *target, -1, MSG_DONTWAIT);
+}
+
+void request_helper_finish(const struct helper_process *h)
+{
+	const struct request_target none = {.tgid = 0};
+	send_packet(h->socket, &none, sizeof none, -1, 0);
 }

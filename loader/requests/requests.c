@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's side: it loads and attaches the programs, and writes what the helper finds. It trusts the
  * helper no more than a stranger: what it sends is checked, and its number of connections is bounded. */
-#include "loader/requests/requests.h"
+#include "loader/requests.h"
 
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <poll.h>
 #include <search.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +17,13 @@
 #include <unistd.h>
 
 #include "bpf/events.h"
+#include "bpf/reader_events.h"
 #include "bpf/request_events.h"
-#include "loader/requests/commands.h"
-#include "loader/requests/request_helper.h"
-#include "loader/requests/request_hooks.h"
-#include "loader/requests/scanner.h"
-#include "loader/system/cpu_time.h"
-#include "loader/system/grow.h"
-#include "loader/system/packets.h"
-#include "loader/system/restarts.h"
-#include "loader/system/text.h"
-#include "recording/json/json_block.h"
+#include "loader/attach.h"
+#include "loader/system.h"
+#include "readers.skel.h"
+#include "recording/json_block.h"
+#include "requests.skel.h"
 
 enum {
 	SERVERS_MAX = 4096,
@@ -594,4 +593,523 @@ void requests_close(struct requests *r)
 	free(r->targets);
 	free(r->connections);
 	free(r);
+}
+
+/* A connection that is never read while the program of reads is attached is not known then, so busy
+ * connections are known first, and those are the ones whose requests need it. Short ones are known when they
+ * are closed. */
+
+enum {
+	ON_NS = 100000000, /* attached for at least so long */
+	READ_NS = 500,	   /* what it costs a read: the cost block of a recording has it */
+	SHARE = 1000,	   /* it may take one part in this many of a CPU's time */
+};
+/* Switching takes milliseconds of the helper, so shorter pauses are not worth it. */
+#define SHORTEST_OFF_NS 1000000000ull
+#define LONGEST_OFF_NS 10000000000ull
+
+_Static_assert((int)FT_READERS_CHANGES == (int)FT_READER_CHANGES, "of a socket, in both kinds of records");
+
+/* The programs, as hook_switch_set() has them. */
+enum { READS = 1, CLOSES = 2 };
+
+struct readers {
+	struct readers_bpf *skeleton;
+	struct ring_buffer *ring;
+	struct helper_process hooks;
+	struct ft_writer *writer; /* during readers_tick */
+	unsigned attached;
+	bool gone; /* the helper that switches */
+	struct restarts restarts;
+	uint64_t since_ns, reads; /* when READS was attached or last found cheap, and their number then */
+	uint64_t off_until_ns;	  /* when READS may be attached again */
+};
+
+static int on_reader(void *context, void *data, size_t bytes)
+{
+	struct readers *r = context;
+	const struct ft_socket_reader *e = data;
+	if (bytes < sizeof *e)
+		return 0;
+	const struct ft_socket s = {.before_ns = e->t_ns,
+				    .seen_ns = e->t_ns,
+				    .inode = e->inode,
+				    .peer_inode = e->peer_inode,
+				    .tgid = e->tgid,
+				    .local_port = e->local_port,
+				    .peer_port = e->peer_port,
+				    .epoll = e->closed ? (uint32_t)FT_SOCKET_GONE : 0,
+				    .reader = e->tid};
+	ft_writer_record(r->writer, FT_BLOCK_SOCKET, &s);
+	return 0;
+}
+
+static int start_reader_switch(struct readers *r)
+{
+	const int programs[] = {bpf_program__fd(r->skeleton->progs.socket_read),
+				bpf_program__fd(r->skeleton->progs.socket_closes)};
+	return hook_switch_start(&r->hooks, programs, 2);
+}
+
+struct readers *readers_open(int targets_map, uint32_t pid_namespace)
+{
+	struct readers *r = calloc(1, sizeof *r);
+	if (!r)
+		return NULL;
+	r->hooks = (struct helper_process){.pid = 0, .socket = -1};
+	r->skeleton = readers_bpf__open();
+	int err = r->skeleton ? 0 : -errno;
+	if (!err) {
+		r->skeleton->rodata->pid_ns = pid_namespace;
+		err = bpf_map__reuse_fd(r->skeleton->maps.targets, targets_map);
+	}
+	err = err ? err : readers_bpf__load(r->skeleton);
+	if (!err) {
+		r->ring = ring_buffer__new(bpf_map__fd(r->skeleton->maps.readers_ring), on_reader, r, NULL);
+		err = r->ring ? start_reader_switch(r) : -errno;
+	}
+	if (!err)
+		return r;
+	readers_close(r);
+	errno = -err;
+	return NULL;
+}
+
+static void switch_reader_programs(struct readers *r, unsigned on, uint64_t now_ns)
+{
+	const int err = hook_switch_set(&r->hooks, on);
+	if (err) { /* what is known stays known */
+		json_t *note = json_note(now_ns, "missing");
+		json_put_text(note, "what", "serving threads of further connections");
+		json_put_text(note, "why", strerror(-err));
+		write_json_note(r->writer, note);
+		helper_process_lost(&r->hooks, &switch_helper); /* with it what it had attached */
+		r->gone = true;
+		restarts_ended(&r->restarts, now_ns);
+		on = HOOKS_NONE;
+	}
+	r->attached = on;
+	r->since_ns = now_ns;
+	r->reads = r->skeleton->bss->reads;
+}
+
+/* Whether the helper that switches is there, perhaps again. */
+static bool has_switch(struct readers *r, uint64_t now_ns)
+{
+	if (r->gone && restarts_due(&r->restarts, now_ns)) {
+		r->gone = start_reader_switch(r) != 0;
+		if (r->gone)
+			restarts_failed(&r->restarts, now_ns);
+	}
+	return !r->gone;
+}
+
+void readers_tick(struct readers *r, struct ft_writer *w, bool wanted, uint64_t now_ns)
+{
+	if (!r || !has_switch(r, now_ns))
+		return;
+	r->writer = w;
+	ring_buffer__consume(r->ring);
+	if (!(r->attached & READS)) {
+		if (wanted && now_ns >= r->off_until_ns)
+			switch_reader_programs(r, READS | CLOSES, now_ns);
+		else if (!wanted && r->attached)
+			switch_reader_programs(r, HOOKS_NONE, now_ns);
+		return;
+	}
+	if (now_ns - r->since_ns < ON_NS)
+		return;
+	const uint64_t off_ns = (r->skeleton->bss->reads - r->reads) * READ_NS * SHARE;
+	const bool cheap = off_ns <= now_ns - r->since_ns;
+	if (wanted && cheap) {
+		r->since_ns = now_ns;
+		r->reads = r->skeleton->bss->reads;
+	}
+	if (wanted && (cheap || off_ns < SHORTEST_OFF_NS))
+		return;
+	r->off_until_ns = now_ns + (off_ns < LONGEST_OFF_NS ? off_ns : LONGEST_OFF_NS);
+	switch_reader_programs(r, wanted ? CLOSES : HOOKS_NONE, now_ns);
+}
+
+void readers_begin_segment(struct readers *r)
+{
+	if (!r)
+		return;
+	r->skeleton->bss->epoch++;
+	r->off_until_ns = 0;
+}
+
+struct bpf_object *readers_programs(const struct readers *r)
+{
+	return r ? r->skeleton->obj : NULL;
+}
+
+void readers_close(struct readers *r)
+{
+	if (!r)
+		return;
+	helper_process_end(&r->hooks, true);
+	ring_buffer__free(r->ring);
+	readers_bpf__destroy(r->skeleton);
+	free(r);
+}
+
+/* Two queues in the order of their ends. Requests at servers wait for a second, and are found by their hash
+ * in the meantime; requests at proxies wait a fifth of that, until the server's part is certainly known. */
+
+enum {
+	WAITING = 1 << 16, /* requests per queue; a power of two */
+	BUCKETS = 1 << 14, /* of servers' requests by hash; a power of two */
+	TRIES = 64, /* requests with the same hash that other clients sent to the server are passed over */
+};
+#define AT_SERVER_NS 1000000000ull
+#define AT_PROXY_NS 200000000ull
+
+struct waiting {
+	struct request_message message;
+	uint64_t hash, since_ns;
+	bool joined;
+	uint32_t next; /* in the bucket: 1 + place, towards the newer */
+};
+
+struct queue {
+	struct waiting *all; /* a ring */
+	uint32_t first, next;
+	uint64_t wait_ns;
+};
+
+struct bucket {
+	uint32_t oldest, newest; /* 1 + place; 0: none */
+};
+
+struct proxied {
+	request_handler handler;
+	void *context;
+	struct queue servers, proxies;
+	struct bucket *buckets;
+};
+
+struct proxied *proxied_open(request_handler handler, void *context)
+{
+	struct proxied *p = calloc(1, sizeof *p);
+	if (!p)
+		return NULL;
+	p->handler = handler;
+	p->context = context;
+	p->servers = (struct queue){.all = calloc(WAITING, sizeof *p->servers.all), .wait_ns = AT_SERVER_NS};
+	p->proxies = (struct queue){.all = calloc(WAITING, sizeof *p->proxies.all), .wait_ns = AT_PROXY_NS};
+	p->buckets = calloc(BUCKETS, sizeof *p->buckets);
+	if (p->servers.all && p->proxies.all && p->buckets)
+		return p;
+	proxied_close(p);
+	return NULL;
+}
+
+void proxied_close(struct proxied *p)
+{
+	if (!p)
+		return;
+	free(p->servers.all);
+	free(p->proxies.all);
+	free(p->buckets);
+	free(p);
+}
+
+static struct waiting *at(const struct queue *q, uint32_t number)
+{
+	return &q->all[number & (WAITING - 1)];
+}
+
+static struct bucket *bucket_of(struct proxied *p, uint64_t hash)
+{
+	return &p->buckets[hash & (BUCKETS - 1)];
+}
+
+/* Removes a request from its bucket. `before`: the place of the one before it there, or 0. */
+static void leave_bucket(struct proxied *p, struct waiting *w, uint32_t before)
+{
+	struct bucket *b = bucket_of(p, w->hash);
+	if (before)
+		p->servers.all[before - 1].next = w->next;
+	else
+		b->oldest = w->next;
+	if (!w->next)
+		b->newest = before;
+}
+
+/* Passes the oldest message of a server on. A request is the oldest one of its bucket, unless it was joined.
+ */
+static void pass_server(struct proxied *p)
+{
+	struct waiting *w = at(&p->servers, p->servers.first++);
+	if (w->joined)
+		return;
+	if (w->hash)
+		leave_bucket(p, w, 0);
+	p->handler(p->context, &w->message);
+}
+
+/* Takes the server's part of a proxy's request; NULL: not seen. */
+static struct waiting *take_part(struct proxied *p, const struct waiting *w)
+{
+	uint32_t before = 0, i = bucket_of(p, w->hash)->oldest;
+	for (int tries = 0; i && tries < TRIES; tries++) {
+		struct waiting *s = &p->servers.all[i - 1];
+		if (s->hash == w->hash && s->message.request.end_ns >= w->message.request.read_ns &&
+		    s->message.request.end_ns <= w->message.request.written_ns) {
+			leave_bucket(p, s, before);
+			s->joined = true;
+			return s;
+		}
+		before = i;
+		i = s->next;
+	}
+	return NULL;
+}
+
+static void pass_proxy(struct proxied *p)
+{
+	struct waiting *w = at(&p->proxies, p->proxies.first++);
+	const struct waiting *part = w->hash ? take_part(p, w) : NULL;
+	if (part)
+		w->message.request.behind = part->message.connection;
+	p->handler(p->context, &w->message);
+}
+
+void proxied_add(struct proxied *p, const struct request_message *m, uint64_t hash, bool at_proxy,
+		 uint64_t now_ns)
+{
+	struct queue *q = at_proxy ? &p->proxies : &p->servers;
+	if (q->next - q->first == WAITING) {
+		if (at_proxy)
+			pass_proxy(p);
+		else
+			pass_server(p);
+	}
+	const uint32_t place = q->next & (WAITING - 1);
+	q->all[place] = (struct waiting){.message = *m, .hash = hash, .since_ns = now_ns};
+	q->next++;
+	if (at_proxy || !hash)
+		return;
+	struct bucket *b = bucket_of(p, hash);
+	if (b->newest)
+		p->servers.all[b->newest - 1].next = place + 1;
+	else
+		b->oldest = place + 1;
+	b->newest = place + 1;
+}
+
+static bool is_due(const struct queue *q, uint64_t now_ns)
+{
+	return q->first != q->next && at(q, q->first)->since_ns + q->wait_ns <= now_ns;
+}
+
+void proxied_tick(struct proxied *p, uint64_t now_ns)
+{
+	while (is_due(&p->proxies, now_ns))
+		pass_proxy(p);
+	while (is_due(&p->servers, now_ns))
+		pass_server(p);
+}
+
+/* The process reads a byte, attaches or detaches, and writes the result back. Attaching needs CAP_BPF and
+ * CAP_PERFMON; the recorder keeps neither of them for a whole recording. */
+
+static int switch_links(unsigned on, int *links, size_t count)
+{
+	int err = 0;
+	for (size_t i = 0; i < count; i++) {
+		const bool wanted = on >> i & 1;
+		if (wanted && links[i] < 0) {
+			links[i] = bpf_raw_tracepoint_open(NULL, HELPER_KEPT + (int)i);
+			err = links[i] < 0 ? links[i] : err;
+		} else if (!wanted && links[i] >= 0) {
+			close(links[i]);
+			links[i] = -1;
+		}
+	}
+	return err;
+}
+
+static void live(pid_t parent, size_t kept_count)
+{
+	int links[HELPER_KEPT_MAX], result;
+	unsigned char on;
+	memset(links, -1, sizeof links);
+	if (privileges_confine_switch(parent))
+		_exit(3);
+	while (read(HELPER_SOCKET, &on, 1) == 1) {
+		result = switch_links(on, links, kept_count);
+		if (write(HELPER_SOCKET, &result, sizeof result) != sizeof result)
+			break;
+	}
+}
+
+const struct helper_setup switch_helper = {.name = "forktail-switch", .live = live};
+
+int hook_switch_start(struct helper_process *h, const int *programs, size_t count)
+{
+	return helper_process_start(h, &switch_helper, programs, count);
+}
+
+int hook_switch_set(const struct helper_process *h, unsigned on)
+{
+	unsigned char byte = (unsigned char)on;
+	int result;
+	if (write(h->socket, &byte, 1) != 1 || helper_process_answer(h, &result, sizeof result, NULL))
+		return -EPIPE;
+	return result;
+}
+
+/* Attaching takes milliseconds and rights that the recorder gives up, so a helper process does it. */
+
+/* Requests that take longer than a slice cannot be seen whole. */
+enum { SLICE_MS = 2000 };
+
+#define BUDGET 0.01 /* of a CPU, for a flight recorder */
+
+void request_hooks_init(struct request_hooks *h, uint32_t sample, uint32_t period_ms)
+{
+	*h = (struct request_hooks){.switcher = {.pid = 0, .socket = -1},
+				    .sample = sample,
+				    .slices = period_ms != 0,
+				    .on = true, /* as the first manifest will say */
+				    .on_ms = period_ms,
+				    .period_ms = period_ms};
+}
+
+/* Functions, if the kernel lacks the tracepoints. CONFIG_UNIX may be off. */
+static void choose_programs(struct requests_bpf *s)
+{
+	enum { OLD_ARGUMENTS = 6 }; /* of tcp_recvmsg, until 5.18 */
+	const bool by_functions = support_requests_by_functions();
+	const bool old = support_function_arguments("tcp_recvmsg") == OLD_ARGUMENTS;
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, s->obj)
+	{
+		const char *section = bpf_program__section_name(prog), *name = strchr(section, '/') + 1;
+		bpf_program__set_autoload(prog, strncmp(section, "tp_btf/", 7) == 0
+						    ? !by_functions
+						    : by_functions && support_has_function(name));
+	}
+	bpf_program__set_autoload(s->progs.request_leaves, true);
+	if (by_functions)
+		bpf_program__set_autoload(old ? s->progs.request_read_tcp : s->progs.request_read_tcp_old,
+					  false);
+}
+
+int request_hooks_load(struct request_hooks *h, int targets_map, uint32_t pid_namespace)
+{
+	struct requests_bpf *s = h->skeleton = requests_bpf__open();
+	if (!s)
+		return -errno;
+	s->rodata->pid_ns = pid_namespace;
+	s->bss->sample_mask = h->sample - 1;
+	choose_programs(s);
+	int err = bpf_map__reuse_fd(s->maps.targets, targets_map);
+	return err ? err : requests_bpf__load(s);
+}
+
+int request_hooks_ring(const struct request_hooks *h)
+{
+	return bpf_map__fd(h->skeleton->maps.requests_ring);
+}
+
+void request_hooks_serve(struct request_hooks *h, uint16_t port)
+{
+	h->skeleton->bss->served[port] = 1;
+}
+
+static int start_switch(struct request_hooks *h)
+{
+	int programs[HELPER_KEPT_MAX];
+	size_t count = 0;
+	struct bpf_program *prog;
+	bpf_object__for_each_program(prog, h->skeleton->obj)
+	{
+		if (bpf_program__autoload(prog) && count < HELPER_KEPT_MAX)
+			programs[count++] = bpf_program__fd(prog);
+	}
+	return hook_switch_start(&h->switcher, programs, count);
+}
+
+/* The programs record nothing before all are attached, and nothing from the time on that the first one is
+ * detached. */
+int request_hooks_switch(struct request_hooks *h, bool on)
+{
+	h->skeleton->bss->epoch = 0;
+	int err = h->slices ? hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE) : 0;
+	if (err == -EPIPE) { /* the helper has ended, and with it what it had attached */
+		helper_process_lost(&h->switcher, &switch_helper);
+		err = start_switch(h);
+		err = err ? err : hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE);
+	}
+	if (on && !err)
+		h->skeleton->bss->epoch = ++h->epoch;
+	h->on = on && !err;
+	return err;
+}
+
+int request_hooks_attach(struct request_hooks *h)
+{
+	const int err = h->slices ? start_switch(h) : requests_bpf__attach(h->skeleton);
+	return err ? err : request_hooks_switch(h, true);
+}
+
+void request_hooks_detach(struct request_hooks *h)
+{
+	h->skeleton->bss->epoch = 0;
+	h->on = false;
+	requests_bpf__detach(h->skeleton);
+	helper_process_end(&h->switcher, true);
+}
+
+/* The programs' part of a CPU, from what the kernel measured in a short time. A run costs more than its own
+ * time: the tracepoint's call. */
+static double part_of_cpu(struct request_hooks *h, uint64_t measured_ns)
+{
+	const uint64_t call_ns = 40, runs_before = h->runs, ns_before = h->run_ns;
+	struct bpf_program *prog;
+	h->runs = h->run_ns = 0;
+	bpf_object__for_each_program(prog, h->skeleton->obj)
+	{
+		struct bpf_prog_info info = {};
+		__u32 size = sizeof info;
+		if (bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			continue;
+		h->runs += info.run_cnt;
+		h->run_ns += info.run_time_ns;
+	}
+	return (double)(h->run_ns - ns_before + call_ns * (h->runs - runs_before)) / (double)measured_ns;
+}
+
+void request_hooks_measured(struct request_hooks *h, uint64_t measured_ns)
+{
+	if (!h->slices || !measured_ns)
+		return;
+	const double part = part_of_cpu(h, measured_ns);
+	const double on_ms = part > BUDGET ? h->period_ms * BUDGET / part : h->period_ms;
+	h->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
+}
+
+void request_hooks_reduce(struct request_hooks *h, uint32_t sample)
+{
+	h->sample = sample;
+	h->skeleton->bss->sample_mask = sample - 1;
+}
+
+uint64_t request_hooks_count(const struct request_hooks *h, enum ft_request_counter counter)
+{
+	return h->skeleton ? h->skeleton->bss->request_counters[counter] : 0;
+}
+
+struct bpf_object *request_hooks_programs(const struct request_hooks *h)
+{
+	return h->skeleton ? h->skeleton->obj : NULL;
+}
+
+void request_hooks_close(struct request_hooks *h)
+{
+	helper_process_end(&h->switcher, true);
+	requests_bpf__destroy(h->skeleton);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes CPU samples, and each distinct stack once. The unwinding helper resolves stacks asynchronously
- * (unwind_queue.h). A sample's record is written when its stack is resolved or cannot be resolved. */
-#include "loader/samples/samples.h"
+ * (samples.h). A sample's record is written when its stack is resolved or cannot be resolved. */
+#include "loader/samples.h"
 
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/attach/symbols.h"
-#include "loader/samples/stack_text.h"
-#include "recording/json/json_block.h"
+#include "loader/attach.h"
+#include "recording/json_block.h"
 
 enum {
 	STACKS_MAX = 20000, /* limit of distinct stacks; a service has hundreds */
@@ -199,4 +198,66 @@ struct samples_figures samples_so_far(const struct samples *s)
 		f.unwinding = unwind_queue_so_far(s->unwind_queue);
 	}
 	return f;
+}
+
+/* Names come from files that a target maps. They are untrusted: neither length nor content is assumed. */
+
+/* Kept bytes of a name. */
+static size_t kept_bytes(const char *name)
+{
+	return strnlen(name, STACK_NAME_BYTES);
+}
+
+/* The callers have checked that there is space. */
+static void append(struct stack_text *t, const char *name, char end)
+{
+	size_t length = kept_bytes(name);
+	for (size_t i = 0; i < length; i++)
+		t->bytes[t->length++] = name[i] == '\n' || name[i] == '\t' ? '?' : name[i];
+	t->bytes[t->length++] = end;
+	t->bytes[t->length] = 0;
+}
+
+/* Whether `bytes` and a terminating 0 fit in the first `room` bytes of the text. */
+static bool fits(const struct stack_text *t, size_t bytes, size_t room)
+{
+	return t->length < room && bytes < room - t->length;
+}
+
+void stack_text_begin(struct stack_text *t, const char *program)
+{
+	t->length = 0;
+	append(t, program, '\n');
+}
+
+bool stack_text_frame(struct stack_text *t, const char *function, const char *module)
+{
+	if (!fits(t, kept_bytes(function) + kept_bytes(module) + 2, STACK_TEXT_BYTES / 2))
+		return false;
+	append(t, function, '\t');
+	append(t, module, '\n');
+	return true;
+}
+
+bool stack_text_kernel(struct stack_text *t, const char *function)
+{
+	if (!fits(t, kept_bytes(function) + 1, STACK_TEXT_BYTES))
+		return false;
+	append(t, function, '\n');
+	return true;
+}
+
+bool stack_text_line(const char **text, struct stack_line *line)
+{
+	const char *at = *text;
+	size_t length = strcspn(at, "\n"), function = strcspn(at, "\t\n");
+	if (!*at)
+		return false;
+	*line = (struct stack_line){.function = at, .function_length = function};
+	if (function < length) {
+		line->module = at + function + 1;
+		line->module_length = length - function - 1;
+	}
+	*text = at + length + (at[length] == '\n');
+	return true;
 }

@@ -3,10 +3,9 @@
  * identified by increasing serial numbers. An answer to a sample that was given up is recognized by its
  * number and ignored. Each request is charged to the budget at the recent price of an answer and corrected
  * when the answer arrives. Otherwise all samples of a tick would be sent before the first price is known. */
-#include "loader/samples/unwind_queue.h"
-
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,14 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/text/visible.h"
-#include "loader/samples/address_spaces.h"
-#include "loader/samples/stack_text.h"
-#include "loader/samples/unwind_helper.h"
-#include "loader/samples/unwind_messages.h"
-#include "loader/system/cpu_time.h"
-#include "loader/system/packets.h"
-#include "loader/system/restarts.h"
+#include "bpf/events.h"
+#include "common/text.h"
+#include "loader/samples.h"
+#include "loader/system.h"
 #include "recording/recording.h"
 
 enum {
@@ -522,4 +517,406 @@ struct unwind_queue_figures unwind_queue_so_far(const struct unwind_queue *u)
 	f.helper = u->helper.pid;
 	f.files_helper = files.pid;
 	return f;
+}
+
+/* Maps processes to address spaces. The table is limited by the number of targets: beyond twice that number,
+ * the process sampled longest ago is removed. */
+
+enum {
+	PROCESSES_MAX = 2 * FT_MAX_TARGETS,
+	/* A process' mappings are read again when an address is in none of them. That happens at most this
+	 * often, and less and less often if it does not help: code generated at run time is in no file. */
+	LOOK_AGAIN_NS = 1000000000,
+	LOOKS_AT_MOST = 64, /* multiplied by this at most */
+};
+
+struct space {
+	uint32_t id;
+	bool ready; /* the unwinding helper has its files */
+	size_t users;
+	size_t count;
+	struct mapped_place places[];
+};
+
+struct sampled_process {
+	pid_t pid, parent;
+	uint64_t looked_ns, used;
+	unsigned patience; /* seconds until the next read */
+	bool asked;	   /* its maps are being read */
+	bool of_parent;	   /* no, but its parent's */
+	bool ended, preload;
+	uint64_t address; /* for which they are read; 0: for the first time */
+	struct space *space;
+	char program[NAME_MAX + 1];
+};
+
+struct address_spaces {
+	struct target_files *files;
+	struct address_spaces_handler handler;
+	struct sampled_process *processes;
+	size_t count, room;
+	uint32_t ids;
+	uint64_t finds;
+};
+
+struct address_spaces *address_spaces_open(struct target_files *files,
+					   const struct address_spaces_handler *handler)
+{
+	struct address_spaces *s = calloc(1, sizeof *s);
+	if (s) {
+		s->files = files;
+		s->handler = *handler;
+	}
+	return s;
+}
+
+static void release(struct address_spaces *s, struct space *space)
+{
+	if (!space || --space->users)
+		return;
+	s->handler.forget(s->handler.context, space->id);
+	free(space);
+}
+
+static struct sampled_process *known(struct address_spaces *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->processes[i].pid == pid)
+			return &s->processes[i];
+	return NULL;
+}
+
+static void close_process(struct address_spaces *s, struct sampled_process *p)
+{
+	release(s, p->space);
+	*p = s->processes[--s->count];
+}
+
+void address_spaces_forget_all(struct address_spaces *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->processes[i].space && !--s->processes[i].space->users)
+			free(s->processes[i].space);
+	s->count = 0;
+}
+
+void address_spaces_close(struct address_spaces *s)
+{
+	if (!s)
+		return;
+	address_spaces_forget_all(s);
+	free(s->processes);
+	free(s);
+}
+
+/* Returns a slot for one more process. NULL: no memory. */
+static struct sampled_process *add(struct address_spaces *s)
+{
+	if (s->count == PROCESSES_MAX) {
+		struct sampled_process *oldest = s->processes;
+		for (size_t i = 1; i < s->count; i++)
+			if (s->processes[i].used < oldest->used)
+				oldest = &s->processes[i];
+		close_process(s, oldest);
+	}
+	if (!grow(&s->processes, &s->room, s->count, sizeof *s->processes))
+		return NULL;
+	return memset(&s->processes[s->count++], 0, sizeof *s->processes);
+}
+
+static bool holds(const struct sampled_process *p, uint64_t address)
+{
+	for (size_t i = 0; p->space && i < p->space->count; i++)
+		if (address >= p->space->places[i].start && address < p->space->places[i].end)
+			return true;
+	return false;
+}
+
+static void look(struct address_spaces *s, struct sampled_process *p, uint64_t address)
+{
+	p->looked_ns = ft_now_ns();
+	p->address = address;
+	p->asked = target_files_ask_maps(s->files, p->pid);
+}
+
+/* What is known of a process now. */
+static uint32_t state_of(const struct sampled_process *p, const char **program)
+{
+	*program = p->program;
+	return p->asked || (p->space && !p->space->ready) ? SPACE_PENDING
+	       : p->space				  ? p->space->id
+							  : SPACE_NONE;
+}
+
+uint32_t address_spaces_known(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+			      const char **program)
+{
+	struct sampled_process *p = known(s, pid);
+	*program = "";
+	if (!p)
+		p = parent ? known(s, parent) : NULL;
+	/* Only what is not in the known files waits for the new ones. */
+	if (p && p->asked && p->space && p->space->ready && holds(p, address)) {
+		*program = p->program;
+		return p->space->id;
+	}
+	return p ? state_of(p, program) : SPACE_NONE;
+}
+
+uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+			     bool preload, const char **program)
+{
+	*program = "";
+	if (!pid)
+		return SPACE_NONE;
+	struct sampled_process *p = known(s, pid);
+	if (!p) {
+		p = add(s);
+		if (!p)
+			return SPACE_NONE;
+		*p =
+		    (struct sampled_process){.pid = pid, .parent = parent, .patience = 1, .preload = preload};
+		look(s, p, 0);
+	} else if (!p->asked && address && !holds(p, address) &&
+		   ft_now_ns() > p->looked_ns + (uint64_t)p->patience * LOOK_AGAIN_NS) {
+		look(s, p, address);
+	}
+	p->used = ++s->finds;
+	return address_spaces_known(s, pid, 0, address, program);
+}
+
+void address_spaces_forget(struct address_spaces *s, pid_t pid)
+{
+	struct sampled_process *p = known(s, pid);
+	if (!p)
+		return;
+	p->ended = true;
+	if (!p->asked && (!p->space || p->space->ready))
+		close_process(s, p);
+}
+
+/* ---- answers ---- */
+
+static bool same(const struct space *a, const struct mapped_place *places, size_t count)
+{
+	return a->count == count && memcmp(a->places, places, count * sizeof *places) == 0;
+}
+
+/* A new space with these files, which are sent to the unwinding helper. NULL: no memory. */
+static struct space *make_space(struct address_spaces *s, const struct sampled_process *p,
+				const struct mapped_place *places, size_t count)
+{
+	struct space *space = malloc(sizeof *space + count * sizeof *places);
+	if (!space)
+		return NULL;
+	*space = (struct space){.id = ++s->ids, .users = 1, .count = count};
+	memcpy(space->places, places, count * sizeof *places);
+	if (target_files_send(s->files, p->pid, space->id, p->preload))
+		return space;
+	free(space);
+	return NULL;
+}
+
+static struct space *share(struct space *space)
+{
+	if (space)
+		space->users++;
+	return space;
+}
+
+/* A lookup has ended. Those of ended processes were kept for the samples that waited for it. */
+static void resolve(struct address_spaces *s)
+{
+	s->handler.resolved(s->handler.context);
+	for (size_t i = s->count; i--;) {
+		struct sampled_process *p = &s->processes[i];
+		if (p->ended && !p->asked && (!p->space || p->space->ready))
+			close_process(s, p);
+	}
+}
+
+static void inherit(struct sampled_process *p, const struct sampled_process *parent)
+{
+	p->asked = p->of_parent = false;
+	p->space = share(parent->space);
+	memcpy(p->program, parent->program, sizeof p->program);
+}
+
+/* To processes that exited before their maps were read. */
+static void hand_down(struct address_spaces *s, const struct sampled_process *parent)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (s->processes[i].of_parent && s->processes[i].parent == parent->pid)
+			inherit(&s->processes[i], parent);
+}
+
+void address_spaces_maps(struct address_spaces *s, pid_t pid, const struct mapped_place *places, size_t count,
+			 const char *program)
+{
+	struct sampled_process *p = known(s, pid);
+	if (!p || !p->asked)
+		return;
+	p->asked = false;
+	snprintf(p->program, sizeof p->program, "%s", program);
+	if (!p->space || !same(p->space, places, count)) {
+		const struct sampled_process *parent = p->parent ? known(s, p->parent) : NULL;
+		struct space *before = p->space;
+		p->space = parent && parent->space && same(parent->space, places, count)
+			       ? share(parent->space)
+			       : make_space(s, p, places, count);
+		release(s, before);
+	}
+	if (p->address && !holds(p, p->address))
+		p->patience = p->patience < LOOKS_AT_MOST ? 2 * p->patience : p->patience;
+	hand_down(s, p);
+	resolve(s);
+}
+
+void address_spaces_no_maps(struct address_spaces *s, pid_t pid)
+{
+	const char *unused;
+	struct sampled_process *p = known(s, pid);
+	if (!p || !p->asked)
+		return;
+	p->asked = false;
+	if (p->patience < LOOKS_AT_MOST)
+		p->patience *= 2;
+	const pid_t from = p->space ? 0 : p->parent;
+	if (from && !known(s, from))
+		address_spaces_find(s, from, 0, 0, false, &unused); /* the table may grow */
+	const struct sampled_process *parent = from ? known(s, from) : NULL;
+	p = known(s, pid);
+	if (p && parent && !parent->asked)
+		inherit(p, parent);
+	else if (p)
+		p->asked = p->of_parent = parent != NULL;
+	if (p)
+		hand_down(s, p);
+	resolve(s);
+}
+
+void address_spaces_sent(struct address_spaces *s, uint32_t space, int error)
+{
+	bool used = false;
+	for (size_t i = 0; i < s->count; i++) {
+		struct sampled_process *p = &s->processes[i];
+		if (!p->space || p->space->id != space)
+			continue;
+		used = true;
+		p->space->ready = true;
+		if (error) {
+			release(s, p->space);
+			p->space = NULL;
+		}
+	}
+	if (!used)
+		s->handler.forget(s->handler.context, space);
+	resolve(s);
+}
+
+/* A line of /proc/PID/maps is "start-end perms offset major:minor inode path". The kernel writes a newline in
+ * a path as \012, so each line is one mapping. */
+
+enum { MAPS_BYTES_MAX = 16 << 20 };
+
+struct line {
+	uint64_t start, end, inode;
+	uint32_t device[2];
+	bool executable;
+	const char *path;
+	size_t path_length;
+};
+
+/* False: not a mapping. */
+static bool take_apart(const char *text, size_t length, struct line *l)
+{
+	char head[128], permissions[5];
+	int at = 0;
+	size_t head_length = length < sizeof head - 1 ? length : sizeof head - 1;
+	memcpy(head, text, head_length);
+	head[head_length] = 0;
+	if (sscanf(head, "%" SCNx64 "-%" SCNx64 " %4s %*x %" SCNx32 ":%" SCNx32 " %" SCNu64 "%n", &l->start,
+		   &l->end, permissions, &l->device[0], &l->device[1], &l->inode, &at) != 6 ||
+	    !at || l->start >= l->end)
+		return false;
+	l->executable = strlen(permissions) == 4 && permissions[2] == 'x';
+	size_t path = (size_t)at + strspn(head + at, " ");
+	l->path = text + path;
+	l->path_length = length - path;
+	return true;
+}
+
+static bool is_vdso(const struct line *l)
+{
+	return !l->inode && l->path_length == 6 && memcmp(l->path, "[vdso]", 6) == 0;
+}
+
+static void begin(struct mapped_file *f, const struct line *l)
+{
+	f->start = l->start;
+	f->code_start = f->code_end = 0;
+	f->inode = l->inode;
+	memcpy(f->device, l->device, sizeof f->device);
+	size_t length = l->path_length < sizeof f->path - 1 ? l->path_length : sizeof f->path - 1;
+	memcpy(f->path, l->path, length);
+	f->path[length] = 0;
+}
+
+void mappings_each(const char *text, mapping_handler found, void *context)
+{
+	struct mapped_file *f = calloc(1, sizeof *f);
+	size_t count = 0;
+	for (bool more = f; more && count < MAPPED_FILES;) {
+		size_t length = strcspn(text, "\n");
+		struct line l;
+		more = *text;
+		bool is_line = more && take_apart(text, length, &l);
+		text += length + (text[length] == '\n');
+		if (more && !is_line)
+			continue;
+		/* A file's memory beyond its end (.bss) has no file, and may be between its parts. */
+		if (more && !l.inode && !is_vdso(&l) && !l.path_length)
+			continue;
+		bool same = more && l.start >= f->end && l.inode && l.inode == f->inode &&
+			    l.device[0] == f->device[0] && l.device[1] == f->device[1];
+		if (!same && f->code_start) {
+			found(context, f);
+			count++;
+			f->code_start = 0;
+		}
+		if (!more || (!l.inode && !is_vdso(&l))) {
+			f->inode = 0;
+			continue;
+		}
+		if (!same)
+			begin(f, &l);
+		f->end = l.end;
+		if (l.executable && !f->code_start) {
+			f->code_start = l.start;
+			f->code_end = l.end;
+		}
+	}
+	free(f);
+}
+
+char *mappings_read(pid_t pid)
+{
+	char path[48];
+	struct text maps = {NULL};
+	snprintf(path, sizeof path, "/proc/%d/maps", pid);
+	/* A process that has exited has an empty one. */
+	if (text_read_at(&maps, AT_FDCWD, path, MAPS_BYTES_MAX) && maps.length)
+		return maps.bytes;
+	free(maps.bytes);
+	return NULL;
+}
+
+void mappings_base_name(const char *path, char *name, size_t size)
+{
+	static const char deleted[] = " (deleted)";
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	size_t length = strlen(base), tail = sizeof deleted - 1;
+	if (length > tail && strcmp(base + length - tail, deleted) == 0)
+		length -= tail;
+	snprintf(name, size, "%.*s", (int)(length < size ? length : size), base);
 }

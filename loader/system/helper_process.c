@@ -3,24 +3,27 @@
  * starting process reads nothing but the recorder's packets. It does not reap a helper before the recorder
  * says that it is done with it: until then the helper's CPU time can be read, and its process id belongs to
  * no other process. */
-#include "loader/system/helper_process.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <pthread.h>
+#include <seccomp.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "loader/system/affinity.h"
-#include "loader/system/packets.h"
-#include "loader/system/privileges.h"
+#include "loader/system.h"
+#include "recording/recording.h"
 
 enum {
 	KINDS_MAX = 16,
@@ -331,4 +334,172 @@ struct helper_note helper_note_read(const struct helper_setup *setup)
 	struct helper_note copy = *helper_note_of(setup);
 	copy.file[sizeof copy.file - 1] = 0;
 	return copy;
+}
+
+/* There is space for as many descriptors as the receiver expects: with space for more, the peer could leave
+ * descriptors open in this process. */
+
+union control {
+	char bytes[CMSG_SPACE(PACKET_FDS * sizeof(int))];
+	struct cmsghdr header; /* for its alignment */
+};
+
+int send_packet_fds(int socket, const void *bytes, size_t size, const int *fds, size_t count, int flags)
+{
+	union control control = {{0}};
+	struct iovec part = {(void *)bytes, size};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t n;
+	if (count > PACKET_FDS)
+		return -E2BIG;
+	if (count) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+		struct cmsghdr *h = CMSG_FIRSTHDR(&message);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(count * sizeof *fds);
+		memcpy(CMSG_DATA(h), fds, count * sizeof *fds);
+	}
+	do {
+		n = sendmsg(socket, &message, flags | MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int send_packet(int socket, const void *bytes, size_t size, int fd, int flags)
+{
+	return send_packet_fds(socket, bytes, size, &fd, fd >= 0, flags);
+}
+
+ssize_t receive_packet_fds(int socket, void *bytes, size_t size, int *fds, size_t most, size_t *count,
+			   int flags)
+{
+	union control control = {{0}};
+	struct iovec part = {bytes, size};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes};
+	ssize_t n;
+	*count = 0;
+	most = most < PACKET_FDS ? most : PACKET_FDS;
+	message.msg_controllen = CMSG_LEN(most * sizeof *fds); /* CMSG_SPACE may have room for one more */
+	do {
+		n = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	const struct cmsghdr *h = CMSG_FIRSTHDR(&message);
+	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len >= CMSG_LEN(0)) {
+		*count = (h->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
+		memcpy(fds, CMSG_DATA(h), *count * sizeof *fds);
+	}
+	return n;
+}
+
+ssize_t receive_packet(int socket, void *bytes, size_t size, int *fd, int flags)
+{
+	int one;
+	size_t count;
+	const ssize_t n = receive_packet_fds(socket, bytes, size, &one, 1, &count, flags);
+	*fd = count ? one : -1;
+	return n;
+}
+
+#define SECOND_NS 1000000000ull
+enum { LONGEST_S = 60, QUIET_S = 300, FAILED_S = 5 };
+
+void restarts_ended(struct restarts *r, uint64_t now_ns)
+{
+	if (r->ended_ns + QUIET_S * SECOND_NS < now_ns)
+		r->wait_s = 0;
+	r->ended_ns = now_ns;
+	r->due_ns = now_ns + r->wait_s * SECOND_NS;
+	r->wait_s = !r->wait_s ? 1 : 2 * r->wait_s < LONGEST_S ? 2 * r->wait_s : LONGEST_S;
+}
+
+void restarts_failed(struct restarts *r, uint64_t now_ns)
+{
+	r->due_ns = now_ns + FAILED_S * SECOND_NS;
+}
+
+bool restarts_due(const struct restarts *r, uint64_t now_ns)
+{
+	return now_ns >= r->due_ns;
+}
+
+#define LOOK_NS 500000000
+#define LONG_NS 1000000000ull
+
+static struct {
+	pid_t thread; /* that is watched */
+	_Atomic uint64_t round_ns, stalls;
+	sem_t begun;
+} watched;
+
+/* The system call that the thread is in, or "its own code". */
+static void where(char *text, size_t size)
+{
+	char path[64], line[128];
+	snprintf(path, sizeof path, "/proc/self/task/%d/syscall", watched.thread);
+	const ssize_t n = read_text(path, line, sizeof line);
+	char *end = line;
+	const long number = n > 0 ? strtol(line, &end, 10) : -1;
+	char *name = end != line && number >= 0
+			 ? seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, (int)number)
+			 : NULL;
+	if (name)
+		snprintf(text, size, "%s()", name);
+	else
+		snprintf(text, size, "its own code");
+	free(name);
+}
+
+static void *watch(void *unused)
+{
+	uint64_t said_ns = 0; /* the round of which it was said */
+	(void)unused;
+	sem_post(&watched.begun);
+	for (;;) {
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+		const uint64_t round_ns = watched.round_ns, now_ns = ft_now_ns();
+		if (!round_ns || round_ns == said_ns || now_ns < round_ns + LONG_NS)
+			continue;
+		char text[80];
+		where(text, sizeof text);
+		said_ns = round_ns;
+		watched.stalls++;
+		fprintf(stderr, "forktail record: the main loop has not come back for %.1f s; it is in %s\n",
+			(double)(now_ns - round_ns) * 1e-9, text);
+	}
+	return NULL;
+}
+
+int watchdog_start(void)
+{
+	pthread_t thread;
+	sigset_t all, before;
+	watched.thread = gettid();
+	sem_init(&watched.begun, 0, 0);
+	/* Signals are for the main thread, but for one that this thread's own call causes. */
+	sigfillset(&all);
+	sigdelset(&all, SIGSYS);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	const int err = pthread_create(&thread, NULL, watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		return -err;
+	pthread_detach(thread);
+	/* A thread's first calls are not on the filter's list. */
+	while (sem_wait(&watched.begun) && errno == EINTR)
+		;
+	return 0;
+}
+
+void watchdog_round(uint64_t now_ns)
+{
+	watched.round_ns = now_ns;
+}
+
+uint64_t watchdog_stalls(void)
+{
+	return watched.stalls;
 }

@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <ucontext.h>
 
-#include "loader/system/machine.h"
+#include "loader/system.h"
 
 enum { X19 = 19, SP = 31 }; /* DWARF's numbers (AAPCS64) */
 

@@ -3,7 +3,7 @@
 #include <elf.h>
 #include <ucontext.h>
 
-#include "loader/system/machine.h"
+#include "loader/system.h"
 
 enum { RBX = 3, RBP = 6, RSP = 7, R12 = 12, RIP = 16 }; /* DWARF's numbers (System V ABI) */
 

@@ -3,8 +3,6 @@
  * libseccomp. The recorder's filter lists the calls it uses while recording. Other calls fail and are
  * reported instead of killing the recorder: a future C library may use more, and a recording is worth more
  * than a complete list. Calls that are dangerous and useless for recording are fatal. */
-#include "loader/system/privileges.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -16,6 +14,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -23,10 +22,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "loader/system/machine.h"
+#include "loader/system.h"
 
 enum { NOBODY = 65534 };
 
@@ -460,4 +460,26 @@ int privileges_drop_recorder(bool descriptors)
 	if (err)
 		return err;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+/* The initial pid namespace is identified by its fixed inode number (PROC_PID_INIT_INO in the kernel). */
+
+static const uint32_t initial_pid_namespace = 0xeffffffc;
+
+uint32_t pid_namespace(void)
+{
+	struct stat s;
+	if (stat("/proc/self/ns/pid", &s) || (uint32_t)s.st_ino == initial_pid_namespace)
+		return 0;
+	return (uint32_t)s.st_ino;
+}
+
+bool proc_is_of_pid_namespace(void)
+{
+	char text[32];
+	ssize_t n = readlink("/proc/self", text, sizeof text - 1);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	return atol(text) == getpid();
 }

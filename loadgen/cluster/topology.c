@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Answers are compared with the table, and only differences are stored and noted: one note for each pair of
  * an old and a new owner, so that a failover is one line in the log instead of one per slot. */
-#include "topology.h"
+#include "loadgen/nodes.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -13,9 +13,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "loadgen/net/link.h"
-#include "recording/json/json_block.h"
-#include "slots.h"
+#include "loadgen/cluster.h"
+#include "loadgen/net.h"
+#include "recording/json_block.h"
 
 /* Time-out during the load: a server that doesn't answer must not prevent asking another one. */
 #define PATIENCE_NS 500000000u

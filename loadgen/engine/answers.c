@@ -3,13 +3,12 @@
  * next step, another server, or its end, which is counted and logged. Answers arrive in the order of
  * requests, except those counted in `irregular` of struct connection: answers to set-up commands, to an
  * ASKING, to memcached's quiet reads. RESP3's pushes may arrive anywhere. */
-#include "answers.h"
+#include <unistd.h>
 
-#include "lifecycle.h"
-#include "loadgen/workload/reply_buffer.h"
-#include "meta_answer.h"
+#include "loadgen/engine.h"
+#include "loadgen/nodes.h"
+#include "loadgen/workload.h"
 #include "recording/recording.h"
-#include "request_end.h"
 
 /* ---- an answer to the oldest request ---- */
 
@@ -292,4 +291,216 @@ bool take_answers(struct connection *c, size_t size, uint64_t now_ns)
 		record_equal(t, &ended);
 	a->at_ns = 0;
 	return there;
+}
+
+/* Which request an answer to a memcached meta command belongs to. Requests carry their number on the
+ * connection as opaque, so this is checked instead of assumed: an answer with an unexpected number ends the
+ * connection, because nothing after it can be trusted. With --meta-quiet a read that misses is not answered.
+ * Answers arrive in order, so an answer to a later request, or to the "mn" that ends each batch, shows that
+ * the reads before it have missed. Their latency ends at that time. An error carries no opaque. Between quiet
+ * reads it is counted for the oldest request. The error may belong to a later one and the oldest be a miss:
+ * their number is right, but the server doesn't tell which is which. */
+
+#define BATCH_END "mn\r\n"
+
+static const char *const out_of_step =
+    "the server did not answer the oldest request first: the opaque differs";
+
+static inline struct pending_request *oldest(const struct connection *c)
+{
+	return &c->pending[c->first];
+}
+
+static inline const struct step *step_of(const struct connection *c, const struct pending_request *p)
+{
+	return &c->thread->plan->workload->operations[p->operation].steps[0];
+}
+
+size_t meta_end_batch(struct connection *c, uint32_t count, size_t at)
+{
+	struct load_thread *t = c->thread;
+	struct pending_request *p = NULL;
+
+	for (uint32_t k = 0; k < count; k++) {
+		p = &c->pending[ring_index(c, c->in_flight - count + k)];
+		p->ends_batch = false; /* it may have ended one on another connection */
+	}
+	if (!p || !step_of(c, p)->command.quiet)
+		return at;
+	t->requests.bytes.length = at;
+	if (!bytes_reserve(&t->requests.bytes, sizeof(BATCH_END)))
+		return 0;
+	bytes_add(&t->requests.bytes, BATCH_END, sizeof(BATCH_END) - 1);
+	t->requests.slots[count].from = TEMPLATE_NONE; /* the template at this position is overwritten */
+	p->ends_batch = true;
+	return t->requests.bytes.length;
+}
+
+/* The oldest request, a quiet read, has missed. */
+static void end_as_miss(struct connection *c, uint64_t now_ns)
+{
+	const struct pending_request p = *oldest(c);
+
+	record_end(c->thread, c->id, &p, now_ns, FT_STATUS_MISS, step_of(c, &p)->length);
+	if (c->thread->model->on_end)
+		c->thread->model->on_end(c, &p, now_ns, FT_STATUS_MISS);
+	ring_drop(c);
+	c->thread->in_flight--;
+}
+
+static enum meta_match lose(struct connection *c, const char *why)
+{
+	connection_fail(c, FT_STATUS_WRONG, why);
+	return META_LOST;
+}
+
+/* The number of requests between the oldest and the one with this opaque. UINT32_MAX: none has it. */
+static uint32_t distance(const struct connection *c, uint64_t opaque)
+{
+	uint32_t far;
+
+	if (opaque > UINT32_MAX)
+		return UINT32_MAX;
+	far = (uint32_t)opaque - (c->taken - c->in_flight);
+	return far < c->in_flight - c->to_send ? far : UINT32_MAX;
+}
+
+/* Answers that must carry the opaque if their request had one. */
+static bool carries_opaque(uint8_t kind)
+{
+	return kind != MEMCACHED_META_ERROR && kind != MEMCACHED_META_MISS;
+}
+
+enum meta_match meta_answer(struct connection *c, uint64_t now_ns)
+{
+	const struct memcached_meta_scanner *s = &c->scan.meta;
+
+	if (c->batch_ends) {
+		c->batch_ends = false;
+		return s->kind == MEMCACHED_META_NOOP
+			   ? META_ANSWERS_NONE
+			   : lose(c, "the server did not answer the end of a batch");
+	}
+	while (c->in_flight > c->to_send) {
+		const struct pending_request *p = oldest(c);
+		const struct command *command = &step_of(c, p)->command;
+		bool last = p->ends_batch, numbered = command->numbered;
+		uint32_t far = numbered && s->has_opaque ? distance(c, s->opaque) : 0;
+
+		if (far == UINT32_MAX || (far > 0 && !command->quiet))
+			return lose(c, out_of_step);
+		if (numbered && !s->has_opaque && !command->quiet && carries_opaque(s->kind))
+			return lose(c, out_of_step);
+		/* It answers this request: by its number, by its position, or as an error. */
+		if (!command->quiet || (s->has_opaque && far == 0) || s->kind == MEMCACHED_META_ERROR) {
+			c->batch_ends = last;
+			return META_ANSWERS_OLDEST;
+		}
+		end_as_miss(c, now_ns);
+		if (last)
+			return s->kind == MEMCACHED_META_NOOP
+				   ? META_ANSWERS_NONE
+				   : lose(c, "the server did not answer the end of a batch");
+	}
+	return lose(c, "the server sent an answer without a request");
+}
+
+/* The end of a request: the histogram, the log, and errors against the plan's limits. On the hot path. */
+
+/* When their answers arrived: the last of the bytes that are being read. A failed request has none. */
+static __attribute__((noinline)) void note_arrival(struct load_thread *t, struct ft_request *q,
+						   uint32_t times)
+{
+	uint64_t at_ns = t->arriving.at_ns;
+
+	if (q->status > FT_STATUS_ERROR_REPLY || at_ns < q->start_ns || at_ns > q->end_ns)
+		return;
+	q->arrival_ns = at_ns;
+	if (q->intended_ns >= t->plan->measure_ns)
+		stats_add_arrival(t->stats, at_ns - q->intended_ns, q->end_ns - at_ns, times);
+}
+
+/* Requests that are equal, `bytes` together. */
+static inline void count_and_log(struct load_thread *t, struct ft_request *q, uint64_t bytes, uint32_t times)
+{
+	if (__builtin_expect(t->arriving.at_ns != 0, 0))
+		note_arrival(t, q, times);
+	if (__builtin_expect(q->intended_ns >= t->plan->measure_ns, 1)) {
+		t->counting = true;
+		stats_add(t->stats, q->op, q->status, q->end_ns - q->intended_ns, bytes, times);
+	}
+	if (q->end_ns - q->intended_ns >= t->plan->log_over_ns || status_is_error(q->status))
+		log_append(&t->lane, q, times);
+}
+
+void record_equal(struct load_thread *t, struct equal_requests *e)
+{
+	count_and_log(t, &e->request, e->bytes, e->count);
+}
+
+void record_request(struct load_thread *t, uint32_t connection, const struct pending_request *p,
+		    uint64_t end_ns, unsigned status, uint64_t bytes)
+{
+	const struct workload *w = t->plan->workload;
+	struct ft_request q = ended_request(connection, p, end_ns, status);
+
+	/* A request without a connection has no key. */
+	if (__builtin_expect(t->plan->proxy_ring != NULL, 0) && connection != NO_CONNECTION)
+		q.behind = proxy_ring_server(t->plan->proxy_ring, w, p->operation, p->key, &t->key_name);
+	count_and_log(t, &q, bytes, 1);
+	if (w->growing && w->operations[p->operation].inserts && connection != NO_CONNECTION)
+		key_base_ack(w->base, p->key);
+	if (__builtin_expect(status_is_error(status), 0)) {
+		if (p->intended_ns >= t->plan->measure_ns)
+			stats_note_error(t->stats, status,
+					 status == FT_STATUS_UNSENT ? p->intended_ns : end_ns);
+		count_error(t);
+	}
+}
+
+/* The end of a thread's load. Code that removes an outstanding item checks whether it was the last. */
+
+bool closed_more(struct load_thread *t, uint64_t now_ns)
+{
+	return t->left > 0 && now_ns < t->plan->end_ns && !t->stopping;
+}
+
+void fail_unsent(struct load_thread *t, uint64_t now_ns)
+{
+	if (t->model->fail_unsent)
+		t->model->fail_unsent(t, now_ns);
+}
+
+bool loss_is_final(const struct load_thread *t)
+{
+	return t->alive == 0 && !t->stopping && !atomic_load(&t->plan->ending.stop);
+}
+
+void finish_if_done(struct load_thread *t, uint64_t now_ns)
+{
+	bool more = t->model->more(t, now_ns);
+
+	if (t->finished || t->in_flight > 0 || (more && t->alive > 0))
+		return;
+	if (t->alive == 0)
+		fail_unsent(t, now_ns);
+	t->finished = true;
+	if (t->base)
+		event_base_loopbreak(t->base);
+}
+
+void count_error(struct load_thread *t)
+{
+	struct load_plan *plan = t->plan;
+	struct ending *e = &plan->ending;
+	uint64_t one = 1, errors = atomic_fetch_add(&e->errors, 1) + 1;
+
+	if (plan->on_error != ON_ERROR_STOP && !(e->max_errors && errors >= e->max_errors))
+		return;
+	if (atomic_exchange(&e->stop, true))
+		return;
+	atomic_store(&e->gave_up, true);
+	t->left = 0; /* no more requests from here on; other threads notice in a moment */
+	/* The main thread wakes the other threads, and this one after it returns to its loop. */
+	(void)!write(e->done_fd, &one, sizeof(one));
 }

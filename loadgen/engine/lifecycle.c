@@ -3,18 +3,18 @@
  * connection. A connection is reopened with a non-blocking connect(), so that requests on other connections
  * don't wait. Its set-up commands (AUTH, SELECT) are written before the first request, and their answers are
  * removed before the answer to the first request. */
-#include "lifecycle.h"
-
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
 
-#include "connection_list.h"
-#include "finish.h"
-#include "loadgen/workload/reply_buffer.h"
+#include "loadgen/engine.h"
+#include "loadgen/pending_queue.h"
+#include "loadgen/timers.h"
+#include "loadgen/workload.h"
 #include "recording/recording.h"
-#include "request_end.h"
-#include "transport.h"
-#include "write_backlog.h"
 
 /* Of a TLS handshake, as at set-up. */
 #define HANDSHAKE_NS 5000000000u
@@ -379,11 +379,227 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 			t->trouble.lost++;
 	} else if (t->base && !c->waiting) {
 		/* Otherwise it is in a think time, and the code that set its timer handles it; or there is no
-		 * loop, and blocking_loops.c handles it. */
+		 * loop, and loops.c handles it. */
 		connection_try_later(c, now);
 	}
 	if (model->take_over) /* earlier answers may have put requests on other connections */
 		model->take_over(t, now);
 	if (!again)
 		finish_if_done(t, now);
+}
+
+/* A connection's two events: answers have arrived, and the kernel accepts bytes again. Each wake-up of a
+ * connection takes one read() and one write(), and no epoll_ctl(): the descriptor stays registered,
+ * edge-triggered. Edge triggering saves the kernel a second check of each descriptor, and is safe here: a
+ * read that returns less than its size has emptied the socket, later bytes cause a new edge, and an end of
+ * stream before the read shows as EV_CLOSED in the same event (then we read until we see it). The clock is
+ * read once per read(): all answers that one read() returned end at that time. */
+
+enum { READS_AT_ONCE = 64 };
+
+void connection_writable(evutil_socket_t fd, short what, void *arg)
+{
+	struct connection *c = arg;
+	int written;
+
+	(void)fd;
+	(void)what;
+	if (c->connecting && !connection_finish_connect(c))
+		return;
+	written = write_backlog_write(c);
+	if (written < 0)
+		connection_fail(c, FT_STATUS_RESET, transport_why(c, written));
+	if (written <= 0)
+		return;
+	if (c->to_send > 0) { /* had to wait for writing */
+		send_batch(c, 0);
+		if (c->fd < 0)
+			return;
+	}
+	c->thread->model->on_room(c, ft_now_ns());
+	/* A read over TLS may have waited until the socket is writable. */
+	if (c->tls && c->fd >= 0 && !c->connecting)
+		connection_readable(c->fd, EV_READ, c);
+}
+
+void connection_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct connection *c = arg;
+	struct load_thread *t = c->thread;
+	uint64_t now = 0;
+	uint32_t rounds = 0;
+	ssize_t n;
+
+	if (__builtin_expect(c->connecting, 0)) {
+		if (c->tls)
+			connection_writable(fd, what, c); /* the handshake continues */
+		return;					  /* becoming writable shows the result */
+	}
+	if (__builtin_expect(c->tls != NULL, 0))
+		tls_wake(c->tls, what & EV_CLOSED);
+	do {
+		n = transport_read(c, t->read_buffer, READ_BYTES);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			break;
+		if (n <= 0) {
+			connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
+			return;
+		}
+		now = ft_now_ns();
+		if (!take_answers(c, (size_t)n, now))
+			return;
+		/* An endless stream must not starve the loop's timers or other connections: adding the event
+		 * again makes it fire again if there is more. */
+		if (__builtin_expect(++rounds == READS_AT_ONCE, 0)) {
+			event_del(&c->readable);
+			event_add(&c->readable, NULL);
+			if (!c->tls)
+				break;
+			tls_hold(c->tls); /* no event would report bytes that TLS has already read from the
+					     socket */
+		}
+	} while (n < 0 || n == READ_BYTES || (what & EV_CLOSED) || transport_has_unread(c));
+	if (__builtin_expect(c->tls != NULL, 0) && tls_wants_write(c->tls) && !c->backlog)
+		connection_keep_backlog(c, NULL, 0);
+	if (now == 0)
+		return;
+	t->stats->last_end_ns = now;
+	t->model->on_answers(c, now);
+}
+
+/* Connections with space are on a list, so that finding one costs the same with ten connections and with ten
+ * thousand. */
+
+/* Appended to its list: the connection idle longest is first. */
+void connection_list_update(struct connection *c)
+{
+	connection_list_remove(c);
+	if (can_send(c) && c->in_flight < c->thread->plan->pipeline)
+		connection_list_add(c, c->in_flight == 0 ? &c->group->idle : &c->group->partial);
+}
+
+/* A binary heap, because each of ten thousand connections may have a timer, and the descriptor that fires
+ * when the first is due. */
+
+#define SECOND_NS 1000000000ull
+
+int timers_init(struct timers *t, uint32_t room)
+{
+	*t = (struct timers){.room = room, .fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)};
+	if (t->fd < 0)
+		return -errno;
+	t->heap = malloc(sizeof(*t->heap) * room);
+	return t->heap ? 0 : -ENOMEM;
+}
+
+void timers_free(struct timers *t)
+{
+	if (t->fd >= 0)
+		close(t->fd);
+	free(t->heap);
+	t->heap = NULL;
+}
+
+static void arm(struct timers *t)
+{
+	struct itimerspec when = {0};
+	uint64_t first = t->count ? t->heap[0].when_ns : 0;
+
+	if (first == t->armed_ns)
+		return;
+	t->armed_ns = first;
+	when.it_value.tv_sec = (time_t)(first / SECOND_NS);
+	when.it_value.tv_nsec = (long)(first % SECOND_NS);
+	timerfd_settime(t->fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void swap(struct timers *t, uint32_t a, uint32_t b)
+{
+	struct timer other = t->heap[a];
+
+	t->heap[a] = t->heap[b];
+	t->heap[b] = other;
+}
+
+static void push(struct timers *t, const struct timer *timer)
+{
+	uint32_t i = t->count++;
+
+	t->heap[i] = *timer;
+	for (; i > 0 && t->heap[(i - 1) / 2].when_ns > t->heap[i].when_ns; i = (i - 1) / 2)
+		swap(t, i, (i - 1) / 2);
+}
+
+static struct timer pop(struct timers *t)
+{
+	struct timer first = t->heap[0];
+	uint32_t i = 0;
+
+	t->heap[0] = t->heap[--t->count];
+	for (;;) {
+		uint32_t least = i, left = 2 * i + 1;
+
+		for (uint32_t k = left; k < left + 2 && k < t->count; k++)
+			if (t->heap[k].when_ns < t->heap[least].when_ns)
+				least = k;
+		if (least == i)
+			return first;
+		swap(t, i, least);
+		i = least;
+	}
+}
+
+void timers_add(struct timers *t, uint64_t when_ns, void (*act)(void *, uint64_t), void *who)
+{
+	struct timer *grown;
+
+	if (t->count == t->room) {
+		grown = realloc(t->heap, sizeof(*grown) * t->room * 2);
+		if (!grown)
+			abort(); /* a few bytes; without the timer a connection would stay silent forever */
+		t->heap = grown;
+		t->room *= 2;
+	}
+	push(t, &(struct timer){when_ns, act, who});
+	arm(t);
+}
+
+void timers_run(struct timers *t, uint64_t now_ns)
+{
+	t->armed_ns = 0;
+	while (t->count && t->heap[0].when_ns <= now_ns) {
+		struct timer due = pop(t);
+		due.act(due.who, now_ns);
+	}
+	arm(t);
+}
+
+/* The ring of requests without a connection. It doubles when it is full and never shrinks. */
+
+void pending_queue_push(struct pending_queue *w, const struct pending_request *p)
+{
+	if (w->count == w->room) {
+		uint32_t room = w->room ? w->room * 2 : 64;
+		struct pending_request *grown = malloc(room * sizeof(*grown));
+
+		if (!grown)
+			abort(); /* a request lost here would never end */
+		for (uint32_t i = 0; i < w->count; i++)
+			grown[i] = w->ring[(w->first + i) % w->room];
+		free(w->ring);
+		*w = (struct pending_queue){grown, 0, w->count, room};
+	}
+	w->ring[(w->first + w->count++) % w->room] = *p;
+}
+
+bool pending_queue_pop(struct pending_queue *w, struct pending_request *p)
+{
+	if (w->count == 0)
+		return false;
+	*p = w->ring[w->first];
+	w->first = (w->first + 1) % w->room;
+	w->count--;
+	return true;
 }

@@ -3,14 +3,11 @@
  * Clocks: a request's start is read once per write(), just before it. In a closed loop a batch of up to
  * SHARED_CLOCK_REQUESTS uses the time that ended the previous answers. So its start is early by the time to
  * handle those: some 50 ns per request, counted as latency. */
-#include "send.h"
+#include <stdlib.h>
 
-#include "lifecycle.h"
-#include "loadgen/workload/reply_buffer.h"
-#include "meta_answer.h"
+#include "loadgen/engine.h"
+#include "loadgen/workload.h"
 #include "recording/recording.h"
-#include "request_end.h"
-#include "transport.h"
 
 enum { SHARED_CLOCK_REQUESTS = 2 };
 
@@ -131,4 +128,61 @@ void take_up(struct connection *c, uint64_t intended_ns)
 		p->key = c->reply->cursors[operation].key;
 	c->taken++;
 	t->in_flight++;
+}
+
+/* Bytes that the kernel did not accept at once, and the event that fires when it accepts more. */
+
+struct write_backlog {
+	struct event writable;
+	size_t done, length;
+	char bytes[];
+};
+
+bool write_backlog_keep(struct connection *c, const char *bytes, size_t length)
+{
+	struct write_backlog *u = malloc(sizeof(*u) + length);
+
+	if (!u)
+		return false;
+	u->done = 0;
+	u->length = length;
+	if (length)
+		memcpy(u->bytes, bytes, length);
+	c->backlog = u;
+	event_assign(&u->writable, c->thread->base, c->fd, EV_WRITE | EV_PERSIST,
+		     c->thread->model->on_writable, c);
+	event_add(&u->writable, NULL);
+	return true;
+}
+
+void write_backlog_watch(struct connection *c, bool watch)
+{
+	if (watch)
+		event_add(&c->backlog->writable, NULL);
+	else
+		event_del(&c->backlog->writable);
+}
+
+int write_backlog_write(struct connection *c)
+{
+	struct write_backlog *u = c->backlog;
+	ssize_t n = u->done < u->length ? transport_write(c, u->bytes + u->done, u->length - u->done) : 0;
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR)
+		return -1;
+	if (n > 0)
+		u->done += (size_t)n;
+	if (u->done < u->length)
+		return 0;
+	write_backlog_drop(c);
+	return 1;
+}
+
+void write_backlog_drop(struct connection *c)
+{
+	if (!c->backlog)
+		return;
+	event_del(&c->backlog->writable);
+	free(c->backlog);
+	c->backlog = NULL;
 }

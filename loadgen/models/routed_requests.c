@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* A request's way to its server and back. docs/reference/load.md shows it. */
-#include "routed_requests.h"
-
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "group.h"
-#include "loadgen/cluster/route.h"
-#include "loadgen/engine/finish.h"
-#include "loadgen/engine/request_end.h"
-#include "loadgen/engine/send.h"
+#include "load_models.h"
+#include "loadgen/engine.h"
+#include "loadgen/models.h"
+#include "loadgen/nodes.h"
 #include "recording/recording.h"
-#include "replay_lanes.h"
 
 /* How often waiting requests are checked, and sent again without a change of topology. */
 #define TICK_NS 5000000u
@@ -440,4 +438,246 @@ static void tick(void *who, uint64_t now_ns)
 	if (anything_waits(t))
 		watch_waiting(t, now_ns);
 	t->model->pump(t, now_ns);
+}
+
+/* The load on several servers (load_models.h). A closed loop keeps -c times -P requests outstanding over
+ * all servers, as with one server. Each server has -c connections (over all threads), so a request waits for
+ * a connection only if its server is in trouble. In an open loop all due requests are taken at once, so that
+ * those waiting for one server delay no others. */
+
+/* The maximum number of waiting requests before an open loop holds back due requests. */
+enum { WAITING_MAX = 8 << 20 };
+
+/* Takes a request and sends it to its server. */
+static void take_another(struct load_thread *t, uint64_t intended_ns)
+{
+	const struct load_plan *plan = t->plan;
+	uint32_t operation = choose_operation(&plan->mix, &t->chooser);
+	const struct pending_request p = {
+	    .intended_ns = intended_ns,
+	    .key = choose_key(plan->workload, &plan->mix, &t->chooser, operation, 0),
+	    .operation = (uint8_t)operation,
+	};
+
+	t->in_flight++;
+	routed_send(t, &p);
+}
+
+static void closed_pump(struct load_thread *t, uint64_t now_ns)
+{
+	uint64_t most = (uint64_t)t->connection_count * t->plan->pipeline;
+
+	while (closed_more(t, now_ns) && t->in_flight < most) {
+		t->left--;
+		take_another(t, 0);
+	}
+	routed_flush(t);
+	finish_if_done(t, now_ns);
+}
+
+static void open_pump(struct load_thread *t, uint64_t now_ns)
+{
+	while (!t->stopping && t->pacing.due_ns <= now_ns && t->in_flight < WAITING_MAX) {
+		uint64_t due_ns = t->pacing.due_ns;
+
+		pacing_take(&t->pacing);
+		take_another(t, due_ns);
+	}
+	routed_flush(t);
+	due_arm(t, t->pacing.due_ns);
+	finish_if_done(t, now_ns);
+}
+
+const struct load_model routed_closed_loop = {
+    ROUTED,
+    .free = routing_free,
+    .pump = closed_pump,
+    .more = closed_more,
+};
+
+const struct load_model routed_open_loop = {
+    ROUTED, .free = routing_free, .pump = open_pump, .more = due_more, .fail_unsent = due_fail_unsent,
+};
+
+/* A replay on several servers: a lane has a connection to each server and at most one outstanding request, so
+ * that its records are executed in their order whatever the servers answer. */
+
+/* Sends a lane's next record if it is due. */
+static void take_record(struct load_thread *t, struct lane *l, uint64_t now_ns)
+{
+	struct pending_request p;
+	uint64_t due_ns;
+
+	lane_skip_refused(t, l, now_ns);
+	due_ns = lane_due_ns(t, l);
+	if (l->next == REPLAY_END || due_ns > now_ns)
+		return;
+	p = lane_take(t, l, due_ns);
+	t->in_flight++;
+	routed_send(t, &p);
+}
+
+static void replay_pump(struct load_thread *t, uint64_t now_ns)
+{
+	struct replay_thread *rt = t->replay;
+	struct lane *l;
+
+	for (uint32_t i = 0; !rt->begun && i < rt->count; i++) {
+		if (lane_due_ns(t, &rt->lanes[i]) == PACING_NEVER)
+			lane_close(rt, &rt->lanes[i]);
+		lane_make_ready(rt, &rt->lanes[i]);
+	}
+	rt->begun = true;
+	while ((l = lanes_next_due(t, now_ns)))
+		lane_make_ready(rt, l);
+	while ((l = STAILQ_FIRST(&rt->ready_lanes))) {
+		STAILQ_REMOVE_HEAD(&rt->ready_lanes, entry);
+		l->ready = false;
+		if (!rt->replay->timed && now_ns >= t->plan->end_ns)
+			lane_close(rt, l);
+		else
+			take_record(t, l, now_ns);
+	}
+	routed_flush(t);
+	if (rt->open > 0)
+		due_arm(t, lanes_due_ns(t));
+	finish_if_done(t, now_ns);
+}
+
+static bool replay_more(struct load_thread *t, uint64_t now_ns)
+{
+	if (!t->replay->replay->timed && now_ns >= t->plan->end_ns)
+		lanes_end(t, now_ns);
+	return t->replay->open > 0;
+}
+
+static void replay_free_thread(struct load_thread *t)
+{
+	lanes_free(t);
+	routing_free(t);
+}
+
+/* The generator's own command was answered. */
+static void on_own_answer(struct connection *c, unsigned status)
+{
+	(void)status;
+	ring_drop(c);
+	c->thread->in_flight--;
+}
+
+const struct load_model routed_replay = {
+    ROUTED,
+    .free = replay_free_thread,
+    .pump = replay_pump,
+    .more = replay_more,
+    .fail_unsent = lanes_end,
+    .on_own_answer = on_own_answer,
+};
+
+/* A thread's view of several servers. Everything here is read while requests are outstanding, so the table of
+ * nodes that all threads share is read without a lock (nodes.h). */
+
+int routing_init(struct load_thread *t)
+{
+	t->routing = calloc(1, sizeof(*t->routing));
+	if (!t->routing)
+		return -ENOMEM;
+	t->routing->nodes = t->plan->nodes;
+	t->routing->rotation = t->index;
+	t->routing->version = atomic_load(&t->plan->nodes->version);
+	return 0;
+}
+
+void routing_free(struct load_thread *t)
+{
+	if (!t->routing)
+		return;
+	free(t->routing->scratch.at);
+	free(t->routing->later.ring);
+	free(t->routing);
+	t->routing = NULL;
+}
+
+const struct step *routing_step(const struct load_thread *t, const struct pending_request *p)
+{
+	return &t->plan->workload->operations[p->operation]
+		    .steps[p->step < STEPS_MAX ? p->step : STEPS_MAX - 1u];
+}
+
+uint32_t routing_slot(struct load_thread *t, const struct pending_request *p)
+{
+	const uint16_t *slots = t->plan->workload->recorded.slots;
+
+	if (slots)
+		return slots[p->key] == NO_SLOT ? ROUTE_ANYWHERE : slots[p->key];
+	return route_slot(t->routing->nodes, t->plan->workload, routing_step(t, p), p->key,
+			  &t->routing->scratch);
+}
+
+struct group *routing_blame(struct load_thread *t, const struct pending_request *p)
+{
+	uint32_t slot = routing_slot(t, p);
+	uint16_t owner = slot == ROUTE_ANYWHERE ? NODE_NONE : nodes_choose(t->routing->nodes, slot, false, 0);
+
+	return owner == NODE_NONE ? NULL : t->routing->of_node[owner];
+}
+
+void routing_count(struct load_thread *t, struct group *g, const struct pending_request *p, uint64_t now_ns,
+		   unsigned status)
+{
+	struct outages *o = &t->routing->outages;
+	uint32_t slot;
+
+	if (p->intended_ns >= t->plan->measure_ns)
+		stats_node(t->stats, g->node, status, now_ns - p->intended_ns, p->tries > 0);
+	if (!status_is_error(status))
+		g->last_ok_ns = now_ns;
+	if (__builtin_expect(!outages_concern(o, p->intended_ns), 1))
+		return;
+	slot = routing_slot(t, p);
+	if (slot == ROUTE_ANYWHERE)
+		return;
+	if (status_is_error(status)) {
+		outages_note_failure(o, slot);
+		return;
+	}
+	nodes_set_reachable(t->routing->nodes, g->node, true);
+	/* An answer that a replica may give does not show that the primary works. */
+	if (t->routing->nodes->read_from == READ_PRIMARY || !routing_step(t, p)->route.reads)
+		outages_note_answer(o, slot, g->node, p->intended_ns, now_ns);
+}
+
+/* Opens an outage of the node's current slots, if it has any. Each refused connect() and each CLUSTERDOWN
+ * calls this, so it checks for an open outage before it collects the slots. */
+static void begin_outage(struct load_thread *t, const struct group *g, uint64_t now_ns)
+{
+	const struct nodes *n = t->routing->nodes;
+	struct outages *o = &t->routing->outages;
+	bool begun = false;
+
+	if (outages_is_open(o, g->node))
+		return;
+	for (uint32_t i = 0; i < CLUSTER_SLOTS; i++) {
+		if (atomic_load_explicit(&n->owner[i], memory_order_relaxed) != g->node)
+			continue;
+		if (!begun && !outages_begin(o, g->node, g->last_ok_ns, now_ns))
+			return;
+		begun = true;
+		outages_mark(o, i);
+	}
+}
+
+void routing_trouble(struct connection *c, uint64_t now_ns)
+{
+	struct load_thread *t = c->thread;
+
+	if (!t->stopping && now_ns < t->plan->end_ns)
+		begin_outage(t, c->group, now_ns);
+	nodes_set_reachable(t->routing->nodes, c->group->node, false);
+	nodes_look(t->routing->nodes);
+}
+
+const struct outages *routing_outages(const struct load_thread *t)
+{
+	return &t->routing->outages;
 }

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Waiting, sending and receiving with time-outs, and commands on top of them. */
-#include "link.h"
-
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/errqueue.h>
+#include <linux/net_tstamp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "loadgen/net.h"
 #include "recording/recording.h"
 
 /* The first byte of a TLS server's answer to bytes it does not understand. */
@@ -309,4 +318,269 @@ int link_release(struct link *l)
 	l->fd = -1;
 	link_free(l);
 	return fd;
+}
+
+/* Connecting does not wait, or with a time-out if the caller has nothing else to do (socket_open). Over
+ * loopback, every 20,000 connections use another source address (127.0.0.2, ...), because one address has too
+ * few ports for more. */
+
+enum { CONNECTIONS_PER_SOURCE = 20000 };
+
+static void unix_address(const char *path, struct server_socket *s)
+{
+	struct sockaddr_un *u = (struct sockaddr_un *)&s->address;
+
+	memset(s, 0, sizeof(*s));
+	u->sun_family = AF_UNIX;
+	snprintf(u->sun_path, sizeof(u->sun_path), "%s", path);
+	s->length = sizeof(*u);
+}
+
+static struct addrinfo *look_up(const char *host, uint32_t port, char *why, size_t size)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+	struct addrinfo *all = NULL;
+	char service[8];
+	int rc;
+
+	snprintf(service, sizeof(service), "%u", port);
+	rc = getaddrinfo(host, service, &hints, &all);
+	if (rc) {
+		snprintf(why, size, "%s", rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
+		return NULL;
+	}
+	return all;
+}
+
+int socket_resolve(const char *host, uint32_t port, const char *path, struct server_socket *out, int limit,
+		   char *why, size_t size)
+{
+	struct addrinfo *all;
+	int count = 0;
+
+	if (path && strlen(path) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
+		snprintf(why, size, "%s", strerror(ENAMETOOLONG));
+		return -ENAMETOOLONG;
+	}
+	if (path) {
+		unix_address(path, out);
+		return 1;
+	}
+	all = look_up(host, port, why, size);
+	for (struct addrinfo *a = all; a && count < limit; a = a->ai_next, count++) {
+		memcpy(&out[count].address, a->ai_addr, a->ai_addrlen);
+		out[count].length = a->ai_addrlen;
+	}
+	if (all)
+		freeaddrinfo(all);
+	return count ? count : -EHOSTUNREACH;
+}
+
+int socket_find(const char *host, uint32_t port, const char *path, unsigned timeout_s,
+		struct server_socket *s, char *why, size_t size)
+{
+	struct addrinfo *all;
+	int fd = -EADDRNOTAVAIL;
+
+	if (path) {
+		unix_address(path, s);
+		fd = socket_open(s, 0, timeout_s);
+	} else {
+		all = look_up(host, port, why, size);
+		if (!all)
+			return -1;
+		for (struct addrinfo *a = all; a && fd < 0; a = a->ai_next) {
+			memcpy(&s->address, a->ai_addr, a->ai_addrlen);
+			s->length = a->ai_addrlen;
+			fd = socket_open(s, 0, timeout_s);
+		}
+		freeaddrinfo(all);
+	}
+	if (fd < 0) {
+		snprintf(why, size, "%s", strerror(-fd));
+		return -1;
+	}
+	close(fd);
+	return 0;
+}
+
+/* Binds a loopback connection to a source address, by its number. */
+static void choose_source(int fd, const struct server_socket *s, uint32_t number)
+{
+	const struct sockaddr_in *to = (const struct sockaddr_in *)&s->address;
+	struct sockaddr_in from = {.sin_family = AF_INET};
+	int one = 1;
+
+	if (to->sin_family != AF_INET || ntohl(to->sin_addr.s_addr) >> 24 != 127 ||
+	    number < CONNECTIONS_PER_SOURCE)
+		return;
+	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + number / CONNECTIONS_PER_SOURCE);
+	/* If either fails, connect() reports the problem. */
+	if (setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one)) == 0)
+		(void)!bind(fd, (const struct sockaddr *)&from, sizeof(from));
+}
+
+int socket_begin(const struct server_socket *s, uint32_t number, bool *pending)
+{
+	int fd = socket(s->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), one = 1, error;
+
+	*pending = false;
+	if (fd < 0)
+		return -errno;
+	if (s->address.ss_family != AF_UNIX) {
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		choose_source(fd, s, number);
+	}
+	if (connect(fd, (const struct sockaddr *)&s->address, s->length) == 0)
+		return fd;
+	error = errno;
+	if (error == EINPROGRESS) {
+		*pending = true;
+		return fd;
+	}
+	close(fd);
+	return -error;
+}
+
+int socket_result(int fd)
+{
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size))
+		return -errno;
+	return -error;
+}
+
+int socket_open(const struct server_socket *s, uint32_t number, unsigned timeout_s)
+{
+	struct pollfd p = {.events = POLLOUT};
+	bool pending;
+	int fd, rc = 0;
+
+	/* A Unix socket whose queue is full returns EAGAIN at once. The server will accept soon. */
+	for (unsigned tries = 0;; tries++) {
+		fd = socket_begin(s, number, &pending);
+		if (fd != -EAGAIN || tries >= timeout_s * 1000)
+			break;
+		usleep(1000);
+	}
+	if (fd < 0 || !pending)
+		return fd;
+	p.fd = fd;
+	rc = poll(&p, 1, (int)timeout_s * 1000);
+	rc = rc > 0 ? socket_result(fd) : rc == 0 ? -ETIMEDOUT : -errno;
+	if (rc) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+uint16_t socket_local_port(int fd)
+{
+	struct sockaddr_storage a;
+	socklen_t size = sizeof(a);
+
+	if (getsockname(fd, (struct sockaddr *)&a, &size))
+		return 0;
+	if (a.ss_family == AF_INET)
+		return ntohs(((struct sockaddr_in *)&a)->sin_port);
+	return a.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&a)->sin6_port) : 0;
+}
+
+uint64_t socket_inode(int fd)
+{
+	struct stat s;
+
+	return fstat(fd, &s) == 0 ? s.st_ino : 0;
+}
+
+/* The difference between the clocks is known within half the time of reading them, some 20 to 50 ns. It is
+ * read at most once per millisecond, which costs almost nothing. After the clock was set, timestamps may be
+ * wrong for a millisecond, as may those of answers that were in the socket then. Implausible ones are
+ * discarded. */
+
+/* How far a timestamp may seem to be in the future: the error of the clocks' difference. */
+#define SLACK_NS 1000u
+#define LOOK_NS 1000000u
+
+bool arrival_ask(int fd)
+{
+	int domain = 0, stamps = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+	socklen_t size = sizeof(domain);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) ||
+	    (domain != AF_INET && domain != AF_INET6))
+		return false;
+	return setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &stamps, sizeof(stamps)) == 0;
+}
+
+/* The timestamp in recvmsg()'s control data. */
+static uint64_t stamp_of(struct msghdr *message)
+{
+	struct scm_timestamping stamps;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPING ||
+		    c->cmsg_len < CMSG_LEN(sizeof(stamps)))
+			continue;
+		memcpy(&stamps, CMSG_DATA(c), sizeof(stamps));
+		return (uint64_t)stamps.ts[0].tv_sec * 1000000000u + (uint64_t)stamps.ts[0].tv_nsec;
+	}
+	return 0;
+}
+
+ssize_t arrival_read(int fd, void *to, size_t size, uint64_t *stamp_ns)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct scm_timestamping))];
+	} control;
+	struct iovec bytes = {.iov_base = to, .iov_len = size};
+	struct msghdr message = {
+	    .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fd, &message, 0);
+
+	*stamp_ns = n > 0 ? stamp_of(&message) : 0;
+	return n;
+}
+
+static uint64_t realtime_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Of a few readings uses the fastest, because an interrupt may come between. */
+static void look(struct arrival_clock *clock)
+{
+	uint64_t least_ns = UINT64_MAX;
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t before_ns = ft_now_ns(), at_ns = realtime_ns(), took_ns = ft_now_ns() - before_ns;
+
+		if (took_ns >= least_ns)
+			continue;
+		least_ns = took_ns;
+		clock->ahead_ns = at_ns - before_ns - took_ns / 2;
+	}
+}
+
+uint64_t arrival_monotonic(struct arrival_clock *clock, uint64_t stamp_ns, uint64_t now_ns)
+{
+	uint64_t at_ns;
+
+	if (stamp_ns == 0)
+		return 0;
+	if (clock->looked_ns == 0 || now_ns - clock->looked_ns >= LOOK_NS) {
+		look(clock);
+		clock->looked_ns = now_ns;
+	}
+	at_ns = stamp_ns - clock->ahead_ns;
+	if (at_ns <= now_ns)
+		return at_ns;
+	return at_ns - now_ns <= SLACK_NS ? now_ns : 0;
 }

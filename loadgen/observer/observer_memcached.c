@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loadgen/server/reach.h"
+#include "loadgen/server.h"
 #include "observer_view.h"
-#include "recording/json/json_block.h"
+#include "recording/json_block.h"
 
 enum { STATS_LIMIT = 1 << 18 }; /* a hundred lines are 3 KiB */
 

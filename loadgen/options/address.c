@@ -3,7 +3,7 @@
  * is a host, "[::1]:6379" a host and its port. A URI is split first and its parts are decoded then, so that
  * %40 in a password does not end it. Unsupported parts of a URI are refused instead of ignored: a user who
  * writes ?timeout=5s relies on it. */
-#include "address.h"
+#include "loadgen/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#include "common/text/parse.h"
+#include "common/text.h"
 
 enum { DATABASE_MAX = 1000000 };
 

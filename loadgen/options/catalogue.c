@@ -2,7 +2,7 @@
 /* The catalogue of tests. Names, commands and order are redis-benchmark's (its source, version 7.0), with
  * keys from the run's key pattern where it draws one key per request. SMEMBERS and the growing base's INSERT,
  * SELECT and UPDATE are additions. */
-#include "catalogue.h"
+#include "loadgen/options.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Combinations of options that are not allowed, each refused with one sentence, and defaults that depend on
  * other options. */
-#include "options_check.h"
+#include "options_table.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "catalogue.h"
+#include "loadgen/options.h"
 
 /* -P times the value size: how much memory a connection's batch may need. */
 #define BATCH_BYTES_MAX (256u << 20)

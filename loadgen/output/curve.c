@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rates have at most four digits (loadgen/search), so equal rates compare equal. */
-#include "curve.h"
+#include "loadgen/output.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A test's figures as JSON, for programs: latencies in ns as counted, and how exact percentiles are.
  * docs/reference/load.md lists the members. */
-#include "recording/json/json_block.h"
-#include "report.h"
+#include "loadgen/output.h"
+#include "recording/json_block.h"
 
 static void put_latency(json_t *j, const struct wanted_figures *w, const struct operation_figures *o)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The table has a row per figure and a column per operation, so that it fits a terminal with every
  * percentile, and each row names its unit. Latencies are in milliseconds with three decimals. */
-#include "report.h"
-
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
+
+#include "loadgen/nodes.h"
+#include "loadgen/output.h"
+#include "recording/json_block.h"
 
 const char *const run_end_names[] = {"done", "interrupted", "server lost", "errors"};
 
@@ -294,4 +297,308 @@ void report_table(FILE *to, const struct result_figures *f, const struct workloa
 		"thread %.0f %% of a core\n",
 		f->seconds, f->exact ? "exact, from the log" : "at most 0.1 % too high, from the histogram",
 		f->cpu_s, total->requests ? f->cpu_s / (double)total->requests * 1e6 : 0, f->busiest * 100);
+}
+
+/* Rows per server and per outage. A server without requests has no row, and redirects have columns only if
+ * there were some. */
+
+static const char *name_of(const struct nodes *n, uint32_t node)
+{
+	return nodes_at(n, (uint16_t)node)->name;
+}
+
+static uint64_t redirects(const struct stats *s, enum redirect why)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->node_count; i++)
+		sum += s->nodes[i] ? s->nodes[i]->redirects[why] : 0;
+	return sum;
+}
+
+static bool any_redirects(const struct stats *s)
+{
+	return redirects(s, REDIRECT_MOVED) + redirects(s, REDIRECT_ASK) + redirects(s, REDIRECT_LATER) > 0;
+}
+
+static double seconds_after(uint64_t t_ns, uint64_t start_ns)
+{
+	return ((double)t_ns - (double)start_ns) * 1e-9;
+}
+
+static void outage_row(FILE *to, const struct nodes *n, const struct outage *x, uint64_t start_ns)
+{
+	fprintf(to, "  %s: keys without a server ", name_of(n, x->node));
+	if (x->last_ok_ns && x->first_ok_ns)
+		fprintf(to, "for %.3f s: last answer at %.3f s, next answer at %.3f s from %s",
+			seconds_after(x->first_ok_ns, x->last_ok_ns), seconds_after(x->last_ok_ns, start_ns),
+			seconds_after(x->first_ok_ns, start_ns), name_of(n, x->after));
+	else if (x->first_ok_ns)
+		fprintf(to, "until %.3f s, when %s answered", seconds_after(x->first_ok_ns, start_ns),
+			name_of(n, x->after));
+	else
+		fprintf(to, "from %.3f s to the end",
+			seconds_after(x->last_ok_ns ? x->last_ok_ns : x->noticed_ns, start_ns));
+	fprintf(to, "; %" PRIu64 " request%s failed, %" PRIu64 " %s delayed", x->failed,
+		x->failed == 1 ? "" : "s", x->delayed, x->delayed == 1 ? "was" : "were");
+	if (x->delayed)
+		fprintf(to, ", the longest by %.3f s", (double)x->longest_ns * 1e-9);
+	fputc('\n', to);
+}
+
+void node_report(FILE *to, const struct nodes *n, const struct stats *s, const struct outages *o,
+		 uint64_t start_ns, double seconds)
+{
+	bool redirected = any_redirects(s);
+
+	fprintf(to, "\n%-26s%14s%10s%12s%10s%10s%10s%s\n", "by server (ms)", "requests", "errors",
+		"requests/s", "p50", "p99", "maximum", redirected ? "     moved       ask     later" : "");
+	for (uint32_t i = 0; i < s->node_count; i++) {
+		const struct node_stats *x = s->nodes[i];
+
+		if (!x)
+			continue;
+		fprintf(to, "  %-24s%14" PRIu64 "%10" PRIu64 "%12.0f%10.3f%10.3f%10.3f", name_of(n, i),
+			x->requests, x->errors, seconds > 0 ? (double)(x->requests - x->errors) / seconds : 0,
+			(double)ft_histogram_percentile(&x->latency, 50) * 1e-6,
+			(double)ft_histogram_percentile(&x->latency, 99) * 1e-6,
+			(double)x->latency.max_ns * 1e-6);
+		for (int k = 0; redirected && k < REDIRECTS; k++)
+			fprintf(to, "%10" PRIu64, x->redirects[k]);
+		fputc('\n', to);
+	}
+	if (redirected)
+		fprintf(to,
+			"%" PRIu64 " requests were sent again after a server redirected or refused them; "
+			"their due times stayed the same\n",
+			s->redirected);
+	if (o->count)
+		fprintf(to, "outages\n");
+	for (uint32_t i = 0; i < o->count; i++)
+		outage_row(to, n, &o->list[i], start_ns);
+	if (o->lost)
+		fprintf(to, "  and %" PRIu64 " more\n", o->lost);
+}
+
+static void outage_members(json_t *j, const struct nodes *n, const struct outage *x)
+{
+	json_put_text(j, "server", name_of(n, x->node));
+	json_put_text(j, "after", x->first_ok_ns ? name_of(n, x->after) : "");
+	json_put_count(j, "noticed_ns", x->noticed_ns);
+	json_put_count(j, "last_ok_ns", x->last_ok_ns);
+	json_put_count(j, "first_ok_ns", x->first_ok_ns);
+	json_put_count(j, "gap_ns", x->last_ok_ns && x->first_ok_ns ? x->first_ok_ns - x->last_ok_ns : 0);
+	json_put_count(j, "failed", x->failed);
+	json_put_count(j, "delayed", x->delayed);
+	json_put_count(j, "longest_ns", x->longest_ns);
+}
+
+void node_report_json(json_t *j, const struct nodes *n, const struct stats *s, const struct outages *o)
+{
+	json_t *list = json_put_array(j, "nodes"), *away;
+
+	for (uint32_t i = 0; i < s->node_count; i++) {
+		const struct node_stats *x = s->nodes[i];
+		json_t *node;
+
+		if (!x)
+			continue;
+		node = json_put_object(list, NULL);
+		json_put_text(node, "server", name_of(n, i));
+		json_put_count(node, "requests", x->requests);
+		json_put_count(node, "errors", x->errors);
+		json_put_count(node, "p50_ns", ft_histogram_percentile(&x->latency, 50));
+		json_put_count(node, "p99_ns", ft_histogram_percentile(&x->latency, 99));
+		json_put_count(node, "p99.9_ns", ft_histogram_percentile(&x->latency, 99.9));
+		json_put_count(node, "max_ns", x->latency.max_ns);
+		for (int k = 0; k < REDIRECTS; k++)
+			json_put_count(node, redirect_names[k], x->redirects[k]);
+	}
+	away = json_put_object(j, "redirects");
+	for (int k = 0; k < REDIRECTS; k++)
+		json_put_count(away, redirect_names[k], redirects(s, (enum redirect)k));
+	json_put_count(away, "requests", s->redirected);
+	list = json_put_array(j, "outages");
+	for (uint32_t i = 0; i < o->count; i++)
+		outage_members(json_put_object(list, NULL), n, &o->list[i]);
+}
+
+void node_report_notes(struct ft_writer *w, const struct nodes *n, const struct outages *o)
+{
+	for (uint32_t i = 0; i < o->count; i++) {
+		json_t *note = json_note(o->list[i].noticed_ns, "outage");
+
+		outage_members(note, n, &o->list[i]);
+		write_json_note(w, note);
+	}
+}
+
+/* Comparing tests: a suite's final table, the spread of a repeated test, the text distribution, and
+ * redis-benchmark's CSV. */
+
+/* The index of a percentile among the figures wanted, or -1. */
+static double wanted_percentile(const struct result_figures *f, double point)
+{
+	for (uint32_t i = 0; i < f->wanted->percentile_count; i++)
+		if (f->wanted->points[i] == point)
+			return (double)f->operations[TOTAL].percentile_ns[i];
+	return -1;
+}
+
+void report_summarize(struct test_summary *s, const char *name, const struct result_figures *f)
+{
+	const struct operation_figures *t = &f->operations[TOTAL];
+
+	memset(s, 0, sizeof(*s));
+	snprintf(s->name, sizeof(s->name), "%s", name);
+	s->rps = figures_per_second(f, (double)figures_answers(t));
+	s->mean_ns = t->mean_ns;
+	s->p50_ns = wanted_percentile(f, 50);
+	s->p99_ns = wanted_percentile(f, 99);
+	s->p999_ns = wanted_percentile(f, 99.9);
+	s->max_ns = (double)t->max_ns;
+	s->requests = t->requests;
+	s->errors = t->errors;
+}
+
+static void cell_ms(FILE *to, double ns)
+{
+	if (ns < 0)
+		fprintf(to, "%12s", "-");
+	else
+		fprintf(to, "%12.3f", ns * 1e-6);
+}
+
+void report_suite(FILE *to, const struct test_summary *all, size_t count)
+{
+	fprintf(to, "\n%-20s%14s%12s%12s%12s%12s%12s%10s\n", "test", "requests/s", "average ms", "p50 ms",
+		"p99 ms", "p99.9 ms", "maximum ms", "errors");
+	for (size_t i = 0; i < count; i++) {
+		const struct test_summary *s = &all[i];
+
+		fprintf(to, "%-20s%14.0f", s->name, s->rps);
+		cell_ms(to, s->mean_ns);
+		cell_ms(to, s->p50_ns);
+		cell_ms(to, s->p99_ns);
+		cell_ms(to, s->p999_ns);
+		cell_ms(to, s->max_ns);
+		fprintf(to, "%10" PRIu64 "\n", s->errors);
+	}
+}
+
+enum { FIGURES = 6 };
+static const struct {
+	const char *name, *key;
+	size_t offset;
+	bool high_is_good;
+	double scale;
+} repeated[FIGURES] = {
+    {"requests/s", "requests_per_s", offsetof(struct test_summary, rps), true, 1},
+    {"average ms", "mean_ns", offsetof(struct test_summary, mean_ns), false, 1e-6},
+    {"p50 ms", "p50_ns", offsetof(struct test_summary, p50_ns), false, 1e-6},
+    {"p99 ms", "p99_ns", offsetof(struct test_summary, p99_ns), false, 1e-6},
+    {"p99.9 ms", "p99.9_ns", offsetof(struct test_summary, p999_ns), false, 1e-6},
+    {"maximum ms", "max_ns", offsetof(struct test_summary, max_ns), false, 1e-6},
+};
+
+struct spread {
+	double best, worst, mean, deviation;
+};
+
+static struct spread spread_of(const struct test_summary *all, size_t count, int which)
+{
+	struct spread s = {0};
+	double sum = 0, squares = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		double v;
+
+		memcpy(&v, (const char *)&all[i] + repeated[which].offset, sizeof(v));
+		sum += v;
+		squares += v * v;
+		if (i == 0 || (v > s.best) == repeated[which].high_is_good)
+			s.best = v;
+		if (i == 0 || (v < s.worst) == repeated[which].high_is_good)
+			s.worst = v;
+	}
+	s.mean = sum / (double)count;
+	s.deviation =
+	    squares / (double)count > s.mean * s.mean
+		? sqrt((squares / (double)count - s.mean * s.mean) * (double)count / (double)(count - 1))
+		: 0;
+	return s;
+}
+
+void report_repeats(FILE *to, const struct test_summary *all, size_t count)
+{
+	fprintf(to, "\n%s, %zu times%*s%14s%14s%14s%14s\n", all->name, count,
+		(int)(10 - strlen(all->name) % 10), "", "best", "worst", "mean", "spread");
+	for (int i = 0; i < FIGURES; i++) {
+		struct spread s = spread_of(all, count, i);
+
+		if (s.best < 0)
+			continue;
+		fprintf(to, "  %-18s%14.3f%14.3f%14.3f%14.3f\n", repeated[i].name, s.best * repeated[i].scale,
+			s.worst * repeated[i].scale, s.mean * repeated[i].scale,
+			s.deviation * repeated[i].scale);
+	}
+}
+
+void report_repeats_json(json_t *j, const struct test_summary *all, size_t count)
+{
+	json_t *test = json_put_object(j, NULL);
+
+	json_put_text(test, "name", all->name);
+	json_put_count(test, "runs", count);
+	for (int i = 0; i < FIGURES; i++) {
+		struct spread s = spread_of(all, count, i);
+		json_t *figure;
+
+		if (s.best < 0)
+			continue;
+		figure = json_put_object(test, repeated[i].key);
+		json_put_number(figure, "best", s.best);
+		json_put_number(figure, "worst", s.worst);
+		json_put_number(figure, "mean", s.mean);
+		json_put_number(figure, "spread", s.deviation);
+	}
+}
+
+void report_distribution(FILE *to, const struct stats *s)
+{
+	static struct operation_stats total; /* too large for the stack; only the main thread prints */
+	const struct ft_histogram *all = &total.latency;
+	double left = 100;
+
+	stats_total(s, &total);
+	if (!all->count)
+		return;
+	fprintf(to, "\nlatency distribution\n");
+	fprintf(to, "%12.3f %% <= %.3f ms\n", 0.0, (double)all->min_ns * 1e-6);
+	for (;;) {
+		left /= 2;
+		fprintf(to, "%12.6f %% <= %.3f ms\n", 100 - left,
+			(double)ft_histogram_percentile(all, 100 - left) * 1e-6);
+		if (left * (double)all->count < 100)
+			break;
+	}
+	fprintf(to, "%12.3f %% <= %.3f ms\n", 100.0, (double)all->max_ns * 1e-6);
+}
+
+void report_csv_header(FILE *to)
+{
+	fprintf(
+	    to,
+	    "\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\","
+	    "\"p99_latency_ms\",\"max_latency_ms\"\n");
+}
+
+void report_csv_row(FILE *to, const char *name, const struct result_figures *f)
+{
+	const struct operation_figures *t = &f->operations[TOTAL];
+
+	fprintf(to, "\"%s\",\"%.2f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\"\n", name,
+		figures_per_second(f, (double)figures_answers(t)), t->mean_ns * 1e-6,
+		(double)t->min_ns * 1e-6, wanted_percentile(f, 50) * 1e-6, wanted_percentile(f, 95) * 1e-6,
+		wanted_percentile(f, 99) * 1e-6, (double)t->max_ns * 1e-6);
 }

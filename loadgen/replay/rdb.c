@@ -3,7 +3,7 @@
  * lengths and strings as in Redis' rdb.c. Compressed strings (LZF) contain their length, so they need not be
  * decompressed. Values of modules are distinguished by small opcodes. Every loop consumes at least a byte per
  * iteration, so a wrong count ends where the bytes do. */
-#include "rdb.h"
+#include "loadgen/replay.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* From a file to a workload: detects the format, skips what precedes the commands, finds damage, and assigns
  * records to connections. */
-#include "replay.h"
-
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay_gather.h"
-#include "replay_store.h"
-#include "replay_times.h"
+#include "common/text.h"
+#include "loadgen/replay.h"
+#include "replay_parts.h"
 
 const char *const replay_format_names[] = {"", "monitor", "aof", "csv"};
 
@@ -252,4 +252,492 @@ void replay_fill(const struct replay *r, struct workload *w)
 	select = workload_add_bare(w, "(SELECT)");
 	select->internal = true;
 	select->step_count = 2; /* so that its answer takes the slow path */
+}
+
+/* A pass over millions of commands, so each costs two lookups and no separate allocation: texts go into the
+ * store's chunks, tables double, and commands without RESP bytes in their file are formatted here instead of
+ * during the load. */
+
+enum { NAMES_MAX = 4096, OTHER_NAME = NAMES_MAX, SLOTS_MIN = 1024 };
+
+struct gather_client {
+	struct replay_word name;
+	uint32_t database;
+};
+
+struct gather_name {
+	char text[OPERATION_NAME];
+	uint64_t count;
+	bool harmful; /* an entry in the list of harmful commands begins with it */
+	bool selects;
+	enum replay_part part; /* of a transaction */
+	uint32_t operation;
+};
+
+int gather_init(struct gather *g, struct replay *r, const struct harm_allowed *allowed)
+{
+	*g = (struct gather){
+	    .r = r, .allowed = allowed, .first_ns = REPLAY_NO_TIME, .last_ns = REPLAY_NO_TIME};
+	g->names = calloc(NAMES_MAX, sizeof(*g->names));
+	/* Large enough for all names, so that it need not grow. */
+	g->names_table.slot_count = 2 * NAMES_MAX;
+	g->names_table.slots = calloc(g->names_table.slot_count, sizeof(*g->names_table.slots));
+	return g->names && g->names_table.slots ? 0 : -ENOMEM;
+}
+
+void gather_free(struct gather *g)
+{
+	free(g->clients_table.slots);
+	free(g->names_table.slots);
+	free(g->clients);
+	free(g->names);
+}
+
+static uint64_t hash_of(const char *at, size_t length)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (size_t i = 0; i < length; i++)
+		h = (h ^ (unsigned char)at[i]) * 0x100000001b3u;
+	return h ^ h >> 29;
+}
+
+/* There may be many clients. */
+static bool grow_clients(struct gather_table *t, const struct gather_client *clients)
+{
+	uint32_t count = t->slot_count ? t->slot_count * 2 : SLOTS_MIN;
+	uint32_t *slots = calloc(count, sizeof(*slots));
+
+	if (!slots)
+		return false;
+	for (uint32_t i = 0; i < t->count; i++) {
+		uint64_t at = hash_of(clients[i].name.at, clients[i].name.length);
+
+		while (slots[at & (count - 1)])
+			at++;
+		slots[at & (count - 1)] = i + 1;
+	}
+	free(t->slots);
+	t->slots = slots;
+	t->slot_count = count;
+	return true;
+}
+
+/* The client's entry, created if it is new. NULL: out of memory. */
+static struct gather_client *find_client(struct gather *g, const struct replay_word *w)
+{
+	struct gather_table *t = &g->clients_table;
+	uint64_t at = hash_of(w->at, w->length);
+	char *copy;
+
+	if (t->count * 2 >= t->slot_count && !grow_clients(t, g->clients))
+		return NULL;
+	for (uint32_t slot; (slot = t->slots[at & (t->slot_count - 1)]); at++) {
+		struct gather_client *c = &g->clients[slot - 1];
+
+		if (c->name.length == w->length &&
+		    (w->length == 0 || memcmp(c->name.at, w->at, w->length) == 0))
+			return c;
+	}
+	if (t->count == g->client_room) {
+		uint32_t room = g->client_room ? g->client_room * 2 : 256;
+		struct gather_client *grown = realloc(g->clients, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		g->clients = grown;
+		g->client_room = room;
+	}
+	copy = replay_store_take(g->r->store, w->length);
+	if (!copy)
+		return NULL;
+	if (w->length)
+		memcpy(copy, w->at, w->length);
+	g->clients[t->count] = (struct gather_client){.name = {copy, w->length}};
+	t->slots[at & (t->slot_count - 1)] = ++t->count;
+	return &g->clients[t->count - 1];
+}
+
+static enum replay_part part_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum replay_part part;
+	} all[] = {{"WATCH", REPLAY_WATCH},
+		   {"UNWATCH", REPLAY_UNWATCH},
+		   {"MULTI", REPLAY_MULTI},
+		   {"EXEC", REPLAY_EXEC},
+		   {"DISCARD", REPLAY_EXEC}};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (strcmp(all[i].name, name) == 0)
+			return all[i].part;
+	return REPLAY_PLAIN;
+}
+
+static void add_name(struct gather *g, const char *text)
+{
+	struct gather_name *n = &g->names[g->names_table.count++];
+	struct replay_word word = {text, strlen(text)};
+
+	*n = (struct gather_name){
+	    .selects = strcmp(text, "SELECT") == 0, .harmful = harm_begins(&word), .part = part_of(text)};
+	memcpy(n->text, text, word.length + 1);
+}
+
+/* The number of a command's name, in upper case and restricted to characters that tables and JSON can
+ * show. */
+static uint32_t find_name(struct gather *g, const struct replay_word *w)
+{
+	struct gather_table *t = &g->names_table;
+	char text[OPERATION_NAME];
+	size_t length = 0;
+	uint64_t at;
+
+	for (; length < w->length && length < sizeof(text) - 1; length++) {
+		unsigned char x = (unsigned char)toupper((unsigned char)w->at[length]);
+		text[length] = (char)(x > ' ' && x < 127 && x != '"' && x != '\\' ? x : '?');
+	}
+	if (length == 0)
+		text[length++] = '?';
+	text[length] = 0;
+	at = hash_of(text, length);
+	for (uint32_t slot; (slot = t->slots[at & (t->slot_count - 1)]); at++)
+		if (strcmp(g->names[slot - 1].text, text) == 0)
+			return slot - 1;
+	if (t->count == NAMES_MAX)
+		return OTHER_NAME;
+	add_name(g, text);
+	t->slots[at & (t->slot_count - 1)] = t->count;
+	return t->count - 1;
+}
+
+static uint32_t decimal_digits(size_t n)
+{
+	uint32_t digits = 1;
+
+	while (n >= 10) {
+		n /= 10;
+		digits++;
+	}
+	return digits;
+}
+
+/* The words as RESP. NULL: out of memory. */
+static char *write_wire(struct gather *g, const struct replay_item *item, size_t *length)
+{
+	size_t bytes = 1 + decimal_digits(item->word_count) + 2;
+	char *out, *p;
+
+	for (uint32_t i = 0; i < item->word_count; i++)
+		bytes += 1 + decimal_digits(item->words[i].length) + 2 + item->words[i].length + 2;
+	/* One more, for sprintf's 0. */
+	out = p = replay_store_take(g->r->store, bytes + 1);
+	if (!out)
+		return NULL;
+	p += sprintf(p, "*%u\r\n", item->word_count);
+	for (uint32_t i = 0; i < item->word_count; i++) {
+		p += sprintf(p, "$%zu\r\n", item->words[i].length);
+		memcpy(p, item->words[i].at, item->words[i].length);
+		p += item->words[i].length;
+		memcpy(p, "\r\n", 2);
+		p += 2;
+	}
+	*length = bytes;
+	return out;
+}
+
+static struct replay_record *new_record(struct gather *g)
+{
+	struct replay *r = g->r;
+
+	if (r->count == g->record_room) {
+		uint64_t room = g->record_room ? (uint64_t)g->record_room * 2 : 1024;
+		struct replay_record *grown =
+		    room > REPLAY_END ? NULL : realloc(r->records, room * sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		r->records = grown;
+		g->record_room = (uint32_t)room;
+	}
+	return &r->records[r->count];
+}
+
+/* Its due time. A timestamp earlier than the previous one is replaced by that. */
+static uint64_t due_ns(struct gather *g, uint64_t time_ns)
+{
+	if (time_ns == REPLAY_NO_TIME)
+		return g->last_ns == REPLAY_NO_TIME ? 0 : g->last_ns - g->first_ns;
+	if (g->first_ns == REPLAY_NO_TIME)
+		g->first_ns = g->last_ns = time_ns;
+	if (time_ns < g->last_ns)
+		g->r->backwards++;
+	else
+		g->last_ns = time_ns;
+	return g->last_ns - g->first_ns;
+}
+
+/* The database that a SELECT selects, if it is valid. */
+static bool selected(const struct replay_item *item, uint32_t *database)
+{
+	char text[8];
+	uint64_t number;
+
+	if (item->word_count != 2 || item->words[1].length >= sizeof(text))
+		return false;
+	memcpy(text, item->words[1].at, item->words[1].length);
+	text[item->words[1].length] = 0;
+	if (!parse_count(text, 0, REPLAY_DATABASE_MAX, &number))
+		return false;
+	*database = (uint32_t)number;
+	return true;
+}
+
+bool gather_add(struct gather *g, const struct replay_item *item)
+{
+	struct replay *r = g->r;
+	uint32_t name = find_name(g, &item->words[0]), database = item->database;
+	size_t length = item->wire.length;
+	const char *bytes = item->wire.at;
+	struct replay_record *record;
+	struct gather_client *client;
+	bool selects = false;
+	int harm = -1;
+
+	if (item->scripted) {
+		r->scripted++;
+		return true;
+	}
+	if (name != OTHER_NAME && g->names[name].harmful)
+		harm = harm_find(g->allowed, item);
+	if (harm >= 0) {
+		r->left_out[harm]++;
+		return true;
+	}
+	client = find_client(g, &item->client);
+	record = client ? new_record(g) : NULL;
+	if (record && !bytes)
+		bytes = write_wire(g, item, &length);
+	if (!record || !bytes || length > UINT32_MAX)
+		return false;
+	if (name != OTHER_NAME && g->names[name].selects)
+		selects = selected(item, &client->database);
+	if (database == REPLAY_OWN_DATABASE || selects)
+		database = client->database;
+	if (name != OTHER_NAME)
+		g->names[name].count++;
+	*record = (struct replay_record){
+	    .due_ns = due_ns(g, item->time_ns),
+	    .bytes = bytes,
+	    .length = (uint32_t)length,
+	    .lane = (uint32_t)(client - g->clients),
+	    .next = name, /* until names have become operations */
+	    .database = (uint16_t)(database < REPLAY_DATABASE_MAX ? database : REPLAY_DATABASE_MAX),
+	    .selects = selects,
+	    .part = name == OTHER_NAME ? REPLAY_PLAIN : g->names[name].part,
+	};
+	r->count++;
+	return true;
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct gather_name *x = *(const struct gather_name *const *)a,
+				 *y = *(const struct gather_name *const *)b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return strcmp(x->text, y->text);
+}
+
+int gather_finish(struct gather *g)
+{
+	struct replay *r = g->r;
+	uint32_t count = g->names_table.count;
+	struct gather_name **sorted = malloc((count + 1u) * sizeof(struct gather_name *));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		sorted[i] = &g->names[i];
+	qsort(sorted, count, sizeof(struct gather_name *), by_count);
+	for (uint32_t i = 0; i < count && sorted[i]->count > 0; i++) {
+		if (i < REPLAY_NAMES) {
+			memcpy(r->names[i], sorted[i]->text, OPERATION_NAME);
+			r->name_count++;
+		}
+		sorted[i]->operation = i < REPLAY_NAMES ? i : REPLAY_NAMES;
+	}
+	for (uint32_t i = 0; i < r->count; i++) {
+		struct replay_record *record = &r->records[i];
+		uint32_t operation =
+		    record->next == OTHER_NAME ? REPLAY_NAMES : g->names[record->next].operation;
+
+		r->others |= operation == REPLAY_NAMES;
+		record->operation = (uint8_t)(operation == REPLAY_NAMES ? r->name_count : operation);
+		record->next = REPLAY_END;
+	}
+	free(sorted);
+	r->clients = g->clients_table.count;
+	r->timed = g->first_ns != REPLAY_NO_TIME;
+	return 0;
+}
+
+/* Words point into one buffer, which is made as large as the command may need before the first word is
+ * written. It is reused for later commands. */
+
+#define SECOND_NS 1000000000ull
+enum { SECONDS_DIGITS = 10 };
+
+void replay_reader_init(struct replay_reader *r, const char *begin, const char *end)
+{
+	*r = (struct replay_reader){
+	    .begin = begin, .at = begin, .end = end, .line = 1, .second_ns = REPLAY_NO_TIME};
+}
+
+void replay_reader_free(struct replay_reader *r)
+{
+	free(r->text.at);
+	free(r->words);
+	r->text = (struct replay_text){0};
+	r->words = NULL;
+}
+
+int replay_damage(struct replay_reader *r, const char *at, bool cut, const char *why)
+{
+	r->at = at;
+	r->cut = cut;
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	return -1;
+}
+
+bool replay_words_begin(struct replay_reader *r, size_t bytes)
+{
+	struct replay_text *t = &r->text;
+	size_t room = bytes + bytes / 2 + 64;
+
+	r->word_count = 0;
+	t->length = 0;
+	/* At once: words point into it, so it must not move while they are gathered. */
+	if (bytes > t->room || !t->at) {
+		free(t->at);
+		t->at = malloc(room);
+		t->room = t->at ? room : 0;
+		if (!t->at) {
+			replay_damage(r, r->at, false, "not enough memory");
+			return false;
+		}
+	}
+	return true;
+}
+
+bool replay_words_add(struct replay_reader *r, const char *at, size_t length)
+{
+	if (r->word_count == r->word_room) {
+		uint32_t room = r->word_room ? r->word_room * 2 : 16;
+		struct replay_word *grown =
+		    r->word_count == REPLAY_WORDS_MAX ? NULL : realloc(r->words, room * sizeof(*grown));
+
+		if (!grown) {
+			replay_damage(r, r->at, false, "more words than a command can have");
+			return false;
+		}
+		r->words = grown;
+		r->word_room = room;
+	}
+	r->words[r->word_count++] = (struct replay_word){at, length};
+	return true;
+}
+
+bool replay_read_seconds(const char **at, const char *end, uint64_t *ns)
+{
+	const char *p = *at, *from = p;
+	uint64_t value = 0, unit = SECOND_NS;
+
+	for (; p < end && *p >= '0' && *p <= '9'; p++) {
+		if (p - from == SECONDS_DIGITS)
+			return false;
+		value = value * 10 + (uint64_t)(*p - '0');
+	}
+	if (p == from)
+		return false;
+	value *= SECOND_NS;
+	if (p < end && *p == '.') {
+		for (p++; p < end && *p >= '0' && *p <= '9'; p++) {
+			unit /= 10;
+			value += (uint64_t)(*p - '0') * unit;
+		}
+	}
+	*ns = value;
+	*at = p;
+	return true;
+}
+
+/* What is omitted from a recording, as text and as JSON. */
+
+void replay_describe(const struct replay *r, FILE *to)
+{
+	uint64_t all = 0;
+
+	for (int i = 0; i < HARM_MAX; i++)
+		all += r->left_out[i];
+	fprintf(to, "replayed from %s: %u command%s of %u client%s", replay_format_names[r->format], r->count,
+		r->count == 1 ? "" : "s", r->clients, r->clients == 1 ? "" : "s");
+	if (r->timed && r->count)
+		fprintf(to, r->paced ? ", due over %.3f s" : ", recorded over %.3f s",
+			(double)r->records[r->count - 1].due_ns * 1e-9);
+	if (r->by_key)
+		fputs(", in the order of each key", to);
+	fputc('\n', to);
+	if (r->preamble_bytes)
+		fprintf(to,
+			"skipped: an RDB of %" PRIu64 " bytes with %" PRIu64
+			" key%s. Load it into the server first if the commands need its keys\n",
+			r->preamble_bytes, r->preamble.keys, r->preamble.keys == 1 ? "" : "s");
+	if (r->outside_sample)
+		fprintf(to, "omitted by --replay-sample: %" PRIu64 " command%s\n", r->outside_sample,
+			r->outside_sample == 1 ? "" : "s");
+	if (r->unfinished)
+		fprintf(to, "omitted: %" PRIu64 " command%s of transactions without EXEC or DISCARD\n",
+			r->unfinished, r->unfinished == 1 ? "" : "s");
+	if (r->scripted)
+		fprintf(to, "omitted: %" PRIu64 " call%s from scripts, which the scripts repeat themselves\n",
+			r->scripted, r->scripted == 1 ? "" : "s");
+	if (all) {
+		fprintf(to, "omitted: ");
+		for (int i = 0, some = 0; i < HARM_MAX; i++)
+			if (r->left_out[i])
+				fprintf(to, "%s%s %" PRIu64 " (%s)", some++ ? ", " : "", harm_name(i),
+					r->left_out[i], harm_reason(i));
+		fprintf(to, ". To send them, use --replay-allow\n");
+	}
+	if (r->backwards)
+		fprintf(to, "timestamps earlier than the previous one, replaced by it: %" PRIu64 "\n",
+			r->backwards);
+}
+
+void replay_describe_json(const struct replay *r, json_t *j)
+{
+	json_t *replay = json_put_object(j, "replay"), *left_out;
+
+	json_put_text(replay, "format", replay_format_names[r->format]);
+	json_put_count(replay, "commands", r->count);
+	json_put_count(replay, "clients", r->clients);
+	json_put_truth(replay, "timed", r->timed);
+	json_put_number(replay, "speed", r->speed);
+	json_put_number(replay, "recorded_s", r->count ? (double)r->records[r->count - 1].due_ns * 1e-9 : 0);
+	left_out = json_put_object(replay, "left_out");
+	for (int i = 0; i < HARM_MAX; i++)
+		if (r->left_out[i])
+			json_put_count(left_out, harm_name(i), r->left_out[i]);
+	json_put_text(replay, "order",
+		      replay_order_names[r->by_key ? REPLAY_ORDER_KEY : REPLAY_ORDER_CLIENT]);
+	json_put_count(replay, "outside_sample", r->outside_sample);
+	json_put_count(replay, "unfinished", r->unfinished);
+	json_put_count(replay, "scripted", r->scripted);
+	json_put_count(replay, "times_back", r->backwards);
+	json_put_count(replay, "preamble_bytes", r->preamble_bytes);
+	json_put_count(replay, "preamble_keys", r->preamble.keys);
+	json_put_text(replay, "damage", r->damage ? r->damage : "");
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* The first run is a closed loop: it shows about how much the server can take, so that the search begins near
- * the answer. Every other run is an open loop, in which latency counts from when requests were due.
- * Whether a run holds is in find_run.c. */
+ * the answer. Every other run is an open loop, in which latency counts from when requests were due. */
 #include "find.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "complain.h"
-#include "find_run.h"
-#include "phase.h"
+#include "loadgen/results.h"
+#include "run_state.h"
+#include "search.h"
 
 /* The search begins at this share of the closed loop's throughput. */
 #define FIRST_SHARE 0.5
@@ -276,4 +276,225 @@ void find_free(struct run *r)
 {
 	free(r->find);
 	r->find = NULL;
+}
+
+/* A rate holds if all limits hold, the answers kept up with the rate, and no request failed: without the last
+ * two conditions, a server that refuses or delays everything could meet a limit of its latency. */
+
+/* The client is at its limit when a load thread needs this share of a core. */
+#define CLIENT_LIMIT 0.95
+/* Answers that arrive this share of the run, or this time, later than the fastest answer to the last request
+ * could are behind the rate. */
+#define BEHIND_SHARE 0.01
+#define BEHIND_S 0.01
+/* A run this much longer than planned shows a rate far above what the server takes. */
+#define FAR_SHARE 0.1
+
+static bool about_errors(const struct options *o)
+{
+	for (uint32_t i = 0; i < o->find_count; i++)
+		if (o->find[i].figure == LIMIT_ERRORS || o->find[i].figure == LIMIT_ERROR_PERCENT)
+			return true;
+	return false;
+}
+
+/* Whether the rate held; `why` gets a sentence about the deciding figure. */
+static enum search_verdict judge(const struct run *r, const struct result_figures *f, char *why, size_t size)
+{
+	const struct options *o = r->o;
+	const struct operation_figures *total = &f->operations[TOTAL];
+	double planned_s = (double)o->duration_ns * 1e-9,
+	       behind_s = f->seconds - planned_s - (double)total->min_ns * 1e-9;
+	double unanswered = (double)(total->requests - figures_answers(total));
+
+	*why = 0;
+	/* One such run is enough: a rate is not reported if its requests sometimes fail. */
+	if (!about_errors(o) && total->errors) {
+		snprintf(why, size, "%llu of %llu requests failed", (unsigned long long)total->errors,
+			 (unsigned long long)total->requests);
+		return SEARCH_FAILED_FAR;
+	}
+	if (behind_s > fmax(FAR_SHARE * planned_s, 5 * BEHIND_S) ||
+	    unanswered > FAR_SHARE * (double)total->requests) {
+		snprintf(why, size, "the answers did not keep up with the rate");
+		return SEARCH_FAILED_FAR;
+	}
+	if (behind_s > fmax(BEHIND_SHARE * planned_s, BEHIND_S)) {
+		snprintf(why, size, "the last answer came %.3f s after the end", behind_s);
+		return SEARCH_FAILED;
+	}
+	for (uint32_t i = 0; i < o->find_count; i++) {
+		const struct limit *l = &o->find[i];
+		double value = limit_figure(f, limit_operation(f, r->workload, l), l);
+
+		limit_sentence(l, LIMIT_HAS_TO_HOLD, value, why, size);
+		if (limit_broken(l, LIMIT_HAS_TO_HOLD, value))
+			return SEARCH_FAILED;
+	}
+	return SEARCH_HELD;
+}
+
+static void print_run(struct run *r, bool held, const char *why)
+{
+	if (!r->o->progress)
+		return;
+	end_progress(r);
+	fprintf(stderr, "%.10g/s %s: %s\n", r->rate, held ? "held" : "failed", why);
+}
+
+void find_take(struct run *r, const struct phase *p, const struct result_figures *f, json_t *figures)
+{
+	struct find *find = r->find;
+	struct curve_run *run = &find->runs[find->count];
+	bool client = f->busiest >= CLIENT_LIMIT && !r->o->busy_poll && !r->o->blocking;
+	enum search_verdict verdict;
+	char why[192];
+
+	find->told = true;
+	if (r->rate == 0) {
+		find->closed_rps = figures_per_second(f, (double)figures_answers(&f->operations[TOTAL]));
+		return;
+	}
+	verdict = judge(r, f, why, sizeof(why));
+	*run = (struct curve_run){.rate = r->rate, .busiest = f->busiest, .held = verdict == SEARCH_HELD};
+	report_summarize(&run->figures, p->name, f);
+	find->count++;
+	json_put_number(figures, "rate", r->rate);
+	json_put_truth(figures, "held", run->held);
+	json_put_text(figures, "why", why);
+	print_run(r, run->held, why);
+	if (find->outside)
+		return;
+	find->begin_ns[find->search.current] = p->plan.measure_ns ? p->plan.measure_ns : p->plan.start_ns;
+	find->end_ns[find->search.current] = p->totals->last_end_ns;
+	search_tell(&find->search, verdict, client);
+}
+
+/* Rates are compared by their ratio, so the middle of two is their geometric mean. */
+
+#define WIDEN_UP 1.3
+#define WIDEN_DOWN 0.5
+#define RATE_MAX 1e9
+
+/* Rounds to four digits, so that a rate in the output can be given to --rate. */
+static double rounded(double rate)
+{
+	double unit = pow(10, floor(log10(rate)) - 3);
+
+	return round(rate / unit) * unit;
+}
+
+static bool holds(const struct search_rate *r)
+{
+	return 2 * r->held > r->runs;
+}
+
+/* A first failed run is repeated. */
+static bool fails(const struct search_rate *r)
+{
+	uint32_t failed = r->runs - r->held;
+
+	return r->far || (failed > 1 && failed > r->held);
+}
+
+const struct search_rate *search_beyond(const struct search *s)
+{
+	const struct search_rate *lowest = NULL;
+
+	for (uint32_t i = 0; i < s->count; i++)
+		if (fails(&s->rates[i]) && (!lowest || s->rates[i].rate < lowest->rate))
+			lowest = &s->rates[i];
+	return lowest;
+}
+
+const struct search_rate *search_highest(const struct search *s)
+{
+	const struct search_rate *beyond = search_beyond(s), *highest = NULL;
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct search_rate *r = &s->rates[i];
+
+		if (holds(r) && !fails(r) && (!beyond || r->rate < beyond->rate) &&
+		    (!highest || r->rate > highest->rate))
+			highest = r;
+	}
+	return highest;
+}
+
+void search_begin(struct search *s, double rate, uint32_t repeat)
+{
+	memset(s, 0, sizeof(*s));
+	s->repeat = repeat;
+	s->rates[0].rate = rounded(fmin(rate, RATE_MAX));
+	s->count = 1;
+}
+
+/* Makes `rate` the current one. A rate that was rounded to one that was run already would not make progress.
+ */
+static double go_to(struct search *s, double rate)
+{
+	rate = rounded(fmin(rate, RATE_MAX));
+	for (s->current = 0; s->current < s->count; s->current++)
+		if (s->rates[s->current].rate == rate)
+			return rate;
+	if (s->count == SEARCH_RATES_MAX) {
+		s->end = SEARCH_UNDECIDED;
+		return 0;
+	}
+	s->rates[s->count++] = (struct search_rate){.rate = rate};
+	return rate;
+}
+
+static double finish(struct search *s, enum search_end end)
+{
+	s->end = end;
+	return 0;
+}
+
+/* Between a rate that held and one that failed. */
+static double narrow(struct search *s, const struct search_rate *low, const struct search_rate *high)
+{
+	double ratio = high->rate / low->rate, middle = rounded(sqrt(low->rate * high->rate));
+
+	if (high->client && ratio <= SEARCH_RATIO_CLIENT)
+		return finish(s, SEARCH_CLIENT);
+	if (ratio > SEARCH_RATIO && middle > low->rate && middle < high->rate)
+		return go_to(s, middle);
+	if (low->runs < s->repeat)
+		return go_to(s, low->rate);
+	if (!high->far && high->runs < s->repeat)
+		return go_to(s, high->rate);
+	return finish(s, SEARCH_FOUND);
+}
+
+double search_next(struct search *s)
+{
+	const struct search_rate *current = &s->rates[s->current], *high, *low;
+
+	if (s->end != SEARCH_GOES_ON)
+		return 0;
+	if (s->runs == SEARCH_RUNS_MAX)
+		return finish(s, SEARCH_UNDECIDED);
+	if (!holds(current) && !fails(current))
+		return current->rate;
+	high = search_beyond(s);
+	low = search_highest(s);
+	if (low && high)
+		return narrow(s, low, high);
+	if (low)
+		return low->rate < RATE_MAX ? go_to(s, low->rate * WIDEN_UP) : finish(s, SEARCH_UNDECIDED);
+	if (high->rate * WIDEN_DOWN < s->rates[0].rate * SEARCH_LOWEST)
+		return finish(s, SEARCH_NONE_HELD);
+	return go_to(s, high->rate * WIDEN_DOWN);
+}
+
+void search_tell(struct search *s, enum search_verdict verdict, bool client)
+{
+	struct search_rate *r = &s->rates[s->current];
+
+	s->runs++;
+	r->runs++;
+	r->held += verdict == SEARCH_HELD;
+	r->far |= verdict == SEARCH_FAILED_FAR;
+	r->client |= verdict != SEARCH_HELD && client;
 }

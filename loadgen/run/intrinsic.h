@@ -2,8 +2,8 @@
 /* How late this host wakes a thread: a thread only sleeps until one instant after the other. Its delays
  * (hypervisor, power saving, interrupts, other processes) are part of every latency measured here, whatever
  * the server does. No server on this host can be better. */
-#ifndef FORKTAIL_LOADGEN_INTRINSIC_H
-#define FORKTAIL_LOADGEN_INTRINSIC_H
+#ifndef FORKTAIL_LOADGEN_RUN_INTRINSIC_H
+#define FORKTAIL_LOADGEN_RUN_INTRINSIC_H
 
 #include <stdint.h>
 

@@ -2,16 +2,15 @@
 /* The tests of a run and their commands: redis-benchmark's tests by name, a mix of SET and GET, the user's
  * own commands, YCSB's workloads. The options determine the workload (all operations) and the tests, which
  * run one after the other, each with a mix of some operations. */
-#ifndef FORKTAIL_LOADGEN_SUITE_H
-#define FORKTAIL_LOADGEN_SUITE_H
+#ifndef FORKTAIL_LOADGEN_RUN_SUITE_H
+#define FORKTAIL_LOADGEN_RUN_SUITE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loadgen/options/catalogue.h"
-#include "loadgen/options/options.h"
-#include "loadgen/workload/workload.h"
+#include "loadgen/options.h"
+#include "loadgen/workload.h"
 
 #ifdef __cplusplus
 extern "C" {

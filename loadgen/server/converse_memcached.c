@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text/visible.h"
+#include "common/text.h"
 #include "conversation.h"
-#include "loadgen/protocol/reply.h"
-#include "reach.h"
+#include "loadgen/protocol.h"
+#include "loadgen/server.h"
 #include "recording/recording.h"
 
 struct phrase {

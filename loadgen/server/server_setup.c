@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The server interface for the rest of the program. Its conversation knows what is sent; the common part is
  * here. */
-#include "connect.h"
-
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,8 @@
 #include <unistd.h>
 
 #include "conversation.h"
-#include "reach.h"
+#include "loadgen/server.h"
+#include "recording/recording.h"
 
 enum { SPARE_DESCRIPTORS = 64 };
 
@@ -137,4 +137,89 @@ int descriptors_reserve(unsigned count, char *error, size_t size)
 		 "%u connections need %llu file descriptors, but the limit is %llu. Raise it with ulimit -n",
 		 count, (unsigned long long)need, (unsigned long long)limit.rlim_max);
 	return -1;
+}
+
+/* A host's name is resolved once; connections that are opened later must not wait for a resolver. */
+
+void server_say(const struct server *s, char *error, size_t size, const char *format, ...)
+{
+	char address[300];
+	size_t length;
+	va_list args;
+
+	address_text(&s->address, address, sizeof(address));
+	snprintf(error, size, "%s ", address);
+	length = strlen(error);
+	va_start(args, format);
+	vsnprintf(error + length, size - length, format, args);
+	va_end(args);
+}
+
+const char *server_tls_name(const struct server *s)
+{
+	if (!s->address.tls)
+		return NULL;
+	return s->address.socket ? "" : s->address.host;
+}
+
+/* Performs the TLS handshake, if TLS is used. */
+static int secure(struct server *s, struct link *l, uint64_t deadline_ns, char *error, size_t size)
+{
+	if (!s->address.tls)
+		return 0;
+	if (tls_begin(&s->options->tls, error, size))
+		return -1;
+	if (link_secure(l, server_tls_name(s), deadline_ns) == 0)
+		return 0;
+	server_say(s, error, size, "%s", l->error);
+	snprintf(s->why, sizeof(s->why), "%s", l->error);
+	return -1;
+}
+
+struct link *server_reach(struct server *s, uint32_t number, char *error, size_t size)
+{
+	const struct server_address *a = &s->address;
+	struct link *l = malloc(sizeof(*l));
+	uint64_t deadline_ns = ft_now_ns() + (s->patience_ns ? s->patience_ns : LINK_ANSWER_NS);
+	char why[160] = "";
+	int rc;
+
+	if (!l) {
+		snprintf(error, size, "out of memory while connecting");
+		return NULL;
+	}
+	*l = LINK_CLOSED;
+	l->stop_fd = s->stop_fd;
+	l->patience_ns = s->patience_ns;
+	address_text(a, l->where, sizeof(l->where));
+	if (!s->found &&
+	    socket_find(a->host, a->port, a->socket, REACH_TIMEOUT_S, &s->socket, why, sizeof(why)) == 0)
+		s->found = true;
+	if (s->found && (rc = link_open(l, &s->socket, number, deadline_ns)) != 0)
+		snprintf(why, sizeof(why), "%s", strerror(-rc));
+	if (l->fd >= 0) {
+		if (secure(s, l, deadline_ns, error, size) == 0)
+			return l;
+		link_free(l);
+		return NULL;
+	}
+	snprintf(s->why, sizeof(s->why), "%s", why);
+	server_say(s, error, size, "cannot be reached: %s. Is %s running there?", why,
+		   protocol_of(s->options->protocol)->product->program);
+	link_free(l);
+	return NULL;
+}
+
+/* The only place that knows all conversations: a new protocol gets its row here. */
+
+const struct conversation *conversation_of(enum protocol_id protocol)
+{
+	static const struct conversation *const table[PROTOCOLS] = {
+	    [PROTOCOL_REDIS] = &converse_redis,
+	    [PROTOCOL_MEMCACHE_TEXT] = &converse_memcached_text,
+	    [PROTOCOL_MEMCACHE_BINARY] = &converse_memcached_binary,
+	    [PROTOCOL_MEMCACHE_META] = &converse_memcached_meta,
+	};
+
+	return table[protocol];
 }

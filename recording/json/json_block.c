@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON blocks and members over jansson. Nothing here reports a lack of memory: jansson passes NULL on, and
  * the value is missing in the output. */
-#include "json_block.h"
+#include "recording/json_block.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/text/visible.h"
+#include "common/text.h"
 
 enum { DIGITS = 10 };
 

@@ -21,12 +21,12 @@ def names(path):
     return {family(n) for n in re.findall(r"\bforktail_[a-z_]+", text(path))}
 
 
-made = set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc")))
-made |= {name + "_info" for name in re.findall(r'Info\(\s*"(forktail_\w+)"', text("live/metrics/metrics.cc"))}
+made = set(re.findall(r'(?:Counter|Gauge|Histogram)\(\s*"(forktail_\w+)"', text("live/guard/metrics.cc")))
+made |= {name + "_info" for name in re.findall(r'Info\(\s*"(forktail_\w+)"', text("live/guard/metrics.cc"))}
 listed = {family(n) for n in re.findall(r"`(forktail_[a-z_]+)`", text("docs/reference/watch-and-metrics.md"))}
 wrong = []
 if made != listed:
-    wrong.append(f"docs/reference/watch-and-metrics.md and live/metrics/metrics.cc differ: {sorted(made ^ listed)}")
+    wrong.append(f"docs/reference/watch-and-metrics.md and live/guard/metrics.cc differ: {sorted(made ^ listed)}")
 for path in ["contrib/grafana/forktail.json", "contrib/prometheus/forktail.rules.yml"]:
     if unknown := names(path) - made:
         wrong.append(f"{path} uses metrics that do not exist: {sorted(unknown)}")

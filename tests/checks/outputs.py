@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Files are opened for writing in one place (common/files/output.h, pending.h), which follows no other user's links.
+"""Files are opened for writing in one place (common/text/include/common/text.h, files.h), which follows no other user's links.
 Programs in Python have no such place: they print, or write what their caller made.
 
 Every other place that opens for writing is listed here with the reason why that is safe. With --refuses SOURCE, a line that opens a
@@ -16,25 +16,25 @@ WRITES = {
     "py": re.compile(r'\bopen\(.*["\'][rb]?[wax+]|\.write_(text|bytes)\(|O_CREAT|os\.rename|shutil\.(copy|move)'),
 }
 SAFE = {
-    "common/files/output.c": "the one place",
-    "common/process/become.cc": "snapshots' explanations, with O_NOFOLLOW, in the ring",
+    "common/text/output.c": "the one place",
+    "common/process.cc": "snapshots' explanations, with O_NOFOLLOW, in the ring",
     "analysis/source/ring.cc": "marks, with O_NOFOLLOW",
-    "analysis/exports/data_set.cc": "inside a new directory of pending.h",
+    "analysis/exports/data_set.cc": "inside a new directory of files.h",
     "hosts/host_run.cc": "a run directory that was made for this run",
-    "hosts/rank/gather.cc": "a run directory that was made for this run",
+    "hosts/rank/main.cc": "a run directory that was made for this run",
     "hosts/run.cc": "a run directory that was made for this run",
     "lab/host/swap.cc": "a temporary directory of the lab",
     "lab/pages/gnuplot.cc": "a temporary directory of the lab",
-    "lab/run/files.cc": "a temporary file of pending.h",
+    "lab/run/files.cc": "a temporary file of files.h",
     "lab/servers/haproxy.cc": "a temporary directory of the lab",
     "lab/servers/listen.cc": "a log in a directory that the lab made",
     "lab/servers/proxy.cc": "a temporary directory of the lab",
     "lab/servers/sentinel.cc": "a temporary directory of the lab",
-    "live/metrics/textfile.cc": "a temporary file with O_NOFOLLOW",
-    "live/snapshot/copy.cc": "a new file (O_EXCL)",
+    "live/guard/metrics.cc": "a temporary file with O_NOFOLLOW",
+    "live/snapshot/snapshot.cc": "a new file (O_EXCL)",
     "live/snapshot/snapshot.cc": "a snapshot that was just made",
     "loader/system/privileges.c": "a filter's numbers",
-    "recording/output.c": "recordings: new files, without links",
+    "recording/writer.c": "recordings: new files, without links",
 }
 
 

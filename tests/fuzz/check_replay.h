@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "loadgen/replay/replay_item.h"
+#include "loadgen/replay.h"
 
 /* Reads the input whole, and cut at a dozen places (each in separate memory). Aborts, with a sentence on
  * stderr, when words are outside of both the input and the reader's own text, when a command takes no bytes,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loadgen/options/address.h"
+#include "loadgen/options.h"
 #include "tests/fuzz/check.h"
 
 static void demand(int good)

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "analysis/exports.h"
-#include "common/text/csv.h"
+#include "common/text.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"
 #include "tests/fuzz/scratch.h"

@@ -7,11 +7,10 @@
 #include <filesystem>
 #include <string>
 
-#include "common/json/json_read.h"
-#include "live/follow/live.h"
-#include "live/guard/retention.h"
-#include "live/guard/triggers.h"
-#include "live/metrics/metrics.h"
+#include "common/json.h"
+#include "live/follow.h"
+#include "live/guard/jobs.h"
+#include "live/guard/metrics.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"
 #include "tests/fuzz/scratch.h"

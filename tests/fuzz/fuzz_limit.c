@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits/limits.h"
+#include "common/text.h"
 
 static void demand(int good)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/samples/mappings.h"
+#include "loader/samples.h"
 #include "tests/fuzz/check.h"
 
 static void on_file(void *context, const struct mapped_file *f)

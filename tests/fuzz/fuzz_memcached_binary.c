@@ -2,7 +2,7 @@
 /* The scanner of memcached's binary replies under libFuzzer. See check.h for the checked property. */
 #include <stdio.h>
 
-#include "loadgen/protocol/memcached_binary.h"
+#include "loadgen/protocol.h"
 #include "tests/fuzz/check.h"
 
 static int scan(void *state, const char **at, const char *end)

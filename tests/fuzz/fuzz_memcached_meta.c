@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "loadgen/protocol/memcached_meta.h"
+#include "loadgen/protocol.h"
 #include "tests/fuzz/check.h"
 
 static int scan(void *state, const char **at, const char *end)

@@ -8,10 +8,8 @@
 #include <string.h>
 
 /* It defines its own parsers, which read files in /proc. */
-#include "loader/output/cgroup_memory.h"
-#include "loader/output/proc_metrics.h"
-#include "loader/output/quota.h"
-#include "loader/sockets/listeners.c"
+#include "loader/output.h"
+#include "loader/targets/sockets.c"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
 

@@ -10,7 +10,7 @@
 #include "analysis/explain.h"
 #include "analysis/report.h"
 #include "analysis/text.h"
-#include "common/json/json_read.h"
+#include "common/json.h"
 #include "recording/recording.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loadgen/replay/rdb.h"
+#include "loadgen/replay.h"
 #include "tests/fuzz/check_replay.h"
 
 /* In memory of exactly its size. */

@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/requests/commands.h"
-#include "loader/requests/scanner.h"
+#include "loader/requests.h"
 #include "tests/fuzz/check.h"
 
 /* All zeros at the beginning, as check.h requires. */

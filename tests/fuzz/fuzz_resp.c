@@ -2,7 +2,7 @@
 /* The scanner of Redis replies under libFuzzer. See check.h for the checked property. */
 #include <string.h>
 
-#include "loadgen/protocol/resp.h"
+#include "loadgen/protocol.h"
 #include "tests/fuzz/check.h"
 
 static int scan(void *state, const char **at, const char *end)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/samples/stack_text.h"
+#include "loader/samples.h"
 #include "tests/fuzz/check.h"
 
 static void check(const struct stack_text *t, size_t frames, size_t kernel)

@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "loader/samples/stack_text.h"
-#include "loader/samples/unwind.h"
+#include "loader/samples.h"
 #include "tests/fuzz/check.h"
 
 enum { PAGE = 4096, SPACE = 7 };

@@ -3,16 +3,42 @@
 """Minimises the corpus of a fuzz target: keeps the cases that have a name, and of the inputs found by fuzzing, which
 libFuzzer names by their hashes, those that add the most coverage.
 
-    tests/fuzz/minimise.py TARGET...    run it after script/fuzz, whose new inputs (build-fuzz/inputs) it considers too
+    tests/fuzz/minimise.py TARGET...             run it after script/fuzz, whose new inputs (build-fuzz/inputs) it considers too
+    tests/fuzz/minimise.py --add TARGET FILE...  adds files to a corpus, by their names
 """
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 
-FOUND = 16  # per target: the corpus of all targets has fewer than 300 files
+FOUND = 16  # per target
+
+
+def archive_of(target):
+    return f"tests/fuzz/corpus/{target}_seed_corpus.zip"
+
+
+def inputs_of(target):
+    """{name: bytes} of a corpus."""
+    with zipfile.ZipFile(archive_of(target)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write(target, inputs):
+    """The same inputs give the same archive."""
+    with zipfile.ZipFile(archive_of(target), "w") as archive:
+        for name, data in sorted(inputs.items()):
+            entry = zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0))
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
+            archive.writestr(entry, data)
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
 
 
 def features_of(target, folders):
@@ -36,7 +62,7 @@ def edges_of(features):
 
 def minimise(target):
     """Repeatedly keeps the input that adds the most edges, until none adds one."""
-    corpus = f"tests/fuzz/corpus/{target}"
+    corpus = f"build-fuzz/tests/fuzz/corpus/{target}"
     found = f"build-fuzz/inputs/{target}"
     features = features_of(target, [folder for folder in (corpus, found) if os.path.isdir(folder)])
     named = {path for path in features if not re.fullmatch("[0-9a-f]{40}", os.path.basename(path))}
@@ -55,14 +81,12 @@ def minimise(target):
     everything = set().union(*features.values())
     print(f"{target}: {len(named) + len(selected)} of {len(features)} inputs kept, {len(edges_of(reached))} of "
           f"{len(edges_of(everything))} edges, {len(reached)} of {len(everything)} features")
-    for path in selected:
-        if not path.startswith(corpus):
-            shutil.copy(path, corpus)
-    for path in left:
-        if path.startswith(corpus):
-            os.remove(path)
+    write(target, {os.path.basename(path): read(path) for path in named | selected})
 
 
 os.chdir(os.path.join(os.path.dirname(__file__), "../.."))
-for name in sys.argv[1:]:
-    minimise(name)
+if sys.argv[1:2] == ["--add"]:
+    write(sys.argv[2], inputs_of(sys.argv[2]) | {os.path.basename(path): read(path) for path in sys.argv[3:]})
+else:
+    for name in sys.argv[1:]:
+        minimise(name)

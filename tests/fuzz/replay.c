@@ -2,7 +2,7 @@
 /* Runs a fuzz target over every file of a directory, without libFuzzer, so that every compiler and every test
  * run checks earlier findings. The target aborts on a failure.
  *
- *   test_fuzz_resp tests/fuzz/corpus/resp
+ *   test_fuzz_resp build/tests/fuzz/corpus/resp
  */
 #include <dirent.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <xxhash.h>
 #include <zstd.h>
 #define _Static_assert static_assert // layout.h is C
-#include "common/text/visible.h"
+#include "common/text.h"
 #include "recording/layout.h"
 #include "recording/recording.h"
 #include "tests/fuzz/scratch.h"

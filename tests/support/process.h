@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/process/child.h"
+#include "common/process.h"
 
 namespace forktail::test
 {

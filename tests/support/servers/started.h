@@ -12,7 +12,6 @@
 namespace forktail::test
 {
 
-
 struct Started {
 	lab::Session session;
 	lab::Topology topology;

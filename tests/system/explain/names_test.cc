@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/text/visible.h"
+#include "common/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/servers/server.h"

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/process/words.h"
+#include "common/process.h"
 #include "lab/host/machine.h"
 #include "tests/system/lab/servers_support.h"
 

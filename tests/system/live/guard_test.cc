@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-#include "live/guard/control_client/control_client.h"
+#include "live/config.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/memory_cgroup.h"

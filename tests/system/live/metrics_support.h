@@ -12,8 +12,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "common/metrics/server.h"
-#include "live/metrics/metrics.h"
+#include "common/metrics.h"
+#include "live/guard/metrics.h"
 
 namespace forktail::test
 {

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <set>
 
-#include "loadgen/cluster/slots.h"
+#include "loadgen/cluster.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/servers/cluster.h"

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <sys/resource.h>
 
-#include "common/text/visible.h"
+#include "common/text.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/system/load/fake.h"

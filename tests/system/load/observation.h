@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/observer/observer.h"
+#include "loadgen/observer.h"
 #include "tests/support/catch.h"
 #include "tests/support/recorded.h"
 #include "tests/system/load/load.h"

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "loadgen/replay/replay.h"
+#include "loadgen/replay.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/system/load/fake.h"

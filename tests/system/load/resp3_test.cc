@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "loadgen/protocol/resp.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/system/load/fake.h"

@@ -16,7 +16,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/servers/server.h"
 
-#include "loader/attach/programs.h"
+#include "loader/attach.h"
 #include "tests/system/record/recorder.h"
 
 using namespace forktail::test;

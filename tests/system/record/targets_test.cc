@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "recording/task_ids.h"
+#include "recording/owners.h"
 #include "tests/support/catch.h"
 #include "tests/support/freezer.h"
 #include "tests/support/json.h"

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Plans: what they mean for each host, and their errors by line. Also the lines that ranks print.
-#include "common/process/words.h"
-#include "hosts/jobs.h"
-#include "hosts/mpirun.h"
-#include "hosts/plan.h"
-#include "hosts/progress.h"
-#include "hosts/rank_protocol.h"
+#include "common/process.h"
+#include "hosts/hosts.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::hosts;

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "recording/histogram.h"
+#include "recording/recording.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <sys/syscall.h>
 
-#include "recording/syscalls.h"
+#include "recording/recording.h"
 
 TEST_CASE("a system call's number has the kernel's name")
 {

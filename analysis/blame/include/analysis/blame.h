@@ -843,7 +843,7 @@ uint64_t WalkHeadOfLine(const Context &context, size_t i, uint64_t from_ns, uint
 // docs/how-it-works/attribution.md has the reasons.
 //
 // There are three kinds: exact sums by cause, for requests that matter (direct.cc); doubles of a few kinds,
-// for all requests (first_look.cc); and exact sums by hop and cause, for requests through a proxy (proxy.cc).
+// for all requests (baseline.cc); and exact sums by hop and cause, for requests through a proxy (proxy.cc).
 // They define where time is looked up and stored. The rules here define what counts as what.
 
 // Between the last instant without a backlog and a request's due time.
@@ -1057,7 +1057,7 @@ template <RequestSums Sums> void Divide(const Context &context, size_t i, Sums *
 	DivideBacklog(context, i, idle_waiting, sums);
 }
 
-// Exact blame of a request sent to a server directly. proxy.h has requests through a proxy.
+// Exact blame of a request sent to a server directly. Those through a proxy are below.
 
 // Adds request i of the current window of the log, with its parts.
 void BlameDirectly(const Context &context, size_t i, Sheet *sheet);

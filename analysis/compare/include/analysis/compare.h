@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/compare/comparison.h"
+#include "../../comparison.h"
 
 namespace forktail::analysis::compare
 {

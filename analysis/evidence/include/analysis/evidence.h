@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The evidence for an episode: who held the CPU, the lock or the disk, what the thread's own code did, and the sentence
-// that says it.
+// The evidence for an episode: who held the CPU, the lock or the disk, what the thread's own code did, and
+// the sentence that says it.
 //
 // Classifies the kernel's work for a thread by the system call of a sample: "kernel/send".
 //
@@ -36,7 +36,7 @@ struct KernelWork {
 KernelWork KernelWorkOf(const KernelSide &side, const std::vector<std::string> &stack);
 
 // Classifies a sampled stack as an activity of the server, by function names and by the kernel's work for the
-// server (kernel_side.h).
+// server.
 //
 // Activity names are an interface, like cause names: docs/reference/causes.md lists them. They rely on
 // function names of Redis, Valkey, KeyDB and memcached that have been stable for a decade. An unknown
@@ -150,7 +150,7 @@ struct Episode {
 	OwnCode own_code;		// of the thread that served its worst request, in [since_ns, end_ns]
 };
 
-// The event, code or process behind a cause, over all episodes with evidence (culprit.h).
+// The event, code or process behind a cause, over all episodes with evidence (scene.h).
 struct Culprit {
 	std::string clause; // "fork() for BGREWRITEAOF took 43.7 ms"; "" if unknown
 	std::string advice; // a sentence; "" for most

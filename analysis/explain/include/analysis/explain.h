@@ -121,7 +121,7 @@ void AddCpuTimes(const CpuTimes &cpu, ServerThreads *all);
 
 // The whole explanation of a run as data. Text, JSON and report page only present it.
 
-// What the end of a recorded process did to requests (process_ends.h): an entry per Run::ended.
+// What the end of a recorded process did to requests: an entry per Run::ended.
 struct ServerEnd {
 	int server = -1;	     // index into Run::servers; -1: it served none of these requests itself
 	uint64_t next_answer_ns = 0; // to a request that was sent after the end; 0: none
@@ -131,7 +131,7 @@ struct ServerEnd {
 	uint64_t began_ns = 0;	// when
 };
 
-// Overload of an open loop (overload.h).
+// Overload of an open loop.
 struct Overload {
 	enum Limit { Unknown, Server, Client }; // who used all of its CPU
 	TimeSpan period = {0, 0};

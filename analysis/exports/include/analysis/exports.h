@@ -16,8 +16,8 @@
 
 #include "analysis/explain.h"
 #include "analysis/run.h"
-#include "common/files/pending.h"
-#include "recording/histogram.h"
+#include "common/files.h"
+#include "recording/recording.h"
 
 namespace forktail::analysis::exports
 {
@@ -166,7 +166,7 @@ private:
 	std::map<uint64_t, uint64_t> errors_;
 };
 
-// A table as its writers see it: columns with types, and rows in batches, column by column. schema.cc lists
+// A table as its writers see it: columns with types, and rows in batches, column by column. tables.cc lists
 // the tables; a sink (csv.cc, ../parquet) writes them to disk.
 
 enum class ColumnType : uint8_t {
@@ -242,7 +242,7 @@ public:
 	virtual bool Close() = 0;
 };
 
-// The list of tables. schema.cc has their columns; the functions that fill them give the values in the same
+// The list of tables. tables.cc has their columns; the functions that fill them give the values in the same
 // order.
 
 // Raised if a column is changed or removed. It is in a Parquet file's metadata and in a data set's

@@ -15,7 +15,7 @@
 #include "analysis/passes.h"
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/limits/limits.h"
+#include "common/text.h"
 
 namespace forktail::analysis::gate
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The passes over all requests: they count, find percentiles, the slowest and the leading cause, and what percentiles
-// would be without a cause.
+// The passes over all requests: they count, find percentiles, the slowest and the leading cause, and what
+// percentiles would be without a cause.
 //
 // One cell for each of many equal intervals of a run, in bounded memory. If a run needs more intervals than
 // there are, the intervals become twice as long, as often as necessary. They begin at multiples of their
@@ -20,7 +20,7 @@
 
 #include "analysis/blame.h"
 #include "analysis/run.h"
-#include "common/statistics/histogram.h"
+#include "common/statistics.h"
 
 namespace forktail::analysis
 {
@@ -430,7 +430,7 @@ bool ParseThreshold(const std::string &text, Threshold *threshold, std::string *
 Blame BlameRun(const Run &run, const std::vector<Timeline> &timelines, const Threshold &threshold,
 	       const Clients &clients = {}, const Serving &serving = {});
 
-// The same for a log that is read by windows, and whose requests were counted (count.h).
+// The same for a log that is read by windows, and whose requests were counted.
 Blame BlameLog(const Run &run, Log *log, LogFacts facts, const std::vector<Timeline> &timelines,
 	       const Threshold &threshold, const Clients &clients, const Serving &serving,
 	       const BlameLimits &limits, const Stretches &stretches, const Earlier &earlier = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The run as plain data: what was recorded of requests, threads, connections and hosts, with the indexes that find it.
-// Every other module of the analysis reads it; module source fills it.
+// The run as plain data: what was recorded of requests, threads, connections and hosts, with the indexes that
+// find it. Every other module of the analysis reads it; module source fills it.
 //
 // An append-only array for tens of millions of plain values. std::vector copies when it grows, so that a log
 // of 10 million requests briefly needs twice its memory. realloc of a large block moves pages instead of
@@ -23,8 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/format/raw.h"
-#include "recording/format.h"
+#include "common/format.h"
 #include "recording/recording.h"
 
 namespace forktail::analysis
@@ -157,7 +156,7 @@ private:
 };
 
 // A run as read from disk: the content of all recordings of one directory, in plain arrays, without
-// interpretation. timeline.h, blame.h and episodes.h use it; they never open a file.
+// interpretation. timeline.h, blame.h and evidence.h use it; they never open a file.
 //
 // All times are CLOCK_MONOTONIC ns of the host. A run may have several recordings. Ids that are unique only
 // in a file (details, series, connections, operations) become unique in the run while reading.
@@ -294,7 +293,7 @@ struct Connection {
 	std::vector<Connection> earlier = {};
 };
 
-// A window of the request log (log.h), or all of it, by column, in the order of the file: per connection the
+// A window of the request log, or all of it, by column, in the order of the file: per connection the
 // order of completion. The first `lead` requests are of the window before; those of this one are [lead,
 // size()).
 struct Requests {
@@ -441,7 +440,7 @@ struct HostClock {
 	size_t samples = 0;    // round trips
 };
 
-// What a user noted about an instant: "deploy 42" (source/marks.h).
+// What a user noted about an instant: "deploy 42" (analysis/source.h).
 struct Mark {
 	uint64_t t_ns = 0;
 	std::string text;

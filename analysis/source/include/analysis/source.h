@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "../../log_reader.h"
+#include "../../read_blocks.h"
+#include "../../survey.h"
 #include "analysis/run.h"
-#include "analysis/source/log_reader.h"
-#include "analysis/source/read_blocks.h"
-#include "analysis/source/survey.h"
 #include "recording/recording.h"
 
 namespace forktail::analysis

@@ -49,7 +49,7 @@ std::vector<std::string> Lines(const std::string &text);
 // A bar of `fraction` (0..1) of `columns`, padded with spaces. A fraction above 0 has at least one step.
 std::string Bar(double fraction, size_t columns, const Style &style);
 
-// The whole explanation as text: `forktail explain --all`. screen.h is the default, shorter output.
+// The whole explanation as text: `forktail explain --all`. The screen, below, is the default, shorter output.
 
 constexpr size_t kTextEpisodes = 5;
 
@@ -118,7 +118,7 @@ struct JunitSuite {
 	std::vector<JunitCase> cases;
 };
 
-// Texts may hold any bytes. Characters that XML forbids are sanitized (common/format/sanitize.h).
+// Texts may hold any bytes. Characters that XML forbids are sanitized (common/json.h).
 std::string JunitXml(const JunitSuite &suite);
 
 // Looks up figures of an explanation by name, for `explain --format` and for limits.

@@ -603,7 +603,7 @@ inline void Apportion(uint64_t amount, const uint64_t *weight, size_t count, uin
 // causes, and stores the other threads.
 void TakeForeign(const std::vector<Foreign> &intervals, Timeline *timeline);
 
-// Finds what a serving thread waited for at other threads of its process: spinning for helpers (spins.h), and
+// Finds what a serving thread waited for at other threads of its process: spinning for helpers, and
 // locks that they held (locks.h).
 void ResolveOthers(ThreadTimelines *threads, Timeline *timeline);
 

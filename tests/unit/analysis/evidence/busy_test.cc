@@ -19,7 +19,7 @@ uint64_t Packed(uint64_t reads, uint64_t writes, uint64_t accepted, uint64_t clo
 }
 
 // The activities of `names` in an iteration with such calls, in words.
-std::string InIteration(const std::vector<std::string> &names, uint64_t packed)
+std::string WithinIteration(const std::vector<std::string> &names, uint64_t packed)
 {
 	ft_span iteration = {};
 	iteration.arg[1] = packed;
@@ -65,25 +65,25 @@ constexpr int kWrite = 1;
 
 TEST_CASE("an iteration's calls show how many requests it had")
 {
-	CHECK(InIteration({"kernel/send"}, Packed(1, 5001, 0, 0)) ==
+	CHECK(WithinIteration({"kernel/send"}, Packed(1, 5001, 0, 0)) ==
 	      "was sending replies to about 5,000 clients");
-	CHECK(InIteration({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
+	CHECK(WithinIteration({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
 	      "was sending replies to about 20 clients");
-	CHECK(InIteration({"answer"}, Packed(1, 1, 0, 0)) == "was sending replies");
-	CHECK(InIteration({"answer"}, 0) ==
+	CHECK(WithinIteration({"answer"}, Packed(1, 1, 0, 0)) == "was sending replies");
+	CHECK(WithinIteration({"answer"}, 0) ==
 	      "was sending replies"); // an old recording, or another call than write
-	CHECK(InIteration({"kernel/send"}, Packed(1, 65535, 0, 0)) ==
+	CHECK(WithinIteration({"kernel/send"}, Packed(1, 65535, 0, 0)) ==
 	      "was sending replies to more than 65,000 clients");
-	CHECK(InIteration({"kernel/receive"}, Packed(1234, 1, 0, 0)) ==
+	CHECK(WithinIteration({"kernel/receive"}, Packed(1234, 1, 0, 0)) ==
 	      "was reading requests of about 1,200 clients");
-	CHECK(InIteration({"accept", "free-client"}, Packed(0, 0, 4010, 3990)) ==
+	CHECK(WithinIteration({"accept", "free-client"}, Packed(0, 0, 4010, 3990)) ==
 	      "was accepting 4,010 and freeing 3,990 connections");
-	CHECK(InIteration({"kernel/accept", "kernel/close"}, Packed(0, 0, 8000, 8000)) ==
+	CHECK(WithinIteration({"kernel/accept", "kernel/close"}, Packed(0, 0, 8000, 8000)) ==
 	      "was accepting and freeing 8,000 connections");
-	CHECK(InIteration({"accept"}, Packed(0, 0, 1000, 0)) == "was accepting 1,000 connections");
-	CHECK(InIteration({"kernel/close"}, Packed(0, 0, 0, 7)) == "was freeing 7 connections");
-	CHECK(InIteration({"accept", "free-client"}, 0) == "was accepting and freeing connections");
-	CHECK(InIteration({"kernel/connection"}, 0) == "was setting up connections");
+	CHECK(WithinIteration({"accept"}, Packed(0, 0, 1000, 0)) == "was accepting 1,000 connections");
+	CHECK(WithinIteration({"kernel/close"}, Packed(0, 0, 0, 7)) == "was freeing 7 connections");
+	CHECK(WithinIteration({"accept", "free-client"}, 0) == "was accepting and freeing connections");
+	CHECK(WithinIteration({"kernel/connection"}, 0) == "was setting up connections");
 }
 
 TEST_CASE("for many iterations no count is called complete")
@@ -100,25 +100,26 @@ TEST_CASE("for many iterations no count is called complete")
 
 TEST_CASE("activities outside a group are listed one by one")
 {
-	CHECK(InIteration({"command/KEYS"}, 0) == "ran KEYS");
-	CHECK(InIteration({"expire"}, 0) == "was expiring keys");
-	CHECK(InIteration({"function/dictFind"}, 0) == "ran dictFind()");
-	CHECK(InIteration({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without symbols");
-	CHECK(InIteration({"module/redisearch.so"}, 0) == "ran code of the module redisearch.so");
-	CHECK(InIteration({"script"}, 0) == "ran a Lua script");
-	CHECK(InIteration({"command"}, 0) == "ran a command whose function has no name");
-	CHECK(InIteration({"module/libcrypto.so.3"}, 0) == "ran TLS code");
-	CHECK(InIteration({"tls-handshake"}, 0) == "was doing TLS handshakes");
-	CHECK(InIteration({"tls-handshake"}, Packed(0, 0, 60, 0)) ==
+	CHECK(WithinIteration({"command/KEYS"}, 0) == "ran KEYS");
+	CHECK(WithinIteration({"expire"}, 0) == "was expiring keys");
+	CHECK(WithinIteration({"function/dictFind"}, 0) == "ran dictFind()");
+	CHECK(WithinIteration({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without symbols");
+	CHECK(WithinIteration({"module/redisearch.so"}, 0) == "ran code of the module redisearch.so");
+	CHECK(WithinIteration({"script"}, 0) == "ran a Lua script");
+	CHECK(WithinIteration({"command"}, 0) == "ran a command whose function has no name");
+	CHECK(WithinIteration({"module/libcrypto.so.3"}, 0) == "ran TLS code");
+	CHECK(WithinIteration({"tls-handshake"}, 0) == "was doing TLS handshakes");
+	CHECK(WithinIteration({"tls-handshake"}, Packed(0, 0, 60, 0)) ==
 	      "was doing TLS handshakes, with 60 accepted connections");
-	CHECK(InIteration({"kernel/sched_yield"}, 0) == "was in sched_yield()");
-	CHECK(InIteration({"kernel/memory"}, 0) == "was requesting memory from the kernel or returning it");
-	CHECK(InIteration({"something-new"}, 0) == "ran something-new");
+	CHECK(WithinIteration({"kernel/sched_yield"}, 0) == "was in sched_yield()");
+	CHECK(WithinIteration({"kernel/memory"}, 0) ==
+	      "was requesting memory from the kernel or returning it");
+	CHECK(WithinIteration({"something-new"}, 0) == "ran something-new");
 }
 
 TEST_CASE("without activities there is no sentence")
 {
-	CHECK(InIteration({}, Packed(1, 1, 1, 1)).empty());
+	CHECK(WithinIteration({}, Packed(1, 1, 1, 1)).empty());
 	CHECK(InIterations({}, {}).empty());
 }
 

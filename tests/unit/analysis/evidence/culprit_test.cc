@@ -3,8 +3,8 @@
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 
-#include "analysis/evidence/scene.h"
 #include "analysis/evidence.h"
+#include "analysis/evidence/scene.h"
 #include "analysis/text.h"
 
 using namespace forktail::analysis;

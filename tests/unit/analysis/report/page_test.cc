@@ -7,8 +7,8 @@
 #include <sstream>
 #include <unistd.h>
 
-#include "analysis/report/page_data.h"
 #include "analysis/report.h"
+#include "analysis/report/page_data.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/sample_explanation.h"

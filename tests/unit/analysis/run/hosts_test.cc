@@ -2,7 +2,7 @@
 // Numbers of several machines in one run: equal numbers of two machines are distinguished, and displayed
 // unchanged.
 #include "analysis/run.h"
-#include "recording/task_ids.h"
+#include "recording/owners.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;

@@ -6,8 +6,8 @@
 
 #include <sys/resource.h>
 
-#include "analysis/source/read_blocks.h"
 #include "analysis/source.h"
+#include "analysis/source/read_blocks.h"
 
 using namespace forktail::analysis;
 using forktail::test::kRingMs;

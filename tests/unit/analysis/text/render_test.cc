@@ -10,7 +10,7 @@
 
 #include "analysis/explain.h"
 #include "analysis/text.h"
-#include "common/format/units.h"
+#include "common/format.h"
 
 using namespace forktail::analysis;
 using namespace forktail::common;

@@ -15,7 +15,7 @@
 #include <thread>
 #include <unistd.h>
 
-#include "common/confine/confine.h"
+#include "common/confine.h"
 #include "tests/support/tempdir.h"
 
 using namespace forktail::common;

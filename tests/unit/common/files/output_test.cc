@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Outputs through links, and inputs that are no files. Links of other users need root to make.
-#include "common/files/output.h"
+#include "common/text.h"
 
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/files/pending.h"
-#include "common/files/regular.h"
+#include "common/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

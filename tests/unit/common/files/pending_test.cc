@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sys/stat.h>
 
-#include "common/files/pending.h"
+#include "common/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The text of a client's address.
-#include "common/format/address.h"
+#include "common/format.h"
 #include "tests/support/catch.h"
 
 using forktail::common::ClientAddress;

@@ -10,8 +10,8 @@
 #include "analysis/explain.h"
 #include "analysis/text.h"
 #include "analysis/timeline.h"
-#include "common/format/sanitize.h"
-#include "common/text/visible.h"
+#include "common/json.h"
+#include "common/text.h"
 
 using namespace forktail::analysis;
 using namespace forktail::common;

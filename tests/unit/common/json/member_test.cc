@@ -2,7 +2,7 @@
 // One member of a large JSON object is read without storing the others.
 #include <sstream>
 
-#include "common/json/json_read.h"
+#include "common/json.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::common;

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "common/limits/limits.h"
+#include "common/text.h"
 #include "tests/support/catch.h"
 
 namespace

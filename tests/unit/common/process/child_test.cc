@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How children are started, limited and read, and that nothing of them is left.
-#include "common/process/child.h"
+#include "common/process.h"
 
 #include <csignal>
 #include <fstream>
@@ -9,8 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/process/stops.h"
-#include "common/process/words.h"
 #include "tests/support/catch.h"
 #include "tests/support/process.h"
 #include "tests/support/tempdir.h"

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "common/statistics/histogram.h"
+#include "common/statistics.h"
 #include "tests/support/catch.h"
 
 using forktail::common::Histogram;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "common/text/csv.h"
+#include "common/text.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -2,7 +2,7 @@
 // Numbers as users write them, and texts that must be refused.
 #include <string>
 
-#include "common/text/parse.h"
+#include "common/text.h"
 #include "tests/support/catch.h"
 
 TEST_CASE("counts")

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/text/visible.h"
+#include "common/text.h"
 #include "tests/support/catch.h"
 
 namespace

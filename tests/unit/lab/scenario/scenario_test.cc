@@ -3,7 +3,7 @@
 // computed as documented in docs/reference/lab-and-scenarios.md.
 #include <sstream>
 
-#include "common/text/parse.h"
+#include "common/text.h"
 #include "lab/run/experiment.h"
 #include "lab/scenario/scenario.h"
 #include "lab/scenario/scenario_check.h"

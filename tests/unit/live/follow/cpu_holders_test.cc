@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Which task had a CPU while another one waited for it.
-#include "live/follow/cpu_holders.h"
+#include "live/follow/state.h"
 
 #include <cstring>
 #include <random>
 
-#include "common/format/sanitize.h"
+#include "common/json.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

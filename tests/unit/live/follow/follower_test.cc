@@ -3,7 +3,7 @@
 // rings.
 #include <filesystem>
 
-#include "live/follow/live.h"
+#include "live/follow.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How long the state of threads is stored for their iterations.
-#include "live/follow/iterations.h"
+#include "live/follow/state.h"
 
 #include "tests/support/catch.h"
 

@@ -3,8 +3,8 @@
 // server, command and client, also before its connection is known, and memory has a limit.
 #include <cstring>
 
-#include "live/follow/live.h"
-#include "live/metrics/metrics.h"
+#include "live/follow.h"
+#include "live/guard/metrics.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"

@@ -3,7 +3,7 @@
 // with each error.
 #include <algorithm>
 
-#include "live/guard/config/config.h"
+#include "live/config.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::live::guard;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The memory limit of a cgroup, in the files of both versions.
-#include "live/guard/memory_limit.h"
+#include "live/guard/jobs.h"
 
 #include <filesystem>
 

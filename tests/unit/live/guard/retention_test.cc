@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Snapshots' names, and which snapshots are deleted.
-#include "live/guard/retention.h"
+#include "live/guard/jobs.h"
 
 #include <filesystem>
 #include <fstream>

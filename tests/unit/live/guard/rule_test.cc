@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Rules as users write them, and one sentence for each invalid one.
-#include "live/guard/config/rule.h"
+#include "live/config.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // When a snapshot is due, and of which time: one at a time, and not too often.
-#include "live/guard/snapshot_plan.h"
+#include "live/guard/jobs.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::live::guard;

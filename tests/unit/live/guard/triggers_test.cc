@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Events checked against rules: each stall, iteration or second fires once, on serving threads.
-#include "live/guard/triggers.h"
+#include "live/guard/jobs.h"
 #include "tests/support/catch.h"
 
 using namespace forktail::analysis;

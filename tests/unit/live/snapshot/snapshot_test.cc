@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A snapshot is a run: hard links to sealed segments and a copy of the current segment. It is complete or
 // does not exist.
-#include "live/snapshot/snapshot.h"
+#include "live/snapshot.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "analysis/source.h"
-#include "common/json/json_read.h"
+#include "common/json.h"
 #include "tests/support/ring.h"
 #include "tests/support/tempdir.h"
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The slowest clients in `forktail watch`: ranking, limits, and how they look at any size.
-#include "live/watch/clients.h"
-#include "live/watch/json.h"
-#include "live/watch/layout.h"
-#include "live/watch/view.h"
+#include "live/watch.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 

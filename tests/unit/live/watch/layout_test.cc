@@ -4,8 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 
-#include "live/watch/json.h"
-#include "live/watch/layout.h"
+#include "live/watch.h"
 #include "live/watch/sentences.h"
 
 using namespace forktail::analysis;

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "loader/attach/symbols.h"
+#include "loader/attach.h"
 
 namespace
 {

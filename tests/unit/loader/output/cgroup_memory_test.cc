@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/loader/support.h"
 
-#include "loader/output/cgroup_memory.h"
+#include "loader/output.h"
 
 using namespace forktail::test;
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "loader/output/drain.h"
+#include "loader/output.h"
 
 using namespace forktail::test;
 

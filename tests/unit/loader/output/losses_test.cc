@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "loader/output/losses.h"
+#include "loader/output.h"
 
 using namespace forktail::test;
 

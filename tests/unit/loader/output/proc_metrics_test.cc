@@ -10,7 +10,7 @@
 #include "tests/support/process.h"
 #include "tests/unit/loader/support.h"
 
-#include "loader/output/proc_metrics.h"
+#include "loader/output.h"
 
 using namespace forktail::test;
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "loader/output/segments.h"
+#include "loader/output.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "loader/requests/commands.h"
+#include "loader/requests.h"
 #include "tests/support/catch.h"
 
 TEST_CASE("every command has one index, and is found by its name", "[requests]")

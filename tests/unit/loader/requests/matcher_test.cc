@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "bpf/request_events.h"
-#include "loader/requests/commands.h"
-#include "loader/requests/matcher.h"
-#include "loader/requests/scanner.h"
-#include "recording/format.h"
+#include "loader/requests.h"
+#include "recording/recording.h"
 #include "tests/support/catch.h"
 
 namespace

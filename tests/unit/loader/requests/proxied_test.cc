@@ -2,7 +2,7 @@
 // Requests at a proxy and at the server behind it: joined once each, in order, and nothing is kept back.
 #include <vector>
 
-#include "loader/requests/proxied.h"
+#include "loader/requests.h"
 #include "tests/support/catch.h"
 
 namespace

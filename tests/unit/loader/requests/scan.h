@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "loader/requests/commands.h"
-#include "loader/requests/scanner.h"
+#include "loader/requests.h"
 
 namespace forktail::test
 {

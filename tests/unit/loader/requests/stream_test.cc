@@ -3,7 +3,7 @@
 // bytes within values may be missing, and a lost scanner resumes.
 #include <map>
 
-#include "loadgen/command/random.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 #include "tests/unit/loader/requests/scan.h"
 

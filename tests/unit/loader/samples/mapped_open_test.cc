@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loader/samples/mapped_open.h"
+#include "loader/samples.h"
 #include "tests/support/tempdir.h"
 
 using namespace forktail::test;

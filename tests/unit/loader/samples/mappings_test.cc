@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "loader/samples/mappings.h"
+#include "loader/samples.h"
 
 namespace
 {

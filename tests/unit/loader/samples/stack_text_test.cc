@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "loader/samples/stack_text.h"
+#include "loader/samples.h"
 
 namespace
 {

@@ -15,12 +15,8 @@
 #include <unistd.h>
 #include <vector>
 
-#include "loader/samples/files_helper.h"
-#include "loader/samples/target_files.h"
-#include "loader/samples/unwind_helper.h"
-#include "loader/samples/unwind_messages.h"
-#include "loader/samples/unwind_queue.h"
-#include "loader/system/helper_process.h"
+#include "loader/samples.h"
+#include "loader/system.h"
 #include "tests/support/process.h"
 
 using namespace forktail::test;

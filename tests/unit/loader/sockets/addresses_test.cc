@@ -12,7 +12,7 @@
 #include "tests/support/tempdir.h"
 
 extern "C" {
-#include "loader/sockets/addresses.h"
+#include "loader/targets.h"
 }
 
 using namespace forktail::test;

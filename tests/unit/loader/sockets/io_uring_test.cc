@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "loader/sockets/io_uring.h"
+#include "loader/targets.h"
 
 TEST_CASE("a process uses io_uring while it has a ring open")
 {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <sys/stat.h>
 
-#include "loader/sockets/listeners.h"
+#include "loader/targets.h"
 
 using namespace forktail::test;
 

@@ -6,7 +6,7 @@
 
 #include "tests/support/catch.h"
 
-#include "loader/system/affinity.h"
+#include "loader/system.h"
 
 TEST_CASE("slices are shortened where the kernel has them per thread")
 {

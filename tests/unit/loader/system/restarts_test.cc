@@ -2,7 +2,7 @@
 // When helpers that end are started again. The times are made up.
 #include "tests/support/catch.h"
 
-#include "loader/system/restarts.h"
+#include "loader/system.h"
 
 namespace
 {

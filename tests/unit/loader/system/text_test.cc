@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <fstream>
 
-#include "loader/system/text.h"
+#include "loader/system.h"
 
 using namespace forktail::test;
 

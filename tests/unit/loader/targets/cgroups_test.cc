@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/unit/loader/support.h"
 
-#include "loader/targets/cgroups.h"
+#include "loader/targets.h"
 
 using namespace forktail::test;
 

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "loader/targets/descriptions.h"
+#include "loader/targets.h"
 
 using namespace forktail::test;
 

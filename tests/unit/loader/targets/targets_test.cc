@@ -10,7 +10,7 @@
 #include <memory>
 #include <sys/wait.h>
 
-#include "loader/targets/targets.h"
+#include "loader/targets.h"
 
 using namespace forktail::test;
 

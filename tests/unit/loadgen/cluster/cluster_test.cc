@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/cluster/ketama.h"
-#include "loadgen/cluster/outages.h"
-#include "loadgen/cluster/slots.h"
+#include "loadgen/cluster.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The first key of a command, from what servers report: key specifications as Redis documents them, and fixed
 // positions of older servers. Real servers' answers are in system/load/replay_cluster_test.cc.
-#include "loadgen/cluster/command_keys.h"
+#include "loadgen/cluster.h"
 
 #include <hiredis/hiredis.h>
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/command/keynames.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/command/command.h"
-#include "loadgen/command/data_set.h"
-#include "loadgen/protocol/protocol.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

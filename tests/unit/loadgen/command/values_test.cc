@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/command/values.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 #include "tests/support/chi_squared.h"
 

@@ -3,8 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "loadgen/engine/pending_queue.h"
-#include "loadgen/engine/pending_request.h"
+#include "loadgen/pending_queue.h"
 #include "tests/support/catch.h"
 
 TEST_CASE("a request without a due time is due when it is sent")

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <vector>
 
-#include "loadgen/command/random.h"
-#include "loadgen/engine/timers.h"
+#include "loadgen/protocol.h"
+#include "loadgen/timers.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
 

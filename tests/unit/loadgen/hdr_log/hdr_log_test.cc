@@ -10,7 +10,7 @@
 #include <vector>
 #include <zlib.h>
 
-#include "loadgen/hdr_log/hdr_log.h"
+#include "recording/hdr_log.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

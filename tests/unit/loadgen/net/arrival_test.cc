@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "loadgen/net/arrival.h"
+#include "loadgen/net.h"
 #include "recording/recording.h"
 #include "tests/support/process.h"
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "loadgen/net/socket.h"
+#include "loadgen/net.h"
 
 TEST_CASE("a socket's inode is that of its descriptor in /proc")
 {

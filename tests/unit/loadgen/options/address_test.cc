@@ -2,7 +2,7 @@
 // Addresses as users write them: their meaning, how they are printed, and texts that must be refused.
 #include <string>
 
-#include "loadgen/options/address.h"
+#include "loadgen/options.h"
 #include "tests/support/catch.h"
 
 namespace

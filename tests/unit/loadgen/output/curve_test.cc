@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/output/curve.h"
+#include "loadgen/output.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/printed.h"

@@ -5,9 +5,7 @@
 #include <map>
 #include <string>
 
-#include "loadgen/command/command.h"
-#include "loadgen/command/ycsb_names.h"
-#include "loadgen/protocol/protocol.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 
 using namespace std::string_literals;

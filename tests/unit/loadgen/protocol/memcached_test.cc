@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/command/random.h"
-#include "loadgen/protocol/memcached_binary.h"
-#include "loadgen/protocol/memcached_text.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 
 namespace

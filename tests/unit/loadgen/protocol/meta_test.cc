@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/command/random.h"
-#include "loadgen/protocol/memcached_meta.h"
-#include "loadgen/protocol/protocol.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/protocol/reply.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 
 using namespace std::string_literals;

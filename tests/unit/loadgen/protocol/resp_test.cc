@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/command/random.h"
-#include "loadgen/protocol/resp.h"
+#include "loadgen/protocol.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "loadgen/cluster/slots.h"
-#include "loadgen/replay/replay.h"
+#include "loadgen/cluster.h"
+#include "loadgen/replay.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

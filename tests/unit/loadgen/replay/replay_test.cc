@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Recordings of commands: what is read from a MONITOR capture, an append-only file and a CSV, what is
 // skipped, and the messages about damage. Files of real servers are in system/load/replay_test.cc.
-#include "loadgen/replay/replay.h"
+#include "loadgen/replay.h"
 
 #include <filesystem>
 #include <memory>

@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "loadgen/results/log.h"
-#include "loadgen/results/result_figures.h"
+#include "loadgen/results.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
 

@@ -2,7 +2,7 @@
 // The throughput of single seconds, with rates and ranks computed by hand.
 #include <memory>
 
-#include "loadgen/results/second_rates.h"
+#include "loadgen/results.h"
 #include "tests/support/catch.h"
 
 namespace

@@ -4,7 +4,7 @@
 #include <functional>
 #include <random>
 
-#include "loadgen/search/search.h"
+#include "loadgen/run/search.h"
 #include "tests/support/catch.h"
 
 namespace

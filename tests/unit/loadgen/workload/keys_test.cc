@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/workload/keys.h"
+#include "loadgen/workload.h"
 #include "tests/support/catch.h"
 #include "tests/support/chi_squared.h"
 

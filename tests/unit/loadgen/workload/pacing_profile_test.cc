@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/workload/pacing.h"
+#include "loadgen/workload.h"
 #include "tests/support/catch.h"
 
 namespace

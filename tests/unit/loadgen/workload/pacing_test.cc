@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "loadgen/workload/pacing.h"
+#include "loadgen/workload.h"
 #include "tests/support/catch.h"
 
 namespace

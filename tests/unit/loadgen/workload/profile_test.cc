@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "loadgen/command/random.h"
-#include "loadgen/workload/profile.h"
+#include "loadgen/protocol.h"
+#include "loadgen/workload.h"
 #include "tests/support/catch.h"
 
 namespace

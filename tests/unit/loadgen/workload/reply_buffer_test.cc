@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "loadgen/workload/reply_buffer.h"
+#include "loadgen/workload.h"
 #include "tests/support/catch.h"
 
 using namespace std::string_literals;

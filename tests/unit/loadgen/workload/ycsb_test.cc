@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "loadgen/workload/ycsb.h"
+#include "loadgen/workload.h"
 #include "tests/support/catch.h"
 #include "tests/support/chi_squared.h"
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "recording/json/json_block.h"
+#include "recording/json_block.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "common/files.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/text.h"
+
+namespace fs = std::filesystem;
+namespace forktail::common
+{
+
+namespace
+{
+
+// Syncs a file's bytes, or a directory's names, to disk. Files that cannot be synced (a pipe) count as
+// synced.
+bool Sync(const std::string &path)
+{
+	int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	int rc = fsync(fd), why = errno;
+	close(fd);
+	errno = why;
+	return rc == 0 || why == EINVAL || why == EROFS;
+}
+
+// Gives a file or directory, and the files in it, this mode as far as the umask allows.
+bool Share(const std::string &path, bool directory, mode_t mode)
+{
+	const mode_t mask = umask(022);
+	umask(mask);
+	const mode_t files = (mode | 0600) & 0666 & ~mask;
+	std::error_code ec;
+	if (!directory)
+		return chmod(path.c_str(), files) == 0;
+	for (const auto &entry : fs::directory_iterator(path, ec))
+		if (chmod(entry.path().c_str(), files))
+			return false;
+	return chmod(path.c_str(), files | (files >> 2 & 0111)) == 0;
+}
+
+} // namespace
+
+Pending::~Pending()
+{
+	std::error_code ec;
+	if (!committed_ && at_ != path_)
+		fs::remove_all(at_, ec);
+}
+
+bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
+{
+	std::error_code ec;
+	path_ = path;
+	while (path_.size() > 1 && path_.back() == '/')
+		path_.pop_back();
+	kind_ = kind;
+	const fs::file_type there = fs::symlink_status(path_, ec).type();
+	const bool nothing = there == fs::file_type::not_found;
+	if (kind == kFile && (fs::is_directory(path_, ec) || (nothing && path.back() == '/'))) {
+		*error = path + " is a directory, not a file";
+		return false;
+	}
+	if (kind == kDirectory && !nothing && !(fs::is_directory(path_, ec) && fs::is_empty(path_, ec))) {
+		*error = path + " already exists and is not an empty directory";
+		return false;
+	}
+	if (const int refused = output_check(path_.c_str())) {
+		*error = "cannot write " + path_ + ": " + output_why(-refused);
+		return false;
+	}
+	at_ = path_;
+	if ((kind == kDirectory || nothing || there == fs::file_type::regular) && !MakeTemporary()) {
+		*error = "cannot write " + path_ + ": " + strerror(errno);
+		return false;
+	}
+	committed_ = false;
+	return true;
+}
+
+bool Pending::MakeTemporary()
+{
+	at_ += std::string(kUnfinished) + "XXXXXX";
+	if (kind_ == kDirectory)
+		return mkdtemp(at_.data());
+	const int fd = mkostemp(at_.data(), O_CLOEXEC);
+	return fd >= 0 && close(fd) == 0;
+}
+
+bool Pending::Commit(std::string *error, mode_t mode)
+{
+	std::error_code ec;
+	if (at_ == path_) {
+		committed_ = true;
+		return true;
+	}
+	bool ok = true;
+	if (kind_ == kDirectory)
+		for (const auto &entry : fs::directory_iterator(at_, ec))
+			ok = ok && Sync(entry.path());
+	ok = ok && Share(at_, kind_ == kDirectory, mode);
+	if (!ok || !Sync(at_) || rename(at_.c_str(), path_.c_str())) {
+		*error = "cannot write " + path_ + ": " + strerror(errno);
+		return false;
+	}
+	committed_ = true;
+	return true;
+}
+
+bool ReadRegular(const std::string &path, size_t most, std::string *text)
+{
+	constexpr size_t piece = 1 << 16;
+	struct stat st;
+	text->clear();
+	const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	int why = fstat(fd, &st) ? errno : !S_ISREG(st.st_mode) ? EINVAL : 0;
+	for (ssize_t n = 1; !why && n > 0;) {
+		const size_t at = text->size();
+		text->resize(at + piece);
+		n = read(fd, text->data() + at, piece);
+		why = n < 0 ? errno : at + static_cast<size_t>(n) > most ? EFBIG : 0;
+		text->resize(at + static_cast<size_t>(n > 0 ? n : 0));
+	}
+	close(fd);
+	errno = why;
+	return !why;
+}
+
+} // namespace forktail::common

@@ -1,9 +1,0 @@
-# SPDX-License-Identifier: MIT
-# Checks that the table of modules in docs/how-it-works/modules.md equals the build's: cmake -DBUILT=build/modules.md
-# -DPAGE=docs/how-it-works/modules.md -P modules.cmake. If not, prints the right table.
-file(READ ${BUILT} built)
-file(READ ${PAGE} page)
-string(FIND "${page}" "${built}" at)
-if(at EQUAL -1)
-  message(FATAL_ERROR "The table of modules in ${PAGE} should be:\n${built}")
-endif()

@@ -1,2 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Included by a file of the circle, without being in it.

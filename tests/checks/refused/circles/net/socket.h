@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Goes through the folder above.
-#include "../session.h"

@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Closes the circle.
-#include "connection.h"
