@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* forktail-record's command line, which also serves `forktail record` and `forktail doctor`. User errors are
  * reported here, in one sentence each. All code behind it returns numbers. */
-#include <argp.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -9,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/options.h"
 #include "common/text.h"
 #include "loader/attach.h"
 #include "loader/system.h"
@@ -19,31 +19,6 @@ const char *argp_program_version = "forktail-record " FORKTAIL_VERSION;
 enum {
 	EXIT_USAGE = 2,
 	EXIT_ENVIRONMENT = 3,
-	OPTION_UNIX = 256,
-	OPTION_NAME,
-	OPTION_PORT,
-	OPTION_CGROUP,
-	OPTION_CONTAINER,
-	OPTION_UNIT,
-	OPTION_DURATION,
-	OPTION_KEEP,
-	OPTION_USER,
-	OPTION_ON,
-	OPTION_METRICS,
-	OPTION_METRICS_TEXTFILE,
-	OPTION_CONTROL,
-	OPTION_CONFIG,
-	OPTION_MIN_SPAN,
-	OPTION_WITH_CLIENT,
-	OPTION_NO_CLIENT,
-	OPTION_NO_SAMPLES,
-	OPTION_NO_SOFTIRQS,
-	OPTION_LIGHT,
-	OPTION_EXACT,
-	OPTION_COUNTERS,
-	OPTION_REQUESTS,
-	OPTION_HASH_CLIENTS,
-	OPTION_DOCTOR
 };
 
 /* In sixteenths of a millisecond: about 250 samples per second, 1000, 100. None is near a multiple of a
@@ -54,88 +29,7 @@ enum { SAMPLES_SLOW = 65, SAMPLES_FAST = 17, LIGHT_SAMPLES_SLOW = 163, LIGHT_SAM
  * the space. The additional short stalls are not examined minutes later. */
 enum { MIN_SPAN_NS = 20000, MIN_SPAN_KEEP_NS = 50000 };
 
-static const struct argp_option options[] = {
-    {"pid", 'p', "PID[,PID...]", 0, "Trace these processes", 1},
-    {"port", OPTION_PORT, "N", 0, "Trace the processes that listen on TCP port N", 1},
-    {"unix", OPTION_UNIX, "PATH", 0, "Trace the processes that listen on this Unix socket", 1},
-    {"name", OPTION_NAME, "NAME", 0, "Trace every process of this name, e.g. redis-server", 1},
-    {"container", OPTION_CONTAINER, "NAME|ID", 0,
-     "Trace every process of a container, given its name (Docker, Podman, LXC) or the first characters of "
-     "its id",
-     1},
-    {"unit", OPTION_UNIT, "NAME", 0, "Trace every process of a systemd unit, e.g. redis-server", 1},
-    {"cgroup", OPTION_CGROUP, "PATH", 0,
-     "Trace every process in this cgroup and its child cgroups, e.g. system.slice/redis.service", 1},
-    {"output", 'o', "FILE", 0, "Write the recording to FILE. Create its directory if it is missing", 2},
-    {"duration", OPTION_DURATION, "TIME", 0,
-     "Stop after TIME, e.g. 30s or 5m (default: at SIGINT or SIGTERM, or when the last target has exited)",
-     2},
-    {"keep", OPTION_KEEP, "TIME[,SIZE]", 0,
-     "Record continuously, keeping the last TIME (10s to 7d) and at most SIZE (default 1GB, at least 4MB), "
-     "e.g. 10m,2GB. -o then names a directory of segments, each a complete recording. Targets that restart "
-     "or appear later are followed",
-     2},
-    {"user", OPTION_USER, "NAME", 0,
-     "With --keep: set the owner of the files (default: the user who called sudo, else forktail if that user "
-     "exists)",
-     2},
-    {"on", OPTION_ON, "RULE", 0,
-     "With --keep: take a snapshot when RULE is met: \"iteration > 50ms\" (an event-loop iteration), "
-     "\"stall(fork) > 20ms\", \"rate(page-in) > 100/s\", \"drops > 0\". May be repeated",
-     2},
-    {"metrics", OPTION_METRICS, "ADDR:PORT|/PATH.sock", 0,
-     "With --keep: serve metrics for Prometheus at this address or Unix socket", 2},
-    {"metrics-textfile", OPTION_METRICS_TEXTFILE, "DIR", 0,
-     "With --keep: write metrics into DIR for node_exporter", 2},
-    {"control", OPTION_CONTROL, NULL, 0,
-     "With --keep: accept triggers at DIR/control, where `forktail trigger` sends them", 2},
-    {"config", OPTION_CONFIG, "FILE", 0,
-     "With --keep: read triggers, snapshots and metrics from FILE. `forktail record --config FILE` reads all "
-     "options of the recorder",
-     2},
-    {"min-span", OPTION_MIN_SPAN, "TIME", 0,
-     "Record each interval of at least TIME separately and sum up shorter ones per millisecond (default "
-     "20us, with --keep 50us; 1us to 1s)",
-     2},
-    {"no-client", OPTION_NO_CLIENT, NULL, 0,
-     "Don't trace the forktail-load processes of this host. Tracing them, the default, shows why a client "
-     "was late",
-     2},
-    {"with-client", OPTION_WITH_CLIENT, NULL, OPTION_HIDDEN,
-     "Trace the forktail-load processes of this host (the default)", 2},
-    {"no-samples", OPTION_NO_SAMPLES, NULL, 0,
-     "Take no CPU samples. The recording then lacks on-CPU time by function", 2},
-    {"no-softirqs", OPTION_NO_SOFTIRQS, NULL, 0,
-     "Don't trace soft interrupts. With TCP over loopback, tracing them is most of what recording costs the "
-     "server",
-     2},
-    {"light", OPTION_LIGHT, NULL, 0,
-     "Reduce the cost to the server: trace no interrupts and take fewer CPU samples", 2},
-    {"counters", OPTION_COUNTERS, "hardware|software|none", 0,
-     "Counters that CPU samples read: the CPU's cycles, instructions and cache misses (hardware: the "
-     "default, "
-     "on hosts with a PMU), or software events in their place, to try this without a PMU",
-     2},
-    {"exact", OPTION_EXACT, "fentry|tracepoints", OPTION_ARG_OPTIONAL,
-     "Also trace system calls: each iteration of an event loop that never waits, connections that open and "
-     "close, the CPU time of an fsync. fentry costs other processes nothing; tracepoints slow every process "
-     "of the host (default: fentry where the kernel supports it)",
-     2},
-    {"requests", OPTION_REQUESTS, "auto|1/N", OPTION_ARG_OPTIONAL,
-     "Also record the requests of all clients, as the server's kernel sees them: arrival, read, answer, "
-     "command and client, without keys and values. 1/N: of one in N connections, all of the time. auto, the "
-     "default: 1/1, and 1/16 from 10,000 requests/s on; with --keep 1/1 for as long as the "
-     "programs take 1 % of a CPU",
-     2},
-    {"hash-clients", OPTION_HASH_CLIENTS, NULL, 0,
-     "With --requests: store random bytes in place of each client's address, the same ones in this recording",
-     2},
-    {"doctor", OPTION_DOCTOR, NULL, 0,
-     "Print what this host supports and what a recording would lack, then exit", 3},
-    {0},
-};
-
-struct arguments {
+struct options {
 	struct record_options record;
 	struct targets targets;
 	struct selectors selectors;
@@ -153,42 +47,238 @@ __attribute__((noreturn, format(printf, 2, 3))) static void fail(int status, con
 	exit(status);
 }
 
-static void add_pids(struct targets *t, const char *text)
+static error_t read_pids(const char *text, struct options *o)
 {
 	pid_t which;
-	int n = targets_add_pids(t, text, &which);
+	int n = targets_add_pids(&o->targets, text, &which);
 	if (n == -EINVAL)
-		fail(EXIT_USAGE, "--pid: expected process ids, got \"%s\"", text);
+		return option_refuse("--pid: expected process ids, got \"%s\"", text);
 	if (n == -ESRCH)
 		fail(EXIT_ENVIRONMENT, "--pid: no process %d%s", which,
 		     pid_namespace() ? " in this pid namespace. For processes outside this container, start "
 				       "it in the host's pid namespace"
 				     : "");
-	if (n < 0)
-		fail(EXIT_USAGE, "--pid: more than %d processes", TARGETS_MAX);
+	return n < 0 ? option_refuse("--pid: more than %d processes", TARGETS_MAX) : 0;
 }
 
-static void add(struct arguments *a, enum selector_kind kind, const char *text, int port)
+static error_t add(struct options *o, enum selector_kind kind, const char *text, int port)
 {
-	if (!selectors_add(&a->selectors, kind, text, port))
-		fail(EXIT_USAGE,
-		     "more than %d --port, --unix, --name, --container, --unit and --cgroup options",
-		     SELECTORS_MAX);
+	return selectors_add(&o->selectors, kind, text, port)
+		   ? 0
+		   : option_refuse(
+			 "more than %d --port, --unix, --name, --container, --unit and --cgroup options",
+			 SELECTORS_MAX);
 }
 
-static void guard(struct arguments *a, const char *option, const char *value)
+static error_t read_port(const char *text, struct options *o)
 {
-	if (guard_args_add(&a->record.guard, option, value))
-		fail(EXIT_USAGE, "%s is given too often", option);
+	int port = port_number(text);
+	return port < 0 ? option_refuse("--port: expected a number from 1 to 65535, got \"%s\"", text)
+			: add(o, SELECT_PORT, text, port);
 }
 
-static int port(const char *text)
+static error_t read_unix(const char *text, struct options *o)
 {
-	int n = port_number(text);
-	if (n < 0)
-		fail(EXIT_USAGE, "--port: expected a number from 1 to 65535, got \"%s\"", text);
-	return n;
+	return add(o, SELECT_UNIX, text, 0);
 }
+
+static error_t read_name(const char *text, struct options *o)
+{
+	return add(o, SELECT_NAME, text, 0);
+}
+
+static error_t read_cgroup(const char *text, struct options *o)
+{
+	return add(o, SELECT_CGROUP, text, 0);
+}
+
+static error_t read_container(const char *text, struct options *o)
+{
+	return add(o, SELECT_CONTAINER, text, 0);
+}
+
+static error_t read_unit(const char *text, struct options *o)
+{
+	return add(o, SELECT_UNIT, text, 0);
+}
+
+static error_t read_duration(const char *text, struct options *o)
+{
+	return parse_duration(text, TIME_ANY, TIME_S, &o->record.duration_ns) && o->record.duration_ns
+		   ? 0
+		   : option_refuse("--duration: expected a time such as 30s or 5m, got \"%s\"", text);
+}
+
+static error_t read_keep(const char *text, struct options *o)
+{
+	o->record.keep_text = text;
+	o->record.wanted.keep = true;
+	return ring_limits_parse(text, &o->record.keep)
+		   ? 0
+		   : option_refuse("--keep: expected " RING_LIMITS_WANTED ", got \"%s\"", text);
+}
+
+/* Options that the guard gets as they are. */
+static error_t pass_on(struct options *o, const char *option, const char *value)
+{
+	return guard_args_add(&o->record.guard, option, value)
+		   ? option_refuse("%s is given too often", option)
+		   : 0;
+}
+
+static error_t read_on(const char *text, struct options *o)
+{
+	return pass_on(o, "--on", text);
+}
+
+static error_t read_metrics(const char *text, struct options *o)
+{
+	return pass_on(o, "--metrics", text);
+}
+
+static error_t read_metrics_textfile(const char *text, struct options *o)
+{
+	return pass_on(o, "--metrics-textfile", text);
+}
+
+static error_t read_control(const char *text, struct options *o)
+{
+	return pass_on(o, "--control", text);
+}
+
+static error_t read_config(const char *text, struct options *o)
+{
+	return pass_on(o, "--config", text);
+}
+
+static error_t read_min_span(const char *text, struct options *o)
+{
+	uint64_t *ns = &o->record.wanted.min_span_ns;
+	return parse_duration(text, TIME_ANY, TIME_US, ns) && *ns >= 1000 && *ns <= 1000000000
+		   ? 0
+		   : option_refuse("--min-span: expected a time from 1us to 1s, got \"%s\"", text);
+}
+
+static error_t read_no_samples(const char *text, struct options *o)
+{
+	(void)text;
+	o->record.wanted.samples_slow = 0;
+	return 0;
+}
+
+static error_t read_exact(const char *text, struct options *o)
+{
+	static const enum exact_way ways[] = {EXACT_BY_FUNCTIONS, EXACT_BY_TRACEPOINTS};
+	o->record.wanted.exact = EXACT_EITHER;
+	for (size_t i = 0; text && i < sizeof ways / sizeof *ways; i++)
+		if (strcmp(text, support_exact_name(ways[i])) == 0)
+			o->record.wanted.exact = ways[i];
+	return text && o->record.wanted.exact == EXACT_EITHER
+		   ? option_refuse("--exact: expected fentry, tracepoints or no value, got \"%s\"", text)
+		   : 0;
+}
+
+static error_t read_counters(const char *text, struct options *o)
+{
+	for (enum ft_cpu_counters c = FT_COUNTERS_NONE; c <= FT_COUNTERS_SOFTWARE; c++)
+		if (strcmp(text, support_counters_name(c)) == 0) {
+			o->record.wanted.counters = c;
+			return 0;
+		}
+	return option_refuse("--counters: expected hardware, software or none, got \"%s\"", text);
+}
+
+static error_t read_requests(const char *text, struct options *o)
+{
+	return !text || parse_sample(text, &o->record.requests.sample)
+		   ? 0
+		   : option_refuse("--requests: expected " SAMPLE_WANTED ", got \"%s\"", text);
+}
+
+static const struct option_row rows[] = {
+    {.help = "", .kind = OPTION_GROUP}, /* the targets */
+    {"pid", 'p', "PID[,PID...]", "Trace these processes", IS_READ(read_pids)},
+    {"port", 0, "N", "Trace the processes that listen on TCP port N", IS_READ(read_port)},
+    {"unix", 0, "PATH", "Trace the processes that listen on this Unix socket", IS_READ(read_unix)},
+    {"name", 0, "NAME", "Trace every process of this name, e.g. redis-server", IS_READ(read_name)},
+    {"container", 0, "NAME|ID",
+     "Trace every process of a container, given its name (Docker, Podman, LXC) or the first characters of "
+     "its id",
+     IS_READ(read_container)},
+    {"unit", 0, "NAME", "Trace every process of a systemd unit, e.g. redis-server", IS_READ(read_unit)},
+    {"cgroup", 0, "PATH",
+     "Trace every process in this cgroup and its child cgroups, e.g. system.slice/redis.service",
+     IS_READ(read_cgroup)},
+    {.help = "", .kind = OPTION_GROUP},
+    {"output", 'o', "FILE", "Write the recording to FILE. Create its directory if it is missing",
+     IS_TEXT(record.output)},
+    {"duration", 0, "TIME",
+     "Stop after TIME, e.g. 30s or 5m (default: at SIGINT or SIGTERM, or when the last target has exited)",
+     IS_READ(read_duration)},
+    {"keep", 0, "TIME[,SIZE]",
+     "Record continuously, keeping the last TIME (10s to 7d) and at most SIZE (default 1GB, at least 4MB), "
+     "e.g. 10m,2GB. -o then names a directory of segments, each a complete recording. Targets that restart "
+     "or appear later are followed",
+     IS_READ(read_keep)},
+    {"user", 0, "NAME",
+     "With --keep: set the owner of the files (default: the user who called sudo, else forktail if that user "
+     "exists)",
+     IS_TEXT(record.user)},
+    {"on", 0, "RULE",
+     "With --keep: take a snapshot when RULE is met: \"iteration > 50ms\" (an event-loop iteration), "
+     "\"stall(fork) > 20ms\", \"rate(page-in) > 100/s\", \"drops > 0\". May be repeated",
+     IS_READ(read_on)},
+    {"metrics", 0, "ADDR:PORT|/PATH.sock",
+     "With --keep: serve metrics for Prometheus at this address or Unix socket", IS_READ(read_metrics)},
+    {"metrics-textfile", 0, "DIR", "With --keep: write metrics into DIR for node_exporter",
+     IS_READ(read_metrics_textfile)},
+    {"control", 0, NULL, "With --keep: accept triggers at DIR/control, where `forktail trigger` sends them",
+     IS_READ(read_control)},
+    {"config", 0, "FILE",
+     "With --keep: read triggers, snapshots and metrics from FILE. `forktail record --config FILE` reads all "
+     "options of the recorder",
+     IS_READ(read_config)},
+    {"min-span", 0, "TIME",
+     "Record each interval of at least TIME separately and sum up shorter ones per millisecond (default "
+     "20us, with --keep 50us; 1us to 1s)",
+     IS_READ(read_min_span)},
+    {"no-client", 0, NULL,
+     "Don't trace the forktail-load processes of this host. Tracing them, the default, shows why a client "
+     "was late",
+     IS_FALSE(record.wanted.with_client)},
+    {"with-client", 0, NULL, "Trace the forktail-load processes of this host (the default)",
+     IS_TRUE(record.wanted.with_client), .flags = OPTION_HIDDEN},
+    {"no-samples", 0, NULL, "Take no CPU samples. The recording then lacks on-CPU time by function",
+     IS_READ(read_no_samples)},
+    {"no-softirqs", 0, NULL,
+     "Don't trace soft interrupts. With TCP over loopback, tracing them is most of what recording costs the "
+     "server",
+     IS_FALSE(record.wanted.softirqs)},
+    {"light", 0, NULL, "Reduce the cost to the server: trace no interrupts and take fewer CPU samples",
+     IS_TRUE(light)},
+    {"counters", 0, "hardware|software|none",
+     "Counters that CPU samples read: the CPU's cycles, instructions and cache misses (hardware: the "
+     "default, on hosts with a PMU), or software events in their place, to try this without a PMU",
+     IS_READ(read_counters)},
+    {"exact", 0, "fentry|tracepoints",
+     "Also trace system calls: each iteration of an event loop that never waits, connections that open and "
+     "close, the CPU time of an fsync. fentry costs other processes nothing; tracepoints slow every process "
+     "of the host (default: fentry where the kernel supports it)",
+     IS_READ(read_exact), .flags = OPTION_ARG_OPTIONAL},
+    {"requests", 0, "auto|1/N",
+     "Also record the requests of all clients, as the server's kernel sees them: arrival, read, answer, "
+     "command and client, without keys and values. 1/N: of one in N connections, all of the time. auto, the "
+     "default: 1/1, and 1/16 from 10,000 requests/s on; with --keep 1/1 for as long as the programs take 1 % "
+     "of a CPU",
+     IS_READ(read_requests), GIVEN(record.requests.wanted), .flags = OPTION_ARG_OPTIONAL},
+    {"hash-clients", 0, NULL,
+     "With --requests: store random bytes in place of each client's address, the same ones in this recording",
+     IS_TRUE(record.requests.hash_clients)},
+    {.help = "", .kind = OPTION_GROUP},
+    {"doctor", 0, NULL, "Print what this host supports and what a recording would lack, then exit",
+     IS_TRUE(doctor)},
+    {0},
+};
 
 /* Finds the processes that a selector matches. With `keep` they may appear later. */
 static void find(struct targets *t, const struct selector *s, bool keep)
@@ -225,127 +315,6 @@ static void find(struct targets *t, const struct selector *s, bool keep)
 	fail(EXIT_ENVIRONMENT, "%s: %s", text, strerror(-n));
 }
 
-static enum exact_way exact_way(const char *arg)
-{
-	if (!arg)
-		return EXACT_EITHER;
-	if (strcmp(arg, support_exact_name(EXACT_BY_FUNCTIONS)) == 0)
-		return EXACT_BY_FUNCTIONS;
-	if (strcmp(arg, support_exact_name(EXACT_BY_TRACEPOINTS)) == 0)
-		return EXACT_BY_TRACEPOINTS;
-	fail(EXIT_USAGE, "--exact: expected fentry, tracepoints or no value, got \"%s\"", arg);
-}
-
-static enum ft_cpu_counters counters(const char *arg)
-{
-	for (enum ft_cpu_counters c = FT_COUNTERS_NONE; c <= FT_COUNTERS_SOFTWARE; c++)
-		if (strcmp(arg, support_counters_name(c)) == 0)
-			return c;
-	fail(EXIT_USAGE, "--counters: expected hardware, software or none, got \"%s\"", arg);
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
-	switch (key) {
-	case 'p':
-		add_pids(&a->targets, arg);
-		return 0;
-	case OPTION_PORT:
-		add(a, SELECT_PORT, arg, port(arg));
-		return 0;
-	case OPTION_UNIX:
-		add(a, SELECT_UNIX, arg, 0);
-		return 0;
-	case OPTION_NAME:
-		add(a, SELECT_NAME, arg, 0);
-		return 0;
-	case OPTION_CGROUP:
-		add(a, SELECT_CGROUP, arg, 0);
-		return 0;
-	case OPTION_CONTAINER:
-		add(a, SELECT_CONTAINER, arg, 0);
-		return 0;
-	case OPTION_UNIT:
-		add(a, SELECT_UNIT, arg, 0);
-		return 0;
-	case 'o':
-		a->record.output = arg;
-		return 0;
-	case OPTION_DURATION:
-		if (!parse_duration(arg, TIME_ANY, TIME_S, &a->record.duration_ns) || !a->record.duration_ns)
-			fail(EXIT_USAGE, "--duration: expected a time such as 30s or 5m, got \"%s\"", arg);
-		return 0;
-	case OPTION_KEEP:
-		if (!ring_limits_parse(arg, &a->record.keep))
-			fail(EXIT_USAGE, "--keep: expected " RING_LIMITS_WANTED ", got \"%s\"", arg);
-		a->record.keep_text = arg;
-		a->record.wanted.keep = true;
-		return 0;
-	case OPTION_USER:
-		a->record.user = arg;
-		return 0;
-	case OPTION_ON:
-		guard(a, "--on", arg);
-		return 0;
-	case OPTION_METRICS:
-		guard(a, "--metrics", arg);
-		return 0;
-	case OPTION_METRICS_TEXTFILE:
-		guard(a, "--metrics-textfile", arg);
-		return 0;
-	case OPTION_CONTROL:
-		guard(a, "--control", NULL);
-		return 0;
-	case OPTION_CONFIG:
-		guard(a, "--config", arg);
-		return 0;
-	case OPTION_MIN_SPAN:
-		if (!parse_duration(arg, TIME_ANY, TIME_US, &a->record.wanted.min_span_ns) ||
-		    a->record.wanted.min_span_ns < 1000 || a->record.wanted.min_span_ns > 1000000000)
-			fail(EXIT_USAGE, "--min-span: expected a time from 1us to 1s, got \"%s\"", arg);
-		return 0;
-	case OPTION_WITH_CLIENT:
-		a->record.wanted.with_client = true;
-		return 0;
-	case OPTION_NO_CLIENT:
-		a->record.wanted.with_client = false;
-		return 0;
-	case OPTION_NO_SAMPLES:
-		a->record.wanted.samples_slow = 0;
-		return 0;
-	case OPTION_NO_SOFTIRQS:
-		a->record.wanted.softirqs = false;
-		return 0;
-	case OPTION_LIGHT:
-		a->light = true;
-		return 0;
-	case OPTION_EXACT:
-		a->record.wanted.exact = exact_way(arg);
-		return 0;
-	case OPTION_COUNTERS:
-		a->record.wanted.counters = counters(arg);
-		return 0;
-	case OPTION_REQUESTS:
-		a->record.requests.wanted = true;
-		if (arg && !parse_sample(arg, &a->record.requests.sample))
-			fail(EXIT_USAGE, "--requests: expected " SAMPLE_WANTED ", got \"%s\"", arg);
-		return 0;
-	case OPTION_HASH_CLIENTS:
-		a->record.requests.hash_clients = true;
-		return 0;
-	case OPTION_DOCTOR:
-		a->doctor = true;
-		return 0;
-	case ARGP_KEY_ARG:
-		fail(EXIT_USAGE,
-		     "unexpected argument \"%s\". Name targets with --pid, --port, --unix, --name, "
-		     "--container, --unit or --cgroup",
-		     arg);
-	}
-	return ARGP_ERR_UNKNOWN;
-}
-
 static void lighten(struct programs_wanted *wanted)
 {
 	wanted->interrupts = wanted->softirqs = false;
@@ -357,7 +326,7 @@ static void lighten(struct programs_wanted *wanted)
 
 int main(int argc, char **argv)
 {
-	static struct arguments a;
+	static struct options a;
 	a.record = (struct record_options){.wanted = {.with_client = true,
 						      .samples_slow = SAMPLES_SLOW,
 						      .samples_fast = SAMPLES_FAST,
@@ -366,18 +335,18 @@ int main(int argc, char **argv)
 						      .softirqs = true},
 					   .argc = argc,
 					   .argv = argv};
-	static const struct argp argp = {
-	    options,
-	    parse,
-	    NULL,
-	    "Record what the kernel does to the threads of redis-server, memcached and similar servers: "
-	    "every fork, page fault, fsync, interrupt and wait, for `forktail explain`.\vExit status: 0 "
-	    "done, 2 wrong usage, 3 this host or the target cannot be recorded.",
-	    NULL,
-	    NULL,
-	    NULL};
+	static const struct option_program program = {
+	    .name = "forktail record",
+	    .about =
+		"Record what the kernel does to the threads of redis-server, memcached and similar servers: "
+		"every fork, page fault, fsync, interrupt and wait, for `forktail explain`.\vExit status: 0 "
+		"done, 2 wrong usage, 3 this host or the target cannot be recorded.",
+	    .rows = rows,
+	    .no_arguments =
+		"Name targets with --pid, --port, --unix, --name, --container, --unit or --cgroup"};
 	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (option_parse(&program, argc, argv, &a))
+		return EXIT_USAGE;
 	if (a.doctor)
 		return doctor_print();
 	if (a.light && a.record.wanted.exact)

@@ -25,8 +25,9 @@ enum {
 };
 
 /* Options that can't be combined with a replay, or need one. */
-static bool check_replay(const struct options *o, const struct given_options *g, char *error, size_t size)
+static bool check_replay(const struct options *o, char *error, size_t size)
 {
+	const struct given_options *g = &o->given;
 	*error = 0;
 	if (!o->replay_path && g->replay)
 		snprintf(error, size,
@@ -67,8 +68,9 @@ static bool check_replay(const struct options *o, const struct given_options *g,
 }
 
 /* Options that can't be combined with consumers, or need them. */
-static bool check_deliveries(const struct options *o, const struct given_options *g, char *error, size_t size)
+static bool check_deliveries(const struct options *o, char *error, size_t size)
 {
+	const struct given_options *g = &o->given;
 	uint32_t consumers = o->consumers ? o->consumers : o->channels;
 
 	*error = 0;
@@ -99,7 +101,7 @@ static bool check_deliveries(const struct options *o, const struct given_options
 	return *error != 0;
 }
 
-static void check_what(struct options *o, const struct given_options *g, char *error, size_t size)
+static void check_what(struct options *o, char *error, size_t size)
 {
 	const struct protocol *protocol = protocol_of(o->protocol);
 	const struct product *product = protocol->product;
@@ -114,7 +116,7 @@ static void check_what(struct options *o, const struct given_options *g, char *e
 		snprintf(error, size,
 			 "-t, --ratio, --command, --ycsb, --replay, --latency and --intrinsic are mutually "
 			 "exclusive. Choose one");
-	else if (check_replay(o, g, error, size) || check_deliveries(o, g, error, size))
+	else if (check_replay(o, error, size) || check_deliveries(o, error, size))
 		return;
 	else if (o->tests && !catalogue_check(o->tests, o->protocol, error, size))
 		return;
@@ -170,8 +172,9 @@ static void check_find(const struct options *o, char *error, size_t size)
 		snprintf(error, size, "--find searches with one test, but -t names %u", tests_wanted(o));
 }
 
-static void check_how(struct options *o, const struct given_options *g, char *error, size_t size)
+static void check_how(struct options *o, char *error, size_t size)
 {
+	const struct given_options *g = &o->given;
 	if (o->rate > 0 && o->has_rate_profile)
 		snprintf(error, size,
 			 "--rate (constant) and --profile (changing) are mutually exclusive. Choose one");
@@ -300,8 +303,9 @@ static bool key_too_long(const struct options *o, uint32_t longest)
 
 /* Each run of a search is short, because there are many, and its drain is: a rate that needs one is too high.
  */
-static void fill_in_find(struct options *o, const struct given_options *g)
+static void fill_in_find(struct options *o)
 {
+	const struct given_options *g = &o->given;
 	if (!o->duration_ns)
 		o->duration_ns = FIND_SECONDS * 1000000000ull;
 	if (!o->warmup_ns)
@@ -313,8 +317,9 @@ static void fill_in_find(struct options *o, const struct given_options *g)
 }
 
 /* Settings that a mode or another option implies. */
-static void fill_in(struct options *o, const struct given_options *g)
+static void fill_in(struct options *o)
 {
+	const struct given_options *g = &o->given;
 	if (o->ycsb && !o->keys)
 		o->keys = YCSB_RECORDS;
 	if (o->ycsb == 'L' && !o->requests)
@@ -357,31 +362,32 @@ static void fill_in(struct options *o, const struct given_options *g)
 	if (o->mode == MODE_INTRINSIC)
 		o->loop = !o->duration_ns;
 	if (o->find_count)
-		fill_in_find(o, g);
+		fill_in_find(o);
 	if (o->has_rate_profile && !o->duration_ns && !o->requests && !o->loop)
 		o->duration_ns = (uint64_t)(profile_length(&o->rate_over_time) * 1e9);
 	if (!o->requests && !o->duration_ns && !o->loop && !o->replay_path)
 		o->requests = 100000;
 }
 
-void options_check(struct options *o, const struct given_options *g, char *error, size_t size)
+void options_check(struct options *o, char *error, size_t size)
 {
+	const struct given_options *g = &o->given;
 	const struct product *product;
 
-	options_check_schemes(o, g, error, size);
+	options_check_schemes(o, error, size);
 	product = protocol_of(o->protocol)->product;
 	if (!*error)
-		options_check_servers(o, g, error, size);
+		options_check_servers(o, error, size);
 	if (!*error)
 		options_check_tls(o, error, size);
 	if (!*error)
-		check_what(o, g, error, size);
+		check_what(o, error, size);
 	if (!*error)
 		check_find(o, error, size);
 	if (!*error)
-		fill_in(o, g);
+		fill_in(o);
 	if (!*error)
-		check_how(o, g, error, size);
+		check_how(o, error, size);
 	if (!*error)
 		check_cpus(o, error, size);
 	if (!*error)
@@ -399,15 +405,16 @@ void options_check(struct options *o, const struct given_options *g, char *error
 		o->threads = o->connections;
 }
 
-int options_read_replay(struct options *o, const struct given_options *g)
+int options_read_replay(struct options *o)
 {
+	const struct given_options *g = &o->given;
 	enum { PIPELINE_OF_A_STREAM = 64 };
 	bool compressed;
 	char error[512];
 
 	if (replay_load(&o->replay, o->replay_path, o->replay_format, &o->replay_allowed, error,
 			sizeof(error))) {
-		options_refuse("%s", error);
+		option_refuse("%s", error);
 		return EXIT_ENVIRONMENT;
 	}
 	compressed = o->replay_speed == 0 || o->replay_speed > 1 || o->rate > 0;
@@ -424,6 +431,6 @@ int options_read_replay(struct options *o, const struct given_options *g)
 		o->pipeline = PIPELINE_OF_A_STREAM;
 	o->batch = o->pipeline;
 	if (o->replay->damage)
-		options_refuse("%s", o->replay->damage); /* the undamaged part is replayed */
+		option_refuse("%s", o->replay->damage); /* the undamaged part is replayed */
 	return 0;
 }

@@ -63,8 +63,7 @@ void report_headline(char *out, size_t size, const struct options *o, const char
 
 	if (o->mode == MODE_INTRINSIC) {
 		snprintf(part, sizeof(part), " of %u thread%s every %.6g ms: delay of wake-ups on this host",
-			 o->threads, o->threads == 1 ? "" : "s",
-			 (double)(o->period_ns ? o->period_ns : 1000000) * 1e-6);
+			 o->threads, o->threads == 1 ? "" : "s", (double)o->period_ns * 1e-6);
 		put(out, size, at, part);
 		return;
 	}

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Untrusted JSON and text: read without exceptions, and made printable.
+//
 // Reads untrusted JSON: a missing or mistyped member becomes its default, never an exception.
 #pragma once
 

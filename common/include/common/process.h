@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Child processes: their words, their start, their end.
+//
 // Parts of commands: finding programs, words, lists of CPUs.
 #pragma once
 

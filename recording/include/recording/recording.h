@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The file format: its records, reading and writing them. Only this library knows the bytes of a file. */
+
 /* Names of this machine's system calls. Spans contain numbers, which differ on other machines, so a recorder
  * writes the names for its numbers to its manifest, and readers take them from there. */
 #ifndef FORKTAIL_RECORDING_RECORDING_H

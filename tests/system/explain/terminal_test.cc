@@ -6,6 +6,7 @@
 #include "tests/support/process.h"
 #include "tests/support/sample_explanation.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 
 #include <algorithm>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 using namespace forktail::analysis;
 using namespace forktail::common;
+using forktail::test::contains;
 using forktail::test::parse_json;
 using forktail::test::program;
 using forktail::test::Result;
@@ -23,16 +25,11 @@ using forktail::test::TempDir;
 namespace
 {
 
-bool Holds(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
-}
-
 // Lines of a text without colours, none too wide.
 std::vector<std::string> Checked(const std::string &text, size_t columns)
 {
 	INFO(text);
-	CHECK_FALSE(Holds(text, "\033"));
+	CHECK_FALSE(contains(text, "\033"));
 	CHECK(text.back() == '\n');
 	const std::vector<std::string> lines = forktail::analysis::Lines(text);
 	for (const std::string &line : lines) {
@@ -109,12 +106,12 @@ TEST_CASE("the output fits on a screen, and is ASCII unless more is allowed")
 			CHECK(Checked(text, columns).size() <= kScreenLines);
 			CHECK(std::all_of(text.begin(), text.end(),
 					  [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
-			CHECK(Holds(text, "more notes on drops and limits"));
+			CHECK(contains(text, "more notes on drops and limits"));
 			style.unicode = true;
 			const std::string drawn = ExplainScreen(e, style);
 			CHECK(Checked(drawn, columns).size() <= kScreenLines);
-			CHECK(Holds(drawn, "█"));
-			CHECK(Holds(drawn, "longest  +0.000 s"));
+			CHECK(contains(drawn, "█"));
+			CHECK(contains(drawn, "longest  +0.000 s"));
 		}
 		Style narrow;
 		narrow.columns = 40;
@@ -153,7 +150,7 @@ TEST_CASE("the requested number of episodes is shown with all of their evidence"
 	for (size_t at = 0; (at = text.find("the last fact", at)) != std::string::npos; at++)
 		facts++;
 	CHECK(facts == all);
-	CHECK(Holds(ExplainScreen(e, {}, all - 1), "The " + std::to_string(all - 1) + " worst of "));
+	CHECK(contains(ExplainScreen(e, {}, all - 1), "The " + std::to_string(all - 1) + " worst of "));
 }
 
 TEST_CASE("the worst episode is printed with its first sentence, however little room is left")
@@ -167,8 +164,8 @@ TEST_CASE("the worst episode is printed with its first sentence, however little 
 		for (Episode &episode : e.episodes)
 			episode.evidence = {"the first fact", "another fact"};
 		const std::string text = ExplainScreen(e, {});
-		CHECK(Holds(text, "the first fact"));
-		CHECK_FALSE(Holds(text, "another fact"));
+		CHECK(contains(text, "the first fact"));
+		CHECK_FALSE(contains(text, "another fact"));
 	}
 }
 
@@ -180,8 +177,8 @@ TEST_CASE("no episode is printed without its first sentence")
 	const std::string text = ExplainScreen(e, {});
 	size_t facts = 0, worst = 0;
 	for (const std::string &line : forktail::analysis::Lines(text)) {
-		facts += Holds(line, "the first fact");
-		worst += Holds(line, ", worst ");
+		facts += contains(line, "the first fact");
+		worst += contains(line, ", worst ");
 	}
 	CHECK(facts == worst);
 	CHECK(facts > 0);
@@ -245,20 +242,20 @@ TEST_CASE("a terminal gets colours and its width; NO_COLOR and a pipe get no col
 	Made made;
 	const std::string utf8 = "LC_ALL=C.UTF-8 TERM=xterm";
 	const std::string coloured = made.OnTerminal(72, utf8 + " NO_COLOR=");
-	CHECK(Holds(coloured, "\033[1m"));
+	CHECK(contains(coloured, "\033[1m"));
 	std::string plain = made.OnTerminal(72, utf8 + " NO_COLOR=1");
 	std::erase(plain, '\r');
 	REQUIRE(!plain.empty());
-	CHECK(Holds(plain, "█"));
+	CHECK(contains(plain, "█"));
 	CHECK(Checked(plain, 72).size() <= kScreenLines + 2);
 	const Result piped = made.Explain({}, {{"COLUMNS", "80"}, {"LC_ALL", "C"}});
 	CHECK(piped.status == 0);
 	CHECK(Checked(piped.out, 80).size() <= kScreenLines);
-	CHECK_FALSE(Holds(piped.out, "█"));
-	CHECK_FALSE(Holds(made.Explain({"--ascii"}, {{"LC_ALL", "C.UTF-8"}}).out, "█"));
-	CHECK(Holds(made.Explain({"--color=always"}, {{"NO_COLOR", "1"}}).out, "\033[1m"));
-	CHECK_FALSE(Holds(made.OnTerminal(80, utf8 + " NO_COLOR= ") + made.Explain({"--color", "never"}).out,
-			  "\033[0;"));
+	CHECK_FALSE(contains(piped.out, "█"));
+	CHECK_FALSE(contains(made.Explain({"--ascii"}, {{"LC_ALL", "C.UTF-8"}}).out, "█"));
+	CHECK(contains(made.Explain({"--color=always"}, {{"NO_COLOR", "1"}}).out, "\033[1m"));
+	CHECK_FALSE(contains(
+	    made.OnTerminal(80, utf8 + " NO_COLOR= ") + made.Explain({"--color", "never"}).out, "\033[0;"));
 }
 
 TEST_CASE("a request's parts are shown, and sum to its latency")
@@ -276,11 +273,11 @@ TEST_CASE("a request's parts are shown, and sum to its latency")
 	const Result view = made.Explain({"--request", std::to_string(r["id"].get<uint64_t>())});
 	INFO(view.out << view.err);
 	REQUIRE(view.status == 0);
-	CHECK(Holds(view.out, FormatCount(latency) + " ns\n"));
+	CHECK(contains(view.out, FormatCount(latency) + " ns\n"));
 	for (const char *word : {"\ndue ", "\nsent ", "\nanswered "})
-		CHECK(Holds(view.out, word));
+		CHECK(contains(view.out, word));
 	for (const nlohmann::json &part : r["parts"])
-		CHECK(Holds(view.out, "\n" + part["cause"].get<std::string>() + " "));
+		CHECK(contains(view.out, "\n" + part["cause"].get<std::string>() + " "));
 
 	// Requests ahead of it: sent before it, and not answered when it was due.
 	auto end = [](const nlohmann::json &of) {
@@ -301,16 +298,16 @@ TEST_CASE("a request's parts are shown, and sum to its latency")
 		ids.insert(ids.begin(), other["id"].get<uint64_t>());
 	}
 	REQUIRE(others > 0);
-	CHECK(Holds(view.out, "\nAhead of it: " + Plural(same, "slow request", "slow requests") +
-				  " on its connection, " + FormatCount(others) +
-				  " on other connections of its thread\n"));
+	CHECK(contains(view.out, "\nAhead of it: " + Plural(same, "slow request", "slow requests") +
+				     " on its connection, " + FormatCount(others) +
+				     " on other connections of its thread\n"));
 	for (size_t i = 0; i < std::min<size_t>(ids.size(), 12); i++)
-		CHECK(Holds(view.out, "\n" + PadLeft(std::to_string(ids[i]), 10) + " "));
+		CHECK(contains(view.out, "\n" + PadLeft(std::to_string(ids[i]), 10) + " "));
 	const Result first = made.Explain({"--request", j["slow_requests"][0]["id"].dump()});
-	CHECK(Holds(first.out, "No slow request was ahead of it."));
+	CHECK(contains(first.out, "No slow request was ahead of it."));
 
 	CHECK(made.Explain({"--request", "4000000000"}).status == 3);
-	CHECK(Holds(made.Explain({"--request", "4000000000"}).err, "is not one of the "));
+	CHECK(contains(made.Explain({"--request", "4000000000"}).err, "is not one of the "));
 }
 
 TEST_CASE("an episode and a cause have separate views")
@@ -327,7 +324,7 @@ TEST_CASE("an episode and a cause have separate views")
 			time_ns = e["time_ns"];
 			worst_ns = e["worst_ns"];
 		}
-	CHECK(Holds(episode.out, FormatDuration(worst_ns) + "  ")); // among its worst requests
+	CHECK(contains(episode.out, FormatDuration(worst_ns) + "  ")); // among its worst requests
 	const Result beyond = made.Explain({"--episode", std::to_string(j["episodes"].size() + 1)});
 	CHECK(beyond.status == 3);
 	CHECK(std::count(beyond.err.begin(), beyond.err.end(), '\n') == 1);
@@ -337,8 +334,8 @@ TEST_CASE("an episode and a cause have separate views")
 	const Result view = made.Explain({"--cause", cause});
 	REQUIRE(view.status == 0);
 	CHECK(view.out.rfind(cause + ": ", 0) == 0);
-	CHECK(Holds(view.out, FormatDuration(j["causes"][0]["time_ns"].get<uint64_t>())));
-	CHECK(Holds(made.Explain({"--cause", "ptrace"}).out, "It affected none of the "));
+	CHECK(contains(view.out, FormatDuration(j["causes"][0]["time_ns"].get<uint64_t>())));
+	CHECK(contains(made.Explain({"--cause", "ptrace"}).out, "It affected none of the "));
 }
 
 TEST_CASE("the line for scripts has the numbers of the JSON")

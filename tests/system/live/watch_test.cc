@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "tests/support/catch.h"
-#include "tests/support/flat.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
 #include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 
 using namespace forktail::test;
 

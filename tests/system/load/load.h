@@ -11,6 +11,7 @@
 #include "tests/support/process.h"
 #include "tests/support/servers/server.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 
 namespace forktail::test
 {
@@ -160,11 +161,6 @@ inline uint64_t percentile(const std::vector<uint64_t> &sorted, double p)
 inline size_t lines(const std::string &text)
 {
 	return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
-}
-
-inline bool contains(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
 }
 
 } // namespace forktail::test

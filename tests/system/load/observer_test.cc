@@ -12,17 +12,13 @@
 #include "tests/support/catch.h"
 #include "tests/support/servers/memcached.h"
 #include "tests/support/servers/server.h"
+#include "tests/support/text.h"
 #include "tests/system/load/observation.h"
 
 using namespace forktail::test;
 
 namespace
 {
-
-bool has(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
-}
 
 uint64_t id_of(const Json &slowlog)
 {
@@ -42,7 +38,7 @@ TEST_CASE("every number of INFO becomes a series")
 	redis.command({"SET", "key", "value"});
 	Observation o(redis.socket());
 	REQUIRE(o.another_round(kRound, 3));
-	CHECK(has(redis.command({"CLIENT", "LIST"}), "name=forktail-observer"));
+	CHECK(contains(redis.command({"CLIENT", "LIST"}), "name=forktail-observer"));
 	const Recorded r = o.end();
 	CHECK(r.error.empty());
 	CHECK_FALSE(r.damage.no_trailer);
@@ -130,7 +126,7 @@ TEST_CASE("slow log entries are noted once, from the observer's start on, with t
 		marked++;
 		CHECK(command[0] == "SET");
 		CHECK(command[2] == "\\x01\\x00z\\xff");
-		CHECK(has(note["client"], redis.socket()));
+		CHECK(contains(note["client"], redis.socket()));
 		const uint64_t t_ns = note["t_ns"], error_ns = note["t_error_ns"];
 		CHECK(t_ns - error_ns <= after_ns);
 		CHECK(t_ns + error_ns >= before_ns);
@@ -149,7 +145,7 @@ TEST_CASE("Valkey's logs of large requests and replies are noted too, and Redis 
 		Observation o(redis.socket());
 		REQUIRE(o.another_round(kRound, 3));
 		CHECK(o.count("observer-refused") == 0);
-		CHECK_FALSE(has(redis.command({"INFO", "errorstats"}), "errorstat_ERR"));
+		CHECK_FALSE(contains(redis.command({"INFO", "errorstats"}), "errorstat_ERR"));
 	}
 	const std::string program = newer_server("valkey-server");
 	if (program.empty()) {
@@ -276,11 +272,11 @@ TEST_CASE("a refusal of the server is noted once, and the question is not repeat
 	std::vector<std::string> refused;
 	for (const std::string &text : r.notes)
 		if (Json j = parse_json(text); j["kind"] == "observer-refused") {
-			CHECK(has(j["error"], "NOPERM"));
+			CHECK(contains(j["error"], "NOPERM"));
 			refused.push_back(j["command"]);
 		}
 	CHECK(refused == std::vector<std::string>{"SLOWLOG GET", "LATENCY LATEST", "LATENCY HISTOGRAM"});
-	CHECK_FALSE(has(read_file(o.path()), "secret-word"));
+	CHECK_FALSE(contains(read_file(o.path()), "secret-word"));
 }
 
 TEST_CASE("a login that is refused or missing is noted once")

@@ -8,6 +8,7 @@
 #include <zstd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/text.h"
 #include "tests/unit/recording/support.h"
 
 using namespace forktail::test;
@@ -65,11 +66,6 @@ std::vector<Block> moved(std::vector<Block> blocks, uint64_t from, int64_t by)
 		if (b.offset >= from)
 			b.offset += static_cast<uint64_t>(by);
 	return blocks;
-}
-
-bool contains(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
 }
 
 } // namespace

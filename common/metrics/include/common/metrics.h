@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Metrics for Prometheus: their text, and the server that gives it over HTTP.
+//
 // Writes Prometheus text 0.0.4 and OpenMetrics 1.0. They differ in the names of counter families, in info and
 // unit, and at the end.
 #pragma once

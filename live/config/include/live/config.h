@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+// The rules and the configuration file of the guard, which forktail record also reads, and the client of
+// its control socket.
+//
 // The rule of a trigger, as users write it (docs/guides/always-on.md):
 //
 //   iteration > TIME         an event-loop iteration took longer ("turn" is accepted, too)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The guard of a ring: triggers, snapshots, commands, metrics.
+//
 // What the guard was asked for on its command line, and how that and the configuration file are one.
 #pragma once
 

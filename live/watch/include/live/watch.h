@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// forktail watch: the figures of each second, their lines, and the screen.
+//
 // The clients of a server for `forktail watch`: their requests in a second, and the slowest ones of a minute.
 #pragma once
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* The kernel programs: what the host supports, attaching them, and the counters and symbols that they
+ * need. */
+
 /* Names of kernel addresses, from /proc/kallsyms. */
 #ifndef FORKTAIL_LOADER_ATTACH_H
 #define FORKTAIL_LOADER_ATTACH_H

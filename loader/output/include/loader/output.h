@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* What the recorder writes: events, losses, metrics of the host and of cgroups, and the segments of a
+ * ring. */
+
 /* What a recording lacks because events were lost. Each loss is recorded with the interval in which it
  * happened. Otherwise an explanation would be wrong without saying so. */
 #ifndef FORKTAIL_LOADER_OUTPUT_H

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Requests of clients as the kernel sees them: the programs, and the process that finds requests in what
+ * was read and written. */
+
 /* The table of commands that a request log can name. Its indices are the operations of the log, one byte
  * each, so the table has at most 254 entries: the commands of Redis 7.2 to 8.0, Valkey 8 and memcached that
  * servers receive often or that take long, and the commonest of modules. All others share one entry. */

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* CPU samples: from registers and stack to function names, by helper processes that touch what targets
+ * chose. */
+
 /* Which files a process executes code from, and their addresses: parses /proc/PID/maps. */
 #ifndef FORKTAIL_LOADER_SAMPLES_H
 #define FORKTAIL_LOADER_SAMPLES_H

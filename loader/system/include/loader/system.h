@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The recorder's use of the system: helper processes and their rights, packets between them, /proc, CPUs. */
+
 /* CPU time of the recorder's processes. */
 #ifndef FORKTAIL_LOADER_SYSTEM_H
 #define FORKTAIL_LOADER_SYSTEM_H

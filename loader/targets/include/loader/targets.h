@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Traced processes: how they are selected and described, their threads, sockets and cgroups. */
+
 /* Sockets in /proc: the links of a process' descriptors, and the tables of TCP sockets, which can be read for
  * the network namespace of any process. */
 #ifndef FORKTAIL_LOADER_TARGETS_H

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What load threads share: connections, requests in flight, answers, and the load model that drives them. */
+
 /* A connection: its requests in flight, the parser state of its answers, and the two events that drive it. */
 #ifndef FORKTAIL_LOADGEN_ENGINE_H
 #define FORKTAIL_LOADGEN_ENGINE_H

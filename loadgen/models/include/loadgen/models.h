@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The load models: which request is sent when, and on which connection. */
+
 /* A thread's connections to one server, created and freed together. */
 #ifndef FORKTAIL_LOADGEN_MODELS_H
 #define FORKTAIL_LOADGEN_MODELS_H

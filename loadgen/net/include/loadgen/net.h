@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* Connections: sockets, TLS, and when the kernel received an answer. */
+
 /* When answers arrived: the kernel timestamps each segment of a TCP connection on arrival (SO_TIMESTAMPING,
  * software timestamp) and reports with each read the timestamp of the last segment read. The time between
  * that and the read is socket-buffer wait, which this program causes. A Unix socket has no timestamps, and

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What forktail-load was asked for: the options, and the parts of them that have a form of their own. */
+
 /* The address of a server, parsed from text: "host", "host:port", "[::1]:6379", "/run/redis.sock", or a URI
  * with %XX for bytes that have a special meaning there:
  *
@@ -123,6 +125,17 @@ struct custom_command {
 	uint64_t keys;			      /* instead of -r; 0: the same */
 };
 
+/* Which options were given, where their values don't show it. */
+struct given_options {
+	const char *host, *socket;
+	uint32_t port; /* 0: not given */
+	bool consumers;
+	bool replay; /* one of --replay's own options */
+	bool pipeline, batch, connections, rate_kind, sizes, key_space, drain, repeat;
+	bool on_error, cluster, master;
+	bool says_redis, says_memcached; /* from the scheme of an address */
+};
+
 struct options {
 	/* the server, or servers */
 	struct server_address servers[SERVERS_MAX];
@@ -223,6 +236,8 @@ struct options {
 	const char *find_text[LIMITS_MAX];
 	uint32_t find_count;
 	const char *svg_path; /* --svg: a chart of the search */
+
+	struct given_options given;
 };
 
 /* True when an open loop paces the load; of a search, all runs but the first. */

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Requests and answers: commands with placeholders and their values, how each protocol writes them, and
+ * the scanners of answers. */
+
 /* A growing buffer for requests, greetings, gathered replies and files. */
 #ifndef FORKTAIL_LOADGEN_PROTOCOL_H
 #define FORKTAIL_LOADGEN_PROTOCOL_H

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* A recording of commands (MONITOR, AOF, CSV), as requests to send. */
+
 /* Reads commands of a recording one by one: shared by the readers of MONITOR captures, append-only files and
  * CSV. A reader walks over the file in memory and never copies more than the words of one command, so that a
  * file larger than memory can be read, and a test or fuzzer can pass any bytes. Damage ends the reading: all

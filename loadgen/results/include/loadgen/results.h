@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What is counted and logged of requests, and the figures made of it. */
+
 /* What a load thread counts. A thread fills one `struct stats` per second and hands it over as a whole, so
  * the hot path shares nothing: no atomics, no locks, and percentiles per second cost nothing extra. Latency
  * is counted for every request, including failed ones: until its answer, or until it was given up (time-out,

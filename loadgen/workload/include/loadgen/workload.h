@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* The workload: which requests, for which keys, and when. */
+
 /* Which key a request uses: a pattern of key numbers over a key space 0 .. items-1. No pattern needs a table:
  * a key space of 10^12 costs as much as one of 10, and one that grows during the load costs one or two
  * additional logarithms per draw. The YCSB generators are separate: they match YCSB exactly,

@@ -2,6 +2,7 @@
 // Requests with recorded arrival times of their answers. The time that an answer waits unread is the load
 // generator's, to the nanosecond. The rest of the time comes from the server's thread as usual.
 #include "tests/support/catch.h"
+#include "tests/support/text.h"
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/blame.h"
@@ -38,11 +39,6 @@ std::string Evidence(RunBuilder *b, forktail::analysis::Blame *blame)
 	return text;
 }
 
-bool Holds(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
-}
-
 } // namespace
 
 TEST_CASE("the time an answer waits unread is client-late, whatever the server does then")
@@ -67,8 +63,8 @@ TEST_CASE("the time an answer waits unread is client-late, whatever the server d
 		CHECK(PartsSum(blame, r) == r.latency_ns);
 	std::string text = Evidence(&b, &blame);
 	INFO(text);
-	CHECK(Holds(text, "replies were unread at the client for 30.0 ms in total (longest 30.0 ms)\n"));
-	CHECK_FALSE(Holds(text, "sent requests late"));
+	CHECK(contains(text, "replies were unread at the client for 30.0 ms in total (longest 30.0 ms)\n"));
+	CHECK_FALSE(contains(text, "sent requests late"));
 }
 
 TEST_CASE("a request whose connection had an unread answer is late because of the load generator")
@@ -86,9 +82,9 @@ TEST_CASE("a request whose connection had an unread answer is late because of th
 	CHECK(PartOf(blame, 1, Cause::Network).direct_ns == 2 * ms);
 	std::string text = Evidence(&b, &blame);
 	INFO(text);
-	CHECK(Holds(text,
-		    "replies were unread at the client for 27.0 ms in total (longest 27.0 ms); the load "
-		    "generator sent requests late, by 28.0 ms in total"));
+	CHECK(contains(text,
+		       "replies were unread at the client for 27.0 ms in total (longest 27.0 ms); the load "
+		       "generator sent requests late, by 28.0 ms in total"));
 }
 
 TEST_CASE("time of requests and answers in transit is separate where the server was idle before or after")
@@ -116,8 +112,8 @@ TEST_CASE("time of requests and answers in transit is separate where the server 
 	CHECK(blame.slow[3].way.answer_ns == 3 * ms);
 	std::string text = Evidence(&b, &blame);
 	INFO(text);
-	CHECK(Holds(text, "requests were on the network for 4.00 ms in total, replies for 4.00 ms"));
-	CHECK_FALSE(Holds(text, "did not run"));
+	CHECK(contains(text, "requests were on the network for 4.00 ms in total, replies for 4.00 ms"));
+	CHECK_FALSE(contains(text, "did not run"));
 	// Threads outside of the recording give no information.
 	OnTheWay way = FindOnTheWay(b.Timeline(), kBase + 99 * ms, kBase + 101 * ms);
 	CHECK(way.request_ns + way.answer_ns == 0);

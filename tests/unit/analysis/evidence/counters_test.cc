@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Evidence that is not of recorded threads: counters of the host and its cgroups, and the server's own logs.
 #include "tests/support/catch.h"
+#include "tests/support/text.h"
 #include "tests/unit/analysis/evidence/evidence_of.h"
 
 #include "analysis/explain.h"
@@ -20,12 +21,12 @@ TEST_CASE("stolen CPU time is evidence where it may matter")
 	};
 	SECTION("in the reading that covers it")
 	{
-		Holds(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 20}, {kBase + 200 * ms, 0}}),
+		holds(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 20}, {kBase + 200 * ms, 0}}),
 		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 100 ms");
 	}
 	SECTION("an unchanged reading counts for the interval, together with the reading before it")
 	{
-		Holds(steal({{kBase - 500 * ms, 10}}),
+		holds(steal({{kBase - 500 * ms, 10}}),
 		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms");
 	}
 	SECTION("little compared with the longest request")
@@ -50,7 +51,7 @@ TEST_CASE("kernel events that the host counts are evidence where they may matter
 	};
 	SECTION("an OOM kill")
 	{
-		Holds(evidence("host.oom_kills", {{kBase - 500 * ms, 2}, {kBase + 60 * ms, 3}}),
+		holds(evidence("host.oom_kills", {{kBase - 500 * ms, 2}, {kBase + 60 * ms, 3}}),
 		      "the kernel's OOM killer killed 1 process on this host, at a time known to within 100 "
 		      "ms\n");
 	}
@@ -67,9 +68,9 @@ TEST_CASE("kernel events that the host counts are evidence where they may matter
 	}
 	SECTION("dropped caches")
 	{
-		Holds(evidence("host.page_cache_drops", {{kBase, 2}, {kBase + 60 * ms, 3}}),
+		holds(evidence("host.page_cache_drops", {{kBase, 2}, {kBase + 60 * ms, 3}}),
 		      "the page cache was dropped (/proc/sys/vm/drop_caches)");
-		Holds(evidence("host.slab_drops", {{kBase, 2}, {kBase + 160 * ms, 3}}),
+		holds(evidence("host.slab_drops", {{kBase, 2}, {kBase + 160 * ms, 3}}),
 		      "caches of files and directories were dropped");
 	}
 }
@@ -87,7 +88,7 @@ TEST_CASE("the server's own logs of commands are evidence, slow ones before larg
 	report(kBase + 60 * ms, "slowlog", R"("duration_us":20,"command":["GET","small"])");
 	b.Finish();
 	const std::string evidence = EvidenceOf(&b);
-	Holds(evidence, "Valkey's command log lists LRANGE big 0 -1 with a reply of 12.0 MB, at a time known "
+	holds(evidence, "Valkey's command log lists LRANGE big 0 -1 with a reply of 12.0 MB, at a time known "
 			"to within 10.0 ms\n");
 	const size_t slow = evidence.find("Redis' slow log lists SORT big with 70.0 ms");
 	CHECK(slow < evidence.find("Valkey's command log"));
@@ -110,7 +111,7 @@ TEST_CASE("an entry of the slow log is evidence where the iteration is that it f
 	b.Finish();
 	const std::string evidence = EvidenceOf(&b);
 	// The one runs in this episode, whatever the second in which it was logged. The other runs later.
-	Holds(evidence, "Redis' slow log lists SORT big with 70.0 ms\n");
+	holds(evidence, "Redis' slow log lists SORT big with 70.0 ms\n");
 	CHECK(evidence.find("LCS") == std::string::npos);
 }
 
@@ -132,11 +133,11 @@ TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroups that 
 	{
 		b.Finish();
 		const std::string evidence = EvidenceOf(&b);
-		Holds(evidence,
+		holds(evidence,
 		      "the memory limit was reached by the cgroup /pods/x (35 times); a thread that "
 		      "reaches it has to reclaim memory (counted between two readings, usually 100 "
 		      "ms apart)\n");
-		Holds(evidence, "memory.high was reached by the cgroup /pods (1 time); ");
+		holds(evidence, "memory.high was reached by the cgroup /pods (1 time); ");
 		CHECK(evidence.find("/pods (36") == std::string::npos);
 		CHECK(evidence.find("/pods/other") == std::string::npos);
 		CHECK(evidence.find("OOM") == std::string::npos);
@@ -145,7 +146,7 @@ TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroups that 
 	{
 		add("cgroup.memory.limit_hits", "/pods/another", 0, 1);
 		b.Finish();
-		Holds(EvidenceOf(&b), "the memory limit was reached by the cgroup /pods/x (35 times), the "
+		holds(EvidenceOf(&b), "the memory limit was reached by the cgroup /pods/x (35 times), the "
 				      "cgroup /pods/another (1 time); ");
 	}
 	SECTION("of many targets")
@@ -153,14 +154,14 @@ TEST_CASE("memory limits of cgroups are evidence, of the innermost cgroups that 
 		for (const char *cgroup : {"/a", "/b", "/c", "/d"})
 			add("cgroup.memory.limit_hits", cgroup, 0, 1);
 		b.Finish();
-		Holds(EvidenceOf(&b), "the cgroup /a (1 time), the cgroup /b (1 time), 2 others; ");
+		holds(EvidenceOf(&b), "the cgroup /a (1 time), the cgroup /b (1 time), 2 others; ");
 	}
 	SECTION("an OOM kill in one")
 	{
 		add("host.oom_kills", "", 2, 4);
 		add("cgroup.memory.oom_kills", "/pods/x", 0, 1);
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "killed 2 processes on this host, of these in the cgroup /pods/x (1 process), at");
 	}
 }

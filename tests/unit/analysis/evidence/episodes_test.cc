@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Episodes and their evidence: which requests form one episode, and what is reported about it.
 #include "tests/support/catch.h"
+#include "tests/support/text.h"
 #include "tests/unit/analysis/evidence/evidence_of.h"
 
 #include "analysis/timeline.h"
@@ -73,7 +74,7 @@ TEST_CASE("evidence of a fork has the copied pages, the child and Redis' own fig
 	b.run.reports.push_back({kBase + 99 * ms, "server-word", 59871, ""});
 	b.Finish();
 	std::string text = EvidenceOf(&b);
-	Holds(text, "fork() copied page tables for 60.0 ms (RSS 1.10 GB) as BGSAVE started snapshot child "
+	holds(text, "fork() copied page tables for 60.0 ms (RSS 1.10 GB) as BGSAVE started snapshot child "
 		    "4312; Redis "
 		    "reports latest_fork_usec 59,871");
 	CHECK(text.find(" 11") == std::string::npos);
@@ -88,7 +89,7 @@ TEST_CASE("a figure that Redis reports after a fork belongs to this fork only un
 	b.run.reports.push_back({kBase + 50 * ms, "info", 5000, ""});
 	b.Finish();
 	std::string text = EvidenceOf(&b);
-	Holds(text, "fork() copied page tables for 15.0 ms\n");
+	holds(text, "fork() copied page tables for 15.0 ms\n");
 }
 
 TEST_CASE("evidence of copy-on-write counts spans and tallies and names the child")
@@ -102,7 +103,7 @@ TEST_CASE("evidence of copy-on-write counts spans and tallies and names the chil
 	b.Thread(4312, 5 * ms, 90 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child").parent_tgid =
 	    kServer;
 	b.Finish();
-	Holds(EvidenceOf(&b),
+	holds(EvidenceOf(&b),
 	      "812 copy-on-write copies, 50.0 ms, longest 20.0 ms while snapshot child 4312 ran");
 }
 
@@ -123,7 +124,7 @@ TEST_CASE("evidence of a blocked write names the file, the thread in fsync, and 
 	b.run.ios.push_back(io);
 	b.run.devices[254u << 20] = "vda";
 	b.Finish();
-	Holds(EvidenceOf(&b),
+	holds(EvidenceOf(&b),
 	      "write() to appendonly.aof.1.incr.aof was blocked for 30.0 ms; bio_aof_fsync (102) was in "
 	      "fdatasync() for 34.0 ms; meanwhile block device vda wrote 84.0 MB, most for "
 	      "kworker/u4:1 (55)");
@@ -151,7 +152,7 @@ TEST_CASE("evidence of a wait for the disk has the disk's load and the writing p
 	    {kBase - 8000 * ms, kBase - 7900 * ms, 99'000'000, 254u << 20, 78, "long ago"});
 	b.run.devices[254u << 20] = "vda";
 	b.Finish();
-	Holds(EvidenceOf(&b),
+	holds(EvidenceOf(&b),
 	      "fdatasync() on the serving thread took 30.0 ms; meanwhile block device vda "
 	      "wrote 4.00 MB, most for kworker/u4:1 (55), then redis-server (100); the device was busy "
 	      "50.0 % of the time, with 1.7 requests in flight on average; files were written by dd (4377), "
@@ -196,32 +197,32 @@ TEST_CASE("evidence of a lock names its holder and what the holder did during th
 	{
 		b.CpuSample(20 * ms, b.Stack({"memcached", {{"work", "memcached"}}, {}}), FT_OWN_CODE, 101);
 		std::string text = evidence(true);
-		Holds(text, "40 ms of locks");
-		Holds(text, "mc-assocmaint: " + waited + "40.0 ms" + it_held +
+		holds(text, "40 ms of locks");
+		holds(text, "mc-assocmaint: " + waited + "40.0 ms" + it_held +
 				"; meanwhile this thread ran work()\n");
 	}
 	SECTION("it ran a library's code")
 	{
 		b.CpuSample(20 * ms, b.Stack({"memcached", {{"memset", "libc.so.6"}}, {}}), FT_OWN_CODE, 101);
-		Holds(evidence(true), "meanwhile this thread was in memset of libc.so.6\n");
+		holds(evidence(true), "meanwhile this thread was in memset of libc.so.6\n");
 	}
 	SECTION("it waited for a slow peer")
 	{
 		b.Off(FT_IDLE, 12 * ms, 48 * ms, 48 * ms, 0, 101).syscall = 7;
-		Holds(evidence(true), it_held + "; meanwhile this thread waited in poll()\n");
+		holds(evidence(true), it_held + "; meanwhile this thread waited in poll()\n");
 	}
 	SECTION("it could not run for most of the time")
 	{
 		b.Off(FT_STOPPED, 11 * ms, 46 * ms, 46 * ms, 0, 101);
 		std::string text = evidence(true);
-		Holds(text, "mc-assocmaint: the server was stopped (SIGSTOP) for 35.0 ms; " + waited +
+		holds(text, "mc-assocmaint: the server was stopped (SIGSTOP) for 35.0 ms; " + waited +
 				"35.0 ms" + it_held + "\n");
-		Holds(text, "mc-assocmaint: " + waited + "5.00 ms" + it_held +
+		holds(text, "mc-assocmaint: " + waited + "5.00 ms" + it_held +
 				"; meanwhile this thread ran its own code");
 	}
 	SECTION("what another thread's time does not show is reported for the waiting thread")
 	{
-		Holds(evidence(false),
+		holds(evidence(false),
 		      "waited 40.0 ms for a lock held by mc-assocmaint (101), which ran its own "
 		      "code\n");
 	}
@@ -239,7 +240,7 @@ TEST_CASE("evidence of run-queue wait names the CPU holder over all waits")
 		s.cpu = 1;
 	}
 	b.Finish();
-	Holds(EvidenceOf(&b),
+	holds(EvidenceOf(&b),
 	      "waited 30.0 ms on the run queue of cpu 1 (3 times); the CPU was held by stress-ng (2 "
 	      "threads) for 27.0 ms");
 }
@@ -263,7 +264,7 @@ TEST_CASE("evidence of run-queue wait says what is not known of it")
 	SECTION("no holder")
 	{
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "waited 50.0 ms on the run queue of cpu 1; which thread held the CPU was not "
 		      "recorded");
 	}
@@ -273,7 +274,7 @@ TEST_CASE("evidence of run-queue wait says what is not known of it")
 		slice(20 * ms, 26 * ms, 56, "sh");
 		slice(30 * ms, 50 * ms, 0, "swapper/1");
 		b.Finish();
-		Holds(EvidenceOf(&b), "waited 50.0 ms on the run queue of cpu 1; the CPU was held by dd (55) "
+		holds(EvidenceOf(&b), "waited 50.0 ms on the run queue of cpu 1; the CPU was held by dd (55) "
 				      "for 10.0 ms, sh (56) "
 				      "for 6.00 ms and idle for 20.0 ms, until the kernel let the thread run "
 				      "on it; 14.0 ms of the "
@@ -284,7 +285,7 @@ TEST_CASE("evidence of run-queue wait says what is not known of it")
 		slice(0, 60 * ms, 55, "dd");
 		b.run.requests.due_ns[0] = b.run.requests.sent_ns[0] = kBase + 40 * ms;
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "waited 20.0 ms on the run queue of cpu 1; the CPU was held by dd (55) for 20.0 ms\n");
 	}
 }
@@ -300,7 +301,7 @@ TEST_CASE("evidence of a CPU quota names the cgroup that used it up")
 	{
 		b.run.quotas = {{kBase, kServer, "/pods/x", 20'000, 100'000}};
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "the cgroup /pods/x had used up its CPU quota (20.0 ms of every 100 ms): the thread "
 		      "waited 30.0 ms, throttled 3 times");
 	}
@@ -312,7 +313,7 @@ TEST_CASE("evidence of a CPU quota names the cgroup that used it up")
 		    {"cgroup.throttled", "ns", {{"cgroup", "/pods"}}, {{kBase, 0}, {kBase + 80 * ms, 3e7}}},
 		    {"cgroup.throttled", "ns", {{"cgroup", "/pods/x"}}, {{kBase, 7e9}}}};
 		b.Finish();
-		Holds(EvidenceOf(&b), "the cgroup /pods had used up its CPU quota (50.0 ms of every 100 ms)");
+		holds(EvidenceOf(&b), "the cgroup /pods had used up its CPU quota (50.0 ms of every 100 ms)");
 	}
 	SECTION("one that was removed before, and one of another process, do not count")
 	{
@@ -320,7 +321,7 @@ TEST_CASE("evidence of a CPU quota names the cgroup that used it up")
 				{kBase - 1 * ms, kServer, "/pods/x", 0, 100'000},
 				{kBase, kServer + 1, "/other", 20'000, 100'000}};
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "the server's cgroup had used up its CPU quota: the thread waited 30.0 ms");
 	}
 }
@@ -333,7 +334,7 @@ TEST_CASE("evidence of other causes")
 		OneRequest(&b, 32 * ms);
 		b.Frame(static_cast<ft_owner>(FT_SOFTIRQ + 3), 10 * ms, 42 * ms).cpu = 3;
 		b.Finish();
-		Holds(EvidenceOf(&b), "softirq net_rx took 32.0 ms on cpu 3");
+		holds(EvidenceOf(&b), "softirq net_rx took 32.0 ms on cpu 3");
 	}
 	SECTION("a lock, with the kernel stack")
 	{
@@ -344,7 +345,7 @@ TEST_CASE("evidence of other causes")
 		b.run.details.push_back(
 		    {"", {"schedule+0x2", "futex_wait_queue+0x1", "futex_wait", "do_futex"}});
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "blocked in futex() for 12.0 ms; kernel stack: futex_wait_queue < futex_wait < "
 		      "do_futex");
 	}
@@ -354,14 +355,14 @@ TEST_CASE("evidence of other causes")
 		b.Frame(FT_FSYNC, 10 * ms, 41 * ms, 0, 1 * ms).arg[1] = 75;
 		b.Off(FT_FSYNC, 11 * ms, 41 * ms, 41 * ms, 1);
 		b.Finish();
-		Holds(EvidenceOf(&b), "fdatasync() on the serving thread took 31.0 ms");
+		holds(EvidenceOf(&b), "fdatasync() on the serving thread took 31.0 ms");
 	}
 	SECTION("stopped")
 	{
 		OneRequest(&b, 50 * ms);
 		b.Off(FT_STOPPED, 10 * ms, 60 * ms, 60 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b), "the server was stopped (SIGSTOP) for 50.0 ms");
+		holds(EvidenceOf(&b), "the server was stopped (SIGSTOP) for 50.0 ms");
 	}
 	SECTION("frozen, with a known cgroup")
 	{
@@ -372,7 +373,7 @@ TEST_CASE("evidence of other causes")
 		b.run.frozen.push_back({kBase + 10 * ms, kServer, "/docker/1f2e", "container web (1f2e)"});
 		b.run.frozen.push_back({kBase + 900 * ms, kServer, "/later", ""});
 		b.Finish();
-		Holds(EvidenceOf(&b), "the server's cgroup /docker/1f2e (container web (1f2e)) was frozen "
+		holds(EvidenceOf(&b), "the server's cgroup /docker/1f2e (container web (1f2e)) was frozen "
 				      "for 80.0 ms (2 times)");
 	}
 	SECTION("frozen, with an unknown cgroup")
@@ -380,7 +381,7 @@ TEST_CASE("evidence of other causes")
 		OneRequest(&b, 80 * ms);
 		b.Off(FT_FROZEN, 10 * ms, 90 * ms, 90 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b), "the server's cgroup was frozen for 80.0 ms");
+		holds(EvidenceOf(&b), "the server's cgroup was frozen for 80.0 ms");
 	}
 	SECTION("stopped by a tracer, mostly too briefly for spans")
 	{
@@ -390,14 +391,14 @@ TEST_CASE("evidence of other causes")
 		b.run.tracers[77] = "strace";
 		b.run.tracers[78] = "gdb";
 		b.Finish();
-		Holds(EvidenceOf(&b), "was stopped 4,211 times by strace (pid 77), 80.0 ms in total");
+		holds(EvidenceOf(&b), "was stopped 4,211 times by strace (pid 77), 80.0 ms in total");
 	}
 	SECTION("one long event-loop iteration")
 	{
 		OneRequest(&b, 0);
 		b.Frame(FT_ITERATION, 10 * ms, 90 * ms).arg[0] = 2;
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "the server ran its own code for 80.0 ms in one event-loop iteration of 80.0 ms "
 		      "with 2 ready connections (a slow command or a long batch)");
 	}
@@ -406,7 +407,7 @@ TEST_CASE("evidence of other causes")
 		OneRequest(&b, 0);
 		b.Frame(FT_ITERATION, 10 * ms, 20 * ms);
 		b.Finish();
-		Holds(
+		holds(
 		    EvidenceOf(&b),
 		    "the server ran its own code for 100 ms of these 100 ms, in many event-loop iterations");
 	}
@@ -415,7 +416,7 @@ TEST_CASE("evidence of other causes")
 		OneRequest(&b, 80 * ms);
 		b.Off(FT_IDLE, 10 * ms, 90 * ms, 90 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b),
+		holds(EvidenceOf(&b),
 		      "the server was idle for 80.0 ms (longest 80.0 ms): requests or replies were on the "
 		      "network, or the server held the requests, or the load generator (not recorded) did "
 		      "not run");
@@ -425,7 +426,7 @@ TEST_CASE("evidence of other causes")
 		b.Thread(kServer, 0, 10 * ms);
 		b.Request(0, 0, 100 * ms);
 		b.Finish();
-		Holds(EvidenceOf(&b), "100 ms of the requests' time has no recorded cause");
+		holds(EvidenceOf(&b), "100 ms of the requests' time has no recorded cause");
 	}
 }
 
@@ -448,8 +449,8 @@ TEST_CASE("evidence is of the thread where a cause was, also without a request l
 	REQUIRE(episodes.size() == 1);
 	FindEvidence(b.run, timelines, blame, ActivitiesOf(b.run), 10, 1, &episodes);
 	REQUIRE(episodes[0].evidence.size() == 2);
-	Holds(episodes[0].evidence[0], "the server ran its own code for 60.0 ms");
-	Holds(episodes[0].evidence[1], "was stopped 1 time by strace (pid 77), 58.0 ms in total");
+	holds(episodes[0].evidence[0], "the server ran its own code for 60.0 ms");
+	holds(episodes[0].evidence[1], "was stopped 1 time by strace (pid 77), 58.0 ms in total");
 }
 
 TEST_CASE("a smaller cause never takes the place of one without an event")
@@ -478,6 +479,6 @@ TEST_CASE("evidence stays within its limit, the largest cause first")
 	b.Off(FT_STOPPED, 30 * ms, 90 * ms, 90 * ms);
 	b.Finish();
 	std::string one = EvidenceOf(&b, 1);
-	Holds(one, "SIGSTOP");
+	holds(one, "SIGSTOP");
 	CHECK(one.find("fork") == std::string::npos);
 }

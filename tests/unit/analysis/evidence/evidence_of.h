@@ -6,6 +6,7 @@
 
 #include "analysis/evidence.h"
 #include "tests/support/catch.h"
+#include "tests/support/text.h"
 #include "tests/unit/analysis/run_builder.h"
 
 namespace forktail::test
@@ -26,14 +27,6 @@ inline std::string EvidenceOf(RunBuilder *b, size_t limit = 10)
 	for (const std::string &sentence : episodes[0].evidence)
 		text += sentence + "\n";
 	return text;
-}
-
-inline bool Holds(const std::string &text, const std::string &part)
-{
-	INFO(text << "should hold: " << part);
-	bool holds = text.find(part) != std::string::npos;
-	CHECK(holds);
-	return holds;
 }
 
 // One request over the whole of a 100 ms thread that is busy except for what the test adds.

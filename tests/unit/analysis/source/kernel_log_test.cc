@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A recorder's log of requests that the server's kernel saw: it is read like a load generator's, a ring's
 // segments are one log, and what is outside the server's host is not guessed.
-#include "tests/support/flat.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 #include "tests/unit/analysis/kernel_log.h"
 #include "tests/unit/analysis/run_builder.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Marks in a file next to a recording: those that any program appends, those of AddMark, and files that are
 // no marks.
-#include "tests/support/flat.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 #include "tests/unit/analysis/kernel_log.h"
 #include "tests/unit/analysis/run_builder.h"
 

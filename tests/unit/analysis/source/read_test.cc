@@ -4,6 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 
 #include <cstring>
 
@@ -12,6 +13,7 @@
 
 using namespace forktail::analysis;
 using namespace forktail::common;
+using forktail::test::contains;
 using forktail::test::read_file;
 using forktail::test::TempDir;
 using forktail::test::write_file;
@@ -128,14 +130,6 @@ void WriteLoad(const std::string &path, const std::string &boot = "b1", int coun
 	f.Close();
 }
 
-bool Holds(const std::vector<std::string> &list, const std::string &part)
-{
-	for (const std::string &text : list)
-		if (text.find(part) != std::string::npos)
-			return true;
-	return false;
-}
-
 } // namespace
 
 TEST_CASE("servers behind a proxy are one list, in whatever order each log names them")
@@ -167,8 +161,9 @@ TEST_CASE("servers behind a proxy are one list, in whatever order each log names
 	WriteServer(dir.file("server.forktail"));
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
 	CHECK(e.timelines.size() == 4);
-	CHECK(Holds(e.notes, "time at 3 servers behind the proxy counts as network: 1 process was recorded"));
-	CHECK(Holds(e.notes, "is unknown for 7 requests"));
+	CHECK(contains(e.notes,
+		       "time at 3 servers behind the proxy counts as network: 1 process was recorded"));
+	CHECK(contains(e.notes, "is unknown for 7 requests"));
 	CHECK(e.blame.hops.size() == 1);
 	CHECK_FALSE(e.blame.hops[0].proxy);
 
@@ -437,9 +432,9 @@ TEST_CASE("recordings of different boots are not combined")
 	std::string error;
 	int status = -1;
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
-	CHECK(Holds(e.run.warnings, "different boots"));
+	CHECK(contains(e.run.warnings, "different boots"));
 	CHECK(e.run.threads.empty());
-	CHECK(Holds(e.notes, "cannot be explained"));
+	CHECK(contains(e.notes, "cannot be explained"));
 	REQUIRE(e.blame.causes.size() == 1);
 	CHECK(e.blame.causes[0].cause == Cause::Unknown);
 }
@@ -455,7 +450,7 @@ TEST_CASE("a cut recording is read up to the cut, with a warning")
 		Run run;
 		std::string error;
 		REQUIRE(LoadRun(dir.path(), &run, &error));
-		CHECK(Holds(run.warnings, "load.forktail: "));
+		CHECK(contains(run.warnings, "load.forktail: "));
 		CHECK(run.requests.size() % FT_REQUEST_BLOCK ==
 		      (cut > bytes.size() / 2 ? 40'000 % FT_REQUEST_BLOCK : 0));
 	}
@@ -471,7 +466,7 @@ TEST_CASE("a recording without its manifest is still read")
 	Run run;
 	std::string error;
 	REQUIRE(LoadRun(dir.path(), &run, &error));
-	CHECK(Holds(run.warnings, "the manifest is missing"));
+	CHECK(contains(run.warnings, "the manifest is missing"));
 	CHECK(run.requests.size() == 600);
 	CHECK(run.ops == std::vector<std::string>{"request"});
 }
@@ -484,7 +479,7 @@ TEST_CASE("one bad file among good ones is a warning")
 	Run run;
 	std::string error;
 	REQUIRE(LoadRun(dir.path(), &run, &error));
-	CHECK(Holds(run.warnings, "broken.forktail"));
+	CHECK(contains(run.warnings, "broken.forktail"));
 	CHECK(run.threads.size() == 1);
 }
 
@@ -566,5 +561,5 @@ TEST_CASE("a recording that ends before the load is reported")
 	std::string error;
 	int status = -1;
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
-	CHECK(Holds(e.notes, "recorded until +1.000 s only"));
+	CHECK(contains(e.notes, "recorded until +1.000 s only"));
 }

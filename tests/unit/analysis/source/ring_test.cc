@@ -3,6 +3,7 @@
 // is open at their end is included.
 #include "tests/support/ring.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 
 #include <sys/resource.h>
 
@@ -10,6 +11,7 @@
 #include "analysis/source/read_blocks.h"
 
 using namespace forktail::analysis;
+using forktail::test::contains;
 using forktail::test::kRingMs;
 using forktail::test::kRingSecond;
 using forktail::test::read_file;
@@ -38,12 +40,6 @@ uint64_t Accounted(const Run &run)
 	for (const ft_tally &t : run.tallies)
 		ns += t.total_ns;
 	return ns;
-}
-
-bool Holds(const std::vector<std::string> &list, const std::string &part)
-{
-	return std::any_of(list.begin(), list.end(),
-			   [&](const std::string &text) { return text.find(part) != std::string::npos; });
 }
 
 } // namespace
@@ -277,7 +273,7 @@ TEST_CASE("a segment that is evicted while it is read is either read or skipped"
 	run = load();
 	REQUIRE(setrlimit(RLIMIT_NOFILE, &files) == 0);
 	REQUIRE(run.warnings.size() == 1);
-	CHECK(Holds(run.warnings, "5 segments of the ring were evicted while it was read"));
+	CHECK(contains(run.warnings, "5 segments of the ring were evicted while it was read"));
 	CHECK(run.spans.size() == 25);
 }
 

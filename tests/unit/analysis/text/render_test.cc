@@ -2,6 +2,7 @@
 // The printed output: the text's sentences and columns, the JSON's keys, and the format of numbers.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
+#include "tests/support/text.h"
 #include "tests/unit/analysis/run_builder.h"
 
 #include <cerrno>
@@ -65,14 +66,6 @@ void ForkRun(RunBuilder *b)
 	b->Loop("constant");
 }
 
-bool Holds(const std::string &text, const std::string &part)
-{
-	INFO(text << "should hold: " << part);
-	bool holds = text.find(part) != std::string::npos;
-	CHECK(holds);
-	return holds;
-}
-
 } // namespace
 
 TEST_CASE("the cost of a copy outside its page fault is mentioned where it is not included")
@@ -108,27 +101,27 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	e.episodes[0].evidence.push_back("74 words");
 	std::string text = ExplainText(e, {});
 
-	Holds(text, "\n   74 words\n");
-	Holds(text, "402 requests in 1.00 s, open loop at 1,000/s, 1 error (1 timed out)\n");
-	Holds(text, "p50 100 us   p99 100 us   p99.9 61.0 ms   p99.99 61.0 ms   max 61.0 ms\n");
-	Holds(text, "2 requests of 1.00 ms or more in 1 episode; 100 % of their time is explained\n");
-	Holds(text, "\nfork                   2     109 ms   96.6 %         1.00 ms       1.00 ms\n");
-	Holds(text, "1  +0.500 s  62.0 ms  2 requests, worst 61.0 ms: fork 97 %, server-busy 3 %\n");
-	Holds(text, "\n   fork() copied page tables for 60.0 ms\n");
-	Holds(text,
+	holds(text, "\n   74 words\n");
+	holds(text, "402 requests in 1.00 s, open loop at 1,000/s, 1 error (1 timed out)\n");
+	holds(text, "p50 100 us   p99 100 us   p99.9 61.0 ms   p99.99 61.0 ms   max 61.0 ms\n");
+	holds(text, "2 requests of 1.00 ms or more in 1 episode; 100 % of their time is explained\n");
+	holds(text, "\nfork                   2     109 ms   96.6 %         1.00 ms       1.00 ms\n");
+	holds(text, "1  +0.500 s  62.0 ms  2 requests, worst 61.0 ms: fork 97 %, server-busy 3 %\n");
+	holds(text, "\n   fork() copied page tables for 60.0 ms\n");
+	holds(text,
 	      "Server thread redis-server (100): 1.00 s recorded, 100 % of it accounted for: own code 64.0 %,"
 	      "\nstalls 6.0 %, idle 30.0 %. By its own count (INFO, over 1.00 s) its event loop was busy "
 	      "62.0 % of"
 	      "\nthe time, in commands 15.5 %; it does not count polling and waiting for a CPU.\n");
-	Holds(text, "\n+0.000 s is 2023-11-14 22:13:20.250 UTC.\n");
-	Holds(text, "No events were dropped.\n");
-	Holds(text, "Recording cost: BPF programs took 20.0 ms (2.0 % of one CPU, estimated), 100,000 runs "
+	holds(text, "\n+0.000 s is 2023-11-14 22:13:20.250 UTC.\n");
+	holds(text, "No events were dropped.\n");
+	holds(text, "Recording cost: BPF programs took 20.0 ms (2.0 % of one CPU, estimated), 100,000 runs "
 		    "of 200 ns on"
 		    "\naverage; the recorder took 5.00 ms of CPU (0.50 %), 250 ms more to load its programs, "
 		    "and 23.0 MB of"
 		    "\nmemory.\n");
-	Holds(text, "Warning: load.forktail: 12.0 kB in 1 place could not be read.\n");
-	Holds(text, "Not recorded: page faults: perf events are forbidden here.\n");
+	holds(text, "Warning: load.forktail: 12.0 kB in 1 place could not be read.\n");
+	holds(text, "Not recorded: page faults: perf events are forbidden here.\n");
 	CHECK(text.find('\033') == std::string::npos);
 	std::istringstream lines(text);
 	for (std::string line; std::getline(lines, line);) {
@@ -147,17 +140,17 @@ TEST_CASE("commands as the server counted them are beside the log's requests")
 	ForkRun(&b);
 	Explanation e = Explain(&b, {1 * ms, 0});
 	CHECK(ExplainText(e, {}).find("as the server counted") == std::string::npos);
-	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_commands"));
+	CHECK(!parse_json(ExplainJson(e))["account"].holds("server_commands"));
 	ServerCommand set = {"set", 1500, 3, 2, 3 * ms, 1 * us, 8 * us, OperationCount{1510, 1500, 30 * ms}};
 	ServerCommand info = {"info", 4, 0, 0, 200 * us, 33 * us, 66 * us, {}};
 	e.server_commands = {1000 * ms, {set, info}};
 	const std::string text = ExplainText(e, {});
-	Holds(text, "\ncommand  calls     time     mean   p50 <=   p99 <=  requests  difference  service\n"
+	holds(text, "\ncommand  calls     time     mean   p50 <=   p99 <=  requests  difference  service\n"
 		    "set      1,500  3.00 ms  2.00 us  1.00 us  8.00 us     1,510          -7  20.0 us\n"
 		    "info         4   200 us  50.0 us  33.0 us  66.0 us         -           -        -\n");
 	Style narrow;
 	narrow.columns = 60;
-	Holds(ExplainText(e, narrow), "\ncommand  calls     time     mean   p50 <=   p99 <=  requests\n");
+	holds(ExplainText(e, narrow), "\ncommand  calls     time     mean   p50 <=   p99 <=  requests\n");
 	const nlohmann::json counted = parse_json(ExplainJson(e))["account"]["server_commands"];
 	CHECK(counted["ns"] == 1000 * ms);
 	REQUIRE(counted["commands"].size() == 2);
@@ -173,9 +166,9 @@ TEST_CASE("commands as the server counted them are beside the log's requests")
 							{"difference", -7},
 							{"served", 1500},
 							{"service_ns", 20 * us}}));
-	CHECK(!counted["commands"][1].contains("requests"));
+	CHECK(!counted["commands"][1].holds("requests"));
 	e.server_commands->commands.assign(7, set);
-	Holds(ExplainText(e, {}), "\n(2 more commands: --json)\n");
+	holds(ExplainText(e, {}), "\n(2 more commands: --json)\n");
 }
 
 TEST_CASE("threads as the server counted them are beside their CPU time")
@@ -183,12 +176,12 @@ TEST_CASE("threads as the server counted them are beside their CPU time")
 	RunBuilder b;
 	ForkRun(&b);
 	Explanation e = Explain(&b, {1 * ms, 0});
-	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_threads"));
+	CHECK(!parse_json(ExplainJson(e))["account"].holds("server_threads"));
 	e.server_threads.period = {kBase, kBase + 900 * ms};
 	ServerThread main = {"main", 200 * ms, 120 * ms, {}, {}, {}, 0, 210 * ms};
 	ServerThread io = {"io_thd_1", {}, 90 * ms, 12, 3400, 3390, -1, 0};
 	e.server_threads.threads = {main, io};
-	Holds(ExplainText(e, {}),
+	holds(ExplainText(e, {}),
 	      "\nthread    connections  reads  writes   active  CPU (INFO)  CPU (kernel)  difference\n"
 	      "main                -      -       -   120 ms      200 ms        210 ms    -10.0 ms\n"
 	      "io_thd_1           12  3,400   3,390  90.0 ms           -             -           -\n");
@@ -207,7 +200,7 @@ TEST_CASE("threads as the server counted them are beside their CPU time")
 						       {"reads", 3400},
 						       {"writes", 3390}}));
 	e.server_threads.threads[0].cpu_ns.reset();
-	Holds(ExplainText(e, {}),
+	holds(ExplainText(e, {}),
 	      "\nmain                -      -       -   120 ms        210 ms    -90.0 ms\n");
 }
 
@@ -222,11 +215,11 @@ TEST_CASE("dropped events are located in time")
 	b.run.drops.push_back({kBase + 700 * ms, kBase + 800 * ms, 9, FT_DROP_DISK, FT_BLOCK_TALLY});
 	b.run.drops.push_back({kBase + 800 * ms, kBase + 900 * ms, 1, FT_DROP_DISK, FT_BLOCK_STACK});
 	std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
-	Holds(text, "Dropped: 9 tallies (the recorder's disk was too slow) between +0.700 s and +0.800 s.\n");
-	Holds(text, "Dropped: 1 names (the recorder's disk was too slow) between +0.800 s and +0.900 s.\n");
-	Holds(text, "Dropped: 1,204 cow-copy spans (ring full) between +0.100 s and +0.200 s.\n");
-	Holds(text, "Dropped: 7 entries of the request log between +0.300 s and +0.350 s.\n");
-	Holds(text,
+	holds(text, "Dropped: 9 tallies (the recorder's disk was too slow) between +0.700 s and +0.800 s.\n");
+	holds(text, "Dropped: 1 names (the recorder's disk was too slow) between +0.800 s and +0.900 s.\n");
+	holds(text, "Dropped: 1,204 cow-copy spans (ring full) between +0.100 s and +0.200 s.\n");
+	holds(text, "Dropped: 7 entries of the request log between +0.300 s and +0.350 s.\n");
+	holds(text,
 	      "Dropped: 2 runs of sched_wakeup (skipped by the kernel) between +0.400 s and +0.600 s.\n");
 	CHECK(text.find("No events were dropped") == std::string::npos);
 }
@@ -237,14 +230,14 @@ TEST_CASE("a run with nothing slow, without answers, and with iterations only")
 	SECTION("nothing slow")
 	{
 		ForkRun(&b);
-		Holds(ExplainText(Explain(&b, {1000 * ms, 0}), {}), "\nNo request of 1.00 s or more.\n");
+		holds(ExplainText(Explain(&b, {1000 * ms, 0}), {}), "\nNo request of 1.00 s or more.\n");
 	}
 	SECTION("no answers")
 	{
 		b.Request(0, 0, 5 * ms, 0, 0, FT_STATUS_REFUSED);
 		std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
-		Holds(text, "1 request in 1.00 s, 1 error (1 refused)\nNo request was answered.\n");
-		Holds(text, "0 % of their time is explained");
+		holds(text, "1 request in 1.00 s, 1 error (1 refused)\nNo request was answered.\n");
+		holds(text, "0 % of their time is explained");
 	}
 	SECTION("iterations")
 	{
@@ -253,11 +246,11 @@ TEST_CASE("a run with nothing slow, without answers, and with iterations only")
 		b.Frame(FT_ITERATION, 499 * ms, 561 * ms);
 		b.Tally(FT_OWN_CODE, 0, 1000 * ms, 940 * ms);
 		std::string text = ExplainText(Explain(&b, {1 * ms, 0}), {});
-		Holds(
+		holds(
 		    text,
 		    "No request log: stalls are found from 1 event-loop iteration over 1.00 s of recording.");
-		Holds(text, "1 iteration of 1.00 ms or more in 1 episode");
-		Holds(text, "\nfork                   1    60.0 ms  ");
+		holds(text, "1 iteration of 1.00 ms or more in 1 episode");
+		holds(text, "\nfork                   1    60.0 ms  ");
 	}
 }
 
@@ -278,7 +271,7 @@ TEST_CASE("the JSON has the documented keys")
 	CHECK(j["requests"]["latency_ns"]["p50"] == 100 * us);
 	CHECK(j["requests"]["latency_ns"]["p99.9"] == 61 * ms);
 	for (const char *key : {"p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"})
-		CHECK(j["requests"]["latency_ns"].contains(key));
+		CHECK(j["requests"]["latency_ns"].holds(key));
 	CHECK(j["slow"]["threshold_ns"] == 1 * ms);
 	CHECK(j["slow"]["count"] == 2);
 	REQUIRE(!j["causes"].empty());
@@ -287,7 +280,7 @@ TEST_CASE("the JSON has the documented keys")
 	CHECK(j["causes"][0]["time_ns"].get<uint64_t>() >= 109 * ms);
 	CHECK(j["causes"][0]["share"].get<double>() > 0.9);
 	for (const char *key : {"p99", "p99.9", "p99.99", "max"})
-		CHECK(j["causes"][0]["what_if"].contains(key));
+		CHECK(j["causes"][0]["what_if"].holds(key));
 	CHECK(j["causes"][0]["what_if"]["max"] == 1 * ms);
 	REQUIRE(j["episodes"].size() == 1);
 	CHECK(j["episodes"][0]["start_ns"] == kBase + 500 * ms);
@@ -322,7 +315,7 @@ TEST_CASE("the JSON has the documented keys")
 	}
 	CHECK(j["slow_requests"][1]["status"] == "timeout");
 	CHECK(j["slow_requests"][1]["op"] == "SET");
-	CHECK(!parse_json(ExplainJson(e)).contains("slow_requests"));
+	CHECK(!parse_json(ExplainJson(e)).holds("slow_requests"));
 }
 
 // JSON is assembled from pieces. The result must be what a JSON library writes.

@@ -6,6 +6,9 @@
 
 #include "common/text.h"
 #include "tests/support/catch.h"
+#include "tests/support/text.h"
+
+using forktail::test::contains;
 
 namespace
 {
@@ -28,11 +31,6 @@ std::string refused(const std::string &text)
 	INFO(text);
 	CHECK_FALSE(limit_parse(text.c_str(), &l, error, sizeof(error)));
 	return error;
-}
-
-bool contains(const std::string &text, const char *part)
-{
-	return text.find(part) != std::string::npos;
 }
 
 std::string sentence(const char *text, double value, limit_reading reading = LIMIT_FAILS_IF)

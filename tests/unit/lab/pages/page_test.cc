@@ -9,6 +9,7 @@
 #include "lab/run/files.h"
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 #include "tests/unit/lab/output.h"
 
 using namespace forktail::lab;
@@ -48,11 +49,6 @@ Output Make(const Scenario &scenario, const Results &results)
 	output.charts = {
 	    {"A chart", "<?xml version=\"1.0\"?>\n<svg role=\"img\"><title>A chart</title></svg>\n"}};
 	return output;
-}
-
-bool Has(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
 }
 
 std::string Comparison(const Results &first, const Results &second, const Scenario &scenario = WithTable())
@@ -95,10 +91,10 @@ TEST_CASE("a page has the settings, the machine and the results")
 	      "<p>the fork held the server for 58.9 ms</p>\n<ul class=\"evidence\">\n<li>it copied page "
 	      "tables</li>\n"
 	      "</ul>\n<p>another</p>"})
-		CHECK(Has(page, part));
-	CHECK_FALSE(Has(page, "<?xml"));
-	CHECK_FALSE(Has(page, "<script"));
-	CHECK_FALSE(Has(page, "href=\"point"));
+		CHECK(contains(page, part));
+	CHECK_FALSE(contains(page, "<?xml"));
+	CHECK_FALSE(contains(page, "<script"));
+	CHECK_FALSE(contains(page, "href=\"point"));
 }
 
 TEST_CASE("a page links to the existing pages of its recordings")
@@ -113,9 +109,9 @@ TEST_CASE("a page links to the existing pages of its recordings")
 		REQUIRE(ReplaceFile(dir.file(run) + "/report.html", "a page", &error));
 	}
 	std::string page = PageOf(scenario, results, Make(scenario, results), dir.path());
-	CHECK(Has(page, "<a href=\"point-8-unix/report.html\">"));
-	CHECK(Has(page, "<a href=\"a%20%22b%22/run/report.html\">"));
-	CHECK_FALSE(Has(page, "<a href=\"point-20"));
+	CHECK(contains(page, "<a href=\"point-8-unix/report.html\">"));
+	CHECK(contains(page, "<a href=\"a%20%22b%22/run/report.html\">"));
+	CHECK_FALSE(contains(page, "<a href=\"point-20"));
 }
 
 TEST_CASE("a point's recorded steps have a section each, as far as they ran")
@@ -131,11 +127,11 @@ TEST_CASE("a point's recorded steps have a section each, as far as they ran")
 	results.points[0].texts.clear();
 	results.points[0].recorded.clear();
 	std::string page = PageOf(scenario, results, Make(scenario, results), "/nowhere");
-	CHECK(Has(page, "<b>connections: 20; listen: unix; traced</b>swap 99 %"));
-	CHECK(Has(page, "<b>connections: 20; listen: unix; run</b>fork 61 %"));
-	CHECK(Has(page, "<b>connections: 8; listen: tcp; run</b>"));
-	CHECK_FALSE(Has(page, "<b>connections: 8; listen: tcp; traced</b>"));
-	CHECK_FALSE(Has(page, "<b>connections: 8; listen: unix"));
+	CHECK(contains(page, "<b>connections: 20; listen: unix; traced</b>swap 99 %"));
+	CHECK(contains(page, "<b>connections: 20; listen: unix; run</b>fork 61 %"));
+	CHECK(contains(page, "<b>connections: 8; listen: tcp; run</b>"));
+	CHECK_FALSE(contains(page, "<b>connections: 8; listen: tcp; traced</b>"));
+	CHECK_FALSE(contains(page, "<b>connections: 8; listen: unix"));
 }
 
 TEST_CASE("texts of scenarios and servers cannot be markup on a page")
@@ -152,9 +148,9 @@ TEST_CASE("texts of scenarios and servers cannot be markup on a page")
 	for (Point &point : results.points)
 		point.texts = {{"run.causes", evil}, {"run.worst", evil}};
 	std::string page = PageOf(scenario, results, Make(scenario, results), "/nowhere");
-	CHECK_FALSE(Has(page, "<script"));
-	CHECK(Has(page, "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\\x1b[2J\\xff\\u202e"));
-	CHECK_FALSE(Has(IndexOf({{evil, evil, evil, 1, evil}}, results), "<script"));
+	CHECK_FALSE(contains(page, "<script"));
+	CHECK(contains(page, "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;\\x1b[2J\\xff\\u202e"));
+	CHECK_FALSE(contains(IndexOf({{evil, evil, evil, 1, evil}}, results), "<script"));
 }
 
 TEST_CASE("an index lists scenarios with their state, and links those that have a page")
@@ -162,16 +158,16 @@ TEST_CASE("an index lists scenarios with their state, and links those that have 
 	std::string page = IndexOf(
 	    {{"a3", "The suite", "done", 125, "a3/report.html"}, {"c", "Memory", "failed: no swap", 0, ""}},
 	    SampleResults());
-	CHECK(Has(page,
-		  "<th scope=\"row\"><a href=\"a3/report.html\">a3</a></th><td>The suite</td><td>done</td>"
+	CHECK(contains(
+	    page, "<th scope=\"row\"><a href=\"a3/report.html\">a3</a></th><td>The suite</td><td>done</td>"
 		  "<td class=\"number\">2 min 5 s</td>"));
-	CHECK(
-	    Has(page,
-		"<th scope=\"row\">c</th><td>Memory</td><td>failed: no swap</td><td class=\"number\"></td>"));
-	CHECK(Has(page, "Some CPU"));
+	CHECK(contains(
+	    page,
+	    "<th scope=\"row\">c</th><td>Memory</td><td>failed: no swap</td><td class=\"number\"></td>"));
+	CHECK(contains(page, "Some CPU"));
 	// Values of one run only.
-	CHECK_FALSE(Has(page, "12.5 s"));
-	CHECK_FALSE(Has(page, "no zram here"));
+	CHECK_FALSE(contains(page, "12.5 s"));
+	CHECK_FALSE(contains(page, "no zram here"));
 }
 
 TEST_CASE("a run's section in Markdown has its tables, charts, worst moments and notes")
@@ -192,7 +188,7 @@ TEST_CASE("a run's section in Markdown has its tables, charts, worst moments and
 	      "  - it copied page tables\n"
 	      "- **connections: 20",
 	      "Notes:\n\n- no zram here: the module is missing\n"})
-		CHECK(Has(text, part));
+		CHECK(contains(text, part));
 	CHECK(text.back() == '\n');
 
 	TempDir dir;
@@ -230,15 +226,15 @@ TEST_CASE("a short section in a document holds the main table's published column
 	output.charts.push_back(output.charts[0]);
 	REQUIRE(WriteSection(document, scenario, results, output, &error));
 	std::string text = read_file(document);
-	CHECK_FALSE(Has(text, "| 8 | unix |")); // a long table: its published rows only
-	CHECK(Has(text, "| 20 | unix | 20,000 | 184,928 |"));
-	CHECK(Has(text, "\n![A chart](page/sample-1.svg)\n<!-- /lab:sample -->\n"));
+	CHECK_FALSE(contains(text, "| 8 | unix |")); // a long table: its published rows only
+	CHECK(contains(text, "| 20 | unix | 20,000 | 184,928 |"));
+	CHECK(contains(text, "\n![A chart](page/sample-1.svg)\n<!-- /lab:sample -->\n"));
 	CHECK(read_file(dir.file("page/sample-1.svg")) == output.charts[0].svg);
 	CHECK(read_file(dir.file("page/sample-2.svg")).empty());
 
 	REQUIRE(ReplaceFile(document, "<!-- lab:other short -->\n<!-- /lab:other -->\n", &error));
 	CHECK_FALSE(WriteSection(document, scenario, results, output, &error));
-	CHECK(Has(error, "has no section for sample"));
+	CHECK(contains(error, "has no section for sample"));
 }
 
 TEST_CASE("the terminal gets tables and notes")
@@ -247,10 +243,10 @@ TEST_CASE("the terminal gets tables and notes")
 	Results results = SampleResults();
 	std::string text = TextOf(results, Make(scenario, results), 120);
 	CHECK(text.rfind("By connections\n\n", 0) == 0);
-	CHECK(Has(text, "184,928"));
-	CHECK(Has(text, "\nA note.\n\nnote: no zram here: the module is missing\n"));
+	CHECK(contains(text, "184,928"));
+	CHECK(contains(text, "\nA note.\n\nnote: no zram here: the module is missing\n"));
 	results.notes = {"\x1b[2J"};
-	CHECK(Has(TextOf(results, Make(scenario, results), 120), "note: \\x1b[2J\n"));
+	CHECK(contains(TextOf(results, Make(scenario, results), 120), "note: \\x1b[2J\n"));
 }
 
 TEST_CASE("a comparison shows both figures and their ratio, and marks ranges that do not overlap")
@@ -270,15 +266,15 @@ TEST_CASE("a comparison shows both figures and their ratio, and marks ranges tha
 		  "8            unix    SET/s         8,000 (7,600-8,400)  12,000 (11,400-12,600)   1.50  *\n"
 		  "                     p99.9, us    9,872 (9,378-10,366)    9,872 (9,378-10,366)   1.00\n",
 		  0) == 0);
-	CHECK(Has(text, "12,000 (11,400-12,600)   1.50  *\n"));
-	CHECK(Has(text, "21,600 (20,520-22,680)   1.08\n"));
-	CHECK(Has(text, "-      -\n")); // what only the first has
-	CHECK(Has(text, "*: the ranges of the repeats do not overlap. With 3 and 3 repeats of identical "
-			"runs, this happens by chance for 10.0 % of the figures.\n"));
-	CHECK_FALSE(Has(text, "differ"));
-	CHECK_FALSE(Has(text, "noise"));
-	CHECK_FALSE(Has(text, "fork 61"));
-	CHECK_FALSE(Has(text, "184,928"));
+	CHECK(contains(text, "12,000 (11,400-12,600)   1.50  *\n"));
+	CHECK(contains(text, "21,600 (20,520-22,680)   1.08\n"));
+	CHECK(contains(text, "-      -\n")); // what only the first has
+	CHECK(contains(text, "*: the ranges of the repeats do not overlap. With 3 and 3 repeats of identical "
+			     "runs, this happens by chance for 10.0 % of the figures.\n"));
+	CHECK_FALSE(contains(text, "differ"));
+	CHECK_FALSE(contains(text, "noise"));
+	CHECK_FALSE(contains(text, "fork 61"));
+	CHECK_FALSE(contains(text, "184,928"));
 }
 
 TEST_CASE("a comparison of single runs warns that noise is possible, and lists other differences")
@@ -290,14 +286,14 @@ TEST_CASE("a comparison of single runs warns that noise is possible, and lists o
 	for (Point &point : second.points)
 		point.numbers["run.SET.rps"] = 0;
 	std::string text = Comparison(first, second);
-	CHECK(Has(text, "The scales differ: small and tiny.\n"));
-	CHECK(Has(text, "The hosts differ: box and unknown.\n"));
-	CHECK(Has(text,
-		  "The versions differ: forktail 0.1.0, redis 7.0.15 and forktail 0.1.0, redis 8.0.0.\n"));
-	CHECK(Has(text, "A single run cannot distinguish a change from noise"));
-	CHECK_FALSE(Has(text, "kernels differ"));
-	CHECK_FALSE(Has(text, "*"));
-	CHECK(Has(Comparison(second, first), "  8,000      -\n")); // no ratio to 0
+	CHECK(contains(text, "The scales differ: small and tiny.\n"));
+	CHECK(contains(text, "The hosts differ: box and unknown.\n"));
+	CHECK(contains(
+	    text, "The versions differ: forktail 0.1.0, redis 7.0.15 and forktail 0.1.0, redis 8.0.0.\n"));
+	CHECK(contains(text, "A single run cannot distinguish a change from noise"));
+	CHECK_FALSE(contains(text, "kernels differ"));
+	CHECK_FALSE(contains(text, "*"));
+	CHECK(contains(Comparison(second, first), "  8,000      -\n")); // no ratio to 0
 	Results other = SampleResults();
 	other.scenario = "another";
 	std::string error;

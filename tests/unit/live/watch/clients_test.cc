@@ -3,10 +3,12 @@
 #include "live/watch.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
+#include "tests/support/text.h"
 
 using namespace forktail::live::watch;
 using forktail::live::Client;
 using forktail::live::kMostClients;
+using forktail::test::contains;
 
 namespace
 {
@@ -47,11 +49,6 @@ std::string Screen(const std::vector<Line> &lines)
 	for (const Line &line : lines)
 		text += TextOf(line) + "\n";
 	return text;
-}
-
-bool Contains(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
 }
 
 } // namespace
@@ -115,31 +112,31 @@ TEST_CASE("watch: the list of clients fits at any size, and requests are in the 
 		CHECK(lines.size() == rows);
 		for (const Line &line : lines)
 			CHECK(WidthOf(line) <= columns);
-		CHECK(Contains(text, "requests 20,128/s  p99 145 us"));
+		CHECK(contains(text, "requests 20,128/s  p99 145 us"));
 		CHECK(text.find("cron") < text.find("php-fpm"));
-		CHECK(Contains(text, "40.0 ms"));
-		CHECK(Contains(text, "q quit"));
+		CHECK(contains(text, "40.0 ms"));
+		CHECK(contains(text, "q quit"));
 	}
 	std::string text = Screen(LayOut(f, 80, 24, {}));
 	INFO(text);
-	CHECK(Contains(text, "slowest clients of the minute"));
-	CHECK(Contains(text, "0.5   3.33 ms   40.0 ms     25 %"));
+	CHECK(contains(text, "slowest clients of the minute"));
+	CHECK(contains(text, "0.5   3.33 ms   40.0 ms     25 %"));
 	f.clients[0].share = 1e-6;
-	CHECK(Contains(Screen(LayOut(f, 80, 24, {})), "40.0 ms < 0.01 %"));
-	CHECK(Contains(text, "(1/16 of connections)"));
-	CHECK(Contains(text, "c clients"));
+	CHECK(contains(Screen(LayOut(f, 80, 24, {})), "40.0 ms < 0.01 %"));
+	CHECK(contains(text, "(1/16 of connections)"));
+	CHECK(contains(text, "c clients"));
 
 	f.show_clients = false;
 	text = Screen(LayOut(f, 80, 24, {}));
-	CHECK(Contains(text, "requests 20,128/s"));
-	CHECK_FALSE(Contains(text, "cron"));
-	CHECK(Contains(Screen(LayOutOnce(f, 80, {})), "cron"));
+	CHECK(contains(text, "requests 20,128/s"));
+	CHECK_FALSE(contains(text, "cron"));
+	CHECK(contains(Screen(LayOutOnce(f, 80, {})), "cron"));
 
 	f.show_clients = true;
 	f.health.request_sample = 0;
 	text = Screen(LayOut(f, 80, 24, {}));
-	CHECK(Contains(text, "Start forktail record with --requests"));
-	CHECK_FALSE(Contains(text, "requests 20,128/s"));
+	CHECK(contains(text, "Start forktail record with --requests"));
+	CHECK_FALSE(contains(text, "requests 20,128/s"));
 }
 
 TEST_CASE("watch: JSON has requests and clients, and null where none are recorded")

@@ -3,6 +3,7 @@
 // too wide, nothing depends on colour alone, and only ASCII is used where nothing else can be displayed.
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
+#include "tests/support/text.h"
 
 #include "live/watch.h"
 #include "live/watch/sentences.h"
@@ -10,6 +11,7 @@
 using namespace forktail::analysis;
 using namespace forktail::live::watch;
 using namespace forktail::live::watch;
+using forktail::test::contains;
 using forktail::test::parse_json;
 
 namespace
@@ -89,11 +91,6 @@ std::string All(const std::vector<Line> &lines)
 	return text;
 }
 
-bool Holds(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
-}
-
 Style Drawn(bool unicode)
 {
 	Style style;
@@ -114,12 +111,12 @@ TEST_CASE("watch: what matters is visible at any size, and no line is too wide")
 		CHECK(lines.size() == rows);
 		for (const Line &line : lines)
 			CHECK(WidthOf(line) <= columns);
-		CHECK(Holds(text, "redis-server"));
-		CHECK(Holds(text, "iterations 12,345"));
-		CHECK(Holds(text, "! fork"));
-		CHECK(Holds(text, "longest iteration of the minute: fork()"));
-		CHECK(Holds(text, "recorder CPU"));
-		CHECK(Holds(text, "q quit"));
+		CHECK(contains(text, "redis-server"));
+		CHECK(contains(text, "iterations 12,345"));
+		CHECK(contains(text, "! fork"));
+		CHECK(contains(text, "longest iteration of the minute: fork()"));
+		CHECK(contains(text, "recorder CPU"));
+		CHECK(contains(text, "q quit"));
 	}
 	// Even at the smallest size it is cut, and nothing is drawn outside.
 	for (size_t rows = 1; rows < 10; rows++)
@@ -141,25 +138,27 @@ TEST_CASE("watch: stalls come first, each with its time, and are clear without c
 	CHECK(fork < copies);
 	CHECK(copies < own);
 	CHECK(own != std::string::npos);
-	CHECK(Holds(text, "48.0 ms"));
-	CHECK(Holds(text, "4,000x, longest 90.0 us"));
-	CHECK_FALSE(Holds(text, "! own-code"));
-	CHECK_FALSE(Holds(text, "\n  idle "));
-	CHECK(Holds(text, "idle 64 %"));
-	CHECK(Holds(text, "stalled 6 %"));
+	CHECK(contains(text, "48.0 ms"));
+	CHECK(contains(text, "4,000x, longest 90.0 us"));
+	CHECK_FALSE(contains(text, "! own-code"));
+	CHECK_FALSE(contains(text, "\n  idle "));
+	CHECK(contains(text, "idle 64 %"));
+	CHECK(contains(text, "stalled 6 %"));
 }
 
 TEST_CASE("watch: the worst iteration has its evidence, children their progress")
 {
 	const std::string text = All(LayOut(SampleFrame(), 250, 40, Drawn(true)));
 	INFO(text);
-	CHECK(Holds(text, "50.0 ms at 07:59:55 UTC, redis-server, 12 reads, 13 writes: fork 48.0 ms (96 %)"));
-	CHECK(Holds(text, "; in copy_page_range; CPU held by stress"));
-	CHECK(Holds(text, "snapshot child 4800: 2.00 s so far, the previous one took 4.00 s (50 % of that)"));
-	CHECK(Holds(text, "3 fsyncs in 700 ms, longest 400 ms of appendonly.aof.1.incr.aof"));
-	CHECK(Holds(text, "faults: 4,000 cow-copy in 12.0 ms"));
-	CHECK(Holds(text, "CPU held by stress 20.0 ms"));
-	CHECK(Holds(text, "bio_aof_fsync: fsync 700 ms"));
+	CHECK(contains(text,
+		       "50.0 ms at 07:59:55 UTC, redis-server, 12 reads, 13 writes: fork 48.0 ms (96 %)"));
+	CHECK(contains(text, "; in copy_page_range; CPU held by stress"));
+	CHECK(contains(text,
+		       "snapshot child 4800: 2.00 s so far, the previous one took 4.00 s (50 % of that)"));
+	CHECK(contains(text, "3 fsyncs in 700 ms, longest 400 ms of appendonly.aof.1.incr.aof"));
+	CHECK(contains(text, "faults: 4,000 cow-copy in 12.0 ms"));
+	CHECK(contains(text, "CPU held by stress 20.0 ms"));
+	CHECK(contains(text, "bio_aof_fsync: fsync 700 ms"));
 }
 
 TEST_CASE("watch: the strip marks the displayed second, and shows what is unknown")
@@ -170,7 +169,7 @@ TEST_CASE("watch: the strip marks the displayed second, and shows what is unknow
 	const std::vector<Line> lines = LayOut(f, 80, 24, Drawn(false));
 	const std::string text = All(lines);
 	INFO(text);
-	CHECK(Holds(TextOf(lines[0]), "FROZEN"));
+	CHECK(contains(TextOf(lines[0]), "FROZEN"));
 	// Three rows, then the pointer under column 9 + 65.
 	const std::string top = TextOf(lines[1]), bottom = TextOf(lines[3]), pointer = TextOf(lines[4]);
 	CHECK(top.substr(0, 9) == " 50.0 ms ");
@@ -179,7 +178,7 @@ TEST_CASE("watch: the strip marks the displayed second, and shows what is unknow
 	CHECK(top.find('#') == 74);
 	CHECK(bottom[9 + 3] == '?');
 	CHECK(pointer.find('^') == 74);
-	CHECK(Holds(pointer, "08:00:00 UTC"));
+	CHECK(contains(pointer, "08:00:00 UTC"));
 	bool reversed = false;
 	for (const Words &words : lines[1])
 		reversed |= words.look == Look::Chosen && words.text == "#";
@@ -201,8 +200,8 @@ TEST_CASE("watch: nothing yet, a recorder that ended, records that were dropped"
 	Frame empty;
 	empty.waiting = "nothing is recorded in /run/forktail yet";
 	std::string text = All(LayOut(empty, 80, 24, Drawn(true)));
-	CHECK(Holds(text, "nothing is recorded in /run/forktail yet"));
-	CHECK(Holds(text, "q quit"));
+	CHECK(contains(text, "nothing is recorded in /run/forktail yet"));
+	CHECK(contains(text, "q quit"));
 
 	Frame f = SampleFrame();
 	f.alive = false;
@@ -214,15 +213,15 @@ TEST_CASE("watch: nothing yet, a recorder that ended, records that were dropped"
 	f.event = {0, 8 * 3600 * kSecondNs, "the recorder ended"};
 	text = All(LayOut(f, 120, 30, Drawn(true)));
 	INFO(text);
-	CHECK(Holds(text, "(ended)"));
-	CHECK(Holds(text, "no recorder: no data for 42.0 s"));
-	CHECK(Holds(text, "1,234 dropped"));
-	CHECK(Holds(text, "1 block lost"));
-	CHECK(Holds(text, "7 records were dropped in this second"));
-	CHECK(Holds(text, "the recorder ended"));
+	CHECK(contains(text, "(ended)"));
+	CHECK(contains(text, "no recorder: no data for 42.0 s"));
+	CHECK(contains(text, "1,234 dropped"));
+	CHECK(contains(text, "1 block lost"));
+	CHECK(contains(text, "7 records were dropped in this second"));
+	CHECK(contains(text, "the recorder ended"));
 
 	f.second.threads.clear();
-	CHECK(Holds(All(LayOut(f, 80, 24, Drawn(true))), "no data for this second"));
+	CHECK(contains(All(LayOut(f, 80, 24, Drawn(true))), "no data for this second"));
 }
 
 TEST_CASE("watch: text output has no keys and no strip, JSON has all figures")
@@ -230,9 +229,9 @@ TEST_CASE("watch: text output has no keys and no strip, JSON has all figures")
 	const Frame f = SampleFrame();
 	const std::string text = All(LayOutOnce(f, 80, Drawn(true)));
 	INFO(text);
-	CHECK(Holds(text, "! fork"));
-	CHECK_FALSE(Holds(text, "q quit"));
-	CHECK_FALSE(Holds(text, "longest iteration per second"));
+	CHECK(contains(text, "! fork"));
+	CHECK_FALSE(contains(text, "q quit"));
+	CHECK_FALSE(contains(text, "longest iteration per second"));
 
 	const auto j = parse_json(OnceJson({f, f}));
 	CHECK(j["format"] == 1);
@@ -268,7 +267,7 @@ TEST_CASE("watch: help fits on a small screen")
 {
 	for (size_t columns : {40u, 80u}) {
 		const std::vector<Line> lines = LayOutHelp(columns, 24);
-		CHECK(Holds(All(lines), "freeze"));
+		CHECK(contains(All(lines), "freeze"));
 		for (const Line &line : lines)
 			CHECK(WidthOf(line) <= columns);
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CPU quotas, from synthetic cgroup files of both versions.
 #include "tests/support/catch.h"
+#include "tests/support/text.h"
 #include "tests/unit/loader/support.h"
 
 #include "loader/output.h"
@@ -43,14 +44,6 @@ struct Host {
 		return quotas_look(q, &kPid, 1, now_ns);
 	}
 };
-
-bool holds(const std::string &text, const std::string &part)
-{
-	INFO(text << " should hold " << part);
-	const bool found = text.find(part) != std::string::npos;
-	CHECK(found);
-	return found;
-}
 
 } // namespace
 

@@ -7,7 +7,7 @@
 #include "loadgen/output.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
-#include "tests/support/printed.h"
+#include "tests/support/text.h"
 
 using forktail::test::printed;
 

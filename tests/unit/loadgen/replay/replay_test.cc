@@ -10,6 +10,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/tempdir.h"
+#include "tests/support/text.h"
 
 using namespace forktail::test;
 
@@ -110,11 +111,6 @@ std::string resp(const Words &words)
 	for (const std::string &w : words)
 		s += "$" + std::to_string(w.size()) + "\r\n" + w + "\r\n";
 	return s;
-}
-
-bool has(const std::string &text, const std::string &part)
-{
-	return text.find(part) != std::string::npos;
 }
 
 } // namespace
@@ -331,7 +327,7 @@ TEST_CASE("harmful commands are skipped and counted by name, unless allowed")
 	for (const char *part : {"FLUSHALL=2 ", "CONFIG=1 ", "DEBUG=1 ", "CLIENT KILL=1 ", "SCRIPT FLUSH=1 ",
 				 "SHUTDOWN=1 ", "SUBSCRIBE=1 ", "BLPOP=1 ", "XREAD=1 ", "BLMPOP=1 "}) {
 		INFO(out << " has no " << part);
-		CHECK(has(out, part));
+		CHECK(contains(out, part));
 	}
 	const Loaded some = load_text(text, "flushall,client kill,blpop");
 	CHECK(names(some) == "FLUSHALL FLUSHALL CLIENT CLIENT SCRIPT BLPOP BLPOP XREAD XREAD BLMPOP ");
@@ -347,7 +343,7 @@ TEST_CASE("--replay-allow takes names of skipped commands, and nothing else")
 	for (const char *bad : {"", "get", "flushall,", "subscribe", "flushall get", "monitor"}) {
 		INFO(bad);
 		CHECK_FALSE(harm_allow(&allowed, bad, error, sizeof(error)));
-		CHECK(has(error, "--replay-allow"));
+		CHECK(contains(error, "--replay-allow"));
 	}
 }
 
@@ -384,36 +380,37 @@ TEST_CASE("damage: commands before it are read, and one message names its place"
 	REQUIRE(cut.rc == 0);
 	CHECK(cut.r->count == 1);
 	CHECK(cut.r->cut);
-	CHECK(has(cut.r->damage,
-		  "byte 27: the last command is truncated. The 1 commands before it are replayed"));
+	CHECK(contains(cut.r->damage,
+		       "byte 27: the last command is truncated. The 1 commands before it are replayed"));
 	const Loaded bad = load_text("1.5 [0 a:1] \"ping\"\nwhat?\n1.5 [0 a:1] \"ping\"\n");
 	REQUIRE(bad.rc == 0);
 	CHECK(bad.r->count == 1);
 	CHECK_FALSE(bad.r->cut);
-	CHECK(has(bad.r->damage, "line 2, byte 19: not a line of MONITOR's output"));
+	CHECK(contains(bad.r->damage, "line 2, byte 19: not a line of MONITOR's output"));
 }
 
 TEST_CASE("no recording at all: one message")
 {
 	TempDir dir;
-	CHECK(has(load_path(dir.file("none")).error, "No such file"));
+	CHECK(contains(load_path(dir.file("none")).error, "No such file"));
 	write_file(dir.file("empty"), "");
-	CHECK(has(load_path(dir.file("empty")).error, "is empty"));
+	CHECK(contains(load_path(dir.file("empty")).error, "is empty"));
 	write_file(dir.file("text"), "hello\nworld\n");
-	CHECK(has(load_path(dir.file("text")).error, "neither a MONITOR capture"));
-	CHECK(has(load_path(dir.file("text"), REPLAY_MONITOR).error, "not a line of MONITOR's output"));
-	CHECK(has(load_path(dir.file("text"), REPLAY_AOF).error, "not a command of an append-only file"));
-	CHECK(has(load_path(dir.path()).error, "without a manifest"));
+	CHECK(contains(load_path(dir.file("text")).error, "neither a MONITOR capture"));
+	CHECK(contains(load_path(dir.file("text"), REPLAY_MONITOR).error, "not a line of MONITOR's output"));
+	CHECK(
+	    contains(load_path(dir.file("text"), REPLAY_AOF).error, "not a command of an append-only file"));
+	CHECK(contains(load_path(dir.path()).error, "without a manifest"));
 	write_file(dir.file("harm"), "0,a,FLUSHALL\n");
-	CHECK(has(load_path(dir.file("harm")).error, "no commands to replay"));
+	CHECK(contains(load_path(dir.file("harm")).error, "no commands to replay"));
 	write_file(dir.file("rdb"), "REDIS0009\xfa");
-	CHECK(has(load_path(dir.file("rdb")).error, "RDB preamble is truncated"));
+	CHECK(contains(load_path(dir.file("rdb")).error, "RDB preamble is truncated"));
 	write_file(dir.file("x.manifest"), "file a.aof seq 1 type i\n");
-	CHECK(has(load_path(dir.path()).error, "a.aof: No such file"));
+	CHECK(contains(load_path(dir.path()).error, "a.aof: No such file"));
 	write_file(dir.file("y.manifest"), "file a.aof seq 1 type i\n");
-	CHECK(has(load_path(dir.path()).error, "several manifests"));
+	CHECK(contains(load_path(dir.path()).error, "several manifests"));
 	write_file(dir.file("x.manifest"), "file ../a.aof seq 1 type i\n");
-	CHECK(has(load_path(dir.file("x.manifest")).error, "is not a manifest"));
+	CHECK(contains(load_path(dir.file("x.manifest")).error, "is not a manifest"));
 }
 
 TEST_CASE("a manifest's files are read in its order, without replaced ones")
