@@ -4,13 +4,13 @@
  * Each distinct detail is written once, as a detail block, and spans refer to its number. Their number is
  * limited: a service that opens a new file for everything would fill memory otherwise. */
 #include <arpa/inet.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/hash.h"
 #include "loader/attach.h"
 #include "loader/output.h"
 #include "loader/system.h"
@@ -23,20 +23,18 @@ enum {
 _Static_assert((int)PEER_BYTES >= (int)FT_NAME_BYTES && sizeof(struct ft_peer) <= FT_NAME_BYTES,
 	       "a detail's name");
 
+/* The key is the name, the number of frames and so many of the stack. */
 struct detail {
 	char name[PEER_BYTES];
-	uint32_t frames;
-	uint32_t id;
+	uint64_t frames;
 	uint64_t stack[FT_STACK_FRAMES];
+	uint32_t id;
+	UT_hash_handle hh;
 };
 
-static int compare_details(const void *a, const void *b)
+static size_t key_bytes(const struct detail *t)
 {
-	const struct detail *x = a, *y = b;
-	int name = memcmp(x->name, y->name, sizeof x->name);
-	if (name || x->frames != y->frames)
-		return name ? name : x->frames < y->frames ? -1 : 1;
-	return memcmp(x->stack, y->stack, x->frames * sizeof *x->stack);
+	return offsetof(struct detail, stack) + t->frames * sizeof *t->stack;
 }
 
 static void write_detail(struct drain *d, const struct detail *t)
@@ -72,19 +70,21 @@ static uint32_t detail_id(struct drain *d, const struct detail *wanted)
 {
 	if (!wanted->name[0] && !wanted->frames)
 		return 0;
-	struct detail **found = tfind(wanted, &d->details, compare_details);
-	if (found)
-		return (*found)->id;
+	struct detail *t;
+	HASH_FIND(hh, d->details, wanted, key_bytes(wanted), t);
+	if (t)
+		return t->id;
 	if (d->detail_count == DETAILS_MAX) {
 		note_full(d);
 		return 0;
 	}
-	struct detail *t = malloc(sizeof *t);
+	t = malloc(sizeof *t);
 	if (!t)
 		return 0;
 	*t = *wanted;
 	t->id = ++d->detail_count;
-	if (!tsearch(t, &d->details, compare_details)) {
+	HASH_ADD_KEYPTR(hh, d->details, t, key_bytes(t), t);
+	if (!hash_added(t)) {
 		free(t);
 		return 0;
 	}
@@ -153,7 +153,7 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 	else if (e->name[0])
 		suspensions_traced(&d->suspensions, d->writer, e);
 	if (e->stack_bytes > 0) {
-		t.frames = (uint32_t)e->stack_bytes / sizeof *t.stack;
+		t.frames = (uint64_t)e->stack_bytes / sizeof *t.stack;
 		memcpy(t.stack, e->stack, (size_t)e->stack_bytes);
 	}
 	if (e->wake_ns) {
@@ -336,8 +336,7 @@ void drain_sweep(struct drain *d)
 
 void drain_begin_segment(struct drain *d)
 {
-	tdestroy(d->details, free);
-	d->details = NULL;
+	hash_free_all(struct detail, d->details);
 	d->detail_count = 0;
 	d->details_full = false;
 	if (d->slices_written)
@@ -348,8 +347,7 @@ void drain_begin_segment(struct drain *d)
 
 void drain_free(struct drain *d)
 {
-	tdestroy(d->details, free);
-	d->details = NULL;
+	hash_free_all(struct detail, d->details);
 	suspensions_free(&d->suspensions);
 	free(d->slices_written);
 	d->slices_written = NULL;

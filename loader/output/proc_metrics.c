@@ -6,13 +6,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "loader/output.h"
 #include "loader/system.h"
 #include "loader/targets.h"
@@ -33,6 +33,7 @@ struct series {
 	double value;	    /* last value written */
 	bool written, used; /* used in this file, where it was announced */
 	struct series *next;
+	UT_hash_handle hh;
 };
 
 enum source { STAT, MEMINFO, VMSTAT, DISKSTATS, SOFTIRQS, NETDEV, SOURCES };
@@ -40,7 +41,7 @@ static const char *const files[SOURCES] = {"stat", "meminfo", "vmstat", "disksta
 
 struct proc_metrics {
 	struct ft_writer *writer;
-	void *tree; /* of struct series, by key */
+	struct series *by_key; /* hash table */
 	struct series *all;
 	uint32_t count, ids;	/* number of ids used in this file */
 	int proc, fds[SOURCES]; /* the proc directory, and files that stay open */
@@ -49,18 +50,14 @@ struct proc_metrics {
 	struct text text;    /* of the file being read */
 };
 
-static int by_key(const void *a, const void *b)
-{
-	return strcmp(((const struct series *)a)->key, ((const struct series *)b)->key);
-}
-
-static struct series *add(struct proc_metrics *m, const struct series *like)
+static struct series *add(struct proc_metrics *m, const char *key)
 {
 	struct series *s = m->count < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
 	if (!s)
 		return NULL;
-	memcpy(s->key, like->key, sizeof s->key);
-	if (!tsearch(s, &m->tree, by_key)) {
+	memcpy(s->key, key, strlen(key) + 1);
+	HASH_ADD_STR(m->by_key, key, s);
+	if (!hash_added(s)) {
 		free(s);
 		return NULL;
 	}
@@ -75,9 +72,12 @@ static struct series *series_of(struct proc_metrics *m, const char *name, const 
 				const char *label1, const char *value1, const char *label2,
 				const char *value2)
 {
-	struct series probe;
-	snprintf(probe.key, sizeof probe.key, "%s/%s/%s", name, value1 ? value1 : "", value2 ? value2 : "");
-	struct series **found = tfind(&probe, &m->tree, by_key), *s = found ? *found : add(m, &probe);
+	struct series *s;
+	char key[sizeof s->key];
+	snprintf(key, sizeof key, "%s/%s/%s", name, value1 ? value1 : "", value2 ? value2 : "");
+	HASH_FIND_STR(m->by_key, key, s);
+	if (!s)
+		s = add(m, key);
 	if (!s || s->used)
 		return s;
 	s->used = true;
@@ -323,7 +323,7 @@ void proc_metrics_begin_segment(struct proc_metrics *m)
 			continue;
 		}
 		*at = s->next;
-		tdelete(s, &m->tree, by_key);
+		HASH_DEL(m->by_key, s);
 		free(s);
 		m->count--;
 	}
@@ -338,7 +338,7 @@ void proc_metrics_close(struct proc_metrics *m)
 			close(m->fds[i]);
 	if (m->proc >= 0)
 		close(m->proc);
-	tdestroy(m->tree, free);
+	hash_free_all(struct series, m->by_key);
 	free(m->text.bytes);
 	free(m);
 }

@@ -7,7 +7,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <poll.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "bpf/events.h"
 #include "bpf/reader_events.h"
 #include "bpf/request_events.h"
+#include "common/hash.h"
 #include "loader/attach.h"
 #include "loader/system.h"
 #include "readers.skel.h"
@@ -40,6 +40,7 @@ enum {
 /* A client's address, and what is stored in its place. */
 struct hidden_client {
 	uint8_t address[16], shown[16];
+	UT_hash_handle hh;
 };
 
 /* A connection that the helper reported. */
@@ -65,8 +66,7 @@ struct requests {
 	size_t server_count, server_room;
 	struct seen_connection *connections; /* by number modulo FT_REQUESTS_SLOTS_MAX; id 0: none */
 	uint64_t segment;		     /* from 1 on */
-	void *hidden;			     /* tsearch tree of clients' addresses */
-	size_t hidden_count;
+	struct hidden_client *hidden;	     /* hash table, by address */
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible;
 	struct request_target *targets; /* for a helper that is started later; the oldest is replaced */
@@ -351,27 +351,23 @@ static uint32_t server_of(const struct requests *r, uint32_t tgid, uint16_t port
 	return UINT32_MAX;
 }
 
-static int compare_hidden(const void *a, const void *b)
-{
-	return memcmp(a, b, sizeof((struct hidden_client *)0)->address);
-}
-
 /* Replaces an address by random bytes, the same ones for the same address. Beyond a number of addresses, and
  * without memory, it becomes one that stands for the rest. */
 static void hide_client(struct requests *r, uint8_t address[16])
 {
 	static const uint8_t rest[16] = {[15] = 1};
-	struct hidden_client **found = tfind(address, &r->hidden, compare_hidden), *h = NULL;
-	if (!found && r->hidden_count < HIDDEN_MAX && (h = malloc(sizeof *h))) {
+	struct hidden_client *h;
+	HASH_FIND(hh, r->hidden, address, sizeof h->address, h);
+	if (!h && HASH_COUNT(r->hidden) < HIDDEN_MAX && (h = calloc(1, sizeof *h))) {
 		memcpy(h->address, address, sizeof h->address);
 		if (getrandom(h->shown, sizeof h->shown, 0) == sizeof h->shown)
-			found = tsearch(h, &r->hidden, compare_hidden);
-		if (found)
-			r->hidden_count++;
-		else
+			HASH_ADD(hh, r->hidden, address, sizeof h->address, h);
+		if (!hash_added(h)) {
 			free(h);
+			h = NULL;
+		}
 	}
-	memcpy(address, found ? (*found)->shown : rest, sizeof rest);
+	memcpy(address, h ? h->shown : rest, sizeof rest);
 }
 
 static struct seen_connection *place_of(const struct requests *r, uint32_t connection)
@@ -588,7 +584,7 @@ void requests_close(struct requests *r)
 	helper_process_end(&r->helper, false);
 	request_hooks_close(&r->hooks);
 	ft_requests_free(&r->log);
-	tdestroy(r->hidden, free);
+	hash_free_all(struct hidden_client, r->hidden);
 	free(r->servers);
 	free(r->targets);
 	free(r->connections);

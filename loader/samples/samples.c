@@ -3,11 +3,11 @@
  * (samples.h). A sample's record is written when its stack is resolved or cannot be resolved. */
 #include "loader/samples.h"
 
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "loader/attach.h"
 #include "recording/json_block.h"
 
@@ -17,6 +17,7 @@ enum {
 };
 
 struct stack {
+	UT_hash_handle hh;
 	uint32_t id;
 	char text[];
 };
@@ -25,7 +26,7 @@ struct samples {
 	struct ft_writer *writer;
 	const struct threads *threads;
 	struct unwind_queue *unwind_queue;
-	void *stacks; /* tsearch tree of stacks already written */
+	struct stack *stacks; /* hash table of those already written, by text */
 	uint32_t stack_count;
 	size_t stack_bytes;
 	uint64_t samples;
@@ -73,32 +74,29 @@ static void write_stack(struct samples *s, const struct stack *stack)
 					program, "frames", frames, "kernel", kernel));
 }
 
-static int compare_stacks(const void *a, const void *b)
-{
-	return strcmp(((const struct stack *)a)->text, ((const struct stack *)b)->text);
-}
-
 /* Returns the id of a stack, which is written if it is new. 0: too many stacks or no memory. */
 static uint32_t stack_id(struct samples *s, const struct stack_text *t)
 {
-	size_t bytes = sizeof(struct stack) + t->length + 1;
-	struct stack *wanted = malloc(bytes);
-	if (!wanted)
+	const size_t bytes = sizeof(struct stack) + t->length + 1;
+	struct stack *stack;
+	HASH_FIND(hh, s->stacks, t->bytes, t->length, stack);
+	if (stack)
+		return stack->id;
+	if (s->stack_count == STACKS_MAX || s->stack_bytes + bytes > STACKS_BYTES_MAX)
 		return 0;
-	memcpy(wanted->text, t->bytes, t->length + 1);
-	struct stack **found = tfind(wanted, &s->stacks, compare_stacks);
-	if (found || s->stack_count == STACKS_MAX || s->stack_bytes + bytes > STACKS_BYTES_MAX) {
-		free(wanted);
-		return found ? (*found)->id : 0;
-	}
-	wanted->id = ++s->stack_count;
-	if (!tsearch(wanted, &s->stacks, compare_stacks)) {
-		free(wanted);
+	stack = malloc(bytes);
+	if (!stack)
+		return 0;
+	memcpy(stack->text, t->bytes, t->length + 1);
+	stack->id = ++s->stack_count;
+	HASH_ADD_KEYPTR(hh, s->stacks, stack->text, t->length, stack);
+	if (!hash_added(stack)) {
+		free(stack);
 		return 0;
 	}
 	s->stack_bytes += bytes;
-	write_stack(s, wanted);
-	return wanted->id;
+	write_stack(s, stack);
+	return stack->id;
 }
 
 /* An unwind_queue_handler. */
@@ -133,7 +131,7 @@ void samples_close(struct samples *s)
 {
 	if (!s)
 		return;
-	tdestroy(s->stacks, free);
+	hash_free_all(struct stack, s->stacks);
 	free(s);
 }
 
@@ -183,8 +181,7 @@ void samples_begin_segment(struct samples *s)
 {
 	if (!s)
 		return;
-	tdestroy(s->stacks, free);
-	s->stacks = NULL;
+	hash_free_all(struct stack, s->stacks);
 	s->stack_count = 0;
 	s->stack_bytes = 0;
 	s->samples = 0;

@@ -15,7 +15,6 @@
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <sched.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "loader/system.h"
 #include "loader/targets.h"
 #include "recording/json_block.h"
@@ -57,6 +57,7 @@ struct known_socket {
 	bool peer_known; /* it is connected, and its peer is known */
 	unsigned tries;	 /* failed lookups of its peer: listening sockets have none */
 	struct known_socket *next;
+	UT_hash_handle hh;
 };
 
 struct sockets {
@@ -66,7 +67,7 @@ struct sockets {
 	int diag[NAMESPACES_MAX]; /* netlink sockets, one per network namespace */
 	size_t diag_count;
 	uint64_t device; /* device number of the sockets' inodes, in the format of fdinfo; 0: unknown */
-	void *by_inode;	 /* tsearch tree of all known sockets */
+	struct known_socket *by_inode; /* hash table */
 	struct known_socket *all;
 	size_t count;
 	bool full;
@@ -77,17 +78,11 @@ struct sockets {
 	struct text text;
 };
 
-static int compare_sockets(const void *a, const void *b)
-{
-	const struct known_socket *x = a, *y = b;
-	return x->record.inode < y->record.inode ? -1 : x->record.inode > y->record.inode;
-}
-
 static struct known_socket *find(const struct sockets *s, uint64_t inode)
 {
-	struct known_socket wanted = {.record.inode = inode}, **found;
-	found = tfind(&wanted, &s->by_inode, compare_sockets);
-	return found ? *found : NULL;
+	struct known_socket *found;
+	HASH_FIND(hh, s->by_inode, &inode, sizeof inode, found);
+	return found;
 }
 
 static int open_diag(void)
@@ -225,7 +220,8 @@ static struct known_socket *add(struct sockets *s, uint64_t inode)
 	if (!k)
 		return NULL;
 	k->record.inode = inode;
-	if (!tsearch(k, &s->by_inode, compare_sockets)) {
+	HASH_ADD(hh, s->by_inode, record.inode, sizeof k->record.inode, k);
+	if (!hash_added(k)) {
 		free(k);
 		return NULL;
 	}
@@ -382,7 +378,7 @@ static void forget_closed(struct sockets *s, uint64_t now)
 		if (k->peer_known)
 			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 		*at = k->next;
-		tdelete(k, &s->by_inode, compare_sockets);
+		HASH_DEL(s->by_inode, k);
 		free(k);
 		s->count--;
 	}
@@ -470,7 +466,7 @@ void sockets_close(struct sockets *s)
 		return;
 	for (size_t i = 0; i < s->diag_count; i++)
 		close(s->diag[i]);
-	tdestroy(s->by_inode, free);
+	hash_free_all(struct known_socket, s->by_inode);
 	free(s->text.bytes);
 	free(s);
 }

@@ -3,12 +3,12 @@
  * "redis-server". Redis shows it in the process title of its children and the names of its background
  * threads. Threads set these themselves after they start, so names are read repeatedly for a while. */
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "loader/system.h"
 #include "loader/targets.h"
 #include "recording/json_block.h"
@@ -49,30 +49,18 @@ static void look(const struct threads *t, struct ft_thread *r)
 		t->ask_title(t->ask_context, (pid_t)r->tgid);
 }
 
-static int compare_tids(const void *a, const void *b)
-{
-	const struct thread *x = a, *y = b;
-	return x->record.tid < y->record.tid ? -1 : x->record.tid > y->record.tid;
-}
-
 static struct thread *thread_of(const struct threads *t, uint32_t tid)
 {
-	const struct thread wanted = {.record.tid = tid};
-	struct thread **found = tfind(&wanted, &t->by_tid, compare_tids);
-	return found ? *found : NULL;
-}
-
-static int compare_tgids(const void *a, const void *b)
-{
-	const struct process *x = a, *y = b;
-	return x->tgid < y->tgid ? -1 : x->tgid > y->tgid;
+	struct thread *found;
+	HASH_FIND(hh, t->by_tid, &tid, sizeof tid, found);
+	return found;
 }
 
 static struct process *process_of(const struct threads *t, uint32_t tgid)
 {
-	const struct process wanted = {.tgid = tgid};
-	struct process **found = tfind(&wanted, &t->by_tgid, compare_tgids);
-	return found ? *found : NULL;
+	struct process *found;
+	HASH_FIND(hh, t->by_tgid, &tgid, sizeof tgid, found);
+	return found;
 }
 
 static struct process *make_process(struct threads *t, uint32_t tgid)
@@ -84,7 +72,8 @@ static struct process *make_process(struct threads *t, uint32_t tgid)
 	if (!p)
 		return NULL;
 	p->tgid = tgid;
-	if (tsearch(p, &t->by_tgid, compare_tgids))
+	HASH_ADD(hh, t->by_tgid, tgid, sizeof p->tgid, p);
+	if (hash_added(p))
 		return p;
 	free(p);
 	return NULL;
@@ -94,7 +83,7 @@ static void leave_process(struct threads *t, struct process *p)
 {
 	if (p->threads)
 		return;
-	tdelete(p, &t->by_tgid, compare_tgids);
+	HASH_DEL(t->by_tgid, p);
 	free(p);
 }
 
@@ -103,9 +92,11 @@ static struct thread *add_thread(struct threads *t, uint32_t tid, uint32_t tgid)
 {
 	struct process *p = grow(&t->all, &t->room, t->count, sizeof *t->all) ? make_process(t, tgid) : NULL;
 	struct thread *n = p ? calloc(1, sizeof *n) : NULL;
-	if (n)
+	if (n) {
 		n->record.tid = tid;
-	if (!n || !tsearch(n, &t->by_tid, compare_tids)) {
+		HASH_ADD(hh, t->by_tid, record.tid, sizeof n->record.tid, n);
+	}
+	if (!n || !hash_added(n)) {
 		free(n);
 		if (p)
 			leave_process(t, p);
@@ -127,7 +118,7 @@ static void remove_thread(struct threads *t, struct thread *n)
 	t->young -= n->looks < LOOKS;
 	n->process->threads--;
 	leave_process(t, n->process);
-	tdelete(n, &t->by_tid, compare_tids);
+	HASH_DEL(t->by_tid, n);
 	free(n);
 }
 

@@ -6,12 +6,12 @@
 #include <hiredis/hiredis.h>
 #include <openssl/evp.h>
 #include <pthread.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "common/hash.h"
 #include "loadgen/cluster.h"
 #include "loadgen/net.h"
 #include "loadgen/nodes.h"
@@ -517,13 +517,14 @@ uint32_t command_keys_first(const struct command_keys *k, uint32_t count, const 
 /* ---- the server's commands ---- */
 
 struct command_entry {
-	char name[NAME_BYTES]; /* first, for compare_names */
+	char name[NAME_BYTES]; /* in upper case */
 	struct command_keys keys;
+	UT_hash_handle hh;
 };
 
 struct command_table {
 	struct link *link;
-	void *root; /* of tsearch() */
+	struct command_entry *by_name; /* hash table */
 };
 
 struct command_table *command_table_new(struct link *l)
@@ -539,24 +540,19 @@ void command_table_free(struct command_table *t)
 {
 	if (!t)
 		return;
-	tdestroy(t->root, free);
+	hash_free_all(struct command_entry, t->by_name);
 	free(t);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcasecmp(a, b);
 }
 
 static const struct command_keys *find_name(struct command_table *t, const char *name)
 {
-	void *found = tfind(name, &t->root, compare_names);
 	const char *const words[] = {"COMMAND", "INFO", name};
 	struct command_entry *e;
 	redisReply *answer;
 
-	if (found)
-		return &(*(struct command_entry **)found)->keys;
+	HASH_FIND_STR(t->by_name, name, e);
+	if (e)
+		return &e->keys;
 	answer = link_ask(t->link, 3, words);
 	e = answer ? calloc(1, sizeof(*e)) : NULL;
 	if (e) {
@@ -565,7 +561,9 @@ static const struct command_keys *find_name(struct command_table *t, const char 
 	}
 	if (answer)
 		freeReplyObject(answer);
-	if (!e || !tsearch(e, &t->root, compare_names)) {
+	if (e)
+		HASH_ADD_STR(t->by_name, name, e);
+	if (!e || !hash_added(e)) {
 		free(e);
 		return NULL;
 	}
@@ -578,7 +576,7 @@ static void add_to_name(char name[NAME_BYTES], const struct words *w, uint32_t w
 	size_t at = strlen(name), length = length_of(w, word);
 
 	for (size_t i = 0; i < length && at + 1 < NAME_BYTES; i++)
-		name[at++] = w->at[word][i] ? w->at[word][i] : '?';
+		name[at++] = w->at[word][i] ? (char)toupper((unsigned char)w->at[word][i]) : '?';
 	name[at] = 0;
 }
 

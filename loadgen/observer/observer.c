@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "observer_view.h"
 #include "recording/json_block.h"
 
@@ -262,7 +262,7 @@ void observer_stop(struct observer *o)
 }
 
 /* A series is announced once, and a value written only when it has changed, because most statistics rarely
- * change. Names are in a tree of limited size, in case a server invents names. */
+ * change. Names are in a table of limited size, in case a server invents names. */
 
 enum { SERIES_LIMIT = 4096 }; /* limit for a server that invents new names every second */
 
@@ -271,12 +271,8 @@ struct series {
 	uint32_t id;
 	double value; /* last written */
 	bool written;
+	UT_hash_handle hh;
 };
-
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct series *)a)->name, ((const struct series *)b)->name);
-}
 
 static void announce(struct observer_series *to, const struct series *s)
 {
@@ -291,10 +287,11 @@ static void announce(struct observer_series *to, const struct series *s)
 
 static struct series *find_series(struct observer_series *to, const struct series *probe)
 {
-	struct series **found = tfind(probe, &to->tree, by_name), *s;
+	struct series *s;
 
-	if (found)
-		return *found;
+	HASH_FIND_STR(to->by_name, probe->name, s);
+	if (s)
+		return s;
 	if (to->ids >= SERIES_LIMIT)
 		return NULL;
 	s = malloc(sizeof(*s));
@@ -302,7 +299,8 @@ static struct series *find_series(struct observer_series *to, const struct serie
 		return NULL;
 	*s = *probe;
 	s->id = to->ids + 1;
-	if (!tsearch(s, &to->tree, by_name)) {
+	HASH_ADD_STR(to->by_name, name, s);
+	if (!hash_added(s)) {
 		free(s);
 		return NULL;
 	}
@@ -372,5 +370,5 @@ void note_refusal(struct observer_series *to, const char *asked, const char *ans
 
 void observer_series_free(struct observer_series *to)
 {
-	tdestroy(to->tree, free);
+	hash_free_all(struct series, to->by_name);
 }

@@ -13,7 +13,7 @@
 /* Series, and the recording they are written to. */
 struct observer_series {
 	struct ft_writer *writer;
-	void *tree; /* of struct series, by name */
+	struct series *by_name; /* hash table */
 	uint32_t ids;
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/hash.h"
 #include "common/text.h"
 #include "loadgen/replay.h"
 #include "replay_parts.h"
@@ -255,14 +256,15 @@ void replay_fill(const struct replay *r, struct workload *w)
 }
 
 /* A pass over millions of commands, so each costs two lookups and no separate allocation: texts go into the
- * store's chunks, tables double, and commands without RESP bytes in their file are formatted here instead of
+ * store's chunks, and commands without RESP bytes in their file are formatted here instead of
  * during the load. */
 
-enum { NAMES_MAX = 4096, OTHER_NAME = NAMES_MAX, SLOTS_MIN = 1024 };
+enum { NAMES_MAX = 4096, OTHER_NAME = NAMES_MAX };
 
 struct gather_client {
 	struct replay_word name;
-	uint32_t database;
+	uint32_t database, number; /* by order of appearance */
+	UT_hash_handle hh;
 };
 
 struct gather_name {
@@ -272,6 +274,7 @@ struct gather_name {
 	bool selects;
 	enum replay_part part; /* of a transaction */
 	uint32_t operation;
+	UT_hash_handle hh;
 };
 
 int gather_init(struct gather *g, struct replay *r, const struct harm_allowed *allowed)
@@ -279,83 +282,37 @@ int gather_init(struct gather *g, struct replay *r, const struct harm_allowed *a
 	*g = (struct gather){
 	    .r = r, .allowed = allowed, .first_ns = REPLAY_NO_TIME, .last_ns = REPLAY_NO_TIME};
 	g->names = calloc(NAMES_MAX, sizeof(*g->names));
-	/* Large enough for all names, so that it need not grow. */
-	g->names_table.slot_count = 2 * NAMES_MAX;
-	g->names_table.slots = calloc(g->names_table.slot_count, sizeof(*g->names_table.slots));
-	return g->names && g->names_table.slots ? 0 : -ENOMEM;
+	return g->names ? 0 : -ENOMEM;
 }
 
 void gather_free(struct gather *g)
 {
-	free(g->clients_table.slots);
-	free(g->names_table.slots);
-	free(g->clients);
+	hash_free_all(struct gather_client, g->clients);
+	HASH_CLEAR(hh, g->by_name);
 	free(g->names);
-}
-
-static uint64_t hash_of(const char *at, size_t length)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (size_t i = 0; i < length; i++)
-		h = (h ^ (unsigned char)at[i]) * 0x100000001b3u;
-	return h ^ h >> 29;
-}
-
-/* There may be many clients. */
-static bool grow_clients(struct gather_table *t, const struct gather_client *clients)
-{
-	uint32_t count = t->slot_count ? t->slot_count * 2 : SLOTS_MIN;
-	uint32_t *slots = calloc(count, sizeof(*slots));
-
-	if (!slots)
-		return false;
-	for (uint32_t i = 0; i < t->count; i++) {
-		uint64_t at = hash_of(clients[i].name.at, clients[i].name.length);
-
-		while (slots[at & (count - 1)])
-			at++;
-		slots[at & (count - 1)] = i + 1;
-	}
-	free(t->slots);
-	t->slots = slots;
-	t->slot_count = count;
-	return true;
 }
 
 /* The client's entry, created if it is new. NULL: out of memory. */
 static struct gather_client *find_client(struct gather *g, const struct replay_word *w)
 {
-	struct gather_table *t = &g->clients_table;
-	uint64_t at = hash_of(w->at, w->length);
+	struct gather_client *c;
 	char *copy;
 
-	if (t->count * 2 >= t->slot_count && !grow_clients(t, g->clients))
-		return NULL;
-	for (uint32_t slot; (slot = t->slots[at & (t->slot_count - 1)]); at++) {
-		struct gather_client *c = &g->clients[slot - 1];
-
-		if (c->name.length == w->length &&
-		    (w->length == 0 || memcmp(c->name.at, w->at, w->length) == 0))
-			return c;
-	}
-	if (t->count == g->client_room) {
-		uint32_t room = g->client_room ? g->client_room * 2 : 256;
-		struct gather_client *grown = realloc(g->clients, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		g->clients = grown;
-		g->client_room = room;
-	}
+	HASH_FIND(hh, g->clients, w->at, w->length, c);
+	if (c)
+		return c;
 	copy = replay_store_take(g->r->store, w->length);
-	if (!copy)
+	c = copy ? malloc(sizeof(*c)) : NULL;
+	if (!c)
 		return NULL;
 	if (w->length)
 		memcpy(copy, w->at, w->length);
-	g->clients[t->count] = (struct gather_client){.name = {copy, w->length}};
-	t->slots[at & (t->slot_count - 1)] = ++t->count;
-	return &g->clients[t->count - 1];
+	*c = (struct gather_client){.name = {copy, w->length}, .number = HASH_COUNT(g->clients)};
+	HASH_ADD_KEYPTR(hh, g->clients, copy, w->length, c);
+	if (hash_added(c))
+		return c;
+	free(c);
+	return NULL;
 }
 
 static enum replay_part part_of(const char *name)
@@ -375,24 +332,26 @@ static enum replay_part part_of(const char *name)
 	return REPLAY_PLAIN;
 }
 
-static void add_name(struct gather *g, const char *text)
+/* NULL: out of memory. */
+static struct gather_name *add_name(struct gather *g, const char *text)
 {
-	struct gather_name *n = &g->names[g->names_table.count++];
+	struct gather_name *n = &g->names[HASH_COUNT(g->by_name)];
 	struct replay_word word = {text, strlen(text)};
 
 	*n = (struct gather_name){
 	    .selects = strcmp(text, "SELECT") == 0, .harmful = harm_begins(&word), .part = part_of(text)};
 	memcpy(n->text, text, word.length + 1);
+	HASH_ADD_STR(g->by_name, text, n);
+	return hash_added(n) ? n : NULL;
 }
 
 /* The number of a command's name, in upper case and restricted to characters that tables and JSON can
  * show. */
 static uint32_t find_name(struct gather *g, const struct replay_word *w)
 {
-	struct gather_table *t = &g->names_table;
+	struct gather_name *n;
 	char text[OPERATION_NAME];
 	size_t length = 0;
-	uint64_t at;
 
 	for (; length < w->length && length < sizeof(text) - 1; length++) {
 		unsigned char x = (unsigned char)toupper((unsigned char)w->at[length]);
@@ -401,15 +360,10 @@ static uint32_t find_name(struct gather *g, const struct replay_word *w)
 	if (length == 0)
 		text[length++] = '?';
 	text[length] = 0;
-	at = hash_of(text, length);
-	for (uint32_t slot; (slot = t->slots[at & (t->slot_count - 1)]); at++)
-		if (strcmp(g->names[slot - 1].text, text) == 0)
-			return slot - 1;
-	if (t->count == NAMES_MAX)
-		return OTHER_NAME;
-	add_name(g, text);
-	t->slots[at & (t->slot_count - 1)] = t->count;
-	return t->count - 1;
+	HASH_FIND_STR(g->by_name, text, n);
+	if (!n && HASH_COUNT(g->by_name) < NAMES_MAX)
+		n = add_name(g, text);
+	return n ? (uint32_t)(n - g->names) : OTHER_NAME;
 }
 
 static uint32_t decimal_digits(size_t n)
@@ -531,7 +485,7 @@ bool gather_add(struct gather *g, const struct replay_item *item)
 	    .due_ns = due_ns(g, item->time_ns),
 	    .bytes = bytes,
 	    .length = (uint32_t)length,
-	    .lane = (uint32_t)(client - g->clients),
+	    .lane = client->number,
 	    .next = name, /* until names have become operations */
 	    .database = (uint16_t)(database < REPLAY_DATABASE_MAX ? database : REPLAY_DATABASE_MAX),
 	    .selects = selects,
@@ -554,7 +508,7 @@ static int by_count(const void *a, const void *b)
 int gather_finish(struct gather *g)
 {
 	struct replay *r = g->r;
-	uint32_t count = g->names_table.count;
+	uint32_t count = HASH_COUNT(g->by_name);
 	struct gather_name **sorted = malloc((count + 1u) * sizeof(struct gather_name *));
 
 	if (!sorted)
@@ -579,7 +533,7 @@ int gather_finish(struct gather *g)
 		record->next = REPLAY_END;
 	}
 	free(sorted);
-	r->clients = g->clients_table.count;
+	r->clients = HASH_COUNT(g->clients);
 	r->timed = g->first_ns != REPLAY_NO_TIME;
 	return 0;
 }

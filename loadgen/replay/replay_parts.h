@@ -11,22 +11,15 @@
  * Clients and names are final only after all commands are read; until then they are numbers by order of
  * appearance. The tables behind them are freed before the load begins. */
 
-/* Names of commands, or of clients: a hash table of numbers, by order of appearance. */
-struct gather_table {
-	uint32_t *slots; /* number + 1; 0: free */
-	uint32_t slot_count, count;
-};
-
 struct gather_client;
 struct gather_name;
 
 struct gather {
 	struct replay *r;
 	const struct harm_allowed *allowed;
-	struct gather_table clients_table, names_table;
-	struct gather_client *clients;
-	struct gather_name *names;
-	uint32_t client_room, record_room;
+	struct gather_client *clients;	     /* hash table, by name */
+	struct gather_name *names, *by_name; /* NAMES_MAX of them, and the hash table of those in use */
+	uint32_t record_room;
 	uint64_t first_ns, last_ns; /* REPLAY_NO_TIME: none yet */
 };
 

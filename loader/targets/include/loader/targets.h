@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "bpf/events.h"
+#include "common/hash.h"
 #include "recording/recording.h"
 
 #ifdef __cplusplus
@@ -275,6 +276,7 @@ struct process {
 	uint32_t tgid, parent_tgid;
 	uint32_t flags; /* of its threads: FT_THREAD_CHILD, FT_THREAD_CLIENT */
 	size_t threads;
+	UT_hash_handle hh;
 };
 
 struct thread {
@@ -285,6 +287,7 @@ struct thread {
 	unsigned looks;	     /* how often its name was read at ticks */
 	uint64_t look_tick;  /* when it is read next */
 	uint64_t missing_ns; /* the first sweep that did not find it; 0: it was found */
+	UT_hash_handle hh;
 };
 
 /* A target whose threads have exited. */
@@ -298,9 +301,10 @@ struct ended_target {
 struct threads {
 	struct thread **all; /* threads that exited are forgotten: their last record is on disk */
 	size_t count, room;
-	void *by_tid, *by_tgid; /* tsearch trees of struct thread and struct process */
-	size_t young;		/* threads whose names are still read */
-	size_t next_look;	/* index of the thread that is examined next */
+	struct thread *by_tid; /* hash tables */
+	struct process *by_tgid;
+	size_t young;	  /* threads whose names are still read */
+	size_t next_look; /* index of the thread that is examined next */
 	uint64_t ticks;
 	uint64_t unnamed_until_ns;  /* until when a child may have no role */
 	struct ended_target *ended; /* in order of their end */
