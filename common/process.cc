@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A failure between fork and exec is reported through a pipe that exec closes.
+// Child processes: what the parent does, what the child does between fork and exec, stops by signals, and
+// words of commands.
 #include "common/process.h"
 
 #include <algorithm>
@@ -25,6 +26,8 @@
 
 namespace forktail::common
 {
+
+// A failure between fork and exec is reported through a pipe that exec closes.
 
 // What a child does between fork and exec: only async-signal-safe calls, so everything that allocates memory
 // is prepared before the fork.

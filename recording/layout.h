@@ -39,7 +39,7 @@ struct ft_cover ft_cover_records(uint32_t kind, uint32_t record_size, uint32_t c
 /* Of request columns; 0 and 0 for an invalid payload. */
 struct ft_cover ft_cover_requests(const void *payload, size_t bytes, uint32_t count);
 
-/* What the writer and the reader share beyond format.h: which kinds are arrays of which struct. Private to
+/* What the writer and the reader share beyond the records: which kinds are arrays of which struct. Private to
  * recording/. */
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

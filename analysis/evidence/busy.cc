@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Related activities form one group: sending a reply is one group, in the server's code and in the kernel.
-// Times come from samples, counts from the recorder. The number of writes in an iteration is exact. Servers
-// usually make one write per client, so the number of clients is printed as "about".
+// What a thread did on the CPU, and who held what it waited for: groups of activities by samples, holders
+// of locks and CPUs, peers.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -16,6 +15,10 @@
 
 namespace forktail::analysis
 {
+
+// Related activities form one group: sending a reply is one group, in the server's code and in the kernel.
+// Times come from samples, counts from the recorder. The number of writes in an iteration is exact. Servers
+// usually make one write per client, so the number of clients is printed as "about".
 
 namespace
 {
@@ -524,9 +527,10 @@ bool InFutex(const Run &run, const Timeline &t, const Foreign &f)
 	return piece.span != kNoSpan && run.spans[piece.span].owner == FT_LOCK_WAIT;
 }
 
-std::string Name(const Thread &t)
+std::string Name(const Run &run, uint32_t thread)
 {
-	return (t.comm.empty() ? "thread" : t.comm) + " (" + std::to_string(t.tid) + ")";
+	const Thread &t = run.threads[thread];
+	return (t.comm.empty() ? "thread" : t.comm) + " (" + std::to_string(OwnId(run, t.tid)) + ")";
 }
 
 // The thread that waited longest for locks of the scene's thread, counting what the holder spent on `cause`:
@@ -589,7 +593,7 @@ std::string HolderActivityText(const Scene &scene, const Timeline &t, const std:
 
 std::string WaitedText(const Scene &scene, uint32_t waiter, const WaitSum &waited)
 {
-	return Name(scene.run.threads[waiter]) + " waited " + common::FormatDuration(waited.ns) +
+	return Name(scene.run, waiter) + " waited " + common::FormatDuration(waited.ns) +
 	       " for a lock that this thread held";
 }
 
@@ -607,7 +611,7 @@ std::string OwnWaitText(const Scene &scene)
 		return "";
 	auto [holder, cause] = longest->first;
 	return "waited " + common::FormatDuration(longest->second.ns) + " for a lock held by " +
-	       Name(scene.run.threads[holder]) + ", which " +
+	       Name(scene.run, holder) + ", which " +
 	       (cause == Cause::LockWait
 		    ? HolderActivityText(scene, scene.threads->Of(holder), longest->second.stretches)
 		    : InfoOf(cause).thread);

@@ -433,8 +433,9 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	}
 	if (!longest)
 		return "";
-	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" + std::to_string(whose->tid) +
-	       ") was in " + SyscallText(scene, SyncCall(*longest)) + " for " +
+	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" +
+	       std::to_string(OwnId(scene.run, whose->tid)) + ") was in " +
+	       SyscallText(scene, SyncCall(*longest)) + " for " +
 	       common::FormatDuration(longest->duration_ns);
 }
 

@@ -36,17 +36,17 @@ std::string KernelStackText(const Detail &detail)
 	return text.empty() ? text : "; kernel stack: " + text;
 }
 
-std::string ProcessText(const Thread &t)
+std::string ProcessText(const Run &run, const Thread &t)
 {
 	std::string name = t.role.empty() ? t.comm : t.role;
-	return (name.empty() ? "thread" : name) + " " + std::to_string(t.tid);
+	return (name.empty() ? "thread" : name) + " " + std::to_string(OwnId(run, t.tid));
 }
 
 // A child of the scene's process that existed in the interval, as "while snapshot child 4312 ran".
 std::string ChildrenText(const Scene &scene)
 {
 	const Thread *child = LiveChild(scene);
-	return child ? " while " + ProcessText(*child) + " ran" : "";
+	return child ? " while " + ProcessText(scene.run, *child) + " ran" : "";
 }
 
 // Redis' report about a fork: the first one after its end and before the next fork.
@@ -98,7 +98,7 @@ std::string ForkSentence(const Scene &scene)
 	if (const Thread *child = ChildOf(scene, *s)) {
 		const std::string pid = std::to_string(OwnId(scene.run, child->tid));
 		const std::string command = ForkCommandOf(*child);
-		text += command.empty() ? " for " + ProcessText(*child)
+		text += command.empty() ? " for " + ProcessText(scene.run, *child)
 					: " as " + command + " started " + child->role + " " + pid;
 	}
 	return text + RedisForkText(scene, *s);
@@ -227,8 +227,8 @@ std::string ClientActivityText(const Scene &scene)
 	uint64_t waited_ns = times[Index(Cause::Idle)], ran_ns = times[Index(Cause::ServerBusy)];
 	if (waited_ns + ran_ns == 0)
 		return "";
-	std::string name =
-	    "the load generator's thread " + thread.comm + " (" + std::to_string(thread.tid) + ")";
+	std::string name = "the load generator's thread " + thread.comm + " (" +
+			   std::to_string(OwnId(scene.run, thread.tid)) + ")";
 	if (ran_ns > waited_ns)
 		return ", or had arrived while " + name + " ran its own code for " +
 		       common::FormatDuration(ran_ns) + " of that time";
@@ -330,8 +330,9 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 			       : "ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
 				     common::FormatDuration(client.to_ns - client.from_ns);
 	return "the load generator's thread " + client.thread.comm + " (" +
-	       std::to_string(client.thread.tid) + ") " + what + "; this delayed requests by " +
-	       common::FormatDuration(late_ns) + " in total" + (unread.empty() ? "" : "; " + unread);
+	       std::to_string(OwnId(client.run, client.thread.tid)) + ") " + what +
+	       "; this delayed requests by " + common::FormatDuration(late_ns) + " in total" +
+	       (unread.empty() ? "" : "; " + unread);
 }
 
 } // namespace

@@ -120,7 +120,7 @@ double Busiest(const CpuTimes &cpu, const std::vector<int> &threads, uint64_t ns
 std::string ThreadName(const Run &run, int thread)
 {
 	const Thread &t = run.threads[static_cast<size_t>(thread)];
-	return t.comm + " (" + std::to_string(t.tid) + ")";
+	return t.comm + " (" + std::to_string(OwnId(run, t.tid)) + ")";
 }
 
 // "command/GET 31 %, kernel/send 25 %": what the thread ran, as the table of on-CPU time names it.
@@ -143,7 +143,7 @@ std::string LimitText(const Explanation &e, const Overload &o)
 	if (o.limit == Overload::Server)
 		return ThreadName(e.run, o.thread) + ran + RanText(e, o.thread) + ": it was at its limit.";
 	return "The load generator's thread " +
-	       std::to_string(e.run.threads[static_cast<size_t>(o.thread)].tid) + ran +
+	       std::to_string(OwnId(e.run, e.run.threads[static_cast<size_t>(o.thread)].tid)) + ran +
 	       ", the server's busiest thread " + common::FormatShare(o.server_cpu) +
 	       ": the load generator was at its limit. Give it more threads (--threads) and CPUs.";
 }

@@ -608,7 +608,8 @@ std::vector<std::string> AccountTexts(const Explanation &e)
 		const std::string place = PlaceOf(e.run, t);
 		const bool first_main = t.tid == t.tgid && !std::exchange(told, true);
 		texts.push_back("Server thread " + (t.role.empty() ? t.comm : t.role) + " (" +
-				std::to_string(t.tid) + ")" + (place.empty() ? "" : " of " + place) + ": " +
+				std::to_string(OwnId(e.run, t.tid)) + ")" +
+				(place.empty() ? "" : " of " + place) + ": " +
 				common::FormatDuration(a.wall_ns) + " recorded, " +
 				common::FormatPercent(static_cast<double>(a.accounted_ns) / wall) +
 				" of it accounted for: own code " +

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rules for kernel stacks. The kernel omits the scheduler's and the locks' functions from a blocked thread's
-// stack, so it begins with the function that took the lock. A function identifies a kind of lock only if it
-// takes no other kind.
+// What a thread waited for: the causes of waits by their kernel stacks, who held the CPU or the lock, and
+// the waits for other threads of its process.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -11,6 +10,10 @@
 
 namespace forktail::analysis
 {
+
+// Rules for kernel stacks. The kernel omits the scheduler's and the locks' functions from a blocked thread's
+// stack, so it begins with the function that took the lock. A function identifies a kind of lock only if it
+// takes no other kind.
 
 namespace
 {

@@ -257,7 +257,7 @@ private:
 
 } // namespace forktail::live::guard
 
-// The server side of the control socket (client: control_client): accepts names of triggers from any process
+// The server side of the control socket (client: live/config.h): accepts names of triggers from any process
 // that may open it. Lines are short, a connection lasts at most two seconds, and at most 16 are open at a
 // time, so callers cannot block the guard.
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table is indexed by the low bits of a connection's number: numbers are given in turn, so two
- * connections share a place only if 65,536 others were opened in between. The newer one takes it. */
+/* The helper process that finds requests: it joins what was read and written to requests with answers. */
 #include <bpf/libbpf.h>
 #include <ctype.h>
 #include <errno.h>
@@ -20,6 +19,9 @@
 #include "loader/requests.h"
 #include "loader/system.h"
 #include "recording/recording.h"
+
+/* The table is indexed by the low bits of a connection's number: numbers are given in turn, so two
+ * connections share a place only if 65,536 others were opened in between. The newer one takes it. */
 
 /* Whether an answer is an error, by its first bytes. */
 

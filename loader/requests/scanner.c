@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The request scanner's entry: which form a request has, and what is the same for all of them. */
+/* The scanner of requests, of Redis and of memcached: which form a request has, what is the same for all of
+ * them, and a part for each form. */
 #include <endian.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "loader/requests.h"
 
-/* Shared by the parts of the request scanner, one per form of requests. Each part proceeds from the state it
- * left, and all of them collect arguments with the functions below. */
+/* Each part proceeds from the state it left, and all of them collect arguments with the functions below. */
 
 enum scan_state {
 	SCAN_BEGIN, /* zero: a scanner between requests */
@@ -64,7 +64,8 @@ enum scan_option {
 /* Each proceeds until a result other than SCAN_CONTINUES or until the end. *at is after the bytes it used. */
 static int scan_array(struct scanner *s, const uint8_t **at, const uint8_t *end);
 static int scan_inline(struct scanner *s, const uint8_t **at, const uint8_t *end);
-int scan_line(struct scanner *s, const uint8_t **at, const uint8_t *end); /* memcached, or to be decided */
+static int scan_line(struct scanner *s, const uint8_t **at,
+		     const uint8_t *end); /* memcached, or to be decided */
 static int scan_memcached_data(struct scanner *s, const uint8_t **at, const uint8_t *end);
 static int scan_memcached_binary(struct scanner *s, const uint8_t **at, const uint8_t *end);
 
@@ -969,7 +970,7 @@ static int word_bytes(struct scanner *s, const uint8_t **at, const uint8_t *end)
 	return SCAN_CONTINUES;
 }
 
-int scan_line(struct scanner *s, const uint8_t **at, const uint8_t *end)
+static int scan_line(struct scanner *s, const uint8_t **at, const uint8_t *end)
 {
 	int result = SCAN_CONTINUES;
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A sample whose process is still being looked up is held. Others wait for their answers in a ring,
- * identified by increasing serial numbers. An answer to a sample that was given up is recognized by its
- * number and ignored. Each request is charged to the budget at the recent price of an answer and corrected
- * when the answer arrives. Otherwise all samples of a tick would be sent before the first price is known. */
+/* Samples that wait for their stacks: the queue, the address spaces that the helpers know, and
+ * /proc/PID/maps. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,6 +17,11 @@
 #include "loader/samples.h"
 #include "loader/system.h"
 #include "recording/recording.h"
+
+/* A sample whose process is still being looked up is held. Others wait for their answers in a ring,
+ * identified by increasing serial numbers. An answer to a sample that was given up is recognized by its
+ * number and ignored. Each request is charged to the budget at the recent price of an answer and corrected
+ * when the answer arrives. Otherwise all samples of a tick would be sent before the first price is known. */
 
 enum {
 	HELD_MAX = 1024, /* samples */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The receiving half of the hot path: cuts received bytes into answers and applies each to its request: its
- * next step, another server, or its end, which is counted and logged. Answers arrive in the order of
- * requests, except those counted in `irregular` of struct connection: answers to set-up commands, to an
- * ASKING, to memcached's quiet reads. RESP3's pushes may arrive anywhere. */
+/* Answers: taking them from a connection, ending their requests, and what remains at the end of a thread's
+ * load. */
 #include <unistd.h>
 
 #include "loadgen/engine.h"
 #include "loadgen/nodes.h"
 #include "loadgen/workload.h"
 #include "recording/recording.h"
+
+/* The receiving half of the hot path: cuts received bytes into answers and applies each to its request: its
+ * next step, another server, or its end, which is counted and logged. Answers arrive in the order of
+ * requests, except those counted in `irregular` of struct connection: answers to set-up commands, to an
+ * ASKING, to memcached's quiet reads. RESP3's pushes may arrive anywhere. */
 
 /* ---- an answer to the oldest request ---- */
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A load thread's event loop and what it watches besides connections. It uses timerfds directly instead of
- * libevent's timers: those have epoll_wait's resolution of milliseconds, or with
- * EVENT_BASE_FLAG_PRECISE_TIMER cost a timerfd_settime() in every iteration. Ours is set when the next
- * request's instant changes and a connection has space for it, and needs no read() because it is
- * edge-triggered. */
+/* The event loop of a load thread: its timers and groups of connections, handing over its counters, its
+ * begin and end. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -21,6 +18,12 @@
 #include "loadgen/net.h"
 #include "loadgen/workload.h"
 #include "recording/recording.h"
+
+/* A load thread's event loop and what it watches besides connections. It uses timerfds directly instead of
+ * libevent's timers: those have epoll_wait's resolution of milliseconds, or with
+ * EVENT_BASE_FLAG_PRECISE_TIMER cost a timerfd_settime() in every iteration. Ours is set when the next
+ * request's instant changes and a connection has space for it, and needs no read() because it is
+ * edge-triggered. */
 
 #define SECOND_NS 1000000000ull
 

@@ -466,7 +466,7 @@ int resp_scan(struct resp_scanner *s, const char **at, const char *end)
 }
 
 /* Redis: the format of commands and their answers. Commands are sent as written; the server knows whether
- * they exist. RESP3 shares a scanner with RESP2 (protocol.h), so it is not a separate protocol here. */
+ * they exist. RESP3 shares a scanner with RESP2, so it is not a separate protocol here. */
 
 enum { HEAD_ROOM = 24 };
 

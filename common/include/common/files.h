@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Output that is complete or absent, and input that may be a stranger's.
-//
-// A file or directory that is written under a temporary name until it is complete, so that the requested name
-// never has incomplete output. The name is new and cannot be guessed, because the output's directory may be
-// anybody's.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +8,10 @@
 
 namespace forktail::common
 {
+
+// A file or directory that is written under a temporary name until it is complete, so that the requested name
+// never has incomplete output. The name is new and cannot be guessed, because the output's directory may be
+// anybody's.
 
 class Pending
 {

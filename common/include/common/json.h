@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Untrusted JSON and text: read without exceptions, and made printable.
-//
-// Reads untrusted JSON: a missing or mistyped member becomes its default, never an exception.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +14,8 @@
 
 namespace forktail::common
 {
+
+// Reads untrusted JSON: a missing or mistyped member becomes its default, never an exception.
 
 using Json = nlohmann::json;
 

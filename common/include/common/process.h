@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Child processes: their words, their start, their end.
-//
-// Parts of commands: finding programs, words, lists of CPUs.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +12,8 @@
 
 namespace forktail::common
 {
+
+// Parts of commands: finding programs, words, lists of CPUs.
 
 // Directories of forktail's own programs, in PATH's format: the one of this program, then PATH.
 std::string ProgramPath();

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The file format: its records, reading and writing them. Only this library knows the bytes of a file. */
-
-/* Names of this machine's system calls. Spans contain numbers, which differ on other machines, so a recorder
- * writes the names for its numbers to its manifest, and readers take them from there. */
 #ifndef FORKTAIL_RECORDING_RECORDING_H
 #define FORKTAIL_RECORDING_RECORDING_H
 
@@ -15,6 +12,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Names of this machine's system calls. Spans contain numbers, which differ on other machines, so a recorder
+ * writes the names for its numbers to its manifest, and readers take them from there. */
 
 /* "read" for 0. NULL for a number without a name at build time; from ft_syscall_limit() on, none has a
  * name. */
@@ -391,9 +391,10 @@ struct ft_trailer {
 	uint64_t blocks;       /* before the trailer */
 };
 
-/* Writing and reading recordings. format.h defines the layout, docs/reference/recording-format.md explains
- * it. The recorder and the load generator append with the writer while time matters; the analysis uses the
- * reader. Functions return 0 (or a count) and a negative errno on failure. Nothing is printed here. */
+/* Writing and reading recordings. The records above are the layout, docs/reference/recording-format.md
+ * explains it. The recorder and the load generator append with the writer while time matters; the analysis
+ * uses the reader. Functions return 0 (or a count) and a negative errno on failure. Nothing is printed here.
+ */
 
 /* ---- writing ---- */
 
@@ -426,7 +427,7 @@ const char *ft_writer_why(int error);
 /* Gives a file or directory to the user who called sudo. Does nothing without sudo. */
 void ft_give_to_caller(int fd);
 
-/* Buffers one fixed-size record of a kind that has a struct in format.h. Written when the kind's buffer is
+/* Buffers one fixed-size record of a kind that has a struct above. Written when the kind's buffer is
  * full or at the next flush. -EINVAL for JSON and column kinds. Thread-safe, like all writer calls. */
 int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *record);
 

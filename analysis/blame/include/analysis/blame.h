@@ -666,7 +666,7 @@ struct Context {
 };
 
 // The output of exact blame: a request's parts, then the request. Each worker has its own sheet, so that none
-// waits for another. blame.cc joins the sheets in the order of requests.
+// waits for another. The passes join the sheets in the order of requests.
 
 struct Sheet {
 	std::vector<SlowRequest> requests;

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The evidence for an episode: who held the CPU, the lock or the disk, what the thread's own code did, and
 // the sentence that says it.
-//
-// Classifies the kernel's work for a thread by the system call of a sample: "kernel/send".
-//
-// A sample without callers shows only libc's `write` of the server. The system call and the kind of its file
-// still show that the server was sending a reply. If the sample has a kernel stack, the stack decides.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +14,11 @@
 
 namespace forktail::analysis
 {
+
+// Classifies the kernel's work for a thread by the system call of a sample: "kernel/send".
+//
+// A sample without callers shows only libc's `write` of the server. The system call and the kind of its file
+// still show that the server was sending a reply. If the sample has a kernel stack, the stack decides.
 
 // The kernel part of a sample.
 struct KernelSide {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The explanation of a run: all that outputs show, and the function that makes it of a run's files.
-//
-// The CPU time of recorded threads in a period, by the kernel's account, with the interrupts on top of them.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +20,8 @@
 
 namespace forktail::analysis
 {
+
+// The CPU time of recorded threads in a period, by the kernel's account, with the interrupts on top of them.
 
 class CpuTimes
 {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Checks whether a run meets its limits, and names the cause if not.
-//
-// Exact figures of single operations, and of percentiles that the explanation does not have, from the request
-// log. One pass counts, and usually one more finds percentiles. Without such limits the log is not read.
 #pragma once
 
 #include <array>
@@ -19,6 +16,9 @@
 
 namespace forktail::analysis::gate
 {
+
+// Exact figures of single operations, and of percentiles that the explanation does not have, from the request
+// log. One pass counts, and usually one more finds percentiles. Without such limits the log is not read.
 
 struct OperationFigures {
 	std::array<bool, 256> ops = {}; // indices into Run::ops that match the name

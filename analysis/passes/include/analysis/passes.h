@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The passes over all requests: they count, find percentiles, the slowest and the leading cause, and what
 // percentiles would be without a cause.
-//
-// One cell for each of many equal intervals of a run, in bounded memory. If a run needs more intervals than
-// there are, the intervals become twice as long, as often as necessary. They begin at multiples of their
-// length, so that the results of several workers join exactly.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +20,10 @@
 
 namespace forktail::analysis
 {
+
+// One cell for each of many equal intervals of a run, in bounded memory. If a run needs more intervals than
+// there are, the intervals become twice as long, as often as necessary. They begin at multiples of their
+// length, so that the results of several workers join exactly.
 
 // A cell's initial value says nothing, and cell.Merge(other) adds what another cell says.
 template <typename Cell> class Intervals

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The run as plain data: what was recorded of requests, threads, connections and hosts, with the indexes that
 // find it. Every other module of the analysis reads it; module source fills it.
-//
-// An append-only array for tens of millions of plain values. std::vector copies when it grows, so that a log
-// of 10 million requests briefly needs twice its memory. realloc of a large block moves pages instead of
-// bytes, and its unused tail takes no memory. This class also does not fill values with zeros.
 #pragma once
 
 #include <algorithm>
@@ -28,6 +24,10 @@
 
 namespace forktail::analysis
 {
+
+// An append-only array for tens of millions of plain values. std::vector copies when it grows, so that a log
+// of 10 million requests briefly needs twice its memory. realloc of a large block moves pages instead of
+// bytes, and its unused tail takes no memory. This class also does not fill values with zeros.
 
 template <typename T> struct Column {
 	static_assert(std::is_trivially_copyable_v<T>);
@@ -180,7 +180,7 @@ struct RecordingFile {
 	uint64_t start_ns = 0;
 	uint64_t end_ns = 0; // from the summary; 0 without one
 	ft_damage damage = {};
-	uint32_t space = 0;    // of its ids (hosts.h)
+	uint32_t space = 0;    // of its ids (IdSpace)
 	uint32_t cpus = 0;     // of the host, if known
 	bool overlaid = true;  // false: its clock cannot be compared with the others'; its times are unused
 	uint64_t bound_ns = 0; // uncertainty of its times in the run's clock; 0: the same clock
@@ -454,7 +454,7 @@ struct Run {
 	uint64_t clocks_bound_ns = 0;
 	RunInfo info;
 	std::vector<std::string> hosts; // names, of the recordings with comparable clocks, in their order
-	// With one host, ids of threads, processes, CPUs and devices are its own; else see hosts.h.
+	// With one host, ids of threads, processes, CPUs and devices are its own; else see IdSpace.
 	uint32_t spaces = 1, cpus_of_space = UINT16_MAX;
 	std::vector<std::pair<uint32_t, uint32_t>> foreign_devices; // (space, number there)
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The explanation as text, JSON and JUnit XML, for people, terminals and scripts.
-//
-// Text layout for a terminal: width, line breaks, bars and colours. Output to a file has no colours. Without
-// a UTF-8 locale it is ASCII.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +13,9 @@
 
 namespace forktail::analysis
 {
+
+// Text layout for a terminal: width, line breaks, bars and colours. Output to a file has no colours. Without
+// a UTF-8 locale it is ASCII.
 
 struct Style {
 	size_t columns = 100; // maximum width of a line

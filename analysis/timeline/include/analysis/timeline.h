@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What each thread did when: its account by cause, its waits and their holders, and which thread served which
 // connection.
-//
-// The causes of a request's time. causes.def has one row for each; nothing else in the analysis lists them.
-//
-// Owners (recording/owners.h) are what the BPF programs account; causes are what a user reads. The two differ
-// where a request sees more than a thread does: the client, the network, and a server that is busy with other
-// commands.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +20,12 @@
 
 namespace forktail::analysis
 {
+
+// The causes of a request's time. causes.def has one row for each; nothing else in the analysis lists them.
+//
+// Owners (recording/owners.h) are what the BPF programs account; causes are what a user reads. The two differ
+// where a request sees more than a thread does: the client, the network, and a server that is busy with other
+// commands.
 
 enum class Cause : uint8_t {
 #define CAUSE(id, ...) id,

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Metrics for Prometheus: their text, and the server that gives it over HTTP.
-//
-// Writes Prometheus text 0.0.4 and OpenMetrics 1.0. They differ in the names of counter families, in info and
-// unit, and at the end.
 #pragma once
 
 #include <functional>
@@ -16,6 +13,9 @@
 
 namespace forktail::common
 {
+
+// Writes Prometheus text 0.0.4 and OpenMetrics 1.0. They differ in the names of counter families, in info and
+// unit, and at the end.
 
 enum class MetricsFormat { Text, OpenMetrics }; // 0.0.4 and 1.0
 

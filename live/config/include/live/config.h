@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The rules and the configuration file of the guard, which forktail record also reads, and the client of
 // its control socket.
-//
-// The rule of a trigger, as users write it (docs/guides/always-on.md):
-//
-//   iteration > TIME         an event-loop iteration took longer ("turn" is accepted, too)
-//   stall > TIME             a serving thread was stalled for longer, by any cause
-//   stall(CAUSE) > TIME      the same, by one cause (docs/reference/causes.md); "softirq" is all its vectors
-//   rate(CAUSE) > N/s        the cause affected a server's threads more often per second
-//   drops > N                the recorder lost more records in a second
-//
-// Spaces are ignored.
 #pragma once
 
 #include <bitset>
@@ -22,6 +12,16 @@
 
 namespace forktail::live::guard
 {
+
+// The rule of a trigger, as users write it (docs/guides/always-on.md):
+//
+//   iteration > TIME         an event-loop iteration took longer ("turn" is accepted, too)
+//   stall > TIME             a serving thread was stalled for longer, by any cause
+//   stall(CAUSE) > TIME      the same, by one cause (docs/reference/causes.md); "softirq" is all its vectors
+//   rate(CAUSE) > N/s        the cause affected a server's threads more often per second
+//   drops > N                the recorder lost more records in a second
+//
+// Spaces are ignored.
 
 enum class What : uint8_t {
 	Iteration,

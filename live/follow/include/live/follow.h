@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Follows recordings as they grow: the present state of the recorded servers, for watch, metrics and
 // triggers.
-//
-// Who sent requests: the address of a TCP client without its port, or the name of a Unix socket's process.
-// Its size is fixed and small, because watch keeps many of them.
 #pragma once
 
 #include <array>
@@ -20,6 +17,9 @@
 
 namespace forktail::live
 {
+
+// Who sent requests: the address of a TCP client without its port, or the name of a Unix socket's process.
+// Its size is fixed and small, because watch keeps many of them.
 
 struct Client {
 	enum class Kind : uint8_t {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The guard of a ring: triggers, snapshots, commands, metrics.
-//
-// What the guard was asked for on its command line, and how that and the configuration file are one.
 #pragma once
 
 #include <string>
@@ -11,6 +9,8 @@
 
 namespace forktail::live::guard
 {
+
+// What the guard was asked for on its command line, and how that and the configuration file are one.
 
 struct GuardOptions {
 	std::string path;		// of the ring, or of one recording

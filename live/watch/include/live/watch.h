@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // forktail watch: the figures of each second, their lines, and the screen.
-//
-// The clients of a server for `forktail watch`: their requests in a second, and the slowest ones of a minute.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +15,8 @@
 
 namespace forktail::live::watch
 {
+
+// The clients of a server for `forktail watch`: their requests in a second, and the slowest ones of a minute.
 
 using OfClient = live::RequestSecond::OfClient;
 

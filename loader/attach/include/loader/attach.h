@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel programs: what the host supports, attaching them, and the counters and symbols that they
  * need. */
-
-/* Names of kernel addresses, from /proc/kallsyms. */
 #ifndef FORKTAIL_LOADER_ATTACH_H
 #define FORKTAIL_LOADER_ATTACH_H
 
@@ -18,6 +16,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Names of kernel addresses, from /proc/kallsyms. */
 
 /* Reads the table, which takes about 10 ms of CPU and 10 MB. Call it before recording; otherwise the recorder
  * would hold the CPU when the first stack arrives. Returns the number of symbols, 0 if the kernel hides their

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the recorder writes: events, losses, metrics of the host and of cgroups, and the segments of a
  * ring. */
-
-/* What a recording lacks because events were lost. Each loss is recorded with the interval in which it
- * happened. Otherwise an explanation would be wrong without saying so. */
 #ifndef FORKTAIL_LOADER_OUTPUT_H
 #define FORKTAIL_LOADER_OUTPUT_H
 
@@ -22,6 +19,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What a recording lacks because events were lost. Each loss is recorded with the interval in which it
+ * happened. Otherwise an explanation would be wrong without saying so. */
 
 /* The counters as of the last read. */
 struct losses {

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests of clients as the kernel sees them: the programs, and the process that finds requests in what
  * was read and written. */
-
-/* The table of commands that a request log can name. Its indices are the operations of the log, one byte
- * each, so the table has at most 254 entries: the commands of Redis 7.2 to 8.0, Valkey 8 and memcached that
- * servers receive often or that take long, and the commonest of modules. All others share one entry. */
 #ifndef FORKTAIL_LOADER_REQUESTS_H
 #define FORKTAIL_LOADER_REQUESTS_H
 
@@ -21,6 +17,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The table of commands that a request log can name. Its indices are the operations of the log, one byte
+ * each, so the table has at most 254 entries: the commands of Redis 7.2 to 8.0, Valkey 8 and memcached that
+ * servers receive often or that take long, and the commonest of modules. All others share one entry. */
 
 enum {
 	COMMAND_UNKNOWN = 0, /* "unknown": the request's bytes were not captured, or are encrypted */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CPU samples: from registers and stack to function names, by helper processes that touch what targets
  * chose. */
-
-/* Which files a process executes code from, and their addresses: parses /proc/PID/maps. */
 #ifndef FORKTAIL_LOADER_SAMPLES_H
 #define FORKTAIL_LOADER_SAMPLES_H
 
@@ -20,6 +18,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Which files a process executes code from, and their addresses: parses /proc/PID/maps. */
 
 enum { MAPPED_FILES = 1024, MAPPED_PATH = 4096 };
 

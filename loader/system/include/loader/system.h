@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's use of the system: helper processes and their rights, packets between them, /proc, CPUs. */
-
-/* CPU time of the recorder's processes. */
 #ifndef FORKTAIL_LOADER_SYSTEM_H
 #define FORKTAIL_LOADER_SYSTEM_H
 
@@ -15,6 +13,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* CPU time of the recorder's processes. */
 
 /* CPU time of all threads of a process so far. 0 if there is no process of that id. */
 uint64_t cpu_time_ns(pid_t pid);

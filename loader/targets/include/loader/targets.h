@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Traced processes: how they are selected and described, their threads, sockets and cgroups. */
-
-/* Sockets in /proc: the links of a process' descriptors, and the tables of TCP sockets, which can be read for
- * the network namespace of any process. */
 #ifndef FORKTAIL_LOADER_TARGETS_H
 #define FORKTAIL_LOADER_TARGETS_H
 
@@ -19,6 +16,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Sockets in /proc: the links of a process' descriptors, and the tables of TCP sockets, which can be read for
+ * the network namespace of any process. */
 
 /* Calls `see` with the target of each descriptor's link ("socket:[1234]") until it returns true. Returns
  * whether it did. */

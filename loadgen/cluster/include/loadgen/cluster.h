@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Several servers: slots of a Redis Cluster, ketama's ring, which words of a command are keys, and
  * outages. nodes.h has the table of servers. */
-
-/* Which of a Redis Cluster's 16384 hash slots a key belongs to: CRC16 (XMODEM: polynomial 0x1021, from 0)
- * modulo 16384 of the name, or of its hash tag: the text between the first "{" and the first "}" after it,
- * unless that is empty. Source: the Redis Cluster specification, "Key distribution model" and "Hash tags". */
 #ifndef FORKTAIL_LOADGEN_CLUSTER_H
 #define FORKTAIL_LOADGEN_CLUSTER_H
 
@@ -17,6 +13,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Which of a Redis Cluster's 16384 hash slots a key belongs to: CRC16 (XMODEM: polynomial 0x1021, from 0)
+ * modulo 16384 of the name, or of its hash tag: the text between the first "{" and the first "}" after it,
+ * unless that is empty. Source: the Redis Cluster specification, "Key distribution model" and "Hash tags". */
 
 enum { CLUSTER_SLOTS = 16384 };
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What load threads share: connections, requests in flight, answers, and the load model that drives them. */
-
-/* A connection: its requests in flight, the parser state of its answers, and the two events that drive it. */
 #ifndef FORKTAIL_LOADGEN_ENGINE_H
 #define FORKTAIL_LOADGEN_ENGINE_H
 
@@ -27,6 +25,8 @@
 #include "loadgen/timers.h"
 #include "loadgen/workload.h"
 #include "recording/recording.h"
+
+/* A connection: its requests in flight, the parser state of its answers, and the two events that drive it. */
 
 /* For a log entry of a request that was never assigned to a connection. */
 #define NO_CONNECTION UINT32_MAX

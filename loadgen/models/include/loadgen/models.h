@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The load models: which request is sent when, and on which connection. */
-
-/* A thread's connections to one server, created and freed together. */
 #ifndef FORKTAIL_LOADGEN_MODELS_H
 #define FORKTAIL_LOADGEN_MODELS_H
 
@@ -11,6 +9,8 @@
 #include "loadgen/engine.h"
 #include "loadgen/nodes.h"
 #include "loadgen/replay.h"
+
+/* A thread's connections to one server, created and freed together. */
 
 /* Adds a group of connections to `endpoint`, the endpoint of `node` if there are several. fds[i] is
  * connection first_id + i, connected, set up and non-blocking. With NULL all are opened now, in the

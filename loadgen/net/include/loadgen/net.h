@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Connections: sockets, TLS, and when the kernel received an answer. */
-
-/* When answers arrived: the kernel timestamps each segment of a TCP connection on arrival (SO_TIMESTAMPING,
- * software timestamp) and reports with each read the timestamp of the last segment read. The time between
- * that and the read is socket-buffer wait, which this program causes. A Unix socket has no timestamps, and
- * TLS hides which bytes were in which segment. */
 #ifndef FORKTAIL_LOADGEN_NET_H
 #define FORKTAIL_LOADGEN_NET_H
 
@@ -18,6 +13,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* When answers arrived: the kernel timestamps each segment of a TCP connection on arrival (SO_TIMESTAMPING,
+ * software timestamp) and reports with each read the timestamp of the last segment read. The time between
+ * that and the read is socket-buffer wait, which this program causes. A Unix socket has no timestamps, and
+ * TLS hides which bytes were in which segment. */
 
 /* Timestamps use CLOCK_REALTIME. Its difference to CLOCK_MONOTONIC is constant until the clock is set,
  * because both are slewed alike. So the difference is measured repeatedly. Zero-initialized. */

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What forktail-load was asked for: the options, and the parts of them that have a form of their own. */
-
-/* The address of a server, parsed from text: "host", "host:port", "[::1]:6379", "/run/redis.sock", or a URI
- * with %XX for bytes that have a special meaning there:
- *
- *   redis://[user[:password]@]host[:port][/database]   rediss://, the same over TLS
- *   unix://[user[:password]@]/path[?db=database]       memcached://[user[:password]@]host[:port]
- *
- * All options that take an address use this parser, so all accept the same forms. */
 #ifndef FORKTAIL_LOADGEN_OPTIONS_H
 #define FORKTAIL_LOADGEN_OPTIONS_H
 
@@ -26,6 +18,14 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The address of a server, parsed from text: "host", "host:port", "[::1]:6379", "/run/redis.sock", or a URI
+ * with %XX for bytes that have a special meaning there:
+ *
+ *   redis://[user[:password]@]host[:port][/database]   rediss://, the same over TLS
+ *   unix://[user[:password]@]/path[?db=database]       memcached://[user[:password]@]host[:port]
+ *
+ * All options that take an address use this parser, so all accept the same forms. */
 
 enum { SERVERS_MAX = 256 };
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Requests and answers: commands with placeholders and their values, how each protocol writes them, and
  * the scanners of answers. */
-
-/* A growing buffer for requests, greetings, gathered replies and files. */
 #ifndef FORKTAIL_LOADGEN_PROTOCOL_H
 #define FORKTAIL_LOADGEN_PROTOCOL_H
 
@@ -17,6 +15,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* A growing buffer for requests, greetings, gathered replies and files. */
 
 struct bytes {
 	char *at;
@@ -245,7 +245,7 @@ int32_t ycsb_name_hash(const char *name, size_t length);
  * list of words, and a word a list of parts: text, or a placeholder filled with a number drawn per request.
  * If every part has a fixed width, the command is formatted once as a template, and only its placeholders'
  * digits are patched during the load (workload.c). Otherwise it is formatted per request. The same writer
- * (protocol.h) does both, so that they can't differ. */
+ * does both, so that they can't differ. */
 
 enum part_kind {
 	PART_TEXT,
@@ -608,12 +608,12 @@ const char *memcached_binary_status_name(uint16_t status);
 
 /* Everything that depends on the protocol, as a table: one `struct protocol` per protocol, one `struct
  * product` per kind of server. Code uses the table and does not check which protocol it is. To add a
- * protocol, write its protocol_NAME.c (requests and answers), give it a row in protocols.c, and write a test.
+ * protocol, write its requests and answers, give it a row in protocols.c, and write a test.
  * Two things are elsewhere: its scanner is a member of `union reply_scanner`, because its state is
  * in each connection; and the set-up of a connection, which needs links, options and time-outs that this
  * module does not know, is a row of loadgen/server/server_setup.c. A new kind of product also has tests of -t
- * (options/suite.c) and something to observe (observer/), or none. The hot path uses the table for
- * memcached's protocols only; Redis is recognized by its number. */
+ * (loadgen/options/catalogue.c) and something to observe (observer/), or none. The hot path uses the table
+ * for memcached's protocols only; Redis is recognized by its number. */
 
 /* Places in the table; all zeros is Redis. */
 enum protocol_id { PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY, PROTOCOL_MEMCACHE_META };

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A recording of commands (MONITOR, AOF, CSV), as requests to send. */
-
-/* Reads commands of a recording one by one: shared by the readers of MONITOR captures, append-only files and
- * CSV. A reader walks over the file in memory and never copies more than the words of one command, so that a
- * file larger than memory can be read, and a test or fuzzer can pass any bytes. Damage ends the reading: all
- * commands before it have been returned, and `why` describes the damage. */
 #ifndef FORKTAIL_LOADGEN_REPLAY_H
 #define FORKTAIL_LOADGEN_REPLAY_H
 
@@ -18,6 +13,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Reads commands of a recording one by one: shared by the readers of MONITOR captures, append-only files and
+ * CSV. A reader walks over the file in memory and never copies more than the words of one command, so that a
+ * file larger than memory can be read, and a test or fuzzer can pass any bytes. Damage ends the reading: all
+ * commands before it have been returned, and `why` describes the damage. */
 
 #define REPLAY_NO_TIME UINT64_MAX
 enum { REPLAY_OWN_DATABASE = UINT32_MAX, REPLAY_WORDS_MAX = 1 << 20 };

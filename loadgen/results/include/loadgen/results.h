@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What is counted and logged of requests, and the figures made of it. */
-
-/* What a load thread counts. A thread fills one `struct stats` per second and hands it over as a whole, so
- * the hot path shares nothing: no atomics, no locks, and percentiles per second cost nothing extra. Latency
- * is counted for every request, including failed ones: until its answer, or until it was given up (time-out,
- * connection lost, never sent). Without failures, a server would look better the worse it is. */
 #ifndef FORKTAIL_LOADGEN_RESULTS_H
 #define FORKTAIL_LOADGEN_RESULTS_H
 
@@ -19,6 +14,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What a load thread counts. A thread fills one `struct stats` per second and hands it over as a whole, so
+ * the hot path shares nothing: no atomics, no locks, and percentiles per second cost nothing extra. Latency
+ * is counted for every request, including failed ones: until its answer, or until it was given up (time-out,
+ * connection lost, never sent). Without failures, a server would look better the worse it is. */
 
 enum { STATUSES = FT_STATUS_UNSENT + 1, ERROR_WORDS = 16, ERROR_WORD = 16, ERROR_TEXT = 112 };
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The workload: which requests, for which keys, and when. */
-
-/* Which key a request uses: a pattern of key numbers over a key space 0 .. items-1. No pattern needs a table:
- * a key space of 10^12 costs as much as one of 10, and one that grows during the load costs one or two
- * additional logarithms per draw. The YCSB generators are separate: they match YCSB exactly,
- * including its quirks, while these follow the distribution they are named after. */
 #ifndef FORKTAIL_LOADGEN_WORKLOAD_H
 #define FORKTAIL_LOADGEN_WORKLOAD_H
 
@@ -17,6 +12,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Which key a request uses: a pattern of key numbers over a key space 0 .. items-1. No pattern needs a table:
+ * a key space of 10^12 costs as much as one of 10, and one that grows during the load costs one or two
+ * additional logarithms per draw. The YCSB generators are separate: they match YCSB exactly,
+ * including its quirks, while these follow the distribution they are named after. */
 
 enum key_pattern {
 	KEYS_UNIFORM,

@@ -107,6 +107,18 @@ TEST_CASE("evidence of copy-on-write counts spans and tallies and names the chil
 	      "812 copy-on-write copies, 50.0 ms, longest 20.0 ms while snapshot child 4312 ran");
 }
 
+TEST_CASE("evidence in a run of several kernels has each kernel's own ids")
+{
+	RunBuilder b;
+	OneRequest(&b, 60 * ms);
+	b.run.spaces = 2;
+	b.Frame(FT_COW_COPY, 10 * ms, 30 * ms);
+	b.Thread((1 << 22) + 4313, 5 * ms, 90 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD, "snapshot child")
+	    .parent_tgid = kServer;
+	b.Finish();
+	holds(EvidenceOf(&b), "while snapshot child 4313 ran");
+}
+
 TEST_CASE("evidence of a blocked write names the file, the thread in fsync, and the disk")
 {
 	RunBuilder b;
