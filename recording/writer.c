@@ -20,6 +20,90 @@
 #include "layout.h"
 #include "recording/recording.h"
 
+/* The output file of a recording. */
+
+/* Opens it, empty and locked, for reading and writing; or a negative errno as in ft_writer_open. */
+static int ft_output_open(const char *path);
+
+/* Creates a new file in an open directory; also empty, locked and accessible to its owner only. */
+static int ft_output_create(int dir, const char *name);
+
+/* A recording's file while it is written: complete blocks, one after the other. For
+ * one thread at a time, which may have to wait for the disk. Other threads may read `error` and `offset`. */
+
+struct ft_file {
+	int fd;
+	int error;	    /* the first one; read by other threads */
+	uint64_t offset;    /* end of the last complete block; read by other threads */
+	uint64_t allocated; /* allocated up to here; UINT64_MAX: unknown */
+	uint64_t limit;	    /* limit of the file's size: writing beyond it would raise SIGXFSZ */
+	uint32_t blocks;
+	uint32_t files;		      /* tried so far; read by other threads */
+	bool goes_on;		      /* more files follow: an error ends with the next one */
+	struct ft_index_entry *index; /* of the next entries: the previous index block, the blocks since */
+	size_t index_count;
+	ZSTD_CCtx *zstd;
+	void *packed;
+	size_t packed_room;
+};
+
+/* Initializes without a file. Must be freed in any case, also after ft_file_open. */
+static int ft_file_prepare(struct ft_file *f);
+
+/* Creates the file, or replaces a recording there, like ft_writer_open. Must be freed in any case. */
+static int ft_file_open(struct ft_file *f, const char *path);
+
+/* Ends the file like ft_file_end, and creates the next or the first one, which must not exist. An error is
+ * the file's error until the next call; before the first file there is no error. */
+static int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manifest,
+			const char *summary);
+
+/* Appends a block whose header has kind, count and the payload's size. The space for closing stays free after
+ * it. `pack`: compress it if that saves space; without it, the header already contains the payload's hash.
+ * `cover` is for request columns; for records it is computed here. Returns 0 or the file's first error. */
+static int ft_file_append(struct ft_file *f, struct ft_block_header *header, struct ft_cover cover,
+			  const void *payload, bool pack);
+
+/* Writes summary (or NULL), index and trailer, and closes. Returns the file's first error. */
+static int ft_file_end(struct ft_file *f, const char *summary);
+static void ft_file_free(struct ft_file *f);
+
+static inline int ft_file_error(const struct ft_file *f)
+{
+	return __atomic_load_n(&f->error, __ATOMIC_RELAXED);
+}
+
+/* Blocks waiting for the disk, so that recording never waits for it. A separate thread
+ * compresses and writes queued blocks. The queue has a limited size in bytes: when the disk stalls until it
+ * is full, blocks of records are dropped and counted by kind, with their time range. A drop block replaces
+ * them in the file. Blocks that other records refer to, and facts written once, would be missing in the whole
+ * recording: such blocks have an additional half of the space. */
+
+struct ft_queue;
+
+/* Starts the thread, which owns the file from here on; it is running when this returns. Negative errno. */
+static int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes);
+
+/* Copies a block in the form of ft_file_append. Returns the file's error, if any. Never waits, except for
+ * space once ft_queue_wait_for_space was called. */
+static int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
+			const void *payload, bool pack);
+
+/* Makes the thread call `job`, which may use the file, after everything queued so far is written. `renews`:
+ * it clears the file's error, so that later blocks are not refused. -ENOMEM: it is not called. */
+static int ft_queue_run(struct ft_queue *q, void (*job)(void *arg), void *arg, bool renews);
+
+static void ft_queue_wait_for_space(struct ft_queue *q);
+
+/* Waits until everything is written, including drop blocks. */
+static void ft_queue_drain(struct ft_queue *q);
+
+/* Records dropped so far. */
+static uint64_t ft_queue_lost(struct ft_queue *q);
+
+/* Drains, ends the thread and frees; the caller owns the file again. Accepts NULL. */
+static void ft_queue_end(struct ft_queue *q);
+
 enum { BUFFER_BYTES = 64 << 10 };
 
 struct buffer {
@@ -503,7 +587,7 @@ static int fail(struct ft_file *f, int rc)
 	return rc;
 }
 
-int ft_file_prepare(struct ft_file *f)
+static int ft_file_prepare(struct ft_file *f)
 {
 	struct rlimit size;
 
@@ -517,7 +601,7 @@ int ft_file_prepare(struct ft_file *f)
 	return f->index ? 0 : -ENOMEM;
 }
 
-int ft_file_open(struct ft_file *f, const char *path)
+static int ft_file_open(struct ft_file *f, const char *path)
 {
 	int rc = ft_file_prepare(f);
 
@@ -539,8 +623,8 @@ static int write_index(struct ft_file *f, size_t keep)
 	return fail(f, append_packed(f, &header, f->index, keep));
 }
 
-int ft_file_append(struct ft_file *f, struct ft_block_header *header, struct ft_cover cover,
-		   const void *payload, bool pack)
+static int ft_file_append(struct ft_file *f, struct ft_block_header *header, struct ft_cover cover,
+			  const void *payload, bool pack)
 {
 	int rc;
 
@@ -580,7 +664,7 @@ static void write_end(struct ft_file *f, const char *summary)
 	fail(f, append_packed(f, &header, &trailer, 0));
 }
 
-int ft_file_end(struct ft_file *f, const char *summary)
+static int ft_file_end(struct ft_file *f, const char *summary)
 {
 	if (f->fd < 0)
 		return f->error;
@@ -605,7 +689,8 @@ static void begin_file(struct ft_file *f, int fd)
 	__atomic_store_n(&f->error, fd < 0 ? fd : 0, __ATOMIC_RELAXED);
 }
 
-int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manifest, const char *summary)
+static int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manifest,
+			const char *summary)
 {
 	struct ft_block_header header = {
 	    .kind = FT_BLOCK_MANIFEST, .count = 1, .raw_bytes = (uint32_t)strlen(manifest)};
@@ -627,7 +712,7 @@ int ft_file_next(struct ft_file *f, int dir, const char *name, const char *manif
 	return rc;
 }
 
-void ft_file_free(struct ft_file *f)
+static void ft_file_free(struct ft_file *f)
 {
 	free(f->index);
 	free(f->packed);
@@ -741,7 +826,7 @@ static int take(int fd)
 	return 0;
 }
 
-int ft_output_open(const char *path)
+static int ft_output_open(const char *path)
 {
 	int fd, rc;
 
@@ -761,7 +846,7 @@ int ft_output_open(const char *path)
 	return fd;
 }
 
-int ft_output_create(int dir, const char *name)
+static int ft_output_create(int dir, const char *name)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -916,8 +1001,8 @@ static void add_lost(struct ft_queue *q)
 		memset(q->lost, 0, sizeof(q->lost));
 }
 
-int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
-		 const void *payload, bool pack)
+static int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struct ft_cover cover,
+			const void *payload, bool pack)
 {
 	int rc = ft_file_error(q->file);
 
@@ -945,7 +1030,7 @@ int ft_queue_put(struct ft_queue *q, const struct ft_block_header *header, struc
 	return 0;
 }
 
-int ft_queue_run(struct ft_queue *q, void (*job)(void *arg), void *arg, bool renews)
+static int ft_queue_run(struct ft_queue *q, void (*job)(void *arg), void *arg, bool renews)
 {
 	struct queued *b = calloc(1, sizeof(*b));
 
@@ -1030,7 +1115,7 @@ static void free_queue(struct ft_queue *q)
 	free(q);
 }
 
-int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes)
+static int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes)
 {
 	struct ft_queue *q = calloc(1, sizeof(*q));
 	int rc;
@@ -1057,14 +1142,14 @@ int ft_queue_start(struct ft_queue **out, struct ft_file *file, size_t bytes)
 	return 0;
 }
 
-void ft_queue_wait_for_space(struct ft_queue *q)
+static void ft_queue_wait_for_space(struct ft_queue *q)
 {
 	pthread_mutex_lock(&q->lock);
 	q->waits_for_space = true;
 	pthread_mutex_unlock(&q->lock);
 }
 
-void ft_queue_drain(struct ft_queue *q)
+static void ft_queue_drain(struct ft_queue *q)
 {
 	pthread_mutex_lock(&q->lock);
 	add_lost(q);
@@ -1073,7 +1158,7 @@ void ft_queue_drain(struct ft_queue *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-uint64_t ft_queue_lost(struct ft_queue *q)
+static uint64_t ft_queue_lost(struct ft_queue *q)
 {
 	uint64_t lost;
 
@@ -1083,7 +1168,7 @@ uint64_t ft_queue_lost(struct ft_queue *q)
 	return lost;
 }
 
-void ft_queue_end(struct ft_queue *q)
+static void ft_queue_end(struct ft_queue *q)
 {
 	if (!q)
 		return;

@@ -25,6 +25,46 @@
 #include "recording/json_block.h"
 #include "requests.skel.h"
 
+/* The kernel programs of requests (bpf/requests.bpf.c): which of them this kernel needs, when they are
+ * attached, and how many connections they follow. */
+
+struct requests_bpf;
+struct bpf_object;
+
+struct request_hooks {
+	struct requests_bpf *skeleton; /* NULL: not loaded */
+	struct helper_process switcher;
+	uint32_t sample; /* one in this many connections is followed now */
+	bool slices;	 /* they are attached for a part of each period only */
+	bool on;	 /* all are attached */
+	uint32_t on_ms;	 /* of each period */
+	uint32_t period_ms;
+	uint32_t epoch; /* the programs' last one */
+	uint64_t runs, run_ns;
+};
+
+/* `period_ms`: of slices; 0: they are attached all of the time. */
+static void request_hooks_init(struct request_hooks *h, uint32_t sample, uint32_t period_ms);
+/* Loads them, with the map of targets of another object. Negative errno: programs_log() says why. */
+static int request_hooks_load(struct request_hooks *h, int targets_map, uint32_t pid_namespace);
+/* The ring of their events. */
+static int request_hooks_ring(const struct request_hooks *h);
+/* A target listens on this TCP port. */
+static void request_hooks_serve(struct request_hooks *h, uint16_t port);
+static int request_hooks_attach(struct request_hooks *h);
+/* With slices: attaches or detaches all. Returns 0 or a negative errno. */
+static int request_hooks_switch(struct request_hooks *h, bool on);
+/* With slices: chooses on_ms so that they take 1 % of a CPU. The kernel's run-time statistics were on for so
+ * long since the call before. */
+static void request_hooks_measured(struct request_hooks *h, uint64_t measured_ns);
+/* From now on one in so many connections, a power of two, of those that are followed. */
+static void request_hooks_reduce(struct request_hooks *h, uint32_t sample);
+static uint64_t request_hooks_count(const struct request_hooks *h, enum ft_request_counter counter);
+/* For their cost. NULL: not loaded. */
+static struct bpf_object *request_hooks_programs(const struct request_hooks *h);
+static void request_hooks_detach(struct request_hooks *h);
+static void request_hooks_close(struct request_hooks *h);
+
 /* The recorder's side: it loads and attaches the programs, and writes what the helper finds. It trusts the
  * helper no more than a stranger: what it sends is checked, and its number of connections is bounded. */
 
@@ -808,7 +848,7 @@ enum { SLICE_MS = 2000 };
 
 #define BUDGET 0.01 /* of a CPU, for a flight recorder */
 
-void request_hooks_init(struct request_hooks *h, uint32_t sample, uint32_t period_ms)
+static void request_hooks_init(struct request_hooks *h, uint32_t sample, uint32_t period_ms)
 {
 	*h = (struct request_hooks){.switcher = {.pid = 0, .socket = -1},
 				    .sample = sample,
@@ -838,7 +878,7 @@ static void choose_programs(struct requests_bpf *s)
 					  false);
 }
 
-int request_hooks_load(struct request_hooks *h, int targets_map, uint32_t pid_namespace)
+static int request_hooks_load(struct request_hooks *h, int targets_map, uint32_t pid_namespace)
 {
 	struct requests_bpf *s = h->skeleton = requests_bpf__open();
 	if (!s)
@@ -850,12 +890,12 @@ int request_hooks_load(struct request_hooks *h, int targets_map, uint32_t pid_na
 	return err ? err : requests_bpf__load(s);
 }
 
-int request_hooks_ring(const struct request_hooks *h)
+static int request_hooks_ring(const struct request_hooks *h)
 {
 	return bpf_map__fd(h->skeleton->maps.requests_ring);
 }
 
-void request_hooks_serve(struct request_hooks *h, uint16_t port)
+static void request_hooks_serve(struct request_hooks *h, uint16_t port)
 {
 	h->skeleton->bss->served[port] = 1;
 }
@@ -875,7 +915,7 @@ static int start_switch(struct request_hooks *h)
 
 /* The programs record nothing before all are attached, and nothing from the time on that the first one is
  * detached. */
-int request_hooks_switch(struct request_hooks *h, bool on)
+static int request_hooks_switch(struct request_hooks *h, bool on)
 {
 	h->skeleton->bss->epoch = 0;
 	int err = h->slices ? hook_switch_set(&h->switcher, on ? HOOKS_ALL : HOOKS_NONE) : 0;
@@ -890,13 +930,13 @@ int request_hooks_switch(struct request_hooks *h, bool on)
 	return err;
 }
 
-int request_hooks_attach(struct request_hooks *h)
+static int request_hooks_attach(struct request_hooks *h)
 {
 	const int err = h->slices ? start_switch(h) : requests_bpf__attach(h->skeleton);
 	return err ? err : request_hooks_switch(h, true);
 }
 
-void request_hooks_detach(struct request_hooks *h)
+static void request_hooks_detach(struct request_hooks *h)
 {
 	h->skeleton->bss->epoch = 0;
 	h->on = false;
@@ -923,7 +963,7 @@ static double part_of_cpu(struct request_hooks *h, uint64_t measured_ns)
 	return (double)(h->run_ns - ns_before + call_ns * (h->runs - runs_before)) / (double)measured_ns;
 }
 
-void request_hooks_measured(struct request_hooks *h, uint64_t measured_ns)
+static void request_hooks_measured(struct request_hooks *h, uint64_t measured_ns)
 {
 	if (!h->slices || !measured_ns)
 		return;
@@ -932,23 +972,23 @@ void request_hooks_measured(struct request_hooks *h, uint64_t measured_ns)
 	h->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
 }
 
-void request_hooks_reduce(struct request_hooks *h, uint32_t sample)
+static void request_hooks_reduce(struct request_hooks *h, uint32_t sample)
 {
 	h->sample = sample;
 	h->skeleton->bss->sample_mask = sample - 1;
 }
 
-uint64_t request_hooks_count(const struct request_hooks *h, enum ft_request_counter counter)
+static uint64_t request_hooks_count(const struct request_hooks *h, enum ft_request_counter counter)
 {
 	return h->skeleton ? h->skeleton->bss->request_counters[counter] : 0;
 }
 
-struct bpf_object *request_hooks_programs(const struct request_hooks *h)
+static struct bpf_object *request_hooks_programs(const struct request_hooks *h)
 {
 	return h->skeleton ? h->skeleton->obj : NULL;
 }
 
-void request_hooks_close(struct request_hooks *h)
+static void request_hooks_close(struct request_hooks *h)
 {
 	helper_process_end(&h->switcher, true);
 	requests_bpf__destroy(h->skeleton);

@@ -18,6 +18,48 @@
 #include "loader/system.h"
 #include "recording/recording.h"
 
+/* Which files are in the memory of a process, as the unwinding helper knows it: a number for each address
+ * space. A forked child shares its parent's, so nothing is sent again for it. */
+
+struct address_spaces;
+
+enum {
+	SPACE_NONE = 0,
+	SPACE_PENDING = UINT32_MAX, /* it is being looked up */
+};
+
+struct address_spaces_handler {
+	/* Lookups have ended: address_spaces_find() may know more. */
+	void (*resolved)(void *context);
+	/* No process has this space any more. */
+	void (*forget)(void *context, uint32_t space);
+	void *context;
+};
+
+/* NULL: no memory. Answers of `files` are to be passed on by the three functions at the end. */
+static struct address_spaces *address_spaces_open(struct target_files *files,
+						  const struct address_spaces_handler *handler);
+static void address_spaces_close(struct address_spaces *s);
+/* The helper that knew the address spaces has exited: the next helper gets them again. */
+static void address_spaces_forget_all(struct address_spaces *s);
+
+/* Returns the address space of a process, or of its parent if the process has exited. If `address` is not 0
+ * and in none of its files, the mappings are read again: the process loaded a library or called exec.
+ * *program is the file name of the process' program, valid until the next call. `preload`: read its files
+ * now. */
+static uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+				    bool preload, const char **program);
+/* The same, but looks nothing up. */
+static uint32_t address_spaces_known(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+				     const char **program);
+/* The process has ended. */
+static void address_spaces_forget(struct address_spaces *s, pid_t pid);
+
+static void address_spaces_maps(struct address_spaces *s, pid_t pid, const struct mapped_place *places,
+				size_t count, const char *program);
+static void address_spaces_no_maps(struct address_spaces *s, pid_t pid);
+static void address_spaces_sent(struct address_spaces *s, uint32_t space, int error);
+
 /* A sample whose process is still being looked up is held. Others wait for their answers in a ring,
  * identified by increasing serial numbers. An answer to a sample that was given up is recognized by its
  * number and ignored. Each request is charged to the budget at the recent price of an answer and corrected
@@ -562,8 +604,8 @@ struct address_spaces {
 	uint64_t finds;
 };
 
-struct address_spaces *address_spaces_open(struct target_files *files,
-					   const struct address_spaces_handler *handler)
+static struct address_spaces *address_spaces_open(struct target_files *files,
+						  const struct address_spaces_handler *handler)
 {
 	struct address_spaces *s = calloc(1, sizeof *s);
 	if (s) {
@@ -595,7 +637,7 @@ static void close_process(struct address_spaces *s, struct sampled_process *p)
 	*p = s->processes[--s->count];
 }
 
-void address_spaces_forget_all(struct address_spaces *s)
+static void address_spaces_forget_all(struct address_spaces *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->processes[i].space && !--s->processes[i].space->users)
@@ -603,7 +645,7 @@ void address_spaces_forget_all(struct address_spaces *s)
 	s->count = 0;
 }
 
-void address_spaces_close(struct address_spaces *s)
+static void address_spaces_close(struct address_spaces *s)
 {
 	if (!s)
 		return;
@@ -651,8 +693,8 @@ static uint32_t state_of(const struct sampled_process *p, const char **program)
 							  : SPACE_NONE;
 }
 
-uint32_t address_spaces_known(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
-			      const char **program)
+static uint32_t address_spaces_known(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+				     const char **program)
 {
 	struct sampled_process *p = known(s, pid);
 	*program = "";
@@ -666,8 +708,8 @@ uint32_t address_spaces_known(struct address_spaces *s, pid_t pid, pid_t parent,
 	return p ? state_of(p, program) : SPACE_NONE;
 }
 
-uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
-			     bool preload, const char **program)
+static uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, uint64_t address,
+				    bool preload, const char **program)
 {
 	*program = "";
 	if (!pid)
@@ -688,7 +730,7 @@ uint32_t address_spaces_find(struct address_spaces *s, pid_t pid, pid_t parent, 
 	return address_spaces_known(s, pid, 0, address, program);
 }
 
-void address_spaces_forget(struct address_spaces *s, pid_t pid)
+static void address_spaces_forget(struct address_spaces *s, pid_t pid)
 {
 	struct sampled_process *p = known(s, pid);
 	if (!p)
@@ -753,8 +795,8 @@ static void hand_down(struct address_spaces *s, const struct sampled_process *pa
 			inherit(&s->processes[i], parent);
 }
 
-void address_spaces_maps(struct address_spaces *s, pid_t pid, const struct mapped_place *places, size_t count,
-			 const char *program)
+static void address_spaces_maps(struct address_spaces *s, pid_t pid, const struct mapped_place *places,
+				size_t count, const char *program)
 {
 	struct sampled_process *p = known(s, pid);
 	if (!p || !p->asked)
@@ -775,7 +817,7 @@ void address_spaces_maps(struct address_spaces *s, pid_t pid, const struct mappe
 	resolve(s);
 }
 
-void address_spaces_no_maps(struct address_spaces *s, pid_t pid)
+static void address_spaces_no_maps(struct address_spaces *s, pid_t pid)
 {
 	const char *unused;
 	struct sampled_process *p = known(s, pid);
@@ -798,7 +840,7 @@ void address_spaces_no_maps(struct address_spaces *s, pid_t pid)
 	resolve(s);
 }
 
-void address_spaces_sent(struct address_spaces *s, uint32_t space, int error)
+static void address_spaces_sent(struct address_spaces *s, uint32_t space, int error)
 {
 	bool used = false;
 	for (size_t i = 0; i < s->count; i++) {
