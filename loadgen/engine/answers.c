@@ -202,7 +202,7 @@ static bool take_push(struct connection *c, int complete, uint64_t now_ns)
 {
 	struct load_thread *t = c->thread;
 
-	if (complete < 0 || !t->plan->resp3) {
+	if (complete < 0 || !t->plan->options->resp3) {
 		connection_fail(c, FT_STATUS_WRONG, "the server sent an invalid reply for this protocol");
 		return false;
 	}
@@ -220,7 +220,7 @@ static bool take_unasked(struct connection *c, const char **at, const char *end,
 	uint8_t kind;
 	int complete;
 
-	if (plan->resp3) {
+	if (plan->options->resp3) {
 		complete = reply_scan(plan->workload->protocol, &c->scan, at, end);
 		kind = c->scan.resp.kind;
 		if (complete == 2)
@@ -270,7 +270,7 @@ static inline bool take_bytes(struct connection *c, const char *at, const char *
 		if (gather)
 			reply_buffer_add(c->reply, from, at);
 		if (complete == 0) {
-			if (!t->plan->resp3 || c->scan.resp.kind != RESP_PUSH)
+			if (!t->plan->options->resp3 || c->scan.resp.kind != RESP_PUSH)
 				count_bytes(t, p->operation, (uint64_t)(at - from));
 			return true;
 		}
@@ -498,7 +498,7 @@ void count_error(struct load_thread *t)
 	struct ending *e = &plan->ending;
 	uint64_t one = 1, errors = atomic_fetch_add(&e->errors, 1) + 1;
 
-	if (plan->on_error != ON_ERROR_STOP && !(e->max_errors && errors >= e->max_errors))
+	if (plan->options->on_error != ON_ERROR_STOP && !(e->max_errors && errors >= e->max_errors))
 		return;
 	if (atomic_exchange(&e->stop, true))
 		return;

@@ -76,7 +76,7 @@ static void note_socket(struct connection *c)
 {
 	c->life.local_port = socket_local_port(c->fd);
 	c->life.inode = socket_inode(c->fd);
-	c->arrival_times = c->thread->plan->arrival_times && !c->tls && arrival_ask(c->fd);
+	c->arrival_times = c->thread->plan->options->arrival_times && !c->tls && arrival_ask(c->fd);
 }
 
 void connection_note_open(struct connection *c)
@@ -122,7 +122,7 @@ void connection_try_later(struct connection *c, uint64_t now_ns)
 {
 	uint32_t *backoff = &c->life.backoff_ms;
 
-	*backoff = *backoff ? *backoff * 2 : c->thread->plan->backoff_ms;
+	*backoff = *backoff ? *backoff * 2 : c->thread->plan->options->backoff_ms;
 	if (*backoff > BACKOFF_MAX_MS)
 		*backoff = BACKOFF_MAX_MS;
 	connection_come_back(c, now_ns + (uint64_t)*backoff * 1000000, reopen);
@@ -148,7 +148,7 @@ static void take_refusal(struct connection *c, int error, uint64_t now_ns)
 	connection_count_refusal(c, strerror(-error), now_ns);
 	if (t->model->on_refusal)
 		t->model->on_refusal(c, now_ns);
-	if (t->stopping || t->plan->on_error == ON_ERROR_STOP) {
+	if (t->stopping || t->plan->options->on_error == ON_ERROR_STOP) {
 		t->alive--;
 		t->trouble.lost++;
 		finish_if_done(t, now_ns);
@@ -354,7 +354,7 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 	const struct load_model *model = t->model;
 	uint64_t now = ft_now_ns();
 	uint32_t in_flight = c->in_flight, unwritten = c->to_send, first = c->first;
-	bool again = t->plan->on_error == ON_ERROR_RECONNECT && !t->stopping &&
+	bool again = t->plan->options->on_error == ON_ERROR_RECONNECT && !t->stopping &&
 		     (now < t->plan->end_ns || model->reopens_in_drain);
 
 	if (c->fd < 0)
@@ -371,7 +371,7 @@ void connection_fail(struct connection *c, unsigned status, const char *why)
 			count_error(t); /* otherwise each request has been counted */
 	}
 	t->stats->broken++;
-	if (status != FT_STATUS_TIMEOUT || t->plan->timeout_ns)
+	if (status != FT_STATUS_TIMEOUT || t->plan->options->timeout_ns)
 		t->trouble.why = why;
 	if (!again) {
 		t->alive--;
@@ -476,7 +476,7 @@ void connection_readable(evutil_socket_t fd, short what, void *arg)
 void connection_list_update(struct connection *c)
 {
 	connection_list_remove(c);
-	if (can_send(c) && c->in_flight < c->thread->plan->pipeline)
+	if (can_send(c) && c->in_flight < c->thread->plan->options->pipeline)
 		connection_list_add(c, c->in_flight == 0 ? &c->group->idle : &c->group->partial);
 }
 

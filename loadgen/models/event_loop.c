@@ -110,7 +110,7 @@ static void on_timers(evutil_socket_t fd, short what, void *arg)
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	struct load_thread *t = arg;
-	uint64_t now = ft_now_ns(), wait = t->plan->drain_ns;
+	uint64_t now = ft_now_ns(), wait = t->plan->options->drain_ns;
 
 	(void)fd;
 	(void)what;
@@ -174,7 +174,7 @@ void event_loop_run(struct load_thread *t)
 	arm_tick(t, now);
 	connection_timers_start(t);
 	t->model->pump(t, now);
-	if (t->plan->busy_poll)
+	if (t->plan->options->busy_poll)
 		spin(t);
 	else if (!t->finished)
 		event_base_dispatch(t->base);
@@ -188,7 +188,7 @@ enum { PROFILE_TICK_NS = 10000000 };
 static void look_for_timeouts(void *who, uint64_t now_ns)
 {
 	struct load_thread *t = who;
-	uint64_t limit = t->plan->timeout_ns;
+	uint64_t limit = t->plan->options->timeout_ns;
 
 	for (uint32_t i = 0; i < thread_connections(t) && !t->finished; i++) {
 		struct connection *c = thread_connection(t, i);
@@ -208,7 +208,8 @@ static void follow_profile(void *who, uint64_t now_ns)
 	struct load_thread *t = who;
 	const struct load_plan *plan = t->plan;
 	double all = profile_value(plan->connections_over_time, (double)(now_ns - plan->start_ns) * 1e-9);
-	uint32_t wanted = all <= 0 ? 0 : (uint32_t)(all * t->connection_count / plan->connections + 0.5);
+	uint32_t wanted =
+	    all <= 0 ? 0 : (uint32_t)(all * t->connection_count / plan->options->connections + 0.5);
 	bool changed = false;
 
 	for (uint32_t i = 0; i < t->connection_count; i++) {
@@ -232,7 +233,7 @@ void connection_timers_start(struct load_thread *t)
 {
 	uint64_t now = ft_now_ns();
 
-	if (t->plan->timeout_ns)
+	if (t->plan->options->timeout_ns)
 		look_for_timeouts(t, now);
 	if (t->plan->connections_over_time)
 		follow_profile(t, now);
@@ -248,7 +249,7 @@ void due_arm(struct load_thread *t, uint64_t due_ns)
 
 	if (due_ns == PACING_NEVER || due_ns == t->alarms.due_ns)
 		return;
-	if (!t->plan->busy_poll)
+	if (!t->plan->options->busy_poll)
 		timerfd_settime(t->alarms.due_fd, TFD_TIMER_ABSTIME, &when, NULL);
 	t->alarms.due_ns = due_ns;
 }
@@ -390,7 +391,7 @@ static const struct load_model *model_of(const struct load_plan *plan)
 {
 	if (plan->workload->recorded.replay)
 		return plan->nodes ? &routed_replay : &replay_send;
-	if (plan->blocking)
+	if (plan->options->blocking)
 		return plan->open_loop ? &blocking_open_loop : &blocking_closed_loop;
 	if (plan->nodes)
 		return plan->open_loop ? &routed_open_loop : &routed_closed_loop;
@@ -418,15 +419,15 @@ int load_thread_init(struct load_thread *t, struct load_plan *plan, uint32_t ind
 	pthread_mutex_init(&t->hand_over.lock, NULL);
 	log_lane_open(&t->lane, log);
 	t->read_buffer = malloc(READ_BYTES);
-	t->stats = stats_new_with(&plan->mix, plan->arrival_times);
-	t->hand_over.spare = stats_new_with(&plan->mix, plan->arrival_times);
+	t->stats = stats_new_with(&plan->mix, plan->options->arrival_times);
+	t->hand_over.spare = stats_new_with(&plan->mix, plan->options->arrival_times);
 	if (!t->read_buffer || !t->stats || !t->hand_over.spare)
 		return -ENOMEM;
 	/* One timer per connection, and one each for time-outs and a profile. */
 	rc = timers_init(&a->timers, count + 2);
 	if (rc == 0)
 		rc = request_buffer_init(&t->requests, plan->workload, plan_ring_size(plan),
-					 random_begin(plan->seed, index, 4));
+					 random_begin(plan->options->seed, index, 4));
 	if (rc == 0)
 		rc = t->model->init(t);
 	return rc;
@@ -479,7 +480,8 @@ int load_thread_start(struct load_thread *t)
 	uint64_t end = t->plan->end_ns;
 
 	t->hand_over.second_ns = t->plan->start_ns;
-	t->give_up_ns = end < PACING_NEVER - t->plan->drain_ns ? end + t->plan->drain_ns : PACING_NEVER;
+	t->give_up_ns =
+	    end < PACING_NEVER - t->plan->options->drain_ns ? end + t->plan->options->drain_ns : PACING_NEVER;
 	return -pthread_create(&t->handle, NULL, run_thread, t);
 }
 

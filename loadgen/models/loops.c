@@ -20,12 +20,12 @@ static void refill(struct connection *c, uint64_t now_ns)
 	const struct load_plan *plan = t->plan;
 
 	while (can_send(c)) {
-		uint32_t count = plan->batch;
+		uint32_t count = plan->options->batch;
 
 		if (t->left < count)
 			count = (uint32_t)t->left;
-		if (plan->reconnect_after && plan->reconnect_after - c->taken < count)
-			count = plan->reconnect_after - c->taken;
+		if (plan->options->reconnect_after && plan->options->reconnect_after - c->taken < count)
+			count = plan->options->reconnect_after - c->taken;
 		if (count == 0 || t->stopping || (now_ns ? now_ns : ft_now_ns()) >= plan->end_ns)
 			break;
 		if (c->ring_size - c->in_flight < count)
@@ -56,8 +56,8 @@ static bool is_worn_out(const struct connection *c)
 {
 	const struct load_thread *t = c->thread;
 
-	return t->plan->reconnect_after && c->taken >= t->plan->reconnect_after && t->left > 0 &&
-	       !t->stopping;
+	return t->plan->options->reconnect_after && c->taken >= t->plan->options->reconnect_after &&
+	       t->left > 0 && !t->stopping;
 }
 
 static void end_think(void *who, uint64_t now_ns)
@@ -69,7 +69,7 @@ static void end_think(void *who, uint64_t now_ns)
 		connection_renew(c, now_ns);
 	else if (c->fd >= 0)
 		refill(c, now_ns);
-	else if (c->thread->plan->on_error == ON_ERROR_RECONNECT && !c->thread->stopping)
+	else if (c->thread->plan->options->on_error == ON_ERROR_RECONNECT && !c->thread->stopping)
 		connection_try_later(c, now_ns);
 }
 
@@ -77,7 +77,7 @@ static void end_think(void *who, uint64_t now_ns)
 static void think(struct connection *c, uint64_t now_ns)
 {
 	if (c->thread->left > 0 && now_ns < c->thread->plan->end_ns)
-		connection_come_back(c, now_ns + c->thread->plan->think_ns, end_think);
+		connection_come_back(c, now_ns + c->thread->plan->options->think_ns, end_think);
 	else
 		finish_if_done(c->thread, now_ns);
 }
@@ -87,12 +87,12 @@ static inline void continue_load(struct connection *c, uint64_t now_ns)
 {
 	const struct load_plan *plan = c->thread->plan;
 
-	if (plan->think_ns) {
+	if (plan->options->think_ns) {
 		if (c->in_flight == 0 && !c->waiting)
 			think(c, now_ns);
 	} else if (c->in_flight == 0 && is_worn_out(c)) {
 		connection_renew(c, now_ns);
-	} else if (c->ring_size - c->in_flight >= plan->batch || c->in_flight == 0) {
+	} else if (c->ring_size - c->in_flight >= plan->options->batch || c->in_flight == 0) {
 		refill(c, now_ns);
 	}
 }
@@ -177,8 +177,8 @@ static void on_open_answers(struct connection *c, uint64_t now_ns)
 		if (c->fd < 0)
 			return;
 	}
-	if (__builtin_expect(plan->reconnect_after && c->in_flight == 0, 0) &&
-	    c->taken >= plan->reconnect_after)
+	if (__builtin_expect(plan->options->reconnect_after && c->in_flight == 0, 0) &&
+	    c->taken >= plan->options->reconnect_after)
 		connection_renew(c, now_ns);
 	else
 		connection_list_update(c);
@@ -222,7 +222,7 @@ static void set_up(struct connection *c)
 	int flags = fcntl(c->fd, F_GETFL);
 
 	/* With answers read later, the peer's queue may fill: then writing must yield to reading. */
-	if (!c->thread->plan->no_wait)
+	if (!c->thread->plan->options->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
 	if (c->tls)
 		tls_set_blocking(c->tls, true);
@@ -235,7 +235,7 @@ static void set_up(struct connection *c)
 static bool has_patience(struct connection *c, uint64_t now_ns, uint64_t since_ns)
 {
 	struct load_thread *t = c->thread;
-	uint64_t limit = t->plan->timeout_ns, wait = t->plan->drain_ns;
+	uint64_t limit = t->plan->options->timeout_ns, wait = t->plan->options->drain_ns;
 
 	/* This thread is not woken when the run is stopped: it checks itself. */
 	if (atomic_load(&t->plan->ending.stop) && !t->stopping) {
@@ -286,11 +286,11 @@ static void read_answers(struct connection *c)
 	struct load_thread *t = c->thread;
 	uint64_t now, since = ft_now_ns();
 	uint32_t before = c->in_flight;
-	int flags = t->plan->no_wait ? fcntl(c->fd, F_GETFL) : 0;
+	int flags = t->plan->options->no_wait ? fcntl(c->fd, F_GETFL) : 0;
 
 	if (c->to_send) /* further steps, for answers that were read while a write had no space */
 		send_batch(c, 0);
-	if (t->plan->no_wait)
+	if (t->plan->options->no_wait)
 		fcntl(c->fd, F_SETFL, flags & ~O_NONBLOCK);
 	while (c->fd >= 0 && c->in_flight > 0) {
 		ssize_t n = transport_read(c, t->read_buffer, READ_BYTES);
@@ -314,7 +314,7 @@ static void read_answers(struct connection *c)
 			connection_fail(c, FT_STATUS_RESET, transport_why(c, n));
 		}
 	}
-	if (c->fd >= 0 && t->plan->no_wait)
+	if (c->fd >= 0 && t->plan->options->no_wait)
 		fcntl(c->fd, F_SETFL, flags);
 }
 
@@ -364,9 +364,9 @@ static bool open_now(struct connection *c, unsigned patience_s)
 /* Reopens a broken connection repeatedly, until the run is over. */
 static bool open_again(struct load_thread *t, struct connection *c)
 {
-	uint64_t wait_ns = (uint64_t)t->plan->backoff_ms * 1000000;
+	uint64_t wait_ns = (uint64_t)t->plan->options->backoff_ms * 1000000;
 
-	while (c->fd < 0 && (t->plan->on_error == ON_ERROR_RECONNECT || c->waiting) &&
+	while (c->fd < 0 && (t->plan->options->on_error == ON_ERROR_RECONNECT || c->waiting) &&
 	       !is_over(t, ft_now_ns())) {
 		pause_until(t, ft_now_ns() + wait_ns);
 		wait_ns = wait_ns * 2 < 5 * SECOND_NS ? wait_ns * 2 : 5 * SECOND_NS;
@@ -374,7 +374,7 @@ static bool open_again(struct load_thread *t, struct connection *c)
 			c->waiting = false;
 			c->life.backoff_ms = 0;
 		} else {
-			c->life.backoff_ms = t->plan->backoff_ms;
+			c->life.backoff_ms = t->plan->options->backoff_ms;
 		}
 	}
 	return c->fd >= 0;
@@ -396,7 +396,7 @@ static void renew(struct connection *c)
 static void closed_pump(struct load_thread *t, uint64_t now_ns)
 {
 	struct connection *c = thread_connection(t, 0);
-	uint32_t count = t->left < t->plan->batch ? (uint32_t)t->left : t->plan->batch;
+	uint32_t count = t->left < t->plan->options->batch ? (uint32_t)t->left : t->plan->options->batch;
 
 	(void)now_ns;
 	t->left -= count;
@@ -439,16 +439,19 @@ static void run(struct load_thread *t)
 		if (c->fd < 0 && !open_again(t, c))
 			break;
 		t->model->pump(t, now);
-		if (c->fd >= 0 && (!plan->no_wait || c->in_flight + plan->batch > c->ring_size))
+		if (c->fd >= 0 &&
+		    (!plan->options->no_wait || c->in_flight + plan->options->batch > c->ring_size))
 			read_answers(c);
-		if (c->fd >= 0 && plan->reconnect_after && c->taken >= plan->reconnect_after) {
+		if (c->fd >= 0 && plan->options->reconnect_after &&
+		    c->taken >= plan->options->reconnect_after) {
 			read_answers(c);
 			if (c->fd >= 0)
 				renew(c);
 		}
-		if (plan->think_ns)
-			pause_until(t, ft_now_ns() + plan->think_ns);
-		now = t->stats->last_end_ns > now && !plan->think_ns ? t->stats->last_end_ns : ft_now_ns();
+		if (plan->options->think_ns)
+			pause_until(t, ft_now_ns() + plan->options->think_ns);
+		now = t->stats->last_end_ns > now && !plan->options->think_ns ? t->stats->last_end_ns
+									      : ft_now_ns();
 		if (now >= next_tick) {
 			hand_over_tick(t, now);
 			next_tick = now + SECOND_NS;

@@ -91,7 +91,7 @@ void lane_step(struct load_thread *t, struct lane *l)
 	struct replay_thread *rt = t->replay;
 	uint32_t next = rt->replay->records[l->next].next;
 
-	if (next == REPLAY_END && t->plan->replay_loop) {
+	if (next == REPLAY_END && t->plan->options->loop) {
 		next = rt->replay->heads[lane_number(rt, l)];
 		l->round++;
 	}
@@ -105,7 +105,7 @@ void lane_step(struct load_thread *t, struct lane *l)
 static uint64_t planned_end_ns(const struct load_thread *t)
 {
 	const struct replay *r = t->replay->replay;
-	uint64_t last_ns = t->plan->replay_loop ? PACING_NEVER : due_ns(t, r->count - 1, 0);
+	uint64_t last_ns = t->plan->options->loop ? PACING_NEVER : due_ns(t, r->count - 1, 0);
 
 	return last_ns < t->plan->end_ns ? last_ns : t->plan->end_ns;
 }
@@ -177,7 +177,7 @@ struct lane *lanes_next_due(struct load_thread *t, uint64_t now_ns)
 		uint32_t i = r->records[rt->cursor].lane % r->connections - rt->first;
 
 		if (++rt->cursor == r->count) {
-			rt->cursor = t->plan->replay_loop ? 0 : REPLAY_END;
+			rt->cursor = t->plan->options->loop ? 0 : REPLAY_END;
 			rt->cursor_round++;
 		}
 		if (i < rt->count)
@@ -346,13 +346,13 @@ static inline uint32_t lane_index(const struct connection *c)
 
 static bool has_room(const struct connection *c)
 {
-	return can_send(c) && c->in_flight < c->thread->plan->pipeline;
+	return can_send(c) && c->in_flight < c->thread->plan->options->pipeline;
 }
 
 /* It will send nothing more. */
 static bool is_dead(const struct connection *c)
 {
-	return c->fd < 0 && (c->thread->stopping || c->thread->plan->on_error != ON_ERROR_RECONNECT);
+	return c->fd < 0 && (c->thread->stopping || c->thread->plan->options->on_error != ON_ERROR_RECONNECT);
 }
 
 /* For a reopened connection that has sent nothing yet, `selecting` belongs to the previous socket. */
@@ -392,7 +392,7 @@ static void put_next(struct connection *c, struct lane *l, uint64_t due_ns)
 	};
 
 	if (c->taken == 0) {
-		l->database = t->plan->database;
+		l->database = t->plan->options->database;
 		l->selecting = false; /* that SELECT was lost with the connection */
 	}
 	if (!r->selects && r->database != l->database) {

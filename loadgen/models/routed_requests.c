@@ -308,7 +308,7 @@ bool routed_redirect(struct connection *c, const struct pending_request *answere
 		return false;
 	if (outage)
 		routing_trouble(c, now_ns);
-	if (refusal == REFUSAL_LATER && now_ns - p.intended_ns < t->plan->retry_ns && !t->stopping) {
+	if (refusal == REFUSAL_LATER && now_ns - p.intended_ns < t->plan->options->retry_ns && !t->stopping) {
 		p.tries = 1; /* waiting ends with --retry; later redirects are counted from zero */
 		nodes_look(t->routing->nodes);
 		leave(c, &p);
@@ -371,8 +371,9 @@ void routed_take_over(struct load_thread *t, uint64_t now_ns)
 
 static bool waited_too_long(const struct load_plan *plan, const struct pending_request *p, uint64_t now_ns)
 {
-	uint64_t limit_ns =
-	    plan->timeout_ns && plan->timeout_ns < plan->retry_ns ? plan->timeout_ns : plan->retry_ns;
+	uint64_t limit_ns = plan->options->timeout_ns && plan->options->timeout_ns < plan->options->retry_ns
+				? plan->options->timeout_ns
+				: plan->options->retry_ns;
 
 	/* No time has passed: it may have arrived here after now_ns was read. */
 	return p->intended_ns + limit_ns <= now_ns;
@@ -465,7 +466,7 @@ static void take_another(struct load_thread *t, uint64_t intended_ns)
 
 static void closed_pump(struct load_thread *t, uint64_t now_ns)
 {
-	uint64_t most = (uint64_t)t->connection_count * t->plan->pipeline;
+	uint64_t most = (uint64_t)t->connection_count * t->plan->options->pipeline;
 
 	while (closed_more(t, now_ns) && t->in_flight < most) {
 		t->left--;

@@ -211,32 +211,20 @@ struct ending {
 };
 
 struct load_plan {
+	const struct options *options;
 	const struct workload *workload;
 	struct mix mix;
-	uint64_t start_ns, end_ns;		 /* end_ns: PACING_NEVER without a duration */
-	uint64_t measure_ns;			 /* requests due before it are warm-up: logged, not counted */
-	uint64_t log_over_ns;			 /* faster requests are not logged, unless they failed */
-	uint64_t drain_ns, think_ns, timeout_ns; /* 0: none */
-	uint64_t seed;
-	uint32_t pipeline, batch;
-	uint32_t reconnect_after; /* requests per connection; 0: no limit */
-	uint32_t connections;	  /* over all threads */
+	uint64_t start_ns, end_ns; /* end_ns: PACING_NEVER without a duration */
+	uint64_t measure_ns;	   /* requests due before it are warm-up: logged, not counted */
+	uint64_t log_over_ns;	   /* faster requests are not logged, unless they failed */
 	const struct profile *connections_over_time;
-	bool open_loop, blocking, no_wait; /* `nodes` and a replay also determine the threads' load_model */
-	bool resp3;			   /* the server may push */
-	bool stamped;	    /* the message contains when its request was due, in a closed loop too */
-	bool arrival_times; /* the kernel is asked when answers arrived, over TCP */
-	bool busy_poll;	    /* threads never sleep */
-	bool replay_loop;   /* a replay starts again after its end */
-	uint32_t first_id;  /* of the test's first connection */
-	uint32_t database;  /* the database of a newly opened connection */
-	enum on_error on_error;
-	uint32_t backoff_ms;
-	struct endpoint endpoint;	 /* of the server, if there is only one */
-	struct nodes *nodes;		 /* NULL: there is one server */
+	bool open_loop;		  /* `nodes` and a replay also determine the threads' load_model */
+	bool stamped;		  /* the message contains when its request was due, in a closed loop too */
+	uint32_t first_id;	  /* of the test's first connection */
+	struct endpoint endpoint; /* of the server, if there is only one */
+	struct nodes *nodes;	  /* NULL: there is one server */
 	const struct ketama *proxy_ring; /* finds each request's server for the log; NULL: no proxy */
-	uint64_t retry_ns; /* how long a request is retried after a server refused or redirected it */
-	atomic_uint next_connection; /* numbers for connections opened during the run */
+	atomic_uint next_connection;	 /* numbers for connections opened during the run */
 	struct ending ending;
 };
 
@@ -244,7 +232,7 @@ struct load_plan {
  * one for a single server. */
 static inline uint32_t plan_ring_size(const struct load_plan *plan)
 {
-	return plan->nodes ? 2 * plan->pipeline : plan->pipeline;
+	return plan->nodes ? 2 * plan->options->pipeline : plan->options->pipeline;
 }
 
 /* A load thread: its connections, its event loop, its part of the load. It shares only the plan with other
@@ -391,7 +379,7 @@ static inline bool can_send(const struct connection *c)
 	const struct load_plan *plan = c->thread->plan;
 
 	return c->fd >= 0 && !c->backlog && !c->connecting && !c->parked &&
-	       (!plan->reconnect_after || c->taken < plan->reconnect_after);
+	       (!plan->options->reconnect_after || c->taken < plan->options->reconnect_after);
 }
 
 /* The connection of a group that has been idle longest, otherwise one with space, otherwise NULL. */
