@@ -24,7 +24,7 @@ _Static_assert((int)PEER_BYTES >= (int)FT_NAME_BYTES && sizeof(struct ft_peer) <
 	       "a detail's name");
 
 /* The key is the name, the number of frames and so many of the stack. */
-struct detail {
+struct span_detail {
 	char name[PEER_BYTES];
 	uint64_t frames;
 	uint64_t stack[FT_STACK_FRAMES];
@@ -32,12 +32,12 @@ struct detail {
 	UT_hash_handle hh;
 };
 
-static size_t key_bytes(const struct detail *t)
+static size_t key_bytes(const struct span_detail *t)
 {
-	return offsetof(struct detail, stack) + t->frames * sizeof *t->stack;
+	return offsetof(struct span_detail, stack) + t->frames * sizeof *t->stack;
 }
 
-static void write_detail(struct drain *d, const struct detail *t)
+static void write_detail(struct drain *d, const struct span_detail *t)
 {
 	json_t *stack = json_array();
 	for (uint32_t i = 0; i < t->frames; i++) {
@@ -66,11 +66,11 @@ static void note_full(struct drain *d)
 
 /* Returns the id of a detail, which is written if it is new. Returns 0 for an empty detail, beyond the limit,
  * or without memory. */
-static uint32_t detail_id(struct drain *d, const struct detail *wanted)
+static uint32_t detail_id(struct drain *d, const struct span_detail *wanted)
 {
 	if (!wanted->name[0] && !wanted->frames)
 		return 0;
-	struct detail *t;
+	struct span_detail *t;
 	HASH_FIND(hh, d->details, wanted, key_bytes(wanted), t);
 	if (t)
 		return t->id;
@@ -143,7 +143,7 @@ static void peer_text(const struct ft_peer *peer, char *text, size_t bytes)
 
 static void add_detail(struct drain *d, const struct ft_event_span_detail *e, struct ft_span *s)
 {
-	struct detail t = {.frames = 0};
+	struct span_detail t = {.frames = 0};
 	if (e->span.owner == FT_PEER_WAIT) {
 		struct ft_peer peer;
 		memcpy(&peer, e->name, sizeof peer);
@@ -336,7 +336,7 @@ void drain_sweep(struct drain *d)
 
 void drain_begin_segment(struct drain *d)
 {
-	hash_free_all(struct detail, d->details);
+	hash_free_all(struct span_detail, d->details);
 	d->detail_count = 0;
 	d->details_full = false;
 	if (d->slices_written)
@@ -347,7 +347,7 @@ void drain_begin_segment(struct drain *d)
 
 void drain_free(struct drain *d)
 {
-	hash_free_all(struct detail, d->details);
+	hash_free_all(struct span_detail, d->details);
 	suspensions_free(&d->suspensions);
 	free(d->slices_written);
 	d->slices_written = NULL;

@@ -177,7 +177,7 @@ struct drain {
 	struct samples *samples; /* NULL: not wanted */
 	struct sockets *sockets; /* NULL: not wanted */
 	struct suspensions suspensions;
-	struct detail *details; /* hash table of those written */
+	struct span_detail *details; /* hash table of those written */
 	uint32_t detail_count;
 	bool details_full;
 	struct slice_extent (*slices_written)[FT_CPU_SLICES]; /* by CPU and position in its ring */

@@ -140,7 +140,7 @@ TEST_CASE("commands as the server counted them are beside the log's requests")
 	ForkRun(&b);
 	Explanation e = Explain(&b, {1 * ms, 0});
 	CHECK(ExplainText(e, {}).find("as the server counted") == std::string::npos);
-	CHECK(!parse_json(ExplainJson(e))["account"].holds("server_commands"));
+	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_commands"));
 	ServerCommand set = {"set", 1500, 3, 2, 3 * ms, 1 * us, 8 * us, OperationCount{1510, 1500, 30 * ms}};
 	ServerCommand info = {"info", 4, 0, 0, 200 * us, 33 * us, 66 * us, {}};
 	e.server_commands = {1000 * ms, {set, info}};
@@ -166,7 +166,7 @@ TEST_CASE("commands as the server counted them are beside the log's requests")
 							{"difference", -7},
 							{"served", 1500},
 							{"service_ns", 20 * us}}));
-	CHECK(!counted["commands"][1].holds("requests"));
+	CHECK(!counted["commands"][1].contains("requests"));
 	e.server_commands->commands.assign(7, set);
 	holds(ExplainText(e, {}), "\n(2 more commands: --json)\n");
 }
@@ -176,7 +176,7 @@ TEST_CASE("threads as the server counted them are beside their CPU time")
 	RunBuilder b;
 	ForkRun(&b);
 	Explanation e = Explain(&b, {1 * ms, 0});
-	CHECK(!parse_json(ExplainJson(e))["account"].holds("server_threads"));
+	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_threads"));
 	e.server_threads.period = {kBase, kBase + 900 * ms};
 	ServerThread main = {"main", 200 * ms, 120 * ms, {}, {}, {}, 0, 210 * ms};
 	ServerThread io = {"io_thd_1", {}, 90 * ms, 12, 3400, 3390, -1, 0};
@@ -271,7 +271,7 @@ TEST_CASE("the JSON has the documented keys")
 	CHECK(j["requests"]["latency_ns"]["p50"] == 100 * us);
 	CHECK(j["requests"]["latency_ns"]["p99.9"] == 61 * ms);
 	for (const char *key : {"p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"})
-		CHECK(j["requests"]["latency_ns"].holds(key));
+		CHECK(j["requests"]["latency_ns"].contains(key));
 	CHECK(j["slow"]["threshold_ns"] == 1 * ms);
 	CHECK(j["slow"]["count"] == 2);
 	REQUIRE(!j["causes"].empty());
@@ -280,7 +280,7 @@ TEST_CASE("the JSON has the documented keys")
 	CHECK(j["causes"][0]["time_ns"].get<uint64_t>() >= 109 * ms);
 	CHECK(j["causes"][0]["share"].get<double>() > 0.9);
 	for (const char *key : {"p99", "p99.9", "p99.99", "max"})
-		CHECK(j["causes"][0]["what_if"].holds(key));
+		CHECK(j["causes"][0]["what_if"].contains(key));
 	CHECK(j["causes"][0]["what_if"]["max"] == 1 * ms);
 	REQUIRE(j["episodes"].size() == 1);
 	CHECK(j["episodes"][0]["start_ns"] == kBase + 500 * ms);
@@ -315,7 +315,7 @@ TEST_CASE("the JSON has the documented keys")
 	}
 	CHECK(j["slow_requests"][1]["status"] == "timeout");
 	CHECK(j["slow_requests"][1]["op"] == "SET");
-	CHECK(!parse_json(ExplainJson(e)).holds("slow_requests"));
+	CHECK(!parse_json(ExplainJson(e)).contains("slow_requests"));
 }
 
 // JSON is assembled from pieces. The result must be what a JSON library writes.
