@@ -126,7 +126,7 @@ TEST_CASE("slow log entries are noted once, from the observer's start on, with t
 		marked++;
 		CHECK(command[0] == "SET");
 		CHECK(command[2] == "\\x01\\x00z\\xff");
-		CHECK(contains(note["client"], redis.socket()));
+		CHECK(contains(note["client"].get<std::string>(), redis.socket()));
 		const uint64_t t_ns = note["t_ns"], error_ns = note["t_error_ns"];
 		CHECK(t_ns - error_ns <= after_ns);
 		CHECK(t_ns + error_ns >= before_ns);
@@ -272,7 +272,7 @@ TEST_CASE("a refusal of the server is noted once, and the question is not repeat
 	std::vector<std::string> refused;
 	for (const std::string &text : r.notes)
 		if (Json j = parse_json(text); j["kind"] == "observer-refused") {
-			CHECK(contains(j["error"], "NOPERM"));
+			CHECK(contains(j["error"].get<std::string>(), "NOPERM"));
 			refused.push_back(j["command"]);
 		}
 	CHECK(refused == std::vector<std::string>{"SLOWLOG GET", "LATENCY LATEST", "LATENCY HISTOGRAM"});
