@@ -211,7 +211,7 @@ struct Writer {
 };
 
 // The processes that wrote most to files on a device: at most two, the second only if it wrote at least a
-// tenth of the first. Files whose device has no block requests of its own may be on this device.
+// tenth of the first. Files whose device has no block requests may be on this device.
 std::vector<Writer> Writers(const Scene &scene, const std::map<uint32_t, Use> &devices, uint32_t dev,
 			    uint64_t from_ns, uint64_t to_ns)
 {
@@ -450,7 +450,7 @@ std::string StallPhrase(const Scene &scene, Cause cause, const std::string &dura
 // Redis dates slow commands and latency events by the second. The observer adds the error of each time. An
 // entry belongs to an episode if it may overlap it. A slow command is dated better where event-loop
 // iterations were recorded: it ran in the shortest iteration of that time that is at least as long, or, where
-// there is none, in the longest that is nearly as long.
+// none is, in the longest that is nearly as long.
 
 namespace
 {

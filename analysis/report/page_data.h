@@ -150,7 +150,7 @@ struct ReportSamples {
 	std::vector<uint32_t> end, length;   // ticks
 	std::vector<uint16_t> stack;	     // of those below
 	std::vector<uint8_t> activity;	     // index into activities
-	std::vector<uint8_t> own;	     // 1: own code; 0: a cause of its own, such as fork
+	std::vector<uint8_t> own;	     // 1: own code; 0: a separate cause, such as fork
 	std::vector<std::string> activities; // [0] is "other", for activities beyond the maximum
 	// Stack i has frames [stack_first[i], stack_first[i + 1]), outermost first. The last stack_kernel[i]
 	// of them are kernel frames.

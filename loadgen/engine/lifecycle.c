@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening, breaking and reopening of connections. None of this is on the path of a request on a healthy
- * connection. A connection is reopened with a non-blocking connect(), so that requests on other connections
- * don't wait. Its set-up commands (AUTH, SELECT) are written before the first request, and their answers are
- * removed before the answer to the first request. */
+/* A connection's life: opening, breaking and reopening it, its two events (the clock of an answer is read in
+ * connection_readable), and what it waits in: the list of those with space, timers, and its ring of requests.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -15,6 +14,11 @@
 #include "loadgen/timers.h"
 #include "loadgen/workload.h"
 #include "recording/recording.h"
+
+/* Opening, breaking and reopening of connections. None of this is on the path of a request
+ * on a healthy connection. A connection is reopened with a non-blocking connect(), so that requests on other
+ * connections don't wait. Its set-up commands (AUTH, SELECT) are written before the first request, and their
+ * answers are removed before the answer to the first request. */
 
 /* Of a TLS handshake, as at set-up. */
 #define HANDSHAKE_NS 5000000000u

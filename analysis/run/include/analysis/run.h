@@ -598,7 +598,7 @@ public:
 	virtual uint64_t Count() const = 0;
 	// Goes back to the beginning.
 	virtual void Rewind() = 0;
-	// Puts the next window into Run::requests. False: there is none.
+	// Puts the next window into Run::requests. False: all were read.
 	virtual bool Next() = 0;
 	// The content of Run::requests was replaced by another log's window.
 	virtual void Forget() {}

@@ -12,6 +12,7 @@
 /* What a program keeps its options in: each program defines its own. */
 struct options;
 
+/* The first two have no key of their own. */
 enum option_kind {
 	OPTION_GROUP,	/* no option: the heading of those that follow, in `help` */
 	OPTION_SAME,	/* another name of the option before it */

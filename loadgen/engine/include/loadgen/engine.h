@@ -123,7 +123,7 @@ static inline void ring_drop(struct connection *c)
  *
  *   closed loop       a connection keeps up to `pipeline` requests outstanding, sent `batch` at a time
  *   open loop         a request that falls due goes to the connection that has been idle longest
- *   replay            a recording: each connection follows the chain of its own records
+ *   replay            a recording: each connection follows the chain of its records
  *   routed loops      the first two over several servers: a request goes to the server of its key
  *   routed replay     a recording on several servers
  *   blocking          either of the first two without an event loop: write, then read, as a plain client does

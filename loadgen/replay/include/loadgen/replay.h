@@ -112,7 +112,7 @@ const char *harm_reason(int harm);
  * file (one file, or Redis 7's directory) or a CSV file. The whole file becomes an array of records before
  * the load begins, so that parsing does not disturb it: 32 bytes per command besides its text, and the text
  * of an append-only file stays in the mapped file. Load threads share the array, read-only; each connection
- * follows the chain of its own records (replay_lanes.c). */
+ * follows the chain of its records (replay_lanes.c). */
 
 enum replay_format { REPLAY_BY_CONTENT, REPLAY_MONITOR, REPLAY_AOF, REPLAY_CSV };
 extern const char *const replay_format_names[]; /* "", "monitor", "aof", "csv" */
