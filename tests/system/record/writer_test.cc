@@ -84,7 +84,7 @@ TEST_CASE("a hung disk loses events once the queue is full, and none before")
 	// Its memory shows how much waits for the disk: all but the last blocks of the maximum.
 	const size_t before = resident_bytes(recorder.process().pid());
 	CHECK(eventually([&] { return resident_bytes(recorder.process().pid()) > before + (15 << 20); },
-			 Seconds(60)));
+			 Seconds(200)));
 	sleep_for(Seconds(1.5));
 	const size_t after = resident_bytes(recorder.process().pid());
 	CHECK(after < before + (24 << 20)); // half as much again for names and similar data
