@@ -61,45 +61,18 @@ static error_t read_pids(const char *text, struct options *o)
 	return n < 0 ? option_refuse("--pid: more than %d processes", TARGETS_MAX) : 0;
 }
 
-static error_t add(struct options *o, enum selector_kind kind, const char *text, int port)
+/* `low` of the row is the kind of selector. */
+static error_t read_selector(const struct option_row *row, const char *text, struct options *o)
 {
+	const enum selector_kind kind = (enum selector_kind)row->low;
+	int port = kind == SELECT_PORT ? port_number(text) : 0;
+	if (port < 0)
+		return option_refuse("--port: expected a number from 1 to 65535, got \"%s\"", text);
 	return selectors_add(&o->selectors, kind, text, port)
 		   ? 0
 		   : option_refuse(
 			 "more than %d --port, --unix, --name, --container, --unit and --cgroup options",
 			 SELECTORS_MAX);
-}
-
-static error_t read_port(const char *text, struct options *o)
-{
-	int port = port_number(text);
-	return port < 0 ? option_refuse("--port: expected a number from 1 to 65535, got \"%s\"", text)
-			: add(o, SELECT_PORT, text, port);
-}
-
-static error_t read_unix(const char *text, struct options *o)
-{
-	return add(o, SELECT_UNIX, text, 0);
-}
-
-static error_t read_name(const char *text, struct options *o)
-{
-	return add(o, SELECT_NAME, text, 0);
-}
-
-static error_t read_cgroup(const char *text, struct options *o)
-{
-	return add(o, SELECT_CGROUP, text, 0);
-}
-
-static error_t read_container(const char *text, struct options *o)
-{
-	return add(o, SELECT_CONTAINER, text, 0);
-}
-
-static error_t read_unit(const char *text, struct options *o)
-{
-	return add(o, SELECT_UNIT, text, 0);
 }
 
 static error_t read_duration(const char *text, struct options *o)
@@ -118,37 +91,12 @@ static error_t read_keep(const char *text, struct options *o)
 		   : option_refuse("--keep: expected " RING_LIMITS_WANTED ", got \"%s\"", text);
 }
 
-/* Options that the guard gets as they are. */
-static error_t pass_on(struct options *o, const char *option, const char *value)
+/* Options that the guard gets as they are. `names` has the option as the guard takes it. */
+static error_t pass_on(const struct option_row *row, const char *text, struct options *o)
 {
-	return guard_args_add(&o->record.guard, option, value)
-		   ? option_refuse("%s is given too often", option)
+	return guard_args_add(&o->record.guard, *row->names, text)
+		   ? option_refuse("%s is given too often", *row->names)
 		   : 0;
-}
-
-static error_t read_on(const char *text, struct options *o)
-{
-	return pass_on(o, "--on", text);
-}
-
-static error_t read_metrics(const char *text, struct options *o)
-{
-	return pass_on(o, "--metrics", text);
-}
-
-static error_t read_metrics_textfile(const char *text, struct options *o)
-{
-	return pass_on(o, "--metrics-textfile", text);
-}
-
-static error_t read_control(const char *text, struct options *o)
-{
-	return pass_on(o, "--control", text);
-}
-
-static error_t read_config(const char *text, struct options *o)
-{
-	return pass_on(o, "--config", text);
 }
 
 static error_t read_min_span(const char *text, struct options *o)
@@ -198,17 +146,21 @@ static error_t read_requests(const char *text, struct options *o)
 static const struct option_row rows[] = {
     {.help = "", .kind = OPTION_GROUP}, /* the targets */
     {"pid", 'p', "PID[,PID...]", "Trace these processes", IS_READ(read_pids)},
-    {"port", 0, "N", "Trace the processes that listen on TCP port N", IS_READ(read_port)},
-    {"unix", 0, "PATH", "Trace the processes that listen on this Unix socket", IS_READ(read_unix)},
-    {"name", 0, "NAME", "Trace every process of this name, e.g. redis-server", IS_READ(read_name)},
+    {"port", 0, "N", "Trace the processes that listen on TCP port N", IS_READ_ROW(read_selector),
+     .low = SELECT_PORT},
+    {"unix", 0, "PATH", "Trace the processes that listen on this Unix socket", IS_READ_ROW(read_selector),
+     .low = SELECT_UNIX},
+    {"name", 0, "NAME", "Trace every process of this name, e.g. redis-server", IS_READ_ROW(read_selector),
+     .low = SELECT_NAME},
     {"container", 0, "NAME|ID",
      "Trace every process of a container, given its name (Docker, Podman, LXC) or the first characters of "
      "its id",
-     IS_READ(read_container)},
-    {"unit", 0, "NAME", "Trace every process of a systemd unit, e.g. redis-server", IS_READ(read_unit)},
+     IS_READ_ROW(read_selector), .low = SELECT_CONTAINER},
+    {"unit", 0, "NAME", "Trace every process of a systemd unit, e.g. redis-server",
+     IS_READ_ROW(read_selector), .low = SELECT_UNIT},
     {"cgroup", 0, "PATH",
      "Trace every process in this cgroup and its child cgroups, e.g. system.slice/redis.service",
-     IS_READ(read_cgroup)},
+     IS_READ_ROW(read_selector), .low = SELECT_CGROUP},
     {.help = "", .kind = OPTION_GROUP},
     {"output", 'o', "FILE", "Write the recording to FILE. Create its directory if it is missing",
      IS_TEXT(record.output)},
@@ -227,17 +179,18 @@ static const struct option_row rows[] = {
     {"on", 0, "RULE",
      "With --keep: take a snapshot when RULE is met: \"iteration > 50ms\" (an event-loop iteration), "
      "\"stall(fork) > 20ms\", \"rate(page-in) > 100/s\", \"drops > 0\". May be repeated",
-     IS_READ(read_on)},
+     IS_READ_ROW(pass_on), .names = (const char *const[]){"--on"}},
     {"metrics", 0, "ADDR:PORT|/PATH.sock",
-     "With --keep: serve metrics for Prometheus at this address or Unix socket", IS_READ(read_metrics)},
+     "With --keep: serve metrics for Prometheus at this address or Unix socket", IS_READ_ROW(pass_on),
+     .names = (const char *const[]){"--metrics"}},
     {"metrics-textfile", 0, "DIR", "With --keep: write metrics into DIR for node_exporter",
-     IS_READ(read_metrics_textfile)},
+     IS_READ_ROW(pass_on), .names = (const char *const[]){"--metrics-textfile"}},
     {"control", 0, NULL, "With --keep: accept triggers at DIR/control, where `forktail trigger` sends them",
-     IS_READ(read_control)},
+     IS_READ_ROW(pass_on), .names = (const char *const[]){"--control"}},
     {"config", 0, "FILE",
      "With --keep: read triggers, snapshots and metrics from FILE. `forktail record --config FILE` reads all "
      "options of the recorder",
-     IS_READ(read_config)},
+     IS_READ_ROW(pass_on), .names = (const char *const[]){"--config"}},
     {"min-span", 0, "TIME",
      "Record each interval of at least TIME separately and sum up shorter ones per millisecond (default "
      "20us, with --keep 50us; 1us to 1s)",

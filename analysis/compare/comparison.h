@@ -176,8 +176,7 @@ struct PairIntervals {
 // Uses `draws` draws from each run, the same for the same seed.
 PairIntervals BootstrapPair(const RunSample &a, const RunSample &b, uint64_t seed, size_t draws = 2000);
 
-// The comparison of two sides as data. outputs.cc and the compare page only
-// print it.
+// The comparison of two sides as data. outputs.cc and the compare page only print it.
 
 // The verdict on one difference.
 enum class Verdict {

@@ -72,13 +72,14 @@ error_t option_time(const char *text, const char *what, bool zero, uint64_t *ns)
 			     zero ? "" : " above 0", text);
 }
 
-error_t option_name(const char *text, const char *what, const char *const *names, int count, int *out)
+error_t option_name(const char *text, const char *what, const char *const *names, int count, int low,
+		    int *out)
 {
 	char all[128] = "";
 
 	for (int i = 0; i < count; i++) {
 		if (strcmp(text, names[i]) == 0) {
-			*out = i;
+			*out = low + i;
 			return 0;
 		}
 		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
@@ -126,8 +127,15 @@ static error_t read_row(const struct option_row *row, const char *text, struct o
 	case OPTION_TIME:
 	case OPTION_PAUSE:
 		return option_time(text, what.text, row->kind == OPTION_PAUSE, to);
+	case OPTION_NAME:
+		return option_name(text, what.text, row->names, (int)row->high, (int)row->low, to);
+	case OPTION_SHARE:
+		return option_percent(text, what.text, to);
+	case OPTION_SET:
+		*(int *)to = (int)row->low;
+		return 0;
 	case OPTION_READ:
-		return row->read(text, o);
+		return row->read_row ? row->read_row(row, text, o) : row->read(text, o);
 	case OPTION_GROUP:
 	case OPTION_SAME:
 		break;

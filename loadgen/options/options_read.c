@@ -285,14 +285,9 @@ static error_t read_server(const char *text, const char *what, struct options *o
 	return 0;
 }
 
-error_t options_read_server(const char *text, struct options *o)
+error_t options_read_server(const struct option_row *row, const char *text, struct options *o)
 {
-	return read_server(text, "--server", o, false);
-}
-
-error_t options_read_uri(const char *text, struct options *o)
-{
-	return read_server(text, "-u", o, false);
+	return read_server(text, row->letter ? "-u" : "--server", o, false);
 }
 
 error_t options_read_host(const char *text, struct options *o)

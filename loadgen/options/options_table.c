@@ -26,26 +26,6 @@ static error_t read_start(const char *text, struct options *o)
 	return 0;
 }
 
-static error_t read_arrival(const char *text, struct options *o)
-{
-	static const char *const names[] = {"constant", "poisson"};
-	int which = 0;
-	error_t result = option_name(text, "--arrival", names, 2, &which);
-
-	o->arrival = (enum arrival)which;
-	return result;
-}
-
-static error_t read_read_from(const char *text, struct options *o)
-{
-	static const char *const names[] = {"primary", "replica", "any", "nearest"};
-	int which = 0;
-	error_t result = option_name(text, "--read-from", names, 4, &which);
-
-	o->read_from = (enum read_from)which;
-	return result;
-}
-
 /* "1", "1,500ms" */
 static error_t read_wait(const char *text, struct options *o)
 {
@@ -70,18 +50,8 @@ static error_t read_protocol(const char *text, struct options *o)
 
 	for (int i = 0; i < PROTOCOLS; i++)
 		names[i] = protocols[i]->name;
-	result = option_name(text, "--protocol", names, PROTOCOLS, &which);
+	result = option_name(text, "--protocol", names, PROTOCOLS, 0, &which);
 	o->protocol = (enum protocol_id)which;
-	return result;
-}
-
-static error_t read_on_error(const char *text, struct options *o)
-{
-	static const char *const names[] = {"continue", "reconnect", "stop"};
-	int which = 0;
-	error_t result = option_name(text, "--on-error", names, 3, &which);
-
-	o->on_error = (enum on_error)which;
 	return result;
 }
 
@@ -182,7 +152,7 @@ static error_t read_log_mode(const char *text, struct options *o)
 	return 0;
 }
 
-static error_t read_limit(const char *text, const char *option, struct limit *limits, uint32_t *count)
+static error_t add_limit(const char *text, const char *option, struct limit *limits, uint32_t *count)
 {
 	struct limit *l = &limits[*count];
 	char error[512];
@@ -200,12 +170,12 @@ static error_t read_limit(const char *text, const char *option, struct limit *li
 
 static error_t read_fail_if(const char *text, struct options *o)
 {
-	return read_limit(text, "--fail-if", o->limits, &o->limit_count);
+	return add_limit(text, "--fail-if", o->limits, &o->limit_count);
 }
 
 static error_t read_find(const char *text, struct options *o)
 {
-	error_t result = read_limit(text, "--find", o->find, &o->find_count);
+	error_t result = add_limit(text, "--find", o->find, &o->find_count);
 	char error[512];
 
 	if (result)
@@ -235,15 +205,6 @@ static error_t read_statsd(const char *text, struct options *o)
 	return good ? 0 : option_refuse("--statsd: expected HOST[:PORT][,PREFIX], got \"%s\"", text);
 }
 
-static error_t read_replay_format(const char *text, struct options *o)
-{
-	int which = 0;
-	error_t result = option_name(text, "--replay-format", replay_format_names + 1, 3, &which);
-
-	o->replay_format = (enum replay_format)(which + 1);
-	return result;
-}
-
 static error_t read_replay_speed(const char *text, struct options *o)
 {
 	if (strcmp(text, "max") == 0)
@@ -255,15 +216,6 @@ static error_t read_replay_speed(const char *text, struct options *o)
 				     "or 0.5, got \"%s\"",
 				     text);
 	return 0;
-}
-
-static error_t read_replay_order(const char *text, struct options *o)
-{
-	int which = 0;
-	error_t result = option_name(text, "--replay-order", replay_order_names + 1, 2, &which);
-
-	o->replay_order = (enum replay_order)(which + 1);
-	return result;
 }
 
 static error_t read_replay_sample(const char *text, struct options *o)
@@ -367,11 +319,6 @@ static error_t read_sizes(const char *text, struct options *o)
 	return value_sizes_parse(text, &o->sizes, error, sizeof(error)) ? 0 : option_refuse("%s", error);
 }
 
-static error_t read_compressible(const char *text, struct options *o)
-{
-	return option_percent(text, "--compressible", &o->compressible);
-}
-
 static error_t read_seed(const char *text, struct options *o)
 {
 	error_t result = option_count(text, "--seed", 0, UINT64_MAX, &o->seed);
@@ -385,20 +332,6 @@ static error_t read_replay_allow(const char *text, struct options *o)
 	char error[256];
 
 	return harm_allow(&o->replay_allowed, text, error, sizeof(error)) ? 0 : option_refuse("%s", error);
-}
-
-static error_t read_latency(const char *text, struct options *o)
-{
-	(void)text;
-	o->mode = MODE_LATENCY;
-	return 0;
-}
-
-static error_t read_intrinsic(const char *text, struct options *o)
-{
-	(void)text;
-	o->mode = MODE_INTRINSIC;
-	return 0;
 }
 
 static error_t read_rate(const char *text, struct options *o)
@@ -459,6 +392,10 @@ static error_t read_buckets(const char *text, struct options *o)
 				   BUCKETS_MAX, text);
 }
 
+static const char *const arrivals[] = {"constant", "poisson"};
+static const char *const readers[] = {"primary", "replica", "any", "nearest"};
+static const char *const error_policies[] = {"continue", "reconnect", "stop"};
+
 const struct option_row options_rows[] = {
     {.help = "Server:", .kind = OPTION_GROUP},
     {"host", 'h', "HOST", "Connect to this host name, IPv4 or IPv6 address (default: 127.0.0.1)",
@@ -469,11 +406,11 @@ const struct option_row options_rows[] = {
     {.name = "unix-socket", IS_SAME},
     {"server", 0, "ADDRESS",
      "Connect to HOST, HOST:PORT, [IPV6]:PORT, the socket /PATH or a URI. May be repeated",
-     IS_READ(options_read_server)},
+     IS_READ_ROW(options_read_server)},
     {"uri", 'u', "URI",
      "Connect to redis://[USER@]HOST[:PORT][/DB], rediss:// (TLS), unix:///PATH[?db=N] or "
      "memcached://HOST[:PORT] (default: $FORKTAIL_URI)",
-     IS_READ(options_read_uri)},
+     IS_READ_ROW(options_read_server)},
     {"protocol", 0, "NAME", "Use this protocol: redis, memcache_text, memcache_binary or memcache_meta",
      IS_READ(read_protocol), .normally = "redis"},
     {"resp3", '3', NULL, "Use RESP3 (HELLO 3)", IS_TRUE(resp3)},
@@ -514,7 +451,7 @@ const struct option_row options_rows[] = {
      "log the server of each request. May be repeated",
      IS_READ(options_read_behind)},
     {"read-from", 0, "WHO", "Send read-only commands to primary, replica, any or nearest",
-     IS_READ(read_read_from), .normally = "primary"},
+     IS_NAME(read_from, readers, 4, READ_PRIMARY), .normally = "primary"},
     {"wait", 0, "N[,TIME]",
      "After each write, WAIT for N replicas to acknowledge it, at most TIME (default: 1s). Both count as one "
      "request",
@@ -554,7 +491,7 @@ const struct option_row options_rows[] = {
     {.name = "data-size-range", IS_SAME},
     {.name = "data-size-list", IS_SAME},
     {"compressible", 0, "PERCENT", "Fill this share of each value with one repeated letter",
-     IS_READ(read_compressible), .normally = "0"},
+     IS_SHARE(compressible), .normally = "0"},
     {"fields", 0, "N", "Draw __field__ from N fields", IS_COUNT32(fields, 1, 1000000000), .normally = "10"},
     {"expiry", 0, "SECONDS[-MAX]", "Let keys expire SECONDS after they are set", IS_READ(read_expiry)},
     {.name = "expiry-range", IS_SAME},
@@ -566,7 +503,7 @@ const struct option_row options_rows[] = {
     {"replay", 0, "FILE", "Send recorded commands: a MONITOR capture, an append-only file or a CSV file",
      IS_TEXT(replay_path)},
     {"replay-format", 0, "NAME", "Read the recording as monitor, aof or csv (default: auto-detected)",
-     IS_READ(read_replay_format), GIVEN(given.replay)},
+     IS_NAME(replay_format, replay_format_names + 1, 3, REPLAY_MONITOR), GIVEN(given.replay)},
     {"replay-speed", 0, "FACTOR",
      "Send at the original speed, at a factor such as 2 or 0.5, or as fast as possible with max (default: "
      "original)",
@@ -577,7 +514,7 @@ const struct option_row options_rows[] = {
     {"replay-order", 0, "NAME",
      "Keep the order of the commands of each client or of each key (default: client; with --rate and faster "
      "than recorded: key)",
-     IS_READ(read_replay_order), GIVEN(given.replay)},
+     IS_NAME(replay_order, replay_order_names + 1, 2, REPLAY_ORDER_CLIENT), GIVEN(given.replay)},
     {"replay-sample", 0, "PERCENT",
      "Send the commands of this share of the keys. --seed chooses which (default: 100%)",
      IS_READ(read_replay_sample), GIVEN(given.replay)},
@@ -592,9 +529,9 @@ const struct option_row options_rows[] = {
      "With --handoff: open N connections that wait for elements (default: one per queue)",
      IS_COUNT32(consumers, 1, 100000), GIVEN(given.consumers)},
     {"latency", 0, NULL, "Only probe the server: PING on one connection, 100 per second",
-     IS_READ(read_latency)},
+     IS_SET(mode, MODE_LATENCY)},
     {"intrinsic", 0, NULL, "Measure how late this host wakes a thread, without a server",
-     IS_READ(read_intrinsic)},
+     IS_SET(mode, MODE_INTRINSIC)},
     {"period", 0, "TIME", "With --intrinsic: wake a thread every TIME", IS_TIME(period_ns),
      .normally = "1ms"},
     {.help = "Connections, rate and time:", .kind = OPTION_GROUP},
@@ -624,8 +561,8 @@ const struct option_row options_rows[] = {
      "Find the highest rate at which LIMIT holds and no request fails: 'p99 < 2ms', 'GET.max < 1s'. LIMIT is "
      "what has to hold, the opposite of --fail-if. May be repeated",
      IS_READ(read_find)},
-    {"arrival", 0, "KIND", "With an open loop: space requests by constant or poisson", IS_READ(read_arrival),
-     GIVEN(given.rate_kind), .normally = "constant"},
+    {"arrival", 0, "KIND", "With an open loop: space requests by constant or poisson",
+     IS_NAME(arrival, arrivals, 2, ARRIVAL_CONSTANT), GIVEN(given.rate_kind), .normally = "constant"},
     {"profile", 0, "SHAPE",
      "Change the rate (or with connections: the number of connections) over time: steps:1000x10s,2000x10s "
      "ramp:1000-9000x60s square:LOW,HIGH,PERIOD sine:LOW,HIGH,PERIOD",
@@ -649,8 +586,8 @@ const struct option_row options_rows[] = {
     {"busy-poll", 0, NULL,
      "Poll instead of sleeping. Each load thread occupies a CPU; latencies at low rates are more accurate",
      IS_TRUE(busy_poll)},
-    {"on-error", 0, "POLICY", "On an error: continue, reconnect or stop", IS_READ(read_on_error),
-     GIVEN(given.on_error), .normally = "continue"},
+    {"on-error", 0, "POLICY", "On an error: continue, reconnect or stop",
+     IS_NAME(on_error, error_policies, 3, ON_ERROR_CONTINUE), GIVEN(given.on_error), .normally = "continue"},
     {"backoff", 0, "TIME", "Pause for TIME before the first reconnect; doubles up to 5s",
      IS_READ(read_backoff), .normally = "100ms"},
     {"max-errors", 0, "N", "Stop the run at the Nth error", IS_COUNT(max_errors, 1, UINT64_MAX / 2)},

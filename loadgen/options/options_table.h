@@ -12,8 +12,7 @@ extern const struct option_row options_rows[];
  * after one sentence with the expected form on stderr. */
 
 error_t options_read_host(const char *text, struct options *o);
-error_t options_read_server(const char *text, struct options *o);
-error_t options_read_uri(const char *text, struct options *o);
+error_t options_read_server(const struct option_row *row, const char *text, struct options *o);
 error_t options_read_sentinel(const char *text, struct options *o);
 error_t options_read_behind(const char *text, struct options *o);
 error_t options_read_commands(const char *path, struct options *o);

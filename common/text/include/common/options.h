@@ -23,7 +23,10 @@ enum option_kind {
 	OPTION_COUNT32, /* uint32_t: the same */
 	OPTION_TIME,	/* uint64_t, ns: above 0; a number without a unit is seconds */
 	OPTION_PAUSE,	/* uint64_t, ns: the same, or 0 */
-	OPTION_READ,	/* `read` does it */
+	OPTION_NAME,	/* an enumeration, in an int: the place of the argument in `names`, plus `low` */
+	OPTION_SHARE,	/* double: "10%" or "10" as a share from 0 to 1 */
+	OPTION_SET,	/* an enumeration, in an int: `low`, without an argument */
+	OPTION_READ,	/* `read` or `read_row` does it */
 };
 
 struct option_row {
@@ -34,8 +37,10 @@ struct option_row {
 	enum option_kind kind;
 	size_t at; /* offset in struct options of what the kind says */
 	uint64_t low, high;
+	const char *const *names; /* `high` of them */
 	/* 0, or an error after one sentence on stderr (option_refuse). `text` is NULL without an argument. */
 	error_t (*read)(const char *text, struct options *o);
+	error_t (*read_row)(const struct option_row *row, const char *text, struct options *o); /* instead */
 	size_t given;	      /* offset in struct options of a bool that becomes true; 0: nowhere */
 	const char *normally; /* its default, as a user writes it, which --help prints; NULL: 0 or as the
 				 program says */
@@ -51,7 +56,12 @@ struct option_row {
 #define IS_PAUSE(member) IN_OPTIONS(OPTION_PAUSE, member)
 #define IS_COUNT(member, low_, high_) IN_OPTIONS(OPTION_COUNT, member), .low = (low_), .high = (high_)
 #define IS_COUNT32(member, low_, high_) IN_OPTIONS(OPTION_COUNT32, member), .low = (low_), .high = (high_)
+#define IS_NAME(member, names_, count, low_)                                                                 \
+	IN_OPTIONS(OPTION_NAME, member), .names = (names_), .high = (count), .low = (low_)
+#define IS_SHARE(member) IN_OPTIONS(OPTION_SHARE, member)
+#define IS_SET(member, value) IN_OPTIONS(OPTION_SET, member), .low = (value)
 #define IS_READ(function) .kind = OPTION_READ, .read = (function)
+#define IS_READ_ROW(function) .kind = OPTION_READ, .read_row = (function)
 #define IS_SAME .kind = OPTION_SAME
 #define GIVEN(member) .given = offsetof(struct options, member)
 
@@ -75,8 +85,9 @@ error_t option_count(const char *text, const char *what, uint64_t low, uint64_t 
 error_t option_count32(const char *text, const char *what, uint32_t low, uint32_t high, uint32_t *out);
 /* In ns; 0 only if `zero`. */
 error_t option_time(const char *text, const char *what, bool zero, uint64_t *ns);
-/* One of `count` names: *out is its number. */
-error_t option_name(const char *text, const char *what, const char *const *names, int count, int *out);
+/* One of `count` names: *out is its place, plus `low`. */
+error_t option_name(const char *text, const char *what, const char *const *names, int count, int low,
+		    int *out);
 /* "10%" or "10": a share from 0 to 1. */
 error_t option_percent(const char *text, const char *what, double *share);
 #endif

@@ -56,8 +56,7 @@ struct address {
 bool address_parse(struct address *a, const char *text, char *error, size_t size);
 void address_free(struct address *a);
 
-/* What follows an error of a request, --on-error. Not in engine.h, whose atomics C++ can't include,
- * because options need it too. */
+/* What follows an error of a request: --on-error. */
 
 enum on_error { ON_ERROR_CONTINUE, ON_ERROR_RECONNECT, ON_ERROR_STOP };
 
