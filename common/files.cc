@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Files that are complete or absent, and files that may be anything.
 #include "common/files.h"
 
 #include <cerrno>

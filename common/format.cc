@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Numbers, times and addresses as text.
+//
 // Rounding happens before the unit is chosen, so that 999,999 ns reads "1.00 ms" and never "1000 us".
 #include "common/format.h"
 

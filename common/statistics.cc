@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Histograms of durations.
+//
 // As in HdrHistogram, the slots of one power of two have equal width.
 #include "common/statistics.h"
 

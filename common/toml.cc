@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// Tables of TOML files.
 #include "common/toml.h"
 
 #include <cmath>

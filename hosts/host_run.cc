@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// One host's part of a run.
+//
 // Between events the rank sleeps, except for a heartbeat every two seconds.
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The plan of a run on several hosts, and the jobs of each.
+//
 // An unknown key is an error, so that a misspelled key is not ignored.
 #include <algorithm>
 #include <cctype>

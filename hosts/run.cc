@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// A run on several hosts from start to end.
+//
 // The end of a run: when all loads have ended, a program died or a signal arrived, every rank gets "end"
 // through mpirun's standard input. Ranks on this host do not get that input and receive SIGTERM. Ranks end
 // their programs and exit, then mpirun exits. If it does not, it is killed, and daemons and ranks end because

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// When the server had no backlog, when it held requests, and its outages.
+//
 // Any of these shows that there was no backlog at an instant: the server's thread was idle while no due
 // request waited for a connection, or a request due then took no longer than usual.
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Exact blame of requests that were sent to a server directly, and when their answers arrived.
+//
 // The rules are in blame.h; the sums here are whole nanoseconds by cause.
 #include <algorithm>
 #include <array>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// A request's route through threads, and what held up the head of its line.
+//
 // Both threads' times are summed every 2 ms (more in a long run), once for each order in which the two are
 // examined. So a request costs a walk over the pieces at its ends, however long it took. The place of idle
 // time within a mix is unknown. So its begin counts as late, and its end as early, as possible.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// One side of a comparison: a run as figures and settings.
+//
 // A run is explained once, for its slow requests. Then its log is read once more, for latency by second.
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The statistics of a comparison: medians, ranges, and the bootstrap.
+//
 // Long runs are drawn in units of several seconds: 600 units are enough.
 #include <algorithm>
 #include <bit>

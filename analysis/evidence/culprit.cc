@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The culprit of a cause, in one clause.
+//
 // Each family of causes has a function that records an actor as a clause. Times of the same clause are added
 // up over episodes.
 #include "scene.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The sentences of evidence.
+//
 // One function per family of causes. Its sentence names the event, its duration and the activity that
 // explains it.
 #include "scene.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Overload of an open loop, and CPU times and figures of INFO that show it.
+//
 // The rates are compared in slices of the time in which requests were due. A period is an overload only if
 // the backlog grew, and answers came at a steady rate, in each eighth of it, and if the rate of answers was
 // nowhere much higher than in it, or always lower than what was due: otherwise a disturbance lowered it.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Tables as CSV files.
+//
 // An unknown value is an empty field; an empty text is "".
 #include <bit>
 #include <cerrno>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Many runs as one data set of tables.
+//
 // _forktail.json of a data set: the version of its schema, the tables with their columns, and the causes'
 // colours for a page. Readers of the data set need nothing else from forktail.
 #include <algorithm>

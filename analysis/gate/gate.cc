@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Reads limits, judges each, and prints the verdicts.
+//
 // The reason for a percentile is what-if, by the rule of the answer (passes.h). Without what-if (for one
 // operation, say) it is the cause with most of the slow requests' time.
 #include "analysis/gate.h"

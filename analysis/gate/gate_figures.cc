@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The figures that limits name.
+//
 // A figure that the explanation has is taken from it, so that gate and explain agree.
 #include "analysis/gate.h"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The first look at requests, and what most of them usually take.
+//
 // Requests are examined one by one, while the timelines of their time are in memory.
 #include <algorithm>
 #include <cmath>

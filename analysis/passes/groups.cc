@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Requests by groups (clients, operations), and which cause leads.
+//
 // The clients that are seen first have groups of their own: which ones will be slow is not known then.
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The points of the page.
+//
 // Reduces any number of requests to what a screen can show. A point under others of its cause is not missed,
 // but a lone one is. So if there are too many, each neighbourhood keeps equally many at most, and at least
 // one.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The request log by windows, joined with the kernel's log.
+//
 // A block is decoded in the processor's cache and copied from there to its place in the window. Impossible
 // entries are dropped. What workers cannot do in parallel (unannounced connections, counting dropped entries)
 // is done when a window is taken.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The segments of a ring, and marks of users.
+//
 // Segments are numbered in the order of their start, so any is found by binary search.
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The line of --format, and the figures that have names.
+//
 // Replaces the placeholders of --format. A duration is "39.0 ms"; if the name ends with a unit, a plain
 // number in that unit.
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The explanation as JSON, and JUnit XML.
+//
 // JSON keys are an interface: new ones may be added, none changes. Lists that grow with the run are written
 // entry by entry.
 #include <algorithm>

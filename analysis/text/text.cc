@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The whole explanation as text.
+//
 // Writes the sections one after the other, with one row or sentence per line.
 #include "analysis/text.h"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Which thread serves which connection, and when it spins for helpers.
+//
 // A connection is found among the recorder's sockets by its client's port, or by its inode. The thread that
 // reads the socket serves it. If no read was seen, the thread that closed it does, in processes whose threads
 // close what they read. An older kernel does not tell who reads: then the socket is in an epoll instance, and

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The server of metrics, and their text.
+//
 // evhttp limits the size of a request, but not the number of connections, nor the duration of a slow request.
 // So this file holds a reference to each connection's bufferevent, which keeps its descriptor valid and
 // allows shutting it down. A bufferevent without callbacks is no longer used by evhttp.

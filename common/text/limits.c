@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Splits a limit at its comparison. The left side is a figure, or an operation or cause, a dot and a figure.
+/* Limits such as "p99 < 5ms": reading them, and the sentence of each.
+ *
+ * Splits a limit at its comparison. The left side is a figure, or an operation or cause, a dot and a figure.
  * Operations may contain dots (JSON.GET) and so may percentiles (p99.9): the first dot with a figure on its
  * right side is the separator. */
 #include <ctype.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* argp's table is made of the rows when the program starts: an option's key is its letter, or its place. */
+/* The command line from rows.
+ *
+ * argp's table is made of the rows when the program starts: an option's key is its letter, or its place. */
 #include "common/options.h"
 
 #include <errno.h>

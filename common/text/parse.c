@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* strtoull and strtod accept more than a user means ("-1", " 7", "0x10", "nan"), so the first byte is checked
+/* Numbers, times and CSV from text.
+ *
+ * strtoull and strtod accept more than a user means ("-1", " 7", "0x10", "nan"), so the first byte is checked
  * too. */
 #include <errno.h>
 #include <math.h>

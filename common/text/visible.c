@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* UTF-8 is decoded strictly: no overlong forms, no surrogates, nothing above U+10FFFF. Bytes that a lenient
+/* Untrusted text in printable form.
+ *
+ * UTF-8 is decoded strictly: no overlong forms, no surrogates, nothing above U+10FFFF. Bytes that a lenient
  * decoder would take for ESC (c0 9b) are two invalid bytes here. */
 #include "common/text.h"
 

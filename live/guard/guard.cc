@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The guard.
+//
 // One thread with an event loop: twice a second a timer reads the ring, and checks the children and the
 // configuration file.
 #include "live/guard.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Runs triggers' commands, within limits of memory and rights.
+//
 // One packet (MessagePack) per program, and one when it has ended.
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// When snapshots are taken, saved, explained and deleted.
 #include <algorithm>
 #include <cctype>
 #include <cstring>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Saves a part of a ring.
+//
 // A snapshot is built in a temporary directory and published by a rename, so it is never visible half-done.
 // The directory is locked meanwhile: an unlocked one was left by a killed process.
 #include "live/snapshot.h"

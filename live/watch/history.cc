@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The figures of each second.
+//
 // Events (iterations, stalls, forks) belong to the second in which they end. Late events still count.
 #include <algorithm>
 #include <cmath>

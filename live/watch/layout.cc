@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The lines of the screen.
+//
 // Some lines are fixed (server, strip, iterations, status, keys). Causes, the longest iteration and facts
 // share the rest, each with a minimum.
 #include <algorithm>

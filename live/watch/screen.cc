@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// The screen's loop.
+//
 // One loop: read new data, draw, wait for a key. Nothing in it blocks for long: reading is bounded, snapshots
 // are taken on a thread, and explain is a separate program.
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// What the screen shows: the present or an earlier second, frozen or not, and the same as JSON.
+//
 // It uses a second follower, so the first one keeps its position.
 #include <algorithm>
 #include <nlohmann/json.hpp>

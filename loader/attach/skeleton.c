@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Both objects have the same maps, variables and programs, so either fits the skeleton. */
+/* The skeleton with the object that suits this kernel.
+ *
+ * Both objects have the same maps, variables and programs, so either fits the skeleton. */
 #include "skeleton.h"
 
 #include <bpf/libbpf.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The names, sorted, so that a binary search finds them. A name that Redis and memcached share has the
+/* The table of commands.
+ *
+ * The names, sorted, so that a binary search finds them. A name that Redis and memcached share has the
  * properties of both; the scanner uses those of the protocol at hand. */
 #include "loader/requests.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Two queues in the order of their ends. Requests at servers wait for a second, and are found by their hash
+/* Joins a request at a proxy with the one that the proxy sends to a server.
+ *
+ * Two queues in the order of their ends. Requests at servers wait for a second, and are found by their hash
  * in the meantime; requests at proxies wait a fifth of that, until the server's part is certainly known. */
 #include <stdlib.h>
 #include <string.h>

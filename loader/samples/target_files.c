@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One request is on its way at a time, so a hung helper is hung on that one. */
+/* What is asked of the process that touches files of targets, and that process.
+ *
+ * One request is on its way at a time, so a hung helper is hung on that one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder asks for one thing at a time and waits for the answer, which needs no more than a fork. The
+/* Helper processes: starting, asking, ending and restarting them.
+ *
+ * The recorder asks for one thing at a time and waits for the answer, which needs no more than a fork. The
  * starting process reads nothing but the recorder's packets. It does not reap a helper before the recorder
  * says that it is done with it: until then the helper's CPU time can be read, and its process id belongs to
  * no other process. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A recorder on the server's CPUs takes CPU time and cache space from it. If the server is pinned, some CPUs
+/* The recorder's CPUs and CPU time, growing arrays, files of /proc.
+ *
+ * A recorder on the server's CPUs takes CPU time and cache space from it. If the server is pinned, some CPUs
  * are free of it, and the recorder moves there: twenty times per second for some hundred microseconds. In any
  * case it lowers its priority: nice 10, as a batch thread, so that its wake-ups never preempt a running
  * server. It goes no lower: a thread at nice 19, or an idle one, gets 1.5 or 0.3 % of a busy CPU, and a ring

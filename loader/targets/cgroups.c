@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* How container engines name cgroups: Docker "/docker/ID" or "docker-ID.scope", Podman "libpod-ID.scope",
+/* Cgroups of targets.
+ *
+ * How container engines name cgroups: Docker "/docker/ID" or "docker-ID.scope", Podman "libpod-ID.scope",
  * Kubernetes ".../podUID/ID" or "cri-containerd-ID.scope", LXC "/lxc.payload.NAME". So for every engine, a
  * part of the path ends with the id. Monitors of containers have separate groups next to them and are not
  * part of the container. */

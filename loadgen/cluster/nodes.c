@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Only adding a node takes the lock, because two threads may learn of a new server at once. The node is
+/* The table of servers, and their outages.
+ *
+ * Only adding a node takes the lock, because two threads may learn of a new server at once. The node is
  * filled in completely, including its resolved address, before the count makes it visible. Everything else is
  * single words, so choosing a server for a request takes no lock. */
 #include "loadgen/nodes.h"

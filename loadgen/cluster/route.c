@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The server is asked for the position of a command's keys once before the load, with an example of its words
+/* To which server a command goes: its keys, their slots or their place in a ring.
+ *
+ * The server is asked for the position of a command's keys once before the load, with an example of its words
  * (cluster.h). So commands of modules and future versions need no list here. For each request the key is
  * formatted an additional time, by the same code as requests, only to hash it. */
 #include <errno.h>

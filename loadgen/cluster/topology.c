@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers are compared with the table, and only differences are stored and noted: one note for each pair of
+/* Asks the servers of a deployment who has what.
+ *
+ * Answers are compared with the table, and only differences are stored and noted: one note for each pair of
  * an old and a new owner, so that a failover is one line in the log instead of one per slot. */
 #include "loadgen/nodes.h"
 

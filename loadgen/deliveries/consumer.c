@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A consumer's commands and how it handles the answers: SUBSCRIBE, BLPOP, XREAD, XREADGROUP. A stream is read
+/* Consumers of messages, and their thread.
+ *
+ * A consumer's commands and how it handles the answers: SUBSCRIBE, BLPOP, XREAD, XREADGROUP. A stream is read
  * from its last entry at the start, by id instead of $, so that no entry is missed between two reads or
  * during a reconnect. */
 #include <errno.h>

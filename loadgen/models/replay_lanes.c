@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The array of records is read-only, so a lane is a position in a chain of records and what its connections
+/* A recording's commands, in lanes that keep their order.
+ *
+ * The array of records is read-only, so a lane is a position in a chain of records and what its connections
  * have received. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys, certificates and trusted CAs from the options; and explanations of failed sessions, one sentence each
+/* TLS.
+ *
+ * Keys, certificates and trusted CAs from the options; and explanations of failed sessions, one sentence each
  * for common problems, because OpenSSL's messages are hard to understand. */
 #include <arpa/inet.h>
 #include <errno.h>

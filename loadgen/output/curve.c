@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rates have at most four digits (loadgen/search), so equal rates compare equal. */
+/* The chart of a search: latencies by rate.
+ *
+ * Rates have at most four digits (loadgen/search), so equal rates compare equal. */
 #include "loadgen/output.h"
 
 #include <inttypes.h>

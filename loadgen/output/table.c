@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The table has a row per figure and a column per operation, so that it fits a terminal with every
+/* The final tables: of a test, of each server, of a suite.
+ *
+ * The table has a row per figure and a column per operation, so that it fits a terminal with every
  * percentile, and each row names its unit. Latencies are in milliseconds with three decimals. */
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes are copied from a pool made once, because drawing each would cost more than sending it. Sizes are
+/* Values, key names and data sets.
+ *
+ * Bytes are copied from a pool made once, because drawing each would cost more than sending it. Sizes are
  * derived from their seed each time and not stored. */
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The writer thread and its queue. One lock protects both lists. It is taken once per block of 16384
+/* The request log.
+ *
+ * The writer thread and its queue. One lock protects both lists. It is taken once per block of 16384
  * requests, and never held while waiting for the disk. */
 #include "loadgen/results.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory is allocated for a mix's operations, and for servers when they are first used. Adding loses nothing:
+/* Counters of requests, merged, by second and by server.
+ *
+ * Memory is allocated for a mix's operations, and for servers when they are first used. Adding loses nothing:
  * histograms are merged bucket by bucket. The text of an error reply is sanitized for terminals and JSON
  * before it is stored. */
 #include <math.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The first run is a closed loop: it shows about how much the server can take, so that the search begins near
+/* The search for the highest rate that holds.
+ *
+ * The first run is a closed loop: it shows about how much the server can take, so that the search begins near
  * the answer. Every other run is an open loop, in which latency counts from when requests were due. */
 #include "find.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Operations are built from command texts once. Per-request work (a key, a template's digits) is inlined from
+/* The workload.
+ *
+ * Operations are built from command texts once. Per-request work (a key, a template's digits) is inlined from
  * the header where it is cheap, and here otherwise. */
 #include "loadgen/workload.h"
 

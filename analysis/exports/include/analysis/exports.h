@@ -167,7 +167,7 @@ private:
 };
 
 // A table as its writers see it: columns with types, and rows in batches, column by column. tables.cc lists
-// the tables; a sink (csv.cc, ../parquet) writes them to disk.
+// the tables; a sink (csv.cc, parquet/) writes them to disk.
 
 enum class ColumnType : uint8_t {
 	Int,	// 64 bits. Signed, although no value is below 0, so that SQL can subtract
