@@ -26,8 +26,8 @@ class Script:
         self.script, self.limit_s, self.name, self.options = script, limit_s, name or script, options
 
 
-def begin_initramfs(directory, kernel):
-    """Returns a directory with a shell and the kernel's modules for disks."""
+def begin_initramfs(directory, kernel, *modules):
+    """Returns a directory with a shell and the kernel's modules: those for disks, and others."""
     tree = os.path.join(directory, "initramfs")
     for name in ("bin", "dev", "proc", "sys", "tmp", "data", "modules", "etc"):
         os.makedirs(os.path.join(tree, name))
@@ -37,7 +37,7 @@ def begin_initramfs(directory, kernel):
     for applet in subprocess.run([busybox(), "--list"], capture_output=True, text=True, check=True).stdout.split():
         if applet != "busybox":
             os.symlink("busybox", os.path.join(tree, "bin", applet))
-    modules = kernel.modules()
+    modules = kernel.modules(*modules)
     for name, data in modules.items():
         with open(os.path.join(tree, "modules", name), "wb") as f:
             f.write(data)

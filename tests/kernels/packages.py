@@ -218,8 +218,8 @@ class Kernel:
                       glob.glob(os.path.join(self.root, "usr/lib/modules/*/vmlinuz")))[0]
         self.release = os.path.basename(self.root).removeprefix("linux-image-")
 
-    def modules(self):
-        """{file name: bytes} of the modules to load, in that order."""
+    def modules(self, *more):
+        """{file name: bytes} of the modules to load, in that order: those for disks, and `more`."""
         found = {}
 
         def add(name):
@@ -232,7 +232,7 @@ class Kernel:
                         add(needed)
                 found[name + ".ko"] = data
 
-        for name in MODULES:
+        for name in (*MODULES, *more):
             add(name)
         return found
 

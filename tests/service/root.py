@@ -13,7 +13,7 @@ import guest  # noqa: E402
 import packages  # noqa: E402
 from packages import called  # noqa: E402
 
-INCLUDED = "systemd,systemd-sysv,redis-server,ca-certificates,curl,procps"
+INCLUDED = "systemd,systemd-sysv,redis-server,ca-certificates,curl,procps,python3"
 DISK_MB = 1500
 NEWER = "9.0"
 
@@ -47,7 +47,8 @@ def base(release, architecture, debs, build):
     another architecture are only unpacked: the guest configures them."""
     root = os.path.join(build, f"service-{place(release, architecture)}")
     made, log, needed = os.path.join(root, "made"), root + ".log", " ".join(dependencies(debs))
-    if os.path.exists(made) and open(made).read() == needed:
+    wanted = f"{INCLUDED} {needed}"
+    if os.path.exists(made) and open(made).read() == wanted:
         return root
     shutil.rmtree(root, ignore_errors=True)
     mirror = packages.mirror()
@@ -56,7 +57,7 @@ def base(release, architecture, debs, build):
         called([guest.program("debootstrap"), "--foreign", f"--arch={architecture}", "--variant=minbase",
                 f"--include={INCLUDED},{needed.replace(' ', ',')}", release, root, mirror], log)
         with open(made, "w") as f:
-            f.write(needed)
+            f.write(wanted)
         return root
     called([guest.program("debootstrap"), "--variant=minbase", f"--include={INCLUDED}", release, root, mirror], log)
     shutil.copy("/etc/resolv.conf", os.path.join(root, "etc"))
@@ -66,7 +67,7 @@ def base(release, architecture, debs, build):
     called([guest.program("chroot"), root, "sh", "-c",
             f"apt-get update -qq && apt-get install -qq -y --no-install-recommends {needed} && apt-get clean"], log, env=environment)
     with open(made, "w") as f:
-        f.write(needed)
+        f.write(wanted)
     return root
 
 
@@ -84,6 +85,16 @@ def newer(deb, directory):
     shutil.rmtree(tree)
 
 
+def neighbour(to, architecture):
+    """What guest/neighbour needs. Without the programs, which the tests' build makes, the guest leaves it out."""
+    faults, built = os.path.join(guest.ROOT, "tests", "faults"), os.path.join(guest.MACHINES[architecture].build, "tests")
+    os.makedirs(to)
+    for path in (os.path.join(HERE, "guest", "neighbour"), os.path.join(faults, "faults.py"), os.path.join(faults, "fuse_server.py"),
+                 os.path.join(built, "fault_victim"), os.path.join(built, "libfault_library.so")):
+        if os.path.exists(path):
+            shutil.copy(path, to)
+
+
 def disk(directory, release, architecture, debs, build):
     """Returns the path of a disk's image, made below `directory`."""
     root = os.path.join(directory, "root")
@@ -94,6 +105,7 @@ def disk(directory, release, architecture, debs, build):
         shutil.copy(deb, os.path.join(root, "test", "packages"))
         newer(deb, directory)
     shutil.copy(os.path.join(HERE, "guest", "check"), os.path.join(root, "test"))
+    neighbour(os.path.join(root, "test", "faults"), architecture)
     units = os.path.join(root, "etc/systemd/system")
     os.makedirs(os.path.join(units, "default.target.wants"), exist_ok=True)
     shutil.copy(os.path.join(HERE, "guest", "check.service"), units)

@@ -49,7 +49,7 @@ def boot(release, architecture, build, keep):
     debs = root.built(build, release, architecture)
     kernel = packages.Kernel(KERNELS[release], architecture)
     with tempfile.TemporaryDirectory(prefix="forktail-service-") as directory:
-        tree = guest.begin_initramfs(directory, kernel)
+        tree = guest.begin_initramfs(directory, kernel, "fuse", "overlay")
         shutil.copy(os.path.join(root.HERE, "guest", "init"), tree)
         os.chmod(os.path.join(tree, "init"), 0o755)
         disk = root.disk(directory, release, architecture, debs, build)
