@@ -219,24 +219,8 @@ std::vector<std::string> DataSet::Strangers() const
 namespace
 {
 
-const char *TypeName(ColumnType type)
-{
-	switch (type) {
-	case ColumnType::Small:
-		return "int32";
-	case ColumnType::Double:
-		return "double";
-	case ColumnType::Bool:
-		return "bool";
-	case ColumnType::Time:
-		return "time";
-	case ColumnType::Name:
-	case ColumnType::Text:
-		return "text";
-	default:
-		return "int64";
-	}
-}
+// By ColumnType.
+constexpr const char *kTypeNames[] = {"int64", "int32", "double", "bool", "time", "text", "text"};
 
 const TableKind *FindTable(const std::string &name)
 {
@@ -264,7 +248,7 @@ void AddOurs(const std::vector<std::string> &tables, common::Json *about)
 			continue;
 		columns = common::Json::array();
 		for (const TableColumn &c : kind->columns)
-			columns.push_back({c.name, TypeName(c.type)});
+			columns.push_back({c.name, kTypeNames[static_cast<size_t>(c.type)]});
 	}
 	for (const CauseInfo &info : kCauseTable)
 		if (common::Json &cause = (*about)["causes"][info.name]; cause.is_null())

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT
-// The exporter of tables, independent of their file format.
+// A run as tables, whatever their file format. Each column is one row below: its name, its type, where its
+// value comes from, and its meaning if the name does not say it. The schema, the values and the list of
+// tables in docs/reference/exports-and-sql.md follow from these rows.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
-#include <cstring>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+#include <type_traits>
 
 #include "analysis/blame.h"
 #include "analysis/exports.h"
 #include "analysis/run.h"
 #include "analysis/timeline.h"
 #include "common/json.h"
-#include "tables_filler.h"
+#include "wall_clock.h"
 
 namespace forktail::analysis::exports
 {
@@ -28,70 +33,6 @@ uint64_t Hash(const std::string &text, uint64_t hash)
 	return (hash ^ 0xff) * 1099511628211u;
 }
 
-// A sink that passes on only some of the tables.
-class Chosen : public TableSink
-{
-public:
-	Chosen(std::unique_ptr<TableSink> sink, const std::vector<std::string> &names)
-	    : sink_(std::move(sink)), names_(names)
-	{
-	}
-	bool Open(const std::vector<TableKind> &tables) override
-	{
-		std::vector<TableKind> kinds;
-		for (const TableKind &kind : tables) {
-			const bool wanted =
-			    std::find(names_.begin(), names_.end(), kind.name) != names_.end();
-			at_.push_back(wanted ? kinds.size() : SIZE_MAX);
-			if (wanted)
-				kinds.push_back(kind);
-		}
-		return sink_->Open(kinds) || Fail(sink_->error());
-	}
-	bool Write(size_t table, const Batch &batch) override
-	{
-		return at_[table] == SIZE_MAX || sink_->Write(at_[table], batch) || Fail(sink_->error());
-	}
-	bool Close() override { return sink_->Close() || Fail(sink_->error()); }
-
-private:
-	std::unique_ptr<TableSink> sink_;
-	std::vector<std::string> names_;
-	std::vector<size_t> at_;
-};
-
-class TablesExporter : public Exporter
-{
-public:
-	TablesExporter(std::unique_ptr<TableSink> sink, Wants wants)
-	    : sink_(std::move(sink)), filler_(sink_.get()), wants_(wants)
-	{
-	}
-	Wants wants() const override { return wants_; }
-	bool Blamed(const Run &run, const SlowRequest &request, const Part *parts) override
-	{
-		return Checked(Opened(run) && filler_.AddSlow(run, request, parts));
-	}
-	bool Begin(const Explanation &e) override { return Checked(Opened(e.run)); }
-	bool Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns) override
-	{
-		return Checked(filler_.AddStretch(e, from_ns, to_ns));
-	}
-	bool Window(const Explanation &e) override { return Checked(filler_.AddWindow(e)); }
-	bool End(const Explanation &e) override
-	{
-		return Checked(filler_.AddFacts(e) && filler_.Flush() && sink_->Close());
-	}
-
-private:
-	bool Opened(const Run &run) { return filler_.opened() || filler_.Open(run, RunId(run)); }
-	bool Checked(bool ok) { return ok || Fail(sink_->error()); }
-
-	std::unique_ptr<TableSink> sink_;
-	Filler filler_;
-	Wants wants_;
-};
-
 } // namespace
 
 std::string RunId(const Run &run)
@@ -106,21 +47,6 @@ std::string RunId(const Run &run)
 	char text[17];
 	snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
 	return text;
-}
-
-std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink, const std::vector<std::string> &tables)
-{
-	if (tables.empty())
-		return std::make_unique<TablesExporter>(std::move(sink), Exporter::Wants{true, true, true});
-	auto any = [&](const std::vector<TableId> &of) {
-		return std::any_of(of.begin(), of.end(), [&](TableId t) {
-			return std::find(tables.begin(), tables.end(), Tables()[t].name) != tables.end();
-		});
-	};
-	const Exporter::Wants wants = {any({kSlow, kParts}),
-				       any({kSpans, kTallies, kIterations, kSamples, kStacks, kDisk}),
-				       any({kRequests})};
-	return std::make_unique<TablesExporter>(std::make_unique<Chosen>(std::move(sink), tables), wants);
 }
 
 Batch::Batch(const TableKind &kind)
@@ -148,406 +74,167 @@ Batch &Batch::Row()
 {
 	rows_++;
 	at_ = 0;
-	return Number(0, true);
-}
-
-Batch &Batch::Double(double value)
-{
-	return Number(std::bit_cast<int64_t>(value), true);
-}
-
-Batch &Batch::Name(size_t index)
-{
-	const bool known = index < columns_[at_].names.size();
-	return Number(known ? static_cast<int64_t>(index) : 0, known);
+	return Number(0);
 }
 
 Batch &Batch::Text(std::string value)
 {
-	return TextOr(true, std::move(value));
-}
-
-Batch &Batch::TextOr(bool known, std::string value)
-{
 	Values &v = columns_[at_++];
 	v.texts.push_back(std::move(value));
-	v.known.push_back(known);
+	v.known.push_back(true);
 	return *this;
 }
 
-// The columns of all tables. Their names are an interface: new ones are added at a table's end, and none is
-// changed. *_ns is CLOCK_MONOTONIC of the host or a duration; *_time is the time of day in UTC, if known.
+Batch &Batch::Unknown()
+{
+	Values &v = columns_[at_++];
+	if (v.type == ColumnType::Text)
+		v.texts.emplace_back();
+	else
+		v.numbers.push_back(0);
+	v.known.push_back(false);
+	return *this;
+}
 
 namespace
 {
 
-constexpr ColumnType kInt = ColumnType::Int, kSmall = ColumnType::Small, kDouble = ColumnType::Double,
-		     kBool = ColumnType::Bool, kTime = ColumnType::Time, kName = ColumnType::Name,
-		     kText = ColumnType::Text;
-constexpr TableColumn kRun = {"run_id", kName};
+using Names = std::vector<std::string>;
 
-std::vector<TableKind> RequestTables()
+// The type of a column. A Name has the texts that its numbers are indices of.
+struct Type {
+	ColumnType column;
+	Names (*names)(const Run &) = nullptr;
+};
+
+Names CausesBelow(int end, const char *name(Cause))
 {
-	return {
-	    {"runs",
-	     {kRun,
-	      {"run", kText},
-	      {"host", kText},
-	      {"kernel", kText},
-	      {"forktail", kText},
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"first_ns", kInt},
-	      {"measured_ns", kInt},
-	      {"from_iterations", kBool},
-	      {"requests", kInt},
-	      {"errors", kInt},
-	      {"threshold_ns", kInt},
-	      {"slow_requests", kInt},
-	      {"slow_ns", kInt},
-	      {"episodes", kInt},
-	      {"p50_ns", kInt},
-	      {"p90_ns", kInt},
-	      {"p99_ns", kInt},
-	      {"p99_9_ns", kInt},
-	      {"p99_99_ns", kInt},
-	      {"max_ns", kInt},
-	      {"mean_ns", kDouble},
-	      {"drops", kInt},
-	      {"unknown_ns", kInt},
-	      {"arrival", kText},
-	      {"rate_per_s", kDouble},
-	      {"connections", kInt},
-	      {"server", kText},
-	      {"recorder_versions", kText},
-	      {"settings", kText},
-	      {"server_version", kText},
-	      {"thp", kText}}},
-	    {"requests",
-	     {kRun,
-	      {"request", kInt},
-	      {"due_ns", kInt},
-	      {"due_time", kTime},
-	      {"sent_ns", kInt},
-	      {"end_ns", kInt},
-	      {"arrived_ns", kInt},
-	      {"latency_ns", kInt},
-	      {"connection", kSmall},
-	      {"op", kName},
-	      {"status", kName},
-	      {"behind", kName},
-	      {"slow", kBool},
-	      {"server_arrived_ns", kInt},
-	      {"read_ns", kInt},
-	      {"answered_ns", kInt},
-	      {"written_ns", kInt},
-	      {"request_bytes", kInt},
-	      {"answer_bytes", kInt}}},
-	    {"slow",
-	     {kRun,
-	      {"request", kInt},
-	      {"due_ns", kInt},
-	      {"due_time", kTime},
-	      {"sent_ns", kInt},
-	      {"end_ns", kInt},
-	      {"latency_ns", kInt},
-	      {"since_ns", kInt},
-	      {"unread_ns", kInt},
-	      {"connection", kSmall},
-	      {"op", kName},
-	      {"status", kName},
-	      {"hop", kSmall},
-	      {"parts", kSmall},
-	      {"to_server_ns", kInt},
-	      {"unread_at_server_ns", kInt},
-	      {"to_client_ns", kInt}}},
-	    {"parts",
-	     {kRun,
-	      {"request", kInt},
-	      {"due_ns", kInt},
-	      {"due_time", kTime},
-	      {"latency_ns", kInt},
-	      {"connection", kSmall},
-	      {"op", kName},
-	      {"cause", kName},
-	      {"hop", kSmall},
-	      {"direct_ns", kInt},
-	      {"queued_ns", kInt},
-	      {"total_ns", kInt}}},
-	    {"causes",
-	     {kRun,
-	      {"cause", kText},
-	      {"requests", kInt},
-	      {"direct_ns", kInt},
-	      {"queued_ns", kInt},
-	      {"total_ns", kInt},
-	      {"share", kDouble},
-	      {"without_p99_ns", kInt},
-	      {"without_p99_9_ns", kInt},
-	      {"without_p99_99_ns", kInt},
-	      {"without_max_ns", kInt}}},
-	};
-}
-
-std::vector<TableKind> ThreadTables()
-{
-	return {
-	    {"spans",
-	     {kRun,
-	      {"tid", kSmall},
-	      {"thread", kSmall},
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"duration_ns", kInt},
-	      {"cause", kName},
-	      {"wait_cause", kName},
-	      {"on_cpu_ns", kInt},
-	      {"runnable_ns", kInt},
-	      {"blocked_ns", kInt},
-	      {"cpu", kSmall},
-	      {"depth", kSmall},
-	      {"off_cpu", kBool},
-	      {"unfinished", kBool},
-	      {"syscall", kText},
-	      {"detail", kText},
-	      {"stack", kText},
-	      {"arg0", kInt},
-	      {"arg1", kInt}}},
-	    {"tallies",
-	     {kRun,
-	      {"tid", kSmall},
-	      {"thread", kSmall},
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"end_ns", kInt},
-	      {"cause", kName},
-	      {"total_ns", kInt},
-	      {"max_ns", kInt},
-	      {"count", kInt}}},
-	    {"iterations",
-	     {kRun,
-	      {"tid", kSmall},
-	      {"thread", kSmall},
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"duration_ns", kInt},
-	      {"sampled", kBool},
-	      {"arg0", kInt},
-	      {"arg1", kInt}}},
-	    {"episodes",
-	     {kRun,
-	      {"episode", kSmall},
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"end_ns", kInt},
-	      {"since_ns", kInt},
-	      {"requests", kInt},
-	      {"worst_ns", kInt},
-	      {"time_ns", kInt},
-	      {"cause", kText},
-	      {"share", kDouble}}},
-	    {"episode_causes",
-	     {kRun,
-	      {"episode", kSmall},
-	      {"cause", kText},
-	      {"hop", kSmall},
-	      {"time_ns", kInt},
-	      {"share", kDouble},
-	      {"thread_ns", kInt}}},
-	    {"evidence", {kRun, {"episode", kSmall}, {"position", kSmall}, {"sentence", kText}}},
-	    {"metrics",
-	     {kRun,
-	      {"metric", kText},
-	      {"unit", kText},
-	      {"labels", kText},
-	      {"t_ns", kInt},
-	      {"time", kTime},
-	      {"value", kDouble}}},
-	    {"samples",
-	     {kRun,
-	      {"tid", kSmall},
-	      {"t_ns", kInt},
-	      {"time", kTime},
-	      {"period_ns", kInt},
-	      {"cpu", kSmall},
-	      {"cause", kName},
-	      {"activity", kText},
-	      {"stack", kSmall},
-	      {"in_kernel", kBool},
-	      {"syscall", kText}}},
-	    {"stacks", {kRun, {"stack", kSmall}, {"program", kText}, {"frames", kText}, {"kernel", kText}}},
-	    {"disk",
-	     {kRun,
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"duration_ns", kInt},
-	      {"device", kText},
-	      {"sector", kInt},
-	      {"bytes", kInt},
-	      {"operation", kName},
-	      {"error", kBool},
-	      {"tid", kSmall},
-	      {"comm", kText}}},
-	    {"connections",
-	     {kRun,
-	      {"connection", kSmall},
-	      {"server", kText},
-	      {"opened_ns", kInt},
-	      {"opened_time", kTime},
-	      {"closed_ns", kInt},
-	      {"load_thread", kSmall},
-	      {"local_port", kSmall},
-	      {"inode", kInt},
-	      {"reopened", kSmall},
-	      {"client", kText}}},
-	    {"threads",
-	     {kRun,
-	      {"thread", kSmall},
-	      {"tid", kSmall},
-	      {"pid", kSmall},
-	      {"comm", kText},
-	      {"role", kText},
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"end_ns", kInt},
-	      {"wall_ns", kInt},
-	      {"accounted_ns", kInt},
-	      {"serving", kBool},
-	      {"client", kBool},
-	      {"child", kBool},
-	      {"on_host", kText},
-	      {"own_tid", kSmall},
-	      {"own_pid", kSmall}}},
-	    {"hops",
-	     {kRun,
-	      {"hop", kSmall},
-	      {"name", kText},
-	      {"comm", kText},
-	      {"pid", kSmall},
-	      {"tid", kSmall},
-	      {"address", kText},
-	      {"role", kText},
-	      {"served", kInt},
-	      {"requests", kInt},
-	      {"time_ns", kInt}}},
-	    {"drops",
-	     {kRun,
-	      {"start_ns", kInt},
-	      {"start_time", kTime},
-	      {"end_ns", kInt},
-	      {"count", kInt},
-	      {"source", kSmall},
-	      {"detail", kSmall}}},
-	    {"marks", {kRun, {"t_ns", kInt}, {"time", kTime}, {"text", kText}}},
-	};
-}
-
-} // namespace
-
-const std::vector<TableKind> &Tables()
-{
-	static const std::vector<TableKind> tables = [] {
-		std::vector<TableKind> all = RequestTables(), of_threads = ThreadTables();
-		for (TableKind &t : of_threads)
-			all.push_back(std::move(t));
-		return all;
-	}();
-	return tables;
-}
-
-// What the rows of all tables share: the batches, and the texts of their numbered names.
-
-namespace
-{
-
-// Rows of a batch: enough that the batch's overhead is negligible, few enough for a CPU cache.
-constexpr size_t kBatchRows = 1 << 15;
-
-std::vector<std::string> CauseNames()
-{
-	std::vector<std::string> names;
-	for (int c = 0; c < kTimelineCauses; c++)
-		names.push_back(AccountName(static_cast<Cause>(c)));
+	Names names;
+	for (int c = 0; c < end; c++)
+		names.push_back(name(static_cast<Cause>(c)));
 	return names;
 }
 
-std::vector<std::string> RequestCauseNames()
+template <class List, class Getter> Names Each(const List &list, Getter get)
 {
-	std::vector<std::string> names;
-	for (int c = 0; c < kCauses; c++)
-		names.push_back(CauseName(static_cast<Cause>(c)));
+	Names names;
+	for (const auto &one : list)
+		names.push_back(std::invoke(get, one));
 	return names;
 }
 
-} // namespace
+constexpr ColumnType kName = ColumnType::Name;
+constexpr Type kInt = {ColumnType::Int}, kSmall = {ColumnType::Small}, kDouble = {ColumnType::Double},
+	       kBool = {ColumnType::Bool}, kTime = {ColumnType::Time}, kText = {ColumnType::Text},
+	       kRunId = {kName, [](const Run &run) { return Names{RunId(run)}; }},
+	       kOp = {kName, [](const Run &run) { return run.ops; }},
+	       kBehind = {kName, [](const Run &run) { return Each(run.behind, &Behind::address); }},
+	       kRequestCause = {kName, [](const Run &) { return CausesBelow(kCauses, CauseName); }},
+	       kCause = {kName, [](const Run &) { return CausesBelow(kTimelineCauses, AccountName); }},
+	       kStatus = {kName,
+			  [](const Run &) -> Names {
+				  return {"ok",	   "miss",    "error-reply", "timeout",
+					  "reset", "refused", "wrong",	     "unsent"};
+			  }},
+	       kOperation = {kName, [](const Run &) -> Names {
+				     return {"read", "write", "discard", "flush", "other"};
+			     }};
 
-Filler::Filler(TableSink *sink) : sink_(sink)
+// A column. `get` returns the value for a row's source, or for the source's `of`. For a time of day it
+// returns the instant. std::nullopt is unknown, as is an index beyond the names.
+template <class Getter> struct Field {
+	const char *name;
+	Type type;
+	Getter get;
+	const char *meaning = "";
+};
+template <class Getter> Field(const char *, Type, Getter, const char * = "") -> Field<Getter>;
+
+struct Heading {
+	const char *name, *row; // a row is one "request"
+};
+
+// A table, after the column run_id that every table has.
+template <class... Getters> struct Table {
+	Heading heading;
+	std::tuple<Field<Getters>...> columns;
+	constexpr Table(Heading h, Field<Getters>... fields) : heading(h), columns(fields...) {}
+};
+
+template <class T> std::optional<T> If(bool known, T value)
 {
-	for (const TableKind &kind : Tables())
-		batches_.emplace_back(kind);
+	return known ? std::optional<T>(std::move(value)) : std::nullopt;
 }
 
-void Filler::SetNames(TableId table, const char *column, const std::vector<std::string> &names)
+// For values of which 0, or an empty text, means unknown.
+template <class T> std::optional<T> Known(T value)
 {
-	const std::vector<TableColumn> &columns = Tables()[table].columns;
-	for (size_t c = 0; c < columns.size(); c++)
-		if (columns[c].name == std::string(column))
-			batches_[table].SetNames(c, names);
+	const bool known = value != T();
+	return If(known, std::move(value));
 }
 
-bool Filler::Open(const Run &run, const std::string &run_id)
-{
-	opened_ = true;
-	clock_ = WallClock(run);
-	for (Batch &b : batches_)
-		b.SetNames(0, {run_id});
-	std::vector<std::string> behind;
-	for (const Behind &b : run.behind)
-		behind.push_back(b.address);
-	for (TableId t : {kRequests, kSlow, kParts})
-		SetNames(t, "op", run.ops);
-	for (TableId t : {kRequests, kSlow})
-		SetNames(t, "status",
-			 {"ok", "miss", "error-reply", "timeout", "reset", "refused", "wrong", "unsent"});
-	SetNames(kRequests, "behind", behind);
-	SetNames(kParts, "cause", RequestCauseNames());
-	for (TableId t : {kSpans, kTallies, kSamples})
-		SetNames(t, "cause", CauseNames());
-	SetNames(kSpans, "wait_cause", CauseNames());
-	SetNames(kDisk, "operation", {"read", "write", "discard", "flush", "other"});
-	return ok_ = sink_->Open(Tables());
-}
-
-Batch &Filler::Row(TableId table)
-{
-	Batch &b = batches_[table];
-	if (b.rows() >= kBatchRows) {
-		ok_ = ok_ && sink_->Write(table, b);
-		b.Clear();
+// The sources of rows. Most are a thing of an explained run, `of`, and a number: its own, or its thread's.
+template <class T> struct Source {
+	const Explanation &e;
+	size_t n;
+	const T &of;
+};
+struct SpanSource : Source<ft_span> {
+	Cause blocked;
+};
+struct ThreadSource : Source<Thread> {
+	const Account &account;
+};
+struct HopSource : Source<HopRow> {
+	HopName name;
+};
+struct SeriesSource {
+	const Series &series;
+	const std::string &labels;
+	const Sample &of;
+};
+struct SentenceSource {
+	size_t episode, position;
+	const std::string &sentence;
+};
+struct SlowSource {
+	bool logged; // there is a request log
+	const SlowRequest &of;
+	NetworkSplit split;
+};
+struct PartSource {
+	bool logged;
+	const SlowRequest &of;
+	const Part &part;
+};
+struct RequestSource {
+	const Requests &q;
+	size_t i;
+	uint64_t threshold_ns;
+	// An empty column is unknown, and so are its zeros.
+	template <class T> std::optional<T> In(const Column<T> &column) const
+	{
+		return Known(column.empty() ? T() : column[i]);
 	}
-	return b.Row();
-}
+};
 
-bool Filler::Flush()
-{
-	for (size_t t = 0; t < batches_.size(); t++) {
-		ok_ = ok_ && (batches_[t].rows() == 0 || sink_->Write(t, batches_[t]));
-		batches_[t].Clear();
-	}
-	return ok_;
-}
-
-// Rows of the small tables: the run, its causes and episodes, metrics, threads, connections.
-
-namespace
-{
-
-std::string Joined(const std::vector<std::string> &texts, const char *between)
+std::string Joined(const Names &texts, const char *between)
 {
 	std::string all;
 	for (const std::string &t : texts)
 		all += (all.empty() ? "" : between) + t;
 	return all;
+}
+
+// No texts are unknown.
+std::optional<std::string> JoinedIf(const Names &texts)
+{
+	return If(!texts.empty(), Joined(texts, ", "));
+}
+
+std::string FrameText(const StackFrame &f)
+{
+	return f.function.empty() ? "[" + f.module + "]" : f.function;
 }
 
 std::string JsonText(const std::map<std::string, std::string> &map)
@@ -582,432 +269,595 @@ std::string ServerVersion(const Run &run)
 	return "";
 }
 
-} // namespace
-
-void Filler::AddRun(const Explanation &e)
+double RateOf(const Run &run)
 {
-	const Run &run = e.run;
-	const Blame &b = e.blame;
-	const RecordingFile &recorder = ServerFile(run);
-	std::vector<std::string> versions, arrivals;
-	for (const RecordingFile *f : OverlaidFiles(run))
-		versions.push_back(f->program + " " + f->version);
 	double rate = 0;
-	for (const Load &load : run.loads) {
-		arrivals.push_back(load.arrival);
+	for (const Load &load : run.loads)
 		rate += load.rate;
-	}
-	const std::string version = ServerVersion(run),
-			  thp = common::Text(common::ParseVisibleObject(recorder.manifest), "thp");
-	Row(kRuns)
-	    .Text(run.path)
-	    .Text(recorder.host)
-	    .Text(recorder.kernel)
-	    .Text(FORKTAIL_VERSION)
-	    .Int(run.start_ns)
-	    .Time(At(run.start_ns))
-	    .Int(e.first_ns)
-	    .Int(e.measured_ns)
-	    .Bool(b.from_iterations)
-	    .Int(b.count)
-	    .Int(b.errors)
-	    .Int(b.threshold_ns)
-	    .Int(b.slow_count)
-	    .Int(b.slow_ns)
-	    .Int(e.episodes.size())
-	    .Int(b.latencies.p50)
-	    .Int(b.latencies.p90)
-	    .Int(b.latencies.p99)
-	    .Int(b.latencies.p99_9)
-	    .Int(b.latencies.p99_99)
-	    .Int(b.latencies.max)
-	    .Double(b.latencies.mean)
-	    .Int(DropCount(run))
-	    .Int(b.RowOf(Cause::Unknown).total_ns())
-	    .TextOr(!arrivals.empty(), Joined(arrivals, ", "))
-	    .Double(rate)
-	    .Int(run.connections.size())
-	    .TextOr(!run.servers.empty(), Joined(run.servers, ", "))
-	    .Text(Joined(versions, ", "))
-	    .Text(CommandsJson(run))
-	    .TextOr(!version.empty(), version)
-	    .TextOr(!thp.empty(), thp);
+	return rate;
 }
-
-void Filler::AddCauses(const Explanation &e)
-{
-	for (const CauseRow &row : e.blame.causes)
-		Row(kCausesTable)
-		    .Text(CauseName(row.cause))
-		    .Int(row.requests)
-		    .Int(row.direct_ns)
-		    .Int(row.queued_ns)
-		    .Int(row.total_ns())
-		    .Double(row.share)
-		    .Int(row.without.p99)
-		    .Int(row.without.p99_9)
-		    .Int(row.without.p99_99)
-		    .Int(row.without.max);
-}
-
-void Filler::AddEpisodes(const Explanation &e)
-{
-	for (size_t n = 0; n < e.episodes.size(); n++) {
-		const Episode &episode = e.episodes[n];
-		const bool any = !episode.causes.empty();
-		Row(kEpisodes)
-		    .Int(n)
-		    .Int(episode.start_ns)
-		    .Time(At(episode.start_ns))
-		    .Int(episode.end_ns)
-		    .Int(episode.since_ns)
-		    .Int(episode.requests)
-		    .Int(episode.worst_ns)
-		    .Int(episode.time_ns)
-		    .TextOr(any, any ? CauseName(episode.causes[0].cause) : "")
-		    .Double(any ? episode.causes[0].share : 0);
-		for (const EpisodeCause &c : episode.causes)
-			Row(kEpisodeCauses)
-			    .Int(n)
-			    .Text(CauseName(c.cause))
-			    .IntOr(c.hop != kNoHop, c.hop)
-			    .Int(c.time_ns)
-			    .Double(c.share)
-			    .Int(c.thread_ns);
-		for (size_t i = 0; i < episode.evidence.size(); i++)
-			Row(kEvidence).Int(n).Int(i).Text(episode.evidence[i]);
-	}
-}
-
-void Filler::AddMetrics(const Run &run)
-{
-	for (const Series &series : run.series) {
-		const std::string labels = JsonText(series.labels);
-		for (const Sample &s : series.samples)
-			Row(kMetrics)
-			    .Text(series.name)
-			    .Text(series.unit)
-			    .Text(labels)
-			    .Int(s.t_ns)
-			    .Time(At(s.t_ns))
-			    .Double(s.value);
-	}
-}
-
-void Filler::AddStacks(const Run &run)
-{
-	for (size_t n = 1; n < run.stacks.size(); n++) {
-		const Stack &stack = run.stacks[n];
-		std::vector<std::string> frames;
-		for (const StackFrame &f : stack.frames)
-			frames.push_back(f.function.empty() ? "[" + f.module + "]" : f.function);
-		Row(kStacks)
-		    .Int(n)
-		    .Text(stack.program)
-		    .Text(Joined(frames, ";"))
-		    .Text(Joined(stack.kernel, ";"));
-	}
-}
-
-void Filler::AddConnections(const Run &run)
-{
-	for (size_t n = 0; n < run.connections.size(); n++) {
-		const Connection &c = run.connections[n];
-		const bool known = c.server < run.servers.size();
-		Row(kConnections)
-		    .Int(n)
-		    .TextOr(known, known ? run.servers[c.server] : "")
-		    .Int(c.opened_ns)
-		    .Time(At(c.opened_ns))
-		    .IntOr(c.closed_ns != 0, c.closed_ns)
-		    .Int(c.thread)
-		    .IntOr(c.local_port != 0, c.local_port)
-		    .IntOr(c.inode != 0, c.inode)
-		    .Int(c.earlier.size())
-		    .TextOr(c.client != 0, c.client ? run.request_clients[c.client - 1].name : "");
-	}
-}
-
-void Filler::AddThreads(const Explanation &e)
-{
-	for (const Account &a : e.accounts) {
-		const Thread &t = e.run.threads[a.thread];
-		bool serving = false;
-		for (int s : e.serving)
-			serving |= s == static_cast<int>(a.thread);
-		Row(kThreads)
-		    .Int(a.thread)
-		    .Int(t.tid)
-		    .Int(t.tgid)
-		    .Text(t.comm)
-		    .Text(t.role)
-		    .Int(t.start_ns)
-		    .Time(At(t.start_ns))
-		    .Int(t.end_ns)
-		    .Int(a.wall_ns)
-		    .Int(a.accounted_ns)
-		    .Bool(serving)
-		    .Bool(t.flags & FT_THREAD_CLIENT)
-		    .Bool(t.flags & FT_THREAD_CHILD)
-		    .Text(SeveralHosts(e.run) ? HostOf(e.run, t) : ServerFile(e.run).host)
-		    .Int(OwnId(e.run, t.tid))
-		    .Int(OwnId(e.run, t.tgid));
-	}
-}
-
-void Filler::AddHops(const Explanation &e)
-{
-	for (const HopRow &row : e.blame.hops) {
-		if (row.hop == kNoHop)
-			continue;
-		const HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
-		Row(kHops)
-		    .Int(row.hop)
-		    .Text(name.text())
-		    .Text(name.comm)
-		    .Int(name.pid)
-		    .IntOr(name.tid != 0, name.tid)
-		    .TextOr(!name.address.empty(), name.address)
-		    .Text(RoleOf(row, name))
-		    .Int(row.served)
-		    .Int(row.requests)
-		    .Int(row.time_ns);
-	}
-}
-
-void Filler::AddDrops(const Run &run)
-{
-	for (const ft_drop &d : run.drops)
-		Row(kDrops)
-		    .Int(d.start_ns)
-		    .Time(At(d.start_ns))
-		    .Int(d.end_ns)
-		    .Int(d.count)
-		    .Int(d.source)
-		    .Int(d.detail);
-}
-
-void Filler::AddMarks(const Run &run)
-{
-	for (const Mark &m : run.marks)
-		Row(kMarks).Int(m.t_ns).Time(At(m.t_ns)).Text(m.text);
-}
-
-bool Filler::AddFacts(const Explanation &e)
-{
-	AddRun(e);
-	AddCauses(e);
-	AddEpisodes(e);
-	AddMetrics(e.run);
-	AddStacks(e.run);
-	AddConnections(e.run);
-	AddThreads(e);
-	AddHops(e);
-	AddDrops(e.run);
-	AddMarks(e.run);
-	return ok_;
-}
-
-// Rows of requests, of slow requests, and of their parts.
-
-namespace
-{
-
-// A value of 0 is unknown, as is each one of an empty column.
-template <class T> void AddKnown(const Column<T> &column, size_t i, Batch *row)
-{
-	const T value = column.empty() ? 0 : column[i];
-	row->IntOr(value != 0, value);
-}
-
-} // namespace
-
-bool Filler::AddSlow(const Run &run, const SlowRequest &r, const Part *parts)
-{
-	const bool logged = !run.ops.empty();
-	const NetworkSplit split = r.Split();
-	Row(kSlow)
-	    .Int(r.index)
-	    .Int(r.due_ns)
-	    .Time(At(r.due_ns))
-	    .IntOr(logged, r.sent_ns)
-	    .Int(r.end_ns())
-	    .Int(r.latency_ns)
-	    .Int(r.since_ns)
-	    .IntOr(r.arrived, r.unread_ns)
-	    .IntOr(logged, r.connection)
-	    .Name(r.op)
-	    .Name(logged ? r.status : SIZE_MAX)
-	    .IntOr(r.hop != kNoHop, r.hop)
-	    .Int(r.part_count)
-	    .IntOr(r.joined, split.to_server_ns)
-	    .IntOr(r.joined, split.unread_at_server_ns)
-	    .IntOr(r.joined, split.to_client_ns);
-	for (size_t p = 0; p < r.part_count; p++)
-		Row(kParts)
-		    .Int(r.index)
-		    .Int(r.due_ns)
-		    .Time(At(r.due_ns))
-		    .Int(r.latency_ns)
-		    .IntOr(logged, r.connection)
-		    .Name(r.op)
-		    .Name(static_cast<size_t>(Index(parts[p].cause)))
-		    .IntOr(parts[p].hop != kNoHop, parts[p].hop)
-		    .Int(parts[p].direct_ns)
-		    .Int(parts[p].queued_ns)
-		    .Int(parts[p].total_ns());
-	return ok_;
-}
-
-bool Filler::AddWindow(const Explanation &e)
-{
-	const Requests &q = e.run.requests;
-	for (size_t i = q.lead; i < q.size() && ok_; i++) {
-		Batch &row = Row(kRequests);
-		row.Int(q.Number(i))
-		    .Int(q.due_ns[i])
-		    .Time(At(q.due_ns[i]))
-		    .Int(q.sent_ns[i])
-		    .Int(q.end_ns[i]);
-		AddKnown(q.arrival_ns, i, &row);
-		row.Int(q.Latency(i))
-		    .Int(q.connection[i])
-		    .Name(q.op[i])
-		    .Name(q.status[i])
-		    .Name(size_t{q.Behind(i)} - 1)
-		    .Bool(q.Latency(i) >= e.blame.threshold_ns);
-		for (const auto *time : {&q.server_arrival_ns, &q.read_ns, &q.answered_ns, &q.written_ns})
-			AddKnown(*time, i, &row);
-		AddKnown(q.request_bytes, i, &row);
-		AddKnown(q.answer_bytes, i, &row);
-	}
-	return ok_;
-}
-
-// Rows of what threads did. A record that crosses the end of a stretch is counted where it begins.
-
-namespace
-{
-
-// The sample period, in sixteenths of a millisecond, of old recordings that do not have it.
-constexpr uint64_t kOldPeriod = 16;
-constexpr size_t kStackFrames = 32; // frames of a span's stack
 
 std::string SyscallText(const Run &run, int number)
 {
 	return number < 0 ? "" : SyscallName(run, number);
 }
 
+// In sixteenths of a millisecond; old recordings do not have it.
+constexpr uint64_t kOldSamplePeriod = 16;
+constexpr size_t kStackFrames = 32; // frames of a span's stack
+
+uint64_t Argument1(const SpanSource &s)
+{
+	const WaitHolder holder = HolderOf(s.e.run, s.of);
+	return s.of.off_cpu ? holder.tid | holder.ns << 32 : s.of.arg[1];
+}
+
+bool IsServing(const Explanation &e, uint32_t thread)
+{
+	return std::find(e.serving.begin(), e.serving.end(), static_cast<int>(thread)) != e.serving.end();
+}
+
+// The names of tables and columns are an interface: new columns are added at a table's end, and none is
+// changed.
+// *_ns is CLOCK_MONOTONIC of the host or a duration; *_time is the time of day in UTC, if known.
+
+constexpr Table kRuns{
+    {"runs", "run"},
+    Field{"run", kText, [](auto &r) { return r.e.run.path; }},
+    Field{"host", kText, [](auto &r) { return ServerFile(r.e.run).host; }},
+    Field{"kernel", kText, [](auto &r) { return ServerFile(r.e.run).kernel; }, "of the recorded server"},
+    Field{"forktail", kText, [](auto &) { return FORKTAIL_VERSION; }},
+    Field{"start_ns", kInt, [](auto &r) { return r.e.run.start_ns; }},
+    Field{"start_time", kTime, [](auto &r) { return r.e.run.start_ns; }},
+    Field{"first_ns", kInt, [](auto &r) { return r.e.first_ns; }, "first request due"},
+    Field{"measured_ns", kInt, [](auto &r) { return r.e.measured_ns; }},
+    Field{"from_iterations", kBool, &Blame::from_iterations, "true: no request log"},
+    Field{"requests", kInt, &Blame::count},
+    Field{"errors", kInt, &Blame::errors},
+    Field{"threshold_ns", kInt, &Blame::threshold_ns},
+    Field{"slow_requests", kInt, &Blame::slow_count},
+    Field{"slow_ns", kInt, &Blame::slow_ns},
+    Field{"episodes", kInt, [](auto &r) { return r.e.episodes.size(); }},
+    Field{"p50_ns", kInt, [](auto &r) { return r.of.latencies.p50; }},
+    Field{"p90_ns", kInt, [](auto &r) { return r.of.latencies.p90; }},
+    Field{"p99_ns", kInt, [](auto &r) { return r.of.latencies.p99; }},
+    Field{"p99_9_ns", kInt, [](auto &r) { return r.of.latencies.p99_9; }},
+    Field{"p99_99_ns", kInt, [](auto &r) { return r.of.latencies.p99_99; }},
+    Field{"max_ns", kInt, [](auto &r) { return r.of.latencies.max; }},
+    Field{"mean_ns", kDouble, [](auto &r) { return r.of.latencies.mean; }},
+    Field{"drops", kInt, [](auto &r) { return DropCount(r.e.run); }},
+    Field{"unknown_ns", kInt, [](auto &r) { return r.of.RowOf(Cause::Unknown).total_ns(); }},
+    Field{"arrival", kText, [](auto &r) { return JoinedIf(Each(r.e.run.loads, &Load::arrival)); }},
+    Field{"rate_per_s", kDouble, [](auto &r) { return RateOf(r.e.run); }},
+    Field{"connections", kInt, [](auto &r) { return r.e.run.connections.size(); }},
+    Field{"server", kText, [](auto &r) { return JoinedIf(r.e.run.servers); }},
+    Field{"recorder_versions", kText,
+	  [](auto &r) {
+		  return Joined(
+		      Each(OverlaidFiles(r.e.run), [](auto *f) { return f->program + " " + f->version; }),
+		      ", ");
+	  }},
+    Field{"settings", kText, [](auto &r) { return CommandsJson(r.e.run); }, "command lines, JSON"},
+    Field{"server_version", kText, [](auto &r) { return Known(ServerVersion(r.e.run)); }},
+    Field{"thp", kText,
+	  [](auto &r) {
+		  return Known(common::Text(common::ParseVisibleObject(ServerFile(r.e.run).manifest), "thp"));
+	  },
+	  "transparent huge pages"},
+};
+
+constexpr Table kRequests{
+    {"requests", "request"},
+    Field{"request", kInt, [](auto &r) { return r.q.Number(r.i); }, "its number"},
+    Field{"due_ns", kInt, [](auto &r) { return r.q.due_ns[r.i]; }},
+    Field{"due_time", kTime, [](auto &r) { return r.q.due_ns[r.i]; }},
+    Field{"sent_ns", kInt, [](auto &r) { return r.q.sent_ns[r.i]; }},
+    Field{"end_ns", kInt, [](auto &r) { return r.q.end_ns[r.i]; }},
+    Field{"arrived_ns", kInt, [](auto &r) { return r.In(r.q.arrival_ns); }},
+    Field{"latency_ns", kInt, [](auto &r) { return r.q.Latency(r.i); }},
+    Field{"connection", kSmall, [](auto &r) { return r.q.connection[r.i]; }},
+    Field{"op", kOp, [](auto &r) { return r.q.op[r.i]; }},
+    Field{"status", kStatus, [](auto &r) { return r.q.status[r.i]; }},
+    Field{"behind", kBehind, [](auto &r) { return size_t{r.q.Behind(r.i)} - 1; }, "server behind the proxy"},
+    Field{"slow", kBool, [](auto &r) { return r.q.Latency(r.i) >= r.threshold_ns; }},
+    Field{"server_arrived_ns", kInt, [](auto &r) { return r.In(r.q.server_arrival_ns); }},
+    Field{"read_ns", kInt, [](auto &r) { return r.In(r.q.read_ns); }},
+    Field{"answered_ns", kInt, [](auto &r) { return r.In(r.q.answered_ns); }},
+    Field{"written_ns", kInt, [](auto &r) { return r.In(r.q.written_ns); }},
+    Field{"request_bytes", kInt, [](auto &r) { return r.In(r.q.request_bytes); }},
+    Field{"answer_bytes", kInt, [](auto &r) { return r.In(r.q.answer_bytes); },
+	  "[below](#requests-of-a-kernel-log)"},
+};
+
+constexpr Table kSlow{
+    {"slow", "slow request; without a request log, slow event-loop iteration"},
+    Field{"request", kInt, &SlowRequest::index},
+    Field{"due_ns", kInt, &SlowRequest::due_ns},
+    Field{"due_time", kTime, &SlowRequest::due_ns},
+    Field{"sent_ns", kInt, [](auto &r) { return If(r.logged, r.of.sent_ns); }},
+    Field{"end_ns", kInt, &SlowRequest::end_ns},
+    Field{"latency_ns", kInt, &SlowRequest::latency_ns},
+    Field{"since_ns", kInt, &SlowRequest::since_ns, "begin of its causes"},
+    Field{"unread_ns", kInt, [](auto &r) { return If(r.of.arrived, r.of.unread_ns); }},
+    Field{"connection", kSmall, [](auto &r) { return If(r.logged, r.of.connection); }},
+    Field{"op", kOp, &SlowRequest::op},
+    Field{"status", kStatus, [](auto &r) { return If(r.logged, r.of.status); }},
+    Field{"hop", kSmall, [](auto &r) { return If(r.of.hop != kNoHop, r.of.hop); }},
+    Field{"parts", kSmall, &SlowRequest::part_count},
+    Field{"to_server_ns", kInt, [](auto &r) { return If(r.of.joined, r.split.to_server_ns); }},
+    Field{"unread_at_server_ns", kInt, [](auto &r) { return If(r.of.joined, r.split.unread_at_server_ns); }},
+    Field{"to_client_ns", kInt, [](auto &r) { return If(r.of.joined, r.split.to_client_ns); },
+	  "as [`network_split`](explain.md#requests)"},
+};
+
+constexpr Table kParts{
+    {"parts", "cause and hop of a slow request"},
+    Field{"request", kInt, &SlowRequest::index},
+    Field{"due_ns", kInt, &SlowRequest::due_ns},
+    Field{"due_time", kTime, &SlowRequest::due_ns},
+    Field{"latency_ns", kInt, &SlowRequest::latency_ns},
+    Field{"connection", kSmall, [](auto &r) { return If(r.logged, r.of.connection); }},
+    Field{"op", kOp, &SlowRequest::op},
+    Field{"cause", kRequestCause, [](auto &r) { return r.part.cause; }},
+    Field{"hop", kSmall, [](auto &r) { return If(r.part.hop != kNoHop, r.part.hop); }},
+    Field{"direct_ns", kInt, [](auto &r) { return r.part.direct_ns; }},
+    Field{"queued_ns", kInt, [](auto &r) { return r.part.queued_ns; }},
+    Field{"total_ns", kInt, [](auto &r) { return r.part.total_ns(); },
+	  "those of a request sum to `latency_ns`"},
+};
+
+constexpr Table kCausesTable{
+    {"causes", "cause"},
+    Field{"cause", kText, [](auto &r) { return CauseName(r.cause); }},
+    Field{"requests", kInt, &CauseRow::requests},
+    Field{"direct_ns", kInt, &CauseRow::direct_ns},
+    Field{"queued_ns", kInt, &CauseRow::queued_ns},
+    Field{"total_ns", kInt, &CauseRow::total_ns},
+    Field{"share", kDouble, &CauseRow::share},
+    Field{"without_p99_ns", kInt, [](auto &r) { return r.without.p99; }, "percentile without it"},
+    Field{"without_p99_9_ns", kInt, [](auto &r) { return r.without.p99_9; }},
+    Field{"without_p99_99_ns", kInt, [](auto &r) { return r.without.p99_99; }},
+    Field{"without_max_ns", kInt, [](auto &r) { return r.without.max; }},
+};
+
+constexpr Table kHops{
+    {"hops", "thread on the path of requests"},
+    Field{"hop", kSmall, &HopRow::hop},
+    Field{"name", kText, [](auto &r) { return r.name.text(); }},
+    Field{"comm", kText, [](auto &r) { return r.name.comm; }},
+    Field{"pid", kSmall, [](auto &r) { return r.name.pid; }},
+    Field{"tid", kSmall, [](auto &r) { return Known(r.name.tid); }},
+    Field{"address", kText, [](auto &r) { return Known(r.name.address); }},
+    Field{"role", kText, [](auto &r) { return RoleOf(r.of, r.name); }},
+    Field{"served", kInt, &HopRow::served},
+    Field{"requests", kInt, &HopRow::requests},
+    Field{"time_ns", kInt, &HopRow::time_ns},
+};
+
+constexpr Table kEpisodes{
+    {"episodes", "episode"},
+    Field{"episode", kSmall, [](auto &r) { return r.n; }},
+    Field{"start_ns", kInt, &Episode::start_ns},
+    Field{"start_time", kTime, &Episode::start_ns},
+    Field{"end_ns", kInt, &Episode::end_ns},
+    Field{"since_ns", kInt, &Episode::since_ns},
+    Field{"requests", kInt, &Episode::requests},
+    Field{"worst_ns", kInt, &Episode::worst_ns},
+    Field{"time_ns", kInt, &Episode::time_ns},
+    Field{"cause", kText,
+	  [](auto &r) {
+		  return r.of.causes.empty() ? std::nullopt : std::optional(CauseName(r.of.causes[0].cause));
+	  },
+	  "the largest"},
+    Field{"share", kDouble, [](auto &r) { return r.of.causes.empty() ? 0 : r.of.causes[0].share; }},
+};
+
+constexpr Table kEpisodeCauses{
+    {"episode_causes", "cause of an episode"},
+    Field{"episode", kSmall, [](auto &r) { return r.n; }},
+    Field{"cause", kText, [](auto &r) { return CauseName(r.of.cause); }},
+    Field{"hop", kSmall, [](auto &r) { return If(r.of.hop != kNoHop, r.of.hop); }},
+    Field{"time_ns", kInt, &EpisodeCause::time_ns},
+    Field{"share", kDouble, &EpisodeCause::share},
+    Field{"thread_ns", kInt, &EpisodeCause::thread_ns},
+};
+
+constexpr Table kEvidence{
+    {"evidence", "sentence about an episode"},
+    Field{"episode", kSmall, &SentenceSource::episode},
+    Field{"position", kSmall, &SentenceSource::position},
+    Field{"sentence", kText, [](auto &r) { return r.sentence; },
+	  "only of the largest episodes, as in explain"},
+};
+
+constexpr Table kThreads{
+    {"threads", "thread"},
+    Field{"thread", kSmall, [](auto &r) { return r.n; }},
+    Field{"tid", kSmall, &Thread::tid},
+    Field{"pid", kSmall, &Thread::tgid},
+    Field{"comm", kText, &Thread::comm},
+    Field{"role", kText, &Thread::role},
+    Field{"start_ns", kInt, &Thread::start_ns},
+    Field{"start_time", kTime, &Thread::start_ns},
+    Field{"end_ns", kInt, &Thread::end_ns},
+    Field{"wall_ns", kInt, [](auto &r) { return r.account.wall_ns; }},
+    Field{"accounted_ns", kInt, [](auto &r) { return r.account.accounted_ns; }},
+    Field{"serving", kBool, [](auto &r) { return IsServing(r.e, r.account.thread); }},
+    Field{"client", kBool, [](auto &r) { return r.of.flags & FT_THREAD_CLIENT; }},
+    Field{"child", kBool, [](auto &r) { return r.of.flags & FT_THREAD_CHILD; }},
+    Field{"on_host", kText,
+	  [](auto &r) { return SeveralHosts(r.e.run) ? HostOf(r.e.run, r.of) : ServerFile(r.e.run).host; }},
+    Field{"own_tid", kSmall, [](auto &r) { return OwnId(r.e.run, r.of.tid); }},
+    Field{"own_pid", kSmall, [](auto &r) { return OwnId(r.e.run, r.of.tgid); },
+	  "the host's ids; with several hosts in a run, `tid` and `pid` of the second host are changed to be "
+	  "unique"},
+};
+
+constexpr Table kSpans{
+    {"spans", "interval of a thread"},
+    Field{"tid", kSmall, &ft_span::tid},
+    Field{"thread", kSmall, [](auto &r) { return r.n; }},
+    Field{"start_ns", kInt, &ft_span::start_ns},
+    Field{"start_time", kTime, &ft_span::start_ns},
+    Field{"duration_ns", kInt, &ft_span::duration_ns},
+    Field{"cause", kCause, [](auto &r) { return r.of.off_cpu ? r.blocked : CauseOfOwner(r.of.owner); }},
+    Field{"wait_cause", kCause,
+	  [](auto &r) { return r.of.off_cpu ? std::optional(WaitCauseOf(r.e.run, r.of)) : std::nullopt; }},
+    Field{"on_cpu_ns", kInt, &ft_span::on_cpu_ns},
+    Field{"runnable_ns", kInt, &ft_span::runnable_ns},
+    Field{"blocked_ns", kInt, &ft_span::blocked_ns},
+    Field{"cpu", kSmall, &ft_span::cpu},
+    Field{"depth", kSmall, &ft_span::depth},
+    Field{"off_cpu", kBool, &ft_span::off_cpu},
+    Field{"unfinished", kBool, [](auto &r) { return r.of.flags & FT_SPAN_UNFINISHED; }},
+    Field{"syscall", kText, [](auto &r) { return Known(SyscallText(r.e.run, r.of.syscall)); }},
+    Field{"detail", kText, [](auto &r) { return Known(NameOf(r.e.run, r.of)); }},
+    Field{"stack", kText,
+	  [](auto &r) {
+		  const Detail &detail = DetailOf(r.e.run, r.of);
+		  return If(!detail.stack.empty(), StackText(detail, kStackFrames));
+	  }},
+    Field{"arg0", kInt, [](auto &r) { return r.of.arg[0]; }},
+    Field{"arg1", kInt, Argument1, "[meaning](recording-format.md)"},
+};
+
+constexpr Table kTallies{
+    {"tallies", "cause and window: intervals too short for a span"},
+    Field{"tid", kSmall, &ft_tally::tid},
+    Field{"thread", kSmall, [](auto &r) { return r.n; }},
+    Field{"start_ns", kInt, &ft_tally::start_ns},
+    Field{"start_time", kTime, &ft_tally::start_ns},
+    Field{"end_ns", kInt, &ft_tally::end_ns},
+    Field{"cause", kCause, [](auto &r) { return CauseOfOwner(r.of.owner); }},
+    Field{"total_ns", kInt, &ft_tally::total_ns},
+    Field{"max_ns", kInt, &ft_tally::max_ns},
+    Field{"count", kInt, &ft_tally::count},
+};
+
+constexpr Table kIterations{
+    {"iterations", "event-loop iteration"},
+    Field{"tid", kSmall, &ft_span::tid},
+    Field{"thread", kSmall, [](auto &r) { return r.n; }},
+    Field{"start_ns", kInt, &ft_span::start_ns},
+    Field{"start_time", kTime, &ft_span::start_ns},
+    Field{"duration_ns", kInt, &ft_span::duration_ns},
+    Field{"sampled", kBool, [](auto &r) { return r.of.flags & FT_SPAN_SAMPLED; }},
+    Field{"arg0", kInt, [](auto &r) { return r.of.arg[0]; }},
+    Field{"arg1", kInt, [](auto &r) { return r.of.arg[1]; }},
+};
+
+constexpr Table kSamples{
+    {"samples", "CPU sample"},
+    Field{"tid", kSmall, &ft_cpu_sample::tid},
+    Field{"t_ns", kInt, &ft_cpu_sample::t_ns},
+    Field{"time", kTime, &ft_cpu_sample::t_ns},
+    Field{"period_ns", kInt,
+	  [](auto &r) { return (r.of.period ? r.of.period : kOldSamplePeriod) * 1'000'000 / 16; }},
+    Field{"cpu", kSmall, &ft_cpu_sample::cpu},
+    Field{"cause", kCause, [](auto &r) { return CauseOfOwner(r.of.owner); }},
+    Field{"activity", kText,
+	  [](auto &r) {
+		  const bool own = r.of.owner == FT_OWN_CODE && r.n < r.e.activities.of_sample.size();
+		  return own ? std::optional(r.e.activities.Of(r.n).name) : std::nullopt;
+	  }},
+    Field{"stack", kSmall, [](auto &r) { return Known(r.of.stack); }},
+    Field{"in_kernel", kBool, [](auto &r) { return r.of.flags & FT_CPU_SAMPLE_KERNEL; }},
+    Field{"syscall", kText, [](auto &r) { return Known(SyscallText(r.e.run, r.of.syscall - 1)); }},
+};
+
+constexpr Table kStacks{
+    {"stacks", "stack of samples"},
+    Field{"stack", kSmall, [](auto &r) { return r.n; }},
+    Field{"program", kText, &Stack::program},
+    Field{"frames", kText, [](auto &r) { return Joined(Each(r.of.frames, FrameText), ";"); }},
+    Field{"kernel", kText, [](auto &r) { return Joined(r.of.kernel, ";"); },
+	  "innermost first, separated by `;`"},
+};
+
+constexpr Table kDisk{
+    {"disk", "block request"},
+    Field{"start_ns", kInt, &ft_io::start_ns},
+    Field{"start_time", kTime, &ft_io::start_ns},
+    Field{"duration_ns", kInt, &ft_io::duration_ns},
+    Field{"device", kText, [](auto &r) { return DeviceName(r.e.run, r.of.dev); }},
+    Field{"sector", kInt, &ft_io::sector},
+    Field{"bytes", kInt, &ft_io::bytes},
+    Field{"operation", kOperation, &ft_io::write},
+    Field{"error", kBool, &ft_io::error},
+    Field{"tid", kSmall, &ft_io::tid},
+    Field{"comm", kText, [](auto &r) { return common::VisibleName(r.of.comm); }},
+};
+
+constexpr Table kMetrics{
+    {"metrics", "value of a series"},
+    Field{"metric", kText, [](auto &r) { return r.series.name; }},
+    Field{"unit", kText, [](auto &r) { return r.series.unit; }},
+    Field{"labels", kText, [](auto &r) { return r.labels; }, "JSON"},
+    Field{"t_ns", kInt, &Sample::t_ns},
+    Field{"time", kTime, &Sample::t_ns},
+    Field{"value", kDouble, &Sample::value},
+};
+
+constexpr Table kConnections{
+    {"connections", "connection in the request log"},
+    Field{"connection", kSmall, [](auto &r) { return r.n; }},
+    Field{"server", kText,
+	  [](auto &r) {
+		  const std::vector<std::string> &servers = r.e.run.servers;
+		  return r.of.server < servers.size() ? std::optional(servers[r.of.server]) : std::nullopt;
+	  }},
+    Field{"opened_ns", kInt, &Connection::opened_ns},
+    Field{"opened_time", kTime, &Connection::opened_ns},
+    Field{"closed_ns", kInt, [](auto &r) { return Known(r.of.closed_ns); }},
+    Field{"load_thread", kSmall, &Connection::thread},
+    Field{"local_port", kSmall, [](auto &r) { return Known(r.of.local_port); }},
+    Field{"inode", kInt, [](auto &r) { return Known(r.of.inode); }},
+    Field{"reopened", kSmall, [](auto &r) { return r.of.earlier.size(); }},
+    Field{"client", kText,
+	  [](auto &r) {
+		  const std::vector<RequestClient> &clients = r.e.run.request_clients;
+		  return r.of.client ? std::optional(clients[r.of.client - 1].name) : std::nullopt;
+	  },
+	  "of a kernel log: address, or process"},
+};
+
+constexpr Table kDrops{
+    {"drops", "loss of events"},
+    Field{"start_ns", kInt, &ft_drop::start_ns},
+    Field{"start_time", kTime, &ft_drop::start_ns},
+    Field{"end_ns", kInt, &ft_drop::end_ns},
+    Field{"count", kInt, &ft_drop::count},
+    Field{"source", kSmall, &ft_drop::source},
+    Field{"detail", kSmall, &ft_drop::detail},
+};
+
+constexpr Table kMarks{
+    {"marks", "[mark](explain.md#marks)"},
+    Field{"t_ns", kInt, &Mark::t_ns},
+    Field{"time", kTime, &Mark::t_ns},
+    Field{"text", kText, &Mark::text},
+};
+
+constexpr auto kTables = std::tie(kRuns, kRequests, kSlow, kParts, kCausesTable, kHops, kEpisodes,
+				  kEpisodeCauses, kEvidence, kThreads, kSpans, kTallies, kIterations,
+				  kSamples, kStacks, kDisk, kMetrics, kConnections, kDrops, kMarks);
+
+template <class Getter, class From> auto ValueOf(const Getter &get, const From &from)
+{
+	if constexpr (std::is_invocable_v<Getter, const From &>)
+		return std::invoke(get, from);
+	else
+		return std::invoke(get, from.of);
+}
+
+// The index of a table in Tables().
+template <class... Getters> size_t IndexOf(const Table<Getters...> &table)
+{
+	size_t index = 0;
+	std::apply([&](auto &...t) { ((static_cast<const void *>(&t) != &table && ++index) && ...); },
+		   kTables);
+	return index;
+}
+
+template <class... Getters> TableKind KindOf(const Table<Getters...> &table)
+{
+	TableKind kind = {table.heading.name, {{"run_id", kRunId.column, kRunId.names}}, table.heading.row};
+	auto add = [&](const auto &f) {
+		kind.columns.push_back({f.name, f.type.column, f.type.names, f.meaning});
+	};
+	std::apply([&](const auto &...fields) { (add(fields), ...); }, table.columns);
+	return kind;
+}
+
+// Rows of a batch: enough that the batch's overhead is negligible, few enough for a CPU cache.
+constexpr size_t kBatchRows = 1 << 15;
+
+class TablesExporter : public Exporter
+{
+public:
+	TablesExporter(std::unique_ptr<TableSink> sink, const std::vector<std::string> &names)
+	    : sink_(std::move(sink))
+	{
+		for (const TableKind &kind : Tables()) {
+			const bool wanted =
+			    names.empty() || std::find(names.begin(), names.end(), kind.name) != names.end();
+			at_.push_back(wanted ? kinds_.size() : SIZE_MAX);
+			if (wanted)
+				kinds_.push_back(kind);
+		}
+		for (const TableKind &kind : kinds_)
+			batches_.emplace_back(kind);
+	}
+	Wants wants() const override
+	{
+		auto any = [&](const auto &...tables) { return ((at_[IndexOf(tables)] != SIZE_MAX) || ...); };
+		return {any(kSlow, kParts), any(kSpans, kTallies, kIterations, kSamples, kStacks, kDisk),
+			any(kRequests)};
+	}
+	bool Blamed(const Run &run, const SlowRequest &r, const Part *parts) override
+	{
+		const bool logged = !run.ops.empty();
+		Open(run);
+		Add(kSlow, SlowSource{logged, r, r.Split()});
+		for (size_t p = 0; p < r.part_count; p++)
+			Add(kParts, PartSource{logged, r, parts[p]});
+		return Checked();
+	}
+	bool Begin(const Explanation &e) override
+	{
+		Open(e.run);
+		return Checked();
+	}
+	// A record that crosses the end of a stretch is of the stretch in which it begins.
+	bool Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns) override
+	{
+		const Run &run = e.run;
+		const Waits waits(run);
+		auto began = [&](uint64_t t_ns) { return t_ns >= from_ns && t_ns < to_ns; };
+		for (size_t n = 0; n < run.threads.size() && ok_; n++) {
+			const Thread &t = run.threads[n];
+			for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
+				if (const ft_span &s = run.spans[i]; began(s.start_ns))
+					Add(kSpans, SpanSource{{e, n, s}, waits.CauseOf(s, t)});
+			for (size_t i = t.first_tally; i < t.first_tally + t.tally_count; i++)
+				if (const ft_tally &s = run.tallies[i]; began(s.start_ns))
+					Add(kTallies, Source<ft_tally>{e, n, s});
+			for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
+				if (const ft_span &s = run.iterations[i]; began(s.start_ns))
+					Add(kIterations, Source<ft_span>{e, n, s});
+			for (size_t i = t.first_cpu_sample; i < t.first_cpu_sample + t.cpu_sample_count; i++)
+				if (const ft_cpu_sample &s = run.cpu_samples[i]; began(s.t_ns))
+					Add(kSamples, Source<ft_cpu_sample>{e, i, s});
+		}
+		for (const ft_io &io : run.ios)
+			if (began(io.start_ns))
+				Add(kDisk, Source<ft_io>{e, 0, io});
+		return Checked();
+	}
+	bool Window(const Explanation &e) override
+	{
+		const Requests &q = e.run.requests;
+		for (size_t i = q.lead; i < q.size() && ok_; i++)
+			Add(kRequests, RequestSource{q, i, e.blame.threshold_ns});
+		return Checked();
+	}
+	bool End(const Explanation &e) override
+	{
+		AddFacts(e);
+		for (size_t i = 0; i < batches_.size(); i++)
+			if (batches_[i].rows())
+				Write(i);
+		ok_ = ok_ && sink_->Close();
+		return Checked();
+	}
+
+private:
+	bool Checked() { return ok_ || Fail(sink_->error()); }
+	void Open(const Run &run)
+	{
+		if (std::exchange(opened_, true))
+			return;
+		clock_ = WallClock(run);
+		for (size_t i = 0; i < kinds_.size(); i++)
+			for (size_t c = 0; c < kinds_[i].columns.size(); c++)
+				if (const TableColumn &column = kinds_[i].columns[c]; column.names)
+					batches_[i].SetNames(c, column.names(run));
+		ok_ = sink_->Open(kinds_);
+	}
+	void Write(size_t table)
+	{
+		ok_ = ok_ && sink_->Write(table, batches_[table]);
+		batches_[table].Clear();
+	}
+	// Adds a row to a table if it is wanted.
+	template <class From, class... Getters> void Add(const Table<Getters...> &table, const From &from)
+	{
+		const size_t at = at_[IndexOf(table)];
+		if (at == SIZE_MAX)
+			return;
+		if (batches_[at].rows() >= kBatchRows)
+			Write(at);
+		Batch &row = batches_[at].Row();
+		std::apply(
+		    [&](const auto &...fields) {
+			    (Put(fields.type.column, ValueOf(fields.get, from), &row), ...);
+		    },
+		    table.columns);
+	}
+	template <class Value> void Put(ColumnType type, Value value, Batch *row)
+	{
+		if constexpr (requires { value.has_value(); }) {
+			if (value)
+				Put(type, std::move(*value), row);
+			else
+				row->Unknown();
+		} else if constexpr (std::is_convertible_v<Value, std::string>) {
+			row->Text(std::move(value));
+		} else if (type == ColumnType::Double) {
+			row->Number(std::bit_cast<int64_t>(static_cast<double>(value)));
+		} else if (type == ColumnType::Time) {
+			Put(ColumnType::Int, Known(clock_.At(static_cast<uint64_t>(value))), row);
+		} else if (type == ColumnType::Name) {
+			row->Name(static_cast<size_t>(value));
+		} else {
+			row->Number(static_cast<int64_t>(value));
+		}
+	}
+	void AddFacts(const Explanation &e)
+	{
+		Add(kRuns, Source<Blame>{e, 0, e.blame});
+		for (const CauseRow &row : e.blame.causes)
+			Add(kCausesTable, row);
+		for (const HopRow &row : e.blame.hops)
+			if (row.hop != kNoHop)
+				Add(kHops, HopSource{{e, 0, row},
+						     HopNameOf(e.run, e.timelines, row.hop,
+							       e.blame.from_iterations)});
+		for (size_t n = 0; n < e.episodes.size(); n++) {
+			const Episode &episode = e.episodes[n];
+			Add(kEpisodes, Source<Episode>{e, n, episode});
+			for (const EpisodeCause &c : episode.causes)
+				Add(kEpisodeCauses, Source<EpisodeCause>{e, n, c});
+			for (size_t i = 0; i < episode.evidence.size(); i++)
+				Add(kEvidence, SentenceSource{n, i, episode.evidence[i]});
+		}
+		for (const Account &a : e.accounts)
+			Add(kThreads, ThreadSource{{e, a.thread, e.run.threads[a.thread]}, a});
+		for (size_t n = 1; n < e.run.stacks.size(); n++)
+			Add(kStacks, Source<Stack>{e, n, e.run.stacks[n]});
+		for (const Series &series : e.run.series) {
+			const std::string labels = JsonText(series.labels);
+			for (const Sample &s : series.samples)
+				Add(kMetrics, SeriesSource{series, labels, s});
+		}
+		for (size_t n = 0; n < e.run.connections.size(); n++)
+			Add(kConnections, Source<Connection>{e, n, e.run.connections[n]});
+		for (const ft_drop &d : e.run.drops)
+			Add(kDrops, d);
+		for (const Mark &m : e.run.marks)
+			Add(kMarks, m);
+	}
+
+	std::unique_ptr<TableSink> sink_;
+	std::vector<TableKind> kinds_;
+	std::vector<Batch> batches_; // per kind
+	std::vector<size_t> at_;     // per Tables(): the index of its kind, or SIZE_MAX
+	WallClock clock_;
+	bool opened_ = false, ok_ = true;
+};
+
 } // namespace
 
-void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Cause blocked)
+const std::vector<TableKind> &Tables()
 {
-	const Detail &detail = DetailOf(e.run, s);
-	const std::string name = NameOf(e.run, s);
-	const WaitHolder holder = HolderOf(e.run, s);
-	const std::string syscall = SyscallText(e.run, s.syscall);
-	const Cause cause = s.off_cpu ? blocked : CauseOfOwner(s.owner);
-	Row(kSpans)
-	    .Int(s.tid)
-	    .Int(thread)
-	    .Int(s.start_ns)
-	    .Time(At(s.start_ns))
-	    .Int(s.duration_ns)
-	    .Name(static_cast<size_t>(Index(cause)))
-	    .Name(s.off_cpu ? static_cast<size_t>(Index(WaitCauseOf(e.run, s))) : SIZE_MAX)
-	    .Int(s.on_cpu_ns)
-	    .Int(s.runnable_ns)
-	    .Int(s.blocked_ns)
-	    .Int(s.cpu)
-	    .Int(s.depth)
-	    .Bool(s.off_cpu)
-	    .Bool(s.flags & FT_SPAN_UNFINISHED)
-	    .TextOr(!syscall.empty(), syscall)
-	    .TextOr(!name.empty(), name)
-	    .TextOr(!detail.stack.empty(), StackText(detail, kStackFrames))
-	    .Int(s.arg[0])
-	    .Int(s.off_cpu ? holder.tid | holder.ns << 32 : s.arg[1]);
+	static const std::vector<TableKind> tables =
+	    std::apply([](const auto &...table) { return std::vector{KindOf(table)...}; }, kTables);
+	return tables;
 }
 
-void Filler::AddTally(const Explanation &, uint32_t thread, const ft_tally &t)
+std::unique_ptr<Exporter> MakeTables(std::unique_ptr<TableSink> sink, const std::vector<std::string> &tables)
 {
-	Row(kTallies)
-	    .Int(t.tid)
-	    .Int(thread)
-	    .Int(t.start_ns)
-	    .Time(At(t.start_ns))
-	    .Int(t.end_ns)
-	    .Name(static_cast<size_t>(Index(CauseOfOwner(t.owner))))
-	    .Int(t.total_ns)
-	    .Int(t.max_ns)
-	    .Int(t.count);
-}
-
-void Filler::AddIteration(const Explanation &, uint32_t thread, const ft_span &iteration)
-{
-	Row(kIterations)
-	    .Int(iteration.tid)
-	    .Int(thread)
-	    .Int(iteration.start_ns)
-	    .Time(At(iteration.start_ns))
-	    .Int(iteration.duration_ns)
-	    .Bool(iteration.flags & FT_SPAN_SAMPLED)
-	    .Int(iteration.arg[0])
-	    .Int(iteration.arg[1]);
-}
-
-void Filler::AddSample(const Explanation &e, uint32_t, size_t index)
-{
-	const ft_cpu_sample &s = e.run.cpu_samples[index];
-	const std::string syscall = SyscallText(e.run, s.syscall - 1);
-	const bool own = s.owner == FT_OWN_CODE && index < e.activities.of_sample.size();
-	Row(kSamples)
-	    .Int(s.tid)
-	    .Int(s.t_ns)
-	    .Time(At(s.t_ns))
-	    .Int((s.period ? s.period : kOldPeriod) * 1'000'000 / 16)
-	    .Int(s.cpu)
-	    .Name(static_cast<size_t>(Index(CauseOfOwner(s.owner))))
-	    .TextOr(own, own ? e.activities.Of(index).name : "")
-	    .IntOr(s.stack != 0, s.stack)
-	    .Bool(s.flags & FT_CPU_SAMPLE_KERNEL)
-	    .TextOr(!syscall.empty(), syscall);
-}
-
-bool Filler::AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
-{
-	const Run &run = e.run;
-	const Waits waits(run);
-	auto began = [&](uint64_t t_ns) { return t_ns >= from_ns && t_ns < to_ns; };
-	for (uint32_t n = 0; n < run.threads.size() && ok_; n++) {
-		const Thread &t = run.threads[n];
-		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
-			if (began(run.spans[i].start_ns))
-				AddSpan(e, n, run.spans[i], waits.CauseOf(run.spans[i], t));
-		for (size_t i = t.first_tally; i < t.first_tally + t.tally_count; i++)
-			if (began(run.tallies[i].start_ns))
-				AddTally(e, n, run.tallies[i]);
-		for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
-			if (began(run.iterations[i].start_ns))
-				AddIteration(e, n, run.iterations[i]);
-		for (size_t i = t.first_cpu_sample; i < t.first_cpu_sample + t.cpu_sample_count; i++)
-			if (began(run.cpu_samples[i].t_ns))
-				AddSample(e, n, i);
-	}
-	for (const ft_io &io : run.ios)
-		if (began(io.start_ns))
-			Row(kDisk)
-			    .Int(io.start_ns)
-			    .Time(At(io.start_ns))
-			    .Int(io.duration_ns)
-			    .Text(DeviceName(run, io.dev))
-			    .Int(io.sector)
-			    .Int(io.bytes)
-			    .Name(io.write)
-			    .Bool(io.error)
-			    .Int(io.tid)
-			    .Text(common::VisibleName(io.comm));
-	return ok_;
+	return std::make_unique<TablesExporter>(std::move(sink), tables);
 }
 
 } // namespace forktail::analysis::exports

@@ -182,11 +182,14 @@ enum class ColumnType : uint8_t {
 struct TableColumn {
 	const char *name;
 	ColumnType type;
+	std::vector<std::string> (*names)(const Run &) = nullptr; // of a Name
+	const char *meaning = "";				  // "" if the name says it
 };
 
 struct TableKind {
 	const char *name; // "requests"; also the file's name
 	std::vector<TableColumn> columns;
+	const char *row = ""; // what a row is: "request"
 };
 
 // Some rows of a table. An unknown value is empty in CSV and NULL in SQL.
@@ -209,24 +212,23 @@ public:
 
 	// Begins a row. Add its values in the order of the columns; the first, the run's id, is set.
 	Batch &Row();
-	Batch &Int(uint64_t value) { return Number(static_cast<int64_t>(value), true); }
-	Batch &IntOr(bool known, uint64_t value) { return Number(static_cast<int64_t>(value), known); }
-	Batch &Bool(bool value) { return Number(value, true); }
-	Batch &Double(double value);
-	Batch &Time(int64_t realtime_ns) { return Number(realtime_ns, realtime_ns != 0); }
-	// An index beyond the names is unknown.
-	Batch &Name(size_t index);
-	Batch &Text(std::string value);
-	Batch &TextOr(bool known, std::string value);
-
-private:
-	Batch &Number(int64_t value, bool known)
+	// Of all types but Text. A Double is given as its bits.
+	Batch &Number(int64_t value)
 	{
 		Values &v = columns_[at_++];
 		v.numbers.push_back(value);
-		v.known.push_back(known);
+		v.known.push_back(true);
 		return *this;
 	}
+	Batch &Text(std::string value);
+	// An index beyond the names is unknown.
+	Batch &Name(size_t index)
+	{
+		return index < columns_[at_].names.size() ? Number(static_cast<int64_t>(index)) : Unknown();
+	}
+	Batch &Unknown();
+
+private:
 	size_t rows_ = 0, at_ = 0;
 	std::vector<Values> columns_;
 };
@@ -242,38 +244,11 @@ public:
 	virtual bool Close() = 0;
 };
 
-// The list of tables. tables.cc has their columns; the functions that fill them give the values in the same
-// order.
-
 // Raised if a column is changed or removed. It is in a Parquet file's metadata and in a data set's
 // _forktail.json.
 constexpr int kTablesSchema = 1;
 
-enum TableId : size_t {
-	kRuns,
-	kRequests,
-	kSlow,
-	kParts,
-	kCausesTable,
-	kSpans,
-	kTallies,
-	kIterations,
-	kEpisodes,
-	kEpisodeCauses,
-	kEvidence,
-	kMetrics,
-	kSamples,
-	kStacks,
-	kDisk,
-	kConnections,
-	kThreads,
-	kHops,
-	kDrops,
-	kMarks,
-	kTables
-};
-
-// In the order of TableId.
+// All tables, from the rows in tables.cc.
 const std::vector<TableKind> &Tables();
 
 // A run as tables (docs/reference/exports-and-sql.md): the exporter that fills them, independent of their

@@ -3,7 +3,7 @@
 // generator's, to the nanosecond. The rest of the time comes from the server's thread as usual.
 #include "tests/support/catch.h"
 #include "tests/support/text.h"
-#include "tests/unit/analysis/run_builder.h"
+#include "tests/unit/analysis/evidence/evidence_of.h"
 
 #include "analysis/blame.h"
 #include "analysis/evidence.h"
@@ -33,10 +33,7 @@ std::string Evidence(RunBuilder *b, forktail::analysis::Blame *blame)
 	std::vector<Episode> episodes = FindEpisodes(blame);
 	REQUIRE(episodes.size() == 1);
 	FindEvidence(b->run, timelines, *blame, {}, 10, 1, &episodes);
-	std::string text;
-	for (const std::string &sentence : episodes[0].evidence)
-		text += sentence + "\n";
-	return text;
+	return EvidenceText(episodes[0]);
 }
 
 } // namespace

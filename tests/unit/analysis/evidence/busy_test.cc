@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the server's own code did, in words: with counts where they were recorded, and never more time than
 // was measured.
-#include "tests/support/catch.h"
-#include "tests/unit/analysis/run_builder.h"
+#include "tests/unit/analysis/evidence/evidence_of.h"
 
 #include "analysis/evidence/scene.h"
 #include "recording/owners.h"
@@ -18,12 +17,20 @@ uint64_t Packed(uint64_t reads, uint64_t writes, uint64_t accepted, uint64_t clo
 	return reads | writes << 16 | accepted << 32 | closed << 48;
 }
 
-// The activities of `names` in an iteration with such calls, in words.
-std::string WithinIteration(const std::vector<std::string> &names, uint64_t packed)
+// Activities, the calls of their iteration, and both in words.
+struct Words {
+	std::vector<std::string> names;
+	uint64_t packed;
+	const char *words;
+};
+
+void CheckWords(const std::vector<Words> &cases)
 {
-	ft_span iteration = {};
-	iteration.arg[1] = packed;
-	return ActivityWords(names, CallsOf(iteration));
+	for (const Words &w : cases) {
+		ft_span iteration = {};
+		iteration.arg[1] = w.packed;
+		CHECK(ActivityWords(w.names, CallsOf(iteration)) == w.words);
+	}
 }
 
 std::string InIterations(const std::vector<std::string> &names, IterationCalls calls)
@@ -36,14 +43,9 @@ std::string InIterations(const std::vector<std::string> &names, IterationCalls c
 std::string Said(RunBuilder *b)
 {
 	b->Finish();
-	std::vector<Timeline> timelines;
-	timelines.push_back(b->Timeline());
-	Blame blame = BlameRun(b->run, timelines, {1, 0});
-	std::vector<Episode> episodes = FindEpisodes(&blame);
-	REQUIRE(episodes.size() == 1);
-	FindEvidence(b->run, timelines, blame, ActivitiesOf(b->run), 4, 1, &episodes);
-	REQUIRE(!episodes[0].evidence.empty());
-	return episodes[0].evidence[0];
+	const std::string all = EvidenceOf(b, 4);
+	REQUIRE(!all.empty());
+	return all.substr(0, all.find('\n'));
 }
 
 // Samples in a system call on a socket.
@@ -65,25 +67,24 @@ constexpr int kWrite = 1;
 
 TEST_CASE("an iteration's calls show how many requests it had")
 {
-	CHECK(WithinIteration({"kernel/send"}, Packed(1, 5001, 0, 0)) ==
-	      "was sending replies to about 5,000 clients");
-	CHECK(WithinIteration({"answer", "kernel/send"}, Packed(20, 20, 0, 0)) ==
-	      "was sending replies to about 20 clients");
-	CHECK(WithinIteration({"answer"}, Packed(1, 1, 0, 0)) == "was sending replies");
-	CHECK(WithinIteration({"answer"}, 0) ==
-	      "was sending replies"); // an old recording, or another call than write
-	CHECK(WithinIteration({"kernel/send"}, Packed(1, 65535, 0, 0)) ==
-	      "was sending replies to more than 65,000 clients");
-	CHECK(WithinIteration({"kernel/receive"}, Packed(1234, 1, 0, 0)) ==
-	      "was reading requests of about 1,200 clients");
-	CHECK(WithinIteration({"accept", "free-client"}, Packed(0, 0, 4010, 3990)) ==
-	      "was accepting 4,010 and freeing 3,990 connections");
-	CHECK(WithinIteration({"kernel/accept", "kernel/close"}, Packed(0, 0, 8000, 8000)) ==
-	      "was accepting and freeing 8,000 connections");
-	CHECK(WithinIteration({"accept"}, Packed(0, 0, 1000, 0)) == "was accepting 1,000 connections");
-	CHECK(WithinIteration({"kernel/close"}, Packed(0, 0, 0, 7)) == "was freeing 7 connections");
-	CHECK(WithinIteration({"accept", "free-client"}, 0) == "was accepting and freeing connections");
-	CHECK(WithinIteration({"kernel/connection"}, 0) == "was setting up connections");
+	CheckWords({
+	    {{"kernel/send"}, Packed(1, 5001, 0, 0), "was sending replies to about 5,000 clients"},
+	    {{"answer", "kernel/send"}, Packed(20, 20, 0, 0), "was sending replies to about 20 clients"},
+	    {{"answer"}, Packed(1, 1, 0, 0), "was sending replies"},
+	    {{"answer"}, 0, "was sending replies"}, // an old recording, or another call than write
+	    {{"kernel/send"}, Packed(1, 65535, 0, 0), "was sending replies to more than 65,000 clients"},
+	    {{"kernel/receive"}, Packed(1234, 1, 0, 0), "was reading requests of about 1,200 clients"},
+	    {{"accept", "free-client"},
+	     Packed(0, 0, 4010, 3990),
+	     "was accepting 4,010 and freeing 3,990 connections"},
+	    {{"kernel/accept", "kernel/close"},
+	     Packed(0, 0, 8000, 8000),
+	     "was accepting and freeing 8,000 connections"},
+	    {{"accept"}, Packed(0, 0, 1000, 0), "was accepting 1,000 connections"},
+	    {{"kernel/close"}, Packed(0, 0, 0, 7), "was freeing 7 connections"},
+	    {{"accept", "free-client"}, 0, "was accepting and freeing connections"},
+	    {{"kernel/connection"}, 0, "was setting up connections"},
+	});
 }
 
 TEST_CASE("for many iterations no count is called complete")
@@ -100,40 +101,40 @@ TEST_CASE("for many iterations no count is called complete")
 
 TEST_CASE("activities outside a group are listed one by one")
 {
-	CHECK(WithinIteration({"command/KEYS"}, 0) == "ran KEYS");
-	CHECK(WithinIteration({"expire"}, 0) == "was expiring keys");
-	CHECK(WithinIteration({"function/dictFind"}, 0) == "ran dictFind()");
-	CHECK(WithinIteration({"module/libc.so.6"}, 0) == "ran code of libc.so.6 without symbols");
-	CHECK(WithinIteration({"module/redisearch.so"}, 0) == "ran code of the module redisearch.so");
-	CHECK(WithinIteration({"script"}, 0) == "ran a Lua script");
-	CHECK(WithinIteration({"command"}, 0) == "ran a command whose function has no name");
-	CHECK(WithinIteration({"module/libcrypto.so.3"}, 0) == "ran TLS code");
-	CHECK(WithinIteration({"tls-handshake"}, 0) == "was doing TLS handshakes");
-	CHECK(WithinIteration({"tls-handshake"}, Packed(0, 0, 60, 0)) ==
-	      "was doing TLS handshakes, with 60 accepted connections");
-	CHECK(WithinIteration({"kernel/sched_yield"}, 0) == "was in sched_yield()");
-	CHECK(WithinIteration({"kernel/memory"}, 0) ==
-	      "was requesting memory from the kernel or returning it");
-	CHECK(WithinIteration({"something-new"}, 0) == "ran something-new");
+	CheckWords({
+	    {{"command/KEYS"}, 0, "ran KEYS"},
+	    {{"expire"}, 0, "was expiring keys"},
+	    {{"function/dictFind"}, 0, "ran dictFind()"},
+	    {{"module/libc.so.6"}, 0, "ran code of libc.so.6 without symbols"},
+	    {{"module/redisearch.so"}, 0, "ran code of the module redisearch.so"},
+	    {{"script"}, 0, "ran a Lua script"},
+	    {{"command"}, 0, "ran a command whose function has no name"},
+	    {{"module/libcrypto.so.3"}, 0, "ran TLS code"},
+	    {{"tls-handshake"}, 0, "was doing TLS handshakes"},
+	    {{"tls-handshake"},
+	     Packed(0, 0, 60, 0),
+	     "was doing TLS handshakes, with 60 accepted connections"},
+	    {{"kernel/sched_yield"}, 0, "was in sched_yield()"},
+	    {{"kernel/memory"}, 0, "was requesting memory from the kernel or returning it"},
+	    {{"something-new"}, 0, "ran something-new"},
+	});
 }
 
 TEST_CASE("without activities there is no sentence")
 {
-	CHECK(WithinIteration({}, Packed(1, 1, 1, 1)).empty());
+	CheckWords({{{}, Packed(1, 1, 1, 1), ""}});
 	CHECK(InIterations({}, {}).empty());
 }
 
 TEST_CASE("server and kernel in the same activity are reported together")
 {
 	RunBuilder b;
-	b.Thread(kServer, 0, 100 * ms);
-	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	OneRequest(&b, 0);
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	b.run.spans[b.run.spans.size() - 1].arg[1] = Packed(1, 5001, 0, 0);
 	CallSamples(&b, 0, 50, b.StackIn("writeToClient"), kWrite);
 	b.CpuSamples(50 * ms, 30, b.StackIn("writeToClient"));
 	b.CpuSamples(80 * ms, 20, b.StackIn("publishCommand"));
-	b.Request(0, 0, 100 * ms);
 	CHECK(Said(&b) ==
 	      "the server ran its own code for 100 ms in one event-loop iteration of 100 ms with 1 ready "
 	      "connection; the server was sending replies to about 5,000 clients for 80.0 ms of that time "
@@ -146,8 +147,7 @@ TEST_CASE("server and kernel in the same activity are reported together")
 TEST_CASE("a transaction is reported with its number of commands, if that was recorded")
 {
 	RunBuilder b;
-	b.Thread(kServer, 0, 100 * ms);
-	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	OneRequest(&b, 0);
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	Stack set, rehash;
 	set.program = rehash.program = "redis-server";
@@ -157,7 +157,6 @@ TEST_CASE("a transaction is reported with its number of commands, if that was re
 	rehash.frames.insert(rehash.frames.begin(), {"dictRehash", "redis-server"});
 	b.CpuSamples(0, 60, b.Stack(set));
 	b.CpuSamples(60 * ms, 40, b.Stack(rehash));
-	b.Request(0, 0, 100 * ms);
 	const std::string
 	    begin = "the server ran its own code for 100 ms in one event-loop iteration of 100 ms "
 		    "with 1 ready connection, mostly in ",
@@ -238,8 +237,7 @@ TEST_CASE("a second long iteration that ran something else is reported")
 TEST_CASE("a sample counts for the time that it represents")
 {
 	RunBuilder b;
-	b.Thread(kServer, 0, 100 * ms);
-	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	OneRequest(&b, 0);
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	uint32_t keys = b.StackIn("keysCommand"), sort = b.StackIn("sortCommand");
 	const auto samples = [&](uint64_t from_ns, uint64_t every_ns, uint64_t count, uint32_t stack) {
@@ -251,7 +249,6 @@ TEST_CASE("a sample counts for the time that it represents")
 	};
 	samples(0, 4 * ms, 20, keys);
 	samples(80 * ms, 1 * ms, 20, sort);
-	b.Request(0, 0, 100 * ms);
 	std::string said = Said(&b);
 	INFO(said);
 	CHECK(said.find("the server ran KEYS for 80.0 ms of that time (20 of 40 samples: keysCommand), and "
@@ -306,14 +303,12 @@ TEST_CASE("code that executed fewer instructions per cycle than usual is said to
 TEST_CASE("an iteration known only from samples has a minimum length")
 {
 	RunBuilder b;
-	b.Thread(kServer, 0, 100 * ms);
-	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	OneRequest(&b, 0);
 	b.Frame(FT_ITERATION, 0, 96 * ms);
 	ft_span &iteration = b.run.spans[b.run.spans.size() - 1];
 	iteration.arg[1] = Packed(0, 5001, 0, 0);
 	iteration.flags = FT_SPAN_SAMPLED;
 	CallSamples(&b, 0, 90, b.StackIn("writeToClient"), kWrite);
-	b.Request(0, 0, 100 * ms);
 	std::string said = Said(&b);
 	INFO(said);
 	CHECK(said.find("in one event-loop iteration of at least 96.0 ms") != std::string::npos);
@@ -323,10 +318,8 @@ TEST_CASE("an iteration known only from samples has a minimum length")
 TEST_CASE("without samples only the calls are reported")
 {
 	RunBuilder b;
-	b.Thread(kServer, 0, 100 * ms);
-	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
+	OneRequest(&b, 0);
 	b.Frame(FT_ITERATION, 0, 100 * ms).arg[0] = 1;
 	b.run.spans[b.run.spans.size() - 1].arg[1] = Packed(1, 5001, 0, 0);
-	b.Request(0, 0, 100 * ms);
 	CHECK(Said(&b).find("(a slow command or a long batch; 5,001 writes)") != std::string::npos);
 }

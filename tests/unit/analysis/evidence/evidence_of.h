@@ -14,7 +14,16 @@ namespace forktail::test
 
 using namespace forktail::analysis;
 
-// The evidence of a run whose requests are one episode, joined by newlines.
+// Its sentences, a line each.
+inline std::string EvidenceText(const Episode &episode)
+{
+	std::string text;
+	for (const std::string &sentence : episode.evidence)
+		text += sentence + "\n";
+	return text;
+}
+
+// The evidence of a run whose requests are one episode.
 inline std::string EvidenceOf(RunBuilder *b, size_t limit = 10)
 {
 	std::vector<Timeline> timelines;
@@ -23,10 +32,7 @@ inline std::string EvidenceOf(RunBuilder *b, size_t limit = 10)
 	std::vector<Episode> episodes = FindEpisodes(&blame);
 	REQUIRE(episodes.size() == 1);
 	FindEvidence(b->run, timelines, blame, ActivitiesOf(b->run), limit, 1, &episodes);
-	std::string text;
-	for (const std::string &sentence : episodes[0].evidence)
-		text += sentence + "\n";
-	return text;
+	return EvidenceText(episodes[0]);
 }
 
 // One request over the whole of a 100 ms thread that is busy except for what the test adds.

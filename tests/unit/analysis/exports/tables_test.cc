@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Tables alone: the schema is consistent, CSV quotes what it must, and times of day follow from a run's clock
-// readings.
+// Tables alone: the schema is consistent and documented, CSV quotes what it must, and times of day follow
+// from a run's clock readings.
 #include <set>
 #include <unistd.h>
 
 #include "analysis/exports.h"
-#include "analysis/exports/tables_filler.h"
+#include "analysis/exports/wall_clock.h"
 #include "analysis/run.h"
 #include "tests/support/catch.h"
 
@@ -24,6 +24,26 @@ TEST_CASE("tables and columns have unique names, and each row names its run")
 	}
 }
 
+TEST_CASE("docs/reference/exports-and-sql.md lists the tables with their columns")
+{
+	std::string expected = "| table | one row per | columns |\n|---|---|---|\n";
+	for (const TableKind &t : Tables()) {
+		expected += std::string("| `") + t.name + "` | " + t.row + " |";
+		for (size_t c = 1; c < t.columns.size(); c++) {
+			const TableColumn &column = t.columns[c];
+			expected += (c > 1 ? ", `" : " `") + std::string(column.name) + "`";
+			if (*column.meaning)
+				expected += std::string(" (") + column.meaning + ")";
+		}
+		expected += " |\n";
+	}
+	std::ifstream file(FORKTAIL_SOURCE_DIR "/docs/reference/exports-and-sql.md");
+	std::ostringstream page;
+	page << file.rdbuf();
+	INFO("copy this table into docs/reference/exports-and-sql.md:\n" << expected);
+	CHECK(page.str().find("\n\n" + expected + "\n") != std::string::npos);
+}
+
 TEST_CASE("CSV by RFC 4180: an unknown value is an empty field, empty text is a pair of quotes")
 {
 	const TableKind kind = {"t",
@@ -38,9 +58,9 @@ TEST_CASE("CSV by RFC 4180: an unknown value is an empty field, empty text is a 
 	REQUIRE(sink->Open({kind}));
 	Batch batch(kind);
 	batch.SetNames(0, {"id"});
-	batch.Row().Text("a \"b\",\r\nc").Int(7).Time(1'000'000'001).Bool(true);
-	batch.Row().Text("").IntOr(false, 3).Time(0).Bool(false);
-	batch.Row().TextOr(false, "x").Int(0).Time(59'000'000'000).Bool(false);
+	batch.Row().Text("a \"b\",\r\nc").Number(7).Number(1'000'000'001).Number(true);
+	batch.Row().Text("").Unknown().Unknown().Number(false);
+	batch.Row().Unknown().Number(0).Number(59'000'000'000).Number(false);
 	REQUIRE(sink->Write(0, batch));
 	REQUIRE(sink->Close());
 	const std::string path = std::string(directory) + "/t.csv";
@@ -66,7 +86,7 @@ TEST_CASE("CSV has no texts that a spreadsheet executes, unless they are wanted 
 		Batch batch(kind);
 		batch.SetNames(0, {"@id"});
 		for (const char *name : {"=cmd|'/c calc'!A", "+1", "-1", "@SUM", "\tx", "a=1"})
-			batch.Row().Text(name).Int(-7);
+			batch.Row().Text(name).Number(-7);
 		REQUIRE(sink->Write(0, batch));
 		REQUIRE(sink->Close());
 		std::ifstream file(std::string(directory) + "/t.csv", std::ios::binary);

@@ -6,6 +6,7 @@
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"
+#include "tests/unit/analysis/loaded_run.h"
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/explain.h"
@@ -61,10 +62,7 @@ uint64_t Us(uint64_t us)
 
 Run LoadJoined(const TempDir &dir)
 {
-	Run run;
-	std::string error;
-	INFO(error);
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	CHECK(run.kernel_log_joined);
 	return run;
 }

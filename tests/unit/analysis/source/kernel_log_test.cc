@@ -5,6 +5,7 @@
 #include "tests/support/tempdir.h"
 #include "tests/support/text.h"
 #include "tests/unit/analysis/kernel_log.h"
+#include "tests/unit/analysis/loaded_run.h"
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/text.h"
@@ -14,15 +15,6 @@ using namespace forktail::test;
 
 namespace
 {
-
-Run LoadKernel(const std::string &path)
-{
-	Run run;
-	std::string error;
-	INFO(error);
-	REQUIRE(LoadRun(path, &run, &error));
-	return run;
-}
 
 std::string SegmentPath(const TempDir &dir, int number)
 {
@@ -47,7 +39,7 @@ TEST_CASE("requests that the kernel saw are a load with its connections and clie
 		log.Request(4, 450, 2000, 500); // read outside the request: the clock was set
 		log.Close();
 	}
-	const Run run = LoadKernel(dir.file("server.forktail"));
+	const Run run = LoadedRun(dir.file("server.forktail"));
 	CHECK(SeenInKernel(run));
 	REQUIRE(run.loads.size() == 1);
 	CHECK(run.loads[0].kernel);
@@ -116,7 +108,7 @@ TEST_CASE("a ring's segments are one kernel log: a repeated connection is the sa
 			log.Request(2, at + 300, at + 310, at + 400);
 		log.Close();
 	}
-	const Run run = LoadKernel(dir.path());
+	const Run run = LoadedRun(dir.path());
 	REQUIRE(run.requests.size() == 4);
 	const auto &connection = run.requests.connection;
 	CHECK(connection[0] == connection[1]);
@@ -151,7 +143,7 @@ TEST_CASE("a server that began after the manifest is named by a note")
 	log.Record(FT_BLOCK_CONNECTION, c);
 	log.Request(1, 100, 110, 200);
 	log.Close();
-	const Run run = LoadKernel(dir.path());
+	const Run run = LoadedRun(dir.path());
 	REQUIRE(run.servers.size() == 3);
 	CHECK(run.servers[run.connections[run.requests.connection[0]].server] == "127.0.0.1:6380");
 	CHECK(run.server_pids[2] == 200);
@@ -176,7 +168,7 @@ TEST_CASE("after a reduced sample the whole log is of that sample")
 					       R"("sample":16})") == 0);
 		log.Request(2, 400, 410, 500);
 		log.Close();
-		const Run run = LoadKernel(dir.path());
+		const Run run = LoadedRun(dir.path());
 		CHECK(run.loads[0].sample == (reduced ? 16 : 1));
 		CHECK(run.requests.size() == (reduced ? 2 : 3));
 		CHECK(run.connections[run.requests.connection[0]].local_port == (reduced ? 40'002 : 40'001));

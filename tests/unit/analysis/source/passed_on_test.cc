@@ -5,6 +5,7 @@
 
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"
+#include "tests/unit/analysis/loaded_run.h"
 
 using namespace forktail::analysis;
 using namespace forktail::test;
@@ -29,15 +30,6 @@ std::string ProxyManifest(const std::string &ends = R"("10.0.0.1:41001","10.0.0.
 {
 	return Manifest("p", "nutcracker", "22121",
 			R"(,"peers":["10.0.0.2:6379","10.0.0.3:6379"],"local_ends":[)" + ends + "]", proxy);
-}
-
-Run LoadHosts(const TempDir &dir)
-{
-	Run run;
-	std::string error;
-	INFO(error);
-	REQUIRE(LoadRun(dir.path(), &run, &error));
-	return run;
 }
 
 // The host of the server behind request i; "": unknown.
@@ -88,7 +80,7 @@ TEST_CASE("requests at a proxy get the server on another host, whose log's parts
 {
 	TempDir dir;
 	Write(dir, ProxyManifest());
-	const Run run = LoadHosts(dir);
+	const Run run = LoadedRun(dir.path());
 	REQUIRE(run.behind.size() == 2);
 	REQUIRE(run.requests.size() == 6);
 	CHECK(HostBehind(run, At(run, 1'000)) == "a");
@@ -103,7 +95,7 @@ TEST_CASE("connections that are not known to be a proxy's have requests of their
 {
 	TempDir dir;
 	Write(dir, ProxyManifest(R"("10.0.0.1:41002")"));
-	const Run run = LoadHosts(dir);
+	const Run run = LoadedRun(dir.path());
 	CHECK(run.behind.size() == 1);
 	CHECK(run.requests.size() == 9);
 	CHECK(HostBehind(run, At(run, 1'000)) == "");
@@ -115,7 +107,7 @@ TEST_CASE("requests of a client that is no proxy count at servers on other hosts
 {
 	TempDir dir;
 	Write(dir, ProxyManifest(R"("10.0.0.1:41001","10.0.0.1:41002")", false));
-	const Run run = LoadHosts(dir);
+	const Run run = LoadedRun(dir.path());
 	CHECK(run.behind.empty());
 	CHECK(run.requests.size() == 12);
 }

@@ -5,6 +5,7 @@
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/support/text.h"
+#include "tests/unit/analysis/loaded_run.h"
 
 #include <cstring>
 
@@ -14,6 +15,7 @@
 using namespace forktail::analysis;
 using namespace forktail::common;
 using forktail::test::contains;
+using forktail::test::LoadedRun;
 using forktail::test::read_file;
 using forktail::test::TempDir;
 using forktail::test::write_file;
@@ -140,9 +142,8 @@ TEST_CASE("servers behind a proxy are one list, in whatever order each log names
 		  R"(,"behind":[{"name":"x","address":"h:1"},{"name":"y","address":"h:2"}])", 2);
 	WriteLoad(dir.file("c.forktail"), "b1", 8, R"(["SET","GET"])",
 		  R"(,"behind":[{"name":"z","address":"h:3"},{"name":"x","address":"h:1"}])", 3);
-	Run run;
 	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	REQUIRE(run.behind.size() == 3);
 	CHECK(run.behind[0].name == "x");
 	CHECK(run.behind[1].address == "h:2");
@@ -169,8 +170,7 @@ TEST_CASE("servers behind a proxy are one list, in whatever order each log names
 
 	TempDir without;
 	WriteLoad(without.file("a.forktail"));
-	Run plain;
-	REQUIRE(LoadRun(without.path(), &plain, &error));
+	Run plain = LoadedRun(without.path());
 	CHECK(plain.requests.behind.empty());
 	CHECK(plain.requests.Behind(5) == 0);
 }
@@ -251,9 +251,7 @@ TEST_CASE("a reopened connection had other sockets before")
 		record(kStart + 5, kStart + kMs, 8, 1, 200, 9);
 		f.Close();
 	}
-	Run run;
-	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	REQUIRE(run.connections.size() == 2);
 	const Connection &c = run.connections[0];
 	CHECK(c.local_port == 102);
@@ -292,9 +290,7 @@ TEST_CASE("arrival times are known for requests whose log has them, within the r
 		f.Close();
 	}
 	WriteLoad(dir.file("c.forktail"), "b1", 10);
-	Run run;
-	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	const Requests &q = run.requests;
 	REQUIRE(q.size() == 25);
 	REQUIRE(q.arrival_ns.size() == 25);
@@ -318,9 +314,8 @@ TEST_CASE("a run's recordings are read together")
 		   R"({"host":"h","kernel":"6.18","versions":{"redis":"7.0.15"},"rss_bytes":5,
 		"commands":["a b"],"redis_config":{"save":""},
 		"server_reports":[{"t_ns":5700000000,"kind":"bgsave","latest_fork_usec":59500}]})");
-	Run run;
 	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	CHECK(run.warnings.empty());
 	CHECK(run.files.size() == 2);
 	CHECK(run.min_span_ns == 20'000);
@@ -386,8 +381,7 @@ TEST_CASE("a system call has its recorder's name for it, which differs between m
 	std::string manifest = kServerManifest;
 	manifest.insert(1, R"("syscalls":{"22":"epoll_pwait","232":"mincore"},)"); // arm64's
 	WriteServer(dir.file("new.forktail"), manifest);
-	Run other;
-	REQUIRE(LoadRun(dir.file("new.forktail"), &other, &error));
+	Run other = LoadedRun(dir.file("new.forktail"));
 	CHECK(SyscallName(other, 22) == "epoll_pwait");
 	CHECK(SyscallName(other, 232) == "mincore");
 	CHECK(SyscallName(other, 0) == "");
@@ -398,9 +392,7 @@ TEST_CASE("a load generator's log has the command of each operation, and may hav
 	TempDir dir;
 	WriteLoad(dir.file("a.forktail"), "b1", 10,
 		  R"(["LRANGE_100","MIX"],"commands":["LRANGE",""],"log_slow_ns":1000)");
-	Run run;
-	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	CHECK(run.op_commands == std::vector<std::string>{"LRANGE", ""});
 	CHECK(run.loads[0].only_slow);
 }
@@ -410,9 +402,7 @@ TEST_CASE("ids of several load generators are distinct")
 	TempDir dir;
 	WriteLoad(dir.file("a.forktail"), "b1", 10);
 	WriteLoad(dir.file("b.forktail"), "b1", 10, R"(["SET","INCR"])");
-	Run run;
-	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	CHECK(run.ops == std::vector<std::string>{"GET", "SET", "INCR"});
 	CHECK(run.op_commands == run.ops); // an old log has only names
 	CHECK(!run.loads[0].only_slow);
@@ -447,9 +437,7 @@ TEST_CASE("a cut recording is read up to the cut, with a warning")
 	std::string bytes = read_file(dir.file("load.forktail"));
 	for (size_t cut : {bytes.size() - 10, bytes.size() / 2, bytes.size() / 3}) {
 		write_file(dir.file("load.forktail"), bytes.substr(0, cut));
-		Run run;
-		std::string error;
-		REQUIRE(LoadRun(dir.path(), &run, &error));
+		Run run = LoadedRun(dir.path());
 		CHECK(contains(run.warnings, "load.forktail: "));
 		CHECK(run.requests.size() % FT_REQUEST_BLOCK ==
 		      (cut > bytes.size() / 2 ? 40'000 % FT_REQUEST_BLOCK : 0));
@@ -463,9 +451,7 @@ TEST_CASE("a recording without its manifest is still read")
 	std::string bytes = read_file(dir.file("load.forktail"));
 	bytes[50] = static_cast<char>(bytes[50] ^ 1); // in the manifest's payload
 	write_file(dir.file("load.forktail"), bytes);
-	Run run;
-	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	CHECK(contains(run.warnings, "the manifest is missing"));
 	CHECK(run.requests.size() == 600);
 	CHECK(run.ops == std::vector<std::string>{"request"});
@@ -476,9 +462,7 @@ TEST_CASE("one bad file among good ones is a warning")
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
 	write_file(dir.file("broken.forktail"), "");
-	Run run;
-	std::string error;
-	REQUIRE(LoadRun(dir.path(), &run, &error));
+	Run run = LoadedRun(dir.path());
 	CHECK(contains(run.warnings, "broken.forktail"));
 	CHECK(run.threads.size() == 1);
 }

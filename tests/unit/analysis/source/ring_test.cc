@@ -4,6 +4,7 @@
 #include "tests/support/ring.h"
 #include "tests/support/tempdir.h"
 #include "tests/support/text.h"
+#include "tests/unit/analysis/loaded_run.h"
 
 #include <sys/resource.h>
 
@@ -14,6 +15,7 @@ using namespace forktail::analysis;
 using forktail::test::contains;
 using forktail::test::kRingMs;
 using forktail::test::kRingSecond;
+using forktail::test::LoadedRun;
 using forktail::test::read_file;
 using forktail::test::RingWriter;
 using forktail::test::TempDir;
@@ -21,15 +23,6 @@ using forktail::test::write_file;
 
 namespace
 {
-
-Run LoadIt(const std::string &path)
-{
-	Run run;
-	std::string error;
-	INFO(error);
-	REQUIRE(LoadRun(path, &run, &error));
-	return run;
-}
 
 // The own times of everything that the only thread did.
 uint64_t Accounted(const Run &run)
@@ -49,7 +42,7 @@ TEST_CASE("segments are read like one recording")
 	TempDir dir;
 	RingWriter ring{dir.path()};
 	ring.Sealed(0, 5);
-	const Run run = LoadIt(dir.path());
+	const Run run = LoadedRun(dir.path());
 	CHECK(run.warnings.empty());
 	REQUIRE(run.files.size() == 1);
 	CHECK(run.files[0].start_ns == ring.began_ns);
@@ -89,7 +82,7 @@ TEST_CASE("evicted segments are not missed: accounts and costs cover only what i
 	ring.Record(FT_BLOCK_SPAN, RingWriter::Sleep(begins_ns - 3 * kRingSecond, 4 * kRingSecond));
 	ring.End(begins_ns + kRingSecond);
 
-	const Run run = LoadIt(dir.path());
+	const Run run = LoadedRun(dir.path());
 	CHECK(run.warnings.empty());
 	CHECK(run.start_ns == begins_ns);
 	REQUIRE(run.threads.size() == 1);
@@ -113,7 +106,7 @@ TEST_CASE("a recorder that was killed and continued in its ring is reported once
 		again.Second(i, again.began_ns + (i - 2) * kRingSecond);
 		again.End(again.began_ns + (i - 2) * kRingSecond);
 	}
-	Run run = LoadIt(dir.path());
+	Run run = LoadedRun(dir.path());
 	REQUIRE(run.warnings.size() == 2);
 	CHECK(run.warnings[0].find("segment-0000000002.forktail: ") == 0);
 	CHECK(run.warnings[0].find("the file has no end") != std::string::npos);
@@ -131,7 +124,7 @@ TEST_CASE("a recorder that was killed and continued in its ring is reported once
 	std::string flipped = read_file(ring.path(0));
 	flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 1);
 	write_file(ring.path(0), flipped);
-	run = LoadIt(dir.path());
+	run = LoadedRun(dir.path());
 	REQUIRE(run.warnings.size() == 2);
 	CHECK(run.warnings[0].find("segment-0000000000.forktail and 1 further segment: ") == 0);
 }
@@ -149,7 +142,7 @@ TEST_CASE("the current segment is not damaged, and ends with what is open in it"
 	ring.Record(FT_BLOCK_OPEN, RingWriter::Sleep(ring.began_ns + 3 * kRingSecond, 200 * kRingMs));
 	ring.Record(FT_BLOCK_OPEN, RingWriter::Sleep(ring.began_ns + 3 * kRingSecond, 1200 * kRingMs));
 	REQUIRE(ft_writer_flush(ring.w) == 0);
-	const Run run = LoadIt(dir.path());
+	const Run run = LoadedRun(dir.path());
 	CHECK(run.warnings.empty());
 	CHECK(run.spans.size() == 4);
 	CHECK(run.end_ns == ring.began_ns + 4200 * kRingMs);
@@ -209,7 +202,7 @@ TEST_CASE("segments of an earlier boot are skipped with a message")
 		ring.Second(i, ring.began_ns + (i - 4) * kRingSecond);
 		ring.End(ring.began_ns + (i - 4) * kRingSecond);
 	}
-	const Run run = LoadIt(dir.path());
+	const Run run = LoadedRun(dir.path());
 	REQUIRE(run.warnings.size() == 1);
 	CHECK(run.warnings[0].find("5 segments are of an earlier boot") == 0);
 	CHECK(run.spans.size() == 3);

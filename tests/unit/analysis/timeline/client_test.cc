@@ -2,7 +2,7 @@
 // Load threads that were recorded together with the server: their delays belong to the load generator, not to
 // the network.
 #include "tests/support/catch.h"
-#include "tests/unit/analysis/run_builder.h"
+#include "tests/unit/analysis/evidence/evidence_of.h"
 
 #include "analysis/evidence.h"
 #include "analysis/passes.h"
@@ -41,10 +41,7 @@ struct Both : RunBuilder {
 		std::vector<Episode> episodes = FindEpisodes(blame);
 		REQUIRE(episodes.size() == 1);
 		FindEvidence(run, timelines, *blame, {}, 10, 1, &episodes, clients);
-		std::string text;
-		for (const std::string &sentence : episodes[0].evidence)
-			text += sentence + "\n";
-		return text;
+		return EvidenceText(episodes[0]);
 	}
 	Clients clients;
 	std::vector<forktail::analysis::Timeline> timelines;
