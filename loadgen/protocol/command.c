@@ -275,7 +275,7 @@ static int next_word(const char **text, char *word, size_t *length)
 bool command_parse(struct command *c, const char *text, char *error, size_t size)
 {
 	const char *at = text;
-	char *word = malloc(strlen(text) + 1);
+	char *word = malloc(strlen(text) + 1), name[COMMAND_NAME];
 	size_t length = 0;
 	int more = -1;
 
@@ -290,8 +290,11 @@ bool command_parse(struct command *c, const char *text, char *error, size_t size
 		}
 	}
 	free(word);
-	if (more == 0 && c->word_count > 0)
+	if (more == 0 && c->word_count > 0) {
+		command_name(c, name, sizeof(name));
+		c->row = commands_row(name, strlen(name));
 		return true;
+	}
 	snprintf(error, size,
 		 "invalid command: \"%.100s\". Separate words by blanks, close quotes, and use only the "
 		 "escapes \\n \\r \\t \\0 \\\" \\\\ \\xHH",
