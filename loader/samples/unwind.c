@@ -170,14 +170,8 @@ static int by_start(const void *a, const void *b)
 static size_t keep_name(struct file *f, const char *name)
 {
 	size_t length = strnlen(name, FUNCTION_NAME), at = f->names_length;
-	if (f->names_room - at < length + 1) {
-		size_t room = f->names_room ? f->names_room * 2 : 1 << 16;
-		char *grown = realloc(f->names, room);
-		if (!grown)
-			return SIZE_MAX;
-		f->names = grown;
-		f->names_room = room;
-	}
+	if (!grow_to(&f->names, &f->names_room, at + length + 1, 1))
+		return SIZE_MAX;
 	memcpy(f->names + at, name, length);
 	f->names[at + length] = 0;
 	f->names_length += length + 1;

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/grow.h"
 #include "load_models.h"
 #include "loadgen/engine.h"
 #include "loadgen/models.h"
@@ -347,12 +348,10 @@ struct group *group_connect(struct load_thread *t, const struct endpoint *endpoi
 			    const int *fds, uint32_t first_id)
 {
 	uint32_t count = t->connection_count;
-	struct group *g = calloc(1, sizeof(*g)), **grown;
+	struct group *g = calloc(1, sizeof(*g));
+	bool grown = grow(&t->groups, &t->group_room, t->group_count, sizeof(struct group *));
 	int rc = 0;
 
-	grown = realloc(t->groups, (t->group_count + 1) * sizeof(*grown));
-	if (grown)
-		t->groups = grown;
 	if (g) {
 		TAILQ_INIT(&g->idle);
 		TAILQ_INIT(&g->partial);

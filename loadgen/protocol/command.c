@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "loadgen/protocol.h"
 #include "loadgen/stamp.h"
 #include "recording/recording.h"
@@ -653,19 +654,7 @@ bool write_word(const struct command *c, uint32_t index, const struct fill *f, c
 
 bool bytes_reserve(struct bytes *b, size_t more)
 {
-	size_t room = b->room ? b->room : 256;
-	char *grown;
-
-	if (b->length + more <= b->room)
-		return true;
-	while (room < b->length + more)
-		room *= 2;
-	grown = realloc(b->at, room);
-	if (!grown)
-		return false;
-	b->at = grown;
-	b->room = room;
-	return true;
+	return grow_to(&b->at, &b->room, b->length + more, 1);
 }
 
 void bytes_add(struct bytes *b, const void *from, size_t count)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "common/hash.h"
 #include "common/text.h"
 #include "loadgen/replay.h"
@@ -398,16 +399,8 @@ static struct replay_record *new_record(struct gather *g)
 {
 	struct replay *r = g->r;
 
-	if (r->count == g->record_room) {
-		uint64_t room = g->record_room ? (uint64_t)g->record_room * 2 : 1024;
-		struct replay_record *grown =
-		    room > REPLAY_END ? NULL : realloc(r->records, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		r->records = grown;
-		g->record_room = (uint32_t)room;
-	}
+	if (r->count == REPLAY_END || !grow(&r->records, &g->record_room, r->count, sizeof(*r->records)))
+		return NULL;
 	return &r->records[r->count];
 }
 
@@ -581,17 +574,10 @@ bool replay_words_begin(struct replay_reader *r, size_t bytes)
 
 bool replay_words_add(struct replay_reader *r, const char *at, size_t length)
 {
-	if (r->word_count == r->word_room) {
-		uint32_t room = r->word_room ? r->word_room * 2 : 16;
-		struct replay_word *grown =
-		    r->word_count == REPLAY_WORDS_MAX ? NULL : realloc(r->words, room * sizeof(*grown));
-
-		if (!grown) {
-			replay_damage(r, r->at, false, "more words than a command can have");
-			return false;
-		}
-		r->words = grown;
-		r->word_room = room;
+	if (r->word_count == REPLAY_WORDS_MAX ||
+	    !grow(&r->words, &r->word_room, r->word_count, sizeof(*r->words))) {
+		replay_damage(r, r->at, false, "more words than a command can have");
+		return false;
 	}
 	r->words[r->word_count++] = (struct replay_word){at, length};
 	return true;

@@ -282,6 +282,7 @@ struct load_thread {
 	struct event_base *base; /* NULL: no event loop */
 	struct group **groups;
 	uint32_t group_count;
+	size_t group_room;
 	uint32_t connection_count;    /* of each group */
 	struct routing *routing;      /* models.h; NULL: one server, one group */
 	struct replay_thread *replay; /* replay_lanes.c's; NULL: no recording is replayed */

@@ -49,7 +49,8 @@ struct replay_reader {
 		size_t length, room;
 	} text; /* unescaped words */
 	struct replay_word *words;
-	uint32_t word_count, word_room;
+	uint32_t word_count;
+	size_t word_room;
 };
 
 void replay_reader_init(struct replay_reader *r, const char *begin, const char *end);
