@@ -208,7 +208,8 @@ static void follow_profile(void *who, uint64_t now_ns)
 {
 	struct load_thread *t = who;
 	const struct load_plan *plan = t->plan;
-	double all = profile_value(plan->connections_over_time, (double)(now_ns - plan->start_ns) * 1e-9);
+	double all =
+	    profile_value(&plan->options->connections_over_time, (double)(now_ns - plan->start_ns) * 1e-9);
 	uint32_t wanted =
 	    all <= 0 ? 0 : (uint32_t)(all * t->connection_count / plan->options->connections + 0.5);
 	bool changed = false;
@@ -236,7 +237,7 @@ void connection_timers_start(struct load_thread *t)
 
 	if (t->plan->options->timeout_ns)
 		look_for_timeouts(t, now);
-	if (t->plan->connections_over_time)
+	if (t->plan->options->has_connections_profile)
 		follow_profile(t, now);
 }
 
