@@ -14,6 +14,7 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include "common/grow.h"
 #include "layout.h"
 #include "recording/recording.h"
 
@@ -414,15 +415,8 @@ enum {
 
 static int add(struct ft_places *p, size_t *room, const struct ft_place *place)
 {
-	if (p->count == *room) {
-		size_t more = *room ? *room * 2 : 256;
-		struct ft_place *grown = realloc(p->all, more * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		p->all = grown;
-		*room = more;
-	}
+	if (!grow(&p->all, room, p->count, sizeof(*p->all)))
+		return -ENOMEM;
 	p->all[p->count++] = *place;
 	return 0;
 }

@@ -4,11 +4,11 @@
 // Any of these shows that there was no backlog at an instant: the server's thread was idle while no due
 // request waited for a connection, or a request due then took no longer than usual.
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <utility>
 
 #include "analysis/blame.h"
+#include "common/commands.h"
 #include "common/json.h"
 
 namespace forktail::analysis
@@ -249,13 +249,8 @@ uint64_t Backlog::ClearBefore(uint64_t t_ns) const
 
 bool IsBlockingCommand(const std::string &name)
 {
-	static const char *const blocking[] = {"WAIT",	     "WAITAOF", "BLPOP",  "BRPOP",
-					       "BRPOPLPUSH", "BLMOVE",	"BLMPOP", "BZPOPMIN",
-					       "BZPOPMAX",   "BZMPOP",	"XREAD",  "XREADGROUP"};
-	std::string upper = name.substr(0, name.find(' '));
-	for (char &c : upper)
-		c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-	return std::ranges::find(blocking, upper) != std::end(blocking);
+	const command_row *row = commands_row(name.data(), name.substr(0, name.find(' ')).size());
+	return row && row->flags & (COMMAND_BLOCKING | COMMAND_BLOCK_OPTION);
 }
 
 uint64_t HeldTimes::Between(uint64_t from_ns, uint64_t to_ns) const

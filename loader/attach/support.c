@@ -490,15 +490,9 @@ size_t symbols_load(void)
 		    (type != 't' && type != 'T'))
 			continue;
 		size_t length = strlen(name) + 1;
-		if (!grow(&symbols, &room, symbol_count, sizeof *symbols))
+		if (!grow(&symbols, &room, symbol_count, sizeof *symbols) ||
+		    !grow_to(&names, &names_room, names_size + length, 1))
 			break;
-		if (names_size + length > names_room) {
-			names_room = names_room ? names_room * 2 : 1 << 20;
-			char *grown = realloc(names, names_room);
-			if (!grown)
-				break;
-			names = grown;
-		}
 		memcpy(names + names_size, name, length);
 		symbols[symbol_count++] = (struct symbol){address, (uint32_t)names_size};
 		names_size += length;

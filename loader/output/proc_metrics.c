@@ -32,7 +32,6 @@ struct series {
 	uint64_t read_ns;   /* when; 0: never */
 	double value;	    /* last value written */
 	bool written, used; /* used in this file, where it was announced */
-	struct series *next;
 	UT_hash_handle hh;
 };
 
@@ -41,9 +40,8 @@ static const char *const files[SOURCES] = {"stat", "meminfo", "vmstat", "disksta
 
 struct proc_metrics {
 	struct ft_writer *writer;
-	struct series *by_key; /* hash table */
-	struct series *all;
-	uint32_t count, ids;	/* number of ids used in this file */
+	struct series *by_key;	/* hash table */
+	uint32_t ids;		/* number of ids used in this file */
 	int proc, fds[SOURCES]; /* the proc directory, and files that stay open */
 	uint64_t now_ns, targets_due_ns;
 	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
@@ -52,7 +50,7 @@ struct proc_metrics {
 
 static struct series *add(struct proc_metrics *m, const char *key)
 {
-	struct series *s = m->count < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
+	struct series *s = HASH_COUNT(m->by_key) < SERIES_MAX ? calloc(1, sizeof *s) : NULL;
 	if (!s)
 		return NULL;
 	memcpy(s->key, key, strlen(key) + 1);
@@ -61,9 +59,6 @@ static struct series *add(struct proc_metrics *m, const char *key)
 		free(s);
 		return NULL;
 	}
-	s->next = m->all;
-	m->all = s;
-	m->count++;
 	return s;
 }
 
@@ -314,18 +309,16 @@ void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count
 
 void proc_metrics_begin_segment(struct proc_metrics *m)
 {
+	struct series *s, *next;
 	m->ids = 0;
-	for (struct series **at = &m->all; *at;) {
-		struct series *s = *at;
+	HASH_ITER(hh, m->by_key, s, next)
+	{
 		if (s->used) {
 			s->used = s->written = false;
-			at = &s->next;
 			continue;
 		}
-		*at = s->next;
 		HASH_DEL(m->by_key, s);
 		free(s);
-		m->count--;
 	}
 }
 

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "common/text.h"
 #include "loader/samples.h"
@@ -31,7 +32,7 @@ enum {
 #define HUNG_NS 2000000000ull
 
 struct asked {
-	struct asked *next;
+	struct asked *prev, *next;
 	struct files_request request;
 };
 
@@ -48,7 +49,7 @@ struct target_files {
 	struct target_files_handler handler;
 	void (*title)(void *context, pid_t pid, const char *title);
 	void *title_context;
-	struct asked *queue, **queue_end;
+	struct asked *queue;
 	size_t count;
 	bool sent;	   /* the first of the queue is on its way */
 	uint64_t moved_ns; /* when the helper last got on */
@@ -87,7 +88,6 @@ struct target_files *target_files_open(void)
 	struct target_files *f = calloc(1, sizeof *f);
 	if (!f)
 		return NULL;
-	f->queue_end = &f->queue;
 	const int err = start(f);
 	if (!err)
 		return f;
@@ -101,9 +101,9 @@ void target_files_close(struct target_files *f)
 	if (!f)
 		return;
 	helper_process_end(&f->helper, false);
-	while (f->queue) {
-		struct asked *a = f->queue;
-		f->queue = a->next;
+	struct asked *a, *next;
+	DL_FOREACH_SAFE(f->queue, a, next)
+	{
 		free(a);
 	}
 	free(f);
@@ -197,8 +197,7 @@ static bool ask(struct target_files *f, const struct files_request *r)
 	if (!a)
 		return false;
 	*a = (struct asked){.request = *r};
-	*f->queue_end = a;
-	f->queue_end = &a->next;
+	DL_APPEND(f->queue, a);
 	f->count++;
 	send_next(f);
 	return true;
@@ -251,8 +250,7 @@ static void deliver(struct target_files *f, const struct files_answer *a)
 {
 	struct asked *asked = f->queue;
 	const struct files_request r = asked->request;
-	f->queue = asked->next;
-	f->queue_end = f->queue ? f->queue_end : &f->queue;
+	DL_DELETE(f->queue, asked);
 	f->count--;
 	f->sent = false;
 	free(asked);

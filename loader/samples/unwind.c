@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "loader/samples.h"
 #include "loader/system.h"
@@ -40,7 +41,7 @@ struct file {
 	size_t count;
 	char *names;
 	size_t names_length, names_room;
-	struct file *next;
+	struct file *prev, *next;
 };
 
 /* A file at its address. A Dwfl_Module's user data points to it. */
@@ -170,14 +171,8 @@ static int by_start(const void *a, const void *b)
 static size_t keep_name(struct file *f, const char *name)
 {
 	size_t length = strnlen(name, FUNCTION_NAME), at = f->names_length;
-	if (f->names_room - at < length + 1) {
-		size_t room = f->names_room ? f->names_room * 2 : 1 << 16;
-		char *grown = realloc(f->names, room);
-		if (!grown)
-			return SIZE_MAX;
-		f->names = grown;
-		f->names_room = room;
-	}
+	if (!grow_to(&f->names, &f->names_room, at + length + 1, 1))
+		return SIZE_MAX;
 	memcpy(f->names + at, name, length);
 	f->names[at + length] = 0;
 	f->names_length += length + 1;
@@ -309,8 +304,7 @@ static struct file *file_of(struct unwinder *u, const uint64_t key[4], int fd)
 	}
 	struct file *f = open_file(key, fd);
 	if (f) {
-		f->next = u->files;
-		u->files = f;
+		DL_PREPEND(u->files, f);
 		u->file_count++;
 	}
 	return f;
@@ -320,13 +314,12 @@ static struct file *file_of(struct unwinder *u, const uint64_t key[4], int fd)
 static void forget_files(struct unwinder *u, size_t keep)
 {
 	size_t unused = 0;
-	for (struct file **at = &u->files; *at;) {
-		struct file *f = *at;
-		if (f->users || ++unused <= keep) {
-			at = &f->next;
+	struct file *f, *next;
+	DL_FOREACH_SAFE(u->files, f, next)
+	{
+		if (f->users || ++unused <= keep)
 			continue;
-		}
-		*at = f->next;
+		DL_DELETE(u->files, f);
 		free_file(f);
 		u->file_count--;
 	}

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "bpf/events.h"
 #include "common/text.h"
@@ -89,7 +90,7 @@ struct waiting {
 };
 
 struct outgoing {
-	struct outgoing *next;
+	struct outgoing *prev, *next;
 	size_t bytes;
 	char request[];
 };
@@ -97,7 +98,7 @@ struct outgoing {
 /* A sample whose address space is being looked up. Its request is complete but for the space and the serial.
  */
 struct held {
-	struct held *next;
+	struct held *prev, *next;
 	pid_t pid, parent;
 	uint64_t address;
 	struct waiting sample;
@@ -113,13 +114,13 @@ struct unwind_queue {
 	struct restarts restarts;
 	bool linked; /* to the helper that opens files */
 	struct address_spaces *spaces;
-	struct held *held, **held_end;
+	struct held *held;
 	size_t held_count;
 	struct waiting *waiting; /* a ring */
 	uint64_t first, next;	 /* serials of the oldest waiting sample and of the next one */
 	uint64_t answered;	 /* the last one that was answered */
 	uint64_t word_ns;	 /* when the helper last sent something, or had nothing to send */
-	struct outgoing *queue, **queue_end;
+	struct outgoing *queue;
 	size_t queue_bytes;
 	int64_t budget_ns;
 	uint64_t estimate_ns[2]; /* CPU time of an answer, without and with callers */
@@ -133,12 +134,12 @@ static bool has_helper(const struct unwind_queue *u)
 
 static void drop_queue(struct unwind_queue *u)
 {
-	while (u->queue) {
-		struct outgoing *o = u->queue;
-		u->queue = o->next;
+	struct outgoing *o, *next;
+	DL_FOREACH_SAFE(u->queue, o, next)
+	{
 		free(o);
 	}
-	u->queue_end = &u->queue;
+	u->queue = NULL;
 	u->queue_bytes = 0;
 }
 
@@ -170,8 +171,7 @@ static void give_up_held(struct unwind_queue *u, uint64_t since_ns)
 {
 	while (u->held && u->held->sample.since_ns < since_ns) {
 		struct held *h = u->held;
-		u->held = h->next;
-		u->held_end = u->held ? u->held_end : &u->held;
+		DL_DELETE(u->held, h);
 		u->held_count--;
 		finish(u, &h->sample, NULL, false);
 		free(h);
@@ -215,8 +215,7 @@ static void send_queue(struct unwind_queue *u)
 		struct outgoing *o = u->queue;
 		if (send_packet(u->helper.socket, o->request, o->bytes, -1, MSG_DONTWAIT))
 			return; /* full, or it has exited, which is noticed when answers are read */
-		u->queue = o->next;
-		u->queue_end = u->queue ? u->queue_end : &u->queue;
+		DL_DELETE(u->queue, o);
 		u->queue_bytes -= o->bytes;
 		free(o);
 	}
@@ -227,10 +226,9 @@ static void enqueue(struct unwind_queue *u, const struct unwind_request *request
 	struct outgoing *o = has_helper(u) ? malloc(sizeof *o + bytes) : NULL;
 	if (!o)
 		return;
-	*o = (struct outgoing){.next = NULL, .bytes = bytes};
+	o->bytes = bytes;
 	memcpy(o->request, request, bytes);
-	*u->queue_end = o;
-	u->queue_end = &o->next;
+	DL_APPEND(u->queue, o);
 	u->queue_bytes += bytes;
 	send_queue(u);
 }
@@ -298,8 +296,6 @@ struct unwind_queue *unwind_queue_open(struct target_files *files)
 	if (!u)
 		return NULL;
 	u->files = files;
-	u->queue_end = &u->queue;
-	u->held_end = &u->held;
 	u->first = u->next = 1;
 	u->budget_ns = NS_PER_TICK;
 	u->estimate_ns[0] = u->estimate_ns[1] = FIRST_ESTIMATE_NS;
@@ -332,9 +328,9 @@ void unwind_queue_close(struct unwind_queue *u)
 		return;
 	target_files_handle(u->files, &(struct target_files_handler){.context = NULL});
 	drop_queue(u);
-	while (u->held) {
-		struct held *h = u->held;
-		u->held = h->next;
+	struct held *h, *next;
+	DL_FOREACH_SAFE(u->held, h, next)
+	{
 		free(h);
 	}
 	helper_process_end(&u->helper, false);
@@ -408,8 +404,7 @@ static void hold(struct unwind_queue *u, const struct waiting *sample, const str
 	*h = (struct held){
 	    .pid = (pid_t)e->tgid, .parent = parent, .address = e->ip, .sample = *sample, .bytes = bytes};
 	memcpy(&h->request, r, bytes);
-	*u->held_end = h;
-	u->held_end = &h->next;
+	DL_APPEND(u->held, h);
 	u->held_count++;
 }
 
@@ -417,17 +412,15 @@ static void hold(struct unwind_queue *u, const struct waiting *sample, const str
 static void admit_held(void *context)
 {
 	struct unwind_queue *u = context;
-	struct held **at = &u->held;
-	while (*at) {
-		struct held *h = *at;
+	struct held *h, *next;
+	DL_FOREACH_SAFE(u->held, h, next)
+	{
 		const char *program;
 		const uint32_t space =
 		    address_spaces_known(u->spaces, h->pid, h->parent, h->address, &program);
-		if (space == SPACE_PENDING) {
-			at = &h->next;
+		if (space == SPACE_PENDING)
 			continue;
-		}
-		*at = h->next;
+		DL_DELETE(u->held, h);
 		u->held_count--;
 		snprintf(h->sample.program, sizeof h->sample.program, "%s", program);
 		if (space && has_room(u))
@@ -436,7 +429,6 @@ static void admit_held(void *context)
 			finish(u, &h->sample, NULL, false);
 		free(h);
 	}
-	u->held_end = at;
 }
 
 void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record,

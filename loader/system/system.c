@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder's CPUs and CPU time, growing arrays, files of /proc.
+/* The recorder's CPUs and CPU time, files of /proc.
  *
  * A recorder on the server's CPUs takes CPU time and cache space from it. If the server is pinned, some CPUs
  * are free of it, and the recorder moves there: twenty times per second for some hundred microseconds. In any
@@ -138,24 +138,6 @@ uint64_t own_cpu_ns(void)
 uint64_t thread_cpu_ns(void)
 {
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
-
-/* The pointer is copied, not cast to void *, because it points to another type. */
-
-bool grow(void *array, size_t *room, size_t count, size_t item_bytes)
-{
-	void *items;
-	size_t more = *room ? 2 * *room : 16;
-
-	if (count < *room)
-		return true;
-	memcpy(&items, array, sizeof(items));
-	items = realloc(items, more * item_bytes);
-	if (!items)
-		return false;
-	memcpy(array, &items, sizeof(items));
-	*room = more;
-	return true;
 }
 
 /* One read() of a long file in /proc returns at most a page of whole lines, whatever size is requested. The

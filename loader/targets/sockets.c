@@ -56,7 +56,6 @@ struct known_socket {
 	uint64_t look;
 	bool peer_known; /* it is connected, and its peer is known */
 	unsigned tries;	 /* failed lookups of its peer: listening sockets have none */
-	struct known_socket *next;
 	UT_hash_handle hh;
 };
 
@@ -68,8 +67,6 @@ struct sockets {
 	size_t diag_count;
 	uint64_t device; /* device number of the sockets' inodes, in the format of fdinfo; 0: unknown */
 	struct known_socket *by_inode; /* hash table */
-	struct known_socket *all;
-	size_t count;
 	bool full;
 	bool fresh; /* some instances have not been read yet */
 	uint64_t looks, last_look_ns;
@@ -212,7 +209,7 @@ static void note_full(struct sockets *s)
 
 static struct known_socket *add(struct sockets *s, uint64_t inode)
 {
-	if (s->count == SOCKETS_MAX) {
+	if (HASH_COUNT(s->by_inode) == SOCKETS_MAX) {
 		note_full(s);
 		return NULL;
 	}
@@ -225,9 +222,6 @@ static struct known_socket *add(struct sockets *s, uint64_t inode)
 		free(k);
 		return NULL;
 	}
-	k->next = s->all;
-	s->all = k;
-	s->count++;
 	return k;
 }
 
@@ -276,7 +270,7 @@ static bool look_at(struct sockets *s, const struct instance *instance)
 /* Whether sockets of this process (0: of any) are worth a lookup in the tables. */
 static bool any_without_peer(const struct sockets *s, pid_t pid)
 {
-	for (const struct known_socket *k = s->all; k; k = k->next)
+	for (const struct known_socket *k = s->by_inode; k; k = k->hh.next)
 		if (!k->peer_known && k->tries < TRIES && (!pid || k->record.tgid == (uint32_t)pid))
 			return true;
 	return false;
@@ -366,21 +360,18 @@ static void tell_unix(struct sockets *s, int diag)
 /* Sockets that are in no instance any more. */
 static void forget_closed(struct sockets *s, uint64_t now)
 {
-	for (struct known_socket **at = &s->all; *at;) {
-		struct known_socket *k = *at;
-		if (k->look == s->looks) {
-			at = &k->next;
+	struct known_socket *k, *next;
+	HASH_ITER(hh, s->by_inode, k, next)
+	{
+		if (k->look == s->looks)
 			continue;
-		}
 		k->record.before_ns = k->last_ns;
 		k->record.seen_ns = now;
 		k->record.epoll = (uint32_t)FT_SOCKET_GONE;
 		if (k->peer_known)
 			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
-		*at = k->next;
 		HASH_DEL(s->by_inode, k);
 		free(k);
-		s->count--;
 	}
 }
 
@@ -397,7 +388,7 @@ static void tell_who(struct sockets *s)
 			tell_tcp(s, pid);
 		last_pid = pid;
 	}
-	for (struct known_socket *k = s->all; k; k = k->next)
+	for (struct known_socket *k = s->by_inode; k; k = k->hh.next)
 		k->tries += !k->peer_known;
 }
 
@@ -453,7 +444,7 @@ void sockets_begin_segment(struct sockets *s)
 {
 	if (!s)
 		return;
-	for (const struct known_socket *k = s->all; k; k = k->next)
+	for (const struct known_socket *k = s->by_inode; k; k = k->hh.next)
 		if (k->peer_known)
 			ft_writer_record(s->writer, FT_BLOCK_SOCKET, &k->record);
 	s->full = false;

@@ -160,10 +160,8 @@ static struct ended_target *ended_of(struct threads *t, const struct ft_thread *
 	for (size_t i = 0; i < t->ended_count; i++)
 		if (t->ended[i].pid == (pid_t)r->tgid && !t->ended[i].t_ns)
 			return &t->ended[i];
-	struct ended_target *grown = realloc(t->ended, (t->ended_count + 1) * sizeof *grown);
-	if (!grown)
+	if (!grow(&t->ended, &t->ended_room, t->ended_count, sizeof *t->ended))
 		return NULL;
-	t->ended = grown;
 	struct ended_target *e = &t->ended[t->ended_count++];
 	e->pid = (pid_t)r->tgid;
 	e->t_ns = 0;

@@ -120,7 +120,7 @@ static int prepare_step(const struct workload *w, struct step *s, struct command
 	command_name(c, name, sizeof(name));
 	s->route = (struct route){.kind = ROUTE_ANY};
 	if (product->reads)
-		s->route.reads = product_reads(product, c);
+		s->route.reads = c->row && c->row->flags & COMMAND_READS;
 	else if (table)
 		known = ask_server(table, c, &s->route, &first);
 	if (known == 0) {

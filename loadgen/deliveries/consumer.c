@@ -113,7 +113,7 @@ static bool queue(struct consumer *c, int count, const char **words, const size_
 static bool say(struct consumer *c, int count, const char *const *words)
 {
 	const struct key_names *names = &c->deliveries->plan.workload->names;
-	uint64_t number = c->number % c->deliveries->plan.channels;
+	uint64_t number = c->number % c->deliveries->plan.options->channels;
 	uint32_t length = key_name_length(names, number);
 	char *name = malloc(length);
 	const char *texts[16];
@@ -138,7 +138,7 @@ static bool subscribe(struct consumer *c)
 	const struct key_names *names = &plan->workload->names;
 	bool good = true;
 
-	for (uint32_t i = 0; i < plan->channels && good; i++) {
+	for (uint32_t i = 0; i < plan->options->channels && good; i++) {
 		uint32_t length = key_name_length(names, i);
 		char *name = malloc(length);
 		const char *words[2] = {"SUBSCRIBE", name};
@@ -149,7 +149,7 @@ static bool subscribe(struct consumer *c)
 		good = name && queue(c, 2, words, lengths);
 		free(name);
 	}
-	c->awaited = plan->channels;
+	c->awaited = plan->options->channels;
 	return good;
 }
 
@@ -158,7 +158,7 @@ static bool consumer_ask(struct consumer *c)
 	char name[16];
 
 	snprintf(name, sizeof(name), "c%u", c->number);
-	switch (c->deliveries->plan.kind) {
+	switch (c->deliveries->plan.options->delivery) {
 	case DELIVERY_LIST:
 		return say(c, 3, (const char *const[]){"BLPOP", NULL, "0"});
 	case DELIVERY_STREAM:
@@ -177,7 +177,7 @@ static bool consumer_ask(struct consumer *c)
 static bool consumer_prepare(struct consumer *c)
 {
 	c->awaited = 0;
-	switch (c->deliveries->plan.kind) {
+	switch (c->deliveries->plan.options->delivery) {
 	case DELIVERY_PUBSUB:
 		return subscribe(c);
 	case DELIVERY_STREAM:
@@ -233,7 +233,7 @@ static bool take_entries(struct consumer *c, const redisReply *r, uint64_t end_n
 /* An answer to a command that prepares the consumer. */
 static const char *take_setup_reply(struct consumer *c, const redisReply *r)
 {
-	enum delivery_kind kind = c->deliveries->plan.kind;
+	enum delivery_kind kind = c->deliveries->plan.options->delivery;
 
 	if (r->type == REDIS_REPLY_ERROR && !(kind == DELIVERY_GROUP && strncmp(r->str, "BUSYGROUP", 9) == 0))
 		return "the server refused a consumer's first command";
@@ -253,7 +253,7 @@ static const char *take_setup_reply(struct consumer *c, const redisReply *r)
 
 static const char *consumer_take_reply(struct consumer *c, const redisReply *r, uint64_t end_ns)
 {
-	enum delivery_kind kind = c->deliveries->plan.kind;
+	enum delivery_kind kind = c->deliveries->plan.options->delivery;
 
 	if (c->greetings) {
 		bool name = --c->greetings == 0 && c->deliveries->plan.endpoint.named;
@@ -328,7 +328,7 @@ static void consumer_log(const struct consumer *c, bool ended)
 	    .opened_ns = c->opened_ns,
 	    .closed_ns = ended && c->closed_ns == 0 ? ft_now_ns() : c->closed_ns,
 	    .id = c->id,
-	    .thread = plan->thread,
+	    .thread = plan->options->threads,
 	    .local_port = c->local_port,
 	    .inode = c->inode,
 	};
@@ -341,7 +341,7 @@ static void try_later(struct consumer *c)
 {
 	struct timeval pause;
 
-	c->backoff_ms = c->backoff_ms ? c->backoff_ms * 2 : c->deliveries->plan.backoff_ms;
+	c->backoff_ms = c->backoff_ms ? c->backoff_ms * 2 : c->deliveries->plan.options->backoff_ms;
 	if (c->backoff_ms > BACKOFF_MAX_MS)
 		c->backoff_ms = BACKOFF_MAX_MS;
 	pause = (struct timeval){c->backoff_ms / 1000, c->backoff_ms % 1000 * 1000};
@@ -388,9 +388,10 @@ static void fail(struct consumer *c, unsigned status, const char *why)
 	d->how.broken++;
 	d->how.why = why;
 	pthread_mutex_unlock(&d->lock);
-	if (d->plan.on_error == ON_ERROR_RECONNECT)
+	if (d->plan.options->on_error == ON_ERROR_RECONNECT)
 		try_later(c);
-	if (d->started && d->plan.on_error == ON_ERROR_STOP && !atomic_exchange(d->plan.stop, true)) {
+	if (d->started && d->plan.options->on_error == ON_ERROR_STOP &&
+	    !atomic_exchange(d->plan.stop, true)) {
 		atomic_store(d->plan.gave_up, true);
 		(void)!write(d->plan.done_fd, &one, sizeof(one));
 	}
@@ -580,12 +581,12 @@ static void *run_thread(void *arg)
 static int make_consumers(struct deliveries *d, const int *fds)
 {
 	const struct deliveries_plan *plan = &d->plan;
-	bool each = plan->kind == DELIVERY_PUBSUB || plan->kind == DELIVERY_STREAM;
+	bool each = plan->options->delivery == DELIVERY_PUBSUB || plan->options->delivery == DELIVERY_STREAM;
 
-	d->consumers = calloc(plan->consumers, sizeof(*d->consumers));
-	d->seen = calloc(each ? plan->consumers : 1, sizeof(*d->seen));
+	d->consumers = calloc(plan->options->consumers, sizeof(*d->consumers));
+	d->seen = calloc(each ? plan->options->consumers : 1, sizeof(*d->seen));
 	d->stats = stats_new(&plan->mix);
-	for (uint32_t i = 0; i < plan->consumers; i++) {
+	for (uint32_t i = 0; i < plan->options->consumers; i++) {
 		if (!d->consumers) {
 			close(fds[i]);
 			continue;
@@ -605,7 +606,7 @@ static int make_consumers(struct deliveries *d, const int *fds)
 	if (!d->consumers || !d->seen || !d->stats || !d->buffer || !d->base || d->wake_fd < 0 ||
 	    event_assign(&d->wake, d->base, d->wake_fd, EV_READ, on_wake, d) || event_add(&d->wake, NULL))
 		return -ENOMEM;
-	for (uint32_t i = 0; i < plan->consumers; i++)
+	for (uint32_t i = 0; i < plan->options->consumers; i++)
 		if (!consumer_admit(&d->consumers[i]) || !consumer_prepare(&d->consumers[i]))
 			return -ENOMEM;
 	return 0;
@@ -618,7 +619,7 @@ static int get_ready(struct deliveries *d, char *error, size_t size)
 	uint64_t give_up_ns = ft_now_ns() + READY_SECONDS * SECOND_NS;
 	struct event end;
 
-	for (uint32_t i = 0; i < d->plan.consumers; i++) {
+	for (uint32_t i = 0; i < d->plan.options->consumers; i++) {
 		struct consumer *c = &d->consumers[i];
 
 		if (c->awaited == 0) {
@@ -629,13 +630,14 @@ static int get_ready(struct deliveries *d, char *error, size_t size)
 	}
 	if (evtimer_assign(&end, d->base, on_patience_end, NULL) || event_add(&end, &patience))
 		return -ENOMEM;
-	while (d->ready < d->plan.consumers && d->how.broken == 0 && ft_now_ns() < give_up_ns)
+	while (d->ready < d->plan.options->consumers && d->how.broken == 0 && ft_now_ns() < give_up_ns)
 		event_base_loop(d->base, EVLOOP_ONCE);
 	event_del(&end);
-	if (d->ready == d->plan.consumers && d->how.broken == 0)
+	if (d->ready == d->plan.options->consumers && d->how.broken == 0)
 		return 0;
-	snprintf(error, size, "%u of %u consumers could not start: %s", d->plan.consumers - d->ready,
-		 d->plan.consumers, d->how.why ? d->how.why : "no answer from the server within 10 s");
+	snprintf(error, size, "%u of %u consumers could not start: %s", d->plan.options->consumers - d->ready,
+		 d->plan.options->consumers,
+		 d->how.why ? d->how.why : "no answer from the server within 10 s");
 	return -ECONNREFUSED;
 }
 
@@ -648,7 +650,7 @@ int deliveries_start(struct deliveries **out, const struct deliveries_plan *plan
 	*out = d;
 	snprintf(error, size, "not enough memory for the consumers");
 	if (!d) {
-		for (uint32_t i = 0; i < plan->consumers; i++)
+		for (uint32_t i = 0; i < plan->options->consumers; i++)
 			close(fds[i]);
 		return -ENOMEM;
 	}
@@ -662,7 +664,7 @@ int deliveries_start(struct deliveries **out, const struct deliveries_plan *plan
 	rc = make_consumers(d, fds);
 	if (rc == 0)
 		rc = get_ready(d, error, size);
-	for (uint32_t i = 0; i < plan->consumers && rc == 0; i++)
+	for (uint32_t i = 0; i < plan->options->consumers && rc == 0; i++)
 		consumer_log(&d->consumers[i], false);
 	if (rc == 0) {
 		d->started = true;
@@ -707,15 +709,16 @@ void deliveries_end(struct deliveries *d, uint64_t acknowledged, uint64_t drain_
 {
 	const struct timespec pause = {.tv_nsec = 2000000};
 	uint64_t give_up_ns = ft_now_ns() + drain_ns;
-	uint32_t each = d->plan.kind == DELIVERY_PUBSUB	  ? d->plan.consumers
-			: d->plan.kind == DELIVERY_STREAM ? d->plan.consumers / d->plan.channels
-							  : 1;
+	uint32_t each = d->plan.options->delivery == DELIVERY_PUBSUB ? d->plan.options->consumers
+			: d->plan.options->delivery == DELIVERY_STREAM
+			    ? d->plan.options->consumers / d->plan.options->channels
+			    : 1;
 
 	while (atomic_load(&d->received) < acknowledged * each && ft_now_ns() < give_up_ns &&
 	       !atomic_load(abandon))
 		nanosleep(&pause, NULL);
 	stop_thread(d);
-	for (uint32_t i = 0; i < d->plan.consumers; i++)
+	for (uint32_t i = 0; i < d->plan.options->consumers; i++)
 		consumer_log(&d->consumers[i], true);
 	*how = d->how;
 	how->log_drops = d->lane.all_drops;
@@ -729,7 +732,7 @@ void deliveries_free(struct deliveries *d)
 		return;
 	stop_thread(d);
 	log_lane_close(&d->lane, ft_now_ns());
-	for (uint32_t i = 0; d->consumers && i < d->plan.consumers; i++) {
+	for (uint32_t i = 0; d->consumers && i < d->plan.options->consumers; i++) {
 		consumer_close(&d->consumers[i]);
 		free(d->consumers[i].out.at);
 	}
@@ -773,14 +776,14 @@ static void take_message(struct consumer *c, const redisReply *payload, uint64_t
 	struct ft_request q = {
 	    .end_ns = end_ns,
 	    .connection = c->id,
-	    .op = d->plan.operation,
+	    .op = d->plan.workload->delivery,
 	    .status = FT_STATUS_OK,
 	};
 	struct stamp s;
 
 	c->backoff_ms = 0;
 	if (payload->type != REDIS_REPLY_STRING ||
-	    !stamp_read(payload->str, payload->len, d->plan.stamps->run, &s)) {
+	    !stamp_read(payload->str, payload->len, d->plan.workload->stamps->run, &s)) {
 		d->how.foreign++;
 		return;
 	}

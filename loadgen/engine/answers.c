@@ -498,7 +498,8 @@ void count_error(struct load_thread *t)
 	struct ending *e = &plan->ending;
 	uint64_t one = 1, errors = atomic_fetch_add(&e->errors, 1) + 1;
 
-	if (plan->options->on_error != ON_ERROR_STOP && !(e->max_errors && errors >= e->max_errors))
+	if (plan->options->on_error != ON_ERROR_STOP &&
+	    !(plan->options->max_errors && errors >= plan->options->max_errors))
 		return;
 	if (atomic_exchange(&e->stop, true))
 		return;

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/grow.h"
 #include "loadgen/engine.h"
 #include "loadgen/pending_queue.h"
 #include "loadgen/timers.h"
@@ -557,15 +558,8 @@ static struct timer pop(struct timers *t)
 
 void timers_add(struct timers *t, uint64_t when_ns, void (*act)(void *, uint64_t), void *who)
 {
-	struct timer *grown;
-
-	if (t->count == t->room) {
-		grown = realloc(t->heap, sizeof(*grown) * t->room * 2);
-		if (!grown)
-			abort(); /* a few bytes; without the timer a connection would stay silent forever */
-		t->heap = grown;
-		t->room *= 2;
-	}
+	if (!grow(&t->heap, &t->room, t->count, sizeof(*t->heap)))
+		abort(); /* a few bytes; without the timer a connection would stay silent forever */
 	push(t, &(struct timer){when_ns, act, who});
 	arm(t);
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/grow.h"
 #include "load_models.h"
 #include "loadgen/engine.h"
 #include "loadgen/models.h"
@@ -207,7 +208,8 @@ static void follow_profile(void *who, uint64_t now_ns)
 {
 	struct load_thread *t = who;
 	const struct load_plan *plan = t->plan;
-	double all = profile_value(plan->connections_over_time, (double)(now_ns - plan->start_ns) * 1e-9);
+	double all =
+	    profile_value(&plan->options->connections_over_time, (double)(now_ns - plan->start_ns) * 1e-9);
 	uint32_t wanted =
 	    all <= 0 ? 0 : (uint32_t)(all * t->connection_count / plan->options->connections + 0.5);
 	bool changed = false;
@@ -235,7 +237,7 @@ void connection_timers_start(struct load_thread *t)
 
 	if (t->plan->options->timeout_ns)
 		look_for_timeouts(t, now);
-	if (t->plan->connections_over_time)
+	if (t->plan->options->has_connections_profile)
 		follow_profile(t, now);
 }
 
@@ -347,12 +349,10 @@ struct group *group_connect(struct load_thread *t, const struct endpoint *endpoi
 			    const int *fds, uint32_t first_id)
 {
 	uint32_t count = t->connection_count;
-	struct group *g = calloc(1, sizeof(*g)), **grown;
+	struct group *g = calloc(1, sizeof(*g));
+	bool grown = grow(&t->groups, &t->group_room, t->group_count, sizeof(struct group *));
 	int rc = 0;
 
-	grown = realloc(t->groups, (t->group_count + 1) * sizeof(*grown));
-	if (grown)
-		t->groups = grown;
 	if (g) {
 		TAILQ_INIT(&g->idle);
 		TAILQ_INIT(&g->partial);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/grow.h"
 #include "loadgen/net.h"
 
 /* A session: first its creation for a host and the explanation of failures, then reading and writing. Opaque
@@ -517,26 +518,19 @@ void tls_set_blocking(struct tls_session *s, bool blocking)
 
 static pthread_mutex_t sessions_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tls_session **by_fd;
-static int by_fd_room;
+static size_t by_fd_room;
 
 int tls_hand_over(int fd, struct tls_session *s)
 {
+	size_t before;
 	int rc = 0;
 
 	pthread_mutex_lock(&sessions_lock);
-	if (fd >= by_fd_room) {
-		int room = fd * 2 + 64;
-		struct tls_session **grown = realloc(by_fd, sizeof(*grown) * (size_t)room);
-
-		if (grown) {
-			memset(grown + by_fd_room, 0, sizeof(*grown) * (size_t)(room - by_fd_room));
-			by_fd = grown;
-			by_fd_room = room;
-		} else {
-			rc = -ENOMEM;
-		}
-	}
-	if (rc == 0) {
+	before = by_fd_room;
+	if (!grow(&by_fd, &by_fd_room, (size_t)fd, sizeof(*by_fd))) {
+		rc = -ENOMEM;
+	} else {
+		memset(by_fd + before, 0, (by_fd_room - before) * sizeof(*by_fd));
 		/* The descriptor was closed without claiming its session. */
 		if (by_fd[fd]) {
 			by_fd[fd]->failed = true;
@@ -553,7 +547,7 @@ struct tls_session *tls_claim(int fd)
 	struct tls_session *s = NULL;
 
 	pthread_mutex_lock(&sessions_lock);
-	if (fd >= 0 && fd < by_fd_room) {
+	if (fd >= 0 && (size_t)fd < by_fd_room) {
 		s = by_fd[fd];
 		by_fd[fd] = NULL;
 	}

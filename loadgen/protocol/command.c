@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "loadgen/protocol.h"
 #include "loadgen/stamp.h"
 #include "recording/recording.h"
@@ -275,7 +276,7 @@ static int next_word(const char **text, char *word, size_t *length)
 bool command_parse(struct command *c, const char *text, char *error, size_t size)
 {
 	const char *at = text;
-	char *word = malloc(strlen(text) + 1);
+	char *word = malloc(strlen(text) + 1), name[COMMAND_NAME];
 	size_t length = 0;
 	int more = -1;
 
@@ -290,8 +291,11 @@ bool command_parse(struct command *c, const char *text, char *error, size_t size
 		}
 	}
 	free(word);
-	if (more == 0 && c->word_count > 0)
+	if (more == 0 && c->word_count > 0) {
+		command_name(c, name, sizeof(name));
+		c->row = commands_row(name, strlen(name));
 		return true;
+	}
 	snprintf(error, size,
 		 "invalid command: \"%.100s\". Separate words by blanks, close quotes, and use only the "
 		 "escapes \\n \\r \\t \\0 \\\" \\\\ \\xHH",
@@ -650,19 +654,7 @@ bool write_word(const struct command *c, uint32_t index, const struct fill *f, c
 
 bool bytes_reserve(struct bytes *b, size_t more)
 {
-	size_t room = b->room ? b->room : 256;
-	char *grown;
-
-	if (b->length + more <= b->room)
-		return true;
-	while (room < b->length + more)
-		room *= 2;
-	grown = realloc(b->at, room);
-	if (!grown)
-		return false;
-	b->at = grown;
-	b->room = room;
-	return true;
+	return grow_to(&b->at, &b->room, b->length + more, 1);
 }
 
 void bytes_add(struct bytes *b, const void *from, size_t count)

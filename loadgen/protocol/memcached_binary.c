@@ -179,13 +179,13 @@ enum { SASL_AUTH = 0x21, AUTHENTICATION_ERROR = 0x20 };
 
 static bool fits(const struct command *c, char *error, size_t size)
 {
-	return memcached_verb_fits(c, memcached_verb_of(c), error, size);
+	return memcached_fits(PROTOCOL_MEMCACHE_BINARY, c, error, size);
 }
 
 static void expect(const struct command *c, struct expected *e)
 {
 	e->kind = REPLY_OPCODE;
-	e->opcode = memcached_verb_of(c)->opcode;
+	e->opcode = (uint8_t)c->row->opcodes[0];
 }
 
 /* The value of a word of digits. */
@@ -208,13 +208,13 @@ static bool write_request(const struct command *c, const struct fill *f, const s
 		uint64_t cas;
 	} header = {.magic = 0x80};
 	struct drawn key[WORD_PARTS_MAX], data[WORD_PARTS_MAX], expiry[WORD_PARTS_MAX];
-	const struct memcached_verb *verb = memcached_verb_of(c);
+	const uint8_t form = c->row->memcached.form;
 	size_t key_length = 0, data_length = 0;
 	uint32_t expires = 0, flags = 0;
 	char extras[20];
 	uint64_t delta;
 
-	header.opcode = verb->opcode;
+	header.opcode = (uint8_t)c->row->opcodes[0];
 	if (c->word_count > 1)
 		key_length = draw_word(c, 1, f, v, random, key);
 	if (c->word_count > 2)
@@ -223,11 +223,11 @@ static bool write_request(const struct command *c, const struct fill *f, const s
 		draw_word(c, 3, f, v, random, expiry);
 		expires = htobe32((uint32_t)number_of(c, 3, expiry));
 	}
-	if (verb->form == FORM_STORE && verb->opcode < 0x0e) {
+	if (form == FORM_STORE && header.opcode < 0x0e) {
 		memcpy(extras, &flags, 4);
 		memcpy(extras + 4, &expires, 4);
 		header.extras_length = 8;
-	} else if (verb->form == FORM_NUMBER) {
+	} else if (form == FORM_NUMBER) {
 		/* No initial value: a missing counter is a miss, as in the text protocol. */
 		delta = htobe64(number_of(c, 2, data));
 		memset(extras, 0, sizeof(extras));
@@ -235,7 +235,7 @@ static bool write_request(const struct command *c, const struct fill *f, const s
 		memset(extras + 16, 0xff, 4);
 		header.extras_length = 20;
 		data_length = 0;
-	} else if (verb->form == FORM_EXPIRY) {
+	} else if (form == FORM_EXPIRY) {
 		expires = htobe32((uint32_t)number_of(c, 2, data));
 		memcpy(extras, &expires, 4);
 		header.extras_length = 4;

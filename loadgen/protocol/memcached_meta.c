@@ -320,55 +320,12 @@ int memcached_meta_scan(struct memcached_meta_scanner *s, const char **at, const
 
 /* ---- requests ---- */
 
-enum meta_form { META_PLAIN, META_STORE, META_BARE };
-
-/* The form of a command on the wire. */
-static const struct meta_verb {
-	const char *name, *verb;
-	const char *before; /* the text before the third word, if that isn't data */
-	const char *flags;  /* appended last */
-	enum meta_form form;
-	uint8_t words_min, words_max;
-	uint8_t kind; /* enum reply_kind of its answer */
-	bool native;  /* words from the third on are flags (from the fourth, for a store) */
-	bool silent;  /* its misses may get no answer */
-} verbs[] = {
-    {"GET", "mg", "", " v", META_PLAIN, 2, 2, REPLY_VALUE, false, true},
-    {"GETS", "mg", "", " c v", META_PLAIN, 2, 2, REPLY_VALUE, false, true},
-    {"SET", "ms", " T", "", META_STORE, 3, 4, REPLY_STORED, false, false},
-    {"ADD", "ms", " T", " ME", META_STORE, 3, 4, REPLY_STORED, false, false},
-    {"REPLACE", "ms", " T", " MR", META_STORE, 3, 4, REPLY_STORED, false, false},
-    {"APPEND", "ms", "", " MA", META_STORE, 3, 3, REPLY_STORED, false, false},
-    {"PREPEND", "ms", "", " MP", META_STORE, 3, 3, REPLY_STORED, false, false},
-    {"DELETE", "md", "", "", META_PLAIN, 2, 2, REPLY_DELETED, false, false},
-    {"INCR", "ma", " D", " v", META_PLAIN, 3, 3, REPLY_INTEGER, false, false},
-    {"DECR", "ma", " D", " MD v", META_PLAIN, 3, 3, REPLY_INTEGER, false, false},
-    {"TOUCH", "mg", " T", "", META_PLAIN, 3, 3, REPLY_TOUCHED, false, false},
-    {"VERSION", "version", "", "", META_BARE, 1, 1, REPLY_VERSION, false, false},
-    {"NOOP", "mn", "", "", META_BARE, 1, 1, REPLY_NOOP, false, false},
-    {"MG", "mg", " ", "", META_PLAIN, 2, 16, REPLY_ITEM, true, true},
-    {"MS", "ms", " ", "", META_STORE, 3, 16, REPLY_STORED, true, false},
-    {"MD", "md", " ", "", META_PLAIN, 2, 16, REPLY_DELETED, true, false},
-    {"MA", "ma", " ", "", META_PLAIN, 2, 16, REPLY_INTEGER, true, false},
-    {"MN", "mn", "", "", META_BARE, 1, 1, REPLY_NOOP, false, false},
-    {"ME", "me", "", "", META_PLAIN, 2, 2, REPLY_DEBUG, false, false},
-};
-
-static const struct meta_verb *verb_of(const struct command *c)
-{
-	char name[COMMAND_NAME];
-
-	command_name(c, name, sizeof(name));
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
-		if (strcmp(verbs[i].name, name) == 0)
-			return &verbs[i];
-	return NULL;
-}
-
 /* Whether one of a meta command's own flags has this letter. */
-static bool has_flag(const struct command *c, const struct meta_verb *v, char letter)
+static bool has_flag(const struct command *c, char letter)
 {
-	for (uint32_t i = v->form == META_STORE ? 3 : 2; v->native && i < c->word_count; i++) {
+	uint32_t first = c->row->memcached.form == FORM_STORE ? 3 : 2;
+
+	for (uint32_t i = first; c->row->flags & COMMAND_META && i < c->word_count; i++) {
 		const struct command_part *p = &c->parts[c->words[i].first];
 
 		if (p->kind == PART_TEXT && p->text[0] == letter)
@@ -377,24 +334,20 @@ static bool has_flag(const struct command *c, const struct meta_verb *v, char le
 	return false;
 }
 
-/* Whether a command gets an opaque number, which identifies its answer. */
-static bool is_numbered(const struct command *c, const struct meta_verb *v)
-{
-	return v->form != META_BARE && v->kind != REPLY_DEBUG && !has_flag(c, v, 'O');
-}
-
 static void expect(const struct command *c, struct expected *e)
 {
-	e->kind = verb_of(c)->kind;
+	e->kind = c->row->memcached.reply;
 }
 
 static bool settle(struct command *c, bool quiet, const char *text, char *error, size_t size)
 {
-	const struct meta_verb *v = verb_of(c);
+	const struct memcached_command *m = &c->row->memcached;
+	bool numberable = m->form != FORM_BARE && m->reply != REPLY_DEBUG;
 
-	c->numbered = is_numbered(c, v);
-	c->quiet = quiet && v->silent && c->numbered;
-	if (!quiet || c->numbered || v->form == META_BARE || v->kind == REPLY_DEBUG)
+	/* The number identifies its answer. Only a read's misses may get none. */
+	c->numbered = numberable && !has_flag(c, 'O');
+	c->quiet = quiet && c->row->flags & COMMAND_READS && c->numbered;
+	if (!quiet || c->numbered || !numberable)
 		return true;
 	snprintf(
 	    error, size,
@@ -405,30 +358,13 @@ static bool settle(struct command *c, bool quiet, const char *text, char *error,
 
 static bool fits(const struct command *c, char *error, size_t size)
 {
-	const struct meta_verb *v = verb_of(c);
-	char name[COMMAND_NAME];
-
-	command_name(c, name, sizeof(name));
-	if (!v)
-		snprintf(
-		    error, size,
-		    "%s is not a memcached command that forktail can send: get, gets, set, add, replace, "
-		    "append, prepend, delete, incr, decr, touch, version, mg, ms, md, ma, mn, me",
-		    name);
-	else if (c->word_count < v->words_min || c->word_count > v->words_max)
-		snprintf(error, size, "memcached's %s has the form %s%s%s%s", name, name,
-			 v->form == META_BARE ? "" : " KEY", v->form == META_STORE ? " DATA" : "",
-			 v->native					 ? " [FLAG ...]"
-			 : v->words_max == 4				 ? " [EXPIRY]"
-			 : v->words_max == 3 && v->kind == REPLY_TOUCHED ? " EXPIRY"
-			 : v->words_max == 3 && v->form == META_PLAIN	 ? " NUMBER"
-									 : "");
-	else if (has_flag(c, v, 'q'))
-		snprintf(error, size,
-			 "the flag q suppresses answers that forktail-load waits for. Remove q, or use "
-			 "--meta-quiet, which handles it");
-	else
+	if (!memcached_fits(PROTOCOL_MEMCACHE_META, c, error, size))
+		return false;
+	if (!has_flag(c, 'q'))
 		return true;
+	snprintf(error, size,
+		 "the flag q suppresses answers that forktail-load waits for. Remove q, or use "
+		 "--meta-quiet, which handles it");
 	return false;
 }
 
@@ -448,13 +384,13 @@ static bool add_opaque(struct bytes *to, const struct request_values *v, struct 
 static bool write_request(const struct command *c, const struct fill *f, const struct request_values *v,
 			  struct random_stream *random, struct bytes *to, struct patches *patches)
 {
-	const struct meta_verb *verb = verb_of(c);
-	bool store = verb->form == META_STORE;
+	const struct memcached_command *m = &c->row->memcached;
+	bool store = m->form == FORM_STORE;
 	struct drawn data[WORD_PARTS_MAX];
 	size_t length = 0;
 	char head[24];
 
-	if (!bytes_add_text(to, verb->verb))
+	if (!bytes_add_text(to, m->meta))
 		return false;
 	if (c->word_count > 1 && (!bytes_add_text(to, " ") || !write_word(c, 1, f, v, random, to, patches)))
 		return false;
@@ -467,9 +403,9 @@ static bool write_request(const struct command *c, const struct fill *f, const s
 	if (c->numbered && !add_opaque(to, v, patches))
 		return false;
 	for (uint32_t i = store ? 3 : 2; i < c->word_count; i++)
-		if (!bytes_add_text(to, verb->before) || !write_word(c, i, f, v, random, to, patches))
+		if (!bytes_add_text(to, m->before) || !write_word(c, i, f, v, random, to, patches))
 			return false;
-	if (!bytes_add_text(to, verb->flags) || !bytes_add_text(to, c->quiet ? " q\r\n" : "\r\n"))
+	if (!bytes_add_text(to, m->after) || !bytes_add_text(to, c->quiet ? " q\r\n" : "\r\n"))
 		return false;
 	return !store || (write_drawn(c, 2, data, length, f, v, to, patches) && bytes_add_text(to, "\r\n"));
 }

@@ -459,41 +459,32 @@ bool memcached_line_out_of_memory(const struct memcached_line *l)
 
 static bool text_fits(const struct command *c, char *error, size_t size)
 {
-	const struct memcached_verb *v = memcached_verb_of(c);
-
-	return memcached_verb_fits(c, v && v->binary_only ? NULL : v, error, size);
+	return memcached_fits(PROTOCOL_MEMCACHE_TEXT, c, error, size);
 }
 
 static void expect(const struct command *c, struct expected *e)
 {
-	static const uint8_t of_form[] = {[FORM_KEY] = REPLY_VALUE,
-					  [FORM_STORE] = REPLY_STORED,
-					  [FORM_NUMBER] = REPLY_INTEGER,
-					  [FORM_EXPIRY] = REPLY_TOUCHED,
-					  [FORM_BARE] = REPLY_OTHER};
-	const struct memcached_verb *v = memcached_verb_of(c);
-
-	e->kind = strcmp(v->name, "DELETE") == 0 ? REPLY_DELETED : of_form[v->form];
+	e->kind = c->row->memcached.reply;
 }
 
 static bool write_request(const struct command *c, const struct fill *f, const struct request_values *v,
 			  struct random_stream *random, struct bytes *to, struct patches *patches)
 {
-	const struct memcached_verb *verb = memcached_verb_of(c);
+	const bool store = c->row->memcached.form == FORM_STORE;
 	struct drawn data[WORD_PARTS_MAX];
 	char head[24];
 	size_t length;
 
 	/* The server accepts lower case only. */
-	for (length = 0; verb->name[length]; length++)
-		head[length] = (char)tolower(verb->name[length]);
+	for (length = 0; c->row->name[length]; length++)
+		head[length] = (char)tolower(c->row->name[length]);
 	head[length] = 0;
 	if (!bytes_add_text(to, head))
 		return false;
-	for (uint32_t i = 1; i < c->word_count && (verb->form != FORM_STORE || i == 1); i++)
+	for (uint32_t i = 1; i < c->word_count && (!store || i == 1); i++)
 		if (!bytes_add_text(to, " ") || !write_word(c, i, f, v, random, to, patches))
 			return false;
-	if (verb->form != FORM_STORE)
+	if (!store)
 		return bytes_add_text(to, "\r\n");
 	if (!bytes_add_text(to, " 0 ") ||
 	    !(c->word_count > 3 ? write_word(c, 3, f, v, random, to, patches) : bytes_add_text(to, "0")))
@@ -524,7 +515,7 @@ static const struct memcached_meaning meanings[] = {
     [MEMCACHED_TEXT_TOUCHED] = {FT_STATUS_OK, {REPLY_TOUCHED}},
     [MEMCACHED_TEXT_OK] = {FT_STATUS_OK, {REPLY_OTHER}},
     [MEMCACHED_TEXT_NUMBER] = {FT_STATUS_OK, {REPLY_INTEGER}},
-    [MEMCACHED_TEXT_VERSION] = {FT_STATUS_OK, {REPLY_OTHER}},
+    [MEMCACHED_TEXT_VERSION] = {FT_STATUS_OK, {REPLY_VERSION}},
     [MEMCACHED_TEXT_STATS] = {FT_STATUS_OK, {REPLY_OTHER}},
     [MEMCACHED_TEXT_ERROR] = {FT_STATUS_ERROR_REPLY, {REPLY_ANY}},
 };

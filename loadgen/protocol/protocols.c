@@ -23,69 +23,43 @@ enum protocol_id product_protocol(const struct product *p)
 
 bool product_one_key(const struct product *p, const struct command *c)
 {
-	char name[COMMAND_NAME];
+	const struct command_row *row = c->row;
 
-	command_name(c, name, sizeof(name));
-	for (const struct key_rule *r = p->key_rules; r->name; r++)
-		if (strcmp(r->name, name) == 0)
-			return r->one_key == c->word_count;
-	return c->word_count > 1;
+	if (p == &memcached_product)
+		return row && row->flags & COMMAND_MANY_KEYS ? c->word_count == 2 : c->word_count > 1;
+	if (row && row->split)
+		return c->word_count == 1u + row->split;
+	return c->word_count > 1 && (!row || row->key == 1);
 }
 
-bool product_reads(const struct product *p, const struct command *c)
+bool memcached_fits(enum protocol_id protocol, const struct command *c, char *error, size_t size)
 {
+	bool meta = protocol == PROTOCOL_MEMCACHE_META, binary = protocol == PROTOCOL_MEMCACHE_BINARY;
+	const struct command_row *row = c->row;
 	char name[COMMAND_NAME];
 
 	command_name(c, name, sizeof(name));
-	for (const char *const *r = p->reads; *r; r++)
-		if (strcmp(*r, name) == 0)
-			return true;
-	return false;
-}
-
-/* The classic commands by name: the position of their words, and their binary opcodes, which are those of
- * memcached's protocol_binary.h. */
-
-static const struct memcached_verb verbs[] = {
-    {"GET", FORM_KEY, 0x00, 2, 2, false},	{"GETS", FORM_KEY, 0x00, 2, 2, false},
-    {"SET", FORM_STORE, 0x01, 3, 4, false},	{"ADD", FORM_STORE, 0x02, 3, 4, false},
-    {"REPLACE", FORM_STORE, 0x03, 3, 4, false}, {"DELETE", FORM_KEY, 0x04, 2, 2, false},
-    {"INCR", FORM_NUMBER, 0x05, 3, 3, false},	{"DECR", FORM_NUMBER, 0x06, 3, 3, false},
-    {"NOOP", FORM_BARE, 0x0a, 1, 1, true},	{"VERSION", FORM_BARE, 0x0b, 1, 1, false},
-    {"APPEND", FORM_STORE, 0x0e, 3, 3, false},	{"PREPEND", FORM_STORE, 0x0f, 3, 3, false},
-    {"TOUCH", FORM_EXPIRY, 0x1c, 3, 3, false},
-};
-
-const struct memcached_verb *memcached_verb_of(const struct command *c)
-{
-	char name[COMMAND_NAME];
-
-	command_name(c, name, sizeof(name));
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(*verbs); i++)
-		if (strcmp(verbs[i].name, name) == 0)
-			return &verbs[i];
-	return NULL;
-}
-
-bool memcached_verb_fits(const struct command *c, const struct memcached_verb *v, char *error, size_t size)
-{
-	char name[COMMAND_NAME];
-
-	command_name(c, name, sizeof(name));
-	if (!v) {
+	/* Meta commands have no opcode, and a noop has no line of text. */
+	if (!row || !row->memcached.words_max ||
+	    !(meta || (row->opcodes[0] && (binary || row->flags & COMMAND_MEMCACHED)))) {
 		snprintf(error, size,
 			 "%s is not a memcached command that forktail can send: get, gets, set, add, "
-			 "replace, append, prepend, delete, incr, decr, touch, version",
-			 name);
+			 "replace, append, prepend, delete, incr, decr, touch, version%s",
+			 name, meta ? ", mg, ms, md, ma, mn, me" : "");
 		return false;
 	}
-	if (c->word_count < v->words_min || c->word_count > v->words_max) {
+	if (c->word_count < row->memcached.words_min || c->word_count > row->memcached.words_max) {
+		static const char *const words[] = {[FORM_KEY] = " KEY",
+						    [FORM_STORE] = " KEY DATA",
+						    [FORM_NUMBER] = " KEY NUMBER",
+						    [FORM_EXPIRY] = " KEY EXPIRY",
+						    [FORM_BARE] = ""};
+
 		snprintf(error, size, "memcached's %s has the form %s%s%s", name, name,
-			 v->form == FORM_BARE ? "" : " KEY",
-			 v->form == FORM_STORE	  ? " DATA [EXPIRY]"
-			 : v->form == FORM_NUMBER ? " NUMBER"
-			 : v->form == FORM_EXPIRY ? " EXPIRY"
-						  : "");
+			 words[row->memcached.form],
+			 row->flags & COMMAND_META	 ? " [FLAG ...]"
+			 : row->memcached.words_max == 4 ? " [EXPIRY]"
+							 : "");
 		return false;
 	}
 	return true;
@@ -138,17 +112,11 @@ bool memcached_find_value(const char *reply, size_t length, int blanks, size_t *
 
 /* ---- the product ---- */
 
-static const struct key_rule key_rules[] = {
-    {"GET", 2}, {"GETS", 2}, {"VERSION", 0}, {"STATS", 0}, {"FLUSH_ALL", 0}, {NULL, 0},
-};
-static const char *const reads[] = {"GET", "GETS", "GAT", "GATS", "MG", NULL};
-
 const struct product memcached_product = {
     .name = "memcached",
     .program = "memcached",
     .port = 11211,
     .longest_key = 250,
     .expiry = "",
-    .key_rules = key_rules,
-    .reads = reads,
+    .reads = true,
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "common/text.h"
 #include "loadgen/protocol.h"
 
@@ -242,23 +243,10 @@ struct row_reader {
 	struct data_set *d;
 	const char *path, *at, *end;
 	char separator, *out;
-	uint64_t line, room;
+	uint64_t line;
 	char *error;
-	size_t size;
+	size_t size, room;
 };
-
-static bool grow(struct row_reader *r)
-{
-	struct data_field *grown;
-
-	if (r->d->rows < r->room)
-		return true;
-	r->room = r->room ? 2 * r->room : 1024;
-	grown = realloc(r->d->fields, r->room * r->d->columns * sizeof(*grown));
-	if (grown)
-		r->d->fields = grown;
-	return grown != NULL;
-}
 
 /* Reads a row into `fields`, which has room for `most`. Returns their number, or negative and a sentence. */
 static int read_row(struct row_reader *r, struct data_field *fields, uint32_t most)
@@ -295,7 +283,7 @@ static int read_rows(struct row_reader *r)
 	while (r->at < r->end) {
 		uint64_t line = r->line;
 
-		if (!grow(r)) {
+		if (!grow(&d->fields, &r->room, d->rows, d->columns * sizeof(*d->fields))) {
 			snprintf(r->error, r->size, "not enough memory for %s", r->path);
 			return -ENOMEM;
 		}

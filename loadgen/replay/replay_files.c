@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/grow.h"
 #include "common/text.h"
 #include "loadgen/protocol.h"
 #include "loadgen/replay.h"
@@ -51,6 +52,7 @@ void replay_store_close_files(struct replay_store *s)
 	free(s->files);
 	s->files = NULL;
 	s->file_count = 0;
+	s->file_room = 0;
 }
 
 void replay_store_free(struct replay_store *s)
@@ -121,13 +123,10 @@ static int file_open(struct replay_file *f, const char *path)
 
 static int add_file(struct replay_store *s, const char *path, char *error, size_t size)
 {
-	struct replay_file *grown = realloc(s->files, (s->file_count + 1) * sizeof(*grown));
-	int rc = grown ? 0 : -ENOMEM;
+	int rc = grow(&s->files, &s->file_room, s->file_count, sizeof(*s->files))
+		     ? file_open(&s->files[s->file_count++], path)
+		     : -ENOMEM;
 
-	if (grown) {
-		s->files = grown;
-		rc = file_open(&grown[s->file_count++], path);
-	}
 	if (rc)
 		snprintf(error, size, "cannot read %s: %s", path, strerror(-rc));
 	return rc;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "common/hash.h"
 #include "common/text.h"
 #include "loadgen/replay.h"
@@ -270,7 +271,7 @@ struct gather_client {
 struct gather_name {
 	char text[OPERATION_NAME];
 	uint64_t count;
-	bool harmful; /* an entry in the list of harmful commands begins with it */
+	const struct command_row *row; /* NULL: it has none */
 	bool selects;
 	enum replay_part part; /* of a transaction */
 	uint32_t operation;
@@ -315,32 +316,25 @@ static struct gather_client *find_client(struct gather *g, const struct replay_w
 	return NULL;
 }
 
-static enum replay_part part_of(const char *name)
+static enum replay_part part_of(const struct command_row *row)
 {
-	static const struct {
-		const char *name;
-		enum replay_part part;
-	} all[] = {{"WATCH", REPLAY_WATCH},
-		   {"UNWATCH", REPLAY_UNWATCH},
-		   {"MULTI", REPLAY_MULTI},
-		   {"EXEC", REPLAY_EXEC},
-		   {"DISCARD", REPLAY_EXEC}};
+	unsigned flags = row ? row->flags : 0;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		if (strcmp(all[i].name, name) == 0)
-			return all[i].part;
-	return REPLAY_PLAIN;
+	return flags & COMMAND_WATCH	 ? REPLAY_WATCH
+	       : flags & COMMAND_UNWATCH ? REPLAY_UNWATCH
+	       : flags & COMMAND_MULTI	 ? REPLAY_MULTI
+	       : flags & COMMAND_EXEC	 ? REPLAY_EXEC
+					 : REPLAY_PLAIN;
 }
 
 /* NULL: out of memory. */
 static struct gather_name *add_name(struct gather *g, const char *text)
 {
 	struct gather_name *n = &g->names[HASH_COUNT(g->by_name)];
-	struct replay_word word = {text, strlen(text)};
+	const struct command_row *row = commands_row(text, strlen(text));
 
-	*n = (struct gather_name){
-	    .selects = strcmp(text, "SELECT") == 0, .harmful = harm_begins(&word), .part = part_of(text)};
-	memcpy(n->text, text, word.length + 1);
+	*n = (struct gather_name){.row = row, .selects = strcmp(text, "SELECT") == 0, .part = part_of(row)};
+	memcpy(n->text, text, strlen(text) + 1);
 	HASH_ADD_STR(g->by_name, text, n);
 	return hash_added(n) ? n : NULL;
 }
@@ -405,16 +399,8 @@ static struct replay_record *new_record(struct gather *g)
 {
 	struct replay *r = g->r;
 
-	if (r->count == g->record_room) {
-		uint64_t room = g->record_room ? (uint64_t)g->record_room * 2 : 1024;
-		struct replay_record *grown =
-		    room > REPLAY_END ? NULL : realloc(r->records, room * sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		r->records = grown;
-		g->record_room = (uint32_t)room;
-	}
+	if (r->count == REPLAY_END || !grow(&r->records, &g->record_room, r->count, sizeof(*r->records)))
+		return NULL;
 	return &r->records[r->count];
 }
 
@@ -463,8 +449,8 @@ bool gather_add(struct gather *g, const struct replay_item *item)
 		r->scripted++;
 		return true;
 	}
-	if (name != OTHER_NAME && g->names[name].harmful)
-		harm = harm_find(g->allowed, item);
+	if (name != OTHER_NAME && g->names[name].row)
+		harm = harm_find(g->allowed, item, g->names[name].row);
 	if (harm >= 0) {
 		r->left_out[harm]++;
 		return true;
@@ -588,17 +574,10 @@ bool replay_words_begin(struct replay_reader *r, size_t bytes)
 
 bool replay_words_add(struct replay_reader *r, const char *at, size_t length)
 {
-	if (r->word_count == r->word_room) {
-		uint32_t room = r->word_room ? r->word_room * 2 : 16;
-		struct replay_word *grown =
-		    r->word_count == REPLAY_WORDS_MAX ? NULL : realloc(r->words, room * sizeof(*grown));
-
-		if (!grown) {
-			replay_damage(r, r->at, false, "more words than a command can have");
-			return false;
-		}
-		r->words = grown;
-		r->word_room = room;
+	if (r->word_count == REPLAY_WORDS_MAX ||
+	    !grow(&r->words, &r->word_room, r->word_count, sizeof(*r->words))) {
+		replay_damage(r, r->at, false, "more words than a command can have");
+		return false;
 	}
 	r->words[r->word_count++] = (struct replay_word){at, length};
 	return true;
@@ -630,12 +609,23 @@ bool replay_read_seconds(const char **at, const char *end, uint64_t *ns)
 
 /* What is omitted from a recording, as text and as JSON. */
 
+/* The row of the next omitted command, those that lose data first; *n is 0 at the beginning. -1: there is
+ * none. */
+static int next_left_out(const struct replay *r, int *n)
+{
+	while (*n < (HARM_PROTOCOL + 1) * COMMAND_ROWS) {
+		int row = *n % COMMAND_ROWS, harm = (*n)++ / COMMAND_ROWS;
+
+		if (r->left_out[row] && commands_table[row].harm == harm)
+			return row;
+	}
+	return -1;
+}
+
 void replay_describe(const struct replay *r, FILE *to)
 {
-	uint64_t all = 0;
+	const char *before = "omitted: ";
 
-	for (int i = 0; i < HARM_MAX; i++)
-		all += r->left_out[i];
 	fprintf(to, "replayed from %s: %u command%s of %u client%s", replay_format_names[r->format], r->count,
 		r->count == 1 ? "" : "s", r->clients, r->clients == 1 ? "" : "s");
 	if (r->timed && r->count)
@@ -658,14 +648,11 @@ void replay_describe(const struct replay *r, FILE *to)
 	if (r->scripted)
 		fprintf(to, "omitted: %" PRIu64 " call%s from scripts, which the scripts repeat themselves\n",
 			r->scripted, r->scripted == 1 ? "" : "s");
-	if (all) {
-		fprintf(to, "omitted: ");
-		for (int i = 0, some = 0; i < HARM_MAX; i++)
-			if (r->left_out[i])
-				fprintf(to, "%s%s %" PRIu64 " (%s)", some++ ? ", " : "", harm_name(i),
-					r->left_out[i], harm_reason(i));
+	for (int n = 0, row; (row = next_left_out(r, &n)) >= 0; before = ", ")
+		fprintf(to, "%s%s %" PRIu64 " (%s)", before, commands_table[row].name, r->left_out[row],
+			harm_reason(row));
+	if (*before == ',')
 		fprintf(to, ". To send them, use --replay-allow\n");
-	}
 	if (r->backwards)
 		fprintf(to, "timestamps earlier than the previous one, replaced by it: %" PRIu64 "\n",
 			r->backwards);
@@ -682,9 +669,8 @@ void replay_describe_json(const struct replay *r, json_t *j)
 	json_put_number(replay, "speed", r->speed);
 	json_put_number(replay, "recorded_s", r->count ? (double)r->records[r->count - 1].due_ns * 1e-9 : 0);
 	left_out = json_put_object(replay, "left_out");
-	for (int i = 0; i < HARM_MAX; i++)
-		if (r->left_out[i])
-			json_put_count(left_out, harm_name(i), r->left_out[i]);
+	for (int n = 0, row; (row = next_left_out(r, &n)) >= 0;)
+		json_put_count(left_out, commands_table[row].name, r->left_out[row]);
 	json_put_text(replay, "order",
 		      replay_order_names[r->by_key ? REPLAY_ORDER_KEY : REPLAY_ORDER_CLIENT]);
 	json_put_count(replay, "outside_sample", r->outside_sample);

@@ -19,7 +19,7 @@ struct gather {
 	const struct harm_allowed *allowed;
 	struct gather_client *clients;	     /* hash table, by name */
 	struct gather_name *names, *by_name; /* NAMES_MAX of them, and the hash table of those in use */
-	uint32_t record_room;
+	size_t record_room;
 	uint64_t first_ns, last_ns; /* REPLAY_NO_TIME: none yet */
 };
 
@@ -52,6 +52,7 @@ struct replay_chunk {
 struct replay_store {
 	struct replay_file *files; /* in reading order */
 	uint32_t file_count;
+	size_t file_room;
 	struct replay_chunk *chunks; /* the current one first */
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/grow.h"
 #include "loadgen/results.h"
 
 const char *const status_names[STATUSES] = {
@@ -308,18 +309,8 @@ static uint64_t answers(const struct stats *s)
 
 void second_rates_add(struct second_rates *r, const struct stats *second)
 {
-	double *grown;
-
-	if (second->span_ns < WHOLE_NS)
-		return;
-	if (r->count == r->room) {
-		grown = realloc(r->rates, sizeof(*grown) * (r->room ? 2 * r->room : 64));
-		if (!grown)
-			return;
-		r->rates = grown;
-		r->room = r->room ? 2 * r->room : 64;
-	}
-	r->rates[r->count++] = (double)answers(second) * 1e9 / (double)second->span_ns;
+	if (second->span_ns >= WHOLE_NS && grow(&r->rates, &r->room, r->count, sizeof(*r->rates)))
+		r->rates[r->count++] = (double)answers(second) * 1e9 / (double)second->span_ns;
 }
 
 void second_rates_free(struct second_rates *r)

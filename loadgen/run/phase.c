@@ -137,7 +137,6 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .workload = r->workload,
 	    .mix = test->mix,
 	    .log_over_ns = o->log_mode == LOG_SLOW ? o->slow_ns : 0,
-	    .connections_over_time = o->has_connections_profile ? &o->connections_over_time : NULL,
 	    .open_loop = r->rate > 0 || o->has_rate_profile || o->replay,
 	    .stamped = o->delivery != DELIVERY_NONE,
 	    .first_id = r->next_connection,
@@ -145,7 +144,7 @@ static void make_plan(struct run *r, struct phase *p, const struct test *test)
 	    .nodes = r->nodes,
 	    .proxy_ring = r->o->behind_count ? &r->proxy_ring : NULL,
 	    .next_connection = r->next_connection,
-	    .ending = {.max_errors = o->max_errors, .done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
+	    .ending = {.done_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)},
 	    .measure_ns = o->warmup_ns ? UINT64_MAX : 0, /* the start isn't known yet */
 	};
 }
@@ -480,16 +479,9 @@ int phase_deliveries_start(struct run *r, struct phase *p)
 {
 	const struct options *o = r->o;
 	struct deliveries_plan plan = {
-	    .kind = o->delivery,
-	    .consumers = o->consumers,
-	    .channels = o->channels,
-	    .operation = r->workload->delivery,
-	    .thread = o->threads,
-	    .backoff_ms = o->backoff_ms,
-	    .on_error = o->on_error,
+	    .options = o,
 	    .workload = r->workload,
 	    .endpoint = p->plan.endpoint,
-	    .stamps = r->workload->stamps,
 	    .log = r->log,
 	    .log_over_ns = p->plan.log_over_ns,
 	    .stop = &p->plan.ending.stop,
@@ -499,7 +491,7 @@ int phase_deliveries_start(struct run *r, struct phase *p)
 	char error[512];
 	int *fds, rc;
 
-	mix_add(&plan.mix, plan.operation, 1);
+	mix_add(&plan.mix, r->workload->delivery, 1);
 	plan.first_id = atomic_fetch_add(&p->plan.next_connection, o->consumers);
 	fds = server_connect_all(&r->server, plan.first_id, o->consumers, error, sizeof(error));
 	if (!fds) {

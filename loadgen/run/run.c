@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/grow.h"
 #include "common/text.h"
 #include "find.h"
 #include "loadgen/cluster.h"
@@ -873,24 +874,15 @@ void complain_of_limit(struct run *r, const char *text)
 struct slot_finder {
 	struct command_table *table;
 	const char **words;
-	size_t *lengths;
-	uint32_t room;
+	size_t *lengths, room, lengths_room;
 };
 
 /* The words in the form that cluster.h takes. */
 static bool take_words(struct slot_finder *f, const struct replay_word *words, uint32_t count)
 {
-	if (count > f->room) {
-		const char **grown = realloc(f->words, 2 * count * sizeof(*grown));
-		size_t *lengths = grown ? realloc(f->lengths, 2 * count * sizeof(*lengths)) : NULL;
-
-		if (grown)
-			f->words = grown;
-		if (!lengths)
-			return false;
-		f->lengths = lengths;
-		f->room = 2 * count;
-	}
+	if (!grow_to(&f->words, &f->room, count, sizeof(*f->words)) ||
+	    !grow_to(&f->lengths, &f->lengths_room, count, sizeof(*f->lengths)))
+		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		f->words[i] = words[i].at;
 		f->lengths[i] = words[i].length;

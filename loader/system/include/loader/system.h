@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "bpf/events.h"
+#include "common/grow.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,12 +21,6 @@ extern "C" {
 uint64_t cpu_time_ns(pid_t pid);
 uint64_t own_cpu_ns(void);
 uint64_t thread_cpu_ns(void); /* of this thread */
-
-/* Arrays that grow. */
-
-/* Makes space for one more item in an array of `count`, by doubling it when it is full. `array` is the
- * address of the pointer to it. False without memory: the array is unchanged. */
-bool grow(void *array, size_t *room, size_t count, size_t item_bytes);
 
 /* Reads files of /proc and similar file systems as text: they have no size until they are read. */
 

@@ -308,7 +308,7 @@ struct threads {
 	uint64_t ticks;
 	uint64_t unnamed_until_ns;  /* until when a child may have no role */
 	struct ended_target *ended; /* in order of their end */
-	size_t ended_count;
+	size_t ended_count, ended_room;
 	uint64_t begun; /* of targets and their children, so far */
 	bool closing;	/* from now on accounts end because the recording ends */
 	/* Asks for the command line of a process, for threads_title(). NULL: roles of children stay unknown.

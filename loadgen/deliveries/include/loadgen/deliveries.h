@@ -20,18 +20,11 @@
 struct deliveries;
 
 struct deliveries_plan {
-	enum delivery_kind kind;
-	uint32_t consumers;
-	uint32_t channels;   /* or queues: key names number 0 to this */
-	uint8_t operation;   /* of a delivery */
-	uint32_t first_id;   /* of the consumers' connections */
-	uint32_t thread;     /* number, for connection records */
-	uint32_t backoff_ms; /* before a broken consumer reconnects */
-	enum on_error on_error;
+	const struct options *options;
 	const struct workload *workload;
-	struct mix mix; /* contains the delivery's operation */
+	uint32_t first_id; /* of the consumers' connections */
+	struct mix mix;	   /* contains the delivery's operation */
 	struct endpoint endpoint;
-	struct stamps *stamps;
 	atomic_bool *stop, *gave_up; /* of the load: ended by --on-error stop */
 	int done_fd;
 	struct request_log *log; /* NULL: no log */

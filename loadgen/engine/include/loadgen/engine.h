@@ -202,7 +202,6 @@ struct load_model {
 
 /* How a test ends early. */
 struct ending {
-	uint64_t max_errors; /* 0: no limit */
 	atomic_uint_fast64_t errors;
 	atomic_bool stop;    /* send nothing more, await answers for at most a second */
 	atomic_bool abandon; /* await nothing more */
@@ -217,12 +216,11 @@ struct load_plan {
 	uint64_t start_ns, end_ns; /* end_ns: PACING_NEVER without a duration */
 	uint64_t measure_ns;	   /* requests due before it are warm-up: logged, not counted */
 	uint64_t log_over_ns;	   /* faster requests are not logged, unless they failed */
-	const struct profile *connections_over_time;
-	bool open_loop;		  /* `nodes` and a replay also determine the threads' load_model */
-	bool stamped;		  /* the message contains when its request was due, in a closed loop too */
-	uint32_t first_id;	  /* of the test's first connection */
-	struct endpoint endpoint; /* of the server, if there is only one */
-	struct nodes *nodes;	  /* NULL: there is one server */
+	bool open_loop;		   /* `nodes` and a replay also determine the threads' load_model */
+	bool stamped;		   /* the message contains when its request was due, in a closed loop too */
+	uint32_t first_id;	   /* of the test's first connection */
+	struct endpoint endpoint;  /* of the server, if there is only one */
+	struct nodes *nodes;	   /* NULL: there is one server */
 	const struct ketama *proxy_ring; /* finds each request's server for the log; NULL: no proxy */
 	atomic_uint next_connection;	 /* numbers for connections opened during the run */
 	struct ending ending;
@@ -282,6 +280,7 @@ struct load_thread {
 	struct event_base *base; /* NULL: no event loop */
 	struct group **groups;
 	uint32_t group_count;
+	size_t group_room;
 	uint32_t connection_count;    /* of each group */
 	struct routing *routing;      /* models.h; NULL: one server, one group */
 	struct replay_thread *replay; /* replay_lanes.c's; NULL: no recording is replayed */

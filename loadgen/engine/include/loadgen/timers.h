@@ -18,7 +18,8 @@ struct timer {
 
 struct timers {
 	struct timer *heap;
-	uint32_t count, room;
+	uint32_t count;
+	size_t room;
 	uint64_t armed_ns; /* the time set in `fd`; 0: none */
 	int fd;
 };

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/commands.h"
 #include "recording/recording.h"
 
 #ifdef __cplusplus
@@ -290,6 +291,7 @@ enum { COMMAND_NAME = 24 };
 enum { COMMAND_WORDS_MAX = 256, COMMAND_PARTS_MAX = 512, WORD_PARTS_MAX = 64, COMMAND_PATCHES_MAX = 64 };
 
 struct command {
+	const struct command_row *row; /* of its first word; NULL: it has none */
 	struct command_word *words;
 	struct command_part *parts;
 	uint32_t word_count, part_count;
@@ -619,38 +621,11 @@ const char *memcached_binary_status_name(uint16_t status);
 enum protocol_id { PROTOCOL_REDIS, PROTOCOL_MEMCACHE_TEXT, PROTOCOL_MEMCACHE_BINARY, PROTOCOL_MEMCACHE_META };
 enum { PROTOCOLS = PROTOCOL_MEMCACHE_META + 1 };
 
-/* The kinds of answers to a command. Redis' kinds have the numbers of its scanner, so that the hot path
- * compares them directly. */
-enum reply_kind {
-	REPLY_ANY = 0, /* any reply except an error */
-	REPLY_LINE = RESP_LINE,
-	REPLY_INTEGER = RESP_INTEGER,
-	REPLY_VALUE = RESP_STRING, /* for memcached: values, or none */
-	REPLY_LIST = RESP_ARRAY,
-	REPLY_NIL = RESP_NIL,
-	/* memcached's */
-	REPLY_STORED = 128,
-	REPLY_DELETED,
-	REPLY_TOUCHED,
-	REPLY_ITEM, /* to a meta command's read: with or without the value, depending on its flags */
-	REPLY_VERSION,
-	REPLY_DEBUG,
-	REPLY_NOOP,
-	REPLY_OTHER,  /* to a text command without a key */
-	REPLY_OPCODE, /* to a binary one: it contains the command */
-};
-
 /* The expected answer to a command. */
 struct expected {
 	uint8_t kind;	/* enum reply_kind that means success */
 	uint8_t miss;	/* enum reply_kind that means a miss; REPLY_ANY: none does */
 	uint8_t opcode; /* of REPLY_OPCODE */
-};
-
-/* A command that a proxy doesn't route by its second word, or only in this form. */
-struct key_rule {
-	const char *name; /* in upper case; NULL: the end of the list */
-	uint32_t one_key; /* the number of words with one key; 0: no word is a key */
 };
 
 /* A kind of server, with any protocol. */
@@ -660,9 +635,7 @@ struct product {
 	uint16_t port;	      /* unless another one is given */
 	uint32_t longest_key; /* bytes; 0: longer than any of ours */
 	const char *expiry;   /* what precedes a SET's expiry, with a leading blank */
-	const struct key_rule *key_rules;
-	/* Commands that change nothing, terminated by NULL. No list: the server knows them. */
-	const char *const *reads;
+	bool reads;	 /* the table of commands has those that change nothing; else the server knows them */
 	bool databases;	 /* numbered databases */
 	bool records;	 /* hashes and sorted sets, which YCSB's layout needs */
 	bool replicas;	 /* with clusters, Sentinels and WAIT */
@@ -727,8 +700,6 @@ enum protocol_id product_protocol(const struct product *p);
 
 /* Whether the second word of a command is its only key. */
 bool product_one_key(const struct product *p, const struct command *c);
-/* Whether a command changes nothing, for a product that has a list of those. */
-bool product_reads(const struct product *p, const struct command *c);
 
 /* Answers on the hot path, for every protocol: the end of a reply, and the result of its request. Code for
  * Redis is inlined, because at a million answers per second a call is measurable; other protocols use the
@@ -789,24 +760,11 @@ static inline unsigned reply_status(enum protocol_id protocol, const union reply
 	return reply_status_redis(s, e, word);
 }
 
-/* What memcached's protocols have in common. A classic command is written as VERB KEY [DATA or NUMBER]
- * [EXPIRY] in every protocol, so the text and the binary protocol share the list; all have the same product;
- * and the line protocols share the login. For the three protocol files. */
+/* What memcached's protocols have in common: the product, the table of commands, and the login of the line
+ * protocols. For the three protocol files. */
 
-enum verb_form { FORM_KEY, FORM_STORE, FORM_NUMBER, FORM_EXPIRY, FORM_BARE };
-
-struct memcached_verb {
-	const char *name;
-	enum verb_form form;
-	uint8_t opcode; /* of the binary protocol: as in memcached's protocol_binary.h */
-	uint8_t words_min, words_max;
-	bool binary_only;
-};
-
-/* NULL: there's no such command. */
-const struct memcached_verb *memcached_verb_of(const struct command *c);
-/* Whether the command is `v` with a valid number of words. NULL is no command. False, and a sentence. */
-bool memcached_verb_fits(const struct command *c, const struct memcached_verb *v, char *error, size_t size);
+/* Whether a command is one of the protocol's, with a valid number of words. False, and a sentence. */
+bool memcached_fits(enum protocol_id protocol, const struct command *c, char *error, size_t size);
 
 /* For the text protocol and the meta commands: a `set` whose value is "user password" and whose key and flags
  * have no meaning, as the first command of a connection (memcached's -Y). */

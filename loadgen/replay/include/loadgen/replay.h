@@ -49,7 +49,8 @@ struct replay_reader {
 		size_t length, room;
 	} text; /* unescaped words */
 	struct replay_word *words;
-	uint32_t word_count, word_room;
+	uint32_t word_count;
+	size_t word_room;
 };
 
 void replay_reader_init(struct replay_reader *r, const char *begin, const char *end);
@@ -89,24 +90,20 @@ size_t rdb_length(const char *at, const char *end, struct rdb_facts *facts, char
  * those that prevent a connection from answering one reply per request. A capture comes from a server whose
  * flushes and failovers had reasons; it is replayed on another server, or on the same one later. */
 
-enum { HARM_MAX = 80, HARM_NAME = 24 };
-
-/* Allowed commands, by their position in the list. */
+/* Allowed commands, by their row in the table of commands. */
 struct harm_allowed {
-	bool of[HARM_MAX];
+	bool of[COMMAND_ROWS];
 };
 
 /* "flushall,config", "client kill" or "all"; false, and a sentence. Commands that change the protocol can't
  * be allowed. */
 bool harm_allow(struct harm_allowed *allowed, const char *list, char *error, size_t size);
 
-/* Whether an entry in the list begins with this word: only then the rest of the command matters. */
-bool harm_begins(const struct replay_word *name);
-/* The position in the list of the entry that makes a command omitted, or -1: it is sent. */
-int harm_find(const struct harm_allowed *allowed, const struct replay_item *item);
-/* "CLIENT KILL", and why: "blocks without limit". */
-const char *harm_name(int harm);
-const char *harm_reason(int harm);
+/* The row that makes a command omitted, or -1: it is sent. `row`: of its first word. */
+int harm_find(const struct harm_allowed *allowed, const struct replay_item *item,
+	      const struct command_row *row);
+/* Why: "blocks without limit". */
+const char *harm_reason(int command);
 
 /* A recording of client commands to a Redis server, prepared for replay: a MONITOR capture, an append-only
  * file (one file, or Redis 7's directory) or a CSV file. The whole file becomes an array of records before
@@ -174,7 +171,7 @@ struct replay {
 	uint32_t name_count;
 	bool others; /* there are commands with other names */
 
-	uint64_t left_out[HARM_MAX];
+	uint64_t left_out[COMMAND_ROWS]; /* by row of the table of commands */
 	uint64_t scripted;	 /* calls from scripts: omitted, because the script itself is replayed */
 	uint64_t backwards;	 /* times earlier than the previous one */
 	uint64_t outside_sample; /* commands outside the sample */

@@ -147,7 +147,8 @@ extern const char *const status_names[STATUSES];
 
 struct second_rates {
 	double *rates; /* answers per second */
-	uint32_t count, room;
+	uint32_t count;
+	size_t room;
 };
 
 /* Adds a second's counts; the incomplete ones at a run's end are left out. Without memory, it is not added.

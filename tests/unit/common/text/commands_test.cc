@@ -6,10 +6,10 @@
 #include <set>
 #include <string>
 
-#include "loader/requests.h"
+#include "common/commands.h"
 #include "tests/support/catch.h"
 
-TEST_CASE("every command has one index, and is found by its name", "[requests]")
+TEST_CASE("every command has one index, and is found by its name", "[commands]")
 {
 	STATIC_REQUIRE(COMMANDS <= 254);
 	std::set<std::string> names;
@@ -32,7 +32,7 @@ TEST_CASE("every command has one index, and is found by its name", "[requests]")
 	CHECK(std::string(commands_name(UINT32_MAX)) == "other");
 }
 
-TEST_CASE("words that are no command of the table are others", "[requests]")
+TEST_CASE("words that are no command of the table are others", "[commands]")
 {
 	for (const char *word : {"", "G", "GE", "GETT", "get", "unknown", "other", "NOSUCHCOMMAND", "ZZZ",
 				 "A", "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFGHIJKLMNOPQRSTUVWXYZ"})
@@ -43,7 +43,7 @@ TEST_CASE("words that are no command of the table are others", "[requests]")
 	CHECK(commands_flags(UINT32_MAX) == 0);
 }
 
-TEST_CASE("commands that block or push are marked", "[requests]")
+TEST_CASE("commands that block or push are marked", "[commands]")
 {
 	const auto flags = [](const char *name) { return commands_flags(commands_find(name, strlen(name))); };
 	for (const char *name : {"BLPOP", "BRPOP", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP",
@@ -58,7 +58,7 @@ TEST_CASE("commands that block or push are marked", "[requests]")
 		CHECK((flags(name) & COMMAND_REDIS) == 0);
 }
 
-TEST_CASE("opcodes of memcached's binary protocol have the names of its text commands", "[requests]")
+TEST_CASE("opcodes of memcached's binary protocol have the names of its text commands", "[commands]")
 {
 	const auto name = [](unsigned opcode) {
 		return std::string(commands_name(commands_of_opcode(static_cast<uint8_t>(opcode))));
@@ -81,4 +81,28 @@ TEST_CASE("opcodes of memcached's binary protocol have the names of its text com
 	for (unsigned opcode : {0x09u, 0x0du, 0x11u, 0x12u, 0x13u, 0x14u, 0x15u, 0x16u, 0x17u, 0x18u, 0x19u,
 				0x1au, 0x1eu, 0x24u})
 		CHECK(quiet(opcode));
+}
+
+TEST_CASE("rows of words in any case, and of subcommands")
+{
+	const auto row = [](const std::string &word) { return commands_row(word.data(), word.size()); };
+	for (unsigned i = 1; i < COMMAND_ROWS; i++) {
+		const std::string name = commands_table[i].name, first = name.substr(0, name.find(' '));
+		INFO(name);
+		CHECK(name.size() <= COMMAND_BYTES);
+		if (name.size() == first.size()) {
+			CHECK(row(name) == (i == COMMAND_OTHER ? nullptr : &commands_table[i]));
+			continue;
+		}
+		CHECK(row(name) == nullptr);
+		const std::string part = name.substr(first.size() + 1);
+		CHECK(commands_part(row(first), part.data(), part.size()) == &commands_table[i]);
+		CHECK(commands_part(row(first), part.data(), part.size() - 1) == nullptr);
+	}
+	CHECK(row("Get") == row("GET"));
+	CHECK(row("shutdown") != nullptr);
+	for (const char *none : {"", "NOSUCHCOMMAND", "unknown", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"})
+		CHECK(row(none) == nullptr);
+	CHECK(commands_part(row("client"), "kill", 4) == commands_part(row("CLIENT"), "KILL", 4));
+	CHECK(commands_part(row("GET"), "KILL", 4) == nullptr);
 }
