@@ -73,11 +73,14 @@ public:
 		return Checked(Opened(run) && filler_.AddSlow(run, request, parts));
 	}
 	bool Begin(const Explanation &e) override { return Checked(Opened(e.run)); }
-	bool Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns) override
+	bool Stretch(const Explanation &, const Run &run, uint64_t from_ns, uint64_t to_ns) override
 	{
-		return Checked(filler_.AddStretch(e, from_ns, to_ns));
+		return Checked(filler_.AddStretch(run, from_ns, to_ns));
 	}
-	bool Window(const Explanation &e) override { return Checked(filler_.AddWindow(e)); }
+	bool Window(const Explanation &e, const Run &run) override
+	{
+		return Checked(filler_.AddWindow(run, e.blame.threshold_ns));
+	}
 	bool End(const Explanation &e) override
 	{
 		return Checked(filler_.AddFacts(e) && filler_.Flush() && sink_->Close());
@@ -760,7 +763,7 @@ void Filler::AddHops(const Explanation &e)
 	for (const HopRow &row : e.blame.hops) {
 		if (row.hop == kNoHop)
 			continue;
-		const HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
+		const HopName name = HopNameOf(e.run, e.hop_threads, row.hop, e.blame.from_iterations);
 		Row(kHops)
 		    .Int(row.hop)
 		    .Text(name.text())
@@ -859,9 +862,9 @@ bool Filler::AddSlow(const Run &run, const SlowRequest &r, const Part *parts)
 	return ok_;
 }
 
-bool Filler::AddWindow(const Explanation &e)
+bool Filler::AddWindow(const Run &run, uint64_t threshold_ns)
 {
-	const Requests &q = e.run.requests;
+	const Requests &q = run.requests;
 	for (size_t i = q.lead; i < q.size() && ok_; i++) {
 		Batch &row = Row(kRequests);
 		row.Int(q.Number(i))
@@ -875,7 +878,7 @@ bool Filler::AddWindow(const Explanation &e)
 		    .Name(q.op[i])
 		    .Name(q.status[i])
 		    .Name(size_t{q.Behind(i)} - 1)
-		    .Bool(q.Latency(i) >= e.blame.threshold_ns);
+		    .Bool(q.Latency(i) >= threshold_ns);
 		for (const auto *time : {&q.server_arrival_ns, &q.read_ns, &q.answered_ns, &q.written_ns})
 			AddKnown(*time, i, &row);
 		AddKnown(q.request_bytes, i, &row);
@@ -900,12 +903,12 @@ std::string SyscallText(const Run &run, int number)
 
 } // namespace
 
-void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Cause blocked)
+void Filler::AddSpan(const Run &run, uint32_t thread, const ft_span &s, Cause blocked)
 {
-	const Detail &detail = DetailOf(e.run, s);
-	const std::string name = NameOf(e.run, s);
-	const WaitHolder holder = HolderOf(e.run, s);
-	const std::string syscall = SyscallText(e.run, s.syscall);
+	const Detail &detail = DetailOf(run, s);
+	const std::string name = NameOf(run, s);
+	const WaitHolder holder = HolderOf(run, s);
+	const std::string syscall = SyscallText(run, s.syscall);
 	const Cause cause = s.off_cpu ? blocked : CauseOfOwner(s.owner);
 	Row(kSpans)
 	    .Int(s.tid)
@@ -914,7 +917,7 @@ void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Ca
 	    .Time(At(s.start_ns))
 	    .Int(s.duration_ns)
 	    .Name(static_cast<size_t>(Index(cause)))
-	    .Name(s.off_cpu ? static_cast<size_t>(Index(WaitCauseOf(e.run, s))) : SIZE_MAX)
+	    .Name(s.off_cpu ? static_cast<size_t>(Index(WaitCauseOf(run, s))) : SIZE_MAX)
 	    .Int(s.on_cpu_ns)
 	    .Int(s.runnable_ns)
 	    .Int(s.blocked_ns)
@@ -929,7 +932,7 @@ void Filler::AddSpan(const Explanation &e, uint32_t thread, const ft_span &s, Ca
 	    .Int(s.off_cpu ? holder.tid | holder.ns << 32 : s.arg[1]);
 }
 
-void Filler::AddTally(const Explanation &, uint32_t thread, const ft_tally &t)
+void Filler::AddTally(uint32_t thread, const ft_tally &t)
 {
 	Row(kTallies)
 	    .Int(t.tid)
@@ -943,7 +946,7 @@ void Filler::AddTally(const Explanation &, uint32_t thread, const ft_tally &t)
 	    .Int(t.count);
 }
 
-void Filler::AddIteration(const Explanation &, uint32_t thread, const ft_span &iteration)
+void Filler::AddIteration(uint32_t thread, const ft_span &iteration)
 {
 	Row(kIterations)
 	    .Int(iteration.tid)
@@ -956,11 +959,11 @@ void Filler::AddIteration(const Explanation &, uint32_t thread, const ft_span &i
 	    .Int(iteration.arg[1]);
 }
 
-void Filler::AddSample(const Explanation &e, uint32_t, size_t index)
+void Filler::AddSample(const Run &run, const Activities &activities, size_t index)
 {
-	const ft_cpu_sample &s = e.run.cpu_samples[index];
-	const std::string syscall = SyscallText(e.run, s.syscall - 1);
-	const bool own = s.owner == FT_OWN_CODE && index < e.activities.of_sample.size();
+	const ft_cpu_sample &s = run.cpu_samples[index];
+	const std::string syscall = SyscallText(run, s.syscall - 1);
+	const bool own = s.owner == FT_OWN_CODE && index < activities.of_sample.size();
 	Row(kSamples)
 	    .Int(s.tid)
 	    .Int(s.t_ns)
@@ -968,31 +971,31 @@ void Filler::AddSample(const Explanation &e, uint32_t, size_t index)
 	    .Int((s.period ? s.period : kOldPeriod) * 1'000'000 / 16)
 	    .Int(s.cpu)
 	    .Name(static_cast<size_t>(Index(CauseOfOwner(s.owner))))
-	    .TextOr(own, own ? e.activities.Of(index).name : "")
+	    .TextOr(own, own ? activities.Of(index).name : "")
 	    .IntOr(s.stack != 0, s.stack)
 	    .Bool(s.flags & FT_CPU_SAMPLE_KERNEL)
 	    .TextOr(!syscall.empty(), syscall);
 }
 
-bool Filler::AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
+bool Filler::AddStretch(const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
-	const Run &run = e.run;
 	const Waits waits(run);
+	const Activities activities = ActivitiesOf(run);
 	auto began = [&](uint64_t t_ns) { return t_ns >= from_ns && t_ns < to_ns; };
 	for (uint32_t n = 0; n < run.threads.size() && ok_; n++) {
 		const Thread &t = run.threads[n];
 		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
 			if (began(run.spans[i].start_ns))
-				AddSpan(e, n, run.spans[i], waits.CauseOf(run.spans[i], t));
+				AddSpan(run, n, run.spans[i], waits.CauseOf(run.spans[i], t));
 		for (size_t i = t.first_tally; i < t.first_tally + t.tally_count; i++)
 			if (began(run.tallies[i].start_ns))
-				AddTally(e, n, run.tallies[i]);
+				AddTally(n, run.tallies[i]);
 		for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
 			if (began(run.iterations[i].start_ns))
-				AddIteration(e, n, run.iterations[i]);
+				AddIteration(n, run.iterations[i]);
 		for (size_t i = t.first_cpu_sample; i < t.first_cpu_sample + t.cpu_sample_count; i++)
 			if (began(run.cpu_samples[i].t_ns))
-				AddSample(e, n, i);
+				AddSample(run, activities, i);
 	}
 	for (const ft_io &io : run.ios)
 		if (began(io.start_ns))

@@ -73,8 +73,9 @@ public:
 	bool opened() const { return opened_; }
 
 	bool AddSlow(const Run &run, const SlowRequest &request, const Part *parts);
-	bool AddWindow(const Explanation &e);
-	bool AddStretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns);
+	// Requests of threshold_ns or more are marked as slow.
+	bool AddWindow(const Run &run, uint64_t threshold_ns);
+	bool AddStretch(const Run &run, uint64_t from_ns, uint64_t to_ns);
 	bool AddFacts(const Explanation &e);
 	// Passes the rest of the batches to the sink.
 	bool Flush();
@@ -86,10 +87,10 @@ private:
 	void SetNames(TableId table, const char *column, const std::vector<std::string> &names);
 	int64_t At(uint64_t t_ns) { return clock_.At(t_ns); }
 
-	void AddSpan(const Explanation &e, uint32_t thread, const ft_span &span, Cause blocked);
-	void AddTally(const Explanation &e, uint32_t thread, const ft_tally &tally);
-	void AddIteration(const Explanation &e, uint32_t thread, const ft_span &iteration);
-	void AddSample(const Explanation &e, uint32_t thread, size_t index);
+	void AddSpan(const Run &run, uint32_t thread, const ft_span &span, Cause blocked);
+	void AddTally(uint32_t thread, const ft_tally &tally);
+	void AddIteration(uint32_t thread, const ft_span &iteration);
+	void AddSample(const Run &run, const Activities &activities, size_t index);
 	void AddRun(const Explanation &e);
 	void AddCauses(const Explanation &e);
 	void AddEpisodes(const Explanation &e);
