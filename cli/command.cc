@@ -122,14 +122,14 @@ bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options)
 	return false;
 }
 
-bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Explanation *explanation,
-	  std::string *error, int *status)
+bool Explain(const std::string &run, analysis::ExplainOptions options, analysis::Reading *reading,
+	     analysis::Explanation *explanation, std::string *error, int *status)
 {
 	ProgressLine line("reading " + common::Visible(run));
 	options.progress = [&](double done) { line.Show(done); };
-	bool read = analysis::ExplainRun(run, options, explanation, error, status);
-	explanation->progress = analysis::Progress(); // the line goes
-	return read;
+	bool explained = analysis::ExplainRun(run, options, reading, explanation, error, status);
+	reading->progress = analysis::Progress(); // the line goes
+	return explained;
 }
 
 std::filesystem::path OwnDirectory()

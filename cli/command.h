@@ -43,9 +43,9 @@ void AddPart(CLI::App *app, PartTexts *texts);
 // False: the error is printed.
 bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options);
 
-// Explains a run with a progress line. False: *error is one sentence, *status the exit status.
-bool Read(const std::string &run, analysis::ExplainOptions options, analysis::Explanation *explanation,
-	  std::string *error, int *status);
+// ExplainRun() with a progress line.
+bool Explain(const std::string &run, analysis::ExplainOptions options, analysis::Reading *reading,
+	     analysis::Explanation *explanation, std::string *error, int *status);
 
 // Directory with the Python packages that forktail runs (build-python/, build-spark/, fleet/): the source
 // tree, or the link to it that script/install creates.

@@ -29,6 +29,9 @@ struct ExplainWords {
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
 	analysis::Cause cause = analysis::Cause::Unknown;
+	std::string run;
+	analysis::ExplainOptions options;
+	analysis::gate::AskedLimits fail_if;
 
 	int Views() const
 	{
@@ -166,13 +169,17 @@ bool Print(const analysis::Explanation &e, const ExplainWords &asked)
 	return false;
 }
 
-// --confined. False: *error is one sentence.
-bool Confine(const ExplainWords &asked, std::string *error)
+// --confined. False: the error is printed.
+bool Confine(const ExplainWords &asked)
 {
+	std::string error;
 	common::Allowed allowed;
 	if (!asked.json_to.empty())
 		allowed.writable = {common::PlaceOfOutput(asked.json_to)};
-	return common::Confine(allowed, error);
+	if (common::Confine(allowed, &error))
+		return true;
+	fprintf(stderr, "forktail: %s\n", error.c_str());
+	return false;
 }
 
 // --fail-if. False: the error is printed.
@@ -193,6 +200,37 @@ bool ParseFailIf(const std::vector<std::string> &texts, analysis::gate::AskedLim
 	return true;
 }
 
+// False: what was asked for is printed (--help), or the error is. *status is the exit status.
+bool ParseWords(int argc, char **argv, ExplainWords *asked, int *status)
+{
+	CLI::App app("Explain what made the slow requests of a run slow (docs/reference/explain.md).",
+		     "forktail explain");
+	std::string slow;
+	app.add_option("RUN", asked->run, "Run directory, or one .forktail file")->required();
+	AddSlow(&app, &slow);
+	AddOptions(&app, asked);
+	std::vector<std::string> fail_if;
+	app.add_option(
+	       "--fail-if", fail_if,
+	       "Exit with status 1 if the condition is true: 'p99.9>5ms', 'fork.max>20ms', 'unknown>5%' "
+	       "(what must not be, the opposite of forktail gate; docs/guides/ci.md); repeatable")
+	    ->type_name("CONDITION")
+	    ->allow_extra_args(false);
+	AddMemory(&app, &asked->options);
+	PartTexts part;
+	AddPart(&app, &part);
+	if (!Parse(&app, argc, argv, status))
+		return false;
+	*status = kUsage;
+	if (!ParseSlow(slow, &asked->options.slow) || !ParsePart(part, &asked->options) || Refused(asked) ||
+	    !ParseFailIf(fail_if, &asked->fail_if))
+		return false;
+	asked->options.groups = !asked->by.empty();
+	if (asked->episode || !asked->cause_name.empty())
+		asked->options.evidence = SIZE_MAX;
+	return true;
+}
+
 // Prints the conditions that are true. Returns the exit status.
 int SayFailed(const analysis::gate::AskedLimits &limits, const analysis::gate::RunFigures &figures)
 {
@@ -208,54 +246,29 @@ int SayFailed(const analysis::gate::AskedLimits &limits, const analysis::gate::R
 
 int ExplainCommand(int argc, char **argv)
 {
-	CLI::App app("Explain what made the slow requests of a run slow (docs/reference/explain.md).",
-		     "forktail explain");
-	std::string run, slow;
 	ExplainWords asked;
-	analysis::ExplainOptions options;
-	app.add_option("RUN", run, "Run directory, or one .forktail file")->required();
-	AddSlow(&app, &slow);
-	AddOptions(&app, &asked);
-	std::vector<std::string> fail_if;
-	app.add_option(
-	       "--fail-if", fail_if,
-	       "Exit with status 1 if the condition is true: 'p99.9>5ms', 'fork.max>20ms', 'unknown>5%' "
-	       "(what must not be, the opposite of forktail gate; docs/guides/ci.md); repeatable")
-	    ->type_name("CONDITION")
-	    ->allow_extra_args(false);
-	AddMemory(&app, &options);
-	PartTexts part;
-	AddPart(&app, &part);
 	int status = kDone;
-	if (!Parse(&app, argc, argv, &status))
+	if (!ParseWords(argc, argv, &asked, &status))
 		return status;
-	analysis::gate::AskedLimits limits;
-	if (!ParseSlow(slow, &options.slow) || !ParsePart(part, &options) || Refused(&asked) ||
-	    !ParseFailIf(fail_if, &limits))
-		return kUsage;
-	options.groups = !asked.by.empty();
-	if (asked.episode || !asked.cause_name.empty())
-		options.evidence = SIZE_MAX;
-
-	std::string error;
-	if (asked.confined && !Confine(asked, &error)) {
-		fprintf(stderr, "forktail: %s\n", error.c_str());
+	if (asked.confined && !Confine(asked))
 		return kCant;
-	}
-	analysis::Explanation explanation;
-	analysis::gate::RunFigures figures(&limits.limits);
-	if (!limits.limits.empty())
-		figures.Watch(&options);
-	if (!Read(run, options, &explanation, &error, &status)) {
+	const bool judged = !asked.fail_if.limits.empty();
+	analysis::gate::RunFigures figures(&asked.fail_if.limits);
+	if (judged)
+		figures.Watch(&asked.options);
+	analysis::Reading reading;
+	analysis::Explanation explanation(reading.run);
+	std::string error;
+	if (!Explain(asked.run, asked.options, &reading, &explanation, &error, &status)) {
 		fprintf(stderr, "forktail: %s\n", error.c_str());
 		return status;
 	}
 	if (!Print(explanation, asked))
 		return kCant;
-	if (limits.limits.empty())
+	if (!judged)
 		return kDone;
-	figures.Finish(&explanation);
-	return SayFailed(limits, figures);
+	figures.Finish(explanation, &reading);
+	return SayFailed(asked.fail_if, figures);
 }
 
 } // namespace forktail::cli

@@ -47,13 +47,13 @@ bool TakeLimits(GateWords *asked)
 
 // Explains a run to get the figures that the limits need.
 bool ReadFigures(const std::string &run, analysis::ExplainOptions options,
-		 analysis::gate::RunFigures *figures, analysis::Explanation *explanation, std::string *error,
-		 int *status)
+		 analysis::gate::RunFigures *figures, analysis::Reading *reading,
+		 analysis::Explanation *explanation, std::string *error, int *status)
 {
 	figures->Watch(&options);
-	if (!Read(run, options, explanation, error, status))
+	if (!Explain(run, options, reading, explanation, error, status))
 		return false;
-	figures->Finish(explanation);
+	figures->Finish(*explanation, reading);
 	return true;
 }
 
@@ -77,10 +77,11 @@ int Gate(GateWords *asked, const analysis::ExplainOptions &options)
 	int status = kDone;
 	std::vector<limit> of_base = asked->limits.limits;
 	analysis::gate::RunFigures figures(&asked->limits.limits), base_figures(&of_base);
-	analysis::Explanation explanation, base;
-	if (!ReadFigures(asked->run, options, &figures, &explanation, &error, &status) ||
+	analysis::Reading reading, of_base_run;
+	analysis::Explanation explanation(reading.run), base(of_base_run.run);
+	if (!ReadFigures(asked->run, options, &figures, &reading, &explanation, &error, &status) ||
 	    (!asked->base.empty() &&
-	     !ReadFigures(asked->base, options, &base_figures, &base, &error, &status)))
+	     !ReadFigures(asked->base, options, &base_figures, &of_base_run, &base, &error, &status)))
 		return CantRead(*asked, error, status);
 	const std::vector<analysis::gate::Verdict> verdicts = analysis::gate::Judge(
 	    asked->limits, LIMIT_HAS_TO_HOLD, figures, asked->base.empty() ? nullptr : &base_figures);

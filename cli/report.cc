@@ -20,12 +20,13 @@ namespace
 bool ReportRun(const std::string &run, analysis::ExplainOptions options, const std::string &out,
 	       std::string *error, int *status)
 {
-	analysis::Explanation explanation;
+	analysis::Reading reading;
+	analysis::Explanation explanation(reading.run);
 	options.page = true;
-	if (!Read(run, options, &explanation, error, status))
+	if (!Explain(run, options, &reading, &explanation, error, status))
 		return false;
 	*status = kCant;
-	return analysis::report::WriteReport(explanation, out, error);
+	return analysis::report::WriteReport(explanation, &reading, out, error);
 }
 
 // Two sides, each a run or a directory of runs.

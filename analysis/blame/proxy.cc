@@ -358,13 +358,13 @@ namespace
 
 // The index among servers and those behind them. For a further thread of a process it is that of the first
 // one.
-size_t PlaceOfProcess(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, uint32_t pid)
+size_t PlaceOfProcess(const Run &run, const std::vector<uint32_t> &threads, uint16_t hop, uint32_t pid)
 {
 	size_t places = run.servers.size() + run.behind.size();
 	if (hop < places)
 		return hop;
-	for (size_t i = 0; i < std::min(places, timelines.size()); i++)
-		if (timelines[i].thread < run.threads.size() && run.threads[timelines[i].thread].tgid == pid)
+	for (size_t i = 0; i < std::min(places, threads.size()); i++)
+		if (threads[i] < run.threads.size() && run.threads[threads[i]].tgid == pid)
 			return i;
 	return places;
 }
@@ -392,12 +392,20 @@ const char *RoleOf(const HopRow &row, const HopName &name)
 	return row.proxy ? "proxy" : name.thread.empty() ? "instance" : "thread";
 }
 
-HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, bool from_iterations)
+std::vector<uint32_t> HopThreads(const std::vector<Timeline> &timelines)
+{
+	std::vector<uint32_t> threads;
+	for (const Timeline &t : timelines)
+		threads.push_back(t.thread);
+	return threads;
+}
+
+HopName HopNameOf(const Run &run, const std::vector<uint32_t> &threads, uint16_t hop, bool from_iterations)
 {
 	HopName name;
-	if (hop >= timelines.size() || timelines[hop].thread >= run.threads.size())
+	if (hop >= threads.size() || threads[hop] >= run.threads.size())
 		return name;
-	const Thread &thread = run.threads[timelines[hop].thread];
+	const Thread &thread = run.threads[threads[hop]];
 	const uint32_t process = thread.tgid;
 	name.pid = OwnId(run, process);
 	name.tid = OwnId(run, thread.tid);
@@ -409,13 +417,13 @@ HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16
 	for (const Target &target : run.targets)
 		if (target.pid == process && !target.comm.empty())
 			name.comm = target.comm;
-	for (const Timeline &t : timelines)
-		if (t.thread < run.threads.size() && run.threads[t.thread].tgid == process &&
-		    run.threads[t.thread].tid != thread.tid)
+	for (uint32_t t : threads)
+		if (t < run.threads.size() && run.threads[t].tgid == process &&
+		    run.threads[t].tid != thread.tid)
 			name.thread = ThreadText(run, thread);
 	if (from_iterations)
 		return name;
-	size_t place = PlaceOfProcess(run, timelines, hop, process);
+	size_t place = PlaceOfProcess(run, threads, hop, process);
 	if (place < run.servers.size())
 		name.address = run.servers[place];
 	else if (place - run.servers.size() < run.behind.size())

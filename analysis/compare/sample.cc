@@ -159,15 +159,16 @@ bool Serves(const Explanation &e, uint32_t thread)
 }
 
 // Forks of the serving threads, and the server's memory.
-void AddForks(Explanation *e, RunSample *s)
+void AddForks(const Explanation &e, Reading *reading, RunSample *s)
 {
-	e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
-		for (size_t t = 0; t < e->run.threads.size(); t++) {
-			if (!Serves(*e, static_cast<uint32_t>(t)))
+	const Run &run = reading->run;
+	reading->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+		for (size_t t = 0; t < run.threads.size(); t++) {
+			if (!Serves(e, static_cast<uint32_t>(t)))
 				continue;
-			const Thread &thread = e->run.threads[t];
+			const Thread &thread = run.threads[t];
 			for (size_t i = 0; i < thread.span_count; i++) {
-				const ft_span &span = e->run.spans[thread.first_span + i];
+				const ft_span &span = run.spans[thread.first_span + i];
 				if (span.owner != FT_FORK || span.start_ns < from_ns ||
 				    span.start_ns >= to_ns)
 					continue;
@@ -178,8 +179,8 @@ void AddForks(Explanation *e, RunSample *s)
 			}
 		}
 	});
-	s->forks.rss_bytes = e->run.info.rss_bytes;
-	for (const Series &series : e->run.series)
+	s->forks.rss_bytes = run.info.rss_bytes;
+	for (const Series &series : run.series)
 		if (series.name == "target.rss")
 			for (const forktail::analysis::Sample &sample : series.samples)
 				s->forks.rss_bytes =
@@ -214,15 +215,15 @@ void AddEpisodes(const Explanation &e, RunSample *s)
 }
 
 // Latency by second, of answered requests as for percentiles.
-void AddSeconds(Explanation *e, const SlowSums &slow, RunSample *s)
+void AddSeconds(const Explanation &e, Reading *reading, const SlowSums &slow, RunSample *s)
 {
-	const uint64_t zero_ns = e->first_ns;
+	const uint64_t zero_ns = e.first_ns;
 	auto second_of = [&](uint64_t t_ns) {
 		return std::min(t_ns > zero_ns ? (t_ns - zero_ns) / kSecondNs : 0, kMostSeconds - 1);
 	};
 	std::vector<std::map<uint32_t, uint32_t>> counts;
-	ForWindows(e->log.get(), [&] {
-		const Requests &r = e->run.requests;
+	ForWindows(reading->log.get(), [&] {
+		const Requests &r = reading->run.requests;
 		for (size_t i = r.lead; i < r.size(); i++) {
 			if (IsError(r.status[i]))
 				continue;
@@ -242,7 +243,7 @@ void AddSeconds(Explanation *e, const SlowSums &slow, RunSample *s)
 			if (ns[c])
 				second.cause_ns.push_back({static_cast<Cause>(c), ns[c]});
 	}
-	for (const Episode &episode : e->episodes)
+	for (const Episode &episode : e.episodes)
 		if (!episode.causes.empty())
 			s->by_second[std::min(second_of(episode.start_ns), s->by_second.size() - 1)]
 			    .episodes.push_back(episode.causes[0].cause);
@@ -251,13 +252,13 @@ void AddSeconds(Explanation *e, const SlowSums &slow, RunSample *s)
 		s->by_second.pop_back();
 }
 
-void Reduce(Explanation *e, const SlowSums &slow, RunSample *s)
+void Reduce(const Explanation &e, Reading *reading, const SlowSums &slow, RunSample *s)
 {
-	const Blame &b = e->blame;
+	const Blame &b = e.blame;
 	s->requests = b.count - b.errors;
 	s->errors = b.errors;
-	s->drops = DropCount(e->run);
-	s->seconds = static_cast<double>(e->measured_ns) / 1e9;
+	s->drops = DropCount(e.run);
+	s->seconds = static_cast<double>(e.measured_ns) / 1e9;
 	s->rate = s->seconds > 0 ? static_cast<double>(s->requests) / s->seconds : 0;
 	s->latencies = b.latencies;
 	s->slow_ns = b.threshold_ns;
@@ -265,14 +266,14 @@ void Reduce(Explanation *e, const SlowSums &slow, RunSample *s)
 	s->slow_seconds = static_cast<double>(b.slow_ns) / 1e9;
 	s->at_p99 = CompositionAt(99, slow, s->requests);
 	s->at_p99_9 = CompositionAt(99.9, slow, s->requests);
-	AddCausesOf(*e, s);
-	AddEpisodes(*e, s);
-	AddForks(e, s);
-	AddSeconds(e, slow, s);
-	AddFacts(e->run, s);
-	s->shared_mode = e->run.shared_mode;
-	s->notes = e->notes;
-	s->notes.insert(s->notes.end(), e->run.warnings.begin(), e->run.warnings.end());
+	AddCausesOf(e, s);
+	AddEpisodes(e, s);
+	AddForks(e, reading, s);
+	AddSeconds(e, reading, slow, s);
+	AddFacts(e.run, s);
+	s->shared_mode = e.run.shared_mode;
+	s->notes = e.notes;
+	s->notes.insert(s->notes.end(), e.run.warnings.begin(), e.run.warnings.end());
 }
 
 } // namespace
@@ -286,8 +287,9 @@ bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::funct
 	options.memory_bytes = memory_bytes;
 	options.progress = progress;
 	options.tell = [&](const Run &, const SlowRequest &r, const Part *parts) { slow.Add(r, parts); };
-	Explanation e;
-	if (!ExplainRun(path, options, &e, error, status))
+	Reading reading;
+	Explanation e(reading.run);
+	if (!ExplainRun(path, options, &reading, &e, error, status))
 		return false;
 	if (e.blame.from_iterations || e.blame.count == e.blame.errors) {
 		*error = path + " has no answered requests: nothing to compare";
@@ -299,7 +301,7 @@ bool TakeSample(const std::string &path, uint64_t memory_bytes, const std::funct
 	sample->name = fs::path(path).lexically_normal().filename();
 	if (sample->name.empty())
 		sample->name = fs::path(path).lexically_normal().parent_path().filename();
-	Reduce(&e, slow, sample);
+	Reduce(e, &reading, slow, sample);
 	*slow_ns = sample->slow_ns;
 	return true;
 }

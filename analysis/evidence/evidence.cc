@@ -176,10 +176,10 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			    !waited.empty())
 				text += "; " + waited;
 			if ((blame.hops.size() > 1 || SeveralHosts(run)) && cause.hop != kNoHop)
-				text =
-				    HopNameOf(run, timelines, HopOf(timelines, scene), blame.from_iterations)
-					.text() +
-				    ": " + text;
+				text = HopNameOf(run, HopThreads(timelines), HopOf(timelines, scene),
+						 blame.from_iterations)
+					   .text() +
+				       ": " + text;
 			e.evidence.push_back(std::move(text));
 			e.evidence_of.push_back(cause.cause);
 		}

@@ -202,14 +202,14 @@ std::optional<Overload> FindOverload(const Run &run, const LogFacts &facts)
 	return {};
 }
 
-void FindLimit(const Explanation &e, const CpuTimes &cpu, Overload *o)
+void FindLimit(const std::vector<int> &serving, const Clients &load, const CpuTimes &cpu, Overload *o)
 {
 	const uint64_t ns = o->period.until_ns - o->period.since_ns;
 	std::vector<int> clients;
-	for (const Timeline &t : e.clients.timelines)
-		clients.push_back(t.thread < e.run.threads.size() ? static_cast<int>(t.thread) : -1);
+	for (const Timeline &t : load.timelines)
+		clients.push_back(t.thread == UINT32_MAX ? -1 : static_cast<int>(t.thread));
 	int server = -1, client = -1;
-	o->server_cpu = Busiest(cpu, e.serving, ns, &server);
+	o->server_cpu = Busiest(cpu, serving, ns, &server);
 	o->client_cpu = Busiest(cpu, clients, ns, &client);
 	const bool by_client = o->server_cpu >= 0 && o->server_cpu < kAtLimit && o->client_cpu >= kAtLimit;
 	o->limit = o->server_cpu >= kAtLimit ? Overload::Server

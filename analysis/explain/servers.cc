@@ -287,22 +287,22 @@ namespace
 {
 
 // MakeTimelines makes its timeline.
-void AddServing(int thread, Explanation *e)
+void AddServing(int thread, Reading *r, Explanation *e)
 {
 	e->serving.push_back(thread);
-	e->timelines.emplace_back();
+	r->timelines.emplace_back();
 	if (thread >= 0)
-		e->timelines.back().thread = static_cast<uint32_t>(thread);
+		r->timelines.back().thread = static_cast<uint32_t>(thread);
 }
 
 // The hop of a thread. Adds one if it has none.
-uint16_t HopOfThread(uint32_t thread, Explanation *e)
+uint16_t HopOfThread(uint32_t thread, Reading *r, Explanation *e)
 {
-	for (size_t i = 0; i < e->timelines.size(); i++)
-		if (e->timelines[i].thread == thread)
+	for (size_t i = 0; i < r->timelines.size(); i++)
+		if (r->timelines[i].thread == thread)
 			return static_cast<uint16_t>(i);
-	AddServing(static_cast<int>(thread), e);
-	return static_cast<uint16_t>(e->timelines.size() - 1);
+	AddServing(static_cast<int>(thread), r, e);
+	return static_cast<uint16_t>(r->timelines.size() - 1);
 }
 
 // The servers that received requests.
@@ -316,7 +316,7 @@ std::vector<bool> UsedServers(const Run &run, const LogFacts &facts)
 }
 
 // The servers behind proxies. Time at servers that were not recorded counts as network.
-void FindServersBehind(const LogFacts &facts, const Accounts &accounts, Explanation *e)
+void FindServersBehind(const LogFacts &facts, const Accounts &accounts, Reading *r, Explanation *e)
 {
 	bool proxy =
 	    std::any_of(e->serving.begin(), e->serving.end(), [](int thread) { return thread >= 0; });
@@ -324,7 +324,7 @@ void FindServersBehind(const LogFacts &facts, const Accounts &accounts, Explanat
 	size_t count = 0;
 	for (const Behind &instance : e->run.behind) {
 		std::string why;
-		AddServing(InstanceThread(e->run, accounts, instance, &why), e);
+		AddServing(InstanceThread(e->run, accounts, instance, &why), r, e);
 		if (e->serving.back() >= 0)
 			continue;
 		missing += (count++ ? "; " : "") + why;
@@ -377,8 +377,10 @@ int MainThreadOf(const Run &run, uint32_t helper)
 }
 
 // Further threads of servers, and the serving threads of each connection.
-void FindThreads(const ServedConnections &served, const std::vector<Shares> &shares, Explanation *e)
+Serving FindThreads(const ServedConnections &served, const std::vector<Shares> &shares, Reading *r,
+		    Explanation *e)
 {
+	Serving by;
 	std::vector<bool> several(shares.size());
 	bool any = false;
 	for (size_t s = 0; s < shares.size(); s++) {
@@ -388,20 +390,19 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 		any |= several[s];
 	}
 	if (!any)
-		return;
-	Serving &by = e->by_thread;
+		return by;
 	size_t first = shares.size();
 	for (size_t s = 0; s < shares.size(); s++) {
 		for (const auto &[thread, count] : shares[s]) {
-			uint16_t hop = HopOfThread(thread, e);
+			uint16_t hop = HopOfThread(thread, r, e);
 			if (several[s] && hop >= first &&
 			    std::find(by.more.begin(), by.more.end(), hop) == by.more.end())
 				by.more.push_back(hop);
 			int main = MainThreadOf(e->run, thread);
 			if (main < 0)
 				continue;
-			uint16_t to = HopOfThread(static_cast<uint32_t>(main), e);
-			by.hands_to.resize(e->timelines.size(), kNoHop);
+			uint16_t to = HopOfThread(static_cast<uint32_t>(main), r, e);
+			by.hands_to.resize(r->timelines.size(), kNoHop);
 			by.hands_to[hop] = to;
 		}
 	}
@@ -414,49 +415,49 @@ void FindThreads(const ServedConnections &served, const std::vector<Shares> &sha
 			continue;
 		}
 		for (const Served &s : served[c])
-			by.connections[c].push_back({s.from_ns, s.to_ns, HopOfThread(s.thread, e)});
+			by.connections[c].push_back({s.from_ns, s.to_ns, HopOfThread(s.thread, r, e)});
 	}
+	return by;
 }
 
 // Makes a hop for each thread that a serving thread waited for, in the order of the serving threads.
-void FindAwaitedThreads(const Stretches &stretches, Explanation *e)
+void FindAwaitedThreads(const Accounts &accounts, Reading *r)
 {
 	auto is_helper = [](const Thread &t) { return t.comm.rfind("io_thd_", 0) == 0; };
-	if (!e->waits_for_locks && std::none_of(e->run.threads.begin(), e->run.threads.end(), is_helper))
+	if (!accounts.WaitsForLocks() && std::ranges::none_of(r->run.threads, is_helper))
 		return;
-	std::vector<std::vector<uint32_t>> waited_for(e->timelines.size());
-	stretches.each([&](uint64_t, uint64_t) {
+	std::vector<std::vector<uint32_t>> waited_for(r->timelines.size());
+	r->stretches.each([&](uint64_t, uint64_t) {
 		for (size_t i = 0; i < waited_for.size(); i++)
-			for (const Foreign &f : e->timelines[i].foreign)
+			for (const Foreign &f : r->timelines[i].foreign)
 				if (std::find(waited_for[i].begin(), waited_for[i].end(), f.thread) ==
 				    waited_for[i].end())
 					waited_for[i].push_back(f.thread);
 	});
 	for (const std::vector<uint32_t> &threads : waited_for)
 		for (uint32_t thread : threads)
-			if (std::none_of(e->timelines.begin(), e->timelines.end(),
-					 [&](const Timeline &t) { return t.thread == thread; }))
-				e->timelines.push_back(BuildTimeline(e->run, thread));
+			if (std::ranges::find(r->timelines, thread, &Timeline::thread) == r->timelines.end())
+				r->timelines.push_back(BuildTimeline(r->run, thread));
 }
 
 } // namespace
 
-void MakeTimelines(Explanation *e)
+void MakeTimelines(Reading *r)
 {
-	ThreadTimelines threads(e->run);
-	for (size_t i = 0; i < e->timelines.size(); i++) {
-		Timeline &t = e->timelines[i];
-		if (t.thread >= e->run.threads.size())
+	ThreadTimelines threads(r->run);
+	for (size_t i = 0; i < r->timelines.size(); i++) {
+		Timeline &t = r->timelines[i];
+		if (t.thread >= r->run.threads.size())
 			continue;
-		t = BuildTimeline(e->run, t.thread);
-		if (i < e->serving.size() && !t.empty() && !e->by_loops)
+		t = BuildTimeline(r->run, t.thread);
+		if (i < r->resolved && !t.empty())
 			ResolveOthers(&threads, &t);
 	}
-	for (Timeline &t : e->clients.timelines)
-		t = BuildTimeline(e->run, t.thread);
+	for (Timeline &t : r->clients.timelines)
+		t = BuildTimeline(r->run, t.thread);
 }
 
-void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretches &stretches, Explanation *e)
+Serving FindServers(const LogFacts &facts, const Accounts &accounts, Reading *r, Explanation *e)
 {
 	const ServedConnections served = FindServed(e->run);
 	const std::vector<Shares> shares = SharesOf(e->run, served);
@@ -464,23 +465,25 @@ void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretche
 	for (size_t s = 0; s < used.size(); s++) {
 		std::string why;
 		if (!used[s]) {
-			AddServing(-1, e);
+			AddServing(-1, r, e);
 			continue;
 		}
 		AddServing(!shares[s].empty()
 			       ? static_cast<int>(MostShared(shares[s]))
 			       : ServingThread(e->run, accounts,
 					       e->run.servers.empty() ? -1 : static_cast<int>(s), &why),
-			   e);
+			   r, e);
 		if (e->serving.back() < 0)
 			e->notes.push_back("the time of requests" +
 					   (e->run.servers.empty() ? "" : " to " + e->run.servers[s]) +
 					   " cannot be explained: " + why);
 	}
-	FindServersBehind(facts, accounts, e);
-	FindThreads(served, shares, e);
-	MakeTimelines(e);
-	FindAwaitedThreads(stretches, e);
+	FindServersBehind(facts, accounts, r, e);
+	Serving by = FindThreads(served, shares, r, e);
+	r->resolved = r->timelines.size();
+	MakeTimelines(r);
+	FindAwaitedThreads(accounts, r);
+	return by;
 }
 
 // The recorder knows when a process ended and how. The log knows which requests had no answer then.
@@ -667,7 +670,7 @@ std::vector<std::string> EndNotes(const Explanation &e)
 	for (size_t k = 0; k < e.run.ended.size(); k++) {
 		const ProcessEnd &process = e.run.ended[k];
 		const ServerEnd end = k < e.server_ends.size() ? e.server_ends[k] : ServerEnd();
-		const bool after = !e.by_loops && process.t_ns >= e.first_ns + e.measured_ns;
+		const bool after = !e.blame.from_iterations && process.t_ns >= e.first_ns + e.measured_ns;
 		if (static_cast<int>(k) == outage || (after && process.status == 0))
 			continue;
 		std::string note = NameOf(process) +

@@ -31,21 +31,20 @@ const ExportFormat *FindExportFormat(const std::vector<ExportFormat> &formats, c
 namespace
 {
 
-bool Drive(Exporter *exporter, Explanation *e)
+bool Drive(Exporter *exporter, const Explanation &e, Reading *reading)
 {
 	const Exporter::Wants wants = exporter->wants();
-	if (!exporter->Begin(*e))
+	if (!exporter->Begin(e))
 		return false;
 	bool ok = true;
 	if (wants.stretches)
-		e->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
-			e->activities = ActivitiesOf(e->run);
-			ok = ok && exporter->Stretch(*e, from_ns, to_ns);
+		reading->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+			ok = ok && exporter->Stretch(e, reading->run, from_ns, to_ns);
 		});
-	if (wants.windows && ok && e->log)
-		for (e->log->Rewind(); ok && e->log->Next();)
-			ok = exporter->Window(*e);
-	return ok && exporter->End(*e);
+	if (wants.windows && ok && reading->log)
+		for (reading->log->Rewind(); ok && reading->log->Next();)
+			ok = exporter->Window(e, reading->run);
+	return ok && exporter->End(e);
 }
 
 } // namespace
@@ -66,11 +65,12 @@ bool ExportRun(const std::string &run, const ExplainOptions &asked, const Export
 		options.tell = [&](const Run &r, const SlowRequest &request, const Part *parts) {
 			ok = ok && exporter->Blamed(r, request, parts);
 		};
-	Explanation e;
-	if (!ExplainRun(run, options, &e, error, status))
+	Reading reading;
+	Explanation e(reading.run);
+	if (!ExplainRun(run, options, &reading, &e, error, status))
 		return false;
 	*status = 3;
-	if (!ok || !Drive(exporter.get(), &e)) {
+	if (!ok || !Drive(exporter.get(), e, &reading)) {
 		*error = exporter->error();
 		return false;
 	}

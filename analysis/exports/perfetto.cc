@@ -248,16 +248,16 @@ public:
 	// The arrow numbers of a request, by its index among the slow ones.
 	std::vector<uint64_t> Of(const Explanation &e, size_t slow) const;
 	// Finds the target spans that begin in a stretch.
-	void Find(const Explanation &e, uint64_t from_ns, uint64_t to_ns);
+	void Find(const Explanation &e, const Run &run, uint64_t from_ns, uint64_t to_ns);
 	// The arrows to a span of that stretch, by its index in Run::spans.
 	const std::vector<uint64_t> &To(uint32_t span) const;
 
 private:
 	static constexpr size_t kMost = 3; // per request
-	uint32_t SpanOf(const Explanation &e, const Waits &waits, const SlowRequest &r, const Part &part,
-			uint64_t from_ns, uint64_t to_ns) const;
+	uint32_t SpanOf(const Run &run, uint32_t thread, const Waits &waits, const SlowRequest &r,
+			const Part &part, uint64_t from_ns, uint64_t to_ns) const;
 
-	void FindReach(const Explanation &e);
+	void FindReach(const Run &run);
 
 	// By span: the latest end of its thread's spans up to it. Spans before the first that overlaps a
 	// request's time can be skipped.
@@ -300,10 +300,10 @@ public:
 	}
 	Wants wants() const override { return {.blamed = false, .stretches = true, .windows = true}; }
 	bool Begin(const Explanation &e) override;
-	bool Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns) override;
-	bool Window(const Explanation &e) override
+	bool Stretch(const Explanation &e, const Run &run, uint64_t from_ns, uint64_t to_ns) override;
+	bool Window(const Explanation &, const Run &run) override
 	{
-		seconds_.Add(e.run);
+		seconds_.Add(run);
 		return true;
 	}
 	bool End(const Explanation &e) override;
@@ -390,7 +390,7 @@ Slice PerfettoExporter::RequestSlice(const Explanation &e, size_t slow) const
 		slice.arguments.push_back({CauseName(cause), ns, ""});
 	if (r.hop != kNoHop)
 		slice.arguments.push_back(
-		    {"served_by", 0, HopNameOf(e.run, e.timelines, r.hop, b.from_iterations).text()});
+		    {"served_by", 0, HopNameOf(e.run, e.hop_threads, r.hop, b.from_iterations).text()});
 	slice.flows = flows_.Of(e, slow);
 	return slice;
 }
@@ -532,18 +532,18 @@ void PerfettoExporter::AddCpus(const Run &run)
 				  t.end_ns, &to_);
 }
 
-bool PerfettoExporter::Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
+bool PerfettoExporter::Stretch(const Explanation &e, const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
 	from_ns_ = from_ns;
 	to_ns_ = to_ns;
-	const Waits waits(e.run);
-	flows_.Find(e, from_ns, to_ns);
-	for (size_t i = 0; i < e.run.threads.size(); i++) {
-		AddSpans(e.run, waits, e.run.threads[i], &threads_[i]);
-		AddSamples(e.run, e.run.threads[i]);
+	const Waits waits(run);
+	flows_.Find(e, run, from_ns, to_ns);
+	for (size_t i = 0; i < run.threads.size(); i++) {
+		AddSpans(run, waits, run.threads[i], &threads_[i]);
+		AddSamples(run, run.threads[i]);
 	}
-	AddDevices(e.run);
-	AddCpus(e.run);
+	AddDevices(run);
+	AddCpus(run);
 	return Ok();
 }
 
@@ -601,14 +601,13 @@ std::vector<uint64_t> Flows::Of(const Explanation &e, size_t slow) const
 	return ids;
 }
 
-uint32_t Flows::SpanOf(const Explanation &e, const Waits &waits, const SlowRequest &r, const Part &part,
-		       uint64_t from_ns, uint64_t to_ns) const
+uint32_t Flows::SpanOf(const Run &run, uint32_t thread, const Waits &waits, const SlowRequest &r,
+		       const Part &part, uint64_t from_ns, uint64_t to_ns) const
 {
-	const uint32_t thread = e.timelines[part.hop].thread;
-	if (thread >= e.run.threads.size())
+	if (thread >= run.threads.size())
 		return kNoSpan;
-	const Thread &t = e.run.threads[thread];
-	const ft_span *first = e.run.spans.data() + t.first_span, *end = first + t.span_count;
+	const Thread &t = run.threads[thread];
+	const ft_span *first = run.spans.data() + t.first_span, *end = first + t.span_count;
 	// A span that began long before may overlap the request's time, but not one before the stretch.
 	uint64_t most = 0;
 	uint32_t found = kNoSpan;
@@ -622,31 +621,31 @@ uint32_t Flows::SpanOf(const Explanation &e, const Waits &waits, const SlowReque
 	     s != end && s->start_ns < std::min(to_ns, r.end_ns()); ++s) {
 		const uint64_t begin = std::max(s->start_ns, r.since_ns);
 		const uint64_t stop = std::min(s->start_ns + s->duration_ns, r.end_ns());
-		if (CauseOfSpan(e.run, waits, t, *s) == part.cause && stop > begin && stop - begin > most) {
+		if (CauseOfSpan(run, waits, t, *s) == part.cause && stop > begin && stop - begin > most) {
 			most = stop - begin;
-			found = static_cast<uint32_t>(s - e.run.spans.data());
+			found = static_cast<uint32_t>(s - run.spans.data());
 		}
 	}
 	return found;
 }
 
-void Flows::FindReach(const Explanation &e)
+void Flows::FindReach(const Run &run)
 {
-	reach_ns_.resize(e.run.spans.size());
-	for (const Thread &t : e.run.threads) {
+	reach_ns_.resize(run.spans.size());
+	for (const Thread &t : run.threads) {
 		uint64_t latest = 0;
 		for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
-			latest = std::max(latest, e.run.spans[i].start_ns + e.run.spans[i].duration_ns);
+			latest = std::max(latest, run.spans[i].start_ns + run.spans[i].duration_ns);
 			reach_ns_[i] = latest;
 		}
 	}
 }
 
-void Flows::Find(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
+void Flows::Find(const Explanation &e, const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
-	const Waits waits(e.run);
+	const Waits waits(run);
 	to_.clear();
-	FindReach(e);
+	FindReach(run);
 	found_.resize(e.blame.slow.size());
 	for (size_t i = 0; i < e.blame.slow.size(); i++) {
 		const SlowRequest &r = e.blame.slow[i];
@@ -656,8 +655,9 @@ void Flows::Find(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
 			const size_t part = (id - 1) % kMost;
 			if (found_[i] >> part & 1)
 				continue;
+			const Part &of = e.blame.parts[r.first_part + part];
 			const uint32_t span =
-			    SpanOf(e, waits, r, e.blame.parts[r.first_part + part], from_ns, to_ns);
+			    SpanOf(run, e.hop_threads[of.hop], waits, r, of, from_ns, to_ns);
 			if (span == kNoSpan)
 				continue;
 			found_[i] |= static_cast<uint8_t>(1u << part);

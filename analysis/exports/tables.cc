@@ -173,17 +173,24 @@ template <class T> std::optional<T> Known(T value)
 	return If(known, std::move(value));
 }
 
-// The sources of rows. Most are a thing of an explained run, `of`, and a number: its own, or its thread's.
+// The sources of rows. Most are a thing of a run, `of`, and a number: its own, or its thread's.
 template <class T> struct Source {
-	const Explanation &e;
+	const Run &run;
 	size_t n;
 	const T &of;
+};
+struct RunSource : Source<Blame> {
+	const Explanation &e;
 };
 struct SpanSource : Source<ft_span> {
 	Cause blocked;
 };
+struct SampleSource : Source<ft_cpu_sample> {
+	const Activities &activities;
+};
 struct ThreadSource : Source<Thread> {
 	const Account &account;
+	bool serving;
 };
 struct HopSource : Source<HopRow> {
 	HopName name;
@@ -288,7 +295,7 @@ constexpr size_t kStackFrames = 32; // frames of a span's stack
 
 uint64_t Argument1(const SpanSource &s)
 {
-	const WaitHolder holder = HolderOf(s.e.run, s.of);
+	const WaitHolder holder = HolderOf(s.run, s.of);
 	return s.of.off_cpu ? holder.tid | holder.ns << 32 : s.of.arg[1];
 }
 
@@ -303,12 +310,12 @@ bool IsServing(const Explanation &e, uint32_t thread)
 
 constexpr Table kRuns{
     {"runs", "run"},
-    Field{"run", kText, [](auto &r) { return r.e.run.path; }},
-    Field{"host", kText, [](auto &r) { return ServerFile(r.e.run).host; }},
-    Field{"kernel", kText, [](auto &r) { return ServerFile(r.e.run).kernel; }, "of the recorded server"},
+    Field{"run", kText, [](auto &r) { return r.run.path; }},
+    Field{"host", kText, [](auto &r) { return ServerFile(r.run).host; }},
+    Field{"kernel", kText, [](auto &r) { return ServerFile(r.run).kernel; }, "of the recorded server"},
     Field{"forktail", kText, [](auto &) { return FORKTAIL_VERSION; }},
-    Field{"start_ns", kInt, [](auto &r) { return r.e.run.start_ns; }},
-    Field{"start_time", kTime, [](auto &r) { return r.e.run.start_ns; }},
+    Field{"start_ns", kInt, [](auto &r) { return r.run.start_ns; }},
+    Field{"start_time", kTime, [](auto &r) { return r.run.start_ns; }},
     Field{"first_ns", kInt, [](auto &r) { return r.e.first_ns; }, "first request due"},
     Field{"measured_ns", kInt, [](auto &r) { return r.e.measured_ns; }},
     Field{"from_iterations", kBool, &Blame::from_iterations, "true: no request log"},
@@ -325,23 +332,23 @@ constexpr Table kRuns{
     Field{"p99_99_ns", kInt, [](auto &r) { return r.of.latencies.p99_99; }},
     Field{"max_ns", kInt, [](auto &r) { return r.of.latencies.max; }},
     Field{"mean_ns", kDouble, [](auto &r) { return r.of.latencies.mean; }},
-    Field{"drops", kInt, [](auto &r) { return DropCount(r.e.run); }},
+    Field{"drops", kInt, [](auto &r) { return DropCount(r.run); }},
     Field{"unknown_ns", kInt, [](auto &r) { return r.of.RowOf(Cause::Unknown).total_ns(); }},
-    Field{"arrival", kText, [](auto &r) { return JoinedIf(Each(r.e.run.loads, &Load::arrival)); }},
-    Field{"rate_per_s", kDouble, [](auto &r) { return RateOf(r.e.run); }},
-    Field{"connections", kInt, [](auto &r) { return r.e.run.connections.size(); }},
-    Field{"server", kText, [](auto &r) { return JoinedIf(r.e.run.servers); }},
+    Field{"arrival", kText, [](auto &r) { return JoinedIf(Each(r.run.loads, &Load::arrival)); }},
+    Field{"rate_per_s", kDouble, [](auto &r) { return RateOf(r.run); }},
+    Field{"connections", kInt, [](auto &r) { return r.run.connections.size(); }},
+    Field{"server", kText, [](auto &r) { return JoinedIf(r.run.servers); }},
     Field{"recorder_versions", kText,
 	  [](auto &r) {
 		  return Joined(
-		      Each(OverlaidFiles(r.e.run), [](auto *f) { return f->program + " " + f->version; }),
+		      Each(OverlaidFiles(r.run), [](auto *f) { return f->program + " " + f->version; }),
 		      ", ");
 	  }},
-    Field{"settings", kText, [](auto &r) { return CommandsJson(r.e.run); }, "command lines, JSON"},
-    Field{"server_version", kText, [](auto &r) { return Known(ServerVersion(r.e.run)); }},
+    Field{"settings", kText, [](auto &r) { return CommandsJson(r.run); }, "command lines, JSON"},
+    Field{"server_version", kText, [](auto &r) { return Known(ServerVersion(r.run)); }},
     Field{"thp", kText,
 	  [](auto &r) {
-		  return Known(common::Text(common::ParseVisibleObject(ServerFile(r.e.run).manifest), "thp"));
+		  return Known(common::Text(common::ParseVisibleObject(ServerFile(r.run).manifest), "thp"));
 	  },
 	  "transparent huge pages"},
 };
@@ -482,13 +489,13 @@ constexpr Table kThreads{
     Field{"end_ns", kInt, &Thread::end_ns},
     Field{"wall_ns", kInt, [](auto &r) { return r.account.wall_ns; }},
     Field{"accounted_ns", kInt, [](auto &r) { return r.account.accounted_ns; }},
-    Field{"serving", kBool, [](auto &r) { return IsServing(r.e, r.account.thread); }},
+    Field{"serving", kBool, [](auto &r) { return r.serving; }},
     Field{"client", kBool, [](auto &r) { return r.of.flags & FT_THREAD_CLIENT; }},
     Field{"child", kBool, [](auto &r) { return r.of.flags & FT_THREAD_CHILD; }},
     Field{"on_host", kText,
-	  [](auto &r) { return SeveralHosts(r.e.run) ? HostOf(r.e.run, r.of) : ServerFile(r.e.run).host; }},
-    Field{"own_tid", kSmall, [](auto &r) { return OwnId(r.e.run, r.of.tid); }},
-    Field{"own_pid", kSmall, [](auto &r) { return OwnId(r.e.run, r.of.tgid); },
+	  [](auto &r) { return SeveralHosts(r.run) ? HostOf(r.run, r.of) : ServerFile(r.run).host; }},
+    Field{"own_tid", kSmall, [](auto &r) { return OwnId(r.run, r.of.tid); }},
+    Field{"own_pid", kSmall, [](auto &r) { return OwnId(r.run, r.of.tgid); },
 	  "the host's ids; with several hosts in a run, `tid` and `pid` of the second host are changed to be "
 	  "unique"},
 };
@@ -502,7 +509,7 @@ constexpr Table kSpans{
     Field{"duration_ns", kInt, &ft_span::duration_ns},
     Field{"cause", kCause, [](auto &r) { return r.of.off_cpu ? r.blocked : CauseOfOwner(r.of.owner); }},
     Field{"wait_cause", kCause,
-	  [](auto &r) { return r.of.off_cpu ? std::optional(WaitCauseOf(r.e.run, r.of)) : std::nullopt; }},
+	  [](auto &r) { return r.of.off_cpu ? std::optional(WaitCauseOf(r.run, r.of)) : std::nullopt; }},
     Field{"on_cpu_ns", kInt, &ft_span::on_cpu_ns},
     Field{"runnable_ns", kInt, &ft_span::runnable_ns},
     Field{"blocked_ns", kInt, &ft_span::blocked_ns},
@@ -510,11 +517,11 @@ constexpr Table kSpans{
     Field{"depth", kSmall, &ft_span::depth},
     Field{"off_cpu", kBool, &ft_span::off_cpu},
     Field{"unfinished", kBool, [](auto &r) { return r.of.flags & FT_SPAN_UNFINISHED; }},
-    Field{"syscall", kText, [](auto &r) { return Known(SyscallText(r.e.run, r.of.syscall)); }},
-    Field{"detail", kText, [](auto &r) { return Known(NameOf(r.e.run, r.of)); }},
+    Field{"syscall", kText, [](auto &r) { return Known(SyscallText(r.run, r.of.syscall)); }},
+    Field{"detail", kText, [](auto &r) { return Known(NameOf(r.run, r.of)); }},
     Field{"stack", kText,
 	  [](auto &r) {
-		  const Detail &detail = DetailOf(r.e.run, r.of);
+		  const Detail &detail = DetailOf(r.run, r.of);
 		  return If(!detail.stack.empty(), StackText(detail, kStackFrames));
 	  }},
     Field{"arg0", kInt, [](auto &r) { return r.of.arg[0]; }},
@@ -557,12 +564,12 @@ constexpr Table kSamples{
     Field{"cause", kCause, [](auto &r) { return CauseOfOwner(r.of.owner); }},
     Field{"activity", kText,
 	  [](auto &r) {
-		  const bool own = r.of.owner == FT_OWN_CODE && r.n < r.e.activities.of_sample.size();
-		  return own ? std::optional(r.e.activities.Of(r.n).name) : std::nullopt;
+		  const bool own = r.of.owner == FT_OWN_CODE && r.n < r.activities.of_sample.size();
+		  return own ? std::optional(r.activities.Of(r.n).name) : std::nullopt;
 	  }},
     Field{"stack", kSmall, [](auto &r) { return Known(r.of.stack); }},
     Field{"in_kernel", kBool, [](auto &r) { return r.of.flags & FT_CPU_SAMPLE_KERNEL; }},
-    Field{"syscall", kText, [](auto &r) { return Known(SyscallText(r.e.run, r.of.syscall - 1)); }},
+    Field{"syscall", kText, [](auto &r) { return Known(SyscallText(r.run, r.of.syscall - 1)); }},
 };
 
 constexpr Table kStacks{
@@ -579,7 +586,7 @@ constexpr Table kDisk{
     Field{"start_ns", kInt, &ft_io::start_ns},
     Field{"start_time", kTime, &ft_io::start_ns},
     Field{"duration_ns", kInt, &ft_io::duration_ns},
-    Field{"device", kText, [](auto &r) { return DeviceName(r.e.run, r.of.dev); }},
+    Field{"device", kText, [](auto &r) { return DeviceName(r.run, r.of.dev); }},
     Field{"sector", kInt, &ft_io::sector},
     Field{"bytes", kInt, &ft_io::bytes},
     Field{"operation", kOperation, &ft_io::write},
@@ -603,7 +610,7 @@ constexpr Table kConnections{
     Field{"connection", kSmall, [](auto &r) { return r.n; }},
     Field{"server", kText,
 	  [](auto &r) {
-		  const std::vector<std::string> &servers = r.e.run.servers;
+		  const std::vector<std::string> &servers = r.run.servers;
 		  return r.of.server < servers.size() ? std::optional(servers[r.of.server]) : std::nullopt;
 	  }},
     Field{"opened_ns", kInt, &Connection::opened_ns},
@@ -615,7 +622,7 @@ constexpr Table kConnections{
     Field{"reopened", kSmall, [](auto &r) { return r.of.earlier.size(); }},
     Field{"client", kText,
 	  [](auto &r) {
-		  const std::vector<RequestClient> &clients = r.e.run.request_clients;
+		  const std::vector<RequestClient> &clients = r.run.request_clients;
 		  return r.of.client ? std::optional(clients[r.of.client - 1].name) : std::nullopt;
 	  },
 	  "of a kernel log: address, or process"},
@@ -709,34 +716,34 @@ public:
 		return Checked();
 	}
 	// A record that crosses the end of a stretch is of the stretch in which it begins.
-	bool Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns) override
+	bool Stretch(const Explanation &, const Run &run, uint64_t from_ns, uint64_t to_ns) override
 	{
-		const Run &run = e.run;
 		const Waits waits(run);
+		const Activities activities = ActivitiesOf(run);
 		auto began = [&](uint64_t t_ns) { return t_ns >= from_ns && t_ns < to_ns; };
 		for (size_t n = 0; n < run.threads.size() && ok_; n++) {
 			const Thread &t = run.threads[n];
 			for (size_t i = t.first_span; i < t.first_span + t.span_count; i++)
 				if (const ft_span &s = run.spans[i]; began(s.start_ns))
-					Add(kSpans, SpanSource{{e, n, s}, waits.CauseOf(s, t)});
+					Add(kSpans, SpanSource{{run, n, s}, waits.CauseOf(s, t)});
 			for (size_t i = t.first_tally; i < t.first_tally + t.tally_count; i++)
 				if (const ft_tally &s = run.tallies[i]; began(s.start_ns))
-					Add(kTallies, Source<ft_tally>{e, n, s});
+					Add(kTallies, Source<ft_tally>{run, n, s});
 			for (size_t i = t.first_iteration; i < t.first_iteration + t.iteration_count; i++)
 				if (const ft_span &s = run.iterations[i]; began(s.start_ns))
-					Add(kIterations, Source<ft_span>{e, n, s});
+					Add(kIterations, Source<ft_span>{run, n, s});
 			for (size_t i = t.first_cpu_sample; i < t.first_cpu_sample + t.cpu_sample_count; i++)
 				if (const ft_cpu_sample &s = run.cpu_samples[i]; began(s.t_ns))
-					Add(kSamples, Source<ft_cpu_sample>{e, i, s});
+					Add(kSamples, SampleSource{{run, i, s}, activities});
 		}
 		for (const ft_io &io : run.ios)
 			if (began(io.start_ns))
-				Add(kDisk, Source<ft_io>{e, 0, io});
+				Add(kDisk, Source<ft_io>{run, 0, io});
 		return Checked();
 	}
-	bool Window(const Explanation &e) override
+	bool Window(const Explanation &e, const Run &run) override
 	{
-		const Requests &q = e.run.requests;
+		const Requests &q = run.requests;
 		for (size_t i = q.lead; i < q.size() && ok_; i++)
 			Add(kRequests, RequestSource{q, i, e.blame.threshold_ns});
 		return Checked();
@@ -805,33 +812,35 @@ private:
 	}
 	void AddFacts(const Explanation &e)
 	{
-		Add(kRuns, Source<Blame>{e, 0, e.blame});
+		Add(kRuns, RunSource{{e.run, 0, e.blame}, e});
 		for (const CauseRow &row : e.blame.causes)
 			Add(kCausesTable, row);
 		for (const HopRow &row : e.blame.hops)
 			if (row.hop != kNoHop)
-				Add(kHops, HopSource{{e, 0, row},
-						     HopNameOf(e.run, e.timelines, row.hop,
+				Add(kHops, HopSource{{e.run, 0, row},
+						     HopNameOf(e.run, e.hop_threads, row.hop,
 							       e.blame.from_iterations)});
 		for (size_t n = 0; n < e.episodes.size(); n++) {
 			const Episode &episode = e.episodes[n];
-			Add(kEpisodes, Source<Episode>{e, n, episode});
+			Add(kEpisodes, Source<Episode>{e.run, n, episode});
 			for (const EpisodeCause &c : episode.causes)
-				Add(kEpisodeCauses, Source<EpisodeCause>{e, n, c});
+				Add(kEpisodeCauses, Source<EpisodeCause>{e.run, n, c});
 			for (size_t i = 0; i < episode.evidence.size(); i++)
 				Add(kEvidence, SentenceSource{n, i, episode.evidence[i]});
 		}
 		for (const Account &a : e.accounts)
-			Add(kThreads, ThreadSource{{e, a.thread, e.run.threads[a.thread]}, a});
+			Add(kThreads, ThreadSource{{e.run, a.thread, e.run.threads[a.thread]},
+						   a,
+						   IsServing(e, a.thread)});
 		for (size_t n = 1; n < e.run.stacks.size(); n++)
-			Add(kStacks, Source<Stack>{e, n, e.run.stacks[n]});
+			Add(kStacks, Source<Stack>{e.run, n, e.run.stacks[n]});
 		for (const Series &series : e.run.series) {
 			const std::string labels = JsonText(series.labels);
 			for (const Sample &s : series.samples)
 				Add(kMetrics, SeriesSource{series, labels, s});
 		}
 		for (size_t n = 0; n < e.run.connections.size(); n++)
-			Add(kConnections, Source<Connection>{e, n, e.run.connections[n]});
+			Add(kConnections, Source<Connection>{e.run, n, e.run.connections[n]});
 		for (const ft_drop &d : e.run.drops)
 			Add(kDrops, d);
 		for (const Mark &m : e.run.marks)

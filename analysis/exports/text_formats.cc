@@ -29,7 +29,7 @@ class Stacks
 {
 public:
 	// Adds what began in a stretch.
-	void Add(const Explanation &e, uint64_t from_ns, uint64_t to_ns);
+	void Add(const Run &run, uint64_t from_ns, uint64_t to_ns);
 	// Nanoseconds by thread (index into Run::threads) and "cause;outermost;...;innermost". A thread's own
 	// code is divided among its samples.
 	std::map<std::pair<uint32_t, std::string>, uint64_t> Result(const Explanation &e) const;
@@ -65,9 +65,9 @@ class HdrExporter : public Exporter
 public:
 	explicit HdrExporter(std::string path) : path_(std::move(path)) {}
 	Wants wants() const override { return {.blamed = false, .stretches = false, .windows = true}; }
-	bool Window(const Explanation &e) override
+	bool Window(const Explanation &, const Run &run) override
 	{
-		seconds_.Add(e.run);
+		seconds_.Add(run);
 		return true;
 	}
 	bool End(const Explanation &e) override
@@ -457,12 +457,12 @@ void Stacks::AddThread(const Run &run, const Waits &waits, uint32_t thread, uint
 			AddSample(run, thread, s);
 }
 
-void Stacks::Add(const Explanation &e, uint64_t from_ns, uint64_t to_ns)
+void Stacks::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
-	const Waits waits(e.run);
-	for (uint32_t i = 0; i < e.run.threads.size(); i++)
-		if (IsServers(e.run.threads[i]))
-			AddThread(e.run, waits, i, from_ns, to_ns);
+	const Waits waits(run);
+	for (uint32_t i = 0; i < run.threads.size(); i++)
+		if (IsServers(run.threads[i]))
+			AddThread(run, waits, i, from_ns, to_ns);
 }
 
 std::map<std::pair<uint32_t, std::string>, uint64_t> Stacks::Result(const Explanation &e) const
@@ -502,9 +502,9 @@ class FlameExporter : public Exporter
 public:
 	explicit FlameExporter(const std::string &path) : file_(path) {}
 	Wants wants() const override { return {.blamed = false, .stretches = true, .windows = false}; }
-	bool Stretch(const Explanation &e, uint64_t from_ns, uint64_t to_ns) override
+	bool Stretch(const Explanation &, const Run &run, uint64_t from_ns, uint64_t to_ns) override
 	{
-		stacks_.Add(e, from_ns, to_ns);
+		stacks_.Add(run, from_ns, to_ns);
 		return true;
 	}
 

@@ -95,12 +95,12 @@ void RunFigures::Watch(ExplainOptions *options)
 	};
 }
 
-void RunFigures::Finish(Explanation *explanation)
+void RunFigures::Finish(const Explanation &explanation, Reading *reading)
 {
-	explanation_ = explanation;
-	slow_only_ = HasSlowOnly(explanation->run);
-	if (!explanation->blame.from_iterations && explanation->log)
-		FindOperations(explanation->run, explanation->log.get(), &operations_);
+	explanation_ = &explanation;
+	slow_only_ = HasSlowOnly(reading->run);
+	if (!explanation.blame.from_iterations && reading->log)
+		FindOperations(reading->run, reading->log.get(), &operations_);
 }
 
 std::array<uint64_t, kCauses> RunFigures::TimesOf(const std::string &operation) const

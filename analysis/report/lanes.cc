@@ -73,16 +73,14 @@ bool IsClient(const Thread &t)
 
 // The page's order: serving threads, main threads, other threads by name, the load generator's threads,
 // children.
-std::vector<uint32_t> ThreadOrder(const Explanation &explanation)
+std::vector<uint32_t> ThreadOrder(const Run &run, const std::vector<int> &serving)
 {
-	const Run &run = explanation.run;
 	std::vector<uint32_t> order(run.threads.size());
 	for (uint32_t i = 0; i < order.size(); i++)
 		order[i] = i;
 	auto rank = [&](uint32_t i) {
 		const Thread &t = run.threads[i];
-		if (std::find(explanation.serving.begin(), explanation.serving.end(), static_cast<int>(i)) !=
-		    explanation.serving.end())
+		if (std::ranges::find(serving, static_cast<int>(i)) != serving.end())
 			return 0;
 		return IsClient(t) ? 3 : t.flags & FT_THREAD_MAIN ? 1 : 2;
 	};
@@ -102,8 +100,8 @@ std::vector<uint32_t> ThreadOrder(const Explanation &explanation)
 class ThreadLanes
 {
 public:
-	ThreadLanes(const Explanation &explanation, const ReportClock &clock, size_t limit,
-		    LaneReducer *reducer);
+	ThreadLanes(const std::vector<int> &serving, const Reading &reading, const ReportClock &clock,
+		    size_t limit, LaneReducer *reducer);
 	// Adds what the threads did in [from_ns, to_ns), which must be loaded.
 	void Add(uint64_t from_ns, uint64_t to_ns);
 	// Call it after everything was added.
@@ -129,7 +127,9 @@ private:
 	void AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Member *member);
 	void AddCut(Member *member);
 
-	const Explanation &e_;
+	const std::vector<int> &serving_;
+	const Reading &reading_;
+	const Run &run_;
 	const ReportClock &clock_;
 	const size_t limit_;
 	LaneReducer &reducer_;
@@ -138,21 +138,22 @@ private:
 	size_t left_out_ = 0;
 };
 
-ThreadLanes::ThreadLanes(const Explanation &explanation, const ReportClock &clock, size_t limit,
-			 LaneReducer *reducer)
-    : e_(explanation), clock_(clock), limit_(limit), reducer_(*reducer)
+ThreadLanes::ThreadLanes(const std::vector<int> &serving, const Reading &reading, const ReportClock &clock,
+			 size_t limit, LaneReducer *reducer)
+    : serving_(serving), reading_(reading), run_(reading.run), clock_(clock), limit_(limit),
+      reducer_(*reducer)
 {
 	std::set<uint32_t> servers;
-	for (const Thread &t : e_.run.threads)
+	for (const Thread &t : run_.threads)
 		if (!IsChild(t) && !IsClient(t))
 			servers.insert(t.tgid);
-	for (uint32_t index : ThreadOrder(e_)) {
+	for (uint32_t index : ThreadOrder(run_, serving_)) {
 		Lane *lane = LaneOf(index, servers.size() > 1);
 		if (!lane) {
 			left_out_++;
 			continue;
 		}
-		const Thread &t = e_.run.threads[index];
+		const Thread &t = run_.threads[index];
 		lane->life.push_back({clock_.Clamp(t.start_ns), clock_.Clamp(t.end_ns)});
 		members_.push_back({index, lane->number});
 	}
@@ -161,10 +162,9 @@ ThreadLanes::ThreadLanes(const Explanation &explanation, const ReportClock &cloc
 // The lane of a thread; null if the maximum is reached.
 Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 {
-	const Thread &t = e_.run.threads[index];
-	bool serving =
-	    std::find(e_.serving.begin(), e_.serving.end(), static_cast<int>(index)) != e_.serving.end();
-	std::string id = ShownTid(e_.run, t);
+	const Thread &t = run_.threads[index];
+	bool serving = std::ranges::find(serving_, static_cast<int>(index)) != serving_.end();
+	std::string id = ShownTid(run_, t);
 	// Successive children of the same role share a lane.
 	if (IsChild(t))
 		for (Lane &lane : lanes_)
@@ -182,7 +182,7 @@ Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 	lane.kind = IsChild(t) ? "child" : serving ? "serving" : "thread";
 	lane.group = IsChild(t) ? "Children" : "Server threads";
 	if (several && !IsChild(t))
-		lane.group = "Threads of process " + ShownTgid(e_.run, t);
+		lane.group = "Threads of process " + ShownTgid(run_, t);
 	if (IsClient(t)) {
 		lane.name = t.comm;
 		lane.group = "Load generator";
@@ -196,15 +196,14 @@ Lane *ThreadLanes::LaneOf(uint32_t index, bool several)
 void ThreadLanes::Add(uint64_t from_ns, uint64_t to_ns)
 {
 	for (Member &member : members_) {
-		const Thread &t = e_.run.threads[member.thread];
+		const Thread &t = run_.threads[member.thread];
 		if (t.end_ns < from_ns || t.start_ns >= to_ns)
 			continue;
-		auto known = std::find_if(e_.timelines.begin(), e_.timelines.end(),
-					  [&](const Timeline &x) { return x.thread == member.thread; });
-		if (known != e_.timelines.end())
+		auto known = std::ranges::find(reading_.timelines, member.thread, &Timeline::thread);
+		if (known != reading_.timelines.end())
 			AddTimeline(*known, from_ns, to_ns, &member);
 		else
-			AddTimeline(BuildTimeline(e_.run, member.thread), from_ns, to_ns, &member);
+			AddTimeline(BuildTimeline(run_, member.thread), from_ns, to_ns, &member);
 	}
 }
 
@@ -219,7 +218,7 @@ void ThreadLanes::AddTimeline(const Timeline &t, uint64_t from_ns, uint64_t to_n
 			continue;
 		uint8_t cause = static_cast<uint8_t>(Index(p.cause));
 		bool is_span = p.mix == kNoMix && p.cause != Cause::Idle && p.span != kNoSpan;
-		const ft_span *record = is_span ? &e_.run.spans[p.span] : nullptr;
+		const ft_span *record = is_span ? &run_.spans[p.span] : nullptr;
 		LaneSpan span = {from, to, cause};
 		if (member->cut) {
 			const Cut &cut = *member->cut;
@@ -267,10 +266,9 @@ void ThreadLanes::AddShares(const Timeline &t, const Piece &p, const LaneSpan &s
 void ThreadLanes::AddSpan(const ft_span &record, LaneSpan span, bool goes_on, Member *member)
 {
 	if (goes_on)
-		member->cut = {span, record.start_ns, record.duration_ns,
-			       DescribePiece(e_.run, record, span)};
+		member->cut = {span, record.start_ns, record.duration_ns, DescribePiece(run_, record, span)};
 	else
-		reducer_.Add(member->lane, span, [&] { return DescribePiece(e_.run, record, span); });
+		reducer_.Add(member->lane, span, [&] { return DescribePiece(run_, record, span); });
 }
 
 // It did not continue.
@@ -290,14 +288,15 @@ std::vector<Lane> ThreadLanes::Finish()
 
 } // namespace
 
-ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits)
+ReportLanes MakeLanes(const Explanation &explanation, Reading *reading, const ReportClock &clock,
+		      const LaneLimits &limits)
 {
 	LaneReducer reducer(clock, limits);
-	ThreadLanes threads(explanation, clock, limits.threads, &reducer);
-	InterruptLanes interrupts(explanation.run, clock, &reducer);
-	DiskLanes disks(explanation.run, clock, &reducer);
-	SampleCollector samples(explanation, clock, limits.samples);
-	explanation.stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+	ThreadLanes threads(explanation.serving, *reading, clock, limits.threads, &reducer);
+	InterruptLanes interrupts(reading->run, clock, &reducer);
+	DiskLanes disks(reading->run, clock, &reducer);
+	SampleCollector samples(explanation, reading->run, clock, limits.samples);
+	reading->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
 		threads.Add(from_ns, to_ns);
 		interrupts.Add(from_ns, to_ns);
 		disks.Add(from_ns, to_ns);

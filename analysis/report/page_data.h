@@ -133,7 +133,7 @@ using TimeRange = std::pair<uint64_t, uint64_t>;
 std::vector<TimeRange> Surroundings(const std::vector<Episode> &episodes);
 bool IsInside(const std::vector<TimeRange> &intervals, uint64_t t_ns);
 
-ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &clock,
+ReportPoints CollectPoints(const Explanation &explanation, Reading *reading, const ReportClock &clock,
 			   const PointLimits &limits = {});
 
 // The page's CPU samples: what each serving thread did and when, with stacks. The browser makes a lane and
@@ -170,7 +170,8 @@ struct SampleLimits {
 class SampleCollector
 {
 public:
-	SampleCollector(const Explanation &explanation, const ReportClock &clock, const SampleLimits &limits);
+	SampleCollector(const Explanation &explanation, const Run &run, const ReportClock &clock,
+			const SampleLimits &limits);
 	void Add(uint64_t from_ns, uint64_t to_ns);
 	ReportSamples Finish();
 
@@ -192,7 +193,7 @@ private:
 	};
 	uint8_t NumberOf(const std::string &activity);
 
-	const Explanation &e_;
+	const Run &run_;
 	const ReportClock &clock_;
 	std::vector<uint32_t> threads_;
 	std::vector<TimeRange> around_; // episodes
@@ -367,7 +368,8 @@ private:
 // The lanes of a report page.
 
 // Makes the lanes of a run in one pass over it, within the limits.
-ReportLanes MakeLanes(const Explanation &explanation, const ReportClock &clock, const LaneLimits &limits);
+ReportLanes MakeLanes(const Explanation &explanation, Reading *reading, const ReportClock &clock,
+		      const LaneLimits &limits);
 
 // Lanes of CPUs, from interrupts of recorded threads, and of disks, from block requests. Both take a run by
 // stretches, in order; a record belongs to the stretch in which it begins.

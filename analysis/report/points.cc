@@ -125,20 +125,21 @@ void CollectGrid(const Grid &grid, ReportPoints *out)
 
 // Calls each(start_ns, latency_ns) for every request, or iteration, that is not slow, or not among the stored
 // slow ones.
-template <typename Each> void ForOthers(const Explanation &e, Each each)
+template <typename Each> void ForOthers(const Explanation &e, Reading *reading, Each each)
 {
+	const Run &run = reading->run;
 	const uint64_t below_ns = std::max(e.blame.threshold_ns, e.blame.kept_from_ns);
 	if (e.blame.from_iterations) {
-		e.stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
-			for (const ft_span &s : e.run.iterations)
+		reading->stretches.each([&](uint64_t from_ns, uint64_t to_ns) {
+			for (const ft_span &s : run.iterations)
 				if (s.start_ns >= from_ns && s.start_ns < to_ns && s.duration_ns < below_ns)
 					each(s.start_ns, s.duration_ns);
 		});
 		return;
 	}
-	WholeLog whole(e.run);
-	ForWindows(e.log ? e.log.get() : &whole, [&] {
-		const Requests &q = e.run.requests;
+	WholeLog whole(run);
+	ForWindows(reading->log ? reading->log.get() : &whole, [&] {
+		const Requests &q = run.requests;
 		for (size_t i = q.lead; i < q.size(); i++)
 			if (q.Latency(i) < below_ns && q.status[i] != FT_STATUS_UNSENT)
 				each(q.due_ns[i], q.Latency(i));
@@ -330,7 +331,7 @@ bool IsInside(const std::vector<TimeRange> &intervals, uint64_t t_ns)
 	return after != intervals.begin() && t_ns <= (after - 1)->second;
 }
 
-ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &clock,
+ReportPoints CollectPoints(const Explanation &explanation, Reading *reading, const ReportClock &clock,
 			   const PointLimits &limits)
 {
 	const Blame &blame = explanation.blame;
@@ -349,7 +350,7 @@ ReportPoints CollectPoints(const Explanation &explanation, const ReportClock &cl
 	}
 	marks.Finish();
 	NearPoints near(explanation, clock, limits.near);
-	ForOthers(explanation, [&](uint64_t start_ns, uint64_t latency_ns) {
+	ForOthers(explanation, reading, [&](uint64_t start_ns, uint64_t latency_ns) {
 		grid.Add(start_ns, latency_ns);
 		near.Add(start_ns, latency_ns);
 	});
@@ -667,12 +668,12 @@ private:
 
 } // namespace
 
-SampleCollector::SampleCollector(const Explanation &explanation, const ReportClock &clock,
+SampleCollector::SampleCollector(const Explanation &explanation, const Run &run, const ReportClock &clock,
 				 const SampleLimits &limits)
-    : e_(explanation), clock_(clock),
+    : run_(run), clock_(clock),
       around_(Surroundings(explanation.episodes)), near_{limits.near}, far_{limits.far}
 {
-	for (int thread : e_.serving)
+	for (int thread : explanation.serving)
 		if (thread >= 0)
 			threads_.push_back(static_cast<uint32_t>(thread));
 	// Servers may share a thread, such as replicas in one process.
@@ -710,7 +711,7 @@ uint8_t SampleCollector::NumberOf(const std::string &activity)
 
 void SampleCollector::Add(uint64_t from_ns, uint64_t to_ns)
 {
-	const Run &run = e_.run;
+	const Run &run = run_;
 	if (threads_.empty() || run.cpu_samples.empty())
 		return;
 	const Activities activities = ActivitiesOf(run);
@@ -746,7 +747,7 @@ ReportSamples SampleCollector::Finish()
 	std::sort(all.begin(), all.end(), [](const StoredSample &a, const StoredSample &b) {
 		return std::tie(a.thread, a.t_ns) < std::tie(b.thread, b.t_ns);
 	});
-	StackTable stacks(e_.run, &out);
+	StackTable stacks(run_, &out);
 	for (const StoredSample &s : all) {
 		if (out.threads.empty() || out.threads.back().thread != s.thread)
 			out.threads.push_back({s.thread, out.end.size(), 0});

@@ -164,7 +164,7 @@ common::Json EpisodeHopsJson(const Explanation &e, const Episode &episode)
 	if (episode.hops.size() > 1)
 		for (const EpisodeHop &h : episode.hops)
 			hops.push_back(
-			    {{"name", HopNameOf(e.run, e.timelines, h.hop, e.blame.from_iterations).text()},
+			    {{"name", HopNameOf(e.run, e.hop_threads, h.hop, e.blame.from_iterations).text()},
 			     {"time_ns", h.time_ns},
 			     {"share", h.share}});
 	return hops;
@@ -357,9 +357,9 @@ common::Json HopNamesJson(const Explanation &e, const std::vector<uint16_t> &hop
 {
 	common::Json names = common::Json::array();
 	for (uint16_t hop : hops) {
-		auto lane = hop < e.timelines.size() ? lanes.find(e.timelines[hop].thread) : lanes.end();
+		auto lane = hop < e.hop_threads.size() ? lanes.find(e.hop_threads[hop]) : lanes.end();
 		names.push_back(
-		    {{"name", HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text()},
+		    {{"name", HopNameOf(e.run, e.hop_threads, hop, e.blame.from_iterations).text()},
 		     {"lane", lane == lanes.end() ? common::Json() : common::Json(lane->second)}});
 	}
 	return names;
@@ -395,7 +395,7 @@ common::Json HopsJson(const Explanation &e)
 	if (e.blame.hops.size() < 2)
 		return hops;
 	for (const HopRow &row : e.blame.hops) {
-		HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
+		HopName name = HopNameOf(e.run, e.hop_threads, row.hop, e.blame.from_iterations);
 		common::Json causes = common::Json::array();
 		for (const HopCause &c : row.causes)
 			causes.push_back({{"cause", Index(c.cause)}, {"time_ns", c.time_ns}});
@@ -419,7 +419,7 @@ common::Json EndsJson(const Explanation &e, const ReportClock &clock)
 	return ends;
 }
 
-common::Json PageJson(const Explanation &e, ReportArrays *arrays)
+common::Json PageJson(const Explanation &e, Reading *reading, ReportArrays *arrays)
 {
 	const Blame &blame = e.blame;
 	ReportClock clock = ClockOf(e);
@@ -452,9 +452,9 @@ common::Json PageJson(const Explanation &e, ReportArrays *arrays)
 			     {"own_code", ActivitiesJson(e.own_code)},
 			     {"episodes", EpisodesJson(e, clock)},
 			     {"ends", EndsJson(e, clock)}};
-	const ReportPoints points = CollectPoints(e, clock);
+	const ReportPoints points = CollectPoints(e, reading, clock);
 	AddPoints(e, points, &page, arrays);
-	const ReportLanes lanes = MakeLanes(e, clock, {});
+	const ReportLanes lanes = MakeLanes(e, reading, clock, {});
 	page["hop_names"] = HopNamesJson(e, points.hops, AddLanes(lanes, clock, &page, arrays));
 	AddMetrics(e.run, clock, &page, arrays);
 	page["warnings"] = WarningsJson(e, lanes.threads_left_out);
@@ -464,10 +464,11 @@ common::Json PageJson(const Explanation &e, ReportArrays *arrays)
 
 } // namespace
 
-bool WriteReport(const Explanation &explanation, const std::string &path, std::string *error)
+bool WriteReport(const Explanation &explanation, Reading *reading, const std::string &path,
+		 std::string *error)
 {
 	ReportArrays arrays;
-	common::Json json = PageJson(explanation, &arrays);
+	common::Json json = PageJson(explanation, reading, &arrays);
 	return WritePage({ft_report_template, ft_report_template_size()}, json, arrays,
 			 explanation.run.shared_mode, path, error);
 }

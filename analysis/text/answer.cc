@@ -247,10 +247,10 @@ std::string WhyUnattributed(const Explanation &e)
 		return ": the serving thread of " +
 		       common::Plural(e.blame.unserved_requests, "request", "requests") + " is not known.";
 	uint64_t first = UINT64_MAX, last = 0;
-	for (const Timeline &t : e.timelines)
-		if (t.thread < e.run.threads.size()) {
-			first = std::min(first, e.run.threads[t.thread].start_ns);
-			last = std::max(last, e.run.threads[t.thread].end_ns);
+	for (uint32_t t : e.hop_threads)
+		if (t < e.run.threads.size()) {
+			first = std::min(first, e.run.threads[t].start_ns);
+			last = std::max(last, e.run.threads[t].end_ns);
 		}
 	// Slow requests' time before and after the recording: the reason only if it is most of what is
 	// unattributed.

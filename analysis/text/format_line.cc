@@ -97,7 +97,8 @@ bool Fill(const std::string &format,
 
 bool CheckFormat(const std::string &format, std::string *error)
 {
-	const Explanation none;
+	const Run run;
+	const Explanation none(run);
 	std::string out;
 	return Fill(
 	    format, [&](const std::string &name) { return Value(none, name); }, &out, error);

@@ -312,14 +312,14 @@ Out OwnCodeJson(const OwnCode &own)
 
 std::string HopText(const Explanation &e, uint16_t hop)
 {
-	return HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text();
+	return HopNameOf(e.run, e.hop_threads, hop, e.blame.from_iterations).text();
 }
 
 Out HopsJson(const Explanation &e)
 {
 	Out hops = Out::array();
 	for (const HopRow &row : e.blame.hops) {
-		HopName name = HopNameOf(e.run, e.timelines, row.hop, e.blame.from_iterations);
+		HopName name = HopNameOf(e.run, e.hop_threads, row.hop, e.blame.from_iterations);
 		Out causes = Out::array();
 		for (const HopCause &c : row.causes)
 			causes.push_back({{"cause", CauseName(c.cause)}, {"time_ns", c.time_ns}});
@@ -551,7 +551,7 @@ Out CostJson(const Cost &c)
 Out LegsJson(const Explanation &e, const SlowRequest &r)
 {
 	const Legs legs = LegsOf(e.blame, r);
-	const uint32_t server = r.hop < e.timelines.size() ? e.timelines[r.hop].thread : UINT32_MAX;
+	const uint32_t server = r.hop < e.hop_threads.size() ? e.hop_threads[r.hop] : UINT32_MAX;
 	return {{"late_ns", legs.late_ns},
 		{"to_server_ns", legs.there_ns},
 		{"at_server_ns", legs.server_ns},

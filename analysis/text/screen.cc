@@ -163,7 +163,7 @@ Block Hops(const Screen &s, size_t most)
 				      PadLeft("time", 10) + (wide ? "  mostly" : "")));
 	for (size_t i = 0; i < std::min(most, b.hops.size()); i++) {
 		const HopRow &row = b.hops[i];
-		std::string name = HopNameOf(s.e.run, s.e.timelines, row.hop, b.from_iterations).text();
+		std::string name = HopNameOf(s.e.run, s.e.hop_threads, row.hop, b.from_iterations).text();
 		std::string line = PadRight(Ellipsized(name, name_width, s.style), name_width) +
 				   PadLeft(common::FormatPercent(row.share), 8) +
 				   PadLeft(common::FormatDuration(row.time_ns), 10);
@@ -308,7 +308,7 @@ std::string EpisodeHead(const Explanation &e, uint32_t index, size_t number)
 	}
 	if ((e.blame.hops.size() > 1 || SeveralHosts(e.run)) && !episode.hops.empty())
 		text += "; " + common::FormatShare(episode.hops[0].share) + " at " +
-			HopNameOf(e.run, e.timelines, episode.hops[0].hop, e.blame.from_iterations).text();
+			HopNameOf(e.run, e.hop_threads, episode.hops[0].hop, e.blame.from_iterations).text();
 	return text;
 }
 

@@ -85,7 +85,7 @@ void WriteHops(Writer *w)
 	size_t width = 13;
 	uint64_t at_hops = 0;
 	for (const HopRow &row : b.hops) {
-		HopName name = HopNameOf(w->e.run, w->e.timelines, row.hop, b.from_iterations);
+		HopName name = HopNameOf(w->e.run, w->e.hop_threads, row.hop, b.from_iterations);
 		names.push_back(name.text());
 		roles.push_back(RoleOf(row, name));
 		width = std::max(width, names.back().size());

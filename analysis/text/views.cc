@@ -31,7 +31,7 @@ struct ViewLines {
 	std::string Hop(uint16_t hop) const
 	{
 		return hop == kNoHop ? ""
-				     : HopNameOf(e.run, e.timelines, hop, e.blame.from_iterations).text();
+				     : HopNameOf(e.run, e.hop_threads, hop, e.blame.from_iterations).text();
 	}
 };
 
@@ -156,7 +156,7 @@ void RequestParts(const SlowRequest &r, ViewLines *s)
 void RequestLegs(const SlowRequest &r, ViewLines *s)
 {
 	const Legs legs = LegsOf(s->e.blame, r);
-	const uint32_t server = r.hop < s->e.timelines.size() ? s->e.timelines[r.hop].thread : UINT32_MAX;
+	const uint32_t server = r.hop < s->e.hop_threads.size() ? s->e.hop_threads[r.hop] : UINT32_MAX;
 	const uint64_t bound_ns = ClocksBound(s->e.run, r.connection, server);
 	if (!bound_ns)
 		return;

@@ -7,6 +7,7 @@
 // A change that improves the explanation of the same recording also changes the stored text in the same
 // commit, and is listed in the changelog.
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 
@@ -86,7 +87,7 @@ TEST_CASE("recordings of earlier versions have the same explanation as then")
 	for (const std::string &version : Versions()) {
 		INFO(version);
 		REQUIRE(chdir(version.c_str()) == 0); // the path on the command line is a member, too
-		Explanation e;
+		Explained e;
 		std::string error;
 		int status = 0;
 		REQUIRE(ExplainRun("run", {}, &e, &error, &status));
@@ -105,7 +106,7 @@ TEST_CASE("recordings of earlier versions have the same explanation as then")
 TEST_CASE("a recording of arm64 names causes, system calls and functions on any machine")
 {
 	REQUIRE(chdir(FORKTAIL_SOURCE_DIR "/tests/compat/1.0-arm64") == 0);
-	Explanation e;
+	Explained e;
 	std::string error;
 	int status = 0;
 	ExplainOptions options;

@@ -11,6 +11,7 @@
 #include "analysis/text.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"
+#include "tests/support/explained.h"
 
 namespace
 {
@@ -42,15 +43,15 @@ void Gate(const std::string &run, const std::string &base)
 			fuzz::Fail("a limit is refused", error);
 	std::vector<limit> of_base = limits.limits;
 	analysis::gate::RunFigures figures(&limits.limits), base_figures(&of_base);
-	analysis::Explanation explanation, of;
+	analysis::Explained explanation, of;
 	const auto read = [&](const std::string &path, analysis::gate::RunFigures *f,
-			      analysis::Explanation *e) {
+			      analysis::Explained *e) {
 		analysis::ExplainOptions options;
 		int status = 0;
 		f->Watch(&options);
 		if (!analysis::ExplainRun(path, options, e, &error, &status))
 			return false;
-		f->Finish(e);
+		f->Finish(*e, e->reading.get());
 		return true;
 	};
 	if (!read(run, &figures, &explanation) || !read(base, &base_figures, &of)) {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/explain.h"
 #include "analysis/report.h"
 #include "analysis/text.h"
 #include "common/json.h"
@@ -15,6 +14,7 @@
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/run_input.h"
 #include "tests/fuzz/scratch.h"
+#include "tests/support/explained.h"
 
 namespace
 {
@@ -23,12 +23,12 @@ using forktail::fuzz::CheckVisible;
 using forktail::fuzz::Contents;
 using forktail::fuzz::Fail;
 
-void CheckPage(const forktail::analysis::Explanation &explanation)
+void CheckPage(const forktail::analysis::Explained &explanation)
 {
 	char path[SCRATCH_PATH];
 	scratch_path(path, "page.html");
 	std::string error;
-	if (!forktail::analysis::report::WriteReport(explanation, path, &error))
+	if (!forktail::analysis::report::WriteReport(explanation, explanation.reading.get(), path, &error))
 		Fail("no page", error);
 	std::string page = Contents(path);
 	size_t begin = page.find('>', page.find("id=\"run\"")), end = page.find("</script", begin);
@@ -89,7 +89,7 @@ void CheckFile(const std::string &path)
 
 void Explain(const std::string &path)
 {
-	forktail::analysis::Explanation explanation;
+	forktail::analysis::Explained explanation;
 	std::string error;
 	int status = 0;
 	if (!forktail::analysis::ExplainRun(path, {}, &explanation, &error, &status)) {

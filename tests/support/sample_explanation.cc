@@ -253,7 +253,7 @@ void AddSeries(analysis::Run *run, uint64_t end_ns, std::mt19937_64 *random)
 }
 
 // Open loop: a request due during a stall waits for its end, and so do those behind it.
-void AddRequests(analysis::Explanation *e, const std::vector<Stall> &stalls, const SampleSize &size,
+void AddRequests(analysis::Explained *e, const std::vector<Stall> &stalls, const SampleSize &size,
 		 std::mt19937_64 *random)
 {
 	analysis::Blame &blame = e->blame;
@@ -350,7 +350,7 @@ void AddCauses(analysis::Blame *blame)
 }
 
 // One episode per stall that delayed a request by at least 5 ms.
-void AddEpisodes(analysis::Explanation *e, const std::vector<Stall> &stalls)
+void AddEpisodes(analysis::Explained *e, const std::vector<Stall> &stalls)
 {
 	for (const Stall &stall : stalls) {
 		if (stall.duration_ns < 5 * kMs)
@@ -381,10 +381,10 @@ void AddEpisodes(analysis::Explanation *e, const std::vector<Stall> &stalls)
 
 } // namespace
 
-analysis::Explanation SampleExplanation(const SampleSize &size)
+analysis::Explained SampleExplanation(const SampleSize &size)
 {
 	std::mt19937_64 random(size.seed);
-	analysis::Explanation e;
+	analysis::Explained e;
 	analysis::Run &run = e.run;
 	run.path = "sample";
 	run.info.host = "sample-host";
@@ -437,12 +437,13 @@ analysis::Explanation SampleExplanation(const SampleSize &size)
 	for (uint32_t i = 0; i < run.threads.size(); i++)
 		if (run.threads[i].tid == 1200) {
 			e.serving = {static_cast<int>(i)};
-			e.timelines = {analysis::BuildTimeline(run, i)};
+			e.reading->timelines = {analysis::BuildTimeline(run, i)};
 		}
 	if (e.serving.empty()) {
 		e.serving = {-1};
-		e.timelines.resize(1);
+		e.reading->timelines.resize(1);
 	}
+	e.hop_threads = analysis::HopThreads(e.reading->timelines);
 	e.notes = {"12 events of the recorder's ring were dropped between +20.1 s and +20.2 s"};
 	return e;
 }

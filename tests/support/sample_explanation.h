@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "analysis/explain.h"
+#include "tests/support/explained.h"
 
 namespace forktail::analysis
 {
@@ -21,6 +21,6 @@ struct SampleSize {
 };
 
 // The same size and seed give the same explanation.
-analysis::Explanation SampleExplanation(const SampleSize &size);
+analysis::Explained SampleExplanation(const SampleSize &size);
 
 } // namespace forktail::analysis

@@ -77,9 +77,9 @@ std::vector<SampleSize> Samples()
 	return {plain, iterations, unrecorded};
 }
 
-Explanation SampleRun(const SampleSize &size)
+Explained SampleRun(const SampleSize &size)
 {
-	Explanation e = SampleExplanation(size);
+	Explained e = SampleExplanation(size);
 	e.first_ns = e.zero_ns;
 	e.measured_ns = static_cast<uint64_t>(size.seconds * 1e9);
 	e.blame.slow_count = e.blame.slow.size();
@@ -92,7 +92,7 @@ Explanation SampleRun(const SampleSize &size)
 TEST_CASE("the output fits on a screen, and is ASCII unless more is allowed")
 {
 	for (const SampleSize &size : Samples()) {
-		Explanation e = SampleRun(size);
+		Explained e = SampleRun(size);
 		// More content than there is room for.
 		e.run.warnings.assign(
 		    30, "a recording of this run could not be read to its end, and what it held "
@@ -121,7 +121,7 @@ TEST_CASE("the output fits on a screen, and is ASCII unless more is allowed")
 
 TEST_CASE("the first line is the answer")
 {
-	Explanation e = SampleRun(Samples()[0]);
+	Explained e = SampleRun(Samples()[0]);
 	REQUIRE(!e.blame.causes.empty());
 	REQUIRE(e.lead.causes.size() == 1);
 	const Cause first = e.lead.causes[0];
@@ -140,7 +140,7 @@ TEST_CASE("the first line is the answer")
 
 TEST_CASE("the requested number of episodes is shown with all of their evidence")
 {
-	Explanation e = SampleRun(Samples()[0]);
+	Explained e = SampleRun(Samples()[0]);
 	const size_t all = e.episodes.size();
 	REQUIRE(all > 3);
 	for (Episode &episode : e.episodes)
@@ -156,7 +156,7 @@ TEST_CASE("the requested number of episodes is shown with all of their evidence"
 TEST_CASE("the worst episode is printed with its first sentence, however little room is left")
 {
 	for (SampleSize size : Samples()) {
-		Explanation e = SampleRun(size);
+		Explained e = SampleRun(size);
 		e.run.warnings.assign(30, std::string(200, 'w'));
 		e.lead.causes.push_back(Cause::Unknown);
 		for (Cause cause : e.lead.causes) // takes the whole screen
@@ -171,7 +171,7 @@ TEST_CASE("the worst episode is printed with its first sentence, however little 
 
 TEST_CASE("no episode is printed without its first sentence")
 {
-	Explanation e = SampleRun(Samples()[0]);
+	Explained e = SampleRun(Samples()[0]);
 	for (Episode &episode : e.episodes)
 		episode.evidence = {std::string(500, 'x') + " the first fact"};
 	const std::string text = ExplainScreen(e, {});

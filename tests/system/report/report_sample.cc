@@ -14,7 +14,7 @@ namespace
 {
 
 // As if the server's kernel had seen the requests, all of one client.
-void MakeKernelLog(forktail::analysis::Explanation *e)
+void MakeKernelLog(forktail::analysis::Explained *e)
 {
 	e->run.request_clients.emplace_back().name = "10.0.0.7";
 	for (forktail::analysis::Connection &c : e->run.connections)
@@ -48,11 +48,12 @@ int main(int argc, char **argv)
 	size.requests = mode != "iterations";
 	size.recorder = mode != "no-recorder";
 	std::string error;
-	forktail::analysis::Explanation explanation = forktail::analysis::SampleExplanation(size);
+	forktail::analysis::Explained explanation = forktail::analysis::SampleExplanation(size);
 	if (mode == "kernel")
 		MakeKernelLog(&explanation);
 	auto before = std::chrono::steady_clock::now();
-	bool written = forktail::analysis::report::WriteReport(explanation, argv[1], &error);
+	bool written =
+	    forktail::analysis::report::WriteReport(explanation, explanation.reading.get(), argv[1], &error);
 	std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
 	if (written) {
 		printf("written in %.0f ms\n", took.count());

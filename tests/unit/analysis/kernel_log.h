@@ -9,6 +9,7 @@
 #include "analysis/explain.h"
 #include "recording/recording.h"
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 
 namespace forktail::test
 {
@@ -116,7 +117,7 @@ struct KernelLog {
 };
 
 // Explains a run; requests of a millisecond are slow.
-inline void ExplainKernel(const std::string &path, analysis::Explanation *e)
+inline void ExplainKernel(const std::string &path, analysis::Explained *e)
 {
 	analysis::ExplainOptions options;
 	options.slow.ns = kLogMs;

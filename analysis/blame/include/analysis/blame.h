@@ -1116,10 +1116,12 @@ struct HopName {
 // on the path, "thread".
 const char *RoleOf(const HopRow &row, const HopName &name);
 
-// `hop` is as in blame.h: an index into timelines. These are those of run.servers and run.behind, then of
-// further threads. Without a request log (`from_iterations`) they are those of all threads with an event
-// loop.
-HopName HopNameOf(const Run &run, const std::vector<Timeline> &timelines, uint16_t hop, bool from_iterations);
+// The thread of each hop, as an index into Run::threads; UINT32_MAX: not recorded.
+std::vector<uint32_t> HopThreads(const std::vector<Timeline> &timelines);
+
+// `threads` are those of run.servers and run.behind, then further ones. Without a request log
+// (`from_iterations`) they are all threads with an event loop.
+HopName HopNameOf(const Run &run, const std::vector<uint32_t> &threads, uint16_t hop, bool from_iterations);
 
 // The table of hops: the processes that requests passed, and the time at each.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The explanation of a run: all that outputs show, and the function that makes it of a run's files.
+// The explanation of a run: a Reading has what is read of its files, passes over it make the Explanation,
+// which is data for outputs.
 #pragma once
 
 #include <cstdint>
@@ -119,6 +120,26 @@ struct ServerThreads {
 ServerThreads ServerThreadsOf(const Run &run, uint32_t process);
 void AddCpuTimes(const CpuTimes &cpu, ServerThreads *all);
 
+// A run that is being read. Passes explain it, and outputs that show single requests or spans read it again.
+// It must not move once it is open.
+struct Reading {
+	Run run; // its small data; of requests a window, of what threads did a stretch
+	// Of that stretch, by hop (Explanation::hop_threads), and of the load generators' threads.
+	std::vector<Timeline> timelines;
+	Clients clients;
+	size_t resolved =
+	    0;		   // this many timelines have the work that their thread waited for on other threads
+	Progress progress; // of the passes
+	// Null: `run` holds all that was recorded.
+	std::unique_ptr<RunSource> source;
+	// Loads stretches of the threads' records into `run` and the timelines. Default: all is loaded.
+	Stretches stretches;
+	std::unique_ptr<Log> log, log_before; // of the part, and of requests due before it (null: none)
+};
+
+// Makes the timelines for the loaded stretch of the run.
+void MakeTimelines(Reading *reading);
+
 // The whole explanation of a run as data. Text, JSON and report page only present it.
 
 // What the end of a recorded process did to requests: an entry per Run::ended.
@@ -146,15 +167,14 @@ struct Overload {
 };
 
 struct Explanation {
-	Run run;
+	explicit Explanation(const Run &of) : run(of) {}
+
+	const Run &run; // a Reading's, which must outlive this
 	// Index into run.threads, or -1: one per server, one per server behind a proxy, then further serving
-	// threads.
+	// threads. Without a request log: all threads with an event loop.
 	std::vector<int> serving;
-	std::vector<Timeline> timelines; // in the same order (at least one), then of threads they waited for
-	Serving by_thread;
-	bool waits_for_locks = false; // some thread waited for a lock
-	bool by_loops = false;	      // no request log: timelines of all threads with an event loop
-	Clients clients;
+	// In the same order (at least one), then threads they waited for; UINT32_MAX: not recorded.
+	std::vector<uint32_t> hop_threads;
 	Blame blame;
 	// Only of a kernel log, or if requested; by client only if the log names clients.
 	std::vector<RequestGroup> by_client, by_command;
@@ -163,7 +183,6 @@ struct Explanation {
 	Lead lead;				 // what the answer speaks of
 	Culprits culprits;			 // behind the causes that it names
 	std::vector<Account> accounts;		 // per thread of the run
-	Activities activities;			 // per loaded CPU sample
 	std::vector<OwnCode> own_codes;		 // per thread of the run
 	OwnCode own_code;			 // of the serving threads
 	std::optional<ServerCount> server_count; // of the only server, for the whole run
@@ -180,13 +199,6 @@ struct Explanation {
 	uint64_t measured_ns = 0; // from first_ns to the last answer, or the end of the recording
 	bool in_part = false;	  // only requests due (iterations begun) in `part`
 	TimeSpan part;
-	TimeSpan whole;	   // if in_part: from the first request of the run to its last answer
-	Progress progress; // of the passes
-	// Reads the run; `run` holds a window of its requests. Null: `run` holds all of them.
-	std::unique_ptr<RunSource> source;
-	// Loads stretches of the threads' records into `run` and the timelines. Default: all is loaded.
-	Stretches stretches;
-	std::unique_ptr<Log> log, log_before; // of the part, and of requests due before it (null: none)
 };
 
 // What the ends of recorded processes did to requests. A server's end is an outage: from its end to the first
@@ -215,8 +227,9 @@ std::vector<std::string> EndNotes(const Explanation &e);
 
 // The longest period of overload, without a limit.
 std::optional<Overload> FindOverload(const Run &run, const LogFacts &facts);
-// Finds who was at its limit. Requires the serving threads and the load threads.
-void FindLimit(const Explanation &e, const CpuTimes &cpu, Overload *overload);
+// Finds who was at its limit, among the serving threads and the load threads.
+void FindLimit(const std::vector<int> &serving, const Clients &clients, const CpuTimes &cpu,
+	       Overload *overload);
 
 // "400,000 requests/s were due, 85,423/s were answered: the backlog grew from the first second to the last,
 // to 1,572,885 requests (overload). redis-server ran 99 % of a CPU (GET 40 %): it was at its limit."; "" if
@@ -227,14 +240,11 @@ std::string OverloadNote(const Explanation &e);
 
 // Finds the serving threads of a run's requests.
 
-// Fills serving, timelines and by_thread of a run with a request log: the first thread of each server, one
-// thread of each server behind a proxy, further serving threads, then the threads that any of these waited
-// for. Adds notes on unknown ones.
-void FindServers(const LogFacts &facts, const Accounts &accounts, const Stretches &stretches,
-		 Explanation *explanation);
-
-// Makes the timelines of these threads and of load threads for the loaded stretch of the run.
-void MakeTimelines(Explanation *explanation);
+// Fills serving and the timelines of a run with a request log: the first thread of each server, one thread of
+// each server behind a proxy, further serving threads, then the threads that any of these waited for. Adds
+// notes on unknown ones. Returns the serving threads of connections.
+Serving FindServers(const LogFacts &facts, const Accounts &accounts, Reading *reading,
+		    Explanation *explanation);
 
 // Explains a run: from its path to an Explanation.
 
@@ -253,12 +263,12 @@ struct ExplainOptions {
 	std::function<void(const Run &, const SlowRequest &, const Part *parts)> tell = {};
 };
 
-// Loads and explains a run. False: *error is one sentence, *status the exit status (2 wrong usage, 3
-// unreadable input).
-bool ExplainRun(const std::string &path, const ExplainOptions &options, Explanation *out, std::string *error,
-		int *status);
+// Opens a run and explains it. `out` is of reading->run. False: *error is one sentence, *status the exit
+// status (2 wrong usage, 3 unreadable input).
+bool ExplainRun(const std::string &path, const ExplainOptions &options, Reading *reading, Explanation *out,
+		std::string *error, int *status);
 
-// Fills own_codes and own_code of an otherwise complete explanation.
+// Fills own_codes and own_code of an otherwise complete explanation of a run that is all in memory.
 void FindOwnCode(Explanation *explanation);
 
 } // namespace forktail::analysis

@@ -59,17 +59,17 @@ public:
 	virtual bool Blamed(const Run &, const SlowRequest &, const Part *) { return true; }
 	// The run is explained.
 	virtual bool Begin(const Explanation &) { return true; }
-	// explanation.run and .timelines have what threads did in [from_ns, to_ns), and what overlaps its
-	// ends. Count a span, tally, sample or block request in the stretch in which it begins, or cut it at
-	// the bounds. The stretches together are the whole run, in order.
-	virtual bool Stretch(const Explanation &, uint64_t from_ns, uint64_t to_ns)
+	// The run has what threads did in [from_ns, to_ns), and what overlaps its ends. Count a span, tally,
+	// sample or block request in the stretch in which it begins, or cut it at the bounds. The stretches
+	// together are the whole run, in order.
+	virtual bool Stretch(const Explanation &, const Run &, uint64_t from_ns, uint64_t to_ns)
 	{
 		(void)from_ns;
 		(void)to_ns;
 		return true;
 	}
-	// The next requests of the log are [lead, size()) of explanation.run.requests.
-	virtual bool Window(const Explanation &) { return true; }
+	// The next requests of the log are [lead, size()) of run.requests.
+	virtual bool Window(const Explanation &, const Run &) { return true; }
 	// After the last piece. True: the output is complete and on disk.
 	virtual bool End(const Explanation &) = 0;
 };

@@ -87,8 +87,9 @@ public:
 	// Collects slow requests while the run is explained, and ranks causes by the first percentile with a
 	// limit. This object must live until then.
 	void Watch(ExplainOptions *options);
-	// After the run is explained: reads its log for what the limits need.
-	void Finish(Explanation *explanation);
+	// After the run is explained: reads its log for what the limits need. The explanation must live as
+	// long as this object.
+	void Finish(const Explanation &explanation, Reading *reading);
 
 	// In the unit of limit.value. NAN: unknown, and *why is the reason.
 	double Value(const limit &limit, std::string *why) const;

@@ -10,8 +10,10 @@
 namespace forktail::analysis::report
 {
 
-// Writes the page to `path` (replacing it). False: *error is one sentence for the user.
-bool WriteReport(const Explanation &explanation, const std::string &path, std::string *error);
+// Writes the page to `path` (replacing it). Reads the run once more for single requests and spans. False:
+// *error is one sentence for the user.
+bool WriteReport(const Explanation &explanation, Reading *reading, const std::string &path,
+		 std::string *error);
 bool WriteComparePage(const compare::Comparison &comparison, const std::string &path, std::string *error);
 
 } // namespace forktail::analysis::report

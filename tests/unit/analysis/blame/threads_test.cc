@@ -59,8 +59,10 @@ TEST_CASE("each request is blamed on the thread of its connection, and on none w
 	CHECK(TimeAt(blame, 1, Cause::Stopped, 0) == 0);
 	CHECK(blame.slow[1].hop == 1);
 	CHECK(TimeAt(blame, 2, Cause::Unknown, kNoHop) == 25 * ms);
-	CHECK(HopNameOf(b.run, b.timelines, 1, false).text() == "memcached 127.0.0.1:11211, mc-worker 102");
-	CHECK(HopNameOf(b.run, b.timelines, 2, false).text() == "memcached 127.0.0.1:11211, main thread");
+	CHECK(HopNameOf(b.run, HopThreads(b.timelines), 1, false).text() ==
+	      "memcached 127.0.0.1:11211, mc-worker 102");
+	CHECK(HopNameOf(b.run, HopThreads(b.timelines), 2, false).text() ==
+	      "memcached 127.0.0.1:11211, main thread");
 }
 
 TEST_CASE("a connection that moves belongs to each thread in its time")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What is an overload and what is none: by the rates of an open loop, and by who used all of its CPU.
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 #include "tests/unit/analysis/run_builder.h"
 
 #include <functional>
@@ -154,7 +155,7 @@ TEST_CASE("a ramp overloads a server in its last part")
 TEST_CASE("an overload has a first line if the server or the load generator used all of its CPU")
 {
 	const uint64_t server_ms = GENERATE(500, 3960), client_ms = GENERATE(500, 3960);
-	Explanation e;
+	Explained e;
 	RunBuilder b;
 	b.Thread(kServer, 0, 4 * kSecond);
 	b.Thread(kServer + 50, 0, 4 * kSecond, FT_THREAD_MAIN | FT_THREAD_CLIENT, "load generator");
@@ -162,8 +163,9 @@ TEST_CASE("an overload has a first line if the server or the load generator used
 	b.Tally(FT_OWN_CODE, 0, 4 * kSecond, client_ms * ms, 1, kServer + 50);
 	e.run = b.Finish();
 	e.serving = {static_cast<int>(b.ThreadIndex())};
-	e.clients.timelines.emplace_back();
-	e.clients.timelines[0].thread = b.ThreadIndex(kServer + 50);
+	Clients clients;
+	clients.timelines.emplace_back();
+	clients.timelines[0].thread = b.ThreadIndex(kServer + 50);
 	e.own_codes.resize(2);
 	ActivityTime get;
 	get.name = "command/GET";
@@ -178,7 +180,7 @@ TEST_CASE("an overload has a first line if the server or the load generator used
 	o.backlog = 1'258'308;
 	CpuTimes cpu(o.period);
 	cpu.Add(e.run, 0, UINT64_MAX);
-	FindLimit(e, cpu, &o);
+	FindLimit(e.serving, clients, cpu, &o);
 	e.overload = o;
 	const std::string text = OverloadText(e), note = OverloadNote(e);
 	const std::string rates =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the end of a server's process did to requests, and how it is said.
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/explain.h"
@@ -30,7 +31,7 @@ ProcessEnd Exited(int status)
 // A request each millisecond. The server (process kServer) exits at 100 ms.
 struct EndedRun {
 	RunBuilder b;
-	Explanation e;
+	Explained e;
 
 	explicit EndedRun(ProcessEnd end = Killed(9))
 	{

@@ -22,7 +22,7 @@ namespace
 
 // A run and the result of limits on it.
 struct JudgedRun {
-	Explanation e;
+	Explained e;
 	AskedLimits limits;
 	std::vector<Verdict> verdicts;
 	Gated gated;
@@ -47,8 +47,8 @@ struct JudgedRun {
 		figures.Watch(&options);
 		for (const SlowRequest &r : e.blame.slow)
 			options.tell(e.run, r, &e.blame.parts[r.first_part]);
-		e.log = std::make_unique<WholeLog>(e.run);
-		figures.Finish(&e);
+		e.reading->log = std::make_unique<WholeLog>(e.run);
+		figures.Finish(e, e.reading.get());
 		verdicts = forktail::analysis::gate::Judge(limits, reading, figures, nullptr);
 		gated = GatedOf(e, nullptr);
 	}
@@ -220,14 +220,14 @@ TEST_CASE("gate: against a base")
 	REQUIRE(limits.limits.size() == 3); // p50, p99, p99.9
 	REQUIRE(AddLimit({"GET.requests no worse than BASE", ""}, LIMIT_HAS_TO_HOLD, &limits, &error));
 	std::vector<limit> again = limits.limits;
-	Explanation e = SampleExplanation({5, 2000, 500}), base = SampleExplanation({5, 2000, 500});
+	Explained e = SampleExplanation({5, 2000, 500}), base = SampleExplanation({5, 2000, 500});
 	RunFigures figures(&limits.limits), of_base(&again);
-	e.log = std::make_unique<WholeLog>(e.run);
-	base.log = std::make_unique<WholeLog>(base.run);
-	figures.Finish(&e);
+	e.reading->log = std::make_unique<WholeLog>(e.run);
+	base.reading->log = std::make_unique<WholeLog>(base.run);
+	figures.Finish(e, e.reading.get());
 	base.blame.latencies.p99 /= 2;
 	base.blame.latencies.p50 = 0;
-	of_base.Finish(&base);
+	of_base.Finish(base, base.reading.get());
 	const std::vector<Verdict> verdicts = Judge(limits, LIMIT_HAS_TO_HOLD, figures, &of_base);
 	CHECK(verdicts[0].outcome == Verdict::kBroken);
 	CHECK(verdicts[1].outcome == Verdict::kBroken);

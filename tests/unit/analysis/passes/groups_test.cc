@@ -2,6 +2,7 @@
 // Requests by client and command: counts, percentiles within the histogram's error, causes of slow requests,
 // and a bound on the number of groups.
 
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"
@@ -37,7 +38,7 @@ struct ManyClients : RunBuilder {
 	}
 };
 
-bool ExplainGroups(const std::string &path, bool groups, Explanation *e)
+bool ExplainGroups(const std::string &path, bool groups, Explained *e)
 {
 	ExplainOptions options;
 	options.slow.ns = kLogMs;
@@ -106,7 +107,7 @@ TEST_CASE("explain lists clients and commands of a kernel log, with the causes o
 		log.Request(2, 200'000, 200'005, 205'000, 2);
 		log.Close();
 	}
-	Explanation e;
+	Explained e;
 	REQUIRE(ExplainGroups(dir.path(), false, &e));
 	REQUIRE(e.by_client.size() == 2);
 	CHECK(e.by_client[0].name == "python3 (4711)");
@@ -153,12 +154,12 @@ TEST_CASE("a load generator's log has commands on request, and no clients")
 	}
 	std::string text, error;
 	{
-		Explanation e;
+		Explained e;
 		REQUIRE(ExplainGroups(dir.path(), false, &e));
 		CHECK(e.by_command.empty());
 		CHECK_FALSE(parse_json(ExplainJson(e, false)).contains("commands"));
 	}
-	Explanation e;
+	Explained e;
 	REQUIRE(ExplainGroups(dir.path(), true, &e));
 	REQUIRE(e.by_command.size() == 2);
 	CHECK(e.by_command[0].requests + e.by_command[1].requests == 10);

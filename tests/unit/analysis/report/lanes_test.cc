@@ -22,7 +22,7 @@ ReportClock ClockOf(const Explanation &e)
 	return ReportClock(e.run.start_ns, e.run.end_ns, e.zero_ns);
 }
 
-Explanation Made(size_t spans = 2000)
+Explained Made(size_t spans = 2000)
 {
 	SampleSize size;
 	size.seconds = 10;
@@ -31,9 +31,9 @@ Explanation Made(size_t spans = 2000)
 	return SampleExplanation(size);
 }
 
-ReportLanes LanesOf(const Explanation &e, const LaneLimits &limits = {})
+ReportLanes LanesOf(const Explained &e, const LaneLimits &limits = {})
 {
-	return MakeLanes(e, ClockOf(e), limits);
+	return MakeLanes(e, e.reading.get(), ClockOf(e), limits);
 }
 
 // Keeps, of the records, those that overlap [from_ns, to_ns).
@@ -49,9 +49,10 @@ void Leave(Records *records, uint64_t from_ns, uint64_t to_ns, End end_of)
 
 // Makes an explanation read its run in stretches of this length. Thread records are then available only for
 // the current stretch and a little around it.
-void CutUp(uint64_t stretch_ns, Explanation *e)
+void CutUp(uint64_t stretch_ns, Explained *e)
 {
-	e->stretches.each = [e, stretch_ns, whole = std::make_shared<const Run>(e->run)](const auto &see) {
+	e->reading->stretches.each = [e, stretch_ns,
+				      whole = std::make_shared<const Run>(e->run)](const auto &see) {
 		for (uint64_t from = 0; from < whole->end_ns;) {
 			uint64_t to = std::max(from, whole->start_ns) + stretch_ns;
 			if (to >= whole->end_ns)
@@ -66,7 +67,7 @@ void CutUp(uint64_t stretch_ns, Explanation *e)
 			Leave(&run.tallies, run.loaded_from_ns, run.loaded_to_ns,
 			      [](const ft_tally &t) { return t.end_ns; });
 			IndexStretch(&run);
-			for (Timeline &t : e->timelines)
+			for (Timeline &t : e->reading->timelines)
 				t = BuildTimeline(run, t.thread);
 			see(from, to);
 			from = to;
@@ -90,7 +91,7 @@ std::map<int, double> TimesOf(const ReportLanes &r, size_t lane, const ReportClo
 
 TEST_CASE("a run's lanes are its threads, children, CPUs and disks")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	const ReportLanes r = LanesOf(e);
 	const std::vector<Lane> &lanes = r.lanes;
 	std::map<std::string, int> kinds;
@@ -113,7 +114,7 @@ TEST_CASE("a run's lanes are its threads, children, CPUs and disks")
 
 TEST_CASE("lanes of a recorded load generator are its own, below the server's, and not a second server")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	Thread load;
 	load.tid = load.tgid = 1; // before the server's
 	load.flags = FT_THREAD_CLIENT | FT_THREAD_MAIN;
@@ -136,7 +137,7 @@ TEST_CASE("lanes of a recorded load generator are its own, below the server's, a
 
 TEST_CASE("threads beyond the limit are counted, children have a lane if one of them is the server's")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	LaneLimits limits;
 	limits.threads = 2;
 	ReportLanes r = LanesOf(e, limits);
@@ -147,7 +148,7 @@ TEST_CASE("threads beyond the limit are counted, children have a lane if one of 
 
 TEST_CASE("reducing loses no time, whatever the limits")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	ReportClock clock = ClockOf(e);
 	ReportLanes whole = LanesOf(e);
 	REQUIRE(whole.shortest_ns == 0);
@@ -175,11 +176,11 @@ TEST_CASE("reducing loses no time, whatever the limits")
 
 TEST_CASE("a lane's time is its timeline's")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	ReportClock clock = ClockOf(e);
 	ReportLanes reduced = LanesOf(e);
 	CauseTimes wanted = {};
-	AddTimes(e.timelines[0], e.run.start_ns, e.run.end_ns, &wanted);
+	AddTimes(e.reading->timelines[0], e.run.start_ns, e.run.end_ns, &wanted);
 	std::map<int, double> times = TimesOf(reduced, 0, clock);
 	for (int c = 0; c < kTimelineCauses; c++) {
 		if (c == Index(Cause::Idle))
@@ -192,7 +193,7 @@ TEST_CASE("a lane's time is its timeline's")
 
 TEST_CASE("slices and spans are ordered in every lane")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	LaneLimits tight;
 	tight.spans = 1000;
 	ReportLanes r = LanesOf(e, tight);
@@ -208,11 +209,11 @@ TEST_CASE("slices and spans are ordered in every lane")
 
 TEST_CASE("disk requests join while they overlap, and name the processes that issued them")
 {
-	Explanation e;
+	Explained e;
 	e.run.start_ns = 1;
 	e.run.end_ns = 1 + 1000 * kMs;
 	e.serving = {-1};
-	e.timelines.resize(1);
+	e.reading->timelines.resize(1);
 	auto io = [&](uint64_t at_ms, uint64_t ms, uint8_t kind, const char *comm) {
 		ft_io x = {};
 		x.start_ns = 1 + at_ms * kMs;
@@ -288,7 +289,7 @@ TEST_CASE("a run in stretches has the same lanes as the whole run")
 	tight.cells = GENERATE(400u, 3000u, 100'000u);
 	uint64_t stretch_ns = GENERATE(137u, 1000u, 9000u) * kMs;
 	INFO(tight.spans << " spans, " << tight.cells << " cells, stretches of " << stretch_ns << " ns");
-	Explanation e = Made();
+	Explained e = Made();
 	ReportLanes whole = LanesOf(e, tight);
 	CutUp(stretch_ns, &e);
 	CheckSame(LanesOf(e, tight), whole);
@@ -296,7 +297,7 @@ TEST_CASE("a run in stretches has the same lanes as the whole run")
 
 TEST_CASE("a span across stretches is one span, with the same text as in the whole run")
 {
-	Explanation e;
+	Explained e;
 	e.run.start_ns = e.zero_ns = 1;
 	e.run.end_ns = 1 + 4000 * kMs;
 	e.run.details = {{}, {"appendonly.aof", {}}};
@@ -331,9 +332,9 @@ TEST_CASE("a span across stretches is one span, with the same text as in the who
 	IndexRun(&e.run);
 	e.run.start_ns = 1;
 	e.serving = {-1};
-	e.timelines.resize(1);
+	e.reading->timelines.resize(1);
 	ReportLanes whole = LanesOf(e);
-	e.timelines.clear();
+	e.reading->timelines.clear();
 	CutUp(1000 * kMs, &e);
 	ReportLanes cut = LanesOf(e);
 	REQUIRE(cut.spans[0].count == 5);
@@ -346,7 +347,7 @@ TEST_CASE("a span across stretches is one span, with the same text as in the who
 
 TEST_CASE("metrics are charts of non-zero values, without partitions")
 {
-	Explanation e = Made(10);
+	Explained e = Made(10);
 	ReportClock clock = ClockOf(e);
 	std::vector<MetricChart> charts = CollectMetrics(e.run, clock);
 	std::vector<std::string> names;

@@ -87,8 +87,8 @@ TEST_CASE("a page is complete and carries the run")
 {
 	TemporaryFile file;
 	std::string error;
-	Explanation e = SampleExplanation(Small());
-	REQUIRE(WriteReport(e, file.path, &error));
+	Explained e = SampleExplanation(Small());
+	REQUIRE(WriteReport(e, e.reading.get(), file.path, &error));
 	std::string page = ReadAll(file.path);
 	CHECK(page.rfind("<!doctype html>", 0) == 0);
 	CHECK(page.find("</html>") != std::string::npos);
@@ -117,16 +117,17 @@ TEST_CASE("the path of requests is on the page if it has more than one thread")
 {
 	TemporaryFile file;
 	std::string error;
-	Explanation e = SampleExplanation(Small());
-	Thread helper = e.run.threads[e.timelines[0].thread];
+	Explained e = SampleExplanation(Small());
+	Thread helper = e.run.threads[e.reading->timelines[0].thread];
 	helper.tid = helper.tgid + 1;
 	helper.comm = "io_thd_1";
 	e.run.threads.push_back(helper);
-	e.timelines.push_back(e.timelines[0]);
-	e.timelines[1].thread = static_cast<uint32_t>(e.run.threads.size() - 1);
+	e.reading->timelines.push_back(e.reading->timelines[0]);
+	e.reading->timelines[1].thread = static_cast<uint32_t>(e.run.threads.size() - 1);
+	e.hop_threads = HopThreads(e.reading->timelines);
 	e.blame.hops = {{0, false, 10, 3, 900, 0.9, {{Cause::Fork, 800}, {Cause::ServerBusy, 100}}},
 			{1, false, 0, 1, 100, 0.1, {{Cause::Stopped, 100}}}};
-	REQUIRE(WriteReport(e, file.path, &error));
+	REQUIRE(WriteReport(e, e.reading.get(), file.path, &error));
 	nlohmann::json hops = forktail::test::parse_json(Element(ReadAll(file.path), "run"))["hops"];
 	REQUIRE(hops.size() == 2);
 	CHECK(hops[0]["name"].get<std::string>().find(", main thread") != std::string::npos);
@@ -140,7 +141,8 @@ TEST_CASE("a page references nothing outside itself")
 {
 	TemporaryFile file;
 	std::string error;
-	REQUIRE(WriteReport(SampleExplanation(Small()), file.path, &error));
+	const Explained e = SampleExplanation(Small());
+	REQUIRE(WriteReport(e, e.reading.get(), file.path, &error));
 	std::string page = ReadAll(file.path);
 	CHECK(Count(page, " src=") == 0);
 	CHECK(page.find("@import") == std::string::npos);
@@ -153,7 +155,7 @@ TEST_CASE("a page references nothing outside itself")
 TEST_CASE("a hostile name ends no script")
 {
 	const std::string hostile = "</script><script>alert(1)</script><!--\xff]]>";
-	Explanation e = SampleExplanation(Small());
+	Explained e = SampleExplanation(Small());
 	e.run.targets[0].comm = hostile;
 	e.run.targets[0].cmdline = hostile;
 	e.run.info.host = hostile;
@@ -166,7 +168,7 @@ TEST_CASE("a hostile name ends no script")
 			value = hostile;
 	TemporaryFile file;
 	std::string error;
-	REQUIRE(WriteReport(e, file.path, &error));
+	REQUIRE(WriteReport(e, e.reading.get(), file.path, &error));
 	std::string page = ReadAll(file.path);
 	CHECK(Count(page, "</script") == 4); // run, arrays, uPlot, ours
 	CHECK(Count(page, "<!--") == 2);     // the template's own comments
@@ -179,11 +181,11 @@ TEST_CASE("an empty explanation still makes a page")
 {
 	TemporaryFile file;
 	std::string error;
-	Explanation e;
+	Explained e;
 	e.serving = {-1};
-	e.timelines.resize(1);
+	e.reading->timelines.resize(1);
 	IndexRun(&e.run);
-	REQUIRE(WriteReport(e, file.path, &error));
+	REQUIRE(WriteReport(e, e.reading.get(), file.path, &error));
 	nlohmann::json run = forktail::test::parse_json(Element(ReadAll(file.path), "run"));
 	CHECK(run["slow_count"] == 0);
 	CHECK(run["lanes"].empty());
@@ -192,8 +194,8 @@ TEST_CASE("an empty explanation still makes a page")
 TEST_CASE("an unwritable page is an error and leaves nothing")
 {
 	std::string error;
-	Explanation e = SampleExplanation(Small());
-	CHECK_FALSE(WriteReport(e, "/nonexistent/report.html", &error));
+	Explained e = SampleExplanation(Small());
+	CHECK_FALSE(WriteReport(e, e.reading.get(), "/nonexistent/report.html", &error));
 	CHECK(error.find("/nonexistent/report.html") != std::string::npos);
 	CHECK(error.find("No such file") != std::string::npos);
 
@@ -202,7 +204,7 @@ TEST_CASE("an unwritable page is an error and leaves nothing")
 		std::string link = "/tmp/forktail-full-" + std::to_string(getpid());
 		REQUIRE(symlink("/dev/full", link.c_str()) == 0);
 		error.clear();
-		CHECK_FALSE(WriteReport(e, link, &error));
+		CHECK_FALSE(WriteReport(e, e.reading.get(), link, &error));
 		CHECK(error.find("No space left") != std::string::npos);
 		// The existing file is unchanged, and there is no new file.
 		CHECK(std::filesystem::read_symlink(link) == "/dev/full");

@@ -19,7 +19,7 @@ uint64_t InGrid(const ReportPoints &p)
 	return std::accumulate(p.cell_count.begin(), p.cell_count.end(), uint64_t{0});
 }
 
-Explanation Made(double seconds = 10, uint32_t slow_one_in = 50)
+Explained Made(double seconds = 10, uint32_t slow_one_in = 50)
 {
 	SampleSize size;
 	size.seconds = seconds;
@@ -38,15 +38,15 @@ ReportClock ClockOf(const Explanation &e)
 
 TEST_CASE("every request is a point or counted in the grid")
 {
-	Explanation e = Made();
-	ReportPoints p = CollectPoints(e, ClockOf(e));
+	Explained e = Made();
+	ReportPoints p = CollectPoints(e, e.reading.get(), ClockOf(e));
 	CHECK(p.start.size() == e.blame.slow.size());
 	CHECK(InGrid(p) == e.blame.count - e.blame.slow.size());
 	CHECK(std::is_sorted(p.cell_column.begin(), p.cell_column.end()));
 
 	PointLimits tight;
 	tight.points = 700;
-	ReportPoints thin = CollectPoints(e, ClockOf(e), tight);
+	ReportPoints thin = CollectPoints(e, e.reading.get(), ClockOf(e), tight);
 	CHECK(thin.start.size() == 700);
 	CHECK(thin.slow == e.blame.slow.size());
 	CHECK(InGrid(thin) == e.blame.count - 700);
@@ -55,21 +55,21 @@ TEST_CASE("every request is a point or counted in the grid")
 
 TEST_CASE("thinning keeps an isolated point among crowds")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	SlowRequest lone = e.blame.slow[0];
 	lone.due_ns = e.run.start_ns + 1'000'000;
 	lone.latency_ns = 5'000'000'000;
 	e.blame.slow.insert(e.blame.slow.begin(), lone);
 	PointLimits tight;
 	tight.points = e.blame.slow.size() / 2;
-	ReportPoints p = CollectPoints(e, ClockOf(e), tight);
+	ReportPoints p = CollectPoints(e, e.reading.get(), ClockOf(e), tight);
 	CHECK(p.start.size() == tight.points);
 	CHECK(*std::max_element(p.latency_ns.begin(), p.latency_ns.end()) == Approx(5e9));
 }
 
 TEST_CASE("a point carries its causes and their shares")
 {
-	Explanation e;
+	Explained e;
 	e.run.start_ns = 1000;
 	e.run.end_ns = 1000 + 1'000'000'000;
 	SlowRequest first = {}, second = {};
@@ -84,7 +84,7 @@ TEST_CASE("a point carries its causes and their shares")
 	e.blame.parts = {{Cause::Fork, kNoHop, 2'000'000, 1'000'000},
 			 {Cause::ServerBusy, kNoHop, 1'000'000, 0}};
 	ReportClock clock(1000, 1000 + 1'000'000'000, 1000);
-	ReportPoints p = CollectPoints(e, clock);
+	ReportPoints p = CollectPoints(e, e.reading.get(), clock);
 	REQUIRE(p.start.size() == 2);
 	CHECK(p.start[0] == 500'000'000);
 	CHECK(p.since[0] == 499'000'000);
@@ -101,14 +101,14 @@ TEST_CASE("a point carries its causes and their shares")
 	// Where parts do not fit, each point keeps its largest.
 	PointLimits tight;
 	tight.parts = 1;
-	p = CollectPoints(e, clock, tight);
+	p = CollectPoints(e, e.reading.get(), clock, tight);
 	CHECK(p.part_count == std::vector<uint8_t>{1, 0});
 	CHECK(p.part_cause == std::vector<uint8_t>{static_cast<uint8_t>(Index(Cause::Fork))});
 }
 
 TEST_CASE("a point has its connection, its thread and the arrival time of its answer")
 {
-	Explanation e;
+	Explained e;
 	e.run.start_ns = 1000;
 	e.run.end_ns = 1000 + 1'000'000'000;
 	SlowRequest first = {}, second = {};
@@ -125,7 +125,7 @@ TEST_CASE("a point has its connection, its thread and the arrival time of its an
 	second.connection = 2;
 	second.arrived = false;
 	e.blame.slow = {first, second};
-	ReportPoints p = CollectPoints(e, ReportClock(1000, e.run.end_ns, 1000));
+	ReportPoints p = CollectPoints(e, e.reading.get(), ReportClock(1000, e.run.end_ns, 1000));
 	CHECK(p.connections == std::vector<uint32_t>{7, 2});
 	CHECK(p.connection == std::vector<uint32_t>{0, 1});
 	CHECK(p.hops == std::vector<uint16_t>{3});
@@ -140,7 +140,7 @@ TEST_CASE("a point has its connection, its thread and the arrival time of its an
 
 TEST_CASE("a point of a kernel log has its times in the kernel and its sizes")
 {
-	Explanation e;
+	Explained e;
 	e.run.start_ns = 1000;
 	e.run.end_ns = 1000 + 1'000'000'000;
 	SlowRequest first = {}, second = {};
@@ -152,9 +152,9 @@ TEST_CASE("a point of a kernel log has its times in the kernel and its sizes")
 	first.request_bytes = 31;
 	first.answer_bytes = 5;
 	e.blame.slow = {second};
-	CHECK(CollectPoints(e, ReportClock(1000, e.run.end_ns, 1000)).request_bytes.empty());
+	CHECK(CollectPoints(e, e.reading.get(), ReportClock(1000, e.run.end_ns, 1000)).request_bytes.empty());
 	e.blame.slow = {first, second};
-	const ReportPoints p = CollectPoints(e, ReportClock(1000, e.run.end_ns, 1000));
+	const ReportPoints p = CollectPoints(e, e.reading.get(), ReportClock(1000, e.run.end_ns, 1000));
 	REQUIRE(p.read_after_ns.size() == 2);
 	CHECK(p.read_after_ns[0] == 70);
 	CHECK(p.written_after_ns[0] == 1'000'010);
@@ -167,10 +167,10 @@ TEST_CASE("a point of a kernel log has its times in the kernel and its sizes")
 
 TEST_CASE("the grid gets coarser rather than larger")
 {
-	Explanation e = Made(20);
+	Explained e = Made(20);
 	PointLimits tight;
 	tight.cells = 10000;
-	ReportPoints p = CollectPoints(e, ClockOf(e), tight);
+	ReportPoints p = CollectPoints(e, e.reading.get(), ClockOf(e), tight);
 	CHECK(p.cell_count.size() <= 10000);
 	CHECK(p.columns < 4096);
 	CHECK(InGrid(p) == e.blame.count - e.blame.slow.size());
@@ -180,9 +180,9 @@ TEST_CASE("the grid gets coarser rather than larger")
 
 TEST_CASE("requests around episodes are stored one by one, evenly thinned")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	ReportClock clock = ClockOf(e);
-	ReportPoints all = CollectPoints(e, clock);
+	ReportPoints all = CollectPoints(e, e.reading.get(), clock);
 	REQUIRE(all.near_stride == 1);
 	REQUIRE(all.near_start.size() > 1000);
 	uint64_t expected = 0;
@@ -200,7 +200,7 @@ TEST_CASE("requests around episodes are stored one by one, evenly thinned")
 
 	PointLimits tight;
 	tight.near = 300;
-	ReportPoints few = CollectPoints(e, clock, tight);
+	ReportPoints few = CollectPoints(e, e.reading.get(), clock, tight);
 	CHECK(few.near_start.size() <= 300);
 	CHECK(few.near_start.size() == Approx(static_cast<double>(expected) / few.near_stride).margin(1));
 	CHECK(std::is_sorted(few.near_start.begin(), few.near_start.end()));
@@ -208,7 +208,7 @@ TEST_CASE("requests around episodes are stored one by one, evenly thinned")
 
 TEST_CASE("iterations of a run in stretches are each counted once")
 {
-	Explanation e;
+	Explained e;
 	e.run.start_ns = e.zero_ns = 1000;
 	e.run.end_ns = 1'001'000;
 	e.blame.from_iterations = true;
@@ -226,11 +226,11 @@ TEST_CASE("iterations of a run in stretches are each counted once")
 	episode.start_ns = episode.since_ns = 100'000;
 	episode.end_ns = 200'000;
 	e.episodes = {episode};
-	ReportPoints whole = CollectPoints(e, ClockOf(e));
+	ReportPoints whole = CollectPoints(e, e.reading.get(), ClockOf(e));
 	REQUIRE(InGrid(whole) == 900);
 	REQUIRE(whole.near_start.size() == 900);
 	// What crosses a boundary is in both neighbours.
-	e.stretches.each = [&](const auto &see) {
+	e.reading->stretches.each = [&](const auto &see) {
 		for (uint64_t from : {uint64_t{0}, uint64_t{150'500}, uint64_t{777'000}}) {
 			uint64_t to = from == 0 ? 150'500 : from == 150'500 ? 777'000 : UINT64_MAX;
 			e.run.iterations.Truncate(0);
@@ -240,7 +240,7 @@ TEST_CASE("iterations of a run in stretches are each counted once")
 			see(from, to);
 		}
 	};
-	ReportPoints cut = CollectPoints(e, ClockOf(e));
+	ReportPoints cut = CollectPoints(e, e.reading.get(), ClockOf(e));
 	CHECK(cut.cell_column == whole.cell_column);
 	CHECK(cut.cell_bin == whole.cell_bin);
 	CHECK(cut.cell_count == whole.cell_count);

@@ -14,7 +14,7 @@ using namespace forktail::analysis::report;
 namespace
 {
 
-Explanation Made()
+Explained Made()
 {
 	SampleSize size;
 	size.seconds = 10;
@@ -23,10 +23,10 @@ Explanation Made()
 	return SampleExplanation(size);
 }
 
-ReportSamples SamplesOf(const Explanation &e, const SampleLimits &limits)
+ReportSamples SamplesOf(const Explained &e, const SampleLimits &limits)
 {
 	ReportClock clock(e.run.start_ns, e.run.end_ns, e.zero_ns);
-	SampleCollector collector(e, clock, limits);
+	SampleCollector collector(e, e.run, clock, limits);
 	// In stretches, as a long run is read.
 	uint64_t middle = (e.run.start_ns + e.run.end_ns) / 2;
 	collector.Add(0, middle);
@@ -53,7 +53,7 @@ size_t With(const ReportSamples &s, const std::string &function)
 
 TEST_CASE("every sample is on the page with its stack, callers first")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	ReportSamples s = SamplesOf(e, {});
 	CHECK(s.total == e.run.cpu_samples.size());
 	CHECK(s.end.size() == e.run.cpu_samples.size());
@@ -75,7 +75,7 @@ TEST_CASE("every sample is on the page with its stack, callers first")
 
 TEST_CASE("of too many samples some represent all, and episodes keep theirs")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	SampleLimits limits;
 	limits.far = 1000;
 	ReportSamples all = SamplesOf(e, {}), few = SamplesOf(e, limits);
@@ -97,7 +97,7 @@ TEST_CASE("of too many samples some represent all, and episodes keep theirs")
 
 TEST_CASE("a run without samples, or without a recorder, has none")
 {
-	Explanation e = Made();
+	Explained e = Made();
 	e.run.cpu_samples = {};
 	for (Thread &t : e.run.threads)
 		t.cpu_sample_count = 0;

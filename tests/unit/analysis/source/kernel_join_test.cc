@@ -3,6 +3,7 @@
 // are left out, and idle time is divided by where a request was.
 #include "analysis/source/log_reader.h"
 
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/kernel_log.h"
@@ -67,11 +68,11 @@ Run LoadJoined(const TempDir &dir)
 	return run;
 }
 
-Explanation ExplainJoined(const TempDir &dir)
+Explained ExplainJoined(const TempDir &dir)
 {
 	ExplainOptions options;
 	options.slow.ns = kLogMs;
-	Explanation e;
+	Explained e;
 	std::string error;
 	int status = 0;
 	const bool explained = ExplainRun(dir.path(), options, &e, &error, &status);
@@ -245,7 +246,7 @@ TEST_CASE("idle time of a joined request is divided by where the request was")
 {
 	TempDir dir;
 	OneRequest(dir);
-	const Explanation e = ExplainJoined(dir);
+	const Explained e = ExplainJoined(dir);
 	const Blame &b = e.blame;
 	REQUIRE(b.slow.size() == 1);
 	CHECK(b.joined == 51);
@@ -291,7 +292,7 @@ TEST_CASE("a request that the kernel log lacks is explained as without it")
 		load.Sent(0, 100'000, 150'000);
 		load.Close();
 	}
-	const Explanation e = ExplainJoined(dir);
+	const Explained e = ExplainJoined(dir);
 	REQUIRE(e.blame.slow.size() == 1);
 	CHECK(PartOf(e.blame, 0, Cause::Network).direct_ns == 50 * kLogMs);
 	CHECK(e.blame.split.requests == 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A recorder's log of requests that the server's kernel saw: it is read like a load generator's, a ring's
 // segments are one log, and what is outside the server's host is not guessed.
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/support/text.h"
@@ -190,7 +191,7 @@ TEST_CASE("idle time of a request that the kernel saw is unattributed, never net
 		log.Request(1, 100'000, 120'000, 170'000, 2);
 		log.Close();
 	}
-	Explanation e;
+	Explained e;
 	ExplainKernel(dir.path(), &e);
 	const Blame &b = e.blame;
 	REQUIRE(b.slow.size() == 1);
@@ -236,7 +237,7 @@ TEST_CASE("dropped events of requests leave no gap in what threads did")
 			   ft_drop{kLogStart, kLogStart + 900 * kLogMs, 12, FT_DROP_RING, FT_DROP_REQUESTS});
 		log.Close();
 	}
-	Explanation e;
+	Explained e;
 	ExplainKernel(dir.path(), &e);
 	CHECK(PartOf(e.blame, 0, Cause::ServerBusy).total_ns() == 70 * kLogMs);
 	const nlohmann::json j = parse_json(ExplainJson(e, false));

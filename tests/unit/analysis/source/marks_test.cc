@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Marks in a file next to a recording: those that any program appends, those of AddMark, and files that are
 // no marks.
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/support/text.h"
@@ -51,7 +52,7 @@ TEST_CASE("marks are shown with their times, and with the episode that followed"
 	      "1764009999 after the recording\n",
 	      f);
 	fclose(f);
-	Explanation e;
+	Explained e;
 	ExplainKernel(dir.path(), &e);
 	REQUIRE(e.run.marks.size() == 3);
 	CHECK(e.run.marks[0].text == "before the recording");
@@ -77,7 +78,7 @@ TEST_CASE("a mark before an episode is that episode's, and a recording alone has
 	std::string error;
 	REQUIRE(AddMark(dir.file("one.forktail"), kDay - 2'000 * kLogMs, "deploy", &error));
 	CHECK(read_file(dir.file("one.forktail.marks")) == "1763999998.000000000 deploy\n");
-	Explanation e;
+	Explained e;
 	ExplainKernel(dir.file("one.forktail"), &e);
 	REQUIRE(e.episodes.size() == 1);
 	REQUIRE_FALSE(e.episodes[0].evidence.empty());
@@ -90,7 +91,7 @@ TEST_CASE("lines that are no marks are ignored with a warning, and links are not
 	Record(dir.file("server.forktail"));
 	write_file(dir.file("marks"),
 		   "deploy 42\n1764000000.1\n1764000000.1 \n\n1e99 x\n1764000000.1 a\x1b[31mb\n");
-	Explanation e;
+	Explained e;
 	ExplainKernel(dir.path(), &e);
 	REQUIRE(e.run.marks.size() == 1);
 	CHECK(e.run.marks[0].text.find('\x1b') == std::string::npos);
@@ -118,7 +119,7 @@ TEST_CASE("of a long file of marks its end is read")
 	while (text.size() < (1 << 20))
 		text += "1764000000.1 earlier\n";
 	write_file(dir.file("marks"), "1764000000.1 first\n" + text + "1764000000.2 last\n");
-	Explanation e;
+	Explained e;
 	ExplainKernel(dir.path(), &e);
 	CHECK(e.run.warnings.empty());
 	CHECK(e.run.marks.front().text == "earlier");

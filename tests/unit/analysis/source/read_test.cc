@@ -2,6 +2,7 @@
 // Reading run directories: several recordings together, their ids, boots, damage, and the messages for
 // directories that are no run.
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 #include "tests/support/text.h"
@@ -157,11 +158,11 @@ TEST_CASE("servers behind a proxy are one list, in whatever order each log names
 	}
 
 	// They were not recorded: the run is explained as without them, with one message.
-	Explanation e;
+	Explained e;
 	int status = 0;
 	WriteServer(dir.file("server.forktail"));
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
-	CHECK(e.timelines.size() == 4);
+	CHECK(e.hop_threads.size() == 4);
 	CHECK(contains(e.notes,
 		       "time at 3 servers behind the proxy counts as network: 1 process was recorded"));
 	CHECK(contains(e.notes, "is unknown for 7 requests"));
@@ -186,7 +187,7 @@ TEST_CASE("a part of a run is explained as it is within the whole run")
 		options.part = {};
 		std::string error;
 		int status = 0;
-		Explanation e;
+		Explained e;
 		REQUIRE(ParsePart(since, until, "", &options.part, &error));
 		REQUIRE(ExplainRun(dir.path(), options, &e, &error, &status));
 		return forktail::test::parse_json(ExplainJson(e, true));
@@ -195,7 +196,7 @@ TEST_CASE("a part of a run is explained as it is within the whole run")
 		options.part = {};
 		std::string error;
 		int status = 0;
-		Explanation e;
+		Explained e;
 		REQUIRE(ParsePart(since, "", "", &options.part, &error));
 		CHECK(!ExplainRun(dir.path(), options, &e, &error, &status));
 		CHECK(status == want);
@@ -365,7 +366,7 @@ TEST_CASE("a run's recordings are read together")
 	CHECK(RealtimeNs(run, kStart + 900 * kMs) == 1'700'000'000'900'000'777);
 	CHECK(RealtimeNs(Run(), 1) == 0);
 
-	Explanation e;
+	Explained e;
 	int status = -1;
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
 	CHECK(status == 0);
@@ -418,7 +419,7 @@ TEST_CASE("recordings of different boots are not combined")
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
 	WriteLoad(dir.file("load.forktail"), "b2");
-	Explanation e;
+	Explained e;
 	std::string error;
 	int status = -1;
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
@@ -499,7 +500,7 @@ TEST_CASE("a run with neither requests nor iterations cannot be explained")
 	SECTION("a load that sent nothing")
 	{
 		WriteLoad(dir.file("load.forktail"), "b1", 0);
-		Explanation e;
+		Explained e;
 		CHECK(!ExplainRun(dir.path(), {}, &e, &error, &status));
 		CHECK(error.find("no requests and no server threads") != std::string::npos);
 	}
@@ -513,7 +514,7 @@ TEST_CASE("a run with neither requests nor iterations cannot be explained")
 		t.flags = FT_THREAD_MAIN;
 		f.Record(FT_BLOCK_THREAD, t);
 		f.Close();
-		Explanation e;
+		Explained e;
 		CHECK(!ExplainRun(dir.path(), {}, &e, &error, &status));
 		CHECK(error.find("no event-loop iteration of the recorded server took 20.0 us or more") !=
 		      std::string::npos);
@@ -525,7 +526,7 @@ TEST_CASE("without a request log, stalls are found from iterations of at least 1
 {
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
-	Explanation e;
+	Explained e;
 	std::string error;
 	int status = -1;
 	REQUIRE(ExplainRun(dir.file("server.forktail"), {}, &e, &error, &status));
@@ -541,7 +542,7 @@ TEST_CASE("a recording that ends before the load is reported")
 	TempDir dir;
 	WriteServer(dir.file("server.forktail"));
 	WriteLoad(dir.file("load.forktail"), "b1", 2000);
-	Explanation e;
+	Explained e;
 	std::string error;
 	int status = -1;
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The printed output: the text's sentences and columns, the JSON's keys, and the format of numbers.
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/text.h"
 #include "tests/unit/analysis/run_builder.h"
@@ -21,17 +22,17 @@ namespace
 {
 
 // Explains a run built by hand as ExplainRun explains one that it has read.
-Explanation Explain(RunBuilder *b, Threshold threshold)
+Explained Explain(RunBuilder *b, Threshold threshold)
 {
-	Explanation e;
+	Explained e;
 	b->Finish();
 	uint32_t thread = b->ThreadIndex();
 	e.serving.push_back(thread == UINT32_MAX ? -1 : static_cast<int>(thread));
-	e.timelines.push_back(thread == UINT32_MAX ? Timeline() : b->Timeline());
-	e.blame = BlameRun(b->run, e.timelines, threshold);
+	const std::vector<Timeline> timelines = {thread == UINT32_MAX ? Timeline() : b->Timeline()};
+	e.hop_threads = HopThreads(timelines);
+	e.blame = BlameRun(b->run, timelines, threshold);
 	e.episodes = FindEpisodes(&e.blame);
-	e.activities = ActivitiesOf(b->run);
-	FindEvidence(b->run, e.timelines, e.blame, e.activities, 4, 1000, &e.episodes);
+	FindEvidence(b->run, timelines, e.blame, ActivitiesOf(b->run), 4, 1000, &e.episodes);
 	for (uint32_t t = 0; t < b->run.threads.size(); t++)
 		e.accounts.push_back(AccountOf(b->run, t));
 	e.zero_ns = kBase;
@@ -74,7 +75,7 @@ TEST_CASE("the cost of a copy outside its page fault is mentioned where it is no
 	for (const ft_owner owner : {FT_COW_COPY, FT_FORK}) {
 		RunBuilder b;
 		StallRun(&b, owner);
-		const Explanation e = Explain(&b, {});
+		const Explained e = Explain(&b, {});
 		const std::string text = ExplainText(e, {});
 		INFO(text);
 		CHECK((text.find(left_out) != std::string::npos) == (owner == FT_COW_COPY));
@@ -85,7 +86,7 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 {
 	RunBuilder b;
 	ForkRun(&b);
-	Explanation e = Explain(&b, {1 * ms, 0});
+	Explained e = Explain(&b, {1 * ms, 0});
 	e.run.cost = {
 	    true, 20 * ms, true, 5 * ms, 250 * ms, 23'000'000, {{"sched_switch", 100'000, 200, 20 * ms}}};
 	RecordingFile recorder;
@@ -138,7 +139,7 @@ TEST_CASE("commands as the server counted them are beside the log's requests")
 {
 	RunBuilder b;
 	ForkRun(&b);
-	Explanation e = Explain(&b, {1 * ms, 0});
+	Explained e = Explain(&b, {1 * ms, 0});
 	CHECK(ExplainText(e, {}).find("as the server counted") == std::string::npos);
 	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_commands"));
 	ServerCommand set = {"set", 1500, 3, 2, 3 * ms, 1 * us, 8 * us, OperationCount{1510, 1500, 30 * ms}};
@@ -175,7 +176,7 @@ TEST_CASE("threads as the server counted them are beside their CPU time")
 {
 	RunBuilder b;
 	ForkRun(&b);
-	Explanation e = Explain(&b, {1 * ms, 0});
+	Explained e = Explain(&b, {1 * ms, 0});
 	CHECK(!parse_json(ExplainJson(e))["account"].contains("server_threads"));
 	e.server_threads.period = {kBase, kBase + 900 * ms};
 	ServerThread main = {"main", 200 * ms, 120 * ms, {}, {}, {}, 0, 210 * ms};
@@ -260,7 +261,7 @@ TEST_CASE("the JSON has the documented keys")
 	ForkRun(&b);
 	b.run.drops.push_back({kBase + 100 * ms, kBase + 200 * ms, 3, FT_DROP_RING, FT_DROP_TALLY});
 	b.run.drops.push_back({kBase + 300 * ms, kBase + 400 * ms, 4, FT_DROP_DISK, FT_BLOCK_SPAN});
-	Explanation e = Explain(&b, {1 * ms, 0});
+	Explained e = Explain(&b, {1 * ms, 0});
 	e.run.cost.known = true;
 	e.run.cost.bpf_ns = 12;
 	e.run.cost.recorder_cpu_ns = 34;
@@ -322,22 +323,23 @@ TEST_CASE("the JSON has the documented keys")
 TEST_CASE("JSON written in pieces has the same layout as one document")
 {
 	RunBuilder b;
-	Explanation e;
+	std::string text;
 	SECTION("with entries in every list")
 	{
 		ForkRun(&b);
 		b.run.drops.push_back({kBase + 100 * ms, kBase + 200 * ms, 3, FT_DROP_RING, FT_DROP_TALLY});
-		e = Explain(&b, {1 * ms, 0});
+		Explained e = Explain(&b, {1 * ms, 0});
 		e.notes.push_back("a line\nand \"another\"");
 		REQUIRE(!e.episodes.empty());
+		text = ExplainJson(e, true);
 	}
 	SECTION("with empty lists")
 	{
 		b.Request(0, 0, 5 * ms, 0, 0, FT_STATUS_REFUSED);
-		e = Explain(&b, {1000 * ms, 0});
+		const Explained e = Explain(&b, {1000 * ms, 0});
 		REQUIRE(e.episodes.empty());
+		text = ExplainJson(e, true);
 	}
-	std::string text = ExplainJson(e, true);
 	CHECK(text == nlohmann::ordered_json::parse(text).dump(2) + "\n");
 }
 
@@ -345,7 +347,7 @@ TEST_CASE("unwritable JSON is an error")
 {
 	RunBuilder b;
 	ForkRun(&b);
-	Explanation e = Explain(&b, {1 * ms, 0});
+	Explained e = Explain(&b, {1 * ms, 0});
 	FILE *full = fopen("/dev/full", "w");
 	REQUIRE(full);
 	setvbuf(full, nullptr, _IONBF, 0);
@@ -358,7 +360,7 @@ TEST_CASE("names of untrusted text that is no UTF-8 do not break the JSON")
 {
 	RunBuilder b;
 	ForkRun(&b);
-	Explanation e = Explain(&b, {1 * ms, 0});
+	Explained e = Explain(&b, {1 * ms, 0});
 	e.run.threads[0].comm = "\xff\xfe";
 	CHECK(parse_json(ExplainJson(e))["account"]["threads"].size() == 1);
 }

@@ -2,6 +2,7 @@
 // The CPU holder during a wait, computed from the recorded CPU slices. The explanation is the same for a
 // recording whose recorder had computed it.
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 #include "tests/support/tempdir.h"
 #include "tests/unit/analysis/run_builder.h"
 
@@ -187,7 +188,7 @@ std::string ExplainedWaits(const std::string &path, bool with_turns)
 	Write(w, FT_BLOCK_TALLY, own);
 	REQUIRE(ft_writer_close(w, R"({"end_ns":1000090000000,"reason":"duration"})") == 0);
 
-	Explanation e;
+	Explained e;
 	std::string error;
 	int status = 0;
 	REQUIRE(ExplainRun(path, {}, &e, &error, &status));

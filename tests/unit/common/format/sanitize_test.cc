@@ -2,6 +2,7 @@
 // Untrusted text in recordings: all of it is printable once a run is read, and it cannot control a terminal
 // in any output.
 #include "tests/support/catch.h"
+#include "tests/support/explained.h"
 #include "tests/support/json.h"
 #include "tests/support/tempdir.h"
 
@@ -155,7 +156,7 @@ TEST_CASE("output about such a run is printable, as text and as JSON")
 {
 	TempDir dir;
 	WriteHostile(dir.file("server.forktail"));
-	Explanation e;
+	Explained e;
 	std::string error;
 	int status;
 	REQUIRE(ExplainRun(dir.path(), {}, &e, &error, &status));
