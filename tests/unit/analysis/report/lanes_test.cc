@@ -373,8 +373,7 @@ TEST_CASE("metrics are charts of non-zero values, without partitions")
 	CHECK(held.lines[0].values[51] == 70);
 	CHECK(held.lines[0].values.back() == 70);
 
-	e = Made(10);
-	std::vector<MetricChart> few = CollectMetrics(e.run, clock, 10);
+	std::vector<MetricChart> few = CollectMetrics(Made(10).run, clock, 10);
 	CHECK(few[0].times.size() <= 10);
 	CHECK(few[0].lines[0].values.size() == few[0].times.size());
 	CHECK(few[0].lines[0].values[0] == Approx(63).margin(8));
