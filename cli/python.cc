@@ -87,4 +87,30 @@ std::vector<std::string> ParquetProgram()
 	return {};
 }
 
+int RunPython(const std::string &command, const std::vector<std::string> &modules, int argc, char **argv)
+{
+	namespace fs = std::filesystem;
+	std::error_code ec;
+	fs::path package = OwnDirectory().parent_path() / "lib/forktail/python";
+	if (!fs::exists(package, ec))
+		package = Tree() / "python";
+	if (!fs::exists(package / "__main__.py", ec))
+		return Refuse("cannot find the Python package of forktail in " + package.string() +
+				  ": install forktail again",
+			      kCant);
+	std::string python = PythonWith(modules);
+	if (python.empty() && !modules.empty())
+		python = PythonWith({});
+	if (python.empty()) {
+		const char *chosen = getenv("FORKTAIL_PYTHON");
+		return Refuse(
+		    chosen && chosen[0]
+			? "$FORKTAIL_PYTHON, " + std::string(chosen) + ", is not Python 3.11 or later"
+			: "forktail " + command + " needs Python 3.11 or later. Run: apt-get install python3",
+		    kCant);
+	}
+	setenv("FORKTAIL_BIN_DIR", OwnDirectory().c_str(), 1);
+	return Become(python, {python, "-I", package, command}, argc, argv);
+}
+
 } // namespace forktail::cli
