@@ -14,8 +14,15 @@ def format_count(count: int) -> str:
 
 def format_bytes(size: int) -> str:
     """84000000 -> "84.0 MB": three significant digits, in powers of 1000."""
-    units = ["B", "kB", "MB", "GB", "TB"]
-    value = float(size)
+    return _scaled(size, ["B", "kB", "MB", "GB", "TB"])
+
+
+def format_duration(ns: int) -> str:
+    """58900000 -> "58.9 ms"; from 1000 s on whole seconds, "1,204 s"."""
+    return f"{format_count(round(ns / 1e9))} s" if ns >= 999.5e9 else _scaled(ns, ["ns", "us", "ms", "s"])
+
+
+def _scaled(value: float, units: list[str]) -> str:
     unit = 0
     while unit + 1 < len(units) and value >= 999.5:
         value /= 1000
@@ -35,6 +42,13 @@ def format_percent(fraction: float) -> str:
     if decimals == 0 and fraction < 1:
         return "> 99.9 %"
     return f"{percent:.{decimals}f} %"
+
+
+def format_share(fraction: float) -> str:
+    """The same in whole percent from 1 % on: 0.614 -> "61 %"."""
+    if fraction < 0.01:
+        return format_percent(fraction)
+    return f"{min(fraction * 100, 99.4) if fraction < 1 else 100:.0f} %"
 
 
 # Control characters, bytes that are not UTF-8 (surrogates, see bytes.decode's surrogateescape), and characters that are
