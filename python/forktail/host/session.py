@@ -42,12 +42,13 @@ class Stopped(Failure):
 
 @dataclass
 class Command:
-    """What is started. Its standard input is /dev/null, its standard error goes to `on_line`."""
+    """What is started. Its standard input is /dev/null."""
 
     name: str  # for messages: "redis-server"
     argv: list[str]  # argv[0]: a path, or a name that is looked up in PATH
     output: str = ""  # a file to which its standard output is appended; "": our own standard output
-    on_line: OnLine | None = None  # called for each line of standard error
+    err_to_output: bool = False  # its standard error goes to `output`, too
+    on_line: OnLine | None = None  # called for each line of standard error; not with err_to_output
     cgroup: str = ""  # directory of the cgroup to enter; "": ours
     cpus: str = ""  # where it may run, in taskset's format ("0-1,3"); "": where we may
     environment: dict[str, str] = field(default_factory=dict)  # in addition to ours, or replacing ours
@@ -272,7 +273,7 @@ class Session:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             if command.output:
                 os.dup2(os.open(command.output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 1)
-            os.dup2(err, 2)
+            os.dup2(1 if command.err_to_output else err, 2)
             os.execvpe(command.argv[0], command.argv, os.environ | command.environment)
         except OSError as e:
             os.write(report, f"{where} {e.errno}".encode(errors="surrogateescape"))
@@ -333,15 +334,15 @@ class Session:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         _kill_group(child.pid, signal.SIGKILL)
         child.status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+        child.ended = True
         limit = time.monotonic() + _GROUP_GONE_S
         # A snapshot child exists until it has freed its memory.
         while _kill_group(child.pid, 0) and time.monotonic() < limit:
             time.sleep(0.001)
         for fd in (child.pidfd, child.err):
-            if fd in self._selector.get_map():
+            if fd >= 0 and fd in self._selector.get_map():
                 self._selector.unregister(fd)
         os.close(child.pidfd)
-        child.ended = True
         child._read()
         child._close_err()
         self.keeper.release(Leftover.GROUP, str(child.pid))

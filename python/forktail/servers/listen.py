@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forktail.failure import Failure
-from forktail.host.session import Child, Command, OnLine, Session
+from forktail.host.session import Child, Command, Session
 
 _LOWEST_PORT, _HIGHEST_PORT = 10_000, 22_767
 _BUS_OFFSET = 10_000  # as in Redis
@@ -72,9 +72,9 @@ def connect_to(endpoint: Endpoint, seconds: float = 1) -> socket.socket:
 def _listens(pid: int, port: int) -> bool:
     """True if this process listens on the port, where another process might accept connections."""
     # "0: 0100007F:1F90 00000000:0000 0A ... inode": 0A is LISTEN, the inode the tenth word.
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
     try:
+        rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+        listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
         return bool(listening) and any(os.readlink(fd.path) in listening for fd in os.scandir(f"/proc/{pid}/fd"))
     except OSError:
         return False  # it ended, or a descriptor was closed: the next look shows it
@@ -116,16 +116,6 @@ def start_listening(
         if os.strerror(errno.EADDRINUSE) not in child.last_words():
             break
     raise Failure(child.how_it_ended())
-
-
-def append_to(file: str) -> OnLine:
-    """An on_line function that appends lines to a file."""
-
-    def append(line: str) -> None:
-        with open(file, "a", errors="surrogateescape") as out:
-            out.write(line + "\n")
-
-    return append
 
 
 def await_true(session: Session, seconds: float, late: str, look: Callable[[], bool]) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from forktail.failure import Failure
 from forktail.host.session import Command, Session
-from forktail.servers.listen import append_to
 from forktail.servers.topology import Behind, Instance, ServerPlan, Topology, instances_of
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Starting:
             name=program if self.plan.by_program else f"{instance.name} ({program})",
             argv=[self.program, *words],
             output=instance.log,
-            on_line=append_to(instance.log),
+            err_to_output=True,
             cgroup=instance.cgroup,
             cpus=instance.cpus,
             environment=self.plan.environment,
