@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Files that are complete or absent, so that a reader or a resumed run never sees half of one (common/files.h of the C++ programs).
+"""Files that are complete or absent, so that a reader or a resumed run never sees half of one, as common/files.h writes
+them.
 
-The output's directory may be anybody's: a temporary name is new and cannot be guessed, and no other user's link is followed.
+The output's directory may be anybody's: a temporary name is new and cannot be guessed, and no other user's link is
+followed.
 """
 
 import os
@@ -31,17 +33,17 @@ def _trusted(user: int) -> bool:
 def _check_link(path: Path) -> None:
     """Raises Failure for a symbolic link of another user, or in another user's directory."""
     kernel = str(path) in ("/dev/stdout", "/dev/stderr") or str(path).startswith(("/dev/fd/", "/proc/self/fd/"))
-    if path.is_symlink() and not kernel:
-        if not (_trusted(path.lstat().st_uid) and _trusted(path.parent.stat().st_uid)):
-            why = "it is a symbolic link of another user, or in another user's directory"
-            raise Failure(f"cannot write {path}: {why}")
+    link = path.is_symlink() and not kernel
+    if link and not (_trusted(path.lstat().st_uid) and _trusted(path.parent.stat().st_uid)):
+        why = "it is a symbolic link of another user, or in another user's directory"
+        raise Failure(f"cannot write {path}: {why}")
 
 
 def replace_file(path: Path | str, text: str) -> None:
-    """Writes a temporary file in the same directory, then renames it: a file that exists is replaced, with the mode of a new file.
+    """Writes a temporary file in the same directory, then renames it. The file has the mode of a new one.
 
-    What is not a regular file (a pipe, /dev/stdout, a link) is written directly. Surrogates become the bytes that they stand
-    for. Raises Failure.
+    What is not a regular file (a pipe, /dev/stdout, a link) is written directly. Surrogates become the bytes that they
+    stand for. Raises Failure.
     """
     path = Path(path)
     content = text.encode(errors="surrogateescape")
@@ -69,7 +71,8 @@ def replace_file(path: Path | str, text: str) -> None:
 
 
 def holds_nothing(directory: Path | str) -> bool:
-    """True if a directory contains no file, except an unfinished one of replace_file: its run was killed before it wrote its identity."""
+    """True if a directory contains no file, except an unfinished one of replace_file: its run was killed before it
+    wrote its identity."""
     try:
         return os.path.isdir(directory) and all(
             UNFINISHED in name for _, _, names in os.walk(directory) for name in names

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Numbers as text, and untrusted text in printable form: the words that forktail's C++ programs use (common/format.cc, common/text/visible.c).
+"""Numbers as text, and untrusted text in printable form, as forktail's C++ programs print them (common/format.cc,
+common/text/visible.c).
 
 Rounding happens before the unit is chosen, so that 999,999 bytes read "1.00 MB" and never "1000 kB".
 """
@@ -52,8 +53,8 @@ def format_share(fraction: float) -> str:
 
 
 # Control characters, bytes that are not UTF-8 (surrogates, see bytes.decode's surrogateescape), and characters that are
-# invisible and change how others look: joiners and direction marks, line separators, embeddings, overrides and isolates,
-# the byte order mark, annotations, tags.
+# invisible and change how others look: joiners and direction marks, line separators, embeddings, overrides and
+# isolates, the byte order mark, annotations, tags.
 _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -70,7 +71,8 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Text with escapes ("\\x1b") in place of everything that a terminal would not print as itself, of line feeds too."""
+    """Text with escapes ("\\x1b") in place of everything that a terminal would not print as itself, of line feeds
+    too."""
     return _UNPRINTABLE.sub(_escape, text)
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Reads the tables of a TOML file (a scenario, a plan of hosts): the caller requests each key with its type. The first mistake is raised as "FILE:LINE: reason".
+"""Reads the tables of a TOML file (a scenario, a plan of hosts): the caller requests each key with its type. The first
+mistake is raised as "FILE:LINE: reason".
 
-An unknown key takes precedence over other mistakes of its table, because it explains why another key is missing. tomllib gives no
-lines, so the text is scanned for them a second time.
+Unknown keys are refused first, because one explains why another key is missing. tomllib gives no lines, so the text is
+scanned for them a second time.
 """
 
-import math
 import re
 import tomllib
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from forktail.failure import USAGE, Failure
@@ -16,7 +17,10 @@ from forktail.failure import USAGE, Failure
 Place = tuple[str | int, ...]
 
 _TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}|' r"'''.*?'{3,5}|" r'"(?:\\.|[^"\\\n])*"|' r"'[^'\n]*'|#[^\n]*|[][{}=,]|"
+    r'"""(?:\\.|[^\\])*?"{3,5}|'
+    r"'''.*?'{3,5}|"
+    r'"(?:\\.|[^"\\\n])*"|'
+    r"'[^'\n]*'|#[^\n]*|[][{}=,]|"
     r"""\d{4}-\d\d-\d\d \d\d:[^]\s,}#]*|[^][\s{}=,#"']+""",
     re.S,
 )
@@ -114,7 +118,9 @@ class Table:
     `what` names it in messages: "a server". `templates`: a string may be a number, because templates are filled in.
     """
 
-    def __init__(self, path: str, node: dict[str, Any], lines: dict[Place, int], place: Place, what: str, templates: bool):
+    def __init__(
+        self, path: str, node: dict[str, Any], lines: dict[Place, int], place: Place, what: str, templates: bool
+    ) -> None:
         self.path, self.node, self.what, self.templates = path, node, what, templates
         self._lines, self._place = lines, place
         self.line = lines[place]
@@ -201,9 +207,10 @@ class Table:
             self.refuse(f"[[{key}]] must be written with two brackets", key)
         return [self._table(node, (*self._place, key, i), key, what) for i, node in enumerate(nodes)]
 
-    def each_named(self, key: str, what: str) -> dict[str, "Table"]:
+    def each_named(self, key: str, what: str) -> Iterator[tuple[str, "Table"]]:
         """Each [key.NAME], in the order of names."""
-        return {name: self._table(node, (*self._place, key, name), name, what) for name, node in self._map(key)}
+        for name, node in self._map(key):
+            yield name, self._table(node, (*self._place, key, name), name, what)
 
 
 def read_table(text: str | bytes, path: str, what: str, templates: bool = False) -> Table:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Arithmetic of scenarios: in templates "{keys*2/3}", and in tables' columns "run.SET.rps / base.run.SET.rps".
 
-Operators and functions are muparser's (https://beltoforion.de/en/muparser/features.php), as are the reasons in messages:
-scenarios were evaluated by it. Python's `ast` has other operators (^ is a power here, ?: selects) and no such positions. The caller
-provides the figures, so that a scenario can be checked before it runs.
+Operators, functions and messages are muparser's (https://beltoforion.de/en/muparser/features.php). Python's own parser
+has others: ^ is a power here, and ?: selects. The caller provides the figures, so that a scenario can be checked before
+it runs.
 """
 
 import math
@@ -72,7 +72,25 @@ _OPERATORS: dict[str, tuple[int, Callable[[float, float], float]]] = {
 }
 _OF_ONE: dict[str, Callable[[float], float]] = {
     name: _ieee(getattr(math, name))
-    for name in "sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh log2 log10 log sqrt exp".split()
+    for name in [
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "log2",
+        "log10",
+        "log",
+        "sqrt",
+        "exp",
+    ]
 } | {
     "ln": _ieee(math.log),
     "abs": abs,
