@@ -8,6 +8,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,6 +59,17 @@ class RunOptions:
     plain: bool = False  # as in ExperimentOptions
 
 
+@contextmanager
+def wrong_usage() -> Iterator[None]:
+    """What fails in it is wrong usage, because nothing was started. A stop signal stays one."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except Failure as failure:
+        raise Failure(str(failure), USAGE) from failure
+
+
 def scenario_directory() -> str:
     """Directory of forktail's own scenarios: $FORKTAIL_SCENARIOS, else the package's."""
     return os.environ.get("FORKTAIL_SCENARIOS") or str(Path(__file__).parent / "scenarios")
@@ -71,14 +84,14 @@ def _files_in(directory: str) -> list[str]:
     """Scenario files, sorted by name."""
     files = sorted(str(file) for file in Path(directory).glob("*.toml"))
     if not files:
-        raise Failure(f"no scenarios in {directory}: name their directory with --scenarios", USAGE)
+        raise Failure(f"no scenarios in {directory}: name their directory with --scenarios")
     return files
 
 
 def _load(directory: str, name: str, settings: Values) -> Scenario:
     path = name if name.endswith(".toml") else f"{directory}/{name}.toml"
     if not os.path.exists(path):
-        raise Failure(f"unknown scenario {name}: forktail lab list prints all scenarios", USAGE)
+        raise Failure(f"unknown scenario {name}: forktail lab list prints all scenarios")
     return read_scenario(path, settings)
 
 
@@ -185,12 +198,12 @@ def load_scenarios(directory: str, options: RunOptions) -> list[Scenario]:
         scenario = _load(directory, name, options.settings)
         parse_scale(scenario, options.scale)
         if scenario.explanation and (options.repeats > 1 or options.document):
-            raise Failure(f"--repeat and --write need a scenario with tables: {scenario.name} has no tables", USAGE)
+            raise Failure(f"--repeat and --write need a scenario with tables: {scenario.name} has no tables")
         for step in scenario.steps:
             step.client = step.client and not options.no_client
         scenarios.append(scenario)
     if options.resume and not options.out:
-        raise Failure("--resume needs --out with the directory to continue in", USAGE)
+        raise Failure("--resume needs --out with the directory to continue in")
     return scenarios
 
 
@@ -274,12 +287,8 @@ def run_scenarios(session: Session, scenarios: list[Scenario], options: RunOptio
     """
     out, programs = _out_directory(options), find_programs()
     for scenario in scenarios:
-        try:
+        with wrong_usage():
             _check_loads(session, scenario, parse_scale(scenario, options.scale), programs)
-        except Stopped:
-            raise
-        except Failure as failure:
-            raise Failure(str(failure), USAGE) from failure
     if len(scenarios) == 1:
         _run_one(session, scenarios[0], options, out)
         return

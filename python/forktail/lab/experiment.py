@@ -81,7 +81,7 @@ def _say_server(one: Instance) -> None:
     say(f"{os.path.basename(one.child.command.argv[0])} {one.version}, pid {one.child.pid}, on {where}")
 
 
-def _merge(repeats: list[Point]) -> Point:
+def merge(repeats: list[Point]) -> Point:
     """A point of its repeats: medians and ranges."""
     merged = repeats[-1]
     merged.repeats = len(repeats)
@@ -297,7 +297,7 @@ class _Experiment:
             for one in read:
                 results.versions = one.versions | results.versions
                 results.notes += [note for note in one.notes if note not in results.notes]
-            results.points.append(_merge([one.points[0] for one in read]))
+            results.points.append(merge([one.points[0] for one in read]))
         write_results(f"{self.out}/results.json", results)
 
     def restore(self) -> None:

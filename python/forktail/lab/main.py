@@ -198,7 +198,8 @@ def _options(values: dict[str, Any], command: str) -> RunOptions:
 
 
 def _run(directory: str, options: RunOptions) -> int:
-    scenarios = commands.load_scenarios(directory, options)
+    with commands.wrong_usage():
+        scenarios = commands.load_scenarios(directory, options)
     for scenario in scenarios:
         if needs_root(scenario):
             _need_root(f"the scenario {scenario.name} records or limits its servers")
@@ -229,7 +230,8 @@ def _pairs(directory: str, values: dict[str, Any], command: str) -> int:
     run = _options(values, command)
     run.names = [values["scenario"]]
     options = PairsOptions(run, values["base"] or "", values["new"] or "", values["pairs"], values["seed"])
-    pairs.check_pairs(directory, options)
+    with commands.wrong_usage():
+        pairs.check_pairs(directory, options)
     _need_root("lab pairs records with BPF programs")
     return _in_session(lambda session: pairs.run_pairs(session, directory, options))
 
@@ -265,10 +267,12 @@ def main(words: list[str]) -> int:
     if command == "serve":
         return _serve(values)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `forktail lab list | head` ends quietly
-    if command == "list":
-        commands.list_scenarios(directory)
-    elif command == "show":
-        commands.show_scenario(directory, values["name"], values["scale"] or "")
-    else:
+    if command == "compare":
         commands.compare_runs(values["first"], values["second"])
+        return 0
+    with commands.wrong_usage():
+        if command == "list":
+            commands.list_scenarios(directory)
+        else:
+            commands.show_scenario(directory, values["name"], values["scale"] or "")
     return 0

@@ -9,7 +9,7 @@ import os
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
-from forktail.failure import USAGE, Failure
+from forktail.failure import Failure
 from forktail.files import holds_nothing, read_file, replace_file
 from forktail.host.session import Session
 from forktail.lab.commands import RunOptions, load_scenarios
@@ -42,7 +42,7 @@ def _add_file(path: str, server: ServerSpec) -> None:
             continue
         words = split_words(line)
         if words is None:
-            raise Failure(f"{path}: a quote is not closed: {line}", USAGE)
+            raise Failure(f"{path}: a quote is not closed: {line}")
         server.config += [f"--{words[0]}", *words[1:]]
 
 
@@ -50,12 +50,12 @@ def _add_settings(side: str, scenario: Scenario, settings: dict[str, str]) -> No
     """Adds "key=value" settings; quotes hold a value of several words."""
     words = split_words(side)
     if words is None:
-        raise Failure(f"a quote is not closed: {side}", USAGE)
+        raise Failure(f"a quote is not closed: {side}")
     knobs = {*scenario.constants, *(size.name for size in scenario.sizes)}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
-            raise Failure(f"{word} is not a program, a file or a setting NAME=VALUE", USAGE)
+            raise Failure(f"{word} is not a program, a file or a setting NAME=VALUE")
         if name in knobs:
             settings[name] = value
         else:
@@ -72,7 +72,7 @@ def apply_side(side: str, scenario: Scenario, settings: dict[str, str]) -> None:
     if not os.access(side, os.X_OK):
         _add_file(side, server)
     elif "'" in side:
-        raise Failure(f"cannot read the version of a program with a quote in its name: {side}", USAGE)
+        raise Failure(f"cannot read the version of a program with a quote in its name: {side}")
     else:
         server.program = os.path.abspath(side)
 
@@ -101,8 +101,7 @@ def check_pairs(directory: str, options: PairsOptions) -> None:
         if recorded != 1 or points != 1:
             raise Failure(
                 f"{scenario.name} cannot be run in pairs: pairs need one point and one recorded load, "
-                f"but it has {points} and {recorded}",
-                USAGE,
+                f"but it has {points} and {recorded}"
             )
 
 

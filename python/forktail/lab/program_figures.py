@@ -220,7 +220,9 @@ def _largest(shares: Iterable[Json], name: str) -> str:
 
 def _longest(requests: Json) -> str:
     """The causes of the longest request: "fork 8.20 ms, run-queue 3.10 ms"."""
-    longest = max(_list(requests), key=lambda request: _number(request["latency_ns"]), default={"parts": []})
+    if not _list(requests):
+        return ""
+    longest: Json = max(requests, key=lambda request: _number(request["latency_ns"]))
     shown: list[str] = []
     for part in longest["parts"]:
         ns = part["direct_ns"] + part["queued_ns"]
