@@ -266,7 +266,6 @@ def main(words: list[str]) -> int:
         return _pairs(directory, values, typed)
     if command == "serve":
         return _serve(values)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `forktail lab list | head` ends quietly
     if command == "compare":
         commands.compare_runs(values["first"], values["second"])
         return 0
