@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("analysis", "cli", "common", "hosts", "lab", "live", "loader", "loadgen", "recording")
+FOLDERS = ("analysis", "cli", "common", "hosts", "lab", "live", "loader", "loadgen", "python", "recording")
 WRITES = {
     "c": re.compile(r'fopen\([^)]*"[wax]|std::ofstream|O_CREAT|\bcreat\(|freopen\('),
     "py": re.compile(r'\bopen\(.*["\'][rb]?[wax+]|\.write_(text|bytes)\(|O_CREAT|os\.rename|shutil\.(copy|move)'),

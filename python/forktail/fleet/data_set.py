@@ -14,7 +14,8 @@ from urllib.parse import unquote
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from .spark import FleetError, first_line, read_text
+from ..failure import Failure
+from .spark import first_line, read_text
 
 SCHEMA = 1
 TYPES = {"int32": T.IntegerType, "int64": T.LongType, "double": T.DoubleType, "bool": T.BooleanType,
@@ -57,14 +58,14 @@ class DataSet:
         self.since, self.until = since, until
         text = read_text(spark, self.path + "/_forktail.json")
         if text is None:
-            raise FleetError(f"{path} is not a forktail data set (no _forktail.json)")
+            raise Failure(f"{path} is not a forktail data set (no _forktail.json)")
         try:
             self.about = json.loads(text)
             schema = self.about["schema"]
         except (ValueError, KeyError, TypeError):
-            raise FleetError(f"{path}/_forktail.json was not written by forktail") from None
+            raise Failure(f"{path}/_forktail.json was not written by forktail") from None
         if schema != SCHEMA:
-            raise FleetError(f"{path} has schema {schema}, and this forktail reads {SCHEMA}. Use the forktail version that wrote it")
+            raise Failure(f"{path} has schema {schema}, and this forktail reads {SCHEMA}. Use the forktail version that wrote it")
         self.causes = self.about.get("causes", {})
         self.ignored = []
         self.deep = False
@@ -74,12 +75,12 @@ class DataSet:
         wanted = sorted({"runs", *tables})
         lacking = [t for t in wanted if t not in self.about["tables"]]
         if lacking:
-            raise FleetError(f"{self.path} has no table {lacking[0]}: it was exported with --tables. Export the data set with all tables")
+            raise Failure(f"{self.path} has no table {lacking[0]}: it was exported with --tables. Export the data set with all tables")
         try:
             rows = (self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
                     .load(self.path).select("path", "length").collect())
         except Exception as error:
-            raise FleetError(f"cannot list {self.path}: {first_line(error)}") from None
+            raise Failure(f"cannot list {self.path}: {first_line(error)}") from None
         runs, foreign = {}, []
         for row in rows:
             place = PLACE.search(row.path)
@@ -90,7 +91,7 @@ class DataSet:
                 foreign.append(row.path)
                 self.deep |= row.path.endswith(".parquet")
         if not runs:
-            raise FleetError(f"{self.path} holds no run")
+            raise Failure(f"{self.path} holds no run")
         for path in sorted(foreign)[:NAMED]:
             warn(f"{local(path) or path} is not part of the data set; ignored")
         self._ignore_incomplete(runs, wanted)
@@ -122,7 +123,7 @@ class DataSet:
             warn(f"{self.path}/{as_path(key)} {what}: {incomplete[key]}; ignored")
         self.ignored = sorted(incomplete)
         if len(incomplete) == len(runs):
-            raise FleetError(f"{self.path} holds no complete run")
+            raise Failure(f"{self.path} holds no complete run")
 
     def table(self, name):
         """One of need()'s tables, of all complete runs, with date, host and run_id."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""forktail fleet: runs a job over a data set, prints the result and writes it. Exit status: 0; 2 usage; 3 failure."""
+"""forktail fleet: runs a job over a data set, prints the result and writes it. spark-submit starts it through python/__main__.py."""
 import argparse
-import sys
+import os
 
-from .spark import FleetError, first_line, session, write_text
+from ..failure import Failure
+from .spark import first_line, session, submitted, write_text
 
 
 def arguments(argv):
@@ -65,20 +66,19 @@ def run(options):
         spark.stop()
 
 
-def main(argv=None):
-    options = arguments(argv)
+def main(words):
+    options = arguments(words)
+    if not submitted():
+        # Spark's workers are not started isolated. They get nothing of the user's Python either.
+        for name in [name for name in os.environ if name.startswith("PYTHON")]:
+            del os.environ[name]
+        os.environ["PYTHONSAFEPATH"] = "1"
     try:
         run(options)
-    except FleetError as error:
-        print(f"forktail fleet: {error}", file=sys.stderr)
-        return 3
+    except Failure:
+        raise
     except Exception as error:
         if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
             raise
-        print(f"forktail fleet: Spark failed: {first_line(error)}", file=sys.stderr)
-        return 3
+        raise Failure(f"Spark failed: {first_line(error)}") from None
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -38,7 +38,7 @@ def link(path):
 
 def page(title, facts, sheets, causes):
     """`sheets`: (Sheet, column names, rows, how many there are)."""
-    style = "\n" + "".join((HERE / name).read_text() for name in ("base.css", "fleet.css")) + colours(causes)
+    style = "\n" + "".join(file.read_text() for file in (HERE.parent / "base.css", HERE / "fleet.css")) + colours(causes)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     parts = []
     for sheet, names, rows, count in sheets:

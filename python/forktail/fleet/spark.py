@@ -7,11 +7,15 @@ import shutil
 import sys
 import tempfile
 
+from ..failure import Failure
+from ..wheel import missing
+
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-class FleetError(Exception):
-    """One sentence for the user: exit status 3."""
+def submitted():
+    """Whether spark-submit started this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def java():
@@ -21,16 +25,15 @@ def java():
 
 def session(job, master, settings):
     """A session in local mode, unless there is a master or spark-submit provides one."""
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not submitted and not java():
-        raise FleetError("Spark needs Java, which is not installed. Run: apt-get install default-jre-headless")
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise FleetError("cannot find Spark. Install forktail's wheel with its extra fleet, or run script/spark in the source tree.") from None
+        raise missing("the Python package pyspark", "[fleet]", "script/spark") from None
+    if not submitted() and not java():
+        raise Failure("Spark needs Java, which is not installed. Run: apt-get install default-jre-headless")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need the same Python, which has numpy
     builder = SparkSession.builder.appName("forktail fleet " + job)
-    if master or not submitted:
+    if master or not submitted():
         builder = builder.master(master or "local[*]")
     own = {
         "spark.sql.legacy.parquet.nanosAsLong": "true",  # times in ns; Spark's timestamps have microseconds
@@ -39,7 +42,7 @@ def session(job, master, settings):
         "spark.sql.ansi.enabled": "true",  # a sum that overflows is an error
         "spark.sql.files.ignoreMissingFiles": "false",
     }
-    if not submitted:
+    if not submitted():
         own["spark.ui.showConsoleProgress"] = "false"
         own["spark.ui.enabled"] = "false"
         own["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{HERE / 'log4j2.properties'}"
@@ -50,7 +53,7 @@ def session(job, master, settings):
     try:
         spark = builder.getOrCreate()
     except Exception as error:  # any exception of the JVM: an unreachable master, too little memory
-        raise FleetError(f"Spark does not start: {first_line(error)}") from None
+        raise Failure(f"Spark does not start: {first_line(error)}") from None
     ship(spark)
     return spark
 
@@ -58,7 +61,8 @@ def session(job, master, settings):
 def ship(spark):
     """Sends this package to the workers, which import its functions. They fetch it with their first work."""
     directory = tempfile.mkdtemp(prefix="forktail-fleet-")
-    archive = shutil.make_archive(os.path.join(directory, "forktail_fleet"), "zip", HERE.parent, HERE.name)
+    package = HERE.parent
+    archive = shutil.make_archive(os.path.join(directory, "forktail"), "zip", package.parent, package.name)
     spark.sparkContext.addPyFile(archive)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
 

@@ -12,11 +12,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from forktail_fleet.data_set import DataSet  # noqa: E402
-from forktail_fleet.jobs import JOBS  # noqa: E402
-from forktail_fleet.spark import session  # noqa: E402
+from forktail.fleet.data_set import DataSet  # noqa: E402
+from forktail.fleet.jobs import JOBS  # noqa: E402
+from forktail.fleet.spark import session  # noqa: E402
 
 SMALL = {"spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 POINTS = {"p50": "p50_ns", "p90": "p90_ns", "p99": "p99_ns", "p99.9": "p99_9_ns", "p99.99": "p99_99_ns", "max": "max_ns"}

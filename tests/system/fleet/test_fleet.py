@@ -2,7 +2,7 @@
 """Data sets of real runs, and the jobs over them: Spark and explain agree, on a cluster too, and foreign or incomplete files in
 the data set are reported and ignored.
 
-    FORKTAIL=build/bin/forktail build-spark/bin/python -m unittest analysis/fleet/tests/test_fleet.py
+    FORKTAIL=build/bin/forktail build-spark/bin/python -m unittest tests/system/fleet/test_fleet.py
 
 Exit status 77, with the reason: Spark, Java or forktail-parquet is missing.
 """
@@ -19,8 +19,9 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-FORKTAIL = os.environ.get("FORKTAIL", str(HERE.parents[2] / "build/bin/forktail"))
+PACKAGE = HERE.parents[2] / "python"
+sys.path[:0] = [str(HERE), str(PACKAGE)]
+FORKTAIL = os.environ.get("FORKTAIL", str(PACKAGE.parent / "build/bin/forktail"))
 
 
 def skip(why):
@@ -40,11 +41,12 @@ except ImportError:
 
 from agree import SMALL, differences, explained, export, sheets_of  # noqa: E402
 from cluster import Cluster  # noqa: E402
-from forktail_fleet.data_set import DataSet  # noqa: E402
-from forktail_fleet.jobs.changes import changes_of, significant  # noqa: E402
-from forktail_fleet.jobs.fork import fit  # noqa: E402
-from forktail_fleet.jobs.regressions import compare, holm, interval  # noqa: E402
-from forktail_fleet.spark import FleetError, session  # noqa: E402
+from forktail.failure import Failure  # noqa: E402
+from forktail.fleet.data_set import DataSet  # noqa: E402
+from forktail.fleet.jobs.changes import changes_of, significant  # noqa: E402
+from forktail.fleet.jobs.fork import fit  # noqa: E402
+from forktail.fleet.jobs.regressions import compare, holm, interval  # noqa: E402
+from forktail.fleet.spark import session  # noqa: E402
 
 RUNS = 3
 
@@ -153,7 +155,7 @@ class Fleet(unittest.TestCase):
         about = json.loads((data / "_forktail.json").read_text())
         about["schema"] = 2
         (data / "_forktail.json").write_text(json.dumps(about))
-        with self.assertRaisesRegex(FleetError, "has schema 2, and this forktail reads 1"):
+        with self.assertRaisesRegex(Failure, "has schema 2, and this forktail reads 1"):
             DataSet(self.spark, str(data))
         status, _, said = forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(data))
         self.assertEqual((status, said.count("\n")), (3, 1), said)
@@ -161,7 +163,7 @@ class Fleet(unittest.TestCase):
         foreign = self.temp / "foreign"
         foreign.mkdir()
         (foreign / "letter.txt").write_text("mine")
-        with self.assertRaisesRegex(FleetError, "is not a forktail data set"):
+        with self.assertRaisesRegex(Failure, "is not a forktail data set"):
             DataSet(self.spark, str(foreign))
         self.assertEqual(forktail("export", self.runs[0], "--to", "parquet", "--data-set", str(foreign))[0], 3)
         self.assertEqual(os.listdir(foreign), ["letter.txt"])
@@ -173,14 +175,19 @@ class Fleet(unittest.TestCase):
                          ["causes.parquet", "parts.parquet", "runs.parquet"])
         self.assertEqual(forktail("export", self.runs[1], "--data-set", data)[0], 0)  # with the tables that the data set has
         self.assertEqual(forktail("export", self.runs[1], "--data-set", data, "--tables", "spans")[0], 3)
-        with self.assertRaisesRegex(FleetError, "has no table requests"):
+        with self.assertRaisesRegex(Failure, "has no table requests"):
             DataSet(self.spark, data).need("requests")
 
     def test_6_the_command(self):
         out = self.temp / "out"
+        # Python code of somebody else, which neither forktail nor Spark's workers run.
+        hostile = self.temp / "hostile"
+        hostile.mkdir()
+        for name in ("json", "forktail", "numpy", "pyspark", "sitecustomize"):
+            (hostile / f"{name}.py").write_text(f"raise SystemExit('{name} of somebody else')\n")
         done = subprocess.run([FORKTAIL, "fleet", "episodes", "--data", self.data, "-o", str(out), "--conf",
                                "spark.driver.host=127.0.0.1", "--conf", "spark.sql.shuffle.partitions=2"],
-                              capture_output=True, text=True)
+                              capture_output=True, text=True, cwd=hostile, env={**os.environ, "PYTHONPATH": str(hostile)})
         self.assertEqual(done.returncode, 0, done.stderr)
         page = (out / "episodes.html").read_text()
         self.assertIn(f'href="file://{self.runs[0]}"', page)
@@ -188,8 +195,8 @@ class Fleet(unittest.TestCase):
         rows = self.spark.read.parquet(str(out / "episodes" / "episodes.parquet")).count()
         self.assertEqual(rows, min(100, sum(len(t["episodes"]) for t in self.explanations)))
         bare = {"PATH": str(self.temp), "HOME": str(self.temp)}
-        done = subprocess.run([sys.executable, "-m", "forktail_fleet", "causes", "--data", self.data], capture_output=True, text=True,
-                              env={**bare, "PYTHONPATH": str(HERE.parent)})
+        done = subprocess.run([sys.executable, "-I", PACKAGE, "fleet", "causes", "--data", self.data], capture_output=True, text=True,
+                              env=bare)
         self.assertEqual((done.returncode, done.stderr.count("\n")), (3, 1))
         self.assertIn("default-jre-headless", done.stderr)
 
