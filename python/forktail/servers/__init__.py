@@ -12,10 +12,11 @@ from forktail.servers.listen import Endpoint
 from forktail.servers.load_words import check_words, load_words
 from forktail.servers.programs import find_server, version_of
 from forktail.servers.run import kill_instance, start_servers, stop_servers
+from forktail.servers.server import Server
 from forktail.servers.topology import Behind, Instance, ServerPlan, Topology, instances_of
 
 __all__ = [
-    "Behind", "Endpoint", "Instance", "ServerKind", "ServerPlan", "Topology", "check_words", "find_kind",
+    "Behind", "Endpoint", "Instance", "Server", "ServerKind", "ServerPlan", "Topology", "check_words", "find_kind",
     "find_server", "instances_of", "kill_instance", "kind_names", "load_words", "move_slots", "start_servers",
     "stop_servers", "version_of",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from forktail.failure import Failure
 from forktail.host.session import Command
 from forktail.servers.cluster import form_cluster
 from forktail.servers.listen import Endpoint, await_true, start_listening
-from forktail.servers.redis import Redis
+from forktail.servers.redis import ErrorReply, Redis
 from forktail.servers.starting import Starting, need_tcp
 from forktail.servers.topology import Instance, instances_of
 
@@ -50,7 +50,7 @@ def start_instance(starting: Starting, instance: Instance, config: list[str], fi
     def answers() -> bool:
         # An error is an answer, too (NOAUTH), except LOADING.
         reply = redis.reply("PING")
-        return not (isinstance(reply, Exception) and str(reply).startswith("LOADING"))
+        return not (isinstance(reply, ErrorReply) and reply.startswith("LOADING"))
 
     late = f"{instance.child.command.name} is still loading its data"
     await_true(starting.session, starting.patience_s, late, answers)

@@ -1,27 +1,52 @@
 # SPDX-License-Identifier: MIT
 """One connection for commands to a redis-server, a compatible server or a Sentinel. It waits in the session's `step`,
 so that a server that is stuck in a fork delays neither a stop signal nor the notice that another server has ended.
+Libraries for Redis wait in a read of their own.
 """
 
 from __future__ import annotations
 
-import importlib
+import socket
 import time
-from typing import Any
 
 from forktail.failure import Failure
 from forktail.host.session import Child, Session
-from forktail.servers.listen import Endpoint
+from forktail.servers.listen import Endpoint, connect_to
 
 RedisInfo = dict[str, str]
 
 
-def _library(module: str) -> Any:
-    """A module of redis-py, which `--help` does not need."""
-    try:
-        return importlib.import_module(f"redis.{module}")
-    except ImportError:
-        raise Failure("cannot talk to Redis servers: Python's redis is missing. Install python3-redis") from None
+class ErrorReply(str):
+    """An error reply, as the server wrote it: "ERR unknown command ..."."""
+
+
+Reply = str | list["Reply"]
+
+
+class _Incomplete(Exception):
+    """More of the reply has to be read."""
+
+
+def _parse(data: bytes, at: int) -> tuple[Reply, int]:
+    """The reply at this place, and the place behind it. Numbers are texts, what does not exist is ""."""
+    end = data.find(b"\r\n", at)
+    if end < 0:
+        raise _Incomplete
+    kind, text, at = data[at : at + 1], data[at + 1 : end], end + 2
+    if kind == b"*":
+        replies: list[Reply] = []
+        for _ in range(int(text)):
+            one, at = _parse(data, at)
+            replies.append(one)
+        return replies, at
+    if kind == b"$":
+        size = int(text)
+        text = data[at : at + size] if size >= 0 else b""
+        at += size + 2 if size >= 0 else 0  # a missing text has the size -1 and no end
+        if len(data) < at:
+            raise _Incomplete
+    word = text.decode(errors="surrogateescape")
+    return (ErrorReply(word) if kind == b"-" else word), at
 
 
 class Redis:
@@ -32,28 +57,27 @@ class Redis:
 
     def __init__(self, session: Session, child: Child, endpoint: Endpoint, patience_s: float = 20) -> None:
         self.session, self.child, self.endpoint, self.patience_s = session, child, endpoint, patience_s
-        self._connection: Any = None
+        self._connection: socket.socket | None = None
 
     def ask(self, *words: str) -> list[str]:
         """Sends a command and waits for the reply: the elements of an array, or one. Raises Failure, for an error
         reply, too. If the server closes the connection but runs, the command is sent once more."""
         reply = self.reply(*words)
-        if isinstance(reply, Exception):
+        if isinstance(reply, ErrorReply):
             raise Failure(f"{self.child.command.name} refused {words[0]}: {reply}")
-        return ["" if one is None else str(one) for one in (reply if isinstance(reply, list) else [reply])]
+        return [str(one) for one in reply] if isinstance(reply, list) else [reply]
 
-    def reply(self, *words: str) -> Any:
-        """The same, as redis-py returns it, but an error reply is returned and not raised."""
+    def reply(self, *words: str) -> Reply:
+        """The same, but an error reply is returned and not raised."""
         try:
             return self._exchange(words)
-        except _library("exceptions").ConnectionError:
+        except ConnectionError:
             # Servers close connections when a Sentinel changes their role, or because they end.
-            self.session.step(100)
-            self.session.step(100)
-        self.close()
+            self.close()
+            self.session.wait(0.2)
         try:
             return self._exchange(words)
-        except _library("exceptions").ConnectionError as e:
+        except ConnectionError as e:
             raise Failure(f"lost the connection to {self.child.command.name}: {e}") from e
 
     def read_info(self) -> RedisInfo:
@@ -64,49 +88,44 @@ class Redis:
     def close(self) -> None:
         """Closes the connection, not the server."""
         if self._connection:
-            self._connection.disconnect()
+            self._connection.close()
         self._connection = None
 
-    def _exchange(self, words: tuple[str, ...]) -> Any:
+    def _connect(self) -> socket.socket:
+        try:
+            return connect_to(self.endpoint)
+        except OSError as e:
+            raise Failure(f"cannot connect to {self.child.command.name}: {e.strerror or e}") from e
+
+    def _exchange(self, words: tuple[str, ...]) -> Reply:
         connection = self._connection = self._connection or self._connect()
-        late = f"{self.child.command.name} did not answer {words[0]} within {int(self.patience_s)} s"
         limit = time.monotonic() + self.patience_s
+        texts = [word.encode(errors="surrogateescape") for word in words]
+        request = b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%s\r\n" % (len(text), text) for text in texts)
+        data = b""
         try:
-            connection.send_command(*words)
-            # A blocking read would not notice signals and the end of the server.
-            while not connection.can_read(0):
-                self.session.step(max(0, limit - time.monotonic()) * 1000, connection._sock.fileno())
-                if time.monotonic() > limit:
-                    raise TimeoutError
-            return connection.read_response()
-        except _library("exceptions").ResponseError as e:
-            return e
-        except (TimeoutError, _library("exceptions").TimeoutError):
+            connection.settimeout(self.patience_s)
+            connection.sendall(request)
+            connection.settimeout(0)
+            while True:
+                self.session.step(max(0, limit - time.monotonic()) * 1000, connection.fileno())
+                try:
+                    more = connection.recv(1 << 16)
+                except BlockingIOError:
+                    if time.monotonic() > limit:
+                        raise TimeoutError from None
+                    continue
+                if not more:
+                    raise ConnectionError("Server closed the connection")
+                data += more
+                try:
+                    return _parse(data, 0)[0]
+                except _Incomplete:
+                    pass
+        except TimeoutError:
             self.close()  # otherwise its late reply would be taken for the next command's
+            late = f"{self.child.command.name} did not answer {words[0]} within {int(self.patience_s)} s"
             raise Failure(late) from None
-
-    def _connect(self) -> Any:
-        connection, exceptions = _library("connection"), _library("exceptions")
-
-        class Parser(connection.DefaultParser):  # type: ignore[misc, name-defined]
-            """Error replies stay as the server wrote them."""
-
-            def parse_error(self, response: str) -> Any:
-                return exceptions.ResponseError(response)
-
-        options = {
-            "parser_class": Parser, "decode_responses": True, "encoding_errors": "surrogateescape",
-            "socket_timeout": self.patience_s,
-        }  # fmt: skip
-        if self.endpoint.socket:
-            made = connection.UnixDomainSocketConnection(path=self.endpoint.socket, **options)
-        else:
-            made = connection.Connection(host="127.0.0.1", port=self.endpoint.port, **options)
-        try:
-            made.connect()
-        except exceptions.RedisError as e:
-            raise Failure(f"cannot connect to {self.child.command.name}: {e}") from e
-        return made
 
 
 def number(info: RedisInfo, name: str) -> int:

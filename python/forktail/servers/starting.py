@@ -43,7 +43,7 @@ class Starting:
         program = os.path.basename(self.program)
         return Command(
             name=program if self.plan.by_program else f"{instance.name} ({program})",
-            argv=[self.program, *words],
+            argv=[*self.plan.under, self.program, *words],
             output=instance.log,
             err_to_output=True,
             cgroup=instance.cgroup,

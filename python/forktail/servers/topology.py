@@ -38,6 +38,7 @@ class ServerPlan:
     # primary ("down-after-milliseconds 1000"); "--loglevel debug" is an argument.
     config: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)  # in addition to ours
+    under: list[str] = field(default_factory=list)  # a command that starts the program in its own place: nsenter
     tcp: bool = False
     cpus: str = ""  # a list in taskset's format; "each"; or ""
     memory_bytes: int = 0  # 0: no limit
