@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Runs one command of forktail: `python3 -I python COMMAND ARGUMENT...`, as cli/python.cc starts it.
 
-Python puts this directory, and with -I nothing of the user's, in front of its own libraries. So the package `forktail` is
-the one beside this file. A command is a module with main(words) -> exit status. It is imported only when it runs.
+Python puts this directory, and with -I nothing of the user's, in front of its own libraries. So the package `forktail`
+is the one beside this file. A command is a module with main(words) -> exit status. It is imported only when it runs.
 """
 
 import os
@@ -10,8 +10,12 @@ import signal
 import sys
 from importlib import import_module
 
-from forktail.failure import CANNOT, Failure
-from forktail.text import visible_lines
+if sys.version_info < (3, 11):  # noqa: UP036 # before the package, which is newer Python
+    print("forktail: " + sys.executable + " is older than Python 3.11. Run: apt-get install python3", file=sys.stderr)
+    sys.exit(3)
+
+from forktail.failure import CANNOT, Failure  # noqa: E402
+from forktail.text import visible_lines  # noqa: E402
 
 # The command, its module, and the program's name before its errors.
 COMMANDS = {

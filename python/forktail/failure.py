@@ -7,7 +7,10 @@ CANNOT = 3  # the environment cannot
 
 
 class Failure(Exception):
-    """One sentence for the user, without a program's name and without a full stop. The edge of a program prints it and exits."""
+    """One sentence for the user, without a program's name and without a full stop.
+
+    The edge of a program prints it and exits.
+    """
 
     def __init__(self, sentence: str, status: int = CANNOT) -> None:
         super().__init__(sentence)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Command lines as tables of options: parsing, --help and refusals in the form of forktail's C++ programs (CLI11's).
 
-A row says an option's names, meaning, type, range and default once. Manual pages and completions are made from --help (cli/manual/).
+A row says an option's names, meaning, type, range and default once. Manual pages and completions are made from --help
+(cli/manual/).
 """
 
 import re
@@ -108,7 +109,8 @@ class Command:
     def parse(self, words: list[str]) -> tuple["Command", dict[str, Any]]:
         """The command that was given (this one or one of `commands`), and the values of all options by key.
 
-        A missing value is the default, a list [], a flag False. Prints --help or a refusal, and exits, where that is the answer.
+        A missing value is the default, a list [], a flag False. Prints --help or a refusal, and exits, where that is
+        the answer.
         """
         try:
             command, values, help_wanted = self._parse(words)

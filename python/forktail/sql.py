@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """forktail sql: runs as tables in DuckDB, which is its own shell or, if that is not installed, the Python package.
 
-Each run is exported to Parquet once, into a cache, and again when its files change. DuckDB gets a view per table over all runs.
+Each run is exported to Parquet once, into a cache, and again when its files change. DuckDB gets a view per table over
+all runs.
 """
 
 import contextlib
@@ -52,7 +53,9 @@ def _cache() -> Path:
 
 
 def _look(run: Path) -> str:
-    """Names, sizes and times of a run's files, also of its hosts: they differ if it is recorded again or gets another file."""
+    """Names, sizes and times of a run's files, also of its hosts: they differ if it is recorded again or gets another
+    file.
+    """
     marks = run / "marks" if run.is_dir() else Path(f"{run}.marks")
     files = run.rglob("*") if run.is_dir() else [run, marks]
     lines = []

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What only forktail's wheel and its dependencies bring: forktail-parquet with the Arrow libraries of pyarrow, DuckDB, Spark.
+"""What only forktail's wheel and its dependencies bring: forktail-parquet with the Arrow libraries of pyarrow, DuckDB,
+Spark.
 
 Without them a command raises one sentence with the command that installs them. The wheel also installs the program
 forktail-python, by which forktail finds the Python that has them (cli/python.h).
@@ -20,7 +21,9 @@ _VENV = "/opt/forktail"  # where an administrator installs the wheel for all use
 
 
 def missing(what: str, extra: str = "", script: str = "script/python") -> Failure:
-    """`what` is missing, and how to install it: from the package's wheel with its extra "[...]", or with the tree's script."""
+    """`what` is missing, and how to install it: from the package's wheel with its extra "[...]", or with the tree's
+    script.
+    """
     chosen = os.environ.get("FORKTAIL_PYTHON")
     wheel = next(Path(__file__).resolve().parents[2].glob(f"forktail-{__version__}-*.whl"), None)
     install = f"install '{wheel}{extra}'"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The Spark session of the jobs, and files in any file system of Spark: local, HDFS, S3."""
+
 import atexit
 import os
 import pathlib
 import shutil
 import sys
 import tempfile
+from typing import Any
 
 from ..failure import Failure
 from ..wheel import missing
@@ -13,17 +15,17 @@ from ..wheel import missing
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def submitted():
+def submitted() -> bool:
     """Whether spark-submit started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def java():
+def java() -> str | None:
     home = os.environ.get("JAVA_HOME")
     return shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
 
 
-def session(job, master, settings):
+def session(job: str, master: str | None, settings: dict[str, str]) -> Any:
     """A session in local mode, unless there is a master or spark-submit provides one."""
     try:
         from pyspark.sql import SparkSession
@@ -58,7 +60,7 @@ def session(job, master, settings):
     return spark
 
 
-def ship(spark):
+def ship(spark: Any) -> None:
     """Sends this package to the workers, which import its functions. They fetch it with their first work."""
     directory = tempfile.mkdtemp(prefix="forktail-fleet-")
     package = HERE.parent
@@ -67,18 +69,18 @@ def ship(spark):
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
 
 
-def first_line(error):
+def first_line(error: Exception) -> str:
     text = str(getattr(error, "java_exception", None) or error).strip()
     return text.splitlines()[0] if text else type(error).__name__
 
 
-def file_system(spark, path):
+def file_system(spark: Any, path: str) -> tuple[Any, Any]:
     """Hadoop's file system of a path, and the path."""
     where = spark._jvm.org.apache.hadoop.fs.Path(path)
     return where.getFileSystem(spark._jsc.hadoopConfiguration()), where
 
 
-def read_text(spark, path):
+def read_text(spark: Any, path: str) -> str | None:
     """The file's text; None if it does not exist."""
     fs, where = file_system(spark, path)
     if not fs.exists(where):
@@ -90,7 +92,7 @@ def read_text(spark, path):
         stream.close()
 
 
-def write_text(spark, path, text):
+def write_text(spark: Any, path: str, text: str) -> None:
     fs, where = file_system(spark, path)
     stream = fs.create(where, True)
     stream.write(bytearray(text.encode()))

@@ -36,7 +36,7 @@ def sheets_of(spark, data, jobs=JOBS):
     found = {}
     for name in jobs:
         job = JOBS[name]
-        for sheet in job.run(DataSet(spark, data).need(*job.TABLES), None):
+        for sheet in job.run(DataSet(spark, data).need(*job.TABLES)):
             found[(name, sheet.name)] = (sheet.frame.columns, [tuple(r) for r in sheet.frame.collect()])
     return found
 
