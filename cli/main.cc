@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 	if (command == "sql")
 		return forktail::cli::RunPython("sql", {"duckdb"}, rest, args);
 	if (command == "lab")
-		return forktail::cli::RunPython("lab", {"redis"}, rest, args);
+		return forktail::cli::RunPython("lab", {}, rest, args);
 	if (command == "--version" || command == "version") {
 		printf("forktail %s\n", FORKTAIL_VERSION);
 		return kDone;

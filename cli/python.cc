@@ -23,7 +23,7 @@ const char kVenv[] = "/opt/forktail";
 const char kHasModules[] = R"(
 import importlib.metadata as metadata, importlib.util as util, sys
 version, *modules = sys.argv[1:]
-other = modules and any(d.version != version for d in metadata.distributions(name="forktail"))
+other = any(d.version != version for d in metadata.distributions(name="forktail"))
 sys.exit(sys.version_info < (3, 11) or other or any(util.find_spec(m) is None for m in modules))
 )";
 
@@ -53,6 +53,18 @@ std::string PythonWith(const std::vector<std::string> &modules)
 	return "";
 }
 
+// The first Python there is, without starting it: __main__.py checks its version. "": none.
+std::string AnyPython()
+{
+	const std::string chosen = ChosenPython();
+	for (const std::string &python :
+	     chosen.empty() ? std::vector<std::string>{"/usr/bin/python3", common::FindProgram("python3")}
+			    : std::vector<std::string>{chosen})
+		if (access(python.c_str(), X_OK) == 0)
+			return python;
+	return "";
+}
+
 } // namespace
 
 int RunPython(const std::string &command, const std::vector<std::string> &modules, int argc, char **argv)
@@ -61,9 +73,9 @@ int RunPython(const std::string &command, const std::vector<std::string> &module
 	std::filesystem::path package = OwnDirectory().parent_path() / "lib/forktail/python";
 	if (!std::filesystem::exists(package, ec))
 		package = FORKTAIL_PACKAGE;
-	std::string python = PythonWith(modules);
+	std::string python = modules.empty() ? "" : PythonWith(modules);
 	if (python.empty())
-		python = PythonWith({});
+		python = AnyPython();
 	if (python.empty()) {
 		const std::string chosen = ChosenPython();
 		return Refuse(chosen.empty()
