@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs one command of forktail: `python3 -I python COMMAND ARGUMENT...`, as cli/python.cc starts it.
 
-Python puts this directory, and with -I nothing of the user's, in front of its own libraries. So the package `forktail`
+Python searches this directory first, and with -I none of the user's. So the package `forktail`
 is the one beside this file. A command is a module with main(words) -> exit status. It is imported only when it runs.
 """
 

@@ -180,11 +180,11 @@ class Fleet(unittest.TestCase):
 
     def test_6_the_command(self):
         out = self.temp / "out"
-        # Python code of somebody else, which neither forktail nor Spark's workers run.
+        # Code of another user, which neither forktail nor Spark's workers run.
         hostile = self.temp / "hostile"
         hostile.mkdir()
         for name in ("json", "forktail", "numpy", "pyspark", "sitecustomize"):
-            (hostile / f"{name}.py").write_text(f"raise SystemExit('{name} of somebody else')\n")
+            (hostile / f"{name}.py").write_text(f"raise SystemExit('{name} of another user')\n")
         done = subprocess.run([FORKTAIL, "fleet", "episodes", "--data", self.data, "-o", str(out), "--conf",
                                "spark.driver.host=127.0.0.1", "--conf", "spark.sql.shuffle.partitions=2"],
                               capture_output=True, text=True, cwd=hostile, env={**os.environ, "PYTHONPATH": str(hostile)})

@@ -19,7 +19,7 @@ TREE = Path(__file__).resolve().parents[3]
 FORKTAIL = os.environ.get("FORKTAIL", str(TREE / "build/bin/forktail"))
 WELL_KNOWN = Path("/opt/forktail")
 PROGRAM = '#!/bin/sh\nprintf "%s\\n" "forktail-parquet $*" "$LD_LIBRARY_PATH"\n'
-HOSTILE = 'open("{}", "a").write("ran\\n")\nraise SystemExit("code of somebody else")\n'
+HOSTILE = 'open("{}", "a").write("ran\\n")\nraise SystemExit("code of another user")\n'
 
 
 class Packages(unittest.TestCase):
