@@ -148,7 +148,7 @@ def read_results(path: Path | str) -> Results:
         raise Failure(f"cannot read {path}: {error.strerror}") from None
     try:
         node = json.loads(text.decode(), parse_constant=_finite_number, parse_float=_finite_number)
-        str(node).encode()  # refuses halves of characters
+        json.dumps(node, ensure_ascii=False).encode()  # refuses halves of characters
     except (ValueError, RecursionError):
         node = None
     if not isinstance(node, dict):
