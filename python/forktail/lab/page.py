@@ -148,12 +148,9 @@ def _link(path: str) -> str:
 
 
 def _style() -> str:
-    """The style of forktail's pages, and the lab's. The first is beside the second where the package is installed."""
+    """The style of all of forktail's pages, and the lab's."""
     here = Path(__file__).parent
-    base = here / "base.css"
-    if not base.exists():
-        base = here.parents[2] / "analysis" / "report" / "base.css"
-    return base.read_text() + (here / "style.css").read_text()
+    return (here.parent / "base.css").read_text() + (here / "style.css").read_text()
 
 
 def _page(title: str, heading: str, header: str, main: str) -> str:
