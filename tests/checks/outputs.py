@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Files are opened for writing in one place (common/text/include/common/text.h, files.h), which follows no other user's links.
-Programs in Python have no such place: they print, or write what their caller made.
+In Python that is python/forktail/files.py; other programs in Python print, or write what their caller made.
 
 Every other place that opens for writing is listed here with the reason why that is safe. With --refuses SOURCE, a line that opens a
 file is added to a copy of that source and must be found.
@@ -20,9 +20,8 @@ SAFE = {
     "common/process.cc": "snapshots' explanations, with O_NOFOLLOW, in the ring",
     "analysis/source/ring.cc": "marks, with O_NOFOLLOW",
     "analysis/exports/data_set.cc": "inside a new directory of files.h",
-    "hosts/host_run.cc": "a run directory that was made for this run",
+    "hosts/rank/host_run.cc": "a run directory that was made for this run",
     "hosts/rank/main.cc": "a run directory that was made for this run",
-    "hosts/run.cc": "a run directory that was made for this run",
     "lab/host/swap.cc": "a temporary directory of the lab",
     "lab/pages/gnuplot.cc": "a temporary directory of the lab",
     "lab/run/files.cc": "a temporary file of files.h",
@@ -35,6 +34,12 @@ SAFE = {
     "live/snapshot/snapshot.cc": "a snapshot that was just made",
     "loader/system/privileges.c": "a filter's numbers",
     "python/forktail/load_generator.py": "a temporary directory of its own",
+    "python/forktail/files.py": "the one place in Python",
+    "python/forktail/host/keeper.py": "its own name in /proc",
+    "python/forktail/host/session.py": "a file or a cgroup that its caller made",
+    "python/forktail/host/swap.py": "a temporary directory of the session",
+    "python/forktail/lab/charts.py": "a temporary directory of the session",
+    "python/forktail/servers/starting.py": "a directory that its caller made",
     "recording/writer.c": "recordings: new files, without links",
 }
 
