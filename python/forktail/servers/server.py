@@ -20,7 +20,7 @@ class Server:
 
     kind: "redis", "memcached", ... arguments: of its program; of nutcracker and haproxy, lines of their
     configuration. tcp: on a free port of 127.0.0.1 instead of a Unix socket. cpus: where it runs, in taskset's
-    format. environment: added to our own. of: addresses of the servers behind a proxy. directory: of its data and
+    format. env: added to our own. of: addresses of the servers behind a proxy. directory: of its data and
     log, which remain (default: a temporary one). under: a command that starts the program in its own place, such as
     nsenter. Raises Failure if it does not start.
     """
@@ -30,8 +30,8 @@ class Server:
         kind: str,
         *arguments: str,
         tcp: bool = False,
-        cpus: str = "",
-        environment: Mapping[str, str] | None = None,
+        cpus: str | int = "",
+        env: Mapping[str, str] | None = None,
         of: Iterable[str] = (),
         directory: str = "",
         under: Iterable[str] = (),
@@ -40,7 +40,7 @@ class Server:
             raise Failure(f'unknown kind of server "{kind}": use {kind_names()}')
         behind = [Behind(f"server{i + 1}", address) for i, address in enumerate(of)]
         plan = ServerPlan(
-            kind, kind, config=list(arguments), tcp=tcp, cpus=cpus, environment=dict(environment or {}), behind=behind,
+            kind, kind, config=list(arguments), tcp=tcp, cpus=str(cpus), environment=dict(env or {}), behind=behind,
             under=list(under),
         )  # fmt: skip
         self._session = Session()

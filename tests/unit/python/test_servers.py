@@ -295,7 +295,7 @@ def test_kill_9_leaves_no_server() -> None:
 
 def test_one_server(tmp_path: Path) -> None:
     directory = str(tmp_path / "kept")
-    with Server("memcached", environment={"ONE": "1"}) as server:
+    with Server("memcached", env={"ONE": "1"}) as server:
         assert "ONE=1" in Path(f"/proc/{server.pid}/environ").read_text().split("\0")
     with Server("redis", "--maxmemory", "1mb", directory=directory, under=["nice", "-n", "1"]) as server:
         assert server.ask("CONFIG", "GET", "maxmemory") == ["maxmemory", "1048576"]
