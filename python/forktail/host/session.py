@@ -151,7 +151,7 @@ class Session:
         self.children: list[Child] = []
         self.chores: dict[str, Callable[[], None]] = {}
         self.stop_signal = 0
-        self._selector = selectors.DefaultSelector()
+        self._selector = selectors.PollSelector()  # epoll refuses files and /dev/null
         self._handlers: dict[int, Any] = {}
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
         if catch_stops and threading.current_thread() is threading.main_thread():

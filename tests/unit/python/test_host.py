@@ -167,6 +167,9 @@ def test_step_returns_when_a_descriptor_is_readable(session: Session) -> None:
     assert time.monotonic() - start < 5
     os.close(ours)
     os.close(theirs)
+    with open(os.devnull) as null:
+        session.step(10_000, null.fileno())
+    assert time.monotonic() - start < 5
 
 
 def test_closing_ends_children_their_children_and_directories(tmp_path: Path) -> None:
