@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Writes the page of a synthetic experiment with a table, notes and charts drawn by gnuplot, which the browser test opens.
+"""Writes the page of a synthetic experiment with a table, notes and a chart, which the browser test opens.
 
   page_sample.py OUT.html
 
@@ -13,8 +13,6 @@ from pathlib import Path
 TREE = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(TREE / "python"), str(TREE / "tests" / "unit" / "python")]
 
-from lab_sample import column, sample_results, sample_scenario  # noqa: E402
-
 from forktail.host.session import Session  # noqa: E402
 from forktail.lab.charts import Dot, MadeChart, Series, draw_charts  # noqa: E402
 from forktail.lab.format import Format  # noqa: E402
@@ -22,6 +20,7 @@ from forktail.lab.output import Output  # noqa: E402
 from forktail.lab.page import page_of  # noqa: E402
 from forktail.lab.scenario import Table  # noqa: E402
 from forktail.lab.tables import make_tables  # noqa: E402
+from lab_sample import column, sample_results, sample_scenario  # noqa: E402
 
 
 def main() -> int:
