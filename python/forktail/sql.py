@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,10 @@ def _show(db: Any, query: str, form: str) -> None:
     if result is None:
         return
     if form == "csv":
-        result.write_csv("/dev/stdout", header=True)
+        with tempfile.TemporaryDirectory() as directory:  # DuckDB would truncate a standard output that is a file
+            result.write_csv(f"{directory}/rows.csv", header=True)
+            with open(f"{directory}/rows.csv", "rb") as rows:
+                shutil.copyfileobj(rows, sys.stdout.buffer)
     elif form == "json":
         rows = db.sql("select to_json(r)::varchar from result r").fetchall()  # DuckDB finds this variable by its name
         print("[" + ",\n".join(row[0] for row in rows) + "]")
