@@ -64,7 +64,6 @@ int ExportCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);
 // Export with a given list of formats, for forktail-parquet.
 int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int argc, char **argv);
-int HostsCommand(int argc, char **argv);
 int MarkCommand(int argc, char **argv);
 int RecordCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);

@@ -54,12 +54,11 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
-	    {"diff", forktail::cli::DiffCommand},	  {"explain", forktail::cli::ExplainCommand},
-	    {"export", forktail::cli::ExportCommand},	  {"gate", forktail::cli::GateCommand},
-	    {"hosts", forktail::cli::HostsCommand},	  {"mark", forktail::cli::MarkCommand},
-	    {"record", forktail::cli::RecordCommand},	  {"report", forktail::cli::ReportCommand},
-	    {"snapshot", forktail::cli::SnapshotCommand}, {"trigger", forktail::cli::TriggerCommand},
-	    {"watch", forktail::cli::WatchCommand},
+	    {"diff", forktail::cli::DiffCommand},	{"explain", forktail::cli::ExplainCommand},
+	    {"export", forktail::cli::ExportCommand},	{"gate", forktail::cli::GateCommand},
+	    {"mark", forktail::cli::MarkCommand},	{"record", forktail::cli::RecordCommand},
+	    {"report", forktail::cli::ReportCommand},	{"snapshot", forktail::cli::SnapshotCommand},
+	    {"trigger", forktail::cli::TriggerCommand}, {"watch", forktail::cli::WatchCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)
@@ -74,6 +73,8 @@ int main(int argc, char **argv)
 		return forktail::cli::RunPython("fleet", {"pyspark"}, rest, args);
 	if (command == "sql")
 		return forktail::cli::RunPython("sql", {"duckdb"}, rest, args);
+	if (command == "hosts")
+		return forktail::cli::RunPython("hosts", {}, rest, args);
 	if (command == "lab")
 		return forktail::cli::RunPython("lab", {}, rest, args);
 	if (command == "--version" || command == "version") {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "common/process.h"
-#include "hosts/hosts.h"
+#include "host_run.h"
 #include "recording/recording.h"
 
 namespace forktail::hosts
@@ -83,16 +83,11 @@ bool StartJob(HostRun *host_run, const Job &job, std::string *error)
 	return true;
 }
 
-const char *KindOf(const Job &job)
-{
-	return job.kind == Job::kLoad ? "load" : job.kind == Job::kRecorder ? "recorder" : "clock";
-}
-
 // Writes a program's lines to its log and reports them.
 void ReadLines(HostRun *host_run, RunningJob *r)
 {
 	for (const std::string &line : r->child.err.Read(r->child.ended)) {
-		const bool progress = r->job.kind == Job::kLoad && line.find("/s  ") != std::string::npos;
+		const bool progress = r->job.is_load() && line.find("/s  ") != std::string::npos;
 		std::ofstream(PathOf(*host_run, r->job.name, ".log"), std::ios::app) << line << '\n';
 		for (const char *begins :
 		     {"recording ", "forktail-clock: comparing clocks with", "forktail-clock: answering on"})
@@ -113,8 +108,8 @@ void NoteEnd(HostRun *host_run, RunningJob *r)
 	ReadLines(host_run, r);
 	Message message = NewMessage("ended", host_run->host);
 	message["name"] = r->job.name;
-	message["kind"] = KindOf(r->job);
-	message["well"] = common::EndedWell(r->child) && (r->child.asked || r->job.kind == Job::kLoad);
+	message["kind"] = r->job.kind;
+	message["well"] = common::EndedWell(r->child) && (r->child.asked || r->job.is_load());
 	message["asked"] = r->child.asked;
 	message["how"] = common::HowItEnded(r->child) + LastWords(r->child);
 	common::CloseStreams(&r->child);
@@ -136,15 +131,14 @@ void Look(HostRun *host_run, std::vector<int> fds)
 
 bool AllEnded(const HostRun &host_run, bool loads)
 {
-	return std::all_of(host_run.running.begin(), host_run.running.end(), [&](const auto &r) {
-		return r->child.ended || (r->job.kind == Job::kLoad) != loads;
-	});
+	return std::all_of(host_run.running.begin(), host_run.running.end(),
+			   [&](const auto &r) { return r->child.ended || r->job.is_load() != loads; });
 }
 
 void SignalAll(HostRun *host_run, bool loads, int signal)
 {
 	for (const auto &r : host_run->running)
-		if ((r->job.kind == Job::kLoad) == loads)
+		if (r->job.is_load() == loads)
 			common::SignalChild(&r->child, signal);
 }
 
@@ -169,19 +163,39 @@ void EndKind(HostRun *host_run, bool loads)
 
 } // namespace
 
-std::string DirectoryOf(const Plan &plan, const std::string &token, const std::string &host)
+bool ReadPlan(const std::string &text, Plan *plan)
 {
-	return plan.scratch + "/forktail-hosts-" + token + "-" + host;
+	const Message json = Message::parse(text, nullptr, false);
+	try {
+		json.at("duration_ns").get_to(plan->duration_ns);
+		json.at("settle_ns").get_to(plan->settle_ns);
+		for (const Message &one : json.at("hosts")) {
+			PlanHost host = {one.at("name"), one.at("programs"), one.at("directory"), {}};
+			for (const Message &job : one.at("jobs"))
+				host.jobs.push_back({job.at("kind"), job.at("name"), job.at("argv")});
+			plan->hosts.push_back(host);
+		}
+	} catch (const nlohmann::json::exception &) {
+		return false;
+	}
+	return true;
 }
 
-bool PrepareHostRun(const Plan &plan, const PlanHost &host, const std::string &token, HostRun *host_run,
-		    std::string *error)
+const PlanHost *FindHost(const Plan &plan, const std::string &name)
+{
+	for (const PlanHost &host : plan.hosts)
+		if (host.name == name)
+			return &host;
+	return nullptr;
+}
+
+bool PrepareHostRun(const PlanHost &host, HostRun *host_run, std::string *error)
 {
 	host_run->host = host.name;
 	host_run->programs = host.programs;
-	host_run->directory = DirectoryOf(plan, token, host.name);
+	host_run->directory = host.directory;
 	std::vector<std::string> seen;
-	for (const Job &job : JobsOf(plan, host, host_run->directory)) {
+	for (const Job &job : host.jobs) {
 		if (std::find(seen.begin(), seen.end(), job.argv[0]) == seen.end() &&
 		    !CheckProgram(*host_run, job.argv[0], error))
 			return false;
@@ -200,10 +214,10 @@ bool PrepareHostRun(const Plan &plan, const PlanHost &host, const std::string &t
 	return false;
 }
 
-bool StartRecorders(HostRun *host_run, const Plan &plan, const PlanHost &host, std::string *error)
+bool StartRecorders(HostRun *host_run, const PlanHost &host, std::string *error)
 {
-	for (const Job &job : JobsOf(plan, host, host_run->directory))
-		if (job.kind == Job::kLoad)
+	for (const Job &job : host.jobs)
+		if (job.is_load())
 			host_run->loads.push_back(job);
 		else if (!StartJob(host_run, job, error))
 			return false;
@@ -240,7 +254,7 @@ void RunLoads(HostRun *host_run, uint64_t start_ns, uint64_t deadline_ns)
 			continue;
 		Message message = NewMessage("ended", host_run->host);
 		message["name"] = job.name;
-		message["kind"] = KindOf(job);
+		message["kind"] = job.kind;
 		message["well"] = message["asked"] = false;
 		message["how"] = error;
 		Send(message);
@@ -312,18 +326,6 @@ void Send(const Message &message)
 			return; // the reader is gone; the end of standard input reports that, too
 		at += static_cast<size_t>(n);
 	}
-}
-
-bool ParseMessage(const std::string &line, Message *message)
-{
-	*message = Message::parse(line, nullptr, false);
-	return message->is_object() && !TextOf(*message, "forktail").empty();
-}
-
-std::string TextOf(const Message &message, const char *member)
-{
-	auto found = message.find(member);
-	return found != message.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
 } // namespace forktail::hosts
