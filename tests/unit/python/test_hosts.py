@@ -2,6 +2,7 @@
 """Plans of runs on several hosts: what they mean for each host, and their errors by line. Also the lines of ranks."""
 
 import json
+import os
 
 import pytest
 from forktail.failure import Failure
@@ -160,6 +161,7 @@ def test_each_host_is_an_application_context_of_mpirun():
         " --hostfile /hosts --mca x y -v --host localhost -np 1 /b/forktail-rank gather t --plan /p.json /run : "
         "--host a -np 1 /b/forktail-rank gather t a : --host 10.0.0.2 -np 1 /opt/ft/forktail-rank gather t b"
     )
+    assert ("--allow-run-as-root" in line) == (os.geteuid() == 0)
     assert "--plan /p.json : --host a" in command_line(
         mpi_command(mpi, plan, "run", plan.hosts)
     )

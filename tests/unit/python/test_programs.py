@@ -112,11 +112,8 @@ def test_a_recorder_that_cannot_record(server, tmp_path, recordable):
         ({}, 2, "no target"),
         ({"unix": "/no"}, 3, "/no"),
     ):
-        with (
-            pytest.raises(forktail.Failure, match=words) as failure,
-            record(out=tmp_path / "x", **targets),
-        ):
-            pass
+        with pytest.raises(forktail.Failure, match=words) as failure:
+            record(out=tmp_path / "x", **targets).start()
         assert failure.value.status == status
     recorder = record(pid=server.pid, out=tmp_path / "x", wait_s=0.001)
     with pytest.raises(forktail.Failure, match="did not record within 0.001 s"):
