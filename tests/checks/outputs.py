@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("analysis", "cli", "common", "hosts", "lab", "live", "loader", "loadgen", "python", "recording")
+FOLDERS = ("analysis", "cli", "common", "hosts", "live", "loader", "loadgen", "python", "recording")
 WRITES = {
     "c": re.compile(r'fopen\([^)]*"[wax]|std::ofstream|O_CREAT|\bcreat\(|freopen\('),
     "py": re.compile(r'\bopen\(.*["\'][rb]?[wax+]|\.write_(text|bytes)\(|O_CREAT|os\.rename|shutil\.(copy|move)'),
@@ -22,13 +22,6 @@ SAFE = {
     "analysis/exports/data_set.cc": "inside a new directory of files.h",
     "hosts/rank/host_run.cc": "a run directory that was made for this run",
     "hosts/rank/main.cc": "a run directory that was made for this run",
-    "lab/host/swap.cc": "a temporary directory of the lab",
-    "lab/pages/gnuplot.cc": "a temporary directory of the lab",
-    "lab/run/files.cc": "a temporary file of files.h",
-    "lab/servers/haproxy.cc": "a temporary directory of the lab",
-    "lab/servers/listen.cc": "a log in a directory that the lab made",
-    "lab/servers/proxy.cc": "a temporary directory of the lab",
-    "lab/servers/sentinel.cc": "a temporary directory of the lab",
     "live/guard/metrics.cc": "a temporary file with O_NOFOLLOW",
     "live/snapshot/snapshot.cc": "a new file (O_EXCL)",
     "live/snapshot/snapshot.cc": "a snapshot that was just made",
