@@ -36,10 +36,7 @@ def test_a_plan_defines_what_runs_where():
     plan = parse_plan(PLAN, "p.toml")
     assert plan.hosts[0].address == "a" and plan.hosts[1].network == "10.0.0.2"
     assert (plan.settle_ns, plan.scratch, plan.clocks) == (2 * 10**9, "/var/tmp", True)
-    a, b = (
-        [command_line(job["argv"]) for job in jobs_of(plan, host, "/d")]
-        for host in plan.hosts
-    )
+    a, b = ([command_line(job["argv"]) for job in jobs_of(plan, host, "/d")] for host in plan.hosts)
     assert a == [
         "forktail-clock serve --listen a",
         "forktail-record -o /d/server.forktail --port 6379 --port 6380 --duration 212s --light",
@@ -59,18 +56,13 @@ def test_a_plan_defines_what_runs_where():
 def test_ranks_get_the_plan_as_json():
     sent = json.loads(rank_plan(parse_plan(PLAN, "p.toml"), "77"))
     assert (sent["duration_ns"], sent["settle_ns"]) == (90 * 10**9, 2 * 10**9)
-    assert [host["directory"] for host in sent["hosts"]] == [
-        f"/var/tmp/forktail-hosts-77-{name}" for name in "ab"
-    ]
+    assert [host["directory"] for host in sent["hosts"]] == [f"/var/tmp/forktail-hosts-77-{name}" for name in "ab"]
     assert [job["kind"] for job in sent["hosts"][0]["jobs"]] == [
         "clock",
         "recorder",
         "recorder",
     ]
-    assert (
-        sent["hosts"][1]["jobs"][1]["argv"][2]
-        == "/var/tmp/forktail-hosts-77-b/load.forktail"
-    )
+    assert sent["hosts"][1]["jobs"][1]["argv"][2] == "/var/tmp/forktail-hosts-77-b/load.forktail"
 
 
 @pytest.mark.parametrize(
@@ -143,9 +135,7 @@ def test_an_error_in_a_plan_is_reported_with_its_line(text, sentence):
     with pytest.raises(Failure) as failure:
         parse_plan(text, "p.toml")
     assert failure.value.status == 2
-    assert str(failure.value) == sentence or (
-        sentence.endswith(": ") and str(failure.value).startswith(sentence)
-    )
+    assert str(failure.value) == sentence or (sentence.endswith(": ") and str(failure.value).startswith(sentence))
 
 
 def test_each_host_is_an_application_context_of_mpirun():
@@ -154,40 +144,26 @@ def test_each_host_is_an_application_context_of_mpirun():
     plan.hosts[1].programs = "/opt/ft"
     mpi = MpiRun("/b/forktail-rank", "/p.json", "/run", "t", "/hosts", ["-v"])
     line = command_line(mpi_command(mpi, plan, "gather", plan.hosts))
-    assert line.startswith(
-        "mpirun --stdin all --bind-to none --oversubscribe --mca mpi_yield_when_idle 1 "
-    )
+    assert line.startswith("mpirun --stdin all --bind-to none --oversubscribe --mca mpi_yield_when_idle 1 ")
     assert line.endswith(
         " --hostfile /hosts --mca x y -v --host localhost -np 1 /b/forktail-rank gather t --plan /p.json /run : "
         "--host a -np 1 /b/forktail-rank gather t a : --host 10.0.0.2 -np 1 /opt/ft/forktail-rank gather t b"
     )
     assert ("--allow-run-as-root" in line) == (os.geteuid() == 0)
-    assert "--plan /p.json : --host a" in command_line(
-        mpi_command(mpi, plan, "run", plan.hosts)
-    )
+    assert "--plan /p.json : --host a" in command_line(mpi_command(mpi, plan, "run", plan.hosts))
 
 
 def test_progress_of_loads_is_added_up_and_the_worst_one_is_named():
     line = "SET+GET  12 s  40,123/s  p50 0.100 ms  p99 0.310 ms  max 1.200 ms  errors 4  ETA 3 s"
     assert read_progress(line) == LoadSecond(12, 40123, 0.31, 1.2, 4)
-    assert read_progress("commands  1 s  7/s  no answer  errors 0") == LoadSecond(
-        1, 7, 0, 0, 0
-    )
-    assert (
-        read_progress("forktail-load: 10.0.0.1 refused the connection") is None
-        and read_progress("/s  ") is None
-    )
+    assert read_progress("commands  1 s  7/s  no answer  errors 0") == LoadSecond(1, 7, 0, 0, 0)
+    assert read_progress("forktail-load: 10.0.0.1 refused the connection") is None and read_progress("/s  ") is None
     loads = {
         "b/load": LoadSecond(11, 40000, 0.5, 0.9, 2),
         "a/load": LoadSecond(12, 1000, 0.3, 1.2, 1),
     }
-    assert (
-        merged_progress(loads)
-        == "12 s  41,000/s from 2 loads  worst p99 0.500 ms (b)  max 1.200 ms  errors 3"
-    )
-    assert "from 1 load  worst p99 0.300 ms (a)" in merged_progress(
-        {"a/load": loads["a/load"]}
-    )
+    assert merged_progress(loads) == "12 s  41,000/s from 2 loads  worst p99 0.500 ms (b)  max 1.200 ms  errors 3"
+    assert "from 1 load  worst p99 0.300 ms (a)" in merged_progress({"a/load": loads["a/load"]})
 
 
 @pytest.mark.parametrize(
@@ -229,6 +205,4 @@ def test_refusals_of_the_command_line(words, sentence):
 def test_usage(capsys):
     assert (main([]), main(["--help"])) == (2, 0)
     usage = capsys.readouterr()
-    assert usage.out == usage.err and usage.out.startswith(
-        "forktail hosts run PLAN.toml -o RUN [-- MPIRUN OPTIONS]   "
-    )
+    assert usage.out == usage.err and usage.out.startswith("forktail hosts run PLAN.toml -o RUN [-- MPIRUN OPTIONS]   ")

@@ -40,10 +40,7 @@ assert len(names["tails"]) == len(set(run.requests["connection"]))
 
 def test_the_notebook_runs_and_agrees_with_explain():
     needed = "import numpy, matplotlib, pyarrow"
-    if (
-        not PYTHON.exists()
-        or subprocess.run([PYTHON, "-c", needed], capture_output=True).returncode
-    ):
+    if not PYTHON.exists() or subprocess.run([PYTHON, "-c", needed], capture_output=True).returncode:
         pytest.skip("needs Arrow and Matplotlib in build-python (script/python)")
     environment = {
         **os.environ,
@@ -58,8 +55,4 @@ def test_the_notebook_runs_and_agrees_with_explain():
 
 def test_the_notebook_has_no_output():
     cells = json.loads(NOTEBOOK.read_text())["cells"]
-    assert all(
-        not cell["outputs"] and cell["execution_count"] is None
-        for cell in cells
-        if cell["cell_type"] == "code"
-    )
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in cells if cell["cell_type"] == "code")

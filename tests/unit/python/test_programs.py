@@ -58,10 +58,7 @@ def test_a_load_returns_its_figures(server, tmp_path):
 
 
 def test_the_answer_no_is_a_result_and_everything_else_a_failure(server):
-    assert (
-        forktail.load(server.socket, options=["-n", 10, "--fail-if", "rps>0"]).status
-        == 1
-    )
+    assert forktail.load(server.socket, options=["-n", 10, "--fail-if", "rps>0"]).status == 1
     for options, status, words in (
         (["--nonsense"], 2, "--nonsense"),
         (["-n", "10", "-s", "/no/socket"], 3, "/no/socket"),
@@ -79,22 +76,13 @@ def test_a_load_ends_with_its_block(server):
     assert load.result.status == 0 and load.result.figures["reason"] == "interrupted"
     with pytest.raises(subprocess.TimeoutExpired):
         forktail.load(server.socket, rate=10, duration=60, timeout_s=0.2)
-    assert not subprocess.run(
-        ["pgrep", "-P", str(os.getpid()), "-f", "forktail-load"], capture_output=True
-    ).stdout
+    assert not subprocess.run(["pgrep", "-P", str(os.getpid()), "-f", "forktail-load"], capture_output=True).stdout
 
 
 def test_a_block_is_recorded_from_its_first_request(server, tmp_path, recordable):
-    with forktail.record(
-        pid=server.pid, out=tmp_path / "server.forktail", options=["--light"]
-    ) as recorder:
-        assert (
-            recorder.messages.startswith("recording redis-server")
-            and recorder.process.poll() is None
-        )
-        forktail.load(
-            server.socket, rate=2000, duration=1, out=tmp_path / "load.forktail"
-        )
+    with forktail.record(pid=server.pid, out=tmp_path / "server.forktail", options=["--light"]) as recorder:
+        assert recorder.messages.startswith("recording redis-server") and recorder.process.poll() is None
+        forktail.load(server.socket, rate=2000, duration=1, out=tmp_path / "load.forktail")
     assert recorder.process.returncode == 0 and "recorded " in recorder.messages
     with forktail.open(tmp_path) as run:
         assert len(run.requests) == 2000

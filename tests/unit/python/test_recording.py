@@ -23,24 +23,14 @@ def run():
 
 def test_the_answer_and_the_causes_are_those_of_explain(run):
     causes = {row["cause"]: row["total_ns"] for row in run.causes}
-    assert causes == {
-        cause["cause"]: cause["time_ns"] for cause in run.explanation["causes"]
-    }
-    assert run.answer and run.explain().replace("\n", " ").startswith(
-        run.answer.split()[0]
-    )
-    assert [row["requests"] for row in run.episodes] == [
-        e["requests"] for e in run.explanation["episodes"]
-    ]
+    assert causes == {cause["cause"]: cause["time_ns"] for cause in run.explanation["causes"]}
+    assert run.answer and run.explain().replace("\n", " ").startswith(run.answer.split()[0])
+    assert [row["requests"] for row in run.episodes] == [e["requests"] for e in run.explanation["episodes"]]
 
 
 def test_requests_are_arrays_and_their_parts_amount_to_their_latency(run):
     requests, parts = run.requests.to_numpy(), run.parts.to_numpy("request", "total_ns")
-    assert (
-        len(run.requests)
-        == run.explanation["requests"]["count"]
-        == len(requests["request"])
-    )
+    assert len(run.requests) == run.explanation["requests"]["count"] == len(requests["request"])
     kinds = {"request": "i", "latency_ns": "i", "slow": "b", "due_time": "M", "op": "O"}
     assert {name: requests[name].dtype.kind for name in kinds} == kinds
     good = np.isin(requests["status"], ["ok", "miss"])
@@ -88,11 +78,7 @@ def test_a_part_of_the_run_and_a_threshold():
         forktail.open(RUN) as whole,
     ):
         assert part.explanation["slow"]["threshold_ns"] == 1000
-        assert (
-            0
-            < part.explanation["requests"]["count"]
-            < whole.explanation["requests"]["count"]
-        )
+        assert 0 < part.explanation["requests"]["count"] < whole.explanation["requests"]["count"]
 
 
 def test_close_removes_the_tables():
@@ -134,12 +120,7 @@ for name in names:
 
 def test_parquet_and_csv_give_the_same_arrays_and_frames():
     needed = "import numpy, pandas, polars, pyarrow"
-    if (
-        not ARROW.exists()
-        or subprocess.run([ARROW, "-c", needed], capture_output=True).returncode
-    ):
+    if not ARROW.exists() or subprocess.run([ARROW, "-c", needed], capture_output=True).returncode:
         pytest.skip("needs Arrow, pandas and Polars in build-python (script/python)")
-    done = subprocess.run(
-        [ARROW, "-I", "-c", BOTH, TREE / "python", RUN], capture_output=True, text=True
-    )
+    done = subprocess.run([ARROW, "-I", "-c", BOTH, TREE / "python", RUN], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
