@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One server with a session of its own, for programs that need nothing else: tests, benchmarks, notebooks."""
+"""One server with a separate session, for programs that need nothing else: tests, benchmarks, notebooks."""
 
 import os
 from collections.abc import Iterable, Mapping

@@ -62,7 +62,7 @@ def text_in(path: Path) -> str:
 
 @contextmanager
 def apart(body: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Python code in a process of its own, with the package. It is killed at the end."""
+    """Python code in a separate process, with the package. It is killed at the end."""
     start = f"import sys; sys.path.insert(0, {str(TREE / 'python')!r})\n"
     with subprocess.Popen([sys.executable, "-c", start + body, *arguments]) as process:
         try:
