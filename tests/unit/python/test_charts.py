@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from forktail.failure import Failure
 from forktail.host.session import Session
 from forktail.lab.charts import Dot, DrawnChart, MadeChart, Series, draw_charts, make_charts

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from forktail.failure import Failure
 from forktail.files import UNFINISHED, holds_nothing, read_file, replace_file
 from forktail.lab.format import Format, format_figure, format_published, with_unit

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import TREE
 
+from conftest import TREE
 from forktail.failure import Failure
 from forktail.host import keeper, machine
 from forktail.host.keeper import Leftover

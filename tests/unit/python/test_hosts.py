@@ -5,6 +5,7 @@ import json
 import os
 
 import pytest
+
 from forktail.failure import Failure
 from forktail.hosts import (
     LoadSecond,

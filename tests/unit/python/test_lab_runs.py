@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from forktail.failure import Failure
 from forktail.host.session import Child
 from forktail.lab.counters import Counters, CpuCounters, HostCounters, add_difference, add_moment, read_counters

@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+
 from conftest import TREE
 
 NOTEBOOK = TREE / "contrib/notebooks/latency.ipynb"

@@ -2,6 +2,7 @@
 """Command lines: values, refusals, and --help in the form of the C++ programs."""
 
 import pytest
+
 from forktail.options import Command, Option
 
 SERVE = Command(

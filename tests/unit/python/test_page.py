@@ -4,6 +4,7 @@
 from pathlib import Path
 
 import pytest
+
 from forktail.failure import Failure
 from forktail.lab.charts import DrawnChart
 from forktail.lab.compare import compare_results

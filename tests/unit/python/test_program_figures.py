@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from forktail.failure import Failure
 from forktail.lab.program_figures import (
     add_benchmark_figures,

@@ -7,9 +7,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 import forktail
 import forktail.programs
-import pytest
 from forktail.load_generator import Load
 from forktail.recorder import record
 

@@ -4,9 +4,10 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import forktail
 import forktail.recording
-import pytest
 from conftest import TREE
 
 np = pytest.importorskip("numpy")

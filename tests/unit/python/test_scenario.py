@@ -7,6 +7,7 @@ documented in docs/reference/lab-and-scenarios.md. forktail's own scenarios can 
 from pathlib import Path
 
 import pytest
+
 from forktail import toml
 from forktail.failure import Failure
 from forktail.lab import scenario as lab

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from conftest import TREE
 
+from conftest import TREE
 from forktail.failure import USAGE, Failure
 from forktail.host.session import Session
 from forktail.lab.serve import ServeOptions, plan_serve

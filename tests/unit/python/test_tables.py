@@ -2,6 +2,7 @@
 """Tables of a scenario: which point gives which cell, and how cells are printed."""
 
 import pytest
+
 from forktail.failure import Failure
 from forktail.lab.format import Format
 from forktail.lab.results import Results
