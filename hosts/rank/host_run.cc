@@ -83,6 +83,15 @@ bool StartJob(HostRun *host_run, const Job &job, std::string *error)
 	return true;
 }
 
+// "; its last messages: one line / another", of the lines in child.last; "" without any.
+std::string LastWords(const common::Child &child)
+{
+	std::string text;
+	for (const std::string &line : child.last)
+		text += (text.empty() ? "; its last messages: " : " / ") + line;
+	return text;
+}
+
 // Writes a program's lines to its log and reports them.
 void ReadLines(HostRun *host_run, RunningJob *r)
 {
@@ -281,14 +290,6 @@ void EndHostRun(HostRun *host_run)
 {
 	EndKind(host_run, true);
 	EndKind(host_run, false);
-}
-
-std::string LastWords(const common::Child &child)
-{
-	std::string text;
-	for (const std::string &line : child.last)
-		text += (text.empty() ? "; its last messages: " : " / ") + line;
-	return text;
 }
 
 // A line must be shorter than PIPE_BUF to be written atomically, so long texts are cut.

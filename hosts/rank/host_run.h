@@ -91,7 +91,5 @@ bool StartRecorders(HostRun *host_run, const PlanHost &host, std::string *error)
 void RunLoads(HostRun *host_run, uint64_t start_ns, uint64_t deadline_ns);
 // Ends all programs.
 void EndHostRun(HostRun *host_run);
-// "; its last messages: one line / another", of the lines in child.last; "" without any.
-std::string LastWords(const common::Child &child);
 
 } // namespace forktail::hosts
