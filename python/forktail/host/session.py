@@ -147,7 +147,10 @@ class Session:
     """
 
     def __init__(self, catch_stops: bool = False) -> None:
-        self.keeper = Keeper()
+        try:
+            self.keeper = Keeper()
+        except OSError as e:
+            raise Failure(f"cannot start the keeper: {e.strerror}") from e
         self.children: list[Child] = []
         self.chores: dict[str, Callable[[], None]] = {}
         self.stop_signal = 0
@@ -227,10 +230,13 @@ class Session:
             raise Failure(
                 f"cannot start {command.name} on CPUs {command.cpus}: expected a list such as 0-1,3"
             ) from None
-        err, their_err = os.pipe()
-        report, their_report = os.pipe()
         parent = os.getpid()
-        pid = os.fork()
+        try:
+            err, their_err = os.pipe()
+            report, their_report = os.pipe()
+            pid = os.fork()
+        except OSError as e:
+            raise Failure(f"cannot start {command.name}: {e.strerror}") from e
         if pid == 0:
             self._become(command, cpus, parent, their_err, their_report)
         os.close(their_err)
