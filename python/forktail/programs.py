@@ -34,7 +34,7 @@ def find_program(name: str) -> Path | None:
 
 
 def program(name: str) -> Path:
-    """The path of a program of forktail. Raises Failure (status 3) where there is none."""
+    """The path of a program of forktail. Raises Failure (status 3) if it is not installed."""
     found = find_program(name)
     if found is None:
         how = "Install forktail, or name the directory of its programs in $FORKTAIL_BIN_DIR"

@@ -26,7 +26,7 @@ SAFE = {
     "live/snapshot/snapshot.cc": "a new file (O_EXCL)",
     "live/snapshot/snapshot.cc": "a snapshot that was just made",
     "loader/system/privileges.c": "a filter's numbers",
-    "python/forktail/load_generator.py": "a temporary directory of its own",
+    "python/forktail/load_generator.py": "a new temporary directory",
     "python/forktail/files.py": "the one place in Python",
     "python/forktail/host/keeper.py": "its own name in /proc",
     "python/forktail/host/session.py": "a file or a cgroup that its caller made",
