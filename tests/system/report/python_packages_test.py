@@ -172,14 +172,14 @@ class Packages(unittest.TestCase):
         for installed in (False, True):
             if installed:
                 self.install()
-            for words in (["fleet", "--help"], ["sql", "nowhere", "SELECT 1"], ["export", "nowhere", "-o", "x.parquet"]):
+            for words in (["lab", "list"], ["fleet", "--help"], ["sql", "nowhere", "SELECT 1"], ["export", "nowhere", "-o", "x.parquet"]):
                 for variables, where in (({"PATH": str(self.path)}, self.directory), (environment, hostile)):
                     done = subprocess.run([self.forktail, *words], capture_output=True, text=True, cwd=where, env=variables,
                                           stdin=subprocess.DEVNULL)
                     self.assertFalse(ran.exists(), (words, variables, done.stderr))
                     outcome = (done.returncode, done.stdout, done.stderr)
                     self.assertEqual(outcome, expected.setdefault((installed, *words), outcome), (words, variables))
-        self.assertEqual([e[0] for e in expected.values()], 2 * [0, 3, 3])
+        self.assertEqual([e[0] for e in expected.values()], 2 * [0, 0, 3, 3])
         # The same code does run where nothing prevents it, or this test would show nothing.
         done = subprocess.run([sys.executable, TREE / "python", "sql", "--help"], capture_output=True, env={"PYTHONPATH": str(hostile)})
         self.assertTrue(ran.exists(), done.stderr)
