@@ -6,6 +6,7 @@ import os
 from forktail.failure import Failure
 from forktail.host.session import Child, Command, Session
 from forktail.lab.progress import say_meanwhile
+from forktail.programs import program
 
 ANALYSIS_S = 120
 
@@ -13,7 +14,7 @@ ANALYSIS_S = 120
 def find_programs() -> str:
     """The directory of forktail, forktail-record and forktail-load: that of the running program, so that all are of one
     build."""
-    directory = os.environ.get("FORKTAIL_BIN_DIR", "")
+    directory = os.environ.get("FORKTAIL_BIN_DIR") or str(program("forktail").parent)
     for name in ("forktail", "forktail-record", "forktail-load"):
         if not os.access(f"{directory}/{name}", os.X_OK):
             raise Failure(
