@@ -12,8 +12,6 @@ import re
 import resource
 import shutil
 import signal
-import socket
-import ssl
 import struct
 import subprocess
 import sys
@@ -21,9 +19,11 @@ import tempfile
 import threading
 import time
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "support"))
-import serve  # noqa: E402
-from serve import ROOT  # noqa: E402
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(ROOT, "python"))
+from forktail import servers  # noqa: E402
+from forktail.programs import program  # noqa: E402,F401 (for the benchmarks)
+from forktail.servers.listen import connect_to, free_port  # noqa: E402
 
 PAGE = os.path.join(ROOT, "docs", "results", "speed.md")
 SERVER_CPU, CLIENT_CPU = "0", "1"
@@ -81,12 +81,6 @@ def run(argv, limit_s, watch_memory=False, meanwhile=None, allowed=(0,), cpu=CLI
     return Ended(argv, process.returncode, usage, memory_kb, *texts)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def make_certificate(directory):
     """A self-signed certificate for 127.0.0.1 and its key, in one file."""
     path = os.path.join(directory, "server.pem")
@@ -98,12 +92,12 @@ def make_certificate(directory):
     return path
 
 
-class Server(serve.Server):
+class Server(servers.Server):
     """A server on CPU 0, reached by Unix socket, TCP or (Redis) TLS. It ends with its block."""
 
     def __init__(self, kind, directory, unix, tls=False):
         self.certificate = make_certificate(directory) if tls else None
-        arguments = ["--maxclients", "20000"] if kind == "redis" else ["-t", "1", "-c", "20000"]
+        arguments = ["--maxclients", "20000", "--enable-debug-command", "yes"] if kind == "redis" else ["-t", "1", "-c", "20000"]
         if tls:
             tls_port = free_port()
             arguments += ["--tls-port", str(tls_port), "--tls-cert-file", self.certificate, "--tls-key-file",
@@ -113,20 +107,15 @@ class Server(serve.Server):
             self.socket, self.port = "", tls_port
         # Clients name keys in different ways. Every GET must find 16 bytes.
         for key in ("key:000000000000", "key:000000000001", "key:__rand_int__", "memtier-1"):
-            self.store(key, b"abcdefghijklmnop")
+            self.store(key, "abcdefghijklmnop")
 
     def store(self, key, value):
-        with socket.socket(socket.AF_UNIX if self.socket else socket.AF_INET) as s:
-            s.settimeout(5)
-            s.connect(self.socket if self.socket else ("127.0.0.1", self.port))
-            if self.certificate:
-                s = ssl.create_default_context(cafile=self.certificate).wrap_socket(s, server_hostname="127.0.0.1")
-            if self.kind == "redis":
-                s.sendall(b"*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"
-                          % (len(key), key.encode(), len(value), value))
-            else:
-                s.sendall(b"set %s 0 0 %d\r\n%s\r\n" % (key.encode(), len(value), value))
-            if s.recv(64) not in (b"+OK\r\n", b"STORED\r\n"):
+        if self.kind == "redis":
+            self.ask("SET", key, value)
+            return
+        with connect_to(self.instance.endpoint, 5) as s:
+            s.sendall(f"set {key} 0 0 {len(value)}\r\n{value}\r\n".encode())
+            if s.recv(64) != b"STORED\r\n":
                 raise OSError("it does not store")
 
     def where(self):

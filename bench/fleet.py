@@ -9,14 +9,13 @@ table.
 """
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "analysis/fleet/tests"))
+sys.path.insert(0, str(ROOT / "tests/system/fleet"))
 
 from cluster import Cluster  # noqa: E402
 
@@ -54,8 +53,8 @@ def measure(job, data, url, work):
     settings = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": f"file:{events}", "spark.eventLog.compress": "false",
                 "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.sql.shuffle.partitions": "4"}
     words = [w for name, value in settings.items() for w in ("--conf", f"{name}={value}")]
-    subprocess.run([sys.executable, "-m", "forktail_fleet", job, "--data", str(data), "--master", url, *words], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT / "analysis/fleet")})
+    subprocess.run([sys.executable, "-I", ROOT / "python", "fleet", job, "--data", str(data), "--master", url, *words], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return time.monotonic() - begin, *used(events)
 
 

@@ -82,7 +82,7 @@ class Measured:
         self.p50, self.p99 = (latency_ns["p50"], latency_ns["p99"]) if latency_ns else (None, None)
 
 
-class Bed(bench.serve.Server):
+class Bed(bench.servers.Server):
     """The server and what is measured on it. Ends with its block."""
 
     def __init__(self, directory, requests, load, veth):

@@ -47,8 +47,7 @@ bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options);
 bool Explain(const std::string &run, analysis::ExplainOptions options, analysis::Reading *reading,
 	     analysis::Explanation *explanation, std::string *error, int *status);
 
-// Directory with the Python packages that forktail runs (build-python/, build-spark/, fleet/): the source
-// tree, or the link to it that script/install creates.
+// The source tree, with build-python/ and build-spark/, or the link to it that script/install creates.
 std::filesystem::path Tree();
 // Directory of this program.
 std::filesystem::path OwnDirectory();
@@ -62,16 +61,13 @@ int Become(const std::string &path, std::vector<std::string> words, int argc, ch
 int DiffCommand(int argc, char **argv);
 int ExplainCommand(int argc, char **argv);
 int ExportCommand(int argc, char **argv);
-int FleetCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);
 // Export with a given list of formats, for forktail-parquet.
 int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int argc, char **argv);
-int HostsCommand(int argc, char **argv);
 int MarkCommand(int argc, char **argv);
 int RecordCommand(int argc, char **argv);
 int ReportCommand(int argc, char **argv);
 int SnapshotCommand(int argc, char **argv);
-int SqlCommand(int argc, char **argv);
 int TriggerCommand(int argc, char **argv);
 int WatchCommand(int argc, char **argv);
 

@@ -6,6 +6,7 @@
 #include "analysis/exports.h"
 #include "command.h"
 #include "common/json.h"
+#include "common/process.h"
 #include "progress_line.h"
 #include "python.h"
 
@@ -149,9 +150,10 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 		Say(error);
 		return kUsage;
 	}
-	if (!found->make) {
-		const std::vector<std::string> words = ParquetProgram();
-		return words.empty() ? kCant : Become(words[0], words, argc, argv);
+	if (!found->make) { // by forktail-parquet: beside forktail, or in a Python with forktail's wheel
+		if (!common::FindProgram("forktail-parquet").empty())
+			return RunProgram("forktail-parquet", nullptr, argc, argv);
+		return RunPython("parquet", {"pyarrow"}, argc, argv);
 	}
 	if (!ParseSlow(a.slow, &a.options.slow) || !ParsePart(a.part, &a.options))
 		return kUsage;

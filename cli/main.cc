@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
-#include "../lab/lab.h"
 #include "command.h"
+#include "python.h"
 
 namespace
 {
@@ -54,13 +54,11 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} commands[] = {
-	    {"diff", forktail::cli::DiffCommand},     {"explain", forktail::cli::ExplainCommand},
-	    {"export", forktail::cli::ExportCommand}, {"fleet", forktail::cli::FleetCommand},
-	    {"gate", forktail::cli::GateCommand},     {"hosts", forktail::cli::HostsCommand},
-	    {"mark", forktail::cli::MarkCommand},     {"record", forktail::cli::RecordCommand},
-	    {"report", forktail::cli::ReportCommand}, {"snapshot", forktail::cli::SnapshotCommand},
-	    {"sql", forktail::cli::SqlCommand},	      {"trigger", forktail::cli::TriggerCommand},
-	    {"watch", forktail::cli::WatchCommand},
+	    {"diff", forktail::cli::DiffCommand},	{"explain", forktail::cli::ExplainCommand},
+	    {"export", forktail::cli::ExportCommand},	{"gate", forktail::cli::GateCommand},
+	    {"mark", forktail::cli::MarkCommand},	{"record", forktail::cli::RecordCommand},
+	    {"report", forktail::cli::ReportCommand},	{"snapshot", forktail::cli::SnapshotCommand},
+	    {"trigger", forktail::cli::TriggerCommand}, {"watch", forktail::cli::WatchCommand},
 	};
 	for (const auto &c : commands)
 		if (command == c.name)
@@ -71,8 +69,14 @@ int main(int argc, char **argv)
 		return forktail::cli::RunProgram("forktail-load", nullptr, rest, args);
 	if (command == "clock")
 		return forktail::cli::RunProgram("forktail-clock", nullptr, rest, args);
+	if (command == "fleet")
+		return forktail::cli::RunPython("fleet", {"pyspark"}, rest, args);
+	if (command == "sql")
+		return forktail::cli::RunPython("sql", {"duckdb"}, rest, args);
+	if (command == "hosts")
+		return forktail::cli::RunPython("hosts", {}, rest, args);
 	if (command == "lab")
-		return forktail::lab::LabMain(argc - 1, argv + 1);
+		return forktail::cli::RunPython("lab", {}, rest, args);
 	if (command == "--version" || command == "version") {
 		printf("forktail %s\n", FORKTAIL_VERSION);
 		return kDone;

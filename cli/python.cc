@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See python.h.
+// Finds a Python and the package for python.h. A wheel of another version is passed over, because the figures
+// of its forktail-parquet might differ from those of explain.
 #include "python.h"
 
 #include <cstdlib>
@@ -18,12 +19,12 @@ namespace
 // Where an administrator installs the wheel for all users. sudo keeps no other directory on PATH.
 const char kVenv[] = "/opt/forktail";
 
-// argv: the version, modules. Without the wheel, as in the source tree, the version does not matter.
+// argv: forktail's version, modules. Without the wheel, as in the source tree, the version does not matter.
 const char kHasModules[] = R"(
 import importlib.metadata as metadata, importlib.util as util, sys
 version, *modules = sys.argv[1:]
 other = any(d.version != version for d in metadata.distributions(name="forktail"))
-sys.exit(other or any(util.find_spec(m) is None for m in modules))
+sys.exit(sys.version_info < (3, 11) or other or any(util.find_spec(m) is None for m in modules))
 )";
 
 std::string ChosenPython()
@@ -32,27 +33,19 @@ std::string ChosenPython()
 	return chosen ? chosen : "";
 }
 
-// The wheel that the package contains; "" in the source tree.
-std::string WheelFile()
-{
-	std::error_code ec;
-	const std::filesystem::path file = OwnDirectory().parent_path() / "lib/forktail" / FORKTAIL_WHEEL;
-	return std::filesystem::exists(file, ec) ? file.string() : "";
-}
-
-} // namespace
-
+// "": none has all of these modules.
 std::string PythonWith(const std::vector<std::string> &modules)
 {
 	std::vector<std::string> candidates = {ChosenPython()};
 	if (candidates[0].empty())
-		candidates = {Tree() / "build-python/bin/python3", Tree() / "build-spark/bin/python3",
-			      common::FindProgram("forktail-python"), std::string(kVenv) + "/bin/python3",
+		candidates = {Tree() / "build-python/bin/python3",
+			      Tree() / "build-spark/bin/python3",
+			      common::FindProgram("forktail-python"),
+			      std::string(kVenv) + "/bin/python3",
+			      "/usr/bin/python3",
 			      common::FindProgram("python3")};
-	// A file in the working directory, which may belong to another user, is no module of ours.
-	setenv("PYTHONSAFEPATH", "1", 1);
 	for (const std::string &python : candidates) {
-		std::vector<std::string> words = {python, "-c", kHasModules, FORKTAIL_VERSION};
+		std::vector<std::string> words = {python, "-I", "-c", kHasModules, FORKTAIL_VERSION};
 		common::Append(&words, modules);
 		if (access(python.c_str(), X_OK) == 0 && common::StatusOf(words) == kDone)
 			return python;
@@ -60,31 +53,39 @@ std::string PythonWith(const std::vector<std::string> &modules)
 	return "";
 }
 
-int RefuseWithoutPackage(const std::string &missing, const std::string &extra, const std::string &script)
+// The first Python there is, without starting it: __main__.py checks its version. "": none.
+std::string AnyPython()
 {
-	const std::string python = ChosenPython(), wheel = WheelFile(),
-			  install = " install '" + wheel + extra + "'",
-			  where = python.empty() ? "" : " with $FORKTAIL_PYTHON, which is " + python;
-	std::string how;
-	if (wheel.empty())
-		how = "Run " + script + " in forktail's source tree";
-	else if (!python.empty())
-		how = "Run: " + python + " -m pip" + install;
-	else
-		how = std::string("Install python3-venv, then run as root: python3 -m venv ") + kVenv +
-		      " && " + kVenv + "/bin/pip" + install;
-	return Refuse("cannot find " + missing + " for forktail " FORKTAIL_VERSION + where + ". " + how,
-		      kCant);
+	const std::string chosen = ChosenPython();
+	for (const std::string &python :
+	     chosen.empty() ? std::vector<std::string>{"/usr/bin/python3", common::FindProgram("python3")}
+			    : std::vector<std::string>{chosen})
+		if (access(python.c_str(), X_OK) == 0)
+			return python;
+	return "";
 }
 
-std::vector<std::string> ParquetProgram()
+} // namespace
+
+int RunPython(const std::string &command, const std::vector<std::string> &modules, int argc, char **argv)
 {
-	if (const std::string program = common::FindProgram("forktail-parquet"); !program.empty())
-		return {program};
-	if (const std::string python = PythonWith({"forktail_parquet", "pyarrow"}); !python.empty())
-		return {python, "-m", "forktail_parquet"};
-	RefuseWithoutPackage("forktail-parquet", "", "script/python, and build again,");
-	return {};
+	std::error_code ec;
+	std::filesystem::path package = OwnDirectory().parent_path() / "lib/forktail/python";
+	if (!std::filesystem::exists(package, ec))
+		package = FORKTAIL_PACKAGE;
+	std::string python = modules.empty() ? "" : PythonWith(modules);
+	if (python.empty())
+		python = AnyPython();
+	if (python.empty()) {
+		const std::string chosen = ChosenPython();
+		return Refuse(chosen.empty()
+				  ? "forktail " + command +
+					" needs Python 3.11 or later. Run: apt-get install python3"
+				  : "$FORKTAIL_PYTHON, which is " + chosen + ", is not Python 3.11 or later",
+			      kCant);
+	}
+	setenv("FORKTAIL_BIN_DIR", OwnDirectory().c_str(), 1);
+	return Become(python, {python, "-I", "-X", "utf8", package, command}, argc, argv);
 }
 
 } // namespace forktail::cli

@@ -23,7 +23,11 @@ if(FORKTAIL_WHEEL)
   add_dependencies(forktail_programs forktail_wheel)
   install(FILES ${FORKTAIL_WHEEL_FILE} DESTINATION lib/forktail COMPONENT forktail)
 endif()
-install(DIRECTORY lab/scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/forktail COMPONENT forktail)
+# The Python package, which the programs find by this path (cli/python.cc). base.css is a link to the report's.
+install(FILES python/__main__.py DESTINATION lib/forktail/python COMPONENT forktail)
+install(DIRECTORY python/forktail DESTINATION lib/forktail/python COMPONENT forktail
+        PATTERN __pycache__ EXCLUDE PATTERN base.css EXCLUDE PATTERN ".*" EXCLUDE)
+install(FILES analysis/report/base.css DESTINATION lib/forktail/python/forktail COMPONENT forktail)
 if(IS_ABSOLUTE ${CMAKE_INSTALL_SYSCONFDIR}) # for a package, which preserves changes to it
   install(FILES contrib/record.toml DESTINATION ${CMAKE_INSTALL_SYSCONFDIR}/forktail COMPONENT forktail-record)
 endif()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Parses the --help texts of forktail's programs.
 
-C programs print it with argp, C++ programs with CLI11, the fleet with argparse. In all of them an option's line starts with
+C programs print it with argp, C++ programs with CLI11, Python commands like CLI11, the fleet with argparse. In all of them an option's line starts with
 a few spaces and a hyphen, and its description follows after at least two spaces or on the next lines. This is the only
 source of options for pages and completions.
 """
@@ -43,9 +43,9 @@ class Command:
         return '-'.join(['forktail'] + self.words)
 
 
-def run(words, **environment):
+def run(words):
     return subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True, check=False, env={'PATH': '/usr/bin:/bin', 'COLUMNS': '80', 'LC_ALL': 'C.UTF-8', **environment}).stdout
+                          text=True, check=False, env={'PATH': '/usr/bin:/bin', 'COLUMNS': '80', 'LC_ALL': 'C.UTF-8'}).stdout
 
 
 def split(line, below):
@@ -139,16 +139,13 @@ def below(c):
     return names
 
 
-def read(programs, fleet):
+def read(programs):
     """forktail with the commands in forktail --help, and the installed programs that it or mpirun starts."""
     main = Command([], text=run([programs + '/forktail', '--help']))
     main.about = main.text.split('\n', 1)[0]
     for name in dict.fromkeys(re.findall(r'(?m)^ +forktail ([a-z]+)', main.text)):
         ask = [programs + '/forktail', name]
-        environment = {}
-        if name == 'fleet':  # its help works without Spark, the command does not
-            ask, environment = ['/usr/bin/python3', '-B', '-m', 'forktail_fleet'], {'PYTHONPATH': fleet}
-        c = parse([name], run(ask + ['--help'], **environment))
+        c = parse([name], run(ask + ['--help']))
         c.same = next((other for other in main.commands if other.text == c.text), None)
         main.commands.append(c)
         for inner in below(c):

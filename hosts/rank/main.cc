@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "common/process.h"
-#include "hosts/hosts.h"
+#include "host_run.h"
 #include "recording/recording.h"
 
 namespace forktail::hosts
@@ -52,7 +52,7 @@ void AnswerMeasure();
 
 // Rank 0: stores the files of the others in RUN/hosts/NAME. Returns the exit status.
 int Gather(const std::string &plan_path, const std::string &token, const std::string &run, int ranks);
-// A host's rank: sends its files, and removes them when rank 0 has stored them.
+// A host's rank: sends its files of run `token`, and removes them when rank 0 has stored them.
 int HandOver(const std::string &token, const std::string &host);
 
 // The start of a run: ranks check their versions, prepare, and agree on the start time. MPI ends here: no
@@ -60,8 +60,8 @@ int HandOver(const std::string &token, const std::string &host);
 
 // Rank 0: coordinates all other ranks. Returns the exit status.
 int Lead(const std::string &plan_path, int ranks);
-// A host's rank: does its part of run `token` to the end. Returns the exit status.
-int Follow(const std::string &token, const std::string &host);
+// A host's rank: does its part of the run to the end. Returns the exit status.
+int Follow(const std::string &host);
 
 } // namespace forktail::hosts
 
@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 	if (!BeginTalk(&argc, &argv, &rank, &ranks) || (rank == 0) != leads)
 		return 3;
 	if (mode == "run")
-		return leads ? Lead(argv[4], ranks) : Follow(token, host);
+		return leads ? Lead(argv[4], ranks) : Follow(host);
 	return leads ? Gather(argv[4], token, argv[5], ranks) : HandOver(token, host);
 }
 namespace forktail::hosts
@@ -196,18 +196,17 @@ uint64_t RealtimeAt(uint64_t monotonic_ns)
 }
 
 // Prepares this host and gets the start time. False: the run does not start, and the reason is reported.
-bool Agree(HostRun *host_run, const std::string &token, const std::string &host, Plan *plan,
-	   uint64_t *begin_ns)
+bool Agree(HostRun *host_run, const std::string &host, Plan *plan, uint64_t *begin_ns)
 {
 	std::string text, rest, error;
 	SendText(0, "hello " FORKTAIL_VERSION " " + host);
 	if (!ReceiveText(0, kPatience, &text) || !Begins(text, "plan", &rest))
 		return false;
-	const PlanHost *mine = ParsePlan(rest, "the plan", plan, &error) ? FindHost(*plan, host) : nullptr;
-	if (!mine && error.empty())
+	const PlanHost *mine = ReadPlan(rest, plan) ? FindHost(*plan, host) : nullptr;
+	if (!mine)
 		error = "the plan has no host " + host;
-	const bool can = mine && PrepareHostRun(*plan, *mine, token, host_run, &error) &&
-			 StartRecorders(host_run, *plan, *mine, &error);
+	const bool can =
+	    mine && PrepareHostRun(*mine, host_run, &error) && StartRecorders(host_run, *mine, &error);
 	if (!can)
 		Cannot(host, error);
 	SendText(0, can ? "ready" : "cannot");
@@ -229,9 +228,9 @@ int Lead(const std::string &plan_path, int ranks)
 	std::stringstream text;
 	text << in.rdbuf();
 	Plan plan;
-	std::string error, answer;
-	if (!ParsePlan(text.str(), plan_path, &plan, &error)) {
-		Cannot("", error);
+	std::string answer;
+	if (!ReadPlan(text.str(), &plan)) {
+		Cannot("", "cannot read " + plan_path);
 		return StopAll(ranks);
 	}
 	if (!SameVersions(ranks))
@@ -259,7 +258,7 @@ int Lead(const std::string &plan_path, int ranks)
 	return 0;
 }
 
-int Follow(const std::string &token, const std::string &host)
+int Follow(const std::string &host)
 {
 	// This rank and its programs end when mpirun's daemon dies.
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -267,7 +266,7 @@ int Follow(const std::string &token, const std::string &host)
 	HostRun host_run;
 	Plan plan;
 	uint64_t begin_ns = 0;
-	const bool go = Agree(&host_run, token, host, &plan, &begin_ns);
+	const bool go = Agree(&host_run, host, &plan, &begin_ns);
 	if (common::Stops() == 0) // else the other ranks may be gone
 		EndTalk();
 	if (go)
@@ -449,8 +448,8 @@ int Gather(const std::string &plan_path, const std::string &token, const std::st
 	std::stringstream text;
 	text << in.rdbuf();
 	Plan plan;
-	std::string error, host;
-	int status = ParsePlan(text.str(), plan_path, &plan, &error) ? 0 : 3;
+	std::string host;
+	int status = ReadPlan(text.str(), &plan) ? 0 : 3;
 	std::ofstream(MarkerOf(run, token)) << token << '\n';
 	for (int i = 1; i < ranks; i++) {
 		const PlanHost *known =
@@ -470,15 +469,15 @@ int Gather(const std::string &plan_path, const std::string &token, const std::st
 
 int HandOver(const std::string &token, const std::string &host)
 {
-	std::string text, error, answer;
+	std::string text, answer;
 	Plan plan;
 	SendText(0, host);
 	if (!ReceiveText(0, kGatherPatience, &text) || text.rfind("gather ", 0) != 0)
 		return 3;
 	const size_t line = text.find('\n');
 	const std::string run = text.substr(7, line - 7);
-	ParsePlan(text.substr(line + 1), "the plan", &plan, &error);
-	const std::string directory = DirectoryOf(plan, token, host);
+	const PlanHost *mine = ReadPlan(text.substr(line + 1), &plan) ? FindHost(plan, host) : nullptr;
+	const std::string directory = mine ? mine->directory : "";
 	struct stat here;
 	// Not a link of another user.
 	if (lstat(directory.c_str(), &here) != 0 || !S_ISDIR(here.st_mode) || here.st_uid != geteuid()) {

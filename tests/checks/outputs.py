@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Files are opened for writing in one place (common/text/include/common/text.h, files.h), which follows no other user's links.
-Programs in Python have no such place: they print, or write what their caller made.
+In Python that is python/forktail/files.py; other programs in Python print, or write what their caller made.
 
 Every other place that opens for writing is listed here with the reason why that is safe. With --refuses SOURCE, a line that opens a
 file is added to a copy of that source and must be found.
@@ -10,7 +10,7 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-FOLDERS = ("analysis", "cli", "common", "hosts", "lab", "live", "loader", "loadgen", "recording")
+FOLDERS = ("analysis", "cli", "common", "hosts", "live", "loader", "loadgen", "python", "recording")
 WRITES = {
     "c": re.compile(r'fopen\([^)]*"[wax]|std::ofstream|O_CREAT|\bcreat\(|freopen\('),
     "py": re.compile(r'\bopen\(.*["\'][rb]?[wax+]|\.write_(text|bytes)\(|O_CREAT|os\.rename|shutil\.(copy|move)'),
@@ -20,20 +20,20 @@ SAFE = {
     "common/process.cc": "snapshots' explanations, with O_NOFOLLOW, in the ring",
     "analysis/source/ring.cc": "marks, with O_NOFOLLOW",
     "analysis/exports/data_set.cc": "inside a new directory of files.h",
-    "hosts/host_run.cc": "a run directory that was made for this run",
+    "hosts/rank/host_run.cc": "a run directory that was made for this run",
     "hosts/rank/main.cc": "a run directory that was made for this run",
-    "hosts/run.cc": "a run directory that was made for this run",
-    "lab/host/swap.cc": "a temporary directory of the lab",
-    "lab/pages/gnuplot.cc": "a temporary directory of the lab",
-    "lab/run/files.cc": "a temporary file of files.h",
-    "lab/servers/haproxy.cc": "a temporary directory of the lab",
-    "lab/servers/listen.cc": "a log in a directory that the lab made",
-    "lab/servers/proxy.cc": "a temporary directory of the lab",
-    "lab/servers/sentinel.cc": "a temporary directory of the lab",
     "live/guard/metrics.cc": "a temporary file with O_NOFOLLOW",
     "live/snapshot/snapshot.cc": "a new file (O_EXCL)",
     "live/snapshot/snapshot.cc": "a snapshot that was just made",
     "loader/system/privileges.c": "a filter's numbers",
+    "python/forktail/load_generator.py": "a new temporary directory",
+    "python/forktail/files.py": "the one place in Python",
+    "python/forktail/host/keeper.py": "its own name in /proc",
+    "python/forktail/host/session.py": "a file or a cgroup that its caller made",
+    "python/forktail/host/swap.py": "a temporary directory of the session",
+    "python/forktail/lab/charts.py": "a temporary directory of the session",
+    "python/forktail/servers/starting.py": "a directory that its caller made",
+    "python/forktail/sql.py": "standard output",
     "recording/writer.c": "recordings: new files, without links",
 }
 

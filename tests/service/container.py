@@ -22,6 +22,9 @@ import yaml
 import image
 from root import guest, packages
 
+sys.path.append(os.path.join(guest.ROOT, "python"))
+from forktail.servers import Server  # noqa: E402
+
 # As Kubernetes' runtimes hide them from containers that are not privileged.
 MASKED = ["/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi",
           "/sys/firmware"]
@@ -162,18 +165,9 @@ def check_container(directory, system):
 
 
 def check_here(directory, system):
-    server = None
-    try:
-        socket = os.path.join(directory, "redis")
-        server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", directory],
-                                  stdout=subprocess.DEVNULL)
-        wait_for("redis-server", lambda: os.path.exists(socket))
+    with Server("redis"):
         check_manifest(directory, system)
         check_container(directory, system)
-    finally:
-        if server:
-            server.terminate()
-            server.wait()
 
 
 def check_emulated(store, name):

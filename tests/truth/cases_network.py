@@ -30,7 +30,7 @@ def client_stop(t, magnitudes):
     t.begin(["-s", server.socket])
     for ms in magnitudes:
         with t.injecting("client-late", f"{ms} ms", server.tid) as done:
-            done["stall_ns"] = stopped_for(t.load, ms)
+            done["stall_ns"] = stopped_for(t.load.process, ms)
 
 
 @case(16, "client-hog", ["client-late"], (10, 50, 150))

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Two injections at once, and none."""
-import json
-import os
 import signal
-import subprocess
 import time
 
 import host
@@ -12,7 +9,7 @@ from cases_code import LONG_EVICTIONS, LOOP, ask, evict_some, evicting_server
 from cases_disk import aof_server
 from cases_memory import SLOW_CHILD, TOUCH, bgsave_ns, end_child, fill, swapping_server
 from registry import case
-from trial import BIN, CLIENT_CPU, LOAD, SERVER_CPU, pinned
+from trial import CLIENT_CPU, LOAD, SERVER_CPU, forktail, pinned
 
 
 @case("pair", "fork-and-hog", ["fork", "run-queue"], (300, 600, 1200))
@@ -101,12 +98,8 @@ def second_server(t, magnitudes):
 
 def throughput(t, server):
     """Requests per second of the same load in a closed loop."""
-    log = os.path.join(t.directory, "capacity.json")
-    subprocess.run(pinned(CLIENT_CPU, [os.path.join(BIN, "forktail-load"), "-s", server.socket, "-c", "20", "--ratio", "1:4", *LOAD, "--duration",
-                                       "2s", "--json", log]),
-                   stdin=subprocess.DEVNULL, capture_output=True, check=True)
-    with open(log) as f:
-        return json.load(f)["runs"][0]["total"]["requests_per_s"]
+    return forktail.load(server.socket, connections=20, duration=2, prefix=pinned(CLIENT_CPU, []), options=["--ratio", "1:4", *LOAD],
+                         allowed=[0]).total["requests_per_s"]
 
 
 @case("control", "nothing-at-80-percent", [], (5,), threshold="4ms")

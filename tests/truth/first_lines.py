@@ -21,7 +21,7 @@ import subprocess
 
 import score
 from expected import FACTS, Fact
-from trial import BIN, ROOT
+from trial import ROOT, program
 
 PAGE = os.path.join(ROOT, "docs", "results", "first-lines.md")
 AROUND_NS = 20_000_000  # before and after what was injected
@@ -90,7 +90,7 @@ def fact_of(case, injections):
 
 
 def explained(path, *options):
-    done = subprocess.run([os.path.join(BIN, "forktail"), "explain", "--json", *options, path], stdin=subprocess.DEVNULL,
+    done = subprocess.run([program("forktail"), "explain", "--json", *options, path], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True)
     if done.returncode < 0:
         raise RuntimeError(f"forktail explain was killed by signal {-done.returncode}: {done.stderr}")
@@ -125,7 +125,7 @@ def division_of(trial, requests, injection):
 def of_run(name, path, slow):
     """The line about a whole run, and the gate's answer."""
     fact = FACTS[name]
-    gate = fact.gate and subprocess.run([os.path.join(BIN, "forktail"), "gate", path, fact.gate], stdin=subprocess.DEVNULL,
+    gate = fact.gate and subprocess.run([program("forktail"), "gate", path, fact.gate], stdin=subprocess.DEVNULL,
                                         capture_output=True, text=True)
     return Line(fact, "whole run", explained(path, *(("--slow", slow) if slow else ())), gate)
 

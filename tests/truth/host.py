@@ -9,7 +9,9 @@ import struct
 import subprocess
 import time
 
-from trial import BIN, Skip, now_ns, wait_for
+from trial import Leftover, Skip, forktail, now_ns, program, wait_for
+
+from forktail.host.swap import make_swap, remove_swap  # after trial, which makes the package known
 
 CGROUPS = "/sys/fs/cgroup"
 
@@ -103,6 +105,7 @@ class Cgroup:
         if not os.path.isdir(root):
             raise Skip(f"no {controller} cgroup controller (v1) here")
         self.path = f"{root}/forktail-truth-{os.getpid()}"
+        trial.session.keeper.keep(Leftover.CGROUP, self.path)
         os.makedirs(self.path, exist_ok=True)
         trial.stack.callback(self.remove)
 
@@ -181,17 +184,17 @@ class Disk(Loop):
 
 def compressed_swap(trial, megabytes):
     """Swap in compressed memory."""
-    device = sh("zramctl", "--find", "--size", f"{megabytes}M")
-    trial.stack.callback(subprocess.run, ["zramctl", "--reset", device])
-    sh("mkswap", device)
-    sh("swapon", device)
-    trial.stack.callback(subprocess.run, ["swapoff", device])
+    try:
+        device = make_swap(trial.session, "zram", megabytes << 20, "")
+    except forktail.Failure as why:
+        raise Skip(why) from None
+    trial.stack.callback(remove_swap, trial.session, device)
 
 
 def preloaded(trial, library, variable, size, writable=False):
     """A library of the tests, preloaded into a server, which counts in a file or reads orders there: the file, mapped,
     and the additions to the server's environment."""
-    path = os.path.join(os.path.dirname(BIN), "tests", f"lib{library}.so")
+    path = str(program("forktail").parents[1] / "tests" / f"lib{library}.so")
     if not os.path.exists(path):
         raise RuntimeError(f"{path} is missing: build all targets first")
     counts = os.path.join(trial.directory, library)

@@ -17,13 +17,18 @@ import time
 
 import redis
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-import serve  # noqa: E402
-from serve import BIN, ROOT  # noqa: E402,F401 (for the other files of the suite)
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "python"))
+import forktail  # noqa: E402
+from forktail.host.keeper import Leftover  # noqa: E402
+from forktail.host.session import Session  # noqa: E402
+from forktail.load_generator import Load  # noqa: E402
+from forktail.programs import program  # noqa: E402
+from forktail.servers import Server  # noqa: E402
 
 SERVER_CPU, CLIENT_CPU = 0, 1
 RATE = 4000
-LOAD = ("-r", "10000", "-d", "100", "-q", "--seed", "7")
+LOAD = ("-r", "10000", "-d", "100", "--seed", "7")
 CALM_S = 0.7  # between injections: backlogs drain, episodes end
 
 
@@ -89,7 +94,9 @@ class Trial:
         self.name, self.delays, self.threshold = name, delays, threshold
         self.slow_ns = int(threshold[:-2]) * {"ms": 1_000_000, "us": 1000}[threshold[-2:]]
         self.stack = contextlib.ExitStack()
+        self.session = self.stack.enter_context(Session())
         self.directory = tempfile.mkdtemp(prefix=f"forktail-truth-{name}-")
+        self.session.keeper.keep(Leftover.DIRECTORY, self.directory)
         self.stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
         self.run = os.path.join(self.directory, "run")
         os.mkdir(self.run)
@@ -116,8 +123,8 @@ class Trial:
     def serve(self, kind, *arguments, cpu=SERVER_CPU, target=True, **how):
         """A server that lives until the trial ends."""
         try:
-            server = self.stack.enter_context(serve.Server(kind, *arguments, cpus=cpu, **how))
-        except serve.Failed as why:
+            server = self.stack.enter_context(Server(kind, *arguments, cpus=cpu, **how))
+        except forktail.Failure as why:
             if "no program is installed" in str(why):
                 raise Skip(why) from None
             raise
@@ -142,21 +149,9 @@ class Trial:
 
     def record(self):
         """Starts the recorder, as begin does."""
-        ready, tell = os.pipe()
-        self.recorder = self.start(
-            [os.path.join(BIN, "forktail-record"), "--pid", ",".join(map(str, self.targets)), "-o",
-             os.path.join(self.run, "server.forktail")] + self.record_options, stderr=tell)
-        os.close(tell)
-        with os.fdopen(ready) as lines:
-            output = ""
-            for line in lines:
-                output += line
-                if "recording" in line:
-                    break
-            else:
-                raise RuntimeError("forktail-record ended: " + output)
-            self.recorder_output = os.dup(lines.fileno())  # keeps the pipe open for later messages
-            self.stack.callback(os.close, self.recorder_output)
+        self.recorder = forktail.record(pid=self.targets, out=os.path.join(self.run, "server.forktail"),
+                                        options=self.record_options).start()
+        self.stack.callback(self.recorder.stop)
 
     def begin(self, where, rate=RATE, ratio="1:4", cpu=CLIENT_CPU, connections=20, load=(), recorded=True,
               duration="1h", observer=False):
@@ -166,12 +161,11 @@ class Trial:
         if recorded:
             self.record()
         log = os.path.join(self.run, "load.forktail")
-        self.load = self.start(
+        self.load = self.stack.enter_context(Load(
             # Before the suite itself, which shares its CPU and reads answers of slow commands.
-            pinned(cpu, ["nice", "-n", "-10", os.path.join(BIN, "forktail-load"), "-c", str(connections), *LOAD,
-                         *(("--rate", str(rate)) if rate else ()), *(("--ratio", ratio) if ratio else ()),
-                         *(() if observer else ("--no-observer",)), "--duration", duration, "--on-error", "continue", "-o", log] +
-                   list(where) + list(load)))
+            prefix=pinned(cpu, ["nice", "-n", "-10"]), connections=connections, rate=rate, duration=duration, out=log,
+            options=[*LOAD, *(("--ratio", ratio) if ratio else ()), *(() if observer else ("--no-observer",)), "--on-error", "continue",
+                     *where, *load]))
         enough = 10000 if duration == "1h" else 0  # a short run would be over
         wait_for("the load's first second", lambda: os.path.exists(log) and os.path.getsize(log) > enough)
 
@@ -219,17 +213,17 @@ class Trial:
     def finish(self, limit_s=30):
         """Waits until the load's duration is over and the recorder has written everything."""
         self.load.wait(limit_s)
-        end(self.recorder, signal.SIGINT)
+        self.recorder.stop()
 
     def explain(self):
         """Ends load and recorder, writes the injections, and returns forktail's explanation."""
         time.sleep(CALM_S)
-        end(self.load, signal.SIGINT)
-        end(self.recorder, signal.SIGINT)
+        self.load.stop()
+        self.recorder.stop()
         with open(os.path.join(self.run, "truth.json"), "w") as f:
             json.dump(self.injections, f, indent=1)
         explained = subprocess.run(
-            [os.path.join(BIN, "forktail"), "explain", "--json", "--requests", "--slow", self.threshold, os.path.join(self.run, self.explained)],
+            [program("forktail"), "explain", "--json", "--requests", "--slow", self.threshold, os.path.join(self.run, self.explained)],
             stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if explained.returncode != 0:
             raise RuntimeError("forktail explain: " + explained.stderr)

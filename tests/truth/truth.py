@@ -20,7 +20,7 @@ import whatif
 from expected import FACTS
 from kernel import DelayAccounting
 from registry import in_order
-from trial import BIN, CLIENT_CPU, SERVER_CPU, Skip, Trial
+from trial import CLIENT_CPU, SERVER_CPU, Skip, Trial, forktail, program
 
 import cases_code  # noqa: F401 (these register their cases)
 import cases_cpu  # noqa: F401
@@ -144,10 +144,12 @@ def main():
     if os.geteuid() != 0:
         print("script/truth: must run as root to record and to inject. Use sudo.", file=sys.stderr)
         return 3
-    for program in ("forktail", "forktail-record", "forktail-load"):
-        if not os.access(os.path.join(BIN, program), os.X_OK):
-            print(f"script/truth: {os.path.join(BIN, program)} is missing. Build it first.", file=sys.stderr)
-            return 3
+    try:
+        for name in ("forktail", "forktail-record", "forktail-load"):
+            program(name)
+    except forktail.Failure as why:
+        print(f"script/truth: {why}. Build it first.", file=sys.stderr)
+        return 3
     if arguments.symbols and symbols.missing():
         print("script/truth: --symbols needs build-symbols/. Run script/symbols.", file=sys.stderr)
         return 3

@@ -3,7 +3,6 @@
 #include "tests/support/servers/cluster.h"
 
 #include <numeric>
-#include <stdexcept>
 
 #include "tests/support/servers/started.h"
 
@@ -12,14 +11,14 @@ namespace forktail::test
 
 Cluster::Cluster(int primaries, int timeout_ms)
 {
-	lab::ServerPlan plan = plan_of("redis", true,
-				       {"--cluster-node-timeout", std::to_string(timeout_ms),
-					"--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"});
-	plan.cluster = true;
-	plan.count = primaries;
-	plan.replicas = 1;
+	nlohmann::json plan = plan_of("redis", true,
+				      {"--cluster-node-timeout", std::to_string(timeout_ms),
+				       "--repl-diskless-sync-delay", "0", "--enable-debug-command", "yes"});
+	plan["cluster"] = true;
+	plan["count"] = primaries;
+	plan["replicas"] = 1;
 	started_ = started(plan);
-	for (size_t i = 0; i < started_->topology.instances.size(); i++)
+	for (size_t i = 0; i < started_->servers.size(); i++)
 		nodes_.push_back(std::make_unique<Redis>(started_, i));
 }
 
@@ -27,11 +26,7 @@ void Cluster::move(int first, int last, size_t from, size_t to)
 {
 	std::vector<size_t> slots(static_cast<size_t>(last - first + 1));
 	std::iota(slots.begin(), slots.end(), static_cast<size_t>(first));
-	lab::Topology &topology = started_->topology;
-	std::string why;
-	if (!lab::MoveSlots(&started_->session, &topology, topology.instances.at(from).get(),
-			    topology.instances.at(to).get(), slots, &why))
-		throw std::runtime_error(why);
+	started_->ask({{"move", {from, to, slots}}});
 }
 
 } // namespace forktail::test

@@ -5,13 +5,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdexcept>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
-
-#include "lab/servers/listen.h"
 
 namespace forktail::test
 {
@@ -20,7 +19,25 @@ namespace
 
 int connected(const Endpoint &server)
 {
-	return forktail::lab::ConnectTo({server.socket, server.port});
+	const bool tcp = server.socket.empty();
+	const int fd = socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	sockaddr_in local = {};
+	local.sin_family = AF_INET;
+	local.sin_port = htons(static_cast<uint16_t>(server.port));
+	local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	sockaddr_un path = {};
+	path.sun_family = AF_UNIX;
+	server.socket.copy(path.sun_path, sizeof(path.sun_path) - 1);
+	const timeval limit = {1, 0}; // a full accept queue of the server must not block the test
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	if (tcp ? connect(fd, reinterpret_cast<sockaddr *>(&local), sizeof(local))
+		: connect(fd, reinterpret_cast<sockaddr *>(&path), sizeof(path))) {
+		const int failed = errno;
+		close(fd);
+		errno = failed;
+		return -1;
+	}
+	return fd;
 }
 
 class Closed
@@ -51,7 +68,6 @@ std::string ask(const Endpoint &server, const std::string &request, const std::s
 	if (fd < 0)
 		throw std::runtime_error("cannot connect: " + std::string(std::strerror(errno)));
 	const Closed closed(fd);
-	fcntl(fd, F_SETFL, 0);
 	for (size_t sent = 0; sent < request.size();) {
 		const ssize_t n = send(fd, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
 		if (n < 0)

@@ -11,9 +11,11 @@ namespace
 
 std::shared_ptr<Started> start(const HaproxyOptions &options)
 {
-	lab::ServerPlan plan =
+	nlohmann::json plan =
 	    plan_of("haproxy", options.tcp, {"nbthread " + std::to_string(options.threads)});
-	plan.behind = {{"server", lab::Endpoint{options.server.socket, options.server.port}.Address()}};
+	const std::string &socket = options.server.socket;
+	plan["behind"].push_back(
+	    {"server", socket.empty() ? "127.0.0.1:" + std::to_string(options.server.port) : socket});
 	return started(plan);
 }
 

@@ -11,8 +11,8 @@ namespace
 
 std::shared_ptr<Started> start(const MemcachedOptions &options)
 {
-	lab::ServerPlan plan = plan_of("memcached", options.tcp, options.config);
-	plan.environment = options.environment;
+	nlohmann::json plan = plan_of("memcached", options.tcp, options.config);
+	plan["environment"] = environment_of(options.environment);
 	return started(plan);
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// One server started by lab/servers. See served.h. Its standard error is not read while a test does something
-// else, so a server that prints more than a pipe's capacity would block.
+// One server started by serve.py. See served.h.
 #include "tests/support/servers/served.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <poll.h>
 
 #include "tests/support/servers/started.h"
 
@@ -14,9 +15,9 @@ namespace forktail::test
 namespace
 {
 
-lab::Instance &instance(const Started &started, size_t number)
+StartedServer &instance(Started &started, size_t number)
 {
-	return *started.topology.instances.at(number);
+	return started.servers.at(number);
 }
 
 } // namespace
@@ -28,7 +29,7 @@ Served::Served(std::shared_ptr<Started> started, size_t number)
 
 pid_t Served::pid() const
 {
-	return instance(*started_, number_).child->pid;
+	return instance(*started_, number_).pid;
 }
 
 std::string Served::socket() const
@@ -53,18 +54,21 @@ std::string Served::log() const
 
 void Served::signal(int number)
 {
-	if (!instance(*started_, number_).child->ended)
+	if (!instance(*started_, number_).ended)
 		kill(pid(), number);
 }
 
 bool Served::wait(Seconds limit)
 {
 	const auto end = std::chrono::steady_clock::now() + limit;
-	std::string why;
-	const lab::Child &child = *instance(*started_, number_).child;
-	while (!child.ended && std::chrono::steady_clock::now() < end)
-		lab::Step(&started_->session, 10, &why);
-	return child.ended;
+	StartedServer &server = instance(*started_, number_);
+	for (;;) {
+		pollfd ended = {server.pidfd, POLLIN, 0};
+		const Seconds left = end - std::chrono::steady_clock::now();
+		server.ended = poll(&ended, 1, std::max(0, static_cast<int>(left.count() * 1000))) > 0;
+		if (server.ended || left.count() <= 0)
+			return server.ended;
+	}
 }
 
 } // namespace forktail::test

@@ -35,14 +35,14 @@ std::string text_of(const redisReply &reply)
 std::shared_ptr<Started> start(const RedisOptions &options)
 {
 	auto servers = std::make_shared<Started>(options.directory);
-	lab::ServerPlan plan = plan_of("redis", options.tcp, options.config);
-	plan.program = options.program;
-	plan.environment = options.environment;
+	nlohmann::json plan = plan_of("redis", options.tcp, options.config);
+	plan["program"] = options.program;
+	plan["environment"] = environment_of(options.environment);
 	if (options.tcp)
-		plan.config.insert(plan.config.end(),
-				   {"--unixsocket", servers->topology.directory + "/redis/redis.sock"});
+		for (const std::string &word :
+		     {std::string("--unixsocket"), servers->directory + "/redis/redis.sock"})
+			plan["config"].push_back(word);
 	servers->start(plan);
-	servers->topology.instances[0]->redis.reset(); // all clients belong to the test
 	return servers;
 }
 
@@ -50,16 +50,12 @@ std::shared_ptr<Started> start(const RedisOptions &options)
 
 int free_port()
 {
-	const int port = lab::FreePort();
-	if (!port)
-		throw std::runtime_error("no free TCP port on 127.0.0.1");
-	return port;
+	return Started().ask({{"port", true}})["port"];
 }
 
 std::string newer_server(const std::string &name)
 {
-	std::string path, version;
-	return lab::FindServer(name == "valkey-server" ? "valkey" : "redis8", &path, &version) ? path : "";
+	return Started().ask({{"find", name == "valkey-server" ? "valkey" : "redis8"}})["path"];
 }
 
 Redis::Redis(const RedisOptions &options)

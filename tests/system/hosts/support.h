@@ -246,7 +246,7 @@ struct Hosts {
 			std::replace(line.begin(), line.end(), '\0', ' ');
 			if (line.find("forktail-rank run ") != std::string::npos &&
 			    line.find("mpirun") == std::string::npos &&
-			    line.find(" --plan " + plan) != std::string::npos)
+			    line.find(" --plan " + run_dir) != std::string::npos)
 				return atoi(entry.path().filename().c_str());
 		}
 		return 0;

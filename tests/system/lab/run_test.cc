@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "lab/run/results.h"
 #include "tests/support/catch.h"
 #include "tests/support/json.h"
 #include "tests/system/lab/support.h"
@@ -104,14 +103,10 @@ std::string Sweep(const std::string &values, const std::string &wait)
 	       "[[table.column]]\ntitle = \"requests/s\"\nvalue = \"run.rps\"\n";
 }
 
-forktail::lab::Results ResultsOf(const ScenarioRun &run)
+// The points of its results.json.
+nlohmann::json PointsOf(const ScenarioRun &run)
 {
-	forktail::lab::Results results;
-	std::string error;
-	bool good = forktail::lab::ReadResults(run.run + "/results.json", &results, &error);
-	INFO(error);
-	REQUIRE(good);
-	return results;
+	return parse_json(read_file(run.run + "/results.json")).at("points");
 }
 
 bool HasEmptyCell(const std::string &table)
@@ -148,13 +143,13 @@ TEST_CASE("Every topology runs, is recorded and explained, and has a figure in e
 	REQUIRE(status == 0);
 	CheckNothingLeft(run);
 
-	forktail::lab::Results results = ResultsOf(run);
-	REQUIRE(results.points.size() == 1);
+	const nlohmann::json points = PointsOf(run);
+	REQUIRE(points.size() == 1);
 	for (const char *figure : one.figures) {
 		INFO(figure);
-		CHECK(results.points[0].numbers.count(figure) == 1);
+		CHECK(points[0].at("numbers").contains(figure));
 	}
-	CHECK(results.points[0].recorded == std::vector<std::string>{"points/point/run"});
+	CHECK(points[0].at("recorded") == nlohmann::json::array({"points/point/run"}));
 	std::string tables = read_file(run.run + "/tables.txt");
 	INFO(tables);
 	CHECK_FALSE(HasEmptyCell(tables));
@@ -201,13 +196,13 @@ TEST_CASE("Repeats have ranges, two runs are compared, and finished points are n
 	int status = first.Finish({"--repeat", "2"});
 	INFO(first.lab->err());
 	REQUIRE(status == 0);
-	forktail::lab::Results results = ResultsOf(first);
-	REQUIRE(results.points.size() == 2);
-	for (const forktail::lab::Point &point : results.points) {
-		CHECK(point.repeats == 2);
-		CHECK(point.least.at("run.rps") <= point.numbers.at("run.rps"));
-		CHECK(point.most.at("run.rps") >= point.numbers.at("run.rps"));
-		CHECK(point.least.at("run.requests") == 2000);
+	const nlohmann::json points = PointsOf(first);
+	REQUIRE(points.size() == 2);
+	for (const nlohmann::json &point : points) {
+		CHECK(point.at("repeats") == 2);
+		CHECK(point.at("least").at("run.rps") <= point.at("numbers").at("run.rps"));
+		CHECK(point.at("most").at("run.rps") >= point.at("numbers").at("run.rps"));
+		CHECK(point.at("least").at("run.requests") == 2000);
 	}
 	CHECK(fs::exists(first.run + "/points/clients=4,repeat=2/point.json"));
 
@@ -264,7 +259,7 @@ TEST_CASE("A killed run continues where it was")
 	CHECK(fs::last_write_time(file(2)) == second);
 	CHECK(run.lab->err().find("point 2 of 4") == std::string::npos);
 	CHECK(run.lab->err().find("point 3 of 4: clients 3") != std::string::npos);
-	CHECK(ResultsOf(run).points.size() == 4);
+	CHECK(PointsOf(run).size() == 4);
 	CHECK_FALSE(HasEmptyCell(read_file(run.run + "/tables.txt")));
 	CheckNothingLeft(run);
 }
@@ -282,7 +277,7 @@ TEST_CASE("Points on the same servers are repeated together")
 	INFO(run.lab->err());
 	for (const char *point : {"point 1 of 3", "point 2 of 3", "point 3 of 3"})
 		CHECK(run.lab->err().find(point) != std::string::npos);
-	CHECK(ResultsOf(run).points.size() == 3);
+	CHECK(PointsOf(run).size() == 3);
 	CheckNothingLeft(run);
 }
 
@@ -299,7 +294,7 @@ TEST_CASE("redis-benchmark can generate the load")
 	INFO(run.lab->err() << run.lab->out());
 	REQUIRE(status == 0);
 	for (const char *figure : {"run.SET.rps", "run.SET.max", "run.LRANGE_100.p99"})
-		CHECK(ResultsOf(run).points[0].numbers[figure] > 0);
+		CHECK(PointsOf(run)[0].at("numbers").at(figure) > 0);
 	CHECK_FALSE(HasEmptyCell(read_file(run.run + "/tables.txt")));
 	CheckNothingLeft(run);
 }

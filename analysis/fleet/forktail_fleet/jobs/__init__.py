@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: MIT
-"""The jobs. Each module has TABLES (the tables it reads besides runs), HELP, and run(data, options), which returns sheets."""
-from . import causes, changes, episodes, fork, latency, regressions
-
-JOBS = {"causes": causes, "latency": latency, "fork": fork, "regressions": regressions, "changes": changes,
-        "episodes": episodes}

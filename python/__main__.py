@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Runs one command of forktail: `python3 -I python COMMAND ARGUMENT...`, as cli/python.cc starts it.
+
+Python searches this directory first, and with -I none of the user's. So the package `forktail`
+is the one beside this file. A command is a module with main(words) -> exit status. It is imported only when it runs.
+"""
+
+import os
+import signal
+import sys
+from importlib import import_module
+
+if sys.version_info < (3, 11):  # noqa: UP036 # before the package, which is newer Python
+    print("forktail: " + sys.executable + " is older than Python 3.11. Run: apt-get install python3", file=sys.stderr)
+    sys.exit(3)
+
+from forktail.failure import CANNOT, Failure  # noqa: E402
+from forktail.text import visible_lines  # noqa: E402
+
+# The command, its module, and the program's name before its errors.
+COMMANDS = {
+    "fleet": ("forktail.fleet.main", "forktail fleet"),
+    "hosts": ("forktail.hosts", "forktail"),
+    "lab": ("forktail.lab.main", "forktail lab"),
+    "parquet": ("forktail.wheel", "forktail"),
+    "sql": ("forktail.sql", "forktail"),
+}
+
+
+def die_of(number: int) -> None:
+    """As a program that does not handle the signal: the parent, often a shell script, must see it."""
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def main() -> int:
+    command, *words = sys.argv[1:]
+    module, program = COMMANDS[command]
+    try:
+        try:
+            status: int = import_module(module).main(words)
+        finally:
+            sys.stdout.flush()
+        return status
+    except Failure as failure:
+        print(f"{program}: {visible_lines(str(failure))}", file=sys.stderr)
+        return failure.status
+    except BrokenPipeError:
+        die_of(signal.SIGPIPE)
+    except KeyboardInterrupt:
+        die_of(signal.SIGINT)
+    return CANNOT
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: MIT
+"""The tables and the charts of a scenario's run, made once for whatever shows them.
+
+All tables are made before any chart is drawn, so that errors are found early.
+"""
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from forktail.files import replace_file
+from forktail.host.session import Session
+from forktail.lab.charts import DrawnChart, draw_charts, make_charts
+from forktail.lab.results import Results
+from forktail.lab.scenario import Scenario
+from forktail.lab.tables import MadeTable, make_tables
+
+_MANY_ROWS = 12
+
+
+@dataclass
+class Output:
+    """What pages, documents and the terminal show."""
+
+    tables: list[MadeTable] = field(default_factory=list)
+    charts: list[DrawnChart] = field(default_factory=list)
+    note: str = ""  # why there are no charts; empty: there are
+
+
+def make_output(session: Session, scenario: Scenario, results: Results) -> Output:
+    """Raises Failure: it says which table or chart is wrong, or that a signal asked to stop."""
+    tables = make_tables(scenario, results)
+    charts, note = draw_charts(session, make_charts(scenario, results))
+    return Output(tables, charts, note)
+
+
+def _short_table(table: MadeTable) -> MadeTable:
+    published = [i for i, head in enumerate(table.heads) if head.published]
+    if not published:
+        return table
+    rows = table.rows
+    if len(rows) > _MANY_ROWS:
+        rows = [row for row in rows if any(row[i].text != "-" for i in published)]
+    stay = [i for i, head in enumerate(table.heads) if head.key or not head.number or {i, i + 1} & set(published)]
+    heads = [table.heads[i] for i in stay]
+    return replace(table, heads=heads, rows=[[row[i] for i in stay] for row in rows])
+
+
+def short_output(output: Output, chart: bool) -> Output:
+    """The short form of an output, for a document: the first table and, with `chart`, the first chart.
+
+    A table with published figures keeps its keys, its texts, and the columns with published figures. With more than 12
+    rows it keeps only the rows with published figures.
+    """
+    tables = [_short_table(table) for table in output.tables[:1]]
+    return Output(tables, output.charts[:1] if chart else [], output.note)
+
+
+def write_charts(directory: Path | str, name: str, output: Output) -> None:
+    """Writes each chart to a file NAME-1.svg. Raises Failure."""
+    for i, chart in enumerate(output.charts, 1):
+        replace_file(Path(directory) / f"{name}-{i}.svg", chart.svg)

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: MIT
+"""The results of a scenario's points: figures and texts by name, stored in results.json, so that a run can be printed
+again, compared and resumed.
+
+A name has the step and the figure: run.SET.p99 (ns), run.redis.cpu_percent, before.redis.used_memory (bytes).
+docs/reference/lab-and-scenarios.md lists them. Characters other than letters and digits become "_" between dots:
+run.p99_9, run.READ_MODIFY_WRITE.rps.
+"""
+
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forktail.failure import Failure
+from forktail.files import replace_file
+from forktail.lab.scenario import Values
+
+_VERSION = 1
+
+
+@dataclass
+class Point:
+    values: Values = field(default_factory=dict)  # variables, sizes and constants
+    numbers: dict[str, float] = field(default_factory=dict)  # figure -> value; with repeats the median
+    texts: dict[str, str] = field(default_factory=dict)
+    least: dict[str, float] = field(default_factory=dict)  # with repeats: the smallest value
+    most: dict[str, float] = field(default_factory=dict)  # with repeats: the largest value
+    recorded: list[str] = field(default_factory=list)  # run directories under the scenario's, one per recorded step
+    repeats: int = 1
+
+
+@dataclass
+class Results:
+    scenario: str = ""
+    title: str = ""
+    host: str = ""  # where
+    kernel: str = ""
+    cpu: str = ""
+    versions: dict[str, str] = field(default_factory=dict)  # forktail, redis ...
+    scale: str = ""
+    command: str = ""  # as typed
+    seconds: float = 0  # duration
+    started_unix: int = 0
+    notes: list[str] = field(default_factory=list)  # what this host does not support, and why
+    points: list[Point] = field(default_factory=list)  # in the order of points_of
+
+
+def versions_text(results: Results) -> str:
+    """ "forktail 0.1.0, redis 7.0.15"."""
+    return ", ".join(f"{name} {version}" for name, version in sorted(results.versions.items()))
+
+
+def _finite(numbers: dict[str, float]) -> dict[str, float]:
+    """JSON has no NaN and no infinity: such figures are left out."""
+    return {name: float(value) for name, value in sorted(numbers.items()) if math.isfinite(value)}
+
+
+def _point_json(point: Point) -> dict[str, Any]:
+    ranges = {"least": _finite(point.least), "most": _finite(point.most)}
+    return {
+        "values": dict(sorted(point.values.items())),
+        "numbers": _finite(point.numbers),
+        "texts": dict(sorted(point.texts.items())),
+        "recorded": point.recorded,
+        "repeats": point.repeats,
+    } | {name: numbers for name, numbers in ranges.items() if numbers}
+
+
+def write_results(path: Path | str, results: Results) -> None:
+    """Replaces the file atomically. NaN and infinite figures are left out. Raises Failure."""
+    fields = asdict(results) | {
+        "versions": dict(sorted(results.versions.items())),
+        "points": [_point_json(point) for point in results.points],
+    }
+    text = json.dumps({"version": _VERSION} | fields, indent="\t", ensure_ascii=False)
+    # Output of a server may be no UTF-8.
+    text = text.encode(errors="surrogateescape").decode(errors="replace")
+    replace_file(path, text + "\n")
+
+
+_KINDS = {
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    list: "array",
+    dict: "object",
+    type(None): "null",
+}
+
+
+def _member(node: dict[str, Any], key: str, kind: type) -> Any:
+    """Raises ValueError if it is missing or of another kind; `kind` float: any number."""
+    if key not in node:
+        raise ValueError(f"key '{key}' not found")
+    return _checked(node[key], kind)
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if _KINDS[type(value)] != _KINDS[kind]:
+        raise ValueError(f"type must be {_KINDS[kind]}, but is {_KINDS[type(value)]}")
+    return kind(value)
+
+
+def _map(node: dict[str, Any], key: str, kind: type) -> dict[str, Any]:
+    return {name: _checked(value, kind) for name, value in _member(node, key, dict).items()}
+
+
+def _point_of(node: Any) -> Point:
+    node = _checked(node, dict)
+    return Point(
+        values=_map(node, "values", str),
+        numbers=_map(node, "numbers", float),
+        texts=_map(node, "texts", str),
+        least=_map(node, "least", float) if "least" in node else {},
+        most=_map(node, "most", float) if "most" in node else {},
+        recorded=[_checked(run, str) for run in _member(node, "recorded", list)],
+        repeats=_member(node, "repeats", int),
+    )
+
+
+def _results_of(node: dict[str, Any]) -> Results:
+    results = Results(
+        **{key: _member(node, key, str) for key in ("scenario", "title", "host", "kernel", "cpu", "scale", "command")},
+        versions=_map(node, "versions", str),
+        seconds=_member(node, "seconds", float),
+        started_unix=_member(node, "started_unix", int),
+        notes=[_checked(note, str) for note in _member(node, "notes", list)],
+    )
+    results.points = [_point_of(point) for point in _member(node, "points", list)]
+    return results
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number")
+    return number
+
+
+def read_results(path: Path | str) -> Results:
+    """Raises Failure: one sentence, if the file cannot be read or is damaged."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}") from None
+    try:
+        node = json.loads(text.decode(), parse_constant=_finite_number, parse_float=_finite_number)
+        json.dumps(node, ensure_ascii=False).encode()  # refuses halves of characters
+    except (ValueError, RecursionError):
+        node = None
+    if not isinstance(node, dict):
+        raise Failure(f"{path} is damaged, or no results of a scenario: it holds no JSON object")
+    if node.get("version") != _VERSION:
+        raise Failure(f"{path} is damaged, or of another version of forktail: its version is not {_VERSION}")
+    try:
+        return _results_of(node)
+    except (ValueError, OverflowError) as error:
+        raise Failure(f"{path} is damaged: {error}") from None

@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: MIT
+"""A scenario's tables, from its results, with our figures and the published ones, as text, Markdown, HTML or CSV.
+
+A cell belongs to the point that its row and column select; several points are an error, none is "-".
+"""
+
+import html
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from forktail.failure import Failure
+from forktail.lab.format import Format, format_figure, format_published, in_unit, with_unit
+from forktail.lab.formula import names_in, with_row, work_out
+from forktail.lab.results import Point, Results
+from forktail.lab.scenario import Column, Filter, Scenario, Table, matches, parse_number, title_of
+from forktail.text import visible_lines
+
+_NO_VALUE = "-"
+_BASE = "base."
+
+
+@dataclass
+class Cell:
+    text: str = "-"  # "-": no value
+    value: float | None = None  # in the printed unit; None: a text or no value
+    least: float | None = None  # with repeats
+    most: float | None = None
+
+
+@dataclass
+class Head:
+    title: str
+    key: bool = False  # a key column
+    published: bool = False  # the published figures of the column before it
+    number: bool = False  # right-aligned
+
+
+@dataclass
+class MadeTable:
+    title: str
+    note: str = ""
+    heads: list[Head] = field(default_factory=list)
+    rows: list[list[Cell]] = field(default_factory=list)  # each as long as heads
+
+
+def find_point(scenario: Scenario, results: Results, filters: Sequence[Filter]) -> Point | None:
+    """The only point that matches all filters. Raises Failure if several match: it names a variable in which they
+    differ."""
+    first = None
+    for point in results.points:
+        if not all(matches(where, point.values) for where in filters):
+            continue
+        if first:
+            differs = "nothing"
+            for sweep in scenario.sweeps:
+                if point.values.get(sweep.name) != first.values.get(sweep.name):
+                    differs = f'"{sweep.name}"'
+            raise Failure(f"several points match. They differ in {differs}: select one with `where`")
+        first = point
+    return first
+
+
+def _base_of(scenario: Scenario, results: Results, column: Column, point: Point) -> Point | None:
+    """The point selected by `against`, with otherwise equal sweep variables."""
+    if not column.against:
+        return None
+    chosen = point.values | column.against
+    wanted = {sweep.name: [chosen[sweep.name]] for sweep in scenario.sweeps if sweep.name in chosen}
+    return next((candidate for candidate in results.points if matches(wanted, candidate.values)), None)
+
+
+def evaluate(formula: str, point: Point, base: Point | None) -> tuple[float | None, float | None, float | None]:
+    """The value of a formula at a point, and its least and most with repeats, if the formula is a single figure.
+
+    A name is a figure of the point, else a variable, size or constant that is a number; after "base." it is one of
+    `base`. The value is None if a figure is missing or the result is not a number. Raises Failure for an invalid
+    formula.
+    """
+
+    def owner(name: str) -> tuple[Point | None, str]:
+        return (base, name.removeprefix(_BASE)) if name.startswith(_BASE) else (point, name)
+
+    def figure(name: str) -> float | None:
+        of, name = owner(name)
+        if not of:
+            return None
+        return of.numbers[name] if name in of.numbers else parse_number(of.values.get(name, ""))
+
+    value = work_out(formula, figure)
+    of, name = owner(formula)
+    if value is None or names_in(formula) != [formula] or not of or of.repeats <= 1:
+        return value, None, None
+    return value, of.least.get(name), of.most.get(name)
+
+
+def make_cell(scenario: Scenario, results: Results, column: Column, point: Point, row: str) -> Cell:
+    """A column's value at a point, and its text. `row` replaces {row}. Raises Failure."""
+    formula = with_row(column.value, row)
+    form = column.format
+    if form == Format.TEXT:
+        if formula in point.texts:
+            return Cell(" ".join(re.findall(r"[^ \t\n\v\f\r]+", point.texts[formula])))
+        return Cell(point.values.get(formula, _NO_VALUE))
+    value, least, most = evaluate(formula, point, _base_of(scenario, results, column, point))
+    if value is None:
+        return Cell()
+    cell = Cell(format_figure(value, form), in_unit(value, form))
+    if least is not None and most is not None:
+        cell.least, cell.most = in_unit(least, form), in_unit(most, form)
+        low, high = format_figure(least, form), format_figure(most, form)
+        if low != high:
+            cell.text += f" ({low}-{high})"
+    return cell
+
+
+@dataclass
+class _Row:
+    """The values that select its point, its name ("" without names), and its key cells."""
+
+    fixed: Filter
+    name: str
+    keys: list[str]
+
+
+def _rows_of(table: Table, results: Results) -> Iterator[_Row]:
+    points: Iterable[tuple[str, ...]] = [()]
+    if table.by:
+        selected = [point.values for point in results.points if matches(table.where, point.values)]
+        points = dict.fromkeys(tuple(values.get(name, _NO_VALUE) for name in table.by) for values in selected)
+    for keys in points:
+        fixed = {name: [key] for name, key in zip(table.by, keys, strict=False)}
+        for name in table.names or [""]:
+            yield _Row(fixed, name, [*keys, *([name] if table.names else [])])
+
+
+def _heads_of(scenario: Scenario, table: Table) -> list[Head]:
+    heads = [Head(title_of(scenario, name), key=True) for name in table.by]
+    if table.names:
+        heads.append(Head("", key=True))
+    for column in table.columns:
+        heads.append(Head(with_unit(column.title, column.format), number=column.format != Format.TEXT))
+        if column.published:
+            heads.append(Head("published", published=True, number=True))
+    return heads
+
+
+def make_table(scenario: Scenario, table: Table, results: Results) -> MadeTable:
+    """Keys in a column's `published` are the row's key cells joined by "/": "SET", "8/tcp", "8/tcp/SET". Raises
+    Failure."""
+    made = MadeTable(table.title, table.note, _heads_of(scenario, table))
+    for row in _rows_of(table, results):
+        key = "/".join(row.keys)
+        cells = [Cell(text) for text in row.keys]
+        for column in table.columns:
+            try:
+                point = find_point(scenario, results, [table.where, row.fixed, column.where])
+                cells.append(make_cell(scenario, results, column, point, row.name) if point else Cell())
+            except Failure as failure:
+                where = f', row "{key}"' if key else ""
+                raise Failure(f'table "{table.title}", column "{column.title}"{where}: {failure}') from None
+            if column.published:
+                figure = column.published.get(key)
+                cells.append(Cell() if figure is None else Cell(format_published(figure, column.format), figure))
+        made.rows.append(cells)
+    for i, head in enumerate(made.heads):
+        if head.key:  # right-aligned if all are numbers
+            head.number = bool(made.rows) and not any(row[i].text.strip("0123456789.") for row in made.rows)
+    return made
+
+
+def make_tables(scenario: Scenario, results: Results) -> list[MadeTable]:
+    """All tables of the scenario. Raises Failure."""
+    return [make_table(scenario, table, results) for table in scenario.tables]
+
+
+# Text: titles are wrapped to the width of their figures, long texts are wrapped
+
+_TEXT_WIDTH = 48  # of a column of texts
+_TITLE_WIDTH = 9  # minimum for any title: "published"
+_GAP = "  "
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Wraps between words only."""
+    lines = [""]
+    for word in text.split(" "):
+        if not lines[-1]:
+            lines[-1] = word
+        elif len(lines[-1]) + 1 + len(word) <= width:
+            lines[-1] += " " + word
+        else:
+            lines.append(word)
+    return lines
+
+
+class _LaidOut:
+    """A column, laid out as lines."""
+
+    def __init__(self, table: MadeTable, index: int) -> None:
+        head = table.heads[index]
+        self.right = head.number
+        texts = [row[index].text for row in table.rows]
+        self.cells = [[text] if head.number else _wrap(text, _TEXT_WIDTH) for text in texts]
+        width = max((len(line) for lines in self.cells for line in lines), default=0)
+        self.head = _wrap(head.title, max(width, _TITLE_WIDTH))
+        self.width = max(width, *map(len, self.head))
+
+
+def _line(columns: list[_LaidOut], texts: Iterable[str]) -> str:
+    cells = [
+        text.rjust(column.width) if column.right else text.ljust(column.width)
+        for column, text in zip(columns, texts, strict=True)
+    ]
+    return _GAP.join(cells).rstrip(" ") + "\n"
+
+
+def _block(columns: list[_LaidOut], rows: int) -> str:
+    """Rows of several lines: titles are aligned to the bottom, cells to the top."""
+    height = max(len(column.head) for column in columns)
+    heads = zip(*([""] * (height - len(column.head)) + column.head for column in columns), strict=True)
+    lines = [*heads, ["-" * column.width for column in columns]]
+    for row in range(rows):
+        lines += itertools.zip_longest(*(column.cells[row] for column in columns), fillvalue="")
+    return "".join(_line(columns, texts) for texts in lines)
+
+
+def table_text(table: MadeTable, width: int) -> str:
+    """For a terminal of `width` columns (0: unlimited). A wider table continues below with its key columns repeated."""
+    columns = [_LaidOut(table, i) for i in range(len(table.heads))]
+    keys = list(itertools.takewhile(lambda i: table.heads[i].key, range(len(columns))))
+
+    def wide(part: list[int]) -> int:
+        return sum(columns[i].width + len(_GAP) for i in part)
+
+    blocks = [list(keys)]
+    i = len(keys)
+    while i < len(columns):
+        # A published column stays next to ours.
+        together = [i, i + 1] if i + 1 < len(columns) and table.heads[i + 1].published else [i]
+        if width and len(blocks[-1]) > len(keys) and wide(blocks[-1] + together) > width + len(_GAP):
+            blocks.append(list(keys))
+        blocks[-1] += together
+        i += len(together)
+    return "\n".join(_block([columns[i] for i in block], len(table.rows)) for block in blocks)
+
+
+# Markdown, HTML and CSV
+
+
+def escape_html(text: str) -> str:
+    """In elements and in quoted attributes. More is escaped than a parser needs, so that the result is text in every
+    context."""
+    return html.escape(visible_lines(text)).replace("&#x27;", "&#39;")
+
+
+def escape_markdown(text: str) -> str:
+    """In a line or in a table's cell. LRANGE_100 needs no escape and is easier to read without it."""
+    visible = visible_lines(text).replace("\n", " ")
+    return re.sub(r"[\\`*\[\]<>|#~&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\\g<0>", visible)
+
+
+def table_markdown(table: MadeTable) -> str:
+    """A table of Markdown, with published figures' titles in italics."""
+    titles = [f"*{head.title}*" if head.published else escape_markdown(head.title) for head in table.heads]
+    rules = ["---:" if head.number else "---" for head in table.heads]
+    rows = [[escape_markdown(cell.text) for cell in row] for row in table.rows]
+    return "".join(f"|{''.join(f' {text} |' for text in row)}\n" for row in [titles, rules, *rows])
+
+
+def table_html(table: MadeTable) -> str:
+    """A <table>, with classes `number` and `published`."""
+
+    def element(name: str, head: Head, content: str) -> str:
+        classes = [word for word, on in (("number", head.number), ("published", head.published)) if on]
+        attribute = f' class="{" ".join(classes)}"' if classes else ""
+        return f"<{name}{attribute}>{content}</{name.split()[0]}>"
+
+    def content(cell: Cell) -> str:
+        """The range of repeats is shown below the median to save width."""
+        median, space, spread = cell.text.partition(" (") if cell.least is not None else (cell.text, "", "")
+        return escape_html(median) + (f' <span class="range">{escape_html(f"({spread}")}</span>' if space else "")
+
+    heads = [element('th scope="col"', head, escape_html(head.title)) for head in table.heads]
+    rows = [
+        "".join(
+            element('th scope="row"' if head.key else "td", head, content(cell))
+            for head, cell in zip(table.heads, row, strict=True)
+        )
+        for row in table.rows
+    ]
+    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+    return f"<table>\n<thead><tr>{''.join(heads)}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n"
+
+
+def table_csv(table: MadeTable) -> str:
+    """Numbers without separators; columns for least and most with repeats."""
+
+    def number(value: float | None) -> str:
+        return "" if value is None else f"{value:.10g}"
+
+    ranges = [any(row[i].least is not None for row in table.rows) for i in range(len(table.heads))]
+    # Columns must have different titles for CSV readers.
+    titles = [
+        f"{before.title} (published)" if head.published else head.title
+        for before, head in itertools.pairwise([Head(""), *table.heads])
+    ]
+    lines: list[list[str]] = [[]]
+    for title, spread in zip(titles, ranges, strict=True):
+        lines[0] += [title, f"{title} (least)", f"{title} (most)"] if spread else [title]
+    for row in table.rows:
+        lines.append([])
+        for head, cell, spread in zip(table.heads, row, ranges, strict=True):
+            lines[-1].append(number(cell.value) if head.number and not head.key else cell.text)
+            lines[-1] += [number(cell.least), number(cell.most)] if spread else []
+    return "".join(",".join(map(_csv_field, line)) + "\n" for line in lines)
+
+
+def _csv_field(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if re.search('[,"\r\n]', text) else text

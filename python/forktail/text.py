@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Numbers as text, and untrusted text in printable form, as forktail's C++ programs print them (common/format.cc,
+common/text/visible.c).
+
+Rounding happens before the unit is chosen, so that 999,999 bytes read "1.00 MB" and never "1000 kB".
+"""
+
+import re
+
+
+def format_count(count: int) -> str:
+    """1234567 -> "1,234,567"."""
+    return f"{count:,}"
+
+
+def format_bytes(size: int) -> str:
+    """84000000 -> "84.0 MB": three significant digits, in powers of 1000."""
+    return _scaled(size, ["B", "kB", "MB", "GB", "TB"])
+
+
+def format_duration(ns: int) -> str:
+    """58900000 -> "58.9 ms"; from 1000 s on whole seconds, "1,204 s"."""
+    return f"{format_count(round(ns / 1e9))} s" if ns >= 999.5e9 else _scaled(ns, ["ns", "us", "ms", "s"])
+
+
+def _scaled(value: float, units: list[str]) -> str:
+    unit = 0
+    while unit + 1 < len(units) and value >= 999.5:
+        value /= 1000
+        unit += 1
+    decimals = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:.{decimals}f} {units[unit]}"
+
+
+def format_percent(fraction: float) -> str:
+    """0.614 -> "61.4 %"; only exactly 1 is "100 %", and only exactly 0 is "0 %"."""
+    percent = fraction * 100
+    if percent == 0:
+        return "0 %"
+    if percent < 0.005:
+        return "< 0.01 %"
+    decimals = 2 if percent < 0.995 else 1 if percent < 99.95 else 0
+    if decimals == 0 and fraction < 1:
+        return "> 99.9 %"
+    return f"{percent:.{decimals}f} %"
+
+
+def format_share(fraction: float) -> str:
+    """The same in whole percent from 1 % on: 0.614 -> "61 %"."""
+    if fraction < 0.01:
+        return format_percent(fraction)
+    return f"{min(fraction * 100, 99.4) if fraction < 1 else 100:.0f} %"
+
+
+# Control characters, bytes that are not UTF-8 (surrogates, see bytes.decode's surrogateescape), and characters that are
+# invisible and change how others look: joiners and direction marks, line separators, embeddings, overrides and
+# isolates, the byte order mark, annotations, tags.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x20 or 0x7F <= code < 0xA0:
+        return f"\\x{code:02x}"
+    return f"\\U{code:08x}" if code > 0xFFFF else f"\\u{code:04x}"
+
+
+def visible(text: str) -> str:
+    """Text with escapes ("\\x1b") in place of everything that a terminal would not print as itself, of line feeds
+    too."""
+    return _UNPRINTABLE.sub(_escape, text)
+
+
+def visible_lines(text: str) -> str:
+    """The same, but line feeds stay."""
+    return "\n".join(map(visible, text.split("\n")))
