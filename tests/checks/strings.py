@@ -12,7 +12,7 @@ KNOWN = [r'^## forktail --help$', r'^## forktail lab run --help$', r'^## forktai
          r'^## forktail guard --help$', r'^## forktail rank --help$', r'^## forktail clock probe --help$', r'^ +--slow THRESHOLD ',
          r'^\d+: forktail: unknown command \'%s\'; forktail help lists the commands$',  # forktail
          r'^\d+: cannot read \{\}: \{\}$',  # several sources, joined with +
-         r'^## python/forktail/sql\.py$', r'^## analysis/evidence/\S+\.cc$', r'^## analysis/report/src/\S+\.js$', r'^## python/forktail/fleet/\S+\.py$',
+         r'^## python/forktail/sql\.py$', r'^## analysis/explain/\S+\.cc$', r'^## analysis/report/src/\S+\.js$', r'^## python/forktail/fleet/\S+\.py$',
          r'^## loader/\S+\.c$', r'^## loadgen/\S+\.c$', r'^## live/watch/\S+\.cc$', r'^## hosts/clock/\S+\.c$']
 
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "analysis/source/host_clocks.h"
+#include "analysis/run/host_clocks.h"
 
 namespace
 {

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "loadgen/observer/observer_view.h"
+#include "loadgen/server/observer_view.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/scratch.h"
 

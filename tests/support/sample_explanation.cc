@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds a run, and the blame that analysis/passes/passes.cc would find in it, from one list of stalls.
+// Builds a run, and the blame that analysis/explain/passes.cc would find in it, from one list of stalls.
 #include "tests/support/sample_explanation.h"
 
 #include <algorithm>

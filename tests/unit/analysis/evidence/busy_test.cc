@@ -3,7 +3,7 @@
 // was measured.
 #include "tests/unit/analysis/evidence/evidence_of.h"
 
-#include "analysis/evidence/scene.h"
+#include "analysis/explain/scene.h"
 #include "recording/owners.h"
 
 using namespace forktail::analysis;

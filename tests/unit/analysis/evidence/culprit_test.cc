@@ -5,7 +5,7 @@
 #include "tests/unit/analysis/run_builder.h"
 
 #include "analysis/evidence.h"
-#include "analysis/evidence/scene.h"
+#include "analysis/explain/scene.h"
 #include "analysis/text.h"
 
 using namespace forktail::analysis;

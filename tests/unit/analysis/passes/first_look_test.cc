@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "analysis/passes/passes.h"
+#include "analysis/explain/passes.h"
 
 using namespace forktail::analysis;
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "analysis/passes.h"
-#include "analysis/passes/passes.h"
+#include "analysis/explain/passes.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

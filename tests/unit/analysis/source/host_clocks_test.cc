@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
-#include "analysis/source/host_clocks.h"
-#include "analysis/source/read_blocks.h"
+#include "analysis/run/host_clocks.h"
+#include "analysis/run/read_blocks.h"
 
 using namespace forktail::analysis;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A load generator's log joined with a kernel log: the same requests are found by socket and order, others
 // are left out, and idle time is divided by where a request was.
-#include "analysis/source/log_reader.h"
+#include "analysis/run/log_reader.h"
 
 #include "tests/support/explained.h"
 #include "tests/support/json.h"

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 #include "analysis/source.h"
-#include "analysis/source/read_blocks.h"
+#include "analysis/run/read_blocks.h"
 
 using namespace forktail::analysis;
 using forktail::test::contains;
