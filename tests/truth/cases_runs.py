@@ -74,7 +74,7 @@ def ending(t, magnitudes, name, end_server, restart=False, **how):
             load=["--drain", "1s"] + ["--on-error", "reconnect"] * restart)
     time.sleep(seconds / 2)
     end_server(server)
-    wait_for("the server's end", lambda: not os.path.exists(f"/proc/{server.tid}"))
+    server.process.wait(30)
     if restart:
         time.sleep(0.5)
         t.redis(target=False, **how)

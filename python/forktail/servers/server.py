@@ -74,7 +74,7 @@ class Server:
         return self.instance.connection().ask(*words)
 
     def send_signal(self, number: int) -> None:
-        """To its process."""
+        """To its process. One that ends stays a zombie until `wait` or `close`."""
         if self.instance.child:
             self.instance.child.send_signal(number)
 

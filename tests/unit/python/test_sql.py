@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""forktail sql: what DuckDB is told, when a run is exported again, and that results are appended to a file."""
+"""forktail sql: the views that DuckDB gets, when a run is exported again, and that results are appended to a file."""
 
 import subprocess
 from pathlib import Path
