@@ -3,6 +3,7 @@
 // of its forktail-parquet might differ from those of explain.
 #include "python.h"
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <unistd.h>
@@ -85,6 +86,11 @@ int RunPython(const std::string &command, const std::vector<std::string> &module
 			      kCant);
 	}
 	setenv("FORKTAIL_BIN_DIR", OwnDirectory().c_str(), 1);
+	// Python's own start does not expect SIGINT; __main__.py unblocks it.
+	sigset_t interrupt;
+	sigemptyset(&interrupt);
+	sigaddset(&interrupt, SIGINT);
+	sigprocmask(SIG_BLOCK, &interrupt, nullptr);
 	return Become(python, {python, "-I", "-X", "utf8", package, command}, argc, argv);
 }
 

@@ -10,6 +10,12 @@ import signal
 import sys
 from importlib import import_module
 
+# cli/python.cc blocked SIGINT, because Python's own start would end with a traceback. Until a command runs it kills.
+interrupt = signal.getsignal(signal.SIGINT)
+if interrupt == signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
 if sys.version_info < (3, 11):  # noqa: UP036 # before the package, which is newer Python
     print("forktail: " + sys.executable + " is older than Python 3.11. Run: apt-get install python3", file=sys.stderr)
     sys.exit(3)
@@ -37,6 +43,7 @@ def main() -> int:
     command, *words = sys.argv[1:]
     module, program = COMMANDS[command]
     try:
+        signal.signal(signal.SIGINT, interrupt)
         try:
             status: int = import_module(module).main(words)
         finally:
