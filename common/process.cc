@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -37,22 +36,13 @@ struct Becoming {
 	const Command *command = nullptr;
 	std::vector<std::string> variables;
 	std::vector<char *> argv, environment;
-	std::string cgroup_procs; // "": the parent's cgroup
-	cpu_set_t cpus;
 	pid_t parent = -1;
 	int in = -1, out = -1, err = -1; // the child's ends; negative: /dev/null
-	int report = -1;		 // where it writes a Failure; exec closes it
+	int report = -1;		 // where it writes the errno of a failure; exec closes it
 };
 
-// What a child could not do, and why.
-struct Failure {
-	enum Step { kNone, kCgroup, kCpus, kProgram } step = kNone;
-	int number = 0; // errno
-};
-
-// False: the command is not usable, *error is one sentence.
-bool Prepare(const Command &command, Becoming *becoming, std::string *error);
-// In the child. On failure, writes a Failure to `report` and exits with kNotStarted.
+Becoming Prepare(const Command &command);
+// In the child. On failure, writes its errno to `report` and exits with kNotStarted.
 [[noreturn]] void Become(const Becoming &becoming);
 
 namespace
@@ -88,16 +78,12 @@ bool MakePipe(int wanted, bool we_write, int *ours, int *theirs)
 	return fcntl(*ours, F_SETFL, O_NONBLOCK) == 0;
 }
 
-std::string WhyNotStarted(const Command &c, const Failure &failure)
+std::string WhyNotStarted(const Command &c, int number)
 {
 	std::string text = "cannot start " + c.name;
-	if (failure.step == Failure::kCgroup)
-		text += " in the cgroup " + c.cgroup;
-	else if (failure.step == Failure::kCpus)
-		text += " on CPUs " + c.cpus;
-	else if (!c.argv.empty())
+	if (!c.argv.empty())
 		text += " (" + c.argv[0] + ")";
-	return text + ": " + strerror(failure.number);
+	return text + ": " + strerror(number);
 }
 
 void Signal(const Child &child, int signal)
@@ -159,9 +145,7 @@ bool ForkChild(const Command &command, Child *child, std::string *error)
 {
 	*child = {};
 	child->command = command;
-	Becoming b;
-	if (!Prepare(child->command, &b, error))
-		return false;
+	Becoming b = Prepare(child->command);
 	const int out = command.output.empty() ? command.out : kNull;
 	const bool good = MakePipe(command.in, true, &child->in, &b.in) &&
 			  MakePipe(out, false, &child->out.fd, &b.out) &&
@@ -187,13 +171,13 @@ bool ForkChild(const Command &command, Child *child, std::string *error)
 	}
 	EndChild(child);
 	CloseStreams(child);
-	*error = WhyNotStarted(command, {Failure::kProgram, number});
+	*error = WhyNotStarted(command, number);
 	return false;
 }
 
 bool AwaitProgram(Child *child, std::string *error)
 {
-	Failure failure;
+	int failure;
 	ssize_t n;
 	while ((n = read(child->report, &failure, sizeof(failure))) < 0 && errno == EINTR) {
 	}
@@ -381,12 +365,6 @@ void LeaveParent(const Command &command)
 	sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-bool EnterCgroup(const std::string &procs)
-{
-	const int fd = open(procs.c_str(), O_WRONLY | O_CLOEXEC);
-	return fd >= 0 && write(fd, "0", 1) == 1; // 0: the calling process
-}
-
 bool Connect(const Becoming &b)
 {
 	const Command &c = *b.command;
@@ -411,25 +389,15 @@ bool Connect(const Becoming &b)
 
 } // namespace
 
-bool Prepare(const Command &command, Becoming *b, std::string *error)
+Becoming Prepare(const Command &command)
 {
-	std::vector<int> cpus;
-	if (!command.cpus.empty() && !ParseCpus(command.cpus, &cpus)) {
-		*error = "cannot start " + command.name + " on CPUs " + command.cpus +
-			 ": expected a list such as 0-1,3";
-		return false;
-	}
-	CPU_ZERO(&b->cpus);
-	for (const int cpu : cpus)
-		CPU_SET(static_cast<size_t>(cpu), &b->cpus);
-	if (!command.cgroup.empty())
-		b->cgroup_procs = command.cgroup + "/cgroup.procs";
-	b->command = &command;
-	b->argv = Pointers(command.argv);
-	b->variables = Variables(command);
-	b->environment = Pointers(b->variables);
-	b->parent = getpid();
-	return true;
+	Becoming b;
+	b.command = &command;
+	b.argv = Pointers(command.argv);
+	b.variables = Variables(command);
+	b.environment = Pointers(b.variables);
+	b.parent = getpid();
+	return b;
 }
 
 void Become(const Becoming &b)
@@ -446,21 +414,13 @@ void Become(const Becoming &b)
 	const struct rlimit memory = {c.memory_bytes, c.memory_bytes};
 	if (c.memory_bytes)
 		setrlimit(RLIMIT_DATA, &memory);
-	Failure failure;
-	if (!b.cgroup_procs.empty() && !EnterCgroup(b.cgroup_procs)) {
-		failure.step = Failure::kCgroup;
-	} else if (!c.cpus.empty() && sched_setaffinity(0, sizeof(b.cpus), &b.cpus) != 0) {
-		failure.step = Failure::kCpus;
-	} else {
-		failure.step = Failure::kProgram;
-		if (Connect(b)) {
-			if (c.work)
-				Work(c);
-			environ = const_cast<char **>(b.environment.data());
-			execvp(b.argv[0], b.argv.data());
-		}
+	if (Connect(b)) {
+		if (c.work)
+			Work(c);
+		environ = const_cast<char **>(b.environment.data());
+		execvp(b.argv[0], b.argv.data());
 	}
-	failure.number = errno;
+	const int failure = errno;
 	[[maybe_unused]] const ssize_t n = write(b.report, &failure, sizeof(failure));
 	_exit(kNotStarted);
 }
@@ -468,12 +428,11 @@ void Become(const Becoming &b)
 namespace
 {
 
-volatile sig_atomic_t stops, stop_signal;
+volatile sig_atomic_t stops;
 
-void OnStop(int signal)
+void OnStop(int)
 {
 	stops = stops + 1;
-	stop_signal = signal;
 }
 
 } // namespace
@@ -496,11 +455,6 @@ int Stops()
 	return stops;
 }
 
-int StopSignal()
-{
-	return stop_signal;
-}
-
 std::string ProgramPath()
 {
 	std::error_code ec;
@@ -518,49 +472,6 @@ std::string FindProgram(const std::string &name, const std::string &directories)
 			return file;
 	}
 	return "";
-}
-
-std::string CommandLine(const std::vector<std::string> &argv)
-{
-	std::string line;
-	for (const std::string &word : argv) {
-		bool plain = !word.empty() && word.find_first_of(" '\"\\$&;|<>*?()`\n") == std::string::npos;
-		line += line.empty() ? "" : " ";
-		if (plain) {
-			line += word;
-			continue;
-		}
-		line += '\'';
-		for (char c : word)
-			line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-		line += '\'';
-	}
-	return line;
-}
-
-bool ParseCpus(const std::string &list, std::vector<int> *cpus)
-{
-	cpus->clear();
-	const char *at = list.data(), *end = at + list.size();
-	auto number = [&](int *value) {
-		auto [rest, failure] = std::from_chars(at, end, *value);
-		at = rest;
-		return failure == std::errc() && *value >= 0 && *value < CPU_SETSIZE;
-	};
-	for (;;) {
-		int first, last;
-		if (!number(&first))
-			return false;
-		last = first;
-		if (at != end && *at == '-' && (++at, !number(&last) || last < first))
-			return false;
-		for (int cpu = first; cpu <= last; cpu++)
-			cpus->push_back(cpu);
-		if (at == end)
-			return true;
-		if (*at++ != ',')
-			return false;
-	}
 }
 
 } // namespace forktail::common

@@ -73,14 +73,10 @@ void Table::Required(const char *key)
 
 void Table::End()
 {
-	std::string all;
-	for (const std::string &key : asked_)
-		all += (all.empty() ? "; it has " : ", ") + key;
 	for (const auto &[key, node] : table_)
 		if (opened_good_ && !asked_.count(std::string(key.str()))) {
 			file_.error->clear();
-			return RefuseAt(node, what_ + " has no `" + std::string(key.str()) + "`" +
-						  (HasTemplates() ? all : ""));
+			return RefuseAt(node, what_ + " has no `" + std::string(key.str()) + "`");
 		}
 }
 
@@ -92,26 +88,10 @@ const toml::node *Table::Find(const char *key)
 
 void Table::Value(const std::string &key, const toml::node &node, std::string *out)
 {
-	if (HasTemplates() ? !AsText(node, out) : !node.is_string())
-		RefuseValue(key, node, HasTemplates() ? "a string or a number" : "a string");
-	else if (!HasTemplates())
-		*out = node.as_string()->get();
-}
-
-// Infinities and NaN are not numbers, nor are integers that a double can't represent.
-void Table::Value(const std::string &key, const toml::node &node, double *out)
-{
-	const auto number = node.is_number() ? node.value<double>() : std::nullopt;
-	if (number && std::isfinite(*number))
-		*out = *number;
+	if (!node.is_string())
+		RefuseValue(key, node, "a string");
 	else
-		RefuseValue(key, node, "a number");
-}
-
-void Table::Value(const std::string &key, const toml::node &node, std::vector<std::string> *out)
-{
-	if (!AsTexts(node, out))
-		RefuseValue(key, node, "a value or a list of values");
+		*out = node.as_string()->get();
 }
 
 void Table::Text(const char *key, std::string *out)
@@ -127,21 +107,6 @@ void Table::Flag(const char *key, bool *out)
 		RefuseValue(key, *node, "true or false");
 	else if (node)
 		*out = node->as_boolean()->get();
-}
-
-void Table::Number(const char *key, double *out)
-{
-	if (const toml::node *node = Find(key))
-		Value(key, *node, out);
-}
-
-void Table::Time(const char *key, uint64_t *ns)
-{
-	std::string text;
-	Text(key, &text);
-	if (Has(key) && good() && !parse_duration(text.c_str(), TIME_ANY, 0, ns))
-		Refuse("`" + std::string(key) + "` must be a time such as \"30s\", not \"" + text + "\"",
-		       key);
 }
 
 void Table::TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns)
@@ -187,22 +152,11 @@ void Table::Words(const char *key, std::vector<std::string> *out)
 		RefuseValue(key, *node, "a string or a list of strings");
 }
 
-void Table::Entries(const char *key, const std::function<void(const std::string &, const toml::node &)> &see)
-{
-	const toml::node *node = Find(key);
-	if (node && !node->is_table())
-		RefuseValue(key, *node, "a table");
-	else if (node)
-		for (const auto &[name, value] : *node->as_table())
-			see(std::string(name.str()), value);
-}
-
 void Table::See(const std::string &key, const toml::node &node, const std::string &what,
 		const std::function<void(Table *)> &see)
 {
 	if (!node.is_table())
-		return RefuseAt(node, HasTemplates() ? "`" + key + "` must be a table"
-						     : "[" + key + "] must be a table");
+		return RefuseAt(node, "[" + key + "] must be a table");
 	Table table(*node.as_table(), what, file_);
 	see(&table);
 	table.End();
@@ -212,7 +166,7 @@ void Table::Inner(const char *key, const std::function<void(Table *)> &see)
 {
 	const std::string name(key);
 	if (const toml::node *node = Find(key))
-		See(name, *node, HasTemplates() ? "`" + name + "`" : "[" + name + "]", see);
+		See(name, *node, "[" + name + "]", see);
 }
 
 void Table::Each(const char *key, const std::string &what, const std::function<void(Table *)> &see)
@@ -221,29 +175,19 @@ void Table::Each(const char *key, const std::string &what, const std::function<v
 	const toml::array *list = node ? node->as_array() : nullptr;
 	const std::string written = "[[" + std::string(key) + "]]";
 	if (node && !(list && (list->empty() || list->is_array_of_tables())))
-		RefuseAt(*node, HasTemplates()
-				    ? "`" + std::string(key) + "` must be a list of tables: " + written
-				    : written + " must be written with two brackets");
+		RefuseAt(*node, written + " must be written with two brackets");
 	else if (node)
 		for (const toml::node &one : *list)
 			See(key, one, what, see);
 }
 
-void Table::EachNamed(const char *key, const std::string &what,
-		      const std::function<void(const std::string &, Table *)> &see)
-{
-	Entries(key, [&](const std::string &name, const toml::node &node) {
-		See(name, node, what, [&](Table *table) { see(name, table); });
-	});
-}
-
 bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
-		const std::function<void(Table *)> &see, std::string *error, TextKind kind)
+		const std::function<void(Table *)> &see, std::string *error)
 {
 	error->clear();
 	try {
 		const toml::table all = toml::parse(text, path);
-		const TableFile file = {path, kind, error};
+		const TableFile file = {path, error};
 		Table table(all, what, file);
 		see(&table);
 	} catch (const toml::parse_error &e) {

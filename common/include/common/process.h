@@ -13,18 +13,12 @@
 namespace forktail::common
 {
 
-// Parts of commands: finding programs, words, lists of CPUs.
+// Parts of commands: finding programs, words.
 
 // Directories of forktail's own programs, in PATH's format: the one of this program, then PATH.
 std::string ProgramPath();
 // The path of a program in the first of these directories that contains it. "": in none.
 std::string FindProgram(const std::string &name, const std::string &directories = ProgramPath());
-
-// One line, with quotes where a shell needs them.
-std::string CommandLine(const std::vector<std::string> &argv);
-
-// A list of CPUs in the format of taskset and the kernel: "0-1,3" -> 0, 1, 3. False: not such a list.
-bool ParseCpus(const std::string &list, std::vector<int> *cpus);
 
 // Appends words to those of a command.
 inline void Append(std::vector<std::string> *words, const std::vector<std::string> &more)
@@ -65,16 +59,14 @@ struct Command {
 	bool group_ends = false; // kills the rest of its group when it ends; not for kOurs
 	int death_signal = 9;	 // the signal it receives when this thread ends, e.g. SIGKILL
 	// Limits apply before the program's first instruction.
-	std::string cgroup = {};   // directory of the cgroup to enter; "": ours
-	std::string cpus = {};	   // where it may run, in taskset's format ("0-1,3"); "": where we may
 	uint64_t memory_bytes = 0; // of its data (RLIMIT_DATA); 0: unlimited
 	uint64_t limit_ns = 0;	   // HasEnded kills it after this run time; 0: unlimited
 	bool idle = false;	   // it gets only CPU and disk time that no other process wants
 	bool oom_victim = false;   // the kernel kills it first if memory runs out
 };
 
-// Child processes: starting, limiting, reading and ending them. The guard, runs on several hosts and the lab
-// supervise their programs with this.
+// Child processes: starting, limiting, reading and ending them. The guard and the ranks of a run
+// on several hosts supervise their programs with this.
 //
 // A child ends with its parent, however the parent ends: the kernel sends it `death_signal` then. No function
 // here blocks except those that say "waits".
@@ -147,7 +139,5 @@ void WaitForAny(const std::vector<int> &fds, int ms);
 void CatchStops();
 // Number of signals received.
 int Stops();
-// The last of them, or 0.
-int StopSignal();
 
 } // namespace forktail::common

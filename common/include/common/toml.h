@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Reads a table of a TOML file (a scenario, limits, a plan of hosts, the flight recorder's configuration):
+// Reads a table of a TOML file (limits, the flight recorder's configuration):
 // the caller requests each key with its type. The first mistake is reported, with its line. An unknown key
 // takes precedence over other mistakes of its table, because it explains why another key is missing.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <set>
 #include <string>
 #include <toml++/toml.h>
@@ -15,13 +14,9 @@
 namespace forktail::common
 {
 
-// What a string may be: a string; or a string or number, where templates are filled in.
-enum class TextKind { kString, kTemplate };
-
 // Shared by all tables of a file.
 struct TableFile {
 	std::string path; // precedes the line number
-	TextKind text;
 	std::string *error;
 };
 
@@ -45,39 +40,23 @@ public:
 	// The variable stays unchanged if the key is missing.
 	void Text(const char *key, std::string *out);
 	void Flag(const char *key, bool *out);
-	void Number(const char *key, double *out);
 	// A time has a unit.
-	void Time(const char *key, uint64_t *ns);
 	void TimeWithin(const char *key, uint64_t low_ns, uint64_t high_ns, uint64_t *ns);
 	void Count(const char *key, uint64_t low, uint64_t high, uint64_t *out);
 	void Size(const char *key, uint64_t *bytes);
 	// A string, a number, or a list of them.
 	void Words(const char *key, std::vector<std::string> *out);
-	// { name = value, ... } with strings, numbers, or lists of words.
-	template <class T> void Map(const char *key, std::map<std::string, T> *out)
-	{
-		Entries(key, [&](const std::string &name, const toml::node &node) {
-			Value(name, node, &(*out)[name]);
-		});
-	}
 
-	// [key], if present; each [[key]]; and each [key.NAME]. Messages call them `what`.
+	// [key], if present; and each [[key]]. Messages call them `what`.
 	void Inner(const char *key, const std::function<void(Table *)> &see);
 	void Each(const char *key, const std::string &what, const std::function<void(Table *)> &see);
-	void EachNamed(const char *key, const std::string &what,
-		       const std::function<void(const std::string &, Table *)> &see);
 	// Refuses keys that were not read. The functions above do this for inner tables.
 	void End();
 
 private:
 	const toml::node *Find(const char *key);
-	bool HasTemplates() const { return file_.text == TextKind::kTemplate; }
 	void RefuseValue(const std::string &key, const toml::node &at, const std::string &wanted);
 	void Value(const std::string &key, const toml::node &node, std::string *out);
-	void Value(const std::string &key, const toml::node &node, double *out);
-	void Value(const std::string &key, const toml::node &node, std::vector<std::string> *out);
-	void Entries(const char *key,
-		     const std::function<void(const std::string &, const toml::node &)> &see);
 	void See(const std::string &key, const toml::node &node, const std::string &what,
 		 const std::function<void(Table *)> &see);
 
@@ -91,7 +70,6 @@ private:
 // Reads a file's text as one table with `see`. False, and one line in *error: what TOML itself or `see`
 // refused.
 bool ReadTables(const std::string &text, const std::string &path, const std::string &what,
-		const std::function<void(Table *)> &see, std::string *error,
-		TextKind kind = TextKind::kString);
+		const std::function<void(Table *)> &see, std::string *error);
 
 } // namespace forktail::common
