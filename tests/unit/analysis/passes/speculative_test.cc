@@ -5,8 +5,8 @@
 #include <map>
 #include <random>
 
-#include "analysis/passes.h"
 #include "analysis/explain/passes.h"
+#include "analysis/passes.h"
 #include "tests/support/catch.h"
 #include "tests/unit/analysis/run_builder.h"
 

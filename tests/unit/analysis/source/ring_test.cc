@@ -8,8 +8,8 @@
 
 #include <sys/resource.h>
 
-#include "analysis/source.h"
 #include "analysis/run/read_blocks.h"
+#include "analysis/source.h"
 
 using namespace forktail::analysis;
 using forktail::test::contains;
