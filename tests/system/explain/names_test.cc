@@ -49,7 +49,11 @@ TEST_CASE("a server whose name has terminal control sequences is recorded, and i
 	TempDir dir;
 	const std::string program_file = dir.file(kName);
 	std::filesystem::copy_file(found("redis-server"), program_file);
-	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}, .program = program_file});
+	// Servers are started with JSON, which has only UTF-8: with a script that becomes the program.
+	const std::string script = dir.file("script");
+	std::ofstream(script) << "#!/bin/sh\nexec '" << dir.path() << "'/*redis \"$@\"\n";
+	std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+	Redis redis({.tcp = false, .config = {"--enable-debug-command", "yes"}, .program = script});
 	Recorder recorder(redis.pid());
 	INFO(recorder.process().err());
 	CHECK(recorder.process().err().find("recording " + kComm + " (") == 0);
