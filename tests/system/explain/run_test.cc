@@ -213,7 +213,9 @@ TEST_CASE("stalls made on purpose are named, with their length, at their time")
 	INFO(all["requests"].dump());
 	CHECK(all["requests"]["errors"] == all["requests"]["by_status"].value("unsent", 0));
 	for (const Json &d : all["drops"]["intervals"])
-		CHECK(d["source"] == "missed"); // runs that the kernel skipped are not an error here
+		// Runs that the kernel skipped, and samples for which a busy machine had no time, are not an
+		// error here.
+		CHECK((d["source"] == "missed" || d["source"] == "unwinding"));
 
 	{ // SIGSTOP
 		Json e = EpisodeAt(slow, stopped.middle_ns);
