@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Arithmetic of scenarios: in templates "{keys*2/3}", and in tables' columns "run.SET.rps / base.run.SET.rps".
 
-Operators, functions and messages are muparser's (https://beltoforion.de/en/muparser/features.php). Python's own parser
-has others: ^ is a power here, and ?: selects. The caller provides the figures, so that a scenario can be checked before
-it runs.
+Operators are + - * / ^, comparisons, && || and "a ? b : c", which Python's own parser does not have. The caller
+provides the figures, so that a scenario can be checked before it runs.
 """
 
 import math
@@ -16,17 +15,16 @@ Figures = Callable[[str], float | None]
 
 
 class FormulaError(Exception):
-    """Why an expression cannot be evaluated: 'Unexpected token "x" found at position 3.'"""
+    """Why an expression cannot be evaluated: 'unknown name "x"', 'unexpected ")"'."""
 
 
-# A name may contain dots and {row}. What is none of these is an unknown token.
+# A name may contain dots and {row}.
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>(?:[A-Za-z_]|\{row\})(?:[\w.]|\{row\})*)"
-    r"|(?P<operator>\|\||&&|[<>=!]=|[-+*/^<>=])|(?P<other>[?:(),])",
+    r"|(?P<operator>\|\||&&|[<>=!]=|[-+*/^<>])|(?P<other>\S)",
     re.ASCII,
 )
-_SPACE = re.compile(r"\s*")
 
 
 def _divide(a: float, b: float) -> float:
@@ -71,26 +69,7 @@ _OPERATORS: dict[str, tuple[int, Callable[[float, float], float]]] = {
     "^": (_POWER, _ieee(math.pow)),
 }
 _OF_ONE: dict[str, Callable[[float], float]] = {
-    name: _ieee(getattr(math, name))
-    for name in [
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "log2",
-        "log10",
-        "log",
-        "sqrt",
-        "exp",
-    ]
+    name: _ieee(getattr(math, name)) for name in ("log2", "log10", "log", "sqrt", "exp")
 } | {
     "ln": _ieee(math.log),
     "abs": abs,
@@ -112,122 +91,71 @@ class _Parser:
     """Recursive descent, left to right; each method returns the value of what it has read."""
 
     def __init__(self, text: str, names: Mapping[str, float]) -> None:
-        self.text = text
         self.names = {**_CONSTANTS, **names}
-        self.depth = 0  # open parentheses
-        self.end = 0  # of the current token
-        self.advance()
+        self.tokens = ["", *(match[0] for match in reversed(list(_TOKEN.finditer(text))))]  # the next one is the last
 
-    def advance(self) -> None:
-        """Reads the next token; its kind is "" at the end."""
-        space = _SPACE.match(self.text, self.end)
-        self.at = space.end() if space else self.end
-        match = _TOKEN.match(self.text, self.at)
-        self.kind = str(match.lastgroup) if match else ""
-        self.token = match[0] if match else self.text[self.at :]
-        self.end = self.at + len(self.token)
-        if self.kind == "name" and self.token in _OF_ONE | _OF_SEVERAL and self.text[self.end :].lstrip(" ")[:1] == "(":
-            self.kind = "function"
-        elif (self.kind == "name" and self.token not in self.names) or (not match and self.token):
-            raise FormulaError(f'Unexpected token "{self.token}{"" if match else " "}" found at position {self.at}.')
+    def take(self, token: str) -> bool:
+        """Reads the next token if it is this one."""
+        found = self.tokens[-1] == token
+        if found:
+            self.tokens.pop()
+        return found
 
-    def wrong_end(self) -> FormulaError:
-        """The current token cannot follow the value before it."""
-        if self.kind == "number":
-            return FormulaError(f'Unexpected value "{self.token}" found at position {self.at}')
-        if self.kind == "name":
-            return FormulaError(f'Unexpected variable "{self.token}" found at position {self.at}')
-        if self.kind == "function":
-            return FormulaError(f'Unexpected function "{self.token}" at position {self.at}')
-        if self.token == ":":
-            return FormulaError(f"Misplaced colon at position {self.end}")
-        return self.wrong_begin()
+    def need(self, token: str) -> None:
+        """Refuses another token than this."""
+        if not self.take(token):
+            found = self.tokens[-1]
+            raise FormulaError(f'unexpected "{found}"' if found else "it ends too early")
 
-    def wrong_begin(self) -> FormulaError:
-        """No value begins with the current token."""
-        if not self.token:
-            return FormulaError(f"Unexpected end of expression at position {len(self.text) + 1}")
-        if self.token == ",":
-            return FormulaError(f"Unexpected argument separator at position {self.at}")
-        if self.token in "()":
-            return FormulaError(f'Unexpected parenthesis "{self.token}" at position {self.at}')
-        if self.token in "?:":
-            return FormulaError(f'The "{self.token}" operator must be preceded by a closing bracket.')
-        return FormulaError(f'Unexpected operator "{self.token}" found at position {self.at}')
-
-    def close(self) -> None:
-        """Reads the parenthesis after a value."""
-        if not self.token:
-            raise FormulaError("Missing parenthesis")
-        if self.token != ")":
-            raise self.wrong_end()
-        self.depth -= 1
-        self.advance()
-
-    def call(self) -> float:
-        name = self.token
-        self.advance()
-        self.depth += 1
-        self.advance()
-        arguments = []
-        if self.token != ")":
+    def call(self, name: str) -> float:
+        """The arguments of a function, after its parenthesis."""
+        arguments = [self.choice()]
+        while self.take(","):
             arguments.append(self.choice())
-            while self.token == ",":
-                self.advance()
-                arguments.append(self.choice())
-        end = self.end if name in _OF_SEVERAL else self.at
-        self.close()
-        if not arguments:
-            raise FormulaError(f'Too few parameters for function "{name}" at expression position {end}')
+        self.need(")")
         if name in _OF_SEVERAL:
             return _OF_SEVERAL[name](arguments)
+        if name not in _OF_ONE:
+            raise FormulaError(f'unknown function "{name}"')
         if len(arguments) > 1:
-            raise FormulaError(f'Too many parameters for function "{name}" at expression position {end}')
+            raise FormulaError(f'the function "{name}" has one argument')
         return _OF_ONE[name](arguments[0])
 
     def operand(self) -> float:
-        token, kind = self.token, self.kind
-        if kind == "function":
-            return self.call()
-        if kind in ("number", "name"):
-            self.advance()
-            return float(token) if kind == "number" else self.names[token]
-        if token == "(":
-            self.depth += 1
-            self.advance()
+        if self.take("-"):
+            return -self.binary(_POWER)
+        if self.take("+"):
+            return self.binary(_POWER)
+        if self.take("("):
             value = self.choice()
-            self.close()
+            self.need(")")
             return value
-        if token not in ("+", "-"):
-            raise self.wrong_begin()
-        self.advance()
-        if self.token in ("+", "-"):
-            raise FormulaError(f'Unexpected operator "{self.token}" found at position {self.end}')
-        value = self.binary(_POWER)
-        return -value if token == "-" else value
+        match = _TOKEN.match(self.tokens[-1])
+        if match and match["number"]:
+            return float(self.tokens.pop())
+        if not match or not match["name"]:
+            self.need("a value")
+        name = self.tokens.pop()
+        if self.take("("):
+            return self.call(name)
+        if name not in self.names:
+            raise FormulaError(f'unknown name "{name}"')
+        return self.names[name]
 
     def binary(self, least: int) -> float:
         """Operators of at least this precedence."""
         value = self.operand()
-        while self.kind == "operator" and self.token in _OPERATORS and _OPERATORS[self.token][0] >= least:
-            precedence, function = _OPERATORS[self.token]
-            self.advance()
+        while _OPERATORS.get(self.tokens[-1], (0,))[0] >= least:
+            precedence, function = _OPERATORS[self.tokens.pop()]
             value = function(value, self.binary(precedence if precedence == _POWER else precedence + 1))
         return value
 
     def choice(self) -> float:
         value = self.binary(1)
-        if self.token != "?":
+        if not self.take("?"):
             return value
-        self.advance()
         yes = self.choice()
-        if not self.token and self.depth:
-            raise FormulaError("Missing parenthesis")
-        if self.token in ("", ")"):
-            raise FormulaError("If-then-else operator is missing an else clause")
-        if self.token != ":":
-            raise self.wrong_end()
-        self.advance()
+        self.need(":")
         no = self.choice()
         return yes if value else no
 
@@ -235,11 +163,10 @@ class _Parser:
 def calculate(expression: str, names: Mapping[str, float]) -> float:
     """The value, which may be infinite or NaN. Raises FormulaError."""
     if not expression.strip():
-        raise FormulaError("Expression is empty.")
+        raise FormulaError("it is empty")
     parser = _Parser(expression, names)
     value = parser.choice()
-    if parser.token:
-        raise parser.wrong_end()
+    parser.need("")
     return value
 
 
@@ -277,6 +204,5 @@ def work_out(formula: str, figure: Figures) -> float | None:
     try:
         value = calculate(formula, {name: 1 if number is None else number for name, number in figures.items()})
     except FormulaError as error:
-        reason = re.sub("( found)? at position.*", "", str(error)).rstrip(". ")
-        raise Failure(f'"{formula}" is not a formula: {reason[:1].lower()}{reason[1:]}', USAGE) from None
+        raise Failure(f'"{formula}" is not a formula: {error}', USAGE) from None
     return value if None not in figures.values() and math.isfinite(value) else None

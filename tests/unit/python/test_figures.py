@@ -11,7 +11,7 @@ import pytest
 from forktail.failure import Failure
 from forktail.files import UNFINISHED, holds_nothing, read_file, replace_file
 from forktail.lab.format import Format, format_figure, format_published, with_unit
-from forktail.lab.formula import FormulaError, calculate, check_formula, figure_name, names_in, with_row
+from forktail.lab.formula import check_formula, figure_name, names_in, with_row
 from forktail.lab.results import Point, Results, read_results, write_results
 from forktail.lab.tables import evaluate
 from forktail.text import format_bytes, format_count, format_percent, visible_lines
@@ -72,49 +72,28 @@ def test_a_single_figure_has_the_range_of_its_repeats_and_a_formula_of_several_h
 @pytest.mark.parametrize(
     ("formula", "why"),
     [
-        ("run.rps / ", "unexpected end of expression"),
-        ("run.rps run.p99", 'unexpected variable "run.p99"'),
-        ("run.rps 2", 'unexpected value "2"'),
-        ("run.rps sqrt(2)", 'unexpected function "sqrt"'),
-        ("(run.rps", "missing parenthesis"),
-        ("max(run.rps", "missing parenthesis"),
-        ("run.rps)", 'unexpected parenthesis ")"'),
-        ("run.rps (2)", 'unexpected token "run.rps"'),
-        ("", "expression is empty"),
-        ("nothing(run.rps)", 'unexpected token "nothing"'),
-        ("run.rps $ 2", 'unexpected token "$ 2'),
-        ("* 2", 'unexpected operator "*"'),
-        ("--2", 'unexpected operator "-"'),
-        ("2 = 2", 'unexpected operator "="'),
-        ("1, 2", "unexpected argument separator"),
-        ("max(, 1)", "unexpected argument separator"),
-        ("sqrt(1, 2)", 'too many parameters for function "sqrt" at expression position 9'),
-        ("max()", 'too few parameters for function "max" at expression position 5'),
-        ("1 ? 2", "if-then-else operator is missing an else clause"),
-        ("(1 ? 2)", "if-then-else operator is missing an else clause"),
-        ("1 ? (2", "missing parenthesis"),
-        ("1 ? 2 run.a", 'unexpected variable "run.a"'),
-        ("1 : 2", "misplaced colon"),
-        ("? 1", 'the "?" operator must be preceded by a closing bracket'),
+        ("run.rps / ", "it ends too early"),
+        ("(run.rps", "it ends too early"),
+        ("1 ? 2", "it ends too early"),
+        ("", "it is empty"),
+        ("run.rps run.p99", 'unexpected "run.p99"'),
+        ("run.rps 2", 'unexpected "2"'),
+        ("run.rps)", 'unexpected ")"'),
+        ("run.rps $ 2", 'unexpected "$"'),
+        ("* 2", 'unexpected "*"'),
+        ("2 = 2", 'unexpected "="'),
+        ("1, 2", 'unexpected ","'),
+        ("max()", 'unexpected ")"'),
+        ("(1 ? 2)", 'unexpected ")"'),
+        ("1 : 2", 'unexpected ":"'),
+        ("nothing(run.rps)", 'unknown function "nothing"'),
+        ("sqrt(1, 2)", 'the function "sqrt" has one argument'),
     ],
 )
 def test_an_invalid_formula_is_reported_in_one_sentence_with_the_text_as_typed(formula: str, why: str) -> None:
     with pytest.raises(Failure) as refused:
         check_formula(formula)
-    said = str(refused.value)
-    assert said.startswith(f'"{formula}" is not a formula: {why}') and not said.endswith(".")
-
-
-def test_positions_are_those_of_the_expression() -> None:
-    for expression, why in (
-        ("keys*kees", 'Unexpected token "kees" found at position 5.'),
-        ("2 + ", "Unexpected end of expression at position 5"),
-        ("2 3", 'Unexpected value "3" found at position 2'),
-        ("(2))", 'Unexpected parenthesis ")" at position 3'),
-    ):
-        with pytest.raises(FormulaError) as refused:
-            calculate(expression, {"keys": 1})
-        assert str(refused.value) == why
+    assert str(refused.value) == f'"{formula}" is not a formula: {why}'
 
 
 def test_names() -> None:
