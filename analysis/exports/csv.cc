@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Tables as CSV files.
 //
-// An unknown value is an empty field; an empty text is "".
+// An unknown value is an empty field; an empty text is "". schema.json has the types, which CSV has not.
 #include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 
 #include "analysis/exports.h"
 
@@ -18,6 +19,7 @@ namespace
 {
 
 constexpr size_t kBuffer = 1 << 20;
+constexpr char kSchema[] = "schema.json";
 
 // Spreadsheets execute a cell that begins like this as a formula, and names come from strangers.
 bool IsFormula(const std::string &text)
@@ -87,7 +89,9 @@ public:
 	}
 	bool Open(const std::vector<TableKind> &tables) override
 	{
+		common::Json schema = common::Json::object();
 		for (const TableKind &t : tables) {
+			schema[t.name] = ColumnsJson(t);
 			files_.push_back({std::string(t.name) + ".csv", nullptr, {}, {}});
 			File &f = files_.back();
 			f.stream = fopen((directory_ + "/" + f.name).c_str(), "we");
@@ -97,7 +101,10 @@ public:
 				f.text += (&c == t.columns.data() ? "" : ",") + std::string(c.name);
 			f.text += "\r\n";
 		}
-		return true;
+		std::ofstream out(directory_ + "/" + kSchema);
+		out << schema.dump(1) << "\n";
+		out.close();
+		return out.good() || Fail(std::string("cannot write ") + kSchema + ": " + strerror(errno));
 	}
 	bool Write(size_t table, const Batch &batch) override
 	{
@@ -171,6 +178,16 @@ private:
 };
 
 } // namespace
+
+common::Json ColumnsJson(const TableKind &table)
+{
+	// By ColumnType.
+	constexpr const char *kTypes[] = {"int64", "int32", "double", "bool", "time", "text", "text"};
+	common::Json columns = common::Json::array();
+	for (const TableColumn &c : table.columns)
+		columns.push_back({c.name, kTypes[static_cast<size_t>(c.type)]});
+	return columns;
+}
 
 std::unique_ptr<TableSink> MakeCsv(const std::string &directory, bool raw)
 {

@@ -219,9 +219,6 @@ std::vector<std::string> DataSet::Strangers() const
 namespace
 {
 
-// By ColumnType.
-constexpr const char *kTypeNames[] = {"int64", "int32", "double", "bool", "time", "text", "text"};
-
 const TableKind *FindTable(const std::string &name)
 {
 	for (const TableKind &kind : Tables())
@@ -246,9 +243,7 @@ void AddOurs(const std::vector<std::string> &tables, common::Json *about)
 		const TableKind *kind = FindTable(name);
 		if (!kind || (columns.is_array() && columns.size() >= kind->columns.size()))
 			continue;
-		columns = common::Json::array();
-		for (const TableColumn &c : kind->columns)
-			columns.push_back({c.name, kTypeNames[static_cast<size_t>(c.type)]});
+		columns = ColumnsJson(*kind);
 	}
 	for (const CauseInfo &info : kCauseTable)
 		if (common::Json &cause = (*about)["causes"][info.name]; cause.is_null())

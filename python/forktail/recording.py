@@ -25,47 +25,9 @@ from forktail.failure import CANNOT, USAGE, Failure
 from forktail.programs import find_program, program
 from forktail.wheel import parquet_program
 
-# The columns of exports that are neither whole numbers nor named *_ns or *_time (docs/reference/exports-and-sql.md).
-_REAL = {"share", "mean_ns", "rate_per_s", "value"}
-_TIMES = {"time"}
-_FLAGS = {"child", "error", "from_iterations", "in_kernel", "off_cpu", "sampled", "serving", "slow", "unfinished"}
-_TEXTS = {
-    *("activity", "address", "arrival", "behind", "cause", "comm", "device", "forktail", "frames", "host", "kernel"),
-    *(
-        "labels",
-        "metric",
-        "name",
-        "on_host",
-        "op",
-        "operation",
-        "program",
-        "recorder_versions",
-        "role",
-        "run",
-        "run_id",
-    ),
-    *("sentence", "server", "server_version", "settings", "status", "syscall", "text", "thp", "unit", "wait_cause"),
-}
-# Columns whose name has another type in one table than in the others.
-_OF_TABLE = {
-    ("connections", "client"): "text",
-    ("threads", "client"): "flag",
-    ("spans", "detail"): "text",
-    ("spans", "stack"): "text",
-}
+# What a column holds, by its type in a CSV export's schema.json. Others: "time", "text".
+_KINDS = {"int64": "whole", "int32": "whole", "double": "real", "bool": "flag"}
 _CSV_ROWS = 1 << 16  # rows of a CSV table that are texts at a time
-
-
-def _type(table: str, column: str) -> str:
-    if (table, column) in _OF_TABLE:
-        return _OF_TABLE[table, column]
-    if column in _REAL:
-        return "real"
-    if column in _FLAGS:
-        return "flag"
-    if column in _TEXTS:
-        return "text"
-    return "time" if column in _TIMES or column.endswith("_time") else "whole"
 
 
 def _library(name: str, package: str) -> Any:
@@ -91,13 +53,21 @@ class Table:
     def __repr__(self) -> str:
         return f"<table {self.name}: {len(self):,} rows of {', '.join(self.columns)}>"
 
-    @cached_property
+    @property
     def columns(self) -> list[str]:
         """The names of the columns, in the order of the export."""
-        if self._arrow:
-            return list(import_module("pyarrow.parquet").read_schema(self._path).names)
-        with self._path.open(newline="") as file:
-            return next(csv.reader(file))
+        return list(self._kinds)
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        """What each column holds: whole, real, flag, time or text."""
+        if not self._arrow:
+            schema = json.loads((self._path.parent / "schema.json").read_text())
+            return {name: _KINDS.get(kind, kind) for name, kind in schema[self.name]}
+        of = import_module("pyarrow").types
+        known = {"whole": of.is_integer, "real": of.is_floating, "flag": of.is_boolean, "time": of.is_timestamp}
+        schema = import_module("pyarrow.parquet").read_schema(self._path)
+        return {one.name: next((kind for kind, holds in known.items() if holds(one.type)), "text") for one in schema}
 
     @cached_property
     def _rows(self) -> int:
@@ -119,13 +89,13 @@ class Table:
             pc = import_module("pyarrow.compute")
             for batch in source.iter_batches(_CSV_ROWS):
                 for i, name in enumerate(batch.schema.names):
-                    if _type(self.name, name) == "time":  # ns, which Python's datetime does not have
+                    if self._kinds[name] == "time":  # ns, which Python's datetime does not have
                         iso = pc.strftime(batch.column(i), format="%Y-%m-%dT%H:%M:%SZ")
                         batch = batch.set_column(i, name, iso)
                 yield from batch.to_pylist()
             return
         read: dict[str, Callable[[str], Any]] = {"whole": int, "real": float, "flag": "true".__eq__}
-        readers = [read.get(_type(self.name, column), str) for column in self.columns]
+        readers = [read.get(self._kinds[column], str) for column in self.columns]
         with self._path.open(newline="") as file:
             rows = csv.reader(file)
             next(rows)
@@ -167,7 +137,7 @@ class Table:
             if isinstance(values, np.ma.MaskedArray):
                 make = pd.arrays.BooleanArray if values.dtype == bool else pd.arrays.IntegerArray
                 values = make(values.data, np.ma.getmaskarray(values))
-            series[name] = pd.DatetimeIndex(values, tz="UTC") if _type(self.name, name) == "time" else values
+            series[name] = pd.DatetimeIndex(values, tz="UTC") if self._kinds[name] == "time" else values
         return pd.DataFrame(series, copy=False)
 
     def to_polars(self, *columns: str) -> Any:
@@ -178,7 +148,7 @@ class Table:
         np = _library("numpy", "python3-numpy")
         frame = []
         for name, values in self.to_numpy(*columns).items():
-            kind = _type(self.name, name)
+            kind = self._kinds[name]
             if kind == "text":
                 one = pl.Series(name, values.tolist(), dtype=pl.String)
             else:
@@ -197,7 +167,7 @@ class Table:
         arrays = {}
         for name, values in self.to_numpy(*columns).items():
             mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-            kind = {"text": pa.string(), "time": pa.timestamp("ns", "UTC")}.get(_type(self.name, name))
+            kind = {"text": pa.string(), "time": pa.timestamp("ns", "UTC")}.get(self._kinds[name])
             arrays[name] = pa.array(np.ma.getdata(values), type=kind, mask=mask, from_pandas=True)
         return pa.table(arrays)
 
@@ -205,7 +175,7 @@ class Table:
         """One column of the Parquet file; only that one is in memory twice."""
         np, pa, pc = import_module("numpy"), import_module("pyarrow"), import_module("pyarrow.compute")
         values = import_module("pyarrow.parquet").read_table(self._path, columns=[column]).column(0)
-        kind = _type(self.name, column)
+        kind = self._kinds[column]
         if kind == "text":
             coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
             coded = coded.unify_dictionaries().combine_chunks()
@@ -234,9 +204,9 @@ class Table:
             while part := list(islice(rows, _CSV_ROWS)):
                 cells = zip(*map(pick, part), strict=True) if len(columns) > 1 else [tuple(map(pick, part))]
                 for column, texts in zip(columns, cells, strict=True):
-                    parts[column].append(_array(_type(self.name, column), texts, known[column]))
+                    parts[column].append(_array(self._kinds[column], texts, known[column]))
         arrays = {}
-        for column, kind in ((column, _type(self.name, column)) for column in columns):
+        for column, kind in ((column, self._kinds[column]) for column in columns):
             chunks = parts.pop(column) or [_array(kind, (), {})]
             masked = any(isinstance(chunk, np.ma.MaskedArray) for chunk in chunks)
             arrays[column] = (np.ma.concatenate if masked else np.concatenate)(chunks)
@@ -342,11 +312,10 @@ class Run:
 
     def table(self, name: str) -> Table:
         """A table by its name. The first one exports all of them. Raises Failure (status 2) for a name that is none."""
-        path = next(self._tables.glob(f"{name}.*"), None)
-        if path is None:
-            names = ", ".join(sorted(file.stem for file in self._tables.iterdir()))
-            raise Failure(f"a run has no table {name}. It has {names}", USAGE)
-        return Table(name, path)
+        files = {file.stem: file for file in self._tables.iterdir() if file.suffix != ".json"}
+        if name not in files:
+            raise Failure(f"a run has no table {name}. It has {', '.join(sorted(files))}", USAGE)
+        return Table(name, files[name])
 
     @property
     def _tables(self) -> Path:

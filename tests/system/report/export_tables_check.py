@@ -38,7 +38,7 @@ def one(query):
 
 
 tables = sorted(name[:-8] for name in os.listdir(parquet_dir))
-same("tables", tables, sorted(name[:-4] for name in os.listdir(csv_dir)))
+same("tables", tables, sorted(name[:-4] for name in os.listdir(csv_dir) if name.endswith(".csv")))
 for table in tables:
     db.execute(f"create view {table} as select * from read_parquet('{parquet_dir}/{table}.parquet')")
 

@@ -17,6 +17,7 @@
 #include "analysis/explain.h"
 #include "analysis/run.h"
 #include "common/files.h"
+#include "common/json.h"
 #include "recording/recording.h"
 
 namespace forktail::analysis::exports
@@ -191,6 +192,9 @@ struct TableKind {
 	std::vector<TableColumn> columns;
 	const char *row = ""; // what a row is: "request"
 };
+
+// The columns of a table with their types: [["run_id", "text"], ["start_ns", "int64"] ...].
+common::Json ColumnsJson(const TableKind &table);
 
 // Some rows of a table. An unknown value is empty in CSV and NULL in SQL.
 class Batch

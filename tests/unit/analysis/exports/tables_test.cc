@@ -71,6 +71,9 @@ TEST_CASE("CSV by RFC 4180: an unknown value is an empty field, empty text is a 
 			    "id,\"a \"\"b\"\",\r\nc\",7,1970-01-01T00:00:01.000000001Z,true\r\n"
 			    "id,\"\",,,false\r\n"
 			    "id,,0,1970-01-01T00:00:59.000000000Z,false\r\n");
+	std::ifstream schema(std::string(directory) + "/schema.json");
+	CHECK(nlohmann::json::parse(schema)["t"].dump() ==
+	      R"([["run_id","text"],["text","text"],["n","int64"],["time","time"],["yes","bool"]])");
 	std::filesystem::remove_all(directory);
 }
 
