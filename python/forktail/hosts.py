@@ -36,7 +36,7 @@ from forktail.failure import CANNOT, NO, USAGE, Failure
 from forktail.files import replace_file
 from forktail.options import Command, Option
 from forktail.programs import find_program
-from forktail.text import format_count, visible
+from forktail.text import command_line, format_count, parse_duration, visible
 from forktail.toml import Table, read_table
 
 COMMAND = Command(
@@ -61,7 +61,6 @@ _SPARE_S = 120  # on a host that is cut off, programs end by themselves so long 
 _SILENT_S, _LEAVE_S, _LEAVING_S, _GATHERING_S, _ONE_HOST_S, _QUIETLY_S = 20, 75, 15, 600, 60, 5
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _TARGETS = ("port", "pid", "name-of", "unix", "container", "cgroup")
-_UNIT_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 Message = dict[str, Any]
 
@@ -146,11 +145,10 @@ def _time(table: Table, key: str, default_ns: int) -> int:
     if key not in table.node:
         return default_ns
     text = table.text(key)
-    found = re.fullmatch(r"(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)(ns|us|ms|s|m|h)", text, re.ASCII)
-    ns = float(found[1]) * _UNIT_NS[found[2]] if found else -1
-    if not 0 <= ns <= 1e18:
+    ns = parse_duration(text)
+    if ns is None:
         table.refuse(f'`{key}` must be a time such as "30s", not "{text}"', key)
-    return int(ns + 0.5)
+    return ns
 
 
 def _host(table: Table, plan: Plan) -> PlanHost:
@@ -231,15 +229,6 @@ def roles_of(plan: Plan, host: PlanHost) -> str:
     counts = [(kind, kinds.count(kind)) for kind in ("recorder", "load")]
     roles = [f"{count} {kind}s" if count > 1 else kind for kind, count in counts if count]
     return " and ".join(roles) or "nothing"
-
-
-def command_line(argv: list[str]) -> str:
-    """One line, with quotes where a shell needs them."""
-    quoted = ("'" + word.replace("'", "'\\''") + "'" for word in argv)
-    return " ".join(
-        word if word and not set(word) & set(" '\"\\$&;|<>*?()`\n") else quote
-        for word, quote in zip(argv, quoted, strict=True)
-    )
 
 
 def describe_plan(plan: Plan) -> str:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""Numbers as text, and untrusted text in printable form, as forktail's C++ programs print them (common/format.cc,
-common/text/visible.c).
+"""Numbers as text and back, commands as a line, and untrusted text in printable form, as forktail's C++ programs do it
+(common/format.cc, common/text/visible.c).
 
 Rounding happens before the unit is chosen, so that 999,999 bytes read "1.00 MB" and never "1000 kB".
 """
 
 import re
+import shlex
+
+_UNIT_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
 
 def format_count(count: int) -> str:
@@ -21,6 +24,18 @@ def format_bytes(size: int) -> str:
 def format_duration(ns: int) -> str:
     """58900000 -> "58.9 ms"; from 1000 s on whole seconds, "1,204 s"."""
     return f"{format_count(round(ns / 1e9))} s" if ns >= 999.5e9 else _scaled(ns, ["ns", "us", "ms", "s"])
+
+
+def parse_duration(text: str) -> int | None:
+    """A time with a unit in ns: "30s", "500ms". None: not such a time, or more than 30 years."""
+    found = re.fullmatch(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(ns|us|ms|s|m|h)", text, re.ASCII)
+    ns = float(found[1]) * _UNIT_NS[found[2]] if found else -1
+    return int(ns + 0.5) if 0 <= ns <= 1e18 else None
+
+
+def command_line(argv: list[str]) -> str:
+    """One line, with quotes where a shell needs them."""
+    return " ".join(word if re.fullmatch(r"""[^ '"\\$&;|<>*?()`\n]+""", word) else shlex.quote(word) for word in argv)
 
 
 def _scaled(value: float, units: list[str]) -> str:

@@ -7,7 +7,6 @@ Templates are expanded when a server is started, because count, memory and addre
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -64,8 +63,3 @@ def make_plan(spec: ServerSpec, values: Values) -> ServerPlan:
         memory_bytes=memory_bytes,
         config=[expand(word, values) for word in spec.config],
     )
-
-
-def command_line(argv: list[str]) -> str:
-    """One line, with quotes where a shell needs them."""
-    return " ".join(word if re.fullmatch(r"""[^ '"\\$&;|<>*?()`\n]+""", word) else shlex.quote(word) for word in argv)

@@ -12,8 +12,9 @@ import forktail
 from forktail.files import replace_file
 from forktail.host.machine import host_name, kernel_release
 from forktail.lab.forks import ForkReport, Forks
-from forktail.lab.point_run import PointRun, command_line
+from forktail.lab.point_run import PointRun
 from forktail.servers.redis import Redis, number
+from forktail.text import command_line
 
 # Settings that matter to latency.
 _SETTINGS = (

@@ -21,7 +21,7 @@ from forktail.failure import USAGE, Failure
 from forktail.lab.format import Format
 from forktail.lab.formula import FormulaError, calculate, check_formula, names_in, with_row
 from forktail.servers.kinds import find_kind, kind_names
-from forktail.text import format_bytes, format_count
+from forktail.text import format_bytes, format_count, parse_duration
 
 # Selects points: sweep variable -> allowed values, in the order of names. Empty: all points.
 Filter = dict[str, list[str]]
@@ -254,13 +254,11 @@ def split_words(text: str) -> list[str] | None:
 
 def parse_due(text: str) -> Due | None:
     """When an event happens: "25%", "2s" or "500ms". None: invalid text."""
-    match = re.fullmatch(r"((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(%|ms|s)", text, re.ASCII)
-    number = float(match[1]) if match else math.inf
-    if match and match[2] == "%":
-        return Due(True, number / 100, 0) if number <= 100 else None
-    if not match or number > 1e9:
-        return None
-    return Due(False, 0, number / 1000 if match[2] == "ms" else number)
+    if text.endswith("%"):
+        percent = parse_number(text[:-1])
+        return Due(True, percent / 100, 0) if percent is not None and 0 <= percent <= 100 else None
+    ns = parse_duration(text) if text.endswith("s") else None  # a load of minutes has a share
+    return None if ns is None else Due(False, 0, ns / 1e9)
 
 
 def matches(where: Filter, values: Values) -> bool:

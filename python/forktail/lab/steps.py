@@ -5,7 +5,6 @@ The recorder runs from before the first request until after the last, and counte
 """
 
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from forktail.host.session import Child, Command
 from forktail.lab.actions import run_action, say_text
 from forktail.lab.counters import add_difference, read_counters
 from forktail.lab.forks import LOOK_NS, Forks, ask_for_fork, await_fork, look_at_fork
-from forktail.lab.point_run import PointRun, command_line
+from forktail.lab.point_run import PointRun
 from forktail.lab.program_figures import (
     add_benchmark_figures,
     add_explanation,
@@ -32,6 +31,7 @@ from forktail.lab.scenario import Action, StepSpec, expand, matches, parse_due, 
 from forktail.servers import instances_of, load_words
 from forktail.servers.logs import find_in_log
 from forktail.servers.topology import Topology
+from forktail.text import command_line, parse_duration
 
 RECORDER_S = 30  # to write its data
 CAUSE_KNOWN_S = 0.2
@@ -72,16 +72,10 @@ def _located(run: PointRun, line: int) -> Iterator[None]:
 
 
 def _duration_s(words: list[str]) -> float:
-    """The load's --duration in seconds; 0 without one."""
-    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "": 1}
-    seconds = 0.0
-    for option, value in zip(words, words[1:], strict=False):
-        if option == "--duration":
-            found = re.fullmatch(r"([0-9.]+(?:e[-+]?[0-9]+)?)(ns|us|ms|s|m|h|)", value)
-            if not found:
-                return 0  # forktail-load refuses it
-            seconds = float(found[1]) * units[found[2]]
-    return seconds
+    """The load's --duration in seconds; 0 without one, or if forktail-load refuses it."""
+    given = [value for option, value in zip(words, words[1:], strict=False) if option == "--duration"]
+    ns = (parse_duration(given[-1]) or parse_duration(given[-1] + "s") or 0) if given else 0
+    return ns / 1e9
 
 
 def event_times(step: StepSpec, words: list[str]) -> list[TimedEvent]:

@@ -10,7 +10,6 @@ from forktail.failure import Failure
 from forktail.hosts import (
     LoadSecond,
     MpiRun,
-    command_line,
     describe_plan,
     jobs_of,
     main,
@@ -22,6 +21,7 @@ from forktail.hosts import (
     read_progress,
     roles_of,
 )
+from forktail.text import command_line
 
 HOSTS = 'duration = "90s"\n[[hosts]]\nname = "a"\n[[hosts]]\nname = "b"\naddress = "10.0.0.2"\n'
 LOAD = '[[load]]\nhost = "a"\n'
@@ -51,7 +51,6 @@ def test_a_plan_defines_what_runs_where():
     assert describe_plan(plan).startswith(
         "a (a): 2 recorders\n  forktail-clock serve --listen a\n  forktail-record -o /var/"
     )
-    assert command_line(["a b", "it's", ""]) == "'a b' 'it'\\''s' ''"
 
 
 def test_ranks_get_the_plan_as_json():

@@ -14,11 +14,12 @@ from forktail.lab.counters import Counters, CpuCounters, HostCounters, add_diffe
 from forktail.lab.experiment import merge, needs_root
 from forktail.lab.main import main
 from forktail.lab.pairs import apply_side, draw_order
-from forktail.lab.point_run import command_line, make_plan
+from forktail.lab.point_run import make_plan
 from forktail.lab.results import Point
 from forktail.lab.scenario import Action, Scenario, ServerSpec, Size, StepSpec, SwapSpec
 from forktail.lab.steps import event_times
 from forktail.servers import Instance, ServerPlan, Topology, find_kind
+from forktail.text import command_line
 
 EVENTS = [Action(at="50%"), Action(at="25%"), Action(at="0s")]
 LOADS = [("500us", 500e-6), ("20ms", 0.02), ("4s", 4), ("60", 60), ("2m", 120), ("1h", 3600), ("0.5h", 1800)]
