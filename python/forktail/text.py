@@ -22,7 +22,7 @@ def format_bytes(size: int) -> str:
 
 
 def format_duration(ns: int) -> str:
-    """58900000 -> "58.9 ms"; from 1000 s on whole seconds, "1,204 s"."""
+    """58900000 -> "58.9 ms"; 1000 s and more have no decimals: "1,204 s"."""
     return f"{format_count(round(ns / 1e9))} s" if ns >= 999.5e9 else _scaled(ns, ["ns", "us", "ms", "s"])
 
 
