@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <unistd.h>
 
@@ -79,13 +80,17 @@ int RunPython(const std::string &command, const std::vector<std::string> &module
 		python = AnyPython();
 	if (python.empty()) {
 		const std::string chosen = ChosenPython();
-		return Refuse(chosen.empty()
-				  ? "forktail " + command +
-					" needs Python 3.11 or later. Run: apt-get install python3"
-				  : "$FORKTAIL_PYTHON, which is " + chosen + ", is not Python 3.11 or later",
+		return Refuse(chosen.empty() ? "forktail " + command +
+						   " needs Python 3.11 or later. Run: apt-get install python3"
+					     : "cannot run $FORKTAIL_PYTHON, which is " + chosen +
+						   ". Set it to the path of Python 3.11 or later",
 			      kCant);
 	}
 	setenv("FORKTAIL_BIN_DIR", OwnDirectory().c_str(), 1);
+	// Files that the package opens must not become standard input or output.
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", O_RDWR); // the lowest free number is this one
 	// Python's own start does not expect SIGINT; __main__.py unblocks it.
 	sigset_t interrupt;
 	sigemptyset(&interrupt);

@@ -175,7 +175,7 @@ bool ForkChild(const Command &command, Child *child, std::string *error)
 	return false;
 }
 
-bool AwaitProgram(Child *child, std::string *error)
+static bool AwaitProgram(Child *child, std::string *error)
 {
 	int failure;
 	ssize_t n;

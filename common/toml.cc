@@ -2,8 +2,6 @@
 // Tables of TOML files.
 #include "common/toml.h"
 
-#include <cmath>
-
 #include "common/format.h"
 #include "common/text.h"
 

@@ -8,6 +8,7 @@ is the one beside this file. A command is a module with main(words) -> exit stat
 import os
 import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 # cli/python.cc blocked SIGINT, because Python's own start would end with a traceback. Until a command runs it kills.
@@ -20,7 +21,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 # before the package, which is new
     print("forktail: " + sys.executable + " is older than Python 3.11. Run: apt-get install python3", file=sys.stderr)
     sys.exit(3)
 
-from forktail.failure import CANNOT, Failure  # noqa: E402
+from forktail.failure import CANNOT, Failure, die_of  # noqa: E402
 from forktail.text import visible_lines  # noqa: E402
 
 # The command, its module, and the program's name before its errors.
@@ -33,27 +34,32 @@ COMMANDS = {
 }
 
 
-def die_of(number: int) -> None:
-    """As a program that does not handle the signal: the parent, often a shell script, must see it."""
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-
-
 def main() -> int:
     command, *words = sys.argv[1:]
     module, program = COMMANDS[command]
     try:
         signal.signal(signal.SIGINT, interrupt)
         try:
-            status: int = import_module(module).main(words)
-        finally:
+            status = import_module(module).main(words)
+        except SystemExit as end:  # of --help, or of a program that printed why
+            status = end.code
+        try:
             sys.stdout.flush()
-        return status
+        except OSError as error:  # a full disk
+            error.filename = "standard output"
+            raise
+        return int(status or 0)
     except Failure as failure:
+        with suppress(OSError):
+            sys.stdout.flush()
         print(f"{program}: {visible_lines(str(failure))}", file=sys.stderr)
         return failure.status
     except BrokenPipeError:
         die_of(signal.SIGPIPE)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        about = f"{error.filename}: " if error.filename else ""
+        print(f"{program}: {about}{error.strerror}", file=sys.stderr)
     except KeyboardInterrupt:
         die_of(signal.SIGINT)
     return CANNOT

@@ -19,7 +19,6 @@ namespace
 {
 
 constexpr size_t kBuffer = 1 << 20;
-constexpr char kSchema[] = "schema.json";
 
 // Spreadsheets execute a cell that begins like this as a formula, and names come from strangers.
 bool IsFormula(const std::string &text)
@@ -101,10 +100,10 @@ public:
 				f.text += (&c == t.columns.data() ? "" : ",") + std::string(c.name);
 			f.text += "\r\n";
 		}
-		std::ofstream out(directory_ + "/" + kSchema);
+		std::ofstream out(directory_ + "/schema.json");
 		out << schema.dump(1) << "\n";
 		out.close();
-		return out.good() || Fail(std::string("cannot write ") + kSchema + ": " + strerror(errno));
+		return out.good() || Fail("cannot write schema.json: " + std::string(strerror(errno)));
 	}
 	bool Write(size_t table, const Batch &batch) override
 	{

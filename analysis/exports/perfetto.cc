@@ -248,7 +248,7 @@ public:
 	// The arrow numbers of a request, by its index among the slow ones.
 	std::vector<uint64_t> Of(const Explanation &e, size_t slow) const;
 	// Finds the target spans that begin in a stretch.
-	void Find(const Explanation &e, const Run &run, uint64_t from_ns, uint64_t to_ns);
+	void Find(const Explanation &e, const Run &run, const Waits &waits, uint64_t from_ns, uint64_t to_ns);
 	// The arrows to a span of that stretch, by its index in Run::spans.
 	const std::vector<uint64_t> &To(uint32_t span) const;
 
@@ -537,7 +537,7 @@ bool PerfettoExporter::Stretch(const Explanation &e, const Run &run, uint64_t fr
 	from_ns_ = from_ns;
 	to_ns_ = to_ns;
 	const Waits waits(run);
-	flows_.Find(e, run, from_ns, to_ns);
+	flows_.Find(e, run, waits, from_ns, to_ns);
 	for (size_t i = 0; i < run.threads.size(); i++) {
 		AddSpans(run, waits, run.threads[i], &threads_[i]);
 		AddSamples(run, run.threads[i]);
@@ -641,9 +641,8 @@ void Flows::FindReach(const Run &run)
 	}
 }
 
-void Flows::Find(const Explanation &e, const Run &run, uint64_t from_ns, uint64_t to_ns)
+void Flows::Find(const Explanation &e, const Run &run, const Waits &waits, uint64_t from_ns, uint64_t to_ns)
 {
-	const Waits waits(run);
 	to_.clear();
 	FindReach(run);
 	found_.resize(e.blame.slow.size());

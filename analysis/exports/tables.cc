@@ -140,8 +140,8 @@ constexpr Type kInt = {ColumnType::Int}, kSmall = {ColumnType::Small}, kDouble =
 				     return {"read", "write", "discard", "flush", "other"};
 			     }};
 
-// A column. `get` returns the value for a row's source, or for the source's `of`. For a time of day it
-// returns the instant. std::nullopt is unknown, as is an index beyond the names.
+// A column. `get` returns the value for a row's source, or for the source's `of`. For a Time it returns
+// CLOCK_MONOTONIC in ns, and Put() converts it. std::nullopt is unknown, as is an index beyond the names.
 template <class Getter> struct Field {
 	const char *name;
 	Type type;
@@ -179,7 +179,7 @@ template <class T> struct Source {
 	size_t n;
 	const T &of;
 };
-struct RunSource : Source<Blame> {
+struct RunRow : Source<Blame> {
 	const Explanation &e;
 };
 struct SpanSource : Source<ft_span> {
@@ -719,7 +719,8 @@ public:
 	bool Stretch(const Explanation &, const Run &run, uint64_t from_ns, uint64_t to_ns) override
 	{
 		const Waits waits(run);
-		const Activities activities = ActivitiesOf(run);
+		const bool sampled = at_[IndexOf(kSamples)] != SIZE_MAX;
+		const Activities activities = sampled ? ActivitiesOf(run) : Activities();
 		auto began = [&](uint64_t t_ns) { return t_ns >= from_ns && t_ns < to_ns; };
 		for (size_t n = 0; n < run.threads.size() && ok_; n++) {
 			const Thread &t = run.threads[n];
@@ -812,7 +813,7 @@ private:
 	}
 	void AddFacts(const Explanation &e)
 	{
-		Add(kRuns, RunSource{{e.run, 0, e.blame}, e});
+		Add(kRuns, RunRow{{e.run, 0, e.blame}, e});
 		for (const CauseRow &row : e.blame.causes)
 			Add(kCausesTable, row);
 		for (const HopRow &row : e.blame.hops)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Parses the --help texts of forktail's programs.
 
-C programs print it with argp, C++ programs with CLI11, Python commands like CLI11, the fleet with argparse. In all of them an option's line starts with
-a few spaces and a hyphen, and its description follows after at least two spaces or on the next lines. This is the only
-source of options for pages and completions.
+C programs print it with argp, C++ programs with CLI11, Python commands like CLI11, the fleet with argparse. In all of them
+an option's line starts with a few spaces and a hyphen, and its description follows after at least two spaces or on the
+next lines. This is the only source of options for pages and completions.
 """
 import os
 import re

@@ -3,8 +3,9 @@
  *
  * A binary search finds the names of a log, because the recorder does it for every request; rows behind them
  * are searched one by one. A name that Redis and memcached share has the properties of both; each user takes
- * those of the protocol at hand. Positions of keys are those of COMMAND INFO, opcodes those of memcached's
- * doc/protocol-binary.txt; tests/system/load/command_table_test.cc compares the table with servers. */
+ * those of the protocol at hand. Positions of keys are those of COMMAND INFO:
+ * tests/system/load/command_table_test.cc compares Redis' and Valkey's own commands with servers, but not
+ * those of modules. Opcodes are those of memcached's doc/protocol-binary.txt. */
 #include "common/commands.h"
 
 #include <ctype.h>
@@ -257,8 +258,8 @@ const struct command_row commands_table[COMMAND_ROWS] = {
 	.memcached = {FORM_EXPIRY, 3, 3, REPLY_TOUCHED, "mg", " T", ""}),
     ROW("TS.ADD", 1),
     ROW("TS.GET", 1),
-    ROW("TS.MADD", 1),
-    ROW("TS.MRANGE", 1),
+    ROW("TS.MADD", 1, .split = 3),
+    ROW("TS.MRANGE", 0),
     ROW("TS.RANGE", 1),
     ROW("TTL", 1),
     ROW("TYPE", 1),

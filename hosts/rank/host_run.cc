@@ -24,6 +24,7 @@ namespace forktail::hosts
 namespace
 {
 
+constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kReadyNs = 30 * kSecondNs, kLoadEndsNs = 30 * kSecondNs, kHeardNs = 2 * kSecondNs;
 
 std::string PathOf(const HostRun &host_run, const std::string &name, const char *extension)
@@ -182,6 +183,9 @@ bool ReadPlan(const std::string &text, Plan *plan)
 			PlanHost host = {one.at("name"), one.at("programs"), one.at("directory"), {}};
 			for (const Message &job : one.at("jobs"))
 				host.jobs.push_back({job.at("kind"), job.at("name"), job.at("argv")});
+			for (const Job &job : host.jobs)
+				if (job.argv.empty())
+					return false;
 			plan->hosts.push_back(host);
 		}
 	} catch (const nlohmann::json::exception &) {

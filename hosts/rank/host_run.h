@@ -14,8 +14,6 @@
 namespace forktail::hosts
 {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
-
 struct Job {
 	// In the order of their start; they are ended in reverse order.
 	std::string kind;	       // "clock", "recorder", "load"
@@ -45,6 +43,7 @@ const PlanHost *FindHost(const Plan &plan, const std::string &name);
 // How a host's rank reports to forktail: lines of JSON on its standard output, which mpirun forwards without
 // MPI calls. Other lines are mpirun's own.
 //
+//   {"forktail":"go","seconds":2.1}                        all are ready; of rank 0
 //   {"forktail":"hello","host":"redis-a","pid":77,...}     identity of the rank
 //   {"forktail":"started","host":..,"name":"server","argv":[..]}
 //   {"forktail":"progress","host":..,"name":"load","line":"SET+GET  3 s  ..."}
@@ -54,7 +53,7 @@ const PlanHost *FindHost(const Plan &plan, const std::string &name);
 //   {"forktail":"here","host":..}                          heartbeat
 //   {"forktail":"loaded","host":..}                        all its loads have ended
 //   {"forktail":"over","host":..}                          all its programs have ended
-//   {"forktail":"stored","host":..,"files":[..]} and {"forktail":"left",..,"why":..}   from gathering
+//   {"forktail":"stored","host":..} and {"forktail":"left",..,"why":..}   from gathering
 
 using Message = nlohmann::ordered_json;
 

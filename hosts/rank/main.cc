@@ -204,7 +204,7 @@ bool Agree(HostRun *host_run, const std::string &host, Plan *plan, uint64_t *beg
 		return false;
 	const PlanHost *mine = ReadPlan(rest, plan) ? FindHost(*plan, host) : nullptr;
 	if (!mine)
-		error = "the plan has no host " + host;
+		error = "cannot read the plan, or it has no host " + host;
 	const bool can =
 	    mine && PrepareHostRun(*mine, host_run, &error) && StartRecorders(host_run, *mine, &error);
 	if (!can)
@@ -477,7 +477,12 @@ int HandOver(const std::string &token, const std::string &host)
 	const size_t line = text.find('\n');
 	const std::string run = text.substr(7, line - 7);
 	const PlanHost *mine = ReadPlan(text.substr(line + 1), &plan) ? FindHost(plan, host) : nullptr;
-	const std::string directory = mine ? mine->directory : "";
+	if (!mine) {
+		Left(host, "cannot read the plan");
+		EndTalk();
+		return 3;
+	}
+	const std::string &directory = mine->directory;
 	struct stat here;
 	// Not a link of another user.
 	if (lstat(directory.c_str(), &here) != 0 || !S_ISDIR(here.st_mode) || here.st_uid != geteuid()) {

@@ -396,11 +396,6 @@ int target_files_fd(const struct target_files *f)
 	return f && has_helper(f) ? f->helper.socket : -1;
 }
 
-bool target_files_busy(const struct target_files *f)
-{
-	return f && f->queue;
-}
-
 struct target_files_figures target_files_so_far(const struct target_files *f)
 {
 	struct target_files_figures figures = {0};

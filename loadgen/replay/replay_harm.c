@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which commands are omitted (common/commands.h says why), and what depends on the keys of recorded commands.
- * A blocking command has a time-out; only one of 0 never ends. */
+ * A blocking command is omitted only if its time-out is 0, because it would wait without limit. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

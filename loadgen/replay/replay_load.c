@@ -272,8 +272,6 @@ struct gather_name {
 	char text[OPERATION_NAME];
 	uint64_t count;
 	const struct command_row *row; /* NULL: it has none */
-	bool selects;
-	enum replay_part part; /* of a transaction */
 	uint32_t operation;
 	UT_hash_handle hh;
 };
@@ -316,24 +314,12 @@ static struct gather_client *find_client(struct gather *g, const struct replay_w
 	return NULL;
 }
 
-static enum replay_part part_of(const struct command_row *row)
-{
-	unsigned flags = row ? row->flags : 0;
-
-	return flags & COMMAND_WATCH	 ? REPLAY_WATCH
-	       : flags & COMMAND_UNWATCH ? REPLAY_UNWATCH
-	       : flags & COMMAND_MULTI	 ? REPLAY_MULTI
-	       : flags & COMMAND_EXEC	 ? REPLAY_EXEC
-					 : REPLAY_PLAIN;
-}
-
 /* NULL: out of memory. */
 static struct gather_name *add_name(struct gather *g, const char *text)
 {
 	struct gather_name *n = &g->names[HASH_COUNT(g->by_name)];
-	const struct command_row *row = commands_row(text, strlen(text));
 
-	*n = (struct gather_name){.row = row, .selects = strcmp(text, "SELECT") == 0, .part = part_of(row)};
+	*n = (struct gather_name){.row = commands_row(text, strlen(text))};
 	memcpy(n->text, text, strlen(text) + 1);
 	HASH_ADD_STR(g->by_name, text, n);
 	return hash_added(n) ? n : NULL;
@@ -434,10 +420,24 @@ static bool selected(const struct replay_item *item, uint32_t *database)
 	return true;
 }
 
+static enum replay_part part_of(const struct command_row *row)
+{
+	unsigned flags = row ? row->flags : 0;
+
+	return flags & COMMAND_WATCH	 ? REPLAY_WATCH
+	       : flags & COMMAND_UNWATCH ? REPLAY_UNWATCH
+	       : flags & COMMAND_MULTI	 ? REPLAY_MULTI
+	       : flags & COMMAND_EXEC	 ? REPLAY_EXEC
+					 : REPLAY_PLAIN;
+}
+
 bool gather_add(struct gather *g, const struct replay_item *item)
 {
 	struct replay *r = g->r;
 	uint32_t name = find_name(g, &item->words[0]), database = item->database;
+	/* There may be more names than the table keeps, and those may be harmful, too. */
+	const struct command_row *row =
+	    name == OTHER_NAME ? commands_row(item->words[0].at, item->words[0].length) : g->names[name].row;
 	size_t length = item->wire.length;
 	const char *bytes = item->wire.at;
 	struct replay_record *record;
@@ -449,8 +449,8 @@ bool gather_add(struct gather *g, const struct replay_item *item)
 		r->scripted++;
 		return true;
 	}
-	if (name != OTHER_NAME && g->names[name].row)
-		harm = harm_find(g->allowed, item, g->names[name].row);
+	if (row)
+		harm = harm_find(g->allowed, item, row);
 	if (harm >= 0) {
 		r->left_out[harm]++;
 		return true;
@@ -461,7 +461,7 @@ bool gather_add(struct gather *g, const struct replay_item *item)
 		bytes = write_wire(g, item, &length);
 	if (!record || !bytes || length > UINT32_MAX)
 		return false;
-	if (name != OTHER_NAME && g->names[name].selects)
+	if (row && strcmp(row->name, "SELECT") == 0)
 		selects = selected(item, &client->database);
 	if (database == REPLAY_OWN_DATABASE || selects)
 		database = client->database;
@@ -475,7 +475,7 @@ bool gather_add(struct gather *g, const struct replay_item *item)
 	    .next = name, /* until names have become operations */
 	    .database = (uint16_t)(database < REPLAY_DATABASE_MAX ? database : REPLAY_DATABASE_MAX),
 	    .selects = selects,
-	    .part = name == OTHER_NAME ? REPLAY_PLAIN : g->names[name].part,
+	    .part = part_of(row),
 	};
 	r->count++;
 	return true;

@@ -6,6 +6,12 @@
 
 #include "loadgen/protocol.h"
 
+/* A command's row says its reply in the scanner's numbers (common/commands.h). */
+_Static_assert((int)RESP_LINE == (int)REPLY_LINE && (int)RESP_INTEGER == (int)REPLY_INTEGER &&
+		   (int)RESP_STRING == (int)REPLY_VALUE && (int)RESP_ARRAY == (int)REPLY_LIST &&
+		   (int)RESP_NIL == (int)REPLY_NIL,
+	       "two kinds of one reply");
+
 enum state {
 	AT_TYPE, /* zero: a scanner at rest */
 	IN_LINE,

@@ -6,10 +6,12 @@ The output's directory may be anybody's: a temporary name is new and cannot be g
 followed.
 """
 
+import json
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from forktail.failure import Failure
 
@@ -68,6 +70,20 @@ def replace_file(path: Path | str, text: str) -> None:
         if temporary:
             Path(temporary).unlink(missing_ok=True)
         raise Failure(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_json(path: Path | str, document: Any, indent: int | str) -> None:
+    """Writes a document as JSON, with replacement characters for bytes that are not UTF-8. Raises Failure."""
+    text = json.dumps(document, indent=indent, ensure_ascii=False)
+    replace_file(path, text.encode(errors="surrogateescape").decode(errors="replace") + "\n")
+
+
+def make_directory(path: Path | str, name: str = "") -> None:
+    """Makes a directory and those above it, if they do not exist. `name`: the path in the message. Raises Failure."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"cannot create the directory {name or path}: {error.strerror}") from error
 
 
 def holds_nothing(directory: Path | str) -> bool:

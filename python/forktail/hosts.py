@@ -33,7 +33,7 @@ from typing import Any
 
 from forktail import __version__
 from forktail.failure import CANNOT, NO, USAGE, Failure
-from forktail.files import replace_file
+from forktail.files import replace_file, write_json
 from forktail.options import Command, Option
 from forktail.programs import find_program
 from forktail.text import command_line, format_count, parse_duration, visible
@@ -673,7 +673,7 @@ class Session:
             "hosts": hosts,
             "troubles": self.troubles,
         }
-        replace_file(f"{self.mpi.run}/run.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n")
+        write_json(f"{self.mpi.run}/run.json", about, 2)
 
 
 def prepare(run: str) -> tuple[str, str]:

@@ -141,15 +141,15 @@ class Command:
                 raise ValueError(f"{o.name} is required")
             if o.key in given and o.excludes.lstrip("-") in given:
                 raise ValueError(f"{o.name} excludes {o.excludes}")
+        if extra:
+            were = "argument was" if len(extra) == 1 else "arguments were"
+            raise ValueError(f"The following {were} not expected: {' '.join(extra)}")
         if self.commands:
             if not rest:
                 raise ValueError("A subcommand is required")
             command = next(c for c in self.commands if c.name.split()[-1] == rest[0])
             command, more = command.parse(rest[1:])
             return command, {**values, **more}, False
-        if extra:
-            were = "argument was" if len(extra) == 1 else "arguments were"
-            raise ValueError(f"The following {were} not expected: {' '.join(extra)}")
         return self, values, False
 
     def _scan(self, words: list[str]) -> tuple[dict[str, list[str]], list[str], list[str]]:

@@ -217,13 +217,13 @@ def read_table(text: str | bytes, path: str, what: str, templates: bool = False)
     """A file's text as one table. Raises Failure for what is no TOML."""
     try:
         if isinstance(text, bytes):
-            text = text.decode("utf-8-sig")
-        text = text.replace("\r\n", "\n")
+            text = text.decode()
+        text = text.removeprefix("\ufeff").replace("\r\n", "\n")
         node = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise Failure(f"{path}:{line}: it is not UTF-8", USAGE) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is one; a number may be too long
         reason, _, position = str(error).partition(" (at ")
         found = re.match(r"line (\d+)", position)
         line = int(found[1]) if found else str(text).rstrip().count("\n") + 1

@@ -32,7 +32,6 @@ SAFE = {
     "python/forktail/host/session.py": "a file or a cgroup that its caller made",
     "python/forktail/host/swap.py": "a temporary directory of the session",
     "python/forktail/lab/charts.py": "a temporary directory of the session",
-    "python/forktail/servers/starting.py": "a directory that its caller made",
     "python/forktail/sql.py": "standard output",
     "recording/writer.c": "recordings: new files, without links",
 }

@@ -100,10 +100,9 @@ struct Child {
 
 // Starts a program, and waits until it runs. False: *error is one sentence, and nothing remains of it.
 bool StartChild(const Command &command, Child *child, std::string *error);
-// The two halves of StartChild. Without AwaitProgram, the caller doesn't wait for disk and scheduler; if the
-// program can't be run, the child then ends with kNotStarted.
+// The same without waiting for disk and scheduler: if the program can't be run, the child ends with
+// kNotStarted.
 bool ForkChild(const Command &command, Child *child, std::string *error);
-bool AwaitProgram(Child *child, std::string *error);
 
 // Checks whether it has ended, reaps it, and kills it if its time is over. True if it has ended, now or
 // before; its lines may still have to be read.

@@ -29,7 +29,6 @@ public:
 	{
 	}
 	bool good() const { return file_.error->empty(); }
-	int Line() const { return static_cast<int>(table_.source().begin.line); }
 	bool Has(const char *key) const { return table_.contains(key); }
 	const toml::table &nodes() const { return table_; }
 	// At the line of the table or of a key.

@@ -55,11 +55,11 @@ class Keeper:
         self.pid = self._process.pid
 
     def keep(self, kind: Leftover, name: str, content: str = "") -> None:
-        """The first content of a setting is its original content."""
+        """The keeper undoes this at the end, unless it is released. Of a setting the first content counts."""
         self._send(f"+{kind}{name}\0{content}")
 
     def release(self, kind: Leftover, name: str) -> None:
-        """It is gone already, or it stays."""
+        """The keeper forgets it: it is gone already, or it must remain."""
         self._send(f"-{kind}{name}\0")
 
     def close(self) -> bool:

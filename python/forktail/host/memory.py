@@ -79,14 +79,6 @@ def limit_memory(session: Session, name: str, limit_bytes: int) -> str:
     return path
 
 
-def enter_group(path: str, pid: int) -> None:
-    """Moves a running process into it. Earlier allocations do not count."""
-    try:
-        write_setting(f"{path}/cgroup.procs", str(pid))
-    except OSError as e:
-        raise Failure(f"cannot move process {pid} into the cgroup {path}: {e.strerror}") from e
-
-
 def remove_group(session: Session, path: str) -> None:
     """Removes it after its processes have ended."""
     session.chores.pop(path, None)

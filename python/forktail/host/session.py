@@ -223,7 +223,7 @@ class Session:
 
     def start(self, command: Command) -> Child:
         """Starts a program in its own process group and waits until it runs. Ctrl-C on the terminal only reaches the
-        session's process, which then ends its programs. The rest of its group is killed when it ends."""
+        session's process, which then ends its programs. When the program ends, the rest of its group is killed."""
         try:
             cpus = parse_cpus(command.cpus) if command.cpus else []
         except ValueError:
@@ -246,7 +246,7 @@ class Session:
         with open(report, "rb") as file:
             failed = file.read()
         if failed:
-            where, number = failed.decode().rsplit(" ", 1)
+            where, number = failed.decode(errors="surrogateescape").rsplit(" ", 1)
             self._finish(child)
             raise Failure(f"cannot start {command.name}{where}: {os.strerror(int(number))}")
         self.children.append(child)

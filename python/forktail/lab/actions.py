@@ -10,7 +10,7 @@ import time
 from forktail.failure import Failure
 from forktail.host.steering import spread_softirqs
 from forktail.lab.counters import add_moment, read_counters
-from forktail.lab.point_run import PointRun, make_plan, whole
+from forktail.lab.point_run import PointRun, make_plan
 from forktail.lab.progress import say
 from forktail.lab.scenario import Action, expand, expand_text, matches, parse_due, split_words
 from forktail.servers import kill_instance, move_slots, start_servers
@@ -96,7 +96,7 @@ def _move(run: PointRun, action: Action) -> None:
     slots = expand(action.move_slots, run.point.values)
     say(f"moving {slots} slots from {action.server} to {action.to}")
     start_ns = time.monotonic_ns()
-    move_slots(run.topology, source, target, whole(slots))
+    move_slots(run.topology, source, target, int(slots))
     run.point.numbers[f"{run.step}.move_time"] = time.monotonic_ns() - start_ns
 
 

@@ -19,7 +19,7 @@ from forktail.host.session import Command, Session, Stopped
 from forktail.lab.compare import compare_results
 from forktail.lab.experiment import IDENTITY_END, IDENTITY_FILE, ExperimentOptions, exists_text, run_experiment
 from forktail.lab.output import make_output
-from forktail.lab.page import IndexEntry, index_of, page_of, text_of, write_section
+from forktail.lab.page import IndexEntry, find_section, index_of, page_of, text_of, write_section
 from forktail.lab.programs import find_programs
 from forktail.lab.progress import say
 from forktail.lab.results import Results, read_results
@@ -61,7 +61,7 @@ class RunOptions:
 
 @contextmanager
 def wrong_usage() -> Iterator[None]:
-    """What fails in it is wrong usage, because nothing was started. A stop signal stays one."""
+    """What fails in it is wrong usage, because nothing was started. Stopped is raised unchanged."""
     try:
         yield
     except Stopped:
@@ -199,6 +199,8 @@ def load_scenarios(directory: str, options: RunOptions) -> list[Scenario]:
         parse_scale(scenario, options.scale)
         if scenario.explanation and (options.repeats > 1 or options.document):
             raise Failure(f"--repeat and --write need a scenario with tables: {scenario.name} has no tables")
+        if options.document:
+            find_section(options.document, scenario.name)
         for step in scenario.steps:
             step.client = step.client and not options.no_client
         scenarios.append(scenario)
@@ -210,7 +212,7 @@ def load_scenarios(directory: str, options: RunOptions) -> list[Scenario]:
 def _kind_words(scenario: Scenario, to: str, values: Values) -> list[str]:
     """Arguments of forktail-load for the kind of server `to`."""
     for server in scenario.servers:
-        if matches(server.only, values) and to.startswith(server.name):
+        if matches(server.only, values) and to.rstrip("0123456789") == server.name:
             return check_words(server.kind, server.cluster)
     return check_words("redis", False)
 

@@ -128,12 +128,12 @@ def _read_host() -> HostCounters:
     return HostCounters(
         t_ns=t_ns,
         cpus=_read_cpus(),
-        read_kb=vm["pgpgin"],
-        written_kb=vm["pgpgout"],
+        read_kb=vm.get("pgpgin", 0),
+        written_kb=vm.get("pgpgout", 0),
         swapped_in_kb=vm.get("pswpin", 0) * _PAGE_KB,
         swapped_out_kb=vm.get("pswpout", 0) * _PAGE_KB,
-        memory_bytes=memory["MemTotal"] * 1024,
-        available_bytes=memory["MemAvailable"] * 1024,
+        memory_bytes=memory.get("MemTotal", 0) * 1024,
+        available_bytes=memory.get("MemAvailable", 0) * 1024,
     )
 
 
@@ -206,7 +206,8 @@ def _add_host(step: str, a: HostCounters, b: HostCounters, seconds: float, point
     numbers[host + "write_kb_s"] = (b.written_kb - a.written_kb) / seconds
     numbers[host + "swap_in_kb_s"] = (b.swapped_in_kb - a.swapped_in_kb) / seconds
     numbers[host + "swap_out_kb_s"] = (b.swapped_out_kb - a.swapped_out_kb) / seconds
-    numbers[host + "memory_percent"] = 100 - 100 * b.available_bytes / b.memory_bytes
+    if b.memory_bytes:
+        numbers[host + "memory_percent"] = 100 - 100 * b.available_bytes / b.memory_bytes
     softirq_s = busy_s = all_s = 0.0
     for cpu, (then, now) in enumerate(zip(a.cpus, b.cpus, strict=False)):
         busy, softirq, steal = now.busy_s - then.busy_s, now.softirq_s - then.softirq_s, now.steal_s - then.steal_s

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import forktail
 from forktail.failure import Failure
-from forktail.files import holds_nothing, read_file, replace_file
+from forktail.files import holds_nothing, make_directory, read_file, replace_file
 from forktail.host.keeper import Leftover
 from forktail.host.machine import available_memory_bytes, choose_size_mb, cpu_name, host_name, kernel_release, room_in
 from forktail.host.session import Session
@@ -64,14 +64,6 @@ class _Task:
 def exists_text(out: str) -> str:
     """Why a directory is not used."""
     return f"{out} exists: name another directory, or use --resume to continue in it"
-
-
-def make_directory(path: str, name: str) -> None:
-    """`name` is the path in the message."""
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise Failure(f"cannot create the directory {name}: {error.strerror}") from error
 
 
 def _say_server(one: Instance) -> None:
@@ -179,7 +171,7 @@ class _Experiment:
             if not holds_nothing(self.out):
                 if read_file(identity) == self.identity():
                     return
-                raise Failure(f"{out} was started with another scenario file, scale or number of repeats")
+                raise Failure(f"{out} was started with another scenario file, settings, scale or number of repeats")
         make_directory(f"{self.out}/points", out)
         replace_file(identity, self.identity())
 

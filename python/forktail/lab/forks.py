@@ -122,4 +122,4 @@ def await_fork(run: PointRun, forks: Forks) -> None:
             shown = time.monotonic()
             say_meanwhile(f"{100 * number(info, 'current_save_keys_processed') // total} % of the keys written")
     if forks.server:
-        say(f"{command} did not finish within {JOB_S} s and is stopped")
+        say(f"{command} did not finish within {JOB_S} s: its copied memory is not known")

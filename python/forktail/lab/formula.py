@@ -165,7 +165,10 @@ def calculate(expression: str, names: Mapping[str, float]) -> float:
     if not expression.strip():
         raise FormulaError("it is empty")
     parser = _Parser(expression, names)
-    value = parser.choice()
+    try:
+        value = parser.choice()
+    except RecursionError:
+        raise FormulaError("it has too many parentheses") from None
     parser.need("")
     return value
 

@@ -7,12 +7,11 @@ dies of that signal.
 """
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from typing import Any
 
-from forktail.failure import CANNOT, USAGE, Failure
+from forktail.failure import CANNOT, USAGE, Failure, die_of
 from forktail.host.session import Session
 from forktail.lab import commands, pairs, serve
 from forktail.lab.commands import RunOptions
@@ -161,9 +160,7 @@ def _in_session(work: Callable[[Session], None]) -> int:
         except Failure as left:
             status = _complain(left)
     if status and session.stop_signal:
-        # The parent, often a shell script, must see the signal.
-        signal.signal(session.stop_signal, signal.SIG_DFL)
-        os.kill(os.getpid(), session.stop_signal)
+        die_of(session.stop_signal)
     return status
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from forktail.failure import Failure
-from forktail.files import read_file, replace_file
+from forktail.files import replace_file
 from forktail.lab.output import Output, short_output, write_charts
 from forktail.lab.results import Point, Results, versions_text
 from forktail.lab.scenario import Scenario, matches
@@ -350,6 +350,21 @@ def short_markdown_of(scenario: Scenario, results: Results, output: Output, char
     return text + _charts_markdown(scenario, output, charts)
 
 
+def find_section(document: Path | str, name: str) -> tuple[str, re.Match[str]]:
+    """The text of a document, and the place of a scenario's section in it. Raises Failure."""
+    try:
+        text = Path(document).read_bytes().decode(errors="surrogateescape")
+    except OSError as error:
+        raise Failure(f"cannot read {document}: {error.strerror}") from None
+    end = f"<!-- /lab:{name} -->"
+    section = re.compile(rf"(<!-- lab:{re.escape(name)}( short(?: chart)?)? -->\n).*?({re.escape(end)})", re.S)
+    place = section.search(text)
+    if not place:
+        lines = f"<!-- lab:{name} --> and {end}"
+        raise Failure(f"{document} has no section for {name}: add the lines {lines}")
+    return text, place
+
+
 def write_section(document: Path | str, scenario: Scenario, results: Results, output: Output) -> None:
     """Puts the tables and charts into a Markdown document, between the lines "<!-- lab:NAME -->" and
     "<!-- /lab:NAME -->", which remain. Raises Failure, and the document is unchanged.
@@ -357,18 +372,11 @@ def write_section(document: Path | str, scenario: Scenario, results: Results, ou
     With "<!-- lab:NAME short -->" the section has only the main table, with "<!-- lab:NAME short chart -->" also the
     first chart (short_output). Charts are written to the directory with the document's name without ".md".
     """
-    text = read_file(document)
-    name = scenario.name
-    end = f"<!-- /lab:{name} -->"
-    section = re.compile(rf"(<!-- lab:{re.escape(name)}( short(?: chart)?)? -->\n).*?({re.escape(end)})", re.S)
-    place = section.search(text)
-    if not place:
-        lines = f"<!-- lab:{name} --> and {end}"
-        raise Failure(f"{document} has no section for {name}: add the lines {lines}")
+    text, place = find_section(document, scenario.name)
     charts = Path(document).with_suffix("")
     part = short_output(output, "chart" in place[2]) if place[2] else output
     markdown = (short_markdown_of if place[2] else markdown_of)(scenario, results, part, charts.name)
     with contextlib.suppress(OSError):  # the writing of the charts says why
         charts.mkdir(parents=True, exist_ok=True)
-    write_charts(charts, name, part)
+    write_charts(charts, scenario.name, part)
     replace_file(document, text[: place.end(1)] + markdown + text[place.start(3) :])

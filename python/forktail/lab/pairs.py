@@ -10,10 +10,10 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 
 from forktail.failure import Failure
-from forktail.files import holds_nothing, read_file, replace_file
+from forktail.files import holds_nothing, make_directory, read_file, replace_file
 from forktail.host.session import Session
 from forktail.lab.commands import RunOptions, load_scenarios
-from forktail.lab.experiment import ExperimentOptions, exists_text, make_directory, run_experiment
+from forktail.lab.experiment import ExperimentOptions, exists_text, run_experiment
 from forktail.lab.progress import say
 from forktail.lab.scenario import Scenario, ServerSpec, parse_scale, points_of, split_words
 
@@ -31,7 +31,7 @@ class PairsOptions:
 
 def _only_server(scenario: Scenario, what: str) -> ServerSpec:
     if len(scenario.servers) != 1:
-        raise Failure(f"{scenario.name} has several servers: it is unknown which one {what} is for")
+        raise Failure(f"{what} needs a scenario with one server, and {scenario.name} has {len(scenario.servers)}")
     return scenario.servers[0]
 
 

@@ -6,7 +6,6 @@ Templates are expanded when a server is started, because count, memory and addre
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,12 +36,6 @@ class PointRun:
     step: str = ""  # the current load
 
 
-def whole(text: str) -> int:
-    """The number at the start of a text, as C's atoi."""
-    found = re.match(r"\s*[-+]?\d+", text)
-    return int(found[0]) if found else 0
-
-
 def make_plan(spec: ServerSpec, values: Values) -> ServerPlan:
     """Expands a server of a scenario at a point."""
     memory = expand(spec.memory, values)
@@ -53,11 +46,11 @@ def make_plan(spec: ServerSpec, values: Values) -> ServerPlan:
         name=spec.name,
         kind=spec.kind,
         program=spec.program,
-        count=whole(expand(spec.count, values)),
+        count=int(expand(spec.count, values)),
         tcp=expand(spec.listen, values) == "tcp",
         of=spec.of,
         replica_of=spec.replica_of,
-        replicas=whole(expand(spec.replicas, values)),
+        replicas=int(expand(spec.replicas, values) or 0),
         cluster=spec.cluster,
         cpus=expand(spec.cpus, values),
         memory_bytes=memory_bytes,

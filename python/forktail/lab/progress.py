@@ -16,8 +16,13 @@ def _start() -> float:
 def _line(text: str, replaceable: bool) -> None:
     terminal = sys.stderr.isatty()
     clear, end = ("\033[K", "\r") if terminal else ("", "\n")
-    sys.stderr.write(clear + visible_lines(text) + (end if replaceable else "\n"))
-    sys.stderr.flush()
+    try:
+        sys.stderr.write(clear + visible_lines(text) + (end if replaceable else "\n"))
+        sys.stderr.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:
+        pass  # a full disk must not end an experiment
 
 
 def say(text: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from forktail.failure import Failure
-from forktail.files import replace_file
+from forktail.files import write_json
 from forktail.lab.scenario import Values
 
 _VERSION = 1
@@ -74,10 +74,7 @@ def write_results(path: Path | str, results: Results) -> None:
         "versions": dict(sorted(results.versions.items())),
         "points": [_point_json(point) for point in results.points],
     }
-    text = json.dumps({"version": _VERSION} | fields, indent="\t", ensure_ascii=False)
-    # Output of a server may be no UTF-8.
-    text = text.encode(errors="surrogateescape").decode(errors="replace")
-    replace_file(path, text + "\n")
+    write_json(path, {"version": _VERSION} | fields, "\t")
 
 
 _KINDS = {

@@ -5,11 +5,10 @@ docs/reference/lab-and-scenarios.md describes its keys. Settings and memory are 
 because explain could not assign them to one of several.
 """
 
-import json
 from typing import Any
 
 import forktail
-from forktail.files import replace_file
+from forktail.files import write_json
 from forktail.host.machine import host_name, kernel_release
 from forktail.lab.forks import ForkReport, Forks
 from forktail.lab.point_run import PointRun
@@ -73,5 +72,4 @@ def write_run_json(run: PointRun, step: str, forks: Forks, started_unix: int, pa
     servers = [one.redis for one in instances if one.redis]
     if len(servers) == 1:
         document |= _server(servers[0])
-    text = json.dumps(document, indent=2, ensure_ascii=False)
-    replace_file(path, text.encode(errors="surrogateescape").decode(errors="replace") + "\n")
+    write_json(path, document, 2)

@@ -715,6 +715,10 @@ class _Check:
             self.fail(line, "`server` is missing: name the server of this step")
         for name in filter(None, (action.start, action.kill, action.server, action.to)):
             self.server_name(name, line)
+        for point in self.at(only) if action.move_slots else []:
+            slots = self.expand(action.move_slots, point, line)
+            if not re.fullmatch(r"\d{1,5}", slots, re.ASCII):
+                self.fail(line, f"`move_slots` must be a number of slots, not {slots}")
         if action.move_slots and not action.to:
             self.fail(line, "`move_slots` needs `to` with the node that receives the slots")
         if action.await_ and action.await_ not in _AWAITED:

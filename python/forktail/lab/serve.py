@@ -127,7 +127,7 @@ def _hold(session: Session, topology: Topology, parent: int) -> None:
             if child.ended and len(topology.instances) > 1:
                 print(f"forktail lab: {visible_lines(child.how_it_ended())}", file=sys.stderr)
         if not running:
-            raise Failure(child.how_it_ended())
+            raise Failure(child.how_it_ended() if len(topology.instances) == 1 else "no server is left")
         children = running
         if _input_closed():
             return

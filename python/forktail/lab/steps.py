@@ -4,14 +4,14 @@
 The recorder runs from before the first request until after the last, and counters are read before and after both.
 """
 
-import os
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from forktail.failure import Failure
+from forktail.failure import CANNOT, NO, Failure
+from forktail.files import make_directory
 from forktail.host.session import Child, Command
 from forktail.lab.actions import run_action, say_text
 from forktail.lab.counters import add_difference, read_counters
@@ -36,7 +36,6 @@ from forktail.text import command_line, parse_duration
 RECORDER_S = 30  # to write its data
 CAUSE_KNOWN_S = 0.2
 LOG_TICK_NS = 1_000_000  # logs have milliseconds, so a line in the event's millisecond may look earlier
-NO, NO_ANSWER = 1, 3  # forktail-load's exit status when the answer is no, and when servers were lost
 LONGEST_WAIT_S = 1
 CHORE_S = 0.02
 
@@ -141,7 +140,7 @@ def _check_end(load: Load) -> None:
     server, which is the cause."""
     status = load.child.status
     searches = any(word.partition("=")[0] == "--find" for word in load.words)
-    if (load.step.errors and status == NO_ANSWER) or (searches and status == NO):
+    if (load.step.errors and status == CANNOT) or (searches and status == NO):
         return  # a search that found no rate has figures too
     try:
         load.child.check()
@@ -199,6 +198,8 @@ def _follow(load: Load) -> None:
 
 def _add_log_marks(load: Load) -> None:
     run = load.run
+    if not load.first_event_ns:
+        return  # no event ran at this point
     for mark in load.step.logs:
         if not matches(mark.only, run.point.values):
             continue
@@ -215,7 +216,7 @@ def _run_load(run: PointRun, step: StepSpec) -> None:
     else:
         directory = f"{run.directory}/{step.name}"
         figures = f"{directory}/load.json"
-    os.makedirs(directory, exist_ok=True)
+    make_directory(directory)
     run.step = step.name
     before = read_counters(run.topology)
     load = _start_load(run, step, directory, figures)

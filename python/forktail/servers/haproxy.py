@@ -4,9 +4,10 @@ server behind it.
 """
 
 from forktail.failure import Failure
+from forktail.files import replace_file
 from forktail.host.session import Command
 from forktail.servers.listen import Endpoint, start_listening
-from forktail.servers.starting import Starting, write_config
+from forktail.servers.starting import Starting
 from forktail.servers.topology import Instance
 
 
@@ -26,7 +27,7 @@ def start(starting: Starting, _number: int, instance: Instance) -> None:
     def command(endpoint: Endpoint) -> Command:
         # The timeouts allow long idle times of the load. Later lines of a section override earlier ones.
         settings = ["nbthread 2", "maxconn 4000", *plan.config]
-        write_config(
+        replace_file(
             config,
             "global\n" + "".join(f"  {line}\n" for line in settings) + "defaults\n  mode tcp\n  timeout connect 5s\n"
             "  timeout client 24d\n  timeout server 24d\n"

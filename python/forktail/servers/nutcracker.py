@@ -2,9 +2,10 @@
 """twemproxy (program: nutcracker): in front of other servers of the topology. It distributes keys by their names."""
 
 from forktail.failure import Failure
+from forktail.files import replace_file
 from forktail.host.session import Command
 from forktail.servers.listen import Endpoint, free_port, start_listening
-from forktail.servers.starting import Starting, write_config
+from forktail.servers.starting import Starting
 from forktail.servers.topology import Instance, instances_of
 
 
@@ -36,7 +37,7 @@ def start(starting: Starting, _number: int, instance: Instance) -> None:
     arguments = [word for line in plan.config if ":" not in line for word in line.split()]
 
     def command(endpoint: Endpoint) -> Command:
-        write_config(pool, _pool(starting, endpoint.address()))
+        replace_file(pool, _pool(starting, endpoint.address()))
         # It always needs a port for its statistics.
         words = ["-c", pool, "-o", instance.log, "-a", "127.0.0.1", "-s", str(free_port())]
         return starting.command(instance, *words, *arguments)

@@ -78,7 +78,7 @@ class Redis:
         try:
             return self._exchange(words)
         except ConnectionError as e:
-            raise Failure(f"lost the connection to {self.child.command.name}: {e}") from e
+            raise Failure(f"lost the connection to {self.child.command.name}: {e.strerror or e}") from e
 
     def read_info(self) -> RedisInfo:
         """INFO, all sections, as name -> value."""

@@ -3,12 +3,12 @@
 instance. The rest is in the kinds (kinds.py).
 """
 
-import errno
 import os
 import shutil
 import signal
 
 from forktail.failure import Failure
+from forktail.files import make_directory
 from forktail.host.keeper import Leftover
 from forktail.host.memory import limit_memory, remove_group
 from forktail.host.session import Session
@@ -20,20 +20,13 @@ from forktail.servers.topology import Instance, ServerPlan, Topology
 _GONE_S = 60  # freeing a lot of memory, partly swapped
 
 
-def _make_directory(path: str) -> None:
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as e:
-        raise Failure(f"cannot create the directory {path}: {e.strerror}") from e
-
-
 def _find(session: Session, plan: ServerPlan, topology: Topology) -> Starting:
     kind = find_kind(plan.kind)
     found = (plan.program, version_of(plan.program)) if plan.program and kind else find_server(plan.kind)
     if kind and found:
         return Starting(session, plan, kind, topology, *found)
     if kind and plan.by_program:
-        raise Failure(f"cannot start {kind.programs[0]} ({kind.programs[0]}): {os.strerror(errno.ENOENT)}")
+        raise Failure(f"{kind.programs[0]} is not installed. Install it")
     built = ": script/servers builds one" if kind and kind.made != Made.NO else ""
     raise Failure(f"no program is installed for a server of kind {plan.kind} ({plan.name}){built}")
 
@@ -43,7 +36,7 @@ def start_servers(session: Session, plan: ServerPlan, logs: str, topology: Topol
     a Cluster until every node reports cluster_state:ok, Sentinels until they know each other and every replica. Logs
     go to the directory `logs`. Returns them."""
     starting = _find(session, plan, topology)
-    _make_directory(logs)
+    make_directory(logs)
     topology.directory = topology.directory or session.make_temp_directory()
     if plan.memory_bytes:
         starting.cgroup = limit_memory(session, plan.name, plan.memory_bytes)
@@ -58,7 +51,7 @@ def start_servers(session: Session, plan: ServerPlan, logs: str, topology: Topol
             cpus=str(allowed[number % len(allowed)]) if plan.cpus == "each" else plan.cpus,
             directory=f"{topology.directory}/{name}", log=f"{logs}/{name}.log",
         )  # fmt: skip
-        _make_directory(instance.directory)
+        make_directory(instance.directory)
         topology.instances.append(instance)
         starting.kind.start(starting, number, instance)
     if starting.kind.ready:

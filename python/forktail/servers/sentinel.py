@@ -4,9 +4,10 @@ other and all replicas, because only then they can fail over.
 """
 
 from forktail.failure import Failure
+from forktail.files import replace_file
 from forktail.servers.listen import await_true
 from forktail.servers.node import start_instance
-from forktail.servers.starting import Starting, need_tcp, write_config
+from forktail.servers.starting import Starting, need_tcp
 from forktail.servers.topology import SENTINEL_MASTER, Instance, instances_of
 
 _KNOWN_S = 60  # they announce themselves every 2 s and read replicas every 10 s
@@ -36,7 +37,7 @@ def start(starting: Starting, _number: int, instance: Instance) -> None:
         else:
             lines.append(f"sentinel {setting} {SENTINEL_MASTER} {value}\n")
     file = f"{instance.directory}/sentinel.conf"
-    write_config(file, "".join(lines))
+    replace_file(file, "".join(lines))
     start_instance(starting, instance, arguments, file)
 
 

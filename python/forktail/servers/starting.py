@@ -62,12 +62,3 @@ def need_tcp(instance: Instance, what: str) -> None:
     """Raises unless the instance listens on TCP; `what` is the reason in the error ("sentinel cannot watch it")."""
     if not instance.port:
         raise Failure(f'{instance.name} listens on a Unix socket: {what}. Set `listen = "tcp"`.')
-
-
-def write_config(path: str, text: str) -> None:
-    """Writes a server's configuration file."""
-    try:
-        with open(path, "w", errors="surrogateescape") as out:
-            out.write(text)
-    except OSError as e:
-        raise Failure(f"cannot write {path}: {e.strerror}") from e

@@ -2,8 +2,6 @@
 // A real Redis Cluster for a test. See cluster.h.
 #include "tests/support/servers/cluster.h"
 
-#include <numeric>
-
 #include "tests/support/servers/started.h"
 
 namespace forktail::test
@@ -24,9 +22,7 @@ Cluster::Cluster(int primaries, int timeout_ms)
 
 void Cluster::move(int first, int last, size_t from, size_t to)
 {
-	std::vector<size_t> slots(static_cast<size_t>(last - first + 1));
-	std::iota(slots.begin(), slots.end(), static_cast<size_t>(first));
-	started_->ask({{"move", {from, to, slots}}});
+	started_->ask({{"move", {from, to, first, last}}});
 }
 
 } // namespace forktail::test

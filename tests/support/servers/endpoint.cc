@@ -54,6 +54,23 @@ private:
 
 } // namespace
 
+int free_port()
+{
+	static int next = getpid();
+	for (;;) {
+		const int port = 10000 + next++ % 12000;
+		const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+		const Closed closed(fd);
+		sockaddr_in local = {};
+		local.sin_family = AF_INET;
+		local.sin_port = htons(static_cast<uint16_t>(port));
+		local.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+		if (bind(fd, reinterpret_cast<sockaddr *>(&local), sizeof(local)) == 0)
+			return port;
+	}
+}
+
 bool accepts(const Endpoint &server)
 {
 	const int fd = connected(server);

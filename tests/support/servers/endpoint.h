@@ -15,6 +15,9 @@ struct Endpoint {
 	int port = 0;
 };
 
+// A TCP port of 127.0.0.1 that is free now, below the kernel's own for clients; each call returns another.
+int free_port();
+
 // Whether something accepts connections there.
 bool accepts(const Endpoint &server);
 

@@ -4,7 +4,7 @@
     serve.py [DIRECTORY]
 
 It reads requests from standard input, one JSON object a line, and answers each with one: {"start": PLAN} (the fields of
-ServerPlan), {"move": [FROM, TO, SLOTS]} (instances by number), {"find": KIND}, {"port": true}. When its input closes, the
+ServerPlan), {"move": [FROM, TO, FIRST, LAST]} (instances by number, slots), {"find": KIND}. When its input closes, the
 servers end and the temporary directory is removed. Data in DIRECTORY stays.
 """
 import json
@@ -17,7 +17,6 @@ from forktail.failure import Failure
 from forktail.files import read_file
 from forktail.host.session import Session
 from forktail.servers import Behind, ServerPlan, Topology, find_server, move_slots, start_servers
-from forktail.servers.listen import free_port
 
 
 def start(session, topology, fields):
@@ -39,12 +38,10 @@ def answer(session, topology, request):
     if "start" in request:
         return start(session, topology, request["start"])
     if "move" in request:
-        source, target, slots = request["move"]
-        move_slots(topology, topology.instances[source], topology.instances[target], slots)
+        source, target, first, last = request["move"]
+        move_slots(topology, topology.instances[source], topology.instances[target], list(range(first, last + 1)))
         return {}
-    if "find" in request:
-        return {"path": (find_server(request["find"]) or [""])[0]}
-    return {"port": free_port()}
+    return {"path": (find_server(request["find"]) or [""])[0]}
 
 
 def main():

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <csignal>
 #include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/support/servers/started.h"
 
@@ -54,20 +56,19 @@ std::string Served::log() const
 
 void Served::signal(int number)
 {
-	if (!instance(*started_, number_).ended)
-		kill(pid(), number);
+	syscall(SYS_pidfd_send_signal, instance(*started_, number_).pidfd, number, nullptr, 0);
 }
 
 bool Served::wait(Seconds limit)
 {
 	const auto end = std::chrono::steady_clock::now() + limit;
-	StartedServer &server = instance(*started_, number_);
+	const StartedServer &server = instance(*started_, number_);
 	for (;;) {
 		pollfd ended = {server.pidfd, POLLIN, 0};
 		const Seconds left = end - std::chrono::steady_clock::now();
-		server.ended = poll(&ended, 1, std::max(0, static_cast<int>(left.count() * 1000))) > 0;
-		if (server.ended || left.count() <= 0)
-			return server.ended;
+		const bool over = poll(&ended, 1, std::max(0, static_cast<int>(left.count() * 1000))) > 0;
+		if (over || left.count() <= 0)
+			return over;
 	}
 }
 

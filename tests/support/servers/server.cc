@@ -48,11 +48,6 @@ std::shared_ptr<Started> start(const RedisOptions &options)
 
 } // namespace
 
-int free_port()
-{
-	return Started().ask({{"port", true}})["port"];
-}
-
 std::string newer_server(const std::string &name)
 {
 	return Started().ask({{"find", name == "valkey-server" ? "valkey" : "redis8"}})["path"];

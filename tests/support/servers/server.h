@@ -45,7 +45,4 @@ private:
 // RedisOptions::program. "": this machine has none, and the test has to print that it is skipped.
 std::string newer_server(const std::string &name);
 
-// A free TCP port of 127.0.0.1.
-int free_port();
-
 } // namespace forktail::test

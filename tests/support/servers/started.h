@@ -19,7 +19,6 @@ struct StartedServer {
 	std::string socket;
 	int port = 0;
 	std::string directory, log;
-	bool ended = false; // wait() has seen its end
 };
 
 struct Started {

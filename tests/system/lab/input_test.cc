@@ -92,7 +92,7 @@ TEST_CASE("A path too long for a socket is reported")
 TEST_CASE("Without redis-server the lab names the missing program")
 {
 	LabRun demo({}, {}, {{"PATH", "/nonexistent"}});
-	CheckRefused(demo, 3, "cannot start redis-server (redis-server): No such file or directory");
+	CheckRefused(demo, 3, "redis-server is not installed. Install it");
 	CHECK(demo.Left() == std::vector<std::string>{});
 	CHECK_FALSE(fs::exists(demo.run));
 }

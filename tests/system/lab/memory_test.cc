@@ -49,5 +49,6 @@ TEST_CASE("memory by INFO and the sum of known sizes differ by less than a byte 
 		REQUIRE(FieldsOf(line + ",").size() == titles.size());
 		CHECK(std::fabs(std::stod(FieldsOf(line)[column])) < 1); // stod throws without a value
 	}
+	CHECK(rows > 0);
 	CHECK(rows == std::distance(fs::directory_iterator(out + "/points"), {}));
 }

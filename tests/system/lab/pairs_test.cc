@@ -188,7 +188,7 @@ TEST_CASE("pairs that cannot be made are refused before any run")
 	    {kScenario + sweep, {}, "pairs need one point and one recorded load, but it has 2 and 1"},
 	    {kScenario + "[[server]]\nname = \"second\"\nkind = \"redis\"\n",
 	     {"--new", "hz=50"},
-	     "it is unknown which one hz is for"},
+	     "hz needs a scenario with one server, and s has 2"},
 	};
 	for (const auto &one : bad) {
 		PairsRun pairs;

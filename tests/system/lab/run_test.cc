@@ -230,7 +230,7 @@ TEST_CASE("Repeats have ranges, two runs are compared, and finished points are n
 		CHECK(first.Finish(other) == 3);
 		CHECK(first.lab->err() ==
 		      "forktail lab: " + first.run +
-			  " was started with another scenario file, scale or number of repeats\n");
+			  " was started with another scenario file, settings, scale or number of repeats\n");
 	}
 	CheckNothingLeft(first);
 }

@@ -104,10 +104,10 @@ class Packages(unittest.TestCase):
         self.python("python3", self.packages("found"))
         chosen = self.path / "python3"
         program = self.path / "forktail-parquet"
-        program.write_text('#!/bin/sh\nwhile [ $# -gt 1 ]; do shift; done\nmkdir "$1" && echo "$PWD $1" >&2\n')
+        program.write_text('#!/bin/sh\necho "$*" >&2\nwhile [ $# -gt 1 ]; do shift; done\nmkdir "$1"\n')
         program.chmod(0o755)
         done = self.run_with("sql", FORKTAIL_PYTHON=str(chosen), PATH=f"{self.path}:/bin")
-        self.assertIn(f"{self.directory}/cache/forktail/", done.stderr)
+        self.assertIn(f"--to parquet -o {self.directory}/cache/forktail/", done.stderr)
         done.stderr = done.stderr.split("\n", 1)[1]
         self.check_missing(done, "cannot find DuckDB's shell or Python package")
 
@@ -118,7 +118,7 @@ class Packages(unittest.TestCase):
     def test_no_python(self):
         for command in self.commands:
             self.check_missing(self.run_with(command, FORKTAIL_PYTHON="/nonexistent/python3"),
-                               "forktail: $FORKTAIL_PYTHON, which is /nonexistent/python3, is not Python 3.11 or later\n")
+                               "forktail: cannot run $FORKTAIL_PYTHON, which is /nonexistent/python3. Set it to the path of Python 3.11 or later\n")
 
     def test_a_python_with_the_wheel(self):
         found = self.packages("found")

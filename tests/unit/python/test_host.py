@@ -2,6 +2,7 @@
 """Programs, temporary directories and changes of the host end with their session, however it ends."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from forktail.failure import Failure
 from forktail.host import keeper, machine
 from forktail.host.keeper import Leftover
 from forktail.host.machine import DiskRoom, choose_size_mb
-from forktail.host.memory import enter_group, limit_memory, remove_group
+from forktail.host.memory import limit_memory, remove_group
 from forktail.host.session import Child, Command, Session, Stopped, parse_cpus
 from forktail.host.steering import spread_softirqs
 from forktail.host.swap import make_swap, remove_swap
@@ -350,10 +351,12 @@ def test_memory_limits_end_with_the_session_or_before(session: Session, tmp_path
     try:
         path = limit_memory(session, "unit", 64 << 20)
     except Failure as why:
+        if os.geteuid() == 0 and "this host has no cgroup" not in str(why):
+            raise
         pytest.skip(str(why))
     child = session.start(Command("sleep", ["sleep", "1000"], cgroup=path))
     other = session.start(Command("sleep", ["sleep", "1000"]))
-    enter_group(path, other.pid)
+    Path(path, "cgroup.procs").write_text(str(other.pid))
     assert set(Path(path, "cgroup.procs").read_text().split()) == {str(child.pid), str(other.pid)}
     session.end_children()
     remove_group(session, path)
@@ -375,6 +378,8 @@ def test_swap_is_used_and_removed(tmp_path: Path, kind: str) -> None:
         try:
             device = make_swap(session, kind, 1 << 20, str(tmp_path))
         except Failure as why:
+            if os.geteuid() == 0 and not re.search("module is not loaded|it is in memory", str(why)):
+                raise
             pytest.skip(str(why))
         assert swaps() == [*before, device]
         remove_swap(session, device)

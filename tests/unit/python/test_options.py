@@ -54,7 +54,7 @@ def test_options_before_the_subcommand() -> None:
     "words, sentence",
     [
         ("", "forktail: A subcommand is required; see forktail --help"),
-        ("nonsense", "forktail: A subcommand is required; see forktail --help"),
+        ("nonsense", "forktail: The following argument was not expected: nonsense; see forktail --help"),
         ("serve", "forktail serve: KIND is required; see forktail serve --help"),
         ("serve redis --count", "forktail serve: --count: 1 required N missing; see forktail serve --help"),
         ("serve redis --count 0", "forktail serve: --count: Value 0 not in range 1 to 100; see forktail serve --help"),

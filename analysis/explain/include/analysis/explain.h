@@ -123,12 +123,15 @@ void AddCpuTimes(const CpuTimes &cpu, ServerThreads *all);
 // A run that is being read. Passes explain it, and outputs that show single requests or spans read it again.
 // It must not move once it is open.
 struct Reading {
+	Reading() = default;
+	Reading(const Reading &) = delete; // its parts have the addresses of others
+
 	Run run; // its small data; of requests a window, of what threads did a stretch
 	// Of that stretch, by hop (Explanation::hop_threads), and of the load generators' threads.
 	std::vector<Timeline> timelines;
 	Clients clients;
-	size_t resolved =
-	    0;		   // this many timelines have the work that their thread waited for on other threads
+	// In this many timelines, waits for another thread are replaced by what that thread did.
+	size_t resolved = 0;
 	Progress progress; // of the passes
 	// Null: `run` holds all that was recorded.
 	std::unique_ptr<RunSource> source;
@@ -168,6 +171,7 @@ struct Overload {
 
 struct Explanation {
 	explicit Explanation(const Run &of) : run(of) {}
+	explicit Explanation(Run &&) = delete; // it would end before this
 
 	const Run &run; // a Reading's, which must outlive this
 	// Index into run.threads, or -1: one per server, one per server behind a proxy, then further serving

@@ -28,7 +28,7 @@ enum {
 /* Properties of a command, a set of bits. */
 enum command_flags {
 	/* Redis */
-	COMMAND_BLOCKING = 1 << 0, /* may wait for data or for replicas; its time-out is the last word */
+	COMMAND_BLOCKING = 1 << 0, /* may wait for data or for replicas; its last argument is the time-out */
 	COMMAND_BLOCK_OPTION =
 	    1 << 1,		 /* does so with the argument BLOCK, before the time-out: XREAD, XREADGROUP */
 	COMMAND_PUSHES = 1 << 2, /* the server then writes without requests */
@@ -96,11 +96,13 @@ struct command_row {
 	const char *name; /* in upper case */
 	uint8_t bytes;
 	uint8_t key; /* the word with the first key, as Redis' COMMAND says; 0: none, or options precede it */
-	uint8_t split; /* a proxy distributes its keys, and each takes this many words; 0: it does not */
+	uint8_t split; /* words per key of a command that a proxy divides by key (MGET 1, MSET 2); 0: not
+			  divided */
 	uint8_t harm;  /* enum command_harm */
 	uint32_t flags;
-	/* Redis' answer to success and to a miss, enum reply_kind (REPLY_ANY: none is a miss). A command with
-	 * more than `words` words gets any; 0: it has that answer with any number. */
+	/* Redis' reply when the command succeeds, and when the key is missing (REPLY_ANY: no reply is a
+	 * miss): enum reply_kind. For a command of up to `words` words (0: any number); a longer one may get
+	 * any reply. */
 	struct {
 		uint8_t kind, miss, words;
 	} reply;

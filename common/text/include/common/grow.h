@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* Makes space for `count` items in an array, at least doubling it when it is too small. `array` is the
- * address of the pointer to it, which is copied, because it points to another type than void. False without
- * memory: the array is unchanged. */
+ * address of the pointer to the items. That pointer is read and written with memcpy, because its type differs
+ * by caller. False: out of memory; nothing changed. */
 static inline bool grow_to(void *array, size_t *room, size_t count, size_t item_bytes)
 {
 	size_t more = *room ? 2 * *room : 16;

@@ -154,8 +154,6 @@ int target_files_fd(const struct target_files *f);
 void target_files_take(struct target_files *f);
 /* At every tick: replaces a helper that hangs or has ended. */
 void target_files_tick(struct target_files *f);
-/* Whether any answer is still to come. */
-bool target_files_busy(const struct target_files *f);
 
 struct target_files_figures {
 	uint64_t cpu_ns; /* of all helpers */

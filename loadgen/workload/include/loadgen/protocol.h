@@ -698,7 +698,7 @@ static inline const struct protocol *protocol_of(enum protocol_id id)
 /* The default protocol of a kind of server: its first one in the table. */
 enum protocol_id product_protocol(const struct product *p);
 
-/* Whether the second word of a command is its only key. */
+/* Whether a proxy routes the command by its second word. */
 bool product_one_key(const struct product *p, const struct command *c);
 
 /* Answers on the hot path, for every protocol: the end of a reply, and the result of its request. Code for

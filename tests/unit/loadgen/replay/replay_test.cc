@@ -337,6 +337,18 @@ TEST_CASE("harmful commands are skipped and counted by name, unless allowed")
 	CHECK(all.r->count == 17); // except SUBSCRIBE
 }
 
+TEST_CASE("commands are known also behind more names than a replay counts")
+{
+	std::string text;
+	for (int i = 0; i < 5000; i++)
+		text += "0,a,NAME" + std::to_string(i) + "\n";
+	const Loaded l = load_text(text + "0,a,FLUSHALL\n0,a,SELECT,3\n0,a,MULTI\n");
+	REQUIRE(l.rc == 0);
+	CHECK(l.r->count == 5002);
+	CHECK(l.r->records[5000].selects);
+	CHECK(l.r->records[5001].part == REPLAY_MULTI);
+}
+
 TEST_CASE("--replay-allow takes names of skipped commands, and nothing else")
 {
 	char error[256] = "";
