@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""What tests of programs run: forktail, a load with its log and figures, a recorder with its recording; and why a test
+is skipped.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from processes import Ended, Program, eventually
+from processes import run as run_program
+from recorded import Recording, ft
+
+TREE = Path(__file__).resolve().parents[2]
+BIN = TREE / "build/bin"
+HELPERS = TREE / "build/tests"
+sys.path.insert(0, str(TREE / "python"))
+os.environ["FORKTAIL_BIN_DIR"] = str(BIN)
+
+from forktail.programs import program  # noqa: E402
+
+
+def helper(name: str) -> Path:
+    """A program or library in C that tests need, by its target's name."""
+    return next(path for path in (HELPERS / name, HELPERS / f"lib{name}.so") if path.exists())
+
+
+def forktail(*words: Any, **options: Any) -> Ended:
+    """Runs `forktail words...` to its end. Options as for processes.Program, and timeout."""
+    return run_program(program("forktail"), *words, **options)
+
+
+def load(*words: Any, **options: Any) -> Ended:
+    """Runs `forktail-load words...` to its end. Options as for processes.Program, and timeout."""
+    return run_program(program("forktail-load"), *words, **options)
+
+
+class Load(Program):
+    """A forktail-load in the background, or to its end by wait(), whose log and figures are then read.
+
+    log: the request log. json: the document of --json; figures: its only run; total: that run's figures of all
+    operations.
+    """
+
+    def __init__(self, directory: Path, *words: Any, **options: Any) -> None:
+        directory.mkdir(exist_ok=True)
+        self.log_path, self._json_path = directory / "log", directory / "json"
+        own = ["-q", "--no-observer", "-o", self.log_path, "--json", self._json_path]
+        super().__init__(program("forktail-load"), *own, *words, **options)
+
+    @cached_property
+    def log(self) -> Recording:
+        return Recording(self.log_path)
+
+    @cached_property
+    def json(self) -> Any:
+        return json.loads(self._json_path.read_text())
+
+    @property
+    def figures(self) -> Any:
+        assert len(self.json["runs"]) == 1
+        return self.json["runs"][0]
+
+    @property
+    def total(self) -> Any:
+        return self.figures["total"]
+
+    def under_way(self) -> None:
+        """Waits until some requests are in the log. Blocks are written after a second."""
+        assert eventually(lambda: self.log_path.exists() and len(Recording(self.log_path).requests) > 10, 30), self.err
+
+    def done(self, status: int = 0, timeout: float = 120) -> "Load":
+        """Waits for the end with this exit status, and checks that log and figures agree."""
+        ended = self.wait(timeout)
+        assert ended.status == status, ended.out + ended.err
+        assert self.log.whole and len(self.log.drops) == 0
+        assert self.total["requests"] == len(self.log.requests)
+        return self
+
+
+class Recorder(Program):
+    """A running forktail-record. Once made, it is recording."""
+
+    def __init__(self, path: Path, *words: Any, **options: Any) -> None:
+        self.path = path
+        super().__init__(program("forktail-record"), "-o", path, *words, **options)
+        eventually(lambda: self.err.startswith("recording ") or not self.running, 30)
+        if not (self.running and self.err.startswith("recording ")):
+            self.close()
+            raise AssertionError(f"forktail-record did not start: {self.err}")
+
+    def stop(self) -> Recording:
+        """Ends it as Ctrl-C does, and reads its file. Fails the test if its exit status is not 0."""
+        self.signal(signal.SIGINT)
+        return self.finished()
+
+    def finished(self) -> Recording:
+        """Waits for its own end, and reads its file. Fails the test if its exit status is not 0."""
+        ended = self.wait()
+        assert ended.status == 0, ended.err
+        return Recording(self.path)
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+needs_two_cpus = pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0), reason="needs CPUs 0 and 1")
+
+
+def needs(name: str) -> Any:
+    """A mark for tests of a program that this machine may lack."""
+    return pytest.mark.skipif(shutil.which(name) is None, reason=f"no {name}")
+
+
+__all__ = ["BIN", "TREE", "Ended", "Load", "Program", "Recorder", "Recording", "eventually", "forktail", "ft", "helper",
+           "load", "needs", "needs_root", "needs_two_cpus", "run_program"]  # fmt: skip
