@@ -42,6 +42,18 @@ def load(*words: Any, **options: Any) -> Ended:
     return run_program(program("forktail-load"), *words, **options)
 
 
+def explain(path: str | Path, *words: Any, **options: Any) -> Any:
+    """The JSON of `forktail explain PATH words...`, which has to succeed."""
+    ended = forktail("explain", path, "--json", *words, **options)
+    assert ended.status == 0, ended.err
+    return json.loads(ended.out)
+
+
+def evidence(*episodes: Any) -> str:
+    """The sentences about episodes of an explanation, one a line."""
+    return "".join(f"{sentence}\n" for episode in episodes for sentence in episode["evidence"])
+
+
 class Load(Program):
     """A forktail-load in the background, or to its end by wait(), whose log and figures are then read.
 
@@ -49,10 +61,10 @@ class Load(Program):
     operations.
     """
 
-    def __init__(self, directory: Path, *words: Any, **options: Any) -> None:
+    def __init__(self, directory: Path, *words: Any, observer: bool = False, **options: Any) -> None:
         directory.mkdir(exist_ok=True)
         self.log_path, self._json_path = directory / "log", directory / "json"
-        own = ["-q", "--no-observer", "-o", self.log_path, "--json", self._json_path]
+        own = ["-q", "-o", self.log_path, "--json", self._json_path, *["--no-observer"] * (not observer)]
         super().__init__(program("forktail-load"), *own, *words, **options)
 
     @cached_property
@@ -108,6 +120,11 @@ class Recorder(Program):
         return Recording(self.path)
 
 
+def sanitized() -> bool:
+    """The programs are built with a sanitizer, whose memory does not count as theirs."""
+    return any(mark in program("forktail-load").read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
+
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 needs_two_cpus = pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0), reason="needs CPUs 0 and 1")
 
@@ -117,5 +134,5 @@ def needs(name: str) -> Any:
     return pytest.mark.skipif(shutil.which(name) is None, reason=f"no {name}")
 
 
-__all__ = ["BIN", "TREE", "Ended", "Load", "Program", "Recorder", "Recording", "eventually", "forktail", "ft", "helper",
-           "load", "needs", "needs_root", "needs_two_cpus", "run_program"]  # fmt: skip
+__all__ = ["BIN", "TREE", "Ended", "Load", "Program", "Recorder", "Recording", "eventually", "evidence", "explain",
+           "forktail", "ft", "helper", "load", "needs", "needs_root", "needs_two_cpus", "run_program", "sanitized"]  # fmt: skip

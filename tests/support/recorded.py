@@ -5,6 +5,7 @@ Tests of the recorder and of the load generator check records, not their analysi
 """
 
 import json
+import math
 import re
 import subprocess
 from collections import defaultdict
@@ -33,7 +34,7 @@ class Recording:
     sockets, drops, samples, cpu_samples, counters, clocks, probes, opens, requests, connection_records,
     thread_records. A row's fields are attributes: `row.start_ns`. Texts are bytes.
 
-    manifest, summary, cost, histogram: the JSON of the last such block, {} without one. notes: a list.
+    manifest, summary, cost: the JSON of the last such block, {} without one. notes, histograms: lists of JSON.
     details, series, stacks: JSON by id. threads: the last record by (tid, start_ns). connections: the last record by
     id. connection_sockets: likewise, by (id, opened_ns). error: why it cannot be read, or "". damage: .gaps ...
     blocks: the number of each kind.
@@ -57,8 +58,8 @@ class Recording:
         self.manifest: Any = {}
         self.summary: Any = {}
         self.cost: Any = {}
-        self.histogram: Any = {}
         self.notes: list[Any] = []
+        self.histograms: list[Any] = []
         self.details: dict[int, Any] = {}
         self.series: dict[int, Any] = {}
         self.stacks: dict[int, Any] = {}
@@ -69,8 +70,8 @@ class Recording:
             self.blocks[kind] += 1
             if kind in layout:
                 parts[kind].append(np.frombuffer(payload, layout[kind]))
-            elif kind == "note":
-                self.notes.append(json.loads(payload))
+            elif kind in ("note", "histogram"):
+                {"note": self.notes, "histogram": self.histograms}[kind].append(json.loads(payload))
             elif kind in ("detail", "series", "stack"):
                 one = json.loads(payload)
                 {"detail": self.details, "series": self.series, "stack": self.stacks}[kind][one["id"]] = one
@@ -117,6 +118,11 @@ class Recording:
     def latencies(self) -> Any:
         """Latencies of the requests in ns, sorted."""
         return np.sort(self.requests.end_ns - self.requests.intended_ns)
+
+    def realtime_ns(self, monotonic_ns: int) -> int:
+        """A time of CLOCK_MONOTONIC in ns since 1970, by the first clock record."""
+        clock = self.clocks[0]
+        return int(clock.realtime_ns) + int(monotonic_ns) - int(clock.monotonic_ns)
 
     # --- recordings of a server
 
@@ -173,6 +179,12 @@ class Recording:
     def role(self, role: str) -> Any:
         """The thread with this role, or None."""
         return next((t for t in self.threads.values() if t.role.decode() == role), None)
+
+
+def percentile(ordered: Any, p: float) -> int:
+    """Nearest rank, of sorted values."""
+    rank = math.ceil(p * len(ordered) / 100 - 1e-9)
+    return int(ordered[max(rank, 1) - 1])
 
 
 class _Lines:
