@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -314,7 +315,13 @@ void follow_soon(struct recorder *r)
 /* The starter is forked while the recorder has nothing open that it should not have. It drops its privileges
  * before anything else. */
 
-enum { LONGEST_PAUSE_S = 60, USAGE = 2 };
+enum { LONGEST_PAUSE_S = 60, USAGE = 2, END = 3 };
+
+/* The recorder's side of the starter: `end` is a pipe that END, the starter's descriptor, reads. */
+static struct {
+	pid_t pid;
+	int end;
+} starter = {.end = -1};
 
 int guard_args_add(struct guard_args *g, const char *option, const char *value)
 {
@@ -338,13 +345,15 @@ static int find_guard(char path[PATH_MAX])
 	return access(path, X_OK) ? -errno : 0;
 }
 
-/* Resets signals to their defaults and closes everything except the standard descriptors. */
-static void reset_process(void)
+/* Resets signals to their defaults and closes everything except the standard descriptors and END. */
+static void reset_process(int end)
 {
 	sigset_t none;
 	int null = open("/dev/null", O_RDONLY);
 	dup2(null, STDIN_FILENO);
-	close_range(3, ~0u, 0);
+	dup2(end, END);
+	fcntl(END, F_SETFD, FD_CLOEXEC);
+	close_range(END + 1, ~0u, 0);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -363,18 +372,25 @@ static void keep_environment(const char *kept[], size_t room)
 	kept[count] = NULL;
 }
 
-/* Runs the guard once. Returns its exit status, or 128. The guard ends with the recorder: it checks each
- * second whether the recorder is alive, because the recorder has no right to send a signal to another user's
- * process. */
+/* Waits for the end of a child, for so many milliseconds. */
+static void await_end(pid_t pid, int ms)
+{
+	for (int i = 0; i < ms / 10 && waitpid(pid, NULL, WNOHANG) == 0; i++)
+		usleep(10000);
+}
+
+/* Runs the guard once. Returns its exit status, or 128. The guard ends with the recorder, which has no right
+ * to send a signal to another user's process: it writes to END, or it was killed, which is looked for each
+ * second. */
 static int run(pid_t recorder, const char *path, char *const *argv)
 {
-	pid_t starter = getpid(), pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	int status = 0;
 	if (pid < 0)
 		return 128;
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
-		if (getppid() != starter)
+		if (getppid() != parent)
 			_exit(0);
 		signal(SIGINT, SIG_DFL);
 		const char *environment[32];
@@ -382,13 +398,13 @@ static int run(pid_t recorder, const char *path, char *const *argv)
 		execve(path, argv, (char *const *)environment);
 		_exit(USAGE);
 	}
-	while (waitpid(pid, &status, WNOHANG) == 0) {
-		if (getppid() != recorder) {
+	struct pollfd end = {.fd = END, .events = POLLIN};
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		if (poll(&end, 1, 1000) > 0 || getppid() != recorder) {
 			kill(pid, SIGTERM);
+			await_end(pid, 2000);
 			_exit(0);
 		}
-		sleep(1);
-	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
@@ -403,14 +419,14 @@ static int begin_guard(pid_t recorder, int answer, const char *path, const struc
 	return err;
 }
 
-__attribute__((noreturn)) static void live(pid_t recorder, int answer, const char *path, char *const *argv,
-					   const struct file_owner *user)
+__attribute__((noreturn)) static void live(pid_t recorder, int answer, int end, const char *path,
+					   char *const *argv, const struct file_owner *user)
 {
 	prctl(PR_SET_NAME, "forktail-start");
 	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, and the guard ends with it */
 	if (begin_guard(recorder, answer, path, user))
 		_exit(3);
-	reset_process();
+	reset_process(end);
 	for (unsigned pause_s = 1;;) {
 		time_t begun = time(NULL);
 		int status = getppid() == recorder ? run(recorder, path, argv) : USAGE;
@@ -424,7 +440,8 @@ __attribute__((noreturn)) static void live(pid_t recorder, int answer, const cha
 		if (time(NULL) - begun > LONGEST_PAUSE_S)
 			pause_s = 1;
 		fprintf(stderr, "forktail record: forktail-guard exited; restarting it in %u s\n", pause_s);
-		sleep(pause_s);
+		if (poll(&(struct pollfd){.fd = END, .events = POLLIN}, 1, (int)pause_s * 1000) > 0)
+			_exit(0);
 		pause_s = 2 * pause_s < LONGEST_PAUSE_S ? 2 * pause_s : LONGEST_PAUSE_S;
 	}
 }
@@ -438,16 +455,32 @@ int guard_start(const struct guard_args *g, const char *ring, const struct file_
 	if (err)
 		return err;
 	memcpy(argv + 2, g->all, g->count * sizeof *g->all);
-	int answer[2];
+	int answer[2], end[2];
 	if (pipe2(answer, O_CLOEXEC))
 		return -errno;
-	pid_t pid = fork();
-	if (pid == 0)
-		live(recorder, answer[1], path, (char *const *)argv, user);
-	err = pid < 0 ? -errno : 0;
+	if (pipe2(end, O_CLOEXEC)) {
+		err = -errno;
+		close(answer[0]);
+		close(answer[1]);
+		return err;
+	}
+	starter.pid = fork();
+	if (starter.pid == 0) {
+		close(end[1]);
+		live(recorder, answer[1], end[0], path, (char *const *)argv, user);
+	}
+	err = starter.pid < 0 ? -errno : 0;
 	close(answer[1]);
+	close(end[0]);
+	starter.end = end[1];
 	if (!err && read(answer[0], &err, sizeof err) != sizeof err)
 		err = -ECHILD;
 	close(answer[0]);
 	return err;
+}
+
+void guard_end(void)
+{
+	if (starter.end >= 0 && write(starter.end, "", 1) == 1)
+		await_end(starter.pid, 3000);
 }

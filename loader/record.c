@@ -638,6 +638,7 @@ int record(const struct record_options *options, struct targets *targets)
 	json_decref(r.manifest);
 	descriptions_close(r.descriptions);
 	segments_close(r.ring);
+	guard_end();
 	if (r.manager >= 0)
 		close(r.manager);
 	close(signals);

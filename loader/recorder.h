@@ -32,6 +32,9 @@ int guard_args_add(struct guard_args *g, const char *option, const char *value);
  * started again after a pause that grows from a second to a minute, but not if it rejected its command line.
  * -ENOENT: the guard is not in the directory of this program. -EACCES: the user cannot run it there. */
 int guard_start(const struct guard_args *g, const char *ring, const struct file_owner *user);
+/* Ends the guard, if there is one, and waits for its end for at most 3 s: the next recorder's guard needs the
+ * same sockets. */
+void guard_end(void);
 
 /* The options of a recording. */
 
