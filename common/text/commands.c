@@ -4,7 +4,7 @@
  * A binary search finds the names of a log, because the recorder does it for every request; rows behind them
  * are searched one by one. A name that Redis and memcached share has the properties of both; each user takes
  * those of the protocol at hand. Positions of keys are those of COMMAND INFO:
- * tests/system/load/command_table_test.cc compares Redis' and Valkey's own commands with servers, but not
+ * tests/system/load/test_command_table.py compares Redis' and Valkey's own commands with servers, but not
  * those of modules. Opcodes are those of memcached's doc/protocol-binary.txt. */
 #include "common/commands.h"
 

@@ -135,4 +135,5 @@ def needs(name: str) -> Any:
 
 
 __all__ = ["BIN", "TREE", "Ended", "Load", "Program", "Recorder", "Recording", "eventually", "evidence", "explain",
-           "forktail", "ft", "helper", "load", "needs", "needs_root", "needs_two_cpus", "run_program", "sanitized"]  # fmt: skip
+           "forktail", "ft", "helper", "load", "needs", "needs_root", "needs_two_cpus", "run_program",
+           "sanitized"]  # fmt: skip

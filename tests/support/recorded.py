@@ -29,6 +29,28 @@ def _numbers() -> SimpleNamespace:
 ft = _numbers()
 
 
+class _Row(np.record):  # type: ignore[misc]
+    """A record whose attribute `flags` is its field, and not NumPy's own."""
+
+    @property
+    def flags(self) -> Any:
+        return self["flags"]
+
+
+class _Table(np.recarray):
+    """Records of that kind, likewise. NumPy would make them np.record again whenever the type is set."""
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        pass
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    @property
+    def flags(self) -> Any:
+        return self["flags"]
+
+
 class Recording:
     """A .forktail file. Tables are NumPy record arrays in file order: spans, tallies, io, writes, slices, loops,
     sockets, drops, samples, cpu_samples, counters, clocks, probes, opens, requests, connection_records,
@@ -82,7 +104,7 @@ class Recording:
 
         def table(kind: str) -> Any:
             rows = np.concatenate(parts[kind]) if parts[kind] else np.empty(0, layout[kind])
-            return rows.view(np.recarray)
+            return rows.view(np.dtype((_Row, rows.dtype)), _Table)
 
         self.spans, self.tallies, self.io, self.writes = map(table, ("span", "tally", "io", "writes"))
         self.slices, self.loops, self.sockets, self.drops = map(table, ("slice", "loop", "socket", "drop"))

@@ -4,8 +4,8 @@
     serve.py [DIRECTORY]
 
 It reads requests from standard input, one JSON object a line, and answers each with one: {"start": PLAN} (the fields of
-ServerPlan), {"move": [FROM, TO, FIRST, LAST]} (instances by number, slots), {"find": KIND}. When its input closes, the
-servers end and the temporary directory is removed. Data in DIRECTORY stays.
+ServerPlan), {"find": KIND}. When its input closes, the servers end and the temporary directory is removed. Data in
+DIRECTORY stays.
 """
 import json
 import sys
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 from forktail.failure import Failure
 from forktail.files import read_file
 from forktail.host.session import Session
-from forktail.servers import Behind, ServerPlan, Topology, find_server, move_slots, start_servers
+from forktail.servers import Behind, ServerPlan, Topology, find_server, start_servers
 
 
 def start(session, topology, fields):
@@ -37,10 +37,6 @@ def start(session, topology, fields):
 def answer(session, topology, request):
     if "start" in request:
         return start(session, topology, request["start"])
-    if "move" in request:
-        source, target, first, last = request["move"]
-        move_slots(topology, topology.instances[source], topology.instances[target], list(range(first, last + 1)))
-        return {}
     return {"path": (find_server(request["find"]) or [""])[0]}
 
 

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""Loads of several tests of -t, each with its figures."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from harness import load
+
+
+class LoadRun:
+    """A load that has ended with this exit status (None: any), without log and observer.
+
+    runs: the figures of each test, from --json; totals: those of all its operations; total: the first test's.
+    status, out, err: how it ended.
+    """
+
+    def __init__(self, *words, status=0):
+        with tempfile.TemporaryDirectory() as directory:
+            figures = Path(directory) / "json"
+            ended = load(*words, "-q", "--no-observer", "--json", figures)
+            assert status in (None, ended.status), ended.err
+            self.runs = json.loads(figures.read_text())["runs"]
+        self.status, self.out, self.err = ended.status, ended.out, ended.err
+        self.totals = [run["total"] for run in self.runs]
+        self.total = self.totals[0]
+
+    def requests(self, operation):
+        """Of an operation of the first test."""
+        return self.runs[0]["operations"].get(operation, {"requests": 0})["requests"]
+
+    def each(self, *names):
+        """These figures of every test: each("requests", "errors") is [(500, 0), ...]."""
+        return [tuple(total[name] for name in names) for total in self.totals]
