@@ -57,7 +57,7 @@ NO_TRACEPOINTS = "forktail record: --requests: this kernel has no tracepoints"
 # The kernel of the short form.
 SHORT = {"amd64": "6.1", "arm64": "6.12"}
 LOADS = {"requests": ("one", "many", "pipeline-2", "pipeline-16", "large"), "requests-ring": ("paced",)}
-UNIX_LATE = 200  # as the test record_requests: one in so many may be answered just before the kernel notes it
+UNIX_LATE = 200  # as test_requests.py: one in so many may be answered just before the kernel notes it
 
 
 class Outcome:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The kernel programs loaded as on older or limited hosts, although this host has the features: thread states
 // in a hash by thread id (before task storage), preemption that cannot be disabled (before 6.10), no perf
-// events, and page faults without a reason (arm64 before 6.4).
+// events, and page faults without a reason (arm64 before 6.4). The recorder has no options for that, so this
+// test is linked with its parts. test_programs.py has what the recorder itself shows.
 #include <atomic>
 #include <bpf/bpf.h>
 #include <csignal>
@@ -12,12 +13,13 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/process.h"
 #include "tests/support/servers/server.h"
 
 #include "loader/attach.h"
-#include "tests/system/record/recorder.h"
 
 using namespace forktail::test;
 
@@ -248,33 +250,6 @@ std::set<std::string> disabling_preemption(uint32_t loaded_after)
 	return all;
 }
 
-// The kernel's maps of processes to trace, of every recorder.
-std::set<uint32_t> maps_of_targets()
-{
-	std::set<uint32_t> all;
-	for (uint32_t id = 0; bpf_map_get_next_id(id, &id) == 0;) {
-		const int fd = bpf_map_get_fd_by_id(id);
-		bpf_map_info info = {};
-		uint32_t size = sizeof info;
-		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &size) == 0 &&
-		    info.name == std::string("targets"))
-			all.insert(id);
-		close(fd);
-	}
-	return all;
-}
-
-std::set<uint32_t> keys_of(uint32_t map)
-{
-	std::set<uint32_t> all;
-	const int fd = bpf_map_get_fd_by_id(map);
-	uint32_t key = 0;
-	for (uint32_t *last = nullptr; bpf_map_get_next_key(fd, last, &key) == 0; last = &key)
-		all.insert(key);
-	close(fd);
-	return all;
-}
-
 } // namespace
 
 TEST_CASE("a drain ends although each event that it reads leads to another one")
@@ -340,60 +315,6 @@ TEST_CASE("the longest interval of a window does not become short where its numb
 	waitpid(sleeper, nullptr, 0);
 	CHECK(programs_drain(loaded.p) == 0);
 	CHECK(longest_ns == UINT32_MAX); // 4.3 s
-}
-
-TEST_CASE("what a process wrote last is passed on without another write")
-{
-	REQUIRE(geteuid() == 0);
-	struct Total {
-		uint64_t bytes = 0;
-		std::string comm;
-	} total;
-	Loaded loaded(
-	    {},
-	    [](void *context, const void *event, size_t) {
-		    const auto *w = static_cast<const ft_event_writes *>(event);
-		    auto *sum = static_cast<Total *>(context);
-		    if (w->type == FT_EVENT_WRITES && w->tgid == static_cast<uint32_t>(getpid())) {
-			    sum->bytes += w->bytes;
-			    sum->comm = w->comm;
-		    }
-	    },
-	    &total, getpid());
-	TempDir dir;
-	const std::string text(300 << 10, 'x'); // less than what becomes an event at once
-	write_file(dir.file("some"), text);
-	CHECK(programs_drain(loaded.p) == 0);
-	programs_take_writes(loaded.p);
-	const uint64_t bytes = total.bytes;
-	CHECK(bytes >= text.size()); // and the file system's own pages
-	programs_take_writes(loaded.p);
-	CHECK(total.bytes == bytes); // each page once
-	CHECK(total.comm == "test_record_pro");
-}
-
-TEST_CASE("a load generator that ran at the begin has accounts, and its process id is forgotten")
-{
-	REQUIRE(geteuid() == 0);
-	Redis redis;
-	Process load({program("forktail-load"), "-s", redis.socket(), "--rate", "100", "--duration", "60"});
-	const auto loading = [&] { return redis.info("connected_clients") != "1"; };
-	REQUIRE(eventually(loading, Seconds(30)));
-	const std::set<uint32_t> maps_before = maps_of_targets();
-	Recorder recorder(redis.pid());
-	size_t maps = 0;
-	for (const uint32_t id : maps_of_targets()) {
-		if (maps_before.count(id))
-			continue;
-		maps++;
-		CHECK(keys_of(id) == std::set<uint32_t>{static_cast<uint32_t>(redis.pid())});
-	}
-	CHECK(maps == 1);
-	const Recorded r = recorder.stop();
-	bool has_client = false;
-	for (const auto &[key, t] : r.threads)
-		has_client |= t.tgid == static_cast<uint32_t>(load.pid()) && t.flags & FT_THREAD_CLIENT;
-	CHECK(has_client);
 }
 
 TEST_CASE("states in a hash: 5,000 threads start and end with a table of 4,096, and nothing is lost")

@@ -65,7 +65,7 @@ c = Connection()
 c.ask("SUBSCRIBE", "channel")
 for i in range(200):
     publisher.publish("channel", f"message {i}")
-for i in range(200):
+for _ in range(200):
     assert c.reply()[0] == b"message"
 c.ask("UNSUBSCRIBE", "channel")
 c.echo()
