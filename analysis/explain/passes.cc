@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -550,8 +551,11 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 	blame.from_iterations = true;
 	LogHistogram durations;
 	unsigned __int128 sum = 0;
-	each([&](uint16_t hop, const Timeline &, size_t i) {
+	std::vector<uint64_t> counts(timelines.size());
+	auto number_of = [&](const Timeline &t) { return static_cast<size_t>(&t - timelines.data()); };
+	each([&](uint16_t hop, const Timeline &t, size_t i) {
 		CountServed(hop, 1, &blame);
+		counts[number_of(t)]++;
 		if (MayBeMany(run.iterations[i]))
 			return;
 		durations.Add(run.iterations[i].duration_ns);
@@ -573,11 +577,15 @@ Blame BlameIterations(const Run &run, const std::vector<Timeline> &timelines, co
 	kept.SetThreshold(blame.threshold_ns);
 	Sheet sheet;
 	do {
+		// Thread by thread, as in a run that is read at once: numbers do not depend on the stretches.
+		std::vector<uint64_t> next(timelines.size());
+		std::exclusive_scan(counts.begin(), counts.end(), next.begin(), uint64_t{0});
 		each([&](uint16_t hop, const Timeline &t, size_t i) {
 			const ft_span &s = run.iterations[i];
+			const uint64_t number = next[number_of(t)]++;
 			if (MayBeMany(s))
 				return;
-			SlowRequest r = {s.start_ns, s.duration_ns, s.start_ns, i, 0, 0, 0,
+			SlowRequest r = {s.start_ns, s.duration_ns, s.start_ns, number, 0, 0, 0,
 					 0,	     FT_STATUS_OK,  hop};
 			CauseTimes direct = {};
 			AddTimes(t, s.start_ns, s.start_ns + s.duration_ns, &direct);

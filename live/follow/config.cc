@@ -162,7 +162,7 @@ bool ReadConfig(const std::string &path, Config *config, std::string *error)
 {
 	std::ifstream file(path);
 	std::ostringstream text;
-	if (file)
+	if (file && file.peek() != std::ifstream::traits_type::eof()) // of an empty file, << would fail
 		text << file.rdbuf();
 	if (!file || !text) {
 		*error = "cannot read " + path + ": " + strerror(errno);

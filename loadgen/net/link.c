@@ -215,11 +215,22 @@ static redisReply *no_answer(struct link *l, const char *name, int rc)
 		return fail(l, "%s", tls_why(l->tls));
 	if (rc == -ECONNRESET && l->tls)
 		return fail(l, "closed the TLS connection on %s. Is it a Redis server?", name);
+	if (rc == -ECONNRESET && l->others)
+		return fail(l,
+			    "closed a connection on %s after %u others had been opened. Does it limit "
+			    "connections (maxclients of redis-server, maxconn of a proxy)?",
+			    name, l->others);
 	if (rc == -ECONNRESET)
 		return fail(l,
 			    "accepted the connection and closed it on %s. Is it a Redis server? If it "
 			    "requires TLS, use --tls",
 			    name);
+	if (rc == -ETIMEDOUT && l->others)
+		return fail(
+		    l,
+		    "did not answer %s within %d s on a connection after %u others had been opened. Does "
+		    "it limit connections (maxconn of a proxy), or hang?",
+		    name, (int)(patience_ns(l) / 1000000000u), l->others);
 	if (rc == -ETIMEDOUT)
 		return fail(l, "did not answer %s within %d s. Is it a Redis server, and does it respond?",
 			    name, (int)(patience_ns(l) / 1000000000u));

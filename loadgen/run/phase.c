@@ -33,8 +33,8 @@
 
 /* A list of PREPARED_LIST elements, or `keys` sets of PREPARED_MEMBERS members. `several` NULL: all on `one`.
  * Returns 0, or -1 and a sentence. */
-static int prepare_servers(struct server *one, struct nodes *several, enum preparation what, uint64_t keys,
-			   char *error, size_t size);
+static int prepare_servers(struct server *one, struct nodes *several, enum preparation what,
+			   const struct workload *workload, char *error, size_t size);
 
 #define SECOND_NS 1000000000ull
 /* How long after the threads' own tick the main thread collects: their tick takes microseconds. */
@@ -155,8 +155,7 @@ static int prepare(struct run *r, struct phase *p, const struct test *test)
 	struct mix counted; /* messages that consumers receive are counted, but not drawn */
 	char error[512];
 
-	if (prepare_servers(&r->server, r->nodes, test->preparation, r->workload->keys, error,
-			    sizeof(error))) {
+	if (prepare_servers(&r->server, r->nodes, test->preparation, r->workload, error, sizeof(error))) {
 		complain(r, error);
 		return -1;
 	}
@@ -872,7 +871,7 @@ void phase_report(struct run *r, struct phase *p, double cpu_s)
 /* Sends a command per element, many at a time: a million sets, one answer after the other, would take
  * minutes. */
 
-enum { AT_ONCE = 1000, WORD_BYTES = 32 };
+enum { AT_ONCE = 1000, AT_ONCE_BYTES = 16 << 20, WORD_BYTES = 32 };
 
 struct preparing {
 	struct server *one;
@@ -883,6 +882,7 @@ struct preparing {
 		uint32_t count;
 	} at[NODES_MAX]; /* by node; [0] for a single server */
 	uint32_t count;	 /* over all */
+	size_t bytes;	 /* likewise */
 	char *error;
 	size_t size;
 };
@@ -940,6 +940,7 @@ static int flush(struct preparing *p)
 			if (take_answer(p, (uint16_t)i))
 				return -1;
 	p->count = 0;
+	p->bytes = 0;
 	return 0;
 }
 
@@ -970,18 +971,31 @@ static int put(struct preparing *p, const char *command, const char *key, const 
 	if (!room)
 		return -1;
 	p->at[node].count++;
-	return ++p->count < AT_ONCE ? 0 : flush(p);
+	p->bytes += (size_t)length;
+	return ++p->count < AT_ONCE && p->bytes < AT_ONCE_BYTES ? 0 : flush(p);
 }
 
-static int prepare_list(struct preparing *p)
+/* Its elements are values of the load. */
+static int prepare_list(struct preparing *p, const struct workload *w)
 {
-	char member[WORD_BYTES];
-	int rc = 0;
+	const struct values *values = &w->values;
+	char *member = malloc(values->sizes.high + 1u);
+	int rc = member ? 0 : -1;
 
-	for (int i = 0; i < PREPARED_LIST && rc == 0; i++) {
-		snprintf(member, sizeof(member), "element:%012d", i);
+	if (!member)
+		snprintf(p->error, p->size, "not enough memory to prepare a test");
+	for (uint64_t i = 0; i < PREPARED_LIST && rc == 0; i++) {
+		uint32_t bytes =
+		    w->fixed_value ? values->sizes.high : value_size(values, value_seed_of_key(i));
+
+		if (w->fixed_value)
+			memcpy(member, w->fixed_value, bytes);
+		else
+			value_copy(values, value_seed_of_key(i), 0, member, bytes);
+		member[bytes] = 0;
 		rc = put(p, "LPUSH", "mylist", member);
 	}
+	free(member);
 	return rc;
 }
 
@@ -998,11 +1012,13 @@ static int prepare_sets(struct preparing *p, uint64_t keys)
 	return rc;
 }
 
-static int prepare_servers(struct server *one, struct nodes *several, enum preparation what, uint64_t keys,
-			   char *error, size_t size)
+static int prepare_servers(struct server *one, struct nodes *several, enum preparation what,
+			   const struct workload *workload, char *error, size_t size)
 {
 	struct preparing p = {.one = one, .several = several, .error = error, .size = size};
-	int rc = what == PREPARE_LIST ? prepare_list(&p) : what == PREPARE_SETS ? prepare_sets(&p, keys) : 0;
+	int rc = what == PREPARE_LIST	? prepare_list(&p, workload)
+		 : what == PREPARE_SETS ? prepare_sets(&p, workload->keys)
+					: 0;
 
 	if (rc == 0)
 		rc = flush(&p);

@@ -215,20 +215,27 @@ static void error_rows(FILE *to, const struct result_figures *f, uint64_t start_
 static void bucket_rows(FILE *to, const struct result_figures *f)
 {
 	const struct wanted_figures *w = f->wanted;
-	char number[32], label[32];
+	const struct operation_figures *total = &f->operations[TOTAL];
+	char number[32], label[48];
+	uint64_t all = 0;
 
+	for (uint32_t b = 0; b <= w->bucket_count; b++)
+		all += total->buckets[b];
 	if (w->bucket_count)
-		fprintf(to, "requests by latency\n");
+		fprintf(to, "requests by latency, and their share\n");
 	for (uint32_t b = 0; b <= w->bucket_count && w->bucket_count; b++) {
-		bool over = b == w->bucket_count;
-		snprintf(label, sizeof(label), "%s %.6g ms",
-			 over ? ">" : "<=", (double)w->bucket_ns[over ? b - 1 : b] * 1e-6);
+		double from_ms = b ? (double)w->bucket_ns[b - 1] * 1e-6 : 0;
+		if (b == w->bucket_count)
+			snprintf(label, sizeof(label), "over %.6g ms", from_ms);
+		else
+			snprintf(label, sizeof(label), "(%.6g, %.6g ms]", from_ms,
+				 (double)w->bucket_ns[b] * 1e-6);
 		fprintf(to, "  %-*s", LABEL_WIDTH - 2, label);
 		for (int i = 0; i <= TOTAL; i++)
 			if (f->operations[i].used)
 				fprintf(to, "%*s", COLUMN_WIDTH,
 					grouped(number, f->operations[i].buckets[b]));
-		fputc('\n', to);
+		fprintf(to, "%9.4g %%\n", all ? 100 * (double)total->buckets[b] / (double)all : 0);
 	}
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compares requests that the server's kernel saw with those of the load generator's logs, as
-// tests/system/record/test_requests.py does: compare_requests KERNEL-LOG LOAD-LOG... prints JSON. The kernel's log is a file, or
-// the directory of a ring, which has the requests of slices of the time.
+// tests/system/record/test_requests.py does: compare_requests KERNEL-LOG LOAD-LOG... prints JSON. The
+// kernel's log is a file, or the directory of a ring, which has the requests of slices of the time.
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>

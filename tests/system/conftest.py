@@ -6,20 +6,18 @@ these after the others, one at a time. All others may run side by side.
 """
 
 import difflib
-import sys
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / "support"), str(TESTS.parent / "python")]
-pytest.register_assert_rewrite("harness", "processes", "recorded")
+pytest.register_assert_rewrite("cgroups", "export_readers", "harness", "processes", "recorded")
 
 from fake import FakeServer, Peer  # noqa: E402
 from forktail.servers import Server, find_server  # noqa: E402
-from harness import *  # noqa: E402, F403
 from harness import Load, Program, Recorder  # noqa: E402
 
 
@@ -27,10 +25,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the expected outputs anew, for review by git diff"
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "alone: needs an idle machine")
 
 
 @pytest.fixture
@@ -124,6 +118,14 @@ def _module_memcached(module_serve: Callable[..., Server]) -> Server:
 def memcached(_module_memcached: Server) -> Server:
     """A memcached on a Unix socket, which all tests of the module share."""
     return _module_memcached
+
+
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    """A directory in which every user finds what he knows the name of; root alone can enter tmp_path."""
+    with tempfile.TemporaryDirectory(prefix="ft-") as path:
+        os.chmod(path, 0o711)
+        yield Path(path)
 
 
 @pytest.fixture

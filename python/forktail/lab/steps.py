@@ -289,9 +289,10 @@ def explain_steps(run: PointRun) -> None:
 def print_explanation(run: PointRun) -> None:
     """Explains the only recorded step to standard output, for a scenario that prints it."""
     step, directory = run.point.recorded[0], run.directory
-    say(f"explaining {directory}")
+    words = _words(run, "explain", directory, step)
+    say(f"explaining it: {' '.join(['forktail', *words])}")
     try:
-        run_forktail(run.session, run.programs, _words(run, "explain", directory, step), "")
+        run_forktail(run.session, run.programs, words, "")
         _write_report(run, directory, step)
     except Failure as failure:
         raise Failure(f"{failure}\nThe recordings are in {directory}", failure.status) from failure

@@ -7,6 +7,7 @@ It reads requests from standard input, one JSON object a line, and answers each 
 ServerPlan), {"find": KIND}. When its input closes, the servers end and the temporary directory is removed. Data in
 DIRECTORY stays.
 """
+
 import json
 import sys
 from pathlib import Path
@@ -30,8 +31,19 @@ def start(session, topology, fields):
         one.child.needed = False  # tests may end servers at any time
         if one.redis:
             one.redis.close()  # all clients belong to the test
-    return {"servers": [{"server": one.server, "pid": one.child.pid, "socket": one.socket, "port": one.port,
-                         "directory": one.directory, "log": one.log} for one in topology.instances]}
+    return {
+        "servers": [
+            {
+                "server": one.server,
+                "pid": one.child.pid,
+                "socket": one.socket,
+                "port": one.port,
+                "directory": one.directory,
+                "log": one.log,
+            }
+            for one in topology.instances
+        ]
+    }
 
 
 def answer(session, topology, request):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Servers started by forktail's Python package for a test, in a separate process (serve.py). For this
-// folder's files only: tests use the classes built on it (server.h, memcached.h, ...).
+// folder's files only: tests use the classes built on it (server.h).
 #pragma once
 #include <memory>
 #include <string>

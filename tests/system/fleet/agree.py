@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Compares Spark's results with `forktail explain --json` of each run: sums by cause to the ns, and exact percentiles. Also
-checks that jobs give the same results with another master.
+"""Compares Spark's results with `forktail explain --json` of each run: sums by cause to the ns, and exact percentiles.
+Also checks that jobs give the same results with another master.
 
     agree.py FORKTAIL DIR [--master URL] RUN...
 
 exports the runs into DIR/data, unless they are there, and prints the differences.
 """
+
 import argparse
 import json
 import subprocess
@@ -19,12 +20,22 @@ from forktail.fleet.jobs import JOBS  # noqa: E402
 from forktail.fleet.spark import session  # noqa: E402
 
 SMALL = {"spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-POINTS = {"p50": "p50_ns", "p90": "p90_ns", "p99": "p99_ns", "p99.9": "p99_9_ns", "p99.99": "p99_99_ns", "max": "max_ns"}
+POINTS = {
+    "p50": "p50_ns",
+    "p90": "p90_ns",
+    "p99": "p99_ns",
+    "p99.9": "p99_9_ns",
+    "p99.99": "p99_99_ns",
+    "max": "max_ns",
+}
 
 
 def explained(forktail, runs):
     """The explanation of each run."""
-    return [json.loads(subprocess.run([forktail, "explain", "--json", run], check=True, capture_output=True).stdout) for run in runs]
+    return [
+        json.loads(subprocess.run([forktail, "explain", "--json", run], check=True, capture_output=True).stdout)
+        for run in runs
+    ]
 
 
 def export(forktail, data, runs):
@@ -56,7 +67,7 @@ def differences(spark, data, explanations, sheets):
             found.append(f"{cause}: Spark has {ours.get(cause)}, explain {sums.get(cause)}")
     ids = {r.run: r.run_id for r in DataSet(spark, data).need().table("runs").collect()}
     columns, rows = sheets[("latency", "runs")]
-    by_run = {row[columns.index("run_id")]: dict(zip(columns, row)) for row in rows}
+    by_run = {row[columns.index("run_id")]: dict(zip(columns, row, strict=True)) for row in rows}
     for one in explanations:
         if one["requests"]["from"] != "request-log":
             continue
@@ -66,7 +77,9 @@ def differences(spark, data, explanations, sheets):
             found.append(f"{one['run']}: Spark counts {ours['count']}, explain {answered}")
         for point, column in POINTS.items():
             if point in one["requests"]["latency_ns"] and ours[column] != one["requests"]["latency_ns"][point]:
-                found.append(f"{one['run']}: {point} is {ours[column]}, explain says {one['requests']['latency_ns'][point]}")
+                found.append(
+                    f"{one['run']}: {point} is {ours[column]}, explain says {one['requests']['latency_ns'][point]}"
+                )
     return found
 
 
@@ -83,7 +96,8 @@ def main():
     spark = session("agree", asked.master, SMALL)
     sheets = sheets_of(spark, data)
     for (job, sheet), (columns, rows) in sheets.items():
-        print(f"{job} {sheet}: {len(rows)} rows", *(f"  {dict(zip(columns, row))}" for row in rows[:2]), sep="\n")
+        first = (f"  {dict(zip(columns, row, strict=True))}" for row in rows[:2])
+        print(f"{job} {sheet}: {len(rows)} rows", *first, sep="\n")
     wrong = differences(spark, data, explained(asked.forktail, runs), sheets)
     spark.stop()
     print(f"{len(runs)} runs, {len(wrong)} differences", *wrong, sep="\n")

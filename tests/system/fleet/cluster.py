@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A temporary standalone Spark cluster on this machine: a master, and workers with one core each."""
+
 import os
 import socket
 import subprocess
@@ -24,22 +25,49 @@ class Cluster:
         self.url = f"spark://127.0.0.1:{self.port}"
         self.processes = []
         deploy = "org.apache.spark.deploy."
-        self._start("master", deploy + "master.Master", "--host", "127.0.0.1", "--port", str(self.port), "--webui-port", str(self.web))
+        self._start(
+            "master",
+            deploy + "master.Master",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--webui-port",
+            str(self.web),
+        )
         for n in range(workers):
-            self._start(f"worker{n}", deploy + "worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", memory,
-                        "--webui-port", "0", "--work-dir", str(self.directory / f"work{n}"), self.url)
+            self._start(
+                f"worker{n}",
+                deploy + "worker.Worker",
+                "--host",
+                "127.0.0.1",
+                "--cores",
+                "1",
+                "--memory",
+                memory,
+                "--webui-port",
+                "0",
+                "--work-dir",
+                str(self.directory / f"work{n}"),
+                self.url,
+            )
         self._wait(workers)
 
     def _start(self, name, *argv):
-        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "SPARK_NO_DAEMONIZE": "1"}
+        environment = {
+            **os.environ,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_NO_DAEMONIZE": "1",
+        }
         with open(self.directory / f"{name}.log", "w") as log:
             self.processes.append(subprocess.Popen([self.spark_class, *argv], stdout=log, stderr=log, env=environment))
 
     def _wait(self, workers):
         """Waits until the master has all workers."""
+        import json
         from urllib.error import URLError
         from urllib.request import urlopen
-        import json
 
         for _ in range(300):
             try:

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from fake import after_greeting
 from forktail.servers.listen import free_port
 from harness import Load, Recording, eventually, ft, load, needs_root, run_program
 
@@ -341,3 +342,16 @@ def test_a_kill_9_loses_at_most_about_one_second_of_the_log(redis, start_load):
     assert run.log.error == ""
     assert run.log.damage.no_trailer
     assert len(run.log.requests) >= 1500
+
+
+def test_a_limit_of_connections_is_told_from_another_kind_of_server(fake_server):
+    def limited(peer):
+        if peer.number < 8:
+            redis_like(peer)
+
+    redis_like = after_greeting(lambda peer, _request: peer.say(b"$-1\r\n"))
+    ran = load(*fake_server(limited).where, "-c", 20, "-n", 100, "-q", "--no-observer")
+    # Two of the eight were opened before the load's own: to find the address, and to ask the server what it is.
+    refused(
+        ran, "closed a connection on PING after 6 others had been opened. Does it limit connections (maxclients of "
+    )

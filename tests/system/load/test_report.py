@@ -173,7 +173,9 @@ def test_percentiles_of_any_kind_buckets_and_distribution_are_exact(run):
     counts = np.diff(np.searchsorted(latencies, [0, 50_000, 100_000, 1_000_000, 2**63], side="right"))
     assert [bucket["requests"] for bucket in ran.total["buckets"]] == counts.tolist()
     assert counts.sum() == 5000
-    assert "> 1 ms" in ran.out
+    rows = zip(["(0, 0.05 ms]", "(0.05, 0.1 ms]", "(0.1, 1 ms]", "over 1 ms"], counts, strict=True)
+    for label, count in rows:  # for GET, for all operations, and the share of all
+        assert re.search(f" {re.escape(label)} +{count:,} +{count:,} +{count / 50:.4g} %\n", ran.out), ran.out
     assert "latency distribution" in ran.out
     assert "100.000 % <=" in ran.out
 

@@ -88,9 +88,16 @@ def test_all_tests_of_t_in_one_call_with_their_table(redis, run):
     for command in TESTS.values():
         expected[command] += 400
     assert {command: calls(redis, command) for command in expected} == expected
-    # The requested parts of a list or a set were returned: 600 elements of 20 bytes, 20 members of 9.
+    # The requested parts of a list or a set were returned: 600 elements of 3 bytes, 20 members of 9.
     assert redis.ask("SCARD", "set:000000000019") == ["20"]
     assert ran.totals[2 + list(TESTS).index("LRANGE_600")]["bytes"] > 400 * 600 * 5
+
+
+@pytest.mark.parametrize("sizes, shortest, longest", [("1500", 1500, 1500), ("10-300", 10, 300)])
+def test_elements_of_a_list_are_values_of_the_wanted_size(redis, run, sizes, shortest, longest):
+    assert run("-t", "lrange_600", "-n", 50, "-c", 5, "-d", sizes).total["errors"] == 0
+    lengths = {len(element) for element in redis.ask("LRANGE", "mylist", "0", "-1")}
+    assert shortest <= min(lengths) <= max(lengths) <= longest
 
 
 @pytest.mark.parametrize("name", ["ping_inline", "ping_mbulk"])

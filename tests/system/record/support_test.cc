@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Questions to the kernel's type information that have no other way out of the loader. test_support.py tests what
-// doctor and the recorder make of the answers.
+// Questions to the kernel's type information that have no other way out of the loader. test_support.py tests
+// what doctor and the recorder make of the answers.
 #include <memory>
 #include <string>
 

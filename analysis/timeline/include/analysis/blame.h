@@ -93,7 +93,7 @@ struct SlowRequest {
 	uint64_t due_ns; // an iteration's start
 	uint64_t latency_ns;
 	uint64_t since_ns; // its causes are in [since_ns, end_ns()): earlier than due_ns if it queued
-	uint64_t index;	   // number in the request log, or in Run::iterations
+	uint64_t index;	   // number in the request log, or among the iterations
 	uint32_t episode;  // index into episodes, set by FindEpisodes
 	uint32_t first_part;
 	uint16_t part_count;

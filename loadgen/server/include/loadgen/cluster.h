@@ -29,7 +29,7 @@ uint16_t cluster_slot(const char *key, size_t length);
  * Its name is "host:port", the host alone if the port is 11211 (as in libmemcached), or the path of a Unix
  * socket. A key belongs to the first point at or after its hash: FNV-1a with the 64-bit basis and prime, both
  * truncated to 32 bits. Source: twemproxy's notes on ketama and its observable behaviour, checked against a
- * nutcracker in tests/system/load/servers_test.cc. */
+ * nutcracker in tests/system/load/test_servers.py. */
 
 struct ketama {
 	struct ketama_point {
