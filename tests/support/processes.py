@@ -20,8 +20,10 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 
 
-def _die_with_parent() -> None:
+def _begin() -> None:
+    """In the new process: it dies with the test. Ctrl-C ends it, also if a shell without job control started pytest."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Program:
             stderr=self._err,
             env={name: value for name, value in all_env.items() if value is not None},
             cwd=cwd,
-            preexec_fn=_die_with_parent,
+            preexec_fn=_begin,
             **more,
         )
         self.pid = self.process.pid

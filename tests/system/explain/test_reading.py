@@ -161,6 +161,7 @@ class OnTerminal:
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             try:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # also if a shell without job control started pytest
                 (group / "cgroup.procs").write_text("0")  # 0: the calling process
                 os.execvp(words[0], list(map(str, words)))
             finally:

@@ -174,8 +174,8 @@ def test_percentiles_of_any_kind_buckets_and_distribution_are_exact(run):
     assert [bucket["requests"] for bucket in ran.total["buckets"]] == counts.tolist()
     assert counts.sum() == 5000
     rows = zip(["(0, 0.05 ms]", "(0.05, 0.1 ms]", "(0.1, 1 ms]", "over 1 ms"], counts, strict=True)
-    for label, count in rows:  # for GET, for all operations, and the share of all
-        assert re.search(f" {re.escape(label)} +{count:,} +{count:,} +{count / 50:.4g} %\n", ran.out), ran.out
+    for label, count in rows:  # of all operations
+        assert re.search(rf" {re.escape(label)} .* {count:,} +{count / 50:.4g} %\n", ran.out), ran.out
     assert "latency distribution" in ran.out
     assert "100.000 % <=" in ran.out
 
