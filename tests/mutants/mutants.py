@@ -4,7 +4,7 @@
     script/mutants [WORD...]
 
 The faults are those of tests/mutants/*.toml whose text has one of the words; all without any. A fault changes one text
-of one file of this tree, which must not have changes of its own; it is undone after its tests, also if this is
+of one file of this tree, which must be unchanged; it is undone after its tests, also if this is
 interrupted. Prints a line per fault.
 Exit status: 0 all were caught, 1 some were not, 2 usage, 3 it cannot be tried.
 """

@@ -114,7 +114,7 @@ class CpuCgroup:
 
 class Freezer:
     """A container's cgroup with a freezer, as Docker makes it. version: 1, or 2, alone or together with version 1.
-    The test is skipped where there is none."""
+    Skips the test where the host lacks it."""
 
     def __init__(self, version):
         # No other container on this host has this id now.

@@ -22,7 +22,7 @@ class StandingDisk:
     """An ext4 file system in a file. The kernel freezes it, so that each write to it waits until it is thawed, or
     treats it as damaged. The test is skipped where it cannot be mounted.
 
-    It is mounted in a mount namespace of its own, so it cannot outlast the test. path: the disk as root sees it.
+    It is mounted in a separate mount namespace, so it cannot outlast the test. path: the disk as root sees it.
     within: the words before a command that is to see it at `inside`.
     """
 

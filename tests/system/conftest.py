@@ -23,7 +23,7 @@ from harness import Load, Program, Recorder  # noqa: E402
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--update-golden", action="store_true", help="write the expected outputs anew, for review by git diff"
+        "--update-golden", action="store_true", help="write the expected outputs again, for review by git diff"
     )
 
 

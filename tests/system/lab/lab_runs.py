@@ -17,7 +17,7 @@ REDIS = '[[server]]\nname = "redis"\nkind = "redis"\n'
 
 
 class Lab:
-    """A lab in a directory of its own, which every program that it starts has in its command line, its environment or
+    """A lab in a separate directory, which every program that it starts has in its command line, its environment or
     its working directory. It is killed at the end of its `with` block.
 
     run: the run directory that it makes. scenario: the file of its scenario. temp: its TMPDIR. program: the last one

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """An answer over HTTP. status: its first line, "HTTP/1.1 200 OK"; "" if there is none."""
+    """An answer over HTTP. status: its first line, "HTTP/1.1 200 OK"; "" without one."""
 
     status: str
     headers: str

@@ -298,7 +298,7 @@ def test_an_answer_without_a_request_in_one_piece_with_the_greetings_last_answer
 
 
 def test_an_answer_without_a_request_before_the_first_was_sent(fake_server, run):
-    # The second connection's first request has a second to go.
+    # The second connection's first request has a second left.
     def idle(peer):
         for _ in range(2):
             peer.say(greeting_answer(peer.hear()))

@@ -310,7 +310,7 @@ def test_a_wrong_address_for_statsd_is_wrong_usage(redis, where):
 
 
 def get(path, headers=""):
-    """The answer of a metrics server at a Unix socket, "" if there is none."""
+    """The answer of a metrics server at a Unix socket, "" without one."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
         try:

@@ -143,7 +143,7 @@ def profile():
         event = ctypes.CDLL(None).syscall(call, attributes, pid, -1, -1, cloexec)
         assert event >= 0
         ring = mmap.mmap(event, 65 * PAGE)
-        os.close(event)  # the mapping has a descriptor of its own
+        os.close(event)  # the mapping keeps the event
         opened.append(ring)
         return lambda: struct.unpack_from("=Q", ring, 1024)[0]  # perf_event_mmap_page.data_head
 

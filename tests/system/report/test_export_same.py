@@ -36,7 +36,7 @@ def run(module_serve, tmp_path_factory):
         for _ in range(2):
             assert load.running, load.err
             time.sleep(1)
-            redis.instance.connection().reply("BGSAVE")  # refused while the one before goes on
+            redis.instance.connection().reply("BGSAVE")  # refused while the one before continues
         for ended in (load.wait(), recorder.interrupt()):
             assert ended.status == 0, ended.err
     return run

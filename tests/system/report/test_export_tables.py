@@ -51,7 +51,7 @@ def real_run(module_serve, tmp_path_factory):
     ):
         for _ in range(2):
             time.sleep(1.2)
-            redis.instance.connection().reply("BGSAVE")  # refused while the one before goes on
+            redis.instance.connection().reply("BGSAVE")  # refused while the one before continues
         for ended in (loading.wait(), recorder.interrupt()):
             assert ended.status == 0, ended.err
     return run
@@ -69,7 +69,7 @@ def test_tables_of_a_part_of_a_run_or_with_another_threshold_equal_explains_resu
 class TestSql:
     @pytest.fixture
     def sql(self, tmp_path):
-        """sql(*words): `forktail sql` with a cache of its own."""
+        """sql(*words): `forktail sql` with a separate cache."""
         return lambda *words: forktail("sql", *words, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
     @pytest.fixture

@@ -37,7 +37,7 @@ def execute(*words, **options):
 
 
 class Installed:
-    """forktail, copied to a directory of its own, or it would find the tree's build-python/ and build-spark/."""
+    """forktail, copied to a separate directory, or it would find the tree's build-python/ and build-spark/."""
 
     def __init__(self, directory):
         self.directory, self.path = directory, directory / "path"
@@ -196,7 +196,7 @@ def test_a_wheel_of_another_version_is_not_used(installed):
 
 @pytest.fixture
 def hostile(installed):
-    """A directory with modules of another user, which write to the file `ran` beside it."""
+    """A directory with modules of another user, which write to the file `ran` next to it."""
     directory = installed.packages("hostile")
     text = HOSTILE.format(installed.directory / "ran")
     for name in ("json", "contextlib", "sitecustomize", "usercustomize", "start", "forktail/__init__"):
