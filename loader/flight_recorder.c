@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -317,11 +318,11 @@ void follow_soon(struct recorder *r)
 
 enum { LONGEST_PAUSE_S = 60, USAGE = 2, END = 3 };
 
-/* The recorder's side of the starter: `end` is a pipe that END, the starter's descriptor, reads. */
+/* The recorder's side of the starter. END is the starter's end of this socket, which tells it to end. */
 static struct {
 	pid_t pid;
-	int end;
-} starter = {.end = -1};
+	int socket;
+} starter = {.socket = -1};
 
 int guard_args_add(struct guard_args *g, const char *option, const char *value)
 {
@@ -345,13 +346,14 @@ static int find_guard(char path[PATH_MAX])
 	return access(path, X_OK) ? -errno : 0;
 }
 
-/* Resets signals to their defaults and closes everything except the standard descriptors and END. */
-static void reset_process(int end)
+/* Resets signals to their defaults and closes everything except the standard descriptors and the socket,
+ * which becomes END. */
+static void reset_process(int socket)
 {
 	sigset_t none;
 	int null = open("/dev/null", O_RDONLY);
 	dup2(null, STDIN_FILENO);
-	dup2(end, END);
+	dup2(socket, END);
 	fcntl(END, F_SETFD, FD_CLOEXEC);
 	close_range(END + 1, ~0u, 0);
 	sigemptyset(&none);
@@ -419,14 +421,14 @@ static int begin_guard(pid_t recorder, int answer, const char *path, const struc
 	return err;
 }
 
-__attribute__((noreturn)) static void live(pid_t recorder, int answer, int end, const char *path,
-					   char *const *argv, const struct file_owner *user)
+__attribute__((noreturn)) static void live(pid_t recorder, int socket, const char *path, char *const *argv,
+					   const struct file_owner *user)
 {
 	prctl(PR_SET_NAME, "forktail-start");
 	signal(SIGINT, SIG_IGN); /* Ctrl-C is for the recorder, and the guard ends with it */
-	if (begin_guard(recorder, answer, path, user))
+	if (begin_guard(recorder, socket, path, user))
 		_exit(3);
-	reset_process(end);
+	reset_process(socket);
 	for (unsigned pause_s = 1;;) {
 		time_t begun = time(NULL);
 		int status = getppid() == recorder ? run(recorder, path, argv) : USAGE;
@@ -455,32 +457,24 @@ int guard_start(const struct guard_args *g, const char *ring, const struct file_
 	if (err)
 		return err;
 	memcpy(argv + 2, g->all, g->count * sizeof *g->all);
-	int answer[2], end[2];
-	if (pipe2(answer, O_CLOEXEC))
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	if (pipe2(end, O_CLOEXEC)) {
-		err = -errno;
-		close(answer[0]);
-		close(answer[1]);
-		return err;
-	}
 	starter.pid = fork();
 	if (starter.pid == 0) {
-		close(end[1]);
-		live(recorder, answer[1], end[0], path, (char *const *)argv, user);
+		close(ends[0]);
+		live(recorder, ends[1], path, (char *const *)argv, user);
 	}
 	err = starter.pid < 0 ? -errno : 0;
-	close(answer[1]);
-	close(end[0]);
-	starter.end = end[1];
-	if (!err && read(answer[0], &err, sizeof err) != sizeof err)
+	close(ends[1]);
+	starter.socket = ends[0];
+	if (!err && read(ends[0], &err, sizeof err) != sizeof err)
 		err = -ECHILD;
-	close(answer[0]);
 	return err;
 }
 
 void guard_end(void)
 {
-	if (starter.end >= 0 && write(starter.end, "", 1) == 1)
+	if (starter.socket >= 0 && write(starter.socket, "", 1) == 1)
 		await_end(starter.pid, 3000);
 }

@@ -327,19 +327,19 @@ std::string ClientSentence(const Scene &scene, uint64_t late_ns)
 	for (int i = 0; i < kTimelineCauses; i++)
 		if (StallsClient(static_cast<Cause>(i)))
 			stalled_ns += times[i];
-	const std::string of_these = " of these " + common::FormatDuration(client.to_ns - client.from_ns);
-	const uint64_t idle_ns = times[Index(Cause::Idle)];
-	std::string what = "did what was not recorded";
-	if (stalled_ns * 2 > busy_ns)
-		what = ClientStalls(client);
-	else if (busy_ns)
-		what = "ran its own code for " + common::FormatDuration(busy_ns) + of_these;
-	else if (idle_ns)
-		what = "waited for events for " + common::FormatDuration(idle_ns) + of_these;
-	return "the load generator's thread " + client.thread.comm + " (" +
-	       std::to_string(OwnId(client.run, client.thread.tid)) + ") " + what +
-	       "; this delayed requests by " + common::FormatDuration(late_ns) + " in total" +
-	       (unread.empty() ? "" : "; " + unread);
+	const std::string thread = "thread " + client.thread.comm + " (" +
+				   std::to_string(OwnId(client.run, client.thread.tid)) + ")";
+	if (!unread.empty())
+		unread = "; " + unread;
+	if (!busy_ns && !stalled_ns)
+		return "the load generator sent requests late, by " + common::FormatDuration(late_ns) +
+		       " in total; the recording does not show why its " + thread + " did" + unread;
+	std::string what = stalled_ns * 2 > busy_ns
+			       ? ClientStalls(client)
+			       : "ran its own code for " + common::FormatDuration(busy_ns) + " of these " +
+				     common::FormatDuration(client.to_ns - client.from_ns);
+	return "the load generator's " + thread + " " + what + "; this delayed requests by " +
+	       common::FormatDuration(late_ns) + " in total" + unread;
 }
 
 } // namespace

@@ -2,7 +2,6 @@
 /* The server interface for the rest of the program. Its conversation knows what is sent; the common part is
  * here. */
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,6 @@
 #include "recording/recording.h"
 
 enum { SPARE_DESCRIPTORS = 64 };
-
-static atomic_uint opened; /* connections of the load, by all threads */
 
 void server_init(struct server *s, const struct options *o, const struct server_address *address,
 		 bool readonly)
@@ -103,7 +100,7 @@ int server_connect(struct server *s, uint32_t number, char *error, size_t size)
 		link_free(l);
 		return -1;
 	}
-	opened += l != NULL;
+	s->opened += l != NULL;
 	return l ? link_release(l) : -1;
 }
 
@@ -195,7 +192,7 @@ struct link *server_reach(struct server *s, uint32_t number, char *error, size_t
 	*l = LINK_CLOSED;
 	l->stop_fd = s->stop_fd;
 	l->patience_ns = s->patience_ns;
-	l->others = opened;
+	l->others = s->opened;
 	address_text(a, l->where, sizeof(l->where));
 	if (!s->found &&
 	    socket_find(a->host, a->port, a->socket, REACH_TIMEOUT_S, &s->socket, why, sizeof(why)) == 0)

@@ -143,8 +143,8 @@ struct link {
 	size_t answer_bytes;	 /* maximum size of an answer; 0: LINK_ANSWER_BYTES */
 	redisReader *reader;	 /* for link_ask; created when first needed */
 	int failed;		 /* why link_ask had no answer: a negative errno */
-	uint32_t others;	 /* connections of the load that were opened before it, for link_error */
-	char where[160];	 /* the start of sentences about it */
+	uint32_t others; /* connections of the load to this server that were opened before, for link_error */
+	char where[160]; /* the start of sentences about it */
 	char error[480];
 };
 

@@ -36,6 +36,7 @@ struct server {
 	bool accepts_loading;  /* it is entered even while it answers -LOADING or similar errors */
 	uint64_t patience_ns;  /* of its links, for connecting and for an answer; 0: 5 s */
 	int stop_fd;	       /* of its links; -1: nothing ends their waits */
+	uint32_t opened;       /* connections of the load to it so far */
 	const char *refused;   /* the command that it refused when it was last entered; NULL: none */
 	char why[480];	       /* why it could not be entered, without address and advice */
 };

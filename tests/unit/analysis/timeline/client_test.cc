@@ -122,6 +122,21 @@ TEST_CASE("a load thread with too much work is reported to run its own code")
 	CHECK(text.find("load-0 (200) ran its own code for 75.0 ms of these 75.0 ms") != std::string::npos);
 }
 
+TEST_CASE("a load thread that was only idle is no reason for its late requests")
+{
+	Both b;
+	b.Off(FT_IDLE, 0, 100 * ms, 100 * ms, 0, kLoad);
+	b.Request(5 * ms, 75 * ms, 80 * ms);
+	Blame blame = b.BlameBoth();
+	CHECK(PartOf(blame, 0, Cause::ClientLate).direct_ns == 70 * ms);
+	std::string text = b.Evidence(&blame);
+	INFO(text);
+	CHECK(text.find(
+		  "the load generator sent requests late, by 70.0 ms in total; the recording does not show "
+		  "why its thread load-0 (200) did") != std::string::npos);
+	CHECK(text.find("this delayed") == std::string::npos);
+}
+
 TEST_CASE("an answer that a busy load thread may not have read is network, with a message")
 {
 	Both b;
