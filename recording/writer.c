@@ -291,7 +291,10 @@ int ft_writer_record(struct ft_writer *w, enum ft_block_kind kind, const void *r
 	rc = ended(w);
 	if (!rc) {
 		memcpy(b->bytes + (size_t)b->count * b->record_size, record, b->record_size);
+		/* A thread's record precedes its others, for who reads while this is written. */
 		if (++b->count == b->room)
+			rc = flush_kind(w, FT_BLOCK_THREAD);
+		if (!rc && b->count == b->room)
 			rc = flush_kind(w, kind);
 	}
 	pthread_mutex_unlock(&w->lock);

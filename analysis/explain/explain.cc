@@ -536,6 +536,13 @@ void FindAllEvidence(Work *w)
 		    return changed;
 	    },
 	    &w->e.culprits);
+	size_t longer = 0; // than what fits into memory
+	for (const Episode &one : w->e.episodes)
+		longer += r.stretches.reach(one.since_ns) < one.end_ns;
+	if (longer)
+		w->e.notes.push_back(
+		    "the evidence of " + common::Plural(longer, "episode", "episodes") +
+		    " is from a part of the time: more did not fit into memory (raise --memory)");
 }
 
 void FinishOwnCodes(Work *w)

@@ -142,6 +142,28 @@ TEST_CASE("a JSON block comes after the records written before it")
 	CHECK(only(c, FT_BLOCK_IO).offset < only(c, FT_BLOCK_SERIES).offset);
 }
 
+TEST_CASE("a thread's record comes before a full block of others")
+{
+	TempDir dir;
+	ft_writer *w = nullptr;
+	REQUIRE(ft_writer_open(&w, dir.file("r").c_str(), "{}") == 0);
+	ft_thread thread = {};
+	thread.tid = 4711;
+	for (uint32_t i = 0; i < 5000; i++) {
+		const ft_span s = span_number(i);
+		if (i == 500)
+			ft_writer_record(w, FT_BLOCK_THREAD, &thread);
+		ft_writer_record(w, FT_BLOCK_SPAN, &s);
+	}
+	ft_writer_close(w, nullptr);
+	const Contents c = read_recording(dir.file("r"));
+	undamaged(c);
+	CHECK(all_records<ft_span>(c, FT_BLOCK_SPAN).size() == 5000);
+	REQUIRE(c.blocks.size() > 3);
+	CHECK(c.blocks[1].kind == FT_BLOCK_THREAD);
+	CHECK(c.blocks[2].kind == FT_BLOCK_SPAN);
+}
+
 TEST_CASE("the index names every block before it, and the trailer the index")
 {
 	TempDir dir;
