@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import eventually
+from processes import Closing, eventually
 
 ROOT = Path("/sys/fs/cgroup")
 
@@ -30,7 +30,7 @@ def _remove(path):
     return not path.exists()
 
 
-class MemoryCgroup:
+class MemoryCgroup(Closing):
     """A memory limit for programs. One that needs more is killed, because there is no swap beyond the limit. Where
     such a group cannot be made, a warning says so and there is no limit."""
 
@@ -55,14 +55,11 @@ class MemoryCgroup:
         """The words of a command, within the limit from its first page on."""
         return ["sh", "-c", 'echo $$ >"$0" && exec "$@"', self.path / "cgroup.procs", *words] if self.usable else words
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         eventually(lambda: _remove(self.path))
 
 
-class CpuCgroup:
+class CpuCgroup(Closing):
     """A CPU quota for programs. The test is skipped where such a group cannot be made.
 
     name: in the hierarchy, "/forktail-test-4711".
@@ -105,14 +102,11 @@ class CpuCgroup:
         """How long it has waited for the next period."""
         return self._count("throttled_time") if self._v1 else self._count("throttled_usec") * 1000
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         eventually(lambda: _remove(self.path))
 
 
-class Freezer:
+class Freezer(Closing):
     """A container's cgroup with a freezer, as Docker makes it. version: 1, or 2, alone or together with version 1.
     Skips the test where the host lacks it."""
 
@@ -162,8 +156,5 @@ class Freezer:
         finally:
             self._set(False)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         eventually(self._remove)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import Program, eventually, run
+from processes import Closing, Program, eventually, run
 
 FIFREEZE, FITHAW, EXT4_IOC_SHUTDOWN = 0xC0045877, 0xC0045878, 0x8004587D
 MOUNT = (
@@ -18,7 +18,7 @@ MOUNT = (
 )
 
 
-class StandingDisk:
+class StandingDisk(Closing):
     """An ext4 file system in a file. The kernel freezes it, so that each write to it waits until it is thawed, or
     treats it as damaged. The test is skipped where it cannot be mounted.
 
@@ -56,14 +56,16 @@ class StandingDisk:
             name = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve().name
             Path(f"/sys/fs/ext4/{name}/trigger_fs_error").write_text("1")
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         with suppress(OSError):  # it is not frozen
             self.thaw()
         os.close(self._fd)
         self._holder.close()
+
+
+def on_a_disk(path):
+    """Whether a directory is on a block device: nothing waits for a disk on a tmpfs."""
+    return os.major(os.stat(path).st_dev) != 0
 
 
 @contextmanager

@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from processes import Closing
 
 
 class Peer:
@@ -67,7 +67,7 @@ class Peer:
         return True
 
 
-class FakeServer:
+class FakeServer(Closing):
     """Listens until its `with` block ends. talk(peer) runs in a thread per connection, which is closed when it returns.
 
     unix: the path of its socket; without it a free port of 127.0.0.1. accepted: when connections came, by
@@ -118,14 +118,6 @@ class FakeServer:
             thread.join()
         self._listening.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def binary_reply(
     opcode: int,
@@ -155,6 +147,11 @@ def greeting_answer(request: bytes) -> bytes:
     if len(request) == 24 and request[0] == 0x80 and request[1] in (0x0A, 0x0B):
         return binary_reply(request[1], value=b"1.6.18" if request[1] == 0x0B else b"")
     return b""
+
+
+def all_slots(port: int) -> bytes:
+    """The answer to CLUSTER SLOTS of one node that serves all slots at `port`."""
+    return b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
 
 
 def with_opaque(answer: bytes, request: bytes) -> bytes:

@@ -25,6 +25,7 @@ sys.path.insert(0, str(TREE / "python"))
 os.environ["FORKTAIL_BIN_DIR"] = str(BIN)
 
 from forktail.programs import program  # noqa: E402
+from forktail.servers import Server  # noqa: E402
 
 
 def helper(name: str) -> Path:
@@ -47,6 +48,14 @@ def explain(path: str | Path, *words: Any, **options: Any) -> Any:
     ended = forktail("explain", path, "--json", *words, **options)
     assert ended.status == 0, ended.err
     return json.loads(ended.out)
+
+
+def synthetic_run(path: Path, millions: float, per_second: int = 50_000) -> Path:
+    """A run of so many million requests in a new directory, made without a server. Returns the directory."""
+    path.mkdir()
+    made = run_program(BIN / "bench_explain_run", path, millions, per_second)
+    assert made.status == 0, made.err
+    return path
 
 
 def evidence(*episodes: Any) -> str:
@@ -109,15 +118,23 @@ class Recorder(Program):
             raise AssertionError(f"forktail-record did not start: {self.err}")
 
     def stop(self) -> Recording:
-        """Ends it as Ctrl-C does, and reads its file. Fails the test if its exit status is not 0."""
+        """Ends it as Ctrl-C does, and returns what `finished` does."""
         self.signal(signal.SIGINT)
         return self.finished()
 
     def finished(self) -> Recording:
-        """Waits for its own end, and reads its file. Fails the test if its exit status is not 0."""
+        """Waits for its own end, and reads its file. Fails the test if its exit status is not 0, or if it used a system
+        call that its filter does not allow."""
         ended = self.wait()
         assert ended.status == 0, ended.err
+        assert "is not on the recorder's list" not in ended.err
         return Recording(self.path)
+
+
+def kill(server: Server) -> None:
+    """Kills a server, and waits until it has ended."""
+    server.send_signal(signal.SIGKILL)
+    server.wait(10)
 
 
 def sanitized() -> bool:
@@ -125,7 +142,13 @@ def sanitized() -> bool:
     return any(mark in program("forktail-load").read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
 
 
+_IPV6_ADDRESSES = Path("/proc/net/if_inet6")
+
+# The words before a command that is to run without any rights.
+AS_NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+needs_ipv6 = pytest.mark.skipif(not _IPV6_ADDRESSES.exists() or not _IPV6_ADDRESSES.read_text(), reason="no IPv6")
 needs_two_cpus = pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0), reason="needs CPUs 0 and 1")
 
 
@@ -134,6 +157,6 @@ def needs(name: str) -> Any:
     return pytest.mark.skipif(shutil.which(name) is None, reason=f"no {name}")
 
 
-__all__ = ["BIN", "TREE", "Ended", "Load", "Program", "Recorder", "Recording", "eventually", "evidence", "explain",
-           "forktail", "ft", "helper", "load", "needs", "needs_root", "needs_two_cpus", "run_program",
-           "sanitized"]  # fmt: skip
+__all__ = ["AS_NOBODY", "BIN", "TREE", "Ended", "Load", "Program", "Recorder", "Recording", "eventually", "evidence",
+           "explain", "forktail", "ft", "helper", "kill", "load", "needs", "needs_ipv6", "needs_root", "needs_two_cpus",
+           "run_program", "sanitized", "synthetic_run"]  # fmt: skip

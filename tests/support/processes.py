@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 _PR_SET_PDEATHSIG = 1
@@ -24,6 +23,19 @@ def _begin() -> None:
     """In the new process: it dies with the test. Ctrl-C ends it, also if a shell without job control started pytest."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Closing:
+    """Its `with` block ends with close()."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,7 @@ class Ended:
     peak_bytes: int = 0
 
 
-class Program:
+class Program(Closing):
     """A program in the background. It is killed at the end of its `with` block, or by close().
 
     words: program and arguments. env: additions to the environment; a value of None removes the variable. input: its
@@ -121,14 +133,6 @@ class Program:
         """Kills it if it runs."""
         self.signal(signal.SIGKILL)
         self._poll(0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def run(*words: str | int | float | Path, timeout: float = 60, **options: Any) -> Ended:

@@ -11,6 +11,11 @@ def info(redis):
     return {name: value for name, colon, value in lines if colon}
 
 
+def commands_run(redis):
+    """How many commands a Redis has run."""
+    return int(info(redis)["total_commands_processed"])
+
+
 def calls(redis, command):
     """How often a Redis has run a command, such as "set"."""
     return int(info(redis).get(f"cmdstat_{command}", "calls=0,").partition("=")[2].partition(",")[0])

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Servers that belong together, for tests: a Cluster, Sentinels and their primary, servers behind a proxy."""
 
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from forktail.host.session import Session
 from forktail.servers import Instance, ServerPlan, Topology, find_server, move_slots, start_servers
+from processes import Closing
 
 
-class Servers:
+class Servers(Closing):
     """Starts servers, which end with its `with` block."""
 
     def __init__(self) -> None:
@@ -28,12 +28,7 @@ class Servers:
             one.child.needed = False  # tests may end servers at any time
         return started
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._session.close()
 
 
@@ -49,6 +44,11 @@ class Cluster:
         self._topology = servers.topology
         self.nodes = servers.start("redis", cluster=True, count=3, replicas=1, tcp=True, config=settings)
         self.primaries, self.replicas = self.nodes[:3], self.nodes[3:]
+
+    @property
+    def words(self) -> list[str]:
+        """The options for a load on it. Its second node is asked for the others, so that a test may kill the first."""
+        return ["--cluster", "--server", self.nodes[1].address()]
 
     def move(self, first: int, last: int, source: int, target: int) -> None:
         """Moves slots first..last from one primary to another, as redis-cli does."""

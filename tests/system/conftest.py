@@ -6,19 +6,25 @@ these after the others, one at a time. All others may run side by side.
 """
 
 import difflib
+import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.register_assert_rewrite("cgroups", "export_readers", "harness", "processes", "recorded")
+pytest.register_assert_rewrite(
+    "cgroups", "chi_squared", "disks", "export_readers", "harness", "lab_runs", "load_run", "monitor", "network_hosts",
+    "notify_service", "observation", "processes", "real_run", "recorded", "server_counts", "topologies",
+)  # fmt: skip
 
 from fake import FakeServer, Peer  # noqa: E402
 from forktail.servers import Server, find_server  # noqa: E402
 from harness import Load, Program, Recorder  # noqa: E402
+from topologies import Cluster, Servers  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,60 +34,47 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def start_load(tmp_path: Path) -> Iterator[Callable[..., Load]]:
-    """start_load(*words): a Load, which is killed at the end of the test."""
-    started: list[Load] = []
-
-    def start(*words: Any, **options: Any) -> Load:
-        started.append(Load(tmp_path / f"load{len(started)}", *words, **options))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
+def closing() -> Iterator[Callable[[Any], Any]]:
+    """closing(thing): the thing. At the end of the test, things are closed, the last one first."""
+    with ExitStack() as things:
+        yield things.enter_context
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Iterator[Callable[..., Recorder]]:
-    """record("--pid", pid, ...): a Recorder, which is killed at the end of the test."""
-    started: list[Recorder] = []
+def start_load(tmp_path: Path, closing: Callable[[Any], Any]) -> Callable[..., Load]:
+    """start_load(*words): a Load, which is killed at the end of the test."""
+    names = map("load{}".format, itertools.count())
+    return lambda *words, **options: closing(Load(tmp_path / next(names), *words, **options))
+
+
+@pytest.fixture
+def record(tmp_path: Path, closing: Callable[[Any], Any]) -> Callable[..., Recorder]:
+    """record("--pid", pid, ...): a Recorder, which is killed at the end of the test. path: of its file, if not
+    server.forktail, server1.forktail, ..."""
+    names = itertools.chain(["server.forktail"], map("server{}.forktail".format, itertools.count(1)))
 
     def start(*words: Any, **options: Any) -> Recorder:
-        path = options.pop("path", tmp_path / f"server{len(started) or ''}.forktail")
-        started.append(Recorder(path, *words, **options))
-        return started[-1]
+        path = options.pop("path", tmp_path / next(names))
+        return closing(Recorder(path, *words, **options))
 
-    yield start
-    for one in started:
-        one.close()
+    return start
 
 
 @pytest.fixture
-def background() -> Iterator[Callable[..., Program]]:
+def background(closing: Callable[[Any], Any]) -> Callable[..., Program]:
     """background(*words): a Program, which is killed at the end of the test."""
-    started: list[Program] = []
-
-    def start(*words: Any, **options: Any) -> Program:
-        started.append(Program(*words, **options))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
+    return lambda *words, **options: closing(Program(*words, **options))
 
 
 def _serving() -> Iterator[Callable[..., Server]]:
-    started: list[Server] = []
+    with ExitStack() as servers:
 
-    def start(kind: str, *arguments: str, **options: Any) -> Server:
-        if find_server(kind) is None:
-            pytest.skip(f"no {kind} on this machine")
-        started.append(Server(kind, *arguments, **options))
-        return started[-1]
+        def start(kind: str, *arguments: str, **options: Any) -> Server:
+            if find_server(kind) is None:
+                pytest.skip(f"no {kind} on this machine")
+            return servers.enter_context(Server(kind, *arguments, **options))
 
-    yield start
-    for one in reversed(started):
-        one.close()
+        yield start
 
 
 @pytest.fixture
@@ -121,6 +114,45 @@ def memcached(_module_memcached: Server) -> Server:
 
 
 @pytest.fixture
+def mortal_redis(serve: Callable[..., Server], tmp_path: Path) -> Callable[..., Server]:
+    """mortal_redis("--opt", "v"): a redis-server. After it was killed, the next one has its data and its socket."""
+    return lambda *arguments: serve("redis", *arguments, directory=str(tmp_path / "mortal"))
+
+
+@pytest.fixture
+def servers() -> Iterator[Servers]:
+    """Servers of the test."""
+    with Servers() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def module_servers() -> Iterator[Servers]:
+    """Servers that all tests of the module share."""
+    with Servers() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def _module_cluster(module_servers: Servers) -> Cluster:
+    return Cluster(module_servers)
+
+
+@pytest.fixture
+def cluster(_module_cluster: Cluster) -> Cluster:
+    """An empty Cluster, which all tests of the module share: for tests that move no slot and kill no node."""
+    for node in _module_cluster.primaries:
+        node.connection().ask("FLUSHALL")
+    return _module_cluster
+
+
+@pytest.fixture
+def own_cluster(servers: Servers) -> Cluster:
+    """A Cluster of the test."""
+    return Cluster(servers)
+
+
+@pytest.fixture
 def open_directory() -> Iterator[Path]:
     """A directory in which every user finds what he knows the name of; root alone can enter tmp_path."""
     with tempfile.TemporaryDirectory(prefix="ft-") as path:
@@ -129,17 +161,14 @@ def open_directory() -> Iterator[Path]:
 
 
 @pytest.fixture
-def fake_server(tmp_path: Path) -> Iterator[Callable[..., FakeServer]]:
+def fake_server(tmp_path: Path, closing: Callable[[Any], Any]) -> Callable[..., FakeServer]:
     """fake_server(talk, unix=True): a FakeServer on a Unix socket, or on TCP."""
-    started: list[FakeServer] = []
+    names = map("fake{}".format, itertools.count())
 
     def start(talk: Callable[[Peer], object], unix: bool = True) -> FakeServer:
-        started.append(FakeServer(talk, tmp_path / f"fake{len(started)}" if unix else None))
-        return started[-1]
+        return closing(FakeServer(talk, tmp_path / next(names) if unix else None))
 
-    yield start
-    for one in started:
-        one.close()
+    return start
 
 
 @pytest.fixture

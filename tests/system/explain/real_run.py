@@ -12,11 +12,12 @@ import pytest
 
 from forktail.programs import program
 from harness import Program, Recorder, eventually, explain, forktail
+from processes import Closing
 
 MS = 1_000_000  # ns
 
 
-class RealRun:
+class RealRun(Closing):
     """A run directory that a recorder and a load generator write into. Both are killed at the end of its `with` block.
 
     recorder, client: these programs, once started.
@@ -50,6 +51,11 @@ class RealRun:
             self.end_load()
         return self.recorder.stop()
 
+    def finish(self):
+        """Waits for the load generator's own end, and then does as `stop`."""
+        self.client.wait()
+        return self.stop()
+
     def explain(self, *words):
         return explain(self.path, *words)
 
@@ -58,13 +64,23 @@ class RealRun:
         assert ended.status == 0, ended.err
         return ended.out
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_error):
+    def close(self):
         for one in (self.client, self.recorder):
             if one:
                 one.close()
+
+
+def record_two_saves(path, redis):
+    """Records a load on a Redis with so much memory that fork() takes milliseconds, and which saves twice."""
+    assert redis.ask("DEBUG", "POPULATE", "1000000", "key", "100") == ["OK"]
+    with RealRun(path) as run:
+        run.record(redis.pid)
+        words = ["--rate", 5000, "--duration", 4, "-c", 10, "-r", 100_000, "--ratio", "1:1"]
+        run.load(*redis.load_words(), *words)
+        for _ in range(2):
+            time.sleep(1)
+            redis.instance.connection().reply("BGSAVE")  # refused while the one before continues
+        run.finish()
 
 
 def info(server, name):
@@ -93,6 +109,13 @@ def stop_for(pid, seconds):
     return start_ns, time.monotonic_ns()
 
 
+def during(act):
+    """The instants before and after an act."""
+    start_ns = time.monotonic_ns()
+    act()
+    return start_ns, time.monotonic_ns()
+
+
 def time_by_cause(request):
     """A slow request's time by cause, in ns."""
     times = Counter()
@@ -117,13 +140,18 @@ def check_accounts(explanation):
         assert abs(one["accounted_ns"] - one["wall_ns"]) <= one["wall_ns"] * 0.001 + 1000, one
 
 
-def episode_in(explanation, start_ns, end_ns):
-    """The episode with the most time among those that overlap an interval."""
-    overlapping = [
+def episodes_in(explanation, start_ns, end_ns):
+    """The episodes that overlap an interval."""
+    return [
         one
         for one in explanation["episodes"]
         if one["start_ns"] < end_ns and one["start_ns"] + one["duration_ns"] > start_ns
     ]
+
+
+def episode_in(explanation, start_ns, end_ns):
+    """The episode with the most time among those that overlap an interval."""
+    overlapping = episodes_in(explanation, start_ns, end_ns)
     assert overlapping, (start_ns, end_ns, explanation["episodes"])
     return max(overlapping, key=lambda one: one["time_ns"])
 

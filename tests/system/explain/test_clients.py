@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from harness import eventually, evidence, explain, ft, load, needs_root
-from real_run import info
+from real_run import episodes_in, info
 
 pytestmark = [pytest.mark.alone, needs_root]
 
@@ -51,11 +51,7 @@ def iterations_of(recording):
 
 def reported_in(explanation, start_ns, end_ns):
     """All evidence about the episodes that overlap an interval, and the share of each activity of own code in them."""
-    episodes = [
-        one
-        for one in explanation["episodes"]
-        if one["start_ns"] < end_ns and one["start_ns"] + one["duration_ns"] > start_ns
-    ]
+    episodes = episodes_in(explanation, start_ns, end_ns)
     samples = Counter()
     for activity in (activity for one in episodes for activity in one["activities"]):
         samples[activity["name"]] += activity["samples"]

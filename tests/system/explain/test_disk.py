@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Another process writes to the disk that a server waits for: it is named."""
 
-import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
+from disks import on_a_disk
 from harness import evidence, explain, needs, needs_root
 
-pytestmark = [pytest.mark.alone, needs_root, needs("redis-benchmark")]
-
-
-def on_a_disk(path):
-    """Whether a directory is on a block device: nothing waits for a disk on a tmpfs."""
-    return os.major(Path(path).stat().st_dev) != 0
+pytestmark = [needs_root, needs("redis-benchmark")]
 
 
 def test_a_process_that_writes_to_the_servers_disk_is_named_with_the_amount_written(

@@ -9,28 +9,24 @@ from collections import Counter
 import pytest
 
 from cgroups import Freezer
-from harness import BIN, eventually, evidence, explain, ft, helper, needs, needs_root
+from harness import eventually, evidence, ft, helper, needs, needs_root
+from real_run import MS, RealRun
 
-pytestmark = [pytest.mark.alone, needs_root]
-
-MS = 1_000_000
+pytestmark = needs_root
 
 
 @pytest.fixture
-def disturbed(serve, record, background, tmp_path):
+def disturbed(tmp_path):
     """disturbed(redis, f): the explanation of a server under an even load, during which f() disturbs it."""
 
     def explanation(redis, disturb):
-        run = tmp_path / "run"
-        run.mkdir()
-        recorder = record("--pid", redis.pid, path=run / "server.forktail")
-        words = ["-t", "get", "--rate", 1000, "--duration", "3s", "-c", 5, "-o", run / "load.forktail"]
-        load = background(BIN / "forktail-load", *redis.load_words(), *words)
-        time.sleep(0.5)
-        disturb()
-        assert load.wait().status == 0
-        recorder.stop()
-        return explain(run)
+        with RealRun(tmp_path / "run") as run:
+            run.record(redis.pid)
+            run.load(*redis.load_words(), "-t", "get", "--rate", 1000, "--duration", "3s", "-c", 5)
+            time.sleep(0.5)
+            disturb()
+            run.finish()
+            return run.explain()
 
     return explanation
 
@@ -51,6 +47,7 @@ def freezer(request):
 
 
 # The group before the server, which ends first, because a group with members cannot be removed.
+@pytest.mark.alone
 @pytest.mark.parametrize("freezer", [1, 2], indirect=True, ids=["v1", "v2"])
 def test_a_server_in_a_frozen_cgroup_is_frozen_and_not_idle(freezer, serve, disturbed):
     redis = serve("redis")
@@ -70,19 +67,20 @@ def test_a_server_in_a_frozen_cgroup_is_frozen_and_not_idle(freezer, serve, dist
     assert sentence in evidence(*explanation["episodes"])
 
 
+@pytest.mark.alone
 def test_a_server_stopped_by_a_debugger_has_that_cause_with_the_number_of_stops(serve, background, disturbed):
     redis = serve("redis")
-    tracers = []
+    tracer = []
 
     def stop():
-        tracers.append(background(helper("tracer"), redis.pid, 3, 100))
-        assert tracers[0].wait(30).status == 0
+        tracer.append(background(helper("tracer"), redis.pid, 3, 100))
+        assert tracer[0].wait(30).status == 0
 
     explanation = disturbed(redis, stop)
     share = shares(explanation)
     assert share["ptrace"] >= 0.95
     assert share["network"] < 0.03
-    assert f"was stopped 1 time by tracer (pid {tracers[0].pid}), 1" in evidence(*explanation["episodes"])
+    assert f"was stopped 1 time by tracer (pid {tracer[0].pid}), 1" in evidence(*explanation["episodes"])
 
 
 @needs("strace")

@@ -10,11 +10,10 @@ from collections import Counter
 import pytest
 
 from forktail import open as open_run
-from harness import BIN, eventually, evidence, explain, ft, helper, needs_root
+from harness import eventually, evidence, ft, helper, needs_root
+from real_run import MS, RealRun, info
 
 pytestmark = [pytest.mark.alone, needs_root]
-
-MS = 1_000_000
 
 
 class LockedServer:
@@ -26,10 +25,9 @@ class LockedServer:
     sentences: all evidence.
     """
 
-    def __init__(self, serve, record, background, run, how, ms):
-        self._start, self._run = (record, background), run
-        run.mkdir()
-        self._clock = run.parent / "clock"
+    def __init__(self, serve, directory, how, ms):
+        self._run = directory / "run"
+        self._clock = directory / "clock"
         self._clock.write_bytes(bytes(16))
         self.redis = serve(
             "redis",
@@ -49,19 +47,18 @@ class LockedServer:
         return self._shown()[0]
 
     def during(self, disturb=lambda: None):
-        record, background = self._start
-        recorder = record("--pid", self.redis.pid, path=self._run / "server.forktail")
-        words = ["-t", "get", "--rate", 200, "--duration", "3s", "-c", 2, "--no-observer"]
-        load = background(BIN / "forktail-load", *self.redis.load_words(), *words, "-o", self._run / "load.forktail")
-        # What its connections ask first is in no log.
-        info = self.redis.instance.connection().read_info
-        assert eventually(lambda: int(info()["keyspace_misses"]) > 10)
-        self._since_ns, before_ns = time.monotonic_ns(), self._shown()[1]
-        disturb()
-        assert load.wait().status == 0
-        self.waited_ms = (self._shown()[1] - before_ns) / MS
-        self._recording = recorder.stop()
-        explanation = explain(self._run, "--slow", "2ms")
+        with RealRun(self._run) as run:
+            run.record(self.redis.pid)
+            words = ["-t", "get", "--rate", 200, "--duration", "3s", "-c", 2, "--no-observer"]
+            run.load(*self.redis.load_words(), *words)
+            # What its connections ask first is in no log.
+            assert eventually(lambda: int(info(self.redis, "keyspace_misses")) > 10)
+            self._since_ns, before_ns = time.monotonic_ns(), self._shown()[1]
+            disturb()
+            run.client.wait()
+            self.waited_ms = (self._shown()[1] - before_ns) / MS
+            self._recording = run.stop()
+            explanation = run.explain("--slow", "2ms")
         self.sentences = evidence(*explanation["episodes"])
         self.at_keeper, self.elsewhere = Counter(), Counter()
         for hop in explanation["hops"]:
@@ -88,9 +85,9 @@ class LockedServer:
 
 
 @pytest.fixture
-def locked_server(serve, record, background, tmp_path):
+def locked_server(serve, tmp_path):
     """locked_server(how, ms): a LockedServer."""
-    return lambda how, ms: LockedServer(serve, record, background, tmp_path / "run", how, ms)
+    return lambda how, ms: LockedServer(serve, tmp_path, how, ms)
 
 
 def test_a_lock_that_another_thread_holds_while_it_computes_is_lock_wait_at_that_thread(locked_server):

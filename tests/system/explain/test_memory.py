@@ -5,54 +5,35 @@ memory.
 """
 
 import json
-import signal
-import sys
 import time
 from itertools import chain, islice, zip_longest
 
 import pytest
 
 from cgroups import MemoryCgroup
-from harness import BIN, forktail, needs_root, run_program
+from harness import BIN, forktail, needs_root, synthetic_run
+from processes import run_measured
+from real_run import RealRun, stop_for
 
 # Small enough for one or two seconds of a busy server to be several stretches, and large enough for each of the runs
 # below to be one.
 LITTLE, MUCH = "32M", "2G"
 DEFAULT_BYTES = 256 << 20
 
-# The kernel counts a program's memory from the fork on, so that a small process has to start it. This one prints the
-# peak.
-STARTER = """
-import os, sys
-child = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ)
-_, status, usage = os.wait4(child, 0)
-print("\\n%d" % (usage.ru_maxrss * 1024), file=sys.stderr)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-
-
-def measured(*words, timeout=60):
-    """A program's standard output and peak memory in bytes. It has to succeed."""
-    ended = run_program(sys.executable, "-ISc", STARTER, *words, timeout=timeout)
-    assert ended.status == 0, ended.err  # 247: the kernel killed it for lack of memory
-    return ended.out, int(ended.err.splitlines()[-1])
-
 
 @pytest.fixture
-def recorded_load(background, record, tmp_path):
+def recorded_load(tmp_path):
     """recorded_load(servers, *words, disturb=f, after=s): the directory of a run of a load on these servers. f() is
     called s seconds after the load began. log: whether the run has a request log."""
 
     def make(servers, *words, disturb, after, log=True):
-        run = tmp_path / "run"
-        run.mkdir()
-        recorder = record("--pid", ",".join(str(server.pid) for server in servers), path=run / "server.forktail")
-        load = background(BIN / "forktail-load", "-q", *(["-o", run / "load.forktail"] if log else []), *words)
-        time.sleep(after)
-        disturb()
-        for ended in (load.wait(), recorder.interrupt()):
-            assert ended.status == 0, ended.err
-        return run
+        with RealRun(tmp_path / "run") as run:
+            run.record(*(server.pid for server in servers))
+            run.load(*words, log=log)
+            time.sleep(after)
+            disturb()
+            run.finish()
+        return run.path
 
     return make
 
@@ -137,8 +118,9 @@ class TestInOneStretchAndInMany:
         words = ["-n", 1_000_000, "-P", 16, "-c", 20, "-r", 100_000]
         run = recorded_load([redis], *redis.load_words(), *words, disturb=lambda: stall(redis), after=1)
         assert assert_same_for_any_memory(run, "--requests")["requests"]["count"] == 1_000_000
-        little, much = (measured(BIN / "forktail", "explain", run, "--memory", memory)[1] for memory in (LITTLE, MUCH))
-        assert little < much
+        little, much = (run_measured(BIN / "forktail", "explain", run, "--memory", size) for size in (LITTLE, MUCH))
+        assert (little.status, much.status) == (0, 0), little.err + much.err
+        assert 0 < little.peak_bytes < much.peak_bytes
 
     def test_requests_through_a_proxy_have_the_same_explanation(self, serve, recorded_load):
         servers = [serve("redis", "--enable-debug-command", "yes", tcp=True) for _ in range(2)]
@@ -153,14 +135,10 @@ class TestInOneStretchAndInMany:
 
     def test_a_memcached_with_threads_has_the_same_explanation(self, serve, recorded_load):
         memcached = serve("memcached", "-t", "4")
-
-        def stop():
-            memcached.send_signal(signal.SIGSTOP)
-            time.sleep(0.1)
-            memcached.send_signal(signal.SIGCONT)
-
         words = ["-n", 150_000, "-c", 40, "-r", 100_000]
-        run = recorded_load([memcached], *memcached.load_words(), *words, disturb=stop, after=0.5)
+        run = recorded_load(
+            [memcached], *memcached.load_words(), *words, disturb=lambda: stop_for(memcached.pid, 0.1), after=0.5
+        )
         explanation = assert_same_for_any_memory(run, "--requests")
         assert explanation["requests"]["count"] == 150_000
         assert len(explanation["hops"]) > 1
@@ -174,9 +152,9 @@ class TestInOneStretchAndInMany:
         assert requests["from"] == "iterations"
         assert requests["count"] > 0
 
-        little, much = (json.loads(explained(run, memory, "--requests")[1]) for memory in (LITTLE, MUCH))
-        assert_same(json.dumps(little), json.dumps(much))
-        ids = [request["id"] for request in little["slow_requests"]]
+        little, much = (explained(run, memory, "--requests")[1] for memory in (LITTLE, MUCH))
+        assert_same(little, much)
+        ids = [request["id"] for request in json.loads(much)["slow_requests"]]
         assert len(set(ids)) == len(ids)
 
 
@@ -186,37 +164,30 @@ def limited():
     with MemoryCgroup(DEFAULT_BYTES) as cgroup:
 
         def run(*words):
-            out, peak_bytes = measured(*cgroup.within(BIN / "forktail", *words), timeout=120)
-            assert peak_bytes < DEFAULT_BYTES
-            return out
+            ended = run_measured(*cgroup.within(BIN / "forktail", *words), timeout=120)
+            assert ended.status == 0, ended.err  # 137: the kernel killed it for lack of memory
+            assert 0 < ended.peak_bytes < DEFAULT_BYTES
+            return ended.out
 
         yield run
 
 
-def synthetic_run(directory, millions, per_second):
-    """A run of any length."""
-    run = directory / "run"
-    run.mkdir()
-    assert run_program(BIN / "bench_explain_run", run, millions, per_second).status == 0
-    return run
-
-
 # These do not test speed. When runs were loaded completely, they took 0.4 to 2 GB.
 def test_20_million_requests_take_no_more_memory_than_documented(limited, tmp_path):
-    run, explanation = synthetic_run(tmp_path, 20, 50_000), tmp_path / "explanation"
+    run, explanation = synthetic_run(tmp_path / "run", 20, 50_000), tmp_path / "explanation"
     limited("explain", run, "--json-to", explanation)
     assert json.loads(explanation.read_text())["requests"]["count"] == 20_000_000
 
 
 def test_a_page_or_only_slow_requests_take_no_more_memory_than_documented(limited, tmp_path):
-    run, page = synthetic_run(tmp_path, 4, 50_000), tmp_path / "page.html"
+    run, page = synthetic_run(tmp_path / "run", 4, 50_000), tmp_path / "page.html"
     limited("report", run, "-o", page)
     assert page.stat().st_size > 100_000
     assert json.loads(limited("explain", run, "--json", "--slow", "1us"))["slow"]["count"] == 4_000_000
 
 
 def test_a_long_time_of_a_servers_spans_and_tallies_takes_no_more_memory_than_documented(limited, tmp_path):
-    run = synthetic_run(tmp_path, 0.04, 100)
+    run = synthetic_run(tmp_path / "run", 0.04, 100)
     requests = json.loads(limited("explain", run, "--json"))["requests"]
     assert requests["count"] == 40_000
     assert requests["duration_ns"] == pytest.approx(400e9, rel=0.001)

@@ -7,10 +7,9 @@ from collections import Counter
 import pytest
 
 from harness import evidence, explain, helper, needs_root
+from real_run import MS
 
 pytestmark = [pytest.mark.alone, needs_root]
-
-MS = 1_000_000
 
 
 def test_waiting_for_the_process_mmap_lock_is_mmap_lock(serve, record, tmp_path):

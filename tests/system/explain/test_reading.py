@@ -12,11 +12,12 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from harness import BIN, eventually, explain, ft, load, needs_root, run_program
+from disks import StandingDisk
+from harness import BIN, eventually, explain, ft, load, needs_root
+from processes import Closing
 from real_run import RealRun, time_by_cause
 
 
@@ -80,7 +81,6 @@ def test_blocks_of_requests_in_another_order_are_the_same_requests(redis, tmp_pa
     assert sum(one["time_ns"] for one in found["causes"]) == found["slow"]["time_ns"]
 
 
-@pytest.mark.alone
 @needs_root
 def test_a_part_without_sent_requests_is_explained_as_it_is_in_the_whole_run(serve, tmp_path):
     redis = serve("redis")
@@ -111,46 +111,29 @@ def test_a_part_without_sent_requests_is_explained_as_it_is_in_the_whole_run(ser
 
 
 @pytest.fixture
-def slow_disk(tmp_path, background):
-    """A disk, mounted where only a sleeping process sees it. inside: the words before a command that sees it; path: of
-    its directory there; outside: of the same directory from here. slow_down(): nothing of it is in memory any more,
-    and processes in the cgroup `group` read 200,000 bytes per second.
-    """
+def slow_disk(tmp_path, closing):
+    """A StandingDisk from which processes in a cgroup read 200,000 bytes per second; and the cgroup."""
     blkio = Path("/sys/fs/cgroup/blkio")
     if not (blkio / "blkio.throttle.read_bps_device").exists():
         pytest.skip("a slow disk needs the blkio controller (version 1)")
-    image, path, group = tmp_path / "image", tmp_path / "disk", blkio / f"forktail-test-{os.getpid()}"
-    path.mkdir()
-    with image.open("wb") as file:
-        file.truncate(96 << 20)
-    holder = background("unshare", "--mount", "sleep", "infinity")
-    assert eventually(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n")  # it has its own mounts now
-    inside = ["nsenter", "--mount", "--target", holder.pid]
-    outside = Path(f"/proc/{holder.pid}/root", *path.parts[1:])
-
-    def mount():
-        mounted = run_program(*inside, "mount", "-o", "loop", image, path)
-        if mounted.status:
-            pytest.skip(f"a slow disk needs a loop device: {mounted.err}")
-
-    def slow_down():
-        unmounted = run_program(*inside, "umount", path)
-        assert unmounted.status == 0, unmounted.err
-        mount()
-        device = outside.stat().st_dev
-        group.mkdir()
-        limit = f"{os.major(device)}:{os.minor(device)} 200000"
-        (group / "blkio.throttle.read_bps_device").write_text(limit)
-
-    assert run_program("mkfs.ext4", "-q", image).status == 0
-    mount()
-    yield SimpleNamespace(inside=inside, path=path, outside=outside, group=group, slow_down=slow_down)
-    if group.exists():
-        assert eventually(lambda: (group / "cgroup.procs").read_text() == "")
-        group.rmdir()
+    disk, group = closing(StandingDisk(tmp_path)), blkio / f"forktail-test-{os.getpid()}"
+    device = disk.path.stat().st_dev
+    group.mkdir()
+    limit = f"{os.major(device)}:{os.minor(device)} 200000"
+    (group / "blkio.throttle.read_bps_device").write_text(limit)
+    yield disk, group
+    assert eventually(lambda: (group / "cgroup.procs").read_text() == "")
+    group.rmdir()
 
 
-class OnTerminal:
+def drop_from_memory(file):
+    """Whoever reads the file next reads it from the disk."""
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+        os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+class OnTerminal(Closing):
     """A command with a terminal, in a cgroup. It is killed at the end of its `with` block.
 
     out: what it has printed so far. status: as from waitpid(), once it has ended.
@@ -181,10 +164,7 @@ class OnTerminal:
     def type(self, keys):
         os.write(self._terminal, keys)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_error):
+    def close(self):
         if not self.look().ended:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
@@ -193,19 +173,18 @@ class OnTerminal:
 
 @needs_root
 def test_on_a_slow_disk_a_report_shows_progress_locks_nothing_and_ends_at_once_on_a_signal(redis, slow_disk, tmp_path):
-    log, pages = slow_disk.path / "load.forktail", tmp_path / "pages"
+    disk, group = slow_disk
+    log, pages = disk.path / "load.forktail", tmp_path / "pages"
     pages.mkdir()
-    loaded = run_program(*slow_disk.inside, BIN / "forktail-load", *load_words(redis, log, "6s"))
+    loaded = load(*load_words(redis, log, "6s"))
     assert loaded.status == 0, loaded.err
-    written = slow_disk.outside / "load.forktail"
-    assert written.stat().st_size > 600_000
-    slow_disk.slow_down()
-    words = [*slow_disk.inside, BIN / "forktail", "report", log, "-o", pages / "page.html"]
-    with OnTerminal(words, slow_disk.group) as report:
+    assert log.stat().st_size > 600_000
+    drop_from_memory(log)
+    with OnTerminal([BIN / "forktail", "report", log, "-o", pages / "page.html"], group) as report:
         assert eventually(lambda: report.look().ended or b" %\x1b[K" in report.out, 30), report.out
         assert not report.ended, report.out
         assert b"reading " in report.out
-        with written.open("r+b") as file:  # the writer of the log is not blocked
+        with log.open("r+b") as file:  # the writer of the log is not blocked
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         report.type(b"\3")

@@ -11,7 +11,7 @@ import pytest
 
 from forktail.servers import Server
 from harness import eventually, evidence, explain, ft, needs_root, needs_two_cpus
-from real_run import MS, RealRun, check_accounts, check_parts, episode_at, info, stop_for
+from real_run import MS, RealRun, check_accounts, check_parts, during, episode_at, info, stop_for
 
 pytestmark = [pytest.mark.alone, needs_root]
 
@@ -20,13 +20,6 @@ pytestmark = [pytest.mark.alone, needs_root]
 def run(tmp_path):
     with RealRun(tmp_path / "run") as run:
         yield run
-
-
-def during(act):
-    """The instants before and after an act."""
-    start_ns = time.monotonic_ns()
-    act()
-    return start_ns, time.monotonic_ns()
 
 
 def length(interval):

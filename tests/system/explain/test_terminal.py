@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from forktail.text import format_count, format_duration
-from harness import BIN, forktail, run_program
+from harness import BIN, forktail, run_program, synthetic_run
 
 SCREEN_LINES = 40
 
@@ -19,8 +19,7 @@ SCREEN_LINES = 40
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """A run that was made without a server. path: its directory; json: its explanation."""
-    path = tmp_path_factory.mktemp("made")
-    assert run_program(BIN / "bench_explain_run", path, 0.05, 5000).status == 0
+    path = synthetic_run(tmp_path_factory.mktemp("made") / "run", 0.05, 5000)
     return SimpleNamespace(path=path, json=json.loads(forktail("explain", path, "--json", "--requests").out))
 
 

@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: MIT
 """A temporary standalone Spark cluster on this machine: a master, and workers with one core each."""
 
+import json
 import os
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
+import pyspark
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+from forktail.servers.listen import free_port
 
 
 class Cluster:
     def __init__(self, directory, workers=2, memory="1g"):
-        import pyspark
-
         self.directory = Path(directory)
         self.spark_class = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
         self.port, self.web = free_port(), free_port()
@@ -65,16 +62,12 @@ class Cluster:
 
     def _wait(self, workers):
         """Waits until the master has all workers."""
-        import json
-        from urllib.error import URLError
-        from urllib.request import urlopen
-
         for _ in range(300):
             try:
                 with urlopen(f"http://127.0.0.1:{self.web}/json/", timeout=5) as answer:
                     if json.load(answer)["aliveworkers"] == workers:
                         return
-            except (URLError, OSError, ValueError):
+            except (OSError, ValueError):
                 pass  # it has not started yet
             if any(p.poll() is not None for p in self.processes):
                 break

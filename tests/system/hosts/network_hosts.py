@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Hosts for tests: network namespaces that a bridge connects, and mpirun's replacement for ssh.
+"""Hosts for tests: network namespaces that a bridge connects, and mpirun's replacement for ssh. Programs whose clock is
+a day ahead.
 
 Each namespace has no name, and exists as long as the process that keeps it, so nothing is left by a test that is
 killed, and several tests can have such hosts at once.
@@ -16,8 +17,11 @@ import pytest
 
 from forktail.programs import find_program, program
 from harness import Program, eventually, explain, run_program
+from processes import Closing
 
 NSENTER = shutil.which("nsenter")
+AHEAD_S = 86_400
+A_DAY_AHEAD = ["unshare", "-T", "--monotonic", str(AHEAD_S), "--fork", "--kill-child"]  # before a program's words
 
 
 def need_hosts():
@@ -28,6 +32,12 @@ def need_hosts():
         pytest.skip("needs mpirun, iproute2 and forktail-rank")
     if run_program("unshare", "--net", "true").status != 0:
         pytest.skip("needs network namespaces, which this machine does not allow")
+
+
+def need_time_namespaces():
+    """Skips the test where no program's clock can be a day ahead."""
+    if run_program(*A_DAY_AHEAD, "true").status != 0:
+        pytest.skip("needs root and time namespaces")
 
 
 def shell(script, *within, **options):
@@ -45,7 +55,7 @@ def command_line(pid):
         return ""
 
 
-class Namespace:
+class Namespace(Closing):
     """A network namespace. within: the words before a command that is to be in it. link: its path."""
 
     def __init__(self):
@@ -69,7 +79,7 @@ class Namespace:
         self._keeper.close()
 
 
-class Hosts:
+class Hosts(Closing):
     """Hosts with these names, and a run on them. All programs end with the `with` block.
 
     directory: an empty one, which other users can enter. run: the run directory. scratch: where the hosts keep their
@@ -225,10 +235,7 @@ class Hosts:
     def json(self):
         return json.loads((self.run / "run.json").read_text())
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         if self.forktail and self.forktail.running:
             self.forktail.signal(signal.SIGTERM)
             eventually(lambda: not self.forktail.running, 30)

@@ -10,10 +10,8 @@ import pytest
 
 from forktail.programs import program
 from forktail.servers.listen import free_port
-from harness import eventually, explain, needs_root, run_program
-
-AHEAD_S = 86_400
-A_DAY_AHEAD = ["unshare", "-T", "--monotonic", AHEAD_S, "--fork", "--kill-child"]
+from harness import eventually, explain, needs_root
+from network_hosts import A_DAY_AHEAD, AHEAD_S, need_time_namespaces
 
 
 @needs_root
@@ -21,8 +19,7 @@ A_DAY_AHEAD = ["unshare", "-T", "--monotonic", AHEAD_S, "--fork", "--kill-child"
 def test_a_stall_is_found_on_requests_timed_by_another_clock_and_the_clocks_difference_is_known(
     serve, record, background, tmp_path
 ):
-    if run_program(*A_DAY_AHEAD, "true").status != 0:
-        pytest.skip("needs time namespaces")
+    need_time_namespaces()
     redis = serve("redis", tcp=True)
     forktail, clock_at, clock = program("forktail"), f"127.0.0.1:{free_port()}", tmp_path / "clock.forktail"
     answering = background(forktail, "clock", "serve", "--listen", clock_at)

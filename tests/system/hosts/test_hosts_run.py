@@ -17,17 +17,9 @@ from network_hosts import Hosts, need_hosts, shell
 
 
 @pytest.fixture
-def hosts_of(open_directory):
+def hosts_of(open_directory, closing):
     """hosts_of(*names): the test's hosts."""
-    started = []
-
-    def start(*names):
-        started.append(Hosts(open_directory, *names))
-        return started[-1]
-
-    yield start
-    for hosts in started:
-        hosts.__exit__()
+    return lambda *names: closing(Hosts(open_directory, *names))
 
 
 def page_script():

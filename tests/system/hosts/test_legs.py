@@ -10,22 +10,20 @@ from pathlib import Path
 import pytest
 
 from forktail.programs import program
-from harness import eventually, explain, forktail, run_program
-from network_hosts import Hosts
+from harness import eventually, explain, forktail
+from network_hosts import A_DAY_AHEAD, Hosts, need_time_namespaces
 
 pytestmark = pytest.mark.alone
 
 RELAY = ("10.77.0.254", 6400)  # on this host, which is neither the load generator's nor the server's
 DELAY_MS = 5
-A_DAY_AHEAD = ["unshare", "-T", "--monotonic", "86400", "--fork", "--kill-child"]
 LEGS = ("late_ns", "to_server_ns", "at_server_ns", "from_server_ns", "unread_ns", "unknown_ns")
 
 
 @pytest.fixture
 def hosts(open_directory):
     with Hosts(open_directory, "redis-a", "client-a") as started:
-        if run_program(*A_DAY_AHEAD, "true").status != 0:
-            pytest.skip("needs time namespaces")
+        need_time_namespaces()
         started.serve_redis("redis-a")
         yield started
 

@@ -10,13 +10,13 @@ import pytest
 
 from forktail.programs import program
 from harness import Program, eventually
-from processes import is_gone
+from processes import Closing, is_gone
 
 HEAD = 'title = "A test"\nabout = "What a test needs."\nscale = { small = 1, tiny = 0.5 }\n'
 REDIS = '[[server]]\nname = "redis"\nkind = "redis"\n'
 
 
-class Lab:
+class Lab(Closing):
     """A lab in a separate directory, which every program that it starts has in its command line, its environment or
     its working directory. It is killed at the end of its `with` block.
 
@@ -112,10 +112,7 @@ class Lab:
         """A cell of its tables has no figure."""
         return "-" in (self.run / "tables.txt").read_text().split()
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         if self.program:
             self.program.close()
         eventually(lambda: not self.alive(), 30)  # its keeper still runs

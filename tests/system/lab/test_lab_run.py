@@ -14,17 +14,9 @@ from lab_runs import HEAD, REDIS, Lab, skip_without_memory_limits
 
 
 @pytest.fixture
-def start_lab():
+def start_lab(closing):
     """start_lab(scenario): a Lab, which is killed at the end of the test."""
-    labs = []
-
-    def start(scenario):
-        labs.append(Lab(scenario))
-        return labs[-1]
-
-    yield start
-    for one in labs:
-        one.__exit__()
+    return lambda scenario: closing(Lab(scenario))
 
 
 class Case(NamedTuple):
@@ -35,6 +27,8 @@ class Case(NamedTuple):
     figures: str
 
 
+PRIMARY = '[[server]]\nname = "primary"\nkind = "redis"\nlisten = "tcp"\n'
+STANDBY = '[[server]]\nname = "standby"\nkind = "redis"\nlisten = "tcp"\nreplica_of = "primary"\n'
 LOAD = "-n 4000 -c 4 -r 1000 --ratio 1:1"
 CASES = {
     "one-redis": Case(
@@ -48,21 +42,7 @@ CASES = {
         "run.store.cpu_percent run.store.d_cmd_set run.SET.p99 run.GET.rps",
     ),
     "replicas": Case(
-        """
-[[server]]
-name = "primary"
-kind = "redis"
-listen = "tcp"
-[[server]]
-name = "standby"
-kind = "redis"
-listen = "tcp"
-count = 2
-replica_of = "primary"
-[[step]]
-await = "replicas"
-server = "primary"
-""",
+        f'{PRIMARY}{STANDBY}count = 2\n[[step]]\nawait = "replicas"\nserver = "primary"\n',
         f'to = "primary"\nload = "{LOAD}"\n',
         "run.primary.cpu_percent run.standby1.cpu_percent run.standby2.used_memory",
     ),
@@ -96,16 +76,7 @@ to = "node2"
         "run.node1.p99 run.node3.requests run.move_time run.redirects_moved fill.requests",
     ),
     "sentinel-failover": Case(
-        """
-[[server]]
-name = "primary"
-kind = "redis"
-listen = "tcp"
-[[server]]
-name = "standby"
-kind = "redis"
-listen = "tcp"
-replica_of = "primary"
+        f"""{PRIMARY}{STANDBY}
 [[server]]
 name = "sentinel"
 kind = "sentinel"

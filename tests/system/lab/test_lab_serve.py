@@ -5,13 +5,13 @@ it or its parent.
 
 import json
 import os
-import socket
 from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGSTOP, SIGTERM
 
 import pytest
 
-from forktail.servers import find_server
+from forktail.servers import Endpoint, find_server
+from forktail.servers.listen import connect_to
 from harness import eventually, run_program
 from lab_runs import Lab
 
@@ -52,29 +52,15 @@ class Serving(Lab):
         eventually(lambda: not self.alive() and not self.left(), 30)
         super().check_nothing_left()
 
-    def __exit__(self, *_):
+    def close(self):
         self.let_go()
-        super().__exit__()
+        super().close()
 
 
 @pytest.fixture
-def start_serving():
+def start_serving(closing):
     """start_serving("redis", ...): a Serving, which is killed at the end of the test."""
-    started = []
-
-    def start(*words, **options):
-        started.append(Serving(*words, **options))
-        return started[-1]
-
-    yield start
-    for one in reversed(started):
-        one.__exit__()
-
-
-def accepts(server):
-    """Whether it accepts connections at its address."""
-    with socket.socket(socket.AF_UNIX if server["socket"] else socket.AF_INET) as connection:
-        return connection.connect_ex(server["socket"] or ("127.0.0.1", server["port"])) == 0
+    return lambda *words, **options: closing(Serving(*words, **options))
 
 
 KINDS = {
@@ -100,18 +86,16 @@ def test_servers_of_each_kind_listen_at_the_printed_addresses_until_standard_inp
     assert serving.out.index("\n") == len(serving.out) - 1
     for number, server in enumerate(serving.servers):
         os.kill(server["pid"], 0)
-        assert accepts(server), server
-        assert server["address"] == (server["socket"] or f"127.0.0.1:{server['port']}")
+        endpoint = Endpoint(server["socket"], server["port"])
+        assert server["address"] == endpoint.address()
         assert "." in server["version"]
         assert Path(server["directory"]).is_dir() and Path(server["log"]).exists(), server
-        if server["kind"] == "memcached":
-            with socket.socket(socket.AF_UNIX if server["socket"] else socket.AF_INET) as connection:
-                connection.settimeout(10)
-                connection.connect(server["socket"] or ("127.0.0.1", server["port"]))
+        with connect_to(endpoint, 10) as connection:
+            if server["kind"] == "memcached":
                 connection.sendall(b"version\r\n")
                 assert connection.recv(100).startswith(b"VERSION ")
-        else:
-            assert "Could not" not in serving.ask("get", "key", number=number)
+            else:
+                assert "Could not" not in serving.ask("get", "key", number=number)
     if roles[-1] == "replica":
         assert serving.ask("role", number=-1).startswith("slave\n")
     if roles[-1] == "proxy":

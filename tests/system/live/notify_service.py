@@ -5,6 +5,7 @@ import socket
 
 from forktail.programs import program
 from harness import Program, eventually, forktail
+from processes import Closing
 
 
 class Manager:
@@ -33,7 +34,7 @@ class Manager:
         self._socket.close()
 
 
-class Service:
+class Service(Closing):
     """The service, which is killed at the end of its `with` block.
 
     directory: of its configuration; other users can enter it. ring: if it is elsewhere. within: a command that runs the
@@ -41,11 +42,8 @@ class Service:
     """
 
     def __init__(self, directory, redis, within=(), ring=None):
-        self.ring, self._config, self._notify = (
-            ring or directory / "ring",
-            directory / "record.toml",
-            directory / "notify",
-        )
+        self.ring = ring or directory / "ring"
+        self._config, self._notify = directory / "record.toml", directory / "notify"
         self._redis, self._within = redis, within
         self.write_config()
         self.manager = Manager(self._notify)
@@ -90,9 +88,6 @@ name = "deploy"
         """The number of its snapshots with an explanation."""
         return len(list(self.ring.glob("snapshots/*/explain.txt")))
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         self.recorder.close()
         self.manager.close()

@@ -17,11 +17,12 @@ import pytest
 from cgroups import MemoryCgroup
 from forktail.programs import program
 from harness import BIN, Program, eventually, forktail, needs_root
+from processes import Closing
 
 pytestmark = needs_root
 
 
-class Guarded:
+class Guarded(Closing):
     """A recorder with a guard, on a ring of the user nobody in a directory that others cannot enter, and a command that
     prints its user.
 
@@ -70,10 +71,7 @@ name = "deploy"
         asked = forktail("trigger", self.ring, name)
         return asked.status, (asked.out or asked.err).removeprefix("forktail: ").rstrip("\n")
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
         self.recorder.close()
 
 

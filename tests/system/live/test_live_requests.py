@@ -12,6 +12,7 @@ import pytest
 from forktail.servers.listen import free_port
 from harness import eventually, forktail, needs, needs_root, run_program
 from scrape import get, series, values
+from server_counts import calls
 
 pytestmark = needs_root
 
@@ -59,13 +60,6 @@ def benchmark(*words):
     assert ran.status == 0, ran.err
 
 
-def calls(redis):
-    """The server's own counts of commands: {"get": 5}."""
-    lines = redis.ask("INFO", "commandstats")[0].splitlines()
-    found = (line.removeprefix("cmdstat_").partition(":calls=") for line in lines if line.startswith("cmdstat_"))
-    return {command: int(rest.partition(",")[0]) for command, _, rest in found}
-
-
 def clients(ring):
     """Requests by client in the last minute, as watch prints them."""
     once = forktail("watch", ring, "--once", "--json")
@@ -92,7 +86,7 @@ def test_metrics_count_every_request_once_as_the_server_does(serve, ring):
     assert run_program("redis-cli", "-p", tcp.port, input=errors_and_misses).status == 0
 
     at_port, at_socket = f"redis-server:{tcp.port}", f"redis-server:{local.socket}"
-    assert (calls(tcp)["get"], calls(tcp)["set"]) == (80_050, 23_000)
+    assert (calls(tcp, "get"), calls(tcp, "set")) == (80_050, 23_000)
     expected = {
         (at_port, "GET", "ok"): 80_000,
         (at_port, "SET", "ok"): 23_000,
@@ -135,17 +129,18 @@ def test_requests_of_a_server_that_begins_later_have_its_name_at_once(background
     port = free_port()
 
     def start():
-        started = background("redis-server", "--port", port, "--save", "", cwd=tmp_path)
-        ping = ("redis-cli", "-p", port, "PING")
-        return started, lambda: eventually(lambda: run_program(*ping).out == "PONG\n", 10)
+        return background("redis-server", "--port", port, "--save", "", cwd=tmp_path)
 
-    redis, answers = start()
+    def answers():
+        return eventually(lambda: run_program("redis-cli", "-p", port, "PING").out == "PONG\n", 10)
+
+    redis = start()
     assert answers()
     r = ring("--port", port)
     benchmark("-p", port, "-t", "set", "-n", 2000, "-c", 5)
     redis.signal(signal.SIGKILL)
     redis.wait(10)
-    redis, answers = start()
+    start()
     assert eventually(lambda: "began" in r.recorder.err, 30), r.recorder.err
     assert answers()
     time.sleep(0.5)

@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from harness import eventually, forktail, load, needs_root, run_program
+from disks import small_disk
+from harness import eventually, explain, forktail, load, needs_root
 
 
 @pytest.fixture
@@ -20,12 +21,6 @@ def keep(record):
 
 def has_segments(ring, count):
     return eventually(lambda: len(list(ring.glob("segment-*.forktail"))) >= count, 30)
-
-
-def explained(*words):
-    ran = forktail("explain", *words, "--json")
-    assert ran.status == 0, ran.err
-    return json.loads(ran.out)
 
 
 def sleep_ns(explanation):
@@ -52,7 +47,7 @@ def test_a_part_of_a_ring_is_saved_while_its_recorder_continues_and_after_it_was
     assert taken.out.startswith(f"{now}: ")
     assert recorder.running
     # The sleep is in the snapshot, and in the explanation of the ring itself.
-    for explanation in (explained(now), explained(ring, "--since", "-6s")):
+    for explanation in (explain(now), explain(ring, "--since", "-6s")):
         assert sleep_ns(explanation) >= 199e6
         assert warnings(explanation, "segment") == []
         assert [mark["text"] for mark in explanation["marks"]] == ["deploy 42"]
@@ -61,7 +56,7 @@ def test_a_part_of_a_ring_is_saved_while_its_recorder_continues_and_after_it_was
     recorder.wait(10)
 
     # One sentence, and everything up to then.
-    killed = explained(ring)
+    killed = explain(ring)
     assert len(warnings(killed, "the file has no end")) == 1
     assert sleep_ns(killed) >= 199e6
     assert killed["account"]["threads"]
@@ -73,7 +68,7 @@ def test_a_part_of_a_ring_is_saved_while_its_recorder_continues_and_after_it_was
     assert forktail("snapshot", ring, "-o", everything).status == 0
     again.signal(signal.SIGTERM)
     assert again.wait(20).status == 0
-    explanation = explained(everything)
+    explanation = explain(everything)
     assert sleep_ns(explanation) >= 499e6
     assert explanation["requests"]["from"] == "iterations"
 
@@ -121,7 +116,7 @@ def test_every_command_for_runs_accepts_a_ring_with_a_request_log_while_it_is_wr
         assert ran.status == 0, ran.err
         return ran.out
 
-    assert explained(two)["requests"]["count"] == 2000
+    assert explain(two)["requests"]["count"] == 2000
     assert "\n2000\n" in printed("sql", two, "--csv", "select count(*) from requests")
     for form in ("parquet", "csv", "perfetto", "hlog", "folded", "speedscope", "otlp", "openmetrics"):
         printed("export", two, "--to", form, "-o", tmp_path / form)
@@ -155,7 +150,7 @@ def test_a_part_that_cannot_be_saved_from_a_ring_is_one_sentence_and_leaves_noth
 
 @needs_root
 def test_a_full_disk_has_no_incomplete_snapshot(redis, keep, tmp_path):
-    ring, disk = tmp_path / "ring", tmp_path / "disk"
+    ring = tmp_path / "ring"
     recorder = keep(redis, ring)
     assert has_segments(ring, 2)
     recorder.signal(signal.SIGTERM)
@@ -165,13 +160,8 @@ def test_a_full_disk_has_no_incomplete_snapshot(redis, keep, tmp_path):
     assert nothing.status == 3
     assert f"{ring} has no data at that time: the run lasts from +0 s to" in nothing.err
 
-    disk.mkdir()
-    assert run_program("mount", "-t", "tmpfs", "-o", "size=16k", "forktail-test", disk).status == 0
-    try:
+    with small_disk(tmp_path / "disk", "16k") as disk:
         full = forktail("snapshot", ring, "-o", disk / "run")  # copies: another file system
-        left = list(disk.iterdir())
-    finally:
-        assert run_program("umount", disk).status == 0
-    assert full.status == 3
-    assert "No space left on device" in full.err
-    assert left == []
+        assert full.status == 3
+        assert "No space left on device" in full.err
+        assert list(disk.iterdir()) == []

@@ -3,6 +3,7 @@
 known stall. The test sends keys and compares the screen with what happened.
 """
 
+import itertools
 import json
 import re
 import shlex
@@ -13,6 +14,7 @@ import pytest
 
 from forktail.programs import program
 from harness import eventually, forktail, needs, needs_root, run_program
+from processes import Closing
 
 COLOURS, NO_COLOURS = "TERM=tmux-256color", "TERM=tmux-256color NO_COLOR=1"
 DEBUG = ("--enable-debug-command", "yes")
@@ -37,7 +39,7 @@ def clock(screen):
     return found[1] if found else ""
 
 
-class Screen:
+class Screen(Closing):
     """A terminal of 80 columns and 24 rows in which a command runs. socket: a path for tmux."""
 
     def __init__(self, command, socket):
@@ -85,21 +87,18 @@ class Screen:
 
 
 @pytest.fixture
-def watching(tmp_path):
+def watching(tmp_path, closing):
     """watching(ring): a Screen with `forktail watch`. environment: of the command. Its pager writes to `explained`, its
     errors go to `err` and its exit status to `ended`."""
-    started = []
+    sockets = map("tmux{}".format, itertools.count())
 
     def start(ring, environment=COLOURS, *options):
         words = shlex.join(map(str, [program("forktail"), "watch", ring, *options, "--snapshots", tmp_path]))
         pager = f"PAGER='cat >{tmp_path}/explained'"
         command = f"env LC_ALL=C.UTF-8 {environment} {pager} {words} 2>{tmp_path}/err; echo $? >{tmp_path}/ended"
-        started.append(Screen(command, tmp_path / f"tmux{len(started)}"))
-        return started[-1]
+        return closing(Screen(command, tmp_path / next(sockets)))
 
-    yield start
-    for screen in started:
-        screen.close()
+    return start
 
 
 @pytest.fixture

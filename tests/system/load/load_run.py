@@ -1,11 +1,28 @@
 # SPDX-License-Identifier: MIT
-"""Loads of several tests of -t, each with its figures."""
+"""Loads that have ended: with the figures of each test of -t, or refused."""
 
 import json
 import tempfile
 from pathlib import Path
 
 from harness import load
+
+
+def key(number):
+    """The name of a key."""
+    return f"key:{number:012}"
+
+
+def check_refused(sentence, *words, status=3, **options):
+    """A load with these words prints one line with this sentence, nothing else, and exits with this status. Returns how
+    it ended."""
+    ran = load(*words, **options)
+    assert ran.status == status, ran.out + ran.err
+    assert ran.out == ""
+    assert sentence in ran.err
+    assert ran.err.startswith("forktail-load: ")
+    assert ran.err.count("\n") == 1
+    return ran
 
 
 class LoadRun:

@@ -8,34 +8,11 @@ import time
 
 import numpy as np
 import pytest
+from load_run import check_refused
 
 from forktail.servers.logs import find_in_log
 from harness import eventually, ft, load
 from topologies import Cluster, Servers
-
-
-@pytest.fixture(scope="module")
-def _cluster():
-    with Servers() as servers:
-        yield Cluster(servers)
-
-
-@pytest.fixture
-def cluster(_cluster):
-    """An empty Cluster, which tests share that move no slots and kill no nodes."""
-    for node in _cluster.primaries:
-        node.connection().ask("FLUSHALL")
-    return _cluster
-
-
-@pytest.fixture
-def own_cluster():
-    with Servers() as servers:
-        yield Cluster(servers)
-
-
-def on(cluster):
-    return ["--cluster", "--server", cluster.nodes[1].address()]
 
 
 def sum_of_counters(cluster):
@@ -46,7 +23,7 @@ def sum_of_counters(cluster):
 
 def test_each_key_goes_to_its_node_at_once_and_each_node_has_its_figures(cluster, start_load):
     run = start_load(
-        *on(cluster), "--command", "INCR __key__", "-r", 3000, "-n", 30000, "-c", 6, "-P", 3, "--threads", 2
+        *cluster.words, "--command", "INCR __key__", "-r", 3000, "-n", 30000, "-c", 6, "-P", 3, "--threads", 2
     ).done()
     assert run.total["errors"] == 0
     assert run.figures["redirects"]["moved"] == 0
@@ -62,7 +39,7 @@ def test_each_key_goes_to_its_node_at_once_and_each_node_has_its_figures(cluster
 @pytest.mark.parametrize("key", ["k__key_number__", "{k__key_number__}x", "{k__key_number__{}"])
 def test_slots_are_those_that_nodes_compute_also_of_keys_with_hash_tags(cluster, start_load, key):
     run = start_load(
-        *on(cluster), "--command", f"INCR {key}", "-r", 3000, "-n", 3000, "-c", 2, "--key-pattern", "sequential"
+        *cluster.words, "--command", f"INCR {key}", "-r", 3000, "-n", 3000, "-c", 2, "--key-pattern", "sequential"
     ).done()
     assert run.total["errors"] == 0
     # A node whose slot it is not would have redirected it.
@@ -71,16 +48,17 @@ def test_slots_are_those_that_nodes_compute_also_of_keys_with_hash_tags(cluster,
 
 
 def test_all_tests_of_redis_benchmark_with_the_keys_of_a_command_in_one_slot(cluster, start_load):
-    run = start_load(*on(cluster), "-t", "all", "-r", 200, "-n", 600, "-c", 3)
+    run = start_load(*cluster.words, "-t", "all", "-r", 200, "-n", 600, "-c", 3)
     assert run.wait().status == 0, run.err
-    for one in run.json["runs"]:
-        numbers = (one["total"]["requests"], one["total"]["errors"], one["redirects"]["moved"])
-        assert numbers == (600, 0, 0), one["name"]
+    runs = run.json["runs"]
+    assert len(runs) > 15
+    numbers = {(one["total"]["requests"], one["total"]["errors"], one["redirects"]["moved"]) for one in runs}
+    assert numbers == {(600, 0, 0)}
 
 
 def test_custom_commands_with_a_tag_or_a_number_in_their_keys(cluster, start_load):
     run = start_load(
-        *on(cluster), "--command", "MGET {__tag__}:a {__tag__}:b", "--command",
+        *cluster.words, "--command", "MGET {__tag__}:a {__tag__}:b", "--command",
         "EVAL \"return redis.call('GET', KEYS[1])\" 1 script:__key_number__", "-r", 1000, "-n", 1000, "-c", 2,
     )  # fmt: skip
     assert run.wait().status == 0, run.err
@@ -89,7 +67,7 @@ def test_custom_commands_with_a_tag_or_a_number_in_their_keys(cluster, start_loa
 
 def test_slots_move_under_the_load_and_no_request_is_lost_and_none_is_done_twice(own_cluster, start_load):
     run = start_load(
-        *on(own_cluster), "--command", "INCR __key__", "-r", 2000, "--rate", 3000, "--duration", 12, "-c", 8
+        *own_cluster.words, "--command", "INCR __key__", "-r", 2000, "--rate", 3000, "--duration", 12, "-c", 8
     )
     run.under_way()
     own_cluster.move(0, 150, 0, 1)
@@ -120,7 +98,7 @@ def test_a_slot_being_moved_ask_is_followed_without_changing_the_slots_owner(own
     port = str(own_cluster.nodes[target].port)
     assert nodes[source].ask("MIGRATE", "127.0.0.1", port, key, "0", "5000") == ["OK"]
     run = start_load(
-        *on(own_cluster), "--command", "INCR __key__", "-r", 1, "-n", 500, "-c", 2, "-P", 4
+        *own_cluster.words, "--command", "INCR __key__", "-r", 1, "-n", 500, "-c", 2, "-P", 4
     ).done()  # fmt: skip
     assert run.total["errors"] == 0
     assert run.figures["redirects"]["ask"] == 500
@@ -133,7 +111,7 @@ def late_s(start_load):
     """A primary dies. How long after its replica took over, by the Cluster's log, its keys were answered again."""
     with Servers() as servers:
         cluster = Cluster(servers, timeout_ms=2000)
-        run = start_load(*on(cluster), "--rate", 2000, "--duration", 14, "-r", 10000, "-c", 8)
+        run = start_load(*cluster.words, "--rate", 2000, "--duration", 14, "-r", 10000, "-c", 8)
         run.under_way()
         time.sleep(1)
         cluster.nodes[0].child.send_signal(signal.SIGKILL)
@@ -170,7 +148,7 @@ def test_a_primary_dies_and_its_keys_are_back_with_its_replica_after_the_gap_of_
 @pytest.fixture
 def filled(cluster):
     """The Cluster with 1000 keys, whose replicas are known to clients."""
-    assert load(*on(cluster), "--fill", 1000, "-c", 3, "-q", "--no-observer").status == 0
+    assert load(*cluster.words, "--fill", 1000, "-c", 3, "-q", "--no-observer").status == 0
 
     def copied():
         return sum(int(node.connection().ask("DBSIZE")[0]) for node in cluster.replicas) == 1000
@@ -188,7 +166,7 @@ def filled(cluster):
 
 @pytest.mark.parametrize("who", ["replica", "any", "nearest"])
 def test_reads_go_to_replicas_and_writes_do_not(filled, start_load, who):
-    run = start_load(*on(filled), "--ratio", "1:4", "-r", 1000, "-n", 6000, "-c", 4, "--read-from", who).done()
+    run = start_load(*filled.words, "--ratio", "1:4", "-r", 1000, "-n", 6000, "-c", 4, "--read-from", who).done()
     assert (run.total["errors"], run.total["misses"], run.figures["redirects"]["moved"]) == (0, 0, 0)
     replicas = {node.address() for node in filled.replicas}
     read = sum(node["requests"] for node in run.figures["nodes"] if node["server"] in replicas)
@@ -205,10 +183,7 @@ def test_reads_go_to_replicas_and_writes_do_not(filled, start_load, who):
     ids=["single", "empty"],
 )
 def test_a_server_that_is_no_cluster_or_has_no_slots_is_reported_in_a_sentence(serve, settings, reason):
-    ran = load("--cluster", "-p", serve("redis", *settings, tcp=True).port, "-q")
-    assert ran.status == 3
-    assert reason in ran.err
-    assert ran.err.count("\n") == 1
+    check_refused(reason, "--cluster", "-p", serve("redis", *settings, tcp=True).port, "-q")
 
 
 @pytest.mark.parametrize(
@@ -225,6 +200,4 @@ def test_a_server_that_is_no_cluster_or_has_no_slots_is_reported_in_a_sentence(s
     ids=" ".join,
 )
 def test_options_that_exclude_a_cluster(wrong):
-    ran = load(*wrong)
-    assert ran.status == 2
-    assert ran.err.count("\n") == 1
+    check_refused("", *wrong, status=2)

@@ -7,18 +7,14 @@ import itertools
 import time
 
 import pytest
+from load_run import check_refused
 
-from fake import after_greeting, greeting_answer
+from fake import after_greeting, all_slots, greeting_answer
 from forktail.servers.listen import free_port
-from harness import ft, load
+from harness import ft
 
 VALUE = b"$1\r\nx\r\n"
 DOWN = b"-CLUSTERDOWN The cluster is down\r\n"
-
-
-def all_slots(port):
-    """One node that serves all slots at `port`."""
-    return b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % port
 
 
 def redirect(kind, port):
@@ -158,10 +154,8 @@ def test_a_later_test_waits_as_long_for_a_slow_server_as_the_first_whatever_else
     assert [one["total"]["requests"] for one in run.json["runs"]] == [8, 8]
 
 
-def refused(address):
-    ran = load("--cluster", "--server", address, "-q", "--no-observer", "-n", 1)
-    assert ran.status == 3
-    assert ran.err.count("\n") == 1
+def check_unusable(address):
+    check_refused("", "--cluster", "--server", address, "-q", "--no-observer", "-n", 1)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +174,7 @@ def refused(address):
     ],
 )
 def test_invented_cluster_slots_are_refused_in_a_sentence(node, slots):
-    refused(node(b"$-1\r\n", slots=slots).address)
+    check_unusable(node(b"$-1\r\n", slots=slots).address)
 
 
 @pytest.mark.parametrize("cut", range(1, len(all_slots(12345)), 7))
@@ -192,4 +186,4 @@ def test_cluster_slots_that_are_cut_are_refused_in_a_sentence(fake_server, cut):
                 return
             peer.say(answer)
 
-    refused(f"127.0.0.1:{fake_server(talk, unix=False).port}")
+    check_unusable(f"127.0.0.1:{fake_server(talk, unix=False).port}")

@@ -24,8 +24,8 @@ class Row(NamedTuple):
     words: int
 
 
-class Told(NamedTuple):
-    """What a server says of a command."""
+class Reported(NamedTuple):
+    """What a server reports of a command."""
 
     flags: set[str]
     key: int
@@ -59,20 +59,20 @@ def upper(name):
     return name.upper().replace("|", " ")
 
 
-def told_by(server):
+def reported_by(server):
     """The elements of COMMAND, by name."""
     return {
-        upper(name): Told(set(flags), int(key), int(last), int(step), {upper(part[0]) for part in more[3]})
+        upper(name): Reported(set(flags), int(key), int(last), int(step), {upper(part[0]) for part in more[3]})
         for name, _arity, flags, key, last, step, *more in server.instance.connection().reply("COMMAND")
     }
 
 
 @pytest.mark.parametrize("kind", ["redis", "redis8", "valkey"])
-def test_the_table_of_commands_says_what_servers_say(serve, table, kind):
-    told = told_by(serve(kind))
+def test_the_table_of_commands_agrees_with_what_servers_report(serve, table, kind):
+    reported = reported_by(serve(kind))
 
     def commands(flag):
-        return {name for name, one in told.items() if flag in one.flags}
+        return {name for name, one in reported.items() if flag in one.flags}
 
     def rows(matches):
         return {name for name, row in table.items() if matches(row)}
@@ -81,24 +81,24 @@ def test_the_table_of_commands_says_what_servers_say(serve, table, kind):
     assert commands("admin") - own_tests <= rows(lambda row: row.harm)
     blocking = rows(lambda row: row.flags & {"BLOCKING", "BLOCK_OPTION"})
     assert commands("blocking") <= blocking
-    subscribing = {name for name in told if name.endswith("SUBSCRIBE")}
+    subscribing = {name for name in reported if name.endswith("SUBSCRIBE")}
     assert subscribing <= rows(lambda row: row.harm == "PROTOCOL")
     pushing = rows(lambda row: "PUSHES" in row.flags)
     assert subscribing & pushing == {name for name in subscribing if not name.endswith("UNSUBSCRIBE")}
 
-    known = table.keys() & told.keys()
+    known = table.keys() & reported.keys()
     assert len(known) > 200
-    assert {name: table[name].key for name in known} == {name: told[name].key for name in known}
+    assert {name: table[name].key for name in known} == {name: reported[name].key for name in known}
     split = known & rows(lambda row: row.split)
-    keys = {name: (told[name].key, told[name].last, told[name].step) for name in split}
+    keys = {name: (reported[name].key, reported[name].last, reported[name].step) for name in split}
     assert keys == {name: (1, -1, table[name].split) for name in split}
     # WAIT has had the flag since 7.2.
     assert known & rows(lambda row: "BLOCKING" in row.flags) <= commands("blocking") | {"WAIT"}
     assert known & rows(lambda row: row.harm == "BLOCKS") == known & blocking
     assert not commands("readonly") & rows(lambda row: row.harm not in ("", "BLOCKS", "PROTOCOL"))
 
-    parts = {name for name in table if " " in name and (name != "COMMANDLOG RESET" or "COMMANDLOG" in told)}
-    assert parts <= set().union(*(one.parts for one in told.values()))
+    parts = {name for name in table if " " in name and (name != "COMMANDLOG RESET" or "COMMANDLOG" in reported)}
+    assert parts <= set().union(*(one.parts for one in reported.values()))
 
 
 def kind_of(reply):

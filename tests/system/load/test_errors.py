@@ -11,7 +11,7 @@ import time
 import pytest
 
 from fake import after_greeting
-from harness import Load, ft, load
+from harness import Load, ft, kill, load
 
 CLASSES = {
     ft.STATUS_ERROR_REPLY: "error reply",
@@ -39,23 +39,9 @@ def times_within(run: Load, name: str, since_ns: int, until_ns: int) -> None:
     assert since_ns <= times["first_ns"] <= times["last_ns"] <= until_ns
 
 
-@pytest.fixture
-def mortal(serve, tmp_path):
-    """mortal(): a redis-server that dies and comes back at the same socket."""
-    return lambda: serve("redis", directory=str(tmp_path / "mortal"))
-
-
-def kill(server):
-    server.send_signal(signal.SIGKILL)
-    server.wait(10)
-
-
-MODES = [["--rate", "2000"], ["--think", "2ms"]]
-
-
-@pytest.mark.parametrize("mode", MODES, ids=["open", "closed"])
-def test_reconnect_continues_when_the_server_is_back(mortal, start_load, mode):
-    redis = mortal()
+@pytest.mark.parametrize("mode", [["--rate", 2000], ["--think", "2ms"]], ids=["open", "closed"])
+def test_reconnect_continues_when_the_server_is_back(mortal_redis, start_load, mode):
+    redis = mortal_redis()
     run = start_load(
         "-s", redis.socket, "--on-error", "reconnect", "--backoff", "10ms", "-c", 8, "--duration", 4, *mode
     )
@@ -63,7 +49,7 @@ def test_reconnect_continues_when_the_server_is_back(mortal, start_load, mode):
     before = time.monotonic_ns()
     kill(redis)
     time.sleep(0.5)
-    mortal()
+    mortal_redis()
     time.sleep(0.3)  # the longest pause by then
     after = time.monotonic_ns()
     ended(run, 0)
@@ -85,8 +71,8 @@ def test_reconnect_continues_when_the_server_is_back(mortal, start_load, mode):
 
 
 @pytest.mark.parametrize("mode", ["--blocking", "--no-wait"])
-def test_reconnect_with_blocking_calls_and_answers_read_later(mortal, start_load, mode):
-    redis = mortal()
+def test_reconnect_with_blocking_calls_and_answers_read_later(mortal_redis, start_load, mode):
+    redis = mortal_redis()
     run = start_load(
         "-s", redis.socket, "--on-error", "reconnect", "--backoff", "10ms", "-c", 3, "--duration", 3, mode, "-P", 5,
         "--think", "1ms",
@@ -94,7 +80,7 @@ def test_reconnect_with_blocking_calls_and_answers_read_later(mortal, start_load
     run.under_way()
     kill(redis)
     time.sleep(0.3)
-    mortal()
+    mortal_redis()
     ended(run, 0)
     q = run.log.requests
     lost = q.status == ft.STATUS_RESET
@@ -102,8 +88,8 @@ def test_reconnect_with_blocking_calls_and_answers_read_later(mortal, start_load
     assert q.end_ns[~lost].max() > q.end_ns[lost].max()
 
 
-def test_a_server_that_stays_away_is_reported_as_lost(mortal, start_load):
-    redis = mortal()
+def test_a_server_that_stays_away_is_reported_as_lost(mortal_redis, start_load):
+    redis = mortal_redis()
     run = start_load(
         "-s", redis.socket, "--on-error", "reconnect", "--backoff", "20ms", "-c", 4, "--duration", "2500ms", "--think",
         "5ms",
@@ -116,8 +102,8 @@ def test_a_server_that_stays_away_is_reported_as_lost(mortal, start_load):
     assert run.json["reason"] == "server lost"
 
 
-def test_continue_uses_the_remaining_connections(mortal, start_load):
-    redis = mortal()
+def test_continue_uses_the_remaining_connections(mortal_redis, start_load):
+    redis = mortal_redis()
     run = start_load("-s", redis.socket, "-c", 4, "--duration", 30, "--think", "1ms")
     run.under_way()
     kill(redis)
@@ -127,8 +113,8 @@ def test_continue_uses_the_remaining_connections(mortal, start_load):
 
 
 @pytest.mark.parametrize("busy", [["-c", 4, "--think", "1ms"], ["-c", 20, "--think", "20s"]], ids=["busy", "idle"])
-def test_stop_ends_at_the_first_lost_connection(mortal, start_load, busy):
-    redis = mortal()
+def test_stop_ends_at_the_first_lost_connection(mortal_redis, start_load, busy):
+    redis = mortal_redis()
     run = start_load("-s", redis.socket, "--duration", 30, "--on-error", "stop", *busy)
     run.under_way()
     kill(redis)
@@ -272,7 +258,7 @@ def test_many_moved_and_loading_in_mid_run_are_errors_and_do_not_end_the_run(fak
     assert times["LOADING"]["first_ns"] <= times["MOVED"]["first_ns"]
 
 
-def test_the_sixteenth_word_of_error_replies_takes_the_rest(fake_server, start_load):
+def test_of_more_than_sixteen_words_of_error_replies_the_rest_are_counted_together(fake_server, start_load):
     answers = (f"-W{i % 20} x\r\n".encode() for i in itertools.count())
     run = start_load(*fake_server(redis_that(answers)).where, "-t", "get", "-n", 200, "-c", 1)
     replies = ended(run, 3).figures["error_replies"]

@@ -4,7 +4,7 @@
 """
 
 import pytest
-from load_run import LoadRun
+from load_run import LoadRun, key
 
 from server_counts import stats, tell
 
@@ -23,10 +23,6 @@ def memcached(serve):
 def run(memcached, protocol):
     """run(...): a load of the memcached, with the protocol."""
     return lambda *words, **options: LoadRun("-s", memcached.socket, "--protocol", protocol, *words, **options)
-
-
-def key(number):
-    return f"key:{number:012}"
 
 
 def value(memcached, name):
@@ -102,7 +98,7 @@ def test_commands_in_capitals_with_numbers_that_differ_from_request_to_request_a
     assert mean == pytest.approx(500, rel=0.15)  # of 0 .. 999
 
 
-def test_the_growing_base(memcached, run):
+def test_inserts_are_new_keys_and_selects_and_updates_use_existing_keys(memcached, run):
     names = ["--key-prefix", "", "--key-length", "2-100"]
     run("--fill", 500, *names)
     before = stats(memcached)

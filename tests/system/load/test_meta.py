@@ -7,6 +7,7 @@ import shutil
 import socket
 
 import pytest
+from load_run import check_refused
 
 from fake import after_greeting
 from harness import ft, load, run_program
@@ -134,15 +135,12 @@ def test_a_memcached_without_meta_commands_is_reported_in_a_sentence(fake_server
         while request := peer.hear():
             peer.say(b"VERSION 1.5.6\r\n" if request == b"version\r\n" else b"ERROR\r\n")
 
-    ran = load(*fake_server(old).where, "--protocol", "memcache_meta", "-n", 10)
-    assert ran.status == 3
-    assert ran.err.count("\n") == 1
     sentence = "is a memcached without meta commands, which need version 1.6. Use --protocol memcache_text"
-    assert sentence in ran.err
+    check_refused(sentence, *fake_server(old).where, "--protocol", "memcache_meta", "-n", 10)
 
 
 def test_quiet_reads_need_meta_commands():
-    assert "--protocol memcache_meta" in load("--meta-quiet", "--protocol", "memcache_text").err
+    check_refused("--protocol memcache_meta", "--meta-quiet", "--protocol", "memcache_text", status=2)
 
 
 @pytest.fixture
@@ -168,25 +166,19 @@ def guarded(serve, tmp_path):
 @pytest.mark.parametrize("protocol", ["memcache_binary", "memcache_text", "memcache_meta"])
 def test_logging_in_to_a_memcached_again_on_each_new_connection_and_being_refused(guarded, protocol):
     server = guarded(protocol)
-
-    def log_in(password, *user):
-        words = ["-q", "--no-observer", "-n", 300, "-r", 20, "-c", 2, "--reconnect", 10, "--fail-if", "errors>0"]
-        environment = {"FORKTAIL_PASSWORD": password}
-        return load("-s", server.socket, "--protocol", protocol, *words, *user, env=environment)
-
-    ran = log_in("secret", "--user", "joe")
+    words = [
+        "-s", server.socket, "--protocol", protocol, "-q", "--no-observer", "-n", 300, "-r", 20, "-c", 2,
+        "--reconnect", 10, "--fail-if", "errors>0",
+    ]  # fmt: skip
+    joe, password, wrong = ["--user", "joe"], {"FORKTAIL_PASSWORD": "secret"}, {"FORKTAIL_PASSWORD": "sesame"}
+    ran = load(*words, *joe, env=password)
     assert (ran.status, ran.err) == (0, "")
-    for ran, sentence in (
-        (log_in("sesame", "--user", "joe"), "rejected the password of joe. It was read from the environment"),
-        (log_in("secret"), "requires a login. Set --user"),
-    ):
-        assert ran.status == 3
-        assert ran.err.count("\n") == 1
-        assert sentence in ran.err
+    rejected = "rejected the password of joe. It was read from the environment"
+    check_refused(rejected, *words, *joe, env=wrong)
+    check_refused("requires a login. Set --user", *words, env=password)
 
 
 def test_a_login_to_a_memcached_that_has_none(memcached):
-    words = ["--protocol", "memcache_binary", "--user", "joe", "-n", 10]
-    ran = load("-s", memcached.socket, *words, env={"FORKTAIL_PASSWORD": "secret"})
-    assert ran.status == 3
-    assert "does not support logins. memcached needs to be started with -S for SASL" in ran.err
+    words = ["-s", memcached.socket, "--protocol", "memcache_binary", "--user", "joe", "-n", 10]
+    sentence = "does not support logins. memcached needs to be started with -S for SASL"
+    check_refused(sentence, *words, env={"FORKTAIL_PASSWORD": "secret"})

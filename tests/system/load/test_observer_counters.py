@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the observer notes of the counters of a real server: of its commands at the begin and at the end, of its I/O
+"""What the observer notes of the counters of a real server: of its commands at the start and at the end, of its I/O
 threads every second.
 """
 
@@ -7,24 +7,20 @@ import re
 import signal
 import threading
 import time
-from contextlib import ExitStack
 from itertools import pairwise
 
 import pytest
 from observation import Observation
 
 from forktail.servers.listen import connect_to
-from harness import Recording, load
+from harness import Recording, kill, load
 from server_counts import info
 
 
 @pytest.fixture
-def observe(tmp_path):
+def observe(tmp_path, closing):
     """observe(redis, ...): an Observation, which is killed at the end of the test."""
-    with ExitStack() as started:
-        yield lambda redis, *words: started.enter_context(
-            Observation(tmp_path / "observed", "-s", redis.socket, *words)
-        )
+    return lambda redis, *words: closing(Observation(tmp_path / "observed", "-s", redis.socket, *words))
 
 
 def counters(note):
@@ -33,7 +29,7 @@ def counters(note):
 
 
 @pytest.mark.parametrize("kind", ["redis", "redis8", "valkey"])
-def test_the_counters_of_each_command_are_noted_at_the_begin_and_at_the_end(serve, observe, kind):
+def test_the_counters_of_each_command_are_noted_at_the_start_and_at_the_end(serve, observe, kind):
     redis = serve(kind)
     for _ in range(40):
         redis.ask("SET", "key", "before")
@@ -63,7 +59,7 @@ def test_the_counters_of_each_command_are_noted_at_the_begin_and_at_the_end(serv
     assert all(one[0] < following[0] and one[1] < following[1] for one, following in pairwise(slots))
 
 
-def test_info_has_the_connections_of_each_io_thread_that_client_list_has(serve, observe):
+def test_info_has_the_connections_of_each_io_thread_that_client_list_has(serve, observe, closing):
     redis = serve("redis8", "--io-threads", "3")
     o = observe(redis)
 
@@ -73,10 +69,9 @@ def test_info_has_the_connections_of_each_io_thread_that_client_list_has(serve, 
         known = [o.values(f"redis.io_thread_{thread}.clients")[-1:] for thread in "12"]
         return known == [[count] for count in listed] and sum(listed) >= 9
 
-    with ExitStack() as clients:
-        for _ in range(9):
-            clients.enter_context(connect_to(redis.instance.endpoint))
-        o.until(counted)
+    for _ in range(9):
+        closing(connect_to(redis.instance.endpoint))
+    o.until(counted)
 
 
 def test_the_manifest_has_the_commands_that_the_server_counts_not_the_names_of_tests(redis, tmp_path):
@@ -103,16 +98,12 @@ def test_a_stop_in_the_middle_of_a_question_does_not_lose_the_last_counters(serv
     assert o.count("command-latency") == 2
 
 
-def test_the_counters_of_another_process_are_noted_from_its_begin_on(serve, observe, tmp_path):
-    def mortal():
-        return serve("redis", directory=str(tmp_path / "mortal"))
-
-    redis = mortal()
+def test_the_counters_of_another_process_are_noted_from_its_start_on(mortal_redis, observe):
+    redis = mortal_redis()
     o = observe(redis, "--on-error", "reconnect")
     o.await_note("command-stats")
-    redis.send_signal(signal.SIGKILL)
-    redis.wait(10)
-    mortal()
+    kill(redis)
+    mortal_redis()
     o.await_note("command-stats", 2)
     o.rounds(2)
     o.end()

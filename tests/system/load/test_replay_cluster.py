@@ -8,7 +8,6 @@ from collections import defaultdict
 import pytest
 
 from harness import eventually, load
-from topologies import Cluster, Servers
 
 
 class Appends:
@@ -64,35 +63,11 @@ def lists(nodes, appends):
 APPENDS = Appends(3000, 20, 50)
 
 
-@pytest.fixture(scope="module")
-def _cluster():
-    with Servers() as servers:
-        yield Cluster(servers)
-
-
-@pytest.fixture
-def cluster(_cluster):
-    """An empty Cluster that tests share."""
-    for node in _cluster.primaries:
-        node.connection().ask("FLUSHALL")
-    return _cluster
-
-
-@pytest.fixture
-def own_cluster():
-    with Servers() as servers:
-        yield Cluster(servers)
-
-
 @pytest.fixture
 def recording(tmp_path):
     path = tmp_path / "csv"
     path.write_text(APPENDS.csv)
     return path
-
-
-def on(cluster):
-    return ["--cluster", "--server", cluster.nodes[0].address()]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +80,7 @@ def test_a_cluster_gets_the_data_of_the_recording_and_each_list_in_order(
     cluster, start_load, recording, order, connections
 ):
     run = start_load(
-        *on(cluster), "--replay", recording, "--replay-speed", "max", "--replay-order", order, *connections
+        *cluster.words, "--replay", recording, "--replay-speed", "max", "--replay-order", order, *connections
     ).done()  # fmt: skip
     assert run.json["replay"]["order"] == order
     assert (run.total["requests"], run.total["errors"]) == (APPENDS.commands, 0)
@@ -120,13 +95,13 @@ def test_one_server_gets_the_same_data(redis, recording):
 
 
 @pytest.mark.parametrize("speed", ["1", "max"])
-def test_other_databases_and_keys_of_several_slots_are_what_a_cluster_cannot_do(cluster, start_load, tmp_path, speed):
+def test_a_cluster_refuses_other_databases_and_keys_of_several_slots(cluster, start_load, tmp_path, speed):
     path = tmp_path / "csv"
     path.write_text(
         "0,a,SET,x,1\n0,a,SELECT,3\n0,a,SET,y,1\n0,b,MSET,x,2,y,2\n0,b,MULTI\n0,b,SET,x,3\n0,b,EXEC\n0,a,SELECT,0\n"
         "0,a,SET,z,1\n"
     )
-    run = start_load(*on(cluster), "--replay", path, "--replay-speed", speed)
+    run = start_load(*cluster.words, "--replay", path, "--replay-speed", speed)
     assert run.wait().status == 3
     assert "a cluster has no database 3" in run.err
     assert run.figures["error_replies"]["CROSSSLOT"] == 1
@@ -135,8 +110,8 @@ def test_other_databases_and_keys_of_several_slots_are_what_a_cluster_cannot_do(
 
 
 def test_while_slots_move_each_list_stays_in_order(own_cluster, start_load, recording):
-    # Again and again, until slots have moved: the importing node has keys before the others know it.
-    run = start_load(*on(own_cluster), "--replay", recording, "--rate", 10000, "-l")
+    # The replay is repeated until slots have moved. The importing node has keys before the others know it.
+    run = start_load(*own_cluster.words, "--replay", recording, "--rate", 10000, "-l")
     source, target = own_cluster.nodes[:2]
     old, new = source.connection(), target.connection()
     source_id, target_id = (node.ask("CLUSTER", "MYID")[0] for node in (old, new))

@@ -7,6 +7,7 @@ import signal
 import time
 
 import pytest
+from load_run import check_refused
 
 from forktail.servers.listen import free_port
 from forktail.servers.logs import find_in_log
@@ -38,24 +39,16 @@ class Sentinels:
 
 
 @pytest.fixture(scope="module")
-def _sentinels():
-    with Servers() as servers:
-        yield Sentinels(servers)
+def _sentinels(module_servers):
+    return Sentinels(module_servers)
 
 
 @pytest.fixture
 def sentinels(_sentinels):
-    """Sentinels that tests share in which nothing fails over, with an empty primary."""
+    """Sentinels with an empty primary, which tests share that cause no failover."""
     _sentinels.primary.connection().ask("FLUSHALL")
     _sentinels.primary.connection().ask("CONFIG", "RESETSTAT")
     return _sentinels
-
-
-@pytest.fixture
-def mortal():
-    """Sentinels whose primary the test kills or demotes."""
-    with Servers() as servers:
-        yield Sentinels(servers)
 
 
 def test_the_primary_that_sentinels_name_gets_the_load_and_replicas_the_reads_if_requested(sentinels, start_load):
@@ -121,16 +114,17 @@ def test_the_primary_dies_and_the_next_one_gets_the_load_after_the_gap_that_sent
 
 
 def test_after_a_requested_failover_requests_that_the_old_primary_refuses_as_a_replica_go_to_the_new_one(
-    mortal, start_load
+    servers, start_load
 ):
-    run = start_load(*mortal.words, "--rate", 1000, "--duration", 10, "-r", 1000, "-c", 4)
+    sentinels = Sentinels(servers)
+    run = start_load(*sentinels.words, "--rate", 1000, "--duration", 10, "-r", 1000, "-c", 4)
     run.under_way()
-    sentinel = mortal.sentinels[0].connection()
+    sentinel = sentinels.sentinels[0].connection()
     assert eventually(lambda: sentinel.reply("SENTINEL", "FAILOVER", SENTINEL_MASTER) == "OK")
     run.done()
     assert run.total["requests"] == 10000
     assert run.figures["error_replies"] == {}
-    nodes = [node for node in run.figures["nodes"] if node["server"] != mortal.primary.address()]
+    nodes = [node for node in run.figures["nodes"] if node["server"] != sentinels.primary.address()]
     assert sum(node["requests"] for node in nodes) > 1000
 
 
@@ -153,17 +147,10 @@ def test_writes_that_fewer_replicas_have_are_errors(sentinels, start_load):
 def test_sentinels_that_do_not_know_the_primary_or_do_not_exist(sentinels):
     nobody = f"127.0.0.1:{free_port()}"
     known = ["--master", SENTINEL_MASTER]
-
-    def refused(*words):
-        ran = load(*words, "-q")
-        assert ran.status == 3
-        assert ran.err.count("\n") == 1
-        return ran.err
-
-    another = refused("--sentinel", sentinels.sentinels[2].address(), "--master", "another")
-    assert 'no primary named "another"' in another
-    refused("--sentinel", nobody)
-    refused("--sentinel", sentinels.primary.address(), *known)
+    at = sentinels.sentinels[2].address()
+    check_refused('no primary named "another"', "--sentinel", at, "--master", "another", "-q")
+    check_refused("", "--sentinel", nobody, "-q")
+    check_refused("", "--sentinel", sentinels.primary.address(), *known, "-q")
     # The first does not exist, the second does.
     both = ["--sentinel", nobody, "--sentinel", sentinels.sentinels[0].address()]
     ran = load(*both, *known, "-q", "-n", 100, "-c", 1)

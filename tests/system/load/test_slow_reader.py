@@ -9,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from fake import all_slots
 from harness import ft
 
 VALUE_BYTES = 1_000_000
@@ -76,9 +77,13 @@ class SlowReader:
             self.seen.append("SET" if len(words) == 3 and len(words[2]) == VALUE_BYTES else "odd")
         if words[0] == b"WAIT":
             self.seen.append("WAIT")
-        slots = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n" % self._server.port
-        answers = {b"WAIT": b":1\r\n", b"COMMAND": COMMAND_TABLE, b"CLUSTER": slots, b"PING": b"+PONG\r\n",
-                   b"INFO": b"$0\r\n\r\n"}  # fmt: skip
+        answers = {
+            b"WAIT": b":1\r\n",
+            b"COMMAND": COMMAND_TABLE,
+            b"CLUSTER": all_slots(self._server.port),
+            b"PING": b"+PONG\r\n",
+            b"INFO": b"$0\r\n\r\n",
+        }
         return answers.get(words[0], b"+OK\r\n")
 
 

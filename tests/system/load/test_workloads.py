@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 from chi_squared import assert_fits
-from load_run import LoadRun
+from load_run import LoadRun, key
 from monitor import Monitor
 
 from server_counts import calls, info
@@ -61,10 +61,6 @@ def keys_asked(redis, run):
         return asked
 
     return ask
-
-
-def key(number):
-    return f"key:{number:012}"
 
 
 def number_of(name):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A server delayed by its own threads: lock_holder HOW MS. Its main thread waits in epoll for lines on its
- * standard input. For each line it makes another thread, "holder", take a lock, waits for that lock itself,
- * and prints how many nanoseconds that took. The holder holds it for MS milliseconds:
+/* A server delayed by its own threads: lock_holder HOW MS. Its main thread waits in epoll for SIGUSR1. At
+ * each signal it makes another thread, "holder", take a lock, waits for that lock itself, and prints how many
+ * nanoseconds that took. The holder holds it for MS milliseconds:
  *
  *   code       computing
  *   pipe       blocked in reading a pipe

@@ -11,9 +11,7 @@ class PinnedRedis(Server):
 
     def __init__(self, cpu):
         self._before = os.sched_getaffinity(0)
-        super().__init__("redis")
-        for thread in os.listdir(f"/proc/{self.pid}/task"):
-            os.sched_setaffinity(int(thread), {cpu})
+        super().__init__("redis", cpus=cpu)
         os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(10))
         os.sched_setaffinity(0, {1 - cpu})
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The processes of a running recorder, by the kernel's data about them."""
+"""A running recorder's processes, and others' children, by the kernel's data about them."""
 
 from pathlib import Path
 
 
-def status(of):
-    """/proc/PID/status of a process, by its pid, or of a thread, by its directory."""
-    path = of if isinstance(of, Path) else Path(f"/proc/{of}")
-    lines = (line.partition(":") for line in (path / "status").read_text().splitlines())
+def status(task):
+    """/proc/ID/status of a process, or of a thread, by its id."""
+    lines = (line.partition(":") for line in Path(f"/proc/{task}/status").read_text().splitlines())
     return {name: value.strip() for name, _, value in lines}
 
 
@@ -18,10 +17,10 @@ def _name(pid):
         return ""  # it has ended
 
 
-def children(pid, name):
-    """Children of this name, in the order of their start."""
+def children(pid, name=None):
+    """Children of a process, all or those of this name, in the order of their start."""
     pids = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return sorted(child for child in pids if _name(child) == name)
+    return sorted(child for child in pids if name in (None, _name(child)))
 
 
 def helpers(recorder, name):

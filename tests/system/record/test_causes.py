@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness import eventually, forktail, ft, needs_root, needs_two_cpus, run_program
+from cgroups import MemoryCgroup
+from disks import on_a_disk
+from harness import forktail, ft, needs_root, needs_two_cpus, run_program
 
 pytestmark = [pytest.mark.alone, needs_root]
 
@@ -38,8 +40,8 @@ def test_a_stopped_server_is_stopped_and_not_blocked_in_something(redis, record)
 
 @pytest.fixture
 def wakeups_of():
-    """wakeups_of(pid) traces a thread's wakeups. It returns a function that ends this, which returns their begins and
-    ends in us."""
+    """wakeups_of(pid): traces a thread's wakeups. Returns a function that ends the tracing, and returns a pair for each
+    wakeup: when it began and when it ended, in us."""
     trace = Path(f"/sys/kernel/tracing/instances/forktail-{os.getpid()}")
     events = ("sched_waking", "sched_wakeup")
 
@@ -118,9 +120,7 @@ def test_debug_sleep_is_sleep_with_its_system_call_and_kernel_stack(serve, recor
 
 @needs_two_cpus
 def test_a_run_queue_wait_names_the_cpu_holder(serve, record, background):
-    redis = serve("redis")
-    for thread in os.listdir(f"/proc/{redis.pid}/task"):
-        os.sched_setaffinity(int(thread), {0})
+    redis = serve("redis", cpus=0)
     # It is taskset and nice before it is sh. Waits should have its final name.
     hog = background("sh", "-c", "exec taskset -c 0 nice -n -10 sh -c 'while :; do :; done'")
     time.sleep(0.5)
@@ -146,28 +146,15 @@ def test_appendfsync_always_is_fsync_on_the_main_thread_blocked(serve, record):
 
 @pytest.fixture
 def memory_group():
-    """A memory cgroup, which is removed when its processes have ended."""
-    group = Path(f"/sys/fs/cgroup/memory/forktail-test-{os.getpid()}")
-    try:
-        group.mkdir()
-    except OSError as e:
-        pytest.skip(f"cannot make a memory cgroup (v1) here: {e}")
-    yield group
-
-    def removed():
-        try:
-            group.rmdir()
-        except OSError:
-            return False
-        return True
-
-    eventually(removed)
+    with MemoryCgroup(32 << 20) as group:
+        if not group.usable:
+            pytest.skip("cannot make a cgroup with a memory limit here")
+        yield group
 
 
 def test_a_memory_cgroups_limit_is_direct_reclaim(memory_group, serve, record):
     redis = serve("redis", "--enable-debug-command", "yes", "--rdbcompression", "no")
-    (memory_group / "memory.limit_in_bytes").write_text(str(32 << 20))
-    (memory_group / "cgroup.procs").write_text(str(redis.pid))
+    (memory_group.path / "cgroup.procs").write_text(str(redis.pid))
     recorder = record("--pid", redis.pid)
     # Data within the limit, and the snapshot's page cache beyond it: writing it has to reclaim memory.
     redis.ask("DEBUG", "POPULATE", "30000", "key", "500")
@@ -177,7 +164,7 @@ def test_a_memory_cgroups_limit_is_direct_reclaim(memory_group, serve, record):
     assert r.count(redis.pid, ft.RECLAIM) >= 1
     assert r.owned_ns(redis.pid, ft.RECLAIM) > 0
     explained = forktail("explain", recorder.path, "--all")
-    assert f"the memory limit was reached by the cgroup /{memory_group.name} (" in explained.out
+    assert f"the memory limit was reached by the cgroup /{memory_group.path.name} (" in explained.out
 
 
 def test_what_the_server_receives_of_its_own_sends_over_loopback_is_its_own_code_other_softirqs_have_their_vector(
@@ -211,7 +198,7 @@ def test_first_touch_is_page_zero_a_write_after_fork_cow_copy_the_programs_text_
 def test_a_write_that_waits_for_the_disk_is_file_write_and_names_the_file(background, record, tmp_path):
     # A process that writes to the disk: its write() blocks for that each time. It has more to write than a recorder
     # needs to begin, however busy the machine is, and ends with the test.
-    if os.major(tmp_path.stat().st_dev) == 0:
+    if not on_a_disk(tmp_path):
         pytest.skip("temporary directories are not on a disk here")
     writer = background("dd", "if=/dev/zero", f"of={tmp_path}/journal.aof", "bs=64k", "count=20000", "oflag=dsync")
     recorder = record("--pid", writer.pid)

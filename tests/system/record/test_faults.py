@@ -40,17 +40,9 @@ class Toucher(Program):
 
 
 @pytest.fixture
-def toucher():
+def toucher(closing):
     """toucher(memory, step...): a Toucher, which is killed at the end of the test."""
-    started = []
-
-    def start(*words):
-        started.append(Toucher(*words))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
+    return lambda *words: closing(Toucher(*words))
 
 
 @pytest.fixture
@@ -66,9 +58,9 @@ def recorded(record):
 
 
 def check_account(r, tid):
-    for t in r.threads.values():
-        if t.tid == tid:
-            assert r.accounted_ns(tid) == pytest.approx(int(t.end_ns) - int(t.start_ns), rel=0.0001)
+    """What is recorded of a thread amounts to its wall time."""
+    (t,) = (t for t in r.threads.values() if t.tid == tid)
+    assert r.accounted_ns(tid) == pytest.approx(int(t.end_ns) - int(t.start_ns), rel=0.0001)
 
 
 def check_near(r, tid, owner, wanted=PAGES):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The recorder's error messages: one clear sentence, the right exit status, nothing lost."""
 
+import socket
+
 import pytest
 
 from disks import small_disk
 from forktail.programs import program
-from forktail.servers.listen import free_port
-from harness import Recording, needs_root, run_program
-
-AS_NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+from harness import AS_NOBODY, Recording, needs_root, run_program
 
 
 @pytest.fixture
@@ -54,14 +53,16 @@ def test_an_unknown_option_is_exit_status_2():
     ("target", "why"),
     [
         ("--pid 4194303", "no process 4194303"),
-        (f"--port {free_port()}", "nothing listens on port"),
+        ("--port {port}", "nothing listens on port"),
         ("--unix /nowhere/redis.sock", "nothing listens on /nowhere/redis.sock"),
         ("--name no-such-server", "no process is named no-such-server"),
     ],
     ids=["pid", "port", "unix", "name"],
 )
 def test_a_missing_target_is_exit_status_3(refused, target, why):
-    refused(3, f"{target} -o x", why)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # no other program can listen on its port
+        refused(3, f"{target.format(port=silent.getsockname()[1])} -o x", why)
 
 
 @needs_root

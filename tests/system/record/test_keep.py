@@ -7,9 +7,7 @@ import os
 import shlex
 import shutil
 import signal
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,25 +48,15 @@ class Keeper(Program):
 
 
 @pytest.fixture
-def keep(tmp_path):
+def keep(tmp_path, closing):
     """keep(*words): a Keeper whose ring is tmp_path/ring, which is killed at the end of the test."""
-    started = []
-
-    def start(*words, ring=tmp_path / "ring", **options):
-        started.append(Keeper(ring, *words, **options))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
+    return lambda *words, ring=tmp_path / "ring", **options: closing(Keeper(ring, *words, **options))
 
 
 @pytest.fixture
 def load(background):
-    """load(redis, *more): keeps a server busy with SETs."""
-    return lambda redis, *more: background(
-        "redis-benchmark", "-s", redis.socket, "-n", 10_000_000, "-t", "set", "-q", *more
-    )
+    """load(redis): keeps a server busy with SETs."""
+    return lambda redis: background("redis-benchmark", "-s", redis.socket, "-n", 10_000_000, "-t", "set", "-q")
 
 
 def check_account(segments, tid):
@@ -216,14 +204,6 @@ def test_a_full_disk_is_reported_once_and_ends_nothing(redis, keep, load, tmp_pa
     last = segments[-1]
     assert not last.damage.no_trailer
     assert last.count(redis.pid, ft.IDLE) + len(last.tallies) > 0
-
-
-@pytest.fixture
-def open_directory():
-    """A directory in which every user finds what he knows the name of."""
-    with tempfile.TemporaryDirectory(prefix="ft-") as path:
-        os.chmod(path, 0o711)
-        yield Path(path)
 
 
 def test_ring_and_guard_belong_to_the_rings_user_and_the_recorder_writes_with_that_users_rights(

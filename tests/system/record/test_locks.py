@@ -3,13 +3,13 @@
 
 import os
 import signal
-import socket
 import time
-from pathlib import Path
 
 import pytest
 
 from harness import Program, eventually, ft, helper, needs_root
+from recorder_processes import children
+from server_counts import stats, tell
 
 pytestmark = [pytest.mark.alone, needs_root]
 
@@ -41,17 +41,9 @@ class LockServer(Program):
 
 
 @pytest.fixture
-def lock_server():
+def lock_server(closing):
     """lock_server(how, hold_ms, *under): a LockServer, which is killed at the end of the test."""
-    started = []
-
-    def start(*words):
-        started.append(LockServer(*words))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
+    return lambda *words: closing(LockServer(*words))
 
 
 class Wait:
@@ -115,10 +107,9 @@ def test_a_futex_wait_that_a_timer_ends_has_no_waker(lock_server, record):
 def test_a_holder_in_another_pid_namespace_is_known_by_the_recorders_ids(lock_server, record):
     # Its own ids are 1, 2 and so on.
     unshare = lock_server("code", 15, "unshare", "--pid", "--fork", "--kill-child")
-    server = Path(f"/proc/{unshare.pid}/task/{unshare.pid}/children").read_text()
-    if not server:
+    if not (servers := children(unshare.pid)):
         pytest.skip(f"cannot make a pid namespace here: {unshare.err}")
-    server = int(server)
+    (server,) = servers
     recorder = record("--pid", server)
     for _ in range(3):
         os.kill(server, signal.SIGUSR1)
@@ -135,16 +126,14 @@ def test_memcacheds_workers_wait_for_a_lock_of_the_thread_that_grows_its_hash_ta
     memcached = serve("memcached", "-t", "4", "-o", "hashpower=13")
     # It holds the lock for a few microseconds each time.
     recorder = record("--pid", memcached.pid, "--min-span", "1us")
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(memcached.socket)
-        # Five times twice as large.
-        client.sendall(b"".join(b"set key%d 0 0 1 noreply\r\nx\r\n" % i for i in range(400_000)) + b"get key1\r\n")
-        assert client.makefile("rb").readline().startswith(b"VALUE key1")
+    # Five times twice as large.
+    sets = "".join(f"set key{i} 0 0 1 noreply\r\nx\r\n" for i in range(400_000))
+    assert tell(memcached, f"{sets}get key1", "END\r\n").startswith("VALUE key1")
 
     # It checks once per second whether it should.
     def has_grown():
-        stats = memcached.instance.kind.counters(memcached.instance)
-        return (stats["hash_power_level"], stats["hash_is_expanding"]) == ("18", "0")
+        counters = stats(memcached)
+        return (counters["hash_power_level"], counters["hash_is_expanding"]) == (18, 0)
 
     assert eventually(has_grown, 30)
     r = recorder.stop()

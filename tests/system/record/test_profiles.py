@@ -14,7 +14,7 @@ from forktail.programs import program
 from harness import eventually, forktail, ft, helper, needs_root, needs_two_cpus, run_program
 from pinned_redis import PinnedRedis, busy_script
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = needs_root
 
 MS = 1_000_000
 
@@ -57,6 +57,7 @@ def counted(empty_redis, record):
     return recorded
 
 
+@pytest.mark.alone
 def test_cpu_samples_count_software_events_on_request(empty_redis, counted):
     r = counted("--counters", "software")
     assert r.manifest["counters"] == "software"
@@ -89,6 +90,7 @@ def test_cpu_samples_read_the_counters_of_a_pmu_where_there_is_one(counted):
     assert "PMU" not in str(r.manifest)
 
 
+@pytest.mark.alone
 def test_a_vfork_is_a_fork_and_so_is_the_wait_for_its_child(background, record, tmp_path):
     line = tmp_path / "line"
     os.mkfifo(line)
@@ -113,6 +115,7 @@ def saturated(background):
         yield redis
 
 
+@pytest.mark.alone
 @needs_two_cpus
 def test_a_stall_in_a_loop_that_never_waits_is_one_iteration_to_the_precision_of_samples(saturated, record):
     recorder = record("--pid", saturated.pid)
@@ -142,6 +145,7 @@ def test_a_stall_in_a_loop_that_never_waits_is_one_iteration_to_the_precision_of
     assert int(inside.sum()) * MS / 16 == pytest.approx(ran_ns, rel=0.2)
 
 
+@pytest.mark.alone
 @needs_two_cpus
 def test_with_exact_each_iteration_is_known_and_how_many_connections_were_accepted_in_it(saturated, record):
     recorder = record("--pid", saturated.pid, "--exact", "--min-span", "1us")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from disks import on_a_disk
 from forktail.programs import program
 from harness import Recording, eventually, ft, needs, needs_root, run_program
 
@@ -44,7 +45,7 @@ def test_a_load_generator_that_ran_at_the_begin_has_accounts_and_its_process_id_
 
 
 def test_what_a_process_wrote_last_is_reported_without_another_write(record, tmp_path):
-    if os.major(tmp_path.stat().st_dev) == 0:
+    if not on_a_disk(tmp_path):
         pytest.skip("temporary directories are not on a disk here")
 
     def written(r):

@@ -30,7 +30,7 @@ def redis(group, serve):
 @pytest.fixture
 def hog(redis, background):
     """A process that is busy on CPU 0, to which the server is pinned as well."""
-    run_program("taskset", "-a", "-cp", 0, redis.pid)
+    assert run_program("taskset", "-a", "-cp", 0, redis.pid).status == 0
     hog = background("taskset", "-c", 0, "sh", "-c", "while :; do :; done")
     time.sleep(0.5)  # it is taskset before it is sh
     return hog

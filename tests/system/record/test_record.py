@@ -3,7 +3,6 @@
 followed and named, and the end of a server ends it with everything up to there.
 """
 
-import os
 import signal
 import sys
 import time
@@ -12,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from forktail.programs import program
-from harness import Program, Recorder, Recording, eventually, forktail, ft, needs_root, run_program
+from disks import on_a_disk
+from harness import Program, Recorder, eventually, forktail, ft, needs_root, run_program
 
 pytestmark = [pytest.mark.alone, needs_root]
 
@@ -45,14 +44,14 @@ def saved(module_serve, tmp_path_factory):
     redis = module_serve("redis", *words)
     redis.ask("DEBUG", "POPULATE", "1000000", "key", "500")
     load = benchmark(redis, "-n", 150_000, "-r", 1_000_000, "-d", 500, "-t", "set,get")
-    with Recorder(tmp_path_factory.mktemp("saved") / "r", "--pid", redis.pid) as recorder, Program(*load) as load:
+    with Recorder(tmp_path_factory.mktemp("saved") / "r", "--pid", redis.pid) as recorder, Program(*load) as client:
         time.sleep(0.5)
         redis.ask("BGSAVE")
         assert eventually(lambda: info(redis, "rdb_bgsave_in_progress") == "0", 60)
         fork_usec = float(info(redis, "latest_fork_usec"))
         redis.ask("BGREWRITEAOF")
         assert eventually(lambda: info(redis, "aof_rewrite_in_progress") == "0", 60)
-        assert load.wait().status == 0
+        assert client.wait().status == 0
         r = recorder.stop()
     return SimpleNamespace(r=r, main=redis.pid, directory=redis.directory, fork_usec=fork_usec)
 
@@ -92,8 +91,7 @@ def test_copies_of_pages_are_on_the_main_thread_and_fsyncs_on_the_background_thr
 
 def test_event_loop_iterations_block_io_and_metrics_are_recorded(saved):
     assert saved.r.longest(lambda s: (s.owner == ft.ITERATION) & (s.tid == saved.main)) is not None
-    on_a_disk = os.major(os.stat(saved.directory).st_dev) != 0  # nothing waits for a disk on a tmpfs
-    assert len(saved.r.io) > 0 or not on_a_disk
+    assert len(saved.r.io) > 0 or not on_a_disk(saved.directory)
     assert len(saved.r.samples) > 0
     assert {"host.cpu.user", "target.rss"} <= {one["name"] for one in saved.r.series.values()}
 
@@ -115,8 +113,7 @@ def skipped_runs(pid):
 
 
 def test_runs_of_its_programs_that_the_kernel_skipped_are_drops_as_many_as_the_kernel_counts(serve, record, background):
-    redis = serve("redis")
-    run_program("taskset", "-a", "-cp", 0, redis.pid)
+    redis = serve("redis", cpus=0)
     recorder = record("--pid", redis.pid)
     # This process does nothing but preventing programs, on the server's CPU.
     with Program(sys.executable, Path(__file__).with_name("map_changer.py")) as changer:
@@ -202,18 +199,3 @@ def test_the_end_of_a_killed_server_ends_the_recording_with_everything_up_to_the
     assert not r.damage.no_trailer
     check_accounts(r)
     assert r.role("redis-server").flags & ft.THREAD_ENDED
-
-
-def test_several_servers_are_recorded_at_once_found_by_port_socket_and_name(serve, tmp_path):
-    one, two = serve("redis", tcp=True), serve("redis")
-
-    def recorded(name, *targets):
-        path = tmp_path / name
-        ended = run_program(program("forktail-record"), *targets, "-o", path, "--duration", "300ms")
-        return ended.status, {target["pid"] for target in Recording(path).manifest.get("targets", [])}
-
-    assert recorded("run/r", "--port", one.port, "--unix", two.socket) == (0, {one.pid, two.pid})
-    status, pids = recorded("named", "--name", "redis-server")
-    assert status == 0
-    assert pids >= {one.pid, two.pid}
-    assert recorded("made/for/it", "--pid", one.pid) == (3, set())  # only the last directory is made

@@ -15,6 +15,7 @@ import pytest
 
 from harness import TREE, Recorder, eventually, forktail, ft, needs, needs_root, run_program
 from seen_requests import note, seen_commands
+from server_counts import stats
 
 pytestmark = [pytest.mark.alone, needs_root]
 
@@ -24,8 +25,8 @@ PYTHON = "/usr/bin/python3"
 DEBIAN = {"NODE_PATH": "/usr/share/nodejs"}
 
 
-def server_counts(redis):
-    """Calls by command. Subcommands count as their command."""
+def calls_by_command(redis):
+    """How often a Redis has run each command. Subcommands count as their command."""
     counts = Counter()
     for name, calls in re.findall(r"cmdstat_([^|:]+).*?calls=(\d+)", redis.ask("INFO", "commandstats")[0]):
         counts[name.upper()] += int(calls)
@@ -34,11 +35,11 @@ def server_counts(redis):
 
 def run_client(redis, *words):
     """Runs a client. Returns what it did, as the server counts it: .counts, .begin_ns, .end_ns."""
-    before, begin_ns = server_counts(redis), time.monotonic_ns()
+    before, begin_ns = calls_by_command(redis), time.monotonic_ns()
     ended = run_program(*words, env=DEBIAN)
     end_ns = time.monotonic_ns()
     assert ended.status == 0, ended.err
-    counts = server_counts(redis) - before
+    counts = calls_by_command(redis) - before
     del counts["INFO"]
     return SimpleNamespace(counts=counts, begin_ns=begin_ns, end_ns=end_ns)
 
@@ -160,5 +161,5 @@ def test_libmemcacheds_requests_are_seen_as_often_as_memcached_counts_them(serve
         ended = run_program("memcslap", *words.split(), f"--test={test}", *protocol)
         assert ended.status == 0, ended.out + ended.err
     kernel = recorder.stop()
-    seen, stats = seen_commands(kernel), memcached.instance.kind.counters(memcached.instance)
-    assert (seen["SET"], seen["GET"]) == (int(stats["cmd_set"]), int(stats["cmd_get"])), note(kernel)
+    seen, counted = seen_commands(kernel), stats(memcached)
+    assert (seen["SET"], seen["GET"]) == (counted["cmd_set"], counted["cmd_get"]), note(kernel)

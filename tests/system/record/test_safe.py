@@ -26,7 +26,7 @@ NOBODY = ["65534"] * 2  # real and effective
 
 def check_confined(pid, *capabilities):
     """Checks every thread, because each has its own privileges. Returns their number."""
-    tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    tasks = os.listdir(f"/proc/{pid}/task")
     expected = sum(1 << capability for capability in capabilities)
     for task in tasks:
         s = status(task)
@@ -39,11 +39,6 @@ def check_confined(pid, *capabilities):
 
 def uids(pid):
     return status(pid)["Uid"].split()[:2]
-
-
-def check_allowed(recorder):
-    """It used no system call that its filter does not allow."""
-    assert "is not on the recorder's list" not in recorder.err
 
 
 def test_the_recorder_has_the_privileges_of_the_documentation_while_it_records_and_its_helpers_fewer(redis, record):
@@ -64,7 +59,6 @@ def test_the_recorder_has_the_privileges_of_the_documentation_while_it_records_a
     check_confined(events, PERFMON)
     assert [uids(pid) for pid in (files, unwinding, events)] == [NOBODY] * 3
     recorder.stop()
-    check_allowed(recorder)
     for pid in (unwinding, statistics, events, files, starter):
         assert eventually(lambda: not Path(f"/proc/{pid}").exists())  # noqa: B023
 
@@ -74,7 +68,6 @@ def test_while_it_waits_for_load_generators_it_keeps_no_more_privileges(redis, r
     check_confined(recorder.pid, *RECORDER)
     assert load("-s", redis.socket, "-n", 20000, "-t", "set").status == 0
     assert recorder.stop().role("load generator")
-    check_allowed(recorder)
 
 
 def test_without_samples_the_recorder_has_fewer_privileges_and_reads_no_programs(redis, record):
@@ -95,11 +88,11 @@ def test_what_clients_sent_is_read_without_rights_and_only_processes_that_do_not
     for pid in attaching:
         check_confined(pid, BPF, PERFMON)
     assert [uids(pid) for pid in (requests, *attaching)] == [NOBODY] * 3
-    assert recorder.interrupt().status == 0
-    check_allowed(recorder)
+    ended = recorder.interrupt()
+    assert ended.status == 0
+    assert "is not on the recorder's list" not in ended.err
 
 
-@pytest.mark.alone
 def test_the_kernels_statistics_are_on_for_part_of_the_time_by_the_process_that_may_enable_them(
     redis, record, background
 ):
@@ -131,7 +124,6 @@ def test_a_functions_name_of_any_length_does_no_harm_and_is_cut(spin, record):
     assert "n" * 256 in [function for function, _ in frames(r)]
 
 
-@pytest.mark.alone
 def test_a_program_that_was_replaced_on_disk_is_still_named_and_its_replacement_is_not_touched(spin, record, tmp_path):
     library = tmp_path / "library.so"
     shutil.copyfile(helper("long_name"), library)

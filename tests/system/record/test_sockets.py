@@ -13,13 +13,14 @@ import pytest
 
 from forktail.servers.listen import Endpoint, connect_to, free_port
 from harness import eventually, ft, helper, needs_root
+from processes import Closing
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = needs_root
 
 TCP = pytest.mark.parametrize("tcp", [True, False], ids=["tcp", "unix"])
 
 
-class Client:
+class Client(Closing):
     """A connection that has got one answer, so that a worker owns it."""
 
     def __init__(self, endpoint):
@@ -27,6 +28,9 @@ class Client:
         self.ask("version\r\n")
         self.port = self.socket.getsockname()[1] if self.socket.family == socket.AF_INET else 0
         self.inode = os.fstat(self.socket.fileno()).st_ino
+
+    def close(self):
+        self.socket.close()
 
     def ask(self, text):
         self.socket.sendall(text.encode())
@@ -36,17 +40,9 @@ class Client:
 
 
 @pytest.fixture
-def connect():
+def connect(closing):
     """connect(endpoint, count): that many Clients, which are closed at the end of the test."""
-    clients = []
-
-    def start(endpoint, count):
-        clients.extend(Client(endpoint) for _ in range(count))
-        return clients[-count:]
-
-    yield start
-    for client in clients:
-        client.socket.close()
+    return lambda endpoint, count: [closing(Client(endpoint)) for _ in range(count)]
 
 
 def ask_for_a_second(clients, text):
@@ -100,13 +96,14 @@ def test_each_connection_of_a_server_with_several_threads_has_the_thread_that_re
     assert len(readers) == 4  # it distributes them in rotation
 
 
+@pytest.mark.alone
 def test_a_connection_is_closed_by_the_thread_that_read_it(serve, record, connect):
     memcached = serve("memcached", "-t", "4", tcp=True)
     clients = connect(memcached.instance.endpoint, 8)
     recorder = record("--pid", memcached.pid)
     ask_for_a_second(clients, "version\r\n")
     for client in clients:
-        client.socket.close()
+        client.close()
     time.sleep(0.5)
     sockets = recorder.stop().sockets
 
@@ -116,6 +113,7 @@ def test_a_connection_is_closed_by_the_thread_that_read_it(serve, record, connec
     assert sorted(closed) == sorted((client.port, readers[client.port], memcached.port) for client in clients)
 
 
+@pytest.mark.alone
 def test_threads_that_listen_on_one_port_have_their_accepted_and_their_moved_connections(background, record, connect):
     port = free_port()
     server = background(helper("loops_server"), port, 3)

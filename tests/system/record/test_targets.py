@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Targets in namespaces and containers: process ids are those of the caller's namespace, a container's processes are
-found by its cgroup, and the end of one of several targets is reported.
+"""Targets, found by port, socket, name or container: in namespaces, process ids are those of the caller's namespace.
+The end of one of several targets is reported.
 """
 
 import os
 import shutil
-import signal
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -14,12 +13,14 @@ import pytest
 
 from cgroups import Freezer
 from forktail.programs import program
-from harness import Recording, eventually, forktail, ft, needs_root, run_program
+from harness import Recording, eventually, forktail, ft, kill, needs_root, run_program
+from recorder_processes import children
 
 pytestmark = needs_root
 
 TASK_OUTSIDE = 0x80000000  # FT_TASK_OUTSIDE
-IN_NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+UNSHARE = ["unshare", "--pid", "--fork", "--kill-child"]
+IN_NAMESPACE = [*UNSHARE, "--mount-proc"]
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +63,14 @@ def test_in_a_pid_namespace_tasks_outside_it_are_not_taken_for_its_own(
     assert ended.status == 0, ended.err
 
     r = Recording(tmp_path / "r")
-    outside = defaultdict(set)  # by name, of all tasks of that name
+    are_outside = defaultdict(set)  # by name: what is recorded of the tasks of that name
     for table in (r.slices, r.io):
         for tid, comm in set(zip(table.tid.tolist(), table.comm.tolist(), strict=True)):
-            outside[comm.decode(errors="replace")].add(bool(tid & TASK_OUTSIDE))
-    assert outside["inside-hog"] == {False}
-    assert outside["outside-hog"] == {True}
-    assert all(outside[comm] == {True} for comm in outside if comm.startswith(("kworker", "ksoftirqd"))), outside
+            are_outside[comm.decode(errors="replace")].add(bool(tid & TASK_OUTSIDE))
+    assert are_outside["inside-hog"] == {False}
+    assert are_outside["outside-hog"] == {True}
+    kernel = {comm: seen for comm, seen in are_outside.items() if comm.startswith(("kworker", "ksoftirqd"))}
+    assert all(seen == {True} for seen in kernel.values()), kernel
     writers = r.writes.tgid[r.writes.comm == b"dd"].tolist()
     assert {bool(tgid & TASK_OUTSIDE) for tgid in writers} == {False, True}
 
@@ -106,11 +108,10 @@ def test_a_server_in_another_pid_namespace_is_traced_from_outside_by_its_id_outs
     def ask(*words):
         return run_program("redis-cli", "-s", "s", *words, cwd=tmp_path)
 
-    unshare = ["unshare", "--pid", "--fork", "--kill-child"]
     words = ["--port", 0, "--unixsocket", "s", "--dir", ".", "--save", "", "--rdb-key-save-delay", 100_000]
-    namespaced = background(*unshare, "redis-server", *words, cwd=tmp_path)
+    namespaced = background(*UNSHARE, "redis-server", *words, cwd=tmp_path)
     assert eventually(lambda: ask("ping").out == "PONG\n")
-    server = int(Path(f"/proc/{namespaced.pid}/task/{namespaced.pid}/children").read_text())
+    (server,) = children(namespaced.pid)
     assert ask("mset", "a", "1", "b", "2").status == 0
     recorder = record("--pid", server)
     assert ask("bgsave").status == 0
@@ -129,7 +130,7 @@ def test_a_server_in_another_pid_namespace_is_traced_from_outside_by_its_id_outs
 )
 def test_a_process_id_without_meaning_here_is_refused_with_a_sentence(pid_namespaces, tmp_path, how, why):
     words = [program("forktail-record"), "--pid", os.getpid(), "-o", tmp_path / "r"]
-    ended = run_program("unshare", "--pid", "--fork", *how, *words)
+    ended = run_program(*UNSHARE, *how, *words)
     assert ended.status == 3
     assert why.format(pid=os.getpid()) in ended.err
     assert not (tmp_path / "r").exists()
@@ -173,11 +174,30 @@ def test_a_container_that_does_not_exist_is_exit_status_3(tmp_path, target, why)
     assert why in ended.err
 
 
+def test_several_servers_are_recorded_at_once_found_by_port_and_socket(serve, tmp_path):
+    one, two = serve("redis", tcp=True), serve("redis")
+
+    def recorded(name, *targets):
+        path = tmp_path / name
+        ended = run_program(program("forktail-record"), *targets, "-o", path, "--duration", "300ms")
+        return ended.status, {target["pid"] for target in Recording(path).manifest.get("targets", [])}
+
+    assert recorded("run/r", "--port", one.port, "--unix", two.socket) == (0, {one.pid, two.pid})
+    assert recorded("made/for/it", "--pid", one.pid) == (3, set())  # only the last directory is made
+
+
+def test_all_processes_of_a_name_are_recorded(background, record, program_called):
+    name = f"named-{os.getpid()}"  # no other test's
+    words = program_called(name, "sleep"), 600
+    pids = {background(*words).pid, background(*words).pid}
+    r = record("--name", name, "--duration", "300ms").finished()
+    assert {target["pid"] for target in r.manifest["targets"]} == pids
+
+
 def test_which_of_several_targets_ended_and_when_is_printed_and_recorded(redis, serve, record):
     ends = serve("redis")
     recorder = record("--pid", redis.pid, "--pid", ends.pid)
-    ends.send_signal(signal.SIGKILL)
-    ends.wait(10)
+    kill(ends)
     redis.ask("PING")
     r = recorder.stop()
     assert f"redis-server ({ends.pid}) exited after " in recorder.err

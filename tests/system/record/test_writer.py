@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from disks import StandingDisk
-from harness import Recording, eventually, forktail, ft, needs_root, needs_two_cpus, run_program
+from harness import Recording, eventually, forktail, ft, needs_root, needs_two_cpus
+from recorder_processes import children
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = needs_root
 
 MB = 1 << 20
 SECOND = 1_000_000_000
@@ -38,6 +39,7 @@ def resident_bytes(pid):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+@pytest.mark.alone
 def test_a_hung_disk_loses_events_once_the_queue_is_full_and_none_before(disk, redis, busy, record):
     # Each wait of the server is a span: at least 80 bytes per request.
     recorder = record("--pid", redis.pid, "--min-span", "1us", path=disk.path / "r")
@@ -91,6 +93,7 @@ def test_a_hung_disk_loses_events_once_the_queue_is_full_and_none_before(disk, r
     assert "(the recorder's disk was too slow)" in explained.out, explained.err
 
 
+@pytest.mark.alone
 def test_a_killed_recorder_loses_less_than_a_second(redis, busy, record):
     recorder = record("--pid", redis.pid)
     busy()
@@ -110,8 +113,7 @@ def test_a_killed_recorder_loses_less_than_a_second(redis, busy, record):
 
 
 def with_descendants(pid):
-    children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [pid, *(one for child in children for one in with_descendants(child))]
+    return [pid, *(one for child in children(pid) for one in with_descendants(child))]
 
 
 @needs_two_cpus
@@ -127,8 +129,7 @@ def test_the_recorder_lowers_its_own_priority(redis, record):
 
 @needs_two_cpus
 def test_with_a_pinned_server_the_recorder_avoids_its_cpus(serve, record):
-    redis = serve("redis")
-    assert run_program("taskset", "-a", "-cp", 0, redis.pid).status == 0
+    redis = serve("redis", cpus=0)
     recorder = record("--pid", redis.pid)
     processes = with_descendants(recorder.pid)
     assert len(processes) >= 4

@@ -9,24 +9,20 @@ import shutil
 import pytest
 
 from forktail.servers import Server
-from harness import BIN, Program, Recorder, explain, forktail, load, needs_root
+from harness import explain, forktail, load, needs_root
+from real_run import RealRun
 
 pytestmark = [pytest.mark.alone, needs_root]
 
 
-def record_run(run, keys, rate):
+def record_run(path, keys, rate):
     """A short run of a server with this many keys, which takes a snapshot during it."""
-    run.mkdir()
-    words = ["--rate", rate, "--duration", 3, "-c", 8, "-r", keys, "-o", run / "load.forktail"]
-    with Server("redis") as redis:
+    with Server("redis") as redis, RealRun(path) as run:
         assert load("-q", *redis.load_words(), "--fill", keys, "-d", 100).status == 0
-        with (
-            Recorder(run / "server.forktail", "--pid", redis.pid) as recorder,
-            Program(BIN / "forktail-load", "-q", *redis.load_words(), *words) as loading,
-        ):
-            assert "Background" in redis.ask("BGSAVE")[0]
-            for ended in (loading.wait(), recorder.interrupt()):
-                assert ended.status == 0, ended.err
+        run.record(redis.pid)
+        run.load(*redis.load_words(), "--rate", rate, "--duration", 3, "-c", 8, "-r", keys)
+        assert "Background" in redis.ask("BGSAVE")[0]
+        run.finish()
 
 
 @pytest.fixture(scope="module")

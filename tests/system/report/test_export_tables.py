@@ -7,12 +7,13 @@ import json
 import re
 import shutil
 import signal
-import time
 
 import pytest
 
+from disks import small_disk
 from export_readers import needs_readers, tables_equal, with_libraries
-from harness import BIN, TREE, Program, Recorder, eventually, explain, forktail, load, needs_root, run_program
+from harness import BIN, TREE, eventually, explain, forktail, needs_root, run_program, synthetic_run
+from real_run import RealRun, record_two_saves
 
 SLOW = ["--slow", "1ms"]
 
@@ -30,30 +31,11 @@ def check_tables(path, directory, *more):
     with_libraries(tables_equal, explain(path, *more), directory / "parquet", directory / "csv")
 
 
-def synthetic_run(directory, millions):
-    run = directory / "run"
-    run.mkdir()
-    assert run_program(BIN / "bench_explain_run", run, millions).status == 0
-    return run
-
-
 @pytest.fixture(scope="module")
 def real_run(module_serve, tmp_path_factory):
-    """A server with some memory under load, with snapshots."""
+    """A server saved twice under load."""
     run = tmp_path_factory.mktemp("runs") / "run"
-    run.mkdir()
-    redis = module_serve("redis", "--enable-debug-command", "yes")
-    assert redis.ask("DEBUG", "POPULATE", "1000000", "key", "100") == ["OK"]  # fork() takes milliseconds
-    words = ["--rate", 5000, "--duration", 4, "-r", 100_000, "--ratio", "1:1", "-o", run / "load.forktail"]
-    with (
-        Recorder(run / "server.forktail", "--pid", redis.pid) as recorder,
-        Program(BIN / "forktail-load", "-q", *redis.load_words(), *words) as loading,
-    ):
-        for _ in range(2):
-            time.sleep(1.2)
-            redis.instance.connection().reply("BGSAVE")  # refused while the one before continues
-        for ended in (loading.wait(), recorder.interrupt()):
-            assert ended.status == 0, ended.err
+    record_two_saves(run, module_serve("redis", "--enable-debug-command", "yes"))
     return run
 
 
@@ -116,25 +98,24 @@ class TestSql:
 
 @needs_root
 @needs_readers
-def test_what_the_servers_kernel_knows_of_requests_is_in_the_tables(serve, record, tmp_path):
-    run = tmp_path / "run"
-    run.mkdir()
+def test_what_the_servers_kernel_knows_of_requests_is_in_the_tables(serve, tmp_path):
     redis = serve("redis", tcp=True)
-    recorder = record("--pid", redis.pid, "--requests", path=run / "server.forktail")
-    words = ["-c", 4, "-n", 4000, "-r", 1000, "--ratio", "1:1", "-q", "--no-observer", "-o", run / "load.forktail"]
-    assert load(*redis.load_words(), *words).status == 0
-    assert recorder.interrupt().status == 0
-    for path in (run, run / "server.forktail"):
+    with RealRun(tmp_path / "run") as run:
+        run.record(redis.pid, options=["--requests"])
+        words = ["-c", 4, "-n", 4000, "-r", 1000, "--ratio", "1:1", "--no-observer"]
+        run.load(*redis.load_words(), *words)
+        run.finish()
+    for path in (run.path, run.path / "server.forktail"):
         check_tables(path, tmp_path / f"tables of {path.stem}")
 
 
 @needs_readers
 def test_all_slow_requests_are_exported_however_many_explain_prints(tmp_path):
-    check_tables(synthetic_run(tmp_path, 0.4), tmp_path, "--slow", "1ns", "--memory", "64M")
+    check_tables(synthetic_run(tmp_path / "run", 0.4), tmp_path, "--slow", "1ns", "--memory", "64M")
 
 
 def test_a_format_is_needed_and_a_run(tmp_path):
-    run, out = synthetic_run(tmp_path, 0.01), tmp_path / "out"
+    run, out = synthetic_run(tmp_path / "run", 0.01), tmp_path / "out"
     unknown = export(run, out, "xlsx")
     assert unknown.status == 2
     assert "unknown format 'xlsx'" in unknown.err
@@ -143,7 +124,7 @@ def test_a_format_is_needed_and_a_run(tmp_path):
 
 
 def test_what_exists_is_not_replaced_by_tables(tmp_path):
-    run, out, file = synthetic_run(tmp_path, 0.01), tmp_path / "out", tmp_path / "file"
+    run, out, file = synthetic_run(tmp_path / "run", 0.01), tmp_path / "out", tmp_path / "file"
     out.mkdir()
     for mine in (out / "mine", file):
         mine.write_text("kept")
@@ -156,7 +137,7 @@ def test_what_exists_is_not_replaced_by_tables(tmp_path):
 
 
 def test_forktail_alone_without_the_program_that_writes_parquet(tmp_path):
-    run, out = synthetic_run(tmp_path, 0.01), tmp_path / "p.parquet"
+    run, out = synthetic_run(tmp_path / "run", 0.01), tmp_path / "p.parquet"
     alone = shutil.copy(BIN / "forktail", tmp_path / "forktail")
     ended = run_program(alone, "export", run, "-o", out, env={"PATH": "/usr/bin:/bin"})
     assert ended.status == 3
@@ -165,7 +146,7 @@ def test_forktail_alone_without_the_program_that_writes_parquet(tmp_path):
 
 
 def test_a_killed_export_leaves_nothing_under_the_name(background, tmp_path):
-    run, directory = synthetic_run(tmp_path, 1), tmp_path / "killed"
+    run, directory = synthetic_run(tmp_path / "run", 1), tmp_path / "killed"
     directory.mkdir()
     out = directory / "again"
     killed = background(BIN / "forktail", "export", run, "--to", "csv", "-o", out)
@@ -182,20 +163,13 @@ def test_a_killed_export_leaves_nothing_under_the_name(background, tmp_path):
     assert (out / "requests.csv").exists()
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if run_program("mount", "-t", "tmpfs", "-o", "size=1m", "none", disk).status != 0:
-        pytest.skip("cannot mount a small tmpfs here")
-    yield disk
-    assert run_program("umount", disk).status == 0
-
-
+@needs_root
 @pytest.mark.parametrize("form", ["csv", pytest.param("parquet", marks=needs_readers)])
-def test_a_full_disk_is_reported_in_one_sentence(small_disk, tmp_path, form):
-    ended = export(synthetic_run(tmp_path, 0.2), small_disk / "out", form)
-    assert ended.status == 3
-    assert "o space left on device" in ended.err
-    assert ended.err.count("\n") == 1
-    assert list(small_disk.iterdir()) == []
+def test_a_full_disk_is_reported_in_one_sentence(tmp_path, form):
+    run = synthetic_run(tmp_path / "run", 0.2)
+    with small_disk(tmp_path / "disk", "1m") as disk:
+        ended = export(run, disk / "out", form)
+        assert ended.status == 3
+        assert "o space left on device" in ended.err
+        assert ended.err.count("\n") == 1
+        assert list(disk.iterdir()) == []
