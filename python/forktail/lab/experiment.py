@@ -13,7 +13,7 @@ import statistics
 import time
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import forktail
 from forktail.failure import Failure
@@ -32,6 +32,7 @@ from forktail.servers import Instance, Topology, instances_of, start_servers, st
 from forktail.text import format_duration
 
 # The file in a run directory that identifies the run: scale and repeats, then the scenario's file.
+BUSY = 0.5  # load average above which other work disturbs an experiment
 IDENTITY_FILE, IDENTITY_END = "scenario.txt", "\n\n"
 
 
@@ -74,14 +75,15 @@ def _say_server(one: Instance) -> None:
 
 
 def merge(repeats: list[Point]) -> Point:
-    """A point of its repeats: medians and ranges."""
-    merged = repeats[-1]
-    merged.repeats = len(repeats)
+    """A point of its repeats: all figures, and their medians."""
+    merged = replace(repeats[-1], repeats=len(repeats))
     if len(repeats) > 1:
-        for name in {name for point in repeats for name in point.numbers}:
-            numbers = [point.numbers[name] for point in repeats if name in point.numbers]
-            merged.numbers[name] = statistics.median(numbers)
-            merged.least[name], merged.most[name] = min(numbers), max(numbers)
+        names = {name for point in repeats for name in point.numbers}
+        merged.runs = {name: [point.numbers.get(name) for point in repeats] for name in names}
+        merged.numbers = {
+            name: statistics.median(number for number in each if number is not None)
+            for name, each in merged.runs.items()
+        }
     return merged
 
 
@@ -317,7 +319,12 @@ def run_experiment(session: Session, scenario: Scenario, options: ExperimentOpti
         scale=options.scale_text,
         command=options.command,
         started_unix=int(time.time()),
+        load_average=os.getloadavg()[0],
     )
+    if results.load_average > BUSY:
+        busy = f"the machine was busy at the start: load average {results.load_average:.2f}"
+        results.notes.append(f"{busy}. Figures need an idle one")
+        say(f"{busy}. Wait until it is below {BUSY} for figures that can be compared")
     experiment = _Experiment(session, deepcopy(scenario), options, results)
     try:
         if scenario.explanation:

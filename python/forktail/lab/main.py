@@ -2,8 +2,8 @@
 """The command line of `forktail lab`. Opens a session for commands that start programs, so that signals and errors
 leave nothing behind.
 
-Exit status: 0 done, 2 wrong usage, 3 the environment cannot, or a part failed. After a stop signal it cleans up and
-dies of that signal.
+Exit status: 0 done, 1 a checked table is impossible, 2 wrong usage, 3 the environment cannot, or a part failed. After a
+stop signal it cleans up and dies of that signal.
 """
 
 import os
@@ -17,6 +17,7 @@ from forktail.lab import commands, pairs, serve
 from forktail.lab.commands import RunOptions
 from forktail.lab.experiment import needs_root
 from forktail.lab.pairs import PairsOptions
+from forktail.lab.plausible import check_file
 from forktail.options import Command, Option
 from forktail.servers import ServerPlan
 from forktail.text import visible_lines
@@ -123,6 +124,19 @@ LAB = Command(
                     "Keep data, sockets and logs in DIR (default: a temporary directory, removed at the end)",
                     type="DIR",
                 ),
+            ],
+        ),
+        Command(
+            "forktail lab check",
+            "Check whether a table of measurements can be true.",
+            [
+                Option(
+                    "FILE",
+                    "A CSV file with columns of these names: rate (requests/s), clients, mean_us, min_us, max_us, "
+                    "p50_us, p95_us, p99_us, bytes (of a request with its reply), requests, failures, connections",
+                    required=True,
+                ),
+                Option("--limits", 'A TOML file with the host\'s limits: link = "1Gbit", memory = "20GB"', type="FILE"),
             ],
         ),
         Command(
@@ -263,6 +277,8 @@ def main(words: list[str]) -> int:
         return _pairs(directory, values, typed)
     if command == "serve":
         return _serve(values)
+    if command == "check":
+        return check_file(values["file"], values["limits"] or "")
     if command == "compare":
         commands.compare_runs(values["first"], values["second"])
         return 0

@@ -12,7 +12,7 @@ from forktail.host.session import Session
 from forktail.lab.charts import DrawnChart, draw_charts, make_charts
 from forktail.lab.results import Results
 from forktail.lab.scenario import Scenario
-from forktail.lab.tables import MadeTable, make_tables
+from forktail.lab.tables import MadeTable, conclude_all, make_tables
 
 _MANY_ROWS = 12
 
@@ -23,6 +23,7 @@ class Output:
 
     tables: list[MadeTable] = field(default_factory=list)
     charts: list[DrawnChart] = field(default_factory=list)
+    conclusions: list[str] = field(default_factory=list)  # a sentence each
     note: str = ""  # why there are no charts; empty: there are
 
 
@@ -30,7 +31,7 @@ def make_output(session: Session, scenario: Scenario, results: Results) -> Outpu
     """Raises Failure: it says which table or chart is wrong, or that a signal asked to stop."""
     tables = make_tables(scenario, results)
     charts, note = draw_charts(session, make_charts(scenario, results))
-    return Output(tables, charts, note)
+    return Output(tables, charts, conclude_all(scenario, results), note)
 
 
 def _short_table(table: MadeTable) -> MadeTable:
@@ -52,7 +53,7 @@ def short_output(output: Output, chart: bool) -> Output:
     rows it keeps only the rows with published figures.
     """
     tables = [_short_table(table) for table in output.tables[:1]]
-    return Output(tables, output.charts[:1] if chart else [], output.note)
+    return Output(tables, output.charts[:1] if chart else [], output.conclusions, output.note)
 
 
 def write_charts(directory: Path | str, name: str, output: Output) -> None:

@@ -72,6 +72,7 @@ def facts_of(results: Results) -> list[Fact]:
         Fact("kernel", results.kernel),
         Fact("versions", versions_text(results)),
         Fact("scale", results.scale),
+        Fact("load average", f"{results.load_average:.2f}"),
         Fact("began", time.strftime("%Y-%m-%d %H:%M UTC", began) if results.started_unix else ""),
         Fact("took", time_taken(results.seconds) if results.seconds > 0 else ""),
         Fact("command", results.command, code=True),
@@ -237,6 +238,8 @@ def page_of(scenario: Scenario, results: Results, output: Output, directory: Pat
     for table in output.tables:
         main += f'<h3>{escape_html(table.title)}</h3>\n<div class="table">{table_html(table)}</div>\n'
         main += _paragraphs_html(table.note, "muted small prose")
+    if output.conclusions:
+        main += f'<h2>Conclusions</h2>\n<ul class="prose">\n{_list_html(output.conclusions)}</ul>\n'
     if output.charts:
         figures = [f"<figure>{''.join(chart.svg.partition('<svg')[1:])}</figure>\n" for chart in output.charts]
         main += f'<h2>Charts</h2>\n<div class="charts">\n{"".join(figures)}</div>\n'
@@ -290,6 +293,8 @@ def text_of(results: Results, output: Output, width: int) -> str:
     for table in output.tables:
         note = "".join(f"{paragraph}\n" for paragraph in _paragraphs(table.note))
         parts.append(f"{table.title}\n\n{table_text(table, width)}{note}")
+    if output.conclusions:
+        parts.append("".join(f"{sentence}\n" for sentence in output.conclusions))
     text = "\n".join(parts)
     notes = _notes_of(results, output)
     if notes:
@@ -302,6 +307,11 @@ def _charts_markdown(scenario: Scenario, output: Output, charts: str) -> str:
         f"\n![{escape_markdown(chart.title)}]({_link(charts)}/{_link(scenario.name)}-{i}.svg)\n"
         for i, chart in enumerate(output.charts, 1)
     )
+
+
+def _conclusions_markdown(output: Output) -> str:
+    sentences = "".join(f"- {escape_markdown(sentence)}\n" for sentence in output.conclusions)
+    return f"\n{sentences}" if sentences else ""
 
 
 def markdown_of(scenario: Scenario, results: Results, output: Output, charts: str) -> str:
@@ -320,6 +330,7 @@ def markdown_of(scenario: Scenario, results: Results, output: Output, charts: st
     for table in output.tables:
         text += f"\n### {escape_markdown(table.title)}\n\n{table_markdown(table)}"
         text += "".join(f"\n{paragraph}\n" for paragraph in _paragraphs(table.note))
+    text += f"\n### Conclusions\n{_conclusions_markdown(output)}" if output.conclusions else ""
     text += _charts_markdown(scenario, output, charts)
     moments = ""
     for moment in moments_of(scenario, results):
@@ -341,13 +352,13 @@ def short_markdown_of(scenario: Scenario, results: Results, output: Output, char
     published = _published_by(scenario, output)
     facts = []
     for fact in facts_of(results):
-        named = f"{fact.name} " if fact.name in ("kernel", "scale") else ""
+        named = f"{fact.name} " if fact.name in ("kernel", "scale", "load average") else ""
         if named or fact.name in ("CPU", "versions", "began"):
             facts.append(named + escape_markdown(fact.text))
     text = f"*published*: {published}.\n" if published else ""
     text += f"*here*: {'; '.join(facts)}.\n"
     text += "".join(f"\n{table_markdown(table)}" for table in output.tables)
-    return text + _charts_markdown(scenario, output, charts)
+    return text + _conclusions_markdown(output) + _charts_markdown(scenario, output, charts)
 
 
 def find_section(document: Path | str, name: str) -> tuple[str, re.Match[str]]:

@@ -123,7 +123,9 @@ def add_load_figures(step: str, path: str, names: Mapping[str, str], point: Poin
         runs = _list(document["runs"])
         for run in runs:
             for operation, figures in run["operations"].items():
-                _add_operation(f"{step}.{figure_name(operation)}", figures, point)
+                name = f"{step}.{figure_name(operation)}"
+                _add_operation(name, figures, point)
+                _add(name, {"seconds": _number(run["seconds"])}, point)
             if len(runs) == 1:
                 _add_operation(step, run["total"], point)
             requests += _number(run["total"]["requests"])

@@ -17,7 +17,7 @@ from forktail.failure import Failure
 from forktail.files import write_json
 from forktail.lab.scenario import Values
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass
@@ -25,8 +25,8 @@ class Point:
     values: Values = field(default_factory=dict)  # variables, sizes and constants
     numbers: dict[str, float] = field(default_factory=dict)  # figure -> value; with repeats the median
     texts: dict[str, str] = field(default_factory=dict)
-    least: dict[str, float] = field(default_factory=dict)  # with repeats: the smallest value
-    most: dict[str, float] = field(default_factory=dict)  # with repeats: the largest value
+    # With repeats: a figure in each of them, in their order; None where it is missing.
+    runs: dict[str, list[float | None]] = field(default_factory=dict)
     recorded: list[str] = field(default_factory=list)  # run directories under the scenario's, one per recorded step
     repeats: int = 1
 
@@ -43,6 +43,7 @@ class Results:
     command: str = ""  # as typed
     seconds: float = 0  # duration
     started_unix: int = 0
+    load_average: float = 0  # of the machine at the start, over one minute
     notes: list[str] = field(default_factory=list)  # what this host does not support, and why
     points: list[Point] = field(default_factory=list)  # in the order of points_of
 
@@ -57,15 +58,19 @@ def _finite(numbers: dict[str, float]) -> dict[str, float]:
     return {name: float(value) for name, value in sorted(numbers.items()) if math.isfinite(value)}
 
 
+def _finite_or_none(number: float | None) -> float | None:
+    return float(number) if number is not None and math.isfinite(number) else None
+
+
 def _point_json(point: Point) -> dict[str, Any]:
-    ranges = {"least": _finite(point.least), "most": _finite(point.most)}
     return {
         "values": dict(sorted(point.values.items())),
         "numbers": _finite(point.numbers),
         "texts": dict(sorted(point.texts.items())),
         "recorded": point.recorded,
         "repeats": point.repeats,
-    } | {name: numbers for name, numbers in ranges.items() if numbers}
+        "runs": {name: [_finite_or_none(number) for number in each] for name, each in sorted(point.runs.items())},
+    }
 
 
 def write_results(path: Path | str, results: Results) -> None:
@@ -111,8 +116,10 @@ def _point_of(node: Any) -> Point:
         values=_map(node, "values", str),
         numbers=_map(node, "numbers", float),
         texts=_map(node, "texts", str),
-        least=_map(node, "least", float) if "least" in node else {},
-        most=_map(node, "most", float) if "most" in node else {},
+        runs={
+            name: [None if number is None else _checked(number, float) for number in _checked(each, list)]
+            for name, each in _member(node, "runs", dict).items()
+        },
         recorded=[_checked(run, str) for run in _member(node, "recorded", list)],
         repeats=_member(node, "repeats", int),
     )
@@ -124,6 +131,7 @@ def _results_of(node: dict[str, Any]) -> Results:
         versions=_map(node, "versions", str),
         seconds=_member(node, "seconds", float),
         started_unix=_member(node, "started_unix", int),
+        load_average=_member(node, "load_average", float),
         notes=[_checked(note, str) for note in _member(node, "notes", list)],
     )
     results.points = [_point_of(point) for point in _member(node, "points", list)]

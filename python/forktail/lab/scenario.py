@@ -20,6 +20,7 @@ from forktail import toml
 from forktail.failure import USAGE, Failure
 from forktail.lab.format import Format
 from forktail.lab.formula import FormulaError, calculate, check_formula, names_in, with_row
+from forktail.lab.published import figures_at
 from forktail.servers.kinds import find_kind, kind_names
 from forktail.text import format_bytes, format_count, parse_duration
 
@@ -33,6 +34,7 @@ class Size:
     name: str
     full: float = 0  # at scale 1
     least: float = 0  # never less than this
+    at: dict[str, float] = field(default_factory=dict)  # exactly this at a named scale: "small"
     fixed: bool = False  # `full` at every scale
 
 
@@ -140,6 +142,9 @@ class Column:
     where: Filter = field(default_factory=dict)  # the point of the row: variable -> one value
     against: Values = field(default_factory=dict)  # of `base.`: changed values of variables
     published: dict[str, float] = field(default_factory=dict)  # row -> figure in the printed unit
+    # The place of the published figures in published.csv, "A3: {key}: TCP requests/s": {key} is the row's key, or the
+    # value on a chart's axis, {row} the chart's name. Adds them to `published`.
+    cell: str = ""
     line: int = 0
 
 
@@ -156,6 +161,17 @@ class Table:
     by: list[str] = field(default_factory=list)  # rows by variables
     where: Filter = field(default_factory=dict)
     columns: list[Column] = field(default_factory=list)
+    line: int = 0
+
+
+@dataclass
+class Conclusion:
+    """What a comparison shows, as a sentence that is made from the figures of all repeats."""
+
+    say: str = ""  # what is compared: "SET over a Unix socket against TCP"
+    value: str = ""  # a ratio of figures: "run.SET.rps / base.run.SET.rps"
+    where: Filter = field(default_factory=dict)  # the point
+    against: Values = field(default_factory=dict)  # of `base.`: changed values of variables
     line: int = 0
 
 
@@ -201,6 +217,7 @@ class Scenario:
     servers: list[ServerSpec] = field(default_factory=list)
     steps: list[StepSpec] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    conclusions: list[Conclusion] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
 
 
@@ -350,7 +367,8 @@ def points_of(scenario: Scenario, scale: Scale) -> list[Values]:
     first = dict(scenario.constants)
     for size in scenario.sizes:
         full = size.full * (1 if size.fixed else scale.factor)
-        first[size.name] = number_text(max(size.least, math.floor(full + 0.5)))
+        scaled = max(size.least, math.floor(full + 0.5))
+        first[size.name] = number_text(scaled if size.fixed else size.at.get(scale.name, scaled))
     expand_values(first, iter(scenario.constants))
     sweeps = scenario.sweeps
     points = []
@@ -370,7 +388,7 @@ def points_of(scenario: Scenario, scale: Scale) -> list[Values]:
 # Reading
 
 _ACTION = "ask start kill move_slots await spread wait note say report server to only"
-_COLUMN = "title value format where against published"
+_COLUMN = "title value format where against published cell"
 _LOAD = "load name to by cpus record client requests slow say errors only"
 _LOG = "name server text only"
 _SERVER = "name kind count config listen cpus memory of replica_of replicas cluster later say only"
@@ -428,15 +446,32 @@ def _read_step(table: toml.Table) -> StepSpec:
     return step
 
 
+def _figures_of(column: Column, row: str) -> dict[str, float]:
+    return figures_at(column.cell, row, column.format) if column.cell else {}
+
+
+def _check_cell(table: toml.Table, column: Column) -> None:
+    if column.cell and not column.published:
+        table.refuse(f'no published report has a cell "{column.cell}"')
+
+
 def _read_table(table: toml.Table) -> Table:
     made = _fill(table, Table(), "title note rows by where", "title", "column")
     made.columns = [_fill(one, Column(), _COLUMN, "title value") for one in table.each("column", "a column")]
+    for column in made.columns:
+        column.published |= _figures_of(column, "")
+        _check_cell(table, column)
     return made
 
 
 def _read_chart(table: toml.Table) -> Chart:
     chart = _fill(table, Chart(), "title x y log_x log_y each where", "title x", "series")
     chart.series = [_fill(one, Column(), _COLUMN, "title value") for one in table.each("series", "a series")]
+    for series in chart.series:
+        for row in chart.each or [""]:
+            end = f"/{row}" if row else ""
+            series.published |= {key + end: figure for key, figure in _figures_of(series, row).items()}
+        _check_cell(table, series)
     return chart
 
 
@@ -453,14 +488,17 @@ def _read_all(table: toml.Table) -> Scenario:
         Scenario(),
         "title about fit report source question scale constants",
         "title about scale",
-        "print sizes sweep swap server step table chart",
+        "print sizes sweep swap server step table conclusion chart",
     )
     kind = table.text("print") if "print" in table.node else "tables"
     if kind not in ("tables", "explanation"):
         table.refuse(f"`print` must be tables or explanation, not {kind}")
     scenario.explanation = kind == "explanation"
     for name, size in table.each_named("sizes", "a size"):
-        scenario.sizes.append(_fill(size, Size(name), "full least", "full"))
+        here = [scale for scale in scenario.scales if scale in size.node]
+        made = _fill(size, Size(name), "full least", "full", " ".join(here))
+        made.at = {scale: size.number(scale) for scale in here}
+        scenario.sizes.append(made)
     scenario.sweeps = [_read_sweep(sweep, scenario.scales) for sweep in table.each("sweep", "a sweep")]
     swap = table.inner("swap")
     if swap:
@@ -469,6 +507,9 @@ def _read_all(table: toml.Table) -> Scenario:
         scenario.servers.append(_fill(server, ServerSpec(), _SERVER, "name kind"))
     scenario.steps = [_read_step(step) for step in table.each("step", "a step")]
     scenario.tables = [_read_table(one) for one in table.each("table", "a table")]
+    for one in table.each("conclusion", "a conclusion"):
+        keys = "say value where against"
+        scenario.conclusions.append(_fill(one, Conclusion(), keys, "say value against"))
     scenario.charts = [_read_chart(chart) for chart in table.each("chart", "a chart")]
     return scenario
 
@@ -552,6 +593,8 @@ class _Check:
         self.step_names()
         for table in self.scenario.tables:
             self.table(table)
+        for conclusion in self.scenario.conclusions:
+            self.conclusion(conclusion)
         for chart in self.scenario.charts:
             self.chart(chart)
 
@@ -606,7 +649,7 @@ class _Check:
 
         for size in scenario.sizes:
             once(size.name, 1)
-            if size.full <= 0 or size.least < 0:
+            if size.full <= 0 or size.least < 0 or min(size.at.values(), default=1) <= 0:
                 self.fail(1, f"the size {size.name} must be above 0")
         for name in scenario.constants:
             once(name, 1)
@@ -833,6 +876,12 @@ class _Check:
         self.filter(table.where, table.line)
         for column in table.columns:
             self.column(column, table.names)
+
+    def conclusion(self, conclusion: Conclusion) -> None:
+        value, line = conclusion.value, conclusion.line
+        if "/" not in value or "base." not in value:
+            self.fail(line, f'`value` must be a ratio to `base.`, such as "run.rps / base.run.rps", not "{value}"')
+        self.column(Column(value=value, where=conclusion.where, against=conclusion.against, line=line), [])
 
     def chart(self, chart: Chart) -> None:
         self.variable(chart.x, chart.line)

@@ -7,18 +7,21 @@ A cell belongs to the point that its row and column select; several points are a
 import html
 import itertools
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from forktail.failure import Failure
 from forktail.lab.format import Format, format_figure, format_published, in_unit, with_unit
 from forktail.lab.formula import names_in, with_row, work_out
 from forktail.lab.results import Point, Results
-from forktail.lab.scenario import Column, Filter, Scenario, Table, matches, parse_number, title_of
-from forktail.text import visible_lines
+from forktail.lab.scenario import Column, Conclusion, Filter, Scenario, Table, matches, parse_number, title_of
+from forktail.text import format_percent, visible_lines
 
 _NO_VALUE = "-"
 _BASE = "base."
+SHORTEST_S = 1  # a load that ran for less is compared with nothing
 
 
 @dataclass
@@ -62,7 +65,7 @@ def find_point(scenario: Scenario, results: Results, filters: Sequence[Filter]) 
     return first
 
 
-def _base_of(scenario: Scenario, results: Results, column: Column, point: Point) -> Point | None:
+def base_of(scenario: Scenario, results: Results, column: Column | Conclusion, point: Point) -> Point | None:
     """The point selected by `against`, with otherwise equal sweep variables."""
     if not column.against:
         return None
@@ -71,28 +74,64 @@ def _base_of(scenario: Scenario, results: Results, column: Column, point: Point)
     return next((candidate for candidate in results.points if matches(wanted, candidate.values)), None)
 
 
-def evaluate(formula: str, point: Point, base: Point | None) -> tuple[float | None, float | None, float | None]:
-    """The value of a formula at a point, and its least and most with repeats, if the formula is a single figure.
+def evaluate(formula: str, point: Point, base: Point | None) -> list[float]:
+    """The values of a formula at a point, one of each repeat.
 
     A name is a figure of the point, else a variable, size or constant that is a number; after "base." it is one of
-    `base`. The value is None if a figure is missing or the result is not a number. Raises Failure for an invalid
-    formula.
+    `base` in the same repeat. A repeat without one of the figures, or whose result is not a number, has no value.
+    Raises Failure for an invalid formula.
     """
 
-    def owner(name: str) -> tuple[Point | None, str]:
-        return (base, name.removeprefix(_BASE)) if name.startswith(_BASE) else (point, name)
-
-    def figure(name: str) -> float | None:
-        of, name = owner(name)
+    def figure(name: str, repeat: int) -> float | None:
+        of = base if name.startswith(_BASE) else point
+        name = name.removeprefix(_BASE)
         if not of:
             return None
+        if name in of.runs:
+            return of.runs[name][repeat] if repeat < len(of.runs[name]) else None
         return of.numbers[name] if name in of.numbers else parse_number(of.values.get(name, ""))
 
-    value = work_out(formula, figure)
-    of, name = owner(formula)
-    if value is None or names_in(formula) != [formula] or not of or of.repeats <= 1:
-        return value, None, None
-    return value, of.least.get(name), of.most.get(name)
+    values = [work_out(formula, partial(figure, repeat=repeat)) for repeat in range(point.repeats)]
+    return [value for value in values if value is not None]
+
+
+def _shortest_s(formula: str, point: Point, base: Point | None) -> float | None:
+    """How long the shortest of the loads ran whose figures the formula has. None: unknown."""
+    seconds = []
+    for name in names_in(formula):
+        of = base if name.startswith(_BASE) else point
+        step, *operation = name.removeprefix(_BASE).split(".")[:2]
+        for load in (".".join([step, *operation]), step):
+            if of and f"{load}.seconds" in of.numbers:
+                seconds.append(of.numbers[f"{load}.seconds"])
+                break
+    return min(seconds, default=None)
+
+
+@dataclass
+class Comparison:
+    """A figure against that of another point. Each repeat is a pair, because they ran in turn."""
+
+    ratios: list[float]  # of each pair
+    shortest_s: float | None  # the shortest of the compared loads
+
+    @property
+    def too_short(self) -> bool:
+        return self.shortest_s is not None and self.shortest_s < SHORTEST_S
+
+    @property
+    def none_shown(self) -> bool:
+        """True if some pairs differ in one direction and some in the other."""
+        return len(self.ratios) > 1 and min(self.ratios) <= 1 <= max(self.ratios)
+
+
+def compare(formula: str, point: Point, base: Point | None) -> Comparison:
+    """Of a formula that is a ratio to `base`."""
+    return Comparison(evaluate(formula, point, base), _shortest_s(formula, point, base))
+
+
+def _is_comparison(column: Column) -> bool:
+    return bool(column.against) and "/" in column.value and _BASE in column.value
 
 
 def make_cell(scenario: Scenario, results: Results, column: Column, point: Point, row: str) -> Cell:
@@ -103,15 +142,23 @@ def make_cell(scenario: Scenario, results: Results, column: Column, point: Point
         if formula in point.texts:
             return Cell(" ".join(re.findall(r"[^ \t\n\v\f\r]+", point.texts[formula])))
         return Cell(point.values.get(formula, _NO_VALUE))
-    value, least, most = evaluate(formula, point, _base_of(scenario, results, column, point))
-    if value is None:
+    base = base_of(scenario, results, column, point)
+    values = evaluate(formula, point, base)
+    if not values:
         return Cell()
+    value = statistics.median(values)
     cell = Cell(format_figure(value, form), in_unit(value, form))
-    if least is not None and most is not None:
-        cell.least, cell.most = in_unit(least, form), in_unit(most, form)
-        low, high = format_figure(least, form), format_figure(most, form)
+    if point.repeats > 1:
+        cell.least, cell.most = in_unit(min(values), form), in_unit(max(values), form)
+        low, high = format_figure(min(values), form), format_figure(max(values), form)
         if low != high:
             cell.text += f" ({low}-{high})"
+    if _is_comparison(column) and base is not point:
+        compared = compare(formula, point, base)
+        if compared.too_short:
+            cell.text = "too short"
+        elif compared.none_shown:
+            cell.text = f"no difference ({low}-{high})"
     return cell
 
 
@@ -173,6 +220,33 @@ def make_table(scenario: Scenario, table: Table, results: Results) -> MadeTable:
 def make_tables(scenario: Scenario, results: Results) -> list[MadeTable]:
     """All tables of the scenario. Raises Failure."""
     return [make_table(scenario, table, results) for table in scenario.tables]
+
+
+def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> str:
+    """A sentence with the ratio and its range, or why there is none. Raises Failure."""
+    point = find_point(scenario, results, [conclusion.where])
+    base = base_of(scenario, results, conclusion, point) if point else None
+    compared = compare(conclusion.value, point, base) if point else None
+    say = conclusion.say
+    if not compared or not compared.ratios:
+        return f"{say}: not measured here."
+    if compared.too_short:
+        return f"{say}: not compared, because a load ran for only {compared.shortest_s:.2g} s."
+    ratio = format_figure(statistics.median(compared.ratios), Format.DECIMALS2)
+    pairs = len(compared.ratios)
+    if pairs == 1:
+        return f"{say}: {ratio} times in one run. Run it with --repeat 5 before you conclude."
+    low, high = (format_figure(end, Format.DECIMALS2) for end in (min(compared.ratios), max(compared.ratios)))
+    spread = f"{low} to {high} in {pairs} pairs"
+    if compared.none_shown:
+        return f"{say}: no difference shown ({spread})."
+    chance = format_percent(2 * 0.5**pairs)
+    return f"{say}: {ratio} times ({spread}; by chance all are on one side in {chance})."
+
+
+def conclude_all(scenario: Scenario, results: Results) -> list[str]:
+    """The sentences of all conclusions. Raises Failure."""
+    return [conclude(scenario, results, conclusion) for conclusion in scenario.conclusions]
 
 
 # Text: titles are wrapped to the width of their figures, long texts are wrapped

@@ -50,6 +50,7 @@ def sample_results() -> Results:
         command="forktail lab run sample --scale small",
         seconds=12.5,
         started_unix=1700000000,
+        load_average=0.25,
         notes=["no zram here: the module is missing"],
         points=points,
     )

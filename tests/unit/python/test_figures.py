@@ -48,25 +48,22 @@ VARIABLES = {"clients": "8", "listen": "tcp", "size": "8kB"}
     ],
 )
 def test_a_formula_calculates_with_figures_and_variables(formula: str, value: float | None) -> None:
-    assert evaluate(formula, Point(VARIABLES, FIGURES), None)[0] == value
+    assert evaluate(formula, Point(VARIABLES, FIGURES), None) == ([] if value is None else [value])
 
 
 def test_base_is_the_other_point_and_without_it_there_is_no_value() -> None:
     point, base = Point(numbers={"run.rps": 100}), Point(numbers={"run.rps": 40})
-    assert evaluate("run.rps / base.run.rps", point, base)[0] == 2.5
-    assert evaluate("run.rps / base.run.rps", point, None)[0] is None
-    assert evaluate("run.rps / base.run.rps", point, Point())[0] is None
+    assert evaluate("run.rps / base.run.rps", point, base) == [2.5]
+    assert evaluate("run.rps / base.run.rps", point, None) == []
+    assert evaluate("run.rps / base.run.rps", point, Point()) == []
 
 
-def test_a_single_figure_has_the_range_of_its_repeats_and_a_formula_of_several_has_none() -> None:
-    point = Point(numbers={"run.rps": 100, "run.p99": 7}, least={"run.rps": 95}, most={"run.rps": 110}, repeats=3)
-    base = Point(numbers={"run.rps": 90}, least={"run.rps": 80}, most={"run.rps": 91}, repeats=3)
-    assert evaluate("run.rps", point, base) == (100, 95, 110)
-    assert evaluate("base.run.rps", point, base) == (90, 80, 91)
-    assert evaluate("run.rps / 10", point, base) == (10, None, None)
-    assert evaluate("run.p99", point, base) == (7, None, None)
-    point.repeats = 1
-    assert evaluate("run.rps", point, base) == (100, None, None)
+def test_a_formula_has_a_value_of_each_repeat_from_figures_of_the_same_repeat() -> None:
+    point = Point(numbers={"run.rps": 100, "run.p99": 7}, runs={"run.rps": [95, 100, 110]}, repeats=3)
+    base = Point(numbers={"run.rps": 40}, runs={"run.rps": [38, 50, None]}, repeats=3)
+    assert evaluate("run.rps / 10", point, base) == [9.5, 10, 11]
+    assert evaluate("run.rps / base.run.rps", point, base) == [2.5, 2]
+    assert evaluate("run.p99", point, base) == [7, 7, 7]
 
 
 @pytest.mark.parametrize(
@@ -170,8 +167,7 @@ def test_results_are_read_back_from_their_file_unchanged(tmp_path: Path) -> None
     path = tmp_path / "results.json"
     written = sample_results()
     written.points[0].repeats = 3
-    written.points[0].least = {"run.SET.rps": 7000}
-    written.points[0].most = {"run.SET.rps": 9000}
+    written.points[0].runs = {"run.SET.rps": [7000, None, 9000]}
     written.points[2].numbers["run.exact"] = 0.1 + 0.2
     expected = copy.deepcopy(written)
     written.points[1].numbers |= {"run.broken": math.nan, "run.endless": math.inf}
@@ -201,7 +197,7 @@ def test_unreadable_results_are_refused_in_one_sentence(tmp_path: Path) -> None:
     for text in ("[" * 100000, whole.replace("12.5", "1e999"), whole.replace("12.5", "NaN"), '{"a": "\\ud800"}'):
         assert "no JSON object" in refused(text)
     for old, new, why in (
-        ('"version": 1', '"version": 2', ", or of another version of forktail: its version is not 1"),
+        ('"version": 2', '"version": 1', ", or of another version of forktail: its version is not 2"),
         ('"host"', '"guest"', ": key 'host' not found"),
         ('"seconds": 12.5', '"seconds": "12"', ": type must be number, but is string"),
         ('"run.SET.rps": 8000.0', '"run.SET.rps": true', ": type must be number, but is boolean"),

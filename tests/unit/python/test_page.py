@@ -43,8 +43,9 @@ def page(scenario: Scenario, results: Results, directory: Path | str = "/nowhere
 def repeat(results: Results, spread: float) -> None:
     for point in results.points:
         point.repeats = 3
-        point.least = {name: value * (1 - spread) for name, value in point.numbers.items()}
-        point.most = {name: value * (1 + spread) for name, value in point.numbers.items()}
+        point.runs = {
+            name: [value * (1 - spread), value, value * (1 + spread)] for name, value in point.numbers.items()
+        }
 
 
 def test_a_page_has_the_settings_the_machine_and_the_results() -> None:
@@ -186,7 +187,7 @@ def test_a_short_section_in_a_document_holds_the_main_tables_published_columns_a
         == """Before.
 <!-- lab:sample short -->
 *published*: report A3, Redis 3.2.3, E5-2620 v3.
-*here*: Some CPU; kernel 6.1.0; forktail 0.1.0, redis 7.0.15; scale small; 2023-11-14 22:13 UTC.
+*here*: Some CPU; kernel 6.1.0; forktail 0.1.0, redis 7.0.15; scale small; load average 0.25; 2023-11-14 22:13 UTC.
 
 | connections | listen | SET/s | *published* | causes |
 | ---: | --- | ---: | ---: | --- |

@@ -4,6 +4,7 @@ documented in docs/reference/lab-and-scenarios.md. forktail's own scenarios can 
 """
 # ruff: noqa: E501 (messages are as long as they are)
 
+import re
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ value = "run.rps"
 MISTAKES = [
     (1, "", "1: a scenario needs `title`"),
     (1, "title = true", "1: `title` must be a string or a number"),
-    (1, 'title = "T"\ncolour = 1', "2: a scenario has no `colour`; it has about, chart, constants, fit, print, question, report, scale, server, sizes, source, step, swap, sweep, table, title"),
+    (1, 'title = "T"\ncolour = 1', "2: a scenario has no `colour`; it has about, chart, conclusion, constants, fit, print, question, report, scale, server, sizes, source, step, swap, sweep, table, title"),
     (1, 'title = "T"\nprint = "poems"', "1: `print` must be tables or explanation, not poems"),
     (1, 'title = "T"\nprint = "explanation"', "1: a scenario that prints an explanation must have one recorded step and no sweeps, tables or charts"),
     (1, 'title = "T"\nfit = "clients"', '1: `fit` must name a size: "clients" is not a size'),
@@ -95,6 +96,8 @@ MISTAKES = [
     (4, "constants = { keys = 50 }", '1: "keys" is defined twice'),
     (4, "constants = { a-b = 50 }", '1: "a-b" is not a name: use letters, digits and _, starting with a letter'),
     (4, "constants = { clients = [50] }", "4: `clients` must be a string or a number"),
+    (6, "keys = { full = 1000, small = 3 }", "6: a size has no `small`; it has full, least"),
+    (6, "keys = { full = 1000, tiny = 0 }", "1: the size keys must be above 0"),
     (6, "keys = { least = 200 }", "6: a size needs `full`"),
     (6, "keys = { full = 0 }", "1: the size keys must be above 0"),
     (6, "keys = { full = 9_007_199_254_740_993 }", "6: `full` must be a number"),
@@ -478,7 +481,9 @@ def test_every_published_figure_is_in_a_row_at_full_scale(path: Path) -> None:
         rows = {
             "/".join(cell.text for cell, head in zip(row, made.heads, strict=True) if head.key) for row in made.rows
         }
-        assert {row for column in table.columns for row in column.published} <= rows
+        published = {row for column in table.columns for row in column.published}
+        again = {row for row in published if re.search(r" (run )?2$", row)}  # the report has another row of this name
+        assert published - again <= rows
 
 
 def test_forktail_has_scenarios() -> None:

@@ -6,8 +6,8 @@ import pytest
 from forktail.failure import Failure
 from forktail.lab.format import Format
 from forktail.lab.results import Results
-from forktail.lab.scenario import Table
-from forktail.lab.tables import MadeTable, make_table, table_csv, table_html, table_markdown, table_text
+from forktail.lab.scenario import Conclusion, Table
+from forktail.lab.tables import MadeTable, conclude, make_table, table_csv, table_html, table_markdown, table_text
 from lab_sample import column, sample_results, sample_scenario
 
 UNIX, TCP = {"listen": ["unix"]}, {"listen": ["tcp"]}
@@ -108,21 +108,57 @@ def test_repeats_print_the_median_and_the_range_around_it() -> None:
     results = sample_results()
     for point in results.points:
         rps = point.numbers["run.SET.rps"]
-        point.repeats, point.least, point.most = 3, {"run.SET.rps": rps - 100}, {"run.SET.rps": rps + 300}
+        point.repeats, point.runs = 3, {"run.SET.rps": [rps - 100, rps, rps + 300]}
     table = by_clients()
-    table.columns[1].value = "run.SET.rps * 2"
+    table.columns[1].value = "run.LRANGE_100.rps * 10"  # is the same in all repeats
     made = make(table, results)
-    assert rows(made) == ["8|8,000 (7,900-8,300)|-|8,000", "20|20,000 (19,900-20,300)|184,928|20,000"]
+    assert rows(made) == ["8|8,000 (7,900-8,300)|-|4,000", "20|20,000 (19,900-20,300)|184,928|10,000"]
     assert made.rows[0][1].least == 7900
     assert '<td class="number">8,000 <span class="range">(7,900-8,300)</span></td>' in table_html(made)
     assert table_csv(made) == (
-        "connections,Unix,Unix (least),Unix (most),Unix (published),TCP\n"
-        "8,8000,7900,8300,,8000\n"
-        "20,20000,19900,20300,184928,20000\n"
+        "connections,Unix,Unix (least),Unix (most),Unix (published),TCP,TCP (least),TCP (most)\n"
+        "8,8000,7900,8300,,4000,4000,4000\n"
+        "20,20000,19900,20300,184928,10000,10000,10000\n"
     )
     for point in results.points:  # all equal: no range to print
-        point.least = point.most = {"run.SET.rps": point.numbers["run.SET.rps"]}
+        point.runs = {}
     assert rows(make(by_clients(), results))[0] == "8|8,000|-|4,000"
+
+
+RATIO = "run.SET.rps / base.run.SET.rps"
+
+
+@pytest.mark.parametrize(
+    ("unix", "tcp", "seconds", "cell", "sentence"),
+    [
+        ([8], [4], 3, "2.00", "2.00 times in one run. Run it with --repeat 5 before you conclude."),
+        ([8, 9, 10], [4, 4, 4], 3, "2.25 (2.00-2.50)",
+         "2.25 times (2.00 to 2.50 in 3 pairs; by chance all are on one side in 25.0 %)."),
+        ([3, 9, 8], [4, 4, 4], 3, "no difference (0.75-2.25)", "no difference shown (0.75 to 2.25 in 3 pairs)."),
+        ([8, 9, 10], [4, 4, 4], 0.07, "too short", "not compared, because a load ran for only 0.07 s."),
+        ([8], [], 3, "-", "not measured here."),
+    ],
+)  # fmt: skip
+def test_a_comparison_says_no_more_than_its_pairs_show(
+    unix: list[float | None], tcp: list[float | None], seconds: float, cell: str, sentence: str
+) -> None:
+    results = sample_results()
+    for point, runs in zip(results.points[:2], (unix, tcp), strict=True):
+        point.repeats, point.runs = len(unix), {"run.SET.rps": runs}
+        point.numbers["run.SET.seconds"] = seconds
+    gain = column("gain", RATIO, Format.DECIMALS2, UNIX)
+    gain.against = {"listen": "tcp"}
+    where = {"clients": ["8"]}
+    assert rows(make(Table(by=["clients"], where=where, columns=[gain]), results)) == [f"8|{cell}"]
+    conclusion = Conclusion("SET over a Unix socket against TCP", RATIO, where | UNIX, gain.against)
+    assert conclude(sample_scenario(), results, conclusion) == f"SET over a Unix socket against TCP: {sentence}"
+
+
+def test_the_point_that_others_are_compared_with_has_a_plain_ratio() -> None:
+    gain = column("gain", RATIO, Format.DECIMALS2)
+    gain.against = {"listen": "unix"}
+    made = make(Table(by=["listen"], where={"clients": ["8"]}, columns=[gain]))
+    assert rows(made) == ["unix|1.00", "tcp|0.50"]
 
 
 def test_a_table_as_text_is_aligned_with_titles_wrapped_to_their_figures_width() -> None:
