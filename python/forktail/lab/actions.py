@@ -10,7 +10,7 @@ import time
 from forktail.failure import Failure
 from forktail.host.steering import spread_softirqs
 from forktail.lab.counters import add_moment, read_counters
-from forktail.lab.point_run import PointRun, make_plan
+from forktail.lab.point_run import PointRun
 from forktail.lab.progress import say
 from forktail.lab.scenario import Action, expand, expand_text, matches, parse_due, split_words
 from forktail.servers import kill_instance, move_slots, start_servers
@@ -86,7 +86,7 @@ def _start_later(run: PointRun, name: str) -> None:
     if not spec:
         raise Failure(f"unknown server {name}")
     say(f"starting {name}")
-    plan = make_plan(spec, run.point.values)
+    plan = run.plan(spec)
     plan.by_program = run.plain
     start_servers(run.session, plan, run.logs, run.topology)
 

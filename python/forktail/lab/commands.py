@@ -148,6 +148,9 @@ def _print_servers(scenario: Scenario) -> None:
         if server.cpus:
             facts.append(f"CPUs {server.cpus}")
         print(" ".join([", ".join(facts), *server.config]) + _filters_text(server.only))
+    network = scenario.network
+    if network.rate:
+        print(f"  network: {network.rate} to and from {', '.join(network.servers)}{_filters_text(network.only)}")
 
 
 def _print_steps(scenario: Scenario) -> None:

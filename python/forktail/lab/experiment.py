@@ -20,6 +20,7 @@ from forktail.failure import Failure
 from forktail.files import holds_nothing, make_directory, read_file, replace_file
 from forktail.host.keeper import Leftover
 from forktail.host.machine import available_memory_bytes, choose_size_mb, cpu_name, host_name, kernel_release, room_in
+from forktail.host.network import Link, make_link
 from forktail.host.session import Session
 from forktail.host.swap import make_swap, remove_swap
 from forktail.lab.point_run import PointRun, make_plan
@@ -95,6 +96,7 @@ class _Experiment:
         self.scratch = ""  # a temporary directory
         self.topology = Topology()
         self.swap = ""  # its device or file
+        self.link: Link | None = None
         self.prepare()
 
     def prepare(self) -> None:
@@ -203,14 +205,28 @@ class _Experiment:
             raise Failure(f'"{size}" is not a size for swap, such as 256MiB')
         self.swap = make_swap(self.session, spec.kind, size_bytes, self.session.make_temp_directory())
 
+    def set_link(self, values: Values) -> None:
+        """A link stays for all points of a group, whose servers are behind it."""
+        spec = self.scenario.network
+        if self.link:
+            self.link.close(self.session)
+            self.link = None
+        if not spec.rate or not matches(spec.only, values):
+            return
+        try:
+            self.link = make_link(self.session, expand(spec.rate, values), int(expand(spec.queue, values)))
+        except Failure as failure:
+            raise Failure(f"{self.scenario.file}:{spec.line}: {failure}", failure.status) from failure
+
     def start_group(self, task: _Task) -> None:
         stop_servers(self.session, self.topology)
         self.set_swap(task.values)
+        self.set_link(task.values)
         for spec in self.scenario.servers:
             if spec.later or not matches(spec.only, task.values):
                 continue
             try:
-                plan = make_plan(spec, task.values)
+                plan = make_plan(spec, task.values, self.link if spec.name in self.scenario.network.servers else None)
                 plan.by_program = self.options.plain
                 start_servers(self.session, plan, self.logs_of(task), self.topology)
             except Failure as failure:
@@ -233,6 +249,7 @@ class _Experiment:
             point=done.points[0],
             notes=done.notes,
             plain=self.options.plain,
+            link=self.link,
         )
 
     def run_task(self, task: _Task, fresh: bool) -> None:
@@ -343,7 +360,7 @@ def run_experiment(session: Session, scenario: Scenario, options: ExperimentOpti
 def needs_root(scenario: Scenario) -> bool:
     """True if the scenario needs root: to record, limit memory, use swap or spread soft interrupts."""
     return (
-        bool(scenario.swap.kind)
+        bool(scenario.swap.kind or scenario.network.rate)
         or any(server.memory for server in scenario.servers)
         or any(
             step.record or step.action.spread or any(event.spread for event in step.events) for step in scenario.steps

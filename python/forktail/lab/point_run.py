@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 from forktail.failure import Failure
 from forktail.lab.results import Point
 from forktail.lab.scenario import Scenario, ServerSpec, Values, expand, parse_memory
+from forktail.servers.listen import LOOPBACK
 from forktail.servers.topology import ServerPlan, Topology
 
 if TYPE_CHECKING:
+    from forktail.host.network import Link
     from forktail.host.session import Session
 
 
@@ -34,10 +36,15 @@ class PointRun:
     plain: bool = False  # as in ExperimentOptions
     commands: list[str] = field(default_factory=list)  # of the loads so far
     step: str = ""  # the current load
+    link: Link | None = None  # the scenario's network
+
+    def plan(self, spec: ServerSpec) -> ServerPlan:
+        """Of a server of the scenario at this point."""
+        return make_plan(spec, self.point.values, self.link if spec.name in self.scenario.network.servers else None)
 
 
-def make_plan(spec: ServerSpec, values: Values) -> ServerPlan:
-    """Expands a server of a scenario at a point."""
+def make_plan(spec: ServerSpec, values: Values, link: Link | None = None) -> ServerPlan:
+    """Expands a server of a scenario at a point. link: the network that it is behind."""
     memory = expand(spec.memory, values)
     memory_bytes = parse_memory(memory) if memory else 0
     if memory_bytes is None:
@@ -55,4 +62,6 @@ def make_plan(spec: ServerSpec, values: Values) -> ServerPlan:
         cpus=expand(spec.cpus, values),
         memory_bytes=memory_bytes,
         config=[expand(word, values) for word in spec.config],
+        host=link.host if link else LOOPBACK,
+        under=link.under if link else [],
     )

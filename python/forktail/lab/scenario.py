@@ -199,6 +199,17 @@ class SwapSpec:
 
 
 @dataclass
+class NetworkSpec:
+    """A link of limited speed between some servers and everybody else."""
+
+    rate: str = ""  # template: of each direction, in tc's format: "100mbit"
+    queue: str = "1500000"  # template: bytes that wait for the link; more are dropped
+    servers: list[str] = field(default_factory=list)  # behind the link; they listen on tcp
+    only: Filter = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass
 class Scenario:
     name: str = ""  # the file's name without .toml
     file: str = ""
@@ -214,6 +225,7 @@ class Scenario:
     constants: Values = field(default_factory=dict)
     sweeps: list[Sweep] = field(default_factory=list)
     swap: SwapSpec = field(default_factory=SwapSpec)
+    network: NetworkSpec = field(default_factory=NetworkSpec)
     servers: list[ServerSpec] = field(default_factory=list)
     steps: list[StepSpec] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -488,7 +500,7 @@ def _read_all(table: toml.Table) -> Scenario:
         Scenario(),
         "title about fit report source question scale constants",
         "title about scale",
-        "print sizes sweep swap server step table conclusion chart",
+        "print sizes sweep swap network server step table conclusion chart",
     )
     kind = table.text("print") if "print" in table.node else "tables"
     if kind not in ("tables", "explanation"):
@@ -503,6 +515,9 @@ def _read_all(table: toml.Table) -> Scenario:
     swap = table.inner("swap")
     if swap:
         scenario.swap = _fill(swap, SwapSpec(), "kind size only", "kind size")
+    network = table.inner("network")
+    if network:
+        scenario.network = _fill(network, NetworkSpec(), "rate queue servers only", "rate servers")
     for server in table.each("server", "a server"):
         scenario.servers.append(_fill(server, ServerSpec(), _SERVER, "name kind"))
     scenario.steps = [_read_step(step) for step in table.each("step", "a step")]
@@ -555,6 +570,8 @@ def read_scenario(path: Path | str, settings: Mapping[str, str] | None = None) -
 # Checking beyond types: names exist, templates can be expanded, each step has one action
 
 _MOST_INSTANCES = 100
+_BEHIND = "servers of kind redis, valkey, keydb or memcached"
+_NOT_BEHIND = ("nutcracker", "haproxy", "sentinel")  # a link: they are reached by addresses of others
 _FORKS = ("BGSAVE", "BGREWRITEAOF")
 _AWAITED = ("snapshot", "rewrite", "replicas")
 
@@ -585,6 +602,7 @@ class _Check:
         self.servers()
         self.instances()
         self.swap()
+        self.network()
         if not self.scenario.steps:
             self.fail(1, "a scenario needs a [[step]]")
         for step in self.scenario.steps:
@@ -821,6 +839,20 @@ class _Check:
             if not step.events:
                 why = "but the step has no event"
                 self.fail(mark.line, f"a [[step.log]] measures time from the first event, {why}")
+
+    def network(self) -> None:
+        network = self.scenario.network
+        self.filter(network.only, network.line)
+        self.template(network.line, network.only, network.rate, network.queue)
+        for name in network.servers:
+            self.server_name(name, network.line)
+        for server in self.scenario.servers:
+            if server.name not in network.servers:
+                continue
+            if not find_kind(server.kind) or server.kind in _NOT_BEHIND or server.cluster:
+                self.fail(network.line, f"a link needs {_BEHIND}: {server.name}")
+            if server.listen != "tcp":
+                self.fail(network.line, f'a link needs `listen = "tcp"`: {server.name}')
 
     def explanation(self) -> None:
         """A scenario that prints an explanation has one recording."""

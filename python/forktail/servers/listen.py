@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Starts a server on a Unix socket or a free port of 127.0.0.1. If another process takes the port before the server
-binds it, another port is tried.
+"""Starts a server on a Unix socket or a free port, of 127.0.0.1 unless it runs in a network namespace. If another
+process takes the port before the server binds it, another port is tried.
 
 /proc shows which process listens on a port, so that a foreign server is never used by mistake.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from forktail.failure import Failure
 from forktail.host.session import Child, Command, Session
 
+LOOPBACK = "127.0.0.1"
 _LOWEST_PORT, _HIGHEST_PORT = 10_000, 22_767
 _BUS_OFFSET = 10_000  # as in Redis
 _PORT_TRIES, _START_TRIES = 1000, 5
@@ -26,21 +27,22 @@ _SOCKET_PATH_LIMIT = 107
 
 @dataclass
 class Endpoint:
-    """The address of a server: a socket's path, or a port of 127.0.0.1."""
+    """The address of a server: a socket's path, or a port."""
 
     socket: str = ""  # "" with TCP
     port: int = 0  # 0 with a Unix socket
+    host: str = LOOPBACK
 
     def address(self) -> str:
         """The path, or "127.0.0.1:7001"."""
-        return self.socket or f"127.0.0.1:{self.port}"
+        return self.socket or f"{self.host}:{self.port}"
 
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do: ignores closed connections
         try:
-            probe.bind(("127.0.0.1", port))
+            probe.bind((LOOPBACK, port))
             probe.listen(1)
         except OSError:
             return False
@@ -62,7 +64,7 @@ def connect_to(endpoint: Endpoint, seconds: float = 1) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX if endpoint.socket else socket.AF_INET)
     try:
         connection.settimeout(seconds)
-        connection.connect(endpoint.socket or ("127.0.0.1", endpoint.port))
+        connection.connect(endpoint.socket or (endpoint.host, endpoint.port))
     except OSError:
         connection.close()
         raise
@@ -91,17 +93,17 @@ def _is_up(child: Child, endpoint: Endpoint) -> bool:
 
 
 def start_listening(
-    session: Session, socket_path: str, command: Callable[[Endpoint], Command], seconds: float
+    session: Session, socket_path: str, command: Callable[[Endpoint], Command], seconds: float, host: str = LOOPBACK
 ) -> tuple[Endpoint, Child]:
-    """Starts a server on `socket_path`, or on a port if that is empty, and waits until it listens. `command` returns
-    the command for each attempt. The child becomes `needed`."""
+    """Starts a server on `socket_path`, or on a port of `host` if that is empty, and waits until it listens. `command`
+    returns the command for each attempt. The child becomes `needed`."""
     if len(os.fsencode(socket_path)) > _SOCKET_PATH_LIMIT:
         raise Failure(
             f"the path of the temporary directory is too long for a Unix socket ({socket_path}). "
             "Set TMPDIR to a shorter path."
         )
     for _ in range(_START_TRIES):
-        endpoint = Endpoint(socket_path) if socket_path else Endpoint(port=free_port())
+        endpoint = Endpoint(socket_path) if socket_path else Endpoint(port=free_port(), host=host)
         child = session.start(command(endpoint))
         limit = time.monotonic() + seconds
         while not child.ended and not _is_up(child, endpoint):

@@ -2,9 +2,8 @@
 """The options with which forktail-load reaches running servers."""
 
 from forktail.servers.kinds import find_kind
+from forktail.servers.listen import LOOPBACK
 from forktail.servers.topology import Topology, instances_of
-
-_HOST = "127.0.0.1"
 
 
 def load_words(topology: Topology, name: str, logged: bool = False) -> list[str]:
@@ -23,7 +22,7 @@ def load_words(topology: Topology, name: str, logged: bool = False) -> list[str]
     if len(instances) > 1:
         words = [word for one in instances for word in ("--server", one.address())]
     elif instances[0].port:
-        words = ["-h", _HOST, "-p", str(instances[0].port)]
+        words = ["-h", instances[0].endpoint.host, "-p", str(instances[0].port)]
     else:
         words = ["-s", instances[0].socket]
     if kind.proxy and plan.of:  # all proxies have the same servers
@@ -39,7 +38,7 @@ def check_words(kind: str, cluster: bool) -> list[str]:
     row = find_kind(kind)
     assert row, kind
     if cluster:
-        return ["--cluster", "--server", _HOST]
+        return ["--cluster", "--server", LOOPBACK]
     if row.guide_option:
-        return [row.guide_option, _HOST]
-    return [*row.load_words, "-h", _HOST]
+        return [row.guide_option, LOOPBACK]
+    return [*row.load_words, "-h", LOOPBACK]

@@ -19,7 +19,7 @@ def start(starting: Starting, _number: int, instance: Instance) -> None:
     def command(endpoint: Endpoint) -> Command:
         listen = ["-s", endpoint.socket]
         if endpoint.port:
-            listen = ["-l", "127.0.0.1", "-p", str(endpoint.port), "-U", "0"]
+            listen = ["-l", endpoint.host, "-p", str(endpoint.port), "-U", "0"]
         return starting.command(instance, *listen, *as_root, *starting.plan.config)
 
     instance.endpoint, instance.child = start_listening(

@@ -6,7 +6,7 @@ configured, so that experiments control forks.
 from forktail.failure import Failure
 from forktail.host.session import Command
 from forktail.servers.cluster import form_cluster
-from forktail.servers.listen import Endpoint, await_true, start_listening
+from forktail.servers.listen import LOOPBACK, Endpoint, await_true, start_listening
 from forktail.servers.redis import ErrorReply, Redis
 from forktail.servers.starting import Starting, need_tcp
 from forktail.servers.topology import Instance, instances_of
@@ -28,7 +28,7 @@ def start(starting: Starting, number: int, instance: Instance) -> None:
             raise Failure(f"{plan.name} cannot replicate {plan.replica_of}, which does not run")
         primary = primaries[number % len(primaries)]
         need_tcp(primary, f"{plan.name} cannot replicate it")
-        config += ["--replicaof", f"127.0.0.1 {primary.port}"]
+        config += ["--replicaof", f"{primary.endpoint.host} {primary.port}"]
     start_instance(starting, instance, config)
 
 
@@ -38,12 +38,18 @@ def start_instance(starting: Starting, instance: Instance, config: list[str], fi
     tcp = starting.plan.tcp or starting.plan.cluster or starting.kind.needs_tcp
 
     def command(endpoint: Endpoint) -> Command:
-        bound = ["--bind", "127.0.0.1"] if endpoint.port else ["--unixsocket", endpoint.socket]
+        bound = ["--bind", endpoint.host] if endpoint.port else ["--unixsocket", endpoint.socket]
+        if endpoint.port and endpoint.host != LOOPBACK:
+            bound += ["--protected-mode", "no"]  # the other side of the link is not the loopback interface
         words = [*([file] if file else []), "--dir", instance.directory, "--port", str(endpoint.port), *bound]
         return starting.command(instance, *words, *config)
 
     instance.endpoint, instance.child = start_listening(
-        starting.session, "" if tcp else f"{instance.directory}/redis.sock", command, starting.patience_s
+        starting.session,
+        "" if tcp else f"{instance.directory}/redis.sock",
+        command,
+        starting.patience_s,
+        starting.plan.host,
     )
     redis = Redis(starting.session, instance.child, instance.endpoint, starting.patience_s)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from forktail.failure import Failure
 from forktail.host.session import Child
-from forktail.servers.listen import Endpoint
+from forktail.servers.listen import LOOPBACK, Endpoint
 from forktail.servers.redis import Redis
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class ServerPlan:
     environment: dict[str, str] = field(default_factory=dict)  # in addition to ours
     under: list[str] = field(default_factory=list)  # a command that starts the program in its own place: nsenter
     tcp: bool = False
+    host: str = LOOPBACK  # its address, where `under` is another network namespace; Redis and memcached only
     cpus: str = ""  # a list in taskset's format; "each"; or ""
     memory_bytes: int = 0  # 0: no limit
     of: str = ""  # nutcracker, haproxy: the servers behind it; sentinel: the primary

@@ -4,12 +4,13 @@ resumed after the lab was killed.
 """
 
 import json
+from pathlib import Path
 from signal import SIGKILL
 from typing import NamedTuple
 
 import pytest
 
-from harness import eventually, forktail, load
+from harness import eventually, forktail, load, needs
 from lab_runs import HEAD, REDIS, Lab, skip_without_memory_limits
 
 
@@ -264,6 +265,22 @@ def test_points_on_the_same_servers_are_repeated_together(start_lab):
     lab.run_scenario("--resume")
     assert [number for number in (1, 2, 3) if f"point {number} of 3" not in lab.err] == []
     assert len(lab.results()) == 3
+    lab.check_nothing_left()
+
+
+@needs("tc")
+def test_servers_behind_a_link_are_reached_at_its_speed_also_by_their_replicas(start_lab):
+    link = '[network]\nrate = "20mbit"\nservers = ["primary"]\n'
+    load_1_mb = '[[step]]\nname = "run"\nto = "primary"\nrecord = true\nload = "-t set -n 200 -d 5000 -c 2"\n'
+    replica = '[[step]]\nstart = "standby"\n[[step]]\nawait = "replicas"\nserver = "primary"\n'
+    lab = start_lab(f"{HEAD}{link}{PRIMARY}{STANDBY}later = true\n{load_1_mb}{replica}")
+    lab.run_scenario()
+    numbers = lab.results()[0]["numbers"]
+    # 64 kB of the first megabyte are sent at once.
+    assert numbers["run.mb_s"] < 1.1 * 20 / 8
+    assert numbers["run.requests"] == 200
+    links = Path("/sys/class/net")
+    assert eventually(lambda: not any(one.name.startswith("ft") for one in links.iterdir()))
     lab.check_nothing_left()
 
 
