@@ -41,14 +41,14 @@ def _check_link(path: Path) -> None:
         raise Failure(f"cannot write {path}: {why}")
 
 
-def replace_file(path: Path | str, text: str) -> None:
+def replace_file(path: Path | str, content: str | bytes) -> None:
     """Writes a temporary file in the same directory, then renames it. The file has the mode of a new one.
 
     What is not a regular file (a pipe, /dev/stdout, a link) is written directly. Surrogates become the bytes that they
     stand for. Raises Failure.
     """
     path = Path(path)
-    content = text.encode(errors="surrogateescape")
+    content = content.encode(errors="surrogateescape") if isinstance(content, str) else content
     if path.is_dir():
         raise Failure(f"{path} is a directory, not a file")
     temporary = None

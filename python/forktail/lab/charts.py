@@ -15,7 +15,7 @@ from forktail.failure import Failure
 from forktail.files import read_file
 from forktail.host.session import Command, Session, Stopped
 from forktail.lab.format import Format, format_decimals, format_figure, format_published, with_unit
-from forktail.lab.results import Results
+from forktail.lab.results import Results, source_text
 from forktail.lab.scenario import Chart, Column, Scenario, matches, parse_number, title_of
 from forktail.lab.tables import Cell, escape_html, find_point, make_cell
 
@@ -60,6 +60,7 @@ class MadeChart:
     log_y: bool = False
     format: Format = Format.COUNT  # of y
     places: list[str] = field(default_factory=list)  # labels below bars; empty: lines
+    source: str = ""  # command, host and date, in the picture
     series: list[Series] = field(default_factory=list)
 
 
@@ -69,6 +70,7 @@ class DrawnChart:
 
     title: str
     svg: str  # a complete file; identical for identical data
+    png: bytes = b""  # the same picture, for documents that take no SVG
 
 
 def make_charts(scenario: Scenario, results: Results) -> list[MadeChart]:
@@ -107,6 +109,7 @@ def _make_chart(scenario: Scenario, results: Results, chart: Chart, row: str) ->
         chart.log_y,
         form,
         [] if lines else places,
+        source_text(results),
     )
     for column in chart.series:
         name = column.title.replace("{row}", row)
@@ -253,7 +256,7 @@ def _plots(chart: MadeChart) -> Iterator[tuple[Series, float, str]]:
 
 
 def gnuplot_script(chart: MadeChart, output: str) -> str:
-    """The gnuplot script for one chart; `output` is its output file."""
+    """The gnuplot script for one chart; `output` is its output file, .svg or .png."""
     count = sum(bool(series.dots) for series in chart.series)
     longest = max(len(series.title.encode(errors="surrogateescape")) for series in chart.series)
     # The key is below the plot, whose height does not depend on it.
@@ -276,9 +279,12 @@ def gnuplot_script(chart: MadeChart, output: str) -> str:
         data += "end_of_data\n"
         plots.append(f"$data{i} {how}")
     plot = ", \\\n     ".join(plots)
+    terminal = f"svg size {_WIDTH},{height}"
+    if output.endswith(".png"):
+        terminal = f"pngcairo size {2 * _WIDTH},{2 * height} fontscale 2 linewidth 2 pointscale 2"
     return f"""reset
 set encoding utf8
-set terminal svg size {_WIDTH},{height} noenhanced font 'sans-serif,12' background '#ffffff'
+set terminal {terminal} noenhanced font 'sans-serif,12' background '#ffffff'
 set output {_quoted(output)}
 set border 3 lc rgb '#7b8694'
 set grid ytics lc rgb '#e2e6ea' lt 1 lw 0.7
@@ -287,6 +293,7 @@ set xtics offset 0,0.3
 set key at screen 0.53, screen {_number(6 / height)} center bottom horizontal maxcols {columns}\
  Left reverse samplen 2.5 textcolor rgb '#1b2330'
 set bmargin at screen {_number((_AXIS_HEIGHT + key_height) / height)}
+set label {_quoted(chart.source)} at screen 0.995, screen 0.985 right font 'sans-serif,8' textcolor rgb '#7b8694'
 set title {_quoted(chart.title)} font 'sans-serif,14' textcolor rgb '#1b2330'
 set xlabel {_quoted(chart.x_title)} offset 0,0.6 textcolor rgb '#3c4654'
 set ylabel {_quoted(chart.y_title)} textcolor rgb '#3c4654'
@@ -312,7 +319,9 @@ def draw_charts(session: Session, charts: list[MadeChart]) -> tuple[list[DrawnCh
     directory = Path(session.make_temp_directory())
     files = [directory / f"{i + 1}.svg" for i in range(len(charts))]
     script = directory / "script"
-    texts = [gnuplot_script(chart, str(file)) for chart, file in zip(charts, files, strict=True)]
+    pictures = [file.with_suffix(".png") for file in files]
+    named = list(zip(charts, files, strict=True)) + list(zip(charts, pictures, strict=True))
+    texts = [gnuplot_script(chart, str(file)) for chart, file in named]
     try:
         script.write_text("".join(texts) + "unset output\n", errors="surrogateescape")
     except OSError:
@@ -331,6 +340,6 @@ def draw_charts(session: Session, charts: list[MadeChart]) -> tuple[list[DrawnCh
     except Failure as failure:
         return [], f"no charts: {failure}"
     return [
-        DrawnChart(chart.title, _tidy(read_file(file), chart.title, f"chart{i}-"))
-        for i, (chart, file) in enumerate(zip(charts, files, strict=True), 1)
+        DrawnChart(chart.title, _tidy(read_file(file), chart.title, f"chart{i}-"), picture.read_bytes())
+        for i, (chart, file, picture) in enumerate(zip(charts, files, pictures, strict=True), 1)
     ], ""

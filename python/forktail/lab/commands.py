@@ -247,13 +247,17 @@ def _check_loads(session: Session, scenario: Scenario, scale: Scale, programs: s
 
 
 def _publish(session: Session, scenario: Scenario, results: Results, directory: str, document: str) -> None:
-    """Writes tables to standard output, DIR/tables.txt and table-N.csv, the page, and the section of a document."""
+    """Writes tables to standard output, DIR/tables.txt and table-N.csv, the charts, the page, and
+    the section of a document."""
     output = make_output(session, scenario, results)
     print(f"{visible_lines(scenario.title)}\n{text_of(results, output, _terminal_width())}", flush=True)
     replace_file(f"{directory}/tables.txt", text_of(results, output, WIDTH))
     replace_file(f"{directory}/report.html", page_of(scenario, results, output, directory))
     for number, table in enumerate(output.tables, 1):
         replace_file(f"{directory}/table-{number}.csv", table_csv(table))
+    for number, chart in enumerate(output.charts, 1):
+        replace_file(f"{directory}/chart-{number}.svg", chart.svg)
+        replace_file(f"{directory}/chart-{number}.png", chart.png)
     print(f"report: {directory}/report.html\n", flush=True)
     if document:
         write_section(document, scenario, results, output)

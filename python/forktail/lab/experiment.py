@@ -338,11 +338,11 @@ def run_experiment(session: Session, scenario: Scenario, options: ExperimentOpti
         started_unix=int(time.time()),
         load_average=os.getloadavg()[0],
     )
-    if results.load_average > BUSY:
+    experiment = _Experiment(session, deepcopy(scenario), options, results)
+    if results.load_average > BUSY and not scenario.explanation:
         busy = f"the machine was busy at the start: load average {results.load_average:.2f}"
         results.notes.append(f"{busy}. Figures need an idle one")
         say(f"{busy}. Wait until it is below {BUSY} for figures that can be compared")
-    experiment = _Experiment(session, deepcopy(scenario), options, results)
     try:
         if scenario.explanation:
             experiment.run_recording()

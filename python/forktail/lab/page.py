@@ -15,7 +15,7 @@ from urllib.parse import quote
 from forktail.failure import Failure
 from forktail.files import replace_file
 from forktail.lab.output import Output, short_output, write_charts
-from forktail.lab.results import Point, Results, versions_text
+from forktail.lab.results import Point, Results, packed_results, versions_text
 from forktail.lab.scenario import Scenario, matches
 from forktail.lab.tables import escape_html, escape_markdown, table_html, table_markdown, table_text
 from forktail.text import visible_lines
@@ -378,7 +378,8 @@ def find_section(document: Path | str, name: str) -> tuple[str, re.Match[str]]:
 
 def write_section(document: Path | str, scenario: Scenario, results: Results, output: Output) -> None:
     """Puts the tables and charts into a Markdown document, between the lines "<!-- lab:NAME -->" and
-    "<!-- /lab:NAME -->", which remain. Raises Failure, and the document is unchanged.
+    "<!-- /lab:NAME -->", which remain. All figures of all repeats are beside the charts, compressed
+    (NAME.json.xz). Raises Failure, and the document is unchanged.
 
     With "<!-- lab:NAME short -->" the section has only the main table, with "<!-- lab:NAME short chart -->" also the
     first chart (short_output). Charts are written to the directory with the document's name without ".md".
@@ -390,4 +391,5 @@ def write_section(document: Path | str, scenario: Scenario, results: Results, ou
     with contextlib.suppress(OSError):  # the writing of the charts says why
         charts.mkdir(parents=True, exist_ok=True)
     write_charts(charts, scenario.name, part)
+    replace_file(charts / f"{scenario.name}.json.xz", packed_results(results))
     replace_file(document, text[: place.end(1)] + markdown + text[place.start(3) :])

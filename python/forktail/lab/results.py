@@ -8,7 +8,9 @@ run.p99_9, run.READ_MODIFY_WRITE.rps.
 """
 
 import json
+import lzma
 import math
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,14 @@ def versions_text(results: Results) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(results.versions.items()))
 
 
+def source_text(results: Results) -> str:
+    """ "forktail lab run a3-suite --scale small --repeat 5; host; 2026-11-21": where a picture's figures come from."""
+    repeats = f" --repeat {results.points[0].repeats}" if results.points and results.points[0].repeats > 1 else ""
+    command = f"forktail lab run {results.scenario} --scale {results.scale}{repeats}"
+    day = time.strftime("%Y-%m-%d", time.gmtime(results.started_unix)) if results.started_unix else ""
+    return "; ".join(filter(None, (command, results.host, day)))
+
+
 def _finite(numbers: dict[str, float]) -> dict[str, float]:
     """JSON has no NaN and no infinity: such figures are left out."""
     return {name: float(value) for name, value in sorted(numbers.items()) if math.isfinite(value)}
@@ -73,13 +83,22 @@ def _point_json(point: Point) -> dict[str, Any]:
     }
 
 
-def write_results(path: Path | str, results: Results) -> None:
-    """Replaces the file atomically. NaN and infinite figures are left out. Raises Failure."""
+def _results_json(results: Results) -> dict[str, Any]:
     fields = asdict(results) | {
         "versions": dict(sorted(results.versions.items())),
         "points": [_point_json(point) for point in results.points],
     }
-    write_json(path, {"version": _VERSION} | fields, "\t")
+    return {"version": _VERSION} | fields
+
+
+def write_results(path: Path | str, results: Results) -> None:
+    """Replaces the file atomically. NaN and infinite figures are left out. Raises Failure."""
+    write_json(path, _results_json(results), "\t")
+
+
+def packed_results(results: Results) -> bytes:
+    """The same content as the file, compressed (xz)."""
+    return lzma.compress(json.dumps(_results_json(results)).encode())
 
 
 _KINDS = {

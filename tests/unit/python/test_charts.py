@@ -40,6 +40,9 @@ def draw(charts: list[MadeChart]) -> list[DrawnChart]:
         drawn, note = draw_charts(session, charts)
     assert note == ""
     assert [chart.title for chart in drawn] == [chart.title for chart in charts]
+    for one, chart in zip(drawn, charts, strict=True):
+        assert one.png.startswith(b"\x89PNG")
+        assert chart.source in one.svg
     return drawn
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The documents about a run: its page, its section in Markdown, and a comparison with another run."""
 
+import lzma
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from forktail.lab.compare import compare_results
 from forktail.lab.format import Format
 from forktail.lab.output import Output, write_charts
 from forktail.lab.page import IndexEntry, index_of, markdown_of, page_of, text_of, time_taken, write_section
-from forktail.lab.results import Results
+from forktail.lab.results import Results, read_results
 from forktail.lab.scenario import Scenario, StepSpec, Table
 from forktail.lab.tables import make_tables
 from lab_sample import column, sample_results, sample_scenario
@@ -199,7 +200,10 @@ def test_a_short_section_in_a_document_holds_the_main_tables_published_columns_a
 After.
 """
     )
-    assert list((tmp_path / "page").iterdir()) == []
+    [packed] = (tmp_path / "page").iterdir()
+    plain = tmp_path / "results.json"
+    plain.write_bytes(lzma.decompress(packed.read_bytes()))
+    assert (packed.name, read_results(plain)) == ("sample.json.xz", results)
 
     document.write_text("<!-- lab:sample short chart -->\n<!-- /lab:sample -->\n")
     output.tables[0].rows += output.tables[0].rows[:1] * 9
