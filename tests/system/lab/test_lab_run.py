@@ -206,8 +206,8 @@ def test_repeats_have_ranges_two_runs_are_compared_and_finished_points_are_not_r
     points = first.results()
     assert [(point["repeats"], point["runs"]["run.requests"]) for point in points] == [(2, [2000, 2000])] * 2
     for point in points:
-        first, second = point["runs"]["run.rps"]
-        assert point["numbers"]["run.rps"] == pytest.approx((first + second) / 2)
+        one, other = point["runs"]["run.rps"]
+        assert point["numbers"]["run.rps"] == pytest.approx((one + other) / 2)
     assert (first.run / "points/clients=4,repeat=2/point.json").exists()
 
     second.run_scenario()
