@@ -116,6 +116,7 @@ def full_sync(t, magnitudes):
 
 def memcached(t, *options, **how):
     server = t.serve("memcached", "-t", "1", *options, tcp=True, **how)
+    t.reached_by["PORT"] = str(server.port)
     return server, server.port
 
 

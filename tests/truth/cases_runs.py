@@ -14,7 +14,7 @@ from cases_code import LOOP, ask
 from cases_division import child
 from cases_memory import SLOW_CHILD, end_child, fill
 from registry import case
-from trial import CLIENT_CPU, SERVER_CPU, Skip, pinned, wait_for
+from trial import CLIENT_CPU, SERVER_CPU, Skip, now_ns, pinned, wait_for
 
 NOTHING_SLOW = "60000ms"  # of a run in which all requests are: only its first line is asked for
 
@@ -73,13 +73,14 @@ def ending(t, magnitudes, name, end_server, restart=False, **how):
     t.begin(["-s", server.socket], rate=1000, duration=f"{seconds}s", observer=True,
             load=["--drain", "1s"] + ["--on-error", "reconnect"] * restart)
     time.sleep(seconds / 2)
+    ended_ns = now_ns()
     end_server(server)
     server.process.wait(30)
     if restart:
         time.sleep(0.5)
         t.redis(target=False, **how)
     t.finish(30)
-    t.whole(name)
+    t.whole(name, start_ns=ended_ns)
 
 
 @single_run(44, "killed", ["outage"])
@@ -199,6 +200,7 @@ def chroot(t, magnitudes):
     server.tid = int(child(unshared.pid))
     t.stack.callback(os.kill, server.tid, signal.SIGKILL)  # unshare waits for it
     t.targets.append(server.tid)
+    t.reached_by["SOCKET"] = path
     t.begin(["-s", path], observer=True, rate=1000)
     for n in magnitudes:
         with t.injecting("server-busy", str(n), server.tid, line_only=True):

@@ -106,6 +106,13 @@ ROWS = (
     Fact("cut-server", "the same, and server.forktail is cut to 40 % of its length", ("unattributed", "server-busy"), r"cut|ends|recorded|EVAL",
          ELSEWHERE,
          before="the same"),
+    # Public reports that no case above has (public.py).
+    Fact("log-pipe", "the process that reads the server's log from a pipe is stopped", ("syscall", "file-write", "peer-wait"),
+         r"write\(\)|pipe|log", ELSEWHERE, OUTSIDE, before="redis-server was blocked in write() for 3.89 s (syscall)"),
+    Fact("resync", "a server with a large data set becomes a replica", ("server-busy",), r"emptyData|[Ff]lush|[Ee]mpty|[Dd]iscard",
+         NOT_OWN_WORK, before="emptyData() took 1.21 s of CPU"),
+    Fact("multiget", "one request for tens of thousands of keys at memcached", ("server-busy",), "", ("held", "network")),
+    Fact("low-rate", "100 requests per second", ("none", "unattributed", "server-busy", "run-queue", "softirq"), "", ("network",)),
     # The first line is about the cause whose removal helps most.
     Fact("rank-fork", "a fork of 300 MB, and a neighbour that often takes the CPU for a shorter time", ("fork",), r"[Ff]ork",
          ("network",), gate="p99.9 < 1us", ranked=True,

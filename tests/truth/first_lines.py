@@ -104,14 +104,18 @@ def between(requests, since_ns, until_ns):
     return ["--since", since, "--until", until]
 
 
+def excused_by(injection):
+    """Causes that were there without being injected, by the scheduler's account."""
+    noticeable = NOTICEABLE * (injection["end_ns"] - injection["start_ns"])
+    return [cause for cause, ns in injection.get("waited", {}).items() if ns > noticeable]
+
+
 def of_injection(trial, requests, injection):
     """The line about requests due around an injection."""
-    noticeable = NOTICEABLE * (injection["end_ns"] - injection["start_ns"])
-    excused = [cause for cause, ns in injection.get("waited", {}).items() if ns > noticeable]
     at_once = [i for i in trial.injections if i["start_ns"] == injection["start_ns"]]  # a pair: either may be named first
     return Line(fact_of(trial.name, at_once), injection["magnitude"], explained(
         trial.run, "--slow", trial.threshold,
-        *between(requests, injection["start_ns"] - AROUND_NS, injection["end_ns"] + AROUND_NS)), excused=excused)
+        *between(requests, injection["start_ns"] - AROUND_NS, injection["end_ns"] + AROUND_NS)), excused=excused_by(injection))
 
 
 def division_of(trial, requests, injection):

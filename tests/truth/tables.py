@@ -44,6 +44,7 @@ def line(outcome, seconds):
             said += f" {ms(s.attributed_ns)} of {ms(truth)}"
         parts.append(said)
     parts += [f"{line.about}: first line {line.judgement}" for line in outcome.lines]
+    parts += [f"by words: {outcome.public}"] if outcome.public else []
     parts += outcome.wrong
     parts += [f"{s.injection['magnitude']}: did not happen" for s in outcome.not_injected]
     slow = ", ".join(f"{name} {count}" for name, count in sorted(outcome.elsewhere.items(), key=lambda x: -x[1])[:4])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """One trial: a real server under open-loop load, recorded, with stalls injected at known times.
 
-The injections are written next to the recordings (truth.json), with CLOCK_MONOTONIC times, so that a scorer can compare
+The injections are written next to the recordings (injections.json), with CLOCK_MONOTONIC times, so that a scorer can compare
 them with forktail's explanation. A trial ends everything it started, by pid, whatever happens in it.
 """
 import contextlib
@@ -16,6 +16,8 @@ import tempfile
 import time
 
 import redis
+
+from tools import Running
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(ROOT, "python"))
@@ -89,20 +91,25 @@ def pinned(cpu, argv):
 class Trial:
     record_options = []  # options of every recorder, besides the case's
     explained = ""  # the file of the run that is explained; "": all
+    tools = ()  # other tools that run beside the injection (tools.py)
 
     def __init__(self, name, delays, threshold="1ms"):
         self.name, self.delays, self.threshold = name, delays, threshold
         self.slow_ns = int(threshold[:-2]) * {"ms": 1_000_000, "us": 1000}[threshold[-2:]]
         self.stack = contextlib.ExitStack()
         self.session = self.stack.enter_context(Session())
-        self.directory = tempfile.mkdtemp(prefix=f"forktail-truth-{name}-")
+        self.directory = tempfile.mkdtemp(prefix="forktail-truth-")  # without the case's name: tools print paths
         self.session.keeper.keep(Leftover.DIRECTORY, self.directory)
         self.stack.callback(shutil.rmtree, self.directory, ignore_errors=True)
         self.run = os.path.join(self.directory, "run")
         os.mkdir(self.run)
         self.injections = []
         self.wholes = []  # (name in expected.py, directory, slow) of whole runs whose first line is judged
+        self.whole_run = None  # the times of the last of them, as of an injection
         self.load = self.recorder = None
+        self.load_ns = self.finished_ns = 0  # when the load began, and when finish() saw its end
+        self.reached_by = {"CASE": name}  # for tools beside it
+        self.running = None
         self.targets = []
         self.innocent = []  # threads to which no time may be assigned
 
@@ -145,6 +152,7 @@ class Trial:
                              "--latency-monitor-threshold", "1", *config, tcp=tcp, directory=directory, **how)
         client = redis.Redis(unix_socket_path=socket)
         client.process, client.socket, client.port, client.tid = process, socket, process.port, process.pid
+        self.reached_by.setdefault("SOCKET", socket)
         return client
 
     def record(self):
@@ -160,6 +168,9 @@ class Trial:
         observer the load generator reads the server's own reports, as it does by default."""
         if recorded:
             self.record()
+        if duration != "1h":  # all of the run is what happens
+            self.start_tools()
+        self.load_ns = now_ns()
         log = os.path.join(self.run, "load.forktail")
         self.load = self.stack.enter_context(Load(
             # Before the suite itself, which shares its CPU and reads answers of slow commands.
@@ -189,6 +200,7 @@ class Trial:
         """Times the injection made within the block. `truth`: an independent function of the thread that returns, in
         ns, how much the thread has lost so far, or the cause's name in the kernel's delay accounting. The record may be
         extended: stall_ns, where the truth is known from elsewhere."""
+        self.start_tools()
         self.calm()
         if isinstance(truth, str):
             name = truth
@@ -204,15 +216,30 @@ class Trial:
             record["stall_ns"] = truth(tid) - before
         self.injections.append(record)
         time.sleep(0.25)  # so that the next one is a separate episode
+        self.stop_tools()
 
-    def whole(self, name, directory=None, slow=None):
+    def start_tools(self):
+        if self.tools:
+            self.running = Running(self.tools, self.run, {"PID": str(self.targets[0]), **self.reached_by})
+            self.stack.callback(self.running.kill)
+            self.running.start()
+
+    def stop_tools(self):
+        if self.running:
+            self.running.stop()
+
+    def whole(self, name, directory=None, slow=None, start_ns=None, stall_ns=None):
         """Has the first line of the whole run judged by the fact of this name. `directory`: another than the trial's.
-        `slow`: requests of this length are, instead of the slowest percent."""
+        `slow`: requests of this length are, instead of the slowest percent. What happened began at `start_ns` (None: with
+        the load), lasted until the load's end, and took `stall_ns`, if that is known."""
         self.wholes.append((name, directory or self.run, slow))
+        self.whole_run = {"start_ns": start_ns or self.load_ns, "end_ns": self.finished_ns, "stall_ns": stall_ns}
 
     def finish(self, limit_s=30):
         """Waits until the load's duration is over and the recorder has written everything."""
         self.load.wait(limit_s)
+        self.finished_ns = now_ns()
+        self.stop_tools()
         self.recorder.stop()
 
     def explain(self):
@@ -220,7 +247,7 @@ class Trial:
         time.sleep(CALM_S)
         self.load.stop()
         self.recorder.stop()
-        with open(os.path.join(self.run, "truth.json"), "w") as f:
+        with open(os.path.join(self.run, "injections.json"), "w") as f:
             json.dump(self.injections, f, indent=1)
         explained = subprocess.run(
             [program("forktail"), "explain", "--json", "--requests", "--slow", self.threshold, os.path.join(self.run, self.explained)],

@@ -13,9 +13,11 @@ import time
 import redis
 
 import first_lines
+import public
 import score
 import symbols
 import tables
+import tools
 import whatif
 from expected import FACTS
 from kernel import DelayAccounting
@@ -30,6 +32,7 @@ import cases_memory  # noqa: F401
 import cases_network  # noqa: F401
 import cases_pairs  # noqa: F401
 import cases_places  # noqa: F401
+import cases_public  # noqa: F401
 import cases_runs  # noqa: F401
 import cases_threads  # noqa: F401
 
@@ -48,6 +51,7 @@ class Outcome:
         self.whole_lines = []  # judged first lines of whole runs
         self.too_long = []  # entries of the server's slow log in episodes that were shorter
         self.innocent = {}  # {thread: slow requests blamed on it}, for threads that may have none
+        self.public = None  # verdicts by the words of the public set
 
     @property
     def lines(self):
@@ -68,7 +72,7 @@ class Outcome:
 
     @property
     def hit(self):
-        return not self.failed and not self.wrong and all(s.hit for s in self.scored)
+        return not self.failed and not self.wrong and all(s.hit for s in self.scored) and (not self.public or self.public.right)
 
 
 def account_error(explained):
@@ -81,7 +85,7 @@ def run_case(case, delays, arguments):
     outcome, keep = Outcome(case), arguments.keep
     try:
         with Trial(case.name, delays, case.threshold) as t:
-            case.function(t, case.chosen(arguments.short, arguments.seed))
+            case.function(t, case.chosen(arguments.short or arguments.public, arguments.seed))
             explained = t.explain()
             scored = [score.score(i, explained) for i in t.injections]
             for s in scored:
@@ -92,6 +96,8 @@ def run_case(case, delays, arguments):
                 if case.name in FACTS or not arguments.short:
                     outcome.first_lines = [(s.injection, first_lines.of_injection(t, explained["requests"], s.injection))
                                            for s in scored if s.happened]
+            if arguments.public and outcome.lines:
+                outcome.public = public.Public(t, case.causes[0], outcome.lines)
             if keep:
                 shutil.copytree(t.run, os.path.join(keep, case.name), dirs_exist_ok=True)
     except Skip as why:
@@ -129,6 +135,15 @@ def main():
                         "such as --record=--light")
     parser.add_argument("--kernel-log", action="store_true", help="explain the requests that the server's kernel saw "
                         "(forktail record --requests), without the load generator's log")
+    parser.add_argument("--public", action="store_true", help="run the cases that come from public reports, one magnitude each, "
+                        "and judge the first line by words. With --keep, DIR/CASE has truth.json and what the tools printed")
+    parser.add_argument("--beside", metavar="NAME=COMMAND", action="append", default=[], help="with --public: run a shell command "
+                        "during each injection, until SIGINT, and judge what it prints. Its environment has PID, SOCKET or PORT, CASE")
+    parser.add_argument("--after", metavar="NAME=COMMAND", action="append", default=[], help="the same, after each injection")
+    parser.add_argument("--operators", action="store_true", help="with --public: run what operators use (LATENCY DOCTOR, SLOWLOG, "
+                        "perf sched, bpftrace) beside each injection")
+    parser.add_argument("--judge", metavar="FILE", help="judge what a tool printed by the truth.json in the same directory: only this, "
+                        "and more files may follow")
     parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into "
                         "docs/results/first-lines.md (not with --short)")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
@@ -137,10 +152,17 @@ def main():
         for case in in_order():
             print(f"{case.number:>8}  {case.name:<20} {', '.join(case.causes)}")
         return 0
-    names = list(whatif.SCENES) if arguments.what_if else symbols.CASES if arguments.symbols else [case.name for case in in_order()]
+    names = (list(whatif.SCENES) if arguments.what_if else symbols.CASES if arguments.symbols else
+             list(public.BY_CASE) if arguments.public else [case.name for case in in_order()])
     for name in arguments.cases:
         if name not in names:
             parser.error(f"no case {name}. See --list.")
+    try:
+        Trial.tools = tools.OPERATORS * arguments.operators + tools.as_tools(arguments.beside, arguments.after)
+    except ValueError as why:
+        parser.error(str(why))
+    if Trial.tools and not arguments.public:
+        parser.error("--beside, --after and --operators need --public")
     if os.geteuid() != 0:
         print("script/truth: must run as root to record and to inject. Use sudo.", file=sys.stderr)
         return 3
@@ -182,6 +204,8 @@ def main():
 
         cases = [case for case in in_order() if case.name in (arguments.cases or names) and
                  (case.in_short or not arguments.short or arguments.cases)]
+        if arguments.public:
+            cases.sort(key=lambda case: names.index(case.name))
         if arguments.symbols:
             builds = symbols.outcomes(cases, run)
             print("\n" + symbols.table(builds))
@@ -191,6 +215,14 @@ def main():
         outcomes = [run(case) for case in cases]
     finally:
         delays.close()
+    if arguments.public:
+        print("\n" + public.table(outcomes))
+        if Trial.tools:
+            print("\n" + public.comparison(outcomes))
+        if arguments.write:
+            tables.write(public.table(outcomes) if not Trial.tools else public.comparison(outcomes),
+                         "public" if not Trial.tools else "comparison")
+        return 3 if all(o.skipped for o in outcomes) else 0 if all(o.skipped or o.hit for o in outcomes) else 1
     text = tables.text(outcomes, arguments.seed)
     print("\n" + text)
     if arguments.write:
