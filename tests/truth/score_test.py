@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""The suite's own scoring: what a first line is called, and how requests' time is divided against their thread's."""
+"""The suite's own scoring: what a first line is called, how requests' time is divided against their thread's, and how any
+tool's words are judged in the public set."""
+import contextlib
+import io
+import json
+import os
 import subprocess
+import tempfile
 import unittest
+import unittest.mock
 
 import first_lines
+import judge as words_judge
+import public
 import score
+import tools
 from expected import FACTS, ROWS, Fact
 from first_lines import NONE, PART, RIGHT, WRONG, judge
 from registry import in_order
+from trial import wait_for
 
 import truth  # noqa: F401 (imports all cases)
 
@@ -153,6 +164,91 @@ class SlowLog(unittest.TestCase):
         short, long = ({"duration_ns": ms * 1_000_000, "evidence": [text]} for ms in (57.5, 370))
         self.assertEqual(len(score.too_long({"episodes": [short, long]})), 1)
         self.assertIn("LCS", score.too_long({"episodes": [short]})[0])
+
+
+DOCTOR = "1. command: 1 latency spikes (average 200ms). - Check your Slow Log to understand what are the commands you are running which are too slow"
+SAID = (  # of a case of the public set, by any tool, and what it is
+    ("name-resolution", "redis-server waited 589 ms in poll() for an answer from 127.0.0.77:53 (udp)", "right"),
+    ("name-resolution", "1) REPLICAOF 2) primary.example. 3) 200853", "partly"),
+    ("name-resolution", "Requests or replies were outside the server's host for 99.9 %", "wrong"),
+    ("client-pause", "The server had read requests and held them (it counted 3 calls of CLIENT PAUSE)", "right"),
+    ("client-pause", DOCTOR, "wrong"),
+    ("nagle", "the second piece of the proxy's answer waited for a delayed ACK (TCP_NODELAY is off)", "right"),
+    ("killed", "redis-server (26929) exited 1.88 s after the first request, killed by SIGKILL", "right"),
+    ("killed", "The load generator waited 3.12 ms for a CPU", "wrong"),
+    ("log-pipe", "redis-server was blocked in write() for 3.89 s", "partly"),
+    ("log-pipe", "ksys_write+186\n  anon_pipe_write+818\n]: 307579", "right"),
+    ("log-pipe", "Dave, no latency spike was observed", "nothing"),
+    ("nodes-conf", "@usecs[redis-server, tracepoint:syscalls:sys_exit_fsync]:", "partly"),
+    ("nodes-conf", "fsync() of nodes.conf by redis-server took 819 ms", "right"),
+    ("nodes-conf", "fsync() of appendonly.aof took 819 ms", "wrong"),
+    ("fork", "fork: 1 latency spikes. Fork rate is 2.56 GB/sec (terrible).", "partly"),
+    ("fork", "fork() for BGSAVE took 43.7 ms, and the disk is slow", "partly"),
+    ("swap-in", "do_swap_page+12", "right"),
+    ("chroot", "Code outside any known file took 1.43 s of CPU", "wrong"),
+)
+
+
+class PublicSet(unittest.TestCase):
+    def test_words_are_judged_by_what_is_found(self):
+        for case, text, verdict in SAID:
+            self.assertEqual(words_judge.judge(public.BY_CASE[case].words(), text)[0], verdict, (case, text))
+
+    def test_what_was_false_once_is_not_right(self):
+        before = [fact for fact in ROWS if fact.before and fact.case in public.BY_CASE]
+        self.assertGreater(len(before), 6)
+        for fact in before:
+            self.assertNotEqual(words_judge.judge(public.BY_CASE[fact.case].words(), fact.before)[0], "right", fact.case)
+
+    def test_rows_are_of_cases(self):
+        self.assertLessEqual(set(public.BY_CASE), {case.name for case in in_order()})
+        self.assertEqual(len(public.ROWS), len(public.BY_CASE))
+
+    def test_what_a_busy_machine_really_had_is_not_wrong(self):
+        for excused, verdict in (((), "wrong"), (("run-queue",), "nothing")):
+            words = public.BY_CASE["log-pipe"].words(excused)
+            self.assertEqual(words_judge.judge(words, "cc1plus held CPU 0 for 244 ms")[0], verdict)
+
+    def test_a_file_is_judged_by_the_truth_beside_it(self):
+        happened = {"start_ns": 5_000_000_000, "end_ns": 6_000_000_000, "stall_ns": 819_000_000}
+        truth = public.truth(public.BY_CASE["nodes-conf"], "fsync", happened)
+        self.assertLessEqual({"cause": "fsync", "object": "nodes.conf", "begin_ns": 5_000_000_000, "end_ns": 6_000_000_000,
+                              "amount_ns": 819_000_000, "report": "redis#6753"}.items(), truth.items())
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "tool.txt")
+            with open(path, "w") as f:
+                f.write("fsync() of nodes.conf")
+            self.assertEqual(self.judged(path), (2, ""))  # no truth there
+            with open(os.path.join(directory, "truth.json"), "w") as f:
+                json.dump(truth, f)
+            status, said = self.judged(path)
+            self.assertEqual(status, 0)
+            self.assertIn("right", said)
+            with open(path, "w") as f:
+                f.write("the network is slow")
+            self.assertEqual(self.judged(path)[0], 1)
+
+    def judged(self, path):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()):
+            return words_judge.main([path]), output.getvalue()
+
+
+class Beside(unittest.TestCase):
+    def test_a_tool_runs_until_its_end_and_is_asked_afterwards(self):
+        with tempfile.TemporaryDirectory() as directory, unittest.mock.patch.object(tools, "HEAD_S", 0):
+            tool, = tools.as_tools(["mine=trap 'echo ended; exit' INT; echo $CASE; while :; do sleep 0.01; done"], ["mine=echo asked"])
+            running = tools.Running([tool], directory, {"CASE": "fork"})
+            running.start()
+            wait_for("its first word", lambda: os.path.getsize(running.path(tool)))
+            running.stop()
+            with open(running.path(tool)) as f:
+                self.assertEqual(f.read().split(), ["fork", "ended", "asked"])
+
+    def test_a_tool_needs_a_name_and_a_command(self):
+        for word in ("strace -p 1", "=ls", "a/b=ls", "a="):
+            with self.assertRaisesRegex(ValueError, "NAME=COMMAND"):
+                tools.as_tools([word], [])
 
 
 if __name__ == "__main__":
