@@ -35,10 +35,11 @@ class Report:
     number: int  # of an issue or pull request
     reported: str
     injected: str
-    cause: tuple[str, ...]  # words: one of them
-    about: str  # the object, in words
-    names: tuple[str, ...]  # words for the object: one of them. (): the cause says it
-    innocent: tuple[str, ...]  # words of which none
+    cause: str
+    cause_words: tuple[str, ...]  # of which an answer must have one
+    object: str
+    object_words: tuple[str, ...]  # the same. (): the cause says it
+    innocent: tuple[str, ...]  # words that it must not have
 
     @property
     def name(self):
@@ -51,103 +52,120 @@ class Report:
     def words(self, excused=()):
         """What judge.py judges by. `excused`: causes that were there besides."""
         innocent = [word for word in self.innocent if word not in [EXCUSED[cause] for cause in excused]]
-        return {"right": [list(group) for group in (self.cause, self.names) if group], "wrong": innocent}
+        return {"right": [list(group) for group in (self.cause_words, self.object_words) if group], "wrong": innocent}
 
 
 ROWS = (
     Report("name-resolution", "redis/redis", 8148,
            "while the name of a replica's primary cannot be resolved, each query takes over 3.5 s",
            "`replicaof NAME`, and the name server answers late",
+           "poll() waits for an answer, in the main thread",
            (r"peer-wait", r"\bpoll\(\)", r"do_(sys_)?poll", r"getaddrinfo", r"resol(ve|ution)", r"waited .{0,60}\banswer", r"replicaof"),
            "the name server 127.0.0.77:53", (r"127\.0\.0\.77", r"name server", r"name resolution", r"\bDNS\b", r"getaddrinfo"),
            (NETWORK, CLIENT, DISK, FORK, CPU)),
     Report("client-pause", "redis/redis", 9618,
            "after a manual failover the old primary holds writes until its pause of 10 s ends",
            "`CLIENT PAUSE N WRITE`",
+           "the idle server holds requests that it has read",
            (r"\bpaus(e|es|ed)\b", r"\bheld (them|requests|clients)", r"had read requests"),
            "CLIENT PAUSE", (r"client[ |]pause", r"clients (were|are|was) paused", r"pause[sd]? clients"),
            (NETWORK, CLIENT, DISK, FORK, COMMANDS, CPU)),
     Report("nagle", "redis-rs/redis-rs", 2195,
            "without TCP_NODELAY a request waits in the kernel for the acknowledgement of the one before",
            "a proxy without TCP_NODELAY that writes each answer in two pieces",
+           "the second piece of an answer waits for a delayed ACK (Nagle's algorithm)",
            (r"\bnagle", r"delayed[ -]ACK", r"TCP_NODELAY", r"unacknowledged"),
            "the proxy's connections", (r"proxy", r"\brelay", r"python3?\b", r"127\.0\.0\.1:\d+"),
            (NETWORK, CLIENT, DISK, FORK, COMMANDS, CPU)),
     Report("overload", "brianfrankcooper/YCSB", 1672,
            "with a target rate, latency from the intended time grows beyond 100 s",
            "400,000 requests per second are due at one server",
+           "more requests are due than can be answered",
            (r"\bdue\b.{0,80}\banswered", r"\boverload", r"\bbacklog\b", r"saturat", r"more (requests )?than .{0,30}(answer|serve|process)"),
            "400,000 per second", (r"400,?000", r"400k", r"[\d,]+/s"),
            (NETWORK, CLIENT, r"soft interrupts", FORK, COMMANDS)),
     Report("killed", "redis/memtier_benchmark", 94,
            "the load generator does not end as expected when the server drops its connections",
            "SIGKILL of the server at half of the run",
+           "the server was killed",
            (r"\bkilled\b", r"\bexited\b", r"\bdied\b", r"SIGKILL"),
            "SIGKILL", (r"SIGKILL", r"signal 9"),
            (NETWORK, CLIENT, FORK, COMMANDS, CPU)),
     Report("chroot", "iovisor/bcc", 5543,
            "functions of a program in a chroot have no names",
            "a script in a server with its own root and mount namespace",
+           "a script runs",
            (r"\bEVAL\b", r"\bLua\b", r"\bluaV?_\w+"),
            "the script", (),
            (r"outside any known file", NETWORK, CLIENT, DISK, FORK)),
     Report("log-pipe", "redis/redis", 2973,
            "the reader of the log stalls, and the server blocks in write() (also redis#1873)",
            "the process that reads the server's log from a pipe is stopped",
+           "write() blocks the main thread",
            (r"\bwrite\(\)", r"pipe_write", r"ksys_write"),
-           "the pipe of the log, standard output", (r"\bpipe", r"pipe_write", r"(?<!slow )\blog\b", r"\bfd 1\b", r"stdout", r"standard output"),
+           "the pipe of the log, standard output",
+           (r"\bpipe", r"pipe_write", r"(?<!slow )\blog\b", r"\bfd 1\b", r"stdout", r"standard output"),
            (NETWORK, CLIENT, DISK, FORK, COMMANDS, CPU, AOF)),
     Report("nodes-conf", "redis/redis", 6753,
            "a slot changes its owner, each node syncs nodes.conf in its event loop, and the shared disk takes long",
            "`CLUSTER BUMPEPOCH` on a slow disk",
+           "fsync() in the main thread",
            (r"(?<![a-z])f(data)?sync", r"sync_file"),
            "nodes.conf", (r"nodes(-\d+)?\.conf", r"cluster('s)? config"),
            (NETWORK, CLIENT, FORK, COMMANDS, CPU, AOF)),
     Report("resync", "redis/redis", 13495,
            "before a full synchronization a replica discards its data set and answers nothing meanwhile",
            "`REPLICAOF` on a server with a large data set",
+           "the replica flushes its data set",
            (r"emptyData", r"\bflush(es|ed|ing)?\b", r"\bempt(y|ies|ied|ying)\b", r"discard"),
            "the full synchronization", (r"synchroni[sz]", r"\bresync", r"full sync", r"\breplica"),
            (NETWORK, CLIENT, DISK, FORK, CPU)),
     Report("publish", "redis/redis", 198,
            "what a PUBLISH costs with many hundreds of subscribers",
            "one message to 4,000 subscribers",
+           "the server sends a message to each subscriber",
            (r"\bPUBLISH\b", r"send(ing|s|ers?)? (of )?(replies|answers|messages)", r"subscriber"),
-           "PUBLISH and its subscribers", (r"\bPUBLISH\b", r"subscriber", r"pub/?sub"),
+           "PUBLISH", (r"\bPUBLISH\b", r"subscriber", r"pub/?sub"),
            (NETWORK, CLIENT, DISK, FORK, CPU)),
     Report("multiget", "memcached/memcached", 1046,
            "one request for thousands of keys",
            "`get` of 40,000 keys from one client",
+           "one long request occupies a worker",
            (r"own code", r"server-busy", r"\bmulti-?get", r"\bget\b.{0,40}\bkeys"),
            "one request of 40,000 keys", (r"40,?000", r"\bmulti-?get", r"one (long |large )?(request|get)\b"),
            (NETWORK, CLIENT, DISK, CPU)),
     Report("low-rate", "redis/redis", 9543,
            "latency decreases as throughput increases",
            "100 requests per second instead of 10,000",
+           "each request finds an idle CPU",
            (r"\bidle\b", r"\bwake-?ups?\b", r"\basleep\b"),
-           "the CPU was idle before each request", (r"\bcold\b", r"CPU was idle", r"wake-?ups?\b", r"low rate", r"\bfrequency"),
+           "its wake-up and cold caches", (r"\bcold\b", r"CPU was idle", r"wake-?ups?\b", r"low rate", r"\bfrequency"),
            (NETWORK, COMMANDS, DISK, FORK)),
     Report("copy-on-write-thp", "redis/redis", 7381,
            "with huge pages a copy-on-write fault after a fork takes 0.25 ms",
            "a byte is written into each of many pages while a snapshot's child lives, with transparent huge pages",
+           "copy-on-write faults",
            (r"copy-on-write", r"\bcow\b", r"cow-copy", r"wp_(page|huge)"),
            "huge pages, the snapshot's child", (r"\bhuge", r"\bTHP\b", r"snapshot", r"\bchild\b"),
            (NETWORK, CLIENT, DISK, SWAP)),
     Report("fork", "redis/redis", 1154,
            "each RDB save raises latency to one second: latest_fork_usec is 981,432",
            "BGSAVE of a server with 400 MB of data",
-           (r"\bfork", r"kernel_clone"),
+           "fork() in the main thread",
+           (r"\bfork(s|ed|ing)?\b", r"kernel_clone"),
            "BGSAVE", (r"BGSAVE", r"snapshot", r"page tables", r"\bRDB\b"),
            (NETWORK, CLIENT, DISK, SWAP)),
     Report("write-behind-fsync", "redis/redis", 1019,
            "while the AOF is rewritten, write() blocks the main thread for 7 to 14 s (appendfsync everysec)",
            "appendfsync everysec on a slow disk whose dirty pages another process fills",
+           "write() waits in the main thread",
            (r"\bwrite\(\)", r"file-write", r"aof-write", r"balance_dirty_pages", r"ksys_write"),
-           "the append-only file", (r"append-?only", r"(?<![a-z])aof(?![a-z])"),
+           "the append-only file", (r"append-?only", r"\baof\b", r"aof_fsync.{0,60}sys_exit"),
            (NETWORK, CLIENT, FORK, COMMANDS, CPU)),
     Report("swap-in", "ckcr4lyf/kiryuu", 48,
            "a partly swapped Redis: a call takes 50 ms, a swapped one 10 s, instead of 0.3 ms",
            "a script reads keys that are in swap",
+           "pages are read back from swap",
            (r"page-in", r"swap_?(in|read|page)", r"\bswap\b", r"major (page )?fault", r"read back"),
            "swap", (r"(?<![a-z])swap",),
            (NETWORK, CLIENT, FORK, CPU)),
@@ -155,13 +173,13 @@ ROWS = (
 BY_CASE = {report.case: report for report in ROWS}
 
 
-def truth(report, cause, happened):
-    """What truth.json has. `cause`: forktail's name for it. `happened`: an injection's record (Trial.injecting), or a
-    run's (Trial.whole). Times are CLOCK_MONOTONIC, with the first also in seconds since 1970."""
+def truth(report, happened):
+    """What truth.json has. `happened`: an injection's record (Trial.injecting), or a run's (Trial.whole). Times are
+    CLOCK_MONOTONIC, with the first also in seconds since 1970."""
     to_realtime = time.time_ns() - now_ns()
     return {
         "case": report.case, "report": report.name, "url": report.url, "reported": report.reported, "injected": report.injected,
-        "cause": cause, "object": report.about,
+        "cause": report.cause, "object": report.object,
         "begin_ns": happened["start_ns"], "end_ns": happened["end_ns"], "begin": (happened["start_ns"] + to_realtime) / 1e9,
         "amount_ns": happened.get("stall_ns"),  # None: only its begin and end are known
         "words": report.words(first_lines.excused_by(happened)),
@@ -171,10 +189,10 @@ def truth(report, cause, happened):
 class Public:
     """A case's part of the set: its truth, and a verdict for each tool, forktail first."""
 
-    def __init__(self, trial, cause, lines):
+    def __init__(self, trial, lines):
         """Writes truth.json and forktail.txt. `lines`: the judged first lines of the case."""
         self.report = BY_CASE[trial.name]
-        self.truth = truth(self.report, cause, trial.injections[-1] if trial.injections else trial.whole_run)
+        self.truth = truth(self.report, trial.injections[-1] if trial.injections else trial.whole_run)
         self.after_s = (self.truth["begin_ns"] - trial.load_ns) / 1e9
         with open(os.path.join(trial.run, judge.TRUTH), "w") as f:
             json.dump(self.truth, f, indent=1)
@@ -209,7 +227,7 @@ def table(outcomes):
         if o.public:
             p = o.public
             out.append(f"| [{p.report.name}]({p.report.url}) | {p.report.reported} | `{p.report.case}`: {p.report.injected} | "
-                       f"{p.truth['cause']}: {p.report.about}; {p.when} | {first_lines.text_of(p.line)} | {p.verdicts['forktail'][0]} |")
+                       f"{p.report.cause}: {p.report.object}; {p.when} | {first_lines.text_of(p.line)} | {p.verdicts['forktail'][0]} |")
     out += [""] + [f"Skipped here: `{o.case.name}`: {o.skipped}." for o in outcomes if o.skipped]
     out += [f"Failed here: `{o.case.name}`: {o.failed}." for o in outcomes if o.failed]
     return "\n".join(out).rstrip() + "\n\n" + counts(outcomes)

@@ -80,7 +80,7 @@ class Running:
         with open(self.path(tool), "a") as output:
             # SIGINT may be ignored in a script's background, which processes inherit.
             return subprocess.Popen(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                                    cwd=self.directory, env=self.environment, start_new_session=True,
+                                    cwd=self.directory, env=self.environment, process_group=0,
                                     preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def start(self):

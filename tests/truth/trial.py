@@ -108,7 +108,7 @@ class Trial:
         self.whole_run = None  # the times of the last of them, as of an injection
         self.load = self.recorder = None
         self.load_ns = self.finished_ns = 0  # when the load began, and when finish() saw its end
-        self.reached_by = {"CASE": name}  # for tools beside it
+        self.reached_by = {"CASE": name}  # for other tools
         self.running = None
         self.targets = []
         self.innocent = []  # threads to which no time may be assigned

@@ -13,6 +13,7 @@ import time
 import redis
 
 import first_lines
+import judge
 import public
 import score
 import symbols
@@ -97,7 +98,7 @@ def run_case(case, delays, arguments):
                     outcome.first_lines = [(s.injection, first_lines.of_injection(t, explained["requests"], s.injection))
                                            for s in scored if s.happened]
             if arguments.public and outcome.lines:
-                outcome.public = public.Public(t, case.causes[0], outcome.lines)
+                outcome.public = public.Public(t, outcome.lines)
             if keep:
                 shutil.copytree(t.run, os.path.join(keep, case.name), dirs_exist_ok=True)
     except Skip as why:
@@ -141,13 +142,15 @@ def main():
                         "during each injection, until SIGINT, and judge what it prints. Its environment has PID, SOCKET or PORT, CASE")
     parser.add_argument("--after", metavar="NAME=COMMAND", action="append", default=[], help="the same, after each injection")
     parser.add_argument("--operators", action="store_true", help="with --public: run what operators use (LATENCY DOCTOR, SLOWLOG, "
-                        "perf sched, bpftrace) beside each injection")
-    parser.add_argument("--judge", metavar="FILE", help="judge what a tool printed by the truth.json in the same directory: only this, "
-                        "and more files may follow")
+                        "perf sched, bpftrace) during each injection")
+    parser.add_argument("--judge", metavar="FILE", nargs="+", help="only judge what a tool printed, by the truth.json in the same "
+                        "directory")
     parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into "
                         "docs/results/first-lines.md (not with --short)")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
     arguments = parser.parse_args()
+    if arguments.judge:
+        return judge.main(arguments.judge)
     if arguments.list:
         for case in in_order():
             print(f"{case.number:>8}  {case.name:<20} {', '.join(case.causes)}")
@@ -220,8 +223,7 @@ def main():
         if Trial.tools:
             print("\n" + public.comparison(outcomes))
         if arguments.write:
-            tables.write(public.table(outcomes) if not Trial.tools else public.comparison(outcomes),
-                         "public" if not Trial.tools else "comparison")
+            tables.write(*((public.comparison(outcomes), "comparison") if Trial.tools else (public.table(outcomes), "public")))
         return 3 if all(o.skipped for o in outcomes) else 0 if all(o.skipped or o.hit for o in outcomes) else 1
     text = tables.text(outcomes, arguments.seed)
     print("\n" + text)
