@@ -89,13 +89,14 @@ class Running:
             time.sleep(HEAD_S)
 
     def end(self, sign, limit_s):
-        """Ends those that still run."""
+        """Sends a signal to those that still run, and waits until they have ended, or for so long."""
         for process in self.processes:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, sign)
+        until = time.monotonic() + limit_s
         for process in self.processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(limit_s)
+                process.wait(max(0, until - time.monotonic()))
 
     def stop(self):
         """Ends what runs, and asks those that answer afterwards."""
