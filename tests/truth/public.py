@@ -96,7 +96,7 @@ ROWS = (
            "a script in a server with its own root and mount namespace",
            "a script runs",
            (r"\bEVAL\b", r"\bLua\b", r"\bluaV?_\w+"),
-           "the script", (),
+           "EVAL", (),
            (r"outside any known file", NETWORK, CLIENT, DISK, FORK)),
     Report("log-pipe", "redis/redis", 2973,
            "the reader of the log stalls, and the server blocks in write() (also redis#1873)",
@@ -132,7 +132,7 @@ ROWS = (
            "`get` of 40,000 keys from one client",
            "one long request occupies a worker",
            (r"own code", r"server-busy", r"\bmulti-?get", r"\bget\b.{0,40}\bkeys"),
-           "one request of 40,000 keys", (r"40,?000", r"\bmulti-?get", r"one (long |large )?(request|get)\b"),
+           "a get of 40,000 keys", (r"40,?000", r"\bmulti-?get", r"one (long |large )?(request|get)\b"),
            (NETWORK, CLIENT, DISK, CPU)),
     Report("low-rate", "redis/redis", 9543,
            "latency decreases as throughput increases",
@@ -194,6 +194,7 @@ class Public:
         self.report = BY_CASE[trial.name]
         self.truth = truth(self.report, trial.injections[-1] if trial.injections else trial.whole_run)
         self.after_s = (self.truth["begin_ns"] - trial.load_ns) / 1e9
+        self.to_the_end = "" if trial.injections else "until the run's end"
         with open(os.path.join(trial.run, judge.TRUTH), "w") as f:
             json.dump(self.truth, f, indent=1)
         self.line = lines[-1]
@@ -208,9 +209,8 @@ class Public:
     @property
     def when(self):
         """ "at +3.1 s, 214 ms", after the load's begin."""
-        amount = self.truth["amount_ns"]
-        span = tables.ms(self.truth["end_ns"] - self.truth["begin_ns"])
-        return f"at +{self.after_s:.1f} s, " + (tables.ms(amount) if amount else f"its end {span} later")
+        amount, span = self.truth["amount_ns"], tables.ms(self.truth["end_ns"] - self.truth["begin_ns"])
+        return f"at +{self.after_s:.1f} s, " + (tables.ms(amount) if amount else self.to_the_end or f"its end {span} later")
 
     @property
     def right(self):
