@@ -112,7 +112,8 @@ ROWS = (
     Fact("resync", "a server with a large data set becomes a replica", ("server-busy",), r"emptyData|[Ff]lush|[Ee]mpty|[Dd]iscard",
          NOT_OWN_WORK, before="emptyData() took 1.21 s of CPU"),
     Fact("multiget", "one request for tens of thousands of keys at memcached", ("server-busy",), "", ("held", "network")),
-    Fact("low-rate", "100 requests per second", ("none", "unattributed", "server-busy", "run-queue", "softirq"), "", ("network",)),
+    Fact("low-rate", "100 requests per second", ("none", "unattributed", "server-busy", "run-queue", "softirq", "client-late"),
+         r"idle|[Ww]ake|cold", ("network",)),
     # The first line is about the cause whose removal helps most.
     Fact("rank-fork", "a fork of 300 MB, and a neighbour that often takes the CPU for a shorter time", ("fork",), r"[Ff]ork",
          ("network",), gate="p99.9 < 1us", ranked=True,
