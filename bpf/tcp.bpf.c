@@ -44,8 +44,7 @@ static __always_inline bool has_room(u64 now_ns)
 static __always_inline struct ft_tcp_seen *begin(u8 what, u16 local_port, u16 peer_port)
 {
 	const u64 now_ns = bpf_ktime_get_ns();
-	struct ft_tcp_seen *e =
-	    has_room(now_ns) ? bpf_ringbuf_reserve(&tcp_ring, sizeof *e, 0) : NULL;
+	struct ft_tcp_seen *e = has_room(now_ns) ? bpf_ringbuf_reserve(&tcp_ring, sizeof *e, 0) : NULL;
 	if (!e) {
 		__sync_fetch_and_add(&lost, 1);
 		return NULL;
@@ -66,7 +65,7 @@ static __always_inline void put_ipv4(__u8 *to, u32 address)
 
 static __always_inline void send_of_socket(const struct sock *sk, u8 what)
 {
-	const u16 local_port = BPF_CORE_READ(sk, __sk_common.skc_num),
+	const u16 local_port = bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport)),
 		  peer_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	if (!is_wanted(local_port, peer_port))
 		return;
@@ -119,7 +118,8 @@ int BPF_PROG(packet_dropped, struct sk_buff *skb, void *location, u32 reason)
 	const u16 protocol = BPF_CORE_READ(skb, protocol);
 	u32 bytes = IPV6_HEADER;
 	if (protocol == bpf_htons(0x0800)) {
-		if (bpf_probe_read_kernel(header, IPV4_HEADER, at) || header[0] >> 4 != 4 || header[9] != IP_TCP)
+		if (bpf_probe_read_kernel(header, IPV4_HEADER, at) || header[0] >> 4 != 4 ||
+		    header[9] != IP_TCP)
 			return 0;
 		bytes = (header[0] & 0xf) * 4u;
 	} else if (protocol != bpf_htons(0x86dd) || bpf_probe_read_kernel(header, IPV6_HEADER, at) ||

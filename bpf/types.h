@@ -278,6 +278,10 @@ struct sock {
 	void *sk_bpf_storage; /* NULL: none of any program */
 };
 
+struct inet_sock {
+	u16 inet_sport; /* the local port in network order, also of a closed socket */
+};
+
 struct tcp_sock {
 	u32 rcv_nxt;	/* offset after the last byte that has arrived */
 	u32 copied_seq; /* offset after the last byte that was read */

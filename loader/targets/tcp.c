@@ -3,7 +3,9 @@
  * segments sent again, resets, dropped packets. What a connection waits for (unsent bytes, a full window) is
  * in no event that would be rare, so netlink is asked for it (sock_diag). The kernel walks its whole table of
  * connections for an answer, so it is asked rarely while nothing is slow, and never for more than a small
- * part of the time. Its counters are sums, so little is missed between two looks but the exact time. */
+ * part of the time. Its counters are sums, so little is missed between two looks but the exact time.
+ * Connections that were seen to wait are then asked for one by one, ten times per second: that takes
+ * microseconds. */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -31,13 +33,14 @@ enum {
 	FILTER_PORTS_MAX = 32, /* of more, the kernel returns all connections */
 	CONNECTIONS_MAX = 65536,
 	STATES_MAX = 256, /* written at a look */
+	SUSPECTS_MAX = 16,
 	REASONS_MAX = 256,
 	ANSWER_BYTES = 32768,
 	SHARE_SLOW = 500, /* looks take at most one part in this many of the time: while something is slow */
 	SHARE_QUIET = 2000, /* otherwise */
 };
-#define SOONEST_NS 100000000ull	   /* between two looks while something is slow */
-#define SELDOM_NS 1600000000ull	   /* when nothing was for long */
+#define SOONEST_NS 100000000ull	    /* between two looks while something is slow */
+#define SELDOM_NS 800000000ull	    /* when nothing was for long */
 #define SLOW_LASTS_NS 1000000000ull /* after the last sign of it */
 
 _Static_assert((int)FT_TCP_ADDRESS_BYTES == (int)FT_ADDRESS_BYTES, "of a connection's end");
@@ -57,10 +60,17 @@ struct counted {
 		uint64_t cookie;
 		uint64_t netns;
 	} key;
-	uint64_t look;
+	uint64_t look, seen_ns;
 	uint32_t retransmitted;
 	uint64_t receiver_limited_us, sender_limited_us;
 	UT_hash_handle hh;
+};
+
+/* A connection that was seen to wait. */
+struct suspect {
+	const struct diag *diag; /* NULL: none */
+	uint8_t family;
+	struct inet_diag_sockid id;
 };
 
 struct tcp {
@@ -73,6 +83,9 @@ struct tcp {
 	size_t end_count;
 	char reasons[REASONS_MAX][FT_TCP_REASON_BYTES];
 	struct counted *counted; /* hash table */
+	struct suspect suspects[SUSPECTS_MAX];
+	size_t next_suspect; /* which is replaced next */
+	uint64_t suspects_due_ns;
 	uint64_t looks, last_look_ns, due_ns, pause_ns, slow_until_ns;
 	size_t written; /* at this look */
 };
@@ -92,8 +105,9 @@ static bool is_loopback(const uint8_t address[FT_ADDRESS_BYTES])
 {
 	uint8_t mapped[FT_ADDRESS_BYTES];
 	put_address(mapped, AF_INET, address + 12);
-	return memcmp(address, mapped, sizeof mapped) == 0 ? address[12] == IN_LOOPBACKNET
-							   : memcmp(address, &in6addr_loopback, sizeof mapped) == 0;
+	return memcmp(address, mapped, sizeof mapped) == 0
+		   ? address[12] == IN_LOOPBACKNET
+		   : memcmp(address, &in6addr_loopback, sizeof mapped) == 0;
 }
 
 static bool is_known_end(const struct tcp *t, const uint8_t *address, uint16_t port, uint32_t netns)
@@ -109,7 +123,8 @@ static bool is_known_end(const struct tcp *t, const uint8_t *address, uint16_t p
 
 static bool is_wanted(const struct tcp *t, const struct ft_tcp_ends *c, uint32_t netns)
 {
-	return is_known_end(t, c->local, c->local_port, netns) || is_known_end(t, c->peer, c->peer_port, netns);
+	return is_known_end(t, c->local, c->local_port, netns) ||
+	       is_known_end(t, c->peer, c->peer_port, netns);
 }
 
 static void add_end(struct tcp *t, pid_t pid, uint32_t netns, uint16_t port, const uint8_t *address)
@@ -180,11 +195,26 @@ void tcp_target(struct tcp *t, const json_t *target)
 		}
 	}
 	json_array_foreach(json_object_get(target, "peers"), i, one)
-		add_peer(t, pid, netns, json_string_value(one));
+	    add_peer(t, pid, netns, json_string_value(one));
 }
 
-/* The kernel's reason for a drop. Where it gives none, the function that dropped the packet. */
-static void put_reason(const struct tcp *t, const struct ft_tcp_seen *seen, char reason[FT_TCP_REASON_BYTES])
+/* What TCP discards by its own rules: of a connection that is closed, what came twice, and what answers that.
+ * No packet is lost by it. */
+static bool is_no_loss(const char *name)
+{
+	static const char *const names[] = {"QUEUE_PURGE",     "SOCKET_CLOSE",	   "NO_SOCKET",
+					    "TCP_CLOSE",       "TCP_RESET",	   "TCP_ABORT_ON_DATA",
+					    "TCP_OLD_DATA",    "TCP_OLD_SEQUENCE", "TCP_OLD_ACK",
+					    "TCP_TOO_OLD_ACK", "TCP_FLAGS",	   "TCP_OFOMERGE"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return strncmp(name, "tcp_", 4) == 0 || strncmp(name, "__tcp_", 6) == 0;
+}
+
+/* The kernel's reason for a drop. Where it gives none, the function that dropped the packet. False: no packet
+ * was lost. */
+static bool put_reason(const struct tcp *t, const struct ft_tcp_seen *seen, char reason[FT_TCP_REASON_BYTES])
 {
 	char text[160];
 	const char *name = seen->reason < REASONS_MAX ? t->reasons[seen->reason] : "";
@@ -194,6 +224,7 @@ static void put_reason(const struct tcp *t, const struct ft_tcp_seen *seen, char
 		name = strcmp(text, "?") == 0 ? "" : text;
 	}
 	memcpy(reason, name, strnlen(name, FT_TCP_REASON_BYTES - 1));
+	return !is_no_loss(name);
 }
 
 static int on_seen(void *context, void *data, size_t bytes)
@@ -202,16 +233,15 @@ static int on_seen(void *context, void *data, size_t bytes)
 	const struct ft_tcp_seen *seen = data;
 	if (bytes < sizeof *seen)
 		return 0;
-	struct ft_tcp_event event = {
-	    .t_ns = seen->t_ns,
-	    .what = seen->what,
-	    .ends = {.local_port = seen->local_port, .peer_port = seen->peer_port}};
+	struct ft_tcp_event event = {.t_ns = seen->t_ns,
+				     .what = seen->what,
+				     .ends = {.local_port = seen->local_port, .peer_port = seen->peer_port}};
 	memcpy(event.ends.local, seen->local, sizeof event.ends.local);
 	memcpy(event.ends.peer, seen->peer, sizeof event.ends.peer);
 	if (!is_wanted(t, &event.ends, seen->netns))
 		return 0;
-	if (seen->what == FT_TCP_DROPPED)
-		put_reason(t, seen, event.reason);
+	if (seen->what == FT_TCP_DROPPED && !put_reason(t, seen, event.reason))
+		return 0;
 	ft_writer_record(t->writer, FT_BLOCK_TCP_EVENT, &event);
 	t->slow_until_ns = seen->t_ns + SLOW_LASTS_NS;
 	return 0;
@@ -300,20 +330,24 @@ static uint16_t make_filter(const struct tcp *t, struct inet_diag_bc_op *code)
 	return bytes;
 }
 
-static bool ask(const struct tcp *t, int fd, uint8_t family)
+/* `one`: this connection; NULL: all. */
+static bool ask(const struct tcp *t, int fd, uint8_t family, const struct inet_diag_sockid *one)
 {
 	struct {
 		struct nlmsghdr header;
 		struct inet_diag_req_v2 request;
 		struct rtattr attribute;
 		struct inet_diag_bc_op code[2 * FILTER_PORTS_MAX * 5];
-	} ask = {.header = {.nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+	} ask = {.header = {.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			    .nlmsg_flags = one ? NLM_F_REQUEST : NLM_F_REQUEST | NLM_F_DUMP},
 		 .request = {.sdiag_family = family,
 			     .sdiag_protocol = IPPROTO_TCP,
 			     .idiag_ext = 1 << (INET_DIAG_INFO - 1),
 			     /* established, SYN sent, and closed by one end */
 			     .idiag_states = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8}};
-	const uint16_t bytes = make_filter(t, ask.code);
+	const uint16_t bytes = one ? 0 : make_filter(t, ask.code);
+	if (one)
+		ask.request.id = *one;
 	ask.attribute = (struct rtattr){(unsigned short)RTA_LENGTH(bytes), INET_DIAG_REQ_BYTECODE};
 	ask.header.nlmsg_len = (uint32_t)(NLMSG_LENGTH(sizeof ask.request) + (bytes ? RTA_LENGTH(bytes) : 0));
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
@@ -341,6 +375,14 @@ static struct counted *count_of(struct tcp *t, uint64_t cookie, uint64_t netns)
 	return NULL;
 }
 
+static void suspect(struct tcp *t, const struct diag *diag, const struct inet_diag_msg *m)
+{
+	for (size_t i = 0; i < SUSPECTS_MAX; i++)
+		if (t->suspects[i].diag && memcmp(&t->suspects[i].id, &m->id, sizeof m->id) == 0)
+			return;
+	t->suspects[t->next_suspect++ % SUSPECTS_MAX] = (struct suspect){diag, m->idiag_family, m->id};
+}
+
 static uint32_t growth(uint64_t now, uint64_t before)
 {
 	const uint64_t more = now > before ? now - before : 0;
@@ -352,7 +394,6 @@ static void see_connection(struct tcp *t, const struct diag *diag, const struct 
 {
 	struct ft_tcp_state s = {
 	    .t_ns = now_ns,
-	    .before_ns = t->last_look_ns,
 	    .ends = {.local_port = ntohs(m->id.idiag_sport), .peer_port = ntohs(m->id.idiag_dport)},
 	    .state = m->idiag_state,
 	    .ca_state = info->tcpi_ca_state,
@@ -381,6 +422,7 @@ static void see_connection(struct tcp *t, const struct diag *diag, const struct 
 		return;
 	/* A connection that is new since the last look opened after it, with counters of 0. */
 	const bool grown = c->look || t->looks > 1;
+	s.before_ns = c->seen_ns ? c->seen_ns : t->last_look_ns;
 	if (grown) {
 		s.retransmitted = growth(info->tcpi_total_retrans, c->retransmitted);
 		s.receiver_limited_us = growth(info->tcpi_rwnd_limited, c->receiver_limited_us);
@@ -388,6 +430,7 @@ static void see_connection(struct tcp *t, const struct diag *diag, const struct 
 	}
 	*c = (struct counted){.key = c->key,
 			      .look = t->looks,
+			      .seen_ns = now_ns,
 			      .retransmitted = info->tcpi_total_retrans,
 			      .receiver_limited_us = info->tcpi_rwnd_limited,
 			      .sender_limited_us = info->tcpi_sndbuf_limited,
@@ -397,6 +440,7 @@ static void see_connection(struct tcp *t, const struct diag *diag, const struct 
 	    t->written < STATES_MAX) {
 		ft_writer_record(t->writer, FT_BLOCK_TCP_STATE, &s);
 		t->written++;
+		suspect(t, diag, m);
 	}
 }
 
@@ -417,25 +461,45 @@ static void take(struct tcp *t, const struct diag *diag, struct nlmsghdr *h, uin
 	}
 }
 
-static void look_in(struct tcp *t, const struct diag *diag, uint8_t family, uint64_t now_ns)
+/* Whether a connection was seen. */
+static bool look_in(struct tcp *t, const struct diag *diag, uint8_t family,
+		    const struct inet_diag_sockid *one, uint64_t now_ns)
 {
 	static _Alignas(struct nlmsghdr) char answer[ANSWER_BYTES];
-	if (!ask(t, diag->fd, family))
-		return;
+	bool seen = false;
+	if (!ask(t, diag->fd, family, one))
+		return false;
 	for (bool done = false; !done;) {
 		struct iovec part = {answer, sizeof answer};
 		struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 		ssize_t n = recvmsg(diag->fd, &message, 0);
 		cpu_offer_in_loop();
 		if (n <= 0)
-			return;
+			return false;
 		int left = (int)n;
 		for (struct nlmsghdr *h = (struct nlmsghdr *)answer; NLMSG_OK(h, left) && !done;
 		     h = NLMSG_NEXT(h, left)) {
 			done = h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR;
-			if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY)
-				take(t, diag, h, now_ns);
+			if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+				continue;
+			take(t, diag, h, now_ns);
+			seen = true;
+			done = one;
 		}
+	}
+	return seen;
+}
+
+static void look_at_suspects(struct tcp *t, uint64_t now_ns)
+{
+	if (now_ns < t->suspects_due_ns)
+		return;
+	t->suspects_due_ns = now_ns + SOONEST_NS - SOONEST_NS / 10; /* ticks come a little early */
+	t->written = 0;
+	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
+		const struct suspect s = t->suspects[i];
+		if (s.diag && !look_in(t, s.diag, s.family, &s.id, now_ns))
+			t->suspects[i].diag = NULL;
 	}
 }
 
@@ -444,8 +508,8 @@ static void look(struct tcp *t, uint64_t now_ns)
 	t->looks++;
 	t->written = 0;
 	for (size_t i = 0; i < t->diag_count; i++) {
-		look_in(t, &t->diag[i], AF_INET, now_ns);
-		look_in(t, &t->diag[i], AF_INET6, now_ns);
+		look_in(t, &t->diag[i], AF_INET, NULL, now_ns);
+		look_in(t, &t->diag[i], AF_INET6, NULL, now_ns);
 	}
 	struct counted *c, *next;
 	HASH_ITER(hh, t->counted, c, next)
@@ -471,14 +535,11 @@ void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns)
 		t->pause_ns = SOONEST_NS;
 		t->due_ns = t->last_look_ns + SOONEST_NS;
 	}
+	look_at_suspects(t, now_ns);
 	if (!t->end_count || now_ns < t->due_ns)
 		return;
 	look(t, now_ns);
-	if (t->written)
-		t->slow_until_ns = now_ns + SLOW_LASTS_NS;
-	t->pause_ns = slow || t->written	? SOONEST_NS
-		      : t->pause_ns < SELDOM_NS ? t->pause_ns * 2
-						: SELDOM_NS;
+	t->pause_ns = slow ? SOONEST_NS : t->pause_ns < SELDOM_NS ? t->pause_ns * 2 : SELDOM_NS;
 	const uint64_t least_ns = (ft_now_ns() - now_ns) * (slow ? SHARE_SLOW : SHARE_QUIET);
 	t->due_ns = now_ns + (t->pause_ns > least_ns ? t->pause_ns : least_ns);
 }
