@@ -69,7 +69,8 @@ private:
 };
 
 // Records of [from_ns, to_ns], by their t_ns.
-template <typename T> std::pair<size_t, size_t> Within(const std::vector<T> &all, uint64_t from_ns, uint64_t to_ns)
+template <typename T>
+std::pair<size_t, size_t> Within(const std::vector<T> &all, uint64_t from_ns, uint64_t to_ns)
 {
 	const auto first = std::partition_point(all.begin(), all.end(),
 						[&](const auto *r) { return r->t_ns < from_ns; }),
@@ -116,8 +117,11 @@ public:
 			return;
 		switch (e.what) {
 		case FT_TCP_RETRANSMITTED:
-			if (!facts_.retransmitted++)
+			facts_.retransmitted++;
+			if (e.t_ns < first_ns_) {
+				first_ns_ = e.t_ns;
 				facts_.first_after_ns = e.t_ns - std::min(e.t_ns, w.request.sent_ns);
+			}
 			connections_.insert(w.request.connection);
 			facts_.connections = connections_.size();
 			break;
@@ -149,10 +153,12 @@ private:
 			return;
 		last_ns = e.t_ns;
 		const bool at_server = e.ends.local_port == w.server_port;
-		(at_server == (e.what == FT_TCP_RESET_SENT) ? facts_.resets_by_server : facts_.resets_by_client)++;
+		(at_server == (e.what == FT_TCP_RESET_SENT) ? facts_.resets_by_server
+							    : facts_.resets_by_client)++;
 	}
 
 	TcpFacts &facts_;
+	uint64_t first_ns_ = UINT64_MAX; // of the first retransmission
 	std::set<const ft_tcp_event *> seen_;
 	std::set<const ft_tcp_state *> looked_;
 	std::set<uint32_t> connections_;
@@ -182,7 +188,8 @@ void AddFullWindows(const History &h, Waiting *w, TcpFacts *facts)
 			continue;
 		const uint64_t both_ns = std::min(s->t_ns, r.end_ns()) - std::max(s->before_ns, r.due_ns);
 		const uint64_t ns = w->Take(std::min(limited_ns, both_ns));
-		(s->ends.local_port == w->server_port ? facts->client_window_ns : facts->server_window_ns) += ns;
+		(s->ends.local_port == w->server_port ? facts->client_window_ns : facts->server_window_ns) +=
+		    ns;
 	}
 }
 
@@ -201,9 +208,9 @@ void AddNagle(const History &h, Waiting *w, Counter *counter, TcpFacts *facts)
 		return seen;
 	};
 	const bool seen = count(r.due_ns, r.end_ns(), true) > 0;
-	const bool usual = w->left_ns >= kLeastDelayedAckNs && w->left_ns <= kMostDelayedAckNs &&
-			   count(r.due_ns - std::min(r.due_ns, kUsualNs), r.end_ns() + kUsualNs, false) >=
-			       kUsualSightings;
+	const bool usual =
+	    w->left_ns >= kLeastDelayedAckNs && w->left_ns <= kMostDelayedAckNs &&
+	    count(r.due_ns - std::min(r.due_ns, kUsualNs), r.end_ns() + kUsualNs, false) >= kUsualSightings;
 	if (!seen && !usual)
 		return;
 	if (!seen)
@@ -243,7 +250,8 @@ std::string RetransmittedText(const TcpFacts &f)
 	if (!f.retransmitted)
 		return "";
 	return common::Plural(f.retransmitted, "segment was", "segments were") + " retransmitted" +
-	       (f.connections > 1 ? " on " + common::Plural(f.connections, "connection", "connections") : "") +
+	       (f.connections > 1 ? " on " + common::Plural(f.connections, "connection", "connections")
+				  : "") +
 	       ", the first after " + common::FormatDuration(f.first_after_ns);
 }
 
@@ -253,9 +261,10 @@ std::string NagleText(const TcpFacts &f, const Run &run)
 		return "";
 	const auto most = std::ranges::max_element(f.nagle_at, {}, [](const auto &p) { return p.second; });
 	const std::string at = most->first ? ListenerOn(run, most->first) : "";
-	return (most->first ? (at.empty() ? "replies" : "replies of " + at) +
-				  " waited in the server's kernel for the client's delayed ACK"
-			    : std::string("requests waited in the client's kernel for the server's delayed ACK")) +
+	return (most->first
+		    ? (at.empty() ? "replies" : "replies of " + at) +
+			  " waited in the server's kernel for the client's delayed ACK"
+		    : std::string("requests waited in the client's kernel for the server's delayed ACK")) +
 	       " (Nagle's algorithm; seen " + common::Plural(f.nagle_seen, "time", "times") + ", up to " +
 	       common::FormatDuration(f.nagle_longest_ns) + ")";
 }
@@ -265,9 +274,10 @@ std::string WindowText(const TcpFacts &f)
 	if (!f.client_window_ns && !f.server_window_ns)
 		return "";
 	const bool client = f.client_window_ns >= f.server_window_ns;
-	return std::string("the ") + (client ? "client" : "server") + "'s receive window was full for " +
+	const std::string who = client ? "the client" : "the server";
+	return who + "'s receive window was full for " +
 	       common::FormatDuration(client ? f.client_window_ns : f.server_window_ns) +
-	       " of the requests' time: the " + (client ? "client" : "server") + " did not read";
+	       " of the requests' time: " + who + " did not read";
 }
 
 std::string ResetsText(const TcpFacts &f)
@@ -311,8 +321,8 @@ TcpFacts FactsOf(const Run &run, const Blame &blame, const Histories &histories,
 bool WaitsForDelayedAck(const ft_tcp_state &s)
 {
 	constexpr uint8_t established = 1, close_wait = 8;
-	const uint64_t window = s.window_bytes == static_cast<uint32_t>(FT_TCP_UNKNOWN_WINDOW) ? UINT64_MAX
-											      : s.window_bytes;
+	const uint64_t window =
+	    s.window_bytes == static_cast<uint32_t>(FT_TCP_UNKNOWN_WINDOW) ? UINT64_MAX : s.window_bytes;
 	return (s.state == established || s.state == close_wait) && s.ca_state == 0 && !s.timeouts &&
 	       !s.probes && s.unsent_bytes && s.unacked && s.unsent_bytes < s.segment_bytes &&
 	       s.unacked < s.congestion_window &&

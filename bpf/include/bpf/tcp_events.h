@@ -6,11 +6,10 @@
 #include <linux/types.h>
 
 enum {
-	FT_TCP_RING = 1 << 17,	     /* bytes */
-	FT_TCP_PORTS = 1 << 16,	     /* one more than the highest port */
-	FT_TCP_WINDOW_EVENTS = 50,   /* in a window of the kernel's clock; of more only the number is known */
-	FT_TCP_ADDRESS_BYTES = 16,   /* IPv6, or IPv4 mapped to it */
-	FT_TCP_SUBSYSTEM_SHIFT = 16, /* reasons above this are numbered by a subsystem of the kernel */
+	FT_TCP_RING = 1 << 17,	    /* bytes */
+	FT_TCP_PORTS = 1 << 16,	    /* one more than the highest port */
+	FT_TCP_WINDOW_EVENTS = 100, /* in a window of the kernel's clock; of more only the number is known */
+	FT_TCP_ADDRESS_BYTES = 16,  /* IPv6, or IPv4 mapped to it */
 };
 #define FT_TCP_WINDOW_NS 100000000ull
 

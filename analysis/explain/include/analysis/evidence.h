@@ -138,8 +138,8 @@ struct EpisodeAnswers {
 // What TCP did with the connections of slow requests while these waited, as a recorded host's kernel saw it.
 // The times are parts of the requests' time on the network; the rest of it is unexplained.
 struct TcpFacts {
-	uint64_t network_ns = 0;	// of the requests
-	uint64_t retransmission_ns = 0; // until a segment was sent again
+	uint64_t network_ns = 0;			     // of the requests
+	uint64_t retransmission_ns = 0;			     // until a segment was sent again
 	uint64_t client_window_ns = 0, server_window_ns = 0; // this end's receive window was full
 	uint64_t nagle_ns = 0; // unsent data waited for the acknowledgment of earlier data
 	uint64_t retransmitted = 0, connections = 0; // segments, and on how many connections
@@ -147,7 +147,8 @@ struct TcpFacts {
 	uint64_t resets_by_server = 0, resets_by_client = 0;
 	uint64_t nagle_seen = 0; // by looks, of which there are at most ten per second
 	uint64_t nagle_longest_ns = 0;
-	std::map<std::string, uint64_t> dropped; // packets that a recorded host dropped, by the kernel's reason
+	std::map<std::string, uint64_t>
+	    dropped;			       // packets that a recorded host dropped, by the kernel's reason
 	std::map<uint32_t, uint64_t> nagle_at; // of nagle_seen, by the server's port; 0: at the client
 
 	uint64_t explained_ns() const
@@ -156,8 +157,8 @@ struct TcpFacts {
 	}
 	bool any() const
 	{
-		return explained_ns() || retransmitted || resets_by_server || resets_by_client || nagle_seen ||
-		       !dropped.empty();
+		return explained_ns() || retransmitted || resets_by_server || resets_by_client ||
+		       nagle_seen || !dropped.empty();
 	}
 	void Add(const TcpFacts &other);
 };
@@ -200,8 +201,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		  std::vector<Episode> *episodes, const Clients &clients = {}, const Cover &cover = {},
 		  Culprits *culprits = nullptr);
 
-// Whether a connection holds back a small segment until earlier ones are acknowledged: Nagle's algorithm, or a
-// program that corked it. The kernel reports no TCP_NODELAY, but with it such a segment is sent at once.
+// Whether a connection holds back a small segment until earlier ones are acknowledged: Nagle's algorithm, or
+// a program that corked it. The kernel reports no TCP_NODELAY, but with it such a segment is sent at once.
 bool WaitsForDelayedAck(const ft_tcp_state &s);
 // Fills `tcp` of the episodes of blame.slow. Returns the sum.
 TcpFacts FindTcp(const Run &run, const Blame &blame, std::vector<Episode> *episodes);
