@@ -23,8 +23,12 @@ constexpr uint64_t kLeastDelayedAckNs = 35'000'000, kMostDelayedAckNs = 250'000'
 // between two looks too.
 constexpr size_t kUsualSightings = 2;
 constexpr uint64_t kUsualNs = 5'000'000'000;
+// Between two looks at a connection, also where there are very many.
+constexpr uint64_t kLongestPauseNs = 20'000'000'000;
 // The time since the last segment, in the kernel's ms, from which it is not only on its way.
 constexpr uint32_t kQuietMs = 4;
+// TCP's first time-out is the round trip and 200 ms or more; it doubles up to two minutes.
+constexpr uint64_t kFirstTimeoutNs = 1'000'000'000, kLongestTimeoutNs = 120'000'000'000;
 // A reset that one end sent and the other received on the same host is one reset.
 constexpr uint64_t kSameResetNs = 1'000'000;
 
@@ -165,26 +169,37 @@ private:
 	std::map<uint32_t, uint64_t> resets_; // by connection: the last one
 };
 
-// The time until the last segment was sent again; what follows is its way.
+// The time until the last segment was sent again; what follows is its way. How long the first of them had
+// been lost is not recorded: at most a usual time-out, unless it is not the first of its kind.
 void AddEvents(const History &h, Waiting *w, Counter *counter, TcpFacts *facts)
 {
 	const auto [first, last] = Within(h.events, w->request.due_ns, w->request.end_ns());
-	uint64_t again_ns = 0;
-	for (size_t i = first; i < last; i++) {
-		counter->Add(*h.events[i], *w);
+	uint64_t lost_ns = 0, before_ns = 0; // the last retransmission before
+	for (size_t i = first; i-- > 0 && !before_ns;)
 		if (h.events[i]->what == FT_TCP_RETRANSMITTED)
-			again_ns = h.events[i]->t_ns - w->request.due_ns;
+			before_ns = h.events[i]->t_ns;
+	for (size_t i = first; i < last; i++) {
+		const ft_tcp_event &e = *h.events[i];
+		counter->Add(e, *w);
+		if (e.what != FT_TCP_RETRANSMITTED)
+			continue;
+		const bool again = before_ns && before_ns + kLongestTimeoutNs > e.t_ns;
+		lost_ns += std::min(e.t_ns - std::max(before_ns, w->request.due_ns),
+				    again ? kLongestTimeoutNs : kFirstTimeoutNs);
+		before_ns = e.t_ns;
 	}
-	facts->retransmission_ns += w->Take(again_ns);
+	facts->retransmission_ns += w->Take(lost_ns);
 }
 
 // A look has the time since the look before in which a window was full, not when in it.
 void AddFullWindows(const History &h, Waiting *w, TcpFacts *facts)
 {
 	const SlowRequest &r = w->request;
-	for (const ft_tcp_state *s : h.states) {
+	const auto [first, last] = Within(h.states, r.due_ns, r.end_ns() + kLongestPauseNs);
+	for (size_t i = first; i < last; i++) {
+		const ft_tcp_state *s = h.states[i];
 		const uint64_t limited_ns = s->receiver_limited_us * uint64_t{1000};
-		if (!limited_ns || s->t_ns < r.due_ns || s->before_ns > r.end_ns())
+		if (!limited_ns || s->before_ns > r.end_ns())
 			continue;
 		const uint64_t both_ns = std::min(s->t_ns, r.end_ns()) - std::max(s->before_ns, r.due_ns);
 		const uint64_t ns = w->Take(std::min(limited_ns, both_ns));
@@ -309,8 +324,8 @@ TcpFacts FactsOf(const Run &run, const Blame &blame, const Histories &histories,
 		    c.local_port && w.server_port ? histories.Of(c.local_port, w.server_port) : nullptr;
 		if (!h)
 			continue;
+		AddFullWindows(*h, &w, &facts); // counted by the kernel, so first
 		AddEvents(*h, &w, &own, &facts);
-		AddFullWindows(*h, &w, &facts);
 		AddNagle(*h, &w, &own, &facts);
 	}
 	return facts;

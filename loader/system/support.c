@@ -377,11 +377,13 @@ static void probe_parts(struct support *s)
 	    support_has_tracepoint("writeback_dirty_folio") || support_has_tracepoint("writeback_dirty_page");
 	add(s, "writeback_dirty_folio", NEED_PART, "the process whose data writeback writes is not recorded",
 	    writes, "this kernel has no such tracepoint in its BTF");
-	add_tracepoint(s, "tcp_retransmit_skb", NEED_PART, "TCP segments that were sent again are not recorded");
+	add_tracepoint(s, "tcp_retransmit_skb", NEED_PART,
+		       "TCP segments that were sent again are not recorded");
 	add_tracepoint(s, "tcp_receive_reset", NEED_PART, "TCP resets that arrived are not recorded");
 	add_tracepoint(s, "tcp_send_reset", NEED_PART, "TCP resets that were sent are not recorded");
-	add(s, "kfree_skb with reasons", NEED_PART, "packets of the server that this host dropped are not recorded",
-	    support_sees_drops(), "its tracepoint has no reasons (Linux 5.17 has them)");
+	add(s, "kfree_skb with reasons", NEED_PART,
+	    "packets of the server that this host dropped are not recorded", support_sees_drops(),
+	    "its tracepoint has no reasons (Linux 5.17 has them)");
 	add_fault_begin(s);
 	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy and cow-reuse cannot be distinguished");
 	add_tracepoint(

@@ -418,7 +418,7 @@ static void see_connection(struct tcp *t, const struct diag *diag, const struct 
 		s.window_bytes = info->tcpi_snd_wnd;
 	struct counted *c =
 	    count_of(t, (uint64_t)m->id.idiag_cookie[1] << 32 | m->id.idiag_cookie[0], diag->netns);
-	if (!c)
+	if (!c || c->seen_ns == now_ns) /* a suspect, seen at the same tick */
 		return;
 	/* A connection that is new since the last look opened after it, with counters of 0. */
 	const bool grown = c->look || t->looks > 1;

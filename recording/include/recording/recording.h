@@ -352,14 +352,14 @@ struct ft_tcp_state {
 	uint8_t timeouts; /* unanswered retransmission time-outs in sequence */
 	uint8_t probes;	  /* unanswered probes of a closed window */
 	uint32_t unsent_bytes;
-	uint32_t unacked; /* segments that were sent and not acknowledged */
-	uint32_t window_bytes; /* that the peer offers; FT_TCP_UNKNOWN_WINDOW */
+	uint32_t unacked;	    /* segments that were sent and not acknowledged */
+	uint32_t window_bytes;	    /* that the peer offers; FT_TCP_UNKNOWN_WINDOW */
 	uint32_t congestion_window; /* segments */
 	uint32_t segment_bytes;	    /* the most in a segment */
 	uint32_t rtt_us, rto_us;
-	uint32_t sent_ms, acked_ms; /* since when nothing was sent, and no acknowledgment came */
-	uint32_t unread_bytes;	    /* received, and not read by the process */
-	uint32_t retransmitted;	    /* this and the next two: since before_ns */
+	uint32_t sent_ms, acked_ms;   /* since when nothing was sent, and no acknowledgment came */
+	uint32_t unread_bytes;	      /* received, and not read by the process */
+	uint32_t retransmitted;	      /* this and the next two: since before_ns */
 	uint32_t receiver_limited_us; /* the peer's window was full, with bytes to send */
 	uint32_t sender_limited_us;   /* the send buffer was full */
 };

@@ -80,8 +80,9 @@ TEST_CASE("the time until a segment was sent again explains the network")
 	CHECK(facts.retransmitted == 2);
 	CHECK(facts.first_after_ns == 203 * ms);
 	CHECK(facts.retransmission_ns == 360 * ms);
-	CHECK(TcpText(facts, run.b.run) ==
-	      "2 segments were retransmitted, the first after 203 ms; this host dropped 1 packet (QDISC_DROP)");
+	CHECK(
+	    TcpText(facts, run.b.run) ==
+	    "2 segments were retransmitted, the first after 203 ms; this host dropped 1 packet (QDISC_DROP)");
 }
 
 TEST_CASE("other connections and other times explain nothing")
@@ -103,8 +104,9 @@ TEST_CASE("a full window is the reader's, and only for as long as it was full")
 	const TcpFacts facts = run.Facts();
 	CHECK(facts.client_window_ns == 250 * ms);
 	CHECK(facts.server_window_ns == 0);
-	CHECK(TcpText(facts, run.b.run) ==
-	      "the client's receive window was full for 250 ms of the requests' time: the client did not read");
+	CHECK(
+	    TcpText(facts, run.b.run) ==
+	    "the client's receive window was full for 250 ms of the requests' time: the client did not read");
 }
 
 TEST_CASE("unsent bytes behind an unacknowledged segment are Nagle's algorithm")
@@ -125,12 +127,30 @@ TEST_CASE("other reasons to hold bytes back are not Nagle's algorithm")
 	run.Nagle(300 * ms);
 	ft_tcp_state &s = run.b.run.tcp_states.back();
 	CHECK(WaitsForDelayedAck(s));
-	SECTION("a full congestion window") { s.congestion_window = 1; }
-	SECTION("a full receive window") { s.window_bytes = 1448; }
-	SECTION("a whole segment") { s.unsent_bytes = 1448; }
-	SECTION("a lost segment") { s.timeouts = 1; }
-	SECTION("just sent") { s.sent_ms = 0; }
-	SECTION("nothing before it") { s.unacked = 0; }
+	SECTION("a full congestion window")
+	{
+		s.congestion_window = 1;
+	}
+	SECTION("a full receive window")
+	{
+		s.window_bytes = 1448;
+	}
+	SECTION("a whole segment")
+	{
+		s.unsent_bytes = 1448;
+	}
+	SECTION("a lost segment")
+	{
+		s.timeouts = 1;
+	}
+	SECTION("just sent")
+	{
+		s.sent_ms = 0;
+	}
+	SECTION("nothing before it")
+	{
+		s.unacked = 0;
+	}
 	CHECK(!WaitsForDelayedAck(s));
 	CHECK(!run.Facts().any());
 }
