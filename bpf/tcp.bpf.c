@@ -31,14 +31,15 @@ static __always_inline bool is_wanted(u16 port, u16 other)
 	return ports[port] || ports[other];
 }
 
-/* CPUs may count in the same window at the same time, so the limit is approximate. */
+/* CPUs may count in the same window at the same time, so the limit is approximate. (An addition that returns
+ * the sum needs Linux 5.12.) */
 static __always_inline bool has_room(u64 now_ns)
 {
 	if (now_ns - window_ns >= FT_TCP_WINDOW_NS) {
 		window_ns = now_ns;
 		window_events = 0;
 	}
-	return __sync_fetch_and_add(&window_events, 1) < FT_TCP_WINDOW_EVENTS;
+	return window_events++ < FT_TCP_WINDOW_EVENTS;
 }
 
 static __always_inline struct ft_tcp_seen *begin(u8 what, u16 local_port, u16 peer_port)
