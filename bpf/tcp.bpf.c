@@ -26,9 +26,16 @@ __u32 window_events;
 
 char gpl[] SEC("license") = "GPL";
 
+/* Verifiers of older kernels do not know that a number with 16 swapped bits has 16 bits. */
+static __always_inline bool has_port(u64 port)
+{
+	asm volatile("%0 &= 65535" : "+r"(port));
+	return ports[port];
+}
+
 static __always_inline bool is_wanted(u16 port, u16 other)
 {
-	return ports[port] || ports[other];
+	return has_port(port) || has_port(other);
 }
 
 /* CPUs may count in the same window at the same time, so the limit is approximate. (An addition that returns

@@ -214,7 +214,7 @@ std::string ShareText(const Explanation &e, Cause cause)
 // Clauses begin with a capital letter, unless they begin with a name.
 std::string Continued(std::string clause)
 {
-	for (const char *word : {"The ", "Requests ", "Hardware ", "Soft "})
+	for (const char *word : {"The ", "Requests ", "Replies ", "Hardware ", "Soft "})
 		if (clause.starts_with(word))
 			clause[0] = static_cast<char>(std::tolower(clause[0]));
 	return clause;
