@@ -213,21 +213,37 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct net_device {
+	possible_net_t nd_net;
+};
+
 struct sock_common {
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
 	u16 skc_num;   /* the local port */
 	u16 skc_dport; /* the peer's, in network order */
-	u32 skc_daddr;
-	struct in6_addr skc_v6_daddr;
+	u32 skc_daddr, skc_rcv_saddr;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr;
 	unsigned int skc_hash; /* of the addresses and ports; of a Unix socket: of its address in memory */
 };
 
 struct sk_buff {
 	struct sk_buff *next, *prev;
 	struct sock *sk;
+	struct net_device *dev;
 	unsigned int len;     /* from `data` on */
-	u16 transport_header; /* offset from `head` */
+	u16 protocol;	      /* of the network layer, in network order */
+	u16 network_header;   /* offset from `head` */
+	u16 transport_header; /* likewise */
 	unsigned char *head, *data;
 	char cb[48]; /* of a Unix socket: struct unix_skb_parms */
 };
@@ -260,6 +276,10 @@ struct sock {
 	struct socket *sk_socket;
 	struct pid *sk_peer_pid;
 	void *sk_bpf_storage; /* NULL: none of any program */
+};
+
+struct inet_sock {
+	u16 inet_sport; /* the local port in network order, also of a closed socket */
 };
 
 struct tcp_sock {

@@ -18,6 +18,7 @@
 
 enum {
 	DETAILS_MAX = 20000,
+	SLOW_ITERATION_NS = 1000000,
 	PEER_BYTES = 64, /* "[" an address of IPv6 "]:65535 (udp)" */
 };
 _Static_assert((int)PEER_BYTES >= (int)FT_NAME_BYTES && sizeof(struct ft_peer) <= FT_NAME_BYTES,
@@ -199,6 +200,8 @@ static void drain_span(struct drain *d, const struct ft_event_span *e, size_t by
 		add_detail(d, (const struct ft_event_span_detail *)e, &s);
 	if (e->owner == FT_FROZEN)
 		suspensions_frozen(&d->suspensions, d->writer, d->threads, e);
+	if (e->owner == FT_ITERATION && e->duration_ns >= SLOW_ITERATION_NS)
+		d->slow_iteration = true;
 	ft_writer_record(d->writer, FT_BLOCK_SPAN, &s);
 	d->spans++;
 }
@@ -372,6 +375,7 @@ static const struct {
     [FT_DROP_SLOT_WRITES] = {FT_DROP_RING, FT_DROP_WRITES},
     [FT_DROP_SLOT_UNWIND] = {FT_DROP_UNWIND, 0},
     [FT_DROP_SLOT_REQUESTS] = {FT_DROP_RING, FT_DROP_REQUESTS},
+    [FT_DROP_SLOT_TCP] = {FT_DROP_RING, FT_DROP_TCP},
 };
 
 void losses_begin(struct losses *l, uint64_t now_ns)

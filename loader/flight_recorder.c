@@ -272,6 +272,7 @@ static void begin(struct recorder *r, pid_t pid)
 	write_json_note(r->writer, note);
 	samples_prepare(r->drain.samples, pid);
 	requests_target(r->requests, r->writer, described);
+	tcp_target(r->tcp, described);
 	print(pid, comm, n > 0 ? (size_t)n : 0, "began");
 }
 
@@ -297,7 +298,9 @@ void follow_tick(struct recorder *r)
 {
 	uint64_t now = ft_now_ns();
 	drop_ended(r);
-	requests_target(r->requests, r->writer, descriptions_tick(r->descriptions, now));
+	json_t *renewed = descriptions_tick(r->descriptions, now);
+	requests_target(r->requests, r->writer, renewed);
+	tcp_target(r->tcp, renewed);
 	if (now < r->follow_due_ns)
 		return;
 	uint64_t cpu_ns = own_cpu_ns();

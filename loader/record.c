@@ -182,6 +182,15 @@ static int load(struct recorder *r)
 			strerror(-err), programs_log());
 		return 3;
 	}
+	r->tcp = tcp_open(r->targets->pids, r->targets->count);
+	if (!r->tcp)
+		note_missing(r, "what TCP did: segments that were sent again, resets and dropped packets",
+			     strerror(errno));
+	programs_include(r->programs, tcp_programs(r->tcp));
+	json_t *all = descriptions_all(r->descriptions), *one;
+	size_t i;
+	json_array_foreach(all, i, one) tcp_target(r->tcp, one);
+	json_decref(all);
 	return r->requests ? load_requests(r) : 0;
 }
 
@@ -222,6 +231,7 @@ static int start(struct recorder *r)
 	r->drain.sockets = sockets_open(r->writer, r->targets->pids, r->targets->count);
 	report_clock(r);
 	err = programs_attach(r->programs, skipped, r);
+	err = err ? err : tcp_attach(r->tcp);
 	err = err ? err : open_accounts(r);
 	if (err) {
 		fprintf(stderr, "forktail record: cannot attach to the kernel: %s\n%s", strerror(-err),
@@ -281,6 +291,12 @@ static void look_at_sockets(struct recorder *r)
 		sockets_look(r->drain.sockets, ft_now_ns());
 }
 
+static void look_at_tcp(struct recorder *r)
+{
+	tcp_tick(r->tcp, r->writer, r->drain.slow_iteration, ft_now_ns());
+	r->drain.slow_iteration = false;
+}
+
 /* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
@@ -291,6 +307,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	report_drops(r);
 	threads_tick(&r->threads, r->writer);
 	look_at_sockets(r);
+	look_at_tcp(r);
 	if (due(before, number, 2 * step(r))) {
 		cpu_offer();
 		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
@@ -431,6 +448,7 @@ static int finish(struct recorder *r, const char *reason)
 	measure_cost(r, false);
 	programs_drain(r->programs); /* threads that have exited */
 	look_at_sockets(r);
+	look_at_tcp(r);
 	r->threads.closing = true;
 	ft_writer_wait_for_space(r->writer);
 	uint64_t end_ns = ft_now_ns();
@@ -628,6 +646,7 @@ int record(const struct record_options *options, struct targets *targets)
 	samples_close(r.drain.samples);
 	sockets_close(r.drain.sockets);
 	readers_close(r.readers);
+	tcp_close(r.tcp);
 	unwind_queue_close(r.unwind_queue);
 	target_files_close(r.files);
 	stats_switch_end();
@@ -753,6 +772,7 @@ void report_drops(struct recorder *r)
 	programs_drops(r->programs, drops);
 	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).unwinding.not_unwound;
 	drops[FT_DROP_SLOT_REQUESTS] = requests_so_far(r->requests).dropped_events;
+	drops[FT_DROP_SLOT_TCP] = tcp_lost(r->tcp);
 	losses_dropped(&r->losses, r->writer, drops, now);
 }
 

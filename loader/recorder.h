@@ -76,6 +76,7 @@ struct recorder {
 	struct unwind_queue *unwind_queue;
 	struct requests *requests; /* NULL: not wanted */
 	struct readers *readers;   /* NULL: this kernel cannot tell who reads a socket */
+	struct tcp *tcp;	   /* NULL: could not be loaded */
 	struct losses losses;
 	uint64_t start_ns;
 	uint64_t attached_ns;		       /* --duration counts from here */

@@ -65,6 +65,8 @@ _Static_assert(sizeof(struct ft_index_entry) == 40, "index entry");
 _Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
 _Static_assert(sizeof(struct ft_cpu_sample) == 24, "cpu sample");
 _Static_assert(sizeof(struct ft_counters) == 32, "counters");
+_Static_assert(sizeof(struct ft_tcp_event) == 80, "TCP event");
+_Static_assert(sizeof(struct ft_tcp_state) == 112, "TCP state");
 
 /* Bytes of one record of a kind, or 0 for kinds that are not arrays of a struct. */
 static inline uint32_t ft_record_size(unsigned kind)
@@ -105,6 +107,10 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_cpu_sample);
 	case FT_BLOCK_COUNTERS:
 		return sizeof(struct ft_counters);
+	case FT_BLOCK_TCP_EVENT:
+		return sizeof(struct ft_tcp_event);
+	case FT_BLOCK_TCP_STATE:
+		return sizeof(struct ft_tcp_state);
 	default:
 		return 0;
 	}

@@ -136,6 +136,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			Gather(&scene);
 			scene.activities = &activities;
 			scene.answers = &e.answers;
+			scene.tcp = &e.tcp;
 			scene.timelines = &timelines;
 			scene.threads = &threads;
 			scene.own_code = OwnCodeIn(scene, scene.from_ns, scene.to_ns);

@@ -512,6 +512,7 @@ void FindAllEpisodes(Work *w)
 	Explanation &e = w->e;
 	const NamedLatency *ranked_by = w->options.ranked_by;
 	e.episodes = FindEpisodes(&e.blame);
+	e.tcp = FindTcp(w->reading.run, e.blame, &e.episodes);
 	e.lead = FindLead(e.blame, ranked_by ? *ranked_by : UsualFigure(), ranked_by != nullptr);
 	for (const CauseRow &row : e.blame.causes)
 		if (e.lead.Names(row.cause))

@@ -58,6 +58,7 @@ struct Scene {
 	const Scene *client = nullptr;			  // the load thread of the worst request, if recorded
 	const Activities *activities = nullptr;		  // of the run's samples
 	const EpisodeAnswers *answers = nullptr;	  // of the episode
+	const TcpFacts *tcp = nullptr;			  // likewise
 	const std::vector<Timeline> *timelines = nullptr; // of all hops
 	ThreadTimelines *threads = nullptr;		  // of any thread
 

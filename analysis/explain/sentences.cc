@@ -256,12 +256,16 @@ std::string OnNetworkText(const Scene &scene)
 std::string NetworkSentence(const Scene &scene)
 {
 	const CauseTotal &total = scene.Total(Cause::Idle);
+	const std::string tcp = scene.tcp ? TcpText(*scene.tcp, scene.run) : "";
+	if (!tcp.empty() && scene.tcp->explained_ns() * 2 >= scene.tcp->network_ns)
+		return tcp;
 	if (total.all_ns() == 0) // another hop was
-		return OnNetworkText(scene);
+		return OnNetworkText(scene) + (tcp.empty() ? "" : "; " + tcp);
 	std::string text = "the server was idle for " + common::FormatDuration(total.all_ns());
 	if (total.longest_ns)
 		text += " (longest " + common::FormatDuration(total.longest_ns) + ")";
-	return text + ": " + OnNetworkText(scene) + StalledTargetText(scene, Cause::Idle);
+	return text + ": " + OnNetworkText(scene) + (tcp.empty() ? "" : "; " + tcp) +
+	       StalledTargetText(scene, Cause::Idle);
 }
 
 std::string HeldSentence(const Scene &scene)

@@ -371,6 +371,11 @@ uint64_t IndexFacts(Run *run)
 	dropped += std::erase_if(run->loops, [](const ft_loop &l) { return !Sane(0, l.t_ns); });
 	dropped +=
 	    std::erase_if(run->sockets, [](const ft_socket &s) { return !Sane(s.before_ns, s.seen_ns); });
+	dropped += std::erase_if(run->tcp_events, [](const ft_tcp_event &e) { return !Sane(0, e.t_ns); });
+	dropped +=
+	    std::erase_if(run->tcp_states, [](const ft_tcp_state &s) { return !Sane(s.before_ns, s.t_ns); });
+	std::ranges::stable_sort(run->tcp_events, {}, &ft_tcp_event::t_ns);
+	std::ranges::stable_sort(run->tcp_states, {}, &ft_tcp_state::t_ns);
 	std::stable_sort(run->loops.begin(), run->loops.end(),
 			 [](const ft_loop &a, const ft_loop &b) { return a.t_ns < b.t_ns; });
 	std::stable_sort(run->sockets.begin(), run->sockets.end(),

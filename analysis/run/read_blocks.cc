@@ -488,6 +488,14 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 			run->sockets.push_back(s);
 		});
 		break;
+	case FT_BLOCK_TCP_EVENT:
+		ForRecords<ft_tcp_event>(f, block,
+					 [&](const ft_tcp_event &e) { run->tcp_events.push_back(e); });
+		break;
+	case FT_BLOCK_TCP_STATE:
+		ForRecords<ft_tcp_state>(f, block,
+					 [&](const ft_tcp_state &s) { run->tcp_states.push_back(s); });
+		break;
 	case FT_BLOCK_WRITES:
 		ForRecords<ft_writes>(f, block, [&](ft_writes w) {
 			w.tgid = IdOfAny(space, w.tgid);

@@ -100,9 +100,30 @@ bool OnOneHost(const Run &run)
 	return !SeveralHosts(run) && !run.servers.empty() && std::ranges::all_of(run.servers, IsLocalAddress);
 }
 
+// Whether what TCP did explains most of the time on the network.
+bool TcpExplains(const Explanation &e)
+{
+	return e.tcp.explained_ns() && e.tcp.explained_ns() >= e.tcp.network_ns / 2;
+}
+
+// "12 segments were retransmitted, the first after 203 ms (420 ms of 700 ms on the network)".
+std::string TcpClause(const Explanation &e)
+{
+	constexpr double nearly_all = 0.9;
+	const TcpFacts &f = e.tcp;
+	std::string text = TcpText(f, e.run);
+	text[0] = static_cast<char>(std::toupper(text[0]));
+	if (static_cast<double>(f.explained_ns()) < nearly_all * static_cast<double>(f.network_ns))
+		text += " (" + common::FormatDuration(f.explained_ns()) + " of the requests' " +
+			common::FormatDuration(f.network_ns) + " on the network)";
+	return text;
+}
+
 // What is known of time in which the server was idle and the load generator waited.
 std::string NetworkClause(const Explanation &e)
 {
+	if (TcpExplains(e))
+		return TcpClause(e);
 	if (NetworkIsSeen(e))
 		return "Requests or replies were outside the server's host";
 	return std::string("The server was idle and no answer came: ") +
@@ -125,9 +146,15 @@ std::string MeanwhileText(const Explanation &e, Cause cause)
 // How to find out what is not known.
 std::string NetworkAdvice(const Explanation &e)
 {
+	if (TcpExplains(e))
+		return e.tcp.nagle_ns * 2 >= e.tcp.explained_ns()
+			   ? " Set TCP_NODELAY at the end that holds data back."
+			   : "";
+	const std::string tcp = TcpText(e.tcp, e.run);
+	const std::string known = tcp.empty() ? "" : " TCP: " + tcp + ".";
 	if (NetworkIsSeen(e))
-		return "";
-	return MeanwhileText(e, Cause::Network) +
+		return known;
+	return known + MeanwhileText(e, Cause::Network) +
 	       (e.run.kernel_log_joined ? "" : " To see which, record with --requests.");
 }
 
@@ -187,7 +214,7 @@ std::string ShareText(const Explanation &e, Cause cause)
 // Clauses begin with a capital letter, unless they begin with a name.
 std::string Continued(std::string clause)
 {
-	for (const char *word : {"The ", "Requests ", "Hardware ", "Soft "})
+	for (const char *word : {"The ", "Requests ", "Replies ", "Hardware ", "Soft "})
 		if (clause.starts_with(word))
 			clause[0] = static_cast<char>(std::tolower(clause[0]));
 	return clause;
@@ -231,8 +258,8 @@ std::string WhyUnattributed(const Explanation &e)
 {
 	uint64_t dropped = 0, from_ns = UINT64_MAX, to_ns = 0;
 	for (const ft_drop &d : e.run.drops) {
-		if (d.source == FT_DROP_RING && d.detail == FT_DROP_REQUESTS)
-			continue; // of other requests
+		if (d.source == FT_DROP_RING && (d.detail == FT_DROP_REQUESTS || d.detail == FT_DROP_TCP))
+			continue; // of other requests; of the network
 		dropped += d.count;
 		from_ns = std::min(from_ns, d.start_ns);
 		to_ns = std::max(to_ns, d.end_ns);
@@ -314,7 +341,7 @@ Answer AnswerOf(const Explanation &e)
 	if (std::ranges::find(lead.causes, Cause::Held) != lead.causes.end())
 		answer.text += MeanwhileText(e, Cause::Held);
 	if (std::ranges::find(lead.causes, Cause::Network) != lead.causes.end()) {
-		answer.sure = NetworkIsSeen(e);
+		answer.sure = NetworkIsSeen(e) || TcpExplains(e);
 		answer.text += NetworkAdvice(e);
 	}
 	return answer;
@@ -383,6 +410,9 @@ const char *DroppedRecords(uint32_t kind)
 	case FT_BLOCK_CONNECTION:
 	case FT_BLOCK_REQUEST:
 		return "requests";
+	case FT_BLOCK_TCP_EVENT:
+	case FT_BLOCK_TCP_STATE:
+		return "records of what TCP did";
 	case FT_BLOCK_SAMPLE:
 		return "metric samples";
 	case FT_BLOCK_CPU_SAMPLE:
@@ -411,6 +441,8 @@ std::string DropText(const Run &run, const ft_drop &d)
 			return "file write totals (ring full)";
 		if (d.detail == FT_DROP_REQUESTS)
 			return "events of requests (ring full)";
+		if (d.detail == FT_DROP_TCP)
+			return "events of TCP (too many in a short time)";
 		if (d.detail == FT_DROP_THREAD_EVENT)
 			return "thread events (ring full)";
 		return std::string(d.detail == FT_ITERATION ? "iteration"

@@ -152,6 +152,9 @@ const char *DroppedKind(uint32_t kind)
 	case FT_BLOCK_CPU_SAMPLE:
 	case FT_BLOCK_COUNTERS:
 		return "cpu-sample";
+	case FT_BLOCK_TCP_EVENT:
+	case FT_BLOCK_TCP_STATE:
+		return "tcp";
 	default:
 		return "record";
 	}
@@ -179,6 +182,8 @@ std::string DropWhat(const Run &run, const ft_drop &d)
 		return "writes";
 	case FT_DROP_REQUESTS:
 		return "requests";
+	case FT_DROP_TCP:
+		return "tcp";
 	case FT_ITERATION:
 		return "iteration";
 	default:
@@ -191,6 +196,22 @@ Out AllLatenciesJson(const Latencies &l)
 	Out latencies = LatenciesJson<Out>(l);
 	latencies["mean"] = l.mean;
 	return latencies;
+}
+
+Out TcpJson(const TcpFacts &f)
+{
+	return {{"network_ns", f.network_ns},
+		{"retransmission_ns", f.retransmission_ns},
+		{"client_window_ns", f.client_window_ns},
+		{"server_window_ns", f.server_window_ns},
+		{"nagle_ns", f.nagle_ns},
+		{"retransmitted", f.retransmitted},
+		{"connections_retransmitted", f.connections},
+		{"first_after_ns", f.first_after_ns},
+		{"resets_by_server", f.resets_by_server},
+		{"resets_by_client", f.resets_by_client},
+		{"nagle_seen", f.nagle_seen},
+		{"dropped", f.dropped}};
 }
 
 Out SplitJson(const NetworkSplit &split)
@@ -235,6 +256,8 @@ Out RequestsJson(const Explanation &e)
 		requests["network_split"]["requests"] = b.split.requests;
 		requests["network_split"]["known"] = b.joined;
 	}
+	if (e.tcp.any())
+		requests["tcp"] = TcpJson(e.tcp);
 	if (e.blame.arrivals.known)
 		requests["by_arrival"] = {{"count", e.blame.arrivals.known},
 					  {"latency_ns", AllLatenciesJson(e.blame.arrivals.latencies)},
@@ -394,6 +417,8 @@ Out EpisodeJson(const Explanation &e, const Episode &episode)
 		   {"hops", hops},
 		   {"evidence", episode.evidence},
 		   {"activities", ActivitiesJson(episode.own_code)}};
+	if (episode.tcp.any())
+		one["tcp"] = TcpJson(episode.tcp);
 	if (const EpisodeAnswers &a = episode.answers; a.known)
 		one["answers"] = {{"known", a.known},
 				  {"unread_ns", a.unread_ns},

@@ -150,7 +150,7 @@ bool IsOfTime(const ft_drop &d)
 		return false;
 	case FT_DROP_RING:
 		return d.detail != FT_DROP_BLOCK_IO && d.detail != FT_DROP_CPU_SAMPLE &&
-		       d.detail != FT_DROP_WRITES && d.detail != FT_DROP_REQUESTS;
+		       d.detail != FT_DROP_WRITES && d.detail != FT_DROP_REQUESTS && d.detail != FT_DROP_TCP;
 	case FT_DROP_DISK:
 		return d.detail == FT_BLOCK_SPAN || d.detail == FT_BLOCK_TALLY || d.detail == FT_BLOCK_THREAD;
 	default:

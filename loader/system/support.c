@@ -50,6 +50,27 @@ bool support_has_tracepoint(const char *name)
 	return tracepoint_arguments(name) >= 0;
 }
 
+bool support_sees_drops(void)
+{
+	return tracepoint_arguments("kfree_skb") >= 3;
+}
+
+bool support_enum_name(const char *enumeration, uint32_t value, char *text, size_t bytes)
+{
+	struct btf *btf = kernel_btf();
+	int id = btf ? btf__find_by_name_kind(btf, enumeration, BTF_KIND_ENUM) : -1;
+	if (id < 0)
+		return false;
+	const struct btf_type *t = btf__type_by_id(btf, (__u32)id);
+	const struct btf_enum *e = btf_enum(t);
+	for (int i = 0; i < btf_vlen(t); i++)
+		if ((uint32_t)e[i].val == value) {
+			snprintf(text, bytes, "%s", btf__name_by_offset(btf, e[i].name_off));
+			return true;
+		}
+	return false;
+}
+
 bool support_has_event(const char *event)
 {
 	static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
@@ -356,6 +377,13 @@ static void probe_parts(struct support *s)
 	    support_has_tracepoint("writeback_dirty_folio") || support_has_tracepoint("writeback_dirty_page");
 	add(s, "writeback_dirty_folio", NEED_PART, "the process whose data writeback writes is not recorded",
 	    writes, "this kernel has no such tracepoint in its BTF");
+	add_tracepoint(s, "tcp_retransmit_skb", NEED_PART,
+		       "TCP segments that were sent again are not recorded");
+	add_tracepoint(s, "tcp_receive_reset", NEED_PART, "TCP resets that arrived are not recorded");
+	add_tracepoint(s, "tcp_send_reset", NEED_PART, "TCP resets that were sent are not recorded");
+	add(s, "kfree_skb with reasons", NEED_PART,
+	    "packets of the server that this host dropped are not recorded", support_sees_drops(),
+	    "its tracepoint has no reasons (Linux 5.17 has them)");
 	add_fault_begin(s);
 	add_tracepoint(s, "mm_page_alloc", NEED_PART, "cow-copy and cow-reuse cannot be distinguished");
 	add_tracepoint(

@@ -37,7 +37,6 @@ enum {
 	SHARE_QUIET = 2000,
 	SHARE_TABLES = 20, /* of the tables, while connections are new: no server waits for those reads */
 	INSTANCES_MAX = 4096,
-	NAMESPACES_MAX = 16,
 	SOCKETS_MAX = 65536,
 	TRIES = 4,
 	ANSWER_BYTES = 32768,
@@ -63,7 +62,7 @@ struct sockets {
 	struct ft_writer *writer;
 	struct instance instances[INSTANCES_MAX];
 	size_t instance_count;
-	int diag[NAMESPACES_MAX]; /* netlink sockets, one per network namespace */
+	struct diag diag[NAMESPACES_MAX];
 	size_t diag_count;
 	uint64_t device; /* device number of the sockets' inodes, in the format of fdinfo; 0: unknown */
 	struct known_socket *by_inode; /* hash table */
@@ -87,7 +86,7 @@ static int open_diag(void)
 	return socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 }
 
-static uint64_t namespace_of(pid_t pid)
+uint64_t network_namespace(pid_t pid)
 {
 	char path[64];
 	struct stat st;
@@ -119,23 +118,21 @@ static int open_diag_of(pid_t pid)
 	return fd;
 }
 
-static void open_namespaces(struct sockets *s, const pid_t *pids, size_t count)
+size_t diag_open(struct diag all[NAMESPACES_MAX], const pid_t *pids, size_t count)
 {
-	uint64_t seen[NAMESPACES_MAX] = {namespace_of(0)};
-	size_t namespaces = 1;
-	s->diag[s->diag_count] = open_diag();
-	s->diag_count += s->diag[s->diag_count] >= 0;
-	for (size_t i = 0; i < count && s->diag_count < NAMESPACES_MAX && namespaces < NAMESPACES_MAX; i++) {
-		uint64_t space = namespace_of(pids[i]);
-		bool known = space == 0;
-		for (size_t k = 0; k < namespaces; k++)
-			known |= seen[k] == space;
-		if (known)
-			continue;
-		seen[namespaces++] = space;
-		s->diag[s->diag_count] = open_diag_of(pids[i]);
-		s->diag_count += s->diag[s->diag_count] >= 0;
+	size_t opened = 0;
+	struct diag one = {open_diag(), network_namespace(0)};
+	if (one.fd >= 0)
+		all[opened++] = one;
+	for (size_t i = 0; i < count && opened < NAMESPACES_MAX; i++) {
+		one.netns = network_namespace(pids[i]);
+		bool known = one.netns == 0 || one.netns == network_namespace(0);
+		for (size_t k = 0; k < opened; k++)
+			known |= all[k].netns == one.netns;
+		if (!known && (one.fd = open_diag_of(pids[i])) >= 0)
+			all[opened++] = one;
 	}
+	return opened;
 }
 
 /* fdinfo uses the kernel's format of device numbers: 12 bits and 20 bits. */
@@ -158,7 +155,7 @@ struct sockets *sockets_open(struct ft_writer *writer, const pid_t *pids, size_t
 		return NULL;
 	s->writer = writer;
 	s->device = device_of_sockets();
-	open_namespaces(s, pids, count);
+	s->diag_count = diag_open(s->diag, pids, count);
 	return s;
 }
 
@@ -380,7 +377,7 @@ static void tell_who(struct sockets *s)
 	if (!any_without_peer(s, 0))
 		return;
 	for (size_t i = 0; i < s->diag_count; i++)
-		tell_unix(s, s->diag[i]);
+		tell_unix(s, s->diag[i].fd);
 	pid_t last_pid = 0; /* the TCP tables take milliseconds */
 	for (size_t i = 0; i < s->instance_count; i++) {
 		pid_t pid = s->instances[i].pid;
@@ -456,7 +453,7 @@ void sockets_close(struct sockets *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->diag_count; i++)
-		close(s->diag[i]);
+		close(s->diag[i].fd);
 	hash_free_all(struct known_socket, s->by_inode);
 	free(s->text.bytes);
 	free(s);

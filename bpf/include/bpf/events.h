@@ -270,6 +270,7 @@ enum ft_drop_slot {
 	FT_DROP_SLOT_WRITES,
 	FT_DROP_SLOT_UNWIND,   /* counted by the recorder: a stack that it had no time to resolve */
 	FT_DROP_SLOT_REQUESTS, /* counted by the programs of request_events.h */
+	FT_DROP_SLOT_TCP,      /* counted by those of tcp_events.h */
 	FT_DROP_SLOTS,
 };
 

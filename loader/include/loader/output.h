@@ -184,6 +184,7 @@ struct drain {
 	struct ft_span *open; /* when the threads' open states were last requested */
 	size_t open_count, open_room;
 	uint64_t spans, tallies, io;
+	bool slow_iteration; /* one of 1 ms or more since the last tick */
 };
 
 /* An event_handler (programs.h). The context is a struct drain. */

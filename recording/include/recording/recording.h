@@ -64,6 +64,8 @@ enum ft_block_kind {
 	FT_BLOCK_PROBE = 25,	  /* struct ft_probe */
 	FT_BLOCK_OPEN = 26,	  /* struct ft_span: the state that a thread is in, so far */
 	FT_BLOCK_COUNTERS = 27,	  /* struct ft_counters */
+	FT_BLOCK_TCP_EVENT = 28,  /* struct ft_tcp_event */
+	FT_BLOCK_TCP_STATE = 29,  /* struct ft_tcp_state */
 	FT_BLOCK_KINDS,		  /* not a kind: one more than the last */
 };
 
@@ -218,7 +220,8 @@ enum {
 	FT_DROP_THREAD_EVENT = 102,
 	FT_DROP_CPU_SAMPLE = 103,
 	FT_DROP_WRITES = 104,
-	FT_DROP_REQUESTS = 105 /* events of the request hooks */
+	FT_DROP_REQUESTS = 105, /* events of the request hooks */
+	FT_DROP_TCP = 106,	/* struct ft_tcp_event; also those beyond the limit of events per time */
 };
 
 /* Events lost: how many, of what, and when (between two reads of the counter). */
@@ -316,6 +319,51 @@ struct ft_socket {
 	uint32_t pad;
 };
 enum { FT_SOCKET_GONE = -1 };
+
+enum { FT_ADDRESS_BYTES = 16, FT_TCP_REASON_BYTES = 32 };
+
+/* A TCP connection, as the end on the recording host sees it. Of two recorded ends either may be local. */
+struct ft_tcp_ends {
+	uint8_t local[FT_ADDRESS_BYTES]; /* IPv6, or IPv4-mapped */
+	uint8_t peer[FT_ADDRESS_BYTES];
+	uint16_t local_port;
+	uint16_t peer_port;
+};
+
+/* What TCP did with a connection of a recorded server, at either end on this host. */
+struct ft_tcp_event {
+	uint64_t t_ns;
+	struct ft_tcp_ends ends;
+	uint8_t what; /* enum ft_tcp_what */
+	uint8_t pad[3];
+	/* of a dropped packet: the kernel's reason without SKB_DROP_REASON_ ("QDISC_DROP"), or the function
+	 * that dropped it ("veth_xmit"); zero-filled text, "" if unknown */
+	char reason[FT_TCP_REASON_BYTES];
+};
+
+/* What TCP waits for: a connection of a recorded server that had unsent bytes, or whose counters had grown
+ * since the last look at it. */
+struct ft_tcp_state {
+	uint64_t t_ns;
+	uint64_t before_ns; /* the look before, or when looking began; 0: unknown */
+	struct ft_tcp_ends ends;
+	uint8_t state;	  /* the kernel's number: 1 established */
+	uint8_t ca_state; /* likewise: 0 open, 1 disorder, 2 congestion window reduced, 3 recovery, 4 loss */
+	uint8_t timeouts; /* unanswered retransmission time-outs in sequence */
+	uint8_t probes;	  /* unanswered probes of a closed window */
+	uint32_t unsent_bytes;
+	uint32_t unacked;	    /* segments that were sent and not acknowledged */
+	uint32_t window_bytes;	    /* that the peer offers; FT_TCP_UNKNOWN_WINDOW */
+	uint32_t congestion_window; /* segments */
+	uint32_t segment_bytes;	    /* the most in a segment */
+	uint32_t rtt_us, rto_us;
+	uint32_t sent_ms, acked_ms;   /* since when nothing was sent, and no acknowledgment came */
+	uint32_t unread_bytes;	      /* received, and not read by the process */
+	uint32_t retransmitted;	      /* this and the next two: since before_ns */
+	uint32_t receiver_limited_us; /* the peer's window was full, with bytes to send */
+	uint32_t sender_limited_us;   /* the send buffer was full */
+};
+enum { FT_TCP_UNKNOWN_WINDOW = -1 };
 
 enum ft_client_flags {
 	FT_CLIENT_HASHED = 1,	 /* client_address has random bytes, the same ones for the same address */

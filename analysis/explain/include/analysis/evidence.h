@@ -135,6 +135,34 @@ struct EpisodeAnswers {
 	OnTheWay way = {}; // summed over them
 };
 
+// What TCP did with the connections of slow requests while these waited, as a recorded host's kernel saw it.
+// The times are parts of the requests' time on the network; the rest of it is unexplained.
+struct TcpFacts {
+	uint64_t network_ns = 0;			     // of the requests
+	uint64_t retransmission_ns = 0;			     // until a segment was sent again
+	uint64_t client_window_ns = 0, server_window_ns = 0; // this end's receive window was full
+	uint64_t nagle_ns = 0; // unsent data waited for the acknowledgment of earlier data
+	uint64_t retransmitted = 0, connections = 0; // segments, and on how many connections
+	uint64_t first_after_ns = 0;		     // after the request was sent
+	uint64_t resets_by_server = 0, resets_by_client = 0;
+	uint64_t nagle_seen = 0; // by looks, of which there are at most ten per second
+	uint64_t nagle_longest_ns = 0;
+	std::map<std::string, uint64_t>
+	    dropped;			       // packets that a recorded host dropped, by the kernel's reason
+	std::map<uint32_t, uint64_t> nagle_at; // of nagle_seen, by the server's port; 0: at the client
+
+	uint64_t explained_ns() const
+	{
+		return retransmission_ns + client_window_ns + server_window_ns + nagle_ns;
+	}
+	bool any() const
+	{
+		return explained_ns() || retransmitted || resets_by_server || resets_by_client ||
+		       nagle_seen || !dropped.empty();
+	}
+	void Add(const TcpFacts &other);
+};
+
 struct Episode {
 	uint64_t start_ns = 0; // CLOCK_MONOTONIC: the first request was due
 	uint64_t end_ns = 0;
@@ -145,6 +173,7 @@ struct Episode {
 	std::vector<EpisodeCause> causes; // largest first
 	std::vector<EpisodeHop> hops;	  // largest first
 	EpisodeAnswers answers;
+	TcpFacts tcp;
 	std::vector<std::string> evidence;
 	std::vector<Cause> evidence_of; // the causes of the first of these sentences, in the same order
 	OwnCode own_code;		// of the thread that served its worst request, in [since_ns, end_ns]
@@ -171,6 +200,15 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		  const Activities &activities, size_t limit, size_t episodes_limit,
 		  std::vector<Episode> *episodes, const Clients &clients = {}, const Cover &cover = {},
 		  Culprits *culprits = nullptr);
+
+// Whether a connection holds back a small segment until earlier ones are acknowledged: Nagle's algorithm, or
+// a program that corked it. The kernel reports no TCP_NODELAY, but with it such a segment is sent at once.
+bool WaitsForDelayedAck(const ft_tcp_state &s);
+// Fills `tcp` of the episodes of blame.slow. Returns the sum.
+TcpFacts FindTcp(const Run &run, const Blame &blame, std::vector<Episode> *episodes);
+// "12 segments were retransmitted, the first after 203 ms; this host dropped 11 packets (QDISC_DROP)"; "" if
+// nothing is known.
+std::string TcpText(const TcpFacts &facts, const Run &run);
 
 // Indices of the episodes with the most time, at most `limit`, largest first.
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit);

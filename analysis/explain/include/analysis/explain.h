@@ -184,6 +184,7 @@ struct Explanation {
 	std::vector<RequestGroup> by_client, by_command;
 	Peaks peaks;				 // of all answered requests; empty without a request log
 	std::vector<Episode> episodes;		 // by start
+	TcpFacts tcp;				 // of all of them
 	Lead lead;				 // what the answer speaks of
 	Culprits culprits;			 // behind the causes that it names
 	std::vector<Account> accounts;		 // per thread of the run

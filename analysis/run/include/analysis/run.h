@@ -480,6 +480,8 @@ struct Run {
 	    cpu_slices;		    // by CPU and start, each once; only slices during which a thread waited
 	std::vector<ft_loop> loops; // by time
 	std::vector<ft_socket> sockets;		 // by inode and time
+	std::vector<ft_tcp_event> tcp_events;	 // by time
+	std::vector<ft_tcp_state> tcp_states;	 // likewise
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", if the recorder knew it
 	std::vector<Series> series;
 	std::vector<std::string>

@@ -63,7 +63,7 @@ struct feature {
 	char why[160]; /* if not available: what was tried and its result */
 };
 
-enum { SUPPORT_FEATURES = 40 };
+enum { SUPPORT_FEATURES = 48 };
 
 struct support {
 	char kernel[65]; /* uname -r */
@@ -107,6 +107,10 @@ bool support_has_function(const char *name);
 
 /* Whether the kernel has a raw tracepoint of this name with BTF. Call support_probe first. */
 bool support_has_tracepoint(const char *name);
+/* Whether the kernel tells why it drops a packet (5.17). */
+bool support_sees_drops(void);
+/* The name of an enumerator of the kernel. False: no such one. */
+bool support_enum_name(const char *enumeration, uint32_t value, char *text, size_t bytes);
 
 /* Returns how many arguments a kernel function has, or -1 if it lacks the function. */
 int support_function_arguments(const char *name);

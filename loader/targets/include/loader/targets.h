@@ -90,6 +90,44 @@ enum { PEERS_MAX = 64, LOCAL_ENDS_MAX = 1024 };
  * local port. */
 void peers_put(json_t *object, pid_t pid);
 
+/* Netlink sockets that tell about sockets (sock_diag), one per network namespace. */
+
+enum { NAMESPACES_MAX = 16 };
+
+struct diag {
+	int fd;
+	uint64_t netns; /* the inode of the namespace */
+};
+
+/* The inode of a process' network namespace (0: this process'), or 0 if it cannot be read. */
+uint64_t network_namespace(pid_t pid);
+/* Opens one for this process' namespace and for each further one of the processes, which needs
+ * CAP_SYS_ADMIN. Returns their number. */
+size_t diag_open(struct diag all[NAMESPACES_MAX], const pid_t *pids, size_t count);
+
+/* What TCP did with the connections of recorded servers, at both ends if these are on this host: segments
+ * that were sent again, resets and dropped packets, by programs that are always attached; and what
+ * connections wait for, by looks, at most ten per second while something is slow and at most one part in 500
+ * of the time. */
+
+struct tcp;
+
+/* Loads the programs that this kernel supports. `pids`: the targets, in whose network namespaces connections
+ * are looked at; connections in namespaces of later targets are not. NULL: see errno. */
+struct tcp *tcp_open(const pid_t *pids, size_t count);
+/* Returns 0 or a negative errno. */
+int tcp_attach(struct tcp *t);
+/* What a target listens on and is connected to, as in the manifest (descriptions_add), from now on. */
+void tcp_target(struct tcp *t, const json_t *target);
+/* Writes what was seen. `slow`: something was since the last call. Call it at every tick. */
+void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns);
+/* How many events were not recorded: too many in a short time. */
+uint64_t tcp_lost(const struct tcp *t);
+struct bpf_object;
+/* The programs, for their cost. NULL: none. */
+struct bpf_object *tcp_programs(const struct tcp *t);
+void tcp_close(struct tcp *t);
+
 /* Which sockets are in the epoll instances that the targets' threads wait for: the serving thread of each
  * connection. They are read at intervals instead of traced, because a tracepoint of epoll_ctl would slow
  * every system call of the host. A delay is harmless: the inode number shows that a socket is new and was in
