@@ -21,6 +21,7 @@ struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct ring_map ring SEC(".maps");
+struct cpu_chunks_map cpu_chunks SEC(".maps");
 
 struct cpu_state cpus[FT_MAX_CPUS];
 __u64 drops[FT_DROP_SLOTS];

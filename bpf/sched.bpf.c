@@ -5,6 +5,18 @@
 
 enum { PF_KTHREAD = 0x200000 };
 
+/* The slices of this CPU are about to be overwritten. */
+static __noinline int keep_slices(struct cpu_state *c)
+{
+	u32 key = (bpf_get_smp_processor_id() & (FT_MAX_CPUS - 1)) * FT_CPU_CHUNKS +
+		  (c->chunks & (FT_CPU_CHUNKS - 1));
+	struct cpu_chunk *chunk = bpf_map_lookup_elem(&cpu_chunks, &key);
+	if (chunk)
+		__builtin_memcpy(chunk->slices, c->slices, sizeof chunk->slices);
+	c->chunks++;
+	return 0;
+}
+
 static __always_inline int on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
 				     u32 state)
 {
@@ -19,6 +31,8 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 			switch_out(st, prev, now, preempt || state == 0, state);
 	}
 	u32 i = (c->newest + 1) & (FT_CPU_SLICES - 1);
+	if (i == 0)
+		keep_slices(c);
 	struct cpu_slice *s = &c->slices[i];
 	s->start_ns = now;
 	s->host_tid = (u32)next->pid;

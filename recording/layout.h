@@ -65,6 +65,7 @@ _Static_assert(sizeof(struct ft_index_entry) == 40, "index entry");
 _Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
 _Static_assert(sizeof(struct ft_cpu_sample) == 24, "cpu sample");
 _Static_assert(sizeof(struct ft_counters) == 32, "counters");
+_Static_assert(sizeof(struct ft_load_tcp) == 48, "TCP of the load generator");
 
 /* Bytes of one record of a kind, or 0 for kinds that are not arrays of a struct. */
 static inline uint32_t ft_record_size(unsigned kind)
@@ -105,6 +106,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_cpu_sample);
 	case FT_BLOCK_COUNTERS:
 		return sizeof(struct ft_counters);
+	case FT_BLOCK_LOAD_TCP:
+		return sizeof(struct ft_load_tcp);
 	default:
 		return 0;
 	}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "analysis/blame.h"
 #include "analysis/run.h"
@@ -57,6 +58,20 @@ void FindLandmarks(const Run &run, Landmarks *landmarks)
 		else if (s.owner == FT_FORK && !s.off_cpu)
 			landmarks->forks.push_back(i);
 	}
+}
+
+bool IsEvidentNetwork(const EpisodeCause &cause)
+{
+	return cause.cause == Cause::Network && cause.share >= kMinEvidenceShare;
+}
+
+std::set<uint32_t> SlowConnections(const Blame &blame, uint32_t episode)
+{
+	std::set<uint32_t> connections;
+	for (const SlowRequest &r : blame.slow)
+		if (r.episode == episode)
+			connections.insert(r.connection);
+	return connections;
 }
 
 } // namespace
@@ -183,6 +198,12 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			e.evidence.push_back(std::move(text));
 			e.evidence_of.push_back(cause.cause);
 		}
+		if (std::string text =
+			std::ranges::any_of(e.causes, IsEvidentNetwork)
+			    ? LoadTcpSentence(run, SlowConnections(blame, index), e.start_ns, e.end_ns, e.worst_ns)
+			    : "";
+		    !text.empty())
+			e.evidence.push_back(std::move(text));
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())
 			e.evidence.push_back(std::move(text));
 		for (std::string &text : MemoryEventSentences(run, e.since_ns, e.end_ns))

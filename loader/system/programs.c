@@ -192,6 +192,11 @@ int programs_load(struct programs **out, const struct support *support, const st
 	int err = s ? 0 : -errno;
 	if (err)
 		goto fail;
+	const int cpus = libbpf_num_possible_cpus();
+	err = bpf_map__set_max_entries(s->maps.cpu_chunks,
+				       (cpus > 0 ? (uint32_t)cpus : FT_MAX_CPUS) * FT_CPU_CHUNKS);
+	if (err)
+		goto fail;
 	s->rodata->has_task_storage = support->has_task_storage;
 	s->rodata->has_prev_state_arg = support->has_prev_state_arg;
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;

@@ -115,8 +115,8 @@ TEST_CASE("culprit: the threads that held the CPU")
 		ft_span &s = b.Off(FT_RUN_QUEUE, 45 * ms, 45 * ms, 95 * ms);
 		s.cpu = 1;
 		CHECK(CulpritOf(&b) ==
-		      "redis-server (100) waited 80.0 ms on the run queue; which threads held the "
-		      "CPU is known for 30.0 ms of it");
+		      "redis-server (100) waited 80.0 ms for a CPU: stress-ng (4321) held it for 30.0 ms; who "
+		      "had it for 50.0 ms was not recorded: perf sched record shows it");
 	}
 	SECTION("two programs")
 	{
