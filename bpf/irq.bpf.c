@@ -183,12 +183,12 @@ int COUNTED_PROG(irq_handler_exit)
 /* Bit 32 of the argument distinguishes a local vector from a device's interrupt number. */
 #define LOCAL_VECTOR(name)                                                                                   \
 	SEC("tp_btf/" #name "_entry")                                                                        \
-	int COUNTED_PROG(name##_entry, int vector)                                                               \
+	int COUNTED_PROG(name##_entry, int vector)                                                           \
 	{                                                                                                    \
 		return begin(FT_HARD_INTERRUPTS, 1ull << 32 | (u32)vector);                                  \
 	}                                                                                                    \
 	SEC("tp_btf/" #name "_exit")                                                                         \
-	int COUNTED_PROG(name##_exit)                                                                            \
+	int COUNTED_PROG(name##_exit)                                                                        \
 	{                                                                                                    \
 		return end(FT_HARD_INTERRUPTS);                                                              \
 	}

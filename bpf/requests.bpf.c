@@ -480,7 +480,8 @@ int COUNTED_PROG(request_read, struct sock *sk, int ret, int flags)
 
 /* Of IPv6 too. */
 SEC("fexit/tcp_recvmsg")
-int COUNTED_PROG(request_read_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int flags, int *address, int ret)
+int COUNTED_PROG(request_read_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int flags, int *address,
+		 int ret)
 {
 	was_read(sk, ret, flags, BY_FUNCTIONS);
 	return 0;
@@ -489,7 +490,7 @@ int COUNTED_PROG(request_read_tcp, struct sock *sk, struct msghdr *m, u64 bytes,
 /* Until 5.18. */
 SEC("fexit/tcp_recvmsg")
 int COUNTED_PROG(request_read_tcp_old, struct sock *sk, struct msghdr *m, u64 bytes, int nonblock, int flags,
-	     int *address, int ret)
+		 int *address, int ret)
 {
 	was_read(sk, ret, flags, BY_FUNCTIONS);
 	return 0;

@@ -24,13 +24,13 @@ struct exit_args {
 	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
 	int enter_##name(struct enter_args *ctx)                                                             \
 	{                                                                                                    \
-		COUNT_RUN(enter_##name);                                                                   \
+		COUNT_RUN(enter_##name);                                                                     \
 		return call_begins(FT_FSYNC, ctx->args[0], (u64)ctx->number);                                \
 	}                                                                                                    \
 	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
 	int exit_##name(void *ctx)                                                                           \
 	{                                                                                                    \
-		COUNT_RUN(exit_##name);                                                                    \
+		COUNT_RUN(exit_##name);                                                                      \
 		return fsync_ends();                                                                         \
 	}
 
@@ -38,13 +38,13 @@ struct exit_args {
 	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
 	int enter_##name(struct enter_args *ctx)                                                             \
 	{                                                                                                    \
-		COUNT_RUN(enter_##name);                                                                   \
+		COUNT_RUN(enter_##name);                                                                     \
 		return call_begins(FT_FORK, 0, flags);                                                       \
 	}                                                                                                    \
 	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
 	int exit_##name(struct exit_args *ctx)                                                               \
 	{                                                                                                    \
-		COUNT_RUN(exit_##name);                                                                    \
+		COUNT_RUN(exit_##name);                                                                      \
 		return fork_ends(ctx->ret);                                                                  \
 	}
 
@@ -61,13 +61,13 @@ FORK_CALL(vfork, 0)
 	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
 	int enter_##name(void *ctx)                                                                          \
 	{                                                                                                    \
-		COUNT_RUN(enter_##name);                                                                   \
+		COUNT_RUN(enter_##name);                                                                     \
 		return wait_begins();                                                                        \
 	}                                                                                                    \
 	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
 	int exit_##name(struct exit_args *ctx)                                                               \
 	{                                                                                                    \
-		COUNT_RUN(exit_##name);                                                                    \
+		COUNT_RUN(exit_##name);                                                                      \
 		return wait_ends(ctx->ret);                                                                  \
 	}
 

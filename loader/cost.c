@@ -11,7 +11,7 @@ enum {
 	RUNS_ENOUGH = 20, /* in a window, for the runs before it: fewer are kept for the next one */
 	GAP_SHORTEST_MS = 100,
 	GAP_LONGEST_MS = 5000,
-	GAPS = 12,	    /* a gap is at most a twelfth of the time before it */
+	GAPS = 12,	   /* a gap is at most a twelfth of the time before it */
 	ALIGNED_MS = 1000, /* of a gap that is the longest: a slice of requests begins at 0 */
 };
 
@@ -33,8 +33,8 @@ void cost_window(struct cost_account *a, const struct program_cost *costs, size_
 		const uint64_t sampled = c->sampled - p->sampled;
 		if (sampled < RUNS_ENOUGH)
 			continue;
-		p->ns += (double)(c->runs - p->runs) * (double)(c->sampled_ns - p->sampled_ns) /
-			 (double)sampled;
+		p->ns +=
+		    (double)(c->runs - p->runs) * (double)(c->sampled_ns - p->sampled_ns) / (double)sampled;
 		p->runs = c->runs;
 		p->sampled = c->sampled;
 		p->sampled_ns = c->sampled_ns;

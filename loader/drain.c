@@ -113,10 +113,8 @@ static void write_slice(struct drain *d, uint32_t cpu, unsigned place, const str
 {
 	if (!holder->start_ns || holder->start_ns >= *until_ns)
 		return;
-	struct ft_cpu_slice slice = {.start_ns = holder->start_ns,
-				     .end_ns = *until_ns,
-				     .tid = holder->tid,
-				     .cpu = (uint16_t)cpu};
+	struct ft_cpu_slice slice = {
+	    .start_ns = holder->start_ns, .end_ns = *until_ns, .tid = holder->tid, .cpu = (uint16_t)cpu};
 	memcpy(slice.comm.raw, holder->comm, sizeof slice.comm.raw);
 	if (!slice_is_written(d, cpu, place, &slice))
 		ft_writer_record(d->writer, FT_BLOCK_CPU_SLICE, &slice);

@@ -198,10 +198,10 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			e.evidence.push_back(std::move(text));
 			e.evidence_of.push_back(cause.cause);
 		}
-		if (std::string text =
-			std::ranges::any_of(e.causes, IsEvidentNetwork)
-			    ? LoadTcpSentence(run, SlowConnections(blame, index), e.start_ns, e.end_ns, e.worst_ns)
-			    : "";
+		if (std::string text = std::ranges::any_of(e.causes, IsEvidentNetwork)
+					   ? LoadTcpSentence(run, SlowConnections(blame, index), e.start_ns,
+							     e.end_ns, e.worst_ns)
+					   : "";
 		    !text.empty())
 			e.evidence.push_back(std::move(text));
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())

@@ -229,9 +229,9 @@ struct HolderByName {
 	std::set<int> cpus;
 };
 
-// What TCP did with the load generator's sockets of these connections in [start, end], by the looks of the load
-// generator: "the load generator's sockets retransmitted 2 segments on 1 connection". "" if it did not look, or
-// not at all of them and nothing happened.
+// What TCP did with the load generator's sockets of these connections in [start, end], by the looks of the
+// load generator: "the load generator's sockets retransmitted 2 segments on 1 connection". "" if it did not
+// look, or not at all of them and nothing happened.
 std::string LoadTcpSentence(const Run &run, const std::set<uint32_t> &connections, uint64_t start_ns,
 			    uint64_t end_ns, uint64_t worst_ns);
 

@@ -336,9 +336,7 @@ constexpr Table kRuns{
     Field{"helper_deaths", kInt, [](auto &r) { return HelperDeaths(r.run); }},
     Field{"main_loop_stalls", kInt, [](auto &r) { return r.run.cost.main_loop_stalls; }},
     Field{"bpf_ns", kInt,
-	  [](auto &r) {
-		  return r.run.cost.bpf_known ? std::optional(r.run.cost.bpf_ns) : std::nullopt;
-	  },
+	  [](auto &r) { return r.run.cost.bpf_known ? std::optional(r.run.cost.bpf_ns) : std::nullopt; },
 	  "recording cost: run time of the BPF programs"},
     Field{"recorder_cpu_ns", kInt, [](auto &r) { return r.run.cost.recorder_cpu_ns; }},
     Field{"unknown_ns", kInt, [](auto &r) { return r.of.RowOf(Cause::Unknown).total_ns(); }},

@@ -320,9 +320,10 @@ void WarnOfRecorder(Run *run)
 						" ended or hung " + common::Plural(count, "time", "times") +
 						" and was started again");
 	if (const uint64_t stalls = run->cost.main_loop_stalls)
-		run->warnings.push_back(common::Plural(stalls, "round", "rounds") +
-					" of the recorder's main loop took over a second: it waited for a CPU "
-					"or for memory");
+		run->warnings.push_back(
+		    common::Plural(stalls, "round", "rounds") +
+		    " of the recorder's main loop took over a second: it waited for a CPU "
+		    "or for memory");
 }
 
 void FindExtent(Run *run)

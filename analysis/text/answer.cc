@@ -666,8 +666,9 @@ std::string CostText(const Explanation &e)
 			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + common::FormatCount(runs) +
 			" runs of " + common::FormatDuration(c.bpf_ns / runs) + " on average";
 	else
-		text += "ran " + common::Plural(runs, "time", "times") + "; the time of a run is not known: " +
-			"the kernel timed them in " + common::Plural(c.windows.value_or(0), "window", "windows") +
+		text += "ran " + common::Plural(runs, "time", "times") +
+			"; the time of a run is not known: " + "the kernel timed them in " +
+			common::Plural(c.windows.value_or(0), "window", "windows") +
 			" only (a recording of 2 s has enough)";
 	text += "; the recorder took " + common::FormatDuration(c.recorder_cpu_ns) + " of CPU";
 	if (wall > 0)

@@ -266,7 +266,8 @@ void log_tcp(struct log_lane *lane)
 
 void log_lane_flush(struct log_lane *lane, uint64_t now_ns)
 {
-	if (lane->log && lane->open && (lane->open->requests.count || lane->open->socket_count || lane->open->tcp_count))
+	if (lane->log && lane->open &&
+	    (lane->open->requests.count || lane->open->socket_count || lane->open->tcp_count))
 		log_lane_next(lane, now_ns);
 }
 

@@ -379,8 +379,8 @@ struct Cost {
 	bool bpf_ns_is_estimate = false;
 	bool bpf_known = false;		 // bpf_ns is; the runs of programs are known in any case
 	std::optional<uint64_t> windows; // in which the kernel timed programs; none: runs are estimates too
-	uint64_t recorder_cpu_ns = 0; // while it recorded
-	uint64_t load_cpu_ns = 0;     // before that; 0: included in the above (old recordings)
+	uint64_t recorder_cpu_ns = 0;	 // while it recorded
+	uint64_t load_cpu_ns = 0;	 // before that; 0: included in the above (old recordings)
 	uint64_t recorder_rss_bytes = 0;
 	std::vector<ProgramCost> programs;
 	// Since the recorder began.
@@ -484,7 +484,7 @@ struct Run {
 	std::vector<ft_cpu_slice>
 	    cpu_slices;		    // by CPU and start, each once; only slices during which a thread waited
 	std::vector<ft_loop> loops; // by time
-	std::vector<ft_load_tcp> load_tcp; // by time; `connection` is an index into connections
+	std::vector<ft_load_tcp> load_tcp;	 // by time; `connection` is an index into connections
 	std::vector<ft_socket> sockets;		 // by inode and time
 	std::map<uint32_t, std::string> devices; // ft_io's dev -> "vda", if the recorder knew it
 	std::vector<Series> series;

@@ -5,9 +5,9 @@
 #define FORKTAIL_LOADER_ATTACH_H
 
 #include <linux/perf_event.h>
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <linux/types.h>
 #include <stdint.h>
 #include <sys/types.h>
 
