@@ -430,7 +430,7 @@ std::string CulpritFinder::UnheldText(uint64_t held_ns) const
 	const uint64_t known_ns = held_ns + idle_ns_ + short_ns_;
 	if (const uint64_t rest_ns = all_ns_ - std::min(all_ns_, known_ns); rest_ns && matters(rest_ns))
 		text += "; who had it for " + common::FormatDuration(rest_ns) +
-			" was not recorded: perf sched record shows it";
+			" was not recorded (perf sched record shows it)";
 	return text;
 }
 
@@ -443,7 +443,7 @@ std::string CulpritFinder::WaitsText() const
 	if (held_ns * 2 < all_ns_) {
 		std::string held;
 		for (size_t i = 0; i < holders.size() && i < kHoldersShown; i++)
-			held += (i ? ", " : ": ") + name(i) + (i ? "" : " held it") + " for " +
+			held += (i ? ", " : " that ") + name(i) + (i ? "" : " held") + " for " +
 				common::FormatDuration(holders[i]->second.ns);
 		return waited + " for a CPU" + held + UnheldText(held_ns);
 	}

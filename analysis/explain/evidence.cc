@@ -65,12 +65,13 @@ bool IsEvidentNetwork(const EpisodeCause &cause)
 	return cause.cause == Cause::Network && cause.share >= kMinEvidenceShare;
 }
 
-std::set<uint32_t> SlowConnections(const Blame &blame, uint32_t episode)
+// The connections of slow requests, by episode.
+std::vector<std::set<uint32_t>> SlowConnections(const Blame &blame, size_t episodes)
 {
-	std::set<uint32_t> connections;
+	std::vector<std::set<uint32_t>> connections(episodes);
 	for (const SlowRequest &r : blame.slow)
-		if (r.episode == episode)
-			connections.insert(r.connection);
+		if (episodes)
+			connections[r.episode].insert(r.connection);
 	return connections;
 }
 
@@ -104,6 +105,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	for (const SlowRequest &r : blame.slow)
 		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
 			worst[r.episode] = &r;
+	const std::vector<std::set<uint32_t>> connections =
+	    SlowConnections(blame, run.load_tcp.empty() ? 0 : episodes->size());
 	Landmarks landmarks;
 	FindLandmarks(run, &landmarks);
 
@@ -198,10 +201,10 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			e.evidence.push_back(std::move(text));
 			e.evidence_of.push_back(cause.cause);
 		}
-		if (std::string text = std::ranges::any_of(e.causes, IsEvidentNetwork)
-					   ? LoadTcpSentence(run, SlowConnections(blame, index), e.start_ns,
-							     e.end_ns, e.worst_ns)
-					   : "";
+		if (std::string text =
+			!connections.empty() && std::ranges::any_of(e.causes, IsEvidentNetwork)
+			    ? LoadTcpSentence(run, connections[index], e.start_ns, e.end_ns, e.worst_ns)
+			    : "";
 		    !text.empty())
 			e.evidence.push_back(std::move(text));
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())

@@ -116,8 +116,8 @@ TEST_CASE("culprit: the threads that held the CPU")
 		s.cpu = 1;
 		CHECK(
 		    CulpritOf(&b) ==
-		    "redis-server (100) waited 80.0 ms for a CPU: stress-ng (4321) held it for 30.0 ms; who "
-		    "had it for 50.0 ms was not recorded: perf sched record shows it");
+		    "redis-server (100) waited 80.0 ms for a CPU that stress-ng (4321) held for 30.0 ms; who "
+		    "had it for 50.0 ms was not recorded (perf sched record shows it)");
 	}
 	SECTION("short waits have no holders")
 	{
@@ -125,7 +125,7 @@ TEST_CASE("culprit: the threads that held the CPU")
 		b.Tally(FT_RUN_QUEUE, 45 * ms, 95 * ms, 50 * ms);
 		CHECK(
 		    CulpritOf(&b) ==
-		    "redis-server (100) waited 80.0 ms for a CPU: stress-ng (4321) held it for 30.0 ms; "
+		    "redis-server (100) waited 80.0 ms for a CPU that stress-ng (4321) held for 30.0 ms; "
 		    "50.0 ms are waits of less than 20.0 us, whose CPU holders are recorded with --min-span "
 		    "1us");
 	}
