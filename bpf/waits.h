@@ -174,7 +174,7 @@ static __always_inline void read_file_name(struct file *file, char *name)
 }
 
 /* Sends the tasks that held a CPU since `wake`, as far as they are kept, without those since `until`. A
- * function of its own, so that the verifier checks it once. */
+ * global function: the verifier checks it once. */
 __weak int send_earlier_slices(u32 cpu, u64 wake, u64 until)
 {
 	cpu &= FT_MAX_CPUS - 1;
