@@ -107,8 +107,10 @@ def host_counts():
     """How often the kernel switched tasks, and ran soft interrupts, since the host started."""
     switches = next(line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("ctxt "))
     vectors = Path("/proc/softirqs").read_text().splitlines()[1:]
-    return {"sched_switch": int(switches.split()[1]),
-            "softirq_entry": sum(int(count) for line in vectors for count in line.split()[1:])}
+    return {
+        "sched_switch": int(switches.split()[1]),
+        "softirq_entry": sum(int(count) for line in vectors for count in line.split()[1:]),
+    }
 
 
 def test_runs_of_its_programs_are_as_many_as_the_kernel_counts(serve, record):
