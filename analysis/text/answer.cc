@@ -665,11 +665,13 @@ std::string CostText(const Explanation &e)
 			common::FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
 			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + common::FormatCount(runs) +
 			" runs of " + common::FormatDuration(c.bpf_ns / runs) + " on average";
-	else
+	else if (c.windows)
 		text += "ran " + common::Plural(runs, "time", "times") +
-			"; the time of a run is not known: " + "the kernel timed them in " +
-			common::Plural(c.windows.value_or(0), "window", "windows") +
+			"; the time of a run is not known: the kernel timed them in " +
+			common::Plural(*c.windows, "window", "windows") +
 			" only (a recording of 2 s has enough)";
+	else
+		text += "took an unknown time (the recording is too short)";
 	text += "; the recorder took " + common::FormatDuration(c.recorder_cpu_ns) + " of CPU";
 	if (wall > 0)
 		text += " (" + common::FormatPercent(static_cast<double>(c.recorder_cpu_ns) / wall) + ")";
