@@ -11,7 +11,7 @@ enum {
 	RUNS_ENOUGH = 20, /* in a window, for the runs before it: fewer are kept for the next one */
 	GAP_SHORTEST_MS = 100,
 	GAP_LONGEST_MS = 5000,
-	GAPS = 12,	   /* a gap is at most a twelfth of the time before it */
+	GAPS = 10,	   /* a gap is at most a tenth of the time before it */
 	ALIGNED_MS = 1000, /* of a gap that is the longest: a slice of requests begins at 0 */
 };
 
