@@ -5,8 +5,7 @@
 
 #include "ids.h"
 #include "iteration.h"
-
-#include <bpf/bpf_tracing.h>
+#include "program.h"
 
 struct issued {
 	u64 start_ns;
@@ -26,6 +25,7 @@ struct {
 SEC("tp_btf/block_rq_issue")
 int block_rq_issue(u64 *ctx)
 {
+	COUNT_RUN(block_rq_issue);
 	struct request *rq = (struct request *)(has_block_queue_arg ? ctx[1] : ctx[0]);
 	u64 key = (u64)rq;
 	struct issued i = {.start_ns = bpf_ktime_get_ns(),
@@ -40,7 +40,7 @@ int block_rq_issue(u64 *ctx)
 
 /* A request may complete in parts. Its first part ends it here: that is when the device answered. */
 SEC("tp_btf/block_rq_complete")
-int BPF_PROG(block_rq_complete, struct request *rq, int error)
+int COUNTED_PROG(block_rq_complete, struct request *rq, int error)
 {
 	u64 key = (u64)rq;
 	struct issued *i = bpf_map_lookup_elem(&in_flight, &key);

@@ -95,6 +95,7 @@ int TARGETS_PROG(fault_begin, unsigned long address, unsigned long syndrome)
 SEC("perf_event")
 int fault_begin_event(struct bpf_perf_event_data *ctx)
 {
+	COUNT_RUN(fault_begin_event);
 	bool user = was_in_user_mode(ctx);
 	return begin(ctx->addr, user ? FAULT_USER : 0, !user);
 }
@@ -264,6 +265,7 @@ static __always_inline int end(bool major, bool find_vma, bool by_effect)
 SEC("perf_event")
 int fault_end_minor(struct bpf_perf_event_data *ctx)
 {
+	COUNT_RUN(fault_end_minor);
 	return end(false, true, false);
 }
 
@@ -272,6 +274,7 @@ int fault_end_minor(struct bpf_perf_event_data *ctx)
 SEC("perf_event")
 int fault_end_minor_old(struct bpf_perf_event_data *ctx)
 {
+	COUNT_RUN(fault_end_minor_old);
 	return end(false, false, false);
 }
 
@@ -279,18 +282,21 @@ int fault_end_minor_old(struct bpf_perf_event_data *ctx)
 SEC("perf_event")
 int fault_end_by_effect(struct bpf_perf_event_data *ctx)
 {
+	COUNT_RUN(fault_end_by_effect);
 	return end(false, true, true);
 }
 
 SEC("perf_event")
 int fault_end_by_effect_old(struct bpf_perf_event_data *ctx)
 {
+	COUNT_RUN(fault_end_by_effect_old);
 	return end(false, false, true);
 }
 
 SEC("perf_event")
 int fault_end_major(struct bpf_perf_event_data *ctx)
 {
+	COUNT_RUN(fault_end_major);
 	return end(true, false, false);
 }
 
@@ -299,7 +305,7 @@ int fault_end_major(struct bpf_perf_event_data *ctx)
 enum cpuhp_state { CPUHP_AP_ACTIVE = 1 };
 
 SEC("tp_btf/cpuhp_enter")
-int BPF_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
+int COUNTED_PROG(cpuhp_enter, unsigned int cpu, int target, int step)
 {
 	if (step != (int)bpf_core_enum_value(enum cpuhp_state, CPUHP_AP_ACTIVE))
 		return 0;

@@ -12,9 +12,9 @@
  * Not all soft interrupts take the thread's time: what a thread sends over loopback, the kernel receives at
  * the end of the same call. Such a net_rx is the thread's own work and stays in the account of what it was
  * in. */
-#include "iteration.h" /* first: libbpf's headers need the integer types */
+#include "program.h" /* first: libbpf's headers need the integer types */
 
-#include <bpf/bpf_tracing.h>
+#include "iteration.h"
 
 enum {
 	NET_RX = 3,
@@ -155,7 +155,7 @@ static __always_inline int end(u64 kind)
 }
 
 SEC("tp_btf/softirq_entry")
-int BPF_PROG(softirq_entry, unsigned int vector)
+int COUNTED_PROG(softirq_entry, unsigned int vector)
 {
 	if (vector >= FT_SOFTIRQ_VECTORS || (vector == NET_RX && is_own_work(this_cpu())))
 		return 0;
@@ -163,19 +163,19 @@ int BPF_PROG(softirq_entry, unsigned int vector)
 }
 
 SEC("tp_btf/softirq_exit")
-int BPF_PROG(softirq_exit, unsigned int vector)
+int COUNTED_PROG(softirq_exit, unsigned int vector)
 {
 	return vector < FT_SOFTIRQ_VECTORS ? end(vector) : 0;
 }
 
 SEC("tp_btf/irq_handler_entry")
-int BPF_PROG(irq_handler_entry, int irq)
+int COUNTED_PROG(irq_handler_entry, int irq)
 {
 	return begin(FT_HARD_INTERRUPTS, (u64)(u32)irq);
 }
 
 SEC("tp_btf/irq_handler_exit")
-int BPF_PROG(irq_handler_exit)
+int COUNTED_PROG(irq_handler_exit)
 {
 	return end(FT_HARD_INTERRUPTS);
 }
@@ -183,12 +183,12 @@ int BPF_PROG(irq_handler_exit)
 /* Bit 32 of the argument distinguishes a local vector from a device's interrupt number. */
 #define LOCAL_VECTOR(name)                                                                                   \
 	SEC("tp_btf/" #name "_entry")                                                                        \
-	int BPF_PROG(name##_entry, int vector)                                                               \
+	int COUNTED_PROG(name##_entry, int vector)                                                           \
 	{                                                                                                    \
 		return begin(FT_HARD_INTERRUPTS, 1ull << 32 | (u32)vector);                                  \
 	}                                                                                                    \
 	SEC("tp_btf/" #name "_exit")                                                                         \
-	int BPF_PROG(name##_exit)                                                                            \
+	int COUNTED_PROG(name##_exit)                                                                        \
 	{                                                                                                    \
 		return end(FT_HARD_INTERRUPTS);                                                              \
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The maps and settings shared by the other files of this directory. `bpftool gen object` links them. */
+#include "program.h"
 #include "state.h"
 
 const volatile bool has_task_storage = false;
@@ -20,9 +21,11 @@ struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");
 struct targets_map targets SEC(".maps");
 struct ring_map ring SEC(".maps");
+struct cpu_chunks_map cpu_chunks SEC(".maps");
 
 struct cpu_state cpus[FT_MAX_CPUS];
 __u64 drops[FT_DROP_SLOTS];
+__u64 program_runs[FT_MAX_CPUS][PROGRAM_ROW];
 volatile __u64 closing_ns;
 volatile __u64 open_ns;
 volatile __u32 opening;

@@ -11,9 +11,32 @@
 #ifndef FORKTAIL_BPF_PROGRAM_H
 #define FORKTAIL_BPF_PROGRAM_H
 
+#include "bpf/events.h"
+#include "bpf/programs.h"
 #include "types.h" /* first: libbpf's headers need the integer types */
 
 #include <bpf/bpf_tracing.h>
+
+/* The runs of an object's programs: a row per CPU, which only that CPU writes. The kernel does not nest a
+ * program on a CPU. */
+#ifndef PROGRAM_ROW
+#define PROGRAM_ROW FT_PROGRAM_ROW
+#endif
+extern __u64 program_runs[FT_MAX_CPUS][PROGRAM_ROW] __attribute__((aligned(64)));
+
+/* The first statement of each program. */
+#define COUNT_RUN(name) (program_runs[bpf_get_smp_processor_id() & (FT_MAX_CPUS - 1)][FT_RUNS_##name]++)
+
+/* As BPF_PROG, and counts its runs. */
+#define COUNTED_PROG(name, args...)                                                                          \
+	name(unsigned long long *ctx);                                                                       \
+	static __always_inline int counted_##name(unsigned long long *ctx);                                  \
+	int name(unsigned long long *ctx)                                                                    \
+	{                                                                                                    \
+		COUNT_RUN(name);                                                                             \
+		return counted_##name(ctx);                                                                  \
+	}                                                                                                    \
+	static __always_inline int BPF_PROG(counted_##name, ##args)
 
 #ifdef FT_DISABLE_PREEMPTION
 
@@ -26,6 +49,7 @@ extern void bpf_preempt_enable(void) __ksym;
 	static __always_inline int body_##name(unsigned long long *ctx);                                     \
 	int name(unsigned long long *ctx)                                                                    \
 	{                                                                                                    \
+		COUNT_RUN(name);                                                                             \
 		if (skipped)                                                                                 \
 			return 0;                                                                            \
 		bpf_preempt_disable();                                                                       \
@@ -33,7 +57,7 @@ extern void bpf_preempt_enable(void) __ksym;
 		bpf_preempt_enable();                                                                        \
 		return result;                                                                               \
 	}
-/* As BPF_PROG. */
+/* As COUNTED_PROG. */
 #define UNPREEMPTED_PROG(name, args...)                                                                      \
 	UNPREEMPTED_BEGIN(name, false)                                                                       \
 	static __always_inline int BPF_PROG(body_##name, ##args)
@@ -49,9 +73,9 @@ extern void bpf_preempt_enable(void) __ksym;
 
 #else
 
-#define UNPREEMPTED_PROG(name, args...) BPF_PROG(name, ##args)
-#define TARGETS_PROG(name, args...) BPF_PROG(name, ##args)
-#define ACCOUNTS_PROG(name, args...) BPF_PROG(name, ##args)
+#define UNPREEMPTED_PROG(name, args...) COUNTED_PROG(name, ##args)
+#define TARGETS_PROG(name, args...) COUNTED_PROG(name, ##args)
+#define ACCOUNTS_PROG(name, args...) COUNTED_PROG(name, ##args)
 
 #endif
 #endif

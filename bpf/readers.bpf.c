@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which thread of a target reads which connection, and which one closes it. A separate object, because one
  * program runs at every read of any socket of the host: it is attached for a part of the time only. */
+#define PROGRAM_ROW FT_READER_PROGRAM_ROW
+#include "program.h" /* first: libbpf's headers need the integer types */
+
 #include "bpf/reader_events.h"
 #include "sockets.h"
-
-#include <bpf/bpf_tracing.h>
 
 const volatile __u32 pid_ns = 0;
 
@@ -31,6 +32,7 @@ struct {
 } known SEC(".maps");
 
 __u64 reads;
+__u64 program_runs[FT_MAX_CPUS][PROGRAM_ROW];
 volatile __u32 epoch; /* changed by the recorder, so that all are reported again */
 
 char gpl[] SEC("license") = "GPL";
@@ -57,7 +59,7 @@ static __always_inline bool send(const struct sock *sk, u64 inode, u32 tgid, boo
 }
 
 SEC("tp_btf/sock_recv_length")
-int BPF_PROG(socket_read, struct sock *sk, int ret, int flags)
+int COUNTED_PROG(socket_read, struct sock *sk, int ret, int flags)
 {
 	__sync_fetch_and_add(&reads, 1);
 	const u16 family = sk->__sk_common.skc_family;
@@ -80,7 +82,7 @@ int BPF_PROG(socket_read, struct sock *sk, int ret, int flags)
 
 /* These two states are set by close() and shutdown() only, in the thread that calls them. */
 SEC("tp_btf/inet_sock_set_state")
-int BPF_PROG(socket_closes, const struct sock *sk, int before, int state)
+int COUNTED_PROG(socket_closes, const struct sock *sk, int before, int state)
 {
 	u32 tgid;
 	if ((state == TCP_FIN_WAIT1 || state == TCP_LAST_ACK) && target_runs(&tgid))

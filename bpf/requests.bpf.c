@@ -7,11 +7,12 @@
  * hash in a line of the socket that the kernel has just touched. Of a sampled connection the deliverer (a
  * soft interrupt, or the client over a Unix socket) appends to a short queue in the socket's storage, and the
  * reader takes from it. What a request is, is decided in user space. */
+#define PROGRAM_ROW FT_REQUEST_PROGRAM_ROW
+#include "program.h" /* first: libbpf's headers need the integer types */
+
 #include "bpf/request_events.h"
 #include "request_slots.h"
 #include "sockets.h"
-
-#include <bpf/bpf_tracing.h>
 
 const volatile __u32 pid_ns = 0;
 
@@ -51,6 +52,7 @@ struct {
 
 __u8 served[65536]; /* 1: a target listens on this TCP port; set by the loader */
 __u64 request_counters[FT_REQUEST_COUNTERS];
+__u64 program_runs[FT_MAX_CPUS][PROGRAM_ROW];
 __u32 connections;
 /* Set by the loader: connections whose hash has none of these bits are followed. */
 volatile __u32 sample_mask;
@@ -276,14 +278,14 @@ static __always_inline void data_ready(const struct sock *sk, enum hooks hooks)
 }
 
 SEC("tp_btf/sk_data_ready")
-int BPF_PROG(request_arrives, const struct sock *sk)
+int COUNTED_PROG(request_arrives, const struct sock *sk)
 {
 	data_ready(sk, BY_TRACEPOINTS);
 	return 0;
 }
 
 SEC("fentry/sock_def_readable")
-int BPF_PROG(request_arrives_function, const struct sock *sk)
+int COUNTED_PROG(request_arrives_function, const struct sock *sk)
 {
 	data_ready(sk, BY_FUNCTIONS);
 	return 0;
@@ -470,7 +472,7 @@ static __always_inline void was_read(struct sock *sk, int ret, int flags, enum h
 }
 
 SEC("tp_btf/sock_recv_length")
-int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
+int COUNTED_PROG(request_read, struct sock *sk, int ret, int flags)
 {
 	was_read(sk, ret, flags, BY_TRACEPOINTS);
 	return 0;
@@ -478,7 +480,8 @@ int BPF_PROG(request_read, struct sock *sk, int ret, int flags)
 
 /* Of IPv6 too. */
 SEC("fexit/tcp_recvmsg")
-int BPF_PROG(request_read_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int flags, int *address, int ret)
+int COUNTED_PROG(request_read_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int flags, int *address,
+		 int ret)
 {
 	was_read(sk, ret, flags, BY_FUNCTIONS);
 	return 0;
@@ -486,15 +489,15 @@ int BPF_PROG(request_read_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int
 
 /* Until 5.18. */
 SEC("fexit/tcp_recvmsg")
-int BPF_PROG(request_read_tcp_old, struct sock *sk, struct msghdr *m, u64 bytes, int nonblock, int flags,
-	     int *address, int ret)
+int COUNTED_PROG(request_read_tcp_old, struct sock *sk, struct msghdr *m, u64 bytes, int nonblock, int flags,
+		 int *address, int ret)
 {
 	was_read(sk, ret, flags, BY_FUNCTIONS);
 	return 0;
 }
 
 SEC("fexit/unix_stream_recvmsg")
-int BPF_PROG(request_read_unix, struct socket *socket, struct msghdr *m, u64 bytes, int flags, int ret)
+int COUNTED_PROG(request_read_unix, struct socket *socket, struct msghdr *m, u64 bytes, int flags, int ret)
 {
 	was_read(socket->sk, ret, flags, BY_FUNCTIONS);
 	return 0;
@@ -554,21 +557,21 @@ static __always_inline void was_written(struct sock *sk, int ret)
 }
 
 SEC("tp_btf/sock_send_length")
-int BPF_PROG(request_written, struct sock *sk, int ret, int flags)
+int COUNTED_PROG(request_written, struct sock *sk, int ret, int flags)
 {
 	was_written(sk, ret);
 	return 0;
 }
 
 SEC("fexit/tcp_sendmsg")
-int BPF_PROG(request_written_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int ret)
+int COUNTED_PROG(request_written_tcp, struct sock *sk, struct msghdr *m, u64 bytes, int ret)
 {
 	was_written(sk, ret);
 	return 0;
 }
 
 SEC("fexit/unix_stream_sendmsg")
-int BPF_PROG(request_written_unix, struct socket *socket, struct msghdr *m, u64 bytes, int ret)
+int COUNTED_PROG(request_written_unix, struct socket *socket, struct msghdr *m, u64 bytes, int ret)
 {
 	was_written(socket->sk, ret);
 	return 0;
@@ -585,7 +588,7 @@ static __always_inline bool has_payload(struct sk_buff *skb)
 
 /* A packet goes to a device: over loopback the client may read it before the server's write() returns. */
 SEC("tp_btf/net_dev_queue")
-int BPF_PROG(request_leaves, struct sk_buff *skb)
+int COUNTED_PROG(request_leaves, struct sk_buff *skb)
 {
 	struct sock *sk = skb->sk;
 	if (!sk || !sk->sk_bpf_storage || !is_sampled(sk))

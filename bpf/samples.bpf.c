@@ -14,6 +14,7 @@
 #include "counters.h"
 #include "files.h"
 #include "iteration.h"
+#include "program.h"
 
 enum {
 	HIGHEST_CALL = 1023,	   /* x32's numbers are far above: no server is known to use it */
@@ -89,6 +90,7 @@ static __always_inline struct thread_state *sampled_state(struct task_struct *ta
 SEC("perf_event")
 int cpu_sample(struct bpf_perf_event_data *ctx)
 {
+	COUNT_RUN(cpu_sample);
 	struct task_struct *task = current_task();
 	struct thread_state *st = sampled_state(task);
 	if (!st)

@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Run states of target threads: switches and wakeups. waits.h classifies the waits. */
+#include "program.h"
 #include "waits.h"
 
-#include <bpf/bpf_tracing.h>
-
 enum { PF_KTHREAD = 0x200000 };
+
+/* The slices of this CPU are about to be overwritten. */
+static __noinline int keep_slices(struct cpu_state *c)
+{
+	u32 key = (bpf_get_smp_processor_id() & (FT_MAX_CPUS - 1)) * FT_CPU_CHUNKS +
+		  (c->chunks & (FT_CPU_CHUNKS - 1));
+	struct cpu_chunk *chunk = bpf_map_lookup_elem(&cpu_chunks, &key);
+	if (chunk)
+		__builtin_memcpy(chunk->slices, c->slices, sizeof chunk->slices);
+	c->chunks++;
+	return 0;
+}
 
 static __always_inline int on_switch(bool preempt, struct task_struct *prev, struct task_struct *next,
 				     u32 state)
@@ -20,6 +31,8 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 			switch_out(st, prev, now, preempt || state == 0, state);
 	}
 	u32 i = (c->newest + 1) & (FT_CPU_SLICES - 1);
+	if (i == 0)
+		keep_slices(c);
 	struct cpu_slice *s = &c->slices[i];
 	s->start_ns = now;
 	s->host_tid = (u32)next->pid;
@@ -38,6 +51,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 SEC("tp_btf/sched_switch")
 int sched_switch(u64 *ctx)
 {
+	COUNT_RUN(sched_switch);
 	bool preempt = ctx[0];
 	struct task_struct *prev = (struct task_struct *)ctx[1], *next = (struct task_struct *)ctx[2];
 	/* Taken from the argument where available: a wakeup may race with reading the task. */
@@ -64,7 +78,7 @@ static __noinline int note_waker(struct thread_state *st)
  * long if that CPU is a virtual machine's and its host runs something else. The thread's wait for its event
  * ends now. This runs in the waker. */
 SEC("tp_btf/sched_waking")
-int BPF_PROG(sched_waking, struct task_struct *task)
+int COUNTED_PROG(sched_waking, struct task_struct *task)
 {
 	struct thread_state *st = state_of(task);
 	if (st && st->off_cpu && !st->wake_ns) {
@@ -91,13 +105,13 @@ static __always_inline int on_wakeup(struct task_struct *task)
 }
 
 SEC("tp_btf/sched_wakeup")
-int BPF_PROG(sched_wakeup, struct task_struct *task)
+int COUNTED_PROG(sched_wakeup, struct task_struct *task)
 {
 	return on_wakeup(task);
 }
 
 SEC("tp_btf/sched_wakeup_new")
-int BPF_PROG(sched_wakeup_new, struct task_struct *task)
+int COUNTED_PROG(sched_wakeup_new, struct task_struct *task)
 {
 	return on_wakeup(task);
 }

@@ -94,10 +94,22 @@ struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 24);
 };
+/* The tasks that held a CPU before those in its `slices`: FT_CPU_CHUNKS entries for each CPU, a ring. The
+ * loader sets their number. */
+struct cpu_chunk {
+	struct cpu_slice slices[FT_CPU_SLICES];
+};
+struct cpu_chunks_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FT_CPU_CHUNKS);
+	__type(key, u32);
+	__type(value, struct cpu_chunk);
+};
 extern struct states_map states SEC(".maps");
 extern struct states_hash_map states_hash SEC(".maps");
 extern struct targets_map targets SEC(".maps");
 extern struct ring_map ring SEC(".maps");
+extern struct cpu_chunks_map cpu_chunks SEC(".maps");
 
 extern const volatile __u64 min_span_ns;
 extern const volatile __u64 sample_stack_ns; /* time in an event-loop iteration before a stack is copied */

@@ -6,6 +6,7 @@
  * fork begins with the first page that it allocates (faults.bpf.c), an iteration with the switch to its
  * thread (iteration.h), and an fsync is a wait of the thread (waits.h), like all other calls. */
 #include "exact.h"
+#include "program.h"
 
 /* The layout of syscalls:sys_enter_* and sys_exit_* (include/trace/syscall.h's common part and fields). */
 struct enter_args {
@@ -23,11 +24,13 @@ struct exit_args {
 	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
 	int enter_##name(struct enter_args *ctx)                                                             \
 	{                                                                                                    \
+		COUNT_RUN(enter_##name);                                                                     \
 		return call_begins(FT_FSYNC, ctx->args[0], (u64)ctx->number);                                \
 	}                                                                                                    \
 	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
 	int exit_##name(void *ctx)                                                                           \
 	{                                                                                                    \
+		COUNT_RUN(exit_##name);                                                                      \
 		return fsync_ends();                                                                         \
 	}
 
@@ -35,11 +38,13 @@ struct exit_args {
 	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
 	int enter_##name(struct enter_args *ctx)                                                             \
 	{                                                                                                    \
+		COUNT_RUN(enter_##name);                                                                     \
 		return call_begins(FT_FORK, 0, flags);                                                       \
 	}                                                                                                    \
 	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
 	int exit_##name(struct exit_args *ctx)                                                               \
 	{                                                                                                    \
+		COUNT_RUN(exit_##name);                                                                      \
 		return fork_ends(ctx->ret);                                                                  \
 	}
 
@@ -56,11 +61,13 @@ FORK_CALL(vfork, 0)
 	SEC("tracepoint/syscalls/sys_enter_" #name)                                                          \
 	int enter_##name(void *ctx)                                                                          \
 	{                                                                                                    \
+		COUNT_RUN(enter_##name);                                                                     \
 		return wait_begins();                                                                        \
 	}                                                                                                    \
 	SEC("tracepoint/syscalls/sys_exit_" #name)                                                           \
 	int exit_##name(struct exit_args *ctx)                                                               \
 	{                                                                                                    \
+		COUNT_RUN(exit_##name);                                                                      \
 		return wait_ends(ctx->ret);                                                                  \
 	}
 
@@ -71,17 +78,20 @@ WAIT_CALL(epoll_pwait2)
 SEC("tracepoint/syscalls/sys_exit_accept")
 int exit_accept(struct exit_args *ctx)
 {
+	COUNT_RUN(exit_accept);
 	return accepted(ctx->ret);
 }
 
 SEC("tracepoint/syscalls/sys_exit_accept4")
 int exit_accept4(struct exit_args *ctx)
 {
+	COUNT_RUN(exit_accept4);
 	return accepted(ctx->ret);
 }
 
 SEC("tracepoint/syscalls/sys_enter_close")
 int enter_close(struct enter_args *ctx)
 {
+	COUNT_RUN(enter_close);
 	return closes(ctx->args[0]);
 }

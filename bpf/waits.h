@@ -173,6 +173,31 @@ static __always_inline void read_file_name(struct file *file, char *name)
 	bpf_probe_read_kernel_str(name, FT_NAME_BYTES, text);
 }
 
+/* Sends the tasks that held a CPU since `wake`, as far as they are kept, without those since `until`. A
+ * global function: the verifier checks it once. */
+__weak int send_earlier_slices(u32 cpu, u64 wake, u64 until)
+{
+	cpu &= FT_MAX_CPUS - 1;
+	for (u32 back = 1; back < FT_CPU_CHUNKS && until > wake; back++) {
+		u32 key = cpu * FT_CPU_CHUNKS + ((cpus[cpu].chunks - back) & (FT_CPU_CHUNKS - 1));
+		struct cpu_chunk *chunk = bpf_map_lookup_elem(&cpu_chunks, &key);
+		if (!chunk || !chunk->slices[0].start_ns)
+			break;
+		if (chunk->slices[0].start_ns >= until) /* all of them were in the span */
+			continue;
+		struct ft_event_slices *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+		if (!e)
+			break;
+		e->type = FT_EVENT_SLICES;
+		e->cpu = cpu;
+		e->until_ns = until;
+		__builtin_memcpy(e->slices, chunk->slices, sizeof e->slices);
+		until = e->slices[0].start_ns;
+		bpf_ringbuf_submit(e, ring_flags());
+	}
+	return 0;
+}
+
 /* Sends an off-CPU interval [mark, now): blocked until `wake`, runnable after. False: the ring was full. */
 static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_struct *task,
 					 struct cpu_state *c, u32 owner, s64 nr, const u64 *arg,
@@ -237,6 +262,11 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		e->queue_cpu = cpu;
 		e->newest = cpus[cpu].newest + (&cpus[cpu] != c);
 		__builtin_memcpy(e->slices, cpus[cpu].slices, sizeof e->slices);
+		u64 oldest_ns = e->slices[(e->newest + 1) & (FT_CPU_SLICES - 1)].start_ns;
+		bpf_ringbuf_submit(e, ring_flags());
+		if (oldest_ns > wake)
+			send_earlier_slices(cpu, wake, oldest_ns);
+		return true;
 	}
 	bpf_ringbuf_submit(e, ring_flags());
 	return true;

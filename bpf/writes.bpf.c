@@ -7,8 +7,7 @@
 
 #include "ids.h"
 #include "iteration.h"
-
-#include <bpf/bpf_tracing.h>
+#include "program.h"
 
 #define HAND_OVER_NS 100000000ull
 #define HAND_OVER_BYTES (1ull << 20)
@@ -77,14 +76,14 @@ static __always_inline int dirtied(u64 bytes, struct address_space *mapping)
 }
 
 SEC("tp_btf/writeback_dirty_folio")
-int BPF_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *mapping)
+int COUNTED_PROG(writeback_dirty_folio, struct folio *folio, struct address_space *mapping)
 {
 	return dirtied(folio_bytes(folio), mapping);
 }
 
 /* Its name until 5.17, when there were no large folios to write to. */
 SEC("tp_btf/writeback_dirty_page")
-int BPF_PROG(writeback_dirty_page, void *page, struct address_space *mapping)
+int COUNTED_PROG(writeback_dirty_page, void *page, struct address_space *mapping)
 {
 	return dirtied(PAGE_BYTES, mapping);
 }

@@ -108,6 +108,20 @@ static bool slice_is_written(struct drain *d, uint32_t cpu, unsigned place, cons
 	return false;
 }
 
+/* Writes a slice that ends at *until_ns, where the one before it ends then. */
+static void write_slice(struct drain *d, uint32_t cpu, unsigned place, const struct cpu_slice *holder,
+			uint64_t *until_ns)
+{
+	if (!holder->start_ns || holder->start_ns >= *until_ns)
+		return;
+	struct ft_cpu_slice slice = {
+	    .start_ns = holder->start_ns, .end_ns = *until_ns, .tid = holder->tid, .cpu = (uint16_t)cpu};
+	memcpy(slice.comm.raw, holder->comm, sizeof slice.comm.raw);
+	if (!slice_is_written(d, cpu, place, &slice))
+		ft_writer_record(d->writer, FT_BLOCK_CPU_SLICE, &slice);
+	*until_ns = holder->start_ns;
+}
+
 /* Writes which threads held the CPU in [wake, end): the slices before the waiter's own, as far back as the
  * CPU's ring reaches. */
 static void write_slices(struct drain *d, const struct ft_event_span_detail *e, uint64_t end_ns)
@@ -115,18 +129,16 @@ static void write_slices(struct drain *d, const struct ft_event_span_detail *e, 
 	uint64_t until_ns = end_ns;
 	for (unsigned back = 1; back < FT_CPU_SLICES && until_ns > e->wake_ns; back++) {
 		unsigned place = (e->newest - back) & (FT_CPU_SLICES - 1);
-		const struct cpu_slice *holder = &e->slices[place];
-		if (!holder->start_ns || holder->start_ns >= until_ns)
-			continue;
-		struct ft_cpu_slice slice = {.start_ns = holder->start_ns,
-					     .end_ns = until_ns,
-					     .tid = holder->tid,
-					     .cpu = (uint16_t)e->queue_cpu};
-		memcpy(slice.comm.raw, holder->comm, sizeof slice.comm.raw);
-		if (!slice_is_written(d, e->queue_cpu, place, &slice))
-			ft_writer_record(d->writer, FT_BLOCK_CPU_SLICE, &slice);
-		until_ns = holder->start_ns;
+		write_slice(d, e->queue_cpu, place, &e->slices[place], &until_ns);
 	}
+}
+
+/* Of a wait that is longer than that. */
+static void drain_slices(struct drain *d, const struct ft_event_slices *e)
+{
+	uint64_t until_ns = e->until_ns;
+	for (unsigned place = FT_CPU_SLICES; place-- > 0;)
+		write_slice(d, e->cpu, place, &e->slices[place], &until_ns);
 }
 
 /* "127.0.0.1:53 (udp)", "unix socket of process 812"; "" for an unknown peer. */
@@ -313,6 +325,9 @@ void drain_event(void *context, const void *event, size_t bytes)
 		break;
 	case FT_EVENT_WRITES:
 		drain_writes(d, event);
+		break;
+	case FT_EVENT_SLICES:
+		drain_slices(d, event);
 		break;
 	case FT_EVENT_LOOP:
 		drain_loop(d, event);

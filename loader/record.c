@@ -38,11 +38,6 @@ enum {
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
 	MISSES_TICKS = 200 / TICK_MS,
 	WRITES_TICKS = 1000 / TICK_MS,
-	/* The kernel's run-time statistics make every program slower. They are on for a hundredth of the
-	 * time: 200 ms every 20 s, after the first second. If that tick comes late: until the next one. */
-	MEASURE_TICKS = 200 / TICK_MS,
-	MEASURE_EVERY = REQUESTS_PERIOD_MS / TICK_MS,
-	MEASURE_LATER = MEASURE_EVERY - 1000 / TICK_MS,
 	FLUSH_TICKS = 500 / TICK_MS,
 	SWEEP_TICKS = 10000 / TICK_MS,
 	QUEUE_BYTES = 16 << 20, /* for blocks that wait for the disk */
@@ -314,7 +309,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 		look_at_cgroups(r);
 		cpu_offer();
 	}
-	requests_tick(r->requests, r->writer, (uint32_t)(number % MEASURE_EVERY) * TICK_MS);
+	requests_tick(r->requests, r->writer, (uint32_t)(number * TICK_MS % REQUESTS_PERIOD_MS));
 	if (due(before, number, FLUSH_TICKS)) {
 		requests_flush(r->requests, r->writer);
 		ft_writer_flush(r->writer);
@@ -326,8 +321,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 		programs_take_writes(r->programs);
 	if (due(before, number, MISSES_TICKS))
 		report_misses(r);
-	measure_cost(r, due(before + MEASURE_LATER, number + MEASURE_LATER, MEASURE_EVERY) ||
-			    (number + MEASURE_LATER) % MEASURE_EVERY < MEASURE_TICKS);
+	measure_cost(r, number * TICK_MS);
 	if (due(before + step(r), number + step(r), COST_TICKS))
 		report_cost(r);
 	cpu_offer();
@@ -445,7 +439,7 @@ static void note_peers(const struct recorder *r)
 static int finish(struct recorder *r, const char *reason)
 {
 	watchdog_round(0); /* the end may take longer than a round */
-	measure_cost(r, false);
+	measure_cost_end(r);
 	programs_drain(r->programs); /* threads that have exited */
 	look_at_sockets(r);
 	look_at_tcp(r);
@@ -793,49 +787,73 @@ static uint64_t rss_bytes(pid_t pid)
 	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Switches the kernel's statistics and counts how long they were on. */
-void measure_cost(struct recorder *r, bool on)
+void measure_cost_end(struct recorder *r)
 {
-	const uint64_t now = ft_now_ns(), on_ns = !on && r->measure_from_ns ? now - r->measure_from_ns : 0;
-	r->measured_ns += on_ns;
-	if (on_ns)
-		r->measure_from_ns = 0;
-	if (programs_measure(r->programs, on) && !r->measure_from_ns)
-		r->measure_from_ns = now;
+	if (!r->window_from_ns)
+		return;
+	const uint64_t on_ns = ft_now_ns() - r->window_from_ns;
+	r->window_from_ns = 0;
+	programs_measure(r->programs, false);
+	struct program_cost costs[PROGRAMS_MAX];
+	cost_window(&r->cost, costs, programs_costs(r->programs, costs, PROGRAMS_MAX), on_ns);
 	requests_measured(r->requests, on_ns);
 }
 
-/* Totals are extrapolated from the time the statistics were on to the whole recording or segment. */
-void report_cost(struct recorder *r)
+/* A window lasts until the next tick. */
+void measure_cost(struct recorder *r, uint64_t now_ms)
+{
+	if (r->window_from_ns) {
+		measure_cost_end(r);
+		r->next_window_ms = cost_next_window_ms(now_ms);
+	} else if (now_ms >= r->next_window_ms && programs_measure(r->programs, true)) {
+		r->window_from_ns = ft_now_ns();
+	}
+}
+
+/* Runs are those of the whole recording or segment. Without enough windows their time is left out. Returns
+ * the programs. */
+static json_t *put_programs(struct recorder *r, json_t *cost)
 {
 	struct program_cost costs[PROGRAMS_MAX];
-	size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
+	const size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
+	const bool known = cost_known(&r->cost);
+	json_t *programs = json_array();
+	double total_ns = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t runs = costs[i].runs - r->base.program_runs[i];
+		if (!costs[i].counted || !runs)
+			continue;
+		json_t *one = json_put_object(programs, NULL);
+		json_put_text(one, "name", costs[i].name);
+		json_put_count(one, "runs", runs);
+		if (!known || !costs[i].sampled)
+			continue;
+		const double ns = cost_ns(&r->cost, i, &costs[i]) - r->base.program_ns[i];
+		total_ns += ns > 0 ? ns : 0;
+		json_put(one, "ns_per_run", json_real(ns > 0 ? ns / (double)runs : 0));
+		json_put_count(one, "total_ns", ns > 0 ? (uint64_t)ns : 0);
+	}
+	json_put_count(cost, "windows", r->cost.windows);
+	json_put_count(cost, "measured_ns", r->cost.measured_ns);
+	if (known) {
+		json_put_count(cost, "bpf_ns", (uint64_t)total_ns);
+		json_put(cost, "bpf_ns_is_estimate", json_true());
+	}
+	return programs;
+}
+
+void report_cost(struct recorder *r)
+{
 	uint64_t now = ft_now_ns();
-	uint64_t on_ns = r->measured_ns + (r->measure_from_ns ? now - r->measure_from_ns : 0);
-	double scale = on_ns ? (double)(now - r->base.t_ns) / (double)on_ns : 0;
 	uint64_t counters[FT_COUNTERS];
 	programs_counters(r->programs, counters);
 	for (int i = 0; i < FT_COUNTERS; i++)
 		counters[i] -= r->base.counters[i];
 	const struct unwind_queue_figures unwinding = samples_so_far(r->drain.samples).unwinding;
-	json_t *programs = json_array();
-	double total_ns = 0;
-	for (size_t i = 0; i < n; i++) {
-		if (!costs[i].runs)
-			continue;
-		double run_ns = (double)costs[i].run_ns;
-		total_ns += run_ns * scale;
-		json_array_append_new(programs, json_pack("{s:s, s:I, s:f, s:I}", "name", costs[i].name,
-							  "runs", (json_int_t)((double)costs[i].runs * scale),
-							  "ns_per_run", run_ns / (double)costs[i].runs,
-							  "total_ns", (json_int_t)(run_ns * scale)));
-	}
 	const char *name;
 	json_t *o = json_object();
 	json_put_count(o, "t_ns", now);
-	json_put_count(o, "bpf_ns", (uint64_t)total_ns);
-	json_put(o, "bpf_ns_is_estimate", json_true());
-	json_put_count(o, "measured_ns", on_ns);
+	json_t *programs = put_programs(r, o);
 	json_put_count(o, "recorder_cpu_ns",
 		       own_cpu_ns() - r->base.cpu_ns + unwinding.helper_cpu_ns +
 			   requests_so_far(r->requests).helper_cpu_ns - r->base.helper_cpu_ns);
@@ -903,6 +921,12 @@ void self_report_begin_segment(struct recorder *r)
 					    .unwind_ns = unwinding.unwind_ns,
 					    .lost = losses_total(&r->losses) + ft_writer_lost(r->writer)};
 	programs_counters(r->programs, r->base.counters);
+	struct program_cost costs[PROGRAMS_MAX];
+	const size_t n = programs_costs(r->programs, costs, PROGRAMS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		r->base.program_runs[i] = costs[i].runs;
+		r->base.program_ns[i] = cost_ns(&r->cost, i, &costs[i]);
+	}
 }
 
 char *summary_text(struct recorder *r, const char *reason, uint64_t end_ns, json_t *ended)

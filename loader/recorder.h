@@ -59,6 +59,8 @@ struct record_options {
 struct self_report_base {
 	uint64_t t_ns, cpu_ns, helper_cpu_ns, unwound, unwind_ns, lost;
 	uint64_t counters[FT_COUNTERS];
+	double program_ns[PROGRAMS_MAX];
+	uint64_t program_runs[PROGRAMS_MAX];
 };
 
 struct recorder {
@@ -79,9 +81,10 @@ struct recorder {
 	struct tcp *tcp;	   /* NULL: could not be loaded */
 	struct losses losses;
 	uint64_t start_ns;
-	uint64_t attached_ns;		       /* --duration counts from here */
-	uint64_t measured_ns, measure_from_ns; /* how long the statistics were on; since when, or 0 */
-	uint64_t load_cpu_ns;		       /* CPU time of the start */
+	uint64_t attached_ns; /* --duration counts from here */
+	struct cost_account cost;
+	uint64_t window_from_ns, next_window_ms; /* of the statistics: since when, or 0; the next one */
+	uint64_t load_cpu_ns;			 /* CPU time of the start */
 	struct self_report_base base;
 	json_t *missing;
 	struct segments *ring; /* NULL: one file until the end */
@@ -141,8 +144,10 @@ int record(const struct record_options *options, struct targets *targets);
 void report_drops(struct recorder *r);
 /* A read takes one system call per program, so it happens less often than reading drops. */
 void report_misses(struct recorder *r);
-/* Switches the kernel's statistics and counts how long they were on. */
-void measure_cost(struct recorder *r, bool on);
+/* Begins and ends windows of the kernel's statistics. `now_ms`: since the first tick. */
+void measure_cost(struct recorder *r, uint64_t now_ms);
+/* Ends an open window. */
+void measure_cost_end(struct recorder *r);
 void report_cost(struct recorder *r);
 void report_clock(struct recorder *r);
 /* Follows CPUs that come online. */

@@ -67,6 +67,7 @@ _Static_assert(sizeof(struct ft_cpu_sample) == 24, "cpu sample");
 _Static_assert(sizeof(struct ft_counters) == 32, "counters");
 _Static_assert(sizeof(struct ft_tcp_event) == 80, "TCP event");
 _Static_assert(sizeof(struct ft_tcp_state) == 112, "TCP state");
+_Static_assert(sizeof(struct ft_load_tcp) == 48, "TCP of the load generator");
 
 /* Bytes of one record of a kind, or 0 for kinds that are not arrays of a struct. */
 static inline uint32_t ft_record_size(unsigned kind)
@@ -111,6 +112,8 @@ static inline uint32_t ft_record_size(unsigned kind)
 		return sizeof(struct ft_tcp_event);
 	case FT_BLOCK_TCP_STATE:
 		return sizeof(struct ft_tcp_state);
+	case FT_BLOCK_LOAD_TCP:
+		return sizeof(struct ft_load_tcp);
 	default:
 		return 0;
 	}

@@ -683,6 +683,7 @@ static const struct times times_of[FT_BLOCK_KINDS] = {
     [FT_BLOCK_COUNTERS] = TIMES(BETWEEN, ft_counters, t_ns, t_ns),
     [FT_BLOCK_TCP_EVENT] = TIMES(BETWEEN, ft_tcp_event, t_ns, t_ns),
     [FT_BLOCK_TCP_STATE] = TIMES(BETWEEN, ft_tcp_state, before_ns, t_ns),
+    [FT_BLOCK_LOAD_TCP] = TIMES(BETWEEN, ft_load_tcp, before_ns, t_ns),
     [FT_BLOCK_DROP] = TIMES(BETWEEN, ft_drop, start_ns, end_ns),
     [FT_BLOCK_CLOCK] = TIMES(BETWEEN, ft_clock, monotonic_ns, monotonic_ns),
     [FT_BLOCK_PROBE] = TIMES(BETWEEN, ft_probe, sent_ns, received_ns),

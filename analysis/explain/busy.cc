@@ -475,6 +475,8 @@ std::string BusySentence(const Scene &scene)
 	uint64_t busy_ns = BusyNs(scene, scene.from_ns, scene.to_ns);
 	uint64_t end_ns = longest ? SpanEnd(*longest) : 0;
 	uint64_t in_iteration_ns = longest ? BusyNs(scene, longest->start_ns, end_ns) : 0;
+	if (!busy_ns && !in_iteration_ns) // requests waited for own code before the episode
+		return "";
 	auto in_transaction = [&](const OwnCode &own, uint64_t from_ns, uint64_t to_ns) {
 		const std::string transaction = TransactionText(scene, own, from_ns, to_ns);
 		return transaction.empty() ? "" : ", mostly in " + transaction;

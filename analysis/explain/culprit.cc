@@ -25,6 +25,8 @@ constexpr double kMinActorPart = 0.2;
 constexpr double kMainPart = 0.8;
 // From kNearlyAll of the server's own code on, an activity is named alone; from kHalf on, with the total.
 constexpr double kNearlyAll = 0.9, kHalf = 0.5;
+// CPU holders that are listed where they are known for little of the time.
+constexpr size_t kHoldersShown = 3;
 
 void Replace(const std::string &mark, const std::string &by, std::string *text)
 {
@@ -136,6 +138,10 @@ void CulpritFinder::AddWaits(const Scene &scene)
 		actor.tids.insert(holder.tids.begin(), holder.tids.end());
 		actor.cpus.insert(holder.cpus.begin(), holder.cpus.end());
 	}
+	if (const auto idle = scene.holders.find(0); idle != scene.holders.end())
+		idle_ns_ += idle->second.ns;
+	short_ns_ += static_cast<uint64_t>(scene.Total(cause_).tallied_ns);
+	min_span_ns_ = scene.run.min_span_ns;
 }
 
 void CulpritFinder::AddInterrupts(const Scene &scene)
@@ -409,15 +415,38 @@ std::string CulpritFinder::FaultsText() const
 	       Ranked()[0]->first + " took " + common::FormatDuration(all.ns);
 }
 
+// The parts of waits for a CPU that no recorded thread explains, and what shows who had the CPU then.
+std::string CulpritFinder::UnheldText(uint64_t held_ns) const
+{
+	auto matters = [&](uint64_t ns) { return ns >= all_ns_ / 10; };
+	std::string text;
+	if (matters(idle_ns_))
+		text += "; for " + common::FormatDuration(idle_ns_) +
+			" it was idle, until the kernel let the thread run on it";
+	if (matters(short_ns_))
+		text += "; " + common::FormatDuration(short_ns_) + " are waits of less than " +
+			common::FormatDuration(min_span_ns_) +
+			", whose CPU holders are recorded with --min-span 1us";
+	const uint64_t known_ns = held_ns + idle_ns_ + short_ns_;
+	if (const uint64_t rest_ns = all_ns_ - std::min(all_ns_, known_ns); rest_ns && matters(rest_ns))
+		text += "; who had it for " + common::FormatDuration(rest_ns) +
+			" was not recorded (perf sched record shows it)";
+	return text;
+}
+
 std::string CulpritFinder::WaitsText() const
 {
 	const std::vector<const Named *> holders = Ranked();
 	const std::string waited = ThreadsText() + " waited " + common::FormatDuration(all_ns_);
 	const uint64_t held_ns = Sum().ns;
-	if (held_ns * 2 < all_ns_)
-		return waited + " on the run queue; which threads held the CPU is known for " +
-		       (holders.empty() ? "none" : common::FormatDuration(held_ns)) + " of it";
 	auto name = [&](size_t i) { return CpuHolderName(holders[i]->first, holders[i]->second.tids); };
+	if (held_ns * 2 < all_ns_) {
+		std::string held;
+		for (size_t i = 0; i < holders.size() && i < kHoldersShown; i++)
+			held += (i ? ", " : " that ") + name(i) + (i ? "" : " held") + " for " +
+				common::FormatDuration(holders[i]->second.ns);
+		return waited + " for a CPU" + held + UnheldText(held_ns);
+	}
 	const Actor &first = holders[0]->second;
 	if (IsMost(first.ns))
 		return name(0) + " held " + CpusText(first.cpus) + " for " +

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "analysis/blame.h"
 #include "analysis/run.h"
@@ -59,6 +60,21 @@ void FindLandmarks(const Run &run, Landmarks *landmarks)
 	}
 }
 
+bool IsEvidentNetwork(const EpisodeCause &cause)
+{
+	return cause.cause == Cause::Network && cause.share >= kMinEvidenceShare;
+}
+
+// The connections of slow requests, by episode.
+std::vector<std::set<uint32_t>> SlowConnections(const Blame &blame, size_t episodes)
+{
+	std::vector<std::set<uint32_t>> connections(episodes);
+	for (const SlowRequest &r : blame.slow)
+		if (episodes)
+			connections[r.episode].insert(r.connection);
+	return connections;
+}
+
 } // namespace
 
 std::vector<uint32_t> WorstEpisodes(const std::vector<Episode> &episodes, size_t limit)
@@ -89,6 +105,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 	for (const SlowRequest &r : blame.slow)
 		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
 			worst[r.episode] = &r;
+	const std::vector<std::set<uint32_t>> connections =
+	    SlowConnections(blame, run.load_tcp.empty() ? 0 : episodes->size());
 	Landmarks landmarks;
 	FindLandmarks(run, &landmarks);
 
@@ -184,6 +202,12 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			e.evidence.push_back(std::move(text));
 			e.evidence_of.push_back(cause.cause);
 		}
+		if (std::string text =
+			!connections.empty() && std::ranges::any_of(e.causes, IsEvidentNetwork)
+			    ? LoadTcpSentence(run, connections[index], e.start_ns, e.end_ns, e.worst_ns)
+			    : "";
+		    !text.empty())
+			e.evidence.push_back(std::move(text));
 		if (std::string text = StealSentence(run, e.since_ns, e.end_ns, e.worst_ns); !text.empty())
 			e.evidence.push_back(std::move(text));
 		for (std::string &text : MemoryEventSentences(run, e.since_ns, e.end_ns))

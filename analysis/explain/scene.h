@@ -196,6 +196,7 @@ private:
 	std::string ForksText() const;
 	std::string FaultsText() const;
 	std::string WaitsText() const;
+	std::string UnheldText(uint64_t held_ns) const;
 	std::string BusyText() const;
 	std::string ActorText(const Named &actor) const;
 	std::string ThreadsText() const;
@@ -211,6 +212,8 @@ private:
 	std::map<const Timeline *, uint64_t> until_ns_; // the end of what was added, by timeline
 	std::map<std::string, uint64_t> threads_;	// time in the cause, by thread
 	uint64_t all_ns_ = 0;				// of all these threads
+	uint64_t idle_ns_ = 0, short_ns_ = 0; // of waits: the CPU was idle; too short to have CPU holders
+	uint64_t min_span_ns_ = 0;	      // shorter ones are
 	std::set<std::pair<uint32_t, uint64_t>> forks_; // counted, by thread and start
 	uint64_t iterations_ = 0;			// in which the server ran its own code; 0: unknown
 	uint64_t accepted_ = 0;				// connections accepted in them
@@ -226,6 +229,12 @@ struct HolderByName {
 	std::set<uint32_t> tids; // as their own kernel numbers them
 	std::set<int> cpus;
 };
+
+// What TCP did with the load generator's sockets of these connections in [start, end], by the looks of the
+// load generator: "the load generator's sockets retransmitted 2 segments on 1 connection". "" if it did not
+// look, or not at all of them and nothing happened.
+std::string LoadTcpSentence(const Run &run, const std::set<uint32_t> &connections, uint64_t start_ns,
+			    uint64_t end_ns, uint64_t worst_ns);
 
 // Longest first; empty if the recorder did not see which thread ran.
 std::vector<HolderByName> CpuHoldersOf(const Scene &scene);

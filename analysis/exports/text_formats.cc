@@ -254,6 +254,13 @@ void OpenMetricsExporter::AddDrops(const Run &run)
 	Family("forktail_dropped_events", "counter", "", "Events that the recorder dropped.");
 	for (const auto &[source, count] : drops)
 		Value("forktail_dropped_events_total", {{"source", source}}, std::to_string(count));
+	Family("forktail_helper_deaths", "counter", "",
+	       "Helper processes of the recorder that ended or hung, and were started again.");
+	for (const auto &[helper, count] : run.cost.helper_deaths)
+		Value("forktail_helper_deaths_total", {{"helper", helper}}, std::to_string(count));
+	Family("forktail_main_loop_stalls", "counter", "",
+	       "Rounds of the recorder's main loop that took over a second.");
+	Value("forktail_main_loop_stalls_total", {}, std::to_string(run.cost.main_loop_stalls));
 	Family("forktail_build", "info", "", "Version of forktail that wrote this file.");
 	Value("forktail_build_info", {{"version", FORKTAIL_VERSION}}, "1");
 }

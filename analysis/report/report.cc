@@ -97,9 +97,10 @@ common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 	if (cost.known) {
 		double wall = static_cast<double>(clock.end_ns - clock.begin_ns);
 		add("Recorder overhead",
-		    std::string(cost.bpf_ns_is_estimate ? "about " : "") +
-			common::FormatPercent(static_cast<double>(cost.bpf_ns) / wall) +
-			" of a CPU in the kernel, " +
+		    (cost.bpf_known ? std::string(cost.bpf_ns_is_estimate ? "about " : "") +
+					  common::FormatPercent(static_cast<double>(cost.bpf_ns) / wall) +
+					  " of a CPU in the kernel, "
+				    : "time in the kernel not known, ") +
 			common::FormatPercent(static_cast<double>(cost.recorder_cpu_ns) / wall) +
 			" in user space, " + common::FormatBytes(cost.recorder_rss_bytes));
 	}
@@ -115,6 +116,8 @@ common::Json WarningsJson(const Explanation &e, size_t threads_left_out)
 	};
 	for (const std::string &warning : e.run.warnings)
 		add(warning);
+	if (const uint64_t dropped = DropCount(e.run))
+		add(common::Plural(dropped, "event was", "events were") + " dropped");
 	if (threads_left_out)
 		add(common::Plural(threads_left_out, "thread has", "threads have") + " no lane on this page");
 	return texts;

@@ -312,6 +312,20 @@ void WarnOfMadeThreads(uint64_t made, Run *run)
 		    " spans but no thread record: the event with the thread's name was dropped");
 }
 
+void WarnOfRecorder(Run *run)
+{
+	for (const auto &[helper, count] : run->cost.helper_deaths)
+		if (count)
+			run->warnings.push_back("the recorder's helper process forktail-" + helper +
+						" ended or hung " + common::Plural(count, "time", "times") +
+						" and was started again");
+	if (const uint64_t stalls = run->cost.main_loop_stalls)
+		run->warnings.push_back(
+		    common::Plural(stalls, "round", "rounds") +
+		    " of the recorder's main loop took over a second: it waited for a CPU "
+		    "or for memory");
+}
+
 void FindExtent(Run *run)
 {
 	uint64_t first = UINT64_MAX, last = 0;
@@ -368,6 +382,9 @@ uint64_t IndexFacts(Run *run)
 		}
 	}
 	dropped += std::erase_if(run->drops, [](const ft_drop &d) { return !Sane(d.start_ns, d.end_ns); });
+	dropped +=
+	    std::erase_if(run->load_tcp, [](const ft_load_tcp &t) { return !Sane(t.before_ns, t.t_ns); });
+	std::ranges::stable_sort(run->load_tcp, {}, &ft_load_tcp::t_ns);
 	dropped += std::erase_if(run->loops, [](const ft_loop &l) { return !Sane(0, l.t_ns); });
 	dropped +=
 	    std::erase_if(run->sockets, [](const ft_socket &s) { return !Sane(s.before_ns, s.seen_ns); });
@@ -475,6 +492,7 @@ void IndexRun(Run *run)
 	AddMissingThreads<ft_tally>(
 	    run->tallies, [](const ft_tally &t) { return t.end_ns; }, &run->threads, &made);
 	AddMissingThreads<ft_span>(run->iterations, EndOf, &run->threads, &made);
+	WarnOfRecorder(run);
 	WarnOfMadeThreads(made, run);
 	SortThreads(run);
 	PutInOrder(run);

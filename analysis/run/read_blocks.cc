@@ -224,6 +224,8 @@ void ReadCost(OpenFile *f, Run *run, const common::Json &j)
 	cost.known = true;
 	cost.bpf_ns = common::Whole(j, "bpf_ns");
 	cost.bpf_ns_is_estimate = common::Flag(j, "bpf_ns_is_estimate");
+	if (common::Member(j, "windows"))
+		cost.windows = common::Whole(j, "windows");
 	cost.recorder_cpu_ns = common::Whole(j, "recorder_cpu_ns");
 	cost.load_cpu_ns = common::Whole(j, "load_cpu_ns");
 	cost.recorder_rss_bytes = common::Whole(j, "recorder_rss_bytes");
@@ -232,6 +234,11 @@ void ReadCost(OpenFile *f, Run *run, const common::Json &j)
 			cost.programs.push_back({common::Text(p, "name"), common::Whole(p, "runs"),
 						 common::Number(p, "ns_per_run"),
 						 common::Whole(p, "total_ns")});
+	cost.bpf_known = common::Member(j, "bpf_ns") && !cost.programs.empty();
+	if (const common::Json *deaths = common::Member(j, "helper_deaths"); deaths && deaths->is_object())
+		for (const auto &[helper, count] : deaths->items())
+			cost.helper_deaths[helper] = common::Whole(*deaths, helper.c_str());
+	cost.main_loop_stalls = common::Whole(j, "main_loop_stalls");
 	f->merge->AddCost(f, cost, &run->cost);
 }
 
@@ -528,6 +535,12 @@ void ReadBlock(OpenFile *f, Run *run, const ft_block &block)
 		ForRecords<ft_connection>(f, block,
 					  [&](const ft_connection &c) { ReadConnection(f, run, c); });
 		break;
+	case FT_BLOCK_LOAD_TCP:
+		ForRecords<ft_load_tcp>(f, block, [&](ft_load_tcp t) {
+			t.connection = f->connections->Make(t.connection, run);
+			run->load_tcp.push_back(t);
+		});
+		break;
 	case FT_BLOCK_DETAIL:
 		ReadDetail(f, run, common::ParseVisibleObject(PayloadText(block)));
 		break;
@@ -568,6 +581,10 @@ void Add(Cost *sum, const Cost &c)
 	sum->known = true;
 	sum->bpf_ns += c.bpf_ns;
 	sum->bpf_ns_is_estimate |= c.bpf_ns_is_estimate;
+	sum->bpf_known |= c.bpf_known;
+	sum->windows = c.windows;
+	sum->helper_deaths = c.helper_deaths;
+	sum->main_loop_stalls = c.main_loop_stalls;
 	sum->recorder_cpu_ns += c.recorder_cpu_ns;
 	sum->load_cpu_ns += c.load_cpu_ns;
 	sum->recorder_rss_bytes = c.recorder_rss_bytes;

@@ -186,6 +186,12 @@ inline void MapTimes(const ClockMap &map, ft_tcp_state *s)
 	MapTime(map, &s->t_ns);
 }
 
+inline void MapTimes(const ClockMap &map, ft_load_tcp *t)
+{
+	MapTime(map, &t->before_ns);
+	MapTime(map, &t->t_ns);
+}
+
 inline void MapTimes(const ClockMap &map, ft_connection *c)
 {
 	MapTime(map, &c->opened_ns);

@@ -108,6 +108,14 @@ uint64_t DropCount(const Run &run)
 	return count;
 }
 
+uint64_t HelperDeaths(const Run &run)
+{
+	uint64_t count = 0;
+	for (const auto &[helper, deaths] : run.cost.helper_deaths)
+		count += deaths;
+	return count;
+}
+
 std::string DeviceName(const Run &run, uint32_t dev)
 {
 	auto found = run.devices.find(dev);

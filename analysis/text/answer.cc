@@ -691,14 +691,19 @@ std::string CostText(const Explanation &e)
 		runs += p.runs;
 	uint64_t end_ns = recorder->end_ns ? recorder->end_ns : e.run.end_ns;
 	double wall = static_cast<double>(end_ns > recorder->start_ns ? end_ns - recorder->start_ns : 0);
-	std::string text = "Recording cost: BPF programs took ";
-	if (runs && wall > 0)
-		text += common::FormatDuration(c.bpf_ns) + " (" +
+	std::string text = "Recording cost: BPF programs ";
+	if (runs && c.bpf_known && wall > 0)
+		text += "took " + common::FormatDuration(c.bpf_ns) + " (" +
 			common::FormatPercent(static_cast<double>(c.bpf_ns) / wall) + " of one CPU" +
 			(c.bpf_ns_is_estimate ? ", estimated" : "") + "), " + common::FormatCount(runs) +
 			" runs of " + common::FormatDuration(c.bpf_ns / runs) + " on average";
+	else if (c.windows)
+		text += "ran " + common::Plural(runs, "time", "times") +
+			"; the time of a run is not known: the kernel timed them in " +
+			common::Plural(*c.windows, "window", "windows") +
+			" only (a recording of 2 s has enough)";
 	else
-		text += "an unknown time (the recording is too short)";
+		text += "took an unknown time (the recording is too short)";
 	text += "; the recorder took " + common::FormatDuration(c.recorder_cpu_ns) + " of CPU";
 	if (wall > 0)
 		text += " (" + common::FormatPercent(static_cast<double>(c.recorder_cpu_ns) / wall) + ")";

@@ -558,8 +558,9 @@ Out OverloadJson(const Explanation &e)
 Out CostJson(const Cost &c)
 {
 	Out cost = {{"known", c.known},
-		    {"bpf_ns", c.bpf_ns},
+		    {"bpf_ns", c.bpf_known ? Out(c.bpf_ns) : Out()},
 		    {"bpf_ns_is_estimate", c.bpf_ns_is_estimate},
+		    {"windows", c.windows ? Out(*c.windows) : Out()},
 		    {"recorder_cpu_ns", c.recorder_cpu_ns},
 		    {"load_cpu_ns", c.load_cpu_ns},
 		    {"recorder_rss_bytes", c.recorder_rss_bytes}};
@@ -567,9 +568,11 @@ Out CostJson(const Cost &c)
 	for (const ProgramCost &p : c.programs)
 		programs.push_back({{"name", p.name},
 				    {"runs", p.runs},
-				    {"ns_per_run", p.ns_per_run},
-				    {"total_ns", p.total_ns}});
+				    {"ns_per_run", p.ns_per_run > 0 ? Out(p.ns_per_run) : Out()},
+				    {"total_ns", p.ns_per_run > 0 ? Out(p.total_ns) : Out()}});
 	cost["programs"] = programs;
+	cost["helper_deaths"] = c.helper_deaths.empty() ? Out::object() : Out(c.helper_deaths);
+	cost["main_loop_stalls"] = c.main_loop_stalls;
 	return cost;
 }
 

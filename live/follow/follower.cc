@@ -291,6 +291,7 @@ void Follower::State::CostBlock(const ft_block &block)
 	cost.known = true;
 	cost.t_ns = newest_ns;
 	cost.cpu_ns = common::Whole(j, "recorder_cpu_ns");
+	cost.bpf_known = common::Member(j, "bpf_ns");
 	cost.bpf_ns = common::Whole(j, "bpf_ns");
 	cost.rss_bytes = common::Whole(j, "recorder_rss_bytes");
 	const common::Json *deaths = common::Member(j, "helper_deaths");

@@ -128,7 +128,8 @@ void SayRecorder(const live::Follower &follower, MetricsWriter *w)
 	w->Seconds({}, cost.cpu_ns);
 	w->Counter("forktail_recorder_bpf_seconds", "seconds",
 		   "CPU time of the recorder's BPF programs in the kernel.");
-	w->Seconds({}, cost.bpf_ns);
+	if (cost.bpf_known)
+		w->Seconds({}, cost.bpf_ns);
 	w->Gauge("forktail_recorder_resident_memory_bytes", "bytes", "Memory of the recorder's process.");
 	w->Count({}, cost.rss_bytes);
 	w->Counter("forktail_helper_deaths", "",

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "bpf/events.h"
+#include "bpf/programs.h"
 #include "bpf/reader_events.h"
 #include "bpf/request_events.h"
 #include "common/hash.h"
@@ -54,14 +55,12 @@ static void request_hooks_serve(struct request_hooks *h, uint16_t port);
 static int request_hooks_attach(struct request_hooks *h);
 /* With slices: attaches or detaches all. Returns 0 or a negative errno. */
 static int request_hooks_switch(struct request_hooks *h, bool on);
-/* With slices: chooses on_ms so that they take 1 % of a CPU. The kernel's run-time statistics were on for so
- * long since the call before. */
+/* With slices: chooses on_ms so that they take 1 % of a CPU. A window of the kernel's run-time statistics,
+ * which was so long, has ended. */
 static void request_hooks_measured(struct request_hooks *h, uint64_t measured_ns);
 /* From now on one in so many connections, a power of two, of those that are followed. */
 static void request_hooks_reduce(struct request_hooks *h, uint32_t sample);
 static uint64_t request_hooks_count(const struct request_hooks *h, enum ft_request_counter counter);
-/* For their cost. NULL: not loaded. */
-static struct bpf_object *request_hooks_programs(const struct request_hooks *h);
 static void request_hooks_detach(struct request_hooks *h);
 static void request_hooks_close(struct request_hooks *h);
 
@@ -246,9 +245,16 @@ void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_m
 		switch_programs(r, w, !h->on);
 }
 
-struct bpf_object *requests_programs(const struct requests *r)
+struct counted_programs requests_programs(const struct requests *r)
 {
-	return r ? request_hooks_programs(&r->hooks) : NULL;
+	static const char *const names[] = {FT_REQUEST_PROGRAMS(FT_NAME_OF)};
+	const struct requests_bpf *s = r ? r->hooks.skeleton : NULL;
+	return s ? (struct counted_programs){.object = s->obj,
+					     .runs = s->bss->program_runs[0],
+					     .row = FT_REQUEST_PROGRAM_ROW,
+					     .count = FT_REQUEST_PROGRAM_COUNT,
+					     .names = names}
+		 : (struct counted_programs){.object = NULL};
 }
 
 static void add_server(struct requests *r, pid_t pid, bool proxy, uint16_t port, const char *address)
@@ -777,9 +783,15 @@ void readers_begin_segment(struct readers *r)
 	r->off_until_ns = 0;
 }
 
-struct bpf_object *readers_programs(const struct readers *r)
+struct counted_programs readers_programs(const struct readers *r)
 {
-	return r ? r->skeleton->obj : NULL;
+	static const char *const names[] = {FT_READER_PROGRAMS(FT_NAME_OF)};
+	return r ? (struct counted_programs){.object = r->skeleton->obj,
+					     .runs = r->skeleton->bss->program_runs[0],
+					     .row = FT_READER_PROGRAM_ROW,
+					     .count = FT_READER_PROGRAM_COUNT,
+					     .names = names}
+		 : (struct counted_programs){.object = NULL};
 }
 
 void readers_close(struct readers *r)
@@ -968,6 +980,8 @@ static void request_hooks_measured(struct request_hooks *h, uint64_t measured_ns
 	if (!h->slices || !measured_ns)
 		return;
 	const double part = part_of_cpu(h, measured_ns);
+	if (!h->on) /* a window between two slices says nothing of them */
+		return;
 	const double on_ms = part > BUDGET ? h->period_ms * BUDGET / part : h->period_ms;
 	h->on_ms = on_ms > SLICE_MS ? (uint32_t)on_ms : SLICE_MS;
 }
@@ -981,11 +995,6 @@ static void request_hooks_reduce(struct request_hooks *h, uint32_t sample)
 static uint64_t request_hooks_count(const struct request_hooks *h, enum ft_request_counter counter)
 {
 	return h->skeleton ? h->skeleton->bss->request_counters[counter] : 0;
-}
-
-static struct bpf_object *request_hooks_programs(const struct request_hooks *h)
-{
-	return h->skeleton ? h->skeleton->obj : NULL;
 }
 
 static void request_hooks_close(struct request_hooks *h)

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "bpf/events.h"
+#include "bpf/programs.h"
 #include "forktail.skel.h"
 #include "loader/attach.h"
 #include "loader/system.h"
@@ -32,7 +33,7 @@ enum {
 
 struct programs {
 	struct forktail_bpf *skeleton;
-	struct bpf_object *more[OBJECTS_MAX]; /* of other parts of the recorder */
+	struct counted_programs more[OBJECTS_MAX]; /* of other parts of the recorder */
 	size_t more_count;
 	struct ring_buffer *ring;
 	size_t read_bytes, most_bytes; /* of the ring, in this drain */
@@ -189,6 +190,11 @@ int programs_load(struct programs **out, const struct support *support, const st
 			  : wanted->counters;
 	struct forktail_bpf *s = p->skeleton = skeleton_open(support->disables_preemption);
 	int err = s ? 0 : -errno;
+	if (err)
+		goto fail;
+	const int cpus = libbpf_num_possible_cpus();
+	err = bpf_map__set_max_entries(s->maps.cpu_chunks,
+				       (cpus > 0 ? (uint32_t)cpus : FT_MAX_CPUS) * FT_CPU_CHUNKS);
 	if (err)
 		goto fail;
 	s->rodata->has_task_storage = support->has_task_storage;
@@ -553,24 +559,38 @@ int programs_targets_map(const struct programs *p)
 	return bpf_map__fd(p->skeleton->maps.targets);
 }
 
-void programs_include(struct programs *p, struct bpf_object *more)
+void programs_include(struct programs *p, struct counted_programs more)
 {
-	if (more && p->more_count < OBJECTS_MAX)
+	if (more.object && p->more_count < OBJECTS_MAX)
 		p->more[p->more_count++] = more;
 }
 
-static size_t costs_of(const struct bpf_object *object, struct program_cost *costs, size_t n, size_t room)
+static bool count_runs(const struct counted_programs *p, const char *name, uint64_t *runs)
+{
+	size_t i = 0;
+	while (i < p->count && strcmp(p->names[i], name) != 0)
+		i++;
+	for (int cpu = 0; i < p->count && cpu < libbpf_num_possible_cpus() && cpu < FT_MAX_CPUS; cpu++)
+		*runs += p->runs[(size_t)cpu * p->row + i];
+	return i < p->count;
+}
+
+static size_t costs_of(const struct counted_programs *p, struct program_cost *costs, size_t n, size_t room)
 {
 	struct bpf_program *prog;
-	bpf_object__for_each_program(prog, object)
+	bpf_object__for_each_program(prog, p->object)
 	{
 		struct bpf_prog_info info = {};
 		__u32 size = sizeof info;
 		if (n == room || bpf_program__fd(prog) < 0 ||
 		    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
 			continue;
-		costs[n++] = (struct program_cost){bpf_program__name(prog), info.run_cnt, info.run_time_ns,
-						   info.recursion_misses};
+		costs[n] = (struct program_cost){.name = bpf_program__name(prog),
+						 .sampled = info.run_cnt,
+						 .sampled_ns = info.run_time_ns,
+						 .missed = info.recursion_misses};
+		costs[n].counted = count_runs(p, costs[n].name, &costs[n].runs);
+		n++;
 	}
 	return n;
 }
@@ -587,10 +607,16 @@ static void ignore_faults_of_samples(const struct programs *p, struct program_co
 
 size_t programs_costs(struct programs *p, struct program_cost *costs, size_t room)
 {
-	size_t n = costs_of(p->skeleton->obj, costs, 0, room);
+	static const char *const names[] = {FT_PROGRAMS(FT_NAME_OF)};
+	const struct counted_programs own = {.object = p->skeleton->obj,
+					     .runs = p->skeleton->bss->program_runs[0],
+					     .row = FT_PROGRAM_ROW,
+					     .count = FT_PROGRAM_COUNT,
+					     .names = names};
+	size_t n = costs_of(&own, costs, 0, room);
 	ignore_faults_of_samples(p, costs, n);
 	for (size_t i = 0; i < p->more_count; i++)
-		n = costs_of(p->more[i], costs, n, room);
+		n = costs_of(&p->more[i], costs, n, room);
 	return n;
 }
 

@@ -464,6 +464,8 @@ static void *run_thread(void *arg)
 	prctl(PR_SET_TIMERSLACK, 1ul);
 	settle_on_cpu(t);
 	t->model->run(t);
+	for (uint32_t i = 0; i < thread_connections(t); i++)
+		connection_note_end(thread_connection(t, i), ft_now_ns());
 	log_lane_close(&t->lane, ft_now_ns());
 	if (getrusage(RUSAGE_THREAD, &used) == 0)
 		t->cpu_ns = ((uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec) * SECOND_NS +

@@ -81,7 +81,37 @@ static void note_socket(struct connection *c)
 {
 	c->life.local_port = socket_local_port(c->fd);
 	c->life.inode = socket_inode(c->fd);
+	c->life.tcp = (struct tcp_counts){.looked_ns = c->life.opened_ns};
 	c->arrival_times = c->thread->plan->options->arrival_times && !c->tls && arrival_ask(c->fd);
+}
+
+/* Looks at what TCP did, and logs it, or if `only_what_happened` only what delays requests. */
+static void look_at_tcp(struct connection *c, uint64_t now_ns, bool only_what_happened)
+{
+	struct ft_load_tcp *found = log_tcp_room(&c->thread->lane);
+
+	if (!found || !c->life.local_port || c->fd < 0 || !tcp_look(c->fd, &c->life.tcp, found))
+		return;
+	c->life.tcp.looked_ns = now_ns;
+	found->t_ns = now_ns;
+	found->connection = c->id;
+	if (!only_what_happened || found->retransmitted || found->receiver_limited_us ||
+	    found->sender_limited_us || found->unsent_bytes)
+		log_tcp(&c->thread->lane);
+}
+
+void connection_was_slow(struct connection *c, uint64_t now_ns)
+{
+	enum { AT_MOST_EVERY_NS = 1000000 }; /* answers of a pipeline come together */
+
+	if (now_ns - c->life.tcp.looked_ns >= AT_MOST_EVERY_NS)
+		look_at_tcp(c, now_ns, false);
+}
+
+void connection_note_end(struct connection *c, uint64_t now_ns)
+{
+	if (!c->connecting)
+		look_at_tcp(c, now_ns, true);
 }
 
 void connection_note_open(struct connection *c)
@@ -322,6 +352,7 @@ void connection_close(struct connection *c, uint64_t now_ns)
 	if (c->thread->base)
 		event_del(&c->readable);
 	write_backlog_drop(c);
+	connection_note_end(c, now_ns);
 	close_socket(c);
 	c->fd = -1;
 	c->connecting = false;

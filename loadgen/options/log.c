@@ -101,6 +101,9 @@ static void *write_blocks(void *arg)
 		for (uint32_t i = 0; i < b->socket_count; i++)
 			ft_writer_record(log->writer, FT_BLOCK_CONNECTION, &b->sockets[i]);
 		b->socket_count = 0;
+		for (uint32_t i = 0; i < b->tcp_count; i++)
+			ft_writer_record(log->writer, FT_BLOCK_LOAD_TCP, &b->tcp[i]);
+		b->tcp_count = 0;
 		ft_requests_flush(&b->requests, log->writer);
 		pthread_mutex_lock(&log->lock);
 		log->writing = false;
@@ -249,9 +252,22 @@ void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t n
 		lane->drops++;
 }
 
+struct ft_load_tcp *log_tcp_room(struct log_lane *lane)
+{
+	struct log_block *b = lane->log ? lane->open : NULL;
+
+	return b && b->tcp_count < LOG_TCP ? &b->tcp[b->tcp_count] : NULL;
+}
+
+void log_tcp(struct log_lane *lane)
+{
+	lane->open->tcp_count++;
+}
+
 void log_lane_flush(struct log_lane *lane, uint64_t now_ns)
 {
-	if (lane->log && lane->open && (lane->open->requests.count || lane->open->socket_count))
+	if (lane->log && lane->open &&
+	    (lane->open->requests.count || lane->open->socket_count || lane->open->tcp_count))
 		log_lane_next(lane, now_ns);
 }
 

@@ -81,6 +81,16 @@ static const struct field counters[] = {
     F(ft_counters, t_ns),   F(ft_counters, duration_ns),  F(ft_counters, tid),
     F(ft_counters, cycles), F(ft_counters, instructions), F(ft_counters, cache_misses),
     F(ft_counters, cpu),    F(ft_counters, flags),	  {0}};
+static const struct field load_tcp[] = {F(ft_load_tcp, t_ns),
+					F(ft_load_tcp, before_ns),
+					F(ft_load_tcp, connection),
+					F(ft_load_tcp, retransmitted),
+					F(ft_load_tcp, receiver_limited_us),
+					F(ft_load_tcp, sender_limited_us),
+					F(ft_load_tcp, rtt_us),
+					F(ft_load_tcp, unacked),
+					F(ft_load_tcp, unsent_bytes),
+					{0}};
 static const struct field instant[] = {F(ft_clock, monotonic_ns),
 				       F(ft_clock, realtime_ns),
 				       F(ft_clock, boottime_ns),
@@ -154,6 +164,7 @@ static const struct kind {
     {"socket", FT_BLOCK_SOCKET, sizeof(struct ft_socket), socket},
     {"probe", FT_BLOCK_PROBE, sizeof(struct ft_probe), probe},
     {"counters", FT_BLOCK_COUNTERS, sizeof(struct ft_counters), counters},
+    {"load_tcp", FT_BLOCK_LOAD_TCP, sizeof(struct ft_load_tcp), load_tcp},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

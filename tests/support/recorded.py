@@ -53,7 +53,7 @@ class _Table(np.recarray):
 
 class Recording:
     """A .forktail file. Tables are NumPy record arrays in file order: spans, tallies, io, writes, slices, loops,
-    sockets, drops, samples, cpu_samples, counters, clocks, probes, opens, requests, connection_records,
+    sockets, drops, samples, cpu_samples, counters, load_tcp, clocks, probes, opens, requests, connection_records,
     thread_records. A row's fields are attributes: `row.start_ns`. Texts are bytes.
 
     manifest, summary, cost: the JSON of the last such block, {} without one. notes, histograms: lists of JSON.
@@ -111,6 +111,7 @@ class Recording:
         self.samples, self.cpu_samples, self.counters = map(table, ("sample", "cpu_sample", "counters"))
         self.clocks, self.probes, self.opens, self.requests = map(table, ("clock", "probe", "open", "request"))
         self.thread_records, self.connection_records = table("thread"), table("connection")
+        self.load_tcp = table("load_tcp")
         self.threads = {(int(t.tid), int(t.start_ns)): t for t in self.thread_records}
         self.connections = {int(c.id): c for c in self.connection_records}
         self.connection_sockets = {(int(c.id), int(c.opened_ns)): c for c in self.connection_records}

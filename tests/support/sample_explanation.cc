@@ -400,6 +400,7 @@ analysis::Explained SampleExplanation(const SampleSize &size)
 		run.targets = {{1200, "redis-server", "redis-server unixsocket:/run/redis.sock", {}}};
 		run.cost.known = true;
 		run.cost.bpf_ns = static_cast<uint64_t>(size.seconds * 2.1e7);
+		run.cost.bpf_known = true;
 		run.cost.recorder_cpu_ns = static_cast<uint64_t>(size.seconds * 6e6);
 		run.cost.recorder_rss_bytes = 14'000'000;
 		AddServer(&run, stalls, end_ns, &random);

@@ -20,6 +20,7 @@ enum {
 	FT_USER_STACK_CHUNK = 512,  /* bytes per read: a stack may end before it is full */
 	FT_MAX_WRITERS = 1024,	    /* processes and devices with writes that are not an event yet */
 	FT_CPU_SLICES = 16,	    /* last tasks on a CPU, to name the CPU holder; a power of two */
+	FT_CPU_CHUNKS = 16,	    /* so many times as many, for long waits; a power of two */
 };
 
 #define FT_TALLY_WINDOW_NS 1000000ull
@@ -47,6 +48,7 @@ enum ft_event_type {
 	FT_EVENT_LOOP = 10,
 	FT_EVENT_OPEN = 11, /* struct ft_event_span: still open */
 	FT_EVENT_COUNTERS = 12,
+	FT_EVENT_SLICES = 13,
 };
 
 struct ft_event_span {
@@ -89,6 +91,14 @@ struct ft_event_span_detail {
 	__u32 pad;
 	__u64 stack[FT_STACK_FRAMES];
 	struct cpu_slice slices[FT_CPU_SLICES]; /* a ring: the tasks that held the CPU since wake_ns */
+};
+
+/* Tasks that held a CPU one after the other, before those that a span with a wait for it has. */
+struct ft_event_slices {
+	__u32 type;
+	__u32 cpu;
+	__u64 until_ns; /* the first of the later ones */
+	struct cpu_slice slices[FT_CPU_SLICES];
 };
 
 struct ft_tally_entry {
@@ -242,8 +252,10 @@ enum { FT_HARD_INTERRUPTS = FT_SOFTIRQ_VECTORS, FT_INTERRUPT_KINDS, FT_OPEN_INTE
 
 struct cpu_state {
 	__u64 counters[FT_COUNTERS];
-	__u32 target;	       /* the current task is a target, all of whose time is accounted */
-	__u32 newest;	       /* slice of the current task */
+	__u32 target; /* the current task is a target, all of whose time is accounted */
+	__u32 newest; /* slice of the current task */
+	__u32 chunks; /* how often `slices` was full */
+	__u32 pad;
 	__u32 interrupt_depth; /* of open nested interrupts */
 	__u32 sample_period;   /* in sixteenths of a millisecond; set by the recorder */
 	__u32 has_events;      /* its perf events are open: ends of page faults, samples */

@@ -44,6 +44,28 @@ void losses_missed(struct losses *l, struct ft_writer *w, const struct program_c
 /* Total of drops and skipped runs so far. */
 uint64_t losses_total(const struct losses *l);
 
+/* The CPU time of the recorder's programs. */
+
+struct program_account {
+	double ns; /* of the runs that are accounted */
+	uint64_t runs, sampled, sampled_ns;
+};
+struct cost_account {
+	uint32_t windows;     /* in which the kernel's statistics were on */
+	uint64_t measured_ns; /* their length */
+	struct program_account programs[PROGRAMS_MAX];
+};
+
+/* When the next window begins, in ms since the recording began: often at first, so that a recording of 1.5 s
+ * has enough of them, then every five seconds. */
+uint64_t cost_next_window_ms(uint64_t now_ms);
+/* A window of `on_ns` has ended. Pass the same programs in the same order each time, at most PROGRAMS_MAX. */
+void cost_window(struct cost_account *a, const struct program_cost *costs, size_t count, uint64_t on_ns);
+/* Whether there were enough windows to say how long a run takes. */
+bool cost_known(const struct cost_account *a);
+/* CPU time of all runs of the i-th program, which are now `c`. 0: none of them was in a window. */
+double cost_ns(const struct cost_account *a, size_t i, const struct program_cost *c);
+
 /* Host and target metrics from /proc: the state of the machine around a spike. */
 
 struct proc_metrics;

@@ -66,6 +66,7 @@ enum ft_block_kind {
 	FT_BLOCK_COUNTERS = 27,	  /* struct ft_counters */
 	FT_BLOCK_TCP_EVENT = 28,  /* struct ft_tcp_event */
 	FT_BLOCK_TCP_STATE = 29,  /* struct ft_tcp_state */
+	FT_BLOCK_LOAD_TCP = 30,	  /* struct ft_load_tcp */
 	FT_BLOCK_KINDS,		  /* not a kind: one more than the last */
 };
 
@@ -392,6 +393,21 @@ struct ft_connection {
 	uint32_t reader_changes;    /* how often it changed so far; from 32 on no change is recorded */
 };
 enum { FT_READER_CHANGES = 32 };
+
+/* What TCP did with a connection of the load generator, by its own socket: after a slow request, and when the
+ * connection closes. */
+struct ft_load_tcp {
+	uint64_t t_ns;
+	uint64_t before_ns; /* the look before, or when it was opened */
+	uint32_t connection;
+	uint32_t retransmitted;	      /* segments; this and the next two: since before_ns */
+	uint32_t receiver_limited_us; /* the server's window was full, with bytes to send */
+	uint32_t sender_limited_us;   /* the send buffer was full */
+	uint32_t rtt_us;	      /* smoothed */
+	uint32_t unacked;	      /* segments that were sent and not acknowledged */
+	uint32_t unsent_bytes;
+	uint32_t pad;
+};
 
 enum ft_status {
 	FT_STATUS_OK = 0,

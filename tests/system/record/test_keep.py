@@ -77,7 +77,7 @@ def check_complete(r):
     assert r.error == ""
     assert not r.damage.no_trailer
     assert r.damage.blocks_missing == 0
-    assert "bpf_ns" in r.cost
+    assert "windows" in r.cost
     assert set(np.unique(r.spans.detail)) <= {0, *r.details}
     assert set(np.unique(r.spans.tid)) <= {tid for tid, _ in r.threads}
     assert set(np.unique(r.samples.series)) <= {*r.series}

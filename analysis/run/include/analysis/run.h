@@ -368,7 +368,7 @@ struct LoadStart {
 struct ProgramCost {
 	std::string name;
 	uint64_t runs = 0;
-	double ns_per_run = 0;
+	double ns_per_run = 0; // 0: not known
 	uint64_t total_ns = 0;
 };
 
@@ -377,10 +377,15 @@ struct Cost {
 	bool known = false;
 	uint64_t bpf_ns = 0;
 	bool bpf_ns_is_estimate = false;
-	uint64_t recorder_cpu_ns = 0; // while it recorded
-	uint64_t load_cpu_ns = 0;     // before that; 0: included in the above (old recordings)
+	bool bpf_known = false;		 // bpf_ns is; the runs of programs are known in any case
+	std::optional<uint64_t> windows; // in which the kernel timed programs; none: runs are estimates too
+	uint64_t recorder_cpu_ns = 0;	 // while it recorded
+	uint64_t load_cpu_ns = 0;	 // before that; 0: included in the above (old recordings)
 	uint64_t recorder_rss_bytes = 0;
 	std::vector<ProgramCost> programs;
+	// Since the recorder began.
+	std::map<std::string, uint64_t> helper_deaths; // helper processes that were started again, by name
+	uint64_t main_loop_stalls = 0;		       // rounds of its main loop that took over a second
 };
 
 // What the server reported about itself, from the recorder's notes or from run.json.
@@ -479,6 +484,7 @@ struct Run {
 	std::vector<ft_cpu_slice>
 	    cpu_slices;		    // by CPU and start, each once; only slices during which a thread waited
 	std::vector<ft_loop> loops; // by time
+	std::vector<ft_load_tcp> load_tcp;	 // by time; `connection` is an index into connections
 	std::vector<ft_socket> sockets;		 // by inode and time
 	std::vector<ft_tcp_event> tcp_events;	 // by time
 	std::vector<ft_tcp_state> tcp_states;	 // likewise
@@ -546,6 +552,8 @@ const Detail &DetailOf(const Run &run, const ft_span &span);
 
 // The number of dropped events.
 uint64_t DropCount(const Run &run);
+// Helper processes of the recorder that were started again.
+uint64_t HelperDeaths(const Run &run);
 
 // The name of a block device: "vda", else "254:0".
 std::string DeviceName(const Run &run, uint32_t dev);

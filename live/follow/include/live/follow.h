@@ -223,6 +223,7 @@ struct RecorderCost {
 	bool known = false;
 	uint64_t t_ns = 0; // when it was read
 	uint64_t cpu_ns = 0, bpf_ns = 0, rss_bytes = 0;
+	bool bpf_known = false; // bpf_ns is
 	// Since the recorder began.
 	std::map<std::string, uint64_t> helper_deaths; // by helper, such as "unwind"; not others' names
 	uint64_t main_loop_stalls = 0;

@@ -270,9 +270,9 @@ struct readers *readers_open(int targets_map, uint32_t pid_namespace);
 void readers_tick(struct readers *r, struct ft_writer *w, bool wanted, uint64_t now_ns);
 /* A new file begins: all are written again. */
 void readers_begin_segment(struct readers *r);
-struct bpf_object;
-/* The program, for its cost. NULL: none. */
-struct bpf_object *readers_programs(const struct readers *r);
+struct counted_programs;
+/* The programs, for their cost. */
+struct counted_programs readers_programs(const struct readers *r);
 void readers_close(struct readers *r);
 
 /* The process that reads what clients sent. Bytes of strangers are scanned in a process without rights; the
@@ -317,7 +317,7 @@ enum { REQUESTS_PERIOD_MS = 20000 };
 /* With an automatic sample: attaches or detaches, or reduces the sample. Call it often, with the time in the
  * current period. */
 void requests_tick(struct requests *r, struct ft_writer *w, uint32_t in_period_ms);
-/* The kernel's run-time statistics were on for that long since the call before, and are off now. */
+/* A window of the kernel's run-time statistics, which was that long, has ended. */
 void requests_measured(struct requests *r, uint64_t measured_ns);
 /* A descriptor that is readable when requests_take has something to do; -1: none. */
 int requests_fd(const struct requests *r);
@@ -337,9 +337,8 @@ struct requests_figures {
 	uint64_t helper_cpu_ns;
 };
 struct requests_figures requests_so_far(const struct requests *r);
-struct bpf_object;
-/* The programs, for their cost. NULL: not loaded. */
-struct bpf_object *requests_programs(const struct requests *r);
+/* The programs, for their cost. */
+struct counted_programs requests_programs(const struct requests *r);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 #define FORKTAIL_LOADER_ATTACH_H
 
 #include <linux/perf_event.h>
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -301,19 +302,28 @@ void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS])
 void programs_drops(const struct programs *p, uint64_t drops[FT_DROP_SLOTS]);
 
 /* The kernel's run-time statistics cost time themselves (two clock reads per run). They are switched on for
- * part of the time, and totals are extrapolated. */
+ * short windows only, which give the time of a run. */
 bool programs_measure(struct programs *p, bool on); /* whether the statistics are on */
 
 /* The map of targets, which another object may share. */
 int programs_targets_map(const struct programs *p);
 struct bpf_object;
-/* The cost of this object's programs is included from now on, after those of `p`. */
-void programs_include(struct programs *p, struct bpf_object *more);
+/* Loaded programs and the counts of their runs (bpf/programs.h). */
+struct counted_programs {
+	struct bpf_object *object; /* NULL: none */
+	const __u64 *runs;	   /* program_runs: so many counts (`row`) for each CPU */
+	size_t row, count;
+	const char *const *names; /* of the first `count` of a row */
+};
+/* The cost of these programs is included from now on, after those of `p`. */
+void programs_include(struct programs *p, struct counted_programs more);
 
 struct program_cost {
 	const char *name;
-	uint64_t runs;	 /* while the statistics were on */
-	uint64_t run_ns; /* of those */
+	bool counted;	     /* else it runs on the recorder's behalf, and its time is the recorder's */
+	uint64_t runs;	     /* all, on all CPUs */
+	uint64_t sampled;    /* while the statistics were on */
+	uint64_t sampled_ns; /* of those */
 	/* Runs that the kernel skipped because the same program was already running on that CPU, or any
 	 * program for tracepoints and perf events. 0 before Linux 5.12, which does not report them. */
 	uint64_t missed;

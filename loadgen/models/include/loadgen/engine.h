@@ -41,6 +41,7 @@ struct lifetime {
 	uint64_t inode;		       /* of its socket */
 	uint32_t backoff_ms;	       /* before it is reopened; doubles with each failure */
 	uint16_t local_port;
+	struct tcp_counts tcp;
 };
 
 /* Members that each request uses are next to each other. Members for opening and closing are last. */
@@ -469,6 +470,10 @@ void connection_reset(struct connection *c);
 bool connection_secure(struct connection *c, const char **why);
 /* It was reopened, started at life.begun_ns: records the fields for the log and requests arrival times. */
 void connection_note_open(struct connection *c);
+/* A request took long, or the connection ends: logs what TCP did with it since the last look. Only where it
+ * may have waited for TCP, at the end. */
+void connection_was_slow(struct connection *c, uint64_t now_ns);
+void connection_note_end(struct connection *c, uint64_t now_ns);
 /* A connect() failed: counts it. `why` NULL: same reason as before. */
 void connection_count_refusal(struct connection *c, const char *why, uint64_t now_ns);
 /* Writes its log entry. */

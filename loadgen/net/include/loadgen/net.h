@@ -34,6 +34,15 @@ ssize_t arrival_read(int fd, void *to, size_t size, uint64_t *stamp_ns);
  * that. 0: the clock was set. */
 uint64_t arrival_monotonic(struct arrival_clock *clock, uint64_t stamp_ns, uint64_t now_ns);
 
+/* A socket's counts at the last look at them. Set looked_ns when it opens, and to zeros the rest. */
+struct tcp_counts {
+	uint64_t looked_ns, receiver_limited_us, sender_limited_us;
+	uint64_t retransmitted;
+};
+struct ft_load_tcp;
+/* What TCP did since then, without t_ns and the connection's number. False: not a TCP socket. */
+bool tcp_look(int fd, struct tcp_counts *counts, struct ft_load_tcp *found);
+
 /* TLS over a socket, with OpenSSL: sessions read and write like read(2) and write(2), so that callers use the
  * same code for plain connections. The server's certificate is verified, chain and name, unless --insecure is
  * given. A process has one set of TLS options, so the context is global. Sessions are not resumed: every

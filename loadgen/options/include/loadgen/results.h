@@ -255,12 +255,14 @@ double limit_figure(const struct result_figures *f, const struct operation_figur
 
 struct request_log;
 
-enum { LOG_SOCKETS = 32 };
+enum { LOG_SOCKETS = 32, LOG_TCP = 256 };
 
 struct log_block {
 	struct ft_requests requests;
 	struct ft_connection sockets[LOG_SOCKETS]; /* of connections that were reopened, or closed */
 	uint32_t socket_count;
+	struct ft_load_tcp tcp[LOG_TCP];
+	uint32_t tcp_count;
 	struct ft_drop drop; /* losses before it; count 0: none */
 	struct log_block *next;
 };
@@ -293,6 +295,12 @@ void log_lane_close(struct log_lane *lane, uint64_t now_ns);
 
 /* A connection has another socket, or was closed: rare compared to requests, and does not block either. */
 void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t now_ns);
+
+/* Where to put what TCP did with a connection. NULL: no room, because at most LOG_TCP are logged with a block
+ * of requests, or in a second. */
+struct ft_load_tcp *log_tcp_room(struct log_lane *lane);
+/* Logs what was put there. */
+void log_tcp(struct log_lane *lane);
 
 /* For log_append. */
 void log_lane_next(struct log_lane *lane, uint64_t now_ns);

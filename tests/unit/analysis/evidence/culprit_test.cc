@@ -114,9 +114,20 @@ TEST_CASE("culprit: the threads that held the CPU")
 	{
 		ft_span &s = b.Off(FT_RUN_QUEUE, 45 * ms, 45 * ms, 95 * ms);
 		s.cpu = 1;
-		CHECK(CulpritOf(&b) ==
-		      "redis-server (100) waited 80.0 ms on the run queue; which threads held the "
-		      "CPU is known for 30.0 ms of it");
+		CHECK(
+		    CulpritOf(&b) ==
+		    "redis-server (100) waited 80.0 ms for a CPU that stress-ng (4321) held for 30.0 ms; who "
+		    "had it for 50.0 ms was not recorded (perf sched record shows it)");
+	}
+	SECTION("short waits have no holders")
+	{
+		b.run.min_span_ns = 20'000;
+		b.Tally(FT_RUN_QUEUE, 45 * ms, 95 * ms, 50 * ms);
+		CHECK(
+		    CulpritOf(&b) ==
+		    "redis-server (100) waited 80.0 ms for a CPU that stress-ng (4321) held for 30.0 ms; "
+		    "50.0 ms are waits of less than 20.0 us, whose CPU holders are recorded with --min-span "
+		    "1us");
 	}
 	SECTION("two programs")
 	{

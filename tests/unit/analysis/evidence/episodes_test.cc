@@ -442,6 +442,51 @@ TEST_CASE("evidence of other causes")
 	}
 }
 
+TEST_CASE("evidence of the network has what TCP did with the load generator's connections")
+{
+	RunBuilder b;
+	OneRequest(&b, 80 * ms);
+	b.Off(FT_IDLE, 10 * ms, 90 * ms, 90 * ms);
+	b.Finish();
+	ft_load_tcp tcp = {};
+	tcp.t_ns = kBase + 100 * ms;
+	tcp.before_ns = kBase - 20 * ms;
+	auto evidence = [&] {
+		b.run.load_tcp.push_back(tcp);
+		return EvidenceOf(&b);
+	};
+	SECTION("nothing was sent again")
+	{
+		holds(evidence(),
+		      "the load generator's sockets retransmitted nothing: no request of these was lost "
+		      "on its way");
+	}
+	SECTION("segments were sent again")
+	{
+		tcp.retransmitted = 2;
+		holds(evidence(), "the load generator's sockets retransmitted 2 segments on 1 connection\n");
+	}
+	SECTION("since a look long before, and windows were full")
+	{
+		tcp.before_ns = kBase - 1900 * ms;
+		tcp.retransmitted = 2;
+		tcp.receiver_limited_us = 80'000;
+		holds(evidence(),
+		      "2 segments on 1 connection within 2.00 s; they waited 80.0 ms for the server's "
+		      "receive window\n");
+	}
+	SECTION("at another time")
+	{
+		tcp.t_ns = kBase + 150 * ms;
+		CHECK_FALSE(contains(evidence(), "sockets"));
+	}
+	SECTION("of a connection without slow requests")
+	{
+		tcp.connection = 7;
+		CHECK_FALSE(contains(evidence(), "sockets"));
+	}
+}
+
 TEST_CASE("evidence is of the thread where a cause was, also without a request log")
 {
 	RunBuilder b;

@@ -87,8 +87,12 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	RunBuilder b;
 	ForkRun(&b);
 	Explained e = Explain(&b, {1 * ms, 0});
-	e.run.cost = {
-	    true, 20 * ms, true, 5 * ms, 250 * ms, 23'000'000, {{"sched_switch", 100'000, 200, 20 * ms}}};
+	e.run.cost.known = e.run.cost.bpf_known = e.run.cost.bpf_ns_is_estimate = true;
+	e.run.cost.bpf_ns = 20 * ms;
+	e.run.cost.recorder_cpu_ns = 5 * ms;
+	e.run.cost.load_cpu_ns = 250 * ms;
+	e.run.cost.recorder_rss_bytes = 23'000'000;
+	e.run.cost.programs = {{"sched_switch", 100'000, 200, 20 * ms}};
 	RecordingFile recorder;
 	recorder.program = "forktail-record";
 	recorder.start_ns = kBase;
@@ -121,6 +125,11 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 		    "\naverage; the recorder took 5.00 ms of CPU (0.50 %), 250 ms more to load its programs, "
 		    "and 23.0 MB of"
 		    "\nmemory.\n");
+	e.run.cost.bpf_known = false;
+	e.run.cost.windows = 4;
+	holds(flat(ExplainText(e, {})),
+	      "BPF programs ran 100,000 times; the time of a run is not known: the kernel "
+	      "timed them in 4 windows only (a recording of 2 s has enough); the recorder");
 	holds(text, "Warning: load.forktail: 12.0 kB in 1 place could not be read.\n");
 	holds(text, "Not recorded: page faults: perf events are forbidden here.\n");
 	CHECK(text.find('\033') == std::string::npos);
@@ -264,7 +273,10 @@ TEST_CASE("the JSON has the documented keys")
 	Explained e = Explain(&b, {1 * ms, 0});
 	e.run.cost.known = true;
 	e.run.cost.bpf_ns = 12;
+	e.run.cost.bpf_known = true;
 	e.run.cost.recorder_cpu_ns = 34;
+	e.run.cost.helper_deaths = {{"unwind", 2}};
+	e.run.cost.main_loop_stalls = 1;
 	nlohmann::json j = parse_json(ExplainJson(e, true));
 
 	CHECK(j["requests"]["count"] == 402);
@@ -307,6 +319,9 @@ TEST_CASE("the JSON has the documented keys")
 	CHECK(j["drops"]["intervals"][1]["what"] == "span");
 	CHECK(j["cost"]["bpf_ns"] == 12);
 	CHECK(j["cost"]["recorder_cpu_ns"] == 34);
+	CHECK(j["cost"]["windows"].is_null()); // as in an old recording
+	CHECK(j["cost"]["helper_deaths"] == nlohmann::json{{"unwind", 2}});
+	CHECK(j["cost"]["main_loop_stalls"] == 1);
 	REQUIRE(j["slow_requests"].size() == 2);
 	for (const nlohmann::json &r : j["slow_requests"]) {
 		uint64_t sum = 0;

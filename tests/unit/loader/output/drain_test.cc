@@ -258,6 +258,27 @@ TEST_CASE("a CPU slice seen by several waits is written once, and again when it 
 	CHECK(r.held_ns(r.spans[3], 9) == 100 * us);
 }
 
+TEST_CASE("slices before those of a span with a wait end where the next ones begin")
+{
+	Drained drained;
+	ft_event_slices e = {};
+	e.type = FT_EVENT_SLICES;
+	e.cpu = 3;
+	e.until_ns = kStart + 1000 * us;
+	for (uint32_t i = 0; i < FT_CPU_SLICES; i++) {
+		e.slices[i].tid = i;
+		e.slices[i].start_ns = kStart + (900 + 10 * i) * us; // the last six were in the span
+		strncpy(e.slices[i].comm, "sh", sizeof e.slices[i].comm);
+	}
+	e.slices[0].start_ns = 0; // none yet
+	drained.put(e);
+	drained.put(e); // another thread's wait
+	const Recorded r = drained.written.finish();
+	REQUIRE(r.slices.size() == 9);
+	for (uint32_t i = 0; i < 9; i++)
+		check_slice(r.slices[i], 9 - i, 990 - 10 * i, 1000 - 10 * i, "sh");
+}
+
 TEST_CASE("a wait longer than the CPU's last slices has those that are known")
 {
 	Drained drained;

@@ -67,7 +67,8 @@ TEST_CASE("runs that the kernel skipped are recorded by the program's place in t
 	Written written;
 	losses l;
 	losses_begin(&l, 1000);
-	program_cost costs[3] = {{"a", 10, 1, 0}, {"b", 20, 1, 4}, {"c", 30, 1, 0}};
+	program_cost costs[3] = {
+	    {"a", true, 10, 1, 1, 0}, {"b", true, 20, 1, 1, 4}, {"c", true, 30, 1, 1, 0}};
 	losses_missed(&l, written.writer(), costs, 3, 2000);
 	costs[1].missed = 5;
 	costs[2].missed = 9;

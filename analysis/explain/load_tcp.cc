@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// What TCP did with the load generator's connections while their requests were slow, by its own sockets.
+#include <algorithm>
+#include <set>
+
+#include "analysis/evidence.h"
+#include "analysis/run.h"
+#include "common/format.h"
+#include "scene.h"
+
+namespace forktail::analysis
+{
+
+std::string LoadTcpSentence(const Run &run, const std::set<uint32_t> &connections, uint64_t start_ns,
+			    uint64_t end_ns, uint64_t worst_ns)
+{
+	uint64_t segments = 0, window_us = 0, buffer_us = 0, since_ns = UINT64_MAX, until_ns = 0;
+	std::set<uint32_t> looked, retransmitted;
+	auto first = std::ranges::lower_bound(run.load_tcp, start_ns, {}, &ft_load_tcp::t_ns);
+	for (; first != run.load_tcp.end() && first->t_ns <= end_ns; ++first) {
+		const ft_load_tcp &t = *first;
+		if (!connections.contains(t.connection))
+			continue;
+		looked.insert(t.connection);
+		window_us += t.receiver_limited_us;
+		buffer_us += t.sender_limited_us;
+		if (!t.retransmitted)
+			continue;
+		segments += t.retransmitted;
+		retransmitted.insert(t.connection);
+		since_ns = std::min(since_ns, t.before_ns);
+		until_ns = std::max(until_ns, t.t_ns);
+	}
+	if (looked.empty())
+		return "";
+	std::string text;
+	if (segments) {
+		text = "retransmitted " + common::Plural(segments, "segment", "segments") + " on " +
+		       common::Plural(retransmitted.size(), "connection", "connections");
+		// The look before was not at the begin of these requests.
+		if (until_ns - since_ns > 2 * worst_ns)
+			text += " within " + common::FormatDuration(until_ns - since_ns);
+	}
+	if (window_us)
+		text += (text.empty() ? "" : "; they ") + std::string("waited ") +
+			common::FormatDuration(window_us * 1000) + " for the server's receive window";
+	if (buffer_us)
+		text += (text.empty() ? "" : "; they ") + std::string("waited ") +
+			common::FormatDuration(buffer_us * 1000) + " for space in their send buffers";
+	if (text.empty()) {
+		if (looked.size() < connections.size())
+			return "";
+		text = "retransmitted nothing: no request of these was lost on its way";
+	}
+	return "the load generator's sockets " + text;
+}
+
+} // namespace forktail::analysis

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: MIT
+"""What TCP did with the load generator's own connections is in its log."""
+
+import os
+import signal
+import time
+
+from harness import eventually
+from server_counts import calls
+
+
+def test_a_window_that_the_server_kept_full_is_logged_with_the_slow_request(serve, start_load):
+    redis = serve("redis", tcp=True)
+    load = start_load(*redis.load_words(), "-t", "set", "-d", 8_000_000, "-c", 1, "--duration", "2s")
+    assert eventually(lambda: calls(redis, "set") > 5)
+    os.kill(redis.pid, signal.SIGSTOP)  # it reads nothing, and a request has more bytes than the window
+    try:
+        time.sleep(0.3)
+    finally:
+        os.kill(redis.pid, signal.SIGCONT)
+    log = load.done(0).log
+    slow = log.requests[(log.requests.end_ns - log.requests.start_ns).argmax()]
+    looks = log.load_tcp[log.load_tcp.t_ns == slow.end_ns]
+    assert len(looks) == 1
+    assert looks[0].connection == slow.connection
+    assert looks[0].before_ns <= slow.end_ns
+    assert looks[0].receiver_limited_us + looks[0].sender_limited_us > 0
+
+
+def test_a_unix_socket_has_no_tcp(redis, start_load):
+    log = start_load(*redis.load_words(), "-n", 100).done(0).log
+    assert len(log.load_tcp) == 0
