@@ -498,10 +498,9 @@ static void on_pipe(void *context, const struct ft_event_pipe *wait, const struc
 	if (!r->writer)
 		return;
 	json_t *note = json_note(ft_now_ns(), "pipe"), *all = json_put_array(note, "ends");
-	json_put_count(note, "since_ns", wait->t_ns);
 	json_put_count(note, "pid", wait->tgid);
-	json_put_count(note, "tid", wait->tid);
 	json_put_count(note, "fd", wait->fd);
+	json_put_count(note, "inode", wait->inode);
 	for (size_t i = 0; i < count; i++) {
 		json_t *end = json_put_object(all, NULL);
 		json_put_count(end, "pid", (uint64_t)ends[i].pid);

@@ -812,7 +812,8 @@ struct mounts {
 	size_t count;
 	struct mount {
 		int id;
-		bool served; /* by another process (FUSE) */
+		unsigned device[2]; /* of its file system: major, minor */
+		bool served;	    /* by another process (FUSE) */
 	} all[];
 };
 
@@ -838,10 +839,13 @@ struct mounts *mounts_read(pid_t pid)
 		end = strchr(line, '\n');
 		*end = 0;
 		const char *type = strstr(line, " - ");
-		if (type)
-			m->all[m->count++] = (struct mount){atoi(line), strncmp(type + 3, "fuse", 4) == 0};
-		else
+		struct mount one = {.id = 0};
+		if (type && sscanf(line, "%d %*d %u:%u", &one.id, &one.device[0], &one.device[1]) == 3) {
+			one.served = strncmp(type + 3, "fuse", 4) == 0;
+			m->all[m->count++] = one;
+		} else {
 			lines--;
+		}
 	}
 	if (m)
 		qsort(m->all, m->count, sizeof *m->all, by_id);
@@ -864,9 +868,21 @@ static int mount_of(int fd)
 	return id;
 }
 
-/* A file may be on a mount that the process does not see: of another namespace, or unmounted while it was in
- * use. A mount that neither list has may be of any kind. */
-static bool may_hold_us_up(const struct mounts *const mounts[MOUNTS], int fd)
+/* Whether a file system is mounted in one of the lists, and is no process'. */
+static bool is_known_device(const struct mounts *const mounts[MOUNTS], const unsigned device[2])
+{
+	for (int i = 0; i < MOUNTS; i++)
+		for (size_t n = 0; mounts[i] && n < mounts[i]->count; n++)
+			if (mounts[i]->all[n].device[0] == device[0] &&
+			    mounts[i]->all[n].device[1] == device[1])
+				return !mounts[i]->all[n].served;
+	return false;
+}
+
+/* A file may be on a mount that the process does not see: of another namespace, outside its root directory, or
+ * unmounted while it was in use. Its file system (`device`, NULL: unknown) may be mounted elsewhere. Another
+ * one may be of any kind. */
+static bool may_hold_us_up(const struct mounts *const mounts[MOUNTS], int fd, const unsigned *device)
 {
 	const struct mount wanted = {.id = mount_of(fd)};
 	for (int i = 0; i < MOUNTS; i++) {
@@ -876,7 +892,7 @@ static bool may_hold_us_up(const struct mounts *const mounts[MOUNTS], int fd)
 		if (found)
 			return found->served;
 	}
-	return true;
+	return !device || !is_known_device(mounts, device);
 }
 
 /* Opens the next component of a path below `dir`, which is closed. */
@@ -886,7 +902,7 @@ static int descend(const struct mounts *const mounts[MOUNTS], int dir, const cha
 	int fd;
 	if (length > NAME_MAX || (length == 2 && memcmp(name, "..", 2) == 0)) {
 		fd = -ENOENT;
-	} else if (may_hold_us_up(mounts, dir)) {
+	} else if (may_hold_us_up(mounts, dir, NULL)) {
 		fd = -ENOTSUP;
 	} else {
 		memcpy(component, name, length);
@@ -914,11 +930,12 @@ static int walk(const struct mounts *const mounts[MOUNTS], pid_t pid, const char
 }
 
 /* Opens the file that was found for reading. */
-static int reopen(const struct mounts *const mounts[MOUNTS], int found, uint64_t inode)
+static int reopen(const struct mounts *const mounts[MOUNTS], int found, const unsigned *device,
+		  uint64_t inode)
 {
 	struct stat st;
 	char self[48];
-	if (may_hold_us_up(mounts, found))
+	if (may_hold_us_up(mounts, found, device))
 		return -ENOTSUP;
 	if (fstat(found, &st))
 		return -errno;
@@ -936,9 +953,11 @@ int mapped_open(const struct mounts *const mounts[MOUNTS], pid_t pid, const stru
 	char path[96];
 	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, file->code_start,
 		 file->code_end);
+	const unsigned *device = file->device; /* as the map has it, so of exactly this file */
 	uint64_t inode = 0;
 	int found = open(path, O_PATH | O_CLOEXEC), fd;
 	if (found < 0 && (errno == EPERM || errno == EACCES)) {
+		device = NULL;
 		inode = file->inode;
 		found = file->path[0] == '/' ? walk(mounts, pid, file->path) : -ENOENT;
 	} else if (found < 0) {
@@ -946,7 +965,7 @@ int mapped_open(const struct mounts *const mounts[MOUNTS], pid_t pid, const stru
 	}
 	if (found < 0)
 		return found;
-	fd = reopen(mounts, found, inode);
+	fd = reopen(mounts, found, device, inode);
 	close(found);
 	return fd;
 }
