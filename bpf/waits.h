@@ -200,9 +200,8 @@ static __noinline int read_special_file(struct file *file, char *name)
 	struct ft_special_file special = {};
 	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
 	special.mode = BPF_CORE_READ(file, f_inode, i_mode);
-	special.number = (special.mode & FILE_KIND) == CHARACTER_DEVICE
-			     ? BPF_CORE_READ(file, f_inode, i_rdev)
-			     : BPF_CORE_READ(file, f_inode, i_ino);
+	special.number = (special.mode & FILE_KIND) == CHARACTER_DEVICE ? BPF_CORE_READ(file, f_inode, i_rdev)
+									: BPF_CORE_READ(file, f_inode, i_ino);
 	bpf_probe_read_kernel_str(special.name, sizeof special.name, text);
 	__builtin_memcpy(name, &special, sizeof special);
 	return 0;

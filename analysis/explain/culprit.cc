@@ -70,8 +70,8 @@ bool MayBe(const std::string &activity, const std::string &command)
 	return false;
 }
 
-// " (GRAPH.QUERY)" after the name of a module's file, if the slow log has a command of a module that took this
-// time; else "". Only names of modules' commands have a dot.
+// " (GRAPH.QUERY)" after the name of a module's file, if the slow log has a command of a module that took
+// this time; else "". Only names of modules' commands have a dot.
 std::string ModuleCommand(const Scene &scene, const BusyGroup &group)
 {
 	if (!group.names[0].starts_with("module/") || !group.names[0].ends_with(".so"))
@@ -139,8 +139,8 @@ void CulpritFinder::AddFsyncs(const Scene &scene)
 	const CauseTotal &total = scene.Total(cause_);
 	const ft_span *longest = LongestFrame(scene, scene.landmarks.fsyncs);
 	const std::string call = longest ? SyscallText(scene, SyncCall(*longest)) : "fsync()";
-	Note(call + FileOfSyncs(scene) + " by " + NameOfThread(scene.run, scene.thread) + " took \1", total.all_ns(),
-	     total.times());
+	Note(call + FileOfSyncs(scene) + " by " + NameOfThread(scene.run, scene.thread) + " took \1",
+	     total.all_ns(), total.times());
 }
 
 void CulpritFinder::AddWaits(const Scene &scene)

@@ -490,12 +490,12 @@ std::string ForkCommandOf(const Thread &child)
 namespace
 {
 
-// A synchronization without a file begins this long after the replica asked for it: the server waits for others
-// (repl-diskless-sync-delay, 5 s). A replica that was dropped asks at once.
+// A synchronization without a file begins this long after the replica asked for it: the server waits for
+// others (repl-diskless-sync-delay, 5 s). A replica that was dropped asks at once.
 constexpr uint64_t kBeforeSync = 10'000'000'000;
 
-// "sync_full rose from 0 to 1", if INFO's counter did between the last value before from_ns and the first from
-// to_ns on; else "". Only if one server's INFO was recorded.
+// "sync_full rose from 0 to 1", if INFO's counter did between the last value before from_ns and the first
+// from to_ns on; else "". Only if one server's INFO was recorded.
 std::string InfoRise(const Run &run, const std::string &field, uint64_t from_ns, uint64_t to_ns)
 {
 	const Series *of_field = nullptr;
@@ -509,12 +509,14 @@ std::string InfoRise(const Run &run, const std::string &field, uint64_t from_ns,
 	if (!of_field)
 		return "";
 	const std::vector<Sample> &samples = of_field->samples;
-	const auto at = [&](uint64_t t_ns) { return std::ranges::lower_bound(samples, t_ns, {}, &Sample::t_ns); };
+	const auto at = [&](uint64_t t_ns) {
+		return std::ranges::lower_bound(samples, t_ns, {}, &Sample::t_ns);
+	};
 	const auto before = at(from_ns), after = at(to_ns);
 	if (before == samples.begin() || after == samples.end() || after->value <= (before - 1)->value)
 		return "";
-	return field + " rose from " + common::FormatCount(static_cast<uint64_t>((before - 1)->value)) + " to " +
-	       common::FormatCount(static_cast<uint64_t>(after->value));
+	return field + " rose from " + common::FormatCount(static_cast<uint64_t>((before - 1)->value)) +
+	       " to " + common::FormatCount(static_cast<uint64_t>(after->value));
 }
 
 } // namespace
@@ -525,7 +527,8 @@ std::string SyncText(const Scene &scene, const ft_span &fork, const Thread &chil
 	if ((child.role != "snapshot child" && !only_sync) || scene.run.targets.size() > 1)
 		return "";
 	const uint64_t early_ns = fork.start_ns - std::min(fork.start_ns, kBeforeSync);
-	const std::string sync = InfoRise(scene.run, "sync_full", only_sync ? early_ns : fork.start_ns, SpanEnd(fork)),
+	const std::string sync = InfoRise(scene.run, "sync_full", only_sync ? early_ns : fork.start_ns,
+					  SpanEnd(fork)),
 			  limit = InfoRise(scene.run, "client_output_buffer_limit_disconnections", early_ns,
 					   SpanEnd(fork));
 	if (sync.empty())

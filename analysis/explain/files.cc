@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a blocked call was on, and why it waited: the file of an fsync, the pipe or terminal of a write and who
-// should have read it, and the kernel function that tells a lock or a commit from a slow disk.
+// What a blocked call was on, and why it waited: the file of an fsync, the pipe or terminal of a write and
+// who should have read it, and the kernel function that tells a lock or a commit from a slow disk.
 #include "scene.h"
 
 #include <algorithm>
@@ -24,7 +24,8 @@ std::string DescriptorText(uint64_t fd)
 	return "fd " + std::to_string(fd) + (fd < std::size(known) ? known[fd] : "");
 }
 
-// The look at the pipe of a wait: one during the wait, whose states are those of that time, or else the nearest.
+// The look at the pipe of a wait: one during the wait, whose states are those of that time, or else the
+// nearest.
 struct PipeLook {
 	const PipeEnds *pipe = nullptr;
 	bool meanwhile = false;
@@ -55,10 +56,13 @@ std::string EndsText(const std::vector<PipeEnd> &ends)
 	constexpr size_t most = 2;
 	std::string text;
 	for (size_t i = 0; i < ends.size() && i < most; i++)
-		text += (i == 0 ? "" : i + 1 == ends.size() ? " and " : ", ") + ends[i].comm + " (" +
-			std::to_string(ends[i].pid) + ")";
+		text += (i == 0			? ""
+			 : i + 1 == ends.size() ? " and "
+						: ", ") +
+			ends[i].comm + " (" + std::to_string(ends[i].pid) + ")";
 	const size_t others = ends.size() - std::min(ends.size(), most);
-	return text + (others == 0 ? "" : " and " + std::to_string(others) + (others == 1 ? " other" : " others"));
+	return text +
+	       (others == 0 ? "" : " and " + std::to_string(others) + (others == 1 ? " other" : " others"));
 }
 
 // " that logger (123) did not read", " whose reader logger (123) was stopped".
@@ -73,7 +77,8 @@ std::string PipeEndsText(const PipeLook &look, bool writes)
 	if (look.meanwhile && std::ranges::all_of(ends, IsStopped))
 		return " whose " + end + (ends.size() > 1 ? "s " : " ") + EndsText(ends) +
 		       (ends.size() > 1 ? " were" : " was") + " stopped";
-	return (writes ? " that " : " to which ") + EndsText(ends) + (writes ? " did not read" : " did not write");
+	return (writes ? " that " : " to which ") + EndsText(ends) +
+	       (writes ? " did not read" : " did not write");
 }
 
 } // namespace
@@ -84,8 +89,8 @@ const ft_span *WaitIn(const Run &run, const Thread &thread, const ft_span &s)
 		return &s;
 	const ft_span *first = run.spans.data() + thread.first_span, *end = first + thread.span_count,
 		      *longest = nullptr;
-	for (const ft_span *wait = std::partition_point(
-		 first, end, [&](const ft_span &x) { return x.start_ns < s.start_ns; });
+	for (const ft_span *wait =
+		 std::partition_point(first, end, [&](const ft_span &x) { return x.start_ns < s.start_ns; });
 	     wait < end && wait->start_ns < SpanEnd(s); wait++)
 		if (wait->off_cpu && wait->owner == s.owner && wait->detail &&
 		    (!longest || wait->blocked_ns > longest->blocked_ns))
@@ -111,11 +116,13 @@ std::string FileOfSyncs(const Scene &scene)
 		files[FileOfSync(scene.run, scene.thread, s)] += s.duration_ns;
 		all_ns += s.duration_ns;
 	}
-	const auto most = std::ranges::max_element(files, {}, &std::pair<const std::string, uint64_t>::second);
+	const auto most =
+	    std::ranges::max_element(files, {}, &std::pair<const std::string, uint64_t>::second);
 	if (most == files.end() || most->first.empty())
 		return "";
-	return most->first +
-	       (static_cast<double>(most->second) < kMainFile * static_cast<double>(all_ns) ? " and others" : "");
+	return most->first + (static_cast<double>(most->second) < kMainFile * static_cast<double>(all_ns)
+				  ? " and others"
+				  : "");
 }
 
 std::string SpecialFileText(const Scene &scene, const ft_span &s)
@@ -143,7 +150,8 @@ std::string StackReasonText(const Detail &detail)
 	if (stack.empty())
 		return "";
 	const std::string reason = WaitReason(detail.stack);
-	return reason.empty() ? "; kernel stack: " + stack : "; it waited for " + reason + " (kernel stack: " + stack + ")";
+	return reason.empty() ? "; kernel stack: " + stack
+			      : "; it waited for " + reason + " (kernel stack: " + stack + ")";
 }
 
 std::string FileWaitText(const Scene &scene, const ft_span &s)

@@ -321,8 +321,8 @@ std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, 
 
 // "; meanwhile block device vda wrote 84.0 MB, most for kworker/u4:1 (55); the device was busy 97 % of the
 // time, with 3.4 requests in flight on average; files were written by dd (4377), 80.1 MB in 2.31 s", of the
-// device that moved most in [from_ns, to_ns); "" if it was idle, or no device moved data: then the wait was for
-// something else. Writers include the 5 s before the interval, because pages are written back late.
+// device that moved most in [from_ns, to_ns); "" if it was idle, or no device moved data: then the wait was
+// for something else. Writers include the 5 s before the interval, because pages are written back late.
 std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 
 // Describes the files of blocked calls.
@@ -341,7 +341,8 @@ std::string SpecialFileText(const Scene &scene, const ft_span &s);
 // "; it waited for a commit of the file system's journal (kernel stack: a < b)"; "; kernel stack: a < b" if
 // the functions do not tell; "" without a stack.
 std::string StackReasonText(const Detail &detail);
-// Why a span waited for a file: the disk's activity, or if the disk was idle, the kernel's stack. As DiskText.
+// Why a span waited for a file: the disk's activity, or if the disk was idle, the kernel's stack. As
+// DiskText.
 std::string FileWaitText(const Scene &scene, const ft_span &s);
 
 // Makes the sentences of evidence.

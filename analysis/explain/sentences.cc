@@ -143,8 +143,8 @@ std::string FsyncSentence(const Scene &scene)
 		return "short fsync calls took " +
 		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	std::string call = SyscallText(scene, SyncCall(*s));
-	return call + FileOfSyncs(scene) + " on the serving thread took " +
-	       common::FormatDuration(total.ns) + FileWaitText(scene, *s);
+	return call + FileOfSyncs(scene) + " on the serving thread took " + common::FormatDuration(total.ns) +
+	       FileWaitText(scene, *s);
 }
 
 std::string RunQueueSentence(const Scene &scene)

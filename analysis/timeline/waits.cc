@@ -116,10 +116,12 @@ struct WaitRule {
 constexpr const char *kFileLock = "a file lock that another process held",
 		     *kJournalCommit = "a commit of the file system's journal",
 		     *kJournal = "a transaction of the file system's journal",
-		     *kXfsLog = "the file system's log (XFS)", *kBtrfs = "a commit of the file system (btrfs)",
+		     *kXfsLog = "the file system's log (XFS)",
+		     *kBtrfs = "a commit of the file system (btrfs)",
 		     *kInode = "the file's lock (inode), which another thread held",
 		     *kDirectory = "the directory's lock, which another thread held",
-		     *kFrozenFiles = "its file system, which was frozen (fsfreeze, or a snapshot of the disk)",
+		     *kFrozenFiles =
+			 "its file system, which was frozen (fsfreeze, or a snapshot of the disk)",
 		     *kNfs = "the NFS server", *kQueue = "the block device's queue, which was frozen";
 
 constexpr WaitRule kWaitRules[] = {
@@ -173,12 +175,28 @@ constexpr WaitRule kWaitRules[] = {
 // Functions that wait for a frozen file system, where they call one of these. Both are compiled into their
 // callers.
 constexpr std::string_view kPercpuLock[] = {"percpu_rwsem_wait", "__percpu_down_read"};
-constexpr std::string_view kStartsWrite[] = {
-    "vfs_write",	"do_iter_readv_writev",	 "do_iter_write", "vfs_iter_write", "vfs_writev",
-    "vfs_fallocate",	"do_sys_ftruncate",	 "do_ftruncate",  "vfs_truncate",   "do_sys_truncate",
-    "mnt_want_write",	"mnt_want_write_file",	 "io_write",	  "aio_write",	    "filemap_page_mkwrite",
-    "ext4_page_mkwrite", "xfs_filemap_fault",	 "sb_start_write", "__sb_start_write",
-    "ext4_journal_start_sb", "__ext4_journal_start_sb", "ext4_evict_inode"};
+constexpr std::string_view kStartsWrite[] = {"vfs_write",
+					     "do_iter_readv_writev",
+					     "do_iter_write",
+					     "vfs_iter_write",
+					     "vfs_writev",
+					     "vfs_fallocate",
+					     "do_sys_ftruncate",
+					     "do_ftruncate",
+					     "vfs_truncate",
+					     "do_sys_truncate",
+					     "mnt_want_write",
+					     "mnt_want_write_file",
+					     "io_write",
+					     "aio_write",
+					     "filemap_page_mkwrite",
+					     "ext4_page_mkwrite",
+					     "xfs_filemap_fault",
+					     "sb_start_write",
+					     "__sb_start_write",
+					     "ext4_journal_start_sb",
+					     "__ext4_journal_start_sb",
+					     "ext4_evict_inode"};
 
 bool IsOneOf(std::string_view name, std::span<const std::string_view> all)
 {

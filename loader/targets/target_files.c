@@ -238,8 +238,7 @@ bool target_files_ask_title(struct target_files *f, pid_t pid)
 
 bool target_files_ask_pipe(struct target_files *f, const struct ft_event_pipe *wait)
 {
-	return ask(f,
-		   &(struct files_request){.kind = FILES_PIPE, .pid = (pid_t)wait->tgid, .pipe = *wait});
+	return ask(f, &(struct files_request){.kind = FILES_PIPE, .pid = (pid_t)wait->tgid, .pipe = *wait});
 }
 
 void target_files_connect(struct target_files *f, int spaces, int questions)
@@ -879,9 +878,9 @@ static bool is_known_device(const struct mounts *const mounts[MOUNTS], const uns
 	return false;
 }
 
-/* A file may be on a mount that the process does not see: of another namespace, outside its root directory, or
- * unmounted while it was in use. Its file system (`device`, NULL: unknown) may be mounted elsewhere. Another
- * one may be of any kind. */
+/* A file may be on a mount that the process does not see: of another namespace, outside its root directory,
+ * or unmounted while it was in use. Its file system (`device`, NULL: unknown) may be mounted elsewhere.
+ * Another one may be of any kind. */
 static bool may_hold_us_up(const struct mounts *const mounts[MOUNTS], int fd, const unsigned *device)
 {
 	const struct mount wanted = {.id = mount_of(fd)};

@@ -73,8 +73,8 @@ struct ft_peer {
 
 /* A pipe, a terminal or another file that is not on a disk, in the name of a span of FT_SYSCALL. */
 struct ft_special_file {
-	__u64 number; /* inode; of a character device major << 20 | minor */
-	__u16 mode;   /* as st_mode; 0: no file */
+	__u64 number;		       /* inode; of a character device major << 20 | minor */
+	__u16 mode;		       /* as st_mode; 0: no file */
 	char name[FT_NAME_BYTES - 10]; /* in its directory; "" for a pipe without one */
 };
 

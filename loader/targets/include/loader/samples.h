@@ -60,9 +60,10 @@ enum { MOUNTS = 2 };
 int mapped_open(const struct mounts *const mounts[MOUNTS], pid_t pid, const struct mapped_file *file);
 
 /* The helper process that touches what targets chose: their mapped files, their memory maps, their command
- * lines, the pipes for which they wait. Each of these calls may block for good: a file system of a process that does not answer, a memory
- * map that is locked. So the recorder makes none of them; this process is abandoned and replaced if it is
- * hung. It passes the files to the unwinding helper, never to the recorder. */
+ * lines, the pipes for which they wait. Each of these calls may block for good: a file system of a process
+ * that does not answer, a memory map that is locked. So the recorder makes none of them; this process is
+ * abandoned and replaced if it is hung. It passes the files to the unwinding helper, never to the recorder.
+ */
 
 enum files_request_kind {
 	FILES_MAPS = 1, /* answered with the process' program and its mapped files */

@@ -92,8 +92,9 @@ TEST_CASE("culprit: a fork for a replica, with what INFO says")
 		Child(&b, 4312, 65 * ms, "snapshot child");
 		info("redis.sync_full", 0, 1);
 		info("redis.client_output_buffer_limit_disconnections", 2, 2);
-		CHECK(CulpritOf(&b) == "fork() for a snapshot (INFO: sync_full rose from 0 to 1, a replica's full "
-				       "synchronization) took 60.0 ms");
+		CHECK(CulpritOf(&b) ==
+		      "fork() for a snapshot (INFO: sync_full rose from 0 to 1, a replica's full "
+		      "synchronization) took 60.0 ms");
 	}
 	SECTION("no rise")
 	{
@@ -239,13 +240,14 @@ TEST_CASE("culprit: files and disks")
 	SECTION("a write that a frozen file system held up")
 	{
 		OneRequest(&b, 50 * ms);
-		b.run.details.push_back({"appendonly.aof",
-					 {"percpu_rwsem_wait+0x1", "__percpu_down_read+0x2", "vfs_write+0x3"}});
+		b.run.details.push_back(
+		    {"appendonly.aof", {"percpu_rwsem_wait+0x1", "__percpu_down_read+0x2", "vfs_write+0x3"}});
 		ft_span &s = b.Off(FT_FILE_WRITE, 10 * ms, 60 * ms, 60 * ms);
 		s.syscall = 1;
 		s.detail = 1;
-		CHECK(CulpritOf(&b) == "write() to appendonly.aof waited 50.0 ms for its file system, which was "
-				       "frozen (fsfreeze, or a snapshot of the disk)");
+		CHECK(CulpritOf(&b) ==
+		      "write() to appendonly.aof waited 50.0 ms for its file system, which was "
+		      "frozen (fsfreeze, or a snapshot of the disk)");
 	}
 }
 
@@ -262,7 +264,8 @@ TEST_CASE("culprit: a write that blocked on a pipe, and its reader")
 	auto look = [&](uint64_t at, std::vector<PipeEnd> ends, uint64_t inode = 4711) {
 		b.run.pipes.push_back({kBase + at, kServer, 1, inode, std::move(ends)});
 	};
-	const std::string begin = "redis-server (100) was blocked in write() to fd 1 (stdout), ", end = ", for 50.0 ms";
+	const std::string begin = "redis-server (100) was blocked in write() to fd 1 (stdout), ",
+			  end = ", for 50.0 ms";
 	SECTION("not looked up")
 	{
 		CHECK(CulpritOf(&b) == begin + "a pipe" + end);
@@ -296,7 +299,8 @@ TEST_CASE("culprit: a write that blocked on a pipe, and its reader")
 	SECTION("none that the recorder sees")
 	{
 		look(30 * ms, {});
-		CHECK(CulpritOf(&b) == begin + "a pipe whose reader is no process that the recorder sees" + end);
+		CHECK(CulpritOf(&b) ==
+		      begin + "a pipe whose reader is no process that the recorder sees" + end);
 	}
 	SECTION("a terminal")
 	{
