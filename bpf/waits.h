@@ -336,7 +336,7 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 		note_lock(st);
 	if (st->in_peer_wait)
 		send_wait_stack(st, task, nr, now);
-	else if (!st->depth)
+	else if (!st->depth && !st->in_wait)
 		report_pipe(st, task, nr, now);
 	if (st->in_wait)
 		end_iteration(st, task, now, 0);
