@@ -34,6 +34,7 @@ struct thread_state {
 	u64 sampled_ns;			   /* the last check that found the open iteration unchanged */
 	u64 sampled_reads, sampled_writes; /* the thread's counters then */
 	u64 next_stack_ns;		   /* before that, only samples in long iterations have stacks */
+	u64 next_pipe_ns;		   /* before that, no wait for a pipe is reported */
 	u32 accepted, closed;		   /* connections in this iteration */
 	struct cfs_rq *quota_queue;	   /* off the CPU: the run queue whose quota it may wait for */
 	u64 throttled_before_ns;	   /* of that queue when the wait began */

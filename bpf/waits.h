@@ -167,6 +167,46 @@ static __noinline int send_wait_stack(struct thread_state *st, struct task_struc
 	return 0;
 }
 
+/* Reports a thread that begins to wait for the other end of a pipe, at most one in PIPE_NS: its processes are
+ * looked up while it waits, because a stopped one may continue before the wait ends. */
+static __noinline int report_pipe(struct thread_state *st, struct task_struct *task, s64 nr, u64 now)
+{
+	enum { PIPE_NS = 1000000000 };
+	enum call_class class = call_class(nr);
+	if (now < st->next_pipe_ns || st->client || (class != CALL_READ && class != CALL_WRITE))
+		return 0;
+	struct file *file = file_of(task, st->blocked_on);
+	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & FILE_KIND) != FIFO)
+		return 0;
+	struct ft_event_pipe *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e)
+		return 0; /* the next wait reports it */
+	st->next_pipe_ns = now + PIPE_NS;
+	e->type = FT_EVENT_PIPE;
+	e->tid = st->tid;
+	e->tgid = st->tgid;
+	e->fd = (u32)st->blocked_on;
+	e->t_ns = now;
+	e->inode = BPF_CORE_READ(file, f_inode, i_ino);
+	e->writes = class == CALL_WRITE;
+	e->pad = 0;
+	bpf_ringbuf_submit(e, ring_flags());
+	return 0;
+}
+
+/* Fills *name with a file that is not on a disk. */
+static __noinline int read_special_file(struct file *file, char *name)
+{
+	struct ft_special_file special = {};
+	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
+	special.mode = BPF_CORE_READ(file, f_inode, i_mode);
+	special.number = (special.mode & FILE_KIND) == CHARACTER_DEVICE ? BPF_CORE_READ(file, f_inode, i_rdev)
+									: BPF_CORE_READ(file, f_inode, i_ino);
+	bpf_probe_read_kernel_str(special.name, sizeof special.name, text);
+	__builtin_memcpy(name, &special, sizeof special);
+	return 0;
+}
+
 static __always_inline void read_file_name(struct file *file, char *name)
 {
 	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
@@ -247,6 +287,8 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 			e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
 		if (owner == FT_PEER_WAIT)
 			read_peer(task, st->peer_fd, e->name);
+		else if (file && owner == FT_SYSCALL)
+			read_special_file(file, e->name);
 		else if (file)
 			read_file_name(file, e->name);
 	}
@@ -324,6 +366,8 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 		note_lock(st);
 	if (st->in_peer_wait)
 		send_wait_stack(st, task, nr, now);
+	else if (!st->depth && !st->in_wait)
+		report_pipe(st, task, nr, now);
 	if (st->in_wait)
 		end_iteration(st, task, now, 0);
 	else if (!exact)
@@ -369,6 +413,8 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 		owner = suspended_by ? suspended_by : (u32)f->owner;
 		if (blocked_ns && owner == FT_FAULT_OTHER)
 			st->blocked = 1;
+		if (blocked_ns && owner == FT_FSYNC && f->arg[1] != __NR_msync)
+			file = file_of(task, f->arg[0]);
 	} else if (blocked_ns) {
 		nr = st->blocked_in;
 		if (suspended_by)

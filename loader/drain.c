@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "common/hash.h"
 #include "loader/attach.h"
 #include "loader/output.h"
+#include "loader/samples.h"
 #include "loader/system.h"
 #include "recording/json_block.h"
 
@@ -21,7 +23,8 @@ enum {
 	SLOW_ITERATION_NS = 1000000,
 	PEER_BYTES = 64, /* "[" an address of IPv6 "]:65535 (udp)" */
 };
-_Static_assert((int)PEER_BYTES >= (int)FT_NAME_BYTES && sizeof(struct ft_peer) <= FT_NAME_BYTES,
+_Static_assert((int)PEER_BYTES >= (int)FT_NAME_BYTES && sizeof(struct ft_peer) <= FT_NAME_BYTES &&
+		   sizeof(struct ft_special_file) == FT_NAME_BYTES,
 	       "a detail's name");
 
 /* The key is the name, the number of frames and so many of the stack. */
@@ -154,6 +157,29 @@ static void peer_text(const struct ft_peer *peer, char *text, size_t bytes)
 			 peer->datagram ? " (udp)" : "");
 }
 
+/* "pipe:[4711]" as in /proc/PID/fd, "FIFO log.fifo", "terminal pts/3", "device kmsg"; the name of others; ""
+ * without a file. */
+static void special_file_text(const struct ft_special_file *file, char *text, size_t bytes)
+{
+	enum { CONSOLES = 4, TTYS = 5, PTYS = 136, MINOR_BITS = 20 };
+	const unsigned major = (unsigned)(file->number >> MINOR_BITS),
+		       minor = (unsigned)file->number & ((1u << MINOR_BITS) - 1);
+	const int length = (int)strnlen(file->name, sizeof file->name);
+	text[0] = 0;
+	if (S_ISFIFO(file->mode) && !length)
+		snprintf(text, bytes, "pipe:[%llu]", (unsigned long long)file->number);
+	else if (S_ISCHR(file->mode) && major == PTYS)
+		snprintf(text, bytes, "terminal pts/%u", minor);
+	else if (S_ISCHR(file->mode) && (major == TTYS || major == CONSOLES))
+		snprintf(text, bytes, "terminal %.*s", length, file->name);
+	else if (file->mode)
+		snprintf(text, bytes, "%s%.*s",
+			 S_ISFIFO(file->mode)  ? "FIFO "
+			 : S_ISCHR(file->mode) ? "device "
+					       : "",
+			 length, file->name);
+}
+
 static void add_detail(struct drain *d, const struct ft_event_span_detail *e, struct ft_span *s)
 {
 	struct span_detail t = {.frames = 0};
@@ -161,6 +187,10 @@ static void add_detail(struct drain *d, const struct ft_event_span_detail *e, st
 		struct ft_peer peer;
 		memcpy(&peer, e->name, sizeof peer);
 		peer_text(&peer, t.name, sizeof t.name);
+	} else if (e->span.owner == FT_SYSCALL) {
+		struct ft_special_file file;
+		memcpy(&file, e->name, sizeof file);
+		special_file_text(&file, t.name, sizeof t.name);
 	} else if (e->span.owner != FT_PTRACED)
 		memcpy(t.name, e->name, sizeof e->name);
 	else if (e->name[0])
@@ -328,6 +358,9 @@ void drain_event(void *context, const void *event, size_t bytes)
 		break;
 	case FT_EVENT_SLICES:
 		drain_slices(d, event);
+		break;
+	case FT_EVENT_PIPE:
+		target_files_ask_pipe(d->files, event);
 		break;
 	case FT_EVENT_LOOP:
 		drain_loop(d, event);

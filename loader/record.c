@@ -215,6 +215,7 @@ static int start(struct recorder *r)
 	}
 	r->drain.writer = r->writer;
 	r->drain.threads = &r->threads;
+	r->drain.files = r->files;
 	r->metrics = proc_metrics_open(r->writer, "/proc");
 	r->quotas = quotas_open(r->writer, r->metrics, "/proc");
 	r->cgroup_memory = cgroup_memory_open(r->metrics, "/proc");
@@ -502,6 +503,25 @@ static void on_title(void *context, pid_t pid, const char *title)
 		threads_title(&r->threads, pid, title, r->writer);
 }
 
+static void on_pipe(void *context, const struct ft_event_pipe *wait, const struct pipe_end *ends,
+		    size_t count)
+{
+	struct recorder *r = context;
+	if (!r->writer)
+		return;
+	json_t *note = json_note(ft_now_ns(), "pipe"), *all = json_put_array(note, "ends");
+	json_put_count(note, "pid", wait->tgid);
+	json_put_count(note, "fd", wait->fd);
+	json_put_count(note, "inode", wait->inode);
+	for (size_t i = 0; i < count; i++) {
+		json_t *end = json_put_object(all, NULL);
+		json_put_count(end, "pid", (uint64_t)ends[i].pid);
+		json_put(end, "comm", json_text(ends[i].comm, strnlen(ends[i].comm, sizeof ends[i].comm)));
+		json_put(end, "state", json_text(&ends[i].state, ends[i].state != 0));
+	}
+	write_json_note(r->writer, note);
+}
+
 /* Starts helpers before anything is open that they should not have. Returns the exit status. */
 static int start_helpers(struct recorder *r)
 {
@@ -515,6 +535,7 @@ static int start_helpers(struct recorder *r)
 		return 3;
 	}
 	target_files_on_title(r->files, on_title, r);
+	target_files_on_pipe(r->files, on_pipe, r);
 	r->threads.ask_title = ask_title;
 	r->threads.ask_context = r;
 	err = stats_switch_start();

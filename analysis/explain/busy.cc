@@ -743,6 +743,11 @@ double ActivityTime::error() const
 
 void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 {
+	// A program may be started by a link: Debian's redis-server is one to redis-check-rdb.
+	const auto main = std::ranges::find_if(run_.threads, [&](const Thread &t) {
+		return t.tid == thread.tgid && t.tgid == thread.tgid && !t.comm.empty();
+	});
+	const std::string process = main == run_.threads.end() ? "" : main->comm;
 	const ft_cpu_sample *first = run_.cpu_samples.data() + thread.first_cpu_sample;
 	const ft_cpu_sample *end = first + thread.cpu_sample_count;
 	const ft_cpu_sample *s =
@@ -751,7 +756,9 @@ void OwnCodeCount::Add(const Thread &thread, uint64_t from_ns, uint64_t to_ns)
 		if (s->owner != FT_OWN_CODE)
 			continue;
 		const Activity &activity = activities_.Of(static_cast<size_t>(s - run_.cpu_samples.data()));
-		ActivityCount &count = counts_[activity.name];
+		const bool own = !process.empty() && activity.name.starts_with("module/") &&
+				 activity.name.substr(7) == run_.stacks[s->stack].program;
+		ActivityCount &count = counts_[own ? "module/" + process : activity.name];
 		count.samples++;
 		count.weight += s->period ? s->period : kOldPeriod;
 		count.lua_samples += activity.in_lua;

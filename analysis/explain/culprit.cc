@@ -72,6 +72,16 @@ bool MayBe(const std::string &activity, const std::string &command)
 	return false;
 }
 
+// " (GRAPH.QUERY)" after the name of a module's file, if the slow log has a command of a module that took
+// this time; else "". Only names of modules' commands have a dot.
+std::string ModuleCommand(const Scene &scene, const BusyGroup &group)
+{
+	if (!group.names[0].starts_with("module/") || !group.names[0].ends_with(".so"))
+		return "";
+	const std::string command = SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2);
+	return command.find('.') == std::string::npos ? "" : " (" + command + ")";
+}
+
 } // namespace
 
 CulpritFinder::Actor &CulpritFinder::Note(const std::string &clause, uint64_t ns, uint64_t times)
@@ -92,6 +102,8 @@ void CulpritFinder::AddForks(const Scene &scene)
 			continue;
 		const Thread *child = ChildOf(scene, s);
 		std::string purpose = child ? ForkCommandOf(*child) : "";
+		if (const std::string sync = child ? SyncText(scene, s, *child) : ""; !sync.empty())
+			purpose = (purpose == "BGSAVE" ? "a snapshot" : purpose) + " (" + sync + ")";
 		if (MadeThread(scene, s))
 			purpose = "a thread";
 		Note(purpose.empty() ? "a child process" : purpose, s.duration_ns, 1);
@@ -114,11 +126,13 @@ void CulpritFinder::AddFiles(const Scene &scene)
 		return;
 	const ft_span &s = scene.run.spans[total.longest];
 	std::string clause = SyscallText(scene, s.syscall);
-	if (const std::string name = NameOf(scene.run, s); !name.empty())
+	if (const std::string &name = DetailOf(scene.run, s).name; !name.empty())
 		clause += std::string(" ") + InfoOf(cause_).words + " " + name;
 	clause += " waited \1";
 	if (!OtherFsyncText(scene, s.start_ns, SpanEnd(s)).empty())
 		clause += " behind fsync";
+	else if (const std::string reason = WaitReason(DetailOf(scene.run, s).stack); !reason.empty())
+		clause += " for " + reason;
 	Note(clause, total.all_ns(), total.times());
 }
 
@@ -127,8 +141,8 @@ void CulpritFinder::AddFsyncs(const Scene &scene)
 	const CauseTotal &total = scene.Total(cause_);
 	const ft_span *longest = LongestFrame(scene, scene.landmarks.fsyncs);
 	const std::string call = longest ? SyscallText(scene, SyncCall(*longest)) : "fsync()";
-	Note(call + " by " + NameOfThread(scene.run, scene.thread) + " took \1", total.all_ns(),
-	     total.times());
+	Note(call + FileOfSyncs(scene) + " by " + NameOfThread(scene.run, scene.thread) + " took \1",
+	     total.all_ns(), total.times());
 }
 
 void CulpritFinder::AddWaits(const Scene &scene)
@@ -182,7 +196,10 @@ void CulpritFinder::AddBlocked(const Scene &scene)
 		clause = "slept in " + call + " for \1";
 		break;
 	default:
-		clause = "was blocked in " + call + " for \1";
+		const std::string on = s ? SpecialFileText(scene, *s) : "",
+				  reason = s && on.empty() ? WaitReason(DetailOf(scene.run, *s).stack) : "";
+		clause = "was blocked in " + call + on + (on.empty() ? " for \1" : ", for \1") +
+			 (reason.empty() ? "" : ", waiting for " + reason);
 	}
 	Note(NameOfThread(scene.run, scene.thread) + " " + clause, total.all_ns(), total.times());
 }
@@ -219,7 +236,7 @@ void CulpritFinder::AddBusy(const Scene &scene)
 			    : "";
 		    !command.empty() && MayBe(group.names[0], command))
 			group.names[0] = "command/" + command;
-		Note(BusyActor(group.names), group.time_ns, 0);
+		Note(BusyActor(group.names) + ModuleCommand(scene, group), group.time_ns, 0);
 	}
 }
 

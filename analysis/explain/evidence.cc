@@ -460,7 +460,7 @@ std::string OtherFsyncText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 		return "";
 	return "; " + (whose->role.empty() ? whose->comm : whose->role) + " (" +
 	       std::to_string(OwnId(scene.run, whose->tid)) + ") was in " +
-	       SyscallText(scene, SyncCall(*longest)) + " for " +
+	       SyscallText(scene, SyncCall(*longest)) + FileOfSync(scene.run, *whose, *longest) + " for " +
 	       common::FormatDuration(longest->duration_ns);
 }
 
@@ -506,9 +506,60 @@ const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &fra
 
 std::string ForkCommandOf(const Thread &child)
 {
-	return child.role == "snapshot child"	   ? "BGSAVE"
-	       : child.role == "AOF rewrite child" ? "BGREWRITEAOF"
-						   : "";
+	return child.role == "snapshot child"	    ? "BGSAVE"
+	       : child.role == "AOF rewrite child"  ? "BGREWRITEAOF"
+	       : child.role == "replica sync child" ? "a replica's full synchronization"
+						    : "";
+}
+
+namespace
+{
+
+// A synchronization without a file begins this long after the replica asked for it: the server waits for
+// others (repl-diskless-sync-delay, 5 s). A replica that was dropped asks at once.
+constexpr uint64_t kBeforeSync = 10'000'000'000;
+
+// "sync_full rose from 0 to 1", if INFO's counter did between the last value before from_ns and the first
+// from to_ns on; else "". Only if one server's INFO was recorded.
+std::string InfoRise(const Run &run, const std::string &field, uint64_t from_ns, uint64_t to_ns)
+{
+	const Series *of_field = nullptr;
+	for (const Series &series : run.series) {
+		if (series.name != "redis." + field)
+			continue;
+		if (of_field)
+			return "";
+		of_field = &series;
+	}
+	if (!of_field)
+		return "";
+	const std::vector<Sample> &samples = of_field->samples;
+	const auto at = [&](uint64_t t_ns) {
+		return std::ranges::lower_bound(samples, t_ns, {}, &Sample::t_ns);
+	};
+	const auto before = at(from_ns), after = at(to_ns);
+	if (before == samples.begin() || after == samples.end() || after->value <= (before - 1)->value)
+		return "";
+	return field + " rose from " + common::FormatCount(static_cast<uint64_t>((before - 1)->value)) +
+	       " to " + common::FormatCount(static_cast<uint64_t>(after->value));
+}
+
+} // namespace
+
+std::string SyncText(const Scene &scene, const ft_span &fork, const Thread &child)
+{
+	const bool only_sync = child.role == "replica sync child";
+	if ((child.role != "snapshot child" && !only_sync) || scene.run.targets.size() > 1)
+		return "";
+	const uint64_t early_ns = fork.start_ns - std::min(fork.start_ns, kBeforeSync);
+	const std::string sync = InfoRise(scene.run, "sync_full", only_sync ? early_ns : fork.start_ns,
+					  SpanEnd(fork)),
+			  limit = InfoRise(scene.run, "client_output_buffer_limit_disconnections", early_ns,
+					   SpanEnd(fork));
+	if (sync.empty())
+		return "";
+	return "INFO: " + (limit.empty() ? "" : limit + ", ") + sync +
+	       (only_sync ? "" : ", a replica's full synchronization");
 }
 
 const Thread *LiveChild(const Scene &scene)

@@ -270,6 +270,9 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	if (busiest == devices.end() || busiest->second.bytes() == 0)
 		return "";
 	const Use &use = busiest->second;
+	const double busy = static_cast<double>(use.busy_ns) / static_cast<double>(to_ns - from_ns);
+	if (busy < kMinBusy)
+		return "";
 	std::string text = "; meanwhile block device " + DeviceName(scene.run, busiest->first) + " ";
 	if (use.written)
 		text += "wrote " + common::FormatBytes(use.written);
@@ -283,14 +286,11 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	if (issuers.size() > 1 && issuers[1].first * 10 >= issuers[0].first)
 		text += ", then " + issuers[1].second;
 
-	double busy = static_cast<double>(use.busy_ns) / static_cast<double>(to_ns - from_ns);
 	char in_flight[32];
 	std::snprintf(in_flight, sizeof in_flight, "%.1f",
 		      static_cast<double>(use.waited_ns) / static_cast<double>(use.busy_ns));
 	text += "; the device was busy " + common::FormatPercent(busy) + " of the time, with " + in_flight +
 		" requests in flight on average";
-	if (busy < kMinBusy)
-		return text; // other writers did not cause the wait
 	std::vector<Writer> writers = Writers(scene, devices, busiest->first, from_ns, to_ns);
 	for (size_t i = 0; i < writers.size(); i++)
 		text += (i ? ", " : "; files were written by ") + WriterText(writers[i]) +

@@ -90,8 +90,12 @@ bool MadeThread(const Scene &scene, const ft_span &fork);
 const Thread *ChildOf(const Scene &scene, const ft_span &fork);
 // The longest of these frames that is on the scene's thread and overlaps the scene.
 const ft_span *LongestFrame(const Scene &scene, const std::vector<uint32_t> &frames);
-// The command that makes a server fork such a child: "BGSAVE", "BGREWRITEAOF"; "" for other children.
+// What makes a server fork such a child: "BGSAVE", "BGREWRITEAOF", "a replica's full synchronization"; "" for
+// other children.
 std::string ForkCommandOf(const Thread &child);
+// "INFO: sync_full rose from 0 to 1, a replica's full synchronization", if a fork of a child that writes a
+// snapshot was followed by that, and what INFO says of its reason; else "". The same child may serve BGSAVE.
+std::string SyncText(const Scene &scene, const ft_span &fork, const Thread &child);
 // A child of the scene's process that existed in the interval; nullptr without one.
 const Thread *LiveChild(const Scene &scene);
 
@@ -327,9 +331,29 @@ std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, 
 
 // "; meanwhile block device vda wrote 84.0 MB, most for kworker/u4:1 (55); the device was busy 97 % of the
 // time, with 3.4 requests in flight on average; files were written by dd (4377), 80.1 MB in 2.31 s", of the
-// device that moved most in [from_ns, to_ns); "" if no device moved data. Writers include the
-// 5 s before the interval, because pages are written back late.
+// device that moved most in [from_ns, to_ns); "" if it was idle, or no device moved data: then the wait was
+// for something else. Writers include the 5 s before the interval, because pages are written back late.
 std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
+
+// Describes the files of blocked calls.
+
+// The wait that shows what a span of a thread waited for: the span itself; of a frame, the longest wait in it
+// with a file or a stack; nullptr without one.
+const ft_span *WaitIn(const Run &run, const Thread &thread, const ft_span &s);
+// " of nodes.conf", the file of a span of FT_FSYNC; "" if it is unknown.
+std::string FileOfSync(const Run &run, const Thread &thread, const ft_span &s);
+// The same of all such spans of the scene's thread in the scene: " of nodes.conf and others" if none has most
+// of the time.
+std::string FileOfSyncs(const Scene &scene);
+// " to fd 1 (stdout), a pipe that logger (123) did not read", of a wait in a call on a pipe, a terminal or
+// another file that is not on a disk; "" for other calls, and in old recordings.
+std::string SpecialFileText(const Scene &scene, const ft_span &s);
+// "; it waited for a commit of the file system's journal (kernel stack: a < b)"; "; kernel stack: a < b" if
+// the functions do not tell; "" without a stack.
+std::string StackReasonText(const Detail &detail);
+// Why a span waited for a file: the disk's activity, or if the disk was idle, the kernel's stack. As
+// DiskText.
+std::string FileWaitText(const Scene &scene, const ft_span &s);
 
 // Makes the sentences of evidence.
 

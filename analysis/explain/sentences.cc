@@ -31,13 +31,6 @@ std::string CountText(uint64_t n)
 	return n > 1 ? " (" + common::FormatCount(n) + " times)" : "";
 }
 
-// "; kernel stack: a < b < c" of the span's stack.
-std::string KernelStackText(const Detail &detail)
-{
-	std::string text = StackText(detail, 5);
-	return text.empty() ? text : "; kernel stack: " + text;
-}
-
 std::string ProcessText(const Run &run, const Thread &t)
 {
 	std::string name = t.role.empty() ? t.comm : t.role;
@@ -102,6 +95,8 @@ std::string ForkSentence(const Scene &scene)
 		const std::string command = ForkCommandOf(*child);
 		text += command.empty() ? " for " + ProcessText(scene.run, *child)
 					: " as " + command + " started " + child->role + " " + pid;
+		if (const std::string sync = SyncText(scene, *s, *child); !sync.empty())
+			text += " (" + sync + ")";
 	}
 	return text + RedisForkText(scene, *s);
 }
@@ -133,12 +128,11 @@ std::string FileSentence(const Scene &scene, Cause cause)
 		return "short file calls blocked for " +
 		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	std::string text = SyscallText(scene, s->syscall);
-	if (const std::string name = NameOf(scene.run, *s); !name.empty())
+	if (const std::string &name = DetailOf(scene.run, *s).name; !name.empty())
 		text += std::string(" ") + InfoOf(cause).words + " " + name;
 	text += " was blocked for " + common::FormatDuration(total.ns) + CountText(total.spans);
 	text += OtherFsyncText(scene, s->start_ns, SpanEnd(*s));
-	std::string disk = DiskText(scene, s->start_ns, SpanEnd(*s));
-	return text + (disk.empty() ? KernelStackText(DetailOf(scene.run, *s)) : disk);
+	return text + FileWaitText(scene, *s);
 }
 
 std::string FsyncSentence(const Scene &scene)
@@ -149,8 +143,8 @@ std::string FsyncSentence(const Scene &scene)
 		return "short fsync calls took " +
 		       common::FormatDuration(static_cast<uint64_t>(total.tallied_ns));
 	std::string call = SyscallText(scene, SyncCall(*s));
-	return call + " on the serving thread took " + common::FormatDuration(total.ns) +
-	       DiskText(scene, s->start_ns, SpanEnd(*s));
+	return call + FileOfSyncs(scene) + " on the serving thread took " + common::FormatDuration(total.ns) +
+	       FileWaitText(scene, *s);
 }
 
 std::string RunQueueSentence(const Scene &scene)
@@ -199,7 +193,9 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
 	if (size_t at = words.find('%'); at != std::string::npos)
 		return words.replace(at, 1, length);
-	return "blocked in " + call + " for " + length + (s ? KernelStackText(DetailOf(scene.run, *s)) : "");
+	const std::string on = s ? SpecialFileText(scene, *s) : "";
+	return "blocked in " + call + on + (on.empty() ? " for " : ", for ") + length +
+	       (s ? StackReasonText(DetailOf(scene.run, *s)) : "");
 }
 
 // The scene of the I/O thread.

@@ -336,6 +336,16 @@ void AddEnd(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
 			      common::Flag(j, "oom_killer")});
 }
 
+void AddPipe(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
+{
+	PipeEnds pipe = {t_ns, pid, common::Whole(j, "fd"), common::Whole(j, "inode"), {}};
+	if (const common::Json *ends = common::Member(j, "ends"); ends && ends->is_array())
+		for (const common::Json &end : *ends)
+			pipe.ends.push_back({static_cast<uint32_t>(common::Whole(end, "pid")),
+					     common::Text(end, "comm"), common::Text(end, "state")});
+	run->pipes.push_back(std::move(pipe));
+}
+
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
 	if (common::Text(j, "kind") == "request-servers")
@@ -359,6 +369,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 		run->frozen.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Text(j, "cgroup_of")});
 	else if (common::Text(j, "kind") == "target-ended" || common::Text(j, "kind") == "child-killed")
 		AddEnd(t_ns, pid, j, run);
+	else if (common::Text(j, "kind") == "pipe")
+		AddPipe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "tracer")
 		run->tracers[pid] = common::Text(j, "comm");
 	else {

@@ -102,6 +102,127 @@ Cause CauseOfStack(const std::vector<std::string> &stack)
 	return Cause::Unknown;
 }
 
+namespace
+{
+
+// Functions that wait for one thing only, by the beginning of their name, Linux 5.10 to 6.18. `first`: the
+// function takes several locks, but only one that shows as the innermost function.
+struct WaitRule {
+	const char *function;
+	bool first;
+	const char *reason;
+};
+
+constexpr const char *kFileLock = "a file lock that another process held",
+		     *kJournalCommit = "a commit of the file system's journal",
+		     *kJournal = "a transaction of the file system's journal",
+		     *kXfsLog = "the file system's log (XFS)",
+		     *kBtrfs = "a commit of the file system (btrfs)",
+		     *kInode = "the file's lock (inode), which another thread held",
+		     *kDirectory = "the directory's lock, which another thread held",
+		     *kFrozenFiles =
+			 "its file system, which was frozen (fsfreeze, or a snapshot of the disk)",
+		     *kNfs = "the NFS server", *kQueue = "the block device's queue, which was frozen";
+
+constexpr WaitRule kWaitRules[] = {
+    {"locks_lock_inode_wait", false, kFileLock},
+    {"flock_lock_inode_wait", false, kFileLock},
+    {"posix_lock_inode_wait", false, kFileLock},
+    {"do_lock_file_wait", false, kFileLock},
+    {"fcntl_setlk", false, kFileLock},
+    {"jbd2_log_wait_commit", false, kJournalCommit},
+    {"jbd2_complete_transaction", false, kJournalCommit},
+    {"jbd2_trans_will_send_data_barrier", false, kJournalCommit},
+    {"wait_transaction_locked", false, kJournal},
+    {"wait_transaction_switching", false, kJournal},
+    {"add_transaction_credits", false, kJournal},
+    {"xlog_wait", false, kXfsLog},
+    {"xlog_force_lsn", false, kXfsLog},
+    {"xfs_log_force", false, kXfsLog},
+    {"xlog_grant_head_wait", false, kXfsLog},
+    {"btrfs_commit_transaction", false, kBtrfs},
+    {"wait_for_commit", false, kBtrfs},
+    {"wait_current_trans", false, kBtrfs},
+    {"wait_log_commit", false, kBtrfs},
+    {"balance_dirty_pages", false, "the kernel to write back dirty pages, of which there were too many"},
+    {"request_wait_answer", false, "the process that serves the file system (FUSE)"},
+    {"rpc_wait_bit_killable", false, kNfs},
+    {"nfs_wait_bit_killable", false, kNfs},
+    {"wbt_wait", false, "the block device's write throttling"},
+    {"blk_queue_enter", false, kQueue},
+    {"__bio_queue_enter", false, kQueue},
+    {"blkdev_issue_flush", false, "a flush of the block device's cache"},
+    {"sb_start_write", false, kFrozenFiles},
+    {"__sb_start_write", false, kFrozenFiles},
+    {"anon_pipe_write", false, "space in the pipe"},
+    {"pipe_write", false, "space in the pipe"},
+    {"n_tty_write", false, "the terminal"},
+    {"wait_for_partner", false, "another process to open the FIFO"},
+    {"ext4_buffered_write_iter", true, kInode},
+    {"ext4_dio_write_iter", true, kInode},
+    {"generic_file_write_iter", true, kInode},
+    {"xfs_ilock", true, kInode},
+    {"btrfs_inode_lock", true, kInode},
+    {"f2fs_file_write_iter", true, kInode},
+    {"lookup_slow", true, kDirectory},
+    {"open_last_lookups", true, kDirectory},
+    {"filename_create", true, kDirectory},
+    {"do_unlinkat", true, kDirectory},
+    {"lock_rename", true, kDirectory},
+    {"iterate_dir", true, kDirectory},
+};
+
+// Functions that wait for a frozen file system, where they call one of these. Both are compiled into their
+// callers.
+constexpr std::string_view kPercpuLock[] = {"percpu_rwsem_wait", "__percpu_down_read"};
+constexpr std::string_view kStartsWrite[] = {"vfs_write",
+					     "do_iter_readv_writev",
+					     "do_iter_write",
+					     "vfs_iter_write",
+					     "vfs_writev",
+					     "vfs_fallocate",
+					     "do_sys_ftruncate",
+					     "do_ftruncate",
+					     "vfs_truncate",
+					     "do_sys_truncate",
+					     "mnt_want_write",
+					     "mnt_want_write_file",
+					     "io_write",
+					     "aio_write",
+					     "filemap_page_mkwrite",
+					     "ext4_page_mkwrite",
+					     "xfs_filemap_fault",
+					     "sb_start_write",
+					     "__sb_start_write",
+					     "ext4_journal_start_sb",
+					     "__ext4_journal_start_sb",
+					     "ext4_evict_inode"};
+
+bool IsOneOf(std::string_view name, std::span<const std::string_view> all)
+{
+	return std::ranges::find(all, name) != all.end();
+}
+
+} // namespace
+
+std::string WaitReason(const std::vector<std::string> &stack)
+{
+	bool first = true, percpu = false;
+	for (const std::string &frame : stack) {
+		const std::string_view name = FunctionName(frame);
+		if (IsLocking(name))
+			continue;
+		if (percpu && IsOneOf(name, kStartsWrite))
+			return kFrozenFiles;
+		percpu = IsOneOf(name, kPercpuLock);
+		for (const WaitRule &rule : kWaitRules)
+			if (name.starts_with(rule.function) && (first || !rule.first))
+				return rule.reason;
+		first &= percpu;
+	}
+	return "";
+}
+
 std::string StackText(const Detail &detail, size_t most)
 {
 	std::string text;

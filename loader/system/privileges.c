@@ -250,7 +250,7 @@ int privileges_confine_files(pid_t parent)
 				    SCMP_SYS(read),	  SCMP_SYS(pread64), SCMP_SYS(lseek),
 				    SCMP_SYS(fcntl),	  SCMP_SYS(fstat),   SCMP_SYS(newfstatat),
 				    SCMP_SYS(readlink),	  SCMP_SYS(poll),    SCMP_SYS(ppoll),
-				    SCMP_SYS(readlinkat), SCMP_SYS(statx)};
+				    SCMP_SYS(readlinkat), SCMP_SYS(statx),   SCMP_SYS(getdents64)};
 	const uint64_t keep = BIT(CAP_SYS_PTRACE) | BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_DAC_READ_SEARCH);
 	return confine(parent, keep, true, calls, sizeof calls / sizeof *calls, allow_target_files);
 }

@@ -2,6 +2,8 @@
 /* What is asked of the process that touches files of targets, and that process.
  *
  * One request is on its way at a time, so a hung helper is hung on that one. */
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -49,6 +51,9 @@ struct target_files {
 	struct target_files_handler handler;
 	void (*title)(void *context, pid_t pid, const char *title);
 	void *title_context;
+	void (*pipe)(void *context, const struct ft_event_pipe *wait, const struct pipe_end *ends,
+		     size_t count);
+	void *pipe_context;
 	struct asked *queue;
 	size_t count;
 	bool sent;	   /* the first of the queue is on its way */
@@ -119,6 +124,15 @@ void target_files_on_title(struct target_files *f, void (*title)(void *context, 
 {
 	f->title = title;
 	f->title_context = context;
+}
+
+void target_files_on_pipe(struct target_files *f,
+			  void (*pipe)(void *context, const struct ft_event_pipe *wait,
+				       const struct pipe_end *ends, size_t count),
+			  void *context)
+{
+	f->pipe = pipe;
+	f->pipe_context = context;
 }
 
 /* ---- processes that are left alone ---- */
@@ -222,6 +236,11 @@ bool target_files_ask_title(struct target_files *f, pid_t pid)
 	return ask(f, &(struct files_request){.kind = FILES_TITLE, .pid = pid});
 }
 
+bool target_files_ask_pipe(struct target_files *f, const struct ft_event_pipe *wait)
+{
+	return ask(f, &(struct files_request){.kind = FILES_PIPE, .pid = (pid_t)wait->tgid, .pipe = *wait});
+}
+
 void target_files_connect(struct target_files *f, int spaces, int questions)
 {
 	const struct files_request r = {.kind = FILES_CONNECT};
@@ -274,6 +293,10 @@ static void deliver(struct target_files *f, const struct files_answer *a)
 			f->title(f->title_context, r.pid, a->title);
 		}
 		break;
+	case FILES_PIPE:
+		if (good && f->pipe)
+			f->pipe(f->pipe_context, &r.pipe, a->ends, a->count);
+		break;
 	}
 }
 
@@ -306,6 +329,7 @@ static bool is_plausible(const struct files_answer *a, ssize_t bytes, const stru
 	const size_t rest = (size_t)bytes - head;
 	return a->kind == FILES_MAPS	? a->count <= MAPPED_FILES && rest == a->count * sizeof *a->places
 	       : a->kind == FILES_TITLE ? a->count < FILES_TITLE_BYTES && rest == a->count
+	       : a->kind == FILES_PIPE	? a->count <= FILES_PIPE_ENDS && rest == a->count * sizeof *a->ends
 					: rest == 0;
 }
 
@@ -592,6 +616,117 @@ static size_t describe_title(struct files_answer *a)
 	return a->count;
 }
 
+/* ---- pipes ---- */
+
+enum { LINK_BYTES = 256, PIPE_AGAIN_S = 10 };
+
+/* What a descriptor refers to, as /proc shows it: "pipe:[4711]", or the path of a FIFO. False: there is no
+ * such descriptor, or the text does not fit. Nothing is asked of the file. */
+static bool link_of(pid_t pid, int fd, char link[LINK_BYTES])
+{
+	char path[48];
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, fd);
+	const ssize_t n = readlink(path, link, LINK_BYTES);
+	if (n <= 0 || n == LINK_BYTES)
+		return false;
+	link[n] = 0;
+	return true;
+}
+
+/* Whether the descriptor of a pipe is open for reading (or for writing). */
+static bool is_open_for(pid_t pid, int fd, bool reading)
+{
+	char file[32], text[128];
+	unsigned flags = O_ACCMODE;
+	snprintf(file, sizeof file, "fdinfo/%d", fd);
+	const char *at = read_proc(pid, file, text, sizeof text) > 0 ? strstr(text, "flags:") : NULL;
+	if (!at || sscanf(at, "flags: %o", &flags) != 1)
+		return false;
+	return (flags & O_ACCMODE) == O_RDWR || (flags & O_ACCMODE) == (reading ? O_RDONLY : O_WRONLY);
+}
+
+/* The state and name of a process. They may be those of a process that has ended meanwhile. */
+static void look_at_end(struct pipe_end *end)
+{
+	char text[512];
+	const char *after = read_proc(end->pid, "stat", text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+	end->state = 0;
+	if (after && after[1] == ' ')
+		end->state = after[2];
+	if (read_proc(end->pid, "comm", text, sizeof text) > 0)
+		snprintf(end->comm, sizeof end->comm, "%.15s", text);
+}
+
+/* Adds the process if a descriptor of it is such an end of the pipe. */
+static void add_end(struct files_answer *a, pid_t pid, const char *pipe, bool reading)
+{
+	char path[32], link[LINK_BYTES];
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
+	DIR *all = opendir(path);
+	for (const struct dirent *one; all && (one = readdir(all));) {
+		const int fd = atoi(one->d_name);
+		if (one->d_name[0] == '.' || !link_of(pid, fd, link) || strcmp(link, pipe) != 0 ||
+		    !is_open_for(pid, fd, reading))
+			continue;
+		a->ends[a->count++] = (struct pipe_end){.pid = pid, .fd = fd};
+		break;
+	}
+	if (all)
+		closedir(all);
+	files.note->progress++;
+}
+
+static void find_ends(struct files_answer *a, const char *pipe, bool reading)
+{
+	DIR *all = opendir("/proc");
+	for (const struct dirent *one; all && a->count < FILES_PIPE_ENDS && (one = readdir(all));)
+		if (isdigit((unsigned char)one->d_name[0]))
+			add_end(a, atoi(one->d_name), pipe, reading);
+	if (all)
+		closedir(all);
+}
+
+/* Every process is looked at, so the answer is kept for a while: a log that is not read quickly enough may be
+ * waited for each second. */
+static size_t describe_pipe(struct files_answer *a, const struct ft_event_pipe *wait)
+{
+	static struct {
+		char pipe[LINK_BYTES];
+		bool reading;
+		uint64_t until_ns;
+		size_t count;
+		struct pipe_end ends[FILES_PIPE_ENDS];
+	} last;
+	char pipe[LINK_BYTES], named[32], link[LINK_BYTES];
+	note("the list of open files");
+	snprintf(named, sizeof named, "pipe:[%" PRIu64 "]", (uint64_t)wait->inode);
+	/* The thread may have gone on, and use the number for another file. */
+	if (!link_of(a->pid, (int)wait->fd, pipe) || (*pipe != '/' && strcmp(pipe, named) != 0)) {
+		a->error = -ENOENT;
+		return 0;
+	}
+	bool known = last.until_ns > ft_now_ns() && last.count && last.reading == (wait->writes != 0) &&
+		     strcmp(last.pipe, pipe) == 0;
+	for (size_t i = 0; i < last.count && known; i++)
+		known = link_of(last.ends[i].pid, last.ends[i].fd, link) && strcmp(link, pipe) == 0;
+	if (known) {
+		a->count = (uint32_t)last.count;
+		memcpy(a->ends, last.ends, sizeof last.ends);
+	} else {
+		find_ends(a, pipe, wait->writes);
+	}
+	for (size_t i = 0; i < a->count; i++)
+		look_at_end(&a->ends[i]);
+	if (!known) {
+		snprintf(last.pipe, sizeof last.pipe, "%s", pipe);
+		last.reading = wait->writes;
+		last.until_ns = ft_now_ns() + PIPE_AGAIN_S * 1000000000ull;
+		last.count = a->count;
+		memcpy(last.ends, a->ends, sizeof last.ends);
+	}
+	return a->count * sizeof *a->ends;
+}
+
 static void refuse(const uint64_t key[4])
 {
 	if (files.refused_count < FILES_REFUSED_MAX)
@@ -624,6 +759,9 @@ static void handle(const struct files_request *r, const int *fds, size_t fd_coun
 		break;
 	case FILES_TITLE:
 		bytes = describe_title(&a);
+		break;
+	case FILES_PIPE:
+		bytes = describe_pipe(&a, &r->pipe);
 		break;
 	}
 	note("");
@@ -673,7 +811,8 @@ struct mounts {
 	size_t count;
 	struct mount {
 		int id;
-		bool served; /* by another process (FUSE) */
+		unsigned device[2]; /* of its file system: major, minor */
+		bool served;	    /* by another process (FUSE) */
 	} all[];
 };
 
@@ -699,10 +838,13 @@ struct mounts *mounts_read(pid_t pid)
 		end = strchr(line, '\n');
 		*end = 0;
 		const char *type = strstr(line, " - ");
-		if (type)
-			m->all[m->count++] = (struct mount){atoi(line), strncmp(type + 3, "fuse", 4) == 0};
-		else
+		struct mount one = {.id = 0};
+		if (type && sscanf(line, "%d %*d %u:%u", &one.id, &one.device[0], &one.device[1]) == 3) {
+			one.served = strncmp(type + 3, "fuse", 4) == 0;
+			m->all[m->count++] = one;
+		} else {
 			lines--;
+		}
 	}
 	if (m)
 		qsort(m->all, m->count, sizeof *m->all, by_id);
@@ -725,9 +867,21 @@ static int mount_of(int fd)
 	return id;
 }
 
-/* A file may be on a mount that the process does not see: of another namespace, or unmounted while it was in
- * use. A mount that neither list has may be of any kind. */
-static bool may_hold_us_up(const struct mounts *const mounts[MOUNTS], int fd)
+/* Whether a file system is mounted in one of the lists, and is no process'. */
+static bool is_known_device(const struct mounts *const mounts[MOUNTS], const unsigned device[2])
+{
+	for (int i = 0; i < MOUNTS; i++)
+		for (size_t n = 0; mounts[i] && n < mounts[i]->count; n++)
+			if (mounts[i]->all[n].device[0] == device[0] &&
+			    mounts[i]->all[n].device[1] == device[1])
+				return !mounts[i]->all[n].served;
+	return false;
+}
+
+/* A file may be on a mount that the process does not see: of another namespace, outside its root directory,
+ * or unmounted while it was in use. Its file system (`device`, NULL: unknown) may be mounted elsewhere.
+ * Another one may be of any kind. */
+static bool may_hold_us_up(const struct mounts *const mounts[MOUNTS], int fd, const unsigned *device)
 {
 	const struct mount wanted = {.id = mount_of(fd)};
 	for (int i = 0; i < MOUNTS; i++) {
@@ -737,7 +891,7 @@ static bool may_hold_us_up(const struct mounts *const mounts[MOUNTS], int fd)
 		if (found)
 			return found->served;
 	}
-	return true;
+	return !device || !is_known_device(mounts, device);
 }
 
 /* Opens the next component of a path below `dir`, which is closed. */
@@ -747,7 +901,7 @@ static int descend(const struct mounts *const mounts[MOUNTS], int dir, const cha
 	int fd;
 	if (length > NAME_MAX || (length == 2 && memcmp(name, "..", 2) == 0)) {
 		fd = -ENOENT;
-	} else if (may_hold_us_up(mounts, dir)) {
+	} else if (may_hold_us_up(mounts, dir, NULL)) {
 		fd = -ENOTSUP;
 	} else {
 		memcpy(component, name, length);
@@ -775,11 +929,12 @@ static int walk(const struct mounts *const mounts[MOUNTS], pid_t pid, const char
 }
 
 /* Opens the file that was found for reading. */
-static int reopen(const struct mounts *const mounts[MOUNTS], int found, uint64_t inode)
+static int reopen(const struct mounts *const mounts[MOUNTS], int found, const unsigned *device,
+		  uint64_t inode)
 {
 	struct stat st;
 	char self[48];
-	if (may_hold_us_up(mounts, found))
+	if (may_hold_us_up(mounts, found, device))
 		return -ENOTSUP;
 	if (fstat(found, &st))
 		return -errno;
@@ -797,9 +952,11 @@ int mapped_open(const struct mounts *const mounts[MOUNTS], pid_t pid, const stru
 	char path[96];
 	snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, file->code_start,
 		 file->code_end);
+	const unsigned *device = file->device; /* as the map has it, so of exactly this file */
 	uint64_t inode = 0;
 	int found = open(path, O_PATH | O_CLOEXEC), fd;
 	if (found < 0 && (errno == EPERM || errno == EACCES)) {
+		device = NULL;
 		inode = file->inode;
 		found = file->path[0] == '/' ? walk(mounts, pid, file->path) : -ENOENT;
 	} else if (found < 0) {
@@ -807,7 +964,7 @@ int mapped_open(const struct mounts *const mounts[MOUNTS], pid_t pid, const stru
 	}
 	if (found < 0)
 		return found;
-	fd = reopen(mounts, found, inode);
+	fd = reopen(mounts, found, device, inode);
 	close(found);
 	return fd;
 }

@@ -26,6 +26,7 @@ static const struct {
     {"keydb-rdb-bgsave", "snapshot child"},	   {"redis-aof-rewrite", "AOF rewrite child"},
     {"valkey-aof-rewrite", "AOF rewrite child"},   {"keydb-aof-rewrite", "AOF rewrite child"},
     {"redis-rdb-to-slaves", "replica sync child"}, {"valkey-rdb-to-replicas", "replica sync child"},
+    {"keydb-rdb-to-slaves", "replica sync child"},
 };
 
 /* Fills comm and role from /proc. Leaves them unchanged if the thread has exited. */

@@ -49,6 +49,7 @@ enum ft_event_type {
 	FT_EVENT_OPEN = 11, /* struct ft_event_span: still open */
 	FT_EVENT_COUNTERS = 12,
 	FT_EVENT_SLICES = 13,
+	FT_EVENT_PIPE = 14,
 };
 
 struct ft_event_span {
@@ -72,6 +73,23 @@ struct ft_peer {
 	__u8 address[16]; /* in network order: 4 bytes of AF_INET, 16 of AF_INET6 */
 };
 
+/* A pipe, a terminal or another file that is not on a disk, in the name of a span of FT_SYSCALL. */
+struct ft_special_file {
+	__u64 number;		       /* inode; of a character device major << 20 | minor */
+	__u16 mode;		       /* as st_mode; 0: no file */
+	char name[FT_NAME_BYTES - 10]; /* in its directory; "" for a pipe without one */
+};
+
+/* A thread begins to wait for the other end of a pipe. */
+struct ft_event_pipe {
+	__u32 type;
+	__u32 tid, tgid;
+	__u32 fd;
+	__u64 t_ns, inode;
+	__u32 writes; /* 1: it waits for a reader; 0: for a writer */
+	__u32 pad;
+};
+
 /* One stay of a task on a CPU. It ends where the next one starts. */
 struct cpu_slice {
 	__u64 start_ns;
@@ -83,7 +101,7 @@ struct cpu_slice {
 struct ft_event_span_detail {
 	struct ft_event_span span;
 	char name[FT_NAME_BYTES]; /* file, the tracer's comm for FT_PTRACED, a struct ft_peer for
-				     FT_PEER_WAIT, or "" */
+				     FT_PEER_WAIT, a struct ft_special_file for FT_SYSCALL, or "" */
 	__s32 stack_bytes;	  /* 0 or negative: no stack */
 	__u32 newest;		  /* slice that begins at the span's end: the thread's own */
 	__u64 wake_ns;		  /* 0: no run-queue wait that needs the slices */

@@ -198,6 +198,7 @@ struct drain {
 	struct threads *threads;
 	struct samples *samples; /* NULL: not wanted */
 	struct sockets *sockets; /* NULL: not wanted */
+	struct target_files *files;
 	struct suspensions suspensions;
 	struct span_detail *details; /* hash table of those written */
 	uint32_t detail_count;

@@ -413,6 +413,22 @@ struct FrozenGroup {
 	std::string name;   // "container web (1f2e3d4c5b6a)"; "" if the path has none
 };
 
+// A process at the other end of a pipe for which a thread waited.
+struct PipeEnd {
+	uint32_t pid = 0; // as its own kernel numbers it
+	std::string comm;
+	std::string state; // as in /proc/PID/stat; "" if unknown
+};
+
+// The processes at the other end of a pipe, looked up at t_ns because a thread waited for them.
+struct PipeEnds {
+	uint64_t t_ns = 0;
+	uint32_t pid = 0; // the thread's process
+	uint64_t fd = 0;  // its descriptor of the pipe
+	uint64_t inode = 0;
+	std::vector<PipeEnd> ends;
+};
+
 // A target, or a target's child that was killed, that ended before the recording did.
 struct ProcessEnd {
 	uint64_t t_ns = 0;
@@ -498,6 +514,7 @@ struct Run {
 	std::vector<Quota> quotas;	   // by time
 	std::vector<ProcessEnd> ended;	   // likewise
 	std::vector<FrozenGroup> frozen;   // likewise
+	std::vector<PipeEnds> pipes;	   // likewise
 	std::map<uint32_t, std::string>
 	    tracers; // processes that stopped threads by ptrace: names by process id
 	Cost cost;

@@ -328,6 +328,10 @@ private:
 // The cause that a kernel stack ("function+0x1f", innermost first) shows, or Unknown.
 Cause CauseOfStack(const std::vector<std::string> &stack);
 
+// What a blocked thread waited for by its kernel stack, as "a file lock that another process held"; "" if its
+// functions do not tell.
+std::string WaitReason(const std::vector<std::string> &stack);
+
 // The functions in which a thread was blocked, innermost first, at most `most`, without offsets and without
 // the scheduler's own at the top: "submit_bio_wait < blkdev_issue_flush". "" without a stack.
 std::string StackText(const Detail &detail, size_t most);

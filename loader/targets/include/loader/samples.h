@@ -60,9 +60,10 @@ enum { MOUNTS = 2 };
 int mapped_open(const struct mounts *const mounts[MOUNTS], pid_t pid, const struct mapped_file *file);
 
 /* The helper process that touches what targets chose: their mapped files, their memory maps, their command
- * lines. Each of these calls may block for good: a file system of a process that does not answer, a memory
- * map that is locked. So the recorder makes none of them; this process is abandoned and replaced if it is
- * hung. It passes the files to the unwinding helper, never to the recorder. */
+ * lines, the pipes for which they wait. Each of these calls may block for good: a file system of a process
+ * that does not answer, a memory map that is locked. So the recorder makes none of them; this process is
+ * abandoned and replaced if it is hung. It passes the files to the unwinding helper, never to the recorder.
+ */
 
 enum files_request_kind {
 	FILES_MAPS = 1, /* answered with the process' program and its mapped files */
@@ -70,6 +71,7 @@ enum files_request_kind {
 	FILES_TITLE = 3,   /* answered with the process' command line */
 	FILES_REFUSE = 4,  /* `key` is a file that is not to be sent; no answer */
 	FILES_CONNECT = 5, /* with two descriptors, the other ends of UNWIND_SOURCE's; no answer */
+	FILES_PIPE = 6,	   /* answered with the processes at the other end of a pipe */
 };
 
 struct files_request {
@@ -77,7 +79,10 @@ struct files_request {
 	int32_t pid;
 	uint32_t space;
 	uint32_t preload;
-	uint64_t key[4];
+	union {
+		uint64_t key[4];
+		struct ft_event_pipe pipe;
+	};
 };
 
 /* A file's mapping. These fields distinguish address spaces. */
@@ -89,6 +94,15 @@ struct mapped_place {
 enum {
 	FILES_TITLE_BYTES = 1024,
 	FILES_REFUSED_MAX = 64, /* files that are not sent; further ones are */
+	FILES_PIPE_ENDS = 8,	/* processes of a pipe; further ones are not reported */
+};
+
+/* A process that can read what another one writes into a pipe, or write what it reads. */
+struct pipe_end {
+	int32_t pid;
+	int32_t fd;
+	char state; /* as in /proc/PID/stat: 'T' is stopped; 0: unknown */
+	char comm[16];
 };
 
 struct files_answer {
@@ -100,6 +114,7 @@ struct files_answer {
 	union {
 		struct mapped_place places[MAPPED_FILES]; /* only `count` are sent */
 		char title[FILES_TITLE_BYTES];		  /* only `count` bytes are sent */
+		struct pipe_end ends[FILES_PIPE_ENDS];	  /* only `count` are sent */
 	};
 };
 
@@ -135,11 +150,18 @@ void target_files_handle(struct target_files *f, const struct target_files_handl
 void target_files_on_title(struct target_files *f, void (*title)(void *context, pid_t pid, const char *title),
 			   void *context);
 
+/* Who gets the processes at the other end of a pipe for which a thread waits. */
+void target_files_on_pipe(struct target_files *f,
+			  void (*pipe)(void *context, const struct ft_event_pipe *wait,
+				       const struct pipe_end *ends, size_t count),
+			  void *context);
+
 /* Ask for something; the answer comes through a handler during target_files_take() or target_files_tick(),
  * never within these calls. False: too much is waiting, so no answer will come. */
 bool target_files_ask_maps(struct target_files *f, pid_t pid);
 bool target_files_send(struct target_files *f, pid_t pid, uint32_t space, bool preload);
 bool target_files_ask_title(struct target_files *f, pid_t pid);
+bool target_files_ask_pipe(struct target_files *f, const struct ft_event_pipe *wait);
 /* The command line of a process, with blanks between its words; "" if it is not known within 100 ms. */
 void target_files_title_now(struct target_files *f, pid_t pid, char *title, size_t size);
 /* The ends of an unwinding helper's source of address spaces and of its questions. Takes them. */

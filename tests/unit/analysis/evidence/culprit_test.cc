@@ -74,6 +74,36 @@ TEST_CASE("culprit: forks are counted, with the command that needed them")
 	}
 }
 
+TEST_CASE("culprit: a fork for a replica, with what INFO says")
+{
+	RunBuilder b;
+	OneRequest(&b, 60 * ms);
+	b.Frame(FT_FORK, 10 * ms, 70 * ms).arg[0] = 4312;
+	auto info = [&](const char *field, double before, double after) {
+		b.run.series.push_back({field, "", {}, {{kBase + 5 * ms, before}, {kBase + 80 * ms, after}}});
+	};
+	SECTION("without a file")
+	{
+		Child(&b, 4312, 65 * ms, "replica sync child");
+		CHECK(CulpritOf(&b) == "fork() for a replica's full synchronization took 60.0 ms");
+	}
+	SECTION("with a file, which BGSAVE may want too")
+	{
+		Child(&b, 4312, 65 * ms, "snapshot child");
+		info("redis.sync_full", 0, 1);
+		info("redis.client_output_buffer_limit_disconnections", 2, 2);
+		CHECK(CulpritOf(&b) ==
+		      "fork() for a snapshot (INFO: sync_full rose from 0 to 1, a replica's full "
+		      "synchronization) took 60.0 ms");
+	}
+	SECTION("no rise")
+	{
+		Child(&b, 4312, 65 * ms, "snapshot child");
+		info("redis.sync_full", 1, 1);
+		CHECK(CulpritOf(&b) == "fork() for BGSAVE took 60.0 ms");
+	}
+}
+
 TEST_CASE("culprit: page faults are counted and name the child")
 {
 	RunBuilder b;
@@ -190,11 +220,103 @@ TEST_CASE("culprit: files and disks")
 		fsync.arg[1] = 75;
 		CHECK(CulpritOf(&b) == "write() to appendonly.aof waited 50.0 ms behind fsync");
 	}
-	SECTION("the server's own fsync")
+	SECTION("the server's own fsync, of an unknown file")
 	{
 		OneRequest(&b, 61 * ms);
 		b.Frame(FT_FSYNC, 10 * ms, 71 * ms, 0, 61 * ms).arg[1] = 75;
 		CHECK(CulpritOf(&b) == "fdatasync() by redis-server (100) took 61.0 ms");
+	}
+	SECTION("the server's own fsync, traced as a call that waits")
+	{
+		OneRequest(&b, 61 * ms);
+		b.Frame(FT_FSYNC, 10 * ms, 71 * ms, 0, 1 * ms).arg[1] = 75;
+		b.run.details.push_back({"nodes.conf", {}});
+		b.Off(FT_FSYNC, 11 * ms, 71 * ms, 71 * ms, 1).detail = 1;
+		CHECK(CulpritOf(&b) == "fdatasync() of nodes.conf by redis-server (100) took 61.0 ms");
+	}
+	SECTION("fsyncs of several files")
+	{
+		OneRequest(&b, 61 * ms);
+		b.run.details.push_back({"nodes.conf", {}});
+		b.run.details.push_back({"temp-1.rdb", {}});
+		auto sync = [&](uint64_t from, uint64_t to, uint32_t file) {
+			ft_span &s = b.Off(FT_FSYNC, from, to, to);
+			s.syscall = 74;
+			s.detail = file;
+		};
+		sync(10 * ms, 40 * ms, 1);
+		sync(50 * ms, 81 * ms, 2);
+		CHECK(CulpritOf(&b) == "fsync() of temp-1.rdb and others by redis-server (100) took 61.0 ms");
+	}
+	SECTION("a write that a frozen file system held up")
+	{
+		OneRequest(&b, 50 * ms);
+		b.run.details.push_back(
+		    {"appendonly.aof", {"percpu_rwsem_wait+0x1", "__percpu_down_read+0x2", "vfs_write+0x3"}});
+		ft_span &s = b.Off(FT_FILE_WRITE, 10 * ms, 60 * ms, 60 * ms);
+		s.syscall = 1;
+		s.detail = 1;
+		CHECK(CulpritOf(&b) ==
+		      "write() to appendonly.aof waited 50.0 ms for its file system, which was "
+		      "frozen (fsfreeze, or a snapshot of the disk)");
+	}
+}
+
+TEST_CASE("culprit: a write that blocked on a pipe, and its reader")
+{
+	RunBuilder b;
+	OneRequest(&b, 50 * ms);
+	b.run.details.push_back({"pipe:[4711]", {"anon_pipe_write+0x1", "vfs_write+0x2"}});
+	b.run.details.push_back({"terminal pts/3", {"n_tty_write+0x1"}});
+	ft_span &s = b.Off(FT_SYSCALL, 10 * ms, 60 * ms, 60 * ms);
+	s.syscall = 1;
+	s.detail = 1;
+	s.arg[0] = 1;
+	auto look = [&](uint64_t at, std::vector<PipeEnd> ends, uint64_t inode = 4711) {
+		b.run.pipes.push_back({kBase + at, kServer, 1, inode, std::move(ends)});
+	};
+	const std::string begin = "redis-server (100) was blocked in write() to fd 1 (stdout), ",
+			  end = ", for 50.0 ms";
+	SECTION("not looked up")
+	{
+		CHECK(CulpritOf(&b) == begin + "a pipe" + end);
+	}
+	SECTION("another pipe's reader is not this one's")
+	{
+		look(30 * ms, {{7, "tee", "S"}}, 4712);
+		CHECK(CulpritOf(&b) == begin + "a pipe" + end);
+	}
+	SECTION("did not read")
+	{
+		look(30 * ms, {{7, "logger", "S"}});
+		CHECK(CulpritOf(&b) == begin + "a pipe that logger (7) did not read" + end);
+	}
+	SECTION("stopped")
+	{
+		look(5 * ms, {{7, "logger", "S"}});
+		look(30 * ms, {{7, "logger", "T"}});
+		CHECK(CulpritOf(&b) == begin + "a pipe whose reader logger (7) was stopped" + end);
+	}
+	SECTION("stopped at another time")
+	{
+		look(90 * ms, {{7, "logger", "T"}});
+		CHECK(CulpritOf(&b) == begin + "a pipe that logger (7) did not read" + end);
+	}
+	SECTION("several")
+	{
+		look(30 * ms, {{7, "sh", "S"}, {8, "tee", "T"}, {9, "cat", "S"}});
+		CHECK(CulpritOf(&b) == begin + "a pipe that sh (7), tee (8) and 1 other did not read" + end);
+	}
+	SECTION("none that the recorder sees")
+	{
+		look(30 * ms, {});
+		CHECK(CulpritOf(&b) ==
+		      begin + "a pipe whose reader is no process that the recorder sees" + end);
+	}
+	SECTION("a terminal")
+	{
+		s.detail = 2;
+		CHECK(CulpritOf(&b) == begin + "the terminal pts/3" + end);
 	}
 }
 

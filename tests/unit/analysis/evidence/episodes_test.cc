@@ -171,6 +171,24 @@ TEST_CASE("evidence of a wait for the disk has the disk's load and the writing p
 	      "80.0 MB in 1.01 s, redis-server (100), 9.00 MB");
 }
 
+TEST_CASE("evidence of a wait while the disk was idle has the kernel's reason, not the disk's figures")
+{
+	RunBuilder b;
+	OneRequest(&b, 30 * ms);
+	ft_span &sync = b.Off(FT_FSYNC, 10 * ms, 40 * ms, 40 * ms);
+	sync.syscall = 74;
+	sync.detail = 1;
+	b.run.details.push_back(
+	    {"nodes.conf", {"jbd2_log_wait_commit+0x1", "ext4_fsync_journal+0x2", "do_fsync+0x3"}});
+	b.run.ios.push_back({kBase + 10 * ms, 1 * ms, 0, 3'000'000, 254u << 20, 55, 1, 0, 0, "kworker/u4:1"});
+	b.Finish();
+	holds(
+	    EvidenceOf(&b),
+	    "fsync() of nodes.conf on the serving thread took 30.0 ms; it waited for a commit of the file "
+	    "system's journal (kernel stack: jbd2_log_wait_commit < ext4_fsync_journal < do_fsync); no block "
+	    "device was busy meanwhile\n");
+}
+
 TEST_CASE("evidence of a lock names its holder and what the holder did during the wait")
 {
 	RunBuilder b;

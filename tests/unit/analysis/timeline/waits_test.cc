@@ -20,6 +20,29 @@ TEST_CASE("a thread blocked in taking the mmap lock waits for it")
 			    "__vm_munmap+0x66"}) == Cause::MmapLock);
 }
 
+TEST_CASE("the reason of a wait is named only by a function that waits for nothing else")
+{
+	const std::string inode = "the file's lock (inode), which another thread held",
+			  frozen = "its file system, which was frozen (fsfreeze, or a snapshot of the disk)";
+	struct Row {
+		std::vector<std::string> stack;
+		std::string reason;
+	};
+	const Row rows[] = {
+	    {{"locks_lock_inode_wait+0x1", "__do_sys_flock+0x2"}, "a file lock that another process held"},
+	    {{"jbd2_log_wait_commit+0x1", "ext4_sync_file+0x2"}, "a commit of the file system's journal"},
+	    {{"schedule+0x1", "rwsem_down_write_slowpath+0x2", "ext4_buffered_write_iter+0x3"}, inode},
+	    {{"ext4_buffered_write_iter.isra.0+0x3"}, inode},
+	    {{"folio_wait_bit_common+0x1", "ext4_buffered_write_iter+0x3"}, ""}, // it holds the lock
+	    {{"percpu_rwsem_wait+0x1", "__percpu_down_read+0x1", "vfs_write+0x1"}, frozen},
+	    {{"percpu_rwsem_wait+0x1", "__percpu_down_read+0x1", "cgroup_post_fork+0x1"}, ""},
+	    {{"io_schedule+0x1", "folio_wait_bit_common+0x1"}, ""},
+	    {{}, ""},
+	};
+	for (const Row &row : rows)
+		CHECK(WaitReason(row.stack) == row.reason);
+}
+
 TEST_CASE("other waits of the same calls and faults are not for the mmap lock")
 {
 	CHECK(CauseOfStack({}) == Cause::Unknown);
