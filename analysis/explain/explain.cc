@@ -566,7 +566,7 @@ void FindAllEpisodes(Work *w)
 		e.culprits[Cause::ServerBusy];
 }
 
-// The soft interrupts of what the server sends are part of its own work: one event, although two causes.
+// The soft interrupts of what the server sends are a part of its work: one event, although two causes.
 // Without it, both are gone.
 void JoinOwnSends(Work *w)
 {
