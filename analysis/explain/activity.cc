@@ -200,6 +200,14 @@ inline const ActivityRule kRules[] = {
     {"clock_handler", true, "cron"},
 };
 
+// Outside of commands. emptyData() inside of one is FLUSHALL or DEBUG RELOAD; before its data set is
+// replaced, a replica calls it.
+inline const ActivityRule kOutsideCommands[] = {
+    {"emptyData", true, "replica-flush"},
+    {"emptyDb", true, "replica-flush"}, // Redis 6
+    {"handleClientsBlockedOnKey", false, "blocked-clients"},
+};
+
 // Fallback for stacks that match no rule above, for example stacks without callers.
 inline const ActivityRule kLastRules[] = {
     {"rdbLoad", false, "rdb-load"},
@@ -287,9 +295,18 @@ inline const ActivityRule kLibraries[] = {
 };
 
 // Named like a command's function, but they handle every command.
-inline const std::set<std::string> kNoCommands = {
-    "process_command", "process_command_ascii", "processCommand", "lookupCommand",	   "rejectCommand",
-    "afterCommand",    "__redisAppendCommand",	"redisCommand",	  "luaRedisGenericCommand"};
+inline const std::set<std::string> kNoCommands = {"process_command",
+						  "process_command_ascii",
+						  "processCommand",
+						  "lookupCommand",
+						  "rejectCommand",
+						  "afterCommand",
+						  "__redisAppendCommand",
+						  "redisCommand",
+						  "luaRedisGenericCommand",
+						  "slowlogPushCurrentCommand",
+						  "commandlogPushCurrentCommand",
+						  "catAppendOnlyGenericCommand"};
 
 namespace
 {
@@ -329,46 +346,108 @@ template <size_t N> const char *RuleFor(const std::string &function, const Activ
 	return nullptr;
 }
 
-// A command's name from its function, upper case: "configSet" is "CONFIG SET", "delGeneric" "DEL". A function
-// that several commands share has their names.
-std::string CommandWords(std::string text)
+// Functions that are not named after their command, or that several commands share, without "Command". Two
+// commands may have one function in Redis' table of commands, and a function that two others call is the only
+// one left of a stack whose callers made tail calls.
+struct CommandFunction {
+	const char *function, *commands;
+};
+
+inline const CommandFunction kCommandFunctions[] = {
+    {"sinter", "SINTER or SMEMBERS"},
+    {"sinterGeneric", "SINTER, SINTERCARD, SINTERSTORE or SMEMBERS"},
+    {"sunionDiffGeneric", "SUNION, SUNIONSTORE, SDIFF or SDIFFSTORE"},
+    {"zunionInterDiffGeneric", "ZUNION, ZUNIONSTORE, ZINTER, ZINTERSTORE, ZINTERCARD, ZDIFF or ZDIFFSTORE"},
+    {"genericHgetall", "HGETALL, HKEYS or HVALS"},
+    {"delGeneric", "DEL or UNLINK"},
+    {"hset", "HSET or HMSET"},
+    {"hexpireGeneric", "HEXPIRE, HPEXPIRE, HEXPIREAT or HPEXPIREAT"},
+    {"httlGeneric", "HTTL, HPTTL, HEXPIRETIME or HPEXPIRETIME"},
+    {"getrange", "GETRANGE or SUBSTR"},
+    {"setGeneric", "SET, SETEX, PSETEX or SETNX"},
+    {"expireGeneric", "EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT"},
+    {"ttlGeneric", "TTL, PTTL, EXPIRETIME or PEXPIRETIME"},
+    {"renameGeneric", "RENAME or RENAMENX"},
+    {"incrDecr", "INCR, DECR, INCRBY or DECRBY"},
+    {"popGeneric", "LPOP or RPOP"},
+    {"pushGeneric", "LPUSH, RPUSH, LPUSHX or RPUSHX"},
+    {"lmoveGeneric", "LMOVE or RPOPLPUSH"},
+    {"blmoveGeneric", "BLMOVE or BRPOPLPUSH"},
+    {"lmpopGeneric", "LMPOP or BLMPOP"},
+    {"blockingPopGeneric", "BLPOP or BRPOP"},
+    {"zaddGeneric", "ZADD or ZINCRBY"},
+    {"zrankGeneric", "ZRANK or ZREVRANK"},
+    {"zmpopGeneric", "ZMPOP or BZMPOP"},
+    {"genericZpop", "ZPOPMIN or ZPOPMAX"},
+    {"blockingGenericZpop", "BZPOPMIN or BZPOPMAX"},
+    {"zrangeGeneric",
+     "ZRANGE, ZRANGESTORE, ZREVRANGE, ZRANGEBYSCORE, ZREVRANGEBYSCORE, ZRANGEBYLEX or ZREVRANGEBYLEX"},
+    {"genericZrangebyrank", "ZRANGE, ZRANGESTORE or ZREVRANGE"},
+    {"genericZrangebyscore", "ZRANGE, ZRANGESTORE, ZRANGEBYSCORE or ZREVRANGEBYSCORE"},
+    {"genericZrangebylex", "ZRANGE, ZRANGESTORE, ZRANGEBYLEX or ZREVRANGEBYLEX"},
+    {"zremrangeGeneric", "ZREMRANGEBYRANK, ZREMRANGEBYSCORE or ZREMRANGEBYLEX"},
+    {"xrangeGeneric", "XRANGE or XREVRANGE"},
+    {"xread", "XREAD or XREADGROUP"},
+    {"georadiusGeneric", "GEORADIUS, GEORADIUSBYMEMBER, GEOSEARCH or GEOSEARCHSTORE"},
+    {"scanGeneric", "SCAN, SSCAN, HSCAN or ZSCAN"},
+    {"replicaof", "REPLICAOF or SLAVEOF"},
+    {"sync", "SYNC or PSYNC"},
+    {"srandmemberWithCount", "SRANDMEMBER"},
+    {"zrandmemberWithCount", "ZRANDMEMBER"},
+    {"hrandfieldWithCount", "HRANDFIELD"},
+    {"spopWithCount", "SPOP"},
+    {"evalSha", "EVALSHA"},
+    {"evalRo", "EVAL_RO"},
+    {"evalShaRo", "EVALSHA_RO"},
+    {"fcallro", "FCALL_RO"},
+    {"sortro", "SORT_RO"},
+    {"bitfieldro", "BITFIELD_RO"},
+    {"georadiusro", "GEORADIUS_RO"},
+    {"georadiusbymemberro", "GEORADIUSBYMEMBER_RO"},
+};
+
+// memcached's, in process_..._command.
+inline const CommandFunction kMemcachedFunctions[] = {
+    {"get", "GET, GETS, GAT or GATS"},
+    {"update", "SET, ADD, REPLACE, APPEND, PREPEND or CAS"},
+    {"arithmetic", "INCR or DECR"},
+    {"mget", "MG"},
+    {"mset", "MS"},
+    {"mdelete", "MD"},
+    {"marithmetic", "MA"},
+};
+
+// Commands of two words, each subcommand with its own function.
+inline const std::set<std::string> kContainers = {
+    "acl",    "client", "cluster", "command", "config",	 "function", "latency", "memory",
+    "module", "object", "pubsub",  "script",  "slowlog", "xgroup",   "xinfo",	"commandlog"};
+
+template <size_t N> const char *CommandsOf(const std::string &function, const CommandFunction (&table)[N])
 {
-	static const std::map<std::string, std::string> special = {
-	    {"sinter", "SINTER, SINTERCARD, SINTERSTORE or SMEMBERS"},
-	    {"sunionDiff", "SUNION, SUNIONSTORE, SDIFF or SDIFFSTORE"},
-	    {"zunionInterDiff", "ZUNION, ZUNIONSTORE, ZINTER, ZINTERSTORE, ZDIFF or ZDIFFSTORE"},
-	    {"Hgetall", "HGETALL, HKEYS or HVALS"},
-	    {"pop", "LPOP or RPOP"},
-	    {"push", "LPUSH or RPUSH"},
-	    {"incrDecr", "INCR or DECR"},
-	    {"blockingPop", "BLPOP or BRPOP"},
-	    {"Zpop", "ZPOPMIN or ZPOPMAX"},
-	    {"zremrange", "ZREMRANGEBYRANK, ZREMRANGEBYSCORE or ZREMRANGEBYLEX"},
-	    {"scan", "SCAN, SSCAN, HSCAN or ZSCAN"},
-	    {"srandmemberWithCount", "SRANDMEMBER"},
-	    {"zrandmemberWithCount", "ZRANDMEMBER"},
-	    {"hrandfieldWithCount", "HRANDFIELD"},
-	    {"spopWithCount", "SPOP"},
-	    {"evalSha", "EVALSHA"},
-	    {"evalRo", "EVAL_RO"},
-	    {"evalShaRo", "EVALSHA_RO"},
-	    {"fcallro", "FCALL_RO"},
-	    {"sortro", "SORT_RO"},
-	    {"bitfieldro", "BITFIELD_RO"},
-	    {"georadiusro", "GEORADIUS_RO"},
-	    {"georadiusbymemberro", "GEORADIUSBYMEMBER_RO"},
-	};
-	for (const char *generic : {"Generic", "generic"})
-		if (size_t at = text.find(generic); at != std::string::npos)
-			text.erase(at, 7);
-	if (auto found = special.find(text); found != special.end())
-		return found->second;
-	std::string words;
-	for (char c : text) {
-		if (isupper(static_cast<unsigned char>(c)) && !words.empty())
-			words += ' ';
-		words += static_cast<char>(toupper(static_cast<unsigned char>(c)));
-	}
+	for (const CommandFunction &row : table)
+		if (function == row.function)
+			return row.commands;
+	return nullptr;
+}
+
+// A command's name from its function without "Command", in upper case: "configResetStat" is "CONFIG
+// RESETSTAT". A function that several commands share has their names. "" for what no user can send: a
+// helper's name.
+std::string CommandWords(const std::string &function)
+{
+	if (const char *known = CommandsOf(function, kCommandFunctions))
+		return known;
+	std::string text = function;
+	if (size_t at = text.find("Generic"); at != std::string::npos)
+		text.erase(at, 7);
+	const auto hump =
+	    std::find_if(text.begin(), text.end(), [](unsigned char c) { return isupper(c) != 0; });
+	const std::string first(text.begin(), hump);
+	if (first.empty() || (hump != text.end() && !kContainers.count(first)))
+		return "";
+	std::string words = first + (hump == text.end() ? "" : " ") + std::string(hump, text.end());
+	for (char &c : words)
+		c = static_cast<char>(toupper(static_cast<unsigned char>(c)));
 	return words;
 }
 
@@ -378,8 +457,11 @@ std::string CommandOf(const std::string &function)
 {
 	if (kNoCommands.count(function))
 		return "";
-	if (Begins(function, "process_") && Ends(function, "_command"))
-		return CommandWords(function.substr(8, function.size() - 16));
+	if (Begins(function, "process_") && Ends(function, "_command")) {
+		const std::string name = function.substr(8, function.size() - 16);
+		const char *known = CommandsOf(name, kMemcachedFunctions);
+		return known ? known : CommandWords(name);
+	}
 	if (Ends(function, "Command"))
 		return CommandWords(function.substr(0, function.size() - 7));
 	return function == "sortCommandGeneric" ? "SORT" : "";
@@ -410,24 +492,29 @@ struct Command {
 	std::string name;
 };
 
-// The running commands, innermost first. Inside each `call`, the outermost function of a command counts,
-// because its helpers may be named like commands too. Functions of processCommand before `call` are no
-// command. memcached has no `call`, and a truncated stack may lack it.
+// The running commands, innermost first. `call` runs a command's function itself, so that is the one right
+// below it: helpers further in may be named like commands too, as may functions of processCommand before
+// `call`. memcached has no `call`, and a truncated stack may lack it: then the outermost such function
+// counts.
 std::vector<Command> CommandsIn(const std::vector<Function> &functions)
 {
 	std::vector<Command> commands;
-	Command candidate = {kNone, ""};
+	Command outermost = {kNone, ""};
+	bool calls = false;
 	for (size_t i = 0; i < functions.size(); i++) {
 		const Function &f = functions[i];
-		if (f.name == kCall && candidate.at != kNone)
-			commands.push_back(candidate);
+		if (f.name == kCall) {
+			calls = true;
+			if (outermost.at != kNone && outermost.at + 1 == i)
+				commands.push_back(outermost);
+		}
 		if (f.name == kCall || f.name == "processCommand")
-			candidate.at = kNone;
+			outermost.at = kNone;
 		else if (std::string name = f.own ? CommandOf(f.name) : ""; !name.empty())
-			candidate = {i, name};
+			outermost = {i, name};
 	}
-	if (candidate.at != kNone && commands.empty())
-		commands.push_back(candidate);
+	if (outermost.at != kNone && !calls)
+		commands.push_back(outermost);
 	return commands;
 }
 
@@ -603,6 +690,8 @@ Activity UserActivityOf(const Stack &stack)
 		if (functions[i].name == kCall || IsLua(functions[i]) ||
 		    (!commands.empty() && commands[0].at == i))
 			limit = i;
+	if (size_t at = at_rule(kOutsideCommands); command.name.empty() && at != kNone)
+		return {RuleFor(functions[at].name, kOutsideCommands), Where(functions, at)};
 	if (size_t rule = at_rule(kRules); rule < limit) {
 		if (size_t at = RemovalAround(functions, rule, limit); at != kNone)
 			rule = at;

@@ -32,6 +32,10 @@ constexpr uint64_t kManyCalls = 100;
 // Code runs slower than usual if its speed is at most this part of it, in both with this many readings.
 constexpr double kSlower = 0.7;
 constexpr uint64_t kFewReadings = 5;
+// An iteration with this many times more writes than reads sent messages to clients that had not asked.
+constexpr uint64_t kPushes = 10;
+// Soft interrupts with this part of their samples in sends are theirs.
+constexpr double kMostSends = 0.8;
 constexpr uint64_t kCallsLimit = 0xffff; // the largest count that a span holds
 // A TLS handshake takes 200 us of CPU or more, a small encrypted reply about 1 us. TLS code that ran longer
 // than this per accepted connection did handshakes.
@@ -44,6 +48,7 @@ struct Words {
 	Group group;
 	const char *words; // after "the server"
 	const char *noun = nullptr;
+	const char *advice = ""; // a sentence
 };
 
 const Words kWords[] = {
@@ -80,6 +85,11 @@ const Words kWords[] = {
     {"lazy-free", Group::Single, "was freeing deleted values in the background",
      "Freeing deleted values in the background"},
     {"replication", Group::Single, "ran replication code", "Replication"},
+    {"replica-flush", Group::Single, "was flushing the data set before a full synchronization (emptyData)",
+     "Flushing the data set before a full synchronization (emptyData)",
+     "With replica-lazy-flush yes, a background thread frees it."},
+    {"blocked-clients", Group::Single, "was serving clients that had been blocked on keys",
+     "Serving clients that had been blocked on keys"},
     {"cluster", Group::Single, "was handling the cluster bus", "Cluster bus work"},
     {"sentinel", Group::Single, "ran Sentinel's timer", "Sentinel's timer"},
     {"parse", Group::Single, "was parsing requests", "Parsing requests"},
@@ -143,16 +153,6 @@ std::string WordsOfPrefix(const std::string &name)
 	return "ran " + name;
 }
 
-// "about 5,000" for 5,001: approximate numbers have two digits.
-std::string About(uint64_t n)
-{
-	uint64_t unit = 1;
-	while (n / unit >= 100)
-		unit *= 10;
-	return n < kCallsLimit ? "about " + common::FormatCount((n + unit / 2) / unit * unit)
-			       : "more than " + common::FormatCount(n / unit * unit);
-}
-
 // " to about 5,000 clients". Several iterations may serve the same clients, so for those it is " (in at least
 // 3,210 writes)".
 std::string ClientsText(const char *preposition, uint64_t calls_made, const char *call,
@@ -162,7 +162,7 @@ std::string ClientsText(const char *preposition, uint64_t calls_made, const char
 		return "";
 	if (calls.at_least)
 		return " (in at least " + common::FormatCount(calls_made) + " " + call + "s)";
-	return std::string(" ") + preposition + " " + About(calls_made) + " clients";
+	return std::string(" ") + preposition + " " + AboutCalls(calls_made) + " clients";
 }
 
 // "was accepting 4,010 and freeing 3,990 connections". Both samples and counts show which of the two
@@ -241,17 +241,6 @@ void AddCalls(const IterationCalls &more, IterationCalls *sum)
 	sum->writes += more.writes;
 	sum->accepted += more.accepted;
 	sum->closed += more.closed;
-}
-
-template <typename See> void EachIteration(const Scene &scene, See see)
-{
-	// A thread's iterations do not overlap, so their ends are sorted like their starts.
-	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration;
-	const ft_span *end = first + scene.thread.iteration_count;
-	for (const ft_span *s = std::partition_point(
-		 first, end, [&](const ft_span &x) { return SpanEnd(x) <= scene.from_ns; });
-	     s < end && s->start_ns < scene.to_ns; s++)
-		see(*s);
 }
 
 // The longest iteration that overlaps the scene, or nullptr. Adds the calls of all such iterations to
@@ -355,6 +344,71 @@ std::string OtherIterationText(const Scene &scene, const ft_span &longest, const
 
 } // namespace
 
+std::string About(uint64_t n)
+{
+	uint64_t unit = 1;
+	while (n / unit >= 100)
+		unit *= 10;
+	return "about " + common::FormatCount((n + unit / 2) / unit * unit);
+}
+
+std::string AboutCalls(uint64_t calls)
+{
+	return calls < kCallsLimit ? About(calls)
+				   : "more than " + common::FormatCount(kCallsLimit / 1000 * 1000);
+}
+
+bool IsOfOwnSends(const Scene &scene, Cause cause)
+{
+	const ft_cpu_sample *first = scene.run.cpu_samples.data() + scene.thread.first_cpu_sample;
+	const ft_cpu_sample *end = first + scene.thread.cpu_sample_count;
+	uint64_t all = 0, sends = 0;
+	for (const ft_cpu_sample *s = std::partition_point(
+		 first, end, [&](const ft_cpu_sample &x) { return x.t_ns < scene.from_ns; });
+	     scene.activities && s < end && s->t_ns < scene.to_ns; s++) {
+		if (CauseOfOwner(s->owner) != cause)
+			continue;
+		all++;
+		sends +=
+		    GroupOf(
+			scene.activities->Of(static_cast<size_t>(s - scene.run.cpu_samples.data())).name) ==
+		    Group::Answers;
+	}
+	return all >= kFewSamples && static_cast<double>(sends) >= kMostSends * static_cast<double>(all);
+}
+
+bool MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups)
+{
+	IterationCalls calls;
+	const ft_span *longest = LongestIteration(scene, &calls);
+	calls = longest ? CallsOf(*longest) : IterationCalls();
+	std::string publish = ran.command == "PUBLISH" || ran.command == "SPUBLISH" ? ran.command : "";
+	for (const BusyGroup &group : *groups)
+		for (const char *command : {"PUBLISH", "SPUBLISH"})
+			if (group.names[0] == std::string("command/") + command)
+				publish = command;
+	if (publish.empty() || calls.writes < kManyCalls || calls.writes < kPushes * calls.reads)
+		return false;
+	BusyGroup merged = {{"command/" + publish}, 0, 0, 0, 0, 0, ""};
+	std::vector<BusyGroup> others;
+	for (const BusyGroup &group : *groups) {
+		if (GroupOf(group.names[0]) != Group::Answers && group.names[0] != merged.names[0]) {
+			others.push_back(group);
+			continue;
+		}
+		merged.samples += group.samples;
+		merged.time_ns += group.time_ns;
+		merged.share += group.share;
+	}
+	if (merged.time_ns == 0)
+		return false;
+	merged.stack = AboutCalls(calls.writes);
+	others.insert(
+	    std::ranges::find_if(others, [&](const BusyGroup &g) { return g.share < merged.share; }), merged);
+	*groups = std::move(others);
+	return true;
+}
+
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted)
 {
 	std::vector<BusyGroup> groups;
@@ -433,6 +487,12 @@ std::string BusyActor(const std::vector<std::string> &names)
 	if (kind == "module")
 		return (what.ends_with(".so") ? "The module " : "Code of ") + what;
 	return what + (kind == "kernel" ? "() in the kernel" : "()");
+}
+
+std::string BusyAdvice(const std::vector<std::string> &names)
+{
+	const Words *words = WordsOf(names[0]);
+	return words ? words->advice : "";
 }
 
 // The recorder notes large transactions of the clients whose requests it records.

@@ -50,26 +50,29 @@ std::string CallsText(uint64_t times, const std::string &call)
 	return times > 1 ? common::FormatCount(times) + " " + call + " calls" : call;
 }
 
-// Whether the activity of a function does not tell which command it ran.
-bool IsVague(const std::string &activity)
+// The command of the scene's longest iteration, if that took most of the time.
+Ran RanOf(const Scene &scene)
 {
-	return activity == "script" || activity == "command" || activity == "unknown" ||
-	       activity.find(" or ") != std::string::npos; // a function of several commands
+	const ft_span *longest = nullptr;
+	uint64_t all_ns = 0;
+	EachIteration(scene, [&](const ft_span &s) {
+		all_ns += s.duration_ns;
+		if (!longest || s.duration_ns > longest->duration_ns)
+			longest = &s;
+	});
+	return longest && longest->duration_ns * 2 >= all_ns ? RanIn(scene, *longest) : Ran();
 }
 
-// Whether a vague activity may be this command: of several commands only those that it lists.
-bool MayBe(const std::string &activity, const std::string &command)
+// Whether an activity may be of this command. Code of a program without symbols may be of any.
+bool MayBeIts(const std::string &activity, const Ran &ran)
 {
-	const size_t slash = activity.find('/');
-	if (slash == std::string::npos)
+	if (ran.command.empty())
+		return false;
+	if (!ran.arguments.empty() && (activity == "kernel/send" || activity == "kernel/receive"))
 		return true;
-	for (size_t at = slash + 1; at < activity.size();) {
-		const size_t end = std::min(activity.find_first_of(", ", at), activity.size());
-		if (activity.compare(at, end - at, command) == 0)
-			return true;
-		at = std::min(activity.find_first_not_of(", ", end), activity.size());
-	}
-	return false;
+	return activity.starts_with("command") || activity == "script"
+		   ? MayBe(activity, ran.command)
+		   : activity.starts_with("module/") && !activity.ends_with(".so");
 }
 
 // " (GRAPH.QUERY)" after the name of a module's file, if the slow log has a command of a module that took
@@ -78,7 +81,7 @@ std::string ModuleCommand(const Scene &scene, const BusyGroup &group)
 {
 	if (!group.names[0].starts_with("module/") || !group.names[0].ends_with(".so"))
 		return "";
-	const std::string command = SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2);
+	const std::string command = SlowCommand(scene, group.time_ns / 2);
 	return command.find('.') == std::string::npos ? "" : " (" + command + ")";
 }
 
@@ -90,6 +93,15 @@ CulpritFinder::Actor &CulpritFinder::Note(const std::string &clause, uint64_t ns
 	actor.ns += ns;
 	actor.times += times;
 	actor.longest_ns = std::max(actor.longest_ns, ns);
+	return actor;
+}
+
+// The scene's time of the cause, with the command in which it was.
+CulpritFinder::Actor &CulpritFinder::NoteIn(const Scene &scene, const std::string &clause)
+{
+	const CauseTotal &total = scene.Total(cause_);
+	Actor &actor = Note(clause, total.all_ns(), total.times());
+	actor.during[MainCommandIn(scene, cause_)] += total.all_ns();
 	return actor;
 }
 
@@ -112,11 +124,10 @@ void CulpritFinder::AddForks(const Scene &scene)
 
 void CulpritFinder::AddFaults(const Scene &scene)
 {
-	const CauseTotal &total = scene.Total(cause_);
 	const Thread *child =
 	    cause_ == Cause::CowCopy || cause_ == Cause::CowReuse ? LiveChild(scene) : nullptr;
-	Note(child ? " while the " + (child->role.empty() ? child->comm : child->role) + " ran" : "",
-	     total.all_ns(), total.times());
+	NoteIn(scene,
+	       child ? " while the " + (child->role.empty() ? child->comm : child->role) + " ran" : "");
 }
 
 void CulpritFinder::AddFiles(const Scene &scene)
@@ -162,13 +173,16 @@ void CulpritFinder::AddInterrupts(const Scene &scene)
 {
 	const CauseTotal &total = scene.Total(cause_);
 	const std::string name = CauseName(cause_);
+	const bool own = cause_ == Cause::SoftirqNetRx && IsOfOwnSends(scene, cause_);
 	std::string clause = "Hardware interrupts took \1 of the time of \3";
 	if (cause_ == Cause::SoftirqDeferred)
 		clause = "ksoftirqd held \3 for \1 while " + NameOfThread(scene.run, scene.thread) +
 			 " was ready to run";
 	else if (size_t slash = name.find('/'); slash != std::string::npos)
-		clause = "Soft interrupts (" + name.substr(slash + 1) + ") took \1 of the time of \3";
-	Actor &actor = Note(clause, total.all_ns(), total.times());
+		clause = "Soft interrupts (" + name.substr(slash + 1) + ")" +
+			 (own ? " of the server's own sends" : "") + " took \1 of the time of \3";
+	Actor &actor = NoteIn(scene, clause);
+	actor.own_sends_ns += own ? total.all_ns() : 0;
 	if (total.longest != kNoSpan)
 		actor.cpus.insert(OwnCpu(scene.run, scene.run.spans[total.longest].cpu));
 }
@@ -201,7 +215,11 @@ void CulpritFinder::AddBlocked(const Scene &scene)
 		clause = "was blocked in " + call + on + (on.empty() ? " for \1" : ", for \1") +
 			 (reason.empty() ? "" : ", waiting for " + reason);
 	}
-	Note(NameOfThread(scene.run, scene.thread) + " " + clause, total.all_ns(), total.times());
+	clause = NameOfThread(scene.run, scene.thread) + " " + clause;
+	if (cause_ == Cause::Reclaim || cause_ == Cause::Compaction)
+		NoteIn(scene, clause);
+	else
+		Note(clause, total.all_ns(), total.times());
 }
 
 void CulpritFinder::AddLock(const Scene &scene)
@@ -229,14 +247,24 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		Note(transaction, ns, 0);
 		return;
 	}
-	for (BusyGroup &group : groups) {
+	const Ran ran = RanOf(scene);
+	const bool messages = MergeMessages(scene, ran, &groups);
+	for (size_t i = 0; i < groups.size(); i++) {
+		BusyGroup &group = groups[i];
 		if (const std::string command =
-			IsVague(group.names[0])
-			    ? SlowCommand(scene.run, scene.from_ns, scene.to_ns, group.time_ns / 2)
-			    : "";
+			IsVague(group.names[0]) ? SlowCommand(scene, group.time_ns / 2) : "";
 		    !command.empty() && MayBe(group.names[0], command))
 			group.names[0] = "command/" + command;
-		Note(BusyActor(group.names) + ModuleCommand(scene, group), group.time_ns, 0);
+		const bool its = i == 0 && MayBeIts(group.names[0], ran);
+		std::string clause = BusyActor(group.names) + ModuleCommand(scene, group);
+		if (messages && group.names[0].ends_with("PUBLISH"))
+			clause += " to " + group.stack + " clients";
+		else if (its && (!ran.arguments.empty() || !group.names[0].starts_with("command/") ||
+				 IsVague(group.names[0])))
+			clause = ran.arguments.empty() ? BusyActor({"command/" + ran.command}) : ran.Words();
+		Actor &actor = Note(clause, group.time_ns, 0);
+		actor.advice = BusyAdvice(group.names);
+		actor.senders.insert(its ? ran.sender : "");
 	}
 }
 
@@ -405,6 +433,8 @@ CulpritFinder::Actor CulpritFinder::Sum() const
 	Actor sum;
 	for (const auto &[clause, actor] : actors_) {
 		sum.ns += actor.ns;
+		for (const auto &[command, ns] : actor.during)
+			sum.during[command] += ns;
 		sum.times += actor.times;
 		sum.longest_ns = std::max(sum.longest_ns, actor.longest_ns);
 	}
@@ -429,7 +459,7 @@ std::string CulpritFinder::FaultsText() const
 	const std::string words = InfoOf(cause_).words;
 	const size_t bar = words.find('|');
 	return common::Plural(all.times, words.substr(0, bar).c_str(), words.c_str() + bar + 1) +
-	       Ranked()[0]->first + " took " + common::FormatDuration(all.ns);
+	       Ranked()[0]->first + " took " + common::FormatDuration(all.ns) + DuringText(all);
 }
 
 // The parts of waits for a CPU that no recorded thread explains, and what shows who had the CPU then.
@@ -494,13 +524,14 @@ std::string CulpritFinder::BusyText() const
 	std::string subject = parts[0]->first;
 	if (subject == kTlsHandshakes && accepted_)
 		subject += " of about " + common::FormatCount(accepted_) + " connections";
+	subject += SendersText(parts[0]->second);
 	if (share(0) >= kNearlyAll)
 		return subject + " took " + common::FormatDuration(ns) + " of CPU" + in;
 	if (share(0) >= kHalf)
 		return subject + " took " + common::FormatDuration(ns) + " of the " + all + " that " + ran;
 	std::string text = ran + " for " + all + " (";
 	for (size_t i = 0; i < parts.size() && i < 2; i++)
-		text += (i ? ", " : "") + parts[i]->first + " " + common::FormatShare(share(i));
+		text += (i ? ", " + parts[i]->first : subject) + " " + common::FormatShare(share(i));
 	return text + ")";
 }
 
@@ -512,7 +543,36 @@ std::string CulpritFinder::ActorText(const Named &named) const
 	Replace("\1", common::FormatDuration(actor.ns), &text);
 	Replace("\2", TimesText(actor.times), &text);
 	Replace("\3", CpusText(actor.cpus), &text);
-	return text + (IsMost(actor.ns) ? "" : ", part of " + common::FormatDuration(all_ns_));
+	return text + (IsMost(actor.ns) ? "" : ", part of " + common::FormatDuration(all_ns_)) +
+	       DuringText(actor);
+}
+
+// ", during LCS", if most of it was in one command; else "".
+std::string CulpritFinder::DuringText(const Actor &actor)
+{
+	for (const auto &[command, ns] : actor.during)
+		if (!command.empty() && static_cast<double>(ns) >= kMainPart * static_cast<double>(actor.ns))
+			return ", during " + command;
+	return "";
+}
+
+// " from 127.0.0.1:5123", if all that is known to have sent the command are few; else "".
+std::string CulpritFinder::SendersText(const Actor &actor)
+{
+	constexpr size_t named = 2;
+	if (actor.senders.empty() || actor.senders.contains("") || actor.senders.size() > named)
+		return "";
+	std::string text;
+	for (const std::string &sender : actor.senders)
+		text += (text.empty() ? " from " : " and ") + sender;
+	return text;
+}
+
+bool CulpritFinder::OfOwnSends() const
+{
+	return std::ranges::any_of(actors_, [&](const Named &named) {
+		return named.second.own_sends_ns && IsMost(named.second.own_sends_ns);
+	});
 }
 
 Culprit CulpritFinder::Result() const
@@ -522,7 +582,7 @@ Culprit CulpritFinder::Result() const
 	if (kind == SentenceKind::RunQueue && all_ns_)
 		return {WaitsText(), ""};
 	if (kind == SentenceKind::Busy && all_ns_)
-		return {BusyText(), ""};
+		return {BusyText(), actors_.empty() ? "" : Ranked()[0]->second.advice};
 	if (Sum().ns == 0)
 		return {};
 	if (kind == SentenceKind::Fork)

@@ -97,6 +97,18 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		  std::vector<Episode> *episodes, const Clients &clients, const Cover &cover,
 		  Culprits *culprits)
 {
+	SlowLog slow_log(run);
+	slow_log.Add(run, activities, 0, UINT64_MAX);
+	FindEvidenceWith(CommandsOf(run, slow_log), run, timelines, blame, activities, limit, episodes_limit,
+			 episodes, clients, cover, culprits);
+}
+
+std::set<Cause> FindEvidenceWith(const Commands &commands, const Run &run,
+				 const std::vector<Timeline> &timelines, const Blame &blame,
+				 const Activities &activities, size_t limit, size_t episodes_limit,
+				 std::vector<Episode> *episodes, const Clients &clients, const Cover &cover,
+				 Culprits *culprits)
+{
 	std::vector<CulpritFinder> finders;
 	if (culprits)
 		for (const auto &[cause, culprit] : *culprits)
@@ -123,6 +135,7 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			threads = ThreadTimelines(run);
 			FindLandmarks(run, &landmarks);
 		}
+		const auto requests = std::ranges::equal_range(blame.slow, index, {}, &SlowRequest::episode);
 		uint16_t served_by = worst[index]->hop;
 		const Timeline *served = served_by < timelines.size() ? &timelines[served_by] : nullptr;
 		int32_t client = blame.from_iterations ? -1 : clients.Of(worst[index]->connection);
@@ -157,6 +170,8 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 			scene.tcp = &e.tcp;
 			scene.timelines = &timelines;
 			scene.threads = &threads;
+			scene.commands = &commands;
+			scene.requests = {requests.begin(), requests.end()};
 			scene.own_code = OwnCodeIn(scene, scene.from_ns, scene.to_ns);
 			scene.client = client >= 0 ? &client_scene : nullptr;
 			return scene;
@@ -213,15 +228,19 @@ void FindEvidence(const Run &run, const std::vector<Timeline> &timelines, const 
 		for (std::string &text : MemoryEventSentences(run, e.since_ns, e.end_ns))
 			e.evidence.push_back(std::move(text));
 		for (std::string &text :
-		     ServerReportSentences(run, e.since_ns, e.end_ns, e.worst_ns, kServerReports))
+		     ServerReportSentences(run, commands, e.since_ns, e.end_ns, e.worst_ns, kServerReports))
 			e.evidence.push_back(std::move(text));
 	}
+	std::set<Cause> own_sends;
 	for (const CulpritFinder &finder : finders) {
+		if (finder.OfOwnSends())
+			own_sends.insert(finder.cause());
 		Culprit &culprit = (*culprits)[finder.cause()] = finder.Result();
 		if (!culprit.clause.empty() && order.size() < episodes->size())
 			culprit.clause += " in the " + common::FormatCount(order.size()) + " worst of " +
 					  common::FormatCount(episodes->size()) + " episodes";
 	}
+	return own_sends;
 }
 
 // One pass over slow requests by start. A request begins a new episode if it is due more than a gap after the

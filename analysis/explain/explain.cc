@@ -7,6 +7,7 @@
 #include "analysis/passes.h"
 #include "analysis/timeline.h"
 #include "common/format.h"
+#include "scene.h"
 
 namespace forktail::analysis
 {
@@ -15,6 +16,8 @@ namespace
 {
 
 constexpr uint64_t kSlowIterationNs = 1'000'000;
+// A cause with this share of the slow requests' time is joined with another one that it is a part of.
+constexpr double kPartOfEvent = 0.05;
 // Evidence is made for this many episodes, because an overloaded run can have hundreds of thousands.
 constexpr size_t kEvidenceEpisodes = 1000;
 
@@ -204,6 +207,8 @@ struct Work {
 	Activities activities = {}; // of the loaded CPU samples
 	OwnCodes own_codes = OwnCodes(activities, &e);
 	Accounts accounts = {};
+	SlowLog slow_log = SlowLog(reading.run);
+	std::set<Cause> own_sends = {}; // causes that were soft interrupts of the server's own sends
 	CpuTimes in_overload = CpuTimes({0, 0});
 	Serving by_thread = {};
 	size_t notes_of_servers = 0; // this many notes are on serving threads
@@ -255,6 +260,7 @@ void AccountThreads(Work *w)
 		w->activities = ActivitiesOf(r.run);
 		w->accounts.Add(r.run, from_ns, to_ns);
 		w->own_codes.Add(from_ns, to_ns);
+		w->slow_log.Add(r.run, w->activities, from_ns, to_ns);
 		if (!e.server_threads.threads.empty())
 			cpu.Add(r.run, from_ns, to_ns);
 		if (e.overload)
@@ -365,6 +371,44 @@ void NoteCoverage(Work *w)
 			     common::FormatOffset(thread.end_ns, e->zero_ns) +
 			     " only: the time of later requests is unattributed");
 	}
+}
+
+// At a low rate the median is higher than at a high one if the CPU was idle before most requests: it wakes up
+// late, and its caches are cold. The requests of one run show it, which came after different pauses.
+void NoteIdleCpu(Work *w)
+{
+	constexpr uint64_t long_ns = 1'000'000, short_ns = 100'000, fewest = 100;
+	constexpr double mostly_idle = 0.8, slower = 1.25;
+	Explanation *e = &w->e;
+	if (!w->requests || e->serving.size() != 1 || e->serving[0] < 0)
+		return;
+	const Account &account = e->accounts[static_cast<size_t>(e->serving[0])];
+	if (static_cast<double>(account.by_cause[Index(Cause::Idle)]) <
+	    mostly_idle * static_cast<double>(account.wall_ns))
+		return;
+	LogHistogram after_pause, soon;
+	uint64_t answered_ns = 0, all = 0;
+	const Requests &q = e->run.requests;
+	for (w->reading.log->Rewind(); w->reading.log->Next();)
+		for (size_t i = q.lead; i < q.size(); i++) {
+			const uint64_t pause_ns = q.sent_ns[i] - std::min(q.sent_ns[i], answered_ns);
+			if (pause_ns >= long_ns && answered_ns)
+				after_pause.Add(q.end_ns[i] - q.sent_ns[i]);
+			else if (pause_ns && pause_ns <= short_ns)
+				soon.Add(q.end_ns[i] - q.sent_ns[i]);
+			answered_ns = std::max(answered_ns, q.end_ns[i]);
+			all++;
+		}
+	const uint64_t pause_ns = after_pause.PercentileFloor(50), soon_ns = soon.PercentileFloor(50);
+	if (soon.count < fewest || after_pause.count * 2 < all ||
+	    static_cast<double>(pause_ns) < slower * static_cast<double>(soon_ns))
+		return;
+	e->notes.push_back("p50 includes the wake-up of an idle CPU with cold caches: " +
+			   common::FormatCount(after_pause.count) + " requests after a pause of " +
+			   common::FormatDuration(long_ns) + " or more took " +
+			   common::FormatDuration(pause_ns) + " in the median, " +
+			   common::FormatCount(soon.count) + " within " + common::FormatDuration(short_ns) +
+			   " of the answer before took " + common::FormatDuration(soon_ns));
 }
 
 // The recorder sees less of an event loop over io_uring than of one over epoll.
@@ -517,6 +561,32 @@ void FindAllEpisodes(Work *w)
 	for (const CauseRow &row : e.blame.causes)
 		if (e.lead.Names(row.cause))
 			e.culprits[row.cause];
+	if (e.blame.RowOf(Cause::SoftirqNetRx).share >= kPartOfEvent && e.lead.Names(Cause::ServerBusy))
+		e.culprits[Cause::SoftirqNetRx];
+	if (e.blame.RowOf(Cause::ServerBusy).share >= kPartOfEvent && e.lead.Names(Cause::SoftirqNetRx))
+		e.culprits[Cause::ServerBusy];
+}
+
+// The soft interrupts of what the server sends are a part of its work: one event, although two causes.
+// Without it, both are gone.
+void JoinOwnSends(Work *w)
+{
+	Explanation &e = w->e;
+	std::vector<Cause> &causes = e.lead.causes;
+	if (e.lead.kind != Lead::Kind::Causes || !w->own_sends.contains(Cause::SoftirqNetRx) ||
+	    !e.culprits.contains(Cause::ServerBusy))
+		return;
+	for (const Cause part : {Cause::ServerBusy, Cause::SoftirqNetRx})
+		if (std::ranges::find(causes, part) == causes.end())
+			causes.push_back(part);
+	std::ranges::stable_sort(causes, std::greater(),
+				 [&](Cause c) { return e.blame.RowOf(c).total_ns(); });
+	const uint64_t now_ns = e.blame.latencies.*e.lead.figure->value,
+		       without_ns = PercentileWithout(e.blame, *e.lead.figure, causes);
+	const bool lower = static_cast<double>(without_ns) < (1 - kNoticeable) * static_cast<double>(now_ns);
+	e.lead.without_ns = lower ? without_ns : 0;
+	if (e.lead.next && std::ranges::find(causes, *e.lead.next) != causes.end())
+		e.lead.next.reset();
 }
 
 void FindAllEvidence(Work *w)
@@ -525,9 +595,9 @@ void FindAllEvidence(Work *w)
 	r.progress.Plan({1});
 	r.progress.Begin();
 	const std::vector<TimeSpan> times = EvidenceSpans(w->e.episodes);
-	FindEvidence(
-	    r.run, r.timelines, w->e.blame, w->activities, w->options.evidence, kEvidenceEpisodes,
-	    &w->e.episodes, r.clients,
+	w->own_sends = FindEvidenceWith(
+	    CommandsOf(r.run, w->slow_log), r.run, r.timelines, w->e.blame, w->activities,
+	    w->options.evidence, kEvidenceEpisodes, &w->e.episodes, r.clients,
 	    [&](uint64_t from_ns, uint64_t to_ns) {
 		    bool changed = r.source->Cover(from_ns, to_ns, &r.run, EndOfSpan(times, to_ns));
 		    if (changed)
@@ -569,6 +639,8 @@ constexpr Pass kPasses[] = {
     FindMeasured,
     // After the serving threads: whether each was recorded all the time.
     NoteCoverage,
+    // Likewise, and after the accounts: whether the server was idle most of the time.
+    NoteIdleCpu,
     // Likewise: what the recorder cannot see of some event loops.
     NoteIoUring,
     // Before blame: a request is late while its load thread does not run. Such a thread may limit an
@@ -589,6 +661,8 @@ constexpr Pass kPasses[] = {
     FindAllEpisodes,
     // Reads the run's records near episodes again.
     FindAllEvidence,
+    // After evidence, which shows whether two causes are parts of one event.
+    JoinOwnSends,
     // After evidence, because a mark is an episode's last sentence.
     AddMarks,
     // After the serving threads, whose functions are added up.

@@ -449,8 +449,7 @@ std::string StallPhrase(const Scene &scene, Cause cause, const std::string &dura
 
 // Redis dates slow commands and latency events by the second. The observer adds the error of each time. An
 // entry belongs to an episode if it may overlap it. A slow command is dated better where event-loop
-// iterations were recorded: it ran in the shortest iteration of that time that is at least as long, or, where
-// none is, in the longest that is nearly as long.
+// iterations were recorded (SlowLog).
 
 namespace
 {
@@ -493,62 +492,23 @@ std::string ErrorText(uint64_t error_ns)
 	return error_ns ? ", at a time known to within " + common::FormatDuration(error_ns) : "";
 }
 
+// ", in the event-loop iteration that began at 20:15:03.123456 UTC"; "" if the time of day is unknown.
+std::string BegunText(const Run &run, uint64_t t_ns)
+{
+	constexpr uint64_t us = 1'000, s_ns = 1'000'000'000;
+	const uint64_t realtime_ns = RealtimeNs(run, t_ns), second = realtime_ns / s_ns % 86'400;
+	char text[32];
+	if (!realtime_ns)
+		return "";
+	std::snprintf(text, sizeof text, "%02d:%02d:%02d.%06d", static_cast<int>(second / 3600),
+		      static_cast<int>(second / 60 % 60), static_cast<int>(second % 60),
+		      static_cast<int>(realtime_ns % s_ns / us));
+	return std::string(", in the event-loop iteration that began at ") + text + " UTC";
+}
+
 bool MayOverlap(uint64_t start_ns, uint64_t end_ns, uint64_t from_ns, uint64_t to_ns)
 {
 	return start_ns <= to_ns && end_ns >= from_ns;
-}
-
-// A slow command as long as most of an iteration was that iteration.
-bool Fits(const ft_span &iteration, uint64_t duration_ns)
-{
-	return iteration.duration_ns <= duration_ns + duration_ns / 10 + 1'000'000;
-}
-
-// Whether a command of this duration may have run in the iteration, whose begin may not have been seen
-// (FT_SPAN_SAMPLED), and whose end is when the next wait began, by another clock than the server's.
-bool Holds(const ft_span &iteration, uint64_t duration_ns)
-{
-	return iteration.duration_ns + duration_ns / 20 + 1'000'000 >= duration_ns;
-}
-
-// The iteration of [from_ns, to_ns] in which a command of this duration ran: the shortest that is as long, or
-// else the longest that may be; nullptr: none is long enough.
-const ft_span *IterationOf(const Run &run, uint64_t duration_ns, uint64_t from_ns, uint64_t to_ns)
-{
-	const ft_span *found = nullptr, *shorter = nullptr;
-	for (const Thread &t : run.threads) {
-		const ft_span *first = run.iterations.data() + t.first_iteration,
-			      *end = first + t.iteration_count;
-		auto ends_before = [&](const ft_span &s) { return s.start_ns + s.duration_ns < from_ns; };
-		for (const ft_span *i = std::partition_point(first, end, ends_before);
-		     i != end && i->start_ns <= to_ns; i++) {
-			if (i->duration_ns >= duration_ns && (!found || i->duration_ns < found->duration_ns))
-				found = i;
-			if (i->duration_ns < duration_ns && Holds(*i, duration_ns) &&
-			    (!shorter || i->duration_ns > shorter->duration_ns))
-				shorter = i;
-		}
-	}
-	return found ? found : shorter;
-}
-
-// Whether an entry of the slow log may be of [from_ns, to_ns]. If it is known when it ran, *error_ns becomes
-// 0.
-bool MayBeOf(const Run &run, uint64_t t_ns, uint64_t duration_ns, uint64_t from_ns, uint64_t to_ns,
-	     uint64_t *error_ns)
-{
-	const uint64_t early_ns = t_ns - std::min(t_ns, *error_ns + duration_ns), late_ns = t_ns + *error_ns;
-	if (!MayOverlap(early_ns, late_ns, from_ns, to_ns))
-		return false;
-	if (run.iterations.empty())
-		return true;
-	const ft_span *iteration = IterationOf(run, duration_ns, early_ns, late_ns);
-	if (!iteration ||
-	    !MayOverlap(iteration->start_ns, iteration->start_ns + iteration->duration_ns, from_ns, to_ns))
-		return false;
-	if (Fits(*iteration, duration_ns))
-		*error_ns = 0;
-	return true;
 }
 
 // An outage as the load generator saw it: keys without a server. Both ends are exact. An outage without an
@@ -572,11 +532,12 @@ ReportSentence OutageSentence(const common::Json &j, uint64_t from_ns, uint64_t 
 
 } // namespace
 
-std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns, uint64_t to_ns,
-					       uint64_t worst_ns, size_t limit)
+std::vector<std::string> ServerReportSentences(const Run &run, const Commands &commands, uint64_t from_ns,
+					       uint64_t to_ns, uint64_t worst_ns, size_t limit)
 {
 	std::vector<ReportSentence> reports;
-	for (const ServerReport &r : run.reports) {
+	for (size_t i = 0; i < run.reports.size(); i++) {
+		const ServerReport &r = run.reports[i];
 		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" &&
 		    r.kind != "outage" && !IsLarge(r))
 			continue;
@@ -590,11 +551,16 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 		uint64_t error = common::Whole(j, "t_error_ns"), duration = 0;
 		std::string text;
 		if (r.kind == "slowlog") {
-			duration = common::Whole(j, "duration_us") * 1000;
-			if (!MayBeOf(run, r.t_ns, duration, from_ns, to_ns, &error))
+			const SlowEntry entry = SlowEntryOf(r);
+			duration = entry.duration_ns;
+			if (!MayBeOf(commands, i, entry, from_ns, to_ns))
 				continue;
-			text = "Redis' slow log lists " + CommandText(j) + " with " +
-			       common::FormatDuration(duration) + ErrorText(error);
+			text =
+			    "Redis' slow log lists " + CommandText(j) + " with " +
+			    common::FormatDuration(duration) +
+			    (entry.client.empty() ? "" : " from " + entry.client) +
+			    (IsDated(commands, i, duration) ? BegunText(run, commands.ran_in[i][0].since_ns)
+							    : ErrorText(error));
 		} else if (r.kind == "latency-event" && j.contains("event") && j["event"].is_string()) {
 			duration = common::Whole(j, "latest_ms") * 1'000'000;
 			text = "Redis' latency monitor lists \"" + j["event"].get<std::string>() +
@@ -625,25 +591,20 @@ std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns,
 	return sentences;
 }
 
-std::string SlowCommand(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t at_least_ns)
+std::string SlowCommand(const Scene &scene, uint64_t at_least_ns)
 {
 	std::string name;
 	uint64_t longest_ns = at_least_ns;
-	for (const ServerReport &r : run.reports) {
-		if (r.kind != "slowlog")
+	for (size_t i = 0; scene.commands && i < scene.run.reports.size(); i++) {
+		if (scene.run.reports[i].kind != "slowlog")
 			continue;
-		const common::Json j = common::ParseJson(r.text);
-		const uint64_t ns = common::Whole(j, "duration_us") * 1000;
-		uint64_t error_ns = common::Whole(j, "t_error_ns");
-		if (ns < longest_ns || !j.contains("command") ||
-		    !MayBeOf(run, r.t_ns, ns, from_ns, to_ns, &error_ns))
+		const SlowEntry entry = SlowEntryOf(scene.run.reports[i]);
+		if (entry.duration_ns < longest_ns || entry.command.empty() ||
+		    !MayBeOf(*scene.commands, i, entry, scene.from_ns, scene.to_ns))
 			continue;
-		longest_ns = ns;
-		name = CommandText(j);
-		name.resize(std::min(name.find(' '), name.size()));
+		longest_ns = entry.duration_ns;
+		name = entry.command;
 	}
-	std::transform(name.begin(), name.end(), name.begin(),
-		       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
 	return name;
 }
 

@@ -2,12 +2,14 @@
 // A scene: a server thread and its surroundings in one interval. Sentences of evidence are made from it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +47,8 @@ struct Landmarks {
 	std::vector<uint32_t> forks, fsyncs;
 };
 
+struct Commands;
+
 struct Scene {
 	const Run &run;
 	const Timeline &timeline;
@@ -61,6 +65,8 @@ struct Scene {
 	const TcpFacts *tcp = nullptr;			  // likewise
 	const std::vector<Timeline> *timelines = nullptr; // of all hops
 	ThreadTimelines *threads = nullptr;		  // of any thread
+	const Commands *commands = nullptr;		  // null: none are known
+	std::span<const SlowRequest> requests = {};	  // of the episode
 
 	const CauseTotal &Total(Cause cause) const { return totals[static_cast<size_t>(Index(cause))]; }
 };
@@ -74,6 +80,107 @@ inline uint64_t SpanEnd(const ft_span &s)
 {
 	return s.start_ns + s.duration_ns;
 }
+
+// Calls see(iteration) for each event-loop iteration that overlaps the scene, in order.
+template <typename See> void EachIteration(const Scene &scene, See see)
+{
+	// A thread's iterations do not overlap, so their ends are sorted like their starts.
+	const ft_span *first = scene.run.iterations.data() + scene.thread.first_iteration;
+	const ft_span *end = first + scene.thread.iteration_count;
+	for (const ft_span *s = std::partition_point(
+		 first, end, [&](const ft_span &x) { return SpanEnd(x) <= scene.from_ns; });
+	     s < end && s->start_ns < scene.to_ns; s++)
+		see(*s);
+}
+
+// Which command ran in an event-loop iteration, and who sent it (commands.cc).
+
+// An entry of the server's slow log.
+struct SlowEntry {
+	uint64_t t_ns = 0, duration_ns = 0; // it ended at t_ns,
+	uint64_t error_ns = 0;		    // within this error: the server notes seconds
+	std::string command, client;	    // its first word in upper case; "127.0.0.1:5123"; "": unknown
+};
+SlowEntry SlowEntryOf(const ServerReport &report);
+
+// Finds the event-loop iterations in which the commands of the slow log ran: those whose length fits. It
+// needs all iterations before it dates any entry, because each command gets the one that fits best.
+class SlowLog
+{
+public:
+	explicit SlowLog(const Run &run);
+	// Looks at the loaded iterations that began in [from_ns, to_ns). `activities`: of the loaded samples.
+	void Add(const Run &run, const Activities &activities, uint64_t from_ns, uint64_t to_ns);
+	// Per Run::reports, those iterations. One: it ran in that one, or a part of it. None: it is not
+	// known.
+	std::vector<std::vector<TimeSpan>> Date() const;
+
+private:
+	struct May {
+		uint64_t start_ns, end_ns;
+		const Thread *thread; // null once `activity` is known
+		std::string activity; // "": not known
+		uint64_t length_ns() const { return end_ns - start_ns; }
+	};
+	struct Entry {
+		size_t report;
+		SlowEntry of;
+		std::vector<May> may;
+	};
+	static void Trim(const Run &run, const Activities &activities, Entry *e);
+
+	std::vector<Entry> entries_;
+	size_t reports_;
+	bool looked_ = false;
+};
+
+// A request of another client than the load generator, which the server had for long.
+struct OthersRequest {
+	uint64_t read_ns = 0, answered_ns = 0, bytes = 0; // of the request and its answer
+	std::string command, client;			  // "KEYS", "127.0.0.1:5123"; "": unknown
+
+	auto operator<=>(const OthersRequest &) const = default;
+};
+
+// What reports say of commands.
+struct Commands {
+	std::vector<std::vector<TimeSpan>> ran_in; // SlowLog::Date(); empty: no iterations are known
+	std::vector<OthersRequest> others;	   // by `read_ns`
+};
+Commands CommandsOf(const Run &run, const SlowLog &slow_log);
+
+// FindEvidence for a run of which a stretch is in memory. Returns the causes of soft interrupts that were
+// those of the server's own sends.
+std::set<Cause> FindEvidenceWith(const Commands &commands, const Run &run,
+				 const std::vector<Timeline> &timelines, const Blame &blame,
+				 const Activities &activities, size_t limit, size_t episodes_limit,
+				 std::vector<Episode> *episodes, const Clients &clients, const Cover &cover,
+				 Culprits *culprits);
+
+// Whether the activity of a function does not tell which command it ran.
+bool IsVague(const std::string &activity);
+// Whether it may be this command: of several commands only those that it lists.
+bool MayBe(const std::string &activity, const std::string &command);
+// Whether the iteration is known that an entry of the slow log was.
+bool IsDated(const Commands &commands, size_t report, uint64_t duration_ns);
+// Whether the entry may have run in [from_ns, to_ns].
+bool MayBeOf(const Commands &commands, size_t report, const SlowEntry &entry, uint64_t from_ns,
+	     uint64_t to_ns);
+
+// The command that took most of an iteration. What is not known is empty.
+struct Ran {
+	std::string command;	   // "KEYS", as its client sent it, else by its function
+	std::string sender;	   // "127.0.0.1:5123"
+	std::string arguments;	   // "40,000 keys", of a request with very many
+	uint64_t ns = 0;	   // by the slow log
+	std::string activity = {}; // of most samples, and of the kernel's work in it
+
+	std::string Words() const; // "One GET of 40,000 keys", "KEYS", ""
+};
+Ran RanIn(const Scene &scene, const ft_span &iteration);
+// The command in which most of the scene's time of this cause was: "LCS", "SINTER or SMEMBERS"; "" if it is
+// not known.
+std::string MainCommandIn(const Scene &scene, Cause cause);
 
 // "redis-server (9163)"; "memcached's mc-worker (6615)" if the process has another name than the thread.
 std::string NameOfThread(const Run &run, const Thread &thread);
@@ -137,6 +244,13 @@ IterationCalls CallsOf(const ft_span &iteration);
 std::string ActivityWords(const std::vector<std::string> &names, const IterationCalls &calls);
 
 std::string BusySentence(const Scene &scene);
+// "about 5,000" for 5,001: approximate numbers have two digits.
+std::string About(uint64_t n);
+// The same for counted calls of iterations.
+std::string AboutCalls(uint64_t calls);
+// Whether the soft interrupts of this cause ran in the server's own sends: on the loopback device, the
+// receiver's half of a packet is a soft interrupt in the sender's system call.
+bool IsOfOwnSends(const Scene &scene, Cause cause);
 
 // Related activities in an interval, which are printed as one.
 struct BusyGroup {
@@ -148,11 +262,17 @@ struct BusyGroup {
 
 // Longest first. TLS code that took long per accepted connection is named as handshakes.
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted);
+// Joins the sending of messages with the PUBLISH that made them, if the longest iteration wrote to many
+// clients and read from few. The group's `stack` is then to how many: "about 3,000". False: nothing was
+// joined.
+bool MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups);
 constexpr const char *kTls = "TLS (libssl, libcrypto)", *kTlsHandshakes = "TLS handshakes";
 // "one transaction (EXEC) of 150,000 commands", if most of an interval's samples were in one; else "".
 std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns);
 // The noun for a group: "KEYS", "EVAL (Lua script)", "Eviction of keys". `names`: at least one activity.
 std::string BusyActor(const std::vector<std::string> &names);
+// What to do about it, a sentence; "" for most.
+std::string BusyAdvice(const std::vector<std::string> &names);
 // Adds the event-loop iterations that overlap the scene, and their calls. False: a span may contain several
 // iterations.
 bool CountIterations(const Scene &scene, uint64_t *count, IterationCalls *calls);
@@ -172,6 +292,8 @@ public:
 	void Add(const Scene &scene, const EpisodeCause &cause);
 	// Empty if no scene named anything.
 	Culprit Result() const;
+	// Whether most of it were soft interrupts of the server's own sends.
+	bool OfOwnSends() const;
 
 private:
 	// The total of one actor. Its clause has placeholders: \1 the time, \2 how often, \3 the CPU. Names
@@ -181,9 +303,13 @@ private:
 		std::set<int> cpus;
 		std::set<uint32_t> tids; // of CPU holders
 		std::string advice;
+		std::map<std::string, uint64_t> during; // time by the command in which it was; "": unknown
+		uint64_t own_sends_ns = 0;		// of soft interrupts in the server's own sends
+		std::set<std::string> senders;		// of the command: clients; "": unknown ones
 	};
 	using Named = std::pair<const std::string, Actor>;
 	Actor &Note(const std::string &clause, uint64_t ns, uint64_t times);
+	Actor &NoteIn(const Scene &scene, const std::string &clause);
 	void AddForks(const Scene &scene);
 	void AddFaults(const Scene &scene);
 	void AddFiles(const Scene &scene);
@@ -203,6 +329,8 @@ private:
 	std::string UnheldText(uint64_t held_ns) const;
 	std::string BusyText() const;
 	std::string ActorText(const Named &actor) const;
+	static std::string DuringText(const Actor &actor);
+	static std::string SendersText(const Actor &actor);
 	std::string ThreadsText() const;
 	bool Several() const;		// no thread has most of the time
 	bool IsMost(uint64_t ns) const; // of all_ns_
@@ -281,12 +409,12 @@ std::string PeerClause(const Scene &scene);
 
 // Sentences on reports of from_ns..to_ns (CLOCK_MONOTONIC), the longest first, at most `limit`. Reports
 // shorter than a quarter of worst_ns, the episode's longest latency, are left out: they do not explain it.
-std::vector<std::string> ServerReportSentences(const Run &run, uint64_t from_ns, uint64_t to_ns,
-					       uint64_t worst_ns, size_t limit);
+std::vector<std::string> ServerReportSentences(const Run &run, const Commands &commands, uint64_t from_ns,
+					       uint64_t to_ns, uint64_t worst_ns, size_t limit);
 
-// "FCALL": the command of the longest entry of the slow log that overlaps from_ns..to_ns and lasted
+// "FCALL": the command of the longest entry of the slow log that may be of the scene and lasted
 // at_least_ns; "" without one.
-std::string SlowCommand(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t at_least_ns);
+std::string SlowCommand(const Scene &scene, uint64_t at_least_ns);
 
 // The longest outage that overlaps from_ns..to_ns, as a clause of CulpritFinder, and its length in ns; 0
 // without one.

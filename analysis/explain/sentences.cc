@@ -101,6 +101,13 @@ std::string ForkSentence(const Scene &scene)
 	return text + RedisForkText(scene, *s);
 }
 
+// ", during LCS": the command in which most of a cause's time was; "" if it is not known.
+std::string DuringText(const Scene &scene, Cause cause)
+{
+	const std::string command = MainCommandIn(scene, cause);
+	return command.empty() ? "" : ", during " + command;
+}
+
 std::string FaultSentence(const Scene &scene, Cause cause)
 {
 	const CauseTotal &total = scene.Total(cause);
@@ -115,6 +122,7 @@ std::string FaultSentence(const Scene &scene, Cause cause)
 		text += ", longest " + common::FormatDuration(s->duration_ns);
 	if (cause == Cause::CowCopy || cause == Cause::CowReuse)
 		text += ChildrenText(scene);
+	text += DuringText(scene, cause);
 	if (cause == Cause::PageIn)
 		text += DiskText(scene, scene.from_ns, scene.to_ns);
 	return text;
@@ -177,7 +185,8 @@ std::string InterruptSentence(const Scene &scene, Cause cause)
 	std::string text = name + " took " + common::FormatDuration(ns);
 	if (const ft_span *s = Longest(scene, total))
 		text += " on cpu " + std::to_string(OwnCpu(scene.run, s->cpu));
-	return text + CountText(count);
+	return text + CountText(count) + DuringText(scene, cause) +
+	       (IsOfOwnSends(scene, cause) ? ", in the server's own sends" : "");
 }
 
 std::string BlockedSentence(const Scene &scene, Cause cause)
@@ -192,7 +201,9 @@ std::string BlockedSentence(const Scene &scene, Cause cause)
 	if (size_t at = words.find('&'); at != std::string::npos)
 		words.replace(at, 1, s && s->depth ? CauseName(CauseOfOwner(s->owner)) : call);
 	if (size_t at = words.find('%'); at != std::string::npos)
-		return words.replace(at, 1, length);
+		return words.replace(at, 1, length) + (cause == Cause::Reclaim || cause == Cause::Compaction
+							   ? DuringText(scene, cause)
+							   : "");
 	const std::string on = s ? SpecialFileText(scene, *s) : "";
 	return "blocked in " + call + on + (on.empty() ? " for " : ", for ") + length +
 	       (s ? StackReasonText(DetailOf(scene.run, *s)) : "");

@@ -11,6 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "analysis/sender.h"
+#include "common/json.h"
+
 namespace forktail::analysis
 {
 
@@ -369,6 +372,29 @@ void WaitingJoin::Reach(uint64_t t_ns)
 	}
 }
 
+namespace
+{
+
+// Notes a request of another client than the load generator: it may be what the load generator's requests
+// waited for. Each pass over the log notes it again.
+void NoteOther(const Run &kernel, size_t i, Run *run)
+{
+	constexpr uint64_t least_ns = 1'000'000;
+	constexpr size_t most = 500'000; // reports
+	const Requests &q = kernel.requests;
+	const uint64_t read_ns = q.read_ns.empty() ? 0 : q.read_ns[i];
+	if (!read_ns || q.end_ns[i] < read_ns + least_ns || run->reports.size() >= most)
+		return;
+	const uint64_t bytes = q.request_bytes.empty() ? 0 : uint64_t{q.request_bytes[i]} + q.answer_bytes[i];
+	const common::Json note = {{"command", kernel.ops[q.op[i]]},
+				   {"client", NameOfSender(kernel, kernel.connections[q.connection[i]])},
+				   {"end_ns", q.end_ns[i]},
+				   {"bytes", bytes}};
+	run->reports.push_back({read_ns, "other-request", 0, note.dump()});
+}
+
+} // namespace
+
 // Requests of the kernel log wait by socket until the load generator's log comes to them.
 
 KernelJoin::KernelJoin(std::vector<LogBlock> blocks, size_t window, const TimeSpan &part,
@@ -396,8 +422,10 @@ void KernelJoin::TakeWindow()
 		for (const SameSocket &s : sockets_[q.connection[i]])
 			if (s.opened_ns <= q.sent_ns[i] + bound_ns_)
 				same = &s;
-		if (!same)
+		if (!same) {
+			NoteOther(*kernel_, i, run_);
 			continue;
+		}
 		Line &line = lines_[same->connection];
 		if (line.first >= 16 && line.first >= line.seen.size() / 2) {
 			line.seen.erase(line.seen.begin(),

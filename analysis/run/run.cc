@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Queries of a run: extent, clocks, names. index_run.cc sorts its records.
 #include "analysis/run.h"
+#include "analysis/sender.h"
 
 #include <algorithm>
 #include <cstring>
@@ -31,6 +32,17 @@ static const ft_clock *Nearest(const Run &run, uint64_t ft_clock::*by, uint64_t 
 	auto nearest = std::min_element(run.clocks.begin(), run.clocks.end(),
 					[&](const auto &a, const auto &b) { return away(a) < away(b); });
 	return nearest == run.clocks.end() ? nullptr : &*nearest;
+}
+
+std::string NameOfSender(const Run &run, const Connection &c)
+{
+	if (!c.client || c.client > run.request_clients.size())
+		return "";
+	const RequestClient &client = run.request_clients[c.client - 1];
+	if (client.pid || !c.local_port)
+		return client.name;
+	const bool v6 = client.name.find(':') != std::string::npos;
+	return (v6 ? "[" + client.name + "]" : client.name) + ":" + std::to_string(c.local_port);
 }
 
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns)

@@ -41,6 +41,7 @@ enum sync {
 	SYNC_LOST, /* the position in the stream of requests is unknown, until the connection is idle */
 	SYNC_FOLLOWED,
 	SYNC_EXCHANGES, /* the bytes are not readable (TLS): what is read until a write is one request */
+	SYNC_REST,	/* likewise, because it has many arguments, of which some were not captured */
 };
 
 /* Whether the server has more to write of the answers to what it read. */
@@ -73,21 +74,22 @@ struct client_stream {
 	bool announced;	 /* the recorder knows it */
 	uint8_t backlog; /* enum backlog */
 	bool asynchronous, proxy, begun;
-	bool pushes;		/* what is written answers no request */
-	bool pushed;		/* messages may be written after an answer */
-	bool wrote;		/* since the last read */
-	bool multi;		/* between MULTI and EXEC nothing blocks */
-	uint32_t queued;	/* commands since MULTI */
-	bool blocked;		/* a command that may wait for data is pending */
-	bool overlaps;		/* the client has sent a request before it had the answer to another */
-	bool unknown;		/* requests that are not known may be pending, too */
-	bool large;		/* of the writes since all was answered, one was not the last of its answer */
-	bool unproved;		/* nothing since it was found again was a known command */
-	uint16_t sequence;	/* of the next event */
-	uint32_t offset;	/* of the stream, scanned so far */
-	uint32_t begin;		/* where the request that is being scanned began */
-	uint64_t last_write_ns; /* the last write of all */
-	uint64_t now_ns;	/* of the read that is being scanned */
+	bool pushes;	 /* what is written answers no request */
+	bool pushed;	 /* messages may be written after an answer */
+	bool wrote;	 /* since the last read */
+	bool multi;	 /* between MULTI and EXEC nothing blocks */
+	uint32_t queued; /* commands since MULTI */
+	bool blocked;	 /* a command that may wait for data is pending */
+	bool overlaps;	 /* the client has sent a request before it had the answer to another */
+	bool unknown;	 /* requests that are not known may be pending, too */
+	bool large;	 /* of the writes since all was answered, one was not the last of its answer */
+	bool unproved;	 /* nothing since it was found again was a known command */
+	uint64_t arguments, line_bytes; /* in SYNC_REST, of the request: as of scanner_arguments() */
+	uint16_t sequence;		/* of the next event */
+	uint32_t offset;		/* of the stream, scanned so far */
+	uint32_t begin;			/* where the request that is being scanned began */
+	uint64_t last_write_ns;		/* the last write of all */
+	uint64_t now_ns;		/* of the read that is being scanned */
 	uint32_t tid;
 	struct ft_request_arrival *arrivals;
 	size_t arrival_count, arrivals_room;
@@ -276,6 +278,21 @@ static void follow_transaction(struct matcher *m, struct client_stream *c, const
 	c->multi = (c->multi || s->flags & SCANNED_MULTI) && !(s->flags & SCANNED_EXEC);
 }
 
+/* Reports a request that is large by its number of arguments, which it has just ended. */
+static void note_arguments(struct matcher *m, const struct client_stream *c, uint8_t command, uint64_t count,
+			   bool estimated)
+{
+	const struct request_message message = {.kind = MESSAGE_ARGUMENTS,
+						.connection = c->id,
+						.arguments = {.read_ns = c->now_ns,
+							      .count = count,
+							      .tid = c->tid,
+							      .command = command,
+							      .estimated = estimated}};
+	if (count >= ARGUMENTS_MANY)
+		m->handler(m->context, &message);
+}
+
 static void request_ended(struct matcher *m, struct client_stream *c, const struct scanned *s)
 {
 	if (c->unproved && s->command == COMMAND_OTHER) { /* more likely the middle of a value */
@@ -292,6 +309,7 @@ static void request_ended(struct matcher *m, struct client_stream *c, const stru
 		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
 		m->counts[COUNT_BLOCKING] += c->blocked;
 		client_stream_add(m, c, s->command, s->hash, c->offset);
+		note_arguments(m, c, s->command, s->arguments, false);
 	}
 	follow_transaction(m, c, s);
 	begin_request(c, c->offset);
@@ -316,6 +334,28 @@ static void scan(struct matcher *m, struct client_stream *c, const uint8_t *at, 
 	c->offset += (uint32_t)(end - at);
 }
 
+/* A request with many arguments continues where bytes were not captured. A synchronous server that has nothing
+ * else to answer writes when it has read all of it. Of what follows in the last read nothing is known. */
+static bool begin_rest(struct client_stream *c, const struct scanner *scanner)
+{
+	c->arguments = scanner_arguments(scanner, &c->line_bytes);
+	if (c->asynchronous || c->multi || c->pushes || c->pending_count || c->arguments < ARGUMENTS_MANY)
+		return false;
+	c->scanner = *scanner;
+	c->sync = SYNC_REST;
+	return true;
+}
+
+static void end_rest(struct matcher *m, struct client_stream *c)
+{
+	const uint8_t command = c->scanner.command;
+	const uint64_t bytes = c->offset - c->begin, line = c->line_bytes;
+
+	c->sync = SYNC_LOST;
+	client_stream_add(m, c, command, 0, c->offset);
+	note_arguments(m, c, command, line ? c->arguments * bytes / line : c->arguments, line > 0);
+}
+
 /* Skips bytes that were not captured. The request that is being scanned may end among them, but what follows
  * it is unknown. */
 static void scan_gap(struct matcher *m, struct client_stream *c, uint32_t bytes)
@@ -328,10 +368,11 @@ static void scan_gap(struct matcher *m, struct client_stream *c, uint32_t bytes)
 	c->offset += skipped;
 	if (c->sync != SYNC_FOLLOWED)
 		return;
+	const struct scanner before = c->scanner;
 	int result = scanner_gap(&c->scanner, skipped, &s);
 	if (result > 0)
 		request_ended(m, c, &s);
-	if (result < 0 || skipped < bytes)
+	if (result < 0 ? !begin_rest(c, &before) : skipped < bytes)
 		client_stream_leave(m, c);
 	c->offset = end;
 }
@@ -438,6 +479,8 @@ static void on_write(struct matcher *m, struct client_stream *c, const struct ft
 		return;
 	c->last_write_ns = w.t_ns;
 	c->wrote = true;
+	if (c->sync == SYNC_REST)
+		end_rest(m, c);
 	if (!c->pending_count)
 		return;
 	if (c->write_count < WRITES_MAX) {

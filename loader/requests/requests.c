@@ -518,6 +518,19 @@ static void take_transaction(struct ft_writer *w, const struct request_message *
 	write_json_note(w, note);
 }
 
+static void take_arguments(struct ft_writer *w, const struct request_message *m)
+{
+	if (m->arguments.read_ns > ft_now_ns() || m->arguments.count < ARGUMENTS_MANY)
+		return;
+	json_t *note = json_note(m->arguments.read_ns, "many-arguments");
+	json_put_count(note, "tid", m->arguments.tid);
+	json_put_text(note, "command", commands_name(m->arguments.command));
+	json_put_count(note, "arguments", m->arguments.count);
+	if (m->arguments.estimated)
+		json_object_set_new(note, "estimated", json_true());
+	write_json_note(w, note);
+}
+
 static void take_message(struct requests *r, struct ft_writer *w, const struct request_message *m)
 {
 	switch (m->kind) {
@@ -535,6 +548,9 @@ static void take_message(struct requests *r, struct ft_writer *w, const struct r
 		break;
 	case MESSAGE_TRANSACTION:
 		take_transaction(w, m);
+		break;
+	case MESSAGE_ARGUMENTS:
+		take_arguments(w, m);
 		break;
 	}
 }

@@ -281,6 +281,7 @@ static void finish(struct scanner *s, struct scanned *out)
 		s->flags |= SCANNED_NO_REPLY;
 	out->bytes = s->bytes;
 	out->hash = s->unhashed ? 0 : hash ? hash : 1;
+	out->arguments = s->arguments ? s->arguments - 1 : 0;
 	out->command = s->command;
 	out->flags = s->flags;
 	s->lost = false;
@@ -383,6 +384,19 @@ int scanner_gap(struct scanner *s, uint64_t bytes, struct scanned *out)
 	if (result == SCAN_COMPLETE)
 		finish(s, out);
 	return result;
+}
+
+uint64_t scanner_arguments(const struct scanner *s, uint64_t *line_bytes)
+{
+	*line_bytes = 0;
+	if (s->arguments == 0)
+		return 0;
+	if (s->state >= SCAN_ARGUMENT && s->state <= SCAN_VALUE_LF)
+		return s->count - 1;
+	if (s->state != SCAN_IN_LINE || !s->memcached || s->undecided || !(s->properties & COMMAND_MANY_KEYS))
+		return 0;
+	*line_bytes = s->bytes;
+	return s->arguments - 1;
 }
 
 uint64_t scanner_left(const struct scanner *s)

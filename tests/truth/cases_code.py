@@ -32,7 +32,7 @@ def as_bytes(word):
 
 
 # Code shared with other activities has a separate name. FCALL's functions are static: a stripped server has only Lua's.
-CALLED = {"SAVE": "rdb-save", "FCALL": "script"}
+CALLED = {"SAVE": "rdb-save", "FCALL": "script", "DEL": "command/DEL or UNLINK"}
 # Causes of their own that are part of what the command does.
 INCLUDES = {"SAVE": ("file-write", "file-meta", "fsync")}
 

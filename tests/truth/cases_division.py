@@ -99,4 +99,5 @@ def smembers(t, magnitudes):
     t.begin(["-s", server.socket], observer=True)
     for count in magnitudes:
         slow_command(t, server, "SMEMBERS", f"{count} members", "SMEMBERS", f"set{count}",
-                     or_named=["command/SMEMBERS", "command/SINTER, SINTERCARD, SINTERSTORE or SMEMBERS", "answer"])
+                     or_named=["command/SMEMBERS", "command/SINTER or SMEMBERS",
+                               "command/SINTER, SINTERCARD, SINTERSTORE or SMEMBERS", "answer"])

@@ -97,8 +97,9 @@ struct scanned {
 	 * the number of arguments, their lengths, and the key's first SCAN_KEY bytes. 0: bytes of the key
 	 * were not captured. */
 	uint64_t hash;
-	uint8_t command; /* index of commands.h */
-	uint8_t flags;	 /* enum scanned_flags */
+	uint64_t arguments; /* without the command; 0 for a binary one */
+	uint8_t command;    /* index of commands.h */
+	uint8_t flags;	    /* enum scanned_flags */
 };
 
 /* Sets the seed of all hashes. Call it once, before the first scan. */
@@ -111,6 +112,11 @@ int scanner_bytes(struct scanner *s, const uint8_t **at, const uint8_t *end, str
 /* Skips bytes of the stream that were not captured. 1: they end where a request ends, and *out has it. 0:
  * they are within a value or end with it. -1: they include other bytes, so that the scanner is lost. */
 int scanner_gap(struct scanner *s, uint64_t bytes, struct scanned *out);
+
+/* How many arguments the request at the position has without its command, if they are known before its end:
+ * of an array, or those so far of a memcached line of many keys. 0: it is neither, or its command is not
+ * known yet. *line_bytes: of that line so far; 0: an array. */
+uint64_t scanner_arguments(const struct scanner *s, uint64_t *line_bytes);
 
 /* How many bytes the request still has, if the value at the position is its last part. 0: unknown. */
 uint64_t scanner_left(const struct scanner *s);
@@ -135,10 +141,12 @@ enum request_message_kind {
 	MESSAGE_CLOSED = 3,
 	MESSAGE_COUNTS = 4,
 	MESSAGE_TRANSACTION = 5,
+	MESSAGE_ARGUMENTS = 6,
 };
 
 enum {
 	TRANSACTION_LARGE = 1000, /* queued commands, from which on a transaction is reported */
+	ARGUMENTS_MANY = 1000,	  /* likewise, of a request */
 };
 
 /* What the helper saw and did not make a request of. */
@@ -182,6 +190,13 @@ struct request_message {
 			uint64_t commands;
 			uint32_t tid;
 		} transaction;
+		struct {
+			uint64_t read_ns; /* as of the request */
+			uint64_t count;	  /* without the command */
+			uint32_t tid;
+			uint8_t command;
+			bool estimated; /* by the line's length: not all of its bytes were captured */
+		} arguments;
 		uint64_t closed_ns;
 		uint64_t counts[REQUEST_COUNTS];
 	};

@@ -93,7 +93,7 @@ public:
 	}
 	uint64_t Count(request_count what) const { return counts.counts[what]; }
 
-	std::vector<request_message> requests, transactions;
+	std::vector<request_message> requests, transactions, arguments;
 	request_message counts = {};
 	size_t connections = 0;
 
@@ -109,6 +109,8 @@ private:
 			s->connections++;
 		else if (m->kind == MESSAGE_TRANSACTION)
 			s->transactions.push_back(*m);
+		else if (m->kind == MESSAGE_ARGUMENTS)
+			s->arguments.push_back(*m);
 	}
 	matcher *matcher_;
 	uint32_t offset_ = UINT32_MAX - 20; // offsets wrap around
@@ -263,6 +265,45 @@ TEST_CASE("matcher: a request may end among bytes that were not captured")
 	{
 		s.Write(16 * ms);
 		CHECK(s.Finish().empty());
+	}
+}
+
+TEST_CASE("matcher: a request of many arguments is found although not all of it was captured")
+{
+	std::string keys = "get", array = "*40001\r\n$4\r\nMGET\r\n";
+	for (int i = 0; i < 40000; i++) {
+		keys += " key12345";
+		array += "$3\r\nk12\r\n";
+	}
+	const struct {
+		uint8_t protocol;
+		std::string request, next, command;
+		bool estimated;
+	} rows[] = {{SCAN_MEMCACHED, keys + "\r\n", "get k\r\n", "GET", true},
+		    {SCAN_REDIS, array, kGet, "MGET", false}};
+	for (const auto &row : rows) {
+		INFO(row.command);
+		const auto bytes = static_cast<uint32_t>(row.request.size());
+		Stream s(row.protocol);
+		s.Read(12 * ms, row.request.substr(0, 100'000), {{10 * ms, 100'000}}, 30'000);
+		s.Read(13 * ms, row.request.substr(100'000), {{11 * ms, bytes - 100'000}}, 0);
+		s.Write(15 * ms, 5000);
+		s.Write(16 * ms, 5000);
+		s.Read(32 * ms, row.next, {{30 * ms, static_cast<uint32_t>(row.next.size())}});
+		s.Write(35 * ms);
+		const auto &found = s.Finish();
+		REQUIRE(found.size() == 2);
+		CHECK(std::string(commands_name(found[0].request.command)) == row.command);
+		CHECK(found[0].request.arrival_ns == 10 * ms);
+		CHECK(found[0].request.read_ns == 13 * ms);
+		CHECK(found[0].request.written_ns == 16 * ms);
+		CHECK(found[0].request.request_bytes == bytes);
+		CHECK(found[1].request.arrival_ns == 30 * ms);
+		REQUIRE(s.arguments.size() == 1);
+		CHECK(s.arguments[0].arguments.read_ns == 13 * ms);
+		CHECK(s.arguments[0].arguments.estimated == row.estimated);
+		CHECK(s.arguments[0].arguments.count >= 39'900);
+		CHECK(s.arguments[0].arguments.count <= 40'100);
 	}
 }
 
