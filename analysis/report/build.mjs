@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes a page's template: its HTML with the style sheets, our modules and, if the page uses them, uPlot and its licence
-// inlined. analysis/report/report.cc later inserts the data.
+// Makes a page's template: its HTML with the style sheets, our modules, the marks and, if the page uses them, uPlot and its
+// licence inlined. analysis/report/report.cc later inserts what depends on the run.
 //
 //   node build.mjs PAGE.html MAIN.js UPLOT_DIR OUT.html
 //
@@ -15,8 +15,10 @@ import {readFileSync, writeFileSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {Script} from 'node:vm';
+import {pathOf, shapes} from './src/shapes.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
+const atRunTime = ['TITLE', 'HEADER', 'CAUSES', 'DATA'];
 const importLine = /^import \{([^}]*)\} from '(\.\/[\w-]+\.js)';\n/gm;
 
 // The text of `name` and of all its imports, imports first, each once.
@@ -56,6 +58,12 @@ function libraryParts(uplotDir) {
   };
 }
 
+// Each mark once, for <use>.
+function marks() {
+  return `<svg class="marks" aria-hidden="true"><defs>${Object.entries(shapes).map(([family, shape]) =>
+    `<path id="mark-${family}" d="${pathOf(shape)}"/>`).join('')}</defs></svg>`;
+}
+
 function build(pageName, mainName, uplotDir, out) {
   const template = read(join(here, pageName));
   const charts = template.includes('@LIBRARY@');
@@ -72,13 +80,14 @@ function build(pageName, mainName, uplotDir, out) {
   const parts = {
     POLICY: `default-src 'none'; script-src ${scripts.map(hash).join(' ')}; style-src ${hash(style)}; ` +
         `img-src data:; base-uri 'none'; form-action 'none'`,
+    MARKS: marks(),
     STYLE: style,
     SCRIPT: script,
     ...library,
   };
   const used = new Set();
   const page = template.replace(/@([A-Z]+)@/g, (whole, name) => {
-    if (name === 'DATA') return whole;
+    if (atRunTime.includes(name)) return whole;
     if (!(name in parts)) throw new Error(`${pageName}: nothing to put at ${whole}`);
     used.add(name);
     return parts[name];

@@ -221,7 +221,7 @@ bool WriteComparePage(const compare::Comparison &comparison, const std::string &
 	for (const compare::ComparedSide *side : {&comparison.a, &comparison.b})
 		for (const compare::RunSample &run : side->runs)
 			mode &= run.shared_mode;
-	return WritePage({ft_compare_template, ft_compare_template_size()}, ComparePageJson(comparison),
+	return WritePage({ft_compare_template, ft_compare_template_size()}, {}, ComparePageJson(comparison),
 			 ReportArrays(), mode, path, error);
 }
 

@@ -447,11 +447,22 @@ struct MetricChart {
 // Charts in the page's order, with at most `samples` per line. With more, each value is the mean of several.
 std::vector<MetricChart> CollectMetrics(const Run &run, const ReportClock &clock, size_t samples = 6000);
 
-// Writes a page: a template made by build.mjs, with its data inserted.
+// The parts that need no script. `Escaped`: text of a run as HTML.
+using Fact = std::pair<std::string, std::string>; // label, text
+std::string Escaped(const std::string &text);
+std::string HeaderHtml(const Explanation &explanation, const std::string &title, const std::vector<Fact> &facts,
+		       const std::vector<std::string> &warnings);
+std::string CausesHtml(const Explanation &explanation);
 
-// Writes the page to `path` (replacing it), with this mode as far as the umask allows. False: *error is one
-// sentence for the user.
-bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArrays &arrays, uint32_t mode,
-	       const std::string &path, std::string *error);
+// Writes a page: a template made by build.mjs, with its parts inserted.
+struct PagePart {
+	std::string_view place; // "@HEADER@" in the template
+	std::string html;
+};
+
+// Writes the page to `path` (replacing it), with this mode as far as the umask allows. `parts` are in the
+// template's order; the data comes last. False: *error is one sentence for the user.
+bool WritePage(std::string_view page, std::vector<PagePart> parts, const nlohmann::json &run,
+	       const ReportArrays &arrays, uint32_t mode, const std::string &path, std::string *error);
 
 } // namespace forktail::analysis::report

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <initializer_list>
 #include <limits>
 #include <map>
 
@@ -55,11 +54,10 @@ std::string TitleOf(const Run &run)
 	return host.empty() ? title : title + " on " + host;
 }
 
-// Facts about the run, as (label, text).
-common::Json FactsJson(const Explanation &e, const ReportClock &clock)
+std::vector<Fact> FactsOf(const Explanation &e, const ReportClock &clock)
 {
 	const Run &run = e.run;
-	common::Json facts = common::Json::array();
+	std::vector<Fact> facts;
 	auto add = [&](const char *label, const std::string &text) {
 		if (!text.empty())
 			facts.push_back({label, text});
@@ -107,7 +105,7 @@ common::Json FactsJson(const Explanation &e, const ReportClock &clock)
 	return facts;
 }
 
-common::Json WarningsJson(const Explanation &e, size_t threads_left_out)
+std::vector<std::string> WarningsOf(const Explanation &e, size_t threads_left_out)
 {
 	std::vector<std::string> texts = e.notes;
 	auto add = [&](const std::string &text) {
@@ -121,27 +119,6 @@ common::Json WarningsJson(const Explanation &e, size_t threads_left_out)
 	if (threads_left_out)
 		add(common::Plural(threads_left_out, "thread has", "threads have") + " no lane on this page");
 	return texts;
-}
-
-common::Json CausesJson(const Blame &blame)
-{
-	common::Json causes = common::Json::array();
-	for (const CauseRow &row : blame.causes)
-		causes.push_back({{"cause", Index(row.cause)},
-				  {"requests", row.requests},
-				  {"direct_ns", row.direct_ns},
-				  {"queued_ns", row.queued_ns},
-				  {"share", row.share},
-				  {"without", LatenciesJson<common::Json>(row.without)}});
-	return causes;
-}
-
-double ExplainedShare(const Blame &blame)
-{
-	for (const CauseRow &row : blame.causes)
-		if (row.cause == Cause::Unknown)
-			return 1 - row.share;
-	return 1;
 }
 
 // On-CPU time of own code by activity, longest first.
@@ -422,7 +399,13 @@ common::Json EndsJson(const Explanation &e, const ReportClock &clock)
 	return ends;
 }
 
-common::Json PageJson(const Explanation &e, Reading *reading, ReportArrays *arrays)
+// A page's parts, but for its arrays.
+struct ReportParts {
+	std::string title, header, causes;
+	common::Json run;
+};
+
+ReportParts PartsOf(const Explanation &e, Reading *reading, ReportArrays *arrays)
 {
 	const Blame &blame = e.blame;
 	ReportClock clock = ClockOf(e);
@@ -433,24 +416,16 @@ common::Json PageJson(const Explanation &e, Reading *reading, ReportArrays *arra
 		looks.push_back({look.family, look.light, look.dark, look.meaning});
 	}
 	common::Json page = {{"format", kReportFormat},
-			     {"version", FORKTAIL_VERSION},
-			     {"title", TitleOf(e.run)},
-			     {"answer", AnswerText(e)},
-			     {"facts", FactsJson(e, clock)},
 			     {"begin_s", clock.Seconds(clock.begin_ns)},
 			     {"end_s", clock.Seconds(clock.end_ns)},
 			     {"tick_ns", clock.tick_ns},
 			     {"from_iterations", blame.from_iterations},
 			     {"count", blame.count},
-			     {"errors", blame.errors},
 			     {"latency_ns", LatenciesJson<common::Json>(blame.latencies)},
 			     {"threshold_ns", blame.threshold_ns},
-			     {"slow_ns", blame.slow_ns},
-			     {"explained", ExplainedShare(blame)},
 			     {"ops", blame.from_iterations ? std::vector<std::string>() : e.run.ops},
 			     {"cause_names", names},
 			     {"cause_looks", looks},
-			     {"causes", CausesJson(blame)},
 			     {"hops", HopsJson(e)},
 			     {"own_code", ActivitiesJson(e.own_code)},
 			     {"episodes", EpisodesJson(e, clock)},
@@ -460,9 +435,10 @@ common::Json PageJson(const Explanation &e, Reading *reading, ReportArrays *arra
 	const ReportLanes lanes = MakeLanes(e, reading, clock, {});
 	page["hop_names"] = HopNamesJson(e, points.hops, AddLanes(lanes, clock, &page, arrays));
 	AddMetrics(e.run, clock, &page, arrays);
-	page["warnings"] = WarningsJson(e, lanes.threads_left_out);
 	page["arrays"] = arrays->table;
-	return page;
+	const std::string title = TitleOf(e.run);
+	return {Escaped(title), HeaderHtml(e, title, FactsOf(e, clock), WarningsOf(e, lanes.threads_left_out)),
+		CausesHtml(e), std::move(page)};
 }
 
 } // namespace
@@ -471,9 +447,10 @@ bool WriteReport(const Explanation &explanation, Reading *reading, const std::st
 		 std::string *error)
 {
 	ReportArrays arrays;
-	common::Json json = PageJson(explanation, reading, &arrays);
-	return WritePage({ft_report_template, ft_report_template_size()}, json, arrays,
-			 explanation.run.shared_mode, path, error);
+	const ReportParts parts = PartsOf(explanation, reading, &arrays);
+	return WritePage({ft_report_template, ft_report_template_size()},
+			 {{"@TITLE@", parts.title}, {"@HEADER@", parts.header}, {"@CAUSES@", parts.causes}}, parts.run,
+			 arrays, explanation.run.shared_mode, path, error);
 }
 
 // Names in a run are untrusted text. Inside a script element an HTML parser only reacts to "</script" and
@@ -497,7 +474,7 @@ std::string ScriptSafe(const common::Json &json)
 	return text;
 }
 
-bool WriteFile(const std::string &path, std::initializer_list<std::string_view> parts, uint32_t mode,
+bool WriteFile(const std::string &path, const std::vector<std::string_view> &parts, uint32_t mode,
 	       std::string *error)
 {
 	common::Pending pending;
@@ -520,22 +497,25 @@ bool WriteFile(const std::string &path, std::initializer_list<std::string_view> 
 
 } // namespace
 
-bool WritePage(std::string_view page, const nlohmann::json &run, const ReportArrays &arrays, uint32_t mode,
-	       const std::string &path, std::string *error)
+bool WritePage(std::string_view page, std::vector<PagePart> parts, const nlohmann::json &run,
+	       const ReportArrays &arrays, uint32_t mode, const std::string &path, std::string *error)
 {
-	constexpr std::string_view mark = "@DATA@";
-	size_t at = page.find(mark);
-	if (at == std::string_view::npos) {
-		*error = "this forktail was built without the report pages";
-		return false;
+	parts.push_back({"@DATA@", "<script type=\"application/json\" id=\"run\">" + ScriptSafe(run) +
+				       "</script>\n<script type=\"text/plain\" id=\"arrays\">" +
+				       Base64(arrays.bytes) + "</script>"});
+	std::vector<std::string_view> pieces;
+	for (const PagePart &part : parts) {
+		size_t at = page.find(part.place);
+		if (at == std::string_view::npos) {
+			*error = "this forktail was built without the report pages";
+			return false;
+		}
+		pieces.push_back(page.substr(0, at));
+		pieces.push_back(part.html);
+		page.remove_prefix(at + part.place.size());
 	}
-	std::string json = ScriptSafe(run);
-	std::string base64 = Base64(arrays.bytes);
-	return WriteFile(path,
-			 {page.substr(0, at), "<script type=\"application/json\" id=\"run\">", json,
-			  "</script>\n<script type=\"text/plain\" id=\"arrays\">", base64, "</script>",
-			  page.substr(at + mark.size())},
-			 mode, error);
+	pieces.push_back(page);
+	return WriteFile(path, pieces, mode, error);
 }
 
 // Base64, because an HTML file must be text.

@@ -621,19 +621,9 @@ const char *AccountName(Cause c)
 
 const char *FamilyName(Family family)
 {
-	switch (family) {
-	case Family::Memory:
-		return "memory";
-	case Family::Files:
-		return "files";
-	case Family::Cpu:
-		return "cpu";
-	case Family::Interrupts:
-		return "interrupts";
-	case Family::Outside:
-		break;
-	}
-	return "outside";
+	static const char *const names[] = {"memory", "files",	 "cpu",	   "interrupts",
+					    "server", "network", "client", "unknown"};
+	return names[static_cast<size_t>(family)];
 }
 
 Cause CauseOfOwner(uint32_t owner)

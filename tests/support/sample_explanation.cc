@@ -423,6 +423,8 @@ analysis::Explained SampleExplanation(const SampleSize &size)
 	AddRequests(&e, stalls, size, &random);
 	e.blame.from_iterations = !size.requests;
 	AddCauses(&e.blame);
+	e.blame.slow_count = e.blame.slow.size();
+	e.lead = analysis::FindLead(e.blame, analysis::UsualFigure());
 	AddEpisodes(&e, stalls);
 	if (size.recorder)
 		for (analysis::Episode &episode : e.episodes)

@@ -91,11 +91,15 @@ export function createActivities(context, run) {
 }
 
 // On-CPU time of the run by activity, as a table; removed without samples.
-export function fillActivityTable(run, host) {
+export function fillActivityTable(context, run, host) {
   if (!run.own_code.length) {
     host.remove();
     return;
   }
+  const ranges = run.lanes.filter(({samples}) => samples).map(({samples: [first, n]}) => [first, first + n]);
+  if (ranges.length)
+    host.querySelector('h2').after(element('button', {type: 'button', class: 'link', onclick: () => context.flame.open('On-CPU time of the whole run', ranges)},
+      'Flame graph of the whole run'));
   const heads = ['Activity', 'Share', 'Time', 'Samples', 'Most frequent stack, innermost function first'];
   host.querySelector('table').replaceChildren(
     element('thead', {}, element('tr', {}, ...heads.map((text) => element('th', {scope: 'col'}, text)))),

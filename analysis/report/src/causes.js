@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The look of causes. A cause has the same colour in every report, so that readers learn them. A family (memory, files,
-// CPU ...) shares a hue and a mark, because thirty hues cannot be distinguished, and some readers distinguish few.
-// Colours, families and meanings come with the data, from analysis/timeline/include/analysis/causes.def; marks are defined here.
+// CPU ...) shares a hue and a mark (shapes.js), because thirty hues cannot be distinguished, and some readers distinguish
+// few. Colours, families and meanings come with the data, from analysis/timeline/include/analysis/causes.def.
 
-const familyMarks = {
-  memory: 'circle',
-  files: 'square',
-  cpu: 'triangle',
-  interrupts: 'diamond',
-  outside: 'cross',
-};
-
-// One entry per number used in the arrays: {name, mark, colour, ink (for text on the colour), meaning}. `looks` are
+// One entry per number used in the arrays: {name, family, colour, ink (for text on the colour), meaning}. `looks` are
 // the data's [family, colour on light, colour on dark, meaning], one per name; `dark` picks the colours.
 export function lookOfCauses(names, looks, dark) {
   return names.map((name, i) => {
-    const [family, onLight, onDark, meaning] = looks[i] ?? ['outside', '#777777', '#999999', ''];
+    const [family, onLight, onDark, meaning] = looks[i] ?? ['unknown', '#777777', '#999999', ''];
     const colour = dark ? onDark : onLight;
-    return {name, mark: familyMarks[family], colour, ink: inkOn(colour), meaning};
+    return {name, family, colour, ink: inkOn(colour), meaning};
   });
 }
 

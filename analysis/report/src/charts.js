@@ -30,6 +30,8 @@ export function createCharts(context) {
   const {view, theme} = context;
   const charts = [];
   let scheduled = false;
+  // Elsewhere the wheel scrolls the page. A click into a chart lets it zoom until the pointer leaves the chart.
+  let clicked = false;
 
   function follow() {
     scheduled = false;
@@ -65,7 +67,7 @@ export function createCharts(context) {
   // nothing.
   function add(spec) {
     const options = {
-      width: Math.max(320, spec.host.clientWidth),
+      width: Math.max(240, spec.host.clientWidth),
       height: spec.height + (spec.timeAxis ? AXIS : 0),
       padding: [spec.padding ?? 0, RIGHT, spec.padding ?? 0, 0],
       legend: {show: false},
@@ -113,6 +115,7 @@ export function createCharts(context) {
       return {x: event.clientX - box.left, y: event.clientY - box.top, width: box.width};
     };
     over.addEventListener('pointerdown', (event) => {
+      clicked = false;
       if (event.button !== 0 && event.button !== 1) return;
       const {x} = position(event);
       drag = {x, min: view.min, max: view.max, pan: event.shiftKey || event.button === 1, moved: false};
@@ -147,7 +150,8 @@ export function createCharts(context) {
       drag = null;
       select(0, 0);
       if (event.type !== 'pointerup') return;
-      if (!done.moved) spec.click?.(u, x, y);
+      clicked = !done.moved;
+      if (clicked) spec.click?.(u, x, y);
       else if (!done.pan) {
         const at = (pixel) => u.posToVal(Math.min(width, Math.max(0, pixel)), 'x');
         view.jump(at(Math.min(done.x, x)), at(Math.max(done.x, x)));
@@ -157,16 +161,21 @@ export function createCharts(context) {
     over.addEventListener('pointercancel', finish);
     over.addEventListener('pointerleave', () => {
       if (drag) return;
+      clicked = false;
       context.tooltip.hide();
       highlight();
     });
     over.addEventListener('wheel', (event) => {
-      event.preventDefault();
-      context.tooltip.hide();
       const {x} = position(event);
       const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      const moves = event.shiftKey || sideways;
+      const asked = event.ctrlKey || event.metaKey;
+      // At the whole run there is nothing to move to, and nothing to zoom out to.
+      if (!asked && (moves ? view.whole() : !clicked || (view.whole() && event.deltaY > 0))) return;
+      event.preventDefault();
+      context.tooltip.hide();
       const lines = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? 16 : 1;
-      if (event.shiftKey || sideways) view.pan((sideways ? event.deltaX : event.deltaY) * lines / 1000);
+      if (moves && !asked) view.pan((sideways ? event.deltaX : event.deltaY) * lines / 1000);
       else view.zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY * lines / 400))), u.posToVal(x, 'x'));
     }, {passive: false});
   }
@@ -182,7 +191,7 @@ export function createCharts(context) {
     // Resizes to the width of the page, or to `fixed` CSS pixels.
     resize(fixed) {
       for (const {u, spec} of charts) {
-        const width = fixed ?? Math.max(320, spec.host.clientWidth);
+        const width = fixed ?? Math.max(240, spec.host.clientWidth);
         const height = spec.height + (spec.timeAxis ? AXIS : 0);
         if (u.width !== width || u.height !== height) u.setSize({width, height});
       }

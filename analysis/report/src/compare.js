@@ -5,10 +5,9 @@
 import {count, duration, percent} from './format.js';
 import {createMap, drawCurves} from './compare_charts.js';
 import {createTheme, readTheme} from './theme.js';
-import {createTooltip, element} from './dom.js';
+import {createTooltip, element, markOf} from './dom.js';
 import {bounds, differenceTable, figure, pairedBars, verdicts} from './differences.js';
 import {lookOfCauses} from './causes.js';
-import {markOf} from './legend.js';
 
 const COMPARE_FORMAT = 1;
 const at = (id) => document.getElementById(id);

@@ -4,17 +4,10 @@
 
 import {count, duration, percent} from './format.js';
 import {durationLabels, linearTicks, logTicks, secondLabels} from './scales.js';
-import {element} from './dom.js';
+import {element, svg} from './dom.js';
 
 const WIDTH = 900, HEIGHT = 320, LEFT = 76, RIGHT = 16, TOP = 12, BOTTOM = 34;
 const MAP_HEIGHT = 200;
-
-export function svg(tag, attributes = {}, ...children) {
-  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
 
 // The range of latencies, in ns, and the smallest share of requests of either curve.
 export function curveRange(a, b) {

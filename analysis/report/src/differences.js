@@ -2,9 +2,7 @@
 // Tables of both sides' figures: values, change, interval and verdict.
 
 import {count, duration, percent, quantity} from './format.js';
-import {element} from './dom.js';
-import {markOf} from './legend.js';
-import {svg} from './compare_charts.js';
+import {element, markOf, svg} from './dom.js';
 
 export const verdicts = {
   same: ['same', '='], better: ['better', '▲'], worse: ['worse', '▼'], inconclusive: ['inconclusive', '?'], advisory: ['one pair, no verdict', '–'],
@@ -86,7 +84,7 @@ export function pairedBars(differences, looks) {
       element('span', {class: 'pair-track', 'aria-hidden': 'true'}, made), element('span', {class: 'pair-figure'}, figure(value, d.unit)));
   };
   return element('div', {class: 'pairs'}, ...shown.map((d) => {
-    const look = looks[d.name] ?? {name: d.name, mark: 'cross', colour: '#777777', meaning: ''};
+    const look = looks[d.name] ?? {name: d.name, family: 'unknown', colour: '#777777', meaning: ''};
     return element('div', {class: 'pair', 'data-cause': d.name},
       element('div', {class: 'pair-name'}, element('span', {class: 'wf-cause', title: look.meaning}, markOf(look), d.name),
         element('span', {class: 'muted'}, `${signed(d.change, d.unit)} ${bounds(d.change_interval, d.unit)}`), verdictOf(d)),

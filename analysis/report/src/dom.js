@@ -13,6 +13,41 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+export function svg(tag, attributes = {}, ...children) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+// A cause's mark in its colour, as on the latency chart.
+export function markOf({family, colour}) {
+  return svg('svg', {class: 'mark', viewBox: '-10 -10 20 20', 'aria-hidden': 'true', fill: colour}, svg('use', {href: `#mark-${family}`}));
+}
+
+// A modal dialog, in which the browser keeps the focus. A click outside closes it.
+export function createDialog(name) {
+  const title = element('h2', {id: `${name}-title`});
+  const content = element('div');
+  const dialog = element('dialog', {class: name, 'aria-labelledby': title.id},
+    element('div', {class: 'panel-head'}, title,
+      element('button', {type: 'button', class: 'close', 'aria-label': 'Close', onclick: () => dialog.close()}, '×')),
+    content);
+  dialog.addEventListener('click', (event) => {
+    if (event.target === dialog) dialog.close();
+  });
+  document.body.append(dialog);
+  return {
+    fill(text, ...children) {
+      title.textContent = text;
+      content.replaceChildren(...children);
+    },
+    show: () => dialog.showModal(),
+    close: () => dialog.close(),
+    isOpen: () => dialog.open,
+  };
+}
+
 // The tooltip. There is one for the page.
 export function createTooltip() {
   const box = element('div', {class: 'tooltip', role: 'status'});
@@ -20,6 +55,8 @@ export function createTooltip() {
   document.body.append(box);
   return {
     show(event, children) {
+      // Only what is inside an open dialog is above it.
+      (document.querySelector('dialog[open]') ?? document.body).append(box);
       box.replaceChildren(...children);
       box.hidden = false;
       const {width, height} = box.getBoundingClientRect();

@@ -3,11 +3,10 @@
 // evidence. Selecting one moves all charts to it.
 
 import {count, duration, instant, percent} from './format.js';
-import {buildFlame, drawFlame, samplesIn} from './flame.js';
-import {element} from './dom.js';
-import {markOf} from './legend.js';
+import {element, markOf} from './dom.js';
+import {samplesIn} from './flame.js';
 
-const FIRST = 100; // entries created at once; more on demand
+const FIRST_EPISODES = 5; // entries shown before the others are asked for
 
 const orders = {
   cost: ['largest total time first', (a, b) => a.number - b.number],
@@ -22,9 +21,10 @@ export function createEpisodes(context, run, host) {
   const more = element('button', {type: 'button', class: 'more'});
   const order = element('select', {'aria-label': 'Order of episodes', onchange: () => update()},
     ...Object.entries(orders).map(([value, [name]]) => element('option', {value}, name)));
-  let limit = FIRST;
+  let limit = FIRST_EPISODES;
+  let wanted = [];
   more.addEventListener('click', () => {
-    limit *= 4;
+    limit = limit === FIRST_EPISODES ? Infinity : FIRST_EPISODES;
     update();
   });
 
@@ -55,22 +55,18 @@ export function createEpisodes(context, run, host) {
       onCpuTime(episode), worst(episode));
   }
 
-  // The largest activities of own code, and a flame graph that is created when opened.
+  // The largest activities of own code, and its flame graph.
   function onCpuTime(episode) {
     const ranges = run.lanes.filter(({samples}) => samples)
       .map((lane) => samplesIn(run, lane, run.ticks(episode.since_s), run.ticks(episode.end_s)));
     const samples = ranges.reduce((sum, [first, end]) => sum + end - first, 0);
     if (!samples) return '';
     const first = episode.activities.slice(0, 3).map(({name, share}) => `${name} ${percent(share)}`).join(', ');
-    const graph = element('div', {class: 'flame-host'});
-    const details = element('details', {class: 'did', ontoggle: () => {
-      if (details.open && !graph.firstChild) graph.append(drawFlame(buildFlame(run, ranges), run.tick_ns, context.tooltip));
-    }}, element('summary', {}, first ? `On-CPU time: ${first}` : 'On-CPU time',
-      element('span', {class: 'muted'}, ` · flame graph of ${count(samples)} ${samples === 1 ? 'sample' : 'samples'}`)),
-    graph,
+    return element('details', {class: 'did'}, element('summary', {}, first ? `On-CPU time: ${first}` : 'On-CPU time'),
+    element('button', {type: 'button', class: 'link', onclick: () => context.flame.open(`On-CPU time of episode ${episode.number}, at ${instant(episode.start_s)}`, ranges)},
+      `Flame graph of ${count(samples)} ${samples === 1 ? 'sample' : 'samples'}`),
     element('ul', {class: 'activities'}, ...episode.activities.slice(0, 8).map(({name, share, time_ns: ns, samples: n}) =>
       element('li', {}, `${name} ${percent(share)}`, element('span', {class: 'muted'}, ` ${duration(ns)}, ${count(n)} ${n === 1 ? 'sample' : 'samples'}`)))));
-    return details;
   }
 
   function worst(episode) {
@@ -81,12 +77,12 @@ export function createEpisodes(context, run, host) {
 
   function update() {
     const compare = orders[order.value][1];
-    const wanted = [...run.episodes.keys()]
+    wanted = [...run.episodes.keys()]
       .filter((i) => filter.empty() || run.episodes[i].causes.some(({cause, share}) => filter.has(cause) && share >= 0.005))
       .sort((a, b) => compare(run.episodes[a], run.episodes[b]));
     list.replaceChildren(...wanted.slice(0, limit).map(entry));
-    more.hidden = wanted.length <= limit;
-    more.textContent = `${count(wanted.length - limit)} more`;
+    more.hidden = wanted.length <= FIRST_EPISODES;
+    more.textContent = limit === FIRST_EPISODES ? `show all ${count(wanted.length)}` : `show the first ${FIRST_EPISODES}`;
   }
 
   host.append(element('div', {class: 'episodes-head'}, element('h2', {}, `Episodes (${count(run.episodes.length)})`), order));
@@ -96,8 +92,17 @@ export function createEpisodes(context, run, host) {
   update();
   return {
     update,
+    // The one `by` places after the selected one in the list, or the selected one at its end. -1: the list is empty.
+    next(by) {
+      const at = wanted.indexOf(context.selected);
+      return wanted[at < 0 ? (by > 0 ? 0 : wanted.length - 1) : Math.min(wanted.length - 1, Math.max(0, at + by))] ?? -1;
+    },
     // Marks the selected one and scrolls to it.
     select(i) {
+      if (wanted.indexOf(i) >= limit) {
+        limit = Infinity;
+        update();
+      }
       for (const item of list.children) {
         const chosen = Number(item.dataset.episode) === i;
         item.classList.toggle('selected', chosen);

@@ -2,8 +2,8 @@
 // Flame graphs of CPU samples: a frame's width is its samples' share, and callees are above callers. An episode has few
 // samples, so frames are elements, which can be read, pointed at and clicked.
 
-import {duration, percent} from './format.js';
-import {element} from './dom.js';
+import {count, duration, percent} from './format.js';
+import {createDialog, element} from './dom.js';
 import {lowerBound} from './data.js';
 
 const THINNEST = 0.002; // share of the whole; narrower frames are not drawn
@@ -15,7 +15,7 @@ export function samplesIn(run, lane, fromTick, toTick) {
   return [lowerBound(ends, fromTick, first, first + count), lowerBound(ends, toTick, first, first + count)];
 }
 
-// A tree of frames: {name, kernel, weight, children: Map}; weights are the ticks that samples represent.
+// A tree of frames: {name, kernel, weight, samples, parent, children: Map}; weights are the ticks that samples represent.
 export function buildFlame(run, ranges) {
   const {sample_length: lengths, sample_stack: stacks, stack_first: first, stack_kernel: kernels, stack_frame: frames} = run.arrays;
   const root = {name: 'all', kernel: false, weight: 0, samples: 0, children: new Map()};
@@ -30,7 +30,7 @@ export function buildFlame(run, ranges) {
         const key = frames[f] * 2 + (f >= kernel ? 1 : 0);
         let child = node.children.get(key);
         if (!child) {
-          child = {name: run.functions[frames[f]], kernel: f >= kernel, weight: 0, samples: 0, children: new Map()};
+          child = {name: run.functions[frames[f]], kernel: f >= kernel, weight: 0, samples: 0, parent: node, children: new Map()};
           node.children.set(key, child);
         }
         child.weight += weight;
@@ -58,32 +58,63 @@ export function layOutFlame(root, thinnest = THINNEST) {
   return boxes;
 }
 
-// The graph as an element. `tickNs`: the length of a tick.
-export function drawFlame(whole, tickNs, tooltip) {
+const LEVEL = 21;     // CSS pixels of a level
+const LEGIBLE = 34;    // CSS pixels; narrower frames have no text
+
+// Flame graphs in a dialog as wide as the window, because function names are long. A click on a frame makes it the whole
+// width, with its callers below it.
+export function createFlame(context, run) {
+  const dialog = createDialog('flame-dialog');
   const host = element('div', {class: 'flame', role: 'group', 'aria-label': 'Flame graph, callers below callees'});
-  const draw = (root) => {
-    const boxes = layOutFlame(root);
-    const depth = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
-    host.style.height = `${depth * 17}px`;
-    host.replaceChildren(...boxes.map(({node, depth: level, from, to}) => {
-      const share = percent(node.weight / whole.weight);
-      const text = node === whole ? `all ${node.samples} samples` : node.name;
-      const box = element('button', {
-        type: 'button',
-        class: `frame${node.kernel ? ' frame-kernel' : ''}${node === whole ? ' frame-all' : ''}`,
-        'aria-label': `${text}, ${share}${node.kernel ? ', kernel' : ''}`,
-        onclick: () => draw(node === root ? whole : node),
-        onpointermove: (event) => tooltip.show(event, [element('b', {}, text),
-          element('div', {class: 'muted'}, `${node.samples} samples, ${share}, approximately ${duration(node.weight * tickNs)}` +
-            `${node.kernel ? ', in the kernel' : ''}`)]),
-        onpointerleave: () => tooltip.hide(),
-      }, node.kernel ? `${text} [k]` : text);
-      box.style.left = `${100 * from}%`;
-      box.style.width = `${100 * (to - from)}%`;
-      box.style.bottom = `${17 * level}px`;
-      return box;
-    }));
+  const pointed = element('p', {class: 'flame-pointed', role: 'status'});
+  const back = element('button', {type: 'button', class: 'more'}, 'Show all frames');
+  let whole = null;
+
+  function describe(node) {
+    const name = node === whole ? 'all samples' : node.name;
+    return [name, `${count(node.samples)} ${node.samples === 1 ? 'sample' : 'samples'}, ${percent(node.weight / whole.weight)}, ` +
+      `approximately ${duration(node.weight * run.tick_ns)}${node.kernel ? ', in the kernel' : ''}`];
+  }
+
+  function frame({node, depth, from, to}, root) {
+    const [name, figures] = describe(node);
+    const legible = (to - from) * host.clientWidth >= LEGIBLE;
+    const made = element('button', {
+      type: 'button',
+      class: `frame${node.kernel ? ' frame-kernel' : ''}${node === whole ? ' frame-all' : ''}`,
+      'aria-label': `${name}, ${figures}`,
+      onclick: () => draw(node === root ? node.parent ?? whole : node),
+      onfocus: () => { pointed.textContent = `${name}: ${figures}`; },
+      onpointermove: (event) => context.tooltip.show(event, [element('b', {}, name), element('div', {class: 'muted'}, figures)]),
+      onpointerleave: () => context.tooltip.hide(),
+    }, legible ? `${name}${node.kernel ? ' [k]' : ''}` : '');
+    made.style.left = `${100 * from}%`;
+    made.style.width = `${100 * (to - from)}%`;
+    made.style.bottom = `${LEVEL * depth}px`;
+    return made;
+  }
+
+  function draw(root) {
+    const callers = [];
+    for (let node = root.parent; node; node = node.parent) callers.unshift(node);
+    const boxes = [...callers.map((node, depth) => ({node, depth, from: 0, to: 1})),
+      ...layOutFlame(root).map((box) => ({...box, depth: box.depth + callers.length}))];
+    const levels = boxes.reduce((most, {depth}) => Math.max(most, depth), 0) + 1;
+    host.style.height = `${LEVEL * levels}px`;
+    host.replaceChildren(...boxes.map((box) => frame(box, root)));
+    context.tooltip.hide();
+    back.disabled = root === whole;
+    const [name, figures] = describe(root);
+    pointed.textContent = root === whole ? `${figures}. Wider is more time. Callers are below. Click a frame to enlarge it.` : `${name}: ${figures}`;
+  }
+
+  back.addEventListener('click', () => draw(whole));
+  return {
+    open(title, ranges) {
+      whole = buildFlame(run, ranges);
+      dialog.fill(title, pointed, back, element('div', {class: 'flame-scroll', tabindex: '0', role: 'region', 'aria-label': 'Flame graph'}, host));
+      dialog.show();
+      draw(whole);
+    },
   };
-  draw(whole);
-  return host;
 }

@@ -8,6 +8,7 @@ import {count, duration, instant, percent} from './format.js';
 import {durationLabels, logRange, logTicks} from './scales.js';
 import {element} from './dom.js';
 import {lowerBound} from './data.js';
+import {shapes} from './shapes.js';
 
 const LATENCY_HEIGHT = 300;
 const FLAGS = 16; // CSS pixels above the plot's data for the episodes' numbers
@@ -42,19 +43,13 @@ function groupByCause(causes, names) {
     .sort((a, b) => b.indices.length - a.indices.length);
 }
 
-const shapes = {
-  circle(ctx, x, y, r) { ctx.moveTo(x + r, y); ctx.arc(x, y, r, 0, 2 * Math.PI); },
-  square(ctx, x, y, r) { ctx.rect(x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r); },
-  triangle(ctx, x, y, r) {
-    ctx.moveTo(x, y - 1.2 * r); ctx.lineTo(x + 1.1 * r, y + 0.8 * r); ctx.lineTo(x - 1.1 * r, y + 0.8 * r); ctx.closePath();
-  },
-  diamond(ctx, x, y, r) {
-    ctx.moveTo(x, y - 1.3 * r); ctx.lineTo(x + 1.3 * r, y); ctx.lineTo(x, y + 1.3 * r); ctx.lineTo(x - 1.3 * r, y); ctx.closePath();
-  },
-  cross(ctx, x, y, r) {
-    ctx.rect(x - r, y - 0.35 * r, 2 * r, 0.7 * r); ctx.rect(x - 0.35 * r, y - r, 0.7 * r, 2 * r);
-  },
-};
+function trace(ctx, shape, x, y, scale) {
+  for (const points of shape) {
+    ctx.moveTo(x + points[0] * scale, y + points[1] * scale);
+    for (let i = 2; i < points.length; i += 2) ctx.lineTo(x + points[i] * scale, y + points[i + 1] * scale);
+    ctx.closePath();
+  }
+}
 
 export function addLatency(charts, context, run, host) {
   const {view, theme, looks, filter} = context;
@@ -240,7 +235,7 @@ export function addLatency(charts, context, run, host) {
       ctx.lineWidth = 0.5 * ratio;
       // Marks too small to show their shapes are squares, which draw fastest.
       const tiny = radius < 2.5 * ratio;
-      const shape = shapes[looks()[cause].mark];
+      const shape = shapes[looks()[cause].family];
       ctx.beginPath();
       for (let k = ranges[g][0]; k < ranges[g][1]; k++) {
         if (context.found && !context.found[indices[k]]) continue;
@@ -249,7 +244,7 @@ export function addLatency(charts, context, run, host) {
         if (taken[at]) continue;
         taken[at] = 1;
         if (tiny) ctx.fillRect(bbox.left + x - radius, bbox.top + y - radius, 2 * radius, 2 * radius);
-        else shape(ctx, bbox.left + x, bbox.top + y, radius);
+        else trace(ctx, shape, bbox.left + x, bbox.top + y, radius / 8);
       }
       if (!tiny) ctx.fill();
       if (seen <= 300) ctx.stroke();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The causes: as a legend above the charts, and as the table of percentiles without each cause. Both set the same
-// filter.
+// The causes: the filter of all charts and lists, which the table of causes sets, and the table of processes and threads.
 
 import {count, duration, percent} from './format.js';
-import {element} from './dom.js';
+import {element, markOf} from './dom.js';
 
 // The filter of causes: all, or some.
 export function createFilter(changed) {
@@ -33,92 +32,36 @@ export function createFilter(changed) {
   };
 }
 
-// A cause's mark in its colour, as on the latency chart.
-export function markOf(look) {
-  const made = element('i', {class: `mark mark-${look.mark}`, 'aria-hidden': 'true'});
-  made.style.background = look.colour;
-  return made;
-}
+const FIRST_CAUSES = 5; // causes shown before the others are asked for
 
-// A cause's name with its meaning.
-function meaningOf(look) {
-  return look.meaning ? `${look.name}: ${look.meaning}` : look.name;
-}
-
-// The legend first lists causes with a relevant share, or with a mark in their colour.
-function isWorthNaming(run) {
-  const marked = new Set(run.arrays.slow_cause);
-  return ({cause, share}) => share >= 0.005 || marked.has(cause);
-}
-
-export function createLegend(context, run, host) {
+// The table of causes is in the page without a script. Here it gets the colours of the theme, and becomes the filter and
+// the legend of the charts.
+export function createCauseTable(context, run, table) {
   const {looks, filter} = context;
-  const worth = isWorthNaming(run);
-  const hidden = run.causes.filter((row) => !worth(row)).length;
-  let folded = hidden > 1;
+  const more = document.getElementById('more-causes'), all = document.getElementById('all-causes');
+  const rows = [...table?.querySelectorAll('.cause-name') ?? []].map((button) =>
+    ({button, row: button.closest('tr'), cause: run.cause_names.indexOf(button.dataset.name)}));
+  let folded = rows.length > FIRST_CAUSES + 1;
+  more.hidden = !folded;
   const update = () => {
-    const shown = run.causes.filter((row) => !folded || worth(row) || filter.has(row.cause));
-    const entries = shown.map(({cause, requests, direct_ns, queued_ns}) => {
-      const look = looks()[cause];
-      return element('button', {
-        class: 'legend-entry',
-        type: 'button',
-        title: `${meaningOf(look)}\nClick: show only this cause. Ctrl+click: show this cause too.`,
-        'aria-pressed': String(filter.has(cause)),
-        'data-cause': look.name,
-        onclick: (event) => filter.toggle(cause, event.ctrlKey || event.metaKey),
-      }, markOf(look), element('span', {}, look.name),
-      element('span', {class: 'muted'}, `${count(requests)} · ${duration(direct_ns + queued_ns)}`));
-    });
-    const all = element('button', {class: 'legend-entry', type: 'button', onclick: () => filter.clear()}, 'show all');
+    for (const picture of document.querySelectorAll('svg[data-cause]')) picture.setAttribute('fill', looks()[picture.dataset.cause].colour);
+    for (const [i, {button, row, cause}] of rows.entries()) {
+      row.hidden = folded && i >= FIRST_CAUSES && !filter.has(cause);
+      row.className = filter.shows(cause) ? '' : 'off';
+      button.setAttribute('aria-pressed', String(filter.has(cause)));
+    }
+    more.textContent = folded ? `show all ${rows.length} causes` : `show the ${FIRST_CAUSES} largest causes`;
     all.hidden = filter.empty();
-    const more = element('button', {class: 'legend-entry', type: 'button', onclick: () => {
-      folded = !folded;
-      update();
-    }}, folded ? `${hidden} smaller causes` : 'fewer causes');
-    more.hidden = hidden < 2;
-    host.classList.toggle('filtered', !filter.empty());
-    const focused = host.contains(document.activeElement) && document.activeElement.dataset.cause;
-    host.replaceChildren(...entries, more, all);
-    if (focused) host.querySelector(`[data-cause="${CSS.escape(focused)}"]`)?.focus();
   };
-  update();
-  return update;
-}
-
-const columns = [['p99', 'p99'], ['p99.9', 'p99.9'], ['p99.99', 'p99.99'], ['max', 'max']];
-
-export function createCauseTable(context, run, host) {
-  const {looks, filter} = context;
-  const unit = run.from_iterations ? 'iterations' : 'requests';
-  const update = () => {
-    const head = element('tr', {}, element('th', {scope: 'col'}, 'Cause'), element('th', {scope: 'col'}, `Slow ${unit}`),
-      element('th', {scope: 'col'}, 'Time'), element('th', {scope: 'col'}, 'Queued'), element('th', {scope: 'col'}, 'Share'),
-      ...columns.map(([, name]) => element('th', {scope: 'col'}, `${name} without`)));
-    const measured = element('tr', {class: 'measured'}, element('th', {scope: 'row'}, 'measured'),
-      element('td', {}, count(run.slow_count)), element('td', {}, duration(run.slow_ns)), element('td'), element('td'),
-      ...columns.map(([key]) => element('td', {}, duration(run.latency_ns[key]))));
-    const rows = run.causes.map((row) => {
-      const look = looks()[row.cause];
-      const time = row.direct_ns + row.queued_ns;
-      const bar = element('span', {class: 'bar'}, element('i'));
-      bar.firstChild.style.width = `${100 * row.share}%`;
-      bar.firstChild.style.background = look.colour;
-      const name = element('button', {
-        type: 'button',
-        class: 'cause-name',
-        'aria-pressed': String(filter.has(row.cause)),
-        onclick: (event) => filter.toggle(row.cause, event.ctrlKey || event.metaKey),
-      }, markOf(look), look.name);
-      return element('tr', {class: filter.shows(row.cause) ? '' : 'off'},
-        element('th', {scope: 'row'}, name, element('div', {class: 'muted meaning'}, look.meaning)),
-        element('td', {}, count(row.requests)), element('td', {}, duration(time)),
-        element('td', {}, time ? percent(row.queued_ns / time) : '–'),
-        element('td', {class: 'share'}, bar, percent(row.share)),
-        ...columns.map(([key]) => whatIf(row.without[key], run.latency_ns[key])));
-    });
-    host.replaceChildren(element('thead', {}, head), element('tbody', {}, measured, ...rows));
-  };
+  for (const {button, cause} of rows) {
+    button.title += '\nClick: show only this cause. Ctrl+click: show this cause too.';
+    button.addEventListener('click', (event) => filter.toggle(cause, event.ctrlKey || event.metaKey));
+  }
+  more.addEventListener('click', () => {
+    folded = !folded;
+    update();
+  });
+  all.addEventListener('click', () => filter.clear());
   update();
   return update;
 }
@@ -145,12 +88,4 @@ export function createHopTable(context, run, host) {
   };
   update();
   return update;
-}
-
-function whatIf(without, measured) {
-  const gain = measured ? 1 - without / measured : 0;
-  const cell = element('td', {}, duration(without));
-  if (gain >= 0.01) cell.append(element('div', {class: 'gain'}, `−${percent(gain)}`));
-  else cell.classList.add('muted');
-  return cell;
 }

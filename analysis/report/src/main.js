@@ -5,7 +5,7 @@
 import {addLanes} from './lanes.js';
 import {addLatency} from './latency.js';
 import {addMetrics} from './metrics.js';
-import {createCauseTable, createFilter, createHopTable, createLegend} from './legend.js';
+import {createCauseTable, createFilter, createHopTable} from './legend.js';
 import {createCharts} from './charts.js';
 import {createHelp} from './help.js';
 import {createLink, readState} from './link.js';
@@ -16,10 +16,10 @@ import {createTheme, readTheme} from './theme.js';
 import {fillActivityTable} from './activity.js';
 import {count, decimals, duration} from './format.js';
 import {createEpisodes} from './episodes.js';
+import {createFlame} from './flame.js';
 import {createTooltip, element} from './dom.js';
 import {createView} from './view.js';
 import {decodeRun} from './data.js';
-import {fillHeader} from './header.js';
 import {lookOfCauses} from './causes.js';
 
 const byId = (id) => document.getElementById(id);
@@ -43,11 +43,11 @@ function addNotes(run, host) {
 
 const help = [
   [['drag'], 'zoom in on the dragged range'],
-  [['wheel', '+', '−'], 'zoom'],
+  [['ctrl+wheel', '+', '−'], 'zoom; after a click into a chart the wheel alone does, too'],
   [['shift+drag', 'shift+wheel', '←', '→'], 'move'],
   [['double click', '0', 'Home'], 'show the whole run'],
   [['Backspace'], 'go back to the range before the last jump'],
-  [['n', 'p'], 'go to the next or previous episode'],
+  [['n', 'p'], 'go to the next or previous episode of the list: the worst one first'],
   [['click'], 'a mark: show the request’s details; a cause: show only this cause (ctrl+click: this one too)'],
   [['w'], 'show the details of the slowest request in view'],
   [['/'], 'search: an operation, conn:12, thread:io, cause:fork, >5ms, #1234'],
@@ -77,7 +77,7 @@ function bindKeys(view, charts, context) {
       '?': () => context.help.toggle(),
       'Escape': () => context.escape(),
     };
-    if (context.help.isOpen() && event.key !== '?') return;
+    if (document.querySelector('dialog[open]') && !(context.help.isOpen() && event.key === '?')) return;
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();
@@ -88,6 +88,7 @@ function bindKeys(view, charts, context) {
 }
 
 function start() {
+  document.documentElement.classList.add('js'); // shows what is useless without a script
   const run = decodeRun(byId('run').textContent, byId('arrays').textContent);
   const view = createView(run.begin_s, run.end_s, Math.max(20 * run.tick_s, 2e-6));
   let theme = readTheme();
@@ -118,11 +119,10 @@ function start() {
     link.changed();
   });
 
-  fillHeader(run, byId('header'));
-  updates.push(createLegend(context, run, byId('legend')));
   updates.push(createCauseTable(context, run, byId('causes')));
   updates.push(createHopTable(context, run, byId('hops')));
-  fillActivityTable(run, byId('activities'));
+  context.flame = createFlame(context, run);
+  fillActivityTable(context, run, byId('activities'));
   context.request = createRequest(context, run, marks, byId('request'));
   context.open = (i, focus) => context.request.open(i, focus);
   updates.push(context.request.update);
@@ -149,12 +149,10 @@ function start() {
     context.lookAt(from, to);
     context.changed();
   };
-  // Selects the next or previous episode by time.
+  // Selects the next or previous episode of the list.
   context.step = (by) => {
-    const last = run.episodes.length - 1;
-    if (last < 0) return;
-    const from = context.selected < 0 ? (by > 0 ? -1 : last + 1) : context.selected;
-    context.choose(Math.min(last, Math.max(0, from + by)));
+    const i = episodes.next(by);
+    if (i >= 0) context.choose(i);
   };
 
   addLatency(charts, context, run, byId('latency'));
@@ -226,6 +224,7 @@ try {
   start();
 } catch (error) {
   const message = element('p', {class: 'failed', role: 'alert'}, `This report cannot be shown: ${error.message}`);
+  document.documentElement.classList.remove('js');
   document.body.prepend(message);
   document.body.dataset.failed = '1';
   throw error;

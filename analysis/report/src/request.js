@@ -3,9 +3,8 @@
 // share one time axis, which starts where its first cause does.
 
 import {count, duration, instant, percent} from './format.js';
-import {element} from './dom.js';
+import {element, markOf} from './dom.js';
 import {lowerBound} from './data.js';
-import {markOf} from './legend.js';
 import {samplesIn} from './flame.js';
 
 const PIECES = 400; // maximum pieces of its thread that are drawn individually

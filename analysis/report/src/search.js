@@ -3,8 +3,7 @@
 // they can be reached without a pointer.
 
 import {count, duration, instant} from './format.js';
-import {element} from './dom.js';
-import {markOf} from './legend.js';
+import {element, markOf} from './dom.js';
 
 const LISTED = 50;
 const scales = {ns: 1, us: 1e3, 'µs': 1e3, ms: 1e6, s: 1e9};

@@ -34,7 +34,7 @@ enum class Cause : uint8_t {
 };
 
 // The family of a cause. On the page, causes of one family share a mark and a hue.
-enum class Family : uint8_t { Memory, Files, Cpu, Interrupts, Outside };
+enum class Family : uint8_t { Memory, Files, Cpu, Interrupts, Server, Network, Client, Unknown };
 
 enum class Kind : uint8_t {
 	Stall,	  // the server thread could not run its own code although it had work, or could have had
