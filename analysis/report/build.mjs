@@ -18,7 +18,7 @@ import {Script} from 'node:vm';
 import {pathOf, shapes} from './src/shapes.js';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const atRunTime = ['TITLE', 'HEADER', 'CAUSES', 'DATA'];
+const atRunTime = ['TITLE', 'HEADER', 'CAUSES', 'EPISODES', 'DATA'];
 const importLine = /^import \{([^}]*)\} from '(\.\/[\w-]+\.js)';\n/gm;
 
 // The text of `name` and of all its imports, imports first, each once.

@@ -453,6 +453,7 @@ std::string Escaped(const std::string &text);
 std::string HeaderHtml(const Explanation &explanation, const std::string &title, const std::vector<Fact> &facts,
 		       const std::vector<std::string> &warnings);
 std::string CausesHtml(const Explanation &explanation);
+std::string EpisodesHtml(const Explanation &explanation);
 
 // Writes a page: a template made by build.mjs, with its parts inserted.
 struct PagePart {

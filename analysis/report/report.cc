@@ -401,7 +401,7 @@ common::Json EndsJson(const Explanation &e, const ReportClock &clock)
 
 // A page's parts, but for its arrays.
 struct ReportParts {
-	std::string title, header, causes;
+	std::string title, header, causes, episodes;
 	common::Json run;
 };
 
@@ -438,7 +438,7 @@ ReportParts PartsOf(const Explanation &e, Reading *reading, ReportArrays *arrays
 	page["arrays"] = arrays->table;
 	const std::string title = TitleOf(e.run);
 	return {Escaped(title), HeaderHtml(e, title, FactsOf(e, clock), WarningsOf(e, lanes.threads_left_out)),
-		CausesHtml(e), std::move(page)};
+		CausesHtml(e), EpisodesHtml(e), std::move(page)};
 }
 
 } // namespace
@@ -449,7 +449,8 @@ bool WriteReport(const Explanation &explanation, Reading *reading, const std::st
 	ReportArrays arrays;
 	const ReportParts parts = PartsOf(explanation, reading, &arrays);
 	return WritePage({ft_report_template, ft_report_template_size()},
-			 {{"@TITLE@", parts.title}, {"@HEADER@", parts.header}, {"@CAUSES@", parts.causes}}, parts.run,
+			 {{"@TITLE@", parts.title}, {"@HEADER@", parts.header}, {"@CAUSES@", parts.causes}, {"@EPISODES@", parts.episodes}},
+			 parts.run,
 			 arrays, explanation.run.shared_mode, path, error);
 }
 

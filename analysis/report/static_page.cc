@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The parts of a report page that are readable without a script: the answer, the figures, the run, and the causes.
+// The parts of a report page that are readable without a script: the answer, the figures, the run, the causes, and the
+// worst episodes.
 // CI servers, mail and file viewers show pages without running their scripts. With a script, src/ adds colours for
 // the dark and what a click does. The page's policy forbids style attributes, so marks and bars are SVG.
 #include <algorithm>
@@ -41,7 +42,7 @@ std::string Escaped(const std::string &text)
 namespace
 {
 
-constexpr size_t kWarningsShown = 3;
+constexpr size_t kWarningsShown = 3, kEpisodesShown = 5;
 
 // "12.3 µs", as the rest of the page has it.
 std::string Time(uint64_t ns)
@@ -212,6 +213,28 @@ std::string CausesHtml(const Explanation &e)
 		out += "<td class=\"meaning\">" + Escaped(meaning) + "</td></tr>\n";
 	}
 	return out + "</tbody></table>";
+}
+
+std::string EpisodesHtml(const Explanation &e)
+{
+	std::vector<const Episode *> worst; // as src/data.js numbers them
+	for (const Episode &episode : e.episodes)
+		worst.push_back(&episode);
+	std::stable_sort(worst.begin(), worst.end(),
+			 [](const Episode *a, const Episode *b) { return a->time_ns > b->time_ns; });
+	worst.resize(std::min(worst.size(), kEpisodesShown));
+	std::string out;
+	for (const Episode *episode : worst) {
+		out += "<li><b>" + common::FormatOffset(episode->start_ns, e.zero_ns) + "</b> " +
+		       Time(episode->end_ns - episode->start_ns) + "<br>" +
+		       (e.blame.from_iterations ? common::Plural(episode->requests, "iteration", "iterations")
+						: common::Plural(episode->requests, "request", "requests")) +
+		       ", slowest " + Time(episode->worst_ns) + "<ul>\n";
+		for (const std::string &sentence : episode->evidence)
+			out += "<li>" + Escaped(sentence) + "</li>\n";
+		out += "</ul></li>\n";
+	}
+	return out.empty() ? "" : "<h2>The worst episodes</h2>\n<ol>\n" + out + "</ol>\n";
 }
 
 } // namespace forktail::analysis::report

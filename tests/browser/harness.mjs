@@ -35,6 +35,7 @@ export async function startBrowser(packages) {
     browser,
     directory,
     axe: require.resolve('axe-core'),
+    pictures: join(packages, 'pictures'),
     // A page made by a program, whose first argument is the output path.
     make(program, name, ...args) {
       const path = join(directory, `${name}.html`);
@@ -134,6 +135,52 @@ export async function findings(page, axe) {
   const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
   return violations.filter(({impact}) => impact === 'serious' || impact === 'critical')
     .map(({id, help, nodes}) => `${id}: ${help}: ${nodes.slice(0, 4).map(({html, failureSummary}) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`);
+}
+
+// Texts that are drawn over each other, as pairs. What a box cuts off is not drawn.
+export const overlaps = (page) => page.evaluate(() => {
+  const drawn = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const parent = node.parentElement;
+    if (!node.data.trim() || !parent.checkVisibility() || parent.closest('dialog, select, script, style')) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    for (const {left, right, top, bottom} of range.getClientRects()) {
+      const box = {left, right, top, bottom, node, text: node.data.trim()};
+      for (let at = parent; at; at = at.parentElement) {
+        if (getComputedStyle(at).overflow === 'visible') continue;
+        const cut = at.getBoundingClientRect();
+        box.left = Math.max(box.left, cut.left);
+        box.right = Math.min(box.right, cut.right);
+        box.top = Math.max(box.top, cut.top);
+        box.bottom = Math.min(box.bottom, cut.bottom);
+      }
+      if (box.right > box.left && box.bottom > box.top) drawn.push(box);
+    }
+  }
+  const found = [];
+  for (const [i, a] of drawn.entries())
+    for (const b of drawn.slice(i + 1))
+      if (a.node !== b.node && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 3 &&
+          Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3)
+        found.push(`"${a.text}" and "${b.text}"`);
+  return found;
+});
+
+// One page at the sizes of phones, a tablet, a laptop and a large screen: no sideways scrolling, nothing overlapping, axe-core
+// finds nothing serious, and what `check(width)` tests. Leaves a picture of each size beside the packages.
+export async function checkSizes(started, page, name, check) {
+  for (const [width, height] of [[320, 700], [390, 844], [768, 1024], [1280, 900], [1920, 1080]]) {
+    await page.setViewportSize({width, height});
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wider <= 0, `the page is ${wider} pixels wider than its window of ${width}`);
+    assert.deepEqual(await overlaps(page), [], `${width} pixels`);
+    assert.deepEqual(await findings(page, started.axe), [], `${width} pixels`);
+    await check(width);
+    await page.screenshot({path: join(started.pictures, `${name}-${width}.png`)});
+  }
 }
 
 // Runs tests by name, stops the browser, and exits.

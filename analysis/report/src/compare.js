@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The compare page: two sides of runs. The data has the verdicts; the page shows other differences first, then latency
-// on one scale, percentiles, causes as pairs of bars, and episodes.
+// The compare page: two sides of runs. The data has the verdicts; the page shows the percentiles first, as sentences and as a
+// table, then latency on one scale, causes as pairs of bars, episodes, and what else differs.
 
 import {count, duration, percent} from './format.js';
 import {createMap, drawCurves} from './compare_charts.js';
 import {createTheme, readTheme} from './theme.js';
 import {createTooltip, element, markOf} from './dom.js';
-import {bounds, differenceTable, figure, pairedBars, verdicts} from './differences.js';
+import {bounds, differenceTable, figure, pairedBars, sentenceOf, tidy, verdicts} from './differences.js';
 import {lookOfCauses} from './causes.js';
 
 const COMPARE_FORMAT = 1;
@@ -30,12 +30,14 @@ function fillCompareHeader(data) {
     element('div', {class: 'brand'}, 'forktail', element('span', {class: 'muted'}, ` ${data.version}`)),
     element('h1', {}, 'Comparison of two sides'),
     element('dl', {class: 'facts'}, sideFacts('A', data.a), sideFacts('B', data.b)),
-    element('p', {class: `judged verdict-${data.verdict}`}, element('b', {}, `B against A: ${text}. `), data.reason));
-  if (data.changes.length)
-    at('header').append(element('ul', {class: 'changes'}, ...data.changes.map((sentence) => element('li', {}, sentence))));
+    element('p', {class: `judged verdict-${data.verdict}`}, element('b', {}, `B against A: ${text}. `), `${tidy(data.reason)}.`));
+  // The percentiles that matter most first; other changes as the analysis words them.
+  const told = data.percentiles.filter(({a, b}) => a || b).reverse();
+  const others = data.changes.filter((sentence) => !told.some((d) => d.sentence === sentence));
+  at('header').append(element('ul', {class: 'changes'}, ...[...told.map(sentenceOf), ...others.map(tidy)].map((sentence) => element('li', {}, sentence))));
   if (data.notes.length)
     at('header').append(element('section', {class: 'warnings', 'aria-label': 'Warnings'},
-      element('ul', {}, ...data.notes.map((note) => element('li', {}, note)))));
+      element('ul', {}, ...data.notes.map((note) => element('li', {}, tidy(note))))));
 }
 
 function table(label, heads, rows, look = '') {
@@ -45,9 +47,13 @@ function table(label, heads, rows, look = '') {
 
 function factTable(facts) {
   if (!facts.length) return element('p', {class: 'muted'}, 'The recordings show no difference in host, server, configuration or load.');
-  return table('Other differences', ['Group', 'Name', 'A', 'B'], facts.map(({group, name, a, b, matters}) =>
+  const rows = (wanted) => table('Other differences', ['Group', 'Name', 'A', 'B'], wanted.map(({group, name, a, b, matters}) =>
     element('tr', {class: matters ? 'matters' : ''}, element('th', {scope: 'row'}, group, matters ? element('b', {}, ' (matters)') : ''),
       element('td', {}, name), element('td', {class: 'fact'}, a || 'unknown'), element('td', {class: 'fact'}, b || 'unknown'))), 'words');
+  const matter = facts.filter(({matters}) => matters), rest = facts.filter(({matters}) => !matters);
+  return element('div', {}, matter.length ? rows(matter) : '',
+    rest.length ? element('details', {class: 'did', open: !matter.length && rest.length <= 5}, element('summary', {}, `${count(rest.length)} ` +
+      `${rest.length === 1 ? 'difference' : 'differences'} that should not change latencies, or are unknown on one side`), rows(rest)) : '');
 }
 
 function episodeTable(data, looks) {
@@ -67,11 +73,12 @@ function runTable(data) {
   return table('Runs', ['Run', 'Requests', 'Throughput', ...names], [...data.a.runs.map(row('A')), ...data.b.runs.map(row('B'))]);
 }
 
-// The causes with most time in a percentile's change, as text.
+// The causes of the requests near a percentile, as text.
 function percentileCauses(data) {
   const lines = data.percentiles.filter(({causes}) => causes.length).map(({name, causes}) => element('li', {}, `${name}: `,
     causes.slice(0, 3).map(({cause, a_ns: a, b_ns: b}) => `${data.cause_names[cause]} ${duration(a)} → ${duration(b)}`).join(', ')));
-  return lines.length ? element('ul', {class: 'evidence'}, ...lines) : '';
+  return lines.length ? element('div', {}, element('p', {class: 'muted'}, 'Time by cause in the requests near a percentile, A → B:'),
+    element('ul', {class: 'evidence'}, ...lines)) : '';
 }
 
 function startCompare() {
@@ -79,24 +86,27 @@ function startCompare() {
   if (data.format !== COMPARE_FORMAT) throw new Error(`the page's data has format ${data.format}, its script reads ${COMPARE_FORMAT}`);
   const tooltip = createTooltip();
   let theme = readTheme();
-  let maps = [];
+  let maps = [], width = 0;
   fillCompareHeader(data);
 
   function fill() {
     const looks = lookOfCauses(data.cause_names, data.cause_looks, theme.dark);
     const byName = Object.fromEntries(looks.map((look) => [look.name, look]));
-    maps = ['a', 'b'].map((side) => createMap(data, side, () => theme, tooltip));
+    width = at('sections').clientWidth;
+    // A map of a few seconds would be a few blocks.
+    maps = data.seconds / data.column_s < 10 ? [] : ['a', 'b'].map((side) => createMap(data, side, width, () => theme, tooltip));
     const key = element('p', {class: 'curve-key'}, element('span', {class: 'key key-a'}, `A: ${sideName(data.a)}`), element('span', {class: 'key key-b'}, `B: ${sideName(data.b)}`));
     at('sections').replaceChildren(
-      element('h2', {}, 'Other differences'), factTable(data.facts),
-      element('h2', {}, 'Latency on one scale'), key, drawCurves(data, tooltip),
-      element('h3', {}, 'A over time'), maps[0].canvas, element('h3', {}, 'B over time'), maps[1].canvas,
-      element('p', {class: 'muted'}, `Darker: more requests per run. ${data.slow_ns ? `Slow is ${duration(data.slow_ns)} or more on both sides.` : ''}`),
-      element('h2', {}, 'Percentiles'), differenceTable(data.percentiles, data.allowed, 'Percentile'), percentileCauses(data),
+      element('h2', {}, 'Percentiles'), differenceTable(data.percentiles, data.allowed, 'Percentile'),
+      element('p', {class: 'muted'}, `B counts as worse if a percentile is more than ${percent(data.allowed)} higher (--allow).`), percentileCauses(data),
+      element('h2', {}, 'Latency on one scale'), key, drawCurves(data, width, tooltip),
+      ...maps.flatMap(({canvas}, i) => [element('h3', {}, `${'AB'[i]} over time`), canvas]),
+      maps.length ? element('p', {class: 'muted'}, 'Darker: more requests per run.') : '',
       element('h2', {}, 'Throughput, forks, memory'), differenceTable(data.others, data.allowed, 'Figure'),
       element('h2', {}, 'Slow requests’ time by cause'), element('p', {class: 'muted'}, 'Per run. A is hatched, B is solid.'), pairedBars(data.causes, byName),
       element('h2', {}, 'Serving threads’ time by cause'), pairedBars(data.stalled, byName),
       element('h2', {}, 'Episodes by cause'), episodeTable(data, looks),
+      element('h2', {}, 'Other differences'), factTable(data.facts),
       element('h2', {}, 'Runs'), runTable(data));
   }
 
@@ -108,8 +118,9 @@ function startCompare() {
     if (event.key === 'd' && !event.ctrlKey && !event.metaKey && !event.altKey) colours.toggle();
   });
   fill();
-  if (data.advisory) at('header').append(element('p', {class: 'muted'},
-    `One pair of runs: the intervals show the scatter within this pair, and there is no verdict. With more pairs, B may be ${percent(data.allowed)} worse.`));
+  new ResizeObserver(() => {
+    if (at('sections').clientWidth !== width) fill();
+  }).observe(at('sections'));
   document.body.dataset.ready = '1';
 }
 

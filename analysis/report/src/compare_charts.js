@@ -6,7 +6,7 @@ import {count, duration, percent} from './format.js';
 import {durationLabels, linearTicks, logTicks, secondLabels} from './scales.js';
 import {element, svg} from './dom.js';
 
-const WIDTH = 900, HEIGHT = 320, LEFT = 76, RIGHT = 16, TOP = 12, BOTTOM = 34;
+const HEIGHT = 320, LEFT = 66, RIGHT = 16, TOP = 12, BOTTOM = 34; // CSS pixels, as all widths here
 const MAP_HEIGHT = 200;
 
 // The range of latencies, in ns, and the smallest share of requests of either curve.
@@ -33,30 +33,39 @@ export function curveAt(curve, share) {
 }
 
 // Percentiles from left to right; each further nine has the same width.
-export function drawCurves(data, tooltip) {
+export function drawCurves(data, full, tooltip) {
   const {low, high, rarest} = curveRange(data.a.curve, data.b.curve);
-  const width = WIDTH - LEFT - RIGHT, height = HEIGHT - TOP - BOTTOM;
+  const width = full - LEFT - RIGHT, height = HEIGHT - TOP - BOTTOM;
   const nines = Math.max(1, -Math.log10(rarest));
   const x = (share) => LEFT + width * -Math.log10(Math.max(share, rarest)) / nines;
   const y = (ns) => TOP + height * (1 - Math.log(Math.max(ns, low) / low) / Math.log(high / low));
   const path = (curve) => curve.map(([share, ns], i) => `${i ? 'L' : 'M'}${x(share).toFixed(1)} ${y(ns).toFixed(1)}`).join('');
   const marks = [1, 0.5, 0.1, 0.01, 0.001, 1e-4, 1e-5, 1e-6, 1e-7].filter((share) => share >= rarest);
+  // Labels from left to right, without those that would touch the one before.
+  let labelled = -Infinity;
+  const label = (share) => {
+    const last = x(share) > full - RIGHT - 20, middle = x(share) - (last ? 20 : 0);
+    if (middle - labelled < 46) return '';
+    labelled = middle;
+    return svg('text', {x: x(share), y: HEIGHT - 14, 'text-anchor': last ? 'end' : 'middle'}, share === 1 ? 'min' : `p${+(100 * (1 - share)).toFixed(7)}`);
+  };
   const ticks = logTicks(low, high);
   const labels = durationLabels(ticks);
   const cross = svg('line', {class: 'cross', y1: TOP, y2: TOP + height, x1: -9, x2: -9});
-  const slow = data.slow_ns > low && data.slow_ns < high ? [svg('line', {class: 'slow-line', x1: LEFT, x2: WIDTH - RIGHT, y1: y(data.slow_ns), y2: y(data.slow_ns)})] : [];
-  const chart = svg('svg', {class: 'curves', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img',
-    'aria-label': 'Latency by percentile: A dashed, B solid. The table below has the numbers'},
-  ...ticks.flatMap((ns, i) => [svg('line', {class: 'grid', x1: LEFT, x2: WIDTH - RIGHT, y1: y(ns), y2: y(ns)}),
+  const slow = data.slow_ns > low && data.slow_ns < high ? [svg('line', {class: 'slow-line', x1: LEFT, x2: full - RIGHT, y1: y(data.slow_ns), y2: y(data.slow_ns)}),
+    svg('text', {x: LEFT + 6, y: y(data.slow_ns) - 5}, `slow: ${duration(data.slow_ns)} or more`)] : [];
+  const chart = svg('svg', {class: 'curves', viewBox: `0 0 ${full} ${HEIGHT}`, height: HEIGHT, role: 'img',
+    'aria-label': 'Latency by percentile: A dashed, B solid. The table of percentiles has the numbers'},
+  ...ticks.flatMap((ns, i) => [svg('line', {class: 'grid', x1: LEFT, x2: full - RIGHT, y1: y(ns), y2: y(ns)}),
     svg('text', {x: LEFT - 8, y: y(ns) + 4, 'text-anchor': 'end'}, labels[i])]),
   ...marks.flatMap((share) => [svg('line', {class: 'grid', x1: x(share), x2: x(share), y1: TOP, y2: TOP + height}),
-    svg('text', {x: x(share), y: HEIGHT - 14, 'text-anchor': 'middle'}, share === 1 ? 'min' : `p${+(100 * (1 - share)).toFixed(7)}`)]),
+    label(share)]),
   ...slow,
   svg('path', {class: 'curve curve-a', d: path(data.a.curve)}), svg('path', {class: 'curve curve-b', d: path(data.b.curve)}), cross);
   chart.addEventListener('pointermove', (event) => {
     const box = chart.getBoundingClientRect();
-    const at = (event.clientX - box.left) / box.width * WIDTH;
-    if (at < LEFT || at > WIDTH - RIGHT) return tooltip.hide();
+    const at = (event.clientX - box.left) / box.width * full;
+    if (at < LEFT || at > full - RIGHT) return tooltip.hide();
     const share = 10 ** (-(at - LEFT) / width * nines);
     cross.setAttribute('x1', at);
     cross.setAttribute('x2', at);
@@ -83,14 +92,14 @@ export function mapRange(a, b) {
 }
 
 // One side's requests over time. `theme` is read at each drawing.
-export function createMap(data, side, theme, tooltip) {
+export function createMap(data, side, full, theme, tooltip) {
   const {heat} = data[side];
   const {first, last, most} = mapRange(data.a.heat, data.b.heat);
   const rows = last - first + 1, columns = Math.ceil(data.seconds / data.column_s);
   const canvas = element('canvas', {class: 'map', role: 'img', 'aria-label': `Requests of ${side.toUpperCase()} by time and latency`});
-  canvas.width = WIDTH * 2;
+  canvas.width = full * 2;
   canvas.height = MAP_HEIGHT * 2;
-  const left = LEFT * 2, width = (WIDTH - LEFT - RIGHT) * 2, top = 12, height = (MAP_HEIGHT - 28) * 2 - 12;
+  const left = LEFT * 2, width = (full - LEFT - RIGHT) * 2, top = 12, height = (MAP_HEIGHT - 28) * 2 - 12;
   const cells = new Map(heat.map(([column, bin, n]) => [column * 1000 + bin, n]));
   const nsOf = (bin) => 10 ** (bin / data.bins_per_decade);
   const y = (bin) => top + height * (1 - (bin - first) / rows);

@@ -5,7 +5,7 @@
 //   node report_access_test.mjs REPORT_SAMPLE PACKAGES_DIR
 
 import assert from 'node:assert/strict';
-import {findings, run, startBrowser} from '../../browser/harness.mjs';
+import {checkSizes, findings, run, startBrowser} from '../../browser/harness.mjs';
 
 const [sampleProgram, packages] = process.argv.slice(2);
 const started = await startBrowser(packages);
@@ -18,10 +18,13 @@ const tests = {
       const {page, closed} = await open(report, {colorScheme});
       assert.deepEqual(await findings(page, started.axe), [], colorScheme);
       await page.locator('.did summary').first().click();
+      await page.locator('.did .link').first().click();
+      assert.deepEqual(await findings(page, started.axe), [], `${colorScheme}, flame graph`);
+      await page.keyboard.press('Escape');
       await page.keyboard.press('w');
       await page.locator('#search').fill('get');
       await page.waitForFunction(() => forktail.current().find === 'get');
-      await page.locator('.legend-entry[data-cause="fork"]').click();
+      await page.locator('.cause-name[data-name="fork"]').click();
       assert.deepEqual(await findings(page, started.axe), [], `${colorScheme}, opened`);
       await page.locator('#help').click();
       assert.deepEqual(await findings(page, started.axe), [], `${colorScheme}, help`);
@@ -31,16 +34,41 @@ const tests = {
 
   async 'every cause has a name next to its colour, and a mark'() {
     const {page, closed} = await open(report);
-    for (const entry of await page.locator('.legend-entry[data-cause], .episode-cause, .cause-name').all()) {
+    for (const entry of await page.locator('.episode-cause, .cause-name').all()) {
       assert.match(await entry.textContent(), /[a-z]{3}/);
-      assert.match(await entry.locator('.mark').getAttribute('class'), /mark-(circle|square|triangle|diamond|cross)/);
+      const mark = await entry.locator('.mark use').getAttribute('href');
+      assert.equal(await page.locator(`defs path${mark}`).count(), 1, mark);
     }
+    await closed();
+  },
+
+  async 'fits phones and large screens, the causes first'() {
+    const {page, closed} = await open(report);
+    await checkSizes(started, page, 'report', async (width) => {
+      const [heading, last] = await Promise.all(['#causes', '#causes tbody tr:nth-child(6)'].map((part) => page.locator(part).boundingBox()));
+      assert.ok(last.y + last.height < 1280, `the fifth cause ends at ${last.y + last.height} in ${width} pixels`);
+      for (const part of ['.episodes', '.timeline']) {
+        const box = await page.locator(part).boundingBox();
+        assert.ok(box.y > last.y && heading.y < box.y, `${part} comes before the causes in ${width} pixels`);
+      }
+      assert.match(await page.locator('.tiles').textContent(), /p99\.9 without fork/);
+    });
+    await closed();
+  },
+
+  async 'without a script the answer, the figures, the causes and the worst episodes are there'() {
+    const {page, closed} = await open(report, {javaScriptEnabled: false, ready: null, viewport: {width: 390, height: 844}});
+    const text = await page.locator('body').innerText();
+    for (const wanted of [/fork\(\) .* of the slow requests' time \(fork\)\. Without forks p99\.9 would be/, /p99\.9 without fork\s+[\d.]+ ms −\d+ %/,
+      /fork\s+\d[\d.]* %/, /The worst episodes/, /a sentence about what the kernel did/, /need JavaScript/])
+      assert.match(text, wanted);
+    for (const selector of ['#charts', '#finder', '#zoom-in', '.keys']) assert.equal(await page.locator(selector).isVisible(), false, selector);
     await closed();
   },
 
   async 'screen readers announce what is found and where'() {
     const {page, closed} = await open(report);
-    for (const role of ['search', 'main', 'complementary', 'banner']) assert.equal(await page.getByRole(role).count(), 1, role);
+    for (const role of ['search', 'main', 'banner']) assert.equal(await page.getByRole(role).count(), 1, role);
     assert.equal(await page.getByRole('searchbox').getAttribute('aria-describedby'), 'search-said');
     assert.equal(await page.locator('#search-said').getAttribute('role'), 'status');
     await page.keyboard.press('w');

@@ -25,11 +25,26 @@ const tests = {
     assert.ok(Number(counts.spans) > 5000, `spans ${counts.spans}`);
     assert.ok(Number(counts.lanes) >= 6, `lanes ${counts.lanes}`);
     assert.equal(await page.locator('.episode-list > li').count(), Number(counts.episodes));
+    assert.equal(await page.locator('.episodes .more').isVisible(), false);
     const fork = hex(await page.evaluate(() => forktail.looks()[forktail.run.cause_names.indexOf('fork')].colour));
     const latency = await shot(page, '#latency'), lanes = await shot(page, '#lanes');
     assert.ok(latency.size > 20, 'the latency chart is blank');
     assert.ok(latency.get(fork) > 50, 'no slow request is drawn in its cause\'s colour');
     assert.ok(lanes.size > 10, 'the lanes are blank');
+    await closed();
+  },
+
+  async 'shows five of many episodes until asked for all'() {
+    const {page, closed} = await open(makeReport('many', 10, 5000, 1000, 1000, 'many'));
+    const shown = page.locator('.episode-list > li'), more = page.locator('.episodes .more');
+    assert.equal(await shown.count(), 5);
+    assert.equal(await more.textContent(), 'show all 15');
+    await more.click();
+    assert.equal(await shown.count(), 15);
+    await more.click();
+    assert.equal(await shown.count(), 5);
+    for (let i = 0; i < 6; i++) await page.keyboard.press('n'); // the sixth one is not among them
+    assert.equal(await page.locator('.episode-list > li.selected .badge').textContent(), '6');
     await closed();
   },
 
@@ -56,7 +71,21 @@ const tests = {
     assert.ok(Math.abs(moved.min - dragged.min - 3.75) < 0.2, JSON.stringify(moved));
     assert.ok(Math.abs(moved.max - moved.min - (dragged.max - dragged.min)) < 1e-6);
 
+    // The wheel scrolls the page. With ctrl, or after a click, it zooms.
+    await page.mouse.wheel(0, 120);
+    await page.waitForFunction(() => scrollY > 0);
+    assert.deepEqual(await view(), moved);
+    await page.mouse.wheel(0, -120);
+    await page.waitForFunction(() => scrollY === 0);
+    await page.mouse.click(box.x + 20, box.y + 200);
+    await settled(page, () => page.mouse.wheel(0, 200));
+    assert.ok((await view()).max - (await view()).min > 1.2 * (moved.max - moved.min));
+    await page.mouse.move(box.x + 20, box.y - 40);
+    await page.mouse.move(box.x + 0.3 * box.width, box.y + 150);
+    await settled(page, () => page.evaluate(({min, max}) => forktail.view.set(min, max), moved));
+    await page.keyboard.down('Control');
     await settled(page, () => page.mouse.wheel(0, -200));
+    await page.keyboard.up('Control');
     const wheeled = await view();
     assert.ok(wheeled.max - wheeled.min < 0.8 * (moved.max - moved.min), JSON.stringify(wheeled));
 
@@ -88,11 +117,11 @@ const tests = {
     const colour = (name) => page.evaluate((n) => forktail.looks()[forktail.run.cause_names.indexOf(n)].colour, name);
     const fork = hex(await colour('fork')), write = hex(await colour('file-write'));
     assert.ok((await shot(page, '#latency')).get(write) > 20);
-    await page.locator('.legend-entry[data-cause="fork"]').click();
+    await page.locator('.cause-name[data-name="fork"]').click();
     let latency = await shot(page, '#latency .u-wrap');
     assert.equal(latency.get(write), undefined);
     assert.ok(latency.get(fork) > 20);
-    assert.equal(await page.locator('.legend-entry[data-cause="fork"]').getAttribute('aria-pressed'), 'true');
+    assert.equal(await page.locator('.cause-name[data-name="fork"]').getAttribute('aria-pressed'), 'true');
     assert.ok(await page.locator('.episode-list > li').count() < await page.evaluate(() => forktail.run.episodes.length));
     await page.keyboard.press('Escape');
     latency = await shot(page, '#latency .u-wrap');

@@ -137,31 +137,59 @@ const tests = {
   async 'a lane and every episode show what the server was doing'() {
     const {page, closed} = await open(report);
     assert.equal(await page.evaluate(() => forktail.run.lanes.filter(({kind}) => kind === 'activity').length), 1);
+    await page.locator('.lane-name', {hasText: 'on-CPU time'}).scrollIntoViewIfNeeded();
     const lane = await page.locator('.lane-name', {hasText: 'on-CPU time'}).boundingBox();
     const over = await page.locator('#lanes .u-over').boundingBox();
     await page.mouse.move(over.x + over.width / 2, lane.y + lane.height / 2);
     assert.match(await page.locator('.tooltip').textContent(), /on-CPU time.*command\/GET/s);
     const details = page.locator('.episode-list > li').first().locator('.did');
     await details.locator('summary').click();
-    const frames = details.locator('.frame');
+    await details.locator('.link').click();
+    const graph = page.locator('.flame'), frames = graph.locator('.frame');
     await frames.first().waitFor();
     const names = await frames.allTextContents();
     for (const wanted of ['main', 'call', 'dictFind', 'clear_page_erms [k]'])
       assert.ok(names.includes(wanted), `${wanted} is no frame: ${names}`);
-    // A click makes a frame the whole, a second click restores the rest.
-    await details.locator('.frame', {hasText: 'getCommand'}).click();
-    assert.ok(!(await frames.allTextContents()).includes('main'));
-    await details.locator('.frame', {hasText: 'getCommand'}).click();
-    assert.ok((await frames.allTextContents()).includes('main'));
+    // Wide enough to be read; a click makes a frame as wide as its callers, which stay below it.
+    const width = async (name) => (await graph.locator('.frame', {hasText: name}).boundingBox()).width;
+    const whole = await width('main'), before = await width('getCommand');
+    assert.ok(whole > 1200, `${whole} pixels`);
+    await graph.locator('.frame', {hasText: 'getCommand'}).click();
+    assert.ok(before < 0.9 * whole && Math.abs(await width('getCommand') - whole) < 1 && Math.abs(await width('main') - whole) < 1);
+    assert.equal(await graph.locator('.frame', {hasText: 'setCommand'}).count(), 0);
+    assert.match(await page.locator('.flame-pointed').textContent(), /^getCommand: \d+ samples, \d+ %/);
+    await page.getByRole('button', {name: 'Show all frames'}).click();
+    assert.equal(await graph.locator('.frame', {hasText: 'setCommand'}).count(), 1);
+    await graph.locator('.frame', {hasText: 'dictFind'}).hover();
+    assert.match(await page.locator('.tooltip').textContent(), /dictFind\d+ samples, \d+ %, approximately/);
+    await page.keyboard.press('Escape');
+    assert.equal(await graph.isVisible(), false);
     assert.match(await details.locator('.activities').textContent(), /command\/GET 80 %/);
     assert.match(await page.locator('#activities').textContent(), /command\/KEYS/);
+    await closed();
+  },
+
+  async 'n goes to the next worst episode, p back, in the order of the list'() {
+    const {page, closed} = await open(report);
+    const numbers = [];
+    for (const key of ['n', 'n', 'n', 'p']) {
+      await settled(page, () => page.keyboard.press(key));
+      numbers.push(await page.evaluate(() => forktail.current().episode));
+    }
+    assert.deepEqual(numbers, [1, 2, 3, 2]);
+    await page.locator('.episodes select').selectOption('time');
+    await page.locator('#charts').focus();
+    await settled(page, () => page.keyboard.press('p'));
+    const {start, all} = await page.evaluate(() => ({start: forktail.run.episodes[forktail.run.ranking[forktail.current().episode - 1]].start_s,
+      all: forktail.run.episodes.map((e) => e.start_s)}));
+    assert.ok(start < all[3], 'the former episode by time');
     await closed();
   },
 
   async 'an address restores the view'() {
     const {page, view, closed} = await open(report);
     await settled(page, () => page.locator('.episode').first().click());
-    await page.locator('.legend-entry[data-cause="fork"]').click();
+    await page.locator('.cause-name[data-name="fork"]').click();
     await page.locator('#search').fill('set');
     await page.waitForFunction(() => forktail.current().find === 'set');
     await page.evaluate(() => forktail.open(forktail.marks.worst(forktail.view.min, forktail.view.max)));

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {test} from 'node:test';
 import {inkOn, lookOfCauses} from '../../../../analysis/report/src/causes.js';
+import {pathOf, shapes} from '../../../../analysis/report/src/shapes.js';
 
 // The rows of the analysis' table, as in the page's data.
 const source = readFileSync(new URL('../../../../analysis/timeline/include/analysis/causes.def', import.meta.url), 'utf8');
@@ -36,9 +37,16 @@ test('each cause has a meaning, a mark and a unique colour', () => {
   for (const dark of [false, true]) {
     const looks = looksOf(names, dark);
     for (const look of looks) assert.notEqual(look.meaning, '', `${look.name} has no meaning`);
-    for (const look of looks) assert.ok(look.mark, `${look.name} has no mark`);
+    for (const look of looks) assert.ok(shapes[look.family], `${look.name} has no mark`);
     assert.equal(new Set(looks.map((look) => look.colour)).size, looks.length);
   }
+});
+
+test('families have different marks, and causes that a reader must not mix up are of different families', () => {
+  assert.equal(new Set(Object.values(shapes).map(pathOf)).size, Object.keys(shapes).length);
+  const look = (name) => looksOf([name], false)[0].family;
+  assert.equal(new Set(['unknown', 'client-late', 'network', 'server-busy', 'run-queue'].map(look)).size, 5);
+  assert.equal(pathOf([[0, -1, 2.5, 3]]), 'M0 -1L2.5 3Z');
 });
 
 test('the causes that matter most stand out from the page', () => {
