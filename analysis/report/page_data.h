@@ -450,8 +450,8 @@ std::vector<MetricChart> CollectMetrics(const Run &run, const ReportClock &clock
 // The parts that need no script. `Escaped`: text of a run as HTML.
 using Fact = std::pair<std::string, std::string>; // label, text
 std::string Escaped(const std::string &text);
-std::string HeaderHtml(const Explanation &explanation, const std::string &title, const std::vector<Fact> &facts,
-		       const std::vector<std::string> &warnings);
+std::string HeaderHtml(const Explanation &explanation, const std::string &title,
+		       const std::vector<Fact> &facts, const std::vector<std::string> &warnings);
 std::string CausesHtml(const Explanation &explanation);
 std::string EpisodesHtml(const Explanation &explanation);
 

@@ -437,8 +437,9 @@ ReportParts PartsOf(const Explanation &e, Reading *reading, ReportArrays *arrays
 	AddMetrics(e.run, clock, &page, arrays);
 	page["arrays"] = arrays->table;
 	const std::string title = TitleOf(e.run);
-	return {Escaped(title), HeaderHtml(e, title, FactsOf(e, clock), WarningsOf(e, lanes.threads_left_out)),
-		CausesHtml(e), EpisodesHtml(e), std::move(page)};
+	return {Escaped(title),
+		HeaderHtml(e, title, FactsOf(e, clock), WarningsOf(e, lanes.threads_left_out)), CausesHtml(e),
+		EpisodesHtml(e), std::move(page)};
 }
 
 } // namespace
@@ -449,9 +450,11 @@ bool WriteReport(const Explanation &explanation, Reading *reading, const std::st
 	ReportArrays arrays;
 	const ReportParts parts = PartsOf(explanation, reading, &arrays);
 	return WritePage({ft_report_template, ft_report_template_size()},
-			 {{"@TITLE@", parts.title}, {"@HEADER@", parts.header}, {"@CAUSES@", parts.causes}, {"@EPISODES@", parts.episodes}},
-			 parts.run,
-			 arrays, explanation.run.shared_mode, path, error);
+			 {{"@TITLE@", parts.title},
+			  {"@HEADER@", parts.header},
+			  {"@CAUSES@", parts.causes},
+			  {"@EPISODES@", parts.episodes}},
+			 parts.run, arrays, explanation.run.shared_mode, path, error);
 }
 
 // Names in a run are untrusted text. Inside a script element an HTML parser only reacts to "</script" and

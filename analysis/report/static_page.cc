@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The parts of a report page that are readable without a script: the answer, the figures, the run, the causes, and the
-// worst episodes.
-// CI servers, mail and file viewers show pages without running their scripts. With a script, src/ adds colours for
-// the dark and what a click does. The page's policy forbids style attributes, so marks and bars are SVG.
+// The parts of a report page that are readable without a script: the answer, the figures, the run, the
+// causes, and the worst episodes. CI servers, mail and file viewers show pages without running their scripts.
+// With a script, src/ adds colours for the dark and what a click does. The page's policy forbids style
+// attributes, so marks and bars are SVG.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -57,33 +57,36 @@ std::string Time(uint64_t ns)
 std::string Mark(Cause cause)
 {
 	const LaneCauseLook look = LaneCauseLookOf(Index(cause));
-	return std::string("<svg class=\"mark\" viewBox=\"-10 -10 20 20\" aria-hidden=\"true\" data-cause=\"") +
-	       std::to_string(Index(cause)) + "\" fill=\"" + look.light + "\"><use href=\"#mark-" + look.family +
-	       "\"/></svg>";
+	return std::string(
+		   "<svg class=\"mark\" viewBox=\"-10 -10 20 20\" aria-hidden=\"true\" data-cause=\"") +
+	       std::to_string(Index(cause)) + "\" fill=\"" + look.light + "\"><use href=\"#mark-" +
+	       look.family + "\"/></svg>";
 }
 
 std::string Bar(Cause cause, double share)
 {
-	return std::string("<svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\""
+	return std::string("<svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" "
+			   "aria-hidden=\"true\""
 			   " data-cause=\"") +
 	       std::to_string(Index(cause)) + "\" fill=\"" + LaneCauseLookOf(Index(cause)).light +
-	       "\"><rect width=\"" + std::to_string(100 * std::clamp(share, 0.0, 1.0)) + "\" height=\"8\"/></svg>";
+	       "\"><rect width=\"" + std::to_string(100 * std::clamp(share, 0.0, 1.0)) +
+	       "\" height=\"8\"/></svg>";
 }
 
 std::string Tile(const std::string &name, const std::string &value, const char *look = "tile")
 {
-	return std::string("<div class=\"") + look + "\"><span class=\"muted\">" + name + "</span><b>" + value +
-	       "</b></div>\n";
+	return std::string("<div class=\"") + look + "\"><span class=\"muted\">" + name + "</span><b>" +
+	       value + "</b></div>\n";
 }
 
 // How much lower: "−70 %"; "" if hardly.
 std::string Gain(uint64_t without, uint64_t measured)
 {
-	const double gain =
-	    measured ? 1 - static_cast<double>(without) / static_cast<double>(measured) : 0;
+	const double gain = measured ? 1 - static_cast<double>(without) / static_cast<double>(measured) : 0;
 	if (gain < 0.01)
 		return "";
-	return " <span class=\"gain\">\u2212" + std::to_string(static_cast<int>(100 * gain + 0.5)) + " %</span>";
+	return " <span class=\"gain\">\u2212" + std::to_string(static_cast<int>(100 * gain + 0.5)) +
+	       " %</span>";
 }
 
 // A percentile without the causes that the answer names.
@@ -92,10 +95,14 @@ std::string WithoutTile(const Explanation &e, const std::vector<Cause> &causes, 
 	std::string marks, names;
 	for (size_t i = 0; i < causes.size(); i++) {
 		marks += Mark(causes[i]);
-		names += (i == 0 ? "" : i + 1 < causes.size() ? ", " : " and ") + std::string(CauseName(causes[i]));
+		names += (i == 0		  ? ""
+			  : i + 1 < causes.size() ? ", "
+						  : " and ") +
+			 std::string(CauseName(causes[i]));
 	}
 	return Tile(marks + e.lead.figure->name + " without " + names,
-		    Time(without_ns) + Gain(without_ns, e.blame.latencies.*e.lead.figure->value), "tile without");
+		    Time(without_ns) + Gain(without_ns, e.blame.latencies.*e.lead.figure->value),
+		    "tile without");
 }
 
 std::string TilesHtml(const Explanation &e)
@@ -123,8 +130,9 @@ std::string SlowText(const Explanation &e)
 	const char *one = b.from_iterations ? "event-loop iteration" : "request";
 	if (b.slow_count == 0)
 		return std::string("No ") + one + " was slow.";
-	return common::Plural(b.slow_count, one, (std::string(one) + "s").c_str()) + " took " + Time(b.threshold_ns) +
-	       " or more, in " + common::Plural(e.episodes.size(), "episode", "episodes") + "; " +
+	return common::Plural(b.slow_count, one, (std::string(one) + "s").c_str()) + " took " +
+	       Time(b.threshold_ns) + " or more, in " +
+	       common::Plural(e.episodes.size(), "episode", "episodes") + "; " +
 	       common::FormatPercent(1 - b.RowOf(Cause::Unknown).share) + " of their time has a known cause.";
 }
 
@@ -136,7 +144,8 @@ std::string WarningsHtml(const std::vector<std::string> &warnings)
 	for (size_t i = 0; i < warnings.size(); i++) {
 		if (i == kWarningsShown)
 			out += "</ul><details><summary>" +
-			       common::Plural(warnings.size() - i, "more note", "more notes") + "</summary><ul>\n";
+			       common::Plural(warnings.size() - i, "more note", "more notes") +
+			       "</summary><ul>\n";
 		out += "<li>" + Escaped(warnings[i]) + "</li>\n";
 	}
 	return out + (warnings.size() > kWarningsShown ? "</ul></details></section>\n" : "</ul></section>\n");
@@ -163,8 +172,8 @@ std::string HeaderHtml(const Explanation &e, const std::string &title, const std
 	return "<div class=\"brand\">forktail <span class=\"muted\">" FORKTAIL_VERSION "</span></div>\n<h1>" +
 	       Escaped(title) + "</h1>\n<p class=\"answer\">" +
 	       (answer.causes.empty() ? "" : Mark(answer.causes[0]) + " ") + Escaped(answer.text) + "</p>\n" +
-	       TilesHtml(e) + "<p class=\"slow\">" + Escaped(SlowText(e)) + "</p>\n" + WarningsHtml(warnings) +
-	       FactsHtml(facts);
+	       TilesHtml(e) + "<p class=\"slow\">" + Escaped(SlowText(e)) + "</p>\n" +
+	       WarningsHtml(warnings) + FactsHtml(facts);
 }
 
 std::string CausesHtml(const Explanation &e)
@@ -173,15 +182,18 @@ std::string CausesHtml(const Explanation &e)
 	if (b.causes.empty())
 		return "";
 	const std::string unit = b.from_iterations ? "iterations" : "requests";
-	std::string head = "<th scope=\"col\">Cause</th><th scope=\"col\">Share</th><th scope=\"col\" class=\"room\">Time"
-			   "</th><th scope=\"col\" class=\"wide\">Slow " +
-			   unit + "</th><th scope=\"col\" class=\"wide\">Queued</th>";
-	std::string measured = "<th scope=\"row\">measured</th><td></td><td class=\"room\">" + Time(b.slow_ns) +
-			       "</td><td class=\"wide\">" + common::FormatCount(b.slow_count) +
-			       "</td><td class=\"wide\"></td>";
+	std::string head =
+	    "<th scope=\"col\">Cause</th><th scope=\"col\">Share</th><th scope=\"col\" class=\"room\">Time"
+	    "</th><th scope=\"col\" class=\"wide\">Slow " +
+	    unit + "</th><th scope=\"col\" class=\"wide\">Queued</th>";
+	std::string measured = "<th scope=\"row\">measured</th><td></td><td class=\"room\">" +
+			       Time(b.slow_ns) + "</td><td class=\"wide\">" +
+			       common::FormatCount(b.slow_count) + "</td><td class=\"wide\"></td>";
 	// On a phone there is room for one percentile.
 	auto look = [](const NamedLatency &n) {
-		return std::string(n.value == &Latencies::p99_9 ? "" : n.value == &Latencies::max ? " class=\"room\"" : " class=\"wide\"");
+		return std::string(n.value == &Latencies::p99_9 ? ""
+				   : n.value == &Latencies::max ? " class=\"room\""
+								: " class=\"wide\"");
 	};
 	for (const NamedLatency &n : kLatencies) {
 		if (n.percentile < kLowestWithout)
@@ -190,25 +202,31 @@ std::string CausesHtml(const Explanation &e)
 		measured += "<td" + look(n) + ">" + Time(b.latencies.*n.value) + "</td>";
 	}
 	std::string out = "<table id=\"causes\"><thead><tr>" + head +
-			  "<th scope=\"col\" class=\"meaning\">What it is</th></tr></thead>\n<tbody><tr class=\"measured\">" +
+			  "<th scope=\"col\" class=\"meaning\">What it is</th></tr></thead>\n<tbody><tr "
+			  "class=\"measured\">" +
 			  measured + "<td class=\"meaning\"></td></tr>\n";
 	for (const CauseRow &row : b.causes) {
 		const char *name = CauseName(row.cause), *meaning = InfoOf(row.cause).meaning;
 		const uint64_t time_ns = row.total_ns();
-		out += std::string("<tr><th scope=\"row\"><button type=\"button\" class=\"cause-name\" data-name=\"") + name +
-		       "\" title=\"" + Escaped(meaning) + "\">" + Mark(row.cause) + name + "</button></th><td class=\"share\">" +
-		       Bar(row.cause, row.share) + common::FormatPercent(row.share) + "</td><td class=\"room\">" +
-		       Time(time_ns) + "</td><td class=\"wide\">" + common::FormatCount(row.requests) +
-		       "</td><td class=\"wide\">" +
-		       (time_ns ? common::FormatPercent(static_cast<double>(row.queued_ns) / static_cast<double>(time_ns))
-				: "\u2013") +
-		       "</td>";
+		out +=
+		    std::string(
+			"<tr><th scope=\"row\"><button type=\"button\" class=\"cause-name\" data-name=\"") +
+		    name + "\" title=\"" + Escaped(meaning) + "\">" + Mark(row.cause) + name +
+		    "</button></th><td class=\"share\">" + Bar(row.cause, row.share) +
+		    common::FormatPercent(row.share) + "</td><td class=\"room\">" + Time(time_ns) +
+		    "</td><td class=\"wide\">" + common::FormatCount(row.requests) +
+		    "</td><td class=\"wide\">" +
+		    (time_ns ? common::FormatPercent(static_cast<double>(row.queued_ns) /
+						     static_cast<double>(time_ns))
+			     : "\u2013") +
+		    "</td>";
 		for (const NamedLatency &n : kLatencies)
 			if (n.percentile >= kLowestWithout)
 				out += "<td" + look(n) + ">" +
-				       (row.cause == Cause::Unknown ? "\u2013"
-								    : Time(row.without.*n.value) +
-									  Gain(row.without.*n.value, b.latencies.*n.value)) +
+				       (row.cause == Cause::Unknown
+					    ? "\u2013"
+					    : Time(row.without.*n.value) +
+						  Gain(row.without.*n.value, b.latencies.*n.value)) +
 				       "</td>";
 		out += "<td class=\"meaning\">" + Escaped(meaning) + "</td></tr>\n";
 	}

@@ -126,8 +126,8 @@ TEST_CASE("the answer, the figures, the causes and the worst episodes need no sc
 	auto has = [&](const std::string &text) { return shown.find(text) != std::string::npos; };
 	CHECK(has(Escaped(AnswerText(e)) + "</p>"));
 	REQUIRE(e.lead.without_ns);
-	CHECK(has(std::string(e.lead.figure->name) + " without " + CauseName(e.lead.causes[0]) + "</span><b>" +
-		  forktail::common::FormatDuration(e.lead.without_ns)));
+	CHECK(has(std::string(e.lead.figure->name) + " without " + CauseName(e.lead.causes[0]) +
+		  "</span><b>" + forktail::common::FormatDuration(e.lead.without_ns)));
 	CHECK(Count(shown, "class=\"cause-name\"") == e.blame.causes.size());
 	for (const CauseRow &row : e.blame.causes)
 		CHECK(has("data-name=\"" + std::string(CauseName(row.cause)) + '"'));
