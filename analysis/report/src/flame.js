@@ -81,7 +81,7 @@ export function createFlame(context, run) {
     const legible = (to - from) * host.clientWidth >= LEGIBLE;
     const made = element('button', {
       type: 'button',
-      class: `frame${node.kernel ? ' frame-kernel' : ''}${node === whole ? ' frame-all' : ''}`,
+      class: `frame${legible ? '' : ' frame-narrow'}${node.kernel ? ' frame-kernel' : ''}${node === whole ? ' frame-all' : ''}`,
       'aria-label': `${name}, ${figures}`,
       onclick: () => draw(node === root ? node.parent ?? whole : node),
       onfocus: () => { pointed.textContent = `${name}: ${figures}`; },
@@ -112,9 +112,11 @@ export function createFlame(context, run) {
   return {
     open(title, ranges) {
       whole = buildFlame(run, ranges);
-      dialog.fill(title, pointed, back, element('div', {class: 'flame-scroll', tabindex: '0', role: 'region', 'aria-label': 'Flame graph'}, host));
+      const scroll = element('div', {class: 'flame-scroll', tabindex: '0', role: 'region', 'aria-label': 'Flame graph'}, host);
+      dialog.fill(title, pointed, back, scroll);
       dialog.show();
       draw(whole);
+      scroll.scrollTop = scroll.scrollHeight; // the callers first
     },
   };
 }
