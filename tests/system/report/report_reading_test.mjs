@@ -152,10 +152,10 @@ const tests = {
       assert.ok(names.includes(wanted), `${wanted} is no frame: ${names}`);
     // Wide enough to be read; a click makes a frame as wide as its callers, which stay below it.
     const width = async (name) => (await graph.locator('.frame', {hasText: name}).boundingBox()).width;
-    const whole = await width('main'), before = await width('getCommand');
+    const whole = await width('processCommand'), before = await width('getCommand');
     assert.ok(whole > 1200, `${whole} pixels`);
     await graph.locator('.frame', {hasText: 'getCommand'}).click();
-    assert.ok(before < 0.9 * whole && Math.abs(await width('getCommand') - whole) < 1 && Math.abs(await width('main') - whole) < 1);
+    assert.ok(before < 0.9 * whole && Math.abs(await width('getCommand') - whole) < 1 && Math.abs(await width('processCommand') - whole) < 1);
     assert.equal(await graph.locator('.frame', {hasText: 'setCommand'}).count(), 0);
     assert.match(await page.locator('.flame-pointed').textContent(), /^getCommand: \d+ samples, \d+ %/);
     await page.getByRole('button', {name: 'Show all frames'}).click();
