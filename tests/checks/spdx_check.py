@@ -26,10 +26,10 @@ def wrong(document):
 
 
 def main(source, programs):
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as licences:
         for name in NAMES:
             os.symlink(os.path.join(programs, name), os.path.join(directory, name))
-        output = subprocess.run([os.path.join(source, 'script/spdx'), '1.0.0', '1700000000', directory], stdout=subprocess.PIPE, check=True).stdout
+        output = subprocess.run([os.path.join(source, 'script/spdx'), '1.0.0', '1700000000', directory, licences], stdout=subprocess.PIPE, check=True).stdout
     document = json.loads(output)
     found = wrong(document)
     if sorted(f['fileName'] for f in document['files']) != sorted('./' + name for name in NAMES):
