@@ -37,8 +37,8 @@ std::string ChosenPython()
 	return chosen ? chosen : "";
 }
 
-// Those that are not known to be too old. Distributions whose python3 is older have python3.11 or later
-// beside it. The file's name has the version; __main__.py checks it where it has not.
+// Those that are not known to be too old. Distributions whose python3 is older have python3.11 or later as
+// well. The version is in the file's name; else __main__.py checks it.
 std::vector<std::string> UsualPythons()
 {
 	std::vector<std::string> pythons;

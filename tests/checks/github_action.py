@@ -42,7 +42,7 @@ def run(action, directory, given):
             continue
         path = open(environment['GITHUB_PATH']).read().split() if os.path.exists(environment['GITHUB_PATH']) else []
         values = {name: re.sub(r'\$\{\{ inputs\.(\w+) \}\}', lambda m: inputs[m[1]], text) for name, text in step.get('env', {}).items()}
-        assert '${{' not in step['run'], 'an input in a script is code of whoever sets it'
+        assert '${{' not in step['run'], 'an input inside a script would run as code'
         done = subprocess.run(['bash', '--noprofile', '--norc', '-eo', 'pipefail', '-c', step['run']], cwd=directory, check=False,
                               env={**environment, **values, 'PATH': ':'.join([*path, os.environ['PATH']])}, capture_output=True)
         if done.returncode:

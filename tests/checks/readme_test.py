@@ -156,6 +156,7 @@ def run_block(commands):
 def missing(command):
     """Why this machine cannot run the command, or ""."""
     for word, needed, why in ((" fleet ", TREE / "build-spark/made", "build-spark/ is missing (script/spark makes it)"),
+                              (" fleet ", "/usr/local/bin/forktail-parquet", "there is no forktail-parquet to export its data"),
                               (" hosts ", "/usr/local/bin/forktail-rank", "forktail was built without Open MPI"),
                               (" sql ", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)"),
                               (".parquet", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)")):
