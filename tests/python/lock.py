@@ -3,7 +3,8 @@
 """Writes requirements.lock: what requirements.txt needs, directly and indirectly, with the SHA-256 of each wheel for the Pythons of
 the distributions that build forktail, so that pip installs the same files as the author's (script/python).
 
-    lock.py PYTHON    with this Python's pip; run it after a change of requirements.txt
+    lock.py PYTHON     with this Python's pip; run it after a change of requirements.txt
+    lock.py --check    exit status 1 if requirements.txt has a version that the lock has not
 """
 import json
 import subprocess
@@ -23,6 +24,14 @@ def report(python, version, machine, words):
                           stdout=subprocess.PIPE, check=True)
     for item in json.loads(done.stdout)["install"]:
         yield item["metadata"]["name"].lower().replace("_", "-"), item["metadata"]["version"], item["download_info"]["archive_info"]["hashes"]["sha256"]
+
+
+def check():
+    locked = (HERE / "requirements.lock").read_text(encoding="utf-8")
+    pins = [line.split(";")[0].strip() for line in (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines() if "==" in line]
+    missing = [pin for pin in pins if f"\n{pin} \\\n    --hash" not in locked]
+    print(*[f"{pin} is not in requirements.lock. Run tests/python/lock.py" for pin in missing], sep="\n")
+    return 1 if missing else 0
 
 
 def main(python):
@@ -45,4 +54,4 @@ def main(python):
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    sys.exit(check() if sys.argv[1] == "--check" else main(sys.argv[1]))
