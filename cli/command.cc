@@ -143,7 +143,9 @@ std::filesystem::path Tree()
 	std::error_code ec;
 	const std::filesystem::path above = OwnDirectory().parent_path(),
 				    link = above / "share/forktail/tree";
-	return std::filesystem::exists(link, ec) ? link : above.parent_path();
+	if (std::filesystem::exists(link, ec))
+		return link;
+	return std::filesystem::exists(above / "CMakeCache.txt", ec) ? above.parent_path() : "";
 }
 
 int RunProgram(const char *program, const char *first, int argc, char **argv)

@@ -47,7 +47,8 @@ bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options);
 bool Explain(const std::string &run, analysis::ExplainOptions options, analysis::Reading *reading,
 	     analysis::Explanation *explanation, std::string *error, int *status);
 
-// The source tree, with build-python/ and build-spark/, or the link to it that script/install creates.
+// The source tree, with build-python/ and build-spark/, or the link to it that script/install creates. "":
+// this program is neither in its build directory nor installed from there.
 std::filesystem::path Tree();
 // Directory of this program.
 std::filesystem::path OwnDirectory();

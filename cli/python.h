@@ -19,8 +19,8 @@ namespace forktail::cli
 //
 // The Python is the first with the modules of: $FORKTAIL_PYTHON (if set, no other); the source tree's
 // build-python/ and build-spark/; forktail-python, which the wheel installs, on PATH; the one in
-// /opt/forktail; /usr/bin/python3; python3 on PATH. Without modules it is $FORKTAIL_PYTHON, /usr/bin/python3,
-// or python3 on PATH.
+// /opt/forktail; /usr/bin/python3; python3 on PATH; python3.14 to python3.11 on PATH. Without modules it is
+// $FORKTAIL_PYTHON, /usr/bin/python3, python3, or python3.14 to python3.11 on PATH.
 int RunPython(const std::string &command, const std::vector<std::string> &modules, int argc, char **argv);
 
 } // namespace forktail::cli

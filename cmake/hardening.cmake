@@ -13,7 +13,7 @@ endif()
 add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
 # It requires optimization, and AddressSanitizer checks the same calls more closely.
 if(NOT FORKTAIL_SANITIZE AND NOT FORKTAIL_FUZZ)
-  add_compile_options($<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+  add_compile_options($<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE> $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=3>)
 endif()
 
 # Without optimization: for code that is slow to compile and runs once.

@@ -18,7 +18,8 @@ if interrupt == signal.default_int_handler:
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 if sys.version_info < (3, 11):  # noqa: UP036 # before the package, which is newer Python
-    print("forktail: " + sys.executable + " is older than Python 3.11. Run: apt-get install python3", file=sys.stderr)
+    how = "Install Python 3.11 or later, and set $FORKTAIL_PYTHON to its path"
+    print("forktail: " + sys.executable + " is older than Python 3.11. " + how, file=sys.stderr)
     sys.exit(3)
 
 from forktail.failure import CANNOT, Failure, die_of  # noqa: E402

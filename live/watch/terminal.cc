@@ -13,6 +13,8 @@
 #include <term.h>
 #include <unistd.h>
 
+#include "terminfo.h"
+
 #undef columns
 #undef lines
 
@@ -24,6 +26,30 @@ namespace
 
 constexpr short kAlarmPair = 1, kFirstCause = 2;
 constexpr int kEscapeMs = 25; // how long after ESC the rest of a key code may arrive
+
+// Whether a terminal that the host does not know is one that understands xterm's sequences.
+bool LikeXterm(const std::string &name)
+{
+	for (const char *family : {"xterm", "screen", "tmux", "linux", "rxvt", "alacritty", "foot", "ghostty",
+				   "gnome", "konsole", "putty", "st-", "vte", "wezterm"})
+		if (name.starts_with(family))
+			return true;
+	return false;
+}
+
+// Descriptions of terminals are files, which a container or a host far from the terminal may lack. Finds that
+// of `*name`, or makes `*name` one that is part of this program.
+bool FindTerminal(const char **name)
+{
+	int found = 0;
+	if (setupterm(*name, STDOUT_FILENO, &found) == OK)
+		return true;
+	if (!kTerminfo[0] || !*name || !LikeXterm(*name))
+		return false;
+	setenv("TERMINFO", kTerminfo, 1);
+	*name = kTerminfoName;
+	return setupterm(*name, STDOUT_FILENO, &found) == OK;
+}
 
 int Hex(const char *digits)
 {
@@ -117,22 +143,20 @@ Terminal::~Terminal()
 
 bool Terminal::Open(bool colour, bool utf8, std::string *error)
 {
-	const char *name = getenv("TERM");
+	const char *const asked = getenv("TERM"), *name = asked;
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		*error = "watch needs a terminal. Use --once to print the figures of one second.";
 		return false;
 	}
-	int found = 0;
-	if (setupterm(nullptr, STDOUT_FILENO, &found) != OK || !tigetstr("cup") ||
-	    tigetstr("cup") == reinterpret_cast<char *>(-1)) {
-		*error = "the terminal '" + std::string(name ? name : "") +
+	if (!FindTerminal(&name) || !tigetstr("cup") || tigetstr("cup") == reinterpret_cast<char *>(-1)) {
+		*error = "the terminal '" + std::string(asked ? asked : "") +
 			 "' (TERM) is unknown or cannot move its cursor. Use --once to print the figures of "
 			 "one second.";
 		return false;
 	}
-	screen_ = newterm(nullptr, stdout, stdin);
+	screen_ = newterm(name, stdout, stdin);
 	if (!screen_) {
-		*error = "the terminal '" + std::string(name ? name : "") + "' (TERM) cannot be used";
+		*error = "the terminal '" + std::string(asked ? asked : "") + "' (TERM) cannot be used";
 		return false;
 	}
 	utf8_ = utf8;

@@ -3,6 +3,7 @@
 """Runs the commands of README.md unchanged against a redis-server on port 6379, with forktail installed by script/install.
 
     readme_test.py BUILD [README]    as root; exit status 1 at the first command that fails
+    readme_test.py ARCHIVE           the same with the archive of script/tarball, unpacked and installed by README's commands; 77: none
 
 It uses its own mount and network namespaces, where port 6379 is free and /usr/local and /run are empty. It changes a command
 only by SHORTER (durations) and PLACEHOLDERS (the table's words in capitals).
@@ -155,6 +156,7 @@ def run_block(commands):
 def missing(command):
     """Why this machine cannot run the command, or ""."""
     for word, needed, why in ((" fleet ", TREE / "build-spark/made", "build-spark/ is missing (script/spark makes it)"),
+                              (" fleet ", "/usr/local/bin/forktail-parquet", "there is no forktail-parquet to export its data"),
                               (" hosts ", "/usr/local/bin/forktail-rank", "forktail was built without Open MPI"),
                               (" sql ", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)"),
                               (".parquet", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)")):
@@ -183,14 +185,20 @@ def run_table(commands):
 
 def inside(build, readme):
     """Runs everything: in the namespaces, in an empty directory."""
-    for directory in "/usr/local/bin", "/usr/local/share", "/run":
+    for directory in "/usr/local/bin", "/usr/local/lib", "/usr/local/share", "/run":
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", directory], check=True)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     os.environ["PATH"] = "/usr/local/bin:" + os.environ["PATH"]
     if not shutil.which("sudo"):
         Path("/usr/local/bin/sudo").write_text('#!/bin/sh\nexec "$@"\n', encoding="utf-8")
         os.chmod("/usr/local/bin/sudo", 0o755)
-    run(f"sudo {TREE}/script/install --build {shlex.quote(build)}")
+    if build.endswith(".tar.gz"):
+        shutil.copy(build, ".")
+        run("set -e\n" + "\n".join(block(readme, "Install and try")))
+        remove = "sudo forktail-*/install.sh --remove"
+    else:
+        run(f"sudo {TREE}/script/install --build {shlex.quote(build)}")
+        remove = f"sudo {TREE}/script/install --remove"
     server = subprocess.Popen(["redis-server", "--port", "6379", "--save", "", "--enable-debug-command", "local"],
                               stdout=subprocess.DEVNULL)
     try:
@@ -202,14 +210,17 @@ def inside(build, readme):
         run_table(table(readme, "Commands"))
     finally:
         server.kill()
-    run(f"sudo {TREE}/script/install --remove")
+    run(remove)
     left = [str(path) for place in ("bin", "share") for path in Path("/usr/local", place).rglob("*forktail*")]
     if left:
-        fail("script/install --remove", "left behind: " + " ".join(left))
+        fail(remove, "left behind: " + " ".join(left))
 
 
 def main():
     build, readme = os.path.abspath(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else TREE / "README.md").resolve()
+    if build.endswith(".tar.gz") and not os.path.exists(build):
+        print("SKIPPED: no archive in build-tarball/ (script/tarball makes it)")
+        sys.exit(77)
     if os.environ.get("FORKTAIL_README_INSIDE"):
         inside(build, readme.read_text(encoding="utf-8"))
         return

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 try:
     import spdx_tools  # noqa: F401 (whether it is there)
@@ -25,13 +26,32 @@ def wrong(document):
     return [m.validation_message for m in validate_full_spdx_document(JsonLikeDictParser().parse(document))]
 
 
+def artefacts(source, directory, content):
+    """What is wrong with the documents of a wheel and of an artefact with the programs of `content`."""
+    wheel, archive, document = (os.path.join(directory, name) for name in ('forktail.whl', 'forktail.tar.gz', 'content.json'))
+    with zipfile.ZipFile(wheel, 'w') as file:
+        file.writestr('forktail-1.0.0.dist-info/METADATA', 'Version: 1.0.0\nRequires-Dist: duckdb>=1.0\n')
+    for path, text in ((archive, b''), (document, content)):
+        with open(path, 'wb') as file:
+            file.write(text)
+    for words, wanted in (([wheel, '1'], 'duckdb'), ([archive, '1', document], 'libbpf-dev')):
+        output = subprocess.run([os.path.join(source, 'script/spdx'), '--of', *words], stdout=subprocess.PIPE, check=True).stdout
+        made = json.loads(output)
+        yield from wrong(made)
+        if wanted not in [package['name'] for package in made['packages']]:
+            yield f'{words[0]} lacks {wanted}'
+
+
 def main(source, programs):
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as licences:
         for name in NAMES:
             os.symlink(os.path.join(programs, name), os.path.join(directory, name))
-        output = subprocess.run([os.path.join(source, 'script/spdx'), '1.0.0', '1700000000', directory], stdout=subprocess.PIPE, check=True).stdout
+        output = subprocess.run([os.path.join(source, 'script/spdx'), '1.0.0', '1700000000', directory, licences], stdout=subprocess.PIPE, check=True).stdout
+        found = list(artefacts(source, directory, output))
+        if not os.path.exists(os.path.join(licences, 'libbpf-dev')):
+            found.append('a licence is not copied')
     document = json.loads(output)
-    found = wrong(document)
+    found += wrong(document)
     if sorted(f['fileName'] for f in document['files']) != sorted('./' + name for name in NAMES):
         found.append('it does not have the programs')
     document['packages'][0]['filesAnalyzed'] = False

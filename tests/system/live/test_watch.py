@@ -216,6 +216,11 @@ def test_a_terminal_without_colour_or_unicode_and_no_terminal(serve, keep, watch
         screen.shows(f": mark: deploy {number}")
     screen.close()
 
+    # A relative of xterm of which this host has no description.
+    screen = watching(ring, "TERM=xterm-nowhere")
+    screen.shows("sleep 10")
+    screen.close()
+
     dumb = {"TERM": "dumb"}
     once = forktail("watch", ring, "--once", env=dumb)
     assert once.status == 0, once.err
