@@ -375,12 +375,21 @@ static struct counted *count_of(struct tcp *t, uint64_t cookie, uint64_t netns)
 	return NULL;
 }
 
-static void suspect(struct tcp *t, const struct diag *diag, const struct inet_diag_msg *m)
+/* `waits`: it was seen to wait. Others are looked up only as long as there is room. */
+static void suspect(struct tcp *t, const struct diag *diag, const struct inet_diag_msg *m, bool waits)
 {
-	for (size_t i = 0; i < SUSPECTS_MAX; i++)
-		if (t->suspects[i].diag && memcmp(&t->suspects[i].id, &m->id, sizeof m->id) == 0)
+	size_t at = SUSPECTS_MAX;
+	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
+		if (!t->suspects[i].diag)
+			at = i;
+		else if (memcmp(&t->suspects[i].id, &m->id, sizeof m->id) == 0)
 			return;
-	t->suspects[t->next_suspect++ % SUSPECTS_MAX] = (struct suspect){diag, m->idiag_family, m->id};
+	}
+	if (at == SUSPECTS_MAX && !waits)
+		return;
+	if (at == SUSPECTS_MAX)
+		at = t->next_suspect++ % SUSPECTS_MAX;
+	t->suspects[at] = (struct suspect){diag, m->idiag_family, m->id};
 }
 
 static uint32_t growth(uint64_t now, uint64_t before)
@@ -435,13 +444,13 @@ static void see_connection(struct tcp *t, const struct diag *diag, const struct 
 			      .receiver_limited_us = info->tcpi_rwnd_limited,
 			      .sender_limited_us = info->tcpi_sndbuf_limited,
 			      .hh = c->hh};
-	if ((s.unsent_bytes || s.timeouts || s.probes || s.retransmitted || s.receiver_limited_us ||
-	     s.sender_limited_us) &&
-	    t->written < STATES_MAX) {
+	const bool waits = s.unsent_bytes || s.timeouts || s.probes || s.retransmitted ||
+			   s.receiver_limited_us || s.sender_limited_us;
+	if (waits && t->written < STATES_MAX) {
 		ft_writer_record(t->writer, FT_BLOCK_TCP_STATE, &s);
 		t->written++;
-		suspect(t, diag, m);
 	}
+	suspect(t, diag, m, waits);
 }
 
 static void take(struct tcp *t, const struct diag *diag, struct nlmsghdr *h, uint64_t now_ns)
