@@ -25,9 +25,7 @@ def kernel_function_of(pid):
 
 
 def test_the_stopped_reader_of_a_servers_log_is_named(serve, record):
-    redis = serve(
-        "redis", "--loglevel", "verbose", under=["bash", "-c", 'exec "$@" > >(exec cat > /dev/null)', "bash"]
-    )
+    redis = serve("redis", "--loglevel", "verbose", under=["bash", "-c", 'exec "$@" > >(exec cat > /dev/null)', "bash"])
     reader = int(run("pgrep", "-P", redis.pid, "-x", "cat").out)
     recorder = record("--pid", redis.pid)
     os.kill(reader, signal.SIGSTOP)

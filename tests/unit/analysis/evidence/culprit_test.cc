@@ -241,12 +241,13 @@ TEST_CASE("culprit: files and disks")
 		b.run.details.push_back({"temp-1.rdb", {}});
 		auto sync = [&](uint64_t from, uint64_t to, uint32_t file) {
 			ft_span &s = b.Off(FT_FSYNC, from, to, to);
-			s.syscall = 74;
+			s.syscall = 75;
 			s.detail = file;
 		};
 		sync(10 * ms, 40 * ms, 1);
 		sync(50 * ms, 81 * ms, 2);
-		CHECK(CulpritOf(&b) == "fsync() of temp-1.rdb and others by redis-server (100) took 61.0 ms");
+		CHECK(CulpritOf(&b) ==
+		      "fdatasync() of temp-1.rdb and others by redis-server (100) took 61.0 ms");
 	}
 	SECTION("a write that a frozen file system held up")
 	{

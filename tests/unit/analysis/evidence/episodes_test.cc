@@ -176,7 +176,7 @@ TEST_CASE("evidence of a wait while the disk was idle has the kernel's reason, n
 	RunBuilder b;
 	OneRequest(&b, 30 * ms);
 	ft_span &sync = b.Off(FT_FSYNC, 10 * ms, 40 * ms, 40 * ms);
-	sync.syscall = 74;
+	sync.syscall = 75;
 	sync.detail = 1;
 	b.run.details.push_back(
 	    {"nodes.conf", {"jbd2_log_wait_commit+0x1", "ext4_fsync_journal+0x2", "do_fsync+0x3"}});
@@ -184,7 +184,8 @@ TEST_CASE("evidence of a wait while the disk was idle has the kernel's reason, n
 	b.Finish();
 	holds(
 	    EvidenceOf(&b),
-	    "fsync() of nodes.conf on the serving thread took 30.0 ms; it waited for a commit of the file "
+	    "fdatasync() of nodes.conf on the serving thread took 30.0 ms; it waited for a commit of the "
+	    "file "
 	    "system's journal (kernel stack: jbd2_log_wait_commit < ext4_fsync_journal < do_fsync); no block "
 	    "device was busy meanwhile\n");
 }
