@@ -4,12 +4,14 @@
  * are always attached; a flood is cut to a number of events per time, and the rest is counted. Only
  * connections with a port of a recorded server are seen. Which of them are the server's is for the recorder
  * to find out: the port is also known of the client's end on this host, and of other network namespaces. */
+#define PROGRAM_ROW FT_TCP_PROGRAM_ROW
+#include "program.h" /* first: libbpf's headers need the integer types */
+
 #include "bpf/tcp_events.h"
 #include "recording/owners.h"
 #include "sockets.h"
 
 #include <bpf/bpf_endian.h>
-#include <bpf/bpf_tracing.h>
 
 const volatile __u32 pid_ns = 0;
 
@@ -21,6 +23,7 @@ struct {
 /* Written by the recorder: 1 for a port that a server listens on, or that a server's connection leads to. */
 __u8 ports[FT_TCP_PORTS];
 __u64 lost;
+__u64 program_runs[FT_MAX_CPUS][PROGRAM_ROW];
 __u64 window_ns;
 __u32 window_events;
 
@@ -92,14 +95,14 @@ static __always_inline void send_of_socket(const struct sock *sk, u8 what)
 }
 
 SEC("tp_btf/tcp_retransmit_skb")
-int BPF_PROG(tcp_retransmits, const struct sock *sk)
+int COUNTED_PROG(tcp_retransmits, const struct sock *sk)
 {
 	send_of_socket(sk, FT_TCP_RETRANSMITTED);
 	return 0;
 }
 
 SEC("tp_btf/tcp_receive_reset")
-int BPF_PROG(tcp_reset_received, const struct sock *sk)
+int COUNTED_PROG(tcp_reset_received, const struct sock *sk)
 {
 	send_of_socket(sk, FT_TCP_RESET_RECEIVED);
 	return 0;
@@ -107,7 +110,7 @@ int BPF_PROG(tcp_reset_received, const struct sock *sk)
 
 /* Since 6.11 also for packets without a socket: then there is nothing to reset. */
 SEC("tp_btf/tcp_send_reset")
-int BPF_PROG(tcp_reset_sent, const struct sock *sk)
+int COUNTED_PROG(tcp_reset_sent, const struct sock *sk)
 {
 	if (sk)
 		send_of_socket(sk, FT_TCP_RESET_SENT);
@@ -118,7 +121,7 @@ int BPF_PROG(tcp_reset_sent, const struct sock *sk)
 enum { IPV4_HEADER = 20, IPV6_HEADER = 40, IP_TCP = 6 };
 
 SEC("tp_btf/kfree_skb")
-int BPF_PROG(packet_dropped, struct sk_buff *skb, void *location, u32 reason)
+int COUNTED_PROG(packet_dropped, struct sk_buff *skb, void *location, u32 reason)
 {
 	u8 header[IPV6_HEADER];
 	u16 tcp[2];

@@ -26,7 +26,7 @@
 #include "skeleton.h"
 
 enum {
-	OBJECTS_MAX = 2,
+	OBJECTS_MAX = 3,
 	OTHER_DESCRIPTORS = 512, /* links, maps, files */
 	CPU_DESCRIPTORS = CPU_EVENTS + FT_CPU_COUNTERS,
 };

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "bpf/programs.h"
 #include "bpf/tcp_events.h"
 #include "common/hash.h"
 #include "loader/attach.h"
@@ -558,9 +559,15 @@ uint64_t tcp_lost(const struct tcp *t)
 	return t ? t->skeleton->bss->lost : 0;
 }
 
-struct bpf_object *tcp_programs(const struct tcp *t)
+struct counted_programs tcp_programs(const struct tcp *t)
 {
-	return t ? t->skeleton->obj : NULL;
+	static const char *const names[] = {FT_TCP_PROGRAMS(FT_NAME_OF)};
+	return t ? (struct counted_programs){.object = t->skeleton->obj,
+					     .runs = t->skeleton->bss->program_runs[0],
+					     .row = FT_TCP_PROGRAM_ROW,
+					     .count = FT_TCP_PROGRAM_COUNT,
+					     .names = names}
+		 : (struct counted_programs){.object = NULL};
 }
 
 void tcp_close(struct tcp *t)

@@ -36,6 +36,9 @@
 	X(request_arrives_function) X(request_read_tcp) X(request_read_tcp_old) \
 	X(request_read_unix) X(request_written_tcp) X(request_written_unix)
 
+#define FT_TCP_PROGRAMS(X) \
+	X(tcp_retransmits) X(tcp_reset_received) X(tcp_reset_sent) X(packet_dropped)
+
 #define FT_READER_PROGRAMS(X) X(socket_read) X(socket_closes)
 /* clang-format on */
 
@@ -53,6 +56,10 @@ enum {
 enum {
 	FT_READER_PROGRAMS(FT_RUNS_OF) FT_READER_PROGRAM_COUNT,
 	FT_READER_PROGRAM_ROW = FT_ROW_OF(FT_READER_PROGRAM_COUNT)
+};
+enum {
+	FT_TCP_PROGRAMS(FT_RUNS_OF) FT_TCP_PROGRAM_COUNT,
+	FT_TCP_PROGRAM_ROW = FT_ROW_OF(FT_TCP_PROGRAM_COUNT)
 };
 
 #endif

@@ -123,9 +123,9 @@ void tcp_target(struct tcp *t, const json_t *target);
 void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns);
 /* How many events were not recorded: too many in a short time. */
 uint64_t tcp_lost(const struct tcp *t);
-struct bpf_object;
-/* The programs, for their cost. NULL: none. */
-struct bpf_object *tcp_programs(const struct tcp *t);
+struct counted_programs;
+/* The programs, for their cost. */
+struct counted_programs tcp_programs(const struct tcp *t);
 void tcp_close(struct tcp *t);
 
 /* Which sockets are in the epoll instances that the targets' threads wait for: the serving thread of each

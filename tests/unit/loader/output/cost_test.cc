@@ -76,7 +76,8 @@ TEST_CASE("each program that the kernel runs on its own counts its runs")
 	} objects[] = {{"forktail", {FT_PROGRAMS(FT_NAME_OF)}},
 		       {"forktail_unpreempted", {FT_PROGRAMS(FT_NAME_OF)}},
 		       {"requests", {FT_REQUEST_PROGRAMS(FT_NAME_OF)}},
-		       {"readers", {FT_READER_PROGRAMS(FT_NAME_OF)}}};
+		       {"readers", {FT_READER_PROGRAMS(FT_NAME_OF)}},
+		       {"tcp", {FT_TCP_PROGRAMS(FT_NAME_OF)}}};
 	for (const auto &o : objects) {
 		INFO(o.object);
 		bpf_object *object = bpf_object__open_file(
