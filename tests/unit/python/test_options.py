@@ -70,7 +70,7 @@ def test_options_before_the_subcommand() -> None:
         ),
         ("serve redis --tcp=no", "forktail serve: --tcp takes no value. See forktail serve --help"),
         ("serve redis --tcp --unix", "forktail serve: --tcp and --unix are mutually exclusive. See forktail serve --help"),
-        ("serve redis --no -x", "forktail serve: unknown option --no. See forktail serve --help"),
+        ("serve redis --zzz -x", "forktail serve: unknown option --zzz. See forktail serve --help"),
         ("serve redis --cuont 1", "forktail serve: unknown option --cuont. Did you mean --count? See forktail serve --help"),
         ("serve redis --x\x1b", "forktail serve: unknown option --x\\x1b. See forktail serve --help"),
     ],
