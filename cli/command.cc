@@ -4,23 +4,26 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <sys/ioctl.h>
+#include <langinfo.h>
+#include <regex>
 #include <unistd.h>
 #include <vector>
 
 #include "analysis/passes.h"
+#include "common/input.h"
 #include "common/json.h"
 #include "common/process.h"
+#include "common/text.h"
 #include "progress_line.h"
 
 namespace forktail::cli
 {
 
-// Parses into `app`'s variables. True: go on; false: *status is what to exit with.
 int Refuse(const std::string &why, int status)
 {
 	fprintf(stderr, "forktail: %s\n", common::Visible(why).c_str());
@@ -41,17 +44,101 @@ bool WriteText(const std::string &path, const std::string &text, std::string *er
 	return pending.Commit(error);
 }
 
-size_t Columns()
+size_t Columns(int fd)
 {
-	constexpr size_t least = 40, most = 500, usual = 100;
-	struct winsize size = {};
-	size_t columns = usual;
-	if (const char *text = getenv("COLUMNS"); text && atoi(text) > 0)
-		columns = static_cast<size_t>(atoi(text));
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		columns = size.ws_col;
-	return std::clamp(columns, least, most);
+	return terminal_columns(fd, 100);
 }
+
+std::string Wrapped(const std::string &text, size_t columns)
+{
+	constexpr size_t column = 30; // of descriptions
+	std::string out;
+	for (const std::string &line : analysis::Lines(text)) {
+		const size_t gap = line.find("  ", line.find_first_not_of(' '));
+		const bool described = line.starts_with("  ") && gap != std::string::npos && gap < column;
+		const size_t begin =
+		    described ? line.find_first_not_of(' ', gap) : line.find_first_not_of(' ');
+		if (line.size() <= columns || begin == std::string::npos) {
+			out += line + "\n";
+			continue;
+		}
+		out += line.substr(0, begin) + analysis::Wrap(line.substr(begin), begin, begin, columns);
+	}
+	return out;
+}
+
+analysis::Style StyleOf(int fd, const std::string &colour, bool ascii)
+{
+	setlocale(LC_CTYPE, "");
+	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+	analysis::Style style;
+	style.columns = Columns(fd);
+	style.unicode = !ascii && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	style.colour = colour == "always" || (colour == "auto" && isatty(fd) && !(no_colour && *no_colour) &&
+					      !(terminal && strcmp(terminal, "dumb") == 0));
+	return style;
+}
+
+std::string DidYouMean(const std::string &text, const std::vector<const char *> &names)
+{
+	const char *closest = closest_name(text.c_str(), names.data(), names.size());
+	return closest ? std::string(" Did you mean ") + closest + "?" : "";
+}
+
+std::string UnknownCause(const std::string &name)
+{
+	std::vector<const char *> names;
+	for (const analysis::CauseInfo &info : analysis::kCauseTable)
+		if (info.kind != analysis::Kind::Timeline)
+			names.push_back(info.name);
+	const std::string closest = DidYouMean(name, names);
+	return "unknown cause '" + name + "'." + (closest.empty() ? " forktail causes lists them" : closest);
+}
+
+namespace
+{
+
+// What CLI11 says, in our words.
+std::string InOurWords(const CLI::App &app, const CLI::ParseError &error)
+{
+	static const struct {
+		const char *pattern, *words;
+	} kWords[] = {
+	    {"Could not convert: (\\S+) = (.*)", "$1: expected a number, got \"$2\""},
+	    {"(\\S+): \\d+ required (\\S+) missing", "$1 needs a value: $2"},
+	    {"(\\S+): At Most (\\d+) required but received (\\d+)",
+	     "$1 is given $3 times, and at most $2 is possible"},
+	    {"(\\S+): At Least (\\d+) required but received (\\d+)",
+	     "$1 is given $3 times, and $2 is the least"},
+	    {"(\\S+): Value (\\S+) not in range (\\S+) to (\\S+)",
+	     "$1: expected a number from $3 to $4, got \"$2\""},
+	    {"(\\S+): (\\S+) not in \\{(.*)\\}", "$1: expected one of $3, got \"$2\""},
+	    {"(\\S+): Number less than 0: (\\S+)", "$1: expected a number of at least 0, got \"$2\""},
+	};
+	const std::vector<std::string> extra = app.remaining();
+	if (dynamic_cast<const CLI::ExtrasError *>(&error) && !extra.empty()) {
+		const auto option = std::find_if(extra.begin(), extra.end(), [](const std::string &word) {
+			return word.starts_with("-");
+		});
+		if (option == extra.end())
+			return "unexpected argument \"" + extra[0] + "\"";
+		std::vector<std::string> names;
+		std::vector<const char *> all;
+		for (const CLI::Option *o : app.get_options())
+			for (const std::string &name : o->get_lnames())
+				names.push_back("--" + name);
+		for (const std::string &name : names)
+			all.push_back(name.c_str());
+		const std::string word = option->substr(0, option->find('='));
+		return "unknown option " + word + "." + DidYouMean(word, all);
+	}
+	for (const auto &[pattern, words] : kWords)
+		if (const std::string said = error.what(); std::regex_match(said, std::regex(pattern)))
+			return std::regex_replace(said, std::regex(pattern), words);
+	return error.what();
+}
+
+} // namespace
 
 bool Parse(CLI::App *app, int argc, char **argv, int *status)
 {
@@ -62,12 +149,20 @@ bool Parse(CLI::App *app, int argc, char **argv, int *status)
 		return true;
 	} catch (const CLI::ParseError &e) {
 		if (e.get_exit_code() == 0) { // --help
-			app->exit(e);
-			*status = kDone;
+			const std::string examples = app->get_footer();
+			app->footer("");
+			std::string text = app->help();
+			if (!examples.empty())
+				text.insert(text.find("Usage:"), "\nExamples:\n" + examples + "\n");
+			fputs(Wrapped(text, Columns()).c_str(), stdout);
+			*status = fflush(stdout) ? kCant : kDone;
 			return false;
 		}
-		fprintf(stderr, "%s: %s; see %s --help\n", app->get_name().c_str(), e.what(),
-			app->get_name().c_str());
+		std::string why = common::Visible(InOurWords(*app, e));
+		while (why.ends_with("."))
+			why.pop_back();
+		fprintf(stderr, "%s: %s%s %s --help\n", app->get_name().c_str(), why.c_str(),
+			why.ends_with("?") ? " See" : ". See", app->get_name().c_str());
 		*status = kUsage;
 		return false;
 	}
@@ -92,12 +187,18 @@ void AddSlow(CLI::App *app, std::string *slow)
 
 void AddMemory(CLI::App *app, analysis::ExplainOptions *options)
 {
-	app->add_option("--memory", options->memory_bytes,
+	app->add_option("--memory",
 			"Use approximately SIZE of memory, independent of the run's length (16M to 16T, "
 			"default: 256M)")
 	    ->type_name("SIZE")
-	    ->transform(CLI::AsSizeValue(false).description(""))
-	    ->check(CLI::Range(uint64_t{16} << 20, uint64_t{1} << 44).description(""));
+	    ->each([options](const std::string &text) {
+		    constexpr uint64_t least = 16'000'000, most = uint64_t{1} << 44;
+		    if (!parse_bytes(text.c_str(), &options->memory_bytes) || options->memory_bytes < least ||
+			options->memory_bytes > most)
+			    throw CLI::ValidationError(
+				"--memory",
+				"expected a size from 16M to 16T such as 256M, got \"" + text + "\"");
+	    });
 }
 
 void AddPart(CLI::App *app, PartTexts *texts)
@@ -130,6 +231,27 @@ bool Explain(const std::string &run, analysis::ExplainOptions options, analysis:
 	bool explained = analysis::ExplainRun(run, options, reading, explanation, error, status);
 	reading->progress = analysis::Progress(); // the line goes
 	return explained;
+}
+
+int PrintExplanation(const std::string &run, int fd, bool first_line)
+{
+	analysis::Reading reading;
+	analysis::Explanation explanation(reading.run);
+	std::string error;
+	int status = kDone;
+	if (!Explain(run, {}, &reading, &explanation, &error, &status))
+		return Refuse(error, status);
+	const analysis::Style style = StyleOf(fd, "auto", false);
+	const std::string text = first_line
+				     ? analysis::Wrap(analysis::AnswerText(explanation), 0, 0, style.columns)
+				     : analysis::ExplainScreen(explanation, style, 0);
+	FILE *out = fd == STDOUT_FILENO ? stdout : stderr;
+	if (fputs(text.c_str(), out) >= 0 &&
+	    (!first_line ||
+	     fprintf(out, "forktail explain %s has the details\n", common::Visible(run).c_str()) > 0) &&
+	    !fflush(out))
+		return kDone;
+	return Refuse(std::string("cannot write the explanation: ") + strerror(errno), kCant);
 }
 
 std::filesystem::path OwnDirectory()

@@ -9,11 +9,12 @@
 
 #include "analysis/explain.h"
 #include "analysis/exports.h"
+#include "analysis/text.h"
 
 namespace forktail::cli
 {
 
-enum ExitStatus { kDone = 0, kNo = 1, kUsage = 2, kCant = 3 };
+enum ExitStatus { kDone = 0, kNo = 1, kUsage = 2, kCant = 3, kNoVerdict = 4 };
 
 // Prints the reason on standard error. Returns `status`.
 int Refuse(const std::string &why, int status);
@@ -21,11 +22,21 @@ int Refuse(const std::string &why, int status);
 // Writes a complete file, or none. False: *error is one sentence.
 bool WriteText(const std::string &path, const std::string &text, std::string *error);
 
-// Columns of the terminal, else COLUMNS, else 100.
-size_t Columns();
+// Columns of the terminal at `fd`, else COLUMNS, else 100.
+size_t Columns(int fd = 1);
+// Lines of a help text, broken to this width; what follows a column of options stays in its column.
+std::string Wrapped(const std::string &text, size_t columns);
+// How to print text there. `colour`: auto, always or never.
+analysis::Style StyleOf(int fd, const std::string &colour, bool ascii);
 
-// Parses the arguments into the variables of `app`. False: exit with *status.
+// Parses the arguments into the variables of `app`. False: exit with *status. --help begins with the app's
+// footer, which has its examples: lines that are indented by two spaces.
 bool Parse(CLI::App *app, int argc, char **argv, int *status);
+
+// " Did you mean fork?", or "" if no name is close.
+std::string DidYouMean(const std::string &text, const std::vector<const char *> &names);
+// The sentence on a name that is no cause.
+std::string UnknownCause(const std::string &name);
 
 // Parses "1ms" or "p99.9"; an empty text leaves *slow unchanged. False: the error is printed.
 bool ParseSlow(const std::string &text, analysis::Threshold *slow);
@@ -47,6 +58,10 @@ bool ParsePart(const PartTexts &texts, analysis::ExplainOptions *options);
 bool Explain(const std::string &run, analysis::ExplainOptions options, analysis::Reading *reading,
 	     analysis::Explanation *explanation, std::string *error, int *status);
 
+// Explains a run that was just recorded: only the answer's first line, or the whole screen of forktail
+// explain. Returns the exit status; an error is printed.
+int PrintExplanation(const std::string &run, int fd, bool first_line);
+
 // The source tree, with build-python/ and build-spark/, or the link to it that script/install creates. "":
 // this program is neither in its build directory nor installed from there.
 std::filesystem::path Tree();
@@ -59,7 +74,9 @@ int RunProgram(const char *program, const char *first, int argc, char **argv);
 int Become(const std::string &path, std::vector<std::string> words, int argc, char **argv);
 
 // The commands. They take the arguments after their name and return the exit status.
+int CausesCommand(int argc, char **argv);
 int DiffCommand(int argc, char **argv);
+int DoctorCommand(int argc, char **argv);
 int ExplainCommand(int argc, char **argv);
 int ExportCommand(int argc, char **argv);
 int GateCommand(int argc, char **argv);

@@ -45,9 +45,15 @@ bool ParseShare(const std::string &option, const std::string &text, double *shar
 // The two sides are two paths, one directory of `lab pairs`, or two lists of runs (from shell patterns) with
 // "and" between them.
 bool FindSides(const DiffWords &words, analysis::compare::SideAsked *a, analysis::compare::SideAsked *b,
-	       std::string *error)
+	       std::string *error, int *status)
 {
 	std::vector<std::string> sides = words.sides;
+	std::error_code ec;
+	if (sides.size() == 1 && !std::filesystem::exists(sides[0] + "/base", ec)) {
+		*error = "two runs are needed: forktail diff " + sides[0] +
+			 " OTHER. One directory is enough if it is of forktail lab pairs";
+		return false;
+	}
 	if (sides.size() == 1)
 		sides = {sides[0] + "/base", sides[0] + "/new"};
 	auto middle = std::find(sides.begin(), sides.end(), "and");
@@ -62,8 +68,10 @@ bool FindSides(const DiffWords &words, analysis::compare::SideAsked *a, analysis
 			continue;
 		analysis::compare::SideAsked *side = at < middle ? a : b;
 		std::vector<std::string> runs;
+		*status = kCant;
 		if (!analysis::compare::FindRuns(*at, &runs, error))
 			return false;
+		*status = kUsage;
 		side->given += (side->given.empty() ? "" : " ") + *at;
 		side->runs.insert(side->runs.end(), runs.begin(), runs.end());
 	}
@@ -122,7 +130,7 @@ bool CompareThem(const DiffWords &words, analysis::compare::CompareOptions *opti
 {
 	analysis::compare::SideAsked a, b;
 	*status = kUsage;
-	if (!FindSides(words, &a, &b, error) || !AreApart(a, b, error))
+	if (!FindSides(words, &a, &b, error, status) || !AreApart(a, b, error))
 		return false;
 	if (!MeasureNoise(words, options, error, status))
 		return false;
@@ -172,6 +180,7 @@ int DiffCommand(int argc, char **argv)
 {
 	CLI::App app("Compare two runs, or two sides of repeated runs (docs/reference/diff-and-gate.md).",
 		     "forktail diff");
+	app.footer("  forktail diff base new\n  forktail diff base new --markdown\n");
 	DiffWords words;
 	analysis::compare::CompareOptions options;
 	analysis::ExplainOptions memory;

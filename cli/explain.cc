@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // forktail explain.
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
 #include <cstring>
-#include <langinfo.h>
 #include <optional>
 #include <string>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "analysis/gate.h"
@@ -88,31 +85,17 @@ bool Refused(ExplainWords *asked)
 		error = "--by adds to the default output, --all or --json";
 	else if (!asked->cause_name.empty() &&
 		 !analysis::CauseByName(asked->cause_name.c_str(), &asked->cause))
-		error =
-		    "unknown cause '" + asked->cause_name + "': docs/reference/causes.md lists all causes";
+		error = UnknownCause(asked->cause_name);
 	else if (asked->format.empty() || analysis::CheckFormat(asked->format, &error))
 		return false;
 	fprintf(stderr, "forktail: %s\n", common::Visible(error).c_str());
 	return true;
 }
 
-analysis::Style StyleOf(const ExplainWords &asked)
-{
-	setlocale(LC_CTYPE, "");
-	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
-	analysis::Style style;
-	style.columns = Columns();
-	style.unicode = !asked.ascii && strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	style.colour = asked.colour == "always" ||
-		       (asked.colour == "auto" && isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
-			!(terminal && strcmp(terminal, "dumb") == 0));
-	return style;
-}
-
 // The requested view. False: *error is one sentence.
 bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string *text, std::string *error)
 {
-	const analysis::Style style = StyleOf(asked);
+	const analysis::Style style = StyleOf(STDOUT_FILENO, asked.colour, asked.ascii);
 	const size_t episodes = asked.episodes.value_or(analysis::kTextEpisodes);
 	if (asked.episode)
 		return analysis::EpisodeView(e, style, *asked.episode, text, error);
@@ -206,6 +189,8 @@ bool ParseWords(int argc, char **argv, ExplainWords *asked, int *status)
 	CLI::App app("Explain what made the slow requests of a run slow (docs/reference/explain.md).",
 		     "forktail explain");
 	std::string slow;
+	app.footer("  forktail explain monday\n  forktail explain monday --around +95s,20s\n"
+		   "  forktail explain monday --json | jq .causes\n");
 	app.add_option("RUN", asked->run, "Run directory, or one .forktail file")->required();
 	AddSlow(&app, &slow);
 	AddOptions(&app, asked);

@@ -2,9 +2,11 @@
 // forktail export, shared with forktail-parquet.
 #include <cstdio>
 #include <string>
+#include <unistd.h>
 
 #include "analysis/exports.h"
 #include "command.h"
+#include "common/interrupted.h"
 #include "common/json.h"
 #include "common/process.h"
 #include "progress_line.h"
@@ -55,6 +57,21 @@ bool Fits(const ExportWords &a)
 	return !why;
 }
 
+// What to do with it next, for those who see the format for the first time.
+std::string OpenWith(const std::string &format)
+{
+	static const struct {
+		const char *format, *sentence;
+	} kNext[] = {{"perfetto", "Open it at https://ui.perfetto.dev"},
+		     {"speedscope", "Open it at https://www.speedscope.app"},
+		     {"folded", "flamegraph.pl draws it"},
+		     {"prometheus", "promtool check metrics reads it"}};
+	for (const auto &next : kNext)
+		if (format == next.format)
+			return std::string(". ") + next.sentence;
+	return "";
+}
+
 int IntoFile(const ExportWords &a, const analysis::exports::ExportFormat &format)
 {
 	std::vector<std::string> warnings;
@@ -71,6 +88,8 @@ int IntoFile(const ExportWords &a, const analysis::exports::ExportFormat &format
 	Note(warnings);
 	if (!good)
 		Say(error);
+	else if (isatty(STDERR_FILENO))
+		Say("wrote " + a.out + " (" + format.name + ")" + OpenWith(format.name));
 	return good ? kDone : status;
 }
 
@@ -115,6 +134,8 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 {
 	CLI::App app("Export runs to another tool's format (docs/reference/exports-and-sql.md).",
 		     "forktail export");
+	app.footer("  forktail export monday -o monday.pftrace\n  forktail export monday -o monday.parquet\n"
+		   "  forktail export monday -o monday.prom\n");
 	ExportWords a;
 	std::string names;
 	for (const analysis::exports::ExportFormat &f : formats)
@@ -164,6 +185,7 @@ int ExportTo(const std::vector<analysis::exports::ExportFormat> &formats, int ar
 	}
 	if (a.raw_csv)
 		format.make = format.raw;
+	common::RemovePendingOnSignals();
 	if (!a.data_set.empty())
 		return IntoDataSet(a, format);
 	return IntoFile(a, format);

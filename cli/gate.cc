@@ -105,9 +105,10 @@ int GateCommand(int argc, char **argv)
 {
 	CLI::App app("Check a run against limits, and print the causes of a violation (docs/guides/ci.md).\n"
 		     "Exit status: 0 all limits hold, 1 a limit is violated, 2 a limit is invalid, 3 the run "
-		     "cannot be "
-		     "read or lacks the data for a limit.",
+		     "cannot be read, 4 no verdict: the run lacks the data for a limit.",
 		     "forktail gate");
+	app.footer("  forktail gate monday 'p99.9 < 5ms' 'fork.max < 20ms'\n"
+		   "  forktail gate monday --limits limits.toml --junit gate.xml\n");
 	GateWords asked;
 	analysis::ExplainOptions options;
 	app.add_option("RUN", asked.run, "Run directory or .forktail file")->required();

@@ -20,6 +20,7 @@ int MarkCommand(int argc, char **argv)
 		     "DIR/marks.\n"
 		     "Exit status: 0 done, 2 usage, 3 no such directory, or it cannot be written.",
 		     "forktail mark");
+	app.footer("  forktail mark /run/forktail \"deploy 42\"\n");
 	std::string run, text, at;
 	int status = kDone;
 	app.add_option("DIR", run, "Directory of a ring or a run, or a recording")->required();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // "reading RUN: 43 %" on a terminal, updated four times a second if the work takes longer than two seconds.
-// It is never written to a file or a pipe.
+// It is never written to a file or a pipe, and never longer than the terminal's line.
 #pragma once
 
 #include <chrono>
@@ -8,13 +8,15 @@
 #include <string>
 #include <unistd.h>
 
+#include "common/input.h"
+
 namespace forktail::cli
 {
 
 class ProgressLine
 {
 public:
-	explicit ProgressLine(std::string what) : what_(std::move(what)), terminal_(isatty(STDERR_FILENO)) {}
+	explicit ProgressLine(std::string what) : what_(std::move(what)), terminal_(can_rewrite_line()) {}
 	~ProgressLine() { Wipe(); }
 	void Show(double done)
 	{
@@ -26,7 +28,10 @@ public:
 			return;
 		next_ = now + 250ms;
 		shown_ = true;
-		fprintf(stderr, "\r%s: %d %%\033[K", what_.c_str(), static_cast<int>(done * 100));
+		constexpr size_t percent = 7; // columns of ": 100 %" and the cursor's
+		fprintf(stderr, "\r%s: %d %%\033[K",
+			what_.substr(0, terminal_columns(STDERR_FILENO, 80) - percent - 1).c_str(),
+			static_cast<int>(done * 100));
 		fflush(stderr);
 	}
 	// Call it before any other output.

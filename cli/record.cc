@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT
 // forktail record: runs forktail-record. With --config FILE the options come from the service's
-// configuration, followed by those of the command line, which override them.
+// configuration, followed by those of the command line, which override them. With `-- COMMAND`, or on a
+// terminal, it supervises the recorder and explains the recording (recorded.h); else it becomes the recorder.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "command.h"
 #include "common/format.h"
+#include "common/input.h"
 #include "common/json.h"
 #include "live/config.h"
+#include "recorded.h"
 
 namespace forktail::cli
 {
@@ -63,11 +68,32 @@ int Describe(const live::guard::Config &config)
 	return kDone;
 }
 
+// Records while a command runs, or with a line on the terminal.
+int RecordHere(std::vector<std::string> recorder, const std::vector<std::string> &command)
+{
+	if (!command.empty() && !HasOption(recorder, "output", 'o'))
+		recorder.insert(recorder.end(),
+				{"--output", "server.forktail"}); // as perf record has a default
+	const Recorded recorded =
+	    Supervise({.recorder = recorder, .command = command, .line = can_rewrite_line()});
+	// On standard error, because standard output is the command's.
+	if (recorded.recorded)
+		PrintExplanation(RunOf(recorded), STDERR_FILENO, command.empty());
+	return recorded.status;
+}
+
 } // namespace
 
 int RecordCommand(int argc, char **argv)
 {
+	const std::vector<std::string> given(argv, argv + argc);
+	const auto dashes = std::find(given.begin(), given.end(), "--");
+	if (dashes != given.end() && dashes + 1 != given.end())
+		return RecordHere({given.begin(), dashes}, {dashes + 1, given.end()});
 	Words words = Sort(argc, argv);
+	if (can_rewrite_line() && !words.configured && !words.check && !HasOption(given, "keep") &&
+	    !HasOption(given, "help", '?') && !HasOption(given, "version", 'V') && HasTarget(given))
+		return RecordHere(given, {});
 	if (!words.configured)
 		return words.check
 			   ? Refuse("--check needs a configuration: forktail record --config FILE --check",

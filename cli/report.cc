@@ -74,6 +74,7 @@ int ReportCommand(int argc, char **argv)
 	CLI::App app("Write a run, or the comparison of two sides, as one HTML page that opens "
 		     "offline (docs/reference/report.md).",
 		     "forktail report");
+	app.footer("  forktail report monday -o monday.html\n  forktail report base new -o diff.html\n");
 	std::vector<std::string> runs;
 	std::string slow, out;
 	analysis::ExplainOptions options;

@@ -65,6 +65,7 @@ int SnapshotCommand(int argc, char **argv)
 	    "continues.\n"
 	    "Exit status: 0 done, 2 usage, 3 no ring, no data of that time in it, or RUN cannot be created.",
 	    "forktail snapshot");
+	app.footer("  forktail snapshot /run/forktail --last 60s -o spike\n");
 	live::snapshot::SnapshotRequest asked;
 	std::string since, until, last;
 	app.add_option("DIR", asked.ring, "Directory of the ring")->required();
@@ -86,8 +87,10 @@ int SnapshotCommand(int argc, char **argv)
 	analysis::PartAsked part;
 	std::string error;
 	uint64_t last_ns = 0;
-	if (!last.empty() && (!parse_duration(last.c_str(), TIME_ANY, 0, &last_ns) || !last_ns))
+	if (!last.empty() && (!parse_duration(last.c_str(), TIME_ANY, TIME_S, &last_ns) || !last_ns))
 		return Refuse("--last needs a duration such as 60s or 5m, not '" + last + "'", kUsage);
+	if (!last.empty() && last.find_first_not_of("0123456789.") == std::string::npos)
+		last += "s";
 	if (!ParsePart(last.empty() ? since : "-" + last, until, "", &part, &error))
 		return Refuse(error, kUsage);
 	analysis::Run run;

@@ -16,6 +16,7 @@ int TriggerCommand(int argc, char **argv)
 	    "Ask the guard of a ring for a snapshot, by the name of a trigger in its configuration.\n"
 	    "Exit status: 0 the guard takes a snapshot, 1 the guard refuses, 3 no guard answers.",
 	    "forktail trigger");
+	app.footer("  forktail trigger /run/forktail deploy\n");
 	std::string path, name, answer;
 	int status = kDone;
 	app.add_option("DIR", path, "Directory of the ring, or the control socket")->required();

@@ -172,6 +172,7 @@ int WatchCommand(int argc, char **argv)
 {
 	CLI::App app("Show live what recorded servers do (docs/reference/watch-and-metrics.md).",
 		     "forktail watch");
+	app.footer("  forktail watch /run/forktail\n  forktail watch /run/forktail --once --json\n");
 	WatchWords asked;
 	app.add_option("DIR", asked.path,
 		       "Directory that forktail record --keep writes, or a recording that is being written")

@@ -3,13 +3,18 @@
 #include "common/files.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
+#include "common/interrupted.h"
 #include "common/text.h"
 
 namespace fs = std::filesystem;
@@ -47,13 +52,58 @@ bool Share(const std::string &path, bool directory, mode_t mode)
 	return chmod(path.c_str(), files | (files >> 2 & 0111)) == 0;
 }
 
+// Temporary names in use.
+std::mutex pending_lock;
+std::set<std::string> pending;
+
+void AddPending(const std::string &at)
+{
+	const std::lock_guard<std::mutex> lock(pending_lock);
+	pending.insert(at);
+}
+
+void ForgetPending(const std::string &at)
+{
+	const std::lock_guard<std::mutex> lock(pending_lock);
+	pending.erase(at);
+}
+
+// Waits for a signal. What another thread still writes into a directory may need a second try.
+void EndBySignal(sigset_t signals)
+{
+	int number = 0;
+	if (sigwait(&signals, &number))
+		return;
+	const std::lock_guard<std::mutex> lock(pending_lock);
+	std::error_code ec;
+	for (const std::string &at : pending)
+		for (int tries = 0; tries < 10 && fs::exists(at, ec); tries++)
+			fs::remove_all(at, ec);
+	signal(number, SIG_DFL);
+	pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+	kill(getpid(), number);
+	pause();
+}
+
 } // namespace
+
+void RemovePendingOnSignals()
+{
+	sigset_t signals;
+	sigemptyset(&signals);
+	for (const int number : {SIGINT, SIGTERM, SIGHUP})
+		if (struct sigaction now; sigaction(number, nullptr, &now) == 0 && now.sa_handler != SIG_IGN)
+			sigaddset(&signals, number);
+	pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+	std::thread(EndBySignal, signals).detach();
+}
 
 Pending::~Pending()
 {
 	std::error_code ec;
 	if (!committed_ && at_ != path_)
 		fs::remove_all(at_, ec);
+	ForgetPending(at_);
 }
 
 bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
@@ -89,10 +139,15 @@ bool Pending::Begin(const std::string &path, Kind kind, std::string *error)
 bool Pending::MakeTemporary()
 {
 	at_ += std::string(kUnfinished) + "XXXXXX";
-	if (kind_ == kDirectory)
-		return mkdtemp(at_.data());
-	const int fd = mkostemp(at_.data(), O_CLOEXEC);
-	return fd >= 0 && close(fd) == 0;
+	if (kind_ == kDirectory && !mkdtemp(at_.data()))
+		return false;
+	if (kind_ != kDirectory) {
+		const int fd = mkostemp(at_.data(), O_CLOEXEC);
+		if (fd < 0 || close(fd))
+			return false;
+	}
+	AddPending(at_);
+	return true;
 }
 
 bool Pending::Commit(std::string *error, mode_t mode)

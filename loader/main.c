@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/options.h"
 #include "common/text.h"
@@ -80,6 +81,19 @@ static error_t read_duration(const char *text, struct options *o)
 	return parse_duration(text, TIME_ANY, TIME_S, &o->record.duration_ns) && o->record.duration_ns
 		   ? 0
 		   : option_refuse("--duration: expected a time such as 30s or 5m, got \"%s\"", text);
+}
+
+static error_t read_start(const char *text, struct options *o)
+{
+	return option_start_at(text, &o->record.start_at_ns);
+}
+
+static error_t read_tell(const char *text, struct options *o)
+{
+	uint64_t fd = 0;
+
+	o->record.tell_fd = parse_count(text, 3, 1 << 20, &fd) ? (int)fd : -1;
+	return o->record.tell_fd < 0 ? option_refuse("--tell: expected a descriptor, got \"%s\"", text) : 0;
 }
 
 static error_t read_keep(const char *text, struct options *o)
@@ -167,6 +181,10 @@ static const struct option_row rows[] = {
     {"duration", 0, "TIME",
      "Stop after TIME, e.g. 30s or 5m (default: at SIGINT or SIGTERM, or when the last target has exited)",
      IS_READ(read_duration)},
+    {"start-at", 0, "SECONDS",
+     "Get ready now and start recording at this time of this host's clock, in seconds since 1970 with "
+     "decimals",
+     IS_READ(read_start)},
     {"keep", 0, "TIME[,SIZE]",
      "Record continuously, keeping the last TIME (10s to 7d) and at most SIZE (default 1GB, at least 4MB), "
      "e.g. 10m,2GB. -o then names a directory of segments, each a complete recording. Targets that restart "
@@ -228,6 +246,8 @@ static const struct option_row rows[] = {
      "With --requests: store random bytes in place of each client's address, the same ones in this recording",
      IS_TRUE(record.requests.hash_clients)},
     {.help = "", .kind = OPTION_GROUP},
+    {"tell", 0, "FD", "Write the recording's path to this descriptor when it has begun", IS_READ(read_tell),
+     .flags = OPTION_HIDDEN},
     {"doctor", 0, NULL, "Print what this host supports and what a recording would lack, then exit",
      IS_TRUE(doctor)},
     {0},
@@ -262,8 +282,8 @@ static void find(struct targets *t, const struct selector *s, bool keep)
 		fail(EXIT_ENVIRONMENT, "%s %s", nothing[s->kind], text);
 	if (n == -EACCES)
 		fail(EXIT_ENVIRONMENT,
-		     "cannot see the process that listens on %s: it runs in another container, or forktail "
-		     "record does not run as root",
+		     "cannot see the process that listens on %s: it runs in another container. Name it with "
+		     "--name or --container",
 		     text);
 	fail(EXIT_ENVIRONMENT, "%s: %s", text, strerror(-n));
 }
@@ -286,6 +306,7 @@ int main(int argc, char **argv)
 						      .counters = FT_COUNTERS_HARDWARE,
 						      .interrupts = true,
 						      .softirqs = true},
+					   .tell_fd = -1,
 					   .argc = argc,
 					   .argv = argv};
 	static const struct option_program program = {
@@ -295,6 +316,11 @@ int main(int argc, char **argv)
 		"every fork, page fault, fsync, interrupt and wait, for `forktail explain`.\vExit status: 0 "
 		"done, 2 wrong usage, 3 this host or the target cannot be recorded.",
 	    .rows = rows,
+	    .examples = "  forktail record --port 6379 --duration 60s -o monday/server.forktail\n"
+			"  forktail record --port 6379 -o monday/server.forktail -- ./benchmark\n"
+			"  forktail record -- redis-server --port 7000\n"
+			"  forktail record --name redis-server --light --keep 10m -o /run/forktail\n",
+	    .arguments = "[-- COMMAND...]",
 	    .no_arguments =
 		"Name targets with --pid, --port, --unix, --name, --container, --unit or --cgroup"};
 	argp_err_exit_status = EXIT_USAGE;
@@ -311,13 +337,6 @@ int main(int argc, char **argv)
 	if (!a.targets.count && !a.selectors.count)
 		fail(EXIT_USAGE, "no target. Name one with --pid, --port, --unix, --name, --container, "
 				 "--unit or --cgroup");
-	if (!proc_is_of_pid_namespace())
-		fail(EXIT_ENVIRONMENT,
-		     "/proc belongs to another pid namespace, so process ids do not match. Mount it again: "
-		     "mount -t proc proc /proc (or use unshare --mount-proc)");
-	for (size_t i = 0; i < a.selectors.count; i++)
-		find(&a.targets, &a.selectors.all[i], a.record.keep.age_ns);
-	a.record.selectors = &a.selectors;
 	if (!a.record.output)
 		fail(EXIT_USAGE, "no output. Name the recording with -o FILE");
 	a.record.requests.keep = a.record.keep.age_ns != 0;
@@ -327,5 +346,17 @@ int main(int argc, char **argv)
 		fail(EXIT_USAGE, "%s needs --keep", a.record.guard.all[0]);
 	if (a.record.user && !a.record.keep.age_ns)
 		fail(EXIT_USAGE, "--user needs --keep");
+	/* Before anything that only root can see is missed. */
+	if (geteuid())
+		fail(EXIT_ENVIRONMENT,
+		     "cannot record as user %u, because BPF programs need root. Run with sudo",
+		     (unsigned)geteuid());
+	if (!proc_is_of_pid_namespace())
+		fail(EXIT_ENVIRONMENT,
+		     "/proc belongs to another pid namespace, so process ids do not match. Mount it again: "
+		     "mount -t proc proc /proc (or use unshare --mount-proc)");
+	for (size_t i = 0; i < a.selectors.count; i++)
+		find(&a.targets, &a.selectors.all[i], a.record.keep.age_ns);
+	a.record.selectors = &a.selectors;
 	return record(&a.record, &a.targets);
 }

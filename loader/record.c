@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/text.h"
@@ -30,6 +31,7 @@
 #include "recorder.h"
 #include "recording/json_block.h"
 #include "recording/recording.h"
+#include "recording/replaced.h"
 
 enum {
 	TICK_MS = 50,
@@ -119,6 +121,28 @@ static void note_unwanted(struct recorder *r)
 			     "hardware interrupts during the server's CPU slices: their time counts as what "
 			     "they interrupted",
 			     "--light was given");
+}
+
+/* --start-at: waits for that time. True: a signal came first. */
+static bool signalled_before_start(const struct recorder *r, int signals)
+{
+	const uint64_t at_ns = r->options->start_at_ns;
+	const struct itimerspec at = {{0, 0}, {(time_t)(at_ns / 1000000000), (long)(at_ns % 1000000000)}};
+	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
+			       {.fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC), .events = POLLIN}};
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	const double late_s = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - (double)at_ns * 1e-9;
+	if (late_s > 0)
+		fprintf(stderr, "forktail record: --start-at was %.3f s ago: starting now\n", late_s);
+	timerfd_settime(fds[1].fd, TFD_TIMER_ABSTIME, &at, NULL);
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	close(fds[1].fd);
+	if (fds[0].revents)
+		fputs("forktail record: ended before --start-at: nothing is recorded\n", stderr);
+	return fds[0].revents;
 }
 
 /* Returns the exit status. */
@@ -461,6 +485,7 @@ static int finish(struct recorder *r, const char *reason)
 	uint64_t lost = losses_total(&r->losses) + ft_writer_lost(r->writer);
 	char *text = summary_text(r, reason, end_ns, ended_targets(r));
 	uint64_t bytes = ft_writer_bytes(r->writer);
+	const bool moved = ft_writer_moved(r->writer);
 	int err = ft_writer_close(r->writer, text);
 	r->writer = NULL;
 	free(text);
@@ -479,7 +504,10 @@ static int finish(struct recorder *r, const char *reason)
 	if (r->ring)
 		fprintf(stderr, "in %s\n", r->options->output);
 	else
-		fprintf(stderr, "%.1f MB in %s\n", (double)bytes * 1e-6, r->options->output);
+		fprintf(stderr, bytes < 1000000 ? "%.0f kB in %s\n" : "%.1f MB in %s\n",
+			(double)bytes * (bytes < 1000000 ? 1e-3 : 1e-6), r->options->output);
+	if (moved)
+		fprintf(stderr, "the earlier recording is now %s.old\n", r->options->output);
 	print_ended(r);
 	if (err) {
 		fprintf(stderr,
@@ -643,12 +671,18 @@ int record(const struct record_options *options, struct targets *targets)
 		slices_shorten();
 		status = load(&r);
 	}
+	if (status == 0 && options->start_at_ns && signalled_before_start(&r, signals))
+		status = 3;
 	if (status == 0)
 		status = start(&r);
 	if (status == 0)
 		status = settle(&r, timer);
 	if (status == 0) {
 		print_begin(&r);
+		if (options->tell_fd >= 0) {
+			dprintf(options->tell_fd, "%s\n", options->output);
+			close(options->tell_fd);
+		}
 		status = finish(&r, run(&r, signals, timer));
 	}
 	if (r.writer)

@@ -46,6 +46,8 @@ struct record_options {
 	struct guard_args guard;     /* only for a ring */
 	struct selectors *selectors; /* what matches targets; for a ring it is evaluated repeatedly */
 	uint64_t duration_ns;	     /* 0: until a signal or until the last target exits */
+	uint64_t start_at_ns;	     /* CLOCK_REALTIME; 0: as soon as possible */
+	int tell_fd; /* gets the output's path and a line end when the recording has begun; or -1 */
 	struct programs_wanted wanted;
 	struct requests_wanted requests;
 	int argc; /* the command line, for the manifest */

@@ -19,11 +19,13 @@
 
 #include "layout.h"
 #include "recording/recording.h"
+#include "recording/replaced.h"
 
 /* The output file of a recording. */
 
-/* Opens it, empty and locked, for reading and writing; or a negative errno as in ft_writer_open. */
-static int ft_output_open(const char *path);
+/* Opens it, empty and locked, for reading and writing; or a negative errno as in ft_writer_open. *moved: an
+ * earlier recording there has another name now. */
+static int ft_output_open(const char *path, bool *moved);
 
 /* Creates a new file in an open directory; also empty, locked and accessible to its owner only. */
 static int ft_output_create(int dir, const char *name);
@@ -39,6 +41,7 @@ struct ft_file {
 	uint64_t limit;	    /* limit of the file's size: writing beyond it would raise SIGXFSZ */
 	uint32_t blocks;
 	uint32_t files;		      /* tried so far; read by other threads */
+	bool moved;		      /* an earlier recording at its path */
 	bool goes_on;		      /* more files follow: an error ends with the next one */
 	struct ft_index_entry *index; /* of the next entries: the previous index block, the blocks since */
 	size_t index_count;
@@ -206,6 +209,11 @@ int ft_writer_open(struct ft_writer **out, const char *path, const char *manifes
 	if (!rc)
 		rc = ft_writer_json(*out, FT_BLOCK_MANIFEST, manifest);
 	return made(out, rc);
+}
+
+bool ft_writer_moved(const struct ft_writer *w)
+{
+	return w->file.moved;
 }
 
 int ft_writer_open_first(struct ft_writer **out, int dir, const char *name, const char *manifest)
@@ -610,7 +618,7 @@ static int ft_file_open(struct ft_file *f, const char *path)
 
 	if (rc)
 		return rc;
-	f->fd = ft_output_open(path);
+	f->fd = ft_output_open(path, &f->moved);
 	return f->fd < 0 ? f->fd : 0;
 }
 
@@ -816,37 +824,68 @@ static bool is_recording(int fd)
 	return n == 0 || (n == sizeof(magic) && magic == FT_BLOCK_MAGIC);
 }
 
-static int take(int fd)
+/* Renames a recording to PATH.old, as perf record does, so that a command that is given twice loses nothing.
+ * What is there is replaced only if it is a recording too. */
+static int move_away(const char *path)
 {
+	char *old;
+	int rc = 0, fd;
+
+	if (asprintf(&old, "%s.old", path) < 0)
+		return -ENOMEM;
+	fd = open_existing(old);
+	if (fd >= 0 ? !is_recording(fd) : fd != -ENOENT)
+		rc = -ENOTEMPTY;
+	else if (rename(path, old))
+		rc = -errno;
+	if (fd >= 0)
+		close(fd);
+	free(old);
+	return rc;
+}
+
+/* A recording that is replaced. `fd` is of an empty file that can be written, or -EAGAIN is returned: there
+ * is none at the path any more. */
+static int take(int fd, const char *path)
+{
+	struct stat st;
+	int rc;
+
 	/* Some network file systems have no locks. */
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return -EWOULDBLOCK;
 	if (!is_recording(fd))
 		return -EEXIST;
-	if (ftruncate(fd, 0) || fchmod(fd, 0600))
+	if (fstat(fd, &st))
+		return -errno;
+	if (st.st_size) {
+		rc = move_away(path);
+		return rc ? rc : -EAGAIN;
+	}
+	if (fchmod(fd, 0600))
 		return -errno;
 	ft_give_to_caller(fd);
 	return 0;
 }
 
-static int ft_output_open(const char *path)
+static int ft_output_open(const char *path, bool *moved)
 {
 	int fd, rc;
 
+	*moved = false;
 	do {
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		fd = fd < 0 ? -errno : fd;
 		if (fd == -EEXIST)
 			fd = open_existing(path);
-	} while (fd == -ENOENT && access(path, F_OK) == 0); /* it was deleted in between, and exists again */
-	if (fd < 0)
-		return fd;
-	rc = take(fd);
-	if (rc) {
-		close(fd);
-		return rc;
-	}
-	return fd;
+		if (fd == -ENOENT && access(path, F_OK) == 0)
+			continue; /* it was deleted in between, and exists again */
+		rc = fd < 0 ? fd : take(fd, path);
+		if (rc < 0 && fd >= 0)
+			close(fd);
+		*moved |= rc == -EAGAIN;
+	} while (rc == -EAGAIN);
+	return rc < 0 ? rc : fd;
 }
 
 static int ft_output_create(int dir, const char *name)
@@ -875,6 +914,8 @@ const char *ft_writer_why(int error)
 		return "it is not a regular file";
 	case -EEXIST:
 		return "it contains something other than a recording and was not changed";
+	case -ENOTEMPTY:
+		return "the earlier recording cannot be renamed to *.old: something else has that name";
 	case -EWOULDBLOCK:
 		return "another recording is being written to it";
 	case -EACCES:

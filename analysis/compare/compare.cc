@@ -375,7 +375,7 @@ double NoiseOf(const std::vector<RunSample> &runs)
 
 int ExitStatusOf(const Comparison &c)
 {
-	return c.verdict == Verdict::Worse ? 1 : c.verdict == Verdict::Inconclusive ? 3 : 0;
+	return c.verdict == Verdict::Worse ? 1 : c.verdict == Verdict::Inconclusive ? 4 : 0;
 }
 
 // Finds the runs of a side, in the order in which they are paired.

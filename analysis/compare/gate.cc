@@ -185,7 +185,7 @@ int StatusOf(const std::vector<Verdict> &verdicts)
 		return std::any_of(verdicts.begin(), verdicts.end(),
 				   [&](const Verdict &v) { return v.outcome == outcome; });
 	};
-	return any(Verdict::kBroken) ? 1 : any(Verdict::kNotKnown) ? 3 : 0;
+	return any(Verdict::kBroken) ? 1 : any(Verdict::kNotKnown) ? 4 : 0;
 }
 
 // An unknown key is an error: a misspelled limit must not count as met.
@@ -254,7 +254,7 @@ bool AddLimit(const AskedLimit &asked, limit_reading reading, AskedLimits *limit
 	Cause cause;
 	if (l.cause && !CauseByName(l.of, &cause)) {
 		*error = "unknown cause \"" + std::string(l.of) + "\" in \"" + asked.text +
-			 "\". docs/reference/causes.md lists the causes";
+			 "\". forktail causes lists them";
 		return false;
 	}
 	limits->asked.push_back(asked);

@@ -10,6 +10,7 @@
 
 #include "analysis/run.h"
 #include "analysis/text.h"
+#include "common/input.h"
 #include "common/json.h"
 
 namespace forktail::analysis::gate
@@ -174,6 +175,16 @@ double RunFigures::OfAll(const limit &l, std::string *why) const
 	return OfRequests(l, f, why);
 }
 
+// "; did you mean the cause fork?", or "" if no cause has such a name.
+static std::string Meant(const char *name)
+{
+	std::vector<const char *> names;
+	for (const CauseInfo &info : kCauseTable)
+		names.push_back(info.name);
+	const char *closest = closest_name(name, names.data(), names.size());
+	return closest ? std::string("; did you mean the cause ") + closest + "?" : "";
+}
+
 double RunFigures::Value(const limit &l, std::string *why) const
 {
 	Cause cause;
@@ -191,7 +202,7 @@ double RunFigures::Value(const limit &l, std::string *why) const
 	const OperationFigures &f = operations_.at(l.of);
 	if (!f.known)
 		return NotKnown(e.run.path + " has no operation " + l.of +
-				    ", and no cause of that name has this figure",
+				    ", and no cause of that name has this figure" + Meant(l.of),
 				why);
 	return OfRequests(l, f, why);
 }

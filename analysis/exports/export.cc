@@ -108,7 +108,8 @@ const std::vector<ExportFormat> &ExportFormats()
 	    {"folded", {".folded"}, common::Pending::kFile, MakeFolded},
 	    {"speedscope", {".speedscope.json", ".speedscope"}, common::Pending::kFile, MakeSpeedscope},
 	    {"otlp", {".otlp.jsonl", ".otlp"}, common::Pending::kFile, MakeOtlp},
-	    {"openmetrics", {".prom", ".openmetrics"}, common::Pending::kFile, MakeOpenMetrics},
+	    {"prometheus", {".prom"}, common::Pending::kFile, MakePrometheus},
+	    {"openmetrics", {".openmetrics", ".om"}, common::Pending::kFile, MakeOpenMetrics},
 	};
 	return formats;
 }

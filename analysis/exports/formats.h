@@ -30,6 +30,7 @@ std::unique_ptr<Exporter> MakeHdrLog(const std::string &path, std::string *error
 std::unique_ptr<Exporter> MakeOtlp(const std::string &path, std::string *error);
 // The totals of a run, as a scrape.
 std::unique_ptr<Exporter> MakeOpenMetrics(const std::string &path, std::string *error);
+std::unique_ptr<Exporter> MakePrometheus(const std::string &path, std::string *error);
 
 // A text file that is written piece by piece. The first error stays set.
 

@@ -110,7 +110,8 @@ std::unique_ptr<Exporter> MakeHdrLog(const std::string &path, std::string *)
 	return std::make_unique<HdrExporter>(path);
 }
 
-// The totals of a run as OpenMetrics 1.0 text, as a scrape at its end would return them.
+// The totals of a run as OpenMetrics 1.0 text, or as Prometheus' text format 0.0.4, which promtool,
+// Pushgateway and node_exporter read: as a scrape at its end would return them.
 
 namespace
 {
@@ -147,7 +148,9 @@ std::string SecondsText(uint64_t ns)
 class OpenMetricsExporter : public Exporter
 {
 public:
-	explicit OpenMetricsExporter(const std::string &path) : file_(path) {}
+	OpenMetricsExporter(const std::string &path, bool prometheus) : file_(path), prometheus_(prometheus)
+	{
+	}
 	Wants wants() const override { return {.blamed = false, .stretches = false, .windows = false}; }
 	bool End(const Explanation &e) override
 	{
@@ -155,17 +158,24 @@ public:
 		AddCauses(e.blame);
 		AddRequests(e);
 		AddDrops(e.run);
-		file_.Put("# EOF\n");
+		if (!prometheus_)
+			file_.Put("# EOF\n");
 		return file_.Close() || Fail(file_.Why());
 	}
 
 private:
 	void Family(const std::string &name, const char *type, const char *unit, const char *help)
 	{
-		file_.Put("# TYPE " + name + " " + type + "\n");
-		if (*unit)
+		// Prometheus names a family as its samples, and has no information.
+		const bool counts = strcmp(type, "counter") == 0, informs = strcmp(type, "info") == 0;
+		const std::string family = prometheus_ ? name + (counts	   ? "_total"
+								 : informs ? "_info"
+									   : "")
+						       : name;
+		file_.Put("# TYPE " + family + " " + (prometheus_ && informs ? "gauge" : type) + "\n");
+		if (*unit && !prometheus_)
 			file_.Put("# UNIT " + name + " " + unit + "\n");
-		file_.Put("# HELP " + name + " " + help + "\n");
+		file_.Put("# HELP " + family + " " + help + "\n");
 	}
 	void Value(const std::string &name, const Labels &labels, const std::string &value)
 	{
@@ -177,6 +187,7 @@ private:
 	void AddDrops(const Run &run);
 
 	TextFile file_;
+	bool prometheus_;
 };
 
 // The server's port or path, which stays the same when it is restarted; never its process id.
@@ -269,7 +280,12 @@ void OpenMetricsExporter::AddDrops(const Run &run)
 
 std::unique_ptr<Exporter> MakeOpenMetrics(const std::string &path, std::string *)
 {
-	return std::make_unique<OpenMetricsExporter>(path);
+	return std::make_unique<OpenMetricsExporter>(path, false);
+}
+
+std::unique_ptr<Exporter> MakePrometheus(const std::string &path, std::string *)
+{
+	return std::make_unique<OpenMetricsExporter>(path, true);
 }
 
 // Slow requests as OpenTelemetry traces, in the protocol's JSON form that the collector's file receiver

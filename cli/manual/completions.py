@@ -10,7 +10,7 @@ NOTE = '# Generated from --help by cli/manual/.\n'
 
 def known(top):
     """All commands and programs with their own options."""
-    return [c for c in every(top) if not c.same]
+    return [c for c in every(top)]
 
 
 def names(command):
@@ -51,7 +51,7 @@ def bash(top):
 def programs(top):
     """forktail and the programs with completions for their own names."""
     return ['forktail'] + ['forktail-' + c.words[0] for c in top.commands + top.programs
-                           if not c.same and c.words[0] in ('record', 'load', 'clock', 'guard')]
+                           if c.words[0] in ('record', 'load', 'clock', 'guard')]
 
 
 def zsh_option(o):
@@ -73,11 +73,10 @@ def zsh(top):
         lines += [c.name().replace('-', '_').join(['_', '()']), '{']
         if c.commands:
             lines += ['\tlocal -a commands=(' + ' '.join(
-                quoted(i.words[-1] + ':' + (i.same or i).about.split('\n')[0].replace(':', '\\:')) for i in c.commands) + ')',
+                quoted(i.words[-1] + ':' + i.about.split('\n')[0].replace(':', '\\:')) for i in c.commands) + ')',
                 '\tif ((CURRENT > 2)); then', '\t\tlocal inner=$words[2]', '\t\tcase $inner in']
             for i in c.commands:
-                if not i.same:
-                    lines += [f'\t\t{i.words[-1]}) shift words; ((CURRENT--)); _{i.name().replace("-", "_")}; return ;;']
+                lines += [f'\t\t{i.words[-1]}) shift words; ((CURRENT--)); _{i.name().replace("-", "_")}; return ;;']
             lines += ['\t\tesac', '\tfi', "\t[[ $words[CURRENT] == -* ]] || _describe command commands"]
         given = [line for o in c.options() for line in zsh_option(o)]
         if c is top:
@@ -106,7 +105,7 @@ def fish_option(o):
 def fish(top):
     lines = ['# fish completion for forktail', NOTE]
     for c in top.commands:
-        about = (c.same or c).about.split('\n')[0].replace("'", "\\'")
+        about = c.about.split('\n')[0].replace("'", "\\'")
         lines += [f"complete -c forktail -n __fish_use_subcommand -f -a {c.words[0]} -d '{about}'"]
     lines += ["complete -c forktail -n __fish_use_subcommand -f -l help -d 'List the commands'",
               "complete -c forktail -n __fish_use_subcommand -f -l version -d 'Print the version'"]

@@ -3,7 +3,7 @@
 
 C programs print it with argp, C++ programs with CLI11, Python commands like CLI11, the fleet with argparse. In all of them
 an option's line starts with a few spaces and a hyphen, and its description follows after at least two spaces or on the
-next lines. This is the only source of options for pages and completions.
+next lines. Examples are the indented lines below "Examples:". This is the only source of options for pages and completions.
 """
 import os
 import re
@@ -33,8 +33,8 @@ class Command:
     groups: list = field(default_factory=list)  # (title, [Option])
     commands: list = field(default_factory=list)  # [Command]
     programs: list = field(default_factory=list)  # [Command]: only of forktail: programs that other programs start
-    text: str = ''  # the --help text
-    same: object = None  # another command with the same --help (doctor: record)
+    text: str = ''  # the --help text, without examples
+    examples: str = ''  # lines, indented by four spaces
 
     def options(self):
         return [o for _, options in self.groups for o in options]
@@ -113,8 +113,15 @@ def about(lines):
     return '\n'.join(text).strip()
 
 
+def without_examples(text):
+    """The text, and its examples."""
+    found = re.search(r'(?m)^Examples:\n((?:  .*\n)+)\n?', text)
+    return (text[:found.start()] + text[found.end():], found.group(1)) if found else (text, '')
+
+
 def parse(words, text):
-    c = Command(words, text=text)
+    text, examples = without_examples(text)
+    c = Command(words, text=text, examples=re.sub(r'(?m)^  ', '    ', examples))
     lines = text.splitlines()
     c.about = about(lines)
     c.usage = [re.sub(r'(?i)^\s*usage:\s*', '', line).strip() for line in lines
@@ -141,12 +148,12 @@ def below(c):
 
 def read(programs):
     """forktail with the commands in forktail --help, and the installed programs that it or mpirun starts."""
-    main = Command([], text=run([programs + '/forktail', '--help']))
+    text, examples = without_examples(run([programs + '/forktail', '--help']))
+    main = Command([], text=text, examples=re.sub(r'(?m)^  ', '    ', examples))
     main.about = main.text.split('\n', 1)[0]
     for name in dict.fromkeys(re.findall(r'(?m)^ +forktail ([a-z]+)', main.text)):
         ask = [programs + '/forktail', name]
         c = parse([name], run(ask + ['--help']))
-        c.same = next((other for other in main.commands if other.text == c.text), None)
         main.commands.append(c)
         for inner in below(c):
             c.commands.append(parse([name, inner], run(ask + [inner, '--help'])))

@@ -7,7 +7,8 @@ import re
 
 STATUS = [('0', 'done'), ('1', 'the answer is no: a limit is violated, or a run is slower than allowed'),
           ('2', 'the command line, or a file that it names, is invalid'),
-          ('3', 'the environment or the input prevents it: no privileges, no server, no such run, a full disk')]
+          ('3', 'the environment or the input prevents it: no privileges, no server, no such run, a full disk'),
+          ('4', 'no verdict: the runs of diff do not decide, or a run lacks what a limit of gate or --fail-if is about')]
 
 
 def text(raw):
@@ -53,7 +54,7 @@ def synopsis(command):
 
 def paragraphs(body):
     lines = []
-    for part in body.strip().split('\n\n'):
+    for part in body.strip('\n').split('\n\n'):
         if part.startswith('    '):
             lines += ['.PP', '.nf', '.RS 4'] + [text(line[4:]) for line in part.split('\n')] + ['.RE', '.fi']
         else:
@@ -67,8 +68,6 @@ def described(command):
 
 
 def page(command, top, prose, version, date):
-    if command.same:
-        return '.so man1/' + command.same.name() + '.1\n'
     name = command.name()
     own = prose.get(name, {})
     about = own.get('is') or described(command).split('\n')[0].rstrip('.')
@@ -94,9 +93,9 @@ def page(command, top, prose, version, date):
     else:
         for number, meaning in STATUS:
             lines += ['.TP', number, text(meaning)]
-    for heading in ('files', 'examples'):
-        if heading in own:
-            lines += ['.SH ' + heading.upper()] + paragraphs(own[heading])
+    for heading, body in (('files', own.get('files')), ('examples', command.examples)):
+        if body:
+            lines += ['.SH ' + heading.upper()] + paragraphs(body.rstrip('\n') if heading == 'examples' else body)
     also = [c.name() for c in [top] + top.commands + top.programs if c is not command]
     lines += ['.SH SEE ALSO', ',\n'.join(f'.BR {text(n)} (1)' for n in also).replace('(1),', '(1),')]
     return '\n'.join(lines) + '\n'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Output files that are complete or absent, and messages to the service manager. */
+/* Output: files that a user named, the service manager, the terminal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -7,11 +7,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/input.h"
 #include "common/text.h"
 
 /* The file is opened before it is judged, and emptied after that, so that it cannot be exchanged in between.
@@ -120,4 +122,23 @@ void manager_send(int socket, const char *state, size_t length)
 	if (socket >= 0)
 		sendmsg(socket, &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1},
 			MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+size_t terminal_columns(int fd, size_t usual)
+{
+	enum { LEAST = 40, MOST = 500 };
+	const char *text = getenv("COLUMNS");
+	struct winsize size = {0};
+	size_t columns = text && atoi(text) > 0 ? (size_t)atoi(text) : usual;
+
+	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col)
+		columns = size.ws_col;
+	return columns < LEAST ? LEAST : columns > MOST ? MOST : columns;
+}
+
+bool can_rewrite_line(void)
+{
+	const char *kind = getenv("TERM");
+
+	return isatty(STDERR_FILENO) && !(kind && strcmp(kind, "dumb") == 0);
 }

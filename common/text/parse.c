@@ -7,7 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "common/input.h"
 #include "common/text.h"
 
 static bool is_digit(char c)
@@ -48,6 +50,45 @@ bool parse_count(const char *text, uint64_t low, uint64_t high, uint64_t *out)
 bool parse_positive(const char *text, double high, double *out)
 {
 	return parse_number(&text, out) && *text == 0 && *out > 0 && *out <= high;
+}
+
+/* 10^3, 10^6 ... for "", "k", "M", "G" and "T", upper or lower case; 0: another word. */
+static double thousands(const char *word)
+{
+	static const char letters[] = "kmgt";
+	const char *letter = *word ? strchr(letters, *word | 0x20) : NULL;
+
+	if (!*word)
+		return 1;
+	return letter && !word[1] ? pow(1000, (double)(letter - letters + 1)) : 0;
+}
+
+bool parse_amount(const char *text, uint64_t low, uint64_t high, uint64_t *out)
+{
+	enum { EXACT = 1ull << 53 };
+	double number, factor;
+
+	if (parse_count(text, low, high, out))
+		return true;
+	if (!parse_number(&text, &number))
+		return false;
+	factor = thousands(text);
+	number = round(number * factor * 1e6) / 1e6; /* 1.1k is 1100 */
+	if (factor == 0 || number != floor(number) || number > (double)EXACT)
+		return false;
+	*out = (uint64_t)number;
+	return *out >= low && *out <= high;
+}
+
+bool parse_rate(const char *text, double high, double *out)
+{
+	double factor;
+
+	if (!parse_number(&text, out))
+		return false;
+	factor = thousands(text);
+	*out *= factor;
+	return *out > 0 && *out <= high;
 }
 
 #define LONGEST_NS 1e18
@@ -110,15 +151,16 @@ bool parse_bytes(const char *text, uint64_t *bytes)
 	static const struct {
 		const char *name;
 		double bytes;
-	} units[] = {{"", 1},	      {"B", 1},	       {"kB", 1e3},    {"KB", 1e3},
-		     {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},   {"KiB", 0x1p10},
-		     {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+	} units[] = {{"", 1},	      {"B", 1},	       {"k", 1e3},     {"kB", 1e3},	{"M", 1e6},
+		     {"MB", 1e6},     {"G", 1e9},      {"GB", 1e9},    {"T", 1e12},	{"TB", 1e12},
+		     {"Ki", 0x1p10},  {"KiB", 0x1p10}, {"Mi", 0x1p20}, {"MiB", 0x1p20}, {"Gi", 0x1p30},
+		     {"GiB", 0x1p30}, {"Ti", 0x1p40},  {"TiB", 0x1p40}};
 	double number;
 
 	if (!parse_number(&text, &number))
 		return false;
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-		if (strcmp(text, units[i].name) != 0)
+		if (strcasecmp(text, units[i].name) != 0)
 			continue;
 		*bytes = number * units[i].bytes <= LARGEST_SIZE ? (uint64_t)(number * units[i].bytes) : 0;
 		return number * units[i].bytes <= LARGEST_SIZE;
@@ -206,4 +248,49 @@ size_t csv_row_bytes(const char *at, const char *end, char separator)
 		p += p < end && *p == separator;
 	}
 	return (size_t)(p - at);
+}
+
+/* How many letters must be inserted, removed, replaced or exchanged with the next one to make b of a. */
+static size_t distance(const char *a, const char *b)
+{
+	enum { MOST = 32 };
+	size_t rows[3][MOST + 1], m = strlen(a), n = strlen(b);
+
+	if (m > MOST || n > MOST)
+		return MOST;
+	for (size_t j = 0; j <= n; j++)
+		rows[0][j] = j;
+	for (size_t i = 1; i <= m; i++) {
+		size_t *now = rows[i % 3];
+		const size_t *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+
+		now[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			size_t least = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+			least = last[j] + 1 < least ? last[j] + 1 : least;
+			least = now[j - 1] + 1 < least ? now[j - 1] + 1 : least;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    before[j - 2] + 1 < least)
+				least = before[j - 2] + 1;
+			now[j] = least;
+		}
+	}
+	return rows[m % 3][n];
+}
+
+const char *closest_name(const char *text, const char *const *names, size_t count)
+{
+	const char *best = NULL;
+	size_t least = SIZE_MAX, most = strlen(text) < 4 ? 1 : strlen(text) < 8 ? 2 : 3;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t d = distance(text, names[i]);
+
+		if (d <= most && d < strlen(names[i]) && d < least) {
+			best = names[i];
+			least = d;
+		}
+	}
+	return best;
 }

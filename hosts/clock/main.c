@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Command line of forktail-clock, which `forktail clock` runs. It needs no privileges and no code of the
  * recorder or the load generator, so it runs on any host. */
-#include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/options.h"
 #include "common/text.h"
 #include "packet.h"
 #include "recording/json_block.h"
@@ -67,84 +67,65 @@ static int clock_probe(const struct probe_options *o);
 
 const char *argp_program_version = "forktail-clock " FORKTAIL_VERSION;
 
-enum { OPTION_INTERVAL = 256, OPTION_DURATION, OPTION_WAIT, OPTION_LISTEN };
+#define MS UINT64_C(1000000)
+#define DAY (86400000 * MS)
 
-static const struct argp_option serve_options[] = {
-    {"listen", OPTION_LISTEN, "ADDR:PORT", 0,
-     "Answer on this address and port (default: port 7380 on all addresses)", 1},
+/* `low` and `high` of a row: its limits in ns. */
+static error_t read_time(const struct option_row *row, const char *text, struct options *o)
+{
+	uint64_t *ns = (uint64_t *)((char *)o + row->at);
+
+	return parse_duration(text, TIME_ANY, TIME_S, ns) && *ns >= row->low && *ns <= row->high
+		   ? 0
+		   : option_refuse("--%s: expected a time such as 100ms or 10s, got \"%s\"", row->name, text);
+}
+
+#define IS_LIMITED(member, low_, high_)                                                                      \
+	IS_READ_ROW(read_time), .at = offsetof(struct options, member), .low = (low_), .high = (high_)
+
+struct options {
+	const char *listen;
+	struct probe_options probe;
+};
+
+static const struct option_row serve_rows[] = {
+    {"listen", 0, "ADDR:PORT", "Answer on this address and port (default: port 7380 on all addresses)",
+     IS_TEXT(listen)},
     {0},
 };
 
-static const struct argp_option probe_table[] = {
-    {"output", 'o', "FILE", 0, "Write the recording to FILE", 1},
-    {"interval", OPTION_INTERVAL, "TIME", 0,
-     "Send a burst of round trips every TIME (1ms to 60s; default: 100ms)", 1},
-    {"duration", OPTION_DURATION, "TIME", 0, "Stop after TIME (default: run until SIGINT or SIGTERM)", 1},
-    {"wait", OPTION_WAIT, "TIME", 0, "Wait up to TIME for the first answer (1ms to 1d; default: 10s)", 1},
+static const struct option_row probe_rows[] = {
+    {"output", 'o', "FILE", "Write the recording to FILE", IS_TEXT(probe.output)},
+    {"interval", 0, "TIME", "Send a burst of round trips every TIME (1ms to 60s; default: 100ms)",
+     IS_LIMITED(probe.interval_ns, MS, 60000 * MS)},
+    {"duration", 0, "TIME", "Stop after TIME (default: run until SIGINT or SIGTERM)",
+     IS_LIMITED(probe.duration_ns, MS, 3650 * DAY)},
+    {"wait", 0, "TIME", "Wait up to TIME for the first answer (1ms to 1d; default: 10s)",
+     IS_LIMITED(probe.wait_ns, MS, DAY)},
     {0},
 };
 
-static error_t parse_serve(int key, char *text, struct argp_state *state)
+static const char *read_peer(char **words, struct options *o)
 {
-	const char **listen = state->input;
-
-	if (key != OPTION_LISTEN)
-		return ARGP_ERR_UNKNOWN;
-	*listen = text;
-	return 0;
+	o->probe.peer = words[0];
+	return words[1] ? "Name one peer" : NULL;
 }
 
-static void take_time(struct argp_state *state, const char *text, uint64_t low_ns, uint64_t high_ns,
-		      uint64_t *ns)
-{
-	if (!parse_duration(text, TIME_ANY, 0, ns) || *ns < low_ns || *ns > high_ns)
-		argp_error(state, "'%s' is not a valid time for this option", text);
-}
-
-static error_t parse_probe(int key, char *text, struct argp_state *state)
-{
-	static const uint64_t ms = 1000000, day = 86400 * UINT64_C(1000000000);
-	struct probe_options *o = state->input;
-
-	switch (key) {
-	case 'o':
-		o->output = text;
-		break;
-	case OPTION_INTERVAL:
-		take_time(state, text, ms, 60000 * ms, &o->interval_ns);
-		break;
-	case OPTION_DURATION:
-		take_time(state, text, ms, 3650 * day, &o->duration_ns);
-		break;
-	case OPTION_WAIT:
-		take_time(state, text, ms, day, &o->wait_ns);
-		break;
-	case ARGP_KEY_ARG:
-		if (o->peer)
-			argp_error(state, "more than one peer given: name one");
-		o->peer = text;
-		break;
-	case ARGP_KEY_END:
-		if (!o->peer || !o->output)
-			argp_error(state, "name the peer and the recording: ADDR[:PORT] -o FILE");
-		break;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-	return 0;
-}
-
-static const struct argp serve_argp = {
-    .options = serve_options,
-    .parser = parse_serve,
-    .doc = "Answer other hosts that compare their clock with this host's clock "
-	   "(docs/how-it-works/clocks.md)."};
-static const struct argp probe_argp = {
-    .options = probe_table,
-    .parser = parse_probe,
-    .args_doc = "ADDR[:PORT]",
-    .doc = "Compare this host's clock with another host's clock and record the result "
-	   "(docs/how-it-works/clocks.md)."};
+static const struct option_program serve_program = {
+    .name = "forktail clock serve",
+    .about = "Answer other hosts that compare their clock with this host's clock "
+	     "(docs/how-it-works/clocks.md).",
+    .rows = serve_rows,
+    .no_arguments = "See forktail clock serve --help",
+    .examples = "  forktail clock serve --listen 10.0.0.7:7380\n"};
+static const struct option_program probe_program = {
+    .name = "forktail clock probe",
+    .about = "Compare this host's clock with another host's clock and record the result "
+	     "(docs/how-it-works/clocks.md).",
+    .rows = probe_rows,
+    .arguments = "ADDR[:PORT]",
+    .read_arguments = read_peer,
+    .examples = "  forktail clock probe 10.0.0.7 -o monday/clock.forktail\n"};
 
 static int usage(FILE *to)
 {
@@ -156,10 +137,10 @@ static int usage(FILE *to)
 
 int main(int argc, char **argv)
 {
-	const char *command = argc > 1 ? argv[1] : "", *listen = ":" CLOCK_PORT;
-	struct probe_options o = {
-	    .interval_ns = 100000000, .wait_ns = UINT64_C(10000000000), .argc = argc, .argv = argv};
-	static char name[64];
+	const char *command = argc > 1 ? argv[1] : "";
+	struct options o = {
+	    .listen = ":" CLOCK_PORT,
+	    .probe = {.interval_ns = 100 * MS, .wait_ns = 10000 * MS, .argc = argc, .argv = argv}};
 
 	if (strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0)
 		return usage(stdout);
@@ -168,16 +149,21 @@ int main(int argc, char **argv)
 		return CLOCK_DONE;
 	}
 	argp_err_exit_status = CLOCK_USAGE;
-	snprintf(name, sizeof(name), "forktail clock %s", command);
-	if (argc > 1)
-		argv[1] = name;
-	if (strcmp(command, "serve") == 0) {
-		argp_parse(&serve_argp, argc - 1, argv + 1, 0, NULL, &listen);
-		return clock_serve(listen);
-	}
+	if (strcmp(command, "serve") == 0)
+		return option_parse(&serve_program, argc - 1, argv + 1, &o) ? CLOCK_USAGE
+									    : clock_serve(o.listen);
 	if (strcmp(command, "probe") == 0) {
-		argp_parse(&probe_argp, argc - 1, argv + 1, 0, NULL, &o);
-		return clock_probe(&o);
+		if (option_parse(&probe_program, argc - 1, argv + 1, &o))
+			return CLOCK_USAGE;
+		if (!o.probe.peer || !o.probe.output) {
+			option_refuse("name the peer and the recording: ADDR[:PORT] -o FILE");
+			return CLOCK_USAGE;
+		}
+		return clock_probe(&o.probe);
+	}
+	if (*command) {
+		fprintf(stderr, "forktail clock: unknown command \"%s\". Use serve or probe\n", command);
+		return CLOCK_USAGE;
 	}
 	return usage(stderr);
 }

@@ -369,6 +369,19 @@ static void fill_in(struct options *o)
 		o->requests = 100000;
 }
 
+static void check_files(const struct options *o, char *error, size_t size)
+{
+	const char *const paths[] = {o->log_path,  o->json_path,   o->csv_path,
+				     o->hlog_path, o->series_path, o->svg_path};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+		for (size_t k = 0; k < i && !*error; k++)
+			if (paths[i] && paths[k] && strcmp(paths[i], paths[k]) == 0 &&
+			    strncmp(paths[i], "/dev/", 5) != 0)
+				snprintf(error, size, "two options name the file %.200s. Each needs its own",
+					 paths[i]);
+}
+
 void options_check(struct options *o, char *error, size_t size)
 {
 	const struct given_options *g = &o->given;
@@ -392,6 +405,8 @@ void options_check(struct options *o, char *error, size_t size)
 		check_cpus(o, error, size);
 	if (!*error)
 		check_report(o, error, size);
+	if (!*error)
+		check_files(o, error, size);
 	if (!*error && (uint64_t)o->pipeline * (o->sizes.high + 64u) > BATCH_BYTES_MAX)
 		snprintf(error, size,
 			 "a batch of %u requests of %u bytes is larger than %u MB. Lower -P or -d",

@@ -3,6 +3,7 @@
  * host can read it there; the message names the safe ways. */
 #include <ctype.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/input.h"
 #include "common/text.h"
 #include "loadgen/options.h"
 #include "loadgen/protocol.h"
@@ -178,6 +180,58 @@ const struct foreign_option foreign_options[] = {
     {"graphite-port", EACH_SECOND},
     {0},
 };
+
+/* Options of these programs and of YCSB that have a name of ours and another meaning, which their value
+ * shows. The first row whose pattern (fnmatch(3), extended) matches applies. */
+#define YCSB_FILE "YCSB's -P FILE is --ycsb LETTER here, such as --ycsb A"
+#define YCSB_VALUE                                                                                           \
+	"YCSB's -p NAME=VALUE: recordcount is -r, operationcount -n, threadcount -c, target --rate, "        \
+	"redis.host -h and redis.port -p"
+
+static const struct {
+	const char *option, *pattern, *sentence;
+} foreign_values[] = {
+    {"socket", "*/*", NULL}, /* a path */
+    {"socket", "@(localhost|*.*)",
+     "-s is a Unix socket here, and no file has this name. memtier_benchmark's -s HOST is -h HOST"},
+    {"pipeline", "@(redis|resp2|resp3|memcache_*)", "memtier_benchmark's -P NAME is --protocol NAME"},
+    {"pipeline", "*@(workload|/|.)*[a-z]*", YCSB_FILE},
+    {"tests", "+([0-9])", "memtier_benchmark's -t N is --threads N"},
+    {"port", "*=*", YCSB_VALUE},
+    {"requests", "allkeys", "memtier_benchmark's allkeys is --fill N, which sets N keys, each once"},
+    {"key-pattern", "[RSGPZ]:[RSGPZ]",
+     "memtier_benchmark's letters for SET and GET are one name here: R is uniform, S sequential, P "
+     "sequential with "
+     "--key-split, G gaussian, Z zipf"},
+    {"ycsb", "workload?", "the letter alone names the workload, such as --ycsb A"},
+};
+
+static const char *foreign_value(const struct option_row *row, const char *text)
+{
+	for (size_t i = 0; i < sizeof(foreign_values) / sizeof(*foreign_values); i++)
+		if (strcmp(foreign_values[i].option, row->name) == 0 &&
+		    fnmatch(foreign_values[i].pattern, text, FNM_EXTMATCH) == 0)
+			return row->letter == 's' && access(text, F_OK) == 0 ? NULL
+									     : foreign_values[i].sentence;
+	return NULL;
+}
+
+/* redis-benchmark takes a command behind its options, YCSB begins with run or load. */
+static const char *read_words(char **words, struct options *o)
+{
+	static char sentence[600];
+	size_t length = 0;
+
+	(void)o;
+	if (strcmp(words[0], "run") == 0 || strcmp(words[0], "load") == 0)
+		return strcmp(words[0], "load") == 0 ? "YCSB's load is --ycsb load here"
+						     : "YCSB's run is --ycsb LETTER here, such as --ycsb A";
+	length = (size_t)snprintf(sentence, sizeof(sentence), "Send a command with --command '");
+	for (; *words && length < sizeof(sentence) - 3; words++)
+		length += (size_t)snprintf(sentence + length, sizeof(sentence) - length, "%s%s", *words,
+					   words[1] ? " " : "'");
+	return sentence;
+}
 
 enum {
 	FOREIGN_OPTIONS = sizeof(foreign_options) / sizeof(*foreign_options) - 1,
@@ -581,7 +635,7 @@ static bool take_front(char **line, struct custom_command *c, char *why, size_t 
 	*c = (struct custom_command){.weight = 1};
 	if (is_number(*line)) {
 		word = take_word(line);
-		if (!parse_count(word, 1, 1000000, &weight)) {
+		if (!parse_amount(word, 1, 1000000, &weight)) {
 			snprintf(why, size, "expected a weight from 1 to 1000000, got \"%s\"", word);
 			return false;
 		}
@@ -595,7 +649,7 @@ static bool take_front(char **line, struct custom_command *c, char *why, size_t 
 				return false;
 		} else if (strncmp(*line, "key-space=", 10) == 0) {
 			word = take_word(line) + 10;
-			if (!parse_count(word, 1, KEY_SPACE_MAX, &c->keys)) {
+			if (!parse_amount(word, 1, KEY_SPACE_MAX, &c->keys)) {
 				snprintf(why, size, "key-space: expected a number of keys, got \"%s\"", word);
 				return false;
 			}
@@ -695,11 +749,17 @@ int options_read(struct options *o, int argc, char **argv)
 	    "(--rate), latency counts from the time a request was due, so a stalled server is charged for "
 	    "every request that had to wait. Exit status: 0 done, 1 a --fail-if limit was exceeded, 2 wrong "
 	    "usage, 3 the server, the disk or this host stopped the run.";
-	const struct option_program program = {.name = "forktail-load",
-					       .about = about,
-					       .rows = options_rows,
-					       .no_arguments = "There are only options, see --help",
-					       .others = options_foreign()};
+	const struct option_program program = {
+	    .name = "forktail load",
+	    .about = about,
+	    .rows = options_rows,
+	    .others = options_foreign(),
+	    .read_arguments = read_words,
+	    .foreign_value = foreign_value,
+	    .examples =
+		"  forktail load -p 6379 --rate 10000 --duration 60 -r 1M -d 100 -o monday/load.forktail\n"
+		"  forktail load -p 6379 -t set,get -n 100k -q\n"
+		"  forktail load -p 6379 -r 100k --find 'p99 < 2ms'\n"};
 	char error[512] = "";
 	int status;
 

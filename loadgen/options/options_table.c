@@ -9,21 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/input.h"
 #include "common/text.h"
 
 enum { STATSD_PORT = 8125 };
 
-/* In the format of `date +%s.%N`; a double has a resolution of a quarter of a microsecond here. */
 static error_t read_start(const char *text, struct options *o)
 {
-	double seconds;
-
-	if (!parse_positive(text, 1e10, &seconds))
-		return option_refuse(
-		    "--start-at: expected a time in seconds since 1970 such as 1795412345.5, got \"%s\"",
-		    text);
-	o->start_at_ns = (uint64_t)(seconds * 1e9);
-	return 0;
+	return option_start_at(text, &o->start_at_ns);
 }
 
 /* "1", "1,500ms" */
@@ -336,9 +329,10 @@ static error_t read_replay_allow(const char *text, struct options *o)
 
 static error_t read_rate(const char *text, struct options *o)
 {
-	return parse_positive(text, 1e9, &o->rate)
+	return parse_rate(text, 1e9, &o->rate)
 		   ? 0
-		   : option_refuse("--rate: expected a number of requests per second above 0, got \"%s\"",
+		   : option_refuse("--rate: expected a number of requests per second above 0 such as 5000 or "
+				   "20k, got \"%s\"",
 				   text);
 }
 

@@ -108,7 +108,7 @@ int load_metrics_open(load_metrics **m, const char *address, char *error, size_t
 			event_base_free(made->base);
 		return -1;
 	}
-	fprintf(stderr, "forktail-load: metrics at %s/metrics\n", made->server->where().c_str());
+	fprintf(stderr, "forktail load: metrics at %s/metrics\n", made->server->where().c_str());
 	// Signals are for the main thread.
 	sigset_t all, before;
 	sigfillset(&all);

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/input.h"
 #include "common/text.h"
 #include "loadgen/engine.h"
 #include "loadgen/models.h"
@@ -233,7 +234,7 @@ static bool await_start(struct run *r)
 	at += r->o->start_at_ns - ((uint64_t)real.tv_sec * SECOND_NS + (uint64_t)real.tv_nsec);
 	if ((int64_t)(at - now) < 0) {
 		end_progress(r);
-		fprintf(stderr, "forktail-load: --start-at was %.3f s ago: starting now\n",
+		fprintf(stderr, "forktail load: --start-at was %.3f s ago: starting now\n",
 			(double)(now - at) * 1e-9);
 	}
 	while ((int64_t)(at - (now = ft_now_ns())) > 0) {
@@ -304,7 +305,7 @@ static void take_second(struct run *r, struct phase *p, uint64_t now)
 /* Takes the counts of the threads and prints them. */
 void phase_tick(struct run *r, struct phase *p)
 {
-	bool tty = isatty(STDERR_FILENO);
+	const bool tty = can_rewrite_line();
 	uint64_t now = ft_now_ns();
 	char text[256];
 
@@ -535,7 +536,7 @@ void phase_deliveries_report(struct run *r, const struct phase *p, FILE *to)
 	}
 	if (d->broken) {
 		fprintf(stderr,
-			"forktail-load: consumer connections were lost %" PRIu64 " times: ", d->broken);
+			"forktail load: consumer connections were lost %" PRIu64 " times: ", d->broken);
 		put_visible(stderr, d->why ? d->why : "the reason is not known");
 		fputc('\n', stderr);
 	} else if (lost) {
@@ -647,14 +648,14 @@ static void complain_of(struct run *r, struct phase *p, const struct result_figu
 		if (r->end == RUN_DONE)
 			r->end = RUN_SERVER_LOST;
 	} else if (lost > 0) {
-		fprintf(stderr, "forktail-load: %u of %u connections were lost: ", lost, all);
+		fprintf(stderr, "forktail load: %u of %u connections were lost: ", lost, all);
 		put_visible(stderr, why ? why : "the reason is not known");
 		fputc('\n', stderr);
 	}
 	complain_of_replay(r, p);
 	if (drops)
 		fprintf(stderr,
-			"forktail-load: the disk was too slow: %llu requests are missing from the log\n",
+			"forktail load: the disk was too slow: %llu requests are missing from the log\n",
 			(unsigned long long)drops);
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/grow.h"
+#include "common/options.h"
 #include "common/text.h"
 #include "find.h"
 #include "loadgen/cluster.h"
@@ -25,6 +27,7 @@
 #include "loadgen/server.h"
 #include "loadgen/workload.h"
 #include "recording/recording.h"
+#include "recording/replaced.h"
 #include "run_state.h"
 #include "suite.h"
 #include "wakeups.h"
@@ -100,6 +103,8 @@ static int open_log(struct run *r, int argc, char **argv)
 		snprintf(text, sizeof(text), "cannot write the log %s: %s", r->o->log_path,
 			 ft_writer_why(rc));
 		complain(r, text);
+	} else if (ft_writer_moved(request_log_writer(r->log))) {
+		fprintf(stderr, "forktail load: the earlier recording is now %s.old\n", r->o->log_path);
 	}
 	return rc;
 }
@@ -178,7 +183,7 @@ static struct observer *start_observer(struct run *r)
 
 	/* A run without the observer is still valid. */
 	if (r->log && !o->no_observer && observer_start(&observer, &server, request_log_writer(r->log)))
-		fprintf(stderr, "forktail-load: cannot start the server's observer: INFO, SLOWLOG and "
+		fprintf(stderr, "forktail load: cannot start the server's observer: INFO, SLOWLOG and "
 				"LATENCY are not recorded\n");
 	return observer;
 }
@@ -207,6 +212,39 @@ static void load_server(struct run *r)
 }
 
 /* ---- the frame ---- */
+
+/* Whether a file that is written later can be: it may be there, else its directory is one in which the caller
+ * can make it. Returns 0, or -1 with errno. */
+static int output_check_new(const char *path)
+{
+	char *copy;
+	int rc = output_check(path);
+
+	if (rc < 0) {
+		errno = -rc;
+		return -1;
+	}
+	if (access(path, F_OK) == 0)
+		return access(path, W_OK);
+	copy = strdup(path);
+	rc = copy ? access(dirname(copy), W_OK | X_OK) : -1;
+	free(copy);
+	return rc;
+}
+
+int run_check(const struct options *o)
+{
+	const char *const paths[] = {o->log_path,  o->json_path,   o->csv_path,
+				     o->hlog_path, o->series_path, o->svg_path};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		if (!paths[i] || output_check_new(paths[i]) == 0)
+			continue;
+		option_refuse("cannot write %s%s: %s", i == 0 ? "the log " : "", paths[i], output_why(errno));
+		return EXIT_ENVIRONMENT;
+	}
+	return 0;
+}
 
 static int open_outputs(struct run *r)
 {
@@ -854,7 +892,7 @@ void end_progress(struct run *r)
 void complain(struct run *r, const char *text)
 {
 	end_progress(r);
-	fputs("forktail-load: ", stderr);
+	fputs("forktail load: ", stderr);
 	put_visible(stderr, text); /* it may contain text from a server */
 	fputc('\n', stderr);
 	r->status = EXIT_ENVIRONMENT;

@@ -6,7 +6,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/input.h"
 #include "loadgen/nodes.h"
 #include "loadgen/output.h"
 #include "recording/json_block.h"
@@ -33,21 +35,39 @@ void report_progress(FILE *to, bool tty, const char *name, double elapsed_s, con
 {
 	static struct operation_stats total; /* too large for the stack; only the main thread prints */
 	const struct ft_histogram *latency = &total.latency;
-	char number[32], text[96] = "no answer", eta[32] = "";
+	char number[32], eta[32] = "", error_count[32] = "", line[256];
+	const size_t columns = tty ? terminal_columns(STDERR_FILENO, 80) : sizeof(line);
 
 	if (second->span_ns == 0)
 		return;
 	stats_total(second, &total);
-	if (latency->count > 0)
-		snprintf(text, sizeof(text), "p50 %.3f ms  p99 %.3f ms  max %.3f ms",
-			 (double)ft_histogram_percentile(latency, 50) * 1e-6,
-			 (double)ft_histogram_percentile(latency, 99) * 1e-6, (double)latency->max_ns * 1e-6);
 	if (eta_s >= 0)
 		snprintf(eta, sizeof(eta), "  ETA %.0f s", eta_s);
-	fprintf(
-	    to, "%s%s  %.0f s  %s/s  %s  errors %" PRIu64 "%s%s", tty ? "\r\033[K" : "", name, elapsed_s,
-	    grouped(number, (uint64_t)((double)stats_requests(second) * 1e9 / (double)second->span_ns + 0.5)),
-	    text, errors, eta, tty ? "" : "\n");
+	if (errors || columns >= 80)
+		snprintf(error_count, sizeof(error_count), "  errors %" PRIu64, errors);
+	const char *rate =
+	    grouped(number, (uint64_t)((double)stats_requests(second) * 1e9 / (double)second->span_ns + 0.5));
+	/* The longest form that fits. */
+	for (int form = 0; form < 3; form++) {
+		const double p50_ms = (double)ft_histogram_percentile(latency, 50) * 1e-6,
+			     p99_ms = (double)ft_histogram_percentile(latency, 99) * 1e-6,
+			     max_ms = (double)latency->max_ns * 1e-6;
+		char text[96] = "no answer";
+
+		if (latency->count > 0 && form == 0)
+			snprintf(text, sizeof(text), "p50 %.3f ms  p99 %.3f ms  max %.3f ms", p50_ms, p99_ms,
+				 max_ms);
+		else if (latency->count > 0)
+			snprintf(text, sizeof(text), "max %.3f ms", max_ms);
+		if (form < 2)
+			snprintf(line, sizeof(line), "%s  %.0f s  %s/s  %s%s%s", name, elapsed_s, rate, text,
+				 error_count, eta);
+		else
+			snprintf(line, sizeof(line), "%.0f s  %s/s  %s", elapsed_s, rate, text);
+		if (strlen(line) < columns)
+			break;
+	}
+	fprintf(to, "%s%.*s%s", tty ? "\r\033[K" : "", (int)columns - 1, line, tty ? "" : "\n");
 	fflush(to);
 }
 

@@ -291,7 +291,7 @@ static int probe(struct server *s, char *error, size_t size)
 		}
 		if (!message_printed)
 			fprintf(stderr,
-				"forktail-load: the server is loading its data set; waiting up to %.0f s\n",
+				"forktail load: the server is loading its data set; waiting up to %.0f s\n",
 				(double)s->options->loading_ns * 1e-9);
 		message_printed = true;
 		usleep(100000);

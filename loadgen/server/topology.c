@@ -461,7 +461,7 @@ int topology_learn(struct nodes *n, char *error, size_t size)
 		return -1;
 	}
 	if (unserved)
-		fprintf(stderr, "forktail-load: %u of %d slots have no server\n", unserved, CLUSTER_SLOTS);
+		fprintf(stderr, "forktail load: %u of %d slots have no server\n", unserved, CLUSTER_SLOTS);
 	if (n->read_from == READ_NEAREST)
 		measure_rtt(&t);
 	return 0;

@@ -19,7 +19,7 @@ static bool parse_size(const char *text, uint32_t *out)
 {
 	uint64_t value;
 
-	if (!parse_count(text, 1, VALUE_BYTES_MAX, &value))
+	if (!parse_bytes(text, &value) || value < 1 || value > VALUE_BYTES_MAX)
 		return false;
 	*out = (uint32_t)value;
 	return true;

@@ -51,6 +51,7 @@ COMMAND = Command(
         Option("--check", "Print which program would run on which host, and start nothing", excludes="--output"),
         Option("--hostfile", "Use mpirun's hostfile FILE with the hosts and their slots", "FILE"),
     ],
+    examples=("forktail hosts run plan.toml -o monday",),
 )
 USAGE_TEXT = """\
 forktail hosts run PLAN.toml -o RUN [-- MPIRUN OPTIONS]   generate load and record on several hosts

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Command lines as tables of options: parsing, --help and refusals in the form of forktail's C++ programs (CLI11's).
+"""Command lines as tables of options: parsing, --help and refusals in the form of forktail's C++ programs.
 
 A row says an option's names, meaning, type, range and default once. Manual pages and completions are made from --help
 (cli/manual/).
 """
 
+import difflib
 import re
+import shutil
 import sys
+import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,9 +78,8 @@ class Option:
         except ValueError:
             pass
         if not self.limits:
-            raise ValueError(f"Could not convert: {self.name} = {text}")
-        shown = "{:.6f} to {:.6f}" if self.kind == "FLOAT" else "{} to {}"
-        raise ValueError(f"{self.name}: Value {text} not in range {shown.format(low, high)}")
+            raise ValueError(f'{self.name}: expected a number, got "{text}"')
+        raise ValueError(f'{self.name}: expected a number from {_number(low)} to {_number(high)}, got "{text}"')
 
 
 @dataclass
@@ -87,6 +90,7 @@ class Command:
     about: str
     options: list[Option] = field(default_factory=list)
     commands: list["Command"] = field(default_factory=list)
+    examples: tuple[str, ...] = ()  # command lines, with which --help begins
 
     def help(self) -> str:
         arguments = [o for o in self.options if o.is_argument]
@@ -97,7 +101,9 @@ class Command:
         usage += ["SUBCOMMAND"] if self.commands else []
         own = _entry("-h,--help", "Print this help message and exit")
         parts = [
-            f"{self.about}\n{' '.join(usage)}\n",
+            f"{_wrapped(self.about)}\n",
+            "Examples:\n" + "".join(f"  {line}\n" for line in self.examples) if self.examples else "",
+            f"{' '.join(usage)}\n",
             "Positionals:\n" + "".join(o.line() for o in arguments) if arguments else "",
             "Options:\n" + own + "".join(o.line() for o in self.options if not o.is_argument),
             "Subcommands:\n" + "".join(_entry(c.name.split()[-1], c.about) for c in self.commands)
@@ -115,7 +121,8 @@ class Command:
         try:
             command, values, help_wanted = self._parse(words)
         except ValueError as error:
-            print(f"{self.name}: {visible(str(error))}; see {self.name} --help", file=sys.stderr)
+            why = visible(str(error))
+            print(f"{self.name}: {why}{'' if why.endswith('?') else '.'} See {self.name} --help", file=sys.stderr)
             raise SystemExit(USAGE) from None
         if help_wanted:
             print(command.help(), end="")
@@ -128,7 +135,7 @@ class Command:
         for o in self.options:
             texts = given.get(o.key, [])
             if len(texts) > 1 and not o.several and not o.is_flag:
-                raise ValueError(f"{o.name}: At Most 1 required but received {len(texts)}")
+                raise ValueError(f"{o.name} is given {len(texts)} times, and at most 1 is possible")
             converted = [o.value(text) for text in texts]
             if o.is_flag:
                 values[o.key] = bool(texts)
@@ -140,23 +147,31 @@ class Command:
             if o.required and o.key not in given:
                 raise ValueError(f"{o.name} is required")
             if o.key in given and o.excludes.lstrip("-") in given:
-                raise ValueError(f"{o.name} excludes {o.excludes}")
+                raise ValueError(f"{o.name} and {o.excludes} are mutually exclusive")
+        options = [name for o in self.options if not o.is_argument for name in o.names.split(",")]
+        for word in extra:
+            if word.startswith("-"):
+                raise ValueError(f"unknown option {word}" + did_you_mean(word, options))
+        if extra and self.commands:
+            raise ValueError(f'unknown command "{extra[0]}"' + did_you_mean(extra[0], self._names()))
         if extra:
-            were = "argument was" if len(extra) == 1 else "arguments were"
-            raise ValueError(f"The following {were} not expected: {' '.join(extra)}")
+            raise ValueError(f'unexpected argument "{extra[0]}"')
         if self.commands:
             if not rest:
-                raise ValueError("A subcommand is required")
+                raise ValueError(f"name one of the commands {', '.join(self._names())}")
             command = next(c for c in self.commands if c.name.split()[-1] == rest[0])
             command, more = command.parse(rest[1:])
             return command, {**values, **more}, False
         return self, values, False
 
+    def _names(self) -> list[str]:
+        return [c.name.split()[-1] for c in self.commands]
+
     def _scan(self, words: list[str]) -> tuple[dict[str, list[str]], list[str], list[str]]:
         """The texts of each option by key, words that are no option, and the words from a subcommand on."""
         by_name = {name: o for o in self.options if not o.is_argument for name in o.names.split(",")}
         arguments = [o for o in self.options if o.is_argument]
-        names = {c.name.split()[-1] for c in self.commands}
+        names = set(self._names())
         given: dict[str, list[str]] = {}
         extra: list[str] = []
         todo = list(words)
@@ -184,21 +199,38 @@ class Command:
                     continue
                 if option.is_flag:
                     if equals and word.startswith("--"):
-                        raise ValueError(f"Could not convert: {name} = {text}")
+                        raise ValueError(f"{name} takes no value")
                     todo[:0] = ["-" + text] if text else []
                 elif not equals:
                     if not todo:
-                        raise ValueError(f"{option.name}: 1 required {option.type} missing")
+                        raise ValueError(f"{option.name} needs a value: {option.type}")
                     text = todo.pop(0)
                 given.setdefault(option.key, []).append(text)
         return given, extra, []
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """". Did you mean run?", or "" if no name is close."""
+    by_letters = {name.lstrip("-"): name for name in names}
+    close = difflib.get_close_matches(word.lstrip("-"), by_letters, 1)
+    return f". Did you mean {by_letters[close[0]]}?" if close else ""
 
 
 def _number(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _columns() -> int:
+    return max(shutil.get_terminal_size((100, 24)).columns, 40)
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(textwrap.fill(line, _columns(), break_on_hyphens=False) for line in text.split("\n"))
+
+
 def _entry(words: str, meaning: str) -> str:
     words = "  " + words
-    gap = "\n" + " " * _COLUMN if len(words) >= _COLUMN else " " * (_COLUMN - len(words))
-    return f"{words}{gap}{meaning}\n"
+    gap = "\n" if len(words) >= _COLUMN else " " * (_COLUMN - len(words))
+    indent = " " * _COLUMN
+    text = textwrap.fill(meaning, _columns(), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    return f"{words}{gap}{text if gap[0] == chr(10) else text[_COLUMN:]}\n"

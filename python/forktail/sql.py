@@ -34,6 +34,7 @@ COMMAND = Command(
         Option("--csv", "Print the result as CSV", excludes="--json"),
         Option("--json", "Print the result as JSON", excludes="--csv"),
     ],
+    examples=('forktail sql monday "select op, max(latency_ns) from requests group by op"', "forktail sql monday"),
 )
 
 

@@ -38,7 +38,7 @@ LAB = Command(
             "forktail lab demo",
             "Record one redis-server under load while it takes a snapshot and rewrites its AOF.",
             [
-                Option("--out", "Create this run directory (default: runs/demo-<time>)", type="DIR"),
+                Option("-o,--out", "Create this run directory (default: runs/demo-<time>)", type="DIR"),
                 Option("--seconds", "Run the load for S seconds", "S", 30, kind="FLOAT", limits=(1, 3600)),
                 Option("--rate", "Send R requests per second", "R", 10000, kind="FLOAT", limits=(1, 10e6)),
                 Option(
@@ -71,7 +71,7 @@ LAB = Command(
             [
                 Option("NAME", "Name of a scenario, its file, or all", required=True, several=True),
                 _SCALE,
-                Option("--out", "Create this directory (default: runs/NAME-<time>)", type="DIR"),
+                Option("-o,--out", "Create this directory (default: runs/NAME-<time>)", type="DIR"),
                 Option("--repeat", "Run every point N times and print medians", "N", 1, kind="INT", limits=(1, 1000)),
                 Option("--write", "Also write tables and charts to this Markdown file", type="FILE"),
                 Option("--set", _SET, type="NAME=VALUE", several=True),
@@ -148,6 +148,11 @@ LAB = Command(
             ],
         ),
     ],
+    (
+        "forktail lab demo",
+        "forktail lab run d1-value-size -o runs/value-size",
+        "forktail lab pairs d1-value-size --new /usr/local/bin/redis-server -o pairs",
+    ),
 )
 
 

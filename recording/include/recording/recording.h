@@ -464,10 +464,11 @@ struct ft_trailer {
 
 struct ft_writer;
 
-/* Creates `path`, or replaces a recording there, and writes `manifest` (a JSON object as text) as its first
- * block. A few kilobytes are reserved on disk, so that index and trailer still fit when it is full. Anything
+/* Creates `path`, with `manifest` (a JSON object as text) as its first block. A few kilobytes are reserved on
+ * disk, so that index and trailer still fit when it is full. A recording there becomes PATH.old. Anything
  * else at `path` is left unchanged: -ELOOP a symbolic link, -EISDIR, -ENOTSUP another kind of file, -EACCES
- * another user's file, -EEXIST not a recording, -EWOULDBLOCK being written. */
+ * another user's file, -EEXIST not a recording, -EWOULDBLOCK being written; -ENOTEMPTY: so is PATH.old,
+ * because it is no recording. */
 int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest);
 
 /* The first of several files, one after the other: NAME in an open directory, which must not exist. An error

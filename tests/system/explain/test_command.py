@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from harness import forktail
+from harness import TREE, forktail
 
 
 def check_refused(words, status, part):
@@ -21,9 +21,20 @@ def check_refused(words, status, part):
         ("", "no command given"),
         ("exlpain", "unknown command 'exlpain'"),
         ("explain", "RUN"),
-        ("explain . --sloww 1ms", "--sloww"),
+        ("expalin", "Did you mean explain?"),
+        ("help expalin", "Did you mean explain?"),
+        ("lab rnu x", "Did you mean run?"),
+        ("explain . --sloww 1ms", "unknown option --sloww. Did you mean --slow?"),
+        ("explain . --json x", 'unexpected argument "x"'),
+        ("explain . --json-to", "--json-to needs a value: FILE"),
+        ("explain . --memory 1", "--memory: expected a size from 16M to 16T such as 256M, got \"1\""),
+        ("explain . --cause forks", "Did you mean fork?"),
+        ("causes fsnyc", "Did you mean fsync?"),
+        ("record --prot 6379 -o x", "Did you mean --port?"),
+        ("report a b c -o x.html", "RUN is given 3 times, and at most 2 is possible"),
+        ("diff .", "two runs are needed: forktail diff . OTHER"),
         ("explain . --slow fast", "'fast'"),
-        ("explain . --episodes many", "--episodes"),
+        ("explain . --episodes many", "--episodes: expected a number, got \"many\""),
         ("explain . --requests", "--json"),
         ("explain . --cause weather", "unknown cause 'weather'"),
         ("explain . --cause fork --all", "mutually exclusive"),
@@ -63,6 +74,7 @@ def test_wrong_usage_is_exit_status_2_and_one_sentence(tmp_path, monkeypatch, li
         ("explain nowhere", None, "no run at nowhere"),
         ("explain .", None, "holds no recording"),
         ("gate nowhere 'p99 < 5ms'", None, "no run at nowhere"),
+        ("diff nowhere beyond", None, "nowhere does not exist"),
         ("gate . 'p99 < 5ms' --base .", None, "holds no recording"),
         ("explain .", "", "empty"),
         ("explain a.forktail", "", "empty"),
@@ -89,6 +101,29 @@ def test_version_and_help_go_to_standard_output():
     printed = forktail("explain", "--help")
     assert printed.status == 0
     assert "--slow" in printed.out
+
+
+@pytest.mark.parametrize("words", ["explain", "record", "load", "doctor", "causes", "lab run", "clock probe", "gate"])
+def test_help_of_a_command_begins_with_examples_and_fits_the_terminal(words):
+    asked = forktail("help", *words.split(), env={"COLUMNS": "100"})
+    same = forktail(*words.split(), "--help", env={"COLUMNS": "100"})
+    assert (asked.status, asked.err) == (0, "")
+    assert asked.out == same.out
+    assert max(map(len, asked.out.splitlines())) <= 100, max(asked.out.splitlines(), key=len)
+    if words != "lab run":
+        assert asked.out.index("Examples:") < asked.out.index("Usage:")
+
+
+def test_causes_has_the_words_of_the_documentation():
+    page = (TREE / "docs/reference/causes.md").read_text()
+    names = [line.split()[0] for line in forktail("causes", env={"COLUMNS": "200"}).out.splitlines()]  # each has one line
+    assert {"fork", "server-busy", "softirq/net_rx", "unknown"} <= set(names)
+    for name in names:
+        printed = forktail("causes", name, env={"COLUMNS": "500"})
+        assert (printed.status, printed.err) == (0, ""), name
+        section = page.partition(f"\n## {name.partition('/')[0]}\n")[2]
+        first = section.splitlines()[0].replace("`", "")
+        assert first and first in printed.out, name
 
 
 def test_the_c_programs_are_found_next_to_the_command_and_get_its_arguments():

@@ -20,7 +20,7 @@ def check_refused(sentence, *words, status=3, **options):
     assert ran.status == status, ran.out + ran.err
     assert ran.out == ""
     assert sentence in ran.err
-    assert ran.err.startswith("forktail-load: ")
+    assert ran.err.startswith("forktail load: ")
     assert ran.err.count("\n") == 1
     return ran
 

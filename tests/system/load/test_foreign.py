@@ -42,7 +42,7 @@ def ours():
 def test_every_option_of_another_load_generator_is_refused_with_its_sentence_with_and_without_a_value(option):
     for words in ([option], [option, "5"], [f"{option}=5" if option.startswith("--") else f"{option}5"]):
         ran = load(*words)
-        assert (ran.status, ran.out, ran.err) == (2, "", f"forktail-load: {option}: {FOREIGN[option]}\n")
+        assert (ran.status, ran.out, ran.err) == (2, "", f"forktail load: {option}: {FOREIGN[option]}\n")
 
 
 @pytest.mark.parametrize("option", FOREIGN)
@@ -73,6 +73,36 @@ def test_the_reference_has_every_option_of_other_load_generators():
 def test_other_names_of_the_same_options_are_accepted(words):
     ran = load(*words, "--check")
     assert ran.status == 0, ran.err
+
+
+@pytest.mark.parametrize(
+    ("words", "ours"),
+    [
+        ("-s localhost", "-h HOST"),
+        ("-s 127.0.0.1", "-h HOST"),
+        ("-P memcache_text", "--protocol NAME"),
+        ("-P workloads/workloada", "--ycsb LETTER"),
+        ("-P workloada", "--ycsb LETTER"),
+        ("-t 4", "--threads N"),
+        ("-n allkeys", "--fill N"),
+        ("--key-pattern=R:R", "R is uniform"),
+        ("--key-pattern P:P", "P sequential with --key-split"),
+        ("--ycsb workloada", "--ycsb A"),
+        ("-p recordcount=1000", "recordcount is -r"),
+        ("run redis", "--ycsb LETTER"),
+        ("load redis", "--ycsb load"),
+        ("-r 100000 set __key__ __data__", "--command 'set __key__ __data__'"),
+    ],
+)
+def test_values_of_other_load_generators_options_of_our_names_are_answered_with_ours(words, ours):
+    ran = load(*words.split(), "--check")
+    assert (ran.status, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert ours in ran.err
+
+
+def test_a_socket_with_the_name_of_a_host_is_one(tmp_path):
+    (tmp_path / "localhost").touch()
+    assert load("-s", "localhost", "--check", cwd=tmp_path).status == 0
 
 
 def test_a_tenth_random_number_is_refused():

@@ -63,7 +63,7 @@ class Run:
     def check_lost(self, why):
         """It gave up both connections, for this reason, and reported that once."""
         assert self.status == 3
-        assert self.err == f"forktail-load: all 2 connections were lost: {why}\n"
+        assert self.err == f"forktail load: all 2 connections were lost: {why}\n"
         assert self.json["reason"] == "server lost"
         assert "connections lost" in self.out
 

@@ -106,11 +106,35 @@ def test_wrong_values_are_refused_with_a_sentence_that_names_the_option(words, s
     check_refused(sentence, *words, status=2)
 
 
-@pytest.mark.parametrize("words, named", [(["--frequency", "5"], "--frequency"), (["-c"], "'c'")])
+@pytest.mark.parametrize(
+    "words, named",
+    [
+        (["--frequency", "5"], "unknown option --frequency. See forktail load --help"),
+        (["--ratr", "5"], "unknown option --ratr. Did you mean --rate?"),
+        (["--tls=yes"], "--tls takes no value"),
+        (["--rate"], "--rate needs a value: N"),
+        (["-q", "-qX"], "unknown option -X. See forktail load --help"),
+        (["-c5", "-X"], "unknown option -X. See forktail load --help"),
+        (["-c"], "-c needs a value: N"),
+    ],
+)
 def test_an_unknown_flag_and_a_flag_without_its_value_are_named(words, named):
     ran = load(*words)
-    assert ran.status == 2
-    assert named in ran.err
+    assert (ran.status, ran.out, ran.err) == (2, "", f"forktail load: {named}\n")
+
+
+@pytest.mark.parametrize("words", ["-n 100k", "-n 1e6", "-n 1.5k", "-r 1M", "--rate 10k", "-d 1k", "-d 1KiB-2kB", "--fill 2G"])
+def test_numbers_may_be_short(words):
+    ran = load(*words.split(), "--check")
+    assert (ran.status, ran.err) == (0, "")
+
+
+def test_files_that_cannot_be_written_are_found_before_the_load(tmp_path):
+    for option in ("-o", "--json", "--csv=", "--hlog", "--series"):
+        words = [option + "/nowhere/x"] if option.endswith("=") else [option, "/nowhere/x"]
+        for more in ([], ["--check"]):
+            assert "/nowhere/x: No such file or directory" in check_refused("cannot write", *words, *more, status=3).err
+    check_refused("two options name the file same", "--hlog", "same", "--series", "same", status=2)
 
 
 @pytest.mark.parametrize("flag", ["-a", "--password"])

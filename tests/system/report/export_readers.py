@@ -7,6 +7,8 @@ messages and Prometheus' parser.
 import base64
 import json
 import math
+import shutil
+import subprocess
 import sys
 from collections import Counter, defaultdict
 from concurrent.futures import ProcessPoolExecutor
@@ -200,9 +202,11 @@ def _csv_has_the_same_rows(tables, csv_tables):
 
 
 def texts_equal(explained, directory):
-    """run.folded, run.speedscope.json, run.otlp.jsonl and run.prom of a directory have explain's results."""
+    """run.folded, run.speedscope.json, run.otlp.jsonl, run.openmetrics and run.prom of a directory have explain's
+    results."""
     _otlp_equals(explained, directory / "run.otlp.jsonl")
-    in_metrics = _openmetrics_equals(explained, directory / "run.prom")
+    in_metrics = _openmetrics_equals(explained, directory / "run.openmetrics")
+    _prometheus_has(directory / "run.prom", directory / "run.openmetrics")
     folded = _folded_sums(directory / "run.folded")
     scope, stacks = _speedscope_sums(directory / "run.speedscope.json")
     account = Counter()  # time of servers' threads by cause
@@ -294,6 +298,20 @@ def _otlp_equals(explained, path):
     assert {c["cause"]: sums[c["cause"]] for c in explained["causes"]} == {
         c["cause"]: c["time_ns"] for c in explained["causes"]
     }
+
+
+def _prometheus_has(path, same):
+    """The text format has the samples of OpenMetrics, each in a family of a type that the format knows."""
+    text = path.read_text()
+    values = lambda lines: {line for line in lines.splitlines() if not line.startswith("#")}  # noqa: E731
+    assert values(text) == values(same.read_text())
+    types = dict(line.split()[2:] for line in text.splitlines() if line.startswith("# TYPE "))
+    assert set(types.values()) == {"counter", "gauge", "summary"}
+    for name in {line.split("{")[0].split()[0] for line in values(text)}:
+        assert types[name] == ("counter" if name.endswith("_total") else types[name]), name
+    if shutil.which("promtool"):
+        checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, check=False)
+        assert checked.returncode == 0
 
 
 def _openmetrics_equals(explained, path):

@@ -17,7 +17,7 @@ from real_run import record_two_saves
 
 pytestmark = [needs_root, needs_readers, needs("node")]
 
-FILES = ["hlog", "folded", "speedscope.json", "otlp.jsonl", "prom", "pftrace"]
+FILES = ["hlog", "folded", "speedscope.json", "otlp.jsonl", "openmetrics", "prom", "pftrace"]
 DIRECTORIES = ["parquet", "csv"]
 SLOW = ["--slow", "1ms"]  # less than a fork, however slow the host makes the other requests
 

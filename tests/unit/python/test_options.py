@@ -19,7 +19,7 @@ SERVE = Command(
         Option("--unix", "Listen on sockets", excludes="--tcp"),
     ],
 )
-MAIN = Command("forktail", "Does things.", [Option("--in", "Work in DIR", "DIR", "here")], [SERVE])
+MAIN = Command("forktail", "Does things.", [Option("--in", "Work in DIR", "DIR", "here")], [SERVE], ("forktail serve redis",))
 DEFAULTS = {
     "kind": "redis",
     "argument": [],
@@ -53,30 +53,26 @@ def test_options_before_the_subcommand() -> None:
 @pytest.mark.parametrize(
     "words, sentence",
     [
-        ("", "forktail: A subcommand is required; see forktail --help"),
-        ("nonsense", "forktail: The following argument was not expected: nonsense; see forktail --help"),
-        ("serve", "forktail serve: KIND is required; see forktail serve --help"),
-        ("serve redis --count", "forktail serve: --count: 1 required N missing; see forktail serve --help"),
-        ("serve redis --count 0", "forktail serve: --count: Value 0 not in range 1 to 100; see forktail serve --help"),
+        ("", "forktail: name one of the commands serve. See forktail --help"),
+        ("nonsense", 'forktail: unknown command "nonsense". See forktail --help'),
+        ("sreve", 'forktail: unknown command "sreve". Did you mean serve? See forktail --help'),
+        ("serve", "forktail serve: KIND is required. See forktail serve --help"),
+        ("serve redis --count", "forktail serve: --count needs a value: N. See forktail serve --help"),
+        ("serve redis --count 0", 'forktail serve: --count: expected a number from 1 to 100, got "0". See forktail serve --help'),
         (
             "serve redis --rate soon",
-            "forktail serve: --rate: Value soon not in range 1.000000 to 10000000.000000; see forktail serve --help",
+            'forktail serve: --rate: expected a number from 1 to 1e+07, got "soon". See forktail serve --help',
         ),
-        ("serve redis --size-mb -1", "forktail serve: Could not convert: --size-mb = -1; see forktail serve --help"),
+        ("serve redis --size-mb -1", 'forktail serve: --size-mb: expected a number, got "-1". See forktail serve --help'),
         (
             "serve redis --count 1 -n2",
-            "forktail serve: --count: At Most 1 required but received 2; see forktail serve --help",
+            "forktail serve: --count is given 2 times, and at most 1 is possible. See forktail serve --help",
         ),
-        ("serve redis --tcp=no", "forktail serve: Could not convert: --tcp = no; see forktail serve --help"),
-        ("serve redis --tcp --unix", "forktail serve: --tcp excludes --unix; see forktail serve --help"),
-        (
-            "serve redis --no -x",
-            "forktail serve: The following arguments were not expected: --no -x; see forktail serve --help",
-        ),
-        (
-            "serve redis --x\x1b",
-            "forktail serve: The following argument was not expected: --x\\x1b; see forktail serve --help",
-        ),
+        ("serve redis --tcp=no", "forktail serve: --tcp takes no value. See forktail serve --help"),
+        ("serve redis --tcp --unix", "forktail serve: --tcp and --unix are mutually exclusive. See forktail serve --help"),
+        ("serve redis --zzz -x", "forktail serve: unknown option --zzz. See forktail serve --help"),
+        ("serve redis --cuont 1", "forktail serve: unknown option --cuont. Did you mean --count? See forktail serve --help"),
+        ("serve redis --x\x1b", "forktail serve: unknown option --x\\x1b. See forktail serve --help"),
     ],
 )
 def test_refusals(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,6 +88,10 @@ def test_refusals(words: str, sentence: str, capsys: pytest.CaptureFixture[str])
             "--help",
             """\
 Does things.
+
+Examples:
+  forktail serve redis
+
 Usage: forktail [OPTIONS] SUBCOMMAND
 
 Options:
@@ -107,6 +107,7 @@ Subcommands:
             "serve -h extra",
             """\
 Start servers.
+
 Usage: forktail serve [OPTIONS] KIND [ARGUMENT...]
 
 Positionals:

@@ -71,10 +71,18 @@ struct option_program {
 	const struct option_row *rows;	 /* ends with a row of zeros */
 	const char *no_arguments;	 /* what to say of a word that is no option: a sentence */
 	const struct argp_child *others; /* further options; NULL: none */
+	const char *examples;		 /* what --help begins with: lines, indented by two spaces */
+	/* Optional: reads the words that are no options (`words` ends with NULL), in place of `no_arguments`.
+	 * NULL, or a sentence that refuses them. */
+	const char *(*read_arguments)(char **words, struct options *o);
+	const char *arguments; /* those words, as --help names them; NULL: none */
+	/* Optional: a sentence on a value that other programs' option of this name takes; NULL: it is ours.
+	 */
+	const char *(*foreign_value)(const struct option_row *row, const char *text);
 };
 
 /* Sets the defaults of the rows in *o, then reads the command line into it. Returns 0, or EINVAL after one
- * sentence on stderr. --help, --version and unknown options exit, the last with argp_err_exit_status. */
+ * sentence on stderr. --help and --version print and exit. */
 error_t option_parse(const struct option_program *p, int argc, char **argv, struct options *o);
 
 /* Prints the program's name and one sentence, made printable, on stderr. Returns EINVAL. */
@@ -88,6 +96,8 @@ error_t option_time(const char *text, const char *what, bool zero, uint64_t *ns)
 /* One of `count` names: *out is its place, plus `low`. */
 error_t option_name(const char *text, const char *what, const char *const *names, int count, int low,
 		    int *out);
+/* --start-at: seconds since 1970 with decimals, in the format of `date +%s.%N`. */
+error_t option_start_at(const char *text, uint64_t *ns);
 /* "10%" or "10": a share from 0 to 1. */
 error_t option_percent(const char *text, const char *what, double *share);
 #endif

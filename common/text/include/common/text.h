@@ -54,8 +54,8 @@ const struct time_unit *find_time_unit(const char *name, unsigned units);
  * units; 0: a unit is required. At most 10^9 s, rounded to the nearest nanosecond. */
 bool parse_duration(const char *text, unsigned units, unsigned bare, uint64_t *ns);
 
-/* "64MB", "1.5GB", "4KiB", bytes without a unit: kB, MB, GB and TB of 1000, KiB to TiB of 1024, B for bytes.
- * At most 10^18 bytes; fractions of a byte are dropped. */
+/* "64MB", "64M", "4KiB", bytes without a unit: k, M, G and T are of 1000 (Ki to Ti of 1024), with or without
+ * B, in upper or lower case. At most 10^18 bytes; fractions of a byte are dropped. */
 bool parse_bytes(const char *text, uint64_t *bytes);
 
 /* Rows of fields as in RFC 4180: fields in double quotes may contain separators, line ends and, doubled,

@@ -170,7 +170,7 @@ TEST_CASE("gate: an unknown figure breaks its limit, with the reason")
 	CHECK(missing.verdicts[0].sentence.find(" has no operation NIX") != std::string::npos);
 	CHECK(missing.verdicts[1].sentence.find("does not count bytes") != std::string::npos);
 	CHECK(missing.verdicts[2].outcome == Verdict::kKept);
-	CHECK(StatusOf(missing.verdicts) == 3);
+	CHECK(StatusOf(missing.verdicts) == 4);
 	missing.limits.limits[2].value = 0; // a broken limit is the answer, whatever else is unknown
 	missing.Judge(LIMIT_HAS_TO_HOLD);
 	CHECK(StatusOf(missing.verdicts) == 1);

@@ -2,6 +2,7 @@
 // Numbers as users write them, and texts that must be refused.
 #include <string>
 
+#include "common/input.h"
 #include "common/text.h"
 #include "tests/support/catch.h"
 
@@ -28,6 +29,60 @@ TEST_CASE("rates")
 	for (const char *text : {"", "0", "-1", "nan", "inf", "1e999", "0x10", "20k", "1,000"}) {
 		INFO(text);
 		CHECK_FALSE(parse_positive(text, 1e9, &v));
+	}
+}
+
+TEST_CASE("numbers as users write them short")
+{
+	const struct {
+		const char *text;
+		uint64_t number; // 0: refused
+	} amounts[] = {{"7", 7},	   {"10k", 10'000},
+		       {"1K", 1000},	   {"1.5M", 1'500'000},
+		       {"1e6", 1'000'000}, {"2G", 2'000'000'000},
+		       {"1.1k", 1100},	   {"1T", 1'000'000'000'000},
+		       {"1.5", 0},	   {"1.0005k", 0},
+		       {"k", 0},	   {"1kk", 0},
+		       {"1 k", 0},	   {"-1k", 0},
+		       {"1e30", 0},	   {"18446744073709551615", UINT64_MAX}};
+	for (const auto &[text, wanted] : amounts) {
+		INFO(text);
+		uint64_t n = 0;
+		CHECK(parse_amount(text, 1, UINT64_MAX, &n) == (wanted > 0));
+		if (wanted)
+			CHECK(n == wanted);
+	}
+	uint64_t n = 0;
+	CHECK_FALSE(parse_amount("10k", 1, 9999, &n));
+	double rate = 0;
+	CHECK((parse_rate("20k", 1e9, &rate) && rate == 20000));
+	CHECK((parse_rate("0.5", 1e9, &rate) && rate == 0.5));
+	for (const char *text : {"", "0", "0k", "-1", "2000M", "1x"}) {
+		INFO(text);
+		CHECK_FALSE(parse_rate(text, 1e9, &rate));
+	}
+}
+
+TEST_CASE("the name that a misspelled one means")
+{
+	const char *const names[] = {"fork", "fsync", "cow-copy", "server-busy", "softirq/net_rx", "get"};
+	const struct {
+		const char *text, *meant;
+	} words[] = {{"forks", "fork"},
+		     {"frok", "fork"},
+		     {"fsnyc", "fsync"},
+		     {"cow_copy", "cow-copy"},
+		     {"serverbusy", "server-busy"},
+		     {"softirq/netrx", "softirq/net_rx"},
+		     {"gte", "get"},
+		     {"weather", nullptr},
+		     {"", nullptr},
+		     {"x", nullptr},
+		     {"a-name-that-is-longer-than-any-of-ours-is", nullptr}};
+	for (const auto &[text, meant] : words) {
+		INFO(text);
+		const char *closest = closest_name(text, names, std::size(names));
+		CHECK((closest ? std::string(closest) : "none") == (meant ? meant : "none"));
 	}
 }
 
@@ -126,16 +181,26 @@ TEST_CASE("Sizes use powers of 1000, or of 1024 if their unit is KiB, MiB, ...")
 	const struct {
 		const char *text;
 		uint64_t bytes;
-	} sizes[] = {{"0", 0},		 {"4096", 4096},	   {"12B", 12},
-		     {"500kB", 500'000}, {"1.5GB", 1'500'000'000}, {"2TB", 2'000'000'000'000},
-		     {"4KiB", 4096},	 {"64MiB", 64 << 20},	   {"1TiB", uint64_t(1) << 40}};
+	} sizes[] = {{"0", 0},
+		     {"4096", 4096},
+		     {"12B", 12},
+		     {"500kB", 500'000},
+		     {"1.5GB", 1'500'000'000},
+		     {"2TB", 2'000'000'000'000},
+		     {"4KiB", 4096},
+		     {"64MiB", 64 << 20},
+		     {"256M", 256'000'000},
+		     {"1k", 1000},
+		     {"1gb", 1'000'000'000},
+		     {"2Ki", 2048},
+		     {"1TiB", uint64_t(1) << 40}};
 	for (const auto &[text, wanted] : sizes) {
 		INFO(text);
 		uint64_t bytes = 1;
 		CHECK(parse_bytes(text, &bytes));
 		CHECK(bytes == wanted);
 	}
-	for (const char *wrong : {"", "MB", "-1", "1 GB", "1gb", "1GBs", "0x10", "2000000TB", "nan"}) {
+	for (const char *wrong : {"", "MB", "-1", "1 GB", "1x", "1GBs", "0x10", "2000000TB", "nan"}) {
 		INFO(wrong);
 		uint64_t bytes;
 		CHECK_FALSE(parse_bytes(wrong, &bytes));

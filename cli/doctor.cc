@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// forktail doctor: what this host can record, by forktail-record --doctor. With a target it is the one
+// command for an incident: it records the target, explains, and leaves nothing behind.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "command.h"
+#include "common/input.h"
+#include "common/process.h"
+#include "recorded.h"
+
+namespace forktail::cli
+{
+namespace
+{
+
+const char kHelp[] = "Print what forktail can record on this host. With a target: record it, explain, and "
+		     "leave nothing behind.\n"
+		     "\n"
+		     "Examples:\n"
+		     "  forktail doctor\n"
+		     "  sudo forktail doctor --port 6379 --duration 10s\n"
+		     "\n"
+		     "Usage: forktail doctor [TARGET [OPTION...]]\n"
+		     "\n"
+		     "  -h, --help              Print this help\n"
+		     "      --duration TIME     Record for TIME (default: 10s); Ctrl-C ends it earlier\n"
+		     "      --port N            Record the processes that listen on TCP port N\n"
+		     "\n"
+		     "forktail record --help has the other targets (--pid, --unix, --name, --container, "
+		     "--unit, --cgroup) and options,\n"
+		     "which are the same here.\n"
+		     "Exit status: 0 done; 1 without a target: a recording would lack something; 2 wrong "
+		     "usage; 3 this host or the target "
+		     "cannot be recorded.\n";
+
+// A directory for the time of one command.
+class Temporary
+{
+public:
+	Temporary()
+	{
+		const char *root = getenv("TMPDIR");
+		path_ = std::string(root && *root ? root : "/tmp") + "/forktail-doctor-XXXXXX";
+		made_ = mkdtemp(path_.data());
+	}
+	~Temporary()
+	{
+		std::error_code ec;
+		if (made_)
+			std::filesystem::remove_all(path_, ec);
+	}
+	Temporary(const Temporary &) = delete;
+	Temporary &operator=(const Temporary &) = delete;
+	bool made() const { return made_; }
+	const std::string &path() const { return path_; }
+
+private:
+	std::string path_;
+	bool made_ = false;
+};
+
+} // namespace
+
+int DoctorCommand(int argc, char **argv)
+{
+	std::vector<std::string> words(argv, argv + argc);
+	if (HasOption(words, "help", 'h')) {
+		fputs(Wrapped(kHelp, Columns()).c_str(), stdout);
+		return kDone;
+	}
+	if (!HasTarget(words))
+		return RunProgram("forktail-record", "--doctor", argc, argv);
+	for (const char *kept : {"output", "keep", "config"})
+		if (HasOption(words, kept, *kept == 'o' ? 'o' : 0))
+			return Refuse(
+			    std::string("forktail doctor leaves no recording behind, so it takes no --") +
+				kept + ". Use forktail record",
+			    kUsage);
+	if (!HasOption(words, "duration"))
+		words.insert(words.end(), {"--duration", "10s"});
+	const Temporary directory;
+	if (!directory.made())
+		return Refuse("cannot make a directory for the recording in " +
+				  std::filesystem::path(directory.path()).parent_path().string() + ": " +
+				  strerror(errno) + ". Set TMPDIR to another one",
+			      kCant);
+	words.insert(words.end(), {"--output", directory.path() + "/server.forktail"});
+	const Recorded recorded = Supervise({.recorder = words, .command = {}, .line = can_rewrite_line()});
+	return recorded.recorded ? PrintExplanation(recorded.path, STDOUT_FILENO, false) : recorded.status;
+}
+
+} // namespace forktail::cli
