@@ -92,7 +92,7 @@ int Help()
 {
 	constexpr size_t meanings = 51, least = 90; // columns
 	const size_t columns = Columns();
-	std::string text = "forktail names the kernel event behind every Redis latency spike.\n"
+	std::string text = "forktail names the kernel event behind Redis latency spikes.\n"
 			   "\n"
 			   "Examples:\n"
 			   "  sudo forktail doctor --port 6379 --duration 10s\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""forktail names the kernel event behind every Redis latency spike. This package is its API (docs/reference/python.md).
+"""forktail names the kernel event behind Redis latency spikes. This package is its API (docs/reference/python.md).
 
 Names are imported at their first use, so that `import forktail` needs no library and takes no time.
 """

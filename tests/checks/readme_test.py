@@ -27,7 +27,7 @@ SHORTER = {"--duration 60s": "--duration 5s", "--duration 50 ": "--duration 3 ",
            "'p99 < 2ms'": "'p99 < 2ms' --duration 50ms --warmup 10ms --repeat 1"}
 # Values for the table's words in capitals. A command with FILE runs once for each of FILES.
 PLACEHOLDERS = {"-o RUN": "-o gathered", "RUN": "monday", "RING": "/run/forktail", "A B": "monday tuesday",
-                "LIMIT...": "'p99.9 < 60s'", "PLAN": "plan.toml", "JOB": "causes", "DIR": "data"}
+                "LIMIT...": "'p99.9 < 60s'", "PLAN": "plan.toml"}
 FILES = ("monday.parquet", "monday.pftrace", "monday.folded")
 PLAN = """duration = "2s"
 [[hosts]]
@@ -155,9 +155,7 @@ def run_block(commands):
 
 def missing(command):
     """Why this machine cannot run the command, or ""."""
-    for word, needed, why in ((" fleet ", TREE / "build-spark/made", "build-spark/ is missing (script/spark makes it)"),
-                              (" fleet ", "/usr/local/bin/forktail-parquet", "there is no forktail-parquet to export its data"),
-                              (" hosts ", "/usr/local/bin/forktail-rank", "forktail was built without Open MPI"),
+    for word, needed, why in ((" hosts ", "/usr/local/bin/forktail-rank", "forktail was built without Open MPI"),
                               (" sql ", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)"),
                               (".parquet", "/usr/local/bin/forktail-parquet", "forktail was built without build-python/ (script/python)")):
         if word in command and not os.path.exists(needed):
@@ -175,8 +173,6 @@ def run_table(commands):
             if missing(filled):
                 print(f"SKIPPED: {filled}: {missing(filled)}")
                 continue
-            if " fleet " in filled:
-                run("forktail export monday --to parquet --data-set data")
             if " watch " in filled:
                 run_on_terminal(filled, b"redis-server", b"q")
             else:

@@ -11,7 +11,15 @@ from score import INJECTED_ONLY
 from trial import ROOT
 
 PAGE = os.path.join(ROOT, "docs", "results", "truth.md")
-README = os.path.join(ROOT, "README.md")
+# The sentence about the score, by README.
+SCORES = {
+    os.path.join(ROOT, "README.md"):
+        "{injections} injections: {named} named; where their true time is known, {within} of the attributed times are within 5 % "
+        "(or 1 ms) of it. Of {lines} first lines {wrong} named something innocent without a word of doubt.",
+    os.path.join(ROOT, "README.zh-CN.md"):
+        "注入 {injections} 次：{named} 被正确指出；凡已知真实时间者，{within} 的归因时间与之相差不超过 5 %（或 1 ms）。"
+        "{lines} 句首行结论中，有 {wrong} 句把原因错安在无辜者头上，且未作任何保留。",
+}
 
 
 def number(x):
@@ -131,16 +139,17 @@ def text(outcomes, seed):
     return "\n".join(out)
 
 
-def score(outcomes):
-    """The README's sentence about the score."""
+def write_scores(outcomes):
+    """Writes the sentence about the score into each README."""
     ran = [o for o in outcomes if not o.skipped and not o.failed]
     scored = [s for o in ran for s in o.scored]
     timed = [s for s in scored if s.error is not None]
     lines = [line for o in ran for line in o.lines]
-    wrong = sum(line.judgement == first_lines.WRONG for line in lines)
-    return (f"{len(scored)} injections: {percent(sum(s.hit for s in scored) / len(scored))} named; where their true time is known, "
-            f"{percent(sum(s.within_aim for s in timed) / len(timed))} of the attributed times are within 5 % (or 1 ms) of it. "
-            f"Of {len(lines)} first lines {wrong} named something innocent without a word of doubt.")
+    figures = {"injections": len(scored), "named": percent(sum(s.hit for s in scored) / len(scored)),
+               "within": percent(sum(s.within_aim for s in timed) / len(timed)), "lines": len(lines),
+               "wrong": sum(line.judgement == first_lines.WRONG for line in lines)}
+    for page_path, sentence in SCORES.items():
+        write(sentence.format(**figures), "score", page_path)
 
 
 def write(tables, what, page_path=PAGE):

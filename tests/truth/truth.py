@@ -231,7 +231,7 @@ def main():
         tables.write(text, "truth")
         tables.write(first_lines.before_and_after(outcomes), "before")
         tables.write(first_lines.innocents(outcomes), "innocent")
-        tables.write(tables.score(outcomes), "score", tables.README)
+        tables.write_scores(outcomes)
     if arguments.first_lines:
         tables.write(first_lines.table(outcomes), "first-lines", first_lines.PAGE)
     if all(o.skipped for o in outcomes):
