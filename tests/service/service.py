@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tests the packages' service in a Debian system that systemd boots in QEMU (docs/results/service.md).
+"""Tests the packages' service in a Debian system that systemd boots in QEMU (docs/results/platforms.md).
 
 Exit status: 0 every step went as it should, 1 one did not, 2 usage, 3 the environment is not suitable.
 """
@@ -15,7 +15,7 @@ import time
 import root
 from root import guest, packages
 
-PAGE = os.path.join(guest.ROOT, "docs", "results", "service.md")
+PAGE = os.path.join(guest.ROOT, "docs", "results", "platforms.md")
 BEGIN, END = "<!-- service: begin -->", "<!-- service: end -->"
 LIMIT_S = {"amd64": 1200, "arm64": 2400}
 KERNELS = {release: version for version, release in packages.RELEASES.items()}
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("releases", nargs="*", metavar="RELEASE", help="bookworm (default), trixie")
     parser.add_argument("--arch", choices=sorted(LIMIT_S), default=packages.AMD64, help="the system's architecture, as Debian calls it")
     parser.add_argument("--keep", metavar="DIR", help="keep the guests' journals, results and consoles in DIR")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/service.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/results/platforms.md")
     arguments = parser.parse_args()
     releases = arguments.releases or ["bookworm"]
     for release in releases:

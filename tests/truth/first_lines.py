@@ -23,7 +23,6 @@ import score
 from expected import FACTS, Fact
 from trial import ROOT, program
 
-PAGE = os.path.join(ROOT, "docs", "results", "first-lines.md")
 AROUND_NS = 20_000_000  # before and after what was injected
 NOTICEABLE = 0.1  # of an injection's time
 RIGHT, PART, NONE, WRONG = "right", "in part", "no name", "wrong name"

@@ -145,8 +145,8 @@ def main():
                         "perf sched, bpftrace) during each injection")
     parser.add_argument("--judge", metavar="FILE", nargs="+", help="only judge what a tool printed, by the truth.json in the same "
                         "directory")
-    parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into "
-                        "docs/results/first-lines.md (not with --short)")
+    parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into the "
+                        "page (not with --short)")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
     arguments = parser.parse_args()
     if arguments.judge:
@@ -233,7 +233,7 @@ def main():
         tables.write(first_lines.innocents(outcomes), "innocent")
         tables.write_scores(outcomes)
     if arguments.first_lines:
-        tables.write(first_lines.table(outcomes), "first-lines", first_lines.PAGE)
+        tables.write(first_lines.table(outcomes), "first-lines")
     if all(o.skipped for o in outcomes):
         return 3
     return 0 if all(o.skipped or o.hit for o in outcomes) else 1
