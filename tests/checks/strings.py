@@ -10,7 +10,7 @@ import sys
 # A string of each program, and of each way to print one. Where a word changes, change it here.
 KNOWN = [r'^## forktail --help$', r'^## forktail lab run --help$', r'^## forktail record --help$', r'^## forktail load --help$',
          r'^## forktail guard --help$', r'^## forktail rank --help$', r'^## forktail clock probe --help$', r'^ +--slow THRESHOLD ',
-         r'^\d+: forktail: unknown command \'%s\'; forktail help lists the commands$',  # forktail
+         r'^\d+: unknown command \'\{\}\'\.\{ forktail help lists the commands\}$',  # forktail
          r'^\d+: cannot read \{\}: \{\}$',  # several sources, joined with +
          r'^## python/forktail/sql\.py$', r'^## analysis/explain/\S+\.cc$', r'^## analysis/report/src/\S+\.js$', r'^## python/forktail/fleet/\S+\.py$',
          r'^## loader/\S+\.c$', r'^## loadgen/\S+\.c$', r'^## live/watch/\S+\.cc$', r'^## hosts/clock/\S+\.c$']
