@@ -151,24 +151,35 @@ def table(outcomes):
                      [f"| `{cause}` | {line} |" for cause, (_, _, line) in rows.items()])
 
 
+def notable(lines):
+    """Of the lines about a case's injections, the first one that is not right, or else the last one."""
+    return next((line for line in lines if line.judgement != RIGHT), lines[-1])
+
+
+def by_case(lines):
+    """{fact's case: its lines}, in their order."""
+    cases = {}
+    for line in lines:
+        cases.setdefault(line.fact.case, []).append(line)
+    return cases
+
+
 def before_and_after(outcomes):
-    """A row per fact that has a line from before. Of several injections, the first line that is not right."""
-    lines = {}
-    for line in (line for o in outcomes for line in o.lines if line.fact.before):
-        have = lines.get(line.fact.case)
-        if not have or have.judgement == RIGHT:
-            lines[line.fact.case] = line
+    """A row per fact that has a line from before."""
+    rows = by_case(line for o in outcomes for line in o.lines if line.fact.before)
     return "\n".join(["| case | injected | first line before | first line now | judged |", "|---|---|---|---|---|"] +
                      [f"| {name} | {line.fact.injected} | {line.fact.before} | {text_of(line)} | {line.judgement} |"
-                      for name, line in lines.items()])
+                      for name, line in ((name, notable(lines)) for name, lines in rows.items())])
 
 
 def innocents(outcomes):
-    """A row per negative case: which place was innocent, and what was said."""
-    rows = [line for o in outcomes for line in o.lines if line.fact.negative]
-    return "\n".join(["| innocent | case | injected | first line | judged |", "|---|---|---|---|---|"] +
-                     [f"| {line.fact.negative} | {line.fact.case} {line.about} | {line.fact.injected} | {text_of(line)} | "
-                      f"{line.judgement} |" for line in sorted(rows, key=lambda l: l.fact.negative)])
+    """A row per negative case: which place was innocent, how many lines were judged right, and what one of them said."""
+    rows = by_case(line for o in outcomes for line in o.lines if line.fact.negative)
+    return "\n".join(["| innocent | case | injected | right | a first line | judged |", "|---|---|---|---:|---|---|"] +
+                     [f"| {line.fact.negative} | {name} {line.about} | {line.fact.injected} | "
+                      f"{sum(one.judgement == RIGHT for one in lines)} of {len(lines)} | {text_of(line)} | {line.judgement} |"
+                      for name, lines, line in sorted(((name, lines, notable(lines)) for name, lines in rows.items()),
+                                                      key=lambda row: row[2].fact.negative)])
 
 
 def counts(outcomes):
