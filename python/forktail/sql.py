@@ -38,6 +38,7 @@ COMMAND = Command(
             "--confined",
             "For a stranger's query: one SELECT on the runs' tables, at most 1,000 rows and 1 GB of memory, no other "
             "file and no network",
+            excludes="--csv",
         ),
     ],
     examples=('forktail sql monday "select op, max(latency_ns) from requests group by op"', "forktail sql monday"),
@@ -137,12 +138,12 @@ def _only_select(db: Any, query: str) -> None:
         raise Failure("--confined needs one SELECT statement", USAGE)
 
 
-def _show(db: Any, query: str, form: str, rows: int = 0) -> None:
-    """`rows`: print at most so many; 0: all."""
+def _show(db: Any, query: str, form: str, most: int = 0) -> None:
+    """`most`: how many rows at most; 0: all."""
     result = db.sql(query)
     if result is None:
         return
-    result = result.limit(rows) if rows else result
+    result = result.limit(most) if most else result
     if form == "csv":
         with tempfile.TemporaryDirectory() as directory:  # DuckDB would truncate a standard output that is a file
             result.write_csv(f"{directory}/rows.csv", header=True)

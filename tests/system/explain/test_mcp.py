@@ -85,7 +85,8 @@ def test_an_agent_finds_cause_evidence_and_remedy(agent):
     assert json.loads(runs[1]) == {"runs": [str(RUN)], "complete": True}
     assert explained == [False, forktail("explain", RUN, "--features").out]
     assert json.loads(explained[1])["verdict"]["causes"][0] == "sleep"
-    assert "slept in clock_nanosleep() for 20.1 ms" in cause[1] and "nanosleep, clock_nanosleep or pause" in cause[1]
+    assert "blocked in clock_nanosleep() for 20.1 ms" in cause[1]
+    assert "Find the client or module that asked for it" in cause[1] and "stopped by a signal" not in cause[1]
     assert episode == [False, forktail("explain", RUN, "--episode=1", env={"COLUMNS": "120", "LC_ALL": "C.UTF-8"}).out]
     assert not rows[0] and json.loads(rows[1])["rows"][0]["latency_ns"] > 20_000_000, rows
     assert request[0] and "0" in request[1]  # not a slow one
@@ -127,7 +128,7 @@ def test_hostile_arguments_get_a_sentence(agent, tmp_path):
         ("sql", "query", "select 1; drop table requests", "needs one SELECT"),
         ("sql", "query", "select * from read_text('/etc/passwd')", "disabled by configuration"),
         ("sql", "query", f"select * from glob('{tmp_path}/*')", "disabled by configuration"),
-        ("sql", "query", "select repeat('x', 300000) from requests", "larger than 200,000 bytes"),
+        ("sql", "query", "select repeat('x', 3000) from requests", "larger than 200,000 bytes"),
         ("sql", "query", "select string_agg(repeat('x', 1000000)) from requests", "Out of Memory"),
         ("sql", "query", endless, "took longer than 3 s"),
     ]
