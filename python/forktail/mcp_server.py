@@ -156,7 +156,7 @@ class Tools:
         return self._output("explain", "--confined", f"--episode={number}", "--", self._run(run))
 
     def request(self, run: str, id: int) -> str:
-        """One slow request in full: where its time went. Ids are in the column `id` of the table `slow` (sql)."""
+        """One slow request in full: where its time went. Ids are in the column `request` of the table `slow` (sql)."""
         return self._output("explain", "--confined", f"--request={id}", "--", self._run(run))
 
     def causes(self, cause: str = "", run: str = "") -> str:

@@ -86,7 +86,7 @@ def test_an_agent_finds_cause_evidence_and_remedy(agent):
     assert explained == [False, forktail("explain", RUN, "--features").out]
     assert json.loads(explained[1])["verdict"]["causes"][0] == "sleep"
     assert "blocked in clock_nanosleep() for 20.1 ms" in cause[1]
-    assert "Find the client or module that asked for it" in cause[1] and "stopped by a signal" not in cause[1]
+    assert "Find the client or module that asked for it" in cause[1] and "task state" not in cause[1]
     assert episode == [False, forktail("explain", RUN, "--episode=1", env={"COLUMNS": "120", "LC_ALL": "C.UTF-8"}).out]
     assert not rows[0] and json.loads(rows[1])["rows"][0]["latency_ns"] > 20_000_000, rows
     assert request[0] and "0" in request[1]  # not a slow one
