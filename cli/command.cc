@@ -140,6 +140,17 @@ std::string InOurWords(const CLI::App &app, const CLI::ParseError &error)
 
 } // namespace
 
+void AddJsonSchema(CLI::App *app, const char *schema, const bool *chosen, const char *other)
+{
+	app->add_flag_callback(
+	    "--json-schema",
+	    [=] {
+		    fputs(chosen && *chosen ? other : schema, stdout);
+		    throw CLI::Success();
+	    },
+	    "Print the JSON Schema (draft 2020-12) of the JSON output, and exit");
+}
+
 bool Parse(CLI::App *app, int argc, char **argv, int *status)
 {
 	try {
@@ -154,7 +165,8 @@ bool Parse(CLI::App *app, int argc, char **argv, int *status)
 			std::string text = app->help();
 			if (!examples.empty())
 				text.insert(text.find("Usage:"), "\nExamples:\n" + examples + "\n");
-			fputs(Wrapped(text, Columns()).c_str(), stdout);
+			if (e.get_name() == "CallForHelp") // --json-schema has printed its answer
+				fputs(Wrapped(text, Columns()).c_str(), stdout);
 			*status = fflush(stdout) ? kCant : kDone;
 			return false;
 		}

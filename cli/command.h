@@ -41,6 +41,9 @@ std::string UnknownCause(const std::string &name);
 // Parses "1ms" or "p99.9"; an empty text leaves *slow unchanged. False: the error is printed.
 bool ParseSlow(const std::string &text, analysis::Threshold *slow);
 
+// --json-schema: prints the JSON Schema of --json (cli/schemas.h). `other`, if `chosen` is true.
+void AddJsonSchema(CLI::App *app, const char *schema, const bool *chosen = nullptr,
+		   const char *other = nullptr);
 // --slow: the duration or percentile from which requests are slow.
 void AddSlow(CLI::App *app, std::string *slow);
 // --memory: the memory limit for the explanation of a run of any length.

@@ -15,6 +15,7 @@
 #include "common/files.h"
 #include "common/json.h"
 #include "progress_line.h"
+#include "schemas.h"
 
 namespace forktail::cli
 {
@@ -152,6 +153,7 @@ void AddDiffOptions(CLI::App *app, DiffWords *words, analysis::ExplainOptions *m
 			"them, or one directory of forktail lab pairs")
 	    ->required();
 	CLI::Option *json = app->add_flag("--json", words->json, "Print JSON");
+	AddJsonSchema(app, ft_diff_schema);
 	app->add_flag("--markdown", words->markdown, "Print Markdown, for a pull request")->excludes(json);
 	app->add_option("--junit", words->junit, "Also write the verdict to FILE as JUnit XML")
 	    ->type_name("FILE");

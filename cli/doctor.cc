@@ -30,6 +30,8 @@ const char kHelp[] = "Print what forktail can record on this host. With a target
 		     "\n"
 		     "  -h, --help              Print this help\n"
 		     "      --duration TIME     Record for TIME (default: 10s); Ctrl-C ends it earlier\n"
+		     "      --json              Without a target: print JSON\n"
+		     "      --json-schema       Without a target: print the JSON Schema of --json\n"
 		     "      --port N            Record the processes that listen on TCP port N\n"
 		     "\n"
 		     "forktail record --help has the other targets (--pid, --unix, --name, --container, "

@@ -13,6 +13,7 @@
 #include "common/confine.h"
 #include "common/files.h"
 #include "common/json.h"
+#include "schemas.h"
 
 namespace forktail::cli
 {
@@ -21,7 +22,7 @@ namespace
 {
 
 struct ExplainWords {
-	bool json = false, requests = false, all = false, ascii = false, confined = false;
+	bool json = false, features = false, requests = false, all = false, ascii = false, confined = false;
 	std::string colour = "auto", format, cause_name, json_to, by;
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
@@ -32,7 +33,7 @@ struct ExplainWords {
 
 	int Views() const
 	{
-		return json + all + !format.empty() + !cause_name.empty() + episode.has_value() +
+		return json + features + all + !format.empty() + !cause_name.empty() + episode.has_value() +
 		       request.has_value();
 	}
 };
@@ -60,6 +61,11 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 			"Print one custom line: '{p99.9_ms} {cause} {fork.total_ms}'")
 	    ->type_name("LINE");
 	app->add_flag("--json", asked->json, "Print JSON (docs/reference/explain.md)");
+	app->add_flag(
+	    "--features", asked->features,
+	    "Print the main figures as JSON of at most 20 kB, the same bytes each time, for agents and "
+	    "databases (docs/reference/explain.md)");
+	AddJsonSchema(app, ft_explain_schema, &asked->features, ft_features_schema);
 	app->add_option("--json-to", asked->json_to, "Also write the JSON to FILE")->type_name("FILE");
 	app->add_flag("--requests", asked->requests, "Add every slow request and its parts to the JSON");
 	app->add_option("--color,--colour", asked->colour,
@@ -80,7 +86,8 @@ bool Refused(ExplainWords *asked)
 	if (asked->requests && !asked->json && asked->json_to.empty())
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
-		error = "--json, --all, --episode, --request, --cause and --format are mutually exclusive";
+		error = "--json, --features, --all, --episode, --request, --cause and --format are mutually "
+			"exclusive";
 	else if (!asked->by.empty() && asked->Views() > asked->json + asked->all)
 		error = "--by adds to the default output, --all or --json";
 	else if (!asked->cause_name.empty() &&
@@ -105,6 +112,8 @@ bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string
 		*text = analysis::CauseView(e, style, asked.cause, episodes);
 	else if (!asked.format.empty())
 		*text = analysis::FormatLine(e, asked.format);
+	else if (asked.features)
+		*text = analysis::FeaturesJson(e);
 	else if (asked.all)
 		*text = analysis::ExplainText(e, style, episodes);
 	else

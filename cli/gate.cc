@@ -10,6 +10,7 @@
 #include "command.h"
 #include "common/files.h"
 #include "common/json.h"
+#include "schemas.h"
 
 namespace forktail::cli
 {
@@ -122,6 +123,7 @@ int GateCommand(int argc, char **argv)
 	app.add_option("--junit", asked.junit, "Also write the verdicts to FILE as JUnit XML")
 	    ->type_name("FILE");
 	app.add_flag("--json", asked.json, "Print JSON (docs/guides/ci.md)");
+	AddJsonSchema(&app, ft_gate_schema);
 	AddSlow(&app, &asked.slow);
 	AddMemory(&app, &options);
 	PartTexts part;

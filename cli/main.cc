@@ -40,6 +40,10 @@ int Sql(int argc, char **argv)
 {
 	return RunPython("sql", {"duckdb"}, argc, argv);
 }
+int Mcp(int argc, char **argv)
+{
+	return RunPython("mcp", {"mcp"}, argc, argv);
+}
 int Hosts(int argc, char **argv)
 {
 	return RunPython("hosts", {}, argc, argv);
@@ -65,6 +69,7 @@ const Row kCommands[] = {
     {"gate RUN LIMIT...", "check a run against limits, for CI", GateCommand},
     {"diff A B", "compare two runs, or two sides of runs", DiffCommand},
     {"sql RUN... [QUERY]", "query runs as tables with DuckDB", Sql},
+    {"mcp DIR...", "serve runs to an agent (MCP, read-only)", Mcp},
     {"watch DIR", "show live what recorded servers do", WatchCommand},
     {"snapshot DIR --last 60s -o RUN", "save a part of the ring as a run", SnapshotCommand},
     {"trigger DIR NAME", "take a snapshot of the ring now", TriggerCommand},

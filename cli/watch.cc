@@ -18,6 +18,7 @@
 #include "live/follow.h"
 #include "live/snapshot.h"
 #include "live/watch.h"
+#include "schemas.h"
 
 namespace forktail::cli
 {
@@ -179,6 +180,7 @@ int WatchCommand(int argc, char **argv)
 	    ->required();
 	app.add_flag("--once", asked.once, "Print the figures of the last second and exit");
 	app.add_flag("--json", asked.json, "With --once: print JSON");
+	AddJsonSchema(&app, ft_watch_schema);
 	app.add_option("--interval", asked.interval_s, "Update the screen every N seconds (default: 1)")
 	    ->type_name("SECONDS")
 	    ->check(CLI::Range(0.1, 3600.0));

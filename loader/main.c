@@ -34,7 +34,7 @@ struct options {
 	struct record_options record;
 	struct targets targets;
 	struct selectors selectors;
-	bool light, doctor;
+	bool light, doctor, json, json_schema;
 };
 
 __attribute__((noreturn, format(printf, 2, 3))) static void fail(int status, const char *format, ...)
@@ -250,6 +250,9 @@ static const struct option_row rows[] = {
      .flags = OPTION_HIDDEN},
     {"doctor", 0, NULL, "Print what this host supports and what a recording would lack, then exit",
      IS_TRUE(doctor)},
+    {"json", 0, NULL, "With --doctor: print JSON", IS_TRUE(json)},
+    {"json-schema", 0, NULL, "With --doctor: print the JSON Schema (draft 2020-12) of --json, then exit",
+     IS_TRUE(json_schema)},
     {0},
 };
 
@@ -326,8 +329,10 @@ int main(int argc, char **argv)
 	argp_err_exit_status = EXIT_USAGE;
 	if (option_parse(&program, argc, argv, &a))
 		return EXIT_USAGE;
+	if ((a.json || a.json_schema) && !a.doctor)
+		fail(EXIT_USAGE, "--json and --json-schema are options of forktail doctor");
 	if (a.doctor)
-		return doctor_print();
+		return a.json_schema ? doctor_print_schema() : a.json ? doctor_print_json() : doctor_print();
 	if (a.light && a.record.wanted.exact)
 		fail(EXIT_USAGE, "--light and --exact are mutually exclusive");
 	if (a.light)

@@ -36,6 +36,11 @@ int guard_start(const struct guard_args *g, const char *ring, const struct file_
  * same sockets. */
 void guard_end(void);
 
+/* `forktail doctor --json`, which returns what doctor_print() does, and the schema of its output. 3: it could
+ * not be written. */
+int doctor_print_json(void);
+int doctor_print_schema(void);
+
 /* The options of a recording. */
 
 struct record_options {

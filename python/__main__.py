@@ -30,6 +30,7 @@ COMMANDS = {
     "fleet": ("forktail.fleet.main", "forktail fleet"),
     "hosts": ("forktail.hosts", "forktail"),
     "lab": ("forktail.lab.main", "forktail lab"),
+    "mcp": ("forktail.mcp_server", "forktail"),
     "parquet": ("forktail.wheel", "forktail"),
     "sql": ("forktail.sql", "forktail"),
 }

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Embeds the pages in the program, so that there is one file to install. It uses the assembler's .incbin,
- * because a C array of 140 kB takes longer to compile than the rest of report/. */
+/* Embeds the pages in the program. */
 #include "template.h"
 
-/* clang-format off */
-#define CARRY(name, file) \
-	__asm__(".pushsection .rodata\n" \
-		".globl " name "\n" \
-		".type " name ", %object\n" \
-		name ":\n" \
-		".incbin \"" file "\"\n" \
-		".size " name ", . - " name "\n" \
-		".globl " name "_end\n" \
-		name "_end:\n" \
-		".byte 0\n" \
-		".popsection\n")
-CARRY("ft_report_template", FORKTAIL_TEMPLATE);
-CARRY("ft_compare_template", FORKTAIL_COMPARE_TEMPLATE);
-/* clang-format on */
+#include "common/embed.h"
+
+FT_EMBED("ft_report_template", FORKTAIL_TEMPLATE);
+FT_EMBED("ft_compare_template", FORKTAIL_COMPARE_TEMPLATE);
 
 extern const char ft_report_template_end[], ft_compare_template_end[];
 

@@ -438,19 +438,34 @@ const struct feature *support_blocker(const struct support *s)
 	return NULL;
 }
 
+int support_verdict(const struct support *s, char *sentence, size_t size)
+{
+	const struct feature *blocker = support_blocker(s);
+	size_t missing = 0;
+	for (size_t i = 0; i < s->count; i++)
+		missing += !s->features[i].available && s->features[i].need != NEED_EXTRA;
+	if (blocker)
+		snprintf(sentence, size, "This host cannot make a recording: %s.", blocker->why);
+	else if (missing)
+		snprintf(sentence, size,
+			 "This host can make a recording that lacks %zu thing%s, listed above.", missing,
+			 missing == 1 ? "" : "s");
+	else
+		snprintf(sentence, size, "This host can make a full recording.");
+	return blocker ? 3 : missing ? 1 : 0;
+}
+
 int doctor_print(void)
 {
 	struct support s;
 	support_probe(&s);
 	printf("kernel %s, %d CPUs\n\n", s.kernel, s.cpus);
-	size_t missing = 0;
 	for (size_t i = 0; i < s.count; i++) {
 		const struct feature *f = &s.features[i];
 		if (f->available) {
 			printf("  yes  %s\n", f->name);
 			continue;
 		}
-		missing += f->need != NEED_EXTRA;
 		printf("  %s %s: %s\n       %s: %s\n", f->need == NEED_EXTRA ? "no  " : "NO  ", f->name,
 		       f->why, f->need == NEED_REQUIRED ? "without it nothing can be recorded" : "without it",
 		       f->without);
@@ -459,7 +474,7 @@ int doctor_print(void)
 	       "%s\nkinds of mappings distinguished: %s\n",
 	       s.has_task_pt_regs ? "bpf_task_pt_regs" : "kernel stack", s.has_prev_state_arg ? "yes" : "no",
 	       s.has_find_vma ? "yes" : "no, a read of untouched memory counts as page-file");
-	char why[200];
+	char why[400];
 	bool can = support_choose_exact(&s, EXACT_EITHER, why, sizeof why) == 0;
 	printf("system calls can be traced (--exact): %s%s\n", can ? "by " : "no, ",
 	       can ? support_exact_name(s.exact) : why);
@@ -472,15 +487,9 @@ int doctor_print(void)
 	       "iterations are recorded.\n  Not recorded: the serving thread of a connection, and the "
 	       "kernel's io_uring workers. Requests (--requests) have times and sizes, and no commands.\n");
 	printf("thread accounts are stored in: %s\n", s.has_task_storage ? "task storage" : "a hash");
-	const struct feature *blocker = support_blocker(&s);
-	if (blocker)
-		printf("\nThis host cannot make a recording: %s.\n", blocker->why);
-	else if (missing)
-		printf("\nThis host can make a recording that lacks %zu thing%s, listed above.\n", missing,
-		       missing == 1 ? "" : "s");
-	else
-		printf("\nThis host can make a full recording.\n");
-	return blocker ? 3 : missing ? 1 : 0;
+	const int status = support_verdict(&s, why, sizeof why);
+	printf("\n%s\n", why);
+	return status;
 }
 
 /* A sorted table of kernel functions. Symbolizers such as libdw and blazesym read ELF files. For the kernel,

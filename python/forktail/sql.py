@@ -8,6 +8,7 @@ all runs.
 import contextlib
 import hashlib
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,12 @@ COMMAND = Command(
         ),
         Option("--csv", "Print the result as CSV", excludes="--json"),
         Option("--json", "Print the result as JSON", excludes="--csv"),
+        Option(
+            "--confined",
+            "For a stranger's query: one SELECT on the runs' tables, at most 1,000 rows and 1 GB of memory, no other "
+            "file and no network",
+            excludes="--csv",
+        ),
     ],
     examples=('forktail sql monday "select op, max(latency_ns) from requests group by op"', "forktail sql monday"),
 )
@@ -102,17 +109,48 @@ def _views(directories: list[Path]) -> str:
     return "".join(statements)
 
 
-def _show(db: Any, query: str, form: str) -> None:
+CONFINED_ROWS = 1000
+_CONFINED_BYTES = 2 << 30  # of address space
+
+
+def _confine(db: Any, directories: list[Path]) -> None:
+    """Statements can read the tables' files from now on, and nothing else; no statement changes that."""
+    import duckdb
+
+    # Of large texts DuckDB counts only a part.
+    resource.setrlimit(resource.RLIMIT_AS, (_CONFINED_BYTES, _CONFINED_BYTES))
+    try:
+        files = ", ".join("'" + str(file).replace("'", "''") + "'" for d in directories for file in d.glob("*.parquet"))
+        db.execute(
+            f"SET allowed_paths = [{files}]; SET memory_limit = '1GB'; SET temp_directory = ''; SET threads = 1; "
+            "SET enable_external_access = false; SET lock_configuration = true;"
+        )
+    except duckdb.Error as error:
+        raise Failure(f"this version of DuckDB, {duckdb.__version__}, cannot be confined: {error}") from None
+
+
+def _only_select(db: Any, query: str) -> None:
+    """Raises Failure for anything but one SELECT: the tables' files may be written, too."""
+    import duckdb
+
+    kinds = [statement.type for statement in db.extract_statements(query)]
+    if kinds != [duckdb.StatementType.SELECT]:
+        raise Failure("--confined needs one SELECT statement", USAGE)
+
+
+def _show(db: Any, query: str, form: str, most: int = 0) -> None:
+    """`most`: how many rows at most; 0: all."""
     result = db.sql(query)
     if result is None:
         return
+    result = result.limit(most) if most else result
     if form == "csv":
         with tempfile.TemporaryDirectory() as directory:  # DuckDB would truncate a standard output that is a file
             result.write_csv(f"{directory}/rows.csv", header=True)
             with open(f"{directory}/rows.csv", "rb") as rows:
                 shutil.copyfileobj(rows, sys.stdout.buffer)
     elif form == "json":
-        rows = db.sql("select to_json(r)::varchar from result r").fetchall()  # DuckDB finds this variable by its name
+        rows = result.query("r", "select to_json(r)::varchar from r").fetchall()
         print("[" + ",\n".join(row[0] for row in rows) + "]")
     elif sys.stdout.isatty():
         result.show()
@@ -149,8 +187,9 @@ def _read_statements(db: Any, error: type[Exception]) -> None:
         text = ""
 
 
-def _ask(views: str, query: str | None, form: str) -> int:
-    if shell := shutil.which("duckdb"):
+def _ask(directories: list[Path], query: str | None, form: str, confined: bool) -> int:
+    views = _views(directories)
+    if not confined and (shell := shutil.which("duckdb")):
         asked = ["-box" if form == "table" else f"-{form}", "-c", query] if query else []
         os.execv(shell, [shell, "-cmd", views, *asked])
     try:
@@ -163,7 +202,12 @@ def _ask(views: str, query: str | None, form: str) -> int:
         _read_statements(db, duckdb.Error)
         return 0
     try:
-        _show(db, query, form)
+        if confined:
+            _confine(db, directories)
+            _only_select(db, query)
+        _show(db, query, form, CONFINED_ROWS if confined else 0)
+    except MemoryError:
+        raise Failure("the query needs more memory than --confined allows", NO) from None
     except duckdb.Error as error:
         raise Failure(str(error), NO) from None
     return 0
@@ -177,5 +221,7 @@ def main(words: list[str]) -> int:
     form = "csv" if asked["csv"] else "json" if asked["json"] else "table"
     if not query and form != "table":
         raise Failure("--csv and --json need a query. Give it after the runs or with -c.", USAGE)
+    if asked["confined"] and not query:
+        raise Failure("--confined needs a query. Give it after the runs or with -c.", USAGE)
     directories = list(dict.fromkeys(_tables_of(run, asked["slow"]) for run in runs))
-    return _ask(_views(directories), query, form)
+    return _ask(directories, query, form, asked["confined"])

@@ -27,7 +27,7 @@ SHORTER = {"--duration 60s": "--duration 5s", "--duration 50 ": "--duration 3 ",
            "'p99 < 2ms'": "'p99 < 2ms' --duration 50ms --warmup 10ms --repeat 1"}
 # Values for the table's words in capitals. A command with FILE runs once for each of FILES.
 PLACEHOLDERS = {"-o RUN": "-o gathered", "RUN": "monday", "RING": "/run/forktail", "A B": "monday tuesday",
-                "LIMIT...": "'p99.9 < 60s'", "PLAN": "plan.toml"}
+                "LIMIT...": "'p99.9 < 60s'", "PLAN": "plan.toml", "DIR": "monday"}
 FILES = ("monday.parquet", "monday.pftrace", "monday.folded")
 PLAN = """duration = "2s"
 [[hosts]]

@@ -24,6 +24,7 @@ HELPERS = TREE / "build/tests"
 sys.path.insert(0, str(TREE / "python"))
 os.environ["FORKTAIL_BIN_DIR"] = str(BIN)
 
+import schemas  # noqa: E402
 from forktail.programs import program  # noqa: E402
 from forktail.servers import Server  # noqa: E402
 
@@ -34,8 +35,11 @@ def helper(name: str) -> Path:
 
 
 def forktail(*words: Any, **options: Any) -> Ended:
-    """Runs `forktail words...` to its end. Options as for processes.Program, and timeout."""
-    return run_program(program("forktail"), *words, **options)
+    """Runs `forktail words...` to its end. Options as for processes.Program, and timeout. JSON that it prints has to be
+    as its schema says."""
+    ended = run_program(program("forktail"), *words, **options)
+    schemas.check_output(words, ended.out)
+    return ended
 
 
 def load(*words: Any, **options: Any) -> Ended:

@@ -18,7 +18,7 @@ import pytest
 
 pytest.register_assert_rewrite(
     "cgroups", "chi_squared", "disks", "export_readers", "harness", "lab_runs", "load_run", "monitor", "network_hosts",
-    "notify_service", "observation", "processes", "real_run", "recorded", "server_counts", "topologies",
+    "notify_service", "observation", "processes", "real_run", "recorded", "schemas", "server_counts", "topologies",
 )  # fmt: skip
 
 from fake import FakeServer, Peer  # noqa: E402

@@ -94,6 +94,9 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests = false);
 // The same as a string. For a long run it needs more memory than everything else.
 std::string ExplainJson(const Explanation &e, bool requests = false);
 
+// The main figures as JSON of at most 20 kB, the same bytes for the same recording, for agents and databases.
+std::string FeaturesJson(const Explanation &e);
+
 // Verdicts as JUnit XML for GitLab, Jenkins, GitHub's reporters and similar. The format has no standard; this
 // is the subset that all of them read: one <testsuite> in <testsuites>, and one <testcase> per verdict, with
 // a <failure> or an <error> and an explaining text if the verdict is not good.

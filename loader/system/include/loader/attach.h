@@ -142,6 +142,9 @@ int support_open_counter(enum ft_cpu_counters counters, enum ft_cpu_counter coun
 /* Calls perf_event_open. Returns a descriptor or a negative errno. */
 int support_open_event(struct perf_event_attr attr, pid_t tid, int cpu);
 
+/* Whether a recording is possible, as a sentence. Returns the exit status of doctor_print(). */
+int support_verdict(const struct support *s, char *sentence, size_t size);
+
 /* `forktail doctor`: prints the list. Returns the exit status: 0 everything is supported, 1 a recording would
  * lack something, 3 no recording is possible. */
 int doctor_print(void);
