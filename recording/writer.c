@@ -844,12 +844,11 @@ static int move_away(const char *path)
 	return rc;
 }
 
-/* A recording that is replaced. `fd` is of an empty file that can be written, or -EAGAIN is returned: there
- * is none at the path any more. */
+/* Takes what is at the path. 0: `fd` is of an empty file, which can be written; 1: the recording there has
+ * another name now. */
 static int take(int fd, const char *path)
 {
 	struct stat st;
-	int rc;
 
 	/* Some network file systems have no locks. */
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
@@ -859,8 +858,9 @@ static int take(int fd, const char *path)
 	if (fstat(fd, &st))
 		return -errno;
 	if (st.st_size) {
-		rc = move_away(path);
-		return rc ? rc : -EAGAIN;
+		const int rc = move_away(path);
+
+		return rc ? rc : 1;
 	}
 	if (fchmod(fd, 0600))
 		return -errno;
@@ -873,19 +873,23 @@ static int ft_output_open(const char *path, bool *moved)
 	int fd, rc;
 
 	*moved = false;
-	do {
+	for (;;) {
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		fd = fd < 0 ? -errno : fd;
 		if (fd == -EEXIST)
 			fd = open_existing(path);
 		if (fd == -ENOENT && access(path, F_OK) == 0)
 			continue; /* it was deleted in between, and exists again */
-		rc = fd < 0 ? fd : take(fd, path);
-		if (rc < 0 && fd >= 0)
-			close(fd);
-		*moved |= rc == -EAGAIN;
-	} while (rc == -EAGAIN);
-	return rc < 0 ? rc : fd;
+		if (fd < 0)
+			return fd;
+		rc = take(fd, path);
+		if (!rc)
+			return fd;
+		close(fd);
+		if (rc < 0)
+			return rc;
+		*moved = true;
+	}
 }
 
 static int ft_output_create(int dir, const char *name)

@@ -210,7 +210,7 @@ class Command:
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """". Did you mean run?", or "" if no name is close."""
+    """ ". Did you mean run?", or "" if no name is close."""
     by_letters = {name.lstrip("-"): name for name in names}
     close = difflib.get_close_matches(word.lstrip("-"), by_letters, 1)
     return f". Did you mean {by_letters[close[0]]}?" if close else ""

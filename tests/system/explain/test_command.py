@@ -27,14 +27,14 @@ def check_refused(words, status, part):
         ("explain . --sloww 1ms", "unknown option --sloww. Did you mean --slow?"),
         ("explain . --json x", 'unexpected argument "x"'),
         ("explain . --json-to", "--json-to needs a value: FILE"),
-        ("explain . --memory 1", "--memory: expected a size from 16M to 16T such as 256M, got \"1\""),
+        ("explain . --memory 1", '--memory: expected a size from 16M to 16T such as 256M, got "1"'),
         ("explain . --cause forks", "Did you mean fork?"),
         ("causes fsnyc", "Did you mean fsync?"),
         ("record --prot 6379 -o x", "Did you mean --port?"),
         ("report a b c -o x.html", "RUN is given 3 times, and at most 2 is possible"),
         ("diff .", "two runs are needed: forktail diff . OTHER"),
         ("explain . --slow fast", "'fast'"),
-        ("explain . --episodes many", "--episodes: expected a number, got \"many\""),
+        ("explain . --episodes many", '--episodes: expected a number, got "many"'),
         ("explain . --requests", "--json"),
         ("explain . --cause weather", "unknown cause 'weather'"),
         ("explain . --cause fork --all", "mutually exclusive"),
@@ -116,7 +116,9 @@ def test_help_of_a_command_begins_with_examples_and_fits_the_terminal(words):
 
 def test_causes_has_the_words_of_the_documentation():
     page = (TREE / "docs/reference/causes.md").read_text()
-    names = [line.split()[0] for line in forktail("causes", env={"COLUMNS": "200"}).out.splitlines()]  # each has one line
+    names = [
+        line.split()[0] for line in forktail("causes", env={"COLUMNS": "200"}).out.splitlines()
+    ]  # each has one line
     assert {"fork", "server-busy", "softirq/net_rx", "unknown"} <= set(names)
     for name in names:
         printed = forktail("causes", name, env={"COLUMNS": "500"})

@@ -123,7 +123,9 @@ def test_an_unknown_flag_and_a_flag_without_its_value_are_named(words, named):
     assert (ran.status, ran.out, ran.err) == (2, "", f"forktail load: {named}\n")
 
 
-@pytest.mark.parametrize("words", ["-n 100k", "-n 1e6", "-n 1.5k", "-r 1M", "--rate 10k", "-d 1k", "-d 1KiB-2kB", "--fill 2G"])
+@pytest.mark.parametrize(
+    "words", ["-n 100k", "-n 1e6", "-n 1.5k", "-r 1M", "--rate 10k", "-d 1k", "-d 1KiB-2kB", "--fill 2G"]
+)
 def test_numbers_may_be_short(words):
     ran = load(*words.split(), "--check")
     assert (ran.status, ran.err) == (0, "")

@@ -18,9 +18,7 @@ pytestmark = needs_root
 def on_terminal(words, seconds=30):
     """Runs words on a terminal of 60 columns, and returns the exit status and all that was printed."""
     leader, follower = pty.openpty()
-    with subprocess.Popen(
-        ["stty", "cols", "60"], stdin=follower
-    ) as narrow:
+    with subprocess.Popen(["stty", "cols", "60"], stdin=follower) as narrow:
         narrow.wait()
     child = subprocess.Popen(words, stdin=follower, stdout=follower, stderr=follower, start_new_session=True)
     os.close(follower)
@@ -40,7 +38,9 @@ def on_terminal(words, seconds=30):
 
 def test_a_server_is_recorded_while_a_command_runs_whose_output_and_status_are_its_own(redis, tmp_path):
     path = tmp_path / "server.forktail"
-    ran = forktail("record", "--unix", redis.socket, "-o", path, "--", "sh", "-c", f"redis-cli -s {redis.socket} ping; exit 7")
+    ran = forktail(
+        "record", "--unix", redis.socket, "-o", path, "--", "sh", "-c", f"redis-cli -s {redis.socket} ping; exit 7"
+    )
     assert (ran.status, ran.out) == (7, "PONG\n"), ran.err
     assert re.search(r"recorded [0-9.]+ s \(signal\)", ran.err)
     assert "event-loop iteration" in ran.err  # the explanation

@@ -19,7 +19,9 @@ SERVE = Command(
         Option("--unix", "Listen on sockets", excludes="--tcp"),
     ],
 )
-MAIN = Command("forktail", "Does things.", [Option("--in", "Work in DIR", "DIR", "here")], [SERVE], ("forktail serve redis",))
+MAIN = Command(
+    "forktail", "Does things.", [Option("--in", "Work in DIR", "DIR", "here")], [SERVE], ("forktail serve redis",)
+)
 DEFAULTS = {
     "kind": "redis",
     "argument": [],
@@ -58,20 +60,32 @@ def test_options_before_the_subcommand() -> None:
         ("sreve", 'forktail: unknown command "sreve". Did you mean serve? See forktail --help'),
         ("serve", "forktail serve: KIND is required. See forktail serve --help"),
         ("serve redis --count", "forktail serve: --count needs a value: N. See forktail serve --help"),
-        ("serve redis --count 0", 'forktail serve: --count: expected a number from 1 to 100, got "0". See forktail serve --help'),
+        (
+            "serve redis --count 0",
+            'forktail serve: --count: expected a number from 1 to 100, got "0". See forktail serve --help',
+        ),
         (
             "serve redis --rate soon",
             'forktail serve: --rate: expected a number from 1 to 1e+07, got "soon". See forktail serve --help',
         ),
-        ("serve redis --size-mb -1", 'forktail serve: --size-mb: expected a number, got "-1". See forktail serve --help'),
+        (
+            "serve redis --size-mb -1",
+            'forktail serve: --size-mb: expected a number, got "-1". See forktail serve --help',
+        ),
         (
             "serve redis --count 1 -n2",
             "forktail serve: --count is given 2 times, and at most 1 is possible. See forktail serve --help",
         ),
         ("serve redis --tcp=no", "forktail serve: --tcp takes no value. See forktail serve --help"),
-        ("serve redis --tcp --unix", "forktail serve: --tcp and --unix are mutually exclusive. See forktail serve --help"),
+        (
+            "serve redis --tcp --unix",
+            "forktail serve: --tcp and --unix are mutually exclusive. See forktail serve --help",
+        ),
         ("serve redis --zzz -x", "forktail serve: unknown option --zzz. See forktail serve --help"),
-        ("serve redis --cuont 1", "forktail serve: unknown option --cuont. Did you mean --count? See forktail serve --help"),
+        (
+            "serve redis --cuont 1",
+            "forktail serve: unknown option --cuont. Did you mean --count? See forktail serve --help",
+        ),
         ("serve redis --x\x1b", "forktail serve: unknown option --x\\x1b. See forktail serve --help"),
     ],
 )

@@ -89,7 +89,7 @@ TEST_CASE("the same, better, too few, and a single run")
 	Comparison few = Same(5, 1.5);
 	Judge({}, &few);
 	CHECK(few.verdict == Verdict::Inconclusive);
-	CHECK(ExitStatusOf(few) == 3);
+	CHECK(ExitStatusOf(few) == 4);
 	CHECK(ComparisonJunit(few).find("<error") != std::string::npos);
 	Comparison one = Same(1, 3);
 	Judge({}, &one);

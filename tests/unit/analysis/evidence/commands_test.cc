@@ -166,7 +166,7 @@ TEST_CASE("commands: the client of a slow command is in the first line")
 {
 	RunBuilder b;
 	b.run.ops = {"unknown", "GET", "SINTER", "SMEMBERS"};
-	b.run.request_clients = {{"10.0.0.7", "10.0.0.7"}, {"10.0.0.8", "10.0.0.8"}};
+	b.run.request_clients = {{"10.0.0.7", "10.0.0.7", 0, ""}, {"10.0.0.8", "10.0.0.8", 0, ""}};
 	b.Thread(kServer, 0, 100 * ms, FT_THREAD_MAIN, "redis-server");
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
 	b.Frame(FT_ITERATION, 0, 100 * ms);
