@@ -24,7 +24,7 @@ def test_a_command_of_a_shared_function_is_named_with_its_client_and_dated(serve
     load = start_load(*redis.load_words(), "--rate", 1000, "--duration", 3, observer=True)
     time.sleep(1)
     with socket.create_connection(("127.0.0.1", redis.port)) as client:
-        name = "%s:%d" % client.getsockname()
+        name = "{}:{}".format(*client.getsockname())
         client.sendall(b"LCS a b\r\nPING\r\n")
         answer = b""
         while not answer.endswith(b"+PONG\r\n"):
@@ -48,7 +48,7 @@ def test_a_large_request_among_small_ones_is_named_with_its_client(serve, record
     memcached = serve("memcached", "-t", "1", tcp=True)
     recorder = record("--pid", memcached.pid, "--requests=1/1")
     with socket.create_connection(("127.0.0.1", memcached.port)) as client:
-        name = "%s:%d" % client.getsockname()
+        name = "{}:{}".format(*client.getsockname())
         for _ in range(20):
             client.sendall(b"get small\r\n")
             assert client.recv(100) == b"END\r\n"
