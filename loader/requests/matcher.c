@@ -334,8 +334,9 @@ static void scan(struct matcher *m, struct client_stream *c, const uint8_t *at, 
 	c->offset += (uint32_t)(end - at);
 }
 
-/* A request with many arguments continues where bytes were not captured. A synchronous server that has nothing
- * else to answer writes when it has read all of it. Of what follows in the last read nothing is known. */
+/* A request with many arguments continues where bytes were not captured. A synchronous server that has
+ * nothing else to answer writes when it has read all of it. Of what follows in the last read nothing is
+ * known. */
 static bool begin_rest(struct client_stream *c, const struct scanner *scanner)
 {
 	c->arguments = scanner_arguments(scanner, &c->line_bytes);
