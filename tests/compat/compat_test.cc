@@ -126,7 +126,8 @@ TEST_CASE("a recording of arm64 names causes, system calls and functions on any 
 	CHECK(named(activities, "stack", "epoll_pwait()"));
 	CHECK(
 	    named(activities, "stack", "processMultibulkBuffer < processInputBuffer < readQueryFromClient"));
-	CHECK(all["episodes"].dump().find("fdatasync() on the serving thread") != std::string::npos);
+	CHECK(all["episodes"].dump().find("fdatasync() of appendonly.aof.1.incr.aof on the serving thread") !=
+	      std::string::npos);
 }
 
 TEST_CASE("a missing or different member is found")

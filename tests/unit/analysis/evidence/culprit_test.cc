@@ -362,7 +362,7 @@ TEST_CASE("culprit: what the server's own code was")
 			for (const char *entry :
 			     {R"({"duration_us":101000,"command":["fcall","f","0"]})",
 			      R"({"duration_us":40000,"command":["GET","k"]})", R"({"duration_us":99500})"})
-				b.run.reports.push_back({kBase + 99 * ms, "slowlog", 0, entry});
+				b.run.reports.push_back({kBase + 101 * ms, "slowlog", 0, entry});
 			CHECK(CulpritOf(&b) ==
 			      "FCALL (Lua script) took 100 ms of CPU in 1 event-loop iteration");
 		}
