@@ -7,9 +7,11 @@ import os
 import socket
 import time
 
+import pytest
+
 from harness import explain, forktail, needs_root
 
-pytestmark = needs_root
+pytestmark = [pytest.mark.alone, needs_root]
 
 MEMBERS, KEYS = 200_000, 40_000
 

@@ -12,12 +12,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from disks import StandingDisk
 from forktail.servers import find_server
 from harness import eventually, evidence, explain, needs_root
 from processes import Program, run
 
-pytestmark = needs_root
+pytestmark = [pytest.mark.alone, needs_root]
 
 
 def kernel_function_of(pid):
