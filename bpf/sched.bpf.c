@@ -5,11 +5,16 @@
 
 enum { PF_KTHREAD = 0x200000 };
 
-/* The slices of this CPU are about to be overwritten. */
-static __noinline int keep_slices(struct cpu_state *c)
+/* Keeps the slices of this CPU when the next one, `i`, is about to overwrite the first of them. A global
+ * function, which the verifier checks once: a branch in its caller would have the rest of a switch checked
+ * twice, which is too much for Linux 6.1. */
+__weak int keep_slices(u32 i)
 {
-	u32 key = (bpf_get_smp_processor_id() & (FT_MAX_CPUS - 1)) * FT_CPU_CHUNKS +
-		  (c->chunks & (FT_CPU_CHUNKS - 1));
+	const u32 cpu = bpf_get_smp_processor_id() & (FT_MAX_CPUS - 1);
+	struct cpu_state *c = &cpus[cpu];
+	if (i)
+		return 0;
+	u32 key = cpu * FT_CPU_CHUNKS + (c->chunks & (FT_CPU_CHUNKS - 1));
 	struct cpu_chunk *chunk = bpf_map_lookup_elem(&cpu_chunks, &key);
 	if (chunk)
 		__builtin_memcpy(chunk->slices, c->slices, sizeof chunk->slices);
@@ -31,8 +36,7 @@ static __always_inline int on_switch(bool preempt, struct task_struct *prev, str
 			switch_out(st, prev, now, preempt || state == 0, state);
 	}
 	u32 i = (c->newest + 1) & (FT_CPU_SLICES - 1);
-	if (i == 0)
-		keep_slices(c);
+	keep_slices(i);
 	struct cpu_slice *s = &c->slices[i];
 	s->start_ns = now;
 	s->host_tid = (u32)next->pid;

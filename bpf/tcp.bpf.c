@@ -22,6 +22,9 @@ struct {
 
 /* Written by the recorder: 1 for a port that a server listens on, or that a server's connection leads to. */
 __u8 ports[FT_TCP_PORTS];
+/* Likewise: 1 for a reason that is no loss, such as the end of a connection. Many connections may end at
+ * once. */
+__u8 no_loss[FT_TCP_REASONS];
 __u64 lost;
 __u64 program_runs[FT_MAX_CPUS][PROGRAM_ROW];
 __u64 window_ns;
@@ -125,6 +128,8 @@ int COUNTED_PROG(packet_dropped, struct sk_buff *skb, void *location, u32 reason
 {
 	u8 header[IPV6_HEADER];
 	u16 tcp[2];
+	if (no_loss[reason & (FT_TCP_REASONS - 1)])
+		return 0;
 	const unsigned char *at = BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header);
 	const u16 protocol = BPF_CORE_READ(skb, protocol);
 	u32 bytes = IPV6_HEADER;

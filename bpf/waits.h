@@ -168,12 +168,15 @@ static __noinline int send_wait_stack(struct thread_state *st, struct task_struc
 }
 
 /* Reports a thread that begins to wait for the other end of a pipe, at most one in PIPE_NS: its processes are
- * looked up while it waits, because a stopped one may continue before the wait ends. */
-static __noinline int report_pipe(struct thread_state *st, struct task_struct *task, s64 nr, u64 now)
+ * looked up while it waits, because a stopped one may continue before the wait ends. A global function,
+ * because the verifiers of older kernels would check its paths once for each path to it. */
+__weak int report_pipe(s64 nr, u64 now)
 {
 	enum { PIPE_NS = 1000000000 };
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread_state *st = state_of(task);
 	enum call_class class = call_class(nr);
-	if (now < st->next_pipe_ns || st->client || (class != CALL_READ && class != CALL_WRITE))
+	if (!st || now < st->next_pipe_ns || st->client || (class != CALL_READ && class != CALL_WRITE))
 		return 0;
 	struct file *file = file_of(task, st->blocked_on);
 	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & FILE_KIND) != FIFO)
@@ -195,7 +198,7 @@ static __noinline int report_pipe(struct thread_state *st, struct task_struct *t
 }
 
 /* Fills *name with a file that is not on a disk. */
-static __noinline int read_special_file(struct file *file, char *name)
+static __always_inline int read_special_file(struct file *file, char *name)
 {
 	struct ft_special_file special = {};
 	const unsigned char *text = BPF_CORE_READ(file, f_path.dentry, d_name.name);
@@ -213,28 +216,51 @@ static __always_inline void read_file_name(struct file *file, char *name)
 	bpf_probe_read_kernel_str(name, FT_NAME_BYTES, text);
 }
 
-/* Sends the tasks that held a CPU since `wake`, as far as they are kept, without those since `until`. A
- * global function: the verifier checks it once. */
-__weak int send_earlier_slices(u32 cpu, u64 wake, u64 until)
+/* Fills *name with the file that the thread waited for, if it has one. */
+static __noinline int name_file(struct thread_state *st, struct task_struct *task, struct file *file,
+				u32 owner, char *name)
+{
+	struct frame *f = top(st);
+	if (f && owner == FT_FSYNC && f->arg[1] != __NR_msync)
+		file = file_of(task, f->arg[0]);
+	if (!file)
+		return 0;
+	if (owner == FT_SYSCALL)
+		return read_special_file(file, name);
+	read_file_name(file, name);
+	return 0;
+}
+
+/* Sends the kept slices of a CPU that began before `until`: those of the chunk before the newest `back`.
+ * Returns when the first of them began, `until` if all of them were sent before, 0 if there is nothing more
+ * to send. A global function: the verifier checks it once, and not once for each path through the loop that
+ * calls it. */
+__weak u64 send_chunk(u32 cpu, u32 back, u64 until)
 {
 	cpu &= FT_MAX_CPUS - 1;
-	for (u32 back = 1; back < FT_CPU_CHUNKS && until > wake; back++) {
-		u32 key = cpu * FT_CPU_CHUNKS + ((cpus[cpu].chunks - back) & (FT_CPU_CHUNKS - 1));
-		struct cpu_chunk *chunk = bpf_map_lookup_elem(&cpu_chunks, &key);
-		if (!chunk || !chunk->slices[0].start_ns)
-			break;
-		if (chunk->slices[0].start_ns >= until) /* all of them were in the span */
-			continue;
-		struct ft_event_slices *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
-		if (!e)
-			break;
-		e->type = FT_EVENT_SLICES;
-		e->cpu = cpu;
-		e->until_ns = until;
-		__builtin_memcpy(e->slices, chunk->slices, sizeof e->slices);
-		until = e->slices[0].start_ns;
-		bpf_ringbuf_submit(e, ring_flags());
-	}
+	u32 key = cpu * FT_CPU_CHUNKS + ((cpus[cpu].chunks - back) & (FT_CPU_CHUNKS - 1));
+	struct cpu_chunk *chunk = bpf_map_lookup_elem(&cpu_chunks, &key);
+	if (!chunk || !chunk->slices[0].start_ns)
+		return 0;
+	if (chunk->slices[0].start_ns >= until)
+		return until;
+	struct ft_event_slices *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
+	if (!e)
+		return 0;
+	e->type = FT_EVENT_SLICES;
+	e->cpu = cpu;
+	e->until_ns = until;
+	__builtin_memcpy(e->slices, chunk->slices, sizeof e->slices);
+	until = e->slices[0].start_ns;
+	bpf_ringbuf_submit(e, ring_flags());
+	return until;
+}
+
+/* Sends the tasks that held a CPU since `wake`, as far as they are kept, without those since `until`. */
+__weak int send_earlier_slices(u32 cpu, u64 wake, u64 until)
+{
+	for (u32 back = 1; back < FT_CPU_CHUNKS && until > wake; back++)
+		until = send_chunk(cpu, back, until);
 	return 0;
 }
 
@@ -287,10 +313,8 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 			e->stack_bytes = (s32)bpf_get_task_stack(task, e->stack, sizeof e->stack, 0);
 		if (owner == FT_PEER_WAIT)
 			read_peer(task, st->peer_fd, e->name);
-		else if (file && owner == FT_SYSCALL)
-			read_special_file(file, e->name);
-		else if (file)
-			read_file_name(file, e->name);
+		else
+			name_file(st, task, file, owner, e->name);
 	}
 	if (want_tracer) {
 		__builtin_memcpy(e->name, st->tracer_comm, sizeof st->tracer_comm);
@@ -306,8 +330,7 @@ static __always_inline bool emit_off_cpu(struct thread_state *st, struct task_st
 		__builtin_memcpy(e->slices, cpus[cpu].slices, sizeof e->slices);
 		u64 oldest_ns = e->slices[(e->newest + 1) & (FT_CPU_SLICES - 1)].start_ns;
 		bpf_ringbuf_submit(e, ring_flags());
-		if (oldest_ns > wake)
-			send_earlier_slices(cpu, wake, oldest_ns);
+		send_earlier_slices(cpu, wake, oldest_ns);
 		return true;
 	}
 	bpf_ringbuf_submit(e, ring_flags());
@@ -367,7 +390,7 @@ static __always_inline void begin_wait(struct thread_state *st, struct task_stru
 	if (st->in_peer_wait)
 		send_wait_stack(st, task, nr, now);
 	else if (!st->depth && !st->in_wait)
-		report_pipe(st, task, nr, now);
+		report_pipe(nr, now);
 	if (st->in_wait)
 		end_iteration(st, task, now, 0);
 	else if (!exact)
@@ -413,8 +436,6 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 		owner = suspended_by ? suspended_by : (u32)f->owner;
 		if (blocked_ns && owner == FT_FAULT_OTHER)
 			st->blocked = 1;
-		if (blocked_ns && owner == FT_FSYNC && f->arg[1] != __NR_msync)
-			file = file_of(task, f->arg[0]);
 	} else if (blocked_ns) {
 		nr = st->blocked_in;
 		if (suspended_by)

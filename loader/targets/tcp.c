@@ -35,7 +35,7 @@ enum {
 	CONNECTIONS_MAX = 65536,
 	STATES_MAX = 256, /* written at a look */
 	SUSPECTS_MAX = 16,
-	REASONS_MAX = 256,
+	REASONS_MAX = FT_TCP_REASONS,
 	ANSWER_BYTES = 32768,
 	SHARE_SLOW = 500, /* looks take at most one part in this many of the time: while something is slow */
 	SHARE_QUIET = 2000, /* otherwise */
@@ -254,9 +254,11 @@ static void read_reasons(struct tcp *t)
 	char name[80];
 	for (uint32_t i = 0; i < REASONS_MAX; i++)
 		if (support_enum_name("skb_drop_reason", i, name, sizeof name) &&
-		    strncmp(name, prefix, sizeof prefix - 1) == 0)
+		    strncmp(name, prefix, sizeof prefix - 1) == 0) {
 			memcpy(t->reasons[i], name + sizeof prefix - 1,
 			       strnlen(name + sizeof prefix - 1, FT_TCP_REASON_BYTES - 1));
+			t->skeleton->bss->no_loss[i] = is_no_loss(t->reasons[i]);
+		}
 }
 
 struct tcp *tcp_open(const pid_t *pids, size_t count)

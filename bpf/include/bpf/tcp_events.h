@@ -9,6 +9,7 @@ enum {
 	FT_TCP_RING = 1 << 17,	    /* bytes */
 	FT_TCP_PORTS = 1 << 16,	    /* one more than the highest port */
 	FT_TCP_WINDOW_EVENTS = 100, /* in a window of the kernel's clock; of more only the number is known */
+	FT_TCP_REASONS = 256,	    /* of the kernel's reasons for a drop: a power of two */
 	FT_TCP_ADDRESS_BYTES = 16,  /* IPv6, or IPv4 mapped to it */
 };
 #define FT_TCP_WINDOW_NS 100000000ull

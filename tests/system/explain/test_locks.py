@@ -107,7 +107,7 @@ def test_a_holders_wait_in_the_kernel_is_the_cause_of_the_lock_wait(locked_serve
     assert server.resolved_ms == pytest.approx(server.waited_ms, abs=1 + 0.02 * server.waited_ms)
     assert server.at_keeper["syscall"] > 0.8 * server.waited_ms
     assert server.elsewhere["lock-wait"] < 0.1 * server.waited_ms
-    assert "keeper: blocked in read() for " in server.sentences
+    assert "keeper: blocked in read() of fd " in server.sentences
     assert " for a lock that this thread held" in server.sentences
 
 

@@ -160,6 +160,7 @@ def test_a_memory_cgroups_limit_is_direct_reclaim(memory_group, serve, record):
     redis.ask("DEBUG", "POPULATE", "30000", "key", "500")
     for _ in range(3):
         redis.ask("SAVE")
+    time.sleep(1.5)  # the cgroup's counter is read once more
     r = recorder.stop()
     assert r.count(redis.pid, ft.RECLAIM) >= 1
     assert r.owned_ns(redis.pid, ft.RECLAIM) > 0

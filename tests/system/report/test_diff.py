@@ -72,8 +72,8 @@ def test_two_runs_that_differ_as_text_and_as_markdown(diff):
     ("words", "status", "message"),
     [
         (["a", "a"], 2, "on both sides"),
-        (["a", "none"], 2, " does not exist"),
-        (["a"], 2, " does not exist"),
+        (["a", "none"], 3, " does not exist"),
+        (["a"], 2, "two runs are needed"),
         (["a", "server"], 3, "no answered requests"),
         (["a", "b", "--slow", "p99"], 2, "a duration"),
         (["a", "b", "--allow", "much"], 2, "a percentage"),
