@@ -19,9 +19,14 @@ WRITE = {"aarch64": "64"}.get(os.uname().machine, "1")  # the system call's numb
 
 
 def waits_in_write_to_stdout(tid):
-    """Whether a thread sleeps in write() to descriptor 1."""
-    with open(f"/proc/{tid}/syscall") as f:
-        return f.read().split()[:2] == [WRITE, "0x1"]
+    """Whether a thread sleeps in write() to descriptor 1, and still does 10 ms later: it may only have lost its CPU there."""
+    def sleeps():
+        with open(f"/proc/{tid}/syscall") as call, open(f"/proc/{tid}/stat") as stat:
+            return call.read().split()[:2] == [WRITE, "0x1"] and stat.read().rpartition(")")[2].split()[0] == "S"
+    if not sleeps():
+        return False
+    time.sleep(0.01)
+    return sleeps()
 
 
 def connect_until(condition, path):
