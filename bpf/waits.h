@@ -173,12 +173,11 @@ static __noinline int send_wait_stack(struct thread_state *st, struct task_struc
 __weak int report_pipe(s64 nr, u64 now)
 {
 	enum { PIPE_NS = 1000000000 };
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread_state *st = state_of(task);
+	struct thread_state *st = current_state();
 	enum call_class class = call_class(nr);
 	if (!st || now < st->next_pipe_ns || st->client || (class != CALL_READ && class != CALL_WRITE))
 		return 0;
-	struct file *file = file_of(task, st->blocked_on);
+	struct file *file = file_of(current_task(), st->blocked_on);
 	if (!file || (BPF_CORE_READ(file, f_inode, i_mode) & FILE_KIND) != FIFO)
 		return 0;
 	struct ft_event_pipe *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
