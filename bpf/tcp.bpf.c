@@ -25,7 +25,8 @@ __u8 ports[FT_TCP_PORTS];
 /* Likewise: 1 for a reason that is no loss, such as the end of a connection. Many connections may end at
  * once. */
 __u8 no_loss[FT_TCP_REASONS];
-__u64 lost;
+__u64 lost;   /* no space in the ring */
+__u64 beyond; /* over the limit of events per time */
 __u64 program_runs[FT_MAX_CPUS][PROGRAM_ROW];
 __u64 window_ns;
 __u32 window_events;
@@ -58,7 +59,11 @@ static __always_inline bool has_room(u64 now_ns)
 static __always_inline struct ft_tcp_seen *begin(u8 what, u16 local_port, u16 peer_port)
 {
 	const u64 now_ns = bpf_ktime_get_ns();
-	struct ft_tcp_seen *e = has_room(now_ns) ? bpf_ringbuf_reserve(&tcp_ring, sizeof *e, 0) : NULL;
+	if (!has_room(now_ns)) {
+		__sync_fetch_and_add(&beyond, 1);
+		return NULL;
+	}
+	struct ft_tcp_seen *e = bpf_ringbuf_reserve(&tcp_ring, sizeof *e, 0);
 	if (!e) {
 		__sync_fetch_and_add(&lost, 1);
 		return NULL;

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "analysis/passes.h"
-#include "common/input.h"
+#include "common/interrupted.h"
 #include "common/json.h"
 #include "common/process.h"
 #include "common/text.h"
@@ -247,6 +247,7 @@ bool Explain(const std::string &run, analysis::ExplainOptions options, analysis:
 
 int PrintExplanation(const std::string &run, int fd, bool first_line)
 {
+	common::RemovePendingOnSignals(); // in place of counting them: reading may take long
 	analysis::Reading reading;
 	analysis::Explanation explanation(reading.run);
 	std::string error;

@@ -3,15 +3,12 @@
 // command for an incident: it records the target, explains, and leaves nothing behind.
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "command.h"
-#include "common/input.h"
-#include "common/process.h"
+#include "common/files.h"
+#include "common/text.h"
 #include "recorded.h"
 
 namespace forktail::cli
@@ -41,32 +38,6 @@ const char kHelp[] = "Print what forktail can record on this host. With a target
 		     "usage; 3 this host or the target "
 		     "cannot be recorded.\n";
 
-// A directory for the time of one command.
-class Temporary
-{
-public:
-	Temporary()
-	{
-		const char *root = getenv("TMPDIR");
-		path_ = std::string(root && *root ? root : "/tmp") + "/forktail-doctor-XXXXXX";
-		made_ = mkdtemp(path_.data());
-	}
-	~Temporary()
-	{
-		std::error_code ec;
-		if (made_)
-			std::filesystem::remove_all(path_, ec);
-	}
-	Temporary(const Temporary &) = delete;
-	Temporary &operator=(const Temporary &) = delete;
-	bool made() const { return made_; }
-	const std::string &path() const { return path_; }
-
-private:
-	std::string path_;
-	bool made_ = false;
-};
-
 } // namespace
 
 int DoctorCommand(int argc, char **argv)
@@ -86,13 +57,13 @@ int DoctorCommand(int argc, char **argv)
 			    kUsage);
 	if (!HasOption(words, "duration"))
 		words.insert(words.end(), {"--duration", "10s"});
-	const Temporary directory;
-	if (!directory.made())
-		return Refuse("cannot make a directory for the recording in " +
-				  std::filesystem::path(directory.path()).parent_path().string() + ": " +
-				  strerror(errno) + ". Set TMPDIR to another one",
-			      kCant);
-	words.insert(words.end(), {"--output", directory.path() + "/server.forktail"});
+	common::Pending directory; // removed at the end
+	const char *root = getenv("TMPDIR");
+	std::string error;
+	if (!directory.Begin(std::string(root && *root ? root : "/tmp") + "/forktail-doctor",
+			     common::Pending::kDirectory, &error))
+		return Refuse(error + ". Set TMPDIR to another directory", kCant);
+	words.insert(words.end(), {"--output", directory.at() + "/server.forktail"});
 	const Recorded recorded = Supervise({.recorder = words, .command = {}, .line = can_rewrite_line()});
 	return recorded.recorded ? PrintExplanation(recorded.path, STDOUT_FILENO, false) : recorded.status;
 }

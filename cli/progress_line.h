@@ -8,7 +8,7 @@
 #include <string>
 #include <unistd.h>
 
-#include "common/input.h"
+#include "common/text.h"
 
 namespace forktail::cli
 {

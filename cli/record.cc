@@ -12,8 +12,8 @@
 
 #include "command.h"
 #include "common/format.h"
-#include "common/input.h"
 #include "common/json.h"
+#include "common/text.h"
 #include "live/config.h"
 #include "recorded.h"
 

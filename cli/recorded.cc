@@ -4,6 +4,7 @@
 #include "recorded.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -23,10 +24,11 @@
 #include "command.h"
 #include "common/files.h"
 #include "common/format.h"
-#include "common/input.h"
 #include "common/json.h"
 #include "common/process.h"
+#include "common/text.h"
 #include "live/follow.h"
+#include "recording/recording.h"
 
 namespace fs = std::filesystem;
 namespace forktail::cli
@@ -37,13 +39,6 @@ namespace
 constexpr uint64_t kSlowIterationNs = 10'000'000; // as Redis' slow log by default
 constexpr int kTickMs = 250;
 
-uint64_t NowNs()
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
-}
-
 // The line of a running recording: how many event-loop iterations were slow, and the worst so far.
 class LiveLine
 {
@@ -51,7 +46,7 @@ public:
 	explicit LiveLine(bool wanted) : wanted_(wanted) {}
 	void Begin(const std::string &path)
 	{
-		began_ns_ = NowNs();
+		began_ns_ = ft_now_ns();
 		if (wanted_)
 			follower_.emplace(path, live::Options{.disk = false});
 	}
@@ -68,12 +63,11 @@ public:
 				Take(i);
 		} while (batch_.more);
 		const size_t columns = terminal_columns(STDERR_FILENO, 80);
-		for (const std::string &form : Forms()) {
-			if (form.size() >= columns && &form != &Forms().back())
-				continue;
-			fprintf(stderr, "\r%.*s\033[K", static_cast<int>(columns) - 1, form.c_str());
-			break;
-		}
+		const std::vector<std::string> forms = Forms();
+		const auto fits = std::ranges::find_if(
+		    forms, [&](const std::string &form) { return form.size() < columns; });
+		fprintf(stderr, "\r%.*s\033[K", static_cast<int>(columns) - 1,
+			(fits == forms.end() ? forms.back() : *fits).c_str());
 		fflush(stderr);
 		shown_ = true;
 	}
@@ -100,23 +94,19 @@ private:
 			     ? std::string(" (") + analysis::CauseName(stall->cause) + ")"
 			     : "";
 	}
-	// The same in fewer words.
-	const std::vector<std::string> &Forms()
+	// The same in fewer and fewer words.
+	std::vector<std::string> Forms() const
 	{
-		const std::string seconds = std::to_string((NowNs() - began_ns_) / 1'000'000'000) + " s";
-		const std::string worst = common::FormatDuration(worst_.duration_ns);
-		const std::string count = common::FormatCount(slow_);
-		const std::string limit = common::FormatDuration(kSlowIterationNs);
+		const std::string seconds =
+		    std::to_string((ft_now_ns() - began_ns_) / 1'000'000'000) + " s: ";
 		if (!worst_.duration_ns)
-			forms_ = {seconds + ": no event-loop iteration so far"};
-		else
-			forms_ = {seconds + ": " +
-				      common::Plural(slow_, "event-loop iteration", "event-loop iterations") +
-				      " over 10 ms, the longest " + worst + cause_ + " at " +
-				      common::FormatOffset(worst_.start_ns, began_ns_),
-				  seconds + ": " + count + " over 10 ms, the longest " + worst + cause_,
-				  seconds + ": longest " + worst};
-		return forms_;
+			return {seconds + "no slow event-loop iteration so far"};
+		const std::string worst = " over " + common::FormatDuration(kSlowIterationNs) +
+					  ", the longest " + common::FormatDuration(worst_.duration_ns);
+		return {seconds + common::Plural(slow_, "event-loop iteration", "event-loop iterations") +
+			    worst + cause_ + " at " + common::FormatOffset(worst_.start_ns, began_ns_),
+			seconds + common::FormatCount(slow_) + worst + cause_,
+			seconds + "longest " + common::FormatDuration(worst_.duration_ns)};
 	}
 
 	bool wanted_, shown_ = false;
@@ -125,7 +115,6 @@ private:
 	uint64_t began_ns_ = 0, slow_ = 0;
 	live::Iteration worst_;
 	std::string cause_;
-	std::vector<std::string> forms_;
 };
 
 // Processes of a command that listen on a socket: its servers.
@@ -221,14 +210,19 @@ bool StartCommand(const std::vector<std::string> &words, common::Child *child)
 	return false;
 }
 
-// Waits until processes of the command listen, and gives them a moment more. Empty: it ended before, and why
-// is printed.
+// Waits until processes of the command listen, and gives them a moment more. Empty: it ended before, or a
+// signal did; why is printed.
 std::string FindServers(common::Child *command)
 {
-	constexpr int moment_ms = 200;
-	while (!common::HasEnded(command) && common::Stops() == 0) {
+	constexpr int moment_ms = 200, soon_looks = 40;
+	for (int looks = 0; !common::HasEnded(command) && common::Stops() == 0; looks++) {
 		if (ServersOf(getpid()).empty()) {
-			common::WaitForAny({command->pidfd}, moment_ms / 4);
+			if (looks == soon_looks)
+				fputs("forktail record: waiting for a process of the command to listen on a "
+				      "socket. To record another server, add --port\n",
+				      stderr);
+			// A look reads /proc of all processes.
+			common::WaitForAny({command->pidfd}, looks < soon_looks ? moment_ms / 4 : 1000);
 			continue;
 		}
 		common::WaitForAny({command->pidfd}, moment_ms);
@@ -238,10 +232,10 @@ std::string FindServers(common::Child *command)
 		if (!pids.empty())
 			return pids;
 	}
-	Refuse("none of the command's processes listened on a socket, so there is no server to record. Name "
-	       "one with "
-	       "--port, --unix, --name or --pid",
-	       kCant);
+	if (common::Stops() == 0)
+		Refuse("none of the command's processes listened on a socket, so there is no server to "
+		       "record. Name one with --port, --unix, --name or --pid",
+		       kCant);
 	return "";
 }
 
@@ -259,10 +253,14 @@ struct Recorder {
 		std::string error;
 		int pipe[2];
 		const std::string program = common::FindProgram("forktail-record");
-		if (program.empty() || pipe2(pipe, O_CLOEXEC)) {
+		if (program.empty()) {
 			Refuse(
 			    "cannot find forktail-record: install it in the directory of forktail or on PATH",
 			    kCant);
+			return false;
+		}
+		if (pipe2(pipe, O_CLOEXEC)) {
+			Refuse(std::string("cannot make a pipe: ") + strerror(errno), kCant);
 			return false;
 		}
 		words.insert(words.begin(), {program, "--tell", std::to_string(pipe[1])});
@@ -300,9 +298,9 @@ bool HasOption(const std::vector<std::string> &words, const std::string &name, c
 
 bool HasTarget(const std::vector<std::string> &words)
 {
+	static constexpr const char *kTargets[] = {"port", "unix", "name", "container", "unit", "cgroup"};
 	return HasOption(words, "pid", 'p') ||
-	       std::any_of(std::begin({"port", "unix", "name", "container", "unit", "cgroup"}),
-			   std::end({"port", "unix", "name", "container", "unit", "cgroup"}),
+	       std::any_of(std::begin(kTargets), std::end(kTargets),
 			   [&](const char *name) { return HasOption(words, name); });
 }
 
@@ -327,8 +325,10 @@ Recorded Supervise(const Supervised &asked)
 		}
 		words.insert(words.end(), {"--pid", pids});
 	}
-	if (!recorder.Start(words))
+	if (!recorder.Start(words)) {
+		common::EndChild(&command);
 		return result;
+	}
 	bool begun = false, asked_to_end = false;
 	int stops = 0;
 	while (!common::HasEnded(&recorder.child)) {
@@ -363,9 +363,16 @@ Recorded Supervise(const Supervised &asked)
 	line.Wipe();
 	const int status = StatusOfEnded(recorder.child);
 	result.recorded = begun && status == kDone;
-	while (command.running() &&
-	       !common::HasEnded(&command)) // --duration is over, or its server has exited
+	if (owns_server && !begun) // a server of the user's own would not end by itself
+		common::SignalChild(&command, SIGTERM);
+	// --duration is over, or its server has exited.
+	while (command.running() && !common::HasEnded(&command)) {
 		common::WaitForAny({command.pidfd}, kTickMs);
+		if (common::Stops() > stops) {
+			stops = common::Stops();
+			common::SignalChild(&command, SIGTERM);
+		}
+	}
 	result.status = status != kDone || !has_command ? status
 			: command.pid > 0		? StatusOfEnded(command)
 							: kCant;

@@ -31,7 +31,6 @@
 #include "recorder.h"
 #include "recording/json_block.h"
 #include "recording/recording.h"
-#include "recording/replaced.h"
 
 enum {
 	TICK_MS = 50,

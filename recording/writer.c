@@ -19,7 +19,6 @@
 
 #include "layout.h"
 #include "recording/recording.h"
-#include "recording/replaced.h"
 
 /* The output file of a recording. */
 

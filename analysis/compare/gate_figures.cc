@@ -10,7 +10,7 @@
 
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/input.h"
+#include "common/text.h"
 #include "common/json.h"
 
 namespace forktail::analysis::gate

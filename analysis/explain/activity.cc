@@ -18,6 +18,7 @@
 #include "analysis/evidence.h"
 #include "analysis/timeline.h"
 #include "recording/owners.h"
+#include "scene.h"
 
 namespace forktail::analysis
 {
@@ -308,6 +309,11 @@ inline const std::set<std::string> kNoCommands = {"process_command",
 						  "commandlogPushCurrentCommand",
 						  "catAppendOnlyGenericCommand"};
 
+bool IsScript(const std::string &command)
+{
+	return command.starts_with("EVAL") || command.starts_with("FCALL");
+}
+
 namespace
 {
 
@@ -465,11 +471,6 @@ std::string CommandOf(const std::string &function)
 	if (Ends(function, "Command"))
 		return CommandWords(function.substr(0, function.size() - 7));
 	return function == "sortCommandGeneric" ? "SORT" : "";
-}
-
-bool IsScript(const std::string &command)
-{
-	return Begins(command, "EVAL") || Begins(command, "FCALL");
 }
 
 struct Function {

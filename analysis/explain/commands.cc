@@ -52,11 +52,6 @@ bool Holds(const ft_span &iteration, uint64_t duration_ns)
 	return iteration.duration_ns + duration_ns / 20 + kSlackNs >= duration_ns;
 }
 
-bool IsScript(const std::string &command)
-{
-	return command.starts_with("EVAL") || command.starts_with("FCALL");
-}
-
 // Whether samples of this activity are of another command than this.
 bool Contradicts(const std::string &activity, const std::string &command)
 {

@@ -49,6 +49,9 @@ struct Landmarks {
 
 struct Commands;
 
+// Whether this command runs a script: EVAL, FCALL and their forms.
+bool IsScript(const std::string &command);
+
 struct Scene {
 	const Run &run;
 	const Timeline &timeline;

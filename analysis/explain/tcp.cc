@@ -29,6 +29,8 @@ constexpr uint64_t kLongestPauseNs = 20'000'000'000;
 constexpr uint32_t kQuietMs = 4;
 // TCP's first time-out is the round trip and 200 ms or more; it doubles up to two minutes.
 constexpr uint64_t kFirstTimeoutNs = 1'000'000'000, kLongestTimeoutNs = 120'000'000'000;
+// Events over the limit are recorded by a tick of the recorder.
+constexpr uint64_t kTickNs = 500'000'000;
 // A reset that one end sent and the other received on the same host is one reset.
 constexpr uint64_t kSameResetNs = 1'000'000;
 
@@ -307,13 +309,26 @@ std::string ResetsText(const TcpFacts &f)
 	return server + (server.empty() || client.empty() ? "" : ", ") + client;
 }
 
+// Events of [from_ns, to_ns], and of the recorder's tick after it, that were only counted.
+uint64_t OnlyCountedIn(const Run &run, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t count = 0;
+	for (const ft_tcp_event &e : run.tcp_events)
+		if (e.what == FT_TCP_BEYOND_LIMIT && e.t_ns >= from_ns && e.t_ns <= to_ns + kTickNs)
+			count += e.count;
+	return count;
+}
+
 // One episode's slow requests, [first, end) of blame.slow.
 TcpFacts FactsOf(const Run &run, const Blame &blame, const Histories &histories, size_t first, size_t end)
 {
 	TcpFacts facts;
 	Counter own(&facts);
+	uint64_t from_ns = UINT64_MAX, to_ns = 0;
 	for (size_t i = first; i < end; i++) {
 		const SlowRequest &r = blame.slow[i];
+		from_ns = std::min(from_ns, r.due_ns);
+		to_ns = std::max(to_ns, r.end_ns());
 		Waiting w = {r, 0, NetworkNs(blame, r)};
 		facts.network_ns += w.left_ns;
 		if (r.connection >= run.connections.size())
@@ -328,6 +343,7 @@ TcpFacts FactsOf(const Run &run, const Blame &blame, const Histories &histories,
 		AddEvents(*h, &w, &own, &facts);
 		AddNagle(*h, &w, &own, &facts);
 	}
+	facts.only_counted = OnlyCountedIn(run, from_ns, to_ns);
 	return facts;
 }
 
@@ -359,6 +375,7 @@ void TcpFacts::Add(const TcpFacts &other)
 	resets_by_client += other.resets_by_client;
 	nagle_seen += other.nagle_seen;
 	nagle_longest_ns = std::max(nagle_longest_ns, other.nagle_longest_ns);
+	only_counted += other.only_counted;
 	for (const auto &[reason, n] : other.dropped)
 		dropped[reason] += n;
 	for (const auto &[port, n] : other.nagle_at)
@@ -380,6 +397,9 @@ std::string TcpText(const TcpFacts &f, const Run &run)
 	for (const auto &[ns, part] : parts)
 		if (!part.empty())
 			text += (text.empty() ? "" : "; ") + part;
+	if (!text.empty() && f.only_counted)
+		text += "; " + common::Plural(f.only_counted, "more TCP event", "more TCP events") +
+			" of the server's connections at this time, of which only the number is known";
 	return text;
 }
 

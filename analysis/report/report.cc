@@ -107,15 +107,17 @@ std::vector<Fact> FactsOf(const Explanation &e, const ReportClock &clock)
 
 std::vector<std::string> WarningsOf(const Explanation &e, size_t threads_left_out)
 {
-	std::vector<std::string> texts = e.notes;
+	std::vector<std::string> texts;
+	// First, because it concerns all of what follows.
+	if (const uint64_t dropped = DropCount(e.run))
+		texts.push_back(common::Plural(dropped, "event was", "events were") + " dropped");
+	texts.insert(texts.end(), e.notes.begin(), e.notes.end());
 	auto add = [&](const std::string &text) {
 		if (std::find(texts.begin(), texts.end(), text) == texts.end())
 			texts.push_back(text);
 	};
 	for (const std::string &warning : e.run.warnings)
 		add(warning);
-	if (const uint64_t dropped = DropCount(e.run))
-		add(common::Plural(dropped, "event was", "events were") + " dropped");
 	if (threads_left_out)
 		add(common::Plural(threads_left_out, "thread has", "threads have") + " no lane on this page");
 	return texts;

@@ -442,7 +442,7 @@ std::string DropText(const Run &run, const ft_drop &d)
 		if (d.detail == FT_DROP_REQUESTS)
 			return "events of requests (ring full)";
 		if (d.detail == FT_DROP_TCP)
-			return "events of TCP (too many in a short time)";
+			return "events of TCP (ring full)";
 		if (d.detail == FT_DROP_THREAD_EVENT)
 			return "thread events (ring full)";
 		return std::string(d.detail == FT_ITERATION ? "iteration"

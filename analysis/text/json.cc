@@ -211,7 +211,8 @@ Out TcpJson(const TcpFacts &f)
 		{"resets_by_server", f.resets_by_server},
 		{"resets_by_client", f.resets_by_client},
 		{"nagle_seen", f.nagle_seen},
-		{"dropped", f.dropped}};
+		{"dropped", f.dropped},
+		{"only_counted", f.only_counted}};
 }
 
 Out SplitJson(const NetworkSplit &split)

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/input.h"
 #include "common/text.h"
 
 enum { FIRST_KEY = 256 }; /* above the letters */

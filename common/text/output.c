@@ -13,7 +13,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/input.h"
 #include "common/text.h"
 
 /* The file is opened before it is judged, and emptied after that, so that it cannot be exchanged in between.

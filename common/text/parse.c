@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/input.h"
 #include "common/text.h"
 
 static bool is_digit(char c)

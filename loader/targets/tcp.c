@@ -88,7 +88,8 @@ struct tcp {
 	size_t next_suspect; /* which is replaced next */
 	uint64_t suspects_due_ns;
 	uint64_t looks, last_look_ns, due_ns, pause_ns, slow_until_ns;
-	size_t written; /* at this look */
+	size_t written;		 /* at this look */
+	uint64_t beyond_written; /* events beyond the limit */
 };
 
 static void put_address(uint8_t to[FT_ADDRESS_BYTES], int family, const void *from)
@@ -534,12 +535,27 @@ static void look(struct tcp *t, uint64_t now_ns)
 	t->last_look_ns = now_ns;
 }
 
+/* Events beyond the limit, with their number only. */
+static void write_beyond_limit(struct tcp *t, uint64_t now_ns)
+{
+	uint64_t left = t->skeleton->bss->beyond - t->beyond_written;
+	t->beyond_written += left;
+	while (left) {
+		const uint16_t count = left < UINT16_MAX ? (uint16_t)left : UINT16_MAX;
+		ft_writer_record(
+		    t->writer, FT_BLOCK_TCP_EVENT,
+		    &(struct ft_tcp_event){.t_ns = now_ns, .what = FT_TCP_BEYOND_LIMIT, .count = count});
+		left -= count;
+	}
+}
+
 void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns)
 {
 	if (!t)
 		return;
 	t->writer = w;
 	ring_buffer__consume(t->ring);
+	write_beyond_limit(t, now_ns);
 	if (slow)
 		t->slow_until_ns = now_ns + SLOW_LASTS_NS;
 	slow = now_ns < t->slow_until_ns;

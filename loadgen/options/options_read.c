@@ -12,7 +12,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/input.h"
 #include "common/text.h"
 #include "loadgen/options.h"
 #include "loadgen/protocol.h"

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/input.h"
 #include "common/text.h"
 
 enum { STATSD_PORT = 8125 };

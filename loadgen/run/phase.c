@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/input.h"
 #include "common/text.h"
 #include "loadgen/engine.h"
 #include "loadgen/models.h"

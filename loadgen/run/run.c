@@ -27,7 +27,6 @@
 #include "loadgen/server.h"
 #include "loadgen/workload.h"
 #include "recording/recording.h"
-#include "recording/replaced.h"
 #include "run_state.h"
 #include "suite.h"
 #include "wakeups.h"

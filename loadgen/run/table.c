@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/input.h"
+#include "common/text.h"
 #include "loadgen/nodes.h"
 #include "loadgen/output.h"
 #include "recording/json_block.h"

@@ -601,7 +601,9 @@ class Session:
         self._name_lost()
         # Before the load starts, ranks that report their end were stopped.
         well = mpi.process.returncode == 0 or (mpi.over_s and self.go_s)
-        if not self.cannot and not well and not self.troubles:
+        # That mpirun stopped the others when one died may be known before which one it was.
+        unexplained = all(text.endswith(": stopped by a signal") for text in self.troubles)
+        if not self.cannot and not well and unexplained:
             self.trouble(self._name_dead_rank(mpi))
         return None
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Fixtures for tests of programs: real servers, forktail's own programs, servers that misbehave, and expected outputs.
 
-A test marked `alone` needs an idle machine, because it looks for kernel events of a certain length; script/test runs
-these after the others, one at a time. All others may run side by side.
+A test marked `alone` needs a machine that is not busy, because it looks for kernel events of a certain length;
+script/test runs these after the others, two at a time, which leaves a CPU idle most of the time.
 """
 
 import difflib
@@ -31,6 +31,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="write the expected outputs again, for review by git diff"
     )
+
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a file run one after the other, so that its servers and recordings are made once."""
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            # The lab's tests make compressed block devices and look whether any is left.
+            one = "lab" if item.path.parent.name == "lab" and item.get_closest_marker("alone") else str(item.path)
+            item.add_marker(pytest.mark.xdist_group(one.replace("/", "-")))
 
 
 @pytest.fixture

@@ -94,7 +94,8 @@ enum ft_tcp_what {
 	FT_TCP_RETRANSMITTED = 1, /* a segment was sent again */
 	FT_TCP_RESET_SENT = 2,
 	FT_TCP_RESET_RECEIVED = 3,
-	FT_TCP_DROPPED = 4, /* this host dropped a packet of it; the local end is the sender's */
+	FT_TCP_DROPPED = 4,	 /* this host dropped a packet of it; the local end is the sender's */
+	FT_TCP_BEYOND_LIMIT = 5, /* `count` events that were only counted, since the last such record */
 };
 
 #endif

@@ -222,7 +222,7 @@ enum {
 	FT_DROP_CPU_SAMPLE = 103,
 	FT_DROP_WRITES = 104,
 	FT_DROP_REQUESTS = 105, /* events of the request hooks */
-	FT_DROP_TCP = 106,	/* struct ft_tcp_event; also those beyond the limit of events per time */
+	FT_DROP_TCP = 106,	/* struct ft_tcp_event */
 };
 
 /* Events lost: how many, of what, and when (between two reads of the counter). */
@@ -336,7 +336,8 @@ struct ft_tcp_event {
 	uint64_t t_ns;
 	struct ft_tcp_ends ends;
 	uint8_t what; /* enum ft_tcp_what */
-	uint8_t pad[3];
+	uint8_t pad;
+	uint16_t count; /* of FT_TCP_BEYOND_LIMIT; else 0 */
 	/* of a dropped packet: the kernel's reason without SKB_DROP_REASON_ ("QDISC_DROP"), or the function
 	 * that dropped it ("veth_xmit"); zero-filled text, "" if unknown */
 	char reason[FT_TCP_REASON_BYTES];
@@ -470,6 +471,9 @@ struct ft_writer;
  * another user's file, -EEXIST not a recording, -EWOULDBLOCK being written; -ENOTEMPTY: so is PATH.old,
  * because it is no recording. */
 int ft_writer_open(struct ft_writer **out, const char *path, const char *manifest);
+
+/* Whether there was one: it is PATH.old now, and has replaced an earlier one of that name. */
+bool ft_writer_moved(const struct ft_writer *w);
 
 /* The first of several files, one after the other: NAME in an open directory, which must not exist. An error
  * of one file ends with the next: until then records are dropped and counted. */

@@ -55,7 +55,7 @@ def agent(tmp_path):
             words.append(cache)  # also where tables are stored: CLIENT's last word
         ended = subprocess.run(
             [PYTHON, "-c", CLIENT, *map(str, words)], input=json.dumps(calls), capture_output=True, text=True,
-            timeout=60, check=False,
+            timeout=120, check=False,
         )  # fmt: skip
         assert ended.returncode == 0, ended.stderr
         return json.loads(ended.stdout)
@@ -130,13 +130,16 @@ def test_hostile_arguments_get_a_sentence(agent, tmp_path):
         ("sql", "query", f"select * from glob('{tmp_path}/*')", "disabled by configuration"),
         ("sql", "query", "select repeat('x', 3000) from requests", "larger than 200,000 bytes"),
         ("sql", "query", "select string_agg(repeat('x', 1000000)) from requests", "Out of Memory"),
-        ("sql", "query", endless, "took longer than 3 s"),
     ]
-    calls = [(tool, {"run": "good", name: value}) for tool, name, value, _ in cases]
-    _, answers = agent([inside], calls, "3s")
+    slow = [("sql", "query", endless, "took longer than 3 s")]
+
+    def ask(some, limit):
+        return agent([inside], [(tool, {"run": "good", name: value}) for tool, name, value, _ in some], limit)[1]
+
+    answers = ask(cases, "30s") + ask(slow, "3s")
     wrong = [
         (case[:3], text)
-        for case, (is_error, text) in zip(cases, answers, strict=True)
+        for case, (is_error, text) in zip(cases + slow, answers, strict=True)
         if not is_error or case[3] not in text or "\n" in text or "\x1b" in text or len(text) > 1000
     ]
     assert wrong == []

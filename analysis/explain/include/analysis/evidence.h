@@ -145,7 +145,8 @@ struct TcpFacts {
 	uint64_t retransmitted = 0, connections = 0; // segments, and on how many connections
 	uint64_t first_after_ns = 0;		     // after the request was sent
 	uint64_t resets_by_server = 0, resets_by_client = 0;
-	uint64_t nagle_seen = 0; // by looks, of which there are at most ten per second
+	uint64_t only_counted = 0; // events of any connection at this time, beyond the limit of events
+	uint64_t nagle_seen = 0;   // by looks, of which there are at most ten per second
 	uint64_t nagle_longest_ns = 0;
 	std::map<std::string, uint64_t>
 	    dropped;			       // packets that a recorded host dropped, by the kernel's reason

@@ -121,7 +121,7 @@ int tcp_attach(struct tcp *t);
 void tcp_target(struct tcp *t, const json_t *target);
 /* Writes what was seen. `slow`: something was since the last call. Call it at every tick. */
 void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns);
-/* How many events were not recorded: too many in a short time. */
+/* How many events were lost because the ring was full. */
 uint64_t tcp_lost(const struct tcp *t);
 struct counted_programs;
 /* The programs, for their cost. */

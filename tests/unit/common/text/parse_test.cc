@@ -2,7 +2,6 @@
 // Numbers as users write them, and texts that must be refused.
 #include <string>
 
-#include "common/input.h"
 #include "common/text.h"
 #include "tests/support/catch.h"
 
