@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The machine that the programs are built for: a row below, bpf/machine/machine_NAME.h and loader/system/machine_NAME.c
-# (docs/adding.md). NAME is libbpf's name of it, as in __TARGET_ARCH_arm64.
+# (CONTRIBUTING.md). NAME is libbpf's name of it, as in __TARGET_ARCH_arm64.
 #
 #   FORKTAIL_MACHINE           its name
 #   FORKTAIL_SAVED_REGISTERS   registers that a function preserves: unwinding needs them of each sample

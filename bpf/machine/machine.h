@@ -26,7 +26,7 @@ enum fault_reason { FAULT_PRESENT = 1, FAULT_WRITE = 2, FAULT_USER = 4 };
 #elif defined(__TARGET_ARCH_arm64)
 #include "machine_arm64.h"
 #else
-#error "no header for this machine (docs/adding.md)"
+#error "no header for this machine (CONTRIBUTING.md)"
 #endif
 
 #endif

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Kinds of servers, each a row of a table: programs, start, readiness, counters, and options for forktail-load. A new
-kind needs a row here, a test, and a separate file if it starts in another way; see docs/adding.md.
+kind needs a row here, a test, and a separate file if it starts in another way; see CONTRIBUTING.md.
 """
 
 from __future__ import annotations

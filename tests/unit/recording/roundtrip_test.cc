@@ -369,7 +369,7 @@ TEST_CASE("clocks are read together, with their uncertainty")
 	CHECK(std::string(id) + "\n" == read_file("/proc/sys/kernel/random/boot_id"));
 }
 
-TEST_CASE("the bytes equal those in the documentation")
+TEST_CASE("the bytes of a clock block and of a block of three requests")
 {
 	const std::string clock_block =
 	    "46 54 42 4b 0b 00 00 01 20 00 00 00 01 00 00 00 20 00 00 00 20 00 00 00 "
