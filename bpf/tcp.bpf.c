@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What TCP did that delays a request: segments sent again, connections reset, packets dropped on this host.
+/* What TCP did that delays a request: retransmissions, connections reset, packets dropped on this host.
  * A separate object, because a kernel may lack any of its tracepoints. All of them are rare, so the programs
  * are always attached; a flood is cut to a number of events per time, and the rest is counted. Only
  * connections with a port of a recorded server are seen. Which of them are the server's is for the recorder
@@ -84,7 +84,13 @@ static __always_inline void put_ipv4(__u8 *to, u32 address)
 
 static __always_inline void send_of_socket(const struct sock *sk, u8 what)
 {
-	const u16 local_port = bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport)),
+	/* Since 6.10 also sockets without an inet_sock: of a new connection, and of one that waits after its
+	 * end. */
+	enum { TIME_WAIT = 6, NEW_SYN_RECV = 12 };
+	const u8 state = BPF_CORE_READ(sk, __sk_common.skc_state);
+	const u16 local_port = state == TIME_WAIT || state == NEW_SYN_RECV
+				   ? BPF_CORE_READ(sk, __sk_common.skc_num)
+				   : bpf_ntohs(BPF_CORE_READ((const struct inet_sock *)sk, inet_sport)),
 		  peer_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
 	if (!is_wanted(local_port, peer_port))
 		return;
@@ -133,7 +139,8 @@ int COUNTED_PROG(packet_dropped, struct sk_buff *skb, void *location, u32 reason
 {
 	u8 header[IPV6_HEADER];
 	u16 tcp[2];
-	if (no_loss[reason & (FT_TCP_REASONS - 1)])
+	/* Higher numbers are of other subsystems. */
+	if (reason < FT_TCP_REASONS && no_loss[reason & (FT_TCP_REASONS - 1)])
 		return 0;
 	const unsigned char *at = BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header);
 	const u16 protocol = BPF_CORE_READ(skb, protocol);

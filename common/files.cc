@@ -162,11 +162,17 @@ bool Pending::Commit(std::string *error, mode_t mode)
 		for (const auto &entry : fs::directory_iterator(at_, ec))
 			ok = ok && Sync(entry.path());
 	ok = ok && Share(at_, kind_ == kDirectory, mode);
-	if (!ok || !Sync(at_) || rename(at_.c_str(), path_.c_str())) {
+	if (ok && Sync(at_)) {
+		// A signal removes all of it or nothing.
+		const std::lock_guard<std::mutex> lock(pending_lock);
+		committed_ = rename(at_.c_str(), path_.c_str()) == 0;
+		if (committed_)
+			pending.erase(at_);
+	}
+	if (!committed_) {
 		*error = "cannot write " + path_ + ": " + strerror(errno);
 		return false;
 	}
-	committed_ = true;
 	return true;
 }
 

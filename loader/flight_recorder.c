@@ -222,6 +222,7 @@ static void drop_ended(struct recorder *r)
 		programs_forget(r->programs, pid);
 		r->targets->pids[i] = r->targets->pids[--r->targets->count];
 		descriptions_forget(r->descriptions, pid);
+		tcp_forget(r->tcp, pid);
 		selectors_forget(r->options->selectors);
 	}
 }

@@ -2,6 +2,7 @@
 /* forktail-record's command line, which also serves `forktail record` and `forktail doctor`. User errors are
  * reported here, in one sentence each. All code behind it returns numbers. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -92,8 +93,10 @@ static error_t read_tell(const char *text, struct options *o)
 {
 	uint64_t fd = 0;
 
-	o->record.tell_fd = parse_count(text, 3, 1 << 20, &fd) ? (int)fd : -1;
-	return o->record.tell_fd < 0 ? option_refuse("--tell: expected a descriptor, got \"%s\"", text) : 0;
+	/* One that is not open may be the recording's own later. */
+	const bool is_open = parse_count(text, 3, 1 << 20, &fd) && fcntl((int)fd, F_SETFD, FD_CLOEXEC) == 0;
+	o->record.tell_fd = is_open ? (int)fd : -1;
+	return is_open ? 0 : option_refuse("--tell: expected an open descriptor, got \"%s\"", text);
 }
 
 static error_t read_keep(const char *text, struct options *o)
@@ -182,8 +185,8 @@ static const struct option_row rows[] = {
      "Stop after TIME, e.g. 30s or 5m (default: at SIGINT or SIGTERM, or when the last target has exited)",
      IS_READ(read_duration)},
     {"start-at", 0, "SECONDS",
-     "Get ready now and start recording at this time of this host's clock, in seconds since 1970 with "
-     "decimals",
+     "Load the programs now, and start recording at SECONDS since 1970 of this host's clock, such as "
+     "1795412345.5 (default: start immediately)",
      IS_READ(read_start)},
     {"keep", 0, "TIME[,SIZE]",
      "Record continuously, keeping the last TIME (10s to 7d) and at most SIZE (default 1GB, at least 4MB), "
@@ -285,8 +288,8 @@ static void find(struct targets *t, const struct selector *s, bool keep)
 		fail(EXIT_ENVIRONMENT, "%s %s", nothing[s->kind], text);
 	if (n == -EACCES)
 		fail(EXIT_ENVIRONMENT,
-		     "cannot see the process that listens on %s: it runs in another container. Name it with "
-		     "--name or --container",
+		     "cannot see the process that listens on %s: it runs in another container, or forktail "
+		     "lacks CAP_SYS_PTRACE or CAP_DAC_READ_SEARCH. Name it with --name or --container",
 		     text);
 	fail(EXIT_ENVIRONMENT, "%s: %s", text, strerror(-n));
 }

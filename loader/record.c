@@ -122,8 +122,8 @@ static void note_unwanted(struct recorder *r)
 			     "--light was given");
 }
 
-/* --start-at: waits for that time. True: a signal came first. */
-static bool signalled_before_start(const struct recorder *r, int signals)
+/* --start-at: waits for that time. Returns the exit status: 3 if a signal came first. */
+static int wait_for_start(const struct recorder *r, int signals)
 {
 	const uint64_t at_ns = r->options->start_at_ns;
 	const struct itimerspec at = {{0, 0}, {(time_t)(at_ns / 1000000000), (long)(at_ns % 1000000000)}};
@@ -135,13 +135,23 @@ static bool signalled_before_start(const struct recorder *r, int signals)
 	const double late_s = (double)now.tv_sec + (double)now.tv_nsec * 1e-9 - (double)at_ns * 1e-9;
 	if (late_s > 0)
 		fprintf(stderr, "forktail record: --start-at was %.3f s ago: starting now\n", late_s);
-	timerfd_settime(fds[1].fd, TFD_TIMER_ABSTIME, &at, NULL);
-	while (poll(fds, 2, -1) < 0 && errno == EINTR)
-		;
+	if (fds[1].fd < 0 || timerfd_settime(fds[1].fd, TFD_TIMER_ABSTIME, &at, NULL)) {
+		fprintf(stderr, "forktail record: --start-at: %s\n", strerror(errno));
+		return 3;
+	}
+	bool ended = false;
+	while (!ended && !fds[1].revents) {
+		struct signalfd_siginfo s;
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		/* SIGHUP and SIGUSR1 concern a flight recorder that records. */
+		ended = fds[0].revents && read(signals, &s, sizeof s) == sizeof s &&
+			(!r->ring || s.ssi_signo == SIGINT || s.ssi_signo == SIGTERM);
+	}
 	close(fds[1].fd);
-	if (fds[0].revents)
+	if (ended)
 		fputs("forktail record: ended before --start-at: nothing is recorded\n", stderr);
-	return fds[0].revents;
+	return ended ? 3 : 0;
 }
 
 /* Returns the exit status. */
@@ -202,8 +212,7 @@ static int load(struct recorder *r)
 	}
 	r->tcp = tcp_open(r->targets->pids, r->targets->count);
 	if (!r->tcp)
-		note_missing(r, "what TCP did: segments that were sent again, resets and dropped packets",
-			     strerror(errno));
+		note_missing(r, "TCP retransmissions, resets and dropped packets", strerror(errno));
 	programs_include(r->programs, tcp_programs(r->tcp));
 	json_t *all = descriptions_all(r->descriptions), *one;
 	size_t i;
@@ -222,6 +231,8 @@ static int begin_file(struct recorder *r)
 	int err = make_parent(r->options->output);
 	err = err ? err : text ? ft_writer_open(&r->writer, r->options->output, text) : -ENOMEM;
 	free(text);
+	if (!err && ft_writer_moved(r->writer))
+		fprintf(stderr, "forktail record: the earlier recording is now %s.old\n", r->options->output);
 	return err;
 }
 
@@ -250,7 +261,9 @@ static int start(struct recorder *r)
 	r->drain.sockets = sockets_open(r->writer, r->targets->pids, r->targets->count);
 	report_clock(r);
 	err = programs_attach(r->programs, skipped, r);
-	err = err ? err : tcp_attach(r->tcp);
+	const int without_tcp = err ? 0 : tcp_attach(r->tcp);
+	if (without_tcp)
+		skipped(r, "TCP's tracepoints", without_tcp);
 	err = err ? err : open_accounts(r);
 	if (err) {
 		fprintf(stderr, "forktail record: cannot attach to the kernel: %s\n%s", strerror(-err),
@@ -370,6 +383,8 @@ static bool takes_signal(struct recorder *r, int signals)
 	return s.ssi_signo == SIGINT || s.ssi_signo == SIGTERM;
 }
 
+static const char cannot_wait[] = "poll failed";
+
 /* Runs until there is a reason to end, and returns the reason. */
 static const char *run(struct recorder *r, int signals, int timer)
 {
@@ -384,8 +399,10 @@ static const char *run(struct recorder *r, int signals, int timer)
 		/* A child names itself soon after it starts, and may exit soon after that. */
 		fds[4].fd = requests_fd(r->requests);
 		watchdog_round(0);
-		if (poll(fds, 5, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR)
-			return "poll failed";
+		if (poll(fds, 5, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR) {
+			fprintf(stderr, "forktail record: cannot wait for events: %s\n", strerror(errno));
+			return cannot_wait;
+		}
 		watchdog_round(ft_now_ns());
 		cpu_piece_begins();
 		threads_look(&r->threads, r->writer);
@@ -484,7 +501,6 @@ static int finish(struct recorder *r, const char *reason)
 	uint64_t lost = losses_total(&r->losses) + ft_writer_lost(r->writer);
 	char *text = summary_text(r, reason, end_ns, ended_targets(r));
 	uint64_t bytes = ft_writer_bytes(r->writer);
-	const bool moved = ft_writer_moved(r->writer);
 	int err = ft_writer_close(r->writer, text);
 	r->writer = NULL;
 	free(text);
@@ -505,8 +521,6 @@ static int finish(struct recorder *r, const char *reason)
 	else
 		fprintf(stderr, bytes < 1000000 ? "%.0f kB in %s\n" : "%.1f MB in %s\n",
 			(double)bytes * (bytes < 1000000 ? 1e-3 : 1e-6), r->options->output);
-	if (moved)
-		fprintf(stderr, "the earlier recording is now %s.old\n", r->options->output);
 	print_ended(r);
 	if (err) {
 		fprintf(stderr,
@@ -670,8 +684,8 @@ int record(const struct record_options *options, struct targets *targets)
 		slices_shorten();
 		status = load(&r);
 	}
-	if (status == 0 && options->start_at_ns && signalled_before_start(&r, signals))
-		status = 3;
+	if (status == 0 && options->start_at_ns)
+		status = wait_for_start(&r, signals);
 	if (status == 0)
 		status = start(&r);
 	if (status == 0)
@@ -682,7 +696,10 @@ int record(const struct record_options *options, struct targets *targets)
 			dprintf(options->tell_fd, "%s\n", options->output);
 			close(options->tell_fd);
 		}
-		status = finish(&r, run(&r, signals, timer));
+		const char *reason = run(&r, signals, timer);
+		status = finish(&r, reason);
+		if (reason == cannot_wait)
+			status = 3;
 	}
 	if (r.writer)
 		ft_writer_close(r.writer, NULL);

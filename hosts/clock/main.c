@@ -396,6 +396,8 @@ static int record(struct prober *p)
 		fprintf(stderr, "forktail-clock: cannot write %s: %s\n", p->o->output, ft_writer_why(rc));
 		return CLOCK_ENVIRONMENT;
 	}
+	if (ft_writer_moved(p->w))
+		fprintf(stderr, "forktail-clock: the earlier recording is now %s.old\n", p->o->output);
 	fprintf(stderr, "forktail-clock: comparing clocks with %s (%s)\n", p->peer.host, p->o->peer);
 	p->end_ns = p->o->duration_ns ? ft_now_ns() + p->o->duration_ns : UINT64_MAX;
 	probe_on(p);

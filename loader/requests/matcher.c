@@ -289,7 +289,9 @@ static void note_arguments(struct matcher *m, const struct client_stream *c, uin
 							      .tid = c->tid,
 							      .command = command,
 							      .estimated = estimated}};
-	if (count >= ARGUMENTS_MANY)
+	/* The least of an argument is "$0\r\n\r\n" or a blank and a letter: more is only what a header
+	 * claims. */
+	if (count >= ARGUMENTS_MANY && count <= (c->offset - c->begin) / 2)
 		m->handler(m->context, &message);
 }
 

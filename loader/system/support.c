@@ -55,20 +55,17 @@ bool support_sees_drops(void)
 	return tracepoint_arguments("kfree_skb") >= 3;
 }
 
-bool support_enum_name(const char *enumeration, uint32_t value, char *text, size_t bytes)
+void support_enum_names(const char *enumeration,
+			void (*each)(void *context, uint32_t value, const char *name), void *context)
 {
 	struct btf *btf = kernel_btf();
-	int id = btf ? btf__find_by_name_kind(btf, enumeration, BTF_KIND_ENUM) : -1;
+	const int id = btf ? btf__find_by_name_kind(btf, enumeration, BTF_KIND_ENUM) : -1;
 	if (id < 0)
-		return false;
+		return;
 	const struct btf_type *t = btf__type_by_id(btf, (__u32)id);
 	const struct btf_enum *e = btf_enum(t);
 	for (int i = 0; i < btf_vlen(t); i++)
-		if ((uint32_t)e[i].val == value) {
-			snprintf(text, bytes, "%s", btf__name_by_offset(btf, e[i].name_off));
-			return true;
-		}
-	return false;
+		each(context, (uint32_t)e[i].val, btf__name_by_offset(btf, e[i].name_off));
 }
 
 bool support_has_event(const char *event)
@@ -377,8 +374,7 @@ static void probe_parts(struct support *s)
 	    support_has_tracepoint("writeback_dirty_folio") || support_has_tracepoint("writeback_dirty_page");
 	add(s, "writeback_dirty_folio", NEED_PART, "the process whose data writeback writes is not recorded",
 	    writes, "this kernel has no such tracepoint in its BTF");
-	add_tracepoint(s, "tcp_retransmit_skb", NEED_PART,
-		       "TCP segments that were sent again are not recorded");
+	add_tracepoint(s, "tcp_retransmit_skb", NEED_PART, "TCP retransmissions are not recorded");
 	add_tracepoint(s, "tcp_receive_reset", NEED_PART, "TCP resets that arrived are not recorded");
 	add_tracepoint(s, "tcp_send_reset", NEED_PART, "TCP resets that were sent are not recorded");
 	add(s, "kfree_skb with reasons", NEED_PART,
@@ -447,8 +443,7 @@ int support_verdict(const struct support *s, char *sentence, size_t size)
 	if (blocker)
 		snprintf(sentence, size, "This host cannot make a recording: %s.", blocker->why);
 	else if (missing)
-		snprintf(sentence, size,
-			 "This host can make a recording that lacks %zu thing%s, listed above.", missing,
+		snprintf(sentence, size, "This host can make a recording that lacks %zu thing%s.", missing,
 			 missing == 1 ? "" : "s");
 	else
 		snprintf(sentence, size, "This host can make a full recording.");

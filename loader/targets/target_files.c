@@ -633,14 +633,20 @@ static bool link_of(pid_t pid, int fd, char link[LINK_BYTES])
 	return true;
 }
 
-/* Whether the descriptor of a pipe is open for reading (or for writing). */
-static bool is_open_for(pid_t pid, int fd, bool reading)
+/* Whether the descriptor of a pipe is open for reading (or for writing). A FIFO has the name of another one
+ * in another mount namespace, so its inode is compared (since Linux 5.14). */
+static bool is_open_for(pid_t pid, int fd, uint64_t inode, bool reading)
 {
 	char file[32], text[128];
 	unsigned flags = O_ACCMODE;
+	uint64_t number;
 	snprintf(file, sizeof file, "fdinfo/%d", fd);
-	const char *at = read_proc(pid, file, text, sizeof text) > 0 ? strstr(text, "flags:") : NULL;
+	const bool is_read = read_proc(pid, file, text, sizeof text) > 0;
+	const char *at = is_read ? strstr(text, "flags:") : NULL;
 	if (!at || sscanf(at, "flags: %o", &flags) != 1)
+		return false;
+	at = strstr(text, "ino:");
+	if (at && sscanf(at, "ino: %" SCNu64, &number) == 1 && number != inode)
 		return false;
 	return (flags & O_ACCMODE) == O_RDWR || (flags & O_ACCMODE) == (reading ? O_RDONLY : O_WRONLY);
 }
@@ -658,7 +664,7 @@ static void look_at_end(struct pipe_end *end)
 }
 
 /* Adds the process if a descriptor of it is such an end of the pipe. */
-static void add_end(struct files_answer *a, pid_t pid, const char *pipe, bool reading)
+static void add_end(struct files_answer *a, pid_t pid, const char *pipe, uint64_t inode, bool reading)
 {
 	char path[32], link[LINK_BYTES];
 	snprintf(path, sizeof path, "/proc/%d/fd", pid);
@@ -666,7 +672,7 @@ static void add_end(struct files_answer *a, pid_t pid, const char *pipe, bool re
 	for (const struct dirent *one; all && (one = readdir(all));) {
 		const int fd = atoi(one->d_name);
 		if (one->d_name[0] == '.' || !link_of(pid, fd, link) || strcmp(link, pipe) != 0 ||
-		    !is_open_for(pid, fd, reading))
+		    !is_open_for(pid, fd, inode, reading))
 			continue;
 		a->ends[a->count++] = (struct pipe_end){.pid = pid, .fd = fd};
 		break;
@@ -676,12 +682,12 @@ static void add_end(struct files_answer *a, pid_t pid, const char *pipe, bool re
 	files.note->progress++;
 }
 
-static void find_ends(struct files_answer *a, const char *pipe, bool reading)
+static void find_ends(struct files_answer *a, const char *pipe, uint64_t inode, bool reading)
 {
 	DIR *all = opendir("/proc");
 	for (const struct dirent *one; all && a->count < FILES_PIPE_ENDS && (one = readdir(all));)
 		if (isdigit((unsigned char)one->d_name[0]))
-			add_end(a, atoi(one->d_name), pipe, reading);
+			add_end(a, atoi(one->d_name), pipe, inode, reading);
 	if (all)
 		closedir(all);
 }
@@ -692,11 +698,13 @@ static size_t describe_pipe(struct files_answer *a, const struct ft_event_pipe *
 {
 	static struct {
 		char pipe[LINK_BYTES];
+		uint64_t inode, until_ns;
 		bool reading;
-		uint64_t until_ns;
 		size_t count;
 		struct pipe_end ends[FILES_PIPE_ENDS];
 	} last;
+	enum { SCAN_SHARE = 100 }; /* scans take at most one part in this many of the helper's time */
+	static uint64_t next_scan_ns;
 	char pipe[LINK_BYTES], named[32], link[LINK_BYTES];
 	note("the list of open files");
 	snprintf(named, sizeof named, "pipe:[%" PRIu64 "]", (uint64_t)wait->inode);
@@ -705,21 +713,27 @@ static size_t describe_pipe(struct files_answer *a, const struct ft_event_pipe *
 		a->error = -ENOENT;
 		return 0;
 	}
-	bool known = last.until_ns > ft_now_ns() && last.count && last.reading == (wait->writes != 0) &&
-		     strcmp(last.pipe, pipe) == 0;
+	bool known = last.until_ns > ft_now_ns() && last.reading == (wait->writes != 0) &&
+		     last.inode == wait->inode && strcmp(last.pipe, pipe) == 0;
 	for (size_t i = 0; i < last.count && known; i++)
 		known = link_of(last.ends[i].pid, last.ends[i].fd, link) && strcmp(link, pipe) == 0;
 	if (known) {
 		a->count = (uint32_t)last.count;
 		memcpy(a->ends, last.ends, sizeof last.ends);
+	} else if (ft_now_ns() < next_scan_ns) {
+		a->error = -EAGAIN;
+		return 0;
 	} else {
-		find_ends(a, pipe, wait->writes);
+		const uint64_t begin_ns = ft_now_ns();
+		find_ends(a, pipe, wait->inode, wait->writes);
+		next_scan_ns = ft_now_ns() + (ft_now_ns() - begin_ns) * SCAN_SHARE;
 	}
 	for (size_t i = 0; i < a->count; i++)
 		look_at_end(&a->ends[i]);
 	if (!known) {
 		snprintf(last.pipe, sizeof last.pipe, "%s", pipe);
 		last.reading = wait->writes;
+		last.inode = wait->inode;
 		last.until_ns = ft_now_ns() + PIPE_AGAIN_S * 1000000000ull;
 		last.count = a->count;
 		memcpy(last.ends, a->ends, sizeof last.ends);

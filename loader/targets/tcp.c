@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What TCP did with the connections of recorded servers. Programs (bpf/tcp.bpf.c) report what is rare:
- * segments sent again, resets, dropped packets. What a connection waits for (unsent bytes, a full window) is
+ * retransmissions, resets, dropped packets. What a connection waits for (unsent bytes, a full window) is
  * in no event that would be rare, so netlink is asked for it (sock_diag). The kernel walks its whole table of
  * connections for an answer, so it is asked rarely while nothing is slow, and never for more than a small
  * part of the time. Its counters are sums, so little is missed between two looks but the exact time.
- * Connections that were seen to wait are then asked for one by one, ten times per second: that takes
- * microseconds. */
+ * Some connections, first those that were seen to wait, are asked for one by one, at most ten times per
+ * second: that takes microseconds each. */
 #include <arpa/inet.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -30,7 +30,7 @@
 #include "tcp.skel.h"
 
 enum {
-	ENDS_MAX = 256,	       /* addresses and ports of servers */
+	ENDS_MAX = 4096,       /* addresses and ports of servers */
 	FILTER_PORTS_MAX = 32, /* of more, the kernel returns all connections */
 	CONNECTIONS_MAX = 65536,
 	STATES_MAX = 256, /* written at a look */
@@ -52,6 +52,7 @@ struct end {
 	uint32_t netns;
 	uint16_t port;
 	bool loopback; /* any loopback address, only in the network namespace */
+	bool stale;    /* not found again */
 	uint8_t address[FT_ADDRESS_BYTES];
 };
 
@@ -88,8 +89,9 @@ struct tcp {
 	size_t next_suspect; /* which is replaced next */
 	uint64_t suspects_due_ns;
 	uint64_t looks, last_look_ns, due_ns, pause_ns, slow_until_ns;
-	size_t written;		 /* at this look */
-	uint64_t beyond_written; /* events beyond the limit */
+	bool complete, last_complete; /* this look, the last one saw all connections of the present ends */
+	size_t written;		      /* at this look */
+	uint64_t beyond_written;      /* events beyond the limit */
 };
 
 static void put_address(uint8_t to[FT_ADDRESS_BYTES], int family, const void *from)
@@ -116,7 +118,7 @@ static bool is_known_end(const struct tcp *t, const uint8_t *address, uint16_t p
 {
 	for (size_t i = 0; i < t->end_count; i++) {
 		const struct end *e = &t->ends[i];
-		if (e->port == port && (e->loopback ? (!netns || e->netns == netns) && is_loopback(address)
+		if (e->port == port && (e->loopback ? netns && e->netns == netns && is_loopback(address)
 						    : memcmp(e->address, address, sizeof e->address) == 0))
 			return true;
 	}
@@ -129,15 +131,44 @@ static bool is_wanted(const struct tcp *t, const struct ft_tcp_ends *c, uint32_t
 	       is_known_end(t, c->peer, c->peer_port, netns);
 }
 
+static void mark_stale(struct tcp *t, pid_t pid)
+{
+	for (size_t i = 0; i < t->end_count; i++)
+		t->ends[i].stale |= t->ends[i].pid == pid;
+}
+
+static void drop_stale(struct tcp *t)
+{
+	size_t left = 0;
+	for (size_t i = 0; i < t->end_count; i++)
+		if (t->ends[i].stale)
+			t->skeleton->bss->ports[t->ends[i].port] = 0;
+		else
+			t->ends[left++] = t->ends[i];
+	t->end_count = left;
+	for (size_t i = 0; i < left; i++) /* also of another target */
+		t->skeleton->bss->ports[t->ends[i].port] = 1;
+}
+
+/* Beyond ENDS_MAX, TCP of the end is not seen. */
 static void add_end(struct tcp *t, pid_t pid, uint32_t netns, uint16_t port, const uint8_t *address)
 {
+	struct end end = {.pid = pid, .netns = netns, .port = port, .loopback = !address};
+	if (address)
+		memcpy(end.address, address, sizeof end.address);
+	for (size_t i = 0; i < t->end_count; i++) {
+		struct end *e = &t->ends[i];
+		if (e->pid == pid && e->netns == netns && e->port == port && e->loopback == end.loopback &&
+		    memcmp(e->address, end.address, sizeof end.address) == 0) {
+			e->stale = false;
+			return;
+		}
+	}
 	if (t->end_count == ENDS_MAX)
 		return;
-	struct end *e = &t->ends[t->end_count++];
-	*e = (struct end){.pid = pid, .netns = netns, .port = port, .loopback = !address};
-	if (address)
-		memcpy(e->address, address, sizeof e->address);
+	t->ends[t->end_count++] = end;
 	t->skeleton->bss->ports[port] = 1;
+	t->last_complete = false; /* its connections may be old */
 }
 
 /* "10.0.0.7", "fd00::1". */
@@ -176,14 +207,14 @@ void tcp_target(struct tcp *t, const json_t *target)
 	const pid_t pid = (pid_t)json_integer_value(json_object_get(target, "pid"));
 	const uint32_t netns = (uint32_t)network_namespace(pid);
 	const json_t *addresses = json_object_get(target, "addresses");
-	size_t i, k, left = 0;
+	const json_t *listens = json_object_get(target, "listens"), *peers = json_object_get(target, "peers");
+	size_t i, k;
 	json_t *one, *at;
 	uint8_t address[FT_ADDRESS_BYTES];
-	for (i = 0; i < t->end_count; i++)
-		if (t->ends[i].pid != pid)
-			t->ends[left++] = t->ends[i];
-	t->end_count = left;
-	json_array_foreach(json_object_get(target, "listens"), i, one)
+	if (!json_array_size(listens) && !json_array_size(peers))
+		return; /* what it had cannot be read any more */
+	mark_stale(t, pid);
+	json_array_foreach(listens, i, one)
 	{
 		const char *text = json_string_value(one);
 		const int port = text && strncmp(text, "tcp:", 4) == 0 ? port_number(text + 4) : -EINVAL;
@@ -196,8 +227,16 @@ void tcp_target(struct tcp *t, const json_t *target)
 				add_end(t, pid, netns, (uint16_t)port, address);
 		}
 	}
-	json_array_foreach(json_object_get(target, "peers"), i, one)
-	    add_peer(t, pid, netns, json_string_value(one));
+	json_array_foreach(peers, i, one) add_peer(t, pid, netns, json_string_value(one));
+	drop_stale(t);
+}
+
+void tcp_forget(struct tcp *t, pid_t pid)
+{
+	if (!t)
+		return;
+	mark_stale(t, pid);
+	drop_stale(t);
 }
 
 /* What TCP discards by its own rules: of a connection that is closed, what came twice, and what answers that.
@@ -249,17 +288,15 @@ static int on_seen(void *context, void *data, size_t bytes)
 	return 0;
 }
 
-static void read_reasons(struct tcp *t)
+static void read_reason(void *context, uint32_t value, const char *name)
 {
 	static const char prefix[] = "SKB_DROP_REASON_";
-	char name[80];
-	for (uint32_t i = 0; i < REASONS_MAX; i++)
-		if (support_enum_name("skb_drop_reason", i, name, sizeof name) &&
-		    strncmp(name, prefix, sizeof prefix - 1) == 0) {
-			memcpy(t->reasons[i], name + sizeof prefix - 1,
-			       strnlen(name + sizeof prefix - 1, FT_TCP_REASON_BYTES - 1));
-			t->skeleton->bss->no_loss[i] = is_no_loss(t->reasons[i]);
-		}
+	struct tcp *t = context;
+	if (value >= REASONS_MAX || strncmp(name, prefix, sizeof prefix - 1) != 0)
+		return;
+	name += sizeof prefix - 1;
+	memcpy(t->reasons[value], name, strnlen(name, FT_TCP_REASON_BYTES - 1));
+	t->skeleton->bss->no_loss[value] = is_no_loss(t->reasons[value]);
 }
 
 struct tcp *tcp_open(const pid_t *pids, size_t count)
@@ -284,7 +321,7 @@ struct tcp *tcp_open(const pid_t *pids, size_t count)
 		err = tcp_bpf__load(t->skeleton);
 	}
 	if (!err) {
-		read_reasons(t);
+		support_enum_names("skb_drop_reason", read_reason, t);
 		t->ring = ring_buffer__new(bpf_map__fd(t->skeleton->maps.tcp_ring), on_seen, t, NULL);
 		err = t->ring ? 0 : -errno;
 	}
@@ -369,8 +406,10 @@ static struct counted *count_of(struct tcp *t, uint64_t cookie, uint64_t netns)
 	HASH_FIND(hh, t->counted, &key, sizeof key, c);
 	if (c)
 		return c;
-	if (HASH_COUNT(t->counted) == CONNECTIONS_MAX || !(c = calloc(1, sizeof *c)))
+	if (HASH_COUNT(t->counted) == CONNECTIONS_MAX || !(c = calloc(1, sizeof *c))) {
+		t->complete = false;
 		return NULL;
+	}
 	c->key = key;
 	HASH_ADD(hh, t->counted, key, sizeof c->key, c);
 	if (hash_added(c))
@@ -433,10 +472,9 @@ static void see_connection(struct tcp *t, const struct diag *diag, const struct 
 	    count_of(t, (uint64_t)m->id.idiag_cookie[1] << 32 | m->id.idiag_cookie[0], diag->netns);
 	if (!c || c->seen_ns == now_ns) /* a suspect, seen at the same tick */
 		return;
-	/* A connection that is new since the last look opened after it, with counters of 0. */
-	const bool grown = c->look || t->looks > 1;
+	/* One without an entry opened after the last look, with counters of 0, if that look saw all. */
 	s.before_ns = c->seen_ns ? c->seen_ns : t->last_look_ns;
-	if (grown) {
+	if (c->seen_ns || t->last_complete) {
 		s.retransmitted = growth(info->tcpi_total_retrans, c->retransmitted);
 		s.receiver_limited_us = growth(info->tcpi_rwnd_limited, c->receiver_limited_us);
 		s.sender_limited_us = growth(info->tcpi_sndbuf_limited, c->sender_limited_us);
@@ -480,15 +518,19 @@ static bool look_in(struct tcp *t, const struct diag *diag, uint8_t family,
 {
 	static _Alignas(struct nlmsghdr) char answer[ANSWER_BYTES];
 	bool seen = false;
-	if (!ask(t, diag->fd, family, one))
+	if (!ask(t, diag->fd, family, one)) {
+		t->complete = false;
 		return false;
+	}
 	for (bool done = false; !done;) {
 		struct iovec part = {answer, sizeof answer};
 		struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 		ssize_t n = recvmsg(diag->fd, &message, 0);
 		cpu_offer_in_loop();
-		if (n <= 0)
+		if (n <= 0) {
+			t->complete = false;
 			return false;
+		}
 		int left = (int)n;
 		for (struct nlmsghdr *h = (struct nlmsghdr *)answer; NLMSG_OK(h, left) && !done;
 		     h = NLMSG_NEXT(h, left)) {
@@ -507,23 +549,27 @@ static void look_at_suspects(struct tcp *t, uint64_t now_ns)
 {
 	if (now_ns < t->suspects_due_ns)
 		return;
-	t->suspects_due_ns = now_ns + SOONEST_NS - SOONEST_NS / 10; /* ticks come a little early */
 	t->written = 0;
 	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
 		const struct suspect s = t->suspects[i];
 		if (s.diag && !look_in(t, s.diag, s.family, &s.id, now_ns))
 			t->suspects[i].diag = NULL;
 	}
+	const uint64_t soon_ns = SOONEST_NS - SOONEST_NS / 10, /* ticks come a little early */
+	    least_ns = (ft_now_ns() - now_ns) * SHARE_QUIET;
+	t->suspects_due_ns = now_ns + (soon_ns > least_ns ? soon_ns : least_ns);
 }
 
 static void look(struct tcp *t, uint64_t now_ns)
 {
 	t->looks++;
 	t->written = 0;
+	t->complete = true;
 	for (size_t i = 0; i < t->diag_count; i++) {
 		look_in(t, &t->diag[i], AF_INET, NULL, now_ns);
 		look_in(t, &t->diag[i], AF_INET6, NULL, now_ns);
 	}
+	t->last_complete = t->complete;
 	struct counted *c, *next;
 	HASH_ITER(hh, t->counted, c, next)
 	{

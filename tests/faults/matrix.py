@@ -132,7 +132,7 @@ class Cell:
             return
         run = json.loads(explained.stdout)
         wall = sum(t["wall_ns"] for t in run["account"]["threads"] if t["tgid"] == first.pid) / 1e9
-        check(wall > lasted - LOST_S or any(d["count"] for d in run["drops"]), f"{wall:.1f} of {lasted:.1f} s are recorded: {recorder.err}")
+        check(wall > lasted - LOST_S or run["drops"]["count"], f"{wall:.1f} of {lasted:.1f} s are recorded: {recorder.err}")
 
 
 def kill(pid):
@@ -144,8 +144,10 @@ def cells(short):
     if short:
         yield from SHORT
     else:
-        for process, calls in CALLS.items():
-            yield from itertools.product((process,), calls, FAULTS)
+        for cell in itertools.chain.from_iterable(itertools.product((p,), calls, FAULTS) for p, calls in CALLS.items()):
+            # glibc ends a program whose futex() fails as no kernel lets it fail.
+            if not (cell[1] == "futex" and cell[2].startswith("E")):
+                yield cell
 
 
 def main():

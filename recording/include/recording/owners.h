@@ -91,7 +91,7 @@ enum ft_span_flags {
 #define FT_TASK_OUTSIDE 0x80000000u
 /* What TCP did with a connection: struct ft_tcp_event. */
 enum ft_tcp_what {
-	FT_TCP_RETRANSMITTED = 1, /* a segment was sent again */
+	FT_TCP_RETRANSMITTED = 1, /* a segment was retransmitted */
 	FT_TCP_RESET_SENT = 2,
 	FT_TCP_RESET_RECEIVED = 3,
 	FT_TCP_DROPPED = 4,	 /* this host dropped a packet of it; the local end is the sender's */

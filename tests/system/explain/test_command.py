@@ -31,7 +31,7 @@ def check_refused(words, status, part):
         ("explain . --cause forks", "Did you mean fork?"),
         ("causes fsnyc", "Did you mean fsync?"),
         ("record --prot 6379 -o x", "Did you mean --port?"),
-        ("report a b c -o x.html", "RUN is given 3 times, and at most 2 is possible"),
+        ("report a b c -o x.html", "RUN is given 3 times; at most 2 is allowed"),
         ("diff .", "two runs are needed: forktail diff . OTHER"),
         ("explain . --slow fast", "'fast'"),
         ("explain . --episodes many", '--episodes: expected a number, got "many"'),

@@ -51,7 +51,7 @@ class Doctor:
             summary, status = f"cannot make a recording: {blocker.why}", 3
         elif self.missing:
             plural = "s" if len(self.missing) > 1 else ""
-            summary, status = f"can make a recording that lacks {len(self.missing)} thing{plural}, listed above", 1
+            summary, status = f"can make a recording that lacks {len(self.missing)} thing{plural}", 1
         else:
             summary, status = "can make a full recording", 0
         assert (self.summary, ended.status) == (f"This host {summary}.\n", status)

@@ -110,8 +110,9 @@ bool support_has_function(const char *name);
 bool support_has_tracepoint(const char *name);
 /* Whether the kernel tells why it drops a packet (5.17). */
 bool support_sees_drops(void);
-/* The name of an enumerator of the kernel. False: no such one. */
-bool support_enum_name(const char *enumeration, uint32_t value, char *text, size_t bytes);
+/* Calls `each` for each enumerator of an enumeration of the kernel, if it has it. */
+void support_enum_names(const char *enumeration,
+			void (*each)(void *context, uint32_t value, const char *name), void *context);
 
 /* Returns how many arguments a kernel function has, or -1 if it lacks the function. */
 int support_function_arguments(const char *name);

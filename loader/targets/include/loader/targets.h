@@ -105,10 +105,10 @@ uint64_t network_namespace(pid_t pid);
  * CAP_SYS_ADMIN. Returns their number. */
 size_t diag_open(struct diag all[NAMESPACES_MAX], const pid_t *pids, size_t count);
 
-/* What TCP did with the connections of recorded servers, at both ends if these are on this host: segments
- * that were sent again, resets and dropped packets, by programs that are always attached; and what
- * connections wait for, by looks, at most ten per second while something is slow and at most one part in 500
- * of the time. */
+/* What TCP did with the connections of recorded servers, at both ends if these are on this host:
+ * retransmissions, resets and dropped packets, by programs that are always attached; and what connections
+ * wait for, by looks at all of them, at most ten per second while something is slow and at most one part in
+ * 500 of the time, and by looks at 16 of them, at most one part in 2000. */
 
 struct tcp;
 
@@ -119,6 +119,8 @@ struct tcp *tcp_open(const pid_t *pids, size_t count);
 int tcp_attach(struct tcp *t);
 /* What a target listens on and is connected to, as in the manifest (descriptions_add), from now on. */
 void tcp_target(struct tcp *t, const json_t *target);
+/* A target that ended. */
+void tcp_forget(struct tcp *t, pid_t pid);
 /* Writes what was seen. `slow`: something was since the last call. Call it at every tick. */
 void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns);
 /* How many events were lost because the ring was full. */
