@@ -44,6 +44,7 @@ class ExperimentOptions:
     # Must not exist, unless resume. For a scenario that prints an explanation it is the recording's directory, which
     # remains only on success.
     out: str
+    load_average: float  # of the machine before the first scenario of the command, over one minute
     repeats: int = 1  # of the whole sweep, so that drift affects all points
     resume: bool = False
     command: str = ""  # as typed
@@ -343,12 +344,12 @@ def run_experiment(session: Session, scenario: Scenario, options: ExperimentOpti
         scale=options.scale_text,
         command=options.command,
         started_unix=int(time.time()),
-        load_average=os.getloadavg()[0],
+        load_average=options.load_average,
     )
     experiment = _Experiment(session, deepcopy(scenario), options, results)
     if results.load_average > BUSY and not scenario.explanation:
         busy = f"the machine was busy at the start: load average {results.load_average:.2f}"
-        results.notes.append(f"{busy}. Figures need an idle one")
+        results.notes.append(f"{busy}. Repeat the run on an idle machine")
         say(f"{busy}. Wait until it is below {BUSY} for figures that can be compared")
     try:
         if scenario.explanation:

@@ -45,7 +45,7 @@ class Results:
     command: str = ""  # as typed
     seconds: float = 0  # duration
     started_unix: int = 0
-    load_average: float = 0  # of the machine at the start, over one minute
+    load_average: float = 0  # of the machine before the first scenario of the command, over one minute
     notes: list[str] = field(default_factory=list)  # what this host does not support, and why
     points: list[Point] = field(default_factory=list)  # in the order of points_of
 
