@@ -105,6 +105,25 @@ def test_each_published_cell_is_there_once_and_every_report_has_its_figures() ->
     assert counts == {"A": 126, "B": 77, "C": 192, "D": 178, "E": 1390}
 
 
+def test_figures_of_two_tables_in_one_column_are_those_of_the_report() -> None:
+    """The scenario names them itself, because `cell` takes one table. Only rows with the link were published."""
+    scenario = read_scenario(Path(__file__).parents[3] / "python/forktail/lab/scenarios/b3-attach-replica.toml")
+    places = {"100 Mbit/s/attached": "B3 run: attached", "100 Mbit/s/none": "B2 run: off"}
+    names = {
+        "seconds": "run time",
+        "UPDATE.mean": "UPDATE mean",
+        "UPDATE.p95": "UPDATE p95",
+        "UPDATE.p99": "UPDATE p99",
+    }
+    names |= {"UPDATE.max": "UPDATE max", "READ.mean": "READ mean", "READ.p99": "READ p99", "READ.max": "READ max"}
+    columns = [column for column in scenario.tables[0].columns if column.published and not column.against]
+    assert len(columns) == len(names)
+    for column in columns:
+        for key, figure in column.published.items():
+            place = f"{places[key]}: {names[column.value.removeprefix('run.')]}"
+            assert list(figures_at(place, "", column.format).values()) == [figure]
+
+
 def test_a_column_names_cells_of_a_report(tmp_path: Path) -> None:
     shipped = Path(__file__).parents[3] / "python/forktail/lab/scenarios/a3-suite.toml"
     rows = read_scenario(shipped).tables[0].columns[0].published
