@@ -132,8 +132,8 @@ class Recorder:
         return fd
 
     def end_statistics(self):
-        """The kernel's run-time statistics make all programs slower. The recorder has them on for 1 % of the time, and continues
-        without the helper that switches them."""
+        """The kernel's run-time statistics make all programs slower. The recorder has them on for 1 % of the time after the first
+        minute, and continues without the helper that switches them."""
         for pid in quiet.tree([self.pid]):
             if quiet.read(f"/proc/{pid}/comm") == "forktail-stats\n":
                 os.kill(pid, signal.SIGKILL)

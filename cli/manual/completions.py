@@ -10,7 +10,7 @@ NOTE = '# Generated from --help by cli/manual/.\n'
 
 def known(top):
     """All commands and programs with their own options."""
-    return [c for c in every(top)]
+    return list(every(top))
 
 
 def names(command):

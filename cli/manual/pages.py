@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Manual pages in man(7): one per command; subcommands are sections of its page.
 
-Options come from --help. Longer descriptions, files and examples are in prose.toml.
+Options and examples come from --help. Longer descriptions and files are in prose.toml.
 """
 import re
 

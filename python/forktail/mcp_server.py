@@ -35,9 +35,11 @@ COMMAND = Command(
         ),
         Option("--timeout", "End a call that takes longer than TIME", "TIME", default="60s"),
     ],
+    examples=("forktail mcp /var/lib/forktail/runs", "claude mcp add forktail -- forktail mcp /var/lib/forktail/runs"),
 )
 
 _BYTES = 200_000  # of one answer
+_GRACE_S = 2  # from SIGTERM to SIGKILL
 _ARGUMENT_BYTES = 20_000
 _RUNS = 200  # that are listed
 _ENTRIES = 20_000  # of directories, looked at in one call
@@ -186,25 +188,33 @@ class Tools:
 
 
 class _Deadline:
-    """Kills a child and its children after some time."""
+    """Ends a child and its children after some time. SIGTERM first, so that they remove unfinished files."""
 
     def __init__(self, child: "subprocess.Popen[bytes]", seconds: float) -> None:
         self.expired = False
         self._child = child
-        self._timer = Timer(seconds, self._expire)
+        self._after(seconds, self._expire)
+
+    def _after(self, seconds: float, act: Callable[[], None]) -> None:
+        self._timer = Timer(seconds, act)
         self._timer.daemon = True
         self._timer.start()
 
     def _expire(self) -> None:
         self.expired = True
-        self._kill()
+        self._stop()
 
-    def _kill(self) -> None:
+    def _stop(self) -> None:
+        self._signal(signal.SIGTERM)
+        self._after(_GRACE_S, lambda: self._signal(signal.SIGKILL))
+
+    def _signal(self, number: int) -> None:
         if self._child.returncode is None:
-            os.killpg(self._child.pid, signal.SIGKILL)
+            os.killpg(self._child.pid, number)
 
     def end(self) -> None:
-        self._kill()
+        self.cancel()
+        self._stop()
         self._child.wait()
         self.cancel()
 

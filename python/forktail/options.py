@@ -135,7 +135,7 @@ class Command:
         for o in self.options:
             texts = given.get(o.key, [])
             if len(texts) > 1 and not o.several and not o.is_flag:
-                raise ValueError(f"{o.name} is given {len(texts)} times, and at most 1 is possible")
+                raise ValueError(f"{o.name} is given {len(texts)} times; at most 1 is allowed")
             converted = [o.value(text) for text in texts]
             if o.is_flag:
                 values[o.key] = bool(texts)

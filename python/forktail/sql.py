@@ -36,7 +36,7 @@ COMMAND = Command(
         Option("--json", "Print the result as JSON", excludes="--csv"),
         Option(
             "--confined",
-            "For a stranger's query: one SELECT on the runs' tables, at most 1,000 rows and 1 GB of memory, no other "
+            "Run an untrusted query: one SELECT on the runs' tables, at most 1,000 rows and 1 GB of memory, no other "
             "file and no network",
             excludes="--csv",
         ),

@@ -13,7 +13,6 @@ import time
 import redis
 
 import first_lines
-import judge
 import public
 import score
 import symbols
@@ -121,7 +120,8 @@ def run_case(case, delays, arguments):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="script/truth", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="script/truth", description=__doc__.split("\n")[0],
+                                     epilog="script/truth --judge FILE... only judges what a tool printed, by the truth.json in the same directory")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="run only these cases (see --list)")
     parser.add_argument("--list", action="store_true", help="list the cases and exit")
     parser.add_argument("--short", action="store_true", help="one magnitude per case, up to five tries (used in CI)")
@@ -143,14 +143,10 @@ def main():
     parser.add_argument("--after", metavar="NAME=COMMAND", action="append", default=[], help="the same, after each injection")
     parser.add_argument("--operators", action="store_true", help="with --public: run what operators use (LATENCY DOCTOR, SLOWLOG, "
                         "perf sched, bpftrace) during each injection")
-    parser.add_argument("--judge", metavar="FILE", nargs="+", help="only judge what a tool printed, by the truth.json in the same "
-                        "directory")
     parser.add_argument("--first-lines", action="store_true", help="write the first line of each explanation into the "
                         "page (not with --short)")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/results/truth.md")
     arguments = parser.parse_args()
-    if arguments.judge:
-        return judge.main(arguments.judge)
     if arguments.list:
         for case in in_order():
             print(f"{case.number:>8}  {case.name:<20} {', '.join(case.causes)}")

@@ -53,10 +53,16 @@ def make_link(session: Session, rate: str, queue_bytes: int) -> Link:
         if not shutil.which(program):
             raise Failure(f"a network needs {program} (packages iproute2 and util-linux)")
     holder = session.start(Command(name="network", argv=["unshare", "--net", "sleep", "infinity"]))
-    ours = Path("/proc/self/ns/net")
-    theirs = Path(f"/proc/{holder.pid}/ns/net")
-    await_true(session, _PATIENCE_S, "no network namespace", lambda: os.readlink(theirs) != os.readlink(ours))
     holder.needed = True
+    theirs = Path(f"/proc/{holder.pid}/ns/net")
+
+    def is_separate() -> bool:
+        try:
+            return os.readlink(theirs) != os.readlink("/proc/self/ns/net")
+        except OSError:  # it has ended: the next step of the session reports how
+            return False
+
+    await_true(session, _PATIENCE_S, "no network namespace", is_separate)
     under = ["nsenter", f"--net={theirs}"]
     near, far = f"ft{holder.pid}a", f"ft{holder.pid}b"
     our_host, host = _free_addresses(holder.pid)

@@ -263,11 +263,12 @@ def _publish(session: Session, scenario: Scenario, results: Results, directory: 
         write_section(document, scenario, results, output)
 
 
-def _run_one(session: Session, scenario: Scenario, options: RunOptions, directory: str) -> Results:
+def _run_one(session: Session, scenario: Scenario, options: RunOptions, directory: str, load_average: float) -> Results:
     experiment = ExperimentOptions(
         scale=parse_scale(scenario, options.scale),
         scale_text=options.scale,
         out=directory,
+        load_average=load_average,
         repeats=options.repeats,
         resume=options.resume and os.path.exists(directory),
         command=options.command,
@@ -295,11 +296,12 @@ def run_scenarios(session: Session, scenarios: list[Scenario], options: RunOptio
     nothing was started, because forktail-load rejects a load.
     """
     out, programs = _out_directory(options), find_programs()
+    load_average = os.getloadavg()[0]  # later it has the load of the scenarios
     for scenario in scenarios:
         with wrong_usage():
             _check_loads(session, scenario, parse_scale(scenario, options.scale), programs)
     if len(scenarios) == 1:
-        _run_one(session, scenarios[0], options, out)
+        _run_one(session, scenarios[0], options, out, load_average)
         return
     if os.path.exists(out) and not options.resume:
         raise Failure(exists_text(out))
@@ -307,7 +309,7 @@ def run_scenarios(session: Session, scenarios: list[Scenario], options: RunOptio
     for scenario in scenarios:
         entry = IndexEntry(scenario.name, scenario.title, "done", link=f"{scenario.name}/report.html")
         try:
-            where = _run_one(session, scenario, options, f"{out}/{scenario.name}")
+            where = _run_one(session, scenario, options, f"{out}/{scenario.name}", load_average)
             entry.seconds = where.seconds
         except Failure as failure:
             if session.stop_signal:

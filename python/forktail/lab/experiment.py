@@ -32,8 +32,8 @@ from forktail.lab.steps import explain_steps, print_explanation, run_step
 from forktail.servers import Instance, Topology, instances_of, start_servers, stop_servers
 from forktail.text import format_duration
 
-# The file in a run directory that identifies the run: scale and repeats, then the scenario's file.
 BUSY = 0.5  # load average above which other work disturbs an experiment
+# The file in a run directory that identifies the run: scale and repeats, then the scenario's file.
 IDENTITY_FILE, IDENTITY_END = "scenario.txt", "\n\n"
 
 
@@ -44,6 +44,7 @@ class ExperimentOptions:
     # Must not exist, unless resume. For a scenario that prints an explanation it is the recording's directory, which
     # remains only on success.
     out: str
+    load_average: float  # of the machine before the first scenario of the command, over one minute
     repeats: int = 1  # of the whole sweep, so that drift affects all points
     resume: bool = False
     command: str = ""  # as typed
@@ -193,6 +194,11 @@ class _Experiment:
         if swap:
             remove_swap(self.session, swap)
 
+    def drop_link(self) -> None:
+        link, self.link = self.link, None
+        if link:
+            link.close(self.session)
+
     def set_swap(self, values: Values) -> None:
         """Swap stays for all points of a group: removing it would read all pages back."""
         spec = self.scenario.swap
@@ -208,9 +214,7 @@ class _Experiment:
     def set_link(self, values: Values) -> None:
         """A link stays for all points of a group, whose servers are behind it."""
         spec = self.scenario.network
-        if self.link:
-            self.link.close(self.session)
-            self.link = None
+        self.drop_link()
         if not spec.rate or not matches(spec.only, values):
             return
         try:
@@ -281,6 +285,7 @@ class _Experiment:
             self.run_task(task, i == 0 or left[i - 1].group != task.group)
         stop_servers(self.session, self.topology)
         self.drop_swap()
+        self.drop_link()
 
     def run_recording(self) -> None:
         """The one recording of a scenario that prints its explanation."""
@@ -295,6 +300,7 @@ class _Experiment:
             run_step(run, step)
         stop_servers(self.session, self.topology)
         self.drop_swap()
+        self.drop_link()
         self.session.keeper.release(Leftover.DIRECTORY, os.path.abspath(self.out))
         for note in done.notes:
             say(f"note: {note}")
@@ -318,6 +324,8 @@ class _Experiment:
             stop_servers(self.session, self.topology)
         with suppress(Failure):
             self.drop_swap()
+        with suppress(Failure):
+            self.drop_link()
 
 
 def run_experiment(session: Session, scenario: Scenario, options: ExperimentOptions) -> Results:
@@ -336,12 +344,12 @@ def run_experiment(session: Session, scenario: Scenario, options: ExperimentOpti
         scale=options.scale_text,
         command=options.command,
         started_unix=int(time.time()),
-        load_average=os.getloadavg()[0],
+        load_average=options.load_average,
     )
     experiment = _Experiment(session, deepcopy(scenario), options, results)
     if results.load_average > BUSY and not scenario.explanation:
         busy = f"the machine was busy at the start: load average {results.load_average:.2f}"
-        results.notes.append(f"{busy}. Figures need an idle one")
+        results.notes.append(f"{busy}. Repeat the run on an idle machine")
         say(f"{busy}. Wait until it is below {BUSY} for figures that can be compared")
     try:
         if scenario.explanation:

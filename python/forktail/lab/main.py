@@ -132,8 +132,9 @@ LAB = Command(
             [
                 Option(
                     "FILE",
-                    "A CSV file with columns of these names: rate (requests/s), clients, mean_us, min_us, max_us, "
-                    "p50_us, p95_us, p99_us, bytes (of a request with its reply), requests, failures, connections",
+                    "A CSV file with columns of these names: rate (requests/s), clients (connections times "
+                    "pipeline depth), mean_us, min_us, max_us, p50_us, p95_us, p99_us, bytes "
+                    "(of a request with its reply), requests, failures, connections",
                     required=True,
                 ),
                 Option("--limits", 'A TOML file with the host\'s limits: link = "1Gbit", memory = "20GB"', type="FILE"),

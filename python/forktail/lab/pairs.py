@@ -143,6 +143,7 @@ def run_pairs(session: Session, directory: str, options: PairsOptions) -> None:
     order, out, run = draw_order(options.seed, options.pairs), options.run.out, options.run
     names = [f"pair-{number:02}" for number in range(1, options.pairs + 1)]
     _open(options)
+    load_average = os.getloadavg()[0]  # later it has the load of the pairs
     # Written before the first run, as proof that results did not influence the order.
     lines = [
         f"{name} {'base new' if base_first else 'new base'}\n" for name, base_first in zip(names, order, strict=True)
@@ -158,6 +159,7 @@ def run_pairs(session: Session, directory: str, options: PairsOptions) -> None:
                 scale=parse_scale(scenario, run.scale),
                 scale_text=run.scale,
                 out=to,
+                load_average=load_average,
                 resume=run.resume and os.path.exists(to),
                 command=run.command,
                 settings=settings,

@@ -2,7 +2,7 @@
 """Checks whether a table of measurements can be true: `forktail lab check`.
 
 A table that breaks one of these laws measured something else than its title says: error replies, requests cut off at
-the end, another unit, or a cell that was copied. Nothing here needs the program or the host that measured.
+the end, or another unit. Nothing here needs the program or the host that measured.
 """
 
 import csv
@@ -18,7 +18,7 @@ from forktail.text import format_count
 _SPEEDS = {"kbit": 125, "Mbit": 125_000, "Gbit": 125_000_000, "kB": 1000, "MB": 10**6, "GB": 10**9}  # bytes/s
 _SHARE = 0.15  # by which rate and latency may miss Little's law: a mean over other requests than the rate
 _NEAR = 0.9  # of a link's speed: frames and acknowledgements have their part
-_SAME_DIGITS = 6  # two measured rates do not agree in so many digits
+_SAME_DIGITS = 6  # two measured rates rarely agree in so many digits
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Row:
     """A line of the table; None: the table has no such column, or the cell is empty."""
 
     rate: float | None = None  # requests/s
-    clients: float | None = None  # each waits for a reply before its next request
+    clients: float | None = None  # connections times pipeline depth: the most requests in flight
     mean_us: float | None = None
     min_us: float | None = None
     max_us: float | None = None
@@ -127,7 +127,7 @@ def _in_flight(row: Row) -> Iterator[Finding]:
     flying = row.rate * row.mean_us / 1e6
     text = f"{_number(row.rate)} requests/s of {_number(row.mean_us)} us are {flying:.3g} in flight"
     if flying > row.clients * (1 + _SHARE):
-        yield Finding(True, f"{text}, but {_number(row.clients)} clients have at most one each")
+        yield Finding(True, f"{text}, more than {_number(row.clients)} clients can have, unless they pipeline")
     elif flying < row.clients * (1 - _SHARE):
         idle = "so the clients waited for something else, or the mean leaves requests out"
         yield Finding(False, f"{text}, of {_number(row.clients)} clients: {idle}")
@@ -144,7 +144,7 @@ def _speeds(row: Row, limits: Limits) -> Iterator[Finding]:
             yield Finding(True, f"{text}, but {name} moves {_speed(limit)}, {why}")
             return
     if limits.link is not None and speed > _NEAR * limits.link:
-        yield Finding(False, f"{text}: the link ({_speed(limits.link)}) was the limit, not the server")
+        yield Finding(False, f"{text}: the link ({_speed(limits.link)}) was nearly full")
 
 
 def _order(row: Row) -> Iterator[Finding]:
@@ -175,7 +175,7 @@ def _failures(row: Row) -> Iterator[Finding]:
         yield Finding(True, f"{_number(row.failures)} failures of {_number(row.requests)} requests")
     elif row.failures <= connections:
         each = f"{row.failures / connections:.2g} failures per connection"
-        yield Finding(False, f"{each}: what the end of a timed run cuts off looks so. It is no failure rate")
+        yield Finding(False, f"{each}: it may be the end of the run and not a failure rate")
 
 
 def check_rows(rows: list[tuple[str, Row]], limits: Limits) -> list[Finding]:
@@ -188,9 +188,8 @@ def check_rows(rows: list[tuple[str, Row]], limits: Limits) -> list[Finding]:
         digits = f"{row.rate:.12g}" if row.rate is not None else ""
         if len(digits.replace(".", "").rstrip("0")) >= _SAME_DIGITS:
             if digits in seen:
-                findings.append(
-                    Finding(True, f"{name}: {digits} requests/s also stand at {seen[digits]}: a copied cell")
-                )
+                same = f"{digits} requests/s is also the rate of {seen[digits]}"
+                findings.append(Finding(False, f"{name}: {same}: a copied cell, or run times that were rounded"))
             seen.setdefault(digits, name)
     return findings
 

@@ -10,6 +10,7 @@ run.p99_9, run.READ_MODIFY_WRITE.rps.
 import json
 import lzma
 import math
+import re
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -45,7 +46,7 @@ class Results:
     command: str = ""  # as typed
     seconds: float = 0  # duration
     started_unix: int = 0
-    load_average: float = 0  # of the machine at the start, over one minute
+    load_average: float = 0  # of the machine before the first scenario of the command, over one minute
     notes: list[str] = field(default_factory=list)  # what this host does not support, and why
     points: list[Point] = field(default_factory=list)  # in the order of points_of
 
@@ -56,9 +57,10 @@ def versions_text(results: Results) -> str:
 
 
 def source_text(results: Results) -> str:
-    """ "forktail lab run a3-suite --scale small --repeat 5; host; 2026-11-21": where a picture's figures come from."""
-    repeats = f" --repeat {results.points[0].repeats}" if results.points and results.points[0].repeats > 1 else ""
-    command = f"forktail lab run {results.scenario} --scale {results.scale}{repeats}"
+    """ "forktail lab run a3-suite --scale small --repeat 5; host; 2026-11-21": where a picture's figures come from.
+
+    The command is as typed, without the files that it wrote."""
+    command = re.sub(r" (-o ?|--out[ =]|--write[ =])\S+", "", results.command)
     day = time.strftime("%Y-%m-%d", time.gmtime(results.started_unix)) if results.started_unix else ""
     return "; ".join(filter(None, (command, results.host, day)))
 

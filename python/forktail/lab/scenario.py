@@ -352,14 +352,23 @@ def title_of(scenario: Scenario, variable: str) -> str:
 
 
 def parse_scale(scenario: Scenario, text: str) -> Scale:
-    """Parses "small" or "0.1". Raises Failure."""
-    if text in scenario.scales:
-        return Scale(text, scenario.scales[text])
-    factor = parse_number(text)
-    if factor is not None and 0 < factor <= 1000:
-        return Scale("", factor)
-    named = "".join(f", or {name}" for name in scenario.scales)
-    raise Failure(f'a scale must be a number above 0 and at most 1000{named}, not "{text}"', USAGE)
+    """Parses "small" or "0.1". Raises Failure, also if a size of the scenario is 0 at that scale."""
+    named = text in scenario.scales
+    factor = scenario.scales[text] if named else parse_number(text)
+    if factor is None or not (named or 0 < factor <= 1000):
+        names = "".join(f", or {name}" for name in scenario.scales)
+        raise Failure(f'a scale must be a number above 0 and at most 1000{names}, not "{text}"', USAGE)
+    scale = Scale(text if named else "", factor)
+    for size in scenario.sizes:
+        if _size_at(size, scale) == 0:
+            raise Failure(f"{scenario.file}: the size {size.name} is 0 at scale {text}: use a larger scale", USAGE)
+    return scale
+
+
+def _size_at(size: Size, scale: Scale) -> float:
+    full = size.full * (1 if size.fixed else scale.factor)
+    scaled = max(size.least, math.floor(full + 0.5))
+    return scaled if size.fixed else size.at.get(scale.name, scaled)
 
 
 def points_of(scenario: Scenario, scale: Scale) -> list[Values]:
@@ -378,9 +387,7 @@ def points_of(scenario: Scenario, scale: Scale) -> list[Values]:
 
     first = dict(scenario.constants)
     for size in scenario.sizes:
-        full = size.full * (1 if size.fixed else scale.factor)
-        scaled = max(size.least, math.floor(full + 0.5))
-        first[size.name] = number_text(scaled if size.fixed else size.at.get(scale.name, scaled))
+        first[size.name] = number_text(_size_at(size, scale))
     expand_values(first, iter(scenario.constants))
     sweeps = scenario.sweeps
     points = []

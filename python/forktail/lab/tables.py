@@ -124,6 +124,12 @@ class Comparison:
         """True if some pairs differ in one direction and some in the other."""
         return len(self.ratios) > 1 and min(self.ratios) <= 1 <= max(self.ratios)
 
+    @property
+    def inconclusive(self) -> bool:
+        """True if one of at least five pairs contradicts all others: a disturbed repeat, perhaps."""
+        sides = (sum(ratio > 1 for ratio in self.ratios), sum(ratio < 1 for ratio in self.ratios))
+        return len(self.ratios) >= 5 and max(sides) == len(self.ratios) - 1
+
 
 def compare(formula: str, point: Point, base: Point | None) -> Comparison:
     """Of a formula that is a ratio to `base`."""
@@ -158,7 +164,7 @@ def make_cell(scenario: Scenario, results: Results, column: Column, point: Point
         if compared.too_short:
             cell.text = "too short"
         elif compared.none_shown:
-            cell.text = f"no difference ({low}-{high})"
+            cell.text = f"{'inconclusive' if compared.inconclusive else 'no difference shown'} ({low}-{high})"
     return cell
 
 
@@ -238,10 +244,12 @@ def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> st
         return f"{say}: {ratio} times in one run. Run it with --repeat 5 before you conclude."
     low, high = (format_figure(end, Format.DECIMALS2) for end in (min(compared.ratios), max(compared.ratios)))
     spread = f"{low} to {high} in {pairs} pairs"
+    if compared.inconclusive:
+        return f"{say}: inconclusive ({spread}, one of them on the other side)."
     if compared.none_shown:
         return f"{say}: no difference shown ({spread})."
     chance = format_percent(2 * 0.5**pairs)
-    return f"{say}: {ratio} times ({spread}; by chance all are on one side in {chance})."
+    return f"{say}: {ratio} times ({spread}; if nothing differs, all {pairs} pairs still agree in {chance} of runs)."
 
 
 def conclude_all(scenario: Scenario, results: Results) -> list[str]:

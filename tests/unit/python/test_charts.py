@@ -10,7 +10,7 @@ from forktail.failure import Failure
 from forktail.host.session import Session
 from forktail.lab.charts import Dot, DrawnChart, MadeChart, Series, draw_charts, make_charts
 from forktail.lab.format import Format
-from forktail.lab.results import Results
+from forktail.lab.results import Results, source_text
 from forktail.lab.scenario import Chart
 from lab_sample import column, sample_results, sample_scenario
 
@@ -57,6 +57,13 @@ def test_numeric_values_make_lines_and_published_ones_are_drawn_next_to_them() -
     assert [series.published for series in chart.series] == [False, False, True]
     expected = ["8:8000 20:20000", "8:4000 20:10000", "8:99000 20:146081 50:150000"]
     assert [dots(series) for series in chart.series] == expected
+
+
+@pytest.mark.parametrize("files", ["", " -o out", " -oout", " --out out", " --out=out --write=a.md", " --write a.md"])
+def test_the_source_is_the_command_without_the_files_that_it_wrote(files: str) -> None:
+    results = sample_results()
+    results.command = f"forktail lab run{files} my/sample.toml --set keys=9 --no-client"
+    assert source_text(results) == "forktail lab run my/sample.toml --set keys=9 --no-client; box; 2023-11-14"
 
 
 def test_other_values_make_bars_in_the_order_in_which_they_were_run() -> None:

@@ -19,6 +19,7 @@ from forktail.host import keeper, machine
 from forktail.host.keeper import Leftover
 from forktail.host.machine import DiskRoom, choose_size_mb
 from forktail.host.memory import limit_memory, remove_group
+from forktail.host.network import make_link
 from forktail.host.session import Child, Command, Session, Stopped, parse_cpus
 from forktail.host.steering import spread_softirqs
 from forktail.host.swap import make_swap, remove_swap
@@ -393,6 +394,18 @@ def test_undoing_twice_is_no_failure(tmp_path: Path) -> None:
     keeper.remove_swap_device(str(tmp_path / "swap"))
     with pytest.raises(FileNotFoundError):
         keeper.write_setting(str(tmp_path / "setting"), "1")
+
+
+def test_a_network_namespace_that_cannot_be_made(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ip", "tc", "nsenter", "unshare"):
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho unshare failed: Operation not permitted >&2\nexit 1\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with pytest.raises(Failure, match=r"network ended with status 1; .*\n    unshare failed: Operation not permitted"):
+        make_link(session, "100mbit", 1 << 20)
 
 
 @pytest.mark.parametrize(

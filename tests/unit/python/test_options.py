@@ -74,7 +74,7 @@ def test_options_before_the_subcommand() -> None:
         ),
         (
             "serve redis --count 1 -n2",
-            "forktail serve: --count is given 2 times, and at most 1 is possible. See forktail serve --help",
+            "forktail serve: --count is given 2 times; at most 1 is allowed. See forktail serve --help",
         ),
         ("serve redis --tcp=no", "forktail serve: --tcp takes no value. See forktail serve --help"),
         (

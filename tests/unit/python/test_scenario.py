@@ -16,7 +16,18 @@ from forktail.lab.charts import make_charts
 from forktail.lab.format import Format
 from forktail.lab.formula import names_in, with_row
 from forktail.lab.results import Point, Results
-from forktail.lab.scenario import Column, Due, Scale, Scenario, expand, expand_text, matches, parse_scenario, points_of
+from forktail.lab.scenario import (
+    Column,
+    Due,
+    Scale,
+    Scenario,
+    Size,
+    expand,
+    expand_text,
+    matches,
+    parse_scenario,
+    points_of,
+)
 from forktail.lab.tables import make_table, make_tables
 
 # Its line numbers matter: an error is put into one of its lines.
@@ -406,6 +417,20 @@ def test_scales() -> None:
             lab.parse_scale(scenario, text)
         wanted = "a scale must be a number above 0 and at most 1000, or small, or tiny"
         assert str(refused.value) == f'{wanted}, not "{text}"'
+
+
+def test_a_size_of_0_is_refused() -> None:
+    scenario = Scenario(file="x.toml", sizes=[Size("seconds", full=10, at={"tiny": 0.3})], scales={"tiny": 0.01})
+    assert lab.parse_scale(scenario, "0.05") == Scale("", 0.05)
+    assert lab.parse_scale(scenario, "tiny") == Scale("tiny", 0.01)
+    with pytest.raises(Failure) as refused:
+        lab.parse_scale(scenario, "0.04")
+    assert str(refused.value) == "x.toml: the size seconds is 0 at scale 0.04: use a larger scale"
+
+
+def test_all_scenarios_have_a_small_scale() -> None:
+    for file in Path(lab.__file__).parent.glob("scenarios/*.toml"):
+        lab.parse_scale(lab.read_scenario(file), "0.001")
 
 
 def test_when_an_event_is_due() -> None:
