@@ -303,13 +303,6 @@ std::string SpeedText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	return text.empty() || !now.software ? text : text + " (software events in the place of counters)";
 }
 
-uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
-{
-	CauseTimes times = {};
-	AddTimes(scene.timeline, from_ns, to_ns, &times);
-	return times[Index(Cause::ServerBusy)];
-}
-
 OwnCode OwnCodeOf(const Scene &scene, const ft_span &iteration)
 {
 	return scene.activities ? OwnCodeIn(scene, iteration.start_ns, SpanEnd(iteration)) : OwnCode();
@@ -343,6 +336,13 @@ std::string OtherIterationText(const Scene &scene, const ft_span &longest, const
 }
 
 } // namespace
+
+uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	CauseTimes times = {};
+	AddTimes(scene.timeline, from_ns, to_ns, &times);
+	return times[Index(Cause::ServerBusy)];
+}
 
 std::string About(uint64_t n)
 {

@@ -22,7 +22,8 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kSlackNs = 1'000'000; // the server and the recorder read different clocks
+constexpr uint64_t kSlackNs = 1'000'000;    // the server and the recorder read different clocks
+constexpr uint64_t kSampledNs = 25'000'000; // a begin is seen at most two sampling periods late
 // Iterations looked at for one entry of the slow log, those of the nearest length.
 constexpr size_t kMostIterations = 8;
 // With fewer samples an iteration's command is not known from them.
@@ -311,6 +312,19 @@ std::string ArgumentsOf(const Scene &scene, uint64_t read_ns, uint32_t tid)
 	return "";
 }
 
+// Whether the thread read a request in the iteration. A loop that does not wait is cut where samples saw it:
+// what was read since the thread last waited counts.
+bool ReadIn(const Scene &scene, const ft_span &iteration, uint64_t read_ns)
+{
+	if (read_ns + kSlackNs >= iteration.start_ns)
+		return read_ns <= SpanEnd(iteration);
+	if (!(iteration.flags & FT_SPAN_SAMPLED) || read_ns + kSampledNs < iteration.start_ns)
+		return false;
+	CauseTimes since = {};
+	AddTimes(scene.timeline, read_ns, iteration.start_ns, &since);
+	return since[Index(Cause::Idle)] == 0;
+}
+
 // Requests that the scene's thread read in the iteration, and answered towards its end or later.
 std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, const std::string &activity)
 {
@@ -320,8 +334,8 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 	std::vector<Candidate> all;
 	auto add = [&](const std::string &command, const std::string &sender, uint64_t read_ns,
 		       uint64_t end_ns, uint64_t bytes) {
-		if (read_ns + kSlackNs < from_ns || read_ns > to_ns ||
-		    end_ns < read_ns + (to_ns - from_ns) / 2 ||
+		if (!ReadIn(scene, iteration, read_ns) ||
+		    end_ns < std::max(read_ns, from_ns) + (to_ns - from_ns) / 2 ||
 		    (IsNamed(command) && Contradicts(activity, command)))
 			return;
 		all.push_back({command, sender, ArgumentsOf(scene, read_ns, tid), bytes});
@@ -335,7 +349,8 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 	}
 	static const Commands none;
 	const std::vector<OthersRequest> &others = (scene.commands ? *scene.commands : none).others;
-	for (auto o = std::ranges::lower_bound(others, from_ns - std::min(from_ns, kSlackNs), {},
+	const uint64_t early_ns = iteration.flags & FT_SPAN_SAMPLED ? kSampledNs : kSlackNs;
+	for (auto o = std::ranges::lower_bound(others, from_ns - std::min(from_ns, early_ns), {},
 					       &OthersRequest::read_ns);
 	     o != others.end() && o->read_ns <= to_ns; ++o)
 		add(o->command, o->client, o->read_ns, o->answered_ns, o->bytes);

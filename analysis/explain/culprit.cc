@@ -60,7 +60,18 @@ Ran RanOf(const Scene &scene)
 		if (!longest || s.duration_ns > longest->duration_ns)
 			longest = &s;
 	});
-	return longest && longest->duration_ns * 2 >= all_ns ? RanIn(scene, *longest) : Ran();
+	if (!longest)
+		return {};
+	Ran ran = longest->duration_ns * 2 >= all_ns ? RanIn(scene, *longest) : Ran();
+	// Samples may cut one command's iteration into pieces: a very large request is of all of them.
+	if (longest->flags & FT_SPAN_SAMPLED && ran.arguments.empty()) {
+		ft_span whole = *longest;
+		whole.start_ns = scene.from_ns;
+		whole.duration_ns = scene.to_ns - scene.from_ns;
+		if (Ran in_whole = RanIn(scene, whole); !in_whole.arguments.empty())
+			ran = in_whole;
+	}
+	return ran;
 }
 
 // Whether an activity may be of this command. Code of a program without symbols may be of any.
@@ -68,7 +79,10 @@ bool MayBeIts(const std::string &activity, const Ran &ran)
 {
 	if (ran.command.empty())
 		return false;
-	if (!ran.arguments.empty() && (activity == "kernel/send" || activity == "kernel/receive"))
+	constexpr std::string_view of_large[] = {"kernel/send",	  "kernel/receive", "kernel/futex",
+						 "kernel/memory", "allocate",	    "system-call",
+						 "event-loop",	  "parse"};
+	if (!ran.arguments.empty() && std::ranges::find(of_large, activity) != std::end(of_large))
 		return true;
 	return activity.starts_with("command") || activity == "script"
 		   ? MayBe(activity, ran.command)
@@ -248,6 +262,8 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		return;
 	}
 	const Ran ran = RanOf(scene);
+	if (groups.empty() && !ran.arguments.empty() && !ran.command.empty())
+		Note(ran.Words(), BusyNs(scene, scene.from_ns, scene.to_ns), 0).senders.insert(ran.sender);
 	const bool messages = MergeMessages(scene, ran, &groups);
 	for (size_t i = 0; i < groups.size(); i++) {
 		BusyGroup &group = groups[i];

@@ -246,6 +246,8 @@ IterationCalls CallsOf(const ft_span &iteration);
 // 3,990 connections". `names`: the activities; without any "".
 std::string ActivityWords(const std::vector<std::string> &names, const IterationCalls &calls);
 
+// The time in which the thread ran the server's own code.
+uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 std::string BusySentence(const Scene &scene);
 // "about 5,000" for 5,001: approximate numbers have two digits.
 std::string About(uint64_t n);
