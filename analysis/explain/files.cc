@@ -159,8 +159,11 @@ std::string FileWaitText(const Scene &scene, const ft_span &s)
 	if (std::string disk = DiskText(scene, s.start_ns, SpanEnd(s)); !disk.empty())
 		return disk;
 	const ft_span *wait = WaitIn(scene.run, scene.thread, s);
+	const bool dropped = std::ranges::any_of(scene.run.drops, [&](const ft_drop &d) {
+		return d.detail == FT_DROP_BLOCK_IO && d.start_ns < SpanEnd(s) && d.end_ns > s.start_ns;
+	});
 	return (wait ? StackReasonText(DetailOf(scene.run, *wait)) : "") +
-	       (scene.run.ios.empty() ? "" : "; no block device was busy meanwhile");
+	       (scene.run.ios.empty() || dropped ? "" : "; no block device was busy meanwhile");
 }
 
 } // namespace forktail::analysis

@@ -464,8 +464,8 @@ std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, 
 
 // "; meanwhile block device vda wrote 84.0 MB, most for kworker/u4:1 (55); the device was busy 97 % of the
 // time, with 3.4 requests in flight on average; files were written by dd (4377), 80.1 MB in 2.31 s", of the
-// device that moved most in [from_ns, to_ns); "" if it was idle, or no device moved data: then the wait was
-// for something else. Writers include the 5 s before the interval, because pages are written back late.
+// device that was busy longest in [from_ns, to_ns), with data or without; "" if all were idle: then the wait
+// was for something else. Writers include the 5 s before the interval, because pages are written back late.
 std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 
 // Describes the files of blocked calls.
