@@ -226,13 +226,7 @@ std::vector<std::vector<TimeSpan>> SlowLog::Date() const
 Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 {
 	Commands commands = {slow_log.Date(), {}};
-	std::set<OthersRequest> others; // each pass over the log notes them
-	for (const ServerReport &r : run.reports)
-		if (r.kind == "other-request") {
-			const common::Json j = common::ParseJson(r.text);
-			others.insert({r.t_ns, common::Whole(j, "end_ns"), common::Whole(j, "bytes"),
-				       Upper(common::Text(j, "command")), common::Text(j, "client")});
-		}
+	const std::set<OthersRequest> others(run.others.begin(), run.others.end()); // each reader notes them
 	commands.others.assign(others.begin(), others.end());
 	return commands;
 }
@@ -350,10 +344,12 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 	static const Commands none;
 	const std::vector<OthersRequest> &others = (scene.commands ? *scene.commands : none).others;
 	const uint64_t early_ns = iteration.flags & FT_SPAN_SAMPLED ? kSampledNs : kSlackNs;
+	const bool one_thread = scene.timelines && scene.timelines->size() == 1;
 	for (auto o = std::ranges::lower_bound(others, from_ns - std::min(from_ns, early_ns), {},
 					       &OthersRequest::read_ns);
 	     o != others.end() && o->read_ns <= to_ns; ++o)
-		add(o->command, o->client, o->read_ns, o->answered_ns, o->bytes);
+		if (o->reader ? o->reader == scene.thread.tid : one_thread)
+			add(Upper(o->command), o->client, o->read_ns, o->answered_ns, o->bytes);
 	return all;
 }
 

@@ -137,14 +137,6 @@ private:
 	bool looked_ = false;
 };
 
-// A request of another client than the load generator, which the server had for long.
-struct OthersRequest {
-	uint64_t read_ns = 0, answered_ns = 0, bytes = 0; // of the request and its answer
-	std::string command, client;			  // "KEYS", "127.0.0.1:5123"; "": unknown
-
-	auto operator<=>(const OthersRequest &) const = default;
-};
-
 // What reports say of commands.
 struct Commands {
 	std::vector<std::vector<TimeSpan>> ran_in; // SlowLog::Date(); empty: no iterations are known
