@@ -387,9 +387,8 @@ Ran RanIn(const Scene &scene, const ft_span &iteration)
 	const std::vector<Candidate> requests =
 	    RequestsIn(scene, iteration, ran.command.empty() ? ran.activity : "command/" + ran.command);
 	// Without a command that ran most of the time, only a very large request may be what took long.
-	const bool in_command = !ran.command.empty() || ran.activity.starts_with("command") ||
-				ran.activity == "script" ||
-				(ran.activity.starts_with("module/") && !ran.activity.ends_with(".so"));
+	const bool in_command =
+	    !ran.command.empty() || ran.activity.starts_with("command") || ran.activity == "script";
 	const Candidate *one = MainOf(requests);
 	if (one && (in_command || !one->arguments.empty())) {
 		if (ran.command.empty() && IsNamed(one->command))

@@ -86,7 +86,7 @@ bool MayBeIts(const std::string &activity, const Ran &ran)
 		return true;
 	return activity.starts_with("command") || activity == "script"
 		   ? MayBe(activity, ran.command)
-		   : activity.starts_with("module/") && !activity.ends_with(".so");
+		   : activity.starts_with("module/") && activity.find(".so") == std::string::npos;
 }
 
 // " (GRAPH.QUERY)" after the name of a module's file, if the slow log has a command of a module that took
