@@ -94,6 +94,17 @@ bool IsNamed(const std::string &command)
 	return command != "UNKNOWN" && command != "OTHER";
 }
 
+// "40,000 keys", "about 1,200 arguments", by a note of a request with very many.
+std::string ArgumentsOf(const common::Json &note)
+{
+	const std::string command = common::Text(note, "command");
+	const bool keys = command == "GET" || command == "GETS" || command == "MGET" || command == "DEL" ||
+			  command == "UNLINK" || command == "EXISTS";
+	const uint64_t count = common::Whole(note, "arguments");
+	return (note.contains("estimated") ? About(count) : common::FormatCount(count)) +
+	       (keys ? " keys" : " arguments");
+}
+
 // The name of a request's command, in upper case.
 std::string CommandOf(const Run &run, uint8_t op)
 {
@@ -225,9 +236,22 @@ std::vector<std::vector<TimeSpan>> SlowLog::Date() const
 
 Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 {
-	Commands commands = {slow_log.Date(), {}};
+	Commands commands = {slow_log.Date(), {}, {}, {}};
 	const std::set<OthersRequest> others(run.others.begin(), run.others.end()); // each reader notes them
 	commands.others.assign(others.begin(), others.end());
+	for (size_t i = 0; i < commands.ran_in.size(); i++) {
+		if (commands.ran_in[i].size() != 1)
+			continue;
+		const SlowEntry entry = SlowEntryOf(run.reports[i]);
+		SlowEntry &longest = commands.dated[commands.ran_in[i][0].since_ns];
+		if (IsDated(commands, i, entry.duration_ns) && entry.duration_ns >= longest.duration_ns)
+			longest = entry;
+	}
+	for (const ServerReport &r : run.reports)
+		if (r.kind == "many-arguments") {
+			const common::Json note = common::ParseJson(r.text);
+			commands.arguments.insert({{r.t_ns, common::Whole(note, "tid")}, ArgumentsOf(note)});
+		}
 	return commands;
 }
 
@@ -287,25 +311,6 @@ struct Candidate {
 	uint64_t bytes;
 };
 
-// "40,000 keys", "about 1,200 arguments" of a request that was read then, if it has a note: it had very many.
-std::string ArgumentsOf(const Scene &scene, uint64_t read_ns, uint32_t tid)
-{
-	for (const ServerReport &r : scene.run.reports) {
-		if (r.kind != "many-arguments" || r.t_ns != read_ns)
-			continue;
-		const common::Json note = common::ParseJson(r.text);
-		if (common::Whole(note, "tid") != tid)
-			continue;
-		const std::string command = common::Text(note, "command");
-		const bool keys = command == "GET" || command == "GETS" || command == "MGET" ||
-				  command == "DEL" || command == "UNLINK" || command == "EXISTS";
-		const uint64_t count = common::Whole(note, "arguments");
-		return (note.contains("estimated") ? About(count) : common::FormatCount(count)) +
-		       (keys ? " keys" : " arguments");
-	}
-	return "";
-}
-
 // Whether the thread read a request in the iteration. A loop that does not wait is cut where samples saw it:
 // what was read since the thread last waited counts.
 bool ReadIn(const Scene &scene, const ft_span &iteration, uint64_t read_ns)
@@ -325,6 +330,8 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 	const Run &run = scene.run;
 	const uint64_t from_ns = iteration.start_ns, to_ns = SpanEnd(iteration);
 	const uint32_t tid = OwnId(run, scene.thread.tid);
+	static const Commands none;
+	const Commands &commands = scene.commands ? *scene.commands : none;
 	std::vector<Candidate> all;
 	auto add = [&](const std::string &command, const std::string &sender, uint64_t read_ns,
 		       uint64_t end_ns, uint64_t bytes) {
@@ -332,17 +339,20 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 		    end_ns < std::max(read_ns, from_ns) + (to_ns - from_ns) / 2 ||
 		    (IsNamed(command) && Contradicts(activity, command)))
 			return;
-		all.push_back({command, sender, ArgumentsOf(scene, read_ns, tid), bytes});
+		const auto arguments = commands.arguments.find({read_ns, tid});
+		all.push_back(
+		    {command, sender, arguments == commands.arguments.end() ? "" : arguments->second, bytes});
 	};
-	for (const SlowRequest &r : scene.requests) {
+	for (const SlowRequest &r : scene.requests) { // by due_ns
+		if (r.due_ns > to_ns)
+			break;
 		if (!r.read_ns || !r.written_ns || !scene.timelines || r.hop >= scene.timelines->size() ||
 		    (*scene.timelines)[r.hop].thread != scene.timeline.thread)
 			continue;
 		add(CommandOf(run, r.op), SenderOf(run, r.connection), r.read_ns, r.written_ns,
 		    uint64_t{r.request_bytes} + r.answer_bytes);
 	}
-	static const Commands none;
-	const std::vector<OthersRequest> &others = (scene.commands ? *scene.commands : none).others;
+	const std::vector<OthersRequest> &others = commands.others;
 	const uint64_t early_ns = iteration.flags & FT_SPAN_SAMPLED ? kSampledNs : kSlackNs;
 	const bool one_thread = scene.timelines && scene.timelines->size() == 1;
 	for (auto o = std::ranges::lower_bound(others, from_ns - std::min(from_ns, early_ns), {},
@@ -374,14 +384,10 @@ Ran RanIn(const Scene &scene, const ft_span &iteration)
 {
 	const uint64_t from_ns = iteration.start_ns, to_ns = SpanEnd(iteration);
 	Ran ran;
-	for (size_t i = 0; scene.commands && i < scene.commands->ran_in.size(); i++) {
-		const std::vector<TimeSpan> &in = scene.commands->ran_in[i];
-		if (in.size() != 1 || in[0].since_ns != from_ns)
-			continue;
-		const SlowEntry entry = SlowEntryOf(scene.run.reports[i]);
-		if (IsDated(*scene.commands, i, entry.duration_ns) && entry.duration_ns >= ran.ns)
-			ran = {entry.command, entry.client, "", entry.duration_ns};
-	}
+	if (scene.commands)
+		if (const auto entry = scene.commands->dated.find(from_ns);
+		    entry != scene.commands->dated.end())
+			ran = {entry->second.command, entry->second.client, "", entry->second.duration_ns};
 	if (scene.activities)
 		ran.activity = MainActivity(scene.run, *scene.activities, scene.thread, from_ns, to_ns);
 	const std::vector<Candidate> requests =

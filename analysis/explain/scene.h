@@ -141,6 +141,10 @@ private:
 struct Commands {
 	std::vector<std::vector<TimeSpan>> ran_in; // SlowLog::Date(); empty: no iterations are known
 	std::vector<OthersRequest> others;	   // by `read_ns`
+	// The longest dated entry of the slow log by the begin of its iteration.
+	std::map<uint64_t, SlowEntry> dated;
+	// "40,000 keys" of requests with very many, by when which thread read them.
+	std::map<std::pair<uint64_t, uint64_t>, std::string> arguments;
 };
 Commands CommandsOf(const Run &run, const SlowLog &slow_log);
 
