@@ -319,9 +319,10 @@ std::string ResetsText(const TcpFacts &f)
 uint64_t OnlyCountedIn(const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t count = 0;
-	for (const ft_tcp_event &e : run.tcp_events)
-		if (e.what == FT_TCP_BEYOND_LIMIT && e.t_ns >= from_ns && e.t_ns <= to_ns + kTickNs)
-			count += e.count;
+	for (auto e = std::ranges::lower_bound(run.tcp_events, from_ns, {}, &ft_tcp_event::t_ns);
+	     e != run.tcp_events.end() && e->t_ns <= to_ns + kTickNs; ++e)
+		if (e->what == FT_TCP_BEYOND_LIMIT)
+			count += e->count;
 	return count;
 }
 
@@ -406,7 +407,8 @@ std::string TcpText(const TcpFacts &f, const Run &run)
 			text += (text.empty() ? "" : "; ") + part;
 	if (!text.empty() && f.only_counted)
 		text += "; " + common::Plural(f.only_counted, "more TCP event", "more TCP events") +
-			" of the server's connections at this time, of which only the number is known";
+			" on ports of the servers and their peers at this time " +
+			(f.only_counted == 1 ? "was" : "were") + " only counted";
 	return text;
 }
 
