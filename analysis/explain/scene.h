@@ -264,9 +264,8 @@ struct BusyGroup {
 // Longest first. TLS code that took long per accepted connection is named as handshakes.
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted);
 // Joins the sending of messages with the PUBLISH that made them, if the longest iteration wrote to many
-// clients and read from few. The group's `stack` is then to how many: "about 3,000". False: nothing was
-// joined.
-bool MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups);
+// clients and read from few. Returns to how many; 0: nothing was joined.
+uint64_t MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups);
 constexpr const char *kTls = "TLS (libssl, libcrypto)", *kTlsHandshakes = "TLS handshakes";
 // "one transaction (EXEC) of 150,000 commands", if most of an interval's samples were in one; else "".
 std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns);
@@ -307,6 +306,7 @@ private:
 		std::map<std::string, uint64_t> during; // time by the command in which it was; "": unknown
 		uint64_t own_sends_ns = 0;		// of soft interrupts in the server's own sends
 		std::set<std::string> senders;		// of the command: clients; "": unknown ones
+		uint64_t receivers = 0;			// of its messages in one iteration, at most
 	};
 	using Named = std::pair<const std::string, Actor>;
 	Actor &Note(const std::string &clause, uint64_t ns, uint64_t times);
