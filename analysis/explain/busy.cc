@@ -303,13 +303,6 @@ std::string SpeedText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	return text.empty() || !now.software ? text : text + " (software events in the place of counters)";
 }
 
-uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
-{
-	CauseTimes times = {};
-	AddTimes(scene.timeline, from_ns, to_ns, &times);
-	return times[Index(Cause::ServerBusy)];
-}
-
 OwnCode OwnCodeOf(const Scene &scene, const ft_span &iteration)
 {
 	return scene.activities ? OwnCodeIn(scene, iteration.start_ns, SpanEnd(iteration)) : OwnCode();
@@ -344,6 +337,13 @@ std::string OtherIterationText(const Scene &scene, const ft_span &longest, const
 
 } // namespace
 
+uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
+{
+	CauseTimes times = {};
+	AddTimes(scene.timeline, from_ns, to_ns, &times);
+	return times[Index(Cause::ServerBusy)];
+}
+
 std::string About(uint64_t n)
 {
 	uint64_t unit = 1;
@@ -377,7 +377,7 @@ bool IsOfOwnSends(const Scene &scene, Cause cause)
 	return all >= kFewSamples && static_cast<double>(sends) >= kMostSends * static_cast<double>(all);
 }
 
-bool MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups)
+uint64_t MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups)
 {
 	IterationCalls calls;
 	const ft_span *longest = LongestIteration(scene, &calls);
@@ -388,7 +388,7 @@ bool MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *g
 			if (group.names[0] == std::string("command/") + command)
 				publish = command;
 	if (publish.empty() || calls.writes < kManyCalls || calls.writes < kPushes * calls.reads)
-		return false;
+		return 0;
 	BusyGroup merged = {{"command/" + publish}, 0, 0, 0, 0, 0, ""};
 	std::vector<BusyGroup> others;
 	for (const BusyGroup &group : *groups) {
@@ -401,12 +401,11 @@ bool MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *g
 		merged.share += group.share;
 	}
 	if (merged.time_ns == 0)
-		return false;
-	merged.stack = AboutCalls(calls.writes);
+		return 0;
 	others.insert(
 	    std::ranges::find_if(others, [&](const BusyGroup &g) { return g.share < merged.share; }), merged);
 	*groups = std::move(others);
-	return true;
+	return calls.writes;
 }
 
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted)

@@ -22,7 +22,8 @@ namespace forktail::analysis
 namespace
 {
 
-constexpr uint64_t kSlackNs = 1'000'000; // the server and the recorder read different clocks
+constexpr uint64_t kSlackNs = 1'000'000;    // the server and the recorder read different clocks
+constexpr uint64_t kSampledNs = 25'000'000; // a begin is seen at most two sampling periods late
 // Iterations looked at for one entry of the slow log, those of the nearest length.
 constexpr size_t kMostIterations = 8;
 // With fewer samples an iteration's command is not known from them.
@@ -91,6 +92,17 @@ std::string SenderOf(const Run &run, uint32_t connection)
 bool IsNamed(const std::string &command)
 {
 	return command != "UNKNOWN" && command != "OTHER";
+}
+
+// "40,000 keys", "about 1,200 arguments", by a note of a request with very many.
+std::string ArgumentsOf(const common::Json &note)
+{
+	const std::string command = common::Text(note, "command");
+	const bool keys = command == "GET" || command == "GETS" || command == "MGET" || command == "DEL" ||
+			  command == "UNLINK" || command == "EXISTS";
+	const uint64_t count = common::Whole(note, "arguments");
+	return (note.contains("estimated") ? About(count) : common::FormatCount(count)) +
+	       (keys ? " keys" : " arguments");
 }
 
 // The name of a request's command, in upper case.
@@ -224,15 +236,22 @@ std::vector<std::vector<TimeSpan>> SlowLog::Date() const
 
 Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 {
-	Commands commands = {slow_log.Date(), {}};
-	std::set<OthersRequest> others; // each pass over the log notes them
-	for (const ServerReport &r : run.reports)
-		if (r.kind == "other-request") {
-			const common::Json j = common::ParseJson(r.text);
-			others.insert({r.t_ns, common::Whole(j, "end_ns"), common::Whole(j, "bytes"),
-				       Upper(common::Text(j, "command")), common::Text(j, "client")});
-		}
+	Commands commands = {slow_log.Date(), {}, {}, {}};
+	const std::set<OthersRequest> others(run.others.begin(), run.others.end()); // each reader notes them
 	commands.others.assign(others.begin(), others.end());
+	for (size_t i = 0; i < commands.ran_in.size(); i++) {
+		if (commands.ran_in[i].size() != 1)
+			continue;
+		const SlowEntry entry = SlowEntryOf(run.reports[i]);
+		SlowEntry &longest = commands.dated[commands.ran_in[i][0].since_ns];
+		if (IsDated(commands, i, entry.duration_ns) && entry.duration_ns >= longest.duration_ns)
+			longest = entry;
+	}
+	for (const ServerReport &r : run.reports)
+		if (r.kind == "many-arguments") {
+			const common::Json note = common::ParseJson(r.text);
+			commands.arguments.insert({{r.t_ns, common::Whole(note, "tid")}, ArgumentsOf(note)});
+		}
 	return commands;
 }
 
@@ -292,23 +311,17 @@ struct Candidate {
 	uint64_t bytes;
 };
 
-// "40,000 keys", "about 1,200 arguments" of a request that was read then, if it has a note: it had very many.
-std::string ArgumentsOf(const Scene &scene, uint64_t read_ns, uint32_t tid)
+// Whether the thread read a request in the iteration. A loop that does not wait is cut where samples saw it:
+// what was read since the thread last waited counts.
+bool ReadIn(const Scene &scene, const ft_span &iteration, uint64_t read_ns)
 {
-	for (const ServerReport &r : scene.run.reports) {
-		if (r.kind != "many-arguments" || r.t_ns != read_ns)
-			continue;
-		const common::Json note = common::ParseJson(r.text);
-		if (common::Whole(note, "tid") != tid)
-			continue;
-		const std::string command = common::Text(note, "command");
-		const bool keys = command == "GET" || command == "GETS" || command == "MGET" ||
-				  command == "DEL" || command == "UNLINK" || command == "EXISTS";
-		const uint64_t count = common::Whole(note, "arguments");
-		return (note.contains("estimated") ? About(count) : common::FormatCount(count)) +
-		       (keys ? " keys" : " arguments");
-	}
-	return "";
+	if (read_ns + kSlackNs >= iteration.start_ns)
+		return read_ns <= SpanEnd(iteration);
+	if (!(iteration.flags & FT_SPAN_SAMPLED) || read_ns + kSampledNs < iteration.start_ns)
+		return false;
+	CauseTimes since = {};
+	AddTimes(scene.timeline, read_ns, iteration.start_ns, &since);
+	return since[Index(Cause::Idle)] == 0;
 }
 
 // Requests that the scene's thread read in the iteration, and answered towards its end or later.
@@ -317,28 +330,36 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 	const Run &run = scene.run;
 	const uint64_t from_ns = iteration.start_ns, to_ns = SpanEnd(iteration);
 	const uint32_t tid = OwnId(run, scene.thread.tid);
+	static const Commands none;
+	const Commands &commands = scene.commands ? *scene.commands : none;
 	std::vector<Candidate> all;
 	auto add = [&](const std::string &command, const std::string &sender, uint64_t read_ns,
 		       uint64_t end_ns, uint64_t bytes) {
-		if (read_ns + kSlackNs < from_ns || read_ns > to_ns ||
-		    end_ns < read_ns + (to_ns - from_ns) / 2 ||
+		if (!ReadIn(scene, iteration, read_ns) ||
+		    end_ns < std::max(read_ns, from_ns) + (to_ns - from_ns) / 2 ||
 		    (IsNamed(command) && Contradicts(activity, command)))
 			return;
-		all.push_back({command, sender, ArgumentsOf(scene, read_ns, tid), bytes});
+		const auto arguments = commands.arguments.find({read_ns, tid});
+		all.push_back(
+		    {command, sender, arguments == commands.arguments.end() ? "" : arguments->second, bytes});
 	};
-	for (const SlowRequest &r : scene.requests) {
+	for (const SlowRequest &r : scene.requests) { // by due_ns
+		if (r.due_ns > to_ns)
+			break;
 		if (!r.read_ns || !r.written_ns || !scene.timelines || r.hop >= scene.timelines->size() ||
 		    (*scene.timelines)[r.hop].thread != scene.timeline.thread)
 			continue;
 		add(CommandOf(run, r.op), SenderOf(run, r.connection), r.read_ns, r.written_ns,
 		    uint64_t{r.request_bytes} + r.answer_bytes);
 	}
-	static const Commands none;
-	const std::vector<OthersRequest> &others = (scene.commands ? *scene.commands : none).others;
-	for (auto o = std::ranges::lower_bound(others, from_ns - std::min(from_ns, kSlackNs), {},
+	const std::vector<OthersRequest> &others = commands.others;
+	const uint64_t early_ns = iteration.flags & FT_SPAN_SAMPLED ? kSampledNs : kSlackNs;
+	const bool one_thread = scene.timelines && scene.timelines->size() == 1;
+	for (auto o = std::ranges::lower_bound(others, from_ns - std::min(from_ns, early_ns), {},
 					       &OthersRequest::read_ns);
 	     o != others.end() && o->read_ns <= to_ns; ++o)
-		add(o->command, o->client, o->read_ns, o->answered_ns, o->bytes);
+		if (o->reader ? o->reader == scene.thread.tid : one_thread)
+			add(Upper(o->command), o->client, o->read_ns, o->answered_ns, o->bytes);
 	return all;
 }
 
@@ -363,22 +384,17 @@ Ran RanIn(const Scene &scene, const ft_span &iteration)
 {
 	const uint64_t from_ns = iteration.start_ns, to_ns = SpanEnd(iteration);
 	Ran ran;
-	for (size_t i = 0; scene.commands && i < scene.commands->ran_in.size(); i++) {
-		const std::vector<TimeSpan> &in = scene.commands->ran_in[i];
-		if (in.size() != 1 || in[0].since_ns != from_ns)
-			continue;
-		const SlowEntry entry = SlowEntryOf(scene.run.reports[i]);
-		if (IsDated(*scene.commands, i, entry.duration_ns) && entry.duration_ns >= ran.ns)
-			ran = {entry.command, entry.client, "", entry.duration_ns};
-	}
+	if (scene.commands)
+		if (const auto entry = scene.commands->dated.find(from_ns);
+		    entry != scene.commands->dated.end())
+			ran = {entry->second.command, entry->second.client, "", entry->second.duration_ns};
 	if (scene.activities)
 		ran.activity = MainActivity(scene.run, *scene.activities, scene.thread, from_ns, to_ns);
 	const std::vector<Candidate> requests =
 	    RequestsIn(scene, iteration, ran.command.empty() ? ran.activity : "command/" + ran.command);
 	// Without a command that ran most of the time, only a very large request may be what took long.
-	const bool in_command = !ran.command.empty() || ran.activity.starts_with("command") ||
-				ran.activity == "script" ||
-				(ran.activity.starts_with("module/") && !ran.activity.ends_with(".so"));
+	const bool in_command =
+	    !ran.command.empty() || ran.activity.starts_with("command") || ran.activity == "script";
 	const Candidate *one = MainOf(requests);
 	if (one && (in_command || !one->arguments.empty())) {
 		if (ran.command.empty() && IsNamed(one->command))

@@ -60,7 +60,18 @@ Ran RanOf(const Scene &scene)
 		if (!longest || s.duration_ns > longest->duration_ns)
 			longest = &s;
 	});
-	return longest && longest->duration_ns * 2 >= all_ns ? RanIn(scene, *longest) : Ran();
+	if (!longest)
+		return {};
+	Ran ran = longest->duration_ns * 2 >= all_ns ? RanIn(scene, *longest) : Ran();
+	// Samples may cut one command's iteration into pieces: a very large request is of all of them.
+	if (longest->flags & FT_SPAN_SAMPLED && ran.arguments.empty()) {
+		ft_span whole = *longest;
+		whole.start_ns = scene.from_ns;
+		whole.duration_ns = scene.to_ns - scene.from_ns;
+		if (Ran in_whole = RanIn(scene, whole); !in_whole.arguments.empty())
+			ran = in_whole;
+	}
+	return ran;
 }
 
 // Whether an activity may be of this command. Code of a program without symbols may be of any.
@@ -68,11 +79,14 @@ bool MayBeIts(const std::string &activity, const Ran &ran)
 {
 	if (ran.command.empty())
 		return false;
-	if (!ran.arguments.empty() && (activity == "kernel/send" || activity == "kernel/receive"))
+	constexpr std::string_view of_large[] = {"kernel/send",	  "kernel/receive", "kernel/futex",
+						 "kernel/memory", "allocate",	    "system-call",
+						 "event-loop",	  "parse"};
+	if (!ran.arguments.empty() && std::ranges::find(of_large, activity) != std::end(of_large))
 		return true;
 	return activity.starts_with("command") || activity == "script"
 		   ? MayBe(activity, ran.command)
-		   : activity.starts_with("module/") && !activity.ends_with(".so");
+		   : activity.starts_with("module/") && activity.find(".so") == std::string::npos;
 }
 
 // " (GRAPH.QUERY)" after the name of a module's file, if the slow log has a command of a module that took
@@ -248,7 +262,9 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		return;
 	}
 	const Ran ran = RanOf(scene);
-	const bool messages = MergeMessages(scene, ran, &groups);
+	if (groups.empty() && !ran.arguments.empty() && !ran.command.empty())
+		Note(ran.Words(), BusyNs(scene, scene.from_ns, scene.to_ns), 0).senders.insert(ran.sender);
+	const uint64_t receivers = MergeMessages(scene, ran, &groups);
 	for (size_t i = 0; i < groups.size(); i++) {
 		BusyGroup &group = groups[i];
 		if (const std::string command =
@@ -257,12 +273,13 @@ void CulpritFinder::AddBusy(const Scene &scene)
 			group.names[0] = "command/" + command;
 		const bool its = i == 0 && MayBeIts(group.names[0], ran);
 		std::string clause = BusyActor(group.names) + ModuleCommand(scene, group);
-		if (messages && group.names[0].ends_with("PUBLISH"))
-			clause += " to " + group.stack + " clients";
-		else if (its && (!ran.arguments.empty() || !group.names[0].starts_with("command/") ||
-				 IsVague(group.names[0])))
+		const bool messages = receivers && group.names[0].ends_with("PUBLISH");
+		if (!messages && its &&
+		    (!ran.arguments.empty() || !group.names[0].starts_with("command/") ||
+		     IsVague(group.names[0])))
 			clause = ran.arguments.empty() ? BusyActor({"command/" + ran.command}) : ran.Words();
 		Actor &actor = Note(clause, group.time_ns, 0);
+		actor.receivers = std::max(actor.receivers, messages ? receivers : 0);
 		actor.advice = BusyAdvice(group.names);
 		actor.senders.insert(its ? ran.sender : "");
 	}
@@ -520,8 +537,12 @@ std::string CulpritFinder::BusyText() const
 		return static_cast<double>(parts[i]->second.ns) /
 		       static_cast<double>(std::max<uint64_t>(all_ns_, 1));
 	};
+	auto name = [&](size_t i) {
+		const auto &[clause, actor] = *parts[i];
+		return clause + (actor.receivers ? " to " + AboutCalls(actor.receivers) + " clients" : "");
+	};
 	const uint64_t ns = parts[0]->second.ns;
-	std::string subject = parts[0]->first;
+	std::string subject = name(0);
 	if (subject == kTlsHandshakes && accepted_)
 		subject += " of about " + common::FormatCount(accepted_) + " connections";
 	subject += SendersText(parts[0]->second);
@@ -531,7 +552,7 @@ std::string CulpritFinder::BusyText() const
 		return subject + " took " + common::FormatDuration(ns) + " of the " + all + " that " + ran;
 	std::string text = ran + " for " + all + " (";
 	for (size_t i = 0; i < parts.size() && i < 2; i++)
-		text += (i ? ", " + parts[i]->first : subject) + " " + common::FormatShare(share(i));
+		text += (i ? ", " + name(i) : subject) + " " + common::FormatShare(share(i));
 	return text + ")";
 }
 

@@ -25,7 +25,7 @@ std::string DescriptorText(uint64_t fd)
 }
 
 // The look at the pipe of a wait: one during the wait, whose states are those of that time, or else the
-// nearest.
+// nearest at the same pipe. A FIFO's name has no inode: its descriptor may be another file at another time.
 struct PipeLook {
 	const PipeEnds *pipe = nullptr;
 	bool meanwhile = false;
@@ -39,7 +39,8 @@ PipeLook LookAt(const Scene &scene, const ft_span &s, const std::string &name)
 	PipeLook look;
 	for (const PipeEnds &p : scene.run.pipes)
 		if (p.pid == scene.thread.tgid && p.fd == s.arg[0] &&
-		    (!name.starts_with("pipe:") || name == "pipe:[" + std::to_string(p.inode) + "]") &&
+		    (name.starts_with("pipe:") ? name == "pipe:[" + std::to_string(p.inode) + "]"
+					       : distance(p) == 0) &&
 		    (!look.pipe || distance(p) < distance(*look.pipe)))
 			look = {&p, distance(p) == 0};
 	return look;
@@ -159,8 +160,11 @@ std::string FileWaitText(const Scene &scene, const ft_span &s)
 	if (std::string disk = DiskText(scene, s.start_ns, SpanEnd(s)); !disk.empty())
 		return disk;
 	const ft_span *wait = WaitIn(scene.run, scene.thread, s);
+	const bool dropped = std::ranges::any_of(scene.run.drops, [&](const ft_drop &d) {
+		return d.detail == FT_DROP_BLOCK_IO && d.start_ns < SpanEnd(s) && d.end_ns > s.start_ns;
+	});
 	return (wait ? StackReasonText(DetailOf(scene.run, *wait)) : "") +
-	       (scene.run.ios.empty() ? "" : "; no block device was busy meanwhile");
+	       (scene.run.ios.empty() || dropped ? "" : "; no block device was busy meanwhile");
 }
 
 } // namespace forktail::analysis

@@ -265,15 +265,17 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 		return SpaceOfDevice(scene.run, d.first) != SpaceOfId(scene.run, scene.thread.tid);
 	});
 	auto busiest = std::max_element(devices.begin(), devices.end(), [](const auto &a, const auto &b) {
-		return a.second.bytes() < b.second.bytes();
+		return a.second.busy_ns < b.second.busy_ns;
 	});
-	if (busiest == devices.end() || busiest->second.bytes() == 0)
+	if (busiest == devices.end())
 		return "";
 	const Use &use = busiest->second;
 	const double busy = static_cast<double>(use.busy_ns) / static_cast<double>(to_ns - from_ns);
 	if (busy < kMinBusy)
 		return "";
 	std::string text = "; meanwhile block device " + DeviceName(scene.run, busiest->first) + " ";
+	if (!use.bytes())
+		text += "was busy with flushes or discards";
 	if (use.written)
 		text += "wrote " + common::FormatBytes(use.written);
 	if (use.read)
@@ -282,8 +284,9 @@ std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns)
 	for (const auto &[name, bytes] : use.by)
 		issuers.push_back({bytes, name});
 	std::sort(issuers.rbegin(), issuers.rend());
-	text += ", most for " + issuers[0].second;
-	if (issuers.size() > 1 && issuers[1].first * 10 >= issuers[0].first)
+	if (use.bytes())
+		text += ", most for " + issuers[0].second;
+	if (use.bytes() && issuers.size() > 1 && issuers[1].first * 10 >= issuers[0].first)
 		text += ", then " + issuers[1].second;
 
 	char in_flight[32];

@@ -137,18 +137,14 @@ private:
 	bool looked_ = false;
 };
 
-// A request of another client than the load generator, which the server had for long.
-struct OthersRequest {
-	uint64_t read_ns = 0, answered_ns = 0, bytes = 0; // of the request and its answer
-	std::string command, client;			  // "KEYS", "127.0.0.1:5123"; "": unknown
-
-	auto operator<=>(const OthersRequest &) const = default;
-};
-
 // What reports say of commands.
 struct Commands {
 	std::vector<std::vector<TimeSpan>> ran_in; // SlowLog::Date(); empty: no iterations are known
 	std::vector<OthersRequest> others;	   // by `read_ns`
+	// The longest dated entry of the slow log by the begin of its iteration.
+	std::map<uint64_t, SlowEntry> dated;
+	// "40,000 keys" of requests with very many, by when which thread read them.
+	std::map<std::pair<uint64_t, uint64_t>, std::string> arguments;
 };
 Commands CommandsOf(const Run &run, const SlowLog &slow_log);
 
@@ -246,6 +242,8 @@ IterationCalls CallsOf(const ft_span &iteration);
 // 3,990 connections". `names`: the activities; without any "".
 std::string ActivityWords(const std::vector<std::string> &names, const IterationCalls &calls);
 
+// The time in which the thread ran the server's own code.
+uint64_t BusyNs(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 std::string BusySentence(const Scene &scene);
 // "about 5,000" for 5,001: approximate numbers have two digits.
 std::string About(uint64_t n);
@@ -266,9 +264,8 @@ struct BusyGroup {
 // Longest first. TLS code that took long per accepted connection is named as handshakes.
 std::vector<BusyGroup> BusyGroupsOf(const OwnCode &own, uint64_t accepted);
 // Joins the sending of messages with the PUBLISH that made them, if the longest iteration wrote to many
-// clients and read from few. The group's `stack` is then to how many: "about 3,000". False: nothing was
-// joined.
-bool MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups);
+// clients and read from few. Returns to how many; 0: nothing was joined.
+uint64_t MergeMessages(const Scene &scene, const Ran &ran, std::vector<BusyGroup> *groups);
 constexpr const char *kTls = "TLS (libssl, libcrypto)", *kTlsHandshakes = "TLS handshakes";
 // "one transaction (EXEC) of 150,000 commands", if most of an interval's samples were in one; else "".
 std::string TransactionText(const Scene &scene, const OwnCode &own, uint64_t from_ns, uint64_t to_ns);
@@ -309,6 +306,7 @@ private:
 		std::map<std::string, uint64_t> during; // time by the command in which it was; "": unknown
 		uint64_t own_sends_ns = 0;		// of soft interrupts in the server's own sends
 		std::set<std::string> senders;		// of the command: clients; "": unknown ones
+		uint64_t receivers = 0;			// of its messages in one iteration, at most
 	};
 	using Named = std::pair<const std::string, Actor>;
 	Actor &Note(const std::string &clause, uint64_t ns, uint64_t times);
@@ -462,8 +460,8 @@ std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, 
 
 // "; meanwhile block device vda wrote 84.0 MB, most for kworker/u4:1 (55); the device was busy 97 % of the
 // time, with 3.4 requests in flight on average; files were written by dd (4377), 80.1 MB in 2.31 s", of the
-// device that moved most in [from_ns, to_ns); "" if it was idle, or no device moved data: then the wait was
-// for something else. Writers include the 5 s before the interval, because pages are written back late.
+// device that was busy longest in [from_ns, to_ns), with data or without; "" if all were idle: then the wait
+// was for something else. Writers include the 5 s before the interval, because pages are written back late.
 std::string DiskText(const Scene &scene, uint64_t from_ns, uint64_t to_ns);
 
 // Describes the files of blocked calls.

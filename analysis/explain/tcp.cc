@@ -193,8 +193,10 @@ void AddEvents(const History &h, Waiting *w, Counter *counter, TcpFacts *facts)
 	facts->retransmission_ns += w->Take(lost_ns);
 }
 
-// A look has the time since the look before in which a window was full, not when in it.
-void AddFullWindows(const History &h, Waiting *w, TcpFacts *facts)
+// A look has the time since the look before in which a window was full, not when in it: what is longer than
+// the rest of that time was in the request's. `left`: of looks, what no request of the episode took.
+void AddFullWindows(const History &h, Waiting *w, std::map<const ft_tcp_state *, uint64_t> *left,
+		    TcpFacts *facts)
 {
 	const SlowRequest &r = w->request;
 	const auto [first, last] = Within(h.states, r.due_ns, r.end_ns() + kLongestPauseNs);
@@ -204,7 +206,11 @@ void AddFullWindows(const History &h, Waiting *w, TcpFacts *facts)
 		if (!limited_ns || s->before_ns > r.end_ns())
 			continue;
 		const uint64_t both_ns = std::min(s->t_ns, r.end_ns()) - std::max(s->before_ns, r.due_ns);
-		const uint64_t ns = w->Take(std::min(limited_ns, both_ns));
+		const uint64_t outside_ns = s->t_ns - s->before_ns - both_ns;
+		uint64_t &left_ns = left->insert({s, limited_ns}).first->second;
+		const uint64_t ns =
+		    w->Take(std::min(left_ns, limited_ns > outside_ns ? limited_ns - outside_ns : 0));
+		left_ns -= ns;
 		(s->ends.local_port == w->server_port ? facts->client_window_ns : facts->server_window_ns) +=
 		    ns;
 	}
@@ -224,7 +230,7 @@ void AddNagle(const History &h, Waiting *w, Counter *counter, TcpFacts *facts)
 			}
 		return seen;
 	};
-	const bool seen = count(r.due_ns, r.end_ns(), true) > 0;
+	const size_t seen = count(r.due_ns, r.end_ns(), true);
 	const bool usual =
 	    w->left_ns >= kLeastDelayedAckNs && w->left_ns <= kMostDelayedAckNs &&
 	    count(r.due_ns - std::min(r.due_ns, kUsualNs), r.end_ns() + kUsualNs, false) >= kUsualSightings;
@@ -232,7 +238,7 @@ void AddNagle(const History &h, Waiting *w, Counter *counter, TcpFacts *facts)
 		return;
 	if (!seen)
 		count(r.due_ns - std::min(r.due_ns, kUsualNs), r.end_ns() + kUsualNs, true);
-	facts->nagle_ns += w->Take(w->left_ns);
+	facts->nagle_ns += w->Take(std::max<size_t>(seen, 1) * kMostDelayedAckNs);
 }
 
 // "python3 (4711)": the only target that listens on the port; "" without one.
@@ -313,9 +319,10 @@ std::string ResetsText(const TcpFacts &f)
 uint64_t OnlyCountedIn(const Run &run, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t count = 0;
-	for (const ft_tcp_event &e : run.tcp_events)
-		if (e.what == FT_TCP_BEYOND_LIMIT && e.t_ns >= from_ns && e.t_ns <= to_ns + kTickNs)
-			count += e.count;
+	for (auto e = std::ranges::lower_bound(run.tcp_events, from_ns, {}, &ft_tcp_event::t_ns);
+	     e != run.tcp_events.end() && e->t_ns <= to_ns + kTickNs; ++e)
+		if (e->what == FT_TCP_BEYOND_LIMIT)
+			count += e->count;
 	return count;
 }
 
@@ -324,6 +331,7 @@ TcpFacts FactsOf(const Run &run, const Blame &blame, const Histories &histories,
 {
 	TcpFacts facts;
 	Counter own(&facts);
+	std::map<const ft_tcp_state *, uint64_t> left;
 	uint64_t from_ns = UINT64_MAX, to_ns = 0;
 	for (size_t i = first; i < end; i++) {
 		const SlowRequest &r = blame.slow[i];
@@ -339,7 +347,7 @@ TcpFacts FactsOf(const Run &run, const Blame &blame, const Histories &histories,
 		    c.local_port && w.server_port ? histories.Of(c.local_port, w.server_port) : nullptr;
 		if (!h)
 			continue;
-		AddFullWindows(*h, &w, &facts); // counted by the kernel, so first
+		AddFullWindows(*h, &w, &left, &facts); // counted by the kernel, so first
 		AddEvents(*h, &w, &own, &facts);
 		AddNagle(*h, &w, &own, &facts);
 	}
@@ -399,7 +407,8 @@ std::string TcpText(const TcpFacts &f, const Run &run)
 			text += (text.empty() ? "" : "; ") + part;
 	if (!text.empty() && f.only_counted)
 		text += "; " + common::Plural(f.only_counted, "more TCP event", "more TCP events") +
-			" of the server's connections at this time, of which only the number is known";
+			" on ports of the servers and their peers at this time " +
+			(f.only_counted == 1 ? "was" : "were") + " only counted";
 	return text;
 }
 

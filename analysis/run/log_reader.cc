@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "analysis/sender.h"
-#include "common/json.h"
 
 namespace forktail::analysis
 {
@@ -375,22 +374,30 @@ void WaitingJoin::Reach(uint64_t t_ns)
 namespace
 {
 
-// Notes a request of another client than the load generator: it may be what the load generator's requests
-// waited for. Each pass over the log notes it again.
+// The thread that read a connection then; 0: unknown.
+uint32_t ReaderOf(const Connection &connection, uint64_t read_ns)
+{
+	uint32_t tid = 0;
+	for (const Connection::Reader &r : connection.readers)
+		if (!tid || r.since_ns <= read_ns)
+			tid = r.tid;
+	return tid;
+}
+
+// Notes a request of another client than the load generator, if the server had it for long.
 void NoteOther(const Run &kernel, size_t i, Run *run)
 {
 	constexpr uint64_t least_ns = 1'000'000;
-	constexpr size_t most = 500'000; // reports
+	constexpr size_t most = 100'000;
 	const Requests &q = kernel.requests;
 	const uint64_t read_ns = q.read_ns.empty() ? 0 : q.read_ns[i];
-	if (!read_ns || q.end_ns[i] < read_ns + least_ns || run->reports.size() >= most)
+	if (!read_ns || q.end_ns[i] < read_ns + least_ns || run->others.size() >= most)
 		return;
 	const uint64_t bytes = q.request_bytes.empty() ? 0 : uint64_t{q.request_bytes[i]} + q.answer_bytes[i];
-	const common::Json note = {{"command", kernel.ops[q.op[i]]},
-				   {"client", NameOfSender(kernel, kernel.connections[q.connection[i]])},
-				   {"end_ns", q.end_ns[i]},
-				   {"bytes", bytes}};
-	run->reports.push_back({read_ns, "other-request", 0, note.dump()});
+	const Connection &connection = kernel.connections[q.connection[i]];
+	run->others.push_back({read_ns, q.end_ns[i], bytes,
+			       q.op[i] < kernel.ops.size() ? kernel.ops[q.op[i]] : "other",
+			       NameOfSender(kernel, connection), ReaderOf(connection, read_ns)});
 }
 
 } // namespace
@@ -423,7 +430,8 @@ void KernelJoin::TakeWindow()
 			if (s.opened_ns <= q.sent_ns[i] + bound_ns_)
 				same = &s;
 		if (!same) {
-			NoteOther(*kernel_, i, run_);
+			if (q.first + i - q.lead >= noted_) // not in a pass before
+				NoteOther(*kernel_, i, run_);
 			continue;
 		}
 		Line &line = lines_[same->connection];
@@ -436,6 +444,7 @@ void KernelJoin::TakeWindow()
 				     static_cast<uint8_t>(q.Behind(i))});
 		waiting_++;
 	}
+	noted_ = std::max(noted_, q.first + q.size() - q.lead);
 }
 
 // A load generator's log that has only slow requests leaves many of the kernel's without a match.

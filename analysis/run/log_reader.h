@@ -205,6 +205,7 @@ private:
 	Run *kernel_, *run_;
 	const SocketPairs &sockets_;
 	std::vector<Line> lines_;     // by Run::connections
+	uint64_t noted_ = 0;	      // requests of the kernel log that were in a pass so far
 	std::vector<uint8_t> behind_; // in the kernel log -> 1 + index into Run::behind
 };
 

@@ -396,6 +396,16 @@ struct ServerReport {
 	std::string text;	       // the whole object as JSON
 };
 
+// A request of another client than the load generator, which the server had for long: the load generator's
+// requests may have waited for it.
+struct OthersRequest {
+	uint64_t read_ns = 0, answered_ns = 0, bytes = 0; // of the request and its answer
+	std::string command, client;			  // "KEYS", "127.0.0.1:5123"; "": unknown
+	uint32_t reader = 0;				  // the thread that read it; 0: unknown
+
+	auto operator<=>(const OthersRequest &) const = default;
+};
+
 // The CPU quota (CFS bandwidth) of a cgroup on the path of a target's, from an instant on.
 struct Quota {
 	uint64_t t_ns = 0;
@@ -511,6 +521,7 @@ struct Run {
 	std::vector<ft_drop> drops;
 	std::vector<ft_clock> clocks;	   // readings of all recordings
 	std::vector<ServerReport> reports; // by time
+	std::vector<OthersRequest> others; // of a kernel log that is joined; its readers fill it
 	std::vector<Quota> quotas;	   // by time
 	std::vector<ProcessEnd> ended;	   // likewise
 	std::vector<FrozenGroup> frozen;   // likewise

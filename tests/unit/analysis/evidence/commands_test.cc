@@ -169,7 +169,6 @@ TEST_CASE("commands: the client of a slow command is in the first line")
 	b.run.request_clients = {{"10.0.0.7", "10.0.0.7", 0, ""}, {"10.0.0.8", "10.0.0.8", 0, ""}};
 	b.Thread(kServer, 0, 100 * ms, FT_THREAD_MAIN, "redis-server");
 	b.Tally(FT_OWN_CODE, 0, 100 * ms, 100 * ms);
-	b.Frame(FT_ITERATION, 0, 100 * ms);
 	auto request = [&](uint32_t connection, uint8_t op, uint32_t bytes) {
 		b.Request(0, 0, 100 * ms, connection, op);
 		b.run.connections[connection].client = connection + 1;
@@ -181,6 +180,7 @@ TEST_CASE("commands: the client of a slow command is in the first line")
 	};
 	SECTION("of a function's commands, the one that was read")
 	{
+		b.Frame(FT_ITERATION, 0, 100 * ms);
 		b.CpuSamples(0, 100, b.Stack(InCommand({"sinterCommand"})));
 		request(0, 1, 20);
 		request(1, 3, 20);
@@ -189,6 +189,7 @@ TEST_CASE("commands: the client of a slow command is in the first line")
 	}
 	SECTION("of two that may be meant, neither")
 	{
+		b.Frame(FT_ITERATION, 0, 100 * ms);
 		b.CpuSamples(0, 100, b.Stack(InCommand({"sinterCommand"})));
 		request(0, 2, 20);
 		request(1, 3, 20);
@@ -197,24 +198,41 @@ TEST_CASE("commands: the client of a slow command is in the first line")
 	}
 	SECTION("a large one among small ones, of a program without symbols")
 	{
+		const auto sampled = [&](uint64_t from, uint64_t to) {
+			ft_span &s = b.Frame(FT_ITERATION, from, to);
+			s.flags = FT_SPAN_SAMPLED;
+			return &s;
+		};
+		std::string in;
+		SECTION("in one iteration")
+		{
+			in = " in 1 event-loop iteration";
+			b.Frame(FT_ITERATION, 0, 100 * ms);
+		}
+		SECTION("in one that samples cut after its many reads")
+		{
+			sampled(0, 3 * ms)->arg[1] = 30;
+			sampled(3 * ms, 100 * ms);
+		}
 		b.CpuSamples(0, 100, b.StackIn(""));
 		request(0, 1, 400'000);
 		request(1, 1, 20);
 		b.run.reports.push_back({kBase + 1 * ms, "many-arguments", 0,
 					 R"({"tid":100,"command":"GET","arguments":40000})"});
-		CHECK(
-		    ClauseOf(&b, Cause::ServerBusy) ==
-		    "One GET of 40,000 keys from 10.0.0.7:5000 took 100 ms of CPU in 1 event-loop iteration");
+		CHECK(ClauseOf(&b, Cause::ServerBusy) ==
+		      "One GET of 40,000 keys from 10.0.0.7:5000 took 100 ms of CPU" + in);
 	}
 	SECTION("one that is not in the load generator's log")
 	{
+		b.Frame(FT_ITERATION, 0, 100 * ms);
 		b.CpuSamples(0, 100, b.Stack(InCommand({"sinterCommand"})));
 		b.Request(0, 0, 100 * ms);
-		const std::string note =
-		    R"({"command":"SMEMBERS","client":"10.0.0.9:7","bytes":30,"end_ns":)" +
-		    std::to_string(kBase + 100 * ms) + "}";
-		for (int pass = 0; pass < 2; pass++)
-			b.run.reports.push_back({kBase + 1 * ms, "other-request", 0, note});
+		for (int reader = 0; reader < 2; reader++)
+			b.run.others.push_back(
+			    {kBase + 1 * ms, kBase + 100 * ms, 30, "SMEMBERS", "10.0.0.9:7", kServer});
+		// Another thread read this one.
+		b.run.others.push_back(
+		    {kBase + 1 * ms, kBase + 100 * ms, 5'000, "SMEMBERS", "10.0.0.9:8", kServer + 1});
 		CHECK(ClauseOf(&b, Cause::ServerBusy) ==
 		      "SMEMBERS from 10.0.0.9:7 took 100 ms of CPU in 1 event-loop iteration");
 	}

@@ -153,7 +153,7 @@ TEST_CASE("evidence of a wait for the disk has the disk's load and the writing p
 	b.run.ios.push_back(io);
 	io = {kBase + 5 * ms, 20 * ms, 0, 1'000'000, 254u << 20, kServer, 1, 0, 0, "redis-server"};
 	b.run.ios.push_back(io);
-	io = {kBase + 10 * ms, 30 * ms, 0, 500'000, 253u << 20, 77, 1, 0, 0, "elsewhere"};
+	io = {kBase + 10 * ms, 10 * ms, 0, 500'000, 253u << 20, 77, 1, 0, 0, "elsewhere"};
 	b.run.ios.push_back(io);
 	b.run.writes.push_back({kBase - 970 * ms, kBase - 900 * ms, 60'000'000, 254u << 20, 4377, "dd"});
 	b.run.writes.push_back({kBase - 900 * ms, kBase - 800 * ms, 20'000'000, 254u << 20, 4377, "dd"});
@@ -180,14 +180,35 @@ TEST_CASE("evidence of a wait while the disk was idle has the kernel's reason, n
 	sync.detail = 1;
 	b.run.details.push_back(
 	    {"nodes.conf", {"jbd2_log_wait_commit+0x1", "ext4_fsync_journal+0x2", "do_fsync+0x3"}});
-	b.run.ios.push_back({kBase + 10 * ms, 1 * ms, 0, 3'000'000, 254u << 20, 55, 1, 0, 0, "kworker/u4:1"});
-	b.Finish();
-	holds(
-	    EvidenceOf(&b),
-	    "fdatasync() of nodes.conf on the serving thread took 30.0 ms; it waited for a commit of the "
-	    "file "
-	    "system's journal (kernel stack: jbd2_log_wait_commit < ext4_fsync_journal < do_fsync); no block "
-	    "device was busy meanwhile\n");
+	ft_io io = {kBase + 10 * ms, 1 * ms, 0, 3'000'000, 254u << 20, 55, 1, 0, 0, "kworker/u4:1"};
+	const std::string sync_took = "fdatasync() of nodes.conf on the serving thread took 30.0 ms; ",
+			  reason = "it waited for a commit of the file system's journal (kernel stack: "
+				   "jbd2_log_wait_commit < ext4_fsync_journal < do_fsync)";
+	SECTION("idle")
+	{
+		b.run.ios.push_back(io);
+		b.Finish();
+		holds(EvidenceOf(&b), sync_took + reason + "; no block device was busy meanwhile\n");
+	}
+	SECTION("unless records of its requests are missing")
+	{
+		b.run.ios.push_back(io);
+		b.run.drops.push_back({kBase, kBase + 50 * ms, 1, FT_DROP_RING, FT_DROP_BLOCK_IO});
+		b.Finish();
+		holds(EvidenceOf(&b), sync_took + reason + "\n");
+	}
+	SECTION("a flush moves no data")
+	{
+		io.duration_ns = 15 * ms;
+		io.bytes = 0;
+		io.write = 3;
+		b.run.ios.push_back(io);
+		b.run.devices[254u << 20] = "vda";
+		b.Finish();
+		holds(EvidenceOf(&b), sync_took +
+					  "meanwhile block device vda was busy with flushes or discards; the "
+					  "device was busy 50.0 % of the time");
+	}
 }
 
 TEST_CASE("evidence of a lock names its holder and what the holder did during the wait")
