@@ -63,7 +63,7 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	app->add_flag("--json", asked->json, "Print JSON (docs/reference/explain.md)");
 	app->add_flag(
 	    "--features", asked->features,
-	    "Print the main figures as JSON of at most 20 kB, the same bytes each time, for agents and "
+	    "Print the main figures as JSON of at most 20 kB, identical for the same recording, for agents and "
 	    "databases (docs/reference/explain.md)");
 	AddJsonSchema(app, ft_explain_schema, &asked->features, ft_features_schema);
 	app->add_option("--json-to", asked->json_to, "Also write the JSON to FILE")->type_name("FILE");

@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from harness import explain, needs_root
+from harness import explain, forktail, needs_root
 
 pytestmark = [pytest.mark.alone, needs_root]
 
-MEMBERS = 200_000
+MEMBERS, KEYS = 200_000, 40_000
 
 
 def test_a_command_of_a_shared_function_is_named_with_its_client_and_dated(serve, record, start_load):
@@ -44,3 +44,22 @@ def test_a_command_of_a_shared_function_is_named_with_its_client_and_dated(serve
     assert f" from {name}, in the event-loop iteration that began at " in sentences[0]
     touched = [s for e in explained["episodes"] for s in e["evidence"] if "new memory, " in s]
     assert all(s.endswith(", during LCS") for s in touched), touched
+
+
+def test_a_large_request_among_small_ones_is_named_with_its_client(serve, record):
+    memcached = serve("memcached", "-t", "1", tcp=True)
+    recorder = record("--pid", memcached.pid, "--requests=1/1")
+    with socket.create_connection(("127.0.0.1", memcached.port)) as client:
+        name = "{}:{}".format(*client.getsockname())
+        for _ in range(20):
+            client.sendall(b"get small\r\n")
+            assert client.recv(100) == b"END\r\n"
+        client.sendall(b"get" + b"".join(b" key%06d" % i for i in range(KEYS)) + b"\r\n")
+        assert client.recv(100) == b"END\r\n"
+        client.sendall(b"get small\r\n")
+        assert client.recv(100) == b"END\r\n"
+        time.sleep(0.3)
+    recorder.stop()
+    answer = forktail("explain", recorder.path, "--slow", "1ms").out
+    first = " ".join(answer.split("\n\n")[0].split())
+    assert "One GET of about 40,000 keys from " + name in first, answer
