@@ -487,7 +487,7 @@ std::string CulpritFinder::UnheldText(uint64_t held_ns) const
 	if (matters(idle_ns_))
 		text += "; for " + common::FormatDuration(idle_ns_) +
 			" it was idle, until the kernel let the thread run on it";
-	if (matters(short_ns_))
+	if (min_span_ns_ && matters(short_ns_))
 		text += "; " + common::FormatDuration(short_ns_) + " are waits of less than " +
 			common::FormatDuration(min_span_ns_) +
 			", whose CPU holders are recorded with --min-span 1us";

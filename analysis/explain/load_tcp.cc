@@ -22,25 +22,22 @@ std::string LoadTcpSentence(const Run &run, const std::set<uint32_t> &connection
 		if (!connections.contains(t.connection))
 			continue;
 		looked.insert(t.connection);
-		window_us += t.receiver_limited_us;
-		buffer_us += t.sender_limited_us;
-		if (!t.retransmitted)
+		if (!t.retransmitted && !t.receiver_limited_us && !t.sender_limited_us)
 			continue;
 		segments += t.retransmitted;
-		retransmitted.insert(t.connection);
+		window_us += t.receiver_limited_us;
+		buffer_us += t.sender_limited_us;
+		if (t.retransmitted)
+			retransmitted.insert(t.connection);
 		since_ns = std::min(since_ns, t.before_ns);
 		until_ns = std::max(until_ns, t.t_ns);
 	}
 	if (looked.empty())
 		return "";
 	std::string text;
-	if (segments) {
+	if (segments)
 		text = "retransmitted " + common::Plural(segments, "segment", "segments") + " on " +
 		       common::Plural(retransmitted.size(), "connection", "connections");
-		// The look before was not at the begin of these requests.
-		if (until_ns - since_ns > 2 * worst_ns)
-			text += " within " + common::FormatDuration(until_ns - since_ns);
-	}
 	if (window_us)
 		text += (text.empty() ? "" : "; they ") + std::string("waited ") +
 			common::FormatDuration(window_us * 1000) + " for the server's receive window";
@@ -50,7 +47,10 @@ std::string LoadTcpSentence(const Run &run, const std::set<uint32_t> &connection
 	if (text.empty()) {
 		if (looked.size() < connections.size())
 			return "";
-		text = "retransmitted nothing: no request of these was lost on its way";
+		text = "retransmitted nothing: none of these requests was lost on its way";
+	} else if (until_ns - since_ns >
+		   2 * worst_ns) { // the look before was not at the begin of these requests
+		text += " within " + common::FormatDuration(until_ns - since_ns);
 	}
 	return "the load generator's sockets " + text;
 }

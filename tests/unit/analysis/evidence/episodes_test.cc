@@ -498,7 +498,7 @@ TEST_CASE("evidence of the network has what TCP did with the load generator's co
 	SECTION("nothing was sent again")
 	{
 		holds(evidence(),
-		      "the load generator's sockets retransmitted nothing: no request of these was lost "
+		      "the load generator's sockets retransmitted nothing: none of these requests was lost "
 		      "on its way");
 	}
 	SECTION("segments were sent again")
@@ -512,8 +512,8 @@ TEST_CASE("evidence of the network has what TCP did with the load generator's co
 		tcp.retransmitted = 2;
 		tcp.receiver_limited_us = 80'000;
 		holds(evidence(),
-		      "2 segments on 1 connection within 2.00 s; they waited 80.0 ms for the server's "
-		      "receive window\n");
+		      "2 segments on 1 connection; they waited 80.0 ms for the server's receive window "
+		      "within 2.00 s\n");
 	}
 	SECTION("at another time")
 	{
