@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The parts of a report page that are readable without a script: the answer, the figures, the run, the
 // causes, and the worst episodes. CI servers, mail and file viewers show pages without running their scripts.
-// With a script, src/ adds colours for the dark and what a click does. The page's policy forbids style
-// attributes, so marks and bars are SVG.
+// With a script, src/ adds the colours of the dark theme and what a click does. The page's policy forbids
+// style attributes, so marks and bars are SVG.
 #include <string>
 #include <vector>
 
