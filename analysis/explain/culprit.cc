@@ -493,8 +493,8 @@ std::string CulpritFinder::UnheldText(uint64_t held_ns) const
 			", whose CPU holders are recorded with --min-span 1us";
 	const uint64_t known_ns = held_ns + idle_ns_ + short_ns_;
 	if (const uint64_t rest_ns = all_ns_ - std::min(all_ns_, known_ns); rest_ns && matters(rest_ns))
-		text += "; who had it for " + common::FormatDuration(rest_ns) +
-			" was not recorded (perf sched record shows it)";
+		text += "; for " + common::FormatDuration(rest_ns) +
+			" the CPU holder was not recorded (perf sched record shows it)";
 	return text;
 }
 

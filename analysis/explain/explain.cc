@@ -403,12 +403,11 @@ void NoteIdleCpu(Work *w)
 	if (soon.count < fewest || after_pause.count * 2 < all ||
 	    static_cast<double>(pause_ns) < slower * static_cast<double>(soon_ns))
 		return;
-	e->notes.push_back("p50 includes the wake-up of an idle CPU with cold caches: " +
-			   common::FormatCount(after_pause.count) + " requests after a pause of " +
-			   common::FormatDuration(long_ns) + " or more took " +
-			   common::FormatDuration(pause_ns) + " in the median, " +
-			   common::FormatCount(soon.count) + " within " + common::FormatDuration(short_ns) +
-			   " of the answer before took " + common::FormatDuration(soon_ns));
+	e->notes.push_back("requests after a pause of " + common::FormatDuration(long_ns) + " or more took " +
+			   common::FormatDuration(pause_ns) + " in the median, requests within " +
+			   common::FormatDuration(short_ns) + " of the answer before took " +
+			   common::FormatDuration(soon_ns) +
+			   ": idle CPUs of the server or the client wake up late");
 }
 
 // The recorder sees less of an event loop over io_uring than of one over epoll.

@@ -74,7 +74,7 @@ std::string PipeEndsText(const PipeLook &look, bool writes)
 	const std::vector<PipeEnd> &ends = look.pipe->ends;
 	const std::string end = writes ? "reader" : "writer";
 	if (ends.empty())
-		return " whose " + end + " is no process that the recorder sees";
+		return " whose " + end + " the recorder cannot see";
 	if (look.meanwhile && std::ranges::all_of(ends, IsStopped))
 		return " whose " + end + (ends.size() > 1 ? "s " : " ") + EndsText(ends) +
 		       (ends.size() > 1 ? " were" : " was") + " stopped";

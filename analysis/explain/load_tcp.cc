@@ -48,8 +48,8 @@ std::string LoadTcpSentence(const Run &run, const std::set<uint32_t> &connection
 		if (looked.size() < connections.size())
 			return "";
 		text = "retransmitted nothing: none of these requests was lost on its way";
-	} else if (until_ns - since_ns >
-		   2 * worst_ns) { // the look before was not at the begin of these requests
+	} else if (until_ns - since_ns > 2 * worst_ns) {
+		// The look before was not at the begin of these requests.
 		text += " within " + common::FormatDuration(until_ns - since_ns);
 	}
 	return "the load generator's sockets " + text;

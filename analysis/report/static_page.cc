@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The parts of a report page that are readable without a script: the answer, the figures, the run, the
 // causes, and the worst episodes. CI servers, mail and file viewers show pages without running their scripts.
-// With a script, src/ adds colours for the dark and what a click does. The page's policy forbids style
-// attributes, so marks and bars are SVG.
-#include <algorithm>
+// With a script, src/ adds the colours of the dark theme and what a click does. The page's policy forbids
+// style attributes, so marks and bars are SVG.
 #include <string>
 #include <vector>
 
@@ -235,20 +234,15 @@ std::string CausesHtml(const Explanation &e)
 
 std::string EpisodesHtml(const Explanation &e)
 {
-	std::vector<const Episode *> worst; // as src/data.js numbers them
-	for (const Episode &episode : e.episodes)
-		worst.push_back(&episode);
-	std::stable_sort(worst.begin(), worst.end(),
-			 [](const Episode *a, const Episode *b) { return a->time_ns > b->time_ns; });
-	worst.resize(std::min(worst.size(), kEpisodesShown));
 	std::string out;
-	for (const Episode *episode : worst) {
-		out += "<li><b>" + common::FormatOffset(episode->start_ns, e.zero_ns) + "</b> " +
-		       Time(episode->end_ns - episode->start_ns) + "<br>" +
-		       (e.blame.from_iterations ? common::Plural(episode->requests, "iteration", "iterations")
-						: common::Plural(episode->requests, "request", "requests")) +
-		       ", slowest " + Time(episode->worst_ns) + "<ul>\n";
-		for (const std::string &sentence : episode->evidence)
+	for (uint32_t i : WorstEpisodes(e.episodes, kEpisodesShown)) { // as src/data.js numbers them
+		const Episode &episode = e.episodes[i];
+		out += "<li><b>" + common::FormatOffset(episode.start_ns, e.zero_ns) + "</b> " +
+		       Time(episode.end_ns - episode.start_ns) + "<br>" +
+		       (e.blame.from_iterations ? common::Plural(episode.requests, "iteration", "iterations")
+						: common::Plural(episode.requests, "request", "requests")) +
+		       ", slowest " + Time(episode.worst_ns) + "<ul>\n";
+		for (const std::string &sentence : episode.evidence)
 			out += "<li>" + Escaped(sentence) + "</li>\n";
 		out += "</ul></li>\n";
 	}

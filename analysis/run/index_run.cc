@@ -322,8 +322,8 @@ void WarnOfRecorder(Run *run)
 	if (const uint64_t stalls = run->cost.main_loop_stalls)
 		run->warnings.push_back(
 		    common::Plural(stalls, "round", "rounds") +
-		    " of the recorder's main loop took over a second: it waited for a CPU "
-		    "or for memory");
+		    " of the recorder's main loop took over a second: records of that time may be missing "
+		    "or late");
 }
 
 void FindExtent(Run *run)

@@ -699,9 +699,8 @@ std::string CostText(const Explanation &e)
 			" runs of " + common::FormatDuration(c.bpf_ns / runs) + " on average";
 	else if (c.windows)
 		text += "ran " + common::Plural(runs, "time", "times") +
-			"; the time of a run is not known: the kernel timed them in " +
-			common::Plural(*c.windows, "window", "windows") +
-			" only (a recording of 2 s has enough)";
+			"; the recording is too short to measure their time (" +
+			common::Plural(*c.windows, "window", "windows") + "). Record for 2 s or more";
 	else
 		text += "took an unknown time (the recording is too short)";
 	text += "; the recorder took " + common::FormatDuration(c.recorder_cpu_ns) + " of CPU";

@@ -158,9 +158,6 @@ std::string FeaturesJson(const Explanation &e)
 	for (const Missing &m : e.run.missing)
 		missing.push_back(m.what + ": " + m.why);
 	warnings.insert(warnings.end(), e.notes.begin(), e.notes.end());
-	uint64_t drops = 0;
-	for (const ft_drop &d : e.run.drops)
-		drops += d.count;
 	const Out out = {{"format", 1},
 			 {"forktail", FORKTAIL_VERSION},
 			 {"answer", Cut(answer.text, kAnswerBytes)},
@@ -175,7 +172,7 @@ std::string FeaturesJson(const Explanation &e)
 			 {"episodes", EpisodesOf(e)},
 			 {"recordings", RecordingsOf(e.run)},
 			 {"servers", ServersOf(e.run)},
-			 {"drops", drops},
+			 {"drops", DropCount(e.run)},
 			 {"process_ends", e.run.ended.size()},
 			 {"overloaded", e.overload.has_value()},
 			 {"missing", Shortened(missing)},

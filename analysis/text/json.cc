@@ -488,11 +488,8 @@ void WriteAccount(const Explanation &e, JsonWriter *out)
 
 void WriteDrops(const Explanation &e, JsonWriter *out)
 {
-	uint64_t count = 0;
-	for (const ft_drop &d : e.run.drops)
-		count += d.count;
 	out->BeginObject("drops");
-	out->Add("count", count);
+	out->Add("count", DropCount(e.run));
 	out->BeginList("intervals");
 	for (const ft_drop &d : e.run.drops)
 		out->Add("", {{"start_ns", d.start_ns},

@@ -322,12 +322,15 @@ void History::TakeHealth(const live::Batch &, const live::Follower &follower)
 	if (!cost.known || cost.t_ns == cost_before_.t_ns)
 		return;
 	// Another recorder starts its counters at 0.
+	const bool bpf_known = cost.bpf_known && cost_before_.bpf_known;
 	if (cost_before_.known && cost.t_ns > cost_before_.t_ns && cost.cpu_ns >= cost_before_.cpu_ns &&
-	    cost.bpf_ns >= cost_before_.bpf_ns) {
+	    (!bpf_known || cost.bpf_ns >= cost_before_.bpf_ns)) {
 		const double ns = static_cast<double>(cost.t_ns - cost_before_.t_ns);
 		health.cost_known = true;
 		health.cpu = static_cast<double>(cost.cpu_ns - cost_before_.cpu_ns) / ns;
-		health.bpf = static_cast<double>(cost.bpf_ns - cost_before_.bpf_ns) / ns;
+		health.bpf.reset();
+		if (bpf_known)
+			health.bpf = static_cast<double>(cost.bpf_ns - cost_before_.bpf_ns) / ns;
 	}
 	health.rss_bytes = cost.rss_bytes;
 	cost_before_ = cost;

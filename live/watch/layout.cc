@@ -681,8 +681,9 @@ std::string StatusText(const Health &h)
 					common::FormatDuration(h.quiet_ns / kSecondNs * kSecondNs)
 				  : "no recorder yet";
 	if (h.cost_known)
-		text += " CPU " + common::FormatPercent(h.cpu) + " + " + common::FormatPercent(h.bpf) +
-			" in kernel, " + common::FormatBytes(h.rss_bytes);
+		text += " CPU " + common::FormatPercent(h.cpu) + " + " +
+			(h.bpf ? common::FormatPercent(*h.bpf) : "-") + " in kernel, " +
+			common::FormatBytes(h.rss_bytes);
 	text += analysis::Format(" | %s dropped", common::FormatCount(h.dropped).c_str());
 	if (h.damaged)
 		text +=

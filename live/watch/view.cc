@@ -253,7 +253,7 @@ std::string OnceJson(const std::vector<Frame> &frames)
 		j["dropped_in_second"] = f.second.dropped;
 		j["recorder"] = {{"recording", h.recording},
 				 {"cpu", h.cost_known ? common::Json(h.cpu) : common::Json()},
-				 {"bpf", h.cost_known ? common::Json(h.bpf) : common::Json()},
+				 {"bpf", h.bpf ? common::Json(*h.bpf) : common::Json()},
 				 {"rss_bytes", h.rss_bytes},
 				 {"dropped", h.dropped},
 				 {"damaged", h.damaged}};

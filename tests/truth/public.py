@@ -139,7 +139,7 @@ ROWS = (
            "100 requests per second instead of 10,000",
            "each request finds an idle CPU",
            (r"\bidle\b", r"\bwake-?ups?\b", r"\basleep\b"),
-           "its wake-up and cold caches", (r"\bcold\b", r"CPU was idle", r"wake-?ups?\b", r"low rate", r"\bfrequency"),
+           "its wake-up and cold caches", (r"\bcold\b", r"CPU was idle", r"wake-?ups?\b", r"wakes? up\b", r"low rate", r"\bfrequency"),
            (NETWORK, COMMANDS, DISK, FORK)),
     Report("copy-on-write-thp", "redis/redis", 7381,
            "with huge pages a copy-on-write fault after a fork takes 0.25 ms",

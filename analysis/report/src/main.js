@@ -43,7 +43,7 @@ function addNotes(run, host) {
 
 const help = [
   [['drag'], 'zoom in on the dragged range'],
-  [['ctrl+wheel', '+', '−'], 'zoom; after a click into a chart the wheel alone does, too'],
+  [['ctrl+wheel', '+', '−'], 'zoom; after a click in a chart, the wheel alone zooms'],
   [['shift+drag', 'shift+wheel', '←', '→'], 'move'],
   [['double click', '0', 'Home'], 'show the whole run'],
   [['Backspace'], 'go back to the range before the last jump'],

@@ -43,6 +43,7 @@ def test_a_command_of_a_shared_function_is_named_with_its_client_and_dated(serve
     assert len(sentences) == 1  # of no other episode
     assert f" from {name}, in the event-loop iteration that began at " in sentences[0]
     touched = [s for e in explained["episodes"] for s in e["evidence"] if "new memory, " in s]
+    assert touched
     assert all(s.endswith(", during LCS") for s in touched), touched
 
 

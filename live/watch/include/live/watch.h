@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -133,7 +134,8 @@ struct Health {
 	bool recording = false; // data arrived within the last seconds
 	uint64_t quiet_ns = 0;	// time without data
 	bool cost_known = false;
-	double cpu = 0, bpf = 0; // share of one CPU since the previous reading
+	double cpu = 0;		   // share of one CPU since the previous reading
+	std::optional<double> bpf; // likewise; none: the recorder does not know it
 	uint64_t rss_bytes = 0;
 	uint64_t dropped = 0, damaged = 0;
 	uint64_t span_ns = 0, bytes = 0; // on disk

@@ -146,8 +146,8 @@ TEST_CASE("culprit: the threads that held the CPU")
 		s.cpu = 1;
 		CHECK(
 		    CulpritOf(&b) ==
-		    "redis-server (100) waited 80.0 ms for a CPU that stress-ng (4321) held for 30.0 ms; who "
-		    "had it for 50.0 ms was not recorded (perf sched record shows it)");
+		    "redis-server (100) waited 80.0 ms for a CPU that stress-ng (4321) held for 30.0 ms; for "
+		    "50.0 ms the CPU holder was not recorded (perf sched record shows it)");
 	}
 	SECTION("short waits have no holders")
 	{
@@ -311,8 +311,7 @@ TEST_CASE("culprit: a write that blocked on a pipe, and its reader")
 	SECTION("none that the recorder sees")
 	{
 		look(30 * ms, {});
-		CHECK(CulpritOf(&b) ==
-		      begin + "a pipe whose reader is no process that the recorder sees" + end);
+		CHECK(CulpritOf(&b) == begin + "a pipe whose reader the recorder cannot see" + end);
 	}
 	SECTION("a terminal")
 	{

@@ -128,8 +128,8 @@ TEST_CASE("the text begins with the answer and stays within 100 columns")
 	e.run.cost.bpf_known = false;
 	e.run.cost.windows = 4;
 	holds(flat(ExplainText(e, {})),
-	      "BPF programs ran 100,000 times; the time of a run is not known: the kernel "
-	      "timed them in 4 windows only (a recording of 2 s has enough); the recorder");
+	      "BPF programs ran 100,000 times; the recording is too short to measure their time "
+	      "(4 windows). Record for 2 s or more; the recorder");
 	holds(text, "Warning: load.forktail: 12.0 kB in 1 place could not be read.\n");
 	holds(text, "Not recorded: page faults: perf events are forbidden here.\n");
 	CHECK(text.find('\033') == std::string::npos);

@@ -76,6 +76,7 @@ Frame SampleFrame()
 	f.health.recording = true;
 	f.health.cost_known = true;
 	f.health.cpu = 0.004;
+	f.health.bpf = 0;
 	f.health.rss_bytes = 20'000'000;
 	f.health.span_ns = 600 * kSecondNs;
 	f.health.bytes = 84'000'000;
