@@ -61,10 +61,10 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 			"Print one custom line: '{p99.9_ms} {cause} {fork.total_ms}'")
 	    ->type_name("LINE");
 	app->add_flag("--json", asked->json, "Print JSON (docs/reference/explain.md)");
-	app->add_flag(
-	    "--features", asked->features,
-	    "Print the main figures as JSON of at most 20 kB, identical for the same recording, for agents and "
-	    "databases (docs/reference/explain.md)");
+	app->add_flag("--features", asked->features,
+		      "Print the main figures as JSON of at most 20 kB, identical for the same recording, "
+		      "for agents and "
+		      "databases (docs/reference/explain.md)");
 	AddJsonSchema(app, ft_explain_schema, &asked->features, ft_features_schema);
 	app->add_option("--json-to", asked->json_to, "Also write the JSON to FILE")->type_name("FILE");
 	app->add_flag("--requests", asked->requests, "Add every slow request and its parts to the JSON");

@@ -10,8 +10,8 @@
 
 #include "analysis/run.h"
 #include "analysis/text.h"
-#include "common/text.h"
 #include "common/json.h"
+#include "common/text.h"
 
 namespace forktail::analysis::gate
 {

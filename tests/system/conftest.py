@@ -33,7 +33,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a file run one after the other, so that its servers and recordings are made once."""
