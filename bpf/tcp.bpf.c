@@ -131,6 +131,14 @@ int COUNTED_PROG(tcp_reset_sent, const struct sock *sk)
 	return 0;
 }
 
+/* Higher numbers are of other subsystems. The verifier needs a limit that the compiler cannot leave out. */
+static __always_inline bool is_no_loss(u32 reason)
+{
+	u64 at = reason;
+	asm volatile("%0 &= 255" : "+r"(at));
+	return reason < FT_TCP_REASONS && no_loss[at];
+}
+
 /* The kernel's packet headers. */
 enum { IPV4_HEADER = 20, IPV6_HEADER = 40, IP_TCP = 6 };
 
@@ -139,8 +147,7 @@ int COUNTED_PROG(packet_dropped, struct sk_buff *skb, void *location, u32 reason
 {
 	u8 header[IPV6_HEADER];
 	u16 tcp[2];
-	/* Higher numbers are of other subsystems. */
-	if (reason < FT_TCP_REASONS && no_loss[reason & (FT_TCP_REASONS - 1)])
+	if (is_no_loss(reason))
 		return 0;
 	const unsigned char *at = BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, network_header);
 	const u16 protocol = BPF_CORE_READ(skb, protocol);

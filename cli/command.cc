@@ -207,8 +207,7 @@ void AddMemory(CLI::App *app, analysis::ExplainOptions *options)
 		    constexpr uint64_t least = 16'000'000, most = uint64_t{1} << 44;
 		    if (!parse_bytes(text.c_str(), &options->memory_bytes) || options->memory_bytes < least ||
 			options->memory_bytes > most)
-			    throw CLI::ValidationError(
-				"--memory",
+			    throw CLI::ValidationError( // CLI11 adds the option's name
 				"expected a size from 16M to 16T such as 256M, got \"" + text + "\"");
 	    });
 }

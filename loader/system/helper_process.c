@@ -206,8 +206,9 @@ void helpers_end(void)
 {
 	if (starter.socket >= 0)
 		close(starter.socket);
-	if (starter.pid)
-		waitpid(starter.pid, NULL, 0); /* it reads no files, so it ends at once */
+	/* It ends at once, or does not come back from a call: then it is left behind, with nothing of ours. */
+	for (int ms = 0; starter.pid && ms < END_MS && waitpid(starter.pid, NULL, WNOHANG) == 0; ms++)
+		usleep(1000);
 	if (starter.notes)
 		munmap(starter.notes, starter.count * sizeof *starter.notes);
 	starter.socket = -1;

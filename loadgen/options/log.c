@@ -258,10 +258,7 @@ struct ft_load_tcp *log_tcp_room(struct log_lane *lane, uint64_t now_ns)
 		return NULL;
 	if (!lane->open || lane->open->tcp_count == LOG_TCP)
 		log_lane_next(lane, now_ns);
-	if (lane->open)
-		return &lane->open->tcp[lane->open->tcp_count];
-	lane->drops++;
-	return NULL;
+	return lane->open ? &lane->open->tcp[lane->open->tcp_count] : NULL;
 }
 
 void log_tcp(struct log_lane *lane)

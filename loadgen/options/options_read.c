@@ -81,7 +81,9 @@ static int read_password(struct options *o)
 #define SEE_LOG "use -o FILE, which logs each request with its connection"
 #define SEED "omit it. The seed is random without --seed, and connections share no sequence of keys"
 #define STATSD "use --statsd HOST:PORT,PREFIX"
-#define TEXT "omit it. Values are random text unless --compressible is given"
+#define TEXT                                                                                                 \
+	"omit it for memtier_benchmark's random data: values are random text unless --compressible is "      \
+	"given. For wrk2's rate use --rate N"
 #define TLS_CIPHERS "--tls uses the ciphers of the system's OpenSSL configuration"
 
 const struct foreign_option foreign_options[] = {

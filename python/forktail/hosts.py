@@ -603,7 +603,7 @@ class Session:
         well = mpi.process.returncode == 0 or (mpi.over_s and self.go_s)
         # That mpirun stopped the others when one died may be known before which one it was.
         unexplained = all(text.endswith(": stopped by a signal") for text in self.troubles)
-        if not self.cannot and not well and unexplained:
+        if not well and unexplained:
             self.trouble(self._name_dead_rank(mpi))
         return None
 

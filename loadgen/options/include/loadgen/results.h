@@ -296,7 +296,8 @@ void log_lane_close(struct log_lane *lane, uint64_t now_ns);
 /* A connection has another socket, or was closed: rare compared to requests, and does not block either. */
 void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t now_ns);
 
-/* Where to put what TCP did with a connection. NULL: there is no log, or no room: counted as a drop. */
+/* Where to put what TCP did with a connection. NULL: there is no log, or its disk is slow: then requests are
+ * dropped, too, and counted. */
 struct ft_load_tcp *log_tcp_room(struct log_lane *lane, uint64_t now_ns);
 /* Logs what was put there. */
 void log_tcp(struct log_lane *lane);
