@@ -428,8 +428,13 @@ std::string MainCommandIn(const Scene &scene, Cause cause)
 		if (!ns)
 			return;
 		const Ran ran = RanIn(scene, iteration);
-		const bool vague = ran.command.empty() && ran.activity.starts_with("command/");
-		by_command[vague ? ran.activity.substr(ran.activity.find('/') + 1) : ran.command] += ns;
+		std::string name = ran.command;
+		if (name.empty() && ran.activity.starts_with("command/"))
+			name = ran.activity.substr(ran.activity.find('/') + 1);
+		else if (!ran.arguments.empty())
+			name = "one " + name + " of " + ran.arguments +
+			       (ran.sender.empty() ? "" : " from " + ran.sender);
+		by_command[name] += ns;
 	});
 	const auto most =
 	    std::ranges::max_element(by_command, {}, [](const auto &named) { return named.second; });

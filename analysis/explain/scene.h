@@ -177,8 +177,8 @@ struct Ran {
 	std::string Words() const; // "One GET of 40,000 keys", "KEYS", ""
 };
 Ran RanIn(const Scene &scene, const ft_span &iteration);
-// The command in which most of the scene's time of this cause was: "LCS", "SINTER or SMEMBERS"; "" if it is
-// not known.
+// The command in which most of the scene's time of this cause was: "LCS", "SINTER or SMEMBERS", "one
+// GET of 40,000 keys from 127.0.0.1:5123"; "" if it is not known.
 std::string MainCommandIn(const Scene &scene, Cause cause);
 
 // "redis-server (9163)"; "memcached's mc-worker (6615)" if the process has another name than the thread.

@@ -63,4 +63,5 @@ def test_a_large_request_among_small_ones_is_named_with_its_client(serve, record
     recorder.stop()
     answer = forktail("explain", recorder.path, "--slow", "1ms").out
     first = " ".join(answer.split("\n\n")[0].split())
-    assert "One GET of about 40,000 keys from " + name in first, answer
+    # Its own code, or the memory that it took, was longest.
+    assert "one get of about 40,000 keys from " + name in first.lower(), answer
