@@ -64,7 +64,10 @@ def test_several_hosts_requests_are_one_log_and_a_stall_is_found_in_each_hosts_r
     # In many windows of the log, too.
     bit_by_bit = explain(tmp_path, "--memory", "16M")
     check_percentiles(bit_by_bit, first, second)
-    assert bit_by_bit["causes"] == whole["causes"]
+    # Shares of a queue are rounded to ns once per window.
+    for one, other in zip(bit_by_bit["causes"], whole["causes"], strict=True):
+        assert (one["cause"], one["requests"]) == (other["cause"], other["requests"])
+        assert one["time_ns"] == pytest.approx(other["time_ns"], rel=1e-6, abs=1000)
 
     assert whole["causes"][0]["cause"] == "sleep"
     assert len(whole["loads"]) == 2

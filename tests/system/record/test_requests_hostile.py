@@ -58,10 +58,11 @@ def test_a_helper_that_stands_still_loses_requests_but_confuses_none(serve, reco
     recorder = record("--pid", redis.pid, "--requests=1/1")
     (helper,) = helpers(recorder, "forktail-reqs")
     pipeline = [] if tcp else ["-P", 16]
-    load = start_load(*redis.load_words(), "-c", 20, "-t", "get", "--duration", "3s", "--rate", 100_000, *pipeline)
+    load = start_load(*redis.load_words(), "-c", 20, "-t", "get", "-n", 400_000, "--rate", 100_000, *pipeline)
     time.sleep(0.5)
     os.kill(helper, signal.SIGSTOP)
-    time.sleep(2)
+    before = calls(redis, "get")
+    assert eventually(lambda: calls(redis, "get") - before > 200_000, 60)  # more than the helper's ring has room for
     os.kill(helper, signal.SIGCONT)
     continued_ns = time.monotonic_ns()
     load.done()
