@@ -75,7 +75,7 @@ ROWS = (
            "a proxy without TCP_NODELAY that writes each answer in two pieces",
            "the second piece of an answer waits for a delayed ACK (Nagle's algorithm)",
            (r"\bnagle", r"delayed[ -]ACK", r"TCP_NODELAY", r"unacknowledged"),
-           "the proxy's connections", (r"proxy", r"\brelay"),
+           "the proxy's connections", (r"proxy", r"\brelay", r"replies of python3"),
            (NETWORK, CLIENT, DISK, FORK, COMMANDS, CPU)),
     Report("overload", "brianfrankcooper/YCSB", 1672,
            "with a target rate, latency from the intended time grows beyond 100 s",
