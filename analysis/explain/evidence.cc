@@ -65,13 +65,14 @@ bool IsEvidentNetwork(const EpisodeCause &cause)
 	return cause.cause == Cause::Network && cause.share >= kMinEvidenceShare;
 }
 
-// The connections of slow requests, by episode.
-std::vector<std::set<uint32_t>> SlowConnections(const Blame &blame, size_t episodes)
+// The connections of slow requests with the end of the last one, by episode.
+std::vector<std::map<uint32_t, uint64_t>> SlowConnections(const Blame &blame, size_t episodes)
 {
-	std::vector<std::set<uint32_t>> connections(episodes);
+	std::vector<std::map<uint32_t, uint64_t>> connections(episodes);
 	for (const SlowRequest &r : blame.slow)
 		if (episodes)
-			connections[r.episode].insert(r.connection);
+			connections[r.episode][r.connection] =
+			    std::max(connections[r.episode][r.connection], r.end_ns());
 	return connections;
 }
 
@@ -117,7 +118,7 @@ std::set<Cause> FindEvidenceWith(const Commands &commands, const Run &run,
 	for (const SlowRequest &r : blame.slow)
 		if (!worst[r.episode] || r.latency_ns > worst[r.episode]->latency_ns)
 			worst[r.episode] = &r;
-	const std::vector<std::set<uint32_t>> connections =
+	const std::vector<std::map<uint32_t, uint64_t>> connections =
 	    SlowConnections(blame, run.load_tcp.empty() ? 0 : episodes->size());
 	Landmarks landmarks;
 	FindLandmarks(run, &landmarks);

@@ -161,7 +161,8 @@ std::string FileWaitText(const Scene &scene, const ft_span &s)
 		return disk;
 	const ft_span *wait = WaitIn(scene.run, scene.thread, s);
 	const bool dropped = std::ranges::any_of(scene.run.drops, [&](const ft_drop &d) {
-		return d.detail == FT_DROP_BLOCK_IO && d.start_ns < SpanEnd(s) && d.end_ns > s.start_ns;
+		return d.source == FT_DROP_RING && d.detail == FT_DROP_BLOCK_IO && d.start_ns < SpanEnd(s) &&
+		       d.end_ns > s.start_ns;
 	});
 	return (wait ? StackReasonText(DetailOf(scene.run, *wait)) : "") +
 	       (scene.run.ios.empty() || dropped ? "" : "; no block device was busy meanwhile");

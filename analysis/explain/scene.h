@@ -364,10 +364,11 @@ struct HolderByName {
 };
 
 // What TCP did with the load generator's sockets of these connections in [start, end], by the looks of the
-// load generator: "the load generator's sockets retransmitted 2 segments on 1 connection". "" if it did not
-// look, or not at all of them and nothing happened.
-std::string LoadTcpSentence(const Run &run, const std::set<uint32_t> &connections, uint64_t start_ns,
-			    uint64_t end_ns, uint64_t worst_ns);
+// load generator: "the load generator's sockets retransmitted 2 segments on 1 connection". `connections`:
+// with the end of their last slow request. "" if it did not look, or nothing happened and it did not look at
+// each of them after that.
+std::string LoadTcpSentence(const Run &run, const std::map<uint32_t, uint64_t> &connections,
+			    uint64_t start_ns, uint64_t end_ns, uint64_t worst_ns);
 
 // Longest first; empty if the recorder did not see which thread ran.
 std::vector<HolderByName> CpuHoldersOf(const Scene &scene);

@@ -88,7 +88,7 @@ static void note_socket(struct connection *c)
 /* Looks at what TCP did, and logs it, or if `only_what_happened` only what delays requests. */
 static void look_at_tcp(struct connection *c, uint64_t now_ns, bool only_what_happened)
 {
-	struct ft_load_tcp *found = log_tcp_room(&c->thread->lane, now_ns);
+	struct ft_load_tcp *found = log_tcp_room(&c->thread->lane);
 
 	if (!found || !c->life.local_port || c->fd < 0 || !tcp_look(c->fd, &c->life.tcp, found))
 		return;

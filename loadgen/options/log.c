@@ -252,13 +252,11 @@ void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t n
 		lane->drops++;
 }
 
-struct ft_load_tcp *log_tcp_room(struct log_lane *lane, uint64_t now_ns)
+struct ft_load_tcp *log_tcp_room(struct log_lane *lane)
 {
-	if (!lane->log)
-		return NULL;
-	if (!lane->open || lane->open->tcp_count == LOG_TCP)
-		log_lane_next(lane, now_ns);
-	return lane->open ? &lane->open->tcp[lane->open->tcp_count] : NULL;
+	struct log_block *b = lane->log ? lane->open : NULL;
+
+	return b && b->tcp_count < LOG_TCP ? &b->tcp[b->tcp_count] : NULL;
 }
 
 void log_tcp(struct log_lane *lane)

@@ -81,9 +81,7 @@ static int read_password(struct options *o)
 #define SEE_LOG "use -o FILE, which logs each request with its connection"
 #define SEED "omit it. The seed is random without --seed, and connections share no sequence of keys"
 #define STATSD "use --statsd HOST:PORT,PREFIX"
-#define TEXT                                                                                                 \
-	"omit it for memtier_benchmark's random data: values are random text unless --compressible is "      \
-	"given. For wrk2's rate use --rate N"
+#define TEXT "omit it. Values are random text unless --compressible is given"
 #define TLS_CIPHERS "--tls uses the ciphers of the system's OpenSSL configuration"
 
 const struct foreign_option foreign_options[] = {
@@ -117,7 +115,9 @@ const struct foreign_option foreign_options[] = {
     {"read-server", "--read-from finds the replicas itself"},
     /* requests */
     {"data-offset", "use --command 'SETRANGE __key__ OFFSET __data__'"},
-    {"R", TEXT},
+    {"R",
+     "use --rate N for wrk2's rate, and omit memtier_benchmark's random data. Values are random text unless "
+     "--compressible is given"},
     {"random-data", TEXT},
     {"data-size-pattern", "sizes are drawn at random from -d LOW-HIGH"},
     {"data-import", DATA_SET},

@@ -296,9 +296,9 @@ void log_lane_close(struct log_lane *lane, uint64_t now_ns);
 /* A connection has another socket, or was closed: rare compared to requests, and does not block either. */
 void log_socket(struct log_lane *lane, const struct ft_connection *c, uint64_t now_ns);
 
-/* Where to put what TCP did with a connection. NULL: there is no log, or its disk is slow: then requests are
- * dropped, too, and counted. */
-struct ft_load_tcp *log_tcp_room(struct log_lane *lane, uint64_t now_ns);
+/* Where to put what TCP did with a connection. NULL: no room, because at most LOG_TCP are logged with a block
+ * of requests, or in a second. */
+struct ft_load_tcp *log_tcp_room(struct log_lane *lane);
 /* Logs what was put there. */
 void log_tcp(struct log_lane *lane);
 

@@ -501,6 +501,11 @@ TEST_CASE("evidence of the network has what TCP did with the load generator's co
 		      "the load generator's sockets retransmitted nothing: none of these requests was lost "
 		      "on its way");
 	}
+	SECTION("the look after the request is missing")
+	{
+		tcp.t_ns = kBase + 98 * ms;
+		CHECK(evidence().find("load generator's sockets") == std::string::npos);
+	}
 	SECTION("segments were sent again")
 	{
 		tcp.retransmitted = 2;
