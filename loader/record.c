@@ -490,6 +490,7 @@ static int finish(struct recorder *r, const char *reason)
 	requests_stop(r->requests, r->writer);
 	programs_stop(r->programs);
 	samples_settle(r->drain.samples);
+	tcp_tick(r->tcp, r->writer, false, end_ns);
 	report_drops(r);
 	report_misses(r);
 	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);

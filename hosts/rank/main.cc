@@ -138,6 +138,7 @@ int Cannot(const std::string &host, const std::string &why)
 {
 	Message message = NewMessage("cannot", host);
 	message["why"] = why;
+	message["stopped"] = common::Stops() > 0; // the reason is elsewhere
 	Send(message);
 	return 3;
 }

@@ -206,8 +206,7 @@ void helpers_end(void)
 {
 	if (starter.socket >= 0)
 		close(starter.socket);
-	/* It ends at once, or does not come back from a call: then it is left behind, with nothing of ours.
-	 */
+	/* It ends at once. If it does not return from a call, it is left behind. */
 	for (int ms = 0; starter.pid && ms < END_MS && waitpid(starter.pid, NULL, WNOHANG) == 0; ms++)
 		usleep(1000);
 	if (starter.notes)

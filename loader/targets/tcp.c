@@ -406,15 +406,14 @@ static struct counted *count_of(struct tcp *t, uint64_t cookie, uint64_t netns)
 	HASH_FIND(hh, t->counted, &key, sizeof key, c);
 	if (c)
 		return c;
-	if (HASH_COUNT(t->counted) == CONNECTIONS_MAX || !(c = calloc(1, sizeof *c))) {
-		t->complete = false;
-		return NULL;
+	if (HASH_COUNT(t->counted) < CONNECTIONS_MAX && (c = calloc(1, sizeof *c))) {
+		c->key = key;
+		HASH_ADD(hh, t->counted, key, sizeof c->key, c);
+		if (hash_added(c))
+			return c;
+		free(c);
 	}
-	c->key = key;
-	HASH_ADD(hh, t->counted, key, sizeof c->key, c);
-	if (hash_added(c))
-		return c;
-	free(c);
+	t->complete = false;
 	return NULL;
 }
 

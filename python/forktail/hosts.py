@@ -455,6 +455,7 @@ class Session:
         self.hosts: dict[str, HostState] = {}
         self.loads: dict[str, LoadSecond] = {}  # by "host/name"
         self.troubles: list[str] = []  # sentences for run.json
+        self.stopped: set[str] = set()  # those of ranks that were only told to stop
         self.cannot = self.ending = False
         self.go_s = 0.0  # when all hosts were ready
         self._open = False  # the terminal shows a progress line
@@ -485,7 +486,10 @@ class Session:
             return False
         if what == "cannot":
             self.cannot = True
-            self.trouble((f"{host}: " if host else "") + text_of(message, "why"))
+            sentence = (f"{host}: " if host else "") + text_of(message, "why")
+            if message.get("stopped"):
+                self.stopped.add(sentence)
+            self.trouble(sentence)
             return False
         if host not in [one.name for one in self.plan.hosts]:
             return False
@@ -602,8 +606,7 @@ class Session:
         # Before the load starts, ranks that report their end were stopped.
         well = mpi.process.returncode == 0 or (mpi.over_s and self.go_s)
         # That mpirun stopped the others when one died may be known before which one it was.
-        unexplained = all(text.endswith(": stopped by a signal") for text in self.troubles)
-        if not well and unexplained:
+        if not well and set(self.troubles) <= self.stopped:
             self.trouble(self._name_dead_rank(mpi))
         return None
 

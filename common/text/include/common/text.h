@@ -207,7 +207,7 @@ void limit_sentence(const struct limit *limit, enum limit_reading reading, doubl
 
 /* What people type and where they read: short numbers, misspelled names, the terminal. */
 
-/* As parse_count (text.h), for numbers that users write short: also "10k", "1.5M", "1e6" (k, M, G, T: 10^3 to
+/* As parse_count, for numbers that users write short: also "10k", "1.5M", "1e6" (k, M, G, T: 10^3 to
  * 10^12), if the result is a whole number. */
 bool parse_amount(const char *text, uint64_t low, uint64_t high, uint64_t *out);
 /* As parse_positive, also "10k". */
