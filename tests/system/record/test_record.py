@@ -201,7 +201,7 @@ def test_a_child_that_lives_for_milliseconds_is_identified(redis, record):
     child = ft.THREAD_MAIN | ft.THREAD_CHILD
     assert sum(t.flags & child == child for t in r.threads.values()) == 5
     # On a machine so busy that the recorder does not get to run, some are not.
-    assert sum(t.role == b"snapshot child" for t in r.threads.values()) >= 1
+    assert sum(t.role == b"snapshot child" for t in r.threads.values()) >= 3
 
 
 def test_a_higher_min_span_writes_fewer_spans_and_the_same_account(redis, record):

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from forktail.programs import program
-from harness import Recording, forktail, needs, needs_root
+from harness import Recording, forktail, needs, needs_root, run_program
 
 pytestmark = needs_root
 
@@ -68,6 +68,14 @@ def test_a_recorder_that_refuses_starts_no_command(tmp_path):
     ran = forktail("record", "--pid", "4194303", "-o", "x", "--", "touch", "ran", cwd=tmp_path)
     assert ran.status == 3 and "no process 4194303" in ran.err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_server_of_the_command_ends_with_a_recorder_that_refuses(tmp_path):
+    server = ["redis-server", "--port", "0", "--unixsocket", tmp_path / "s", "--save", ""]
+    (tmp_path / "out").mkdir()  # no recording can have this name
+    ran = forktail("record", "-o", tmp_path / "out", "--", *server, cwd=tmp_path)
+    assert ran.status == 3 and "cannot create" in ran.err
+    assert not run_program("pgrep", "-f", tmp_path / "s").out
 
 
 def test_an_earlier_recording_is_renamed(redis, tmp_path):
