@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Fixtures for tests of programs: real servers, forktail's own programs, servers that misbehave, and expected outputs.
 
-A test marked `alone` needs a machine that is not busy, because it looks for kernel events of a certain length;
-script/test runs these after the others, two at a time, which leaves a CPU idle most of the time.
+A test marked `quiet` needs a machine that is not busy, because it looks for kernel events of a certain length;
+script/test runs these after the others, two at a time, which leaves a CPU idle most of the time. One marked `alone`
+keeps a CPU busy itself: these run last, one at a time.
 """
 
 import difflib
@@ -39,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if not item.get_closest_marker("xdist_group"):
             # The lab's tests make compressed block devices and look whether any is left.
-            one = "lab" if item.path.parent.name == "lab" and item.get_closest_marker("alone") else str(item.path)
+            one = "lab" if item.path.parent.name == "lab" and item.get_closest_marker("quiet") else str(item.path)
             item.add_marker(pytest.mark.xdist_group(one.replace("/", "-")))
 
 

@@ -59,7 +59,7 @@ def end(load):
     return load.done()
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_an_answer_that_arrives_while_the_load_generator_is_stopped_is_unread_until_it_continues(serve, closed_load):
     server = serve("redis", "--enable-debug-command", "yes", tcp=True)
     load = closed_load(server)
@@ -111,7 +111,7 @@ def test_most_arrival_times_are_known(tcp_redis, start_load, words):
     assert len(known_arrivals(load)) > len(load.log.requests) // 2
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 @needs_root
 def test_unread_time_is_client_late_exactly_and_the_servers_stop_is_not(serve, closed_load, tmp_path):
     server = serve("redis", tcp=True)

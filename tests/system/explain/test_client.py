@@ -12,7 +12,7 @@ import pytest
 from harness import BIN, evidence, ft, needs_root, needs_two_cpus, run_program
 from real_run import MS, RealRun, check_accounts, check_parts, serve_more, stop_for
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 # Takes CPU 1 for 200 ms from all tasks except the kernel's own. It ends by its own clock, and if that fails by the
 # kernel's, because a task on the same CPU could not end it.

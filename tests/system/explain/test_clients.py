@@ -15,7 +15,7 @@ import pytest
 from harness import eventually, evidence, explain, ft, load, needs_root
 from real_run import episodes_in, info
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 SUBSCRIBERS, STORM = 5000, 8000
 

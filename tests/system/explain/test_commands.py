@@ -11,7 +11,7 @@ import pytest
 
 from harness import explain, forktail, needs_root
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 MEMBERS, KEYS = 200_000, 40_000
 

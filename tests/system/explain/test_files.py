@@ -19,7 +19,7 @@ from forktail.servers import find_server
 from harness import eventually, evidence, explain, needs_root
 from processes import Program, run
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 def kernel_function_of(pid):

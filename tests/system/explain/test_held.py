@@ -47,7 +47,7 @@ def freezer(request):
 
 
 # The group before the server, which ends first, because a group with members cannot be removed.
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.parametrize("freezer", [1, 2], indirect=True, ids=["v1", "v2"])
 def test_a_server_in_a_frozen_cgroup_is_frozen_and_not_idle(freezer, serve, disturbed):
     redis = serve("redis")
@@ -67,7 +67,7 @@ def test_a_server_in_a_frozen_cgroup_is_frozen_and_not_idle(freezer, serve, dist
     assert sentence in evidence(*explanation["episodes"])
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_server_stopped_by_a_debugger_has_that_cause_with_the_number_of_stops(serve, background, disturbed):
     redis = serve("redis")
     tracer = []

@@ -14,7 +14,7 @@ from forktail.servers import Server
 from harness import eventually, evidence, explain, needs, needs_root
 from real_run import MS, RealRun, check_parts, episode_in, info, serve_more, stop_for
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 class Instances:

@@ -11,7 +11,7 @@ import pytest
 from harness import needs_root
 from real_run import MS, RealRun, await_stopped, check_parts, time_by_cause
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 def test_requests_of_a_load_that_the_servers_kernel_saw_too_while_the_server_was_stopped(serve, start_load, tmp_path):

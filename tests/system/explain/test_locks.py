@@ -13,7 +13,7 @@ from forktail import open as open_run
 from harness import eventually, evidence, ft, helper, needs_root
 from real_run import MS, RealRun, info
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 class LockedServer:

@@ -92,7 +92,7 @@ def assert_same_for_any_memory(run, *requests):
 
 # On a busy machine, whatever makes requests slow may take longer than a stretch of little memory. What is reported
 # about such an episode depends on the memory.
-@pytest.mark.alone
+@pytest.mark.quiet
 @needs_root
 class TestInOneStretchAndInMany:
     def test_an_open_loop_with_a_snapshot_has_the_same_explanation(self, serve, recorded_load):

@@ -9,7 +9,7 @@ import pytest
 from harness import evidence, explain, helper, needs_root
 from real_run import MS
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 def test_waiting_for_the_process_mmap_lock_is_mmap_lock(serve, record, tmp_path):

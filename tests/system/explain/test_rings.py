@@ -15,7 +15,7 @@ NO_RING = 77  # the server's exit status without io_uring
 
 # The kernel's own workers of a ring are not the server's threads. Where system calls are traced, too, its iterations
 # are found by its waits.
-@pytest.mark.alone
+@pytest.mark.quiet
 @needs_root
 @pytest.mark.parametrize(
     ("server_words", "recorder_words"),

@@ -10,7 +10,7 @@ import pytest
 from harness import Recorder, Recording, explain, forktail, load, needs_root
 from server_counts import calls
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 CONNECTIONS = 6
 SECOND = 1_000_000_000

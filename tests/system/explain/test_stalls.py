@@ -13,7 +13,7 @@ from forktail.servers import Server
 from harness import eventually, evidence, explain, ft, needs_root, needs_two_cpus
 from real_run import MS, RealRun, check_accounts, check_parts, during, episode_at, info, stop_for
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 @pytest.fixture

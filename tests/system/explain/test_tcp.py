@@ -12,7 +12,7 @@ from processes import Program
 from processes import run as run_program
 from real_run import MS, RealRun
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 PORT = 7831
 OUTAGE_S = 0.3
 

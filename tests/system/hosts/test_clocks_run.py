@@ -15,7 +15,7 @@ from network_hosts import A_DAY_AHEAD, AHEAD_S, need_time_namespaces
 
 
 @needs_root
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_stall_is_found_on_requests_timed_by_another_clock_and_the_clocks_difference_is_known(
     serve, record, background, tmp_path
 ):

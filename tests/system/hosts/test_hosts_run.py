@@ -29,7 +29,7 @@ def page_script():
     return "".join(as_file[kind].replace("{}", text) for kind, text in blocks)
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_the_guide_many_hosts_exactly_as_written(tmp_path):
     need_hosts()
     # The page's names of namespaces and links are visible to the page alone.
@@ -76,7 +76,7 @@ def forked_by(explanation):
 
 
 @needs("nutcracker")
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_two_clients_a_proxy_and_two_servers_under_one_mpirun_gathered_from_another_file_system(hosts_of):
     hosts = hosts_of("redis-a", "redis-b", "proxy", "client-a", "client-b")
     hosts.serve_redis("redis-a")
@@ -113,7 +113,7 @@ def test_two_clients_a_proxy_and_two_servers_under_one_mpirun_gathered_from_anot
 
 
 @needs("nutcracker")
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_recorders_on_the_hosts_of_a_proxy_and_its_servers_see_each_request_once_and_the_server_it_went_to(hosts_of):
     hosts = hosts_of("redis-a", "redis-b", "proxy", "client")
     redis = hosts.serve_redis("redis-a")

@@ -13,7 +13,7 @@ from forktail.programs import program
 from harness import eventually, explain, forktail
 from network_hosts import A_DAY_AHEAD, Hosts, need_time_namespaces
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 RELAY = ("10.77.0.254", 6400)  # on this host, which is neither the load generator's nor the server's
 DELAY_MS = 5

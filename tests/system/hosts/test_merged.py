@@ -42,7 +42,7 @@ def figures(cause):
     return {key: value for key, value in numbers.items() if isinstance(value, int | float)}
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_several_hosts_requests_are_one_log_and_a_stall_is_found_in_each_hosts_requests(
     address, serve, record, background, tmp_path
 ):

@@ -9,7 +9,7 @@ from harness import explain, ft
 from lab_runs import Lab
 from recorded import Recording
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 # How far Redis' time of a fork may differ from the recorder's. Redis counts microseconds, and starts and stops around
 # clone.

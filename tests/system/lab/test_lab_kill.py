@@ -12,7 +12,7 @@ import pytest
 from harness import eventually, forktail
 from lab_runs import Lab, skip_without_memory_limits
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 # A limited server that has to swap, behind a proxy. The first point ends soon, the second does not.
 SCENARIO = f"""title = "A test"

@@ -10,7 +10,7 @@ import pytest
 from harness import forktail
 
 # Redis frees the smaller table of its keys step by step, and the scenarios wait for that for a fixed time.
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 
 
 @pytest.mark.parametrize("name", ["a2-set-memory", "d2-value-memory"])

@@ -138,7 +138,7 @@ def table(title, *columns, rest='rows = ["run"]\n'):
     return text
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_every_topology_runs_is_recorded_and_explained_and_has_a_figure_in_each_cell(start_lab, case):
     figures = case.figures.split()

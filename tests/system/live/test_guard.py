@@ -75,7 +75,7 @@ name = "deploy"
         self.recorder.close()
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_stopped_server_is_in_a_snapshot_that_names_the_stop_and_the_command_has_run_as_the_rings_user(
     serve, open_directory
 ):

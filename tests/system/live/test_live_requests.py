@@ -72,7 +72,7 @@ def clients(ring):
 
 
 @needs("promtool")
-@pytest.mark.alone  # on a busy machine events may be lost
+@pytest.mark.quiet  # on a busy machine events may be lost
 def test_metrics_count_every_request_once_as_the_server_does(serve, ring):
     tcp, local = serve("redis", tcp=True), serve("redis")
     r = ring("--pid", tcp.pid, "--pid", local.pid)

@@ -71,7 +71,7 @@ def prometheus(background, tmp_path) -> Callable:
 
 @needs_root
 @needs("prometheus")
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_prometheus_scrapes_what_a_servers_threads_did_and_rates_sum_to_one(
     serve, record, guard, prometheus, background
 ):

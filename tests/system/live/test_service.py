@@ -56,6 +56,7 @@ def test_the_watchdog_gets_no_message_while_the_recorder_hangs_and_does_again_on
     assert manager.hears("WATCHDOG=1", 10)
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("error", [errno.EROFS, errno.EIO], ids=["EROFS", "EIO"])
 def test_the_watchdog_gets_messages_while_the_disk_refuses_to_write_and_the_recorder_continues(
     open_directory, redis, error

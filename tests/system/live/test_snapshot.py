@@ -33,7 +33,7 @@ def warnings(explanation, part):
 
 
 @needs_root
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_part_of_a_ring_is_saved_while_its_recorder_continues_and_after_it_was_killed(serve, keep, tmp_path):
     ring, now, everything = tmp_path / "ring", tmp_path / "now", tmp_path / "all"
     redis = serve("redis", "--enable-debug-command", "yes")

@@ -22,7 +22,7 @@ DEBUG = ("--enable-debug-command", "yes")
 
 def in_a_terminal(test):
     """Marks a test that records and reads a terminal's screen."""
-    for mark in (needs_root, needs("tmux"), pytest.mark.alone):
+    for mark in (needs_root, needs("tmux"), pytest.mark.quiet):
         test = mark(test)
     return test
 

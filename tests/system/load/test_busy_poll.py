@@ -19,7 +19,7 @@ def sleeps(pid):
     return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", (task / "status").read_text())[1])
 
 
-@pytest.mark.alone  # counts how often a thread sleeps
+@pytest.mark.quiet  # counts how often a thread sleeps
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "sleeping"])
 def test_a_busy_thread_does_not_sleep_between_requests_nor_while_it_waits_for_answers(redis, start_load, busy):
     run = start_load("-s", redis.socket, "-l", "--rate", 2000, "-c", 4, *["--busy-poll"] * busy)

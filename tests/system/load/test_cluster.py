@@ -132,7 +132,7 @@ def late_s(start_load):
         return (run.log.realtime_ns(outage["first_ok_ns"]) - won_ns) / 1e9
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_primary_dies_and_its_keys_are_back_with_its_replica_after_the_gap_of_the_clusters_log(start_load):
     # A busy machine may delay either side, so one of three tries has to be as close as on an idle machine.
     for _ in range(3):

@@ -80,7 +80,7 @@ def test_a_stalled_server_is_charged_for_every_request_due_meanwhile_and_none_is
     assert latency["p90"] >= 200_000_000
 
 
-@pytest.mark.alone  # a delay of 0.25 s would make all connections busy
+@pytest.mark.quiet  # a delay of 0.25 s would make all connections busy
 def test_with_pipelining_idle_connections_are_used_before_busy_ones(redis, start):
     # Far fewer outstanding requests than connections: none ever has to wait behind another.
     log = start(redis, "--rate", 200, "--duration", 1, "-c", 50, "-P", 16).done().log

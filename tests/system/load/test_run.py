@@ -133,7 +133,7 @@ def test_without_r_there_is_one_key(redis, run):
     assert redis.ask("STRLEN", "key:000000000000") == ["3"]
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_duration_ends_the_run(redis, run):
     ran = run(redis, "--duration", "700ms", "-c", 4)
     assert ran.figures["seconds"] == pytest.approx(0.7, abs=0.5)

@@ -101,7 +101,7 @@ def late_s(start_load):
         return (run.log.realtime_ns(outage["first_ok_ns"]) - named_ns) / 1e9
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_the_primary_dies_and_the_next_one_gets_the_load_after_the_gap_that_sentinel_reports(start_load):
     # A busy machine may delay either side, so one of three tries has to be as close as on an idle machine.
     for _ in range(3):

@@ -121,7 +121,7 @@ def test_a_load_ends_after_a_number_of_requests(redis, start_load, words, count)
     assert len(start_load("-s", redis.socket, *words).done().log.requests) == count
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_load_ends_after_a_time_before_the_number_of_requests(redis, start_load):
     run = start_load("-s", redis.socket, "-n", 100_000_000, "--duration", "400ms", "--think", "1ms").done()
     assert len(run.log.requests) < 100_000_000

@@ -17,7 +17,7 @@ from cgroups import MemoryCgroup
 from disks import on_a_disk
 from harness import forktail, ft, needs_root, needs_two_cpus, run_program
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 MS = 1_000_000
 

@@ -19,7 +19,7 @@ import pytest
 from forktail.programs import program
 from harness import Program, Recording, eventually, ft, needs_root, run_program
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 MS = 1_000_000
 PAGE, PAGES, THREADS = 4096, 2000, 100  # as in page_toucher.py

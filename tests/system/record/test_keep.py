@@ -19,7 +19,7 @@ from harness import Program, Recording, eventually, ft, needs_root, run_program
 from recorder_processes import status
 
 # The recorder gives way to other programs, so on a busy machine it reports what happened much later.
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 NOBODY = 65534
 

@@ -11,7 +11,7 @@ from harness import Program, eventually, ft, helper, needs_root
 from recorder_processes import children
 from server_counts import stats, tell
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 MS = 1_000_000
 

@@ -10,7 +10,7 @@ import pytest
 from cgroups import CpuCgroup
 from harness import Program, eventually, forktail, ft, needs_root, run_program
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from disks import on_a_disk
 from harness import Program, Recorder, eventually, forktail, ft, needs_root, run_program
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 FAULT_KINDS = (ft.COW_COPY, ft.COW_REUSE, ft.PAGE_ZERO, ft.PAGE_FILE, ft.PAGE_IN, ft.FAULT_OTHER)
 

@@ -10,7 +10,7 @@ import pytest
 from harness import Recording, load, needs_root
 from seen_requests import compare, note
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 TCP = pytest.mark.parametrize("tcp", [False, True], ids=["unix", "tcp"])
 

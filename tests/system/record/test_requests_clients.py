@@ -17,7 +17,7 @@ from harness import TREE, Recorder, eventually, forktail, ft, needs, needs_root,
 from seen_requests import note, seen_commands
 from server_counts import stats
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 CLIENTS = Path(__file__).parent / "clients"
 JAVA = TREE / "build-java"

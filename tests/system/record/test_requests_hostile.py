@@ -26,7 +26,7 @@ def own_bytes(pid):
     return int(status(pid)["RssAnon"].split()[0]) * 1024
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_hostile_clients_neither_grow_the_recorder_nor_invent_requests(redis, record, start_load):
     recorder = record("--pid", redis.pid, "--requests=1/1")
     (helper,) = helpers(recorder, "forktail-reqs")
@@ -51,7 +51,7 @@ def test_hostile_clients_neither_grow_the_recorder_nor_invent_requests(redis, re
     assert (a.sent, a.invented, a.missed) == (len(sent.log.requests), 0, 0), a
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 @pytest.mark.parametrize("tcp", [False, True], ids=["unix-pipeline", "tcp"])
 def test_a_helper_that_stands_still_loses_requests_but_confuses_none(serve, record, start_load, tcp):
     redis = serve("redis", tcp=tcp)
@@ -76,7 +76,7 @@ def test_a_helper_that_stands_still_loses_requests_but_confuses_none(serve, reco
     assert (kernel.requests.start_ns > continued_ns).sum() > 1000
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_helper_that_ended_is_started_again_and_requests_are_recorded_from_then_on(redis, record, start_load):
     recorder = record("--pid", redis.pid, "--requests=1/1")
     (helper,) = helpers(recorder, "forktail-reqs")

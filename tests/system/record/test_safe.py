@@ -115,7 +115,7 @@ def frames(r):
     return r.stacks[stack]["frames"]
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_functions_name_of_any_length_does_no_harm_and_is_cut(spin, record):
     recorder = record("--pid", spin(helper("long_name")).pid)
     time.sleep(0.7)
@@ -138,7 +138,7 @@ def test_a_program_that_was_replaced_on_disk_is_still_named_and_its_replacement_
     assert any(function.endswith("nnnnnnnn") and module == "library.so" for function, module in named), named
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_helper_that_dies_or_hangs_loses_names_and_nothing_else(spin, record):
     recorder = record("--pid", spin(helper("long_name")).pid)
     (first,) = helpers(recorder, "forktail-unwind")

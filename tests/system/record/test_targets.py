@@ -43,7 +43,7 @@ def program_called(tmp_path):
     return lambda comm, name: shutil.copy(Path(shutil.which(name)).resolve(), tmp_path / comm)
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_in_a_pid_namespace_tasks_outside_it_are_not_taken_for_its_own(
     pid_namespaces, background, program_called, tmp_path
 ):

@@ -39,7 +39,7 @@ def resident_bytes(pid):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_hung_disk_loses_events_once_the_queue_is_full_and_none_before(disk, redis, busy, record):
     # Each wait of the server is a span: at least 80 bytes per request.
     recorder = record("--pid", redis.pid, "--min-span", "1us", path=disk.path / "r")
@@ -93,7 +93,7 @@ def test_a_hung_disk_loses_events_once_the_queue_is_full_and_none_before(disk, r
     assert "(the recorder's disk was too slow)" in explained.out, explained.err
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_killed_recorder_loses_less_than_a_second(redis, busy, record):
     recorder = record("--pid", redis.pid)
     busy()

@@ -12,7 +12,7 @@ from forktail.servers import Server
 from harness import explain, forktail, load, needs_root
 from real_run import RealRun
 
-pytestmark = [pytest.mark.alone, needs_root]
+pytestmark = [pytest.mark.quiet, needs_root]
 
 
 def record_run(path, keys, rate):
