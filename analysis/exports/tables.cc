@@ -601,6 +601,17 @@ constexpr Table kDisk{
     Field{"comm", kText, [](auto &r) { return common::VisibleName(r.of.comm); }},
 };
 
+constexpr Table kWrites{
+    {"writes", "data that a process wrote to files"},
+    Field{"start_ns", kInt, &ft_writes::start_ns},
+    Field{"start_time", kTime, &ft_writes::start_ns},
+    Field{"end_ns", kInt, &ft_writes::end_ns},
+    Field{"device", kText, [](auto &r) { return DeviceName(r.run, r.of.dev); }, "of the file system"},
+    Field{"bytes", kInt, &ft_writes::bytes, "to the page cache, at most 100 ms or 1 MB in a row"},
+    Field{"pid", kSmall, &ft_writes::tgid},
+    Field{"comm", kText, [](auto &r) { return common::VisibleName(r.of.comm); }},
+};
+
 constexpr Table kMetrics{
     {"metrics", "value of a series"},
     Field{"metric", kText, [](auto &r) { return r.series.name; }},
@@ -653,7 +664,7 @@ constexpr Table kMarks{
 
 constexpr auto kTables = std::tie(kRuns, kRequests, kSlow, kParts, kCausesTable, kHops, kEpisodes,
 				  kEpisodeCauses, kEvidence, kThreads, kSpans, kTallies, kIterations,
-				  kSamples, kStacks, kDisk, kMetrics, kConnections, kDrops, kMarks);
+				  kSamples, kStacks, kDisk, kWrites, kMetrics, kConnections, kDrops, kMarks);
 
 template <class Getter, class From> auto ValueOf(const Getter &get, const From &from)
 {
@@ -704,7 +715,7 @@ public:
 	Wants wants() const override
 	{
 		auto any = [&](const auto &...tables) { return ((at_[IndexOf(tables)] != SIZE_MAX) || ...); };
-		return {any(kSlow, kParts), any(kSpans, kTallies, kIterations, kSamples, kStacks, kDisk),
+		return {any(kSlow, kParts), any(kSpans, kTallies, kIterations, kSamples, kStacks, kDisk, kWrites),
 			any(kRequests)};
 	}
 	bool Blamed(const Run &run, const SlowRequest &r, const Part *parts) override
@@ -746,6 +757,9 @@ public:
 		for (const ft_io &io : run.ios)
 			if (began(io.start_ns))
 				Add(kDisk, Source<ft_io>{run, 0, io});
+		for (const ft_writes &writes : run.writes)
+			if (began(writes.start_ns))
+				Add(kWrites, Source<ft_writes>{run, 0, writes});
 		return Checked();
 	}
 	bool Window(const Explanation &e, const Run &run) override

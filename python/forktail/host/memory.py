@@ -79,6 +79,16 @@ def limit_memory(session: Session, name: str, limit_bytes: int) -> str:
     return path
 
 
+def oom_kills(path: str) -> int:
+    """The processes of the cgroup that the kernel killed because it was full, its servers' children too."""
+    for file in ("memory.oom_control", "memory.events"):
+        for line in Path(path, file).read_text().splitlines() if Path(path, file).exists() else ():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0
+
+
 def remove_group(session: Session, path: str) -> None:
     """Removes it after its processes have ended."""
     session.chores.pop(path, None)

@@ -8,7 +8,7 @@ import re
 import time
 
 from forktail.failure import Failure
-from forktail.host.steering import spread_softirqs
+from forktail.host.steering import LOOPBACK_INTERFACE, spread_softirqs, thread_softirqs
 from forktail.lab.counters import add_moment, read_counters
 from forktail.lab.point_run import PointRun
 from forktail.lab.progress import say
@@ -100,11 +100,15 @@ def _move(run: PointRun, action: Action) -> None:
     run.point.numbers[f"{run.step}.move_time"] = time.monotonic_ns() - start_ns
 
 
-def _spread(run: PointRun, on: bool) -> None:
+def _steer(run: PointRun, action: Action) -> None:
+    cpus = expand(action.spread or action.napi_threads, run.point.values)
+    set_cpus = spread_softirqs if action.spread else thread_softirqs
+    link = run.link.interfaces if run.link else []
     try:
-        spread_softirqs(run.session, "lo", on)
+        for interface in link or [LOOPBACK_INTERFACE]:
+            set_cpus(None if link else run.session, interface, cpus)
     except Failure as lack:
-        if on and str(lack) not in run.notes:
+        if cpus != "off" and str(lack) not in run.notes:
             run.notes.append(str(lack))
 
 
@@ -120,7 +124,8 @@ def say_text(run: PointRun, text: str) -> None:
 
 
 def run_action(run: PointRun, action: Action) -> None:
-    """Does it, if it is meant for this point. If this host does not support `spread`, that is a note, not a failure."""
+    """Does it, if it is meant for this point. If this host does not support `spread` or `napi_threads`, that is a note,
+    not a failure."""
     if not matches(action.only, run.point.values):
         return
     if action.ask:
@@ -135,8 +140,8 @@ def run_action(run: PointRun, action: Action) -> None:
         _move(run, action)
     elif action.await_:
         _await(run, action)
-    elif action.spread:
-        _spread(run, action.spread == "on")
+    elif action.spread or action.napi_threads:
+        _steer(run, action)
     elif action.wait:
         _wait(run, action.wait)
     else:

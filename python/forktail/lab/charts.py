@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A scenario's charts, from its results: lines over a variable with numbers, else bars side by side; drawn as SVG with
-gnuplot.
+"""A scenario's charts, from its results: lines over a variable with numbers, else bars side by side, or heat maps;
+drawn as SVG with gnuplot.
 
 Published figures have the color of their series, dashed.
 """
@@ -60,6 +60,7 @@ class MadeChart:
     log_y: bool = False
     format: Format = Format.COUNT  # of y
     places: list[str] = field(default_factory=list)  # labels below bars; empty: lines
+    heat: bool = False  # a heat map: a column per place, a row per series
     source: str = ""  # command, host and date, in the picture
     series: list[Series] = field(default_factory=list)
 
@@ -98,7 +99,7 @@ def _make_chart(scenario: Scenario, results: Results, chart: Chart, row: str) ->
     known = [values[chart.x] for values in points if chart.x in values]
     places = list(dict.fromkeys(known + [x for column in chart.series for x in _published(column, chart, row)]))
     numbers = {place: number for place in places if (number := parse_number(place)) is not None}
-    lines = len(numbers) == len(places)
+    lines = len(numbers) == len(places) and not chart.heat
     at = numbers if lines else {place: float(i) for i, place in enumerate(places)}
     form = chart.series[0].format if chart.series else Format.COUNT
     made = MadeChart(
@@ -109,6 +110,7 @@ def _make_chart(scenario: Scenario, results: Results, chart: Chart, row: str) ->
         chart.log_y,
         form,
         [] if lines else places,
+        chart.heat,
         source_text(results),
     )
     for column in chart.series:
@@ -255,8 +257,58 @@ def _plots(chart: MadeChart) -> Iterator[tuple[Series, float, str]]:
             yield series, shift, "using 1:2:3:4 with yerrorbars ps 0 lc rgb '#1b2330' notitle"
 
 
+def _terminal(output: str, height: int) -> str:
+    if output.endswith(".png"):
+        return f"pngcairo size {2 * _WIDTH},{2 * height} fontscale 2 linewidth 2 pointscale 2"
+    return f"svg size {_WIDTH},{height}"
+
+
+def _head(chart: MadeChart, output: str, height: int) -> str:
+    """The script's settings that all charts share."""
+    return f"""reset
+set encoding utf8
+set terminal {_terminal(output, height)} noenhanced font 'sans-serif,12' background '#ffffff'
+set output {_quoted(output)}
+set border 3 lc rgb '#7b8694'
+set tics nomirror out scale 0.6 textcolor rgb '#3c4654'
+set xtics offset 0,0.3
+set label {_quoted(chart.source)} at screen 0.995, screen 0.985 right font 'sans-serif,8' textcolor rgb '#7b8694'
+set title {_quoted(chart.title)} font 'sans-serif,14' textcolor rgb '#1b2330'
+set xlabel {_quoted(chart.x_title)} offset 0,0.6 textcolor rgb '#3c4654'
+"""
+
+
+def _heat_script(chart: MadeChart, output: str) -> str:
+    """Each place and series is a field, whose number stands in it."""
+    rows = [series for series in chart.series if series.dots]
+    most = max(dot.y for series in rows for dot in series.dots) or 1
+    data = labels = ""
+    for row, series in enumerate(rows):
+        for dot in series.dots:
+            data += f"{_number(dot.x)} {row} {_number(dot.y)}\n"
+            colour = "#ffffff" if dot.y > most / 2 else "#1b2330"
+            at = f"at {_number(dot.x)},{row} center front textcolor rgb '{colour}'"
+            labels += f"set label {_quoted(format_published(dot.y, chart.format))} {at}\n"
+    x_tics = [(float(i), place) for i, place in enumerate(chart.places)]
+    y_tics = [(float(i), series.title) for i, series in enumerate(rows)]
+    margin = max(len(series.title) for series in rows) + 3
+    return f"""{_head(chart, output, 130 + 44 * len(rows))}set lmargin {margin}
+set palette defined (0 '#f3f6fb', 1 '#1a56c4')
+set cbrange [0:{_number(most)}]
+unset colorbox
+unset key
+{labels}{_axis_text("x", (-0.5, len(chart.places) - 0.5), x_tics, False)}\
+{_axis_text("y", (len(rows) - 0.5, -0.5), y_tics, False)}\
+$data << end_of_data
+{data}end_of_data
+plot $data using 1:2:3 with image
+"""
+
+
 def gnuplot_script(chart: MadeChart, output: str) -> str:
     """The gnuplot script for one chart; `output` is its output file, .svg or .png."""
+    if chart.heat:
+        return _heat_script(chart, output)
     count = sum(bool(series.dots) for series in chart.series)
     longest = max(len(series.title.encode(errors="surrogateescape")) for series in chart.series)
     # The key is below the plot, whose height does not depend on it.
@@ -279,23 +331,10 @@ def gnuplot_script(chart: MadeChart, output: str) -> str:
         data += "end_of_data\n"
         plots.append(f"$data{i} {how}")
     plot = ", \\\n     ".join(plots)
-    terminal = f"svg size {_WIDTH},{height}"
-    if output.endswith(".png"):
-        terminal = f"pngcairo size {2 * _WIDTH},{2 * height} fontscale 2 linewidth 2 pointscale 2"
-    return f"""reset
-set encoding utf8
-set terminal {terminal} noenhanced font 'sans-serif,12' background '#ffffff'
-set output {_quoted(output)}
-set border 3 lc rgb '#7b8694'
-set grid ytics lc rgb '#e2e6ea' lt 1 lw 0.7
-set tics nomirror out scale 0.6 textcolor rgb '#3c4654'
-set xtics offset 0,0.3
+    return f"""{_head(chart, output, height)}set grid ytics lc rgb '#e2e6ea' lt 1 lw 0.7
 set key at screen 0.53, screen {_number(6 / height)} center bottom horizontal maxcols {columns}\
  Left reverse samplen 2.5 textcolor rgb '#1b2330'
 set bmargin at screen {_number((_AXIS_HEIGHT + key_height) / height)}
-set label {_quoted(chart.source)} at screen 0.995, screen 0.985 right font 'sans-serif,8' textcolor rgb '#7b8694'
-set title {_quoted(chart.title)} font 'sans-serif,14' textcolor rgb '#1b2330'
-set xlabel {_quoted(chart.x_title)} offset 0,0.6 textcolor rgb '#3c4654'
 set ylabel {_quoted(chart.y_title)} textcolor rgb '#3c4654'
 {_axis_text("x", x, x_tics, chart.log_x)}{_axis_text("y", y, y_tics, chart.log_y)}{data}plot {plot}
 """

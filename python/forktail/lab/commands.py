@@ -120,6 +120,8 @@ def _action_text(action: Action) -> str:
         text = f"wait for the {action.await_} of {action.server}"
     elif action.spread:
         text = f"spread soft interrupts: {action.spread}"
+    elif action.napi_threads:
+        text = f"poll the network in threads: {action.napi_threads}"
     elif action.wait:
         text = f"wait {action.wait}"
     else:
@@ -149,8 +151,8 @@ def _print_servers(scenario: Scenario) -> None:
             facts.append(f"CPUs {server.cpus}")
         print(" ".join([", ".join(facts), *server.config]) + _filters_text(server.only))
     network = scenario.network
-    if network.rate:
-        print(f"  network: {network.rate} to and from {', '.join(network.servers)}{_filters_text(network.only)}")
+    if network.servers:
+        print(f"  network: {network.rate or 'without a limit'} to and from {', '.join(network.servers)}{_filters_text(network.only)}")
 
 
 def _print_steps(scenario: Scenario) -> None:

@@ -43,7 +43,7 @@ class CpuCounters:
     softirq_s: float
     steal_s: float
     idle_s: float
-    network_softirqs: int = 0  # NET_RX and NET_TX
+    softirqs: dict[str, int] = field(default_factory=dict)  # soft interrupts by vector: NET_RX
 
 
 @dataclass
@@ -116,9 +116,9 @@ def _read_cpus() -> list[CpuCounters]:
             cpus.append(CpuCounters(t[0] + t[1] + t[2] + t[5] + t[6], t[6], t[7], t[3] + t[4]))
     for line in Path("/proc/softirqs").read_text().splitlines():
         name, *counts = line.split()
-        if name in ("NET_RX:", "NET_TX:"):
+        if name.endswith(":"):
             for cpu, count in zip(cpus, counts, strict=False):
-                cpu.network_softirqs += int(count)
+                cpu.softirqs[name.rstrip(":")] = int(count)
     return cpus
 
 
@@ -216,7 +216,9 @@ def _add_host(step: str, a: HostCounters, b: HostCounters, seconds: float, point
             numbers[f"{host}cpu{cpu}_percent"] = 100 * busy / whole
             numbers[f"{host}softirq{cpu}_percent"] = 100 * softirq / whole
             numbers[f"{host}steal{cpu}_percent"] = 100 * steal / whole
-        numbers[f"{host}net_softirqs{cpu}_s"] = (now.network_softirqs - then.network_softirqs) / seconds
+        grown = {vector: (count - then.softirqs.get(vector, 0)) / seconds for vector, count in now.softirqs.items()}
+        numbers |= {f"{host}{vector}{cpu}_s": rate for vector, rate in grown.items()}
+        numbers[f"{host}net_softirqs{cpu}_s"] = sum(grown.get(vector, 0) for vector in ("NET_RX", "NET_TX"))
         softirq_s, busy_s, all_s = softirq_s + softirq, busy_s + busy, all_s + whole
     if all_s > 0:
         numbers[host + "cpu_percent"] = 100 * busy_s / all_s

@@ -215,10 +215,11 @@ class _Experiment:
         """A link stays for all points of a group, whose servers are behind it."""
         spec = self.scenario.network
         self.drop_link()
-        if not spec.rate or not matches(spec.only, values):
+        if not spec.servers or not matches(spec.only, values):
             return
         try:
-            self.link = make_link(self.session, expand(spec.rate, values), int(expand(spec.queue, values)))
+            rate, queue = expand(spec.rate, values), int(expand(spec.queue, values))
+            self.link = make_link(self.session, rate, queue, spec.napi)
         except Failure as failure:
             raise Failure(f"{self.scenario.file}:{spec.line}: {failure}", failure.status) from failure
 
@@ -237,6 +238,9 @@ class _Experiment:
                 if self.options.plain:
                     raise
                 raise Failure(f"{self.scenario.file}:{spec.line}: {failure}", failure.status) from failure
+            for instance in instances_of(self.topology, spec.name) if spec.may_end else ():
+                if instance.child:
+                    instance.child.needed = False
             if spec.say:
                 for instance in instances_of(self.topology, spec.name):
                     _say_server(instance)
@@ -368,9 +372,10 @@ def run_experiment(session: Session, scenario: Scenario, options: ExperimentOpti
 def needs_root(scenario: Scenario) -> bool:
     """True if the scenario needs root: to record, limit memory, use swap or spread soft interrupts."""
     return (
-        bool(scenario.swap.kind or scenario.network.rate)
+        bool(scenario.swap.kind or scenario.network.servers)
         or any(server.memory for server in scenario.servers)
         or any(
-            step.record or step.action.spread or any(event.spread for event in step.events) for step in scenario.steps
+            step.record or any(one.spread or one.napi_threads for one in (step.action, *step.events))
+            for step in scenario.steps
         )
     )

@@ -234,6 +234,20 @@ def _longest(requests: Json) -> str:
     return ", ".join(shown)
 
 
+def add_answer(name: str, path: str, point: Point) -> None:
+    """Adds the answer of `forktail sql --json`: a figure if it is one number, else a text, "a 1, b 2": values of a row
+    are joined by blanks, rows by commas."""
+    try:
+        rows = json.loads(read_file(path))
+        rows = [list(row.values()) for row in rows]
+    except (ValueError, AttributeError, TypeError):
+        raise Failure(f"{path} is not output of forktail sql") from None
+    if len(rows) == 1 and len(rows[0]) == 1 and isinstance(rows[0][0], (int, float)):
+        point.numbers[name] = rows[0][0]
+    else:
+        point.texts[name] = ", ".join(" ".join("-" if value is None else str(value) for value in row) for row in rows)
+
+
 def _episode_text(episode: Json) -> str:
     head = (
         f"+{_number(episode['t_s']):.3f} s: {format_count(episode['requests'])} requests, "

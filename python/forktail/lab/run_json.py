@@ -69,7 +69,7 @@ def write_run_json(run: PointRun, step: str, forks: Forks, started_unix: int, pa
         "server_reports": [_report(fork) for fork in forks.reports],
         "started_unix": started_unix,
     }
-    servers = [one.redis for one in instances if one.redis]
+    servers = [one.redis for one in instances if one.redis and one.child and not one.child.ended]
     if len(servers) == 1:
         document |= _server(servers[0])
     write_json(path, document, 2)

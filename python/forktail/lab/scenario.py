@@ -65,6 +65,8 @@ class ServerSpec:
     replicas: str = ""  # template; with cluster: replicas of each primary
     cluster: bool = False  # the instances form a Redis Cluster
     later: bool = False  # started by a step or event
+    # It may end during a load (with `errors`): the text STEP.NAME.ended says how, "" if it runs.
+    may_end: bool = False
     say: bool = False  # print its program and address
     only: Filter = field(default_factory=dict)
     line: int = 0
@@ -79,7 +81,9 @@ class Action:
     kill: str = ""  # kill -9 of an instance
     move_slots: str = ""  # template: the number of slots, from `server` (an instance) to `to`
     await_: str = ""  # `await` in files: what to wait for: snapshot, rewrite, replicas
-    spread: str = ""  # "on" or "off": soft interrupts over all CPUs (RPS and XPS)
+    # Soft interrupts of the network, else of the loopback interface, on which CPUs: "on" (all), "off" or a list.
+    spread: str = ""  # templates; by RPS and XPS
+    napi_threads: str = ""  # by kernel threads
     wait: str = ""  # "2s"
     note: str = ""  # name: the figures of all servers now
 
@@ -106,6 +110,17 @@ class LogMark:
 
 
 @dataclass
+class Query:
+    """SQL about a step's recording. Its result is a figure if it is one number, else a text: values of a row are joined
+    by blanks, rows by commas."""
+
+    name: str = ""  # of the figure or text: STEP.name
+    sql: str = ""
+    only: Filter = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass
 class StepSpec:
     """One step of a point: a load, or an action."""
 
@@ -122,6 +137,7 @@ class StepSpec:
     errors: bool = False  # requests may fail: a load that lost its server is not a failure
     events: list[Action] = field(default_factory=list)
     logs: list[LogMark] = field(default_factory=list)
+    queries: list[Query] = field(default_factory=list)  # of a recorded step
     action: Action = field(default_factory=Action)  # if there is no load
     only: Filter = field(default_factory=dict)
     line: int = 0
@@ -184,6 +200,7 @@ class Chart:
     y: str = ""  # the title of the axis
     log_x: bool = False
     log_y: bool = False
+    heat: bool = False  # a heat map: a column per value of the variable, a row per series
     each: list[str] = field(default_factory=list)  # one chart per name, which is {row}; empty: one chart
     where: Filter = field(default_factory=dict)
     series: list[Column] = field(default_factory=list)  # `published`: by the variable's value, drawn dashed
@@ -200,10 +217,11 @@ class SwapSpec:
 
 @dataclass
 class NetworkSpec:
-    """A link of limited speed between some servers and everybody else."""
+    """A link between some servers and everybody else."""
 
-    rate: str = ""  # template: of each direction, in tc's format: "100mbit"
+    rate: str = ""  # template: of each direction, in tc's format: "100mbit"; "": no limit
     queue: str = "1500000"  # template: bytes that wait for the link; more are dropped
+    napi: bool = False  # its ends poll, like a network card's driver
     servers: list[str] = field(default_factory=list)  # behind the link; they listen on tcp
     only: Filter = field(default_factory=dict)
     line: int = 0
@@ -406,11 +424,11 @@ def points_of(scenario: Scenario, scale: Scale) -> list[Values]:
 
 # Reading
 
-_ACTION = "ask start kill move_slots await spread wait note say report server to only"
+_ACTION = "ask start kill move_slots await spread napi_threads wait note say report server to only"
 _COLUMN = "title value format where against published cell"
 _LOAD = "load name to by cpus record client requests slow say errors only"
 _LOG = "name server text only"
-_SERVER = "name kind count config listen cpus memory of replica_of replicas cluster later say only"
+_SERVER = "name kind count config listen cpus memory of replica_of replicas cluster later may_end say only"
 _SAMPLES = ["auto", *(f"1/{1 << i}" for i in range(11))]
 
 
@@ -454,13 +472,14 @@ def _read_step(table: toml.Table) -> StepSpec:
         action = _fill(table, Action(), _ACTION, others="load")
         only, action.only = action.only, {}
         return StepSpec(action=action, only=only, line=table.line)
-    step = _fill(table, StepSpec(), _LOAD, "name", "event log")
+    step = _fill(table, StepSpec(), _LOAD, "name", "event log query")
     if step.requests and step.requests not in _SAMPLES:
         wanted = "auto, or 1/N with a power of two up to 1024, such as 1/16"
         table.refuse(f'`requests` must be {wanted}, not "{step.requests}"', "requests")
     if step.requests and not step.record:
         table.refuse("`requests` needs `record`", "requests")
     step.events = [_fill(event, Action(), f"at {_ACTION}", "at") for event in table.each("event", "an event")]
+    step.queries = [_fill(one, Query(), "name sql only", "name sql") for one in table.each("query", "a query")]
     step.logs = [_fill(log, LogMark(), _LOG, "name server text") for log in table.each("log", "a log")]
     return step
 
@@ -484,7 +503,7 @@ def _read_table(table: toml.Table) -> Table:
 
 
 def _read_chart(table: toml.Table) -> Chart:
-    chart = _fill(table, Chart(), "title x y log_x log_y each where", "title x", "series")
+    chart = _fill(table, Chart(), "title x y log_x log_y heat each where", "title x", "series")
     chart.series = [_fill(one, Column(), _COLUMN, "title value") for one in table.each("series", "a series")]
     for series in chart.series:
         for row in chart.each or [""]:
@@ -524,7 +543,7 @@ def _read_all(table: toml.Table) -> Scenario:
         scenario.swap = _fill(swap, SwapSpec(), "kind size only", "kind size")
     network = table.inner("network")
     if network:
-        scenario.network = _fill(network, NetworkSpec(), "rate queue servers only", "rate servers")
+        scenario.network = _fill(network, NetworkSpec(), "rate queue napi servers only", "servers")
     for server in table.each("server", "a server"):
         scenario.servers.append(_fill(server, ServerSpec(), _SERVER, "name kind"))
     scenario.steps = [_read_step(step) for step in table.each("step", "a step")]
@@ -774,11 +793,11 @@ class _Check:
                 self.fail(line, str(failure))
 
     def action(self, action: Action, only: Filter, line: int) -> None:
-        things = "ask, start, kill, move_slots, await, spread, wait"
+        things = "ask, start, kill, move_slots, await, spread, napi_threads, wait"
         if sum(bool(getattr(action, name.replace("await", "await_"))) for name in f"{things}, note".split(", ")) != 1:
             self.fail(line, f"a step needs exactly one of load, {things} and note")
         self.filter(action.only, line)
-        self.template(line, only, action.ask, action.move_slots)
+        self.template(line, only, action.ask, action.move_slots, action.spread, action.napi_threads)
         if (action.ask or action.move_slots or action.await_) and not action.server:
             self.fail(line, "`server` is missing: name the server of this step")
         for name in filter(None, (action.start, action.kill, action.server, action.to)):
@@ -791,8 +810,13 @@ class _Check:
             self.fail(line, "`move_slots` needs `to` with the node that receives the slots")
         if action.await_ and action.await_ not in _AWAITED:
             self.fail(line, f'unknown `await` "{action.await_}": use snapshot, rewrite or replicas')
-        if action.spread not in ("", "on", "off"):
-            self.fail(line, '`spread` must be "on" or "off"')
+        for name, text in (("spread", action.spread), ("napi_threads", action.napi_threads)):
+            for point in self.at(only) if text else []:
+                cpus = self.expand(text, point, line)
+                if cpus not in ("on", "off") and not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cpus, re.ASCII):
+                    self.fail(line, f'`{name}` must be "on", "off" or a list of CPUs such as 0-1, not "{cpus}"')
+        if action.napi_threads and not self.scenario.network.napi:
+            self.fail(line, "`napi_threads` needs a [network] with `napi = true`")
         due = parse_due(action.wait)
         if action.wait and (not due or due.is_share):
             self.fail(line, f'`wait` must be a time such as 2s, not "{action.wait}"')
@@ -838,6 +862,12 @@ class _Check:
             if due.is_share and "--duration " not in step.load:
                 self.fail(event.line, "`at` with a share of the load needs a load with --duration")
             self.action(event, step.only, event.line)
+        for query in step.queries:
+            self.filter(query.only, query.line)
+            if not _is_name(query.name):
+                self.fail(query.line, f'"{query.name}" is not a name for a figure')
+            if not step.record:
+                self.fail(query.line, "a [[step.query]] asks the recording, but the step has no `record`")
         for mark in step.logs:
             self.filter(mark.only, mark.line)
             self.server_name(mark.server, mark.line)

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 
 from forktail.failure import CANNOT, NO, Failure
 from forktail.files import make_directory
+from forktail.host.memory import oom_kills
 from forktail.host.session import Child, Command
 from forktail.lab.actions import run_action, say_text
 from forktail.lab.counters import add_difference, read_counters
 from forktail.lab.forks import LOOK_NS, Forks, ask_for_fork, await_fork, look_at_fork
 from forktail.lab.point_run import PointRun
 from forktail.lab.program_figures import (
+    add_answer,
     add_benchmark_figures,
     add_explanation,
     add_load_figures,
@@ -123,6 +125,8 @@ def _start_load(run: PointRun, step: StepSpec, directory: str, figures: str) -> 
     started_unix = int(time.time())
     events = event_times(step, words)
     recorder = _start_tracing(run, step, directory) if step.record else None
+    if recorder:
+        recorder.needed = not _may_end(run)  # it ends with its targets
     argv = _argv(run, step, by, load_words(run.topology, to, step.record), words, figures, directory)
     output = f"{directory}/{'load.txt' if by == 'forktail-load' else 'load.csv'}"
     if step.say:
@@ -209,6 +213,26 @@ def _add_log_marks(load: Load) -> None:
             run.point.numbers[f"{load.step.name}.{mark.name}"] = min(filter(None, times)) - load.first_event_ns
 
 
+def _may_end(run: PointRun) -> set[str]:
+    """The servers of this point that may end."""
+    return {spec.name for spec in run.scenario.servers if spec.may_end and matches(spec.only, run.point.values)}
+
+
+def _add_ends(run: PointRun, step: str) -> None:
+    """How servers ended that may end, and what the kernel killed for memory."""
+    may_end = _may_end(run)
+    for one in run.topology.instances:
+        if one.server not in may_end or not one.child:
+            continue
+        kills = oom_kills(one.cgroup) if one.cgroup else 0
+        run.point.numbers[f"{step}.{one.name}.oom_kills"] = kills
+        how = ""
+        if one.child.ended:
+            killed = kills and one.child.status == -signal.SIGKILL
+            how = "killed by the OOM killer" if killed else one.child.how_it_ended().partition(";")[0]
+        run.point.texts[f"{step}.{one.name}.ended"] = how
+
+
 def _run_load(run: PointRun, step: StepSpec) -> None:
     if run.scratch:
         directory = run.directory if step.record else f"{run.scratch}/{step.name}"
@@ -221,6 +245,8 @@ def _run_load(run: PointRun, step: StepSpec) -> None:
     before = read_counters(run.topology)
     load = _start_load(run, step, directory, figures)
     _follow(load)
+    if _may_end(run):
+        run.session.wait(CAUSE_KNOWN_S)  # connections of a killed process end before the process
     after = read_counters(run.topology)
     if load.recorder:
         run.session.wait_for_end(load.recorder, signal.SIGINT, RECORDER_S)
@@ -235,6 +261,7 @@ def _run_load(run: PointRun, step: StepSpec) -> None:
     requests = run.point.numbers.get(f"{step.name}.requests", 0)
     add_difference(step.name, run.topology, before, after, requests, run.point)
     _add_log_marks(load)
+    _add_ends(run, step.name)
     if step.record:
         run.point.recorded.append(step.name)
 
@@ -268,6 +295,15 @@ def _explain(run: PointRun, name: str, words: list[str], file: str) -> None:
     add_explanation(name, file, _names_of(run.topology), run.point)
 
 
+def _ask(run: PointRun, step: StepSpec, directory: str) -> None:
+    """Asks the step's questions about its recording."""
+    for query in step.queries:
+        if matches(query.only, run.point.values):
+            file = f"{directory}/{query.name}.json"
+            run_forktail(run.session, run.programs, ["sql", directory, "--json", "-c", query.sql], file)
+            add_answer(f"{step.name}.{query.name}", file, run.point)
+
+
 def explain_steps(run: PointRun) -> None:
     """Explains what the point's steps recorded, and writes their report pages.
 
@@ -283,6 +319,9 @@ def explain_steps(run: PointRun) -> None:
             part = [*words, "--since", rate.since, "--until", rate.until]
             _explain(run, name, part, f"{directory}/{rate.name}.json")
             name_cause(name, rate.client_at_limit, run.point)
+        for spec in run.scenario.steps:
+            if spec.name == step and matches(spec.only, run.point.values):
+                _ask(run, spec, directory)
         _write_report(run, directory, step)
 
 

@@ -145,6 +145,18 @@ def test_gnuplot_draws_every_series_with_its_title_and_the_same_data_is_the_same
 
 
 @needs_gnuplot
+def test_a_heat_map_has_a_field_with_a_number_for_each_value_and_series() -> None:
+    chart = Chart("Heat", "clients", heat=True)
+    chart.series = [column("Unix", "run.SET.rps", where=UNIX), column("TCP", "run.SET.rps", where=TCP)]
+    [made] = make(chart)
+    assert made.places == ["8", "20"]
+    [drawn] = draw([made])
+    for text in (">8,000<", ">20,000<", ">4,000<", ">10,000<", ">Unix<", ">TCP<", ">8<", ">20<"):
+        assert drawn.svg.count(text) == 1
+    assert "<image" in drawn.svg
+
+
+@needs_gnuplot
 def test_gnuplot_draws_charts_of_one_dot_of_zeros_of_bytes_and_of_nothing_but_published_figures() -> None:
     published = [Series("a"), Series("a (published)", True, [Dot(5, 7)])]
     places = ["x", "y", "z", "a", "b", "c"]

@@ -21,7 +21,7 @@ from forktail.host.machine import DiskRoom, choose_size_mb
 from forktail.host.memory import limit_memory, remove_group
 from forktail.host.network import make_link
 from forktail.host.session import Child, Command, Session, Stopped, parse_cpus
-from forktail.host.steering import spread_softirqs
+from forktail.host.steering import LOOPBACK_INTERFACE, spread_softirqs
 from forktail.host.swap import make_swap, remove_swap
 
 GIB = 1 << 30
@@ -321,7 +321,7 @@ def test_impossible_swap(session: Session, tmp_path: Path, kind: str, size: int,
 
 def test_steering_needs_an_interface(session: Session) -> None:
     with pytest.raises(Failure, match="^cannot spread the soft interrupts of nonesuch0: it has no receive queues$"):
-        spread_softirqs(session, "nonesuch0", True)
+        spread_softirqs(session, Path("/sys/class/net/nonesuch0"), "on")
 
 
 def test_steering_is_restored() -> None:
@@ -330,9 +330,11 @@ def test_steering_is_restored() -> None:
         pytest.skip("no receive steering of lo here")
     before = machine.first_line(file)
     with Session() as session:
-        spread_softirqs(session, "lo", True)
+        spread_softirqs(session, LOOPBACK_INTERFACE, "0")
+        assert int(machine.first_line(file).replace(",", ""), 16) == 1
+        spread_softirqs(session, LOOPBACK_INTERFACE, "on")
         assert int(machine.first_line(file).replace(",", ""), 16) != 0
-        spread_softirqs(session, "lo", False)
+        spread_softirqs(session, LOOPBACK_INTERFACE, "off")
         assert int(machine.first_line(file).replace(",", ""), 16) == 0
     assert machine.first_line(file) == before
 

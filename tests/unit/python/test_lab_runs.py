@@ -16,7 +16,7 @@ from forktail.lab.main import main
 from forktail.lab.pairs import apply_side, draw_order
 from forktail.lab.point_run import make_plan
 from forktail.lab.results import Point
-from forktail.lab.scenario import Action, Scenario, ServerSpec, Size, StepSpec, SwapSpec
+from forktail.lab.scenario import Action, NetworkSpec, Scenario, ServerSpec, Size, StepSpec, SwapSpec
 from forktail.lab.steps import event_times
 from forktail.servers import Instance, ServerPlan, Topology, find_kind
 from forktail.text import command_line
@@ -105,6 +105,8 @@ def test_repeats_become_medians_and_ranges() -> None:
         (Scenario(servers=[ServerSpec(memory="1MiB")]), True),
         (Scenario(steps=[StepSpec(record=True)]), True),
         (Scenario(steps=[StepSpec(action=Action(spread="on"))]), True),
+        (Scenario(steps=[StepSpec(action=Action(napi_threads="1"))]), True),
+        (Scenario(network=NetworkSpec(servers=["redis"])), True),
         (Scenario(steps=[StepSpec(load="-n 1", events=[Action(spread="off")])]), True),
     ],
 )
@@ -126,7 +128,8 @@ def test_a_command_line_has_quotes_where_a_shell_needs_them(argv: list[str], lin
     )
 
 
-def counted(t_ns: int, busy_s: float, idle_s: float, softirqs: int) -> HostCounters:
+def counted(t_ns: int, busy_s: float, idle_s: float, received: int) -> HostCounters:
+    softirqs = {"NET_RX": received, "NET_TX": 2, "TIMER": 3 * received}
     return HostCounters(
         t_ns, [CpuCounters(busy_s, busy_s / 2, 0, idle_s, softirqs) for _ in range(2)], 0, 0, 0, 0, 4, 1
     )
@@ -169,7 +172,7 @@ def test_the_load_of_the_host_is_a_share_of_each_cpu() -> None:
     add_difference("run", Topology(), Counters(counted(0, 1, 5, 7)), Counters(counted(10**9, 1.8, 5.2, 10)), 0, point)
     wanted = {
         "cpu0_percent": 80, "cpu1_percent": 80, "cpu_percent": 80, "softirq0_percent": 40, "softirq_percent": 40,
-        "steal0_percent": 0, "net_softirqs1_s": 3, "memory_percent": 75,
+        "steal0_percent": 0, "net_softirqs1_s": 3, "NET_RX0_s": 3, "TIMER1_s": 9, "memory_percent": 75,
     }  # fmt: skip
     assert {name: point.numbers[f"run.host.{name}"] for name in wanted} == wanted
 

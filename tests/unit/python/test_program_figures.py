@@ -10,6 +10,7 @@ import pytest
 
 from forktail.failure import Failure
 from forktail.lab.program_figures import (
+    add_answer,
     add_benchmark_figures,
     add_explanation,
     add_load_figures,
@@ -200,6 +201,30 @@ def test_the_name_of_a_cause(causes: str, at_limit: bool, named: str) -> None:
 
 
 HEAD = '"test","rps","avg_latency_ms","min_latency_ms","p50_latency_ms","p95_latency_ms"\n'
+
+
+@pytest.mark.parametrize(
+    ("answer", "number", "text"),
+    [
+        ('[{"n": 7}]', 7, None),
+        ('[{"n": 7.5}]', 7.5, None),
+        ('[{"comm": "redis", "mb": 1.5}, {"comm": "dd", "mb": null}]', None, "redis 1.5, dd -"),
+        ('[{"comm": "redis"}]', None, "redis"),
+        ("[]", None, ""),
+    ],
+)
+def test_an_answer_is_a_number_or_a_text(path: Path, answer: str, number: float | None, text: str | None) -> None:
+    point = Point()
+    path.write_text(answer)
+    add_answer("run.q", str(path), point)
+    assert (point.numbers.get("run.q"), point.texts.get("run.q")) == (number, text)
+
+
+@pytest.mark.parametrize("damaged", ["", "7", "[7]", '{"n": 7}'])
+def test_an_answer_that_is_no_table_is_refused(path: Path, damaged: str) -> None:
+    path.write_text(damaged)
+    with pytest.raises(Failure, match="is not output of forktail sql$"):
+        add_answer("run.q", str(path), Point())
 
 
 def test_figures_of_redis_benchmark(path: Path) -> None:
