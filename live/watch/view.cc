@@ -229,7 +229,9 @@ common::Json ServerJson(const Frame &f)
 					      {"role", c.role},
 					      {"ns", (c.end_ns ? c.end_ns : s.end_ns()) - c.start_ns},
 					      {"ended", c.end_ns != 0},
-					      {"last_took_ns", c.last_took_ns}});
+					      {"last_took_ns", c.last_took_ns},
+					      {"copied_bytes", c.copied_bytes ? common::Json(*c.copied_bytes)
+									      : common::Json()}});
 	server["requests"] = RequestsJson(f);
 	server["clients"] = ClientsJson(f);
 	server["open"] = common::Json::array();

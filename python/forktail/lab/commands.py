@@ -122,6 +122,8 @@ def _action_text(action: Action) -> str:
         text = f"spread soft interrupts: {action.spread}"
     elif action.napi_threads:
         text = f"poll the network in threads: {action.napi_threads}"
+    elif action.host:
+        text = f"set {action.host}"
     elif action.wait:
         text = f"wait {action.wait}"
     else:

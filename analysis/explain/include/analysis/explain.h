@@ -16,6 +16,7 @@
 #include "analysis/evidence.h"
 #include "analysis/passes.h"
 #include "analysis/run.h"
+#include "analysis/snapshots.h"
 #include "analysis/source.h"
 #include "analysis/timeline.h"
 
@@ -197,6 +198,7 @@ struct Explanation {
 	ServerThreads server_threads;
 	std::vector<ServerEnd> server_ends;	// per Run::ended; empty without a request log
 	std::optional<Overload> overload;	// only of an open loop
+	Snapshots snapshots;
 	std::vector<std::string> notes;		// limits of this explanation, one sentence each
 	std::set<std::string> unrecorded_peers; // addresses of servers that recorded processes are clients of
 	uint64_t zero_ns = 0;	  // origin of "+12.304 s": the first request, else the start of the recording
