@@ -34,8 +34,8 @@ struct ExplainWords {
 
 	int Views() const
 	{
-		return json + features + all + snapshots + !format.empty() + !cause_name.empty() + episode.has_value() +
-		       request.has_value();
+		return json + features + all + snapshots + !format.empty() + !cause_name.empty() +
+		       episode.has_value() + request.has_value();
 	}
 };
 
@@ -90,7 +90,8 @@ bool Refused(ExplainWords *asked)
 	if (asked->requests && !asked->json && asked->json_to.empty())
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
-		error = "--json, --features, --all, --snapshots, --episode, --request, --cause and --format are mutually "
+		error = "--json, --features, --all, --snapshots, --episode, --request, --cause and --format "
+			"are mutually "
 			"exclusive";
 	else if (!asked->by.empty() && asked->Views() > asked->json + asked->all)
 		error = "--by adds to the default output, --all or --json";

@@ -506,8 +506,8 @@ static void read_group(struct cgroup_memory *c, struct group *g)
 			const char *key = f->counters[k].key;
 			char *end;
 			double value = strtod(c->text.bytes, &end);
-			const bool known = *key ? cgroup_number(c->text.bytes, key, &value)
-						: end != c->text.bytes;
+			const bool known =
+			    *key ? cgroup_number(c->text.bytes, key, &value) : end != c->text.bytes;
 			if (!known || value >= NO_LIMIT_BYTES)
 				continue;
 			limited |= !strcmp(f->counters[k].series, "cgroup.memory.limit");

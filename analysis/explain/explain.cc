@@ -210,7 +210,7 @@ struct Work {
 	SlowLog slow_log = SlowLog(reading.run);
 	SnapshotFinder snapshots = SnapshotFinder(reading.run);
 	std::vector<uint32_t> processes = {}; // per Run::servers the process; 0: unknown
-	std::set<Cause> own_sends = {}; // causes that were soft interrupts of the server's own sends
+	std::set<Cause> own_sends = {};	      // causes that were soft interrupts of the server's own sends
 	CpuTimes in_overload = CpuTimes({0, 0});
 	Serving by_thread = {};
 	size_t notes_of_servers = 0; // this many notes are on serving threads

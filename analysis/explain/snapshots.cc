@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds what belongs to each snapshot: its fork by the child that it returned, copies by the threads of the server
-// while the child ran, requests by when they were due, memory by the recorder's series.
+// Finds what belongs to each snapshot: its fork by the child that it returned, copies by the threads of the
+// server while the child ran, requests by when they were due, memory by the recorder's series.
 #include "analysis/snapshots.h"
 
 #include <algorithm>
@@ -20,19 +20,21 @@ namespace
 
 // Commands of Redis that change data, by name (COMMAND INFO's flag "write"). Scripts may or may not.
 constexpr std::string_view kWrites[] = {
-    "APPEND",	    "BITFIELD",	   "BITOP",	   "BLMOVE",	  "BLMPOP",	    "BLPOP",	   "BRPOP",
-    "BRPOPLPUSH",   "BZMPOP",	   "BZPOPMAX",	   "BZPOPMIN",	  "COPY",	    "DECR",	   "DECRBY",
-    "DEL",	    "EXPIRE",	   "EXPIREAT",	   "FLUSHALL",	  "FLUSHDB",	    "GEOADD",	   "GEORADIUS",
-    "GETDEL",	    "GETEX",	   "GETSET",	   "HDEL",	  "HINCRBY",	    "HINCRBYFLOAT", "HMSET",
-    "HSET",	    "HSETNX",	   "INCR",	   "INCRBY",	  "INCRBYFLOAT",    "INSERT",	   "LINSERT",
-    "LMOVE",	    "LMPOP",	   "LPOP",	   "LPUSH",	  "LPUSHX",	    "LREM",	   "LSET",
-    "LTRIM",	    "MIGRATE",	   "MOVE",	   "MSET",	  "MSETNX",	    "PERSIST",	   "PEXPIRE",
-    "PEXPIREAT",    "PFADD",	   "PFMERGE",	   "PSETEX",	  "READ-MODIFY-WRITE", "RENAME",   "RENAMENX",
-    "RESTORE",	    "RPOP",	   "RPOPLPUSH",	   "RPUSH",	  "RPUSHX",	    "SADD",	   "SDIFFSTORE",
-    "SET",	    "SETBIT",	   "SETEX",	   "SETNX",	  "SETRANGE",	    "SINTERSTORE", "SMOVE",
-    "SORT",	    "SPOP",	   "SREM",	   "SUNIONSTORE", "UNLINK",	    "UPDATE",	   "XADD",
-    "XDEL",	    "XTRIM",	   "ZADD",	   "ZINCRBY",	  "ZPOPMAX",	    "ZPOPMIN",	   "ZRANGESTORE",
-    "ZREM",	    "ZUNIONSTORE", "ZINTERSTORE",
+    "APPEND",  "BITFIELD",    "BITOP",	      "BLMOVE",	  "BLMPOP",    "BLPOP",
+    "BRPOP",   "BRPOPLPUSH",  "BZMPOP",	      "BZPOPMAX", "BZPOPMIN",  "COPY",
+    "DECR",    "DECRBY",      "DEL",	      "EXPIRE",	  "EXPIREAT",  "FLUSHALL",
+    "FLUSHDB", "GEOADD",      "GEORADIUS",    "GETDEL",	  "GETEX",     "GETSET",
+    "HDEL",    "HINCRBY",     "HINCRBYFLOAT", "HMSET",	  "HSET",      "HSETNX",
+    "INCR",    "INCRBY",      "INCRBYFLOAT",  "INSERT",	  "LINSERT",   "LMOVE",
+    "LMPOP",   "LPOP",	      "LPUSH",	      "LPUSHX",	  "LREM",      "LSET",
+    "LTRIM",   "MIGRATE",     "MOVE",	      "MSET",	  "MSETNX",    "PERSIST",
+    "PEXPIRE", "PEXPIREAT",   "PFADD",	      "PFMERGE",  "PSETEX",    "READ-MODIFY-WRITE",
+    "RENAME",  "RENAMENX",    "RESTORE",      "RPOP",	  "RPOPLPUSH", "RPUSH",
+    "RPUSHX",  "SADD",	      "SDIFFSTORE",   "SET",	  "SETBIT",    "SETEX",
+    "SETNX",   "SETRANGE",    "SINTERSTORE",  "SMOVE",	  "SORT",      "SPOP",
+    "SREM",    "SUNIONSTORE", "UNLINK",	      "UPDATE",	  "XADD",      "XDEL",
+    "XTRIM",   "ZADD",	      "ZINCRBY",      "ZPOPMAX",  "ZPOPMIN",   "ZRANGESTORE",
+    "ZREM",    "ZUNIONSTORE", "ZINTERSTORE",
 };
 
 bool IsWrite(const Run &run, size_t op)
@@ -81,8 +83,8 @@ void Lower(double value, std::optional<uint64_t> *least)
 	*least = least->has_value() ? std::min(**least, bytes) : bytes;
 }
 
-// The least that a cgroup with a limit had left, without file pages that the kernel can drop. Series of one cgroup are
-// read at the instants of its usage.
+// The least that a cgroup with a limit had left, without file pages that the kernel can drop. Series of one
+// cgroup are read at the instants of its usage.
 void FindCgroupLeft(const Run &run, const Thread &child, Snapshot *one)
 {
 	auto of = [&](const char *name, const std::string &cgroup) -> const Series * {
@@ -94,30 +96,32 @@ void FindCgroupLeft(const Run &run, const Thread &child, Snapshot *one)
 		}
 		return nullptr;
 	};
-	for (const Target &target : run.targets) {
-		if (target.pid != one->server)
+	// The path of a target may be that of another hierarchy: it only distinguishes several targets.
+	auto is_of_server = [&](const std::string &cgroup) {
+		return run.targets.size() == 1 || std::ranges::any_of(run.targets, [&](const Target &target) {
+			       return target.pid == one->server &&
+				      (target.cgroup + "/").starts_with(cgroup + "/");
+		       });
+	};
+	for (const Series &usage : run.series) {
+		const auto label = usage.labels.find("cgroup");
+		if (usage.name != "cgroup.memory.usage" || label == usage.labels.end() ||
+		    !IsOfHost(run, usage, child) || !is_of_server(label->second))
 			continue;
-		for (const Series &usage : run.series) {
-			const auto label = usage.labels.find("cgroup");
-			if (usage.name != "cgroup.memory.usage" || label == usage.labels.end() ||
-			    !IsOfHost(run, usage, child) ||
-			    (target.cgroup + "/").rfind(label->second + "/", 0) != 0)
-				continue;
-			const Series *limit = of("cgroup.memory.limit", label->second),
-				     *inactive = of("cgroup.memory.inactive_file", label->second);
-			const auto most = limit ? ValueAt(*limit, one->end_ns) : std::nullopt;
-			if (!most)
-				continue;
-			auto left = [&](uint64_t t_ns, double used) {
-				const double file = inactive ? ValueAt(*inactive, t_ns).value_or(0) : 0;
-				Lower(*most - used + file, &one->cgroup_left_bytes);
-			};
-			if (const auto first = ValueAt(usage, one->start_ns))
-				left(one->start_ns, *first);
-			for (const Sample &s : usage.samples)
-				if (s.t_ns > one->start_ns && s.t_ns <= one->end_ns)
-					left(s.t_ns, s.value);
-		}
+		const Series *limit = of("cgroup.memory.limit", label->second),
+			     *inactive = of("cgroup.memory.inactive_file", label->second);
+		const auto most = limit ? ValueAt(*limit, one->end_ns) : std::nullopt;
+		if (!most)
+			continue;
+		auto left = [&](uint64_t t_ns, double used) {
+			const double file = inactive ? ValueAt(*inactive, t_ns).value_or(0) : 0;
+			Lower(*most - used + file, &one->cgroup_left_bytes);
+		};
+		if (const auto first = ValueAt(usage, one->start_ns))
+			left(one->start_ns, *first);
+		for (const Sample &s : usage.samples)
+			if (s.t_ns > one->start_ns && s.t_ns <= one->end_ns)
+				left(s.t_ns, s.value);
 	}
 }
 
@@ -178,7 +182,8 @@ void SnapshotFinder::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 	for (size_t n = 0; n < all_.size(); n++) {
 		Snapshot &one = all_[n];
 		const Thread &child = run.threads[one.thread];
-		if (child.end_ns < from_ns || (to_ns < UINT64_MAX - kLongestForkNs && child.start_ns > to_ns + kLongestForkNs))
+		if (child.end_ns < from_ns ||
+		    (to_ns < UINT64_MAX - kLongestForkNs && child.start_ns > to_ns + kLongestForkNs))
 			continue;
 		for (const ft_writes &w : run.writes)
 			if (w.tgid == child.tgid && in_stretch(w.start_ns) && w.start_ns <= child.end_ns)
@@ -201,7 +206,8 @@ void SnapshotFinder::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 				if (!in_stretch(s.start_ns) || s.off_cpu)
 					continue;
 				if (!own && s.owner == FT_FORK && s.arg[0] == child.tid &&
-				    s.start_ns <= child.start_ns && SpanEnd(s) + 1'000'000 >= child.start_ns) {
+				    s.start_ns <= child.start_ns &&
+				    SpanEnd(s) + 1'000'000 >= child.start_ns) {
 					one.start_ns = s.start_ns;
 					one.fork_ns = s.duration_ns;
 				}
@@ -224,7 +230,8 @@ int SnapshotFinder::At(uint64_t due_ns, uint32_t process) const
 {
 	// Sorted by the child's start. Few overlap: those of several servers.
 	constexpr size_t most = 64;
-	auto after = std::ranges::partition_point(all_, [&](const Snapshot &one) { return one.start_ns <= due_ns; });
+	auto after =
+	    std::ranges::partition_point(all_, [&](const Snapshot &one) { return one.start_ns <= due_ns; });
 	for (size_t n = static_cast<size_t>(after - all_.begin()), seen = 0; n-- > 0 && seen < most; seen++)
 		if (due_ns <= all_[n].end_ns && (!process || process == all_[n].server))
 			return static_cast<int>(n);
@@ -360,8 +367,8 @@ std::string SnapshotText(const Run &run, const Snapshots &snapshots, const Snaps
 		text += ", " + std::string(number) + " pages per write";
 	}
 	if (one.requests) {
-		text += "; slowed " + common::Plural(one.slowed, "request", "requests") + ", p99.9 during it " +
-			FormatDuration(one.during.p99_9);
+		text += "; slowed " + common::Plural(one.slowed, "request", "requests") +
+			", p99.9 during it " + FormatDuration(one.during.p99_9);
 		if (snapshots.outside_count)
 			text += " and " + FormatDuration(snapshots.outside.p99_9) + " outside";
 	} else if (one.slowed) {
@@ -371,7 +378,8 @@ std::string SnapshotText(const Run &run, const Snapshots &snapshots, const Snaps
 		text += "; parent and child together at most " + FormatBytes(*peak);
 	if (one.available_bytes)
 		text += "; " + FormatBytes(*one.available_bytes) + " of memory" +
-			(one.cgroup_left_bytes ? ", " + FormatBytes(*one.cgroup_left_bytes) + " of the cgroup" : "") +
+			(one.cgroup_left_bytes ? ", " + FormatBytes(*one.cgroup_left_bytes) + " of the cgroup"
+					       : "") +
 			" were left";
 	if (one.written_bytes)
 		text += "; wrote " + FormatBytes(one.written_bytes);

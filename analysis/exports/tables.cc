@@ -687,8 +687,8 @@ constexpr Table kMarks{
     Field{"text", kText, &Mark::text},
 };
 
-constexpr auto kTables = std::tie(kRuns, kRequests, kSlow, kParts, kCausesTable, kHops, kEpisodes,
-				  kSnapshots, kEpisodeCauses, kEvidence, kThreads, kSpans, kTallies, kIterations,
+constexpr auto kTables = std::tie(kRuns, kRequests, kSlow, kParts, kCausesTable, kHops, kEpisodes, kSnapshots,
+				  kEpisodeCauses, kEvidence, kThreads, kSpans, kTallies, kIterations,
 				  kSamples, kStacks, kDisk, kWrites, kMetrics, kConnections, kDrops, kMarks);
 
 template <class Getter, class From> auto ValueOf(const Getter &get, const From &from)
@@ -740,7 +740,8 @@ public:
 	Wants wants() const override
 	{
 		auto any = [&](const auto &...tables) { return ((at_[IndexOf(tables)] != SIZE_MAX) || ...); };
-		return {any(kSlow, kParts), any(kSpans, kTallies, kIterations, kSamples, kStacks, kDisk, kWrites),
+		return {any(kSlow, kParts),
+			any(kSpans, kTallies, kIterations, kSamples, kStacks, kDisk, kWrites),
 			any(kRequests)};
 	}
 	bool Blamed(const Run &run, const SlowRequest &r, const Part *parts) override

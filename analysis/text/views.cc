@@ -397,7 +397,8 @@ std::string SnapshotsView(const Explanation &e, const Style &style)
 {
 	ViewLines s = {e, style, {}};
 	if (e.snapshots.all.empty()) {
-		s.Line("No snapshot, AOF rewrite or full synchronization of a replica began in the recording.");
+		s.Line(
+		    "No snapshot, AOF rewrite or full synchronization of a replica began in the recording.");
 		return s.out;
 	}
 	for (const Snapshot &one : e.snapshots.all)

@@ -208,7 +208,8 @@ uint64_t Metrics::Copies(const live::Follower &follower, uint32_t server)
 	uint64_t copies = 0;
 	for (const live::ThreadTotals &thread : follower.threads())
 		if (thread.server == server && !thread.child)
-			copies += thread.counts[static_cast<size_t>(analysis::Index(analysis::Cause::CowCopy))];
+			copies +=
+			    thread.counts[static_cast<size_t>(analysis::Index(analysis::Cause::CowCopy))];
 	return copies;
 }
 
@@ -227,7 +228,8 @@ void Metrics::TakeChild(const live::Follower &follower, const live::Child &child
 	one.end_ns = child.end_ns;
 	if (const auto fork = s.fork_ns.find(child.pid); fork != s.fork_ns.end())
 		one.fork_ns = fork->second;
-	const bool writes = std::find(std::begin(kWriters), std::end(kWriters), one.role) != std::end(kWriters);
+	const bool writes =
+	    std::find(std::begin(kWriters), std::end(kWriters), one.role) != std::end(kWriters);
 	if (writes && s.ended.size() < kForksKept)
 		s.ended.push_back(one);
 	s.children.erase(known);
@@ -256,7 +258,8 @@ void Metrics::SayChildren(const live::Follower &follower, MetricsWriter *w) cons
 	};
 	static const Figure figures[] = {
 	    {"forktail_last_child_seconds", "seconds",
-	     "How long the server's last child ran, by role: snapshot child, AOF rewrite child, replica sync child.",
+	     "How long the server's last child ran, by role: snapshot child, AOF rewrite child, replica sync "
+	     "child.",
 	     [](const RunningChild &one) { return InSeconds(one.end_ns - one.start_ns); }},
 	    {"forktail_last_child_fork_seconds", "seconds", "Duration of the fork() that began it.",
 	     [](const RunningChild &one) { return InSeconds(one.fork_ns); }},

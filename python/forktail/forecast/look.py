@@ -97,7 +97,11 @@ def _cgroup_left(pid: int) -> tuple[int | None, str]:
         kind = "cgroup" if "memory" in controllers.split(",") else "cgroup2" if not controllers else ""
         if kind not in mounts:
             continue
-        names = ("memory.max", "memory.current") if kind == "cgroup2" else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        names = (
+            ("memory.max", "memory.current")
+            if kind == "cgroup2"
+            else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        )
         inactive = "inactive_file" if kind == "cgroup2" else "total_inactive_file"
         for group in (Path(path), *Path(path).parents):
             here = mounts[kind] / str(group).lstrip("/")
@@ -131,8 +135,8 @@ def earlier_snapshots(recording: str, pid: int) -> list[Earlier]:
         raise Failure(f"{recording}: {why.removeprefix('forktail: ')}", CANNOT)
     return [
         Earlier(
-            one["command"], one["rss_bytes"] or 0, one["fork_ns"], one["duration_ns"], one["copied_bytes"], one["writes"],
-            one.get("latency_ns", {}).get("p99.9"),
+            one["command"], one["rss_bytes"] or 0, one["fork_ns"], one["duration_ns"], one["copied_bytes"],
+            one["writes"], one.get("latency_ns", {}).get("p99.9"),
         )
         for one in found if one["ended"] and one["server_pid"] == pid and one["rss_bytes"]
     ]  # fmt: skip
@@ -193,7 +197,10 @@ def look(server: Any, pid: int, seconds: float, recording: str) -> tuple[Facts, 
     cgroup_left, cgroup = _cgroup_left(pid)
     overcommit = _first_line(Path("/proc/sys/vm/overcommit_memory"))
     free, last = _disk(server, pid, info)
-    last_seconds = {"BGSAVE": info.get("rdb_last_bgsave_time_sec", -1), "BGREWRITEAOF": info.get("aof_last_rewrite_time_sec", -1)}
+    last_seconds = {
+        "BGSAVE": info.get("rdb_last_bgsave_time_sec", -1),
+        "BGREWRITEAOF": info.get("aof_last_rewrite_time_sec", -1),
+    }
     facts = Facts(
         anonymous=status["RssAnon"],
         resident=status["VmRSS"],

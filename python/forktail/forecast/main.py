@@ -17,7 +17,10 @@ from forktail.text import format_bytes, format_count, format_duration, parse_dur
 _KINDS = {"bgsave": "BGSAVE", "rewrite": "BGREWRITEAOF", "replica": "a replica's full synchronization"}
 _THEN_S = 3600
 _POLL_S = 0.05
-_PHASES = {"BGSAVE": ("rdb_bgsave_in_progress", "rdb_last_cow_size"), "BGREWRITEAOF": ("aof_rewrite_in_progress", "aof_last_cow_size")}
+_PHASES = {
+    "BGSAVE": ("rdb_bgsave_in_progress", "rdb_last_cow_size"),
+    "BGREWRITEAOF": ("aof_rewrite_in_progress", "aof_last_cow_size"),
+}
 
 COMMAND = Command(
     "forktail forecast",
@@ -55,8 +58,8 @@ def _verdict(one: Forecast) -> str:
 
 def _text(facts: Facts, address: str, pid: int, all_of_them: list[Forecast]) -> str:
     lines = [
-        f"{address} (process {pid}): {format_bytes(facts.resident)} resident, {format_count(int(facts.writes_per_s))} writes/s, "
-        f"{len(facts.earlier)} earlier snapshots known"
+        f"{address} (process {pid}): {format_bytes(facts.resident)} resident, "
+        f"{format_count(int(facts.writes_per_s))} writes/s, {len(facts.earlier)} earlier snapshots known"
     ]
     for one in all_of_them:
         lines += ["", _verdict(one), *(f"  {why}." for why in one.why)]
@@ -98,12 +101,20 @@ def _fact(server: Any, command: str) -> dict[str, float]:
     ok = persistence["rdb_last_bgsave_status" if command == "BGSAVE" else "aof_last_bgrewrite_status"]
     if ok != "ok":
         raise Failure(f"{command} failed: see the server's log", CANNOT)
-    return {"fork_ns": server.info("stats")["latest_fork_usec"] * 1000, "duration_ns": took * 1e9, "copied": persistence[cow]}
+    return {
+        "fork_ns": server.info("stats")["latest_fork_usec"] * 1000,
+        "duration_ns": took * 1e9,
+        "copied": persistence[cow],
+    }
 
 
 def _compare(one: Forecast, fact: dict[str, float]) -> str:
     lines = [f"{one.command}, forecast and fact"]
-    for name, of, form in (("fork", one.fork_ns, format_duration), ("duration", one.duration_ns, format_duration), ("copied", one.copied, format_bytes)):
+    for name, of, form in (
+        ("fork", one.fork_ns, format_duration),
+        ("duration", one.duration_ns, format_duration),
+        ("copied", one.copied, format_bytes),
+    ):
         key = {"fork": "fork_ns", "duration": "duration_ns"}.get(name, name)
         inside = "inside" if of.low <= fact[key] <= of.high else "OUTSIDE"
         lines.append(f"  {name:<9} {_span(of, form):<36} {form(int(fact[key])):<10} {inside}")

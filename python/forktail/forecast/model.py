@@ -126,7 +126,9 @@ def duration(facts: Facts, command: str) -> Range:
     seconds = facts.last_seconds.get(command, 0)
     if seconds > 0:
         # INFO has whole seconds.
-        return Range((seconds - 0.5) * 0.8e9, seconds * 1e9, (seconds + 0.5) * 1.25e9, f"INFO: the last one took {seconds:.0f} s")
+        return Range(
+            (seconds - 0.5) * 0.8e9, seconds * 1e9, (seconds + 0.5) * 1.25e9, f"INFO: the last one took {seconds:.0f} s"
+        )
     low, likely, high = (facts.data / rate * 1e9 for rate in reversed(_BYTES_PER_S))
     return Range(low, likely, high, f"{facts.data / 1e6:,.0f} MB at 60 to 500 MB/s: it has written none yet")
 
@@ -168,7 +170,9 @@ def percentile(facts: Facts, share: float, fork: Range, lasts: Range) -> Range:
         return max(fork_ns - (1 - share) * (fork_ns + lasts_ns), 0)
 
     low, likely, high = of(fork.low, lasts.high), of(fork.likely, lasts.likely), of(fork.high, lasts.low)
-    reason = f"requests due during the fork wait for it: {100 * fork.likely / (fork.likely + lasts.likely):.2g} % of them"
+    reason = (
+        f"requests due during the fork wait for it: {100 * fork.likely / (fork.likely + lasts.likely):.2g} % of them"
+    )
     seen = [one.p99_9_ns for one in facts.earlier if one.p99_9_ns]
     if share > 0.99 and seen:
         last = float(seen[-1] or 0)

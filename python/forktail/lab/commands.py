@@ -154,7 +154,8 @@ def _print_servers(scenario: Scenario) -> None:
         print(" ".join([", ".join(facts), *server.config]) + _filters_text(server.only))
     network = scenario.network
     if network.servers:
-        print(f"  network: {network.rate or 'without a limit'} to and from {', '.join(network.servers)}{_filters_text(network.only)}")
+        rate = network.rate or "without a limit"
+        print(f"  network: {rate} to and from {', '.join(network.servers)}{_filters_text(network.only)}")
 
 
 def _print_steps(scenario: Scenario) -> None:

@@ -308,11 +308,14 @@ def test_a_recording_answers_queries_and_the_end_of_a_server_is_a_result(start_l
     server = '[[server]]\nname = "redis"\nkind = "redis"\nmemory = "24MiB"\nmay_end = true\n'
     query = '[[step.query]]\nname = "{}"\nsql = "{}"\n'
     step = (
-        '[[step]]\nname = "run"\nto = "redis"\nrecord = true\nerrors = true\nload = "-t insert -n 200000 -r 1 -d 500 -c 4"\n'
+        '[[step]]\nname = "run"\nto = "redis"\nrecord = true\nerrors = true\n'
+        'load = "-t insert -n 200000 -r 1 -d 500 -c 4"\n'
         + query.format("threads", "select count(*) from threads where role = 'redis-server'")
         + query.format("ends", "select role, child from threads where role = 'redis-server'")
     )
-    lab = start_lab(HEAD + server + step + table("Ends", ("killed", "run.redis.oom_kills"), ("ended", "run.redis.ended", "text")))
+    lab = start_lab(
+        HEAD + server + step + table("Ends", ("killed", "run.redis.oom_kills"), ("ended", "run.redis.ended", "text"))
+    )
     lab.start_scenario()
     if lab.program.wait(90).status == 3:
         skip_without_memory_limits(lab.err)
@@ -320,7 +323,10 @@ def test_a_recording_answers_queries_and_the_end_of_a_server_is_a_result(start_l
     (point,) = lab.results()
     assert point["numbers"]["run.threads"] == 1
     assert point["texts"]["run.ends"] == "redis-server False"
-    assert (point["numbers"]["run.redis.oom_kills"], point["texts"]["run.redis.ended"]) == (1, "killed by the OOM killer")
+    assert (point["numbers"]["run.redis.oom_kills"], point["texts"]["run.redis.ended"]) == (
+        1,
+        "killed by the OOM killer",
+    )
     lab.check_nothing_left()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""forktail forecast on real servers: what it says before a snapshot, beside what the snapshot then does. Whether times are
-right is for bench/forecasts to measure; here it is whether they are there, and whether what cannot fit is foretold."""
+"""forktail forecast on real servers: what it says before a snapshot, beside what the snapshot then does. Whether times
+are right is for bench/forecasts to measure; here it is whether they are there, and whether what cannot fit is foretold.
+"""
 
 import json
 import time
@@ -35,7 +36,11 @@ def test_a_forecast_has_every_figure_with_a_range_and_a_reason(server):
     status, said = forecast("--port", server.port)
     assert status == 0
     assert said["server"]["pid"] == server.pid and said["server"]["rss_bytes"] > 60 * MB
-    assert [one["command"] for one in said["forecasts"]] == ["BGSAVE", "BGREWRITEAOF", "a replica's full synchronization"]
+    assert [one["command"] for one in said["forecasts"]] == [
+        "BGSAVE",
+        "BGREWRITEAOF",
+        "a replica's full synchronization",
+    ]
     for one in said["forecasts"]:
         assert one["fits"] == "yes" and one["host_left"] > 0
         for figure in ("fork_ns", "duration_ns", "copied", "peak"):
@@ -102,7 +107,18 @@ def test_an_oom_kill_in_a_memory_cgroup_is_foretold(background, start_load, tmp_
     with MemoryCgroup(100 << 20) as group:
         if not group.usable:
             pytest.skip("cannot make a cgroup with a memory limit here")
-        words = ["--port", port, "--save", "", "--enable-debug-command", "yes", "--dir", tmp_path, "--rdb-key-save-delay", "100"]
+        words = [
+            "--port",
+            port,
+            "--save",
+            "",
+            "--enable-debug-command",
+            "yes",
+            "--dir",
+            tmp_path,
+            "--rdb-key-save-delay",
+            "100",
+        ]
         server = background(*group.within("redis-server", *words))
         assert eventually(lambda: forecast("--port", port)[0] == 0, 20)
         load = start_load("-p", port, "--fill", 70_000, "-d", 1000)
@@ -124,7 +140,13 @@ def test_an_oom_kill_in_a_memory_cgroup_is_foretold(background, start_load, tmp_
 def oom_texts(group):
     """The lines of the group that count killed processes."""
     files = (group.path / name for name in ("memory.oom_control", "memory.events"))
-    return [line for file in files if file.exists() for line in file.read_text().splitlines() if line.startswith("oom_kill ")]
+    return [
+        line
+        for file in files
+        if file.exists()
+        for line in file.read_text().splitlines()
+        if line.startswith("oom_kill ")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -255,11 +255,17 @@ def test_a_line_through_all_measurements_has_slope_and_intercept_with_intervals(
     results = Results()
     for gigabytes in (1, 2, 4):
         runs = [40 * gigabytes + 3 + noise for noise in (-1, 0, 1)]
-        point = Point({"pages": "4 kB"}, {"x": gigabytes, "y": runs[1]}, runs={"x": [gigabytes] * 3, "y": list(runs)}, repeats=3)
+        point = Point(
+            {"pages": "4 kB"}, {"x": gigabytes, "y": runs[1]}, runs={"x": [gigabytes] * 3, "y": list(runs)}, repeats=3
+        )
         results.points.append(point)
     line = Line("fork time", "x", "y", "ms", "GB", {"pages": ["4 kB"]})
     said = line_sentence(results, line)
-    assert said.startswith("fork time: 40 ms per GB (39.") and " 3 ms at 0 (" in said and said.endswith("of 9 measurements.")
+    assert (
+        said.startswith("fork time: 40 ms per GB (39.")
+        and " 3 ms at 0 (" in said
+        and said.endswith("of 9 measurements.")
+    )
     assert line_sentence(results, line) == said
     line.where = {"pages": ["huge"]}
     assert line_sentence(results, line) == "fork time: not measured here at three sizes."

@@ -196,8 +196,8 @@ struct Explanation {
 	// Calls, in the whole run, of commands that pause clients: {"CLIENT PAUSE", 2}. Of the only server.
 	std::map<std::string, uint64_t> pauses;
 	ServerThreads server_threads;
-	std::vector<ServerEnd> server_ends;	// per Run::ended; empty without a request log
-	std::optional<Overload> overload;	// only of an open loop
+	std::vector<ServerEnd> server_ends; // per Run::ended; empty without a request log
+	std::optional<Overload> overload;   // only of an open loop
 	Snapshots snapshots;
 	std::vector<std::string> notes;		// limits of this explanation, one sentence each
 	std::set<std::string> unrecorded_peers; // addresses of servers that recorded processes are clients of

@@ -21,7 +21,8 @@ struct SnapshotRun {
 	explicit SnapshotRun(const std::string &role = "snapshot child", uint32_t flags = FT_THREAD_ENDED)
 	{
 		b.Thread(kServer, 0, 1000 * ms);
-		auto &child = b.Thread(kChild, 120 * ms, 600 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD | flags, role);
+		auto &child =
+		    b.Thread(kChild, 120 * ms, 600 * ms, FT_THREAD_MAIN | FT_THREAD_CHILD | flags, role);
 		child.parent_tgid = kServer;
 		b.run.targets.resize(1);
 		b.run.targets[0].pid = kServer;
@@ -37,17 +38,19 @@ struct SnapshotRun {
 		b.run.writes = {{kBase + 200 * ms, kBase + 201 * ms, 5'000'000, 1, kChild, ""},
 				{kBase + 200 * ms, kBase + 201 * ms, 7'000'000, 1, 5, "dd"}};
 		for (uint64_t t = 0; t < 1000; t++)
-			b.Request(t * ms, t * ms, t * ms + (t >= 100 && t < 120 ? 20 * ms : 100 * us), 0, t % 2);
+			b.Request(t * ms, t * ms, t * ms + (t >= 100 && t < 120 ? 20 * ms : 100 * us), 0,
+				  t % 2);
 		b.Loop("closed");
 		b.run.ops = {"GET", "SET"};
 	}
 	void Level(const std::string &name, const std::string &label, const std::string &value, double before,
 		   double during)
 	{
-		b.run.series.push_back({name,
-					"bytes",
-					{{label, value}},
-					{{kBase, before}, {kBase + 300 * ms, during}, {kBase + 800 * ms, 1}}});
+		b.run.series.push_back(
+		    {name,
+		     "bytes",
+		     {{label, value}},
+		     {{kBase, before}, {kBase + 300 * ms, during}, {kBase + 800 * ms, 1}}});
 	}
 	Snapshots Find()
 	{
@@ -57,10 +60,12 @@ struct SnapshotRun {
 		WholeLog log(run);
 		finder.Count(run, &log, {kServer});
 		for (uint64_t t = 100; t < 120; t++) {
-			SlowRequest slow = {.due_ns = kBase + t * ms, .latency_ns = 20 * ms, .since_ns = kBase + t * ms};
+			SlowRequest slow = {
+			    .due_ns = kBase + t * ms, .latency_ns = 20 * ms, .since_ns = kBase + t * ms};
 			slow.sent_ns = slow.due_ns;
 			slow.part_count = 1;
-			const Part forked = {Cause::Fork, 0, 20 * ms, 0}, other = {Cause::RunQueue, 0, 20 * ms, 0};
+			const Part forked = {Cause::Fork, 0, 20 * ms, 0},
+				   other = {Cause::RunQueue, 0, 20 * ms, 0};
 			finder.AddSlow(run, slow, t < 117 ? &forked : &other, {kServer});
 		}
 		return finder.Result(run);
@@ -112,7 +117,9 @@ TEST_CASE("memory is that of the time of the snapshot, and unknown if it was not
 	r.Level("cgroup.memory.usage", "cgroup", "/pods", 2 * kGb, 3 * kGb);
 	r.Level("cgroup.memory.limit", "cgroup", "/pods", 4 * kGb, 4 * kGb);
 	r.Level("cgroup.memory.inactive_file", "cgroup", "/pods", 0, 0.5 * kGb);
-	r.Level("cgroup.memory.usage", "cgroup", "/pod", 2 * kGb, 3.9 * kGb); // another
+	r.b.run.targets.push_back({});
+	r.b.run.targets[1].pid = 5;
+	r.Level("cgroup.memory.usage", "cgroup", "/pod", 2 * kGb, 3.9 * kGb); // of the other
 	r.Level("cgroup.memory.limit", "cgroup", "/pod", 4 * kGb, 4 * kGb);
 	const Snapshot one = r.Find().all[0];
 	CHECK(one.rss_bytes == 1'000'000'000);
@@ -127,14 +134,16 @@ TEST_CASE("a snapshot is one sentence; what is not known is left out")
 	SnapshotRun r;
 	Snapshots found = r.Find();
 	CHECK(SnapshotText(r.b.run, found, found.all[0], kBase) ==
-	      "BGSAVE at +0.100 s: fork 20.0 ms; copied 373 kB in 500 ms, 0.36 pages per write; slowed 17 requests, "
+	      "BGSAVE at +0.100 s: fork 20.0 ms; copied 373 kB in 500 ms, 0.36 pages per write; slowed 17 "
+	      "requests, "
 	      "p99.9 during it 20.0 ms and 100 us outside; wrote 5.00 MB");
 	found.all[0].fork_ns = 0;
 	found.all[0].ended = false;
 	found.all[0].requests = found.all[0].slowed = found.all[0].written_bytes = 0;
 	found.all[0].writes.reset();
 	CHECK(SnapshotText(r.b.run, found, found.all[0], kBase) ==
-	      "BGSAVE at +0.100 s: fork too short to be recorded; copied 373 kB until the recording's end, in 500 ms");
+	      "BGSAVE at +0.100 s: fork too short to be recorded; copied 373 kB until the recording's end, "
+	      "in 500 ms");
 }
 
 TEST_CASE("only children that write a snapshot are snapshots")
