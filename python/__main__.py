@@ -34,6 +34,7 @@ COMMANDS = {
     "mcp": ("forktail.mcp_server", "forktail"),
     "parquet": ("forktail.wheel", "forktail"),
     "sql": ("forktail.sql", "forktail"),
+    "try": ("forktail.trial.main", "forktail"),
 }
 
 
