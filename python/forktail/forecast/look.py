@@ -144,12 +144,17 @@ def earlier_snapshots(recording: str, pid: int) -> list[Earlier]:
 
 def _write_commands(server: Any) -> set[str]:
     """Names of commands that change data, in lower case, by the flags of COMMAND."""
-    names = set()
-    for row in server.execute_command("COMMAND"):
-        name, flags = (row["name"], row["flags"]) if isinstance(row, dict) else (row[0], row[2])
-        if "write" in {str(flag.decode() if isinstance(flag, bytes) else flag) for flag in flags}:
-            names.add(name.decode().lower() if isinstance(name, bytes) else str(name).lower())
-    return names
+
+    def text(word: Any) -> str:
+        return word.decode(errors="replace") if isinstance(word, bytes) else str(word)
+
+    rows = server.execute_command("COMMAND")
+    pairs = (
+        ((name, row["flags"]) for name, row in rows.items())
+        if isinstance(rows, dict)
+        else ((row[0], row[2]) for row in rows)
+    )
+    return {text(name).lower() for name, flags in pairs if "write" in map(text, flags)}
 
 
 def _calls(server: Any, names: set[str]) -> int:

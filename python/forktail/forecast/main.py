@@ -2,6 +2,7 @@
 """The command line of `forktail forecast`: looks, prints, and with --then lets the server do it and compares."""
 
 import json
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -143,15 +144,16 @@ def main(words: list[str]) -> int:
     server, pid, address = connect(options)
     facts, _ = look(server, pid, look_ns / 1e9, options["ring"] or "")
     made = [forecast(facts, kind) for kind in kinds]
+    then = options["then"] and made[0].fits == "yes"
     if options["json"]:
         result = _json(facts, address, pid, made)
-        if options["then"]:
+        if then:
             result["fact"] = {"command": kinds[0], **_fact(server, kinds[0])}
         print(json.dumps(result, indent=2))
     else:
         print(_text(facts, address, pid, made), end="", flush=True)
-        if options["then"]:
-            if made[0].fits != "yes":
-                raise Failure(f"{kinds[0]} is not sent, because it may not fit", CANNOT)
+        if then:
             print("\n" + _compare(made[0], _fact(server, kinds[0])), end="")
+    if options["then"] and not then:
+        print(f"forktail: {kinds[0]} is not sent, because it may not fit", file=sys.stderr)
     return 0 if all(one.fits == "yes" for one in made) else 1

@@ -98,6 +98,8 @@ def connect(options: dict[str, Any]) -> tuple[Any, int, str]:
         raise Failure(f"{address}: {error}", CANNOT) from None
     if not pid:
         pid = own
+        if not os.access(f"/proc/{pid}/fd", os.R_OK):
+            raise Failure(f"you may not see which process listens on {address}. Try as root", CANNOT)
         ports, sockets = listens(pid)
         if port not in ports and socket not in sockets:
             raise Failure(f"the process of {address} calls itself {own}, which is another one here: use --pid", CANNOT)
