@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A client of hiredis that combines commands in the ways a program can, for bench/batches: report A sent ten commands at a
-// time with a C client of its own and gained 10 %, and asks whether it "calls it wrongly".
+// A client of hiredis that combines commands in the ways a program can, for bench/batches: report A sent ten
+// commands at a time with a C client of its own and gained 10 %, and asks whether it "calls it wrongly".
 //
 //   batch_client SOCKET WAY BATCH THREADS SECONDS      prints the SETs per second
 #include <hiredis/hiredis.h>
@@ -13,9 +13,9 @@
 
 struct way {
 	const char *name;
-	bool reads;	 // the replies
-	bool each;	 // flushes (and reads) after each command, although it counts to BATCH
-	bool shared;	 // all threads use one connection, under a lock
+	bool reads;  // the replies
+	bool each;   // flushes (and reads) after each command, although it counts to BATCH
+	bool shared; // all threads use one connection, under a lock
 };
 
 static const struct way ways[] = {

@@ -22,7 +22,8 @@ namespace
 {
 
 struct ExplainWords {
-	bool json = false, features = false, requests = false, all = false, ascii = false, confined = false;
+	bool json = false, features = false, requests = false, all = false, ascii = false, confined = false,
+	     snapshots = false;
 	std::string colour = "auto", format, cause_name, json_to, by;
 	std::optional<size_t> episodes, episode;
 	std::optional<uint64_t> request;
@@ -33,8 +34,8 @@ struct ExplainWords {
 
 	int Views() const
 	{
-		return json + features + all + !format.empty() + !cause_name.empty() + episode.has_value() +
-		       request.has_value();
+		return json + features + all + snapshots + !format.empty() + !cause_name.empty() +
+		       episode.has_value() + request.has_value();
 	}
 };
 
@@ -51,6 +52,9 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	    ->check(CLI::NonNegativeNumber);
 	app->add_option("--cause", asked->cause_name, "Print one cause: its cost, episodes and evidence")
 	    ->type_name("NAME");
+	app->add_flag("--snapshots", asked->snapshots,
+		      "Print what each snapshot, AOF rewrite and full synchronization cost: fork, copied "
+		      "memory, slowed requests, peak memory");
 	app->add_option("--episodes,--top", asked->episodes, "Print N episodes with all of their evidence")
 	    ->type_name("N");
 	app->add_option("--by", asked->by,
@@ -86,7 +90,8 @@ bool Refused(ExplainWords *asked)
 	if (asked->requests && !asked->json && asked->json_to.empty())
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
-		error = "--json, --features, --all, --episode, --request, --cause and --format are mutually "
+		error = "--json, --features, --all, --snapshots, --episode, --request, --cause and --format "
+			"are mutually "
 			"exclusive";
 	else if (!asked->by.empty() && asked->Views() > asked->json + asked->all)
 		error = "--by adds to the default output, --all or --json";
@@ -114,6 +119,8 @@ bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string
 		*text = analysis::FormatLine(e, asked.format);
 	else if (asked.features)
 		*text = analysis::FeaturesJson(e);
+	else if (asked.snapshots)
+		*text = analysis::SnapshotsView(e, style);
 	else if (asked.all)
 		*text = analysis::ExplainText(e, style, episodes);
 	else

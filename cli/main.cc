@@ -44,6 +44,14 @@ int Mcp(int argc, char **argv)
 {
 	return RunPython("mcp", {"mcp"}, argc, argv);
 }
+int Forecast(int argc, char **argv)
+{
+	return RunPython("forecast", {"redis"}, argc, argv);
+}
+int Try(int argc, char **argv)
+{
+	return RunPython("try", {"redis"}, argc, argv);
+}
 int Hosts(int argc, char **argv)
 {
 	return RunPython("hosts", {}, argc, argv);
@@ -70,6 +78,8 @@ const Row kCommands[] = {
     {"diff A B", "compare two runs, or two sides of runs", DiffCommand},
     {"sql RUN... [QUERY]", "query runs as tables with DuckDB", Sql},
     {"mcp DIR...", "serve runs to an agent (MCP, read-only)", Mcp},
+    {"forecast --port N", "what a snapshot would cost now, and whether it fits", Forecast},
+    {"try 'config set NAME VALUE' --port N", "try a setting on a live server, and put it back (root)", Try},
     {"watch DIR", "show live what recorded servers do", WatchCommand},
     {"snapshot DIR --last 60s -o RUN", "save a part of the ring as a run", SnapshotCommand},
     {"trigger DIR NAME", "take a snapshot of the ring now", TriggerCommand},

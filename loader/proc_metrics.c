@@ -345,24 +345,35 @@ enum {
 	MEMORY_SHARE = 1000, /* each of the two takes at most one part in this many of a CPU's time */
 	MOST_GROUPS = 256,
 	TEXT_MOST = 1 << 17,
-	FILES = 2,
+	FILES = 5,
 };
 static const uint64_t FIND_EVERY_NS = 2000000000;
 
 /* A file with counters: a line of it (key), or all of it (key ""). */
 struct counted_file {
 	const char *name;
+	bool if_limited; /* read only in a cgroup with a limit, which is read before it */
 	struct {
-		const char *key, *series;
+		const char *key, *series, *unit; /* "" of a count */
 	} counters[3];
 };
 static const struct counted_file v1_files[FILES] = {
-    {"memory.failcnt", {{"", "cgroup.memory.limit_hits"}}},
-    {"memory.oom_control", {{"oom_kill", "cgroup.memory.oom_kills"}}}};
-static const struct counted_file v2_files[FILES] = {{"memory.events",
-						     {{"max", "cgroup.memory.limit_hits"},
-						      {"high", "cgroup.memory.high_hits"},
-						      {"oom_kill", "cgroup.memory.oom_kills"}}}};
+    {"memory.failcnt", false, {{"", "cgroup.memory.limit_hits", ""}}},
+    {"memory.oom_control", false, {{"oom_kill", "cgroup.memory.oom_kills", ""}}},
+    {"memory.limit_in_bytes", false, {{"", "cgroup.memory.limit", "bytes"}}},
+    {"memory.usage_in_bytes", true, {{"", "cgroup.memory.usage", "bytes"}}},
+    {"memory.stat", true, {{"total_inactive_file", "cgroup.memory.inactive_file", "bytes"}}}};
+static const struct counted_file v2_files[FILES] = {
+    {"memory.events",
+     false,
+     {{"max", "cgroup.memory.limit_hits", ""},
+      {"high", "cgroup.memory.high_hits", ""},
+      {"oom_kill", "cgroup.memory.oom_kills", ""}}},
+    {"memory.max", false, {{"", "cgroup.memory.limit", "bytes"}}},
+    {"memory.current", true, {{"", "cgroup.memory.usage", "bytes"}}},
+    {"memory.stat", true, {{"inactive_file", "cgroup.memory.inactive_file", "bytes"}}}};
+/* Version 1 says so where it has no limit; version 2 says "max", which is no number. */
+static const double NO_LIMIT_BYTES = 1e18;
 
 struct group {
 	char cgroup[CGROUP_PATH_BYTES];
@@ -428,6 +439,15 @@ static void close_files(const struct group *g)
 			close(g->fds[i]);
 }
 
+static int open_file(const struct cgroup_memory *c, const struct group *g, int i)
+{
+	char path[PATH_MAX];
+	if (!c->files[i].name)
+		return -1;
+	snprintf(path, sizeof path, "%s%s/%s", c->hierarchy.mount, g->cgroup, c->files[i].name);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 static void add_cgroup(struct cgroup_memory *c, const char *cgroup)
 {
 	if (c->count >= MOST_GROUPS || !grow(&c->all, &c->room, c->count, sizeof *c->all))
@@ -435,12 +455,8 @@ static void add_cgroup(struct cgroup_memory *c, const char *cgroup)
 	struct group *g = &c->all[c->count++];
 	*g = (struct group){.seen = true};
 	snprintf(g->cgroup, sizeof g->cgroup, "%s", cgroup);
-	for (int i = 0; i < FILES; i++) {
-		char path[PATH_MAX];
-		const char *name = c->files[i].name;
-		snprintf(path, sizeof path, "%s%s/%s", c->hierarchy.mount, cgroup, name ? name : "");
-		g->fds[i] = name ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	}
+	for (int i = 0; i < FILES; i++)
+		g->fds[i] = c->files[i].if_limited ? -1 : open_file(c, g, i);
 }
 
 /* Finds the cgroups of processes and their ancestors except the root, which has no limit. */
@@ -474,19 +490,29 @@ static void find_groups(struct cgroup_memory *c, const pid_t *pids, size_t count
 	}
 }
 
-static void read_group(struct cgroup_memory *c, const struct group *g)
+static void read_group(struct cgroup_memory *c, struct group *g)
 {
+	bool limited = false;
 	for (int i = 0; i < FILES; i++) {
 		const struct counted_file *f = &c->files[i];
+		if (f->if_limited && !limited)
+			continue;
+		if (f->if_limited && g->fds[i] < 0) /* few have a limit: descriptors are scarce */
+			g->fds[i] = open_file(c, g, i);
 		if (g->fds[i] < 0 || !text_read(&c->text, g->fds[i], TEXT_MOST) || !c->text.length)
 			continue;
 		for (size_t k = 0; k < sizeof f->counters / sizeof *f->counters && f->counters[k].series;
 		     k++) {
 			const char *key = f->counters[k].key;
-			double value = strtod(c->text.bytes, NULL);
-			if (!*key || cgroup_number(c->text.bytes, key, &value))
-				proc_metrics_level(c->metrics, f->counters[k].series, "", value, "cgroup",
-						   g->cgroup);
+			char *end;
+			double value = strtod(c->text.bytes, &end);
+			const bool known =
+			    *key ? cgroup_number(c->text.bytes, key, &value) : end != c->text.bytes;
+			if (!known || value >= NO_LIMIT_BYTES)
+				continue;
+			limited |= !strcmp(f->counters[k].series, "cgroup.memory.limit");
+			proc_metrics_level(c->metrics, f->counters[k].series, f->counters[k].unit, value,
+					   "cgroup", g->cgroup);
 		}
 	}
 }

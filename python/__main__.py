@@ -28,11 +28,13 @@ from forktail.text import visible_lines  # noqa: E402
 # The command, its module, and the program's name before its errors.
 COMMANDS = {
     "fleet": ("forktail.fleet.main", "forktail fleet"),
+    "forecast": ("forktail.forecast.main", "forktail"),
     "hosts": ("forktail.hosts", "forktail"),
     "lab": ("forktail.lab.main", "forktail lab"),
     "mcp": ("forktail.mcp_server", "forktail"),
     "parquet": ("forktail.wheel", "forktail"),
     "sql": ("forktail.sql", "forktail"),
+    "try": ("forktail.trial.main", "forktail"),
 }
 
 

@@ -208,7 +208,9 @@ struct Work {
 	OwnCodes own_codes = OwnCodes(activities, &e);
 	Accounts accounts = {};
 	SlowLog slow_log = SlowLog(reading.run);
-	std::set<Cause> own_sends = {}; // causes that were soft interrupts of the server's own sends
+	SnapshotFinder snapshots = SnapshotFinder(reading.run);
+	std::vector<uint32_t> processes = {}; // per Run::servers the process; 0: unknown
+	std::set<Cause> own_sends = {};	      // causes that were soft interrupts of the server's own sends
 	CpuTimes in_overload = CpuTimes({0, 0});
 	Serving by_thread = {};
 	size_t notes_of_servers = 0; // this many notes are on serving threads
@@ -223,12 +225,13 @@ void CountGroups(Work *w)
 	const bool wanted = w->requests && (w->options.groups || SeenInKernel(run));
 	if (wanted)
 		w->groups.Count(run, w->reading.log.get());
-	if (wanted || w->options.tell)
+	if (wanted || w->options.tell || !w->snapshots.empty())
 		w->limits.tell = [w, &run, wanted](const SlowRequest &request, const Part *parts) {
 			if (w->options.tell)
 				w->options.tell(run, request, parts);
 			if (wanted)
 				w->groups.AddSlow(run, request, parts);
+			w->snapshots.AddSlow(run, request, parts, w->processes);
 		};
 }
 
@@ -261,6 +264,7 @@ void AccountThreads(Work *w)
 		w->accounts.Add(r.run, from_ns, to_ns);
 		w->own_codes.Add(from_ns, to_ns);
 		w->slow_log.Add(r.run, w->activities, from_ns, to_ns);
+		w->snapshots.Add(r.run, from_ns, to_ns);
 		if (!e.server_threads.threads.empty())
 			cpu.Add(r.run, from_ns, to_ns);
 		if (e.overload)
@@ -434,6 +438,24 @@ void FindOutages(Work *w)
 	if (w->requests)
 		w->e.server_ends = FindServerEnds(w->reading.run, w->reading.log.get());
 	w->facts.outages = OutagesOf(w->reading.run, w->e.server_ends);
+}
+
+// Reads the log once more if there are snapshots: which requests were due during each.
+void CountSnapshots(Work *w)
+{
+	const Run &run = w->reading.run;
+	if (w->snapshots.empty() || !w->requests)
+		return;
+	std::string why;
+	for (size_t server = 0; server < run.servers.size(); server++)
+		w->processes.push_back(ProcessOfServer(run, static_cast<int>(server), &why));
+	w->snapshots.Count(run, w->reading.log.get(), w->processes);
+}
+
+void FinishSnapshots(Work *w)
+{
+	w->e.snapshots = w->snapshots.Result(w->reading.run);
+	AddCopiedSeries(w->e.snapshots, &w->reading.run);
 }
 
 void BlameSlow(Work *w)
@@ -647,8 +669,12 @@ constexpr Pass kPasses[] = {
     FindLoadThreads,
     // Before blame, which gives requests without an answer to the end of their server.
     FindOutages,
+    // Before blame, which adds slow requests to the snapshots.
+    CountSnapshots,
     // Divides each slow request's time, and finds percentiles with and without each cause.
     BlameSlow,
+    // After blame, which counted the slow requests of each.
+    FinishSnapshots,
     // For time that blame gives to the network: servers that were not recorded.
     FindPeers,
     // After blame, as the next three: it counts what they report.

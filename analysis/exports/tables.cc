@@ -465,6 +465,31 @@ constexpr Table kEpisodes{
     Field{"share", kDouble, [](auto &r) { return r.of.causes.empty() ? 0 : r.of.causes[0].share; }},
 };
 
+constexpr Table kSnapshots{
+    {"snapshots", "snapshot, AOF rewrite or full synchronization"},
+    Field{"command", kText, &Snapshot::command},
+    Field{"start_ns", kInt, &Snapshot::start_ns},
+    Field{"start_time", kTime, &Snapshot::start_ns},
+    Field{"end_ns", kInt, &Snapshot::end_ns, "of its child"},
+    Field{"ended", kBool, &Snapshot::ended, "in the recording"},
+    Field{"server_pid", kSmall, [](auto &r) { return OwnId(r.run, r.of.server); }},
+    Field{"child_pid", kSmall, [](auto &r) { return OwnId(r.run, r.run.threads[r.of.thread].tgid); }},
+    Field{"fork_ns", kInt, [](auto &r) { return Known(r.of.fork_ns); }},
+    Field{"copies", kInt, &Snapshot::copies, "pages of 4 kB that the server's writes copied"},
+    Field{"copy_ns", kInt, &Snapshot::copy_ns},
+    Field{"child_copies", kInt, &Snapshot::child_copies},
+    Field{"written_bytes", kInt, &Snapshot::written_bytes, "by the child, to files"},
+    Field{"rss_bytes", kInt, &Snapshot::rss_bytes, "before the fork"},
+    Field{"peak_bytes", kInt, [](auto &r) { return r.of.peak_bytes(); }, "parent and child together"},
+    Field{"available_bytes", kInt, &Snapshot::available_bytes, "least of the host meanwhile"},
+    Field{"cgroup_left_bytes", kInt, &Snapshot::cgroup_left_bytes, "least of a cgroup with a limit"},
+    Field{"requests", kInt, &Snapshot::requests, "due meanwhile"},
+    Field{"slowed", kInt, &Snapshot::slowed, "slow ones with a part of fork or cow-copy"},
+    Field{"writes", kInt, &Snapshot::writes, "requests that change data"},
+    Field{"p99_9_ns", kInt, [](auto &r) { return Known(r.of.during.p99_9); }, "of these requests"},
+    Field{"max_ns", kInt, [](auto &r) { return Known(r.of.during.max); }},
+};
+
 constexpr Table kEpisodeCauses{
     {"episode_causes", "cause of an episode"},
     Field{"episode", kSmall, [](auto &r) { return r.n; }},
@@ -662,7 +687,7 @@ constexpr Table kMarks{
     Field{"text", kText, &Mark::text},
 };
 
-constexpr auto kTables = std::tie(kRuns, kRequests, kSlow, kParts, kCausesTable, kHops, kEpisodes,
+constexpr auto kTables = std::tie(kRuns, kRequests, kSlow, kParts, kCausesTable, kHops, kEpisodes, kSnapshots,
 				  kEpisodeCauses, kEvidence, kThreads, kSpans, kTallies, kIterations,
 				  kSamples, kStacks, kDisk, kWrites, kMetrics, kConnections, kDrops, kMarks);
 
@@ -715,7 +740,8 @@ public:
 	Wants wants() const override
 	{
 		auto any = [&](const auto &...tables) { return ((at_[IndexOf(tables)] != SIZE_MAX) || ...); };
-		return {any(kSlow, kParts), any(kSpans, kTallies, kIterations, kSamples, kStacks, kDisk, kWrites),
+		return {any(kSlow, kParts),
+			any(kSpans, kTallies, kIterations, kSamples, kStacks, kDisk, kWrites),
 			any(kRequests)};
 	}
 	bool Blamed(const Run &run, const SlowRequest &r, const Part *parts) override
@@ -849,6 +875,8 @@ private:
 			for (size_t i = 0; i < episode.evidence.size(); i++)
 				Add(kEvidence, SentenceSource{n, i, episode.evidence[i]});
 		}
+		for (size_t n = 0; n < e.snapshots.all.size(); n++)
+			Add(kSnapshots, Source<Snapshot>{e.run, n, e.snapshots.all[n]});
 		for (const Account &a : e.accounts)
 			Add(kThreads, ThreadSource{{e.run, a.thread, e.run.threads[a.thread]},
 						   a,

@@ -565,6 +565,7 @@ struct Wanted {
 const Wanted kWanted[] = {
     {"Server CPU", "pid", {{"target.cpu", "of one CPU"}}},
     {"Server memory", "pid", {{"target.rss", "resident"}}},
+    {"Memory copied by the running snapshot", "pid", {{"target.snapshot_copied", "copied"}}},
     {"Server faults", "pid", {{"target.minor_faults", "minor"}, {"target.major_faults", "major"}}},
     {"Host CPU",
      "",

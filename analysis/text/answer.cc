@@ -594,6 +594,19 @@ std::string NetworkSplitText(const Explanation &e)
 	       common::FormatDuration(split.unread_at_client_ns) + ".";
 }
 
+std::string LeadingSnapshotText(const Explanation &e)
+{
+	if (e.snapshots.all.empty() || (!e.lead.Names(Cause::Fork) && !e.lead.Names(Cause::CowCopy)))
+		return "";
+	const auto most = std::ranges::max_element(e.snapshots.all, {}, &Snapshot::slowed);
+	if (!most->slowed)
+		return "";
+	const size_t others = e.snapshots.all.size() - 1;
+	return SnapshotText(e.run, e.snapshots, *most, e.zero_ns) + "." +
+	       (others ? " " + common::Plural(others, "more snapshot", "more snapshots") + ": --snapshots."
+		       : "");
+}
+
 std::string PercentilesText(const Latencies &l)
 {
 	return Format("p50 %s   p99 %s   p99.9 %s   p99.99 %s   max %s",

@@ -437,6 +437,54 @@ void WriteEpisodesJson(const Explanation &e, JsonWriter *out)
 	out->End();
 }
 
+Out TopJson(const Latencies &l)
+{
+	return {{"p99", l.p99}, {"p99.9", l.p99_9}, {"max", l.max}};
+}
+
+Out SnapshotJson(const Explanation &e, const Snapshot &one)
+{
+	Out json = {{"command", one.command},
+		    {"text", SnapshotText(e.run, e.snapshots, one, e.zero_ns)},
+		    {"start_ns", one.start_ns},
+		    {"t_s", SecondsAfter(one.start_ns, e.zero_ns)},
+		    {"duration_ns", one.end_ns - one.start_ns},
+		    {"ended", one.ended},
+		    {"server_pid", OwnId(e.run, one.server)},
+		    {"child_pid", OwnId(e.run, e.run.threads[one.thread].tgid)},
+		    {"fork_ns", one.fork_ns ? Out(one.fork_ns) : Out()},
+		    {"copies", one.copies},
+		    {"copied_bytes", one.copied_bytes()},
+		    {"copy_ns", one.copy_ns},
+		    {"child_copies", one.child_copies},
+		    {"written_bytes", one.written_bytes},
+		    {"requests", one.requests},
+		    {"slowed", one.slowed}};
+	const auto add = [&](const char *name, const auto &value) {
+		json[name] = value ? Out(*value) : Out();
+	};
+	add("rss_bytes", one.rss_bytes);
+	add("peak_bytes", one.peak_bytes());
+	add("available_bytes", one.available_bytes);
+	add("cgroup_left_bytes", one.cgroup_left_bytes);
+	add("writes", one.writes);
+	add("pages_per_write", one.pages_per_write());
+	if (one.requests)
+		json["latency_ns"] = TopJson(one.during);
+	return json;
+}
+
+void WriteSnapshots(const Explanation &e, JsonWriter *out)
+{
+	out->BeginList("snapshots");
+	for (const Snapshot &one : e.snapshots.all)
+		out->Add("", SnapshotJson(e, one));
+	out->End();
+	if (e.snapshots.outside_count)
+		out->Add("outside_snapshots", {{"requests", e.snapshots.outside_count},
+					       {"latency_ns", TopJson(e.snapshots.outside)}});
+}
+
 void WriteAccount(const Explanation &e, JsonWriter *out)
 {
 	out->BeginObject("account");
@@ -677,6 +725,7 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 	if (!e.run.host_clocks.empty())
 		out.Add("clocks", ClocksJson(e));
 	WriteEpisodesJson(e, &out);
+	WriteSnapshots(e, &out);
 	out.Add("own_code", OwnCodeJson(e.own_code));
 	WriteAccount(e, &out);
 	WriteDrops(e, &out);

@@ -27,6 +27,8 @@ std::string SeenText(const Explanation &e);
 // The marks in the run, the last ones if there are many; "" without.
 std::string MarksText(const Explanation &e);
 std::string PercentilesText(const Latencies &latencies);
+// The snapshot that slowed most requests, if snapshots are what the answer speaks of; "" without.
+std::string LeadingSnapshotText(const Explanation &e);
 // Percentiles until replies arrived at the client's host. Only if some arrival times are known.
 std::string ArrivalsText(const Explanation &e);
 // Where slow requests were while they had no other cause, as far as the server's kernel saw them; "" if the

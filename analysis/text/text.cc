@@ -206,6 +206,8 @@ std::string ExplainText(const Explanation &e, const Style &style, size_t episode
 	WriteCauses(&w);
 	WriteHops(&w);
 	WriteEpisodes(&w, episodes);
+	if (!e.snapshots.all.empty())
+		w.out += "\n" + w.Strong("Snapshots") + "\n" + SnapshotsView(e, style);
 	WriteOwnCode(&w);
 	w.out += ServerCommandsTable(e, style) + ServerThreadsTable(e, style);
 	w.out += "\n";

@@ -393,6 +393,19 @@ bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::str
 	return true;
 }
 
+std::string SnapshotsView(const Explanation &e, const Style &style)
+{
+	ViewLines s = {e, style, {}};
+	if (e.snapshots.all.empty()) {
+		s.Line(
+		    "No snapshot, AOF rewrite or full synchronization of a replica began in the recording.");
+		return s.out;
+	}
+	for (const Snapshot &one : e.snapshots.all)
+		s.Line(SnapshotText(e.run, e.snapshots, one, e.zero_ns) + ".");
+	return s.out;
+}
+
 std::string CauseView(const Explanation &e, const Style &style, Cause cause, size_t episodes)
 {
 	ViewLines s = {e, style, {}};

@@ -24,6 +24,9 @@ constexpr size_t kTakers = 10;
 constexpr uint64_t kTakerNs = 10'000'000; // a thread with less has no label of its own
 constexpr size_t kWaitingNames = 1000;
 constexpr char kOther[] = "other";
+constexpr size_t kForksKept = 64;
+// Roles of children that write the data set (loader/targets/threads.c).
+constexpr const char *kWriters[] = {"snapshot child", "AOF rewrite child", "replica sync child"};
 
 // False for causes that only requests have.
 bool IsOfThreads(analysis::Cause cause)
@@ -199,6 +202,79 @@ void Metrics::TakeTaken(const live::Taken &taken)
 	s.taken_ns[name] = 0;
 }
 
+// The pages that a server's own threads copied, as far as they are accounted.
+uint64_t Metrics::Copies(const live::Follower &follower, uint32_t server)
+{
+	uint64_t copies = 0;
+	for (const live::ThreadTotals &thread : follower.threads())
+		if (thread.server == server && !thread.child)
+			copies +=
+			    thread.counts[static_cast<size_t>(analysis::Index(analysis::Cause::CowCopy))];
+	return copies;
+}
+
+void Metrics::TakeChild(const live::Follower &follower, const live::Child &child)
+{
+	OfServer &s = Of(child.server);
+	auto [known, is_new] = s.children.try_emplace(child.pid);
+	RunningChild &one = known->second;
+	if (is_new) {
+		one.start_ns = child.start_ns;
+		one.copies = Copies(follower, child.server); // accounts are two seconds behind
+	}
+	one.role = child.role;
+	if (!child.end_ns)
+		return;
+	one.end_ns = child.end_ns;
+	if (const auto fork = s.fork_ns.find(child.pid); fork != s.fork_ns.end())
+		one.fork_ns = fork->second;
+	const bool writes =
+	    std::find(std::begin(kWriters), std::end(kWriters), one.role) != std::end(kWriters);
+	if (writes && s.ended.size() < kForksKept)
+		s.ended.push_back(one);
+	s.children.erase(known);
+}
+
+// A child's copies are known when its last second is accounted.
+void Metrics::FinishChildren(const live::Follower &follower)
+{
+	for (uint32_t server = 0; server < servers_.size(); server++) {
+		OfServer &s = servers_[server];
+		std::erase_if(s.ended, [&](RunningChild &one) {
+			if (follower.accounted_to_ns() < one.end_ns)
+				return false;
+			one.copies = Copies(follower, server) - one.copies;
+			s.last[one.role] = one;
+			return true;
+		});
+	}
+}
+
+void Metrics::SayChildren(const live::Follower &follower, MetricsWriter *w) const
+{
+	struct Figure {
+		const char *name, *unit, *help;
+		double (*value)(const RunningChild &one);
+	};
+	static const Figure figures[] = {
+	    {"forktail_last_child_seconds", "seconds",
+	     "How long the server's last child ran, by role: snapshot child, AOF rewrite child, replica sync "
+	     "child.",
+	     [](const RunningChild &one) { return InSeconds(one.end_ns - one.start_ns); }},
+	    {"forktail_last_child_fork_seconds", "seconds", "Duration of the fork() that began it.",
+	     [](const RunningChild &one) { return InSeconds(one.fork_ns); }},
+	    {"forktail_last_child_copied_bytes", "bytes",
+	     "Memory that the server's writes copied while it ran.",
+	     [](const RunningChild &one) { return static_cast<double>(one.copies * analysis::kPageBytes); }}};
+	for (const Figure &figure : figures) {
+		w->Gauge(figure.name, figure.unit, figure.help);
+		Each(follower, [&](const std::string &name, const OfServer &s) {
+			for (const auto &[role, one] : s.last)
+				w->Sample({{"server", name}, {"role", role}}, figure.value(one));
+		});
+	}
+}
+
 void Metrics::Take(const live::Follower &follower, const live::Batch &batch)
 {
 	servers_.resize(std::max(servers_.size(), follower.servers().size()));
@@ -212,20 +288,22 @@ void Metrics::Take(const live::Follower &follower, const live::Batch &batch)
 		s.stalls[cause]++;
 		s.stall_ns[cause].Add(stall.duration_ns);
 	}
-	for (const live::Fork &fork : batch.forks)
-		Of(fork.server).forks.Add(fork.duration_ns);
+	for (const live::Fork &fork : batch.forks) {
+		OfServer &s = Of(fork.server);
+		s.forks.Add(fork.duration_ns);
+		if (s.fork_ns.size() >= kForksKept)
+			s.fork_ns.clear();
+		if (fork.result > 0)
+			s.fork_ns[static_cast<uint32_t>(fork.result)] = fork.duration_ns;
+	}
 	for (const live::Fsync &fsync : batch.fsyncs)
 		Of(fsync.server).fsyncs.Add(fsync.duration_ns);
 	for (const live::Taken &taken : batch.taken)
 		TakeTaken(taken);
-	for (const live::Child &child : batch.children) {
-		if (child.server >= servers_.size())
-			continue;
-		if (child.end_ns)
-			Of(child.server).children.erase(child.pid);
-		else
-			Of(child.server).children[child.pid] = child.start_ns;
-	}
+	for (const live::Child &child : batch.children)
+		if (child.server < servers_.size())
+			TakeChild(follower, child);
+	FinishChildren(follower);
 }
 
 void Metrics::Snapshot(const std::string &trigger, bool made)
@@ -290,6 +368,7 @@ void Metrics::SayServers(const live::Follower &follower, MetricsWriter *w) const
 	Each(follower, [&](const std::string &name, const OfServer &s) {
 		w->Count({{"server", name}}, s.children.size());
 	});
+	SayChildren(follower, w);
 	w->Gauge("forktail_server_up", "", "1 if the server's process is running.");
 	for (const live::Server &server : follower.servers())
 		w->Count({{"server", server.name}}, server.alive);

@@ -31,6 +31,12 @@ public:
 	std::string Text(const live::Follower &follower, MetricsFormat format) const;
 
 private:
+	// A child that writes a snapshot, and what the server copied while it ran.
+	struct RunningChild {
+		std::string role;
+		uint64_t start_ns = 0, end_ns = 0, fork_ns = 0;
+		uint64_t copies = 0; // of the server: before it, then while it ran
+	};
 	struct OfServer {
 		std::array<uint64_t, analysis::kStallCauses> stalls = {};
 		std::array<live::Durations, analysis::kStallCauses> stall_ns = {};
@@ -38,7 +44,10 @@ private:
 		live::Durations iterations, forks, fsyncs;
 		std::map<std::string, uint64_t> taken_ns;   // including "other"
 		std::map<std::string, uint64_t> waiting_ns; // names without their own label yet
-		std::map<uint32_t, uint64_t> children;	    // start time by process
+		std::map<uint32_t, RunningChild> children;  // by process
+		std::map<uint32_t, uint64_t> fork_ns;	    // the latest forks, by their child
+		std::vector<RunningChild> ended;	    // before their last second was accounted
+		std::map<std::string, RunningChild> last;   // by role
 		uint64_t episode_end_ns = 0;
 	};
 	OfServer &Of(uint32_t server);
@@ -51,6 +60,10 @@ private:
 	void SayServers(const live::Follower &follower, MetricsWriter *w) const;
 	void TakeIteration(const live::Iteration &iteration);
 	void TakeTaken(const live::Taken &taken);
+	void TakeChild(const live::Follower &follower, const live::Child &child);
+	void FinishChildren(const live::Follower &follower);
+	void SayChildren(const live::Follower &follower, MetricsWriter *w) const;
+	static uint64_t Copies(const live::Follower &follower, uint32_t server);
 
 	std::vector<OfServer> servers_;					 // by Follower::servers()
 	std::map<std::string, std::pair<uint64_t, uint64_t>> snapshots_; // made, failed

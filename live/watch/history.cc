@@ -227,7 +227,7 @@ void History::TakeChildren(const live::Batch &batch, const live::Follower &follo
 			same->role = common::Visible(child.role);
 			continue;
 		}
-		Child seen = {child, 0};
+		Child seen = {child, 0, {}};
 		seen.role = common::Visible(child.role);
 		for (const Child &before : children)
 			if (before.role == seen.role && before.end_ns)

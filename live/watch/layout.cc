@@ -447,6 +447,21 @@ void FillStrip(const History &history, size_t server, uint64_t last_ns, size_t s
 	}
 }
 
+// What the server's own threads copied from a child's begin to the end of a second.
+std::optional<uint64_t> CopiedBytes(const ServerHistory &server, const Child &child, uint64_t second_ns)
+{
+	auto at = server.seconds.upper_bound(child.start_ns);
+	if (at == server.seconds.begin())
+		return {};
+	uint64_t pages = 0;
+	for (--at; at != server.seconds.end() && at->first <= second_ns; ++at)
+		for (const ThreadFigures &thread : at->second.threads)
+			for (const Part &part : thread.parts)
+				if (!thread.child && part.cause == analysis::Cause::CowCopy)
+					pages += part.count;
+	return pages * analysis::kPageBytes;
+}
+
 } // namespace
 
 Frame MakeFrame(const History &history, const Choice &choice, size_t strip)
@@ -490,8 +505,10 @@ Frame MakeFrame(const History &history, const Choice &choice, size_t strip)
 	FillStrip(history, f.server_index, last_ns, strip, &f);
 	for (const Child &child : server.children)
 		if (child.start_ns < f.second.end_ns() &&
-		    (!child.end_ns || child.end_ns >= f.second.start_ns))
+		    (!child.end_ns || child.end_ns >= f.second.start_ns)) {
 			f.children.push_back(child);
+			f.children.back().copied_bytes = CopiedBytes(server, child, f.second.start_ns);
+		}
 	f.event = history.EventAt(f.second.start_ns, !choice.frozen);
 	return f;
 }
@@ -550,6 +567,8 @@ std::string ChildText(const Child &child, const Figures &second)
 						    static_cast<double>(child.last_took_ns)) +
 				" of that)";
 	}
+	if (child.copied_bytes.value_or(0))
+		text += "; copied " + common::FormatBytes(*child.copied_bytes);
 	for (const ThreadFigures &thread : second.threads)
 		if (thread.child && thread.name == child.role)
 			if (std::string doing = DoingText(thread); !doing.empty())

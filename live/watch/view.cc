@@ -225,11 +225,13 @@ common::Json ServerJson(const Frame &f)
 		server["cpu_taken"].push_back({{"by", t.comm}, {"ns", t.ns}});
 	server["children"] = common::Json::array();
 	for (const Child &c : f.children)
-		server["children"].push_back({{"pid", c.pid},
-					      {"role", c.role},
-					      {"ns", (c.end_ns ? c.end_ns : s.end_ns()) - c.start_ns},
-					      {"ended", c.end_ns != 0},
-					      {"last_took_ns", c.last_took_ns}});
+		server["children"].push_back(
+		    {{"pid", c.pid},
+		     {"role", c.role},
+		     {"ns", (c.end_ns ? c.end_ns : s.end_ns()) - c.start_ns},
+		     {"ended", c.end_ns != 0},
+		     {"last_took_ns", c.last_took_ns},
+		     {"copied_bytes", c.copied_bytes ? common::Json(*c.copied_bytes) : common::Json()}});
 	server["requests"] = RequestsJson(f);
 	server["clients"] = ClientsJson(f);
 	server["open"] = common::Json::array();

@@ -22,6 +22,7 @@ OUTPUTS = {
     ("diff", "--json"): (),
     ("doctor", "--json"): (),
     ("watch", "--json"): (),
+    ("forecast", "--json"): (),
 }
 _ENTRIES = 100  # of a list that are checked: the first ones
 

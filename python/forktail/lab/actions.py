@@ -8,6 +8,7 @@ import re
 import time
 
 from forktail.failure import Failure
+from forktail.host.settings import set_host
 from forktail.host.steering import LOOPBACK_INTERFACE, spread_softirqs, thread_softirqs
 from forktail.lab.counters import add_moment, read_counters
 from forktail.lab.point_run import PointRun
@@ -142,6 +143,9 @@ def run_action(run: PointRun, action: Action) -> None:
         _await(run, action)
     elif action.spread or action.napi_threads:
         _steer(run, action)
+    elif action.host:
+        path, _, value = expand(action.host, run.point.values).partition(" ")
+        set_host(run.session, path, value)
     elif action.wait:
         _wait(run, action.wait)
     else:

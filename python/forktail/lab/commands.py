@@ -122,6 +122,8 @@ def _action_text(action: Action) -> str:
         text = f"spread soft interrupts: {action.spread}"
     elif action.napi_threads:
         text = f"poll the network in threads: {action.napi_threads}"
+    elif action.host:
+        text = f"set {action.host}"
     elif action.wait:
         text = f"wait {action.wait}"
     else:
@@ -152,7 +154,8 @@ def _print_servers(scenario: Scenario) -> None:
         print(" ".join([", ".join(facts), *server.config]) + _filters_text(server.only))
     network = scenario.network
     if network.servers:
-        print(f"  network: {network.rate or 'without a limit'} to and from {', '.join(network.servers)}{_filters_text(network.only)}")
+        rate = network.rate or "without a limit"
+        print(f"  network: {rate} to and from {', '.join(network.servers)}{_filters_text(network.only)}")
 
 
 def _print_steps(scenario: Scenario) -> None:

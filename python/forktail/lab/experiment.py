@@ -375,7 +375,7 @@ def needs_root(scenario: Scenario) -> bool:
         bool(scenario.swap.kind or scenario.network.servers)
         or any(server.memory for server in scenario.servers)
         or any(
-            step.record or any(one.spread or one.napi_threads for one in (step.action, *step.events))
+            step.record or any(one.spread or one.napi_threads or one.host for one in (step.action, *step.events))
             for step in scenario.steps
         )
     )

@@ -84,6 +84,7 @@ class Action:
     # Soft interrupts of the network, else of the loopback interface, on which CPUs: "on" (all), "off" or a list.
     spread: str = ""  # templates; by RPS and XPS
     napi_threads: str = ""  # by kernel threads
+    host: str = ""  # template: a setting of the host and its value, "/proc/sys/vm/swappiness 10"
     wait: str = ""  # "2s"
     note: str = ""  # name: the figures of all servers now
 
@@ -192,6 +193,19 @@ class Conclusion:
 
 
 @dataclass
+class Line:
+    """A straight line through the measurements of all points and repeats, as a sentence."""
+
+    say: str = ""  # "fork time with pages of 4 kB"
+    x: str = ""  # formulas of figures
+    y: str = ""
+    unit: str = ""  # of y
+    per: str = ""  # of x
+    where: Filter = field(default_factory=dict)  # the points
+    line: int = 0
+
+
+@dataclass
 class Chart:
     """Lines over a variable's values (numbers: an axis; else bars)."""
 
@@ -248,6 +262,7 @@ class Scenario:
     steps: list[StepSpec] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     conclusions: list[Conclusion] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
 
 
@@ -424,7 +439,7 @@ def points_of(scenario: Scenario, scale: Scale) -> list[Values]:
 
 # Reading
 
-_ACTION = "ask start kill move_slots await spread napi_threads wait note say report server to only"
+_ACTION = "ask start kill move_slots await spread napi_threads host wait note say report server to only"
 _COLUMN = "title value format where against published cell"
 _LOAD = "load name to by cpus record client requests slow say errors only"
 _LOG = "name server text only"
@@ -526,7 +541,7 @@ def _read_all(table: toml.Table) -> Scenario:
         Scenario(),
         "title about fit report source question scale constants",
         "title about scale",
-        "print sizes sweep swap network server step table conclusion chart",
+        "print sizes sweep swap network server step table conclusion line chart",
     )
     kind = table.text("print") if "print" in table.node else "tables"
     if kind not in ("tables", "explanation"):
@@ -551,6 +566,8 @@ def _read_all(table: toml.Table) -> Scenario:
     for one in table.each("conclusion", "a conclusion"):
         keys = "say value where against"
         scenario.conclusions.append(_fill(one, Conclusion(), keys, "say value against"))
+    for one in table.each("line", "a line"):
+        scenario.lines.append(_fill(one, Line(), "say x y unit per where", "say x y unit per"))
     scenario.charts = [_read_chart(chart) for chart in table.each("chart", "a chart")]
     return scenario
 
@@ -639,6 +656,9 @@ class _Check:
             self.table(table)
         for conclusion in self.scenario.conclusions:
             self.conclusion(conclusion)
+        for line in self.scenario.lines:
+            for formula in (line.x, line.y):
+                self.column(Column(value=formula, where=line.where, line=line.line), [])
         for chart in self.scenario.charts:
             self.chart(chart)
 
@@ -793,11 +813,11 @@ class _Check:
                 self.fail(line, str(failure))
 
     def action(self, action: Action, only: Filter, line: int) -> None:
-        things = "ask, start, kill, move_slots, await, spread, napi_threads, wait"
+        things = "ask, start, kill, move_slots, await, spread, napi_threads, host, wait"
         if sum(bool(getattr(action, name.replace("await", "await_"))) for name in f"{things}, note".split(", ")) != 1:
             self.fail(line, f"a step needs exactly one of load, {things} and note")
         self.filter(action.only, line)
-        self.template(line, only, action.ask, action.move_slots, action.spread, action.napi_threads)
+        self.template(line, only, action.ask, action.move_slots, action.spread, action.napi_threads, action.host)
         if (action.ask or action.move_slots or action.await_) and not action.server:
             self.fail(line, "`server` is missing: name the server of this step")
         for name in filter(None, (action.start, action.kill, action.server, action.to)):
@@ -815,6 +835,10 @@ class _Check:
                 cpus = self.expand(text, point, line)
                 if cpus not in ("on", "off") and not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cpus, re.ASCII):
                     self.fail(line, f'`{name}` must be "on", "off" or a list of CPUs such as 0-1, not "{cpus}"')
+        for point in self.at(only) if action.host else []:
+            path, _, value = self.expand(action.host, point, line).partition(" ")
+            if not path.startswith(("/sys/", "/proc/sys/")) or ".." in path or not value:
+                self.fail(line, f'`host` must be a file below /sys or /proc/sys and its value, not "{action.host}"')
         if action.napi_threads and not self.scenario.network.napi:
             self.fail(line, "`napi_threads` needs a [network] with `napi = true`")
         due = parse_due(action.wait)

@@ -6,6 +6,7 @@ A cell belongs to the point that its row and column select; several points are a
 
 import html
 import itertools
+import random
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ from forktail.failure import Failure
 from forktail.lab.format import Format, format_figure, format_published, in_unit, with_unit
 from forktail.lab.formula import names_in, with_row, work_out
 from forktail.lab.results import Point, Results
-from forktail.lab.scenario import Column, Conclusion, Filter, Scenario, Table, matches, parse_number, title_of
+from forktail.lab.scenario import Column, Conclusion, Filter, Line, Scenario, Table, matches, parse_number, title_of
 from forktail.text import format_percent, visible_lines
 
 _NO_VALUE = "-"
@@ -252,9 +253,47 @@ def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> st
     return f"{say}: {ratio} times ({spread}; if nothing differs, all {pairs} pairs still agree in {chance} of runs)."
 
 
+_RESAMPLES = 2000
+
+
+def fit_line(xs: list[float], ys: list[float]) -> list[tuple[float, float, float]]:
+    """The slope and the value at 0 of the least-squares line, each with the range of 95 % of bootstrap resamples of the
+    measurements (Efron 1979, percentile method). At least three different xs."""
+    line = statistics.linear_regression(xs, ys)
+    chosen, lines = random.Random(0), []
+    while len(lines) < _RESAMPLES:
+        sample = [chosen.randrange(len(xs)) for _ in xs]
+        if len({xs[i] for i in sample}) > 1:
+            lines.append(statistics.linear_regression([xs[i] for i in sample], [ys[i] for i in sample]))
+    made = []
+    for k in (0, 1):
+        values = sorted(one[k] for one in lines)
+        made.append((line[k], values[int(0.025 * _RESAMPLES)], values[int(0.975 * _RESAMPLES) - 1]))
+    return made
+
+
+def line_sentence(results: Results, line: Line) -> str:
+    """A sentence with slope and intercept, or why there are none. Raises Failure."""
+    xs, ys = [], []
+    for point in results.points:
+        if matches(line.where, point.values):
+            pair = evaluate(line.x, point, None), evaluate(line.y, point, None)
+            for x, y in zip(*pair, strict=False):
+                xs.append(x)
+                ys.append(y)
+    if len(set(xs)) < 3:
+        return f"{line.say}: not measured here at three sizes."
+    (slope, low, high), (at_0, least, most) = fit_line(xs, ys)
+    return (
+        f"{line.say}: {slope:.3g} {line.unit} per {line.per} ({low:.3g} to {high:.3g}), {at_0:.3g} {line.unit} at 0 "
+        f"({least:.3g} to {most:.3g}); 95 % intervals of {len(xs)} measurements."
+    )
+
+
 def conclude_all(scenario: Scenario, results: Results) -> list[str]:
-    """The sentences of all conclusions. Raises Failure."""
-    return [conclude(scenario, results, conclusion) for conclusion in scenario.conclusions]
+    """The sentences of all conclusions and lines. Raises Failure."""
+    sentences = [conclude(scenario, results, conclusion) for conclusion in scenario.conclusions]
+    return sentences + [line_sentence(results, line) for line in scenario.lines]
 
 
 # Text: titles are wrapped to the width of their figures, long texts are wrapped

@@ -3,6 +3,7 @@
 their names, times and lengths, and every account adds up.
 """
 
+import json
 import signal
 import time
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from forktail.servers import Server
-from harness import eventually, evidence, explain, ft, needs_root, needs_two_cpus
+from harness import eventually, evidence, explain, forktail, ft, needs_root, needs_two_cpus
 from real_run import MS, RealRun, check_accounts, check_parts, during, episode_at, info, stop_for
 
 pytestmark = [pytest.mark.quiet, needs_root]
@@ -48,6 +49,7 @@ def stalls(tmp_path_factory):
         forked_ns = time.monotonic_ns()
         assert eventually(lambda: info(server, "rdb_bgsave_in_progress") == "0", 60)
         redis_fork_ns = int(info(server, "latest_fork_usec")) * 1000
+        redis_cow = int(info(server, "rdb_last_cow_size"))
         time.sleep(0.5)
         stopped = stop_for(server.pid, 0.2)
         time.sleep(1)
@@ -59,6 +61,7 @@ def stalls(tmp_path_factory):
         recording = run.stop()
     return SimpleNamespace(
         path=path, pid=server.pid, recording=recording, forked_ns=forked_ns, redis_fork_ns=redis_fork_ns,
+        redis_cow=redis_cow,
         stopped=stopped, asleep=asleep, busy=busy, all=explain(path, "--requests", "--slow", "1us"),
         slow=explain(path, "--slow", "5ms"),
     )  # fmt: skip
@@ -187,3 +190,35 @@ def test_a_server_that_dies_under_load_leaves_a_run_that_can_be_explained(run, s
     check_accounts(explanation)
     assert explanation["requests"]["errors"] > 0
     assert explanation["requests"]["count"] > 1000
+
+
+def test_a_snapshot_is_one_thing_with_the_servers_own_figures(stalls):
+    (one,) = stalls.all["snapshots"]
+    assert (one["command"], one["ended"], one["server_pid"]) == ("BGSAVE", True, stalls.pid)
+    assert one["start_ns"] <= stalls.forked_ns + 1 * MS
+    # Redis' clock is around the call; ours is between the kernel's events.
+    assert 0.8 * stalls.redis_fork_ns < one["fork_ns"] < 1.05 * stalls.redis_fork_ns + 1 * MS
+    # Redis reports what is private in the child, which has its own dirty pages too.
+    copied = one["copied_bytes"] + 4096 * one["child_copies"]
+    assert abs(copied - stalls.redis_cow) < max(0.05 * stalls.redis_cow, 2e6)
+    assert one["requests"] > 100 and one["slowed"] > 0 and one["writes"] > 10
+    assert one["copies"] / one["writes"] == pytest.approx(one["pages_per_write"])
+    assert one["rss_bytes"] < one["peak_bytes"] < 1.5 * one["rss_bytes"]
+    assert one["available_bytes"] > 0 and one["written_bytes"] > 50_000_000
+    assert one["latency_ns"]["max"] >= one["fork_ns"] / 2
+    outside = stalls.all["outside_snapshots"]
+    assert outside["requests"] + one["requests"] == stalls.all["requests"]["count"]
+
+
+def test_snapshots_are_printed_tabled_and_charted(stalls):
+    text = forktail("explain", stalls.path, "--snapshots").out
+    assert text.startswith("BGSAVE at +1.") and "pages per write" in text and "were left" in text
+    (row,) = json.loads(forktail("sql", stalls.path, "--json", "-c", "select * from snapshots").out)
+    assert row["command"] == "BGSAVE" and row["copies"] == stalls.all["snapshots"][0]["copies"]
+    (row,) = json.loads(
+        forktail(
+            "sql", stalls.path, "--json", "-c",
+            "select max(value) as most from metrics where metric = 'target.snapshot_copied'",
+        ).out
+    )  # fmt: skip
+    assert row["most"] == stalls.all["snapshots"][0]["copied_bytes"]

@@ -285,6 +285,51 @@ def test_servers_behind_a_link_are_reached_at_its_speed_also_by_their_replicas(s
     lab.check_nothing_left()
 
 
+@needs("tc")
+@needs("ethtool")
+def test_threads_of_the_kernel_poll_a_network_in_place_of_soft_interrupts(start_lab):
+    network = '[network]\nnapi = true\nservers = ["redis"]\n'
+    sweep = '[[sweep]]\nname = "how"\nvalues = ["interrupts", "threads"]\nalso.cpus = ["off", "0"]\n'
+    steps = '[[step]]\nnapi_threads = "{cpus}"\n[[step]]\nname = "run"\nto = "redis"\nload = "-t set -n 20000 -c 2"\n'
+    rates = table("Rates", ("NET_RX/s", "run.host.NET_RX0_s + run.host.NET_RX1_s"), rest='by = "how"\n')
+    lab = start_lab(f'{HEAD}{sweep}{network}{REDIS}listen = "tcp"\n{steps}{rates}')
+    lab.run_scenario()
+    interrupts, threads = (
+        point["numbers"]["run.host.NET_RX0_s"] + point["numbers"]["run.host.NET_RX1_s"] for point in lab.results()
+    )
+    if "cannot poll" in lab.err:
+        pytest.skip("this kernel polls no veth pair in threads")
+    assert threads < interrupts / 2
+    lab.check_nothing_left()
+
+
+@pytest.mark.quiet
+def test_a_recording_answers_queries_and_the_end_of_a_server_is_a_result(start_lab):
+    server = '[[server]]\nname = "redis"\nkind = "redis"\nmemory = "24MiB"\nmay_end = true\n'
+    query = '[[step.query]]\nname = "{}"\nsql = "{}"\n'
+    step = (
+        '[[step]]\nname = "run"\nto = "redis"\nrecord = true\nerrors = true\n'
+        'load = "-t insert -n 200000 -r 1 -d 500 -c 4"\n'
+        + query.format("threads", "select count(*) from threads where role = 'redis-server'")
+        + query.format("ends", "select role, child from threads where role = 'redis-server'")
+    )
+    lab = start_lab(
+        HEAD + server + step + table("Ends", ("killed", "run.redis.oom_kills"), ("ended", "run.redis.ended", "text"))
+    )
+    lab.start_scenario()
+    if lab.program.wait(90).status == 3:
+        skip_without_memory_limits(lab.err)
+    lab.ends(0)
+    (point,) = lab.results()
+    assert point["numbers"]["run.threads"] == 1
+    assert point["texts"]["run.ends"] == "redis-server False"
+    assert (point["numbers"]["run.redis.oom_kills"], point["texts"]["run.redis.ended"]) == (
+        1,
+        "killed by the OOM killer",
+    )
+    lab.check_nothing_left()
+
+
 def test_redis_benchmark_can_generate_the_load(start_lab):
     step = '[[step]]\nname = "run"\nto = "redis"\nby = "redis-benchmark"\nload = "-n 2000 -c 4 -t set,lrange_100"\n'
     columns = [("requests/s", "run.{row}.rps"), ("p99", "run.{row}.p99", "ms")]

@@ -5,9 +5,18 @@ import pytest
 
 from forktail.failure import Failure
 from forktail.lab.format import Format
-from forktail.lab.results import Results
-from forktail.lab.scenario import Conclusion, Table
-from forktail.lab.tables import MadeTable, conclude, make_table, table_csv, table_html, table_markdown, table_text
+from forktail.lab.results import Point, Results
+from forktail.lab.scenario import Conclusion, Line, Table
+from forktail.lab.tables import (
+    MadeTable,
+    conclude,
+    line_sentence,
+    make_table,
+    table_csv,
+    table_html,
+    table_markdown,
+    table_text,
+)
 from lab_sample import column, sample_results, sample_scenario
 
 UNIX, TCP = {"listen": ["unix"]}, {"listen": ["tcp"]}
@@ -240,3 +249,23 @@ def test_markdown_and_html_mark_numbers_and_published_figures() -> None:
 """
     )
     assert '<td class="number published">184,928</td>' in table_html(made)
+
+
+def test_a_line_through_all_measurements_has_slope_and_intercept_with_intervals() -> None:
+    results = Results()
+    for gigabytes in (1, 2, 4):
+        runs = [40 * gigabytes + 3 + noise for noise in (-1, 0, 1)]
+        point = Point(
+            {"pages": "4 kB"}, {"x": gigabytes, "y": runs[1]}, runs={"x": [gigabytes] * 3, "y": list(runs)}, repeats=3
+        )
+        results.points.append(point)
+    line = Line("fork time", "x", "y", "ms", "GB", {"pages": ["4 kB"]})
+    said = line_sentence(results, line)
+    assert (
+        said.startswith("fork time: 40 ms per GB (39.")
+        and " 3 ms at 0 (" in said
+        and said.endswith("of 9 measurements.")
+    )
+    assert line_sentence(results, line) == said
+    line.where = {"pages": ["huge"]}
+    assert line_sentence(results, line) == "fork time: not measured here at three sizes."

@@ -16,6 +16,7 @@
 #include "analysis/evidence.h"
 #include "analysis/passes.h"
 #include "analysis/run.h"
+#include "analysis/snapshots.h"
 #include "analysis/source.h"
 #include "analysis/timeline.h"
 
@@ -195,8 +196,9 @@ struct Explanation {
 	// Calls, in the whole run, of commands that pause clients: {"CLIENT PAUSE", 2}. Of the only server.
 	std::map<std::string, uint64_t> pauses;
 	ServerThreads server_threads;
-	std::vector<ServerEnd> server_ends;	// per Run::ended; empty without a request log
-	std::optional<Overload> overload;	// only of an open loop
+	std::vector<ServerEnd> server_ends; // per Run::ended; empty without a request log
+	std::optional<Overload> overload;   // only of an open loop
+	Snapshots snapshots;
 	std::vector<std::string> notes;		// limits of this explanation, one sentence each
 	std::set<std::string> unrecorded_peers; // addresses of servers that recorded processes are clients of
 	uint64_t zero_ns = 0;	  // origin of "+12.304 s": the first request, else the start of the recording

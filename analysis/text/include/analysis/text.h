@@ -157,6 +157,8 @@ bool EpisodeView(const Explanation &e, const Style &style, size_t number, std::s
 // `id`: the request's number in the log (or the iteration's in the run), `slow_requests[].id` in JSON.
 bool RequestView(const Explanation &e, const Style &style, uint64_t id, std::string *text,
 		 std::string *error);
+// Every snapshot of the run in a paragraph.
+std::string SnapshotsView(const Explanation &e, const Style &style);
 // Lists at most `episodes` episodes with the cause. A cause that affected no slow request has a view too.
 std::string CauseView(const Explanation &e, const Style &style, Cause cause, size_t episodes);
 

@@ -21,6 +21,9 @@
 namespace forktail::analysis
 {
 
+// The size of a page that a write copies. Linux splits a huge page before it copies a part of it.
+constexpr uint64_t kPageBytes = 4096;
+
 // The causes of a request's time. causes.def has one row for each; nothing else in the analysis lists them.
 //
 // Owners (recording/owners.h) are what the BPF programs account; causes are what a user reads. The two differ

@@ -71,6 +71,9 @@ struct Open {
 
 struct Child : live::Child {
 	uint64_t last_took_ns = 0; // duration of the previous child in this role; 0: none seen
+	// What the server's writes copied since it began, up to the second that is shown; nothing: its begin
+	// is not in the history.
+	std::optional<uint64_t> copied_bytes = {};
 };
 
 struct Taker {

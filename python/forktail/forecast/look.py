@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""The facts that `forktail forecast` needs, read without slowing the server: INFO twice, files of /proc and /sys, and a
+fork of this process for the price of a page here.
+
+/proc/PID/smaps_rollup is the only expensive file: its walk holds the lock of the server's memory. It is read at most
+once, only where huge pages are likely, and not for servers above 256 MB.
+"""
+
+import json
+import mmap
+import os
+import re
+import statistics
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from forktail.failure import CANNOT, Failure
+from forktail.forecast.model import HUGE, PAGE, Earlier, Facts
+from forktail.programs import program
+
+_WALKED_BYTES = 256 << 20
+_MEASURED_BYTES = 128 << 20
+_FORKS = 5
+_EXPLAIN_S = 120
+
+
+def _fields(path: Path) -> dict[str, int]:
+    """ "Name: 123 kB" and "name 123" lines, in bytes where there is a unit. Empty if it cannot be read."""
+    try:
+        text = path.read_text()
+    except OSError:
+        return {}
+    lines = re.findall(r"^([^:\s]+)[:\s]+(\d+)( kB)?", text, re.MULTILINE)
+    return {name: int(value) * (1024 if unit else 1) for name, value, unit in lines}
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text().partition("\n")[0]
+    except OSError:
+        return ""
+
+
+def _fork_ns() -> float:
+    """The median time of a fork of this process."""
+    times = []
+    for _ in range(_FORKS):
+        before = time.monotonic_ns()
+        pid = os.fork()
+        if not pid:
+            os._exit(0)
+        times.append(time.monotonic_ns() - before)
+        os.waitpid(pid, 0)
+    return statistics.median(times)
+
+
+def price_of_pages() -> tuple[float, float, float]:
+    """What a fork costs here in ns: by itself, per page of 4 kB, per huge page. Measured with 128 MB, so that nested
+    page tables of a virtual machine are in it."""
+    base = _fork_ns()
+    prices = []
+    for advice, size in ((mmap.MADV_NOHUGEPAGE, PAGE), (mmap.MADV_HUGEPAGE, HUGE)):
+        with mmap.mmap(-1, _MEASURED_BYTES) as memory:
+            with suppress(OSError):  # a kernel without huge pages
+                memory.madvise(advice)
+            memory[::PAGE] = b"x" * (_MEASURED_BYTES // PAGE)
+            prices.append(max(_fork_ns() - base, 0) / (_MEASURED_BYTES / size))
+    return base, prices[0], min(prices[1], prices[0] * HUGE / PAGE)
+
+
+def _huge(pid: int, anonymous: int) -> tuple[int, int]:
+    """At least and at most of the anonymous memory in huge pages."""
+    if "[always]" not in _first_line(Path("/sys/kernel/mm/transparent_hugepage/enabled")):
+        return 0, 0  # only where a program asks for them; Redis and its allocator do not
+    if _fields(Path(f"/proc/{pid}/status")).get("THP_enabled", 1) == 0:
+        return 0, 0  # Redis' disable-thp
+    if anonymous > _WALKED_BYTES:
+        return 0, anonymous
+    huge = _fields(Path(f"/proc/{pid}/smaps_rollup")).get("AnonHugePages")
+    return (0, anonymous) if huge is None else (huge, huge)
+
+
+def _cgroup_left(pid: int) -> tuple[int | None, str]:
+    """Bytes until the nearest memory limit of a cgroup of the process, without file pages that can be dropped, and its
+    name. None: no limit."""
+    nearest: tuple[int | None, str] = (None, "")
+    mounts = {}
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, path, kind, options = line.split()[:4]
+        if kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(",")):
+            mounts[kind] = Path(path)
+    for line in _text(Path(f"/proc/{pid}/cgroup")).splitlines():
+        _, controllers, path = line.split(":", 2)
+        kind = "cgroup" if "memory" in controllers.split(",") else "cgroup2" if not controllers else ""
+        if kind not in mounts:
+            continue
+        names = (
+            ("memory.max", "memory.current")
+            if kind == "cgroup2"
+            else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        )
+        inactive = "inactive_file" if kind == "cgroup2" else "total_inactive_file"
+        for group in (Path(path), *Path(path).parents):
+            here = mounts[kind] / str(group).lstrip("/")
+            limit, usage = (_first_line(here / name) for name in names)
+            if not limit.isdigit() or not usage.isdigit() or int(limit) > 1 << 60:
+                continue
+            left = int(limit) - int(usage) + _fields(here / "memory.stat").get(inactive, 0)
+            if nearest[0] is None or left < nearest[0]:
+                nearest = left, str(group)
+    return nearest
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def earlier_snapshots(recording: str, pid: int) -> list[Earlier]:
+    """Of this process, from a ring, run or recording. Raises Failure."""
+    argv = [str(program("forktail")), "explain", recording, "--json"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=_EXPLAIN_S, check=False)
+        found = json.loads(done.stdout)["snapshots"] if done.returncode == 0 else None
+    except (OSError, ValueError, KeyError, subprocess.TimeoutExpired):
+        found = None
+        done = None
+    if found is None:
+        why = done.stderr.strip().splitlines()[-1] if done and done.stderr.strip() else "it cannot be explained"
+        raise Failure(f"{recording}: {why.removeprefix('forktail: ')}", CANNOT)
+    return [
+        Earlier(
+            one["command"], one["rss_bytes"] or 0, one["fork_ns"], one["duration_ns"], one["copied_bytes"],
+            one["writes"], one.get("latency_ns", {}).get("p99.9"),
+        )
+        for one in found if one["ended"] and one["server_pid"] == pid and one["rss_bytes"]
+    ]  # fmt: skip
+
+
+def _write_commands(server: Any) -> set[str]:
+    """Names of commands that change data, in lower case, by the flags of COMMAND."""
+
+    def text(word: Any) -> str:
+        return word.decode(errors="replace") if isinstance(word, bytes) else str(word)
+
+    rows = server.execute_command("COMMAND")
+    pairs = (
+        ((name, row["flags"]) for name, row in rows.items())
+        if isinstance(rows, dict)
+        else ((row[0], row[2]) for row in rows)
+    )
+    return {text(name).lower() for name, flags in pairs if "write" in map(text, flags)}
+
+
+def _calls(server: Any, names: set[str]) -> int:
+    stats = server.info("commandstats")
+    return sum(one["calls"] for name, one in stats.items() if name.removeprefix("cmdstat_").partition("|")[0] in names)
+
+
+def _refusals(info: dict[str, Any]) -> dict[str, str]:
+    refused = {}
+    if info.get("loading"):
+        refused = {command: "it loads its data set" for command in ("BGSAVE", "BGREWRITEAOF")}
+    if info.get("rdb_bgsave_in_progress"):
+        refused["BGSAVE"] = "a snapshot runs"
+    if info.get("aof_rewrite_in_progress"):
+        refused["BGREWRITEAOF"] = "a rewrite runs"
+        refused["BGSAVE"] = "an AOF rewrite runs"
+    return refused
+
+
+def _disk(server: Any, pid: int, info: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Bytes free where the server writes its file, and bytes of the last one. None: unknown."""
+    with suppress(Exception):  # CONFIG may be forbidden or renamed: then this is not known
+        directory = server.config_get("dir")["dir"]
+        name = server.config_get("dbfilename")["dbfilename"]
+        place = Path(f"/proc/{pid}/root") / directory.lstrip("/")
+        space = os.statvfs(place)
+        file = place / name
+        return space.f_bavail * space.f_frsize, file.stat().st_size if file.exists() else None
+    return None, None
+
+
+def look(server: Any, pid: int, seconds: float, recording: str) -> tuple[Facts, dict[str, Any]]:
+    """The facts, and INFO. server: a client of redis-py. recording: a ring or run with earlier snapshots, or "". Raises
+    Failure, and what redis-py raises."""
+    status = _fields(Path(f"/proc/{pid}/status"))
+    if "RssAnon" not in status:
+        raise Failure(f"cannot read the memory of process {pid}. Is it on this host, and are you root?", CANNOT)
+    writes = _write_commands(server)
+    before, began = _calls(server, writes), time.monotonic()
+    base, page, huge_page = price_of_pages()
+    time.sleep(max(seconds - (time.monotonic() - began), 0))
+    info = server.info()
+    rate = (_calls(server, writes) - before) / (time.monotonic() - began)
+    memory = _fields(Path("/proc/meminfo"))
+    cgroup_left, cgroup = _cgroup_left(pid)
+    overcommit = _first_line(Path("/proc/sys/vm/overcommit_memory"))
+    free, last = _disk(server, pid, info)
+    last_seconds = {
+        "BGSAVE": info.get("rdb_last_bgsave_time_sec", -1),
+        "BGREWRITEAOF": info.get("aof_last_rewrite_time_sec", -1),
+    }
+    facts = Facts(
+        anonymous=status["RssAnon"],
+        resident=status["VmRSS"],
+        swapped=status.get("VmSwap", 0),
+        page_tables=status.get("VmPTE", 0),
+        huge=_huge(pid, status["RssAnon"]),
+        data=int(info.get("used_memory", status["RssAnon"])),
+        fork_base_ns=base,
+        page_ns=page,
+        huge_page_ns=huge_page,
+        writes_per_s=rate,
+        available=memory.get("MemAvailable", 0),
+        swap_free=memory.get("SwapFree", 0),
+        cgroup_left=cgroup_left,
+        cgroup_name=cgroup,
+        commit_left=memory.get("CommitLimit", 0) - memory.get("Committed_AS", 0) if overcommit == "2" else None,
+        writable=status.get("VmData", 0),
+        disk_free=free,
+        last_file=last,
+        last_seconds={command: value for command, value in last_seconds.items() if value > 0},
+        earlier=earlier_snapshots(recording, pid) if recording else [],
+        refused=_refusals(info),
+    )
+    return facts, info

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""forktail forecast on real servers: what it says before a snapshot, beside what the snapshot then does. Whether times
+are right is for bench/forecasts to measure; here it is whether they are there, and whether what cannot fit is foretold.
+"""
+
+import json
+import time
+
+import pytest
+
+from cgroups import MemoryCgroup
+from forktail.servers import find_server
+from forktail.servers.listen import free_port
+from harness import eventually, forktail, needs_root
+
+pytestmark = needs_root
+pytest.importorskip("redis", reason="needs python3-redis")
+
+FAST = ("--look", "300ms")
+MB = 1_000_000
+
+
+def forecast(*words):
+    ended = forktail("forecast", *FAST, "--json", *words)
+    return ended.status, json.loads(ended.out) if ended.out else ended.err
+
+
+@pytest.fixture(scope="module")
+def server(module_serve):
+    server = module_serve("redis", "--enable-debug-command", "yes", "--save", "", tcp=True)
+    server.ask("DEBUG", "POPULATE", "200000", "key", "300")
+    return server
+
+
+def test_a_forecast_has_every_figure_with_a_range_and_a_reason(server):
+    status, said = forecast("--port", server.port)
+    assert status == 0
+    assert said["server"]["pid"] == server.pid and said["server"]["rss_bytes"] > 60 * MB
+    assert [one["command"] for one in said["forecasts"]] == [
+        "BGSAVE",
+        "BGREWRITEAOF",
+        "a replica's full synchronization",
+    ]
+    for one in said["forecasts"]:
+        assert one["fits"] == "yes" and one["host_left"] > 0
+        for figure in ("fork_ns", "duration_ns", "copied", "peak"):
+            assert 0 <= one[figure]["low"] <= one[figure]["likely"] <= one[figure]["high"] and one[figure]["reason"]
+        assert one["fork_ns"]["likely"] > 100_000
+        assert one["peak"]["low"] >= said["server"]["rss_bytes"]
+
+
+@pytest.mark.parametrize("by", ["--port", "--pid", "--socket"])
+def test_a_server_is_found_by_port_process_or_socket(server, serve, by):
+    one = serve("redis") if by == "--socket" else server
+    word = {"--port": one.port, "--pid": one.pid, "--socket": one.socket}[by]
+    status, said = forecast(by, word, "--for", "bgsave")
+    assert status == 0 and said["server"]["pid"] == one.pid
+
+
+def test_writes_are_counted_and_reads_are_not(server, start_load):
+    for ratio, written in (("1:0", True), ("0:1", False)):
+        load = start_load("-p", server.port, "--rate", 2000, "--duration", 30, "--ratio", ratio, "-r", 1000)
+        time.sleep(0.5)
+        rate = forecast("--port", server.port)[1]["server"]["writes_per_s"]
+        load.stop()
+        assert (rate > 200) == written
+
+
+def test_then_does_it_and_prints_forecast_beside_fact(server):
+    ended = forktail("forecast", *FAST, "--port", server.port, "--for", "bgsave", "--then")
+    assert ended.status == 0, ended.err
+    assert "BGSAVE would fit now." in ended.out
+    _, _, facts = ended.out.partition("BGSAVE, forecast and fact\n")
+    assert [line.split()[0] for line in facts.splitlines()] == ["fork", "duration", "copied"]
+    assert int(server.ask("LASTSAVE")[0]) > 0
+
+
+def test_an_earlier_snapshot_in_a_recording_decides(server, record):
+    recorder = record("--pid", server.pid)
+    server.ask("BGSAVE")
+    assert eventually(lambda: "rdb_bgsave_in_progress:0" in server.ask("INFO")[0], 60)
+    time.sleep(0.5)
+    recorder.stop()
+    status, said = forecast("--port", server.port, "--ring", recorder.path, "--for", "bgsave")
+    assert status == 0 and said["earlier_snapshots"] == 1
+    assert "its last fork took" in said["forecasts"][0]["fork_ns"]["reason"]
+    status, said = forecast("--port", server.port, "--ring", "/nonexistent")
+    assert status == 3 and "/nonexistent" in said
+
+
+def test_what_the_server_would_refuse_does_not_fit(server):
+    server.ask("CONFIG", "SET", "rdb-key-save-delay", "1000")
+    server.ask("BGSAVE")
+    try:
+        status, said = forecast("--port", server.port, "--for", "bgsave")
+        assert status == 1 and said["forecasts"][0]["why"] == ["the server would refuse it: a snapshot runs"]
+    finally:
+        server.ask("CONFIG", "SET", "rdb-key-save-delay", "0")
+        assert eventually(lambda: "rdb_bgsave_in_progress:0" in server.ask("INFO")[0], 60)
+
+
+def test_an_oom_kill_in_a_memory_cgroup_is_foretold(background, start_load, tmp_path):
+    program = find_server("redis")
+    if program is None:
+        pytest.skip("no redis on this machine")
+    port = free_port()
+    with MemoryCgroup(100 << 20) as group:
+        if not group.usable:
+            pytest.skip("cannot make a cgroup with a memory limit here")
+        words = [
+            "--port",
+            port,
+            "--save",
+            "",
+            "--enable-debug-command",
+            "yes",
+            "--dir",
+            tmp_path,
+            "--rdb-key-save-delay",
+            "100",
+        ]
+        server = background(*group.within("redis-server", *words))
+        assert eventually(lambda: forecast("--port", port)[0] == 0, 20)
+        load = start_load("-p", port, "--fill", 70_000, "-d", 1000)
+        assert load.wait(60).status == 0
+        writes = start_load("-p", port, "--rate", 20_000, "--duration", 60, "--ratio", "1:0", "-r", 70_000, "-d", 1000)
+        time.sleep(1)
+        status, said = forecast("--port", port, "--for", "bgsave")
+        assert status == 1 and said["forecasts"][0]["fits"] == "no", said
+        assert "the memory limit of /" in said["forecasts"][0]["why"][0]
+        ended = forktail("forecast", *FAST, "--port", port, "--for", "bgsave", "--then")
+        assert ended.status == 1 and "is not sent, because it may not fit" in ended.err
+        assert forktail("load", "-p", port, "--command", "BGSAVE", "-n", 1, "--no-observer").status == 0
+        killed = eventually(lambda: any("oom_kill 0" not in text for text in oom_texts(group)), 60)
+        writes.kill()
+        assert killed
+        server.kill()
+
+
+def oom_texts(group):
+    """The lines of the group that count killed processes."""
+    files = (group.path / name for name in ("memory.oom_control", "memory.events"))
+    return [
+        line
+        for file in files
+        if file.exists()
+        for line in file.read_text().splitlines()
+        if line.startswith("oom_kill ")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "why"),
+    [
+        ([], 2, "name one server: --port, --socket, --pid or --name"),
+        (["--port", "1", "--pid", "1"], 2, "name one server"),
+        (["--port", "1"], 3, "127.0.0.1:1: "),
+        (["--pid", "4194303"], 3, "there is no process 4194303"),
+        (["--name", "no-such-server"], 3, "no process is named no-such-server"),
+        (["--port", "6379", "--for", "tea"], 2, '--for: expected bgsave, rewrite or replica, not "tea"'),
+        (["--port", "6379", "--look", "soon"], 2, '--look: expected a time up to 1h such as 5s, not "soon"'),
+        (["--port", "6379", "--for", "replica", "--then"], 2, "--then does BGSAVE or BGREWRITEAOF"),
+    ],
+)
+def test_mistakes_get_one_sentence(words, status, why):
+    ended = forktail("forecast", *words)
+    assert (ended.status, ended.out) == (status, "")
+    assert ended.err.startswith(f"forktail: {why}") and ended.err.count("\n") == 1
