@@ -135,6 +135,8 @@ void FindMemory(const Run &run, Snapshot *one)
 			if (const auto before = ValueAt(series, one->start_ns))
 				one->rss_bytes = static_cast<uint64_t>(*before);
 			EachValue(series, one->start_ns, one->end_ns, [&](double value) {
+				// One that begins with the recording has no sample before it.
+				one->rss_bytes = one->rss_bytes.value_or(static_cast<uint64_t>(value));
 				one->most_rss_bytes =
 				    std::max(one->most_rss_bytes.value_or(0), static_cast<uint64_t>(value));
 			});

@@ -12,7 +12,7 @@ from forktail.failure import CANNOT, USAGE, Failure
 try:
     import redis
 except ImportError:
-    redis = None  # type: ignore[assignment]
+    redis = None
 
 _SECONDS = 20  # for a reply: the server may fork meanwhile
 

@@ -260,11 +260,13 @@ def fit_line(xs: list[float], ys: list[float]) -> list[tuple[float, float, float
     """The slope and the value at 0 of the least-squares line, each with the range of 95 % of bootstrap resamples of the
     measurements (Efron 1979, percentile method). At least three different xs."""
     line = statistics.linear_regression(xs, ys)
-    chosen, lines = random.Random(0), []
+    chosen = random.Random(0)
+    lines: list[tuple[float, float]] = []
     while len(lines) < _RESAMPLES:
         sample = [chosen.randrange(len(xs)) for _ in xs]
         if len({xs[i] for i in sample}) > 1:
-            lines.append(statistics.linear_regression([xs[i] for i in sample], [ys[i] for i in sample]))
+            slope, at_0 = statistics.linear_regression([xs[i] for i in sample], [ys[i] for i in sample])
+            lines.append((slope, at_0))
     made = []
     for k in (0, 1):
         values = sorted(one[k] for one in lines)

@@ -62,7 +62,7 @@ def test_writes_are_counted_and_reads_are_not(server, start_load):
         load = start_load("-p", server.port, "--rate", 2000, "--duration", 30, "--ratio", ratio, "-r", 1000)
         time.sleep(0.5)
         rate = forecast("--port", server.port)[1]["server"]["writes_per_s"]
-        load.stop()
+        load.close()
         assert (rate > 200) == written
 
 
@@ -89,7 +89,7 @@ def test_an_earlier_snapshot_in_a_recording_decides(server, record):
 
 
 def test_what_the_server_would_refuse_does_not_fit(server):
-    server.ask("CONFIG", "SET", "rdb-key-save-delay", "1000")
+    server.ask("CONFIG", "SET", "rdb-key-save-delay", "100")
     server.ask("BGSAVE")
     try:
         status, said = forecast("--port", server.port, "--for", "bgsave")
@@ -132,9 +132,9 @@ def test_an_oom_kill_in_a_memory_cgroup_is_foretold(background, start_load, tmp_
         assert ended.status == 1 and "is not sent, because it may not fit" in ended.err
         assert forktail("load", "-p", port, "--command", "BGSAVE", "-n", 1, "--no-observer").status == 0
         killed = eventually(lambda: any("oom_kill 0" not in text for text in oom_texts(group)), 60)
-        writes.kill()
+        writes.close()
         assert killed
-        server.kill()
+        server.close()
 
 
 def oom_texts(group):

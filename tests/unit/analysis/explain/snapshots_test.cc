@@ -60,8 +60,9 @@ struct SnapshotRun {
 		WholeLog log(run);
 		finder.Count(run, &log, {kServer});
 		for (uint64_t t = 100; t < 120; t++) {
-			SlowRequest slow = {
-			    .due_ns = kBase + t * ms, .latency_ns = 20 * ms, .since_ns = kBase + t * ms};
+			SlowRequest slow = {};
+			slow.due_ns = slow.since_ns = kBase + t * ms;
+			slow.latency_ns = 20 * ms;
 			slow.sent_ns = slow.due_ns;
 			slow.part_count = 1;
 			const Part forked = {Cause::Fork, 0, 20 * ms, 0},
