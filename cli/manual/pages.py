@@ -56,7 +56,7 @@ def paragraphs(body):
     lines = []
     for part in body.strip('\n').split('\n\n'):
         if part.startswith('    '):
-            lines += ['.PP', '.nf', '.RS 4'] + [text(line[4:]) for line in part.split('\n')] + ['.RE', '.fi']
+            lines += ['.PP'] * bool(lines) + ['.nf', '.RS 4'] + [text(line[4:]) for line in part.split('\n')] + ['.RE', '.fi']
         else:
             lines += ['.PP'] * bool(lines) + [text(part)]
     return lines

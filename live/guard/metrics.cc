@@ -252,27 +252,21 @@ void Metrics::FinishChildren(const live::Follower &follower)
 
 void Metrics::SayChildren(const live::Follower &follower, MetricsWriter *w) const
 {
-	struct Figure {
-		const char *name, *unit, *help;
-		double (*value)(const RunningChild &one);
-	};
-	static const Figure figures[] = {
-	    {"forktail_last_child_seconds", "seconds",
-	     "How long the server's last child ran, by role: snapshot child, AOF rewrite child, replica sync "
-	     "child.",
-	     [](const RunningChild &one) { return InSeconds(one.end_ns - one.start_ns); }},
-	    {"forktail_last_child_fork_seconds", "seconds", "Duration of the fork() that began it.",
-	     [](const RunningChild &one) { return InSeconds(one.fork_ns); }},
-	    {"forktail_last_child_copied_bytes", "bytes",
-	     "Memory that the server's writes copied while it ran.",
-	     [](const RunningChild &one) { return static_cast<double>(one.copies * analysis::kPageBytes); }}};
-	for (const Figure &figure : figures) {
-		w->Gauge(figure.name, figure.unit, figure.help);
+	auto each = [&](auto value) {
 		Each(follower, [&](const std::string &name, const OfServer &s) {
 			for (const auto &[role, one] : s.last)
-				w->Sample({{"server", name}, {"role", role}}, figure.value(one));
+				w->Sample({{"server", name}, {"role", role}}, value(one));
 		});
-	}
+	};
+	w->Gauge("forktail_last_child_seconds", "seconds",
+		 "How long the server's last child ran, by role: snapshot child, AOF rewrite child, replica "
+		 "sync child.");
+	each([](const RunningChild &one) { return InSeconds(one.end_ns - one.start_ns); });
+	w->Gauge("forktail_last_child_fork_seconds", "seconds", "Duration of the fork() that began it.");
+	each([](const RunningChild &one) { return InSeconds(one.fork_ns); });
+	w->Gauge("forktail_last_child_copied_bytes", "bytes",
+		 "Memory that the server's writes copied while it ran.");
+	each([](const RunningChild &one) { return static_cast<double>(one.copies * analysis::kPageBytes); });
 }
 
 void Metrics::Take(const live::Follower &follower, const live::Batch &batch)

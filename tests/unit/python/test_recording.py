@@ -97,7 +97,7 @@ import forktail, forktail.recording, numpy as np
 parquet, text = forktail.open(sys.argv[2]), forktail.open(sys.argv[2])
 names = sorted(file.stem for file in parquet._tables.iterdir())
 forktail.recording.find_spec = lambda name: None
-assert text.causes._arrow is False and parquet.causes._arrow is True and len(names) == 20
+assert text.causes._arrow is False and parquet.causes._arrow is True and len(names) == 22
 for name in names:
     a, b = parquet.table(name), text.table(name)
     assert a.columns == b.columns and len(a) == len(b), name
