@@ -365,7 +365,7 @@ std::string SnapshotText(const Run &run, const Snapshots &snapshots, const Snaps
 		FormatDuration(one.end_ns - one.start_ns);
 	char number[32];
 	if (const auto pages = one.pages_per_write()) {
-		snprintf(number, sizeof number, "%.2g", *pages);
+		snprintf(number, sizeof number, "%.2f", *pages);
 		text += ", " + std::string(number) + " pages per write";
 	}
 	if (one.requests) {

@@ -5,6 +5,7 @@ is skipped.
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -116,8 +117,10 @@ class Recorder(Program):
     def __init__(self, path: Path, *words: Any, **options: Any) -> None:
         self.path = path
         super().__init__(program("forktail-record"), "-o", path, *words, **options)
-        eventually(lambda: self.err.startswith("recording ") or not self.running, 30)
-        if not (self.running and self.err.startswith("recording ")):
+        # Its first line, which it may write in parts.
+        recording = re.compile("recording .*\n")
+        eventually(lambda: recording.match(self.err) or not self.running, 30)
+        if not (self.running and recording.match(self.err)):
             self.close()
             raise AssertionError(f"forktail-record did not start: {self.err}")
 

@@ -211,7 +211,7 @@ def test_a_snapshot_is_one_thing_with_the_servers_own_figures(stalls):
 
 
 def test_snapshots_are_printed_tabled_and_charted(stalls):
-    text = forktail("explain", stalls.path, "--snapshots").out
+    text = " ".join(forktail("explain", stalls.path, "--snapshots").out.split())
     assert text.startswith("BGSAVE at +1.") and "pages per write" in text and "were left" in text
     (row,) = json.loads(forktail("sql", stalls.path, "--json", "-c", "select * from snapshots").out)
     assert row["command"] == "BGSAVE" and row["copies"] == stalls.all["snapshots"][0]["copies"]

@@ -54,7 +54,8 @@ def test_reconnect_continues_when_the_server_is_back(mortal_redis, start_load, m
     after = time.monotonic_ns()
     ended(run, 0)
     assert run.json["reason"] == "done"
-    assert run.log.with_status(ft.STATUS_RESET) <= 8
+    # Of a connection the request under way, and one that the dying server's kernel still accepted.
+    assert run.log.with_status(ft.STATUS_RESET) <= 16
     times_within(run, "connection lost", before, after)
     times_within(run, "refused", before, after + 2_000_000_000)
     assert run.figures["connects_failed"] > 0
