@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A client of hiredis that combines commands in the ways a program can, for bench/batches: report A sent ten
-// commands at a time with a C client of its own and gained 10 %, and asks whether it "calls it wrongly".
+// commands at a time with a C client and gained 10 %, and asks whether it "calls it wrongly".
 //
 //   batch_client SOCKET WAY BATCH THREADS SECONDS      prints the SETs per second
 #include <hiredis/hiredis.h>

@@ -4,11 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <vector>
 
 #include "command.h"
 #include "common/files.h"
 #include "common/text.h"
+#include "python.h"
 #include "recorded.h"
 
 namespace forktail::cli
@@ -16,27 +19,70 @@ namespace forktail::cli
 namespace
 {
 
-const char kHelp[] = "Print what forktail can record on this host. With a target: record it, explain, and "
-		     "leave nothing behind.\n"
-		     "\n"
-		     "Examples:\n"
-		     "  forktail doctor\n"
-		     "  sudo forktail doctor --port 6379 --duration 10s\n"
-		     "\n"
-		     "Usage: forktail doctor [TARGET [OPTION...]]\n"
-		     "\n"
-		     "  -h, --help              Print this help\n"
-		     "      --duration TIME     Record for TIME (default: 10s); Ctrl-C ends it earlier\n"
-		     "      --json              Without a target: print JSON\n"
-		     "      --json-schema       Without a target: print the JSON Schema of --json\n"
-		     "      --port N            Record the processes that listen on TCP port N\n"
-		     "\n"
-		     "forktail record --help has the other targets (--pid, --unix, --name, --container, "
-		     "--unit, --cgroup) and options,\n"
-		     "which are the same here.\n"
-		     "Exit status: 0 done; 1 without a target: a recording would lack something; 2 wrong "
-		     "usage; 3 this host or the target "
-		     "cannot be recorded.\n";
+const char kHelp[] =
+    "Print what forktail can record on this host. With a target: record it, explain, print the "
+    "settings of a Redis server and its host that cause spikes, and leave nothing behind.\n"
+    "\n"
+    "Examples:\n"
+    "  forktail doctor\n"
+    "  sudo forktail doctor --port 6379 --duration 10s\n"
+    "  sudo forktail doctor --port 6379 --settings\n"
+    "\n"
+    "Usage: forktail doctor [TARGET [OPTION...]]\n"
+    "\n"
+    "  -h, --help              Print this help\n"
+    "      --duration TIME     Record for TIME (default: 10s); Ctrl-C ends it earlier\n"
+    "      --json              Without a target, or with --settings: print JSON\n"
+    "      --json-schema       Without a target: print the JSON Schema of --json\n"
+    "      --port N            Record the processes that listen on TCP port N\n"
+    "      --settings          Only print the settings, of --port, --pid, --name or --unix\n"
+    "\n"
+    "forktail record --help has the other targets (--pid, --unix, --name, --container, "
+    "--unit, --cgroup) and options,\n"
+    "which are the same here.\n"
+    "Exit status: 0 done; 1 without a target: a recording would lack something, with "
+    "--settings: one applies; 2 wrong "
+    "usage; 3 this host or the target "
+    "cannot be recorded.\n";
+
+// The option that names a server, as forktail.settings takes it: {"--port", "6379"}. Empty: another target.
+std::vector<std::string> ServerOf(const std::vector<std::string> &words)
+{
+	const std::pair<std::string, const char *> options[] = {
+	    {"--port", "--port"}, {"--pid", "--pid"}, {"--name", "--name"}, {"--unix", "--socket"}};
+	for (size_t i = 0; i < words.size(); i++)
+		for (const auto &[given, taken] : options) {
+			if (words[i] == given && i + 1 < words.size())
+				return {taken, words[i + 1]};
+			if (words[i].starts_with(given + "="))
+				return {taken, words[i].substr(given.size() + 1)};
+		}
+	return {};
+}
+
+int Settings(std::vector<std::string> words)
+{
+	std::vector<char *> argv;
+	for (std::string &word : words)
+		argv.push_back(word.data());
+	return RunPython("settings", {"redis"}, static_cast<int>(argv.size()), argv.data());
+}
+
+// The settings of the server that was recorded, if it can be asked. A child: this process has a directory to
+// remove.
+void PrintSettings(std::vector<std::string> server)
+{
+	if (server.empty())
+		return;
+	server.push_back("--optional");
+	printf("\n");
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(Settings(std::move(server)));
+	if (child > 0)
+		waitpid(child, nullptr, 0);
+}
 
 } // namespace
 
@@ -46,6 +92,14 @@ int DoctorCommand(int argc, char **argv)
 	if (HasOption(words, "help", 'h')) {
 		fputs(Wrapped(kHelp, Columns()).c_str(), stdout);
 		return kDone;
+	}
+	if (HasOption(words, "settings")) {
+		std::vector<std::string> asked = ServerOf(words);
+		if (asked.empty())
+			return Refuse("--settings needs a server: --port, --pid, --name or --unix", kUsage);
+		if (HasOption(words, "json"))
+			asked.push_back("--json");
+		return Settings(asked);
 	}
 	if (!HasTarget(words))
 		return RunProgram("forktail-record", "--doctor", argc, argv);
@@ -65,7 +119,12 @@ int DoctorCommand(int argc, char **argv)
 		return Refuse(error + ". Set TMPDIR to another directory", kCant);
 	words.insert(words.end(), {"--output", directory.at() + "/server.forktail"});
 	const Recorded recorded = Supervise({.recorder = words, .command = {}, .line = can_rewrite_line()});
-	return recorded.recorded ? PrintExplanation(recorded.path, STDOUT_FILENO, false) : recorded.status;
+	if (!recorded.recorded)
+		return recorded.status;
+	const int status = PrintExplanation(recorded.path, STDOUT_FILENO, false);
+	if (status == kDone)
+		PrintSettings(ServerOf(words));
+	return status;
 }
 
 } // namespace forktail::cli

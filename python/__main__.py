@@ -33,6 +33,7 @@ COMMANDS = {
     "lab": ("forktail.lab.main", "forktail lab"),
     "mcp": ("forktail.mcp_server", "forktail"),
     "parquet": ("forktail.wheel", "forktail"),
+    "settings": ("forktail.settings.main", "forktail"),
     "sql": ("forktail.sql", "forktail"),
     "try": ("forktail.trial.main", "forktail"),
 }

@@ -161,6 +161,11 @@ class Tools:
         """One slow request in full: where its time went. Ids are in the column `request` of the table `slow` (sql)."""
         return self._output("explain", "--confined", f"--request={id}", "--", self._run(run))
 
+    def snapshots(self, run: str) -> str:
+        """What each BGSAVE, AOF rewrite and full synchronization of a replica cost: fork time, copied memory, slowed
+        requests, peak memory, what was left."""
+        return self._output("explain", "--snapshots", "--confined", "--", self._run(run))
+
     def causes(self, cause: str = "", run: str = "") -> str:
         """What a cause means and what to do about it; with a run, also its cost, episodes and evidence there. Without a
         cause: the list of all of them."""
@@ -181,6 +186,11 @@ class Tools:
             self._output("sql", "--confined", "--json", f"--command={query}", "--", self._run(run)) or "[]"
         )
         return json.dumps({"rows": rows, "complete": len(rows) < CONFINED_ROWS})
+
+    def forecast(self, port: int) -> str:
+        """What BGSAVE, BGREWRITEAOF or a new replica would do now to the Redis server on this port of this host, and
+        whether it fits, as JSON. It changes nothing."""
+        return self._output("forecast", "--json", f"--port={port}", good=(0, 1))
 
     def doctor(self) -> str:
         """What forktail can record on this host, as JSON."""

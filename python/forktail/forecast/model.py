@@ -18,6 +18,7 @@ _BYTES_PER_S = (60e6, 150e6, 500e6)
 # touches less than a page, a new value with its key's entry and the allocator's bookkeeping up to two.
 _PAGES_PER_WRITE = (0.5, 1.0, 2.0)
 _CHILD_BYTES = 16 << 20  # what the child itself allocates: buffers for input and output
+_FIRST_BYTES = (0.5e6, 1e6, 2e6)  # copied for every child: stacks, the allocator's and the event loop's own pages
 
 
 @dataclass
@@ -157,9 +158,12 @@ def copied(facts: Facts, command: str, lasts: Range) -> Range:
             likely = _touched(pages, touches * lasts.likely / last.duration_ns) * PAGE
         return Range(0.75 * likely, likely, 1.25 * likely, reason)
     writes = facts.writes_per_s * lasts.likely / 1e9
-    low, likely, high = (_touched(pages, rate * writes) * PAGE for rate in _PAGES_PER_WRITE)
+    low, likely, high = (
+        _touched(pages, rate * writes) * PAGE + first
+        for rate, first in zip(_PAGES_PER_WRITE, _FIRST_BYTES, strict=True)
+    )
     reason = f"{facts.writes_per_s:,.0f} writes/s that touch 0.5 to 2 pages each; keys that are written again copy once"
-    return Range(low, likely, max(high, 2e6), reason)
+    return Range(low, likely, high, reason)
 
 
 def percentile(facts: Facts, share: float, fork: Range, lasts: Range) -> Range:

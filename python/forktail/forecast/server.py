@@ -79,7 +79,7 @@ def connect(options: dict[str, Any]) -> tuple[Any, int, str]:
     """A client of redis-py, the server's process and its address. options: port, socket, pid, name, user. The password
     is in the environment, REDISCLI_AUTH. Raises Failure."""
     if redis is None:
-        raise Failure("forktail forecast needs redis-py: install python3-redis, or pip install redis", CANNOT)
+        raise Failure("this needs redis-py: install python3-redis, or pip install redis", CANNOT)
     if sum(options[key] not in (None, "") for key in ("port", "socket", "pid", "name")) != 1:
         raise Failure("name one server: --port, --socket, --pid or --name", USAGE)
     pid, port, socket = _process(options), options["port"], options["socket"]

@@ -2,7 +2,7 @@
 """A process that puts a setting back when the one that changed it ends, however that happens: done, interrupted, or
 killed with SIGKILL.
 
-It is in a session of its own, so signals to the terminal's group do not reach it, and waits at a pipe of which only
+It is in a separate session, so signals to the terminal's group do not reach it, and waits at a pipe of which only
 the other process holds the writing end. If the server does not answer, it tries again for ten minutes: one that
 restarts has its old value from its configuration file already.
 """

@@ -65,7 +65,7 @@ def agent(tmp_path):
 
 @needs_mcp
 def test_an_agent_finds_cause_evidence_and_remedy(agent):
-    tools, [runs, explained, cause, episode, rows, request, gate, doctor] = agent(
+    tools, [runs, explained, cause, episode, rows, request, gate, doctor, snapshots, forecast] = agent(
         [RUN.parent],
         [
             ("runs", {}),
@@ -76,10 +76,12 @@ def test_an_agent_finds_cause_evidence_and_remedy(agent):
             ("request", {"run": "run", "id": 0}),
             ("gate", {"run": "run", "limits": ["p99.9 < 1ms", "sleep.max < 1ms"]}),
             ("doctor", {}),
+            ("snapshots", {"run": "run"}),
+            ("forecast", {"port": 1}),
         ],
     )
     assert {one["name"] for one in tools} == {
-        "runs", "explain", "episode", "request", "causes", "gate", "sql", "doctor"
+        "runs", "explain", "episode", "request", "snapshots", "causes", "gate", "sql", "forecast", "doctor"
     }  # fmt: skip
     assert all(one["reads"] for one in tools)
     assert json.loads(runs[1]) == {"runs": [str(RUN)], "complete": True}
@@ -92,6 +94,8 @@ def test_an_agent_finds_cause_evidence_and_remedy(agent):
     assert request[0] and "0" in request[1]  # not a slow one
     assert not json.loads(gate[1])["kept"] and not gate[0]
     assert json.loads(doctor[1])["features"]
+    assert not snapshots[0] and snapshots[1].startswith("BGSAVE at +0.802 s: fork 1.73 ms; copied ")
+    assert forecast[0] and ("127.0.0.1:1: " in forecast[1] or "redis-py" in forecast[1])
 
 
 @needs_mcp

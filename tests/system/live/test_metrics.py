@@ -130,7 +130,7 @@ def test_a_prometheus_scrapes_what_a_servers_threads_did_and_rates_sum_to_one(
     role = {"role": "snapshot child"}
     assert value("forktail_last_child_fork_seconds", **role) == value("forktail_fork_duration_seconds_sum")
     assert 0 < value("forktail_last_child_seconds", **role) < 12
-    # Redis reports what is private in the child, which has some pages of its own.
+    # Redis reports what is private in the child, which copies a few pages itself.
     of_redis = int(info["rdb_last_cow_size"])
     assert value("forktail_last_child_copied_bytes", **role) == pytest.approx(of_redis, rel=0.1, abs=3e6)
     assert value("forktail_server_up") == 1

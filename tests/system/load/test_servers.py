@@ -37,7 +37,7 @@ def test_redis_has_the_same_keys_on_the_same_instances_with_the_proxy_and_withou
     ran = load("-q", "--no-observer", "-s", proxy, *fill)
     assert ran.status == 0, ran.err
     by_proxy = [sorted(one.ask("KEYS", "*")) for one in redis]
-    assert all(by_proxy)  # the ports, which are chosen anew, decide how many each gets
+    assert all(by_proxy)  # the ports decide how many each gets
     for one in redis:
         one.ask("FLUSHALL")
     run = start_load(*each(addresses_of(instances)), *fill).done()

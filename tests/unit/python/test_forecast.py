@@ -52,8 +52,8 @@ def test_without_earlier_ones_ranges_are_wide_but_not_wider_than_four() -> None:
     for rate in (10, 1000, 100_000):
         facts = replace(FACTS, writes_per_s=rate)
         copies = copied(facts, "BGSAVE", duration(facts, "BGSAVE"))
-        assert copies.high <= max(4.001 * copies.low, 2_000_000)
-        assert copies.high <= FACTS.anonymous
+        assert copies.high <= 4.001 * copies.low
+        assert copies.high <= FACTS.anonymous + 2_000_000
     assert duration(replace(FACTS, last_seconds={"BGSAVE": 8}), "BGSAVE").likely == 8e9
 
 
@@ -93,7 +93,8 @@ def test_what_lies_between_may_not_fit() -> None:
 
 def test_a_page_has_a_price() -> None:
     base, page, huge = price_of_pages()
-    assert base > 0 and 1 < page < 100_000 and huge <= page * HUGE / PAGE
+    # Of a page of shared memory a fork copies nothing: then it would be 0.
+    assert base > 0 and 10 < page < 100_000 and huge <= page * HUGE / PAGE
 
 
 def test_a_process_listens_on_its_sockets(tmp_path) -> None:  # type: ignore[no-untyped-def]

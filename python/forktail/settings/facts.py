@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""What the rows of rows.py ask about: settings and INFO of a server, its process, and its host. Reading it changes
+nothing.
+"""
+
+import os
+import re
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_SECONDS = 1.0  # between two readings of counters
+
+
+@dataclass
+class Facts:
+    """Sizes are bytes. What could not be read is 0, "" or empty."""
+
+    config: dict[str, str] = field(default_factory=dict)  # CONFIG GET *
+    info: dict[str, Any] = field(default_factory=dict)
+    slow: dict[str, int] = field(default_factory=dict)  # commands of the slow log: the longest, in us
+    resident: int = 0
+    swapped: int = 0
+    writable: int = 0  # private writable memory
+    cpus: int = 1  # that the process may use
+    pinned: set[int] = field(default_factory=set)  # these, if not all of the host's
+    thp: str = ""  # always, madvise or never
+    memory: int = 0  # of the host
+    available: int = 0
+    swap: int = 0
+    swappiness: int = 0
+    overcommit: int = 0
+    commit_left: int = 0
+    somaxconn: int = 0
+    cgroup_limit: int = 0  # of memory; 0: none
+    quota_cpus: float = 0  # CPU quota in CPUs; 0: none
+    throttled: int = 0  # times since the group began
+    received: dict[int, float] = field(default_factory=dict)  # network soft interrupts per second by CPU
+
+    def text(self, name: str) -> str:
+        return self.config.get(name, "")
+
+    def size(self, name: str) -> int:
+        value = self.config.get(name, "")
+        return int(value) if value.isdigit() else 0
+
+    @property
+    def persists(self) -> bool:
+        """It forks: for snapshots, its append-only file or replicas."""
+        return bool(self.text("save")) or self.text("appendonly") == "yes" or self.replicas > 0
+
+    @property
+    def replicas(self) -> int:
+        return int(self.info.get("connected_slaves", 0))
+
+    @property
+    def fork_ms(self) -> float:
+        return float(self.info.get("latest_fork_usec", 0)) / 1000
+
+    @property
+    def limit(self) -> int:
+        """The memory that the server can have: of its cgroup, else of the host."""
+        return min(self.cgroup_limit or self.memory, self.memory)
+
+
+def _text(path: str) -> str:
+    with suppress(OSError):
+        return Path(path).read_text()
+    return ""
+
+
+def _number(path: str) -> int:
+    first = _text(path).split()
+    return int(first[0]) if first and first[0].isdigit() else 0
+
+
+def _fields(path: str) -> dict[str, int]:
+    lines = re.findall(r"^([^:\s]+)[:\s]+(\d+)( kB)?", _text(path), re.MULTILINE)
+    return {name: int(value) * (1024 if unit else 1) for name, value, unit in lines}
+
+
+def _received() -> dict[int, int]:
+    for line in _text("/proc/softirqs").splitlines():
+        if line.split()[0:1] == ["NET_RX:"]:
+            return dict(enumerate(map(int, line.split()[1:])))
+    return {}
+
+
+def _groups(pid: int, controller: str) -> list[Path]:
+    """The directories of the process's cgroups with this controller, the innermost first."""
+    mounts = {}
+    for line in _text("/proc/mounts").splitlines():
+        _, path, kind, options = line.split()[:4]
+        if kind == "cgroup2" or (kind == "cgroup" and controller in options.split(",")):
+            mounts[kind] = Path(path)
+    found = []
+    for line in _text(f"/proc/{pid}/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        kind = "cgroup" if controller in controllers.split(",") else "cgroup2" if not controllers else ""
+        if kind in mounts:
+            found += [mounts[kind] / str(group).lstrip("/") for group in (Path(path), *Path(path).parents)]
+    return found
+
+
+def _memory_limit(pid: int) -> int:
+    limits = [
+        _number(f"{group}/{name}")
+        for group in _groups(pid, "memory")
+        for name in ("memory.max", "memory.limit_in_bytes")
+    ]
+    return min((limit for limit in limits if 0 < limit < 1 << 60), default=0)
+
+
+def _quota(pid: int) -> tuple[float, int]:
+    """The smallest CPU quota, in CPUs, and how often its group was throttled."""
+    smallest, throttled = 0.0, 0
+    for group in _groups(pid, "cpu"):
+        words = _text(f"{group}/cpu.max").split() or [
+            str(_number(f"{group}/cpu.cfs_quota_us")), str(_number(f"{group}/cpu.cfs_period_us"))
+        ]  # fmt: skip
+        if len(words) == 2 and words[0].isdigit() and int(words[0]) and int(words[1]):
+            cpus = int(words[0]) / int(words[1])
+            if not smallest or cpus < smallest:
+                smallest, throttled = cpus, _fields(f"{group}/cpu.stat").get("nr_throttled", 0)
+    return smallest, throttled
+
+
+def _slow(server: Any) -> dict[str, int]:
+    longest: dict[str, int] = {}
+    with suppress(Exception):  # SLOWLOG may be forbidden
+        for entry in server.slowlog_get(128):
+            words = entry["command"].split()
+            name = words[0].decode(errors="replace").upper() if words else ""
+            longest[name] = max(longest.get(name, 0), int(entry["duration"]))
+    return longest
+
+
+def read_facts(server: Any, pid: int) -> Facts:
+    """server: a client of redis-py. Raises what redis-py raises for INFO."""
+    before, began = _received(), time.monotonic()
+    info = server.info()
+    config: dict[str, str] = {}
+    with suppress(Exception):  # CONFIG may be forbidden: then only the host is looked at
+        config = server.config_get("*")
+    slow = _slow(server)
+    time.sleep(max(_SECONDS - (time.monotonic() - began), 0))
+    seconds, after = time.monotonic() - began, _received()
+    status, memory = _fields(f"/proc/{pid}/status"), _fields("/proc/meminfo")
+    thp = re.search(r"\[(\w+)\]", _text("/sys/kernel/mm/transparent_hugepage/enabled"))
+    own: set[int] = set()
+    with suppress(OSError):
+        own = os.sched_getaffinity(pid)
+    quota, throttled = _quota(pid)
+    return Facts(
+        config=config,
+        info=info,
+        slow=slow,
+        resident=status.get("VmRSS", 0),
+        swapped=status.get("VmSwap", 0),
+        writable=status.get("VmData", 0),
+        cpus=len(own) or 1,
+        pinned=own if len(own) < (os.cpu_count() or 1) else set(),
+        thp=thp[1] if thp else "",
+        memory=memory.get("MemTotal", 0),
+        available=memory.get("MemAvailable", 0),
+        swap=memory.get("SwapTotal", 0),
+        swappiness=_number("/proc/sys/vm/swappiness"),
+        overcommit=_number("/proc/sys/vm/overcommit_memory"),
+        commit_left=memory.get("CommitLimit", 0) - memory.get("Committed_AS", 0),
+        somaxconn=_number("/proc/sys/net/core/somaxconn"),
+        cgroup_limit=_memory_limit(pid),
+        quota_cpus=quota,
+        throttled=throttled,
+        received={cpu: (count - before.get(cpu, 0)) / seconds for cpu, count in after.items()},
+    )

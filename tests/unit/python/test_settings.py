@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT
+"""The settings that cause spikes: for each row a server to which it applies, and one to which it does not."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forktail.settings.facts import Facts
+from forktail.settings.main import findings
+from forktail.settings.rows import ROWS
+
+GB = 10**9
+CONFIG = {
+    "save": "", "appendonly": "no", "appendfsync": "everysec", "disable-thp": "yes", "maxmemory": "4000000000",
+    "io-threads": "1", "hz": "10", "tcp-backlog": "511", "latency-monitor-threshold": "0",
+    "repl-backlog-size": "1048576",
+    "lazyfree-lazy-user-del": "no", "lazyfree-lazy-user-flush": "no", "activedefrag": "no",
+    "rdb-save-incremental-fsync": "yes", "aof-rewrite-incremental-fsync": "yes",
+    "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+}  # fmt: skip
+HEALTHY = Facts(
+    config=CONFIG, info={"used_memory": GB}, resident=GB, writable=GB, cpus=8, thp="madvise", memory=16 * GB,
+    available=12 * GB, swap=2 * GB, swappiness=60, overcommit=0, commit_left=8 * GB, somaxconn=4096,
+)  # fmt: skip
+
+
+def facts(change: dict[str, Any]) -> Facts:
+    own = dict(change)
+    config = CONFIG | own.pop("config", {})
+    info = HEALTHY.info | own.pop("info", {})
+    return replace(HEALTHY, config=config, info=info, **own)
+
+
+SAVES = {"config": {"save": "3600 1"}}
+AOF = {"config": {"appendonly": "yes"}}
+REPLICA = {"connected_slaves": 1}
+# The row, what makes it apply to a healthy server, and what of that does not suffice.
+CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    ("thp", {"thp": "always", "config": {"save": "3600 1", "disable-thp": "no"}}, {"thp": "always", **SAVES}),
+    ("overcommit", {"overcommit": 2, "commit_left": 0, **SAVES}, {"overcommit": 2, "commit_left": 0}),
+    ("overcommit", {"writable": 20 * GB, **SAVES}, {"writable": 20 * GB, "overcommit": 1, **SAVES}),
+    ("swapped", {"swapped": 50_000_000}, {"swapped": 500_000}),
+    ("swappiness", {"resident": 10 * GB}, {"resident": 10 * GB, "swappiness": 1}),
+    ("maxmemory", {"resident": 3 * GB, "cgroup_limit": 4 * GB, "config": {"maxmemory": "0"}},
+     {"config": {"maxmemory": "0"}}),
+    ("maxmemory-snapshots", {"cgroup_limit": 4 * GB, **SAVES}, {"cgroup_limit": 4 * GB}),
+    ("one-disk", {"config": {"appendonly": "yes", "save": "3600 1"}}, SAVES),
+    ("appendfsync", {"config": {"appendonly": "yes", "appendfsync": "always"}}, {"config": {"appendfsync": "always"}}),
+    ("incremental-fsync", {"config": {"save": "3600 1", "rdb-save-incremental-fsync": "no"}},
+     {"config": {"rdb-save-incremental-fsync": "no"}}),
+    ("save", {"info": {"latest_fork_usec": 40_000}, **SAVES}, {"info": {"latest_fork_usec": 900}, **SAVES}),
+    ("latency-monitor", {"slow": {"KEYS": 50_000}}, {"slow": {"KEYS": 500}}),
+    ("io-threads", {"cpus": 2, "config": {"io-threads": "4"}}, {"config": {"io-threads": "4"}}),
+    ("interrupts", {"pinned": {0}, "received": {0: 50_000, 1: 100}}, {"pinned": {1}, "received": {0: 50_000, 1: 100}}),
+    ("quota", {"quota_cpus": 0.5}, {"quota_cpus": 4}),
+    ("quota", {"quota_cpus": 4, "throttled": 9}, {"quota_cpus": 4}),
+    ("somaxconn", {"somaxconn": 128}, {"somaxconn": 511}),
+    ("replica-buffer", {"info": {**REPLICA, "used_memory": 8 * GB}, "config": {"repl-backlog-size": "100000000"}},
+     {"info": {"used_memory": 8 * GB}}),
+    ("repl-backlog", {"info": REPLICA}, {"info": REPLICA, "config": {"repl-backlog-size": "100000000"}}),
+    ("lazyfree", {"slow": {"DEL": 90_000}, "config": {"latency-monitor-threshold": "10"}},
+     {"slow": {"DEL": 90_000}, "config": {"lazyfree-lazy-user-del": "yes", "latency-monitor-threshold": "10"}}),
+    ("lazy-flush", {"slow": {"FLUSHALL": 90_000}, "config": {"latency-monitor-threshold": "10"}},
+     {"slow": {"FLUSHALL": 90}}),
+    ("activedefrag", {"config": {"activedefrag": "yes"}, "info": {"active_defrag_running": 12}},
+     {"config": {"activedefrag": "yes"}}),
+    ("hz", {"config": {"hz": "500"}}, {"config": {"hz": "100"}}),
+]  # fmt: skip
+
+
+def test_a_healthy_server_has_none() -> None:
+    assert findings(HEALTHY) == []
+    assert findings(Facts()) == []  # of which nothing could be read
+
+
+@pytest.mark.parametrize(
+    ("row", "applies", "not_enough"), CASES, ids=[f"{case[0]}-{i}" for i, case in enumerate(CASES)]
+)
+def test_a_row_applies_where_its_reason_holds_and_only_there(
+    row: str, applies: dict[str, Any], not_enough: dict[str, Any]
+) -> None:
+    (found,) = findings(facts(applies))
+    assert found.setting == row
+    for sentence in (found.seen, found.why, found.command):
+        assert sentence and not sentence.endswith(".") and "None" not in sentence
+    assert row not in [one.setting for one in findings(facts(not_enough))]
+
+
+def test_every_row_has_a_case_and_a_cause_that_exists() -> None:
+    assert {case[0] for case in CASES} == {row.id for row in ROWS}
+    causes = (Path(__file__).parents[3] / "docs/reference/causes.md").read_text()
+    unknown = [row.cause for row in ROWS if f"{row.cause.split('/')[-1]}" not in causes]
+    assert unknown == []
