@@ -24,6 +24,7 @@ from pathlib import Path
 
 TREE = Path(__file__).resolve().parents[2]
 SHORTER = {"--duration 60s": "--duration 5s", "--duration 50 ": "--duration 3 ",
+           "hz 20' --port 6379": "hz 20' --port 6379 --duration 4s --pairs 2",
            "'p99 < 2ms'": "'p99 < 2ms' --duration 50ms --warmup 10ms --repeat 1"}
 # Values for the table's words in capitals. A command with FILE runs once for each of FILES.
 PLACEHOLDERS = {"-o RUN": "-o gathered", "RUN": "monday", "RING": "/run/forktail", "A B": "monday tuesday",
