@@ -33,7 +33,7 @@ const char kHelp[] =
     "  -h, --help              Print this help\n"
     "      --duration TIME     Record for TIME (default: 10s); Ctrl-C ends it earlier\n"
     "      --json              Without a target, or with --settings: print JSON\n"
-    "      --json-schema       Without a target: print the JSON Schema of --json\n"
+    "      --json-schema       Print the JSON Schema of --json\n"
     "      --port N            Record the processes that listen on TCP port N\n"
     "      --settings          Only print the settings, of --port, --pid, --name or --unix\n"
     "\n"
@@ -41,15 +41,16 @@ const char kHelp[] =
     "--unit, --cgroup) and options,\n"
     "which are the same here.\n"
     "Exit status: 0 done; 1 without a target: a recording would lack something, with "
-    "--settings: one applies; 2 wrong "
-    "usage; 3 this host or the target "
-    "cannot be recorded.\n";
+    "--settings: one applies; 2 wrong usage; 3 this host or the target cannot be recorded.\n";
 
 // The option that names a server, as forktail.settings takes it: {"--port", "6379"}. Empty: another target.
 std::vector<std::string> ServerOf(const std::vector<std::string> &words)
 {
-	const std::pair<std::string, const char *> options[] = {
-	    {"--port", "--port"}, {"--pid", "--pid"}, {"--name", "--name"}, {"--unix", "--socket"}};
+	const std::pair<std::string, const char *> options[] = {{"--port", "--port"},
+								{"--pid", "--pid"},
+								{"-p", "--pid"},
+								{"--name", "--name"},
+								{"--unix", "--socket"}};
 	for (size_t i = 0; i < words.size(); i++)
 		for (const auto &[given, taken] : options) {
 			if (words[i] == given && i + 1 < words.size())
@@ -94,6 +95,8 @@ int DoctorCommand(int argc, char **argv)
 		return kDone;
 	}
 	if (HasOption(words, "settings")) {
+		if (!HasOption(words, "json") && HasOption(words, "json-schema"))
+			return Settings({"--json-schema"});
 		std::vector<std::string> asked = ServerOf(words);
 		if (asked.empty())
 			return Refuse("--settings needs a server: --port, --pid, --name or --unix", kUsage);

@@ -20,9 +20,11 @@ OUTPUTS = {
     ("explain", "--features"): ("--features",),
     ("gate", "--json"): (),
     ("diff", "--json"): (),
+    ("doctor", "--settings"): ("--settings",),
     ("doctor", "--json"): (),
     ("watch", "--json"): (),
     ("forecast", "--json"): (),
+    ("try", "--json"): (),
 }
 _ENTRIES = 100  # of a list that are checked: the first ones
 
@@ -64,6 +66,6 @@ def check(command: str, option: str, document: Any) -> None:
 
 def check_output(words: tuple[Any, ...], printed: str) -> None:
     """The same for what `forktail words...` printed, if that is one of these outputs."""
-    for command, option in OUTPUTS:
-        if words[:1] == (command,) and option in words and printed and "--json-schema" not in words:
-            check(command, option, json.loads(printed))
+    chosen = [(command, option) for command, option in OUTPUTS if words[:1] == (command,) and option in words]
+    if chosen and printed and "--json-schema" not in words and {"--json", "--features"} & set(words):
+        check(*chosen[0], json.loads(printed))

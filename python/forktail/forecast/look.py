@@ -9,7 +9,6 @@ once, only where huge pages are likely, and not for servers above 256 MB.
 import json
 import mmap
 import os
-import re
 import statistics
 import subprocess
 import time
@@ -20,29 +19,14 @@ from typing import Any
 
 from forktail.failure import CANNOT, Failure
 from forktail.forecast.model import HUGE, PAGE, Earlier, Facts
+from forktail.host.cgroups import groups_of, memory_left
+from forktail.host.machine import available_memory_bytes, fields, first_line
 from forktail.programs import program
 
 _WALKED_BYTES = 256 << 20
-_MEASURED_BYTES = 256 << 20
+_MEASURED_BYTES, _MEASURED_SHARE = 256 << 20, 8  # at most, and at most a part of so many of the available memory
 _FORKS = 5
 _EXPLAIN_S = 120
-
-
-def _fields(path: Path) -> dict[str, int]:
-    """ "Name: 123 kB" and "name 123" lines, in bytes where there is a unit. Empty if it cannot be read."""
-    try:
-        text = path.read_text()
-    except OSError:
-        return {}
-    lines = re.findall(r"^([^:\s]+)[:\s]+(\d+)( kB)?", text, re.MULTILINE)
-    return {name: int(value) * (1024 if unit else 1) for name, value, unit in lines}
-
-
-def _first_line(path: Path) -> str:
-    try:
-        return path.read_text().partition("\n")[0]
-    except OSError:
-        return ""
 
 
 def _fork_ns(prepare: Callable[[], None] = lambda: None) -> float:
@@ -60,72 +44,41 @@ def _fork_ns(prepare: Callable[[], None] = lambda: None) -> float:
 
 
 def price_of_pages() -> tuple[float, float, float]:
-    """What a fork costs here in ns: by itself, per page of 4 kB, per huge page. Measured with 256 MB, so that nested
-    page tables of a virtual machine are in it."""
+    """What a fork costs here in ns: by itself, per page of 4 kB, per huge page. Measured with up to 256 MB, so that
+    nested page tables of a virtual machine are in it."""
+    size_bytes = min(_MEASURED_BYTES, available_memory_bytes() // _MEASURED_SHARE) // HUGE * HUGE or HUGE
     base = _fork_ns()
     prices = []
     for advice, size in ((mmap.MADV_NOHUGEPAGE, PAGE), (mmap.MADV_HUGEPAGE, HUGE)):
         # Private: a fork copies no entries of shared memory.
-        with mmap.mmap(-1, _MEASURED_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        with mmap.mmap(-1, size_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
             with suppress(OSError):  # a kernel without huge pages
                 memory.madvise(advice)
 
-            # Written anew before each fork, as a server does: entries that a fork protected before cost it less.
+            # Written before each fork, as a server does: a fork finds entries cheaper that an earlier one protected.
             def write(memory: mmap.mmap = memory) -> None:
-                memory[::PAGE] = b"x" * (_MEASURED_BYTES // PAGE)
+                memory[::PAGE] = b"x" * (size_bytes // PAGE)
 
-            prices.append(max(_fork_ns(write) - base, 0) / (_MEASURED_BYTES / size))
+            prices.append(max(_fork_ns(write) - base, 0) / (size_bytes / size))
     return base, prices[0], min(prices[1], prices[0] * HUGE / PAGE)
 
 
 def _huge(pid: int, anonymous: int) -> tuple[int, int]:
     """At least and at most of the anonymous memory in huge pages."""
-    if "[always]" not in _first_line(Path("/sys/kernel/mm/transparent_hugepage/enabled")):
+    if "[always]" not in first_line("/sys/kernel/mm/transparent_hugepage/enabled"):
         return 0, 0  # only where a program asks for them; Redis and its allocator do not
-    if _fields(Path(f"/proc/{pid}/status")).get("THP_enabled", 1) == 0:
+    if fields(f"/proc/{pid}/status").get("THP_enabled", 1) == 0:
         return 0, 0  # Redis' disable-thp
     if anonymous > _WALKED_BYTES:
         return 0, anonymous
-    huge = _fields(Path(f"/proc/{pid}/smaps_rollup")).get("AnonHugePages")
+    huge = fields(f"/proc/{pid}/smaps_rollup").get("AnonHugePages")
     return (0, anonymous) if huge is None else (huge, huge)
 
 
 def _cgroup_left(pid: int) -> tuple[int | None, str]:
-    """Bytes until the nearest memory limit of a cgroup of the process, without file pages that can be dropped, and its
-    name. None: no limit."""
-    nearest: tuple[int | None, str] = (None, "")
-    mounts = {}
-    for line in Path("/proc/mounts").read_text().splitlines():
-        _, path, kind, options = line.split()[:4]
-        if kind == "cgroup2" or (kind == "cgroup" and "memory" in options.split(",")):
-            mounts[kind] = Path(path)
-    for line in _text(Path(f"/proc/{pid}/cgroup")).splitlines():
-        _, controllers, path = line.split(":", 2)
-        kind = "cgroup" if "memory" in controllers.split(",") else "cgroup2" if not controllers else ""
-        if kind not in mounts:
-            continue
-        names = (
-            ("memory.max", "memory.current")
-            if kind == "cgroup2"
-            else ("memory.limit_in_bytes", "memory.usage_in_bytes")
-        )
-        inactive = "inactive_file" if kind == "cgroup2" else "total_inactive_file"
-        for group in (Path(path), *Path(path).parents):
-            here = mounts[kind] / str(group).lstrip("/")
-            limit, usage = (_first_line(here / name) for name in names)
-            if not limit.isdigit() or not usage.isdigit() or int(limit) > 1 << 60:
-                continue
-            left = int(limit) - int(usage) + _fields(here / "memory.stat").get(inactive, 0)
-            if nearest[0] is None or left < nearest[0]:
-                nearest = left, str(group)
-    return nearest
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+    """Bytes until the nearest memory limit of a cgroup of the process, and its name. None: no limit."""
+    lefts = [(left, str(group)) for group in groups_of(pid, "memory") if (left := memory_left(group)) is not None]
+    return min(lefts) if lefts else (None, "")
 
 
 def earlier_snapshots(recording: str, pid: int) -> list[Earlier]:
@@ -181,7 +134,7 @@ def _refusals(info: dict[str, Any]) -> dict[str, str]:
     return refused
 
 
-def _disk(server: Any, pid: int, info: dict[str, Any]) -> tuple[int | None, int | None]:
+def _disk(server: Any, pid: int) -> tuple[int | None, int | None]:
     """Bytes free where the server writes its file, and bytes of the last one. None: unknown."""
     with suppress(Exception):  # CONFIG may be forbidden or renamed: then this is not known
         directory = server.config_get("dir")["dir"]
@@ -193,10 +146,10 @@ def _disk(server: Any, pid: int, info: dict[str, Any]) -> tuple[int | None, int 
     return None, None
 
 
-def look(server: Any, pid: int, seconds: float, recording: str) -> tuple[Facts, dict[str, Any]]:
-    """The facts, and INFO. server: a client of redis-py. recording: a ring or run with earlier snapshots, or "". Raises
-    Failure, and what redis-py raises."""
-    status = _fields(Path(f"/proc/{pid}/status"))
+def look(server: Any, pid: int, seconds: float, recording: str) -> Facts:
+    """server: a client of redis-py. recording: a ring or run with earlier snapshots, or "". Raises Failure, and what
+    redis-py raises."""
+    status = fields(f"/proc/{pid}/status")
     if "RssAnon" not in status:
         raise Failure(f"cannot read the memory of process {pid}. Is it on this host, and are you root?", CANNOT)
     writes = _write_commands(server)
@@ -205,15 +158,15 @@ def look(server: Any, pid: int, seconds: float, recording: str) -> tuple[Facts, 
     time.sleep(max(seconds - (time.monotonic() - began), 0))
     info = server.info()
     rate = (_calls(server, writes) - before) / (time.monotonic() - began)
-    memory = _fields(Path("/proc/meminfo"))
+    memory = fields("/proc/meminfo")
     cgroup_left, cgroup = _cgroup_left(pid)
-    overcommit = _first_line(Path("/proc/sys/vm/overcommit_memory"))
-    free, last = _disk(server, pid, info)
+    overcommit = first_line("/proc/sys/vm/overcommit_memory")
+    free, last = _disk(server, pid)
     last_seconds = {
         "BGSAVE": info.get("rdb_last_bgsave_time_sec", -1),
         "BGREWRITEAOF": info.get("aof_last_rewrite_time_sec", -1),
     }
-    facts = Facts(
+    return Facts(
         anonymous=status["RssAnon"],
         resident=status["VmRSS"],
         swapped=status.get("VmSwap", 0),
@@ -236,4 +189,3 @@ def look(server: Any, pid: int, seconds: float, recording: str) -> tuple[Facts, 
         earlier=earlier_snapshots(recording, pid) if recording else [],
         refused=_refusals(info),
     )
-    return facts, info

@@ -11,8 +11,8 @@ from typing import Any
 from forktail.failure import CANNOT, USAGE, Failure
 from forktail.forecast.look import look
 from forktail.forecast.model import Facts, Forecast, Range, forecast
-from forktail.forecast.server import connect
 from forktail.options import Command, Option
+from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.text import format_bytes, format_count, format_duration, parse_duration
 
 _KINDS = {"bgsave": "BGSAVE", "rewrite": "BGREWRITEAOF", "replica": "a replica's full synchronization"}
@@ -28,11 +28,7 @@ COMMAND = Command(
     "Forecast what BGSAVE, BGREWRITEAOF or a new replica would do to a running Redis server now: fork time, copied "
     "memory, peak, what is left, tail latency (docs/guides/snapshots.md).",
     [
-        Option("--port", "The server on this port of 127.0.0.1", "N", kind="UINT", limits=(1, 65535)),
-        Option("--socket", "The server on this Unix socket", "PATH", default=None),
-        Option("--pid", "The server with this process id", "PID", kind="UINT", limits=(1, 1 << 22)),
-        Option("--name", "The only server whose process has this name", "NAME", default=None),
-        Option("--user", "Log in as this user; the password is in $REDISCLI_AUTH", "NAME", default=None),
+        *OPTIONS,
         Option("--ring", "A ring, run or recording with earlier snapshots of this server, which make it exact", "DIR"),
         Option("--look", "Count the server's writes for TIME", "TIME", default="5s"),
         Option("--for", "Only of this: bgsave, rewrite or replica", "WHAT", several=True),
@@ -45,6 +41,8 @@ COMMAND = Command(
 
 
 def _span(of: Range, form: Any) -> str:
+    if not of.high:
+        return "as without it"
     return f"{form(int(of.likely))} ({form(int(of.low))} to {form(int(of.high))})"
 
 
@@ -93,12 +91,11 @@ def _fact(server: Any, command: str) -> dict[str, float]:
     running, cow = _PHASES[command]
     began = time.monotonic()
     server.execute_command(command)
-    while server.info("persistence")[running] or server.info("persistence").get("aof_rewrite_scheduled"):
+    while (persistence := server.info("persistence"))[running] or persistence.get("aof_rewrite_scheduled"):
         if time.monotonic() > began + _THEN_S:
             raise Failure(f"{command} runs for more than {_THEN_S} s", CANNOT)
         time.sleep(_POLL_S)
     took = time.monotonic() - began
-    persistence = server.info("persistence")
     ok = persistence["rdb_last_bgsave_status" if command == "BGSAVE" else "aof_last_bgrewrite_status"]
     if ok != "ok":
         raise Failure(f"{command} failed: see the server's log", CANNOT)
@@ -142,18 +139,18 @@ def main(words: list[str]) -> int:
     if options["then"] and kinds[0] not in _PHASES:
         raise Failure("--then does BGSAVE or BGREWRITEAOF: use --for bgsave or --for rewrite", USAGE)
     server, pid, address = connect(options)
-    facts, _ = look(server, pid, look_ns / 1e9, options["ring"] or "")
-    made = [forecast(facts, kind) for kind in kinds]
-    then = options["then"] and made[0].fits == "yes"
-    if options["json"]:
+    with failures_of(address):
+        facts = look(server, pid, look_ns / 1e9, options["ring"] or "")
+        made = [forecast(facts, kind) for kind in kinds]
+        then = options["then"] and made[0].fits == "yes"
         result = _json(facts, address, pid, made)
-        if then:
-            result["fact"] = {"command": kinds[0], **_fact(server, kinds[0])}
-        print(json.dumps(result, indent=2))
-    else:
-        print(_text(facts, address, pid, made), end="", flush=True)
-        if then:
-            print("\n" + _compare(made[0], _fact(server, kinds[0])), end="")
+        if not options["json"]:
+            print(_text(facts, address, pid, made), end="", flush=True)
+        fact = _fact(server, kinds[0]) if then else None
+    if options["json"]:
+        print(json.dumps(result | ({"fact": {"command": kinds[0], **fact}} if fact else {}), indent=2))
+    elif fact:
+        print("\n" + _compare(made[0], fact), end="")
     if options["then"] and not then:
         print(f"forktail: {kinds[0]} is not sent, because it may not fit", file=sys.stderr)
     return 0 if all(one.fits == "yes" for one in made) else 1

@@ -168,7 +168,7 @@ def copied(facts: Facts, command: str, lasts: Range) -> Range:
 
 def percentile(facts: Facts, share: float, fork: Range, lasts: Range) -> Range:
     """A percentile of requests due at a steady rate from the fork to the child's end: one that is due while the fork
-    runs waits for the rest of it. share: 0.99, 0.999."""
+    runs waits for the rest of it. share: 0.99, 0.999. A range of 0: it is what it is without the fork."""
 
     def of(fork_ns: float, lasts_ns: float) -> float:
         return max(fork_ns - (1 - share) * (fork_ns + lasts_ns), 0)
@@ -176,6 +176,8 @@ def percentile(facts: Facts, share: float, fork: Range, lasts: Range) -> Range:
     low, likely, high = of(fork.low, lasts.high), of(fork.likely, lasts.likely), of(fork.high, lasts.low)
     reason = (
         f"requests due during the fork wait for it: {100 * fork.likely / (fork.likely + lasts.likely):.2g} % of them"
+        if high
+        else f"fewer than {100 * (1 - share):.2g} % of the requests are due during the fork"
     )
     seen = [one.p99_9_ns for one in facts.earlier if one.p99_9_ns]
     if share > 0.99 and seen:
@@ -216,7 +218,11 @@ def forecast(facts: Facts, command: str) -> Forecast:
     if facts.available < copies.high + own <= facts.available + facts.swap_free:
         why.append("the host would swap")
     if facts.cgroup_left is not None:
-        fit(facts.cgroup_left, f"the memory limit of {facts.cgroup_name}", "The OOM killer would end a process of it")
+        swaps = "Its processes would swap, or " if facts.swap_free else ""
+        fit(
+            facts.cgroup_left, f"the memory limit of {facts.cgroup_name}",
+            f"{swaps}{'the' if swaps else 'The'} OOM killer would end one of its processes",
+        )  # fmt: skip
     if facts.disk_free is not None:
         file = facts.last_file or facts.data
         if facts.disk_free < file:

@@ -3,6 +3,7 @@
 changes them."""
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,17 @@ def first_line(path: str | Path) -> str:
             return file.readline().rstrip("\n")
     except OSError:
         return ""
+
+
+def fields(path: str | Path) -> dict[str, int]:
+    """The lines "name value" and "name: value" of a file in /proc or /sys; those with "kB" in bytes. Empty if the file
+    is missing."""
+    try:
+        text = Path(path).read_text(errors="replace")
+    except OSError:
+        return {}
+    lines = re.findall(r"^([^:\s]+)[:\s]+(\d+)( kB)?", text, re.MULTILINE)
+    return {name: int(value) << (10 if unit else 0) for name, value, unit in lines}
 
 
 def find_program(name: str) -> str:
@@ -50,8 +62,7 @@ def cpu_name() -> str:
 
 def memory_bytes(name: str) -> int:
     """A line of /proc/meminfo ("SwapFree") in bytes; 0 if it is missing."""
-    with open("/proc/meminfo") as file:
-        return next((int(line.split()[1]) << 10 for line in file if line.startswith(f"{name}:")), 0)
+    return fields("/proc/meminfo").get(name, 0)
 
 
 def available_memory_bytes() -> int:

@@ -8,29 +8,16 @@ import os
 from pathlib import Path
 
 from forktail.failure import Failure
+from forktail.host.cgroups import hierarchy_of
 from forktail.host.keeper import Leftover, remove_cgroup, write_setting
-from forktail.host.machine import first_line, memory_bytes
+from forktail.host.machine import fields, first_line, memory_bytes
 from forktail.host.session import Session
 
 BEYOND_BYTES = 16 << 20
 _SWAP_BYTES = 1 << 20  # less free swap counts as none
 
 
-def _memory_root() -> tuple[str, bool]:
-    """The root of the cgroup hierarchy with the memory controller, and whether it is of version 1."""
-    found = None
-    for line in Path("/proc/mounts").read_text(errors="surrogateescape").splitlines():
-        _, path, kind, options = line.split()[:4]
-        if kind == "cgroup" and "memory" in options.split(","):
-            found = path, True
-        elif kind == "cgroup2" and "memory" in first_line(f"{path}/cgroup.controllers").split():
-            found = path, False
-    if not found:
-        raise Failure("cannot limit memory: this host has no cgroup with the memory controller")
-    return found
-
-
-def _enable_for_children(session: Session, root: str) -> None:
+def _enable_for_children(session: Session, root: Path) -> None:
     """In version 2 the root must enable the controller for its children."""
     file = f"{root}/cgroup.subtree_control"
     if "memory" in first_line(file).split():
@@ -62,7 +49,10 @@ def limit_memory(session: Session, name: str, limit_bytes: int) -> str:
     """Creates a cgroup whose processes may use `limit_bytes` of memory together, including their page cache. More
     goes to swap; without swap processes are killed. Returns its directory, for Command.cgroup. With v1 and swap,
     `step` does the work of kswapd, and BEYOND_BYTES more are allowed in between."""
-    root, v1 = _memory_root()
+    hierarchy = hierarchy_of("memory")
+    if not hierarchy:
+        raise Failure("cannot limit memory: this host has no cgroup with the memory controller")
+    root, v1 = hierarchy
     if not v1:
         _enable_for_children(session, root)
     path = f"{root}/forktail-lab-{os.getpid()}-{name}"
@@ -81,12 +71,7 @@ def limit_memory(session: Session, name: str, limit_bytes: int) -> str:
 
 def oom_kills(path: str) -> int:
     """The processes of the cgroup that the kernel killed because it was full, its servers' children too."""
-    for file in ("memory.oom_control", "memory.events"):
-        for line in Path(path, file).read_text().splitlines() if Path(path, file).exists() else ():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    return 0
+    return sum(fields(f"{path}/{file}").get("oom_kill", 0) for file in ("memory.oom_control", "memory.events"))
 
 
 def remove_group(session: Session, path: str) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from forktail.host.machine import fields
 from forktail.lab.formula import figure_name
 from forktail.lab.results import Point
 from forktail.servers.redis import RedisInfo
@@ -65,15 +66,6 @@ class Counters:
     info: dict[str, RedisInfo] = field(default_factory=dict)  # by instance: INFO's or stats' fields
 
 
-def _fields(path: str) -> dict[str, int]:
-    """ "name: value" lines of a file of /proc."""
-    try:
-        text = Path(path).read_text(errors="replace")
-    except OSError:
-        return {}
-    return {name: int(value) for name, value in re.findall(r"^([^:\s]+)[:\s]+(\d+)", text, re.MULTILINE)}
-
-
 def _cpu_time_s(directory: str) -> float:
     """CPU time of all running threads; 0 if the kernel does not count it."""
     ns = 0
@@ -92,7 +84,7 @@ def _read_process(pid: int) -> ProcessCounters | None:
     # The name before the last ")" may contain any character. proc(5): fields 10 minflt, 12 majflt, 14 utime, 15 stime.
     values = stat[stat.rfind(")") + 1 :].split()
     minor, major, user, system = (int(values[i - 3]) for i in (10, 12, 14, 15))
-    io, status = _fields(directory + "/io"), _fields(directory + "/status")
+    io, status = fields(directory + "/io"), fields(directory + "/status")
     return ProcessCounters(
         user_s=user / _TICKS,
         system_s=system / _TICKS,
@@ -102,8 +94,8 @@ def _read_process(pid: int) -> ProcessCounters | None:
         read_bytes=io.get("read_bytes", 0),
         write_bytes=io.get("write_bytes", 0),
         switches=status.get("voluntary_ctxt_switches", 0) + status.get("nonvoluntary_ctxt_switches", 0),
-        rss_bytes=status.get("VmRSS", 0) * 1024,
-        swap_bytes=status.get("VmSwap", 0) * 1024,
+        rss_bytes=status.get("VmRSS", 0),
+        swap_bytes=status.get("VmSwap", 0),
     )
 
 
@@ -124,7 +116,7 @@ def _read_cpus() -> list[CpuCounters]:
 
 def _read_host() -> HostCounters:
     t_ns = time.monotonic_ns()
-    vm, memory = _fields("/proc/vmstat"), _fields("/proc/meminfo")
+    vm, memory = fields("/proc/vmstat"), fields("/proc/meminfo")
     return HostCounters(
         t_ns=t_ns,
         cpus=_read_cpus(),
@@ -132,8 +124,8 @@ def _read_host() -> HostCounters:
         written_kb=vm.get("pgpgout", 0),
         swapped_in_kb=vm.get("pswpin", 0) * _PAGE_KB,
         swapped_out_kb=vm.get("pswpout", 0) * _PAGE_KB,
-        memory_bytes=memory.get("MemTotal", 0) * 1024,
-        available_bytes=memory.get("MemAvailable", 0) * 1024,
+        memory_bytes=memory.get("MemTotal", 0),
+        available_bytes=memory.get("MemAvailable", 0),
     )
 
 

@@ -4,7 +4,7 @@
 import os
 
 from forktail.failure import Failure
-from forktail.host.session import Child, Command, Session
+from forktail.host.session import Child, Command, OnLine, Session
 from forktail.lab.progress import say_meanwhile
 from forktail.programs import program
 
@@ -23,14 +23,17 @@ def find_programs() -> str:
     return directory
 
 
-def start_recorder(session: Session, programs: str, pids: list[int], options: list[str], path: str) -> Child:
-    """Starts the recorder on these processes and waits until it records. It is `needed` until wait_for_end."""
+def start_recorder(
+    session: Session, programs: str, pids: list[int], options: list[str], path: str, tell: OnLine = say_meanwhile
+) -> Child:
+    """Starts the recorder on these processes and waits until it records. It is `needed` until wait_for_end. tell: what
+    takes its messages."""
     recording = False
 
     def on_line(line: str) -> None:
         nonlocal recording
         recording = recording or line.startswith("recording ")
-        say_meanwhile(line)
+        tell(line)
 
     argv = [f"{programs}/forktail-record", "-o", path, *options]
     for pid in pids:
@@ -42,11 +45,10 @@ def start_recorder(session: Session, programs: str, pids: list[int], options: li
     return recorder
 
 
-def run_forktail(session: Session, programs: str, words: list[str], output: str) -> None:
-    """Runs `forktail WORDS` to its end. Its output goes to the file `output`, or to the lab's output if that is ""."""
-    command = Command(
-        name=f"forktail {words[0]}", argv=[f"{programs}/forktail", *words], output=output, on_line=say_meanwhile
-    )
+def run_forktail(session: Session, programs: str, words: list[str], output: str, tell: OnLine = say_meanwhile) -> None:
+    """Runs `forktail WORDS` to its end. Its output goes to the file `output`, or to the lab's output if that is "".
+    tell: what takes its messages."""
+    command = Command(name=f"forktail {words[0]}", argv=[f"{programs}/forktail", *words], output=output, on_line=tell)
     child = session.start(command)
     session.wait_for_end(child, 0, ANALYSIS_S)
     child.check()

@@ -71,20 +71,35 @@ def connect_to(endpoint: Endpoint, seconds: float = 1) -> socket.socket:
     return connection
 
 
-def _listens(pid: int, port: int) -> bool:
-    """True if this process listens on the port, where another process might accept connections."""
-    # "0: 0100007F:1F90 00000000:0000 0A ... inode": 0A is LISTEN, the inode the tenth word.
+def _listening(pid: int, table: str, is_open: Callable[[list[str]], bool], inode: int) -> list[list[str]]:
+    """The rows of a table of /proc/PID/net that are sockets of this process and listen. inode: that word of a row. A
+    process that ended has none; another one may accept connections on the same port."""
     try:
-        rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
-        listening = {f"socket:[{row[9]}]" for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")}
-        return bool(listening) and any(os.readlink(fd.path) in listening for fd in os.scandir(f"/proc/{pid}/fd"))
+        rows = [line.split() for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]]
+        rows = [row for row in rows if len(row) > inode and is_open(row)]
+        own = {os.readlink(fd.path) for fd in os.scandir(f"/proc/{pid}/fd")} if rows else set()
     except OSError:
-        return False  # it ended, or a descriptor was closed: the next look shows it
+        return []  # it ended, or a descriptor was closed: the next look shows it
+    return [row for row in rows if f"socket:[{row[inode]}]" in own]
+
+
+def listening_ports(pid: int) -> set[int]:
+    """The TCP ports on which a process listens, in its network namespace."""
+    # "0: 0100007F:1F90 00000000:0000 0A ... inode": 0A is LISTEN, the inode the tenth word.
+    rows = [row for table in ("tcp", "tcp6") for row in _listening(pid, table, lambda row: row[3] == "0A", 9)]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows}
+
+
+def listening_sockets(pid: int) -> set[str]:
+    """The Unix sockets on which a process listens."""
+    # Num RefCount Protocol Flags Type St Inode Path; flag 0x10000: it listens. Without a path it is not in the list.
+    rows = _listening(pid, "unix", lambda row: bool(int(row[3], 16) & 0x10000), 6)
+    return {row[7] for row in rows if len(row) > 7}
 
 
 def _is_up(child: Child, endpoint: Endpoint) -> bool:
     if not endpoint.socket:
-        return _listens(child.pid, endpoint.port)
+        return endpoint.port in listening_ports(child.pid)
     try:
         connect_to(endpoint).close()
     except OSError:

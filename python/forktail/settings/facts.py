@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forktail.host.cgroups import cpu_quota, groups_of, memory_limit
+from forktail.host.machine import fields, first_line
+
 _SECONDS = 1.0  # between two readings of counters
 
 
@@ -65,66 +68,25 @@ class Facts:
         return min(self.cgroup_limit or self.memory, self.memory)
 
 
-def _text(path: str) -> str:
-    with suppress(OSError):
-        return Path(path).read_text()
-    return ""
-
-
 def _number(path: str) -> int:
-    first = _text(path).split()
-    return int(first[0]) if first and first[0].isdigit() else 0
-
-
-def _fields(path: str) -> dict[str, int]:
-    lines = re.findall(r"^([^:\s]+)[:\s]+(\d+)( kB)?", _text(path), re.MULTILINE)
-    return {name: int(value) * (1024 if unit else 1) for name, value, unit in lines}
+    text = first_line(path)
+    return int(text) if text.isdigit() else 0
 
 
 def _received() -> dict[int, int]:
-    for line in _text("/proc/softirqs").splitlines():
+    for line in Path("/proc/softirqs").read_text().splitlines():
         if line.split()[0:1] == ["NET_RX:"]:
             return dict(enumerate(map(int, line.split()[1:])))
     return {}
 
 
-def _groups(pid: int, controller: str) -> list[Path]:
-    """The directories of the process's cgroups with this controller, the innermost first."""
-    mounts = {}
-    for line in _text("/proc/mounts").splitlines():
-        _, path, kind, options = line.split()[:4]
-        if kind == "cgroup2" or (kind == "cgroup" and controller in options.split(",")):
-            mounts[kind] = Path(path)
-    found = []
-    for line in _text(f"/proc/{pid}/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        kind = "cgroup" if controller in controllers.split(",") else "cgroup2" if not controllers else ""
-        if kind in mounts:
-            found += [mounts[kind] / str(group).lstrip("/") for group in (Path(path), *Path(path).parents)]
-    return found
-
-
-def _memory_limit(pid: int) -> int:
-    limits = [
-        _number(f"{group}/{name}")
-        for group in _groups(pid, "memory")
-        for name in ("memory.max", "memory.limit_in_bytes")
-    ]
-    return min((limit for limit in limits if 0 < limit < 1 << 60), default=0)
-
-
 def _quota(pid: int) -> tuple[float, int]:
-    """The smallest CPU quota, in CPUs, and how often its group was throttled."""
-    smallest, throttled = 0.0, 0
-    for group in _groups(pid, "cpu"):
-        words = _text(f"{group}/cpu.max").split() or [
-            str(_number(f"{group}/cpu.cfs_quota_us")), str(_number(f"{group}/cpu.cfs_period_us"))
-        ]  # fmt: skip
-        if len(words) == 2 and words[0].isdigit() and int(words[0]) and int(words[1]):
-            cpus = int(words[0]) / int(words[1])
-            if not smallest or cpus < smallest:
-                smallest, throttled = cpus, _fields(f"{group}/cpu.stat").get("nr_throttled", 0)
-    return smallest, throttled
+    """The smallest CPU quota, in CPUs, and how often its group was throttled. 0: none."""
+    quotas = [(quota, group) for group in groups_of(pid, "cpu") if (quota := cpu_quota(group))]
+    if not quotas:
+        return 0, 0
+    smallest, group = min(quotas)
+    return smallest, fields(group / "cpu.stat").get("nr_throttled", 0)
 
 
 def _slow(server: Any) -> dict[str, int]:
@@ -147,8 +109,8 @@ def read_facts(server: Any, pid: int) -> Facts:
     slow = _slow(server)
     time.sleep(max(_SECONDS - (time.monotonic() - began), 0))
     seconds, after = time.monotonic() - began, _received()
-    status, memory = _fields(f"/proc/{pid}/status"), _fields("/proc/meminfo")
-    thp = re.search(r"\[(\w+)\]", _text("/sys/kernel/mm/transparent_hugepage/enabled"))
+    status, memory = fields(f"/proc/{pid}/status"), fields("/proc/meminfo")
+    thp = re.search(r"\[(\w+)\]", first_line("/sys/kernel/mm/transparent_hugepage/enabled"))
     own: set[int] = set()
     with suppress(OSError):
         own = os.sched_getaffinity(pid)
@@ -170,7 +132,7 @@ def read_facts(server: Any, pid: int) -> Facts:
         overcommit=_number("/proc/sys/vm/overcommit_memory"),
         commit_left=memory.get("CommitLimit", 0) - memory.get("Committed_AS", 0),
         somaxconn=_number("/proc/sys/net/core/somaxconn"),
-        cgroup_limit=_memory_limit(pid),
+        cgroup_limit=min(filter(None, map(memory_limit, groups_of(pid, "memory"))), default=0),
         quota_cpus=quota,
         throttled=throttled,
         received={cpu: (count - before.get(cpu, 0)) / seconds for cpu, count in after.items()},

@@ -3,11 +3,12 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from forktail.failure import Failure
-from forktail.forecast.server import connect
 from forktail.options import Command, Option
+from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.settings.facts import Facts, read_facts
 from forktail.settings.rows import ROWS
 
@@ -16,12 +17,9 @@ COMMAND = Command(
     "Print the settings of a running Redis server and its host that cause latency spikes here, each with the value "
     "seen and why (docs/guides/settings.md).",
     [
-        Option("--port", "The server on this port of 127.0.0.1", "N", kind="UINT", limits=(1, 65535)),
-        Option("--socket", "The server on this Unix socket", "PATH"),
-        Option("--pid", "The server with this process id", "PID", kind="UINT", limits=(1, 1 << 22)),
-        Option("--name", "The only server whose process has this name", "NAME"),
-        Option("--user", "Log in as this user; the password is in $REDISCLI_AUTH", "NAME"),
+        *OPTIONS,
         Option("--json", "Print JSON"),
+        Option("--json-schema", "Print the JSON Schema of --json"),
         Option("--optional", "If the server cannot be asked, say so in a line and succeed"),
     ],
     examples=("sudo forktail doctor --port 6379 --settings",),
@@ -66,9 +64,13 @@ def _text(address: str, found: list[Finding], facts: Facts) -> str:
 def main(words: list[str]) -> int:
     """Exit status: 0 none applies, 1 some do, 2 wrong usage, 3 the server cannot be read."""
     _, options = COMMAND.parse(words)
+    if options["json_schema"]:
+        print((Path(__file__).parent / "settings.schema.json").read_text(), end="")
+        return 0
     try:
         server, pid, address = connect(options)
-        facts = read_facts(server, pid)
+        with failures_of(address):
+            facts = read_facts(server, pid)
     except Failure as failure:
         if not options["optional"]:
             raise

@@ -3,25 +3,24 @@
 
 import json
 import shlex
-import shutil
 import signal
 import statistics
-import subprocess
-import tempfile
+import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from forktail.failure import CANNOT, USAGE, Failure
-from forktail.forecast.server import connect
+from forktail.files import make_directory
+from forktail.host.session import Child, Session
+from forktail.lab.programs import find_programs, run_forktail, start_recorder
 from forktail.lab.tables import Comparison
 from forktail.options import Command, Option
-from forktail.programs import program
-from forktail.text import format_duration, format_share, parse_duration
-from forktail.trial.restorer import Restorer, current, put_back
+from forktail.servers.running import OPTIONS, NoAnswer, connect, failures_of
+from forktail.text import format_duration, format_percent, format_share, parse_duration
+from forktail.trial.restorer import FOR_S, Restorer, current, put_back
 from forktail.trial.settings import SETTINGS
 
 COMMAND = Command(
@@ -29,17 +28,14 @@ COMMAND = Command(
     "Try a setting on a live Redis server: alternate the old and the new value while it records, say what changed, and "
     "put the old value back (docs/guides/try.md).",
     [
-        Option("SETTING", "What to try: 'config set NAME VALUE'", required=True),
-        Option("--port", "The server on this port of 127.0.0.1", "N", kind="UINT", limits=(1, 65535)),
-        Option("--socket", "The server on this Unix socket", "PATH"),
-        Option("--pid", "The server with this process id", "PID", kind="UINT", limits=(1, 1 << 22)),
-        Option("--name", "The only server whose process has this name", "NAME"),
-        Option("--user", "Log in as this user; the password is in $REDISCLI_AUTH", "NAME"),
+        Option("SETTING", "What to try: 'config set NAME VALUE'"),
+        *OPTIONS,
         Option("--duration", "Try for TIME", "TIME", default="60s"),
         Option("--pairs", "Alternate N times between old and new", "N", default=5, kind="UINT", limits=(2, 100)),
         Option("--accept-data-loss", "Also try a value that weakens durability while it is tried"),
         Option("-o,--out", "Keep the recording in DIR", "DIR"),
         Option("--json", "Print JSON"),
+        Option("--json-schema", "Print the JSON Schema of --json"),
     ],
     examples=("sudo forktail try 'config set lazyfree-lazy-user-del yes' --port 6379 --duration 60s",),
 )
@@ -47,7 +43,8 @@ COMMAND = Command(
 _LEAST_SLICE_S = 1.0
 _SETTLE = 0.1  # share of a slice that is not compared
 _RECORDER_S = 30
-_LOST_S = 30
+_LOST_S = 30  # a server that does not answer for so long ends the trial
+_BACK_S = 5  # at its end this process tries so long to put the old value back; then the restorer does
 _SHOWN = ("p50", "p99", "p99.9", "max")
 _CAUSES = 6
 
@@ -70,7 +67,7 @@ def parse_setting(text: str) -> tuple[str, str]:
         words = shlex.split(text)
     except ValueError:
         words = []
-    if len(words) < 4 or [word.lower() for word in words[:2]] != ["config", "set"] or len(words) != 4:
+    if len(words) != 4 or [word.lower() for word in words[:2]] != ["config", "set"]:
         raise Failure(f"expected 'config set NAME VALUE', not '{text}'", USAGE)
     name, value = words[2].lower(), words[3]
     if name not in SETTINGS:
@@ -86,24 +83,33 @@ class Trial:
     def __init__(self, options: dict[str, Any], name: str, new: str) -> None:
         self.options, self.name, self.new = options, name, new
         self.server, self.pid, self.address = connect(options)
-        self.old = current(self.server, name)
-        self.run_id = self.server.info("server")["run_id"]
-        self.rewrites = self._rewrites()
+        with failures_of(self.address):
+            self.old = current(self.server, name)
+            self.run_id = self.server.info("server")["run_id"]
+            self.rewrites = self._rewrites()
+        self.seen = ""  # the new value as the server writes it: 100mb is 104857600. "": not known yet
+        self.left: str | None = self.old  # the value after the trial; None: unknown
+
+    def _connect_again(self) -> Any:
+        host, _, port = self.address.rpartition(":")
+        where = {"port": int(port), "socket": None} if host else {"port": None, "socket": self.address}
+        return connect({**self.options, "pid": None, "name": None, **where})[0]
 
     def _rewrites(self) -> int:
         stats = self.server.info("commandstats")
         return int(stats.get("cmdstat_config|rewrite", {}).get("calls", 0))
 
-    def _patiently(self, ask: Any) -> Any:
+    def _patiently(self, ask: Callable[[], Any]) -> Any:
         """The answer of the server, which may need some time to be back."""
         limit = time.monotonic() + _LOST_S
         while True:
             try:
-                return ask()
-            except Exception as error:
+                with failures_of(self.address):
+                    return ask()
+            except NoAnswer:
                 if time.monotonic() > limit:
-                    raise Failure(f"{self.address}: {error}", CANNOT) from None
-                time.sleep(0.5)
+                    raise
+            self.session.wait(0.5)
 
     def check(self, expected: str) -> None:
         """Raises Failure if the trial must not go on: another client changed the setting or wrote the file, or the
@@ -114,71 +120,92 @@ class Trial:
         if now != expected:
             raise Failure(f"another client set {self.name} to '{now}': it stays so, and the trial ends", CANNOT)
         if self._patiently(self._rewrites) != self.rewrites:
-            where = "the configuration file may have the new value" if expected == self.new else "check the file"
-            raise Failure(f"CONFIG REWRITE was called during the trial: {where}. The trial ends", CANNOT)
+            raise Failure(
+                f"CONFIG REWRITE was called during the trial: see which value of {self.name} is in the server's "
+                "configuration file. The trial ends",
+                CANNOT,
+            )
 
-    def set(self, value: str) -> str:
-        """Sets the value, and returns it as the server writes it: 100mb is 104857600."""
+    def _set(self, value: str) -> str:
+        """Returns it as the server writes it."""
         self._patiently(lambda: self.server.config_set(self.name, value))
         return str(self._patiently(lambda: current(self.server, self.name)))
 
-    def slices(self, seconds: float, restorer: Restorer) -> list[Slice]:
+    def slices(self, recorder: Child, restorer: Restorer, seconds: float) -> list[Slice]:
         """Alternates old new, new old, old new ... so that a drift affects both alike."""
-        made, value, told = [], self.old, False
+        made, value = [], self.old
         for pair in range(self.options["pairs"]):
             for is_new in (False, True) if pair % 2 == 0 else (True, False):
                 self.check(value)
-                wanted = self.new if is_new else self.old
+                wanted = (self.seen or self.new) if is_new else self.old
                 if wanted != value:
-                    value = self.set(wanted)
-                if is_new and not told:
-                    self.new, told = value, True
+                    value = self._set(wanted)
+                if is_new and not self.seen:
+                    self.seen = value
                     restorer.tell(value)
                 begin = time.time()
-                time.sleep(seconds)
+                self.session.wait(seconds)
                 made.append(Slice(is_new, begin + _SETTLE * seconds, time.time()))
         self.check(value)
+        if recorder.ended:
+            raise Failure(recorder.how_it_ended(), CANNOT)
         return made
 
+    def run(self, seconds: float) -> list[Slice]:
+        """Records the slices, and explains them. The old value is back at the end of the recording, however it ends."""
+        programs, restorer = find_programs(), Restorer(self._connect_again, self.name, self.old)
+        with Session(catch_stops=True) as self.session:
+            session = self.session
+            directory = self.options["out"] or session.make_temp_directory()
+            path = f"{directory}/server.forktail"
+            try:
+                recorder = start_recorder(session, programs, [self.pid], ["--requests"], path, lambda line: None)
+                recorder.needed = False  # it ends with the server, of which `check` says more
+                made = self.slices(recorder, restorer, seconds)
+            finally:
+                self._put_back(restorer)
+            session.wait_for_end(recorder, signal.SIGINT, _RECORDER_S)
+            threshold = ""
+            for number, one in enumerate(made):
+                threshold = _explain(session, programs, directory, one, f"{directory}/{number}.json", threshold)
+        return made
 
-def _start_recorder(pid: int, path: str) -> subprocess.Popen[str]:
-    argv = [str(program("forktail-record")), "--pid", str(pid), "--requests", "-o", path]
-    recorder = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    assert recorder.stderr
-    lines = []
-    for line in recorder.stderr:
-        if line.startswith("recording "):
-            return recorder
-        lines.append(line.rstrip("\n"))
-    recorder.wait()
-    raise Failure(lines[-1].removeprefix("forktail record: ") if lines else "the recorder ended", CANNOT)
+    def _put_back(self, restorer: Restorer) -> None:
+        self.left = put_back(lambda: self.server, self.name, self.old, self.seen, _BACK_S)
+        if self.left is not None:
+            restorer.close()
+            return
+        print(
+            f"forktail: {self.address} does not answer: {self.name} may still be '{self.new}'. A process tries for "
+            f"{FOR_S / 60:.0f} minutes to set it back to '{self.old}'",
+            file=sys.stderr,
+        )
 
 
-def _stop(recorder: subprocess.Popen[str]) -> None:
-    if recorder.poll() is None:
-        recorder.send_signal(signal.SIGINT)
-    with suppress(subprocess.TimeoutExpired):
-        recorder.communicate(timeout=_RECORDER_S)
-
-
-def _explain(run: str, one: Slice) -> None:
-    since, until = (f"{t:.6f}" for t in (one.since, one.until))
-    argv = [str(program("forktail")), "explain", run, "--json", "--since", since, "--until", until]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        return  # no request was due in it
-    said = json.loads(done.stdout)
+def _explain(session: Session, programs: str, run: str, one: Slice, file: str, threshold: str) -> str:
+    """Adds what the recording says of a slice. threshold: from which latency on a request is slow, the same for all
+    slices; "" of the first one, which decides it. Returns it."""
+    words = ["explain", run, "--json", "--since", f"{one.since:.6f}", "--until", f"{one.until:.6f}"]
+    words += ["--slow", threshold] if threshold else []
+    try:
+        run_forktail(session, programs, words, file, lambda line: None)
+    except Failure as failure:
+        if "has no data at that time" not in str(failure):  # else no request was due in it
+            raise
+        return threshold
+    said = json.loads(Path(file).read_text())
     one.requests = said["requests"]["count"]
     one.latency_ns = said["requests"]["latency_ns"]
     seconds = one.until - one.since
     one.causes = {cause["cause"]: cause["time_ns"] / seconds for cause in said["causes"]}
+    return f"{said['slow']['threshold_ns']}ns"
 
 
 def _verdict(old: list[float], new: list[float]) -> tuple[str, Comparison]:
     pairs = [b / a for a, b in zip(old, new, strict=True) if a > 0]
     compared = Comparison(pairs, None)
-    if not pairs:
-        return "not measured", compared
+    if len(pairs) < len(old):
+        return "only with the new value" if not any(old) and all(new) else "not in all slices", compared
     low, high = min(pairs), max(pairs)
     if compared.inconclusive:
         return f"inconclusive ({low:.2f} to {high:.2f} times)", compared
@@ -221,10 +248,13 @@ def compare(slices: list[Slice]) -> list[dict[str, Any]]:
 
 def _text(trial: Trial, rows: list[dict[str, Any]], pairs: int, seconds: float) -> str:
     lines = [
-        f"{trial.name} of {trial.address}: '{trial.old}' against '{trial.new}', {pairs} pairs of {seconds:.3g} s. "
-        f"It is '{trial.old}' again.",
+        f"{trial.name} of {trial.address}: '{trial.old}' against '{trial.new}', {pairs} pairs of {seconds:.3g} s.",
         "",
     ]
+    if trial.left == trial.old:
+        lines[0] += f" It is '{trial.old}' again."
+    elif trial.left is not None:
+        lines[0] += f" It is '{trial.left}', which another client set."
     if not rows:
         return lines[0] + "\nNo request was recorded in both: nothing can be compared.\n"
     lines.append(f"{'':<16} {'old':>10} {'new':>10}  change")
@@ -234,41 +264,22 @@ def _text(trial: Trial, rows: list[dict[str, Any]], pairs: int, seconds: float) 
         else:
             old, new = (format_share(row[side] / 1e9) for side in ("old", "new"))
         lines.append(f"{row['figure']:<16} {old:>10} {new:>10}  {row['verdict']}")
-    lines.append("\nOf a cause: its time in slow requests, as a share of the time.")
+    agreeing = len(rows[0]["ratios"])
+    lines += [
+        "",
+        "Of a cause: its time in slow requests, as a share of the time.",
+        f"If nothing differs, all {agreeing} pairs of a row still agree in {format_percent(2 * 0.5**agreeing)} of trials.",
+    ]
     return "\n".join(lines) + "\n"
-
-
-def _interrupted(number: int, _frame: FrameType | None) -> None:
-    raise Failure(f"stopped by {signal.strsignal(number)}", CANNOT)
-
-
-def _try(trial: Trial, seconds: float, run: str) -> list[Slice]:
-    """The slices of the trial. The old value is back at its end, however it ends."""
-
-    def again() -> Any:
-        return connect({**trial.options, "pid": None, "name": None, **_address_of(trial)})[0]
-
-    recorder = _start_recorder(trial.pid, f"{run}/server.forktail")
-    restorer = Restorer(again, trial.name, trial.old)
-    try:
-        return trial.slices(seconds, restorer)
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        if put_back(lambda: trial.server, trial.name, trial.old, trial.new):
-            restorer.close()
-        _stop(recorder)
-
-
-def _address_of(trial: Trial) -> dict[str, Any]:
-    host, _, port = trial.address.rpartition(":")
-    return {"port": int(port), "socket": None} if host else {"port": None, "socket": trial.address}
 
 
 def main(words: list[str]) -> int:
     """Exit status: 0 done, 1 the setting has that value already, 2 wrong usage, 3 it could not be tried."""
     _, options = COMMAND.parse(words)
-    name, new = parse_setting(options["setting"])
+    if options["json_schema"]:
+        print((Path(__file__).parent / "try.schema.json").read_text(), end="")
+        return 0
+    name, new = parse_setting(options["setting"] or "")
     duration_ns = parse_duration(options["duration"])
     seconds = (duration_ns or 0) / 1e9 / (2 * options["pairs"])
     if seconds < _LEAST_SLICE_S:
@@ -285,25 +296,15 @@ def main(words: list[str]) -> int:
             f"'{name} {new}' may lose {loses} if the server or its host ends meanwhile: --accept-data-loss tries it",
             USAGE,
         )
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupted)
-    run = options["out"] or tempfile.mkdtemp(prefix="forktail-try-")
     if options["out"]:
-        Path(run).mkdir(parents=True, exist_ok=True)
-    try:
-        slices = _try(trial, seconds, run)
-        for one in slices:
-            _explain(run, one)
-        rows = compare(slices)
-    finally:
-        if not options["out"]:
-            shutil.rmtree(run, ignore_errors=True)
+        make_directory(options["out"])
+    rows = compare(trial.run(seconds))
     if options["json"]:
         print(
             json.dumps(
                 {
-                    "server": trial.address, "setting": name, "old": trial.old, "new": new, "pairs": options["pairs"],
-                    "slice_s": seconds, "rows": rows,
+                    "server": trial.address, "setting": name, "old": trial.old, "new": new, "left": trial.left,
+                    "pairs": options["pairs"], "slice_s": seconds, "rows": rows,
                 },
                 indent=2,
             )

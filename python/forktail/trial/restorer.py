@@ -4,7 +4,8 @@ killed with SIGKILL.
 
 It is in a separate session, so signals to the terminal's group do not reach it, and waits at a pipe of which only
 the other process holds the writing end. If the server does not answer, it tries again for ten minutes: one that
-restarts has its old value from its configuration file already.
+restarts has its old value from its configuration file already. Start it before a Session, whose keeper waits for the
+end of every process that has its socket.
 """
 
 import contextlib
@@ -14,7 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-_TRY_S, _EVERY_S = 600, 0.5
+FOR_S = 600.0
+_EVERY_S = 0.5
 _DONE = b"\0"
 
 
@@ -23,19 +25,22 @@ def current(server: Any, name: str) -> str:
     return str(next(iter(server.config_get(name).values()), ""))
 
 
-def put_back(connect: Callable[[], Any], name: str, old: str, new: str) -> bool:
+def put_back(connect: Callable[[], Any], name: str, old: str, new: str, seconds: float = FOR_S) -> str | None:
     """Sets the old value where the server still has the new one, as it writes it ("": it is not known, so any other).
-    False: it could not be reached in time. A third value is another client's, and stays."""
-    limit = time.monotonic() + _TRY_S
-    while time.monotonic() < limit:
+    A third value is another client's, and stays. Returns the value that it has then; None: it could not be reached in
+    so many seconds."""
+    limit = time.monotonic() + seconds
+    while True:
         with contextlib.suppress(Exception):  # of a library and of a server that may be ending
             server = connect()
             now = current(server, name)
             if now == new or (not new and now != old):
                 server.config_set(name, old)
-            return True
+                now = current(server, name)
+            return now
+        if time.monotonic() > limit:
+            return None
         time.sleep(_EVERY_S)
-    return False
 
 
 class Restorer:

@@ -10,7 +10,7 @@ import pytest
 
 from cgroups import MemoryCgroup
 from forktail.servers import find_server
-from forktail.servers.listen import free_port
+from forktail.servers.listen import free_port, listening_ports
 from harness import eventually, forktail, needs_root
 
 pytestmark = needs_root
@@ -100,8 +100,7 @@ def test_what_the_server_would_refuse_does_not_fit(server):
 
 
 def test_an_oom_kill_in_a_memory_cgroup_is_foretold(background, start_load, tmp_path):
-    program = find_server("redis")
-    if program is None:
+    if find_server("redis") is None:
         pytest.skip("no redis on this machine")
     port = free_port()
     with MemoryCgroup(100 << 20) as group:
@@ -166,3 +165,20 @@ def test_mistakes_get_one_sentence(words, status, why):
     ended = forktail("forecast", *words)
     assert (ended.status, ended.out) == (status, "")
     assert ended.err.startswith(f"forktail: {why}") and ended.err.count("\n") == 1
+
+
+def test_a_server_that_forbids_commands_gets_one_sentence(serve):
+    server = serve("redis", tcp=True)
+    server.ask("ACL", "SETUSER", "default", "-command")
+    ended = forktail("forecast", *FAST, "--port", server.port)
+    assert ended.status == 3 and ended.err.startswith(f"forktail: 127.0.0.1:{server.port}: "), ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_process_in_another_network_is_not_taken_for_one_here(server, background, tmp_path):
+    words = ["redis-server", "--bind", "0.0.0.0", "--port", server.port, "--dir", tmp_path]
+    other = background("unshare", "--net", *words)
+    assert eventually(lambda: server.port in listening_ports(other.pid), 20)
+    status, said = forecast("--pid", other.pid)
+    assert status == 3 and f"process {other.pid} listens in another network namespace" in said
+    other.close()

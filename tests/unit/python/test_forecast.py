@@ -9,7 +9,7 @@ import pytest
 
 from forktail.forecast.look import price_of_pages
 from forktail.forecast.model import HUGE, PAGE, Earlier, Facts, copied, duration, forecast, fork_time, percentile
-from forktail.forecast.server import listens
+from forktail.servers.listen import listening_ports, listening_sockets
 
 GB = 10**9
 FACTS = Facts(
@@ -101,9 +101,8 @@ def test_a_process_listens_on_its_sockets(tmp_path) -> None:  # type: ignore[no-
     with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as unix:
         tcp.bind(("127.0.0.1", 0))
         unix.bind(str(tmp_path / "s"))
-        before = listens(os.getpid())
+        ports, sockets = listening_ports(os.getpid()), listening_sockets(os.getpid())
         tcp.listen()
         unix.listen()
-        ports, sockets = listens(os.getpid())
-        assert tcp.getsockname()[1] in ports - before[0]
-        assert str(tmp_path / "s") in sockets - before[1]
+        assert tcp.getsockname()[1] in listening_ports(os.getpid()) - ports
+        assert str(tmp_path / "s") in listening_sockets(os.getpid()) - sockets
