@@ -91,8 +91,7 @@ bool Refused(ExplainWords *asked)
 		error = "--requests needs --json or --json-to";
 	else if (asked->Views() > 1)
 		error = "--json, --features, --all, --snapshots, --episode, --request, --cause and --format "
-			"are mutually "
-			"exclusive";
+			"are mutually exclusive";
 	else if (!asked->by.empty() && asked->Views() > asked->json + asked->all)
 		error = "--by adds to the default output, --all or --json";
 	else if (!asked->cause_name.empty() &&

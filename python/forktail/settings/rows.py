@@ -54,7 +54,7 @@ ROWS = [
         "thp", "cow-copy",
         lambda f: f.thp == "always" and f.text("disable-thp") == "no" and f.persists,
         lambda f: "transparent huge pages are always on, and disable-thp is no",
-        lambda f: "after each fork the first write to a huge page splits it and copies",
+        lambda f: "after each fork the first write to each huge page splits it before it copies; forks are shorter",
         "disable-thp yes in redis.conf, and restart",
     ),
     Row(
@@ -63,7 +63,8 @@ ROWS = [
             (f.overcommit == 2 and f.writable > f.commit_left) or (f.overcommit == 0 and f.writable > f.memory + f.swap)
         ),
         lambda f: f"vm.overcommit_memory is {f.overcommit}, and private memory {format_bytes(f.writable)}",
-        lambda f: "fork() for a snapshot or rewrite fails: this memory cannot be committed twice",
+        lambda f: f"fork() for a snapshot or rewrite {'fails' if f.overcommit == 2 else 'may fail'}: this memory "
+        "cannot be committed twice",
         "sysctl vm.overcommit_memory=1",
     ),
     Row(
@@ -99,7 +100,7 @@ ROWS = [
         lambda f: f.text("appendonly") == "yes" and bool(f.text("save")) and f.text("appendfsync") != "no"
         and f.resident > _LARGE,
         lambda f: f"snapshots ({_cut(f.text('save'))}) and the append-only file are in one directory",
-        lambda f: "a snapshot's writes delay the file's fsync, and the server waits for that after two seconds",
+        lambda f: "a snapshot's writes can delay the file's fsync, and the server waits if that takes two seconds",
         "CONFIG SET save '' on this server, and take snapshots on a replica",
     ),
     Row(
@@ -129,7 +130,7 @@ ROWS = [
         lambda f: f.text("latency-monitor-threshold") == "0" and max(f.slow.values(), default=0) > 10_000,
         lambda f: f"latency-monitor-threshold is 0, and {max(f.slow, key=lambda name: f.slow[name])} took "
         f"{max(f.slow.values()) / 1000:.0f} ms",
-        lambda f: "the server keeps no record of its own stalls, which explain would use",
+        lambda f: "the server does not note its slow events (LATENCY LATEST), which forktail load would record",
         "CONFIG SET latency-monitor-threshold 10",
     ),
     Row(
@@ -158,7 +159,7 @@ ROWS = [
         lambda f: 0 < f.somaxconn < f.size("tcp-backlog"),
         lambda f: f"net.core.somaxconn is {f.somaxconn}, and tcp-backlog {f.size('tcp-backlog')}",
         lambda f: "of many clients that connect at once some wait a second for their next attempt",
-        "sysctl net.core.somaxconn=1024, and restart",
+        "sysctl net.core.somaxconn to at least tcp-backlog, and restart the server",
     ),
     Row(
         "replica-buffer", "fork",
