@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "analysis/passes.h"
+#include "common/commands.h"
 #include "common/format.h"
 #include "common/statistics.h"
 #include "scene.h"
@@ -18,34 +19,18 @@ namespace forktail::analysis
 namespace
 {
 
-// Commands of Redis that change data, by name (COMMAND INFO's flag "write"). Scripts may or may not.
-constexpr std::string_view kWrites[] = {
-    "APPEND",  "BITFIELD",    "BITOP",	      "BLMOVE",	  "BLMPOP",    "BLPOP",
-    "BRPOP",   "BRPOPLPUSH",  "BZMPOP",	      "BZPOPMAX", "BZPOPMIN",  "COPY",
-    "DECR",    "DECRBY",      "DEL",	      "EXPIRE",	  "EXPIREAT",  "FLUSHALL",
-    "FLUSHDB", "GEOADD",      "GEORADIUS",    "GETDEL",	  "GETEX",     "GETSET",
-    "HDEL",    "HINCRBY",     "HINCRBYFLOAT", "HMSET",	  "HSET",      "HSETNX",
-    "INCR",    "INCRBY",      "INCRBYFLOAT",  "INSERT",	  "LINSERT",   "LMOVE",
-    "LMPOP",   "LPOP",	      "LPUSH",	      "LPUSHX",	  "LREM",      "LSET",
-    "LTRIM",   "MIGRATE",     "MOVE",	      "MSET",	  "MSETNX",    "PERSIST",
-    "PEXPIRE", "PEXPIREAT",   "PFADD",	      "PFMERGE",  "PSETEX",    "READ-MODIFY-WRITE",
-    "RENAME",  "RENAMENX",    "RESTORE",      "RPOP",	  "RPOPLPUSH", "RPUSH",
-    "RPUSHX",  "SADD",	      "SDIFFSTORE",   "SET",	  "SETBIT",    "SETEX",
-    "SETNX",   "SETRANGE",    "SINTERSTORE",  "SMOVE",	  "SORT",      "SPOP",
-    "SREM",    "SUNIONSTORE", "UNLINK",	      "UPDATE",	  "XADD",      "XDEL",
-    "XTRIM",   "ZADD",	      "ZINCRBY",      "ZPOPMAX",  "ZPOPMIN",   "ZRANGESTORE",
-    "ZREM",    "ZUNIONSTORE", "ZINTERSTORE",
-};
-
-bool IsWrite(const Run &run, size_t op)
+// Whether requests of an operation change data; nothing: not known, as of a script or of several commands.
+std::optional<bool> Writes(const Run &run, size_t op)
 {
-	const std::string &command =
-	    op < run.op_commands.size() && !run.op_commands[op].empty() ? run.op_commands[op] : run.ops[op];
-	return std::ranges::find(kWrites, std::string_view(command)) != std::end(kWrites);
+	const std::string &command = op < run.op_commands.size() ? run.op_commands[op] : run.ops[op];
+	const command_row *row = commands_row(command.data(), command.size());
+	if (!row || row->writes == MAY_WRITE)
+		return {};
+	return row->writes == WRITES;
 }
 
-// Further ones are not found, so that memory is bounded.
-constexpr size_t kMostSnapshots = 1000;
+// Of the curve.
+constexpr uint64_t kCurveStepNs = 20'000'000;
 
 // A fork begins at most this long before its child's first instant.
 constexpr uint64_t kLongestForkNs = 60'000'000'000;
@@ -175,6 +160,7 @@ SnapshotFinder::SnapshotFinder(const Run &run)
 		one.ended = t.flags & FT_THREAD_ENDED;
 		all_.push_back(std::move(one));
 	}
+	std::ranges::stable_sort(all_, {}, &Snapshot::start_ns);
 	copied_.resize(all_.size());
 }
 
@@ -201,7 +187,10 @@ void SnapshotFinder::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 				}
 				one.copies += pages;
 				one.copy_ns += ns;
-				copied_[n].emplace_back(t_ns, pages);
+				CurveStep &step =
+				    copied_[n].try_emplace(t_ns / kCurveStepNs, t_ns, 0).first->second;
+				step.first_ns = std::min(step.first_ns, t_ns);
+				step.pages += pages;
 			};
 			for (size_t i = t.first_span; i < t.first_span + t.span_count; i++) {
 				const ft_span &s = run.spans[i];
@@ -228,14 +217,14 @@ void SnapshotFinder::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 	}
 }
 
-int SnapshotFinder::At(uint64_t due_ns, uint32_t process) const
+int SnapshotFinder::Find(uint64_t from_ns, uint64_t to_ns, uint32_t process) const
 {
-	// Sorted by the child's start. Few overlap: those of several servers.
+	// Few overlap: those of several servers.
 	constexpr size_t most = 64;
 	auto after =
-	    std::ranges::partition_point(all_, [&](const Snapshot &one) { return one.start_ns <= due_ns; });
+	    std::ranges::partition_point(all_, [&](const Snapshot &one) { return one.start_ns <= to_ns; });
 	for (size_t n = static_cast<size_t>(after - all_.begin()), seen = 0; n-- > 0 && seen < most; seen++)
-		if (due_ns <= all_[n].end_ns && (!process || process == all_[n].server))
+		if (from_ns <= all_[n].end_ns && (!process || process == all_[n].server))
 			return static_cast<int>(n);
 	return -1;
 }
@@ -244,18 +233,18 @@ void SnapshotFinder::Count(const Run &run, Log *log, const std::vector<uint32_t>
 {
 	std::vector<common::Histogram> during(all_.size());
 	common::Histogram outside;
-	std::vector<bool> writes;
+	std::vector<std::optional<bool>> writes;
 	for (size_t op = 0; op < run.ops.size(); op++)
-		writes.push_back(IsWrite(run, op));
-	const bool complete = LogIsComplete(run);
-	if (complete)
+		writes.push_back(Writes(run, op));
+	if (LogIsComplete(run))
 		for (Snapshot &one : all_)
 			one.writes = 0;
 	const Requests &q = run.requests;
 	ForWindows(log, [&] {
 		for (size_t i = q.lead; i < q.size(); i++) {
 			const uint32_t server = run.connections[q.connection[i]].server;
-			const int n = At(q.due_ns[i], server < processes.size() ? processes[server] : 0);
+			const int n =
+			    Find(q.due_ns[i], q.due_ns[i], server < processes.size() ? processes[server] : 0);
 			const bool answered = !IsError(q.status[i]);
 			if (n < 0) {
 				if (answered)
@@ -264,10 +253,14 @@ void SnapshotFinder::Count(const Run &run, Log *log, const std::vector<uint32_t>
 			}
 			Snapshot &one = all_[static_cast<size_t>(n)];
 			one.requests++;
-			if (answered)
-				during[static_cast<size_t>(n)].Add(q.Latency(i));
-			if (complete && answered && q.op[i] < writes.size() && writes[q.op[i]])
-				++*one.writes;
+			if (!answered)
+				continue;
+			during[static_cast<size_t>(n)].Add(q.Latency(i));
+			const std::optional<bool> is_write = writes.at(q.op[i]);
+			if (!is_write)
+				one.writes.reset();
+			else if (one.writes)
+				*one.writes += *is_write;
 		}
 	});
 	for (size_t n = 0; n < all_.size(); n++)
@@ -289,12 +282,8 @@ void SnapshotFinder::AddSlow(const Run &run, const SlowRequest &r, const Part *p
 		const uint32_t server = run.connections[r.connection].server;
 		process = server < processes.size() ? processes[server] : 0;
 	}
-	for (Snapshot &one : all_)
-		if (r.since_ns <= one.end_ns && r.end_ns() >= one.start_ns &&
-		    (!process || process == one.server)) {
-			one.slowed++;
-			return;
-		}
+	if (const int n = Find(r.since_ns, r.end_ns(), process); n >= 0)
+		all_[static_cast<size_t>(n)].slowed++;
 }
 
 Snapshots SnapshotFinder::Result(const Run &run)
@@ -305,16 +294,9 @@ Snapshots SnapshotFinder::Result(const Run &run)
 	for (size_t n = 0; n < all_.size(); n++) {
 		Snapshot &one = all_[n];
 		FindMemory(run, &one);
-		std::ranges::sort(copied_[n]);
 		uint64_t pages = 0;
-		constexpr uint64_t step_ns = 20'000'000;
-		for (const auto &[t_ns, more] : copied_[n]) {
-			pages += more;
-			if (one.curve.empty() || t_ns >= one.curve.back().first + step_ns)
-				one.curve.emplace_back(t_ns, pages * kPageBytes);
-			else
-				one.curve.back().second = pages * kPageBytes;
-		}
+		for (const auto &[number, step] : copied_[n])
+			one.curve.emplace_back(step.first_ns, (pages += step.pages) * kPageBytes);
 		result.all.push_back(one);
 	}
 	std::ranges::stable_sort(result.all, {}, &Snapshot::start_ns);

@@ -403,6 +403,8 @@ std::string SnapshotsView(const Explanation &e, const Style &style)
 	}
 	for (const Snapshot &one : e.snapshots.all)
 		s.Line(SnapshotText(e.run, e.snapshots, one, e.zero_ns) + ".");
+	if (e.snapshots.all.size() == kMostSnapshots)
+		s.Line("Further snapshots are not listed: --since and --until limit what is explained.");
 	return s.out;
 }
 

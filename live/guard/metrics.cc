@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,8 +26,8 @@ constexpr uint64_t kTakerNs = 10'000'000; // a thread with less has no label of 
 constexpr size_t kWaitingNames = 1000;
 constexpr char kOther[] = "other";
 constexpr size_t kForksKept = 64;
-// Roles of children that write the data set (loader/targets/threads.c).
-constexpr const char *kWriters[] = {"snapshot child", "AOF rewrite child", "replica sync child"};
+// The role of a child whose purpose is unknown (loader/targets/threads.c); the others write the data set.
+constexpr char kUnknownChild[] = "child";
 
 // False for causes that only requests have.
 bool IsOfThreads(analysis::Cause cause)
@@ -228,9 +229,7 @@ void Metrics::TakeChild(const live::Follower &follower, const live::Child &child
 	one.end_ns = child.end_ns;
 	if (const auto fork = s.fork_ns.find(child.pid); fork != s.fork_ns.end())
 		one.fork_ns = fork->second;
-	const bool writes =
-	    std::find(std::begin(kWriters), std::end(kWriters), one.role) != std::end(kWriters);
-	if (writes && s.ended.size() < kForksKept)
+	if (one.role != kUnknownChild && s.ended.size() < kForksKept)
 		s.ended.push_back(one);
 	s.children.erase(known);
 }
@@ -255,18 +254,23 @@ void Metrics::SayChildren(const live::Follower &follower, MetricsWriter *w) cons
 	auto each = [&](auto value) {
 		Each(follower, [&](const std::string &name, const OfServer &s) {
 			for (const auto &[role, one] : s.last)
-				w->Sample({{"server", name}, {"role", role}}, value(one));
+				if (const std::optional<double> known = value(one))
+					w->Sample({{"server", name}, {"role", role}}, *known);
 		});
 	};
 	w->Gauge("forktail_last_child_seconds", "seconds",
 		 "How long the server's last child ran, by role: snapshot child, AOF rewrite child, replica "
 		 "sync child.");
-	each([](const RunningChild &one) { return InSeconds(one.end_ns - one.start_ns); });
-	w->Gauge("forktail_last_child_fork_seconds", "seconds", "Duration of the fork() that began it.");
-	each([](const RunningChild &one) { return InSeconds(one.fork_ns); });
+	using Known = std::optional<double>;
+	each([](const RunningChild &one) { return Known(InSeconds(one.end_ns - one.start_ns)); });
+	w->Gauge("forktail_last_child_fork_seconds", "seconds",
+		 "Duration of the fork() that began it, if it was recorded.");
+	each([](const RunningChild &one) { return one.fork_ns ? Known(InSeconds(one.fork_ns)) : Known(); });
 	w->Gauge("forktail_last_child_copied_bytes", "bytes",
 		 "Memory that the server's writes copied while it ran.");
-	each([](const RunningChild &one) { return static_cast<double>(one.copies * analysis::kPageBytes); });
+	each([](const RunningChild &one) {
+		return Known(static_cast<double>(one.copies * analysis::kPageBytes));
+	});
 }
 
 void Metrics::Take(const live::Follower &follower, const live::Batch &batch)

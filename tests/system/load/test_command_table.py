@@ -18,6 +18,7 @@ class Row(NamedTuple):
     key: int
     split: int
     harm: str
+    writes: str
     flags: set[str]
     reply: str
     miss: str
@@ -42,7 +43,7 @@ def read_row(key, rest):
     kinds = [kind.strip().removeprefix("REPLY_").replace("ANY", "") for kind in member("reply").split(",")]
     reply, miss, words = [*kinds, *["", "", "0"][len(kinds) :]]
     harm, flags = member("harm").removeprefix("HARM_"), set(member("flags").split(" | "))
-    return Row(int(key), int(member("split", 0)), harm, flags, reply, miss, int(words))
+    return Row(int(key), int(member("split", 0)), harm, member("writes"), flags, reply, miss, int(words))
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,8 @@ def test_the_table_of_commands_agrees_with_what_servers_report(serve, table, kin
     known = table.keys() & reported.keys()
     assert len(known) > 200
     assert {name: table[name].key for name in known} == {name: reported[name].key for name in known}
+    assert known & rows(lambda row: row.writes == "WRITES") == known & commands("write")
+    assert rows(lambda row: row.writes == "MAY_WRITE") == {"EVAL", "EVALSHA", "FCALL"}
     split = known & rows(lambda row: row.split)
     keys = {name: (reported[name].key, reported[name].last, reported[name].step) for name in split}
     assert keys == {name: (1, -1, table[name].split) for name in split}

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,14 +37,15 @@ struct Snapshot {
 	// Requests of the server due from the fork to the child's end. Without a request log all 0.
 	uint64_t requests = 0;
 	uint64_t slowed = 0; // slow ones of which the fork or copies took a part
-	std::optional<uint64_t>
-	    writes;	  // requests that change data; nothing if not all requests are in the log
+	// Requests that change data; nothing if not all requests are in the log, or some are scripts.
+	std::optional<uint64_t> writes;
 	Latencies during; // of answered ones: p99, p99.9 and max, with an error below 1 %
 	// Bytes that were copied since the fork, at instants up to the child's end.
 	std::vector<std::pair<uint64_t, uint64_t>> curve;
 
 	uint64_t copied_bytes() const { return copies * kPageBytes; }
-	// The most that parent and child occupied together: pages that both share count once.
+	// The most that parent and child occupied together: pages that both share count once. Not in it: the
+	// child's buffers and page tables.
 	std::optional<uint64_t> peak_bytes() const
 	{
 		if (!most_rss_bytes)
@@ -65,11 +67,14 @@ struct Snapshots {
 	uint64_t outside_count = 0; // answered
 };
 
+// Further snapshots are not found, so that memory is bounded.
+inline constexpr size_t kMostSnapshots = 1000;
+
 // Adds up what belongs to each snapshot while passes go over the run.
 class SnapshotFinder
 {
 public:
-	// The run's threads and series must be known. At most the first 1,000 snapshots.
+	// The run's threads and series must be known.
 	explicit SnapshotFinder(const Run &run);
 	bool empty() const { return all_.empty(); }
 	// Adds what began in [from_ns, to_ns), which must be loaded.
@@ -82,11 +87,15 @@ public:
 	Snapshots Result(const Run &run);
 
 private:
-	// The snapshot in which a request to the process was due, as an index into all_; -1: none.
-	int At(uint64_t due_ns, uint32_t process) const;
+	// The last snapshot of a process that overlaps these times, as an index into all_; -1: none. process 0:
+	// of any.
+	int Find(uint64_t from_ns, uint64_t to_ns, uint32_t process) const;
 
 	std::vector<Snapshot> all_;
-	std::vector<std::vector<std::pair<uint64_t, uint64_t>>> copied_; // per snapshot: pages at instants
+	struct CurveStep {
+		uint64_t first_ns, pages;
+	};
+	std::vector<std::map<uint64_t, CurveStep>> copied_; // per snapshot, by the step's number
 	Latencies outside_;
 	uint64_t outside_count_ = 0;
 };

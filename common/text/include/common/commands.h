@@ -68,6 +68,13 @@ enum command_harm {
 	HARM_PROTOCOL, /* cannot be allowed */
 };
 
+/* Whether a command of Redis changes data. */
+enum command_writes {
+	WRITES_NOTHING,
+	WRITES,	   /* COMMAND's flag "write" */
+	MAY_WRITE, /* it runs code */
+};
+
 /* The kinds of answers to a command. Redis' kinds have the numbers of its scanner, so that the hot path
  * compares them directly. */
 enum reply_kind {
@@ -96,9 +103,10 @@ struct command_row {
 	const char *name; /* in upper case */
 	uint8_t bytes;
 	uint8_t key; /* the word with the first key, as Redis' COMMAND says; 0: none, or options precede it */
-	uint8_t split; /* words per key of a command that a proxy divides by key (MGET 1, MSET 2); 0: not
-			  divided */
-	uint8_t harm;  /* enum command_harm */
+	uint8_t split;	/* words per key of a command that a proxy divides by key (MGET 1, MSET 2); 0: not
+			   divided */
+	uint8_t harm;	/* enum command_harm */
+	uint8_t writes; /* enum command_writes */
 	uint32_t flags;
 	/* Redis' reply when the command succeeds, and when the key is missing (REPLY_ANY: no reply is a
 	 * miss): enum reply_kind. For a command of up to `words` words (0: any number); a longer one may get

@@ -161,6 +161,21 @@ TEST_CASE("writes are unknown if not every request is in the log")
 	CHECK_FALSE(r.Find().all[0].writes);
 }
 
+TEST_CASE("writes are counted by what Redis says of a command, and unknown with scripts")
+{
+	SnapshotRun r;
+	r.b.run.ops = {"lpos", "zremrangebyscore"};
+	CHECK(r.Find().all[0].writes == 250);
+	for (const char *code : {"EVALSHA", "other", "unknown"}) {
+		SnapshotRun scripts;
+		scripts.b.run.ops = {"GET", code};
+		CHECK_FALSE(scripts.Find().all[0].writes);
+	}
+	SnapshotRun several; // an operation of several commands
+	several.b.run.op_commands = {"GET", ""};
+	CHECK_FALSE(several.Find().all[0].writes);
+}
+
 TEST_CASE("the copied bytes are a series that is 0 outside snapshots")
 {
 	SnapshotRun r;
