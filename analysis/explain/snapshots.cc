@@ -35,6 +35,12 @@ constexpr uint64_t kCurveStepNs = 20'000'000;
 // A fork begins at most this long before its child's first instant.
 constexpr uint64_t kLongestForkNs = 60'000'000'000;
 
+// The beginning of the recording of a thread, or of what its ring kept; 0: unknown.
+uint64_t StartOfFile(const Run &run, const Thread &t)
+{
+	return t.announced && t.file < run.files.size() ? run.files[t.file].start_ns : 0;
+}
+
 // Whether the log has every request, so that counting them says how many there were.
 bool LogIsComplete(const Run &run)
 {
@@ -151,6 +157,9 @@ SnapshotFinder::SnapshotFinder(const Run &run)
 		const std::string command = ForkCommandOf(t);
 		if (!(t.flags & FT_THREAD_CHILD) || !(t.flags & FT_THREAD_MAIN) || command.empty())
 			continue;
+		const uint64_t from_ns = std::max(run.start_ns, StartOfFile(run, t));
+		if (t.end_ns < from_ns || t.start_ns > run.end_ns)
+			continue;
 		Snapshot one;
 		one.command = command;
 		one.thread = static_cast<uint32_t>(i);
@@ -158,6 +167,11 @@ SnapshotFinder::SnapshotFinder(const Run &run)
 		one.start_ns = t.start_ns;
 		one.end_ns = t.end_ns;
 		one.ended = t.flags & FT_THREAD_ENDED;
+		one.explained_ns = std::min(t.end_ns, run.end_ns) - std::max(t.start_ns, from_ns);
+		const bool earlier = std::ranges::any_of(run.threads, [&](const Thread &other) {
+			return other.file == t.file && other.start_ns < from_ns;
+		});
+		one.fork_explained = t.start_ns >= from_ns + (earlier ? kLongestForkNs : 0);
 		all_.push_back(std::move(one));
 	}
 	std::ranges::stable_sort(all_, {}, &Snapshot::start_ns);
@@ -199,6 +213,7 @@ void SnapshotFinder::Add(const Run &run, uint64_t from_ns, uint64_t to_ns)
 				if (!own && s.owner == FT_FORK && s.arg[0] == child.tid &&
 				    s.start_ns <= child.start_ns &&
 				    SpanEnd(s) + 1'000'000 >= child.start_ns) {
+					one.explained_ns += one.start_ns - s.start_ns;
 					one.start_ns = s.start_ns;
 					one.fork_ns = s.duration_ns;
 				}
@@ -336,15 +351,20 @@ std::string SnapshotText(const Run &run, const Snapshots &snapshots, const Snaps
 	if (run.targets.size() > 1)
 		text += " of process " + ShownId(run, one.server);
 	text += " at " + common::FormatOffset(one.start_ns, zero_ns) + ": ";
-	text += one.fork_ns ? "fork " + FormatDuration(one.fork_ns) : "fork too short to be recorded";
+	text += one.fork_ns	     ? "fork " + FormatDuration(one.fork_ns)
+		: one.fork_explained ? "fork too short to be recorded"
+				     : "fork not in the part explained, or short";
 	text += "; copied " + FormatBytes(one.copied_bytes());
 	if (one.rss_bytes.value_or(0))
 		text += " (" +
 			common::FormatShare(static_cast<double>(one.copied_bytes()) /
 					    static_cast<double>(*one.rss_bytes)) +
 			" of resident memory)";
-	text += (one.ended ? " in " : " until the recording's end, in ") +
-		FormatDuration(one.end_ns - one.start_ns);
+	const std::string took = FormatDuration(one.end_ns - one.start_ns);
+	if (!one.whole())
+		text += " in the " + FormatDuration(one.explained_ns) + " explained of " + took;
+	else
+		text += (one.ended ? " in " : " until the recording's end, in ") + took;
 	char number[32];
 	if (const auto pages = one.pages_per_write()) {
 		snprintf(number, sizeof number, "%.2f", *pages);

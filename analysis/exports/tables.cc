@@ -472,6 +472,7 @@ constexpr Table kSnapshots{
     Field{"start_time", kTime, &Snapshot::start_ns},
     Field{"end_ns", kInt, &Snapshot::end_ns, "of its child"},
     Field{"ended", kBool, &Snapshot::ended, "in the recording"},
+    Field{"explained_ns", kInt, &Snapshot::explained_ns, "less than all with --since, --until or a ring"},
     Field{"server_pid", kSmall, [](auto &r) { return OwnId(r.run, r.of.server); }},
     Field{"child_pid", kSmall, [](auto &r) { return OwnId(r.run, r.run.threads[r.of.thread].tgid); }},
     Field{"fork_ns", kInt, [](auto &r) { return Known(r.of.fork_ns); }},

@@ -450,6 +450,7 @@ Out SnapshotJson(const Explanation &e, const Snapshot &one)
 		    {"t_s", SecondsAfter(one.start_ns, e.zero_ns)},
 		    {"duration_ns", one.end_ns - one.start_ns},
 		    {"ended", one.ended},
+		    {"explained_ns", one.explained_ns},
 		    {"server_pid", OwnId(e.run, one.server)},
 		    {"child_pid", OwnId(e.run, e.run.threads[one.thread].tgid)},
 		    {"fork_ns", one.fork_ns ? Out(one.fork_ns) : Out()},

@@ -268,7 +268,8 @@ def _text(trial: Trial, rows: list[dict[str, Any]], pairs: int, seconds: float) 
     lines += [
         "",
         "Of a cause: its time in slow requests, as a share of the time.",
-        f"If nothing differs, all {agreeing} pairs of a row still agree in {format_percent(2 * 0.5**agreeing)} of trials.",
+        f"If nothing differs, all {agreeing} pairs of a row still agree in"
+        f" {format_percent(2 * 0.5**agreeing)} of trials.",
     ]
     return "\n".join(lines) + "\n"
 

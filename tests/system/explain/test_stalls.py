@@ -222,3 +222,18 @@ def test_snapshots_are_printed_tabled_and_charted(stalls):
         ).out
     )  # fmt: skip
     assert row["most"] == stalls.all["snapshots"][0]["copied_bytes"]
+
+
+def test_of_a_part_of_the_recording_a_snapshot_says_how_much_is_explained(stalls):
+    (whole,) = stalls.all["snapshots"]
+    assert whole["explained_ns"] == whole["duration_ns"]
+
+    def part(option):
+        return json.loads(forktail("explain", stalls.path, "--json", option).out)["snapshots"]
+
+    (late,) = part(f"--since=+{whole['t_s'] + whole['duration_ns'] / 2e9:.3f}s")
+    assert late["fork_ns"] is None and late["peak_bytes"] is None
+    assert 0.3 * whole["duration_ns"] < late["explained_ns"] < 0.7 * whole["duration_ns"]
+    assert late["copies"] < whole["copies"] and late["requests"] < whole["requests"]
+    assert "fork not in the part explained" in late["text"] and "explained of" in late["text"]
+    assert part(f"--until=+{whole['t_s'] - 0.3:.3f}s") == []

@@ -19,13 +19,17 @@ namespace forktail::analysis
 {
 
 struct Snapshot {
-	std::string command;	    // "BGSAVE", "BGREWRITEAOF", "a replica's full synchronization"
-	uint32_t thread = 0;	    // the child's main thread, an index into Run::threads
-	uint32_t server = 0;	    // process id of the server
-	uint64_t start_ns = 0;	    // of the fork; of the child if the fork was too short to be recorded
-	uint64_t end_ns = 0;	    // of the child, or of the recording
-	bool ended = false;	    // the child ended in the recording
-	uint64_t fork_ns = 0;	    // 0: not recorded
+	std::string command;   // "BGSAVE", "BGREWRITEAOF", "a replica's full synchronization"
+	uint32_t thread = 0;   // the child's main thread, an index into Run::threads
+	uint32_t server = 0;   // process id of the server
+	uint64_t start_ns = 0; // of the fork; of the child if the fork was too short to be recorded
+	uint64_t end_ns = 0;   // of the child, or of the recording
+	bool ended = false;    // the child ended in the recording
+	uint64_t fork_ns = 0;  // 0: not recorded
+	// With --since and --until, or of a ring: how long of it is explained, and whether that begins early
+	// enough that a fork without a record was short.
+	uint64_t explained_ns = 0;
+	bool fork_explained = true;
 	uint64_t copies = 0;	    // pages that the server's writes copied
 	uint64_t child_copies = 0;  // pages that the child's own writes copied
 	uint64_t copy_ns = 0;	    // what the server's copies took
@@ -43,12 +47,13 @@ struct Snapshot {
 	// Bytes that were copied since the fork, at instants up to the child's end.
 	std::vector<std::pair<uint64_t, uint64_t>> curve;
 
+	bool whole() const { return explained_ns >= end_ns - start_ns; }
 	uint64_t copied_bytes() const { return copies * kPageBytes; }
 	// The most that parent and child occupied together: pages that both share count once. Not in it: the
-	// child's buffers and page tables.
+	// child's buffers and page tables. Nothing if a part is not explained: its copies are unknown.
 	std::optional<uint64_t> peak_bytes() const
 	{
-		if (!most_rss_bytes)
+		if (!most_rss_bytes || !whole())
 			return {};
 		return *most_rss_bytes + (copies + child_copies) * kPageBytes;
 	}
@@ -74,7 +79,7 @@ inline constexpr size_t kMostSnapshots = 1000;
 class SnapshotFinder
 {
 public:
-	// The run's threads and series must be known.
+	// The run's threads, series and extent must be known: snapshots outside its extent are left out.
 	explicit SnapshotFinder(const Run &run);
 	bool empty() const { return all_.empty(); }
 	// Adds what began in [from_ns, to_ns), which must be loaded.
@@ -87,8 +92,8 @@ public:
 	Snapshots Result(const Run &run);
 
 private:
-	// The last snapshot of a process that overlaps these times, as an index into all_; -1: none. process 0:
-	// of any.
+	// The last snapshot of a process that overlaps these times, as an index into all_; -1: none. process
+	// 0: of any.
 	int Find(uint64_t from_ns, uint64_t to_ns, uint32_t process) const;
 
 	std::vector<Snapshot> all_;

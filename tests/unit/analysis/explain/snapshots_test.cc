@@ -147,6 +147,41 @@ TEST_CASE("a snapshot is one sentence; what is not known is left out")
 	      "in 500 ms");
 }
 
+TEST_CASE("of a part of the recording, a snapshot says how much of it is explained")
+{
+	SnapshotRun r;
+	r.Level("target.rss", "pid", std::to_string(kServer), 1 * kGb, 1.1 * kGb);
+	Run &run = r.b.Finish();
+	auto find = [&](uint64_t from_ns, uint64_t to_ns) {
+		run.start_ns = kBase + from_ns;
+		run.end_ns = kBase + to_ns;
+		SnapshotFinder finder(run);
+		finder.Add(run, run.start_ns, run.end_ns + 1);
+		return finder.Result(run);
+	};
+	CHECK(find(0, 90 * ms).all.empty());
+	CHECK(find(610 * ms, 1000 * ms).all.empty());
+
+	const Snapshots late = find(160 * ms, 1000 * ms);
+	REQUIRE(late.all.size() == 1);
+	CHECK(late.all[0].explained_ns == 440 * ms);
+	CHECK_FALSE(late.all[0].peak_bytes());
+	CHECK(SnapshotText(run, late, late.all[0], kBase) ==
+	      "BGSAVE at +0.120 s: fork not in the part explained, or short; copied 369 kB (0.04 % of "
+	      "resident "
+	      "memory) in the 440 ms explained of 480 ms; wrote 5.00 MB");
+
+	const Snapshots early = find(0, 180 * ms);
+	REQUIRE(early.all.size() == 1);
+	CHECK(early.all[0].fork_ns == 20 * ms);
+	CHECK(early.all[0].explained_ns == 80 * ms);
+	CHECK(early.all[0].copied_bytes() == 4096);
+
+	const Snapshots all = find(0, 1000 * ms);
+	CHECK(all.all[0].whole());
+	CHECK(all.all[0].peak_bytes());
+}
+
 TEST_CASE("only children that write a snapshot are snapshots")
 {
 	CHECK(SnapshotRun("child").Find().all.empty());
