@@ -8,10 +8,8 @@ are beside the page. `script/experiments --reverse` runs it.
 Prints each conclusion of both runs. Exit status 1 if one changes sign: both runs show a difference, in opposite
 directions.
 """
-import lzma
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,13 +19,6 @@ from forktail.lab.scenario import Scenario, read_scenario  # noqa: E402
 from forktail.lab.tables import base_of, compare, conclude, find_point  # noqa: E402
 
 FIRST = ROOT / "docs/results/experiments"
-
-
-def first_results(name: str) -> Results:
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(lzma.decompress((FIRST / f"{name}.json.xz").read_bytes()))
-        file.flush()
-        return read_results(file.name)
 
 
 def sign(scenario: Scenario, results: Results, conclusion) -> int:
@@ -43,7 +34,7 @@ def main(directories: list[str]) -> int:
     counts = {"the same": 0, "a difference in one run only": 0, "CHANGES SIGN": 0}
     for path in sorted(file for directory in directories for file in Path(directory).glob("*/results.json")):
         scenario = read_scenario(ROOT / f"python/forktail/lab/scenarios/{path.parent.name}.toml")
-        runs = [first_results(path.parent.name), read_results(path)]
+        runs = [read_results(FIRST / f"{path.parent.name}.json.xz"), read_results(path)]
         for conclusion in scenario.conclusions:
             first, second = (sign(scenario, run, conclusion) for run in runs)
             verdict = "the same" if first == second else "CHANGES SIGN" if first * second else "a difference in one run only"

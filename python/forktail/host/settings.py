@@ -10,12 +10,23 @@ from forktail.host.keeper import Leftover, write_setting
 from forktail.host.session import Session
 
 
+def _restored_by(path: str, before: str) -> tuple[str, str]:
+    """The file and the value that bring a setting back. Of a size in bytes and a ratio (vm.dirty_*) the kernel uses one,
+    shows 0 for the other, and takes no 0: the one in use brings both back."""
+    if before == "0":
+        for own, other in (("_bytes", "_ratio"), ("_ratio", "_bytes")):
+            used = Path(path.removesuffix(own) + other)
+            if path.endswith(own) and used.exists():
+                return str(used), used.read_text().rstrip("\n")
+    return path, before
+
+
 def set_host(session: Session, path: str, value: str) -> None:
     """Writes a setting. Raises Failure with the kernel's reason."""
     try:
         before = Path(path).read_text().rstrip("\n")
         chosen = re.search(r"\[(.+?)\]", before)  # "always [madvise] never"
-        session.keeper.keep(Leftover.SETTING, path, chosen[1] if chosen else before)
+        session.keeper.keep(Leftover.SETTING, *_restored_by(path, chosen[1] if chosen else before))
         write_setting(path, value)
     except OSError as e:
         raise Failure(f"cannot set {path} to {value}: {os.strerror(e.errno or 0)}") from e

@@ -279,7 +279,7 @@ set xlabel {_quoted(chart.x_title)} offset 0,0.6 textcolor rgb '#3c4654'
 
 
 def _heat_script(chart: MadeChart, output: str) -> str:
-    """Each place and series is a field, whose number stands in it."""
+    """Each place and series is a field with its number."""
     rows = [series for series in chart.series if series.dots]
     most = max(dot.y for series in rows for dot in series.dots) or 1
     data = labels = ""

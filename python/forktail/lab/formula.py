@@ -18,10 +18,10 @@ class FormulaError(Exception):
     """Why an expression cannot be evaluated: 'unknown name "x"', 'unexpected ")"'."""
 
 
-# A name may contain dots and {row}.
+# A name may contain dots, {row} and {variable}.
 _TOKEN = re.compile(
     r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<name>(?:[A-Za-z_]|\{row\})(?:[\w.]|\{row\})*)"
+    r"|(?P<name>(?:[A-Za-z_]|\{\w+\})(?:[\w.]|\{\w+\})*)"
     r"|(?P<operator>\|\||&&|[<>=!]=|[-+*/^<>])|(?P<other>\S)",
     re.ASCII,
 )
@@ -174,7 +174,7 @@ def calculate(expression: str, names: Mapping[str, float]) -> float:
 
 
 def check_formula(formula: str) -> None:
-    """Raises Failure for an invalid formula. {row} is allowed."""
+    """Raises Failure for an invalid formula. {row} and {variable} are allowed."""
     work_out(formula, lambda name: 1)
 
 
@@ -191,6 +191,11 @@ def names_in(formula: str) -> list[str]:
 def with_row(text: str, row: str) -> str:
     """Replaces {row} by the row's name in figures."""
     return text.replace("{row}", figure_name(row))
+
+
+def with_values(text: str, values: Mapping[str, str]) -> str:
+    """Replaces {variable} by its value in figures: "run.cause.{cause}.time"."""
+    return re.sub(r"\{(\w+)\}", lambda match: figure_name(values[match[1]]) if match[1] in values else match[0], text)
 
 
 def figure_name(text: str) -> str:

@@ -167,15 +167,17 @@ def _finite_number(text: str) -> float:
 
 
 def read_results(path: Path | str) -> Results:
-    """Raises Failure: one sentence, if the file cannot be read or is damaged."""
+    """A file ending in .xz is unpacked. Raises Failure: one sentence, if it cannot be read or is damaged."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise Failure(f"cannot read {path}: {error.strerror}") from None
     try:
+        if str(path).endswith(".xz"):
+            text = lzma.decompress(text)
         node = json.loads(text.decode(), parse_constant=_finite_number, parse_float=_finite_number)
         json.dumps(node, ensure_ascii=False).encode()  # refuses halves of characters
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, lzma.LZMAError):
         node = None
     if not isinstance(node, dict):
         raise Failure(f"{path} is damaged, or no results of a scenario: it holds no JSON object")

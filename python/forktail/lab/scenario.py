@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
 
@@ -189,6 +189,7 @@ class Conclusion:
     value: str = ""  # a ratio of figures: "run.SET.rps / base.run.SET.rps"
     where: Filter = field(default_factory=dict)  # the point
     against: Values = field(default_factory=dict)  # of `base.`: changed values of variables
+    each: str = ""  # a variable: a conclusion for each of its values, which {variable} in `say` is
     line: int = 0
 
 
@@ -528,6 +529,19 @@ def _read_chart(table: toml.Table) -> Chart:
     return chart
 
 
+def _conclusions_of(conclusion: Conclusion, sweeps: list[Sweep]) -> list[Conclusion]:
+    """Itself, or with `each` one for each value of that variable; with an unknown one, itself."""
+    values = next((sweep.values for sweep in sweeps if sweep.name == conclusion.each), [])
+    return [
+        replace(
+            conclusion,
+            say=conclusion.say.replace(f"{{{conclusion.each}}}", value),
+            where=conclusion.where | {conclusion.each: [value]},
+        )
+        for value in values
+    ] or [conclusion]
+
+
 def _read_sweep(table: toml.Table, scales: Mapping[str, float]) -> Sweep:
     here = [scale for scale in scales if scale in table.node]
     sweep = _fill(table, Sweep(), "name title values keep_servers also", "name values", " ".join(here))
@@ -564,8 +578,8 @@ def _read_all(table: toml.Table) -> Scenario:
     scenario.steps = [_read_step(step) for step in table.each("step", "a step")]
     scenario.tables = [_read_table(one) for one in table.each("table", "a table")]
     for one in table.each("conclusion", "a conclusion"):
-        keys = "say value where against"
-        scenario.conclusions.append(_fill(one, Conclusion(), keys, "say value against"))
+        made = _fill(one, Conclusion(), "say value each where against", "say value against")
+        scenario.conclusions += _conclusions_of(made, scenario.sweeps)
     for one in table.each("line", "a line"):
         scenario.lines.append(_fill(one, Line(), "say x y unit per where", "say x y unit per"))
     scenario.charts = [_read_chart(chart) for chart in table.each("chart", "a chart")]
@@ -947,7 +961,11 @@ class _Check:
                 self.fail(column.line, str(failure))
         for row in rows or ["row"]:
             for name in names_in(column.value):
-                self.figure(column, with_row(name, row))
+                with_its_row = with_row(name, row)
+                for variable in re.findall(r"\{(\w+)\}", with_its_row):
+                    if variable not in self.points[0]:
+                        self.fail(column.line, f'unknown variable "{variable}" in "{name}"')
+                self.figure(column, with_its_row)
 
     def figure(self, column: Column, name: str) -> None:
         """A figure or variable in a formula."""
@@ -974,6 +992,8 @@ class _Check:
         value, line = conclusion.value, conclusion.line
         if "/" not in value or "base." not in value:
             self.fail(line, f'`value` must be a ratio to `base.`, such as "run.rps / base.run.rps", not "{value}"')
+        if conclusion.each:
+            self.variable(conclusion.each, line)
         self.column(Column(value=value, where=conclusion.where, against=conclusion.against, line=line), [])
 
     def chart(self, chart: Chart) -> None:

@@ -15,13 +15,14 @@ from functools import partial
 
 from forktail.failure import Failure
 from forktail.lab.format import Format, format_figure, format_published, in_unit, with_unit
-from forktail.lab.formula import names_in, with_row, work_out
+from forktail.lab.formula import names_in, with_row, with_values, work_out
 from forktail.lab.results import Point, Results
 from forktail.lab.scenario import Column, Conclusion, Filter, Line, Scenario, Table, matches, parse_number, title_of
 from forktail.text import format_percent, visible_lines
 
 _NO_VALUE = "-"
 _BASE = "base."
+_OF_CAUSES = (".time", ".percent")  # figures of a cause that are 0 without it
 SHORTEST_S = 1  # a load that ran for less is compared with nothing
 
 
@@ -80,17 +81,27 @@ def evaluate(formula: str, point: Point, base: Point | None) -> list[float]:
 
     A name is a figure of the point, else a variable, size or constant that is a number; after "base." it is one of
     `base` in the same repeat. A repeat without one of the figures, or whose result is not a number, has no value.
+    {variable} in a name is its value. A cause that an explained load does not list took no time.
     Raises Failure for an invalid formula.
     """
+    formula = with_values(formula, point.values)
 
     def figure(name: str, repeat: int) -> float | None:
         of = base if name.startswith(_BASE) else point
         name = name.removeprefix(_BASE)
         if not of:
             return None
-        if name in of.runs:
-            return of.runs[name][repeat] if repeat < len(of.runs[name]) else None
-        return of.numbers[name] if name in of.numbers else parse_number(of.values.get(name, ""))
+
+        def measured(name: str) -> float | None:
+            if name in of.runs:
+                return of.runs[name][repeat] if repeat < len(of.runs[name]) else None
+            return of.numbers.get(name)
+
+        value = measured(name)
+        step, cause, kind = name.partition(".cause.")
+        if value is None and cause and kind.endswith(_OF_CAUSES) and measured(f"{step}.explained_percent") is not None:
+            return 0
+        return parse_number(of.values.get(name, "")) if value is None else value
 
     values = [work_out(formula, partial(figure, repeat=repeat)) for repeat in range(point.repeats)]
     return [value for value in values if value is not None]
@@ -236,6 +247,9 @@ def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> st
     compared = compare(conclusion.value, point, base) if point else None
     say = conclusion.say
     if not compared or not compared.ratios:
+        both = [evaluate(figure, point, base) for figure in conclusion.value.split("/")] if point and base else []
+        if both and not any(any(figures) or not figures for figures in both):
+            return f"{say}: 0 in both."
         return f"{say}: not measured here."
     if compared.too_short:
         return f"{say}: not compared, because a load ran for only {compared.shortest_s:.2g} s."
@@ -275,7 +289,7 @@ def fit_line(xs: list[float], ys: list[float]) -> list[tuple[float, float, float
 
 
 def line_sentence(results: Results, line: Line) -> str:
-    """A sentence with slope and intercept, or why there are none. Raises Failure."""
+    """A sentence with slope and intercept, or that it was not measured. Raises Failure."""
     xs, ys = [], []
     for point in results.points:
         if matches(line.where, point.values):
@@ -294,7 +308,11 @@ def line_sentence(results: Results, line: Line) -> str:
 
 def conclude_all(scenario: Scenario, results: Results) -> list[str]:
     """The sentences of all conclusions and lines. Raises Failure."""
-    sentences = [conclude(scenario, results, conclusion) for conclusion in scenario.conclusions]
+    sentences = [
+        conclude(scenario, results, conclusion)
+        for conclusion in scenario.conclusions
+        if not conclusion.each or find_point(scenario, results, [conclusion.where])
+    ]
     return sentences + [line_sentence(results, line) for line in scenario.lines]
 
 

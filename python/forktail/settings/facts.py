@@ -59,6 +59,11 @@ class Facts:
         return int(self.info.get("connected_slaves", 0))
 
     @property
+    def delayed_writes(self) -> int:
+        """Writes to the append-only file that waited for its fsync, since the server's start."""
+        return int(self.info.get("aof_delayed_fsync", 0))
+
+    @property
     def fork_ms(self) -> float:
         return float(self.info.get("latest_fork_usec", 0)) / 1000
 

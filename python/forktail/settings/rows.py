@@ -111,6 +111,15 @@ ROWS = [
         "CONFIG SET appendfsync everysec", "writes of a second",
     ),
     Row(
+        "fsync-on-rewrite", "file-write",
+        lambda f: f.text("appendonly") == "yes" and f.text("no-appendfsync-on-rewrite") == "no"
+        and f.text("appendfsync") == "everysec" and f.delayed_writes > 0,
+        lambda f: f"no-appendfsync-on-rewrite is no, and {f.delayed_writes} writes waited for the append-only file's "
+        "fsync (aof_delayed_fsync)",
+        lambda f: "while a child writes to the same disk, that fsync is slow, and a write waits for it after two seconds",
+        "CONFIG SET no-appendfsync-on-rewrite yes", "the writes since a snapshot or rewrite began",
+    ),
+    Row(
         "incremental-fsync", "fsync",
         lambda f: f.persists and f.resident > _LARGE
         and "no" in (f.text("rdb-save-incremental-fsync"), f.text("aof-rewrite-incremental-fsync")),
@@ -174,6 +183,14 @@ ROWS = [
         lambda f: f"repl-backlog-size is {format_bytes(f.size('repl-backlog-size'))}",
         lambda f: "a replica that was away for moments needs a full synchronization, with a fork",
         "CONFIG SET repl-backlog-size 100mb",
+    ),
+    Row(
+        "diskless-sync", "file-write",
+        lambda f: f.replicas > 0 and f.text("repl-diskless-sync") == "no" and f.text("appendonly") == "yes"
+        and f.resident > _LARGE,
+        lambda f: "repl-diskless-sync is no, with an append-only file",
+        lambda f: "a full synchronization writes the whole data to the disk, and the append-only file waits behind it",
+        "CONFIG SET repl-diskless-sync yes",
     ),
     Row(
         "lazyfree", "server-busy",

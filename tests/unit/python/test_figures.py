@@ -11,7 +11,7 @@ import pytest
 from forktail.failure import Failure
 from forktail.files import UNFINISHED, holds_nothing, read_file, replace_file
 from forktail.lab.format import Format, format_figure, format_published, with_unit
-from forktail.lab.formula import check_formula, figure_name, names_in, with_row
+from forktail.lab.formula import check_formula, figure_name, names_in, with_row, with_values
 from forktail.lab.results import Point, Results, read_results, write_results
 from forktail.lab.tables import evaluate
 from forktail.text import format_bytes, format_count, format_percent, visible_lines
@@ -99,6 +99,7 @@ def test_names() -> None:
     assert names_in("run.{row}.rps / base.run.{row}.rps + min(a, 2e6, a)") == names
     assert names_in("run.worst") == ["run.worst"]
     assert names_in("1 + 2 * _pi") == []
+    assert with_values("run.cause.{cause}.time / {x}", {"cause": "file-write"}) == "run.cause.file_write.time / {x}"
     assert with_row("run.{row}.rps / {row}", "READ-MODIFY-WRITE") == "run.READ_MODIFY_WRITE.rps / READ_MODIFY_WRITE"
     assert figure_name("p99.9") == "p99_9"
     assert figure_name("a bä") == "a_b__"

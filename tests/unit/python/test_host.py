@@ -21,6 +21,7 @@ from forktail.host.machine import DiskRoom, choose_size_mb
 from forktail.host.memory import limit_memory, remove_group
 from forktail.host.network import make_link
 from forktail.host.session import Child, Command, Session, Stopped, parse_cpus
+from forktail.host.settings import set_host
 from forktail.host.steering import LOOPBACK_INTERFACE, spread_softirqs
 from forktail.host.swap import make_swap, remove_swap
 
@@ -210,6 +211,17 @@ def test_a_setting_gets_its_first_content_back(tmp_path: Path) -> None:
             session.keeper.keep(Leftover.SETTING, str(setting), content)
             setting.write_text("changed ")
     assert setting.read_text() == "original"
+
+
+def test_a_size_whose_kernel_uses_a_ratio_comes_back_by_the_ratio(tmp_path: Path) -> None:
+    size, ratio = tmp_path / "dirty_bytes", tmp_path / "dirty_ratio"
+    size.write_text("0\n")
+    ratio.write_text("10\n")
+    with Session() as session:
+        set_host(session, str(size), "16000000")
+        ratio.write_text("")  # the kernel: 0
+        assert size.read_text() == "16000000"
+    assert (size.read_text(), ratio.read_text()) == ("16000000", "10")
 
 
 def test_what_cannot_be_removed_is_reported(tmp_path: Path) -> None:

@@ -167,6 +167,26 @@ def test_a_comparison_says_no_more_than_its_pairs_show(
     assert conclude(sample_scenario(), results, conclusion) == f"SET over a Unix socket against TCP: {sentence}"
 
 
+def test_a_cause_that_an_explained_load_does_not_list_took_no_time() -> None:
+    formula = "run.cause.{kind}.time / base.run.cause.{kind}.time"
+    for unix, tcp, said in (
+        ([4.0, None], [2.0, 2.0], "no difference shown (0.00 to 2.00 in 2 pairs)."),
+        ([None, None], [2.0, 4.0], "0.00 times (0.00 to 0.00 in 2 pairs; if nothing differs, all 2 pairs still agree in "
+         "50.0 % of runs)."),
+        ([None, None], [None, None], "0 in both."),
+    ):  # fmt: skip
+        results = sample_results()
+        for point, runs in zip(results.points[:2], (unix, tcp), strict=True):
+            point.repeats, point.values["kind"] = 2, "page-in"
+            point.runs = {"run.cause.page_in.time": runs, "run.explained_percent": [99, 99]}
+        conclusion = Conclusion("page-in", formula, {"clients": ["8"]} | UNIX, {"listen": "tcp"})
+        assert conclude(sample_scenario(), results, conclusion) == f"page-in: {said}"
+        for point in results.points:
+            point.runs.pop("run.explained_percent", None)
+        if None in unix and 2.0 not in tcp:
+            assert conclude(sample_scenario(), results, conclusion) == "page-in: not measured here."
+
+
 def test_the_point_that_others_are_compared_with_has_a_plain_ratio() -> None:
     gain = column("gain", RATIO, Format.DECIMALS2)
     gain.against = {"listen": "unix"}
