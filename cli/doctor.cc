@@ -26,7 +26,7 @@ const char kHelp[] =
     "Examples:\n"
     "  forktail doctor\n"
     "  sudo forktail doctor --port 6379 --duration 10s\n"
-    "  sudo forktail doctor --port 6379 --settings\n"
+    "  sudo forktail doctor --port 6379 --settings --run monday\n"
     "\n"
     "Usage: forktail doctor [TARGET [OPTION...]]\n"
     "\n"
@@ -35,6 +35,7 @@ const char kHelp[] =
     "      --json              Without a target, or with --settings: print JSON\n"
     "      --json-schema       Print the JSON Schema of --json\n"
     "      --port N            Record the processes that listen on TCP port N\n"
+    "      --run DIR           With --settings: also say what each one's cause took in this recording\n"
     "      --settings          Only print the settings, of --port, --pid, --name or --unix\n"
     "\n"
     "forktail record --help has the other targets (--pid, --unix, --name, --container, "
@@ -43,14 +44,18 @@ const char kHelp[] =
     "Exit status: 0 done; 1 without a target: a recording would lack something, with "
     "--settings: one applies; 2 wrong usage; 3 this host or the target cannot be recorded.\n";
 
-// The option that names a server, as forktail.settings takes it: {"--port", "6379"}. Empty: another target.
-std::vector<std::string> ServerOf(const std::vector<std::string> &words)
+// Options of doctor, and as forktail.settings takes them.
+using Options = std::vector<std::pair<std::string, const char *>>;
+const Options kServer = {{"--port", "--port"},
+			 {"--pid", "--pid"},
+			 {"-p", "--pid"},
+			 {"--name", "--name"},
+			 {"--unix", "--socket"}};
+const Options kRun = {{"--run", "--run"}};
+
+// The first of these options that is given, with its value: {"--port", "6379"}. Empty: none.
+std::vector<std::string> Given(const std::vector<std::string> &words, const Options &options)
 {
-	const std::pair<std::string, const char *> options[] = {{"--port", "--port"},
-								{"--pid", "--pid"},
-								{"-p", "--pid"},
-								{"--name", "--name"},
-								{"--unix", "--socket"}};
 	for (size_t i = 0; i < words.size(); i++)
 		for (const auto &[given, taken] : options) {
 			if (words[i] == given && i + 1 < words.size())
@@ -69,13 +74,13 @@ int Settings(std::vector<std::string> words)
 	return RunPython("settings", {"redis"}, static_cast<int>(argv.size()), argv.data());
 }
 
-// The settings of the server that was recorded, if it can be asked. A child: this process has a directory to
-// remove.
-void PrintSettings(std::vector<std::string> server)
+// The settings of the server that was recorded, if it can be asked, with what their causes took in the
+// recording. A child: this process has a directory to remove.
+void PrintSettings(std::vector<std::string> server, const std::string &run)
 {
 	if (server.empty())
 		return;
-	server.push_back("--optional");
+	server.insert(server.end(), {"--optional", "--run", run});
 	printf("\n");
 	fflush(stdout);
 	const pid_t child = fork();
@@ -97,9 +102,11 @@ int DoctorCommand(int argc, char **argv)
 	if (HasOption(words, "settings")) {
 		if (!HasOption(words, "json") && HasOption(words, "json-schema"))
 			return Settings({"--json-schema"});
-		std::vector<std::string> asked = ServerOf(words);
+		std::vector<std::string> asked = Given(words, kServer);
 		if (asked.empty())
 			return Refuse("--settings needs a server: --port, --pid, --name or --unix", kUsage);
+		const std::vector<std::string> run = Given(words, kRun);
+		asked.insert(asked.end(), run.begin(), run.end());
 		if (HasOption(words, "json"))
 			asked.push_back("--json");
 		return Settings(asked);
@@ -126,7 +133,7 @@ int DoctorCommand(int argc, char **argv)
 		return recorded.status;
 	const int status = PrintExplanation(recorded.path, STDOUT_FILENO, false);
 	if (status == kDone)
-		PrintSettings(ServerOf(words));
+		PrintSettings(Given(words, kServer), recorded.path);
 	return status;
 }
 

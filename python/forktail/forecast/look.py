@@ -6,11 +6,9 @@ fork of this process for the price of a page here.
 once, only where huge pages are likely, and not for servers above 256 MB.
 """
 
-import json
 import mmap
 import os
 import statistics
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,12 +19,11 @@ from forktail.failure import CANNOT, Failure
 from forktail.forecast.model import HUGE, PAGE, Earlier, Facts
 from forktail.host.cgroups import groups_of, memory_left
 from forktail.host.machine import available_memory_bytes, fields, first_line
-from forktail.programs import program
+from forktail.recording import open as open_run
 
 _WALKED_BYTES = 256 << 20
 _MEASURED_BYTES, _MEASURED_SHARE = 256 << 20, 8  # at most, and at most a part of so many of the available memory
 _FORKS = 5
-_EXPLAIN_S = 120
 
 
 def _fork_ns(prepare: Callable[[], None] = lambda: None) -> float:
@@ -83,22 +80,12 @@ def _cgroup_left(pid: int) -> tuple[int | None, str]:
 
 def earlier_snapshots(recording: str, pid: int) -> list[Earlier]:
     """Of this process, from a ring, run or recording. Raises Failure."""
-    argv = [str(program("forktail")), "explain", recording, "--json"]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=_EXPLAIN_S, check=False)
-        found = json.loads(done.stdout)["snapshots"] if done.returncode == 0 else None
-    except (OSError, ValueError, KeyError, subprocess.TimeoutExpired):
-        found = None
-        done = None
-    if found is None:
-        why = done.stderr.strip().splitlines()[-1] if done and done.stderr.strip() else "it cannot be explained"
-        raise Failure(f"{recording}: {why.removeprefix('forktail: ')}", CANNOT)
     return [
         Earlier(
             one["command"], one["rss_bytes"] or 0, one["fork_ns"], one["duration_ns"], one["copied_bytes"],
             one["writes"], one.get("latency_ns", {}).get("p99.9"),
         )
-        for one in found if one["ended"] and one["server_pid"] == pid and one["rss_bytes"]
+        for one in open_run(recording).explanation["snapshots"] if one["ended"] and one["server_pid"] == pid and one["rss_bytes"]
     ]  # fmt: skip
 
 

@@ -2,15 +2,22 @@
 """Prints the settings of a server and its host that cause spikes: the second part of `forktail doctor TARGET`."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from forktail.failure import Failure
 from forktail.options import Command, Option
+from forktail.recording import open as open_run
 from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.settings.facts import Facts, read_facts
 from forktail.settings.rows import ROWS
+from forktail.text import format_duration, format_share
+
+# Causes with so many reasons that their time says nothing about one setting.
+_OF_MANY_REASONS = ("server-busy", "network")
+_NOTICEABLE = 0.01  # of the slow requests' time
 
 COMMAND = Command(
     "forktail doctor --settings",
@@ -18,12 +25,23 @@ COMMAND = Command(
     "seen and why (docs/guides/settings.md).",
     [
         *OPTIONS,
+        Option("--run DIR", "Say what each one's cause took in this recording of the server, the largest first"),
         Option("--json", "Print JSON"),
         Option("--json-schema", "Print the JSON Schema of --json"),
         Option("--optional", "If the server cannot be asked, say so in a line and succeed"),
     ],
     examples=("sudo forktail doctor --port 6379 --settings",),
 )
+
+
+@dataclass
+class Seen:
+    """What a cause took in a recording."""
+
+    things: str  # "requests" or "iterations"
+    share: float  # of the slow ones' time
+    p99_9_ns: int
+    without_ns: int  # the same percentile without the cause
 
 
 @dataclass
@@ -36,15 +54,40 @@ class Finding:
     why: str
     command: str
     loses: str
+    in_recording: Seen | None = None  # None: no recording, or nothing that it could say
 
 
-def findings(facts: Facts) -> list[Finding]:
-    """The rows that apply, in the table's order."""
-    return [
-        Finding(row.id, row.cause, row.seen(facts), row.why(facts), row.command, row.loses)
+def findings(facts: Facts, recorded: Mapping[str, Seen] | None = None) -> list[Finding]:
+    """The rows that apply, in the table's order; with what a recording has about causes, by their time in it."""
+    found = [
+        Finding(
+            row.id, row.cause, row.seen(facts), row.why(facts), row.command, row.loses, (recorded or {}).get(row.cause)
+        )
         for row in ROWS
         if row.applies(facts)
-    ]
+    ]  # fmt: skip
+    return sorted(found, key=lambda one: -one.in_recording.share if one.in_recording else 0)
+
+
+def causes_of(explanation: Mapping[str, Any]) -> dict[str, Seen]:
+    """What a recording's explanation says about each cause of a row."""
+    requests = explanation["requests"]
+    things = "requests" if requests["from"] == "request-log" else "iterations"
+    now = requests["latency_ns"]["p99.9"]
+    seen = {row.cause: Seen(things, 0, now, now) for row in ROWS if row.cause}
+    for one in explanation["causes"]:
+        seen[one["cause"]] = Seen(things, one["share"], now, one["what_if"]["p99.9"])
+    return {cause: one for cause, one in seen.items() if cause not in _OF_MANY_REASONS}
+
+
+def _seen_text(cause: str, seen: Seen) -> str:
+    if seen.share < _NOTICEABLE:
+        return f"    In the recording {cause} took no noticeable part of the slow {seen.things}' time."
+    text = f"    In the recording {cause} took {format_share(seen.share)} of the slow {seen.things}' time"
+    if seen.without_ns < seen.p99_9_ns:
+        without, now = format_duration(seen.without_ns), format_duration(seen.p99_9_ns)
+        text += f"; without it p99.9 would be {without} instead of {now}"
+    return text + "."
 
 
 def _text(address: str, found: list[Finding], facts: Facts) -> str:
@@ -56,6 +99,7 @@ def _text(address: str, found: list[Finding], facts: Facts) -> str:
         lines += [
             f"  {one.seen[0].upper()}{one.seen[1:]}" + (f" ({one.cause})" if one.cause else ""),
             f"    Why here: {one.why}.",
+            *([_seen_text(one.cause, one.in_recording)] if one.in_recording else []),
             f"    To change it: {one.command}." + (f" It may lose {one.loses}." if one.loses else ""),
         ]
     return "\n".join(lines) + "\n"
@@ -71,16 +115,17 @@ def main(words: list[str]) -> int:
         server, pid, address = connect(options)
         with failures_of(address):
             facts = read_facts(server, pid)
+        recorded = causes_of(open_run(options["run"]).explanation) if options["run"] else None
     except Failure as failure:
         if not options["optional"]:
             raise
         print(f"Settings are not checked: {failure}.")
         return 0
-    found = findings(facts)
+    found = findings(facts, recorded)
     if options["json"]:
         result: dict[str, Any] = {
             "server": address, "pid": pid, "looked_at": len(ROWS), "config_read": bool(facts.config),
-            "settings": [vars(one) for one in found],
+            "settings": [asdict(one) for one in found],
         }  # fmt: skip
         print(json.dumps(result, indent=2))
     else:

@@ -43,11 +43,20 @@ def test_a_setting_that_matters_is_found(serve, words, setting, seen):
     assert "Why here: " in text and "To change it: " in text
 
 
-def test_doctor_prints_them_after_the_explanation(serve):
+def test_doctor_prints_them_after_the_explanation_with_their_part_in_it(serve, start_load):
     server = serve("redis", "--save", "", "--appendonly", "yes", "--appendfsync", "always", tcp=True)
-    ended = forktail("doctor", "--port", server.port, "--duration", "1s")
+    load = start_load(*server.where, "-t", "set", "--duration", "60s")
+    ended = forktail("doctor", "--port", server.port, "--duration", "2s")
+    load.kill()
     assert ended.status == 0, ended.err
-    assert "that cause spikes here: 1 of" in ended.out.splitlines()[-4], ended.out
+    lines = ended.out.splitlines()[-5:]
+    assert "that cause spikes here: 1 of" in lines[0], ended.out
+    assert lines[3].startswith("    In the recording fsync took ") and "iterations' time" in lines[3], ended.out
+
+
+def test_a_recording_that_cannot_be_read_gets_one_sentence(serve, tmp_path):
+    ended = asked(serve("redis", tcp=True), "--run", tmp_path / "none")
+    assert ended.status == 3 and "none" in ended.err and ended.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forktail.settings.facts import Facts
-from forktail.settings.main import findings
+from forktail.settings.main import _text, causes_of, findings
 from forktail.settings.rows import ROWS
 
 GB = 10**9
@@ -93,6 +93,27 @@ def test_a_row_applies_where_its_reason_holds_and_only_there(
     for sentence in (found.seen, found.why, found.command):
         assert sentence and not sentence.endswith(".") and "None" not in sentence
     assert row not in [one.setting for one in findings(facts(not_enough))]
+
+
+def test_a_recording_says_what_the_causes_took_and_orders_the_rows() -> None:
+    slow = {
+        "requests": {"from": "iterations", "latency_ns": {"p99.9": 5_000_000}},
+        "causes": [
+            {"cause": "server-busy", "share": 0.6, "what_if": {"p99.9": 100}},
+            {"cause": "fsync", "share": 0.3, "what_if": {"p99.9": 2_000_000}},
+        ],
+    }
+    server = facts({"swapped": 50_000_000, "config": {"appendonly": "yes", "appendfsync": "always", "hz": "500"}})
+    assert [one.setting for one in findings(server)] == ["swapped", "appendfsync", "hz"]
+    found = findings(server, causes_of(slow))
+    assert [one.setting for one in found] == ["appendfsync", "swapped", "hz"]
+    fsync, page_in, own = (one.in_recording for one in found)
+    assert fsync and (fsync.things, fsync.share, fsync.without_ns) == ("iterations", 0.3, 2_000_000)
+    assert page_in and page_in.share == 0
+    assert own is None  # its own code has many reasons
+    text = _text("x", found, server)
+    assert "fsync took 30 % of the slow iterations' time; without it p99.9 would be 2.00 ms instead of 5.00 ms." in text
+    assert "In the recording page-in took no noticeable part of the slow iterations' time." in text
 
 
 def test_every_row_has_a_case_and_a_cause_that_exists() -> None:
