@@ -260,6 +260,11 @@ class _Experiment:
             link=self.link,
         )
 
+    def ended(self, task: _Task) -> list[Instance]:
+        """Servers that may end, and have."""
+        may_end = {spec.name for spec in self.scenario.servers if spec.may_end and matches(spec.only, task.values)}
+        return [one for one in self.topology.instances if one.server in may_end and one.child and one.child.ended]
+
     def run_task(self, task: _Task, fresh: bool) -> None:
         directory = self.directory_of(task)
         shutil.rmtree(directory, ignore_errors=True)
@@ -268,8 +273,11 @@ class _Experiment:
         if fresh:
             self.start_group(task)
         run = self.point_run(task, done)
+        for one in self.ended(task):  # at an earlier point with the same servers
+            run.point.texts |= {f"{step.name}.{one.name}.ended": "ended before" for step in self.scenario.steps if step.name}
         for step in self.scenario.steps:
-            run_step(run, step)
+            if not self.ended(task):
+                run_step(run, step)
         explain_steps(run)
         done.versions = self.results.versions
         run.point.recorded = [f"points/{task.name}/{step}" for step in run.point.recorded]

@@ -65,7 +65,8 @@ class ServerSpec:
     replicas: str = ""  # template; with cluster: replicas of each primary
     cluster: bool = False  # the instances form a Redis Cluster
     later: bool = False  # started by a step or event
-    # It may end during a load (with `errors`): the text STEP.NAME.ended says how, "" if it runs.
+    # It may end during a load (with `errors`): the text STEP.NAME.ended says how, "" if it runs. Later steps, and later
+    # points on the same servers, are not run.
     may_end: bool = False
     say: bool = False  # print its program and address
     only: Filter = field(default_factory=dict)

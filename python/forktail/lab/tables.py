@@ -240,6 +240,11 @@ def make_tables(scenario: Scenario, results: Results) -> list[MadeTable]:
     return [make_table(scenario, table, results) for table in scenario.tables]
 
 
+def _ratio_text(ratio: float) -> str:
+    """ "2.25", "0.0028"."""
+    return f"{ratio:.2g}" if 0 < ratio < 0.1 else format_figure(ratio, Format.DECIMALS2)
+
+
 def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> str:
     """A sentence with the ratio and its range, or why there is none. Raises Failure."""
     point = find_point(scenario, results, [conclusion.where])
@@ -253,11 +258,11 @@ def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> st
         return f"{say}: not measured here."
     if compared.too_short:
         return f"{say}: not compared, because a load ran for only {compared.shortest_s:.2g} s."
-    ratio = format_figure(statistics.median(compared.ratios), Format.DECIMALS2)
+    ratio = _ratio_text(statistics.median(compared.ratios))
     pairs = len(compared.ratios)
     if pairs == 1:
         return f"{say}: {ratio} times in one run. Run it with --repeat 5 before you conclude."
-    low, high = (format_figure(end, Format.DECIMALS2) for end in (min(compared.ratios), max(compared.ratios)))
+    low, high = (_ratio_text(end) for end in (min(compared.ratios), max(compared.ratios)))
     spread = f"{low} to {high} in {pairs} pairs"
     if compared.inconclusive:
         return f"{say}: inconclusive ({spread}, one of them on the other side)."

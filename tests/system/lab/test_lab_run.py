@@ -305,6 +305,7 @@ def test_threads_of_the_kernel_poll_a_network_in_place_of_soft_interrupts(start_
 
 @pytest.mark.quiet
 def test_a_recording_answers_queries_and_the_end_of_a_server_is_a_result(start_lab):
+    parts = '[[sweep]]\nname = "part"\nvalues = [1, 2]\nkeep_servers = true\n'
     server = '[[server]]\nname = "redis"\nkind = "redis"\nmemory = "24MiB"\nmay_end = true\n'
     query = '[[step.query]]\nname = "{}"\nsql = "{}"\n'
     step = (
@@ -313,14 +314,14 @@ def test_a_recording_answers_queries_and_the_end_of_a_server_is_a_result(start_l
         + query.format("threads", "select count(*) from threads where role = 'redis-server'")
         + query.format("ends", "select role, child from threads where role = 'redis-server'")
     )
-    lab = start_lab(
-        HEAD + server + step + table("Ends", ("killed", "run.redis.oom_kills"), ("ended", "run.redis.ended", "text"))
-    )
+    columns = ("killed", "run.redis.oom_kills"), ("ended", "run.redis.ended", "text")
+    lab = start_lab(HEAD + parts + server + step + table("Ends", *columns, rest='by = "part"\n'))
     lab.start_scenario()
     if lab.program.wait(90).status == 3:
         skip_without_memory_limits(lab.err)
     lab.ends(0)
-    (point,) = lab.results()
+    point, later = lab.results()
+    assert (later["numbers"], later["texts"]) == ({}, {"run.redis.ended": "ended before"})
     assert point["numbers"]["run.threads"] == 1
     assert point["texts"]["run.ends"] == "redis-server False"
     assert (point["numbers"]["run.redis.oom_kills"], point["texts"]["run.redis.ended"]) == (
