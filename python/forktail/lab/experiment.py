@@ -283,6 +283,15 @@ class _Experiment:
         run.point.recorded = [f"points/{task.name}/{step}" for step in run.point.recorded]
         write_results(self.file_of(task), done)
 
+    @property
+    def results_file(self) -> str:
+        return f"{self.out}/results.json"
+
+    def is_complete(self) -> bool:
+        """True if every point was measured and collected."""
+        measured = [self.results_file, *map(self.file_of, self.tasks)]
+        return not self.scenario.explanation and all(map(os.path.exists, measured))
+
     def run_tasks(self) -> None:
         # Points on the same servers must be repeated together, because the servers' data depends on the earlier points.
         undone = {task.group for task in self.tasks if not os.path.exists(self.file_of(task))}
@@ -327,7 +336,7 @@ class _Experiment:
                 results.versions = one.versions | results.versions
                 results.notes += [note for note in one.notes if note not in results.notes]
             results.points.append(merge([one.points[0] for one in read]))
-        write_results(f"{self.out}/results.json", results)
+        write_results(self.results_file, results)
 
     def restore(self) -> None:
         """Restores the machine for the next experiment of the session."""
@@ -359,6 +368,8 @@ def run_experiment(session: Session, scenario: Scenario, options: ExperimentOpti
         load_average=options.load_average,
     )
     experiment = _Experiment(session, deepcopy(scenario), options, results)
+    if options.resume and experiment.is_complete():
+        return read_results(experiment.results_file)  # with the time and the load of the measurement
     if results.load_average > BUSY and not scenario.explanation:
         busy = f"the machine was busy at the start: load average {results.load_average:.2f}"
         results.notes.append(f"{busy}. Repeat the run on an idle machine")

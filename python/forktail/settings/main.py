@@ -25,7 +25,7 @@ COMMAND = Command(
     "seen and why (docs/guides/settings.md).",
     [
         *OPTIONS,
-        Option("--run DIR", "Say what each one's cause took in this recording of the server, the largest first"),
+        Option("--run", "Say what each one's cause took in this recording of the server, the largest first", "DIR"),
         Option("--json", "Print JSON"),
         Option("--json-schema", "Print the JSON Schema of --json"),
         Option("--optional", "If the server cannot be asked, say so in a line and succeed"),

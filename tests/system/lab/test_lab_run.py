@@ -219,10 +219,11 @@ def test_repeats_have_ranges_two_runs_are_compared_and_finished_points_are_not_r
     assert "results.json" in none.err
 
     finished = first.run / "points/clients=1,repeat=1/point.json"
-    before = finished.stat().st_mtime_ns
+    before, collected = finished.stat().st_mtime_ns, (first.run / "results.json").read_bytes()
     first.run_scenario("--repeat", 2, "--resume")
     assert ", point " not in first.err
     assert finished.stat().st_mtime_ns == before
+    assert (first.run / "results.json").read_bytes() == collected  # with the time of the measurement
 
     first.run_scenario("--repeat", 2, status=3)
     assert first.err == (
