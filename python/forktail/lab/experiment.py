@@ -274,7 +274,9 @@ class _Experiment:
             self.start_group(task)
         run = self.point_run(task, done)
         for one in self.ended(task):  # at an earlier point with the same servers
-            run.point.texts |= {f"{step.name}.{one.name}.ended": "ended before" for step in self.scenario.steps if step.name}
+            run.point.texts |= {
+                f"{step.name}.{one.name}.ended": "ended before" for step in self.scenario.steps if step.name
+            }
         for step in self.scenario.steps:
             if not self.ended(task):
                 run_step(run, step)

@@ -579,8 +579,8 @@ def _read_all(table: toml.Table) -> Scenario:
     scenario.steps = [_read_step(step) for step in table.each("step", "a step")]
     scenario.tables = [_read_table(one) for one in table.each("table", "a table")]
     for one in table.each("conclusion", "a conclusion"):
-        made = _fill(one, Conclusion(), "say value each where against", "say value against")
-        scenario.conclusions += _conclusions_of(made, scenario.sweeps)
+        conclusion = _fill(one, Conclusion(), "say value each where against", "say value against")
+        scenario.conclusions += _conclusions_of(conclusion, scenario.sweeps)
     for one in table.each("line", "a line"):
         scenario.lines.append(_fill(one, Line(), "say x y unit per where", "say x y unit per"))
     scenario.charts = [_read_chart(chart) for chart in table.each("chart", "a chart")]
