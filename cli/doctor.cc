@@ -46,11 +46,8 @@ const char kHelp[] =
 
 // Options of doctor, and as forktail.settings takes them.
 using Options = std::vector<std::pair<std::string, const char *>>;
-const Options kServer = {{"--port", "--port"},
-			 {"--pid", "--pid"},
-			 {"-p", "--pid"},
-			 {"--name", "--name"},
-			 {"--unix", "--socket"}};
+const Options kServer = {
+    {"--port", "--port"}, {"--pid", "--pid"}, {"-p", "--pid"}, {"--name", "--name"}, {"--unix", "--socket"}};
 const Options kRun = {{"--run", "--run"}};
 
 // The first of these options that is given, with its value: {"--port", "6379"}. Empty: none.

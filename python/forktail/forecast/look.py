@@ -85,7 +85,8 @@ def earlier_snapshots(recording: str, pid: int) -> list[Earlier]:
             one["command"], one["rss_bytes"] or 0, one["fork_ns"], one["duration_ns"], one["copied_bytes"],
             one["writes"], one.get("latency_ns", {}).get("p99.9"),
         )
-        for one in open_run(recording).explanation["snapshots"] if one["ended"] and one["server_pid"] == pid and one["rss_bytes"]
+        for one in open_run(recording).explanation["snapshots"]
+        if one["ended"] and one["server_pid"] == pid and one["rss_bytes"]
     ]  # fmt: skip
 
 

@@ -11,8 +11,8 @@ from forktail.host.session import Session
 
 
 def _restored_by(path: str, before: str) -> tuple[str, str]:
-    """The file and the value that bring a setting back. Of a size in bytes and a ratio (vm.dirty_*) the kernel uses one,
-    shows 0 for the other, and takes no 0: the one in use brings both back."""
+    """The file and the value that bring a setting back. Of a size in bytes and a ratio (vm.dirty_*) the kernel uses
+    one, shows 0 for the other, and takes no 0: the one in use brings both back."""
     if before == "0":
         for own, other in (("_bytes", "_ratio"), ("_ratio", "_bytes")):
             used = Path(path.removesuffix(own) + other)

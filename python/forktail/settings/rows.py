@@ -116,7 +116,7 @@ ROWS = [
         and f.text("appendfsync") == "everysec" and f.delayed_writes > 0,
         lambda f: f"no-appendfsync-on-rewrite is no, and {f.delayed_writes} writes waited for the append-only file's "
         "fsync (aof_delayed_fsync)",
-        lambda f: "while a child writes to the same disk, that fsync is slow, and a write waits for it after two seconds",
+        lambda f: "while a child writes to the same disk, that fsync is slow, and writes wait if it takes two seconds",
         "CONFIG SET no-appendfsync-on-rewrite yes", "the writes since a snapshot or rewrite began",
     ),
     Row(

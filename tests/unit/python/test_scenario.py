@@ -14,7 +14,7 @@ from forktail.failure import Failure
 from forktail.lab import scenario as lab
 from forktail.lab.charts import make_charts
 from forktail.lab.format import Format
-from forktail.lab.formula import names_in, with_row
+from forktail.lab.formula import names_in, with_row, with_values
 from forktail.lab.results import Point, Results
 from forktail.lab.scenario import (
     Column,
@@ -477,7 +477,8 @@ def add_figures(columns: list[Column], rows: list[str], results: Results) -> Non
     """Every figure that a column names, at every point."""
     for point in results.points:
         for column in columns:
-            for name in [name for row in rows or [""] for name in names_in(with_row(column.value, row))]:
+            formulas = [with_values(with_row(column.value, row), point.values) for row in rows or [""]]
+            for name in [name for formula in formulas for name in names_in(formula)]:
                 name = name.removeprefix("base.")
                 if column.format == Format.TEXT:
                     point.texts[name] = "a text"
