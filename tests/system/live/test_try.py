@@ -59,6 +59,12 @@ def test_a_setting_that_does_nothing_shows_no_difference_and_is_put_back(server,
     assert value(server, "slowlog-log-slower-than") == "10000"
 
 
+def test_on_an_idle_server_nothing_can_be_compared(server):
+    ended = forktail("try", "config set hz 20", "--port", server.port, *SHORT, *TIME)
+    assert ended.status == 0, ended.err
+    assert "nothing can be compared" in ended.out or "no difference shown" in ended.out, ended.out
+
+
 def test_a_setting_that_costs_shows_its_cause(serve, start_load):
     server = serve("redis", "--save", "", "--appendonly", "yes", "--appendfsync", "everysec", tcp=True)
     start_load("-p", server.port, "--rate", 500, "--duration", 60, "-c", 4, "-r", 1000, "--ratio", "1:0")
