@@ -26,7 +26,10 @@ def set_host(session: Session, path: str, value: str) -> None:
     try:
         before = Path(path).read_text().rstrip("\n")
         chosen = re.search(r"\[(.+?)\]", before)  # "always [madvise] never"
-        session.keeper.keep(Leftover.SETTING, *_restored_by(path, chosen[1] if chosen else before))
+        file, content = _restored_by(path, chosen[1] if chosen else before)
+        if not session.kept_settings & {path, file}:  # else it has the value from before the session already
+            session.keeper.keep(Leftover.SETTING, file, content)
+            session.kept_settings.add(file)
         write_setting(path, value)
     except OSError as e:
         raise Failure(f"cannot set {path} to {value}: {os.strerror(e.errno or 0)}") from e

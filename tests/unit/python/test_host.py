@@ -221,6 +221,8 @@ def test_a_size_whose_kernel_uses_a_ratio_comes_back_by_the_ratio(tmp_path: Path
         set_host(session, str(size), "16000000")
         ratio.write_text("")  # the kernel: 0
         assert size.read_text() == "16000000"
+        ratio.write_text("0\n")
+        set_host(session, str(ratio), "7")  # a later point: the file's value is the session's own
     assert (size.read_text(), ratio.read_text()) == ("16000000", "10")
 
 
