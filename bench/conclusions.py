@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whether a second run of the scenarios of docs/results/experiments.md concludes the same as the first, whose figures
-are beside the page. `script/experiments --reverse` runs it.
+"""Whether a second run of scenarios concludes the same as the first, whose figures are beside its page in docs/results.
+`script/experiments --reverse` runs it.
 
     bench/conclusions.py DIR...     directories of `forktail lab run`, with SCENARIO/results.json
 
@@ -18,7 +18,6 @@ from forktail.lab.results import Results, read_results  # noqa: E402
 from forktail.lab.scenario import Scenario, read_scenario  # noqa: E402
 from forktail.lab.tables import base_of, compare, conclude, find_point  # noqa: E402
 
-FIRST = ROOT / "docs/results/experiments"
 
 
 def sign(scenario: Scenario, results: Results, conclusion) -> int:
@@ -34,7 +33,7 @@ def main(directories: list[str]) -> int:
     counts = {"the same": 0, "a difference in one run only": 0, "CHANGES SIGN": 0}
     for path in sorted(file for directory in directories for file in Path(directory).glob("*/results.json")):
         scenario = read_scenario(ROOT / f"python/forktail/lab/scenarios/{path.parent.name}.toml")
-        runs = [read_results(FIRST / f"{path.parent.name}.json.xz"), read_results(path)]
+        runs = [read_results(next(ROOT.glob(f"docs/results/*/{path.parent.name}.json.xz"))), read_results(path)]
         for conclusion in scenario.conclusions:
             first, second = (sign(scenario, run, conclusion) for run in runs)
             verdict = "the same" if first == second else "CHANGES SIGN" if first * second else "a difference in one run only"

@@ -157,8 +157,10 @@ SnapshotFinder::SnapshotFinder(const Run &run)
 		const std::string command = ForkCommandOf(t);
 		if (!(t.flags & FT_THREAD_CHILD) || !(t.flags & FT_THREAD_MAIN) || command.empty())
 			continue;
-		const uint64_t from_ns = std::max(run.start_ns, StartOfFile(run, t));
-		if (t.end_ns < from_ns || t.start_ns > run.end_ns)
+		const uint64_t from_ns = std::max(run.start_ns, StartOfFile(run, t)),
+			       explained_from_ns = std::max(t.start_ns, from_ns),
+			       explained_to_ns = std::min(t.end_ns, run.end_ns);
+		if (explained_to_ns < explained_from_ns)
 			continue;
 		Snapshot one;
 		one.command = command;
@@ -167,7 +169,7 @@ SnapshotFinder::SnapshotFinder(const Run &run)
 		one.start_ns = t.start_ns;
 		one.end_ns = t.end_ns;
 		one.ended = t.flags & FT_THREAD_ENDED;
-		one.explained_ns = std::min(t.end_ns, run.end_ns) - std::max(t.start_ns, from_ns);
+		one.explained_ns = explained_to_ns - explained_from_ns;
 		const bool earlier = std::ranges::any_of(run.threads, [&](const Thread &other) {
 			return other.file == t.file && other.start_ns < from_ns;
 		});

@@ -12,6 +12,7 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from forktail.failure import USAGE
@@ -82,6 +83,9 @@ class Option:
         raise ValueError(f'{self.name}: expected a number from {_number(low)} to {_number(high)}, got "{text}"')
 
 
+JSON_OPTIONS = [Option("--json", "Print JSON"), Option("--json-schema", "Print the JSON Schema of --json")]
+
+
 @dataclass
 class Command:
     """A command line. With `commands`, one of them must follow its options."""
@@ -91,6 +95,7 @@ class Command:
     options: list[Option] = field(default_factory=list)
     commands: list["Command"] = field(default_factory=list)
     examples: tuple[str, ...] = ()  # command lines, with which --help begins
+    schema: Path | None = None  # of the JSON that JSON_OPTIONS print
 
     def help(self) -> str:
         arguments = [o for o in self.options if o.is_argument]
@@ -115,21 +120,22 @@ class Command:
     def parse(self, words: list[str]) -> tuple["Command", dict[str, Any]]:
         """The command that was given (this one or one of `commands`), and the values of all options by key.
 
-        A missing value is the default, a list [], a flag False. Prints --help or a refusal, and exits, where that is
-        the answer.
+        A missing value is the default, a list [], a flag False. Prints --help, --json-schema or a refusal, and exits,
+        where that is the answer.
         """
         try:
-            command, values, help_wanted = self._parse(words)
+            command, values, answer = self._parse(words)
         except ValueError as error:
             why = visible(str(error))
             print(f"{self.name}: {why}{'' if why.endswith('?') else '.'} See {self.name} --help", file=sys.stderr)
             raise SystemExit(USAGE) from None
-        if help_wanted:
-            print(command.help(), end="")
+        if answer:
+            print(answer, end="")
             raise SystemExit(0)
         return command, values
 
-    def _parse(self, words: list[str]) -> tuple["Command", dict[str, Any], bool]:
+    def _parse(self, words: list[str]) -> tuple["Command", dict[str, Any], str]:
+        """The command, the values, and what is to be printed in place of running it."""
         given, extra, rest = self._scan(words)
         values: dict[str, Any] = {}
         for o in self.options:
@@ -142,7 +148,9 @@ class Command:
             else:
                 values[o.key] = converted if o.several else converted[0] if converted else o.default
         if "help" in given:
-            return self, values, True
+            return self, values, self.help()
+        if self.schema and values["json_schema"]:
+            return self, values, self.schema.read_text()
         for o in self.options:
             if o.required and o.key not in given:
                 raise ValueError(f"{o.name} is required")
@@ -161,8 +169,8 @@ class Command:
                 raise ValueError(f"name one of the commands {', '.join(self._names())}")
             command = next(c for c in self.commands if c.name.split()[-1] == rest[0])
             command, more = command.parse(rest[1:])
-            return command, {**values, **more}, False
-        return self, values, False
+            return command, {**values, **more}, ""
+        return self, values, ""
 
     def _names(self) -> list[str]:
         return [c.name.split()[-1] for c in self.commands]

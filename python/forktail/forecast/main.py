@@ -11,7 +11,7 @@ from typing import Any
 from forktail.failure import CANNOT, USAGE, Failure
 from forktail.forecast.look import look
 from forktail.forecast.model import Facts, Forecast, Range, forecast
-from forktail.options import Command, Option
+from forktail.options import JSON_OPTIONS, Command, Option
 from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.text import format_bytes, format_count, format_duration, parse_duration
 
@@ -33,10 +33,10 @@ COMMAND = Command(
         Option("--look", "Count the server's writes for TIME", "TIME", default="5s"),
         Option("--for", "Only of this: bgsave, rewrite or replica", "WHAT", several=True),
         Option("--then", "Then do it (BGSAVE, or with --for rewrite BGREWRITEAOF), and print forecast beside fact"),
-        Option("--json", "Print JSON"),
-        Option("--json-schema", "Print the JSON Schema of --json"),
+        *JSON_OPTIONS,
     ],
     examples=("sudo forktail forecast --port 6379", "sudo forktail forecast --port 6379 --ring /var/lib/forktail/ring"),
+    schema=Path(__file__).parent / "forecast.schema.json",
 )
 
 
@@ -129,9 +129,6 @@ def _kinds(words: list[str]) -> list[str]:
 def main(words: list[str]) -> int:
     """Exit status: 0 all fit, 1 one would not or may not, 2 wrong usage, 3 the server cannot be read."""
     _, options = COMMAND.parse(words)
-    if options["json_schema"]:
-        print((Path(__file__).parent / "forecast.schema.json").read_text(), end="")
-        return 0
     kinds = _kinds(options["for"])
     look_ns = parse_duration(options["look"])
     if not look_ns or look_ns > 3600 * 10**9:

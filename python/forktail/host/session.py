@@ -154,7 +154,7 @@ class Session:
         self.children: list[Child] = []
         self.chores: dict[str, Callable[[], None]] = {}
         self.stop_signal = 0
-        self.kept_settings: set[str] = set()  # files that the keeper writes at the end
+        self.settings: dict[str, str] = {}  # of the host: files, and what the keeper writes into them at the end
         self._selector = selectors.PollSelector()  # epoll refuses files and /dev/null
         self._handlers: dict[int, Any] = {}
         self._wakeup: tuple[socket.socket, socket.socket] | None = None

@@ -27,9 +27,18 @@ def set_host(session: Session, path: str, value: str) -> None:
         before = Path(path).read_text().rstrip("\n")
         chosen = re.search(r"\[(.+?)\]", before)  # "always [madvise] never"
         file, content = _restored_by(path, chosen[1] if chosen else before)
-        if not session.kept_settings & {path, file}:  # else it has the value from before the session already
+        if not session.settings.keys() & {path, file}:  # else they have the value from before the session already
             session.keeper.keep(Leftover.SETTING, file, content)
-            session.kept_settings.add(file)
+            session.settings[file] = content
         write_setting(path, value)
     except OSError as e:
         raise Failure(f"cannot set {path} to {value}: {os.strerror(e.errno or 0)}") from e
+
+
+def restore_host(session: Session) -> None:
+    """Gives every setting its value from before the session. Raises Failure with the kernel's reason."""
+    for file, content in session.settings.items():
+        try:
+            write_setting(file, content)
+        except OSError as e:
+            raise Failure(f"cannot set {file} to {content}: {os.strerror(e.errno or 0)}") from e

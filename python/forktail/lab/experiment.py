@@ -22,6 +22,7 @@ from forktail.host.keeper import Leftover
 from forktail.host.machine import available_memory_bytes, choose_size_mb, cpu_name, host_name, kernel_release, room_in
 from forktail.host.network import Link, make_link
 from forktail.host.session import Session
+from forktail.host.settings import restore_host
 from forktail.host.swap import make_swap, remove_swap
 from forktail.lab.point_run import PointRun, make_plan
 from forktail.lab.programs import find_programs
@@ -225,6 +226,7 @@ class _Experiment:
 
     def start_group(self, task: _Task) -> None:
         stop_servers(self.session, self.topology)
+        restore_host(self.session)
         self.set_swap(task.values)
         self.set_link(task.values)
         for spec in self.scenario.servers:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from forktail import toml
 from forktail.failure import USAGE, Failure
 from forktail.lab.format import Format
-from forktail.lab.formula import FormulaError, calculate, check_formula, names_in, with_row
+from forktail.lab.formula import FormulaError, calculate, check_formula, names_in, with_row, with_values
 from forktail.lab.published import figures_at
 from forktail.servers.kinds import find_kind, kind_names
 from forktail.text import format_bytes, format_count, parse_duration
@@ -190,7 +190,7 @@ class Conclusion:
     value: str = ""  # a ratio of figures: "run.SET.rps / base.run.SET.rps"
     where: Filter = field(default_factory=dict)  # the point
     against: Values = field(default_factory=dict)  # of `base.`: changed values of variables
-    each: str = ""  # a variable: a conclusion for each of its values, which {variable} in `say` is
+    each: str = ""  # a variable: a conclusion for each of its values; {variable} in `say` is the value
     line: int = 0
 
 
@@ -651,6 +651,9 @@ class _Check:
         self.points: list[Values] = []  # at all scales
         self.figures: set[str] = set()  # the steps that produce figures
         self.variables = {sweep.name: sweep for sweep in scenario.sweeps}
+        self.values_of = {sweep.name: sweep.values for sweep in scenario.sweeps}
+        for sweep in scenario.sweeps:
+            self.values_of |= sweep.also
 
     def all(self) -> None:
         self.sweeps()
@@ -686,7 +689,9 @@ class _Check:
 
     def filter(self, where: Filter, line: int) -> None:
         for name, values in where.items():
-            known = self.variable(name, line).values
+            if name not in self.values_of:
+                self.variable(name, line)
+            known = self.values_of[name]
             for value in values:
                 # Values of formulas differ between scales.
                 if value not in known and "{" not in known[0]:
@@ -962,11 +967,10 @@ class _Check:
                 self.fail(column.line, str(failure))
         for row in rows or ["row"]:
             for name in names_in(column.value):
-                with_its_row = with_row(name, row)
-                for variable in re.findall(r"\{(\w+)\}", with_its_row):
-                    if variable not in self.points[0]:
-                        self.fail(column.line, f'unknown variable "{variable}" in "{name}"')
-                self.figure(column, with_its_row)
+                figure = with_values(with_row(name, row), self.points[0])
+                if unknown := re.search(r"\{(\w+)\}", figure):
+                    self.fail(column.line, f'unknown variable "{unknown[1]}" in "{name}"')
+                self.figure(column, figure)
 
     def figure(self, column: Column, name: str) -> None:
         """A figure or variable in a formula."""

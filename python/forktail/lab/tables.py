@@ -11,7 +11,6 @@ import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from forktail.failure import Failure
 from forktail.lab.format import Format, format_figure, format_published, in_unit, with_unit
@@ -76,17 +75,15 @@ def base_of(scenario: Scenario, results: Results, column: Column | Conclusion, p
     return next((candidate for candidate in results.points if matches(wanted, candidate.values)), None)
 
 
-def evaluate(formula: str, point: Point, base: Point | None) -> list[float]:
-    """The values of a formula at a point, one of each repeat.
+def _value_in(formula: str, point: Point, base: Point | None, repeat: int) -> float | None:
+    """The value of a formula at a point in a repeat; None: a figure is missing, or the result is not a number.
 
     A name is a figure of the point, else a variable, size or constant that is a number; after "base." it is one of
-    `base` in the same repeat. A repeat without one of the figures, or whose result is not a number, has no value.
-    {variable} in a name is its value. A cause that an explained load does not list took no time.
-    Raises Failure for an invalid formula.
+    `base` in the same repeat. {variable} in a name is its value. A cause that an explained load does not list took no
+    time. Raises Failure for an invalid formula.
     """
-    formula = with_values(formula, point.values)
 
-    def figure(name: str, repeat: int) -> float | None:
+    def figure(name: str) -> float | None:
         of = base if name.startswith(_BASE) else point
         name = name.removeprefix(_BASE)
         if not of:
@@ -103,7 +100,12 @@ def evaluate(formula: str, point: Point, base: Point | None) -> list[float]:
             return 0
         return parse_number(of.values.get(name, "")) if value is None else value
 
-    values = [work_out(formula, partial(figure, repeat=repeat)) for repeat in range(point.repeats)]
+    return work_out(with_values(formula, point.values), figure)
+
+
+def evaluate(formula: str, point: Point, base: Point | None) -> list[float]:
+    """The values of a formula at a point, one of each repeat that has one. Raises Failure for an invalid formula."""
+    values = [_value_in(formula, point, base, repeat) for repeat in range(point.repeats)]
     return [value for value in values if value is not None]
 
 
@@ -126,6 +128,7 @@ class Comparison:
 
     ratios: list[float]  # of each pair
     shortest_s: float | None  # the shortest of the compared loads
+    all_zero: bool = False  # the figures are 0 in both points, in each pair
 
     @property
     def too_short(self) -> bool:
@@ -144,8 +147,15 @@ class Comparison:
 
 
 def compare(formula: str, point: Point, base: Point | None) -> Comparison:
-    """Of a formula that is a ratio to `base`."""
-    return Comparison(evaluate(formula, point, base), _shortest_s(formula, point, base))
+    """Of a formula that is a ratio to `base`. 0 against 0 is a ratio of 1."""
+    ratios, zeros = [], 0
+    for repeat in range(point.repeats):
+        ratio = _value_in(formula, point, base, repeat)
+        if ratio is None and all(_value_in(name, point, base, repeat) == 0 for name in names_in(formula)):
+            ratio, zeros = 1.0, zeros + 1
+        if ratio is not None:
+            ratios.append(ratio)
+    return Comparison(ratios, _shortest_s(formula, point, base), zeros == point.repeats)
 
 
 def _is_comparison(column: Column) -> bool:
@@ -252,10 +262,9 @@ def conclude(scenario: Scenario, results: Results, conclusion: Conclusion) -> st
     compared = compare(conclusion.value, point, base) if point else None
     say = conclusion.say
     if not compared or not compared.ratios:
-        both = [evaluate(figure, point, base) for figure in conclusion.value.split("/")] if point and base else []
-        if both and not any(any(figures) or not figures for figures in both):
-            return f"{say}: 0 in both."
         return f"{say}: not measured here."
+    if compared.all_zero:
+        return f"{say}: 0 in both."
     if compared.too_short:
         return f"{say}: not compared, because a load ran for only {compared.shortest_s:.2g} s."
     ratio = _ratio_text(statistics.median(compared.ratios))

@@ -30,6 +30,7 @@ class Facts:
     cpus: int = 1  # that the process may use
     pinned: set[int] = field(default_factory=set)  # these, if not all of the host's
     thp: str = ""  # always, madvise or never
+    thp_defrag: str = ""  # always, defer, defer+madvise, madvise or never
     memory: int = 0  # of the host
     available: int = 0
     swap: int = 0
@@ -78,6 +79,12 @@ def _number(path: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
+def _chosen(path: str) -> str:
+    """Of "always [madvise] never" the word in brackets; "": the file is missing."""
+    chosen = re.search(r"\[(.+?)\]", first_line(path))
+    return chosen[1] if chosen else ""
+
+
 def _received() -> dict[int, int]:
     for line in Path("/proc/softirqs").read_text().splitlines():
         if line.split()[0:1] == ["NET_RX:"]:
@@ -115,7 +122,6 @@ def read_facts(server: Any, pid: int) -> Facts:
     time.sleep(max(_SECONDS - (time.monotonic() - began), 0))
     seconds, after = time.monotonic() - began, _received()
     status, memory = fields(f"/proc/{pid}/status"), fields("/proc/meminfo")
-    thp = re.search(r"\[(\w+)\]", first_line("/sys/kernel/mm/transparent_hugepage/enabled"))
     own: set[int] = set()
     with suppress(OSError):
         own = os.sched_getaffinity(pid)
@@ -129,7 +135,8 @@ def read_facts(server: Any, pid: int) -> Facts:
         writable=status.get("VmData", 0),
         cpus=len(own) or 1,
         pinned=own if len(own) < (os.cpu_count() or 1) else set(),
-        thp=thp[1] if thp else "",
+        thp=_chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
+        thp_defrag=_chosen("/sys/kernel/mm/transparent_hugepage/defrag"),
         memory=memory.get("MemTotal", 0),
         available=memory.get("MemAvailable", 0),
         swap=memory.get("SwapTotal", 0),

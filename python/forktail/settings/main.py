@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from forktail.failure import Failure
-from forktail.options import Command, Option
+from forktail.options import JSON_OPTIONS, Command, Option
 from forktail.recording import open as open_run
 from forktail.servers.running import OPTIONS, connect, failures_of
 from forktail.settings.facts import Facts, read_facts
@@ -26,11 +26,11 @@ COMMAND = Command(
     [
         *OPTIONS,
         Option("--run", "Say what each one's cause took in this recording of the server, the largest first", "DIR"),
-        Option("--json", "Print JSON"),
-        Option("--json-schema", "Print the JSON Schema of --json"),
+        *JSON_OPTIONS,
         Option("--optional", "If the server cannot be asked, say so in a line and succeed"),
     ],
     examples=("sudo forktail doctor --port 6379 --settings",),
+    schema=Path(__file__).parent / "settings.schema.json",
 )
 
 
@@ -108,9 +108,6 @@ def _text(address: str, found: list[Finding], facts: Facts) -> str:
 def main(words: list[str]) -> int:
     """Exit status: 0 none applies, 1 some do, 2 wrong usage, 3 the server cannot be read."""
     _, options = COMMAND.parse(words)
-    if options["json_schema"]:
-        print((Path(__file__).parent / "settings.schema.json").read_text(), end="")
-        return 0
     try:
         server, pid, address = connect(options)
         with failures_of(address):

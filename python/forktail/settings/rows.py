@@ -51,14 +51,14 @@ def _busiest(f: Facts) -> int:
 
 ROWS = [
     Row(
-        "thp", "cow-copy",
-        lambda f: f.thp == "always" and f.text("disable-thp") == "no" and f.persists,
-        lambda f: "transparent huge pages are always on, and disable-thp is no",
-        lambda f: "after each fork the first write to each huge page splits it before it copies; forks are shorter",
-        "disable-thp yes in redis.conf, and restart",
+        "thp", "compaction",
+        lambda f: f.thp == "always" and f.thp_defrag == "always" and f.text("disable-thp") == "no",
+        lambda f: "huge pages and their defrag are always on, and disable-thp is no",
+        lambda f: "where no huge page is free, the server compacts memory itself before it can use new memory",
+        "echo defer > /sys/kernel/mm/transparent_hugepage/defrag",
     ),
     Row(
-        "overcommit", "fork",
+        "overcommit", "",
         lambda f: f.persists and (
             (f.overcommit == 2 and f.writable > f.commit_left) or (f.overcommit == 0 and f.writable > f.memory + f.swap)
         ),
@@ -96,7 +96,7 @@ ROWS = [
         "CONFIG SET maxmemory to a smaller value",
     ),
     Row(
-        "one-disk", "fsync",
+        "one-disk", "file-write",
         lambda f: f.text("appendonly") == "yes" and bool(f.text("save")) and f.text("appendfsync") != "no"
         and f.resident > _LARGE,
         lambda f: f"snapshots ({_cut(f.text('save'))}) and the append-only file are in one directory",
@@ -120,7 +120,7 @@ ROWS = [
         "CONFIG SET no-appendfsync-on-rewrite yes", "the writes since a snapshot or rewrite began",
     ),
     Row(
-        "incremental-fsync", "fsync",
+        "incremental-fsync", "file-write",
         lambda f: f.persists and f.resident > _LARGE
         and "no" in (f.text("rdb-save-incremental-fsync"), f.text("aof-rewrite-incremental-fsync")),
         lambda f: "rdb-save-incremental-fsync or aof-rewrite-incremental-fsync is no",

@@ -17,7 +17,7 @@ from forktail.files import make_directory
 from forktail.host.session import Child, Session
 from forktail.lab.programs import find_programs, run_forktail, start_recorder
 from forktail.lab.tables import Comparison
-from forktail.options import Command, Option
+from forktail.options import JSON_OPTIONS, Command, Option
 from forktail.servers.running import OPTIONS, NoAnswer, connect, failures_of
 from forktail.text import format_duration, format_percent, format_share, parse_duration
 from forktail.trial.restorer import FOR_S, Restorer, current, put_back
@@ -28,16 +28,16 @@ COMMAND = Command(
     "Try a setting on a live Redis server: alternate the old and the new value while it records, say what changed, and "
     "put the old value back (docs/guides/try.md).",
     [
-        Option("SETTING", "What to try: 'config set NAME VALUE'"),
+        Option("SETTING", "What to try: 'config set NAME VALUE'", required=True),
         *OPTIONS,
         Option("--duration", "Try for TIME", "TIME", default="60s"),
         Option("--pairs", "Alternate N times between old and new", "N", default=5, kind="UINT", limits=(2, 100)),
         Option("--accept-data-loss", "Also try a value that weakens durability while it is tried"),
         Option("-o,--out", "Keep the recording in DIR", "DIR"),
-        Option("--json", "Print JSON"),
-        Option("--json-schema", "Print the JSON Schema of --json"),
+        *JSON_OPTIONS,
     ],
     examples=("sudo forktail try 'config set lazyfree-lazy-user-del yes' --port 6379 --duration 60s",),
+    schema=Path(__file__).parent / "try.schema.json",
 )
 
 _LEAST_SLICE_S = 1.0
@@ -280,10 +280,7 @@ def _text(trial: Trial, rows: list[dict[str, Any]], pairs: int, seconds: float) 
 def main(words: list[str]) -> int:
     """Exit status: 0 done, 1 the setting has that value already, 2 wrong usage, 3 it could not be tried."""
     _, options = COMMAND.parse(words)
-    if options["json_schema"]:
-        print((Path(__file__).parent / "try.schema.json").read_text(), end="")
-        return 0
-    name, new = parse_setting(options["setting"] or "")
+    name, new = parse_setting(options["setting"])
     duration_ns = parse_duration(options["duration"])
     seconds = (duration_ns or 0) / 1e9 / (2 * options["pairs"])
     if seconds < _LEAST_SLICE_S:

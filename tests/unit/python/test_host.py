@@ -21,7 +21,7 @@ from forktail.host.machine import DiskRoom, choose_size_mb
 from forktail.host.memory import limit_memory, remove_group
 from forktail.host.network import make_link
 from forktail.host.session import Child, Command, Session, Stopped, parse_cpus
-from forktail.host.settings import set_host
+from forktail.host.settings import restore_host, set_host
 from forktail.host.steering import LOOPBACK_INTERFACE, spread_softirqs
 from forktail.host.swap import make_swap, remove_swap
 
@@ -223,6 +223,9 @@ def test_a_size_whose_kernel_uses_a_ratio_comes_back_by_the_ratio(tmp_path: Path
         assert size.read_text() == "16000000"
         ratio.write_text("0\n")
         set_host(session, str(ratio), "7")  # a later point: the file's value is the session's own
+        restore_host(session)  # between points
+        assert ratio.read_text().startswith("10")
+        set_host(session, str(ratio), "7")
     assert (size.read_text(), ratio.read_text()) == ("16000000", "10")
 
 

@@ -38,7 +38,8 @@ AOF = {"config": {"appendonly": "yes"}}
 REPLICA = {"connected_slaves": 1}
 # The row, what makes it apply to a healthy server, and what of that does not suffice.
 CASES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    ("thp", {"thp": "always", "config": {"save": "3600 1", "disable-thp": "no"}}, {"thp": "always", **SAVES}),
+    ("thp", {"thp": "always", "thp_defrag": "always", "config": {"disable-thp": "no"}},
+     {"thp": "always", "thp_defrag": "madvise", "config": {"disable-thp": "no"}}),
     ("overcommit", {"overcommit": 2, "commit_left": 0, **SAVES}, {"overcommit": 2, "commit_left": 0}),
     ("overcommit", {"writable": 20 * GB, **SAVES}, {"writable": 20 * GB, "overcommit": 1, **SAVES}),
     ("swapped", {"swapped": 50_000_000}, {"swapped": 500_000}),

@@ -171,6 +171,7 @@ def test_a_cause_that_an_explained_load_does_not_list_took_no_time() -> None:
     formula = "run.cause.{kind}.time / base.run.cause.{kind}.time"
     for unix, tcp, said in (
         ([4.0, None], [2.0, 2.0], "no difference shown (0.00 to 2.00 in 2 pairs)."),
+        ([None, 1.0], [None, 2.0], "no difference shown (0.50 to 1.00 in 2 pairs)."),
         ([None, None], [2.0, 4.0],
          "0.00 times (0.00 to 0.00 in 2 pairs; if nothing differs, all 2 pairs still agree in 50.0 % of runs)."),
         ([None, None], [None, None], "0 in both."),
