@@ -16,7 +16,7 @@ export async function startBrowser(packages) {
   const browserPath = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
     .find(existsSync);
   if (!browserPath) {
-    console.log('SKIPPED: Chromium is not installed (Debian package chromium), and $CHROMIUM does not name one');
+    console.log('SKIPPED: Chromium is not installed (script/browser), and $CHROMIUM does not name one');
     process.exit(77);
   }
   if (!existsSync(join(packages, 'installed'))) {

@@ -351,7 +351,7 @@ def main():
     parser.add_argument("--profile", required=True, help="the program built from with_profile.c")
     words = parser.parse_args()
     if os.geteuid() != 0:
-        print("skipped: it records, which needs root")
+        print("SKIPPED: it records, which needs root")
         return SKIPPED
     failed = skipped = 0
     for name in words.case or CASES:
@@ -362,7 +362,7 @@ def main():
                 result = "held"
             except Skip as e:
                 skipped += 1
-                result = f"skipped: {e}"
+                result = f"SKIPPED: {e}"
             except AssertionError as e:
                 failed += 1
                 result = f"FAILED: {e}"

@@ -158,7 +158,7 @@ def main():
     parser.add_argument("only", nargs="*", metavar="PROCESS:CALL:FAULT")
     words = parser.parse_args()
     if os.geteuid() != 0:
-        print("SKIP: needs root")
+        print("SKIPPED: it records, which needs root")
         return SKIPPED
     held, failed, never = collections.Counter(), [], set()
     asked = [tuple(o.split(":")) for o in words.only]

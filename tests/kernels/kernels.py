@@ -249,7 +249,7 @@ def main():
             outcomes += run_kernel(version, machine, variants, arguments.keep)
         except Missing as why:
             missing += 1
-            print(f"script/kernels: {version} is skipped: {why}", file=sys.stderr, flush=True)
+            print(f"SKIPPED: Linux {version}: {why}", file=sys.stderr, flush=True)
             continue
         for outcome in outcomes[-len(variants):]:
             print(table.line(outcome), flush=True)

@@ -14,7 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 def program(name):
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not path:
-        raise Missing(f"{name} is not installed. Run script/setup")
+        raise Missing(f"{name} is not installed (script/kernels-setup)")
     return path
 
 

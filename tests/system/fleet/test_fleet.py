@@ -22,7 +22,7 @@ PYTHON = TREE / "build-spark/bin/python"
 
 pytestmark = [
     pytest.mark.xdist_group("fleet"),  # the runs and Spark's start are for all tests
-    pytest.mark.skipif(not shutil.which("java"), reason="no java (default-jre-headless)"),
+    pytest.mark.skipif(not shutil.which("java"), reason="no java (script/spark)"),
     pytest.mark.skipif(not (BIN / "forktail-parquet").exists(), reason="no forktail-parquet (script/python)"),
     pytest.mark.skipif(not (TREE / "build-spark/made").exists(), reason="no build-spark/ (script/spark)"),
 ]
