@@ -142,13 +142,20 @@ int UNPREEMPTED_PROG(sched_process_exec, struct task_struct *task)
 	return 0;
 }
 
+static long finish_next(u32 i, void *context)
+{
+	struct walk *walk = context;
+	struct frame *f = top(walk->st);
+	if (!f)
+		return 1;
+	finish_top(walk->st, walk->now, (u32)f->owner, FT_SPAN_UNFINISHED);
+	return 0;
+}
+
 /* Ends the open frames, innermost first, and sends what is left. */
 static __always_inline void close_account(struct thread_state *st, struct task_struct *task, u64 now)
 {
-	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++) {
-		struct frame *f = top(st);
-		finish_top(st, now, f ? (u32)f->owner : 0, FT_SPAN_UNFINISHED);
-	}
+	each_frame(finish_next, (struct walk){st, now, 0});
 	/* If it began before the account did, it counts as an iteration only where that is likely: in a
 	 * process' main thread. */
 	if (st->iteration_seen || st->tid == st->tgid)

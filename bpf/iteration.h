@@ -107,16 +107,17 @@ static __always_inline u64 calls_until(const struct thread_state *st, u64 reads,
 }
 
 /* Sends the open event-loop iteration, if it was long enough. `calls`: in the format of calls_until. */
-static __always_inline void submit_iteration(struct thread_state *st, u64 end_ns, u64 calls, u8 flags)
+CHECKED_ONCE(__always_inline)
+int submit_iteration(struct thread_state *st NEVER_NULL, u64 end_ns, u64 calls, u8 flags)
 {
 	u64 start_ns = st->iteration_start_ns, duration_ns = end_ns - start_ns;
 	st->iteration_start_ns = 0;
 	if (!start_ns || end_ns <= start_ns || duration_ns < min_span_ns)
-		return;
+		return 0;
 	struct ft_event_span *e = bpf_ringbuf_reserve(&ring, sizeof *e, 0);
 	if (!e) {
 		drop(FT_DROP_SLOT_SPAN + FT_ITERATION);
-		return;
+		return 0;
 	}
 	fill_span(e, st, FT_ITERATION, start_ns, duration_ns);
 	e->arg[0] = st->iteration_events;
@@ -124,6 +125,7 @@ static __always_inline void submit_iteration(struct thread_state *st, u64 end_ns
 	e->flags = flags;
 	bpf_ringbuf_submit(e, ring_flags());
 	count(FT_COUNT_SPAN);
+	return 0;
 }
 
 /* The open iteration ends now, or where it was seen last if its thread has started another one since. */

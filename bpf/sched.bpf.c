@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Run states of target threads: switches and wakeups. waits.h classifies the waits. */
+#ifdef FT_DISABLE_PREEMPTION /* Linux 6.10 */
+#define FT_CHECK_ONCE
+#endif
 #include "program.h"
 #include "waits.h"
 

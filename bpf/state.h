@@ -72,6 +72,19 @@ struct thread_state {
 	struct ft_event_tally tally; /* sent unchanged */
 };
 
+/* A function of the account. In a file with FT_CHECK_ONCE it is a global one, which the verifier checks once,
+ * by itself, and not once for each state in which it is called: a switch is checked in a sixth of the time.
+ * It returns 0, because a global function has to return a number. Linux 6.8 knows by the tags that its
+ * pointers are never NULL (and `task` is a task); 6.10 to 6.14 allow no call of it where preemption is
+ * disabled. */
+#ifdef FT_CHECK_ONCE
+#define CHECKED_ONCE(otherwise) __noinline __weak
+#else
+#define CHECKED_ONCE(otherwise) static otherwise
+#endif
+#define NEVER_NULL __attribute__((btf_decl_tag("arg:nonnull")))
+#define A_TASK __attribute__((btf_decl_tag("arg:trusted")))
+
 /* Maps and settings are defined once, in maps.bpf.c. */
 struct states_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -232,7 +245,7 @@ static __always_inline void tally_add(struct thread_state *st, u64 owner, u64 ns
 }
 
 /* Sends the window that ends at mark_ns, and begins the next one there. */
-static __always_inline void tally_flush(struct thread_state *st)
+CHECKED_ONCE(__always_inline) int tally_flush(struct thread_state *st NEVER_NULL)
 {
 	if (st->dirty) {
 		st->tally.type = FT_EVENT_TALLY;
@@ -240,13 +253,14 @@ static __always_inline void tally_flush(struct thread_state *st)
 		st->tally.end_ns = st->mark_ns;
 		if (bpf_ringbuf_output(&ring, &st->tally, sizeof st->tally, ring_flags())) {
 			drop(FT_DROP_SLOT_TALLY); /* kept: the next flush tries again with a wider window */
-			return;
+			return 0;
 		}
 		count(FT_COUNT_TALLY);
 		__builtin_memset(st->tally.entry, 0, sizeof st->tally.entry);
 		st->dirty = 0;
 	}
 	st->tally.start_ns = st->mark_ns;
+	return 0;
 }
 
 /* Closes the window when it is over. First in every program, before anything at `now` is charged. */
@@ -308,10 +322,10 @@ static __always_inline void forget_interrupts(struct cpu_state *c)
 
 /* Charges mark..now, all of it on this CPU, to interrupts and to the innermost frame or own code. Time never
  * goes back: if an interrupt has charged after this program read the clock, nothing is left to charge. */
-static __always_inline void charge(struct thread_state *st, u64 now)
+CHECKED_ONCE(__always_inline) int charge(struct thread_state *st NEVER_NULL, u64 now)
 {
 	if ((s64)(now - st->mark_ns) <= 0)
-		return;
+		return 0;
 	tally_roll(st, now);
 	struct cpu_state *c = this_cpu();
 	u64 ns = now - st->mark_ns;
@@ -326,6 +340,7 @@ static __always_inline void charge(struct thread_state *st, u64 now)
 		st->frames[(depth - 1) & (FT_FRAME_DEPTH - 1)].on_cpu_ns += ns;
 	}
 	st->mark_ns = now;
+	return 0;
 }
 
 static __always_inline void fill_span(struct ft_event_span *e, const struct thread_state *st, u32 owner,
@@ -399,15 +414,16 @@ static __always_inline bool emit_frame(struct thread_state *st, const struct fra
 }
 
 /* Ends the innermost frame, already charged up to now, as `owner`. */
-static __always_inline void finish_top(struct thread_state *st, u64 now, u32 owner, u8 flags)
+CHECKED_ONCE(__always_inline) int finish_top(struct thread_state *st NEVER_NULL, u64 now, u32 owner, u8 flags)
 {
 	struct frame *f = top(st);
 	if (!f)
-		return;
+		return 0;
 	st->depth--;
 	u64 duration_ns = now - f->start_ns, own_ns = f->on_cpu_ns + f->runnable_ns + f->blocked_ns;
 	if (duration_ns < min_span_ns || !emit_frame(st, f, owner, duration_ns, flags))
 		tally_add(st, owner, own_ns);
+	return 0;
 }
 
 /* Charges and ends the innermost frame if it has this owner (it has not if its begin was missed). */
@@ -443,11 +459,11 @@ static __always_inline int frame_ends(struct thread_state *st, u32 owner)
 /* The innermost frame, already charged up to now, had no end (a fault that became a signal), so its owner was
  * wrong: its time belongs to the frame below. A long one stays as a span that says so; a short one is added
  * to the frame below, or to the window. */
-static __always_inline void abandon_top(struct thread_state *st, u64 now)
+CHECKED_ONCE(__always_inline) int abandon_top(struct thread_state *st NEVER_NULL, u64 now)
 {
 	struct frame *f = top(st);
 	if (!f)
-		return;
+		return 0;
 	if (f->owner == FT_FAULT_OTHER)
 		count(FT_COUNT_FAULT_ABANDONED);
 	u64 on_cpu = f->on_cpu_ns, runnable = f->runnable_ns, blocked = f->blocked_ns;
@@ -455,7 +471,7 @@ static __always_inline void abandon_top(struct thread_state *st, u64 now)
 	struct frame *below = top(st);
 	if (now - f->start_ns >= min_span_ns &&
 	    emit_frame(st, f, below ? below->owner : FT_OWN_CODE, now - f->start_ns, FT_SPAN_ABANDONED))
-		return;
+		return 0;
 	if (below) {
 		below->on_cpu_ns += on_cpu;
 		below->runnable_ns += runnable;
@@ -468,6 +484,7 @@ static __always_inline void abandon_top(struct thread_state *st, u64 now)
 			tally_add(st, FT_SYSCALL, blocked);
 		st->dirty = 1;
 	}
+	return 0;
 }
 
 /* Whether the innermost frame has ended unseen, according to the thread's system call: a fault in user mode
@@ -482,11 +499,44 @@ static __always_inline bool is_stale(struct thread_state *st, s64 nr)
 	return f->owner == FT_FORK && !call_forks(nr);
 }
 
-/* The thread is charged up to now. A charge in the loop would take the verifier tenths of a second. */
+/* A walk over the frames of a thread that is charged up to `now`, from the innermost one. */
+struct walk {
+	struct thread_state *st;
+	u64 now;
+	s64 nr; /* its system call, for abandon_stale */
+};
+
+/* Calls `step` until it returns 1, at most once for each frame. With bpf_loop (5.17) the verifier checks a
+ * step twice, instead of once for each frame. */
+static __always_inline void each_frame(long (*step)(u32, void *), struct walk walk)
+{
+#ifdef FT_DISABLE_PREEMPTION
+	bpf_loop(FT_FRAME_DEPTH, step, &walk, 0);
+#else
+	for (u32 i = 0; i < FT_FRAME_DEPTH && !step(i, &walk); i++)
+		;
+#endif
+}
+
+static long abandon_if_stale(u32 i, void *context)
+{
+	struct walk *walk = context;
+	if (!is_stale(walk->st, walk->nr))
+		return 1;
+	abandon_top(walk->st, walk->now);
+	return 0;
+}
+
 static __always_inline void abandon_stale(struct thread_state *st, u64 now, s64 nr)
 {
-	for (int i = 0; i < FT_FRAME_DEPTH && is_stale(st, nr); i++)
-		abandon_top(st, now);
+	each_frame(abandon_if_stale, (struct walk){st, now, nr});
+}
+
+static long abandon_next(u32 i, void *context)
+{
+	struct walk *walk = context;
+	abandon_top(walk->st, walk->now);
+	return !walk->st->depth;
 }
 
 /* Before a frame that can only begin in user mode or at a system call's entry: all frames still on the stack
@@ -496,8 +546,7 @@ static __always_inline void abandon_all(struct thread_state *st, u64 now)
 	if (!st->depth)
 		return;
 	charge(st, now);
-	for (int i = 0; i < FT_FRAME_DEPTH && st->depth; i++)
-		abandon_top(st, now);
+	each_frame(abandon_next, (struct walk){st, now, 0});
 }
 
 #endif

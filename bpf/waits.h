@@ -418,10 +418,11 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 }
 
 /* Accounts the interval off the CPU from mark_ns to `end`: blocked until `wake`, runnable after; `throttled`:
- * due to its quota. Not inlined, because switch_in calls it twice. */
-static __noinline void off_cpu(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
-			       u64 wake, u64 end)
+ * due to its quota; `here`: it gets this CPU now. Not inlined, because switch_in calls it twice. */
+CHECKED_ONCE(__noinline)
+int off_cpu(struct thread_state *st NEVER_NULL, struct task_struct *task A_TASK, bool here, u64 wake, u64 end)
 {
+	struct cpu_state *c = here ? this_cpu() : NULL;
 	u64 start_ns = st->mark_ns, blocked_ns = wake - start_ns, runnable_ns = end - wake;
 	u32 wait_owner = st->throttled ? FT_CPU_QUOTA : FT_RUN_QUEUE, owner = wait_owner;
 	tally_roll(st, end);
@@ -475,6 +476,7 @@ static __noinline void off_cpu(struct thread_state *st, struct task_struct *task
 			tally_add(st, wait_owner, runnable_ns);
 	}
 	st->mark_ns = end;
+	return 0;
 }
 
 /* Accounts the time off the CPU that ends now. The throttled part comes first: when its group has quota
@@ -490,13 +492,13 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 		st->quota_queue = NULL;
 		if (quota_ns) {
 			st->throttled = 1;
-			off_cpu(st, task, NULL, wake, quota_ns < now - wake ? wake + quota_ns : now);
+			off_cpu(st, task, false, wake, quota_ns < now - wake ? wake + quota_ns : now);
 			st->throttled = 0;
 			wake = st->mark_ns;
 		}
 	}
 	if (st->mark_ns < now)
-		off_cpu(st, task, c, wake, now);
+		off_cpu(st, task, c != NULL, wake, now);
 	st->off_cpu = 0;
 	st->wake_ns = 0;
 	if (st->in_wait) {
