@@ -43,7 +43,7 @@ function(forktail_precompile target)
   endif()
 endfunction()
 
-# C++ sources of a module are compiled several at a time (FORKTAIL_UNITY): shared includes are then compiled once.
+# C++ sources of cli, most of which are short and include CLI11, are compiled several at a time (FORKTAIL_UNITY).
 function(forktail_unite target)
   set(c ${ARGN})
   list(FILTER c INCLUDE REGEX "[.]c$")
