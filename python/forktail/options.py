@@ -73,9 +73,10 @@ class Option:
             return text
         low, high = self.limits or ((0 if self.kind == "UINT" else -(2**63)), 2**64 - 1)
         try:
-            number = float(text) if self.kind == "FLOAT" else int(text)
-            if low <= number <= high:
-                return number
+            if re.fullmatch(r"[0-9.eE+-]+", text):  # Python's own numbers may have _ and other digits
+                number = float(text) if self.kind == "FLOAT" else int(text)
+                if low <= number <= high:
+                    return number
         except ValueError:
             pass
         if not self.limits:

@@ -88,7 +88,7 @@ class Child:
         if not last and self.command.output:
             try:
                 with open(self.command.output, errors="surrogateescape") as file:
-                    last = deque((line.rstrip("\n") for line in file), _TAIL_LINES)
+                    last = deque((line.rstrip("\n") for line in file if line.strip()), _TAIL_LINES)
             except OSError:
                 pass
         return "; its last messages:" + "".join(f"\n    {line}" for line in last) if last else ""

@@ -65,6 +65,10 @@ def test_options_before_the_subcommand() -> None:
             'forktail serve: --count: expected a number from 1 to 100, got "0". See forktail serve --help',
         ),
         (
+            "serve redis --count 1_0",
+            'forktail serve: --count: expected a number from 1 to 100, got "1_0". See forktail serve --help',
+        ),
+        (
             "serve redis --rate soon",
             'forktail serve: --rate: expected a number from 1 to 1e+07, got "soon". See forktail serve --help',
         ),
