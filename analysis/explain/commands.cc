@@ -236,13 +236,16 @@ std::vector<std::vector<TimeSpan>> SlowLog::Date() const
 
 Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 {
-	Commands commands = {slow_log.Date(), {}, {}, {}};
+	Commands commands = {slow_log.Date(), std::vector<SlowEntry>(run.reports.size()), {}, {}, {}};
+	for (size_t i = 0; i < run.reports.size(); i++)
+		if (run.reports[i].kind == "slowlog")
+			commands.entries[i] = SlowEntryOf(run.reports[i]);
 	const std::set<OthersRequest> others(run.others.begin(), run.others.end()); // each reader notes them
 	commands.others.assign(others.begin(), others.end());
 	for (size_t i = 0; i < commands.ran_in.size(); i++) {
 		if (commands.ran_in[i].size() != 1)
 			continue;
-		const SlowEntry entry = SlowEntryOf(run.reports[i]);
+		const SlowEntry &entry = commands.entries[i];
 		SlowEntry &longest = commands.dated[commands.ran_in[i][0].since_ns];
 		if (IsDated(commands, i, entry.duration_ns) && entry.duration_ns >= longest.duration_ns)
 			longest = entry;

@@ -544,6 +544,8 @@ std::vector<std::string> ServerReportSentences(const Run &run, const Commands &c
 		if (r.kind != "slowlog" && r.kind != "latency-event" && r.kind != "fork" &&
 		    r.kind != "outage" && !IsLarge(r))
 			continue;
+		if (r.kind == "slowlog" && !MayBeOf(commands, i, commands.entries[i], from_ns, to_ns))
+			continue;
 		common::Json j = common::ParseJson(r.text);
 		if (r.kind == "outage") {
 			ReportSentence outage = OutageSentence(j, from_ns, to_ns);
@@ -554,10 +556,8 @@ std::vector<std::string> ServerReportSentences(const Run &run, const Commands &c
 		uint64_t error = common::Whole(j, "t_error_ns"), duration = 0;
 		std::string text;
 		if (r.kind == "slowlog") {
-			const SlowEntry entry = SlowEntryOf(r);
+			const SlowEntry &entry = commands.entries[i];
 			duration = entry.duration_ns;
-			if (!MayBeOf(commands, i, entry, from_ns, to_ns))
-				continue;
 			text =
 			    "Redis' slow log lists " + CommandText(j) + " with " +
 			    common::FormatDuration(duration) +
@@ -601,7 +601,7 @@ std::string SlowCommand(const Scene &scene, uint64_t at_least_ns)
 	for (size_t i = 0; scene.commands && i < scene.run.reports.size(); i++) {
 		if (scene.run.reports[i].kind != "slowlog")
 			continue;
-		const SlowEntry entry = SlowEntryOf(scene.run.reports[i]);
+		const SlowEntry &entry = scene.commands->entries[i];
 		if (entry.duration_ns < longest_ns || entry.command.empty() ||
 		    !MayBeOf(*scene.commands, i, entry, scene.from_ns, scene.to_ns))
 			continue;

@@ -140,6 +140,7 @@ private:
 // What reports say of commands.
 struct Commands {
 	std::vector<std::vector<TimeSpan>> ran_in; // SlowLog::Date(); empty: no iterations are known
+	std::vector<SlowEntry> entries;		   // per Run::reports; blank for other reports
 	std::vector<OthersRequest> others;	   // by `read_ns`
 	// The longest dated entry of the slow log by the begin of its iteration.
 	std::map<uint64_t, SlowEntry> dated;
