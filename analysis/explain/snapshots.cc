@@ -249,7 +249,8 @@ int SnapshotFinder::Find(uint64_t from_ns, uint64_t to_ns, uint32_t process) con
 void SnapshotFinder::Count(const Run &run, Log *log, const std::vector<uint32_t> &processes)
 {
 	std::vector<common::Histogram> during(all_.size());
-	common::Histogram outside;
+	common::Histogram outside; // of those answered
+	uint64_t outside_count = 0;
 	std::vector<std::optional<bool>> writes;
 	for (size_t op = 0; op < run.ops.size(); op++)
 		writes.push_back(Writes(run, op));
@@ -264,6 +265,7 @@ void SnapshotFinder::Count(const Run &run, Log *log, const std::vector<uint32_t>
 			    Find(q.due_ns[i], q.due_ns[i], server < processes.size() ? processes[server] : 0);
 			const bool answered = !IsError(q.status[i]);
 			if (n < 0) {
+				outside_count++;
 				if (answered)
 					outside.Add(q.Latency(i));
 				continue;
@@ -283,7 +285,7 @@ void SnapshotFinder::Count(const Run &run, Log *log, const std::vector<uint32_t>
 	for (size_t n = 0; n < all_.size(); n++)
 		all_[n].during = TopOf(during[n]);
 	outside_ = TopOf(outside);
-	outside_count_ = outside.count();
+	outside_count_ = outside.count() ? outside_count : 0;
 }
 
 void SnapshotFinder::AddSlow(const Run &run, const SlowRequest &r, const Part *parts,

@@ -260,6 +260,10 @@ std::string WhyUnattributed(const Explanation &e)
 	for (const ft_drop &d : e.run.drops) {
 		if (d.source == FT_DROP_RING && (d.detail == FT_DROP_REQUESTS || d.detail == FT_DROP_TCP))
 			continue; // of other requests; of the network
+		if (std::ranges::none_of(e.blame.slow, [&](const SlowRequest &r) {
+			    return r.since_ns < d.end_ns && r.end_ns() > d.start_ns;
+		    }))
+			continue; // when nothing was slow
 		dropped += d.count;
 		from_ns = std::min(from_ns, d.start_ns);
 		to_ns = std::max(to_ns, d.end_ns);

@@ -806,7 +806,8 @@ struct counted_programs readers_programs(const struct readers *r)
 					     .runs = r->skeleton->bss->program_runs[0],
 					     .row = FT_READER_PROGRAM_ROW,
 					     .count = FT_READER_PROGRAM_COUNT,
-					     .names = names}
+					     .names = names,
+					     .skips_lose_nothing = true}
 		 : (struct counted_programs){.object = NULL};
 }
 

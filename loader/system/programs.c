@@ -588,7 +588,7 @@ static size_t costs_of(const struct counted_programs *p, struct program_cost *co
 		costs[n] = (struct program_cost){.name = bpf_program__name(prog),
 						 .sampled = info.run_cnt,
 						 .sampled_ns = info.run_time_ns,
-						 .missed = info.recursion_misses};
+						 .missed = p->skips_lose_nothing ? 0 : info.recursion_misses};
 		costs[n].counted = count_runs(p, costs[n].name, &costs[n].runs);
 		n++;
 	}

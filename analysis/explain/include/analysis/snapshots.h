@@ -69,7 +69,7 @@ struct Snapshot {
 struct Snapshots {
 	std::vector<Snapshot> all;  // by start
 	Latencies outside;	    // of requests due outside all of them: p99, p99.9 and max
-	uint64_t outside_count = 0; // answered
+	uint64_t outside_count = 0; // due outside; 0 if none of them was answered
 };
 
 // Further snapshots are not found, so that memory is bounded.

@@ -318,6 +318,7 @@ struct counted_programs {
 	const __u64 *runs;	   /* program_runs: so many counts (`row`) for each CPU */
 	size_t row, count;
 	const char *const *names; /* of the first `count` of a row */
+	bool skips_lose_nothing;  /* what a skipped run would have seen, a later one or a look sees */
 };
 /* The cost of these programs is included from now on, after those of `p`. */
 void programs_include(struct programs *p, struct counted_programs more);
