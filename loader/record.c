@@ -214,9 +214,6 @@ static int load(struct recorder *r)
 	if (!r->tcp)
 		note_missing(r, "TCP retransmissions, resets and dropped packets", strerror(errno));
 	programs_include(r->programs, tcp_programs(r->tcp));
-	if (!support_requests_by_functions())
-		r->readers = readers_open(programs_targets_map(r->programs), pid_namespace());
-	programs_include(r->programs, readers_programs(r->readers));
 	json_t *all = descriptions_all(r->descriptions), *one;
 	size_t i;
 	json_array_foreach(all, i, one) tcp_target(r->tcp, one);
@@ -273,6 +270,9 @@ static int start(struct recorder *r)
 			programs_log());
 		return 3;
 	}
+	if (!support_requests_by_functions())
+		r->readers = readers_open(programs_targets_map(r->programs), pid_namespace());
+	programs_include(r->programs, readers_programs(r->readers));
 	err = r->requests ? requests_attach(r->requests) : 0;
 	if (err) {
 		fprintf(stderr, "forktail record: --requests: cannot attach to the kernel: %s\n%s",
