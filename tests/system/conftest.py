@@ -2,7 +2,7 @@
 """Fixtures for tests of programs: real servers, forktail's own programs, servers that misbehave, and expected outputs.
 
 A test marked `quiet` needs a machine that is not busy, because it looks for kernel events of a certain length;
-script/test runs these after the others, three at a time, which leaves a CPU idle most of the time. One marked `alone`
+script/test runs these after the others, two at a time, which leaves a CPU idle most of the time. One marked `alone`
 keeps a CPU busy itself: these run last, one at a time.
 """
 
