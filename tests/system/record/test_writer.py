@@ -51,12 +51,14 @@ def test_a_hung_disk_loses_events_once_the_queue_is_full_and_none_before(disk, r
     time.sleep(1)
     hung_ns = time.monotonic_ns()
     disk.freeze()
-    # Its memory shows how much waits for the disk: all but the last blocks of the maximum.
-    before = resident_bytes(recorder.pid)
-    assert eventually(lambda: resident_bytes(recorder.pid) > before + 15 * MB, 200)
-    time.sleep(1.5)
-    assert resident_bytes(recorder.pid) < before + 24 * MB  # half as much again for names and similar data
-    disk.thaw()
+    try:
+        # Its memory shows how much waits for the disk: all but the last blocks of the maximum.
+        before = resident_bytes(recorder.pid)
+        assert eventually(lambda: resident_bytes(recorder.pid) > before + 15 * MB, 200)
+        time.sleep(1.5)
+        assert resident_bytes(recorder.pid) < before + 24 * MB  # half as much again for names and similar data
+    finally:
+        disk.thaw()  # nothing can end a recorder that waits for its disk
     resumed_ns = time.monotonic_ns()
     time.sleep(1)
     client.close()
