@@ -19,7 +19,6 @@ from forktail.lab.scenario import Scenario, read_scenario  # noqa: E402
 from forktail.lab.tables import base_of, compare, conclude, find_point  # noqa: E402
 
 
-
 def sign(scenario: Scenario, results: Results, conclusion) -> int:
     """1: the figure is larger than the other point's, -1: smaller, 0: no difference shown, or not compared."""
     point = find_point(scenario, results, [conclusion.where])
@@ -33,7 +32,10 @@ def main(directories: list[str]) -> int:
     counts = {"the same": 0, "a difference in one run only": 0, "CHANGES SIGN": 0}
     for path in sorted(file for directory in directories for file in Path(directory).glob("*/results.json")):
         scenario = read_scenario(ROOT / f"python/forktail/lab/scenarios/{path.parent.name}.toml")
-        runs = [read_results(next(ROOT.glob(f"docs/results/*/{path.parent.name}.json.xz"))), read_results(path)]
+        first_run = next(ROOT.glob(f"docs/results/*/{scenario.name}.json.xz"), None)
+        if not first_run:
+            sys.exit(f"bench/conclusions.py: docs/results has no figures of {scenario.name}")
+        runs = [read_results(first_run), read_results(path)]
         for conclusion in scenario.conclusions:
             first, second = (sign(scenario, run, conclusion) for run in runs)
             verdict = "the same" if first == second else "CHANGES SIGN" if first * second else "a difference in one run only"

@@ -234,12 +234,17 @@ std::vector<std::vector<TimeSpan>> SlowLog::Date() const
 	return all;
 }
 
+std::vector<SlowEntry> SlowLog::Entries() const
+{
+	std::vector<SlowEntry> all(reports_);
+	for (const Entry &e : entries_)
+		all[e.report] = e.of;
+	return all;
+}
+
 Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 {
-	Commands commands = {slow_log.Date(), std::vector<SlowEntry>(run.reports.size()), {}, {}, {}};
-	for (size_t i = 0; i < run.reports.size(); i++)
-		if (run.reports[i].kind == "slowlog")
-			commands.entries[i] = SlowEntryOf(run.reports[i]);
+	Commands commands = {slow_log.Date(), slow_log.Entries(), {}, {}, {}};
 	const std::set<OthersRequest> others(run.others.begin(), run.others.end()); // each reader notes them
 	commands.others.assign(others.begin(), others.end());
 	for (size_t i = 0; i < commands.ran_in.size(); i++) {

@@ -117,6 +117,8 @@ public:
 	// Per Run::reports, those iterations. One: it ran in that one, or a part of it. None: it is not
 	// known.
 	std::vector<std::vector<TimeSpan>> Date() const;
+	// Per Run::reports; blank for other reports.
+	std::vector<SlowEntry> Entries() const;
 
 private:
 	struct May {
@@ -140,7 +142,7 @@ private:
 // What reports say of commands.
 struct Commands {
 	std::vector<std::vector<TimeSpan>> ran_in; // SlowLog::Date(); empty: no iterations are known
-	std::vector<SlowEntry> entries;		   // per Run::reports; blank for other reports
+	std::vector<SlowEntry> entries;		   // SlowLog::Entries()
 	std::vector<OthersRequest> others;	   // by `read_ns`
 	// The longest dated entry of the slow log by the begin of its iteration.
 	std::map<uint64_t, SlowEntry> dated;

@@ -96,7 +96,7 @@ def all_clients(module_serve, tmp_path_factory):
 def test_each_command_of_a_client_is_seen_as_often_as_the_server_counts_it(all_clients, name):
     kernel, all_ran = all_clients
     if name not in all_ran:
-        pytest.skip(f"{name} is missing")
+        pytest.skip(f"no {name}: see CONTRIBUTING.md")
     ran = all_ran[name]
     seen = kernel_counts(kernel, ran)
     if not ran.counts["CLIENT"]:

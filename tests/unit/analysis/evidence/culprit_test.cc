@@ -523,11 +523,11 @@ TEST_CASE("answer: time without a cause comes first if it is the largest share, 
 	e.run.drops[0].count = 1204;
 	e.run.drops[0].start_ns = 3'900'000'000;
 	e.run.drops[0].end_ns = 4'100'000'000;
-	e.blame.slow[0].due_ns = e.blame.slow[0].since_ns =
-	    4'150'000'000; // when they were dropped, nothing was slow
-	e.blame.slow[0].latency_ns = 50'000'000;
+	SlowRequest &slow = e.blame.slow[0];
+	slow.due_ns = slow.since_ns = 4'150'000'000; // when they were dropped, nothing was slow
+	slow.latency_ns = 50'000'000;
 	CHECK(AnswerText(e).find("(unknown): the server was not recorded.") != std::string::npos);
-	e.blame.slow[0].since_ns = 4'050'000'000; // it queued
+	slow.since_ns = 4'050'000'000; // it queued
 	CHECK(AnswerText(e) ==
 	      "80.0 % of the slow requests' time has no recorded cause (unknown): 1,204 events were dropped "
 	      "between +3.900 s and +4.100 s.");
