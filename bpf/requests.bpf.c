@@ -33,6 +33,31 @@ struct {
 	__type(value, u32);
 } unix_servers SEC(".maps");
 
+/* The processes of this host that opened TCP connections to targets. A server's socket does not know its
+ * client's, even over loopback, but both name the same two ends. */
+struct connection_ends {
+	u8 client[16], server[16]; /* IPv6, or IPv4-mapped */
+	u16 client_port, server_port;
+};
+struct client_process {
+	u32 pid;
+	char comm[16];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct connection_ends);
+	__type(value, struct client_process);
+} tcp_clients SEC(".maps");
+
+/* By the address of a client's socket that is connecting: it has no port yet. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, struct client_process);
+} connecting SEC(".maps");
+
 struct read_buffer {
 	struct ft_request_read event;
 	u8 bytes[FT_READ_CHUNK];
@@ -121,6 +146,29 @@ static __always_inline void send_event(void *event, u64 bytes)
 		count_request(FT_REQUEST_DROPPED);
 }
 
+static __always_inline void copy_address(u8 to[16], u16 family, u32 v4, const struct in6_addr *v6)
+{
+	if (family == AF_INET6) {
+		bpf_probe_read_kernel(to, 16, v6);
+		return;
+	}
+	to[10] = to[11] = 0xff;
+	__builtin_memcpy(to + 12, &v4, sizeof v4);
+}
+
+/* `e`: zeros. `sk`: the client's end of a connection, else the server's. */
+static __always_inline void ends_of(struct connection_ends *e, const struct sock *sk, bool client)
+{
+	const u16 family = sk->__sk_common.skc_family;
+	copy_address(client ? e->client : e->server, family, sk->__sk_common.skc_rcv_saddr,
+		     &sk->__sk_common.skc_v6_rcv_saddr);
+	copy_address(client ? e->server : e->client, family, sk->__sk_common.skc_daddr,
+		     &sk->__sk_common.skc_v6_daddr);
+	const u16 own = sk->__sk_common.skc_num, other = __builtin_bswap16(sk->__sk_common.skc_dport);
+	e->client_port = client ? own : other;
+	e->server_port = client ? other : own;
+}
+
 static __always_inline void name_peer(struct ft_request_connection *e, const struct sock *sk, u16 family)
 {
 	if (family == AF_UNIX) {
@@ -132,13 +180,73 @@ static __always_inline void name_peer(struct ft_request_connection *e, const str
 	}
 	e->local_port = sk->__sk_common.skc_num;
 	e->peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-	if (family == AF_INET6) {
-		bpf_probe_read_kernel(e->peer_address, sizeof e->peer_address, &sk->__sk_common.skc_v6_daddr);
+	struct connection_ends ends = {};
+	ends_of(&ends, sk, false);
+	__builtin_memcpy(e->peer_address, ends.client, sizeof ends.client);
+	const struct client_process *p = bpf_map_lookup_elem(&tcp_clients, &ends);
+	if (!p)
 		return;
+	e->peer_pid = p->pid;
+	__builtin_memcpy(e->peer_comm, p->comm, sizeof e->peer_comm);
+}
+
+static __always_inline bool leads_to_target(const struct sock *sk)
+{
+	return is_tcp(sk->__sk_common.skc_family) && served[__builtin_bswap16(sk->__sk_common.skc_dport)];
+}
+
+static __always_inline void describe_client(struct client_process *p, struct task_struct *task)
+{
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	p->pid = id_of(leader);
+	bpf_probe_read_kernel_str(p->comm, sizeof p->comm, &leader->comm);
+}
+
+/* connect() begins in the client's process. The kernel chooses the port after that, and the connection is
+ * there when the answer has arrived, which is in no particular process. */
+SEC("tp_btf/inet_sock_set_state")
+int COUNTED_PROG(request_connects, const struct sock *sk, int before, int after)
+{
+	u64 address = (u64)sk;
+	if ((after != TCP_SYN_SENT && before != TCP_SYN_SENT) || !leads_to_target(sk))
+		return 0;
+	if (after == TCP_SYN_SENT) {
+		struct client_process p = {};
+		describe_client(&p, bpf_get_current_task_btf());
+		if (p.pid)
+			bpf_map_update_elem(&connecting, &address, &p, BPF_ANY);
+		return 0;
 	}
-	u32 address = sk->__sk_common.skc_daddr;
-	e->peer_address[10] = e->peer_address[11] = 0xff;
-	__builtin_memcpy(e->peer_address + 12, &address, sizeof address);
+	struct client_process *p = bpf_map_lookup_elem(&connecting, &address);
+	if (p && after == TCP_ESTABLISHED) {
+		struct connection_ends ends = {};
+		ends_of(&ends, sk, true);
+		bpf_map_update_elem(&tcp_clients, &ends, p, BPF_ANY);
+	}
+	bpf_map_delete_elem(&connecting, &address);
+	return 0;
+}
+
+/* The clients of connections that are older than the recording. Of several processes that have one open, the
+ * first. */
+SEC("iter/task_file")
+int find_tcp_clients(struct bpf_iter__task_file *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct file *file = ctx->file;
+	if (!task || !file)
+		return 0;
+	struct socket *socket = bpf_sock_from_file(file);
+	struct sock *sk = socket ? socket->sk : NULL;
+	if (!sk || sk->__sk_common.skc_state != TCP_ESTABLISHED || !leads_to_target(sk))
+		return 0;
+	struct client_process p = {};
+	struct connection_ends ends = {};
+	describe_client(&p, task);
+	ends_of(&ends, sk, true);
+	if (p.pid)
+		bpf_map_update_elem(&tcp_clients, &ends, &p, BPF_NOEXIST);
+	return 0;
 }
 
 /* What was known before the programs were detached is no longer true. Returns whether all are attached. */

@@ -6,7 +6,7 @@
 #include "ids.h"
 
 enum { AF_UNIX = 1, AF_INET = 2, AF_INET6 = 10, MSG_PEEK = 2 };
-enum { TCP_ESTABLISHED = 1, TCP_FIN_WAIT1 = 4, TCP_LAST_ACK = 9 };
+enum { TCP_ESTABLISHED = 1, TCP_SYN_SENT = 2, TCP_FIN_WAIT1 = 4, TCP_LAST_ACK = 9 };
 
 static __always_inline bool is_tcp(u16 family)
 {

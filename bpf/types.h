@@ -158,6 +158,7 @@ struct task_struct {
 	int tgid; /* the process id in user space, likewise */
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	struct list_head children; /* of this thread */
 	char comm[16];
 	unsigned int __state;
@@ -304,6 +305,11 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct task_struct *task;
+	struct file *file;
 };
 
 #pragma clang attribute pop

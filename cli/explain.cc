@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // forktail explain.
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +22,9 @@ namespace forktail::cli
 
 namespace
 {
+
+constexpr std::array<const char *, analysis::kGroupings> kGroupNames = {"client", "command", "connection",
+									"size"};
 
 struct ExplainWords {
 	bool json = false, features = false, requests = false, all = false, ascii = false, confined = false,
@@ -58,9 +63,10 @@ void AddOptions(CLI::App *app, ExplainWords *asked)
 	app->add_option("--episodes,--top", asked->episodes, "Print N episodes with all of their evidence")
 	    ->type_name("N");
 	app->add_option("--by", asked->by,
-			"Add a table of the slowest clients or commands: client or command")
+			"Add a table of the slowest clients, commands, connections, or sizes of request and "
+			"reply: client, command, connection, size")
 	    ->type_name("GROUP")
-	    ->check(CLI::IsMember({"client", "command"}));
+	    ->check(CLI::IsMember(kGroupNames));
 	app->add_option("--format", asked->format,
 			"Print one custom line: '{p99.9_ms} {cause} {fork.total_ms}'")
 	    ->type_name("LINE");
@@ -127,8 +133,7 @@ bool Show(const analysis::Explanation &e, const ExplainWords &asked, std::string
 	if (asked.by.empty())
 		return true;
 	std::string table;
-	const auto by = asked.by == "client" ? analysis::GroupBy::Client : analysis::GroupBy::Command;
-	if (!analysis::GroupTable(e, style, by, &table, error))
+	if (!analysis::GroupTable(e, style, *asked.options.groups, &table, error))
 		return false;
 	*text += table;
 	return true;
@@ -225,7 +230,9 @@ bool ParseWords(int argc, char **argv, ExplainWords *asked, int *status)
 	if (!ParseSlow(slow, &asked->options.slow) || !ParsePart(part, &asked->options) || Refused(asked) ||
 	    !ParseFailIf(fail_if, &asked->fail_if))
 		return false;
-	asked->options.groups = !asked->by.empty();
+	if (!asked->by.empty())
+		asked->options.groups = static_cast<analysis::GroupBy>(
+		    std::ranges::find(kGroupNames, asked->by) - kGroupNames.begin());
 	if (asked->episode || !asked->cause_name.empty())
 		asked->options.evidence = SIZE_MAX;
 	return true;

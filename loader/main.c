@@ -160,6 +160,26 @@ static error_t read_requests(const char *text, struct options *o)
 		   : option_refuse("--requests: expected " SAMPLE_WANTED ", got \"%s\"", text);
 }
 
+static error_t read_keys(const char *text, struct options *o)
+{
+	uint64_t bytes = 0;
+	const bool valid = parse_count(text, 1, SCAN_TEXT, &bytes);
+	o->record.requests.key_bytes = (uint32_t)bytes;
+	return valid ? 0
+		     : option_refuse("--keys: expected a number from 1 to %d, got \"%s\"", SCAN_TEXT, text);
+}
+
+static error_t read_probe(const char *text, struct options *o)
+{
+	if (o->record.probe_count == PROBES_MAX)
+		return option_refuse("more than %d --probe options", PROBES_MAX);
+	return probe_parse(text, &o->record.probes[o->record.probe_count++])
+		   ? 0
+		   : option_refuse(
+			 "--probe: expected uprobe:FILE:FUNCTION or usdt:FILE:PROVIDER:NAME, got \"%s\"",
+			 text);
+}
+
 static const struct option_row rows[] = {
     {.help = "", .kind = OPTION_GROUP}, /* the targets */
     {"pid", 'p', "PID[,PID...]", "Trace these processes", IS_READ(read_pids)},
@@ -248,6 +268,19 @@ static const struct option_row rows[] = {
     {"hash-clients", 0, NULL,
      "With --requests: store random bytes in place of each client's address, the same ones in this recording",
      IS_TRUE(record.requests.hash_clients)},
+    {"keys", 0, "N",
+     "With --requests: store the first N bytes (1 to 32) of the keys of requests that the server had read "
+     "for a "
+     "millisecond or more before it answered, so that explain names the key of a slow command",
+     IS_READ(read_keys)},
+    {"hash-keys", 0, NULL,
+     "With --keys: store random bytes in place of these, the same ones for the same bytes in this recording",
+     IS_TRUE(record.requests.hash_keys)},
+    {"probe", 0, "PROBE",
+     "Mark when a function of a program runs, and for how long (uprobe:FILE:FUNCTION), or when a static "
+     "probe is "
+     "reached (usdt:FILE:PROVIDER:NAME). FILE may be empty: the target's program. May be repeated",
+     IS_READ(read_probe)},
     {.help = "", .kind = OPTION_GROUP},
     {"tell", 0, "FD", "Write the recording's path to this descriptor when it has begun", IS_READ(read_tell),
      .flags = OPTION_HIDDEN},
@@ -350,6 +383,10 @@ int main(int argc, char **argv)
 	a.record.requests.keep = a.record.keep.age_ns != 0;
 	if (a.record.requests.hash_clients && !a.record.requests.wanted)
 		fail(EXIT_USAGE, "--hash-clients needs --requests");
+	if (a.record.requests.key_bytes && !a.record.requests.wanted)
+		fail(EXIT_USAGE, "--keys needs --requests");
+	if (a.record.requests.hash_keys && !a.record.requests.key_bytes)
+		fail(EXIT_USAGE, "--hash-keys needs --keys");
 	if (a.record.guard.count && !a.record.keep.age_ns)
 		fail(EXIT_USAGE, "%s needs --keep", a.record.guard.all[0]);
 	if (a.record.user && !a.record.keep.age_ns)

@@ -154,6 +154,21 @@ static int wait_for_start(const struct recorder *r, int signals)
 	return ended ? 3 : 0;
 }
 
+static int load_probes(struct recorder *r)
+{
+	r->probes = probes_open(r->options->probes, r->options->probe_count,
+				programs_targets_map(r->programs), pid_namespace());
+	if (!r->probes) {
+		fprintf(
+		    stderr,
+		    "forktail record: --probe: the kernel refused the programs: %s. They need Linux 5.15\n%s",
+		    strerror(errno), programs_log());
+		return 3;
+	}
+	programs_include(r->programs, probes_programs(r->probes));
+	return 0;
+}
+
 /* Returns the exit status. */
 static int load_requests(struct recorder *r)
 {
@@ -218,7 +233,8 @@ static int load(struct recorder *r)
 	size_t i;
 	json_array_foreach(all, i, one) tcp_target(r->tcp, one);
 	json_decref(all);
-	return r->requests ? load_requests(r) : 0;
+	const int status = r->options->probe_count ? load_probes(r) : 0;
+	return status || !r->requests ? status : load_requests(r);
 }
 
 static int begin_file(struct recorder *r)
@@ -277,6 +293,11 @@ static int start(struct recorder *r)
 	if (err) {
 		fprintf(stderr, "forktail record: --requests: cannot attach to the kernel: %s\n%s",
 			strerror(-err), programs_log());
+		return 3;
+	}
+	char why[500];
+	if (probes_attach(r->probes, r->targets->count ? r->targets->pids[0] : getpid(), why, sizeof why)) {
+		fprintf(stderr, "forktail record: %s\n", why);
 		return 3;
 	}
 	r->attached_ns = ft_now_ns();
@@ -340,6 +361,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	threads_tick(&r->threads, r->writer);
 	look_at_sockets(r);
 	look_at_tcp(r);
+	probes_tick(r->probes, r->writer);
 	if (due(before, number, 2 * step(r))) {
 		cpu_offer();
 		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
@@ -491,6 +513,7 @@ static int finish(struct recorder *r, const char *reason)
 	programs_stop(r->programs);
 	samples_settle(r->drain.samples);
 	tcp_tick(r->tcp, r->writer, false, end_ns);
+	probes_stop(r->probes, r->writer);
 	report_drops(r);
 	report_misses(r);
 	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
@@ -713,6 +736,7 @@ int record(const struct record_options *options, struct targets *targets)
 	sockets_close(r.drain.sockets);
 	readers_close(r.readers);
 	tcp_close(r.tcp);
+	probes_close(r.probes);
 	unwind_queue_close(r.unwind_queue);
 	target_files_close(r.files);
 	stats_switch_end();
@@ -838,7 +862,7 @@ void report_drops(struct recorder *r)
 	programs_drops(r->programs, drops);
 	drops[FT_DROP_SLOT_UNWIND] = samples_so_far(r->drain.samples).unwinding.not_unwound;
 	drops[FT_DROP_SLOT_REQUESTS] = requests_so_far(r->requests).dropped_events;
-	drops[FT_DROP_SLOT_TCP] = tcp_lost(r->tcp);
+	drops[FT_DROP_SLOT_TCP] = tcp_lost(r->tcp) + probes_lost(r->probes);
 	losses_dropped(&r->losses, r->writer, drops, now);
 }
 

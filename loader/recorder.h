@@ -55,6 +55,8 @@ struct record_options {
 	int tell_fd; /* gets the output's path and a line end when the recording has begun; or -1 */
 	struct programs_wanted wanted;
 	struct requests_wanted requests;
+	struct probe_wanted probes[PROBES_MAX];
+	size_t probe_count;
 	int argc; /* the command line, for the manifest */
 	char **argv;
 };
@@ -86,6 +88,7 @@ struct recorder {
 	struct requests *requests; /* NULL: not wanted */
 	struct readers *readers;   /* NULL: this kernel cannot tell who reads a socket */
 	struct tcp *tcp;	   /* NULL: could not be loaded */
+	struct probes *probes;	   /* NULL: none are wanted */
 	struct losses losses;
 	uint64_t start_ns;
 	uint64_t attached_ns; /* --duration counts from here */

@@ -60,7 +60,7 @@ _Static_assert(sizeof(struct ft_sample) == 24, "sample");
 _Static_assert(sizeof(struct ft_drop) == 32, "drop");
 _Static_assert(sizeof(struct ft_clock) == 32, "clock");
 _Static_assert(sizeof(struct ft_probe) == 40, "probe");
-_Static_assert(sizeof(struct ft_connection) == 96, "connection");
+_Static_assert(sizeof(struct ft_connection) == 160, "connection");
 _Static_assert(sizeof(struct ft_index_entry) == 40, "index entry");
 _Static_assert(sizeof(struct ft_trailer) == 16, "trailer");
 _Static_assert(sizeof(struct ft_cpu_sample) == 24, "cpu sample");

@@ -105,6 +105,13 @@ std::string ArgumentsOf(const common::Json &note)
 	       (keys ? " keys" : " arguments");
 }
 
+// By a note of a slow request's key.
+std::string KeyText(const common::Json &note)
+{
+	return (common::Flag(note, "begin") ? "a key that begins with \"" : "the key \"") +
+	       common::Visible(common::Text(note, "key")) + "\"";
+}
+
 // The name of a request's command, in upper case.
 std::string CommandOf(const Run &run, uint8_t op)
 {
@@ -244,7 +251,7 @@ std::vector<SlowEntry> SlowLog::Entries() const
 
 Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 {
-	Commands commands = {slow_log.Date(), slow_log.Entries(), {}, {}, {}};
+	Commands commands = {slow_log.Date(), slow_log.Entries(), {}, {}, {}, {}};
 	const std::set<OthersRequest> others(run.others.begin(), run.others.end()); // each reader notes them
 	commands.others.assign(others.begin(), others.end());
 	for (size_t i = 0; i < commands.ran_in.size(); i++) {
@@ -259,6 +266,13 @@ Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 		if (r.kind == "many-arguments") {
 			const common::Json note = common::ParseJson(r.text);
 			commands.arguments.insert({{r.t_ns, common::Whole(note, "tid")}, ArgumentsOf(note)});
+		} else if (r.kind == "key") {
+			const common::Json note = common::ParseJson(r.text);
+			const std::string key = KeyText(note);
+			const auto [known, is_new] =
+			    commands.keys.insert({{r.t_ns, common::Whole(note, "tid")}, key});
+			if (!is_new && known->second != key) // of several requests that one read had
+				known->second.clear();
 		}
 	return commands;
 }
@@ -315,7 +329,7 @@ namespace
 {
 
 struct Candidate {
-	std::string command, sender, arguments;
+	std::string command, sender, arguments, key;
 	uint64_t bytes;
 };
 
@@ -347,9 +361,11 @@ std::vector<Candidate> RequestsIn(const Scene &scene, const ft_span &iteration, 
 		    end_ns < std::max(read_ns, from_ns) + (to_ns - from_ns) / 2 ||
 		    (IsNamed(command) && Contradicts(activity, command)))
 			return;
-		const auto arguments = commands.arguments.find({read_ns, tid});
-		all.push_back(
-		    {command, sender, arguments == commands.arguments.end() ? "" : arguments->second, bytes});
+		auto noted = [&](const std::map<std::pair<uint64_t, uint64_t>, std::string> &notes) {
+			const auto note = notes.find({read_ns, tid});
+			return note == notes.end() ? "" : note->second;
+		};
+		all.push_back({command, sender, noted(commands.arguments), noted(commands.keys), bytes});
 	};
 	for (const SlowRequest &r : scene.requests) { // by due_ns
 		if (r.due_ns > to_ns)
@@ -409,6 +425,7 @@ Ran RanIn(const Scene &scene, const ft_span &iteration)
 			ran.command = one->command;
 		ran.sender = one->sender.empty() ? ran.sender : one->sender;
 		ran.arguments = one->arguments;
+		ran.key = one->arguments.empty() ? one->key : "";
 	}
 	if (ran.command.empty() && ran.activity.starts_with("command/") && !IsVague(ran.activity))
 		ran.command = ran.activity.substr(ran.activity.find('/') + 1);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <functional>
 
 #include "analysis/run.h"
 #include "analysis/timeline.h"
@@ -50,28 +51,40 @@ std::string CallsText(uint64_t times, const std::string &call)
 	return times > 1 ? common::FormatCount(times) + " " + call + " calls" : call;
 }
 
-// The command of the scene's longest iteration, if that took most of the time.
-Ran RanOf(const Scene &scene)
+// What ran in the longest iterations that have most of their time together: the same command in each of them,
+// or nothing that is known.
+std::vector<Ran> RansOf(const Scene &scene)
 {
-	const ft_span *longest = nullptr;
-	uint64_t all_ns = 0;
+	constexpr size_t most = 8;
+	std::vector<const ft_span *> longest;
+	uint64_t all_ns = 0, ns = 0;
 	EachIteration(scene, [&](const ft_span &s) {
 		all_ns += s.duration_ns;
-		if (!longest || s.duration_ns > longest->duration_ns)
-			longest = &s;
+		longest.push_back(&s);
 	});
-	if (!longest)
-		return {};
-	Ran ran = longest->duration_ns * 2 >= all_ns ? RanIn(scene, *longest) : Ran();
+	size_t count = std::min(most, longest.size());
+	std::ranges::partial_sort(longest, longest.begin() + static_cast<ptrdiff_t>(count), std::greater(),
+				  &ft_span::duration_ns);
+	for (size_t i = 0; i < count && ns * 2 < all_ns; i++) {
+		ns += longest[i]->duration_ns;
+		count = ns * 2 < all_ns ? count : i + 1;
+	}
+	std::vector<Ran> rans;
+	for (size_t i = 0; i < count && ns * 2 >= all_ns; i++)
+		rans.push_back(RanIn(scene, *longest[i]));
+	if (std::ranges::any_of(rans, [&](const Ran &ran) {
+		    return ran.command != rans[0].command || ran.arguments != rans[0].arguments;
+	    }))
+		rans.clear();
 	// Samples may cut one command's iteration into pieces: a very large request is of all of them.
-	if (longest->flags & FT_SPAN_SAMPLED && ran.arguments.empty()) {
-		ft_span whole = *longest;
+	if (count && longest[0]->flags & FT_SPAN_SAMPLED && (rans.empty() || rans[0].arguments.empty())) {
+		ft_span whole = *longest[0];
 		whole.start_ns = scene.from_ns;
 		whole.duration_ns = scene.to_ns - scene.from_ns;
 		if (Ran in_whole = RanIn(scene, whole); !in_whole.arguments.empty())
-			ran = in_whole;
+			rans = {in_whole};
 	}
-	return ran;
+	return rans;
 }
 
 // Whether an activity may be of this command. Code of a program without symbols may be of any.
@@ -261,7 +274,8 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		Note(transaction, ns, 0);
 		return;
 	}
-	const Ran ran = RanOf(scene);
+	const std::vector<Ran> rans = RansOf(scene);
+	const Ran ran = rans.empty() ? Ran() : rans[0];
 	if (groups.empty() && !ran.arguments.empty() && !ran.command.empty())
 		Note(ran.Words(), BusyNs(scene, scene.from_ns, scene.to_ns), 0).senders.insert(ran.sender);
 	const uint64_t receivers = MergeMessages(scene, ran, &groups);
@@ -281,7 +295,10 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		Actor &actor = Note(clause, group.time_ns, 0);
 		actor.receivers = std::max(actor.receivers, messages ? receivers : 0);
 		actor.advice = BusyAdvice(group.names);
-		actor.senders.insert(its ? ran.sender : "");
+		for (const Ran &one : its ? rans : std::vector<Ran>(1)) {
+			actor.senders.insert(one.sender);
+			actor.keys.insert(one.key);
+		}
 	}
 }
 
@@ -545,7 +562,7 @@ std::string CulpritFinder::BusyText() const
 	std::string subject = name(0);
 	if (subject == kTlsHandshakes && accepted_)
 		subject += " of about " + common::FormatCount(accepted_) + " connections";
-	subject += SendersText(parts[0]->second);
+	subject += KeysText(parts[0]->second) + SendersText(parts[0]->second);
 	if (share(0) >= kNearlyAll)
 		return subject + " took " + common::FormatDuration(ns) + " of CPU" + in;
 	if (share(0) >= kHalf)
@@ -587,6 +604,12 @@ std::string CulpritFinder::SendersText(const Actor &actor)
 	for (const std::string &sender : actor.senders)
 		text += (text.empty() ? " from " : " and ") + sender;
 	return text;
+}
+
+// " of the key "cart"", if all that is known of the command's keys is the same; else "".
+std::string CulpritFinder::KeysText(const Actor &actor)
+{
+	return actor.keys.size() == 1 && !actor.keys.contains("") ? " of " + *actor.keys.begin() : "";
 }
 
 bool CulpritFinder::OfOwnSends() const

@@ -224,7 +224,7 @@ void CountGroups(Work *w)
 	const Run &run = w->reading.run;
 	const bool wanted = w->requests && (w->options.groups || SeenInKernel(run));
 	if (wanted)
-		w->groups.Count(run, w->reading.log.get());
+		w->groups.Count(run, w->reading.log.get(), w->options.groups);
 	if (wanted || w->options.tell || !w->snapshots.empty())
 		w->limits.tell = [w, &run, wanted](const SlowRequest &request, const Part *parts) {
 			if (w->options.tell)
@@ -468,8 +468,8 @@ void BlameSlow(Work *w)
 	w->e.blame = w->requests ? BlameLog(r.run, r.log.get(), std::move(w->facts), r.timelines, slow,
 					    r.clients, w->by_thread, w->limits, r.stretches, earlier)
 				 : BlameIterations(r.run, r.timelines, slow, w->limits, r.stretches);
-	w->e.by_client = w->groups.Clients(r.run);
-	w->e.by_command = w->groups.Commands(r.run);
+	for (size_t by = 0; by < kGroupings; by++)
+		w->e.groups[by] = w->groups.Result(r.run, static_cast<GroupBy>(by));
 }
 
 void FindPeers(Work *w)
@@ -553,23 +553,27 @@ uint64_t EndOfSpan(const std::vector<TimeSpan> &times, uint64_t t_ns)
 	return after == times.begin() ? 0 : after[-1].until_ns;
 }
 
-// The last mark in the minute before an episode, or in it.
+// The last mark of a user and the last hit of a probe in the minute before an episode, or in it.
 void AddMarks(Work *w)
 {
 	Explanation *e = &w->e;
 	constexpr uint64_t before_ns = 60'000'000'000;
-	for (Episode &episode : e->episodes) {
-		auto after = std::upper_bound(e->run.marks.begin(), e->run.marks.end(), episode.end_ns,
-					      [](uint64_t t_ns, const Mark &m) { return t_ns < m.t_ns; });
-		if (after == e->run.marks.begin() || (after - 1)->t_ns + before_ns < episode.start_ns)
-			continue;
-		const Mark &m = *(after - 1);
-		const bool earlier = m.t_ns <= episode.start_ns;
-		episode.evidence.push_back(
-		    "\"" + m.text + "\" was marked " +
-		    common::FormatDuration(earlier ? episode.start_ns - m.t_ns : m.t_ns - episode.start_ns) +
-		    (earlier ? " before it began" : " after it began"));
-	}
+	const auto &marks = e->run.marks;
+	for (Episode &episode : e->episodes)
+		for (const bool probe : {false, true}) {
+			auto m = std::ranges::upper_bound(marks, episode.end_ns, {}, &Mark::t_ns);
+			while (m != marks.begin() && (m - 1)->probe != probe)
+				--m;
+			if (m == marks.begin() || (--m)->t_ns + before_ns < episode.start_ns)
+				continue;
+			const bool earlier = m->t_ns <= episode.start_ns;
+			const std::string away =
+			    common::FormatDuration(earlier ? episode.start_ns - m->t_ns
+							   : m->t_ns - episode.start_ns) +
+			    (earlier ? " before it began" : " after it began");
+			episode.evidence.push_back(probe ? "Probe: " + m->text + ", from " + away
+							 : "\"" + m->text + "\" was marked " + away);
+		}
 }
 
 void FindAllEpisodes(Work *w)

@@ -1,75 +1,129 @@
 // SPDX-License-Identifier: MIT
-// Requests by groups (clients, operations), and which cause leads.
+// Requests by groups (clients, operations, connections, sizes), and which cause leads.
 //
-// The clients that are seen first have groups of their own: which ones will be slow is not known then.
+// The clients and connections that are seen first have groups of their own: which ones will be slow is not
+// known then.
 #include <algorithm>
 #include <cstring>
 #include <functional>
 
 #include "analysis/passes.h"
+#include "analysis/sender.h"
 
 namespace forktail::analysis
 {
 
-// The group of a connection's client.
-RequestGroups::Group *RequestGroups::ClientOf(const Run &run, uint32_t connection)
+namespace
 {
-	const uint32_t client = run.connections[connection].client;
-	if (client >= clients_.size())
-		clients_.resize(run.request_clients.size() + 1);
-	std::unique_ptr<Group> &group = clients_[client];
-	if (group)
-		return group.get();
-	if (count_ < most_) {
-		count_++;
-		group = std::make_unique<Group>();
-		return group.get();
-	}
-	if (!other_)
-		other_ = std::make_unique<Group>();
-	return other_.get();
+
+// Classes of sizes: the most bytes of each but the last.
+constexpr struct {
+	uint32_t most;
+	const char *name;
+} kSizes[] = {{64, "to 64 B"},		 {1 << 10, "to 1 KiB"}, {16 << 10, "to 16 KiB"},
+	      {256 << 10, "to 256 KiB"}, {4 << 20, "to 4 MiB"}, {UINT32_MAX, "over 4 MiB"}};
+constexpr size_t kSizeClasses = std::size(kSizes);
+
+size_t SizeClass(uint32_t bytes)
+{
+	return static_cast<size_t>(
+	    std::ranges::find_if(kSizes, [&](const auto &size) { return bytes <= size.most; }) - kSizes);
 }
 
-void RequestGroups::Count(const Run &run, Log *log)
+std::string ClientName(const Run &run, uint32_t client)
 {
-	ForWindows(log, [&] {
-		const bool by_client = !run.request_clients.empty();
-		const Requests &q = run.requests;
-		for (size_t i = q.lead; i < q.size(); i++) {
-			std::unique_ptr<Group> &command = commands_[q.op[i]];
-			if (!command)
-				command = std::make_unique<Group>();
-			for (Group *group :
-			     {command.get(), by_client ? ClientOf(run, q.connection[i]) : nullptr}) {
-				if (!group)
-					continue;
-				group->requests++;
-				if (IsError(q.status[i]))
-					group->errors++;
-				else
-					group->latencies.Add(q.Latency(i));
-			}
-		}
+	return client ? run.request_clients[client - 1].name : "unknown";
+}
+
+// The client's name, and what tells its connections apart.
+std::string ConnectionName(const Run &run, const Connection &c)
+{
+	const std::string name = NameOfSender(run, c);
+	if (c.local_port)
+		return name.empty() ? "port " + std::to_string(c.local_port) : name;
+	return (name.empty() ? "" : name + ", ") +
+	       (c.inode ? "socket " + std::to_string(c.inode) : "unknown socket");
+}
+
+void SortGroups(std::vector<RequestGroup> *groups)
+{
+	std::stable_sort(groups->begin(), groups->end(), [](const RequestGroup &a, const RequestGroup &b) {
+		const Latencies &x = a.latencies, &y = b.latencies;
+		return x.p99_9 != y.p99_9 ? x.p99_9 > y.p99_9 : a.requests > b.requests;
 	});
 }
 
-void RequestGroups::AddSlowTo(const SlowRequest &r, const Part *parts, Group *group)
+} // namespace
+
+RequestGroups::Group *RequestGroups::GroupAt(GroupBy by, size_t number)
 {
-	group->slow++;
-	group->slow_ns += r.latency_ns;
-	for (size_t p = 0; p < r.part_count; p++)
-		group->by_cause[static_cast<size_t>(Index(parts[p].cause))] += parts[p].total_ns();
+	constexpr size_t connections_per_client = 5;
+	const size_t most = by == GroupBy::Client	? most_
+			    : by == GroupBy::Connection ? most_ * connections_per_client
+							: SIZE_MAX;
+	Groups &groups = groups_[static_cast<size_t>(by)];
+	if (number >= groups.all.size())
+		groups.all.resize(number + 1);
+	std::unique_ptr<Group> &group = groups.all[number];
+	if (group)
+		return group.get();
+	if (groups.count < most) {
+		groups.count++;
+		group = std::make_unique<Group>();
+		return group.get();
+	}
+	if (!groups.other)
+		groups.other = std::make_unique<Group>();
+	return groups.other.get();
+}
+
+// Calls each(group) for every group of a request.
+template <typename Each>
+void RequestGroups::ForGroups(const Run &run, uint8_t op, uint32_t connection, uint32_t request_bytes,
+			      uint32_t answer_bytes, Each each)
+{
+	auto wanted = [&](GroupBy by) { return wanted_[static_cast<size_t>(by)]; };
+	each(GroupAt(GroupBy::Command, op));
+	if (wanted(GroupBy::Client))
+		each(GroupAt(GroupBy::Client, run.connections[connection].client));
+	if (wanted(GroupBy::Connection))
+		each(GroupAt(GroupBy::Connection, connection));
+	if (wanted(GroupBy::Size))
+		each(GroupAt(GroupBy::Size,
+			     SizeClass(request_bytes) * kSizeClasses + SizeClass(answer_bytes)));
+}
+
+void RequestGroups::Count(const Run &run, Log *log, std::optional<GroupBy> asked)
+{
+	wanted_[static_cast<size_t>(GroupBy::Client)] = !run.request_clients.empty();
+	wanted_[static_cast<size_t>(GroupBy::Connection)] = asked == GroupBy::Connection;
+	ForWindows(log, [&] {
+		const Requests &q = run.requests;
+		const bool sized = !q.request_bytes.empty();
+		wanted_[static_cast<size_t>(GroupBy::Size)] = asked == GroupBy::Size && sized;
+		for (size_t i = q.lead; i < q.size(); i++)
+			ForGroups(run, q.op[i], q.connection[i], sized ? q.request_bytes[i] : 0,
+				  sized ? q.answer_bytes[i] : 0, [&](Group *group) {
+					  group->requests++;
+					  if (IsError(q.status[i]))
+						  group->errors++;
+					  else
+						  group->latencies.Add(q.Latency(i));
+				  });
+	});
 }
 
 void RequestGroups::AddSlow(const Run &run, const SlowRequest &r, const Part *parts)
 {
-	if (commands_[r.op])
-		AddSlowTo(r, parts, commands_[r.op].get());
-	if (!run.request_clients.empty())
-		AddSlowTo(r, parts, ClientOf(run, r.connection));
+	ForGroups(run, r.op, r.connection, r.request_bytes, r.answer_bytes, [&](Group *group) {
+		group->slow++;
+		group->slow_ns += r.latency_ns;
+		for (size_t p = 0; p < r.part_count; p++)
+			group->by_cause[static_cast<size_t>(Index(parts[p].cause))] += parts[p].total_ns();
+	});
 }
 
-RequestGroup RequestGroups::Result(const Group &group)
+RequestGroup RequestGroups::ResultOf(const Group &group)
 {
 	RequestGroup result;
 	result.requests = group.requests;
@@ -88,47 +142,37 @@ RequestGroup RequestGroups::Result(const Group &group)
 	return result;
 }
 
-namespace
+std::vector<RequestGroup> RequestGroups::Result(const Run &run, GroupBy by) const
 {
-
-void SortGroups(std::vector<RequestGroup> *groups)
-{
-	std::stable_sort(groups->begin(), groups->end(), [](const RequestGroup &a, const RequestGroup &b) {
-		const Latencies &x = a.latencies, &y = b.latencies;
-		return x.p99_9 != y.p99_9 ? x.p99_9 > y.p99_9 : a.requests > b.requests;
-	});
-}
-
-} // namespace
-
-std::vector<RequestGroup> RequestGroups::Clients(const Run &run) const
-{
-	std::vector<RequestGroup> groups;
-	auto add = [&](const Group &group, const std::string &name, uint32_t client) {
-		groups.push_back(Result(group));
-		groups.back().name = name;
-		groups.back().client = client;
-	};
-	for (uint32_t c = 0; c < clients_.size(); c++)
-		if (clients_[c])
-			add(*clients_[c], c ? run.request_clients[c - 1].name : "unknown", c);
-	if (other_)
-		add(*other_, "other", 0);
-	SortGroups(&groups);
-	return groups;
-}
-
-std::vector<RequestGroup> RequestGroups::Commands(const Run &run) const
-{
-	std::vector<RequestGroup> groups;
-	for (size_t op = 0; op < commands_.size(); op++) {
-		if (!commands_[op])
+	std::vector<RequestGroup> results;
+	const Groups &groups = groups_[static_cast<size_t>(by)];
+	for (size_t number = 0; number < groups.all.size(); number++) {
+		if (!groups.all[number])
 			continue;
-		groups.push_back(Result(*commands_[op]));
-		groups.back().name = op < run.ops.size() ? run.ops[op] : "unknown";
+		RequestGroup &result = results.emplace_back(ResultOf(*groups.all[number]));
+		switch (by) {
+		case GroupBy::Client:
+			result.client = static_cast<uint32_t>(number);
+			result.name = ClientName(run, result.client);
+			break;
+		case GroupBy::Command:
+			result.name = number < run.ops.size() ? run.ops[number] : "unknown";
+			break;
+		case GroupBy::Connection:
+			result.client = run.connections[number].client;
+			result.name = ConnectionName(run, run.connections[number]);
+			break;
+		case GroupBy::Size:
+			result.name = std::string("request ") + kSizes[number / kSizeClasses].name +
+				      ", reply " + kSizes[number % kSizeClasses].name;
+		}
 	}
-	SortGroups(&groups);
-	return groups;
+	if (groups.other) {
+		results.push_back(ResultOf(*groups.other));
+		results.back().name = "other";
+	}
+	SortGroups(&results);
+	return results;
 }
 
 // docs/how-it-works/attribution.md has the rule in words.

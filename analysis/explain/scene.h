@@ -148,6 +148,7 @@ struct Commands {
 	std::map<uint64_t, SlowEntry> dated;
 	// "40,000 keys" of requests with very many, by when which thread read them.
 	std::map<std::pair<uint64_t, uint64_t>, std::string> arguments;
+	std::map<std::pair<uint64_t, uint64_t>, std::string> keys; // likewise, as KeyText() has them
 };
 Commands CommandsOf(const Run &run, const SlowLog &slow_log);
 
@@ -175,6 +176,7 @@ struct Ran {
 	std::string sender;	   // "127.0.0.1:5123"
 	std::string arguments;	   // "40,000 keys", of a request with very many
 	uint64_t ns = 0;	   // by the slow log
+	std::string key = {};	   // "the key \"cart\"", "a key that begins with \"user:\""; "": unknown
 	std::string activity = {}; // of most samples, and of the kernel's work in it
 
 	std::string Words() const; // "One GET of 40,000 keys", "KEYS", ""
@@ -309,6 +311,7 @@ private:
 		std::map<std::string, uint64_t> during; // time by the command in which it was; "": unknown
 		uint64_t own_sends_ns = 0;		// of soft interrupts in the server's own sends
 		std::set<std::string> senders;		// of the command: clients; "": unknown ones
+		std::set<std::string> keys;		// likewise
 		uint64_t receivers = 0;			// of its messages in one iteration, at most
 	};
 	using Named = std::pair<const std::string, Actor>;
@@ -335,6 +338,7 @@ private:
 	std::string ActorText(const Named &actor) const;
 	static std::string DuringText(const Actor &actor);
 	static std::string SendersText(const Actor &actor);
+	static std::string KeysText(const Actor &actor);
 	std::string ThreadsText() const;
 	bool Several() const;		// no thread has most of the time
 	bool IsMost(uint64_t ns) const; // of all_ns_

@@ -648,6 +648,13 @@ constexpr Table kMetrics{
     Field{"value", kDouble, &Sample::value},
 };
 
+// Of a connection's client; none in a load generator's log.
+template <typename Row> std::optional<std::string> OfClient(const Row &r, std::string RequestClient::*what)
+{
+	const std::string text = r.of.client ? r.run.request_clients[r.of.client - 1].*what : "";
+	return text.empty() ? std::nullopt : std::optional(text);
+}
+
 constexpr Table kConnections{
     {"connections", "connection in the request log"},
     Field{"connection", kSmall, [](auto &r) { return r.n; }},
@@ -663,12 +670,10 @@ constexpr Table kConnections{
     Field{"local_port", kSmall, [](auto &r) { return Known(r.of.local_port); }},
     Field{"inode", kInt, [](auto &r) { return Known(r.of.inode); }},
     Field{"reopened", kSmall, [](auto &r) { return r.of.earlier.size(); }},
-    Field{"client", kText,
-	  [](auto &r) {
-		  const std::vector<RequestClient> &clients = r.run.request_clients;
-		  return r.of.client ? std::optional(clients[r.of.client - 1].name) : std::nullopt;
-	  },
-	  "of a kernel log: address, or process"},
+    Field{"client", kText, [](auto &r) { return OfClient(r, &RequestClient::name); },
+	  "of a kernel log: process or address, with the name and the library that it gave"},
+    Field{"client_name", kText, [](auto &r) { return OfClient(r, &RequestClient::own_name); }},
+    Field{"client_library", kText, [](auto &r) { return OfClient(r, &RequestClient::library); }},
 };
 
 constexpr Table kDrops{

@@ -346,6 +346,19 @@ void AddPipe(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
 	run->pipes.push_back(std::move(pipe));
 }
 
+// "rdbSaveBackground() of process 4711 took 12.3 ms", or "a_probe in process 4711".
+void AddProbe(uint64_t t_ns, uint32_t pid, const common::Json &j, Run *run)
+{
+	const std::string name = common::Visible(common::Text(j, "name")),
+			  process = "process " + std::to_string(OwnId(*run, pid));
+	run->marks.push_back({t_ns,
+			      j.contains("duration_ns")
+				  ? name + "() of " + process + " took " +
+					common::FormatDuration(common::Whole(j, "duration_ns"))
+				  : name + " in " + process,
+			      true});
+}
+
 void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 {
 	if (common::Text(j, "kind") == "request-servers")
@@ -371,6 +384,8 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 		AddEnd(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "pipe")
 		AddPipe(t_ns, pid, j, run);
+	else if (common::Text(j, "kind") == "probe")
+		AddProbe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "tracer")
 		run->tracers[pid] = common::Text(j, "comm");
 	else {

@@ -293,7 +293,7 @@ void FindMarks(Run *run)
 	for (DatedMark &mark : MarksIn(ReadMarks(run->path), &ignored)) {
 		const uint64_t t_ns = MonotonicNs(*run, mark.realtime_ns);
 		if (t_ns && t_ns + before_ns >= run->start_ns && t_ns <= run->end_ns)
-			run->marks.push_back({t_ns, std::move(mark.text)});
+			run->marks.push_back({t_ns, std::move(mark.text), false});
 	}
 	std::stable_sort(run->marks.begin(), run->marks.end(),
 			 [](const Mark &a, const Mark &b) { return a.t_ns < b.t_ns; });

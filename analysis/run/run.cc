@@ -39,10 +39,13 @@ std::string NameOfSender(const Run &run, const Connection &c)
 	if (!c.client || c.client > run.request_clients.size())
 		return "";
 	const RequestClient &client = run.request_clients[c.client - 1];
-	if (client.pid || !c.local_port)
+	if (!c.local_port)
 		return client.name;
+	const std::string port = std::to_string(c.local_port);
+	if (client.name != client.address)
+		return client.name + ", port " + port;
 	const bool v6 = client.name.find(':') != std::string::npos;
-	return (v6 ? "[" + client.name + "]" : client.name) + ":" + std::to_string(c.local_port);
+	return (v6 ? "[" + client.name + "]" : client.name) + ":" + port;
 }
 
 uint64_t RealtimeNs(const Run &run, uint64_t t_ns)
@@ -301,6 +304,12 @@ namespace
 
 constexpr size_t kMostClients = 100'000; // addresses are chosen by clients: memory is bounded
 
+// What a client called itself.
+template <size_t N> std::string Given(const char (&text)[N])
+{
+	return common::Visible(std::string(text, strnlen(text, N)));
+}
+
 } // namespace
 
 uint32_t RequestClients::Of(const ft_connection &c, uint32_t pid, uint32_t own_pid,
@@ -309,14 +318,20 @@ uint32_t RequestClients::Of(const ft_connection &c, uint32_t pid, uint32_t own_p
 	RequestClient client;
 	client.address = common::ClientAddress(c.client_address, c.client_flags & FT_CLIENT_HASHED);
 	client.hashed = c.client_flags & FT_CLIENT_HASHED;
+	if (client.address.empty() && !own_pid)
+		return 0;
 	client.name = client.address;
-	if (client.address.empty()) {
-		if (!own_pid)
-			return 0;
+	if (own_pid) {
 		client.pid = pid;
 		client.comm = common::VisibleName(c.client_comm);
 		client.name = client.comm + " (" + std::to_string(own_pid) + ")" + on_host;
 	}
+	client.own_name = Given(c.client_name);
+	client.library = Given(c.client_library);
+	if (!client.own_name.empty())
+		client.name = client.own_name + ", " + client.name;
+	if (!client.library.empty())
+		client.name += ", " + client.library;
 	if (auto known = by_name_.find(client.name); known != by_name_.end())
 		return known->second;
 	if (run->request_clients.size() == kMostClients)

@@ -383,6 +383,8 @@ Out GroupJson(const Explanation &e, const RequestGroup &g)
 	group["hashed"] = client.hashed;
 	group["pid"] = OwnId(e.run, client.pid);
 	group["comm"] = client.comm;
+	group["client_name"] = client.own_name;
+	group["library"] = client.library;
 	return group;
 }
 
@@ -721,8 +723,9 @@ bool WriteExplainJson(const Explanation &e, FILE *file, bool requests)
 			  {"time_ns", e.blame.slow_ns}}},
 			{"causes", CausesJson(e.blame)},
 			{"hops", HopsJson(e)}});
-	WriteGroups(e, "clients", e.by_client, &out);
-	WriteGroups(e, "commands", e.by_command, &out);
+	constexpr const char *names[kGroupings] = {"clients", "commands", "connections", "sizes"};
+	for (size_t by = 0; by < kGroupings; by++)
+		WriteGroups(e, names[by], e.groups[by], &out);
 	if (!e.run.host_clocks.empty())
 		out.Add("clocks", ClocksJson(e));
 	WriteEpisodesJson(e, &out);

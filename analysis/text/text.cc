@@ -430,6 +430,16 @@ namespace
 constexpr size_t kGroupRows = 20, kGroupCauses = 2;
 constexpr size_t kNumberColumns = 12 + 4 * 10 + 9; // requests, four latencies, slow requests
 
+// By GroupBy: the column's title, what further rows are, and what a log without them lacks.
+constexpr struct {
+	const char *what, *singular, *plural, *unknown;
+} kGroupWords[kGroupings] = {
+    {"client", "more client", "more clients", "the names of clients"},
+    {"command", "more command", "more commands", "commands"},
+    {"connection", "more connection", "more connections", "connections"},
+    {"size", "more pair of sizes", "more pairs of sizes", "the sizes of requests"},
+};
+
 std::string GroupCauses(const RequestGroup &g, size_t columns)
 {
 	std::string text;
@@ -449,15 +459,14 @@ std::string GroupCauses(const RequestGroup &g, size_t columns)
 
 bool GroupTable(const Explanation &e, const Style &style, GroupBy by, std::string *text, std::string *error)
 {
-	const bool clients = by == GroupBy::Client;
-	const std::vector<RequestGroup> &groups = clients ? e.by_client : e.by_command;
+	const auto [what, singular, plural, unknown] = kGroupWords[static_cast<size_t>(by)];
+	const std::vector<RequestGroup> &groups = e.groups[static_cast<size_t>(by)];
 	if (groups.empty()) {
-		*error =
-		    e.blame.from_iterations
-			? "--by needs a request log: 'forktail record --requests' or 'forktail load' "
-			  "writes one"
-			: "the request log of this run does not name clients: 'forktail record --requests' "
-			  "does";
+		*error = e.blame.from_iterations
+			     ? "--by needs a request log: 'forktail record --requests' or 'forktail load' "
+			       "writes one"
+			     : std::string("the request log of this run does not have ") + unknown +
+				   ": 'forktail record --requests' writes one that does";
 		return false;
 	}
 	size_t name = 8;
@@ -466,9 +475,9 @@ bool GroupTable(const Explanation &e, const Style &style, GroupBy by, std::strin
 	name = std::min(name, std::max<size_t>(16, style.columns - std::min(style.columns, kNumberColumns)));
 	const size_t used = name + kNumberColumns, left = style.columns - std::min(style.columns, used);
 	*text = "\n" +
-		style.Strong(PadRight(clients ? "client" : "command", name) + PadLeft("requests", 12) +
-			     PadLeft("p50", 10) + PadLeft("p99", 10) + PadLeft("p99.9", 10) +
-			     PadLeft("max", 10) + PadLeft("slow", 9) + (left > 8 ? "  mostly" : "")) +
+		style.Strong(PadRight(what, name) + PadLeft("requests", 12) + PadLeft("p50", 10) +
+			     PadLeft("p99", 10) + PadLeft("p99.9", 10) + PadLeft("max", 10) +
+			     PadLeft("slow", 9) + (left > 8 ? "  mostly" : "")) +
 		"\n";
 	for (size_t i = 0; i < std::min(kGroupRows, groups.size()); i++) {
 		const RequestGroup &g = groups[i];
@@ -480,10 +489,7 @@ bool GroupTable(const Explanation &e, const Style &style, GroupBy by, std::strin
 		*text += PadLeft(common::FormatCount(g.slow), 9) + GroupCauses(g, left) + "\n";
 	}
 	if (groups.size() > kGroupRows)
-		*text += style.Dim("(" +
-				   common::Plural(groups.size() - kGroupRows,
-						  clients ? "more client" : "more command",
-						  clients ? "more clients" : "more commands") +
+		*text += style.Dim("(" + common::Plural(groups.size() - kGroupRows, singular, plural) +
 				   ": --json)") +
 			 "\n";
 	return true;

@@ -228,6 +228,8 @@ void AddExact(common::Table *table, std::vector<std::string> *words)
 	words->push_back("--exact=" + way[0]);
 }
 
+constexpr uint64_t kMostKeyBytes = 32;
+
 void AddRequests(common::Table *table, std::vector<std::string> *words)
 {
 	std::string sample;
@@ -243,6 +245,18 @@ void AddRequests(common::Table *table, std::vector<std::string> *words)
 		table->Refuse("`hash-clients` needs `requests`", "hash-clients");
 	if (hash_clients)
 		words->push_back("--hash-clients");
+	uint64_t keys = 0;
+	bool hash_keys = false;
+	table->Count("keys", 1, kMostKeyBytes, &keys);
+	table->Flag("hash-keys", &hash_keys);
+	if (keys && sample.empty())
+		table->Refuse("`keys` needs `requests`", "keys");
+	if (keys)
+		words->insert(words->end(), {"--keys", std::to_string(keys)});
+	if (hash_keys && !keys)
+		table->Refuse("`hash-keys` needs `keys`", "hash-keys");
+	if (hash_keys)
+		words->push_back("--hash-keys");
 }
 
 } // namespace

@@ -501,13 +501,17 @@ uint32_t Servers::Of(uint32_t pid, const std::string &comm, uint64_t t_ns)
 std::string Client::Name() const
 {
 	ft_comm comm;
+	uint8_t address[16];
 	memcpy(comm.raw, bytes, sizeof comm.raw);
+	memcpy(address, bytes, sizeof address);
 	switch (kind) {
 	case Kind::Address:
 	case Kind::Hashed:
-		return common::ClientAddress(bytes, kind == Kind::Hashed);
+		return common::ClientAddress(address, kind == Kind::Hashed);
 	case Kind::Process:
 		return *comm.raw ? common::VisibleName(comm) : "unknown process";
+	case Kind::Named:
+		return common::Visible(std::string(reinterpret_cast<const char *>(bytes)));
 	case Kind::Other:
 		break;
 	}
@@ -518,7 +522,14 @@ Client ClientOf(const ft_connection &connection)
 {
 	const auto &address = connection.client_address;
 	Client client;
-	if (std::all_of(std::begin(address), std::end(address), [](uint8_t byte) { return byte == 0; })) {
+	if (*connection.client_name) {
+		client.kind = Client::Kind::Named;
+		memcpy(client.bytes, connection.client_name,
+		       strnlen(connection.client_name, sizeof client.bytes - 1));
+		return client;
+	}
+	if (*connection.client_comm.raw ||
+	    std::all_of(std::begin(address), std::end(address), [](uint8_t byte) { return byte == 0; })) {
 		client.kind = Client::Kind::Process;
 		memcpy(client.bytes, connection.client_comm.raw,
 		       strnlen(connection.client_comm.raw, sizeof connection.client_comm.raw));

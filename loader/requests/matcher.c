@@ -58,6 +58,12 @@ struct pending {
 	uint8_t command;
 	bool unarrived;
 	bool left_out; /* it blocks, or is behind one that does: it only takes part in the matching */
+	bool has_key;
+};
+
+/* The first bytes of a request's first key. */
+struct pending_key {
+	uint8_t bytes, text[SCAN_TEXT];
 };
 
 struct answer_write {
@@ -96,6 +102,8 @@ struct client_stream {
 	uint64_t begin_arrival_ns; /* of the request that is being scanned; 0: unknown */
 	struct pending *pending;
 	size_t pending_count, pending_room;
+	struct pending_key *keys; /* by the place of a pending request that has one */
+	size_t keys_room;
 	struct answer_write *writes;
 	size_t writes_room;
 	uint32_t write_count;					/* may be more than are kept */
@@ -114,11 +122,12 @@ struct matcher {
 	size_t pending_room; /* of all connections */
 	uint8_t ping, unsubscribe, exec;
 	uint64_t counts[REQUEST_COUNTS];
-	struct proxied *proxied; /* once there is a proxy among the targets */
+	struct proxied *proxied;	 /* once there is a proxy among the targets */
+	uint64_t keys_second, keys_sent; /* the current second, and keys that were sent in it */
 };
 
-/* A request that ended at the offset was read. */
-static void client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
+/* A request that ended at the offset was read. False: it, and what was pending, is lost. */
+static bool client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
 			      uint32_t end);
 /* There are writes since: the connection is in the matcher's list. */
 static void client_stream_written(struct matcher *m, struct client_stream *c);
@@ -131,6 +140,8 @@ static void client_stream_lose(struct matcher *m, struct client_stream *c);
 /* Events are missing from here on. An answer that was one write is complete; of several requests or large
  * answers, later writes may be among those events. */
 static void client_stream_lose_after_gap(struct matcher *m, struct client_stream *c);
+/* The recorder hears of it. */
+static void announce(struct matcher *m, struct client_stream *c);
 /* Returns the memory of a connection with nothing pending. */
 static void client_stream_release(struct matcher *m, struct client_stream *c);
 static void client_stream_free(struct matcher *m, struct client_stream *c);
@@ -139,7 +150,9 @@ enum {
 	/* After a write of this size, Redis serves other clients before it writes the rest. */
 	WRITE_LARGE = 65536,
 	ARRIVALS_MAX = 2 * FT_ARRIVALS,
+	KEYS_PER_SECOND = 200,
 };
+#define KEY_SLOW_NS 1000000ull
 /* An answer is complete this long after its last write if nothing else is read. */
 #define COMPLETE_NS 100000000ull
 /* Likewise, if the server may have more to write and the client is slow. */
@@ -295,6 +308,32 @@ static void note_arguments(struct matcher *m, const struct client_stream *c, uin
 		m->handler(m->context, &message);
 }
 
+/* Redis accepts printable ASCII without spaces only. */
+static void note_name(struct matcher *m, struct client_stream *c, const struct scanned *s)
+{
+	struct request_message message = {
+	    .kind = MESSAGE_NAME, .connection = c->id, .name = {.as = s->text_as}};
+	const size_t room = sizeof message.name.text - 1;
+	for (size_t i = 0; i < s->text_bytes; i++)
+		if (s->text[i] < '!' || s->text[i] > '~')
+			return;
+	memcpy(message.name.text, s->text, s->text_bytes < room ? s->text_bytes : room);
+	if (!c->announced)
+		announce(m, c);
+	m->handler(m->context, &message);
+}
+
+/* Of the request that was added last. Without memory, it has none. */
+static void keep_key(struct client_stream *c, const struct scanned *s)
+{
+	const size_t at = c->pending_count - 1;
+	if (!grow_to(&c->keys, &c->keys_room, at + 1, sizeof *c->keys))
+		return;
+	c->keys[at].bytes = s->text_bytes;
+	memcpy(c->keys[at].text, s->text, sizeof c->keys[at].text);
+	c->pending[at].has_key = true;
+}
+
 static void request_ended(struct matcher *m, struct client_stream *c, const struct scanned *s)
 {
 	if (c->unproved && s->command == COMMAND_OTHER) { /* more likely the middle of a value */
@@ -302,6 +341,8 @@ static void request_ended(struct matcher *m, struct client_stream *c, const stru
 		return;
 	}
 	c->unproved = false;
+	if (s->text_as == TEXT_NAME || s->text_as == TEXT_LIBRARY)
+		note_name(m, c, s);
 	if (is_subscribers(m, c, s)) {
 		m->counts[COUNT_PUSHES]++;
 	} else if (s->flags & SCANNED_NO_REPLY) {
@@ -310,7 +351,8 @@ static void request_ended(struct matcher *m, struct client_stream *c, const stru
 		/* A blocking command is answered when there is data. What follows waits for that. */
 		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
 		m->counts[COUNT_BLOCKING] += c->blocked;
-		client_stream_add(m, c, s->command, s->hash, c->offset);
+		if (client_stream_add(m, c, s->command, s->hash, c->offset) && s->text_as == TEXT_KEY)
+			keep_key(c, s);
 		note_arguments(m, c, s->command, s->arguments, false);
 	}
 	follow_transaction(m, c, s);
@@ -635,9 +677,12 @@ static void client_stream_release(struct matcher *m, struct client_stream *c)
 {
 	m->pending_room -= c->pending_room;
 	free(c->pending);
+	free(c->keys);
 	free(c->writes);
 	free(c->arrivals);
 	c->pending = NULL;
+	c->keys = NULL;
+	c->keys_room = 0;
 	c->writes = NULL;
 	c->arrivals = NULL;
 	c->pending_room = c->writes_room = c->arrivals_room = 0;
@@ -664,6 +709,7 @@ static void announce(struct matcher *m, struct client_stream *c)
 						     .local_port = o->local_port,
 						     .peer_port = o->peer_port}};
 	memcpy(message.opened.peer_address, o->peer_address, sizeof o->peer_address);
+	memcpy(message.opened.peer_comm, o->peer_comm, sizeof o->peer_comm);
 	m->handler(m->context, &message);
 	m->counts[COUNT_CONNECTIONS]++;
 	c->announced = true;
@@ -679,15 +725,39 @@ static void begin_group(struct matcher *m, struct client_stream *c)
 	c->blocked = c->unknown = c->large = false;
 	if (c->pending_room > ROOM_KEPT) {
 		m->pending_room -= c->pending_room;
-		c->pending_room = 0;
+		c->pending_room = c->keys_room = 0;
 		free(c->pending);
+		free(c->keys);
 		c->pending = NULL;
+		c->keys = NULL;
 	}
 	if (c->writes_room > ROOM_KEPT) {
 		c->writes_room = 0;
 		free(c->writes);
 		c->writes = NULL;
 	}
+}
+
+/* Which key a request had that was read and not answered at once. It took long itself, or was read before one
+ * that did; those behind that one are read late and answered at once. */
+static void send_key(struct matcher *m, const struct client_stream *c, const struct pending *p,
+		     uint64_t written_ns)
+{
+	const struct pending_key *key = &c->keys[p - c->pending];
+	if (written_ns < p->read_ns + KEY_SLOW_NS)
+		return;
+	const uint64_t second = written_ns / 1000000000;
+	m->keys_sent = m->keys_second == second ? m->keys_sent + 1 : 1;
+	m->keys_second = second;
+	if (m->keys_sent > KEYS_PER_SECOND) {
+		m->counts[COUNT_KEYS_LEFT_OUT]++;
+		return;
+	}
+	struct request_message message = {.kind = MESSAGE_KEY,
+					  .connection = c->id,
+					  .key = {.read_ns = p->read_ns, .tid = p->tid, .bytes = key->bytes}};
+	memcpy(message.key.text, key->text, sizeof message.key.text);
+	m->handler(m->context, &message);
 }
 
 /* Reports a request. `w` ends the answer; `first` begins it, or is NULL if that is in the middle of a write.
@@ -721,6 +791,8 @@ static void answer(struct matcher *m, struct client_stream *c, const struct pend
 		proxied_add(m->proxied, &message, p->hash, c->proxy, w->t_ns);
 	else
 		m->handler(m->context, &message);
+	if (p->has_key)
+		send_key(m, c, p, w->t_ns);
 	m->counts[COUNT_UNKNOWN] += p->command == COMMAND_UNKNOWN;
 	m->counts[COUNT_UNARRIVED] += p->unarrived;
 }
@@ -789,7 +861,7 @@ static void client_stream_lose_after_gap(struct matcher *m, struct client_stream
 	c->arrival_count = 0;
 }
 
-static void client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
+static bool client_stream_add(struct matcher *m, struct client_stream *c, uint8_t command, uint64_t hash,
 			      uint32_t end)
 {
 	const size_t room = c->pending_room;
@@ -798,7 +870,7 @@ static void client_stream_add(struct matcher *m, struct client_stream *c, uint8_
 	    !grow(&c->pending, &c->pending_room, c->pending_count, sizeof *c->pending)) {
 		m->counts[COUNT_LOST]++;
 		client_stream_lose(m, c);
-		return;
+		return false;
 	}
 	m->pending_room += c->pending_room - room;
 	c->overlaps |= c->pending_count > 0;
@@ -811,6 +883,7 @@ static void client_stream_add(struct matcher *m, struct client_stream *c, uint8_
 			     .hash = hash,
 			     .unarrived = !c->begin_arrival_ns,
 			     .left_out = c->blocked};
+	return true;
 }
 
 /* The protocols differ in their first byte: RESP has a sign, memcached's text and meta protocols a letter or
@@ -940,10 +1013,12 @@ static void serve(struct ring_buffer *ring, struct matcher *m, struct outbox *o)
 /* Waits for the map of events. Its descriptors are not needed once it is mapped. */
 static struct ring_buffer *receive_ring(struct matcher *m)
 {
-	char unused;
+	uint32_t key_bytes;
 	int map;
-	if (receive_packet(HELPER_SOCKET, &unused, sizeof unused, &map, 0) <= 0 || map < 0)
+	if (receive_packet(HELPER_SOCKET, &key_bytes, sizeof key_bytes, &map, 0) != sizeof key_bytes ||
+	    map < 0)
 		_exit(0);
+	scanner_keep_keys(key_bytes);
 	struct ring_buffer *ring = ring_buffer__new(map, on_event, m, NULL);
 	close_range(HELPER_SOCKET + 1, ~0u, 0);
 	return ring;
@@ -974,9 +1049,9 @@ int request_helper_start(struct helper_process *h)
 	return err;
 }
 
-int request_helper_map(const struct helper_process *h, int map)
+int request_helper_map(const struct helper_process *h, int map, uint32_t key_bytes)
 {
-	return send_packet(h->socket, "", 1, map, 0);
+	return send_packet(h->socket, &key_bytes, sizeof key_bytes, map, 0);
 }
 
 void request_helper_target(const struct helper_process *h, const struct request_target *target)

@@ -79,9 +79,9 @@ enum {
 	REDUCED_SAMPLE = 16,
 };
 
-/* A client's address, and what is stored in its place. */
-struct hidden_client {
-	uint8_t address[16], shown[16];
+/* A client's address, or the begin of a key, and what is stored in its place. */
+struct hidden {
+	uint8_t what[SCAN_TEXT], shown[16];
 	UT_hash_handle hh;
 };
 
@@ -106,9 +106,9 @@ struct requests {
 	struct ft_requests log;
 	struct server *servers; /* only grows: connections refer to it by index */
 	size_t server_count, server_room;
-	struct seen_connection *connections; /* by number modulo FT_REQUESTS_SLOTS_MAX; id 0: none */
-	uint64_t segment;		     /* from 1 on */
-	struct hidden_client *hidden;	     /* hash table, by address */
+	struct seen_connection *connections;	     /* by number modulo FT_REQUESTS_SLOTS_MAX; id 0: none */
+	uint64_t segment;			     /* from 1 on */
+	struct hidden *hidden_clients, *hidden_keys; /* hash tables */
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible;
 	struct request_target *targets; /* for a helper that is started later; the oldest is replaced */
@@ -144,7 +144,7 @@ struct requests *requests_start(const struct requests_wanted *wanted)
 int requests_load(struct requests *r, int targets_map, uint32_t pid_namespace)
 {
 	int err = request_hooks_load(&r->hooks, targets_map, pid_namespace);
-	return err ? err : request_helper_map(&r->helper, request_hooks_ring(&r->hooks));
+	return err ? err : request_helper_map(&r->helper, request_hooks_ring(&r->hooks), r->wanted.key_bytes);
 }
 
 int requests_attach(struct requests *r)
@@ -201,7 +201,7 @@ static void replace_helper(struct requests *r, struct ft_writer *w)
 	if (!restarts_due(&r->restarts, now_ns))
 		return;
 	if (request_helper_start(&r->helper) ||
-	    request_helper_map(&r->helper, request_hooks_ring(&r->hooks))) {
+	    request_helper_map(&r->helper, request_hooks_ring(&r->hooks), r->wanted.key_bytes)) {
 		helper_process_end(&r->helper, false);
 		restarts_failed(&r->restarts, now_ns);
 		return;
@@ -399,23 +399,30 @@ static uint32_t server_of(const struct requests *r, uint32_t tgid, uint16_t port
 	return UINT32_MAX;
 }
 
-/* Replaces an address by random bytes, the same ones for the same address. Beyond a number of addresses, and
- * without memory, it becomes one that stands for the rest. */
-static void hide_client(struct requests *r, uint8_t address[16])
+/* Random bytes in place of others, the same ones for the same. Beyond a number of them, and without memory,
+ * they are those that stand for the rest. */
+static void hide(struct hidden **all, const uint8_t what[SCAN_TEXT], uint8_t shown[16])
 {
 	static const uint8_t rest[16] = {[15] = 1};
-	struct hidden_client *h;
-	HASH_FIND(hh, r->hidden, address, sizeof h->address, h);
-	if (!h && HASH_COUNT(r->hidden) < HIDDEN_MAX && (h = calloc(1, sizeof *h))) {
-		memcpy(h->address, address, sizeof h->address);
+	struct hidden *h;
+	HASH_FIND(hh, *all, what, sizeof h->what, h);
+	if (!h && HASH_COUNT(*all) < HIDDEN_MAX && (h = calloc(1, sizeof *h))) {
+		memcpy(h->what, what, sizeof h->what);
 		if (getrandom(h->shown, sizeof h->shown, 0) == sizeof h->shown)
-			HASH_ADD(hh, r->hidden, address, sizeof h->address, h);
+			HASH_ADD(hh, *all, what, sizeof h->what, h);
 		if (!hash_added(h)) {
 			free(h);
 			h = NULL;
 		}
 	}
-	memcpy(address, h ? h->shown : rest, sizeof rest);
+	memcpy(shown, h ? h->shown : rest, sizeof rest);
+}
+
+static void hide_client(struct requests *r, uint8_t address[16])
+{
+	uint8_t what[SCAN_TEXT] = {0};
+	memcpy(what, address, 16);
+	hide(&r->hidden_clients, what, address);
 }
 
 static struct seen_connection *place_of(const struct requests *r, uint32_t connection)
@@ -434,12 +441,15 @@ static void take_connection(struct requests *r, const struct request_message *m)
 				    .inode = m->opened.peer_inode,
 				    .client_pid = m->opened.peer_pid};
 	memcpy(c->client_address, m->opened.peer_address, sizeof c->client_address);
-	if (c->client_pid)
-		read_proc((pid_t)c->client_pid, "comm", c->client_comm.raw, sizeof c->client_comm.raw);
 	if (r->wanted.hash_clients && !c->inode) {
 		hide_client(r, c->client_address);
 		c->client_flags |= FT_CLIENT_HASHED;
+		c->client_pid = 0;
 	}
+	if (c->client_pid && m->opened.peer_comm[0])
+		memcpy(c->client_comm.raw, m->opened.peer_comm, sizeof c->client_comm.raw - 1);
+	else if (c->client_pid)
+		read_proc((pid_t)c->client_pid, "comm", c->client_comm.raw, sizeof c->client_comm.raw);
 	if (!r->hooks.slices && !r->wanted.sample && m->opened.hash & (REDUCED_SAMPLE - 1))
 		c->client_flags |= FT_CLIENT_UNSAMPLED;
 }
@@ -459,6 +469,19 @@ static void note_connection(struct requests *r, struct ft_writer *w, const struc
 	}
 	seen->segment = r->segment;
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
+}
+
+/* What the client calls itself. The connection is written again with its next request. */
+static void take_name(struct requests *r, const struct request_message *m)
+{
+	struct seen_connection *seen = place_of(r, m->connection);
+	struct ft_connection *c = &seen->record;
+	char *to = m->name.as == TEXT_NAME ? c->client_name : c->client_library;
+	_Static_assert(sizeof c->client_name == SCAN_TEXT && sizeof c->client_library == SCAN_TEXT, "text");
+	if (c->id != m->connection || r->wanted.hash_clients)
+		return;
+	memcpy(to, m->name.text, SCAN_TEXT - 1);
+	seen->segment = 0;
 }
 
 static void take_closed(struct requests *r, struct ft_writer *w, const struct request_message *m)
@@ -531,6 +554,32 @@ static void take_arguments(struct ft_writer *w, const struct request_message *m)
 	write_json_note(w, note);
 }
 
+static void take_key(struct requests *r, struct ft_writer *w, const struct request_message *m)
+{
+	const size_t bytes = m->key.bytes;
+	if (m->key.read_ns > ft_now_ns() || bytes > r->wanted.key_bytes) {
+		r->impossible++;
+		return;
+	}
+	json_t *note = json_note(m->key.read_ns, "key");
+	json_put_count(note, "tid", m->key.tid);
+	if (r->wanted.hash_keys) {
+		uint8_t what[SCAN_TEXT] = {0}, shown[16];
+		char text[32];
+		memcpy(what, m->key.text, bytes);
+		hide(&r->hidden_keys, what, shown);
+		uint64_t number;
+		memcpy(&number, shown, sizeof number);
+		snprintf(text, sizeof text, "key-%016llx", (unsigned long long)number);
+		json_put_text(note, "key", text);
+	} else {
+		json_put(note, "key", json_text((const char *)m->key.text, bytes));
+		if (bytes == r->wanted.key_bytes) /* it may be longer */
+			json_put_truth(note, "begin", true);
+	}
+	write_json_note(w, note);
+}
+
 static void take_message(struct requests *r, struct ft_writer *w, const struct request_message *m)
 {
 	switch (m->kind) {
@@ -551,6 +600,12 @@ static void take_message(struct requests *r, struct ft_writer *w, const struct r
 		break;
 	case MESSAGE_ARGUMENTS:
 		take_arguments(w, m);
+		break;
+	case MESSAGE_NAME:
+		take_name(r, m);
+		break;
+	case MESSAGE_KEY:
+		take_key(r, w, m);
 		break;
 	}
 }
@@ -593,7 +648,8 @@ static void note_counts(const struct requests *r, struct ft_writer *w)
 							  [COUNT_UNKNOWN] = "unknown",
 							  [COUNT_UNARRIVED] = "unarrived",
 							  [COUNT_NO_OUTCOME] = "no_outcome",
-							  [COUNT_CONNECTIONS] = "connections"};
+							  [COUNT_CONNECTIONS] = "connections",
+							  [COUNT_KEYS_LEFT_OUT] = "keys_left_out"};
 	json_t *note = json_note(ft_now_ns(), "requests");
 	json_put_count(note, "requests", r->requests);
 	for (int i = 0; i < REQUEST_COUNTS; i++)
@@ -648,7 +704,8 @@ void requests_close(struct requests *r)
 	helper_process_end(&r->helper, false);
 	request_hooks_close(&r->hooks);
 	ft_requests_free(&r->log);
-	hash_free_all(struct hidden_client, r->hidden);
+	hash_free_all(struct hidden, r->hidden_clients);
+	hash_free_all(struct hidden, r->hidden_keys);
 	free(r->servers);
 	free(r->targets);
 	free(r->connections);
@@ -902,6 +959,8 @@ static void choose_programs(struct requests_bpf *s)
 						    : by_functions && support_has_function(name));
 	}
 	bpf_program__set_autoload(s->progs.request_leaves, true);
+	bpf_program__set_autoload(s->progs.request_connects, true);
+	bpf_program__set_autoload(s->progs.find_tcp_clients, true);
 	if (by_functions)
 		bpf_program__set_autoload(old ? s->progs.request_read_tcp : s->progs.request_read_tcp_old,
 					  false);
@@ -924,9 +983,26 @@ static int request_hooks_ring(const struct request_hooks *h)
 	return bpf_map__fd(h->skeleton->maps.requests_ring);
 }
 
+/* Which processes have connections to targets that the programs did not see begin. Without rights any more,
+ * and on a kernel that then refuses, these clients stay without a process. */
+static void find_clients(const struct request_hooks *h)
+{
+	const struct bpf_link *link = h->skeleton->links.find_tcp_clients;
+	const int walk = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
+	char unused[64];
+	if (walk < 0)
+		return;
+	while (read(walk, unused, sizeof unused) > 0)
+		;
+	close(walk);
+}
+
 static void request_hooks_serve(struct request_hooks *h, uint16_t port)
 {
+	if (h->skeleton->bss->served[port])
+		return;
 	h->skeleton->bss->served[port] = 1;
+	find_clients(h);
 }
 
 static int start_switch(struct request_hooks *h)
@@ -936,7 +1012,8 @@ static int start_switch(struct request_hooks *h)
 	struct bpf_program *prog;
 	bpf_object__for_each_program(prog, h->skeleton->obj)
 	{
-		if (bpf_program__autoload(prog) && count < HELPER_KEPT_MAX)
+		if (bpf_program__autoload(prog) && prog != h->skeleton->progs.request_connects &&
+		    prog != h->skeleton->progs.find_tcp_clients && count < HELPER_KEPT_MAX)
 			programs[count++] = bpf_program__fd(prog);
 	}
 	return hook_switch_start(&h->switcher, programs, count);
@@ -959,9 +1036,22 @@ static int request_hooks_switch(struct request_hooks *h, bool on)
 	return err;
 }
 
+/* Connections begin between slices too, so this program is always attached. */
+static int attach_clients(struct request_hooks *h)
+{
+	struct requests_bpf *s = h->skeleton;
+	s->links.request_connects = bpf_program__attach(s->progs.request_connects);
+	if (!s->links.request_connects)
+		return -errno;
+	s->links.find_tcp_clients = bpf_program__attach_iter(s->progs.find_tcp_clients, NULL);
+	find_clients(h);
+	return 0;
+}
+
 static int request_hooks_attach(struct request_hooks *h)
 {
-	const int err = h->slices ? start_switch(h) : requests_bpf__attach(h->skeleton);
+	int err = attach_clients(h);
+	err = err ? err : h->slices ? start_switch(h) : requests_bpf__attach(h->skeleton);
 	return err ? err : request_hooks_switch(h, true);
 }
 

@@ -54,7 +54,12 @@ enum scan_option {
 	SCAN_CLIENT_REPLY_OFF,
 	SCAN_CLIENT_REPLY_SKIP,
 	SCAN_CLIENT_TRACKING,
-	SCAN_READ_GROUP, /* XREADGROUP: the names of the group and the consumer follow */
+	SCAN_CLIENT_INFO, /* CLIENT SETINFO */
+	SCAN_NAME,	  /* the next argument is the connection's name */
+	SCAN_LIBRARY,
+	SCAN_HELLO_USER,     /* HELLO ... AUTH: a user and a password follow */
+	SCAN_HELLO_PASSWORD, /* the password follows */
+	SCAN_READ_GROUP,     /* XREADGROUP: the names of the group and the consumer follow */
 	/* Bits, for the options of memcached. */
 	SCAN_DATA_LENGTH = 16,	/* it is valid, and in `left` */
 	SCAN_KEY_TOO_LONG = 32, /* so the server reads no data */
@@ -79,6 +84,21 @@ static void scan_memcached_option(struct scanner *s);
  */
 static void scan_gather(struct scanner *s, const uint8_t *bytes, size_t count);
 static void scan_hash_key(struct scanner *s, const uint8_t *bytes, size_t count);
+static void scan_keep_text(struct scanner *s, const uint8_t *bytes, size_t count);
+
+static size_t kept_key_bytes;
+
+void scanner_keep_keys(size_t bytes)
+{
+	kept_key_bytes = bytes < SCAN_TEXT ? bytes : SCAN_TEXT;
+}
+
+static inline void scan_begin_text(struct scanner *s, enum scan_text as, size_t most)
+{
+	s->text_as = (uint8_t)as;
+	s->text_most = (uint8_t)most;
+	s->text_bytes = 0;
+}
 
 /* One step of a multiplicative hash. It distinguishes requests that are in flight at the same time. It does
  * not resist a client that wants two requests to have one hash. */
@@ -101,23 +121,30 @@ static inline void scan_begin_argument(struct scanner *s)
 	unsigned key = s->properties & COMMAND_KEY_SECOND ? 2 : 1;
 
 	s->length = 0;
+	s->text_most = 0;
 	if (s->arguments == 0) {
 		s->gathers = true;
 		return;
 	}
 	s->key_left = s->arguments == key && !(s->properties & COMMAND_NO_KEY) ? SCAN_KEY : 0;
+	if (s->arguments == s->key_word && kept_key_bytes)
+		scan_begin_text(s, TEXT_KEY, kept_key_bytes);
+	else if (!s->memcached && (s->option == SCAN_NAME || s->option == SCAN_LIBRARY))
+		scan_begin_text(s, s->option == SCAN_NAME ? TEXT_NAME : TEXT_LIBRARY, SCAN_TEXT);
 	if (s->memcached)
 		s->gathers =
 		    s->key_left == 0 && s->properties & (COMMAND_DATA | COMMAND_META | COMMAND_NOREPLY);
 	else
-		s->gathers =
-		    s->option != SCAN_OPTIONS_END && s->properties & (COMMAND_CLIENT | COMMAND_BLOCK_OPTION);
+		s->gathers = s->option != SCAN_OPTIONS_END &&
+			     s->properties & (COMMAND_CLIENT | COMMAND_HELLO | COMMAND_BLOCK_OPTION);
 }
 
 static inline void scan_argument_bytes(struct scanner *s, const uint8_t *bytes, size_t count)
 {
 	if (s->gathers)
 		scan_gather(s, bytes, count);
+	if (s->text_bytes < s->text_most)
+		scan_keep_text(s, bytes, count);
 	if (s->key_left)
 		scan_hash_key(s, bytes, count);
 	s->length += count;
@@ -146,6 +173,7 @@ static inline int scan_end_argument(struct scanner *s)
 	scan_end_chunk(s);
 	s->gathers = false;
 	s->key_left = 0;
+	s->text_most = 0;
 	s->hash = scan_mix(s->hash, s->length);
 	s->arguments++;
 	return SCAN_CONTINUES;
@@ -284,6 +312,10 @@ static void finish(struct scanner *s, struct scanned *out)
 	out->arguments = s->arguments ? s->arguments - 1 : 0;
 	out->command = s->command;
 	out->flags = s->flags;
+	out->text_as = s->text_as;
+	out->text_bytes = s->text_bytes;
+	if (s->text_as)
+		memcpy(out->text, s->text, sizeof out->text);
 	s->lost = false;
 	reset(s);
 }
@@ -331,6 +363,8 @@ static uint64_t skip_value(struct scanner *s, uint64_t bytes)
 		s->extras -= (uint32_t)extras;
 		of_key -= extras;
 	}
+	if (s->text_bytes < s->text_most && of_key > 0)
+		scan_begin_text(s, TEXT_NONE, 0);
 	if (s->key_left > 0 && of_key > 0) {
 		s->unhashed = true;
 		s->key_left = (uint8_t)(s->key_left - (of_key < s->key_left ? of_key : s->key_left));
@@ -451,6 +485,14 @@ static void scan_hash_key(struct scanner *s, const uint8_t *bytes, size_t count)
 	}
 }
 
+static void scan_keep_text(struct scanner *s, const uint8_t *bytes, size_t count)
+{
+	const size_t room = (size_t)s->text_most - s->text_bytes, take = count < room ? count : room;
+
+	memcpy(s->text + s->text_bytes, bytes, take);
+	s->text_bytes = (uint8_t)(s->text_bytes + take);
+}
+
 static int scan_command_word(struct scanner *s)
 {
 	size_t bytes = s->length < SCAN_WORD ? s->length : SCAN_WORD;
@@ -467,6 +509,7 @@ static int scan_command_word(struct scanner *s)
 	if (s->command != COMMAND_OTHER)
 		s->properties =
 		    (uint16_t)(s->memcached ? flags & ~(unsigned)COMMAND_REDIS : flags & COMMAND_REDIS);
+	s->key_word = s->properties & COMMAND_KEY_SECOND ? 2 : commands_table[s->command].key;
 	if (s->properties & COMMAND_BLOCKING)
 		s->flags |= SCANNED_BLOCKING;
 	if (s->properties & COMMAND_PUSHES)
@@ -489,12 +532,16 @@ static void client_option(struct scanner *s)
 	if (s->arguments == 1) {
 		s->option = scan_is_word(s, "REPLY")	  ? SCAN_CLIENT_REPLY
 			    : scan_is_word(s, "TRACKING") ? SCAN_CLIENT_TRACKING
+			    : scan_is_word(s, "SETNAME")  ? SCAN_NAME
+			    : scan_is_word(s, "SETINFO")  ? SCAN_CLIENT_INFO
 							  : SCAN_OPTIONS_END;
 		return;
 	}
 	if (s->option == SCAN_CLIENT_TRACKING && scan_is_word(s, "ON"))
 		s->flags |= SCANNED_TRACKING;
-	if (s->option == SCAN_CLIENT_REPLY)
+	if (s->option == SCAN_CLIENT_INFO && scan_is_word(s, "LIB-NAME"))
+		s->option = SCAN_LIBRARY;
+	else if (s->option == SCAN_CLIENT_REPLY)
 		s->option = scan_is_word(s, "ON")     ? SCAN_CLIENT_REPLY_ON
 			    : scan_is_word(s, "OFF")  ? SCAN_CLIENT_REPLY_OFF
 			    : scan_is_word(s, "SKIP") ? SCAN_CLIENT_REPLY_SKIP
@@ -503,10 +550,25 @@ static void client_option(struct scanner *s)
 		s->option = SCAN_OPTIONS_END;
 }
 
+/* HELLO [version [AUTH user password] [SETNAME name]]: a password may be any word. */
+static void hello_option(struct scanner *s)
+{
+	if (s->option == SCAN_HELLO_USER)
+		s->option = SCAN_HELLO_PASSWORD;
+	else if (s->option == SCAN_HELLO_PASSWORD || s->option == SCAN_NAME)
+		s->option = SCAN_NO_OPTION;
+	else if (s->arguments > 1 && scan_is_word(s, "AUTH"))
+		s->option = SCAN_HELLO_USER;
+	else if (s->arguments > 1 && scan_is_word(s, "SETNAME"))
+		s->option = SCAN_NAME;
+}
+
 static void scan_option_word(struct scanner *s)
 {
 	if (s->properties & COMMAND_CLIENT) {
 		client_option(s);
+	} else if (s->properties & COMMAND_HELLO) {
+		hello_option(s);
 	} else if (s->arguments == 1 && scan_is_word(s, "GROUP")) {
 		s->option = SCAN_READ_GROUP;
 	} else if (s->option == SCAN_READ_GROUP && s->arguments <= 3) {
@@ -714,6 +776,8 @@ static int header_done(struct scanner *s)
 	s->left = number(header + BODY_LENGTH_AT, 4);
 	s->extras = header[EXTRAS_LENGTH_AT];
 	s->key_left = (uint8_t)(key < SCAN_KEY ? key : SCAN_KEY);
+	if (key && kept_key_bytes)
+		scan_begin_text(s, TEXT_KEY, key < kept_key_bytes ? key : kept_key_bytes);
 	s->hash = scan_mix(s->hash, header[OPCODE_AT]);
 	s->hash = scan_mix(s->hash, (uint64_t)s->extras << 48 | (uint64_t)key << 32 | s->left);
 	s->arguments = 1;

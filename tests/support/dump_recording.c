@@ -118,6 +118,8 @@ static const struct field connection[] = {
     F(ft_connection, reader_ns),
     F(ft_connection, reader),
     F(ft_connection, reader_changes),
+    TEXT(ft_connection, client_name),
+    TEXT(ft_connection, client_library),
     {0}};
 static const struct field request[] = {F(seen_request, intended_ns),
 				       F(seen_request, start_ns),

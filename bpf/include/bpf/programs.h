@@ -34,12 +34,14 @@
 #define FT_REQUEST_PROGRAMS(X) \
 	X(request_arrives) X(request_read) X(request_written) X(request_leaves) \
 	X(request_arrives_function) X(request_read_tcp) X(request_read_tcp_old) \
-	X(request_read_unix) X(request_written_tcp) X(request_written_unix)
+	X(request_read_unix) X(request_written_tcp) X(request_written_unix) X(request_connects)
 
 #define FT_TCP_PROGRAMS(X) \
 	X(tcp_retransmits) X(tcp_reset_received) X(tcp_reset_sent) X(packet_dropped)
 
 #define FT_READER_PROGRAMS(X) X(socket_read) X(socket_closes)
+
+#define FT_PROBE_PROGRAMS(X) X(probe_enters) X(probe_returns) X(probe_reached)
 /* clang-format on */
 
 /* For the loader's tables of names. */
@@ -56,6 +58,10 @@ enum {
 enum {
 	FT_READER_PROGRAMS(FT_RUNS_OF) FT_READER_PROGRAM_COUNT,
 	FT_READER_PROGRAM_ROW = FT_ROW_OF(FT_READER_PROGRAM_COUNT)
+};
+enum {
+	FT_PROBE_PROGRAMS(FT_RUNS_OF) FT_PROBE_PROGRAM_COUNT,
+	FT_PROBE_PROGRAM_ROW = FT_ROW_OF(FT_PROBE_PROGRAM_COUNT)
 };
 enum {
 	FT_TCP_PROGRAMS(FT_RUNS_OF) FT_TCP_PROGRAM_COUNT,

@@ -39,12 +39,13 @@ struct ft_request_connection {
 	struct ft_request_head head;
 	__u64 peer_inode; /* of a Unix socket's client, else 0 */
 	__u32 tgid;	  /* the target's process; 0: it has not read yet */
-	__u32 peer_pid;	  /* of a Unix socket's client */
+	__u32 peer_pid;	  /* the client's process; 0: on another host, or not known */
 	__u32 start;	  /* offset of the first byte that is seen */
 	__u32 hash;	  /* a connection is followed if it has none of the bits of the sample's mask */
 	__u32 pad;
 	__u16 local_port, peer_port;
 	__u8 peer_address[16]; /* IPv6, or IPv4-mapped */
+	char peer_comm[16];    /* of a TCP client's process, when it connected; zeros: not known */
 };
 
 /* Bytes up to `end` arrived: the first ones (up to first_end) at first_ns, the last ones at last_ns.

@@ -386,12 +386,14 @@ struct ft_connection {
 	uint64_t inode;	     /* of the client's socket; 0: unknown */
 	/* Only in a log of the server's kernel, else zeros. */
 	uint8_t client_address[16]; /* IPv6, or IPv4-mapped; zeros: Unix socket */
-	uint32_t client_pid;	    /* process of a Unix socket's client; 0: unknown */
+	uint32_t client_pid;	    /* process of a client on this host; 0: unknown */
 	uint32_t client_flags;	    /* enum ft_client_flags */
 	struct ft_comm client_comm; /* of that process */
 	uint64_t reader_ns;	    /* since when this thread of the server reads it */
 	uint32_t reader;	    /* 0: unknown */
 	uint32_t reader_changes;    /* how often it changed so far; from 32 on no change is recorded */
+	char client_name[32];	    /* that the client gave the connection, cut; zeros: none */
+	char client_library[32];    /* likewise, its library */
 };
 enum { FT_READER_CHANGES = 32 };
 

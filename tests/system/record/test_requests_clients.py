@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Requests of clients that nobody here wrote, by command: as many in the recording as the server has counted (INFO
-commandstats). What is left out is counted in the recording's note.
+commandstats), under the client that sent them. What is left out is counted in the recording's note.
 """
 
 import json
+import os
 import re
+import socket
 import time
 from collections import Counter
 from pathlib import Path
@@ -105,6 +107,64 @@ def test_each_command_of_a_client_is_seen_as_often_as_the_server_counts_it(all_c
     for command, count in ran.counts.items():
         named[command if command in kernel.manifest["ops"] else "other"] += count
     assert seen == named, note(kernel)
+
+
+def test_each_client_program_of_one_host_is_a_row_with_as_many_requests_as_it_sent(all_clients):
+    kernel, all_ran = all_clients
+    requests = Counter()
+    for client in json.loads(forktail("explain", kernel.path, "--json").out)["clients"]:
+        requests[client["pid"]] += client["requests"]
+    q = kernel.requests
+    processes = set()
+    for name, ran in all_ran.items():
+        own = np.unique(q.connection[(q.start_ns >= ran.begin_ns) & (q.start_ns <= ran.end_ns)])
+        pids = {int(kernel.connections[c].client_pid) for c in own}
+        assert len(pids) == 1 and 0 not in pids, (name, pids)
+        (pid,) = pids
+        assert requests[pid] == sum(kernel_counts(kernel, ran).values()), name
+        processes.add(pid)
+    assert len(processes) == len(all_ran) > 5
+
+
+def ask(client, *words):
+    client.sendall(b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(w), w) for w in words)]))
+    assert client.recv(10000)
+
+
+def test_connections_of_one_process_are_told_apart_by_the_names_that_they_have(serve, record):
+    redis = serve("redis", tcp=True)
+    address = ("127.0.0.1", redis.port)
+    with socket.create_connection(address) as older:
+        ask(older, b"CLIENT", b"SETNAME", b"before")  # the recorder does not see this
+        recorder = record("--pid", redis.pid, "--requests=1/1")
+        with socket.create_connection(address) as named, socket.create_connection(address) as other:
+            ask(older, b"PING")
+            ask(named, b"PING")
+            ask(named, b"CLIENT", b"SETNAME", b"billing")
+            ask(named, b"CLIENT", b"SETINFO", b"LIB-NAME", b"own-library")  # Redis 7.0 refuses it
+            ask(other, b"HELLO", b"3", b"SETNAME", b"web")
+            ask(other, b"PING")
+            kernel = recorder.stop()
+    own = f"{Path('/proc/self/comm').read_text().strip()} ({os.getpid()})"
+    explained = json.loads(forktail("explain", kernel.path, "--json", "--by", "connection").out)
+    rows = {client["name"]: client["requests"] for client in explained["clients"]}
+    assert rows == {own: 1, f"billing, {own}, own-library": 3, f"web, {own}": 2}
+    assert len(explained["connections"]) == 3
+    assert "connection" in forktail("explain", kernel.path, "--by", "connection").out
+    table = forktail("explain", kernel.path, "--by", "size").out
+    assert re.search(r"^request to 64 B, reply to 64 B\s+5\b", table, re.M), table
+
+
+def test_processes_and_names_of_tcp_clients_are_left_out_where_addresses_are_hashed(serve, record):
+    redis = serve("redis", tcp=True)
+    recorder = record("--pid", redis.pid, "--requests=1/1", "--hash-clients")
+    with socket.create_connection(("127.0.0.1", redis.port)) as client:
+        ask(client, b"CLIENT", b"SETNAME", b"billing")
+        ask(client, b"PING")
+        kernel = recorder.stop()
+    (client,) = json.loads(forktail("explain", kernel.path, "--json").out)["clients"]
+    assert re.fullmatch(r"client-[0-9a-f]{16}", client["name"])
+    assert (client["pid"], client["comm"], client["client_name"]) == (0, "", "")
 
 
 def test_above_10_000_requests_per_second_the_sample_becomes_1_in_16_and_the_whole_log_is_of_it(serve, record):

@@ -40,6 +40,8 @@ struct KernelLog {
 	KernelLog &operator=(const KernelLog &) = delete;
 	~KernelLog() { ft_requests_free(&requests); }
 
+	uint32_t request_bytes = 33, answer_bytes = 44; // of the requests that follow
+
 	template <typename T> void Record(ft_block_kind kind, const T &record)
 	{
 		REQUIRE(ft_writer_record(w, kind, &record) == 0);
@@ -71,7 +73,12 @@ struct KernelLog {
 		s.syscall = -1;
 		Record(FT_BLOCK_SPAN, s);
 	}
-	void Tcp(uint32_t id, uint8_t last_byte, uint32_t flags = 0)
+	struct Named {
+		uint32_t pid = 0;
+		const char *comm = "", *name = "", *library = "";
+	};
+	void Tcp(uint32_t id, uint8_t last_byte, uint32_t flags = 0) { Tcp(id, last_byte, flags, {}); }
+	void Tcp(uint32_t id, uint8_t last_byte, uint32_t flags, const Named &named)
 	{
 		ft_connection c = {};
 		c.opened_ns = kLogStart;
@@ -80,6 +87,10 @@ struct KernelLog {
 		const uint8_t address[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, last_byte};
 		memcpy(c.client_address, address, sizeof address);
 		c.client_flags = flags;
+		c.client_pid = named.pid;
+		strncpy(c.client_comm.raw, named.comm, sizeof c.client_comm.raw - 1);
+		strncpy(c.client_name, named.name, sizeof c.client_name - 1);
+		strncpy(c.client_library, named.library, sizeof c.client_library - 1);
 		Record(FT_BLOCK_CONNECTION, c);
 	}
 	void Unix(uint32_t id, uint32_t pid, const char *comm)
@@ -103,8 +114,8 @@ struct KernelLog {
 		q.connection = connection;
 		q.op = op;
 		q.behind = behind;
-		const ft_request_seen seen = {read_us ? kLogStart + read_us * 1000 : 0, q.end_ns + 3000, 33,
-					      44};
+		const ft_request_seen seen = {read_us ? kLogStart + read_us * 1000 : 0, q.end_ns + 3000,
+					      request_bytes, answer_bytes};
 		if (ft_requests_full(&requests))
 			REQUIRE(ft_requests_flush(&requests, w) == 0);
 		ft_requests_append_seen(&requests, &q, &seen);

@@ -182,7 +182,7 @@ struct Explanation {
 	std::vector<uint32_t> hop_threads;
 	Blame blame;
 	// Only of a kernel log, or if requested; by client only if the log names clients.
-	std::vector<RequestGroup> by_client, by_command;
+	std::array<std::vector<RequestGroup>, kGroupings> groups; // by GroupBy
 	Peaks peaks;				 // of all answered requests; empty without a request log
 	std::vector<Episode> episodes;		 // by start
 	TcpFacts tcp;				 // of all of them
@@ -262,7 +262,8 @@ struct ExplainOptions {
 	const NamedLatency *ranked_by = nullptr;
 	size_t evidence = 4; // sentences per episode
 	bool page = false;   // reserve memory for a report page
-	bool groups = false; // count requests by command and client, which is always done for a kernel log
+	// Count requests by this too; by command and client is always done for a kernel log.
+	std::optional<GroupBy> groups = {};
 	PartAsked part;
 	uint64_t memory_bytes = 256 << 20;    // approximate total
 	std::function<void(double)> progress; // called with the progress, 0..1

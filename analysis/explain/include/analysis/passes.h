@@ -328,13 +328,13 @@ LogFacts CountRequests(const Run &run, Log *log, const TimeSpan &period = {0, 0}
 // Adds the usual latencies and the first due times of connections from earlier requests.
 void AddEarlier(LogFacts earlier, LogFacts *facts);
 
-// Requests by client and by command: how many, how long they took, and what the slow ones met. One pass over
-// the log counts them. Memory is bounded, whatever clients do: beyond a number of groups the rest is one
-// group, and a group's latencies are a histogram.
+// Requests by client, connection, command and size: how many, how long they took, and what the slow ones met.
+// One pass over the log counts them. Memory is bounded, whatever clients do: beyond a number of groups the
+// rest is one group, and a group's latencies are a histogram.
 
 struct RequestGroup {
 	std::string name;
-	uint32_t client = 0; // 1 + index into Run::request_clients; 0: a command, or not one client
+	uint32_t client = 0; // 1 + index into Run::request_clients; 0: not one client
 	uint64_t requests = 0, errors = 0;
 	Latencies latencies;		   // of answered requests: p50, p99, p99_9 and max
 	uint64_t slow = 0;		   // slow requests
@@ -342,18 +342,21 @@ struct RequestGroup {
 	std::vector<HopCause> causes = {}; // of that time, largest first
 };
 
+// What requests may be grouped by. Clients, connections and sizes only if the log knows them.
+enum class GroupBy { Client, Command, Connection, Size };
+constexpr size_t kGroupings = 4;
+
 // Counts requests, then slow requests, and makes the groups.
 class RequestGroups
 {
 public:
-	// `most`: groups of clients, further ones are together in "other".
+	// `most`: groups of clients, further ones are together in "other"; five times as many of connections.
 	explicit RequestGroups(size_t most = 1000) : most_(most) {}
-	// Counts all requests of the log. By client only if the log names clients.
-	void Count(const Run &run, Log *log);
+	// Counts all requests of the log, by client and command and, if asked for, by what else.
+	void Count(const Run &run, Log *log, std::optional<GroupBy> asked = {});
 	void AddSlow(const Run &run, const SlowRequest &r, const Part *parts);
-	// By p99.9, largest first.
-	std::vector<RequestGroup> Clients(const Run &run) const;
-	std::vector<RequestGroup> Commands(const Run &run) const;
+	// By p99.9, largest first. Empty: the log does not know, or it was not asked for.
+	std::vector<RequestGroup> Result(const Run &run, GroupBy by) const;
 
 private:
 	struct Group {
@@ -361,15 +364,20 @@ private:
 		common::Histogram latencies;
 		std::array<uint64_t, kCauses> by_cause = {};
 	};
-	Group *ClientOf(const Run &run, uint32_t connection);
-	static void AddSlowTo(const SlowRequest &r, const Part *parts, Group *group);
-	static RequestGroup Result(const Group &group);
+	struct Groups {
+		std::vector<std::unique_ptr<Group>> all; // by number
+		std::unique_ptr<Group> other;
+		size_t count = 0; // of `all`
+	};
+	Group *GroupAt(GroupBy by, size_t number);
+	template <typename Each>
+	void ForGroups(const Run &run, uint8_t op, uint32_t connection, uint32_t request_bytes,
+		       uint32_t answer_bytes, Each each);
+	static RequestGroup ResultOf(const Group &group);
 
 	size_t most_;
-	std::vector<std::unique_ptr<Group>> clients_; // by Connection::client; [0]: unknown
-	std::unique_ptr<Group> other_;
-	size_t count_ = 0; // of `clients_`
-	std::array<std::unique_ptr<Group>, 256> commands_;
+	std::array<bool, kGroupings> wanted_ = {};
+	std::array<Groups, kGroupings> groups_;
 };
 
 // What the first line of an answer speaks of: one rule for explain, gate, page, snapshots and all other

@@ -265,12 +265,14 @@ struct Series {
 	std::vector<Sample> samples; // in time order
 };
 
-// A client whose requests the server's kernel saw: an address or, on a Unix socket, a process.
+// A client whose requests the server's kernel saw: a process of this host, else an address, with what it
+// calls itself.
 struct RequestClient {
-	std::string name; // "10.0.0.7", "python3 (4711)"
-	std::string address;
-	uint32_t pid = 0; // 0: TCP
-	std::string comm;
+	std::string name;	  // "10.0.0.7", "python3 (4711)", "billing, python3 (4711), redis-py"
+	std::string address = {}; // "": a Unix socket
+	uint32_t pid = 0;	  // 0: not known
+	std::string comm = {};
+	std::string own_name = {}, library = {}; // CLIENT SETNAME, CLIENT SETINFO LIB-NAME; "": none
 	bool hashed = false; // `address` is invented, the same for all connections of the client
 };
 
@@ -471,10 +473,11 @@ struct HostClock {
 	size_t samples = 0;    // round trips
 };
 
-// What a user noted about an instant: "deploy 42" (analysis/source.h).
+// What a user noted about an instant: "deploy 42" (analysis/source.h), or a hit of a probe.
 struct Mark {
 	uint64_t t_ns = 0;
 	std::string text;
+	bool probe = false;
 };
 
 struct Run {
@@ -815,7 +818,8 @@ SocketPairs PairSockets(const Run &kernel, const Run &run, uint64_t bound_ns);
 // One that was opened again had several sockets, and has none.
 void TakeReaders(const Run &kernel, const SocketPairs &pairs, Run *run);
 
-// The clients that a kernel log names: one entry per TCP address or, on a Unix socket, per process.
+// The clients that a kernel log names: one entry per process of the host, else per address, and for each name
+// and library that it gave its connections.
 
 class RequestClients
 {

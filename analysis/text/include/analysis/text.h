@@ -63,9 +63,7 @@ bool CheckFormat(const std::string &format, std::string *error);
 // Fills in a checked format. docs/reference/explain.md lists the placeholders.
 std::string FormatLine(const Explanation &e, const std::string &format);
 
-// The slowest clients or commands as a table.
-
-enum class GroupBy { Client, Command };
+// The slowest clients, commands, connections or sizes as a table.
 
 // False: *error is one sentence.
 bool GroupTable(const Explanation &e, const Style &style, GroupBy by, std::string *text, std::string *error);

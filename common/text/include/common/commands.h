@@ -36,7 +36,8 @@ enum command_flags {
 	COMMAND_EXEC = 1 << 4,	 /* ends one */
 	COMMAND_CLIENT = 1 << 5, /* CLIENT, whose subcommands matter */
 	COMMAND_RESET = 1 << 6,	 /* RESET, which undoes CLIENT REPLY and MULTI */
-	COMMAND_REDIS = (1 << 7) - 1, /* all of the above */
+	COMMAND_HELLO = 1 << 15, /* HELLO, which may name the connection */
+	COMMAND_REDIS = ((1 << 7) - 1) | COMMAND_HELLO, /* all of the above */
 	/* memcached's text protocol */
 	COMMAND_MEMCACHED = 1 << 7,   /* one of its commands */
 	COMMAND_DATA = 1 << 8,	      /* a block of data follows the line */

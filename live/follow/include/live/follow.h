@@ -18,8 +18,8 @@
 namespace forktail::live
 {
 
-// Who sent requests: the address of a TCP client without its port, or the name of a Unix socket's process.
-// Its size is fixed and small, because watch keeps many of them.
+// Who sent requests: the name that a client gave its connection, else the name of its process on this host,
+// else its address without the port. Its size is fixed and small, because watch keeps many of them.
 
 struct Client {
 	enum class Kind : uint8_t {
@@ -27,12 +27,14 @@ struct Client {
 		Address,
 		Hashed, // forktail record --hash-clients
 		Process,
+		Named,
 	};
 	Kind kind = Kind::Other;
-	uint8_t bytes[16] = {};
+	uint8_t bytes[32] = {};
 
 	auto operator<=>(const Client &) const = default;
-	// "10.0.0.7", "2001:db8::7", "client-00f1e2d3c4b5a697", "redis-benchmark", "other". Sanitized.
+	// "10.0.0.7", "2001:db8::7", "client-00f1e2d3c4b5a697", "redis-benchmark", "billing", "other".
+	// Sanitized.
 	std::string Name() const;
 };
 

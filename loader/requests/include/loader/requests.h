@@ -21,8 +21,9 @@ extern "C" {
 
 /* A scanner of requests as they arrive at a server: finds where each one ends, its command, and what the
  * command means for its reply. Bytes come from the kernel in pieces of any length, and the middle of large
- * values may be missing. The scanner allocates nothing and stores no keys or values: it keeps a few bytes of
- * state per connection. It accepts any input, and refuses what the server would refuse.
+ * values may be missing. The scanner allocates nothing and stores no values, and of keys only what
+ * scanner_keep_keys says: it keeps a few bytes of state per connection. It accepts any input, and refuses
+ * what the server would refuse.
  *
  * 	protocol	requests
  * 	Redis		arrays of strings (RESP2 and RESP3); inline commands
@@ -44,6 +45,15 @@ enum {
 	SCAN_BODY = (1 << 30) + (128 << 10), /* maximum of a binary request's body */
 	SCAN_KEY = 64,			     /* hashed bytes of a key */
 	SCAN_WORD = 24,			     /* kept bytes of a command, an option or a binary header */
+	SCAN_TEXT = 32,			     /* kept bytes of a name or a key */
+};
+
+/* What a request's text is, if it has one. */
+enum scan_text {
+	TEXT_NONE,
+	TEXT_KEY,     /* the first bytes of its first key: scanner_keep_keys */
+	TEXT_NAME,    /* the connection's name: CLIENT SETNAME, HELLO SETNAME */
+	TEXT_LIBRARY, /* CLIENT SETINFO LIB-NAME */
 };
 
 /* A scanner at the beginning of a stream is all zeros but the protocol. */
@@ -77,6 +87,11 @@ struct scanner {
 	uint64_t hash;
 	uint64_t chunk; /* bytes of the key that do not fill it */
 	uint8_t word[SCAN_WORD];
+	uint8_t key_word;   /* which argument is the first key; 0: none */
+	uint8_t text_as;    /* enum scan_text */
+	uint8_t text_most;  /* bytes of this argument that belong to the text */
+	uint8_t text_bytes; /* so far */
+	uint8_t text[SCAN_TEXT];
 };
 
 enum scanned_flags {
@@ -100,7 +115,14 @@ struct scanned {
 	uint64_t arguments; /* without the command; 0 for a binary one */
 	uint8_t command;    /* index of commands.h */
 	uint8_t flags;	    /* enum scanned_flags */
+	uint8_t text_as;    /* enum scan_text */
+	uint8_t text_bytes;
+	uint8_t text[SCAN_TEXT]; /* as the client sent it; not set for TEXT_NONE */
 };
+
+/* How many bytes of each request's first key are kept, at most SCAN_TEXT; 0, the default: none. Call it once,
+ * before the first scan. Keys behind options, as EVAL has them, are not found. */
+void scanner_keep_keys(size_t bytes);
 
 /* Sets the seed of all hashes. Call it once, before the first scan. */
 void scanner_seed(uint64_t seed);
@@ -142,6 +164,8 @@ enum request_message_kind {
 	MESSAGE_COUNTS = 4,
 	MESSAGE_TRANSACTION = 5,
 	MESSAGE_ARGUMENTS = 6,
+	MESSAGE_NAME = 7,
+	MESSAGE_KEY = 8, /* of a request that was answered a millisecond after it was read, or later */
 };
 
 enum {
@@ -151,15 +175,16 @@ enum {
 
 /* What the helper saw and did not make a request of. */
 enum request_count {
-	COUNT_LOST,	   /* requests of a connection after a gap, or begun before it was followed */
-	COUNT_BLOCKING,	   /* BLPOP and other commands that may wait for data */
-	COUNT_PUSHES,	   /* requests on connections of subscribers, replicas and MONITOR */
-	COUNT_NO_REPLY,	   /* the client wanted no answer */
-	COUNT_EXCHANGES,   /* logged with an estimated end: which write answered which is unknown */
-	COUNT_UNKNOWN,	   /* logged without a command: TLS, or the bytes could not be copied */
-	COUNT_UNARRIVED,   /* logged with the read's time: the arrival was not seen */
-	COUNT_NO_OUTCOME,  /* logged as answered: the begin of their answer is not known */
-	COUNT_CONNECTIONS, /* followed */
+	COUNT_LOST,	     /* requests of a connection after a gap, or begun before it was followed */
+	COUNT_BLOCKING,	     /* BLPOP and other commands that may wait for data */
+	COUNT_PUSHES,	     /* requests on connections of subscribers, replicas and MONITOR */
+	COUNT_NO_REPLY,	     /* the client wanted no answer */
+	COUNT_EXCHANGES,     /* logged with an estimated end: which write answered which is unknown */
+	COUNT_UNKNOWN,	     /* logged without a command: TLS, or the bytes could not be copied */
+	COUNT_UNARRIVED,     /* logged with the read's time: the arrival was not seen */
+	COUNT_NO_OUTCOME,    /* logged as answered: the begin of their answer is not known */
+	COUNT_CONNECTIONS,   /* followed */
+	COUNT_KEYS_LEFT_OUT, /* too many in a second */
 	REQUEST_COUNTS,
 };
 
@@ -184,7 +209,18 @@ struct request_message {
 			uint32_t hash; /* as in struct ft_request_connection */
 			uint16_t local_port, peer_port;
 			uint8_t peer_address[16];
+			char peer_comm[16];
 		} opened;
+		struct {
+			uint8_t as; /* TEXT_NAME or TEXT_LIBRARY */
+			char text[SCAN_TEXT];
+		} name;
+		struct {
+			uint64_t read_ns; /* as of the request */
+			uint32_t tid;
+			uint8_t bytes;
+			uint8_t text[SCAN_TEXT];
+		} key;
 		struct {
 			uint64_t read_ns; /* when EXEC was read */
 			uint64_t commands;
@@ -296,8 +332,8 @@ void readers_close(struct readers *r);
 extern const struct helper_setup requests_helper;
 /* Starts it. Returns 0 or a negative errno. */
 int request_helper_start(struct helper_process *h);
-/* Passes it the map of events, from which it reads from now on. */
-int request_helper_map(const struct helper_process *h, int map);
+/* Passes it the map of events, from which it reads from now on, and how many bytes of keys it keeps. */
+int request_helper_map(const struct helper_process *h, int map, uint32_t key_bytes);
 /* What a target speaks. */
 void request_helper_target(const struct helper_process *h, const struct request_target *target);
 /* It sends what it has and exits: the socket is then at its end. */
@@ -316,6 +352,8 @@ struct requests_wanted {
 	 * which the programs take 1 % of a CPU. */
 	uint32_t sample;
 	bool hash_clients; /* store random bytes in place of a client's address, the same in this recording */
+	uint32_t key_bytes; /* store so many of the first bytes of slow requests' keys, at most SCAN_TEXT */
+	bool hash_keys;	    /* random bytes in place of these, the same ones in this recording */
 };
 
 /* Starts the helper. Call it before anything is open that the helper should not have. NULL: see errno. */

@@ -130,6 +130,39 @@ struct counted_programs;
 struct counted_programs tcp_programs(const struct tcp *t);
 void tcp_close(struct tcp *t);
 
+/* Places in programs that the user named: a function, from entry to return, or a static probe (USDT). Each
+ * hit in a target or its child is a note of kind "probe". */
+
+enum { PROBES_MAX = 16 };
+
+struct probe_wanted {
+	const char *text; /* as given */
+	bool is_static;
+	char file[256]; /* "": the program of the first target */
+	char provider[64];
+	const char *name; /* a part of `text` */
+};
+
+/* Reads uprobe:FILE:FUNCTION or usdt:FILE:PROVIDER:NAME. False: it is neither. */
+bool probe_parse(const char *text, struct probe_wanted *p);
+
+struct probes;
+
+/* Loads the programs, which share the map of targets. `wanted` lives as long. NULL: see errno. */
+struct probes *probes_open(const struct probe_wanted *wanted, size_t count, int targets_map,
+			   uint32_t pid_namespace);
+/* -1: `why` is one sentence that begins with the option. */
+int probes_attach(struct probes *p, pid_t target, char *why, size_t room);
+/* Writes the hits. Call it at every tick. */
+void probes_tick(struct probes *p, struct ft_writer *w);
+/* Writes what is left, and how many hits were too many. */
+void probes_stop(struct probes *p, struct ft_writer *w);
+/* How many hits were lost because the ring was full. */
+uint64_t probes_lost(const struct probes *p);
+/* The programs, for their cost. */
+struct counted_programs probes_programs(const struct probes *p);
+void probes_close(struct probes *p);
+
 /* Which sockets are in the epoll instances that the targets' threads wait for: the serving thread of each
  * connection. They are read at intervals instead of traced, because a tracepoint of epoll_ctl would slow
  * every system call of the host. A delay is harmless: the inode number shows that a socket is new and was in

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Requests by client and command: counts, percentiles within the histogram's error, causes of slow requests,
-// and a bound on the number of groups.
+// Requests by client, command, connection and size: counts, percentiles within the histogram's error, causes
+// of slow requests, and a bound on the number of groups.
 
 #include "tests/support/explained.h"
 #include "tests/support/json.h"
@@ -24,7 +24,7 @@ struct ManyClients : RunBuilder {
 	{
 		run.connections.clear();
 		for (uint32_t c = 0; c < clients; c++) {
-			run.request_clients.push_back({"10.0.0." + std::to_string(c), "", 0, "", false});
+			run.request_clients.push_back({.name = "10.0.0." + std::to_string(c)});
 			run.connections.emplace_back();
 			run.connections.back().client = c + 1;
 		}
@@ -38,7 +38,7 @@ struct ManyClients : RunBuilder {
 	}
 };
 
-bool ExplainGroups(const std::string &path, bool groups, Explained *e)
+bool ExplainGroups(const std::string &path, std::optional<GroupBy> groups, Explained *e)
 {
 	ExplainOptions options;
 	options.slow.ns = kLogMs;
@@ -61,7 +61,10 @@ TEST_CASE("clients and commands have their requests, the slowest first")
 	b.run.connections.emplace_back(); // its client is unknown
 	b.Request(300 * ms, 300 * ms, 300 * ms + 90 * us, 2, 0, FT_STATUS_MISS);
 	const RequestGroups groups = b.Count(10);
-	const std::vector<RequestGroup> clients = groups.Clients(b.run), commands = groups.Commands(b.run);
+	const std::vector<RequestGroup> clients = groups.Result(b.run, GroupBy::Client),
+					commands = groups.Result(b.run, GroupBy::Command);
+	CHECK(groups.Result(b.run, GroupBy::Connection).empty());
+	CHECK(groups.Result(b.run, GroupBy::Size).empty());
 	REQUIRE(clients.size() == 3);
 	CHECK(clients[0].name == "10.0.0.1");
 	CHECK(clients[0].client == 2);
@@ -87,7 +90,7 @@ TEST_CASE("clients beyond the limit are one group")
 		b.Request(c * us, c * us, c * us + 50 * us, c);
 	b.Request(2 * ms, 2 * ms, 3 * ms, 3);
 	b.Request(2 * ms, 2 * ms, 5 * ms, 900);
-	const std::vector<RequestGroup> clients = b.Count(7).Clients(b.run);
+	const std::vector<RequestGroup> clients = b.Count(7).Result(b.run, GroupBy::Client);
 	REQUIRE(clients.size() == 8);
 	CHECK(clients[0].name == "other");
 	CHECK(clients[0].requests == 994);
@@ -108,14 +111,15 @@ TEST_CASE("explain lists clients and commands of a kernel log, with the causes o
 		log.Close();
 	}
 	Explained e;
-	REQUIRE(ExplainGroups(dir.path(), false, &e));
-	REQUIRE(e.by_client.size() == 2);
-	CHECK(e.by_client[0].name == "python3 (4711)");
-	CHECK(e.by_client[0].slow == 1);
-	CHECK(e.by_client[0].slow_ns == 5 * kLogMs);
-	REQUIRE(e.by_client[0].causes.size() == 1);
-	CHECK(e.by_client[0].causes[0].cause == Cause::ServerBusy);
-	CHECK(e.by_client[1].slow == 0);
+	REQUIRE(ExplainGroups(dir.path(), {}, &e));
+	const std::vector<RequestGroup> &clients = e.groups[static_cast<size_t>(GroupBy::Client)];
+	REQUIRE(clients.size() == 2);
+	CHECK(clients[0].name == "python3 (4711)");
+	CHECK(clients[0].slow == 1);
+	CHECK(clients[0].slow_ns == 5 * kLogMs);
+	REQUIRE(clients[0].causes.size() == 1);
+	CHECK(clients[0].causes[0].cause == Cause::ServerBusy);
+	CHECK(clients[1].slow == 0);
 	const nlohmann::json j = parse_json(ExplainJson(e, false));
 	CHECK(j["clients"][0]["pid"] == 4711);
 	CHECK(j["clients"][0]["causes"][0]["cause"] == "server-busy");
@@ -155,15 +159,101 @@ TEST_CASE("a load generator's log has commands on request, and no clients")
 	std::string text, error;
 	{
 		Explained e;
-		REQUIRE(ExplainGroups(dir.path(), false, &e));
-		CHECK(e.by_command.empty());
+		REQUIRE(ExplainGroups(dir.path(), {}, &e));
+		CHECK(e.groups[static_cast<size_t>(GroupBy::Command)].empty());
 		CHECK_FALSE(parse_json(ExplainJson(e, false)).contains("commands"));
 	}
 	Explained e;
-	REQUIRE(ExplainGroups(dir.path(), true, &e));
-	REQUIRE(e.by_command.size() == 2);
-	CHECK(e.by_command[0].requests + e.by_command[1].requests == 10);
+	REQUIRE(ExplainGroups(dir.path(), GroupBy::Command, &e));
+	const std::vector<RequestGroup> &commands = e.groups[static_cast<size_t>(GroupBy::Command)];
+	REQUIRE(commands.size() == 2);
+	CHECK(commands[0].requests + commands[1].requests == 10);
 	CHECK(GroupTable(e, {}, GroupBy::Command, &text, &error));
 	CHECK_FALSE(GroupTable(e, {}, GroupBy::Client, &text, &error));
-	CHECK(error.find("does not name clients") != std::string::npos);
+	CHECK(error.find("does not have the names of clients") != std::string::npos);
+}
+
+namespace
+{
+
+// The names of the groups in the order of the output, with their requests: "a: 3, b: 1".
+std::string Listed(const std::string &path, GroupBy by)
+{
+	Explained e;
+	REQUIRE(ExplainGroups(path, by, &e));
+	std::string text;
+	for (const RequestGroup &g : e.groups[static_cast<size_t>(by)])
+		text += (text.empty() ? "" : "; ") + g.name + ": " + std::to_string(g.requests);
+	return text;
+}
+
+} // namespace
+
+TEST_CASE("TCP clients of one host are processes, and have the names and libraries that they gave")
+{
+	TempDir dir;
+	{
+		KernelLog log(dir.file("server.forktail"));
+		log.Thread(100, 160);
+		log.Tcp(1, 1, 0, {4711, "python3", "", ""});
+		log.Tcp(2, 1, 0, {4712, "python3", "", "redis-py"});
+		log.Tcp(3, 1, 0, {4712, "python3", "billing", "redis-py"});
+		log.Tcp(4, 7, 0, {0, "", "web", ""}); // of another host
+		log.Tcp(5, 7);
+		log.Tcp(1, 1, 0, {4711, "python3", "late\x01", ""}); // written again, with a name
+		for (uint32_t c = 1; c <= 5; c++)
+			for (uint64_t i = 0; i < c; i++)
+				log.Request(c, 1'000 * i, 1'000 * i + 5, 1'000 * i + 10 * c);
+		log.Close();
+	}
+	CHECK(Listed(dir.path(), GroupBy::Client) ==
+	      "10.0.0.7: 5; web, 10.0.0.7: 4; billing, python3 (4712), redis-py: 3; "
+	      "python3 (4712), redis-py: 2; late\\x01, python3 (4711): 1");
+	CHECK(Listed(dir.path(), GroupBy::Connection) ==
+	      "10.0.0.7:40005: 5; web, 10.0.0.7, port 40004: 4; "
+	      "billing, python3 (4712), redis-py, port 40003: 3; python3 (4712), redis-py, port 40002: 2; "
+	      "late\\x01, python3 (4711), port 40001: 1");
+	Explained e;
+	REQUIRE(ExplainGroups(dir.path(), GroupBy::Connection, &e));
+	const nlohmann::json j = parse_json(ExplainJson(e, false));
+	CHECK(j["clients"][2]["client_name"] == "billing");
+	CHECK(j["clients"][2]["library"] == "redis-py");
+	CHECK(j["clients"][2]["address"] == "10.0.0.1");
+	CHECK(j["clients"][2]["pid"] == 4712);
+	CHECK(j["connections"].size() == 5);
+	CHECK_FALSE(j.contains("sizes"));
+}
+
+TEST_CASE("connections beyond the limit are one group")
+{
+	ManyClients b(100);
+	for (uint32_t c = 0; c < 100; c++)
+		b.Request(c * us, c * us, c * us + 50 * us, c);
+	WholeLog log(b.run);
+	RequestGroups groups(2);
+	groups.Count(b.run, &log, GroupBy::Connection);
+	const std::vector<RequestGroup> connections = groups.Result(b.run, GroupBy::Connection);
+	REQUIRE(connections.size() == 11);
+	CHECK(std::ranges::find(connections, "other", &RequestGroup::name)->requests == 90);
+	CHECK(groups.Result(b.run, GroupBy::Client).size() == 3);
+}
+
+TEST_CASE("sizes are classes of request and reply")
+{
+	TempDir dir;
+	{
+		KernelLog log(dir.file("server.forktail"));
+		log.Thread(100, 160);
+		log.Tcp(1, 7);
+		const std::pair<uint32_t, uint32_t> sizes[] = {
+		    {64, 64}, {65, 1024}, {30, 1025}, {30, 5 << 20}};
+		for (uint64_t i = 0; i < std::size(sizes); i++) {
+			std::tie(log.request_bytes, log.answer_bytes) = sizes[i];
+			log.Request(1, 1'000 * i, 1'000 * i + 5, 1'000 * i + 10 + i);
+		}
+		log.Close();
+	}
+	CHECK(Listed(dir.path(), GroupBy::Size) ==
+	      "request to 64 B, reply over 4 MiB: 1; request to 64 B, reply to 16 KiB: 1; "
+	      "request to 1 KiB, reply to 1 KiB: 1; request to 64 B, reply to 64 B: 1");
 }

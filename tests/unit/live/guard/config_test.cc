@@ -121,6 +121,9 @@ TEST_CASE("an error in the configuration is one sentence with its line")
 	CHECK(refused("[record]\nrequests = \"1/3\"\n")
 		  .find("record.toml:2: `requests` must be auto, or 1/N") == 0);
 	CHECK(refused("[record]\nhash-clients = true\n") == "record.toml:2: `hash-clients` needs `requests`");
+	CHECK(refused("[record]\nkeys = 8\n") == "record.toml:2: `keys` needs `requests`");
+	CHECK(refused("[record]\nrequests = \"auto\"\nhash-keys = true\n") ==
+	      "record.toml:3: `hash-keys` needs `keys`");
 	CHECK(refused("[record]\nlight = true\nexact = \"fentry\"\n") ==
 	      "record.toml:3: `light` and `exact` are mutually exclusive");
 	CHECK(refused("[snapshots]\nbefore = \"30\"\n") ==

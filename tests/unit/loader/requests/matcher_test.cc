@@ -93,7 +93,7 @@ public:
 	}
 	uint64_t Count(request_count what) const { return counts.counts[what]; }
 
-	std::vector<request_message> requests, transactions, arguments;
+	std::vector<request_message> requests, transactions, arguments, names, keys;
 	request_message counts = {};
 	size_t connections = 0;
 
@@ -111,6 +111,10 @@ private:
 			s->transactions.push_back(*m);
 		else if (m->kind == MESSAGE_ARGUMENTS)
 			s->arguments.push_back(*m);
+		else if (m->kind == MESSAGE_NAME)
+			s->names.push_back(*m);
+		else if (m->kind == MESSAGE_KEY)
+			s->keys.push_back(*m);
 	}
 	matcher *matcher_;
 	uint32_t offset_ = UINT32_MAX - 20; // offsets wrap around
@@ -583,4 +587,77 @@ TEST_CASE("of a pipeline, the answers are looked at that begin a write")
 	large.Write(6 * ms, 65536, 0, "$99999\r\n");
 	large.Write(7 * ms, 34476, 0, "-ERR");
 	CHECK(large.Finish().at(0).request.status == FT_STATUS_OK);
+}
+
+namespace
+{
+
+std::string Bulk(const std::vector<std::string> &words)
+{
+	std::string text = "*" + std::to_string(words.size()) + "\r\n";
+	for (const std::string &word : words)
+		text += "$" + std::to_string(word.size()) + "\r\n" + word + "\r\n";
+	return text;
+}
+
+std::string KeyOf(const request_message &m)
+{
+	return {reinterpret_cast<const char *>(m.key.text), m.key.bytes};
+}
+
+} // namespace
+
+TEST_CASE("matcher: a connection's name is told before the request that gives it, unless Redis refuses it")
+{
+	Stream s;
+	const std::string first = Bulk({"CLIENT", "SETINFO", "LIB-NAME", "redis-py"});
+	s.Read(2 * ms, first, {{1 * ms, static_cast<uint32_t>(first.size())}});
+	CHECK(s.connections == 1); // the recorder knows it
+	s.Write(2 * ms);
+	s.Read(3 * ms, Bulk({"CLIENT", "SETNAME", "two words"}));
+	s.Write(4 * ms, 5, 0, "-ERR");
+	s.Read(5 * ms, Bulk({"CLIENT", "SETNAME", std::string(SCAN_TEXT + 1, 'n')}));
+	s.Write(6 * ms);
+	CHECK(s.Finish().size() == 3);
+	CHECK(s.connections == 1);
+	REQUIRE(s.names.size() == 2);
+	CHECK(s.names[0].name.as == TEXT_LIBRARY);
+	CHECK(s.names[0].name.text == std::string("redis-py"));
+	CHECK(s.names[1].name.as == TEXT_NAME);
+	CHECK(s.names[1].name.text == std::string(SCAN_TEXT - 1, 'n'));
+}
+
+TEST_CASE("matcher: keys are told of requests that the server had read for a millisecond before it answered")
+{
+	scanner_keep_keys(8);
+	Stream s;
+	s.Read(10 * ms, Bulk({"GET", "waited"}), {{2 * ms, 26}}); // long on its way, answered at once
+	s.Write(10 * ms + 1);
+	s.Read(20 * ms, Bulk({"GET", "first:123456"}) + Bulk({"PING"}) + Bulk({"SMEMBERS", "big"}));
+	s.Write(22 * ms);
+	s.Finish();
+	REQUIRE(s.keys.size() == 2);
+	CHECK(KeyOf(s.keys[0]) == "first:12");
+	CHECK(KeyOf(s.keys[1]) == "big");
+	CHECK(s.keys[1].key.read_ns == 20 * ms);
+	CHECK(s.keys[1].key.tid == kTarget);
+	scanner_keep_keys(0);
+}
+
+TEST_CASE("matcher: keys that are too many in a second are counted")
+{
+	scanner_keep_keys(8);
+	Stream s;
+	std::string many;
+	for (int i = 0; i < 300; i++)
+		many += Bulk({"GET", std::to_string(i)});
+	s.Read(10 * ms, many, {{9 * ms, static_cast<uint32_t>(many.size())}});
+	s.Write(20 * ms);
+	s.Read(2000 * ms, Bulk({"GET", "later"}));
+	s.Write(2010 * ms);
+	s.Finish();
+	REQUIRE(s.keys.size() == 201);
+	CHECK(KeyOf(s.keys.back()) == "later");
+	CHECK(s.Count(COUNT_KEYS_LEFT_OUT) == 100);
+	scanner_keep_keys(0);
 }

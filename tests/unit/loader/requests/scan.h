@@ -19,6 +19,8 @@ struct Arrival {
 	uint64_t hash = 0;
 	std::string command;
 	unsigned flags = 0;
+	unsigned text_as = TEXT_NONE;
+	std::string text = {};
 
 	bool operator==(const Arrival &) const = default;
 };
@@ -78,8 +80,10 @@ public:
 private:
 	void add(size_t end, const scanned &found)
 	{
-		arrivals_.all.push_back(
-		    {end, found.bytes, found.hash, commands_name(found.command), found.flags});
+		arrivals_.all.push_back({end, found.bytes, found.hash, commands_name(found.command),
+					 found.flags, found.text_as,
+					 std::string(reinterpret_cast<const char *>(found.text),
+						     found.text_as ? found.text_bytes : 0)});
 	}
 
 	scanner scanner_ = {};

@@ -280,3 +280,68 @@ TEST_CASE("a lost scanner resumes at a request that is certain", "[requests]")
 	CHECK(connection.bytes("*0\r\n" + array({"GET", "k"}) + "PING\r\n"));
 	CHECK(summary(connection.arrivals()).starts_with("GET 0, PING 0"));
 }
+
+namespace
+{
+
+// What the requests of a stream say of the connection, or their keys: "NAME billing, KEY k". The same however
+// the stream is cut.
+std::string texts(scan_protocol protocol, const std::string &stream)
+{
+	static const char *const kinds[] = {"-", "KEY ", "NAME ", "LIBRARY "};
+	const Arrivals whole = scan(protocol, stream);
+	for (size_t piece = 1; piece < 8; piece++)
+		CHECK(scan(protocol, stream, piece) == whole);
+	std::string text;
+	for (const Arrival &a : whole.all)
+		text += (text.empty() ? "" : ", ") + std::string(kinds[a.text_as]) + a.text;
+	return text;
+}
+
+} // namespace
+
+TEST_CASE("names of connections and libraries are kept as they were sent", "[requests]")
+{
+	CHECK(texts(SCAN_REDIS, array({"CLIENT", "SETNAME", "Billing-7"})) == "NAME Billing-7");
+	CHECK(texts(SCAN_REDIS, array({"client", "setname", ""})) == "NAME ");
+	CHECK(texts(SCAN_REDIS, "CLIENT SETNAME \"a b\"\r\n") == "NAME a b");
+	CHECK(texts(SCAN_REDIS, array({"CLIENT", "SETNAME"})) == "-");
+	CHECK(texts(SCAN_REDIS, array({"CLIENT", "SETINFO", "lib-name", "redis-py"})) == "LIBRARY redis-py");
+	CHECK(texts(SCAN_REDIS, array({"CLIENT", "SETINFO", "LIB-VER", "5.0"})) == "-");
+	CHECK(texts(SCAN_REDIS, array({"CLIENT", "KILL", "SETNAME", "x"})) == "-");
+	CHECK(texts(SCAN_REDIS, array({"HELLO", "3", "SETNAME", "web"})) == "NAME web");
+	CHECK(texts(SCAN_REDIS, array({"HELLO", "3", "AUTH", "user", "secret", "SETNAME", "web"})) ==
+	      "NAME web");
+	CHECK(texts(SCAN_REDIS, array({"HELLO", "3", "AUTH", "SETNAME", "secret"})) == "-");
+	CHECK(texts(SCAN_REDIS, array({"HELLO", "3", "AUTH", "user", "SETNAME"}) + array({"PING"})) ==
+	      "-, -");
+	CHECK(texts(SCAN_REDIS, array({"AUTH", "secret"})) == "-");
+	const std::string name(40, 'n');
+	CHECK(texts(SCAN_REDIS, array({"CLIENT", "SETNAME", name})) == "NAME " + name.substr(0, SCAN_TEXT));
+	CHECK(texts(SCAN_REDIS, array({"GET", "key"})) == "-");
+}
+
+TEST_CASE("the first bytes of keys are kept if that is wanted", "[requests]")
+{
+	scanner_keep_keys(4);
+	CHECK(texts(SCAN_REDIS, array({"GET", "user:1"}) + array({"get", "k"})) == "KEY user, KEY k");
+	CHECK(texts(SCAN_REDIS, array({"SET", "cart:7", "value"})) == "KEY cart");
+	CHECK(texts(SCAN_REDIS, array({"MGET", "a", "b"})) == "KEY a");
+	CHECK(texts(SCAN_REDIS, array({"BITOP", "AND", "target", "b"})) == "KEY targ");
+	CHECK(texts(SCAN_REDIS, array({"PING", "hello"})) == "-");
+	CHECK(texts(SCAN_REDIS, array({"AUTH", "secret"})) == "-");
+	CHECK(texts(SCAN_REDIS, array({"CLIENT", "SETNAME", "billing"})) == "NAME billing");
+	CHECK(texts(SCAN_MEMCACHED, "get key:1 key:2\r\ngat 10 other\r\nstats items\r\n") ==
+	      "KEY key:, KEY othe, -");
+	CHECK(texts(SCAN_MEMCACHED, "set longkey 0 0 5\r\nvalue\r\n") == "KEY long");
+	CHECK(texts(SCAN_MEMCACHED, binary(0x01, std::string(8, '\0'), "ab", "value")) == "KEY ab");
+	CHECK(texts(SCAN_MEMCACHED, binary(0x01, std::string(8, '\0'), "abcdef", "value")) == "KEY abcd");
+	// Bytes that were not captured are not part of it.
+	ScannedConnection connection(SCAN_REDIS);
+	REQUIRE(connection.bytes("*2\r\n$3\r\nGET\r\n$6\r\nus"));
+	REQUIRE(connection.gap(4) == 0);
+	REQUIRE(connection.bytes("\r\n"));
+	CHECK(connection.arrivals().all[0].text_as == TEXT_NONE);
+	scanner_keep_keys(0);
+	CHECK(texts(SCAN_REDIS, array({"GET", "user:1"})) == "-");
+}
