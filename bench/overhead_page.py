@@ -99,7 +99,7 @@ def spread(run, of, setups, digits=3):
     return rows
 
 
-def costs(run):
+def pairs_of(run):
     head = ["server's CPU per request, on : off", *(setup.name for setup in run.setups)]
     off = [middle([off.cost for recorder in run.recorders for off, _ in run.pairs.get((setup.name, recorder.name), [])])
            for setup in run.setups]
@@ -176,12 +176,17 @@ def peers(run):
     return "\n\n".join(text)
 
 
+def put(name, text):
+    """Writes a part of the page between its markers."""
+    bench.put(PAGE, f"<!-- overhead: begin {name} -->\n", f"<!-- overhead: end {name} -->", text)
+
+
 def publish(run, write):
     """Prints everything. With `write`, also puts each part between its markers in docs/results/overhead.md."""
     if not run.pairs:
         sys.exit("nothing was measured")
-    for name, make in (("costs", costs), ("recorders", recorders), ("programs", programs), ("peers", peers)):
+    for name, make in (("pairs", pairs_of), ("recorders", recorders), ("programs", programs), ("peers", peers)):
         text = make(run)
         print(f"{text}\n")
         if write:
-            bench.put(PAGE, f"<!-- overhead: begin {name} -->\n", f"<!-- overhead: end {name} -->", text)
+            put(name, text)

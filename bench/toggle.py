@@ -280,7 +280,10 @@ def run(options, bed):
                     end(states)
             rows.append(row(setup, profile, slices, stretch.others))
             print(" ".join(rows[-1]), file=sys.stderr)
-    print(f"`{options.command}`, {begun}, {overhead_page.machine()}.\nSlices of {options.slice} ms, {options.seconds:.0f} s for each "
-          f"row. Load average at the start: {' '.join(f'{a:.2f}' for a in load_average)}.\n")
-    print(overhead_page.table(["load", "profile", "off, CPU ns a request", "off, requests/s", "on : off", "ns a request", "old : off",
-                               "on : old", "slices on", "others, % of a CPU"], rows))
+    text = (f"`{options.command}`, {begun}, {overhead_page.machine()}.\nSlices of {options.slice} ms, {options.seconds:.0f} s for each "
+            f"row. Load average at the start: {' '.join(f'{a:.2f}' for a in load_average)}.\n\n")
+    text += (overhead_page.table(["load", "profile", "off, CPU ns a request", "off, requests/s", "on : off", "ns a request", "old : off",
+                                  "on : old", "slices on", "others, % of a CPU"], rows))
+    print(text)
+    if options.write:
+        overhead_page.put("toggled", text)
