@@ -221,7 +221,7 @@ PERF_PROOF = r"Captured and wrote .* \([1-9]\d* samples"
 PEERS = [
     Peer("perf-record", "linux-perf",
          [Part("perf record -F 999 -g -p {pid} -o {dir}/perf.data", PERF_PROOF, "stacks of the server, 999 a second")],
-         "what the server waited for, faults, soft interrupts by vector, fsync: it has on-CPU stacks only"),
+         "what the server waited for, faults, soft interrupts by vector, fsync: it has what ran only"),
     Peer("perf-sched", "linux-perf",
          [Part("perf sched record -o {dir}/perf.data", PERF_PROOF, "every switch and wake-up of the host")],
          "why it slept, faults, soft interrupts, fsync, what code ran"),

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "analysis/run.h"
 #include "analysis/timeline.h"
@@ -51,30 +52,33 @@ std::string CallsText(uint64_t times, const std::string &call)
 	return times > 1 ? common::FormatCount(times) + " " + call + " calls" : call;
 }
 
-// What ran in the longest iterations that have most of their time together: the same command in each of them,
-// or nothing that is known.
+// What ran in the scene's longest iterations, if it was the same command in most of their time. Nearly all of
+// the time is looked at, so that its clients are known, unless there are very many iterations.
 std::vector<Ran> RansOf(const Scene &scene)
 {
 	constexpr size_t most = 8;
 	std::vector<const ft_span *> longest;
-	uint64_t all_ns = 0, ns = 0;
+	uint64_t all_ns = 0, seen_ns = 0, same_ns = 0;
 	EachIteration(scene, [&](const ft_span &s) {
 		all_ns += s.duration_ns;
 		longest.push_back(&s);
 	});
-	size_t count = std::min(most, longest.size());
+	const size_t count = std::min(most, longest.size());
 	std::ranges::partial_sort(longest, longest.begin() + static_cast<ptrdiff_t>(count), std::greater(),
 				  &ft_span::duration_ns);
-	for (size_t i = 0; i < count && ns * 2 < all_ns; i++) {
-		ns += longest[i]->duration_ns;
-		count = ns * 2 < all_ns ? count : i + 1;
-	}
+	const uint64_t most_ns =
+	    std::accumulate(longest.begin(), longest.begin() + static_cast<ptrdiff_t>(count), uint64_t{0},
+			    [](uint64_t ns, const ft_span *s) { return ns + s->duration_ns; });
 	std::vector<Ran> rans;
-	for (size_t i = 0; i < count && ns * 2 >= all_ns; i++)
-		rans.push_back(RanIn(scene, *longest[i]));
-	if (std::ranges::any_of(rans, [&](const Ran &ran) {
-		    return ran.command != rans[0].command || ran.arguments != rans[0].arguments;
-	    }))
+	for (size_t i = 0; i < count && most_ns * 2 >= all_ns && seen_ns * 10 < all_ns * 9; i++) {
+		Ran ran = RanIn(scene, *longest[i]);
+		seen_ns += longest[i]->duration_ns;
+		if (i && (ran.command != rans[0].command || ran.arguments != rans[0].arguments))
+			continue;
+		same_ns += longest[i]->duration_ns;
+		rans.push_back(std::move(ran));
+	}
+	if (same_ns * 2 < all_ns)
 		rans.clear();
 	// Samples may cut one command's iteration into pieces: a very large request is of all of them.
 	if (count && longest[0]->flags & FT_SPAN_SAMPLED && (rans.empty() || rans[0].arguments.empty())) {

@@ -196,6 +196,7 @@ private:
 	std::unique_ptr<WithoutTails> tails_; // set when the room was full
 	uint64_t slow_ = 0, slow_ns_ = 0, clocks_ns_ = 0;
 	ServerIdle idle_;
+	uint64_t idle_large_ns_ = 0;
 	NetworkSplit split_;
 	std::array<CauseRow, kCauses> rows_ = {};
 	std::vector<AtHopSum> hops_;

@@ -17,6 +17,7 @@ void SlowestRequests::SumUp(const SlowRequest &r, const Part *parts)
 	clocks_ns_ += r.clocks_ns;
 	idle_.unread_ns += r.idle.unread_ns;
 	idle_.read_ns += r.idle.read_ns;
+	idle_large_ns_ += Requests::Fits(r.answer_bytes) ? 0 : r.idle.read_ns;
 	const NetworkSplit split = r.Split();
 	split_.requests += split.requests;
 	split_.to_server_ns += split.to_server_ns;
@@ -131,6 +132,7 @@ void SlowestRequests::Conclude(const WithoutHistograms *without, Blame *blame)
 	blame->slow_ns = slow_ns_;
 	blame->clocks_ns = clocks_ns_;
 	blame->idle = idle_;
+	blame->idle_large_ns = idle_large_ns_;
 	blame->split = split_;
 	blame->kept_from_ns = kept_from_ns_;
 	for (int c = 0; c < kCauses; c++) {

@@ -440,8 +440,9 @@ void KernelJoin::TakeWindow()
 					line.seen.begin() + static_cast<ptrdiff_t>(line.first));
 			line.first = 0;
 		}
-		line.seen.push_back({q.sent_ns[i], q.read_ns.empty() ? 0 : q.read_ns[i], q.end_ns[i],
-				     static_cast<uint8_t>(q.Behind(i))});
+		const bool read = !q.read_ns.empty() && q.AnswerFits(i);
+		line.seen.push_back(
+		    {q.sent_ns[i], read ? q.read_ns[i] : 0, q.end_ns[i], static_cast<uint8_t>(q.Behind(i))});
 		waiting_++;
 	}
 	noted_ = std::max(noted_, q.first + q.size() - q.lead);

@@ -297,7 +297,12 @@ std::string WhyUnattributed(const Explanation &e)
 	if (last && before_ns > half_ns)
 		return ": the server's recording begins at " + common::FormatOffset(first, e.zero_ns) +
 		       ", after the load does. Start forktail record first.";
-	if (const ServerIdle &idle = e.blame.idle; idle.unread_ns + idle.read_ns)
+	const ServerIdle &idle = e.blame.idle;
+	if (e.blame.idle_large_ns * 2 > idle.unread_ns + idle.read_ns)
+		return ": the serving thread was idle for " + common::FormatDuration(e.blame.idle_large_ns) +
+		       " before it had written all of their large replies: the clients or the network took "
+		       "them slowly.";
+	if (idle.unread_ns + idle.read_ns)
 		return ": the serving thread was idle for " + common::FormatDuration(idle.unread_ns) +
 		       " before it had read the requests, and for " + common::FormatDuration(idle.read_ns) +
 		       " after that" + WaitingFor(e, ", perhaps waiting for ") + ".";

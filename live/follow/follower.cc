@@ -97,6 +97,11 @@ const std::vector<RequestTotals> &Follower::requests() const
 	return state_->requests.totals();
 }
 
+const std::vector<ClientTotals> &Follower::request_clients() const
+{
+	return state_->requests.clients();
+}
+
 uint64_t Follower::accounted_to_ns() const
 {
 	return state_->begun ? state_->accounts.closed_to_ns() : 0;

@@ -92,7 +92,7 @@ void Requests::Connection(const ft_connection &c)
 	const size_t place = c.id % kConnections;
 	if (place >= connections_.size())
 		connections_.resize(std::min(kConnections, std::max(place + 1, 2 * connections_.size())));
-	connections_[place] = {c.id, c.server, kNone, ClientOf(c)};
+	connections_[place] = {.id = c.id, .listed = c.server, .client = ClientOf(c)};
 }
 
 Requests::Known *Requests::Find(uint32_t id)
@@ -156,6 +156,21 @@ uint32_t Requests::TotalsOf(uint32_t server, uint8_t op, Outcome outcome)
 	return at = known;
 }
 
+ClientTotals &Requests::ClientTotalsOf(uint32_t server, Known *c)
+{
+	if (c && c->totals != kNone && client_totals_[c->totals].server == server)
+		return client_totals_[c->totals];
+	std::pair<uint32_t, std::string> key = {server, c ? c->client.Name() : kOther};
+	if (!by_client_.count(key) && by_client_.size() >= kMostClientTotals)
+		key = {kNone, kOther};
+	const auto [found, is_new] = by_client_.try_emplace(key, client_totals_.size());
+	if (is_new)
+		client_totals_.push_back({key.first, key.second});
+	if (c)
+		c->totals = found->second;
+	return client_totals_[found->second];
+}
+
 uint32_t Requests::SecondAt(uint64_t start_ns, uint32_t server, Batch *batch)
 {
 	for (size_t i = batch->requests.size(); i-- > 0;)
@@ -203,7 +218,11 @@ void Requests::AddToSecond(const One &one, Known *c, Batch *batch)
 void Requests::Add(const One &one, Known *c, uint64_t newest_ns, Batch *batch)
 {
 	const uint32_t server = c ? ServerOf(c) : kNone;
-	totals_[TotalsOf(server, one.op, one.outcome)].times.Add(one.ns, SampleAt(one.end_ns));
+	const uint32_t sample = SampleAt(one.end_ns);
+	totals_[TotalsOf(server, one.op, one.outcome)].times.Add(one.ns, sample);
+	ClientTotals &client = ClientTotalsOf(server, c);
+	client.count += sample;
+	client.sum_ns += one.ns * sample;
 	if (server != kNone && batch && one.end_ns <= newest_ns && newest_ns - one.end_ns < kRecentNs)
 		AddToSecond(one, c, batch);
 }

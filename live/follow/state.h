@@ -244,6 +244,7 @@ public:
 	void EndPoll();
 
 	const std::vector<RequestTotals> &totals() const { return totals_; }
+	const std::vector<ClientTotals> &clients() const { return client_totals_; }
 	uint32_t sample() const { return sample_; }
 	// How long requests were recorded until newest_ns.
 	uint64_t recorded_ns(uint64_t newest_ns) const;
@@ -257,6 +258,7 @@ private:
 		// Position of the client in the batch: of the poll `poll`.
 		uint64_t poll = 0;
 		uint32_t second = 0, of_client = 0;
+		uint32_t totals = kNone; // index into client_totals_
 	};
 	struct One {
 		uint64_t end_ns, ns;
@@ -271,6 +273,7 @@ private:
 	Known *Find(uint32_t id);
 	uint32_t ServerOf(Known *c) const;
 	uint32_t TotalsOf(uint32_t server, uint8_t op, Outcome outcome);
+	ClientTotals &ClientTotalsOf(uint32_t server, Known *c);
 	void Add(const One &one, Known *c, uint64_t newest_ns, Batch *batch);
 	void AddToSecond(const One &one, Known *c, Batch *batch);
 	uint32_t SecondAt(uint64_t start_ns, uint32_t server, Batch *batch);
@@ -287,7 +290,9 @@ private:
 	std::vector<RequestTotals> totals_;
 	std::map<std::pair<uint32_t, std::string>, Indexes> by_name_;
 	std::map<uint32_t, size_t> commands_; // their number by server
-	std::vector<Row> rows_;		      // by server, the last one for other; of the current file
+	std::vector<ClientTotals> client_totals_;
+	std::map<std::pair<uint32_t, std::string>, uint32_t> by_client_; // index into client_totals_
+	std::vector<Row> rows_; // by server, the last one for other; of the current file
 	std::vector<One> waiting_;
 
 	// Of the current poll, by index into Batch::requests.

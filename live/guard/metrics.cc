@@ -110,6 +110,18 @@ void SayRequests(const live::Follower &follower, MetricsWriter *w)
 			    {"command", t.command},
 			    {"outcome", outcomes[static_cast<size_t>(t.outcome)]}},
 			   t.times);
+	w->Counter(
+	    "forktail_client_requests", "",
+	    "Requests by client: its name for the connection, its process on this host, or its address. "
+	    "Only with record --requests; multiplied by the sample. Clients beyond 100 are \"other\".");
+	auto server = [&](const live::ClientTotals &t) {
+		return t.server == live::kNone ? "other" : follower.servers()[t.server].name;
+	};
+	for (const live::ClientTotals &t : follower.request_clients())
+		w->Count({{"server", server(t)}, {"client", t.client}}, t.count);
+	w->Counter("forktail_client_request_time_seconds", "seconds", "Service time of these requests.");
+	for (const live::ClientTotals &t : follower.request_clients())
+		w->Seconds({{"server", server(t)}, {"client", t.client}}, t.sum_ns);
 	w->Gauge("forktail_request_sample", "",
 		 "Share of connections whose requests are recorded; 0 without record --requests.");
 	const uint32_t sample = follower.request_sample();

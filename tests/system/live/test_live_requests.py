@@ -108,6 +108,11 @@ def test_metrics_count_every_request_once_as_the_server_does(serve, ring):
     assert v[series("forktail_request_seconds_bucket", **of_get, le="+Inf")] == 80_000
     assert v[series("forktail_request_seconds_bucket", **of_get, le="1e-06")] == 0
     assert v[series("forktail_request_seconds_sum", **of_get)] > 80_000 * 1e-6
+    at_each = {"server": at_port, "client": "redis-benchmark"}, {"server": at_socket, "client": "redis-benchmark"}
+    by_port, by_socket = (v[series("forktail_client_requests_total", **labels)] for labels in at_each)
+    assert 103_000 <= by_port < 103_050 and 20_000 <= by_socket < 20_050
+    assert v[series("forktail_client_requests_total", server=at_port, client="redis-cli")] >= 100
+    assert v[series("forktail_client_request_time_seconds_total", **at_each[0])] > 103_000 * 1e-6
     checked = run_program("promtool", "check", "metrics", input=text)
     assert (checked.out, checked.err) == ("", "")
 

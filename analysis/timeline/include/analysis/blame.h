@@ -191,6 +191,7 @@ struct Blame {
 	uint64_t kept_from_ns = 0;	// `slow` has those that took at least this long; 0: it has all
 	uint64_t clocks_ns = 0;		// sum of their clocks_ns
 	ServerIdle idle;		// likewise
+	uint64_t idle_large_ns = 0;	// of idle.read_ns: their answers were large
 	NetworkSplit split;		// likewise, of joined requests
 	uint64_t joined = 0;		// all requests of the run that a kernel log has too
 	uint64_t slow_ns = 0;		// sum of all slow requests' latencies
@@ -647,11 +648,13 @@ struct Context {
 		       held_rule.blocking[run.requests.op[i]];
 	}
 	// From when on the server surely held a request that its kernel saw in [from, to): `to` if it did
-	// not.
+	// not. An answer that may not have fitted into the socket's buffer may have waited there for the
+	// client.
 	uint64_t ReadAt(size_t i, uint64_t from_ns, uint64_t to_ns) const
 	{
 		const Requests &q = run.requests;
-		return ServerOf(i).holds && !q.Behind(i) && i < q.read_ns.size() && q.read_ns[i]
+		return ServerOf(i).holds && q.AnswerFits(i) && !q.Behind(i) && i < q.read_ns.size() &&
+			       q.read_ns[i]
 			   ? std::clamp(q.read_ns[i], from_ns, to_ns)
 			   : to_ns;
 	}

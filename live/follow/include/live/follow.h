@@ -216,6 +216,14 @@ struct RequestTotals {
 	Outcome outcome = Outcome::Ok;
 	ServiceTimes times;
 };
+// The same by client, of all commands and outcomes.
+struct ClientTotals {
+	uint32_t server = kNone; // as of RequestTotals
+	std::string client;	 // Client::Name()
+	uint64_t count = 0, sum_ns = 0;
+};
+constexpr size_t kMostClientTotals = 100; // further clients are "other" of server kNone
+
 // Limits of RequestTotals. Further servers, and further commands of one server, are "other".
 constexpr uint32_t kMostRequestServers = 64;
 constexpr size_t kMostCommands = 64;
@@ -280,6 +288,7 @@ public:
 	const std::vector<Server> &servers() const;
 	const std::vector<ThreadTotals> &threads() const;
 	const std::vector<RequestTotals> &requests() const;
+	const std::vector<ClientTotals> &request_clients() const;
 
 	// End of the accounts; 0: none yet.
 	uint64_t accounted_to_ns() const;

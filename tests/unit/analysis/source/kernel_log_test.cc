@@ -245,3 +245,32 @@ TEST_CASE("dropped events of requests leave no gap in what threads did")
 	CHECK(flat(ExplainScreen(e, {.columns = 200}, 0)).find("12 events of requests (ring full)") !=
 	      std::string::npos);
 }
+
+TEST_CASE(
+    "a server that is idle before it has written all of a large reply holds nothing: its client reads slowly")
+{
+	TempDir dir;
+	for (const uint32_t bytes : {16u << 10, (16u << 10) + 1}) {
+		CAPTURE(bytes);
+		const std::string path = dir.file(std::to_string(bytes) + ".forktail");
+		{
+			KernelLog log(path);
+			log.Thread(120, 160);
+			log.Tcp(1, 7);
+			log.answer_bytes = bytes;
+			log.Request(1, 100'000, 110'000, 170'000);
+			log.Close();
+		}
+		Explained e;
+		ExplainKernel(path, &e);
+		REQUIRE(e.blame.slow.size() == 1);
+		const bool fits = bytes == 16 << 10;
+		CHECK(PartOf(e.blame, 0, Cause::Held).direct_ns == (fits ? 40 * kLogMs : 0));
+		CHECK(PartOf(e.blame, 0, Cause::Unknown).direct_ns == (fits ? 0 : 40 * kLogMs));
+		const std::string text = flat(ExplainScreen(e, {.columns = 200}, 0));
+		INFO(text);
+		CHECK((text.find("the clients or the network took them slowly") != std::string::npos) ==
+		      !fits);
+		CHECK((text.find("held") != std::string::npos) == fits);
+	}
+}

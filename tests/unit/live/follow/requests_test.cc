@@ -50,7 +50,7 @@ struct RequestLog {
 		REQUIRE(ft_writer_open(&w, path.c_str(), manifest.c_str()) == 0);
 	}
 	void Connection(uint32_t id, uint32_t server, const char (&address)[16], const char *comm = "",
-			uint32_t flags = 0)
+			uint32_t flags = 0, const char *name = "")
 	{
 		ft_connection c = {};
 		c.opened_ns = kBegan;
@@ -58,6 +58,7 @@ struct RequestLog {
 		c.server = server;
 		memcpy(c.client_address, address, sizeof c.client_address);
 		snprintf(c.client_comm.raw, sizeof c.client_comm.raw, "%s", comm);
+		snprintf(c.client_name, sizeof c.client_name, "%s", name);
 		c.client_flags = flags;
 		REQUIRE(ft_writer_record(w, FT_BLOCK_CONNECTION, &c) == 0);
 	}
@@ -169,6 +170,13 @@ TEST_CASE("requests are counted once by server, command and client, also before 
 	    f.batch.requests[0].server == 0 ? f.batch.requests[1] : f.batch.requests[0];
 	REQUIRE(other.clients.size() == 1);
 	CHECK(other.clients[0].client.Name() == "redis-cli");
+	const std::vector<ClientTotals> &clients = f.follower.request_clients();
+	REQUIRE(clients.size() == 3);
+	CHECK(clients[0].client == "10.0.0.7");
+	CHECK(clients[0].count == 100);
+	CHECK(clients[0].sum_ns == 2000 * kUs);
+	CHECK(clients[2].client == "redis-cli");
+	CHECK(clients[2].server == 1);
 
 	// Nothing is counted again.
 	f.To(2300 * kUs * 1000);
@@ -422,4 +430,28 @@ TEST_CASE("bounds of buckets are inclusive")
 		CHECK(t.count == 4);
 	}
 	CHECK(ServiceTimes::BoundNs(ServiceTimes::kBuckets - 1) == 4'194'304'000);
+}
+
+TEST_CASE(
+    "a client is its connection's name, else its process, else its address; those beyond a limit are one")
+{
+	TempDir dir;
+	RequestLog log;
+	log.Begin(dir.file("r"));
+	Followed f(dir.file("r"));
+	log.Connection(1, 0, kFirst, "python3"); // a process of this host, over TCP
+	log.Connection(2, 0, kFirst, "python3", 0, "billing");
+	for (uint32_t c = 3; c <= 150; c++)
+		log.Connection(c, 0, kLocal, ("client-" + std::to_string(c)).c_str());
+	for (uint32_t c = 1; c <= 150; c++)
+		log.Request(c, 1, 1100 * kUs * 1000, 20 * kUs);
+	log.Flush();
+	f.To(1300 * kUs * 1000);
+	const std::vector<ClientTotals> &clients = f.follower.request_clients();
+	REQUIRE(clients.size() == kMostClientTotals + 1);
+	CHECK(clients[0].client == "python3");
+	CHECK(clients[1].client == "billing");
+	CHECK(clients.back().client == "other");
+	CHECK(clients.back().server == kNone);
+	CHECK(clients.back().count == 50);
 }
