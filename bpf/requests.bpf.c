@@ -192,7 +192,11 @@ static __always_inline void name_peer(struct ft_request_connection *e, const str
 
 static __always_inline bool leads_to_target(const struct sock *sk)
 {
-	return is_tcp(sk->__sk_common.skc_family) && served[__builtin_bswap16(sk->__sk_common.skc_dport)];
+	u32 port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	asm volatile(
+	    ""
+	    : "+r"(port)); /* or the mask is left out: older verifiers do not know what a swap gives */
+	return is_tcp(sk->__sk_common.skc_family) && served[port & 0xffff];
 }
 
 static __always_inline void describe_client(struct client_process *p, struct task_struct *task)
