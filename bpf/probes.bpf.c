@@ -21,14 +21,16 @@ struct {
 /* Shared with the other object. */
 struct targets_map targets SEC(".maps");
 
-/* A function that a thread is in. Of one that calls itself, the outermost call counts. */
+/* A function that a thread is in. Of one that calls itself, the outermost call counts: the others have a
+ * lower stack pointer. Calls may end without a return (longjmp), and the kernel does not see the return of
+ * some deep ones, so they are not counted. */
 struct call_key {
-	u64 thread;
+	u64 thread, began_ns; /* the thread's start: ids are used again */
 	u64 probe;
 };
 struct call {
 	u64 since_ns;
-	u64 depth;
+	u64 stack;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -75,33 +77,36 @@ static __always_inline void report(struct task_struct *task, u32 tgid, u32 probe
 		__sync_fetch_and_add(&lost, 1);
 }
 
+static __always_inline struct call_key key_of(struct task_struct *task, u64 probe)
+{
+	return (struct call_key){bpf_get_current_pid_tgid(), BPF_CORE_READ(task, start_time), probe};
+}
+
 SEC("uprobe")
-int probe_enters(void *ctx)
+int probe_enters(struct pt_regs *ctx)
 {
 	COUNT_RUN(probe_enters);
 	u32 tgid;
 	if (!is_targets(bpf_get_current_task_btf(), &tgid))
 		return 0;
-	struct call_key key = {bpf_get_current_pid_tgid(), bpf_get_attach_cookie(ctx)};
+	struct call_key key = key_of(bpf_get_current_task_btf(), bpf_get_attach_cookie(ctx));
 	struct call *inside = bpf_map_lookup_elem(&calls, &key);
-	if (inside && inside->depth) {
-		inside->depth++;
+	if (inside && PT_REGS_SP(ctx) < inside->stack)
 		return 0;
-	}
-	struct call call = {bpf_ktime_get_ns(), 1};
+	struct call call = {bpf_ktime_get_ns(), PT_REGS_SP(ctx)};
 	bpf_map_update_elem(&calls, &key, &call, BPF_ANY);
 	return 0;
 }
 
 SEC("uretprobe")
-int probe_returns(void *ctx)
+int probe_returns(struct pt_regs *ctx)
 {
 	COUNT_RUN(probe_returns);
 	u32 tgid;
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct call_key key = {bpf_get_current_pid_tgid(), bpf_get_attach_cookie(ctx)};
+	struct call_key key = key_of(task, bpf_get_attach_cookie(ctx));
 	struct call *inside = bpf_map_lookup_elem(&calls, &key);
-	if (!inside || !inside->depth || --inside->depth)
+	if (!inside || PT_REGS_SP(ctx) < inside->stack)
 		return 0;
 	if (is_targets(task, &tgid))
 		report(task, tgid, (u32)key.probe, inside->since_ns, bpf_ktime_get_ns());

@@ -14,6 +14,8 @@
 #include "request_slots.h"
 #include "sockets.h"
 
+#include <bpf/bpf_endian.h>
+
 const volatile __u32 pid_ns = 0;
 
 struct {
@@ -34,10 +36,12 @@ struct {
 } unix_servers SEC(".maps");
 
 /* The processes of this host that opened TCP connections to targets. A server's socket does not know its
- * client's, even over loopback, but both name the same two ends. */
+ * client's, even over loopback, but both name the same two ends. Each network namespace has its own loopback
+ * addresses; others are of one namespace. */
 struct connection_ends {
 	u8 client[16], server[16]; /* IPv6, or IPv4-mapped */
 	u16 client_port, server_port;
+	u32 netns; /* of loopback, else 0 */
 };
 struct client_process {
 	u32 pid;
@@ -156,6 +160,15 @@ static __always_inline void copy_address(u8 to[16], u16 family, u32 v4, const st
 	__builtin_memcpy(to + 12, &v4, sizeof v4);
 }
 
+static __always_inline bool is_loopback(const u8 address[16])
+{
+	enum { LOOPBACK = 127 };
+	const u64 *high = (const u64 *)address;
+	const u32 *words = (const u32 *)address;
+	return !high[0] && ((!words[2] && words[3] == bpf_htonl(1)) ||
+			    (words[2] == bpf_htonl(0xffff) && address[12] == LOOPBACK));
+}
+
 /* `e`: zeros. `sk`: the client's end of a connection, else the server's. */
 static __always_inline void ends_of(struct connection_ends *e, const struct sock *sk, bool client)
 {
@@ -167,6 +180,8 @@ static __always_inline void ends_of(struct connection_ends *e, const struct sock
 	const u16 own = sk->__sk_common.skc_num, other = __builtin_bswap16(sk->__sk_common.skc_dport);
 	e->client_port = client ? own : other;
 	e->server_port = client ? other : own;
+	if (is_loopback(e->server) || is_loopback(e->client))
+		e->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 }
 
 static __always_inline void name_peer(struct ft_request_connection *e, const struct sock *sk, u16 family)

@@ -159,6 +159,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	u64 start_time;
 	struct list_head children; /* of this thread */
 	char comm[16];
 	unsigned int __state;

@@ -166,7 +166,12 @@ static int load_probes(struct recorder *r)
 		return 3;
 	}
 	programs_include(r->programs, probes_programs(r->probes));
-	return 0;
+	/* Before the file is begun: a mistyped name must not replace an earlier recording. */
+	char why[500];
+	if (!probes_attach(r->probes, r->targets->count ? r->targets->pids[0] : 0, why, sizeof why))
+		return 0;
+	fprintf(stderr, "forktail record: %s\n", why);
+	return 3;
 }
 
 /* Returns the exit status. */
@@ -293,11 +298,6 @@ static int start(struct recorder *r)
 	if (err) {
 		fprintf(stderr, "forktail record: --requests: cannot attach to the kernel: %s\n%s",
 			strerror(-err), programs_log());
-		return 3;
-	}
-	char why[500];
-	if (probes_attach(r->probes, r->targets->count ? r->targets->pids[0] : getpid(), why, sizeof why)) {
-		fprintf(stderr, "forktail record: %s\n", why);
 		return 3;
 	}
 	r->attached_ns = ft_now_ns();

@@ -73,13 +73,17 @@ std::vector<Ran> RansOf(const Scene &scene)
 	for (size_t i = 0; i < count && most_ns * 2 >= all_ns && seen_ns * 10 < all_ns * 9; i++) {
 		Ran ran = RanIn(scene, *longest[i]);
 		seen_ns += longest[i]->duration_ns;
-		if (i && (ran.command != rans[0].command || ran.arguments != rans[0].arguments))
-			continue;
-		same_ns += longest[i]->duration_ns;
-		rans.push_back(std::move(ran));
+		const bool same =
+		    !i || (ran.command == rans[0].command && ran.arguments == rans[0].arguments);
+		if (same)
+			same_ns += longest[i]->duration_ns;
+		if (same || ran.command.empty())
+			rans.push_back(same ? std::move(ran) : Ran());
 	}
-	if (same_ns * 2 < all_ns)
+	if (rans.empty() || rans[0].command.empty() || same_ns * 2 < all_ns)
 		rans.clear();
+	else if (seen_ns * 10 < all_ns * 9) // what ran in the rest, and who sent it, is not known
+		rans.emplace_back();
 	// Samples may cut one command's iteration into pieces: a very large request is of all of them.
 	if (count && longest[0]->flags & FT_SPAN_SAMPLED && (rans.empty() || rans[0].arguments.empty())) {
 		ft_span whole = *longest[0];

@@ -57,12 +57,12 @@ struct pending {
 	uint32_t bytes, tid;
 	uint8_t command;
 	bool unarrived;
-	bool left_out; /* it blocks, or is behind one that does: it only takes part in the matching */
-	bool has_key;
+	bool left_out;	 /* it blocks, or is behind one that does: it only takes part in the matching */
+	uint8_t text_as; /* enum scan_text: it has a text in `texts` */
 };
 
-/* The first bytes of a request's first key. */
-struct pending_key {
+/* A request's text. */
+struct pending_text {
 	uint8_t bytes, text[SCAN_TEXT];
 };
 
@@ -102,8 +102,8 @@ struct client_stream {
 	uint64_t begin_arrival_ns; /* of the request that is being scanned; 0: unknown */
 	struct pending *pending;
 	size_t pending_count, pending_room;
-	struct pending_key *keys; /* by the place of a pending request that has one */
-	size_t keys_room;
+	struct pending_text *texts; /* by the place of a pending request that has one */
+	size_t texts_room;
 	struct answer_write *writes;
 	size_t writes_room;
 	uint32_t write_count;					/* may be more than are kept */
@@ -140,8 +140,6 @@ static void client_stream_lose(struct matcher *m, struct client_stream *c);
 /* Events are missing from here on. An answer that was one write is complete; of several requests or large
  * answers, later writes may be among those events. */
 static void client_stream_lose_after_gap(struct matcher *m, struct client_stream *c);
-/* The recorder hears of it. */
-static void announce(struct matcher *m, struct client_stream *c);
 /* Returns the memory of a connection with nothing pending. */
 static void client_stream_release(struct matcher *m, struct client_stream *c);
 static void client_stream_free(struct matcher *m, struct client_stream *c);
@@ -308,30 +306,17 @@ static void note_arguments(struct matcher *m, const struct client_stream *c, uin
 		m->handler(m->context, &message);
 }
 
-/* Redis accepts printable ASCII without spaces only. */
-static void note_name(struct matcher *m, struct client_stream *c, const struct scanned *s)
-{
-	struct request_message message = {
-	    .kind = MESSAGE_NAME, .connection = c->id, .name = {.as = s->text_as}};
-	const size_t room = sizeof message.name.text - 1;
-	for (size_t i = 0; i < s->text_bytes; i++)
-		if (s->text[i] < '!' || s->text[i] > '~')
-			return;
-	memcpy(message.name.text, s->text, s->text_bytes < room ? s->text_bytes : room);
-	if (!c->announced)
-		announce(m, c);
-	m->handler(m->context, &message);
-}
-
-/* Of the request that was added last. Without memory, it has none. */
-static void keep_key(struct client_stream *c, const struct scanned *s)
+/* Keeps the text of the request that was added last. Without memory, it has none. What a transaction sets is
+ * not followed. */
+static void keep_text(struct client_stream *c, const struct scanned *s)
 {
 	const size_t at = c->pending_count - 1;
-	if (!grow_to(&c->keys, &c->keys_room, at + 1, sizeof *c->keys))
+	if ((c->multi && s->text_as != TEXT_KEY) ||
+	    !grow_to(&c->texts, &c->texts_room, at + 1, sizeof *c->texts))
 		return;
-	c->keys[at].bytes = s->text_bytes;
-	memcpy(c->keys[at].text, s->text, sizeof c->keys[at].text);
-	c->pending[at].has_key = true;
+	c->texts[at].bytes = s->text_bytes;
+	memcpy(c->texts[at].text, s->text, sizeof c->texts[at].text);
+	c->pending[at].text_as = s->text_as;
 }
 
 static void request_ended(struct matcher *m, struct client_stream *c, const struct scanned *s)
@@ -341,8 +326,6 @@ static void request_ended(struct matcher *m, struct client_stream *c, const stru
 		return;
 	}
 	c->unproved = false;
-	if (s->text_as == TEXT_NAME || s->text_as == TEXT_LIBRARY)
-		note_name(m, c, s);
 	if (is_subscribers(m, c, s)) {
 		m->counts[COUNT_PUSHES]++;
 	} else if (s->flags & SCANNED_NO_REPLY) {
@@ -351,8 +334,8 @@ static void request_ended(struct matcher *m, struct client_stream *c, const stru
 		/* A blocking command is answered when there is data. What follows waits for that. */
 		c->blocked |= s->flags & SCANNED_BLOCKING && !c->multi;
 		m->counts[COUNT_BLOCKING] += c->blocked;
-		if (client_stream_add(m, c, s->command, s->hash, c->offset) && s->text_as == TEXT_KEY)
-			keep_key(c, s);
+		if (client_stream_add(m, c, s->command, s->hash, c->offset) && s->text_as)
+			keep_text(c, s);
 		note_arguments(m, c, s->command, s->arguments, false);
 	}
 	follow_transaction(m, c, s);
@@ -677,12 +660,12 @@ static void client_stream_release(struct matcher *m, struct client_stream *c)
 {
 	m->pending_room -= c->pending_room;
 	free(c->pending);
-	free(c->keys);
+	free(c->texts);
 	free(c->writes);
 	free(c->arrivals);
 	c->pending = NULL;
-	c->keys = NULL;
-	c->keys_room = 0;
+	c->texts = NULL;
+	c->texts_room = 0;
 	c->writes = NULL;
 	c->arrivals = NULL;
 	c->pending_room = c->writes_room = c->arrivals_room = 0;
@@ -725,11 +708,11 @@ static void begin_group(struct matcher *m, struct client_stream *c)
 	c->blocked = c->unknown = c->large = false;
 	if (c->pending_room > ROOM_KEPT) {
 		m->pending_room -= c->pending_room;
-		c->pending_room = c->keys_room = 0;
+		c->pending_room = c->texts_room = 0;
 		free(c->pending);
-		free(c->keys);
+		free(c->texts);
 		c->pending = NULL;
-		c->keys = NULL;
+		c->texts = NULL;
 	}
 	if (c->writes_room > ROOM_KEPT) {
 		c->writes_room = 0;
@@ -738,13 +721,31 @@ static void begin_group(struct matcher *m, struct client_stream *c)
 	}
 }
 
+/* The connection's name or library from now on. Redis accepts printable ASCII without spaces only. */
+static void send_name(struct matcher *m, const struct client_stream *c, const struct pending *p)
+{
+	const struct pending_text *name = &c->texts[p - c->pending];
+	struct request_message message = {
+	    .kind = MESSAGE_NAME, .connection = c->id, .name = {.as = p->text_as}};
+	const size_t room = sizeof message.name.text - 1;
+	for (size_t i = 0; i < name->bytes; i++)
+		if (name->text[i] < '!' || name->text[i] > '~')
+			return;
+	memcpy(message.name.text, name->text, name->bytes < room ? name->bytes : room);
+	m->handler(m->context, &message);
+}
+
 /* Which key a request had that was read and not answered at once. It took long itself, or was read before one
- * that did; those behind that one are read late and answered at once. */
+ * that did; those behind that one are read late and answered at once. Of requests that one read had, it is
+ * not known which one took long. */
 static void send_key(struct matcher *m, const struct client_stream *c, const struct pending *p,
 		     uint64_t written_ns)
 {
-	const struct pending_key *key = &c->keys[p - c->pending];
-	if (written_ns < p->read_ns + KEY_SLOW_NS)
+	const struct pending_text *key = &c->texts[p - c->pending];
+	const struct pending *end = c->pending + c->pending_count;
+	const bool alone =
+	    (p == c->pending || p[-1].read_ns != p->read_ns) && (p + 1 == end || p[1].read_ns != p->read_ns);
+	if (!alone || written_ns < p->read_ns + KEY_SLOW_NS)
 		return;
 	const uint64_t second = written_ns / 1000000000;
 	m->keys_sent = m->keys_second == second ? m->keys_sent + 1 : 1;
@@ -791,8 +792,10 @@ static void answer(struct matcher *m, struct client_stream *c, const struct pend
 		proxied_add(m->proxied, &message, p->hash, c->proxy, w->t_ns);
 	else
 		m->handler(m->context, &message);
-	if (p->has_key)
+	if (p->text_as == TEXT_KEY)
 		send_key(m, c, p, w->t_ns);
+	else if (p->text_as == TEXT_LIBRARY || (p->text_as == TEXT_NAME && status != FT_STATUS_ERROR_REPLY))
+		send_name(m, c, p);
 	m->counts[COUNT_UNKNOWN] += p->command == COMMAND_UNKNOWN;
 	m->counts[COUNT_UNARRIVED] += p->unarrived;
 }

@@ -111,6 +111,7 @@ struct requests {
 	struct hidden *hidden_clients, *hidden_keys; /* hash tables */
 	uint64_t counts[REQUEST_COUNTS];
 	uint64_t requests, impossible;
+	uint64_t keys_unhidden;		/* left out, because there were too many */
 	struct request_target *targets; /* for a helper that is started later; the oldest is replaced */
 	size_t target_count, target_room;
 	struct restarts restarts;
@@ -399,11 +400,9 @@ static uint32_t server_of(const struct requests *r, uint32_t tgid, uint16_t port
 	return UINT32_MAX;
 }
 
-/* Random bytes in place of others, the same ones for the same. Beyond a number of them, and without memory,
- * they are those that stand for the rest. */
-static void hide(struct hidden **all, const uint8_t what[SCAN_TEXT], uint8_t shown[16])
+/* Random bytes in place of others, the same ones for the same. False: there are too many, or no memory. */
+static bool hide(struct hidden **all, const uint8_t what[SCAN_TEXT], uint8_t shown[16])
 {
-	static const uint8_t rest[16] = {[15] = 1};
 	struct hidden *h;
 	HASH_FIND(hh, *all, what, sizeof h->what, h);
 	if (!h && HASH_COUNT(*all) < HIDDEN_MAX && (h = calloc(1, sizeof *h))) {
@@ -415,14 +414,18 @@ static void hide(struct hidden **all, const uint8_t what[SCAN_TEXT], uint8_t sho
 			h = NULL;
 		}
 	}
-	memcpy(shown, h ? h->shown : rest, sizeof rest);
+	if (h)
+		memcpy(shown, h->shown, sizeof h->shown);
+	return h;
 }
 
 static void hide_client(struct requests *r, uint8_t address[16])
 {
+	static const uint8_t rest[16] = {[15] = 1};
 	uint8_t what[SCAN_TEXT] = {0};
 	memcpy(what, address, 16);
-	hide(&r->hidden_clients, what, address);
+	if (!hide(&r->hidden_clients, what, address))
+		memcpy(address, rest, sizeof rest);
 }
 
 static struct seen_connection *place_of(const struct requests *r, uint32_t connection)
@@ -433,6 +436,7 @@ static struct seen_connection *place_of(const struct requests *r, uint32_t conne
 static void take_connection(struct requests *r, const struct request_message *m)
 {
 	struct ft_connection *c = &place_of(r, m->connection)->record;
+	const struct ft_connection before = *c;
 	place_of(r, m->connection)->segment = 0;
 	*c = (struct ft_connection){.opened_ns = m->opened.opened_ns,
 				    .id = m->connection,
@@ -441,6 +445,10 @@ static void take_connection(struct requests *r, const struct request_message *m)
 				    .inode = m->opened.peer_inode,
 				    .client_pid = m->opened.peer_pid};
 	memcpy(c->client_address, m->opened.peer_address, sizeof c->client_address);
+	if (before.id == c->id) { /* another helper found it again */
+		memcpy(c->client_name, before.client_name, sizeof c->client_name);
+		memcpy(c->client_library, before.client_library, sizeof c->client_library);
+	}
 	if (r->wanted.hash_clients && !c->inode) {
 		hide_client(r, c->client_address);
 		c->client_flags |= FT_CLIENT_HASHED;
@@ -471,17 +479,18 @@ static void note_connection(struct requests *r, struct ft_writer *w, const struc
 	ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 }
 
-/* What the client calls itself. The connection is written again with its next request. */
-static void take_name(struct requests *r, const struct request_message *m)
+/* What the client calls itself. */
+static void take_name(struct requests *r, struct ft_writer *w, const struct request_message *m)
 {
-	struct seen_connection *seen = place_of(r, m->connection);
-	struct ft_connection *c = &seen->record;
+	const struct seen_connection *seen = place_of(r, m->connection);
+	struct ft_connection *c = &place_of(r, m->connection)->record;
 	char *to = m->name.as == TEXT_NAME ? c->client_name : c->client_library;
 	_Static_assert(sizeof c->client_name == SCAN_TEXT && sizeof c->client_library == SCAN_TEXT, "text");
 	if (c->id != m->connection || r->wanted.hash_clients)
 		return;
 	memcpy(to, m->name.text, SCAN_TEXT - 1);
-	seen->segment = 0;
+	if (seen->segment == r->segment) /* else it is written with its next request */
+		ft_writer_record(w, FT_BLOCK_CONNECTION, c);
 }
 
 static void take_closed(struct requests *r, struct ft_writer *w, const struct request_message *m)
@@ -561,13 +570,16 @@ static void take_key(struct requests *r, struct ft_writer *w, const struct reque
 		r->impossible++;
 		return;
 	}
+	uint8_t what[SCAN_TEXT] = {0}, shown[16];
+	memcpy(what, m->key.text, bytes);
+	if (r->wanted.hash_keys && !hide(&r->hidden_keys, what, shown)) {
+		r->keys_unhidden++;
+		return;
+	}
 	json_t *note = json_note(m->key.read_ns, "key");
 	json_put_count(note, "tid", m->key.tid);
 	if (r->wanted.hash_keys) {
-		uint8_t what[SCAN_TEXT] = {0}, shown[16];
 		char text[32];
-		memcpy(what, m->key.text, bytes);
-		hide(&r->hidden_keys, what, shown);
 		uint64_t number;
 		memcpy(&number, shown, sizeof number);
 		snprintf(text, sizeof text, "key-%016llx", (unsigned long long)number);
@@ -602,7 +614,7 @@ static void take_message(struct requests *r, struct ft_writer *w, const struct r
 		take_arguments(w, m);
 		break;
 	case MESSAGE_NAME:
-		take_name(r, m);
+		take_name(r, w, m);
 		break;
 	case MESSAGE_KEY:
 		take_key(r, w, m);
@@ -653,7 +665,8 @@ static void note_counts(const struct requests *r, struct ft_writer *w)
 	json_t *note = json_note(ft_now_ns(), "requests");
 	json_put_count(note, "requests", r->requests);
 	for (int i = 0; i < REQUEST_COUNTS; i++)
-		json_put_count(note, names[i], r->counts[i]);
+		json_put_count(note, names[i],
+			       r->counts[i] + (i == COUNT_KEYS_LEFT_OUT ? r->keys_unhidden : 0));
 	json_put_count(note, "dropped_events", requests_so_far(r).dropped_events);
 	json_put_count(note, "impossible", r->impossible);
 	/* Pieces of a stream that arrived faster than the server read; the kernel has the times of some. */

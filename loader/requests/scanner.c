@@ -510,6 +510,8 @@ static int scan_command_word(struct scanner *s)
 		s->properties =
 		    (uint16_t)(s->memcached ? flags & ~(unsigned)COMMAND_REDIS : flags & COMMAND_REDIS);
 	s->key_word = s->properties & COMMAND_KEY_SECOND ? 2 : commands_table[s->command].key;
+	if (s->properties & COMMAND_RESET) /* it clears the name */
+		scan_begin_text(s, TEXT_NAME, 0);
 	if (s->properties & COMMAND_BLOCKING)
 		s->flags |= SCANNED_BLOCKING;
 	if (s->properties & COMMAND_PUSHES)

@@ -134,6 +134,10 @@ int probes_attach(struct probes *p, pid_t target, char *why, size_t room)
 		const struct probe_wanted *w = &p->wanted[i];
 		char file[sizeof w->file];
 		snprintf(file, sizeof file, "%s", w->file);
+		if (!*file && !target) {
+			snprintf(why, room, "--probe %s: name its FILE, because no target runs yet", w->text);
+			return -1;
+		}
 		if (!*file)
 			snprintf(file, sizeof file, "/proc/%d/exe", (int)target);
 		if (access(file, R_OK)) {

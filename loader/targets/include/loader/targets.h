@@ -151,7 +151,8 @@ struct probes;
 /* Loads the programs, which share the map of targets. `wanted` lives as long. NULL: see errno. */
 struct probes *probes_open(const struct probe_wanted *wanted, size_t count, int targets_map,
 			   uint32_t pid_namespace);
-/* -1: `why` is one sentence that begins with the option. */
+/* `target`: whose program is meant where no file is named; 0: none runs yet. -1: `why` is one sentence that
+ * begins with the option. */
 int probes_attach(struct probes *p, pid_t target, char *why, size_t room);
 /* Writes the hits. Call it at every tick. */
 void probes_tick(struct probes *p, struct ft_writer *w);

@@ -607,24 +607,36 @@ std::string KeyOf(const request_message &m)
 
 } // namespace
 
-TEST_CASE("matcher: a connection's name is told before the request that gives it, unless Redis refuses it")
+TEST_CASE("matcher: a connection's name is told when the server has accepted it, its library in any case")
 {
 	Stream s;
 	const std::string first = Bulk({"CLIENT", "SETINFO", "LIB-NAME", "redis-py"});
 	s.Read(2 * ms, first, {{1 * ms, static_cast<uint32_t>(first.size())}});
-	CHECK(s.connections == 1); // the recorder knows it
-	s.Write(2 * ms);
-	s.Read(3 * ms, Bulk({"CLIENT", "SETNAME", "two words"}));
-	s.Write(4 * ms, 5, 0, "-ERR");
-	s.Read(5 * ms, Bulk({"CLIENT", "SETNAME", std::string(SCAN_TEXT + 1, 'n')}));
-	s.Write(6 * ms);
-	CHECK(s.Finish().size() == 3);
+	CHECK(s.names.empty());
+	uint64_t t_ns = 3 * ms;
+	auto ask = [&](const std::string &request, const char *answer = "+OK") {
+		s.Write(t_ns += ms, 5, 0, answer);
+		s.Read(t_ns += ms, request);
+	};
+	ask(Bulk({"CLIENT", "SETNAME", "two words"}), "-ERR");
+	ask(Bulk({"CLIENT", "SETNAME", "refused"}), "-ERR");
+	ask(Bulk({"HELLO", "3", "AUTH", "user", "wrong", "SETNAME", "spoofed"}), "-ERR");
+	ask(Bulk({"CLIENT", "SETNAME", std::string(SCAN_TEXT + 1, 'n')}), "-ERR");
+	ask(Bulk({"MULTI"}));
+	ask(Bulk({"CLIENT", "SETNAME", "queued"}));
+	ask(Bulk({"DISCARD"}));
+	ask(Bulk({"RESET"}));
+	ask(Bulk({"PING"}));
+	s.Write(t_ns += ms);
+	s.Finish();
 	CHECK(s.connections == 1);
-	REQUIRE(s.names.size() == 2);
+	REQUIRE(s.names.size() == 3);
 	CHECK(s.names[0].name.as == TEXT_LIBRARY);
 	CHECK(s.names[0].name.text == std::string("redis-py"));
 	CHECK(s.names[1].name.as == TEXT_NAME);
 	CHECK(s.names[1].name.text == std::string(SCAN_TEXT - 1, 'n'));
+	CHECK(s.names[2].name.as == TEXT_NAME);
+	CHECK(s.names[2].name.text == std::string());
 }
 
 TEST_CASE("matcher: keys are told of requests that the server had read for a millisecond before it answered")
@@ -633,13 +645,18 @@ TEST_CASE("matcher: keys are told of requests that the server had read for a mil
 	Stream s;
 	s.Read(10 * ms, Bulk({"GET", "waited"}), {{2 * ms, 26}}); // long on its way, answered at once
 	s.Write(10 * ms + 1);
-	s.Read(20 * ms, Bulk({"GET", "first:123456"}) + Bulk({"PING"}) + Bulk({"SMEMBERS", "big"}));
+	s.Read(20 * ms, Bulk({"GET", "first:123456"}));
 	s.Write(22 * ms);
+	// Which of several took long is not known.
+	s.Read(30 * ms, Bulk({"GET", "second"}) + Bulk({"KEYS", "*"}));
+	s.Write(32 * ms);
+	s.Read(40 * ms, Bulk({"SMEMBERS", "big"}));
+	s.Write(42 * ms);
 	s.Finish();
 	REQUIRE(s.keys.size() == 2);
 	CHECK(KeyOf(s.keys[0]) == "first:12");
 	CHECK(KeyOf(s.keys[1]) == "big");
-	CHECK(s.keys[1].key.read_ns == 20 * ms);
+	CHECK(s.keys[1].key.read_ns == 40 * ms);
 	CHECK(s.keys[1].key.tid == kTarget);
 	scanner_keep_keys(0);
 }
@@ -648,11 +665,13 @@ TEST_CASE("matcher: keys that are too many in a second are counted")
 {
 	scanner_keep_keys(8);
 	Stream s;
-	std::string many;
-	for (int i = 0; i < 300; i++)
-		many += Bulk({"GET", std::to_string(i)});
-	s.Read(10 * ms, many, {{9 * ms, static_cast<uint32_t>(many.size())}});
-	s.Write(20 * ms);
+	const std::string first = Bulk({"GET", "0"});
+	for (uint64_t i = 0; i < 300; i++) {
+		s.Read((10 + 3 * i) * ms, Bulk({"GET", "0"}),
+		       i ? std::vector<Arrival>()
+			 : std::vector<Arrival>{{9 * ms, static_cast<uint32_t>(first.size())}});
+		s.Write((12 + 3 * i) * ms);
+	}
 	s.Read(2000 * ms, Bulk({"GET", "later"}));
 	s.Write(2010 * ms);
 	s.Finish();

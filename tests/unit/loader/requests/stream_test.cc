@@ -316,6 +316,7 @@ TEST_CASE("names of connections and libraries are kept as they were sent", "[req
 	CHECK(texts(SCAN_REDIS, array({"HELLO", "3", "AUTH", "user", "SETNAME"}) + array({"PING"})) ==
 	      "-, -");
 	CHECK(texts(SCAN_REDIS, array({"AUTH", "secret"})) == "-");
+	CHECK(texts(SCAN_REDIS, array({"RESET"})) == "NAME "); // it has none any more
 	const std::string name(40, 'n');
 	CHECK(texts(SCAN_REDIS, array({"CLIENT", "SETNAME", name})) == "NAME " + name.substr(0, SCAN_TEXT));
 	CHECK(texts(SCAN_REDIS, array({"GET", "key"})) == "-");
