@@ -222,9 +222,10 @@ static __always_inline void describe_client(struct client_process *p, struct tas
 }
 
 /* connect() begins in the client's process. The kernel chooses the port after that, and the connection is
- * there when the answer has arrived, which is in no particular process. */
+ * there when the answer has arrived, which is in no particular process. The kernel skips a few runs of many
+ * connections in a short time: their clients stay without a process. */
 SEC("tp_btf/inet_sock_set_state")
-int COUNTED_PROG(request_connects, const struct sock *sk, int before, int after)
+int COUNTED_PROG(client_connects, const struct sock *sk, int before, int after)
 {
 	u64 address = (u64)sk;
 	if ((after != TCP_SYN_SENT && before != TCP_SYN_SENT) || !leads_to_target(sk))

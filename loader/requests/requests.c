@@ -254,7 +254,8 @@ struct counted_programs requests_programs(const struct requests *r)
 					     .runs = s->bss->program_runs[0],
 					     .row = FT_REQUEST_PROGRAM_ROW,
 					     .count = FT_REQUEST_PROGRAM_COUNT,
-					     .names = names}
+					     .names = names,
+					     .skips_lose_nothing = "client_"}
 		 : (struct counted_programs){.object = NULL};
 }
 
@@ -877,7 +878,7 @@ struct counted_programs readers_programs(const struct readers *r)
 					     .row = FT_READER_PROGRAM_ROW,
 					     .count = FT_READER_PROGRAM_COUNT,
 					     .names = names,
-					     .skips_lose_nothing = true}
+					     .skips_lose_nothing = ""}
 		 : (struct counted_programs){.object = NULL};
 }
 
@@ -972,7 +973,7 @@ static void choose_programs(struct requests_bpf *s)
 						    : by_functions && support_has_function(name));
 	}
 	bpf_program__set_autoload(s->progs.request_leaves, true);
-	bpf_program__set_autoload(s->progs.request_connects, true);
+	bpf_program__set_autoload(s->progs.client_connects, true);
 	bpf_program__set_autoload(s->progs.find_tcp_clients, true);
 	if (by_functions)
 		bpf_program__set_autoload(old ? s->progs.request_read_tcp : s->progs.request_read_tcp_old,
@@ -1025,7 +1026,7 @@ static int start_switch(struct request_hooks *h)
 	struct bpf_program *prog;
 	bpf_object__for_each_program(prog, h->skeleton->obj)
 	{
-		if (bpf_program__autoload(prog) && prog != h->skeleton->progs.request_connects &&
+		if (bpf_program__autoload(prog) && prog != h->skeleton->progs.client_connects &&
 		    prog != h->skeleton->progs.find_tcp_clients && count < HELPER_KEPT_MAX)
 			programs[count++] = bpf_program__fd(prog);
 	}
@@ -1053,8 +1054,8 @@ static int request_hooks_switch(struct request_hooks *h, bool on)
 static int attach_clients(struct request_hooks *h)
 {
 	struct requests_bpf *s = h->skeleton;
-	s->links.request_connects = bpf_program__attach(s->progs.request_connects);
-	if (!s->links.request_connects)
+	s->links.client_connects = bpf_program__attach(s->progs.client_connects);
+	if (!s->links.client_connects)
 		return -errno;
 	s->links.find_tcp_clients = bpf_program__attach_iter(s->progs.find_tcp_clients, NULL);
 	find_clients(h);

@@ -575,6 +575,12 @@ static bool count_runs(const struct counted_programs *p, const char *name, uint6
 	return i < p->count;
 }
 
+static bool loses_nothing(const struct counted_programs *p, const char *name)
+{
+	return p->skips_lose_nothing &&
+	       strncmp(name, p->skips_lose_nothing, strlen(p->skips_lose_nothing)) == 0;
+}
+
 static size_t costs_of(const struct counted_programs *p, struct program_cost *costs, size_t n, size_t room)
 {
 	struct bpf_program *prog;
@@ -585,10 +591,11 @@ static size_t costs_of(const struct counted_programs *p, struct program_cost *co
 		if (n == room || bpf_program__fd(prog) < 0 ||
 		    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &size))
 			continue;
-		costs[n] = (struct program_cost){.name = bpf_program__name(prog),
-						 .sampled = info.run_cnt,
-						 .sampled_ns = info.run_time_ns,
-						 .missed = p->skips_lose_nothing ? 0 : info.recursion_misses};
+		costs[n] = (struct program_cost){
+		    .name = bpf_program__name(prog),
+		    .sampled = info.run_cnt,
+		    .sampled_ns = info.run_time_ns,
+		    .missed = loses_nothing(p, bpf_program__name(prog)) ? 0 : info.recursion_misses};
 		costs[n].counted = count_runs(p, costs[n].name, &costs[n].runs);
 		n++;
 	}

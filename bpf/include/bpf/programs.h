@@ -34,7 +34,7 @@
 #define FT_REQUEST_PROGRAMS(X) \
 	X(request_arrives) X(request_read) X(request_written) X(request_leaves) \
 	X(request_arrives_function) X(request_read_tcp) X(request_read_tcp_old) \
-	X(request_read_unix) X(request_written_tcp) X(request_written_unix) X(request_connects)
+	X(request_read_unix) X(request_written_tcp) X(request_written_unix) X(client_connects)
 
 #define FT_TCP_PROGRAMS(X) \
 	X(tcp_retransmits) X(tcp_reset_received) X(tcp_reset_sent) X(packet_dropped)

@@ -118,10 +118,13 @@ def test_each_client_program_of_one_host_is_a_row_with_as_many_requests_as_it_se
     processes = set()
     for name, ran in all_ran.items():
         own = np.unique(q.connection[(q.start_ns >= ran.begin_ns) & (q.start_ns <= ran.end_ns)])
-        pids = {int(kernel.connections[c].client_pid) for c in own}
-        assert len(pids) == 1 and 0 not in pids, (name, pids)
-        (pid,) = pids
-        assert requests[pid] == sum(kernel_counts(kernel, ran).values()), name
+        of_process = Counter(int(kernel.connections[c].client_pid) for c in own)
+        # Of many connections in a short time the kernel skips some.
+        unknown = of_process.pop(0, 0)
+        assert len(of_process) == 1 and unknown <= len(own) // 50, (name, of_process, unknown)
+        (pid,) = of_process
+        missing = sum(kernel_counts(kernel, ran).values()) - requests[pid]
+        assert missing == unknown, name  # of the short ones each has one request
         processes.add(pid)
     assert len(processes) == len(all_ran) > 5
 

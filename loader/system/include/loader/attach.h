@@ -318,7 +318,9 @@ struct counted_programs {
 	const __u64 *runs;	   /* program_runs: so many counts (`row`) for each CPU */
 	size_t row, count;
 	const char *const *names; /* of the first `count` of a row */
-	bool skips_lose_nothing;  /* what a skipped run would have seen, a later one or a look sees */
+	/* What a skipped run of a program would have seen, a later one or a look sees, or it is no event: of
+	 * those whose name begins with this. NULL: of none. */
+	const char *skips_lose_nothing;
 };
 /* The cost of these programs is included from now on, after those of `p`. */
 void programs_include(struct programs *p, struct counted_programs more);
