@@ -59,4 +59,17 @@ static __noinline __attribute__((unused)) u32 own_id_of(struct task_struct *task
 	return (u32)id_at(pid, BPF_CORE_READ(pid, level)).nr;
 }
 
+static __always_inline bool is_target(u32 tgid)
+{
+	u32 *as = bpf_map_lookup_elem(&targets, &tgid);
+	return as && *as == FT_TRACED_TARGET;
+}
+
+/* Whether the current task is a target's, and the id of its process. */
+static __always_inline bool target_runs(u32 *tgid)
+{
+	*tgid = process_id_of(bpf_get_current_task_btf());
+	return is_target(*tgid);
+}
+
 #endif

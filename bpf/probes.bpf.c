@@ -49,9 +49,7 @@ char gpl[] SEC("license") = "GPL";
 /* Whether the current process is a target, or a child of one. */
 static __always_inline bool is_targets(struct task_struct *task, u32 *tgid)
 {
-	u32 parent = id_of(BPF_CORE_READ(task, group_leader, real_parent, group_leader));
-	*tgid = process_id_of(task);
-	return bpf_map_lookup_elem(&targets, tgid) || bpf_map_lookup_elem(&targets, &parent);
+	return target_runs(tgid) || is_target(process_id_of(BPF_CORE_READ(task, group_leader, real_parent)));
 }
 
 /* Windows of several CPUs may be mixed up: the limit is about right. */

@@ -216,9 +216,8 @@ static __always_inline bool leads_to_target(const struct sock *sk)
 
 static __always_inline void describe_client(struct client_process *p, struct task_struct *task)
 {
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	p->pid = id_of(leader);
-	bpf_probe_read_kernel_str(p->comm, sizeof p->comm, &leader->comm);
+	p->pid = process_id_of(task);
+	bpf_probe_read_kernel_str(p->comm, sizeof p->comm, &BPF_CORE_READ(task, group_leader)->comm);
 }
 
 /* connect() begins in the client's process. The kernel chooses the port after that, and the connection is

@@ -13,15 +13,6 @@ static __always_inline bool is_tcp(u16 family)
 	return family == AF_INET || family == AF_INET6;
 }
 
-/* Whether the current task is a target's, and the id of its process. */
-static __always_inline bool target_runs(u32 *tgid)
-{
-	u32 id = process_id_of(bpf_get_current_task_btf());
-	u32 *as = bpf_map_lookup_elem(&targets, &id);
-	*tgid = id;
-	return as && *as == FT_TRACED_TARGET;
-}
-
 static __always_inline u64 inode_of(const struct sock *sk)
 {
 	struct socket *socket = BPF_CORE_READ(sk, sk_socket);

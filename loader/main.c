@@ -171,8 +171,8 @@ static error_t read_keys(const char *text, struct options *o)
 
 static error_t read_probe(const char *text, struct options *o)
 {
-	if (o->record.probe_count == PROBES_MAX)
-		return option_refuse("more than %d --probe options", PROBES_MAX);
+	if (o->record.probe_count == FT_PROBES_MAX)
+		return option_refuse("more than %d --probe options", FT_PROBES_MAX);
 	return probe_parse(text, &o->record.probes[o->record.probe_count++])
 		   ? 0
 		   : option_refuse(

@@ -55,7 +55,7 @@ struct record_options {
 	int tell_fd; /* gets the output's path and a line end when the recording has begun; or -1 */
 	struct programs_wanted wanted;
 	struct requests_wanted requests;
-	struct probe_wanted probes[PROBES_MAX];
+	struct probe_wanted probes[FT_PROBES_MAX];
 	size_t probe_count;
 	int argc; /* the command line, for the manifest */
 	char **argv;

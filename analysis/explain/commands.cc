@@ -268,11 +268,7 @@ Commands CommandsOf(const Run &run, const SlowLog &slow_log)
 			commands.arguments.insert({{r.t_ns, common::Whole(note, "tid")}, ArgumentsOf(note)});
 		} else if (r.kind == "key") {
 			const common::Json note = common::ParseJson(r.text);
-			const std::string key = KeyText(note);
-			const auto [known, is_new] =
-			    commands.keys.insert({{r.t_ns, common::Whole(note, "tid")}, key});
-			if (!is_new && known->second != key) // of several requests that one read had
-				known->second.clear();
+			commands.keys.insert({{r.t_ns, common::Whole(note, "tid")}, KeyText(note)});
 		}
 	return commands;
 }

@@ -9,7 +9,6 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "analysis/run.h"
 #include "analysis/timeline.h"
@@ -52,8 +51,8 @@ std::string CallsText(uint64_t times, const std::string &call)
 	return times > 1 ? common::FormatCount(times) + " " + call + " calls" : call;
 }
 
-// What ran in the scene's longest iterations, if it was the same command in most of their time. Nearly all of
-// the time is looked at, so that its clients are known, unless there are very many iterations.
+// What ran in the scene's longest iterations, if it was the same command in most of its time: one for each of
+// these iterations, and an empty one for time in which it is not known what ran.
 std::vector<Ran> RansOf(const Scene &scene)
 {
 	constexpr size_t most = 8;
@@ -66,11 +65,8 @@ std::vector<Ran> RansOf(const Scene &scene)
 	const size_t count = std::min(most, longest.size());
 	std::ranges::partial_sort(longest, longest.begin() + static_cast<ptrdiff_t>(count), std::greater(),
 				  &ft_span::duration_ns);
-	const uint64_t most_ns =
-	    std::accumulate(longest.begin(), longest.begin() + static_cast<ptrdiff_t>(count), uint64_t{0},
-			    [](uint64_t ns, const ft_span *s) { return ns + s->duration_ns; });
 	std::vector<Ran> rans;
-	for (size_t i = 0; i < count && most_ns * 2 >= all_ns && seen_ns * 10 < all_ns * 9; i++) {
+	for (size_t i = 0; i < count && seen_ns * 10 < all_ns * 9; i++) {
 		Ran ran = RanIn(scene, *longest[i]);
 		seen_ns += longest[i]->duration_ns;
 		const bool same =
@@ -267,6 +263,14 @@ void CulpritFinder::AddLock(const Scene &scene)
 	     hold.ns, 1);
 }
 
+void CulpritFinder::AddSenders(const std::vector<Ran> &rans, Actor *actor)
+{
+	for (const Ran &ran : rans) {
+		actor->senders.insert(ran.sender);
+		actor->keys.insert(ran.key);
+	}
+}
+
 void CulpritFinder::AddBusy(const Scene &scene)
 {
 	IterationCalls calls;
@@ -285,7 +289,7 @@ void CulpritFinder::AddBusy(const Scene &scene)
 	const std::vector<Ran> rans = RansOf(scene);
 	const Ran ran = rans.empty() ? Ran() : rans[0];
 	if (groups.empty() && !ran.arguments.empty() && !ran.command.empty())
-		Note(ran.Words(), BusyNs(scene, scene.from_ns, scene.to_ns), 0).senders.insert(ran.sender);
+		AddSenders(rans, &Note(ran.Words(), BusyNs(scene, scene.from_ns, scene.to_ns), 0));
 	const uint64_t receivers = MergeMessages(scene, ran, &groups);
 	for (size_t i = 0; i < groups.size(); i++) {
 		BusyGroup &group = groups[i];
@@ -303,10 +307,7 @@ void CulpritFinder::AddBusy(const Scene &scene)
 		Actor &actor = Note(clause, group.time_ns, 0);
 		actor.receivers = std::max(actor.receivers, messages ? receivers : 0);
 		actor.advice = BusyAdvice(group.names);
-		for (const Ran &one : its ? rans : std::vector<Ran>(1)) {
-			actor.senders.insert(one.sender);
-			actor.keys.insert(one.key);
-		}
+		AddSenders(its ? rans : std::vector<Ran>(1), &actor);
 	}
 }
 

@@ -559,12 +559,14 @@ void AddMarks(Work *w)
 	Explanation *e = &w->e;
 	constexpr uint64_t before_ns = 60'000'000'000;
 	const auto &marks = e->run.marks;
-	for (Episode &episode : e->episodes)
+	for (Episode &episode : e->episodes) {
+		const uint64_t from_ns = episode.start_ns - std::min(episode.start_ns, before_ns);
+		const std::span near(std::ranges::lower_bound(marks, from_ns, {}, &Mark::t_ns),
+				     std::ranges::upper_bound(marks, episode.end_ns, {}, &Mark::t_ns));
 		for (const bool probe : {false, true}) {
-			auto m = std::ranges::upper_bound(marks, episode.end_ns, {}, &Mark::t_ns);
-			while (m != marks.begin() && (m - 1)->probe != probe)
-				--m;
-			if (m == marks.begin() || (--m)->t_ns + before_ns < episode.start_ns)
+			const auto m = std::find_if(near.rbegin(), near.rend(),
+						    [&](const Mark &mark) { return mark.probe == probe; });
+			if (m == near.rend())
 				continue;
 			const bool earlier = m->t_ns <= episode.start_ns;
 			const std::string away =
@@ -574,6 +576,7 @@ void AddMarks(Work *w)
 			episode.evidence.push_back(probe ? "Probe: " + m->text + ", from " + away
 							 : "\"" + m->text + "\" was marked " + away);
 		}
+	}
 }
 
 void FindAllEpisodes(Work *w)

@@ -326,6 +326,7 @@ private:
 	void AddBlocked(const Scene &scene);
 	void AddLock(const Scene &scene);
 	void AddBusy(const Scene &scene);
+	static void AddSenders(const std::vector<Ran> &rans, Actor *actor);
 	void AddClient(const Scene &scene, uint64_t late_ns);
 	void AddOutage(const Scene &scene);
 	void AddStalledTarget(const Scene &scene);

@@ -228,8 +228,6 @@ void AddExact(common::Table *table, std::vector<std::string> *words)
 	words->push_back("--exact=" + way[0]);
 }
 
-constexpr uint64_t kMostKeyBytes = 32;
-
 void AddRequests(common::Table *table, std::vector<std::string> *words)
 {
 	std::string sample;
@@ -247,7 +245,7 @@ void AddRequests(common::Table *table, std::vector<std::string> *words)
 		words->push_back("--hash-clients");
 	uint64_t keys = 0;
 	bool hash_keys = false;
-	table->Count("keys", 1, kMostKeyBytes, &keys);
+	table->Count("keys", 1, KEY_BYTES_MOST, &keys);
 	table->Flag("hash-keys", &hash_keys);
 	if (keys && sample.empty())
 		table->Refuse("`keys` needs `requests`", "keys");

@@ -997,18 +997,11 @@ static int request_hooks_ring(const struct request_hooks *h)
 	return bpf_map__fd(h->skeleton->maps.requests_ring);
 }
 
-/* Which processes have connections to targets that the programs did not see begin. Without rights any more,
- * and on a kernel that then refuses, these clients stay without a process. */
+/* Which processes have connections to targets that the programs did not see begin. If the kernel refuses,
+ * these clients stay without a process. */
 static void find_clients(const struct request_hooks *h)
 {
-	const struct bpf_link *link = h->skeleton->links.find_tcp_clients;
-	const int walk = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
-	char unused[64];
-	if (walk < 0)
-		return;
-	while (read(walk, unused, sizeof unused) > 0)
-		;
-	close(walk);
+	iterator_run(iterator_again(h->skeleton->links.find_tcp_clients));
 }
 
 static void request_hooks_serve(struct request_hooks *h, uint16_t port)

@@ -322,8 +322,13 @@ static int open_walk(const struct bpf_program *prog, struct bpf_link **keep)
 	return fd;
 }
 
-/* Reads the iterator to its end and closes it. */
-static int walk_tasks(int fd)
+int iterator_again(const struct bpf_link *link)
+{
+	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -EINVAL;
+	return fd < 0 && link ? -errno : fd;
+}
+
+int iterator_run(int fd)
 {
 	char unused[256];
 	ssize_t n;
@@ -388,7 +393,7 @@ static int adopt_running(struct programs *p)
 static int open_accounts(struct programs *p, int walk)
 {
 	p->skeleton->bss->opening = 1;
-	int err = walk_tasks(walk);
+	int err = iterator_run(walk);
 	err = err ? err : adopt_running(p);
 	p->skeleton->bss->opening = 0;
 	return err;
@@ -401,19 +406,13 @@ int programs_open_accounts(struct programs *p)
 	/* When the iterator is read, the recorder may no longer be allowed to create one. */
 	p->closing_fd = open_walk(p->skeleton->progs.close_accounts, NULL);
 	int walk_err =
-	    p->keep && !err ? walk_tasks(open_walk(p->skeleton->progs.tell_open, &p->report_walk)) : 0;
+	    p->keep && !err ? iterator_run(open_walk(p->skeleton->progs.tell_open, &p->report_walk)) : 0;
 	return err ? err : p->closing_fd < 0 ? p->closing_fd : walk_err;
-}
-
-static int walk_again(const struct bpf_link *link)
-{
-	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -EINVAL;
-	return fd < 0 && link ? -errno : fd;
 }
 
 int programs_open_more(struct programs *p)
 {
-	return open_accounts(p, walk_again(p->open_walk));
+	return open_accounts(p, iterator_again(p->open_walk));
 }
 
 void programs_forget(struct programs *p, pid_t pid)
@@ -425,7 +424,7 @@ void programs_forget(struct programs *p, pid_t pid)
 int programs_report_open(struct programs *p)
 {
 	p->skeleton->bss->open_ns = ft_now_ns();
-	return walk_tasks(walk_again(p->report_walk));
+	return iterator_run(iterator_again(p->report_walk));
 }
 
 int programs_fd(struct programs *p)
@@ -505,7 +504,7 @@ int programs_stop(struct programs *p)
 	p->skeleton->bss->closing_ns = ft_now_ns();
 	usleep(10000);	   /* a program that had started before has ended long ago */
 	programs_drain(p); /* room for the events of closing the accounts */
-	int err = walk_tasks(p->closing_fd);
+	int err = iterator_run(p->closing_fd);
 	p->closing_fd = -1;
 	int drain_err = programs_drain(p);
 	programs_take_writes(p);

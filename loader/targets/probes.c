@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bpf/probe_events.h"
 #include "bpf/programs.h"
 #include "loader/attach.h"
 #include "loader/system.h"
@@ -18,20 +17,19 @@
 #include "recording/json_block.h"
 #include "recording/recording.h"
 
-_Static_assert((int)PROBES_MAX == (int)FT_PROBES_MAX, "the same number");
-
 enum { LIBBPF_ERRORS = __LIBBPF_ERRNO__START }; /* libbpf's own ones, here of a file that is no ELF file */
 
 struct probes {
 	const struct probe_wanted *wanted;
 	size_t count;
 	struct probes_bpf *skeleton;
-	struct bpf_link *links[2 * PROBES_MAX]; /* at a function's entry, and at its return */
+	struct bpf_link *links[2 * FT_PROBES_MAX]; /* at a function's entry, and at its return */
 	struct ring_buffer *ring;
 	struct ft_writer *writer; /* during probes_tick */
 };
 
-/* The text up to the next colon, and *rest after it. False: there is none, or it does not fit. */
+/* Copies the text up to the next colon; *rest is what follows it. False: no colon, or the text does not fit.
+ */
 static bool take_part(const char **rest, char *to, size_t room)
 {
 	const char *colon = strchr(*rest, ':');
@@ -208,7 +206,7 @@ void probes_close(struct probes *p)
 {
 	if (!p)
 		return;
-	for (size_t i = 0; i < 2 * PROBES_MAX; i++)
+	for (size_t i = 0; i < 2 * FT_PROBES_MAX; i++)
 		bpf_link__destroy(p->links[i]);
 	ring_buffer__free(p->ring);
 	probes_bpf__destroy(p->skeleton);

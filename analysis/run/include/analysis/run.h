@@ -333,7 +333,7 @@ struct Requests {
 	// Whether the answer fits into a socket's buffer, as far as its size is known. Else the server may
 	// have waited for the client to read the begin.
 	bool AnswerFits(size_t i) const { return answer_bytes.empty() || Fits(answer_bytes[i]); }
-	static bool Fits(uint32_t bytes) { return bytes <= 16 << 10; } // tcp_wmem begins with this
+	static bool Fits(uint32_t bytes) { return bytes <= 16 << 10; } // TCP's send buffer at first: tcp_wmem
 };
 // FT_STATUS_OK and _MISS are answers. The others are errors.
 constexpr bool IsError(uint8_t status)

@@ -26,6 +26,7 @@ bool parse_number(const char **text, double *out);
 bool parse_ratio(const char *text, uint32_t *first, uint32_t *second);
 /* "1/16": one in that many, a power of two from 1 to 1,024, which is the largest sample of connections. */
 bool parse_sample(const char *text, uint32_t *one_in);
+enum { KEY_BYTES_MOST = 32 }; /* of `forktail record --keys` */
 #define SAMPLE_WANTED "auto, or 1/N with a power of two up to 1024, such as 1/16"
 
 /* Units of time; callers combine those they accept. */

@@ -12,6 +12,7 @@
 
 #include "bpf/request_events.h"
 #include "common/commands.h"
+#include "common/text.h"
 #include "loader/system.h"
 #include "recording/recording.h"
 
@@ -45,7 +46,7 @@ enum {
 	SCAN_BODY = (1 << 30) + (128 << 10), /* maximum of a binary request's body */
 	SCAN_KEY = 64,			     /* hashed bytes of a key */
 	SCAN_WORD = 24,			     /* kept bytes of a command, an option or a binary header */
-	SCAN_TEXT = 32,			     /* kept bytes of a name or a key */
+	SCAN_TEXT = KEY_BYTES_MOST,	     /* kept bytes of a name or a key */
 };
 
 /* What a request's text is, if it has one. */

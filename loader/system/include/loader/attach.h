@@ -311,6 +311,12 @@ bool programs_measure(struct programs *p, bool on); /* whether the statistics ar
 
 /* The map of targets, which another object may share. */
 int programs_targets_map(const struct programs *p);
+/* An iterator of a link, or a negative errno. */
+struct bpf_link;
+int iterator_again(const struct bpf_link *link);
+/* Reads an iterator to its end and closes it. Returns 0 or a negative errno, also one that is given as `fd`.
+ */
+int iterator_run(int fd);
 struct bpf_object;
 /* Loaded programs and the counts of their runs (bpf/programs.h). */
 struct counted_programs {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "bpf/events.h"
+#include "bpf/probe_events.h"
 #include "common/hash.h"
 #include "recording/recording.h"
 
@@ -132,8 +133,6 @@ void tcp_close(struct tcp *t);
 
 /* Places in programs that the user named: a function, from entry to return, or a static probe (USDT). Each
  * hit in a target or its child is a note of kind "probe". */
-
-enum { PROBES_MAX = 16 };
 
 struct probe_wanted {
 	const char *text; /* as given */

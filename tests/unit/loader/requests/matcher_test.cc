@@ -607,7 +607,7 @@ std::string KeyOf(const request_message &m)
 
 } // namespace
 
-TEST_CASE("matcher: a connection's name is told when the server has accepted it, its library in any case")
+TEST_CASE("matcher: a connection's name is reported when the server has accepted it, its library in any case")
 {
 	Stream s;
 	const std::string first = Bulk({"CLIENT", "SETINFO", "LIB-NAME", "redis-py"});
@@ -639,7 +639,8 @@ TEST_CASE("matcher: a connection's name is told when the server has accepted it,
 	CHECK(s.names[2].name.text == std::string());
 }
 
-TEST_CASE("matcher: keys are told of requests that the server had read for a millisecond before it answered")
+TEST_CASE("matcher: keys are reported of requests that the server answered a millisecond after it had read "
+	  "them, or later")
 {
 	scanner_keep_keys(8);
 	Stream s;
