@@ -3,6 +3,7 @@
 #include "analysis/explain.h"
 
 #include <algorithm>
+#include <span>
 
 #include "analysis/passes.h"
 #include "analysis/timeline.h"
