@@ -268,17 +268,6 @@ void proxied_add(struct proxied *p, const struct request_message *m, uint64_t ha
 /* Passes on what has waited long enough. */
 void proxied_tick(struct proxied *p, uint64_t now_ns);
 
-/* Attaches and detaches programs while the recorder runs, which may no longer do so itself. */
-
-extern const struct helper_setup switch_helper;
-/* Starts a process that may only do this, for at most HELPER_KEPT_MAX loaded programs of BTF tracepoints or
- * functions. Returns 0 or a negative errno. */
-int hook_switch_start(struct helper_process *h, const int *programs, size_t count);
-enum { HOOKS_NONE = 0, HOOKS_ALL = (1 << HELPER_KEPT_MAX) - 1 };
-/* Attaches the programs whose bits are set in `on` (the first one's is the lowest), and detaches the others,
- * which takes some milliseconds. Returns 0 or a negative errno. */
-int hook_switch_set(const struct helper_process *h, unsigned on);
-
 /* Finds requests in the reads and writes of connections. A request begins and ends where the scanner says; it
  * arrived when its first byte did, was read with its last byte, and was answered by a write.
  *

@@ -230,6 +230,17 @@ bool stats_switch(bool on);
 /* Switches the statistics off and ends the process. */
 void stats_switch_end(void);
 
+/* Attaches and detaches programs while the recorder runs, which may no longer do so itself. */
+
+extern const struct helper_setup switch_helper;
+/* Starts a process that may only do this, for at most HELPER_KEPT_MAX loaded programs of BTF tracepoints or
+ * functions. Returns 0 or a negative errno. */
+int hook_switch_start(struct helper_process *h, const int *programs, size_t count);
+enum { HOOKS_NONE = 0, HOOKS_ALL = (1 << HELPER_KEPT_MAX) - 1 };
+/* Attaches the programs whose bits are set in `on` (the first one's is the lowest), and detaches the others,
+ * which takes some milliseconds. Returns 0 or a negative errno. */
+int hook_switch_set(const struct helper_process *h, unsigned on);
+
 /* Life cycle of the kernel programs: open, configure, load, attach, open and close accounts, measure cost. */
 
 struct programs;
