@@ -211,7 +211,7 @@ def hooks(pid):
 OPTIONS = {
     "default": [],
     "light": ["--light"],
-    "no-softirqs": ["--no-softirqs"],
+    "no-softirqs": ["--softirqs=none"],
     "exact": ["--exact"],
     "no-samples": ["--no-samples"],
     "requests": ["--requests=1/1"],

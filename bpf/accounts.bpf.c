@@ -68,6 +68,7 @@ static __always_inline struct thread_state *open_account(struct task_struct *tas
 	st->queue_cpu = task_cpu(task);
 	st->ran_ns = BPF_CORE_READ(task, se.sum_exec_runtime);
 	st->quota_queue = NULL;
+	st->softirq = st->softirq_met = 0;
 	st->depth = 0;
 	st->parent_tgid = 0;
 	return st;

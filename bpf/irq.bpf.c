@@ -11,13 +11,15 @@
  *
  * Not all soft interrupts take the thread's time: what a thread sends over loopback, the kernel receives at
  * the end of the same call. Such a net_rx is the thread's own work and stays in the account of what it was
- * in. */
+ * in.
+ *
+ * On a host with very many soft interrupts their programs are detached while nothing suggests that they delay
+ * a target (loader/system/softirqs.c). Then CPU samples see them (samples.bpf.c). */
 #include "program.h" /* first: libbpf's headers need the integer types */
 
 #include "iteration.h"
 
 enum {
-	NET_RX = 3,
 	AT_ONCE_NS = 1000, /* between a hardware interrupt and its soft interrupts, which follow at its end */
 };
 
@@ -157,7 +159,7 @@ static __always_inline int end(u64 kind)
 SEC("tp_btf/softirq_entry")
 int COUNTED_PROG(softirq_entry, unsigned int vector)
 {
-	if (vector >= FT_SOFTIRQ_VECTORS || (vector == NET_RX && is_own_work(this_cpu())))
+	if (!softirqs_timed || vector >= FT_SOFTIRQ_VECTORS || (vector == NET_RX && is_own_work(this_cpu())))
 		return 0;
 	return begin(vector, vector);
 }

@@ -16,6 +16,8 @@ const volatile __u32 pid_ns = 0;
 const volatile bool with_client = false;
 const volatile bool exact = false;
 const volatile bool hard_interrupts = false;
+const volatile bool softirq_samples = false;
+const volatile struct ft_kernel_code_range kernel_code[FT_KERNEL_CODES];
 
 struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");
@@ -31,5 +33,6 @@ volatile __u64 open_ns;
 volatile __u32 opening;
 volatile __u32 cpus_came;
 volatile __u32 quota_in_force;
+volatile __u32 softirqs_timed;
 
 char gpl[] SEC("license") = "GPL";

@@ -17,9 +17,88 @@
 #include "program.h"
 
 enum {
+	KERNEL_FRAMES = 48,
 	HIGHEST_CALL = 1023,	   /* x32's numbers are far above: no server is known to use it */
 	BRIEF_STACK_NS = 20000000, /* between two stacks of a thread in short iterations */
 };
+
+struct kernel_stack {
+	u64 frames[KERNEL_FRAMES]; /* innermost first */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct kernel_stack);
+} kernel_stacks SEC(".maps");
+
+static __always_inline bool is_code(u64 address, u32 which)
+{
+	return address - kernel_code[which].begin < kernel_code[which].bytes;
+}
+
+/* The vector that this function handles; FT_SOFTIRQ_VECTORS: not known. */
+static __always_inline u32 vector_of(u64 address)
+{
+	u32 vector = FT_SOFTIRQ_VECTORS;
+#pragma unroll
+	for (u32 i = 0; i < FT_SOFTIRQ_VECTORS; i++)
+		if (is_code(address, FT_CODE_HANDLER + i) || is_code(address, FT_CODE_HANDLER_END + i))
+			vector = i;
+	return vector;
+}
+
+/* The soft interrupt that has been sampled on top of a target, or FT_SOFTIRQ_VECTORS: none, one of its own
+ * sends (irq.bpf.c), or one that is not known. */
+static __noinline u32 sampled_softirq(struct bpf_perf_event_data *ctx)
+{
+	u32 zero = 0;
+	struct kernel_stack *stack = bpf_map_lookup_elem(&kernel_stacks, &zero);
+	if (!stack)
+		return FT_SOFTIRQ_VECTORS;
+	long bytes = bpf_get_stack(ctx, stack->frames, sizeof stack->frames, 0);
+	u64 handler = 0;
+	bool runs = false, own = false, foreign = false;
+	for (u32 i = 0; i < KERNEL_FRAMES; i++) {
+		if ((long)(i * sizeof(u64)) >= bytes)
+			break;
+		u64 address = stack->frames[i];
+		if (!runs) {
+			runs = is_code(address, FT_CODE_RUNNER);
+			if (!runs)
+				handler = address;
+			continue;
+		}
+		own = is_code(address, FT_CODE_CALL);
+		foreign = is_code(address, FT_CODE_INTERRUPT) || is_code(address, FT_CODE_INTERRUPT + 1);
+		if (own || foreign)
+			break;
+	}
+	if (!own && !foreign)
+		return FT_SOFTIRQ_VECTORS;
+	u32 vector = vector_of(handler);
+	if (own && (vector == NET_RX || vector >= FT_SOFTIRQ_VECTORS))
+		return FT_SOFTIRQ_VECTORS;
+	this_cpu()->softirq_hits++;
+	return vector;
+}
+
+/* While soft interrupts are not timed: one that two samples in succession have met has the time until a
+ * sample meets it no more. Most are so short that a single sample says nothing of the time around it. Returns
+ * the vector that is met now. */
+static __always_inline u32 follow_softirq(struct bpf_perf_event_data *ctx, struct thread_state *st, u64 now)
+{
+	u32 vector = was_in_user_mode(ctx) || st->off_cpu ? FT_SOFTIRQ_VECTORS : sampled_softirq(ctx);
+	u8 met = vector < FT_SOFTIRQ_VECTORS ? (u8)(vector + 1) : 0;
+	u8 goes_on = met == st->softirq_met ? met : 0;
+	if (goes_on != st->softirq && !st->busy && !st->off_cpu) {
+		charge(st, now);
+		st->softirq = goes_on;
+	}
+	st->softirq_met = met;
+	return vector;
+}
 
 /* The owner of this time. The event's own interrupt is the innermost, if the timer's interrupts are
  * traced. */
@@ -53,13 +132,13 @@ static __always_inline void fill_call(struct ft_event_sample *e, struct task_str
 
 static __always_inline void fill_sample(struct ft_event_sample *e, struct bpf_perf_event_data *ctx,
 					const struct thread_state *st, u64 now, struct task_struct *task,
-					struct pt_regs___user *regs, s64 number)
+					struct pt_regs___user *regs, s64 number, u8 owner)
 {
 	e->type = FT_EVENT_SAMPLE;
 	e->tid = st->tid;
 	e->tgid = st->tgid;
 	e->cpu = (u16)bpf_get_smp_processor_id();
-	e->owner = sampled_owner(st);
+	e->owner = owner;
 	e->in_kernel = !was_in_user_mode(ctx);
 	e->t_ns = now;
 	e->ip = BPF_CORE_READ(regs, USER_IP);
@@ -104,6 +183,14 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		look_at_iteration(st, task, now, number);
 	u64 start_ns = st->off_cpu ? 0 : st->iteration_start_ns;
 	bool brief = !start_ns || now - start_ns < sample_stack_ns;
+	u8 owner = sampled_owner(st);
+	if (softirq_samples && !softirqs_timed) {
+		u32 vector = follow_softirq(ctx, st, now);
+		if (vector < FT_SOFTIRQ_VECTORS)
+			owner = (u8)interrupt_owner(vector);
+	} else {
+		st->softirq = st->softirq_met = 0;
+	}
 	count(FT_COUNT_SAMPLE);
 	count_stretch(st, task, now);
 	if (brief && now < st->next_stack_ns) {
@@ -112,7 +199,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 			drop(FT_DROP_SLOT_SAMPLE);
 			return 0;
 		}
-		fill_sample(e, ctx, st, now, task, regs, number);
+		fill_sample(e, ctx, st, now, task, regs, number, owner);
 		bpf_ringbuf_submit(e, ring_flags());
 		return 0;
 	}
@@ -121,7 +208,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 		drop(FT_DROP_SLOT_SAMPLE);
 		return 0;
 	}
-	fill_sample(&e->sample, ctx, st, now, task, regs, number);
+	fill_sample(&e->sample, ctx, st, now, task, regs, number, owner);
 	e->sample.type = FT_EVENT_SAMPLE_STACK;
 	e->sample.brief = brief;
 	st->next_stack_ns = now + BRIEF_STACK_NS;

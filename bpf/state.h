@@ -17,6 +17,8 @@
 #include "compat.h"
 #include "types.h"
 
+enum { NET_RX = 3 }; /* a vector of soft interrupts */
+
 struct frame {
 	u64 start_ns;
 	u64 on_cpu_ns, runnable_ns, blocked_ns;
@@ -67,6 +69,9 @@ struct thread_state {
 	u8 in_wait;	   /* off CPU: it waits for events */
 	u8 in_futex;	   /* off CPU: it waits in futex */
 	u8 in_peer_wait;   /* off CPU: it waits for one peer, inside an event-loop iteration */
+	u8 softirq_met;	   /* 1 + the vector that the last sample met while soft interrupts are not timed; 0:
+			      none */
+	u8 softirq;	   /* 1 + the vector that two samples in succession met; 0: none */
 	u8 fork_over;	   /* the forking call, which may not have returned yet, has forked */
 	struct frame frames[FT_FRAME_DEPTH];
 	struct ft_event_tally tally; /* sent unchanged */
@@ -133,6 +138,8 @@ extern const volatile __u32 pid_ns;	    /* the recorder's pid namespace; 0: the 
 extern const volatile bool with_client;	    /* load generators get accounts too */
 extern const volatile bool exact;	    /* system calls have programs: calls.h */
 extern const volatile bool hard_interrupts; /* they have programs: irq.bpf.c */
+extern const volatile bool softirq_samples; /* samples see soft interrupts while these are not timed */
+extern const volatile struct ft_kernel_code_range kernel_code[FT_KERNEL_CODES];
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
 /* Set by the loader when the recording ends: from then on no program changes an account. Detaching takes a
@@ -145,6 +152,8 @@ extern volatile __u64 open_ns;
 extern volatile __u32 opening;
 /* Set by the loader while a CPU quota applies to a target: without one, throttling is not checked. */
 extern volatile __u32 quota_in_force;
+/* Set by the loader while the programs of soft interrupts are attached and time them (irq.bpf.c). */
+extern volatile __u32 softirqs_timed;
 /* How many CPUs have come online. */
 extern volatile __u32 cpus_came;
 
@@ -333,7 +342,9 @@ CHECKED_ONCE(__always_inline) int charge(struct thread_state *st NEVER_NULL, u64
 		ns -= fold_interrupts(st, c, ns);
 	c->last_fold_ns = now;
 	u32 depth = st->depth;
-	if (depth == 0 || depth > FT_FRAME_DEPTH) {
+	if (st->softirq && !softirqs_timed)
+		tally_add(st, FT_SOFTIRQ + st->softirq - 1, ns);
+	else if (depth == 0 || depth > FT_FRAME_DEPTH) {
 		st->tally.entry[FT_OWN_CODE].total_ns += ns;
 		st->dirty = 1;
 	} else {

@@ -501,6 +501,7 @@ static __always_inline void switch_in(struct thread_state *st, struct task_struc
 		off_cpu(st, task, c != NULL, wake, now);
 	st->off_cpu = 0;
 	st->wake_ns = 0;
+	st->softirq = 0;
 	if (st->in_wait) {
 		st->in_wait = 0;
 		begin_iteration(st, task, st->mark_ns, 0);

@@ -85,6 +85,7 @@ int flight_recorder_begin(struct recorder *r)
 static void begin_segment(struct recorder *r)
 {
 	report_clock(r);
+	report_softirqs_sampled(r);
 	threads_begin_segment(&r->threads, r->writer);
 	drain_begin_segment(&r->drain);
 	samples_begin_segment(r->drain.samples);

@@ -131,6 +131,27 @@ static error_t read_no_samples(const char *text, struct options *o)
 	return 0;
 }
 
+static error_t read_softirqs(const char *text, struct options *o)
+{
+	static const char *const ways[] = {[SOFTIRQS_NONE] = "none",
+					   [SOFTIRQS_AUTO] = "auto",
+					   [SOFTIRQS_EXACT] = "exact",
+					   [SOFTIRQS_SAMPLED] = "sampled"};
+	for (enum softirq_way way = SOFTIRQS_NONE; way <= SOFTIRQS_SAMPLED; way++)
+		if (strcmp(text, ways[way]) == 0) {
+			o->record.wanted.softirqs = way;
+			return 0;
+		}
+	return option_refuse("--softirqs: expected auto, exact, sampled or none, got \"%s\"", text);
+}
+
+static error_t read_no_softirqs(const char *text, struct options *o)
+{
+	(void)text;
+	o->record.wanted.softirqs = SOFTIRQS_NONE;
+	return 0;
+}
+
 static error_t read_exact(const char *text, struct options *o)
 {
 	static const enum exact_way ways[] = {EXACT_BY_FUNCTIONS, EXACT_BY_TRACEPOINTS};
@@ -244,10 +265,13 @@ static const struct option_row rows[] = {
      IS_TRUE(record.wanted.with_client), .flags = OPTION_HIDDEN},
     {"no-samples", 0, NULL, "Take no CPU samples. The recording then lacks on-CPU time by function",
      IS_READ(read_no_samples)},
-    {"no-softirqs", 0, NULL,
-     "Don't trace soft interrupts. With TCP over loopback, tracing them is most of what recording costs the "
-     "server",
-     IS_FALSE(record.wanted.softirqs)},
+    {"softirqs", 0, "auto|exact|sampled|none",
+     "How to trace soft interrupts: each of them (exact), by CPU samples, or not at all. auto, the default: "
+     "exact, but sampled while the host has more than 50,000 a second and samples show that they do not "
+     "delay a target",
+     IS_READ(read_softirqs)},
+    {"no-softirqs", 0, NULL, "The same as --softirqs=none", IS_READ(read_no_softirqs),
+     .flags = OPTION_HIDDEN},
     {"light", 0, NULL, "Reduce the cost to the server: trace no interrupts and take fewer CPU samples",
      IS_TRUE(light)},
     {"counters", 0, "hardware|software|none",
@@ -329,7 +353,8 @@ static void find(struct targets *t, const struct selector *s, bool keep)
 
 static void lighten(struct programs_wanted *wanted)
 {
-	wanted->interrupts = wanted->softirqs = false;
+	wanted->interrupts = false;
+	wanted->softirqs = SOFTIRQS_NONE;
 	if (wanted->samples_slow) {
 		wanted->samples_slow = LIGHT_SAMPLES_SLOW;
 		wanted->samples_fast = LIGHT_SAMPLES_FAST;
@@ -344,7 +369,7 @@ int main(int argc, char **argv)
 						      .samples_fast = SAMPLES_FAST,
 						      .counters = FT_COUNTERS_HARDWARE,
 						      .interrupts = true,
-						      .softirqs = true},
+						      .softirqs = SOFTIRQS_AUTO},
 					   .tell_fd = -1,
 					   .argc = argc,
 					   .argv = argv};

@@ -110,11 +110,11 @@ static int open_accounts(struct recorder *r)
 static void note_unwanted(struct recorder *r)
 {
 	const struct programs_wanted *wanted = &r->options->wanted;
-	if (!wanted->softirqs)
+	if (wanted->softirqs == SOFTIRQS_NONE)
 		note_missing(r,
 			     "soft interrupts during the server's CPU slices: their time counts as what they "
 			     "interrupted",
-			     wanted->interrupts ? "--no-softirqs was given" : "--light was given");
+			     wanted->interrupts ? "--softirqs=none was given" : "--light was given");
 	if (!wanted->interrupts)
 		note_missing(r,
 			     "hardware interrupts during the server's CPU slices: their time counts as what "
@@ -291,6 +291,7 @@ static int start(struct recorder *r)
 			programs_log());
 		return 3;
 	}
+	report_softirqs_sampled(r);
 	if (!support_requests_by_functions())
 		r->readers = readers_open(programs_targets_map(r->programs), pid_namespace());
 	programs_include(r->programs, readers_programs(r->readers));
@@ -356,6 +357,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	target_files_tick(r->files);
 	samples_tick(r->drain.samples);
 	report_cpus(r);
+	follow_softirqs(r);
 	programs_drain_piece(r->programs);
 	report_drops(r);
 	threads_tick(&r->threads, r->writer);
@@ -997,6 +999,31 @@ static void on_cpu(void *context, int cpu, int error)
 void report_cpus(struct recorder *r)
 {
 	programs_follow_cpus(r->programs, on_cpu, r);
+}
+
+static void report_softirqs(struct recorder *r)
+{
+	uint64_t per_second;
+	json_t *note = json_note(ft_now_ns(), "softirqs-sampled");
+	json_put(note, "on", json_boolean(programs_softirqs_sampled(r->programs, &per_second)));
+	json_put_count(note, "per_second", per_second);
+	write_json_note(r->writer, note);
+}
+
+void report_softirqs_sampled(struct recorder *r)
+{
+	uint64_t per_second;
+	if (programs_softirqs_sampled(r->programs, &per_second))
+		report_softirqs(r);
+}
+
+void follow_softirqs(struct recorder *r)
+{
+	const int changed = programs_follow_softirqs(r->programs, ft_now_ns());
+	if (changed < 0)
+		skipped(r, "soft interrupts", changed);
+	if (changed > 0)
+		report_softirqs(r);
 }
 
 void report_clock(struct recorder *r)

@@ -160,6 +160,10 @@ void measure_cost(struct recorder *r, uint64_t now_ms);
 void measure_cost_end(struct recorder *r);
 void report_cost(struct recorder *r);
 void report_clock(struct recorder *r);
+/* Times soft interrupts or samples them, and says which from now on. */
+void follow_softirqs(struct recorder *r);
+/* Says it if they are sampled. */
+void report_softirqs_sampled(struct recorder *r);
 /* Follows CPUs that come online. */
 void report_cpus(struct recorder *r);
 

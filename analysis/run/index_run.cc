@@ -348,6 +348,29 @@ void FindExtent(Run *run)
 	run->end_ns = last;
 }
 
+// Where soft interrupts were sampled, only those that two samples in succession met have a time.
+void WarnOfSampledSoftirqs(Run *run)
+{
+	uint64_t sampled_ns = 0, per_second = 0;
+	std::vector<SoftirqSampling> &all = run->softirq_samplings;
+	std::stable_sort(all.begin(), all.end(), [](const auto &a, const auto &b) {
+		return std::tie(a.host, a.t_ns) < std::tie(b.host, b.t_ns);
+	});
+	for (size_t i = 0; i < all.size(); i++) {
+		const bool last = i + 1 == all.size() || all[i + 1].host != all[i].host;
+		const uint64_t until_ns = last ? run->end_ns : all[i + 1].t_ns;
+		sampled_ns += all[i].on && until_ns > all[i].t_ns ? until_ns - all[i].t_ns : 0;
+		per_second = std::max(per_second, all[i].per_second);
+	}
+	if (!sampled_ns)
+		return;
+	run->missing.push_back(
+	    {"each soft interrupt for " + common::FormatDuration(sampled_ns) +
+		 ": CPU samples saw those of some milliseconds, shorter ones count as what they interrupted",
+	     per_second ? "the host had up to " + common::FormatCount(per_second) + " a second"
+			: "--softirqs=sampled was given"});
+}
+
 void SeparateIterations(Run *run)
 {
 	// Overlays are not part of the account. Unknown ones come from a newer recorder and are ignored.
@@ -499,6 +522,7 @@ void IndexRun(Run *run)
 	CloseOpenThreads(run);
 	NameAll(run);
 	FindExtent(run);
+	WarnOfSampledSoftirqs(run);
 }
 
 // Converts times as users write them to the run's clock, by the recorded time of day.

@@ -382,6 +382,9 @@ void ReadNote(OpenFile *f, Run *run, const common::Json &j)
 		run->frozen.push_back({t_ns, pid, common::Text(j, "cgroup"), common::Text(j, "cgroup_of")});
 	else if (common::Text(j, "kind") == "target-ended" || common::Text(j, "kind") == "child-killed")
 		AddEnd(t_ns, pid, j, run);
+	else if (common::Text(j, "kind") == "softirqs-sampled")
+		run->softirq_samplings.push_back(
+		    {t_ns, f->about.host, common::Flag(j, "on"), common::Whole(j, "per_second")});
 	else if (common::Text(j, "kind") == "pipe")
 		AddPipe(t_ns, pid, j, run);
 	else if (common::Text(j, "kind") == "probe")

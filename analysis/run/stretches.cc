@@ -295,6 +295,7 @@ void Survey::Finish(uint64_t dropped, Run *run)
 	run->threads.insert(run->threads.end(), made_.begin(), made_.end());
 	SortThreads(run);
 	FindExtent(run);
+	WarnOfSampledSoftirqs(run);
 }
 
 } // namespace forktail::analysis

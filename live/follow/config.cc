@@ -284,8 +284,12 @@ void ReadRecord(common::Table *table, std::vector<std::string> *words, std::stri
 	AddRequests(table, words);
 	if (light && table->Has("exact"))
 		table->Refuse("`light` and `exact` are mutually exclusive", "exact");
-	for (const char *key : {"samples", "softirqs", "client"})
+	for (const char *key : {"samples", "client"})
 		AddNo(table, key, words);
+	bool softirqs = true;
+	table->Flag("softirqs", &softirqs);
+	if (!softirqs)
+		words->push_back("--softirqs=none");
 }
 
 // An error names the first mistake and the accepted values.

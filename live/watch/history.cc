@@ -286,6 +286,11 @@ void History::TakeNotes(const live::Batch &batch, const live::Follower &follower
 	for (const live::Note &note : batch.notes) {
 		if (note.kind == "requests-slice" || note.kind == "requests-ended")
 			slices_.emplace_back(note.t_ns, note.on);
+		if (note.kind == "softirqs-sampled")
+			events_.push_back(
+			    {note.t_ns, follower.RealtimeNs(note.t_ns),
+			     note.on ? "soft interrupts are sampled: there are too many to time each"
+				     : "each soft interrupt is timed"});
 		for (const auto &k : known)
 			if (note.kind == k.kind) {
 				std::string text = k.text;

@@ -50,6 +50,10 @@ struct programs {
 	struct sampling_periods sampling_periods;
 	enum ft_cpu_counters counters;
 	bool fault_events, samples, keep, measuring, preemptible;
+	enum softirq_way softirqs;
+	struct softirq_budget softirq_budget;
+	struct helper_process softirq_switch; /* attaches their programs, unless they are always timed */
+	bool softirqs_attached;
 };
 
 static char log_text[4096];
@@ -157,10 +161,26 @@ static void choose_programs(struct forktail_bpf *skeleton, const struct programs
 						  skeleton->progs.irq_work_exit};
 	for (size_t i = 0; !wanted->interrupts && i < sizeof interrupts / sizeof *interrupts; i++)
 		bpf_program__set_autoload(interrupts[i], false);
-	if (!wanted->softirqs) {
+	if (wanted->softirqs == SOFTIRQS_NONE) {
 		bpf_program__set_autoload(skeleton->progs.softirq_entry, false);
 		bpf_program__set_autoload(skeleton->progs.softirq_exit, false);
 	}
+}
+
+/* Whether soft interrupts can be sampled: where they cannot, they are timed. */
+static enum softirq_way choose_softirq_way(const struct programs *p, enum softirq_way wanted)
+{
+	struct forktail_bpf *s = p->skeleton;
+	struct ft_kernel_code_range code[FT_KERNEL_CODES];
+	if (wanted == SOFTIRQS_NONE || wanted == SOFTIRQS_EXACT)
+		return wanted;
+	if (!p->samples || !softirq_code(code) || !bpf_program__autoload(s->progs.softirq_entry))
+		return SOFTIRQS_EXACT;
+	for (int i = 0; i < FT_KERNEL_CODES; i++) {
+		s->rodata->kernel_code[i].begin = code[i].begin;
+		s->rodata->kernel_code[i].bytes = code[i].bytes;
+	}
+	return wanted;
 }
 
 int programs_load(struct programs **out, const struct support *support, const struct programs_wanted *wanted,
@@ -179,6 +199,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	if (!p)
 		return -ENOMEM;
 	p->closing_fd = -1;
+	p->softirq_switch.socket = -1;
 	p->handler = handler;
 	p->context = context;
 	p->keep = wanted->keep;
@@ -215,6 +236,10 @@ int programs_load(struct programs **out, const struct support *support, const st
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
 	choose_programs(s, wanted, support->exact);
 	choose_fault_programs(p, support);
+	p->softirqs = choose_softirq_way(p, wanted->softirqs);
+	s->rodata->softirq_samples = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_SAMPLED;
+	p->softirq_budget.timed = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_EXACT;
+	s->bss->softirqs_timed = p->softirq_budget.timed;
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
 	bpf_program__set_autoload(s->progs.tell_open, wanted->keep);
 	if ((err = forktail_bpf__load(s)))
@@ -341,14 +366,38 @@ int iterator_run(int fd)
 	return err;
 }
 
+/* Attaches or detaches the programs of soft interrupts. An exit without its entry counts for nothing, so
+ * exits are attached first. */
+static int switch_softirqs(struct programs *p, bool on)
+{
+	const int programs[] = {bpf_program__fd(p->skeleton->progs.softirq_exit),
+				bpf_program__fd(p->skeleton->progs.softirq_entry)};
+	int err = p->softirq_switch.socket < 0 ? hook_switch_start(&p->softirq_switch, programs, 2) : 0;
+	err = err ? err : hook_switch_set(&p->softirq_switch, on ? HOOKS_ALL : HOOKS_NONE);
+	if (err == -EPIPE) { /* the helper has ended, and with it what it had attached */
+		helper_process_lost(&p->softirq_switch, &switch_helper);
+		err = hook_switch_start(&p->softirq_switch, programs, 2);
+		err = err ? err : hook_switch_set(&p->softirq_switch, on ? HOOKS_ALL : HOOKS_NONE);
+	}
+	p->softirqs_attached = on && !err;
+	return err;
+}
+
+static bool is_of_softirqs(const struct programs *p, const struct bpf_program *prog)
+{
+	return prog == p->skeleton->progs.softirq_entry || prog == p->skeleton->progs.softirq_exit;
+}
+
 int programs_attach(struct programs *p, skip_handler skipped, void *context)
 {
 	struct bpf_program *prog;
+	const bool switched = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_SAMPLED;
 	bpf_object__for_each_program(prog, p->skeleton->obj)
 	{
 		const char *section = bpf_program__section_name(prog);
 		if (!bpf_program__autoload(prog) || strncmp(section, "iter/", 5) == 0 ||
-		    strcmp(section, "perf_event") == 0 || strcmp(section, "raw_tp") == 0)
+		    strcmp(section, "perf_event") == 0 || strcmp(section, "raw_tp") == 0 ||
+		    (switched && is_of_softirqs(p, prog)))
 			continue;
 		struct bpf_link *link = bpf_program__attach(prog);
 		if (!link) {
@@ -359,9 +408,12 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 		if (err)
 			return err;
 	}
-	const int err = p->fault_events || p->samples ? begin_events(p) : 0;
+	int err = p->fault_events || p->samples ? begin_events(p) : 0;
 	if (err)
 		skipped(context, "perf events of a CPU: page faults and CPU samples", err);
+	err = p->softirqs == SOFTIRQS_AUTO ? switch_softirqs(p, true) : 0;
+	if (err)
+		skipped(context, "soft interrupts", err);
 	return 0;
 }
 
@@ -497,6 +549,7 @@ static void detach(struct programs *p)
 	p->sampling_rate = NULL;
 	cpu_events_close(p->events);
 	p->events = NULL;
+	helper_process_end(&p->softirq_switch, true);
 }
 
 int programs_stop(struct programs *p)
@@ -523,6 +576,44 @@ void programs_free(struct programs *p)
 	ring_buffer__free(p->ring);
 	forktail_bpf__destroy(p->skeleton);
 	free(p);
+}
+
+static struct softirq_look look_at_softirqs(const struct programs *p, uint64_t now_ns)
+{
+	const struct forktail_bpf__bss *bss = p->skeleton->bss;
+	struct softirq_look look = {.now_ns = now_ns};
+	for (int cpu = 0; cpu < libbpf_num_possible_cpus() && cpu < FT_MAX_CPUS; cpu++) {
+		const struct cpu_state *c = &bss->cpus[cpu];
+		look.timed_ns += c->interrupted_ns - c->interrupts[FT_HARD_INTERRUPTS].total_ns;
+		look.hits += c->softirq_hits;
+		look.count += bss->program_runs[cpu][FT_RUNS_softirq_entry];
+	}
+	if (!p->softirq_budget.timed && softirq_budget_count_due(&p->softirq_budget, now_ns))
+		look.count = softirqs_of_host();
+	return look;
+}
+
+int programs_follow_softirqs(struct programs *p, uint64_t now_ns)
+{
+	struct softirq_budget *b = &p->softirq_budget;
+	if (p->softirqs != SOFTIRQS_AUTO)
+		return 0;
+	/* What had begun when they were no longer to be timed has ended since the last tick. */
+	if (!b->timed && p->softirqs_attached)
+		switch_softirqs(p, false);
+	const struct softirq_look look = look_at_softirqs(p, now_ns);
+	if (!softirq_budget_look(b, &look))
+		return 0;
+	const int err = b->timed && !p->softirqs_attached ? switch_softirqs(p, true) : 0;
+	b->timed = b->timed && !err;
+	p->skeleton->bss->softirqs_timed = b->timed;
+	return err ? err : 1;
+}
+
+bool programs_softirqs_sampled(const struct programs *p, uint64_t *per_second)
+{
+	*per_second = p->softirq_budget.per_second;
+	return p->softirqs != SOFTIRQS_NONE && !p->softirq_budget.timed;
 }
 
 void programs_quota(struct programs *p, bool in_force)

@@ -540,6 +540,21 @@ size_t symbols_load(void)
 	return symbol_count;
 }
 
+struct ft_kernel_code_range symbol_code(const char *const *wanted)
+{
+	for (; *wanted; wanted++) {
+		size_t i = 0, next;
+		while (i < symbol_count && strcmp(names + symbols[i].name, *wanted) != 0)
+			i++;
+		for (next = i; next < symbol_count && symbols[next].address == symbols[i].address;)
+			next++;
+		if (next < symbol_count)
+			return (struct ft_kernel_code_range){symbols[i].address,
+							     symbols[next].address - symbols[i].address};
+	}
+	return (struct ft_kernel_code_range){.bytes = 0};
+}
+
 void symbol_name(uint64_t address, char *text, size_t size)
 {
 	size_t low = 0, high = symbol_count; /* first symbol above the address */

@@ -232,6 +232,17 @@ def packets_on(t, cpu):
 def softirq(t, magnitudes):
     """Packets that arrive on the server's CPU: sent from a network namespace, steered there, and read by many
     listeners."""
+    packets(t, magnitudes)
+
+
+@case(7, "softirq-sampled", ["softirq"], (0.2, 0.4, 1.0), threshold="500us")
+def softirq_sampled(t, magnitudes):
+    """The same, as it is recorded on a host with very many soft interrupts."""
+    t.record_options = [*t.record_options, "--softirqs=sampled"]
+    packets(t, magnitudes)
+
+
+def packets(t, magnitudes):
     name = packets_on(t, SERVER_CPU)
     server = t.redis()
     t.begin(["-s", server.socket])

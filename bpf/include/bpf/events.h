@@ -273,7 +273,7 @@ struct cpu_state {
 	__u32 target; /* the current task is a target, all of whose time is accounted */
 	__u32 newest; /* slice of the current task */
 	__u32 chunks; /* how often `slices` was full */
-	__u32 pad;
+	__u32 softirq_hits; /* samples of targets in soft interrupts that were not timed */
 	__u32 interrupt_depth; /* of open nested interrupts */
 	__u32 sample_period;   /* in sixteenths of a millisecond; set by the recorder */
 	__u32 has_events;      /* its perf events are open: ends of page faults, samples */
@@ -285,6 +285,20 @@ struct cpu_state {
 	struct open_interrupt open[FT_OPEN_INTERRUPTS];
 	struct interrupts interrupts[FT_INTERRUPT_KINDS];
 	struct cpu_slice slices[FT_CPU_SLICES];
+};
+
+/* Code of the kernel that a sample's stack is searched for: which soft interrupt runs, and whether an
+ * interrupt or a call of the thread began it. */
+enum ft_kernel_code {
+	FT_CODE_HANDLER = 0,			  /* .. FT_SOFTIRQ_VECTORS - 1: a vector's handler */
+	FT_CODE_HANDLER_END = FT_SOFTIRQ_VECTORS, /* likewise: what the handler ends with a jump to */
+	FT_CODE_RUNNER = 2 * FT_SOFTIRQ_VECTORS,  /* calls the handlers */
+	FT_CODE_CALL,				  /* calls the runner at the end of a thread's call */
+	FT_CODE_INTERRUPT,			  /* at an interrupt's end; two functions */
+	FT_KERNEL_CODES = FT_CODE_INTERRUPT + 2,
+};
+struct ft_kernel_code_range {
+	__u64 begin, bytes; /* bytes 0: this kernel has none */
 };
 
 /* Reasons why an event was lost. For spans they are counted by owner. Index into the programs' `drops`. */

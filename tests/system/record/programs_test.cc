@@ -96,7 +96,8 @@ std::unique_ptr<Seen> record(pid_t pid, const std::function<void(support &)> &ch
 	change(host);
 	programs_wanted wanted = {};
 	wanted.min_span_ns = 1000; // nearly every interrupt is a span
-	wanted.interrupts = wanted.softirqs = true;
+	wanted.interrupts = true;
+	wanted.softirqs = SOFTIRQS_EXACT;
 	programs *p = nullptr;
 	const int err = programs_load(&p, &host, &wanted, on_event, seen.get());
 	INFO(programs_log());

@@ -206,6 +206,14 @@ struct Missing {
 	std::string why;
 };
 
+// From then on a recorder sampled soft interrupts, or timed each of them again.
+struct SoftirqSampling {
+	uint64_t t_ns = 0;
+	std::string host;
+	bool on = false;
+	uint64_t per_second = 0; // soft interrupts of its host; 0: sampled because that was asked for
+};
+
 // A recorded thread. Its spans and tallies are spans[first_span, +span_count) of the run and likewise
 // tallies, sorted by start, longer (outer) spans first.
 struct Thread {
@@ -526,13 +534,14 @@ struct Run {
 	std::vector<std::string>
 	    programs; // a drop of source FT_DROP_MISSED has an index into this list as detail
 	std::vector<ft_drop> drops;
-	std::vector<ft_clock> clocks;	   // readings of all recordings
-	std::vector<ServerReport> reports; // by time
-	std::vector<OthersRequest> others; // of a kernel log that is joined; its readers fill it
-	std::vector<Quota> quotas;	   // by time
-	std::vector<ProcessEnd> ended;	   // likewise
-	std::vector<FrozenGroup> frozen;   // likewise
-	std::vector<PipeEnds> pipes;	   // likewise
+	std::vector<ft_clock> clocks;			// readings of all recordings
+	std::vector<ServerReport> reports;		// by time
+	std::vector<OthersRequest> others;		// of a kernel log that is joined; its readers fill it
+	std::vector<Quota> quotas;			// by time
+	std::vector<ProcessEnd> ended;			// likewise
+	std::vector<FrozenGroup> frozen;		// likewise
+	std::vector<PipeEnds> pipes;			// likewise
+	std::vector<SoftirqSampling> softirq_samplings; // in the order of the files
 	std::map<uint32_t, std::string>
 	    tracers; // processes that stopped threads by ptrace: names by process id
 	Cost cost;
@@ -619,6 +628,8 @@ void WarnOfNonsense(uint64_t dropped, Run *run);
 void WarnOfMadeThreads(uint64_t made, Run *run);
 // Finds the earliest and latest instant of any record except requests.
 void FindExtent(Run *run);
+// After that.
+void WarnOfSampledSoftirqs(Run *run);
 
 // LoadRun calls this after reading: it closes open threads, sorts, and assigns spans and tallies to threads.
 // Tests that build a Run call it too, with spans and tallies in any order.

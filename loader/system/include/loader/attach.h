@@ -29,6 +29,10 @@ size_t symbols_load(void);
  * written to recordings, which may be passed on, because it reveals where this kernel is in memory. */
 void symbol_name(uint64_t address, char *text, size_t size);
 
+/* The code of the first of these functions that the kernel has; bytes 0: of none. `names` ends with NULL.
+ * Call symbols_load first. */
+struct ft_kernel_code_range symbol_code(const char *const *names);
+
 /* Probes what this host supports: kernel, BTF, tracepoints, privileges, perf events. The recorder loads what
  * is available and writes what is missing, with the reason, to the recording. `forktail doctor` prints the
  * same list, so both always agree. */
@@ -241,6 +245,44 @@ enum { HOOKS_NONE = 0, HOOKS_ALL = (1 << HELPER_KEPT_MAX) - 1 };
  * which takes some milliseconds. Returns 0 or a negative errno. */
 int hook_switch_set(const struct helper_process *h, unsigned on);
 
+/* Soft interrupts on top of targets. Their programs are exact, and run for each soft interrupt of the host:
+ * above 50,000 a second they take 1 % of a CPU. Then they are detached, and CPU samples tell how much time
+ * soft interrupts took, until samples suggest that they delay a target. Packets that a server sends over
+ * loopback are most of such rates, and are its own work. */
+
+enum softirq_way {
+	SOFTIRQS_NONE,
+	SOFTIRQS_AUTO,	  /* timed, or sampled while there are very many that delay no target */
+	SOFTIRQS_EXACT,	  /* timed */
+	SOFTIRQS_SAMPLED, /* sampled */
+};
+
+/* What is known at a time. All but the time are sums that only grow. */
+struct softirq_look {
+	uint64_t now_ns;
+	uint64_t count;	   /* soft interrupts of the host; not used before softirq_budget_count_due() */
+	uint64_t timed_ns; /* time of timed ones on top of targets */
+	uint64_t hits;	   /* samples of targets in one that was not timed */
+};
+
+struct softirq_budget {
+	bool timed;
+	uint64_t per_second;		  /* of the host, when `timed` changed */
+	uint64_t window_ns, window_count; /* where the count's window began */
+	uint64_t exact_until_ns;
+	struct softirq_look last;
+	uint64_t hits_before; /* a look earlier than the last */
+};
+
+/* Whether a look at this time needs the count. */
+bool softirq_budget_count_due(const struct softirq_budget *b, uint64_t now_ns);
+/* Decides at each tick of the recorder (20 times a second). Returns whether `timed` has changed. */
+bool softirq_budget_look(struct softirq_budget *b, const struct softirq_look *look);
+/* Soft interrupts since the host started, from /proc/stat; 0: not known. */
+uint64_t softirqs_of_host(void);
+/* Finds the code that samples look for. Returns whether the kernel has it. Call symbols_load first. */
+bool softirq_code(struct ft_kernel_code_range code[FT_KERNEL_CODES]);
+
 /* Life cycle of the kernel programs: open, configure, load, attach, open and close accounts, measure cost. */
 
 struct programs;
@@ -256,8 +298,8 @@ struct programs_wanted {
 	 * event-loop iteration is long. 0: no samples. */
 	uint32_t samples_slow, samples_fast;
 	enum ft_cpu_counters counters; /* of the CPUs, read with CPU samples; hardware: if the host has any */
-	bool interrupts;      /* hardware interrupts (devices, timers, other CPUs) on top of traced threads */
-	bool softirqs;	      /* soft interrupts on top of traced threads */
+	bool interrupts; /* hardware interrupts (devices, timers, other CPUs) on top of traced threads */
+	enum softirq_way softirqs; /* soft interrupts on top of traced threads */
 	bool keep;	      /* continuous recording: the recorder asks for open states and adds processes */
 	enum exact_way exact; /* system calls are traced: iterations that never wait, connections, the
 				 complete time of an fsync */
@@ -308,6 +350,12 @@ void programs_take_writes(struct programs *p);
 /* Closes the accounts, drains the rest and detaches everything. */
 int programs_stop(struct programs *p);
 void programs_free(struct programs *p);
+
+/* At each tick: times soft interrupts or samples them, as is wanted. Returns 1 if that has changed, 0, or a
+ * negative errno: their programs cannot be attached, and they stay sampled. */
+int programs_follow_softirqs(struct programs *p, uint64_t now_ns);
+/* Whether they are sampled now. *per_second: how many the host had when that began; 0: not known. */
+bool programs_softirqs_sampled(const struct programs *p, uint64_t *per_second);
 
 /* Sets whether a CPU quota applies to a target. Without one, the programs don't check for throttling. */
 void programs_quota(struct programs *p, bool in_force);

@@ -93,6 +93,10 @@ void WriteServer(const std::string &path, const std::string &manifest = kServerM
 	f.Json(FT_BLOCK_COST, R"({"t_ns":1,"bpf_ns":7,"bpf_ns_is_estimate":true,"recorder_cpu_ns":8,
 		"recorder_rss_bytes":9,"programs":[{"name":"p","runs":2,"ns_per_run":3.5,"total_ns":7}]})");
 	f.Json(FT_BLOCK_NOTE, R"({"t_ns":5600000000,"kind":"server-word","latest_fork_usec":59000})");
+	for (const char *change : {R"(5200000000,"kind":"softirqs-sampled","on":true,"per_second":160123})",
+				   R"(5300000000,"kind":"softirqs-sampled","on":false,"per_second":0})",
+				   R"(5900000000,"kind":"softirqs-sampled","on":true,"per_second":90000})"})
+		f.Json(FT_BLOCK_NOTE, std::string(R"({"t_ns":)") + change);
 	for (int times = 0; times < 2; times++)
 		f.Json(FT_BLOCK_NOTE,
 		       R"({"t_ns":5700000000,"kind":"missing","what":"faults","why":"a CPU came"})");
@@ -348,9 +352,11 @@ TEST_CASE("a run's recordings are read together")
 	CHECK(run.reports[0].latest_fork_usec == 59000);
 	CHECK(run.reports[1].kind == "bgsave");
 	CHECK(run.info.versions.at("redis") == "7.0.15");
-	REQUIRE(run.missing.size() == 2);
+	REQUIRE(run.missing.size() == 3);
 	CHECK(run.missing[0].why == "no such tracepoint");
 	CHECK(run.missing[1].what == "faults");
+	CHECK(run.missing[2].what.rfind("each soft interrupt for 200 ms:", 0) == 0);
+	CHECK(run.missing[2].why == "the host had up to 160,123 a second");
 	CHECK(run.requests.size() == 600);
 	CHECK(run.ops[run.requests.op[0]] == "SET");
 	CHECK(run.servers == std::vector<std::string>{"127.0.0.1:6379"});
