@@ -211,12 +211,14 @@ def hooks(pid):
 OPTIONS = {
     "default": [],
     "light": ["--light"],
+    "softirqs-exact": ["--softirqs=exact"],
     "no-softirqs": ["--softirqs=none"],
     "exact": ["--exact"],
     "no-samples": ["--no-samples"],
     "requests": ["--requests=1/1"],
     "requests-16": ["--requests=1/16"],
 }
+WITH_SOFTIRQS = ("default", "exact", "requests", "requests-16")  # timed or sampled, as the recorder decides
 PERF_PROOF = r"Captured and wrote .* \([1-9]\d* samples"
 PEERS = [
     Peer("perf-record", "linux-perf",

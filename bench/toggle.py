@@ -38,6 +38,9 @@ PROFILES = (CONTROL, "default", "light")
 SETUPS = ("unix", "tcp")
 WARM_UP_S = 1
 SETTLE_S = 0.03  # after a switch, before the measurement
+# By default the recorder decides by the rate of soft interrupts whether to time or to sample them, and has its helper attach
+# their programs, whose links are not handed over. So it is told what it would decide under these loads.
+SOFTIRQS = {True: "--softirqs=exact", False: "--softirqs=sampled"}  # over a Unix socket; over TCP
 EVENTS_LATER_S = 0.01  # a sample before the server's first switch would show an iteration as long as the slice before
 ENDLESS = "2000000000"
 BLOCK, RESAMPLES = 4, 1000
@@ -224,7 +227,7 @@ def measure(load, states, options):
     return [s for s in slices if s]
 
 
-def start(bed, profile, options, directory):
+def start(bed, setup, profile, options, directory):
     """{state: recorder} of a profile, with the other build's recorder if there is one."""
     states = {"off": Nothing()}
     if profile == CONTROL:
@@ -233,8 +236,9 @@ def start(bed, profile, options, directory):
     try:
         for state, build in (("on", options.build), ("old", options.against)):
             if build:
+                softirqs = [SOFTIRQS[setup.where == "unix"]] if state == "on" and profile in recorders.WITH_SOFTIRQS else []
                 recorder = recorders.Profile(f"{profile}-{state}", os.path.join(build, "bin", "forktail-record"),
-                                             recorders.OPTIONS[profile] + options.recorder_option)
+                                             recorders.OPTIONS[profile] + softirqs + options.recorder_option)
                 states[state] = Recorder(recorder, bed.pid, directory, os.path.abspath(library))
     except BaseException:
         end(states)
@@ -270,7 +274,7 @@ def run(options, bed):
     for setup in (setups.Setup(name) for name in options.only or SETUPS):
         for profile in options.profiles or PROFILES:
             with tempfile.TemporaryDirectory(dir=bed.scratch) as directory, Load(bed, setup) as load:
-                states = start(bed, profile, options, directory)
+                states = start(bed, setup, profile, options, directory)
                 try:
                     pids = [r.pid for r in states.values() if isinstance(r, Recorder)]
                     before, client_s = quiet.Look(bed.pid, pids), quiet.cpu_s(load.client.pid)

@@ -15,6 +15,9 @@ extern const volatile bool has_prev_state_arg; /* 5.18: sched_switch passes the 
 extern const volatile bool
     has_block_queue_arg;		     /* until 5.11 block_rq_issue had the queue before the request */
 extern const volatile bool has_task_pt_regs; /* 5.15: bpf_task_pt_regs() */
+/* The scheduler's account of waits on run queues is always kept (5.14) and can be read: no program needs to
+ * see that a thread was put on one. */
+extern const volatile bool has_scheduler_waits;
 
 /* sched_process_exit has the same arguments but another time: until 6.15 it fired after the memory was torn
  * down, since 6.16 it fires before that. A thread's account ends with it on every kernel, so the tear-down
@@ -76,6 +79,15 @@ static __always_inline u64 throttled_ns(struct cfs_rq *queue)
 		group = BPF_CORE_READ(group, parent);
 	}
 	return sum;
+}
+
+/* With has_scheduler_waits: the run queue's time that a task has spent on run queues so far, with the wait
+ * under way. */
+static __always_inline u64 scheduler_waits(struct task_struct *task)
+{
+	u64 queued = task->sched_info.last_queued;
+	u64 clock = queued ? task->se.cfs_rq->rq->clock : 0;
+	return task->sched_info.run_delay + (clock > queued ? clock - queued : 0);
 }
 
 /* A kernel without CONFIG_FAIR_GROUP_SCHED has no groups and no quotas. */

@@ -7,6 +7,7 @@ const volatile bool has_task_storage = false;
 const volatile bool has_prev_state_arg = false;
 const volatile bool has_block_queue_arg = false;
 const volatile bool has_task_pt_regs = false;
+const volatile bool has_scheduler_waits = false;
 const volatile __u32 page_bytes = 4096;
 const volatile __u64 min_span_ns = 20000;
 const volatile __u64 sample_stack_ns = 500000;

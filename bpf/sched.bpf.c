@@ -96,8 +96,21 @@ int COUNTED_PROG(sched_waking, struct task_struct *task)
 	return 0;
 }
 
+/* A thread moves to another CPU's run queue. Where it waited first counts: who held that CPU. Its CPU is
+ * changed before it is put on a queue, too; its state shows the difference. */
+SEC("tp_btf/sched_migrate_task")
+int COUNTED_PROG(sched_migrate_task, struct task_struct *task)
+{
+	struct thread_state *st = state_of(task);
+	if (st && st->off_cpu && !st->queued && !st->moved && task_state(task) == 0) {
+		st->queue_cpu = task_cpu(task);
+		st->moved = 1;
+	}
+	return 0;
+}
+
 /* It is on a run queue. A thread that was woken before it had completely left its CPU was not yet off the CPU
- * above. */
+ * above. With has_scheduler_waits these programs are attached only while a CPU quota applies to a target. */
 static __always_inline int on_wakeup(struct task_struct *task)
 {
 	struct thread_state *st = state_of(task);

@@ -41,6 +41,7 @@ struct thread_state {
 	struct cfs_rq *quota_queue;	   /* off the CPU: the run queue whose quota it may wait for */
 	u64 throttled_before_ns;	   /* of that queue when the wait began */
 	u64 ran_ns;    /* off the CPU: its on-CPU time so far, according to the scheduler */
+	u64 waited_ns; /* likewise its time on run queues */
 	u32 tid, tgid; /* in the recorder's pid namespace, as in the recorder's /proc */
 	u32 depth;
 	u32 off_state;	     /* off CPU: the task state it left with */
@@ -60,6 +61,7 @@ struct thread_state {
 	u8 unseen;     /* while an interval off the CPU is accounted whose end was not seen */
 	u8 client;     /* of a load generator: an account of its run states only */
 	u8 queued;     /* off CPU: it is on a run queue, or was seen to be put there */
+	u8 moved;      /* off CPU: to another run queue than that of queue_cpu */
 	u8 throttled;  /* while an interval off the CPU due to its quota is accounted */
 	u8 alloc_seen, alloc_zero, alloc_order; /* page allocations inside the open fault */
 	u8 blocked;				/* the open fault has waited */

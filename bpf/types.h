@@ -138,6 +138,12 @@ struct thread_info {
 	unsigned int cpu;
 };
 
+/* The scheduler's account of a task's waits on run queues, in ns of the run queue's clock. */
+struct sched_info {
+	u64 run_delay;	 /* waits that are over */
+	u64 last_queued; /* when the wait under way began; 0: none */
+};
+
 struct task_io_accounting {
 	u64 syscr, syscw; /* calls that read and wrote */
 };
@@ -169,6 +175,7 @@ struct task_struct {
 	void *stack;
 	struct files_struct *files;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	bool throttled;
 	unsigned long nvcsw, nivcsw; /* how often it left a CPU by itself, and otherwise */
 	struct task_io_accounting ioac;

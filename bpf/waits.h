@@ -406,9 +406,11 @@ static __always_inline void switch_out(struct thread_state *st, struct task_stru
 	else if (!exact)
 		look_at_iteration(st, task, now, -1);
 	st->ran_ns = task->se.sum_exec_runtime;
+	st->waited_ns = has_scheduler_waits ? task->sched_info.run_delay : 0;
 	st->off_cpu = 1;
 	st->wake_ns = runnable ? now : 0;
 	st->queued = runnable;
+	st->moved = 0;
 	if (runnable) {
 		st->queue_cpu = bpf_get_smp_processor_id();
 		note_quota(st, task);
@@ -479,11 +481,27 @@ int off_cpu(struct thread_state *st NEVER_NULL, struct task_struct *task A_TASK,
 	return 0;
 }
 
+/* When a thread off the CPU was put on a run queue, of those that no program saw. The queue's clock stands
+ * still where an idle CPU gets a thread: such a wait of some microseconds is none. */
+static __always_inline void find_wakeup(struct thread_state *st, struct task_struct *task, u64 now)
+{
+	if (!has_scheduler_waits || st->queued)
+		return;
+	u64 waited_ns = scheduler_waits(task) - st->waited_ns;
+	if (!waited_ns)
+		return;
+	if (!st->wake_ns)
+		st->wake_ns = now - st->mark_ns > waited_ns ? now - waited_ns : st->mark_ns;
+	if (!st->moved)
+		st->queue_cpu = task_cpu(task);
+}
+
 /* Accounts the time off the CPU that ends now. The throttled part comes first: when its group has quota
  * again, the thread may still have to wait for the CPU holder. */
 static __always_inline void switch_in(struct thread_state *st, struct task_struct *task, struct cpu_state *c,
 				      u64 now)
 {
+	find_wakeup(st, task, now);
 	u64 start_ns = st->mark_ns, wake = st->wake_ns;
 	if (!wake || wake < start_ns || wake > now)
 		wake = st->wake_ns ? start_ns : now; /* a wakeup not seen: all of it counts as blocked */

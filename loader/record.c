@@ -66,7 +66,10 @@ static void skipped(void *context, const char *program, int error)
 
 static void look_at_cgroups(struct recorder *r)
 {
-	programs_quota(r->programs, quotas_look(r->quotas, r->targets->pids, r->targets->count, ft_now_ns()));
+	const bool quota = quotas_look(r->quotas, r->targets->pids, r->targets->count, ft_now_ns());
+	const int err = programs_quota(r->programs, quota);
+	if (err)
+		skipped(r, "wake-ups, which show what a CPU quota delays", err);
 	cgroup_memory_look(r->cgroup_memory, r->targets->pids, r->targets->count, ft_now_ns());
 }
 

@@ -52,9 +52,11 @@ struct programs {
 	bool fault_events, samples, keep, measuring, preemptible;
 	enum softirq_way softirqs;
 	struct softirq_budget softirq_budget;
-	struct helper_process softirq_switch; /* attaches their programs, unless they are always timed */
-	bool softirqs_attached;
+	struct helper_process switcher; /* attaches those that are needed at times only */
+	unsigned switched, attached;	/* enum switched_programs: it has these; these are attached */
 };
+
+enum switched_programs { SWITCHED_SOFTIRQS = 1, SWITCHED_WAKEUPS = 2 };
 
 static char log_text[4096];
 
@@ -199,7 +201,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	if (!p)
 		return -ENOMEM;
 	p->closing_fd = -1;
-	p->softirq_switch.socket = -1;
+	p->switcher.socket = -1;
 	p->handler = handler;
 	p->context = context;
 	p->keep = wanted->keep;
@@ -222,6 +224,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	s->rodata->has_prev_state_arg = support->has_prev_state_arg;
 	s->rodata->has_block_queue_arg = support->has_block_queue_arg;
 	s->rodata->has_task_pt_regs = support->has_task_pt_regs;
+	s->rodata->has_scheduler_waits = support->has_scheduler_waits;
 	s->rodata->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
 	s->rodata->min_span_ns = wanted->min_span_ns;
 	s->rodata->pid_ns = pid_namespace();
@@ -238,6 +241,10 @@ int programs_load(struct programs **out, const struct support *support, const st
 	choose_fault_programs(p, support);
 	p->softirqs = choose_softirq_way(p, wanted->softirqs);
 	s->rodata->softirq_samples = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_SAMPLED;
+	p->switched = (s->rodata->softirq_samples ? SWITCHED_SOFTIRQS : 0) |
+		      (support->has_scheduler_waits ? SWITCHED_WAKEUPS : 0);
+	if (!support->has_scheduler_waits)
+		bpf_program__set_autoload(s->progs.sched_migrate_task, false);
 	p->softirq_budget.timed = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_EXACT;
 	s->bss->softirqs_timed = p->softirq_budget.timed;
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
@@ -366,38 +373,54 @@ int iterator_run(int fd)
 	return err;
 }
 
-/* Attaches or detaches the programs of soft interrupts. An exit without its entry counts for nothing, so
- * exits are attached first. */
-static int switch_softirqs(struct programs *p, bool on)
+/* The group of a program that is attached at times only; 0: it always is. */
+static unsigned group_of(const struct programs *p, const struct bpf_program *prog)
 {
-	const int programs[] = {bpf_program__fd(p->skeleton->progs.softirq_exit),
-				bpf_program__fd(p->skeleton->progs.softirq_entry)};
-	int err = p->softirq_switch.socket < 0 ? hook_switch_start(&p->softirq_switch, programs, 2) : 0;
-	err = err ? err : hook_switch_set(&p->softirq_switch, on ? HOOKS_ALL : HOOKS_NONE);
-	if (err == -EPIPE) { /* the helper has ended, and with it what it had attached */
-		helper_process_lost(&p->softirq_switch, &switch_helper);
-		err = hook_switch_start(&p->softirq_switch, programs, 2);
-		err = err ? err : hook_switch_set(&p->softirq_switch, on ? HOOKS_ALL : HOOKS_NONE);
-	}
-	p->softirqs_attached = on && !err;
-	return err;
+	const struct forktail_bpf *s = p->skeleton;
+	if (prog == s->progs.softirq_entry || prog == s->progs.softirq_exit)
+		return p->switched & SWITCHED_SOFTIRQS;
+	if (prog == s->progs.sched_wakeup || prog == s->progs.sched_wakeup_new)
+		return p->switched & SWITCHED_WAKEUPS;
+	return 0;
 }
 
-static bool is_of_softirqs(const struct programs *p, const struct bpf_program *prog)
+/* Attaches the programs of these groups, and detaches the others. An exit without its entry counts for
+ * nothing, so exits of soft interrupts are attached first. */
+static int switch_programs(struct programs *p, unsigned groups)
 {
-	return prog == p->skeleton->progs.softirq_entry || prog == p->skeleton->progs.softirq_exit;
+	const struct bpf_program *const all[] = {
+	    p->skeleton->progs.softirq_exit, p->skeleton->progs.softirq_entry,
+	    p->skeleton->progs.sched_wakeup, p->skeleton->progs.sched_wakeup_new};
+	int programs[sizeof all / sizeof *all];
+	unsigned on = 0;
+	size_t count = 0;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		if (!group_of(p, all[i]) || bpf_program__fd(all[i]) < 0)
+			continue;
+		on |= groups & group_of(p, all[i]) ? 1u << count : 0;
+		programs[count++] = bpf_program__fd(all[i]);
+	}
+	if (p->switcher.socket < 0 && !on)
+		return 0;
+	int err = p->switcher.socket < 0 ? hook_switch_start(&p->switcher, programs, count) : 0;
+	err = err ? err : hook_switch_set(&p->switcher, on);
+	if (err == -EPIPE) { /* the helper has ended, and with it what it had attached */
+		helper_process_lost(&p->switcher, &switch_helper);
+		err = hook_switch_start(&p->switcher, programs, count);
+		err = err ? err : hook_switch_set(&p->switcher, on);
+	}
+	p->attached = err ? 0 : groups;
+	return err;
 }
 
 int programs_attach(struct programs *p, skip_handler skipped, void *context)
 {
 	struct bpf_program *prog;
-	const bool switched = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_SAMPLED;
 	bpf_object__for_each_program(prog, p->skeleton->obj)
 	{
 		const char *section = bpf_program__section_name(prog);
 		if (!bpf_program__autoload(prog) || strncmp(section, "iter/", 5) == 0 ||
-		    strcmp(section, "perf_event") == 0 || strcmp(section, "raw_tp") == 0 ||
-		    (switched && is_of_softirqs(p, prog)))
+		    strcmp(section, "perf_event") == 0 || strcmp(section, "raw_tp") == 0 || group_of(p, prog))
 			continue;
 		struct bpf_link *link = bpf_program__attach(prog);
 		if (!link) {
@@ -411,7 +434,7 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 	int err = p->fault_events || p->samples ? begin_events(p) : 0;
 	if (err)
 		skipped(context, "perf events of a CPU: page faults and CPU samples", err);
-	err = p->softirqs == SOFTIRQS_AUTO ? switch_softirqs(p, true) : 0;
+	err = p->softirqs == SOFTIRQS_AUTO ? switch_programs(p, p->attached | SWITCHED_SOFTIRQS) : 0;
 	if (err)
 		skipped(context, "soft interrupts", err);
 	return 0;
@@ -549,7 +572,7 @@ static void detach(struct programs *p)
 	p->sampling_rate = NULL;
 	cpu_events_close(p->events);
 	p->events = NULL;
-	helper_process_end(&p->softirq_switch, true);
+	helper_process_end(&p->switcher, true);
 }
 
 int programs_stop(struct programs *p)
@@ -599,12 +622,13 @@ int programs_follow_softirqs(struct programs *p, uint64_t now_ns)
 	if (p->softirqs != SOFTIRQS_AUTO)
 		return 0;
 	/* What had begun when they were no longer to be timed has ended since the last tick. */
-	if (!b->timed && p->softirqs_attached)
-		switch_softirqs(p, false);
+	if (!b->timed && p->attached & SWITCHED_SOFTIRQS)
+		switch_programs(p, p->attached & ~SWITCHED_SOFTIRQS);
 	const struct softirq_look look = look_at_softirqs(p, now_ns);
 	if (!softirq_budget_look(b, &look))
 		return 0;
-	const int err = b->timed && !p->softirqs_attached ? switch_softirqs(p, true) : 0;
+	const bool attach = b->timed && !(p->attached & SWITCHED_SOFTIRQS);
+	const int err = attach ? switch_programs(p, p->attached | SWITCHED_SOFTIRQS) : 0;
 	b->timed = b->timed && !err;
 	p->skeleton->bss->softirqs_timed = b->timed;
 	return err ? err : 1;
@@ -616,9 +640,14 @@ bool programs_softirqs_sampled(const struct programs *p, uint64_t *per_second)
 	return p->softirqs != SOFTIRQS_NONE && !p->softirq_budget.timed;
 }
 
-void programs_quota(struct programs *p, bool in_force)
+int programs_quota(struct programs *p, bool in_force)
 {
+	int err = 0;
+	if (p->switched & SWITCHED_WAKEUPS && in_force != (p->skeleton->bss->quota_in_force != 0))
+		err = switch_programs(p, in_force ? p->attached | SWITCHED_WAKEUPS
+						  : p->attached & ~SWITCHED_WAKEUPS);
 	p->skeleton->bss->quota_in_force = in_force;
+	return err;
 }
 
 void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS])

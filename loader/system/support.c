@@ -100,6 +100,17 @@ int support_function_arguments(const char *name)
 }
 
 /* Whether BTF's enum bpf_func_id lists a helper. */
+static bool has_member(const char *structure, const char *member)
+{
+	const struct btf *btf = kernel_btf();
+	const int id = btf ? btf__find_by_name_kind(btf, structure, BTF_KIND_STRUCT) : -1;
+	const struct btf_type *t = id < 0 ? NULL : btf__type_by_id(btf, (__u32)id);
+	for (int i = 0; t && i < btf_vlen(t); i++)
+		if (strcmp(btf__name_by_offset(btf, btf_members(t)[i].name_off), member) == 0)
+			return true;
+	return false;
+}
+
 static bool has_helper(const char *name)
 {
 	struct btf *btf = kernel_btf();
@@ -412,6 +423,9 @@ static void probe_choices(struct support *s)
 	 * not listed, so bpf_task_pt_regs, which came two versions later, is checked instead. */
 	s->has_task_pt_regs = has_helper("BPF_FUNC_task_pt_regs");
 	s->has_task_storage = s->has_task_pt_regs;
+	s->has_scheduler_waits = s->has_task_storage && has_member("task_struct", "sched_info") &&
+				 has_member("sched_info", "last_queued") &&
+				 has_member("sched_entity", "cfs_rq");
 	s->has_find_vma = has_helper("BPF_FUNC_find_vma");
 	s->has_prev_state_arg = tracepoint_arguments("sched_switch") >= 4;
 	s->has_block_queue_arg = tracepoint_arguments("block_rq_issue") >= 2;

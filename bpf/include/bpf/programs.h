@@ -21,7 +21,7 @@
 	X(cpu_sample) X(mm_page_alloc) X(page_fault_user) X(page_fault_kernel) \
 	X(fault_begin) X(fault_begin_event) X(fault_end_minor) X(fault_end_minor_old) \
 	X(fault_end_by_effect) X(fault_end_by_effect_old) X(fault_end_major) \
-	X(sched_wakeup_new) X(sched_process_fork) X(sched_process_exec) X(sched_process_exit) \
+	X(sched_migrate_task) X(sched_wakeup_new) X(sched_process_fork) X(sched_process_exec) X(sched_process_exit) \
 	X(block_rq_issue) X(block_rq_complete) X(writeback_dirty_folio) X(writeback_dirty_page) \
 	X(cpuhp_enter) X(direct_reclaim_begin) X(direct_reclaim_end) \
 	X(memcg_reclaim_begin) X(memcg_reclaim_end) X(compaction_begin) X(compaction_end) \

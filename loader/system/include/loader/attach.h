@@ -74,7 +74,8 @@ struct support {
 	char kernel[65]; /* uname -r */
 	int cpus;	 /* configured */
 	/* The programs' settings, see bpf/compat.h. has_find_vma selects one of two programs. */
-	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma;
+	bool has_task_storage, has_prev_state_arg, has_block_queue_arg, has_task_pt_regs, has_find_vma,
+	    has_scheduler_waits;
 	/* The kernel may preempt its own code, at least by a setting. */
 	bool preemptible;
 	/* It may, and programs can prevent that while they run (Linux 6.10, see bpf/program.h). */
@@ -357,8 +358,9 @@ int programs_follow_softirqs(struct programs *p, uint64_t now_ns);
 /* Whether they are sampled now. *per_second: how many the host had when that began; 0: not known. */
 bool programs_softirqs_sampled(const struct programs *p, uint64_t *per_second);
 
-/* Sets whether a CPU quota applies to a target. Without one, the programs don't check for throttling. */
-void programs_quota(struct programs *p, bool in_force);
+/* Sets whether a CPU quota applies to a target. Without one, the programs don't check for throttling. Returns
+ * 0 or a negative errno: throttling is not recorded. */
+int programs_quota(struct programs *p, bool in_force);
 
 /* Current sums over all CPUs. Drops are indexed by enum ft_drop_slot. */
 void programs_counters(const struct programs *p, uint64_t counters[FT_COUNTERS]);
