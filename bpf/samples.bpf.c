@@ -50,8 +50,8 @@ static __always_inline u32 vector_of(u64 address)
 }
 
 /* The soft interrupt that has been sampled on top of a target, or FT_SOFTIRQ_VECTORS: none, one of its own
- * sends (irq.bpf.c), or one that is not known. */
-static __noinline u32 sampled_softirq(struct bpf_perf_event_data *ctx)
+ * sends (irq.bpf.c), or one that is not known. A global function: its loop is checked once. */
+__weak u32 sampled_softirq(struct bpf_perf_event_data *ctx)
 {
 	u32 zero = 0;
 	struct kernel_stack *stack = bpf_map_lookup_elem(&kernel_stacks, &zero);
@@ -87,15 +87,11 @@ static __noinline u32 sampled_softirq(struct bpf_perf_event_data *ctx)
 /* While soft interrupts are not timed: one that two samples in succession have met has the time until a
  * sample meets it no more. Most are so short that a single sample says nothing of the time around it. Returns
  * the vector that is met now. */
-static __always_inline u32 follow_softirq(struct bpf_perf_event_data *ctx, struct thread_state *st, u64 now)
+static __always_inline u32 follow_softirq(struct bpf_perf_event_data *ctx, struct thread_state *st)
 {
 	u32 vector = was_in_user_mode(ctx) || st->off_cpu ? FT_SOFTIRQ_VECTORS : sampled_softirq(ctx);
 	u8 met = vector < FT_SOFTIRQ_VECTORS ? (u8)(vector + 1) : 0;
-	u8 goes_on = met == st->softirq_met ? met : 0;
-	if (goes_on != st->softirq && !st->busy && !st->off_cpu) {
-		charge(st, now);
-		st->softirq = goes_on;
-	}
+	st->softirq = met == st->softirq_met ? met : 0;
 	st->softirq_met = met;
 	return vector;
 }
@@ -185,7 +181,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	bool brief = !start_ns || now - start_ns < sample_stack_ns;
 	u8 owner = sampled_owner(st);
 	if (softirq_samples && !softirqs_timed) {
-		u32 vector = follow_softirq(ctx, st, now);
+		u32 vector = follow_softirq(ctx, st);
 		if (vector < FT_SOFTIRQ_VECTORS)
 			owner = (u8)interrupt_owner(vector);
 	} else {

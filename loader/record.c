@@ -1025,7 +1025,7 @@ void follow_softirqs(struct recorder *r)
 	const int changed = programs_follow_softirqs(r->programs, ft_now_ns());
 	if (changed < 0)
 		skipped(r, "soft interrupts", changed);
-	if (changed > 0)
+	if (changed)
 		report_softirqs(r);
 }
 

@@ -373,6 +373,12 @@ int iterator_run(int fd)
 	return err;
 }
 
+static bool has_ended(const struct helper_process *h)
+{
+	struct pollfd p = {.fd = h->socket, .events = POLLIN};
+	return h->socket < 0 || (poll(&p, 1, 0) == 1 && p.revents & POLLHUP);
+}
+
 /* The group of a program that is attached at times only; 0: it always is. */
 static unsigned group_of(const struct programs *p, const struct bpf_program *prog)
 {
@@ -619,17 +625,21 @@ static struct softirq_look look_at_softirqs(const struct programs *p, uint64_t n
 int programs_follow_softirqs(struct programs *p, uint64_t now_ns)
 {
 	struct softirq_budget *b = &p->softirq_budget;
+	int err = p->attached && has_ended(&p->switcher) ? switch_programs(p, p->attached) : 0;
 	if (p->softirqs != SOFTIRQS_AUTO)
-		return 0;
+		return err;
 	/* What had begun when they were no longer to be timed has ended since the last tick. */
 	if (!b->timed && p->attached & SWITCHED_SOFTIRQS)
 		switch_programs(p, p->attached & ~SWITCHED_SOFTIRQS);
 	const struct softirq_look look = look_at_softirqs(p, now_ns);
-	if (!softirq_budget_look(b, &look))
+	if (!softirq_budget_look(b, &look) && !err)
 		return 0;
-	const bool attach = b->timed && !(p->attached & SWITCHED_SOFTIRQS);
-	const int err = attach ? switch_programs(p, p->attached | SWITCHED_SOFTIRQS) : 0;
-	b->timed = b->timed && !err;
+	if (!err && b->timed && !(p->attached & SWITCHED_SOFTIRQS))
+		err = switch_programs(p, p->attached | SWITCHED_SOFTIRQS);
+	if (err) { /* it is not tried again */
+		p->softirqs = SOFTIRQS_SAMPLED;
+		b->timed = false;
+	}
 	p->skeleton->bss->softirqs_timed = b->timed;
 	return err ? err : 1;
 }
@@ -847,12 +857,6 @@ static int ask(struct helper_process *opener, const struct event_request *r)
 		return -EPIPE;
 	}
 	return err ? err : fd;
-}
-
-static bool has_ended(const struct helper_process *h)
-{
-	struct pollfd p = {.fd = h->socket, .events = POLLIN};
-	return h->socket < 0 || (poll(&p, 1, 0) == 1 && p.revents & POLLHUP);
 }
 
 static void close_cpu(int fds[CPU_FDS])

@@ -83,13 +83,13 @@ def test_what_clients_sent_is_read_without_rights_and_only_processes_that_do_not
     recorder = record("--pid", redis.pid, "--requests", "--keep", "10s")
     (requests,) = helpers(recorder, "forktail-reqs")
     attaching = helpers(recorder, "forktail-switch")
-    assert len(attaching) == 2  # the programs of requests, and the one that sees who reads
+    assert len(attaching) == 3  # the programs of requests, of soft interrupts, and the one that sees who reads
     # The recorder says that it records when they were started. They give up their rights before they read anything.
     assert eventually(lambda: status(requests)["Seccomp"] == "2")
     check_confined(requests)
     for pid in attaching:
         check_confined(pid, BPF, PERFMON)
-    assert [uids(pid) for pid in (requests, *attaching)] == [NOBODY] * 3
+    assert [uids(pid) for pid in (requests, *attaching)] == [NOBODY] * 4
     ended = recorder.interrupt()
     assert ended.status == 0
     assert "is not on the recorder's list" not in ended.err

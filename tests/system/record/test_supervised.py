@@ -132,6 +132,7 @@ def test_doctor_that_is_interrupted_explains_what_it_has(redis, background, tmp_
     end = time.monotonic() + 30
     while "recording " not in doctor.err and time.monotonic() < end:
         time.sleep(0.1)
+    redis.ask("EVAL", "for i = 1, 1e6 do end", "0")  # something to explain
     doctor.signal(signal.SIGINT)
     ended = doctor.wait()
     assert ended.status == 0, ended.err

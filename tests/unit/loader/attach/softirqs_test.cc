@@ -10,14 +10,14 @@ namespace
 constexpr uint64_t kMs = 1'000'000, kTick = 50 * kMs;
 
 // A host, and a recorder that looks at it twenty times a second.
-struct Host {
+struct Softirqs {
 	softirq_budget budget = {};
 	softirq_look sums = {};
 	uint64_t per_second = 0;	 // soft interrupts of the host
 	uint64_t timed_ns = 0, hits = 0; // in each tick: by others on top of targets
 	uint64_t changes = 0;
 
-	explicit Host(bool timed)
+	explicit Softirqs(bool timed)
 	{
 		budget.timed = timed;
 		sums.now_ns = 1000 * kMs;
@@ -38,7 +38,7 @@ struct Host {
 
 TEST_CASE("soft interrupts are timed while they are few")
 {
-	Host host(true);
+	Softirqs host(true);
 	host.per_second = 49'000;
 	host.Run(60'000);
 	CHECK(host.budget.timed);
@@ -47,7 +47,7 @@ TEST_CASE("soft interrupts are timed while they are few")
 
 TEST_CASE("very many that delay no target are sampled from the second second on")
 {
-	Host host(true);
+	Softirqs host(true);
 	host.per_second = 160'000;
 	host.timed_ns = kMs; // 2 %
 	host.Run(1'000);
@@ -61,7 +61,7 @@ TEST_CASE("very many that delay no target are sampled from the second second on"
 
 TEST_CASE("very many that delay targets are timed")
 {
-	Host host(true);
+	Softirqs host(true);
 	host.per_second = 160'000;
 	host.timed_ns = 3 * kMs; // 6 %
 	host.Run(60'000);
@@ -70,7 +70,7 @@ TEST_CASE("very many that delay targets are timed")
 
 TEST_CASE("when samples meet them they are timed within two looks, and for ten seconds after the last delay")
 {
-	Host host(true);
+	Softirqs host(true);
 	host.per_second = 160'000;
 	host.Run(5'000);
 	REQUIRE_FALSE(host.budget.timed);
@@ -90,7 +90,7 @@ TEST_CASE("when samples meet them they are timed within two looks, and for ten s
 
 TEST_CASE("single hits far apart change nothing")
 {
-	Host host(true);
+	Softirqs host(true);
 	host.per_second = 160'000;
 	host.Run(5'000);
 	for (int i = 0; i < 100; i++) {
@@ -102,7 +102,7 @@ TEST_CASE("single hits far apart change nothing")
 
 TEST_CASE("when they become few they are timed again within ten seconds")
 {
-	Host host(true);
+	Softirqs host(true);
 	host.per_second = 160'000;
 	host.Run(5'000);
 	host.per_second = 30'000;
@@ -113,7 +113,7 @@ TEST_CASE("when they become few they are timed again within ten seconds")
 
 TEST_CASE("a rate near the limit does not switch back and forth")
 {
-	Host host(true);
+	Softirqs host(true);
 	host.per_second = 51'000;
 	host.Run(5'000);
 	host.per_second = 45'000;
@@ -124,7 +124,7 @@ TEST_CASE("a rate near the limit does not switch back and forth")
 
 TEST_CASE("the count is needed where a window ends")
 {
-	Host host(false);
+	Softirqs host(false);
 	CHECK(softirq_budget_count_due(&host.budget, host.sums.now_ns));
 	host.per_second = 160'000;
 	host.Run(50);
