@@ -17,8 +17,6 @@ const volatile __u32 pid_ns = 0;
 const volatile bool with_client = false;
 const volatile bool exact = false;
 const volatile bool hard_interrupts = false;
-const volatile bool softirq_samples = false;
-const volatile struct ft_kernel_code_range kernel_code[FT_KERNEL_CODES];
 
 struct states_map states SEC(".maps");
 struct states_hash_map states_hash SEC(".maps");
@@ -34,6 +32,7 @@ volatile __u64 open_ns;
 volatile __u32 opening;
 volatile __u32 cpus_came;
 volatile __u32 quota_in_force;
-volatile __u32 softirqs_timed;
+volatile __u32 softirqs_timed, softirqs_sampled;
+struct ft_kernel_code_range kernel_code[FT_KERNEL_CODES];
 
 char gpl[] SEC("license") = "GPL";

@@ -180,7 +180,7 @@ int cpu_sample(struct bpf_perf_event_data *ctx)
 	u64 start_ns = st->off_cpu ? 0 : st->iteration_start_ns;
 	bool brief = !start_ns || now - start_ns < sample_stack_ns;
 	u8 owner = sampled_owner(st);
-	if (softirq_samples && !softirqs_timed) {
+	if (softirqs_sampled) {
 		u32 vector = follow_softirq(ctx, st);
 		if (vector < FT_SOFTIRQ_VECTORS)
 			owner = (u8)interrupt_owner(vector);

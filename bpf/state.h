@@ -140,8 +140,6 @@ extern const volatile __u32 pid_ns;	    /* the recorder's pid namespace; 0: the 
 extern const volatile bool with_client;	    /* load generators get accounts too */
 extern const volatile bool exact;	    /* system calls have programs: calls.h */
 extern const volatile bool hard_interrupts; /* they have programs: irq.bpf.c */
-extern const volatile bool softirq_samples; /* samples see soft interrupts while these are not timed */
-extern const volatile struct ft_kernel_code_range kernel_code[FT_KERNEL_CODES];
 extern struct cpu_state cpus[FT_MAX_CPUS];
 extern __u64 drops[FT_DROP_SLOTS];
 /* Set by the loader when the recording ends: from then on no program changes an account. Detaching takes a
@@ -154,8 +152,10 @@ extern volatile __u64 open_ns;
 extern volatile __u32 opening;
 /* Set by the loader while a CPU quota applies to a target: without one, throttling is not checked. */
 extern volatile __u32 quota_in_force;
-/* Set by the loader while the programs of soft interrupts are attached and time them (irq.bpf.c). */
-extern volatile __u32 softirqs_timed;
+/* Set by the loader: soft interrupts are timed (irq.bpf.c), or CPU samples see them (samples.bpf.c), which
+ * look for this code. */
+extern volatile __u32 softirqs_timed, softirqs_sampled;
+extern struct ft_kernel_code_range kernel_code[FT_KERNEL_CODES];
 /* How many CPUs have come online. */
 extern volatile __u32 cpus_came;
 
@@ -344,7 +344,7 @@ CHECKED_ONCE(__always_inline) int charge(struct thread_state *st NEVER_NULL, u64
 		ns -= fold_interrupts(st, c, ns);
 	c->last_fold_ns = now;
 	u32 depth = st->depth;
-	if (st->softirq && !softirqs_timed)
+	if (st->softirq && softirqs_sampled)
 		tally_add(st, FT_SOFTIRQ + st->softirq - 1, ns);
 	else if (depth == 0 || depth > FT_FRAME_DEPTH) {
 		st->tally.entry[FT_OWN_CODE].total_ns += ns;

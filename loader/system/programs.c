@@ -169,22 +169,6 @@ static void choose_programs(struct forktail_bpf *skeleton, const struct programs
 	}
 }
 
-/* Whether soft interrupts can be sampled: where they cannot, they are timed. */
-static enum softirq_way choose_softirq_way(const struct programs *p, enum softirq_way wanted)
-{
-	struct forktail_bpf *s = p->skeleton;
-	struct ft_kernel_code_range code[FT_KERNEL_CODES];
-	if (wanted == SOFTIRQS_NONE || wanted == SOFTIRQS_EXACT)
-		return wanted;
-	if (!p->samples || !softirq_code(code) || !bpf_program__autoload(s->progs.softirq_entry))
-		return SOFTIRQS_EXACT;
-	for (int i = 0; i < FT_KERNEL_CODES; i++) {
-		s->rodata->kernel_code[i].begin = code[i].begin;
-		s->rodata->kernel_code[i].bytes = code[i].bytes;
-	}
-	return wanted;
-}
-
 int programs_load(struct programs **out, const struct support *support, const struct programs_wanted *wanted,
 		  event_handler handler, void *context)
 {
@@ -239,14 +223,14 @@ int programs_load(struct programs **out, const struct support *support, const st
 	bpf_map__set_autocreate(s->maps.states_hash, !support->has_task_storage);
 	choose_programs(s, wanted, support->exact);
 	choose_fault_programs(p, support);
-	p->softirqs = choose_softirq_way(p, wanted->softirqs);
-	s->rodata->softirq_samples = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_SAMPLED;
-	p->switched = (s->rodata->softirq_samples ? SWITCHED_SOFTIRQS : 0) |
-		      (support->has_scheduler_waits ? SWITCHED_WAKEUPS : 0);
+	p->softirqs = wanted->softirqs;
+	if (!p->samples && p->softirqs != SOFTIRQS_NONE)
+		p->softirqs = SOFTIRQS_EXACT;
+	p->switched =
+	    (p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_SAMPLED ? SWITCHED_SOFTIRQS : 0) |
+	    (support->has_scheduler_waits ? SWITCHED_WAKEUPS : 0);
 	if (!support->has_scheduler_waits)
 		bpf_program__set_autoload(s->progs.sched_migrate_task, false);
-	p->softirq_budget.timed = p->softirqs == SOFTIRQS_AUTO || p->softirqs == SOFTIRQS_EXACT;
-	s->bss->softirqs_timed = p->softirq_budget.timed;
 	bpf_program__set_autoload(s->progs.cpu_sample, p->samples);
 	bpf_program__set_autoload(s->progs.tell_open, wanted->keep);
 	if ((err = forktail_bpf__load(s)))
@@ -419,9 +403,27 @@ static int switch_programs(struct programs *p, unsigned groups)
 	return err;
 }
 
+static void time_softirqs(struct programs *p, bool timed)
+{
+	p->softirq_budget.timed = timed;
+	p->skeleton->bss->softirqs_sampled = !timed && p->softirqs != SOFTIRQS_NONE;
+	p->skeleton->bss->softirqs_timed = timed;
+}
+
+/* Where soft interrupts cannot be sampled, they are timed. */
+static void begin_softirqs(struct programs *p)
+{
+	if (p->softirqs == SOFTIRQS_NONE)
+		return;
+	if (p->softirqs != SOFTIRQS_EXACT && !softirq_code(p->skeleton->bss->kernel_code))
+		p->softirqs = SOFTIRQS_EXACT;
+	time_softirqs(p, p->softirqs != SOFTIRQS_SAMPLED);
+}
+
 int programs_attach(struct programs *p, skip_handler skipped, void *context)
 {
 	struct bpf_program *prog;
+	begin_softirqs(p);
 	bpf_object__for_each_program(prog, p->skeleton->obj)
 	{
 		const char *section = bpf_program__section_name(prog);
@@ -440,7 +442,8 @@ int programs_attach(struct programs *p, skip_handler skipped, void *context)
 	int err = p->fault_events || p->samples ? begin_events(p) : 0;
 	if (err)
 		skipped(context, "perf events of a CPU: page faults and CPU samples", err);
-	err = p->softirqs == SOFTIRQS_AUTO ? switch_programs(p, p->attached | SWITCHED_SOFTIRQS) : 0;
+	const bool attach = p->switched & SWITCHED_SOFTIRQS && p->softirq_budget.timed;
+	err = attach ? switch_programs(p, p->attached | SWITCHED_SOFTIRQS) : 0;
 	if (err)
 		skipped(context, "soft interrupts", err);
 	return 0;
@@ -640,7 +643,7 @@ int programs_follow_softirqs(struct programs *p, uint64_t now_ns)
 		p->softirqs = SOFTIRQS_SAMPLED;
 		b->timed = false;
 	}
-	p->skeleton->bss->softirqs_timed = b->timed;
+	time_softirqs(p, b->timed);
 	return err ? err : 1;
 }
 

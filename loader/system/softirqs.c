@@ -17,8 +17,9 @@ enum {
 	BUDGET_NS = SECOND / 100,   /* a second */
 	MOST = BUDGET_NS / PAIR_NS, /* soft interrupts a second */
 	FEW = MOST * 4 / 5,
-	WORTH_PERCENT = 4, /* of the time between two looks: so much would be one hit in two looks */
-	HITS = 3,	   /* within two looks, that is of 25 samples or more */
+	WORTH_PERCENT = 4, /* of the time between two looks */
+	HITS = 3,	   /* in HITS_NS, of 25 samples or more */
+	HITS_NS = SECOND / 10,
 };
 static const uint64_t CALM_NS = 10ull * SECOND, TIMED_WINDOW_NS = SECOND, SAMPLED_WINDOW_NS = 10ull * SECOND;
 
@@ -52,12 +53,13 @@ static void change(struct softirq_budget *b, bool timed, uint64_t per_second)
 bool softirq_budget_look(struct softirq_budget *b, const struct softirq_look *look)
 {
 	const struct softirq_look last = b->last;
-	const uint64_t hits = look->hits - b->hits_before, timed_ns = look->timed_ns - last.timed_ns;
+	const uint64_t hits = look->hits - b->before.hits, hits_ns = look->now_ns - b->before.now_ns;
+	const uint64_t timed_ns = look->timed_ns - last.timed_ns;
 	const bool timed = b->timed, due = softirq_budget_count_due(b, look->now_ns);
-	b->hits_before = last.hits;
+	b->before = last;
 	b->last = *look;
 	if (timed ? last.now_ns && timed_ns * 100 >= (look->now_ns - last.now_ns) * WORTH_PERCENT
-		  : hits >= HITS)
+		  : hits >= HITS && hits * HITS_NS >= HITS * hits_ns)
 		b->exact_until_ns = look->now_ns + CALM_NS;
 	const bool worth = look->now_ns < b->exact_until_ns;
 	const uint64_t per_second = due ? next_window(b, look) : 0;

@@ -271,13 +271,12 @@ struct softirq_budget {
 	uint64_t per_second;		  /* of the host, when `timed` changed */
 	uint64_t window_ns, window_count; /* where the count's window began */
 	uint64_t exact_until_ns;
-	struct softirq_look last;
-	uint64_t hits_before; /* a look earlier than the last */
+	struct softirq_look last, before; /* the last look, and the one before it */
 };
 
 /* Whether a look at this time needs the count. */
 bool softirq_budget_count_due(const struct softirq_budget *b, uint64_t now_ns);
-/* Decides at each tick of the recorder (20 times a second). Returns whether `timed` has changed. */
+/* Decides at each tick of the recorder (4 to 20 times a second). Returns whether `timed` has changed. */
 bool softirq_budget_look(struct softirq_budget *b, const struct softirq_look *look);
 /* Soft interrupts since the host started, from /proc/stat; 0: not known. */
 uint64_t softirqs_of_host(void);
