@@ -165,10 +165,10 @@ def test_a_helper_that_dies_or_hangs_loses_names_and_nothing_else(spin, record):
 
 def test_a_killed_recorder_leaves_no_helper_behind(redis, record):
     recorder = record("--pid", redis.pid)
-    pids = [
-        helpers(recorder, name)[0]
-        for name in ("forktail-unwind", "forktail-stats", "forktail-events", "forktail-files")
-    ]
+    names = ("forktail-unwind", "forktail-stats", "forktail-events", "forktail-files", "forktail-switch")
+    # Each takes its name only when it gets a CPU.
+    assert eventually(lambda: all(helpers(recorder, name) for name in names))
+    pids = [pid for name in names for pid in helpers(recorder, name)]
     recorder.close()
     assert eventually(lambda: all(map(is_gone, pids)))
 
