@@ -37,8 +37,7 @@ enum {
 	SUSPECTS_MAX = 16,
 	REASONS_MAX = FT_TCP_REASONS,
 	ANSWER_BYTES = 32768,
-	SHARE_SLOW = 500, /* looks take at most one part in this many of the time: while something is slow */
-	SHARE_QUIET = 2000, /* otherwise */
+	SHARE_QUIET = 2000, /* while nothing is slow, looks take at most one part in this many of the time */
 };
 #define SOONEST_NS 100000000ull	    /* between two looks while something is slow */
 #define SELDOM_NS 800000000ull	    /* when nothing was for long */
@@ -88,7 +87,8 @@ struct tcp {
 	struct suspect suspects[SUSPECTS_MAX];
 	size_t next_suspect; /* which is replaced next */
 	uint64_t suspects_due_ns;
-	uint64_t looks, last_look_ns, due_ns, pause_ns, slow_until_ns;
+	uint64_t looks, last_look_ns, pause_ns, slow_until_ns;
+	struct look look;	      /* at all connections */
 	bool complete, last_complete; /* this look, the last one saw all connections of the present ends */
 	size_t written;		      /* at this look */
 	uint64_t beyond_written;      /* events beyond the limit */
@@ -606,15 +606,15 @@ void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns)
 	slow = now_ns < t->slow_until_ns;
 	if (slow && t->pause_ns > SOONEST_NS) { /* it was looked at seldom */
 		t->pause_ns = SOONEST_NS;
-		t->due_ns = t->last_look_ns + SOONEST_NS;
+		t->look.due_ns = t->last_look_ns + SOONEST_NS;
 	}
 	look_at_suspects(t, now_ns);
-	if (!t->end_count || now_ns < t->due_ns)
+	if (!t->end_count || !look_begins(&t->look, now_ns))
 		return;
 	look(t, now_ns);
 	t->pause_ns = slow ? SOONEST_NS : t->pause_ns < SELDOM_NS ? t->pause_ns * 2 : SELDOM_NS;
-	const uint64_t least_ns = (ft_now_ns() - now_ns) * (slow ? SHARE_SLOW : SHARE_QUIET);
-	t->due_ns = now_ns + (t->pause_ns > least_ns ? t->pause_ns : least_ns);
+	const uint64_t quiet_ns = slow ? 0 : (ft_now_ns() - now_ns) * SHARE_QUIET;
+	look_ends(&t->look, t->pause_ns > quiet_ns ? t->pause_ns : quiet_ns);
 }
 
 uint64_t tcp_lost(const struct tcp *t)
