@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The recorder's start, loop and end. One thread is woken twenty times per second, or when the ring fills
- * quickly. It empties the ring, reads /proc on every second tick, and twice per second hands its blocks to
- * the writer's thread, so that a kill -9 loses less than a second. Nothing here waits for the disk. The
- * recorder does little work on purpose: it shares the host with the server it watches, and a recording can be
- * interpreted later. */
+ * quickly. It empties the ring, and twice per second reads /proc and hands its blocks to the writer's thread,
+ * so that a kill -9 loses less than a second. Nothing here waits for the disk. The recorder does little work
+ * on purpose: it shares the host with the server it watches, and a recording can be interpreted later. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +31,9 @@
 #include "recording/json_block.h"
 #include "recording/recording.h"
 
+#define SLOW_LASTS_NS 1000000000ull   /* after the last sign of it */
+#define SWEEP_EVERY_NS 10000000000ull /* or more rarely */
+
 enum {
 	TICK_MS = 50,
 	CHILD_LOOK_MS = 1,
@@ -40,7 +42,8 @@ enum {
 	MISSES_TICKS = 200 / TICK_MS,
 	WRITES_TICKS = 1000 / TICK_MS,
 	FLUSH_TICKS = 500 / TICK_MS,
-	SWEEP_TICKS = 10000 / TICK_MS,
+	METRICS_MS = 500, /* between two readings of the host while nothing is slow */
+	METRICS_TICKS = METRICS_MS / TICK_MS,
 	QUEUE_BYTES = 16 << 20, /* for blocks that wait for the disk */
 };
 
@@ -346,8 +349,33 @@ static void look_at_sockets(struct recorder *r)
 
 static void look_at_tcp(struct recorder *r)
 {
-	tcp_tick(r->tcp, r->writer, r->drain.slow_iteration, ft_now_ns());
-	r->drain.slow_iteration = false;
+	tcp_tick(r->tcp, r->writer, r->drain.slow, ft_now_ns());
+}
+
+/* The state of the host matters while something is slow. Then it is read at every second tick, at once when
+ * it begins, otherwise twice per second. */
+static void look_at_host(struct recorder *r, uint64_t before, uint64_t number)
+{
+	const uint64_t now_ns = ft_now_ns();
+	const bool was_slow = now_ns < r->slow_until_ns;
+	if (r->drain.slow)
+		r->slow_until_ns = now_ns + SLOW_LASTS_NS;
+	const bool slow = now_ns < r->slow_until_ns;
+	r->drain.slow = false;
+	if (slow == was_slow && !due(before, number, slow ? 2 * step(r) : METRICS_TICKS))
+		return;
+	cpu_offer();
+	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+	look_at_cgroups(r);
+	cpu_offer();
+}
+
+static void sweep_threads(struct recorder *r)
+{
+	if (!look_begins(&r->sweep_look, ft_now_ns()))
+		return;
+	drain_sweep(&r->drain);
+	look_ends(&r->sweep_look, SWEEP_EVERY_NS);
 }
 
 /* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
@@ -362,20 +390,14 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	look_at_sockets(r);
 	look_at_tcp(r);
 	probes_tick(r->probes, r->writer);
-	if (due(before, number, 2 * step(r))) {
-		cpu_offer();
-		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
-		look_at_cgroups(r);
-		cpu_offer();
-	}
+	look_at_host(r, before, number);
 	requests_tick(r->requests, r->writer, (uint32_t)(number * TICK_MS % REQUESTS_PERIOD_MS));
 	if (due(before, number, FLUSH_TICKS)) {
 		requests_flush(r->requests, r->writer);
 		ft_writer_flush(r->writer);
 	}
 	cpu_offer();
-	if (due(before, number, SWEEP_TICKS))
-		drain_sweep(&r->drain);
+	sweep_threads(r);
 	if (due(before, number, WRITES_TICKS))
 		programs_take_writes(r->programs);
 	if (due(before, number, MISSES_TICKS))
@@ -847,6 +869,7 @@ json_t *manifest(const struct record_options *options, json_t *targets, const st
 		char clock[FT_CLOCK_ID_BYTES];
 		ft_clock_id(clock);
 		json_put_text(all, "clock_id", clock);
+		json_put_count(all, "metrics_ns", METRICS_MS * 1000000ull);
 		json_put_text(all, "counters", support_counters_name(programs_cpu_counters(p)));
 		put_host(all);
 	}
