@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <libgen.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -210,6 +211,7 @@ static int load(struct recorder *r)
 		descriptions_add(r->descriptions, r->targets->pids[i], cmdline, ft_now_ns());
 	}
 	support_probe(&r->support);
+	symbols_begin();
 	const struct feature *blocker = support_blocker(&r->support);
 	if (blocker) {
 		fprintf(stderr, "forktail record: this host cannot make a recording: %s\n", blocker->why);
@@ -241,8 +243,10 @@ static int load(struct recorder *r)
 	size_t i;
 	json_array_foreach(all, i, one) tcp_target(r->tcp, one);
 	json_decref(all);
-	const int status = r->options->probe_count ? load_probes(r) : 0;
-	return status || !r->requests ? status : load_requests(r);
+	int status = r->options->probe_count ? load_probes(r) : 0;
+	status = status || !r->requests ? status : load_requests(r);
+	symbols_wait();
+	return status;
 }
 
 static int begin_file(struct recorder *r)
@@ -307,6 +311,8 @@ static int start(struct recorder *r)
 	r->load_cpu_ns = own_cpu_ns() - r->base.cpu_ns;
 	r->base =
 	    (struct self_report_base){.t_ns = r->attached_ns, .cpu_ns = r->base.cpu_ns + r->load_cpu_ns};
+	support_forget_btf();
+	malloc_trim(0); /* loading needs much more memory than recording */
 	programs_drain(r->programs);
 	if (!r->threads.begun && !r->ring) {
 		fprintf(stderr, "forktail record: nothing recorded: the target processes exited before the "

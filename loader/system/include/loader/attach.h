@@ -20,10 +20,13 @@ extern "C" {
 
 /* Names of kernel addresses, from /proc/kallsyms. */
 
-/* Reads the table, which takes about 10 ms of CPU and 10 MB. Call it before recording; otherwise the recorder
- * would hold the CPU when the first stack arrives. Returns the number of symbols, 0 if the kernel hides their
- * addresses. Reads the table only once. */
-size_t symbols_load(void);
+/* Whether the kernel shows their addresses. */
+bool symbols_shown(void);
+/* Begins to read the table in another thread, which takes some 50 ms of CPU, and 2 MB for good. Only once. */
+void symbols_begin(void);
+/* Waits until it is read. Call it before recording: the recorder would hold the CPU when the first stack
+ * arrives, and before privileges are dropped. Returns the number of symbols. */
+size_t symbols_wait(void);
 
 /* Writes "name+0x1f" for a kernel address, or "?" if the kernel reveals no name. The address itself is not
  * written to recordings, which may be passed on, because it reveals where this kernel is in memory. */
@@ -88,6 +91,9 @@ struct support {
 	struct feature features[SUPPORT_FEATURES];
 	size_t count;
 };
+
+/* Frees the kernel's BTF, some 5 MB, which the other functions here read when they need it. */
+void support_forget_btf(void);
 
 /* Fills *s. Never fails: a feature that cannot be probed counts as not available. */
 void support_probe(struct support *s);
