@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder's start, loop and end. One thread is woken twenty times per second, or when the ring fills
- * quickly. It empties the ring, and twice per second reads /proc and hands its blocks to the writer's thread,
- * so that a kill -9 loses less than a second. Nothing here waits for the disk. The recorder does little work
- * on purpose: it shares the host with the server it watches, and a recording can be interpreted later. */
+/* The recorder's start, loop and end. One thread is woken four times per second, or twenty times while
+ * something is slow, or when the ring fills quickly. It empties the ring, and twice per second reads /proc
+ * and hands its blocks to the writer's thread, so that a kill -9 loses less than a second. Nothing here waits
+ * for the disk. The recorder does little work on purpose: it shares the host with the server it watches, and
+ * a recording can be interpreted later. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,11 +33,13 @@
 #include "recording/json_block.h"
 #include "recording/recording.h"
 
+#define TICK_NS (TICK_MS * 1000000ull)
 #define SLOW_LASTS_NS 1000000000ull   /* after the last sign of it */
 #define SWEEP_EVERY_NS 10000000000ull /* or more rarely */
 
 enum {
 	TICK_MS = 50,
+	CALM_TICKS = 250 / TICK_MS,
 	CHILD_LOOK_MS = 1,
 	NAMED_MOST = 16,	     /* targets that are printed with their names */
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
@@ -330,11 +333,23 @@ static bool any_target_alive(struct recorder *r)
 	return false;
 }
 
-/* Ticks between two wake-ups. A flight recorder in light mode wakes half as often; the kernel's ring wakes it
- * earlier when it fills. */
+/* Ticks between two wake-ups while there is something to do. A flight recorder in light mode wakes half as
+ * often; the kernel's ring wakes it earlier when it fills. */
 static uint64_t step(const struct recorder *r)
 {
 	return r->ring && !r->options->wanted.interrupts ? 2 : 1;
+}
+
+/* The next tick after `number`. Windows of the kernel's statistics, which make the programs slower, are short
+ * and begin in time in any case. */
+static uint64_t next_tick(const struct recorder *r, uint64_t number)
+{
+	const bool calm = number && !r->requests && !r->window_from_ns && !r->drain.slow &&
+			  ft_now_ns() >= r->slow_until_ns && !samples_wait(r->drain.samples);
+	const uint64_t ticks = calm ? CALM_TICKS : step(r);
+	const uint64_t next = (number / ticks + 1) * ticks,
+		       window = (r->next_window_ms + TICK_MS - 1) / TICK_MS;
+	return window > number && window < next ? window : next;
 }
 
 /* Whether a task due every `every` ticks is due. `before` is the last tick that was counted, `number` the
@@ -384,7 +399,7 @@ static void sweep_threads(struct recorder *r)
 	look_ends(&r->sweep_look, SWEEP_EVERY_NS);
 }
 
-/* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
+/* Runs every 50 ms, 100 ms or 250 ms, or later on a host without a free CPU. */
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	target_files_tick(r->files);
@@ -406,7 +421,7 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	sweep_threads(r);
 	if (due(before, number, WRITES_TICKS))
 		programs_take_writes(r->programs);
-	if (due(before, number, MISSES_TICKS))
+	if (due(before, number, ft_now_ns() < r->slow_until_ns ? MISSES_TICKS : FLUSH_TICKS))
 		report_misses(r);
 	measure_cost(r, number * TICK_MS);
 	if (due(before + step(r), number + step(r), COST_TICKS))
@@ -435,40 +450,48 @@ static bool takes_signal(struct recorder *r, int signals)
 
 static const char cannot_wait[] = "poll failed";
 
+static int ms_until(uint64_t t_ns)
+{
+	const uint64_t now_ns = ft_now_ns();
+	return now_ns < t_ns ? (int)((t_ns - now_ns + 999999) / 1000000) : 0;
+}
+
 /* Runs until there is a reason to end, and returns the reason. */
-static const char *run(struct recorder *r, int signals, int timer)
+static const char *run(struct recorder *r, int signals)
 {
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
-			       {.fd = timer, .events = POLLIN},
 			       {.fd = programs_fd(r->programs), .events = POLLIN},
 			       {.fd = -1, .events = POLLIN},
 			       {.fd = -1, .events = POLLIN}};
+	uint64_t ticked_ns = ft_now_ns(); /* when the last tick was due */
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 0;;) {
-		fds[3].fd = target_files_fd(r->files);
-		/* A child names itself soon after it starts, and may exit soon after that. */
-		fds[4].fd = requests_fd(r->requests);
+		fds[2].fd = target_files_fd(r->files);
+		fds[3].fd = requests_fd(r->requests);
 		watchdog_round(0);
-		if (poll(fds, 5, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR) {
+		const uint64_t due_ns = ticked_ns + (next_tick(r, number) - number) * TICK_NS;
+		/* A child names itself soon after it starts, and may exit soon after that. */
+		const int wait_ms = threads_unnamed(&r->threads)
+					? CHILD_LOOK_MS
+					: ms_until(due_ns < deadline ? due_ns : deadline);
+		if (poll(fds, sizeof fds / sizeof *fds, wait_ms) < 0 && errno != EINTR) {
 			fprintf(stderr, "forktail record: cannot wait for events: %s\n", strerror(errno));
 			return cannot_wait;
 		}
 		watchdog_round(ft_now_ns());
 		cpu_piece_begins();
 		threads_look(&r->threads, r->writer);
-		if (fds[2].revents)
+		if (fds[1].revents)
 			programs_drain_piece(r->programs);
-		if (fds[3].revents)
+		if (fds[2].revents)
 			target_files_take(r->files);
-		if (fds[4].revents)
+		if (fds[3].revents)
 			requests_take(r->requests, r->writer);
-		if (fds[1].revents) {
-			uint64_t ticks;
-			if (read(timer, &ticks, sizeof ticks) == sizeof ticks) {
-				const uint64_t before = number;
-				number += ticks * step(r);
-				tick(r, before, number);
-			}
+		if (ft_now_ns() >= due_ns) {
+			const uint64_t before = number, ticks = (ft_now_ns() - ticked_ns) / TICK_NS;
+			number += ticks;
+			ticked_ns += ticks * TICK_NS;
+			tick(r, before, number);
 		}
 		if (!r->ring && ft_writer_error(r->writer))
 			return "write error";
@@ -696,12 +719,9 @@ static void say_if_memory_is_short(void)
 			limit / 1000000, NEEDED_MB);
 }
 
-/* Everything is attached: from here on ticks count, and little CPU time and few rights are needed. */
-static int settle(struct recorder *r, int timer)
+/* Everything is attached: from here on little CPU time and few rights are needed. */
+static int settle(struct recorder *r)
 {
-	const long tick_ns = (long)step(r) * TICK_MS * 1000000;
-	const struct itimerspec every = {{0, tick_ns}, {0, tick_ns}};
-	timerfd_settime(timer, 0, &every, NULL);
 	int err = priority_lower();
 	if (err)
 		fprintf(stderr, "forktail record: cannot lower its own priority: %s\n", strerror(-err));
@@ -723,7 +743,7 @@ int record(const struct record_options *options, struct targets *targets)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	int signals = signalfd(-1, &set, SFD_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	int signals = signalfd(-1, &set, SFD_CLOEXEC);
 	int status = options->keep.age_ns ? flight_recorder_open(&r) : 0;
 	say_if_memory_is_short();
 	/* The helpers inherit the affinity. */
@@ -741,14 +761,14 @@ int record(const struct record_options *options, struct targets *targets)
 	if (status == 0)
 		status = start(&r);
 	if (status == 0)
-		status = settle(&r, timer);
+		status = settle(&r);
 	if (status == 0) {
 		print_begin(&r);
 		if (options->tell_fd >= 0) {
 			dprintf(options->tell_fd, "%s\n", options->output);
 			close(options->tell_fd);
 		}
-		const char *reason = run(&r, signals, timer);
+		const char *reason = run(&r, signals);
 		status = finish(&r, reason);
 		if (reason == cannot_wait)
 			status = 3;
@@ -779,7 +799,6 @@ int record(const struct record_options *options, struct targets *targets)
 	if (r.manager >= 0)
 		close(r.manager);
 	close(signals);
-	close(timer);
 	return status;
 }
 

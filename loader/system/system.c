@@ -2,12 +2,12 @@
 /* The recorder's CPUs and CPU time, files of /proc.
  *
  * A recorder on the server's CPUs takes CPU time and cache space from it. If the server is pinned, some CPUs
- * are free of it, and the recorder moves there: twenty times per second for some hundred microseconds. In any
- * case it lowers its priority: nice 10, as a batch thread, so that its wake-ups never preempt a running
- * server. It goes no lower: a thread at nice 19, or an idle one, gets 1.5 or 0.3 % of a busy CPU, and a ring
- * that is emptied too late loses events. At nice 10 it gets 10 %, of which it needs one. It works in short
- * pieces: a thread that waits for the CPU meanwhile would otherwise get it with the next timer tick only,
- * which may be 4 ms later. */
+ * are free of it, and the recorder moves there: at most twenty times per second for some hundred
+ * microseconds. In any case it lowers its priority: nice 10, as a batch thread, so that its wake-ups never
+ * preempt a running server. It goes no lower: a thread at nice 19, or an idle one, gets 1.5 or 0.3 % of a
+ * busy CPU, and a ring that is emptied too late loses events. At nice 10 it gets 10 %, of which it needs one.
+ * It works in short pieces: a thread that waits for the CPU meanwhile would otherwise get it with the next
+ * timer tick only, which may be 4 ms later. */
 #include "loader/system.h"
 
 #include <ctype.h>

@@ -70,9 +70,11 @@ enum {
 	HELD_MAX = 1024, /* samples */
 	WAITING = 4096,	 /* samples without an answer; a power of two */
 	QUEUE_BYTES = 8 << 20,
-	/* CPU time per tick of the recorder: a fifth of a CPU. Samples with callers use this budget, samples
-	 * without callers the same amount again. */
-	NS_PER_TICK = 10000000,
+	/* CPU time: a fifth of a CPU since the last tick of the recorder. Samples with callers use this
+	 * budget, samples without callers so much again. */
+	SHARE = 5,
+	LEAST_BUDGET_NS = 10000000,
+	MOST_BUDGET_NS = 50000000,
 	FIRST_ESTIMATE_NS = 50000,
 	ANSWER_NS = 1000000000, /* how long to wait for an answer */
 	TAKES_AT_MOST_NS = 1000000000,
@@ -123,6 +125,7 @@ struct unwind_queue {
 	struct outgoing *queue;
 	size_t queue_bytes;
 	int64_t budget_ns;
+	uint64_t ticked_ns;
 	uint64_t estimate_ns[2]; /* CPU time of an answer, without and with callers */
 	struct unwind_queue_figures figures;
 };
@@ -297,7 +300,7 @@ struct unwind_queue *unwind_queue_open(struct target_files *files)
 		return NULL;
 	u->files = files;
 	u->first = u->next = 1;
-	u->budget_ns = NS_PER_TICK;
+	u->budget_ns = LEAST_BUDGET_NS;
 	u->estimate_ns[0] = u->estimate_ns[1] = FIRST_ESTIMATE_NS;
 	u->helper = (struct helper_process){.socket = -1};
 	u->spaces = address_spaces_open(
@@ -438,7 +441,7 @@ void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record
 	static struct unwind_request r;
 	static struct waiting w;
 	const char *program = "";
-	const bool time = u->budget_ns > -NS_PER_TICK && has_room(u);
+	const bool time = u->budget_ns > -LEAST_BUDGET_NS && has_room(u);
 	const bool callers = whole && time && u->budget_ns > 0;
 	const uint32_t space =
 	    time ? address_spaces_find(u->spaces, (pid_t)e->tgid, parent, e->ip, false, &program)
@@ -526,13 +529,21 @@ void unwind_queue_tick(struct unwind_queue *u)
 		restarts_failed(&u->restarts, now);
 	if (has_helper(u) && !u->linked)
 		connect_files(u);
-	u->budget_ns = u->budget_ns > 0 ? NS_PER_TICK : u->budget_ns + NS_PER_TICK;
+	uint64_t budget_ns = (now - u->ticked_ns) / SHARE;
+	budget_ns = budget_ns < MOST_BUDGET_NS ? budget_ns : MOST_BUDGET_NS;
+	u->budget_ns = (u->budget_ns > 0 ? 0 : u->budget_ns) + (int64_t)budget_ns;
+	u->ticked_ns = now;
+}
+
+bool unwind_queue_waits(const struct unwind_queue *u)
+{
+	return u->first < u->next || u->held;
 }
 
 void unwind_queue_settle(struct unwind_queue *u)
 {
 	uint64_t end_ns = ft_now_ns() + ANSWER_NS, now;
-	while (has_helper(u) && (u->first < u->next || u->held) && (now = ft_now_ns()) < end_ns) {
+	while (has_helper(u) && unwind_queue_waits(u) && (now = ft_now_ns()) < end_ns) {
 		struct pollfd fds[] = {
 		    {.fd = u->helper.socket, .events = (short)(POLLIN | (u->queue ? POLLOUT : 0))},
 		    {.fd = target_files_fd(u->files), .events = POLLIN}};
