@@ -223,6 +223,7 @@ int programs_load(struct programs **out, const struct support *support, const st
 	bpf_program__set_autoload(s->progs.tell_open, wanted->keep);
 	if ((err = forktail_bpf__load(s)))
 		goto fail;
+	skeleton_loaded(s);
 	p->ring = ring_buffer__new(bpf_map__fd(s->maps.ring), on_event, p, NULL);
 	if (!p->ring) {
 		err = -errno;

@@ -120,6 +120,7 @@ struct unwind_queue {
 	size_t held_count;
 	struct waiting *waiting; /* a ring */
 	uint64_t first, next;	 /* serials of the oldest waiting sample and of the next one */
+	uint64_t origin;	 /* the serial whose place is the ring's begin */
 	uint64_t answered;	 /* the last one that was answered */
 	uint64_t word_ns;	 /* when the helper last sent something, or had nothing to send */
 	struct outgoing *queue;
@@ -133,6 +134,11 @@ struct unwind_queue {
 static bool has_helper(const struct unwind_queue *u)
 {
 	return u->helper.pid > 0;
+}
+
+static struct waiting *place_of(const struct unwind_queue *u, uint64_t serial)
+{
+	return &u->waiting[(serial - u->origin) % WAITING];
 }
 
 static void drop_queue(struct unwind_queue *u)
@@ -166,7 +172,7 @@ static void finish(struct unwind_queue *u, const struct waiting *w, const char *
 static void give_up(struct unwind_queue *u, uint64_t serial)
 {
 	for (; u->first < u->next && u->first <= serial; u->first++)
-		finish(u, &u->waiting[u->first % WAITING], NULL, false);
+		finish(u, place_of(u, u->first), NULL, false);
 }
 
 /* Finishes held samples without a name: all, or those that are older than `since_ns`. */
@@ -379,7 +385,10 @@ static size_t describe(struct unwind_request *r, const struct ft_event_sample *e
 static void admit(struct unwind_queue *u, const struct waiting *sample, struct unwind_request *r,
 		  size_t bytes, uint32_t space)
 {
-	struct waiting *w = &u->waiting[u->next % WAITING];
+	/* Few wait at a time: the rest of the ring takes no memory. */
+	if (u->first == u->next)
+		u->origin = u->next;
+	struct waiting *w = place_of(u, u->next);
 	*w = *sample;
 	w->serial = u->next++;
 	w->charged_ns = u->estimate_ns[w->callers];
@@ -474,7 +483,7 @@ static void on_answer(struct unwind_queue *u, const struct unwind_answer *a)
 	if (a->serial < u->first)
 		return;
 	give_up(u, a->serial - 1);
-	struct waiting *w = &u->waiting[u->first++ % WAITING];
+	struct waiting *w = place_of(u, u->first++);
 	uint64_t took_ns = a->took_ns < TAKES_AT_MOST_NS ? a->took_ns : TAKES_AT_MOST_NS;
 	uint64_t *estimate_ns = &u->estimate_ns[w->callers];
 	u->budget_ns += (int64_t)w->charged_ns - (int64_t)took_ns;
@@ -520,7 +529,7 @@ void unwind_queue_tick(struct unwind_queue *u)
 	if (has_helper(u))
 		send_queue(u);
 	const uint64_t now = ft_now_ns();
-	while (u->first < u->next && u->waiting[u->first % WAITING].since_ns + ANSWER_NS < now)
+	while (u->first < u->next && place_of(u, u->first)->since_ns + ANSWER_NS < now)
 		give_up(u, u->first);
 	give_up_held(u, now > HELD_NS ? now - HELD_NS : 0);
 	if (waits_for_answer(u) && u->word_ns + HUNG_NS < now)
