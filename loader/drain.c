@@ -243,7 +243,7 @@ static void drain_span(struct drain *d, const struct ft_event_span *e, size_t by
 	if (e->owner == FT_FROZEN)
 		suspensions_frozen(&d->suspensions, d->writer, d->threads, e);
 	if (e->owner == FT_ITERATION && e->duration_ns >= SLOW_ITERATION_NS)
-		d->slow_iteration = true;
+		d->slow = true;
 	ft_writer_record(d->writer, FT_BLOCK_SPAN, &s);
 	d->spans++;
 }
@@ -346,8 +346,12 @@ void drain_event(void *context, const void *event, size_t bytes)
 	case FT_EVENT_IO:
 		drain_io(d, event);
 		break;
-	case FT_EVENT_SAMPLE:
 	case FT_EVENT_SAMPLE_STACK:
+		/* Others are of short iterations. */
+		d->slow |= !((const struct ft_event_sample *)event)->brief;
+		samples_add(d->samples, event, bytes);
+		break;
+	case FT_EVENT_SAMPLE:
 		samples_add(d->samples, event, bytes);
 		break;
 	case FT_EVENT_COUNTERS:
@@ -390,8 +394,8 @@ void drain_begin_segment(struct drain *d)
 	hash_free_all(struct span_detail, d->details);
 	d->detail_count = 0;
 	d->details_full = false;
-	if (d->slices_written)
-		memset(d->slices_written, 0, FT_MAX_CPUS * sizeof *d->slices_written);
+	free(d->slices_written); /* zeroing it would take memory for CPUs that are not there */
+	d->slices_written = NULL;
 	d->spans = d->tallies = d->io = 0;
 	suspensions_begin_segment(&d->suspensions, d->writer);
 }

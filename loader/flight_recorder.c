@@ -98,20 +98,21 @@ static void begin_segment(struct recorder *r)
 	self_report_begin_segment(r);
 }
 
-/* Once per second, or so rarely that on a host with very many threads it takes a thousandth of a CPU. */
+/* Once per second, or more rarely on a host with very many threads. */
 static void ask_for_open(struct recorder *r)
 {
-	uint64_t begin_ns = ft_now_ns(), cpu_ns = own_cpu_ns();
+	if (!look_begins(&r->open_look, ft_now_ns()))
+		return;
 	r->drain.open_count = 0;
 	programs_report_open(r->programs);
 	programs_drain(r->programs);
 	drain_write_open(&r->drain);
-	uint64_t wait_ns = 1000 * (own_cpu_ns() - cpu_ns);
-	r->open_due_ns = begin_ns + (wait_ns > OPEN_NS ? wait_ns : OPEN_NS);
+	look_ends(&r->open_look, OPEN_NS);
 }
 
 static void next_segment(struct recorder *r)
 {
+	look_soon(&r->open_look);
 	ask_for_open(r);
 	requests_flush(r->requests, r->writer);
 	report_drops(r);
@@ -161,8 +162,7 @@ void flight_recorder_tick(struct recorder *r)
 	uint64_t now = ft_now_ns();
 	bool again = segments_recover(r->ring, r->writer, now);
 	print_disk_state(r, now);
-	if (now >= r->open_due_ns)
-		ask_for_open(r);
+	ask_for_open(r);
 	if (again || segments_due(r->ring, r->writer, now))
 		next_segment(r);
 }
@@ -187,7 +187,6 @@ void flight_recorder_trigger(struct recorder *r)
 
 #define LOOK_NS 1000000000ull
 #define LONGEST_NS 5000000000ull
-enum { SHARE = 500 }; /* looking for targets takes at most one part in this many of a CPU's time */
 
 /* Printed on stderr, so that the log of a service contains it. */
 static void print(pid_t pid, const char *comm, size_t length, const char *what)
@@ -303,18 +302,17 @@ void follow_tick(struct recorder *r)
 	json_t *renewed = descriptions_tick(r->descriptions, now);
 	requests_target(r->requests, r->writer, renewed);
 	tcp_target(r->tcp, renewed);
-	if (now < r->follow_due_ns)
+	if (!look_begins(&r->follow_look, now))
 		return;
-	uint64_t cpu_ns = own_cpu_ns();
 	look(r);
-	uint64_t wait_ns = SHARE * (own_cpu_ns() - cpu_ns);
-	wait_ns = wait_ns < LOOK_NS ? LOOK_NS : wait_ns;
-	r->follow_due_ns = now + (wait_ns < LONGEST_NS ? wait_ns : LONGEST_NS);
+	look_ends(&r->follow_look, LOOK_NS);
+	if (r->follow_look.due_ns > now + LONGEST_NS)
+		r->follow_look.due_ns = now + LONGEST_NS;
 }
 
 void follow_soon(struct recorder *r)
 {
-	r->follow_due_ns = 0;
+	look_soon(&r->follow_look);
 	selectors_forget(r->options->selectors);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads /proc ten times per second. Files are opened once and read again with pread, because opening them
- * each time would be half the cost. Every metric is a named value, either a level or a counter whose rate is
- * wanted, so one table of series serves all files. */
+/* Reads /proc twice per second, and ten times while something is slow (record.c). Files are opened once and
+ * read again with pread, because opening them each time would be half the cost. A file whose text is still
+ * the same is not parsed. Every metric is a named value, either a level or a counter whose rate is wanted, so
+ * one table of series serves all files. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,25 +29,79 @@ enum { SERIES_MAX = 40000 };
 struct series {
 	char key[320]; /* name and label values; the longest is a cgroup's path */
 	uint32_t id;
-	double counter;	    /* last reading, for rates */
-	uint64_t read_ns;   /* when; 0: never */
-	double value;	    /* last value written */
-	bool written, used; /* used in this file, where it was announced */
+	double counter;	     /* last reading, for rates */
+	uint64_t parsed_ns;  /* when; 0: never */
+	double value;	     /* last value written */
+	uint64_t written_ns; /* the time of its last reading that was written; 0: none in this file */
+	bool used;	     /* in this file, where it was announced */
 	UT_hash_handle hh;
 };
 
-enum source { STAT, MEMINFO, VMSTAT, DISKSTATS, SOFTIRQS, NETDEV, SOURCES };
-static const char *const files[SOURCES] = {"stat", "meminfo", "vmstat", "diskstats", "softirqs", "net/dev"};
+/* The series of the values of a file, in their order. The next reading nearly always has the same ones, so a
+ * key is made and looked up for new ones only. */
+struct places {
+	struct place {
+		struct series *series;
+		uint32_t segment; /* a series may be forgotten after it */
+	} * all;
+	size_t room, next;
+};
+
+/* What values come from. */
+struct source {
+	int fd;
+	struct text text;			 /* as it was read last */
+	bool parsed_again;			 /* after its last change, so that its rates are 0 */
+	uint64_t read_ns, parsed_ns;		 /* when it was read and parsed last */
+	uint64_t last_read_ns, parsed_before_ns; /* the same before this parse */
+	struct places places;
+};
+
+enum file { STAT, MEMINFO, VMSTAT, DISKSTATS, SOFTIRQS, NETDEV, FILES_READ };
+static const char *const files[FILES_READ] = {"stat",	   "meminfo",  "vmstat",
+					      "diskstats", "softirqs", "net/dev"};
 
 struct proc_metrics {
 	struct ft_writer *writer;
-	struct series *by_key;	/* hash table */
-	uint32_t ids;		/* number of ids used in this file */
-	int proc, fds[SOURCES]; /* the proc directory, and files that stay open */
-	uint64_t now_ns, targets_due_ns;
-	double cpu_total[2]; /* jiffies of all states: at the last sample, now */
-	struct text text;    /* of the file being read */
+	struct series *by_key; /* hash table */
+	uint32_t ids;	       /* number of ids used in this file */
+	uint32_t segment;
+	int proc; /* the proc directory */
+	struct source sources[FILES_READ], targets;
+	uint64_t now_ns;
+	struct look targets_look;
+	double cpu_total; /* jiffies of all states */
+	struct text text; /* of the file being read */
 };
+
+static void places_free(struct places *p)
+{
+	free(p->all);
+	*p = (struct places){.all = NULL};
+}
+
+/* NULL: no memory. */
+static struct place *next_place(struct places *p)
+{
+	const size_t room = p->room;
+	if (!grow(&p->all, &p->room, p->next, sizeof *p->all))
+		return NULL;
+	memset(p->all + room, 0, (p->room - room) * sizeof *p->all);
+	return &p->all[p->next++];
+}
+
+/* Whether this is the key of that name and those label values. */
+static bool is_key(const char *key, const char *name, const char *value1, const char *value2)
+{
+	const char *const parts[] = {name, value1 ? value1 : "", value2 ? value2 : ""};
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		const size_t length = strlen(parts[i]);
+		if (strncmp(key, parts[i], length) != 0 || key[length] != (i < 2 ? '/' : '\0'))
+			return false;
+		key += length + 1;
+	}
+	return true;
+}
 
 static struct series *add(struct proc_metrics *m, const char *key)
 {
@@ -62,19 +117,9 @@ static struct series *add(struct proc_metrics *m, const char *key)
 	return s;
 }
 
-/* Returns the series of this name and labels. Its first use announces it in the recording. */
-static struct series *series_of(struct proc_metrics *m, const char *name, const char *unit,
-				const char *label1, const char *value1, const char *label2,
-				const char *value2)
+static void announce(struct proc_metrics *m, struct series *s, const char *name, const char *unit,
+		     const char *label1, const char *value1, const char *label2, const char *value2)
 {
-	struct series *s;
-	char key[sizeof s->key];
-	snprintf(key, sizeof key, "%s/%s/%s", name, value1 ? value1 : "", value2 ? value2 : "");
-	HASH_FIND_STR(m->by_key, key, s);
-	if (!s)
-		s = add(m, key);
-	if (!s || s->used)
-		return s;
 	s->used = true;
 	s->id = ++m->ids;
 	json_t *labels = json_object();
@@ -85,44 +130,163 @@ static struct series *series_of(struct proc_metrics *m, const char *name, const 
 	write_json_definition(m->writer, FT_BLOCK_SERIES,
 			      json_pack("{s:i, s:s, s:s, s:o}", "id", (int)s->id, "name", name, "unit", unit,
 					"labels", labels));
+}
+
+/* Returns the series of this name and labels, the next one of `places`. Its first use announces it in the
+ * recording. */
+static struct series *series_of(struct proc_metrics *m, struct places *places, const char *name,
+				const char *unit, const char *label1, const char *value1, const char *label2,
+				const char *value2)
+{
+	struct place *place = next_place(places);
+	if (place && place->series && place->segment == m->segment &&
+	    is_key(place->series->key, name, value1, value2))
+		return place->series;
+	struct series *s;
+	char key[sizeof s->key];
+	snprintf(key, sizeof key, "%s/%s/%s", name, value1 ? value1 : "", value2 ? value2 : "");
+	HASH_FIND_STR(m->by_key, key, s);
+	if (!s)
+		s = add(m, key);
+	if (s && !s->used)
+		announce(m, s, name, unit, label1, value1, label2, value2);
+	if (place)
+		*place = (struct place){s, m->segment};
 	return s;
 }
 
-static void write_value(struct proc_metrics *m, struct series *s, double value)
+static void write_sample(struct proc_metrics *m, const struct series *s, uint64_t t_ns, double value)
 {
-	if (s->written && s->value == value)
-		return;
-	s->value = value;
-	s->written = true;
-	struct ft_sample sample = {.t_ns = m->now_ns, .value = value, .series = s->id};
+	struct ft_sample sample = {.t_ns = t_ns, .value = value, .series = s->id};
 	ft_writer_record(m->writer, FT_BLOCK_SAMPLE, &sample);
 }
 
-void proc_metrics_level(struct proc_metrics *m, const char *name, const char *unit, double value,
-			const char *label, const char *label_value)
+/* Of equal readings the first and the last are written, so that a reader sees since when a value differs.
+ * `before_ns`: the reading before this one. */
+static void write_value(struct proc_metrics *m, struct series *s, double value, uint64_t before_ns)
 {
-	struct series *s = series_of(m, name, unit, label, label_value, NULL, NULL);
-	if (s)
-		write_value(m, s, value);
+	if (s->written_ns && s->value == value)
+		return;
+	if (s->written_ns && s->written_ns < before_ns)
+		write_sample(m, s, before_ns, s->value);
+	s->value = value;
+	s->written_ns = m->now_ns;
+	write_sample(m, s, m->now_ns, value);
 }
 
-/* Writes a counter: its growth times `scale` per second since the last sample. */
-static void rate(struct proc_metrics *m, const char *name, const char *unit, double counter, double scale,
-		 const char *label1, const char *value1, const char *label2, const char *value2)
+/* When a series was read before this reading; 0: never. */
+static uint64_t read_before(const struct source *from, const struct series *s)
 {
-	struct series *s = series_of(m, name, unit, label1, value1, label2, value2);
+	return s->parsed_ns && s->parsed_ns == from->parsed_before_ns ? from->last_read_ns : s->parsed_ns;
+}
+
+static void level(struct proc_metrics *m, struct source *from, const char *name, const char *unit,
+		  double value, const char *label, const char *label_value)
+{
+	struct series *s = series_of(m, &from->places, name, unit, label, label_value, NULL, NULL);
 	if (!s)
 		return;
-	if (s->read_ns && m->now_ns > s->read_ns)
-		write_value(m, s, (counter - s->counter) * scale * 1e9 / (double)(m->now_ns - s->read_ns));
-	s->counter = counter;
-	s->read_ns = m->now_ns;
+	write_value(m, s, value, read_before(from, s));
+	s->parsed_ns = m->now_ns;
 }
 
-static bool read_source(struct proc_metrics *m, enum source which)
+/* Writes a counter: its growth times `scale` per second since the last reading. */
+static void rate(struct proc_metrics *m, struct source *from, const char *name, const char *unit,
+		 double counter, double scale, const char *label1, const char *value1, const char *label2,
+		 const char *value2)
 {
-	text_read(&m->text, m->fds[which], TEXT_MAX);
-	return m->text.length > 0;
+	struct series *s = series_of(m, &from->places, name, unit, label1, value1, label2, value2);
+	if (!s)
+		return;
+	const uint64_t before_ns = read_before(from, s);
+	if (before_ns && m->now_ns > before_ns)
+		write_value(m, s, (counter - s->counter) * scale * 1e9 / (double)(m->now_ns - before_ns),
+			    before_ns);
+	s->counter = counter;
+	s->parsed_ns = m->now_ns;
+}
+
+/* Begins a parse. */
+static void parse_again(const struct proc_metrics *m, struct source *from)
+{
+	from->last_read_ns = from->read_ns;
+	from->parsed_before_ns = from->parsed_ns;
+	from->read_ns = from->parsed_ns = m->now_ns;
+	from->places.next = 0;
+}
+
+/* Returns the text of a file, or NULL if nothing is to be written of it: it has not changed, or cannot be
+ * read. */
+static const char *read_source(struct proc_metrics *m, enum file which)
+{
+	struct source *from = &m->sources[which];
+	text_read(&m->text, from->fd, TEXT_MAX);
+	if (!m->text.length)
+		return NULL;
+	const bool same = m->text.length == from->text.length &&
+			  memcmp(m->text.bytes, from->text.bytes, m->text.length) == 0;
+	if (same && from->parsed_again) {
+		from->read_ns = m->now_ns;
+		return NULL;
+	}
+	from->parsed_again = same;
+	const struct text last = from->text;
+	from->text = m->text;
+	m->text = last;
+	parse_again(m, from);
+	return from->text.bytes;
+}
+
+/* Parts of a text. sscanf() would look for the end of all of it each time. */
+
+/* Where the next line begins; NULL: there is none. */
+static const char *next_line(const char *at)
+{
+	const char *end = strchr(at, '\n');
+	return end && end[1] ? end + 1 : NULL;
+}
+
+static const char *skip_blanks(const char *at)
+{
+	return at + strspn(at, " ");
+}
+
+static const char *skip_words(const char *at, int count)
+{
+	for (; count > 0; count--) {
+		at = skip_blanks(at);
+		at += strcspn(at, " \n");
+	}
+	return at;
+}
+
+/* Reads a number and moves *at after it. False: there is none. */
+static bool take_number(const char **at, double *value)
+{
+	const char *digit = skip_blanks(*at);
+	uint64_t number = 0;
+	if (*digit < '0' || *digit > '9')
+		return false;
+	for (; *digit >= '0' && *digit <= '9'; digit++)
+		number = number * 10 + (uint64_t)(*digit - '0');
+	*at = digit;
+	*value = (double)number;
+	return true;
+}
+
+/* Copies what is before `end` in this line, without leading blanks, and moves *at behind `end`. False: there
+ * is no `end`, or it does not fit. */
+static bool take_name(const char **at, char end, char *name, size_t size)
+{
+	const char *from = skip_blanks(*at);
+	const char both[] = {end, '\n', '\0'};
+	const size_t length = strcspn(from, both);
+	if (from[length] != end || !length || length >= size)
+		return false;
+	memcpy(name, from, length);
+	name[length] = '\0';
+	*at = from + length + 1;
+	return true;
 }
 
 static void sample_cpu(struct proc_metrics *m)
@@ -130,117 +294,141 @@ static void sample_cpu(struct proc_metrics *m)
 	static const char *const names[] = {
 	    "host.cpu.user",   NULL,	       "host.cpu.system",  "host.cpu.idle",
 	    "host.cpu.iowait", "host.cpu.irq", "host.cpu.softirq", "host.cpu.steal"};
-	double v[8];
-	if (!read_source(m, STAT) || sscanf(m->text.bytes, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &v[0],
-					    &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 8)
+	enum { STATES = sizeof names / sizeof *names };
+	struct source *from = &m->sources[STAT];
+	const char *at = read_source(m, STAT);
+	double v[STATES], total = 0;
+	if (!at || strncmp(at, "cpu ", 4) != 0)
 		return;
+	at += 4;
+	for (int i = 0; i < STATES; i++) {
+		if (!take_number(&at, &v[i]))
+			return;
+		total += v[i];
+	}
 	v[0] += v[1]; /* nice counts as user time */
-	m->cpu_total[0] = m->cpu_total[1];
-	m->cpu_total[1] = v[0] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7];
-	double total = m->cpu_total[1] - m->cpu_total[0];
-	for (int i = 0; i < 8; i++) {
+	const double passed = total - m->cpu_total;
+	m->cpu_total = total;
+	for (int i = 0; i < STATES; i++) {
 		struct series *s =
-		    names[i] ? series_of(m, names[i], "percent", NULL, NULL, NULL, NULL) : NULL;
+		    names[i] ? series_of(m, &from->places, names[i], "percent", NULL, NULL, NULL, NULL)
+			     : NULL;
 		if (!s)
 			continue;
-		if (s->read_ns && total > 0)
-			write_value(m, s, 100 * (v[i] - s->counter) / total);
+		if (s->parsed_ns && passed > 0)
+			write_value(m, s, 100 * (v[i] - s->counter) / passed, read_before(from, s));
 		s->counter = v[i];
-		s->read_ns = m->now_ns;
+		s->parsed_ns = m->now_ns;
 	}
 }
 
-/* "Name: 123 kB" or "name 123" lines. */
-static bool find_number(const char *text, const char *name, double *value)
+/* A line "Name: 123 kB" or "name 123" of a file. */
+struct line_wanted {
+	const char *key, *series, *unit;
+	double scale; /* of a level */
+	bool rate;
+};
+
+/* Writes the number of a line if it is wanted. */
+static void sample_line(struct proc_metrics *m, struct source *from, const char *line,
+			const struct line_wanted *wanted, size_t count)
 {
-	size_t length = strlen(name);
-	for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL)
-		if (strncmp(line, name, length) == 0 && (line[length] == ':' || line[length] == ' '))
-			return sscanf(line + length + 1, "%lf", value) == 1;
-	return false;
+	for (size_t i = 0; i < count; i++) {
+		const struct line_wanted *w = &wanted[i];
+		const size_t length = strlen(w->key);
+		double value;
+		if (strncmp(line, w->key, length) != 0 || (line[length] != ':' && line[length] != ' '))
+			continue;
+		const char *at = line + length + 1;
+		if (!take_number(&at, &value))
+			return;
+		if (w->rate)
+			rate(m, from, w->series, w->unit, value, 1, NULL, NULL, NULL, NULL);
+		else
+			level(m, from, w->series, w->unit, value * w->scale, NULL, NULL);
+		return;
+	}
+}
+
+static void sample_lines(struct proc_metrics *m, enum file which, const struct line_wanted *wanted,
+			 size_t count)
+{
+	for (const char *line = read_source(m, which); line; line = next_line(line))
+		sample_line(m, &m->sources[which], line, wanted, count);
 }
 
 static void sample_memory(struct proc_metrics *m)
 {
-	static const char *const levels[][2] = {
-	    {"MemAvailable", "host.memory.available"}, {"MemFree", "host.memory.free"},
-	    {"Cached", "host.memory.cached"},	       {"Dirty", "host.memory.dirty"},
-	    {"Writeback", "host.memory.writeback"},    {"SwapFree", "host.memory.swap_free"}};
-	static const char *const rates[][2] = {{"pgfault", "host.page_faults"},
-					       {"pgmajfault", "host.major_faults"},
-					       {"pswpin", "host.swap_in"},
-					       {"pswpout", "host.swap_out"}};
-	static const char *const counts[][2] = {{"oom_kill", "host.oom_kills"},
-						{"drop_pagecache", "host.page_cache_drops"},
-						{"drop_slab", "host.slab_drops"}};
-	double value;
-	if (read_source(m, MEMINFO))
-		for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-			if (find_number(m->text.bytes, levels[i][0], &value))
-				proc_metrics_level(m, levels[i][1], "bytes", value * 1024, NULL, NULL);
-	if (!read_source(m, VMSTAT))
-		return;
-	for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-		if (find_number(m->text.bytes, rates[i][0], &value))
-			rate(m, rates[i][1], "1/s", value, 1, NULL, NULL, NULL, NULL);
-	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-		if (find_number(m->text.bytes, counts[i][0], &value))
-			proc_metrics_level(m, counts[i][1], "", value, NULL, NULL);
+	static const struct line_wanted meminfo[] = {
+	    {"MemAvailable", "host.memory.available", "bytes", 1024, false},
+	    {"MemFree", "host.memory.free", "bytes", 1024, false},
+	    {"Cached", "host.memory.cached", "bytes", 1024, false},
+	    {"Dirty", "host.memory.dirty", "bytes", 1024, false},
+	    {"Writeback", "host.memory.writeback", "bytes", 1024, false},
+	    {"SwapFree", "host.memory.swap_free", "bytes", 1024, false}};
+	static const struct line_wanted vmstat[] = {{"pgfault", "host.page_faults", "1/s", 1, true},
+						    {"pgmajfault", "host.major_faults", "1/s", 1, true},
+						    {"pswpin", "host.swap_in", "1/s", 1, true},
+						    {"pswpout", "host.swap_out", "1/s", 1, true},
+						    {"oom_kill", "host.oom_kills", "", 1, false},
+						    {"drop_pagecache", "host.page_cache_drops", "", 1, false},
+						    {"drop_slab", "host.slab_drops", "", 1, false}};
+	sample_lines(m, MEMINFO, meminfo, sizeof meminfo / sizeof *meminfo);
+	sample_lines(m, VMSTAT, vmstat, sizeof vmstat / sizeof *vmstat);
 }
 
 static void sample_disks(struct proc_metrics *m)
 {
-	if (!read_source(m, DISKSTATS))
-		return;
-	char *rest;
-	for (char *line = strtok_r(m->text.bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	struct source *from = &m->sources[DISKSTATS];
+	for (const char *line = read_source(m, DISKSTATS); line; line = next_line(line)) {
 		char name[32];
 		double reads, writes;
-		if (sscanf(line, "%*d %*d %31s %*f %*f %lf %*f %*f %*f %lf", name, &reads, &writes) != 3 ||
-		    (reads == 0 && writes == 0))
+		const char *at = skip_words(line, 2);
+		if (!take_name(&at, ' ', name, sizeof name))
 			continue;
-		rate(m, "host.disk.read", "bytes/s", reads, 512, "device", name, NULL, NULL);
-		rate(m, "host.disk.write", "bytes/s", writes, 512, "device", name, NULL, NULL);
+		at = skip_words(at, 2);
+		if (!take_number(&at, &reads))
+			continue;
+		at = skip_words(at, 3);
+		if (!take_number(&at, &writes) || (reads == 0 && writes == 0))
+			continue;
+		rate(m, from, "host.disk.read", "bytes/s", reads, 512, "device", name, NULL, NULL);
+		rate(m, from, "host.disk.write", "bytes/s", writes, 512, "device", name, NULL, NULL);
 	}
 }
 
 /* Reads a table of vectors per CPU. Its first line names the CPUs. */
 static void sample_softirqs(struct proc_metrics *m)
 {
-	if (!read_source(m, SOFTIRQS))
-		return;
-	char *rest;
-	strtok_r(m->text.bytes, "\n", &rest);
-	for (char *line; (line = strtok_r(NULL, "\n", &rest));) {
+	struct source *from = &m->sources[SOFTIRQS];
+	const char *line = read_source(m, SOFTIRQS);
+	while (line && (line = next_line(line))) {
 		char vector[16], cpu_name[16];
-		int at = 0;
-		if (sscanf(line, " %15[^:]:%n", vector, &at) != 1 || !at)
+		const char *at = line;
+		double n;
+		if (!take_name(&at, ':', vector, sizeof vector))
 			continue;
-		char *next = line + at;
-		for (int cpu = 0;; cpu++) {
-			char *from = next;
-			double n = strtod(from, &next);
-			if (next == from)
-				break;
+		for (int cpu = 0; take_number(&at, &n); cpu++) {
 			snprintf(cpu_name, sizeof cpu_name, "%d", cpu);
-			rate(m, "host.softirq", "1/s", n, 1, "cpu", cpu_name, "vector", vector);
+			rate(m, from, "host.softirq", "1/s", n, 1, "cpu", cpu_name, "vector", vector);
 		}
 	}
 }
 
 static void sample_network(struct proc_metrics *m)
 {
-	if (!read_source(m, NETDEV))
-		return;
-	char *rest;
-	for (char *line = strtok_r(m->text.bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	struct source *from = &m->sources[NETDEV];
+	for (const char *line = read_source(m, NETDEV); line; line = next_line(line)) {
 		char name[32];
+		const char *at = line;
 		double receive, transmit;
-		if (sscanf(line, " %31[^:]: %lf %*f %*f %*f %*f %*f %*f %*f %lf", name, &receive,
-			   &transmit) != 3)
+		if (!take_name(&at, ':', name, sizeof name) || !take_number(&at, &receive))
 			continue;
-		rate(m, "host.network.receive", "bytes/s", receive, 1, "interface", name, NULL, NULL);
-		rate(m, "host.network.transmit", "bytes/s", transmit, 1, "interface", name, NULL, NULL);
+		at = skip_words(at, 7);
+		if (!take_number(&at, &transmit))
+			continue;
+		rate(m, from, "host.network.receive", "bytes/s", receive, 1, "interface", name, NULL, NULL);
+		rate(m, from, "host.network.transmit", "bytes/s", transmit, 1, "interface", name, NULL, NULL);
 	}
 }
 
@@ -251,35 +439,43 @@ static void sample_target(struct proc_metrics *m, pid_t pid)
 	text_read_at(&m->text, m->proc, path, TEXT_MAX);
 	if (!m->text.length)
 		return;
-	const char *rest = strrchr(m->text.bytes, ')'); /* comm may contain any characters */
+	const char *at = strrchr(m->text.bytes, ')'); /* comm may contain any characters */
 	double minor, major, user, system, rss;
-	if (!rest || sscanf(rest + 2,
-			    "%*c %*d %*d %*d %*d %*d %*u %lf %*f %lf %*f %lf %lf %*d %*d %*d %*d %*d %*d %*u "
-			    "%*u %lf",
-			    &minor, &major, &user, &system, &rss) != 5)
+	if (!at)
 		return;
+	at = skip_words(at + 1, 7);
+	if (!take_number(&at, &minor))
+		return;
+	at = skip_words(at, 1);
+	if (!take_number(&at, &major))
+		return;
+	at = skip_words(at, 1);
+	if (!take_number(&at, &user) || !take_number(&at, &system))
+		return;
+	at = skip_words(at, 8);
+	if (!take_number(&at, &rss))
+		return;
+	struct source *from = &m->targets;
 	snprintf(name, sizeof name, "%d", pid);
-	rate(m, "target.cpu", "percent", user + system, 100.0 / (double)sysconf(_SC_CLK_TCK), "pid", name,
-	     NULL, NULL);
-	rate(m, "target.minor_faults", "1/s", minor, 1, "pid", name, NULL, NULL);
-	rate(m, "target.major_faults", "1/s", major, 1, "pid", name, NULL, NULL);
-	proc_metrics_level(m, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
+	rate(m, from, "target.cpu", "percent", user + system, 100.0 / (double)sysconf(_SC_CLK_TCK), "pid",
+	     name, NULL, NULL);
+	rate(m, from, "target.minor_faults", "1/s", minor, 1, "pid", name, NULL, NULL);
+	rate(m, from, "target.major_faults", "1/s", major, 1, "pid", name, NULL, NULL);
+	level(m, from, "target.rss", "bytes", rss * (double)sysconf(_SC_PAGESIZE), "pid", name);
 }
 
-/* Each time, or so rarely that it takes at most one part in SHARE of a CPU: the kernel adds up the times of
- * all threads of a process, a millisecond for 4,000, and blocks interrupts meanwhile. */
+/* The kernel adds up the times of all threads of a process, a millisecond for 4,000, and blocks interrupts
+ * meanwhile. */
 static void sample_targets(struct proc_metrics *m, const pid_t *pids, size_t count)
 {
-	enum { SHARE = 500, CHEAP_NS = 200000 };
-	if (m->now_ns < m->targets_due_ns)
+	if (!look_begins(&m->targets_look, m->now_ns))
 		return;
-	const uint64_t begun_ns = thread_cpu_ns();
+	m->targets.places.next = 0;
 	for (size_t i = 0; i < count; i++) {
 		sample_target(m, pids[i]);
 		cpu_offer();
 	}
-	const uint64_t took_ns = thread_cpu_ns() - begun_ns;
-	m->targets_due_ns = took_ns > CHEAP_NS ? m->now_ns + SHARE * took_ns : 0;
+	look_ends(&m->targets_look, 0);
 }
 
 struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc)
@@ -290,8 +486,8 @@ struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc)
 	m->writer = w;
 	m->now_ns = ft_now_ns();
 	m->proc = open(proc, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	for (int i = 0; i < SOURCES; i++)
-		m->fds[i] = openat(m->proc, files[i], O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < FILES_READ; i++)
+		m->sources[i].fd = openat(m->proc, files[i], O_RDONLY | O_CLOEXEC);
 	return m;
 }
 
@@ -311,10 +507,14 @@ void proc_metrics_begin_segment(struct proc_metrics *m)
 {
 	struct series *s, *next;
 	m->ids = 0;
+	m->segment++;
+	for (int i = 0; i < FILES_READ; i++)
+		m->sources[i].parsed_again = false;
 	HASH_ITER(hh, m->by_key, s, next)
 	{
 		if (s->used) {
-			s->used = s->written = false;
+			s->used = false;
+			s->written_ns = 0;
 			continue;
 		}
 		HASH_DEL(m->by_key, s);
@@ -326,9 +526,14 @@ void proc_metrics_close(struct proc_metrics *m)
 {
 	if (!m)
 		return;
-	for (int i = 0; i < SOURCES; i++)
-		if (m->fds[i] >= 0)
-			close(m->fds[i]);
+	for (int i = 0; i < FILES_READ; i++) {
+		if (m->sources[i].fd >= 0)
+			close(m->sources[i].fd);
+		free(m->sources[i].text.bytes);
+		places_free(&m->sources[i].places);
+	}
+	places_free(&m->targets.places);
+	look_close(&m->targets_look);
 	if (m->proc >= 0)
 		close(m->proc);
 	hash_free_all(struct series, m->by_key);
@@ -342,7 +547,6 @@ void proc_metrics_close(struct proc_metrics *m)
  * pread. The cgroups of processes rarely change, so they are looked up less often. */
 
 enum {
-	MEMORY_SHARE = 1000, /* each of the two takes at most one part in this many of a CPU's time */
 	MOST_GROUPS = 256,
 	TEXT_MOST = 1 << 17,
 	FILES = 5,
@@ -387,9 +591,10 @@ struct cgroup_memory {
 	const struct counted_file *files; /* FILES of them */
 	struct group *all;
 	size_t count, room;
+	struct source values;
 	struct text text;
 	size_t processes; /* when cgroups were last looked up */
-	uint64_t find_due_ns, read_due_ns;
+	struct look find_look, read_look;
 };
 
 struct cgroup_memory *cgroup_memory_open(struct proc_metrics *m, const char *proc)
@@ -511,8 +716,8 @@ static void read_group(struct cgroup_memory *c, struct group *g)
 			if (!known || value >= NO_LIMIT_BYTES)
 				continue;
 			limited |= !strcmp(f->counters[k].series, "cgroup.memory.limit");
-			proc_metrics_level(c->metrics, f->counters[k].series, f->counters[k].unit, value,
-					   "cgroup", g->cgroup);
+			level(c->metrics, &c->values, f->counters[k].series, f->counters[k].unit, value,
+			      "cgroup", g->cgroup);
 		}
 	}
 }
@@ -521,20 +726,21 @@ void cgroup_memory_look(struct cgroup_memory *c, const pid_t *pids, size_t count
 {
 	if (!c)
 		return;
-	if (now_ns >= c->find_due_ns || count != c->processes) {
-		const uint64_t cpu_ns = own_cpu_ns();
+	if (count != c->processes)
+		look_soon(&c->find_look);
+	if (look_begins(&c->find_look, now_ns)) {
 		find_groups(c, pids, count);
 		c->processes = count;
-		c->find_due_ns = now_ns + FIND_EVERY_NS + MEMORY_SHARE * (own_cpu_ns() - cpu_ns);
+		look_ends(&c->find_look, FIND_EVERY_NS);
 	}
-	if (now_ns < c->read_due_ns)
+	if (!look_begins(&c->read_look, now_ns))
 		return;
-	const uint64_t cpu_ns = own_cpu_ns();
+	c->values.places.next = 0;
 	for (size_t i = 0; i < c->count; i++) {
 		cpu_offer_in_loop();
 		read_group(c, &c->all[i]);
 	}
-	c->read_due_ns = now_ns + MEMORY_SHARE * (own_cpu_ns() - cpu_ns);
+	look_ends(&c->read_look, 0);
 }
 
 void cgroup_memory_close(struct cgroup_memory *c)
@@ -543,6 +749,9 @@ void cgroup_memory_close(struct cgroup_memory *c)
 		return;
 	for (size_t i = 0; i < c->count; i++)
 		close_files(&c->all[i]);
+	look_close(&c->find_look);
+	look_close(&c->read_look);
+	places_free(&c->values.places);
 	free(c->all);
 	free(c->text.bytes);
 	free(c);
@@ -553,9 +762,7 @@ void cgroup_memory_close(struct cgroup_memory *c)
  * whether throttling needs to be checked at all: a host without quotas pays nothing. A quota of any cgroup on
  * the path to the root applies. Reading the cgroup of every thread is expensive, and threads rarely change
  * it: a new thread is in the cgroup of its creator. So the cgroups of threads are read less often than
- * quotas, and both less often where that takes long. */
-
-enum { SHARE = 1000 }; /* each of the two takes at most one part in this many of a CPU's time */
+ * quotas where that takes long. */
 
 /* The quotas in force for a process. */
 struct quota {
@@ -575,13 +782,14 @@ struct quotas {
 	struct ft_writer *writer;
 	struct proc_metrics *metrics;
 	struct cgroup_hierarchy cgroups;
+	struct source values;
 	struct quota *all;
 	size_t count, room;
-	uint64_t due_ns; /* when quotas are read next */
+	struct look look; /* at quotas */
 	struct thread_cgroup *of_threads;
 	size_t thread_count, thread_room;
-	uint64_t threads_due_ns; /* when the cgroups of threads are read next */
-	size_t processes;	 /* when they were last read */
+	struct look threads_look; /* at the cgroups of threads */
+	size_t processes;	  /* when they were last read */
 };
 
 struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const char *proc)
@@ -655,10 +863,10 @@ static void sample_throttling(struct quotas *q, const char *cgroup)
 	if (!cgroup_file_read(&q->cgroups, cgroup, "cpu.stat", text, sizeof text))
 		return;
 	if (cgroup_number(text, "nr_throttled", &times))
-		proc_metrics_level(q->metrics, "cgroup.throttles", "", times, "cgroup", cgroup);
+		level(q->metrics, &q->values, "cgroup.throttles", "", times, "cgroup", cgroup);
 	if (cgroup_number(text, q->cgroups.v2 ? "throttled_usec" : "throttled_time", &ns))
-		proc_metrics_level(q->metrics, "cgroup.throttled", "ns", q->cgroups.v2 ? ns * 1000 : ns,
-				   "cgroup", cgroup);
+		level(q->metrics, &q->values, "cgroup.throttled", "ns", q->cgroups.v2 ? ns * 1000 : ns,
+		      "cgroup", cgroup);
 }
 
 /* Visits the quotas of a cgroup and its ancestors except the root, which has none. Shortens the path. */
@@ -713,14 +921,12 @@ static void find_thread_cgroups(struct quotas *q, pid_t pid)
 		closedir(threads);
 }
 
-static void find_all_thread_cgroups(struct quotas *q, const pid_t *pids, size_t count, uint64_t now_ns)
+static void find_all_thread_cgroups(struct quotas *q, const pid_t *pids, size_t count)
 {
-	uint64_t cpu_ns = own_cpu_ns();
 	q->thread_count = 0;
 	for (size_t i = 0; i < count; i++)
 		find_thread_cgroups(q, pids[i]);
 	q->processes = count;
-	q->threads_due_ns = now_ns + SHARE * (own_cpu_ns() - cpu_ns);
 }
 
 static void look_at_all(struct quotas *q, const pid_t *pids, size_t count)
@@ -756,17 +962,22 @@ bool quotas_look(struct quotas *q, const pid_t *pids, size_t count, uint64_t now
 {
 	if (!q)
 		return false;
-	bool others = count != q->processes;
-	if (now_ns >= q->threads_due_ns || others)
-		find_all_thread_cgroups(q, pids, count, now_ns);
-	if (now_ns < q->due_ns && !others)
+	if (count != q->processes) {
+		look_soon(&q->threads_look);
+		look_soon(&q->look);
+	}
+	if (look_begins(&q->threads_look, now_ns)) {
+		find_all_thread_cgroups(q, pids, count);
+		look_ends(&q->threads_look, 0);
+	}
+	if (!look_begins(&q->look, now_ns))
 		return q->count > 0;
-	uint64_t cpu_ns = own_cpu_ns();
+	q->values.places.next = 0;
 	for (size_t i = 0; i < q->count; i++)
 		q->all[i].seen = false;
 	look_at_all(q, pids, count);
 	forget_unseen(q);
-	q->due_ns = now_ns + SHARE * (own_cpu_ns() - cpu_ns);
+	look_ends(&q->look, 0);
 	return q->count > 0;
 }
 
@@ -774,7 +985,7 @@ void quotas_begin_segment(struct quotas *q)
 {
 	if (!q)
 		return;
-	q->due_ns = 0;
+	look_soon(&q->look);
 	for (size_t i = 0; i < q->count; i++)
 		q->all[i].quota_us = -1; /* so that it differs from the value found */
 }
@@ -783,6 +994,9 @@ void quotas_close(struct quotas *q)
 {
 	if (!q)
 		return;
+	look_close(&q->look);
+	look_close(&q->threads_look);
+	places_free(&q->values.places);
 	free(q->all);
 	free(q->of_threads);
 	free(q);

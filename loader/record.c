@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder's start, loop and end. One thread is woken twenty times per second, or when the ring fills
- * quickly. It empties the ring, reads /proc on every second tick, and twice per second hands its blocks to
- * the writer's thread, so that a kill -9 loses less than a second. Nothing here waits for the disk. The
- * recorder does little work on purpose: it shares the host with the server it watches, and a recording can be
- * interpreted later. */
+/* The recorder's start, loop and end. One thread is woken four times per second, or twenty times while
+ * something is slow, or when the ring fills quickly. It empties the ring, and twice per second reads /proc
+ * and hands its blocks to the writer's thread, so that a kill -9 loses less than a second. Nothing here waits
+ * for the disk. The recorder does little work on purpose: it shares the host with the server it watches, and
+ * a recording can be interpreted later. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <libgen.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,15 +33,21 @@
 #include "recording/json_block.h"
 #include "recording/recording.h"
 
+#define TICK_NS (TICK_MS * 1000000ull)
+#define SLOW_LASTS_NS 1000000000ull   /* after the last sign of it */
+#define SWEEP_EVERY_NS 10000000000ull /* or more rarely */
+
 enum {
 	TICK_MS = 50,
+	CALM_TICKS = 250 / TICK_MS,
 	CHILD_LOOK_MS = 1,
 	NAMED_MOST = 16,	     /* targets that are printed with their names */
 	COST_TICKS = 5000 / TICK_MS, /* between two cost blocks */
 	MISSES_TICKS = 200 / TICK_MS,
 	WRITES_TICKS = 1000 / TICK_MS,
 	FLUSH_TICKS = 500 / TICK_MS,
-	SWEEP_TICKS = 10000 / TICK_MS,
+	METRICS_MS = 500, /* between two readings of the host while nothing is slow */
+	METRICS_TICKS = METRICS_MS / TICK_MS,
 	QUEUE_BYTES = 16 << 20, /* for blocks that wait for the disk */
 };
 
@@ -210,6 +217,7 @@ static int load(struct recorder *r)
 		descriptions_add(r->descriptions, r->targets->pids[i], cmdline, ft_now_ns());
 	}
 	support_probe(&r->support);
+	symbols_begin();
 	const struct feature *blocker = support_blocker(&r->support);
 	if (blocker) {
 		fprintf(stderr, "forktail record: this host cannot make a recording: %s\n", blocker->why);
@@ -241,8 +249,10 @@ static int load(struct recorder *r)
 	size_t i;
 	json_array_foreach(all, i, one) tcp_target(r->tcp, one);
 	json_decref(all);
-	const int status = r->options->probe_count ? load_probes(r) : 0;
-	return status || !r->requests ? status : load_requests(r);
+	int status = r->options->probe_count ? load_probes(r) : 0;
+	status = status || !r->requests ? status : load_requests(r);
+	symbols_wait();
+	return status;
 }
 
 static int begin_file(struct recorder *r)
@@ -308,6 +318,8 @@ static int start(struct recorder *r)
 	r->load_cpu_ns = own_cpu_ns() - r->base.cpu_ns;
 	r->base =
 	    (struct self_report_base){.t_ns = r->attached_ns, .cpu_ns = r->base.cpu_ns + r->load_cpu_ns};
+	support_forget_btf();
+	malloc_trim(0); /* loading needs much more memory than recording */
 	programs_drain(r->programs);
 	if (!r->threads.begun && !r->ring) {
 		fprintf(stderr, "forktail record: nothing recorded: the target processes exited before the "
@@ -325,11 +337,23 @@ static bool any_target_alive(struct recorder *r)
 	return false;
 }
 
-/* Ticks between two wake-ups. A flight recorder in light mode wakes half as often; the kernel's ring wakes it
- * earlier when it fills. */
+/* Ticks between two wake-ups while there is something to do. A flight recorder in light mode wakes half as
+ * often; the kernel's ring wakes it earlier when it fills. */
 static uint64_t step(const struct recorder *r)
 {
 	return r->ring && !r->options->wanted.interrupts ? 2 : 1;
+}
+
+/* The next tick after `number`. Windows of the kernel's statistics, which make the programs slower, are short
+ * and begin in time in any case. */
+static uint64_t next_tick(const struct recorder *r, uint64_t number)
+{
+	const bool calm = number && !r->requests && !r->window_from_ns && !r->drain.slow &&
+			  ft_now_ns() >= r->slow_until_ns && !samples_wait(r->drain.samples);
+	const uint64_t ticks = calm ? CALM_TICKS : step(r);
+	const uint64_t next = (number / ticks + 1) * ticks,
+		       window = (r->next_window_ms + TICK_MS - 1) / TICK_MS;
+	return window > number && window < next ? window : next;
 }
 
 /* Whether a task due every `every` ticks is due. `before` is the last tick that was counted, `number` the
@@ -350,11 +374,36 @@ static void look_at_sockets(struct recorder *r)
 
 static void look_at_tcp(struct recorder *r)
 {
-	tcp_tick(r->tcp, r->writer, r->drain.slow_iteration, ft_now_ns());
-	r->drain.slow_iteration = false;
+	tcp_tick(r->tcp, r->writer, r->drain.slow, ft_now_ns());
 }
 
-/* Runs every 50 ms or 100 ms, or later on a host without a free CPU. */
+/* The state of the host matters while something is slow. Then it is read at every second tick, at once when
+ * it begins, otherwise twice per second. */
+static void look_at_host(struct recorder *r, uint64_t before, uint64_t number)
+{
+	const uint64_t now_ns = ft_now_ns();
+	const bool was_slow = now_ns < r->slow_until_ns;
+	if (r->drain.slow)
+		r->slow_until_ns = now_ns + SLOW_LASTS_NS;
+	const bool slow = now_ns < r->slow_until_ns;
+	r->drain.slow = false;
+	if (slow == was_slow && !due(before, number, slow ? 2 * step(r) : METRICS_TICKS))
+		return;
+	cpu_offer();
+	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+	look_at_cgroups(r);
+	cpu_offer();
+}
+
+static void sweep_threads(struct recorder *r)
+{
+	if (!look_begins(&r->sweep_look, ft_now_ns()))
+		return;
+	drain_sweep(&r->drain);
+	look_ends(&r->sweep_look, SWEEP_EVERY_NS);
+}
+
+/* Runs every 50 ms, 100 ms or 250 ms, or later on a host without a free CPU. */
 static void tick(struct recorder *r, uint64_t before, uint64_t number)
 {
 	target_files_tick(r->files);
@@ -367,23 +416,17 @@ static void tick(struct recorder *r, uint64_t before, uint64_t number)
 	look_at_sockets(r);
 	look_at_tcp(r);
 	probes_tick(r->probes, r->writer);
-	if (due(before, number, 2 * step(r))) {
-		cpu_offer();
-		proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
-		look_at_cgroups(r);
-		cpu_offer();
-	}
+	look_at_host(r, before, number);
 	requests_tick(r->requests, r->writer, (uint32_t)(number * TICK_MS % REQUESTS_PERIOD_MS));
 	if (due(before, number, FLUSH_TICKS)) {
 		requests_flush(r->requests, r->writer);
 		ft_writer_flush(r->writer);
 	}
 	cpu_offer();
-	if (due(before, number, SWEEP_TICKS))
-		drain_sweep(&r->drain);
+	sweep_threads(r);
 	if (due(before, number, WRITES_TICKS))
 		programs_take_writes(r->programs);
-	if (due(before, number, MISSES_TICKS))
+	if (due(before, number, ft_now_ns() < r->slow_until_ns ? MISSES_TICKS : FLUSH_TICKS))
 		report_misses(r);
 	measure_cost(r, number * TICK_MS);
 	if (due(before + step(r), number + step(r), COST_TICKS))
@@ -412,40 +455,48 @@ static bool takes_signal(struct recorder *r, int signals)
 
 static const char cannot_wait[] = "poll failed";
 
+static int ms_until(uint64_t t_ns)
+{
+	const uint64_t now_ns = ft_now_ns();
+	return now_ns < t_ns ? (int)((t_ns - now_ns + 999999) / 1000000) : 0;
+}
+
 /* Runs until there is a reason to end, and returns the reason. */
-static const char *run(struct recorder *r, int signals, int timer)
+static const char *run(struct recorder *r, int signals)
 {
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN},
-			       {.fd = timer, .events = POLLIN},
 			       {.fd = programs_fd(r->programs), .events = POLLIN},
 			       {.fd = -1, .events = POLLIN},
 			       {.fd = -1, .events = POLLIN}};
+	uint64_t ticked_ns = ft_now_ns(); /* when the last tick was due */
 	uint64_t deadline = r->options->duration_ns ? r->attached_ns + r->options->duration_ns : UINT64_MAX;
 	for (uint64_t number = 0;;) {
-		fds[3].fd = target_files_fd(r->files);
-		/* A child names itself soon after it starts, and may exit soon after that. */
-		fds[4].fd = requests_fd(r->requests);
+		fds[2].fd = target_files_fd(r->files);
+		fds[3].fd = requests_fd(r->requests);
 		watchdog_round(0);
-		if (poll(fds, 5, threads_unnamed(&r->threads) ? CHILD_LOOK_MS : -1) < 0 && errno != EINTR) {
+		const uint64_t due_ns = ticked_ns + (next_tick(r, number) - number) * TICK_NS;
+		/* A child names itself soon after it starts, and may exit soon after that. */
+		const int wait_ms = threads_unnamed(&r->threads)
+					? CHILD_LOOK_MS
+					: ms_until(due_ns < deadline ? due_ns : deadline);
+		if (poll(fds, sizeof fds / sizeof *fds, wait_ms) < 0 && errno != EINTR) {
 			fprintf(stderr, "forktail record: cannot wait for events: %s\n", strerror(errno));
 			return cannot_wait;
 		}
 		watchdog_round(ft_now_ns());
 		cpu_piece_begins();
 		threads_look(&r->threads, r->writer);
-		if (fds[2].revents)
+		if (fds[1].revents)
 			programs_drain_piece(r->programs);
-		if (fds[3].revents)
+		if (fds[2].revents)
 			target_files_take(r->files);
-		if (fds[4].revents)
+		if (fds[3].revents)
 			requests_take(r->requests, r->writer);
-		if (fds[1].revents) {
-			uint64_t ticks;
-			if (read(timer, &ticks, sizeof ticks) == sizeof ticks) {
-				const uint64_t before = number;
-				number += ticks * step(r);
-				tick(r, before, number);
-			}
+		if (ft_now_ns() >= due_ns) {
+			const uint64_t before = number, ticks = (ft_now_ns() - ticked_ns) / TICK_NS;
+			number += ticks;
+			ticked_ns += ticks * TICK_NS;
+			tick(r, before, number);
 		}
 		if (!r->ring && ft_writer_error(r->writer))
 			return "write error";
@@ -663,7 +714,7 @@ static void print_begin(const struct recorder *r)
 /* The kernel ends a process that outgrows its cgroup without a word. */
 static void say_if_memory_is_short(void)
 {
-	enum { NEEDED_MB = 80 }; /* it reports 64 MB as its cost, and its helpers have some more */
+	enum { NEEDED_MB = 60 }; /* loading takes 48 MB, and recording 25 MB or more */
 	const uint64_t limit = cgroup_memory_limit("/proc");
 	if (limit < NEEDED_MB * 1000000ull)
 		fprintf(stderr,
@@ -673,12 +724,9 @@ static void say_if_memory_is_short(void)
 			limit / 1000000, NEEDED_MB);
 }
 
-/* Everything is attached: from here on ticks count, and little CPU time and few rights are needed. */
-static int settle(struct recorder *r, int timer)
+/* Everything is attached: from here on little CPU time and few rights are needed. */
+static int settle(struct recorder *r)
 {
-	const long tick_ns = (long)step(r) * TICK_MS * 1000000;
-	const struct itimerspec every = {{0, tick_ns}, {0, tick_ns}};
-	timerfd_settime(timer, 0, &every, NULL);
 	int err = priority_lower();
 	if (err)
 		fprintf(stderr, "forktail record: cannot lower its own priority: %s\n", strerror(-err));
@@ -700,7 +748,7 @@ int record(const struct record_options *options, struct targets *targets)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	int signals = signalfd(-1, &set, SFD_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	int signals = signalfd(-1, &set, SFD_CLOEXEC);
 	int status = options->keep.age_ns ? flight_recorder_open(&r) : 0;
 	say_if_memory_is_short();
 	/* The helpers inherit the affinity. */
@@ -718,14 +766,14 @@ int record(const struct record_options *options, struct targets *targets)
 	if (status == 0)
 		status = start(&r);
 	if (status == 0)
-		status = settle(&r, timer);
+		status = settle(&r);
 	if (status == 0) {
 		print_begin(&r);
 		if (options->tell_fd >= 0) {
 			dprintf(options->tell_fd, "%s\n", options->output);
 			close(options->tell_fd);
 		}
-		const char *reason = run(&r, signals, timer);
+		const char *reason = run(&r, signals);
 		status = finish(&r, reason);
 		if (reason == cannot_wait)
 			status = 3;
@@ -756,7 +804,6 @@ int record(const struct record_options *options, struct targets *targets)
 	if (r.manager >= 0)
 		close(r.manager);
 	close(signals);
-	close(timer);
 	return status;
 }
 
@@ -852,6 +899,7 @@ json_t *manifest(const struct record_options *options, json_t *targets, const st
 		char clock[FT_CLOCK_ID_BYTES];
 		ft_clock_id(clock);
 		json_put_text(all, "clock_id", clock);
+		json_put_count(all, "metrics_ns", METRICS_MS * 1000000ull);
 		json_put_text(all, "counters", support_counters_name(programs_cpu_counters(p)));
 		put_host(all);
 	}

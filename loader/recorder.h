@@ -92,6 +92,8 @@ struct recorder {
 	struct losses losses;
 	uint64_t start_ns;
 	uint64_t attached_ns; /* --duration counts from here */
+	uint64_t slow_until_ns;
+	struct look sweep_look; /* for threads whose end was lost */
 	struct cost_account cost;
 	uint64_t window_from_ns, next_window_ms; /* of the statistics: since when, or 0; the next one */
 	uint64_t load_cpu_ns;			 /* CPU time of the start */
@@ -102,9 +104,9 @@ struct recorder {
 	json_t *manifest; /* shared by a ring's segments, except for members that differ per segment */
 	struct descriptions *descriptions; /* of the targets */
 	uint64_t segments;
-	uint64_t open_due_ns;	     /* when the threads' open states are requested next */
+	struct look open_look;	     /* at the threads' open states */
 	uint64_t thread_events_lost; /* of those, threads that exist have been announced again */
-	uint64_t follow_due_ns;	     /* when targets are looked for next */
+	struct look follow_look;     /* for targets */
 	uint64_t disk_error_ns;	     /* when writing last failed */
 	bool disk_error_reported;    /* whether the write error was reported, after it persisted */
 	int manager;		     /* of the service, or -1 */

@@ -17,34 +17,35 @@
 namespace forktail::analysis
 {
 
-// The counters are read ten times a second, and equal readings are recorded once.
-//
 // A thread does not see that the hypervisor gave its CPU to another guest: stolen time looks like own code.
 // Only the host's counter of stolen time shows it. An interval is extended to the readings around it.
 
 namespace
 {
 
-constexpr uint64_t kReadingNs = 100'000'000; // a reading covers the time since the previous one
-
-// How much a counter grew between the readings around an interval.
-uint64_t GrownBy(const Series &series, uint64_t from_ns, uint64_t to_ns)
+// How much a counter grew between the readings around an interval. *longest_ns becomes at least the time
+// between the two readings of each growth.
+uint64_t GrownBy(const Run &run, const Series &series, uint64_t from_ns, uint64_t to_ns, uint64_t *longest_ns)
 {
 	double grown = 0;
 	for (size_t i = 1; i < series.samples.size(); i++) {
 		const Sample &s = series.samples[i];
-		if (s.t_ns > from_ns && s.t_ns - std::min(s.t_ns, kReadingNs) < to_ns)
-			grown += std::max(s.value - series.samples[i - 1].value, 0.0);
+		const uint64_t begin_ns = ReadingBegin(run, series, i);
+		if (s.t_ns <= from_ns || begin_ns >= to_ns || s.value <= series.samples[i - 1].value)
+			continue;
+		grown += s.value - series.samples[i - 1].value;
+		*longest_ns = std::max(*longest_ns, s.t_ns - begin_ns);
 	}
 	return static_cast<uint64_t>(grown);
 }
 
 // The same of the host's counter with this name.
-uint64_t GrownBy(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns)
+uint64_t GrownBy(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns,
+		 uint64_t *longest_ns)
 {
 	uint64_t grown = 0;
 	for (const Series &series : run.series)
-		grown += series.name == name ? GrownBy(series, from_ns, to_ns) : 0;
+		grown += series.name == name ? GrownBy(run, series, from_ns, to_ns, longest_ns) : 0;
 	return grown;
 }
 
@@ -53,14 +54,15 @@ using Grown = std::pair<std::string, uint64_t>;
 
 // Each cgroup whose counter grew, the largest first. In version 2 a cgroup's counter contains those below it,
 // so one is left out if one below it is there.
-std::vector<Grown> GrownCgroups(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns)
+std::vector<Grown> GrownCgroups(const Run &run, const std::string &name, uint64_t from_ns, uint64_t to_ns,
+				uint64_t *longest_ns)
 {
 	std::map<std::string, uint64_t> grown;
 	for (const Series &series : run.series) {
 		const auto label = series.labels.find("cgroup");
 		if (series.name != name || label == series.labels.end())
 			continue;
-		if (const uint64_t by = GrownBy(series, from_ns, to_ns))
+		if (const uint64_t by = GrownBy(run, series, from_ns, to_ns, longest_ns))
 			grown[label->second] += by;
 	}
 	std::vector<Grown> innermost;
@@ -96,53 +98,63 @@ std::vector<std::string> MemoryEventSentences(const Run &run, uint64_t from_ns, 
 		const char *counter, *limit;
 	} limits[] = {{"cgroup.memory.limit_hits", "the memory limit"},
 		      {"cgroup.memory.high_hits", "memory.high"}};
-	const std::string reading = common::FormatDuration(kReadingNs);
-	const std::string when = ", at a time known to within " + reading;
+	auto when = [](uint64_t longest_ns) {
+		return ", at a time known to within " + common::FormatDuration(longest_ns);
+	};
 	std::vector<std::string> sentences;
-	if (uint64_t kills = GrownBy(run, "host.oom_kills", from_ns, to_ns)) {
-		const std::string where = CgroupsText(
-		    GrownCgroups(run, "cgroup.memory.oom_kills", from_ns, to_ns), "process", "processes");
+	uint64_t longest_ns = 0;
+	if (uint64_t kills = GrownBy(run, "host.oom_kills", from_ns, to_ns, &longest_ns)) {
+		uint64_t unused = 0;
+		const std::string where =
+		    CgroupsText(GrownCgroups(run, "cgroup.memory.oom_kills", from_ns, to_ns, &unused),
+				"process", "processes");
 		sentences.push_back("the kernel's OOM killer killed " +
 				    common::Plural(kills, "process", "processes") + " on this host" +
-				    (where.empty() ? "" : ", of these in " + where) + when);
+				    (where.empty() ? "" : ", of these in " + where) + when(longest_ns));
 	}
-	for (const auto &[counter, limit] : limits)
+	for (const auto &[counter, limit] : limits) {
+		longest_ns = 0;
 		if (const std::string where =
-			CgroupsText(GrownCgroups(run, counter, from_ns, to_ns), "time", "times");
+			CgroupsText(GrownCgroups(run, counter, from_ns, to_ns, &longest_ns), "time", "times");
 		    !where.empty())
 			// Many cgroups are read less often.
 			sentences.push_back(
 			    std::string(limit) + " was reached by " + where +
 			    "; a thread that reaches it has to reclaim memory (counted between "
 			    "two readings, usually " +
-			    reading + " apart)");
-	if (GrownBy(run, "host.page_cache_drops", from_ns, to_ns))
-		sentences.push_back("the page cache was dropped (/proc/sys/vm/drop_caches)" + when);
-	if (GrownBy(run, "host.slab_drops", from_ns, to_ns))
+			    common::FormatDuration(longest_ns) + " apart)");
+	}
+	longest_ns = 0;
+	if (GrownBy(run, "host.page_cache_drops", from_ns, to_ns, &longest_ns))
+		sentences.push_back("the page cache was dropped (/proc/sys/vm/drop_caches)" +
+				    when(longest_ns));
+	longest_ns = 0;
+	if (GrownBy(run, "host.slab_drops", from_ns, to_ns, &longest_ns))
 		sentences.push_back("the kernel's caches of files and directories were dropped "
 				    "(/proc/sys/vm/drop_caches)" +
-				    when);
+				    when(longest_ns));
 	return sentences;
 }
 
 std::string StealSentence(const Run &run, uint64_t from_ns, uint64_t to_ns, uint64_t worst_ns)
 {
+	const uint64_t reading_ns = LongestReading(run);
 	for (const Series &series : run.series) {
 		if (series.name != "host.cpu.steal")
 			continue;
-		// Equal readings are recorded once: a value is valid until one reading before the next
+		// Of equal readings not all are recorded: a value is valid until one reading before the next
 		// sample.
 		double stolen_ns = 0;
 		uint64_t first_ns = 0, last_ns = 0;
 		for (size_t i = 0; i < series.samples.size(); i++) {
 			const Sample &s = series.samples[i];
-			uint64_t begin = s.t_ns - std::min(s.t_ns, kReadingNs), end = run.end_ns;
+			uint64_t begin = ReadingBegin(run, series, i), end = run.end_ns;
 			if (i + 1 < series.samples.size())
-				end = series.samples[i + 1].t_ns - kReadingNs;
+				end = ReadingBegin(run, series, i + 1);
 			if (end <= from_ns || begin >= to_ns || end <= begin)
 				continue;
-			begin = std::max(begin, from_ns - std::min(from_ns, kReadingNs));
-			end = std::min(end, to_ns + kReadingNs);
+			begin = std::max(begin, from_ns - std::min(from_ns, reading_ns));
+			end = std::min(end, to_ns + reading_ns);
 			stolen_ns +=
 			    s.value / 100 * std::max(run.cpus, 1u) * static_cast<double>(end - begin);
 			first_ns = first_ns ? first_ns : begin;
@@ -322,8 +334,9 @@ const FrozenGroup *FrozenGroupOf(const Scene &scene)
 	return group;
 }
 
-// The kernel counts a throttle when it ends, and the recorder reads the counter every 100 ms.
-constexpr uint64_t kQuotaLook = 200'000'000;
+// The kernel counts a throttle when it ends; the recorder's next reading of the counter may come so much
+// later than it is due.
+constexpr uint64_t kReadingLate = 100'000'000;
 
 // The last sample of a cgroup's series before an instant; 0 without one.
 double CgroupValue(const Run &run, const std::string &name, const std::string &cgroup, uint64_t t_ns)
@@ -355,8 +368,9 @@ const Quota *UsedUp(const Scene &scene)
 	}
 	const Quota *best = nullptr;
 	double best_grown = 0, best_share = 0;
+	const uint64_t counted_ns = scene.to_ns + LongestReading(scene.run) + kReadingLate;
 	for (const auto &[cgroup, q] : in_force) {
-		double grown = CgroupValue(scene.run, "cgroup.throttled", cgroup, scene.to_ns + kQuotaLook) -
+		double grown = CgroupValue(scene.run, "cgroup.throttled", cgroup, counted_ns) -
 			       CgroupValue(scene.run, "cgroup.throttled", cgroup, scene.from_ns);
 		double share = static_cast<double>(q->quota_us) / static_cast<double>(q->period_us);
 		if (!best || grown > best_grown || (grown == best_grown && share < best_share)) {

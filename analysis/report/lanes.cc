@@ -353,22 +353,28 @@ namespace
 constexpr size_t kQuietCpus = 16; // with more CPUs, only those that interrupted a recorded thread have a lane
 
 // Adds the rate of all soft interrupts of a CPU, from the host's metrics, to `rate`.
-void AddSoftirqRate(const Series &series, const ReportClock &clock, Lane *lane)
+void AddSoftirqRate(const Run &run, const Series &series, const ReportClock &clock, Lane *lane)
 {
 	lane->rate_step_ns = std::max<uint64_t>(100'000'000, (clock.end_ns - clock.begin_ns) / 4000);
 	lane->rate_name = "all soft interrupts";
 	lane->rate_unit = "1/s";
 	lane->rate.resize((clock.end_ns - clock.begin_ns) / lane->rate_step_ns + 1);
-	size_t last = SIZE_MAX; // of several samples in one step the last counts
+	size_t next = 0; // step; of several samples in one step the last counts
 	float given = 0;
-	for (const Sample &sample : series.samples) {
+	for (size_t i = 0; i < series.samples.size(); i++) {
+		const Sample &sample = series.samples[i];
 		if (sample.t_ns < clock.begin_ns || sample.t_ns > clock.end_ns)
 			continue;
-		size_t step = (sample.t_ns - clock.begin_ns) / lane->rate_step_ns;
-		if (step == last)
+		const size_t step = (sample.t_ns - clock.begin_ns) / lane->rate_step_ns;
+		const uint64_t since_ns =
+		    std::max(ReadingBegin(run, series, i), clock.begin_ns) - clock.begin_ns;
+		if (step < next)
 			lane->rate[step] -= given;
-		lane->rate[step] += given = static_cast<float>(sample.value);
-		last = step;
+		else // it covers several steps if it was the only one for long
+			next = std::min(std::max(next, since_ns / lane->rate_step_ns + 1), step);
+		given = static_cast<float>(sample.value);
+		for (next = std::min(next, step); next <= step; next++)
+			lane->rate[next] += given;
 	}
 }
 
@@ -463,7 +469,7 @@ void InterruptLanes::Finish(std::vector<Lane> *lanes)
 		uint64_t number =
 		    CpuOfHost(run_, host == series.labels.end() ? "" : host->second, std::stoul(cpu->second));
 		if (cpus_.count(number) || cpus_.size() < kQuietCpus)
-			AddSoftirqRate(series, clock_, &CpuOf(number).lane);
+			AddSoftirqRate(run_, series, clock_, &CpuOf(number).lane);
 	}
 	for (auto &[number, cpu] : cpus_) {
 		Lane &lane = cpu.lane;

@@ -271,6 +271,18 @@ bool IsOfProcess(const Run &run, const Series &series, const Thread &thread)
 	       IsOfHost(run, series, thread);
 }
 
+uint64_t LongestReading(const Run &run)
+{
+	return run.metrics_ns ? run.metrics_ns : 100'000'000;
+}
+
+uint64_t ReadingBegin(const Run &run, const Series &series, size_t i)
+{
+	const uint64_t t_ns = series.samples[i].t_ns, begin_ns = t_ns - std::min(t_ns, LongestReading(run));
+	// Recorders that do not say how often they read wrote the first of equal readings only.
+	return run.metrics_ns && i ? std::max(begin_ns, series.samples[i - 1].t_ns) : begin_ns;
+}
+
 bool IsLocalAddress(const std::string &address)
 {
 	for (const char *local : {"unix:", "/", "127.", "localhost", "[::1]", "::1"})

@@ -856,6 +856,7 @@ void UseManifest(OpenFile *f, Run *run)
 	const common::Json &m = f->manifest;
 	if (uint64_t min_span_ns = common::Whole(m, "min_span_ns"))
 		run->min_span_ns = std::max(run->min_span_ns, min_span_ns);
+	run->metrics_ns = std::max(run->metrics_ns, common::Whole(m, "metrics_ns"));
 	if (const common::Json *cpus = common::Member(m, "cpus"))
 		f->about.cpus = run->cpus =
 		    static_cast<uint32_t>(cpus->is_array() ? cpus->size() : common::Whole(m, "cpus"));

@@ -6,7 +6,10 @@
 
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "bpf/events.h"
 #include "forktail.skel.h"
@@ -31,4 +34,13 @@ struct forktail_bpf *skeleton_open(bool disable_preemption)
 	forktail_bpf__destroy(s);
 	errno = -err;
 	return NULL;
+}
+
+void skeleton_loaded(const struct forktail_bpf *s)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), bytes = (uintptr_t)s->skeleton->data,
+			from = (bytes + page - 1) / page * page,
+			to = (bytes + s->skeleton->data_sz) / page * page;
+	if (from < to)
+		madvise((void *)from, to - from, MADV_DONTNEED);
 }

@@ -9,5 +9,7 @@ struct forktail_bpf;
 
 /* In place of bpftool's forktail_bpf__open(): NULL and errno on failure. */
 struct forktail_bpf *skeleton_open(bool disable_preemption);
+/* Once it is loaded: its bytes, nearly a megabyte of this program's file, leave the process' memory. */
+void skeleton_loaded(const struct forktail_bpf *s);
 
 #endif

@@ -7,6 +7,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,15 +20,22 @@
 #include "loader/attach.h"
 #include "loader/system.h"
 
+static struct btf *vmlinux; /* read when it is first needed */
+
 static struct btf *kernel_btf(void)
 {
-	static struct btf *btf;
-	if (!btf) { /* what fails is reported in a sentence */
+	if (!vmlinux) { /* what fails is reported in a sentence */
 		const libbpf_print_fn_t print = libbpf_set_print(NULL);
-		btf = btf__load_vmlinux_btf();
+		vmlinux = btf__load_vmlinux_btf();
 		libbpf_set_print(print);
 	}
-	return libbpf_get_error(btf) ? NULL : btf;
+	return libbpf_get_error(vmlinux) ? NULL : vmlinux;
+}
+
+void support_forget_btf(void)
+{
+	btf__free(vmlinux);
+	vmlinux = NULL;
 }
 
 /* Arguments of a BTF tracepoint without the leading context, or -1 when there is none. */
@@ -412,7 +420,7 @@ static void probe_parts(struct support *s)
 	    counters == 0, "this host has no PMU, as most virtual machines (perf_event_open: %s)",
 	    strerror(-counters));
 	add(s, "kernel symbols", NEED_PART,
-	    "kernel stacks of blocked threads show addresses instead of names", symbols_load() > 0,
+	    "kernel stacks of blocked threads show addresses instead of names", symbols_shown(),
 	    "/proc/kallsyms shows no addresses: kernel.kptr_restrict hides them");
 }
 
@@ -502,19 +510,26 @@ int doctor_print(void)
 }
 
 /* A sorted table of kernel functions. Symbolizers such as libdw and blazesym read ELF files. For the kernel,
- * /proc/kallsyms is the only source that needs no debug package, and it is almost sorted. */
+ * /proc/kallsyms is the only source that needs no debug package, and it is almost sorted. A thread reads it
+ * while the kernel verifies the programs. */
 
 /* No function is longer than this: an address further beyond a name has no name. */
 enum { FUNCTION_BYTES = 1 << 20 };
 
+static const char kallsyms[] = "/proc/kallsyms";
+
 struct symbol {
 	uint64_t address;
 	uint32_t name; /* offset into names */
-};
+} __attribute__((packed, aligned(4)));
 
-static struct symbol *symbols;
-static size_t symbol_count;
-static char *names;
+static struct {
+	struct symbol *all;
+	size_t count;
+	char *names;
+	pthread_t reader;
+	bool reading;
+} symbols;
 
 static int by_address(const void *a, const void *b)
 {
@@ -522,66 +537,106 @@ static int by_address(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-size_t symbols_load(void)
+bool symbols_shown(void)
 {
-	if (symbol_count)
-		return symbol_count;
-	FILE *f = fopen("/proc/kallsyms", "re");
+	/* If they are hidden, all of them are 0. */
+	char text[4096];
+	for (const char *line = read_text(kallsyms, text, sizeof text) > 0 ? text : NULL; line && *line;) {
+		if (strtoull(line, NULL, 16))
+			return true;
+		line = strchr(line, '\n');
+		line = line ? line + 1 : NULL;
+	}
+	return false;
+}
+
+/* Reads "ffffffff81000000 T name", and a tab and "[module]". Returns the function's name, or NULL for another
+ * symbol and for the padding before functions, which is never executed. sscanf() would take ten times as
+ * long.
+ */
+static char *parse_function(char *line, uint64_t *address)
+{
+	static const char padding[] = "__pfx_";
+	char *name;
+	*address = strtoull(line, &name, 16);
+	if (!*address || (strncmp(name, " t ", 3) != 0 && strncmp(name, " T ", 3) != 0))
+		return NULL;
+	name += 3;
+	name[strcspn(name, "\t\n")] = '\0';
+	return strncmp(name, padding, sizeof padding - 1) == 0 ? NULL : name;
+}
+
+static void *read_symbols(void *unused)
+{
+	FILE *f = fopen(kallsyms, "re");
 	size_t room = 0, names_size = 0, names_room = 0;
 	char line[512];
+	(void)unused;
 	while (f && fgets(line, sizeof line, f)) {
-		cpu_offer_in_loop();
-		/* "ffffffff81000000 T name", and a tab and "[module]". sscanf() would take a tenth of the
-		 * recorder's start. */
-		char *end, *name;
-		const uint64_t address = strtoull(line, &end, 16);
-		if (!address || (strncmp(end, " t ", 3) != 0 && strncmp(end, " T ", 3) != 0))
+		uint64_t address;
+		const char *name = parse_function(line, &address);
+		const size_t length = name ? strlen(name) + 1 : 0;
+		if (!name)
 			continue;
-		name = end + 3;
-		name[strcspn(name, "\t\n")] = '\0';
-		const size_t length = strlen(name) + 1;
-		if (!grow(&symbols, &room, symbol_count, sizeof *symbols) ||
-		    !grow_to(&names, &names_room, names_size + length, 1))
+		if (!grow(&symbols.all, &room, symbols.count, sizeof *symbols.all) ||
+		    !grow_to(&symbols.names, &names_room, names_size + length, 1))
 			break;
-		memcpy(names + names_size, name, length);
-		symbols[symbol_count++] = (struct symbol){address, (uint32_t)names_size};
+		memcpy(symbols.names + names_size, name, length);
+		symbols.all[symbols.count++] = (struct symbol){address, (uint32_t)names_size};
 		names_size += length;
 	}
 	if (f)
 		fclose(f);
-	if (symbol_count)
-		qsort(symbols, symbol_count, sizeof *symbols, by_address);
-	return symbol_count;
+	if (symbols.count)
+		qsort(symbols.all, symbols.count, sizeof *symbols.all, by_address);
+	return NULL;
+}
+
+void symbols_begin(void)
+{
+	if (symbols.count || symbols.reading)
+		return;
+	symbols.reading = pthread_create(&symbols.reader, NULL, read_symbols, NULL) == 0;
+	if (!symbols.reading)
+		read_symbols(NULL);
+}
+
+size_t symbols_wait(void)
+{
+	if (symbols.reading)
+		pthread_join(symbols.reader, NULL);
+	symbols.reading = false;
+	return symbols.count;
 }
 
 struct ft_kernel_code_range symbol_code(const char *const *wanted)
 {
 	for (; *wanted; wanted++) {
 		size_t i = 0, next;
-		while (i < symbol_count && strcmp(names + symbols[i].name, *wanted) != 0)
+		while (i < symbols.count && strcmp(symbols.names + symbols.all[i].name, *wanted) != 0)
 			i++;
-		for (next = i; next < symbol_count && symbols[next].address == symbols[i].address;)
+		for (next = i; next < symbols.count && symbols.all[next].address == symbols.all[i].address;)
 			next++;
-		if (next < symbol_count)
-			return (struct ft_kernel_code_range){symbols[i].address,
-							     symbols[next].address - symbols[i].address};
+		if (next < symbols.count)
+			return (struct ft_kernel_code_range){
+			    symbols.all[i].address, symbols.all[next].address - symbols.all[i].address};
 	}
 	return (struct ft_kernel_code_range){.bytes = 0};
 }
 
 void symbol_name(uint64_t address, char *text, size_t size)
 {
-	size_t low = 0, high = symbol_count; /* first symbol above the address */
+	size_t low = 0, high = symbols.count; /* first symbol above the address */
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (symbols[middle].address <= address)
+		if (symbols.all[middle].address <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!low || address - symbols[low - 1].address >= FUNCTION_BYTES)
+	if (!low || address - symbols.all[low - 1].address >= FUNCTION_BYTES)
 		snprintf(text, size, "?");
 	else
-		snprintf(text, size, "%s+0x%" PRIx64, names + symbols[low - 1].name,
-			 address - symbols[low - 1].address);
+		snprintf(text, size, "%s+0x%" PRIx64, symbols.names + symbols.all[low - 1].name,
+			 address - symbols.all[low - 1].address);
 }

@@ -2,12 +2,12 @@
 /* The recorder's CPUs and CPU time, files of /proc.
  *
  * A recorder on the server's CPUs takes CPU time and cache space from it. If the server is pinned, some CPUs
- * are free of it, and the recorder moves there: twenty times per second for some hundred microseconds. In any
- * case it lowers its priority: nice 10, as a batch thread, so that its wake-ups never preempt a running
- * server. It goes no lower: a thread at nice 19, or an idle one, gets 1.5 or 0.3 % of a busy CPU, and a ring
- * that is emptied too late loses events. At nice 10 it gets 10 %, of which it needs one. It works in short
- * pieces: a thread that waits for the CPU meanwhile would otherwise get it with the next timer tick only,
- * which may be 4 ms later. */
+ * are free of it, and the recorder moves there: at most twenty times per second for some hundred
+ * microseconds. In any case it lowers its priority: nice 10, as a batch thread, so that its wake-ups never
+ * preempt a running server. It goes no lower: a thread at nice 19, or an idle one, gets 1.5 or 0.3 % of a
+ * busy CPU, and a ring that is emptied too late loses events. At nice 10 it gets 10 %, of which it needs one.
+ * It works in short pieces: a thread that waits for the CPU meanwhile would otherwise get it with the next
+ * timer tick only, which may be 4 ms later. */
 #include "loader/system.h"
 
 #include <ctype.h>
@@ -138,6 +138,53 @@ uint64_t own_cpu_ns(void)
 uint64_t thread_cpu_ns(void)
 {
 	return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* Looks that take c1, c2 ... and are repeated after p1, p2 ... take c1/p1 + c2/p2 + ... of the time. With
+ * pi = share * sqrt(ci) * (sqrt(c1) + sqrt(c2) + ...) that is 1/share, and the sum of the pauses is the
+ * smallest that this allows. */
+
+enum { LOOKS_SHARE = 200 };
+
+static uint64_t roots; /* of all looks */
+
+static uint64_t square_root(uint64_t n)
+{
+	uint64_t root = n, better = (n + 1) / 2;
+	while (better < root) {
+		root = better;
+		better = (root + n / root) / 2;
+	}
+	return root;
+}
+
+bool look_begins(struct look *l, uint64_t now_ns)
+{
+	if (now_ns < l->due_ns)
+		return false;
+	l->begun_ns = now_ns;
+	l->begun_cpu_ns = thread_cpu_ns();
+	return true;
+}
+
+void look_ends(struct look *l, uint64_t least_ns)
+{
+	const uint64_t root = square_root(thread_cpu_ns() - l->begun_cpu_ns);
+	roots += root - l->root;
+	l->root = root;
+	const uint64_t pause_ns = LOOKS_SHARE * root * roots;
+	l->due_ns = l->begun_ns + (pause_ns > least_ns ? pause_ns : least_ns);
+}
+
+void look_soon(struct look *l)
+{
+	l->due_ns = 0;
+}
+
+void look_close(struct look *l)
+{
+	roots -= l->root;
+	*l = (struct look){.due_ns = 0};
 }
 
 /* One read() of a long file in /proc returns at most a page of whole lines, whatever size is requested. The

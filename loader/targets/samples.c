@@ -171,6 +171,11 @@ void samples_tick(struct samples *s)
 		unwind_queue_tick(s->unwind_queue);
 }
 
+bool samples_wait(const struct samples *s)
+{
+	return s && unwind_queue_waits(s->unwind_queue);
+}
+
 void samples_settle(struct samples *s)
 {
 	if (s)

@@ -349,7 +349,6 @@ void selectors_forget(struct selectors *s)
 #define RENEW_NS 60000000000ull
 #define YOUNG_NS 15000000000ull
 #define RENEW_YOUNG_NS 3000000000ull
-enum { SHARE = 500 };
 
 struct description {
 	pid_t pid;
@@ -361,7 +360,7 @@ struct description {
 struct descriptions {
 	struct description all[TARGETS_MAX];
 	size_t count;
-	uint64_t due_ns;
+	struct look look;
 };
 
 static json_t *describe(pid_t pid, const char *cmdline)
@@ -453,18 +452,20 @@ static struct description *next(struct descriptions *d, uint64_t now_ns)
 
 json_t *descriptions_tick(struct descriptions *d, uint64_t now_ns)
 {
-	struct description *one = d && now_ns >= d->due_ns ? next(d, now_ns) : NULL;
-	if (!one)
+	struct description *one = d ? next(d, now_ns) : NULL;
+	if (!one || !look_begins(&d->look, now_ns))
 		return NULL;
-	const uint64_t cpu_ns = own_cpu_ns();
 	renew(one, now_ns);
-	d->due_ns = now_ns + SHARE * (own_cpu_ns() - cpu_ns);
+	look_ends(&d->look, 0);
 	return one->text;
 }
 
 void descriptions_close(struct descriptions *d)
 {
-	for (size_t i = 0; d && i < d->count; i++)
+	if (!d)
+		return;
+	for (size_t i = 0; i < d->count; i++)
 		json_decref(d->all[i].text);
+	look_close(&d->look);
 	free(d);
 }

@@ -37,8 +37,7 @@ enum {
 	SUSPECTS_MAX = 16,
 	REASONS_MAX = FT_TCP_REASONS,
 	ANSWER_BYTES = 32768,
-	SHARE_SLOW = 500, /* looks take at most one part in this many of the time: while something is slow */
-	SHARE_QUIET = 2000, /* otherwise */
+	SHARE_QUIET = 2000, /* while nothing is slow, looks take at most one part in this many of the time */
 };
 #define SOONEST_NS 100000000ull	    /* between two looks while something is slow */
 #define SELDOM_NS 800000000ull	    /* when nothing was for long */
@@ -88,7 +87,8 @@ struct tcp {
 	struct suspect suspects[SUSPECTS_MAX];
 	size_t next_suspect; /* which is replaced next */
 	uint64_t suspects_due_ns;
-	uint64_t looks, last_look_ns, due_ns, pause_ns, slow_until_ns;
+	uint64_t looks, last_look_ns, pause_ns, slow_until_ns;
+	struct look look;	      /* at all connections */
 	bool complete, last_complete; /* this look, the last one saw all connections of the present ends */
 	size_t written;		      /* at this look */
 	uint64_t beyond_written;      /* events beyond the limit */
@@ -371,31 +371,49 @@ static uint16_t make_filter(const struct tcp *t, struct inet_diag_bc_op *code)
 	return bytes;
 }
 
-/* `one`: this connection; NULL: all. */
-static bool ask(const struct tcp *t, int fd, uint8_t family, const struct inet_diag_sockid *one)
+static bool send_request(int fd, const void *request, size_t bytes)
 {
-	struct {
-		struct nlmsghdr header;
-		struct inet_diag_req_v2 request;
-		struct rtattr attribute;
-		struct inet_diag_bc_op code[2 * FILTER_PORTS_MAX * 5];
-	} ask = {.header = {.nlmsg_type = SOCK_DIAG_BY_FAMILY,
-			    .nlmsg_flags = one ? NLM_F_REQUEST : NLM_F_REQUEST | NLM_F_DUMP},
-		 .request = {.sdiag_family = family,
-			     .sdiag_protocol = IPPROTO_TCP,
-			     .idiag_ext = 1 << (INET_DIAG_INFO - 1),
-			     /* established, SYN sent, and closed by one end */
-			     .idiag_states = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8}};
-	const uint16_t bytes = one ? 0 : make_filter(t, ask.code);
-	if (one)
-		ask.request.id = *one;
-	ask.attribute = (struct rtattr){(unsigned short)RTA_LENGTH(bytes), INET_DIAG_REQ_BYTECODE};
-	ask.header.nlmsg_len = (uint32_t)(NLMSG_LENGTH(sizeof ask.request) + (bytes ? RTA_LENGTH(bytes) : 0));
 	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-	struct iovec part = {&ask, ask.header.nlmsg_len};
+	struct iovec part = {(void *)request, bytes};
 	struct msghdr message = {
 	    .msg_name = &kernel, .msg_namelen = sizeof kernel, .msg_iov = &part, .msg_iovlen = 1};
 	return sendmsg(fd, &message, 0) >= 0;
+}
+
+/* Established, SYN sent, and closed by one end. */
+enum { STATES = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8, EXTENSIONS = 1 << (INET_DIAG_INFO - 1) };
+
+static bool ask_for_one(int fd, const struct suspect *s)
+{
+	const struct {
+		struct nlmsghdr header;
+		struct inet_diag_req_v2 request;
+	} ask = {.header = {.nlmsg_len = sizeof ask,
+			    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			    .nlmsg_flags = NLM_F_REQUEST},
+		 .request = {.sdiag_family = s->family,
+			     .sdiag_protocol = IPPROTO_TCP,
+			     .idiag_ext = EXTENSIONS,
+			     .idiag_states = STATES,
+			     .id = s->id}};
+	return send_request(fd, &ask, sizeof ask);
+}
+
+/* The older request has the connections of IPv4 and IPv6 in one walk over the kernel's table, which takes
+ * most of the time. The newer one has those of one family. */
+static bool ask_for_all(const struct tcp *t, int fd)
+{
+	struct {
+		struct nlmsghdr header;
+		struct inet_diag_req request;
+		struct rtattr attribute;
+		struct inet_diag_bc_op code[2 * FILTER_PORTS_MAX * 5];
+	} ask = {.header = {.nlmsg_type = TCPDIAG_GETSOCK, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		 .request = {.idiag_family = AF_INET, .idiag_ext = EXTENSIONS, .idiag_states = STATES}};
+	const uint16_t bytes = make_filter(t, ask.code);
+	ask.attribute = (struct rtattr){(unsigned short)RTA_LENGTH(bytes), INET_DIAG_REQ_BYTECODE};
+	ask.header.nlmsg_len = (uint32_t)(NLMSG_LENGTH(sizeof ask.request) + (bytes ? RTA_LENGTH(bytes) : 0));
+	return send_request(fd, &ask, ask.header.nlmsg_len);
 }
 
 /* The connection as it was at the last look; NULL: no memory, or there are too many. */
@@ -511,13 +529,12 @@ static void take(struct tcp *t, const struct diag *diag, struct nlmsghdr *h, uin
 	}
 }
 
-/* Whether a connection was seen. */
-static bool look_in(struct tcp *t, const struct diag *diag, uint8_t family,
-		    const struct inet_diag_sockid *one, uint64_t now_ns)
+/* `one`: NULL: at all connections. Whether a connection was seen. */
+static bool look_in(struct tcp *t, const struct diag *diag, const struct suspect *one, uint64_t now_ns)
 {
 	static _Alignas(struct nlmsghdr) char answer[ANSWER_BYTES];
 	bool seen = false;
-	if (!ask(t, diag->fd, family, one)) {
+	if (one ? !ask_for_one(diag->fd, one) : !ask_for_all(t, diag->fd)) {
 		t->complete = false;
 		return false;
 	}
@@ -534,7 +551,7 @@ static bool look_in(struct tcp *t, const struct diag *diag, uint8_t family,
 		for (struct nlmsghdr *h = (struct nlmsghdr *)answer; NLMSG_OK(h, left) && !done;
 		     h = NLMSG_NEXT(h, left)) {
 			done = h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR;
-			if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+			if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY && h->nlmsg_type != TCPDIAG_GETSOCK)
 				continue;
 			take(t, diag, h, now_ns);
 			seen = true;
@@ -551,7 +568,7 @@ static void look_at_suspects(struct tcp *t, uint64_t now_ns)
 	t->written = 0;
 	for (size_t i = 0; i < SUSPECTS_MAX; i++) {
 		const struct suspect s = t->suspects[i];
-		if (s.diag && !look_in(t, s.diag, s.family, &s.id, now_ns))
+		if (s.diag && !look_in(t, s.diag, &s, now_ns))
 			t->suspects[i].diag = NULL;
 	}
 	const uint64_t soon_ns = SOONEST_NS - SOONEST_NS / 10, /* ticks come a little early */
@@ -564,10 +581,8 @@ static void look(struct tcp *t, uint64_t now_ns)
 	t->looks++;
 	t->written = 0;
 	t->complete = true;
-	for (size_t i = 0; i < t->diag_count; i++) {
-		look_in(t, &t->diag[i], AF_INET, NULL, now_ns);
-		look_in(t, &t->diag[i], AF_INET6, NULL, now_ns);
-	}
+	for (size_t i = 0; i < t->diag_count; i++)
+		look_in(t, &t->diag[i], NULL, now_ns);
 	t->last_complete = t->complete;
 	struct counted *c, *next;
 	HASH_ITER(hh, t->counted, c, next)
@@ -606,15 +621,15 @@ void tcp_tick(struct tcp *t, struct ft_writer *w, bool slow, uint64_t now_ns)
 	slow = now_ns < t->slow_until_ns;
 	if (slow && t->pause_ns > SOONEST_NS) { /* it was looked at seldom */
 		t->pause_ns = SOONEST_NS;
-		t->due_ns = t->last_look_ns + SOONEST_NS;
+		t->look.due_ns = t->last_look_ns + SOONEST_NS;
 	}
 	look_at_suspects(t, now_ns);
-	if (!t->end_count || now_ns < t->due_ns)
+	if (!t->end_count || !look_begins(&t->look, now_ns))
 		return;
 	look(t, now_ns);
 	t->pause_ns = slow ? SOONEST_NS : t->pause_ns < SELDOM_NS ? t->pause_ns * 2 : SELDOM_NS;
-	const uint64_t least_ns = (ft_now_ns() - now_ns) * (slow ? SHARE_SLOW : SHARE_QUIET);
-	t->due_ns = now_ns + (t->pause_ns > least_ns ? t->pause_ns : least_ns);
+	const uint64_t quiet_ns = slow ? 0 : (ft_now_ns() - now_ns) * SHARE_QUIET;
+	look_ends(&t->look, t->pause_ns > quiet_ns ? t->pause_ns : quiet_ns);
 }
 
 uint64_t tcp_lost(const struct tcp *t)

@@ -14,7 +14,7 @@
 #include "recording/json_block.h"
 
 enum {
-	LOOKS = 7, /* 1, 3, 7, 15 ... ticks after it started: six seconds */
+	LOOKS = 7, /* 1, 3, 7, 15 ... ticks after it started: for six seconds or longer */
 	LOOKS_PER_TICK = 20,
 	YOUNG_NS = 200000000,
 };

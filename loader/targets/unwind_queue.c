@@ -70,9 +70,11 @@ enum {
 	HELD_MAX = 1024, /* samples */
 	WAITING = 4096,	 /* samples without an answer; a power of two */
 	QUEUE_BYTES = 8 << 20,
-	/* CPU time per tick of the recorder: a fifth of a CPU. Samples with callers use this budget, samples
-	 * without callers the same amount again. */
-	NS_PER_TICK = 10000000,
+	/* CPU time: a fifth of a CPU since the last tick of the recorder. Samples with callers use this
+	 * budget, samples without callers so much again. */
+	SHARE = 5,
+	LEAST_BUDGET_NS = 10000000,
+	MOST_BUDGET_NS = 50000000,
 	FIRST_ESTIMATE_NS = 50000,
 	ANSWER_NS = 1000000000, /* how long to wait for an answer */
 	TAKES_AT_MOST_NS = 1000000000,
@@ -118,11 +120,13 @@ struct unwind_queue {
 	size_t held_count;
 	struct waiting *waiting; /* a ring */
 	uint64_t first, next;	 /* serials of the oldest waiting sample and of the next one */
+	uint64_t origin;	 /* the serial whose place is the ring's begin */
 	uint64_t answered;	 /* the last one that was answered */
 	uint64_t word_ns;	 /* when the helper last sent something, or had nothing to send */
 	struct outgoing *queue;
 	size_t queue_bytes;
 	int64_t budget_ns;
+	uint64_t ticked_ns;
 	uint64_t estimate_ns[2]; /* CPU time of an answer, without and with callers */
 	struct unwind_queue_figures figures;
 };
@@ -130,6 +134,11 @@ struct unwind_queue {
 static bool has_helper(const struct unwind_queue *u)
 {
 	return u->helper.pid > 0;
+}
+
+static struct waiting *place_of(const struct unwind_queue *u, uint64_t serial)
+{
+	return &u->waiting[(serial - u->origin) % WAITING];
 }
 
 static void drop_queue(struct unwind_queue *u)
@@ -163,7 +172,7 @@ static void finish(struct unwind_queue *u, const struct waiting *w, const char *
 static void give_up(struct unwind_queue *u, uint64_t serial)
 {
 	for (; u->first < u->next && u->first <= serial; u->first++)
-		finish(u, &u->waiting[u->first % WAITING], NULL, false);
+		finish(u, place_of(u, u->first), NULL, false);
 }
 
 /* Finishes held samples without a name: all, or those that are older than `since_ns`. */
@@ -297,7 +306,7 @@ struct unwind_queue *unwind_queue_open(struct target_files *files)
 		return NULL;
 	u->files = files;
 	u->first = u->next = 1;
-	u->budget_ns = NS_PER_TICK;
+	u->budget_ns = LEAST_BUDGET_NS;
 	u->estimate_ns[0] = u->estimate_ns[1] = FIRST_ESTIMATE_NS;
 	u->helper = (struct helper_process){.socket = -1};
 	u->spaces = address_spaces_open(
@@ -376,7 +385,10 @@ static size_t describe(struct unwind_request *r, const struct ft_event_sample *e
 static void admit(struct unwind_queue *u, const struct waiting *sample, struct unwind_request *r,
 		  size_t bytes, uint32_t space)
 {
-	struct waiting *w = &u->waiting[u->next % WAITING];
+	/* Few wait at a time: the rest of the ring takes no memory. */
+	if (u->first == u->next)
+		u->origin = u->next;
+	struct waiting *w = place_of(u, u->next);
 	*w = *sample;
 	w->serial = u->next++;
 	w->charged_ns = u->estimate_ns[w->callers];
@@ -438,7 +450,7 @@ void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record
 	static struct unwind_request r;
 	static struct waiting w;
 	const char *program = "";
-	const bool time = u->budget_ns > -NS_PER_TICK && has_room(u);
+	const bool time = u->budget_ns > -LEAST_BUDGET_NS && has_room(u);
 	const bool callers = whole && time && u->budget_ns > 0;
 	const uint32_t space =
 	    time ? address_spaces_find(u->spaces, (pid_t)e->tgid, parent, e->ip, false, &program)
@@ -471,7 +483,7 @@ static void on_answer(struct unwind_queue *u, const struct unwind_answer *a)
 	if (a->serial < u->first)
 		return;
 	give_up(u, a->serial - 1);
-	struct waiting *w = &u->waiting[u->first++ % WAITING];
+	struct waiting *w = place_of(u, u->first++);
 	uint64_t took_ns = a->took_ns < TAKES_AT_MOST_NS ? a->took_ns : TAKES_AT_MOST_NS;
 	uint64_t *estimate_ns = &u->estimate_ns[w->callers];
 	u->budget_ns += (int64_t)w->charged_ns - (int64_t)took_ns;
@@ -517,7 +529,7 @@ void unwind_queue_tick(struct unwind_queue *u)
 	if (has_helper(u))
 		send_queue(u);
 	const uint64_t now = ft_now_ns();
-	while (u->first < u->next && u->waiting[u->first % WAITING].since_ns + ANSWER_NS < now)
+	while (u->first < u->next && place_of(u, u->first)->since_ns + ANSWER_NS < now)
 		give_up(u, u->first);
 	give_up_held(u, now > HELD_NS ? now - HELD_NS : 0);
 	if (waits_for_answer(u) && u->word_ns + HUNG_NS < now)
@@ -526,13 +538,21 @@ void unwind_queue_tick(struct unwind_queue *u)
 		restarts_failed(&u->restarts, now);
 	if (has_helper(u) && !u->linked)
 		connect_files(u);
-	u->budget_ns = u->budget_ns > 0 ? NS_PER_TICK : u->budget_ns + NS_PER_TICK;
+	uint64_t budget_ns = (now - u->ticked_ns) / SHARE;
+	budget_ns = budget_ns < MOST_BUDGET_NS ? budget_ns : MOST_BUDGET_NS;
+	u->budget_ns = (u->budget_ns > 0 ? 0 : u->budget_ns) + (int64_t)budget_ns;
+	u->ticked_ns = now;
+}
+
+bool unwind_queue_waits(const struct unwind_queue *u)
+{
+	return u->first < u->next || u->held;
 }
 
 void unwind_queue_settle(struct unwind_queue *u)
 {
 	uint64_t end_ns = ft_now_ns() + ANSWER_NS, now;
-	while (has_helper(u) && (u->first < u->next || u->held) && (now = ft_now_ns()) < end_ns) {
+	while (has_helper(u) && unwind_queue_waits(u) && (now = ft_now_ns()) < end_ns) {
 		struct pollfd fds[] = {
 		    {.fd = u->helper.socket, .events = (short)(POLLIN | (u->queue ? POLLOUT : 0))},
 		    {.fd = target_files_fd(u->files), .events = POLLIN}};

@@ -82,15 +82,12 @@ struct proc_metrics;
  *   cgroup.{throttles,throttled}   as the kernel counts them: times, ns; label cgroup
  *   cgroup.memory.{limit_hits,high_hits,oom_kills}   as the kernel counts them; label cgroup
  *
- * A value is written when it differs from the previous one, so a series holds its last value until the next.
- * `proc` is where proc is mounted. Returns NULL without memory. */
+ * Of equal readings in a row only the first and the last are written. `proc` is where proc is mounted.
+ * Returns NULL without memory. */
 struct proc_metrics *proc_metrics_open(struct ft_writer *w, const char *proc);
-/* Reads everything once, but targets of thousands of threads more rarely. Rates are over the time since the
- * last reading. */
+/* Reads everything once, but targets of thousands of threads more rarely (struct look). Rates are over the
+ * time since the last reading. */
 void proc_metrics_sample(struct proc_metrics *m, const pid_t *pids, size_t count);
-/* Writes a value that the caller has read, with the time of the last proc_metrics_sample. */
-void proc_metrics_level(struct proc_metrics *m, const char *name, const char *unit, double value,
-			const char *label, const char *label_value);
 /* A new file begins: series are named and values written again, whether or not they changed. Series that the
  * previous file did not need are forgotten. */
 void proc_metrics_begin_segment(struct proc_metrics *m);
@@ -107,9 +104,8 @@ uint64_t cgroup_memory_limit(const char *proc);
  * mounted. */
 struct cgroup_memory *cgroup_memory_open(struct proc_metrics *m, const char *proc);
 
-/* Writes the counters of the cgroups of these processes, and of their ancestors, as series.
- * `c` may be NULL. Called ten times per second: it does nothing until 1,000 times the CPU time of its last
- * work has passed. */
+/* Writes the counters of the cgroups of these processes, and of their ancestors, as series, with the time of
+ * the last proc_metrics_sample. `c` may be NULL. Does nothing while the budget of looks does not allow it. */
 void cgroup_memory_look(struct cgroup_memory *c, const pid_t *pids, size_t count, uint64_t now_ns);
 void cgroup_memory_close(struct cgroup_memory *c);
 
@@ -123,9 +119,8 @@ struct quotas *quotas_open(struct ft_writer *w, struct proc_metrics *m, const ch
 
 /* Checks the cgroups of each process and its threads, and their ancestors. Writes a note for each quota that
  * is new, changed or gone. For each quota in force, writes the kernel's count and total time of throttling as
- * series. Returns whether any quota is in force. `q` may be NULL. Called ten times per second: it does
- * nothing until 1,000 times the CPU time of its last work has passed, unless there are more or fewer
- * processes. */
+ * series. Returns whether any quota is in force. `q` may be NULL. Does nothing while the budget of looks does
+ * not allow it, unless there are more or fewer processes. */
 bool quotas_look(struct quotas *q, const pid_t *pids, size_t count, uint64_t now_ns);
 /* A new file begins: the next call writes the quotas in force again. */
 void quotas_begin_segment(struct quotas *q);
@@ -207,7 +202,7 @@ struct drain {
 	struct ft_span *open; /* when the threads' open states were last requested */
 	size_t open_count, open_room;
 	uint64_t spans, tallies, io;
-	bool slow_iteration; /* one of 1 ms or more since the last tick */
+	bool slow; /* an iteration of 1 ms or more has ended or been sampled since the last tick */
 };
 
 /* An event_handler (programs.h). The context is a struct drain. */

@@ -98,6 +98,21 @@ def test_event_loop_iterations_block_io_and_metrics_are_recorded(saved):
     assert {"host.cpu.user", "target.rss"} <= {one["name"] for one in saved.r.series.values()}
 
 
+def test_the_host_is_read_ten_times_per_second_while_something_is_slow(serve, record):
+    redis = serve("redis", "--enable-debug-command", "yes")
+    recorder = record("--pid", redis.pid)
+    time.sleep(1)
+    redis.ask("DEBUG", "SLEEP", "0.3")
+    time.sleep(1.2)
+    r = recorder.stop()
+    slow = r.longest(lambda s: s.owner == ft.ITERATION)
+    end_ns = int(slow.start_ns + slow.duration_ns)
+    idle = next(number for number, one in r.series.items() if one["name"] == "host.cpu.idle")
+    readings = r.samples.t_ns[r.samples.series == idle].astype(int)
+    assert len(readings) >= 4
+    assert ((readings > end_ns) & (readings < end_ns + 1_000_000_000)).sum() >= 7
+
+
 def test_a_recording_has_its_own_cost(saved):
     cost = saved.r.cost
     assert min(cost["recorder_cpu_ns"], cost["recorder_rss_bytes"]) > 0

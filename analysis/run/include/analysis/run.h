@@ -508,6 +508,7 @@ struct Run {
 	// samples, CPU slices, block requests and writes that overlap it (source.h).
 	uint64_t loaded_from_ns = 0, loaded_to_ns = UINT64_MAX;
 	uint64_t min_span_ns = 0;
+	uint64_t metrics_ns = 0; // longest time between two readings of the host; 0: each 100 ms
 	uint32_t cpus = 0;
 	std::vector<Target> targets;
 	std::vector<Missing> missing;
@@ -780,6 +781,11 @@ std::string OnHost(const std::string &host);
 // Whether a series is about that process, or about the thread's host.
 bool IsOfProcess(const Run &run, const Series &series, const Thread &thread);
 bool IsOfHost(const Run &run, const Series &series, const Thread &thread);
+
+// The longest time that a reading of the recorder's series covers.
+uint64_t LongestReading(const Run &run);
+// Since when the i-th sample of such a series tells what happened: the reading before it.
+uint64_t ReadingBegin(const Run &run, const Series &series, size_t i);
 
 // An address that is a different server on each host: "unix:/path", "127.0.0.1:6379", "localhost:6379".
 bool IsLocalAddress(const std::string &address);

@@ -20,17 +20,20 @@ extern "C" {
 
 /* Names of kernel addresses, from /proc/kallsyms. */
 
-/* Reads the table, which takes about 10 ms of CPU and 10 MB. Call it before recording; otherwise the recorder
- * would hold the CPU when the first stack arrives. Returns the number of symbols, 0 if the kernel hides their
- * addresses. Reads the table only once. */
-size_t symbols_load(void);
+/* Whether the kernel shows their addresses. */
+bool symbols_shown(void);
+/* Begins to read the table in another thread, which takes some 50 ms of CPU, and 2 MB for good. Only once. */
+void symbols_begin(void);
+/* Waits until it is read. Call it before recording: the recorder would hold the CPU when the first stack
+ * arrives, and before privileges are dropped. Returns the number of symbols. */
+size_t symbols_wait(void);
 
 /* Writes "name+0x1f" for a kernel address, or "?" if the kernel reveals no name. The address itself is not
  * written to recordings, which may be passed on, because it reveals where this kernel is in memory. */
 void symbol_name(uint64_t address, char *text, size_t size);
 
 /* The code of the first of these functions that the kernel has; bytes 0: of none. `names` ends with NULL.
- * Call symbols_load first. */
+ * Call symbols_wait first. */
 struct ft_kernel_code_range symbol_code(const char *const *names);
 
 /* Probes what this host supports: kernel, BTF, tracepoints, privileges, perf events. The recorder loads what
@@ -93,6 +96,9 @@ struct support {
 	struct feature features[SUPPORT_FEATURES];
 	size_t count;
 };
+
+/* Frees the kernel's BTF, some 5 MB, which the other functions here read when they need it. */
+void support_forget_btf(void);
 
 /* Fills *s. Never fails: a feature that cannot be probed counts as not available. */
 void support_probe(struct support *s);
@@ -280,7 +286,7 @@ bool softirq_budget_count_due(const struct softirq_budget *b, uint64_t now_ns);
 bool softirq_budget_look(struct softirq_budget *b, const struct softirq_look *look);
 /* Soft interrupts since the host started, from /proc/stat; 0: not known. */
 uint64_t softirqs_of_host(void);
-/* Finds the code that samples look for. Returns whether the kernel has it. Call symbols_load first. */
+/* Finds the code that samples look for. Returns whether the kernel has it. Call symbols_wait first. */
 bool softirq_code(struct ft_kernel_code_range code[FT_KERNEL_CODES]);
 
 /* Life cycle of the kernel programs: open, configure, load, attach, open and close accounts, measure cost. */

@@ -66,6 +66,27 @@ void cpu_offer(void);
 /* The same in a loop over things that take microseconds. */
 void cpu_offer_in_loop(void);
 
+/* Looks at /proc, cgroups and the kernel's tables, which are repeated as long as the recorder runs and whose
+ * cost grows with the server: a process of 4,000 threads, a table of 10,000 connections. They share one
+ * budget, at most a two-hundredth of a CPU's time. A look waits longer the more its last one took, by the
+ * square root of that: so a cheap look is not delayed by an expensive one. For the main thread. */
+
+/* Zero: it is due. */
+struct look {
+	uint64_t due_ns;
+	uint64_t begun_ns, begun_cpu_ns; /* during a look */
+	uint64_t root;			 /* of what the last one took, in ns */
+};
+
+/* Whether it is due. If so, it begins, and look_ends() follows. */
+bool look_begins(struct look *l, uint64_t now_ns);
+/* It took the CPU time since its begin. The next one is due after `least_ns`, or later. */
+void look_ends(struct look *l, uint64_t least_ns);
+/* It is due whatever it took. */
+void look_soon(struct look *l);
+/* It is not repeated any more: the others may take its part. */
+void look_close(struct look *l);
+
 /* Packets that carry file descriptors. */
 
 enum { PACKET_FDS = 12 }; /* descriptors of a packet at most */

@@ -358,6 +358,8 @@ void unwind_queue_add(struct unwind_queue *u, const struct ft_cpu_sample *record
 /* Called at every tick of the recorder: reads answers, sends queued requests, renews the budget, replaces
  * helpers. */
 void unwind_queue_tick(struct unwind_queue *u);
+/* Whether a sample waits for its stack. */
+bool unwind_queue_waits(const struct unwind_queue *u);
 /* Waits for the last answers, at most one second. */
 void unwind_queue_settle(struct unwind_queue *u);
 
@@ -389,6 +391,8 @@ void samples_thread_ended(struct samples *s, const struct ft_event_thread *e);
 
 /* Called at every tick of the recorder: writes samples whose stacks are resolved. */
 void samples_tick(struct samples *s);
+/* Whether one waits for its stack. */
+bool samples_wait(const struct samples *s);
 /* Waits for the last stacks, at most one second. */
 void samples_settle(struct samples *s);
 

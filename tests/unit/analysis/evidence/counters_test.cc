@@ -29,6 +29,21 @@ TEST_CASE("stolen CPU time is evidence where it may matter")
 		holds(steal({{kBase - 500 * ms, 10}}),
 		      "the hypervisor took 40.0 ms of CPU time from this host (steal) within 200 ms");
 	}
+	SECTION("of a recorder that says how often it reads, in the time since the reading before")
+	{
+		b.run.metrics_ns = 500 * ms;
+		holds(steal({{kBase - 500 * ms, 0},
+			     {kBase - 100 * ms, 0},
+			     {kBase + 100 * ms, 20},
+			     {kBase + 600 * ms, 0}}),
+		      "the hypervisor took 80.0 ms of CPU time from this host (steal) within 200 ms");
+	}
+	SECTION("of such a recorder, at most the time that a reading covers")
+	{
+		b.run.metrics_ns = 500 * ms;
+		holds(steal({{kBase - 900 * ms, 0}, {kBase + 100 * ms, 20}, {kBase + 600 * ms, 0}}),
+		      "the hypervisor took 200 ms of CPU time from this host (steal) within 500 ms");
+	}
 	SECTION("little compared with the longest request")
 	{
 		CHECK(steal({{kBase - 100 * ms, 0}, {kBase + 100 * ms, 10}, {kBase + 200 * ms, 0}})
@@ -49,6 +64,13 @@ TEST_CASE("kernel events that the host counts are evidence where they may matter
 		b.Finish();
 		return EvidenceOf(&b);
 	};
+	SECTION("an OOM kill, in a recording with readings at known times")
+	{
+		b.run.metrics_ns = 500 * ms;
+		holds(evidence("host.oom_kills", {{kBase - 100 * ms, 2}, {kBase + 300 * ms, 3}}),
+		      "the kernel's OOM killer killed 1 process on this host, at a time known to within 400 "
+		      "ms\n");
+	}
 	SECTION("an OOM kill")
 	{
 		holds(evidence("host.oom_kills", {{kBase - 500 * ms, 2}, {kBase + 60 * ms, 3}}),

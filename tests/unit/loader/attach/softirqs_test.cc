@@ -142,7 +142,8 @@ TEST_CASE("the kernel's count of soft interrupts grows")
 TEST_CASE("the code of the kernel that runs soft interrupts is found by its names")
 {
 	ft_kernel_code_range code[FT_KERNEL_CODES];
-	const bool visible = symbols_load() > 0;
+	symbols_begin();
+	const bool visible = symbols_wait() > 0;
 	CHECK(softirq_code(code) == visible);
 	const ft_kernel_code_range net_rx = code[FT_CODE_HANDLER + 3];
 	CHECK((net_rx.bytes > 0) == visible);

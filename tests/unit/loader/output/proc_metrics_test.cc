@@ -138,6 +138,64 @@ TEST_CASE("a target is read from its own line, whatever its name")
 	CHECK(samples_of(r, R"("pid":"4712")").empty());
 }
 
+TEST_CASE(
+    "an unchanged file counts as read: its rates become 0, and a later rate is over the time since then")
+{
+	Proc proc;
+	write_first(proc);
+	Written written;
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
+	REQUIRE(m);
+	auto read = [&](int received) {
+		proc.write("net/dev", "face |\n    lo: " + std::to_string(received) +
+					  " 1 2 3 4 5 6 7 6000 1 2 3 4 5 6 7\n");
+		proc_metrics_sample(m, nullptr, 0);
+		sleep_for(Seconds(0.01));
+	};
+	for (const int received : {1000, 2000, 2000, 2000, 2000, 3000})
+		read(received);
+	proc_metrics_begin_segment(m);
+	read(3000);
+	proc_metrics_close(m);
+	const Recorded r = written.finish();
+	const auto received = samples_of(r, "host.network.receive");
+	REQUIRE(received.size() == 5);
+	CHECK(received[0].value > 0);
+	CHECK(received[1].value == 0); // the first and the last of equal readings
+	CHECK(received[2].value == 0);
+	CHECK(received[2].t_ns > received[1].t_ns);
+	const double seconds = static_cast<double>(received[3].t_ns - received[2].t_ns) * 1e-9;
+	CHECK(received[3].value * seconds == Approx(1000));
+	CHECK(received[4].value == 0); // of the new segment
+}
+
+TEST_CASE("a device that appears or vanishes does not change what belongs to the others")
+{
+	Proc proc;
+	write_first(proc);
+	Written written;
+	proc_metrics *m = proc_metrics_open(written.writer(), proc.path().c_str());
+	REQUIRE(m);
+	const auto line = [](const std::string &name, int received) {
+		return name + ": " + std::to_string(received) + " 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n";
+	};
+	for (const std::string &text : {line("a", 100) + line("b", 2000), line("b", 2001) + line("c", 7),
+					line("a", 100) + line("b", 2002)}) {
+		proc.write("net/dev", text);
+		proc_metrics_sample(m, nullptr, 0);
+	}
+	proc_metrics_close(m);
+	const Recorded r = written.finish();
+	for (const ft_sample &s :
+	     samples_of(r, R"("name":"host.network.receive","unit":"bytes/s","labels":{"interface":"a"})"))
+		CHECK(s.value == 0);
+	const auto b =
+	    samples_of(r, R"("name":"host.network.receive","unit":"bytes/s","labels":{"interface":"b"})");
+	REQUIRE(b.size() == 2);
+	const double seconds = static_cast<double>(b[1].t_ns - b[0].t_ns) * 1e-9;
+	CHECK(b[1].value * seconds == Approx(1));
+}
+
 TEST_CASE("all of many devices are recorded, except those that were never active")
 {
 	constexpr int devices = 300; // of 90 bytes each: several pages

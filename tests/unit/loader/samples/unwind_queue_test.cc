@@ -86,8 +86,10 @@ struct Unwinding {
 	// The first sample of a file costs a slow machine more than its budget.
 	void refill_budget() const
 	{
-		for (int i = 0; i < 100; i++)
+		for (int i = 0; i < 20; i++) {
+			sleep_for(Seconds(0.05));
 			tick();
+		}
 	}
 	void tick() const
 	{
