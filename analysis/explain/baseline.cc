@@ -221,10 +221,7 @@ uint64_t Whole(double ns)
 
 void AddTimes(double ns, uint64_t times, LogHistogram *h)
 {
-	uint64_t value = Whole(ns);
-	h->slots[LogHistogram::Slot(value)] += static_cast<uint32_t>(times);
-	h->count += times;
-	h->max = std::max(h->max, value);
+	h->Add(Whole(ns), times);
 }
 
 } // namespace
@@ -340,7 +337,8 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 		ProxyScratch scratch;
 		StallTimes stalls;
 		uint64_t below = 0;
-		for (size_t i = begin; i < end; i++) {
+		for (size_t i = begin, next; i < end; i = next) {
+			next = i + 1;
 			if (IsError(q.status[i]))
 				continue;
 			if (q.Latency(i) < floor_ns) {
@@ -350,10 +348,12 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 			const ProxyPath *t = context.ProxyPathOf(i);
 			if (t && q.Number(i) % step)
 				continue;
+			if (!t)
+				next = context.EndOfEqual(i, end);
 			Glance g = t ? LookAtProxyRequest(context, *t, i, &scratch, &stalls)
 				     : Look(context, i, &hints);
-			uint64_t stands_for = t ? step : 1;
-			look.bounds.sampled += stands_for > 1;
+			uint64_t stands_for = t ? step : next - i;
+			look.bounds.sampled += t && step > 1;
 			if (t)
 				look.bounds.Add(g.latency, stalls, stands_for);
 			else
