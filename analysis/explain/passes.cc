@@ -371,15 +371,17 @@ private:
 						   [](const auto &t) { return t != nullptr; });
 		if (any_proxy)
 			speculative_.GiveUp();
+		else
+			slow_taken_ = true;
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
 				LookAt(context_, begin, end, step, any_proxy ? 0 : floor.Of(workers),
 				       &workers);
 				CountCut(begin, end);
-				if (speculative_.Active())
-					BlameRange(begin, end, speculative_.From(workers), &sheets,
-						   [&] { speculative_.Take(&sheets); });
+				if (!any_proxy)
+					BlameRange(begin, end, speculative_.From(workers), UINT64_MAX,
+						   &sheets, [&] { speculative_.Take(&sheets, &kept_); });
 			});
 			CountWhoServed();
 		});
@@ -436,14 +438,16 @@ private:
 	void BlameExactly(bool along)
 	{
 		if (!along)
-			BlameThose();
+			BlameThose(slow_taken_ ? blame_.threshold_ns : UINT64_MAX);
 		while (kept_.Again())
-			along ? speculative_.PassAgainTo(&kept_) : BlameThose();
+			along ? speculative_.PassAgainTo(&kept_) : BlameThose(UINT64_MAX);
 	}
 
-	// Calls take() whenever the sheets must be emptied.
+	// Those that took from_ns or more, but less than below_ns. Calls take() whenever the sheets must be
+	// emptied.
 	template <typename Take>
-	void BlameRange(size_t first, size_t last, uint64_t from_ns, std::vector<Sheet> *sheets, Take take)
+	void BlameRange(size_t first, size_t last, uint64_t from_ns, uint64_t below_ns,
+			std::vector<Sheet> *sheets, Take take)
 	{
 		const Requests &q = requests();
 		auto blame = [&](size_t begin, size_t end, size_t w) {
@@ -451,7 +455,8 @@ private:
 			Sheet *sheet = &(*sheets)[w];
 			for (size_t i = begin, next; i < end; i = next) {
 				next = i + 1;
-				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
+				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns) ||
+				    q.Latency(i) >= below_ns)
 					continue;
 				if (const ProxyPath *t = context_.ProxyPathOf(i)) {
 					BlameProxyRequest(context_, *t, i, matter_, &scratch, sheet);
@@ -469,7 +474,7 @@ private:
 		}
 	}
 
-	void BlameThose()
+	void BlameThose(uint64_t below_ns)
 	{
 		const uint64_t from_ns = matter_.least_ns();
 		ConnectionSlots slots(context_.run, facts_.last_use_of);
@@ -478,7 +483,7 @@ private:
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
-				BlameRange(begin, end, from_ns, &sheets, [&] {
+				BlameRange(begin, end, from_ns, below_ns, &sheets, [&] {
 					for (Sheet &sheet : sheets)
 						kept_.Take(&sheet);
 				});
@@ -492,6 +497,7 @@ private:
 	const Stretches &stretches_;
 	const Earlier earlier_;
 	bool derived_ = false;
+	bool slow_taken_ = false; // slow requests were blamed in the first look
 	Context context_;
 	FirstLook look_;
 	Matter matter_ = {};
