@@ -419,6 +419,10 @@ private:
 
 	void CountWhoServed()
 	{
+		if (context_.servers.size() == 1 && context_.proxy_paths.empty()) {
+			served_[0] += requests().size() - requests().lead;
+			return;
+		}
 		unserved_.resize(context_.run.connections.size());
 		for (size_t i = requests().lead, next; i < requests().size(); i = next) {
 			next = context_.EndOfEqual(i, requests().size());

@@ -336,9 +336,13 @@ struct Requests {
 	size_t EndOfEqual(size_t i, size_t end) const
 	{
 		size_t to = i + 1;
-		while (to < end && read_ns.empty() && end_ns[to] == end_ns[i] && sent_ns[to] == sent_ns[i] &&
-		       connection[to] == connection[i] && due_ns[to] == due_ns[i] && op[to] == op[i] &&
-		       status[to] == status[i] && Behind(to) == Behind(i) && Arrived(to) == Arrived(i))
+		if (to == end || connection[to] != connection[i] || !read_ns.empty())
+			return to;
+		const bool more = !behind.empty() || !arrival_ns.empty();
+		while (to < end && end_ns[to] == end_ns[i] && connection[to] == connection[i] &&
+		       sent_ns[to] == sent_ns[i] && due_ns[to] == due_ns[i] && op[to] == op[i] &&
+		       status[to] == status[i] &&
+		       (!more || (Behind(to) == Behind(i) && Arrived(to) == Arrived(i))))
 			to++;
 		return to;
 	}
