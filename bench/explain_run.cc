@@ -3,7 +3,7 @@
 // generator would have written for a server busy for that long. The numbers are synthetic, so the explanation
 // itself means nothing. bench/explain.sh does the timing, docs/results/speed.md has the figures.
 //
-//   bench_explain_run DIR [MILLION_REQUESTS=10] [REQUESTS_PER_SECOND=50000]
+//   bench_explain_run DIR [MILLION_REQUESTS=10] [REQUESTS_PER_SECOND=50000] [PIPELINE=1]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -110,13 +110,16 @@ uint64_t AfterFork(uint64_t t_ns)
 	return in_fork < 40 * kMs ? t_ns - in_fork + 40 * kMs : t_ns;
 }
 
-void WriteLoad(const std::string &path, uint64_t count, uint64_t rate)
+// With a pipeline, a closed loop in which so many requests are sent together and answered together.
+void WriteLoad(const std::string &path, uint64_t count, uint64_t rate, uint32_t pipeline)
 {
 	ft_writer *w = nullptr;
+	const std::string arrival = pipeline > 1 ? "closed" : "constant";
 	std::string manifest =
 	    R"({"program":"forktail-load","version":"bench","boot_id":"bench","servers":["unix:/bench"],)"
-	    R"("ops":["GET","SET"],"arrival":"constant","pipeline":1,"start_ns":1000000000000,"rate":)" +
-	    std::to_string(rate) + "}";
+	    R"("ops":["GET","SET"],"start_ns":1000000000000,"arrival":")" +
+	    arrival + R"(","pipeline":)" + std::to_string(pipeline) + R"(,"rate":)" +
+	    std::to_string(pipeline > 1 ? 0 : rate) + "}";
 	Check(ft_writer_open(&w, path.c_str(), manifest.c_str()), "create the load's recording");
 	for (uint32_t i = 0; i < kConnections; i++) {
 		ft_connection c = {};
@@ -128,19 +131,23 @@ void WriteLoad(const std::string &path, uint64_t count, uint64_t rate)
 	Check(ft_requests_init(&requests), "make room for requests");
 	Random random(2);
 	uint64_t free_ns[kConnections] = {}, server_free_ns = 0;
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < count; i += pipeline) {
 		// The server takes 8 us per request, one at a time, and answers none while it forks.
 		ft_request q = {};
-		q.connection = static_cast<uint32_t>(i % kConnections);
+		q.connection = static_cast<uint32_t>(i / pipeline % kConnections);
 		q.intended_ns = kStart + i * 1'000'000'000 / rate;
 		q.start_ns = std::max(q.intended_ns + random() % 3000, free_ns[q.connection]);
 		server_free_ns = AfterFork(std::max(server_free_ns, q.start_ns + 15 * kUs)) + 8 * kUs;
+		if (pipeline > 1)
+			q.intended_ns = q.start_ns;
 		q.end_ns = server_free_ns + random() % (20 * kUs);
 		q.op = random() % 10 == 0;
 		free_ns[q.connection] = q.end_ns;
-		if (ft_requests_full(&requests))
-			Check(ft_requests_flush(&requests, w), "write requests");
-		ft_requests_append(&requests, &q);
+		for (uint32_t n = 0; n < pipeline; n++) {
+			if (ft_requests_full(&requests))
+				Check(ft_requests_flush(&requests, w), "write requests");
+			ft_requests_append(&requests, &q);
+		}
 	}
 	Check(ft_requests_flush(&requests, w), "write requests");
 	ft_requests_free(&requests);
@@ -152,17 +159,19 @@ void WriteLoad(const std::string &path, uint64_t count, uint64_t rate)
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
-		fprintf(stderr, "usage: bench_explain_run DIR [MILLION_REQUESTS] [REQUESTS_PER_SECOND]\n");
+		fprintf(stderr,
+			"usage: bench_explain_run DIR [MILLION_REQUESTS] [REQUESTS_PER_SECOND] [PIPELINE]\n");
 		return 2;
 	}
 	std::string dir = argv[1];
 	uint64_t count = static_cast<uint64_t>((argc > 2 ? atof(argv[2]) : 10) * 1e6);
 	uint64_t rate = argc > 3 ? strtoull(argv[3], nullptr, 10) : 50'000;
-	if (count == 0 || rate == 0) {
-		fprintf(stderr, "bench_explain_run: both numbers must be at least 1\n");
+	uint32_t pipeline = argc > 4 ? static_cast<uint32_t>(strtoul(argv[4], nullptr, 10)) : 1;
+	if (count == 0 || rate == 0 || pipeline == 0) {
+		fprintf(stderr, "bench_explain_run: the numbers must be at least 1\n");
 		return 2;
 	}
 	WriteServer(dir + "/server.forktail", count * 1000 / rate + 100);
-	WriteLoad(dir + "/load.forktail", count, rate);
+	WriteLoad(dir + "/load.forktail", count, rate, pipeline);
 	return 0;
 }

@@ -130,6 +130,7 @@ int ft_writer_requests(struct ft_writer *w, uint8_t version, uint32_t count, str
 
 enum {
 	VARINT_MAX = 9,
+	VARINT_ZERO = 1, /* the varint of 0 */
 	COLUMNS = 6,
 	FURTHER_HEAD = sizeof(uint32_t), /* the length before an additional column */
 };

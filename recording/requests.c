@@ -103,10 +103,8 @@ static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
 static __attribute__((noinline)) void append_arrivals(struct ft_requests *r, const struct ft_request *q,
 						      uint32_t times)
 {
-	enum { ZERO = 1 }; /* its varint */
-
 	if (!r->any_arrival) {
-		memset(r->arrival, ZERO, r->count);
+		memset(r->arrival, VARINT_ZERO, r->count);
 		r->arrival += r->count;
 		r->any_arrival = true;
 	}
@@ -316,6 +314,52 @@ static uint32_t sure_values(const struct column *c, uint32_t wanted)
 	return sure < wanted && c->step ? (uint32_t)sure : wanted;
 }
 
+/* How many rows after one, at most `most` and eight, equal it: its values began at `before`, and all columns
+ * have VARINT_MAX bytes left for each of `most`. Advances the columns by so many rows. The requests of a
+ * pipeline are often sent together and answered together: each has the end of the one before it. */
+static uint32_t skip_equal(struct column *c, const uint8_t *const before[VARINT_COLUMNS], uint32_t most)
+{
+	static const uint64_t same_ends = 0x0101010101010101 * VARINT_ZERO;
+	uint64_t ends;
+	uint32_t count;
+
+	memcpy(&ends, c[0].at, 8);
+	count = ends == same_ends ? 8 : (uint32_t)__builtin_ctzll(ends ^ same_ends) / 8;
+	count = count < most ? count : most;
+	for (unsigned i = 1; i < VARINT_COLUMNS; i++)
+		if (memcmp(before[i], c[i].at, (size_t)(c[i].at - before[i]) * count))
+			return 0;
+	c[0].at += count;
+	for (unsigned i = 1; i < VARINT_COLUMNS; i++)
+		c[i].at += (c[i].at - before[i]) * count;
+	return count;
+}
+
+static inline void next_row(struct column *c, uint64_t values[VARINT_COLUMNS][CHUNK], uint32_t row)
+{
+	values[0][row] = next_value(&c[0]);
+	values[1][row] = next_value(&c[1]);
+	values[2][row] = next_value(&c[2]);
+	values[3][row] = next_value(&c[3]);
+}
+
+/* A row and those that equal it, at most `most`. Returns their number. */
+static uint32_t next_rows(struct column *c, uint64_t values[VARINT_COLUMNS][CHUNK], uint32_t row,
+			  uint32_t most)
+{
+	const uint8_t *const before[] = {c[0].at, c[1].at, c[2].at, c[3].at};
+	uint32_t equal;
+
+	next_row(c, values, row);
+	equal = skip_equal(c, before, most - 1);
+	for (uint32_t i = row + 1; i <= row + equal; i++) {
+		values[0][i] = 0;
+		for (unsigned column = 1; column < VARINT_COLUMNS; column++)
+			values[column][i] = values[column][row];
+	}
+	return 1 + equal;
+}
+
 /* Decodes `rows` values of each column. All columns in parallel: finding where a value ends depends on the
  * one before it. Four such chains at a time keep the processor busy, where one would make it wait. */
 static bool decode_rows(struct column *columns, uint32_t rows, uint64_t values[VARINT_COLUMNS][CHUNK])
@@ -328,11 +372,17 @@ static bool decode_rows(struct column *columns, uint32_t rows, uint64_t values[V
 
 		for (unsigned i = 0; i < VARINT_COLUMNS; i++)
 			sure = sure_values(&c[i], sure);
-		for (; sure; sure--, row++) {
-			values[0][row] = next_value(&c[0]);
-			values[1][row] = next_value(&c[1]);
-			values[2][row] = next_value(&c[2]);
-			values[3][row] = next_value(&c[3]);
+		while (sure) {
+			/* If the next end is the same, the row may be, too. */
+			bool alike = sure > 1 && c[0].step && c[0].at[varint_bytes(c[0].at)] == VARINT_ZERO;
+			uint32_t done = 1;
+
+			if (alike)
+				done = next_rows(c, values, row, sure);
+			else
+				next_row(c, values, row);
+			sure -= done;
+			row += done;
 		}
 		for (unsigned i = 0; i < VARINT_COLUMNS && row < rows; i++)
 			if (!next_checked(&c[i], &values[i][row]))
@@ -345,10 +395,15 @@ static bool decode_rows(struct column *columns, uint32_t rows, uint64_t values[V
 static bool decode_varints(struct column *c, uint64_t end_ns, uint32_t count,
 			   const struct ft_request_columns *out)
 {
-	uint64_t values[VARINT_COLUMNS][CHUNK], connections = 0;
+	uint64_t values[VARINT_COLUMNS][CHUNK], connections = 0, unwanted_ns[CHUNK];
+	uint32_t unwanted[CHUNK];
 
 	for (uint32_t first = 0; first < count; first += CHUNK) {
 		uint32_t rows = count - first < CHUNK ? count - first : CHUNK;
+		uint64_t *end = out->end_ns ? out->end_ns + first : unwanted_ns;
+		uint64_t *start = out->start_ns ? out->start_ns + first : unwanted_ns;
+		uint64_t *intended = out->intended_ns ? out->intended_ns + first : unwanted_ns;
+		uint32_t *connection = out->connection ? out->connection + first : unwanted;
 
 		if (!decode_rows(c, rows, values))
 			return false;
@@ -358,14 +413,10 @@ static bool decode_varints(struct column *c, uint64_t end_ns, uint32_t count,
 			end_ns += zigzag >> 1 ^ -(zigzag & 1);
 			start_ns = end_ns - values[1][row];
 			connections |= values[3][row];
-			if (out->end_ns)
-				out->end_ns[first + row] = end_ns;
-			if (out->start_ns)
-				out->start_ns[first + row] = start_ns;
-			if (out->intended_ns)
-				out->intended_ns[first + row] = start_ns - values[2][row];
-			if (out->connection)
-				out->connection[first + row] = (uint32_t)values[3][row];
+			end[row] = end_ns;
+			start[row] = start_ns;
+			intended[row] = start_ns - values[2][row];
+			connection[row] = (uint32_t)values[3][row];
 		}
 	}
 	for (unsigned i = 0; i < VARINT_COLUMNS; i++)

@@ -4,6 +4,7 @@
 // Requests are examined one by one, while the timelines of their time are in memory.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -221,10 +222,7 @@ uint64_t Whole(double ns)
 
 void AddTimes(double ns, uint64_t times, LogHistogram *h)
 {
-	uint64_t value = Whole(ns);
-	h->slots[LogHistogram::Slot(value)] += static_cast<uint32_t>(times);
-	h->count += times;
-	h->max = std::max(h->max, value);
+	h->Add(Whole(ns), times);
 }
 
 } // namespace
@@ -340,7 +338,8 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 		ProxyScratch scratch;
 		StallTimes stalls;
 		uint64_t below = 0;
-		for (size_t i = begin; i < end; i++) {
+		for (size_t i = begin, next; i < end; i = next) {
+			next = i + 1;
 			if (IsError(q.status[i]))
 				continue;
 			if (q.Latency(i) < floor_ns) {
@@ -350,10 +349,12 @@ void LookAt(const Context &context, size_t first, size_t last, uint64_t step, ui
 			const ProxyPath *t = context.ProxyPathOf(i);
 			if (t && q.Number(i) % step)
 				continue;
+			if (!t)
+				next = context.EndOfEqual(i, end);
 			Glance g = t ? LookAtProxyRequest(context, *t, i, &scratch, &stalls)
 				     : Look(context, i, &hints);
-			uint64_t stands_for = t ? step : 1;
-			look.bounds.sampled += stands_for > 1;
+			uint64_t stands_for = t ? step : next - i;
+			look.bounds.sampled += t && step > 1;
 			if (t)
 				look.bounds.Add(g.latency, stalls, stands_for);
 			else
@@ -391,10 +392,15 @@ uint64_t Pack(const Part &part)
 	return part.total_ns() << 8 | static_cast<uint64_t>(Index(part.cause));
 }
 
+Part Unpack(uint64_t packed)
+{
+	return {static_cast<Cause>(packed & 0xff), kNoHop, packed >> 8, 0};
+}
+
 } // namespace
 
 SpeculativeBlame::SpeculativeBlame(size_t most, const LogHistogram &latencies, uint64_t threshold_ns)
-    : most_(most), threshold_ns_(threshold_ns), likely_ns_(latencies.PercentileFloor(kWithStalls))
+    : most_(3 * most), threshold_ns_(threshold_ns), likely_ns_(latencies.PercentileFloor(kWithStalls))
 {
 }
 
@@ -406,6 +412,8 @@ void SpeculativeBlame::GiveUp()
 
 uint64_t SpeculativeBlame::From(const std::vector<FirstLook> &workers)
 {
+	if (!active_)
+		return threshold_ns_;
 	uint64_t count = 0;
 	std::vector<const LogHistogram *> calm;
 	for (const FirstLook &w : workers) {
@@ -420,93 +428,89 @@ uint64_t SpeculativeBlame::From(const std::vector<FirstLook> &workers)
 	return from_ns_;
 }
 
-void SpeculativeBlame::Take(std::vector<Sheet> *sheets)
+// Those of equal latency with the same parts in the sheet are equal.
+void SpeculativeBlame::Add(const Sheet &sheet)
 {
-	for (Sheet &s : *sheets) {
-		if (!active_) {
-			s = {};
+	Stretch to;
+	const SlowRequest *last = nullptr;
+	for (const SlowRequest &r : sheet.requests) {
+		if (IsError(r.status))
+			continue;
+		if (last && last->first_part == r.first_part && last->latency_ns == r.latency_ns) {
+			to.requests.back().count++;
 			continue;
 		}
-		Stretch to;
-		for (SlowRequest r : s.requests) {
-			const Part *parts = s.parts.data() + r.first_part;
-			if (r.latency_ns < threshold_ns_) {
-				AddFast(r, parts, &to);
-				continue;
-			}
-			r.first_part = static_cast<uint32_t>(to.slow.parts.size());
-			to.slow.parts.insert(to.slow.parts.end(), parts, parts + r.part_count);
-			to.slow.requests.push_back(r);
-		}
-		s.requests.clear();
-		s.parts.clear();
-		fast_ += to.fast.size();
-		slow_ += to.slow.requests.size();
-		Shrink(&to);
-		stretches_.push_back(std::move(to));
+		last = &r;
+		to.requests.push_back({r.latency_ns, 1, r.part_count});
+		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
+			to.parts.push_back(Pack(sheet.parts[p]));
 	}
-	if (slow_ > most_)
-		return GiveUp();
-	if (fast_ <= 2 * most_)
+	to.requests.shrink_to_fit();
+	to.parts.shrink_to_fit();
+	count_ += to.requests.size();
+	stretches_.push_back(std::move(to));
+}
+
+void SpeculativeBlame::Take(std::vector<Sheet> *sheets, SlowestRequests *kept)
+{
+	for (Sheet &s : *sheets) {
+		if (active_)
+			Add(s);
+		std::erase_if(s.requests, [&](const SlowRequest &r) { return r.latency_ns < threshold_ns_; });
+		kept->Take(&s);
+	}
+	if (!active_ || count_ <= most_)
 		return;
 	// The first estimate was lower.
 	Leave(from_ns_);
-	if (fast_ > 2 * most_ - most_ / 5)
+	if (count_ > most_ - most_ / 10)
 		GiveUp();
-}
-
-// Shrinks the arrays to their content.
-void SpeculativeBlame::Shrink(Stretch *s)
-{
-	s->fast.shrink_to_fit();
-	s->fast_parts.shrink_to_fit();
-	s->slow.requests.shrink_to_fit();
-	s->slow.parts.shrink_to_fit();
 }
 
 // Drops requests below a latency.
 void SpeculativeBlame::Leave(uint64_t least_ns)
 {
-	fast_ = 0;
+	count_ = 0;
 	for (Stretch &s : stretches_) {
 		size_t from = 0, to = 0, kept = 0;
-		for (Fast f : s.fast) {
-			if (f.latency_ns >= least_ns) {
-				std::copy_n(s.fast_parts.begin() + static_cast<ptrdiff_t>(from), f.part_count,
-					    s.fast_parts.begin() + static_cast<ptrdiff_t>(to));
-				to += f.part_count;
-				s.fast[kept++] = f;
+		for (Brief b : s.requests) {
+			if (b.latency_ns >= least_ns) {
+				std::copy_n(s.parts.begin() + static_cast<ptrdiff_t>(from), b.part_count,
+					    s.parts.begin() + static_cast<ptrdiff_t>(to));
+				to += b.part_count;
+				s.requests[kept++] = b;
 			}
-			from += f.part_count;
+			from += b.part_count;
 		}
-		s.fast.resize(kept);
-		s.fast_parts.resize(to);
-		Shrink(&s);
-		fast_ += kept;
+		s.requests.resize(kept);
+		s.requests.shrink_to_fit();
+		s.parts.resize(to);
+		s.parts.shrink_to_fit();
+		count_ += kept;
 	}
 }
 
-// Recreates what is needed of a request that is not slow: its latency, and its time by cause.
-void SpeculativeBlame::Restore(const Stretch &s, Sheet *sheet)
+// Recreates what is needed of a request: its latency, and its time by cause.
+void SpeculativeBlame::Pass(uint64_t below_ns, SlowestRequests *kept) const
 {
-	auto part = s.fast_parts.begin();
-	for (const Fast &f : s.fast) {
-		SlowRequest r = {};
-		r.latency_ns = f.latency_ns;
-		r.first_part = static_cast<uint32_t>(sheet->parts.size());
-		r.part_count = f.part_count;
-		r.status = FT_STATUS_OK;
-		for (size_t p = 0; p < f.part_count; p++, ++part)
-			sheet->parts.push_back({static_cast<Cause>(*part & 0xff), kNoHop, *part >> 8, 0});
-		sheet->requests.push_back(r);
+	for (const Stretch &s : stretches_) {
+		Sheet sheet;
+		auto part = s.parts.begin();
+		for (const Brief &b : s.requests) {
+			const auto end = part + b.part_count;
+			if (b.latency_ns < below_ns) {
+				SlowRequest r = {};
+				r.latency_ns = b.latency_ns;
+				r.first_part = static_cast<uint32_t>(sheet.parts.size());
+				r.part_count = b.part_count;
+				r.status = FT_STATUS_OK;
+				std::transform(part, end, std::back_inserter(sheet.parts), Unpack);
+				sheet.requests.insert(sheet.requests.end(), b.count, r);
+			}
+			part = end;
+		}
+		kept->Take(&sheet);
 	}
-}
-
-void SpeculativeBlame::AddFast(const SlowRequest &r, const Part *parts, Stretch *to)
-{
-	to->fast.push_back({r.latency_ns, r.part_count});
-	for (size_t p = 0; p < r.part_count; p++)
-		to->fast_parts.push_back(Pack(parts[p]));
 }
 
 bool SpeculativeBlame::PassTo(uint64_t least_ns, SlowestRequests *kept)
@@ -514,33 +518,13 @@ bool SpeculativeBlame::PassTo(uint64_t least_ns, SlowestRequests *kept)
 	if (!active_ || least_ns < highest_ns_)
 		return false;
 	Leave(least_ns);
-	size_t parts = 0;
-	for (const Stretch &s : stretches_)
-		parts += s.fast_parts.size() + s.slow.parts.size();
-	kept->Expect(fast_ + slow_, parts);
-	for (Stretch &s : stretches_) {
-		Sheet sheet;
-		std::swap(sheet, s.slow);
-		// Slow requests are needed in full, of the others only the answered ones.
-		Stretch slow;
-		for (const SlowRequest &r : sheet.requests)
-			if (!IsError(r.status))
-				AddFast(r, sheet.parts.data() + r.first_part, &slow);
-		Restore(s, &sheet);
-		kept->Take(&sheet);
-		s.fast.insert(s.fast.end(), slow.fast.begin(), slow.fast.end());
-		s.fast_parts.insert(s.fast_parts.end(), slow.fast_parts.begin(), slow.fast_parts.end());
-	}
+	Pass(threshold_ns_, kept);
 	return true;
 }
 
 void SpeculativeBlame::PassAgainTo(SlowestRequests *kept) const
 {
-	for (const Stretch &s : stretches_) {
-		Sheet sheet;
-		Restore(s, &sheet);
-		kept->Take(&sheet);
-	}
+	Pass(UINT64_MAX, kept);
 }
 
 } // namespace forktail::analysis

@@ -248,10 +248,19 @@ private:
 		Percentiles latencies(facts_.latencies, facts_.latencies_ns,
 				      threshold.percentile > 0 ? threshold.percentile : kUsualThreshold);
 		Percentiles arrivals(facts_.arrivals, facts_.arrivals_ns, kUsualThreshold);
-		auto add = [&](size_t i) {
-			latencies.Add(requests().Latency(i));
+		auto add = [&](size_t i, uint64_t times) {
+			latencies.Add(requests().Latency(i), times);
 			if (!requests().arrival_ns.empty() && requests().arrival_ns[i])
-				arrivals.Add(requests().arrival_ns[i] - requests().due_ns[i]);
+				arrivals.Add(requests().arrival_ns[i] - requests().due_ns[i], times);
+		};
+		// Calls see(i, times) for each answered request of the window, or once for `times` equal
+		// ones.
+		auto each = [&](auto see) {
+			for (size_t i = requests().lead, next; i < requests().size(); i = next) {
+				next = context_.EndOfEqual(i, requests().size());
+				if (!IsError(requests().status[i]))
+					see(i, next - i);
+			}
 		};
 		std::vector<std::unique_ptr<BacklogBuilder>> of_ways;
 		ConnectionSlots slots(context_.run, facts_.last_use_of);
@@ -260,27 +269,21 @@ private:
 			StartWindow(&slots);
 			NoteWays(&context_);
 			StartBacklogs(&of_ways);
-			for (size_t i = requests().lead; i < requests().size(); i++) {
-				if (IsError(requests().status[i]))
-					continue;
-				add_each(i);
-				held.Add(requests().sent_ns[i], requests().Arrived(i));
-				AddToBacklog(i, &of_servers_[context_.ServerIndex(i)]);
+			each([&](size_t i, uint64_t times) {
+				add_each(i, times);
+				held.Add(requests().sent_ns[i], requests().Arrived(i), times);
+				AddToBacklog(i, times, &of_servers_[context_.ServerIndex(i)]);
 				if (!of_ways.empty())
-					AddToBacklog(i, of_ways[context_.WayOf(i)].get());
-			}
+					AddToBacklog(i, times, of_ways[context_.WayOf(i)].get());
+			});
 		};
-		ForEarlier([&] { add_window([](size_t) {}); });
+		ForEarlier([&] { add_window([](size_t, uint64_t) {}); });
 		ForWindows(&log_, [&] { add_window(add); });
 		for (;;) {
 			bool known = latencies.EndPass(), arrivals_known = arrivals.EndPass();
 			if (known && arrivals_known)
 				break;
-			ForWindows(&log_, [&] {
-				for (size_t i = requests().lead; i < requests().size(); i++)
-					if (!IsError(requests().status[i]))
-						add(i);
-			});
+			ForWindows(&log_, [&] { each(add); });
 		}
 		context_.held = held.Finish();
 		blame_.latencies = latencies.Result();
@@ -343,12 +346,12 @@ private:
 				    context_.servers[w / context_.WaysOfServer()].timeline,
 				    context_.timelines[context_.way_ends[w]], BucketsEach());
 	}
-	void AddToBacklog(size_t i, BacklogBuilder *backlog)
+	void AddToBacklog(size_t i, uint64_t times, BacklogBuilder *backlog)
 	{
 		if (backlog)
 			backlog->Add(requests().due_ns[i], requests().Arrived(i),
 				     context_.usual_ns[requests().op[i]], context_.Until(i),
-				     context_.taken.empty() ? 0 : context_.taken.free_ns[i]);
+				     context_.taken.empty() ? 0 : context_.taken.free_ns[i], times);
 	}
 
 	// True: what matters was blamed in the same pass.
@@ -368,15 +371,17 @@ private:
 						   [](const auto &t) { return t != nullptr; });
 		if (any_proxy)
 			speculative_.GiveUp();
+		else
+			slow_taken_ = true;
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
 				LookAt(context_, begin, end, step, any_proxy ? 0 : floor.Of(workers),
 				       &workers);
 				CountCut(begin, end);
-				if (speculative_.Active())
-					BlameRange(begin, end, speculative_.From(workers), &sheets,
-						   [&] { speculative_.Take(&sheets); });
+				if (!any_proxy)
+					BlameRange(begin, end, speculative_.From(workers), UINT64_MAX,
+						   &sheets, [&] { speculative_.Take(&sheets, &kept_); });
 			});
 			CountWhoServed();
 		});
@@ -414,15 +419,20 @@ private:
 
 	void CountWhoServed()
 	{
+		if (context_.servers.size() == 1 && context_.proxy_paths.empty()) {
+			served_[0] += requests().size() - requests().lead;
+			return;
+		}
 		unserved_.resize(context_.run.connections.size());
-		for (size_t i = requests().lead; i < requests().size(); i++) {
+		for (size_t i = requests().lead, next; i < requests().size(); i = next) {
+			next = context_.EndOfEqual(i, requests().size());
 			size_t server = context_.ServerIndex(i);
-			served_[server]++;
+			served_[server] += next - i;
 			if (context_.ProxyPathOf(i))
-				served_on_[context_.WayOf(i)]++;
+				served_on_[context_.WayOf(i)] += next - i;
 			if (context_.server_of_hop.empty() || server + 1 < context_.servers.size())
 				continue;
-			blame_.unserved_requests++;
+			blame_.unserved_requests += next - i;
 			blame_.unserved_connections += !unserved_[requests().connection[i]];
 			unserved_[requests().connection[i]] = true;
 		}
@@ -432,25 +442,33 @@ private:
 	void BlameExactly(bool along)
 	{
 		if (!along)
-			BlameThose();
+			BlameThose(slow_taken_ ? blame_.threshold_ns : UINT64_MAX);
 		while (kept_.Again())
-			along ? speculative_.PassAgainTo(&kept_) : BlameThose();
+			along ? speculative_.PassAgainTo(&kept_) : BlameThose(UINT64_MAX);
 	}
 
-	// Calls take() whenever the sheets must be emptied.
+	// Those that took from_ns or more, but less than below_ns. Calls take() whenever the sheets must be
+	// emptied.
 	template <typename Take>
-	void BlameRange(size_t first, size_t last, uint64_t from_ns, std::vector<Sheet> *sheets, Take take)
+	void BlameRange(size_t first, size_t last, uint64_t from_ns, uint64_t below_ns,
+			std::vector<Sheet> *sheets, Take take)
 	{
 		const Requests &q = requests();
 		auto blame = [&](size_t begin, size_t end, size_t w) {
 			ProxyScratch scratch;
-			for (size_t i = begin; i < end; i++) {
-				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns))
+			Sheet *sheet = &(*sheets)[w];
+			for (size_t i = begin, next; i < end; i = next) {
+				next = i + 1;
+				if (q.Latency(i) < (IsError(q.status[i]) ? blame_.threshold_ns : from_ns) ||
+				    q.Latency(i) >= below_ns)
 					continue;
-				if (const ProxyPath *t = context_.ProxyPathOf(i))
-					BlameProxyRequest(context_, *t, i, matter_, &scratch, &(*sheets)[w]);
-				else
-					BlameDirectly(context_, i, &(*sheets)[w]);
+				if (const ProxyPath *t = context_.ProxyPathOf(i)) {
+					BlameProxyRequest(context_, *t, i, matter_, &scratch, sheet);
+					continue;
+				}
+				BlameDirectly(context_, i, sheet);
+				for (const size_t equal = context_.EndOfEqual(i, end); next < equal; next++)
+					AddEqual(sheet);
 			}
 		};
 		// In steps: all requests may be slow, and sheets are large.
@@ -460,7 +478,7 @@ private:
 		}
 	}
 
-	void BlameThose()
+	void BlameThose(uint64_t below_ns)
 	{
 		const uint64_t from_ns = matter_.least_ns();
 		ConnectionSlots slots(context_.run, facts_.last_use_of);
@@ -469,7 +487,7 @@ private:
 		ForWindows(&log_, [&] {
 			StartWindow(&slots);
 			ForParts([&](size_t begin, size_t end) {
-				BlameRange(begin, end, from_ns, &sheets, [&] {
+				BlameRange(begin, end, from_ns, below_ns, &sheets, [&] {
 					for (Sheet &sheet : sheets)
 						kept_.Take(&sheet);
 				});
@@ -483,6 +501,7 @@ private:
 	const Stretches &stretches_;
 	const Earlier earlier_;
 	bool derived_ = false;
+	bool slow_taken_ = false; // slow requests were blamed in the first look
 	Context context_;
 	FirstLook look_;
 	Matter matter_ = {};
@@ -619,12 +638,12 @@ std::vector<bool> ThroughProxy(const Run &run)
 	return through;
 }
 
-void CountArrival(const Requests &q, size_t i, LogFacts *facts)
+void CountArrival(const Requests &q, size_t i, uint64_t times, LogFacts *facts)
 {
 	uint64_t ns = q.arrival_ns[i] - q.due_ns[i];
-	facts->arrivals.Add(ns);
-	facts->arrivals_ns += ns;
-	facts->unread_ns += q.Unread(i);
+	facts->arrivals.Add(ns, times);
+	facts->arrivals_ns += ns * times;
+	facts->unread_ns += q.Unread(i) * times;
 	facts->longest_unread_ns = std::max(facts->longest_unread_ns, q.Unread(i));
 }
 
@@ -634,15 +653,15 @@ bool IsAnswered(uint8_t status)
 	return status <= FT_STATUS_ERROR_REPLY || status == FT_STATUS_WRONG;
 }
 
-void CountOperation(const Requests &q, size_t i, OperationCount *count)
+void CountOperation(const Requests &q, size_t i, uint64_t times, OperationCount *count)
 {
-	count->requests++;
+	count->requests += times;
 	const uint64_t read_ns = q.read_ns.empty() ? 0 : q.read_ns[i],
 		       answered_ns = q.answered_ns.empty() ? q.end_ns[i] : q.answered_ns[i];
 	if (!read_ns || answered_ns < read_ns)
 		return;
-	count->served++;
-	count->service_ns += answered_ns - read_ns;
+	count->served += times;
+	count->service_ns += (answered_ns - read_ns) * times;
 }
 
 void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, size_t end, uint64_t step,
@@ -651,35 +670,41 @@ void CountRange(const Run &run, const std::vector<bool> &through, size_t begin, 
 	const Requests &q = run.requests;
 	facts->first_due_of.resize(run.connections.size(), UINT64_MAX);
 	facts->last_use_of.resize(run.connections.size());
-	for (size_t i = begin; i < end; i++) {
+	size_t sampled = begin + (step - q.Number(begin) % step) % step; // the next one of the sample
+	for (size_t i = begin, next; i < end; i = next) {
+		next = q.EndOfEqual(i, end);
+		const uint64_t times = next - i;
+		const size_t first_sampled = sampled;
+		while (sampled < next)
+			sampled += step;
 		uint32_t c = q.connection[i];
-		facts->by_status[q.status[i]]++;
+		facts->by_status[q.status[i]] += times;
 		facts->first_due_ns = std::min(facts->first_due_ns, q.due_ns[i]);
 		facts->last_due_ns = std::max(facts->last_due_ns, q.due_ns[i]);
 		facts->last_end_ns = std::max(facts->last_end_ns, q.end_ns[i]);
-		facts->curve.At(q.due_ns[i]).due++;
+		facts->curve.At(q.due_ns[i]).due += times;
 		LoadCounts &ended = facts->curve.At(q.end_ns[i]);
-		(IsAnswered(q.status[i]) ? ended.answered : ended.failed)++;
+		(IsAnswered(q.status[i]) ? ended.answered : ended.failed) += times;
 		if (facts->first_due_of[c] == UINT64_MAX)
 			facts->first_due_of[c] = q.due_ns[i];
 		if (q.status[i] != FT_STATUS_UNSENT)
 			facts->last_use_of[c] = {q.sent_ns[i], q.Arrived(i)};
 		facts->behind |= q.Behind(i) != 0;
-		facts->joined += q.Joined(i);
+		facts->joined += q.Joined(i) ? times : 0;
 		if (q.Behind(i) == 0 && through[c] && q.status[i] != FT_STATUS_UNSENT)
-			facts->behind_unknown++;
+			facts->behind_unknown += times;
 		if (q.end_ns[i] > period.since_ns && q.end_ns[i] <= period.until_ns &&
 		    IsAnswered(q.status[i]))
-			CountOperation(q, i, &facts->by_op[q.op[i]]);
+			CountOperation(q, i, times, &facts->by_op[q.op[i]]);
 		if (IsError(q.status[i]))
 			continue;
 		uint64_t latency = q.Latency(i);
-		facts->latencies.Add(latency);
-		facts->latencies_ns += latency;
+		facts->latencies.Add(latency, times);
+		facts->latencies_ns += latency * times;
 		facts->peaks.Add(q.due_ns[i], latency);
 		if (!q.arrival_ns.empty() && q.arrival_ns[i])
-			CountArrival(q, i, facts);
-		if (q.Number(i) % step == 0)
+			CountArrival(q, i, times, facts);
+		for (size_t n = first_sampled; n < next; n += step)
 			facts->sample.push_back({q.due_ns[i], q.sent_ns[i], q.Arrived(i), latency, c, q.op[i],
 						 static_cast<uint8_t>(q.Behind(i))});
 	}

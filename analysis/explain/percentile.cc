@@ -147,15 +147,15 @@ bool RankFinder::Done() const
 	return low_ > high_;
 }
 
-void RankFinder::AddInside(uint64_t value)
+void RankFinder::AddInside(uint64_t value, uint64_t times)
 {
 	for (Wanted &w : wanted_) {
 		if (w.known || value < w.low || value > w.high)
 			continue;
 		if (w.keep)
-			w.values.push_back(value);
+			w.values.insert(w.values.end(), times, value);
 		else
-			w.counts[(value - w.low) >> w.shift]++;
+			w.counts[(value - w.low) >> w.shift] += static_cast<uint32_t>(times);
 	}
 }
 

@@ -43,13 +43,11 @@ void SlowestRequests::SumUp(const SlowRequest &r, const Part *parts)
 	}
 }
 
-void SlowestRequests::Expect(size_t requests, size_t parts)
+void SlowestRequests::SetThreshold(uint64_t threshold_ns)
 {
-	// If there are too many, some of them will be dropped by then.
-	if (requests - requests / 5 <= most_) {
-		blamed_.reserve(requests);
-		parts_.reserve(parts);
-	}
+	threshold_ns_ = threshold_ns;
+	// Growing would take twice the memory.
+	blamed_.reserve(std::min<uint64_t>(answered_, most_ + most_ / 4 + 1));
 }
 
 void SlowestRequests::Take(Sheet *sheet)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The request log by windows, joined with the kernel's log.
 //
-// A block is decoded in the processor's cache and copied from there to its place in the window. Impossible
-// entries are dropped. What workers cannot do in parallel (unannounced connections, counting dropped entries)
-// is done when a window is taken.
+// A block is decoded to its place in the window, and impossible entries are dropped there. What workers
+// cannot do in parallel (unannounced connections, counting dropped entries) is done when a window is taken.
 #include "log_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -52,27 +52,11 @@ template <typename See> void EachColumn(See see)
 
 } // namespace
 
-// A worker's buffer for one block, with its readers.
+// A worker's readers.
 struct LogReader::Scratch {
-	uint64_t intended_ns[FT_REQUEST_BLOCK], start_ns[FT_REQUEST_BLOCK], end_ns[FT_REQUEST_BLOCK],
-	    arrival_ns[FT_REQUEST_BLOCK], read_ns[FT_REQUEST_BLOCK], written_ns[FT_REQUEST_BLOCK];
-	uint32_t connection[FT_REQUEST_BLOCK], request_bytes[FT_REQUEST_BLOCK],
-	    answer_bytes[FT_REQUEST_BLOCK];
-	uint8_t op[FT_REQUEST_BLOCK], status[FT_REQUEST_BLOCK], behind[FT_REQUEST_BLOCK];
 	std::map<const OpenFile *, std::unique_ptr<ft_reader, CloseReader>> readers;
 	std::vector<Unknown> unknown;
 
-	// In the run's clock. Returns the number of requests.
-	int Decode(const ft_block &block, const ClockMap &clock, bool behinds, bool arrivals, bool seen);
-	// A read outside its request, or a write before its end, is wrong, because a clock was set.
-	void CopySeen(size_t i, size_t to, Requests *q) const
-	{
-		const bool read = read_ns[i] >= start_ns[i] && read_ns[i] <= end_ns[i];
-		q->read_ns[to] = read ? read_ns[i] : 0;
-		q->written_ns[to] = written_ns[i] >= end_ns[i] ? written_ns[i] : 0;
-		q->request_bytes[to] = request_bytes[i];
-		q->answer_bytes[to] = answer_bytes[i];
-	}
 	ft_reader *ReaderOf(const OpenFile &f)
 	{
 		auto &reader = readers[&f];
@@ -107,34 +91,57 @@ LogReader::~LogReader()
 		ahead_.wait();
 }
 
-int LogReader::Scratch::Decode(const ft_block &block, const ClockMap &clock, bool behinds, bool arrivals,
-			       bool seen)
+namespace
+{
+
+// Which optional columns a block has.
+struct BlockColumns {
+	bool behind, arrivals, seen;
+};
+
+// Decodes a block to its place, in the run's clock. Returns the number of requests.
+size_t DecodeAt(const ft_block &block, const ClockMap &clock, const BlockColumns &has, size_t at, Requests *q)
 {
 	ft_request_columns columns = {};
-	columns.intended_ns = intended_ns;
-	columns.start_ns = start_ns;
-	columns.end_ns = end_ns;
-	columns.connection = connection;
-	columns.op = op;
-	columns.status = status;
-	columns.behind = behinds ? behind : nullptr;
-	columns.arrival_ns = arrivals ? arrival_ns : nullptr;
-	columns.read_ns = seen ? read_ns : nullptr;
-	columns.written_ns = seen ? written_ns : nullptr;
-	columns.request_bytes = seen ? request_bytes : nullptr;
-	columns.answer_bytes = seen ? answer_bytes : nullptr;
-	const int decoded = block.count && block.count <= FT_REQUEST_BLOCK
-				? ft_requests_decode(block.payload, block.bytes, block.count, &columns)
-				: 0;
+	columns.intended_ns = &q->due_ns[at];
+	columns.start_ns = &q->sent_ns[at];
+	columns.end_ns = &q->end_ns[at];
+	columns.connection = &q->connection[at];
+	columns.op = &q->op[at];
+	columns.status = &q->status[at];
+	columns.behind = has.behind ? &q->behind[at] : nullptr;
+	columns.arrival_ns = has.arrivals ? &q->arrival_ns[at] : nullptr;
+	columns.read_ns = has.seen ? &q->read_ns[at] : nullptr;
+	columns.written_ns = has.seen ? &q->written_ns[at] : nullptr;
+	columns.request_bytes = has.seen ? &q->request_bytes[at] : nullptr;
+	columns.answer_bytes = has.seen ? &q->answer_bytes[at] : nullptr;
+	if (!block.count || block.count > FT_REQUEST_BLOCK)
+		return 0;
+	const int decoded = ft_requests_decode(block.payload, block.bytes, block.count, &columns);
 	for (int i = 0; !clock.same() && i < decoded; i++)
 		for (uint64_t *times : {columns.intended_ns, columns.start_ns, columns.end_ns,
 					columns.arrival_ns, columns.read_ns, columns.written_ns})
 			if (times)
 				times[i] = clock.Map(times[i]);
-	return decoded;
+	return decoded > 0 ? static_cast<size_t>(decoded) : 0;
 }
 
-// Decodes one block into `out`, from index `at`.
+// Drops times that are wrong, because a clock was set: an arrival or a read outside its request, or a write
+// before its end.
+void DropImpossible(const BlockColumns &has, size_t i, Requests *q)
+{
+	auto within = [&](uint64_t t_ns) { return t_ns >= q->sent_ns[i] && t_ns <= q->end_ns[i]; };
+	if (has.arrivals && !within(q->arrival_ns[i]))
+		q->arrival_ns[i] = 0;
+	if (has.seen && !within(q->read_ns[i]))
+		q->read_ns[i] = 0;
+	if (has.seen && q->written_ns[i] < q->end_ns[i])
+		q->written_ns[i] = 0;
+}
+
+} // namespace
+
+// Decodes one block into `out`, from index `at`. What is left out is overwritten by what follows.
 void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *out, size_t index)
 {
 	const OpenFile &f = *b.file;
@@ -145,52 +152,56 @@ void LogReader::DecodeBlock(const LogBlock &b, size_t at, Scratch *s, Decoded *o
 		out->lost[index] = 1;
 		return;
 	}
-	const bool behind = ft_requests_have_behind(block.payload, block.bytes),
-		   arrivals = ft_requests_have_arrivals(block.payload, block.bytes),
-		   seen = ft_requests_have_seen(block.payload, block.bytes);
-	const int decoded = s->Decode(block, f.clock, behind, arrivals, seen);
+	const BlockColumns has = {ft_requests_have_behind(block.payload, block.bytes),
+				  ft_requests_have_arrivals(block.payload, block.bytes),
+				  ft_requests_have_seen(block.payload, block.bytes)};
+	const size_t decoded = DecodeAt(block, f.clock, has, at, &q);
+	std::array<uint8_t, 256> ops = {}, behind = {};
+	std::copy_n(f.ops.begin(), std::min(f.ops.size(), ops.size()), ops.begin());
+	std::copy_n(f.behind.begin(), std::min(f.behind.size(), behind.size()), behind.begin());
+	const uint64_t *due_ns = q.due_ns.data(), *sent_ns = q.sent_ns.data(), *end_ns = q.end_ns.data();
+	uint32_t *connection = q.connection.data();
+	uint8_t *op = q.op.data();
+	const bool more = has.behind || has.arrivals || has.seen;
 	uint32_t kept = 0, outside = 0;
 	// A request that was never sent has no connection: the first one's load applies.
 	uint32_t last_id = UINT32_MAX, last_index = f.connections->First();
 	const uint32_t of_none = last_index;
-	for (int i = 0; i < decoded; i++) {
+	auto left_out = [&] {
+		return f.session->LeavesOut(last_index) || connections_.LeavesOut(last_index);
+	};
+	bool leave = left_out();
+	for (size_t i = at; i < at + decoded; i++) {
 		// Times that run backwards or are beyond any clock would spoil every sum.
-		if (s->intended_ns[i] > s->start_ns[i] || s->start_ns[i] > s->end_ns[i] || s->end_ns[i] >> 62)
+		if (due_ns[i] > sent_ns[i] || sent_ns[i] > end_ns[i] || end_ns[i] >> 62)
 			continue;
-		if (s->connection[i] != last_id) {
-			last_id = s->connection[i];
+		if (connection[i] != last_id) {
+			last_id = connection[i];
 			last_index = last_id == UINT32_MAX ? of_none : f.connections->Index(last_id);
+			leave = left_out();
 		}
-		if (s->intended_ns[i] < part_.since_ns || s->intended_ns[i] >= part_.until_ns ||
-		    f.session->LeavesOut(last_index) || connections_.LeavesOut(last_index)) {
+		if (leave || due_ns[i] < part_.since_ns || due_ns[i] >= part_.until_ns) {
 			outside++;
 			continue;
 		}
 		const size_t to = at + kept++;
+		if (to != i)
+			EachColumn([&](auto column) { (q.*column)[to] = (q.*column)[i]; });
 		if (last_index == kNoConnection)
 			s->unknown.push_back({to, last_id, b.file});
-		q.due_ns[to] = s->intended_ns[i];
-		q.sent_ns[to] = s->start_ns[i];
-		q.end_ns[to] = s->end_ns[i];
-		q.connection[to] = last_index;
-		q.op[to] = s->op[i] < f.ops.size() ? f.ops[s->op[i]] : 0;
-		q.status[to] = s->status[i];
-		if (behind)
-			q.behind[to] = s->behind[i] < f.behind.size() ? f.behind[s->behind[i]] : 0;
-		// An arrival outside its request is wrong, because a clock was set: it is dropped.
-		if (arrivals)
-			q.arrival_ns[to] =
-			    s->arrival_ns[i] >= s->start_ns[i] && s->arrival_ns[i] <= s->end_ns[i]
-				? s->arrival_ns[i]
-				: 0;
-		if (seen)
-			s->CopySeen(static_cast<size_t>(i), to, &q);
+		connection[to] = last_index;
+		op[to] = ops[op[to]];
+		if (!more)
+			continue;
+		if (has.behind)
+			q.behind[to] = behind[q.behind[to]];
+		DropImpossible(has, to, &q);
 	}
 	out->kept[index] = kept;
 	out->outside[index] = outside;
-	out->behind[index] = behind;
-	out->arrivals[index] = arrivals;
-	out->seen[index] = seen;
+	out->behind[index] = has.behind;
+	out->arrivals[index] = has.arrivals;
+	out->seen[index] = has.seen;
 }
 
 LogReader::Decoded LogReader::Decode(const Window &window, size_t lead, Requests room)

@@ -157,16 +157,17 @@ size_t BacklogBuilder::Bucket(uint64_t t_ns) const
 }
 
 void BacklogBuilder::Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns, uint64_t until_ns,
-			 uint64_t free_ns)
+			 uint64_t free_ns, uint64_t times)
 {
-	b_.due[Bucket(due_ns)]++;
+	const size_t bucket = Bucket(due_ns);
+	b_.due[bucket] += static_cast<uint32_t>(times);
 	if (arrived_ns - due_ns <= kUsualTimes * usual_ns) {
-		uint64_t &clear = b_.clear_ns[Bucket(due_ns)];
+		uint64_t &clear = b_.clear_ns[bucket];
 		clear = std::max(clear, due_ns);
 	} else if (until_ns - due_ns > usual_ns + free_ns) {
 		waits_.resize(b_.clear_ns.size() + 1);
-		waits_[Bucket(due_ns)]++;
-		waits_[Bucket(until_ns) + 1]--;
+		waits_[bucket] += static_cast<int32_t>(times);
+		waits_[Bucket(until_ns) + 1] -= static_cast<int32_t>(times);
 	}
 }
 
@@ -306,12 +307,12 @@ HeldBuilder::HeldBuilder(const Run &run)
 			instants_.push_back({s.t_ns, s.value - usual});
 }
 
-void HeldBuilder::Add(uint64_t from_ns, uint64_t to_ns)
+void HeldBuilder::Add(uint64_t from_ns, uint64_t to_ns, uint64_t times)
 {
 	auto at =
 	    std::ranges::partition_point(instants_, [&](const Instant &i) { return i.t_ns <= from_ns; });
 	for (; at != instants_.end() && at->t_ns < to_ns; ++at) {
-		at->waiting++;
+		at->waiting += times;
 		at->from_ns = std::min(at->from_ns, from_ns);
 		at->to_ns = std::max(at->to_ns, to_ns);
 	}

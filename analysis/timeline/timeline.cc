@@ -361,12 +361,21 @@ Timeline BuildTimeline(const Run &run, uint32_t thread_index)
 
 uint32_t PieceAt(const Timeline &t, uint64_t t_ns)
 {
-	size_t bucket = (t_ns - t.start_ns()) >> t.index_shift;
-	const Piece *first = t.pieces.data() + t.index[bucket],
-		    *last = t.pieces.data() + t.index[bucket + 1] + 1;
-	const Piece *after =
-	    std::upper_bound(first, last, t_ns, [](uint64_t ns, const Piece &p) { return ns < p.start_ns; });
-	return static_cast<uint32_t>(after - t.pieces.data()) - 1;
+	constexpr uint32_t few = 8; // usual, because there are about as many buckets as pieces
+	const size_t bucket = (t_ns - t.start_ns()) >> t.index_shift;
+	uint32_t piece = t.index[bucket];
+	const uint32_t last = t.index[bucket + 1];
+	if (last - piece > few) {
+		const Piece *first = t.pieces.data() + piece;
+		return piece - 1 +
+		       static_cast<uint32_t>(
+			   std::upper_bound(first, first + (last - piece + 1), t_ns,
+					    [](uint64_t ns, const Piece &p) { return ns < p.start_ns; }) -
+			   first);
+	}
+	while (piece < last && t.pieces[piece + 1].start_ns <= t_ns)
+		piece++;
+	return piece;
 }
 
 bool WaitsInside(const Timeline &t, uint64_t t_ns)

@@ -588,7 +588,7 @@ void ft_requests_append_seen(struct ft_requests *r, const struct ft_request *q,
 /* Writes the open block, if it is not empty, and clears it. */
 int ft_requests_flush(struct ft_requests *r, struct ft_writer *w);
 
-/* Where a decoder stores requests: arrays of FT_REQUEST_BLOCK entries each; NULL: not wanted. */
+/* Where a decoder stores requests: arrays with room for those of the block; NULL: not wanted. */
 struct ft_request_columns {
 	uint64_t *intended_ns, *start_ns, *end_ns;
 	uint32_t *connection;

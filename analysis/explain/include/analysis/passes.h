@@ -167,10 +167,10 @@ struct LogHistogram {
 	{
 		return static_cast<uint64_t>(slot & ((1u << kBits) - 1)) << (slot >> kBits);
 	}
-	void Add(uint64_t value)
+	void Add(uint64_t value, uint64_t times = 1)
 	{
-		slots[Slot(value)]++;
-		count++;
+		slots[Slot(value)] += static_cast<uint32_t>(times);
+		count += times;
 		max = value > max ? value : max;
 	}
 	void Merge(const LogHistogram &other);
@@ -198,10 +198,10 @@ public:
 	RankFinder(const LogHistogram &all, const std::vector<uint64_t> &ranks);
 	// Whether all ranks are found.
 	bool Done() const;
-	void Add(uint64_t value)
+	void Add(uint64_t value, uint64_t times = 1)
 	{
 		if (value >= low_ && value <= high_)
-			AddInside(value);
+			AddInside(value, times);
 	}
 	// Ends a pass over all values.
 	void EndPass();
@@ -219,7 +219,7 @@ private:
 		bool known;
 		uint64_t value;
 	};
-	void AddInside(uint64_t value);
+	void AddInside(uint64_t value, uint64_t times);
 	void Narrow(Wanted *w, uint64_t low, uint64_t high, uint64_t rank, uint64_t count);
 	void Cover();
 
@@ -241,7 +241,7 @@ public:
 		if (all.count)
 			found_.mean = static_cast<double>(sum) / static_cast<double>(all.count);
 	}
-	void Add(uint64_t value) { finder_.Add(value); }
+	void Add(uint64_t value, uint64_t times = 1) { finder_.Add(value, times); }
 	// False: the values must be read once more.
 	bool EndPass()
 	{

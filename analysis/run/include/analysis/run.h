@@ -338,6 +338,22 @@ struct Requests {
 	bool Joined(size_t i) const { return !server_arrival_ns.empty() && server_arrival_ns[i]; }
 	// How long the answer then waited unread.
 	uint64_t Unread(size_t i) const { return end_ns[i] - Arrived(i); }
+	// The end of the requests from i on, before `end`, that equal request i, as those of a pipeline do
+	// that were sent together and whose answers were read together. Those that a kernel saw are all
+	// different.
+	size_t EndOfEqual(size_t i, size_t end) const
+	{
+		size_t to = i + 1;
+		if (to == end || connection[to] != connection[i] || !read_ns.empty())
+			return to;
+		const bool more = !behind.empty() || !arrival_ns.empty();
+		while (to < end && end_ns[to] == end_ns[i] && connection[to] == connection[i] &&
+		       sent_ns[to] == sent_ns[i] && due_ns[to] == due_ns[i] && op[to] == op[i] &&
+		       status[to] == status[i] &&
+		       (!more || (Behind(to) == Behind(i) && Arrived(to) == Arrived(i))))
+			to++;
+		return to;
+	}
 	// Whether the answer fits into a socket's buffer, as far as its size is known. Else the server may
 	// have waited for the client to read the begin.
 	bool AnswerFits(size_t i) const { return answer_bytes.empty() || Fits(answer_bytes[i]); }

@@ -339,9 +339,9 @@ public:
 	BacklogBuilder(const Run &run, uint64_t from_ns, const Timeline *timeline, const Timeline *behind,
 		       uint64_t most);
 	// `until_ns`: until when the request waited for a connection; `free_ns`: how long the connection was
-	// free in that time.
-	void Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns, uint64_t until_ns,
-		 uint64_t free_ns);
+	// free in that time. `times`: the number of such requests.
+	void Add(uint64_t due_ns, uint64_t arrived_ns, uint64_t usual_ns, uint64_t until_ns, uint64_t free_ns,
+		 uint64_t times = 1);
 	// Adds the times at which the current timelines show no work.
 	void AddIdle();
 	Backlog Finish();
@@ -382,8 +382,8 @@ class HeldBuilder
 public:
 	// The instants are those of the load generator's INFO, of a run with one server.
 	explicit HeldBuilder(const Run &run);
-	// A request that waited for its answer in [from, to). In the order of the log.
-	void Add(uint64_t from_ns, uint64_t to_ns);
+	// So many requests that waited for their answers in [from, to). In the order of the log.
+	void Add(uint64_t from_ns, uint64_t to_ns, uint64_t times = 1);
 	HeldTimes Finish() const;
 
 private:
@@ -611,6 +611,11 @@ struct Context {
 	{
 		return proxy_paths.empty() ? nullptr : proxy_paths[WayOf(i)].get();
 	}
+	// The end of the requests from i on, before `end`, whose time is divided in the same way.
+	size_t EndOfEqual(size_t i, size_t end) const
+	{
+		return taken.empty() && in_front.empty() ? run.requests.EndOfEqual(i, end) : i + 1;
+	}
 	uint64_t WithoutServer(size_t i) const
 	{
 		const Requests &q = run.requests;
@@ -683,6 +688,13 @@ void AddParts(const CauseTimes &direct, const std::array<uint64_t, kStallCauses>
 	      Sheet *sheet);
 // Ends a request whose parts are the sheet's from r->first_part on.
 void AddRequest(SlowRequest *r, Sheet *sheet);
+// Adds the next request of the log, which equals the last one and shares its parts.
+inline void AddEqual(Sheet *sheet)
+{
+	SlowRequest r = sheet->requests.back();
+	r.index++;
+	sheet->requests.push_back(r);
+}
 
 // Time at a thread, divided by responsible thread: while it waited for another one, that one's.
 

@@ -232,13 +232,14 @@ TEST_CASE("requests that are stored and loaded again are unchanged")
 		std::vector<Sheet> same = sheets;
 		for (Sheet &sheet : same)
 			plain.Take(&sheet);
-		speculative.Take(&sheets);
+		speculative.Take(&sheets, &slowest);
 		for (const Sheet &sheet : sheets)
 			CHECK((sheet.requests.empty() && sheet.parts.empty()));
 	}
 	REQUIRE(speculative.Active());
-	REQUIRE(speculative.PassTo(from_ns, &slowest));
 	REQUIRE(slow > 100);
+	CHECK(told.size() == slow);
+	REQUIRE(speculative.PassTo(from_ns, &slowest));
 	CHECK(told.size() == slow);
 	size_t next = 0;
 	for (const SlowRequest &r : told) {
@@ -269,21 +270,25 @@ TEST_CASE("an estimate that selects too many requests drops the faster ones, or 
 	constexpr size_t kMost = 100;
 	Looked looked;
 	looked.Add(1'000, 100'000, 10);
-	auto fill = [](SpeculativeBlame *speculative, size_t requests, uint64_t latency_ns) {
-		std::vector<Sheet> sheets(1);
-		for (size_t n = 0; n < requests; n++)
-			AddTo(&sheets[0], latency_ns, n);
-		speculative->Take(&sheets);
-	};
 	SlowestRequests slowest(BlameLimits(), 10'000);
 	slowest.SetThreshold(500'000);
+	auto fill = [&](SpeculativeBlame *speculative, size_t requests, uint64_t latency_ns,
+			size_t equal = 0) {
+		std::vector<Sheet> sheets(1);
+		for (size_t n = 0; n < requests; n++) {
+			AddTo(&sheets[0], latency_ns, n);
+			for (size_t e = 0; e < equal; e++)
+				AddEqual(&sheets[0]);
+		}
+		speculative->Take(&sheets, &slowest);
+	};
 
 	// Requests selected by an earlier, lower estimate are dropped.
 	SpeculativeBlame lower(kMost, looked.latencies, 500'000);
 	Looked first;
 	first.Add(1'000, 20'000, 10);
 	const uint64_t low_ns = lower.From(first.workers);
-	fill(&lower, 150, low_ns);
+	fill(&lower, 250, low_ns);
 	const uint64_t high_ns = lower.From(looked.workers);
 	REQUIRE(high_ns > low_ns);
 	fill(&lower, 100, high_ns);
@@ -291,15 +296,18 @@ TEST_CASE("an estimate that selects too many requests drops the faster ones, or 
 	CHECK_FALSE(lower.PassTo(high_ns - 1, &slowest)); // some were not examined then
 	CHECK(lower.PassTo(high_ns, &slowest));
 
-	SpeculativeBlame fast(kMost, looked.latencies, 500'000);
-	fill(&fast, 2 * kMost + 1, fast.From(looked.workers));
-	CHECK_FALSE(fast.Active());
-	CHECK_FALSE(fast.PassTo(UINT64_MAX, &slowest));
+	SpeculativeBlame many(kMost, looked.latencies, 500'000);
+	const uint64_t from_ns = many.From(looked.workers);
+	fill(&many, 2 * kMost, from_ns);
+	fill(&many, kMost, 600'000);
+	CHECK(many.Active());
+	fill(&many, 1, 600'000);
+	CHECK_FALSE(many.Active());
+	CHECK_FALSE(many.PassTo(UINT64_MAX, &slowest));
+	CHECK(many.From(looked.workers) == 500'000); // slow requests are still taken
 
-	SpeculativeBlame slow(kMost, looked.latencies, 500'000);
-	slow.From(looked.workers);
-	fill(&slow, kMost, 600'000);
-	CHECK(slow.Active());
-	fill(&slow, 1, 600'000);
-	CHECK_FALSE(slow.Active());
+	// Equal requests take no room.
+	SpeculativeBlame equal(kMost, looked.latencies, 500'000);
+	fill(&equal, 3 * kMost, equal.From(looked.workers), 15);
+	CHECK(equal.Active());
 }
