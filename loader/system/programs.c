@@ -27,9 +27,6 @@
 
 enum {
 	OBJECTS_MAX = 3,
-	/* Seconds of events at 100,000 requests/s, and resident memory: a larger one holds more while the
-	 * recorder gets no CPU. */
-	RING_BYTES = 4 << 20,
 	OTHER_DESCRIPTORS = 512, /* links, maps, files */
 	CPU_DESCRIPTORS = CPU_EVENTS + FT_CPU_COUNTERS,
 };
@@ -205,7 +202,8 @@ int programs_load(struct programs **out, const struct support *support, const st
 	const int cpus = libbpf_num_possible_cpus();
 	err = bpf_map__set_max_entries(s->maps.cpu_chunks,
 				       (cpus > 0 ? (uint32_t)cpus : FT_MAX_CPUS) * FT_CPU_CHUNKS);
-	err = err ? err : bpf_map__set_max_entries(s->maps.ring, RING_BYTES);
+	if (!err && wanted->ring_bytes)
+		err = bpf_map__set_max_entries(s->maps.ring, wanted->ring_bytes);
 	if (err)
 		goto fail;
 	s->rodata->has_task_storage = support->has_task_storage;

@@ -264,8 +264,8 @@ TEST_CASE("a drain ends although each event that it reads leads to another one")
 	CHECK(echo.read_bytes < (257 << 10));
 	echo.read_bytes = 0;
 	CHECK(programs_drain(loaded.p) == 0);
-	CHECK(echo.read_bytes > (3 << 20));
-	CHECK(echo.read_bytes < (5 << 20)); // the ring has 4 MB
+	CHECK(echo.read_bytes > (15 << 20));
+	CHECK(echo.read_bytes < (17 << 20)); // the ring has 16 MB
 	echo.read_bytes = Echo::most_bytes;
 }
 

@@ -307,6 +307,7 @@ struct programs_wanted {
 	bool interrupts; /* hardware interrupts (devices, timers, other CPUs) on top of traced threads */
 	enum softirq_way softirqs; /* soft interrupts on top of traced threads */
 	bool keep;	      /* continuous recording: the recorder asks for open states and adds processes */
+	uint32_t ring_bytes;  /* of the ring of events, a power of two; 0: 16 MB */
 	enum exact_way exact; /* system calls are traced: iterations that never wait, connections, the
 				 complete time of an fsync */
 };
