@@ -270,10 +270,10 @@ enum { FT_HARD_INTERRUPTS = FT_SOFTIRQ_VECTORS, FT_INTERRUPT_KINDS, FT_OPEN_INTE
 
 struct cpu_state {
 	__u64 counters[FT_COUNTERS];
-	__u32 target; /* the current task is a target, all of whose time is accounted */
-	__u32 newest; /* slice of the current task */
-	__u32 chunks; /* how often `slices` was full */
-	__u32 softirq_hits; /* samples of targets in soft interrupts that were not timed */
+	__u32 target;	       /* the current task is a target, all of whose time is accounted */
+	__u32 newest;	       /* slice of the current task */
+	__u32 chunks;	       /* how often `slices` was full */
+	__u32 softirq_hits;    /* samples of targets in soft interrupts that were not timed */
 	__u32 interrupt_depth; /* of open nested interrupts */
 	__u32 sample_period;   /* in sixteenths of a millisecond; set by the recorder */
 	__u32 has_events;      /* its perf events are open: ends of page faults, samples */

@@ -166,7 +166,7 @@ def test_a_child_whose_begin_was_lost_in_a_full_ring_buffer_is_announced_later(s
     redis = serve("redis", "--rdb-key-save-delay", "100000")  # its child lives for minutes
     keeper = keep("--pid", redis.pid, "--keep", "60s", "--min-span", "1us")
     keeper.signal(signal.SIGSTOP)
-    # The ring buffer of one server has 4 MB. Each request of one connection is a wait, and so an event of at least 80 bytes.
+    # The ring buffer of one server has 4 MB. Each request of one connection is a wait: an event of at least 80 bytes.
     words = ["-c", 1, "-n", 100_000, "-r", 10_000, "-t", "set", "-q"]
     run_program("redis-benchmark", "-s", redis.socket, *words)
     redis.ask("BGSAVE")
