@@ -162,6 +162,8 @@ void measure_cost(struct recorder *r, uint64_t now_ms);
 void measure_cost_end(struct recorder *r);
 void report_cost(struct recorder *r);
 void report_clock(struct recorder *r);
+/* Metrics and quotas. */
+void report_host(struct recorder *r);
 /* Follows CPUs that come online. */
 void report_cpus(struct recorder *r);
 
