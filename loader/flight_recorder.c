@@ -95,6 +95,7 @@ static void begin_segment(struct recorder *r)
 	readers_begin_segment(r->readers);
 	requests_begin_segment(r->requests);
 	drain_write_open(&r->drain);
+	report_host(r);
 	self_report_begin_segment(r);
 }
 

@@ -412,12 +412,8 @@ static void look_at_host(struct recorder *r, uint64_t before, uint64_t number)
 		r->slow_until_ns = now_ns + SLOW_LASTS_NS;
 	const bool slow = now_ns < r->slow_until_ns;
 	r->drain.slow = false;
-	if (slow == was_slow && !due(before, number, slow ? 2 * step(r) : METRICS_TICKS))
-		return;
-	cpu_offer();
-	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
-	look_at_cgroups(r);
-	cpu_offer();
+	if (slow != was_slow || due(before, number, slow ? 2 * step(r) : METRICS_TICKS))
+		report_host(r);
 }
 
 static void sweep_threads(struct recorder *r)
@@ -597,8 +593,7 @@ static int finish(struct recorder *r, const char *reason)
 	probes_stop(r->probes, r->writer);
 	report_drops(r);
 	report_misses(r);
-	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
-	look_at_cgroups(r);
+	report_host(r);
 	note_peers(r);
 	report_clock(r);
 	report_cost(r);
@@ -1100,6 +1095,14 @@ void follow_softirqs(struct recorder *r)
 		skipped(r, "soft interrupts", changed);
 	if (changed)
 		report_softirqs(r);
+}
+
+void report_host(struct recorder *r)
+{
+	cpu_offer();
+	proc_metrics_sample(r->metrics, r->targets->pids, r->targets->count);
+	look_at_cgroups(r);
+	cpu_offer();
 }
 
 void report_clock(struct recorder *r)

@@ -166,6 +166,8 @@ void report_clock(struct recorder *r);
 void follow_softirqs(struct recorder *r);
 /* Says it if they are sampled. */
 void report_softirqs_sampled(struct recorder *r);
+/* Metrics and quotas. */
+void report_host(struct recorder *r);
 /* Follows CPUs that come online. */
 void report_cpus(struct recorder *r);
 
