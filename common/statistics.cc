@@ -29,11 +29,11 @@ Histogram::Row &Histogram::RowAt(size_t row)
 	return *rows_[row];
 }
 
-void Histogram::Add(uint64_t value)
+void Histogram::Add(uint64_t value, uint64_t times)
 {
 	const auto row = static_cast<size_t>(std::max<int>(std::bit_width(value) - kBits, 0));
-	RowAt(row)[(row ? value >> (row - 1) : value) % kSlots]++;
-	count_++;
+	RowAt(row)[(row ? value >> (row - 1) : value) % kSlots] += times;
+	count_ += times;
 	max_ = std::max(max_, value);
 }
 

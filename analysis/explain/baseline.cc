@@ -428,20 +428,15 @@ uint64_t SpeculativeBlame::From(const std::vector<FirstLook> &workers)
 	return from_ns_;
 }
 
-// Those of equal latency with the same parts in the sheet are equal.
 void SpeculativeBlame::Add(const Sheet &sheet)
 {
 	Stretch to;
-	const SlowRequest *last = nullptr;
-	for (const SlowRequest &r : sheet.requests) {
+	for (size_t i = 0, next; i < sheet.requests.size(); i = next) {
+		const SlowRequest &r = sheet.requests[i];
+		next = EndOfEqual(sheet.requests, i);
 		if (IsError(r.status))
 			continue;
-		if (last && last->first_part == r.first_part && last->latency_ns == r.latency_ns) {
-			to.requests.back().count++;
-			continue;
-		}
-		last = &r;
-		to.requests.push_back({r.latency_ns, 1, r.part_count});
+		to.requests.push_back({r.latency_ns, static_cast<uint32_t>(next - i), r.part_count});
 		for (size_t p = r.first_part; p < r.first_part + size_t{r.part_count}; p++)
 			to.parts.push_back(Pack(sheet.parts[p]));
 	}

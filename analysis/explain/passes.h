@@ -32,7 +32,7 @@ class WithoutTails
 public:
 	// `answered`: all requests; those added are the slowest of them.
 	explicit WithoutTails(uint64_t answered) : answered_(answered) {}
-	void Add(const SlowRequest &request, const Part *parts);
+	void Add(const SlowRequest &request, const Part *parts, uint64_t times = 1);
 	// Ends the first pass over all of them.
 	void EndPass();
 	// Ends a further pass. True: percentiles are exact; else one more pass is needed.
@@ -45,7 +45,7 @@ private:
 	struct Difference {
 		std::vector<int32_t> slots = std::vector<int32_t>(LogHistogram().slots.size());
 	};
-	void Count(const SlowRequest &request, Cause cause, uint64_t without_ns);
+	void Count(const SlowRequest &request, Cause cause, uint64_t without_ns, uint64_t times);
 	std::vector<uint64_t> Ranks() const;
 
 	uint64_t answered_;
@@ -179,6 +179,7 @@ private:
 		uint64_t requests = 0, time_ns = 0;
 		std::array<uint64_t, kCauses> by_cause = {};
 	};
+	void TakeOne(SlowRequest r, const Part *parts);
 	void SumUp(const SlowRequest &r, const Part *parts);
 	void Prune();
 	void KeepSlowest();

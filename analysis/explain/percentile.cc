@@ -220,14 +220,14 @@ Latencies FromHistogram(const LogHistogram &h, const Latencies &all)
 
 } // namespace
 
-void WithoutTails::Count(const SlowRequest &r, Cause cause, uint64_t without_ns)
+void WithoutTails::Count(const SlowRequest &r, Cause cause, uint64_t without_ns, uint64_t times)
 {
 	Difference &d = of_cause_[cause];
-	d.slots[LogHistogram::Slot(r.latency_ns)]--;
-	d.slots[LogHistogram::Slot(without_ns)]++;
+	d.slots[LogHistogram::Slot(r.latency_ns)] -= static_cast<int32_t>(times);
+	d.slots[LogHistogram::Slot(without_ns)] += static_cast<int32_t>(times);
 }
 
-void WithoutTails::Add(const SlowRequest &r, const Part *parts)
+void WithoutTails::Add(const SlowRequest &r, const Part *parts, uint64_t times)
 {
 	if (IsError(r.status))
 		return;
@@ -236,13 +236,13 @@ void WithoutTails::Add(const SlowRequest &r, const Part *parts)
 		of[static_cast<size_t>(Index(parts[p].cause))] += parts[p].total_ns();
 	if (!finders_.empty()) {
 		for (auto &[cause, finder] : finders_)
-			finder.Add(r.latency_ns - of[static_cast<size_t>(Index(cause))]);
+			finder.Add(r.latency_ns - of[static_cast<size_t>(Index(cause))], times);
 		return;
 	}
-	all_.Add(r.latency_ns);
+	all_.Add(r.latency_ns, times);
 	for (int c = 0; c < kCauses; c++)
 		if (uint64_t ns = of[static_cast<size_t>(c)])
-			Count(r, static_cast<Cause>(c), r.latency_ns - ns);
+			Count(r, static_cast<Cause>(c), r.latency_ns - ns, times);
 }
 
 // p99, p99.9, p99.99 and max, among the added requests.

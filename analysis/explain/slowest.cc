@@ -52,29 +52,37 @@ void SlowestRequests::SetThreshold(uint64_t threshold_ns)
 
 void SlowestRequests::Take(Sheet *sheet)
 {
-	for (SlowRequest r : sheet->requests) {
-		const Part *parts = sheet->parts.data() + r.first_part;
-		if (pass_) {
-			tails_->Add(r, parts);
+	const std::vector<SlowRequest> &all = sheet->requests;
+	for (size_t i = 0, next, taken; i < all.size(); i = next) {
+		next = EndOfEqual(all, i);
+		taken = i;
+		const Part *parts = sheet->parts.data() + all[i].first_part;
+		while (!tails_ && taken < next) // until there is no more room
+			TakeOne(all[taken++], parts);
+		if (taken == next)
 			continue;
-		}
-		if (r.latency_ns >= threshold_ns_) {
-			SumUp(r, parts);
-			if (tell_)
-				tell_(r, parts);
-		}
-		if (tails_)
-			tails_->Add(r, parts);
-		if (r.latency_ns < kept_from_ns_)
-			continue;
-		r.first_part = static_cast<uint32_t>(parts_.size());
-		parts_.insert(parts_.end(), parts, parts + r.part_count);
-		blamed_.push_back(r);
-		if (blamed_.size() - blamed_.size() / 5 > most_)
-			Prune();
+		tails_->Add(all[i], parts, next - taken);
+		while (!pass_ && taken < next)
+			TakeOne(all[taken++], parts);
 	}
 	sheet->requests.clear();
 	sheet->parts.clear();
+}
+
+void SlowestRequests::TakeOne(SlowRequest r, const Part *parts)
+{
+	if (r.latency_ns >= threshold_ns_) {
+		SumUp(r, parts);
+		if (tell_)
+			tell_(r, parts);
+	}
+	if (r.latency_ns < kept_from_ns_)
+		return;
+	r.first_part = static_cast<uint32_t>(parts_.size());
+	parts_.insert(parts_.end(), parts, parts + r.part_count);
+	blamed_.push_back(r);
+	if (blamed_.size() - blamed_.size() / 5 > most_)
+		Prune();
 }
 
 void SlowestRequests::Prune()

@@ -259,27 +259,29 @@ void SnapshotFinder::Count(const Run &run, Log *log, const std::vector<uint32_t>
 			one.writes = 0;
 	const Requests &q = run.requests;
 	ForWindows(log, [&] {
-		for (size_t i = q.lead; i < q.size(); i++) {
+		for (size_t i = q.lead, next; i < q.size(); i = next) {
+			next = q.EndOfEqual(i, q.size());
+			const uint64_t times = next - i;
 			const uint32_t server = run.connections[q.connection[i]].server;
 			const int n =
 			    Find(q.due_ns[i], q.due_ns[i], server < processes.size() ? processes[server] : 0);
 			const bool answered = !IsError(q.status[i]);
 			if (n < 0) {
-				outside_count++;
+				outside_count += times;
 				if (answered)
-					outside.Add(q.Latency(i));
+					outside.Add(q.Latency(i), times);
 				continue;
 			}
 			Snapshot &one = all_[static_cast<size_t>(n)];
-			one.requests++;
+			one.requests += times;
 			if (!answered)
 				continue;
-			during[static_cast<size_t>(n)].Add(q.Latency(i));
+			during[static_cast<size_t>(n)].Add(q.Latency(i), times);
 			const std::optional<bool> is_write = writes.at(q.op[i]);
 			if (!is_write)
 				one.writes.reset();
 			else if (one.writes)
-				*one.writes += *is_write;
+				*one.writes += *is_write ? times : 0;
 		}
 	});
 	for (size_t n = 0; n < all_.size(); n++)

@@ -43,7 +43,7 @@ uint64_t Rank(uint64_t count, double percentile);
 class Histogram
 {
 public:
-	void Add(uint64_t value);
+	void Add(uint64_t value, uint64_t times = 1);
 	void Add(const Histogram &other);
 	// The highest value of the slot of the percentile (0..100], at most the largest value; 0 if empty.
 	uint64_t Percentile(double percentile) const;

@@ -695,6 +695,15 @@ inline void AddEqual(Sheet *sheet)
 	r.index++;
 	sheet->requests.push_back(r);
 }
+// The end of the requests of a sheet from i on that were added as equal.
+inline size_t EndOfEqual(const std::vector<SlowRequest> &requests, size_t i)
+{
+	size_t to = i + 1;
+	while (to < requests.size() && requests[to].first_part == requests[i].first_part &&
+	       requests[to].latency_ns == requests[i].latency_ns && requests[to].status == requests[i].status)
+		to++;
+	return to;
+}
 
 // Time at a thread, divided by responsible thread: while it waited for another one, that one's.
 

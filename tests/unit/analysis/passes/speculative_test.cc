@@ -311,3 +311,47 @@ TEST_CASE("an estimate that selects too many requests drops the faster ones, or 
 	fill(&equal, 3 * kMost, equal.From(looked.workers), 15);
 	CHECK(equal.Active());
 }
+
+TEST_CASE("equal requests count as often as they are in the log, whether or not they follow one another")
+{
+	constexpr int kRequests = 6000, kTimes = 3;
+	auto blame = [](bool together) {
+		std::mt19937_64 random(7);
+		RunBuilder b;
+		const uint64_t length = kRequests * 100 * us + 200 * ms;
+		b.Thread(kServer, 0, length);
+		for (uint64_t t = 50 * ms; t + 50 * ms < length; t += 100 * ms)
+			b.Off(FT_STOPPED, t, t + 4 * ms, t + 4 * ms);
+		for (int i = 0; i < kRequests; i += 2) {
+			uint64_t due[2], end[2];
+			for (int k = 0; k < 2; k++) {
+				due[k] = static_cast<uint64_t>(i + k) * 100 * us;
+				end[k] = due[k] + 100 * us + random() % (50 * us);
+			}
+			for (int n = 0; n < 2 * kTimes; n++) {
+				const int k = together ? n / kTimes : n % 2;
+				b.Request(due[k], due[k], end[k]);
+			}
+		}
+		b.Loop("closed");
+		b.Finish();
+		return BlameIn(std::move(b), 1000, 100, {0, 90}).blame;
+	};
+	const Blame equal = blame(true), apart = blame(false);
+	CHECK(equal.count == kRequests * kTimes);
+	CHECK(equal.slow_count == apart.slow_count);
+	CHECK(equal.slow_ns == apart.slow_ns);
+	CHECK(equal.latencies.p50 == apart.latencies.p50);
+	CHECK(equal.latencies.p99_9 == apart.latencies.p99_9);
+	CHECK(equal.latencies.mean == apart.latencies.mean);
+	REQUIRE(equal.causes.size() > 1);
+	REQUIRE(equal.causes.size() == apart.causes.size());
+	for (size_t c = 0; c < equal.causes.size(); c++) {
+		CHECK(equal.causes[c].cause == apart.causes[c].cause);
+		CHECK(equal.causes[c].requests == apart.causes[c].requests);
+		CHECK(equal.causes[c].direct_ns == apart.causes[c].direct_ns);
+		CHECK(equal.causes[c].queued_ns == apart.causes[c].queued_ns);
+		CHECK(equal.causes[c].without.p99 == apart.causes[c].without.p99);
+		CHECK(equal.causes[c].without.max == apart.causes[c].without.max);
+	}
+}
