@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import forktail, ft, needs_root, needs_two_cpus, run_program
+from harness import Recording, eventually, forktail, ft, needs_root, needs_two_cpus, run_program
 
 pytestmark = needs_root
 
@@ -69,19 +69,20 @@ def test_an_unknown_way_is_refused():
 
 @pytest.mark.alone
 @needs_two_cpus
-def test_by_default_very_many_are_sampled_after_a_second(serve, record, background):
+def test_by_default_very_many_are_sampled(serve, record, background):
     redis = serve("redis", tcp=True)
     background("redis-benchmark", "-p", redis.port, "-n", 100_000_000, "-c", 50, "-t", "get", "-q")
     recorder = record("--pid", redis.pid)
     before, since = softirqs_of_host(), time.monotonic()
-    time.sleep(5)
+    time.sleep(2)
     per_second = (softirqs_of_host() - before) / (time.monotonic() - since)
-    r = recorder.stop()
     if per_second < 1.5 * MOST_PER_SECOND:
         pytest.skip(f"the host has {per_second:.0f} soft interrupts a second: too few to be sampled")
-    assert changes(r)[:1] == [True]
+    # Those of something else on the host may delay the server, and are exact for ten seconds.
+    assert eventually(lambda: changes(Recording(recorder.path)), 60)
+    r = recorder.stop()
     first = next(note for note in r.notes if note.get("kind") == "softirqs-sampled")
-    assert first["per_second"] > MOST_PER_SECOND
-    assert 0 < runs(r, "softirq_entry") < 4 * per_second  # of five seconds
+    assert first["on"] and first["per_second"] > MOST_PER_SECOND
+    assert runs(r, "softirq_entry") > 0
     # What the server receives of its own sends over loopback is no soft interrupt of others.
     assert r.owned_ns(redis.pid, ft.SOFTIRQ + 3) < 0.1 * r.owned_ns(redis.pid, ft.OWN_CODE)
